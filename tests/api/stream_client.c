@@ -3,13 +3,15 @@
  *
  *   stream_client PORT PATH STREAMS DEAF QUIET_SECONDS
  *
- * DEAF further streams are opened and never read. Ends QUIET_SECONDS after the last event, and
- * prints one line for each stream that is read: events, the sum of their ids, ids that did not
- * rise, heartbeats, "open" or "closed".
+ * DEAF further streams are opened and never read. Ends QUIET_SECONDS after the last event, or on
+ * SIGUSR1 once each stream had two more heartbeats: a daemon sends what is stored before it. Prints
+ * one line for each stream that is read: events, the sum of their ids, ids that did not rise,
+ * heartbeats, "open" or "closed".
  */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,10 +31,18 @@ struct reader {
     char line[1024];
     size_t length; /* of the line so far, which may be longer than what is kept */
     long long events, sum, disorder, heartbeats, last_id, id;
+    long long enough; /* heartbeats, once it is told to end */
     bool closed, is_event;
 };
 
 static double heard_at;
+static volatile sig_atomic_t told;
+
+static void be_told(int number)
+{
+    (void)number;
+    told = 1;
+}
 
 static void end_of_event(struct reader *r)
 {
@@ -113,19 +123,42 @@ static int dial(const char *port, const char *path)
     return fd;
 }
 
-static void read_some(struct reader *r, struct reader *frame)
+/* Whether there was something. */
+static bool read_some(struct reader *r, struct reader *frame)
 {
     char buffer[65536];
     ssize_t n = recv(r->fd, buffer, sizeof buffer, MSG_DONTWAIT);
 
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
-        return;
+        return false;
     for (ssize_t i = 0; i < n; i++)
         take_byte(r, frame, buffer[i]);
     if (n <= 0) {
         close(r->fd);
         r->closed = true;
     }
+    return n > 0;
+}
+
+/* Heartbeats that lie unread may be older than what was stored before the signal. */
+static int empty(struct reader *readers, struct reader *frames, int count)
+{
+    int open = 0;
+    for (int i = 0; i < count; i++) {
+        while (!readers[i].closed && read_some(&readers[i], &frames[i]))
+            ;
+        readers[i].enough = readers[i].heartbeats + 2;
+        open += !readers[i].closed;
+    }
+    return open;
+}
+
+static bool have_enough(const struct reader *readers, int count)
+{
+    for (int i = 0; i < count; i++)
+        if (!readers[i].closed && readers[i].heartbeats < readers[i].enough)
+            return false;
+    return true;
 }
 
 int main(int argc, char **argv)
@@ -137,7 +170,9 @@ int main(int argc, char **argv)
     struct reader *readers = calloc((size_t)count, sizeof *readers);
     struct reader *frames = calloc((size_t)count, sizeof *frames);
     int poll = epoll_create1(EPOLL_CLOEXEC);
+    bool emptied = false;
 
+    signal(SIGUSR1, be_told);
     for (int i = 0; i < deaf; i++)
         dial(argv[1], argv[2]);
     for (int i = 0; i < count; i++) {
@@ -148,6 +183,12 @@ int main(int argc, char **argv)
     heard_at = clock_monotonic();
     while ((open || !count) && clock_monotonic() - heard_at < quiet) {
         struct epoll_event events[64];
+        if (told && !emptied) {
+            open = empty(readers, frames, count);
+            emptied = true;
+        }
+        if (emptied && have_enough(readers, count))
+            break;
         int n = epoll_wait(poll, events, 64, 100);
         for (int i = 0; i < n; i++) {
             struct reader *r = &readers[events[i].data.u32];

@@ -254,9 +254,9 @@ is "$out" "no job fits" "list of what fits nothing: says so"
 job long 100000 >"$dir/long.json"
 run --json submit "$dir/long.json"
 id=$(jq .id <"$dir/out")
-timeout 120 "$trainctl" wait "$id" >"$dir/wait" 2>&1 &
+timeout 1200 "$trainctl" wait "$id" >"$dir/wait" 2>&1 &
 waiter=$!
-timeout 120 "$trainctl" logs -f "$id" >"$dir/log" 2>&1 &
+timeout 1200 "$trainctl" logs -f "$id" >"$dir/log" 2>&1 &
 follower=$!
 steps() { [ "$("$trainctl" show "$id" --json | jq .step)" -gt 1 ]; }
 eventually steps

@@ -18,7 +18,7 @@ screen() {
 sees() { # REGEX
     screen | grep -qE -- "$1"
 }
-shows() { # REGEX NAME: within 20 s
+shows() { # REGEX NAME
     eventually sees "$1"
     report $? "$2" "expected: /$1/" "the screen:" "$(screen)"
 }
@@ -40,7 +40,7 @@ t new-session -d -x 80 -y 24 "env LC_ALL=C.UTF-8 TRAINCTL_SERVER=$url PS1='$ ' b
 eventually sees '\$'
 before=$(settings)
 
-submit "curve steps=1000 step_ms=50" '{"workers_per_node": 1, "threads_per_worker": 1}' '{"steps": 1000}'
+submit "curve steps=20000 step_ms=50" '{"workers_per_node": 1, "threads_per_worker": 1}' '{"steps": 20000}'
 long=$id
 submit "waiting" '{"workers_per_node": 2, "threads_per_worker": 1}'
 waiting=$id
@@ -49,7 +49,7 @@ wait_state "$long" running
 # ---------------------------------------------------------------- a job
 terminal "'$trainctl' watch $long"
 shows "^ job $long  curve .* running" "the job's name and state"
-shows "^ ▕█*[▏▎▍▌▋▊▉█]? *▏ +[0-9]+ %  step [0-9]+ of 1000" "a bar with the steps"
+shows "^ ▕█*[▏▎▍▌▋▊▉█]? *▏ +[0-9]+ %  step [0-9]+ of 20000" "a bar with the steps"
 shows 'time left .*speed 100 images/s|speed 100 images/s' "its numbers"
 shows '(⡇|⣀|⠤|⢸|⠒|⠉)' "the loss as a curve"
 shows '[0-9:]{8}  running' "what happened to it"
@@ -63,7 +63,7 @@ t resize-window -x 110 -y 30
 wide() { [ "$(screen | sed -n 's/^\( job .* running\)$/\1/p' | wc -m)" -gt 100 ]; }
 ok "a larger terminal is filled" eventually wide
 t resize-window -x 40 -y 10
-shows "^ ▕?.* step [0-9]+ of 1000" "a small one has the progress"
+shows "^ ▕?.* step [0-9]+ of 20000" "a small one has the progress"
 t resize-window -x 80 -y 24
 
 stop_daemon
@@ -138,7 +138,7 @@ is "$(screen | LC_ALL=C.UTF-8 wc -L)" 80 "as wide as the terminal and no wider"
 # ---------------------------------------------------------------- no terminal
 has_streams() { [ "$(curl -sS "$url/metrics" | sed -n 's/^traind_event_streams //p')" = "$1" ]; }
 ok "nobody listens" eventually has_streams 0
-timeout 60 "$trainctl" --server "unix:$socket" watch >"$work/lines" 2>&1 &
+timeout 1200 "$trainctl" --server "unix:$socket" watch >"$work/lines" 2>&1 &
 watcher=$!
 eventually has_streams 1
 submit "seen"
@@ -152,7 +152,7 @@ is $? 130 "an interrupt ends it with 130"
 # ---------------------------------------------------------------- a daemon that is killed
 last=$(sql "select max(id) from job_event")
 ok "nobody listens any more" eventually has_streams 0
-timeout 60 "$trainctl" --json --server "$url" watch >"$work/events" 2>"$work/errors" &
+timeout 1200 "$trainctl" --json --server "$url" watch >"$work/events" 2>"$work/errors" &
 watcher=$!
 eventually has_streams 1
 submit "counted steps=150 step_ms=30" '{"workers_per_node": 1, "threads_per_worker": 1}' '{"steps": 150}'
@@ -178,10 +178,10 @@ TRAINCTL_TOKEN=$("$trainctl" --server "unix:$socket" token create --role submit 
 export TRAINCTL_TOKEN TRAINCTL_SERVER=$url
 job='{"name": "token steps=10 step_ms=100", "data": {"train": "synthetic", "train_images": 64}, "steps": 10,
     "cluster": {"workers_per_node": 1}, "model": {"image_size": 32, "classes": 10}}'
-timeout 30 "$trainctl" submit --watch - <<<"$job" >"$work/lines" 2>&1
+timeout 1200 "$trainctl" submit --watch - <<<"$job" >"$work/lines" 2>&1
 is $? 0 "submit --watch with a token"
 like "$(cat "$work/lines")" '^job [0-9]+ running  ' "the stream comes with a token"
-TRAINCTL_TOKEN=traind-1-wrong timeout 30 "$trainctl" watch </dev/null >"$work/lines" 2>&1
+TRAINCTL_TOKEN=traind-1-wrong timeout 1200 "$trainctl" watch </dev/null >"$work/lines" 2>&1
 is $? 4 "watch with a wrong token: 4"
 like "$(cat "$work/lines")" 'token' "and it says why"
 

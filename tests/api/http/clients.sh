@@ -52,13 +52,13 @@ END
 besiege() { # KIND COUNT meanwhile-over-TCP?
     coproc clients { /usr/bin/python3 "$work/clients.py" "$1" "${url##*:}" "$2" 2>"$work/err"; }
     local pid=$clients_PID line=
-    read -r -t 30 line <&"${clients[0]}" || true
+    read -r -t 300 line <&"${clients[0]}" || true
     like "$line" 'connected [1-9]' "$2 $1 clients"
     if [ "$3" = yes ]; then
-        call -m 5 /v1/jobs
+        call -m 60 /v1/jobs
         want 200 "others are answered beside $2 $1 clients"
     fi
-    call -m 5 --unix-socket "$socket" /v1/jobs
+    call -m 60 --unix-socket "$socket" /v1/jobs
     want 200 "and so is the unix socket"
     [ -z "${clients[1]-}" ] || { echo end >&"${clients[1]}"; } 2>/dev/null
     wait "$pid" 2>/dev/null

@@ -336,13 +336,16 @@ def check_tags():
             continue
         names = [n for m in op["responses"]["200"]["content"].values() for n in m.get("examples", {}) if answer_of(op, n)[1] != EVENTS]
         target, headers, _ = request_of(path, op, names[0])
-        c = UnixConnection("localhost")
-        c.request("GET", target, headers=headers)
-        r = c.getresponse()
-        r.read()
-        c.request("GET", target, headers={**headers, "If-None-Match": r.getheader("ETag") or "none"})
-        again = c.getresponse()
-        again.read()
+        for _ in range(3): # the minute, of which some tell, may just have ended
+            c = UnixConnection("localhost")
+            c.request("GET", target, headers=headers)
+            r = c.getresponse()
+            r.read()
+            c.request("GET", target, headers={**headers, "If-None-Match": r.getheader("ETag") or "none"})
+            again = c.getresponse()
+            again.read()
+            if again.status == 304:
+                break
         # What tells the time differs from one moment to the next.
         report(again.status == 304 or path in ("/metrics", "/readyz", "/v1/throughput", "/v1/sweeps", "/v1/events", "/v1/jobs") and again.status == 200,
                "%s: its entity tag answers 304" % target, r.getheader("ETag"), again.status)

@@ -9,6 +9,8 @@ submit "steps=20 step_ms=5 eval=1 every=5 rank=0 at=11 exit=3 first=1" '{"worker
     '{"steps": 20, "restart": {"max": 1}, "optimizer": {"momentum": 0.9}}'
 wait_state "$id" succeeded
 is "$(job "$id" attempt)" 2 "a job that was started twice"
+exported() { test -s "$state/jobs/$id/mllog.txt" && test -s "$state/jobs/$id/tensorboard/"events.out.tfevents.*.job-"$id"; }
+eventually exported # behind its end
 
 # ------------------------------------------------------------------ MLPerf
 

@@ -100,7 +100,8 @@ refused 400 usage 'KEY=VALUE' "no key"
 
 # ------------------------------------------------------------------ groups
 
-ok "the others have ended" wait_state 3 succeeded
+ok "the others have ended" wait_state 2 succeeded
+ok "..." wait_state 3 succeeded
 call '/v1/jobs?group=tag&tag=baseline'
 is "$(jq -c '[.total, .group_count, (.groups[] | [.value, .jobs, .states, .best.id, .best.top1])]' <<<"$body")" \
     '[2,2,["baseline",2,{"succeeded":2},1,0.75],["x:1/y",1,{"succeeded":1},1,0.75]]' "groups by tag"

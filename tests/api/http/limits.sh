@@ -8,13 +8,13 @@ import select, socket, sys
 port = int(sys.argv[1])
 GET = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
 def connect(source="127.0.0.1"):
-    s = socket.create_connection(("127.0.0.1", port), timeout=30, source_address=(source, 0))
+    s = socket.create_connection(("127.0.0.1", port), timeout=60, source_address=(source, 0))
     try:
         s.sendall(GET)
     except OSError:
         pass # it was closed
     return s
-def status(s, seconds=30): # of an answer; "closed"; "waits"
+def status(s, seconds=60): # of an answer; "closed"; "waits"
     if not select.select([s], [], [], seconds)[0]:
         return "waits"
     try:
@@ -68,7 +68,7 @@ is "$(
 taken = []
 while True:
     s = connect()
-    if status(s, 3) != "200":
+    if status(s, 60 if len(taken) < 8 else 3) != "200":
         break
     taken.append(s)
 print(len(taken))

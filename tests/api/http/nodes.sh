@@ -119,7 +119,18 @@ json .verdict 'fine' "other limits, another verdict"
 checked() { # without call, whose status would become ok's
     curl -sS "$url/v1/nodes/$own" | jq -e '.gflops > 0' >/dev/null
 }
-ok "this machine checks itself when it is idle" eventually checked
+checks_itself() {
+    local began
+    for _ in 1 2 3 4 5 6 7 8 9 10; do
+        began=$SECONDS
+        until checked || [ $((SECONDS - began)) -ge 60 ]; do sleep 0.1; done
+        ! checked || return 0
+        stop_daemon # a busy machine's check took longer than it may, and the next one comes in an hour
+        start_daemon --config "$work/traind.conf"
+    done
+    return 1
+}
+ok "this machine checks itself when it is idle" checks_itself
 call "/v1/nodes/$own"
 json '[.history[] | .phase]' '["self"]' "once"
 json '.verdict == "fine" and .memory_gb_per_sec > 0 and .report.host != null' true "and is fine"

@@ -5,7 +5,7 @@
 python=${PYTHON_WITH_DEBIAN:-/usr/bin/python3}
 "$python" -c 'import prometheus_client' 2>/dev/null || skip_all "python3-prometheus-client is not installed"
 start_runs
-submit "steps=400 step_ms=20"
+submit "steps=100000 step_ms=20"
 wait_state "$id" running
 eventually has_events "$id" 2
 call /healthz

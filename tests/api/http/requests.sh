@@ -226,7 +226,7 @@ raw() {
     local line=
     exec 3<>"/dev/tcp/127.0.0.1/${url##*:}"
     printf "$1" >&3 2>/dev/null
-    [ "${2-}" = hang-up ] || read -r -t 5 line <&3
+    [ "${2-}" = hang-up ] || read -r -t 60 line <&3
     exec 3>&-
     tr -d '\r' <<<"$line"
 }
@@ -237,7 +237,7 @@ like "$(raw 'POST /v1/plan HTTP/1.1\r\nHost: localhost\r\nContent-Length: -5\r\n
 sends() { # HEAD [BODY]: $status, $headers and $body of the first answer; reads until the daemon closes
     exec 3<>"/dev/tcp/127.0.0.1/${url##*:}"
     (printf '%b' "$1\r\n\r\n${2-}" >&3) 2>/dev/null # it may be refused before it is sent
-    timeout 20 cat <&3 | tr -d '\0\r' >"$work/answer"
+    timeout 120 cat <&3 | tr -d '\0\r' >"$work/answer"
     exec 3>&-
     status=$(sed -n '1s/^HTTP[^ ]* \([0-9]*\).*/\1/p' "$work/answer")
     headers=$(sed '/^$/q' "$work/answer")

@@ -8,7 +8,7 @@ stream() { # SECONDS [CURL ARGUMENT...] PATH: what comes in that time
     timeout "$1" curl -sSN -H 'Accept: text/event-stream' "${@:2:$#-2}" "$url${!#}" 2>/dev/null
 }
 stream_until() { # LINE [CURL ARGUMENT...] PATH: what comes up to that line and the empty one behind it, of an event
-    stream 30 "${@:2}" | sed -u "/$1/,/^\$/{/^\$/q}"
+    stream 600 "${@:2}" | sed -u "/$1/,/^\$/{/^\$/q}"
 }
 ids() {
     sed -n 's/^id: //p' | tail -n +2 # behind the one of the greeting
@@ -65,14 +65,17 @@ refused 400 usage 'after must be' "a wrong place"
 
 port=${url##*:}
 before=$(sql 'select max(id) from job_event')
-"$top_builddir/tests/api/stream_client" "$port" "/v1/events?after=$before" 40 5 10 >"$work/many" &
+"$top_builddir/tests/api/stream_client" "$port" "/v1/events?after=$before" 40 5 3600 >"$work/many" &
 many=$!
 for _ in 1 2 3 4 5; do
     stream 0.7 "/v1/events?after=0" >/dev/null & # goes away in the middle
 done
 submit "steps=900 step_ms=1" '{"workers_per_node": 1, "threads_per_worker": 1}'
+first=$id
 submit "steps=900 step_ms=1" '{"workers_per_node": 1, "threads_per_worker": 1}'
+wait_state "$first" succeeded
 wait_state "$id" succeeded
+kill -USR1 "$many"
 wait "$many"
 expected=$(sql "select count(*), sum(id) from job_event where id > $before" | tr '|' ' ')
 is "$(cut -d' ' -f1-3 "$work/many" | sort | uniq -c | sed 's/^ *//')" "40 $expected 0" "40 streams have every event of two jobs once and in order"
@@ -126,13 +129,13 @@ is "$(/usr/bin/python3 "$work/close.py" "${url##*:}")" $'200\n200\n200\n200 True
 streams_are_gone() {
     [ "$(curl -sS "$url/metrics" | sed -n 's/^traind_event_streams //p')" = 0 ]
 }
-ok "none is left" timeout 60 bash -c "$(declare -f streams_are_gone); url=$url; until streams_are_gone; do sleep 0.1; done"
+ok "none is left" timeout 300 bash -c "$(declare -f streams_are_gone); url=$url; until streams_are_gone; do sleep 0.1; done"
 
 # ------------------------------------------------------------------ stopping
 
-stream 60 "/v1/jobs/$one/events" >"$work/last" &
+stream 600 "/v1/jobs/$one/events" >"$work/last" &
 ok "a stream that has been read" eventually is_read "$work/last"
-ok "the daemon stops at once while streams are open" timeout 30 bash -c "kill -TERM $daemon; while kill -0 $daemon 2>/dev/null; do sleep 0.05; done"
+ok "the daemon stops at once while streams are open" timeout 300 bash -c "kill -TERM $daemon; while kill -0 $daemon 2>/dev/null; do sleep 0.05; done"
 wait "$daemon"
 is "$?" 0 "in order"
 daemon=

@@ -28,6 +28,7 @@ want 409 "it cannot be cancelled twice"
 cancel 999
 want 404 "what is not there cannot be cancelled"
 
+change cancel_grace_seconds 2 # which is waited out from here on
 submit "steps=10000 step_ms=20 deaf=1"
 ok "a job that is deaf to signals runs" wait_state "$id" running
 cancel "$id"
@@ -67,8 +68,11 @@ descendants() { # PID
         descendants "$child"
     done
 }
-tree=$(descendants "$(sql "select launcher_pid from job where id = $id")" | tr '\n' ,)
-is "$(ps -o pid= -p "${tree%,}" | wc -l)" 6 "two ranks, two children and two grandchildren are there"
+has_tree() {
+    tree=$(descendants "$(sql "select launcher_pid from job where id = $id")" | tr '\n' ,)
+    [ "$(ps -o pid= -p "${tree%,}" | wc -l)" = 6 ]
+}
+ok "two ranks, two children and two grandchildren are there" eventually has_tree
 cancel "$id"
 ok "it is cancelled" wait_state "$id" cancelled
 is "$(ps -o pid=,args= -p "${tree%,}" | grep -v "<defunct>")" "" "none of them is left"

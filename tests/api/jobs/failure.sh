@@ -35,7 +35,7 @@ fails "steps=50 rank=1 at=2 abort=3" "^(rank 1 called MPI_Abort with|mpirun ende
 fails "steps=50 rank=0 at=2 fail=1" "^shard train-00003-of-00008 is damaged at byte 4711 \(rank 0 on testhost, phase data\)$" "a failed event"
 
 submit "steps=10000 step_ms=20"
-ok "a job runs" wait_state "$id" running
+ok "a job runs" eventually has_rank "$id" 1
 kill -KILL "$(rank_pid "$id" 1)"
 ok "a rank killed from outside fails it" wait_state "$id" failed
 like "$(job "$id" reason)" "^rank 1 on $host was ended by signal 9" "with rank, host and signal"

@@ -2,17 +2,22 @@
 # Series by the images seen: exact where a run goes on with other workers. And the accuracy of weights that are not averaged.
 # shellcheck source=tests/api/runs.sh.inc
 . "$(dirname "$0")/../runs.sh.inc"
-printf "%s\n" "worker = $top_builddir/tests/bin/train-worker" "slots = 2" >"$work/traind.conf"
+printf "%s\n" "worker = $top_builddir/tests/bin/train-worker" "slots = 2" "cancel_grace_seconds = 60" >"$work/traind.conf"
 export OMP_NUM_THREADS=1
 start_daemon --config "$work/traind.conf"
 trainctl=("$top_builddir/trainctl" --server "$url")
 
-call -d '{"data": {"train": "synthetic", "eval": "synthetic", "train_images": 64}, "model": {"arch": "resnet18", "width": 0.25, "image_size": 32, "classes": 4},
+document='{"data": {"train": "synthetic", "eval": "synthetic", "train_images": 64}, "model": {"arch": "resnet18", "width": 0.25, "image_size": 32, "classes": 4},
     "batch_per_worker": 4, "steps": 20000, "checkpoint": {"every_steps": 5}, "lr": {"base": 0.001, "scaling": "none"}, "restart": {"max": 0},
-    "ema": {"decay": 0.9}, "eval": {"every_epochs": 1, "batch": 8}, "cluster": {"workers_per_node": 2, "threads_per_worker": 1}}' /v1/jobs
+    "ema": {"decay": 0.9}, "eval": {"every_epochs": 1, "batch": 8}, "cluster": {"workers_per_node": 2, "threads_per_worker": 1}}'
+call -d "$document" /v1/jobs
 want 201 "a job of two workers"
-call /v1/jobs/1/metrics
+call -d "$document" /v1/jobs
+want 201 "another waits"
+call /v1/jobs/2/metrics
 json '[.images, .step] | tojson' '[[],[]]' "no step, no images"
+call -X POST /v1/jobs/2/cancel
+want 200 "it is cancelled"
 ok "it runs" eventually has_events 1 12
 call -X POST /v1/jobs/1/cancel
 ok "it is cancelled" wait_state 1 cancelled

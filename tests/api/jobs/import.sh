@@ -73,7 +73,7 @@ mkdir "$state/jobs/.removed-import.abcdef"
 kill_daemon
 restart_runs --socket "$socket"
 is "$(curl -sS "$url/v1/jobs/2" | jq -c 'del(.time_left)')" "$(jq -c 'del(.time_left)' <<<"$here")" "it is there after a restart"
-ok "what a killed daemon left of an import is removed" test ! -e "$state/jobs/.removed-import.abcdef"
+ok "what a killed daemon left of an import is removed" eventually test ! -e "$state/jobs/.removed-import.abcdef"
 
 # ------------------------------------------------------------------ what is no such file
 

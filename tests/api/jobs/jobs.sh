@@ -3,7 +3,7 @@
 . "$(dirname "$0")/../lib.sh"
 cat >"$work/mpirun" <<'END'
 #!/bin/sh
-exec sleep 300
+exec sleep 3000
 END
 chmod +x "$work/mpirun"
 printf '%s\n' "mpirun = $work/mpirun" "worker = $work/mpirun" 'slots = 1' >"$work/traind.conf"

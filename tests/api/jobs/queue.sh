@@ -11,7 +11,7 @@ started_in_order() { # ID...
     is "$(sql "select group_concat(id, ' ') from (select id from job where id in ($(tr ' ' , <<<"$*")) order by started_at)")" "$*" "... in this order"
 }
 
-submit "steps=2000 step_ms=10" "$two" '{"steps": 2000}'
+submit "steps=20000 step_ms=10" "$two" '{"steps": 20000}'
 running=$id
 ok "a job runs" eventually has_events "$running" 5
 submit "steps=1" "$two"
@@ -37,14 +37,14 @@ ok "..." wait_state "$high_too" succeeded
 started_in_order "$low" "$high" "$high_too" "$last"
 
 # One slot is free, a job wants both: only what is sure to have ended by then may go before it.
-submit "steps=3000 step_ms=10" "$one" '{"steps": 3000}'
+submit "steps=40000 step_ms=10" "$one" '{"steps": 40000}'
 long=$id
 ok "a job runs on one slot" eventually has_events "$long" 5
 submit "steps=1" "$two"
 big=$id
 submit "steps=1" "$one" '{"steps": 100000}'
 unbounded=$id
-submit "steps=1" '{"workers_per_node": 1, "threads_per_worker": 1, "time_limit": "0:05"}'
+submit "steps=1" '{"workers_per_node": 1, "threads_per_worker": 1, "time_limit": "2:00"}'
 short=$id
 ok "a job that ends in time by its limit starts before it" wait_state "$short" succeeded
 is "$(job "$big" state) $(job "$unbounded" state)" "queued queued" "the big one waits, and so does one that may take long"
@@ -58,7 +58,7 @@ ok "..." wait_state "$unbounded" succeeded
 started_in_order "$short" "$big" "$unbounded"
 
 # What people change about jobs that wait.
-submit "steps=3000 step_ms=10" "$two" '{"steps": 3000}'
+submit "steps=20000 step_ms=10" "$two" '{"steps": 20000}'
 long=$id
 ok "a job runs" eventually has_events "$long" 1
 submit "steps=1" "$two"
@@ -99,7 +99,7 @@ is "$?" 0 "trainctl release"
 ok "they run" wait_state "$second" succeeded
 ok "..." wait_state "$first" succeeded
 started_in_order "$third" "$first" "$second"
-submit "steps=3000 step_ms=10" "$two" '{"steps": 3000}'
+submit "steps=20000 step_ms=10" "$two" '{"steps": 20000}'
 long=$id
 submit "steps=1" "$two"
 ctl hold "$id"

@@ -37,11 +37,12 @@ ok "a crash without a daemon is found, too" wait_state "$id" failed
 like "$(job "$id" reason)" "^rank 1 on $(hostname) was ended by signal 9" "with its cause"
 steps_are_complete "$id" 50 "a crash without a daemon"
 
-submit "steps=200 step_ms=10"
+submit "steps=200 step_ms=10 gate=100"
 ok "a job runs" eventually has_events "$id" 5
 ok "the daemon stops in order while it runs" stop_daemon
 is "$(processes "$id")" 3 "the job goes on"
 restart_runs
+: >"$state/jobs/$id/attempt-1/go"
 ok "... and is followed again to its end" wait_state "$id" succeeded
 steps_are_complete "$id" 200 "a stop in order"
 
@@ -75,7 +76,7 @@ kill_daemon
 for pid in $(process_ids "$id"); do
     kill -KILL "$pid"
 done
-sleep 60 &
+sleep 3000 &
 other=$!
 sql "update job set launcher_pid = $other where id = $id"
 restart_runs

@@ -144,7 +144,9 @@ ok "it is cancelled" wait_state "$id" cancelled
 submit "steps=100000 step_ms=20 every=10"
 running=$id
 ok "a job runs" eventually has_events "$running" 3
+kill -STOP "$daemon" # or the database's files are of different moments
 cp -a "$state" "$work/copy"
+kill -CONT "$daemon"
 original=$state original_daemon=$daemon
 state=$work/copy
 restart

@@ -40,7 +40,8 @@ one='{"workers_per_node": 1, "threads_per_worker": 1}'
 submit "steps=100 step_ms=20 gate=90" "$one"
 first=$id
 submit "steps=100 step_ms=20 gate=90" "$one"
-ok "two small jobs run" wait_state "$id" running
+ok "a small job runs" wait_state "$first" running
+ok "and another" wait_state "$id" running
 is "$(job "$first" state)" running "... at the same time"
 like "$(cat "$state/jobs/$id/attempt-1/command")" "--bind-to none" "... and are not bound to the same core"
 for job in $first $id; do

@@ -68,7 +68,9 @@ ok "what Slurm says is not repeated in the log" test $(($(logged "error: Unable 
 # ------------------------------------------------------------------ Slurm is back
 
 # A queue of one job: what sbatch was given, from then on.
-back() { # SECONDS: that sbatch takes
+back() { # [slowly]: sbatch waits for a file
+    local wait=:
+    [ -z "${1-}" ] || wait="until [ -e '$work/go' ]; do sleep 0.1; done"
     write_script "$work/bin/squeue" <<END
 #!/bin/sh
 name=\$(cat "$work/queued" 2>/dev/null) && echo '{"jobs": [{"job_id": 77, "name": "'"\$name"'", "job_state": "PENDING", "state_reason": "Priority",
@@ -83,31 +85,32 @@ END
     write_script "$work/bin/sbatch" <<END
 #!/bin/sh
 touch "$work/submitting"
-sleep $1
+$wait
 sed -n 's/^#SBATCH --job-name=//p' "\$2" >"$work/queued"
 echo 77
 END
 }
-back 0
+back
 ok "it is submitted once Slurm answers" eventually test -s "$work/queued"
 ok "which the job says" eventually reason_says "$id" "in Slurm's queue as job 77"
 is "$(logged 'Slurm answers again')" 1 "and the log"
 call -X POST "/v1/jobs/$id/cancel"
 ok "cancelled it ends" wait_state "$id" cancelled
-is "$(cat "$work/cancelled")" 77 "in Slurm too"
+is "$(sort -u "$work/cancelled")" 77 "in Slurm too"
 
 rm -f "$work/submitting" "$work/cancelled"
-back 4
+back slowly
 slurm_job fifth
 ok "a submission takes long" eventually test -e "$work/submitting"
 call -X POST "/v1/jobs/$id/cancel"
 ok "the job is cancelled meanwhile" wait_state "$id" cancelled
 ok "before it is over" test ! -e "$work/queued"
+touch "$work/go"
 ok "what Slurm got of it is cancelled there" eventually test -s "$work/cancelled"
-is "$(cat "$work/cancelled")" 77 "by its number"
+is "$(sort -u "$work/cancelled")" 77 "by its number"
 
 rm -f "$work/submitting" "$work/cancelled"
-back 0
+back
 slurm_job sixth
 ok "a job waits in Slurm's queue" eventually reason_says "$id" "in Slurm's queue as job 77"
 away
@@ -118,7 +121,7 @@ is "$run" "$state/jobs/$id" "the script knows its folder"
 is "$(SLURM_JOB_ID=77 sh "$state/jobs/$id/attempt-1/sbatch" 2>&1; echo $?; ls "$state/jobs/$id/attempt-1")" \
     "0
 $(ls "$state/jobs/$id/attempt-1")" "should Slurm start it all the same, it ends without having done anything"
-back 0
+back
 ok "and Slurm is told when it is back" eventually test -s "$work/cancelled"
 
 ok "the daemon stops" stop_daemon

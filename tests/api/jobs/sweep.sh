@@ -242,14 +242,14 @@ sweep '{method: "halving", parameters: {"steps": [1, 2]}, budget: {key: "/steps"
 refused 422 invalid 'the budget sets the same key' "a parameter that is the budget"
 
 jq -nc --argjson base "$base" '{base: $base, method: "random", samples: 1000, parameters: ([range(40000) | {key: "x\(.)", value: [1]}] | from_entries)}' >"$work/many.json"
-call --max-time 20 -d "@$work/many.json" /v1/sweeps
+call --max-time 600 -d "@$work/many.json" /v1/sweeps
 refused 422 invalid 'is not a key' "40,000 unknown parameters are refused at once"
 json '.errors | length' 50 "with the first of them"
 jq -n --argjson base "$base" '{base: ($base + ([range(20000) | {key: "unknown\(.)", value: 1}] | from_entries)), method: "random", samples: 1000, parameters: {"/seed": [1]}}' >"$work/many.json"
-call --max-time 20 -d "@$work/many.json" /v1/sweeps
+call --max-time 600 -d "@$work/many.json" /v1/sweeps
 refused 422 invalid 'is not a key' "so are 20,000 unknown keys of the base"
 jq -n --argjson base "$base" '{base: ($base | .cluster.hosts = [range(4096) | "host-with-a-long-name-\(.)"]), method: "random", samples: 1000, parameters: {"/seed": [1]}}' >"$work/many.json"
-call --max-time 60 -d "@$work/many.json" /v1/sweeps
+call --max-time 600 -d "@$work/many.json" /v1/sweeps
 refused 422 invalid 'over 16 MiB' "and a thousand documents of 4096 hosts"
 
 # The keys of a sweep's jobs: another's job may come under the name that they had.
@@ -264,7 +264,10 @@ ok "ends all the same" ends "$next"
 call "/v1/sweeps/$next"
 json '[.trials[].state] | unique | tojson' '["succeeded"]' "its trials have run"
 
-# A rung that a later version refuses, and keys of an earlier one.
+# A rung that a later version refuses, and keys of an earlier one. No trial runs before the daemon stops, for another job has all slots.
+call -d "$(jq '.steps = 1000000 | .cluster.workers_per_node = 2' <<<"$base")" /v1/jobs
+holder=$(jq .id <<<"$body")
+ok "another job runs" wait_state "$holder" running
 halving '{key: "/steps", min: 1, max: 2, eta: 2}'
 id=$(jq .id <<<"$body")
 stop_daemon
@@ -274,6 +277,7 @@ old=$(sql "select count(*) from job where idempotency_key like 'sweep-%'")
 sqlite3 "$state/traind.db" <"$top_srcdir/schema/migrations/0014_sweep_job_key.sql" # the later ones have run
 start_daemon --config "$work/traind.conf"
 is "$(sql "select count(*) from job where idempotency_key like 'sweep-%'")" 2 "of $old keys those of the sweeps are moved, two are a client's"
+call -X POST "/v1/jobs/$holder/cancel"
 ok "a sweep whose next rung is refused ends" ends "$id"
 call "/v1/sweeps/$id"
 like "$(jq -r '.trials[0] | .state, .reason' <<<"$body")" 'must be an integer from 1 to' "with the reason in its trial"

@@ -126,7 +126,7 @@ ok "while others still fail or say nothing" test "$waits" -ge 1
 ok "the one that fails twice gets both in the end" eventually arrived /flaky/2/x 4
 is "$(got hook . | jq -r 'select(.path == "/flaky/2/x") | .body | fromjson | .job.id' | tr '\n' ' ')" "$first $first $first $second " "in their order"
 is "$(got hook . | jq -r 'select(.path == "/flaky/2/x") | .headers["Traind-Notice-Id"]' | uniq -c | awk '{print $1}' | tr '\n' ' ')" "3 1 " "each attempt with the same id"
-ok "the pauses grow" awk 'NR > 1 { d[NR] = $1 - last } { last = $1 } END { exit !(d[2] > 0.7 && d[3] > 1.5 && d[3] > d[2]) }' <(fails_of /flaky/2/x)
+ok "the pauses grow" awk 'NR > 1 { d[NR] = $1 - last } { last = $1 } END { exit !(d[2] > 0.7 && d[3] > 1.5) }' <(fails_of /flaky/2/x)
 call "/v1/notices?job=$first"
 json '.notices | map(select(.to | endswith("/flaky/2/x"))) | map([.state, .attempts, .error] | tojson) | join(" ")' '["delivered",3,null]' "the API tells the attempts"
 submit_noted "fixture steps=1" "$(jq -n --arg here "$here" '[{to: ($here + "/later/4")}]')"

@@ -38,7 +38,7 @@ signature() { # SECRET of $sent
 }
 is "$(jq -r '.headers["Traind-Signature"]' <<<"$sent")" "v1=$(signature correct-horse)" "its signature is openssl's"
 ok "which another secret does not make" test "$(jq -r '.headers["Traind-Signature"]' <<<"$sent")" != "v1=$(signature wrong-horse)"
-like "$(jq -r '.headers["Traind-Timestamp"]' <<<"$sent")" "^$(date +%s | cut -c1-7)" "with the time of the attempt"
+is "$(jq '.headers["Traind-Timestamp"] | now - tonumber | . >= -1 and . < 600' <<<"$sent")" true "with the time of the attempt"
 
 text=$(got hook . | jq -r 'select(.path == "/text") | .body' | grep succeeded)
 is "$(jq -c keys <<<"$text")" '["text"]' "a chat service gets a text and nothing else"
@@ -90,7 +90,7 @@ json '.notices | length' 0 "notices of such rules are for administrators"
 
 # ------------------------------------------------------------------ cancelled, straggler, stalled, sweep, node
 
-submit_noted "fixture steps=1000 step_ms=20" "$(jq -n --arg here "$here" '[{to: ($here + "/cancelled"), on: ["cancelled", "stalled", "straggler"]}]')"
+submit_noted "fixture steps=100000 step_ms=20" "$(jq -n --arg here "$here" '[{to: ($here + "/cancelled"), on: ["cancelled", "stalled", "straggler"]}]')"
 ok "a job runs" eventually has_events "$id" 1
 events=$state/jobs/$id/attempt-1/events.jsonl
 for n in 1 2; do # as the workers' watchers write them, behind the fixture's own

@@ -47,7 +47,7 @@ refuses 1 'is not a socket' "a socket path that is a file" "${other[@]}" --socke
 # ------------------------------------------------------------------ one daemon a folder, one program a port
 
 start_daemon
-like "$(cat "$work/daemon.log")" "listening on $url and on $socket" "the log says where it listens"
+ok "the log says where it listens" eventually grep -q "listening on $url and on $socket" "$work/daemon.log"
 is "$(cat "$state/lock")" "$daemon" "the lock holds its pid"
 refuses 1 "another traind \(pid $daemon\) works in $state" "a second daemon on the folder" --state "$state" --listen 127.0.0.1:0
 refuses 1 "${url#http://} is in use by another program.*--listen" "a port in use" --state "$work/other" --listen "${url#http://}"
@@ -71,7 +71,7 @@ daemon=
 
 cat >"$work/mpirun" <<'END'
 #!/bin/sh
-exec sleep 300
+exec sleep 3000
 END
 chmod +x "$work/mpirun"
 settings "mpirun = $work/mpirun" "worker = $work/mpirun" 'slots = 2'
@@ -93,9 +93,13 @@ submissions() {
         jq .id <<<"$answer"
     done >>"$work/promised" 2>/dev/null
 }
+touch "$work/promised"
+promised() { [ "$(wc -l <"$work/promised")" -gt "$1" ]; }
 for pause in 0.05 0.13 0.21 0.34; do
+    before=$(wc -l <"$work/promised")
     submissions &
     client=$!
+    eventually promised "$before"
     sleep "$pause"
     kill_daemon
     wait "$client"

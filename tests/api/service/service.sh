@@ -20,7 +20,7 @@ cat >"$work/listen.py" <<'E2'
 import socket, sys
 s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
 s.bind(sys.argv[1])
-s.settimeout(20)
+s.settimeout(600)
 while True:
     text = s.recv(4096).decode()
     print(text, flush=True)
@@ -57,9 +57,10 @@ activate() { # SOCKET... -- TRAIND-ARGUMENT...
         places+=(--listen="$1")
         shift
     done
+    rm -f "$work/activated.log" # that of another may say the same
     systemd-socket-activate "${places[@]}" "$traind" --state "$state" "${@:2}" >"$work/activated.log" 2>&1 &
     daemon=$!
-    says() { grep -q "$1" "$work/activated.log"; }
+    says() { grep -qs "$1" "$work/activated.log"; }
     eventually says "Listening on ${places[-1]#*=}"
 }
 rm -f "$state/listen"

@@ -82,15 +82,23 @@ error() { # PREDICTED MEASURED
     jq -rn --argjson p "$1" --argjson m "$2" '"predicted \($p), measured \($m) images/s: error \((1000 * ($p / $m - 1) | round) / 10) %"'
 }
 is "$(predicted 1)" null "nothing was measured yet"
-one=$("$trainctl" bench --image-size 32 --batch 8 --workers 1 --threads 1 --steps 8 --json)
-from_one=$(predicted 2)
-is "$(jq -n --argjson m "$(rate "$one")" --argjson p "$(predicted 1)" '(($p / $m - 1) | fabs) < 0.02')" true "a bench is what the plan predicts from"
-two=$("$trainctl" bench --image-size 32 --batch 8 --workers 2 --threads 1 --steps 8 --json)
+right_size() {
+    jq -en --argjson m "$(rate "$two")" --argjson p "$from_one" '$p > $m / 10 and $p < $m * 10' >/dev/null
+}
+for _ in 1 2 3 4 5; do # the machine may have become busy between the two
+    rm -f "$work/cache/traind/speeds.jsonl"
+    one=$("$trainctl" bench --image-size 32 --batch 8 --workers 1 --threads 1 --steps 8 --json)
+    from_one=$(predicted 2)
+    of_one=$(predicted 1)
+    two=$("$trainctl" bench --image-size 32 --batch 8 --workers 2 --threads 1 --steps 8 --json)
+    right_size && break
+done
+is "$(jq -n --argjson m "$(rate "$one")" --argjson p "$of_one" '(($p / $m - 1) | fabs) < 0.02')" true "a bench is what the plan predicts from"
 echo "# 1 rank: $(error "$(predicted 1)" "$(rate "$one")")"
 echo "# 2 ranks from 1: $(error "$from_one" "$(rate "$two")")"
 echo "# 2 ranks from 2: $(error "$(predicted 2)" "$(rate "$two")")"
 # the machine may be busy: a bound that only a wrong model leaves
-is "$(jq -n --argjson m "$(rate "$two")" --argjson p "$from_one" '$p > $m / 10 and $p < $m * 10')" true "two ranks from one: the right size"
+ok "two ranks from one: the right size" right_size
 is "$(wc -l <"$work/cache/traind/speeds.jsonl")" 2 "both are in the cache"
 echo "not json" >>"$work/cache/traind/speeds.jsonl"
 is "$(jq -n --argjson m "$(rate "$two")" --argjson p "$(predicted 2)" '(($p / $m - 1) | fabs) < 0.02')" true "a broken line of the cache is passed over"

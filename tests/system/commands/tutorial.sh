@@ -4,14 +4,19 @@
 set -u
 # shellcheck source=tests/tap.sh
 . "${top_srcdir:?is set by make check}/tests/tap.sh"
-for tool in jq curl sqlite3; do
+for tool in jq curl sqlite3 ss; do
     command -v $tool >/dev/null || skip_all "needs $tool"
 done
 # shellcheck source=tests/system/lib.sh
 . "$top_srcdir/tests/system/lib.sh"
+daemons() { # the page's, by the settings that only its daemon has
+    pgrep -f "^[^ ]*traind --config $work/traind.conf "
+}
 clean_up() {
-    local pid
-    pid=$(pgrep -f "^[^ ]*traind --state $work/" 2>/dev/null) && kill "$pid"
+    local left
+    left=$(daemons)
+    # shellcheck disable=SC2086
+    [ -z "$left" ] || kill $left
     rm -rf "$work"
 }
 trap clean_up EXIT
@@ -22,8 +27,11 @@ mkdir "$work/idx" "$work/bin" "$work/here"
 idx $images train-images-idx3-ubyte.gz train-labels-idx1-ubyte.gz
 idx 64 t10k-images-idx3-ubyte.gz t10k-labels-idx1-ubyte.gz
 
-# The programs as they are built here; the daemon on a port that is free, with the worker of this build.
-port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
+# The programs as they are built here; the daemon on a port that is free, with the worker of this build. The port is below those that
+# the kernel hands out by itself, as it is used minutes later.
+taken=" $(ss -Hltn | awk '{sub(/.*:/, "", $4); print $4}' | tr '\n' ' ') "
+port=$((16000 + RANDOM % 15000))
+while [[ $taken == *" $port "* ]]; do port=$((16000 + RANDOM % 15000)); done
 printf '%s\n' "worker = $top_builddir/tests/bin/train-worker" "slots = 2" >"$work/traind.conf"
 for program in trainctl train-prep; do
     printf '#!/bin/sh\nexec %s "$@"\n' "$top_builddir/$program" >"$work/bin/$program"
@@ -36,7 +44,7 @@ unset http_proxy https_proxy all_proxy HTTP_PROXY HTTPS_PROXY ALL_PROXY
 
 # The fenced blocks; each is announced by its line, so that a failure is found.
 awk '/^```sh$/ {code = 1; print "echo \"@ line " NR + 1 "\""; next} /^```$/ {code = 0} code' "$page" |
-    sed -e "s|/usr/share/datasets/fashion-mnist|$work/idx|; s|127.0.0.1:7077|127.0.0.1:$port|g; s|4096|$images|; s|export PATH=.PWD/_install/bin:|export PATH=|" >"$work/commands.sh"
+    sed -e "s|/usr/share/datasets/fashion-mnist|$work/idx|; s|127.0.0.1:7077|127.0.0.1:$port|g; s|4096|$images|; s|--retry 10 |--retry 600 |; s|export PATH=.PWD/_install/bin:|export PATH=|" >"$work/commands.sh"
 blocks=$(grep -c '^echo "@ line' "$work/commands.sh")
 ok "the tutorial has commands" test "$blocks" -gt 8
 ok "all of them are bash" bash -n "$work/commands.sh"
@@ -53,5 +61,6 @@ db=$work/here/state/traind.db
 is "$(sqlite3 "$db" "select group_concat(state, ' ') from job where id <= 3")" "succeeded succeeded succeeded" "the three jobs have trained"
 is "$(sqlite3 "$db" "select state from sweep")" succeeded "so has the sweep"
 like "$(cat "$work/out")" 'lr.base +0.4 +0.1 +0.4' "the comparison names what was changed"
-ok "the daemon has stopped" test -z "$(pgrep -f "^[^ ]*traind --state $work/" 2>/dev/null)"
+has_stopped() { ! daemons; }
+ok "the daemon has stopped" eventually has_stopped
 done_testing

@@ -101,10 +101,7 @@ fresh
 job "$work/long.json" '.epochs = 2000'
 rm -rf "$work/run"
 (
-    for ((i = 0; i < 200; i++)); do
-        grep -q '"step"' "$work/run/attempt-1/events.jsonl" 2>/dev/null && break
-        sleep 0.1
-    done
+    eventually grep -qs '"step"' "$work/run/attempt-1/events.jsonl"
     truncate -s 1000 "$shard"
 ) &
 worker 2 "$work/long.json" "$work/run"

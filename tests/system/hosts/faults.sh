@@ -6,23 +6,31 @@
 . "$(dirname "$0")/hosts.sh.inc"
 hosts_up 2
 small_data
-start_hosts "slots = 4" "stall_seconds = 10"
-two=$(jq -nc --arg a "$h1" --arg b "$h2" '{nodes: 2, hosts: [$a, $b], interface: "eth0"}')
+start_patient 10 "slots = 4"
 once='{"steps": 100000, "restart": {"max": 0}, "checkpoint": {"disable": true}, "data": {"train": "synthetic", "train_images": 96},
        "model": {"arch": "resnet18", "width": 0.25, "image_size": 32, "classes": 10}}'
 
-# break_it WHAT COMMAND: a job that trains on both hosts is broken by the command
+# break_it WHAT: a job that trains on both hosts, to be broken; sets $enough, the seconds in which that must be found
 break_it() {
-    train "$two" "$once"
-    ok "$1: a job trains" eventually has_events "$id" 2
-    "${@:2}"
+    local began slow
+    # It ends where a rank gets no processor time for longer than stall_seconds.
+    for _ in 1 2 3 4 5; do
+        began=$SECONDS
+        train "$two" "$once"
+        eventually trains_or_failed
+        has_events "$id" 2 && break
+    done
+    ok "$1: a job trains" has_events "$id" 2
+    slow=$((SECONDS - began)) # what is done in 5 s elsewhere
+    enough=$((slow > 5 ? 60 + 10 * slow : 60))
     broken=$SECONDS
 }
-# fails_within SECONDS REGEX NAME
-fails_within() {
-    ok "$3: the job fails" wait_state "$id" failed
-    report $((SECONDS - broken > $1)) "... within $1 s" "$((SECONDS - broken)) s"
-    like "$(job "$id" reason)" "$2" "... and says why"
+trains_or_failed() { has_events "$id" 2 || in_state "$id" failed; }
+# fails_soon REGEX NAME
+fails_soon() {
+    ok "$2: the job fails" wait_state "$id" failed
+    report $((SECONDS - broken > enough)) "... within $enough s" "$((SECONDS - broken)) s"
+    like "$(job "$id" reason)" "$1" "... and says why"
     ok "... nothing is left on either host" eventually nothing_left
 }
 nothing_left() {
@@ -35,41 +43,51 @@ kill_on() { # SIGNAL PID
 }
 
 if [ "${TRAIND_TEST_QUICK:-no}" = no ]; then
-break_it "a rank is killed" true
+break_it "a rank is killed"
 kill_on KILL "$(worker_on "$h2" 3)"
-fails_within 60 "^rank 3 on $h2 was ended by signal 9 \(SIGKILL" "a rank is killed"
+fails_soon "^rank 3 on $h2 was ended by signal 9 \(SIGKILL" "a rank is killed"
 
-break_it "Open MPI's daemon is killed" true
+break_it "Open MPI's daemon is killed"
 kill_on KILL "$(on_host "$h2" 'bin/orted ')"
-fails_within 60 "^host $h2 does not answer any more" "Open MPI's daemon is killed"
+fails_soon "^host $h2 does not answer any more" "Open MPI's daemon is killed"
 
 fi
-break_it "a rank is stopped" true
+break_it "a rank is stopped"
 kill_on STOP "$(worker_on "$h2" 2)"
-fails_within 60 "^rank 2 on $h2 is stopped by a signal: no step ended for [0-9]+ s" "a rank is stopped"
+fails_soon "^rank 2 on $h2 is stopped by a signal: no step ended for [0-9]+ s" "a rank is stopped"
 
 if [ "${TRAIND_TEST_QUICK:-no}" = no ]; then
-break_it "rank 0 is stopped" true
+break_it "rank 0 is stopped"
 kill_on STOP "$(worker_on "$h1" 0)"
-fails_within 60 "^rank 0 on $h1 is stopped by a signal" "rank 0 is stopped"
+fails_soon "^rank 0 on $h1 is stopped by a signal" "rank 0 is stopped"
 
-break_it "a link is cut for 3 s" "$net" link "$lab" "$h2" down
-sleep 3
-"$net" link "$lab" "$h2" up
+cut_for_3_s() { # fails if it was for longer, as this script got no processor time: then the job may end
+    local began=${EPOCHREALTIME/[.,]/}
+    "$net" link "$lab" "$h2" down
+    sleep 3
+    "$net" link "$lab" "$h2" up
+    [ $((${EPOCHREALTIME/[.,]/} - began)) -lt 4000000 ]
+}
+for _ in {1..20}; do
+    break_it "a link is cut for 3 s"
+    cut_for_3_s && break
+    call -X POST "/v1/jobs/$id/cancel"
+    wait_state "$id" 'cancelled|failed'
+done
 before=$(job "$id" step)
 ok "it goes on" eventually has_events "$id" $((before + 3))
 is "$(job "$id" attempt) $(job "$id" state)" "1 running" "in the same attempt"
 "$net" link "$lab" "$h2" down
 broken=$SECONDS
 ok "the link is cut for good: the job fails" wait_state "$id" failed
-report $((SECONDS - broken > 60)) "... within 60 s" "$((SECONDS - broken)) s"
+report $((SECONDS - broken > enough)) "... within $enough s" "$((SECONDS - broken)) s"
 like "$(job "$id" reason)" "^host $h2 does not answer" "... and names the host"
 no_ranks_left() { [ -z "$(on_host "$h2" 'train-worker .*--job')" ]; }
 ok "the ranks there end by themselves, while it is cut off" eventually no_ranks_left
 "$net" link "$lab" "$h2" up
 fi
 
-train "$two" '{"steps": 60, "checkpoint": {"every_steps": 2, "keep": 2}, "restart": {"max": 2},
+train "$two" '{"steps": 250, "checkpoint": {"every_steps": 2, "keep": 2}, "restart": {"max": 2},
     "model": {"arch": "resnet18", "width": 0.25, "stem": "small", "image_size": 32, "classes": 10}}'
 ok "a job with checkpoints trains" eventually has_events "$id" 3
 "$net" link "$lab" "$h2" down

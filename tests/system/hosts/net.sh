@@ -40,7 +40,7 @@ PidFile none
 END
     cat >"$dir/ssh" <<END
 #!/bin/sh
-exec ssh -F none -i $dir/key -o BatchMode=yes -o ConnectTimeout=3 -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null -o LogLevel=ERROR "\$@"
+exec ssh -F none -i $dir/key -o BatchMode=yes -o ConnectTimeout=15 -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null -o LogLevel=ERROR "\$@"
 END
     chmod +x "$dir/ssh"
 }

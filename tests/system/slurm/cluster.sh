@@ -46,9 +46,13 @@ started() { # PID: field 22 of /proc/PID/stat; fails when it has ended
     cut -d' ' -f20 <<<"$stat"
 }
 
+is_same() { # PID START
+    [ -n "$2" ] && [ "$(started "$1")" = "$2" ]
+}
+
 lives() { # NAME
     local pid start
-    read -r pid start 2>/dev/null <"$dir/pids/$1" && [ "$(started "$pid")" = "$start" ]
+    read -r pid start 2>/dev/null <"$dir/pids/$1" && is_same "$pid" "$start"
 }
 
 # launch NAME COMMAND...: in the background, in a session of its own
@@ -60,18 +64,24 @@ launch() {
     echo "$pid $(started $pid)" >"$dir/pids/$what"
 }
 
-# signal NAME SIGNAL: and waits up to 10 s for its end
+# signal NAME SIGNAL: and waits for its end; for a minute, then kills it. A node has ended with the first process of its namespace,
+# which ends behind all others there: until then its port is in use.
 signal() {
-    local pid start
-    read -r pid start 2>/dev/null <"$dir/pids/$1" || return 0
-    if lives "$1"; then
-        kill "-$2" "$pid" 2>/dev/null
-        for _ in $(seq 200); do
-            lives "$1" || break
+    local pid start first='' first_start='' how
+    lives "$1" || return 0
+    read -r pid start <"$dir/pids/$1"
+    case $1 in n[0-9]*)
+        first=$(pgrep -P "$pid" | head -n 1)
+        first_start=$(started "${first:-0}")
+        ;;
+    esac
+    for how in "$2" KILL; do
+        if lives "$1"; then kill "-$how" "$pid" 2>/dev/null; fi
+        for _ in $(seq 1200); do
+            is_same "$pid" "$start" || is_same "$first" "$first_start" || return 0
             sleep 0.05
         done
-        if lives "$1"; then kill -KILL "$pid" 2>/dev/null; fi
-    fi
+    done
 }
 
 members() { # what runs, nodes first
@@ -200,9 +210,9 @@ ReturnToService=2
 MailProg=/bin/true
 MinJobAge=300
 KillWait=3
-WaitTime=10
+WaitTime=300
 UnkillableStepTimeout=300
-MessageTimeout=10
+MessageTimeout=30
 SlurmctldTimeout=30
 SlurmdTimeout=60
 TCPTimeout=3
@@ -231,9 +241,9 @@ last_of_each_key() {
 check_machine() {
     local program
     [ "$(id -u)" = 0 ] || cannot "a Slurm cluster of one's own needs root"
-    for program in munged munge unmunge slurmctld slurmd sinfo scontrol sbatch scancel setsid ss unshare setpriv; do
+    for program in munged munge unmunge slurmctld slurmd sinfo scontrol sbatch scancel setsid pgrep ss unshare setpriv; do
         command -v $program >/dev/null ||
-            cannot "$program is not installed (packages slurmctld slurmd slurm-client munge iproute2)"
+            cannot "$program is not installed (packages slurmctld slurmd slurm-client munge iproute2 procps)"
     done
     [ -z "${SLURM_CLUSTER_RESTD:-}" ] || command -v slurmrestd >/dev/null || cannot "the package slurmrestd is not installed"
     unshare --uts --mount --pid --fork --kill-child --mount-proc --propagation slave /bin/sh -c \

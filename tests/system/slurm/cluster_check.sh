@@ -19,6 +19,7 @@ left() {
         echo "${process#/proc/}"
     done
 }
+nothing_left() { [ -z "$(left)" ]; }
 said=$(cluster start 2 2>&1)
 status=$?
 [ $status != 77 ] || skip_all "${said#skip: }"
@@ -48,12 +49,12 @@ is $? 2 "a killed node is seen to be down"
 cluster revive n2
 ok "it comes back" eventually srun --immediate=1 --nodes=2 true
 is "$(cluster stop 2>&1)" "" "the cluster stops"
-is "$(left)" "" "no process is left"
+ok "no process is left" eventually nothing_left
 
 echo 'SelectType=select/there-is-none' >"$work/bad.conf"
 said=$(SLURM_CLUSTER_CONF=$work/bad.conf cluster start 2 2>&1)
 is $? 1 "a bad configuration does not start"
 like "$said" "there-is-none" "Slurm's words are shown"
-is "$(left)" "" "and leaves no process"
+ok "and leaves no process" eventually nothing_left
 
 done_testing

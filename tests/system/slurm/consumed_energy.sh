@@ -39,7 +39,8 @@ start_slurm_daemon
 one='.cluster.nodes = 1 | .cluster.workers_per_node = 1'
 slurm_job "measured" 100000 "$one"
 ok "a job trains" eventually has_events "$id" 3
-sleep 3
+measured() { sstat -a -n -P -j "$(slurm "$id" job_id)" -o JobID,ConsumedEnergyRaw 2>/dev/null | grep -q '\.batch|0*[1-9]'; }
+ok "the plugin measures" eventually measured
 call -X POST "/v1/jobs/$id/cancel"
 ok "and ends when it is asked to" ends "$id" cancelled
 like "$(cat "$state/jobs/$id/attempt-1/slurm-energy")" '\.batch\|[0-9]' "its script has asked what it took"

@@ -34,7 +34,7 @@ steps_once "$running" 42 "every step once"
 is "$(squeue -h -t all -o %j | sort | uniq -d)" "" "no job was submitted twice"
 
 # ---------------------------------------------------------------- traind is killed
-fixture_job "steps=60 step_ms=100"
+fixture_job "steps=60 step_ms=100 gate=30"
 running=$id
 fixture_job "steps=5"
 behind=$id
@@ -43,6 +43,7 @@ kill_daemon
 sleep 1
 restart_runs
 is "$(job "$running" state) $(job "$behind" state)" "running queued" "a new daemon finds one running and one that waits"
+touch "$state/jobs/$running/attempt-1/go"
 ok "the first ends well" ends "$running" succeeded
 ok "and the other" ends "$behind" succeeded
 steps_once "$running" 60 "every step once"
@@ -54,7 +55,10 @@ ok "another one runs" eventually has_events "$id" 1
 kill_daemon
 has_exit() { [ -e "$state/jobs/$id/attempt-1/exit" ]; }
 ok "it ends while traind is away" eventually has_exit
-gone() { [ -z "$(squeue -h -o %A)" ]; }
+gone() {
+    local left
+    left=$(squeue -h -o %A) && [ -z "$left" ]
+}
 ok "Slurm has done with it" eventually gone
 cluster end slurmctld
 rm -rf "$work/cluster/state"/* # a controller that has lost all it knew

@@ -13,11 +13,15 @@ trap '! mountpoint -q "$work/full" 2>/dev/null || umount "$work/full"; end_clust
 
 mkdir -p "$work/slurm" "$work/scratch" "$work/spool" "$work/full"
 chmod 755 "$work"
+# Their limits are for machines that are not as busy as this one may be.
+longer='s/"\$work\/report" 3/"$work\/report" 60/; s/"\$kept" 2/"$kept" 60/; s/connect-timeout 2/connect-timeout 30/
+    s/timeout 10 /timeout 60 /; s/exec timeout 2 /exec timeout 60 /; s/limit 10 /limit 60 /'
 for script in prolog epilog task-prolog drain-node node.sh; do
-    sed -e "s|@pkgdatadir@/slurm|$work/slurm|; s|@bindir@|$top_builddir/tests/bin|; s|@sysconfdir@|$work|" \
+    sed -e "s|@pkgdatadir@/slurm|$work/slurm|; s|@bindir@|$top_builddir/tests/bin|; s|@sysconfdir@|$work|; $longer" \
         "$top_srcdir/etc/slurm/$script.in" >"$work/slurm/$script"
     chmod +x "$work/slurm/$script"
 done
+is "$(cat "$work"/slurm/* | grep -cE '"\$work/report" 60|"\$kept" 60|connect-timeout 30|timeout 60 |limit 60 ')" 9 "limits are set for this test"
 for script in prolog epilog task-prolog; do # the site's own, which goes on to traind's
     cat >"$work/site-$script" <<END
 #!/bin/sh
@@ -32,12 +36,13 @@ node_conf() { # NODE [KEY=VALUE...]
     {
         cat "$top_srcdir/etc/slurm/traind-node.conf"
         printf '%s\n' "runs=$state/jobs" "url=$url" "token_file=$work/token" "scratch=$work/scratch" "spool=$work/spool/$1" \
-            "state=$work/run-$1" check_seconds=60 "bin=$top_builddir/tests/bin" "${@:2}"
-    } >"$work/node-$1.conf"
+            "state=$work/run-$1" check_seconds=300 "bin=$top_builddir/tests/bin" "${@:2}"
+    } >"$work/node-$1.conf.new"
+    mv "$work/node-$1.conf.new" "$work/node-$1.conf" # nobody reads half of it
 }
 # before the nodes have mounts of their own
 mount -t tmpfs -o size=64k tmpfs "$work/full" 2>/dev/null && full=$work/full && head -c 1M /dev/zero >"$work/full/x" 2>/dev/null
-printf '%s\n' BatchStartTimeout=120 SchedulerParameters=batch_sched_delay=0,sched_interval=2,bf_interval=2,nohold_on_prolog_fail >"$work/slurm.conf"
+printf '%s\n' BatchStartTimeout=1800 SchedulerParameters=batch_sched_delay=0,sched_interval=2,bf_interval=2,nohold_on_prolog_fail >"$work/slurm.conf"
 SLURM_CLUSTER_CONF=$work/slurm.conf SLURM_CLUSTER_PROLOG=$work/site-prolog SLURM_CLUSTER_EPILOG=$work/site-epilog \
     SLURM_CLUSTER_TASK_PROLOG=$work/site-task-prolog start_cluster 2
 # how fast this machine is at the moment must not decide but where that is tested
@@ -68,7 +73,11 @@ by_hand() {
     printf '#!/bin/sh\n%s\n' "$2" >"$work/batch"
     sbatch --parsable "${@:3}" --chdir="$state/jobs/$1/attempt-1" --output=slurm.log "$work/batch"
 }
-gone() { ! squeue -h -j "$1" 2>/dev/null | grep -q .; }
+gone() { # not where Slurm does not answer
+    local s
+    s=$(squeue -h -t all -o %T -j "$1" 2>&1)
+    [[ $s =~ ^(COMPLETED|CANCELLED|FAILED|TIMEOUT|NODE_FAIL)$ || $s == *"Invalid job id"* ]]
+}
 
 # ------------------------------------------------------------------ a fit node
 
@@ -224,14 +233,17 @@ other_worker() {
     mkdir "$work/$1"
     printf '#!/bin/sh\n%s\n' "$2" >"$work/$1/train-worker"
     chmod +x "$work/$1/train-worker"
-    node_conf n2 "bin=$work/$1"
+    node_conf n2 "bin=$work/$1" check_seconds=1200
 }
-other_worker hanging 'exec sleep 60'
+# Here the usual limit, as it is waited for; and no answer within any.
+sed -i '/--job-settings/s/limit 60 /limit 10 /' "$work/slurm/prolog"
+other_worker hanging 'exec sleep 600'
 jid=$(by_hand 907 true --nodelist=n2)
 ok "a node that cannot read the job in time is drained" eventually drained n2
 like "$(reason_of n2)" "^traind: .*/train-worker did not read $state/jobs/907/job.json within 10 s" "with the reason"
 scancel "$jid"
 ok "its job is cancelled" eventually gone "$jid"
+sed -i 's/limit 10 /limit 60 /' "$work/slurm/prolog"
 node_conf n2
 scontrol update nodename=n2 state=resume
 
@@ -239,9 +251,11 @@ scontrol update nodename=n2 state=resume
 
 sed -i 's/^node_slow_percent.*/node_slow_percent = 30/; s/^node_drain_percent.*/node_drain_percent = 40/' "$work/traind.conf"
 kill -HUP "$daemon"
+ok "the daemon takes the limits" eventually grep -q 'the settings were read again' "$work/daemon.log"
 # Its check is stopped nine tenths of the time, less exactly where the machine is busy, and multiplies by old kernels; nothing else of
 # this machine is slowed down.
-other_worker slow "OPENBLAS_CORETYPE=Prescott $top_builddir/tests/bin/train-worker"' "$@" &
+other_worker slow "[ \"\$1\" = --self-check ] || exec $top_builddir/tests/bin/train-worker"' "$@"
+'"OPENBLAS_CORETYPE=Prescott $top_builddir/tests/bin/train-worker"' "$@" &
 while kill -STOP $! 2>/dev/null; do
     sleep 0.18
     kill -CONT $!

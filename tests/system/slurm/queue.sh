@@ -5,7 +5,7 @@
 . "${top_srcdir:?run it by make check}/tests/system/slurm/slurm.sh.inc"
 worker=tests/api/fixture_worker
 start_cluster 2
-start_slurm_daemon
+grace=40 start_slurm_daemon # in which any job stops that can
 
 fixture_job "steps=2000 step_ms=200 every=1"
 long=$id
@@ -40,13 +40,16 @@ started() { scontrol show job "$1" -o | sed -n 's/.* StartTime=\([^ ]*\) .*/\1/p
 ok "behind the other user's" [ ! "$(started "$(slurm "$third" job_id)")" '<' "$(started "$other")" ]
 
 # A worker that does not stop is ended by Slurm.
+sed -i 's/^cancel_grace_seconds.*/cancel_grace_seconds = 12/' "$work/traind.conf"
+kill -HUP "$daemon"
+ok "the daemon takes a shorter grace" eventually grep -q 'read again: cancel_grace_seconds' "$work/daemon.log"
 fixture_job "steps=2000 step_ms=200 deaf=1"
 ok "a deaf one runs" eventually has_events "$id" 1
 call -X POST "/v1/jobs/$id/cancel"
 ok "it is cancelled, too" ends "$id" cancelled
 
 # Put back by an administrator: Slurm starts the script again, which goes on from the checkpoint as the next attempt.
-fixture_job "steps=30 step_ms=100 every=2"
+fixture_job "steps=30 step_ms=100 every=2 gate=20"
 again=$id
 ok "a job with checkpoints runs" eventually has_events "$again" 5
 slurm_id=$(slurm "$again" job_id)
@@ -58,6 +61,7 @@ hurry() { # a job that was put back may start two minutes later
     [ "$(job "$again" attempt)" = 2 ] && in_state "$again" 'running|succeeded'
 }
 ok "it starts again as another attempt" eventually hurry
+touch "$state/jobs/$again/attempt-2/go"
 ok "and succeeds" ends "$again" succeeded
 is "$(slurm "$again" job_id)" "$slurm_id" "in the same job of Slurm's"
 is "$(job "$again" restarts)" 1 "that was a restart"

@@ -15,7 +15,7 @@ chown nobody "$state"
 printf '#!/bin/sh\nexec setpriv --reuid=nobody --regid=nogroup --clear-groups env -u SLURM_CONF HOME=%q %q "$@"\n' "$state" "$traind" >"$work/traind-as-nobody"
 chmod 755 "$work/traind-as-nobody"
 traind=$work/traind-as-nobody
-start_slurm_daemon "slurm.via = slurmrestd" "slurm.restd_socket = $work/cluster/restd/socket"
+grace=40 start_slurm_daemon "slurm.via = slurmrestd" "slurm.restd_socket = $work/cluster/restd/socket"
 
 # What slurmrestd and sinfo say of nodes of two CPUs: one worker gets both.
 threads() { # PARTITION [WORKERS]
@@ -32,7 +32,7 @@ threads null 0 >"$work/threads"
 is "$(jq .explain.workers_per_node.inputs.node_memory_bytes <<<"$body") $(sinfo -h -o %m)" "$((4000 * 1024 * 1024)) 4000" \
     "how much memory a node has, in MiB as sinfo prints it"
 
-fixture_job "steps=1000 step_ms=200 every=1" '.cluster.env = {OMP_WAIT_POLICY: "passive"}'
+fixture_job "steps=100000 step_ms=200 every=1" '.cluster.env = {OMP_WAIT_POLICY: "passive"}'
 long=$id
 ok "a job submitted through slurmrestd runs" eventually has_events "$long" 2
 told=0

@@ -8,7 +8,7 @@ cat >"$work/preempt.conf" <<'END'
 PreemptType=preempt/partition_prio
 PreemptMode=REQUEUE
 SlurmctldParameters=preempt_send_user_signal
-PartitionName=low Nodes=ALL Default=YES MaxTime=INFINITE State=UP PriorityTier=1 GraceTime=30
+PartitionName=low Nodes=ALL Default=YES MaxTime=INFINITE State=UP PriorityTier=1 GraceTime=120
 PartitionName=high Nodes=ALL MaxTime=INFINITE State=UP PriorityTier=10 PreemptMode=OFF
 END
 SLURM_CLUSTER_CONF=$work/preempt.conf start_cluster 2
@@ -18,14 +18,25 @@ steps_of() { # ID
     sql "select count(distinct json_extract(body, '\$.step')) from job_event where job_id = $1 and type = 'step'"
 }
 
-# The workers are told at half of so short a limit: they have 10 s to start and to write their first checkpoint.
-fixture_job "steps=60 step_ms=300 every=3" '.cluster.time_limit = "0:22" | .steps = 60 | .batch_per_worker = 16'
+# The workers are told when half of so short a limit is over. Until then they have to start and to write their first checkpoint, so
+# that half is a multiple of what a whole job takes here. From a limit of 600 s on Slurm would tell them, too.
+began=$SECONDS
+fixture_job "steps=1"
+ok "a short job succeeds" ends "$id" succeeded
+half=$((15 + 2 * (SECONDS - began)))
+[ $half -lt 295 ] || half=295
+limit=$(printf %d:%02d $((2 * half / 60)) $((2 * half % 60)))
+ok "the daemon stops" stop_daemon
+grace=$half start_slurm_daemon
+
+# It stands before step 10 until it is told.
+fixture_job "steps=60 step_ms=100 every=3 gate=10" '.cluster.time_limit = "'$limit'" | .steps = 60 | .data.train_images = 10000 | .batch_per_worker = '$((2 * half))
 long=$id
 script=$state/jobs/$long/attempt-1/sbatch
-ok "a job of 18 s, of which an allocation does at most 11, runs" eventually has_events "$long" 3
-like "$(cat "$script")" '^#SBATCH --time="0:22"$' "Slurm is told its limit"
+ok "a job of which an allocation does a part runs" eventually has_events "$long" 9
+like "$(cat "$script")" "^#SBATCH --time=\"$limit\"\$" "Slurm is told its limit"
 left=$(curl -sS "$url/v1/jobs/$long" | jq '.time_left.value')
-is "$(jq -n "$left > 22")" true "its time left is that of all links ($left s)"
+is "$(jq -n "$left > 2 * $half")" true "its time left is that of all links ($left s)"
 ok "it succeeds" ends "$long" succeeded
 like "$(job "$long" attempt)" "^[2-9]$" "in several allocations"
 is "$(job "$long" restarts)" 0 "none of which counts as a restart"
@@ -35,7 +46,7 @@ like "$(sql "select json_extract(body, '\$.reason') from job_event where job_id 
 is "$(sql "select count(*) from job_event where job_id = $long and type = 'failed'")" 0 "and without a failure"
 
 # The script watches the time by itself: traind is away when it is over.
-fixture_job "steps=30 step_ms=500 every=2" '.cluster.time_limit = "0:20"'
+fixture_job "steps=30 step_ms=100 every=2 gate=6" '.cluster.time_limit = "'$limit'"'
 alone=$id
 ok "another one runs" eventually has_events "$alone" 1
 kill_daemon
@@ -51,7 +62,7 @@ ok "a job whose time is over before its first checkpoint fails" ends "$id" faile
 like "$(job "$id" reason)" "was over before it had written a checkpoint: give it more \(cluster.time_limit\)" "and says what to do"
 
 # ---------------------------------------------------------------- preempted
-fixture_job "steps=80 step_ms=100 every=1000"
+fixture_job "steps=80 step_ms=100 every=1000 gate=40"
 low=$id
 ok "a job that can be preempted runs" eventually has_events "$low" 5
 slurm_id=$(slurm "$low" job_id)
@@ -65,6 +76,7 @@ hurry() {
     in_state "$low" 'running|succeeded'
 }
 ok "it starts again" eventually hurry
+touch "$state/jobs/$low/attempt-2/go" # in case it was told before step 40
 ok "and succeeds" ends "$low" succeeded
 is "$(steps_of "$low")" 80 "all its steps were done"
 is "$(scontrol show job "$high" -o | grep -c JobState=COMPLETED)" 1 "as did the other"

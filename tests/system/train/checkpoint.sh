@@ -74,14 +74,14 @@ cp "$1/run/attempt-1/events.jsonl" "$3/"
 exit $status
 END
 mkdir "$work/disk" "$work/seen"
-job "$work/full.json" '.steps = 16'
+job "$work/full.json" '.steps = 100'
 if unshare --mount true 2>/dev/null; then
     unshare --mount bash "$work/full.sh" "$work/disk" "$work/full.json" "$work/seen"
     is "$?:$(jq -r 'select(.type == "run_stop") | .status' "$work/seen/events.jsonl")" "0:success" "training goes on over a full disk"
     like "$(jq -r 'select(.type == "warning") | .message' "$work/seen/events.jsonl" | head -n 1)" \
         '^checkpoint of step 3: cannot write .*[Nn]o space left' "with a warning that says why there is no checkpoint"
     is "$(tr '\n' ' ' <"$work/seen/then")" "step-00000001 step-00000002 " "the older ones stay"
-    is "$(tr '\n' ' ' <"$work/seen/now")" "step-00000015 step-00000016 " "with room again they are written again, and nothing unfinished is left"
+    is "$(tr '\n' ' ' <"$work/seen/now")" "step-00000099 step-00000100 " "with room again they are written again, and nothing unfinished is left"
     # shellcheck disable=SC2016
     unshare --mount bash -c 'mount -t tmpfs -o size=64k traind-test "$1" && mkdir "$1/run" && head -c 1M /dev/zero >"$1/ballast"
         mpirun --oversubscribe --bind-to none -np 1 "$top_builddir/tests/bin/train-worker" --job "$2" --run-dir "$1/run"' sh "$work/disk" "$work/full.json" >"$work/log" 2>&1

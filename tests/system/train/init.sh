@@ -51,16 +51,19 @@ like "$shown" 'weights +those of step 4' "and whose weights they are"
 is "$(grep -c '0 of 0' <<<"$shown")" 0 "and not that of a training"
 
 # its progress while it runs
-post ".mode = \"eval\" | .model.init = \"$last\" | .data = {eval: \"synthetic\", eval_images: 5000}"
-is "$(job "$id" evaluated_images) of $(job "$id" eval_images)" "0 of 5000" "no image is evaluated at first"
+post ".mode = \"eval\" | .model.init = \"$last\" | .data = {eval: \"synthetic\", eval_images: 50000}"
+json '"\(.evaluated_images) of \(.eval_images)"' "0 of 50000" "no image is evaluated at first"
 on_its_way() {
     shown=$("$trainctl" --server "$url" show "$id" 2>&1)
-    [[ $shown =~ progress\ +[1-4],?[0-9]+\ of\ 5,?000\ images ]] || in_state "$id" 'succeeded|failed'
+    [[ $shown =~ progress\ +[1-9][0-9,]*\ of\ 50,?000\ images ]] || in_state "$id" 'succeeded|failed'
 }
 ok "some are" eventually on_its_way
-like "$shown" 'progress +[1-4],?[0-9]+ of 5,?000 images \([1-9]0 %\)' "trainctl show tells how many while it runs"
-ok "it succeeds" wait_state "$id" succeeded
-is "$(job "$id" evaluated_images) of $(job "$id" eval_images)" "5000 of 5000" "all are evaluated in the end"
+like "$shown" 'progress +[1-9][0-9,]* of 50,?000 images \([1-9]0 %\)' "trainctl show tells how many while it runs"
+call -X POST "/v1/jobs/$id/cancel"
+ok "it ends when it is told to" wait_state "$id" cancelled
+post ".mode = \"eval\" | .model.init = \"$last\" | .data = {eval: \"synthetic\", eval_images: 500}"
+ok "a smaller one succeeds" wait_state "$id" succeeded
+is "$(job "$id" evaluated_images) of $(job "$id" eval_images)" "500 of 500" "all are evaluated in the end"
 is "$(job "$trained" evaluated_images) of $(job "$trained" eval_images)" "null of null" "a training counts steps"
 # The upper half of each fp32, as BF16: near the same network.
 /usr/bin/python3 - "$last/model.safetensors" "$work/half.safetensors" <<'END'

@@ -13,24 +13,25 @@ like "$output" '--stall-seconds takes seconds, 0 for never, not soon' "and is na
 
 # The start, and each step of its own, may take longer than that on a loaded machine.
 warnings() {
-    jq -c 'select(.type == "warning" and (.message | startswith("no step")) and .cause == "rank_stopped")' "$events"
+    jq -c 'select(.type == "warning" and (.message | test("^no step.* is stopped by a signal")))' "$events"
 }
 warned() {
     warnings | grep -q .
 }
+batch=1 # a rank has done its part of a step before 5 s are over, also on a loaded machine
 start_run --stall-seconds 5
 kill -STOP "$slow"
-ok "no step ends any more, and it is said" within 120 warned
+ok "no step ends any more, and it is said" eventually warned
 before=$(grep -c '"type": "step"' "$events")
 warning=$(warnings | head -n 1)
 is "$(jq -c '[.cause, .rank, .host]' <<<"$warning")" "[\"rank_stopped\",1,\"$(hostname)\"]" "with the cause: rank and host"
 like "$(jq -r .message <<<"$warning")" "^no step for [0-9]+ s: rank 1 on $(hostname) is stopped by a signal$" "in words"
 is "$(jq '.stalled_seconds >= 5' <<<"$warning")" true "after the time that was set"
-like "$(cat "$work/log")" 'rank 0: .*no step for [0-9]+ s; this rank is (in the all-reduce|waiting for the other ranks) for' \
-    "the rank that waits says what it is in"
+ok "the rank that waits says what it is in" \
+    eventually says 'rank 0: .*no step for [0-9]+ s; this rank is (in the all-reduce|waiting for the other ranks) for'
 kill -CONT "$slow"
 goes_on() { [ "$(grep -c '"type": "step"' "$events")" -gt $((before + 1)) ]; }
-ok "it goes on when the rank does" within 60 goes_on
+ok "it goes on when the rank does" eventually goes_on
 is "$(warnings | grep -c .)" 1 "one stall is one warning"
 end_run
 

@@ -16,10 +16,11 @@ find "$work/jpeg" -type f -exec mv '{}' "$work/images/train/one/" ';'
 set -- "$work"/images/train/one/*
 mv "$1" "$work/images/train/two/last.jpeg"
 
-# In file order: the last image is read in the last of twelve steps, by the last rank.
+# In file order: the last image is read in the last of twelve steps, by the last rank. A small network: the other rank has done its part
+# of a step before 4 s are over, also on a loaded machine.
 cat >"$work/small.json" <<END
-{"model": {"classes": 2, "image_size": 64}, "data": {"train": "$work/images", "shuffle": false, "augment": false},
- "cluster": {"workers_per_node": 2, "threads_per_worker": 1}, "batch_per_worker": 4, "epochs": 1000, "lr": {"warmup_epochs": 0},
+{"model": {"arch": "resnet18", "width": 0.25, "classes": 2, "image_size": 64}, "data": {"train": "$work/images", "shuffle": false, "augment": false},
+ "cluster": {"workers_per_node": 2, "threads_per_worker": 1}, "batch_per_worker": 4, "epochs": 10000, "lr": {"warmup_epochs": 0},
  "checkpoint": {"disable": true}}
 END
 events=$work/run/attempt-1/events.jsonl
@@ -27,32 +28,26 @@ ok "the library that lets a file hang is built" "${CC:-cc}" -shared -fPIC -O1 -o
 mpirun --oversubscribe --bind-to none -np 2 env LD_PRELOAD="$work/hanging_file.so" HANG_FILE=two/last.jpeg HANG_NOW="$work/hang" "$top_builddir/tests/bin/train-worker" --job "$work/small.json" --run-dir "$work/run" \
     --stall-seconds 4 >"$work/log" 2>&1 &
 run=$!
-within() { # SECONDS COMMAND...
-    local end=$((SECONDS + $1))
-    shift
-    until "$@"; do
-        [ "$SECONDS" -lt "$end" ] || return 1
-        sleep 0.05
-    done
-}
-ok "two ranks train on a folder of images" within 60 grep -qs '"type": "step"' "$events"
-touch "$work/hang"
+ok "two ranks train on a folder of images" eventually grep -qs '"type": "step"' "$events"
+# On a loaded machine a rank may wait so long for its data without it, and others than this rank too.
 warnings() {
-    jq -c 'select(.type == "warning" and .cause == "data")' "$events"
+    jq -c 'select(.type == "warning" and .cause == "data" and .rank == 1)' "$events"
 }
-warned() {
-    warnings | grep -q .
+before=$(warnings | wc -l)
+touch "$work/hang"
+warned() { # of the step that does not end
+    warning=$(warnings | tail -n +$((before + 1)) | tail -n 1)
+    [ -n "$warning" ] && [ "$(jq .step <<<"$warning")" = "$(grep -c '"type": "step"' "$events")" ]
 }
-ok "an image does not come, and it is said" within 240 warned
-warning=$(warnings | head -n 1)
+ok "an image does not come, and it is said" eventually warned
 is "$(jq -c '[.cause, .rank, .host, .step]' <<<"$warning")" "[\"data\",1,\"$(hostname)\",$(grep -c '"type": "step"' "$events")]" "with the cause: the rank, its host, the last step"
 like "$(jq -r .message <<<"$warning")" "^no step for [0-9]+ s: rank 1 on $(hostname) waits for data$" "in words"
-like "$(cat "$work/log")" 'rank 1: .*this rank is waiting for data for' "the rank itself says so too"
-like "$(cat "$work/log")" 'rank 0: .*this rank is waiting for the other ranks for' "and the other, that it waits for it"
+ok "the rank itself says so too" eventually grep -qE 'rank 1: .*this rank is waiting for data for' "$work/log"
+ok "and the other, that it waits for it" eventually grep -qE 'rank 0: .*this rank is waiting for the other ranks for' "$work/log"
 kill "$run"
 wait "$run"
 run=""
 gone() { ! pgrep -f "train-worker .*$work/run" >/dev/null; }
-ok "nothing is left of the run" within 10 gone
+ok "nothing is left of the run" eventually gone
 
 done_testing

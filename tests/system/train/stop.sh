@@ -20,24 +20,35 @@ last=checkpoints/step-00000024
 never=$work/never # nobody writes into it: to wait at it is to sleep, without a process
 mkfifo "$never"
 
-# stopped JOB RUN EVENT: starts a run on two ranks and sends SIGTERM to one of them once the text is among its events; sets $step, at which it
+# stop JOB RUN EVENT: starts a run on two ranks and sends SIGTERM to one of them once the text is among its events; sets $step, at which it
 # wrote its last checkpoint
-stopped() {
-    local events=() launcher ranks
+stop() {
+    local events=() launcher ranks=()
     mpirun --oversubscribe --bind-to none -np 2 "$top_builddir/tests/bin/train-worker" --job "$1" --run-dir "$2" >/dev/null 2>&1 &
     launcher=$!
-    for _ in $(seq 6000); do
+    for _ in $(seq 60000); do
         mapfile -t events 2>/dev/null <"$2/attempt-1/events.jsonl"
+        # The ranks are known beforehand: no process stands between the event and the signal.
+        [ ${#ranks[@]} = 2 ] || [ ${#events[@]} = 0 ] || mapfile -t ranks < <(pgrep -P $launcher)
         [[ "${events[*]}" != *"$3"* ]] || break
         kill -0 $launcher 2>/dev/null || break
         read -rt 0.01 <>"$never"
     done 2>/dev/null
-    mapfile -t ranks < <(pgrep -P $launcher)
-    kill -TERM "${ranks[1]}"
+    kill -TERM "${ranks[1]:-$launcher}"
     wait $launcher 2>/dev/null
     step=$(find "$2/checkpoints" -name 'step-*' | sort | tail -1)
     step=$((10#${step##*-}))
     [ "$(jq -r .status "$2/result.json")" = cancelled ]
+}
+
+# stopped JOB RUN EVENT STEPS: again, until it was at one of these, a pattern: a busy machine may be late with the signal
+stopped() {
+    local tries=0
+    # shellcheck disable=SC2053
+    until stop "$1" "$2" "$3" && [[ $step == $4 ]]; do
+        [ $((++tries)) -lt 50 ] || return 1
+        rm -rf "$2"
+    done
 }
 
 # results RUN: digests of the last checkpoint's tensors, and all evaluations
@@ -64,8 +75,8 @@ is $? 0 "a run that nobody disturbs"
 is "$(find "$work/whole" -name statistics.safetensors)" "" "its checkpoints have no statistics of single ranks"
 
 run=$work/stopped
-ok "one that is stopped soon after step 1" stopped "$work/small.json" "$run" '"type": "step", "step": 1,'
-like "$step" '^[1-7]$' "writes a checkpoint that the job does not name"
+ok "one that is stopped soon after step 1" stopped "$work/small.json" "$run" '"type": "step", "step": 1,' '[1-7]'
+ok "writes a checkpoint that the job does not name" test -e "$run/checkpoints/step-0000000$step"
 is "$(tensors "$run" "$step" 'to_entries | [length, .[0].key, .[0].value.shape]')" '[40,"bn1.running_mean",[2,64]]' "with the statistics of each rank"
 cp -r "$run" "$work/one"
 worker 2 "$work/small.json" "$run" --attempt 2 --resume latest
@@ -78,7 +89,7 @@ like "$(jq -r 'select(.type == "warning") | .message' "$work/one/attempt-2/event
     'the running statistics of batch norm of each of 2 ranks; the run goes on with their average' "and a warning says with which statistics"
 
 run=$work/evaluating
-ok "one that is stopped in an evaluation" stopped "$work/small.json" "$run" '"type": "eval_progress"'
+ok "one that is stopped in an evaluation" stopped "$work/small.json" "$run" '"type": "eval_progress"' 12
 is "$step" 12 "writes a checkpoint of that step"
 ok "where the undisturbed run has averaged too" test ! -e "$(own "$run" 12)"
 worker 2 "$work/small.json" "$run" --attempt 2 --resume latest
@@ -88,7 +99,7 @@ is "$(results "$run")" "$(results "$work/whole")" "and goes on to the same bits"
 job "$work/ema.json" '.ema = {"decay": 0.9, "from_epoch": 0.1}'
 worker 2 "$work/ema.json" "$work/ema"
 run=$work/ema-stopped
-ok "with averaged weights" stopped "$work/ema.json" "$run" '"type": "step", "step": 3,'
+ok "with averaged weights" stopped "$work/ema.json" "$run" '"type": "step", "step": 3,' '[3-7]'
 is "$(tensors "$run" "$step" 'keys | [length, .[0], .[-1]]')" '[80,"bn1.running_mean","layer4.1.bn2.running_var"]' "the statistics of both"
 cp -r "$run" "$work/torn"
 worker 2 "$work/ema.json" "$run" --attempt 2 --resume latest
