@@ -261,12 +261,13 @@ static CURL *api_prepare(struct error *e)
 static int failure_of(CURL *curl, CURLcode code, const char *path, const char *words,
                       struct error *e)
 {
-    long os_errno = 0;
+    long os_errno = 0, status = 0;
 
-    if (code == CURLE_OK) {
-        any_answer = true;
+    curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &status);
+    if (status != 0)
+        any_answer = true; /* though it may have been cut since */
+    if (code == CURLE_OK)
         return 0;
-    }
     if (code == CURLE_WRITE_ERROR)
         return error_set(e, ERR_TOO_LARGE, "the answer to %s is over %u MiB", path,
                          API_ANSWER_LIMIT_BYTES >> 20);
@@ -367,8 +368,6 @@ int api_outcome(CURL *curl, CURLcode code, const char *path, const char *words, 
     long status = 0;
 
     curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &status);
-    if (status != 0)
-        any_answer = true; /* though it may have been cut since */
     int failure = failure_of(curl, code, path, words, e);
     return failure || (status >= 200 && status <= 299) ? failure : take_problem(&answer, status, e);
 }
