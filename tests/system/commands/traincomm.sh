@@ -7,7 +7,6 @@ set -u
 fashion=/usr/share/datasets/fashion-mnist
 [ -d $fashion ] || skip_all "needs the Debian package dataset-fashion-mnist"
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
-case ${TMPDIR-} in *' '*) unset TMPDIR ;; esac # libtool installs into no folder whose name has a space
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
