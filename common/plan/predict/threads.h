@@ -5,6 +5,8 @@
  * five numbers are fitted to for each kind of block, in fp32 and bf16: networks of 64 and 224
  * pixels (the small CNN: 28 and 56), 1 to 96 images, 2 to 96 threads. Where the threads keep at
  * least 0.6 it is off by 0.03 usually, 0.15 at most (tests/unit/worker/model/shares.c compares).
+ * The counts in fp32 are those of AVX-512's register tile: with AVX2's smaller one 48 threads keep
+ * up to 0.09 more than planned.
  * Not in it: what a barrier costs, caches and memory that cores share; speeds measured with so many
  * threads have all of these in them.
  */

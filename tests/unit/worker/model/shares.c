@@ -1,24 +1,35 @@
 /* How even the threads' shares are, counted by the code that shares. tests/bench/shares prints the
  * same for all networks, weighted by measured times. */
 #include <criterion/criterion.h>
+#include <string.h>
 
 #include "common/job/recipe/optimizers.h"
 #include "common/plan/predict/threads.h"
 #include "tests/bench/shares.h"
 #include "worker/team/parallel.h"
+#include "worker/kernels/kind.h"
 #include "worker/kernels/tile_gemm.h"
 #include "worker/layers/conv.h"
 #include "worker/optim/optimizer.h"
+
+/* How far below the counts a plan in fp32 may be: it was fitted to those of AVX-512's tile. Fewer
+ * of a smaller tile are filled in part, so other processors lose less than planned. */
+static double below_counts(void)
+{
+    return strcmp(kernels_kind(), "avx512") == 0 ? 0.08 : 0.12;
+}
 
 /* The planner's formula, which was fitted with Winograd, against the counts. */
 static void check_plan(const struct shares_case *c, int batch, int threads, double counted)
 {
     struct job_spec spec = shares_spec(c);
+    bool half = c->precision == JOB_PRECISION_BF16;
     double planned = plan_threads_keep(&spec, threads, batch);
 
-    cr_expect_float_eq(planned, counted, c->precision == JOB_PRECISION_BF16 ? 0.05 : 0.08,
-                       "%s at %d, %d images on %d threads: %.3f, not %.3f", c->arch, c->image_size,
-                       batch, threads, planned, counted);
+    cr_expect(planned >= counted - (half ? 0.05 : below_counts()) &&
+                  planned <= counted + (half ? 0.05 : 0.08),
+              "%s at %d, %d images on %d threads: %.3f planned, %.3f counted", c->arch,
+              c->image_size, batch, threads, planned, counted);
 }
 
 /* By work that is counted; with times as weights a step keeps about half a percent less. */
