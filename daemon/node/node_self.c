@@ -7,8 +7,8 @@
 #include "common/log.h"
 #include "common/system/spawn.h"
 
-#define LOOK_SECONDS   0.1 /* while the check runs */
-#define LONGEST        20.0
+#define LOOK_SECONDS   0.1  /* while the check runs */
+#define LONGEST        60.0 /* of a check, which takes a second when nothing else runs */
 #define AGAIN_SECONDS  86400.0
 #define FAILED_SECONDS 3600.0 /* before the next try */
 #define REPORT_BYTES   65536
@@ -80,6 +80,13 @@ static bool node_self_poll(struct node_self *n, const struct node_limits *limits
     return true;
 }
 
+static void node_self_give_up(struct node_self *n)
+{
+    log_warning("this machine's check had not ended after %.0f seconds: the next one is in an hour",
+                LONGEST);
+    spawn_clear(&n->check);
+}
+
 double node_self_round(struct node_self *n, const struct node_self_settings *settings)
 {
     double now = clock_monotonic();
@@ -95,7 +102,7 @@ double node_self_round(struct node_self *n, const struct node_self_settings *set
     }
     if (n->check.pid) {
         if (!node_self_poll(n, &settings->limits, now) && now - n->began > LONGEST)
-            spawn_clear(&n->check);
+            node_self_give_up(n);
         return n->check.pid ? LOOK_SECONDS : fmax(n->next_at - now, 1);
     }
     if (settings->idle_seconds <= 0)

@@ -123,7 +123,7 @@ checks_itself() {
     local began
     for _ in 1 2 3 4 5 6 7 8 9 10; do
         began=$SECONDS
-        until checked || [ $((SECONDS - began)) -ge 60 ]; do sleep 0.1; done
+        until checked || [ $((SECONDS - began)) -ge 90 ]; do sleep 0.1; done
         ! checked || return 0
         stop_daemon # a busy machine's check took longer than it may, and the next one comes in an hour
         start_daemon --config "$work/traind.conf"
