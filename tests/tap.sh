@@ -48,6 +48,11 @@ eventually() {
     done
 }
 
+# not_for_coverage REASON: skips the test in a build of ./runtests --coverage.
+not_for_coverage() {
+    case $("${top_builddir:?}/config.status" --config 2>/dev/null) in *--coverage*) skip_all "$1" ;; esac
+}
+
 # write_script PATH: it becomes the script on the standard input, to be called. It may be replaced while others call it: nobody meets
 # half a file, or one that is busy.
 write_script() {

@@ -7,6 +7,7 @@ work=$(mktemp -d "${TMPDIR:-/tmp}/traind-energy.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 chmod 755 "$work"
 [ "$(id -u)" = 0 ] || skip_all "only root can give files to others"
+not_for_coverage "gcov tells another user's programs that they cannot write their counts, on standard error"
 command -v setpriv >/dev/null || skip_all "setpriv was not found: apt-get install util-linux"
 nobody=$(id -u nobody)
 other=$(id -u daemon)
