@@ -15,11 +15,10 @@ is "$(grep -vE '^[a-z]+[A-Z][A-Za-z]+$' <<<"$ids")" "" "operations are called as
 ok "types are made" node_modules/.bin/openapi-typescript openapi.json --output traind.d.ts
 ok "the client compiles, strictly" node_modules/.bin/tsc --strict --target es2022 --module nodenext --types node client.ts
 cd - >/dev/null || exit
-cat >"$work/mpirun" <<'END'
+write_script "$work/mpirun" <<'END'
 #!/bin/sh
 exec sleep 300
 END
-chmod +x "$work/mpirun"
 printf '%s\n' "mpirun = $work/mpirun" "worker = $work/mpirun" 'slots = 1' 'node_check_seconds = 0' 'cancel_grace_seconds = 0' >"$work/traind.conf"
 start_daemon --config "$work/traind.conf"
 # The only slot is taken: what the client submits waits.

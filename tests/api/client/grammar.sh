@@ -14,14 +14,13 @@ canary=$canaries/canary
 trap 'end_runs; clean_up; rm -rf "$canaries"' EXIT
 trainctl="$top_builddir/trainctl --server"
 
-cat >"$work/agent" <<'END'
+write_script "$work/agent" <<'END'
 #!/bin/sh
 # As sshd does with a command: one line to the user's shell, in the user's home.
 echo "$*" >>"$HOME/agent.log"
 shift
 cd "$HOME" && exec sh -c "$*"
 END
-chmod +x "$work/agent"
 start() {
     printf "%s\n" "worker = $top_builddir/tests/bin/train-worker" "slots = 2" "restart_delay_seconds = 0" "requests_per_second = 0" \
         "launch_agent = $work/agent" >"$work/traind.conf"

@@ -17,7 +17,7 @@ ok "the roles of doc/security.md are up to date (make update-docs)" diff <(sed -
     <(sh "$top_srcdir/schema/api/roles-md.sh" <"$top_srcdir/schema/openapi.json")
 
 # Jobs that only have to last train nothing: they would take the cores from all other tests.
-cat >"$work/worker" <<'END'
+write_script "$work/worker" <<'END'
 #!/bin/sh
 program=train-worker
 for word; do
@@ -26,7 +26,6 @@ for word; do
 done
 exec "$top_builddir/$program" "$@"
 END
-chmod +x "$work/worker"
 printf '%s\n' "worker = $work/worker" "slots = 3" "cancel_grace_seconds = 60" "require_token = yes" "max_body_bytes = 10000" "max_import_bytes = 19000" \
     "web_dir = $top_srcdir/web" "heartbeat_seconds = 1" "requests_per_second = 0" >"$work/traind.conf"
 start_daemon --config "$work/traind.conf"

@@ -3,11 +3,10 @@
 . "$(dirname "$0")/../lib.sh"
 
 trainctl=$top_builddir/trainctl
-cat >"$work/drain" <<END
+write_script "$work/drain" <<END
 #!/bin/sh
 printf '%s|%s\n' "\$1" "\$2" >>"$work/drained"
 END
-chmod +x "$work/drain"
 cat >"$work/traind.conf" <<END
 node_drain_command = $work/drain
 node_check_seconds = 0

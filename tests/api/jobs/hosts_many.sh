@@ -3,12 +3,11 @@
 # shellcheck source=tests/api/lib.sh
 . "$(dirname "$0")/../lib.sh"
 
-cat >"$work/agent" <<'END'
+write_script "$work/agent" <<'END'
 #!/bin/sh
 echo "no way to $1" >&2
 exit 255
 END
-chmod +x "$work/agent"
 ask_with() { # DESCRIPTORS
     jq -n --arg agent "$work/agent" --arg dir "$work" '{agent: $agent, interface: null, worker: "/bin/true", run_dir: $dir, attempt: 1, nodes: 1,
         workers_per_node: 1, threads: 1, bind: 0, smt: false, hosts: [range(600) | "203.0.\(. / 250 | floor).\(. % 250 + 1)" | {entry: ., name: .}]}' >"$work/hosts.json"

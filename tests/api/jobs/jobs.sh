@@ -1,11 +1,10 @@
 #!/usr/bin/env bash
 # Jobs over HTTP: submission, idempotency, listing, cancelling, and the series of a job, by curl.
 . "$(dirname "$0")/../lib.sh"
-cat >"$work/mpirun" <<'END'
+write_script "$work/mpirun" <<'END'
 #!/bin/sh
 exec sleep 3000
 END
-chmod +x "$work/mpirun"
 printf '%s\n' "mpirun = $work/mpirun" "worker = $work/mpirun" 'slots = 1' >"$work/traind.conf"
 start_daemon --config "$work/traind.conf"
 

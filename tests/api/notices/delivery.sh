@@ -151,13 +151,12 @@ json '.notices[0] | [.state, .attempts, .next_at, (.done_at > 1e9)] | tojson' '[
 
 # ------------------------------------------------------------------ mails
 
-cat >"$work/sendmail" <<'END'
+write_script "$work/sendmail" <<'END'
 #!/bin/sh
 echo "$@" >"${0%/*}/mail.args.$$"
 cat >"${0%/*}/mail.$$"
 case "$*" in *nobody*) echo "no such user" >&2; exit 67 ;; esac
 END
-chmod +x "$work/sendmail"
 settings "notify_sendmail = $work/sendmail" "notify_from = traind@example.org" "public_url = http://t.example"
 submit_noted "fixture steps=1 Größe" '[{"to": "mailto:eve@example.org", "format": "text"}]'
 ok "a job with a mail ends" wait_state "$id" succeeded

@@ -69,11 +69,10 @@ daemon=
 
 # ------------------------------------------------------------------ killed
 
-cat >"$work/mpirun" <<'END'
+write_script "$work/mpirun" <<'END'
 #!/bin/sh
 exec sleep 3000
 END
-chmod +x "$work/mpirun"
 settings "mpirun = $work/mpirun" "worker = $work/mpirun" 'slots = 2'
 start_daemon --config "$work/bad.conf"
 for n in 1 2 3 4 5; do

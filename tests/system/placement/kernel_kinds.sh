@@ -7,12 +7,11 @@
 hosts_up 2
 small_data
 # Not in traind's environment, as that is given to all ranks: the worker's own, on one host.
-cat >"$work/worker" <<END
+write_script "$work/worker" <<END
 #!/bin/sh
 [ "\$(hostname)" != "$h2" ] || [ ! -e "$work/differ" ] || export OPENBLAS_CORETYPE=Nehalem
 exec "$top_builddir/tests/bin/train-worker" "\$@"
 END
-chmod +x "$work/worker"
 two=$(jq -nc --arg a "$h1" --arg b "$h2" '{nodes: 2, hosts: [$a, $b], interface: "eth0", workers_per_node: 1}')
 start_two() { # [NAME=VALUE...]: a daemon with these in its environment
     cat >"$work/traind" <<END

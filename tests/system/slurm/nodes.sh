@@ -23,13 +23,12 @@ for script in prolog epilog task-prolog drain-node node.sh; do
 done
 is "$(cat "$work"/slurm/* | grep -cE '"\$work/report" 60|"\$kept" 60|connect-timeout 30|timeout 60 |limit 60 ')" 9 "limits are set for this test"
 for script in prolog epilog task-prolog; do # the site's own, which goes on to traind's
-    cat >"$work/site-$script" <<END
+    write_script "$work/site-$script" <<END
 #!/bin/sh
 [ $script = task-prolog ] || echo "$script \$SLURMD_NODENAME \$SLURM_JOB_ID" >>"$work/site.log" || exit 1
 export TRAIND_NODE_CONF="$work/node-\$SLURMD_NODENAME.conf"
 exec "$work/slurm/$script"
 END
-    chmod +x "$work/site-$script"
 done
 node_conf() { # NODE [KEY=VALUE...]
     # shellcheck source=etc/slurm/traind-node.conf

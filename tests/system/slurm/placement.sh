@@ -10,12 +10,11 @@ export SLURM_CLUSTER_CONF=$work/slurm.conf SLURM_CLUSTER_CPUS=64
 start_cluster 2
 cp "$work/setup.sh" "$work/plain.sh"
 # The worker, on the machine that $work/sys describes where there is one.
-cat >"$work/worker" <<END
+write_script "$work/worker" <<END
 #!/bin/sh
 [ "\$1" = --placement ] && [ -e "$work/sys" ] && set -- "\$@" --sys "$work/sys"
 exec "$top_builddir/tests/bin/train-worker" "\$@"
 END
-chmod +x "$work/worker"
 start_placed() { # SETTING...
     printf '%s\n' "worker = $work/worker" "slots = 2" "slurm.poll_seconds = 1" "slurm.setup = $work/setup.sh" "$@" >"$work/traind.conf"
     restart_runs
