@@ -37,11 +37,30 @@ struct halves {
     vec even, odd;
 };
 
-BF16_INLINE struct halves add_pair(struct halves s, uint32_t pair, vec_bits b)
+/* A pair in all lanes, by a load that spreads it: left to itself the compiler halves the pair
+ * first, and spreads each half from an integer's register, for three fourths of the speed with
+ * AVX2. */
+BF16_INLINE vec_bits spread_pair(const bf16 *a)
 {
-    vec_bits even = (vec_bits){0} + (pair << 16), odd = (vec_bits){0} + (pair & 0xffff0000);
-    return (struct halves){multiply_add((vec)even, (vec)(b << 16), s.even),
-                           multiply_add((vec)odd, (vec)(b & 0xffff0000), s.odd)};
+#ifdef __AVX__
+    float pair;
+    memcpy(&pair, a, sizeof pair);
+#if VEC == 16
+    return (vec_bits)_mm512_set1_ps(pair);
+#else
+    return (vec_bits)_mm256_set1_ps(pair);
+#endif
+#else
+    uint32_t pair;
+    memcpy(&pair, a, sizeof pair);
+    return (vec_bits){0} + pair;
+#endif
+}
+
+BF16_INLINE struct halves add_pair(struct halves s, vec_bits a, vec_bits b)
+{
+    return (struct halves){multiply_add((vec)(a << 16), (vec)(b << 16), s.even),
+                           multiply_add((vec)(a & 0xffff0000), (vec)(b & 0xffff0000), s.odd)};
 }
 
 enum { EMULATED_ROWS = 4 };
@@ -52,6 +71,7 @@ BF16_INLINE void emulate(const struct bf16_product *p, size_t first, int rows, s
 {
     vec sum[EMULATED_ROWS];
 
+#pragma GCC unroll 4
     for (int i = 0; i < rows; i++)
         sum[i] = add ? vec_load(c + (first + (size_t)i) * ldc + column) : (vec){0};
     for (size_t q = 0; q < p->chunks; q++) {
@@ -61,14 +81,15 @@ BF16_INLINE void emulate(const struct bf16_product *p, size_t first, int rows, s
             {{0}, {0}}
         };
         for (size_t k = 0; k < BF16_CHUNK; k += 2, b += 32)
-            for (int i = 0; i < rows; i++) {
-                uint32_t pair;
-                memcpy(&pair, a + (size_t)i * p->row + k, sizeof pair);
-                s[i] = add_pair(s[i], pair, *(const vec_bits *)b);
-            }
+#pragma GCC unroll 4
+            for (int i = 0; i < rows; i++)
+                s[i] =
+                    add_pair(s[i], spread_pair(a + (size_t)i * p->row + k), *(const vec_bits *)b);
+#pragma GCC unroll 4
         for (int i = 0; i < rows; i++)
             sum[i] += s[i].even + s[i].odd;
     }
+#pragma GCC unroll 4
     for (int i = 0; i < rows; i++)
         vec_store(c + (first + (size_t)i) * ldc + column, sum[i]);
 }
