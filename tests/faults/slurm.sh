@@ -8,7 +8,7 @@ fi
 # shellcheck source=tests/system/slurm/slurm.sh.inc
 . "${top_srcdir:?run it by make faults}/tests/system/slurm/slurm.sh.inc"
 mount -t tmpfs none /dev/shm # of its own: nothing may be left there
-echo SlurmdTimeout=10 >"$work/slurm.conf" # a dead node is noticed so soon
+echo SlurmdTimeout=25 >"$work/slurm.conf" # a dead node is noticed so soon
 export SLURM_CLUSTER_CONF=$work/slurm.conf SLURM_CLUSTER_CPUS=2
 start_cluster 3
 real_images

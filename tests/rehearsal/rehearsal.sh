@@ -77,7 +77,7 @@ for program in trainctl train-prep; do
 done
 chmod +x "$work"/bin/*
 export PATH=$work/bin:$PATH HOME=$work/home OMP_NUM_THREADS=1
-echo SlurmdTimeout=10 >"$work/slurm.conf" # a dead node is noticed so soon
+echo SlurmdTimeout=25 >"$work/slurm.conf" # a dead node is noticed so soon
 export SLURM_CLUSTER_SCRATCH=$at/scratch
 SLURM_CLUSTER_CONF=$work/slurm.conf start_cluster 2
 start_slurm_daemon "slurm.options = --no-requeue"
