@@ -78,7 +78,8 @@ function build(main, fields, base, first) {
     h("div", { class: "submit" }, h("div", { class: "submit-form" }, form.element, h("section", { class: "card" }, editor.element)),
       h("div", { class: "submit-side" }, h("section", { class: "card" }, h("h2", {}, "Begin with"), h("ul", { class: "examples" }, ...EXAMPLES.map(example)),
         h("p", { class: "help" }, "“base” is a job; “parameters” are its keys with the values to try. “metric” is top1, top5, loss, images_per_sec or ttt_seconds.")),
-      trouble.element, cost.element, h("div", { class: "submit-bar" }, failure, button, told), h("section", { class: "card codes" }, curl.element))));
+      // Above what comes and goes with the cost: the button must not move away from under the pointer.
+      h("div", { class: "submit-bar" }, button, told, failure), trouble.element, cost.element, h("section", { class: "card codes" }, curl.element))));
   editor.set(first ?? pretty(EXAMPLES[0][2](base)));
   editor.read();
   return cost;

@@ -102,8 +102,9 @@ class Page {
       h("div", { class: "submit" },
         h("div", { class: "submit-form" }, this.changes?.element ?? null, this.preset.element, this.form.element),
         h("div", { class: "submit-side" },
+          // Above what comes and goes with the plan: the button must not move away from under the pointer.
+          h("div", { class: "submit-bar" }, this.short, this.button, this.slots, this.failure),
           h("section", { class: "card plan-card", "aria-label": "Plan" }, h("h2", {}, "Plan"), this.trouble.element, this.planHint, this.plan.element),
-          h("div", { class: "submit-bar" }, this.failure, this.short, this.button, this.slots),
           h("section", { class: "card codes", "aria-label": "The document" }, h("p", { class: "help" }, "Only what differs from the defaults is sent."),
             this.editor.element, this.curl.element, this.trainctl.element))));
   }

@@ -90,6 +90,13 @@ function quietPages() {
 // The browser logs each answer that says no.
 export const forget = (expected) => errors.splice(0, errors.length, ...errors.filter((line) => !expected.test(line)));
 
+// What stands on the page, for whoever looks for the cause of a failure.
+async function lastSight(page) {
+  const seen = page.evaluate(() => `${location.href}\n${document.body.innerText}`).catch((error) => error.message);
+  const late = new Promise((resolve) => setTimeout(resolve, 10000, "the page does not answer"));
+  return [await Promise.race([seen, late]), ...errors].join("\n").slice(0, 3000);
+}
+
 // One story in a browser of its own: tell(browser) makes the checks.
 export async function story(tell, options) {
   const browser = await openBrowser(options);
@@ -98,7 +105,7 @@ export async function story(tell, options) {
     await tell(browser);
     quietPages();
   } catch (error) {
-    ok(false, "the story goes to its end", error.stack);
+    ok(false, "the story goes to its end", `${error.stack}\n\n${await lastSight(browser.page)}`);
   } finally {
     await browser.close();
     await cancelAll().catch(() => {}); // workers outlive the daemon: leave none behind
