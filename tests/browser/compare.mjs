@@ -125,12 +125,12 @@ async function starting(page) {
   await editor.waitFor();
   await page.getByRole("button", { name: "Halving" }).click();
   const example = JSON.parse(await editor.inputValue());
-  const start = page.getByRole("button", { name: "Start the sweep" }), height = () => start.evaluate((button) => button.offsetTop);
+  const start = page.getByRole("button", { name: "Start the sweep" }), place = () => start.evaluate((button) => button.offsetTop);
   await page.locator(".sweep-cost table").waitFor();
-  const before = await height();
+  const before = await place();
   await editor.fill(text({ ...example, metrik: "loss", parameters: { "/lr/bse": [1, 2] } }, null, 2));
   await page.getByText("Not known while the document is wrong").waitFor();
-  same(await height(), before, "sweep: the button stays under the pointer while the cost comes and goes");
+  same(await place(), before, "sweep: the button stays under the pointer while the cost comes and goes");
   await start.click();
   const problem = page.locator(".problems li").first();
   await problem.waitFor();

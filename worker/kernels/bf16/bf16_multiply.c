@@ -38,8 +38,8 @@ struct halves {
 };
 
 /* A pair in all lanes, by a load that spreads it: left to itself the compiler halves the pair
- * first, and spreads each half from an integer's register, for three fourths of the speed with
- * AVX2. */
+ * first, and spreads each half from an integer's register, for less than two thirds of the speed
+ * with AVX2. */
 BF16_INLINE vec_bits spread_pair(const bf16 *a)
 {
 #ifdef __AVX__

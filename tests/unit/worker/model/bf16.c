@@ -156,7 +156,7 @@ Test(bf16_model, threads_that_share_images_compute_what_one_does)
 }
 
 /* Rounding of one step grows where sums are in another order, as between two kinds of instructions;
- * more threads than images, lines or panels leave some without work. */
+ * more threads than images, lines or panels leave some without work. Sanitizers see the first. */
 Test(bf16_model, any_number_of_threads_computes_what_one_does)
 {
     static const int threads[] = {48, 22, 7, 3, 2};
