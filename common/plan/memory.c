@@ -18,8 +18,8 @@
 #define FIXED_BYTES     (32ll << 20) /* and CNN_FIXED_BYTES: 25 to 400 images, 1 to 48 threads */
 #define CNN_FIXED_BYTES (20ll << 20)
 /* Measured with 2 to 48 threads. */
-#define THREAD_BYTES      (3ll << 19)
-#define CNN_THREAD_BYTES  (1ll << 20)
+#define THREAD_BYTES      (15ll << 17)
+#define CNN_THREAD_BYTES  (13ll << 17)
 #define BF16_THREAD_BYTES (1ll << 19) /* beside what it works in */
 
 /* Of one image. */

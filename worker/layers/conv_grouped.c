@@ -488,20 +488,40 @@ static struct parallel_block slice_rows(const struct slices *s, size_t image, si
     return (struct parallel_block){image * pixels, pixels, slice * s->width, s->width};
 }
 
+struct grouped_forward {
+    const struct slices *s;
+    const float *packed, *x;
+    float *z, *own;
+    size_t images;
+    conv_rows *done;
+    void *context;
+};
+
+static void grouped_forward_piece(const struct parallel_piece *piece, void *context)
+{
+    const struct grouped_forward *f = context;
+    const struct slices *s = f->s;
+    size_t n = f->images;
+    struct parallel_range mine = parallel_range(slice_count(s) * n, parallel_piece_share(piece));
+
+    for (size_t i = mine.first; i < mine.end; i++) {
+        forward_slice(s, f->packed, f->x, f->z, i % n, i / n, f->own);
+        conv_tell(f->done, slice_rows(s, i % n, s->out * s->out, i / n), f->context);
+    }
+}
+
 void conv_grouped_forward_team(const struct conv *c, const float *w, const float *x, float *z,
                                int images, struct parallel_share share,
                                const struct conv_memory *memory, conv_rows *done, void *context)
 {
     struct slices s = slices_of(c);
-    size_t n = (size_t)images;
-    struct parallel_range mine = parallel_range(slice_count(&s) * n, share);
+    struct grouped_forward f = {&s,   memory->team, x, z, memory->own[share.part], (size_t)images,
+                                done, context};
 
     pack(&s, parallel_range(slice_count(&s), share), w, memory->team);
     parallel_barrier(share);
-    for (size_t i = mine.first; i < mine.end; i++) {
-        forward_slice(&s, memory->team, x, z, i % n, i / n, memory->own[share.part]);
-        conv_tell(done, slice_rows(&s, i % n, s.out * s.out, i / n), context);
-    }
+    parallel_take(share, slice_count(&s) * f.images / (size_t)share.parts, grouped_forward_piece,
+                  &f);
 }
 
 /* Who has images of a slice; a single thread sums in the team's memory. */

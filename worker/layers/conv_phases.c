@@ -75,7 +75,8 @@ struct gather {
     const struct conv *c;
     const struct conv_backward *b;
     const float *packed; /* NULL: OpenBLAS */
-    float *col, *out;
+    size_t lines;        /* of all images */
+    float *col, *out;    /* of the thread that works */
 };
 
 /* Rows of a line's class: how many pixels. */
@@ -205,23 +206,32 @@ static void run_lines(const struct gather *g, const struct parallel_block *of)
               g->b->context);
 }
 
-void conv_phases_data(const struct conv *c, const struct conv_backward *b, int images,
-                      struct parallel_share share, const float *packed, float *own)
+static void phases_piece(const struct parallel_piece *piece, void *context)
 {
-    size_t ci = (size_t)c->window.channels, all = lines(&c->window) * (size_t)images;
-    size_t most = lines_at_once(c), rows = most * lines(&c->window);
-    struct gather g = {c, b, packed, own,
-                       own + rows * phase_taps(&c->window) * (size_t)c->out_channels};
+    const struct gather *g = context;
+    size_t ci = (size_t)g->c->window.channels, most = lines_at_once(g->c);
     struct parallel_block block[PARALLEL_BLOCKS];
-    int blocks = parallel_matrix(all, all, ci, packed ? TILE_COLUMNS : ci, share, block);
+    int blocks = parallel_matrix(g->lines, g->lines, ci, g->packed ? TILE_COLUMNS : ci,
+                                 parallel_piece_share(piece), block);
 
     for (int i = 0; i < blocks; i++)
         for (size_t line = 0; line < block[i].rows; line += most) {
             struct parallel_block of = block[i];
             of.row += line;
             of.rows = extent_min(block[i].rows - line, most);
-            run_lines(&g, &of);
+            run_lines(g, &of);
         }
+}
+
+void conv_phases_data(const struct conv *c, const struct conv_backward *b, int images,
+                      struct parallel_share share, const float *packed, float *own)
+{
+    size_t most = lines_at_once(c), rows = most * lines(&c->window);
+    struct gather g = {c,      b,
+                       packed, lines(&c->window) * (size_t)images,
+                       own,    own + rows * phase_taps(&c->window) * (size_t)c->out_channels};
+
+    parallel_take(share, g.lines / (size_t)share.parts / most, phases_piece, &g);
 }
 
 size_t conv_phases_floats(const struct conv *c)

@@ -12,7 +12,7 @@
 /* A thread's panels of the weights as the classes want them: as many floats as the weights. */
 void conv_phases_pack(const struct conv *c, const float *w, struct parallel_share share, float *to);
 
-/* A thread's share of dx. packed: all panels; NULL: OpenBLAS multiplies. own:
+/* dx, in pieces. packed: all panels; NULL: OpenBLAS multiplies. own:
  * conv_phases_floats. */
 void conv_phases_data(const struct conv *c, const struct conv_backward *b, int images,
                       struct parallel_share share, const float *packed, float *own);

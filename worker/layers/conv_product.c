@@ -44,10 +44,15 @@ static void multiply_tile(const struct conv_product *p, const float *col, size_t
     }
 }
 
+static size_t product_tile(const struct conv_product *p)
+{
+    return conv_tile_rows(p->c, extent_max(conv_columns(&p->window), p->channels));
+}
+
 void conv_product_block(const struct conv_product *p, const struct parallel_block *block)
 {
     size_t k = conv_columns(&p->window), end = block->row + block->rows;
-    size_t tile = conv_tile_rows(p->c, k > p->channels ? k : p->channels);
+    size_t tile = product_tile(p);
 
     for (size_t row = block->row, rows; row < end; row += rows) {
         const float *col = p->in_place ? p->from + row * k : p->col;
@@ -61,14 +66,29 @@ void conv_product_block(const struct conv_product *p, const struct parallel_bloc
     }
 }
 
-void conv_product_team(const struct conv_product *p, size_t rows, struct parallel_share share)
+struct product_of_rows {
+    const struct conv_product *p;
+    size_t rows;
+};
+
+static void product_piece(const struct parallel_piece *piece, void *context)
 {
+    const struct product_of_rows *of = context;
+    const struct conv_product *p = of->p;
     struct parallel_block block[PARALLEL_BLOCKS];
-    int blocks = parallel_matrix(rows, tiles_of(rows), p->channels,
-                                 p->packed ? TILE_COLUMNS : p->channels, share, block);
+    int blocks =
+        parallel_matrix(of->rows, tiles_of(of->rows), p->channels,
+                        p->packed ? TILE_COLUMNS : p->channels, parallel_piece_share(piece), block);
 
     for (int i = 0; i < blocks; i++)
         conv_product_block(p, &block[i]);
+}
+
+void conv_product_team(const struct conv_product *p, size_t rows, struct parallel_share share)
+{
+    struct product_of_rows of = {p, rows};
+
+    parallel_take(share, rows / (size_t)share.parts / product_tile(p), product_piece, &of);
 }
 
 struct parallel_range conv_panels(size_t channels, struct parallel_share share)

@@ -1,6 +1,6 @@
 /*
  * Products of rows of pixels by panels of channels, which z and dx are. A team shares one by
- * register tiles.
+ * register tiles, in pieces of whole im2col tiles at least.
  */
 #ifndef TRAIND_WORKER_LAYERS_CONV_PRODUCT_H
 #define TRAIND_WORKER_LAYERS_CONV_PRODUCT_H
@@ -27,7 +27,7 @@ struct conv_product {
 /* Part of `to`: rows of pixels by columns of channels. */
 void conv_product_block(const struct conv_product *p, const struct parallel_block *block);
 
-/* A thread's share of all `rows`. */
+/* All `rows`, in pieces. */
 void conv_product_team(const struct conv_product *p, size_t rows, struct parallel_share share);
 
 /* A share of the panels of a packed matrix. */

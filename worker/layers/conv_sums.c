@@ -20,6 +20,13 @@ struct dw_block {
     size_t rows, work;        /* of a row */
 };
 
+/* Where sums go: dw itself, or a thread's own memory. */
+struct sums_to {
+    float *to;
+    size_t ld;
+    bool add;
+};
+
 bool conv_may_sum_whole(const struct conv *c)
 {
     size_t tile = conv_reads_in_place(c) ? 0 : conv_tile_floats(c);
@@ -128,8 +135,7 @@ static void gather_tap(const struct window *w, const float *x, size_t row, size_
 }
 
 static void add_products(const struct conv *c, size_t rows, const float *col, size_t ld,
-                         const struct parallel_block *at, const float *dz,
-                         const struct conv_sums_to *to)
+                         const struct parallel_block *at, const float *dz, const struct sums_to *to)
 {
     size_t n = (size_t)c->out_channels;
     struct tile_matrix b = {dz + at->column, n, false, false};
@@ -142,8 +148,8 @@ static void add_products(const struct conv *c, size_t rows, const float *col, si
 
 /* Rows of a block of one tap. */
 static void sum_block(const struct conv_blocks *s, const struct conv_backward *b,
-                      const struct dw_block *block, struct parallel_range rows,
-                      struct conv_sums_to to, float *col)
+                      const struct dw_block *block, struct parallel_range rows, struct sums_to to,
+                      float *col)
 {
     const struct conv *c = s->c;
     size_t n = (size_t)c->out_channels, ci = (size_t)c->window.channels;
@@ -167,12 +173,43 @@ static void sum_block(const struct conv_blocks *s, const struct conv_backward *b
     }
 }
 
-void conv_sum_whole(const struct conv *c, const struct conv_backward *b, struct parallel_range rows,
-                    struct conv_sums_to to, float *col, const struct conv_product *data)
+/* ---- dw as one block: each piece of the rows has sums of its own */
+
+/* A thread has memory for the sums of so many pieces: of the largest weights that are summed so, or
+ * of several smaller ones. */
+static size_t most_grains(const struct conv *c)
+{
+    return conv_weights(c) <= SMALL_FLOATS ? 8 : 1;
+}
+
+size_t conv_sums_whole_floats(const struct conv *c)
+{
+    return (size_t)parallel_pieces(most_grains(c)) * conv_weights(c);
+}
+
+/* Of a thread. Others sum there for it, perhaps while it still makes dx: so not where it does. */
+static float *sums_at(const struct conv *c, int thread, const struct conv_memory *memory)
+{
+    return memory->own[thread] + conv_tile_own_floats(c);
+}
+
+static size_t whole_tile(const struct conv *c)
+{
+    return conv_tile_rows(c, extent_max(conv_columns(&c->window), (size_t)c->out_channels));
+}
+
+static size_t whole_grains(const struct conv_blocks *s, int parts)
+{
+    return extent_min(s->rows / (size_t)parts / whole_tile(s->c), most_grains(s->c));
+}
+
+/* Of all weights from some rows, tile by tile; with `data`, dx of the rows too. */
+static void sum_rows(const struct conv *c, const struct conv_backward *b,
+                     struct parallel_range rows, struct sums_to to, float *col,
+                     const struct conv_product *data)
 {
     struct conv_runs runs = conv_weight_runs(c);
-    size_t k = conv_columns(&c->window), n = (size_t)c->out_channels;
-    size_t tile = conv_tile_rows(c, k > n ? k : n);
+    size_t k = conv_columns(&c->window), n = (size_t)c->out_channels, tile = whole_tile(c);
 
     for (size_t row = rows.first; row < rows.end; row += tile, to.add = true) {
         size_t count = extent_min(rows.end - row, tile);
@@ -183,13 +220,75 @@ void conv_sum_whole(const struct conv *c, const struct conv_backward *b, struct 
             im2col(&c->window, b->x, row, count, col);
         for (size_t i = 0; i < runs.count; i++) {
             struct parallel_block at = {0, runs.length, 0, n};
-            struct conv_sums_to part = {to.to + (runs.first + i * runs.step) * n, n, to.add};
+            struct sums_to part = {to.to + (runs.first + i * runs.step) * n, n, to.add};
             add_products(c, count, from + i * runs.length, k, &at, b->dz + row * n, &part);
         }
         if (data)
             conv_product_block(data, &(struct parallel_block){row, count, 0, data->channels});
     }
 }
+
+/* What is summed, and the memory of the thread that works. */
+struct sums {
+    const struct conv_blocks *s;
+    const struct conv_backward *b;
+    const struct conv_memory *memory;
+    const struct conv_product *data;
+    float *col;
+};
+
+static void whole_piece(const struct parallel_piece *piece, void *context)
+{
+    const struct sums *w = context;
+    const struct conv *c = w->s->c;
+    float *sums = sums_at(c, piece->home.part, w->memory) + (size_t)piece->number * conv_weights(c);
+
+    if (window_taps(&c->window) < c->window.kernel && !dry_run)
+        memset(sums, 0, conv_weights(c) * sizeof *sums);
+    sum_rows(c, w->b, parallel_range(w->s->rows, parallel_piece_share(piece)),
+             (struct sums_to){sums, 0, false}, w->col, w->data);
+}
+
+void conv_sum_whole(const struct conv_blocks *s, const struct conv_backward *b,
+                    struct parallel_share share, const struct conv_memory *memory,
+                    const struct conv_product *data)
+{
+    struct sums w = {s, b, memory, data, memory->own[share.part]};
+
+    parallel_take(share, whole_grains(s, share.parts), whole_piece, &w);
+}
+
+static void team_add_rows(float *to, const float *from, size_t n, bool add)
+{
+    if (dry_run_moves((add ? 3 : 2) * n))
+        return;
+    for (size_t i = 0; i < n; i++)
+        to[i] = add ? to[i] + from[i] : from[i];
+}
+
+/* A thread's share of the weights: from the sums of all pieces that have rows. */
+static void add_whole(const struct conv_blocks *s, const struct conv_backward *b,
+                      struct parallel_share share, const struct conv_memory *memory)
+{
+    size_t n = (size_t)s->c->out_channels;
+    struct parallel_range mine = parallel_range(conv_matrix_rows(s->c), share);
+    int pieces = parallel_pieces(whole_grains(s, share.parts));
+    bool add = b->add_dw;
+
+    for (int i = 0; i < share.parts * pieces; i++) {
+        struct parallel_share home = {i / pieces, share.parts};
+        struct parallel_piece piece = parallel_piece(home, i % pieces, pieces);
+        if (parallel_is_empty(s->rows, parallel_piece_share(&piece)))
+            continue;
+        const float *from =
+            sums_at(s->c, home.part, memory) + (size_t)piece.number * conv_weights(s->c);
+        team_add_rows(b->dw + mine.first * n, from + mine.first * n, (mine.end - mine.first) * n,
+                      add);
+        add = true;
+    }
+}
+
+/* ---- dw in blocks */
 
 /* A thread's own sums of a block that it shares: of the one in which its range begins, or ends. */
 static float *own_sums(size_t before, struct parallel_range mine, float *own)
@@ -218,33 +317,67 @@ static void clear_unseen(const struct conv *c, float *dw, struct parallel_share 
     }
 }
 
-void conv_sum_blocks(const struct conv_blocks *s, const struct conv_backward *b,
-                     struct parallel_share share, float *own)
+/* A share's rows of a block, to dw if those are all, else to the share's own sums. col: of the
+ * thread that works. */
+static void sum_rows_of_block(const struct conv_blocks *s, const struct conv_backward *b,
+                              const struct dw_block *block, size_t before,
+                              struct parallel_range share, float *own, float *col)
 {
-    struct parallel_range mine = parallel_range(s->work, share);
-    size_t before = 0;
+    struct parallel_range rows = rows_of(block, before, share);
+    struct sums_to to = {own_sums(before, share, own), block->at.columns, false};
 
-    if (!b->add_dw)
-        clear_unseen(s->c, b->dw, share);
-    for (size_t i = 0; i < s->count && before < mine.end; i++) {
-        struct dw_block block = block_at(s, i);
-        struct parallel_range rows = rows_of(&block, before, mine);
-        struct conv_sums_to to = {own_sums(before, mine, own), block.at.columns, false};
-        if (rows.first == 0 && rows.end == block.rows)
-            to = (struct conv_sums_to){weights_at(s->c, &block, b->dw), (size_t)s->c->out_channels,
-                                       b->add_dw};
-        if (rows.first < rows.end)
-            sum_block(s, b, &block, rows, to, own + 2 * BLOCK_FLOATS);
+    if (rows.first == 0 && rows.end == block->rows)
+        to =
+            (struct sums_to){weights_at(s->c, block, b->dw), (size_t)s->c->out_channels, b->add_dw};
+    if (rows.first < rows.end)
+        sum_block(s, b, block, rows, to, col);
+}
+
+/* The blocks that a range of the work has part in; *before: the work before the first one. */
+static struct parallel_range blocks_of(const struct conv_blocks *s, struct parallel_range work,
+                                       size_t *before)
+{
+    struct parallel_range of = {0, 0};
+    size_t at = 0;
+
+    for (; of.end < s->count && at < work.end; of.end++) {
+        struct dw_block block = block_at(s, of.end);
+        size_t behind = at + block.rows * block.work;
+        if (behind <= work.first) {
+            of.first = of.end + 1;
+            *before = behind;
+        }
+        at = behind;
+    }
+    return of;
+}
+
+/* A piece is some of the blocks that its share has part in. */
+static void blocks_piece(const struct parallel_piece *piece, void *context)
+{
+    const struct sums *w = context;
+    struct parallel_range work = parallel_range(w->s->work, piece->home);
+    size_t before = 0;
+    struct parallel_range all = blocks_of(w->s, work, &before);
+    struct parallel_range some = parallel_range(all.end - all.first, piece->of);
+
+    for (size_t i = 0; i < some.end; i++) {
+        struct dw_block block = block_at(w->s, all.first + i);
+        if (i >= some.first)
+            sum_rows_of_block(w->s, w->b, &block, before, work,
+                              sums_at(w->s->c, piece->home.part, w->memory), w->col);
         before += block.rows * block.work;
     }
 }
 
-static void team_add_rows(float *to, const float *from, size_t n, bool add)
+void conv_sum_blocks(const struct conv_blocks *s, const struct conv_backward *b,
+                     struct parallel_share share, const struct conv_memory *memory)
 {
-    if (dry_run_moves((add ? 3 : 2) * n))
-        return;
-    for (size_t i = 0; i < n; i++)
-        to[i] = add ? to[i] + from[i] : from[i];
+    struct sums w = {s, b, memory, NULL, memory->own[share.part]};
+
+    if (!b->add_dw)
+        clear_unseen(s->c, b->dw, share);
+    parallel_take(share, s->count / (size_t)share.parts, blocks_piece, &w);
 }
 
 /* Of a block that several threads have rows of: a thread's share of the weights. */
@@ -263,9 +396,9 @@ static void add_block(const struct conv_blocks *s, const struct dw_block *block,
         struct parallel_range rows = rows_of(block, before, of);
         if (rows.first == rows.end)
             continue;
-        if (rows.first == 0 && rows.end == block->rows && !s->whole)
+        if (rows.first == 0 && rows.end == block->rows)
             return; /* it is there */
-        const float *from = s->whole ? memory->own[t] : own_sums(before, of, memory->own[t]);
+        const float *from = own_sums(before, of, sums_at(s->c, t, memory));
         for (size_t row = mine.first; row < mine.end; row++)
             team_add_rows(dw + row * co, from + row * n, n, add);
         add = true;
@@ -277,6 +410,10 @@ void conv_add_sums(const struct conv_blocks *s, const struct conv_backward *b,
 {
     size_t before = 0;
 
+    if (s->whole) {
+        add_whole(s, b, share, memory);
+        return;
+    }
     for (size_t i = 0; i < s->count; i++) {
         struct dw_block block = block_at(s, i);
         add_block(s, &block, before, b, share, memory);
@@ -284,7 +421,12 @@ void conv_add_sums(const struct conv_blocks *s, const struct conv_backward *b,
     }
 }
 
+size_t conv_gathered_floats(const struct conv *c)
+{
+    return conv_reads_in_place(c) ? 0 : GATHERED_ROWS * BLOCK_K;
+}
+
 size_t conv_sums_floats(void)
 {
-    return 2 * BLOCK_FLOATS + GATHERED_ROWS * BLOCK_K;
+    return 2 * BLOCK_FLOATS;
 }

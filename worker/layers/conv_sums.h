@@ -29,22 +29,23 @@ struct conv_blocks conv_blocks_of(const struct conv *c, int images, int threads)
 bool conv_sums_whole(const struct conv *c, int images, int threads);
 bool conv_may_sum_whole(const struct conv *c);
 
-/* A thread's share of the sums, where dw is cut. own: conv_sums_floats. */
+/* In each thread's own memory the sums lie behind what it works in itself: tiles of the im2col
+ * matrix and what stands for them, for z, dx and dw (conv_tile_own_floats; of it for dw in blocks
+ * conv_gathered_floats). */
+size_t conv_tile_own_floats(const struct conv *c);
+size_t conv_gathered_floats(const struct conv *c);
+
+/* The sums, where dw is cut: conv_sums_floats. */
 void conv_sum_blocks(const struct conv_blocks *s, const struct conv_backward *b,
-                     struct parallel_share share, float *own);
+                     struct parallel_share share, const struct conv_memory *memory);
 size_t conv_sums_floats(void);
 
-/* Where sums go: dw itself, or a thread's own memory. */
-struct conv_sums_to {
-    float *to;
-    size_t ld;
-    bool add;
-};
-
-/* All of dw from some rows, tile by tile: with `data`, dx of the rows too, while dz is in the
- * cache. col: a tile of the im2col matrix, where x is not read in place. */
-void conv_sum_whole(const struct conv *c, const struct conv_backward *b, struct parallel_range rows,
-                    struct conv_sums_to to, float *col, const struct conv_product *data);
+/* The sums where it is not, tile of rows by tile: with `data`, dx of the rows too, while dz is in
+ * the cache. conv_sums_whole_floats. */
+void conv_sum_whole(const struct conv_blocks *s, const struct conv_backward *b,
+                    struct parallel_share share, const struct conv_memory *memory,
+                    const struct conv_product *data);
+size_t conv_sums_whole_floats(const struct conv *c);
 
 /* After a barrier: what several threads have sums of goes to dw, a share of the weights each. */
 void conv_add_sums(const struct conv_blocks *s, const struct conv_backward *b,

@@ -3,8 +3,6 @@
  * conv_phases.h, conv_sums.h; grouped, tiny and Winograd convolutions have files of their own), and
  * the barriers between them.
  */
-#include <string.h>
-
 #include "worker/team/dry_run.h"
 #include "worker/kernels/extent.h"
 #include "worker/kernels/tile_gemm.h"
@@ -58,20 +56,49 @@ static void forward_directly(const struct conv *c, const float *w, const float *
 
 /* ---- tiny images: as many of them as fill a product, each thread its own */
 
+struct by_pixel {
+    const struct conv *c;
+    const float *packed, *x;
+    float *z;
+    const struct conv_backward *b;
+    int images;
+    conv_rows *done;
+    void *context;
+};
+
+static void forward_pixel_piece(const struct parallel_piece *piece, void *context)
+{
+    const struct by_pixel *p = context;
+    struct parallel_range mine = parallel_range((size_t)p->images, parallel_piece_share(piece));
+    size_t pixels = conv_pixels_out(p->c);
+
+    for (size_t i = mine.first, n; i < mine.end; i += n) {
+        n = extent_min(mine.end - i, CONV_PIXEL_IMAGES_AT_ONCE);
+        conv_pixel_forward_packed(p->c, p->packed, p->x, p->z, i, n);
+        conv_tell_rows(p->done, i * pixels, n * pixels, (size_t)p->c->out_channels, p->context);
+    }
+}
+
+static size_t pixel_grains(int images, struct parallel_share share)
+{
+    return (size_t)images / (size_t)share.parts / CONV_PIXEL_IMAGES_AT_ONCE;
+}
+
 static void team_forward_by_pixel(const struct conv *c, const float *w, const float *x, float *z,
                                   int images, struct parallel_share share,
                                   const struct conv_memory *memory, conv_rows *done, void *context)
 {
-    struct parallel_range mine = parallel_range((size_t)images, share);
-    size_t pixels = conv_pixels_out(c);
+    struct by_pixel p = {.c = c,
+                         .packed = memory->team,
+                         .x = x,
+                         .z = z,
+                         .images = images,
+                         .done = done,
+                         .context = context};
 
     conv_pixel_pack(c, conv_panels((size_t)c->out_channels, share), w, memory->team);
     parallel_barrier(share);
-    for (size_t i = mine.first, n; i < mine.end; i += n) {
-        n = extent_min(mine.end - i, CONV_PIXEL_IMAGES_AT_ONCE);
-        conv_pixel_forward_packed(c, memory->team, x, z, i, n);
-        conv_tell_rows(done, i * pixels, n * pixels, (size_t)c->out_channels, context);
-    }
+    parallel_take(share, pixel_grains(images, share), forward_pixel_piece, &p);
 }
 
 void conv_forward_team(const struct conv *c, const float *w, const float *x, float *z, int images,
@@ -141,17 +168,26 @@ static struct conv_product data_product(const struct conv *c, const struct conv_
     };
 }
 
-static void data_by_pixel(const struct conv *c, const struct conv_backward *b, int images,
-                          struct parallel_share share, const float *packed)
+static void data_pixel_piece(const struct parallel_piece *piece, void *context)
 {
-    struct parallel_range mine = parallel_range((size_t)images, share);
-    size_t pixels = conv_pixels_in(c);
+    const struct by_pixel *p = context;
+    const struct conv_backward *b = p->b;
+    struct parallel_range mine = parallel_range((size_t)p->images, parallel_piece_share(piece));
+    size_t pixels = conv_pixels_in(p->c);
 
     for (size_t i = mine.first, n; i < mine.end; i += n) {
         n = extent_min(mine.end - i, CONV_PIXEL_IMAGES_AT_ONCE);
-        conv_pixel_data_packed(c, packed, b->dz, b->dx, b->add_dx, i, n);
-        conv_tell_rows(b->done, i * pixels, n * pixels, (size_t)c->window.channels, b->context);
+        conv_pixel_data_packed(p->c, p->packed, b->dz, b->dx, b->add_dx, i, n);
+        conv_tell_rows(b->done, i * pixels, n * pixels, (size_t)p->c->window.channels, b->context);
     }
+}
+
+static void data_by_pixel(const struct conv *c, const struct conv_backward *b, int images,
+                          struct parallel_share share, const float *packed)
+{
+    struct by_pixel p = {.c = c, .packed = packed, .b = b, .images = images};
+
+    parallel_take(share, pixel_grains(images, share), data_pixel_piece, &p);
 }
 
 static bool is_product(const struct conv *c)
@@ -184,35 +220,44 @@ bool conv_backward_by_rows(const struct conv *c, int images, int threads, bool w
     return !wants_dx || (!c->winograd[CONV_DATA] && conv_reads_in_place(c) && packs_data(c));
 }
 
-enum { READY_CHANNELS = 64 };
+enum { READY_CHANNELS = 64, READY_FLOATS = 16 * 1024 };
+
+struct gradients {
+    const struct conv *c;
+    const struct conv_backward *b;
+    size_t rows;
+};
+
+static void ready_piece(const struct parallel_piece *piece, void *context)
+{
+    const struct gradients *g = context;
+    struct parallel_block block[PARALLEL_BLOCKS];
+    int blocks = parallel_matrix(g->rows, g->rows, (size_t)g->c->out_channels, READY_CHANNELS,
+                                 parallel_piece_share(piece), block);
+
+    for (int i = 0; i < blocks; i++)
+        conv_tell(g->b->ready, block[i], g->b->context);
+}
 
 static void make_ready(const struct conv *c, const struct conv_backward *b, int images,
                        struct parallel_share share)
 {
-    struct parallel_block block[PARALLEL_BLOCKS];
-    size_t rows = (size_t)images * conv_pixels_out(c);
-    int blocks = parallel_matrix(rows, rows, (size_t)c->out_channels, READY_CHANNELS, share, block);
+    struct gradients g = {c, b, (size_t)images * conv_pixels_out(c)};
 
-    for (int i = 0; i < blocks; i++)
-        conv_tell(b->ready, block[i], b->context);
+    parallel_take(share, g.rows * (size_t)c->out_channels / (size_t)share.parts / READY_FLOATS,
+                  ready_piece, &g);
 }
 
 static void weights_directly(const struct conv_blocks *s, const struct conv_backward *b,
                              struct parallel_share share, const struct conv_memory *memory,
                              bool by_rows)
 {
-    const struct conv *c = s->c;
-    float *own = memory->own[share.part], *col = own + conv_weights(c);
-    struct conv_product data = data_product(c, b, memory->team, col);
+    struct conv_product data = data_product(s->c, b, memory->team, memory->own[share.part]);
 
-    if (!s->whole) {
-        conv_sum_blocks(s, b, share, own);
-        return;
-    }
-    if (window_taps(&c->window) < c->window.kernel && !dry_run)
-        memset(own, 0, conv_weights(c) * sizeof *own);
-    conv_sum_whole(c, b, parallel_range(s->rows, share), (struct conv_sums_to){own, 0, false}, col,
-                   by_rows && b->dx ? &data : NULL);
+    if (s->whole)
+        conv_sum_whole(s, b, share, memory, by_rows && b->dx ? &data : NULL);
+    else
+        conv_sum_blocks(s, b, share, memory);
 }
 
 static void team_weights_by_winograd(const struct conv *c, const struct conv_backward *b,
@@ -307,22 +352,34 @@ static size_t product_floats(const struct conv *c, const struct window *w, size_
     return conv_tile_rows(c, widest) * widest;
 }
 
-size_t conv_own_floats(const struct conv *c)
+static size_t data_floats(const struct conv *c)
 {
     struct window turned = conv_turned_window(c);
-    size_t co = (size_t)c->out_channels, ci = (size_t)c->window.channels, most;
+
+    if (c->winograd[CONV_DATA] || (conv_reads_in_place(c) && packs_data(c)))
+        return 0;
+    return conv_turns_kernel(c) ? product_floats(c, &turned, (size_t)c->window.channels)
+                                : conv_phases_floats(c);
+}
+
+size_t conv_tile_own_floats(const struct conv *c)
+{
+    size_t most = extent_max(data_floats(c), conv_gathered_floats(c));
+
+    if (conv_reads_in_place(c))
+        return most;
+    return extent_max(most, product_floats(c, &c->window, (size_t)c->out_channels));
+}
+
+size_t conv_own_floats(const struct conv *c)
+{
+    size_t sums = conv_sums_floats(), most;
 
     if (c->algorithm == CONV_GROUPED)
         return conv_grouped_own_floats(c);
-    most = extent_max(conv_sums_floats(), conv_phases_floats(c));
-    if (!conv_reads_in_place(c))
-        most =
-            extent_max(most, extent_max(product_floats(c, &c->window, co),
-                                        conv_turns_kernel(c) ? product_floats(c, &turned, ci) : 0));
     if (conv_may_sum_whole(c))
-        most =
-            extent_max(most, conv_weights(c) +
-                                 (conv_reads_in_place(c) ? 0 : product_floats(c, &c->window, co)));
+        sums = extent_max(sums, conv_sums_whole_floats(c));
+    most = conv_tile_own_floats(c) + sums;
     for (int i = 0; i < CONV_DIRECTIONS; i++)
         if (c->winograd[i])
             most = extent_max(most, conv_winograd_own_floats(c, c->winograd[i]));

@@ -447,38 +447,51 @@ struct product {
     size_t position;
     size_t row, rows, column, columns;
 };
-typedef void make_product(const struct sizes *s, const struct product *p, void *context);
+struct team_pass;
+typedef void make_product(const struct team_pass *t, const struct product *p);
 
-/* A thread's share of the products of all positions, (rows, columns) each, panel by panel. */
-static void share_products(const struct sizes *s, size_t rows, size_t columns,
-                           struct parallel_share share, make_product *make, void *context)
+struct team_pass {
+    const struct sizes *s;
+    const struct conv_winograd_pass *p;
+    struct conv_winograd_sums *sums;
+    struct work w;      /* the team's, but for `unwanted` */
+    size_t base, tiles; /* of the group */
+    make_product *make;
+    size_t rows, columns; /* of its products */
+};
+
+/* Part of the products of all positions, (rows, columns) each, panel by panel. */
+static void products_piece(const struct parallel_piece *piece, void *context)
 {
+    const struct team_pass *t = context;
     struct parallel_block part[PARALLEL_BLOCKS];
-    size_t panels = columns / TILE_COLUMNS, tiles = (rows + TILE_ROWS - 1) / TILE_ROWS;
-    int parts = parallel_blocks(s->positions * panels, tiles, share, part);
+    size_t rows = t->rows, panels = t->columns / TILE_COLUMNS;
+    size_t tiles = (rows + TILE_ROWS - 1) / TILE_ROWS;
+    int parts = parallel_blocks(t->s->positions * panels, tiles, parallel_piece_share(piece), part);
 
     for (int k = 0; k < parts; k++)
         for (size_t at = part[k].row, end = at + part[k].rows, count; at < end; at += count) {
             size_t first = rows * part[k].column / tiles;
             size_t behind = rows * (part[k].column + part[k].columns) / tiles;
             count = extent_min(end - at, panels - at % panels);
-            make(s,
-                 &(struct product){at / panels, first, behind - first, at % panels * TILE_COLUMNS,
-                                   count * TILE_COLUMNS},
-                 context);
+            t->make(t, &(struct product){at / panels, first, behind - first,
+                                         at % panels * TILE_COLUMNS, count * TILE_COLUMNS});
         }
 }
 
-struct team_pass {
-    const struct conv_winograd_pass *p;
-    struct conv_winograd_sums *sums;
-    struct work w; /* the team's, but for `unwanted` */
-    size_t tiles;  /* of the group */
-};
-
-static void winograd_multiply(const struct sizes *s, const struct product *p, void *context)
+static void take_products(struct team_pass *t, size_t rows, size_t columns, make_product *make,
+                          struct parallel_share share)
 {
-    const struct team_pass *t = context;
+    t->rows = rows;
+    t->columns = columns;
+    t->make = make;
+    parallel_take(share, t->s->positions * columns / TILE_COLUMNS / (size_t)share.parts,
+                  products_piece, t);
+}
+
+static void winograd_multiply(const struct team_pass *t, const struct product *p)
+{
+    const struct sizes *s = t->s;
     const float *u = t->p->u + p->position * s->weights_step;
     struct tile_matrix b = {u + p->column * s->from, s->from, false, true};
 
@@ -488,9 +501,9 @@ static void winograd_multiply(const struct sizes *s, const struct product *p, vo
               false);
 }
 
-static void sum_products(const struct sizes *s, const struct product *p, void *context)
+static void sum_products(const struct team_pass *t, const struct product *p)
 {
-    const struct team_pass *t = context;
+    const struct sizes *s = t->s;
     struct tile_matrix b = {t->w.others + p->position * s->to_step + p->column, s->to_ld, false,
                             false};
 
@@ -502,36 +515,81 @@ static void sum_products(const struct sizes *s, const struct product *p, void *c
 
 enum { CHANNELS_AT_ONCE = 64 };
 
-/* A thread's share of tiles and channels. */
-static int share_tiles(size_t base, size_t tiles, size_t channels, struct parallel_share share,
-                       struct part part[PARALLEL_BLOCKS])
+/* A piece of the group's tiles and channels. */
+static int tiles_of_piece(const struct team_pass *t, size_t channels,
+                          const struct parallel_piece *piece, struct part part[PARALLEL_BLOCKS])
 {
     struct parallel_block block[PARALLEL_BLOCKS];
-    int count = parallel_matrix(tiles, tiles, channels, CHANNELS_AT_ONCE, share, block);
+    int count = parallel_matrix(t->tiles, t->tiles, channels, CHANNELS_AT_ONCE,
+                                parallel_piece_share(piece), block);
 
     for (int i = 0; i < count; i++)
-        part[i] = (struct part){base, block[i].row, block[i].row + block[i].rows, block[i].column,
-                                block[i].columns};
+        part[i] = (struct part){t->base, block[i].row, block[i].row + block[i].rows,
+                                block[i].column, block[i].columns};
     return count;
 }
 
-static void run_team_group(const struct sizes *s, struct team_pass *t, size_t base,
-                           struct parallel_share share)
+static void inputs_piece(const struct parallel_piece *piece, void *context)
 {
-    const struct conv_winograd_pass *p = t->p;
+    const struct team_pass *t = context;
     struct part part[PARALLEL_BLOCKS];
-    int parts = share_tiles(base, t->tiles, s->from, share, part);
+    int parts = tiles_of_piece(t, t->s->from, piece, part);
 
     for (int i = 0; i < parts; i++)
-        transform_inputs(s, p->from, part[i], t->w.zeros, t->w.inputs);
-    parallel_barrier(share);
-    share_products(s, t->tiles, s->to, share, winograd_multiply, t);
-    parallel_barrier(share);
-    parts = share_tiles(base, t->tiles, s->to, share, part);
+        transform_inputs(t->s, t->p ? t->p->from : t->sums->x, part[i], t->w.zeros, t->w.inputs);
+}
+
+static void outputs_piece(const struct parallel_piece *piece, void *context)
+{
+    const struct team_pass *t = context;
+    const struct conv_winograd_pass *p = t->p;
+    struct part part[PARALLEL_BLOCKS];
+    int parts = tiles_of_piece(t, t->s->to, piece, part);
+
     for (int i = 0; i < parts; i++) {
-        transform_outputs(s, t->w.others, part[i], t->w.unwanted, p->to, p->add);
-        tell_tiles(s, &part[i], p->done, p->context);
+        transform_outputs(t->s, t->w.others, part[i], t->w.unwanted, p->to, p->add);
+        tell_tiles(t->s, &part[i], p->done, p->context);
     }
+}
+
+static void gradients_piece(const struct parallel_piece *piece, void *context)
+{
+    const struct team_pass *t = context;
+    struct part part[PARALLEL_BLOCKS];
+    int parts = tiles_of_piece(t, t->s->to, piece, part);
+
+    for (int i = 0; i < parts; i++)
+        transform_gradients(t->s, t->sums->dz, part[i], t->w.zeros, t->w.others);
+}
+
+static void take_tiles(struct team_pass *t, parallel_piece_body *body, struct parallel_share share)
+{
+    parallel_take(share, t->tiles / (size_t)share.parts, body, t);
+}
+
+static void run_team_group(struct team_pass *t, struct parallel_share share)
+{
+    take_tiles(t, inputs_piece, share);
+    parallel_barrier(share);
+    take_products(t, t->tiles, t->s->to, winograd_multiply, share);
+    parallel_barrier(share);
+    take_tiles(t, outputs_piece, share);
+}
+
+/* Groups of tiles that a thread has to itself. */
+struct own_tiles {
+    const struct sizes *s;
+    const struct conv_winograd_pass *p;
+    float *own;
+    size_t all;
+};
+
+static void own_tiles_piece(const struct parallel_piece *piece, void *context)
+{
+    const struct own_tiles *o = context;
+    struct parallel_range tiles = parallel_range(o->all, parallel_piece_share(piece));
+
+    run_groups(o->s, o->p, o->own, tiles.first, tiles.end);
 }
 
 void conv_winograd_run_team(const struct conv *c, const struct conv_winograd_pass *p,
@@ -543,21 +601,21 @@ void conv_winograd_run_team(const struct conv *c, const struct conv_winograd_pas
 
     conv_winograd_pack(c, p->m, p->turned, share, w, u);
     if (has_own_tiles(&s, images, share.parts)) {
-        struct parallel_range tiles = parallel_range(all, share);
+        struct own_tiles o = {&s, p, own, all};
         set_own_group(&s);
         parallel_barrier(share);
-        run_groups(&s, p, own, tiles.first, tiles.end);
+        parallel_take(share, all / (size_t)share.parts / s.group, own_tiles_piece, &o);
         return;
     }
     set_team_group(&s, images, share.parts);
-    struct team_pass t = {.p = p, .w = work_at(&s, u + s.positions * s.weights_step)};
+    struct team_pass t = {.s = &s, .p = p, .w = work_at(&s, u + s.positions * s.weights_step)};
     t.w.unwanted = own;
     if (share.part == 0)
         begin(&s, &t.w);
     parallel_barrier(share);
-    for (size_t base = 0; base < all; base += s.group) {
-        t.tiles = extent_min(all - base, s.group);
-        run_team_group(&s, &t, base, share);
+    for (; t.base < all; t.base += s.group) {
+        t.tiles = extent_min(all - t.base, s.group);
+        run_team_group(&t, share);
     }
 }
 
@@ -566,25 +624,20 @@ void conv_winograd_sum_team(const struct conv *c, const struct conv_winograd_sum
 {
     struct sizes s = winograd_sizes(c, sums->m, false);
     struct conv_winograd_sums pass = *sums;
-    struct part part[PARALLEL_BLOCKS];
     size_t all = image_tiles(&s) * (size_t)images;
 
     set_team_group(&s, images, share.parts);
-    struct team_pass t = {.sums = &pass,
-                          .w = work_at(&s, pass.sums + s.positions * s.weights_step)};
+    struct team_pass t = {
+        .s = &s, .sums = &pass, .w = work_at(&s, pass.sums + s.positions * s.weights_step)};
     if (share.part == 0)
         begin(&s, &t.w);
     parallel_barrier(share);
-    for (size_t base = 0; base < all; base += s.group, pass.add = true) {
-        t.tiles = extent_min(all - base, s.group);
-        int parts = share_tiles(base, t.tiles, s.from, share, part);
-        for (int i = 0; i < parts; i++)
-            transform_inputs(&s, pass.x, part[i], t.w.zeros, t.w.inputs);
-        parts = share_tiles(base, t.tiles, s.to, share, part);
-        for (int i = 0; i < parts; i++)
-            transform_gradients(&s, pass.dz, part[i], t.w.zeros, t.w.others);
+    for (; t.base < all; t.base += s.group, pass.add = true) {
+        t.tiles = extent_min(all - t.base, s.group);
+        take_tiles(&t, inputs_piece, share);
+        take_tiles(&t, gradients_piece, share);
         parallel_barrier(share);
-        share_products(&s, s.from, s.to, share, sum_products, &t);
+        take_products(&t, s.from, s.to, sum_products, share);
         parallel_barrier(share);
     }
 }

@@ -69,7 +69,7 @@ static void finish_dx(const struct parallel_block *part, void *context)
 {
     const struct pass *p = context;
     double piece = trace_begin();
-    finish_rows(&p->target, p->lane, p->dx, part);
+    finish_rows(&p->target, model_lane(p->m), p->dx, part);
     trace_part(piece, TRACE_NORM);
 }
 
@@ -92,10 +92,11 @@ static struct conv_backward arguments(struct pass *p)
 }
 
 /* The input of a convolution that reads beyond the rows of a tile. */
-static void make_input_again(const struct pass *p, struct parallel_share share)
+static void input_piece(const struct parallel_piece *of, void *context)
 {
+    const struct pass *p = context;
     struct parallel_block part[PARALLEL_BLOCKS];
-    int parts = unit_parts(p->below, p->m->n, share, part);
+    int parts = unit_parts(p->below, p->m->n, parallel_piece_share(of), part);
     double piece = trace_begin();
 
     for (int i = 0; i < parts; i++)
@@ -110,13 +111,10 @@ static void walk_convolve(struct parallel_share share, void *context)
     struct model *m = p.m;
     struct conv_memory memory = model_memory(m);
 
-    p.lane = &m->lanes[share.part];
     p.below_by_rows = p.below && reads_rows(&p, share.parts);
     struct conv_backward b = arguments(&p);
-    if (p.target.unit)
-        lane_clear(p.lane, p.target.unit);
     if (p.below && !p.below_by_rows)
-        make_input_again(&p, share);
+        parallel_take(share, unit_grains(p.below, m->n, share), input_piece, &p);
     if (m->config.threads == 1)
         conv_backward(&p.u->conv, &b, 0, m->n);
     else
@@ -152,20 +150,17 @@ static void derive_part(const struct run *r, const struct parallel_block *part)
 
 enum { DERIVED_FLOATS = 16 * 1024 }; /* at once */
 
-static void walk_derive(struct parallel_share share, void *context)
+static const struct unit *derived_unit(const struct run *r)
+{
+    return block_last(r->m, &r->m->layout->blocks[r->first]);
+}
+
+static void derive_piece(const struct parallel_piece *piece, void *context)
 {
     const struct run *r = context;
-    const struct unit *u = block_last(r->m, &r->m->layout->blocks[r->first]),
-                      *stem = &r->m->layout->units[0];
     struct parallel_block part[PARALLEL_BLOCKS];
+    int parts = unit_parts(derived_unit(r), r->m->n, parallel_piece_share(piece), part);
 
-    if (r->first == 0 && !r->m->pools) {
-        int parts = unit_parts(stem, r->m->n, share, part);
-        for (int i = 0; i < parts; i++)
-            make_y_again(stem, &part[i]);
-        parallel_barrier(share);
-    }
-    int parts = unit_parts(u, r->m->n, share, part);
     for (int i = 0; i < parts; i++) {
         size_t step = DERIVED_FLOATS / part[i].columns, end = part[i].row + part[i].rows;
         for (size_t row = part[i].row; row < end; row += step) {
@@ -173,6 +168,22 @@ static void walk_derive(struct parallel_share share, void *context)
             derive_part(r, &(struct parallel_block){row, rows, part[i].column, part[i].columns});
         }
     }
+}
+
+static void walk_derive(struct parallel_share share, void *context)
+{
+    const struct run *r = context;
+    struct model *m = r->m;
+    const struct unit *stem = &m->layout->units[0];
+    struct parallel_block part[PARALLEL_BLOCKS];
+
+    if (r->first == 0 && !m->pools) {
+        int parts = unit_parts(stem, m->n, share, part);
+        for (int i = 0; i < parts; i++)
+            make_y_again(stem, &part[i]);
+        parallel_barrier(share);
+    }
+    parallel_take(share, unit_grains(derived_unit(r), m->n, share), derive_piece, context);
 }
 
 enum { WEIGHTS_AT_ONCE = 128 };
@@ -224,42 +235,52 @@ static size_t rows_of_image(size_t row, size_t end, size_t pixels)
 }
 
 /* Gradient of the last block's output, masked and summed. */
-static void walk_spread_average(struct parallel_share share, void *context)
+static void average_piece(const struct parallel_piece *piece, void *context)
 {
-    struct pass *p = context;
+    const struct pass *p = context;
     struct model *m = p->m;
     size_t pixels = unit_pixels(p->target.unit), c = unit_channels(p->target.unit);
-    struct lane *lane = &m->lanes[share.part];
     struct parallel_block part[PARALLEL_BLOCKS];
-    int parts = unit_parts(p->target.unit, m->n, share, part);
+    int parts = unit_parts(p->target.unit, m->n, parallel_piece_share(piece), part);
 
-    lane_clear(lane, p->target.unit);
     for (int i = 0; i < parts; i++)
         for (size_t row = part[i].row, end = row + part[i].rows, rows; row < end; row += rows) {
             rows = rows_of_image(row, end, pixels);
             struct parallel_block of = {row, rows, part[i].column, part[i].columns};
             pool_average_backward(m->d_head, &of, (int)pixels, c, p->dx);
-            finish_rows(&p->target, lane, p->dx, &of);
+            finish_rows(&p->target, model_lane(m), p->dx, &of);
         }
+}
+
+static void walk_spread_average(struct parallel_share share, void *context)
+{
+    const struct pass *p = context;
+
+    parallel_take(share, unit_grains(p->target.unit, p->m->n, share), average_piece, context);
     walk_finish_target(p, share);
 }
 
 /* Gradient of the stem's activation from that of the pool, masked and summed. */
-static void walk_spread_maxima(struct parallel_share share, void *context)
+static void maxima_piece(const struct parallel_piece *piece, void *context)
 {
-    struct pass *p = context;
+    const struct pass *p = context;
     struct model *m = p->m;
     size_t c = (size_t)m->layout->pool.channels, in = (size_t)m->layout->pool.in;
-    struct lane *lane = &m->lanes[share.part];
-    struct parallel_range lines = parallel_range((size_t)m->n * in, share);
+    struct parallel_range lines = parallel_range((size_t)m->n * in, parallel_piece_share(piece));
 
-    lane_clear(lane, p->target.unit);
     for (size_t line = lines.first, count; line < lines.end; line += count) {
         count = rows_of_image(line, lines.end, in);
         struct parallel_block of = {line * in, count * in, 0, c};
         pool_max_backward(&m->layout->pool, p->g, m->layout->tap, line, line + count, p->dx);
-        finish_rows(&p->target, lane, p->dx, &of);
+        finish_rows(&p->target, model_lane(m), p->dx, &of);
     }
+}
+
+static void walk_spread_maxima(struct parallel_share share, void *context)
+{
+    const struct pass *p = context;
+
+    parallel_take(share, unit_grains(p->target.unit, p->m->n, share), maxima_piece, context);
     walk_finish_target(p, share);
 }
 

@@ -21,7 +21,6 @@ struct target {
 struct pass {
     struct model *m;
     struct unit *u;
-    struct lane *lane;
     const void *x;            /* input of the convolution: numbers; float or bf16 of the first */
     const number *g;          /* gradient of its normalised output */
     const struct unit *below; /* whose activation x is, to be made again; NULL: x is there */
@@ -54,6 +53,7 @@ static void walk_finish_target(const struct pass *p, struct parallel_share share
     unit_finish_gradients(m, p->target.unit, m->n, false, p->accumulate, share);
     if (p->target.downsample)
         unit_finish_gradients(m, p->target.downsample, m->n, true, p->accumulate, share);
+    unit_clear_sums(m, p->target.unit, share);
 }
 
 static const number *walk_block_input(const struct model *m, int i)

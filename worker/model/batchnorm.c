@@ -5,12 +5,17 @@
 #include "worker/team/dry_run.h"
 #include "worker/model/internal.h"
 
-void lane_clear(struct lane *l, const struct unit *u)
+void unit_clear_sums(struct model *m, const struct unit *u, struct parallel_share share)
 {
-    double *sums[] = {l->sum, l->square_sum, l->branch_sum, l->rows};
+    struct parallel_range mine = unit_channel_share(u, share);
+    size_t bytes = (mine.end - mine.first) * sizeof(double);
 
-    for (size_t i = 0; i < sizeof sums / sizeof sums[0] && !dry_run; i++)
-        memset(sums[i], 0, unit_channels(u) * sizeof(double));
+    for (int i = 0; i < parallel_lanes(share.parts) && !dry_run; i++) {
+        const struct lane *l = &m->lanes[i];
+        memset(l->sum + mine.first, 0, bytes);
+        memset(l->square_sum + mine.first, 0, bytes);
+        memset(l->branch_sum + mine.first, 0, bytes);
+    }
 }
 
 struct moments {
@@ -28,11 +33,11 @@ static void add_moments(struct moments *a, double count, double mean, double m2)
     a->count = total;
 }
 
-static struct moments moments_of_channel(const struct model *m, size_t j, int threads)
+static struct moments moments_of_channel(const struct model *m, size_t j, int lanes)
 {
     struct moments all = {0};
-    for (int t = 0; t < threads; t++) {
-        const struct lane *l = &m->lanes[t];
+    for (int i = 0; i < lanes; i++) {
+        const struct lane *l = &m->lanes[i];
         double n = l->rows[j], mean = l->sum[j] / n;
         if (n == 0)
             continue;
@@ -58,13 +63,14 @@ void unit_finish_statistics(struct model *m, struct unit *u, int n, struct paral
     float *mean = m->stats + u->mean, *var = m->stats + u->var;
 
     for (size_t j = mine.first; j < mine.end && !dry_run; j++) {
-        struct moments all = moments_of_channel(m, j, share.parts);
+        struct moments all = moments_of_channel(m, j, parallel_lanes(share.parts));
         double biased = all.m2 / count;
         double unbiased = count > 1 ? all.m2 / (count - 1) : biased; /* one value has no variance */
         set_scale(m, u, j, all.mean, biased);
         mean[j] = (float)((1 - momentum) * mean[j] + momentum * all.mean);
         var[j] = (float)((1 - momentum) * var[j] + momentum * unbiased);
     }
+    unit_clear_sums(m, u, share);
 }
 
 void unit_use_running_statistics(struct model *m, struct unit *u)
@@ -82,9 +88,9 @@ void unit_finish_gradients(struct model *m, struct unit *u, int n, bool shortcut
 
     for (size_t j = mine.first; j < mine.end && !dry_run; j++) {
         double g = 0, gz = 0;
-        for (int t = 0; t < share.parts; t++) {
-            g += m->lanes[t].sum[j];
-            gz += shortcut ? m->lanes[t].branch_sum[j] : m->lanes[t].square_sum[j];
+        for (int i = 0; i < parallel_lanes(share.parts); i++) {
+            g += m->lanes[i].sum[j];
+            gz += shortcut ? m->lanes[i].branch_sum[j] : m->lanes[i].square_sum[j];
         }
         double inv_sd = u->inv_sd[j], gx = gz * inv_sd; /* sum of g xhat */
         double a = m->params[u->gamma + j] * inv_sd;

@@ -59,7 +59,7 @@ static void bf16_finish_dx(size_t row, size_t rows, void *context)
 {
     const struct pass *p = context;
     double piece = trace_begin();
-    bf16_finish_rows(&p->target, p->lane, p->dx, row, rows);
+    bf16_finish_rows(&p->target, model_lane(p->m), p->dx, row, rows);
     trace_part(piece, TRACE_NORM);
 }
 
@@ -94,7 +94,7 @@ static void add_parts(const struct pass *p, struct parallel_share share)
         for (int t = 1; t < share.parts; t++)
             if (has_part(p, t, share.parts))
                 for (size_t i = from; i < to; i++)
-                    sum[i] += m->lanes[t].dw[i];
+                    sum[i] += m->dw[t][i];
     }
 }
 
@@ -115,9 +115,6 @@ static void walk_convolve(struct parallel_share share, void *context)
     bool by_images = shares_images(&p, share);
     bool shares_dw = m->team && conv_bf16_shares(&p.u->conv, (size_t)m->n, m->config.threads);
 
-    p.lane = &m->lanes[share.part];
-    if (p.target.unit)
-        lane_clear(p.lane, p.target.unit);
     if (p.dx)
         model_bf16_pack(m, p.u, CONV_DATA, share);
     struct conv_bf16_backward b = {
@@ -127,7 +124,7 @@ static void walk_convolve(struct parallel_share share, void *context)
         .dz = p.dz,
         .dx = p.dx,
         .add_dx = p.add_dx,
-        .dw = leads || shares_dw ? m->grads + p.u->weight : p.lane->dw,
+        .dw = leads || shares_dw ? m->grads + p.u->weight : m->dw[share.part],
         .add_dw = (leads || shares_dw) && p.accumulate,
         .scratch = model_bf16_scratch(m, share),
         .ready = by_images ? bf16_make_dz : NULL,
@@ -197,9 +194,8 @@ static void walk_spread_average(struct parallel_share share, void *context)
     struct model *m = p->m;
     size_t pixels = unit_pixels(p->target.unit), c = unit_channels(p->target.unit), step;
     struct parallel_range rows = parallel_range((size_t)m->n * pixels, share);
-    struct lane *lane = &m->lanes[share.part];
+    struct lane *lane = model_lane(m);
 
-    lane_clear(lane, p->target.unit);
     for (size_t row = rows.first; row < rows.end; row += step) {
         step = rows.end - row < pixels ? rows.end - row : pixels;
         pool_bf16_average_backward(m->d_head, row, row + step, (int)pixels, c, p->dx);
@@ -215,9 +211,8 @@ static void walk_spread_maxima(struct parallel_share share, void *context)
     struct model *m = p->m;
     size_t in = (size_t)m->layout->pool.in;
     struct parallel_range lines = parallel_range((size_t)m->n * in, share);
-    struct lane *lane = &m->lanes[share.part];
+    struct lane *lane = model_lane(m);
 
-    lane_clear(lane, p->target.unit);
     for (size_t line = lines.first; line < lines.end; line++) {
         pool_bf16_max_backward(&m->layout->pool, p->g, m->layout->tap, line * in, (line + 1) * in,
                                p->dx);

@@ -14,8 +14,7 @@
 struct pass {
     struct model *m;
     struct unit *u;
-    const void *in; /* float of the first unit */
-    struct lane *lane;
+    const void *in;              /* float of the first unit */
     const struct unit *shortcut; /* the downsample unit, or NULL */
     const bf16 *identity;        /* rows to add, or NULL */
     bf16 *out;
@@ -33,15 +32,16 @@ void model_bf16_pack(struct model *m, const struct unit *u, enum conv_direction 
 static void bf16_take_sums(size_t row, size_t rows, void *context)
 {
     struct pass *p = context;
+    struct lane *lane = model_lane(p->m);
     size_t c = unit_channels(p->u);
     const bf16 *z = p->u->half.z + row * c;
     double piece = trace_begin();
 
-    if (p->lane->rows[0] == 0 && !dry_run)
-        bf16_to_floats(z, c, p->lane->shift);
-    for (size_t j = 0; j < c; j++)
-        p->lane->rows[j] += (double)rows;
-    batchnorm_bf16_sums(z, rows, c, p->lane->shift, p->lane->sum, p->lane->square_sum);
+    if (lane->rows[0] == 0 && !dry_run)
+        bf16_to_floats(z, c, lane->shift);
+    for (size_t j = 0; j < c && !dry_run; j++)
+        lane->rows[j] += (double)rows;
+    batchnorm_bf16_sums(z, rows, c, lane->shift, lane->sum, lane->square_sum);
     trace_part(piece, TRACE_NORM);
 }
 
@@ -83,8 +83,6 @@ static void convolve(struct parallel_share share, void *context)
     struct parallel_range lines = model_bf16_lines(m, p.u, share);
     conv_bf16_rows *done = bf16_rows_done(&p);
 
-    p.lane = &m->lanes[share.part];
-    lane_clear(p.lane, p.u);
     model_bf16_pack(m, p.u, CONV_FORWARD, share);
     conv_bf16_forward(&p.u->conv, m->packed, p.in, p.u->half.z, lines.first, lines.end,
                       model_bf16_scratch(m, share), done, &p, m->config.bf16_images);

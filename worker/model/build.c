@@ -63,9 +63,10 @@ static struct unit make_unit(const struct arch_conv *c, const struct model_confi
 int model_make_units(struct model *m, const struct arch_conv *convs, int count, struct error *e)
 {
     m->layout->units = calloc((size_t)count, sizeof *m->layout->units);
-    m->lanes = calloc((size_t)m->config.threads, sizeof *m->lanes);
+    m->lanes = calloc((size_t)parallel_lanes(m->config.threads), sizeof *m->lanes);
+    m->dw = calloc((size_t)m->config.threads, sizeof *m->dw);
     m->own = calloc((size_t)m->config.threads, sizeof *m->own);
-    if (!m->layout->units || !m->lanes || !m->own)
+    if (!m->layout->units || !m->lanes || !m->dw || !m->own)
         return error_set(e, ERR_NO_MEMORY, "no memory for a model's layers");
     for (m->unit_count = 0; m->unit_count < count; m->unit_count++)
         m->layout->units[m->unit_count] = make_unit(&convs[m->unit_count], &m->config);
@@ -303,7 +304,7 @@ static int allocate_bf16(struct model *m, struct error *e)
     }
 
     for (int t = 1; t < m->config.threads && bytes.dw; t++)
-        if (model_allocate_floats(m, &m->lanes[t].dw, bytes.dw / sizeof(float), e))
+        if (model_allocate_floats(m, &m->dw[t], bytes.dw / sizeof(float), e))
             return -(int)e->code;
     if (bytes.shared && model_allocate_floats(m, &m->team, bytes.shared / sizeof(float), e))
         return -(int)e->code;
@@ -330,16 +331,15 @@ static int allocate_team(struct model *m, struct error *e)
     return allocate_own(m, own * sizeof(float), e);
 }
 
-static int allocate_lane(struct model *m, int t, struct error *e)
+static int allocate_lane(struct model *m, struct lane *l, struct error *e)
 {
-    struct lane *l = &m->lanes[t];
     size_t widest = 0;
 
     for (int i = 0; i < m->unit_count; i++)
         widest = extent_max(widest, unit_channels(&m->layout->units[i]));
     if (model_allocate_floats(m, &l->shift, widest, e))
         return -(int)e->code;
-    double **sums[] = {&l->sum, &l->square_sum, &l->branch_sum, &l->rows};
+    double **sums[] = {&l->sum, &l->square_sum, &l->branch_sum};
     for (size_t i = 0; i < sizeof sums / sizeof sums[0]; i++)
         if (!(*sums[i] = model_allocate(m, widest * sizeof(double), e)))
             return -(int)e->code;
@@ -369,8 +369,8 @@ static int allocate(struct model *m, struct error *e)
     for (int i = 0; i < m->unit_count; i++)
         if (allocate_channels(m, &m->layout->units[i], e))
             return -(int)e->code;
-    for (int t = 0; t < m->config.threads; t++)
-        if (allocate_lane(m, t, e))
+    for (int i = 0; i < parallel_lanes(m->config.threads); i++)
+        if (allocate_lane(m, &m->lanes[i], e))
             return -(int)e->code;
     if (copy_layouts(m, e) || allocate_team(m, e))
         return -(int)e->code;
@@ -471,8 +471,6 @@ static void free_lane(struct lane *l)
     free(l->sum);
     free(l->square_sum);
     free(l->branch_sum);
-    free(l->rows);
-    free(l->dw);
 }
 
 void model_destroy(struct model *m)
@@ -485,12 +483,15 @@ void model_destroy(struct model *m)
         free(m->layouts[i].units);
         free(m->layouts[i].blocks);
     }
-    for (int t = 0; m->lanes && t < m->config.threads; t++)
-        free_lane(&m->lanes[t]);
-    for (int t = 0; m->own && t < m->config.threads; t++)
+    for (int i = 0; m->lanes && i < parallel_lanes(m->config.threads); i++)
+        free_lane(&m->lanes[i]);
+    for (int t = 0; m->own && m->dw && t < m->config.threads; t++) {
         free(m->own[t]);
-    void *rest[] = {m->lanes, m->own,  m->team,   m->tensors, m->params, m->grads, m->stats,
-                    m->arena, m->head, m->logits, m->d_head,  m->losses, m->cnn,   m->packed};
+        free(m->dw[t]);
+    }
+    void *rest[] = {m->lanes,  m->own,    m->team,   m->dw,    m->tensors,
+                    m->params, m->grads,  m->stats,  m->arena, m->head,
+                    m->logits, m->d_head, m->losses, m->cnn,   m->packed};
     for (size_t i = 0; i < sizeof rest / sizeof rest[0]; i++)
         free(rest[i]);
     free(m);

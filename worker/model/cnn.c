@@ -217,10 +217,11 @@ static void finish_bias(const struct pass *p, struct parallel_share share)
 
     for (size_t j = mine.first; j < mine.end && !dry_run; j++) {
         double sum = p->accumulate ? d_bias[j] : 0;
-        for (int t = 0; t < share.parts; t++)
-            sum += p->m->lanes[t].sum[j];
+        for (int i = 0; i < parallel_lanes(share.parts); i++)
+            sum += p->m->lanes[i].sum[j];
         d_bias[j] = (float)sum;
     }
+    unit_clear_sums(p->m, p->u, share);
 }
 
 /* The gradient of y from that of the pooling, masked by the ReLU; its sums are the bias's. */
@@ -230,11 +231,10 @@ static void pool_back(struct parallel_share share, void *context)
     const struct cnn *c = p->m->cnn;
     const struct window *w = &c->pools[p->s];
     const struct batchnorm_branch none[2] = {{0}};
-    struct lane *lane = &p->m->lanes[share.part];
+    struct lane *lane = model_lane(p->m);
     size_t in = (size_t)w->in, line_floats = in * unit_channels(p->u);
     struct parallel_range lines = parallel_range((size_t)p->m->n * in, share);
 
-    lane_clear(lane, p->u);
     for (size_t line = lines.first, end; line < lines.end; line = end) {
         end = (line / in + 1) * in < lines.end ? (line / in + 1) * in : lines.end;
         float *g = p->u->g + line * line_floats;

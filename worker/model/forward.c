@@ -11,7 +11,6 @@ struct pass {
     struct model *m;
     struct unit *u;
     const float *in;
-    struct lane *lane;
     const struct unit *shortcut; /* the downsample unit, or NULL */
     const float *identity;       /* rows to add, or NULL */
     float *out;
@@ -36,13 +35,14 @@ static void count_rows(struct lane *l, const float *z, const struct parallel_blo
 static void take_sums(const struct parallel_block *part, void *context)
 {
     struct pass *p = context;
+    struct lane *lane = model_lane(p->m);
     size_t c = unit_channels(p->u), column = part->column;
     const float *z = p->u->z + part->row * c + column;
     double piece = trace_begin();
 
-    count_rows(p->lane, z, part);
-    batchnorm_sums(z, part->rows, part->columns, c, p->lane->shift + column, p->lane->sum + column,
-                   p->lane->square_sum + column);
+    count_rows(lane, z, part);
+    batchnorm_sums(z, part->rows, part->columns, c, lane->shift + column, lane->sum + column,
+                   lane->square_sum + column);
     trace_part(piece, TRACE_NORM);
 }
 
@@ -79,22 +79,20 @@ static conv_rows *rows_done(const struct pass *p)
 /* A thread's part: z, its sums, and the batch's statistics of them. */
 static void forward_convolve(struct parallel_share share, void *context)
 {
-    struct pass p = *(struct pass *)context;
-    struct model *m = p.m;
+    struct pass *p = context;
+    struct model *m = p->m;
     struct conv_memory memory = model_memory(m);
-    const float *w = m->params + p.u->weight;
-    conv_rows *done = rows_done(&p);
+    const float *w = m->params + p->u->weight;
+    conv_rows *done = rows_done(p);
 
-    p.lane = &m->lanes[share.part];
-    lane_clear(p.lane, p.u);
     if (m->config.threads == 1)
-        conv_forward(&p.u->conv, w, p.in, p.u->z, 0, m->n, m->own[0], done, &p);
+        conv_forward(&p->u->conv, w, p->in, p->u->z, 0, m->n, m->own[0], done, p);
     else
-        conv_forward_team(&p.u->conv, w, p.in, p.u->z, m->n, share, &memory, done, &p);
+        conv_forward_team(&p->u->conv, w, p->in, p->u->z, m->n, share, &memory, done, p);
     if (done != take_sums)
         return;
     parallel_barrier(share);
-    unit_finish_statistics(m, p.u, m->n, share);
+    unit_finish_statistics(m, p->u, m->n, share);
 }
 
 /* z of a unit, and what normalises it; in evaluation p->out, if wanted, is made of it at once. */
@@ -110,14 +108,20 @@ static void forward_run_unit(struct pass *p)
     trace_end_layer(span, model_trace_category(m), u->name, unit_flops(u, m->n));
 }
 
-static void forward_apply(struct parallel_share share, void *context)
+static void apply_piece(const struct parallel_piece *piece, void *context)
 {
     const struct pass *p = context;
     struct parallel_block part[PARALLEL_BLOCKS];
-    int parts = unit_parts(p->u, p->m->n, share, part);
+    int parts = unit_parts(p->u, p->m->n, parallel_piece_share(piece), part);
 
     for (int i = 0; i < parts; i++)
         normalise(p, &part[i]);
+}
+
+static void forward_apply(struct parallel_share share, void *context)
+{
+    const struct pass *p = context;
+    parallel_take(share, unit_grains(p->u, p->m->n, share), apply_piece, context);
 }
 
 /* p->out of a unit, and where it lies. Evaluation has it in the place of z. */
@@ -157,15 +161,23 @@ static const float *forward_run_block(struct model *m, const struct block *b, co
     return run_normalised(&p, b->out);
 }
 
-static void forward_pool(struct parallel_share share, void *context)
+static void pool_piece(const struct parallel_piece *piece, void *context)
 {
     const struct pass *p = context;
     struct model *m = p->m;
     size_t pixels = (size_t)(m->n * m->layout->pool.out * m->layout->pool.out);
-    struct parallel_range mine = parallel_range(pixels, share);
+    struct parallel_range mine = parallel_range(pixels, parallel_piece_share(piece));
 
     pool_max(&m->layout->pool, p->in, mine.first, mine.end, p->out,
              m->evaluating ? NULL : m->layout->tap);
+}
+
+static void forward_pool(struct parallel_share share, void *context)
+{
+    const struct pass *p = context;
+    size_t lines = (size_t)(p->m->n * p->m->layout->pool.out);
+
+    parallel_take(share, lines / (size_t)share.parts, pool_piece, context);
 }
 
 static const float *run_pool(struct model *m, const float *y)

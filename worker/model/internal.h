@@ -49,13 +49,14 @@ struct block {
     } half; /* the same instead, with bf16 */
 };
 
-/* What one thread works with. */
+/* Sums of one piece of a pass (parallel.h), zero between passes. */
 struct lane {
     double *sum, *square_sum; /* (widest C); backward: sums of g and of g (z - mean) */
-    double *branch_sum;       /* of the shortcut's batch norm */
-    double *rows;             /* (widest C): that went into the sums */
-    float *shift;             /* (widest C) */
-    float *dw; /* with bf16, of all threads but the first: a part of a weight gradient */
+    union {
+        double *rows;       /* forward (widest C): that went into the sums */
+        double *branch_sum; /* backward: of the shortcut's batch norm */
+    };
+    float *shift; /* (widest C) */
 };
 
 /* What depends on the size of the images. Units of all sizes share the rows of channels. */
@@ -98,9 +99,10 @@ struct model {
     float *d_head;              /* (N, features) */
     struct softmax_row *losses; /* (N) */
 
-    struct lane *lanes;
-    float **own; /* [threads]: a thread's memory of convolutions; the only one's scratch */
-    float *team; /* of a team of threads */
+    struct lane *lanes; /* [parallel_lanes(threads)] */
+    float **own;        /* [threads]: a thread's memory of convolutions; the only one's scratch */
+    float *team;        /* of a team of threads */
+    float **dw; /* [threads], with bf16, of all but the first: a part of a weight gradient */
     size_t memory_bytes;
 
     int n;              /* of the last forward */
@@ -178,12 +180,25 @@ static inline struct conv_memory model_memory(const struct model *m)
     return (struct conv_memory){m->team, m->own};
 }
 
-/* A thread's share of a unit's pixels (N out out) and channels. */
+/* Where the sums go of what this thread works on. */
+static inline struct lane *model_lane(const struct model *m)
+{
+    return &m->lanes[parallel_lane()];
+}
+
+/* A share of a unit's pixels (N out out) and channels. */
 static inline int unit_parts(const struct unit *u, int n, struct parallel_share share,
                              struct parallel_block part[PARALLEL_BLOCKS])
 {
     size_t rows = (size_t)n * unit_pixels(u);
     return parallel_matrix(rows, rows, unit_channels(u), 64, share, part);
+}
+
+/* What a pass over them is not worth cutting below: 64 KB. */
+static inline size_t unit_grains(const struct unit *u, int n, struct parallel_share share)
+{
+    size_t floats = (size_t)n * unit_pixels(u) * unit_channels(u);
+    return floats / (size_t)share.parts / (16 * 1024);
 }
 
 /* The classifier's products are shared out by so many parts of the images and columns. */
@@ -223,9 +238,10 @@ void cnn_lay_out_tensors(struct model *m, size_t weight, size_t bias); /* of the
 void cnn_forward(struct model *m);                                     /* from images to head */
 void cnn_backward(struct model *m, bool accumulate, const struct announcement *a); /* from d_head */
 
-/* batchnorm.c: before and behind the passes over the images. A thread clears its own sums; behind a
- * barrier, each finishes its share of the channels, for which it reads all threads' in order. */
-void lane_clear(struct lane *l, const struct unit *u);
+/* batchnorm.c: before and behind the passes over the images. Behind a barrier, each thread finishes
+ * its share of the channels, for which it adds the sums of all lanes in order. It clears these then
+ * (unit_finish_gradients does not, since a shortcut's come from the same ones). */
+void unit_clear_sums(struct model *m, const struct unit *u, struct parallel_share share);
 void unit_finish_statistics(struct model *m, struct unit *u, int n, struct parallel_share share);
 void unit_use_running_statistics(struct model *m, struct unit *u);
 /* Gradients of gamma and beta, and ga, gb, gc, from square_sum, or of a shortcut from branch_sum.

@@ -2,6 +2,7 @@
 
 #include <omp.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #ifdef __SSE3__
 #include <pmmintrin.h>
@@ -95,21 +96,36 @@ static void flush_denormals(void)
 #endif
 }
 
-/* Seconds that this thread has waited since its share began. */
-static _Thread_local double waited;
+/* Of a thread's pieces in the pass `pass` (1, 2, ... in a team), so many were begun. */
+struct begun {
+    _Alignas(64) atomic_uint state; /* PASS_SPAN pass + pieces */
+};
+enum { PASS_SPAN = 16, ALL_BEGUN = PASS_SPAN - 1 };
+
+/* What a thread knows of the team it is in. */
+static _Thread_local struct {
+    struct begun *begun; /* [threads]; NULL: nobody takes what is another's */
+    unsigned pass;       /* the last one that it came to */
+    int lane;
+    double waited; /* seconds, since its share began */
+} self;
 
 /* While there is a trace: what the share took, without waiting; and the others are waited for here
  * rather than unseen behind the body. */
-static void run_share(struct parallel_share share, parallel_team_body *body, void *context)
+static void run_share(struct parallel_share share, struct begun *begun, parallel_team_body *body,
+                      void *context)
 {
     double start = trace_begin();
 
     flush_denormals();
-    waited = 0;
+    self.begun = begun;
+    self.pass = 0;
+    self.lane = share.part * PARALLEL_PIECES;
+    self.waited = 0;
     body(share, context);
     if (start > 0) {
         parallel_barrier(share);
-        trace_share(share.part, clock_monotonic() - start - waited);
+        trace_share(share.part, clock_monotonic() - start - self.waited);
     }
 }
 
@@ -119,9 +135,11 @@ static void run_dry(int threads, parallel_team_body *body, void *context)
 
     for (int i = 0; i < threads && shares; i++) {
         dry_run = &shares[i];
+        self.lane = i * PARALLEL_PIECES;
         body((struct parallel_share){i, threads}, context);
     }
     dry_run = NULL;
+    self.lane = 0;
     if (shares)
         team_watch->team(threads, shares, 0, team_watch->context);
     free(shares);
@@ -134,6 +152,7 @@ static void run_dry(int threads, parallel_team_body *body, void *context)
 struct member {
     pthread_t thread;
     struct parallel_share share;
+    struct begun *begun;
     parallel_team_body *body;
     void *context;
 };
@@ -141,11 +160,11 @@ struct member {
 static void *run_member(void *context)
 {
     const struct member *m = context;
-    run_share(m->share, m->body, m->context);
+    run_share(m->share, m->begun, m->body, m->context);
     return NULL;
 }
 
-static void run_members(int threads, parallel_team_body *body, void *context)
+static void run_members(int threads, struct begun *begun, parallel_team_body *body, void *context)
 {
     struct member *members = calloc((size_t)threads, sizeof *members);
 
@@ -154,7 +173,7 @@ static void run_members(int threads, parallel_team_body *body, void *context)
     for (int i = 0; i < threads; i++) {
         members[i] = (struct member){
             .share = {i, threads},
-              .body = body, .context = context
+              .begun = begun, .body = body, .context = context
         };
         if (i > 0 && pthread_create(&members[i].thread, NULL, run_member, &members[i]))
             abort();
@@ -168,20 +187,27 @@ static void run_members(int threads, parallel_team_body *body, void *context)
 
 #else
 
-static void run_members(int threads, parallel_team_body *body, void *context)
+static void run_members(int threads, struct begun *begun, parallel_team_body *body, void *context)
 {
 #pragma omp parallel num_threads(threads)
-    run_share((struct parallel_share){omp_get_thread_num(), omp_get_num_threads()}, body, context);
+    run_share((struct parallel_share){omp_get_thread_num(), omp_get_num_threads()}, begun, body,
+              context);
 }
 
 #endif
 
 static void run_team(int threads, parallel_team_body *body, void *context)
 {
-    if (threads <= 1)
-        run_share(PARALLEL_ALL, body, context);
-    else
-        run_members(threads, body, context);
+    if (threads <= 1) {
+        run_share(PARALLEL_ALL, NULL, body, context);
+        return;
+    }
+    struct begun *begun = aligned_alloc(sizeof *begun, (size_t)threads * sizeof *begun);
+
+    for (int i = 0; begun && i < threads; i++)
+        atomic_init(&begun[i].state, ALL_BEGUN);
+    run_members(threads, begun, body, context);
+    free(begun);
 }
 
 void parallel_team(int threads, parallel_team_body *body, void *context)
@@ -208,7 +234,80 @@ void parallel_barrier(struct parallel_share share)
     meet();
     trace_part(waits, TRACE_WAIT);
     if (waits > 0)
-        waited += clock_monotonic() - waits;
+        self.waited += clock_monotonic() - waits;
+}
+
+/* ---- pieces */
+
+int parallel_lane(void)
+{
+    return self.lane;
+}
+
+int parallel_pieces(size_t grains)
+{
+    int pieces = 1;
+
+    while (pieces < PARALLEL_PIECES && grains >> pieces)
+        pieces++;
+    return pieces;
+}
+
+/* 1/2, 1/4, 1/8 ... of the share, and the last once more. */
+struct parallel_piece parallel_piece(struct parallel_share home, int number, int pieces)
+{
+    bool last = number == pieces - 1;
+    int parts = 1 << (last ? number : number + 1);
+
+    return (struct parallel_piece){
+        home, {parts - (last ? 1 : 2), parts},
+         number
+    };
+}
+
+/* The number of the next piece of a thread, which the caller is to work on; `pieces`: all have been
+ * begun, or the thread has not come here and has still to begin some of the pass before. */
+static int begin_piece(struct begun *of, unsigned pass, int pieces)
+{
+    unsigned seen = atomic_load(&of->state), next;
+
+    do {
+        unsigned at = seen / PASS_SPAN;
+        next = at == pass ? seen % PASS_SPAN : 0;
+        if (next == ALL_BEGUN || at > pass || at + 1 < pass ||
+            (at < pass && seen % PASS_SPAN != ALL_BEGUN))
+            return pieces;
+    } while (!atomic_compare_exchange_weak(
+        &of->state, &seen,
+        PASS_SPAN * pass + (next + 1 == (unsigned)pieces ? ALL_BEGUN : next + 1)));
+    return (int)next;
+}
+
+static void work_on(struct parallel_share home, int number, int pieces, parallel_piece_body *body,
+                    void *context)
+{
+    struct parallel_piece piece = parallel_piece(home, number, pieces);
+
+    self.lane = home.part * PARALLEL_PIECES + number;
+    body(&piece, context);
+}
+
+void parallel_take(struct parallel_share share, size_t grains, parallel_piece_body *body,
+                   void *context)
+{
+    int pieces = share.parts == 1 ? 1 : parallel_pieces(grains), lane = self.lane;
+
+    self.pass++;
+    if (share.parts == 1 || dry_run || !self.begun)
+        for (int i = 0; i < pieces; i++)
+            work_on(share, i, pieces, body, context);
+    else
+        for (int t = 0, i; t < share.parts; t++) {
+            struct parallel_share home = {(share.part + t) % share.parts, share.parts};
+            while ((i = begin_piece(&self.begun[home.part], self.pass, pieces)) < pieces)
+                work_on(home, i, pieces, body, context);
+        }
+    self.lane = lane;
 }
 
 struct items {

@@ -74,6 +74,53 @@ void parallel_team(int threads, parallel_team_body *body, void *context);
  * behind. While there is a trace, the waiting goes to TRACE_WAIT of the layer. */
 void parallel_barrier(struct parallel_share share);
 
+/* ---- pieces: work for whoever is free
+ *
+ * A core that is disturbed or slower than the others keeps all of them waiting at the next barrier.
+ * So a share of a long pass is cut into pieces, each half as large as the one before it (only the
+ * last two are equal); a thread works on its own ones, then on those that others have not begun.
+ * Whoever works on a piece: where it begins and ends depends on the numbers of threads and units
+ * alone, and what is summed is summed piece by piece, in lanes that are added in order. So the same
+ * thread count still gives the same bits.
+ */
+enum { PARALLEL_PIECES = 5 };
+
+struct parallel_piece {
+    struct parallel_share home; /* whose share it is cut from */
+    struct parallel_share of;   /* which part of it */
+    int number;                 /* 0 <= number < PARALLEL_PIECES */
+};
+
+/* As a share of all units. */
+static inline struct parallel_share parallel_piece_share(const struct parallel_piece *p)
+{
+    return (struct parallel_share){p->home.part * p->of.parts + p->of.part,
+                                   p->home.parts * p->of.parts};
+}
+
+/* How many pieces a share of so many grains is cut into: none is smaller than a grain, which is
+ * what is not worth cutting. */
+int parallel_pieces(size_t grains);
+struct parallel_piece parallel_piece(struct parallel_share home, int number, int pieces);
+
+typedef void parallel_piece_body(const struct parallel_piece *piece, void *context);
+
+/*
+ * In a body, where all threads of the team come: works on pieces until all have been begun. As with
+ * shares, what others did is there behind the next barrier; `grains` is the same in all threads;
+ * `context` may differ, as where it names memory of the thread that works.
+ */
+void parallel_take(struct parallel_share share, size_t grains, parallel_piece_body *body,
+                   void *context);
+
+/* Where sums go, so that they can be added in order: to a lane of the piece that this thread works
+ * on, or of its share. 0 <= lane < parallel_lanes(threads). */
+int parallel_lane(void);
+static inline int parallel_lanes(int threads)
+{
+    return threads > 1 ? threads * PARALLEL_PIECES : 1;
+}
+
 /* Gets the items [first, end) of a thread; not called for a thread without any. */
 typedef void parallel_body(int thread, int first, int end, void *context);
 

@@ -1,5 +1,6 @@
 #include <criterion/criterion.h>
 #include <float.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -105,6 +106,123 @@ Test(parallel, barriers_show_what_others_wrote)
         for (int i = 0; i < threads; i++)
             cr_assert_eq(m.after[i], 20);
     }
+}
+
+/* ---- pieces */
+
+/* In order, all of the share, and none smaller than a grain. */
+Test(parallel, pieces_are_the_share)
+{
+    for (size_t grains = 0; grains <= 100; grains++) {
+        struct parallel_share home = {4, 7};
+        int pieces = parallel_pieces(grains);
+        size_t units = 7 * (grains ? grains : 1), next = parallel_range(units, home).first;
+
+        cr_assert_geq(pieces, 1);
+        cr_assert_leq(pieces, PARALLEL_PIECES);
+        for (int i = 0; i < pieces; i++) {
+            struct parallel_piece piece = parallel_piece(home, i, pieces);
+            struct parallel_range r = parallel_range(units, parallel_piece_share(&piece));
+            cr_assert_eq(piece.number, i);
+            cr_assert_eq(r.first, next);
+            cr_assert_lt(r.first, r.end, "piece %d of %zu grains is empty", i, grains);
+            next = r.end;
+        }
+        cr_assert_eq(next, parallel_range(units, home).end);
+    }
+    cr_assert_eq(parallel_pieces(32), PARALLEL_PIECES);
+}
+
+enum { MANY_GRAINS = 32, PASSES = 50, MOST_THREADS = 7 };
+
+struct pieces {
+    atomic_int times[PASSES][MOST_THREADS * PARALLEL_PIECES], done;
+    int held_up; /* the piece that ends behind all others; -1: none */
+    int all;
+};
+
+struct worker {
+    struct pieces *p;
+    int pass;
+};
+
+static void count_piece(const struct parallel_piece *piece, void *context)
+{
+    const struct worker *w = context;
+    int lane = parallel_lane();
+
+    cr_assert_eq(lane, piece->home.part * PARALLEL_PIECES + piece->number);
+    atomic_fetch_add(&w->p->times[w->pass][lane], 1);
+    while (lane == w->p->held_up && w->p->done < w->p->all - 1)
+        sched_yield();
+    atomic_fetch_add(&w->p->done, 1);
+}
+
+static void take_once(struct parallel_share share, void *context)
+{
+    struct worker w = {context, 0};
+    parallel_take(share, MANY_GRAINS, count_piece, &w);
+}
+
+static void take_often(struct parallel_share share, void *context)
+{
+    struct worker w = {context, 0};
+
+    for (; w.pass < PASSES; w.pass++) {
+        parallel_take(share, MANY_GRAINS, count_piece, &w);
+        if (w.pass % 3 == 2)
+            parallel_barrier(share);
+    }
+}
+
+static void assert_all_once(const struct pieces *p, int passes)
+{
+    for (int i = 0; i < passes; i++)
+        for (int lane = 0; lane < p->all; lane++)
+            cr_assert_eq(p->times[i][lane], 1, "pass %d: piece %d came %d times", i, lane,
+                         p->times[i][lane]);
+}
+
+/* Whoever is held up with one piece, all others are done meanwhile. */
+Test(parallel, others_do_what_is_left_of_a_thread_that_is_held_up)
+{
+    for (int threads = 2; threads <= MOST_THREADS; threads += 5)
+        for (int lane = 0; lane < threads * PARALLEL_PIECES; lane++) {
+            struct pieces p = {.held_up = lane, .all = threads * PARALLEL_PIECES};
+            parallel_team(threads, take_once, &p);
+            assert_all_once(&p, 1);
+        }
+}
+
+/* Also where threads go from one pass to the next without a barrier. */
+Test(parallel, pieces_come_once)
+{
+    for (int threads = 2; threads <= MOST_THREADS; threads++) {
+        struct pieces p = {.held_up = -1, .all = threads * PARALLEL_PIECES};
+        parallel_team(threads, take_often, &p);
+        assert_all_once(&p, PASSES);
+    }
+}
+
+static void check_alone(const struct parallel_piece *piece, void *context)
+{
+    struct parallel_share share = parallel_piece_share(piece);
+    cr_assert_eq(share.parts, 1);
+    cr_assert_eq(parallel_lane(), 0);
+    ++*(int *)context;
+}
+
+static void take_alone(struct parallel_share share, void *context)
+{
+    parallel_take(share, MANY_GRAINS, check_alone, context);
+}
+
+Test(parallel, one_thread_cuts_nothing)
+{
+    int times = 0;
+    parallel_team(1, take_alone, &times);
+    cr_assert_eq(times, 1);
+    cr_assert_eq(parallel_lanes(1), 1);
 }
 
 static void add_items(int thread, int first, int end, void *context)
