@@ -16,6 +16,13 @@ static bool batch_fits(const struct plan *plan, const struct job_spec *spec,
                      "possible; at most %lld images a worker fit",
                      (long long)plan->global_batch, (long long)plan->train_images,
                      (long long)share);
+    else if (plan->train_images >= plan->world_size)
+        problems_add(problems, "/accumulate_steps", NULL,
+                     "takes %lld images of each of %lld workers in a step, more than the %lld "
+                     "training images can feed; at most %lld fit",
+                     (long long)spec->accumulate_steps, (long long)plan->world_size,
+                     (long long)plan->train_images,
+                     (long long)(plan->train_images / plan->world_size));
     else
         problems_add(problems, "/cluster/workers_per_node", NULL,
                      "makes %lld workers, more than the %lld training images can feed",

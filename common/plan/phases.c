@@ -12,7 +12,7 @@
 #include "common/plan/parts.h"
 
 #define BATCH_MULTIPLE 8    /* of a batch that the plan chooses */
-#define EPOCHS_NOISE   1e-9 /* of rounding, in a sum of phases */
+#define EPOCHS_NOISE   1e-9 /* of rounding, in a sum of phases or a product: 0.1 x 12 steps */
 
 int64_t plan_batch_of_size(const struct job_spec *spec, int64_t size)
 {
@@ -160,7 +160,8 @@ bool plan_is_due(const struct plan *plan, double every_epochs, int64_t step)
     if (!(period > 0))
         return false;
     if (plan->phase_count == 1)
-        return floor((double)step / period) > floor((double)(step - 1) / period);
+        return floor((double)step / period + EPOCHS_NOISE) >
+               floor((double)(step - 1) / period + EPOCHS_NOISE);
     return floor(plan_epochs_after(plan, step) / every_epochs + EPOCHS_NOISE) >
            floor(plan_epochs_after(plan, step - 1) / every_epochs + EPOCHS_NOISE);
 }

@@ -41,13 +41,17 @@ static void warn_of_batch(struct plan *plan, const struct job_spec *spec)
     long long n = plan->train_images, b = plan->phases[0].global_batch; /* the largest */
     long long dropped = dropped_images(plan);
 
+    bool halved = spec->lr.scaling == JOB_SCALING_LINEAR && spec->lr.factor <= 0.5;
+
     if (b > LARGE_BATCH && spec->optimizer.name == JOB_OPTIMIZER_SGD)
         plan_warn_with(
-            plan, json_sprintf(
-                      "the global batch is %lld: above %d, accuracy usually falls with plain SGD "
-                      "(Goyal et al. 2017); use LARS, or half of the linearly scaled learning rate "
-                      "(lr.factor 0.5), as SURFsara and Intel with 24576",
-                      b, LARGE_BATCH));
+            plan,
+            json_sprintf("the global batch is %lld: above %d, accuracy usually falls with plain "
+                         "SGD (Goyal et al. 2017); %s, as SURFsara and Intel with 24576",
+                         b, LARGE_BATCH,
+                         halved ? "this job takes half of the linearly scaled learning rate or less"
+                                : "use LARS, or half of the linearly scaled learning rate "
+                                  "(lr.factor 0.5)"));
     if (dropped)
         plan_warn_with(
             plan,
@@ -384,6 +388,22 @@ static void warn_of_env(struct plan *plan, const struct job_spec *spec)
     }
 }
 
+/* Keys that need another one, or a longer run. */
+static void warn_of_no_effect(struct plan *plan, const struct job_spec *spec)
+{
+    if (spec->eval.has_target_top1 && !spec->data.eval)
+        plan_warn_with(plan, json_string("eval.target_top1 has no effect without data.eval"));
+    if (spec->data.has_eval_images && !spec->data.eval)
+        plan_warn_with(plan, json_string("data.eval_images has no effect without data.eval"));
+    if (spec->ema.decay <= 0 && spec->ema.from_epoch > 0)
+        plan_warn_with(plan, json_string("ema.from_epoch has no effect without ema.decay"));
+    if (spec->profile.has_steps && spec->profile.first_step > plan->train_steps)
+        plan_warn_with(
+            plan, json_sprintf("profile.steps begins with step %lld, but the job has %lld: "
+                               "nothing will be traced",
+                               (long long)spec->profile.first_step, (long long)plan->train_steps));
+}
+
 void plan_warn(struct plan *plan, const struct job_spec *spec, const struct plan_inputs *inputs)
 {
     warn_of_hosts(plan, spec);
@@ -407,10 +427,7 @@ void plan_warn(struct plan *plan, const struct job_spec *spec, const struct plan
     warn_of_high_rate(plan, spec);
     warn_of_optimizer(plan, spec);
     warn_of_comm(plan, spec);
-    if (spec->eval.has_target_top1 && !spec->data.eval)
-        plan_warn_with(plan, json_string("eval.target_top1 has no effect without data.eval"));
-    if (spec->ema.decay <= 0 && spec->ema.from_epoch > 0)
-        plan_warn_with(plan, json_string("ema.from_epoch has no effect without ema.decay"));
+    warn_of_no_effect(plan, spec);
 }
 
 void plan_warn_unsupported(struct plan *plan, const struct problems *unsupported)

@@ -104,6 +104,16 @@ Test(phases, what_is_due_each_epoch_is_due_once_in_each)
     }
 }
 
+/* 0.1 x 12 steps is a little more than 1.2 in binary. */
+Test(phases, what_is_due_each_tenth_of_an_epoch_is_due_at_its_end)
+{
+    struct plan plan = {.phase_count = 1, .steps_in_epoch = 12};
+
+    for (int epoch = 1; epoch <= 1000; epoch++)
+        cr_assert(plan_is_due(&plan, 0.1, 12 * epoch), "epoch %d", epoch);
+    cr_assert(!plan_is_due(&plan, 0.1, 1) && plan_is_due(&plan, 0.1, 2));
+}
+
 /* Whatever epoch it is, the rate is that of the last batch, times what its own batch makes of it.
  */
 Test(phases, the_rate_follows_the_batch_at_the_same_epoch)

@@ -56,8 +56,32 @@ Test(plan, surfsara_24k_is_the_documents_example)
     cr_assert_eq(plan->peak_lr, 4.8);
     cr_assert(!plan_warns(plan, "the recipe is for"));
     cr_assert(plan_warns(plan, "above 8192, accuracy usually falls with plain SGD"));
+    cr_assert(plan_warns(plan, "this job takes half of the linearly scaled learning rate"));
     cr_assert(plan_warns(plan, "2048 of 1280000 images"));
     plan_destroy(plan);
+}
+
+Test(plan, keys_without_effect_are_warned_of)
+{
+    struct plan *plan = right_plan_of("{\"data\": {\"train\": \"synthetic\", \"eval_images\": 10}, "
+                                      "\"profile\": {\"steps\": [5, 8]}, \"steps\": 3}",
+                                      100);
+
+    cr_assert(plan_warns(plan, "data.eval_images has no effect without data.eval"));
+    cr_assert(plan_warns(plan, "profile.steps begins with step 5, but the job has 3"));
+    plan_destroy(plan);
+}
+
+Test(plan, too_few_images_name_what_takes_too_many)
+{
+    struct problems problems = {0};
+
+    cr_assert_null(plan_document("{\"data\": {\"train\": \"synthetic\"}, \"batch_per_worker\": 1, "
+                                 "\"accumulate_steps\": 1024}",
+                                 1000, &problems));
+    cr_assert_eq(problems.count, 1);
+    cr_assert_str_eq(problems.items[0].pointer, "/accumulate_steps");
+    problems_clear(&problems);
 }
 
 /* 100 images on two nodes, of which the one with fewer has 44: 5 steps instead of 6. */
@@ -128,7 +152,7 @@ static void preset_gives(const char *name, int64_t batch, int64_t warmup, int64_
 Test(plan, of_every_other_preset)
 {
     preset_gives("goyal-8k", 8192, 780, 14040, 3.2);
-    preset_gives("mlperf-lars", 8192, 780, 6864, 17);
+    preset_gives("mlperf-lars", 8192, 782, 6881, 17);
     preset_gives("ffcv-16", 1024, 2502, 20016, 1.7);
     preset_gives("ffcv-24", 1024, 2502, 30024, 1.7);
     preset_gives("ffcv-40", 1024, 2502, 50040, 1.7);
