@@ -31,7 +31,7 @@ surfsara='{"preset": "surfsara-24k", "data": {"train": "/not/here"}}'
 
 options=(--train-images 1280000)
 plan 0 "the 24K recipe as a table" "$surfsara" '^global_batch +24576' '^steps_per_epoch +52' \
-    '^warmup_steps +260' '^train_steps +4680' '^start_lr +0.1 ' '^peak_lr +4.8 ' 'warning: .*use LARS'
+    '^warmup_steps +260' '^train_steps +4680' '^start_lr +0.1 ' '^peak_lr +4.8 ' 'warning: .*half of the linearly scaled'
 options=(--json --train-images 1280000)
 plan 0 "the 24K recipe as JSON" "$surfsara" '"global_batch": 24576' '"peak_lr": 4.8,' '"start_lr": 0.1,'
 options=(--explain --train-images 1281167)
