@@ -123,7 +123,8 @@ static const struct job_option options[] = {
           "trains on the shards s with s % n = i, shuffled among themselves, and needs no others. The plan shows the consequences. Every "
           "node reads all of data.eval.")},
     {"/data/mixup", JOB_OPTION_NUMBER, AT(data.mixup), DEFAULT("0"), RANGE(0, 10),
-     HELP("Alpha of MixUp, which mixes pairs of images with a weight from Beta(alpha, alpha); 0: off.")},
+     HELP("Alpha of MixUp, which mixes pairs of images with a weight from Beta(alpha, alpha); 0: off. Pairs are of the same worker's "
+          "batch, so that other numbers of workers give other pairs.")},
     {"/data/prefetch_threads", JOB_OPTION_INTEGER, AT(data.prefetch_threads), DEFAULT("0"), RANGE(0, 256), UNIT("threads"),
      HELP("Threads per worker that decode images ahead of the engine; 0: start with one and add more while the engine waits for images, "
           "up to the number of its compute threads.")},
