@@ -3,10 +3,13 @@
 #include <string.h>
 
 #include "common/buffer.h"
+#include "common/job/job_state.h"
+#include "common/json.h"
 #include "daemon/export/export.h"
 
 #define BENCHMARK  "resnet"
 #define EPOCHS_MAX 10000
+#define NOISE      1e-6 /* of an epoch: events have nine digits */
 
 enum kind { POINT, START, END };
 static const char *const kinds[] = {
@@ -18,13 +21,25 @@ struct line {
     char *text;
 };
 
+struct eval {
+    int64_t step;
+    double epoch, t, seconds;
+    json_t *top1;
+};
+
 struct mllog {
+    struct store *store;
     const struct store_job *job;
     json_t *spec, *plan;
     struct line *lines;
     size_t count, room;
+    struct eval *evals;
+    size_t eval_count, eval_room;
+    double starting;                     /* the newest attempt */
     double started, run_start, run_stop; /* 0: not yet */
-    bool success;
+    double ttt_seconds;                  /* NAN: not known */
+    bool ended;                          /* the workers came to the end of the run */
+    bool success;                        /* with the accuracy that was asked for */
     struct error *e;
     int status;
 };
@@ -102,23 +117,39 @@ static const struct {
     bool of_plan;
     const char *path;
 } optimizer_settings[] = {
-    {NULL,           "opt_base_learning_rate",             true,  "peak_lr"               },
-    {NULL,           "opt_end_learning_rate",              false, "lr.end"                },
-    {NULL,           "opt_learning_rate_decay_poly_power", false, "lr.power"              },
-    {NULL,           "opt_learning_rate_decay_steps",      true,  "train_steps"           },
-    {NULL,           "opt_learning_rate_warmup_epochs",    false, "lr.warmup_epochs"      },
-    {" sgd lars ",   "opt_momentum",                       false, "optimizer.momentum"    },
-    {" adam adamw ", "opt_adam_beta_1",                    false, "optimizer.beta1"       },
-    {" adam adamw ", "opt_adam_beta_2",                    false, "optimizer.beta2"       },
-    {" adam adamw ", "opt_adam_epsilon",                   false, "optimizer.eps"         },
-    {NULL,           "opt_weight_decay",                   false, "optimizer.weight_decay"},
+    {NULL,           "opt_base_learning_rate",          true,  "peak_lr"               },
+    {NULL,           "opt_end_learning_rate",           false, "lr.end"                },
+    {NULL,           "opt_learning_rate_warmup_epochs", false, "lr.warmup_epochs"      },
+    {" sgd lars ",   "opt_momentum",                    false, "optimizer.momentum"    },
+    {" adam adamw ", "opt_adam_beta_1",                 false, "optimizer.beta1"       },
+    {" adam adamw ", "opt_adam_beta_2",                 false, "optimizer.beta2"       },
+    {" adam adamw ", "opt_adam_epsilon",                false, "optimizer.eps"         },
+    {NULL,           "opt_weight_decay",                false, "optimizer.weight_decay"},
 };
+
+/* Of the poly decay alone: its length begins behind warm-up. */
+static void put_decay(struct mllog *m, double t, const char *prefix)
+{
+    json_t *decay = mllog_lookup(m->spec, "lr.decay");
+    bool poly = decay && strcmp(json_string_value(decay), "poly") == 0;
+    double steps = number_in(m->plan, "train_steps") - number_in(m->plan, "warmup_steps");
+    char key[80];
+
+    json_decref(decay);
+    if (!poly)
+        return;
+    snprintf(key, sizeof key, "%sopt_learning_rate_decay_poly_power", prefix);
+    PUT(m, t, POINT, key, mllog_lookup(m->spec, "lr.power"), NULL);
+    snprintf(key, sizeof key, "%sopt_learning_rate_decay_steps", prefix);
+    PUT(m, t, POINT, key, isnan(steps) ? NULL : json_integer((json_int_t)steps), NULL);
+}
 
 static void put_optimizer(struct mllog *m, double t)
 {
     json_t *value = mllog_lookup(m->spec, "optimizer.name");
     const char *name = json_is_string(value) ? json_string_value(value) : "sgd";
-    bool lars = strcmp(name, "lars") == 0, prefixed = lars || strcmp(name, "sgd") == 0;
+    bool lars = strcmp(name, "lars") == 0;
+    const char *prefix = lars ? "lars_" : strcmp(name, "sgd") == 0 ? "sgd_" : "";
     char key[80], word[32];
 
     snprintf(word, sizeof word, " %.20s ", name);
@@ -128,13 +159,13 @@ static void put_optimizer(struct mllog *m, double t)
     for (size_t i = 0; i < sizeof optimizer_settings / sizeof optimizer_settings[0]; i++) {
         if (optimizer_settings[i].of && !strstr(optimizer_settings[i].of, word))
             continue;
-        snprintf(key, sizeof key, "%s%s%s", prefixed ? name : "", prefixed ? "_" : "",
-                 optimizer_settings[i].key);
+        snprintf(key, sizeof key, "%s%s", prefix, optimizer_settings[i].key);
         PUT(m, t, POINT, key,
             mllog_lookup(optimizer_settings[i].of_plan ? m->plan : m->spec,
                          optimizer_settings[i].path),
             NULL);
     }
+    put_decay(m, t, prefix);
 }
 
 /* What people wrote on the job, as it is now. */
@@ -165,16 +196,60 @@ static void put_settings(struct mllog *m, double t)
 
 /* ---------------------------------------------------------------- the run */
 
+/* Another attempt: the run has not stopped after all. */
+static void take_back_run_stop(struct mllog *m)
+{
+    m->run_stop = 0;
+    m->ended = m->success = false;
+}
+
+static void take_state(struct mllog *m, const json_t *body, double t)
+{
+    json_t *name = mllog_lookup(body, "state");
+    enum job_state state = job_state_of(name ? json_string_value(name) : NULL);
+
+    json_decref(name);
+    if (state == JOB_QUEUED || state == JOB_STARTING)
+        take_back_run_stop(m);
+    if (state != JOB_STARTING)
+        return;
+    m->starting = t;
+    if (m->started == 0)
+        m->started = t;
+}
+
+/* An attempt that goes on from a checkpoint goes on with the run, whose time never pauses, and
+ * evaluates again what was evaluated behind the checkpoint. One without a checkpoint begins the run
+ * anew, as it does the workers' time to train. */
+static void take_run_start(struct mllog *m, const json_t *body, double t)
+{
+    json_int_t step = json_get_integer(body, "resumed_step", 0);
+
+    take_back_run_stop(m);
+    while (m->eval_count && m->evals[m->eval_count - 1].step > step)
+        json_decref(m->evals[--m->eval_count].top1);
+    if (m->run_start > 0 && step > 0)
+        return;
+    m->run_start = t;
+    m->started = m->starting;
+}
+
 static void take_eval(struct mllog *m, const json_t *body, double t)
 {
-    double epoch = number_in(body, "epoch"), seconds = number_in(body, "seconds");
-    json_int_t number = (json_int_t)ceil(isnan(epoch) ? 0 : epoch - 1e-9);
+    struct eval *evals = array_grow(m->evals, m->eval_count, &m->eval_room, sizeof *evals);
 
-    PUT(m, t - (seconds > 0 ? seconds : 0), START, "eval_start", NULL,
-        json_pack("{s:I}", "epoch_num", number));
-    PUT(m, t, POINT, "eval_accuracy", mllog_lookup(body, "top1"),
-        json_pack("{s:I}", "epoch_num", number));
-    PUT(m, t, END, "eval_stop", NULL, json_pack("{s:I}", "epoch_num", number));
+    if (!evals) {
+        m->status = error_set(m->e, ERR_NO_MEMORY, "no memory for the log");
+        return;
+    }
+    m->evals = evals;
+    m->evals[m->eval_count++] = (struct eval){
+        .step = json_get_integer(body, "step", 0),
+        .epoch = json_get_number(body, "epoch", 0),
+        .t = t,
+        .seconds = json_get_number(body, "seconds", 0),
+        .top1 = mllog_lookup(body, "top1"),
+    };
 }
 
 static void take_run_stop(struct mllog *m, const json_t *body, double t)
@@ -182,8 +257,9 @@ static void take_run_stop(struct mllog *m, const json_t *body, double t)
     json_t *status = mllog_lookup(body, "status"), *reached = mllog_lookup(body, "target_reached");
 
     m->run_stop = t;
-    m->success =
-        status && strcmp(json_string_value(status), "success") == 0 && !json_is_false(reached);
+    m->ttt_seconds = number_in(body, "ttt_seconds");
+    m->ended = status && strcmp(json_string_value(status), "success") == 0;
+    m->success = m->ended && !json_is_false(reached);
     json_decref(status);
     json_decref(reached);
 }
@@ -192,79 +268,174 @@ static bool mllog_add_event(void *context, const struct store_event_row *row)
 {
     struct mllog *m = context;
     json_t *body = json_loads(row->body, 0, NULL);
-    json_t *state = mllog_lookup(body, "state");
 
-    if (strcmp(row->type, "state") == 0 && m->started == 0 && state &&
-        strcmp(json_string_value(state), "starting") == 0)
-        m->started = row->t;
-    else if (strcmp(row->type, "run_start") == 0 && m->run_start == 0)
-        m->run_start = row->t;
+    if (strcmp(row->type, "state") == 0)
+        take_state(m, body, row->t);
+    else if (strcmp(row->type, "run_start") == 0)
+        take_run_start(m, body, row->t);
     else if (strcmp(row->type, "eval") == 0)
         take_eval(m, body, row->t);
     else if (strcmp(row->type, "run_stop") == 0)
         take_run_stop(m, body, row->t);
-    json_decref(state);
     json_decref(body);
     return m->status == 0;
 }
 
+/* When the evaluation ended that decided: the first that reached the target, else the last. 0:
+ * there is none. */
+static double decided_at(const struct mllog *m)
+{
+    double target = number_in(m->spec, "eval.target_top1");
+
+    for (size_t i = 0; i < m->eval_count; i++)
+        if (json_number_value(m->evals[i].top1) >= target)
+            return m->evals[i].t;
+    return m->eval_count ? m->evals[m->eval_count - 1].t : 0;
+}
+
+/* The time to train after run_start; of a run that was broken off, when it ended. Clocks differ, so
+ * never before the evaluation that decided, nor after the workers' end.
+ *
+ * A run without eval.stop_at_target may train on behind it. These epochs and evaluations stay in
+ * the log: MLPerf's compliance checker wants one run_stop and all of them behind run_start, no
+ * more, and what counts the epochs to the target reads as far as run_stop. */
+static void put_run_stop(struct mllog *m)
+{
+    double t = m->run_stop;
+
+    if (t == 0 && job_state_is_final(m->job->state))
+        t = m->job->finished_at;
+    else if (t > 0 && isfinite(m->ttt_seconds))
+        t = fmax(fmin(m->run_start + m->ttt_seconds, t), decided_at(m));
+    if (t > 0)
+        PUT(m, fmax(t, m->run_start), END, "run_stop", NULL,
+            json_pack("{s:s}", "status", m->success ? "success" : "aborted"));
+}
+
 /* ---------------------------------------------------------------- epochs */
 
-static void take_time(void *context, const struct store_metric_part *part)
+/* A stored step; its epoch is the one after it. */
+struct place {
+    int64_t step; /* 0: there is none */
+    double epoch, t;
+};
+
+static void take_place(void *context, const struct store_metric_part *part)
 {
-    double *t = context;
-    *t = part->t;
+    *(struct place *)context = (struct place){part->step, part->epoch, part->t};
 }
 
-static void put_epoch(struct mllog *m, int64_t number, double begin, double end)
+/* The first one of the run from this step on. Those behind the job's step are of an attempt whose
+ * checkpoint lies before them. */
+static int find_step(struct mllog *m, int64_t from, struct place *place)
 {
-    PUT(m, begin, START, "epoch_start", NULL, json_pack("{s:I}", "epoch_num", (json_int_t)number));
-    PUT(m, end, END, "epoch_stop", NULL, json_pack("{s:I}", "epoch_num", (json_int_t)number));
+    *place = (struct place){0};
+    int status = store_metric_each(m->store, m->job->id, from, 1, take_place, place, m->e);
+
+    if (place->step > m->job->step)
+        *place = (struct place){0};
+    return status;
 }
 
-/* The last step of epoch n = 1, 2, ... */
-static int64_t last_step_of(const json_t *plan, int64_t n)
+/* The step with which epoch n = 1, 2, ... ends, from this one on, by what was stored with each: the
+ * plan is that of the newest attempt alone, and exact epochs end within a step. Searched in strides
+ * that double, then by halves. */
+static int find_epoch_end(struct mllog *m, int64_t from, int64_t n, struct place *end)
 {
-    const json_t *phases = json_object_get(plan, "phases"), *phase, *own = NULL;
-    size_t i;
+    int64_t low = from, high = m->job->step + 1, stride = 1;
 
-    json_array_foreach (phases, i, phase)
-        if (number_in(phase, "epoch") < (double)n)
-            own = phase;
-    if (!own)
-        return n * (int64_t)number_in(plan, "steps_per_epoch");
-    return (int64_t)(number_in(own, "step") +
-                     ((double)n - number_in(own, "epoch")) * number_in(own, "steps_per_epoch"));
+    while (low < high) {
+        int64_t middle = low + (high - low) / 2;
+        if (middle > low + stride)
+            middle = low + stride;
+        stride *= 2;
+        int status = find_step(m, middle, end);
+        if (status)
+            return status;
+        if (end->step == 0 || end->epoch >= (double)n - NOISE)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    return find_step(m, low, end);
 }
 
-/* An epoch ends with its last step; the last one may be cut short. */
-static int put_epochs(struct mllog *m, struct store *store, struct error *e)
+static void put_epoch(struct mllog *m, enum kind kind, int64_t number, double t)
 {
-    bool known = number_in(m->plan, "steps_per_epoch") >= 1;
+    PUT(m, t, kind, kind == START ? "epoch_start" : "epoch_stop", NULL,
+        json_pack("{s:I}", "epoch_num", (json_int_t)number));
+}
+
+/* The epoch behind the last whole one: it ends with a run that came to its end, and stays open in
+ * one that goes on or was broken off. */
+static int put_last_epoch(struct mllog *m, int64_t number, int64_t first, double begin)
+{
+    struct place last;
+    int status = find_step(m, first, &last);
+
+    if (status || last.step == 0)
+        return status;
+    put_epoch(m, START, number, begin);
+    if (!m->ended)
+        return 0;
+    status = find_step(m, m->job->step, &last);
+    put_epoch(m, END, number, fmax(last.t, begin));
+    return status;
+}
+
+static int put_epochs(struct mllog *m)
+{
     double begin = m->run_start;
-    int64_t done = 0;
+    struct place end = {0};
+    int64_t first = 1;
 
-    for (int64_t n = 1; known && n <= EPOCHS_MAX && done < m->job->step; n++) {
-        int64_t own = last_step_of(m->plan, n);
-        int64_t last = own < m->job->step ? own : m->job->step;
-        double end = 0;
-        done = own;
-        if (store_metric_each(store, m->job->id, last, 1, take_time, &end, e))
-            return -(int)e->code;
-        if (end >= begin) {
-            put_epoch(m, n, begin, end);
-            begin = end;
-        }
+    for (int64_t n = 1; n <= EPOCHS_MAX; n++) {
+        int status = find_epoch_end(m, first, n, &end);
+        if (status || end.step == 0)
+            return status ? status : put_last_epoch(m, n, first, begin);
+        put_epoch(m, START, n, begin);
+        begin = fmax(end.t, begin);
+        put_epoch(m, END, n, begin);
+        first = end.step + 1;
+    }
+    return 0;
+}
+
+/* The epoch that its step ended, else the one that runs. */
+static int number_eval(struct mllog *m, const struct eval *eval, json_int_t *number)
+{
+    double whole = floor(eval->epoch + NOISE);
+    struct place before = {0};
+    int status = eval->step > 1 ? find_step(m, eval->step - 1, &before) : 0;
+    bool ends_it = whole >= 1 && before.epoch < whole - NOISE;
+
+    *number = (json_int_t)(ends_it ? whole : ceil(eval->epoch - NOISE));
+    return status;
+}
+
+static int put_evals(struct mllog *m)
+{
+    for (size_t i = 0; i < m->eval_count; i++) {
+        const struct eval *eval = &m->evals[i];
+        json_int_t number;
+        int status = number_eval(m, eval, &number);
+        if (status)
+            return status;
+        PUT(m, eval->t - fmax(eval->seconds, 0), START, "eval_start", NULL,
+            json_pack("{s:I}", "epoch_num", number));
+        PUT(m, eval->t, POINT, "eval_accuracy", json_incref(eval->top1),
+            json_pack("{s:I}", "epoch_num", number));
+        PUT(m, eval->t, END, "eval_stop", NULL, json_pack("{s:I}", "epoch_num", number));
     }
     return 0;
 }
 
 /* ---------------------------------------------------------------- all */
 
-static int mllog_collect(struct mllog *m, struct store *store, struct error *e)
+static int mllog_collect(struct mllog *m)
 {
     struct store_event_range range = {.job_id = m->job->id, .without_steps = true};
-    int status = store_event_each(store, &range, mllog_add_event, m, e);
+    int status = store_event_each(m->store, &range, mllog_add_event, m, m->e);
 
     if (status || m->status || m->started == 0)
         return status ? status : m->status;
@@ -275,10 +446,10 @@ static int mllog_collect(struct mllog *m, struct store *store, struct error *e)
         return m->status;
     PUT(m, m->run_start, END, "init_stop", NULL, NULL);
     PUT(m, m->run_start, START, "run_start", NULL, NULL);
-    status = put_epochs(m, store, e);
-    if (m->run_stop > 0)
-        PUT(m, m->run_stop, END, "run_stop", NULL,
-            json_pack("{s:s}", "status", m->success ? "success" : "aborted"));
+    status = put_epochs(m);
+    if (!status)
+        status = put_evals(m);
+    put_run_stop(m);
     return status ? status : m->status;
 }
 
@@ -287,17 +458,20 @@ static void mllog_clear(struct mllog *m)
     for (size_t i = 0; i < m->count; i++)
         free(m->lines[i].text);
     free(m->lines);
+    for (size_t i = 0; i < m->eval_count; i++)
+        json_decref(m->evals[i].top1);
+    free(m->evals);
     json_decref(m->spec);
     json_decref(m->plan);
 }
 
 int export_mllog(struct store *store, const struct store_job *job, FILE *out, struct error *e)
 {
-    struct mllog m = {.job = job, .e = e};
+    struct mllog m = {.store = store, .job = job, .e = e, .ttt_seconds = NAN};
 
     m.spec = json_loads(job->spec, 0, NULL);
     m.plan = json_loads(job->plan, 0, NULL);
-    int status = mllog_collect(&m, store, e);
+    int status = mllog_collect(&m);
     if (status == 0 && m.count) /* a job that never ran has none */
         qsort(m.lines, m.count, sizeof *m.lines, by_time);
     for (size_t i = 0; status == 0 && i < m.count; i++)

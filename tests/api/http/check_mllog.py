@@ -30,14 +30,30 @@ places = [rows.index(of(k)[0]) for k in "init_start init_stop run_start run_stop
 assert order == sorted(order) and places == sorted(places), "init_start, init_stop, run_start, run_stop in this order"
 assert of("run_stop")[0]["metadata"]["status"] in ("success", "aborted")
 assert of("submission_benchmark")[0]["value"] == "resnet" and of("submission_division")[0]["value"] in ("closed", "open")
+aborted = of("run_stop")[0]["metadata"]["status"] == "aborted"
+
+
+def epochs_of(key):
+    return [r["metadata"]["epoch_num"] for r in of(key)]
+
+
 for begin, end in (("epoch_start", "epoch_stop"), ("eval_start", "eval_stop")):
-    starts, stops = of(begin), of(end)
-    assert [r["metadata"]["epoch_num"] for r in starts] == [r["metadata"]["epoch_num"] for r in stops], begin
-    for a, b in zip(starts, stops):
+    for a, b in zip(of(begin), of(end)):
         assert a["event_type"] == "INTERVAL_START" and b["event_type"] == "INTERVAL_END" and a["time_ms"] <= b["time_ms"]
-assert [r["metadata"]["epoch_num"] for r in of("epoch_start")] == list(range(1, len(of("epoch_start")) + 1))
+        assert a["time_ms"] >= of("run_start")[0]["time_ms"], f"{begin} in the run"
+assert epochs_of("eval_start") == epochs_of("eval_stop")
+assert epochs_of("epoch_start") == list(range(1, len(of("epoch_start")) + 1))
+whole = epochs_of("epoch_stop")
+assert whole == list(range(1, len(whole) + 1))
+assert len(of("epoch_start")) - len(whole) in ((0, 1) if aborted else (0,)), "only a run that was broken off leaves an epoch open"
+for a, b in zip(of("epoch_stop"), of("epoch_start")[1:]):
+    assert a["time_ms"] == b["time_ms"], "an epoch begins where the one before ends"
+if of("eval_accuracy") and not aborted:
+    assert rows.index(of("eval_accuracy")[0]) < rows.index(of("run_stop")[0]), "run_stop is behind an evaluation"
+schedule = [r["key"] for r in rows if "_learning_rate_decay_" in r["key"]]
+assert schedule in ([], [f"{name}_opt_learning_rate_decay_poly_power", f"{name}_opt_learning_rate_decay_steps"]), schedule
 assert len(of("eval_accuracy")) == len(of("eval_start"))
 for r in of("eval_accuracy"):
     assert 0 <= r["value"] <= 1 and r["metadata"]["epoch_num"] >= 1
-print(json.dumps({"epochs": len(of("epoch_start")), "evals": len(of("eval_accuracy")), "batch": of("global_batch_size")[0]["value"],
+print(json.dumps({"epochs": len(whole), "open": len(of("epoch_start")) - len(whole), "evals": len(of("eval_accuracy")), "batch": of("global_batch_size")[0]["value"],
                   "samples": of("train_samples")[0]["value"], "status": of("run_stop")[0]["metadata"]["status"]}))
