@@ -65,6 +65,18 @@ foreign_paths() {
 }
 ok "no file names a path of somebody's machine, or a registry's host" foreign_paths
 
+# `http/server.c` stands for daemon/http/server.c. Names in capitals are to be replaced; one file is made by the build.
+dangling_paths() {
+    local path sources out=
+    sources=$(files -name '*.[ch]')$'\n'
+    for path in $(grep -ohE '`[a-z0-9_./-]+/[a-z0-9_.-]+\.[ch]`' doc/*.md README.md | tr -d '`' | sort -u); do
+        case $path$sources in common/system/install_paths.h* | *"/$path"$'\n'*) ;; *) out+=" $path" ;; esac
+    done
+    echo "${out:+in doc/, but not in the sources:$out}"
+    [ -z "$out" ]
+}
+ok "the documents name sources that are there" dangling_paths
+
 # Everything between ranks goes through libtraincomm.
 direct_mpi() {
     ! grep -nE '<mpi\.h>|\bMPI_[A-Z]' worker/*.[ch] worker/{check,data,kernels,layers,model,optim,start,watch}/*.[ch]
