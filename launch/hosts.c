@@ -84,9 +84,9 @@ bool hosts_read(const char *attempt_dir, struct hosts_found *found)
     json_array_foreach (hosts, i, host) {
         const char *problem = json_string_value(json_object_get(host, "problem"));
         const char *entry = json_string_value(json_object_get(host, "entry"));
-        if (problem && out)
-            hosts_add_problem(out, found->problem_count++,
-                              json_string_value(json_object_get(host, "name")), problem);
+        const char *name = json_string_value(json_object_get(host, "name"));
+        if (problem && name && out)
+            hosts_add_problem(out, found->problem_count++, name, problem);
         char *copy = !problem && entry && found->usable ? strdup(entry) : NULL;
         if (copy)
             found->usable[found->usable_count++] = copy;
@@ -114,8 +114,9 @@ char *hosts_name_of(const char *attempt_dir, const char *machine_host)
 
     json_array_foreach (hosts, i, host) {
         const char *own = json_string_value(json_object_get(host, "host"));
-        if (!name && own && strcmp(own, machine_host) == 0)
-            name = strdup(json_string_value(json_object_get(host, "name")));
+        const char *its = json_string_value(json_object_get(host, "name"));
+        if (!name && own && its && strcmp(own, machine_host) == 0)
+            name = strdup(its);
     }
     json_decref(plan);
     return name;
@@ -124,21 +125,23 @@ char *hosts_name_of(const char *attempt_dir, const char *machine_host)
 bool hosts_read_taken(const char *attempt_dir, struct hosts_taken *taken)
 {
     json_t *plan = hosts_load(attempt_dir), *hosts = json_object_get(plan, "hosts"), *host;
-    size_t nodes = (size_t)json_integer_value(json_object_get(plan, "nodes")), i;
+    json_int_t nodes = json_integer_value(json_object_get(plan, "nodes"));
+    size_t i, room = json_array_size(hosts); /* nodes may be any number: workers can write there */
     bool whole = true;
 
     *taken = (struct hosts_taken){0};
-    taken->names = calloc(nodes + 1, sizeof *taken->names);
-    taken->machines = calloc(nodes + 1, sizeof *taken->machines);
+    taken->names = calloc(room + 1, sizeof *taken->names);
+    taken->machines = calloc(room + 1, sizeof *taken->machines);
     json_array_foreach (hosts, i, host) {
         const char *machine = json_string_value(json_object_get(host, "host"));
-        bool used = machine && !json_object_get(host, "problem") && taken->count < nodes;
+        const char *name = json_string_value(json_object_get(host, "name"));
+        bool used = machine && name && !json_object_get(host, "problem") &&
+                    (json_int_t)taken->count < nodes;
         if (!used || !taken->names || !taken->machines)
             continue;
-        char *name = strdup(json_string_value(json_object_get(host, "name")));
-        taken->names[taken->count] = name;
+        taken->names[taken->count] = strdup(name);
         taken->machines[taken->count] = strdup(machine);
-        whole = whole && name && taken->machines[taken->count];
+        whole = whole && taken->names[taken->count] && taken->machines[taken->count];
         taken->count++;
     }
     json_decref(plan);

@@ -1,0 +1,106 @@
+#include "launch/hosts.h"
+
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/system/file.h"
+
+#define GOOD "{\"entry\": \"a:4\", \"name\": \"a\", \"host\": \"a.net\"}"
+
+static char folder[] = "/tmp/hosts-XXXXXX";
+
+/* Workers run as the daemon's user and can write this file. */
+static void write_hosts(const char *nodes, const char *entries)
+{
+    char path[64], text[8192];
+    struct error e;
+
+    int bytes = snprintf(text, sizeof text, "{\"asked\": true, \"nodes\": %s, \"hosts\": [%s]}",
+                         nodes, entries);
+    cr_assert_lt((size_t)bytes, sizeof text);
+    cr_assert_not_null(mkdtemp(folder));
+    snprintf(path, sizeof path, "%s/hosts.json", folder);
+    cr_assert_eq(file_write_unsynced(path, text, (size_t)bytes, &e), 0, "%s", e.text);
+}
+
+static void remove_hosts(void)
+{
+    struct error e;
+    file_remove_tree(folder, &e);
+}
+
+/* How many hosts are taken of 32 good ones. */
+static size_t count_taken(const char *nodes)
+{
+    char entries[4096] = GOOD;
+    struct hosts_taken taken;
+
+    for (int i = 1; i < 32; i++)
+        strcat(entries, "," GOOD);
+    write_hosts(nodes, entries);
+    hosts_read_taken(folder, &taken);
+    size_t count = taken.count;
+    hosts_taken_clear(&taken);
+    remove_hosts();
+    return count;
+}
+
+Test(hosts, no_more_are_taken_than_the_job_has_nodes)
+{
+    cr_assert_eq(count_taken("2"), 2);
+}
+
+Test(hosts, none_are_taken_for_fewer_than_one_node)
+{
+    cr_assert_eq(count_taken("-1"), 0);
+}
+
+Test(hosts, none_are_taken_for_no_number_of_nodes)
+{
+    cr_assert_eq(count_taken("\"two\""), 0);
+}
+
+Test(hosts, no_more_are_taken_than_there_are)
+{
+    cr_assert_eq(count_taken("9223372036854775807"), 32);
+}
+
+Test(hosts, one_without_a_name_is_not_taken)
+{
+    struct hosts_taken taken;
+
+    write_hosts("2", "{\"host\": \"x.net\"}, {\"name\": 7, \"host\": \"y.net\"}, 3, " GOOD);
+    cr_assert(hosts_read_taken(folder, &taken));
+    cr_assert_eq(taken.count, 1);
+    cr_assert_str_eq(taken.names[0], "a");
+    cr_assert_str_eq(taken.machines[0], "a.net");
+    hosts_taken_clear(&taken);
+    remove_hosts();
+}
+
+Test(hosts, one_without_a_name_is_no_machine_of_the_job)
+{
+    write_hosts("2", "{\"host\": \"x.net\"}, {\"host\": \"a.net\"}, " GOOD);
+    cr_assert_null(hosts_name_of(folder, "x.net"));
+    char *name = hosts_name_of(folder, "a.net");
+    cr_assert_str_eq(name, "a");
+    free(name);
+    remove_hosts();
+}
+
+Test(hosts, one_without_a_name_has_no_problem_either)
+{
+    struct hosts_found found;
+
+    write_hosts("2", "{\"problem\": \"is away\"}, "
+                     "{\"name\": \"b\", \"problem\": \"does not answer\"}, " GOOD);
+    cr_assert(hosts_read(folder, &found));
+    cr_assert_eq(found.problem_count, 1);
+    cr_assert_str_eq(found.problems, "host b does not answer");
+    cr_assert_eq(found.usable_count, 1);
+    cr_assert_str_eq(found.usable[0], "a:4");
+    hosts_found_clear(&found);
+    remove_hosts();
+}
