@@ -186,8 +186,10 @@ int again_prepare(struct job_manager *m, const json_t *changes, struct again *a,
     a->old_spec = json_loads(a->job.spec, 0, NULL);
     a->old_plan = json_loads(a->job.plan, 0, NULL);
     a->spec = changed_spec(&a->job, changes, problems, e);
-    if (!a->spec || job_check_fits(m, a->spec, e))
+    if (!a->spec || job_check_fits(m, a->spec, problems, e))
         return -(int)e->code;
+    if (problems->count)
+        return error_set(e, ERR_INVALID, "%s", problems->items[0].message);
     a->plan = new_plan(m, a->spec, a->old_plan, problems, e);
     return a->plan ? again_count(a, e) : -(int)e->code;
 }

@@ -100,11 +100,11 @@ struct job_submission {
 /*
  * Queues a job: makes its row, which holds document and plan; durable when it returns. Its run
  * directory is made when it starts. *existed (may be NULL): the key was seen before, *id is the
- * earlier job. ERR_INVALID: it can never fit on this node (the numbers are named). ERR_CONFLICT:
- * the same key with another body. Thread-safe.
+ * earlier job. ERR_INVALID: it can never fit on this node; why is added to problems, too.
+ * ERR_CONFLICT: the same key with another body. Thread-safe.
  */
-int job_submit(struct job_manager *m, const struct job_submission *submission, int64_t *id,
-               bool *existed, struct error *e);
+int job_submit(struct job_manager *m, const struct job_submission *submission,
+               struct problems *problems, int64_t *id, bool *existed, struct error *e);
 
 /*
  * Cancels a job, asked by somebody, who stands in its events and in the log (NULL: nobody was

@@ -32,14 +32,25 @@ static int submit_insert(struct job_manager *m, const struct job_submission *s, 
     return store_job_insert(m->store, &row, id, existed, e);
 }
 
-int job_submit(struct job_manager *m, const struct job_submission *s, int64_t *id, bool *existed,
-               struct error *e)
+/* The first problem; of a list, whoever asked has all of them. */
+static int refuse_misfit(const struct problems *problems, struct error *e)
+{
+    char key[PROBLEM_KEY_BYTES];
+    const struct problem *first = &problems->items[0];
+
+    return error_set(e, ERR_INVALID, "%s: %s", problem_key(first->pointer, key), first->message);
+}
+
+int job_submit(struct job_manager *m, const struct job_submission *s, struct problems *problems,
+               int64_t *id, bool *existed, struct error *e)
 {
     bool before = false;
-    int status = job_check_fits(m, s->spec, e);
+    int status = job_check_fits(m, s->spec, problems, e);
 
-    if (!status)
-        status = job_check_caps(m, s->spec, e);
+    if (!status && !problems->count)
+        job_check_caps(m, s->spec, problems);
+    if (!status && problems->count)
+        status = refuse_misfit(problems, e);
     if (status)
         return status;
     char *spec = job_json_text(job_spec_to_json(s->spec));

@@ -42,7 +42,7 @@ static struct job_spec *parse_trial(struct job_manager *m, const json_t *documen
     for (size_t i = 0; i < unsupported.count; i++)
         problems_add(own, unsupported.items[i].pointer, unsupported.items[i].suggestion, "%s",
                      unsupported.items[i].message);
-    if (spec && own->count == 0 && job_check_fits(m, spec, &e))
+    if (spec && own->count == 0 && job_check_fits(m, spec, own, &e))
         problems_add(own, "/cluster", NULL, "%s", e.text);
     problems_clear(&unsupported);
     if (own->count == 0)
@@ -308,10 +308,15 @@ static double sweep_metric(const struct store_job *job, const char *name)
                                                  : job->ttt_seconds;
 }
 
-static void set_state(struct store_trial *t, const char *state)
+static int set_state(struct store_trial *t, const char *state, struct error *e)
 {
+    char *copy = strdup(state);
+
+    if (!copy)
+        return error_set(e, ERR_NO_MEMORY, "no memory for a sweep's trials");
     free(t->state);
-    t->state = strdup(state);
+    t->state = copy;
+    return 0;
 }
 
 static int take_result(struct job_manager *m, const struct store_sweep *sweep, const json_t *d,
@@ -321,17 +326,18 @@ static int take_result(struct job_manager *m, const struct store_sweep *sweep, c
     int status = store_job_get(m->store, t->job_id, &job, e);
 
     if (status == -(int)ERR_NOT_FOUND) { /* removed by its user */
-        set_state(t, "cancelled");
-        return store_sweep_set_trial(m->store, sweep->id, t, e);
+        status = set_state(t, "cancelled", e);
+        return status ? status : store_sweep_set_trial(m->store, sweep->id, t, e);
     }
     if (status)
         return status;
     if (job.state == JOB_SUCCEEDED || job.state == JOB_FAILED || job.state == JOB_CANCELLED) {
         bool stopped = job.state == JOB_CANCELLED && t->reason;
-        set_state(t, stopped ? "stopped" : job_state_name(job.state));
+        status = set_state(t, stopped ? "stopped" : job_state_name(job.state), e);
         if (job.state == JOB_SUCCEEDED)
             t->metric = sweep_metric(&job, json_string_value(json_object_get(d, "metric")));
-        status = store_sweep_set_trial(m->store, sweep->id, t, e);
+        if (!status)
+            status = store_sweep_set_trial(m->store, sweep->id, t, e);
     }
     store_job_clear(&job);
     return status;
@@ -393,18 +399,18 @@ static int submit_trial(struct job_manager *m, const struct store_sweep *sweep,
         char who[32];
         snprintf(who, sizeof who, "sweep %lld", (long long)sweep->id);
         struct job_submission submission = {spec, plan, key, "sweep", who};
-        status = job_submit(m, &submission, &t->job_id, NULL, e);
+        status = job_submit(m, &submission, &problems, &t->job_id, NULL, e);
     } else {
         status = -(int)e->code;
     }
-    set_state(t, "submitted");
-    if (status && !sweep_is_transient(e)) {
+    if (!status) {
+        status = set_state(t, "submitted", e);
+    } else if (!sweep_is_transient(e)) {
         log_warning("sweep %lld, point %lld: %s", (long long)sweep->id, (long long)t->number,
                     e->text);
-        set_state(t, "failed");
         free(t->reason);
         t->reason = printable_copy(e->text, "");
-        status = 0;
+        status = set_state(t, "failed", e);
     }
     if (!status)
         status = store_sweep_set_trial(m->store, sweep->id, t, e);

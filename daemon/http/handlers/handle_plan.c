@@ -215,9 +215,11 @@ static int plan_submit(const struct request *q, const char *digest, struct reply
     } else if (status == 0) {
         struct job_submission submission = {p.spec, p.plan, q->idempotency_key, digest,
                                             request_by(q)};
-        status = job_submit(q->app->jobs, &submission, &id, &existed, e);
+        status = job_submit(q->app->jobs, &submission, &p.problems, &id, &existed, e);
         if (status == 0)
             status = answer_with_job(q, id, existed, r, e);
+        else if (p.problems.count)
+            status = reply_refusal(r, ERR_INVALID, &p.problems);
     }
     prepared_clear(&p);
     return status;

@@ -66,67 +66,68 @@ int64_t job_slots_needed(const struct job_spec *spec, int64_t total)
 }
 
 static int check_fits_slurm(const struct job_manager *m, const struct job_spec *spec,
-                            struct error *e)
+                            struct problems *problems, struct error *e)
 {
     if (m->slurm_settings.srun && spec->cluster.mpi_arg_count)
-        return error_set(e, ERR_INVALID,
-                         "/cluster/mpi_args: are for mpirun, and here srun starts the workers "
-                         "(slurm.start of traind.conf)");
+        problems_add(problems, "/cluster/mpi_args", NULL,
+                     "are for mpirun, and here srun starts the workers (slurm.start of "
+                     "traind.conf)");
     if (m->slurm_settings.srun && spec->cluster.mpi_prefix)
-        return error_set(e, ERR_INVALID,
-                         "/cluster/mpi_prefix: is for mpirun, and here srun starts the workers "
-                         "(slurm.start of traind.conf)");
-    return slurm_check(&m->slurm_settings, e);
+        problems_add(problems, "/cluster/mpi_prefix", NULL,
+                     "is for mpirun, and here srun starts the workers (slurm.start of "
+                     "traind.conf)");
+    return problems->count ? 0 : slurm_check(&m->slurm_settings, e);
 }
 
 /* What is asked for by name must fit into this machine; of other hosts they say it themselves. */
-static int check_binding(const struct job_manager *m, const struct job_spec *spec, struct error *e)
+static void check_binding(const struct job_manager *m, const struct job_spec *spec,
+                          struct problems *problems)
 {
     struct placement_wish wish = placement_wish_of(spec, job_threads(spec, m->slots));
     struct placement_machine machine;
     struct error why;
 
     if (job_spec_names_hosts(spec) || wish.bind == JOB_BIND_AUTO)
-        return 0;
+        return;
     placement_read_mine(&machine);
-    if (!placement_check(&machine, &wish, &why))
-        return 0;
-    return error_set(e, ERR_INVALID, "/cluster/bind: this machine %s", why.text);
+    if (placement_check(&machine, &wish, &why))
+        problems_add(problems, "/cluster/bind", NULL, "this machine %s", why.text);
 }
 
-int job_check_fits(const struct job_manager *m, const struct job_spec *spec, struct error *e)
+int job_check_fits(const struct job_manager *m, const struct job_spec *spec,
+                   struct problems *problems, struct error *e)
 {
     int64_t needed = job_slots_needed(spec, m->slots);
 
     if (spec->cluster.launcher == JOB_LAUNCHER_SLURM)
-        return check_fits_slurm(m, spec, e);
+        return check_fits_slurm(m, spec, problems, e);
     if (spec->cluster.nodes != 1 && !job_spec_names_hosts(spec))
-        return error_set(
-            e, ERR_INVALID,
-            "/cluster/nodes: launcher \"local\" needs to know which %lld machines: name "
-            "them in cluster.hosts, as in [\"n1\", \"n2:16\"]",
-            (long long)spec->cluster.nodes);
-    if (needed <= m->slots)
-        return check_binding(m, spec, e);
-    return error_set(
-        e, ERR_INVALID,
-        "the job takes %lld x %lld = %lld slots (workers_per_node x "
-        "threads_per_worker%s), but this node has %lld: use fewer workers or threads, or set "
-        "slots in traind.conf",
-        (long long)spec->cluster.workers_per_node, (long long)job_threads(spec, m->slots),
-        (long long)needed, spec->cluster.smt ? ", hardware threads" : "", (long long)m->slots);
+        problems_add(problems, "/cluster/nodes", NULL,
+                     "launcher \"local\" needs to know which %lld machines: name them in "
+                     "cluster.hosts, as in [\"n1\", \"n2:16\"]",
+                     (long long)spec->cluster.nodes);
+    if (needed > m->slots)
+        problems_add(
+            problems, "/cluster/workers_per_node", NULL,
+            "the job takes %lld x %lld = %lld slots (workers_per_node x threads_per_worker%s), but "
+            "this node has %lld: use fewer workers or threads, or set slots in traind.conf",
+            (long long)spec->cluster.workers_per_node, (long long)job_threads(spec, m->slots),
+            (long long)needed, spec->cluster.smt ? ", hardware threads" : "", (long long)m->slots);
+    else
+        check_binding(m, spec, problems);
+    return 0;
 }
 
-int job_check_caps(struct job_manager *m, const struct job_spec *spec, struct error *e)
+void job_check_caps(struct job_manager *m, const struct job_spec *spec, struct problems *problems)
 {
     int64_t most = manager_limits(m).caps.slots, needed = job_slots_needed(spec, m->slots);
 
     if (spec->cluster.launcher == JOB_LAUNCHER_SLURM || !most || needed <= most)
-        return 0;
-    return error_set(e, ERR_INVALID,
-                     "the job takes %lld slots, and one user may take %lld at the same time "
-                     "(max_slots_per_user of traind.conf): use fewer workers or threads",
-                     (long long)needed, (long long)most);
+        return;
+    problems_add(problems, "/cluster/workers_per_node", NULL,
+                 "the job takes %lld slots, and one user may take %lld at the same time "
+                 "(max_slots_per_user of traind.conf): use fewer workers or threads",
+                 (long long)needed, (long long)most);
 }
 
 /* A job in Slurm, and one that does not say a host's slots, has its nodes to itself. */

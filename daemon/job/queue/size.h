@@ -3,6 +3,7 @@
 #define TRAIND_DAEMON_JOB_QUEUE_SIZE_H
 
 #include "common/job/job_spec.h"
+#include "common/problem.h"
 #include "common/plan/plan.h"
 #include "daemon/job/job.h"
 #include "daemon/store/store.h"
@@ -14,8 +15,8 @@ int64_t job_threads(const struct job_spec *spec, int64_t total); /* per worker, 
 /* The least slots that a host of the job is said to have; total where none is said. */
 int64_t job_hosts_slots(const struct job_spec *spec, int64_t total);
 
-/* ERR_INVALID: it takes more slots than one user may. Thread-safe. */
-int job_check_caps(struct job_manager *m, const struct job_spec *spec, struct error *e);
+/* Adds a problem if it takes more slots than one user may. Thread-safe. */
+void job_check_caps(struct job_manager *m, const struct job_spec *spec, struct problems *problems);
 
 /* Of each of its nodes' cores, the part that the job takes: above 0, at most 1. */
 double job_node_share(const struct job_spec *spec, int64_t total);
@@ -24,7 +25,8 @@ double job_node_share(const struct job_spec *spec, int64_t total);
 struct store_job_size job_size(const struct job_manager *m, const struct job_spec *spec,
                                const struct plan *plan);
 
-/* ERR_INVALID or ERR_UNSUPPORTED: it can never run on this node. */
-int job_check_fits(const struct job_manager *m, const struct job_spec *spec, struct error *e);
+/* Adds as problems why it can never run on this node. Negative: Slurm cannot start it. */
+int job_check_fits(const struct job_manager *m, const struct job_spec *spec,
+                   struct problems *problems, struct error *e);
 
 #endif

@@ -87,7 +87,11 @@ Test(submit_key, counts_slots)
 static int submit_key(const char *key, const char *digest, int64_t *id, bool *existed)
 {
     struct job_submission s = {spec, plan, key, digest, "somebody"};
-    return job_submit(manager, &s, id, existed, &e);
+    struct problems problems = {0};
+    int status = job_submit(manager, &s, &problems, id, existed, &e);
+
+    problems_clear(&problems);
+    return status;
 }
 
 Test(submit_key, makes_the_row)
