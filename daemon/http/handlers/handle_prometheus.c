@@ -138,28 +138,28 @@ static int print_running(const struct request *q, FILE *out, struct error *e)
 
 /* ---------------------------------------------------------------- nodes */
 
-enum node_value { NODE_GFLOPS, NODE_MEMORY, NODE_CLOCK, NODE_CHECKED, NODE_VALUES };
+enum node_value { NODE_FLOPS, NODE_MEMORY, NODE_CLOCK, NODE_CHECKED, NODE_VALUES };
 
 static const struct {
     const char *name, *help;
 } node_values[NODE_VALUES] = {
-    [NODE_GFLOPS] = {"traind_node_gflops",                      "SGEMM on all cores of a node at its newest check."},
-    [NODE_MEMORY] = {"traind_node_memory_gigabytes_per_second",
-                     "Bandwidth of a node's memory at its newest check."                                           },
-    [NODE_CLOCK] = {"traind_node_clock_gigahertz",
-                     "Clock of a node's processor at its newest check."                                            },
-    [NODE_CHECKED] = {"traind_node_checked_timestamp_seconds",   "When a node was last checked."                    },
+    [NODE_FLOPS] = {"traind_node_flops", "Floating-point operations per second of SGEMM on all "
+                    "cores of a node at its newest check."},
+    [NODE_MEMORY] = {"traind_node_memory_bytes_per_second",
+                    "Bandwidth of a node's memory at its newest check."},
+    [NODE_CLOCK] = {"traind_node_clock_hertz",               "Clock of a node's processor at its newest check."},
+    [NODE_CHECKED] = {"traind_node_checked_timestamp_seconds", "When a node was last checked."},
 };
 
 static double node_value(const struct store_node *n, enum node_value which)
 {
     switch (which) {
-    case NODE_GFLOPS:
-        return n->figures.gflops;
+    case NODE_FLOPS:
+        return n->figures.gflops * 1e9;
     case NODE_MEMORY:
-        return n->figures.memory_gb_per_sec;
+        return n->figures.memory_gb_per_sec * 1e9;
     case NODE_CLOCK:
-        return n->figures.clock_ghz;
+        return n->figures.clock_ghz * 1e9;
     default:
         return n->checked_at;
     }
