@@ -11,6 +11,7 @@
 #include "common/job/job_document.h"
 #include "common/log.h"
 #include "common/system/open_beneath.h"
+#include "common/text/plural.h"
 #include "daemon/job/document.h"
 #include "daemon/job/life/grace.h"
 #include "daemon/job/queue/size.h"
@@ -240,14 +241,15 @@ static void start_words(const struct job_manager *m, const struct active_job *a,
     const char *verb = a->start->job.resumes ? "continues with" : "starts";
 
     if (a->life.slurm)
-        snprintf(reason, bytes, "is handed to Slurm: %lld workers on %lld nodes", world,
-                 (long long)spec->cluster.nodes);
+        snprintf(reason, bytes, "is handed to Slurm: %lld worker%s on %lld node%s", world,
+                 plural(world), (long long)spec->cluster.nodes, plural(spec->cluster.nodes));
     else if (job_spec_names_hosts(spec))
-        snprintf(reason, bytes, "%s %lld workers on %lld of %zu hosts", verb, world,
-                 (long long)spec->cluster.nodes, spec->cluster.host_count);
+        snprintf(reason, bytes, "%s %lld worker%s on %lld of %zu host%s", verb, world,
+                 plural(world), (long long)spec->cluster.nodes, spec->cluster.host_count,
+                 plural((long long)spec->cluster.host_count));
     else
-        snprintf(reason, bytes, "%s %lld workers on %lld of %lld slots", verb, world,
-                 (long long)a->slots, (long long)m->slots);
+        snprintf(reason, bytes, "%s %lld worker%s on %lld of %lld slot%s", verb, world,
+                 plural(world), (long long)a->slots, (long long)m->slots, plural(m->slots));
 }
 
 int start_store_attempt(struct job_manager *m, struct active_job *a, struct error *e)
