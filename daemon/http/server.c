@@ -1,6 +1,7 @@
 #include "daemon/http/server.h"
 
 #include <ctype.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <microhttpd.h>
@@ -53,6 +54,7 @@ struct http_server {
 struct exchange {
     struct buffer body; /* of at most max_body_bytes */
     int file;           /* instead, where the route takes a file; -1: none */
+    int file_errno;     /* why the file could not be made or written; 0: it was */
     uint64_t limit;     /* of the body */
     uint64_t received;
     bool too_large;
@@ -93,6 +95,15 @@ static bool is_gettable(const char *method)
     return strcmp(method, MHD_HTTP_METHOD_GET) == 0 || strcmp(method, MHD_HTTP_METHOD_HEAD) == 0;
 }
 
+/* The fault is the server's, and so is the status: not 403 for EACCES. */
+static int set_file_error(const struct exchange *x, struct error *e)
+{
+    error_set_errno(e, x->file_errno, "cannot keep what is imported in %s", x->config->state);
+    if (e->code != ERR_NO_SPACE)
+        e->code = ERR_IO;
+    return -(int)e->code;
+}
+
 static int check_request(const struct endpoint *at, struct MHD_Connection *c,
                          const struct exchange *x, struct request *q, struct error *e)
 {
@@ -105,7 +116,7 @@ static int check_request(const struct endpoint *at, struct MHD_Connection *c,
     if (x->too_large)
         return error_set(e, ERR_TOO_LARGE, "the body is larger than the %llu bytes that are taken",
                          (unsigned long long)x->limit);
-    return 0;
+    return x->file_errno ? set_file_error(x, e) : 0;
 }
 
 /* What the sender may do; counts: against a token's rate. */
@@ -205,7 +216,7 @@ static void server_answer(struct exchange *x)
         say_how_to_come_back(r, &e);
         if (x->malformed)
             reply_header(r, "Connection", "close"); /* where it ends is not known */
-        if (e.code == ERR_INTERNAL)
+        if (e.code == ERR_INTERNAL || x->file_errno)
             log_error("%s %s: %s", method, q.path, e.text);
         reply_problem(r, 0, &e, NULL);
     }
@@ -293,6 +304,16 @@ static enum MHD_Result send_reply(const struct http_app *app, struct MHD_Connect
 
 /* ---------------------------------------------------------------- receiving */
 
+static enum MHD_Result keep_in_file(struct exchange *x, const char *data, size_t bytes)
+{
+    x->file_errno = file_write_all(x->file, data, bytes);
+    if (x->file_errno) { /* the disk is not to stay full until all is read */
+        close(x->file);
+        x->file = -1;
+    }
+    return MHD_YES;
+}
+
 /* MHD_NO ends the connection. */
 static enum MHD_Result take_body(struct exchange *x, const char *data, size_t *bytes)
 {
@@ -304,10 +325,10 @@ static enum MHD_Result take_body(struct exchange *x, const char *data, size_t *b
         x->too_large = true;
         return x->received > DRAIN_FACTOR * x->limit ? MHD_NO : MHD_YES;
     }
-    if (x->refused)
+    if (x->refused || x->file_errno) /* the rest is read all the same, for the client to see why */
         return MHD_YES;
     if (x->file >= 0)
-        return file_write_all(x->file, data, more) ? MHD_NO : MHD_YES;
+        return keep_in_file(x, data, more);
     return buffer_append(&x->body, data, more) ? MHD_YES : MHD_NO;
 }
 
@@ -397,18 +418,19 @@ static const char *find_fault(struct MHD_Connection *c)
 }
 
 /* What is sent to be kept: in a file without a name, which is gone with the request. */
-static int body_file(const struct config *config)
+static void make_body_file(struct exchange *x)
 {
     char path[PATH_MAX];
 
-    if ((size_t)snprintf(path, sizeof path, "%s/import-XXXXXX", config->state) >= sizeof path)
-        return -1;
-    int fd = mkostemp(path, O_CLOEXEC);
-    if (fd >= 0)
+    if ((size_t)snprintf(path, sizeof path, "%s/import-XXXXXX", x->config->state) >= sizeof path) {
+        x->file_errno = ENAMETOOLONG;
+        return;
+    }
+    x->file = mkostemp(path, O_CLOEXEC);
+    if (x->file >= 0)
         unlink(path);
     else
-        log_error("cannot make a file for an import in %s", config->state);
-    return fd;
+        x->file_errno = errno;
 }
 
 static struct exchange *begin_exchange(const struct endpoint *at, struct MHD_Connection *c,
@@ -432,7 +454,7 @@ static struct exchange *begin_exchange(const struct endpoint *at, struct MHD_Con
     x->route = route_of(x);
     x->refused = is_refused(x);
     if (file && !x->refused && !x->too_large && !x->malformed)
-        x->file = body_file(x->config);
+        make_body_file(x);
     return x;
 }
 

@@ -50,6 +50,10 @@ done
 refused 507 no-space '[fF]ull|[sS]pace' "a submission to a full disk"
 call /v1/jobs
 want 200 "reading goes on"
+head -c 4m /dev/zero >"$work/archive" # more than a connection holds: the rest is read for the answer to be seen
+call --data-binary "@$work/archive" -H 'Expect:' /v1/jobs/import
+refused 507 no-space "cannot keep what is imported in $state: No space left on device" "an import to a full disk"
+ok "the log says so" eventually grep -q 'error: POST /v1/jobs/import: cannot keep what is imported' "$work/daemon.log"
 rm "$state/ballast"
 submit "steps=2" "$one"
 want 201 "with room again, jobs are taken"
