@@ -7,7 +7,7 @@ struct crew {
     pthread_mutex_t lock;
     pthread_cond_t change;
     struct crew_task *first, **end;
-    unsigned idle, count, room;
+    unsigned queued, idle, count, room;
     bool dismissed;
     pthread_t threads[]; /* (room) */
 };
@@ -18,6 +18,7 @@ static struct crew_task *crew_next_task(struct crew *c)
 
     if (!task)
         return NULL;
+    c->queued--;
     c->first = task->next;
     if (!c->first)
         c->end = &c->first;
@@ -64,7 +65,8 @@ int crew_create(unsigned threads, struct crew **out, struct error *e)
 bool crew_do(struct crew *c, struct crew_task *task)
 {
     pthread_mutex_lock(&c->lock);
-    if (c->idle == 0 && c->count < c->room && !c->dismissed &&
+    /* A thread that was woken counts as idle until it runs: it has a task in the queue. */
+    if (c->queued >= c->idle && c->count < c->room && !c->dismissed &&
         pthread_create(&c->threads[c->count], NULL, crew_serve, c) == 0)
         c->count++;
     bool taken = c->count > 0 && !c->dismissed;
@@ -72,6 +74,7 @@ bool crew_do(struct crew *c, struct crew_task *task)
         task->next = NULL;
         *c->end = task;
         c->end = &task->next;
+        c->queued++;
         pthread_cond_signal(&c->change);
     }
     pthread_mutex_unlock(&c->lock);
