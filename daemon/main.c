@@ -227,6 +227,14 @@ static void catch_signals(struct job_manager *m)
     sigaction(SIGHUP, &act, NULL);
 }
 
+/* Before what they would stop is freed: a second SIGTERM or Ctrl-C changes nothing by then. */
+static void ignore_signals(void)
+{
+    signal(SIGTERM, SIG_IGN);
+    signal(SIGINT, SIG_IGN);
+    signal(SIGHUP, SIG_IGN);
+}
+
 static struct job_limits limits_of(const struct config *c)
 {
     return (struct job_limits){
@@ -492,6 +500,7 @@ static int daemon_run(struct daemon_life *d, struct error *e)
     streams_destroy(app->streams);
     archives_destroy(app->archives);
     node_self_destroy(d->self);
+    ignore_signals();
     job_manager_destroy(app->jobs);
     notices_destroy(app->notices);
     tokens_close(app->tokens);
@@ -559,6 +568,18 @@ static int daemon_check_config(const struct config *c, const struct failure_rule
     return EXIT_SUCCESS;
 }
 
+/* Started without one of 0 to 2, a file opened here would take its number: what is written to
+ * stderr would go into it, and the launcher puts others in its place. */
+static void fill_standard_streams(void)
+{
+    int fd = open("/dev/null", O_RDWR);
+
+    while (fd >= 0 && fd <= STDERR_FILENO)
+        fd = open("/dev/null", O_RDWR);
+    if (fd >= 0)
+        close(fd);
+}
+
 int main(int argc, char **argv)
 {
     static const struct argp parser = {
@@ -569,6 +590,7 @@ int main(int argc, char **argv)
     struct daemon_life life = {.arguments = &a};
     struct error e = {0};
 
+    fill_standard_streams();
     if (argc > 3 && strcmp(argv[1], HOSTS_LAUNCH) == 0)
         return hosts_launch(argv + 2);
     core_dump_forbid();

@@ -66,6 +66,22 @@ kill -INT "$daemon"
 wait "$daemon"
 is "$?" 0 "SIGINT ends it in order"
 daemon=
+# As an impatient user does, up to the last moment, when what a signal stops is freed already.
+for signal in TERM INT HUP; do
+    start_daemon
+    kill -TERM "$daemon"
+    while kill "-$signal" "$daemon"; do :; done 2>/dev/null
+    wait "$daemon"
+    is "$?" 0 "SIG$signal again and again while it stops"
+    daemon=
+done
+# Nothing that it opens takes the place of a standard stream.
+rm -f "$state/listen"
+"$traind" --state "$state" --listen 127.0.0.1:0 <&- >&- 2>&- &
+daemon=$!
+ok "it starts without standard streams" eventually answers
+is "$(readlink "/proc/$daemon/fd/0" "/proc/$daemon/fd/1" "/proc/$daemon/fd/2" | sort -u)" /dev/null "and opens others"
+ok "and ends in order" stop_daemon
 
 # ------------------------------------------------------------------ killed
 
