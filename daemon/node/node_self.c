@@ -47,7 +47,7 @@ static void node_self_begin(struct node_self *n, const char *worker, double now)
         log_warning("this machine cannot be checked: %s", e.text);
 }
 
-static void node_self_store(struct node_self *n, const struct node_limits *limits, const char *text)
+static bool node_self_store(struct node_self *n, const struct node_limits *limits, const char *text)
 {
     char name[NODE_NAME_BYTES];
     struct problems problems = {0};
@@ -57,7 +57,7 @@ static void node_self_store(struct node_self *n, const struct node_limits *limit
 
     if (!report) {
         log_warning("this machine's check gave no report");
-        return;
+        return false;
     }
     json_object_set_new(report, "phase", json_string("self"));
     int status = node_report(n->store, node_own_name(name), report, limits, clock_now(), &judged,
@@ -66,7 +66,9 @@ static void node_self_store(struct node_self *n, const struct node_limits *limit
     if (status || problems.count)
         log_warning("this machine's check was not stored: %s",
                     status ? e.text : problems.items[0].message);
+    bool stored = !status && !problems.count;
     problems_clear(&problems);
+    return stored;
 }
 
 /* True: the check has ended. */
@@ -74,8 +76,8 @@ static bool node_self_poll(struct node_self *n, const struct node_limits *limits
 {
     if (!spawn_look(&n->check, 0))
         return false;
-    n->next_at = now + AGAIN_SECONDS;
-    node_self_store(n, limits, n->check.text[SPAWN_OUT].data);
+    if (node_self_store(n, limits, n->check.text[SPAWN_OUT].data))
+        n->next_at = now + AGAIN_SECONDS;
     spawn_clear(&n->check);
     return true;
 }

@@ -1,0 +1,84 @@
+/* This machine's own check: when the next one is due, by what the last one gave. */
+#include "daemon/node/node_self.h"
+
+#include <criterion/criterion.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "common/system/file.h"
+
+#define HOUR 3600.0
+#define REPORT                                                                                     \
+    "{\"kind\": \"CPU X\", \"cores\": 2, \"outcome\": \"fine\", \"t\": %lld, \"gflops\": 100}\n"
+
+static char folder[64];
+static struct store *store;
+static struct job_manager *manager;
+static struct error e;
+
+static void set_up(void)
+{
+    char database[PATH_MAX], jobs_dir[PATH_MAX];
+
+    strcpy(folder, "/tmp/traind-self.XXXXXX");
+    cr_assert_not_null(mkdtemp(folder));
+    snprintf(database, sizeof database, "%s/traind.db", folder);
+    snprintf(jobs_dir, sizeof jobs_dir, "%s/jobs", folder);
+    struct job_manager_config config = {
+        .jobs_dir = jobs_dir, .slots = 1, .mpirun = "/bin/true", .worker = "/bin/true"};
+    cr_assert_eq(store_open(database, &store, &e), 0, "%s", e.text);
+    cr_assert_eq(job_manager_create(&config, store, &manager, &e), 0, "%s", e.text);
+}
+
+static void tear_down(void)
+{
+    job_manager_destroy(manager);
+    store_close(store);
+    file_remove_tree(folder, NULL);
+}
+
+TestSuite(node_self, .init = set_up, .fini = tear_down, .timeout = 600);
+
+/* After how many seconds the next check is due, behind one by a worker that prints this. */
+static double due_after(const char *printed)
+{
+    char worker[PATH_MAX], script[1024];
+
+    snprintf(worker, sizeof worker, "%s/worker", folder);
+    int bytes = snprintf(script, sizeof script, "#!/bin/sh\ncat <<'END'\n%sEND\n", printed);
+    cr_assert_eq(file_write_unsynced(worker, script, (size_t)bytes, &e), 0, "%s", e.text);
+    cr_assert_eq(chmod(worker, 0755), 0);
+    struct node_self_settings settings = {
+        .worker = worker, .idle_seconds = 0.01, .limits = {0.15, 0.3}
+    };
+    struct node_self *self = node_self_create(store, manager);
+    double next;
+    cr_assert_not_null(self);
+    while ((next = node_self_round(self, &settings)) <= 1)
+        usleep(10000);
+    node_self_destroy(self);
+    return next;
+}
+
+Test(node_self, one_that_was_stored_is_good_for_a_day)
+{
+    char report[512];
+
+    snprintf(report, sizeof report, REPORT, (long long)time(NULL));
+    cr_assert_gt(due_after(report), 20 * HOUR);
+}
+
+Test(node_self, without_a_report_it_is_tried_again_in_an_hour)
+{
+    cr_assert_leq(due_after(""), HOUR);
+}
+
+Test(node_self, with_a_report_that_is_none_too)
+{
+    cr_assert_leq(due_after("{\"kind\": 7}\n"), HOUR);
+}
