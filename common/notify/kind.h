@@ -29,8 +29,6 @@ enum notice_kind {
 
 /* "target_met"; NULL behind the last. */
 const char *notice_kind_name(size_t kind);
-/* When it is sent: "a job has succeeded". */
-const char *notice_kind_when(size_t kind);
 /* NOTICE_KINDS for a name that is none. */
 enum notice_kind notice_kind_of(const char *name);
 

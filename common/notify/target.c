@@ -36,7 +36,6 @@ static bool target_read_mail(const char *address, struct notice_target *t, const
     size_t local = strspn(address, LETTERS DIGITS "._+-");
 
     t->kind = NOTICE_TARGET_MAIL;
-    t->address = address;
     t->port = 0;
     if (local == 0 || *address == '-' || address[local] != '@' ||
         !target_copy_host(address + local + 1, strlen(address + local + 1), t) ||

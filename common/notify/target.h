@@ -15,7 +15,6 @@ struct notice_target {
     char host[NOTICE_HOST_BYTES]; /* as it stands there in lower case, an IPv6 address without its
                                      brackets; of a mail what is behind the "@" */
     int port;                     /* 443, 80 where none is given; 0: of a mail */
-    const char *address;          /* of a mail: behind "mailto:"; points into the text */
 };
 
 /* false: it is no target; *why says what is wrong with it, "has a user name or a password in

@@ -16,7 +16,7 @@
 static int body_read_subject(struct sql *c, sqlite3_stmt *row, struct body_subject *subject,
                              struct error *e)
 {
-    int found = row ? sql_row(c, row, e) : -(int)ERR_INTERNAL;
+    int found = row ? sql_row(c, row, e) : -(int)e->code;
 
     *subject = (struct body_subject){.target = NAN};
     if (found <= 0)
@@ -111,7 +111,7 @@ static int body_add_job(struct sql *c, int64_t job_id, json_t *body, struct erro
         "finished_at, step, train_steps, epoch, loss, images_per_sec, ttt_seconds, top1, top5 "
         "from job where id = ?",
         "i", job_id);
-    int found = row ? sql_row(c, row, e) : -(int)ERR_INTERNAL;
+    int found = row ? sql_row(c, row, e) : -(int)e->code;
 
     if (found <= 0)
         return found;
@@ -134,7 +134,7 @@ static int body_add_evals(struct sql *c, int64_t job_id, json_t *body, struct er
                                   "order by step desc limit ?",
                                   "ii", job_id, (int64_t)EVALS_SHOWN);
     json_t *evals = json_object_get(body, "evals");
-    int status = row ? 1 : -(int)ERR_INTERNAL;
+    int status = row ? 1 : -(int)e->code;
 
     while (status > 0 && (status = sql_row(c, row, e)) > 0)
         json_array_insert_new(evals, 0,
@@ -154,7 +154,7 @@ static int body_add_sweep(struct sql *c, int64_t sweep_id, json_t *body, struct 
         "sweep.id), (select count(*) from sweep_trial where sweep_id = sweep.id and state = "
         "'succeeded') from sweep where id = ?",
         "i", sweep_id);
-    int found = row ? sql_row(c, row, e) : -(int)ERR_INTERNAL;
+    int found = row ? sql_row(c, row, e) : -(int)e->code;
 
     if (found <= 0)
         return found;

@@ -7,6 +7,7 @@
 
 #include "common/clock.h"
 #include "common/log.h"
+#include "daemon/notice/raise.h"
 #include "daemon/notice/send/deliver.h"
 #include "daemon/store/sql.h"
 
@@ -16,21 +17,18 @@ struct notices {
     struct notice_settings *settings;
     struct deliver *deliver;
     atomic_llong raised;
-    int pending; /* raised in the transaction that is open; guarded by the store's writer */
+    int pending; /* written in the transaction that is open; guarded by the store's writer */
 };
 
-struct notice_settings *notices_hold_settings(struct notices *n)
+static struct notice_settings *notices_hold_settings(void *context)
 {
+    struct notices *n = context;
+
     pthread_mutex_lock(&n->mutex);
     struct notice_settings *s = n->settings;
     atomic_fetch_add(&s->references, 1);
     pthread_mutex_unlock(&n->mutex);
     return s;
-}
-
-static struct notice_settings *notices_settings(void *context)
-{
-    return notices_hold_settings(context);
 }
 
 /* Inside the store's transaction. A fact that cannot be told must not keep a job from ending: only
@@ -46,8 +44,13 @@ static int notices_witness(struct sql *c, const struct store_fact *fact, void *c
     return status;
 }
 
-/* Behind each commit, by the thread that holds the writer. A transaction that was rolled back only
- * costs the next one a look at the outbox. */
+static void notices_undone(void *context)
+{
+    struct notices *n = context;
+    n->pending = 0;
+}
+
+/* Behind each commit, by the thread that holds the writer. */
 static void notices_committed(void *context)
 {
     struct notices *n = context;
@@ -72,11 +75,11 @@ int notices_create(struct store *store, struct notice_settings *first, struct no
     n->store = store;
     n->settings = first;
     pthread_mutex_init(&n->mutex, NULL);
-    if (deliver_create(store, notices_settings, n, &n->deliver, e)) {
+    if (deliver_create(store, notices_hold_settings, n, &n->deliver, e)) {
         notices_destroy(n);
         return -(int)e->code;
     }
-    store_on_fact(store, notices_witness, n);
+    store_on_fact(store, notices_witness, notices_undone, n);
     store_on_commit(store, notices_committed, n);
     *out = n;
     return 0;
@@ -95,19 +98,6 @@ void notices_set(struct notices *n, struct notice_settings *fresh)
     pthread_mutex_unlock(&n->mutex);
     notice_settings_release(last);
     deliver_wake(n->deliver);
-}
-
-int notices_raise(struct notices *n, const struct raise_event *event, struct error *e)
-{
-    struct sql *c = sql_write_begin(n->store, true, e);
-
-    if (!c)
-        return -(int)e->code;
-    struct notice_settings *settings = notices_hold_settings(n);
-    int status =
-        raise_job_event(c, store_identity(n->store)->uuid, settings, event, &n->pending, e);
-    notice_settings_release(settings);
-    return sql_write_end(n->store, c, status, e);
 }
 
 int notices_test(struct notices *n, const char *target, enum notice_format format,
@@ -149,7 +139,7 @@ void notices_destroy(struct notices *n)
 {
     if (!n)
         return;
-    store_on_fact(n->store, NULL, NULL);
+    store_on_fact(n->store, NULL, NULL, NULL);
     store_on_commit(n->store, NULL, n);
     deliver_destroy(n->deliver);
     notice_settings_release(n->settings);

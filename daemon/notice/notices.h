@@ -14,7 +14,6 @@
 
 #include "daemon/notice/notice_settings.h"
 #include "daemon/notice/outbox.h"
-#include "daemon/notice/raise.h"
 
 struct notices;
 
@@ -26,10 +25,6 @@ int notices_start(struct notices *n, struct error *e);
 
 /* Takes over the reference: for what is raised or sent from now on. */
 void notices_set(struct notices *n, struct notice_settings *fresh);
-
-/* Something about a job that is none of the store's facts, for those whose rules name its kind; in
- * a transaction of its own. */
-int notices_raise(struct notices *n, const struct raise_event *event, struct error *e);
 
 /* A notice of kind test, which is sent once: its id. owner: who asked, NULL: nobody was named. */
 int notices_test(struct notices *n, const char *target, enum notice_format format,
@@ -43,8 +38,5 @@ void notices_count(const struct notices *n, struct notices_counts *counts);
 
 /* Ends the thread; what was under way is sent again by the next daemon. */
 void notices_destroy(struct notices *n); /* NULL is fine */
-
-/* For deliver.c: a reference to the settings, for notice_settings_release. */
-struct notice_settings *notices_hold_settings(struct notices *n);
 
 #endif

@@ -166,7 +166,7 @@ static int outbox_append(struct outbox_notices *list, sqlite3_stmt *row, struct 
 static int outbox_collect(struct sql *c, sqlite3_stmt *row, size_t most,
                           struct outbox_notices *list, struct error *e)
 {
-    int status = row ? 1 : -(int)ERR_INTERNAL;
+    int status = row ? 1 : -(int)e->code;
 
     *list = (struct outbox_notices){0};
     while (status > 0 && (status = sql_row(c, row, e)) > 0) {
@@ -197,7 +197,7 @@ static int outbox_next_at(struct sql *c, double now, double *next_at, struct err
                   HEADS "select min(n.next_at) from head join notice n on n.id = head.id "
                         "where n.next_at > ?",
                   "d", now);
-    int found = row ? sql_row(c, row, e) : -(int)ERR_INTERNAL;
+    int found = row ? sql_row(c, row, e) : -(int)e->code;
 
     *next_at = INFINITY;
     if (found > 0) {
@@ -245,7 +245,7 @@ int outbox_waiting(struct store *s, int64_t *count, struct error *e)
 {
     struct sql *c = sql_read_begin(s);
     sqlite3_stmt *row = sql_query(c, e, "select count(*) from notice where state = 'waiting'", "");
-    int found = row ? sql_row(c, row, e) : -(int)ERR_INTERNAL;
+    int found = row ? sql_row(c, row, e) : -(int)e->code;
 
     *count = 0;
     if (found > 0) {

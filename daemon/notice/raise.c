@@ -187,24 +187,3 @@ int raise_fact(struct sql *c, const char *uuid, const struct notice_settings *se
     body_subject_clear(&r.subject);
     return status;
 }
-
-int raise_job_event(struct sql *c, const char *uuid, const struct notice_settings *settings,
-                    const struct raise_event *event, int *raised, struct error *e)
-{
-    struct raising r = {
-        .c = c,
-        .uuid = uuid,
-        .settings = settings,
-        .raised = raised,
-        .parts = {
-                  .kind = event->kind, .t = event->t, .job_id = event->job_id, .reason = event->reason}
-    };
-    int status = body_job_subject(c, event->job_id, &r.subject, e);
-
-    if (status)
-        return status;
-    snprintf(r.key, sizeof r.key, "job %lld %.90s", (long long)event->job_id, event->key);
-    status = raise_to_all(&r, e);
-    body_subject_clear(&r.subject);
-    return status;
-}

@@ -12,16 +12,4 @@
 int raise_fact(struct sql *c, const char *database_uuid, const struct notice_settings *settings,
                const struct store_fact *fact, int *raised, struct error *e);
 
-/* Something about a job that is none of the store's facts. reason: words for a person. key: what
- * happened; the same key of the same job and kind is told once. */
-struct raise_event {
-    enum notice_kind kind;
-    int64_t job_id;
-    const char *reason, *key;
-    double t;
-};
-int raise_job_event(struct sql *c, const char *database_uuid,
-                    const struct notice_settings *settings, const struct raise_event *event,
-                    int *raised, struct error *e);
-
 #endif

@@ -1,5 +1,6 @@
 #include "daemon/store/store.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <libgen.h>
 #include <limits.h>
@@ -148,7 +149,7 @@ static int check_pages(struct sql *c, const char *path, struct error *e)
 static int check_states(struct sql *c, const char *path, struct error *e)
 {
     sqlite3_stmt *row = sql_query(c, e, "select state, min(id) from job group by state", "");
-    int status = row ? 1 : -(int)ERR_INTERNAL;
+    int status = row ? 1 : -(int)e->code;
 
     while (status > 0 && (status = sql_row(c, row, e)) > 0) {
         const char *state = (const char *)sqlite3_column_text(row, 0);
@@ -168,7 +169,7 @@ static int read_identity(struct store *s, const char *path, struct error *e)
 {
     struct sql *c = sql_read_begin(s);
     sqlite3_stmt *row = sql_query(c, e, "select uuid, unmarked from identity", "");
-    int found = row ? sql_row(c, row, e) : -(int)ERR_INTERNAL;
+    int found = row ? sql_row(c, row, e) : -(int)e->code;
 
     if (found > 0) {
         snprintf(s->identity.uuid, sizeof s->identity.uuid, "%s", sqlite3_column_text(row, 0));
@@ -351,7 +352,9 @@ int sql_write_end(struct store *s, struct sql *c, int status, struct error *e)
         sqlite3_exec(c->db, "rollback", NULL, NULL, NULL);
     if (status == 0)
         atomic_fetch_add(&s->commits, 1);
-    for (int i = 0; status == 0 && i < STORE_TOLD_MAX; i++)
+    else if (c->undone)
+        c->undone(c->witness_context);
+    for (int i = 0; status == 0 && i < STORE_LISTENERS; i++)
         if (s->told[i].told)
             s->told[i].told(s->told[i].context);
     pthread_mutex_unlock(&s->writing);
@@ -363,18 +366,21 @@ void store_on_commit(struct store *s, void (*told)(void *context), void *context
     int i = 0;
 
     pthread_mutex_lock(&s->writing);
-    while (i < STORE_TOLD_MAX - 1 &&
-           (told ? s->told[i].told != NULL : s->told[i].context != context))
+    while (i < STORE_LISTENERS && (told ? s->told[i].told != NULL : s->told[i].context != context))
         i++;
-    s->told[i].told = told;
-    s->told[i].context = told ? context : NULL;
+    assert(i < STORE_LISTENERS || !told);
+    if (i < STORE_LISTENERS) {
+        s->told[i].told = told;
+        s->told[i].context = told ? context : NULL;
+    }
     pthread_mutex_unlock(&s->writing);
 }
 
-void store_on_fact(struct store *s, store_witness *witness, void *context)
+void store_on_fact(struct store *s, store_witness *witness, store_undone *undone, void *context)
 {
     pthread_mutex_lock(&s->writing);
     s->writer.witness = witness;
+    s->writer.undone = undone;
     s->writer.witness_context = context;
     pthread_mutex_unlock(&s->writing);
 }

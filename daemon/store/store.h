@@ -37,7 +37,7 @@ void store_close(struct store *s); /* NULL is fine; no other thread may be insid
 /* Which database this is: a restored backup is the one that it is a copy of. */
 struct store_identity {
     char uuid[33];
-    int64_t unmarked; /* jobs up to this id are older than owner.json (job/run_dir.h) */
+    int64_t unmarked; /* jobs up to this id are older than owner.json (job/dir/run_dir.h) */
 };
 const struct store_identity *store_identity(const struct store *s);
 
@@ -448,8 +448,9 @@ int store_event_steps_spread(struct store *s, int64_t job_id, int64_t most,
 int store_event_newest(struct store *s, int64_t *id, struct error *e); /* 0: there are none */
 
 /* Calls told(context) after every commit, from the thread that committed: it must be quick and not
- * call the store. A few may listen, each with a context of its own; told NULL ends that of this
- * context. */
+ * call the store. At most STORE_LISTENERS may listen, each with a context of its own; told NULL
+ * ends that of this context. */
+#define STORE_LISTENERS 4
 void store_on_commit(struct store *s, void (*told)(void *context), void *context);
 
 /* ---------------------------------------------------------------- facts (open.c) */
@@ -480,7 +481,10 @@ struct store_fact {
  * committed with it, and an error of it undoes both. */
 typedef int store_witness(struct sql *c, const struct store_fact *fact, void *context,
                           struct error *e);
-void store_on_fact(struct store *s, store_witness *witness, void *context); /* NULL ends it */
+/* undone(context): what the witness has written in this transaction was rolled back. */
+typedef void store_undone(void *context);
+/* NULL and NULL end it. */
+void store_on_fact(struct store *s, store_witness *witness, store_undone *undone, void *context);
 
 /* ---------------------------------------------------------------- series (metric.c, bucket.c) */
 

@@ -11,12 +11,12 @@
 
 #define STORE_READERS  4
 #define SQL_STATEMENTS 128
-#define STORE_TOLD_MAX 4
 
 struct sql {
     sqlite3 *db;
     bool durable;           /* synchronous is FULL now */
     store_witness *witness; /* of the writer: store_on_fact; NULL: none */
+    store_undone *undone;   /* likewise */
     void *witness_context;
     int count;
     struct {
@@ -33,7 +33,7 @@ struct store {
     struct {
         void (*told)(void *context);
         void *context;
-    } told[STORE_TOLD_MAX]; /* of commits; guarded by writing */
+    } told[STORE_LISTENERS]; /* of commits; guarded by writing */
     _Atomic uint64_t commits;
     pthread_mutex_t counting; /* guards counted */
     struct {
