@@ -25,9 +25,9 @@ static int begin_attempt(struct sql *c, int64_t id, const struct store_state_cha
     if (status)
         return status;
     sqlite3_stmt *row = sql_query(c, e, "select attempt from job where id = ?", "i", id);
-    status = row ? sql_row(c, row, e) : -(int)ERR_INTERNAL;
+    status = row ? sql_row(c, row, e) : -(int)e->code;
     if (status <= 0)
-        return status ? status : -(int)ERR_INTERNAL;
+        return status ? status : error_set(e, ERR_INTERNAL, "job %lld has no row", (long long)id);
     *attempt = sqlite3_column_int64(row, 0);
     sql_done(row);
     return 0;
@@ -92,7 +92,7 @@ int store_job_set_slurm(struct store *s, int64_t id, const char *slurm, struct e
 /* 1: there is a row; 0: none. */
 static int attempt_exists(struct sql *c, sqlite3_stmt *row, struct error *e)
 {
-    int found = row ? sql_row(c, row, e) : -(int)ERR_INTERNAL;
+    int found = row ? sql_row(c, row, e) : -(int)e->code;
     if (found > 0)
         sql_done(row);
     return found;
@@ -271,9 +271,9 @@ static int attempt_requeue(struct sql *c, int64_t id, const struct store_job_aga
     if (status)
         return status;
     sqlite3_stmt *row = sql_query(c, e, "select attempt from job where id = ?", "i", id);
-    int found = row ? sql_row(c, row, e) : -(int)ERR_INTERNAL;
+    int found = row ? sql_row(c, row, e) : -(int)e->code;
     if (found <= 0)
-        return found ? found : -(int)ERR_INTERNAL;
+        return found ? found : error_set(e, ERR_INTERNAL, "job %lld has no row", (long long)id);
     int64_t attempt = sqlite3_column_int64(row, 0);
     sql_done(row);
     struct store_audit line = {STORE_AUDIT_JOB_RESUME, id, a->by, NULL, a->now};

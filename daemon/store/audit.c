@@ -83,7 +83,7 @@ int store_audit_list(struct store *s, const struct store_audit_filter *f,
         "and (?2 is null or by in (?2, 'user:' || ?2, 'token:' || ?2)) "
         "and (?3 is null or action = ?3) and (?4 = 0 or target = ?4) order by id desc limit ?5",
         "issii", f->after, f->by, f->action, f->target, f->limit);
-    int status = row ? 1 : -(int)ERR_INTERNAL;
+    int status = row ? 1 : -(int)e->code;
 
     *lines = (struct store_audit_lines){0};
     while (status > 0 && (status = sql_row(c, row, e)) > 0) {

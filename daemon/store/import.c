@@ -22,7 +22,7 @@ struct import {
 static int import_find(struct sql *c, const char *digest, int64_t *id, struct error *e)
 {
     sqlite3_stmt *row = sql_query(c, e, "select id from job where import_digest = ?", "s", digest);
-    int found = row ? sql_row(c, row, e) : -(int)ERR_INTERNAL;
+    int found = row ? sql_row(c, row, e) : -(int)e->code;
 
     if (found <= 0)
         return found;

@@ -160,7 +160,7 @@ int store_job_get(struct store *s, int64_t id, struct store_job *job, struct err
     struct sql *c = sql_read_begin(s);
     sqlite3_stmt *row =
         sql_query(c, e, "select " BRIEF ", spec, plan from job where id = ?", "i", id);
-    int found = row ? sql_row(c, row, e) : -(int)ERR_INTERNAL;
+    int found = row ? sql_row(c, row, e) : -(int)e->code;
     if (found > 0) {
         job_read_row(s, row, true, job);
         sql_done(row);
@@ -286,7 +286,7 @@ int store_job_list(struct store *s, const struct store_job_filter *filter, struc
     struct sql *c = sql_read_begin(s);
     sqlite3_stmt *row = list_query(c, &all, e);
     if (!row) {
-        status = -(int)ERR_INTERNAL;
+        status = -(int)e->code;
     } else {
         while ((status = sql_row(c, row, e)) > 0) {
             status = jobs_append(s, jobs, row, filter->documents, e);
@@ -314,7 +314,7 @@ int store_job_list_ids(struct store *s, const int64_t *ids, size_t count, struct
     *jobs = (struct store_jobs){0};
     for (size_t i = 0; i < count && !status; i++) {
         sqlite3_stmt *row = sql_query(c, e, "select " BRIEF " from job where id = ?", "i", ids[i]);
-        int found = row ? sql_row(c, row, e) : -(int)ERR_INTERNAL;
+        int found = row ? sql_row(c, row, e) : -(int)e->code;
         status = found > 0 ? jobs_append(s, jobs, row, false, e) : found;
         if (found > 0)
             sql_done(row);
@@ -329,7 +329,7 @@ int store_job_each_id(struct store *s, store_job_id_visit *visit, void *context,
 {
     struct sql *c = sql_read_begin(s);
     sqlite3_stmt *row = sql_query(c, e, "select id, attempt > 0 from job order by id", "");
-    int status = row ? 1 : -(int)ERR_INTERNAL;
+    int status = row ? 1 : -(int)e->code;
 
     while (status > 0 && (status = sql_row(c, row, e)) > 0)
         visit(context, sqlite3_column_int64(row, 0), sqlite3_column_int(row, 1));
@@ -367,7 +367,7 @@ int store_find_key(struct sql *c, const char *query, const char *what, const cha
     if (!key)
         return 0;
     sqlite3_stmt *row = sql_query(c, e, query, "ss", key, digest);
-    int found = row ? sql_row(c, row, e) : -(int)ERR_INTERNAL;
+    int found = row ? sql_row(c, row, e) : -(int)e->code;
     if (found <= 0)
         return found;
     *id = sqlite3_column_int64(row, 0);
@@ -488,7 +488,7 @@ int store_job_insert(struct store *s, const struct store_job_new *job, int64_t *
 static int state_now(struct sql *c, int64_t id, enum job_state *state, struct error *e)
 {
     sqlite3_stmt *row = sql_query(c, e, "select state from job where id = ?", "i", id);
-    int found = row ? sql_row(c, row, e) : -(int)ERR_INTERNAL;
+    int found = row ? sql_row(c, row, e) : -(int)e->code;
 
     if (found == 0)
         return error_set(e, ERR_NOT_FOUND, "there is no job %lld", (long long)id);
@@ -506,7 +506,7 @@ int store_check_not_cancelled(struct sql *c, int64_t id, struct error *e)
 {
     sqlite3_stmt *row =
         sql_query(c, e, "select 1 from job where id = ? and cancel_attempt = attempt", "i", id);
-    int found = row ? sql_row(c, row, e) : -(int)ERR_INTERNAL;
+    int found = row ? sql_row(c, row, e) : -(int)e->code;
 
     if (found <= 0)
         return found;
@@ -568,7 +568,7 @@ static int cancel_waiting(struct sql *c, int64_t id, const char *reason, const c
     struct store_state_change cancelled = {JOB_CANCELLED, reason, now, by};
     sqlite3_stmt *row = sql_query(
         c, e, "select 1 from job where id = ? and state = 'queued' and slurm is null", "i", id);
-    int found = row ? sql_row(c, row, e) : -(int)ERR_INTERNAL;
+    int found = row ? sql_row(c, row, e) : -(int)e->code;
 
     if (found < 0)
         return found;
@@ -632,7 +632,7 @@ int store_job_asked_by(struct store *s, int64_t id, int64_t attempt, char **by, 
                                   "and json_extract(body, '$.by') is not null "
                                   "order by id desc limit 1",
                                   "ii", id, attempt);
-    int found = row ? sql_row(c, row, e) : -(int)ERR_INTERNAL;
+    int found = row ? sql_row(c, row, e) : -(int)e->code;
 
     *by = NULL;
     if (found > 0) {
@@ -650,7 +650,7 @@ int store_job_count(struct store *s, unsigned states, int64_t *count, struct err
 
     states_text(states, names, sizeof names);
     sqlite3_stmt *row = sql_query(c, e, "select count(*) from job where " STATE_IN, "s", names);
-    int found = row ? sql_row(c, row, e) : -(int)ERR_INTERNAL;
+    int found = row ? sql_row(c, row, e) : -(int)e->code;
     *count = 0;
     if (found > 0) {
         *count = sqlite3_column_int64(row, 0);
@@ -692,7 +692,7 @@ int store_jobs_beyond(struct store *s, int64_t keep, int64_t *ids, size_t most, 
                                   "order by finished_at desc, id desc "
                                   "limit ?1 offset ?2",
                                   "ii", (int64_t)most, keep);
-    int status = row ? 1 : -(int)ERR_INTERNAL;
+    int status = row ? 1 : -(int)e->code;
 
     *count = 0;
     while (status > 0 && (status = sql_row(c, row, e)) > 0)

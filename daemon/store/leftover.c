@@ -20,7 +20,7 @@ int store_leftover_list(struct store *s, int64_t *ids, size_t most, size_t *coun
     struct sql *c = sql_read_begin(s);
     sqlite3_stmt *row =
         sql_query(c, e, "select job_id from leftover order by job_id limit ?", "i", (int64_t)most);
-    int status = row ? 1 : -(int)ERR_INTERNAL;
+    int status = row ? 1 : -(int)e->code;
 
     *count = 0;
     while (status > 0 && (status = sql_row(c, row, e)) > 0)

@@ -1,4 +1,4 @@
-/* Ended jobs whose run left something that could not be removed yet (job/trim.h), for the next
+/* Ended jobs whose run left something that could not be removed yet (job/dir/trim.h), for the next
  * daemon too. */
 #ifndef TRAIND_DAEMON_STORE_LEFTOVER_H
 #define TRAIND_DAEMON_STORE_LEFTOVER_H

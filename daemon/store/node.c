@@ -15,7 +15,8 @@ const char *node_verdict_name(enum node_verdict verdict)
     return verdicts[verdict];
 }
 
-enum node_verdict node_verdict_of(const char *name)
+/* NODE_UNKNOWN for any other word. */
+static enum node_verdict node_verdict_of(const char *name)
 {
     for (int i = 0; name && i < NODE_VERDICTS; i++)
         if (strcmp(verdicts[i], name) == 0)
@@ -67,7 +68,7 @@ static int node_make_room(struct sql *c, const char *name, double now, struct er
                                   "select (select count(*) from node) >= ?2 and not exists "
                                   "(select 1 from node where name = ?1)",
                                   "si", name, (int64_t)STORE_NODES_MAX);
-    int found = row ? sql_row(c, row, e) : -(int)ERR_INTERNAL;
+    int found = row ? sql_row(c, row, e) : -(int)e->code;
 
     if (found <= 0)
         return found;
@@ -96,7 +97,7 @@ static int node_becomes_drained(struct sql *c, const struct store_node_check *k,
                                   "select 1 from node where name = ? and (verdict = 'drain' or "
                                   "checked_at > ?)",
                                   "sd", k->node, k->t);
-    int found = row ? sql_row(c, row, e) : -(int)ERR_INTERNAL;
+    int found = row ? sql_row(c, row, e) : -(int)e->code;
 
     if (found > 0)
         sql_done(row);
@@ -175,7 +176,7 @@ int store_node_list(struct store *s, struct store_nodes *nodes, struct error *e)
                                   "clock_ghz, verdict, reason, checked_at, report "
                                   "from node order by name",
                                   "");
-    int status = row ? 1 : -(int)ERR_INTERNAL;
+    int status = row ? 1 : -(int)e->code;
 
     *nodes = (struct store_nodes){0};
     while (status > 0 && (status = sql_row(c, row, e)) > 0) {
@@ -217,7 +218,7 @@ int store_node_history(struct store *s, const char *node, int64_t most, json_t *
                                   "verdict, reason from node_check where node = ? "
                                   "order by t desc, id desc limit ?",
                                   "si", node, most);
-    int status = row ? 1 : -(int)ERR_INTERNAL;
+    int status = row ? 1 : -(int)e->code;
 
     *history = json_array();
     while (status > 0 && (status = sql_row(c, row, e)) > 0)
@@ -239,7 +240,7 @@ int store_node_fine(struct store *s, const char *node, double before, struct nod
                   "select gflops, memory_gb_per_sec, clock_ghz from node_check where node = ? and "
                   "verdict = 'fine' and gflops is not null and t < ? order by t desc limit ?",
                   "sdi", node, before, (int64_t)most);
-    int status = row ? 1 : -(int)ERR_INTERNAL;
+    int status = row ? 1 : -(int)e->code;
 
     *count = 0;
     while (status > 0 && (status = sql_row(c, row, e)) > 0)
@@ -259,7 +260,7 @@ int store_node_jobs(struct store *s, const char *node, int64_t *ids, size_t most
         "node_check where node = k.node and job_id = job.id) and k.phase = 'prolog' "
         "order by job.id limit ?",
         "si", node, (int64_t)most);
-    int status = row ? 1 : -(int)ERR_INTERNAL;
+    int status = row ? 1 : -(int)e->code;
 
     *count = 0;
     while (status > 0 && (status = sql_row(c, row, e)) > 0)

@@ -13,7 +13,6 @@ enum node_verdict {
     NODE_VERDICTS
 };
 const char *node_verdict_name(enum node_verdict verdict); /* "fine" */
-enum node_verdict node_verdict_of(const char *name);      /* NODE_UNKNOWN for any other word */
 
 /* What a check measured; NAN: it did not. */
 struct node_figures {

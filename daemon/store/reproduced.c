@@ -9,7 +9,7 @@ int store_job_reproduced_by(struct store *s, int64_t id, int64_t *ids, size_t mo
                                   "select id from job indexed by job_reproduces where "
                                   "json_extract(spec, '$.reproduces') = ?1 order by id limit ?2",
                                   "ii", id, (int64_t)most);
-    int status = row ? 1 : -(int)ERR_INTERNAL;
+    int status = row ? 1 : -(int)e->code;
 
     *count = 0;
     while (status > 0 && (status = sql_row(c, row, e)) > 0)

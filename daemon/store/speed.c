@@ -40,7 +40,7 @@ int store_speed_find(struct store *s, const char *key, const char *cpu, struct p
                   "select workers, batch, image_seconds, update_seconds, exchange_seconds "
                   "from speed where key = ? and cpu = ? order by id desc limit ?",
                   "ssi", key, cpu, (int64_t)most);
-    int status = row ? 1 : -(int)ERR_INTERNAL;
+    int status = row ? 1 : -(int)e->code;
 
     *count = 0;
     while (status > 0 && (status = sql_row(c, row, e)) > 0)
@@ -75,7 +75,7 @@ int store_forecast_each(struct store *s, int64_t most,
                                   "select forecast from job where forecast is not null "
                                   "and imported_attempts is null order by id desc limit ?",
                                   "i", most);
-    int status = row ? 1 : -(int)ERR_INTERNAL;
+    int status = row ? 1 : -(int)e->code;
 
     while (status > 0 && (status = sql_row(c, row, e)) > 0)
         visit(context, (const char *)sqlite3_column_text(row, 0));

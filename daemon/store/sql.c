@@ -135,7 +135,7 @@ int sql_run(struct sql *c, struct error *e, int *changed, const char *sql, const
     sqlite3_stmt *statement = sql_run_query(c, e, sql, format, false, &values);
     va_end(values);
     if (!statement)
-        return -ERR_INTERNAL;
+        return -(int)e->code;
     int status = sql_row(c, statement, e);
     if (status > 0) {
         sql_done(statement);

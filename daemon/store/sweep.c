@@ -136,7 +136,7 @@ static int read_trials(struct sql *c, struct store_sweep *sweep, struct error *e
                                   "select rung, number, point, spec, state, job_id, metric, reason "
                                   "from sweep_trial where sweep_id = ? order by rung, number",
                                   "i", sweep->id);
-    int status = row ? 1 : -(int)ERR_INTERNAL;
+    int status = row ? 1 : -(int)e->code;
 
     while (status > 0 && (status = sql_row(c, row, e)) > 0) {
         struct store_trial *more =
@@ -168,7 +168,7 @@ int store_sweep_get(struct store *s, int64_t id, struct store_sweep *sweep, stru
                   "select id, name, state, document, train_images, eval_images, created_at, "
                   "finished_at, submitted_by from sweep where id = ?",
                   "i", id);
-    int found = row ? sql_row(c, row, e) : -(int)ERR_INTERNAL, status = found;
+    int found = row ? sql_row(c, row, e) : -(int)e->code, status = found;
 
     memset(sweep, 0, sizeof *sweep);
     if (found > 0) {
@@ -201,7 +201,7 @@ int store_sweep_ids(struct store *s, bool running, int64_t after, int64_t *ids, 
         "select id from sweep where (?1 = 0 or state = 'running') and (?3 = 0 or id < ?3) "
         "order by id desc limit ?2",
         "iii", (int64_t)running, (int64_t)most, after);
-    int status = row ? 1 : -(int)ERR_INTERNAL;
+    int status = row ? 1 : -(int)e->code;
 
     *count = 0;
     while (status > 0 && (status = sql_row(c, row, e)) > 0)

@@ -50,10 +50,10 @@ int store_usage_check_queued(struct sql *c, const char *submitted_by, int64_t mo
                                   "select count(*) from job where state = 'queued' and " USER_OF(
                                       "submitted_by") " = coalesce(?1, '')",
                                   "s", submitted_by);
-    int found = row ? sql_row(c, row, e) : -(int)ERR_INTERNAL;
+    int found = row ? sql_row(c, row, e) : -(int)e->code;
 
     if (found <= 0)
-        return found ? found : -(int)ERR_INTERNAL;
+        return found ? found : error_set(e, ERR_INTERNAL, "queued jobs could not be counted");
     int64_t queued = sqlite3_column_int64(row, 0);
     sql_done(row);
     if (queued < most)
@@ -86,7 +86,7 @@ typedef void usage_add(struct store_use *use, sqlite3_stmt *row, double now, dou
 static int usage_read(struct sql *c, sqlite3_stmt *row, struct store_uses *uses, usage_add *add,
                       const double times[2], struct error *e)
 {
-    int status = row ? 1 : -(int)ERR_INTERNAL;
+    int status = row ? 1 : -(int)e->code;
 
     while (status > 0 && (status = sql_row(c, row, e)) > 0) {
         struct store_use *use = usage_row(uses, (const char *)sqlite3_column_text(row, 0));
@@ -195,7 +195,7 @@ int store_usage_user(struct store *s, const char *submitted_by, char **user, str
     }
     struct sql *c = sql_read_begin(s);
     sqlite3_stmt *row = sql_query(c, e, "select " USER_OF("?1"), "s", submitted_by);
-    int found = row ? sql_row(c, row, e) : -(int)ERR_INTERNAL;
+    int found = row ? sql_row(c, row, e) : -(int)e->code;
     *user = NULL;
     if (found > 0) {
         *user = sql_text(row, 0);

@@ -18,7 +18,7 @@ static int waiting_read(struct sql *c, int64_t id, struct waiting_job *job, stru
                                   "select state, held_at is not null, slurm is not null, priority "
                                   "from job where id = ?",
                                   "i", id);
-    int found = row ? sql_row(c, row, e) : -(int)ERR_INTERNAL;
+    int found = row ? sql_row(c, row, e) : -(int)e->code;
 
     if (found == 0)
         return error_set(e, ERR_NOT_FOUND, "there is no job %lld", (long long)id);
@@ -135,7 +135,7 @@ int store_check_not_held(struct sql *c, int64_t id, struct error *e)
 {
     sqlite3_stmt *row =
         sql_query(c, e, "select 1 from job where id = ? and held_at is not null", "i", id);
-    int found = row ? sql_row(c, row, e) : -(int)ERR_INTERNAL;
+    int found = row ? sql_row(c, row, e) : -(int)e->code;
 
     if (found <= 0)
         return found;

@@ -73,7 +73,7 @@ int store_job_groups(struct store *s, const struct store_job_filter *filter, con
 {
     struct sql *c = sql_read_begin(s);
     sqlite3_stmt *row = groups_query(c, filter, by, e);
-    int status = row ? 1 : -(int)ERR_INTERNAL;
+    int status = row ? 1 : -(int)e->code;
 
     *groups = (struct store_groups){0};
     while (status > 0 && (status = sql_row(c, row, e)) > 0) {

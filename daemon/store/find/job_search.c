@@ -94,7 +94,7 @@ static int search_count(struct sql *c, const struct store_job_filter *f, int64_t
 
     find_words_of(f, &words);
     sqlite3_stmt *row = sql_query(c, e, search_of(f)->count, FIND_FORMAT, FIND_BOUND(f, &words));
-    int status = row ? sql_row(c, row, e) : -(int)ERR_INTERNAL;
+    int status = row ? sql_row(c, row, e) : -(int)e->code;
 
     if (status > 0) {
         *total = sqlite3_column_int64(row, 0);
@@ -137,7 +137,7 @@ static int search_ids(struct sql *c, const struct store_job_filter *f, int64_t *
                       char **next, struct error *e)
 {
     sqlite3_stmt *row = search_query(c, f, e);
-    int status = row ? 1 : -(int)ERR_INTERNAL;
+    int status = row ? 1 : -(int)e->code;
 
     *count = 0;
     while (status > 0 && (status = sql_row(c, row, e)) > 0) {

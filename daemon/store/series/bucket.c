@@ -82,7 +82,7 @@ static int bucket_each(struct sql *c, int64_t job_id, int level, int64_t from, i
                                "where job_id = ? and level = ? and bucket >= ? and bucket < ? "
                                "order by bucket",
                                "iiii", job_id, (int64_t)level, from >> shift, to >> shift);
-    int status = row ? 1 : -(int)ERR_INTERNAL;
+    int status = row ? 1 : -(int)e->code;
 
     while (status > 0 && (status = sql_row(c, row, e)) > 0) {
         if (level == 0)
@@ -105,7 +105,7 @@ int store_metric_each(struct store *s, int64_t job_id, int64_t from_step, int64_
                                   "grad_norm, slowest_rank, top1 from step_metric "
                                   "where job_id = ? and step >= ? order by step limit ?",
                                   "iii", job_id, from_step, limit);
-    int status = row ? 1 : -(int)ERR_INTERNAL;
+    int status = row ? 1 : -(int)e->code;
 
     while (status > 0 && (status = sql_row(c, row, e)) > 0) {
         read_step(row, &part);
@@ -179,7 +179,7 @@ static int fill_one(struct sql *c, int64_t job_id, struct error *e)
         c, e,
         "select coalesce(min(step), 0), coalesce(max(step), 0) from step_metric where job_id = ?",
         "i", job_id);
-    int status = row ? sql_row(c, row, e) : -(int)ERR_INTERNAL;
+    int status = row ? sql_row(c, row, e) : -(int)e->code;
     int64_t first = 0, last = 0;
 
     if (status > 0) {
@@ -200,7 +200,7 @@ int store_buckets_fill(struct store *s, struct error *e)
         if (!c)
             return -(int)e->code;
         sqlite3_stmt *row = sql_query(c, e, "select job_id from metric_unfilled limit 1", "");
-        int found = row ? sql_row(c, row, e) : -(int)ERR_INTERNAL;
+        int found = row ? sql_row(c, row, e) : -(int)e->code;
         if (found > 0) {
             int64_t id = sqlite3_column_int64(row, 0);
             sql_done(row);
@@ -262,7 +262,7 @@ int store_metric_ends(struct store *s, int64_t job_id, int64_t from_step, int64_
                   "coalesce((select max(step) from step_metric where job_id = ?1 and step >= ?2 "
                   "and step <= ?3), 0)",
                   "iiii", job_id, from_step, to_step, most);
-    int status = row ? sql_row(c, row, e) : -(int)ERR_INTERNAL;
+    int status = row ? sql_row(c, row, e) : -(int)e->code;
 
     *ends = (struct store_metric_ends){0};
     if (status > 0) {

@@ -305,7 +305,7 @@ static int event_position(struct sql *c, int64_t job_id, int64_t attempt, int64_
     sqlite3_stmt *row =
         sql_query(c, e, "select bytes from ingest_position where job_id = ? and attempt = ?", "ii",
                   job_id, attempt);
-    int found = row ? sql_row(c, row, e) : -(int)ERR_INTERNAL;
+    int found = row ? sql_row(c, row, e) : -(int)e->code;
 
     *bytes = 0;
     if (found > 0) {
@@ -322,7 +322,7 @@ static int change_state(struct sql *c, const struct store_batch *batch, struct e
         return 0;
     sqlite3_stmt *row = sql_query(c, e, "select 1 from job where id = ? and state = ?", "is",
                                   batch->job_id, job_state_name(batch->change->to));
-    int same = row ? sql_row(c, row, e) : -(int)ERR_INTERNAL;
+    int same = row ? sql_row(c, row, e) : -(int)e->code;
     if (same > 0)
         sql_done(row);
     if (same)
@@ -387,7 +387,7 @@ int store_ingest_seq(struct store *s, int64_t job_id, int64_t attempt, int64_t *
     sqlite3_stmt *row =
         sql_query(c, e, "select max(seq) from job_event where job_id = ? and attempt = ?", "ii",
                   job_id, attempt);
-    int status = row ? sql_row(c, row, e) : -(int)ERR_INTERNAL;
+    int status = row ? sql_row(c, row, e) : -(int)e->code;
 
     *seq = status > 0 ? sqlite3_column_int64(row, 0) : 0;
     if (status > 0)

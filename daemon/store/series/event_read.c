@@ -51,7 +51,7 @@ int store_event_each(struct store *s, const struct store_event_range *range,
 {
     struct sql *c = sql_read_begin(s);
     sqlite3_stmt *row = select_events(c, range, e);
-    int status = row ? 1 : -(int)ERR_INTERNAL;
+    int status = row ? 1 : -(int)e->code;
 
     while (status > 0 && (status = sql_row(c, row, e)) > 0) {
         struct store_event_row event = event_of(row);
@@ -98,7 +98,7 @@ int store_event_newest(struct store *s, int64_t *id, struct error *e)
 {
     struct sql *c = sql_read_begin(s);
     sqlite3_stmt *row = sql_query(c, e, "select coalesce(max(id), 0) from job_event", "");
-    int status = row ? sql_row(c, row, e) : -(int)ERR_INTERNAL;
+    int status = row ? sql_row(c, row, e) : -(int)e->code;
 
     *id = 0;
     if (status > 0) {
@@ -120,7 +120,7 @@ static int first_and_last_step(struct sql *c, int64_t job_id, int64_t *first, in
                   "order by id limit 1), 0), coalesce((select id from job_event where job_id = ?1 "
                   "and type = 'step' order by id desc limit 1), -1)",
                   "i", job_id);
-    int status = row ? sql_row(c, row, e) : -(int)ERR_INTERNAL;
+    int status = row ? sql_row(c, row, e) : -(int)e->code;
 
     if (status <= 0)
         return status;
@@ -146,7 +146,7 @@ int store_event_steps_spread(struct store *s, int64_t job_id, int64_t most,
                       "select id, job_id, attempt, t, type, body from job_event "
                       "where job_id = ? and id >= ? and type = 'step' order by id limit 1",
                       "ii", job_id, from > taken ? from : taken + 1);
-        status = row ? sql_row(c, row, e) : -(int)ERR_INTERNAL;
+        status = row ? sql_row(c, row, e) : -(int)e->code;
         if (status <= 0)
             break; /* no step behind this place */
         struct store_event_row event = event_of(row);

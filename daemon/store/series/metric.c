@@ -27,7 +27,7 @@ int store_eval_list(struct store *s, int64_t job_id, json_t **evals, struct erro
                                   "select step, epoch, top1, top5, loss, images, t from eval "
                                   "where job_id = ? order by step",
                                   "i", job_id);
-    int status = row ? 1 : -(int)ERR_INTERNAL;
+    int status = row ? 1 : -(int)e->code;
 
     *evals = json_array();
     while (status > 0 && (status = sql_row(c, row, e)) > 0)
@@ -51,7 +51,7 @@ int store_jobs_trained_since(struct store *s, double since, int64_t most,
                                   "and coalesce(imported_attempts, -1) < attempt "
                                   "and step > 0 and (finished_at is null or finished_at >= ?)",
                                   "id", most, since);
-    int status = row ? 1 : -(int)ERR_INTERNAL;
+    int status = row ? 1 : -(int)e->code;
 
     *count = 0;
     while (status > 0 && (status = sql_row(c, row, e)) > 0)

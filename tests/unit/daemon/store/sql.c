@@ -1,0 +1,97 @@
+/* What a statement gives back where it cannot even be prepared. */
+#include "daemon/store/sql.h"
+
+#include <criterion/criterion.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/system/file.h"
+
+static char folder[64], path[PATH_MAX];
+static struct store *store;
+static struct error e;
+
+static void setup(void)
+{
+    strcpy(folder, "/tmp/traind-sql-XXXXXX");
+    cr_assert_not_null(mkdtemp(folder));
+    snprintf(path, sizeof path, "%s/traind.db", folder);
+    cr_assert_eq(store_open(path, &store, &e), 0, "%s", e.text);
+}
+
+static void teardown(void)
+{
+    sqlite3_hard_heap_limit64(0);
+    store_close(store);
+    file_remove_tree(folder, NULL);
+}
+
+TestSuite(sql, .init = setup, .fini = teardown);
+
+/* A caller decides by the code, and a client by that of the error: they are one. */
+Test(sql, its_code_is_the_errors)
+{
+    struct sql *c = sql_write_begin(store, false, &e);
+
+    cr_assert_not_null(c);
+    sqlite3_hard_heap_limit64(1);
+    int status = sql_run(c, &e, NULL, "update job set name = name || name || name", "");
+    sqlite3_hard_heap_limit64(0);
+    cr_expect_eq(e.code, ERR_NO_MEMORY, "%s", e.text);
+    cr_expect_eq(status, -(int)ERR_NO_MEMORY, "%d", status);
+    sql_write_end(store, c, status, &e);
+}
+
+Test(sql, a_query_s_is_too)
+{
+    int64_t newest;
+
+    sqlite3_hard_heap_limit64(1);
+    int status = store_event_newest(store, &newest, &e);
+    sqlite3_hard_heap_limit64(0);
+    cr_expect_eq(e.code, ERR_NO_MEMORY, "%s", e.text);
+    cr_expect_eq(status, -(int)ERR_NO_MEMORY, "%d", status);
+}
+
+static int told;
+
+static void count_told(void *context)
+{
+    (void)context;
+    told++;
+}
+
+static void write_something(void)
+{
+    struct sql *c = sql_write_begin(store, false, &e);
+
+    cr_assert_not_null(c);
+    cr_assert_eq(sql_write_end(store, c, 0, &e), 0);
+}
+
+Test(sql, as_many_as_may_listen_are_told_of_a_commit)
+{
+    int contexts[STORE_LISTENERS];
+
+    for (int i = 0; i < STORE_LISTENERS; i++)
+        store_on_commit(store, count_told, &contexts[i]);
+    write_something();
+    cr_assert_eq(told, STORE_LISTENERS);
+    store_on_commit(store, NULL, &told); /* one that never listened */
+    write_something();
+    cr_assert_eq(told, 2 * STORE_LISTENERS);
+    store_on_commit(store, NULL, &contexts[1]);
+    write_something();
+    cr_assert_eq(told, 3 * STORE_LISTENERS - 1);
+}
+
+Test(sql, one_more_listener_is_a_bug, .signal = SIGABRT)
+{
+    int contexts[STORE_LISTENERS + 1];
+
+    for (int i = 0; i <= STORE_LISTENERS; i++)
+        store_on_commit(store, count_told, &contexts[i]);
+}
