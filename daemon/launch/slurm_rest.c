@@ -33,8 +33,8 @@ static int stop_early(void *context, curl_off_t a, curl_off_t b, curl_off_t c, c
 static int slurm_rest_add_token(const struct slurm_call *c, struct curl_slist **headers,
                                 struct error *e)
 {
-    const struct passwd *user = getpwuid(geteuid());
-    char *token, line[8192];
+    struct passwd user, *found = NULL;
+    char *token, line[8192], strings[4096];
     size_t bytes;
 
     if (!c->settings->restd_token)
@@ -43,7 +43,8 @@ static int slurm_rest_add_token(const struct slurm_call *c, struct curl_slist **
         return error_prefix(e, "slurm.restd_token");
     snprintf(line, sizeof line, "X-SLURM-USER-TOKEN: %.*s", (int)strcspn(token, " \r\n"), token);
     *headers = curl_slist_append(*headers, line);
-    snprintf(line, sizeof line, "X-SLURM-USER-NAME: %s", user ? user->pw_name : "root");
+    getpwuid_r(geteuid(), &user, strings, sizeof strings, &found);
+    snprintf(line, sizeof line, "X-SLURM-USER-NAME: %s", found ? user.pw_name : "root");
     *headers = curl_slist_append(*headers, line);
     free(token);
     return 0;
