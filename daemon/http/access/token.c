@@ -63,6 +63,14 @@ static struct token *tokens_append(struct tokens *t, struct error *e)
     return &grown[t->count];
 }
 
+static int tokens_damaged(const struct tokens *t, struct error *e)
+{
+    return error_set(e, ERR_CORRUPT,
+                     "%s is damaged: put a copy of it in its place, or remove it and make new "
+                     "tokens with trainctl token create",
+                     t->path);
+}
+
 static int read_token(struct tokens *t, const json_t *item, struct error *e)
 {
     const char *name = json_string_value(json_object_get(item, "name"));
@@ -77,10 +85,7 @@ static int read_token(struct tokens *t, const json_t *item, struct error *e)
     if (!name || !hash || role < 0 || k->id < 1 || k->id >= t->next ||
         sodium_hex2bin(k->hash, HASH_BYTES, hash, strlen(hash), NULL, &bytes, NULL) ||
         bytes != HASH_BYTES)
-        return error_set(e, ERR_CORRUPT,
-                         "%s is damaged: put a copy of it in its place, or remove it and make new "
-                         "tokens with trainctl token create",
-                         t->path);
+        return tokens_damaged(t, e);
     snprintf(k->name, sizeof k->name, "%s", name);
     k->role = (enum role)role;
     k->created_at = json_number_value(json_object_get(item, "created_at"));
@@ -97,11 +102,10 @@ static int tokens_load(struct tokens *t, struct error *e)
 
     t->next = json_integer_value(json_object_get(document, "next"));
     const json_t *list = json_object_get(document, "tokens");
-    if (t->next < 1 || !json_is_array(list))
-        status = error_set(e, ERR_CORRUPT,
-                           "%s cannot be read, or is damaged: put a copy of it in its place, or "
-                           "remove it and make new tokens with trainctl token create",
-                           t->path);
+    if (!document && e->code != ERR_CORRUPT)
+        status = -(int)e->code; /* it may be whole: nothing is to be removed */
+    else if (t->next < 1 || !json_is_array(list))
+        status = tokens_damaged(t, e);
     json_array_foreach (list, i, item)
         if (status == 0)
             status = read_token(t, item, e);

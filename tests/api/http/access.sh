@@ -432,5 +432,9 @@ ok "stop" stop_daemon
 timeout 60 "$traind" --state "$state" --listen 127.0.0.1:0 >"$work/out" 2>&1
 is "$?" 1 "a damaged tokens' file is not started with"
 like "$(cat "$work/out")" 'tokens.json.*new tokens' "it says what to do"
+rm "$state/tokens.json"
+mkdir "$state/tokens.json"
+timeout 60 "$traind" --state "$state" --listen 127.0.0.1:0 >"$work/out" 2>&1
+is "$? $(grep -c 'tokens.json is a folder' "$work/out") $(grep -c 'remove it' "$work/out")" "2 1 0" "one that cannot be read is not called damaged"
 
 done_testing
