@@ -162,7 +162,9 @@ static int run_dir_make(struct store *s, const struct store_job *job, struct err
         status = write_owner(s, job, fresh, e);
     if (!status && rename(fresh, job->run_dir))
         status = error_set_errno(e, errno, "cannot create the folder %s", job->run_dir);
-    if (status)
+    if (!status)
+        file_sync_dir_of(job->run_dir);
+    else
         file_remove_tree(fresh, &why);
     return status;
 }
