@@ -169,7 +169,8 @@ static const char *config_key_words(const struct config_key *key)
     return "";
 }
 
-bool config_key_reloads(const struct config_key *key)
+/* SIGHUP changes it as the daemon runs. */
+static bool config_key_reloads(const struct config_key *key)
 {
     static const char *const names[] = {
         "cancel_grace_seconds",

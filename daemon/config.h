@@ -83,8 +83,6 @@ struct config_key {
 };
 const struct config_key *config_key_at(size_t i); /* NULL behind the last */
 
-bool config_key_reloads(const struct config_key *key); /* SIGHUP changes it as the daemon runs */
-
 /* Reads path ("key = value" lines; NULL: SYSCONFDIR/traind/traind.conf if that exists), then fills
  * what is still unset with defaults. What is set in *c already (from the command line) wins. Errors
  * name the file, the line and the nearest right key. */
@@ -100,7 +98,7 @@ struct config_changes {
     char *needs_restart; /* names of keys */
 };
 
-/* Gives fresh the values of before for all keys but those of config_key_reloads. The caller frees
+/* Gives fresh the values of before for all keys but those that SIGHUP changes. The caller frees
  * what *changes gets. ERR_NO_MEMORY leaves both to be cleared. */
 int config_inherit(struct config *fresh, const struct config *before,
                    struct config_changes *changes, struct error *e);

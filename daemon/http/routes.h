@@ -115,15 +115,15 @@ route_handler handle_job_list, handle_job_label;
 route_handler handle_job_hold, handle_job_release, handle_job_priority;
 /* handlers/handle_resume.c */
 route_handler handle_job_resume, handle_job_remove;
-/* handlers/handle_series.c */
+/* handlers/run/handle_series.c */
 route_handler handle_metrics, handle_evals;
-/* handlers/handle_events.c */
+/* handlers/run/handle_events.c */
 route_handler handle_events, handle_all_events;
 /* handlers/handle_prometheus.c */
 route_handler handle_prometheus;
-/* handlers/handle_ranks.c */
+/* handlers/run/handle_ranks.c */
 route_handler handle_ranks;
-/* handlers/handle_throughput.c */
+/* handlers/run/handle_throughput.c */
 route_handler handle_throughput;
 /* handlers/handle_usage.c */
 route_handler handle_usage;
@@ -137,9 +137,9 @@ route_handler handle_forecasts;
 route_handler handle_failures;
 /* Failures by label, for Prometheus. */
 void failures_print(const struct request *q, FILE *out);
-/* handlers/handle_log.c */
+/* handlers/run/handle_log.c */
 route_handler handle_log;
-/* handlers/handle_checkpoints.c */
+/* handlers/run/handle_checkpoints.c */
 route_handler handle_checkpoints, handle_checkpoint;
 /* handlers/provenance/ */
 route_handler handle_provenance, handle_pinned, handle_reproduction;
@@ -152,7 +152,7 @@ route_handler handle_sweep_create, handle_sweep_plan, handle_sweep_list, handle_
     handle_sweep_cancel;
 /* handlers/handle_nodes.c */
 route_handler handle_nodes, handle_node, handle_node_report;
-/* handlers/handle_run_file.c */
+/* handlers/run/handle_run_file.c */
 route_handler handle_trace, handle_layers, handle_predictions;
 /* handlers/handle_about.c */
 route_handler handle_schema, handle_presets, handle_openapi, handle_healthz, handle_readyz;

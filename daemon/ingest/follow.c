@@ -1,7 +1,6 @@
 #include "daemon/ingest/follow.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>

@@ -1,6 +1,5 @@
 #include "daemon/launch/attempt_tail.h"
 
-#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,15 +1,9 @@
 /* By commands. What slurmrestd does is in slurm_rest.c. */
 #include "daemon/launch/slurm_call.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <poll.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "common/clock.h"

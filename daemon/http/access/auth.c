@@ -116,7 +116,9 @@ const char *request_by(const struct request *q)
     return *q->who ? q->who : NULL;
 }
 
-int auth_check_owner(const struct request *q, const char *owner, const char *what, struct error *e)
+/* owner: submitted_by, NULL or "" where nobody is known. what: "job 7". */
+static int auth_check_owner(const struct request *q, const char *owner, const char *what,
+                            struct error *e)
 {
     if (!owner || !*owner || q->rights & RIGHT(ROLE_OPERATOR) || strcmp(owner, q->who) == 0)
         return 0;

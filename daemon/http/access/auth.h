@@ -32,12 +32,9 @@ int auth_caller(const struct http_app *app, const struct config *config, int soc
  */
 int auth_check(const struct route *route, unsigned rights, struct error *e);
 
-/* May this caller change a job? owner: the job's submitted_by, NULL or "" where nobody is known,
- * when all who may submit may. A user of the unix socket and a token of the same name are two
- * owners. what: "job 7". ERR_NOT_ALLOWED naming the owner and the role that is needed. */
-int auth_check_owner(const struct request *q, const char *owner, const char *what, struct error *e);
-
-/* The same for a job or a sweep by its id; a sweep's jobs are its owner's. ERR_NOT_FOUND. */
+/* May this caller change a job or a sweep? Where nobody is known as its owner, all who may submit
+ * may. A user of the unix socket and a token of the same name are two owners; a sweep's jobs are
+ * its owner's. ERR_NOT_ALLOWED naming the owner and the role that is needed; ERR_NOT_FOUND. */
 int auth_check_job(const struct request *q, int64_t id, struct error *e);
 int auth_check_sweep(const struct request *q, int64_t id, struct error *e);
 

@@ -20,7 +20,9 @@ static bool permit_climbs(const char *path)
     return false;
 }
 
-bool permit_path(const char *roots, const char *path)
+/* roots: "/a:/b", NULL: any folder. A path is followed through its symbolic links; one that is not
+ * there is judged by its letters, and must not hold "..". */
+static bool permit_path(const char *roots, const char *path)
 {
     char real[PATH_MAX];
     bool there = realpath(path, real) != NULL;

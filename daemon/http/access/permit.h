@@ -9,10 +9,6 @@
 #include "common/problem.h"
 #include "daemon/config.h"
 
-/* roots: "/a:/b", NULL: any folder. A path is followed through its symbolic links; one that is not
- * there is judged by its letters, and must not hold "..". */
-bool permit_path(const char *roots, const char *path);
-
 /* Adds a problem for each path of the document outside config's data_roots, for what permit_env and
  * permit_mpi_prefix refuse, and, unless any_mpi_arg, for each of cluster.mpi_args that could start
  * a program, load a library or read a file: "--mca NAME VALUE" of the network's, placement's and

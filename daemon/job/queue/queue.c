@@ -15,11 +15,10 @@
 #include "daemon/job/queue/queue_plan.h"
 #include "daemon/store/usage.h"
 
-#define QUEUE_SCAN_MAX 256 /* jobs at the head of the queue that are looked at */
-#define QUEUE_USERS_MAX                                                                            \
-    4096                   /* that are sorted by use, or passed over for a limit of their user     \
-                            */
-#define REFRESH_SECONDS 10 /* estimates change while jobs run */
+#define QUEUE_SCAN_MAX  256 /* jobs at the head of the queue that are looked at */
+#define REFRESH_SECONDS 10  /* estimates change while jobs run */
+/* Users that are sorted by use, or passed over for a limit of theirs. */
+#define QUEUE_USERS_MAX 4096
 
 /* A job that waits, and whose it is: "" where nobody was named. */
 struct queue_entry {

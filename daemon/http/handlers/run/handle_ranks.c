@@ -5,7 +5,7 @@
 
 #include "daemon/http/routes.h"
 
-#define POINTS_MAX 1000 /* of up to 64 ranks each (worker/train.c) */
+#define POINTS_MAX 1000 /* of up to 64 ranks each (worker/watch/pace.c) */
 
 struct ranks {
     json_t *step, *epoch, *t, *busy; /* arrays of the same length */
