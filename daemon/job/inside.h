@@ -51,8 +51,10 @@ struct job_manager {
     int64_t slots;
     struct slurm_settings slurm_settings;
     struct slurm *slurm;
-    int wake_fd;    /* eventfd */
-    int inotify_fd; /* -1: not available, polling alone */
+    double clock_offset; /* of Unix time against the monotonic clock, when last seen; 0: not yet */
+    double clock_steady_at; /* monotonic: a step of the clock before it is forgotten then */
+    int wake_fd;            /* eventfd */
+    int inotify_fd;         /* -1: not available, polling alone */
     atomic_bool stop;
     struct active_job *active; /* the loop's, in the order of their start */
     bool look_at_queue;        /* the loop's: something changed that may let a job start */

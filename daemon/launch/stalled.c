@@ -341,11 +341,16 @@ static bool judge_processes(struct stall_look *l, const struct progress *last, d
     return true;
 }
 
+double stalled_longest_silence(double stall_seconds)
+{
+    return SILENT_TIMES * stall_seconds + LISTEN_SECONDS;
+}
+
 /* Nobody has said a word for much longer than whoever lives would. */
 static bool stalled_judge_silence(const struct stall_look *l, const struct progress *last,
                                   double now, struct stalled *out)
 {
-    double enough = SILENT_TIMES * l->stall_seconds + LISTEN_SECONDS;
+    double enough = stalled_longest_silence(l->stall_seconds);
     double log = seconds_since_written(l->attempt_dir, "stdout.log", now);
     char words[QUIET_BYTES];
 

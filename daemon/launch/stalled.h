@@ -39,6 +39,9 @@ struct stall_look {
  */
 bool stalled_look(struct stall_look *look, double now, struct stalled *stalled);
 
+/* After so many seconds of silence at the latest it is True. */
+double stalled_longest_silence(double stall_seconds);
+
 /* The attempt is ended for this: kept in its folder, for the verdict and for the next daemon. */
 int stalled_keep(const char *attempt_dir, const struct stalled *stalled, struct error *e);
 bool stalled_read(const char *attempt_dir, struct stalled *stalled);

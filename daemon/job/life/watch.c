@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "common/clock.h"
+#include "common/log.h"
 #include "daemon/job/active.h"
 #include "daemon/job/life/act.h"
 #include "daemon/job/life/grace.h"
@@ -12,6 +13,7 @@
 #include "daemon/job/life/watch_slurm.h"
 
 #define STALL_LOOK_SECONDS 2
+#define CLOCK_STEP_SECONDS 5
 #define REST_LOOK_SECONDS  0.1 /* the last processes of a job are about to go */
 
 void watch_launcher_ended(struct job_manager *m, struct active_job *a)
@@ -60,6 +62,21 @@ static void watch_time(struct job_manager *m, struct active_job *a)
 
 /* ---------------------------------------------------------------- stalls */
 
+/* A clock that steps forward, as of a machine that slept, makes old what was written before: until
+ * everyone has had the time to speak again, silence means nothing. */
+static bool clock_is_steady(struct job_manager *m, double now)
+{
+    double monotonic = clock_monotonic(), offset = now - monotonic;
+
+    if (m->clock_offset > 0 && fabs(offset - m->clock_offset) > CLOCK_STEP_SECONDS) {
+        log_warning("the clock has stepped by %.0f s: jobs that stall are found later",
+                    offset - m->clock_offset);
+        m->clock_steady_at = monotonic + stalled_longest_silence((double)m->limits.stall_seconds);
+    }
+    m->clock_offset = offset;
+    return monotonic >= m->clock_steady_at;
+}
+
 static bool watch_finds_stall(struct job_manager *m, struct active_job *a)
 {
     double now = clock_now();
@@ -69,6 +86,8 @@ static bool watch_finds_stall(struct job_manager *m, struct active_job *a)
 
     if (stalled_read(a->attempt_dir, &a->stall)) /* by another daemon */
         return true;
+    if (!clock_is_steady(m, now))
+        return false;
     if (!a->process.slurm) {
         look.launched_at = now - launch_elapsed_seconds(&a->process);
         look.launcher = a->launcher;

@@ -170,6 +170,11 @@ if [ -n "$faketime" ]; then
     echo '+864000' >"$work/clock"
     ok "the clock set forward ten days: it is not ended by its limit" wait_state "$id" succeeded
     steps_are_complete "$id" 400 "a clock that jumps"
+    submit "steps=3 step_ms=6000" "$two"
+    ok "one with long steps runs" eventually has_events "$id" 2
+    echo '+964000' >"$work/clock"
+    ok "the clock set forward another day: it has not stalled" wait_state "$id" succeeded
+    is "$(job "$id" attempt)" 1 "in its first attempt"
     ok "the daemon stops in order" stop_daemon
 else
     skip "a clock that jumps" "faketime is not installed"
