@@ -1,6 +1,7 @@
 #include "client/api.h"
 
 #include <curl/curl.h>
+#include <errno.h>
 #include <limits.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -14,6 +15,7 @@
 #include "client/token.h"
 #include "common/buffer.h"
 #include "common/json.h"
+#include "common/system/host.h"
 #include "common/text/printable.h"
 #include "common/problem.h"
 
@@ -200,13 +202,17 @@ static int take_problem(const struct buffer *answer, long status, struct error *
     return api_problem_to_error(problem, status, e);
 }
 
-/* "http://127.0.0.1:7077", "http://localhost": nothing leaves this machine. */
+/* Of "http://127.0.0.1:7077/", as libcurl reads it: what stands before an @ is no host. */
 static bool api_is_loopback(const char *server)
 {
-    const char *host = strstr(server, "//") ? strstr(server, "//") + 2 : server;
+    CURLU *url = curl_url();
+    char *host = NULL;
+    bool loopback = url && !curl_url_set(url, CURLUPART_URL, server, CURLU_DEFAULT_SCHEME) &&
+                    !curl_url_get(url, CURLUPART_HOST, &host, 0) && host_is_loopback(host);
 
-    return strncmp(host, "127.", 4) == 0 || strncmp(host, "[::1]", 5) == 0 ||
-           (strncmp(host, "localhost", 9) == 0 && strchr(":/", host[9]));
+    curl_free(host);
+    curl_url_cleanup(url);
+    return loopback;
 }
 
 /* The header with the token, where there is one and the server is not a socket, which knows us
@@ -397,6 +403,7 @@ int api_get_text(const char *path, char **text, size_t *bytes, struct error *e)
 struct api_sink {
     CURL *curl;
     FILE *out;
+    int reason; /* errno of a write that failed; 0: none did */
     struct buffer problem;
 };
 
@@ -406,8 +413,12 @@ static size_t sink_take(char *data, size_t size, size_t count, void *context)
     long status = 0;
 
     curl_easy_getinfo(sink->curl, CURLINFO_RESPONSE_CODE, &status);
-    if (status >= 200 && status <= 299)
-        return fwrite(data, 1, size * count, sink->out);
+    if (status >= 200 && status <= 299) {
+        size_t written = fwrite(data, 1, size * count, sink->out);
+        if (written < size * count)
+            sink->reason = errno;
+        return written;
+    }
     return buffer_append(&sink->problem, data, size * count) ? size * count : 0;
 }
 
@@ -427,6 +438,8 @@ int api_get_file(const char *path, FILE *out, struct error *e)
     curl_easy_setopt(curl, CURLOPT_WRITEDATA, &sink);
     CURLcode code = curl_easy_perform(curl);
     int status = api_outcome(curl, code, path, words, sink.problem.data, sink.problem.bytes, e);
+    if (sink.reason)
+        status = error_set_errno(e, sink.reason, "cannot write the file");
     curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, NULL);
     curl_slist_free_all(headers);
     buffer_clear(&sink.problem);

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -119,6 +120,28 @@ bool host_has_interface(const char *interface)
     if (!strchr(interface, '/'))
         return if_nametoindex(interface) != 0;
     return parse_subnet(interface, &net, &bits) && has_address_in(net, bits);
+}
+
+/* Nothing, or ":" and a port; any, as a tunnel may change it. */
+static bool is_port(const char *text)
+{
+    size_t digits = *text == ':' ? strspn(text + 1, "0123456789") : 0;
+
+    return *text == '\0' || (digits > 0 && digits <= 5 && text[1 + digits] == '\0');
+}
+
+bool host_is_loopback(const char *host)
+{
+    char name[64];
+    struct in_addr v4;
+    size_t length = host[0] == '[' ? strcspn(host, "]") + 1 : strcspn(host, ":");
+
+    if (length >= sizeof name || length > strlen(host) || !is_port(host + length))
+        return false;
+    snprintf(name, sizeof name, "%.*s", (int)length, host);
+    if (strcasecmp(name, "localhost") == 0 || strcmp(name, "[::1]") == 0)
+        return true;
+    return inet_pton(AF_INET, name, &v4) == 1 && ntohl(v4.s_addr) >> 24 == 127;
 }
 
 int64_t host_memory_bytes(void)

@@ -21,6 +21,9 @@ bool host_parse(const char *text, struct host *host);
  * address of one of its interfaces. The name service is asked only on request: that may take. */
 bool host_is_here(const char *name, bool ask);
 
+/* Of "HOST", "HOST:PORT" or "[::1]:PORT": localhost, or an address of it. */
+bool host_is_loopback(const char *host);
+
 /* Of this machine; 0: not known. */
 int64_t host_memory_bytes(void);
 
