@@ -143,12 +143,12 @@ enum node_value { NODE_FLOPS, NODE_MEMORY, NODE_CLOCK, NODE_CHECKED, NODE_VALUES
 static const struct {
     const char *name, *help;
 } node_values[NODE_VALUES] = {
-    [NODE_FLOPS] = {"traind_node_flops", "Floating-point operations per second of SGEMM on all "
-                    "cores of a node at its newest check."},
+    [NODE_FLOPS] = {"traind_node_flops",                     "Floating-point operations per second of SGEMM on all "
+                                         "cores of a node at its newest check."},
     [NODE_MEMORY] = {"traind_node_memory_bytes_per_second",
-                    "Bandwidth of a node's memory at its newest check."},
-    [NODE_CLOCK] = {"traind_node_clock_hertz",               "Clock of a node's processor at its newest check."},
-    [NODE_CHECKED] = {"traind_node_checked_timestamp_seconds", "When a node was last checked."},
+                    "Bandwidth of a node's memory at its newest check."                                                },
+    [NODE_CLOCK] = {"traind_node_clock_hertz",               "Clock of a node's processor at its newest check."        },
+    [NODE_CHECKED] = {"traind_node_checked_timestamp_seconds", "When a node was last checked."                           },
 };
 
 static double node_value(const struct store_node *n, enum node_value which)
