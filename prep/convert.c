@@ -1,3 +1,4 @@
+#include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <math.h>
@@ -74,8 +75,10 @@ static int put_image(struct job *job, struct picture_maker *maker, struct shard_
     struct tf_example x = {0};
 
     int rc = job->source->read(job->source, role, i, &image, e);
-    if (rc)
+    if (rc) {
+        source_image_release(&image);
         return rc;
+    }
     x.label = image.class + 1;
     x.synset = classes->names[image.class];
     x.text = classes->texts ? classes->texts[image.class] : x.synset;
@@ -175,9 +178,12 @@ static json_t *convert_settings(const struct job *job)
 
 static int settle_shard(const struct place *p, struct error *e)
 {
-    if (rename(p->temporary, p->final) == 0 || access(p->final, F_OK) == 0)
+    if (rename(p->temporary, p->final) == 0)
         return 0;
-    return error_set(e, ERR_IO, "cannot rename %s to %s", p->temporary, p->final);
+    int reason = errno;
+    if (access(p->final, F_OK) == 0)
+        return 0;
+    return error_set_errno(e, reason, "cannot rename %s to %s", p->temporary, p->final);
 }
 
 static int describe_role(const struct job *job, enum dataset_role role, json_t *manifest,
@@ -252,7 +258,7 @@ static int convert_settle(const struct job *job, struct error *e)
             file_sync_dir_of(p.final);
     }
     if (rc == 0 && rename(temporary, final))
-        rc = error_set(e, ERR_IO, "cannot rename %s to %s", temporary, final);
+        rc = error_set_errno(e, errno, "cannot rename %s to %s", temporary, final);
     if (rc == 0)
         file_sync_dir(out);
     if (rc == 0)

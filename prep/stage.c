@@ -30,6 +30,8 @@
 #define LOCK_NAME   ".stage.lock"
 #define SPARE_BYTES (1 << 20) /* for the manifest and the folders */
 
+static const char *const roles[] = {"train", "validation"};
+
 struct stage {
     const struct stage_options *options;
     enum stage_fault *fault;
@@ -37,7 +39,9 @@ struct stage {
     struct hash *hash;
     uint8_t *chunk; /* (CHUNK_BYTES) */
     bool was_staged;
-    bool *wanted; /* (from.count): to be copied */
+    bool *wanted;            /* (from.count): to be copied */
+    uint64_t unwanted_bytes; /* on disk, of shards that will be removed */
+    int unwanted;
     struct progress progress;
     uint64_t budget_bytes; /* copied since budget_started: for the bandwidth */
     double budget_started, started;
@@ -228,6 +232,7 @@ static int find_wanted(struct stage *s, uint64_t *bytes, struct error *e)
     return 0;
 }
 
+/* Before anything is removed: a staging that cannot end leaves what was there. */
 static int check_space(struct stage *s, uint64_t needed, struct error *e)
 {
     struct statvfs fs;
@@ -237,7 +242,7 @@ static int check_space(struct stage *s, uint64_t needed, struct error *e)
         return 0;
     if (statvfs(s->options->to, &fs))
         return scratch_error(s, error_set_errno(e, errno, "cannot look at %s", s->options->to));
-    free_bytes = (uint64_t)fs.f_bavail * fs.f_frsize;
+    free_bytes = (uint64_t)fs.f_bavail * fs.f_frsize + s->unwanted_bytes;
     needed += s->options->keep_free + SPARE_BYTES;
     if (free_bytes >= needed)
         return 0;
@@ -265,35 +270,73 @@ static bool stage_is_wanted(const struct stage *s, const char *role, const char 
     return false;
 }
 
-/* Shards of an earlier staging, of other data or as another node: they take space, and shards of
- * two data sets in one folder cannot be read. */
-static int remove_unwanted(struct stage *s, const char *role, struct error *e)
+/* Calls act for each shard of a role that an earlier staging left, of other data or as another
+ * node: they take space, and shards of two data sets in one folder cannot be read. */
+static int each_unwanted(struct stage *s, const char *role,
+                         int (*act)(struct stage *s, const char *path, struct error *e),
+                         struct error *e)
 {
     char folder[PATH_MAX], path[PATH_MAX];
     struct dirent *entry;
     DIR *dir;
     int rc = 0;
 
+    if (!s->was_staged || s->options->keep)
+        return 0;
     snprintf(folder, sizeof folder, "%.3800s/%s", s->options->to, role);
     dir = opendir(folder);
     while (dir && rc == 0 && (entry = readdir(dir))) {
         snprintf(path, sizeof path, "%.3800s/%s/%.255s", s->options->to, role, entry->d_name);
-        if (out_folder_is_shard(entry->d_name, role) && !stage_is_wanted(s, role, entry->d_name) &&
-            unlink(path))
-            rc = scratch_error(s, error_set_errno(e, errno, "cannot remove %s", path));
+        if (out_folder_is_shard(entry->d_name, role) && !stage_is_wanted(s, role, entry->d_name))
+            rc = act(s, path, e);
     }
     if (dir)
         closedir(dir);
     return rc;
 }
 
+static int count_unwanted(struct stage *s, const char *path, struct error *e)
+{
+    struct stat st;
+
+    if (lstat(path, &st))
+        return scratch_error(s, error_set_errno(e, errno, "cannot look at %s", path));
+    s->unwanted++;
+    if (st.st_nlink == 1) /* else its blocks stay in use under another name */
+        s->unwanted_bytes += (uint64_t)st.st_blocks * 512;
+    return 0;
+}
+
+static int remove_unwanted(struct stage *s, const char *path, struct error *e)
+{
+    return unlink(path) ? scratch_error(s, error_set_errno(e, errno, "cannot remove %s", path)) : 0;
+}
+
 /* ---- the manifest, which makes it complete */
+
+/* The one of an earlier staging, before the first shard goes or comes: not complete from here on
+ * until all is copied. */
+static int remove_manifest(struct stage *s, struct error *e)
+{
+    char path[PATH_MAX];
+
+    snprintf(path, sizeof path, "%.3900s/" MANIFEST_NAME, s->options->to);
+    if (unlink(path) && errno != ENOENT)
+        return scratch_error(s, error_set_errno(e, errno, "cannot remove %s", path));
+    file_sync_dir(s->options->to);
+    return 0;
+}
 
 static int stage_write_manifest(struct stage *s, struct error *e)
 {
     struct dataset_part part = s->options->part;
     char path[PATH_MAX];
 
+    for (int r = 0; r < 2;
+         r++) { /* the shards' names are on disk before what calls them complete */
+        snprintf(path, sizeof path, "%.3900s/%s", s->options->to, roles[r]);
+        file_sync_dir(path);
+    }
     snprintf(path, sizeof path, "%.3900s/" MANIFEST_NAME, s->options->to);
     if (part.of > 1)
         json_object_set_new(s->from.manifest, "stage",
@@ -322,7 +365,6 @@ static int stage_check_folder(struct stage *s, struct error *e)
 /* Waits for another process that stages to the same folder; what it has copied is then there. */
 static int stage_lock(struct stage *s, int *lock, struct error *e)
 {
-    static const char *const roles[] = {"train", "validation"};
     char path[PATH_MAX];
     int rc = 0;
 
@@ -353,12 +395,8 @@ static int stage_lock(struct stage *s, int *lock, struct error *e)
 
 static int copy_wanted(struct stage *s, uint64_t bytes, struct error *e)
 {
-    char manifest[PATH_MAX];
     int rc = 0;
 
-    snprintf(manifest, sizeof manifest, "%.3900s/" MANIFEST_NAME, s->options->to);
-    if (bytes) /* not complete until all is copied */
-        unlink(manifest);
     progress_begin(&s->progress, "stage", 0, (int64_t)bytes);
     s->budget_started = clock_monotonic();
     for (size_t i = 0; i < s->from.count && rc == 0; i++)
@@ -384,20 +422,30 @@ static void stage_report(struct stage *s)
                                    seconds));
 }
 
+/* Makes the folder hold nothing but what is kept, without a manifest. */
+static int stage_make_room(struct stage *s, uint64_t bytes, struct error *e)
+{
+    if (bytes == 0 && s->unwanted == 0)
+        return 0;
+    int rc = remove_manifest(s, e);
+    for (int r = 0; r < 2 && rc == 0; r++)
+        rc = each_unwanted(s, roles[r], remove_unwanted, e);
+    return rc;
+}
+
 static int stage_locked(struct stage *s, struct error *e)
 {
     uint64_t bytes;
     int rc = 0;
 
-    if (s->was_staged && !s->options->keep) {
-        rc = remove_unwanted(s, "train", e);
-        if (rc == 0)
-            rc = remove_unwanted(s, "validation", e);
-    }
+    for (int r = 0; r < 2 && rc == 0; r++)
+        rc = each_unwanted(s, roles[r], count_unwanted, e);
     if (rc == 0)
         rc = find_wanted(s, &bytes, e);
     if (rc == 0)
         rc = check_space(s, bytes, e);
+    if (rc == 0)
+        rc = stage_make_room(s, bytes, e);
     if (rc)
         return rc;
     stage_print_event(s, json_pack("{s:s, s:I, s:i}", "type", "start", "bytes", (json_int_t)bytes,

@@ -6,7 +6,6 @@
  * any image is read by its offset, by any thread. An index of 1.3 million images takes 60 MB.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>

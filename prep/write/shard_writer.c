@@ -26,6 +26,8 @@ int shard_writer_create(const char *path, struct shard_writer **out, struct erro
         return error_set(e, ERR_NO_MEMORY, "no memory to write %s", path);
     int rc = hash_create(&w->hash, e);
     w->path = strdup(path);
+    if (rc == 0 && !w->path)
+        rc = error_set(e, ERR_NO_MEMORY, "no memory to write %s", path);
     w->file = rc ? NULL : fopen(path, "wbe");
     if (rc == 0 && !w->file)
         rc = error_set_errno(e, errno, "cannot create %s", path);

@@ -3,7 +3,7 @@
 # shellcheck disable=SC2317,SC2016
 # shellcheck source=tests/system/data/prep_lib.sh
 . "${top_srcdir:?is set by make check}/tests/system/data/prep_lib.sh"
-trap 'cd /; umount "$work/tiny" 2>/dev/null; rm -rf "$work"' EXIT
+trap 'cd /; umount "$work/tiny" "$work/narrow" 2>/dev/null; rm -rf "$work"' EXIT
 fashion=/usr/share/datasets/fashion-mnist
 [ -d $fashion ] || skip_all "needs the Debian package dataset-fashion-mnist"
 
@@ -51,6 +51,32 @@ check "as another node what is not needed any more goes" bash -c '[ "$(ls n1/tra
 run stage --from data --to n1 --node 0 --nodes 3 --keep
 check "unless it is to be kept" test "$(ls n1/train | wc -l)" = 5
 check "a part is not staged on" refused 6 "holds only a part" stage --from n2 --to x
+
+# ---- another data set in its place
+
+run convert --from idx --in idx --out other --shards 3 --eval-shards 3 --seed 2
+check "there is another data set" test "$status" = 0
+run stage --from data --to change
+check "too little space for it" refused 7 "MB too few" stage --from other --to change --keep-free 100T
+check "leaves the old one as it was" diff -r --exclude='.*' data change
+"$prep" stage --from other --to change --bandwidth $(($(jq '[.train.shards[].bytes, .validation.shards[].bytes] | add' other/manifest.json) / 60)) >out 2>err &
+pid=$!
+eventually test -e change/train/train-00000-of-00003
+kill -INT $pid
+wait $pid
+check "an interrupted change leaves nothing that looks complete" test ! -e change/manifest.json
+run stage --from other --to change
+check "and the next one ends with the new data set" diff -r --exclude='.*' other change
+run stage --from data --to part
+run stage --from data --to part --node 1 --nodes 3
+check "a part of what is there is copied no more, and told as a part" bash -c 'jq -e ".stage == {node: 1, nodes: 3}" part/manifest.json'
+if [ "$(id -u)" = 0 ] && mkdir narrow && mount -t tmpfs -o size=10m none narrow 2>/dev/null; then
+    run stage --from data --to narrow/x
+    check "the space of what goes is room for what comes" "$prep" stage --from other --to narrow/x
+    umount narrow
+else
+    skip "the space of what goes" "needs root and mount"
+fi
 
 # ---- bandwidth, several processes, interruption
 
