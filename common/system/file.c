@@ -15,6 +15,8 @@
 
 #include "common/buffer.h"
 
+#define WALKS_MAX 100 /* of a tree that others remove too */
+
 /* Reads until end of file or one byte past the limit. */
 static int file_read_all(int fd, size_t limit, char **text, size_t *bytes)
 {
@@ -234,7 +236,9 @@ int file_make_dirs(const char *path, struct error *e)
         slash = strchr(slash, '/');
         if (slash)
             *slash = '\0';
-        if (mkdir(copy, 0755) && errno != EEXIST)
+        if (mkdir(copy, 0755) == 0)
+            file_sync_dir_of(copy);
+        else if (errno != EEXIST)
             return error_set_errno(e, errno, "cannot create the folder %s", copy);
         if (!slash)
             break;
@@ -246,19 +250,32 @@ int file_make_dirs(const char *path, struct error *e)
     return 0;
 }
 
+/* What another process has removed meanwhile is no reason to end the walk. */
 static int remove_entry(const char *path, const struct stat *st, int type, struct FTW *walk)
 {
     (void)st;
     (void)type;
     (void)walk;
-    return remove(path);
+    return remove(path) && errno != ENOENT ? -1 : 0;
 }
 
 int file_remove_tree(const char *path, struct error *e)
 {
-    if (nftw(path, remove_entry, 16, FTW_DEPTH | FTW_PHYS) && errno != ENOENT)
-        return error_set_errno(e, errno, "cannot remove %s", path);
-    return 0;
+    struct stat st;
+    int reason = 0;
+
+    /* The walk itself ends where a folder vanishes before it is opened: then what is left is walked
+     * anew. */
+    for (int i = 0; i < WALKS_MAX; i++) {
+        if (nftw(path, remove_entry, 16, FTW_DEPTH | FTW_PHYS) == 0)
+            return 0;
+        reason = errno;
+        if (reason != ENOENT)
+            break;
+        if (lstat(path, &st) && errno == ENOENT)
+            return 0;
+    }
+    return error_set_errno(e, reason, "cannot remove %s", path);
 }
 
 bool file_cache_folder(char path[PATH_MAX])

@@ -55,14 +55,15 @@ int file_write_secret(const char *path, const void *data, size_t bytes, struct e
 void file_sync_dir(const char *path);
 void file_sync_dir_of(const char *path); /* the folder that path lies in */
 
-/* mkdir -p with mode 0755. */
+/* mkdir -p with mode 0755; the new names are on disk when the call returns. */
 int file_make_dirs(const char *path, struct error *e);
 
 /* The user's folder for what can be made again: $XDG_CACHE_HOME/traind, else ~/.cache/traind (XDG
  * Base Directory Specification). It need not exist. false: neither variable names a folder. */
 bool file_cache_folder(char path[PATH_MAX]);
 
-/* Removes a folder and all below it, without following symbolic links; a missing one is fine. */
+/* Removes a folder and all below it, without following symbolic links; what is missing, also
+ * because another process removes it too, is fine. 0: it is gone. */
 int file_remove_tree(const char *path, struct error *e);
 
 #endif
