@@ -1,6 +1,5 @@
 #include "common/run/speed.h"
 
-#include <ctype.h>
 #include <limits.h>
 #include <math.h>
 #include <pthread.h>
@@ -10,6 +9,7 @@
 
 #include "common/clock.h"
 #include "common/json.h"
+#include "common/system/cpuinfo.h"
 #include "common/system/file.h"
 
 #define CACHE_LINES       1000
@@ -33,19 +33,11 @@ static char model_name[SPEED_CPU_BYTES] = "unknown";
 
 static void read_model_name(void)
 {
-    FILE *file = fopen("/proc/cpuinfo", "r");
-    char line[256];
+    char *name = cpuinfo_value("model name");
 
-    while (file && fgets(line, sizeof line, file)) {
-        char *colon = strncmp(line, "model name", 10) == 0 ? strchr(line, ':') : NULL;
-        if (!colon)
-            continue;
-        colon += 1 + strspn(colon + 1, " \t");
-        snprintf(model_name, sizeof model_name, "%.*s", (int)strcspn(colon, "\n"), colon);
-        break;
-    }
-    if (file)
-        fclose(file);
+    if (name)
+        snprintf(model_name, sizeof model_name, "%s", name);
+    free(name);
 }
 
 /* Read once: the daemon asks at each submission, and the kernel writes the file anew each time. */
@@ -60,23 +52,13 @@ char *speed_cpu(char cpu[SPEED_CPU_BYTES])
 
 bool speed_cpu_has(const char *flag)
 {
-    FILE *file = fopen("/proc/cpuinfo", "r");
-    size_t bytes = 0;
-    char *line = NULL;
+    char *flags = cpuinfo_value("flags"), *rest = NULL;
     bool has = false;
 
-    while (file && getline(&line, &bytes, file) > 0) {
-        char *rest = NULL;
-        if (strncmp(line, "flags", 5) != 0)
-            continue;
-        for (char *word = strtok_r(line, " \t\n", &rest); word && !has;
-             word = strtok_r(NULL, " \t\n", &rest))
-            has = strcmp(word, flag) == 0;
-        break;
-    }
-    free(line);
-    if (file)
-        fclose(file);
+    for (char *word = flags ? strtok_r(flags, " ", &rest) : NULL; word && !has;
+         word = strtok_r(NULL, " ", &rest))
+        has = strcmp(word, flag) == 0;
+    free(flags);
     return has;
 }
 

@@ -1,6 +1,5 @@
 #include "worker/provenance/machine.h"
 
-#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +13,7 @@
 #include "common/json.h"
 #include "common/problem.h"
 #include "common/system/build_id.h"
+#include "common/system/cpuinfo.h"
 #include "common/system/open_beneath.h"
 #include "config.h"
 #include "worker/comm/traincomm.h"
@@ -21,32 +21,19 @@
 #include "worker/kernels/gemm.h"
 #include "worker/kernels/kind.h"
 
-#define LINE_BYTES  8192 /* of /proc/cpuinfo: newer processors have 2,000 bytes of flags */
 #define VALUE_BYTES 1024 /* of a variable; what is behind is cut */
 
 extern char **environ;
 
 /* ---- the processor */
 
-/* The value of the first line "NAME\t: VALUE" of /proc/cpuinfo; NULL: there is none. */
 static json_t *cpuinfo(const char *name)
 {
-    FILE *file = fopen("/proc/cpuinfo", "re");
-    char *line = malloc(LINE_BYTES);
-    size_t length = strlen(name);
-    json_t *value = NULL;
+    char *text = cpuinfo_value(name);
+    json_t *value = json_text_or_null(text);
 
-    while (file && line && !value && fgets(line, LINE_BYTES, file)) {
-        const char *colon = strchr(line, ':');
-        if (!colon || strncmp(line, name, length) != 0 || !isspace((unsigned char)line[length]))
-            continue;
-        colon += 1 + strspn(colon + 1, " \t");
-        value = json_stringn(colon, strcspn(colon, "\n"));
-    }
-    if (file)
-        fclose(file);
-    free(line);
-    return value ? value : json_null();
+    free(text);
+    return value;
 }
 
 static json_t *machine_kernel(void)
