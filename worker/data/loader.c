@@ -58,6 +58,7 @@ struct loader {
     /* Numbers of batches; under the lock. */
     int64_t filling;  /* being taken by threads */
     int64_t released; /* given back by the caller */
+    int able;         /* threads that fill, or may yet */
     bool stop;
     double fill_seconds; /* that threads took for filled_images */
     int64_t filled_images;
@@ -202,7 +203,7 @@ static struct slot *take_run(struct loader *l, int *first, int *end)
     if (l->stop)
         return NULL;
     struct slot *s = &l->slots[l->filling % l->slot_count];
-    if (s->taken == 0)
+    if (s->taken == 0 && !s->ready)
         start_slot(l, s);
     if (s->batch.n == 0) { /* the end of the data: the next thread sees it too */
         s->ready = true;
@@ -243,15 +244,21 @@ static void fill_run(struct loader *l, struct decode_scratch *scratch, struct sl
     pthread_mutex_unlock(&l->lock);
 }
 
-/* A thread that cannot even begin fails the batch that would be next. */
+/* A thread that cannot even begin leaves the work to the others; where there are none, it fails the
+ * batch that would be next. */
 static void fail_start(struct loader *l, const struct error *e)
 {
     pthread_mutex_lock(&l->lock);
-    l->stop = true;
-    l->failure = *e;
-    pthread_cond_broadcast(&l->slot_free);
-    pthread_cond_signal(&l->slot_ready);
+    int able = --l->able;
+    if (able == 0) {
+        l->stop = true;
+        l->failure = *e;
+        pthread_cond_broadcast(&l->slot_free);
+        pthread_cond_signal(&l->slot_ready);
+    }
     pthread_mutex_unlock(&l->lock);
+    if (able)
+        log_warning("a prefetch thread cannot begin: %s; %d go on", e->text, able);
 }
 
 static void *loader_prefetch(void *argument)
@@ -368,8 +375,11 @@ static int start_threads(struct loader *l, int wanted, struct error *e)
     if (!l->threads && !(l->threads = calloc((size_t)most_threads(l), sizeof *l->threads)))
         return error_set(e, ERR_NO_MEMORY, "no memory for %d threads", most_threads(l));
     for (; l->thread_count < wanted; l->thread_count++) {
+        pthread_mutex_lock(&l->lock); /* it is counted before it can fail */
         int reason =
             helper_thread_start(&l->threads[l->thread_count], "prefetch", loader_prefetch, l);
+        l->able += reason == 0;
+        pthread_mutex_unlock(&l->lock);
         if (reason)
             return error_set_errno(
                 e, reason,

@@ -1,9 +1,13 @@
 #include <criterion/criterion.h>
+#include <dlfcn.h>
 #include <math.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+#include <jpeglib.h>
 
 #include "common/log.h"
 #include "common/run/progress.h"
@@ -40,6 +44,19 @@ static void remove_loader_data(void)
 }
 
 TestSuite(loader, .init = make_loader_data, .fini = remove_loader_data);
+
+static atomic_int failing; /* so many threads find no memory for their decoder */
+
+/* Instead of libjpeg's. */
+void jpeg_CreateDecompress(j_decompress_ptr jpeg, int version, size_t bytes)
+{
+    void (*create)(j_decompress_ptr, int, size_t) =
+        (void (*)(j_decompress_ptr, int, size_t))dlsym(RTLD_NEXT, "jpeg_CreateDecompress");
+
+    if (failing > 0 && failing-- > 0)
+        jpeg->err->error_exit((j_common_ptr)jpeg);
+    create(jpeg, version, bytes);
+}
 
 /* Two epochs on one rank, all the data that makes whole batches. */
 static struct loader_config training(int world, int rank, int batch)
@@ -665,5 +682,31 @@ Test(loader, synthetic_batches_look_normalised_and_repeat)
     cr_assert(next_batch(l, &b));
     cr_expect_eq(b.n, 7);
     cr_expect(!next_batch(l, &b));
+    loader_destroy(l);
+}
+
+Test(loader, a_thread_without_memory_leaves_the_work_to_the_others)
+{
+    struct loader_config c = training(1, 0, 4);
+    struct record *whole = record_batches(&c);
+
+    c.threads = 3;
+    failing = 2;
+    struct record *r = record_batches(&c);
+    cr_expect_eq(failing, 0);
+    expect_same(whole, r);
+    free(whole);
+    free(r);
+}
+
+Test(loader, threads_that_are_all_without_memory_end_it)
+{
+    struct loader_config c = training(1, 0, 4);
+    struct loader_batch b;
+    struct error e;
+
+    c.threads = failing = 3;
+    struct loader *l = create_loader(&c);
+    cr_expect_eq(loader_next(l, &b, &e), -ERR_NO_MEMORY);
     loader_destroy(l);
 }
