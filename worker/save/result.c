@@ -55,12 +55,14 @@ static int write_result_file(const struct run *r, const struct result *s, struct
 
 static void print_summary(const struct run *r, const struct result *s)
 {
-    if (r->spec->mode == JOB_MODE_EVAL)
+    bool evaluates = r->spec->mode == JOB_MODE_EVAL;
+
+    if (evaluates)
         printf("Finished: %s, evaluated the weights of step %lld", s->status, (long long)s->steps);
     else
         printf("Finished: %s after %lld steps", s->status, (long long)s->steps);
     if (isfinite(s->ttt_seconds))
-        printf(", time to train %.1f s", s->ttt_seconds);
+        printf(", time to %s %.1f s", evaluates ? "evaluate" : "train", s->ttt_seconds);
     printf(", %.1f images/s", s->images_per_sec);
     if (s->evaluated)
         printf(", Top-1 accuracy = %.5g, Top-5 accuracy = %.5g, loss = %.7g", s->evaluation.top1,

@@ -7,11 +7,7 @@
 #include <unistd.h>
 
 #include "common/clock.h"
-#include "common/job/job_batch.h"
-#include "common/job/job_document.h"
-#include "common/job/recipe/preset.h"
 #include "common/json.h"
-#include "common/plan/replan.h"
 #include "common/system/file.h"
 #include "worker/kernels/bf16/bf16.h"
 #include "worker/kernels/gemm.h"
@@ -22,110 +18,6 @@
 #include "worker/threads.h"
 #include "worker/watch/binding_report.h"
 #include "worker/watch/stall.h"
-
-/* Rank 0 reads the document for all: the others' hosts need not see the file. */
-static int share_document(struct run *r, const char *path, json_t **document, struct error *e)
-{
-    char *text = NULL;
-    long long bytes = -1;
-    json_t *value = NULL;
-    int status = 0;
-
-    if (r->rank == 0) {
-        value = json_document_load(path, e);
-        status = value ? 0 : -(int)e->code;
-    }
-    status = run_agree(r, status, e);
-    if (status)
-        return status;
-    if (r->rank == 0) {
-        text = json_dumps(value, JSON_COMPACT);
-        bytes = (long long)strlen(text);
-    }
-    traincomm_broadcast(r->comm, &bytes, sizeof bytes, 0);
-    if (r->rank != 0)
-        text = malloc((size_t)bytes + 1);
-    traincomm_broadcast(r->comm, text, (size_t)bytes, 0);
-    if (r->rank != 0)
-        value = json_document_parse(text, (size_t)bytes, e);
-    free(text);
-    *document = value;
-    return value ? 0 : -(int)e->code;
-}
-
-int start_refuse(const struct problems *problems, const char *path, enum error_code code,
-                 struct error *e)
-{
-    char *text = problems_to_text(problems);
-    int status = error_set(e, code, "%s: %s", path, text ? text : "not a valid job");
-    free(text);
-    return status;
-}
-
-static int parse_document(struct run *r, const char *path, const json_t *document, struct error *e)
-{
-    struct problems problems = {0}, unsupported = {0};
-    int status = 0;
-
-    r->spec = job_spec_parse(document, preset_lookup, NULL, &problems, &unsupported);
-    if (!r->spec)
-        status = start_refuse(&problems, path, ERR_INVALID, e);
-    else if (unsupported.count > 0)
-        status = start_refuse(&unsupported, path, ERR_UNSUPPORTED, e);
-    problems_clear(&problems);
-    problems_clear(&unsupported);
-    return status;
-}
-
-/* Where the document leaves the workers to whoever plans it: those that were started. */
-static int take_workers(struct run *r, struct error *e)
-{
-    struct problems problems = {0};
-    int64_t nodes = r->spec->cluster.nodes;
-    int status = 0;
-
-    if (r->world % nodes)
-        return error_set(e, ERR_INVALID,
-                         "cluster.workers_per_node is 0 and %d workers were started, which are not "
-                         "as many on each of %lld nodes",
-                         r->world, (long long)nodes);
-    r->spec->cluster.workers_per_node = r->world / nodes;
-    job_batch_settle(r->spec, r->spec->states_batch, &problems);
-    if (problems.count)
-        status = start_refuse(&problems, "the job", ERR_INVALID, e);
-    problems_clear(&problems);
-    return status;
-}
-
-/* A run that is resumed may have other workers than the job asks for; one that begins may not. */
-static int fit_world(struct run *r, bool resumes, struct error *e)
-{
-    if (job_spec_leaves_workers(r->spec))
-        return take_workers(r, e);
-    int64_t wanted = job_spec_world_size(r->spec);
-    if (wanted == r->world)
-        return 0;
-    if (resumes)
-        return replan_spec(r->spec, r->world, e);
-    return error_set(e, ERR_INVALID,
-                     "the job asks for %lld x %lld = %lld workers, but %d were started: "
-                     "use mpirun -np %lld, or change cluster.nodes and cluster.workers_per_node",
-                     (long long)r->spec->cluster.nodes,
-                     (long long)r->spec->cluster.workers_per_node, (long long)wanted, r->world,
-                     (long long)wanted);
-}
-
-static int start_read_job(struct run *r, const char *path, bool resumes, struct error *e)
-{
-    json_t *document = NULL;
-    int status = share_document(r, path, &document, e);
-    if (!status)
-        status = parse_document(r, path, document, e);
-    json_decref(document);
-    if (!status)
-        status = fit_world(r, resumes, e);
-    return run_agree(r, status, e);
-}
 
 /* The event log is opened first, so that whatever fails afterwards is in it. */
 static int open_run_dir(struct run *r, const struct start_options *options, struct error *e)
@@ -218,7 +110,7 @@ int start_run(const struct start_options *options, struct traincomm *comm, struc
     stall_doing(r->stall, STALL_FILES);
     int status = open_run_dir(r, options, e);
     if (!status)
-        status = start_read_job(r, options->job_file, options->resume != NULL, e);
+        status = start_job(r, options->job_file, options->resume != NULL, e);
     if (!status)
         status = find_checkpoint(r, options->resume, e);
     stall_doing(r->stall, STALL_COMPUTE);

@@ -1,5 +1,6 @@
 /* The data of a run that starts, and the plan that follows from their number. */
 #include <limits.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -119,15 +120,22 @@ static int check_classes(const struct run *r, struct error *e)
 }
 
 static const char *const plan_keys[] = {"train_images", "global_batch", "train_steps",
-                                        "warmup_steps"};
+                                        "warmup_steps", "peak_lr",      "start_lr"};
 #define PLAN_KEYS (sizeof plan_keys / sizeof plan_keys[0])
+
+/* A file keeps numbers with twelve digits. */
+static bool plan_same_number(const json_t *stored, const json_t *mine)
+{
+    double a = json_number_value(stored), b = json_number_value(mine);
+    return fabs(a - b) <= 1e-9 * fmax(fabs(a), fabs(b));
+}
 
 /* Compares the first keys of two plans. Returns the first that differs, or keys. */
 static size_t first_difference(const json_t *stored, const json_t *mine, size_t keys)
 {
     size_t i = 0;
-    while (i < keys &&
-           json_equal(json_object_get(stored, plan_keys[i]), json_object_get(mine, plan_keys[i])))
+    while (i < keys && plan_same_number(json_object_get(stored, plan_keys[i]),
+                                        json_object_get(mine, plan_keys[i])))
         i++;
     return i;
 }
@@ -136,10 +144,10 @@ static int refuse_plan(const char *path, const char *key, const json_t *stored, 
                        struct error *e)
 {
     return error_set(e, ERR_CONFLICT,
-                     "%s says %s = %lld, but the data now give %lld: the data set or the "
+                     "%s says %s = %.12g, but the data now give %.12g: the data set or the "
                      "job changed since the plan was made; submit the job again",
-                     path, key, (long long)json_integer_value(json_object_get(stored, key)),
-                     (long long)json_integer_value(json_object_get(mine, key)));
+                     path, key, json_number_value(json_object_get(stored, key)),
+                     json_number_value(json_object_get(mine, key)));
 }
 
 /* A resumed run may go by another plan (on other workers): plan.json is then the one in force, and

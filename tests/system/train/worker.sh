@@ -41,6 +41,7 @@ is "${weights#"$work/run/checkpoints/"}" step-00000004/model.safetensors "the we
 job "$work/eval.json" ".mode = \"eval\" | .model.init = \"$weights\" | .eval.batch = 25"
 worker 2 "$work/eval.json" "$work/eval"
 is $? 0 "mode eval runs"
+like "$output" 'evaluated the weights of step 4, time to evaluate [0-9.]+ s' "and says what its time was"
 is "$(jq -c '[.top1, .top5, (.eval_loss * 1e4 | round)]' "$work/eval/result.json")" \
     "$(jq -c '[.top1, .top5, (.eval_loss * 1e4 | round)]' "$work/run/result.json")" "and finds what the training's evaluation found"
 
@@ -81,6 +82,10 @@ is "$(jq -n "($resident - $one) / 47 <= 2e6")" true "a thread takes 2 MB at most
 # ---- bad input
 worker 3 "$work/small.json" "$work/np"
 like "$output" 'asks for 1 x 2 = 2 workers, but 3 were started' "a wrong number of ranks is named"
+
+job "$work/typos.json" '.epoch = 3 | .lr.bas = 1'
+worker 2 "$work/typos.json" "$work/typos"
+like "$output" 'did you mean epochs\?.*; lr.bas: .*did you mean lr.base\? \(rank 0' "all that is wrong with a document stands in one line"
 
 job "$work/bad.json" '.batch_per_worker = 100'
 worker 2 "$work/bad.json" "$work/bad"
@@ -163,5 +168,24 @@ is $? 0 "convolutions by OpenBLAS, one batch made ahead"
 is "$(jq -r 'select(.type == "run_start") | .gemm + .winograd' "$work/blas/attempt-1/events.jsonl")" openblas "run_start says what multiplies; none is Winograd's"
 is "$(jq -r '.[] | select(.name == "process_labels") | .args.gemm' "$work/blas/attempt-1/trace.json" | sort -u)" openblas "and so does the trace"
 is "$(grep -o '^Step \[[0-9]*' <<<"$output" | tr '\n' ' ')" "Step [3 Step [4 " "a line every 3 steps, and of the last"
+
+# ---- a run directory that holds a run already
+run=$work/blas
+before=$(cd "$run" && find . -type f -exec sha256sum {} + | sort)
+jq '.lr.base = 0.3' "$work/blas.json" >"$work/other.json"
+worker 2 "$work/other.json" "$run"
+is "$([ $? -ne 0 ] && echo failed)" failed "another job in it is refused"
+like "$output" "blas/job.json is another job.s \(lr.base differs\): name another --run-dir" "with the key that differs"
+jq '.cluster.workers_per_node = 1 | .batch_per_worker = 16' "$work/blas.json" >"$work/one.json"
+worker 1 "$work/one.json" "$run"
+like "$output" "another job.s \((batch_per_worker|cluster.workers_per_node) differs\)" "so is one for other workers"
+is "$(cd "$run" && find . -type f -exec sha256sum {} + | sort)" "$before" "and nothing in it changes"
+worker 2 "$work/blas.json" "$run"
+is $? 0 "the same job runs in it again"
+worker 2 "$run/job.json" "$run"
+is $? 0 "and so does the job that it holds"
+jq '.peak_lr *= 2' "$run/plan.json" >"$work/plan.json" && cp "$work/plan.json" "$run/plan.json"
+worker 2 "$run/job.json" "$run"
+like "$(failed_event "$run")" 'plan.json says peak_lr = [0-9.]+, but the data now give [0-9.]+' "a plan with another learning rate is refused"
 
 done_testing
