@@ -108,12 +108,15 @@ static json_t *absolute_of(const char *path, struct error *e)
 
     while (strncmp(path, "./", 2) == 0)
         path += 2;
-    if (!getcwd(folder, sizeof folder))
+    bool known = getcwd(folder, sizeof folder);
+    if (!known)
         error_set_errno(e, errno, "cannot resolve %s: the current folder is not known", path);
     else if (strstr(path, "..") && (real = realpath(path, NULL)))
         absolute = json_string(real);
     else
         absolute = json_sprintf("%s/%s", strcmp(folder, "/") ? folder : "", path);
+    if (known && !absolute)
+        error_set(e, ERR_INVALID, "cannot name %s in a job: its absolute path is not UTF-8", path);
     free(real);
     return absolute;
 }

@@ -1,7 +1,6 @@
 #include "client/token.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -39,12 +38,19 @@ static int token_path(char path[PATH_MAX])
     return home && *home && snprintf(path, PATH_MAX, "%s/.config/traind/token", home) < PATH_MAX;
 }
 
-static int read_from(int fd, const char *path, char token[TOKEN_BYTES], struct error *e)
+static int token_read(int fd, const char *path, char token[TOKEN_BYTES], struct error *e)
 {
     char text[TOKEN_BYTES + 1] = "";
     struct stat st;
 
-    if (fstat(fd, &st) || (st.st_mode & 077) || (st.st_uid != geteuid() && st.st_uid != 0))
+    if (fstat(fd, &st))
+        return error_set_errno(e, errno, "cannot look at %s", path);
+    if (st.st_uid != geteuid() && st.st_uid != 0)
+        return error_set(e, ERR_NOT_ALLOWED,
+                         "%s belongs to another user (uid %lu), who may know or change its token: "
+                         "put it into a file of your own",
+                         path, (unsigned long)st.st_uid);
+    if (st.st_mode & 077)
         return error_set(
             e, ERR_NOT_ALLOWED,
             "%s can be read by others, so its token may be known to them: chmod 600 it "
@@ -64,10 +70,12 @@ int token_find(char token[TOKEN_BYTES], struct error *e)
 
     if (given && *given)
         return token_set(given, "TRAINCTL_TOKEN", token, e);
-    int fd = token_path(path) ? file_open(path, e) : -1;
-    if (fd < 0)
+    if (!token_path(path))
         return 0;
-    int found = read_from(fd, path, token, e);
+    int fd = file_open(path, e);
+    if (fd < 0)
+        return fd == -ERR_NOT_FOUND ? 0 : fd;
+    int found = token_read(fd, path, token, e);
     close(fd);
     return found;
 }

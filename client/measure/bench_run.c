@@ -13,13 +13,15 @@
 
 #include "client/measure/bench.h"
 #include "client/measure/speeds.h"
+#include "common/clock.h"
 #include "common/job/job_document.h"
 #include "common/json.h"
 #include "common/system/file.h"
 #include "common/system/install_paths.h"
 #include "launch/launch.h"
 
-#define LOG_TAIL 600 /* bytes of the workers' output that an error shows */
+#define LOG_TAIL     600 /* bytes of the workers' output that an error shows */
+#define KILL_SECONDS 10  /* after a signal, an mpirun that is still there is killed */
 
 struct run {
     const struct job_spec *spec;
@@ -27,12 +29,13 @@ struct run {
     struct launch_process process;
 };
 
-static volatile sig_atomic_t interrupted;
+static volatile sig_atomic_t interrupted; /* so often */
 
 static void note_signal(int number)
 {
     (void)number;
-    interrupted = 1;
+    if (interrupted < 2)
+        interrupted++;
 }
 
 int bench_find_worker(char **path, struct error *e)
@@ -49,7 +52,7 @@ int bench_find_worker(char **path, struct error *e)
     return launch_find_program("train-worker", path, e);
 }
 
-static int make_folder(struct run *r, struct error *e)
+static int bench_make_folder(struct run *r, struct error *e)
 {
     char path[PATH_MAX];
     const char *tmp = getenv("TMPDIR");
@@ -67,21 +70,23 @@ static int make_folder(struct run *r, struct error *e)
     return status;
 }
 
-/* Until mpirun has ended; a signal to us ends it too. */
+/* Until mpirun has ended; a signal to us ends it too, and a second one kills it. */
 static int wait_for_end(struct run *r, const char *attempt_dir, struct error *e)
 {
     struct sigaction note = {.sa_handler = note_signal};
     struct pollfd ended = {.fd = r->process.pidfd, .events = POLLIN};
     int64_t code, signal_number;
-    bool asked = false;
+    double asked = 0; /* when it was asked to end; 0: it was not */
 
     sigaction(SIGINT, &note, NULL);
     sigaction(SIGTERM, &note, NULL);
     sigaction(SIGHUP, &note, NULL);
     while (poll(&ended, 1, 200) <= 0)
-        if (interrupted && !asked) {
+        if (interrupted && asked == 0) {
             launcher_local.stop(&r->process, attempt_dir, LAUNCH_STOP_NOW);
-            asked = true;
+            asked = clock_monotonic();
+        } else if (interrupted > 1 || (asked > 0 && clock_monotonic() - asked > KILL_SECONDS)) {
+            launcher_local.stop(&r->process, attempt_dir, LAUNCH_STOP_KILL);
         }
     launch_reap(&r->process, &code, &signal_number);
     /* An mpirun that was killed leaves its ranks. With the last one their memory is given back. */
@@ -154,7 +159,7 @@ static int run_job(struct run *r, struct bench *bench, struct error *e)
     if (!status)
         status = bench_find_worker(&worker, e);
     if (!status)
-        status = make_folder(r, e);
+        status = bench_make_folder(r, e);
     if (!status) {
         snprintf(attempt_dir, sizeof attempt_dir, "%s/attempt-1", r->dir);
         snprintf(events, sizeof events, "%s/events.jsonl", attempt_dir);

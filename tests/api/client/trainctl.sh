@@ -101,6 +101,19 @@ says "$out" "start traind" "it says what to do"
 
 exits 0 "list of no jobs" list
 says "$out" "no jobs yet" "list of no jobs says so"
+export XDG_CONFIG_HOME=$dir/config
+mkdir -p "$dir/config/traind/token"
+exits 2 "a token's file that cannot be read" list
+says "$err" "traind/token is a folder" "is told, rather than that there is no token"
+rmdir "$dir/config/traind/token"
+install -m 600 /dev/null "$dir/config/traind/token"
+if chown 65534 "$dir/config/traind/token" 2>/dev/null; then
+    exits 4 "a token's file of another user" list
+    says "$err" "belongs to another user (uid 65534)" "is told as such"
+else
+    skip "a token's file of another user" "needs root"
+fi
+unset XDG_CONFIG_HOME
 exits 3 "show of no job: 3" show 1
 says "$err" "there is no job 1" "show of no job says so"
 exits 3 "wait for no job: 3" wait 1
@@ -209,6 +222,9 @@ cmp -s "$dir/weights" "$state/jobs/5/checkpoints/step-00000001/model.safetensors
 report $? "checkpoints --get fetches the weights"
 "$trainctl" checkpoints --get 1 -o - 5 | cmp -s - "$dir/weights"
 report $? "checkpoints --get -o - writes them to standard output"
+"$trainctl" checkpoints --get 1 -o - 5 >/dev/full 2>"$dir/err"
+is $? 1 "checkpoints --get to a full disk"
+says "$(cat "$dir/err")" "cannot write the file: No space left on device" "is told as that"
 exits 3 "checkpoints --get of no such step" checkpoints --get 7 -o "$dir/none" 5
 says "$err" "job 5 has no checkpoint of step 7; it has" "checkpoints --get of no such step: the API's words, with those there are"
 [ ! -e "$dir/none" ] && [ ! -e "$dir/none.part" ]

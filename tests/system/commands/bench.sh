@@ -82,4 +82,26 @@ is "$(ls -A "$TMPDIR")" "" "and nothing is left behind"
 no_workers() { [ -z "$(workers)" ]; }
 ok "no process either" eventually no_workers
 
+# An mpirun that does not end by SIGTERM: one in its place, in a mount namespace.
+write_script "$TMPDIR/mpirun" <<END
+#!/bin/sh
+trap 'touch "$TMPDIR/asked"' TERM
+while :; do sleep 0.1; done
+END
+if unshare --mount mount --bind "$TMPDIR/mpirun" /usr/bin/mpirun 2>/dev/null; then
+    unshare --mount sh -c 'mount --bind "$TMPDIR/mpirun" /usr/bin/mpirun && exec "$@"' sh \
+        "$trainctl" bench --image-size 32 --batch 4 --threads 1 >/dev/null 2>&1 &
+    pid=$!
+    can_end() { [ -n "$(workers)" ] && (($(awk '/^SigCgt/ { print "0x" $2 }' /proc/$pid/status) & 1 << 14)); }
+    ok "one that does not end by a signal" eventually can_end
+    kill -TERM $pid
+    ok "is asked to" eventually test -e "$TMPDIR/asked"
+    kill -TERM $pid
+    wait $pid
+    is $? 130 "and killed by the second"
+    ok "with its processes" eventually no_workers
+else
+    skip "an mpirun that does not end by a signal" "needs root: a mount namespace"
+fi
+
 done_testing

@@ -26,6 +26,16 @@ Test(job, what_is_null_or_missing_is_nan)
     cr_expect_float_eq(job_progress(&job), 0.5, 1e-12);
 }
 
+Test(job, the_time_of_an_evaluation_is_not_one_to_train)
+{
+    struct job job = job_state_read("succeeded");
+
+    cr_expect_str_eq(job_time_label(&job), "time to train");
+    job.train_steps = 0;
+    job.eval_images = 50;
+    cr_expect_str_eq(job_time_label(&job), "time to evaluate");
+}
+
 Test(job, outcomes_are_exit_codes)
 {
     static const struct {
