@@ -191,6 +191,11 @@ bool job_evaluates_only(const struct job *job)
     return job->train_steps == 0 && job->eval_images > 0;
 }
 
+const char *job_time_label(const struct job *job)
+{
+    return job_evaluates_only(job) ? "time to evaluate" : "time to train";
+}
+
 char *job_done_words(char *text, size_t bytes, const struct job *job)
 {
     char done[HUMAN_BYTES], all[HUMAN_BYTES];
@@ -237,7 +242,8 @@ void job_print_outcome(const struct job *job)
         between = ", ";
     }
     if (!isnan(job->ttt_seconds))
-        printf("%stime to train %s", between, human_duration(text, sizeof text, job->ttt_seconds));
+        printf("%s%s %s", between, job_time_label(job),
+               human_duration(text, sizeof text, job->ttt_seconds));
     putchar('\n');
     fflush(stdout);
 }

@@ -61,6 +61,9 @@ double job_progress(const struct job *job);
 
 bool job_evaluates_only(const struct job *job);
 
+/* What ttt_seconds are of it: "time to train", "time to evaluate". */
+const char *job_time_label(const struct job *job);
+
 /* "step 3 of 10", "20,000 of 50,000 images" */
 char *job_done_words(char *text, size_t bytes, const struct job *job);
 #define JOB_DONE_BYTES 96

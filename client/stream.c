@@ -63,7 +63,8 @@ void stream_destroy(struct stream *s)
     free(s);
 }
 
-long long stream_position(const struct stream *s)
+/* Id of the newest event; below 0: not known. */
+static long long stream_position(const struct stream *s)
 {
     return s->sse.id;
 }

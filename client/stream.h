@@ -43,8 +43,6 @@ void stream_destroy(struct stream *s); /* NULL is fine */
 int stream_next(struct stream *s, int fd, double seconds, struct stream_event *event,
                 struct error *e);
 
-long long stream_position(const struct stream *s); /* id of the newest event; below 0: not known */
-
 /* One message on stderr when the daemon goes, one when it is back: not one a try. meanwhile: "the
  * job continues; ", or "". */
 void stream_report(int news, const char *meanwhile);

@@ -38,17 +38,25 @@ static void print_text(struct log *log, const char *text, size_t bytes)
     free(safe);
 }
 
+/* The caller frees *text; none (*bytes 0): there is no more now. */
+static int logs_get(const struct log *log, char **text, size_t *bytes, struct error *e)
+{
+    char path[128];
+    int used = snprintf(path, sizeof path, "/v1/jobs/%ld/log?from=%zu", log->id, log->from);
+
+    if (log->attempt > 0)
+        snprintf(path + used, sizeof path - (size_t)used, "&attempt=%.0f", log->attempt);
+    return api_get_text(path, text, bytes, e);
+}
+
 /* Prints what stands in the log behind what was printed. */
 static int print_rest(struct log *log, struct error *e)
 {
-    char path[128], *text;
+    char *text;
     size_t bytes = 1;
 
     while (bytes > 0) {
-        int used = snprintf(path, sizeof path, "/v1/jobs/%ld/log?from=%zu", log->id, log->from);
-        if (log->attempt > 0)
-            snprintf(path + used, sizeof path - (size_t)used, "&attempt=%.0f", log->attempt);
-        int code = api_get_text(path, &text, &bytes, e);
+        int code = logs_get(log, &text, &bytes, e);
         if (code < 0)
             return code;
         print_text(log, text, bytes);
@@ -63,14 +71,11 @@ static int print_rest(struct log *log, struct error *e)
 static int print_tail(struct log *log, struct error *e)
 {
     struct buffer all = BUFFER(LOG_TAIL_LIMIT_BYTES);
-    char path[128], *text;
+    char *text;
     size_t bytes = 1;
 
     for (; bytes > 0; log->from += bytes) {
-        int used = snprintf(path, sizeof path, "/v1/jobs/%ld/log?from=%zu", log->id, log->from);
-        if (log->attempt > 0)
-            snprintf(path + used, sizeof path - (size_t)used, "&attempt=%.0f", log->attempt);
-        int code = api_get_text(path, &text, &bytes, e);
+        int code = logs_get(log, &text, &bytes, e);
         if (code < 0) {
             buffer_clear(&all);
             return code;

@@ -60,7 +60,7 @@ static void progress_rows(struct libscols_table *table, const struct job *job)
         show_add_row(table, "best top-1", text);
     }
     show_add_row(table, "top-5", human_percent(text, sizeof text, job->top5));
-    show_add_row(table, "time to train", human_duration(text, sizeof text, job->ttt_seconds));
+    show_add_row(table, job_time_label(job), human_duration(text, sizeof text, job->ttt_seconds));
 }
 
 static void plan_rows(struct libscols_table *table, const json_t *plan)

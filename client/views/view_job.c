@@ -203,7 +203,7 @@ static int draw_numbers(const struct job_view *v, int row)
     view_job_pair(&p, "learning rate", human_number(text, sizeof text, job->lr));
     view_job_pair(&p, "top-1", human_percent(text, sizeof text, job->top1));
     view_job_pair(&p, "top-5", human_percent(text, sizeof text, job->top5));
-    view_job_pair(&p, "time to train", human_duration(text, sizeof text, job->ttt_seconds));
+    view_job_pair(&p, job_time_label(job), human_duration(text, sizeof text, job->ttt_seconds));
     return p.column > 1 ? p.row + 1 : p.row;
 }
 
