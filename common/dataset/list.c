@@ -263,7 +263,8 @@ static int list_classes(const struct names *names, struct dataset_list *list, st
         free(path);
         list->class_changed_ns[list->class_count] = seen ? changed_ns(&st) : 0;
         list->classes[list->class_count] = strdup(names->entries[i]->d_name);
-        list->class_count++;
+        if (!list->classes[list->class_count++])
+            return error_set(e, ERR_NO_MEMORY, "no memory for %d classes", names->count);
     }
     return list->class_count > 0 ? 0 : no_data_set(list->folder, e);
 }

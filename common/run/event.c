@@ -30,6 +30,9 @@ static const struct event_metric metrics[] = {
     {"top1",           "",         "training accuracy, share of the global batch"  },
 };
 
+_Static_assert(sizeof metrics / sizeof metrics[0] <= EVENT_METRICS_MAX,
+               "EVENT_METRICS_MAX is the room of those who keep them");
+
 const char *event_type_name(enum event_type type)
 {
     return (unsigned)type < EVENT_TYPE_COUNT ? names[type] : "unknown";

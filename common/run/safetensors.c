@@ -25,7 +25,8 @@ static const struct {
     [SAFETENSORS_BF16] = {"BF16", 2},
 };
 
-size_t safetensors_count(const struct safetensors_tensor *t)
+/* Elements of a tensor. */
+static size_t safetensors_count(const struct safetensors_tensor *t)
 {
     size_t count = 1;
     for (int i = 0; i < t->dims; i++)

@@ -28,8 +28,7 @@ struct safetensors_tensor {
     int64_t shape[SAFETENSORS_DIMS_MAX];
 };
 
-/* Elements, and bytes, of a tensor. */
-size_t safetensors_count(const struct safetensors_tensor *t);
+/* Of a tensor. */
 size_t safetensors_bytes(const struct safetensors_tensor *t);
 
 /* Gives the bytes of tensor i into a buffer of safetensors_bytes bytes. */

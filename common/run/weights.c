@@ -69,7 +69,7 @@ static int find_newest(const char *checkpoints, char path[PATH_MAX], struct erro
                      checkpoints);
 }
 
-int weights_find(const char *init, char path[PATH_MAX], struct error *e)
+static int weights_find(const char *init, char path[PATH_MAX], struct error *e)
 {
     char checkpoints[PATH_MAX];
     struct stat st;

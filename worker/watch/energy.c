@@ -1,6 +1,5 @@
 #include "worker/watch/energy.h"
 
-#include <math.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <time.h>
@@ -8,6 +7,7 @@
 #include "common/clock.h"
 #include "common/log.h"
 #include "common/system/powercap.h"
+#include "worker/data/helper_thread.h"
 
 #define ROOT_VARIABLE "TRAIN_POWERCAP" /* another folder, for tests */
 #define FRESH_SECONDS 1.0
@@ -59,7 +59,7 @@ static void energy_open(struct energy *energy)
             log_info("energy is not measured: %s", e.text);
         return;
     }
-    energy->threaded = pthread_create(&energy->thread, NULL, energy_run, energy) == 0;
+    energy->threaded = helper_thread_start(&energy->thread, "energy", energy_run, energy) == 0;
 }
 
 struct energy *energy_create(struct traincomm *comm)
