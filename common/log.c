@@ -17,9 +17,9 @@ void log_set_format(enum log_format format)
     shape = format;
 }
 
-void log_set_level(enum log_level most_talkative)
+void log_set_level(enum log_level most)
 {
-    limit = most_talkative;
+    limit = most;
 }
 
 void log_set_name(const char *name)

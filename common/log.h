@@ -12,8 +12,8 @@ enum log_format { LOG_TEXT, LOG_JSON };
 
 /* One object a line: {"t": "2026-11-21T13:15:02.123Z", "level": "warning", "message": "words"}. */
 void log_set_format(enum log_format format);
-void log_set_level(enum log_level most_talkative);
-void log_set_name(const char *name); /* copied; NULL for none */
+void log_set_level(enum log_level most); /* what is less severe is left out */
+void log_set_name(const char *name);     /* copied; NULL for none */
 
 void log_at(enum log_level level, const char *format, ...) __attribute__((format(printf, 2, 3)));
 

@@ -132,7 +132,7 @@ static int find_caller(const struct exchange *x, bool counts, struct caller *cal
                        caller, e);
 }
 
-static void say_how_to_come_back(struct reply *r, const struct error *e)
+static void add_retry_headers(struct reply *r, const struct error *e)
 {
     if (e->code == ERR_NO_TOKEN)
         reply_header(r, "WWW-Authenticate", "Bearer realm=\"traind\"");
@@ -213,7 +213,7 @@ static void server_answer(struct exchange *x)
     name_client(c, q.client, sizeof q.client);
 
     if (check_request(at, c, x, &q, &e) || route_request(x, &q, r, &e)) {
-        say_how_to_come_back(r, &e);
+        add_retry_headers(r, &e);
         if (x->malformed)
             reply_header(r, "Connection", "close"); /* where it ends is not known */
         if (e.code == ERR_INTERNAL || x->file_errno)
@@ -333,7 +333,7 @@ static enum MHD_Result take_body(struct exchange *x, const char *data, size_t *b
 }
 
 /* A body announced as far too large is refused before it is sent. */
-static bool announces_too_much(const struct exchange *x)
+static bool content_length_exceeds_limit(const struct exchange *x)
 {
     const char *length = server_header(x->connection, "Content-Length");
     /* For "100 Continue": nothing is lost by refusing now. */
@@ -450,7 +450,7 @@ static struct exchange *begin_exchange(const struct endpoint *at, struct MHD_Con
     x->file = -1;
     x->limit = (uint64_t)(file ? x->config->max_import_bytes : x->config->max_body_bytes);
     x->malformed = find_fault(c);
-    x->too_large = announces_too_much(x);
+    x->too_large = content_length_exceeds_limit(x);
     x->route = route_of(x);
     x->refused = is_refused(x);
     if (file && !x->refused && !x->too_large && !x->malformed)

@@ -78,7 +78,7 @@ static double seconds_since_written(const char *attempt_dir, const char *name, d
 /* ---------------------------------------------------------------- what the watchers say */
 
 /* The last word of each host, and which ranks wait that know of no others yet. */
-struct said {
+struct stall_reports {
     struct stall_line *hosts;
     size_t host_count, host_room;
     char *waiting; /* (world) */
@@ -97,7 +97,7 @@ static double stalled_line_time(const char *line, const char *words)
     return rest ? (double)timegm(&tm) : 0;
 }
 
-static void note_host(struct said *s, const struct stall_line *line)
+static void note_host(struct stall_reports *s, const struct stall_line *line)
 {
     for (size_t i = 0; i < s->host_count; i++)
         if (strcmp(s->hosts[i].host, line->host) == 0) {
@@ -111,7 +111,7 @@ static void note_host(struct said *s, const struct stall_line *line)
     s->hosts[s->host_count++] = *line;
 }
 
-static void note_line(struct said *s, const char *line, const char *end, double since)
+static void note_line(struct stall_reports *s, const char *line, const char *end, double since)
 {
     struct stall_line parsed;
     char text[STALL_LINE_BYTES];
@@ -134,7 +134,7 @@ static void note_line(struct said *s, const char *line, const char *end, double 
     }
 }
 
-static void stalled_read_reports(struct said *s, const char *log, double since)
+static void stalled_read_reports(struct stall_reports *s, const char *log, double since)
 {
     for (const char *line = log; *line;) {
         const char *end = line + strcspn(line, "\n");
@@ -144,7 +144,7 @@ static void stalled_read_reports(struct said *s, const char *log, double since)
 }
 
 /* How many ranks there are, by the run's job.json, which has every default written out. */
-static void learn_world(const char *attempt_dir, struct said *s)
+static void learn_world(const char *attempt_dir, struct stall_reports *s)
 {
     char path[PATH_MAX];
     struct error e;
@@ -205,7 +205,7 @@ static void judge_rank(const char *attempt_dir, const struct stall_line *line, d
              stall_state_words(line->state), words);
 }
 
-static bool has_spoken(const struct said *s, const char *machine)
+static bool has_reported(const struct stall_reports *s, const char *machine)
 {
     for (size_t i = 0; i < s->host_count; i++)
         if (strcmp(s->hosts[i].host, machine) == 0)
@@ -214,7 +214,7 @@ static bool has_spoken(const struct said *s, const char *machine)
 }
 
 /* The first of the job's hosts that said nothing, as the job names it; false: all spoke. */
-static bool find_silent(const char *attempt_dir, const struct said *s, char host[128])
+static bool find_silent(const char *attempt_dir, const struct stall_reports *s, char host[128])
 {
     struct hosts_taken taken;
     bool found = false;
@@ -222,7 +222,7 @@ static bool find_silent(const char *attempt_dir, const struct said *s, char host
     if (!hosts_read_taken(attempt_dir, &taken))
         return false;
     for (size_t i = 0; i < taken.count && !found; i++)
-        if (!has_spoken(s, taken.machines[i])) {
+        if (!has_reported(s, taken.machines[i])) {
             snprintf(host, 128, "%s", taken.names[i]);
             found = true;
         }
@@ -230,8 +230,8 @@ static bool find_silent(const char *attempt_dir, const struct said *s, char host
     return found;
 }
 
-static void judge_waiting_hosts(const char *attempt_dir, const struct said *s, double quiet,
-                                struct stalled *out)
+static void judge_waiting_hosts(const char *attempt_dir, const struct stall_reports *s,
+                                double quiet, struct stalled *out)
 {
     char words[QUIET_BYTES];
 
@@ -250,7 +250,8 @@ static void judge_waiting_hosts(const char *attempt_dir, const struct said *s, d
 }
 
 /* Ranks are numbered node by node, as mpirun places them. */
-static void name_host_of_rank(const char *attempt_dir, const struct said *s, struct stalled *out)
+static void name_host_of_rank(const char *attempt_dir, const struct stall_reports *s,
+                              struct stalled *out)
 {
     struct hosts_taken taken;
     size_t node = s->workers_per_node > 0 ? (size_t)(out->rank / s->workers_per_node) : 0;
@@ -265,8 +266,8 @@ static void name_host_of_rank(const char *attempt_dir, const struct said *s, str
 }
 
 /* Ranks that do not know each other yet: some wait in MPI's start, and others do not come there. */
-static void judge_waiting_ranks(const char *attempt_dir, const struct said *s, double quiet,
-                                struct stalled *out)
+static void judge_waiting_ranks(const char *attempt_dir, const struct stall_reports *s,
+                                double quiet, struct stalled *out)
 {
     char words[QUIET_BYTES];
 
@@ -288,7 +289,7 @@ static void judge_waiting_ranks(const char *attempt_dir, const struct said *s, d
              (long long)out->rank, out->host, words);
 }
 
-static bool judge_by_words(const char *attempt_dir, const struct said *s, double quiet,
+static bool judge_by_words(const char *attempt_dir, const struct stall_reports *s, double quiet,
                            struct stalled *out)
 {
     for (size_t i = 0; i < s->host_count; i++)
@@ -328,10 +329,11 @@ static bool judge_processes(struct stall_look *l, const struct progress *last, d
     out->rank = found.rank;
     print_quiet(last->phase, now - last->at, words);
     if (found.rank >= 0) {
-        struct said said = {0};
-        learn_world(l->attempt_dir, &said);
-        name_host_of_rank(l->attempt_dir, &said, out); /* it may be another name of this machine */
-        free(said.waiting);
+        struct stall_reports reports = {0};
+        learn_world(l->attempt_dir, &reports);
+        name_host_of_rank(l->attempt_dir, &reports,
+                          out); /* it may be another name of this machine */
+        free(reports.waiting);
         snprintf(out->reason, sizeof out->reason, "rank %lld on %s %s: %s", (long long)found.rank,
                  out->host, stall_state_words(STALL_STOPPED), words);
     } else {
@@ -380,7 +382,7 @@ static bool judge_end(const struct stall_look *l, const struct progress *last, d
 static bool stalled_judge(struct stall_look *l, const struct progress *last, double now,
                           struct stalled *out)
 {
-    struct said said = {0};
+    struct stall_reports reports = {0};
 
     *out = (struct stalled){.rank = -1};
     if (judge_processes(l, last, now, out))
@@ -389,18 +391,18 @@ static bool stalled_judge(struct stall_look *l, const struct progress *last, dou
         return false; /* soon */
     if (last->phase == STALL_IN_END)
         return judge_end(l, last, now, out);
-    learn_world(l->attempt_dir, &said);
+    learn_world(l->attempt_dir, &reports);
     char *log = attempt_read_tail(l->attempt_dir, "stdout.log");
     /* Each speaks again after stall_seconds; the rest is for clocks that differ from host to host.
      */
     stalled_read_reports(
-        &said, log ? log : "",
+        &reports, log ? log : "",
         fmax(last->at + l->stall_seconds / 2, now - 1.5 * l->stall_seconds - LISTEN_SECONDS));
-    bool found = judge_by_words(l->attempt_dir, &said, now - last->at, out) ||
+    bool found = judge_by_words(l->attempt_dir, &reports, now - last->at, out) ||
                  stalled_judge_silence(l, last, now, out);
     free(log);
-    free(said.hosts);
-    free(said.waiting);
+    free(reports.hosts);
+    free(reports.waiting);
     return found;
 }
 

@@ -38,7 +38,13 @@ struct pulse {
 };
 
 /* How bad it is. */
-enum told { TOLD_NOTHING, TOLD_GETS_ON, TOLD_EXCHANGES, TOLD_SLOW, TOLD_BAD };
+enum stall_severity {
+    SEVERITY_NOTHING,
+    SEVERITY_GETS_ON,
+    SEVERITY_EXCHANGES,
+    SEVERITY_SLOW,
+    SEVERITY_BAD
+};
 
 struct stall {
     double seconds, give_up_seconds;
@@ -51,9 +57,9 @@ struct stall {
     uint64_t moved;    /* traffic_tcp_bytes at moved_at, or when the wait was found to be long */
     double moved_wait; /* since of that wait */
     int doing_before;  /* the wait */
-    double told_phase; /* phase_at of what was spoken of last */
-    double told_at;
-    enum told told;
+    double reported_phase; /* phase_at of what was reported last */
+    double reported_at;
+    enum stall_severity reported;
     bool thread_runs;
     pthread_t thread;
     pthread_mutex_t lock; /* held while it looks */
@@ -310,17 +316,17 @@ static void give_up(const struct stall *s, const struct verdict *v, double now)
  * time: for the daemon, a machine that says nothing is gone. */
 static void stall_log(struct stall *s, const struct verdict *v, double now, double began)
 {
-    enum told now_told = v->state <= STALL_STARVED     ? TOLD_BAD
-                         : v->state == STALL_GETS_ON   ? TOLD_GETS_ON
-                         : v->state == STALL_EXCHANGES ? TOLD_EXCHANGES
-                                                       : TOLD_SLOW;
-    bool first = s->told_phase != began || now_told > s->told;
+    enum stall_severity severity = v->state <= STALL_STARVED     ? SEVERITY_BAD
+                                   : v->state == STALL_GETS_ON   ? SEVERITY_GETS_ON
+                                   : v->state == STALL_EXCHANGES ? SEVERITY_EXCHANGES
+                                                                 : SEVERITY_SLOW;
+    bool first = s->reported_phase != began || severity > s->reported;
 
-    if (!first && now - s->told_at < s->seconds)
+    if (!first && now - s->reported_at < s->seconds)
         return;
-    s->told_phase = began;
-    s->told_at = now;
-    s->told = now_told;
+    s->reported_phase = began;
+    s->reported_at = now;
+    s->reported = severity;
     if (first && v->state != STALL_GETS_ON)
         say_own_part(s, now, now - began);
     if (is_first_that_runs(s, now))

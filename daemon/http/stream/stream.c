@@ -147,7 +147,7 @@ static int64_t ring_head(struct streams *all)
     return head;
 }
 
-static void begin_anew(struct streams *all, int64_t head)
+static void ring_restart(struct streams *all, int64_t head)
 {
     pthread_mutex_lock(&all->lock);
     ring_reset(all->ring, head);
@@ -164,7 +164,7 @@ static int streams_follow(struct streams *all, struct error *e)
     if (store_event_newest(all->store, &newest, e))
         return -(int)e->code;
     if (newest - head > (int64_t)RING_EVENTS) {
-        begin_anew(all, newest);
+        ring_restart(all, newest);
         return 0;
     }
     do {
