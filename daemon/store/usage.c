@@ -11,6 +11,7 @@
 #define KEPT_BINS   (3 * 366 * 4) /* three years */
 #define HALF_LIVES  10            /* what is older counts less than a thousandth */
 
+/* column: with its table, as sweep has a submitted_by too. */
 #define USER_OF(column)                                                                            \
     "coalesce(case when " column " glob 'sweep [0-9]*' then (select s.submitted_by from sweep s "  \
     "where s.id = cast(substr(" column ", 7) as integer)) else " column " end, '')"
@@ -23,24 +24,28 @@ int store_usage_end(struct sql *c, int64_t job_id, double now, struct error *e)
         c, e, NULL,
         "insert into usage (user, bin, slot_seconds) "
         "with recursive ran as (select " USER_OF(
-            "submitted_by") " as user, slots, "
-                            "max(active_since, ?2 - 34560000.0) as since from job where id = ?1 "
-                            "and slots > 0 and "
-                            "active_since < ?2), bins(bin) as (select cast(since / 21600 as "
-                            "integer) from ran "
-                            "union all select bin + 1 from bins where (bin + 1) * 21600.0 < ?2) "
-                            "select user, bin, slots * (min(?2, (bin + 1) * 21600.0) - max(since, "
-                            "bin * 21600.0)) "
-                            "from ran, bins where true "
-                            "on conflict (user, bin) do update set slot_seconds = slot_seconds + "
-                            "excluded.slot_seconds",
+            "job.submitted_by") " as user, slots, "
+                                "max(active_since, ?2 - 34560000.0) as since from job where id = "
+                                "?1 "
+                                "and slots > 0 and "
+                                "active_since < ?2), bins(bin) as (select cast(since / 21600 as "
+                                "integer) from ran "
+                                "union all select bin + 1 from bins where (bin + 1) * 21600.0 < "
+                                "?2) "
+                                "select user, bin, slots * (min(?2, (bin + 1) * 21600.0) - "
+                                "max(since, "
+                                "bin * 21600.0)) "
+                                "from ran, bins where true "
+                                "on conflict (user, bin) do update set slot_seconds = slot_seconds "
+                                "+ "
+                                "excluded.slot_seconds",
         "id", job_id, now);
 
     if (status)
         return status;
     return sql_run(c, e, NULL,
                    "delete from usage where bin < ?2 and user = (select " USER_OF(
-                       "submitted_by") " from job where id = ?1)",
+                       "job.submitted_by") " from job where id = ?1)",
                    "ii", job_id, (int64_t)(now / BIN_SECONDS) - KEPT_BINS);
 }
 
@@ -48,7 +53,7 @@ int store_usage_check_queued(struct sql *c, const char *submitted_by, int64_t mo
 {
     sqlite3_stmt *row = sql_query(c, e,
                                   "select count(*) from job where state = 'queued' and " USER_OF(
-                                      "submitted_by") " = coalesce(?1, '')",
+                                      "job.submitted_by") " = coalesce(?1, '')",
                                   "s", submitted_by);
     int found = row ? sql_row(c, row, e) : -(int)e->code;
 
@@ -146,19 +151,20 @@ int store_usage(struct store *s, double now, double half_life_seconds, struct st
     if (!status)
         status = usage_read(
             c,
-            sql_query(c, e,
-                      "select " USER_OF(
-                          "submitted_by") ", slots, active_since from job where launcher = 'local' "
-                                          "and state in ('starting', 'running', 'evaluating')",
-                      ""),
+            sql_query(
+                c, e,
+                "select " USER_OF(
+                    "job.submitted_by") ", slots, active_since from job where launcher = 'local' "
+                                        "and state in ('starting', 'running', 'evaluating')",
+                ""),
             uses, usage_add_running, times, e);
     if (!status)
         status = usage_read(
             c,
             sql_query(c, e,
                       "select " USER_OF(
-                          "submitted_by") " as user, count(*) from job where state = 'queued' "
-                                          "group by user",
+                          "job.submitted_by") " as user, count(*) from job where state = 'queued' "
+                                              "group by user",
                       ""),
             uses, usage_add_queued, times, e);
     sql_read_end(s, c);

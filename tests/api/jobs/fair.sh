@@ -89,5 +89,16 @@ before=$(usage token:eve .slot_hours)
 kill_daemon
 restart_runs
 ok "and survives the daemon" jq -e -n --argjson a "$before" --argjson b "$(usage token:eve .slot_hours)" '$b > 0.9 * $a and $b < 1.1 * $a + 0.01'
+
+# A sweep's jobs are its owner's.
+send "steps=4 step_ms=5"
+swept=$(jq '{base: . | del(.seed), parameters: {"/seed": [1]}, metric: "loss"}' "$work/job.json")
+call "${auth[@]}" -H 'Content-Type: application/json' --data-binary "$swept" /v1/sweeps
+want 201 "eve's sweep is taken"
+sweep=$(jq .id <<<"$body")
+sweep_is_over() { [ "$(curl -sS "$url/v1/sweeps/$sweep" | jq -r .state)" != running ]; }
+ok "it ends" eventually sweep_is_over
+is "$(sql "select count(*) from job where submitted_by glob 'sweep *'")" 1 "its job is the sweep's"
+is "$(sql "select count(*) from usage where user = ''")" 0 "and the use is not nobody's"
 ok "the daemon stops in order" stop_daemon
 done_testing
