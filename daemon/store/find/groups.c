@@ -14,7 +14,7 @@
     "sum(state = 'queued'), sum(state = 'starting'), sum(state = 'running'), "                     \
     "sum(state = 'evaluating'), sum(state = 'succeeded'), sum(state = 'failed'), "                 \
     "sum(state = 'cancelled'), sum(step * coalesce(global_batch, 0)), "                            \
-    "avg(case when state = 'succeeded' then ttt_seconds end) as mean, "                            \
+    "avg(case when state = 'succeeded' and train_steps > 0 then ttt_seconds end) as mean, "        \
     "max(best_top1) as best, id, name, best_top1_step, best_top1_epoch, best_top1_at, "            \
     "count(*) over () from " from " where " FIND_FITS " group by value "                           \
     "order by case ?14 when 1 then null when 6 then mean when 8 then -best else -count(*) end "    \
