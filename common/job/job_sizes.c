@@ -56,7 +56,7 @@ static void sizes_check_entry(const json_t *list, size_t i, const struct size_bo
     else if (i && sizes_is_epoch(last_epoch) &&
              json_number_value(epoch) <= json_number_value(last_epoch))
         problems_add(problems, at, NULL,
-                     "goes back to epoch %.10g behind epoch %.10g: epochs must rise",
+                     "goes back to epoch %.10g after epoch %.10g: epochs must rise",
                      json_number_value(epoch), json_number_value(last_epoch));
     if (!sizes_is_integer(size, b->min, b->max))
         problems_add(problems, at, NULL, "must end with a size, an integer from %.16g to %.16g",
@@ -64,7 +64,7 @@ static void sizes_check_entry(const json_t *list, size_t i, const struct size_bo
     else if (i && sizes_is_integer(last_size, b->min, b->max) &&
              json_number_value(size) < json_number_value(last_size))
         problems_add(problems, at, NULL,
-                     "goes back to %.10g pixels behind %.10g: sizes must not shrink",
+                     "goes back to %.10g pixels after %.10g: sizes must not shrink",
                      json_number_value(size), json_number_value(last_size));
 }
 

@@ -42,7 +42,7 @@ static int waiting_check(int64_t id, const struct waiting_job *job,
                                                       : "released";
 
     if (job->state != JOB_QUEUED)
-        return error_set(e, ERR_CONFLICT, "job %lld is %s: only one that waits can be %s",
+        return error_set(e, ERR_CONFLICT, "job %lld is in state %s: only queued jobs can be %s",
                          (long long)id, job_state_name(job->state), what);
     if (job->in_slurm)
         return error_set(e, ERR_CONFLICT,

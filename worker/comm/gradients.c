@@ -513,8 +513,8 @@ static void trial_round(struct traincomm_gradients *g)
 bool traincomm_gradients_describe(const struct traincomm_gradients *g, char *text, size_t bytes)
 {
     static const char *const ways[] = {
-        [TRAINCOMM_WAY_PIECES] = "of one machine by MPI, after backward",
-        [TRAINCOMM_WAY_SHARED] = "of one machine through its shared memory, after backward",
+        [TRAINCOMM_WAY_PIECES] = "within one machine by MPI, after backward",
+        [TRAINCOMM_WAY_SHARED] = "within one machine through its shared memory, after backward",
         [TRAINCOMM_WAY_CALLS] = "by MPI",
         [TRAINCOMM_WAY_THREAD] = "by MPI and a thread",
         [TRAINCOMM_WAY_LEADERS] = "by machine, then between one of each",

@@ -107,10 +107,10 @@ static int fit_world(struct job_spec *spec, int world, bool resumes, struct erro
     if (resumes)
         return replan_spec(spec, world, e);
     return error_set(e, ERR_INVALID,
-                     "the job asks for %lld x %lld = %lld workers, but %d were started: "
+                     "the job asks for %lld x %lld = %lld workers, but %d %s started: "
                      "use mpirun -np %lld, or change cluster.nodes and cluster.workers_per_node",
                      (long long)spec->cluster.nodes, (long long)spec->cluster.workers_per_node,
-                     (long long)wanted, world, (long long)wanted);
+                     (long long)wanted, world, world == 1 ? "was" : "were", (long long)wanted);
 }
 
 /* ---- the job that the run directory holds */

@@ -81,7 +81,7 @@ call -X POST "/v1/jobs/$third/release"
 refused 409 conflict "job $third is not held" "released without being held"
 for change in hold release priority; do
     call -X POST -d '{"priority": 1}' "/v1/jobs/$long/$change"
-    refused 409 conflict "job $long is running: only one that waits can be" "$change of a job that runs"
+    refused 409 conflict "job $long is in state running: only queued jobs can be" "$change of a job that runs"
 done
 for wrong in '{"priority": 1001}' '{"priority": "1"}' '{}' '{"priority": 1, "name": "x"}'; do
     call -d "$wrong" "/v1/jobs/$first/priority"

@@ -72,7 +72,7 @@ plan 2 "batches that change within an epoch" '{"data": {"train": "synthetic"}, "
     '^batch_schedule: .*give model.image_size whole epochs, or set steps_rounding to "exact"'
 plan 2 "a schedule of sizes that goes backwards, all of it at once" \
     '{"data": {"train": "synthetic"}, "model": {"image_size": [[0, 192], [5, 160], [4, 20]]}, "epohcs": 1}' \
-    '^model\.image_size.1.?: goes back to 160 pixels behind 192' '^model\.image_size.2.?: goes back to epoch 4 behind epoch 5' \
+    '^model\.image_size.1.?: goes back to 160 pixels after 192' '^model\.image_size.2.?: goes back to epoch 4 after epoch 5' \
     '^model\.image_size.2.?: must end with a size, an integer from 28 to 1024' '^epohcs: .*did you mean epochs'
 plan 2 "nodes 0" '{"data": {"train": "synthetic"}, "cluster": {"nodes": 0}}' '^cluster\.nodes: .*from 1 to 100000, not 0'
 plan 2 "nodes 10^9" '{"data": {"train": "synthetic"}, "cluster": {"nodes": 1000000000}}' '^cluster\.nodes: .*not 1000000000'

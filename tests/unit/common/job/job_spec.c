@@ -855,9 +855,9 @@ Test(job_spec, sizes_by_epoch_that_make_no_sense)
 {
     sizes_refused("[]", 1, "1 to 16 sizes, not 0");
     sizes_refused("[[1, 160], [2, 192]]", 1, "from epoch 0 on, not from epoch 1");
-    sizes_refused("[[0, 160], [5, 192], [4, 192]]", 1, "goes back to epoch 4 behind epoch 5");
+    sizes_refused("[[0, 160], [5, 192], [4, 192]]", 1, "goes back to epoch 4 after epoch 5");
     sizes_refused("[[0, 160], [0, 192]]", 1, "epochs must rise");
-    sizes_refused("[[0, 192], [5, 160]]", 1, "goes back to 160 pixels behind 192");
+    sizes_refused("[[0, 192], [5, 160]]", 1, "goes back to 160 pixels after 192");
     sizes_refused("[[0, 192], [5], [6, 20], [-1, 1.5]]", 4, "must be a pair");
     sizes_refused("[[0, 30], [5, 160]]", 1, "at least 32");
     sizes_refused("{\"from\": 160}", 2, "must be two epochs");
