@@ -300,11 +300,13 @@ static int send_model(const struct request *q, struct reply *r, int fd, const ch
         refuse_range(r, size, from);
         return 0;
     }
-    if (!part)
+    if (!part) {
+        from = 0;
         bytes = size;
-    else
+    } else {
         reply_header(r, "Content-Range", "bytes %llu-%llu/%llu", (unsigned long long)from,
                      (unsigned long long)(from + bytes - 1), (unsigned long long)size);
+    }
     r->status = part ? 206 : 200;
     r->fd = fd;
     r->file_from = from;
