@@ -32,23 +32,30 @@ bool job_archive_takes(const char *name);
 
 struct job_archive_file {
     char *name;
-    int fd; /* read from its start; -1: text */
-    char *text;
+    int fd;     /* read from its start; -1: text, or opened when it is written */
+    char *text; /* or NULL */
     uint64_t bytes;
     char hex[DIGEST_BYTES];
 };
 struct job_archive_files {
     struct job_archive_file *items; /* in the order of the archive */
     size_t count, room;
+    /* Opens a file that was added by job_archive_add_file: -1 with errno. */
+    int (*open)(const char *folder, const char *name);
+    const char *folder;
 };
 
 /* They take over the text or the descriptor, also after an error. */
 int job_archive_add_text(struct job_archive_files *files, const char *name, char *text,
                          struct error *e);
 int job_archive_add_fd(struct job_archive_files *files, const char *name, int fd, struct error *e);
+/* The same of one of very many: closes fd, and opens the file again when it is written. */
+int job_archive_add_file(struct job_archive_files *files, const char *name, int fd,
+                         struct error *e);
 void job_archive_files_clear(struct job_archive_files *files);
 
-/* Writes the archive to out. "files" is added to the manifest; mtime: of all members. */
+/* Writes the archive to out. "files" is added to the manifest; mtime: of all members. ERR_CONFLICT:
+ * a file has changed since it was added. */
 int job_archive_write(const struct job_archive_files *files, json_t *manifest, int64_t mtime,
                       int out, struct error *e);
 

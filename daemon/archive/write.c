@@ -75,19 +75,36 @@ static int digest_fd(int fd, uint64_t bytes, char hex[DIGEST_BYTES])
     return failed;
 }
 
-int job_archive_add_fd(struct job_archive_files *files, const char *name, int fd, struct error *e)
+/* Its size and digest. */
+static int look_at(struct job_archive_file *file, const char *name, int fd, struct error *e)
 {
-    struct job_archive_file file = {.fd = fd};
     struct stat st;
     int failed = fstat(fd, &st) ? errno : 0;
 
-    file.bytes = failed ? 0 : (uint64_t)st.st_size;
+    file->bytes = failed ? 0 : (uint64_t)st.st_size;
     if (!failed)
-        failed = digest_fd(fd, file.bytes, file.hex);
-    if (!failed)
+        failed = digest_fd(fd, file->bytes, file->hex);
+    return failed ? error_set_errno(e, failed, "cannot read %s", name) : 0;
+}
+
+int job_archive_add_fd(struct job_archive_files *files, const char *name, int fd, struct error *e)
+{
+    struct job_archive_file file = {.fd = fd};
+    int status = look_at(&file, name, fd, e);
+
+    if (!status)
         return add(files, file, name, e);
     close(fd);
-    return error_set_errno(e, failed, "cannot read %s", name);
+    return status;
+}
+
+int job_archive_add_file(struct job_archive_files *files, const char *name, int fd, struct error *e)
+{
+    struct job_archive_file file = {.fd = -1};
+    int status = look_at(&file, name, fd, e);
+
+    close(fd);
+    return status ? status : add(files, file, name, e);
 }
 
 void job_archive_files_clear(struct job_archive_files *files)
@@ -136,32 +153,57 @@ static int write_data(struct archive *a, const char *name, const void *data, siz
     return archive_write_data(a, data, bytes) == (la_ssize_t)bytes ? 0 : write_failed(a, name, e);
 }
 
-static int write_fd(struct archive *a, const struct job_archive_file *f, struct error *e)
+static int file_changed(const struct job_archive_file *f, struct error *e)
 {
-    char *piece = malloc(PIECE_BYTES);
-    int status = piece ? 0 : error_set(e, ERR_NO_MEMORY, "no memory for the archive");
+    return error_set(e, ERR_CONFLICT, "%s has changed while it was exported; try again", f->name);
+}
+
+static int write_fd(struct archive *a, const struct job_archive_file *f, int fd, struct error *e)
+{
+    char *piece = malloc(PIECE_BYTES), hex[DIGEST_BYTES];
+    struct digest *d = piece ? digest_begin() : NULL;
+    int status = d ? 0 : error_set(e, ERR_NO_MEMORY, "no memory for the archive");
     ssize_t got = 0;
 
     for (uint64_t at = 0; !status && at < f->bytes; at += (uint64_t)got) {
         size_t wanted = f->bytes - at < PIECE_BYTES ? (size_t)(f->bytes - at) : PIECE_BYTES;
-        int failed = read_piece(f->fd, piece, at, wanted, &got);
-        if (failed || got == 0)
-            status = error_set_errno(e, failed ? failed : EIO, "cannot read %s", f->name);
-        else
+        int failed = read_piece(fd, piece, at, wanted, &got);
+        if (failed || got == 0) {
+            status =
+                failed ? error_set_errno(e, failed, "cannot read %s", f->name) : file_changed(f, e);
+        } else {
+            digest_add(d, piece, (size_t)got);
             status = write_data(a, f->name, piece, (size_t)got, e);
+        }
     }
+    digest_end(d, hex);
     free(piece);
+    return status || strcmp(hex, f->hex) == 0 ? status : file_changed(f, e);
+}
+
+/* Of the bytes that were listed; those that came behind them meanwhile are left out. */
+static int write_file(struct archive *a, const struct job_archive_files *files,
+                      const struct job_archive_file *f, struct error *e)
+{
+    int fd = f->fd >= 0 ? f->fd : files->open(files->folder, f->name);
+
+    if (fd < 0)
+        return errno == ENOENT ? file_changed(f, e)
+                               : error_set_errno(e, errno, "cannot open %s again", f->name);
+    int status = write_fd(a, f, fd, e);
+    if (f->fd < 0)
+        close(fd);
     return status;
 }
 
-static int write_member(struct archive *a, const struct job_archive_file *f, int64_t mtime,
-                        struct error *e)
+static int write_member(struct archive *a, const struct job_archive_files *files,
+                        const struct job_archive_file *f, int64_t mtime, struct error *e)
 {
     int status = write_header(a, f->name, f->bytes, mtime, e);
 
     if (status || f->bytes == 0)
         return status;
-    return f->fd >= 0 ? write_fd(a, f, e) : write_data(a, f->name, f->text, f->bytes, e);
+    return f->text ? write_data(a, f->name, f->text, f->bytes, e) : write_file(a, files, f, e);
 }
 
 static char *manifest_text(const struct job_archive_files *files, json_t *manifest)
@@ -202,7 +244,7 @@ int job_archive_write(const struct job_archive_files *files, json_t *manifest, i
     if (!status)
         status = write_data(a, JOB_ARCHIVE_MANIFEST, text, strlen(text), e);
     for (size_t i = 0; !status && i < files->count; i++)
-        status = write_member(a, &files->items[i], mtime, e);
+        status = write_member(a, files, &files->items[i], mtime, e);
     if (!status && archive_write_close(a) != ARCHIVE_OK)
         status = write_failed(a, "its end", e);
     archive_write_free(a);

@@ -178,5 +178,16 @@ printf 'max_import_bytes = 1024\n' >>"$work/traind.conf"
 restart_runs --socket "$socket"
 import "$work/one.tar.gz"
 refused 413 too-large 'larger than the 1024 bytes' "an archive over max_import_bytes"
+
+# ------------------------------------------------------------------ many files
+
+sql "update job set attempt = 300 where id = 1"
+for i in {1..300}; do
+    mkdir -p "$state/jobs/1/attempt-$i"
+    echo "$i" >"$state/jobs/1/attempt-$i/stdout.log"
+done
+prlimit --pid "$daemon" --nofile=200
+ok "an export holds few files open at a time" curl -sSf -o "$work/many.tar.gz" "$url/v1/jobs/1/archive"
+is "$(tar -xzOf "$work/many.tar.gz" --wildcards '*/stdout.log' | paste -sd' ')" "$(seq -s' ' 300)" "and has them all"
 ok "the daemon stops in order" stop_daemon
 done_testing

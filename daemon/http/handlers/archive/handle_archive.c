@@ -79,7 +79,7 @@ static int add_run_file(const struct store_job *job, const char *name,
         close(fd);
         return 0;
     }
-    return job_archive_add_fd(files, name, fd, e);
+    return job_archive_add_file(files, name, fd, e);
 }
 
 static int add_attempts(const struct store_job *job, struct job_archive_files *files,
@@ -210,6 +210,8 @@ int handle_archive(const struct request *q, struct reply *r, struct error *e)
     if (!job_state_is_final(job.state))
         status = error_set(e, ERR_CONFLICT, "job %lld is %s: it can be exported when it has ended",
                            (long long)job.id, job_state_name(job.state));
+    files.open = run_file_open;
+    files.folder = job.run_dir;
     if (!status)
         status = add_all(q, &job, weights, &files, e);
     if (!status)
