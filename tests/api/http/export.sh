@@ -151,4 +151,19 @@ is "$(epoch_stops "$id" | cut -d' ' -f-$whole)" "$(seq -s' ' 8 8 $((8 * whole)))
 
 call /v1/jobs/99/mllog
 refused 404 not-found 'no job 99' "of no job"
+
+# ------------------------------------------------------------------ what an import may hold
+
+kill_daemon
+numbers="with recursive n(i) as (select 1 union all select i + 1 from n where i <"
+sql "insert into eval (job_id, step, t) $numbers 100000) select $id, 1000000 + i, 0 from n;
+    insert into job_event (job_id, attempt, t, type, body) $numbers 100000)
+        select $id, 1, 0, 'eval', json_object('step', 1100001 - i, 'raw_top1', 100001 - i) from n;
+    insert or replace into step_metric (job_id, step, t, images_per_sec, step_ms) $numbers 400000) select $id, i, 0, i, 1000 from n"
+restart_runs
+ok "evaluations in any order are soon told" curl -sS -m 150 -o "$work/evals" "$url/v1/jobs/$id/evals"
+is "$(jq -c '[.evals[] | select(.step > 1000000)] | [length, all(.raw_top1 == .step - 1000000)]' "$work/evals")" '[100000,true]' "each with its own numbers"
+ok "so is a series in which every step has another batch" curl -sS -m 40 -o "$work/series" "$url/v1/jobs/$id/metrics?points=100"
+is "$(jq -c '[.images[0], .images[-1]]' "$work/series")" '[1,null]' "with as many images as are worth the time"
+is "$(curl -sS "$url/v1/jobs/$id/metrics?names=images&points=100&format=csv" | tail -n 1 | tr -d '\r')" "400000,,0.000000," "in CSV too"
 done_testing

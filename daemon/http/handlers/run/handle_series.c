@@ -155,29 +155,35 @@ int handle_metrics(const struct request *q, struct reply *r, struct error *e)
 
 /* ---------------------------------------------------------------- evals */
 
+/* Of this step, in evaluations that ascend by step; NULL: there is none. */
+static json_t *eval_of_step(const json_t *evals, json_int_t step)
+{
+    size_t from = 0, to = json_array_size(evals);
+
+    while (from < to) {
+        size_t middle = from + (to - from) / 2;
+        if (json_get_integer(json_array_get(evals, middle), "step", 0) < step)
+            from = middle + 1;
+        else
+            to = middle;
+    }
+    json_t *one = json_array_get(evals, from);
+    return json_get_integer(one, "step", -1) == step ? one : NULL;
+}
+
 /* With ema: what the weights that are not averaged came to, of the newest evaluation of a step. */
 static int evals_add_raw(const struct request *q, json_t *evals, struct error *e)
 {
     static const char *const raw[] = {"raw_top1", "raw_top5", "raw_loss"};
     const struct store_event_range range = {.job_id = q->id, .types = "eval"};
     json_t *events, *event, *one;
-    size_t at = 0, i, k;
+    size_t i, k;
 
     if (store_event_list(q->app->store, &range, &events, e))
         return -(int)e->code;
     json_array_foreach (events, i, event) {
-        json_int_t step = json_get_integer(event, "step", -1);
-        /* Evaluations are by step, events too but where an attempt went on from before. */
-        if (at >= json_array_size(evals) ||
-            json_get_integer(json_array_get(evals, at), "step", 0) > step)
-            at = 0;
-        while (at < json_array_size(evals) &&
-               json_get_integer(json_array_get(evals, at), "step", 0) < step)
-            at++;
-        one = json_array_get(evals, at);
-        if (json_get_integer(one, "step", -1) != step)
-            continue;
-        for (k = 0; k < sizeof raw / sizeof raw[0]; k++)
+        one = eval_of_step(evals, json_get_integer(event, "step", -1));
+        for (k = 0; one && k < sizeof raw / sizeof raw[0]; k++)
             if (json_object_get(event, raw[k]))
                 json_object_set(one, raw[k], json_object_get(event, raw[k]));
     }

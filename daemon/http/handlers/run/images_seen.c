@@ -8,6 +8,13 @@
 #include "common/json.h"
 #include "common/run/event.h"
 
+struct images_reader {
+    struct store *store;
+    int64_t job_id;
+    int lookups; /* that are left */
+    struct images_seen *seen;
+};
+
 /* One row of the series. */
 struct images_row {
     size_t rate, ms; /* of event_metric_at */
@@ -33,13 +40,13 @@ static size_t images_metric(const char *name)
 }
 
 /* Of this step, or of the next one that has a row; 0: there is none. */
-static int images_batch(struct store *s, int64_t job_id, int64_t step, int64_t *batch,
-                        struct error *e)
+static int images_batch(struct images_reader *r, int64_t step, int64_t *batch, struct error *e)
 {
     struct images_row row = {.rate = images_metric("images_per_sec"),
                              .ms = images_metric("step_ms")};
-    int status = store_metric_each(s, job_id, step, 1, images_take, &row, e);
+    int status = store_metric_each(r->store, r->job_id, step, 1, images_take, &row, e);
 
+    r->lookups--;
     *batch = row.batch;
     return status;
 }
@@ -62,25 +69,24 @@ static int images_append(struct images_seen *seen, int64_t first_step, int64_t b
 
 /* The steps [from, to] of one attempt: batches never grow, so that each change is found by halving
  * what lies between two that differ. */
-static int images_of_attempt(struct store *s, int64_t job_id, int64_t from, int64_t to,
-                             struct images_seen *seen, struct error *e)
+static int images_of_attempt(struct images_reader *r, int64_t from, int64_t to, struct error *e)
 {
     int64_t batch = 0, last = 0;
-    int status = images_batch(s, job_id, to, &last, e);
+    int status = images_batch(r, to, &last, e);
 
-    while (!status && from <= to) {
-        if ((status = images_batch(s, job_id, from, &batch, e)) ||
-            (status = images_append(seen, from, batch, e)) || batch == last)
+    while (!status && from <= to && r->lookups > 0) {
+        if ((status = images_batch(r, from, &batch, e)) ||
+            (status = images_append(r->seen, from, batch, e)) || batch == last)
             break;
         int64_t same = from, other = to, between;
         while (!status && other - same > 1) {
             int64_t middle = same + (other - same) / 2;
-            status = images_batch(s, job_id, middle, &between, e);
+            status = images_batch(r, middle, &between, e);
             *(between == batch ? &same : &other) = middle;
         }
         from = other;
     }
-    return status;
+    return !status && r->lookups <= 0 ? images_append(r->seen, from, -1, e) : status;
 }
 
 static int images_ascending(const void *a, const void *b)
@@ -123,21 +129,21 @@ static int images_resumed(struct store *s, int64_t job_id, int64_t now, int64_t 
 int images_seen_read(struct store *s, const struct store_job *job, struct images_seen *seen,
                      struct error *e)
 {
-    int64_t job_id = job->id;
+    struct images_reader r = {s, job->id, IMAGES_LOOKUPS, seen};
     struct store_metric_ends ends;
     int64_t *resumed, from = 1;
     size_t count;
 
     *seen = (struct images_seen){0};
-    if (store_metric_ends(s, job_id, 0, INT64_MAX, 2, &ends, e))
+    if (store_metric_ends(s, job->id, 0, INT64_MAX, 2, &ends, e))
         return -(int)e->code;
     if (ends.rows == 0)
         return 0;
-    int status = images_resumed(s, job_id, job->step, &resumed, &count, e);
-    for (size_t i = 0; !status && i <= count; i++) {
+    int status = images_resumed(s, job->id, job->step, &resumed, &count, e);
+    for (size_t i = 0; !status && i <= count && r.lookups > 0; i++) {
         int64_t to = i < count && resumed[i] < ends.last_step ? resumed[i] : ends.last_step;
         if (to >= from)
-            status = images_of_attempt(s, job_id, from, to, seen, e);
+            status = images_of_attempt(&r, from, to, e);
         from = to >= from ? to + 1 : from;
     }
     free(resumed);
@@ -146,13 +152,15 @@ int images_seen_read(struct store *s, const struct store_job *job, struct images
 
 int64_t images_seen_at(const struct images_seen *seen, int64_t step)
 {
-    size_t i = seen->count;
+    size_t at = 0, behind = seen->count;
 
-    while (i > 1 && seen->parts[i - 1].first_step > step)
-        i--;
-    if (i == 0)
+    while (at + 1 < behind) {
+        size_t middle = at + (behind - at) / 2;
+        *(seen->parts[middle].first_step <= step ? &at : &behind) = middle;
+    }
+    if (seen->count == 0 || seen->parts[at].batch < 0)
         return -1;
-    const struct images_part *part = &seen->parts[i - 1];
+    const struct images_part *part = &seen->parts[at];
     return part->before + (step - part->first_step + 1) * part->batch;
 }
 

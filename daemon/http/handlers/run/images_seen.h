@@ -2,6 +2,7 @@
  * How many images a run had trained on after each step: the sum of the global batches. Batches
  * change where a run went on with other workers, and with the sizes of images. A step's own batch
  * is its images_per_sec x step_ms; within an attempt it never grows, so that few rows tell all.
+ * Those of an import may be anything: behind what IMAGES_LOOKUPS rows tell, it is not known.
  */
 #ifndef TRAIND_DAEMON_HTTP_HANDLERS_RUN_IMAGES_SEEN_H
 #define TRAIND_DAEMON_HTTP_HANDLERS_RUN_IMAGES_SEEN_H
@@ -11,10 +12,12 @@
 
 #include "daemon/store/store.h"
 
+#define IMAGES_LOOKUPS 20000 /* 1000 changes in a million steps */
+
 struct images_part {
     int64_t first_step; /* all steps from here on have this batch, until the next part */
     int64_t before;     /* images of the steps before it */
-    int64_t batch;
+    int64_t batch;      /* -1: not known, as all behind it */
 };
 struct images_seen {
     struct images_part *parts;

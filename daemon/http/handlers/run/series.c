@@ -106,6 +106,14 @@ static void series_add_columns(struct json_text *t, const struct series *s, enum
             series_add_column(t, s, m, which);
 }
 
+static void add_images(struct json_text *t, int64_t images)
+{
+    if (images < 0)
+        json_text_raw(t, NULL, NULL);
+    else
+        json_text_integer(t, NULL, images);
+}
+
 static void series_slots(struct json_text *t, const struct series *s,
                          const struct images_seen *seen)
 {
@@ -117,7 +125,7 @@ static void series_slots(struct json_text *t, const struct series *s,
     json_text_close(t, ']');
     json_text_open(t, "images", '[');
     for (int64_t i = 0; (p = series_next_part(s, &i));)
-        json_text_integer(t, NULL, images_seen_at(seen, p->step));
+        add_images(t, images_seen_at(seen, p->step));
     json_text_close(t, ']');
     json_text_open(t, "epoch", '[');
     for (int64_t i = 0; (p = series_next_part(s, &i));)
@@ -164,6 +172,13 @@ static void series_print_number(FILE *out, double value)
         fprintf(out, "%.12g", value);
 }
 
+static void print_images(FILE *out, int64_t images)
+{
+    fputc(',', out);
+    if (images >= 0)
+        fprintf(out, "%lld", (long long)images);
+}
+
 static void put_names(const struct series *s, FILE *out)
 {
     fputs("step,epoch,t", out);
@@ -194,7 +209,7 @@ static void put_line(const struct series *s, const struct images_seen *seen,
         }
     }
     if (s->shape.images)
-        fprintf(out, ",%lld", (long long)images_seen_at(seen, p->step));
+        print_images(out, images_seen_at(seen, p->step));
     fputs("\r\n", out);
 }
 

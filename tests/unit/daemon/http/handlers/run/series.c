@@ -21,19 +21,29 @@ static struct images_part parts[] = {
     {5, 32, 4},
 };
 static const struct images_seen seen = {parts, 2, 2};
+static struct images_part unknown_parts[] = {
+    {1, 0,  8 },
+    {5, 32, -1},
+};
+static const struct images_seen seen_in_part = {unknown_parts, 2, 2};
 
-static json_t *json_of(const struct series *s)
+static json_t *json_with(const struct series *s, const struct images_seen *images)
 {
     struct json_text text = JSON_TEXT;
 
     json_text_open(&text, NULL, '{');
-    series_members(&text, s, &seen);
+    series_members(&text, s, images);
     json_text_close(&text, '}');
     cr_assert_not(text.failed);
     json_t *json = json_loadb(text.out.data, text.out.bytes, JSON_REJECT_DUPLICATES, NULL);
     cr_assert_not_null(json);
     json_text_clear(&text);
     return json;
+}
+
+static json_t *json_of(const struct series *s)
+{
+    return json_with(s, &seen);
 }
 
 /* Rows 0..rows-1 with loss = f(row). */
@@ -193,4 +203,23 @@ Test(series, images_seen_are_the_sum_of_the_batches)
     series_destroy(s);
     cr_assert_eq(images_seen_at(&seen, 0), 0);
     cr_assert_eq(images_seen_at(&(const struct images_seen){0}, 5), -1, "not known without steps");
+}
+
+Test(series, images_that_are_not_known_are_left_out)
+{
+    struct series_shape shape = {.images = true, .points = 2, .exact = true};
+    struct series *s = series_create(&shape);
+    size_t bytes;
+
+    for (int64_t i = 4; i < 6; i++)
+        series_add(s, &(struct store_metric_part){.rows = 1, .step = i, .epoch = 0.5, .t = 7});
+    json_t *json = json_with(s, &seen_in_part), *images = json_object_get(json, "images");
+    cr_assert_eq(json_integer_value(json_array_get(images, 0)), 32);
+    cr_assert(json_is_null(json_array_get(images, 1)));
+    json_decref(json);
+    char *csv = series_to_csv(s, &seen_in_part, &bytes);
+    cr_assert_str_eq(csv, "step,epoch,t,images\r\n4,0.5,7.000000,32\r\n5,0.5,7.000000,\r\n");
+    free(csv);
+    series_destroy(s);
+    cr_assert_eq(images_seen_at(&seen_in_part, 900), -1, "nor all behind them");
 }
