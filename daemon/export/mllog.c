@@ -131,7 +131,7 @@ static const struct {
 static void put_decay(struct mllog *m, double t, const char *prefix)
 {
     json_t *decay = mllog_lookup(m->spec, "lr.decay");
-    bool poly = decay && strcmp(json_string_value(decay), "poly") == 0;
+    bool poly = json_is_string(decay) && strcmp(json_string_value(decay), "poly") == 0;
     double steps = number_in(m->plan, "train_steps") - number_in(m->plan, "warmup_steps");
     char key[80];
 
@@ -205,10 +205,8 @@ static void take_back_run_stop(struct mllog *m)
 
 static void take_state(struct mllog *m, const json_t *body, double t)
 {
-    json_t *name = mllog_lookup(body, "state");
-    enum job_state state = job_state_of(name ? json_string_value(name) : NULL);
+    enum job_state state = job_state_of(json_get_text(body, "state", ""));
 
-    json_decref(name);
     if (state == JOB_QUEUED || state == JOB_STARTING)
         take_back_run_stop(m);
     if (state != JOB_STARTING)
@@ -254,14 +252,10 @@ static void take_eval(struct mllog *m, const json_t *body, double t)
 
 static void take_run_stop(struct mllog *m, const json_t *body, double t)
 {
-    json_t *status = mllog_lookup(body, "status"), *reached = mllog_lookup(body, "target_reached");
-
     m->run_stop = t;
     m->ttt_seconds = number_in(body, "ttt_seconds");
-    m->ended = status && strcmp(json_string_value(status), "success") == 0;
-    m->success = m->ended && !json_is_false(reached);
-    json_decref(status);
-    json_decref(reached);
+    m->ended = strcmp(json_get_text(body, "status", ""), "success") == 0;
+    m->success = m->ended && !json_is_false(json_object_get(body, "target_reached"));
 }
 
 static bool mllog_add_event(void *context, const struct store_event_row *row)

@@ -90,7 +90,8 @@ static int import_event(struct import *i, const struct store_import_event *event
     struct store_event *to = &i->events[i->batch.count++];
     json_t *body = json_copy((json_t *)event->body);
     json_object_set_new(body, "type", json_string(event->type));
-    /* Every one has a number, as what workers write: nobody is named by them here. */
+    json_object_del(body, "by"); /* a user or token of the daemon there, which may exist here too */
+    /* Every one has a number, as what workers write. */
     *to = (struct store_event){
         .seq = ++i->seq, .t = event->t, .type = event_type_of(event->type), .body = body};
     if (to->type == EVENT_STEP)
@@ -110,6 +111,8 @@ static int import_events(struct import *i, struct error *e)
     if (!status)
         status = import_flush(i, e);
     import_drop(i);
+    if (!status)
+        status = store_events_sum(i->c, i->id, e);
     if (!status && i->last != i->job->state)
         status = error_set(e, ERR_INVALID,
                            "the events of the archive end with the state %s, but the job's is %s",
@@ -150,6 +153,7 @@ int store_job_import(struct store *s, const struct store_import *job, int64_t *i
     }
     *i = (struct import){.c = c, .job = job, .last = JOB_STATE_COUNT};
     i->batch.events = i->events;
+    i->batch.of_the_past = true;
     int status = import_find(c, job->digest, id, e);
     *existed = status > 0;
     if (status == 0)

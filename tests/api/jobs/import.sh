@@ -147,12 +147,39 @@ call -X POST /v1/jobs/import
 refused 400 usage 'send the archive' "nothing"
 is "$(sql 'select count(*) from job') $(find "$state/jobs" -mindepth 1 -maxdepth 1 | wc -l)" "2 2" "none of them left anything"
 
+changed 'tail -n 1 events.jsonl >e && yes "{\"attempt\": 1, \"t\": 1, \"type\": \"step\", \"body\": {}}" | head -n 500000 | cat - e >events.jsonl'
+import "$work/changed.tar.gz"
+refused 413 too-large 'has 500001 events; 500000 are imported at most' "more events than are stored at once"
+is "$(sql 'select count(*) from job')" 2 "and is not stored"
+
+# ------------------------------------------------------------------ events that mislead
+
+changed 'tail -n 1 events.jsonl >last && sed -i "\$d" events.jsonl && cat >>events.jsonl <<END && cat last >>events.jsonl
+{"attempt": 1, "t": 1, "type": "state", "body": {"state": "cancelled", "by": "token:t4"}}
+{"attempt": 1, "t": 1, "type": "state", "body": {"state": 7}}
+{"attempt": 1, "t": 1, "type": "eval", "body": {"step": 5, "top1": 0.99}}
+{"attempt": 1, "t": 1, "type": "eval", "body": {"step": 5, "top1": 0.5}}
+{"attempt": 1, "t": 1, "type": "straggler", "body": {"rank": 1}}
+{"attempt": 1, "t": 1, "type": "warning", "body": {"stalled_seconds": 5, "message": "stalled"}}
+{"attempt": 1, "t": 1, "type": "run_stop", "body": {"status": 1}}
+END
+jq ".notify = [{to: \"http://127.0.0.1:9/\", on: [\"straggler\", \"stalled\", \"target_met\"]}] | .eval.target_top1 = 0.2" job.json >j && mv j job.json'
+import "$work/changed.tar.gz"
+want 201 "a job with events that mislead is imported"
+misled=$(jq .id <<<"$body")
+is "$(sql "select count(*) from job_event where job_id = $misled and body like '%token:t4%'")" 0 "they name nobody here"
+is "$(sql 'select count(*) from notice')" 0 "no notice is sent of what was long ago"
+is "$(sql "select best_top1 < 0.99 from job where id = $misled")" 1 "an evaluation that was done again counts once"
+call "/v1/jobs/$misled/mllog"
+want 200 "a status that is no text is in the MLPerf log"
+like "$body" '"status": "aborted"' "as no success"
+mine -X DELETE "/v1/jobs/$misled"
 mine -X DELETE /v1/jobs/2
 want 200 "an imported job is removed"
 ok "with its files" test ! -e "$state/jobs/2"
 import "$work/one.tar.gz"
 want 201 "and may be imported again"
-json '.id' 3 "as a new job"
+json '.id' 4 "as a new job"
 stop_daemon
 
 # ------------------------------------------------------------------ one that failed

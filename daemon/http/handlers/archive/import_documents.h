@@ -23,7 +23,8 @@ struct import_documents {
     json_t *event;    /* the last */
 };
 
-/* ERR_INVALID: what is wrong, and with which file. Clear in any case. */
+/* ERR_INVALID: what is wrong, and with which file, all events included; ERR_TOO_LARGE: there are
+ * too many of them. Clear in any case. */
 int import_documents_read(const char *folder, int64_t attempts, struct import_documents *d,
                           struct error *e);
 
