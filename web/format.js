@@ -39,24 +39,25 @@ export function count(n) {
   return missing(n) ? none : Math.round(n).toLocaleString("en-US");
 }
 
+// With no-break spaces: a duration stays on one line.
 export function duration(seconds) {
   if (missing(seconds) || seconds < 0) return none;
   const s = Math.round(seconds);
-  if (seconds < 9.95) return seconds.toFixed(1) + " s";
-  if (s < 60) return s + " s";
-  if (s < 3600) return `${Math.floor(s / 60)} min ${s % 60} s`;
+  if (seconds < 9.95) return seconds.toFixed(1) + "\u00a0s";
+  if (s < 60) return s + "\u00a0s";
+  if (s < 3600) return `${Math.floor(s / 60)}\u00a0min\u00a0${s % 60}\u00a0s`;
   const m = Math.round(seconds / 60);
-  if (m < 1440) return `${Math.floor(m / 60)} h ${m % 60} min`;
+  if (m < 1440) return `${Math.floor(m / 60)}\u00a0h\u00a0${m % 60}\u00a0min`;
   const h = Math.round(seconds / 3600);
-  return `${Math.floor(h / 24)} d ${h % 24} h`;
+  return `${Math.floor(h / 24)}\u00a0d\u00a0${h % 24}\u00a0h`;
 }
 
 export function ago(unixTime) {
   if (missing(unixTime)) return none;
   const s = Math.max(0, Date.now() / 1000 - unixTime);
   if (s < 10) return "just now";
-  if (s < 60) return `${Math.floor(s)} s ago`;
-  if (s < 3600) return `${Math.floor(s / 60)} min ago`;
+  if (s < 60) return `${Math.floor(s)}\u00a0s ago`;
+  if (s < 3600) return `${Math.floor(s / 60)}\u00a0min ago`;
   return duration(s) + " ago";
 }
 

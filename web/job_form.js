@@ -4,13 +4,14 @@
 import { h, mark, say, show } from "./dom.js";
 import { equal, inherited, keyWords, readText, valueAt, writeText } from "./job_document.js";
 
-const TITLES = { "": "Job", model: "Model", data: "Data", cluster: "Cluster", lr: "Learning rate", optimizer: "Optimizer", eval: "Evaluation",
+const TITLES = { "": "Job", model: "Model", data: "Data", cluster: "Cluster", lr: "Learning rate", optimizer: "Optimizer", eval: "Evaluation", ema: "Averaged weights",
   checkpoint: "Checkpoints", comm: "Communication", profile: "Profile", restart: "Restart", log: "Log",
   tensorboard: "TensorBoard" };
 const NARROW = matchMedia("(max-width: 860px)"); // as in submit.css
 const OPEN = () => (NARROW.matches ? ["", "data"] : ["", "data", "model", "cluster", "lr"]); // what most people change
 const FIRST = ["data", "", "model", "cluster", "lr"];
 
+const required = (field) => field.pointer === "/data/train";
 export const fieldId = (pointer) => "job" + pointer.replaceAll("/", "-");
 
 // A text, a choice or a tick. set(own value, inherited value, from: default or preset) shows, changed(value) tells; undefined: the inherited one.
@@ -20,7 +21,7 @@ function textInput(field, id, changed) {
     inputmode: { number: "decimal", integer: "numeric" }[field.type] ?? null });
   input.addEventListener("input", () => changed(readText(field, input.value)));
   const set = (own, other) => {
-    mark(input, "placeholder", writeText(other) === "null" ? "none" : writeText(other));
+    mark(input, "placeholder", writeText(other) !== "null" ? writeText(other) : required(field) ? "" : "none");
     // Not while someone types: "1e" is on its way to 1e-4, and "0." to 0.5.
     if (!equal(readText(field, input.value), own)) input.value = writeText(own);
   };
@@ -59,7 +60,7 @@ const kindOf = (field) => (field.choices ? choiceInput : field.type === "boolean
 const inWords = (value) => (value === null ? "none" : writeText(value) || "none");
 function origin(field, { value, from }, preset) {
   const text = inWords(value);
-  return from === "preset" ? `${preset}: ${text}` : field.pointer === "/data/train" ? "required" : `default: ${text}`;
+  return from === "preset" ? `${preset}: ${text}` : required(field) ? "required" : `default: ${text}`;
 }
 
 function fieldRow(field, changed) {

@@ -4,6 +4,7 @@ import { h } from "./dom.js";
 import * as f from "./format.js";
 
 export const ended = (job) => ["succeeded", "failed", "cancelled"].includes(job.state);
+export const evaluates = (job) => job.spec?.mode === "eval"; // and does not train
 export const title = (job) => job.name || `job ${job.id}`;
 
 // {value, low, high} in seconds, as of now: the API's estimate less what has passed since it was made. null: unknown.

@@ -54,5 +54,5 @@ export function editLabels(job) {
     if (removed.length) change.remove_tags = removed;
     return patch(`/v1/jobs/${job.id}`, change);
   };
-  return ask({ title: `Job ${job.id}`, text: "Tags are words of letters, digits and _.-:/ with commas between them.", more, yes: "Save", no: "Leave it", kind: "primary", work });
+  return ask({ title: `Edit name, tags and note of job ${job.id}`, text: "Tags are words of letters, digits and _.-:/ with commas between them.", more, yes: "Save", no: "Cancel", kind: "primary", work });
 }

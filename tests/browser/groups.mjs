@@ -24,7 +24,7 @@ function submitAsUser(document) {
 const shown = (page) => page.locator("tr[data-group]").evaluateAll((rows) => rows.map((row) => [JSON.parse(row.dataset.group), ...[...row.querySelectorAll("data")].map((d) => d.value)]));
 const wanted = ({ groups }) => groups.map((g) => {
   const of = (...states) => states.reduce((sum, state) => sum + (g.states[state] ?? 0), 0);
-  return [g.value, ...[g.jobs, of("queued", "starting", "running", "evaluating"), of("succeeded"), of("failed", "cancelled"), g.best?.top1 ?? "", g.mean_ttt_seconds ?? "", g.images].map(String)];
+  return [g.value, ...[g.jobs, of("queued", "starting", "running", "evaluating"), of("succeeded"), of("failed"), of("cancelled"), g.best?.top1 ?? "", g.mean_ttt_seconds ?? "", g.images].map(String)];
 });
 async function groupsMatch(page, query, words) {
   const want = text(wanted(await api(`/v1/jobs?${query}&limit=200`)));
@@ -37,6 +37,7 @@ async function grouped(page, ids) {
   await page.locator(`tr[data-job="${ids[0]}"]`).waitFor();
   await page.getByRole("link", { name: "Groups", exact: true }).click();
   await page.getByRole("heading", { name: "Groups of jobs" }).waitFor();
+  same((await page.locator("table.groups thead th").allTextContents()).slice(3, 6).join(), "Succeeded,Failed,Cancelled", "groups: failed and cancelled jobs are counted apart");
   same(await page.evaluate(() => location.hash), "#/groups?tag=sweepy", "groups: reached from the list, with its filter");
   await groupsMatch(page, "group=tag&tag=sweepy", "groups: by tag, as the API has them");
   await page.goto(`${origin}/#/groups`);
@@ -69,7 +70,7 @@ async function grouped(page, ids) {
   same(await by.inputValue(), "optimizer.name", "groups: the address is a permalink", link);
   await groupsMatch(page, "group=optimizer.name&sort=best_top1", "groups: with the order");
   const [file] = await Promise.all([page.waitForEvent("download"), page.getByRole("button", { name: "Groups as csv" }).click()]);
-  ok(readFileSync(await file.path(), "utf8").startsWith("optimizer.name,jobs,active,succeeded,failed,best_top1,"), "groups: as CSV");
+  ok(readFileSync(await file.path(), "utf8").startsWith("optimizer.name,jobs,active,succeeded,failed,cancelled,best_top1,"), "groups: as CSV");
 
   await by.fill("optimizer.nam");
   await by.press("Enter");
@@ -109,6 +110,9 @@ await story(async ({ page }) => {
     ids.push((await submit({ ...SMALL, name, tags, optimizer: { name: optimizer } })).id);
   ids.push((await submitAsUser({ ...SMALL, name: "mine" })).id);
   for (const id of ids) await jobIn(id, "succeeded");
+  const { id: stopped } = await submit({ ...SMALL, name: "stopped", steps: 100000 });
+  await api(`/v1/jobs/${stopped}/cancel`, { method: "POST" });
+  await jobIn(stopped, "cancelled");
   await grouped(page, ids);
   await users(page);
   for (const [name, options] of [["dark", { colorScheme: "dark" }], ["phone", { viewport: { width: 360, height: 740 }, colorScheme: "light" }]]) {

@@ -120,9 +120,9 @@ async function one(page, id) {
   await page.getByRole("dialog").waitFor();
   await accessible(page, "job: the dialog");
   await labels(id, { add_tags: ["meanwhile"] }); // somebody else, while the dialog is open
-  await page.getByLabel("Name").fill("renamed");
-  await page.getByLabel("Tags").fill("a/b, new");
-  await page.getByLabel("Note").fill("");
+  await page.getByLabel("Name", { exact: true }).fill("renamed");
+  await page.getByLabel("Tags", { exact: true }).fill("a/b, new");
+  await page.getByLabel("Note", { exact: true }).fill("");
   await page.getByRole("button", { name: "Save" }).click();
   await page.getByRole("heading", { name: "renamed" }).waitFor();
   const job = await api(`/v1/jobs/${id}`);

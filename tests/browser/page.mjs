@@ -3,7 +3,7 @@
 
 import { readFileSync } from "node:fs";
 import { openBrowser } from "./lib/browser.mjs";
-import { accessible, api, brightness, errors, forget, jobIn, JOB, listen, origin, sideways, story, submit, until } from "./lib/checks.mjs";
+import { accessible, api, bringIntoView, brightness, errors, forget, jobIn, JOB, listen, origin, sideways, story, submit, tinted, until } from "./lib/checks.mjs";
 import { ok, same } from "./lib/tap.mjs";
 
 // ------------------------------------------------------------------ the numbers, formatted anew here
@@ -54,6 +54,19 @@ async function evalsMatch(page, id) {
   same(JSON.stringify(shown), JSON.stringify(want), "job: evaluations are the API's");
 }
 
+// What the page must not say or show of a job that trains without averaged weights, after a short warm-up.
+async function looksRight(page) {
+  const lr = page.locator(".chart[data-chart=lr]");
+  await bringIntoView(lr);
+  const warm = await tinted(lr, 0.1, 0.25), rest = await tinted(lr, 0.5, 0.95);
+  ok(warm > 0.3 && rest < 0.02, "job: of the learning rate's chart only the warm-up is coloured", `${warm} of its start, ${rest} of the rest`);
+  const legend = await page.locator(".chart[data-chart=accuracy] .legend li:visible").allTextContents();
+  ok(legend.some((text) => text.startsWith("top-1")) && !legend.some((text) => text.includes("not averaged")), "job: the legend has no series without values", legend.join());
+  const [badge, star] = await Promise.all([page.locator(".title .badge"), page.locator(".title .star")].map((one) => one.boundingBox()));
+  ok(star.x - badge.x - badge.width < 40, "job: the star stands beside the state", `${star.x - badge.x - badge.width} px away`);
+  same((await page.locator("data[data-key=time]").textContent()).includes(" "), false, "job: a duration does not break");
+}
+
 // ------------------------------------------------------------------ the story
 
 async function listAndJob(page) {
@@ -62,7 +75,7 @@ async function listAndJob(page) {
   ok(true, "list: says that there are no jobs, and how to submit one");
   await accessible(page, "empty list");
 
-  const { id } = await submit({ ...JOB, name: "first-job", steps: 6 });
+  const { id } = await submit({ ...JOB, name: "first-job", steps: 6, lr: { warmup_epochs: 0.25 } });
   const link = page.locator("tr[data-job]").getByRole("link", { name: "first-job" });
   await link.waitFor();
   ok(true, "list: a new job appears by itself");
@@ -79,6 +92,7 @@ async function listAndJob(page) {
   await tilesMatch(page, job);
   await chartsMatch(page, id);
   await evalsMatch(page, id);
+  await looksRight(page);
   const log = await (await fetch(`${origin}/v1/jobs/${id}/log`)).text();
   const logged = async () => (await page.locator(".log").textContent()).trim();
   await until("the whole log", async () => (await logged()) === log.trim()).catch(() => {});
@@ -98,6 +112,23 @@ async function saved(page, button) {
   await button.click();
   const file = await waiting;
   return { name: file.suggestedFilename(), bytes: readFileSync(await file.path()) };
+}
+
+// A job that evaluates does not train.
+async function evaluating(page, trained) {
+  const { id } = await submit({ mode: "eval", name: "evaluation", model: JOB.model, data: { eval: "synthetic", eval_images: 16 }, cluster: JOB.cluster, eval: JOB.eval });
+  await jobIn(id, "succeeded");
+  await page.goto(`${origin}/#/jobs/${id}`);
+  await page.getByRole("heading", { name: "evaluation", exact: true }).waitFor();
+  await page.locator(".title .badge[data-state=succeeded]").waitFor();
+  same(await page.locator(".tile", { has: page.locator("data[data-key=time]") }).locator("dt").textContent(), "Time to evaluate", "evaluation: what its time is");
+  await page.goto(`${origin}/#/compare?ids=${trained},${id}`);
+  await page.locator(".results tbody tr").nth(1).waitFor();
+  const times = await page.locator(".results table").evaluate((table) => {
+    const at = [...table.querySelectorAll("thead th")].findIndex((head) => head.textContent === "Time to train");
+    return [...table.querySelectorAll("tbody tr")].map((row) => row.children[at].textContent !== "–").join();
+  });
+  same(times, "true,false", "evaluation: has no time to train");
 }
 
 // Axis, zoom, scale and files of the charts, and the address that keeps them.
@@ -149,6 +180,11 @@ async function overviewTools(page) {
   await page.getByText("No job matches").waitFor();
   await until("all words", async () => (await query(page)).q === "nothing").catch(() => {}); // the first of them may have been looked for already
   same((await query(page)).q, "nothing", "overview: / searches, and the address keeps the words");
+  await page.keyboard.press("Escape");
+  await page.locator("tr[data-job]").nth(1).waitFor();
+  await page.keyboard.press("Escape");
+  await page.keyboard.press("j");
+  ok(await page.locator("tr[data-job] th a").first().evaluate((link) => link === document.activeElement), "overview: Escape clears the search, then leaves it to j and k");
   await page.goto(`${origin}/#/?sort=id`);
   const ids = () => page.locator("tr[data-job]").evaluateAll((rows) => rows.map((row) => Number(row.dataset.job)));
   await until("more than one job", async () => (await ids()).length > 1);
@@ -165,6 +201,8 @@ async function overviewTools(page) {
   const series = await api("/v1/throughput?seconds=3600&points=180");
   await page.locator("[data-chart=throughput] canvas").first().waitFor();
   ok(Math.max(...series.images_per_sec) > 0 && await page.locator(".chart[data-chart=throughput] canvas").count() === 1, "overview: what was trained is drawn");
+  const described = await page.locator("[data-chart=throughput] [role=img]").getAttribute("aria-label");
+  ok(/ at time \d\d:\d\d/.test(described), "overview: and told, with its times", described);
 }
 
 // All that the browser needs for all views.
@@ -285,6 +323,7 @@ async function looks(id) {
 await story(async ({ context, page }) => {
   const id = await listAndJob(page);
   await chartTools(page, id);
+  await evaluating(page, id);
   await cancelling(page);
   await held(page);
   await overviewTools(page);

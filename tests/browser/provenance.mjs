@@ -10,6 +10,8 @@ async function opened(page, id, heading) {
   const section = page.locator("section.card", { has: page.getByRole("heading", { name: "Provenance" }) });
   await section.locator("summary").first().click();
   await section.getByText("train-worker").first().waitFor();
+  const [summary, title] = await Promise.all([section.locator("summary").first(), section.getByRole("heading", { name: "Provenance" })].map((one) => one.boundingBox()));
+  ok(summary.height < 1.6 * title.height, `${heading}: the triangle of the section stands beside its heading`, `${summary.height} and ${title.height}`);
   return section;
 }
 
@@ -47,7 +49,7 @@ await story(async ({ page }) => {
 
   await page.goto(`${origin}/#/compare?ids=${first.id},${again.id}`);
   const runs = page.locator("section.runs");
-  await runs.getByText("The runs were computed with the same, as far as was noted.").waitFor();
+  await runs.getByText("No difference recorded in programs, hardware or data.").waitFor();
   ok(true, "compare: runs with the same programs are told as such");
   await page.goto(`${origin}/#/compare?ids=${first.id},${threads.id}`);
   await runs.getByRole("row", { name: /threads per worker.*1.*2.*may differ/ }).waitFor();

@@ -31,6 +31,8 @@ async function fillIn(page) {
   const count = (part) => Object.values(part.properties).reduce((n, p) => n + (p.properties ? count(p) : 1), 0);
   same(await page.locator(".job-form .field").count() + 1, count(schema), "form: has every key of the schema, and the preset");
   same(await field(page, "/lr/warmup_epochs").getAttribute("placeholder"), String(schema.properties.lr.properties.warmup_epochs.default), "form: shows defaults");
+  same(await field(page, "/data/train").getAttribute("placeholder"), "", "form: and none of a key that is required");
+  ok(await page.getByRole("heading", { name: "Averaged weights" }).count() === 1, "form: has words for the sections");
   ok((await page.locator('[data-pointer="/lr/warmup_epochs"]').textContent()).includes("epochs"), "form: shows units");
 
   await field(page, "/data/train").fill("synthetic");

@@ -48,7 +48,8 @@ const STEPS = { name: "step", format: (x) => Math.round(x).toLocaleString("en-US
 const tick = (text) => text.replace(/\.0+(?!\d)/, "");
 
 export class ChartGroup {
-  // x: {name: "step", format(x) -> words, incrs: [distances of ticks]}; log: true: a log scale, with a tick at every x that there is
+  // x: {name: "step", format(x) -> words, incrs: [distances of ticks]}; short: its name above the charts, where that is another one;
+  // log: true: a log scale, with a tick at every x that there is
   constructor(x = STEPS) {
     this.key = `group-${++groups}`;
     this.charts = new Set();
@@ -181,14 +182,15 @@ export class Chart {
   setSeries(series) {
     this.options.series = series;
     this.values = series.map(() => h("data", { value: "" }));
-    this.legend.replaceChildren(...series.map((s, i) => h("li", {}, h("button", {
+    this.items = series.map((s, i) => h("li", {}, h("button", {
       type: "button", "aria-pressed": String(!this.hidden.has(s.key)), style: `--c: var(${s.color})`,
       onclick: (event) => {
         if (!this.hidden.delete(s.key)) this.hidden.add(s.key);
         mark(event.currentTarget, "aria-pressed", !this.hidden.has(s.key));
         this.rebuild();
       },
-    }, h("i"), s.label, " ", this.values[i]))));
+    }, h("i"), s.label, " ", this.values[i])));
+    this.legend.replaceChildren(...this.items);
     this.drop();
   }
 
@@ -200,6 +202,7 @@ export class Chart {
     show(this.empty, !some);
     show(this.box, some);
     show(this.legend, some);
+    this.items.forEach((item, i) => show(item, this.has(this.options.series[i])));
     this.draw();
     this.read();
     mark(this.box, "aria-label", this.describe());
@@ -207,6 +210,10 @@ export class Chart {
   }
 
   // ---------------------------------------------------------------- what is drawn
+
+  has(series) {
+    return Boolean(this.data?.y[series.key]?.some(filled));
+  }
 
   shown() {
     return this.options.series.filter((s) => !this.hidden.has(s.key));
@@ -328,8 +335,11 @@ export class Chart {
       const left = u.valToPos(from, "x", true), right = u.valToPos(to, "x", true);
       ctx.fillStyle = css(color) + "1f";
       ctx.fillRect(left, bbox.top, right - left, bbox.height);
+      // A label only where its span holds it; it would name what lies beside the span too.
+      const start = Math.max(left, bbox.left) + 5 * ratio, end = Math.min(right, bbox.left + bbox.width);
+      if (start + ctx.measureText(label).width > end) continue;
       ctx.fillStyle = css("--muted");
-      ctx.fillText(label, Math.max(left, bbox.left) + 5 * ratio, bbox.top + bbox.height - 12 * ratio);
+      ctx.fillText(label, start, bbox.top + bbox.height - 12 * ratio);
     }
     for (const { y, label, color = "--muted" } of this.data.lines) {
       const at = Math.round(u.valToPos(y, "y", true));
@@ -434,7 +444,7 @@ export class Chart {
     if (!this.data?.x.length) return say(this.where, "");
     const x = this.data.x[i ?? this.data.x.length - 1];
     const near = i === null ? null : this.nearMark(x);
-    say(this.where, (near ? `${near.label} · ` : "") + `${this.group.x.name} ${this.group.x.format(x)}`);
+    say(this.where, (near ? `${near.label} · ` : "") + `${this.group.x.short ?? this.group.x.name} ${this.group.x.format(x)}`);
   }
 
   nearMark(x) {
@@ -458,7 +468,7 @@ export class Chart {
 
   fillTable() {
     if (!this.details.open || !this.data) return;
-    const { series, format } = this.options, { x, y } = this.data;
+    const { format } = this.options, { x, y } = this.data, series = this.options.series.filter((s) => this.has(s));
     this.head.replaceChildren(...[this.group.x.name, ...series.map((s) => s.label)].map((name) => h("th", { scope: "col", class: "num" }, name)));
     this.body.replaceChildren(...spread(x.length, TABLE_ROWS).map((i) => h("tr", {}, h("td", { class: "num" }, this.group.x.format(x[i])),
       ...series.map((s) => {
@@ -493,7 +503,7 @@ export class Chart {
       x += ctx.measureText(text).width + 14 * ratio;
     };
     write(this.options.title, css("--text"), 600);
-    for (const s of this.shown()) write(s.label, css(s.color), 400);
+    for (const s of this.shown().filter((one) => this.has(one))) write(s.label, css(s.color), 400);
     ctx.drawImage(from, 0, head);
     canvas.toBlob((blob) => download(`${this.options.file}.png`, "image/png", blob));
   }

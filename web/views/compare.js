@@ -6,7 +6,7 @@ import { badge, choice, download, h, notice, setBadge, show } from "../dom.js";
 import * as f from "../format.js";
 import { ScalingCards } from "../charts/scaling.js";
 import { csv, pickJobs } from "../tables.js";
-import { ended, title } from "../jobs.js";
+import { ended, evaluates, title } from "../jobs.js";
 import { tagChips } from "../labels.js";
 import { watch } from "../live.js";
 import { href, setQuery } from "../place.js";
@@ -59,7 +59,7 @@ const workers = (job) => job.plan?.world_size ?? null;
 const RESULTS = [
   ["Workers", workers, f.count, 0], ["Global batch", (job) => job.global_batch, f.count, 0], ["Steps", (job) => job.step, f.count, 0],
   ["Top-1", (job) => job.top1, f.percent, 1], ["Best top-1", (job) => job.best_top1, f.percent, 1], ["Its step", (job) => job.best_top1_step, f.count, 0], ["Top-5", (job) => job.top5, f.percent, 1], ["Loss", (job) => job.loss, f.number, -1],
-  ["Images/s", (job) => job.images_per_sec, f.rate, 1], ["Time to train", (job) => job.ttt_seconds, f.duration, -1],
+  ["Images/s", (job) => job.images_per_sec, f.rate, 1], ["Time to train", (job) => (evaluates(job) ? null : job.ttt_seconds), f.duration, -1],
   ["J per image", (job) => job.joules_per_image, f.number, -1], ["Energy", (job) => job.kwh, f.kwh, -1],
   ["Node-hours", (job) => job.node_hours, f.number, -1], ["Cost", (job) => job.cost, f.number, -1],
 ];
@@ -73,14 +73,13 @@ const scroll = (label, table) => h("div", { class: "scroll wide", role: "group",
 const tool = (words, label, work) => h("button", { type: "button", class: "tool", "aria-label": label, onclick: work }, words);
 
 function resultsCard(toggled) {
-  const body = h("tbody");
+  const head = h("tr"), body = h("tbody");
   let rows = [], known = "";
   const names = ["Job", "State", ...RESULTS.map(([name]) => name)];
   const element = h("section", { class: "card results" }, h("header", {}, h("h2", {}, "Results"),
     tool("csv", "Results as csv, to download", () => download("results.csv", "text/csv", csv([["id", "name", "tags", "note", ...names.slice(1)], ...rows])))),
-    scroll("Results", h("table", {}, h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "Shown"),
-      ...names.map((name, i) => h("th", { scope: "col", class: i > 1 ? "num" : "" }, name)))), body)));
-  const row = (job, i, jobs, hidden) => {
+    scroll("Results", h("table", {}, h("thead", {}, head), body)));
+  const row = (job, i, jobs, told, hidden) => {
     const tick = h("input", { type: "checkbox", checked: !hidden.has(job.id), "aria-label": `Show job ${job.id} in the charts`, "data-job": job.id, onchange: () => toggled(job.id) });
     const chips = tagChips();
     chips.update(job.tags);
@@ -89,7 +88,7 @@ function resultsCard(toggled) {
     swatch.style.setProperty("--c", `var(${look(i).color})`);
     return h("tr", { "data-job": job.id }, h("td", {}, h("span", { class: "key" }, tick, swatch)),
       h("th", { scope: "row" }, h("span", { class: "id" }, `${job.id} `), h("a", { href: `#/jobs/${job.id}` }, title(job)), chips.element, job.note ? h("p", { class: "note" }, job.note) : null), h("td", {}, state),
-      ...RESULTS.map(([, value, format, sign]) => {
+      ...told.map(([, value, format, sign]) => {
         const v = value(job) ?? null, best = v !== null && v === bestOf(jobs, value, sign);
         return h("td", { class: best ? "num best" : "num" }, h("data", { value: v ?? "" }, format(v)), best ? h("span", { class: "hidden" }, " (best)") : null);
       }));
@@ -100,7 +99,10 @@ function resultsCard(toggled) {
     if (text === known) return;
     known = text;
     const focused = body.contains(document.activeElement) ? document.activeElement : null, id = focused?.closest("tr").dataset.job;
-    body.replaceChildren(...jobs.map((job, i) => row(job, i, jobs, hidden)));
+    const told = RESULTS.filter(([, value]) => jobs.some((job) => (value(job) ?? null) !== null)); // what no job has takes no room
+    head.replaceChildren(h("th", { scope: "col" }, "Shown"), h("th", { scope: "col" }, "Job"), h("th", { scope: "col" }, "State"),
+      ...told.map(([name]) => h("th", { scope: "col", class: "num" }, name)));
+    body.replaceChildren(...jobs.map((job, i) => row(job, i, jobs, told, hidden)));
     if (focused) body.querySelector(`tr[data-job="${id}"] ${focused.tagName}`)?.focus();
   };
   return { element, update };
@@ -135,7 +137,7 @@ function runsCard() {
     show(table, differences.length > 0);
     show(csvTool, differences.length > 0);
     const missing = unknown.length ? `Nothing was noted of the ${unknown.length === 1 ? "run of job" : "runs of the jobs"} ${unknown.join(", ")}.` : "";
-    const same = !differences.length && unknown.length + 1 < jobs.length ? "The runs were computed with the same, as far as was noted. " : "";
+    const same = !differences.length && unknown.length + 1 < jobs.length ? "No difference recorded in programs, hardware or data. " : "";
     told.textContent = same + missing;
     show(told, told.textContent !== "");
     head.replaceChildren(h("th", { scope: "col" }, "What"), ...jobs.map((job) => h("th", { scope: "col" }, `${job.id} ${job.name ?? ""}`)), h("th", { scope: "col" }, "Bits"));

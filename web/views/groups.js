@@ -14,11 +14,11 @@ const MOST = 200; // groups at a time
 const JOBS_SHOWN = 20; // of a group: as many as are compared
 const SORTS = [["", "Most jobs"], ["name", "Value"], ["best_top1", "Best"], ["ttt_seconds", "Time to train"]];
 const ACTIVE = ["queued", "starting", "running", "evaluating"];
-const COLUMNS = [["Value"], ["Jobs", "num"], ["Active", "num"], ["Succeeded", "num"], ["Failed", "num"], ["Best top-1", "num"], ["Mean time to train", "num"], ["Images", "num"]];
+const COLUMNS = [["Value"], ["Jobs", "num"], ["Active", "num"], ["Succeeded", "num"], ["Failed", "num"], ["Cancelled", "num"], ["Best top-1", "num"], ["Mean time to train", "num"], ["Images", "num"]];
 
 const valueWords = (value, by) => (value === null ? (by === "tag" ? "without tags" : "null") : writeText(value));
 const count = (group, ...states) => states.reduce((sum, state) => sum + (group.states[state] ?? 0), 0);
-const numbersOf = (group) => [group.jobs, count(group, ...ACTIVE), count(group, "succeeded"), count(group, "failed", "cancelled"), group.best?.top1 ?? null, group.mean_ttt_seconds, group.images];
+const numbersOf = (group) => [group.jobs, count(group, ...ACTIVE), count(group, "succeeded"), count(group, "failed"), count(group, "cancelled"), group.best?.top1 ?? null, group.mean_ttt_seconds, group.images];
 
 // The filters as the API takes them.
 function filtersOf({ q, tag, starred }) {
@@ -34,11 +34,11 @@ function jobsOf(settings, value) {
 }
 
 function groupRow(group, by, opened, open) {
-  const [jobs, active, succeeded, failed, , seconds, images] = numbersOf(group), { best } = group;
+  const [jobs, active, succeeded, failed, cancelled, , seconds, images] = numbersOf(group), { best } = group;
   const name = valueWords(group.value, by);
   const cell = (value, text) => h("td", { class: "num" }, h("data", { value: value ?? "" }, text));
   const button = open && h("button", { type: "button", class: "more-of", "aria-expanded": String(opened), onclick: open }, name);
-  return h("tr", { "data-group": JSON.stringify(group.value) }, h("th", { scope: "row" }, button ?? name), cell(jobs, f.count(jobs)), ...[active, succeeded, failed].map((n) => cell(n, n ? f.count(n) : f.none)),
+  return h("tr", { "data-group": JSON.stringify(group.value) }, h("th", { scope: "row" }, button ?? name), cell(jobs, f.count(jobs)), ...[active, succeeded, failed, cancelled].map((n) => cell(n, n ? f.count(n) : f.none)),
     h("td", { class: "num" }, h("data", { value: best?.top1 ?? "" }, f.percent(best?.top1)), best ? h("a", { class: "band", href: `#/jobs/${best.id}` }, `job ${best.id}, step ${f.count(best.step)}`) : null),
     cell(seconds, f.duration(seconds)), cell(images, f.count(images)));
 }
@@ -96,7 +96,7 @@ export function mount(main, { query, heading }) {
     const text = JSON.stringify([answer, jobs?.jobs.map((job) => [job.id, job.name, job.state, job.best_top1])]);
     if (text === known) return;
     known = text;
-    rows = [[settings.by, "jobs", "active", "succeeded", "failed", "best_top1", "mean_ttt_seconds", "images"], ...answer.groups.map((group) => [valueWords(group.value, settings.by), ...numbersOf(group)])];
+    rows = [[settings.by, "jobs", "active", "succeeded", "failed", "cancelled", "best_top1", "mean_ttt_seconds", "images"], ...answer.groups.map((group) => [valueWords(group.value, settings.by), ...numbersOf(group)])];
     const focused = body.contains(document.activeElement) ? document.activeElement.closest("tr")?.dataset.group : null;
     body.replaceChildren(...answer.groups.flatMap((group) => {
       const key = JSON.stringify(group.value), open = jobsOf(settings, group.value) && (() => change({ open: settings.open === key ? null : key }));

@@ -47,7 +47,7 @@ export function jobActions(id, changed) {
     const field = h("input", { type: "number", min: -1000, max: 1000, step: 1, value: job.priority, required: true });
     const work = () => post(`/v1/jobs/${id}/priority`, { priority: field.valueAsNumber });
     if (await ask({ title: `Priority of job ${id}`, text: "Higher priorities start first. Each point is worth an hour of waiting, unless the administrator has changed this.",
-      more: h("p", {}, h("label", {}, "Priority ", field)), yes: "Set the priority", no: "Leave it", kind: "primary", work })) changed();
+      more: h("p", {}, h("label", {}, "Priority ", field)), yes: "Set the priority", no: "Cancel", kind: "primary", work })) changed();
   });
   const clear = button("Delete…", "danger", async () => {
     job = await get(`/v1/jobs/${id}`);

@@ -25,7 +25,7 @@ const CHARTS = [
     { key: "images_per_sec", label: "all ranks", color: "--c3", smooth: true }] },
   { id: "step_time", title: "Step time", unit: "ms", stacked: true,
     series: PHASES.map(([key, label, color]) => ({ key, label, color, smooth: true, format: ms })) },
-  { id: "lr", title: "Learning rate", zero: true, log: true, series: [{ key: "lr", label: "learning rate", color: "--c2", fill: true }] },
+  { id: "lr", title: "Learning rate", zero: true, log: true, series: [{ key: "lr", label: "learning rate", color: "--c2" }] },
   { id: "grad_norm", title: "Gradient norm", log: true, series: [{ key: "grad_norm", label: "L2 norm", color: "--c4", smooth: true }] },
 ];
 const METRICS = "loss,lr,images_per_sec,step_ms,data_ms,forward_ms,backward_ms,comm_ms,optim_ms,grad_norm,top1";

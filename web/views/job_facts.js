@@ -4,7 +4,7 @@ import { get, Problem } from "../api.js";
 import { datum, h, say, setDatum, show } from "../dom.js";
 import { fileLink } from "../files.js";
 import * as f from "../format.js";
-import { ended, timeLeft } from "../jobs.js";
+import { ended, evaluates, timeLeft } from "../jobs.js";
 
 // ------------------------------------------------------------------ the numbers on top
 
@@ -27,7 +27,7 @@ export function tiles() {
     TILES.forEach(([, key, format], i) => setDatum(values[i], job[key], format(job)));
     const left = timeLeft(job, asked);
     const start = job.state === "queued" && job.estimated_start ? Math.max(0, job.estimated_start - Date.now() / 1000) : null;
-    say(timeTitle, ended(job) ? "Time to train" : job.state === "queued" ? "Starts in" : "Time left");
+    say(timeTitle, ended(job) ? (evaluates(job) ? "Time to evaluate" : "Time to train") : job.state === "queued" ? "Starts in" : "Time left");
     if (job.state === "queued") setDatum(time, job.estimated_start, f.duration(start));
     else if (ended(job)) setDatum(time, job.ttt_seconds, f.duration(job.ttt_seconds));
     else setDatum(time, left?.value ?? null, f.duration(left?.value));
@@ -96,9 +96,9 @@ export function forecastCard() {
       show(card.element, list.length > 0);
       card.fill(list.map(([of, one]) => {
         const median = all(of, one.share);
-        return h("tr", {}, h("td", {}, ESTIMATES[of]), ...[one.share ? `${Math.round(100 * one.share)} %` : "start", f.duration(one.value),
+        return h("tr", {}, h("td", {}, evaluates(job) && of === "ttt_seconds" ? "time to evaluate" : ESTIMATES[of]), ...[one.share ? `${Math.round(100 * one.share)} %` : "start", f.duration(one.value),
           `${f.duration(one.low)} to ${f.duration(one.high)}`, f.duration(one.actual), percent(one.error),
-          median?.median_error == null ? f.none : `${Math.round(100 * median.median_error)} % of ${f.count(median.jobs)}`].map((text) => h("td", { class: "num" }, text)));
+          median?.median_error == null ? f.none : `${Math.round(100 * median.median_error)} % (${f.count(median.jobs)} ${median.jobs === 1 ? "job" : "jobs"})`].map((text) => h("td", { class: "num" }, text)));
       }));
     },
   };

@@ -9,7 +9,7 @@ const MISTAKES = 100; // shown: the surest ones
 // fill(text) makes elements of the file.
 function output(title, path, fill) {
   const told = h("p", { class: "quiet", role: "status" }), place = h("div");
-  const element = h("section", { class: "card", hidden: true }, h("details", { ontoggle: (event) => event.target.open && load() }, h("summary", {}, h("h2", {}, title)), told, place));
+  const element = h("section", { class: "card folded", hidden: true }, h("details", { ontoggle: (event) => event.target.open && load() }, h("summary", {}, h("h2", {}, title)), told, place));
   async function load() {
     say(told, "Loading…");
     try {

@@ -74,7 +74,7 @@ export function provenanceCard(id) {
   const told = h("p", { class: "quiet", role: "status" }), compared = h("div"), place = h("div");
   const link = h("p", { class: "files" }, fileLink("provenance.json", `/v1/jobs/${id}/provenance`, `job-${id}-provenance.json`));
   let shown = null, wanted = "", of = null;
-  const element = h("section", { class: "card", hidden: true },
+  const element = h("section", { class: "card folded provenance", hidden: true },
     h("details", { ontoggle: (event) => event.target.open && load() }, h("summary", {}, h("h2", {}, "Provenance")), told, compared, place, link));
 
   async function load() {

@@ -88,7 +88,7 @@ export function mount(main, { query, heading }) {
   });
   const table = h("table", { class: "jobs card", hidden: true }, h("caption", { class: "hidden" }, "Jobs"), head.element, body);
   const wait = notice("Loading the jobs…"), empty = emptyList(), nothing = notice("No job matches");
-  const states = choice("Which jobs", Object.keys(FILTERS).map((name) => [name, name]), settings.state, (state) => change({ state }));
+  const states = choice("Which jobs", Object.keys(FILTERS).map((name) => [name, name[0].toUpperCase() + name.slice(1)]), settings.state, (state) => change({ state }));
   const search = h("input", { type: "search", placeholder: "Name, id, network…   /", "aria-label": "Search the jobs by name, id, tags, note, reason, user, network or data", value: settings.q });
   search.addEventListener("input", () => {
     clearTimeout(typing);
@@ -96,6 +96,10 @@ export function mount(main, { query, heading }) {
       change({ q: search.value });
       look.again();
     }, TYPING_MS);
+  });
+  // The browser clears a field that has words by Escape; an empty one gives the keyboard back to the page.
+  search.addEventListener("keydown", (event) => {
+    if (event.key === "Escape" && !search.value) search.blur();
   });
   const picked = new Set();
   const pick = (id, isIt) => {

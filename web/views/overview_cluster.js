@@ -29,7 +29,7 @@ function numbers() {
 
 function throughput(query) {
   let hours = HOURS[query.get("hours")] ? Number(query.get("hours")) : 1;
-  const group = new ChartGroup({ name: "at", format: clock, incrs: MINUTES });
+  const group = new ChartGroup({ name: "time", short: "at", format: clock, incrs: MINUTES });
   const chart = new Chart({ id: "throughput", title: "Throughput", unit: "images/s of all jobs", zero: true, format: f.rate, empty: "No training yet.",
     series: [{ key: "images_per_sec", label: "all jobs", color: "--c3", fill: true }] }, group);
   const spans = choice("Time shown", Object.entries(HOURS), String(hours), (value) => {
@@ -40,7 +40,7 @@ function throughput(query) {
   chart.legend.before(spans.element);
   const look = watch(async (signal) => {
     const series = await get(`/v1/throughput?seconds=${3600 * hours}&points=180`, signal);
-    const x = { name: "at", format: hours > 24 ? day : clock, incrs: MINUTES };
+    const x = { name: "time", short: "at", format: hours > 24 ? day : clock, incrs: MINUTES };
     if (group.x.format !== x.format) group.setX(x);
     // The newest bin has only begun: too few seconds tell nothing.
     const n = series.t.length, young = n > 1 && series.t[n - 1] - series.t[n - 2] < series.bin_seconds / 3;

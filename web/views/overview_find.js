@@ -38,7 +38,7 @@ function savedViews() {
       store([...kept().filter(([name]) => name !== field.value.trim()), [field.value.trim(), to]]);
     };
     await ask({ title: "Save this view", text: "The view is kept in this browser. Its link works for everybody who may see the jobs.",
-      more: h("div", { class: "fields" }, h("label", {}, "Name", field)), yes: "Save", no: "Leave it", kind: "primary", work });
+      more: h("div", { class: "fields" }, h("label", {}, "Name", field)), yes: "Save", no: "Cancel", kind: "primary", work });
   });
   copy.addEventListener("click", async () => {
     const done = await navigator.clipboard?.writeText(location.href).then(() => true, () => false);

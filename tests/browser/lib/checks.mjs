@@ -78,6 +78,15 @@ export const brightness = (page) => page.evaluate(() => {
   return (r + g + b) / 3;
 });
 
+// The share of a chart's canvas, from one part of its width to another, that lies under a thin layer of colour.
+export const tinted = (chart, from, to) => chart.locator("canvas").evaluate((canvas, [left, right]) => {
+  const x = Math.round(left * canvas.width), width = Math.round(right * canvas.width) - x;
+  const { data } = canvas.getContext("2d").getImageData(x, 0, width, canvas.height);
+  let count = 0;
+  for (let i = 3; i < data.length; i += 4) if (data[i] > 8 && data[i] < 64) count += 1;
+  return count / (width * canvas.height);
+}, [from, to]);
+
 // A page may draw a chart anew while it is looked for.
 export const bringIntoView = (locator) => until("an element in view", () => locator.scrollIntoViewIfNeeded().then(() => true, () => false));
 
