@@ -354,6 +354,19 @@ static void print_error_json(const json_t *value)
     free(text);
 }
 
+int cmd_fail_json(const struct error *e, json_t *errors)
+{
+    const struct error_type *type = error_type(e->code);
+    json_t *line = json_pack("{s:s+, s:s, s:s, s:i}", "type", "urn:traind:problem:", type->slug,
+                             "title", type->title, "detail", e->text, "status", type->http_status);
+
+    if (errors)
+        json_object_set_new(line, "errors", errors);
+    print_error_json(line);
+    json_decref(line);
+    return type->exit_code;
+}
+
 int cmd_fail(const struct error *e)
 {
     const struct error_type *type = error_type(e->code);
@@ -362,10 +375,7 @@ int cmd_fail(const struct error *e)
     if (client.json && api_problem()) {
         print_error_json(api_problem());
     } else if (client.json) {
-        json_t *line = json_pack("{s:s, s:s, s:s}", "type", type->slug, "title", type->title,
-                                 "detail", e->text);
-        print_error_json(line);
-        json_decref(line);
+        cmd_fail_json(e, NULL);
     } else {
         char *text = printable_copy(e->text, "\n\t");
         fprintf(stderr, "trainctl: %s\n", text);

@@ -88,6 +88,9 @@ void cmd_print_overview(FILE *out);
  * the error's type. */
 int cmd_fail(const struct error *e);
 
+/* That line of JSON, with these "errors" (taken; NULL: none). Returns the exit code. */
+int cmd_fail_json(const struct error *e, json_t *errors);
+
 /* Prints a usage error of a command; returns 2. */
 int cmd_usage(const struct cmd *cmd, const char *format, ...) __attribute__((format(printf, 2, 3)));
 

@@ -17,22 +17,33 @@
 
 /* ---- a document that is wrong */
 
+/* What the daemon says in its "detail". */
+static void document_detail(const struct problems *problems, struct error *e)
+{
+    const struct problem *first = &problems->items[0];
+    char key[PROBLEM_KEY_BYTES];
+
+    if (problems->count == 1)
+        error_set(e, ERR_INVALID, "%s%s%s", *first->pointer ? problem_key(first->pointer, key) : "",
+                  *first->pointer ? ": " : "", first->message);
+    else
+        error_set(e, ERR_INVALID, "the document has %zu problems, listed in \"errors\"",
+                  problems->count);
+}
+
 int document_refuse(const struct problems *problems)
 {
-    const struct error_type *type = error_type(ERR_INVALID);
-    char *text = problems_to_text(problems), *safe = printable_copy(text, "\n");
+    struct error e;
 
+    if (client.json) {
+        document_detail(problems, &e);
+        return cmd_fail_json(&e, problems_to_json(problems));
+    }
+    char *text = problems_to_text(problems), *safe = printable_copy(text, "\n");
     fputs(safe, stderr);
     free(safe);
     free(text);
-    if (client.json) {
-        json_t *answer =
-            json_pack("{s:s, s:s, s:i, s:o}", "type", type->slug, "title", type->title, "status",
-                      type->http_status, "errors", problems_to_json(problems));
-        print_json(answer);
-        json_decref(answer);
-    }
-    return type->exit_code;
+    return error_type(ERR_INVALID)->exit_code;
 }
 
 /* ---- counting images */

@@ -85,7 +85,7 @@ plan 2 "a truncated document" '{"data": {"tra' 'line 1'
 plan 2 "an empty document" '' 'JSON'
 plan 2 "a list" '[1]' 'must be a JSON object'
 options=(--json)
-plan 2 "problems as JSON" '{"lr": {"bas": 1}, "data": {"train": "synthetic"}}' '"pointer": "/lr/bas"' '"suggestion": "/lr/base"' '^lr\.bas: '
+plan 2 "problems as JSON" '{"lr": {"bas": 1}, "data": {"train": "synthetic"}}' '"pointer":"/lr/bas"' '"suggestion":"/lr/base"' '"detail":"lr\.bas: '
 options=(--train-images many)
 plan 2 "a wrong number of images" "$surfsara" '"many" is not a number of images'
 options=()
