@@ -432,20 +432,44 @@ static const char *last_part(const char *pointer)
     return strrchr(pointer, '/') + 1;
 }
 
+static size_t key_parts(const char *pointer)
+{
+    size_t parts = 0;
+
+    for (; *pointer; pointer++)
+        parts += *pointer == '/';
+    return parts;
+}
+
+/* What stands before the last part, cut where it is too long to be near anything. */
+static void copy_group(const char *pointer, char group[SUGGEST_WORD_MAX + 2])
+{
+    snprintf(group, SUGGEST_WORD_MAX + 2, "%.*s", (int)(last_part(pointer) - pointer), pointer);
+}
+
+/* 0: the same group, 1: one wrong letter, 2: another group, 3: also of another depth. */
+static size_t group_distance(const char *unknown, const char *known)
+{
+    char a[SUGGEST_WORD_MAX + 2], b[SUGGEST_WORD_MAX + 2];
+
+    copy_group(unknown, a);
+    copy_group(known, b);
+    size_t edits = suggest_distance(a, b);
+    return (edits < 2 ? edits : 2) + (key_parts(unknown) != key_parts(known));
+}
+
 /* How far a known key is from an unknown one; smaller is nearer. The same last part in another
  * group is as near as one wrong letter in the right group. */
 static size_t key_distance(const char *unknown, const char *known)
 {
     const char *a = last_part(unknown), *b = last_part(known);
-    bool same_group =
-        a - unknown == b - known && strncmp(unknown, known, (size_t)(a - unknown)) == 0;
     size_t edits = suggest_distance(a, b), length = strlen(a);
 
     if (length >= 3 && edits > 1 && (strstr(b, a) || strstr(a, b)))
         edits = 2;
     if (edits > 1 + length / 4)
         return SUGGEST_WORD_MAX;
-    return 2 * edits + (same_group ? 0 : 2);
+    return 2 * edits + group_distance(unknown, known);
 }
 
 const char *job_option_nearest(const char *unknown)

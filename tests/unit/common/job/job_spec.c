@@ -262,6 +262,22 @@ Test(job_spec, a_written_document_parses_to_the_same)
     job_spec_destroy(again);
 }
 
+Test(job_spec, a_wrong_letter_in_a_group)
+{
+    static const char *const near[][2] = {
+        {"/optimizr/name",    "/optimizer/name"},
+        {"/optimiser/nam",    "/optimizer/name"},
+        {"/modle/train",      "/data/train"    },
+        {"/clsuter/nodes",    "/cluster/nodes" },
+        {"/optimizer/epochs", "/epochs"        },
+        {"/nam",              "/name"          },
+        {"/base",             "/lr/base"       },
+    };
+
+    for (size_t i = 0; i < sizeof near / sizeof near[0]; i++)
+        cr_expect_str_eq(job_option_nearest(near[i][0]), near[i][1], "%s", near[i][0]);
+}
+
 Test(job_spec, all_problems_at_once_with_the_nearest_right_key)
 {
     struct problems p = {0};
