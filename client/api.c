@@ -156,6 +156,15 @@ static void api_error_append(struct error *e, const char *format, ...)
     va_end(args);
 }
 
+/* The place that the detail of several errors names is that in JSON: here they follow. */
+static void api_error_introduce(struct error *e)
+{
+    char *place = strstr(e->text, ", listed in \"errors\"");
+
+    if (place)
+        strcpy(place, ":");
+}
+
 int api_problem_to_error(const json_t *problem, long status, struct error *e)
 {
     const char *detail = json_get_text(problem, "detail", NULL),
@@ -175,6 +184,8 @@ int api_problem_to_error(const json_t *problem, long status, struct error *e)
               : detail ? detail
               : title  ? title
                        : "the daemon refused without a reason");
+    if (!single)
+        api_error_introduce(e);
     json_array_foreach (errors, i, item) {
         const char *pointer = json_get_text(item, "pointer", ""),
                    *near = json_get_text(item, "suggestion", NULL);
@@ -284,6 +295,11 @@ static int failure_of(CURL *curl, CURLcode code, const char *path, const char *w
                          "%s cannot be trusted: %s\n  TRAINCTL_CA names a PEM file with its "
                          "certificate, or with that of who signed it",
                          client.server, *words ? words : curl_easy_strerror(code));
+    if (code == CURLE_SSL_CONNECT_ERROR)
+        return error_set(e, ERR_UNREACHABLE,
+                         "no TLS with %s (%s)\n  A daemon without TLS is reached by http://%s",
+                         client.server, *words ? words : curl_easy_strerror(code),
+                         strstr(client.server, "//") + 2);
     curl_easy_getinfo(curl, CURLINFO_OS_ERRNO, &os_errno);
     return api_unreachable(os_errno ? strerror((int)os_errno)
                            : *words ? words

@@ -12,12 +12,15 @@
 #include "common/json.h"
 #include "common/problem.h"
 
+enum jobs { ALL_JOBS, TRAININGS, EVALUATIONS };
+
 /* What jobs came to, a row each: how to say it, and which is the best. */
 struct result {
     const char *name;
     size_t offset; /* of the number in struct job */
     char *(*words)(char *text, size_t bytes, double value);
-    int better; /* 1: more, -1: less, 0: neither */
+    int better;   /* 1: more, -1: less, 0: neither */
+    enum jobs of; /* the others have none of it */
 };
 
 static char *steps_words(char *text, size_t bytes, double value)
@@ -27,24 +30,27 @@ static char *steps_words(char *text, size_t bytes, double value)
 }
 
 static const struct result results[] = {
-    {"steps",         offsetof(struct job, step),             steps_words,    0 },
-    {"epoch",         offsetof(struct job, epoch),            human_number,   0 },
-    {"loss",          offsetof(struct job, loss),             human_number,   -1},
-    {"top-1",         offsetof(struct job, top1),             human_percent,  1 },
-    {"best top-1",    offsetof(struct job, best_top1),        human_percent,  1 },
-    {"at step",       offsetof(struct job, best_top1_step),   steps_words,    0 },
-    {"top-5",         offsetof(struct job, top5),             human_percent,  1 },
-    {"speed",         offsetof(struct job, images_per_sec),   human_rate,     1 },
-    {"time to train", offsetof(struct job, ttt_seconds),      human_duration, -1},
-    {"J per image",   offsetof(struct job, joules_per_image), human_number,   -1},
-    {"kWh",           offsetof(struct job, kwh),              human_number,   -1},
-    {"node-hours",    offsetof(struct job, node_hours),       human_number,   -1},
-    {"cost",          offsetof(struct job, cost),             human_number,   -1},
-    {"global batch",  offsetof(struct job, global_batch),     steps_words,    0 },
+    {"steps",            offsetof(struct job, step),             steps_words,    0,  ALL_JOBS   },
+    {"epoch",            offsetof(struct job, epoch),            human_number,   0,  ALL_JOBS   },
+    {"loss",             offsetof(struct job, loss),             human_number,   -1, ALL_JOBS   },
+    {"top-1",            offsetof(struct job, top1),             human_percent,  1,  ALL_JOBS   },
+    {"best top-1",       offsetof(struct job, best_top1),        human_percent,  1,  ALL_JOBS   },
+    {"at step",          offsetof(struct job, best_top1_step),   steps_words,    0,  ALL_JOBS   },
+    {"top-5",            offsetof(struct job, top5),             human_percent,  1,  ALL_JOBS   },
+    {"speed",            offsetof(struct job, images_per_sec),   human_rate,     1,  ALL_JOBS   },
+    {"time to train",    offsetof(struct job, ttt_seconds),      human_duration, -1, TRAININGS  },
+    {"time to evaluate", offsetof(struct job, ttt_seconds),      human_duration, -1, EVALUATIONS},
+    {"J per image",      offsetof(struct job, joules_per_image), human_number,   -1, ALL_JOBS   },
+    {"kWh",              offsetof(struct job, kwh),              human_number,   -1, ALL_JOBS   },
+    {"node-hours",       offsetof(struct job, node_hours),       human_number,   -1, ALL_JOBS   },
+    {"cost",             offsetof(struct job, cost),             human_number,   -1, ALL_JOBS   },
+    {"global batch",     offsetof(struct job, global_batch),     steps_words,    0,  ALL_JOBS   },
 };
 
 static double compare_value(const struct job *job, const struct result *result)
 {
+    if (result->of != ALL_JOBS && job_evaluates_only(job) != (result->of == EVALUATIONS))
+        return NAN;
     return *(const double *)((const char *)job + result->offset);
 }
 
@@ -202,7 +208,7 @@ static void print_runs(const struct job *jobs, int count, const json_t *provenan
         compare_run_rows(table, count, differences);
         table_finish(table);
     } else if (json_array_size(unknown) + 1 < (size_t)count) {
-        puts("\ntheir runs were computed with the same, as far as was noted");
+        puts("\nno difference recorded in programs, hardware or data");
     }
     json_array_foreach (unknown, i, id)
         printf("%snothing was noted of the run of job %lld\n", i ? "" : "\n",

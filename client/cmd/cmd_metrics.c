@@ -4,6 +4,7 @@
 
 #include "client/api.h"
 #include "client/cmd.h"
+#include "client/job.h"
 #include "client/views/plot.h"
 #include "client/views/print.h"
 #include "client/views/table.h"
@@ -199,13 +200,30 @@ static int metrics_fetch(const struct cmd_args *args, struct columns *columns, j
     return api_get(path, answer, e);
 }
 
+/* Without a row: why. */
+static int say_no_steps(const char *id_text, struct error *e)
+{
+    struct job job;
+    json_t *json;
+    long id;
+
+    if (cmd_job_id(id_text, &id, e) < 0 || job_fetch(id, &json, &job, e) < 0)
+        return -(int)e->code;
+    if (job_evaluates_only(&job))
+        printf("job %ld only evaluates: it has no steps\n", id);
+    else
+        printf("job %ld has no steps%s\n", id, job_ended(&job) ? "" : " yet");
+    json_decref(json);
+    return 0;
+}
+
 static int cmd_metrics(int argc, char **argv)
 {
     struct cmd_args args;
     struct columns columns;
     struct error e;
     json_t *answer;
-    int done = cmd_parse(&args, argc, argv);
+    int done = cmd_parse(&args, argc, argv), status = 0;
 
     if (done >= 0)
         return done;
@@ -218,13 +236,13 @@ static int cmd_metrics(int argc, char **argv)
     else if (cmd_flag(&args, "csv"))
         print_csv(answer, &columns);
     else if (row_count(answer) == 0)
-        printf("job %s has no steps yet\n", args.operands[0]);
+        status = say_no_steps(args.operands[0], &e);
     else if (cmd_flag(&args, "plot"))
         print_plots(answer, &columns);
     else
         metrics_print_table(answer, &columns);
     json_decref(answer);
-    return 0;
+    return status < 0 ? cmd_fail(&e) : 0;
 }
 
 /* clang-format off */

@@ -17,6 +17,7 @@
 #include "common/dataset/plan_inputs.h"
 #include "common/job/job_document.h"
 #include "common/plan/predict/threads.h"
+#include "common/problem.h"
 #include "common/text/plural.h"
 
 #define POINTS_MAX    64
@@ -37,11 +38,12 @@ struct question {
     struct plan_inputs inputs;
     struct plan_workers workers; /* that the plan chose */
     struct plan_network network;
-    double deadline, budget;      /* seconds, node-hours; INFINITY: none */
-    double node_watts;            /* 0: not stated */
-    int64_t images;               /* of a worker, before they are shared out over nodes */
-    double threads_keep;          /* of a worker's threads, as the document has it; 0: not known */
-    bool to_target, stated_speed; /* --to-target, --node-speed */
+    double deadline, budget; /* seconds, node-hours; INFINITY: none */
+    double node_watts;       /* 0: not stated */
+    int64_t images;          /* of a worker, before they are shared out over nodes */
+    double threads_keep;     /* of a worker's threads, as the document has it; 0: not known */
+    const char *to_target;   /* the option that asks for it, "--target"; NULL: none */
+    bool stated_speed;       /* --node-speed */
     struct point points[POINTS_MAX];
     int count;
     const struct point *enough; /* more nodes than these hardly help; NULL: the last ones do */
@@ -124,7 +126,9 @@ static int read_options(const struct cmd_args *args, struct question *q, struct 
     q->network.hop_seconds = 1e-6 * hop_us;
     q->network.bytes_per_second = gbit / 8e-9;
     q->network.jitter = jitter / 100;
-    q->to_target = cmd_flag(args, "to-target") || cmd_value(args, "target");
+    q->to_target = cmd_value(args, "target")     ? "--target"
+                   : cmd_flag(args, "to-target") ? "--to-target"
+                                                 : NULL;
     return read_target(args, e);
 }
 
@@ -161,8 +165,9 @@ static int target_epochs(const struct question *q, const struct plan *plan, stru
 {
     if (!predict_table_applies(q->spec, plan->train_images))
         return error_set(e, ERR_INVALID,
-                         "--to-target: epochs to a target are published for resnet50 with 1000 "
-                         "classes at 224x224 on ImageNet's images, not for this job");
+                         "%s: epochs to a target are published for resnet50 with 1000 classes at "
+                         "224x224 on ImageNet's images, not for this job",
+                         q->to_target);
     if (!predict_epochs_to_target(plan->global_batch, &in->epochs))
         return error_set(e, ERR_NOT_FOUND,
                          "a global batch of %lld is beyond the largest of which epochs to the "
@@ -180,6 +185,27 @@ static void fill_point(struct point *p, const struct plan *plan)
     p->node_hours = (struct plan_band){hours * plan->predicted.ttt_seconds.value,
                                        hours * plan->predicted.ttt_seconds.low,
                                        hours * plan->predicted.ttt_seconds.high};
+}
+
+/* Why there is no plan, for the last column of a table. */
+static char *point_problem(const struct question *q, const struct problems *problems)
+{
+    const struct job_spec *s = q->spec;
+    int64_t batch = s->has_global_batch ? s->global_batch
+                                        : s->cluster.nodes * s->cluster.workers_per_node *
+                                              s->batch_per_worker * s->accumulate_steps;
+    char of[HUMAN_BYTES], images[HUMAN_BYTES], key[PROBLEM_KEY_BYTES], text[512];
+
+    if (!problems->count)
+        snprintf(text, sizeof text, "no plan can be made");
+    else if (batch > q->inputs.train_images)
+        snprintf(text, sizeof text, "too few images: batch %s of %s",
+                 human_count(of, sizeof of, batch),
+                 human_count(images, sizeof images, q->inputs.train_images));
+    else
+        snprintf(text, sizeof text, "%s: %s", problem_key(problems->items[0].pointer, key),
+                 problems->items[0].message);
+    return strdup(text);
 }
 
 /* A point without a plan keeps the reason; only what is wrong with the question is an error. */
@@ -205,7 +231,7 @@ static int predict_point(struct question *q, struct point *p, struct error *e)
     } else if (!status && plan) {
         fill_point(p, plan);
     } else if (!status) {
-        p->problem = strdup(problems.count ? problems.items[0].message : "no plan can be made");
+        p->problem = point_problem(q, &problems);
     }
     plan_destroy(plan);
     problems_clear(&problems);
@@ -407,7 +433,7 @@ static void say_basis(const struct question *q)
     if (q->workers.workers)
         print_wrapped(stdout, "", 2, q->workers.reason);
     double keep = q->threads_keep;
-    if (keep > 0)
+    if (keep > 0 && keep < 0.995 && s->cluster.threads_per_worker > 1)
         printf("%lld threads per worker lose about %.0f %% of their speed to uneven shares of %lld "
                "image%s, which is in it\n",
                (long long)s->cluster.threads_per_worker, 100 * (1 - keep), (long long)q->images,

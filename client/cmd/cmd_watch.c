@@ -96,6 +96,20 @@ static int cmd_watch(int argc, char **argv)
     return done >= 0 ? done : watch_queue();
 }
 
+/* Whether all are there: not learnt of the last one when the first has ended. */
+static int wait_check(const long *ids, int count, struct error *e)
+{
+    struct job job;
+    json_t *json;
+
+    for (int i = 0; i < count; i++) {
+        if (job_fetch(ids[i], &json, &job, e) < 0)
+            return -(int)e->code;
+        json_decref(json);
+    }
+    return 0;
+}
+
 static int cmd_wait(int argc, char **argv)
 {
     struct cmd_args args;
@@ -105,7 +119,8 @@ static int cmd_wait(int argc, char **argv)
 
     if (done >= 0)
         return done;
-    if (cmd_job_ids(&args, ids, &e) < 0)
+    if (cmd_job_ids(&args, ids, &e) < 0 ||
+        (args.operand_count > 1 && wait_check(ids, args.operand_count, &e) < 0))
         return cmd_fail(&e);
     for (int i = 0; i < args.operand_count; i++) {
         int outcome = watch_until_end(ids[i], false);

@@ -81,6 +81,8 @@ static int cmd_audit(int argc, char **argv)
         return cmd_fail(&e);
     if (client.json)
         print_json(answer);
+    else if (json_array_size(json_object_get(answer, "lines")) == 0)
+        puts("no entry fits");
     else
         audit_print(answer);
     json_decref(answer);

@@ -62,6 +62,18 @@ static void backup_print(const struct backup *b)
     printf("To restore: see BACKUP AND RESTORE in traind(8).\n");
 }
 
+static void backup_print_json(const struct backup *b)
+{
+    json_t *json = json_pack(
+        "{s:s, s:I, s:o, s:o}", "file", b->database, "bytes", (json_int_t)b->bytes, "tokens",
+        b->any_tokens ? json_string(b->tokens) : json_null(), "runs",
+        b->with_runs ? json_pack("{s:s, s:I}", "file", b->runs, "bytes", (json_int_t)b->run_bytes)
+                     : json_null());
+
+    print_json(json);
+    json_decref(json);
+}
+
 static int cmd_backup(int argc, char **argv)
 {
     struct cmd_args args;
@@ -80,7 +92,7 @@ static int cmd_backup(int argc, char **argv)
     if (backup_fetch(&b, &e))
         return cmd_fail(&e);
     if (client.json)
-        print_file(b.database, b.bytes);
+        backup_print_json(&b);
     else
         backup_print(&b);
     return 0;

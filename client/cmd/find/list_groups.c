@@ -26,7 +26,8 @@ static void groups_add(struct libscols_table *table, const json_t *group)
 {
     static const char *const active[] = {"queued", "starting", "running", "evaluating", NULL};
     static const char *const succeeded[] = {"succeeded", NULL};
-    static const char *const failed[] = {"failed", "cancelled", NULL};
+    static const char *const failed[] = {"failed", NULL};
+    static const char *const cancelled[] = {"cancelled", NULL};
     const json_t *best = json_object_get(group, "best"), *value = json_object_get(group, "value");
     struct libscols_line *line = table_line(table);
     char text[2 * HUMAN_BYTES], *words = json_is_null(value) ? NULL : print_value(value);
@@ -37,22 +38,24 @@ static void groups_add(struct libscols_table *table, const json_t *group)
     groups_set_states(line, 2, group, active);
     groups_set_states(line, 3, group, succeeded);
     groups_set_states(line, 4, group, failed);
-    table_set(line, 5, human_percent(text, sizeof text, json_get_number(best, "top1", NAN)));
+    groups_set_states(line, 5, group, cancelled);
+    table_set(line, 6, human_percent(text, sizeof text, json_get_number(best, "top1", NAN)));
     snprintf(text, sizeof text, json_is_object(best) ? "%lld" : "-",
              (long long)json_get_integer(best, "id", 0));
-    table_set(line, 6, text);
+    table_set(line, 7, text);
     snprintf(text, sizeof text, json_is_object(best) ? "step %lld" : "-",
              (long long)json_get_integer(best, "step", 0));
-    table_set(line, 7, text);
-    table_set(line, 8,
+    table_set(line, 8, text);
+    table_set(line, 9,
               human_duration(text, sizeof text, json_get_number(group, "mean_ttt_seconds", NAN)));
-    table_set(line, 9, human_count(text, sizeof text, json_get_integer(group, "images", 0)));
+    table_set(line, 10, human_count(text, sizeof text, json_get_integer(group, "images", 0)));
 }
 
 void list_print_groups(const json_t *answer, const char *key)
 {
-    static const char *const headings[] = {"JOBS",   "ACTIVE", "SUCCEEDED", "FAILED", "BEST TOP-1",
-                                           "OF JOB", "AT",     "MEAN TIME", "IMAGES"};
+    static const char *const headings[] = {"JOBS",      "ACTIVE",     "SUCCEEDED", "FAILED",
+                                           "CANCELLED", "BEST TOP-1", "OF JOB",    "AT",
+                                           "MEAN TIME", "IMAGES"};
     struct libscols_table *table = table_create(1);
     const json_t *groups = json_object_get(answer, "groups"), *group;
     size_t i;

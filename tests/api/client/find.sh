@@ -79,11 +79,11 @@ run list --tag nobody
 is "$code $out" "0 no job fits" "what fits nothing"
 
 run list --group tag
-is "$(rows | cut -d' ' -f1-5)" "- 2 - 2 -
-baseline 1 - 1 -
-x:1 1 - 1 -" "list --group tag"
+is "$(rows | cut -d' ' -f1-6)" "- 2 - 2 - -
+baseline 1 - 1 - -
+x:1 1 - 1 - -" "list --group tag"
 run list --group optimizer.name --sort best_top1
-is "$(rows | head -n 1 | cut -d' ' -f1,2,6-10)" "lars 1 75.00 % 1 step 4" "list --group KEY: best evaluation, its job and step"
+is "$(rows | head -n 1 | cut -d' ' -f1,2,7-11)" "lars 1 75.00 % 1 step 4" "list --group KEY: best evaluation, its job and step"
 run list --group optimizer.nam
 is "$code" 2 "a key that there is not"
 like "$err" 'did you mean optimizer.name' "names the right one"

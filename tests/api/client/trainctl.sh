@@ -129,6 +129,21 @@ exits 3 "submit of no file: 3" submit "$dir/none.json"
 run --json submit "$dir/bad.json"
 [ "$(jq -r '.errors[0].pointer' <"$dir/err")" = /stesp ]
 report $? "--json gives the daemon's problem" "$err"
+is "$(jq -c '[.type, .title]' <"$dir/err")" '["urn:traind:problem:invalid","Invalid document"]' "with its type"
+run --json plan "$dir/bad.json"
+is "$code$out" 2 "plan --json of a bad document prints no plan"
+is "$(jq -c '[.type, .title, .errors[0].pointer]' <"$dir/err")" '["urn:traind:problem:invalid","Invalid document","/stesp"]' \
+    "and the same object as submit"
+like "$(jq -r .detail <"$dir/err")" '^stesp: ' "its detail names the place"
+run --json show 99
+is "$(jq -r .type <"$dir/err")" urn:traind:problem:not-found "the daemon's errors are of the same types"
+run --json show x
+is "$(jq -r .type <"$dir/err")" urn:traind:problem:usage "and trainctl's own"
+jq '.epohcs = 1' "$dir/bad.json" >"$dir/worse.json"
+exits 2 "submit of two wrong keys" submit "$dir/worse.json"
+like "$err" '^trainctl: the document has 2 problems:$' "says how many there are"
+exits 5 "https to a daemon without TLS: 5" --server "https://${url#*//}" list
+like "$err" "A daemon without TLS is reached by $url" "says how to reach it"
 
 job first 6 >"$dir/first.json"
 exits 0 "submit --watch" submit --watch "$dir/first.json"
@@ -203,7 +218,7 @@ exits 0 "compare" compare 1 4 2
 says "$out" "JOB 4" "compare has a column a job"
 says "$out" "where their documents differ" "compare has the differences"
 like "$out" '^steps +6 +1 +4$' "compare has each job's value"
-says "$out" "their runs were computed with the same, as far as was noted" "compare says so of their programs"
+says "$out" "no difference recorded in programs, hardware or data" "compare says so of their programs"
 mv "$state/jobs/4/provenance.json" "$dir/"
 exits 0 "compare without the provenance of a job" compare 1 4 2
 says "$out" "nothing was noted of the run of job 4" "compare says of which run nothing is known"
@@ -254,6 +269,8 @@ exits 0 "events --types" --json events --types step,eval 1
 is "$(jq -r .type <"$dir/out" | sort -u | tr '\n' ' ')" "eval step " "events --types: those alone, as JSON lines"
 exits 2 "events of no such type" events --types steps 1
 says "$err" 'did you mean "step"' "events of no such type: the nearest is named"
+exits 3 "wait of several, one of them no job" wait 1 99
+is "$out" "" "wait of several: none is waited for"
 exits 0 "wait of several" wait 1 5
 is "$(grep -c '^job [15] succeeded' <<<"$out")" 2 "wait of several: how each ended"
 exits 0 "list with a limit" list --limit 1
@@ -266,6 +283,23 @@ exits 0 "list --find" list --find resnet50 --sort name -o wide
 says "$out" "USER" "list -o wide has more columns"
 exits 0 "list of what fits nothing" list --find "no such & words"
 is "$out" "no job fits" "list of what fits nothing: says so"
+
+exits 0 "audit of nobody" --server "unix:$socket" audit --by nobody
+is "$out" "no entry fits" "audit of nobody: says so"
+run --server "unix:$socket" backup --json --with-runs "$dir/copy.db"
+is "$(jq -c '[.file, .bytes > 0, .tokens, .runs.file, .runs.bytes > 0]' <<<"$out")" \
+    "[\"$dir/copy.db\",true,null,\"$dir/copy.db.runs.tar\",true]" "backup --json names each file"
+
+"$trainctl" submit --wait --set name=weights --set checkpoint.disable=false --set steps=1 "$dir/first.json" >/dev/null 2>&1
+trained=$("$trainctl" --json list | jq .jobs[0].id)
+run --json submit --set mode=eval --set "model.init=$state/jobs/$trained" --set data.eval_images=16 "$dir/first.json"
+id=$(jq .id <<<"$out")
+exits 0 "wait for an evaluation" wait "$id"
+exits 0 "metrics of an evaluation" metrics "$id"
+is "$out" "job $id only evaluates: it has no steps" "metrics of an evaluation: says that it has none"
+exits 0 "compare a training and an evaluation" compare "$trained" "$id"
+like "$out" '^time to train ' "its time is that of the training"
+like "$out" '^time to evaluate ' "beside that of the evaluation"
 
 job long 100000 >"$dir/long.json"
 run --json submit "$dir/long.json"

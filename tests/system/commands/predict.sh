@@ -65,7 +65,13 @@ is $? 2 "so is a deadline that is no time"
 predict --node-speed fast "$work/s.json"
 like "$output" '--node-speed must be a number of at least' "and a speed that is none"
 predict --to-target --node-speed 79 - <<<'{"data": {"train": "synthetic", "train_images": 100000}, "model": {"classes": 10}}'
-like "$output" 'not for this job' "--to-target is about ImageNet"
+like "$output" '^trainctl: --to-target: .*not for this job' "--to-target is about ImageNet"
+predict --target 75.9 --node-speed 79 - <<<'{"data": {"train": "synthetic", "train_images": 100000}, "model": {"classes": 10}}'
+like "$output" '^trainctl: --target: .*not for this job' "so is --target"
+predict --node-speed 79 --nodes 64 - <<<'{"data": {"train": "synthetic", "train_images": 2048}, "cluster": {"threads_per_worker": 1}, "batch_per_worker": 32}'
+like "$output" 'too few images: batch 4,096 of 2,048' "a batch beyond the images"
+case $output in *uneven*) false ;; esac
+is $? 0 "one thread loses nothing to uneven shares"
 
 # Real runs: the speed with one rank and with two is predicted from what the other measured, and from itself.
 small() {
