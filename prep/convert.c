@@ -342,7 +342,7 @@ static int convert_write_all(struct job *job, struct error *e)
         rc = convert_settle(job, e);
     else if (journal_count(job->journal) == 0)
         journal_remove(job->options->out);
-    else
+    else if (e->code != ERR_CORRUPT && e->code != ERR_INVALID) /* they would fail again */
         fprintf(stderr,
                 "train-prep: %" PRId64 " of %d shards are finished: the same command goes on from "
                 "there\n",

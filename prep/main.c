@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/text/suggest.h"
 #include "config.h"
 #include "prep/cmd.h"
 #include "prep/prep.h"
@@ -50,6 +51,18 @@ static const struct command *find_command(const char *name)
     return NULL;
 }
 
+static void refuse_command(const char *name)
+{
+    struct suggest near = {.word = name};
+
+    for (size_t i = 0; i < COMMANDS; i++)
+        suggest_offer(&near, commands[i].name);
+    fprintf(stderr, "train-prep: there is no command %s", name);
+    if (near.best)
+        fprintf(stderr, "; did you mean %s?", near.best);
+    fputs("\n\n", stderr);
+}
+
 static int prep_run(const struct command *command, int argc, char **argv)
 {
     char name[64];
@@ -82,7 +95,7 @@ int main(int argc, char **argv)
     }
     if (!command) {
         if (argc > 1)
-            fprintf(stderr, "train-prep: there is no command %s\n\n", argv[1]);
+            refuse_command(argv[1]);
         print_help(stderr);
         return 2;
     }

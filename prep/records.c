@@ -16,7 +16,7 @@ int records_open(const char *dir, const struct record_choice *choice, struct dat
         return 0;
     dataset_close(*out);
     *out = NULL;
-    return error_set(e, ERR_INVALID,
+    return error_set(e, ERR_NOT_FOUND,
                      "there is no record %" PRId64 ": %s holds the records 0 to %" PRId64,
                      choice->first < count ? last : choice->first, dir, count - 1);
 }

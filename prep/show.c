@@ -10,7 +10,7 @@
 
 struct table {
     struct jpeg_decoder *decoder;
-    bool json;
+    bool json, begun; /* begun: the header is there */
     int file_width;
 };
 
@@ -69,6 +69,9 @@ static int show_record(struct dataset *d, int64_t i, const struct dataset_image 
                             dataset_entry(d, i)->offset);
     if (t->json)
         return show_image_json(d, i, image, &info, e);
+    if (!t->begun)
+        show_header(t);
+    t->begun = true;
     show_line(t, d, i, image, &info);
     return 0;
 }
@@ -83,10 +86,8 @@ int show(const struct show_options *o, struct error *e)
     if (rc)
         return rc;
     rc = jpeg_decoder_create(&t.decoder, e);
-    if (!o->json && rc == 0) {
+    if (!o->json && rc == 0)
         t.file_width = width_of_files(d, o->choice.first, end);
-        show_header(&t);
-    }
     if (rc == 0)
         rc = records_visit(d, &o->choice, end, show_record, &t, &taken, e);
     if (rc == 0 && (fflush(stdout) || ferror(stdout)))

@@ -232,9 +232,23 @@ static int find_wanted(struct stage *s, uint64_t *bytes, struct error *e)
     return 0;
 }
 
+#define SIZE_TEXT_BYTES 32
+static const char *size_text(uint64_t bytes, char text[SIZE_TEXT_BYTES])
+{
+    static const char *const units[] = {"KB", "MB", "GB", "TB"};
+    double size = (double)bytes * 1e-3;
+    size_t unit = 0;
+
+    for (; size >= 999.95 && unit < 3; unit++)
+        size *= 1e-3;
+    snprintf(text, SIZE_TEXT_BYTES, "%.1f %s", size, units[unit]);
+    return text;
+}
+
 /* Before anything is removed: a staging that cannot end leaves what was there. */
 static int check_space(struct stage *s, uint64_t needed, struct error *e)
 {
+    char there[SIZE_TEXT_BYTES], wanted[SIZE_TEXT_BYTES], missing[SIZE_TEXT_BYTES];
     struct statvfs fs;
     uint64_t free_bytes;
 
@@ -246,12 +260,11 @@ static int check_space(struct stage *s, uint64_t needed, struct error *e)
     needed += s->options->keep_free + SPARE_BYTES;
     if (free_bytes >= needed)
         return 0;
-    return scratch_error(s,
-                         error_set(e, ERR_NO_SPACE,
-                                   "%s has %.1f MB free, and %.1f MB are needed%s: %.1f MB too few",
-                                   s->options->to, (double)free_bytes * 1e-6, (double)needed * 1e-6,
-                                   s->options->keep_free ? " with what --keep-free leaves" : "",
-                                   (double)(needed - free_bytes) * 1e-6));
+    return scratch_error(
+        s, error_set(e, ERR_NO_SPACE, "%s has %s free, and %s are needed%s: %s too few",
+                     s->options->to, size_text(free_bytes, there), size_text(needed, wanted),
+                     s->options->keep_free ? " with what --keep-free leaves" : "",
+                     size_text(needed - free_bytes, missing)));
 }
 
 /* ---- what is not wanted */

@@ -243,11 +243,13 @@ static void check_records(struct audit *a)
               "%" PRId64 " records are damaged",
               train->images, train->list.count, eval->images, eval->list.count, damaged);
     int64_t images = train->images + eval->images;
+    char broken[48] = "none damaged";
+    if (a->undecodable)
+        snprintf(broken, sizeof broken, "%" PRId64 " of them damaged", a->undecodable);
     audit_say(a, "pictures", a->undecodable ? AUDIT_PROBLEM : AUDIT_OK,
               json_pack("{s:I, s:I}", "decoded", (json_int_t)a->decoded, "undecodable",
                         (json_int_t)a->undecodable),
-              "%" PRId64 " of %" PRId64 " decoded; %" PRId64 " of them cannot be", a->decoded,
-              images, a->undecodable);
+              "%" PRId64 " of %" PRId64 " images decoded, %s", a->decoded, images, broken);
 }
 
 static void audit_count_classes(struct audit *a)

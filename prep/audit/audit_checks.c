@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "common/system/file.h"
+#include "common/text/plural.h"
 #include "prep/audit/audit.h"
 
 static const char *const role_names[] = {[DATASET_TRAIN] = "train", [DATASET_EVAL] = "validation"};
@@ -15,6 +16,17 @@ static const char *const role_names[] = {[DATASET_TRAIN] = "train", [DATASET_EVA
 #define MIXED_Z         6.0 /* within this of a random deal, in standard deviations, all is fine */
 #define MIXED_FINE      0.98
 #define MIXED_TOLERABLE 0.8
+
+#define SPAN_BYTES 64
+/* "12 images", "12 to 13 images" */
+static const char *images_span(int64_t least, int64_t most, char text[SPAN_BYTES])
+{
+    if (least == most)
+        snprintf(text, SPAN_BYTES, "%" PRId64 " image%s", most, plural(most));
+    else
+        snprintf(text, SPAN_BYTES, "%" PRId64 " to %" PRId64 " images", least, most);
+    return text;
+}
 
 /* ---- labels */
 
@@ -63,7 +75,8 @@ int audit_check_labels(struct audit *a, struct error *e)
         int rc = count_labels(a, role, &counts, e);
         if (rc)
             return rc;
-        char missing[80] = "";
+        char missing[80] = "", span[SPAN_BYTES];
+        int there = a->classes - counts.missing;
         if (counts.missing)
             snprintf(missing, sizeof missing, "; %d classes have none, the first is %d",
                      counts.missing, counts.first_missing);
@@ -80,8 +93,8 @@ int audit_check_labels(struct audit *a, struct error *e)
                             a->classes, "missing", counts.missing, "outside",
                             (json_int_t)counts.outside, "least", (json_int_t)counts.least, "most",
                             (json_int_t)counts.most),
-                  "%d classes of %" PRId64 " to %" PRId64 " images%s%s",
-                  a->classes - counts.missing, counts.least, counts.most, missing, outside);
+                  "%d class%s of %s%s%s", there, there == 1 ? "" : "es",
+                  images_span(counts.least, counts.most, span), missing, outside);
     }
     return 0;
 }
@@ -214,6 +227,7 @@ void audit_check_balance(struct audit *a)
     for (enum dataset_role role = DATASET_TRAIN; role <= DATASET_EVAL; role++) {
         const struct audit_role *r = &a->roles[role];
         int64_t least = INT64_MAX, most = 0;
+        char span[SPAN_BYTES];
         if (!r->present)
             continue;
         for (size_t s = 0; s < r->list.count; s++) {
@@ -226,7 +240,8 @@ void audit_check_balance(struct audit *a)
                   json_pack("{s:s, s:I, s:I, s:I}", "role", role_names[role], "shards",
                             (json_int_t)r->list.count, "least", (json_int_t)least, "most",
                             (json_int_t)most),
-                  "%zu shards of %" PRId64 " to %" PRId64 " images", r->list.count, least, most);
+                  "%zu shard%s of %s", r->list.count, plural((int64_t)r->list.count),
+                  images_span(least, most, span));
     }
 }
 

@@ -76,8 +76,9 @@ check "or a range" test "$("$prep" show --json --record 7-9 a | jq .record | tr 
 check "or all from one on" test "$("$prep" show --json --record 101- a | jq .record | tr '\n' ' ')" = "101 102 "
 check "and a class" test "$("$prep" show --json --class 4 a | jq -s -c '[length, (map(.class) | unique)]')" = "[20,[4]]"
 check "and at most so many of it" test "$("$prep" show --json --class 4 --record 50- --limit 2 a | jq -s 'map(select(.class == 4 and .record >= 50)) | length')" = 2
-check "a record that is not there" refused 2 "there is no record 103: a holds the records 0 to 102" show --record 100-103 a
+check "a record that is not there" refused 3 "there is no record 103: a holds the records 0 to 102" show --record 100-103 a
 check "a class that is not there" refused 3 "none of the records 0 to 102 is of class 5" show --class 5 a
+check "prints no header" test ! -s out
 check "a range that is none" refused 2 "expected N, N-M or N-" show --record 9-7 a
 check "the table's columns are aligned" test "$("$prep" show a | sed -E 's/^( *[a-z0-9]+  [^ ]+ +[a-z0-9]+ +[a-z0-9]+ +[a-z0-9]+ +[a-z0-9]+)  .*/\1/' | awk '{ print length }' | sort -u | wc -l)" = 1
 run extract --json --class 2 --limit 3 --out three a
@@ -112,6 +113,7 @@ check "the order does not depend on the file system, nor on train/" same_tree f/
 
 check "no command" refused 2 "Usage"
 check "an unknown command" refused 2 "there is no command bake" bake
+check "a mistyped command" refused 2 "did you mean show" shwo
 check "an unknown option" refused 2 "unrecognized option" convert --wings
 check "a missing option" refused 2 "--shards is missing" convert --from idx --in small --out x
 check "a bad number" refused 2 "expected a whole number from 1" convert --from idx --in small --out x --shards 0
@@ -146,6 +148,9 @@ printf 'GIF89a, no JPEG' >png/train/a/cat.JPEG
 check "a file that is no JPEG inside" refused 1 "png/train/a/cat.JPEG: Not a JPEG file" convert --from folder --in png --out y2 --shards 2
 head -c -20 "folder/train/b/$(ls folder/train/b | head -1)" >png/train/a/cat.JPEG
 check "a truncated JPEG" refused 1 "png/train/a/cat.JPEG: Premature end of JPEG file" convert --from folder --in png --out y3 --shards 2
+run convert --from folder --in png --out fifty --shards 50 --eval-shards 1 --threads 1
+check "shards before it are finished" test -s fifty/.convert.jsonl
+check "but the same command would meet it again" bash -c '! grep -q "goes on from there" err'
 # SOF0 of 65500 x 65500: where a small file wants 12 GB of memory
 cp "folder/train/b/$(ls folder/train/b | head -1)" png/train/a/cat.JPEG
 sof=$(LC_ALL=C grep -abo -m 1 -P '\xff\xc0' png/train/a/cat.JPEG | head -1 | cut -d: -f1)

@@ -57,7 +57,7 @@ check "a part is not staged on" refused 6 "holds only a part" stage --from n2 --
 run convert --from idx --in idx --out other --shards 3 --eval-shards 3 --seed 2
 check "there is another data set" test "$status" = 0
 run stage --from data --to change
-check "too little space for it" refused 7 "MB too few" stage --from other --to change --keep-free 100T
+check "too little space for it" refused 7 "TB too few" stage --from other --to change --keep-free 100T
 check "leaves the old one as it was" diff -r --exclude='.*' data change
 "$prep" stage --from other --to change --bandwidth $(($(jq '[.train.shards[].bytes, .validation.shards[].bytes] | add' other/manifest.json) / 60)) >out 2>err &
 pid=$!
@@ -121,7 +121,7 @@ check "a broken manifest" refused 6 "cannot be read, line" stage --from wrong --
 check "a data set that was not staged is not touched" refused 7 "was not staged there" stage --from data --to data
 touch file
 check "scratch that is no folder" refused 7 "file" stage --from data --to file/scratch
-check "space left for others" refused 7 "MB too few" stage --from data --to s --keep-free 1000000T
+check "space left for others" refused 7 "TB too few" stage --from data --to s --keep-free 1000000T
 if [ "$(id -u)" = 0 ] && mkdir tiny && mount -t tmpfs -o size=3m none tiny 2>/dev/null; then
     check "too little space is said before anything is copied" refused 7 "tiny/x has 3.1 MB free" stage --from data --to tiny/x
     check "and nothing has been" test "$(find tiny -name '*-of-*' | wc -l)" = 0
