@@ -76,7 +76,7 @@ static int digest_fd(int fd, uint64_t bytes, char hex[DIGEST_BYTES])
 }
 
 /* Its size and digest. */
-static int look_at(struct job_archive_file *file, const char *name, int fd, struct error *e)
+static int archive_look_at(struct job_archive_file *file, const char *name, int fd, struct error *e)
 {
     struct stat st;
     int failed = fstat(fd, &st) ? errno : 0;
@@ -90,7 +90,7 @@ static int look_at(struct job_archive_file *file, const char *name, int fd, stru
 int job_archive_add_fd(struct job_archive_files *files, const char *name, int fd, struct error *e)
 {
     struct job_archive_file file = {.fd = fd};
-    int status = look_at(&file, name, fd, e);
+    int status = archive_look_at(&file, name, fd, e);
 
     if (!status)
         return add(files, file, name, e);
@@ -101,7 +101,7 @@ int job_archive_add_fd(struct job_archive_files *files, const char *name, int fd
 int job_archive_add_file(struct job_archive_files *files, const char *name, int fd, struct error *e)
 {
     struct job_archive_file file = {.fd = -1};
-    int status = look_at(&file, name, fd, e);
+    int status = archive_look_at(&file, name, fd, e);
 
     close(fd);
     return status ? status : add(files, file, name, e);

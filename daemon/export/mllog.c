@@ -314,17 +314,17 @@ struct place {
     double epoch, t;
 };
 
-static void take_place(void *context, const struct store_metric_part *part)
+static void keep_place(void *context, const struct store_metric_part *part)
 {
     *(struct place *)context = (struct place){part->step, part->epoch, part->t};
 }
 
 /* The first one of the run from this step on. Those behind the job's step are of an attempt whose
  * checkpoint lies before them. */
-static int find_step(struct mllog *m, int64_t from, struct place *place)
+static int mllog_find_step(struct mllog *m, int64_t from, struct place *place)
 {
     *place = (struct place){0};
-    int status = store_metric_each(m->store, m->job->id, from, 1, take_place, place, m->e);
+    int status = store_metric_each(m->store, m->job->id, from, 1, keep_place, place, m->e);
 
     if (place->step > m->job->step)
         *place = (struct place){0};
@@ -343,7 +343,7 @@ static int find_epoch_end(struct mllog *m, int64_t from, int64_t n, struct place
         if (middle > low + stride)
             middle = low + stride;
         stride *= 2;
-        int status = find_step(m, middle, end);
+        int status = mllog_find_step(m, middle, end);
         if (status)
             return status;
         if (end->step == 0 || end->epoch >= (double)n - NOISE)
@@ -351,7 +351,7 @@ static int find_epoch_end(struct mllog *m, int64_t from, int64_t n, struct place
         else
             low = middle + 1;
     }
-    return find_step(m, low, end);
+    return mllog_find_step(m, low, end);
 }
 
 static void put_epoch(struct mllog *m, enum kind kind, int64_t number, double t)
@@ -365,14 +365,14 @@ static void put_epoch(struct mllog *m, enum kind kind, int64_t number, double t)
 static int put_last_epoch(struct mllog *m, int64_t number, int64_t first, double begin)
 {
     struct place last;
-    int status = find_step(m, first, &last);
+    int status = mllog_find_step(m, first, &last);
 
     if (status || last.step == 0)
         return status;
     put_epoch(m, START, number, begin);
     if (!m->ended)
         return 0;
-    status = find_step(m, m->job->step, &last);
+    status = mllog_find_step(m, m->job->step, &last);
     put_epoch(m, END, number, fmax(last.t, begin));
     return status;
 }
@@ -400,7 +400,7 @@ static int number_eval(struct mllog *m, const struct eval *eval, json_int_t *num
 {
     double whole = floor(eval->epoch + NOISE);
     struct place before = {0};
-    int status = eval->step > 1 ? find_step(m, eval->step - 1, &before) : 0;
+    int status = eval->step > 1 ? mllog_find_step(m, eval->step - 1, &before) : 0;
     bool ends_it = whole >= 1 && before.epoch < whole - NOISE;
 
     *number = (json_int_t)(ends_it ? whole : ceil(eval->epoch - NOISE));
