@@ -7,6 +7,7 @@
 #include "daemon/store/find/label.h"
 #include "daemon/store/sql.h"
 #include "daemon/store/store.h"
+#include "daemon/store/usage.h"
 
 static int begin_attempt(struct sql *c, int64_t id, const struct store_state_change *change,
                          int64_t above, int64_t *attempt, struct error *e)
@@ -242,12 +243,32 @@ static int check_from(struct sql *c, int64_t id, bool queued, struct error *e)
     return error_set(e, ERR_CONFLICT, "the state of job %lld has just changed", (long long)id);
 }
 
+/* The queue of whoever submitted the job gets longer, whoever resumes it. */
+static int check_limit(struct sql *c, int64_t id, int64_t max_queued, struct error *e)
+{
+    sqlite3_stmt *row = sql_query(c, e,
+                                  "select submitted_by from job where id = ? and "
+                                  "coalesce(submitted_by, '') not glob 'sweep [0-9]*'",
+                                  "i", id);
+    int found = row ? sql_row(c, row, e) : -(int)e->code;
+
+    if (found <= 0)
+        return found;
+    char *owner = sql_text(row, 0);
+    sql_done(row);
+    int status = store_usage_check_queued(c, owner, max_queued, e);
+    free(owner);
+    return status;
+}
+
 static int attempt_requeue(struct sql *c, int64_t id, const struct store_job_again *a,
                            struct error *e)
 {
     struct store_state_change queued = {JOB_QUEUED, a->reason, a->now, a->by};
     int status = check_from(c, id, a->keeps_place, e);
 
+    if (!status && a->max_queued > 0 && !a->keeps_place)
+        status = check_limit(c, id, a->max_queued, e);
     if (!status)
         status = sql_run(c, e, NULL,
                          "update job set spec = ?2, plan = ?3, priority = ?4, resumes = ?5, "

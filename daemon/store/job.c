@@ -455,6 +455,25 @@ static int job_insert(struct sql *c, const struct store_job_new *job, int64_t *i
     return status ? status : store_event_state(c, *id, &queued, e);
 }
 
+/* A trial's job is there if and only if the trial says so: whoever ends the sweep finds its jobs by
+ * its trials. */
+static int join_trial(struct sql *c, const char *key, int64_t job_id, struct error *e)
+{
+    long long sweep, rung, number;
+    int changed = 0;
+
+    if (!key || sscanf(key, STORE_TRIAL_KEY, &sweep, &rung, &number) != 3)
+        return 0;
+    int status = sql_run(c, e, &changed,
+                         "update sweep_trial set state = 'submitted', job_id = ?4 "
+                         "where sweep_id = ?1 and rung = ?2 and number = ?3 and state = 'waiting' "
+                         "and exists (select 1 from sweep where id = ?1 and state = 'running')",
+                         "iiii", (int64_t)sweep, (int64_t)rung, (int64_t)number, job_id);
+    if (status || changed)
+        return status;
+    return error_set(e, ERR_CONFLICT, "point %lld of sweep %lld waits no more", number, sweep);
+}
+
 struct insertion {
     const struct store_job_new *job;
     int64_t *id;
@@ -467,11 +486,15 @@ static int insert_once(struct sql *c, void *context, struct error *e)
     int status = job_find_by_key(c, i->job->idempotency_key, i->job->request_digest, i->id, e);
 
     *i->existed = status > 0;
-    if (status)
-        return status > 0 ? 0 : status;
+    if (status < 0)
+        return status;
+    if (*i->existed)
+        return join_trial(c, i->job->idempotency_key, *i->id, e);
     if (i->job->max_queued > 0)
         status = store_usage_check_queued(c, i->job->submitted_by, i->job->max_queued, e);
-    return status ? status : job_insert(c, i->job, i->id, e);
+    if (!status)
+        status = job_insert(c, i->job, i->id, e);
+    return status ? status : join_trial(c, i->job->idempotency_key, *i->id, e);
 }
 
 int store_job_insert(struct store *s, const struct store_job_new *job, int64_t *id, bool *existed,

@@ -155,9 +155,14 @@ struct store_job_new {
     double now;
 };
 
+/* The idempotency key of a trial's job, of sweep, rung and number. A client's key cannot begin so
+ * (request_key). */
+#define STORE_TRIAL_KEY "\x01sweep-%lld-%lld-%lld"
+
 /* Inserts a queued job with its first state event. With an idempotency key seen before: nothing is
- * inserted, *id is the earlier job's and *existed is true. Durable; what
- * several threads submit at a time shares one commit. */
+ * inserted, *id is the earlier job's and *existed is true. With the key of a trial that waits, the
+ * trial becomes submitted, with the job's id, at the same time; ERR_CONFLICT if its sweep has
+ * ended. Durable; what several threads submit at a time shares one commit. */
 int store_job_insert(struct store *s, const struct store_job_new *job, int64_t *id, bool *existed,
                      struct error *e);
 
@@ -342,13 +347,14 @@ struct store_job_again {
     bool resumes;
     bool other_speed;    /* what it did a second so far says nothing any more */
     bool keeps_place;    /* it is in the queue already and stays where it is */
+    int64_t max_queued;  /* as in store_job_new; a sweep's jobs have no limit */
     const json_t *event; /* fields of a "resume" event: the old and the new numbers */
     const char *reason;
     double now;
     const char *by; /* as in store_state_change */
 };
 /* In one transaction, durable. ERR_CONFLICT where the job is neither failed nor cancelled (with
- * keeps_place: not queued). */
+ * keeps_place: not queued); ERR_TOO_MANY where whose it is has max_queued jobs in the queue. */
 int store_job_again(struct store *s, int64_t id, const struct store_job_again *again,
                     struct error *e);
 
@@ -592,16 +598,19 @@ int store_sweep_insert(struct store *s, struct store_sweep *sweep,
 /* As store_job_find_key. */
 int store_sweep_find_key(struct store *s, const struct store_sweep_key *key, int64_t *id,
                          struct error *e);
-/* Trials that are there already are left alone. */
+/* Trials that are there already are left alone. ERR_CONFLICT: the sweep has ended. */
 int store_sweep_add_trials(struct store *s, int64_t id, const struct store_trial *trials,
                            size_t count, struct error *e);
 int store_sweep_set_trial(struct store *s, int64_t id, const struct store_trial *trial,
                           struct error *e);
-/* Waiting trials become cancelled. ERR_CONFLICT: it has ended. */
+/* Waiting trials become cancelled; submitted ones stay so until their jobs have ended.
+ * ERR_NOT_FOUND; ERR_CONFLICT: it has ended. */
 int store_sweep_end(struct store *s, int64_t id, const char *state, double now, struct error *e);
 int store_sweep_get(struct store *s, int64_t id, struct store_sweep *sweep, struct error *e);
 /* The newest first; after: ids below it, 0: all. */
 int store_sweep_ids(struct store *s, bool running, int64_t after, int64_t *ids, size_t most,
                     size_t *count, struct error *e);
+/* Those that have ended with trials that are still submitted: their jobs are to be cancelled. */
+int store_sweep_ending(struct store *s, int64_t *ids, size_t most, size_t *count, struct error *e);
 
 #endif

@@ -82,6 +82,23 @@ int store_sweep_insert(struct store *s, struct store_sweep *sweep,
     return sql_write_end(s, c, found ? (found > 0 ? 0 : found) : insert_sweep(c, sweep, key, e), e);
 }
 
+static int check_running(struct sql *c, int64_t id, struct error *e)
+{
+    sqlite3_stmt *row =
+        sql_query(c, e, "select state = 'running' from sweep where id = ?", "i", id);
+    int found = row ? sql_row(c, row, e) : -(int)e->code;
+
+    if (found < 0)
+        return found;
+    if (found == 0)
+        return error_set(e, ERR_NOT_FOUND, "there is no sweep %lld", (long long)id);
+    bool running = sqlite3_column_int(row, 0);
+    sql_done(row);
+    if (running)
+        return 0;
+    return error_set(e, ERR_CONFLICT, "sweep %lld has ended already", (long long)id);
+}
+
 int store_sweep_add_trials(struct store *s, int64_t id, const struct store_trial *trials,
                            size_t count, struct error *e)
 {
@@ -89,7 +106,8 @@ int store_sweep_add_trials(struct store *s, int64_t id, const struct store_trial
 
     if (!c)
         return -(int)e->code;
-    return sql_write_end(s, c, insert_trials(c, id, trials, count, e), e);
+    int status = check_running(c, id, e);
+    return sql_write_end(s, c, status ? status : insert_trials(c, id, trials, count, e), e);
 }
 
 int store_sweep_set_trial(struct store *s, int64_t id, const struct store_trial *t, struct error *e)
@@ -108,22 +126,19 @@ int store_sweep_set_trial(struct store *s, int64_t id, const struct store_trial 
 
 int store_sweep_end(struct store *s, int64_t id, const char *state, double now, struct error *e)
 {
-    int changed = 0;
     struct sql *c = sql_write_begin(s, true, e);
 
     if (!c)
         return -(int)e->code;
-    int status = sql_run(c, e, &changed,
-                         "update sweep set state = ?2, finished_at = ?3 "
-                         "where id = ?1 and state = 'running'",
+    int status = check_running(c, id, e);
+    if (!status)
+        status = sql_run(c, e, NULL, "update sweep set state = ?2, finished_at = ?3 where id = ?1",
                          "isd", id, state, now);
     if (!status)
         status = sql_run(c, e, NULL,
                          "update sweep_trial set state = 'cancelled' "
                          "where sweep_id = ? and state = 'waiting'",
                          "i", id);
-    if (!status && !changed)
-        status = error_set(e, ERR_CONFLICT, "sweep %lld has ended already", (long long)id);
     struct store_fact fact = {.what = STORE_FACT_SWEEP, .id = id, .state = state, .t = now};
     if (!status)
         status = store_tell(c, &fact, e);
@@ -201,6 +216,23 @@ int store_sweep_ids(struct store *s, bool running, int64_t after, int64_t *ids, 
         "select id from sweep where (?1 = 0 or state = 'running') and (?3 = 0 or id < ?3) "
         "order by id desc limit ?2",
         "iii", (int64_t)running, (int64_t)most, after);
+    int status = row ? 1 : -(int)e->code;
+
+    *count = 0;
+    while (status > 0 && (status = sql_row(c, row, e)) > 0)
+        ids[(*count)++] = sqlite3_column_int64(row, 0);
+    sql_read_end(s, c);
+    return status;
+}
+
+int store_sweep_ending(struct store *s, int64_t *ids, size_t most, size_t *count, struct error *e)
+{
+    struct sql *c = sql_read_begin(s);
+    sqlite3_stmt *row = sql_query(c, e,
+                                  "select id from sweep where state <> 'running' and exists "
+                                  "(select 1 from sweep_trial where sweep_id = sweep.id and "
+                                  "sweep_trial.state = 'submitted') order by id limit ?",
+                                  "i", (int64_t)most);
     int status = row ? 1 : -(int)e->code;
 
     *count = 0;

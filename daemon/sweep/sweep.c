@@ -2,6 +2,7 @@
 #include "daemon/sweep/sweep.h"
 
 #include <math.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,7 +21,8 @@
 #include "daemon/job/queue/size.h"
 #include "common/needed.h"
 
-#define SWEEP_KEY_MARK "\x01"
+/* A sweep may have ended while jobs of its trials have not. After a start nobody knows. */
+static atomic_bool some_end = true;
 
 static bool has_state(const struct store_trial *t, const char *state)
 {
@@ -278,25 +280,6 @@ int sweep_create(struct job_manager *m, const struct sweep_new *new, struct prob
     return status;
 }
 
-int sweep_cancel(struct job_manager *m, int64_t id, const char *by, struct error *e)
-{
-    struct store_sweep sweep;
-    struct error ignored;
-    int status = store_sweep_get(m->store, id, &sweep, e);
-
-    if (status)
-        return status;
-    status = store_sweep_end(m->store, id, "cancelled", clock_now(), e);
-    if (!status)
-        sweep_audit(m, STORE_AUDIT_SWEEP_CANCEL, id, by, "cancelled");
-    for (size_t i = 0; !status && i < sweep.count; i++)
-        if (has_state(&sweep.trials[i], "submitted"))
-            job_cancel(m, sweep.trials[i].job_id, by, &ignored); /* it may just have ended */
-    store_sweep_clear(&sweep);
-    manager_wake(m);
-    return status;
-}
-
 /* ---- its way */
 
 static double sweep_metric(const struct store_job *job, const char *name)
@@ -343,6 +326,89 @@ static int take_result(struct job_manager *m, const struct store_sweep *sweep, c
     return status;
 }
 
+/* ---- cancelled */
+
+static int trial_cancel(struct job_manager *m, const struct store_sweep *sweep,
+                        struct store_trial *t, const char *by, struct error *e)
+{
+    struct store_job job;
+    int status = store_job_get(m->store, t->job_id, &job, e);
+
+    if (status)
+        return status == -(int)ERR_NOT_FOUND ? 0 : status;
+    bool asked = job.cancel_attempt > 0 && job.cancel_attempt == job.attempt;
+    store_job_clear(&job);
+    status = asked ? 0 : job_cancel(m, t->job_id, by, e);
+    if (status && e->code != ERR_CONFLICT && e->code != ERR_NOT_FOUND) /* it may just have ended */
+        log_warning("sweep %lld, job %lld: %s", (long long)sweep->id, (long long)t->job_id,
+                    e->text);
+    return 0;
+}
+
+/* Of a sweep that has ended, so that no job of it is submitted any more. *left: jobs of it have not
+ * ended. */
+static int sweep_cancel_trials(struct job_manager *m, int64_t id, const char *by, bool *left,
+                               struct error *e)
+{
+    struct store_sweep sweep;
+    int status = store_sweep_get(m->store, id, &sweep, e);
+    json_t *d = status ? NULL : json_loads(sweep.document, 0, NULL);
+
+    for (size_t i = 0; !status && i < sweep.count; i++) {
+        struct store_trial *t = &sweep.trials[i];
+        if (!has_state(t, "submitted"))
+            continue;
+        status = trial_cancel(m, &sweep, t, by, e);
+        if (!status)
+            status = take_result(m, &sweep, d, t, e);
+        *left = *left || has_state(t, "submitted");
+    }
+    json_decref(d);
+    store_sweep_clear(&sweep);
+    return status;
+}
+
+int sweep_cancel(struct job_manager *m, int64_t id, const char *by, struct error *e)
+{
+    bool left = false;
+    struct error later;
+    int status = store_sweep_end(m->store, id, "cancelled", clock_now(), e);
+
+    if (status)
+        return status;
+    sweep_audit(m, STORE_AUDIT_SWEEP_CANCEL, id, by, "cancelled");
+    if (sweep_cancel_trials(m, id, by, &left, &later) || left)
+        atomic_store(&some_end, true);
+    manager_wake(m);
+    return 0;
+}
+
+/* What a sweep_cancel left: jobs that take their time, and all of them after a kill -9. */
+static void sweeps_cancel_rest(struct job_manager *m)
+{
+    int64_t ids[SWEEPS_RUNNING_MAX];
+    bool left = false;
+    struct error e;
+    size_t count;
+    int status = store_sweep_ending(m->store, ids, SWEEPS_RUNNING_MAX, &count, &e);
+
+    if (status)
+        log_warning("cancelled sweeps: %s", e.text);
+    left = status || count == SWEEPS_RUNNING_MAX;
+    for (size_t i = 0; !status && i < count; i++) {
+        char by[32];
+        snprintf(by, sizeof by, "sweep %lld", (long long)ids[i]);
+        if (sweep_cancel_trials(m, ids[i], by, &left, &e)) {
+            log_warning("sweep %lld: %s", (long long)ids[i], e.text);
+            left = true;
+        }
+    }
+    if (left)
+        atomic_store(&some_end, true);
+}
+
+/* ---- submission */
+
 /* A fault of this machine, not of the job: it is tried again. */
 static bool sweep_is_transient(const struct error *e)
 {
@@ -387,9 +453,8 @@ static int submit_trial(struct job_manager *m, const struct store_sweep *sweep,
     char key[64];
     int status = 0;
 
-    /* A client's key cannot begin so (request_key): these are the sweeps' own. */
-    snprintf(key, sizeof key, SWEEP_KEY_MARK "sweep-%lld-%lld-%lld", (long long)sweep->id,
-             (long long)t->rung, (long long)t->number);
+    snprintf(key, sizeof key, STORE_TRIAL_KEY, (long long)sweep->id, (long long)t->rung,
+             (long long)t->number);
     if (spec)
         plan = sweep_plan_trial(m, sweep, spec, &inputs, &problems, e);
     else
@@ -404,16 +469,16 @@ static int submit_trial(struct job_manager *m, const struct store_sweep *sweep,
         status = -(int)e->code;
     }
     if (!status) {
-        status = set_state(t, "submitted", e);
-    } else if (!sweep_is_transient(e)) {
+        status = set_state(t, "submitted", e); /* as it is stored with its job */
+    } else if (e->code != ERR_CONFLICT && !sweep_is_transient(e)) {
         log_warning("sweep %lld, point %lld: %s", (long long)sweep->id, (long long)t->number,
                     e->text);
         free(t->reason);
         t->reason = printable_copy(e->text, "");
         status = set_state(t, "failed", e);
+        if (!status)
+            status = store_sweep_set_trial(m->store, sweep->id, t, e);
     }
-    if (!status)
-        status = store_sweep_set_trial(m->store, sweep->id, t, e);
     plan_destroy(plan);
     job_spec_destroy(spec);
     json_decref(document);
@@ -539,6 +604,8 @@ static int sweep_go_on(struct job_manager *m, struct store_sweep *sweep, const j
 void sweeps_go_on(struct job_manager *m)
 {
     sweeps_visit_running(m, sweep_go_on);
+    if (atomic_exchange(&some_end, false))
+        sweeps_cancel_rest(m);
 }
 
 void sweeps_visit_running(struct job_manager *m, sweep_visit *visit)
@@ -560,7 +627,7 @@ void sweeps_visit_running(struct job_manager *m, sweep_visit *visit)
             json_decref(d);
             store_sweep_clear(&sweep);
         }
-        if (status)
+        if (status && e.code != ERR_CONFLICT) /* it was cancelled meanwhile */
             log_warning("sweep %lld: %s", (long long)ids[i], e.text);
     }
 }

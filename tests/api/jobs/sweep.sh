@@ -97,6 +97,34 @@ like "$("$top_builddir/trainctl" --server "$url" sweep list)" '^ *3 .*cancelled'
 is $? 130 "trainctl sweep wait of a cancelled one: 130"
 is "$("$top_builddir/trainctl" --server "$url" --json sweep cancel 2 2>/dev/null; echo $?)" 1 "trainctl sweep cancel of an ended one fails"
 
+# A sweep is cancelled while its jobs are submitted, which takes a while.
+submitted() { # SWEEP
+    sql "select count(*) from job where submitted_by = 'sweep $1'"
+}
+none_is_left() { # SWEEP: neither a job nor a trial
+    [ "$(sql "select (select count(*) from job where submitted_by = 'sweep $1' and state not in ('cancelled', 'succeeded')) +
+        (select count(*) from sweep_trial where sweep_id = $1 and state in ('waiting', 'submitted'))")" = 0 ]
+}
+sweep "{parameters: {\"/seed\": [range(150)]}, concurrency: 150}"
+id=$(jq .id <<<"$body")
+while [ "$(submitted "$id")" -lt 5 ] && [ $SECONDS -lt 600 ]; do :; done
+call -X POST "/v1/sweeps/$id/cancel"
+json .state cancelled "a sweep is cancelled when $(submitted "$id") of 150 jobs are submitted"
+ok "no job of it is left, and no trial" eventually none_is_left "$id"
+is "$(sql "select count(*) from job j where submitted_by = 'sweep $id' and not exists (select 1 from sweep_trial where sweep_id = $id and job_id = j.id)")" 0 \
+    "each job was that of a trial"
+
+# The daemon is killed when it has ended a sweep and not yet cancelled its jobs.
+sweep '{parameters: {"/seed": [1, 2, 3], "/steps": [100000]}, concurrency: 3}'
+id=$(jq .id <<<"$body")
+all_submitted() { [ "$(submitted "$id")" = 3 ]; }
+ok "three jobs of another are submitted" eventually all_submitted
+kill_daemon
+sql "update sweep set state = 'cancelled', finished_at = created_at where id = $id"
+start_daemon --config "$work/traind.conf" --listen "${url#http://}"
+ok "what is left of a cancelled sweep is cancelled by the next daemon" eventually none_is_left "$id"
+sql "delete from job where submitted_by in ('sweep $((id - 1))', 'sweep $id'); delete from sweep where id >= $((id - 1))"
+
 # ------------------------------------------------------------------ its cost before it starts
 
 speed() { # SIZE SECONDS: of an image
