@@ -206,7 +206,7 @@ int again_store(struct job_manager *m, const struct again *a, bool keeps_place, 
         .other_speed =
             json_integer_value(json_object_get(a->old_plan, "world_size")) != a->plan->world_size,
         .keeps_place = keeps_place,
-        .max_queued = by ? manager_limits(m).max_queued_per_user : 0,
+        .max_queued = manager_limits(m).max_queued_per_user,
         .event = a->numbers,
         .reason = reason,
         .now = clock_now(),

@@ -4,7 +4,7 @@
 . "$(dirname "$0")/../runs.sh.inc"
 one='{"workers_per_node": 1, "threads_per_worker": 1}'
 two='{"workers_per_node": 2, "threads_per_worker": 1}'
-start_runs "priority_seconds = 100"
+start_runs "priority_seconds = 100" "max_queued_per_user = 0"
 
 estimate_is_there() { [ "$(job "$1" estimated_start)" != null ]; }
 started_in_order() { # ID...
@@ -112,5 +112,27 @@ want 422 "a priority out of range is refused"
 submit "steps=1" '{"time_limit": "1h"}'
 want 422 "a time limit that is none is refused"
 like "$body" 'time_limit.*01:30:00' "with words"
+
+# Whoever resumes jobs gets no more of them into the queue than who submits.
+failed=()
+for _ in 1 2; do
+    submit "steps=30 every=5 rank=1 at=12 signal=9" "$two"
+    failed+=("$id")
+    ok "a job fails with a checkpoint" wait_state "$id" failed
+done
+submit "steps=20000 step_ms=10" "$two" '{"steps": 20000}'
+long=$id
+ok "another one takes all slots" wait_state "$long" running
+change max_queued_per_user 1
+resume() { # ID: as the user of the socket
+    call --unix-socket "$state/traind.sock" -X POST "/v1/jobs/$1/resume"
+}
+resume "${failed[0]}"
+want 202 "one job is resumed"
+resume "${failed[1]}"
+want 429 "another one is too many"
+like "$body" "1 queued jobs, and max_queued_per_user of traind.conf is 1" "as it says"
+is "$(job "${failed[1]}" state)" failed "and stays as it was"
+call -X POST "/v1/jobs/$long/cancel"
 ok "the daemon stops in order" stop_daemon
 done_testing
