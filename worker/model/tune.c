@@ -10,6 +10,7 @@
 #include <time.h>
 
 #include "common/run/progress.h"
+#include "common/system/cpuinfo.h"
 #include "common/system/file.h"
 #include "worker/kernels/kind.h"
 #include "worker/team/memory.h"
@@ -208,20 +209,13 @@ static int trial_images(const struct model_config *c, const struct tuned_shape *
     return c->batch < enough ? c->batch : (int)enough;
 }
 
+/* As part of a file's name. */
 static void processor_model(char *model, size_t size)
 {
-    char line[256];
-    FILE *f = fopen("/proc/cpuinfo", "r");
+    char *name = cpuinfo_value("model name");
 
-    snprintf(model, size, "unknown");
-    while (f && fgets(line, sizeof line, f))
-        if (!strncmp(line, "model name", 10) && strchr(line, ':')) {
-            snprintf(model, size, "%s", strchr(line, ':') + 2);
-            model[strcspn(model, "\n")] = '\0';
-            break;
-        }
-    if (f)
-        fclose(f);
+    snprintf(model, size, "%s", name ? name : "unknown");
+    free(name);
     for (char *p = model; *p; p++)
         if (!isalnum((unsigned char)*p) && *p != '.' && *p != '-')
             *p = '_';
