@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "worker/kernels/extent.h"
 #include "worker/model/internal.h"
 
 size_t model_align(size_t floats)
@@ -103,59 +104,73 @@ static float *storage(const struct model *m, size_t i)
     return (i < m->trainable_count ? m->params : m->stats) + m->tensors[i].offset;
 }
 
-/* Every weight with its place in (O, I, kh, kw) and in (kh, kw, I, O). */
-static void reorder(const struct model_tensor *t, float *engine, float *torch, bool to_torch)
-{
-    size_t o = (size_t)t->shape[0], i = (size_t)t->shape[1],
-           taps = (size_t)(t->shape[2] * t->shape[3]);
+/* A tile of torch's (O, I, taps): so many weights of so many rows. It goes through a buffer, since
+ * rows whose distance is a power of two share few places of the cache. */
+enum { TILE_O = 64, TILE_WEIGHTS = 32 };
 
-    for (size_t a = 0; a < o; a++)
-        for (size_t b = 0; b < i; b++)
-            for (size_t k = 0; k < taps; k++) {
-                float *ours = &engine[(k * i + b) * o + a],
-                      *theirs = &torch[(a * i + b) * taps + k];
-                if (to_torch)
-                    *theirs = *ours;
-                else
-                    *ours = *theirs;
-            }
+struct weights_tile {
+    size_t o, i, taps;
+    size_t row, rows, weight, weights; /* weight: (b, k) of a row */
+};
+
+static void reorder_tile(const struct weights_tile *t, float *engine, float *torch, bool to_torch)
+{
+    float tile[TILE_O][TILE_WEIGHTS + 1];
+    float *theirs = torch + t->row * t->i * t->taps + t->weight;
+
+    for (size_t a = 0; a < t->rows && !to_torch; a++)
+        memcpy(tile[a], theirs + a * t->i * t->taps, t->weights * sizeof **tile);
+    for (size_t j = 0; j < t->weights; j++) {
+        size_t b = (t->weight + j) / t->taps, k = (t->weight + j) % t->taps;
+        float *ours = &engine[(k * t->i + b) * t->o + t->row];
+        for (size_t a = 0; a < t->rows; a++)
+            if (to_torch)
+                tile[a][j] = ours[a];
+            else
+                ours[a] = tile[a][j];
+    }
+    for (size_t a = 0; a < t->rows && to_torch; a++)
+        memcpy(theirs + a * t->i * t->taps, tile[a], t->weights * sizeof **tile);
 }
 
-/* Every weight behind a flattening with its place in (O, I, pixels) and in (O, pixels, I). */
-static void reorder_flat(const struct model_tensor *t, float *engine, float *torch, bool to_torch)
+/* Every weight with its place in torch's (O, I, taps) and in the engine's (taps, I, O). */
+static void reorder(size_t o, size_t i, size_t taps, float *engine, float *torch, bool to_torch)
 {
-    size_t o = (size_t)t->shape[0], pixels = (size_t)t->pixels, i = (size_t)t->shape[1] / pixels;
+    struct weights_tile t = {.o = o, .i = i, .taps = taps};
 
-    for (size_t a = 0; a < o; a++)
-        for (size_t b = 0; b < i; b++)
-            for (size_t p = 0; p < pixels; p++) {
-                float *ours = &engine[(a * pixels + p) * i + b],
-                      *theirs = &torch[(a * i + b) * pixels + p];
-                if (to_torch)
-                    *theirs = *ours;
-                else
-                    *ours = *theirs;
-            }
+    for (t.row = 0; t.row < o; t.row += t.rows) {
+        t.rows = extent_min(o - t.row, TILE_O);
+        for (t.weight = 0; t.weight < i * taps; t.weight += t.weights) {
+            t.weights = extent_min(i * taps - t.weight, TILE_WEIGHTS);
+            reorder_tile(&t, engine, torch, to_torch);
+        }
+    }
+}
+
+static void convert(const struct model_tensor *t, float *engine, float *torch, bool to_torch)
+{
+    size_t o = (size_t)t->shape[0], pixels = (size_t)t->pixels;
+
+    if (t->kind == MODEL_CONV_WEIGHT)
+        reorder(o, (size_t)t->shape[1], (size_t)(t->shape[2] * t->shape[3]), engine, torch,
+                to_torch);
+    else if (t->pixels > 1) /* behind a flattening: (O, I, pixels) and (O, pixels, I) */
+        for (size_t a = 0, size = t->count / o; a < o; a++)
+            reorder(size / pixels, 1, pixels, engine + a * size, torch + a * size, to_torch);
+    else if (to_torch)
+        memcpy(torch, engine, t->count * sizeof(float));
+    else
+        memcpy(engine, torch, t->count * sizeof(float));
 }
 
 void tensor_to_torch(const struct model_tensor *t, const float *engine, float *torch)
 {
-    if (t->kind == MODEL_CONV_WEIGHT)
-        reorder(t, (float *)engine, torch, true);
-    else if (t->pixels > 1)
-        reorder_flat(t, (float *)engine, torch, true);
-    else
-        memcpy(torch, engine, t->count * sizeof(float));
+    convert(t, (float *)engine, torch, true);
 }
 
 void tensor_from_torch(const struct model_tensor *t, const float *torch, float *engine)
 {
-    if (t->kind == MODEL_CONV_WEIGHT)
-        reorder(t, engine, (float *)torch, false);
-    else if (t->pixels > 1)
-        reorder_flat(t, engine, (float *)torch, false);
-    else
-        memcpy(engine, torch, t->count * sizeof(float));
+    convert(t, engine, (float *)torch, false);
 }
 
 void model_tensor_export(const struct model *m, size_t i, float *torch_layout)
