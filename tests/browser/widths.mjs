@@ -4,7 +4,7 @@
 
 import { execFileSync } from "node:child_process";
 import { openBrowser } from "./lib/browser.mjs";
-import { accessible, api, cancelAll, errors, foreign, forget, JOB, jobIn, listen, origin, submit, until } from "./lib/checks.mjs";
+import { accessible, api, cancelAll, errors, foreign, forget, JOB, jobIn, lastingJob, listen, origin, submit, until } from "./lib/checks.mjs";
 import { done, ok, same } from "./lib/tap.mjs";
 
 const WIDTHS = [360, 600, 800, 820, 1024, 1240, 1920];
@@ -72,7 +72,7 @@ try {
   await jobIn(first.id, "succeeded");
   // Ids of a daemon that has been used for a while.
   execFileSync("sqlite3", ["-cmd", ".timeout 20000", `${state}/traind.db`, "update sqlite_sequence set seq = 209 where name = 'job'"]);
-  await submit({ ...JOB, name: "resnet101-with-nesterov", steps: 100000 });
+  await lastingJob({ ...JOB, name: "resnet101-with-nesterov" });
   execFileSync("sqlite3", ["-cmd", ".timeout 20000", `${state}/traind.db`, "update sqlite_sequence set seq = 12203 where name = 'job'"]);
   const last = await submit({ ...JOB, name: "warm-up ".repeat(25).trim(), steps: 4, priority: 3 });
   await api(`/v1/jobs/${first.id}`, { method: "PATCH", body: JSON.stringify({ starred: true, note: "a word ".repeat(60).trim(),

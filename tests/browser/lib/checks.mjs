@@ -1,7 +1,9 @@
 // What the stories in a browser share: the daemon's API by Node's own fetch, and checks of any page. process.argv[2] is the daemon's address.
 
-import { readFileSync } from "node:fs";
+import { execFileSync } from "node:child_process";
+import { readdirSync, readFileSync } from "node:fs";
 import { createRequire } from "node:module";
+import { setPriority } from "node:os";
 import { openBrowser } from "./browser.mjs";
 import { done, ok } from "./tap.mjs";
 
@@ -46,6 +48,15 @@ export const JOB = {
   cluster: { workers_per_node: 1, threads_per_worker: 1 },
   batch_per_worker: 8, eval: { batch: 8 }, checkpoint: { disable: true },
 };
+
+// A job that only has to be there: it leaves the processor to the page, and to other tests.
+export async function lastingJob(document) {
+  const { id } = await submit({ ...document, steps: 100000 });
+  await jobIn(id, "running");
+  const ranks = execFileSync("pgrep", ["-f", `train-worker .*${process.argv.at(-2)}/jobs/${id}/`], { encoding: "utf8" }).split("\n").filter(Boolean);
+  for (const task of ranks.flatMap((pid) => readdirSync(`/proc/${pid}/task`))) setPriority(Number(task), 19);
+  return id;
+}
 
 // ------------------------------------------------------------------ what a page must not do
 
