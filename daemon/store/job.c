@@ -361,12 +361,12 @@ int store_job_ids_above(struct store *s, int64_t id, struct error *e)
     return sql_write_end(s, c, ids_above(c, id, e), e);
 }
 
-int store_find_key(struct sql *c, const char *query, const char *what, const char *key,
-                   const char *digest, int64_t *id, struct error *e)
+int store_find_key(struct sql *c, const char *query, const char *what, const struct store_key *key,
+                   int64_t *id, struct error *e)
 {
-    if (!key)
+    if (!key->key)
         return 0;
-    sqlite3_stmt *row = sql_query(c, e, query, "ss", key, digest);
+    sqlite3_stmt *row = sql_query(c, e, query, "sss", key->key, key->digest, key->by);
     int found = row ? sql_row(c, row, e) : -(int)e->code;
     if (found <= 0)
         return found;
@@ -378,23 +378,23 @@ int store_find_key(struct sql *c, const char *query, const char *what, const cha
     return error_set(e, ERR_CONFLICT,
                      "the Idempotency-Key \"%s\" came before with another document (%s %lld); use "
                      "a new key for a new %s",
-                     key, what, (long long)*id, what);
+                     key->key, what, (long long)*id, what);
 }
 
-static int job_find_by_key(struct sql *c, const char *key, const char *digest, int64_t *id,
-                           struct error *e)
+static int job_find_by_key(struct sql *c, const struct store_key *key, int64_t *id, struct error *e)
 {
-    return store_find_key(c, "select id, request_digest is ?2 from job where idempotency_key = ?1",
-                          "job", key, digest, id, e);
+    return store_find_key(c,
+                          "select id, request_digest is ?2 from job "
+                          "where idempotency_key = " STORE_KEY("?1", "?3"),
+                          "job", key, id, e);
 }
 
-int store_job_find_key(struct store *s, const char *key, const char *request_digest, int64_t *id,
-                       struct error *e)
+int store_job_find_key(struct store *s, const struct store_key *key, int64_t *id, struct error *e)
 {
     struct sql *c = sql_read_begin(s);
 
     *id = 0;
-    int found = job_find_by_key(c, key, request_digest, id, e);
+    int found = job_find_by_key(c, key, id, e);
     sql_read_end(s, c);
     return found < 0 ? found : 0;
 }
@@ -434,7 +434,8 @@ static int job_insert(struct sql *c, const struct store_job_new *job, int64_t *i
         c, e, NULL,
         "insert into job (name, state, reason, spec, plan, idempotency_key, request_digest, "
         "priority, slots, train_steps, created_at, submitted_by, note, run_dir) "
-        "values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, '')",
+        "values (?1, ?2, ?3, ?4, ?5, " STORE_KEY("?6",
+                                                 "?12") ", ?7, ?8, ?9, ?10, ?11, ?12, ?13, '')",
         "sssssssiiitss", job->name, job_state_name(JOB_QUEUED), job->reason, job->spec, job->plan,
         job->idempotency_key, job->request_digest, job->priority, job->size.slots,
         job->size.train_steps, job->now, job->submitted_by, job->note);
@@ -483,18 +484,20 @@ struct insertion {
 static int insert_once(struct sql *c, void *context, struct error *e)
 {
     struct insertion *i = context;
-    int status = job_find_by_key(c, i->job->idempotency_key, i->job->request_digest, i->id, e);
+    const struct store_key key = {i->job->idempotency_key, i->job->request_digest,
+                                  i->job->submitted_by};
+    int status = job_find_by_key(c, &key, i->id, e);
 
     *i->existed = status > 0;
     if (status < 0)
         return status;
     if (*i->existed)
-        return join_trial(c, i->job->idempotency_key, *i->id, e);
+        return join_trial(c, key.key, *i->id, e);
     if (i->job->max_queued > 0)
         status = store_usage_check_queued(c, i->job->submitted_by, i->job->max_queued, e);
     if (!status)
         status = job_insert(c, i->job, i->id, e);
-    return status ? status : join_trial(c, i->job->idempotency_key, *i->id, e);
+    return status ? status : join_trial(c, key.key, *i->id, e);
 }
 
 int store_job_insert(struct store *s, const struct store_job_new *job, int64_t *id, bool *existed,

@@ -82,11 +82,15 @@ int store_job_sum_energy(struct sql *c, int64_t job_id, struct error *e);
 /* job.c, for attempt.c. */
 int store_job_set_size(struct sql *c, int64_t id, const struct store_job_size *size,
                        struct error *e);
-/* What came with this Idempotency-Key before, from the rows of query (key, digest -> id, is it the
- * same body?), a literal. 1: it is there and came from the same body; 0: it is not (or key is
+/* In SQL, the Idempotency-Key as it is stored, of one that came from `by`: each user's keys are
+ * their own (0028_keys_of_users.sql). A trial's stays what it is. */
+#define STORE_KEY(key, by)                                                                         \
+    "iif(" by " is null or unicode(" key ") = 1, " key ", char(2) || " by " || char(2) || " key ")"
+/* What came with this Idempotency-Key before, from the rows of query (key, digest, by -> id, is it
+ * the same body?), a literal. 1: it is there and came from the same body; 0: it is not (or key is
  * NULL); ERR_CONFLICT: from another one. what: "job". */
-int store_find_key(struct sql *c, const char *query, const char *what, const char *key,
-                   const char *digest, int64_t *id, struct error *e);
+int store_find_key(struct sql *c, const char *query, const char *what, const struct store_key *key,
+                   int64_t *id, struct error *e);
 
 int store_job_to_end_of_queue(struct sql *c, int64_t id, double now, struct error *e);
 /* job.c, for event.c and attempt.c: a state change inside the caller's transaction. */

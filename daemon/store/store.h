@@ -137,6 +137,13 @@ struct store_job_size {
     double predicted_seconds, predicted_low_seconds, predicted_high_seconds;
 };
 
+/* What comes again with the same key, from the same user, is made once. */
+struct store_key {
+    const char *key;    /* the Idempotency-Key; NULL: none */
+    const char *digest; /* of the body as sent: same key, other digest: ERR_CONFLICT */
+    const char *by;     /* whose key; NULL: nobody is named */
+};
+
 /* What a submission brings. */
 struct store_job_new {
     const char *name;
@@ -146,8 +153,8 @@ struct store_job_new {
     const char *note;            /* NULL: none */
     const char *spec;            /* JSON text of job_spec_to_json */
     const char *plan;            /* JSON text of plan_to_json */
-    const char *idempotency_key; /* NULL: none */
-    const char *request_digest;  /* of the body as sent: same key, other digest: ERR_CONFLICT */
+    const char *idempotency_key; /* as in store_key, of submitted_by */
+    const char *request_digest;
     int64_t priority;
     struct store_job_size size;
     int64_t max_queued; /* jobs of one user; ERR_TOO_MANY for one more; 0: no limit */
@@ -168,8 +175,7 @@ int store_job_insert(struct store *s, const struct store_job_new *job, int64_t *
 
 /* The job that came with this key before, so that a repeated submission is answered without looking
  * at its data again: *id is 0 if there is none. ERR_CONFLICT: it came from another body. */
-int store_job_find_key(struct store *s, const char *key, const char *request_digest, int64_t *id,
-                       struct error *e);
+int store_job_find_key(struct store *s, const struct store_key *key, int64_t *id, struct error *e);
 
 /* ERR_NOT_FOUND: "there is no job 7". Clear with store_job_clear. */
 int store_job_get(struct store *s, int64_t id, struct store_job *job, struct error *e);
@@ -586,17 +592,12 @@ struct store_sweep {
 };
 void store_sweep_clear(struct store_sweep *sweep); /* frees what it points to */
 
-/* Who asked for it: as with a job, what came with a key is made once. */
-struct store_sweep_key {
-    const char *idempotency_key; /* NULL: none */
-    const char *request_digest;
-};
 /* With its first trials, in one transaction; sets sweep->id. Durable. *existed: the key was seen
  * before, sweep->id is that one's, and nothing was inserted. ERR_CONFLICT: with another body. */
-int store_sweep_insert(struct store *s, struct store_sweep *sweep,
-                       const struct store_sweep_key *key, bool *existed, struct error *e);
+int store_sweep_insert(struct store *s, struct store_sweep *sweep, const struct store_key *key,
+                       bool *existed, struct error *e);
 /* As store_job_find_key. */
-int store_sweep_find_key(struct store *s, const struct store_sweep_key *key, int64_t *id,
+int store_sweep_find_key(struct store *s, const struct store_key *key, int64_t *id,
                          struct error *e);
 /* Trials that are there already are left alone. ERR_CONFLICT: the sweep has ended. */
 int store_sweep_add_trials(struct store *s, int64_t id, const struct store_trial *trials,

@@ -36,16 +36,16 @@ static int insert_trials(struct sql *c, int64_t id, const struct store_trial *tr
     return status;
 }
 
-static int sweep_find_by_key(struct sql *c, const struct store_sweep_key *key, int64_t *id,
+static int sweep_find_by_key(struct sql *c, const struct store_key *key, int64_t *id,
                              struct error *e)
 {
     return store_find_key(c,
-                          "select id, request_digest is ?2 from sweep where idempotency_key = ?1",
-                          "sweep", key->idempotency_key, key->request_digest, id, e);
+                          "select id, request_digest is ?2 from sweep "
+                          "where idempotency_key = " STORE_KEY("?1", "?3"),
+                          "sweep", key, id, e);
 }
 
-int store_sweep_find_key(struct store *s, const struct store_sweep_key *key, int64_t *id,
-                         struct error *e)
+int store_sweep_find_key(struct store *s, const struct store_key *key, int64_t *id, struct error *e)
 {
     struct sql *c = sql_read_begin(s);
 
@@ -55,23 +55,23 @@ int store_sweep_find_key(struct store *s, const struct store_sweep_key *key, int
     return found < 0 ? found : 0;
 }
 
-static int insert_sweep(struct sql *c, struct store_sweep *sweep, const struct store_sweep_key *key,
+static int insert_sweep(struct sql *c, struct store_sweep *sweep, const struct store_key *key,
                         struct error *e)
 {
     int status =
         sql_run(c, e, NULL,
                 "insert into sweep (name, state, document, train_images, eval_images, "
-                "created_at, idempotency_key, request_digest, submitted_by) values (?, 'running', "
-                "?, ?, ?, ?, ?, ?, ?)",
+                "created_at, idempotency_key, request_digest, submitted_by) values (?1, "
+                "'running', ?2, ?3, ?4, ?5, " STORE_KEY("?6", "?8") ", ?7, ?8)",
                 "ssiidsss", sweep->name, sweep->document, sweep->train_images, sweep->eval_images,
-                sweep->created_at, key->idempotency_key, key->request_digest, sweep->submitted_by);
+                sweep->created_at, key->key, key->digest, sweep->submitted_by);
 
     sweep->id = sqlite3_last_insert_rowid(sql_db(c));
     return status ? status : insert_trials(c, sweep->id, sweep->trials, sweep->count, e);
 }
 
-int store_sweep_insert(struct store *s, struct store_sweep *sweep,
-                       const struct store_sweep_key *key, bool *existed, struct error *e)
+int store_sweep_insert(struct store *s, struct store_sweep *sweep, const struct store_key *key,
+                       bool *existed, struct error *e)
 {
     struct sql *c = sql_write_begin(s, true, e);
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "common/buffer.h"
+#include "common/text/plural.h"
 #include "daemon/store/sql.h"
 
 #define BIN_SECONDS 21600.0
@@ -65,9 +66,10 @@ int store_usage_check_queued(struct sql *c, const char *submitted_by, int64_t mo
         return 0;
     return error_set(
         e, ERR_TOO_MANY,
-        "%s has %lld queued jobs, and max_queued_per_user of traind.conf is %lld: wait "
+        "%s has %lld queued job%s, and max_queued_per_user of traind.conf is %lld: wait "
         "until one has started, or cancel one",
-        submitted_by ? submitted_by : "whoever has no token", (long long)queued, (long long)most);
+        submitted_by ? submitted_by : "whoever has no token", (long long)queued, plural(queued),
+        (long long)most);
 }
 
 /* ---------------------------------------------------------------- reading */

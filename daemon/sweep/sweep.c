@@ -240,7 +240,7 @@ int sweep_make(struct job_manager *m, const json_t *d, const struct sweep_new *n
     if (!status && problems->count == 0)
         check_rungs(m, d, sweep, problems);
     sweep->name = name ? strdup(name) : NULL;
-    sweep->submitted_by = new->submitted_by ? strdup(new->submitted_by) : NULL;
+    sweep->submitted_by = new->key.by ? strdup(new->key.by) : NULL;
     sweep->document = json_dumps(d, JSON_COMPACT | JSON_REAL_PRECISION(16));
     return status;
 }
@@ -272,7 +272,7 @@ int sweep_create(struct job_manager *m, const struct sweep_new *new, struct prob
     if (!status && problems->count == 0) {
         *id = sweep.id;
         if (!*existed)
-            sweep_audit(m, STORE_AUDIT_SWEEP_SUBMIT, *id, new->submitted_by, "submitted");
+            sweep_audit(m, STORE_AUDIT_SWEEP_SUBMIT, *id, new->key.by, "submitted");
         manager_wake(m);
     }
     store_sweep_clear(&sweep);

@@ -37,8 +37,7 @@ struct sweep_permit {
 struct sweep_new {
     const json_t *document;
     struct sweep_permit permit;
-    struct store_sweep_key key;
-    const char *submitted_by; /* NULL: nobody was named */
+    struct store_key key; /* and by whom */
 };
 
 /* Checks a document; everything that is wrong goes into *problems (then 0 and *id 0). Durable when

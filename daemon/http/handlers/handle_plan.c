@@ -231,8 +231,9 @@ int handle_job_submit(const struct request *q, struct reply *r, struct error *e)
     int64_t earlier = 0;
 
     int status = request_key(q, digest, e);
-    if (status == 0 && q->idempotency_key)
-        status = store_job_find_key(q->app->store, q->idempotency_key, digest, &earlier, e);
+    const struct store_key key = {q->idempotency_key, digest, request_by(q)};
+    if (status == 0 && key.key)
+        status = store_job_find_key(q->app->store, &key, &earlier, e);
     if (status)
         return status;
     return earlier ? answer_with_job(q, earlier, true, r, e) : plan_submit(q, digest, r, e);

@@ -88,9 +88,8 @@ int handle_sweep_create(const struct request *q, struct reply *r, struct error *
     if ((q->body_bytes > 0 && request_key(q, digest, e)) || !(document = sweeps_document(q, e)))
         return -(int)e->code;
     const struct sweep_new new = {
-        document, {sweeps_permit,      q     },
-         {q->idempotency_key, digest},
-         request_by(q)
+        document, {sweeps_permit, q            },
+         { q->idempotency_key,       digest, request_by(q)}
     };
     int status = sweeps_create(q, &new, r, e);
     json_decref(document);

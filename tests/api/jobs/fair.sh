@@ -51,6 +51,28 @@ like "$($trainctl usage)" "max_slots_per_user: 1" "with the limits"
 stop "$first" "$eve"
 ok "when eve's first job ends, her second starts" wait_state "$second" running
 
+# Keys of one user say nothing to another.
+auth_of() { auth=(-H "Authorization: Bearer $1" -H 'Idempotency-Key: nightly'); }
+for user in "$eve" "$bob"; do
+    auth_of "$user"
+    send "steps=4 later"
+    want 201 "a job with a key that another user has too"
+    keyed+=("$id")
+    send "steps=4 later"
+    want 200 "the key again, from the same user"
+    is "$id" "${keyed[-1]}" "gives the job of that user"
+    call "${auth[@]}" -d "$(jq -n '{metric: "loss", parameters: {"/steps": [4]}, base: {data: {train: "synthetic"}}}')" /v1/sweeps
+    want 201 "and a sweep with it"
+    sweeps+=("$(jq .id <<<"$body")")
+done
+ok "each has a job and a sweep of their own" test "${keyed[0]}" != "${keyed[1]}" -a "${sweeps[0]}" != "${sweeps[1]}"
+for n in 0 1; do
+    who=$eve
+    [ $n = 0 ] || who=$bob
+    curl -sS -o /dev/null -X POST -H "Authorization: Bearer $who" "$url/v1/sweeps/${sweeps[n]}/cancel"
+    stop "${keyed[n]}" "$who"
+done
+
 # A limit of what may wait.
 sed -i 's/^max_slots_per_user.*/max_queued_per_user = 1/' "$work/traind.conf"
 kill -HUP "$daemon"
@@ -62,7 +84,7 @@ want 201 "a job may wait"
 fourth=$id
 send "steps=4" "$both"
 want 429 "another one may not"
-like "$body" "token:bob has 1 queued jobs, and max_queued_per_user of traind.conf is 1: wait until one has started, or cancel one" "as it says"
+like "$body" "token:bob has 1 queued job, and max_queued_per_user of traind.conf is 1: wait until one has started, or cancel one" "as it says"
 stop "$fourth" "$bob"
 
 # Use: bob has used more than eve, so her job comes first, though it came later.

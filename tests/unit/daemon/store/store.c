@@ -115,6 +115,66 @@ Test(store, the_same_key_gives_the_same_job_and_another_body_a_conflict)
     cr_assert_eq(look_up("select count(*) from job"), 1);
 }
 
+Test(store, a_key_is_its_users)
+{
+    struct store_job_new job = example;
+    struct store_key key = {"k", "d", "token:eve"};
+    int64_t ids[3], found;
+    bool existed;
+
+    job.idempotency_key = "k";
+    job.request_digest = "d";
+    for (int i = 0; i < 3; i++) {
+        job.submitted_by = i == 0 ? NULL : i == 1 ? "token:eve" : "token:bob";
+        cr_assert_eq(store_job_insert(store, &job, &ids[i], &existed, &e), 0, "%s", e.text);
+        cr_assert(!existed);
+    }
+    cr_assert_eq(store_job_find_key(store, &key, &found, &e), 0);
+    cr_assert_eq(found, ids[1]);
+    key.by = "token:ann";
+    cr_assert_eq(store_job_find_key(store, &key, &found, &e), 0);
+    cr_assert_eq(found, 0);
+    key.by = NULL;
+    cr_assert_eq(store_job_find_key(store, &key, &found, &e), 0);
+    cr_assert_eq(found, ids[0]);
+}
+
+static int count_rows(void *count, int columns, char **values, char **names)
+{
+    (void)columns, (void)values, (void)names;
+    ++*(int *)count;
+    return 0;
+}
+
+Test(store, keys_of_an_older_database_become_their_users)
+{
+    sqlite3 *db;
+    int count = 0;
+
+    cr_assert_eq(sqlite3_open(":memory:", &db), SQLITE_OK);
+    cr_assert_eq(store_migrate(db, store_migrations, 27, &e), 0, "%s", e.text);
+    cr_assert_eq(
+        sqlite3_exec(
+            db,
+            "insert into job (name, state, spec, plan, run_dir, created_at, slots, "
+            "train_steps, idempotency_key, submitted_by) values "
+            "('a', 'queued', '{}', '{}', '', 1, 1, 1, 'k', 'token:eve'),"
+            "('b', 'queued', '{}', '{}', '', 1, 1, 1, 'n', null),"
+            "('c', 'queued', '{}', '{}', '', 1, 1, 1, null, 'token:eve'),"
+            "('d', 'queued', '{}', '{}', '', 1, 1, 1, char(1) || 'sweep-1-0-0', 'sweep 1')",
+            NULL, NULL, NULL),
+        SQLITE_OK, "%s", sqlite3_errmsg(db));
+    cr_assert_eq(store_migrate(db, store_migrations, store_migration_count, &e), 0, "%s", e.text);
+    cr_assert_eq(sqlite3_exec(db,
+                              "select 1 from job where idempotency_key is case name "
+                              "when 'a' then char(2) || 'token:eve' || char(2) || 'k' "
+                              "when 'b' then 'n' when 'd' then char(1) || 'sweep-1-0-0' end",
+                              count_rows, &count, NULL),
+                 SQLITE_OK);
+    cr_assert_eq(count, 4);
+    sqlite3_close(db);
+}
+
 Test(store, a_change_of_state_writes_its_event_and_a_wrong_one_nothing)
 {
     int64_t id = submit_stored(), attempt;
