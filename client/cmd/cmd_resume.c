@@ -9,6 +9,7 @@
 #include "client/views/human.h"
 #include "client/views/print.h"
 #include "client/views/table.h"
+#include "common/json.h"
 
 /* --set KEY=VALUE, or KEY=VALUE behind the id. */
 static json_t *resume_parse_changes(const struct cmd_args *args, struct error *e)
@@ -34,7 +35,8 @@ static void resume_format_value(const json_t *value, char *text, size_t bytes)
         snprintf(text, bytes, "-");
 }
 
-/* What differs between the two plans; nothing where nothing does. */
+/* What differs between the two plans; nothing where nothing does. The steps are those that the job
+ * will have made in all: another global batch changes how many are left, not how many were. */
 static void print_numbers(const json_t *resume)
 {
     const json_t *before = json_object_get(resume, "before"), *new;
@@ -44,6 +46,9 @@ static void print_numbers(const json_t *resume)
 
     if (json_equal((json_t *)before, after))
         return;
+    json_object_set_new(after, "train_steps",
+                        json_integer(json_get_integer(resume, "step", 0) +
+                                     json_get_integer(resume, "steps_left", 0)));
     struct libscols_table *table = table_create(1);
     table_column(table, "NUMBER", 0);
     table_column(table, "BEFORE", TABLE_RIGHT);

@@ -115,6 +115,8 @@ call -X POST "/v1/jobs/$id/cancel"
 ok "it is cancelled again" wait_state "$id" cancelled
 out=$("${trainctl[@]}" --server "$url" resume "$id" --set cluster.workers_per_node=2 --set restart.max=1 --set priority=3)
 is $? 0 "trainctl resume"
+read -r from left < <(sed -nE 's/.*from step ([0-9]+), ([0-9]+) steps are left.*/\1 \2/p' <<<"$out")
+like "$(tr -d , <<<"$out")" "train_steps +40000 +$((from + left))( |$)" "with the steps that it will have made in all"
 like "$out" "job $id (queued|starting|running): resumes from step [0-9]+, [0-9]+ steps are left" "it tells where it goes on"
 like "$out" "world_size +1 +2" "and the old and new numbers"
 is "$(job "$id" 'spec | "\(.restart.max) \(.priority) \(.cluster.workers_per_node)"')" "1 3 2" "several --set are taken"
