@@ -12,6 +12,7 @@
 #include "common/json.h"
 #include "common/rng.h"
 #include "common/system/file.h"
+#include "common/text/plural.h"
 #include "config.h"
 #include "prep/journal.h"
 #include "prep/parallel.h"
@@ -379,8 +380,8 @@ static void convert_report(const struct job *job)
     }
     printf("%s: ", job->options->out);
     if (images[DATASET_TRAIN])
-        printf("%" PRId64 " training images in %d shards", images[DATASET_TRAIN],
-               job->shards[DATASET_TRAIN]);
+        printf("%" PRId64 " training images in %d shard%s", images[DATASET_TRAIN],
+               job->shards[DATASET_TRAIN], plural(job->shards[DATASET_TRAIN]));
     if (images[DATASET_EVAL])
         printf("%s%" PRId64 " validation images in %d", images[DATASET_TRAIN] ? ", " : "",
                images[DATASET_EVAL], job->shards[DATASET_EVAL]);

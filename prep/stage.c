@@ -20,6 +20,7 @@
 #include "common/dataset/manifest.h"
 #include "common/json.h"
 #include "common/system/file.h"
+#include "common/text/plural.h"
 #include "prep/hash.h"
 #include "prep/manifest_shards.h"
 #include "prep/prep.h"
@@ -424,9 +425,9 @@ static void stage_report(struct stage *s)
     double seconds = clock_monotonic() - s->started;
 
     if (!s->options->json) {
-        printf("%s: %d shards (%.1f MB) copied, %d (%.1f MB) were there; %.1f s\n", s->options->to,
-               s->copied, (double)s->copied_bytes * 1e-6, s->kept, (double)s->kept_bytes * 1e-6,
-               seconds);
+        printf("%s: %d shard%s (%.1f MB) copied, %d (%.1f MB) already there; %.1f s\n",
+               s->options->to, s->copied, plural(s->copied), (double)s->copied_bytes * 1e-6,
+               s->kept, (double)s->kept_bytes * 1e-6, seconds);
         return;
     }
     stage_print_event(s, json_pack("{s:s, s:i, s:I, s:i, s:I, s:f}", "type", "done", "copied",

@@ -100,7 +100,8 @@ static void text_result(struct buffer *out, const json_t *job)
     text_figure(out, start, "loss %.4g", json_get_number(job, "loss", NAN));
     text_figure(out, start, "%.5g images/s", json_get_number(job, "images_per_sec", NAN));
     if (!isnan(seconds)) {
-        buffer_printf(out, "%stime to train ", out->bytes > start ? ", " : "");
+        buffer_printf(out, "%s%s ", out->bytes > start ? ", " : "",
+                      json_get_integer(job, "train_steps", 0) > 0 ? "time to train" : "time");
         text_duration(out, seconds);
     }
     if (json_get_integer(job, "train_steps", 0) > 0)

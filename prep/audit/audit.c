@@ -11,6 +11,7 @@
 
 #include "common/dataset/manifest.h"
 #include "common/rng.h"
+#include "common/text/plural.h"
 #include "prep/parallel.h"
 
 static const char *const status_names[] = {"ok", "warning", "problem"};
@@ -239,9 +240,10 @@ static void check_records(struct audit *a)
                         "train_shards", (json_int_t)train->list.count, "validation_images",
                         (json_int_t)eval->images, "validation_shards", (json_int_t)eval->list.count,
                         "damaged", (json_int_t)damaged),
-              "%" PRId64 " training images in %zu shards, %" PRId64 " validation images in %zu; "
+              "%" PRId64 " training images in %zu shard%s, %" PRId64 " validation images in %zu; "
               "%" PRId64 " records are damaged",
-              train->images, train->list.count, eval->images, eval->list.count, damaged);
+              train->images, train->list.count, plural((int64_t)train->list.count), eval->images,
+              eval->list.count, damaged);
     int64_t images = train->images + eval->images;
     char broken[48] = "none damaged";
     if (a->undecodable)

@@ -305,7 +305,7 @@ void audit_check_manifest(struct audit *a)
     }
     audit_say(a, "manifest", wrong || missing ? AUDIT_PROBLEM : AUDIT_OK,
               json_pack("{s:i, s:i}", "differ", wrong, "missing", missing),
-              wrong || missing ? "%d shards are not as it says, %d are missing"
+              wrong || missing ? "%d shard%s not as it says, missing: %d"
                                : "all shards are as it says",
-              wrong, missing);
+              wrong, wrong == 1 ? " is" : "s are", missing);
 }
