@@ -139,7 +139,7 @@ Test(store, a_key_is_its_users)
     cr_assert_eq(found, ids[0]);
 }
 
-static int count_rows(void *count, int columns, char **values, char **names)
+static int count_kept_keys(void *count, int columns, char **values, char **names)
 {
     (void)columns, (void)values, (void)names;
     ++*(int *)count;
@@ -169,7 +169,7 @@ Test(store, keys_of_an_older_database_become_their_users)
                               "select 1 from job where idempotency_key is case name "
                               "when 'a' then char(2) || 'token:eve' || char(2) || 'k' "
                               "when 'b' then 'n' when 'd' then char(1) || 'sweep-1-0-0' end",
-                              count_rows, &count, NULL),
+                              count_kept_keys, &count, NULL),
                  SQLITE_OK);
     cr_assert_eq(count, 4);
     sqlite3_close(db);
