@@ -71,19 +71,24 @@ static bool right_folder(const char *text)
     return !strstr(text, "/../") && !(strlen(text) >= 3 && strcmp(strrchr(text, '/'), "/..") == 0);
 }
 
+/* For a pattern: what printable_is refuses. */
+#define MARKS "\\u007f-\\u009f\\u061c\\u200e\\u200f\\u2028-\\u202e\\u2066-\\u2069"
+
 /* letters NULL: any but control characters. first: what the text may begin with; NULL: letters. */
 static const struct {
     const char *first, *letters;
     bool (*right)(const char *text); /* NULL: nothing more is asked */
     const char *made_of, *expects, *pattern;
 } kinds[JOB_TEXT_KINDS] = {
-    [JOB_TEXT_TITLE] = {NULL,                 NULL,                 NULL,            NULL,                                      "text without control characters",                          NULL                                                                                },
+    [JOB_TEXT_TITLE] = {NULL,                 NULL,                 NULL,            NULL,                                      "text without control characters",
+                        "^[^\\u0000-\\u001f" MARKS "]*$"                                                                                                                                                                                                                        },
     [JOB_TEXT_NOTE] = {NULL,                 NULL,                 NULL,            NULL,
-                        "text without control characters other than ends of lines and tabs",                                                                                                NULL                                                                                },
+                        "text without control characters other than ends of lines and tabs",                                                                                                "^[^\\u0000-\\u0008\\u000b-\\u001f" MARKS "]*$"                                     },
     [JOB_TEXT_TAG] = {LETTERS DIGITS "_",   NAME ":/",            NULL,            "letters, digits and _.-:/",
                         "a word of letters, digits and _.-:/ that begins with a letter, a digit or _",
                         "^[A-Za-z0-9_][A-Za-z0-9._:/-]*$"                                                                                                                                                                                                                       },
-    [JOB_TEXT_PATH] = {NULL,                 NULL,                 NULL,            NULL,                                      "a path without control characters",                        NULL                                                                                },
+    [JOB_TEXT_PATH] = {NULL,                 NULL,                 NULL,            NULL,                                      "a path without control characters",
+                        "^[^\\u0000-\\u001f" MARKS "]*$"                                                                                                                                                                                                                        },
     [JOB_TEXT_FILE] = {LETTERS DIGITS "_",   NAME,                 NULL,
                         "letters, digits, dots, hyphens and underscores",                                                       "a name of letters, digits, dots, hyphens and underscores",
                         "^[A-Za-z0-9_][A-Za-z0-9._-]*$"                                                                                                                                                                                                                         },
