@@ -17,7 +17,7 @@ async function copy(text) {
 }
 
 // what: said to those who do not see the box beside the button
-export function copyButton(what, text) {
+function copyButton(what, text) {
   const button = h("button", { type: "button", class: "plain", "aria-label": `Copy ${what}` }, "Copy");
   button.addEventListener("click", async () => {
     const focused = document.activeElement;

@@ -12,7 +12,7 @@ const OPEN = () => (NARROW.matches ? ["", "data"] : ["", "data", "model", "clust
 const FIRST = ["data", "", "model", "cluster", "lr"];
 
 const required = (field) => field.pointer === "/data/train";
-export const fieldId = (pointer) => "job" + pointer.replaceAll("/", "-");
+const fieldId = (pointer) => "job" + pointer.replaceAll("/", "-");
 
 // A text, a choice or a tick. set(own value, inherited value, from: default or preset) shows, changed(value) tells; undefined: the inherited one.
 function textInput(field, id, changed) {

@@ -22,7 +22,7 @@ export function hear(heard) {
     if (!listeners.size) disconnect();
   };
 }
-export const isLive = () => Boolean(stream?.open);
+const isLive = () => Boolean(stream?.open);
 
 // One block of lines up to an empty one, as WHATWG HTML's "Server-sent events" has it.
 function take(block) {

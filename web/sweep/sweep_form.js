@@ -7,7 +7,7 @@ const METRICS = ["top1", "top5", "loss", "images_per_sec", "ttt_seconds"];
 const METHODS = { grid: "every combination", random: "points drawn at random", halving: "all on a small budget, the best on larger ones" };
 
 // "0.1, 0.2", "cosine, poly" or "0.01 to 1 log": what it means in the document.
-export function readValues(text) {
+function readValues(text) {
   const [, min, max, more] = /^\s*(\S+)\s+to\s+(\S+?)((?:\s+(?:log|integer))*)\s*$/.exec(text) ?? [];
   if (min !== undefined && [min, max].every((x) => Number.isFinite(Number(x))))
     return { min: Number(min), max: Number(max), ...(/log/.test(more) ? { log: true } : {}), ...(/integer/.test(more) ? { integer: true } : {}) };
@@ -23,7 +23,7 @@ export function readValues(text) {
     });
   }
 }
-export function writeValues(values) {
+function writeValues(values) {
   if (plainObject(values)) return `${values.min} to ${values.max}${values.log ? " log" : ""}${values.integer ? " integer" : ""}`;
   const plain = (x) => typeof x === "string" && x !== "" && !/^[\s"[{]|[,\s]$|,| to /.test(x) && equal(readValues(x), [x]);
   return Array.isArray(values) ? values.map((x) => (plain(x) ? x : JSON.stringify(x))).join(", ") : "";

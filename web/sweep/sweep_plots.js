@@ -44,7 +44,7 @@ export function valueAtPlace(axis, place) {
 }
 
 // [[place, words], …]: round numbers (as axis.format says them), decades where the axis is logarithmic, or all words.
-export function ticksOf(axis, most = 5) {
+function ticksOf(axis, most = 5) {
   if (axis.words) return axis.words.map((word) => [placeOf(axis, word === "null" ? null : parsed(word)), word]);
   const { format = number } = axis;
   if (axis.min === axis.max) return [[0.5, format(axis.min)]];
@@ -137,7 +137,7 @@ function line(ctx, x1, y1, x2, y2) {
 
 // From poor to good, dark to bright as in "cividis": it reads the same for every kind of colour vision and in grey.
 const SCALE = { light: ["#00204c", "#31446b", "#666970", "#958f78", "#c2a83e"], dark: ["#3f5f94", "#6b7a94", "#9a9a8f", "#cdbb6d", "#ffe945"] };
-export function shade(goodness) {
+function shade(goodness) {
   const list = SCALE[dark.matches ? "dark" : "light"], at = Math.max(0, Math.min(1, goodness)) * (list.length - 1), i = Math.min(list.length - 2, Math.floor(at));
   const channel = (k) => Math.round(parseInt(list[i].slice(k, k + 2), 16) * (1 - at + i) + parseInt(list[i + 1].slice(k, k + 2), 16) * (at - i));
   return `rgb(${channel(1)} ${channel(3)} ${channel(5)})`;

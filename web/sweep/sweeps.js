@@ -11,7 +11,7 @@ export const axisFormat = (metric) => (metric.startsWith("top") ? (x) => `${numb
 export const metricFormat = (metric) => FORMATS[metric] ?? number;
 
 // Trials that halving has not promoted: another of the same point has gone on to a higher rung, or the rung's best have.
-export function isPassed(trial, trials) {
+function isPassed(trial, trials) {
   return trials.some((other) => other.rung > trial.rung) && !trials.some((other) => other.number === trial.number && other.rung > trial.rung);
 }
 
