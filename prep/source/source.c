@@ -17,11 +17,6 @@ static const struct {
     {"cifar",    source_cifar_open   },
 };
 
-const char *source_kinds(void)
-{
-    return "imagenet, folder, idx or cifar";
-}
-
 int source_open(const char *kind, const char *path, const struct source_options *options,
                 struct source **out, struct error *e)
 {
@@ -29,7 +24,8 @@ int source_open(const char *kind, const char *path, const struct source_options 
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
         if (strcmp(kind, kinds[i].kind) == 0)
             return kinds[i].open(path, options, out, e);
-    return error_set(e, ERR_USAGE, "--from %s is unknown: expected %s", kind, source_kinds());
+    return error_set(e, ERR_USAGE, "--from %s is unknown: expected imagenet, folder, idx or cifar",
+                     kind);
 }
 
 void source_destroy(struct source *s)

@@ -47,8 +47,6 @@ int source_open(const char *kind, const char *path, const struct source_options 
 void source_destroy(struct source *s); /* NULL is fine */
 void source_image_release(struct source_image *x);
 
-const char *source_kinds(void); /* "idx, folder, ...": for messages */
-
 int source_idx_open(const char *path, const struct source_options *options, struct source **out,
                     struct error *e);
 int source_folder_open(const char *path, const struct source_options *options, struct source **out,

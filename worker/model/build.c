@@ -21,7 +21,7 @@ static void *count_memory(struct model *m, void *p, size_t bytes, struct error *
     return p;
 }
 
-void *model_allocate(struct model *m, size_t bytes, struct error *e)
+static void *model_allocate(struct model *m, size_t bytes, struct error *e)
 {
     return count_memory(m, memory_allocate(bytes), bytes, e);
 }
@@ -33,7 +33,7 @@ void *model_allocate_shared(struct model *m, size_t bytes, struct error *e)
     return count_memory(m, memory_allocate_shared(bytes, &all, 1, m->config.threads), bytes, e);
 }
 
-int model_allocate_floats(struct model *m, float **p, size_t floats, struct error *e)
+static int model_allocate_floats(struct model *m, float **p, size_t floats, struct error *e)
 {
     *p = model_allocate(m, floats * sizeof(float), e);
     return *p ? 0 : -(int)e->code;

@@ -112,22 +112,15 @@ struct model {
     struct model_draw draw;
 };
 
-/* 64-byte aligned, zeroed, counted in memory_bytes; NULL with *e filled. */
-void *model_allocate(struct model *m, size_t bytes, struct error *e);
-
-/* The same, each thread's equal part written first by it. */
+/* 64-byte aligned, zeroed (each thread's equal part first written by it), counted in memory_bytes;
+ * NULL with *e filled. */
 void *model_allocate_shared(struct model *m, size_t bytes, struct error *e);
-
-int model_allocate_floats(struct model *m, float **p, size_t floats, struct error *e);
 
 /* layouts.c: the sizes of the configuration, each once; the first one is in use. */
 void model_list_layouts(struct model *m);
 
 /* build.c: units and lanes of these convolutions. */
 int model_make_units(struct model *m, const struct arch_conv *convs, int count, struct error *e);
-
-/* Offsets are multiples of 16 floats. */
-size_t model_align(size_t floats);
 
 static inline bool model_is_bf16(const struct model *m)
 {

@@ -6,7 +6,8 @@
 #include "worker/kernels/extent.h"
 #include "worker/model/internal.h"
 
-size_t model_align(size_t floats)
+/* Offsets are multiples of 16 floats. */
+static size_t model_align(size_t floats)
 {
     return (floats + 15) & ~(size_t)15;
 }

@@ -29,8 +29,9 @@ void bf16_pack_dz(const struct bf16_grid *g, const bf16 *dz, size_t rows, bf16 *
     }
 }
 
-void bf16_turn_x(const struct bf16_grid *g, const bf16 *x, size_t rows, bf16 *tail, bf16 *columns,
-                 size_t ld)
+/* What dw multiplies that with: rows of x turned to columns. */
+static void bf16_turn_x(const struct bf16_grid *g, const bf16 *x, size_t rows, bf16 *tail,
+                        bf16 *columns, size_t ld)
 {
     if (dry_run_moves_bf16(2 * rows * g->ci))
         return;

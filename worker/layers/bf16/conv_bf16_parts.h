@@ -18,10 +18,8 @@ void bf16_forward_first(const struct bf16_grid *g, const struct bf16_scratch *s,
 void bf16_backward_first(const struct bf16_grid *g, const struct bf16_scratch *s,
                          const struct conv_bf16_backward *b, size_t first, size_t end);
 
-/* ---- what dw multiplies: rows of dz as panels, rows of x turned to columns. tail: 32 rows */
+/* ---- what dw multiplies: rows of dz as panels. tail: 32 rows */
 
 void bf16_pack_dz(const struct bf16_grid *g, const bf16 *dz, size_t rows, bf16 *tail, bf16 *panels);
-void bf16_turn_x(const struct bf16_grid *g, const bf16 *x, size_t rows, bf16 *tail, bf16 *columns,
-                 size_t ld);
 
 #endif
