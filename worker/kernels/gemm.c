@@ -15,7 +15,9 @@ void gemm_single_threaded(void)
 }
 
 #define BUFFER_BYTES ((size_t)129 << 20) /* at most; 0.3.21 asks for 128 MiB and 4 KiB */
-#define PRODUCT_SIDE 256 /* long enough that the threads do theirs at the same time */
+/* Long enough that the threads do theirs at the same time, and that OpenBLAS takes a buffer. How
+ * many it takes depends on who meets whom; a larger product would leave more memory in each. */
+#define PRODUCT_SIDE 128
 
 struct reserve {
     const float *a; /* (PRODUCT_SIDE, PRODUCT_SIDE) */
