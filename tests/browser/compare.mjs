@@ -33,13 +33,13 @@ async function resultsMatch(page, ids) {
 // The table behind the loss: each job's value at its last step.
 async function overlayMatches(page, ids) {
   const chart = page.locator("[data-chart=compare-loss]");
-  await chart.locator("summary").click();
+  await chart.locator("summary").press("Enter");
   const series = await Promise.all(ids.map((id) => api(`/v1/jobs/${id}/metrics?names=loss`)));
   await chart.locator("tbody tr").first().waitFor();
   const last = await chart.locator("tbody tr").last().evaluate((row) => [...row.children].map((cell) => cell.textContent));
   same(text(last), text([String(series[0].step.at(-1)), ...series.map((s) => number(s.loss.at(-1)))]), "compare: the curves end where the API says");
   same(await chart.locator("tbody tr").count(), series[0].step.length, "compare: the table has every step");
-  await chart.locator("summary").click();
+  await chart.locator("summary").press("Enter");
 }
 
 async function comparing(page, ids) {

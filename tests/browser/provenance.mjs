@@ -8,7 +8,7 @@ async function opened(page, id, heading) {
   await page.goto(`${origin}/#/jobs/${id}`);
   await page.getByRole("heading", { name: heading, exact: true }).waitFor();
   const section = page.locator("section.card", { has: page.getByRole("heading", { name: "Provenance" }) });
-  await section.locator("summary").first().click();
+  await section.locator("summary").first().press("Enter");
   await section.getByText("train-worker").first().waitFor();
   const [summary, title] = await Promise.all([section.locator("summary").first(), section.getByRole("heading", { name: "Provenance" })].map((one) => one.boundingBox()));
   ok(summary.height < 1.6 * title.height, `${heading}: the triangle of the section stands beside its heading`, `${summary.height} and ${title.height}`);
