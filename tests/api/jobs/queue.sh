@@ -131,7 +131,7 @@ resume "${failed[0]}"
 want 202 "one job is resumed"
 resume "${failed[1]}"
 want 429 "another one is too many"
-like "$body" "1 queued jobs, and max_queued_per_user of traind.conf is 1" "as it says"
+like "$body" "1 queued job, and max_queued_per_user of traind.conf is 1" "as it says"
 is "$(job "${failed[1]}" state)" failed "and stays as it was"
 call -X POST "/v1/jobs/$long/cancel"
 ok "the daemon stops in order" stop_daemon
