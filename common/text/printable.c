@@ -33,6 +33,7 @@ static size_t printable_decode(const char *text, size_t bytes, uint32_t *c)
     return *c < least[length] || (*c >= 0xd800 && *c < 0xe000) || *c > 0x10ffff ? 0 : length;
 }
 
+/* The patterns of the JSON Schema say the same (common/job/job_text.c). */
 static bool is_unsafe(uint32_t c)
 {
     return c < 0x20 || (c >= 0x7f && c < 0xa0) || c == 0x61c || /* the Arabic letter mark */
