@@ -40,8 +40,8 @@ is "$(jq -c '[.job, (.store | length), (.created_at * 1e3 | floor)]' "$state/job
 ok "a backup is made" take_backup
 train 2
 ok "another training, after the backup, succeeds" wait_state 2 succeeded
-before=$(files_of 2)
 stop_daemon
+before=$(files_of 2) # mllog.txt and tensorboard/ follow the final state
 restore
 restart
 like "$(log_since_start)" "has run directories that the database has no job for: 2. They are left alone; new jobs get ids above 2" \
