@@ -63,6 +63,7 @@ is "$(asked "$id" | sed 's/.* //')" "cancelled=token:op" "and the end says that 
 submit_as "" 'steps=100000 step_ms=20'
 json .submitted_by "user:$me" "over the unix socket a job belongs to the user"
 users=$id
+ok "it runs" eventually has_events "$users" 1
 with "$me" -X POST "/v1/jobs/$users/cancel"
 refused 403 not-allowed "job $users belongs to user:$me, and you are token:$me" "a token that is named like the user"
 submit_as "$me" 'steps=4'
