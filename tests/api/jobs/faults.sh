@@ -98,12 +98,14 @@ rm "$state/jobs/ballast"
 ok "with room again it succeeds" wait_state "$id" succeeded
 is "$(job "$id" 'restarts > 0') $(job "$id" failure.phase)" "true start" "the tries count as restarts"
 steps_are_complete "$id" 2 "it"
-mount -o remount,ro "$state/jobs"
+# A disk on which the end of a job is still being written is busy.
+make_read_only() { eventually mount -o remount,ro "$1" 2>/dev/null; }
+make_read_only "$state/jobs"
 submit "steps=2" "$one" '{"restart": {"max": 4}}'
 ok "one whose start finds a read-only disk, too" eventually tried_again "Read-only file system"
 mount -o remount,rw "$state/jobs"
 ok "goes on" wait_state "$id" succeeded
-mount -o remount,ro "$state/jobs"
+make_read_only "$state/jobs"
 submit "steps=2" "$one" '{"restart": {"max": 1}}'
 ok "one that finds it again and again fails" wait_state "$id" failed
 like "$(job "$id" reason)" "Read-only file system[^;]*; failed (in the same way after 1 restart$|again after 1 restart, the last time: .*Read-only file system)" "and says so"
@@ -115,7 +117,7 @@ umount "$state/jobs"
 # ------------------------------------------------------------------ read-only
 
 stop_daemon
-mount -o remount,ro "$state"
+make_read_only "$state"
 timeout 60 "$traind" --state "$state" --listen 127.0.0.1:0 >"$work/out" 2>&1
 like "$? $(cat "$work/out")" "^[14] .*(Read-only|readonly)" "traind does not start on a read-only disk, and says why"
 mount -o remount,rw "$state"
