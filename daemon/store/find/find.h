@@ -9,9 +9,15 @@
 
 /* "user:eve" and "token:eve" are both found by "eve". instr finds text as it is: no wildcards. A
  * job has few tags: those asked for are counted. */
+/* The submitters ?2 stands for: as they are written, the bare name of a user or token, and the
+ * sweeps of these, as a sweep's jobs belong to its owner. */
+#define FIND_NAMES "?2, 'user:' || ?2, 'token:' || ?2"
+#define FIND_SUBMITTERS                                                                            \
+    "(values (?2), ('user:' || ?2), ('token:' || ?2) union all "                                   \
+    "select 'sweep ' || its.id from sweep as its where its.submitted_by in (" FIND_NAMES "))"
 #define FIND_FITS                                                                                  \
     "(?1 = '' or instr(?1, ',' || state || ',')) "                                                 \
-    "and (?2 is null or submitted_by in (?2, 'user:' || ?2, 'token:' || ?2)) "                     \
+    "and (?2 is null or submitted_by in " FIND_SUBMITTERS ") "                                     \
     "and (?3 is null or instr(lower(coalesce(name, '')), lower(?3))) "                             \
     "and (?4 = 0 or submitted_by = 'sweep ' || ?4) "                                               \
     "and (?7 is null or ?8 = (select count(*) from job_tag as its where its.job_id = job.id "      \

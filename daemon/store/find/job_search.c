@@ -52,7 +52,7 @@ static const struct search {
                       "where first.tag = ?6 and "),
   search_star = SEARCH("job indexed by job_starred where starred = 1 and "),
   search_user = SEARCH("job indexed by job_by_submitter where "
-                       "submitted_by in (?2, 'user:' || ?2, 'token:' || ?2) and "),
+                       "submitted_by in " FIND_SUBMITTERS " and "),
   search_sweep = SEARCH("job indexed by job_by_submitter where submitted_by = 'sweep ' || ?4 and ");
 
 static const struct search *search_of(const struct store_job_filter *f)
