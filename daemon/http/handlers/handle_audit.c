@@ -42,21 +42,25 @@ int handle_audit(const struct request *q, struct reply *r, struct error *e)
     struct store_audit_filter filter = {.by = request_query(q, "by"),
                                         .action = request_query(q, "action")};
     struct store_audit_lines lines;
+    int64_t limit;
 
     if (audit_check_action(filter.action, e) ||
         request_query_int(q, "after", 1, INT64_MAX, 0, &filter.after, e) ||
-        request_query_int(q, "limit", 1, 1000, 50, &filter.limit, e) ||
-        request_query_int(q, "target", 1, INT64_MAX, 0, &filter.target, e) ||
-        store_audit_list(q->app->store, &filter, &lines, e))
+        request_query_int(q, "limit", 1, 1000, 50, &limit, e) ||
+        request_query_int(q, "target", 1, INT64_MAX, 0, &filter.target, e))
         return -(int)e->code;
+    filter.limit = limit + 1; /* is there another page? */
+    if (store_audit_list(q->app->store, &filter, &lines, e))
+        return -(int)e->code;
+    bool more = lines.count > (size_t)limit;
     struct json_text text = JSON_TEXT;
     json_text_open(&text, NULL, '{');
     json_text_open(&text, "lines", '[');
-    for (size_t i = 0; i < lines.count; i++)
+    for (size_t i = 0; i < lines.count - more; i++)
         audit_line(&text, &lines.items[i]);
     json_text_close(&text, ']');
-    if (lines.count == (size_t)filter.limit)
-        json_text_integer(&text, "next", lines.items[lines.count - 1].id);
+    if (more)
+        json_text_integer(&text, "next", lines.items[limit - 1].id);
     else
         json_text_raw(&text, "next", NULL);
     json_text_close(&text, '}');

@@ -68,25 +68,27 @@ int handle_notice_list(const struct request *q, struct reply *r, struct error *e
 {
     struct outbox_filter filter = {.state = request_query(q, "state")};
     struct outbox_notices list;
+    int64_t limit;
 
     if (notices_check_state(filter.state, e) ||
         request_query_int(q, "after", 1, INT64_MAX, 0, &filter.after, e) ||
-        request_query_int(q, "limit", 1, 1000, 50, &filter.limit, e) ||
+        request_query_int(q, "limit", 1, 1000, 50, &limit, e) ||
         request_query_int(q, "job", 1, INT64_MAX, 0, &filter.job_id, e) ||
         request_query_int(q, "sweep", 1, INT64_MAX, 0, &filter.sweep_id, e) ||
         request_query_int(q, "id", 1, INT64_MAX, 0, &filter.id, e))
         return -(int)e->code;
     notices_limit_to(q, &filter);
+    filter.limit = limit + 1; /* is there another page? */
     if (outbox_list(q->app->store, &filter, &list, e))
         return -(int)e->code;
+    bool more = list.count > (size_t)limit;
     struct json_text text = JSON_TEXT;
     json_text_open(&text, NULL, '{');
     json_text_open(&text, "notices", '[');
-    for (size_t i = 0; i < list.count; i++)
+    for (size_t i = 0; i < list.count - more; i++)
         notices_member(&text, &list.items[i]);
     json_text_close(&text, ']');
-    notices_integer(&text, "next",
-                    list.count == (size_t)filter.limit ? list.items[list.count - 1].id : 0);
+    notices_integer(&text, "next", more ? list.items[limit - 1].id : 0);
     json_text_close(&text, '}');
     outbox_notices_clear(&list);
     return reply_json_text(r, 200, &text, e);

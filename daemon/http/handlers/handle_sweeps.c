@@ -109,16 +109,17 @@ static json_t *sweeps_summary(const struct store_sweep *sweep)
 
 int handle_sweep_list(const struct request *q, struct reply *r, struct error *e)
 {
-    int64_t ids[LIST_MAX], limit, after;
+    int64_t ids[LIST_MAX + 1], limit, after;
     json_t *list;
     size_t count = 0;
 
     if (request_query_int(q, "limit", 1, LIST_MAX, 50, &limit, e) ||
         request_query_int(q, "after", 1, INT64_MAX, 0, &after, e) ||
-        store_sweep_ids(q->app->store, false, after, ids, (size_t)limit, &count, e))
+        store_sweep_ids(q->app->store, false, after, ids, (size_t)limit + 1, &count, e))
         return -(int)e->code;
+    bool more = count > (size_t)limit;
     list = json_array();
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < count - more; i++) {
         struct store_sweep sweep;
         if (store_sweep_get(q->app->store, ids[i], &sweep, e)) {
             json_decref(list);
@@ -127,7 +128,7 @@ int handle_sweep_list(const struct request *q, struct reply *r, struct error *e)
         json_array_append_new(list, sweeps_summary(&sweep));
         store_sweep_clear(&sweep);
     }
-    json_t *next = count == (size_t)limit ? json_integer(ids[count - 1]) : json_null();
+    json_t *next = more ? json_integer(ids[limit - 1]) : json_null();
     return reply_json(r, 200, json_pack("{s:o, s:o}", "sweeps", list, "next", next), e);
 }
 

@@ -133,8 +133,9 @@ static sqlite3_stmt *search_query(struct sql *c, const struct store_job_filter *
                      (int64_t)f->sort, f->after_key ? strtod(f->after_key, NULL) : NAN);
 }
 
-static int search_ids(struct sql *c, const struct store_job_filter *f, int64_t *ids, size_t *count,
-                      char **next, struct error *e)
+/* limit: of the page; f asks for one job more, which says whether there is another page. */
+static int search_ids(struct sql *c, const struct store_job_filter *f, size_t limit, int64_t *ids,
+                      size_t *count, char **next, struct error *e)
 {
     sqlite3_stmt *row = search_query(c, f, e);
     int status = row ? 1 : -(int)e->code;
@@ -142,12 +143,33 @@ static int search_ids(struct sql *c, const struct store_job_filter *f, int64_t *
     *count = 0;
     while (status > 0 && (status = sql_row(c, row, e)) > 0) {
         ids[(*count)++] = sqlite3_column_int64(row, 0);
-        if (*count == (size_t)f->limit && !(*next = search_next(row))) {
+        if (*count == limit && !(*next = search_next(row))) {
             sql_done(row);
             return error_set(e, ERR_NO_MEMORY, "no memory for a list of jobs");
         }
     }
+    if (*count > limit) {
+        *count = limit;
+    } else {
+        free(*next);
+        *next = NULL;
+    }
     return status;
+}
+
+static int search_plain(struct store *s, const struct store_job_filter *f, size_t limit,
+                        struct store_jobs *jobs, char **next, struct error *e)
+{
+    int status = store_job_list(s, f, jobs, e);
+
+    if (status || jobs->count <= limit)
+        return status;
+    store_job_clear(&jobs->items[--jobs->count]);
+    if (asprintf(next, "%lld", (long long)jobs->items[limit - 1].id) >= 0)
+        return 0;
+    *next = NULL;
+    store_jobs_clear(jobs);
+    return error_set(e, ERR_NO_MEMORY, "no memory for a list of jobs");
 }
 
 /* Does nothing but the states narrow the list down? */
@@ -162,10 +184,12 @@ int store_job_search(struct store *s, const struct store_job_filter *filter,
 {
     bool all = search_takes_all(filter);
     bool plain = all && !filter->sort;
-    int64_t *ids = calloc((size_t)filter->limit, sizeof *ids);
-    size_t count = 0;
+    struct store_job_filter one_more = *filter;
+    size_t limit = (size_t)filter->limit, count = 0;
+    int64_t *ids = calloc(limit + 1, sizeof *ids);
 
     *jobs = (struct store_jobs){0};
+    one_more.limit++;
     *next = NULL;
     if (!ids)
         return error_set(e, ERR_NO_MEMORY, "no memory for a list of jobs");
@@ -174,14 +198,11 @@ int store_job_search(struct store *s, const struct store_job_filter *filter,
     if (!all)
         status = search_count(c, filter, total, e);
     if (!status && !plain)
-        status = search_ids(c, filter, ids, &count, next, e);
+        status = search_ids(c, &one_more, limit, ids, &count, next, e);
     sql_read_end(s, c);
     if (!status)
-        status =
-            plain ? store_job_list(s, filter, jobs, e) : store_job_list_ids(s, ids, count, jobs, e);
-    if (!status && plain && jobs->count == (size_t)filter->limit &&
-        asprintf(next, "%lld", (long long)jobs->items[jobs->count - 1].id) < 0)
-        *next = NULL;
+        status = plain ? search_plain(s, &one_more, limit, jobs, next, e)
+                       : store_job_list_ids(s, ids, count, jobs, e);
     free(ids);
     return status;
 }

@@ -198,6 +198,10 @@ finds 'user=nobody' " of 0" "nobody's jobs"
 finds 'sweep=7' " of 0" "those of no sweep"
 call '/v1/jobs?sort=name&limit=3'
 json '[.jobs[].name | ascii_downcase] == ([.jobs[].name | ascii_downcase] | sort)' true "sorted by name"
+call '/v1/jobs?limit=2&after=3'
+json '"\(.jobs | length) \(.next)"' "2 null" "a full page that is the last one says so"
+call '/v1/jobs?limit=2&after=4'
+json '"\(.jobs | length) \(.next)"' "2 2" "the one before says where it begins"
 call '/v1/jobs?sort=size'
 refused 400 usage 'sort must be one of newest, name' "an order that there is not"
 # The second job has a name in capitals and one that a cursor must not be confused by; two share theirs, most have no result.

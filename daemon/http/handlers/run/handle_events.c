@@ -60,12 +60,13 @@ static int events_page(const struct request *q, int64_t job_id, struct reply *r,
     if (request_query_int(q, "after", 0, INT64_MAX, 0, &range.after, e) ||
         request_query_int(q, "limit", 1, 10000, 1000, &limit, e))
         return -(int)e->code;
-    range.limit = limit;
+    range.limit = limit + 1; /* is there another page? */
     if (store_event_list(q->app->store, &range, &events, e))
         return -(int)e->code;
-    size_t count = json_array_size(events);
-    if (count == (size_t)limit)
-        next = json_incref(json_object_get(json_array_get(events, count - 1), "id"));
+    if (json_array_size(events) > (size_t)limit) {
+        json_array_remove(events, (size_t)limit);
+        next = json_incref(json_object_get(json_array_get(events, (size_t)limit - 1), "id"));
+    }
     json_t *json = json_pack("{s:o, s:o}", "events", events, "next", next ? next : json_null());
     if (job_id != STORE_ALL_JOBS)
         json_object_set_new(json, "job", json_integer(job_id));
