@@ -42,7 +42,8 @@ static int cancel_store_wish(const struct cancelling *c, struct error *e)
         store_job_ask_cancel(c->m->store, c->job->id, c->job->attempt, c->by, clock_now(), e);
 
     if (!status)
-        log_info("job %lld: %s asks to cancel it", (long long)c->job->id, job_by_words(c->by));
+        log_info("job %lld: its cancelling was requested by %s", (long long)c->job->id,
+                 job_by_words(c->by));
     return status;
 }
 

@@ -6,8 +6,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/log.h"
+#include "daemon/http/access/auth.h"
 #include "daemon/http/archive.h"
 #include "daemon/http/routes.h"
+#include "daemon/job/job.h"
 
 /* The copy is made whole first, in a file that has no name any more when it is sent: so neither a
  * slow client holds the database, nor is anything left behind. */
@@ -30,6 +33,7 @@ int handle_backup(const struct request *q, struct reply *r, struct error *e)
         close(fd);
         return status;
     }
+    log_info("the database: backup taken by %s", job_by_words(request_by(q)));
     audit_request(q, STORE_AUDIT_BACKUP, 0, NULL);
     r->status = 200;
     r->type = "application/vnd.sqlite3";
@@ -56,6 +60,7 @@ int handle_backup_tokens(const struct request *q, struct reply *r, struct error 
         close(fd);
         return error_set(e, ERR_IO, "%s cannot be read", path);
     }
+    log_info("the tokens: backup taken by %s", job_by_words(request_by(q)));
     audit_request(q, STORE_AUDIT_BACKUP, 0, "tokens");
     r->status = 200;
     r->type = "application/json";
@@ -72,6 +77,7 @@ int handle_backup_runs(const struct request *q, struct reply *r, struct error *e
 
     if (status)
         return status;
+    log_info("the run directories: backup taken by %s", job_by_words(request_by(q)));
     audit_request(q, STORE_AUDIT_BACKUP, 0, "runs");
     r->status = 200;
     r->type = "application/x-tar";

@@ -4,10 +4,12 @@
 #include <string.h>
 
 #include "common/json.h"
+#include "common/log.h"
 #include "common/notify/rule.h"
 #include "daemon/http/access/auth.h"
 #include "daemon/http/json_text.h"
 #include "daemon/http/routes.h"
+#include "daemon/job/job.h"
 
 static int notices_check_state(const char *state, struct error *e)
 {
@@ -105,6 +107,8 @@ static int notices_send_test(const struct request *q, const json_t *body, struct
     int status = notices_test(q->app->notices, rule.to, rule.format, request_by(q), &filter.id, e);
 
     if (!status) {
+        log_info("notice %lld: a test, sent by %s", (long long)filter.id,
+                 job_by_words(request_by(q)));
         audit_request(q, STORE_AUDIT_NOTICE_TEST, filter.id, rule.to);
         status = outbox_list(q->app->store, &filter, &list, e);
     }

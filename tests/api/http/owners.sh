@@ -49,7 +49,7 @@ with alice -X POST "/v1/jobs/$first/cancel"
 want 202 "its owner cancels it"
 ok "it ends" wait_state "$first" cancelled
 is "$(asked "$first")" "queued=token:alice running=token:alice cancelled=token:alice" "its events say who"
-ok "so does the log" logged "job $first: token:alice asks to cancel it"
+ok "so does the log" logged "job $first: its cancelling was requested by token:alice"
 
 submit_as alice 'steps=100000 step_ms=20'
 ok "another job of hers runs" eventually has_events "$id" 1
