@@ -60,6 +60,8 @@ struct job_manager {
     bool look_at_queue;        /* the loop's: something changed that may let a job start */
     double queue_looked_at;    /* the loop's, monotonic */
     double sweeps_next_at;     /* when losers of sweeps are looked for again */
+    int sweeps_room;           /* the loop's: jobs that may still be submitted in this look */
+    bool sweeps_slurm_away;    /* the loop's: Slurm did not answer in this look */
     double queue_next_at;      /* the loop's: when the queue is looked at in any case, monotonic */
     struct trim_later *trim_later; /* the loop's: of ended runs, what is to be removed (trim.h) */
     double trim_next_at;           /* monotonic: when that is tried again */

@@ -359,8 +359,9 @@ static int one_round(struct job_manager *m, struct round *r, struct error *e)
         m->sweeps_next_at = now + POLL_SECONDS;
     }
     if (queue_is_due(m, now)) {
-        sweeps_go_on(m);
+        double again = sweeps_go_on(m);
         queue_start_jobs(m);
+        m->queue_next_at = fmin(m->queue_next_at, clock_monotonic() + again);
     }
     job_trim_again(m, now);
     publish_slots(m);

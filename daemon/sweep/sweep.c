@@ -21,6 +21,11 @@
 #include "daemon/job/queue/size.h"
 #include "common/needed.h"
 
+/* The loop does nothing else while jobs are submitted: so many, then it looks after the others. */
+#define SUBMITTED_A_LOOK 16
+#define AGAIN_SECONDS    10
+#define AWAY_SECONDS     30 /* a Slurm that hangs holds the loop up for ten seconds each time */
+
 /* A sweep may have ended while jobs of its trials have not. After a start nobody knows. */
 static atomic_bool some_end = true;
 
@@ -383,17 +388,20 @@ int sweep_cancel(struct job_manager *m, int64_t id, const char *by, struct error
     return 0;
 }
 
-/* What a sweep_cancel left: jobs that take their time, and all of them after a kill -9. */
-static void sweeps_cancel_rest(struct job_manager *m)
+/* What a sweep_cancel left: jobs that take their time, and all of them after a kill -9. false:
+ * something failed. */
+static bool sweeps_cancel_rest(struct job_manager *m)
 {
     int64_t ids[SWEEPS_RUNNING_MAX];
-    bool left = false;
+    bool left = false, fine = true;
     struct error e;
     size_t count;
     int status = store_sweep_ending(m->store, ids, SWEEPS_RUNNING_MAX, &count, &e);
 
-    if (status)
+    if (status) {
         log_warning("cancelled sweeps: %s", e.text);
+        fine = false;
+    }
     left = status || count == SWEEPS_RUNNING_MAX;
     for (size_t i = 0; !status && i < count; i++) {
         char by[32];
@@ -401,19 +409,29 @@ static void sweeps_cancel_rest(struct job_manager *m)
         if (sweep_cancel_trials(m, ids[i], by, &left, &e)) {
             log_warning("sweep %lld: %s", (long long)ids[i], e.text);
             left = true;
+            fine = false;
         }
     }
     if (left)
         atomic_store(&some_end, true);
+    return fine;
 }
 
 /* ---- submission */
 
-/* A fault of this machine, not of the job: it is tried again. */
+/* A fault of this machine or of Slurm, not of the job: it is tried again. */
 static bool sweep_is_transient(const struct error *e)
 {
     return e->code == ERR_IO || e->code == ERR_NO_SPACE || e->code == ERR_NO_MEMORY ||
-           e->code == ERR_INTERNAL || e->code == ERR_TOO_MANY;
+           e->code == ERR_INTERNAL || e->code == ERR_TOO_MANY || e->code == ERR_UNREACHABLE;
+}
+
+/* Once a look: whoever is away then is not asked for every trial. */
+static int sweep_ask_slurm(struct job_manager *m, const struct job_spec *spec, struct error *e)
+{
+    if (m->sweeps_slurm_away && spec->cluster.launcher == JOB_LAUNCHER_SLURM)
+        return error_set(e, ERR_UNREACHABLE, "Slurm does not answer");
+    return 0;
 }
 
 struct plan *sweep_plan_trial(struct job_manager *m, const struct store_sweep *sweep,
@@ -456,7 +474,9 @@ static int submit_trial(struct job_manager *m, const struct store_sweep *sweep,
     snprintf(key, sizeof key, STORE_TRIAL_KEY, (long long)sweep->id, (long long)t->rung,
              (long long)t->number);
     if (spec)
-        plan = sweep_plan_trial(m, sweep, spec, &inputs, &problems, e);
+        plan = sweep_ask_slurm(m, spec, e)
+                   ? NULL
+                   : sweep_plan_trial(m, sweep, spec, &inputs, &problems, e);
     else
         error_set(e, ERR_INVALID, "%s",
                   problems.count ? problems.items[0].message : "no plan can be made");
@@ -468,6 +488,8 @@ static int submit_trial(struct job_manager *m, const struct store_sweep *sweep,
     } else {
         status = -(int)e->code;
     }
+    m->sweeps_room--;
+    m->sweeps_slurm_away = m->sweeps_slurm_away || status == -(int)ERR_UNREACHABLE;
     if (!status) {
         status = set_state(t, "submitted", e); /* as it is stored with its job */
     } else if (e->code != ERR_CONFLICT && !sweep_is_transient(e)) {
@@ -587,7 +609,7 @@ static int sweep_go_on(struct job_manager *m, struct store_sweep *sweep, const j
     for (size_t i = 0; !status && i < sweep->count; i++) {
         if (!has_state(&sweep->trials[i], "waiting"))
             continue;
-        if (active < most)
+        if (active < most && m->sweeps_room > 0)
             status = submit_trial(m, sweep, &sweep->trials[i], e);
         active += has_state(&sweep->trials[i], "submitted");
         waiting += has_state(&sweep->trials[i], "waiting");
@@ -601,22 +623,29 @@ static int sweep_go_on(struct job_manager *m, struct store_sweep *sweep, const j
                            clock_now(), e);
 }
 
-void sweeps_go_on(struct job_manager *m)
+double sweeps_go_on(struct job_manager *m)
 {
-    sweeps_visit_running(m, sweep_go_on);
+    m->sweeps_room = SUBMITTED_A_LOOK;
+    m->sweeps_slurm_away = false;
+    bool fine = sweeps_visit_running(m, sweep_go_on);
     if (atomic_exchange(&some_end, false))
-        sweeps_cancel_rest(m);
+        fine = sweeps_cancel_rest(m) && fine;
+    return m->sweeps_room <= 0    ? 0
+           : m->sweeps_slurm_away ? AWAY_SECONDS
+           : fine                 ? INFINITY
+                                  : AGAIN_SECONDS;
 }
 
-void sweeps_visit_running(struct job_manager *m, sweep_visit *visit)
+bool sweeps_visit_running(struct job_manager *m, sweep_visit *visit)
 {
+    bool fine = true;
     int64_t ids[SWEEPS_RUNNING_MAX];
     struct store_sweep sweep;
     struct error e;
     size_t count;
 
     if (store_sweep_ids(m->store, true, 0, ids, SWEEPS_RUNNING_MAX, &count, &e))
-        return;
+        return false;
     for (size_t i = count; i-- > 0;) {
         int status = 1;
         while (status > 0) {
@@ -627,9 +656,12 @@ void sweeps_visit_running(struct job_manager *m, sweep_visit *visit)
             json_decref(d);
             store_sweep_clear(&sweep);
         }
-        if (status && e.code != ERR_CONFLICT) /* it was cancelled meanwhile */
+        if (status && e.code != ERR_CONFLICT) { /* it was cancelled meanwhile */
             log_warning("sweep %lld: %s", (long long)ids[i], e.text);
+            fine = false;
+        }
     }
+    return fine;
 }
 
 /* ---- as JSON */

@@ -54,8 +54,9 @@ json_t *sweep_preview(struct job_manager *m, const struct sweep_new *new,
  * ERR_CONFLICT. Thread-safe. */
 int sweep_cancel(struct job_manager *m, int64_t id, const char *by, struct error *e);
 
-/* The loop's: takes results, submits what may run, promotes, ends. */
-void sweeps_go_on(struct job_manager *m);
+/* The loop's: takes results, submits what may run, promotes, ends. Returns after how many seconds
+ * it must be called again, though nothing else happens; INFINITY: it need not. */
+double sweeps_go_on(struct job_manager *m);
 
 /* The loop's, once a second: asks trials that lose to stop (sweep_stop.c tells the rules). */
 void sweeps_stop_losers(struct job_manager *m);
@@ -64,10 +65,11 @@ void sweeps_stop_losers(struct job_manager *m);
 json_t *sweep_to_json(const struct store_sweep *sweep);
 
 /* Inside: visits the sweeps that run, the oldest first, each as it is stored, and again while the
- * visit returns 1; its error is logged. document: the sweep's, parsed. */
+ * visit returns 1; its error is logged. document: the sweep's, parsed. false: a visit failed for
+ * what may pass. */
 typedef int sweep_visit(struct job_manager *m, struct store_sweep *sweep, const json_t *document,
                         struct error *e);
-void sweeps_visit_running(struct job_manager *m, sweep_visit *visit);
+bool sweeps_visit_running(struct job_manager *m, sweep_visit *visit);
 
 /* Inside: what a checked document makes: its trials of the first rung, with what is wrong with any
  * of them, and the counted images. Clear *sweep with store_sweep_clear. */
