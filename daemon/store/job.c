@@ -715,6 +715,8 @@ int store_jobs_beyond(struct store *s, int64_t keep, int64_t *ids, size_t most, 
     sqlite3_stmt *row = sql_query(c, e,
                                   "select id from job where state in ('succeeded', 'failed', "
                                   "'cancelled') and coalesce(imported_attempts, -1) < attempt "
+                                  "and id not in (select job_id from sweep_trial where "
+                                  "state = 'submitted' and job_id is not null) "
                                   "order by finished_at desc, id desc "
                                   "limit ?1 offset ?2",
                                   "ii", (int64_t)most, keep);

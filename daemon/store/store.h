@@ -295,8 +295,8 @@ int store_job_asked_by(struct store *s, int64_t id, int64_t attempt, char **by, 
 /* How many jobs are in these states (bits as in the filter). */
 int store_job_count(struct store *s, unsigned states, int64_t *count, struct error *e);
 
-/* At most `most` ids of ended jobs beyond the `keep` that ended last; those that were imported do
- * not count. */
+/* At most `most` ids of ended jobs beyond the `keep` that ended last; those that were imported, and
+ * those whose sweep has not taken their result, do not count. */
 int store_jobs_beyond(struct store *s, int64_t keep, int64_t *ids, size_t most, size_t *count,
                       struct error *e);
 
