@@ -58,6 +58,7 @@ struct job_manager {
     atomic_bool stop;
     struct active_job *active; /* the loop's, in the order of their start */
     bool look_at_queue;        /* the loop's: something changed that may let a job start */
+    bool queue_is_passed;      /* the loop's: most at its head cannot start, whatever ends here */
     double queue_looked_at;    /* the loop's, monotonic */
     double sweeps_next_at;     /* when losers of sweeps are looked for again */
     int sweeps_room;           /* the loop's: jobs that may still be submitted in this look */

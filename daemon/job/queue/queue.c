@@ -15,10 +15,11 @@
 #include "daemon/job/queue/queue_plan.h"
 #include "daemon/store/usage.h"
 
-#define QUEUE_SCAN_MAX  256 /* jobs at the head of the queue that are looked at */
+#define QUEUE_SCAN_MAX  256 /* jobs at the head of the queue that are looked at, of each kind */
 #define REFRESH_SECONDS 10  /* estimates change while jobs run */
-/* Users that are sorted by use, or passed over for a limit of theirs. */
-#define QUEUE_USERS_MAX 4096
+/* Jobs that are sorted by their users' use, or passed over, as they wait for something else than
+ * this machine's slots. */
+#define QUEUE_READ_MAX 4096
 
 /* A job that waits, and whose it is: "" where nobody was named. */
 struct queue_entry {
@@ -35,7 +36,8 @@ struct queue_look {
     size_t user_count;
     struct store_waiting *changes; /* reasons to be stored */
     size_t change_count;
-    bool over; /* a job has become smaller: the next look, at once, begins with it */
+    size_t seen; /* jobs that wait for slots */
+    bool over;   /* a job has become smaller: the next look, at once, begins with it */
 };
 
 /* ---------------------------------------------------------------- what runs */
@@ -177,9 +179,9 @@ static void queue_try(struct job_manager *m, struct queue_look *l, const struct 
         queue_plan_started(l->plan, waiting, &a->hosts);
 }
 
-/* True: the job stays in the queue. */
+/* True: the job stays in the queue. *passed: for a limit of its user, or until its pause ends. */
 static bool queue_look_at(struct job_manager *m, struct queue_look *l,
-                          const struct queue_entry *entry, bool *capped)
+                          const struct queue_entry *entry, bool *passed)
 {
     const struct store_job *job = entry->job;
     struct queue_waiting waiting = {.id = job->id,
@@ -192,7 +194,7 @@ static bool queue_look_at(struct job_manager *m, struct queue_look *l,
     if (active_find(m, job->id)) /* that it could not be started is not stored yet */
         return true;
     queue_plan_decide(l->plan, &waiting, &d);
-    *capped = d.capped;
+    *passed = d.capped || d.choice == QUEUE_PAUSES;
     if (d.choice == QUEUE_STARTS)
         queue_try(m, l, job, &waiting, &d); /* may make it wait for its hosts */
     switch (d.choice) {
@@ -227,12 +229,14 @@ static void queue_publish(struct job_manager *m)
 
 static int queue_read(struct job_manager *m, enum store_launcher launcher, struct store_jobs *jobs)
 {
-    struct store_job_filter filter = {
-        .states = 1u << JOB_QUEUED,
-        .order = STORE_QUEUE_ORDER,
-        .priority_seconds = m->limits.priority_seconds,
-        .launcher = launcher,
-        .limit = launcher == STORE_LOCAL && queue_has_users(m) ? QUEUE_USERS_MAX : QUEUE_SCAN_MAX};
+    struct store_job_filter filter = {.states = 1u << JOB_QUEUED,
+                                      .order = STORE_QUEUE_ORDER,
+                                      .priority_seconds = m->limits.priority_seconds,
+                                      .launcher = launcher,
+                                      .limit = launcher == STORE_LOCAL &&
+                                                       (queue_has_users(m) || m->queue_is_passed)
+                                                   ? QUEUE_READ_MAX
+                                                   : QUEUE_SCAN_MAX};
     struct error e;
     int status = store_job_list(m->store, &filter, jobs, &e);
 
@@ -319,18 +323,20 @@ static void queue_publish_order(struct job_manager *m, const struct queue_entry 
     pthread_mutex_unlock(&m->mutex);
 }
 
-/* True: jobs wait. A job that is passed over for a limit of its user does not count as one that was
- * looked at: behind many of them others come to their turn. */
+/* True: jobs wait. A job that is passed over, or waits for other machines, does not count as one
+ * that was looked at: behind many of them others come to their turn. */
 static bool queue_look_at_entries(struct job_manager *m, struct queue_look *l,
                                   const struct queue_entry *entries, size_t count)
 {
     bool waiting = false;
-    size_t seen = 0;
+    size_t elsewhere = 0;
 
-    for (size_t i = 0; i < count && seen < QUEUE_SCAN_MAX && !m->stop && !l->over; i++) {
-        bool capped = false;
-        waiting |= queue_look_at(m, l, &entries[i], &capped);
-        seen += !capped;
+    for (size_t i = 0; i < count && l->seen < QUEUE_SCAN_MAX && !m->stop && !l->over; i++) {
+        bool passed = false, here = entries[i].job->slots > 0;
+        if (!here && elsewhere++ >= QUEUE_SCAN_MAX)
+            continue;
+        waiting |= queue_look_at(m, l, &entries[i], &passed);
+        l->seen += here && !passed;
     }
     return waiting;
 }
@@ -362,6 +368,10 @@ static bool queue_look_at_all(struct job_manager *m, const struct store_jobs *jo
         waiting = queue_look_at_entries(m, &l, entries, jobs->count);
     else
         log_error("no memory to look at the queue");
+    bool passed = l.seen < QUEUE_SCAN_MAX && jobs->count >= QUEUE_SCAN_MAX;
+    if (passed && !m->queue_is_passed) /* those behind them come at once */
+        m->look_at_queue = true;
+    m->queue_is_passed = passed;
     if (entries)
         queue_publish_order(m, entries, jobs->count);
     if (l.change_count && store_jobs_wait(m->store, l.changes, l.change_count, &e))
