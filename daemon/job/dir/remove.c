@@ -52,7 +52,7 @@ static int check_ended(struct job_manager *m, int64_t id, enum run_dir *run_dir,
                            "job %lld is %s: cancel it first, and remove it when it has ended",
                            (long long)id, job_state_name(job.state));
     *run_dir = run_dir_look(m->store, &job, &why);
-    if (!status && *run_dir == RUN_DIR_FOREIGN)
+    if (!status && (*run_dir == RUN_DIR_FOREIGN || *run_dir == RUN_DIR_UNKNOWN))
         log_warning("job %lld is removed: %s", (long long)id, why.text);
     store_job_clear(&job);
     return status;

@@ -125,6 +125,7 @@ enum run_dir run_dir_look(struct store *s, const struct store_job *job, struct e
     } else {
         error_set(e, why.code, "cannot determine the owner of the run directory %s: %s",
                   job->run_dir, why.text);
+        return RUN_DIR_UNKNOWN;
     }
     return RUN_DIR_FOREIGN;
 }
@@ -187,6 +188,11 @@ static bool has_owner(const char *run_dir)
 
     return (size_t)snprintf(path, sizeof path, "%s/" OWNER, run_dir) < sizeof path &&
            access(path, F_OK) == 0;
+}
+
+int run_dir_mark(struct store *s, const struct store_job *job, struct error *e)
+{
+    return write_owner(s, job, job->run_dir, e);
 }
 
 int run_dir_claim(struct store *s, const struct store_job *job, struct error *e)

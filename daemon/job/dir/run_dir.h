@@ -12,10 +12,15 @@
 
 #include "daemon/store/store.h"
 
-enum run_dir { RUN_DIR_OWN, RUN_DIR_MISSING, RUN_DIR_FOREIGN };
+enum run_dir {
+    RUN_DIR_OWN,
+    RUN_DIR_MISSING,
+    RUN_DIR_FOREIGN,
+    RUN_DIR_UNKNOWN /* its owner.json cannot be read */
+};
 
-/* *e gets the words for a directory that is missing (ERR_NOT_FOUND) or foreign (ERR_CONFLICT).
- * Thread-safe. */
+/* *e gets the words for a directory that is missing (ERR_NOT_FOUND), foreign (ERR_CONFLICT) or of
+ * an unknown owner. Thread-safe. */
 enum run_dir run_dir_look(struct store *s, const struct store_job *job, struct error *e);
 
 /* 0: what is there may be read for this job. A directory that is missing is an error only of a job
@@ -26,7 +31,10 @@ int run_dir_check(struct store *s, const struct store_job *job, struct error *e)
  * is foreign; it is left as it is. */
 int run_dir_claim(struct store *s, const struct store_job *job, struct error *e);
 
-/* Likewise, with job.json and plan.json as they are in the job's row. */
+/* Writes the owner.json anew: the caller knows by other means that the directory is the job's. */
+int run_dir_mark(struct store *s, const struct store_job *job, struct error *e);
+
+/* As run_dir_claim, with job.json and plan.json as they are in the job's row. */
 int run_dir_prepare(struct store *s, const struct store_job *job, struct error *e);
 
 /* What the folder of an import is named in STATE/jobs until it is put into its place; what is left

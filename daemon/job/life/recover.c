@@ -57,6 +57,22 @@ static int recover_in_slurm(struct job_manager *m, const struct store_job *job,
     return status;
 }
 
+/* What runs in the directory says whose it is. What has ended in one of an unknown owner is not
+ * touched. */
+static bool recover_unknown(struct job_manager *m, const struct store_job *job,
+                            const struct active_job *a, const struct life_found *found)
+{
+    struct error e;
+
+    if (!found->alive && !found->slurm)
+        return false;
+    log_warning("job %lld: %s; it runs there, and is followed again", (long long)job->id,
+                a->no_start.text);
+    if (found->alive && run_dir_mark(m->store, job, &e))
+        log_warning("job %lld: %s", (long long)job->id, e.text);
+    return true;
+}
+
 static int recover_look(struct job_manager *m, const struct store_job *job, struct active_job *a,
                         enum life_event *event, struct error *e)
 {
@@ -69,6 +85,8 @@ static int recover_look(struct job_manager *m, const struct store_job *job, stru
 
     if (!found.foreign && !found.slurm && found.launched)
         found.alive = recover_process(job, a);
+    if (run_dir == RUN_DIR_UNKNOWN)
+        found.foreign = !recover_unknown(m, job, a, &found);
     *event = life_found(&found);
     if (found.missing && (*event == LIFE_FOUND_ALIVE || *event == LIFE_FOUND_IN_SLURM))
         status = run_dir_claim(m->store, job, e);

@@ -117,6 +117,17 @@ steps_are_complete 2 40 "it"
 ok "the checkpoints of the other attempt are put aside" test -s "$state/jobs/2/checkpoints-to-attempt-1/step-00000040/state.json"
 like "$(curl -sS "$url/v1/jobs/2/events?limit=1000" | jq -r '.events[] | select(.type == "warning").message')" "held checkpoints of attempts that the database does not know" "the job says so"
 
+# An owner.json that cannot be read, of a job that runs.
+submit "steps=100000 step_ms=20 every=10"
+ok "a job runs" eventually has_events "$id" 3
+kill_daemon
+: >"$state/jobs/$id/owner.json"
+restart
+ok "it is followed again, by what its processes say" eventually grep -q "job $id: still runs, followed again" "$work/daemon.log"
+is "$(jq .job "$state/jobs/$id/owner.json")" "$id" "with a new owner.json"
+call -X POST "/v1/jobs/$id/cancel"
+ok "it can be cancelled" wait_state "$id" cancelled
+
 submit "steps=100000 step_ms=20 every=10"
 first=$id
 ok "a job runs" eventually has_events "$first" 3
