@@ -149,8 +149,11 @@ is "$(sed -n 's/^traind_notices_total{state="delivered"} //p' <<<"$body") $(sed 
 
 # ------------------------------------------------------------------ trainctl notify
 
+sql "insert into notice (uid, t, kind, target, format, by_rule, body, state, next_at)
+    values ('one that waits', unixepoch(), 'failed', '$here/test', 'json', 1, '{}', 'waiting', unixepoch() + 3600)"
 "$trainctl" --server "$url" notify test "$here/test" >"$work/out" 2>&1
-is $? 0 "trainctl notify test ends well"
+is $? 0 "trainctl notify test ends well, though an older notice to that target waits"
+sql "delete from notice where uid = 'one that waits'"
 like "$(cat "$work/out")" "^delivered to $here/test" "and says so"
 like "$(got hook . | tail -n 1 | jq -r .body)" '"kind":"test"' "the receiver got it"
 "$trainctl" --server "$url" notify test --format text "$here/fail" >"$work/out" 2>&1
