@@ -29,11 +29,12 @@
 
 #define IDLE_SECONDS 60u
 #define CREW_THREADS 32u
-#define DRAIN_FACTOR 8 /* of a body too large so much is read, for the client to see the answer */
+#define READ_THREADS 16u /* apart: those who only read hold up nobody who changes something */
+#define DRAIN_FACTOR 8   /* of a body too large so much is read, for the client to see the answer */
 
 struct endpoint {
     const struct http_app *app;
-    struct crew *crew; /* the server's */
+    struct crew *crew, *readers; /* the server's */
     struct MHD_Daemon *daemon;
     bool guarded; /* TCP: a browser can reach it */
 };
@@ -41,7 +42,7 @@ struct endpoint {
 struct http_server {
     const struct config *config; /* as of the start */
     struct endpoint tcp, local;
-    struct crew *crew;
+    struct crew *crew, *readers;
     struct listen_inherited fds; /* what listens, until its endpoint has it; -1: none */
     char url[128];
     char *socket;            /* path, removed at the end */
@@ -472,11 +473,12 @@ static bool leave_to_crew(struct exchange *x)
 {
     if (x->refused || x->too_large || x->malformed)
         return false;
-    if (is_gettable(x->method) && !route_reads_files(x->route))
+    bool reads = is_gettable(x->method);
+    if (reads && !route_reads_files(x->route))
         return false;
     x->task = (struct crew_task){answer_and_resume, x, NULL};
     MHD_suspend_connection(x->connection);
-    if (!crew_do(x->at->crew, &x->task))
+    if (!crew_do(reads ? x->at->readers : x->at->crew, &x->task))
         answer_and_resume(x);
     return true;
 }
@@ -657,8 +659,10 @@ int http_server_listen(const struct http_app *app, struct http_server **out, str
     s->config = settings_get(app->settings);
     s->fds = (struct listen_inherited){-1, -1};
     int status = crew_create(CREW_THREADS, &s->crew, e);
-    s->tcp = (struct endpoint){app, s->crew, NULL, true};
-    s->local = (struct endpoint){app, s->crew, NULL, false};
+    if (!status)
+        status = crew_create(READ_THREADS, &s->readers, e);
+    s->tcp = (struct endpoint){app, s->crew, s->readers, NULL, true};
+    s->local = (struct endpoint){app, s->crew, s->readers, NULL, false};
     if (!status)
         status = load_keys(s, s->config, e);
     if (!status)
@@ -693,13 +697,17 @@ void http_server_stop(struct http_server *s)
         close(s->fds.tcp);
     if (s->fds.local >= 0)
         close(s->fds.local);
+    /* microhttpd cannot stop while connections are suspended. */
     if (s->crew)
-        crew_dismiss(s->crew); /* microhttpd cannot stop while connections are suspended */
+        crew_dismiss(s->crew);
+    if (s->readers)
+        crew_dismiss(s->readers);
     if (s->tcp.daemon)
         MHD_stop_daemon(s->tcp.daemon);
     if (s->local.daemon)
         MHD_stop_daemon(s->local.daemon);
     crew_destroy(s->crew);
+    crew_destroy(s->readers);
     settings_release(s->config);
     free(s->socket);
     free(s->certificate);
