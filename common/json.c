@@ -40,6 +40,10 @@ json_t *json_document_parse(const char *text, size_t bytes, struct error *e)
                   JSON_DOCUMENT_LIMIT_BYTES);
         return NULL;
     }
+    if (!text || bytes == 0) {
+        error_set(e, ERR_USAGE, "the document is empty: it must be a JSON object");
+        return NULL;
+    }
     int depth = depth_of(text, bytes);
     if (depth > JSON_DEPTH_LIMIT) {
         error_set(e, ERR_USAGE, "the document is nested %d levels deep; at most %d are taken",

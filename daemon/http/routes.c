@@ -220,7 +220,7 @@ const struct route *route_find(const char *method, const char *path, int64_t *id
     else if (found == MATCH_BAD_ID)
         error_set(e, ERR_USAGE, "the id in %s must be a whole number from 1", path);
     else
-        error_set(e, ERR_NOT_FOUND, "%s: no job has this id", path);
+        error_set(e, ERR_NOT_FOUND, "%s: nothing has this id", path);
     return NULL;
 }
 

@@ -1,4 +1,5 @@
 /* A job's logs in the formats of others. */
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "daemon/export/export.h"
@@ -6,8 +7,9 @@
 
 typedef int exporter(struct store *store, const struct store_job *job, FILE *out, struct error *e);
 
-static int export_send(const struct request *q, exporter *export, const char *type, struct reply *r,
-                       struct error *e)
+/* file: how a browser is to name it. */
+static int export_send(const struct request *q, exporter *export, const char *type,
+                       const char *file, struct reply *r, struct error *e)
 {
     struct store_job job;
     char *text = NULL;
@@ -23,20 +25,24 @@ static int export_send(const struct request *q, exporter *export, const char *ty
     store_job_clear(&job);
     if (status == 0)
         status = reply_text(r, 200, type, text, bytes, e);
+    if (status == 0)
+        reply_header(r, "Content-Disposition", "attachment; filename=\"%s\"", file);
     free(text);
     return status;
 }
 
 int handle_mllog(const struct request *q, struct reply *r, struct error *e)
 {
-    reply_header(r, "Content-Disposition", "attachment; filename=\"job-%lld-mllog.txt\"",
-                 (long long)q->id);
-    return export_send(q, export_mllog, "text/plain; charset=utf-8", r, e);
+    char file[64];
+
+    snprintf(file, sizeof file, "job-%lld-mllog.txt", (long long)q->id);
+    return export_send(q, export_mllog, "text/plain; charset=utf-8", file, r, e);
 }
 
 int handle_tensorboard(const struct request *q, struct reply *r, struct error *e)
 {
-    reply_header(r, "Content-Disposition", "attachment; filename=\"events.out.tfevents.job-%lld\"",
-                 (long long)q->id);
-    return export_send(q, export_tensorboard, "application/octet-stream", r, e);
+    char file[64];
+
+    snprintf(file, sizeof file, "events.out.tfevents.job-%lld", (long long)q->id);
+    return export_send(q, export_tensorboard, "application/octet-stream", file, r, e);
 }

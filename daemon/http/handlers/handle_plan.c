@@ -241,6 +241,15 @@ int handle_job_submit(const struct request *q, struct reply *r, struct error *e)
 
 /* ---------------------------------------------------------------- GET /v1/speeds */
 
+/* "resnet50-imagenet-224-fp32-t1", as speed_key() makes them. */
+static bool is_speed_key(const char *key)
+{
+    size_t length = key ? strlen(key) : 0;
+
+    return length > 0 && length < SPEED_KEY_BYTES &&
+           strspn(key, "abcdefghijklmnopqrstuvwxyz0123456789_.+-") == length;
+}
+
 #define SPEEDS_MAX 50
 
 int handle_speeds(const struct request *q, struct reply *r, struct error *e)
@@ -250,7 +259,7 @@ int handle_speeds(const struct request *q, struct reply *r, struct error *e)
     char cpu[SPEED_CPU_BYTES];
     size_t count;
 
-    if (!key || !*key)
+    if (!is_speed_key(key))
         return error_set(e, ERR_USAGE,
                          "key must say of which jobs, as in key=resnet50-imagenet-224-fp32-t1");
     int status =
@@ -265,15 +274,6 @@ int handle_speeds(const struct request *q, struct reply *r, struct error *e)
 }
 
 /* ---------------------------------------------------------------- POST /v1/speeds */
-
-/* "resnet50-imagenet-224-fp32-t1", as speed_key() makes them. */
-static bool is_speed_key(const char *key)
-{
-    size_t length = key ? strlen(key) : 0;
-
-    return length > 0 && length < SPEED_KEY_BYTES &&
-           strspn(key, "abcdefghijklmnopqrstuvwxyz0123456789_.+-") == length;
-}
 
 static int read_speed(const json_t *body, struct store_speed *speed, struct error *e)
 {

@@ -65,7 +65,7 @@ for id in abc -1 1.5 '%31%00' 0x1 '1%20'; do
 done
 for id in 0 99 9223372036854775807 1000000000000000000000000000000; do
     call "/v1/jobs/$id"
-    refused 404 not-found 'no job' "the id $id"
+    refused 404 not-found '(no job|nothing has this id)' "the id $id"
 done
 for tail in metrics evals events ranks log; do
     call "/v1/jobs/99/$tail"
@@ -320,6 +320,15 @@ for _ in $(seq 20); do
 done >/dev/null
 call /v1/jobs
 json '.jobs | length' 0 "twenty bodies cut off make no job"
+call '/v1/speeds?key=%ff'
+refused 400 usage 'key must say of which jobs' "speeds of what is no key"
+call -X PATCH /v1/jobs/1
+refused 400 usage 'the document is empty' "a change without a body"
+call /v1/jobs/77/mllog
+want 404 "the log of no job"
+is "$(grep -ci '^content-disposition' "$work/headers")" 0 "which has no file's name"
+call /v1/sweeps/99999999999999999999
+refused 404 not-found 'nothing has this id' "an id above all numbers"
 call "/healthz?$(head -c 60000 /dev/zero | tr '\0' a)"
 like "$status" '^(4[0-9][0-9]|431)$' "an address of 60 kB"
 call /healthz
