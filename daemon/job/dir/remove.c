@@ -19,7 +19,9 @@
 #define REMOVED         ".removed-" /* and the job's id: in the folder of jobs */
 #define SECONDS_A_DAY   86400.0
 #define LINES_AT_A_TIME 1000 /* of the audit log */
-#define RUNS_AT_A_TIME  32   /* removed in one go by keep_runs: the loop has other work */
+/* What keep_runs removes in one go: the loop has other work. */
+#define RUNS_AT_A_TIME 32
+#define RUNS_SECONDS   2
 
 static int remove_paths(const struct job_manager *m, int64_t id, char *run, char *removed,
                         struct error *e)
@@ -171,7 +173,8 @@ void job_keep_limits(struct job_manager *m)
         log_warning("old runs are not looked for: %s", e.text);
         return;
     }
-    for (size_t i = 0; i < count; i++)
+    double until = clock_monotonic() + RUNS_SECONDS;
+    for (size_t i = 0; i < count && clock_monotonic() < until; i++)
         if (job_remove(m, ids[i], "keep_runs", &e) && e.code != ERR_CONFLICT)
             log_warning("job %lld could not be removed: %s", (long long)ids[i], e.text);
 }
