@@ -20,11 +20,16 @@ function textInput(field, id, changed) {
   const input = h(lines ? "textarea" : "input", { id, rows: lines ? 3 : null, autocomplete: "off", spellcheck: lines ? null : "false",
     inputmode: { number: "decimal", integer: "numeric" }[field.type] ?? null });
   input.addEventListener("input", () => changed(readText(field, input.value)));
+  let now = [];
+  // Not while someone types: "1e" is on its way to 1e-4, "0." to 0.5, and "90", which is the default and so no value of its own, to 905.
+  const typing = (read, own, other) => own === undefined && input === document.activeElement && equal(read, other);
   const set = (own, other) => {
+    now = [own, other];
     mark(input, "placeholder", writeText(other) !== "null" ? writeText(other) : required(field) ? "" : "none");
-    // Not while someone types: "1e" is on its way to 1e-4, and "0." to 0.5.
-    if (!equal(readText(field, input.value), own)) input.value = writeText(own);
+    const read = readText(field, input.value);
+    if (!equal(read, own) && !typing(read, own, other)) input.value = writeText(own);
   };
+  input.addEventListener("blur", () => set(...now));
   return { input, set };
 }
 

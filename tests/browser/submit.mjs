@@ -55,6 +55,16 @@ async function fillIn(page) {
   await page.locator('[data-pointer="/cluster/env"] .error').waitFor();
   ok(true, "form: what is no variable is refused");
   await field(page, "/cluster/env").fill("");
+  const [epochs, nodes] = [field(page, "/epochs"), field(page, "/cluster/nodes")];
+  await epochs.focus();
+  await page.keyboard.type("905");
+  await nodes.focus();
+  await page.keyboard.type("16");
+  const { epochs: many, cluster } = await written(page);
+  same(JSON.stringify([await epochs.inputValue(), many, await nodes.inputValue(), cluster.nodes]), '["905",905,"16",16]', "form: a number may begin as the default does");
+  await nodes.fill("1");
+  await epochs.fill("");
+  same(await nodes.inputValue(), "", "form: what is typed as the default is the default");
   await accessible(page, "form");
 }
 
