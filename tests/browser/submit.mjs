@@ -102,10 +102,12 @@ async function jsonBothWays(page) {
   await json(page).fill('{\n  "data": {"train": "synthetic"},\n  "epochs" 3\n}');
   ok((await page.locator("#job-json-error").textContent()).startsWith("Line 3: "), "json: what is none is told with its line",
     await page.locator("#job-json-error").textContent());
+  ok(await page.locator(".submit-form").evaluate((form) => form.inert), "json: the form is locked meanwhile, which has an older document");
   await page.reload();
   ok(await until("the draft", async () => (await json(page).inputValue()).includes('"epochs" 3')).catch(() => false), "draft: is there after a reload");
   await json(page).fill('{"data": {"train": "synthetic"}, "epochs": 90, "seed": 7}');
   await json(page).blur();
+  ok(!await page.locator(".submit-form").evaluate((form) => form.inert), "json: a valid one unlocks the form");
   same(JSON.stringify(await written(page)), JSON.stringify({ seed: 7, data: { train: "synthetic" } }), "json: what is as by default is left out");
 }
 

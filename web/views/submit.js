@@ -98,9 +98,9 @@ class Page {
     this.slots = h("p", { class: "help" });
     const anew = h("button", { type: "button", onclick: () => { this.forget(); this.start(); } }, "Clear the form");
     const title = original ? `Clone of job ${original.id}` : "New job";
+    this.left = h("div", { class: "submit-form" }, this.changes?.element ?? null, this.preset.element, this.form.element);
     main.replaceChildren(h("div", { class: "title" }, h("h1", { tabindex: -1 }, title), this.status, h("div", { class: "actions" }, anew)),
-      h("div", { class: "submit" },
-        h("div", { class: "submit-form" }, this.changes?.element ?? null, this.preset.element, this.form.element),
+      h("div", { class: "submit" }, this.left,
         h("div", { class: "submit-side" },
           // Above what comes and goes with the plan: the button must not move away from under the pointer.
           h("div", { class: "submit-bar" }, this.short, this.button, this.slots, this.failure),
@@ -135,7 +135,7 @@ class Page {
   // A change by the form: the JSON follows. By the JSON: the text stays as it is typed.
   change(document, byText = false, pauseMs = PAUSE_MS) {
     this.document = inOrder(this.fields, sparse(this.fields, document, this.presetDocument(document)));
-    this.broken = false;
+    this.setBroken(false);
     this.key = newKey();
     if (!byText) this.editor.set(pretty(this.document));
     this.form.update(this.document, this.presetDocument(), this.document.preset);
@@ -153,8 +153,19 @@ class Page {
 
   typed(document) {
     if (document) return this.change(document, true);
-    this.broken = true;
+    this.setBroken(true);
     this.keep();
+  }
+
+  // While the text is no JSON the form has nothing to change: its document is an older one, which would take the text's place.
+  setBroken(broken) {
+    this.broken = broken;
+    this.left.inert = broken;
+    if (!broken) return;
+    clearTimeout(this.timer);
+    this.abort?.abort();
+    this.trouble.update([], "");
+    this.told("The form waits until the JSON is valid.", false);
   }
 
   // The nearest key instead of an unknown one, or the nearest value.
