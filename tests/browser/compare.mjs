@@ -238,6 +238,24 @@ async function brushing(page, sweep) {
   await page.getByRole("button", { name: "Show all" }).click();
 }
 
+async function drafts(page) {
+  const editor = page.locator("#sweep-json"), broken = '{"base": ';
+  await page.goto(`${origin}/#/sweeps/new?from=1`);
+  await editor.waitFor();
+  const original = await editor.inputValue();
+  await editor.fill(broken);
+  await page.goto(`${origin}/#/sweeps/new`);
+  await page.reload();
+  await editor.waitFor();
+  same(JSON.parse(await editor.inputValue()).name, "grid", "sweep: what is written from another has a draft of its own");
+  await page.goto(`${origin}/#/sweeps/new?from=1`);
+  await page.reload();
+  await editor.waitFor();
+  same(await editor.inputValue(), broken, "sweep: which a reload keeps as it is, be it no JSON yet");
+  await page.getByRole("button", { name: "Sweep 1" }).press("Enter");
+  same(await editor.inputValue(), original, "sweep: and the other one is a press away");
+}
+
 async function cancelling(page) {
   const { id } = await api("/v1/sweeps", { method: "POST", body: text({ base: SMALL, parameters: { "/steps": [100000, 100001] }, metric: "loss" }) });
   await page.goto(`${origin}/#/sweeps/${id}`);
@@ -283,6 +301,7 @@ await story(async ({ page }) => {
   const sweep = await sweepMatches(page);
   await dotsMatch(page, sweep);
   await brushing(page, sweep);
+  await drafts(page);
   await comparing(page, made);
   await scaling(page, [...made, half]);
   await refusedComparison(page);

@@ -27,7 +27,11 @@ async function baseOf(id, fields, signal) {
   return sparse(fields, spec, presets.find((one) => one.name === spec.preset)?.document ?? null);
 }
 
-function build(main, fields, base, first) {
+// A draft for each sweep or job that one begins with.
+const draftName = (from, base) => ["traind-sweep-draft", from && `from-${from}`, base && `base-${base}`].filter(Boolean).join("-");
+
+// beginnings: [[title, words, document of the base]]; the first is shown where there is no draft.
+function build(main, { fields, base, beginnings, draft }) {
   let document = null, busy = false, key;
   const told = h("p", { class: "help", role: "status" }), failure = h("p", { class: "error", role: "alert", hidden: true });
   const button = h("button", { type: "button", class: "primary" }, "Start the sweep");
@@ -53,7 +57,7 @@ function build(main, fields, base, first) {
     say(told, !now ? "" : count ? `${count} ${count === 1 ? "job" : "jobs"} in all, ${now.concurrency ?? 1} at a time.` : "");
     curl.set(now ? curlCommand(pretty(now), "/v1/sweeps") : "");
     cost.ask(now);
-    if (now) sessionStorage.setItem("traind-sweep-draft", pretty(now));
+    sessionStorage.setItem(draft, editor.text.value); // as it stands there, be it JSON or not yet
   };
   const editor = jsonEditor({ id: "sweep-json", title: "JSON", what: "A sweep", rows: 16, typed });
   button.addEventListener("click", async () => {
@@ -62,7 +66,7 @@ function build(main, fields, base, first) {
     busy = button.disabled = true;
     try {
       const sweep = await post("/v1/sweeps", document, { headers: { "Idempotency-Key": key } });
-      sessionStorage.removeItem("traind-sweep-draft");
+      sessionStorage.removeItem(draft);
       location.hash = `#/sweeps/${sweep.id}`;
     } catch (error) {
       const problems = error instanceof Problem ? error.document?.errors ?? [] : [];
@@ -76,11 +80,11 @@ function build(main, fields, base, first) {
   const example = ([title, text, make]) => h("li", {}, h("button", { type: "button", onclick: () => { editor.set(pretty(make(base))); editor.read(); } }, title), h("span", { class: "help" }, text));
   main.replaceChildren(h("div", { class: "title" }, h("h1", { tabindex: -1 }, "New sweep")),
     h("div", { class: "submit" }, h("div", { class: "submit-form" }, form.element, h("section", { class: "card" }, editor.element)),
-      h("div", { class: "submit-side" }, h("section", { class: "card" }, h("h2", {}, "Begin with"), h("ul", { class: "examples" }, ...EXAMPLES.map(example)),
+      h("div", { class: "submit-side" }, h("section", { class: "card" }, h("h2", {}, "Begin with"), h("ul", { class: "examples" }, ...beginnings.map(example)),
         h("p", { class: "help" }, "“base” is a job; “parameters” are its keys with the values to try. “metric” is top1, top5, loss, images_per_sec or ttt_seconds.")),
       // Above what comes and goes with the cost: the button must not move away from under the pointer.
       h("div", { class: "submit-bar" }, button, told, failure), trouble.element, cost.element, h("section", { class: "card codes" }, curl.element))));
-  editor.set(first ?? pretty(EXAMPLES[0][2](base)));
+  editor.set(sessionStorage.getItem(draft) ?? pretty(beginnings[0][2](base)));
   editor.read();
   return cost;
 }
@@ -94,7 +98,9 @@ export function mount(main, { query, heading }) {
     if (wait.isConnected) {
       const fields = fieldsOf(await get("/v1/schema/job", signal));
       const [job, sweep] = await Promise.all([baseOf(base, fields, signal), from ? get(`/v1/sweeps/${encodeURIComponent(from)}`, signal) : null]);
-      if (!abort.signal.aborted) cost = build(main, fields, sweep?.document.base ?? job, sweep ? pretty(sweep.document) : base ? null : sessionStorage.getItem("traind-sweep-draft"));
+      const original = sweep ? [[`Sweep ${from}`, "As it was.", () => sweep.document]] : [];
+      if (!abort.signal.aborted)
+        cost = build(main, { fields, base: sweep?.document.base ?? job, beginnings: [...original, ...EXAMPLES], draft: draftName(from, base) });
     } else await get("/healthz", signal);
     return 5000;
   }, { periodMs: 2000, done: (error) => {
