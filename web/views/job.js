@@ -49,9 +49,9 @@ function about(job) {
 }
 
 // With its learning rate and, for a job that waits, what is predicted from the speeds measured since it was submitted. The data need not
-// be counted again. null: it cannot be planned any more.
+// be counted again; where there is none of a kind the plan says 0, and a document null. null: it cannot be planned any more.
 async function planAnew({ spec, plan, state }) {
-  const data = { ...spec.data, train_images: plan.train_images, eval_images: plan.eval_images };
+  const data = { ...spec.data, train_images: plan.train_images || null, eval_images: plan.eval_images || null };
   try {
     const { lr_curve, predicted, explain } = await post("/v1/plan", { ...spec, data });
     return state === "queued" ? { ...plan, lr_curve, predicted, explain: { ...plan.explain, predicted: explain.predicted } } : { ...plan, lr_curve };
