@@ -129,6 +129,10 @@ async function evaluating(page, trained) {
     return [...table.querySelectorAll("tbody tr")].map((row) => row.children[at].textContent !== "–").join();
   });
   same(times, "true,false", "evaluation: has no time to train");
+  await page.getByRole("button", { name: "Wall time" }).press("Enter");
+  const chart = page.locator("[data-chart=compare-top1] [role=img]");
+  await until("the time", async () => (await chart.getAttribute("aria-label")).includes("at time")).catch(() => {});
+  ok(!/\d\u00a0d/.test(await chart.getAttribute("aria-label")), "evaluation: its wall time begins with the job", await chart.getAttribute("aria-label"));
 }
 
 // Axis, zoom, scale and files of the charts, and the address that keeps them.

@@ -45,7 +45,7 @@ function seriesOf(jobs, chart, hidden) {
 function chartData(jobs, chart, x, hidden) {
   const tables = jobs.filter((job) => !hidden.has(job.id)).map((job) => {
     const source = chart.evals ? columns(job.evals) : job.series;
-    return { job, xs: X[x].of(source, job.series.t[0] ?? 0), ys: source[chart.key] };
+    return { job, xs: X[x].of(source, job.started_at), ys: source[chart.key] };
   });
   if (!tables.some((table) => table.xs.length)) return { x: [], y: {} };
   const [xs, ...ys] = joined(tables.map((table) => [table.xs, table.ys]));
