@@ -18,6 +18,7 @@ const ACTIVE = "queued,starting,running,evaluating";
 const SORTED = { "-top1": "top1", "-best_top1": "best_top1", "-images_per_sec": "images_per_sec" }; // by the daemon, over all jobs; else over those that are here
 const LIVE_MS = 500; // between what the stream tells of steps being shown
 const ROWS = 25; // made at a time: more when one scrolls there
+const WORDS = 3; // of a search that the daemon is asked for
 const TYPING_MS = 120; // after a key, before the list is searched
 
 const FILTERS = {
@@ -74,7 +75,7 @@ function place(body, elements) {
 
 export function mount(main, { query, heading }) {
   const rows = new Map(), jobs = new Map(), dirty = new Set();
-  const found = new Set(); // by the daemon, which also looks at networks and data
+  const found = new Map(); // word -> ids that the daemon found by it, which also looks at networks and data
   let asked = 0, older = 0, next = null, most = ROWS, typing = 0;
   const settings = {};
   const read = (from) => Object.assign(settings, { state: FILTERS[from.get("state")] ? from.get("state") : "all", q: from.get("q") ?? "", tag: from.get("tag") ?? "", starred: from.get("starred") === "1", sort: from.get("sort") ?? "-id" });
@@ -139,12 +140,12 @@ export function mount(main, { query, heading }) {
   }
 
   const wordsOf = (text) => text.toLowerCase().split(/\s+/).filter(Boolean);
+  // Until the daemon has answered, what it found by a word's beginning.
+  const foundBy = (word) => found.get(word) ?? [...found].find(([begun]) => word.startsWith(begun))?.[1];
   const wanted = (job) => {
     if ((settings.starred && !job.starred) || !tagWords(settings.tag).every((tag) => job.tags.includes(tag))) return false;
-    const words = wordsOf(settings.q);
-    if (words.length === 1 && found.has(job.id)) return FILTERS[settings.state](job);
     const text = `${job.id} ${title(job)} ${job.state} ${job.reason ?? ""} ${job.submitted_by ?? ""} ${job.failure_label ?? ""} ${job.tags.join(" ")} ${job.note ?? ""}`.toLowerCase();
-    return FILTERS[settings.state](job) && words.every((word) => text.includes(word));
+    return FILTERS[settings.state](job) && wordsOf(settings.q).every((word) => text.includes(word) || foundBy(word)?.has(job.id));
   };
 
   // All rows, in order.
@@ -190,18 +191,19 @@ export function mount(main, { query, heading }) {
   });
 
   async function fetchJobs(signal) {
-    // What is searched for may be older than the newest: the daemon finds the longest word, this page the others.
-    const word = wordsOf(settings.q).sort((a, b) => b.length - a.length)[0];
+    // What is searched for may be older than the newest: the daemon finds the longest words, this page the others.
+    const words = [...new Set(wordsOf(settings.q))].sort((a, b) => b.length - a.length).slice(0, WORDS);
     const sort = (SORTED[settings.sort] ? `&sort=${SORTED[settings.sort]}` : "")
       + (settings.tag ? `&tag=${encodeURIComponent(tagWords(settings.tag).join(","))}` : "") + (settings.starred ? "&starred=true" : "");
-    const [newest, active, searched] = await Promise.all([get(`/v1/jobs?limit=${PAGE}${sort}`, signal), get(`/v1/jobs?limit=1000&state=${ACTIVE}`, signal),
-      word ? get(`/v1/jobs?limit=${PAGE}&q=${encodeURIComponent(word)}`, signal) : { jobs: [] }]);
-    const all = [...newest.jobs, ...active.jobs, ...searched.jobs];
+    const ask = (what, limit = PAGE) => get(`/v1/jobs?limit=${limit}${what}`, signal);
+    const [newest, active, ...searched] = await Promise.all([ask(sort), ask(`&state=${ACTIVE}`, 1000),
+      ...words.map((word) => ask(`&q=${encodeURIComponent(word)}`))]);
+    const all = [...newest.jobs, ...active.jobs, ...searched.flatMap((answer) => answer.jobs)];
     found.clear();
-    searched.jobs.forEach((job) => found.add(job.id));
+    words.forEach((word, i) => found.set(word, new Set(searched[i].jobs.map((job) => job.id))));
     next = newest.next;
     for (let i = 0; i < older && next !== null; i++) {
-      const page = await get(`/v1/jobs?limit=${PAGE}${sort}&after=${encodeURIComponent(next)}`, signal);
+      const page = await ask(`${sort}&after=${encodeURIComponent(next)}`);
       all.push(...page.jobs);
       next = page.next;
     }
