@@ -179,6 +179,9 @@ async function overviewTools(page) {
   await page.goto(`${origin}/#/?q=first`);
   await page.locator("tr[data-job]").waitFor();
   same(await page.locator("tr[data-job]").count(), 1, "overview: an address with words finds the job");
+  const summary = page.locator(".summary");
+  await until("the count", async () => (await summary.textContent()) === "1 matching job, 0 active").catch(() => {});
+  same(await summary.textContent(), "1 matching job, 0 active", "overview: and tells how many match");
   await page.goto(`${origin}/#/?q=synthetic+first+resnet50`);
   await until("the job", async () => await page.locator("tr[data-job]").count() === 1).catch(() => {});
   same(await page.locator("tr[data-job] th a").allTextContents().then((all) => all.join()), "first-job", "overview: words of data, name and network together");

@@ -76,6 +76,7 @@ function place(body, elements) {
 export function mount(main, { query, heading }) {
   const rows = new Map(), jobs = new Map(), dirty = new Set();
   const found = new Map(); // word -> ids that the daemon found by it, which also looks at networks and data
+  let everywhere = []; // the jobs that the cluster's numbers are about, whatever the list is narrowed to
   let asked = 0, older = 0, next = null, most = ROWS, typing = 0;
   const settings = {};
   const read = (from) => Object.assign(settings, { state: FILTERS[from.get("state")] ? from.get("state") : "all", q: from.get("q") ?? "", tag: from.get("tag") ?? "", starred: from.get("starred") === "1", sort: from.get("sort") ?? "-id" });
@@ -169,9 +170,9 @@ export function mount(main, { query, heading }) {
     show(nothing, (all.length > 0 || narrowed) && shown.length === 0);
     show(table, shown.length > 0);
     show(more, next !== null && made.length === shown.length);
-    const active = all.filter((job) => !ended(job)).length;
-    say(summary, all.length ? `${f.count(all.length)}${next === null ? "" : SORTED[settings.sort] ? " best" : " newest"} ${all.length === 1 ? "job" : "jobs"}, ${active} active` : "");
-    cluster.tell(all);
+    const active = shown.filter((job) => !ended(job)).length, which = narrowed || settings.state !== "all" ? " matching" : next === null ? "" : SORTED[settings.sort] ? " best" : " newest";
+    say(summary, shown.length ? `${f.count(shown.length)}${which} ${shown.length === 1 ? "job" : "jobs"}, ${active} active` : "");
+    cluster.tell(everywhere);
   }
 
   // The stream tells each step: the rows move at once, order and estimates at the next look.
@@ -186,7 +187,7 @@ export function mount(main, { query, heading }) {
       timer = 0;
       for (const id of dirty) if (rows.get(id)?.element.isConnected) rows.get(id).update(jobs.get(id), asked);
       dirty.clear();
-      cluster.tell([...jobs.values()]);
+      cluster.tell(everywhere);
     }, LIVE_MS);
   });
 
@@ -196,7 +197,7 @@ export function mount(main, { query, heading }) {
     const sort = (SORTED[settings.sort] ? `&sort=${SORTED[settings.sort]}` : "")
       + (settings.tag ? `&tag=${encodeURIComponent(tagWords(settings.tag).join(","))}` : "") + (settings.starred ? "&starred=true" : "");
     const ask = (what, limit = PAGE) => get(`/v1/jobs?limit=${limit}${what}`, signal);
-    const [newest, active, ...searched] = await Promise.all([ask(sort), ask(`&state=${ACTIVE}`, 1000),
+    const [newest, active, failed, ...searched] = await Promise.all([ask(sort), ask(`&state=${ACTIVE}`, 1000), ask("&state=failed"),
       ...words.map((word) => ask(`&q=${encodeURIComponent(word)}`))]);
     const all = [...newest.jobs, ...active.jobs, ...searched.flatMap((answer) => answer.jobs)];
     found.clear();
@@ -207,14 +208,15 @@ export function mount(main, { query, heading }) {
       all.push(...page.jobs);
       next = page.next;
     }
-    return all;
+    return [all, [...failed.jobs, ...active.jobs]];
   }
 
   const look = watch(async (signal) => {
-    const all = await fetchJobs(signal);
+    const [all, ofCluster] = await fetchJobs(signal);
     asked = Date.now();
     jobs.clear();
     all.forEach((job) => jobs.set(job.id, job));
+    everywhere = [...new Map(ofCluster.map((job) => [job.id, jobs.get(job.id) ?? job])).values()];
     for (const id of rows.keys()) if (!jobs.has(id)) (rows.delete(id), pick(id, false));
     bulk.update(picked, jobs);
     fill();
