@@ -18,6 +18,8 @@ const VIEWS = [
   { path: /^\/sweeps\/([1-9][0-9]{0,15})$/, within: "Sweeps", load: () => import("./views/sweep.js") },
 ];
 
+const AGAIN_MS = 2000; // between attempts to load a view
+
 const main = document.getElementById("main");
 const nav = document.getElementById("nav");
 const links = VIEWS.filter((view) => view.nav).map((view) => ({ view, link: h("a", { href: view.href }, view.nav) }));
@@ -34,6 +36,19 @@ function lost() {
   heading("No such page");
 }
 
+// The view's mount(), once the daemon has given its module; null where it is wanted() no more.
+async function loaded(view, wanted) {
+  const away = notice("No answer yet from traind; trying again…", h("p", {}, h("button", { type: "button", onclick: () => location.reload() }, "Load the page again")));
+  for (;;) {
+    const part = await view.load().catch(() => null);
+    if (!wanted()) return null;
+    if (part) return part.mount;
+    if (!away.isConnected) main.replaceChildren(away);
+    await new Promise((resolve) => setTimeout(resolve, AGAIN_MS));
+    if (!wanted()) return null;
+  }
+}
+
 async function route(moved) {
   const { path, query } = here();
   const view = VIEWS.find((v) => v.path.test(path));
@@ -46,8 +61,8 @@ async function route(moved) {
   links.forEach((l) => (l.view === view ? mark(l.link, "aria-current", "page")
     : l.view.nav === view?.within ? mark(l.link, "aria-current", "true") : l.link.removeAttribute("aria-current")));
   if (!view) return lost();
-  const { mount } = await view.load();
-  if (shown !== mine) return; // one has gone on meanwhile
+  const mount = await loaded(view, () => shown === mine);
+  if (!mount) return; // one has gone on meanwhile
   main.replaceChildren();
   mine.mounted = mount(main, { params: view.path.exec(path).slice(1), query, heading });
   // Whoever navigates by keyboard or by ear starts at the new page's heading.

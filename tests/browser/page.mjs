@@ -297,7 +297,11 @@ async function outage(context, page) {
   await context.setOffline(true);
   await page.locator(".connection[data-state=lost]").waitFor();
   ok(await page.locator("tr[data-job]").count() > 0, "outage: is told, and what was known stays");
+  await page.evaluate(() => { location.hash = "#/users"; });
+  await page.getByRole("heading", { name: "No answer yet from traind" }).waitFor();
+  ok(true, "outage: it is told of a page that is not loaded yet, too");
   await context.setOffline(false);
+  await page.getByRole("heading", { name: "Users", exact: true }).waitFor();
   await page.locator(".connection[data-state=live]").waitFor();
   ok(true, "outage: the page recovers by itself");
   errors.length = known; // the browser logs each failed request
