@@ -58,13 +58,14 @@ export function tableCard(title, columns, empty, classes = "") {
 export function evalsCard() {
   const table = (names) => tableCard("Evaluations", names.map((name) => [name, "num"]), "None yet.", "evals");
   const cell = (value, text) => h("td", { class: "num" }, h("data", { value: value ?? "" }, text));
-  let card = table(["Step", "Epoch", "Top-1", "Top-5", "Loss", "Images"]), count = 0, raw = false;
+  let card = table(["Step", "Epoch", "Top-1", "Top-5", "Loss", "Images"]), known = "[]", raw = false;
   const element = h("div", {}, card.element);
   return {
     element,
     update: (evals) => {
-      if (evals.length === count) return;
-      count = evals.length;
+      const text = JSON.stringify(evals); // one may be replaced: after a resume, or by averaged weights
+      if (text === known) return;
+      known = text;
       if (!raw && evals.some((e) => e.raw_top1 != null)) {
         raw = true;
         card = table(["Step", "Epoch", "Top-1", "Not averaged", "Top-5", "Loss", "Images"]);
