@@ -113,13 +113,13 @@ export function checkpointsCard(id) {
     update: async (events, signal) => {
       const count = events.filter((e) => e.type === "checkpoint").length;
       if (!supported || count === written) return;
-      written = count;
       const { checkpoints } = await get(`/v1/jobs/${id}/checkpoints`, signal).catch((error) => {
         if (!(error instanceof Problem && error.status === 501)) throw error;
         supported = false; // an older daemon has no such route
         show(card.element, false);
         return { checkpoints: [] };
       });
+      written = count; // not before: what was refused is asked for again
       if (JSON.stringify(checkpoints) === text) return;
       text = JSON.stringify(checkpoints);
       const num = (words) => h("td", { class: "num" }, words);
