@@ -269,6 +269,11 @@ async function cancelling(page) {
   const { best } = (await api("/v1/sweeps")).sweeps.find((sweep) => sweep.id === 1);
   same(await page.locator("tr[data-sweep='1'] data").textContent(), number(best.metric), "sweeps: with their best");
   await accessible(page, "sweeps");
+  await page.route("**/v1/sweeps/1", (route) => route.fulfill({ status: 503, json: { detail: "The disk is full." } }), { times: 1 });
+  await page.goto(`${origin}/#/sweeps/1`);
+  await page.getByRole("heading", { name: "The disk is full." }).waitFor();
+  await page.getByRole("heading", { name: "rates" }).waitFor();
+  ok(true, "sweep: a refusal is told in its words, and asked for again");
   await page.goto(`${origin}/#/sweeps/99`);
   await page.getByRole("heading", { name: "There is no sweep 99" }).waitFor();
   ok(true, "sweep: one that is not there is told as such");
@@ -306,6 +311,6 @@ await story(async ({ page }) => {
   await scaling(page, [...made, half]);
   await refusedComparison(page);
   await cancelling(page);
-  forget(/status of (422|404)/);
+  forget(/status of (422|404|400|503)/);
   await looks(made);
 }, { acceptDownloads: true });

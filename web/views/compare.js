@@ -239,9 +239,9 @@ class Page {
 
   told(error) {
     if (!error || this.wait.hidden) return;
-    const gone = error instanceof Problem;
+    const gone = [400, 404].includes(error.status);
     if (gone) this.watching.stop();
-    this.wait.replaceChildren(h("h2", {}, gone ? "These jobs cannot be compared" : "No answer yet from traind; trying again…"),
+    this.wait.replaceChildren(h("h2", {}, gone ? "These jobs cannot be compared" : error instanceof Problem ? error.message : "No answer yet from traind; trying again…"),
       ...(gone ? [h("p", {}, error.message), h("p", {}, h("a", { href: "#/compare" }, "Choose others"))] : []));
   }
 

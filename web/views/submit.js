@@ -287,8 +287,8 @@ export function mount(main, { query, heading }) {
       page = new Page(main, schema, presets, original);
     } catch (error) {
       if (abort.signal.aborted) return;
-      const gone = error instanceof Problem;
-      wait.replaceChildren(h("h2", {}, gone && clone ? `There is no job ${clone} to clone` : "No answer yet from traind; trying again…"),
+      const gone = clone && error.status === 404;
+      wait.replaceChildren(h("h2", {}, gone ? `There is no job ${clone} to clone` : error instanceof Problem ? error.message : "No answer yet from traind; trying again…"),
         gone ? h("p", {}, error.message) : "", gone ? h("p", {}, h("a", { href: "#/submit" }, "A new job")) : "");
       if (!gone) timer = setTimeout(begin, AGAIN_MS);
     }

@@ -299,9 +299,9 @@ class Page {
 
   told(error) {
     if (!error || this.wait.hidden) return;
-    const gone = error instanceof Problem;
+    const gone = error.status === 404;
     if (gone) this.watching.stop();
-    this.wait.replaceChildren(h("h2", {}, gone ? `There is no sweep ${this.id}` : "No answer yet from traind; trying again…"), gone ? h("p", {}, h("a", { href: "#/sweeps" }, "All sweeps")) : "");
+    this.wait.replaceChildren(h("h2", {}, gone ? `There is no sweep ${this.id}` : error instanceof Problem ? error.message : "No answer yet from traind; trying again…"), gone ? h("p", {}, h("a", { href: "#/sweeps" }, "All sweeps")) : "");
   }
 
   leave() {
