@@ -75,6 +75,15 @@ async function several(page, first, second) {
   same(await page.getByRole("button", { name: "Cancel…" }).count(), 0, "several: what has ended cannot be cancelled");
   await accessible(page, "several");
   await picture(page, "several");
+  const refuse = (route) => (route.request().method() === "PATCH" ? route.fulfill({ status: 422, json: { detail: "not starred" } }) : route.fallback());
+  await page.route("**/v1/jobs/*", refuse);
+  await page.getByRole("button", { name: "Star", exact: true }).click();
+  const refusal = page.locator(".bulk .error");
+  await refusal.filter({ hasText: `job ${second}: not starred` }).waitFor();
+  await page.unroute("**/v1/jobs/*", refuse);
+  await labels(second, { starred: false });
+  await row(page, second).locator(".starred").waitFor({ state: "hidden" });
+  ok(await refusal.isVisible(), "several: a refusal stays when the list is made anew");
   await page.getByRole("button", { name: "Tag…" }).click();
   await page.getByLabel("Add").fill("a/b, wrong+tag");
   await page.getByRole("button", { name: "Change the tags" }).click();

@@ -1,6 +1,6 @@
 // One job (#/jobs/3). In the address: x, smooth, from, to, log of the charts.
 
-import { get, post } from "../api.js";
+import { get, post, words } from "../api.js";
 import { badge, h, mark, meter, notice, say, setBadge, setMeter, show } from "../dom.js";
 import * as f from "../format.js";
 import { ended, submitter, tookWords } from "../jobs.js";
@@ -85,20 +85,30 @@ const placeWords = (job) => (job.queue_position ? `, place ${job.queue_position}
 export function mount(main, { params, query, heading }) {
   const id = Number(params[0]);
   const title = h("h1", { tabindex: -1 }, `Job ${id}`), state = badge();
-  const actions = jobActions(id, () => look.again());
+  const refused = h("p", { class: "error", role: "alert", hidden: true });
+  const failed = (error) => {
+    say(refused, error ? words(error) : "");
+    show(refused, Boolean(error));
+  };
+  const changed = () => {
+    failed(null);
+    look.again();
+  };
+  const actions = jobActions(id, changed, failed);
   const reason = h("p", { class: "why", role: "status" });
   const label = h("p", { class: "quiet", hidden: true }), took = h("p", { class: "quiet took" });
-  const star = starButton(id, () => look.again(), (error) => say(reason, error.message)), chips = tagChips();
+  const star = starButton(id, changed, failed), chips = tagChips();
   const note = h("p", { class: "note" }), edit = h("button", { type: "button", class: "edit" }, "Edit name, tags and note…");
   edit.addEventListener("click", async () => {
-    job = await get(`/v1/jobs/${id}`);
-    if (await editLabels(job)) look.again();
+    const now = await get(`/v1/jobs/${id}`).catch(failed);
+    if (now && await editLabels(now)) changed();
   });
   const labels = h("div", { class: "labels", hidden: true }, chips.element, edit, note);
   const bar = meter(`progress of job ${id}`), numbers = tiles(), plan = planCard(), charts = jobCharts(id, query);
   const evals = evalsCard(), forecast = forecastCard(), checkpoints = checkpointsCard(id), events = eventsCard(id), notices = noticesCard(id), files = filesCard(id), log = logView(id), written = outputs(id), provenance = provenanceCard(id);
   const columns = h("div", { class: "columns" }, h("div", { class: "stack" }, plan.element, files.element),
     h("div", { class: "stack" }, evals.element, forecast.element, checkpoints.element, events.element, notices.element));
+  const buttons = h("div", { class: "actions" }, ...actions.elements);
   const content = h("div", { class: "stack", hidden: true }, bar.element, numbers.element, took, charts.element, columns, written.element, provenance.element, log.element);
   // Of a job that has not begun there is nothing yet but its plan.
   const arrange = (begun) => {
@@ -106,7 +116,7 @@ export function mount(main, { params, query, heading }) {
   };
   const wait = notice(`Loading job ${id}…`);
   main.replaceChildren(h("nav", { class: "crumbs", "aria-label": "Where you are" }, h("a", { href: "#/" }, "Jobs"), ` / ${id}`),
-    h("div", { class: "title" }, title, state, star.element, h("div", { class: "actions" }, ...actions.elements)), labels, reason, label, wait, content);
+    h("div", { class: "title" }, title, state, star.element, buttons), labels, reason, refused, label, wait, content);
   heading(`Job ${id}`);
 
   let job = null, asked = 0;

@@ -22,8 +22,8 @@ function removeWords(job) {
     ? ` Its newest checkpoint is of step ${f.count(job.checkpoint_step)}.` : ""}`;
 }
 
-// changed(): something was done, look again.  {elements, update(job)}
-export function jobActions(id, changed) {
+// changed(): something was done, look again. failed(error): of what cannot be asked.  {elements, update(job)}
+export function jobActions(id, changed, failed) {
   let job = null;
   const button = (text, classes, work) => {
     const element = h("button", { type: "button", class: classes, hidden: true }, text);
@@ -50,8 +50,8 @@ export function jobActions(id, changed) {
       more: h("p", {}, h("label", {}, "Priority ", field)), yes: "Set the priority", no: "Cancel", kind: "primary", work })) changed();
   });
   const clear = button("Delete…", "danger", async () => {
-    job = await get(`/v1/jobs/${id}`);
-    if (await ask({ title: `Delete job ${id}?`, text: removeWords(job), yes: "Delete the job", no: "Keep it", work: () => remove(`/v1/jobs/${id}`) }))
+    const now = await get(`/v1/jobs/${id}`).catch(failed);
+    if (now && await ask({ title: `Delete job ${id}?`, text: removeWords(now), yes: "Delete the job", no: "Keep it", work: () => remove(`/v1/jobs/${id}`) }))
       location.hash = "#/";
   });
   const clone = h("a", { class: "button", href: href("/submit", { clone: id }), hidden: true }, "Clone with changes");

@@ -77,9 +77,13 @@ async function each(ids, work) {
 // For jobs whose boxes are ticked. changed(): look again; clear(): tick none.  {element, update(ids, jobs)}
 export function bulkBar(changed, clear) {
   let ids = [], active = [];
-  const words = h("span", { class: "count", role: "status" });
+  const words = h("span", { class: "count", role: "status" }), failure = h("span", { class: "error", role: "alert", hidden: true });
+  const told = (text) => {
+    say(failure, text);
+    show(failure, text !== "");
+  };
   const comparison = h("a", { class: "button primary" });
-  const button = (text, kind, work) => h("button", { type: "button", class: kind, onclick: work }, text);
+  const button = (text, kind, work) => h("button", { type: "button", class: kind, onclick: () => { told(""); work(); } }, text);
   const tag = button("Tag…", "", async () => {
     const add = h("input", { autocapitalize: "off" }), remove = h("input", { autocapitalize: "off" }), these = ids;
     const work = () => each(these, (id) => patch(`/v1/jobs/${id}`, { add_tags: tagWords(add.value), remove_tags: tagWords(remove.value) }));
@@ -88,7 +92,7 @@ export function bulkBar(changed, clear) {
     changed();
   });
   const star = button("Star", "", async () => {
-    await each(ids, (id) => patch(`/v1/jobs/${id}`, { starred: true })).catch((error) => say(words, error.message));
+    await each(ids, (id) => patch(`/v1/jobs/${id}`, { starred: true })).catch((error) => told(error.message));
     changed();
   });
   const cancel = button("Cancel…", "danger", async () => {
@@ -98,8 +102,9 @@ export function bulkBar(changed, clear) {
     changed();
   });
   const element = h("div", { class: "bulk", hidden: true, role: "group", "aria-label": "Jobs that are ticked" },
-    words, comparison, tag, star, cancel, button("Untick all", "", clear));
+    words, comparison, tag, star, cancel, button("Untick all", "", clear), failure);
   const update = (picked, jobs) => {
+    if (ids.join() !== [...picked].join()) told(""); // it was about others
     ids = [...picked];
     active = ids.filter((id) => !["succeeded", "failed", "cancelled"].includes(jobs.get(id)?.state));
     show(element, ids.length > 0);
