@@ -307,6 +307,20 @@ async function outage(context, page) {
   errors.length = known; // the browser logs each failed request
 }
 
+// One without evaluations: its plan is drawn all the same. Then another person deletes it.
+async function removed(page) {
+  const { id } = await submit({ ...JOB, name: "removed", steps: 2, data: { train: "synthetic", train_images: 64 }, eval: {} });
+  await jobIn(id, "succeeded");
+  await page.goto(`${origin}/#/jobs/${id}`);
+  await page.locator(".curve:visible").waitFor();
+  ok(true, "job: without evaluations it has its learning rate drawn");
+  await page.getByRole("button", { name: "Delete…" }).waitFor();
+  await api(`/v1/jobs/${id}`, { method: "DELETE" });
+  await page.getByRole("heading", { name: `There is no job ${id}` }).waitFor();
+  same(await page.locator(".title .actions > :visible, .star:visible, .edit:visible").count(), 0, "job: with one that was removed nothing can be done");
+  forget(new RegExp(`status of 404.*/v1/jobs/${id}\\b`));
+}
+
 async function unknownJob(page) {
   const known = errors.length;
   await page.goto(origin + "/#/jobs/999");
@@ -344,6 +358,7 @@ await story(async ({ context, page }) => {
   await overviewTools(page);
   await weight(page, id);
   await outage(context, page);
+  await removed(page);
   await unknownJob(page);
   await looks(id);
 });

@@ -150,8 +150,22 @@ export function mount(main, { params, query, heading }) {
     timer ||= setTimeout(() => { timer = 0; tell(); }, LIVE_MS);
   });
 
+  // Removed, or never there: nothing is left to be done with it, nor to be asked for.
+  const gone = () => {
+    look.stop();
+    deafen();
+    clearTimeout(timer);
+    wait.replaceChildren(h("h2", {}, `There is no job ${id}`), h("p", {}, h("a", { href: "#/" }, "All jobs")));
+    show(wait, true);
+    for (const element of [content, state, star.element, buttons, labels, reason, refused, label]) show(element, false);
+  };
+  let isThere = true;
+
   const look = watch(async (signal) => {
-    job = await get(`/v1/jobs/${id}`, signal);
+    job = await get(`/v1/jobs/${id}`, signal).catch((error) => {
+      isThere = error.status !== 404;
+      throw error;
+    });
     asked = Date.now();
     tell();
     plan.update(job);
@@ -169,13 +183,8 @@ export function mount(main, { params, query, heading }) {
     periodMs: PERIOD_MS,
     wanted: (event) => event.job === id,
     done: (error) => {
-      if (error?.status === 404) {
-        wait.replaceChildren(h("h2", {}, `There is no job ${id}`), h("p", {}, h("a", { href: "#/" }, "All jobs")));
-        show(wait, true);
-        show(content, false);
-      } else if (error && !wait.hidden) {
-        say(wait.firstChild, "No answer yet from traind; trying again…");
-      }
+      if (!isThere) gone();
+      else if (error && !wait.hidden) say(wait.firstChild, "No answer yet from traind; trying again…");
     },
   });
   return {
