@@ -192,7 +192,7 @@ class Page {
     show(this.wait, false);
     show(this.content, true);
     this.draw();
-    return running(this.sweep) ? 2000 : Infinity;
+    return running(this.sweep) ? 2000 : 10000; // the page's head says "live": it must know
   }
 
   isBest(trial) {
