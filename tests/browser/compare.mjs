@@ -257,12 +257,19 @@ async function drafts(page) {
 }
 
 async function cancelling(page) {
-  const { id } = await api("/v1/sweeps", { method: "POST", body: text({ base: SMALL, parameters: { "/steps": [100000, 100001] }, metric: "loss" }) });
+  const { id } = await api("/v1/sweeps", { method: "POST", body: text({ base: { ...SMALL, steps: 100000 }, parameters: { "lr.milestones": [[1, 2], [3]] }, metric: "loss" }) });
   await page.goto(`${origin}/#/sweeps/${id}`);
   await page.getByRole("button", { name: "Cancel…" }).click();
   await page.getByRole("button", { name: "Cancel the sweep" }).click();
   await page.locator(".title .badge[data-state=cancelled]").waitFor();
   same((await api(`/v1/sweeps/${id}`)).state, "cancelled", "sweep: the button cancels it");
+  const rows = page.locator(".trials tbody tr");
+  await page.getByText("Filter by numbers").press("Enter");
+  await page.getByRole("group", { name: "lr.milestones" }).getByRole("checkbox").last().uncheck();
+  await until("the brush", async () => await rows.count() === 1);
+  await page.reload();
+  await rows.first().waitFor();
+  same(await rows.count(), 1, "sweep: a brush on lists is in the address", page.url());
   await page.goto(`${origin}/#/sweeps`);
   await page.getByRole("link", { name: "rates" }).waitFor();
   same(await page.locator("tr[data-sweep]").count(), 2, "sweeps: are listed");

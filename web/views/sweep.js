@@ -14,18 +14,26 @@ import { keyWords, pretty, writeText } from "../job_document.js";
 const BUDGET = "budget", RESULT = "result";
 const COMPARED = 5; // of the best, by the button
 
-// A brush is [low, high] of numbers, or a Set of words. In the address: name:low:high, name=word|word; several with commas.
+// A brush is [low, high] of numbers, or a Set of words. In the address: name:low:high, name=word|word; several with commas. The words
+// are encoded: those of lists have commas in them.
 function readBrushes(text) {
   const brushes = new Map();
   for (const part of (text ?? "").split(",").filter(Boolean)) {
     const words = /^([^=]+)=(.*)$/.exec(part), range = /^(.+):([^:]*):([^:]*)$/.exec(part);
     if (range && !words) brushes.set(range[1], [range[2] === "" ? -Infinity : Number(range[2]), range[3] === "" ? Infinity : Number(range[3])]);
-    else if (words) brushes.set(words[1], new Set(words[2].split("|")));
+    else if (words) brushes.set(words[1], new Set(words[2].split("|").map(decoded)));
   }
   return brushes;
 }
+function decoded(word) {
+  try {
+    return decodeURIComponent(word);
+  } catch {
+    return word; // typed by a person
+  }
+}
 const end = (x) => (Number.isFinite(x) ? String(x) : "");
-const writeBrushes = (brushes) => [...brushes].map(([key, b]) => (b instanceof Set ? `${key}=${[...b].join("|")}` : `${key}:${end(b[0])}:${end(b[1])}`)).join(",") || null;
+const writeBrushes = (brushes) => [...brushes].map(([key, b]) => (b instanceof Set ? `${key}=${[...b].map(encodeURIComponent).join("|")}` : `${key}:${end(b[0])}:${end(b[1])}`)).join(",") || null;
 const passes = (brush, value) => (brush instanceof Set ? brush.has(wordOf(value)) : typeof value === "number" && value >= brush[0] && value <= brush[1]);
 
 // The value of a trial on an axis.
