@@ -116,6 +116,9 @@ async function refusedComparison(page) {
   await page.goto(`${origin}/#/compare?ids=1,99`);
   await page.getByRole("heading", { name: "These jobs cannot be compared" }).waitFor();
   ok(true, "compare: a job that is not there is told as such");
+  await page.goto(`${origin}/#/compare?ids=${[...Array(21).keys()].map((i) => i + 1)}`);
+  await page.getByText("1 of those that were chosen is left out.").waitFor();
+  ok(true, "compare: so is how many are left out");
 }
 
 async function starting(page) {

@@ -151,7 +151,7 @@ function runsCard() {
 
 function idsOf(query) {
   const ids = (query.get("ids") ?? "").split(",").map(Number).filter((id) => Number.isSafeInteger(id) && id > 0);
-  return [...new Set(ids)].slice(0, MOST);
+  return [...new Set(ids)];
 }
 
 function chooser(main, heading) {
@@ -163,8 +163,10 @@ function chooser(main, heading) {
 }
 
 class Page {
-  constructor(main, ids, query) {
+  constructor(main, all, query) {
+    const ids = all.slice(0, MOST);
     this.ids = ids;
+    this.left = all.length - ids.length;
     this.loaded = new Map(); // id -> job with series and evals
     this.x = query.get("x") in X ? query.get("x") : "step";
     this.hidden = new Set((query.get("hide") ?? "").split(",").filter(Boolean).map(Number));
@@ -185,7 +187,8 @@ class Page {
       this.scaling.element, this.differences.element, this.runs.element);
     const other = h("a", { class: "button", href: "#/compare" }, "Other jobs");
     main.replaceChildren(h("div", { class: "title" }, h("h1", { tabindex: -1 }, `Compare ${this.ids.length === 1 ? "job" : "jobs"} ${this.ids.join(", ")}`),
-      h("div", { class: "actions" }, this.axis.element, other)), this.wait, this.content);
+      h("div", { class: "actions" }, this.axis.element, other)),
+    ...(this.left ? [h("p", { class: "lead" }, `Only ${MOST} jobs are compared at a time: ${this.left} of those that were chosen ${this.left === 1 ? "is" : "are"} left out.`)] : []), this.wait, this.content);
   }
 
   async look(signal) {
