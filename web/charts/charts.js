@@ -480,8 +480,8 @@ export class Chart {
   // ---------------------------------------------------------------- to take away
 
   // RFC 4180, all the points there are here.
-  csv() {
-    const { series } = this.options, { x = [], y = {} } = this.data ?? {};
+  csv(series = this.options.series) {
+    const { x = [], y = {} } = this.data ?? {};
     const quote = (text) => (/[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
     const rows = [[this.group.x.name, ...series.map((s) => quote(s.key))]];
     x.forEach((at, i) => rows.push([at, ...series.map((s) => y[s.key]?.[i] ?? "")]));

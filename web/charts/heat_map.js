@@ -8,6 +8,8 @@ import { h, mark, say } from "../dom.js";
 const LOW = 1, HIGH = 1.6; // times the median: from the faintest to the full colour
 const COLUMNS_IN_TABLE = 16;
 
+const ranksUpTo = (count) => [...Array(count).keys()].map((rank) => ({ key: rank, label: `rank ${rank}` }));
+
 const median = (values) => {
   const sorted = [...values].sort((a, b) => a - b), middle = sorted.length >> 1;
   return sorted.length % 2 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2;
@@ -26,9 +28,14 @@ export class HeatMap extends Chart {
     this.world = rows.at(-1)?.length ?? 0;
     const columns = Math.min(this.world, COLUMNS_IN_TABLE);
     if (columns !== this.options.series.length)
-      this.options.series = [...Array(columns).keys()].map((rank) => ({ key: rank, label: `rank ${rank}` }));
+      this.options.series = ranksUpTo(columns);
     const y = Object.fromEntries([...Array(this.world).keys()].map((rank) => [rank, rows.map((row) => row[rank] ?? null)]));
     super.update({ x, y, marks, note });
+  }
+
+  // A file has room for all.
+  csv() {
+    return super.csv(ranksUpTo(this.world ?? 0));
   }
 
   lines() {
