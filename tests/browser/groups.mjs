@@ -86,6 +86,7 @@ async function grouped(page, ids) {
   await page.keyboard.press("Enter");
   await page.getByRole("heading", { name: "No job matches" }).waitFor();
   ok(true, "groups: where no job matches it says so");
+  same(await page.getByRole("link", { name: "List", exact: true }).getAttribute("href"), "#/?q=nothing+like+it", "groups: the list is that of the same words");
 }
 
 async function users(page) {

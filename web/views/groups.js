@@ -2,7 +2,7 @@
 // In the address: by, sort, q (words), tag ("a,b": with all of these), starred (1), open (JSON of the group whose jobs are shown).
 
 import { get, Problem, words } from "../api.js";
-import { badge, choice, download, h, notice, say, setBadge, show } from "../dom.js";
+import { badge, choice, download, h, mark, notice, say, setBadge, show } from "../dom.js";
 import * as f from "../format.js";
 import { fieldsOf, keyWords, writeText } from "../job_document.js";
 import { title } from "../jobs.js";
@@ -24,6 +24,7 @@ const numbersOf = (group) => [group.jobs, count(group, ...ACTIVE), count(group, 
 function filtersOf({ q, tag, starred }) {
   return { q: q || null, tag: tag || null, starred: starred ? "true" : null };
 }
+const listOf = ({ q, tag, starred }) => href("/", { q, tag, starred: starred ? 1 : null });
 const path = (query) => `/v1/jobs${href("", query).slice(1)}`;
 
 // The query of the jobs of one group; null: it cannot be asked for (those without tags).
@@ -68,9 +69,11 @@ export function mount(main, { query, heading }) {
   const settings = { by: query.get("by") || "tag", sort: SORTS.some(([name]) => name === query.get("sort")) ? query.get("sort") : "", q: query.get("q") ?? "", tag: query.get("tag") ?? "",
     starred: query.get("starred") === "1", open: query.get("open") };
   heading("Groups");
+  const list = h("a", { class: "button", href: listOf(settings) }, "List");
   const body = h("tbody"), summary = h("p", { class: "summary", role: "status" }), problem = h("p", { class: "error", id: "group-problem", role: "alert" });
   const change = (changes) => {
     Object.assign(settings, changes);
+    mark(list, "href", listOf(settings));
     setQuery({ by: settings.by === "tag" ? null : settings.by, sort: settings.sort || null, open: settings.open });
     known = "";
     look.again();
@@ -85,7 +88,7 @@ export function mount(main, { query, heading }) {
   const save = h("button", { type: "button", class: "tool", "aria-label": "Groups as csv, to download", onclick: () => download("groups.csv", "text/csv", csv(rows)) }, "csv");
   const table = h("section", { class: "card" }, h("header", {}, h("h2", {}, "Groups"), save), h("div", { class: "scroll wide", role: "group", tabindex: 0, "aria-label": "Groups" }, h("table", { class: "groups" },
     h("caption", { class: "hidden" }, "Jobs in groups"), h("thead", {}, h("tr", {}, ...COLUMNS.map(([text, kind]) => h("th", { scope: "col", class: kind }, text)))), body)));
-  main.append(h("div", { class: "title" }, h("h1", { tabindex: -1 }, "Groups of jobs"), summary, h("div", { class: "actions" }, h("a", { class: "button", href: href("/", { q: settings.q, tag: settings.tag, starred: settings.starred ? 1 : null }) }, "List"))),
+  main.append(h("div", { class: "title" }, h("h1", { tabindex: -1 }, "Groups of jobs"), summary, h("div", { class: "actions" }, list)),
     h("div", { class: "filters" }, by.element, sort.element, search, narrowed ? h("span", { class: "quiet" }, `Only jobs ${narrowed}.`) : null), problem, wait, none, table);
   for (const element of [none, table, problem]) show(element, false);
 
