@@ -33,6 +33,11 @@ async function list(page, first, second) {
   same(await page.evaluate(() => location.hash), "#/?sort=-best_top1", "list: the best first, in the address");
   await page.getByRole("button", { name: "Job", exact: true }).click();
 
+  await page.goto(`${origin}/#/?sort=id`);
+  await shows(page, `${first} ${second}`, "list: the oldest first");
+  for (let i = 0; i < 2; i++) await page.keyboard.press("j");
+  same(await page.evaluate(() => document.activeElement.getAttribute("href")), `#/jobs/${second}`, "list: j goes from job to job, over their tags");
+
   await row(page, first).getByRole("link", { name: "baseline" }).click();
   same(await page.evaluate(() => location.hash), "#/?tag=baseline", "list: a tag leads to the jobs that have it");
   await shows(page, String(first), "list: those alone");

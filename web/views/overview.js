@@ -235,7 +235,7 @@ export function mount(main, { query, heading }) {
       search.select();
     }
     if (event.key !== "j" && event.key !== "k") return;
-    const links = [...body.querySelectorAll("th a")], at = links.indexOf(document.activeElement);
+    const links = [...body.querySelectorAll("th a:not(.chip)")], at = links.findIndex((link) => link.closest("tr").contains(document.activeElement));
     links[Math.max(0, Math.min(links.length - 1, at + (event.key === "j" ? 1 : -1)))]?.focus();
   };
   document.addEventListener("keydown", press);
