@@ -244,6 +244,7 @@ export function mount(main, { query, heading }) {
     update: (where) => {
       read(where.query);
       search.value = settings.q;
+      cluster.apply(where.query);
       look.again();
       fill();
     },

@@ -27,8 +27,11 @@ function numbers() {
 
 // ------------------------------------------------------------------ throughput
 
+const hoursOf = (query) => (HOURS[query.get("hours")] ? Number(query.get("hours")) : 1);
+
+// {element, apply(query), close()}
 function throughput(query) {
-  let hours = HOURS[query.get("hours")] ? Number(query.get("hours")) : 1;
+  let hours = hoursOf(query);
   const group = new ChartGroup({ name: "time", short: "at", format: clock, incrs: MINUTES });
   const chart = new Chart({ id: "throughput", title: "Throughput", unit: "images/s of all jobs", zero: true, format: f.rate, empty: "No training yet.",
     series: [{ key: "images_per_sec", label: "all jobs", color: "--c3", fill: true }] }, group);
@@ -50,7 +53,13 @@ function throughput(query) {
     chart.update({ x: some(series.t), y: { images_per_sec: some(series.images_per_sec) } });
     return THROUGHPUT_MS;
   }, { periodMs: THROUGHPUT_MS, wanted: (event) => event.type === "run_start" });
-  return { element: chart.element, close: () => { look.stop(); chart.close(); } };
+  const apply = (now) => {
+    if (hoursOf(now) === hours) return;
+    hours = hoursOf(now);
+    spans.set(String(hours));
+    look.again();
+  };
+  return { element: chart.element, apply, close: () => { look.stop(); chart.close(); } };
 }
 
 // ------------------------------------------------------------------ nodes
@@ -122,7 +131,7 @@ function queueCard() {
   return { element, tell };
 }
 
-// {element, tell(jobs): what the list knows now, close()}
+// {element, tell(jobs): those that are active or failed, apply(query), close()}
 export function clusterStrip(query) {
   const top = numbers(), chart = throughput(query), queue = queueCard();
   const nodes = nodesCard((all) => {
@@ -143,5 +152,5 @@ export function clusterStrip(query) {
     mark(top.values.failed, "data-some", failed > 0);
     queue.tell(jobs);
   };
-  return { element, tell, close: () => { chart.close(); nodes.close(); } };
+  return { element, tell, apply: chart.apply, close: () => { chart.close(); nodes.close(); } };
 }
