@@ -105,7 +105,7 @@ export function mount(main, { params, query, heading }) {
   });
   const labels = h("div", { class: "labels", hidden: true }, chips.element, edit, note);
   const bar = meter(`progress of job ${id}`), numbers = tiles(), plan = planCard(), charts = jobCharts(id, query);
-  const evals = evalsCard(), forecast = forecastCard(), checkpoints = checkpointsCard(id), events = eventsCard(id), notices = noticesCard(id), files = filesCard(id), log = logView(id), written = outputs(id), provenance = provenanceCard(id);
+  const evals = evalsCard(), forecast = forecastCard(), checkpoints = checkpointsCard(id), events = eventsCard(id), notices = noticesCard(id), files = filesCard(id), log = logView(id, () => look.again()), written = outputs(id), provenance = provenanceCard(id);
   const columns = h("div", { class: "columns" }, h("div", { class: "stack" }, plan.element, files.element),
     h("div", { class: "stack" }, evals.element, forecast.element, checkpoints.element, events.element, notices.element));
   const buttons = h("div", { class: "actions" }, ...actions.elements);

@@ -7,8 +7,8 @@ import { fileLink } from "../files.js";
 const CHARS_MAX = 200000; // of its end that the page keeps
 const FOUND_MAX = 2000; // lines shown of a search
 
-// {element, update(job, signal)}
-export function logView(id) {
+// changed(): another attempt is wanted.  {element, update(job, signal)}
+export function logView(id, changed) {
   const text = h("pre", { class: "log", tabindex: 0, role: "log", "aria-label": "Log", "aria-live": "off" });
   const none = h("p", { class: "quiet" }, "Nothing yet.");
   const follow = h("input", { type: "checkbox", checked: true });
@@ -44,7 +44,10 @@ export function logView(id) {
   search.addEventListener("input", render);
   // Who scrolls up reads; who comes back to the end follows again.
   text.addEventListener("scroll", () => { follow.checked = text.scrollHeight - text.scrollTop - text.clientHeight < 40; });
-  attempts.addEventListener("change", () => { chosen = Number(attempts.value); });
+  attempts.addEventListener("change", () => {
+    chosen = Number(attempts.value);
+    changed();
+  });
 
   return {
     element,
