@@ -195,7 +195,10 @@ class Page {
     const { jobs, differences, provenance } = await get(`/v1/compare?ids=${this.ids.join(",")}`, signal);
     await Promise.all(jobs.map(async (summary) => {
       const known = this.loaded.get(summary.id);
-      if (known && ended(known) && known.state === summary.state && known.attempt === summary.attempt) return;
+      if (known && ended(known) && known.state === summary.state && known.attempt === summary.attempt) {
+        Object.assign(known, { name: summary.name, tags: summary.tags, note: summary.note }); // which change in what has ended too
+        return;
+      }
       const [job, series, { evals }] = await Promise.all([get(`/v1/jobs/${summary.id}`, signal),
         get(`/v1/jobs/${summary.id}/metrics?names=loss,lr,images_per_sec&points=${POINTS}`, signal), get(`/v1/jobs/${summary.id}/evals`, signal)]);
       this.loaded.set(summary.id, { ...job, series, evals });
