@@ -43,7 +43,7 @@ export function pickJobs({ words, least, most, chosen }) {
   const watching = watch(async (signal) => {
     const { jobs } = await get("/v1/jobs?limit=100", signal);
     for (const job of jobs) {
-      const text = JSON.stringify([job.name, job.state, job.top1]);
+      const text = JSON.stringify([title(job), job.state, job.top1, job.images_per_sec, f.ago(job.created_at)]);
       if (rows.get(job.id)?.text === text) continue;
       const element = row(job);
       element.querySelector("input").checked = picked.has(job.id);
