@@ -166,6 +166,10 @@ async function chartTools(page, id) {
   same(await loss.getByRole("button", { name: "log scale" }).getAttribute("aria-pressed"), "true", "charts: the address opens with its scale");
   await page.getByRole("button", { name: "Show all of the run" }).click();
   same((await query(page)).from, undefined, "charts: and its zoom, which a button ends");
+  await loss.locator(".plot").press("+");
+  await page.getByRole("button", { name: "epoch", exact: true }).click();
+  ok(await page.getByRole("button", { name: "Show all of the run" }).isDisabled(), "charts: so does another axis");
+  await page.getByRole("button", { name: "step", exact: true }).click();
 
   const csv = await saved(page, loss.getByRole("button", { name: "csv" }));
   const lines = csv.bytes.toString().trim().split("\r\n");

@@ -108,10 +108,15 @@ export function jobCharts(id, query) {
   let run = null; // {job, series, evals, events, rankTimes}
   let part = null, fetchingPart = null;
 
+  // Over another x all of the run is shown.
+  const setX = () => {
+    group.setX(AXES[settings.x]);
+    tools.zoomed(null);
+  };
   const tools = bar(group, settings, (changes) => {
     Object.assign(settings, changes);
     setQuery(changes);
-    group.setX(AXES[settings.x]);
+    setX();
     draw();
   });
   const element = h("section", { class: "stack", "aria-label": "Charts" }, tools.element, h("div", { class: "charts" }, ...every.map((chart) => chart.element)));
@@ -248,7 +253,7 @@ export function jobCharts(id, query) {
     tools.axis.set(settings.x);
     tools.element.querySelector("input[type=range]").value = settings.smooth;
     group.smoothing = settings.smooth;
-    group.setX(AXES[settings.x]);
+    setX();
     for (const chart of every) if (chart.isLog !== (from.get("log") ?? "").split(",").includes(chart.options.id)) chart.setLog(!chart.isLog);
     if (range[0] < range[1]) group.zoom(range);
     draw();
