@@ -50,16 +50,20 @@ export function meter(label) {
   const words = h("span", { class: "words" });
   return { element: h("div", { class: "meter" }, bar, words), bar, words };
 }
-// A job's share done, by steps, or by images of one that evaluates only.
-export const progressOf = (job) => (job.train_steps > 0 ? Math.min(1, (job.step ?? 0) / job.train_steps)
-  : job.eval_images > 0 ? Math.min(1, job.evaluated_images / job.eval_images) : 0);
+// How much of a job is done and of how much: steps, or images of one that evaluates only.
+const doneOf = (job) => (job.train_steps > 0 ? [Math.min(job.step ?? 0, job.train_steps), job.train_steps]
+  : job.eval_images > 0 ? [Math.min(job.evaluated_images ?? 0, job.eval_images), job.eval_images] : [0, 1]);
+export function progressOf(job) {
+  const [done, all] = doneOf(job);
+  return done / all;
+}
 export function setMeter({ bar, words }, job) {
-  const share = progressOf(job);
+  const share = progressOf(job), [ready, all] = doneOf(job);
   if (bar.value !== share) bar.value = share;
   mark(bar, "data-state", job.state);
   const done = job.train_steps ? `${f.count(job.step ?? 0)} of ${f.count(job.train_steps)} steps`
     : job.eval_images ? `${f.count(job.evaluated_images)} of ${f.count(job.eval_images)} images` : "";
-  say(words, done ? `${Math.floor(100 * share)} % · ${done}${!job.train_steps && job.step > 0 ? `, weights of step ${f.count(job.step)}` : ""}` : f.none);
+  say(words, done ? `${Math.floor((100 * ready) / all)} % · ${done}${!job.train_steps && job.step > 0 ? `, weights of step ${f.count(job.step)}` : ""}` : f.none);
 }
 
 // A card that says why there is nothing else: loading, empty, not found.

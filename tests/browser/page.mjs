@@ -219,6 +219,18 @@ async function overviewTools(page) {
   ok(/ at time \d\d:\d\d/.test(described), "overview: and told, with its times", described);
 }
 
+// Whole percents, as of 29 steps of 100, which are a little less as a fraction.
+async function percents(page) {
+  const words = await page.evaluate(async () => {
+    const { meter, setMeter } = await import("/dom.js"), bar = meter("progress");
+    return [29, 57, 58].map((step) => {
+      setMeter(bar, { state: "running", step, train_steps: 100 });
+      return bar.words.textContent.split(" ·")[0];
+    });
+  });
+  same(words.join(), "29 %,57 %,58 %", "overview: percents are not a little less");
+}
+
 // All that the browser needs for all views.
 async function weight(page, id) {
   let bytes = 0;
@@ -360,6 +372,7 @@ await story(async ({ context, page }) => {
   await cancelling(page);
   await held(page);
   await overviewTools(page);
+  await percents(page);
   await weight(page, id);
   await outage(context, page);
   await removed(page);
