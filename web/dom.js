@@ -71,19 +71,6 @@ export function notice(title, ...rest) {
   return h("div", { class: "notice card" }, h("h2", {}, title), ...rest);
 }
 
-// A card of names and values: {element, update([["Name", "value" or node], …])}
-export function facts(title) {
-  const list = h("dl", { class: "facts" });
-  const element = h("section", { class: "card" }, h("h2", {}, title), list);
-  const update = (entries) => {
-    const text = JSON.stringify(entries);
-    if (list.dataset.text === text) return;
-    list.dataset.text = text;
-    list.replaceChildren(...entries.flatMap(([name, value]) => [h("dt", {}, name), h("dd", {}, value)]));
-  };
-  return { element, update };
-}
-
 // Buttons of which one is pressed: {element, set(value)}; choices: [[value, words], …]
 export function choice(label, choices, value, chosen) {
   const buttons = choices.map(([name, words]) => h("button", {
