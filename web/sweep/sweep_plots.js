@@ -135,8 +135,9 @@ function line(ctx, x1, y1, x2, y2) {
 
 // ------------------------------------------------------------------ colours
 
-// From poor to good, dark to bright as in "cividis": it reads the same for every kind of colour vision and in grey.
-const SCALE = { light: ["#00204c", "#31446b", "#666970", "#958f78", "#c2a83e"], dark: ["#3f5f94", "#6b7a94", "#9a9a8f", "#cdbb6d", "#ffe945"] };
+// From poor to good, away from the ground: the best stands out most. As in "cividis": it reads the same for every kind of colour vision
+// and in grey.
+const SCALE = { light: ["#958f5f", "#807d68", "#666970", "#31446b", "#00204c"], dark: ["#4d6fa8", "#6b7a94", "#9a9a8f", "#cdbb6d", "#ffe945"] };
 function shade(goodness) {
   const list = SCALE[dark.matches ? "dark" : "light"], at = Math.max(0, Math.min(1, goodness)) * (list.length - 1), i = Math.min(list.length - 2, Math.floor(at));
   const channel = (k) => Math.round(parseInt(list[i].slice(k, k + 2), 16) * (1 - at + i) + parseInt(list[i + 1].slice(k, k + 2), 16) * (at - i));
