@@ -218,20 +218,30 @@ static int provenance_write(const struct run *r, struct error *e)
     return status;
 }
 
-int provenance_begin(struct run *r, const struct traincomm_gradients *gradients, struct error *e)
+/* Rank 0. A run whose provenance cannot be written goes on with a warning. */
+static int provenance_write_or_warn(struct run *r, struct error *e)
 {
-    json_t *machines = NULL;
     char message[ERROR_TEXT_BYTES + 32];
     struct error why;
-    int status = run_agree(r, gather_machines(r, &machines, e), e);
 
-    if (status || r->rank != 0)
-        return status;
-    r->provenance = attempt_facts(r, way_of(r, gradients), machines);
     if (!provenance_write(r, &why))
         return 0;
     snprintf(message, sizeof message, "no provenance: %s", why.text);
     return run_warn(r, r->from.step, message, e);
+}
+
+int provenance_begin(struct run *r, const struct traincomm_gradients *gradients, struct error *e)
+{
+    json_t *machines = NULL;
+    int status = run_agree(r, gather_machines(r, &machines, e), e);
+
+    if (status)
+        return status;
+    if (r->rank == 0) {
+        r->provenance = attempt_facts(r, way_of(r, gradients), machines);
+        status = provenance_write_or_warn(r, e);
+    }
+    return run_agree(r, status, e); /* the warning may not fit on the disk either */
 }
 
 /* ---- the run */

@@ -86,6 +86,21 @@ if unshare --mount true 2>/dev/null; then
     unshare --mount bash -c 'mount -t tmpfs -o size=64k traind-test "$1" && mkdir "$1/run" && head -c 1M /dev/zero >"$1/ballast"
         mpirun --oversubscribe --bind-to none -np 1 "$top_builddir/tests/bin/train-worker" --job "$2" --run-dir "$1/run"' sh "$work/disk" "$work/full.json" >"$work/log" 2>&1
     is "$?" 8 "a run that finds it full at its start ends with a status of its own"
+
+    # ---- full from between the first event and the provenance, whose warning does not fit either: rank 0 must not leave alone
+    job "$work/pair.json" '.cluster.workers_per_node = 2 | .steps = 1 | .checkpoint = {"disable": true}'
+    worker 2 "$work/pair.json" "$work/pair"
+    events=$(sed '/"type": "step"/,$d' "$work/pair/attempt-1/events.jsonl" | wc -c)
+    # shellcheck disable=SC2016
+    unshare --mount bash -c 'mount -t tmpfs -o size=256k traind-test "$1" && mkdir -p "$1/run/attempt-1" && cp "$3"/{job,plan}.json "$1/run" || exit 1
+        room=$(($4 + 60)) file=$1/run/attempt-1/events.jsonl
+        all=$(((room + 4095) / 4096 * 4096))
+        head -c $((all - room)) /dev/zero >"$file" && fallocate --keep-size --length $all "$file"
+        head -c 1M /dev/zero >"$1/ballast"
+        timeout 60 mpirun --oversubscribe --bind-to none -np 2 "$top_builddir/tests/bin/train-worker" --job "$2" --run-dir "$1/run"' \
+        sh "$work/disk" "$work/pair.json" "$work/pair" "$events" >"$work/log" 2>&1
+    is "$?" 8 "one whose disk is full at the provenance ends on all ranks"
+    like "$(cat "$work/log")" 'cannot write the event log.*[Nn]o space left' "and says what it could not write"
 else
     skip "training goes on over a full disk" "needs the right to mount"
 fi
