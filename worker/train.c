@@ -71,6 +71,13 @@ static int64_t first_number(const struct run *r)
     return (int64_t)r->part.number << 40;
 }
 
+/* The loader counts positions in its node's part, and so does its shift: rounded up, so that no
+ * image comes twice where another number of nodes had trained. */
+static int64_t shift_in_part(const struct run *r)
+{
+    return r->image_shift / r->part.of; /* of a number that is not above 0: up */
+}
+
 /* Of a run whose batches change. */
 static void list_phases(const struct plan *plan, struct loader_config *loader)
 {
@@ -111,7 +118,7 @@ static int open_trainer(struct run *r, struct trainer *t, struct error *e)
         .steps_per_epoch = r->plan->steps_per_epoch,
         .epoch_images = r->plan->exact ? r->plan->train_images : 0,
         .batches_per_step = (int)s->accumulate_steps,
-        .first_epoch_shift = r->image_shift,
+        .first_epoch_shift = shift_in_part(r),
         .mixup = s->data.mixup,
         .bf16 = job_spec_has_bf16_images(s),
         .threads = (int)s->data.prefetch_threads,

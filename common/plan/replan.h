@@ -25,7 +25,8 @@ void replan_position(const struct plan *plan, int64_t schedule_step, int64_t fir
  * done, and the images of that epoch's later steps stand at their positions + *image_shift
  * (loader.h, first_epoch_shift). With the checkpoint's own global batch this is exact; with another
  * one the next step begins at the first image that was not seen, and at most one partial batch more
- * than usual is dropped at the epoch's end. */
+ * than usual is dropped at the epoch's end. With data.locality node each node has its share of
+ * these images, and of the shift. */
 void replan_place(int64_t epoch, int64_t epoch_images, const struct plan *plan,
                   int64_t *schedule_step, int64_t *image_shift);
 

@@ -96,6 +96,20 @@ static int take_workers(struct job_spec *spec, int world, struct error *e)
     return status;
 }
 
+/* With data.locality node as many nodes as before keep their parts of the data, of which the
+ * checkpoint says how far they are used; on others the parts are new. */
+static int replan_workers(struct job_spec *spec, int world, struct error *e)
+{
+    int64_t nodes = spec->cluster.nodes;
+    int status = replan_spec(spec, world, e);
+
+    if (status || spec->data.locality != JOB_LOCALITY_NODE || world % nodes)
+        return status;
+    spec->cluster.nodes = nodes;
+    spec->cluster.workers_per_node = world / nodes;
+    return 0;
+}
+
 /* A run that is resumed may have other workers than the job asks for; one that begins may not. */
 static int fit_world(struct job_spec *spec, int world, bool resumes, struct error *e)
 {
@@ -105,7 +119,7 @@ static int fit_world(struct job_spec *spec, int world, bool resumes, struct erro
     if (wanted == world)
         return 0;
     if (resumes)
-        return replan_spec(spec, world, e);
+        return replan_workers(spec, world, e);
     return error_set(e, ERR_INVALID,
                      "the job asks for %lld x %lld = %lld workers, but %d %s started: "
                      "use mpirun -np %lld, or change cluster.nodes and cluster.workers_per_node",

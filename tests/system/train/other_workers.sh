@@ -95,4 +95,27 @@ done
 one=$(step "$work/adam-1" 2 loss) two=$(step "$work/adam" 1 loss | jq -c '.[3:]')
 is "$(jq -n "[$one, $two] | transpose | all((.[0] - .[1] | fabs) < 1e-4 * .[1])")" true "the loss is what it would have been ($one, $two)"
 
+# ---- data.locality node: the workers of a node go on in its part, at the images that were not used. The rate is nearly zero, so the loss of
+# a batch tells which images it has: a node's step of 16 or 24 images is two or three steps of 8.
+"$top_builddir/tests/bin/train-prep" convert --from idx --in "$work/idx" --out "$work/four" --shards 4 --eval-shards 1 >/dev/null 2>&1
+job "$work/node.json" ".data.train = \"$work/four/train\" | .data.locality = \"node\" | .cluster.nodes = 2 | .cluster.workers_per_node = 1 |
+    .lr = {warmup_epochs: 0, base: 1e-9, scaling: \"none\"} | .checkpoint.every_steps = 1"
+worker 2 "$work/node.json" "$work/node"
+is $? 0 "two nodes of one worker run an epoch, each on its own images"
+losses=$(step "$work/node" 1 loss)
+
+# goes_on_in_parts RUN JOB RANKS STEP SLICE: its only step has the images of these steps
+goes_on_in_parts() {
+    worker "$3" "$2" "$1" --attempt 2 --resume "$work/node/checkpoints/step-0000000$4"
+    is $? 0 "$3 workers on the two nodes go on from step $4"
+    is "$(jq -n "$(step "$1" 2 loss) as \$got | ${losses}[$5] | (add / length) as \$mean | [(\$got | length), (\$got[0] / \$mean - 1 | fabs) < 1e-3]" -c)" "[1,true]" \
+        "with the images that no step had ($(step "$1" 2 loss); $losses)"
+}
+for workers in 2 3; do
+    jq ".cluster.workers_per_node = $workers" "$work/node.json" >"$work/node-$workers.json"
+done
+goes_on_in_parts "$work/node-2" "$work/node-2.json" 4 3 3:5
+goes_on_in_parts "$work/node-3" "$work/node-3.json" 6 2 2:5
+goes_on_in_parts "$work/node-4" "$work/node.json" 4 3 3:5 # planned again for as many as were started
+
 done_testing
