@@ -54,7 +54,7 @@ struct plan_phase plan_phase_of(const struct plan *plan, const struct job_spec *
     return p;
 }
 
-/* Where the next phase begins, if it is to begin at this epoch. */
+/* Where a phase begins that is behind another and is to begin at this epoch. */
 static void phase_place(const struct plan *plan, const struct plan_phase *before, double epoch,
                         struct plan_phase *p)
 {
@@ -65,6 +65,24 @@ static void phase_place(const struct plan *plan, const struct plan_phase *before
     p->epoch = plan->exact ? (double)p->first_image / (double)plan->train_images : epoch;
     if (!plan->exact)
         p->first_image = (int64_t)epoch * plan->train_images;
+}
+
+/* Those before it that would have no step are left out: a step of theirs ends behind this epoch. */
+static void phase_append(struct plan *plan, double epoch, struct plan_phase *p)
+{
+    size_t i = plan->phase_count;
+
+    for (p->step = 0; i > 0; i--) {
+        phase_place(plan, &plan->phases[i - 1], epoch, p);
+        if (p->step > plan->phases[i - 1].step)
+            break;
+    }
+    if (i == 0) {
+        p->step = p->first_image = 0;
+        p->epoch = 0;
+    }
+    plan->phases[i] = *p;
+    plan->phase_count = i + 1;
 }
 
 static bool phase_fits(const struct plan *plan, const struct plan_phase *p,
@@ -89,15 +107,10 @@ bool plan_phases(struct plan *plan, const struct job_spec *spec, struct problems
     for (size_t i = 0; fills && i < sizes->count; i++) {
         int64_t size = sizes->at[i].size;
         struct plan_phase p = plan_phase_of(plan, spec, size, plan_batch_of_size(spec, size));
-        const struct plan_phase *before = &plan->phases[plan->phase_count - 1];
 
         if (!phase_fits(plan, &p, problems))
             return false;
-        if (i > 0)
-            phase_place(plan, before, sizes->at[i].epoch, &p);
-        if (p.step == before->step)
-            plan->phase_count--; /* the one before it would have no step */
-        plan->phases[plan->phase_count++] = p;
+        phase_append(plan, sizes->at[i].epoch, &p);
     }
     return true;
 }

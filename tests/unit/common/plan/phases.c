@@ -163,6 +163,36 @@ Test(phases, exact_epochs_lose_no_image_between_two_batches)
     plan_destroy(plan);
 }
 
+/* Half a step of the first batch is rounded to one, which ends behind what is to follow it. */
+Test(phases, a_phase_shorter_than_a_step_gives_way_to_the_next)
+{
+    static const char *const sizes[] = {"[[0, 32], [0.13, 96], [0.14, 128]]",
+                                        "[[0, 32], [1, 64], [1.001, 96], [1.002, 128]]",
+                                        "[[0, 32], [0.001, 96], [0.002, 128]]"};
+    static const size_t counts[] = {2, 2, 1};
+    char text[512];
+
+    for (int k = 0; k < 3; k++) {
+        snprintf(text, sizeof text,
+                 "{\"data\": {\"train\": \"x\"}, \"model\": {" NETWORK
+                 "\"image_size\": %s}, \"cluster\": {\"workers_per_node\": 1}, "
+                 "\"batch_per_worker\": 16, \"batch_schedule\": \"fill\", \"epochs\": 2, "
+                 "\"steps_rounding\": \"exact\"}",
+                 sizes[k]);
+        struct plan *plan = right_plan(text, 1000);
+        const struct plan_phase *p = plan->phases;
+        cr_assert_eq(plan->phase_count, counts[k], "%s: %zu", sizes[k], plan->phase_count);
+        cr_assert(p[0].step == 0 && p[0].first_image == 0 && p[0].epoch == 0, "%s", sizes[k]);
+        cr_assert_eq(p[counts[k] - 1].size, 128, "%s", sizes[k]);
+        for (size_t i = 1; i < plan->phase_count; i++) {
+            cr_assert_gt(p[i].step, p[i - 1].step, "%s", sizes[k]);
+            cr_assert_eq(p[i].first_image, (p[i].step - p[i - 1].step) * p[i - 1].global_batch);
+        }
+        cr_assert_geq(plan_images_of_steps(plan, 0, plan->train_steps), 2000 - 16, "%s", sizes[k]);
+        plan_destroy(plan);
+    }
+}
+
 /* A checkpoint behind any step is found again, and with it the step. */
 static void phases_are_places(const char *rounding)
 {
