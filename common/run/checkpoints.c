@@ -1,5 +1,6 @@
 #include "common/run/checkpoints.h"
 
+#include <errno.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,12 +33,15 @@ static int is_checkpoint(const struct dirent *entry)
     return checkpoint_step(entry->d_name, &step);
 }
 
-int checkpoint_list(const char *checkpoints, struct dirent ***names)
+int checkpoint_list(const char *checkpoints, struct dirent ***names, struct error *e)
 {
     int count = scandir(checkpoints, names, is_checkpoint, newest_first);
-    if (count < 0)
-        *names = NULL;
-    return count < 0 ? 0 : count;
+    if (count >= 0)
+        return count;
+    *names = NULL;
+    return errno == ENOENT
+               ? 0
+               : error_set_errno(e, errno, "cannot list the checkpoints in %s", checkpoints);
 }
 
 void checkpoint_list_free(struct dirent **names, int count)

@@ -11,8 +11,9 @@
 
 #include "common/digest.h"
 
-/* The folders of checkpoints, newest first. Returns how many; a missing folder has none. */
-int checkpoint_list(const char *checkpoints, struct dirent ***names);
+/* The folders of checkpoints, newest first. Returns how many, or an error, with *names NULL; a
+ * missing folder has none, but in one that cannot be read there may be some. */
+int checkpoint_list(const char *checkpoints, struct dirent ***names, struct error *e);
 void checkpoint_list_free(struct dirent **names, int count);
 
 /* Removes what a run that was killed while it wrote one has left: .step-00000520.tmp. All that can

@@ -55,8 +55,10 @@ static int find_newest(const char *checkpoints, char path[PATH_MAX], struct erro
     struct dirent **names;
     char folder[PATH_MAX];
     bool found = false;
-    int count = checkpoint_list(checkpoints, &names);
+    int count = checkpoint_list(checkpoints, &names, e);
 
+    if (count < 0)
+        return count;
     for (int i = 0; i < count && !found; i++)
         found = weights_join_path(folder, checkpoints, names[i]->d_name) &&
                 weights_checkpoint_is_whole(folder) && weights_join_path(path, folder, MODEL_FILE);

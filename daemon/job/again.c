@@ -21,6 +21,8 @@ static int read_place(const struct store_job *job, struct place *at, struct erro
 
     if (found > 0)
         return 0;
+    if (found < 0 && !at->passed_over)
+        return error_prefix(e, "job %lld cannot be resumed", (long long)job->id);
     if (found < 0)
         return error_set(e, e->code,
                          "job %lld cannot be resumed, as none of its checkpoints can be used; the "

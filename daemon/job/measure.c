@@ -431,10 +431,13 @@ static struct forecast_pace measure_whole_pace(struct store *s, const struct sto
 struct forecast_end measure_end(struct store *s, const struct store_job *job, double elapsed)
 {
     struct store_job at = *job; /* borrows its texts */
+    struct error e;
 
     /* It will say with its first event from where it goes on. */
     if (job->state == JOB_STARTING && job->attempt > 1)
-        at.step = job->resumes || job->restarts ? job_newest_checkpoint(job->run_dir) : 0;
+        at.step = job->resumes || job->restarts ? job_newest_checkpoint(job->run_dir, &e) : 0;
+    if (at.step < 0)
+        at.step = 0;
     struct forecast_pace pace = measure_whole_pace(s, job);
     return forecast_running(&at, &pace, elapsed);
 }

@@ -119,7 +119,8 @@ static long newest_checkpoint(void)
 {
     struct dirent **names;
     int64_t step = 0;
-    int count = checkpoint_list(checkpoints, &names);
+    struct error e;
+    int count = checkpoint_list(checkpoints, &names, &e);
 
     if (count > 0)
         checkpoint_step(names[0]->d_name, &step);

@@ -70,8 +70,10 @@ static void remove_old(const struct run *r, const char *checkpoints, int64_t ste
 {
     struct dirent **names;
     struct error e;
-    int count = checkpoint_list(checkpoints, &names), kept = 0;
+    int count = checkpoint_list(checkpoints, &names, &e), kept = 0;
 
+    if (count < 0)
+        log_warning("%s", e.text);
     for (int i = 0; i < count; i++) {
         char path[PATH_MAX + 300];
         int64_t of = 0;

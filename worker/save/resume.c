@@ -33,7 +33,9 @@ static int find_latest(const char *run_dir, const struct job_spec *spec, char pa
     int status = 0;
 
     snprintf(checkpoints, sizeof checkpoints, "%s/checkpoints", run_dir);
-    int count = checkpoint_list(checkpoints, &names);
+    int count = checkpoint_list(checkpoints, &names, e);
+    if (count < 0)
+        return count;
     for (int i = 0; i < count && !path[0]; i++) {
         snprintf(folder, sizeof folder, "%s/%s", checkpoints, names[i]->d_name);
         status = strlen(folder) < PATH_MAX

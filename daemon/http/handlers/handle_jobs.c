@@ -166,7 +166,7 @@ int handle_job_show(const struct request *q, struct reply *r, struct error *e)
     struct json_text text = JSON_TEXT;
     struct error why; /* the routes of its files tell it */
     int64_t checkpoint =
-        run_dir_check(q->app->store, &job, &why) ? 0 : job_newest_checkpoint(job.run_dir);
+        run_dir_check(q->app->store, &job, &why) ? 0 : job_newest_checkpoint(job.run_dir, &why);
     json_text_open(&text, NULL, '{');
     job_members(&text, q, &job);
     if (checkpoint > 0)

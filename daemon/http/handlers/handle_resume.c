@@ -80,7 +80,7 @@ static int check_imported(const struct request *q, struct problems *problems, st
 
     if (status)
         return status;
-    if (job.imported_from && job_newest_checkpoint(job.run_dir) == 0 &&
+    if (job.imported_from && job_newest_checkpoint(job.run_dir, e) == 0 &&
         job_state_is_final(job.state)) {
         status = error_set(e, ERR_CONFLICT,
                            "job %lld was imported without its weights and cannot be resumed: "

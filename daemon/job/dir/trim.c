@@ -25,7 +25,9 @@ static void trim_checkpoints(const struct job_manager *m, const struct active_jo
     if (m->limits.keep_checkpoints <= 0 ||
         (size_t)snprintf(folder, sizeof folder, "%s/checkpoints", a->run_dir) >= sizeof folder)
         return;
-    int count = checkpoint_list(folder, &names);
+    int count = checkpoint_list(folder, &names, &e);
+    if (count < 0)
+        log_warning("job %lld: %s", (long long)a->id, e.text);
     for (int64_t i = m->limits.keep_checkpoints; i < count; i++) {
         snprintf(path, sizeof path, "%s/%s", folder, names[i]->d_name);
         if (file_remove_tree(path, &e))

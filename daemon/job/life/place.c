@@ -5,10 +5,11 @@
 #include <string.h>
 
 #include "common/json.h"
+#include "common/log.h"
 #include "common/run/checkpoints.h"
 #include "daemon/job/job.h"
 
-int64_t job_newest_checkpoint(const char *run_dir)
+int64_t job_newest_checkpoint(const char *run_dir, struct error *e)
 {
     char folder[PATH_MAX];
     struct dirent **names;
@@ -16,7 +17,9 @@ int64_t job_newest_checkpoint(const char *run_dir)
 
     if ((size_t)snprintf(folder, sizeof folder, "%s/checkpoints", run_dir) >= sizeof folder)
         return 0;
-    int count = checkpoint_list(folder, &names);
+    int count = checkpoint_list(folder, &names, e);
+    if (count < 0)
+        return count;
     if (count > 0)
         checkpoint_step(names[0]->d_name, &step);
     checkpoint_list_free(names, count);
@@ -59,7 +62,9 @@ int place_find(const char *run_dir, struct place *at, struct error *e)
     *at = (struct place){0};
     if ((size_t)snprintf(folder, sizeof folder, "%s/checkpoints", run_dir) >= sizeof folder)
         return 0;
-    int count = checkpoint_list(folder, &names);
+    int count = checkpoint_list(folder, &names, e);
+    if (count < 0)
+        return count;
     for (int i = 0; i < count && (i == 0 || status); i++) {
         int64_t step = 0;
         checkpoint_step(names[i]->d_name, &step);
@@ -77,6 +82,9 @@ int64_t job_usable_checkpoint(const char *run_dir)
 {
     struct place at;
     struct error e;
+    int found = place_find(run_dir, &at, &e);
 
-    return place_find(run_dir, &at, &e) > 0 ? at.step : 0;
+    if (found < 0)
+        log_warning("%s", e.text);
+    return found > 0 ? at.step : 0;
 }

@@ -13,7 +13,8 @@ struct place {
     char why_not[256];
 };
 
-/* 1: *at is the newest one that can be used; 0: there are none; negative: none of them can be. */
+/* 1: *at is the newest one that can be used; 0: there are none; negative: none of them can be, or,
+ * with at->passed_over 0, they cannot be listed. */
 int place_find(const char *run_dir, struct place *at, struct error *e);
 
 #endif

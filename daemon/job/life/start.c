@@ -131,8 +131,9 @@ static int put_checkpoints_aside(struct job_manager *m, const struct store_job *
     char from[PATH_MAX], to[PATH_MAX], message[PATH_MAX + 200];
     struct error why;
 
-    if (job->resumes || job_newest_checkpoint(job->run_dir) == 0)
-        return 0;
+    int64_t newest = job->resumes ? 0 : job_newest_checkpoint(job->run_dir, e);
+    if (newest <= 0)
+        return (int)newest;
     if ((size_t)snprintf(from, sizeof from, "%s/checkpoints", job->run_dir) >= sizeof from ||
         (size_t)snprintf(to, sizeof to, "%s/checkpoints-to-attempt-%lld", job->run_dir,
                          (long long)last) >= sizeof to)

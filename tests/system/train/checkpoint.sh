@@ -56,6 +56,12 @@ rm "$model"
 worker 1 "$work/small.json" "$work/flip" --resume "$newest"
 like "$output" 'step-00000003 is not whole: cannot open .*model.safetensors' "and a missing file"
 
+# ---- a folder of checkpoints that cannot be listed: what it holds is not known, so the run must not begin anew
+mkdir "$work/unlisted" && ln -s checkpoints "$work/unlisted/checkpoints"
+worker 1 "$work/small.json" "$work/unlisted" --resume latest
+is "$([ $? -ne 0 ] && echo failed)" failed "checkpoints that cannot be listed: latest fails"
+like "$output" 'cannot list the checkpoints in .*: Too many levels of symbolic links' "and says why"
+
 # ---- a full disk: room for two checkpoints of 90 MB, and for a third once the ballast is gone
 cat >"$work/full.sh" <<'END'
 mount -t tmpfs -o size=300m traind-test "$1" || exit 1

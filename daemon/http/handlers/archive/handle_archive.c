@@ -101,11 +101,13 @@ static int add_attempts(const struct store_job *job, struct job_archive_files *f
 static int add_weights(const struct store_job *job, struct job_archive_files *files,
                        struct error *e)
 {
-    int64_t step = job_newest_checkpoint(job->run_dir);
+    int64_t step = job_newest_checkpoint(job->run_dir, e);
     const struct checkpoint_file *file;
     char name[128];
     int status = 0;
 
+    if (step < 0)
+        return (int)step;
     if (step == 0)
         return error_set(e, ERR_NOT_FOUND, "job %lld has no checkpoint, so no weights",
                          (long long)job->id);

@@ -147,14 +147,14 @@ static json_t *checkpoint_to_json(const char *run_dir, int64_t step)
                      "complete", complete);
 }
 
-static int list_of(const struct store_job *job, struct dirent ***names)
+static int list_of(const struct store_job *job, struct dirent ***names, struct error *e)
 {
     char folder[PATH_MAX];
 
     *names = NULL;
     if ((size_t)snprintf(folder, sizeof folder, "%s/checkpoints", job->run_dir) >= sizeof folder)
         return 0;
-    return checkpoint_list(folder, names);
+    return checkpoint_list(folder, names, e);
 }
 
 /* The job, where its run directory may be read. */
@@ -174,8 +174,12 @@ int handle_checkpoints(const struct request *q, struct reply *r, struct error *e
 
     if (get_job(q, &job, e))
         return -(int)e->code;
+    int count = list_of(&job, &names, e);
+    if (count < 0) {
+        store_job_clear(&job);
+        return count;
+    }
     json_t *list = json_array();
-    int count = list_of(&job, &names);
     for (int i = 0; i < count; i++) {
         int64_t step = 0;
         checkpoint_step(names[i]->d_name, &step);
@@ -193,8 +197,10 @@ static int no_such_step(const struct request *q, const struct store_job *job, co
 {
     char steps[200] = "";
     struct dirent **names;
-    int count = list_of(job, &names);
+    int count = list_of(job, &names, e);
 
+    if (count < 0)
+        return count;
     for (int i = 0; i < count; i++) {
         int64_t step = 0;
         size_t used = strlen(steps);
