@@ -375,14 +375,19 @@ static int evaluate_average(struct run *r, int64_t step, bool predictions, struc
     return status;
 }
 
-int evaluate(struct run *r, int64_t step, double epoch, bool predictions, struct evaluation *out,
-             bool *stopped, struct error *e)
+static void evaluate_begin(struct run *r)
 {
     r->phase = "evaluate";
     stall_phase(r->stall, STALL_IN_EVALUATION);
     stall_doing(r->stall, STALL_COMPUTE);
-    rank_statistics_average(r, step);
     model_use_size(r->model, (int)job_spec_eval_size(r->spec));
+}
+
+int evaluate(struct run *r, int64_t step, double epoch, bool predictions, struct evaluation *out,
+             bool *stopped, struct error *e)
+{
+    evaluate_begin(r);
+    rank_statistics_average(r, step);
     bool averages = ema_has_begun(r->ema);
     int status = evaluate_weights(r, step, predictions && !averages, out, stopped, e);
     if (!status && !*stopped && averages)
@@ -391,6 +396,22 @@ int evaluate(struct run *r, int64_t step, double epoch, bool predictions, struct
         return status;
     provenance_evaluation(r, step, out);
     return run_agree(r, say_eval(r, step, epoch, out, e), e);
+}
+
+int evaluate_again(struct run *r, int64_t step, bool *stopped, struct error *e)
+{
+    bool averages = ema_has_begun(r->ema);
+    struct evaluation same;
+
+    evaluate_begin(r);
+    if (averages) {
+        ema_gather(r);
+        ema_swap(r);
+    }
+    int status = evaluate_weights(r, step, true, &same, stopped, e);
+    if (averages)
+        ema_swap(r);
+    return status;
 }
 
 int evaluate_only(struct run *r, struct error *e)

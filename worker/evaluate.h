@@ -13,6 +13,10 @@
 int evaluate(struct run *r, int64_t step, double epoch, bool predictions, struct evaluation *out,
              bool *stopped, struct error *e);
 
+/* For predictions.csv alone, of weights that were evaluated without it: the numbers are the same,
+ * so neither an event nor the provenance tells them again. Collective. */
+int evaluate_again(struct run *r, int64_t step, bool *stopped, struct error *e);
+
 /* mode "eval": evaluate the weights of model.init, write run_stop and result.json. */
 int evaluate_only(struct run *r, struct error *e);
 

@@ -556,16 +556,32 @@ static int train_steps(struct trainer *t, struct error *e)
     return status;
 }
 
+/* One on the way may have been the last, as it met the target, or the run resumed behind it. */
+static int evaluate_at_end(struct trainer *t, struct error *e)
+{
+    const struct job_spec *s = t->run->spec;
+    bool stopped;
+
+    if (was_stopped(t) || !s->data.eval)
+        return 0;
+    if (t->evaluated_at != t->result.steps)
+        return evaluate_now(t, true, e);
+    if (!s->eval.predictions)
+        return 0;
+    int status = evaluate_again(t->run, t->result.steps, &stopped, e);
+    if (stopped)
+        t->result.status = "cancelled";
+    return status;
+}
+
 static int train_finish(struct trainer *t, struct error *e)
 {
     struct run *r = t->run;
     struct result *result = &t->result;
-    int status = 0;
 
     if (!result->evaluated)
         result->ttt_seconds = clock_monotonic() - r->started;
-    if (!was_stopped(t) && r->spec->data.eval && t->evaluated_at != result->steps)
-        status = evaluate_now(t, true, e);
+    int status = evaluate_at_end(t, e);
     if (was_stopped(t))
         result->ttt_seconds = NAN;
     if (!status)

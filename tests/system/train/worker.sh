@@ -45,6 +45,18 @@ like "$output" 'evaluated the weights of step 4, time to evaluate [0-9.]+ s' "an
 is "$(jq -c '[.top1, .top5, (.eval_loss * 1e4 | round)]' "$work/eval/result.json")" \
     "$(jq -c '[.top1, .top5, (.eval_loss * 1e4 | round)]' "$work/run/result.json")" "and finds what the training's evaluation found"
 
+# ---- an evaluation on the way that is the last one, as it meets the target
+job "$work/target.json" '.eval += {every_epochs: 0.3, target_top1: 0.0001, stop_at_target: true} | .ema = {decay: 0.5}'
+target=$work/target
+worker 2 "$work/target.json" "$target"
+is "$? $(jq -c '[.steps, .target_reached]' "$target/result.json")" "0 [2,true]" "a run ends at the evaluation that meets its target"
+is "$(jq -c 'select(.type == "eval") | .step' "$target/attempt-1/events.jsonl")" 2 "which is told once"
+right=$(awk -F, 'NR > 1 && $(NF - 2) == $(NF - 1)' "$target/attempt-1/predictions.csv" | wc -l)
+is "$(wc -l <"$target/attempt-1/predictions.csv") $right" "51 $(jq '.top1 * 50 | round' "$target/result.json")" "its predictions are written all the same"
+worker 2 "$work/target.json" "$target" --attempt 2 --resume latest
+is "$?" 0 "a run resumed at its end"
+ok "writes them again" cmp "$target/attempt-1/predictions.csv" "$target/attempt-2/predictions.csv"
+
 # ---- the same job again gives the same bits, with other prefetch threads and while other programs take the processor
 for threads in 1 4; do
     job "$work/again.json" ".data.prefetch_threads = $threads"
