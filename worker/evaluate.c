@@ -428,6 +428,7 @@ int evaluate_only(struct run *r, struct error *e)
     stall_phase(r->stall, STALL_IN_END);
     stall_doing(r->stall, STALL_FILES);
     if (stopped) {
+        r->cancelled = true;
         result = (struct result){.status = "cancelled", .steps = r->init_step, .ttt_seconds = NAN};
         return run_agree(r, result_write(r, &result, e), e);
     }

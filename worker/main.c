@@ -26,7 +26,7 @@ static int run_to_end(const struct start_options *options, struct traincomm *com
         run_report_failure(&run, &e);
     run_destroy(&run);
     if (!status)
-        return run_stop_requested() ? 130 : 0;
+        return run.cancelled ? 130 : 0; /* a signal behind the last step stopped nothing */
     if (e.code == ERR_NO_SPACE)
         return ATTEMPT_EXIT_NO_SPACE;
     return error_type(e.code)->exit_code == 2 ? 2 : 1;

@@ -55,6 +55,7 @@ struct run {
     struct chain losses, evaluations; /* of all steps and evaluations of the run */
     json_t *warnings;                 /* of the start, rank 0: said behind run_start */
     bool measures_peak;
+    bool cancelled;        /* the ranks agreed to stop, so the same on all of them */
     bool counted_labels;   /* of data.eval, and said which classes it has no images of */
     struct stall *stall;   /* borrowed; NULL: nobody watches */
     struct energy *energy; /* borrowed; NULL: nobody reads it */

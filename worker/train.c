@@ -420,6 +420,17 @@ static int train_step(struct trainer *t, int64_t index, bool *stop, struct error
     return run_agree(r, status, e);
 }
 
+static void set_stopped(struct trainer *t)
+{
+    t->result.status = "cancelled";
+    t->run->cancelled = true;
+}
+
+static bool was_stopped(const struct trainer *t)
+{
+    return t->run->cancelled;
+}
+
 static int evaluate_now(struct trainer *t, bool last, struct error *e)
 {
     struct run *r = t->run;
@@ -430,7 +441,7 @@ static int evaluate_now(struct trainer *t, bool last, struct error *e)
     int status = evaluate(r, result->steps, epoch, last && r->spec->eval.predictions, &evaluation,
                           &stopped, e);
     if (stopped)
-        result->status = "cancelled";
+        set_stopped(t);
     if (status || stopped)
         return status;
     result->evaluated = true;
@@ -478,11 +489,6 @@ static struct run_state state_of(const struct trainer *t)
         .evaluations = r->evaluations,
         .tuning = r->tuning,
     };
-}
-
-static bool was_stopped(const struct trainer *t)
-{
-    return strcmp(t->result.status, "cancelled") == 0;
 }
 
 /* A checkpoint on the way that cannot be written is a warning: the older ones and the training are
@@ -549,7 +555,7 @@ static int train_steps(struct trainer *t, struct error *e)
         if (!status)
             status = train_step(t, t->result.steps, &stop, e);
         if (stop)
-            t->result.status = "cancelled";
+            set_stopped(t);
         else if (!status)
             status = between_steps(t, e);
     }
@@ -570,7 +576,7 @@ static int evaluate_at_end(struct trainer *t, struct error *e)
         return 0;
     int status = evaluate_again(t->run, t->result.steps, &stopped, e);
     if (stopped)
-        t->result.status = "cancelled";
+        set_stopped(t);
     return status;
 }
 

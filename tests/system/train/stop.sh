@@ -21,7 +21,7 @@ never=$work/never # nobody writes into it: to wait at it is to sleep, without a 
 mkfifo "$never"
 
 # stop JOB RUN EVENT: starts a run on two ranks and sends SIGTERM to one of them once the text is among its events; sets $step, at which it
-# wrote its last checkpoint
+# wrote its last checkpoint, and $exited, the exit status
 stop() {
     local events=() launcher ranks=()
     mpirun --oversubscribe --bind-to none -np 2 "$top_builddir/tests/bin/train-worker" --job "$1" --run-dir "$2" >/dev/null 2>&1 &
@@ -36,6 +36,7 @@ stop() {
     done 2>/dev/null
     kill -TERM "${ranks[1]:-$launcher}"
     wait $launcher 2>/dev/null
+    exited=$?
     step=$(find "$2/checkpoints" -name 'step-*' | sort | tail -1)
     step=$((10#${step##*-}))
     [ "$(jq -r .status "$2/result.json")" = cancelled ]
@@ -94,6 +95,15 @@ is "$step" 12 "writes a checkpoint of that step"
 ok "where the undisturbed run has averaged too" test ! -e "$(own "$run" 12)"
 worker 2 "$work/small.json" "$run" --attempt 2 --resume latest
 is "$(results "$run")" "$(results "$work/whole")" "and goes on to the same bits"
+
+# ---- a signal behind the last step, to one rank: there is nothing to stop
+job "$work/late.json" '.data.eval = null | .steps = 2 | .model.width = 1'
+tries=0
+until stop "$work/late.json" "$work/late" '"type": "step", "step": 2,'
+    [ "$(jq -r .status "$work/late/result.json")" = success ] || [ $((++tries)) = 20 ]; do
+    rm -rf "$work/late"
+done
+is "$exited $(jq -r .status "$work/late/result.json")" "0 success" "a run that is signalled behind its last step succeeds, and says so to whoever started it"
 
 # ---- with averaged weights
 job "$work/ema.json" '.ema = {"decay": 0.9, "from_epoch": 0.1}'
