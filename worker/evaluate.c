@@ -333,9 +333,11 @@ static int evaluate_weights(struct run *r, int64_t step, bool predictions, struc
     trace_end(span, "phase", "evaluation", 0);
     *stopped = run_stop_requested();
     status = run_agree_on_stop(r, status, stopped, e);
+    double ended = clock_monotonic();
     if (!status && !*stopped) {
         sum = mine;
         traincomm_reduce(r->comm, TRAINCOMM_SUM, (double *)&sum, sizeof sum / sizeof(double));
+        ended = clock_monotonic(); /* the files behind it are no part of the evaluation */
         status = evaluate_check_finite(r, &sum, step, e); /* the same numbers on every rank */
         if (!status && predictions)
             status = predictions_write(file, r, e);
@@ -351,7 +353,8 @@ static int evaluate_weights(struct run *r, int64_t step, bool predictions, struc
                                .top5 = sum.top5 / sum.images,
                                .loss = good > 0 ? sum.loss / good : NAN,
                                .images = (int64_t)sum.images,
-                               .seconds = clock_monotonic() - start};
+                               .seconds = ended - start,
+                               .ended = ended};
     status = check_all_counted(r, &sum, e);
     if (!status)
         status = loader_judge_bad((int64_t)sum.bad, (int64_t)sum.images, true, e);
@@ -432,7 +435,7 @@ int evaluate_only(struct run *r, struct error *e)
         result = (struct result){.status = "cancelled", .steps = r->init_step, .ttt_seconds = NAN};
         return run_agree(r, result_write(r, &result, e), e);
     }
-    result.ttt_seconds = clock_monotonic() - r->started;
+    result.ttt_seconds = result.evaluation.ended - r->started;
     result.images_per_sec = (double)result.evaluation.images / result.evaluation.seconds;
     result.has_target = r->spec->eval.has_target_top1;
     result.target_reached =

@@ -9,7 +9,8 @@
 
 /* Averages the running statistics over the ranks first. A request to stop (run_stop_requested on
  * any rank) ends it early: *stopped is then true on all ranks and *out says nothing. step and epoch
- * go into the events. predictions: also write attempt-N/predictions.csv. Collective. */
+ * go into the events. predictions: also write attempt-N/predictions.csv, for which the names of all
+ * images may have to be read: that is behind out->ended and no part of out->seconds. Collective. */
 int evaluate(struct run *r, int64_t step, double epoch, bool predictions, struct evaluation *out,
              bool *stopped, struct error *e);
 

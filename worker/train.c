@@ -448,7 +448,7 @@ static int evaluate_now(struct trainer *t, bool last, struct error *e)
     result->evaluation = evaluation;
     t->evaluated_at = result->steps;
     if (!result->target_reached) /* the first time counts */
-        result->ttt_seconds = clock_monotonic() - r->started;
+        result->ttt_seconds = evaluation.ended - r->started;
     if (r->spec->eval.has_target_top1 && result->evaluation.top1 >= r->spec->eval.target_top1)
         result->target_reached = true;
     return 0;

@@ -6,7 +6,11 @@
 #include <string.h>
 
 #include "common/buffer.h"
+#include "common/run/progress.h"
 #include "common/system/file.h"
+#include "worker/watch/stall.h"
+
+enum { NAME_BYTES = 128 }; /* as dataset_image has it */
 
 /* As it travels between ranks: plain bytes. */
 struct prediction {
@@ -90,6 +94,28 @@ static void print_name(FILE *out, const char *name)
     fputc('"', out);
 }
 
+/* Of class folders it is known; a record of a shard has it inside. */
+static void predictions_name(struct predictions *p, int64_t index, char name[NAME_BYTES])
+{
+    struct dataset_image image;
+    struct error e;
+
+    if (!p->data) {
+        snprintf(name, NAME_BYTES, "synthetic");
+        return;
+    }
+    if (dataset_format(p->data) == DATASET_FOLDER) {
+        const char *path = dataset_file(p->data, dataset_entry(p->data, index)->file);
+        snprintf(name, NAME_BYTES, "%s", file_base_name(path));
+        return;
+    }
+    if (dataset_read(p->data, index, &image, &e))
+        snprintf(name, NAME_BYTES, "image %lld", (long long)index);
+    else
+        snprintf(name, NAME_BYTES, "%s", image.name);
+    dataset_image_release(&image);
+}
+
 static int write_csv(struct predictions *p, const char *path, struct error *e)
 {
     char *text = NULL;
@@ -101,12 +127,11 @@ static int write_csv(struct predictions *p, const char *path, struct error *e)
     qsort(p->items, p->count, sizeof *p->items, by_index);
     fputs("file,label,top1,p\n", out);
     for (size_t i = 0; i < p->count; i++) {
-        struct dataset_image image = {.name = "synthetic"};
-        if (p->data && dataset_read(p->data, p->items[i].index, &image, e))
-            snprintf(image.name, sizeof image.name, "image %lld", (long long)p->items[i].index);
-        print_name(out, image.name);
+        char name[NAME_BYTES];
+        predictions_name(p, p->items[i].index, name);
+        print_name(out, name);
         fprintf(out, ",%d,%d,%.6g\n", p->items[i].label, p->items[i].top1, p->items[i].p);
-        dataset_image_release(&image);
+        progress_add(1);
     }
     fclose(out);
     int status = file_write_atomic(path, text, bytes, e);
@@ -135,7 +160,10 @@ int predictions_write(struct predictions *p, struct run *r, struct error *e)
     int status = predictions_gather(p, r, e);
 
     snprintf(path, sizeof path, "%s/predictions.csv", r->attempt_dir);
-    if (!status && r->rank == 0)
+    if (!status && r->rank == 0) {
+        stall_doing(r->stall, STALL_FILES);
         status = write_csv(p, path, e);
+        stall_doing(r->stall, STALL_COMPUTE);
+    }
     return run_agree(r, status, e);
 }

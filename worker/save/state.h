@@ -23,6 +23,7 @@ struct evaluation {
     double loss;       /* mean cross entropy, without label smoothing */
     int64_t images;    /* counted, images that do not decode included (as wrong) */
     double seconds;
+    double ended; /* monotonic clock, when the numbers were there; not kept, as seconds */
     bool has_raw; /* the above is of the averaged weights, this of those that are trained */
     double raw_top1, raw_top5, raw_loss;
 };
@@ -40,7 +41,7 @@ struct run_state {
     bool evaluated, target_reached;
     int64_t evaluated_at; /* step */
     double ttt_seconds;
-    struct evaluation evaluation; /* the last one; seconds is not kept */
+    struct evaluation evaluation; /* the last one; seconds and ended are not kept */
     struct chain losses, evaluations;
     struct model_tuning tuning; /* which convolutions are computed how decides the last bits */
 };

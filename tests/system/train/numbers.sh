@@ -84,6 +84,8 @@ job "$work/folders.json" ".data = {\"train\": \"$work/folders/train\", \"eval\":
 worker 2 "$work/folders.json" "$work/folders-run"
 is $? 0 "a class without images in the evaluation is an empty folder"
 is "$(cut -d, -f2 "$work/folders-run/attempt-1/predictions.csv" | sort | uniq -c | tr -s ' \n' ' ')" " 16 0 16 2 1 label " "the other classes keep their numbers"
+is "$(tail -n +2 "$work/folders-run/attempt-1/predictions.csv" | cut -d, -f1 | tr -d '"' | sort)" "$(find "$work/folders/eval" -name '*.jpg' -printf '%f\n' | sort)" \
+    "each image is named by its file"
 like "$(warnings "$work/folders-run")" '^data.eval has no images of 1 of the 3 classes, the first of them is 1: accuracies are those of the other classes$' "and a warning says which is not there"
 ok "with finite losses" finite "$work/folders-run"
 
