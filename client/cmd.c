@@ -163,6 +163,8 @@ static int unknown_option(const struct cmd *cmd, const char *word)
     const struct cmd_option *option;
     char name[64];
 
+    if (optopt >= LONG_BASE && (option = cmd_option_at(cmd, (size_t)(optopt - LONG_BASE))))
+        return cmd_usage(cmd, "--%s takes no value", option->name);
     if (strncmp(word, "--", 2) != 0)
         return cmd_usage(cmd, "there is no option -%c", optopt ? optopt : word[1]);
     snprintf(name, sizeof name, "%.*s", (int)strcspn(word + 2, "="), word + 2);
@@ -254,15 +256,15 @@ int cmd_parse(struct cmd_args *args, int argc, char **argv)
     memset(args, 0, sizeof *args);
     args->cmd = cmd_find(argv[0]);
     int code = cmd_parse_options(args->cmd, args, argc, argv);
+    const char *synopsis = args->cmd->synopsis, *blank = *synopsis ? " " : "";
     if (code >= 0)
         return code;
     if (argc - optind < args->cmd->min_operands)
-        return cmd_usage(args->cmd, "something is missing: trainctl %s %s", args->cmd->name,
-                         args->cmd->synopsis);
+        return cmd_usage(args->cmd, "something is missing: trainctl %s%s%s", args->cmd->name, blank,
+                         synopsis);
     if (argc - optind > args->cmd->max_operands)
-        return cmd_usage(args->cmd, "\"%s\" is one too many: trainctl %s %s",
-                         argv[optind + args->cmd->max_operands], args->cmd->name,
-                         args->cmd->synopsis);
+        return cmd_usage(args->cmd, "\"%s\" is one too many: trainctl %s%s%s",
+                         argv[optind + args->cmd->max_operands], args->cmd->name, blank, synopsis);
     for (int i = optind; i < argc; i++)
         args->operands[args->operand_count++] = argv[i];
     return -1;

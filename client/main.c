@@ -44,12 +44,16 @@ static int unknown_command(const char *name)
     return cmd_usage(NULL, "there is no command \"%s\"", name);
 }
 
-static int main_help(const char *name)
+/* words: behind "help", up to a NULL. */
+static int main_help(char **words)
 {
+    const char *name = words[0];
     const struct cmd *cmd = name ? cmd_find(name) : NULL;
 
     if (name && !cmd)
         return unknown_command(name);
+    if (name && words[1])
+        return cmd_usage(NULL, "\"%s\" is one too many: trainctl help [COMMAND]", words[1]);
     if (cmd)
         cmd_print_help(stdout, cmd);
     else
@@ -81,7 +85,7 @@ int main(int argc, char **argv)
         return code;
     const char *name = argv[first];
     if (strcmp(name, "help") == 0)
-        return main_help(argv[first + 1]);
+        return main_help(argv + first + 1);
     const struct cmd *cmd = cmd_find(name);
     if (!cmd)
         return unknown_command(name);

@@ -326,6 +326,9 @@ static int sweep_request(const struct cmd_args *args, json_t **answer, struct er
     char path[64];
     long id;
 
+    if (strcmp(word, "list") == 0 && args->operand_count > 1)
+        return error_set(e, ERR_USAGE, "\"%s\" is one too many: trainctl sweep list",
+                         args->operands[1]);
     if (strcmp(word, "list") == 0)
         return api_get("/v1/sweeps", answer, e);
     bool waits = strcmp(word, "wait") == 0;

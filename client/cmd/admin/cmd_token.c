@@ -70,13 +70,16 @@ static void token_add_row(struct libscols_table *table, const json_t *token)
     table_set(line, 5, used > 0 ? human_ago(words, sizeof words, now - used) : "-");
 }
 
-static int token_list(struct error *e)
+static int token_list(const struct cmd_args *args, struct error *e)
 {
     static const char *const headings[] = {"ID", "NAME", "ROLE", "MADE", "EXPIRES IN", "USED"};
     const json_t *token;
     json_t *answer;
     size_t i;
 
+    if (args->operand_count > 1)
+        return error_set(e, ERR_USAGE, "\"%s\" is one too many: trainctl token list",
+                         args->operands[1]);
     if (api_get("/v1/tokens", &answer, e) < 0)
         return -(int)e->code;
     if (client.json) {
@@ -129,7 +132,7 @@ static int cmd_token(int argc, char **argv)
     if (strcmp(args.operands[0], "create") == 0)
         status = token_create(&args, &e);
     else if (strcmp(args.operands[0], "list") == 0)
-        status = token_list(&e);
+        status = token_list(&args, &e);
     else if (strcmp(args.operands[0], "revoke") == 0)
         status = token_revoke(&args, &e);
     else

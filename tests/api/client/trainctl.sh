@@ -52,6 +52,13 @@ exits 2 "a mistyped command of sweep" sweep sohw 1
 says "$err" 'did you mean "show"' "a mistyped command of sweep: the nearest is named"
 exits 2 "an unknown option is a usage error" list --lmit 3
 says "$err" "did you mean --limit" "an unknown option: the nearest is named"
+exits 2 "a value of an option that takes none" list --starred=yes
+says "$err" "--starred takes no value" "a value of an option that takes none: says so"
+for words in 'sweep list foo' 'token list foo' 'help list show' 'failures foo'; do
+    # shellcheck disable=SC2086 # several words
+    exits 2 "a word too many: $words" $words
+    like "$err" '"(foo|show)" is one too many: trainctl [^ ]+( [^ ]+)*$' "a word too many: is named"
+done
 exits 2 "an id that is no number" show three
 exits 2 "an address that is none" --server ftp://x list
 exits 2 "a mistyped state" list --state runing
