@@ -13,6 +13,7 @@
 
 #define NAMES_DEFAULT "loss,lr,images_per_sec"
 #define NAMES_MAX     32
+#define POINTS_MAX    20000 /* as the API takes them */
 #define NAME_CHARS    "abcdefghijklmnopqrstuvwxyz0123456789_"
 
 /* The columns in the order they were asked for, behind step and epoch, and images where these are
@@ -193,7 +194,7 @@ static int metrics_fetch(const struct cmd_args *args, struct columns *columns, j
         snprintf(path + used, sizeof path - (size_t)used, "&points=%d",
                  DOTS_PER_COLUMN * terminal_columns());
     if (points) {
-        if (cmd_number(points, "points", 2, 100000, &count, e) < 0)
+        if (cmd_number(points, "points", 2, POINTS_MAX, &count, e) < 0)
             return -(int)e->code;
         snprintf(path + used, sizeof path - (size_t)used, "&points=%ld", count);
     }

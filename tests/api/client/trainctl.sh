@@ -65,6 +65,8 @@ exits 2 "a mistyped state" list --state runing
 says "$err" 'did you mean "running"' "a mistyped state: the nearest is named"
 exits 2 "a mistyped metric" metrics 1 --names los
 says "$err" 'did you mean "loss"' "a mistyped metric: the nearest is named"
+exits 2 "metrics --points that the API refuses" metrics --points 20001 1
+says "$err" "from 2 to 20000" "metrics --points: says how many there may be"
 exits 2 "a mistyped key" submit --set lr.bse=1 /dev/null
 exits 2 "compare of one job" compare 1
 exits 0 "presets" presets
