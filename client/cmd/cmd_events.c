@@ -12,22 +12,15 @@
 
 #define PAGE_EVENTS 1000
 
-static const char *event_type_at(size_t i)
-{
-    return i == 0                  ? "state"
-           : i <= EVENT_TYPE_COUNT ? event_type_name((enum event_type)(i - 1))
-                                   : NULL;
-}
-
 /* All but steps and the progress of evaluations, unless they are asked for. */
 static void events_usual(char *types, size_t bytes)
 {
     size_t used = 0;
 
-    for (size_t i = 0; event_type_at(i); i++)
-        if (strcmp(event_type_at(i), "step") != 0 && strcmp(event_type_at(i), "eval_progress") != 0)
+    for (size_t i = 0; event_kind_at(i); i++)
+        if (strcmp(event_kind_at(i), "step") != 0 && strcmp(event_kind_at(i), "eval_progress") != 0)
             used += (size_t)snprintf(types + used, bytes - used, "%s%s", used ? "," : "",
-                                     event_type_at(i));
+                                     event_kind_at(i));
 }
 
 /* A date and the words of the views, which leave out what they draw otherwise: then its JSON. */
@@ -76,7 +69,7 @@ static int cmd_events(int argc, char **argv)
         return more;
     const char *wanted = cmd_value(&args, "types");
     if (cmd_job_id(args.operands[0], &id, &e) < 0 ||
-        (wanted && cmd_words(wanted, "type of event", event_type_at, &e)))
+        (wanted && cmd_words(wanted, "type of event", event_kind_at, &e)))
         return cmd_fail(&e);
     events_usual(types, sizeof types);
     if (wanted)

@@ -46,6 +46,14 @@ enum event_type event_type_of(const char *name)
     return EVENT_TYPE_COUNT;
 }
 
+const char *event_kind_at(size_t i)
+{
+    static const char *const own[] = {"state", "resume", "labels"};
+    const size_t count = sizeof own / sizeof own[0];
+
+    return i < count ? own[i] : i - count < EVENT_TYPE_COUNT ? names[i - count] : NULL;
+}
+
 const struct event_metric *event_metric_at(size_t i)
 {
     return i < sizeof metrics / sizeof metrics[0] ? &metrics[i] : NULL;

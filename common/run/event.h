@@ -26,6 +26,10 @@ enum event_type {
 const char *event_type_name(enum event_type type);
 enum event_type event_type_of(const char *name);
 
+/* Types as the API filters by them: the daemon's own, as "state", then the worker's above; NULL
+ * behind the last. */
+const char *event_kind_at(size_t i);
+
 /* The numeric fields of a step event that become metric series. */
 #define EVENT_METRICS_MAX 16 /* at least as many as there are */
 struct event_metric {

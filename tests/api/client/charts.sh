@@ -44,7 +44,7 @@ json '.step | length' 0 "a window in which nothing is"
 call '/v1/jobs/1/events?types=checkpoint,run_start'
 json '[.events[].type] | sort | group_by(.) | map("\(.[0]) \(length)") | join(", ")' 'checkpoint 2, run_start 1' "events of these types alone"
 call '/v1/jobs/1/events?types=run'
-json '.events | length' 0 "a part of a type's name is none"
+refused 400 usage 'types must be some of state, resume, labels, .*, not .*run' "a part of a type's name is none"
 call -H 'Accept: text/event-stream' '/v1/jobs/1/events?types=checkpoint'
 refused 400 usage 'types are for pages' "types of a stream"
 

@@ -294,6 +294,7 @@ exits 0 "list of what fits nothing" list --find "no such & words"
 is "$out" "no job fits" "list of what fits nothing: says so"
 
 exits 0 "audit of nobody" --server "unix:$socket" audit --by nobody
+exits 0 "events --types of the daemon's own" events --types labels,resume 1
 is "$out" "no entry fits" "audit of nobody: says so"
 run --server "unix:$socket" backup --json --with-runs "$dir/copy.db"
 is "$(jq -c '[.file, .bytes > 0, .tokens, .runs.file, .runs.bytes > 0]' <<<"$out")" \

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/run/event.h"
 #include "daemon/http/routes.h"
 #include "daemon/http/stream/stream.h"
 
@@ -51,13 +52,35 @@ static int events_stream(const struct request *q, int64_t job_id, struct reply *
     return 0;
 }
 
+/* types: names with commas between them; a part of a name is none. */
+static int events_check_types(const char *types, struct error *e)
+{
+    char names[256] = "";
+
+    for (size_t i = 0, used = 0; event_kind_at(i); i++)
+        used += (size_t)snprintf(names + used, sizeof names - used, "%s%s", i ? ", " : "",
+                                 event_kind_at(i));
+    while (types) {
+        size_t i = 0, length = strcspn(types, ",");
+        while (event_kind_at(i) && (strlen(event_kind_at(i)) != length ||
+                                    strncmp(event_kind_at(i), types, length) != 0))
+            i++;
+        if (!event_kind_at(i))
+            return error_set(e, ERR_USAGE, "types must be some of %s, not \"%.*s\"", names,
+                             length < 40 ? (int)length : 40, types);
+        types = types[length] ? types + length + 1 : NULL;
+    }
+    return 0;
+}
+
 static int events_page(const struct request *q, int64_t job_id, struct reply *r, struct error *e)
 {
     struct store_event_range range = {.job_id = job_id, .types = request_query(q, "types")};
     int64_t limit;
     json_t *events, *next = NULL;
 
-    if (request_query_int(q, "after", 0, INT64_MAX, 0, &range.after, e) ||
+    if (events_check_types(range.types, e) ||
+        request_query_int(q, "after", 0, INT64_MAX, 0, &range.after, e) ||
         request_query_int(q, "limit", 1, 10000, 1000, &limit, e))
         return -(int)e->code;
     range.limit = limit + 1; /* is there another page? */
