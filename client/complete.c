@@ -12,6 +12,7 @@
 #include "common/job/job_options.h"
 #include "common/job/recipe/preset.h"
 #include "common/net/arch.h"
+#include "common/run/event.h"
 
 #define HURRY_MS 700 /* nobody waits longer for a key */
 #define JOBS_MAX 100
@@ -23,13 +24,26 @@
 struct cursor {
     const char *word;
     size_t kept;
+    bool list;   /* words are separated by commas */
+    size_t item; /* where the list begins: its items up to kept are not offered again */
 };
+
+/* Is it an item of the list before the cursor? */
+static bool has_item(const struct cursor *c, const char *candidate)
+{
+    size_t length = strlen(candidate);
+
+    for (size_t i = c->item; i < c->kept; i += strcspn(c->word + i, ",") + 1)
+        if (strncmp(c->word + i, candidate, length) == 0 && c->word[i + length] == ',')
+            return true;
+    return false;
+}
 
 static void complete_offer(const struct cursor *c, const char *candidate, const char *remark)
 {
     const char *typed = c->word + c->kept;
 
-    if (strncmp(candidate, typed, strlen(typed)) != 0)
+    if (strncmp(candidate, typed, strlen(typed)) != 0 || has_item(c, candidate))
         return;
     printf("%.*s%s\t%s\n", (int)c->kept, c->word, candidate, remark ? remark : "");
 }
@@ -39,7 +53,6 @@ static void offer_commands(const struct cursor *c)
     for (size_t i = 0; cmd_at(i); i++)
         if (cmd_at(i)->run)
             complete_offer(c, cmd_at(i)->name, cmd_at(i)->help);
-    complete_offer(c, "help", "show a command's help");
 }
 
 static void offer_options(const struct cursor *c, const struct cmd *cmd)
@@ -58,12 +71,12 @@ static void offer_words(const struct cursor *c, const char *words, size_t length
     char word[64];
 
     for (size_t i = 0; i < length;) {
-        size_t end = strcspn(words + i, "| ");
+        size_t end = strcspn(words + i, "|: ");
         snprintf(word, sizeof word, "%.*s", (int)(end < sizeof word ? end : sizeof word - 1),
                  words + i);
         if (*word)
             complete_offer(c, word, "");
-        i += end + 1;
+        i += strcspn(words + i, "| ") + 1;
     }
 }
 
@@ -177,12 +190,13 @@ static struct cursor behind_comma(struct cursor c)
 {
     const char *comma = strrchr(c.word + c.kept, ',');
 
+    c.item = c.kept;
     if (comma)
         c.kept = (size_t)(comma + 1 - c.word);
     return c;
 }
 
-static void offer_kind(struct cursor c, const char *kind, size_t length, int operand)
+static void offer_kind(struct cursor c, const char *kind, size_t length)
 {
     struct cursor part = behind_comma(c);
 
@@ -194,6 +208,8 @@ static void offer_kind(struct cursor c, const char *kind, size_t length, int ope
         offer_names(&part, cmd_state_at);
     else if (strncmp(kind, "metric", length) == 0)
         offer_names(&part, cmd_metric_at);
+    else if (strncmp(kind, "event", length) == 0)
+        offer_names(&part, event_kind_at);
     else if (strncmp(kind, "role", length) == 0)
         offer_names(&c, cmd_role_at);
     else if (strncmp(kind, "preset", length) == 0)
@@ -204,22 +220,35 @@ static void offer_kind(struct cursor c, const char *kind, size_t length, int ope
         offer_list(&c, "/v1/nodes", "nodes", "name", "verdict");
     else if (strncmp(kind, "tag", length) == 0)
         offer_tags(&part);
-    else if (strncmp(kind, "sweep", length) == 0 && operand > 0)
+    else if (strncmp(kind, "sweep", length) == 0)
         offer_list(&c, "/v1/sweeps", "sweeps", "id", "name");
-    else if (strncmp(kind, "token", length) == 0 && operand > 0)
+    else if (strncmp(kind, "token", length) == 0)
         offer_list(&c, "/v1/tokens", "tokens", "id", "name");
     else if (*kind == '/')
         offer_choices(&c, kind);
-    else if (memchr(kind, '|', length) && operand == 0)
-        offer_words(&part, kind, length);
+    else if (memchr(kind, '|', length))
+        offer_words(c.list ? &part : &c, kind, length);
 }
 
-static void offer_kinds(struct cursor c, const char *kinds, int operand)
+static void offer_kinds(struct cursor c, const char *kinds)
 {
     while (kinds && *kinds) {
         size_t length = strcspn(kinds, " ");
-        offer_kind(c, kinds, length, operand);
+        offer_kind(c, kinds, length);
         kinds += length + (kinds[length] == ' ');
+    }
+}
+
+/* Behind a command's own first word: what that word takes, by its colon. */
+static void offer_behind_word(struct cursor c, const char *words, const char *first)
+{
+    size_t length = strlen(first);
+
+    for (const char *at = words; *at && *at != ' ';) {
+        size_t end = strcspn(at, "| ");
+        if (end > length && strncmp(at, first, length) == 0 && at[length] == ':')
+            offer_kind(c, at + length + 1, end - length - 1);
+        at += end + (at[end] == '|');
     }
 }
 
@@ -229,7 +258,8 @@ struct place {
     const char *command;
     const struct cmd *cmd;
     const struct cmd_option *option; /* whose value comes next */
-    int operands;
+    const char *operand;             /* the first; NULL: none yet */
+    bool more_operands;
     bool no_options; /* behind "--" */
 };
 
@@ -264,8 +294,20 @@ static void complete_pass(struct place *p, const char *word)
         p->command = word;
         p->cmd = cmd_find(word);
     } else {
-        p->operands++;
+        p->more_operands = p->operand;
+        p->operand = p->operand ? p->operand : word;
     }
+}
+
+static void offer_operand(struct cursor c, const struct place *p)
+{
+    const char *kinds = p->cmd->completion;
+    bool words = kinds && strcspn(kinds, "|") < strcspn(kinds, " ");
+
+    if (!p->operand || !words)
+        offer_kinds(c, kinds);
+    else if (!p->more_operands)
+        offer_behind_word(c, kinds, p->operand);
 }
 
 int complete(int argc, char **argv)
@@ -281,15 +323,16 @@ int complete(int argc, char **argv)
         if (!p.option)
             return 0;
     }
+    c.list = p.option && p.option->value && strchr(p.option->value, ',');
     if (p.option)
-        offer_kinds(c, p.option->completion, 0);
+        offer_kinds(c, p.option->completion);
     else if (!p.no_options && c.word[0] == '-')
         offer_options(&c, p.cmd);
-    else if (!p.command)
-        offer_commands(&c);
-    else if (strcmp(p.command, "help") == 0)
+    else if (!p.command || (strcmp(p.command, "help") == 0 && !p.operand))
         offer_commands(&c);
     else if (p.cmd)
-        offer_kinds(c, p.cmd->completion, p.operands);
+        offer_operand(c, &p);
+    if (!p.option && !p.command && (p.no_options || c.word[0] != '-'))
+        complete_offer(&c, "help", "show a command's help");
     return 0;
 }

@@ -90,7 +90,7 @@ const struct cmd cmd_events_entry = {
     .max_operands = 1,
     .completion = "job",
     .options = {
-        {"types", 0, "A,B", "event types, as in state,eval (all except steps)", NULL},
+        {"types", 0, "A,B", "event types, as in state,eval (all except steps)", "event"},
     },
 };
 /* clang-format on */

@@ -258,7 +258,7 @@ const struct cmd cmd_metrics_entry = {
     .options = {
         {"names", 0, "A,B", "metrics to print (loss,lr,images_per_sec)", "metric"},
         {"points", 0, "N", "at most N rows; longer runs are averaged", NULL},
-        {"x", 0, "AXIS", "x axis of curves: step, images (seen) or epoch; images adds a column", NULL},
+        {"x", 0, "AXIS", "x axis of curves: step, images (seen) or epoch; images adds a column", "step|images|epoch"},
         {"csv", 0, NULL, "print comma-separated values", NULL},
         {"plot", 'p', NULL, "draw curves in the terminal", NULL},
     },

@@ -388,6 +388,6 @@ const struct cmd cmd_sweep_entry = {
     .run = cmd_sweep,
     .min_operands = 1,
     .max_operands = 2,
-    .completion = "plan|show|wait|list|cancel sweep file",
+    .completion = "plan:file|show:sweep|wait:sweep|list|cancel:sweep file",
 };
 /* clang-format on */

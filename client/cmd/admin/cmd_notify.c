@@ -227,7 +227,7 @@ const struct cmd cmd_notify_entry = {
     .run = cmd_notify,
     .min_operands = 1,
     .max_operands = 2,
-    .completion = "test|list none",
+    .completion = "test|list",
     .options = {
         {"format", 0, "F", "json, or text as chat services take it (json)", "json|text"},
         {"job", 0, "ID", "only notices of this job's document", "job"},

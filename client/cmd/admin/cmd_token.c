@@ -148,7 +148,7 @@ const struct cmd cmd_token_entry = {
     .run = cmd_token,
     .min_operands = 1,
     .max_operands = 2,
-    .completion = "create|list|revoke token",
+    .completion = "create|list|revoke:token",
     .options = {
         {"role", 0, "R", "role: read, submit, operator, node or admin (submit)", "role"},
         {"expires", 0, "T", "lifetime, as in 90m, 12h or 30d (unlimited)", NULL},
