@@ -228,7 +228,8 @@ static void failure_rows(struct libscols_table *table, const struct job *job, co
     const char *name = "end of its log";
     json_array_foreach (json_object_get(failure, "log"), i, line) {
         const char *text = json_string_value(line);
-        if (!text || strstr(text, reason) || strstr(reason, text)) /* it stands above already */
+        const char *words = text ? text + strspn(text, " ") : NULL;
+        if (!text || strstr(text, reason) || strstr(reason, words)) /* it stands above already */
             continue;
         show_add_row(table, name, text);
         name = "";

@@ -148,22 +148,36 @@ static void collect_lines(const char *log, bool banners, struct lines *lines)
 
     for (const char *line = log; *line;) {
         size_t length = strcspn(line, "\n");
-        const char *start = line + strspn(line, " \t\r");
-        bool blank = start >= line + length;
+        bool blank = strspn(line, " \t\r") >= length;
         if (is_rule(line, length))
             in_banner = !in_banner;
         else if (!blank && in_banner == banners && !is_trace(line, length) &&
                  !(banners && lines->count == LAST_LINES)) /* a banner says it at its start */
-            keep_line(lines, start, length - (size_t)(start - line));
+            keep_line(lines, line, length);
         line += length + (line[length] == '\n');
     }
 }
 
-static void failure_print_lines(const struct lines *lines, const char *between, char *text,
-                                size_t bytes)
+/* Of lines below each other what all are indented by, as they may be a table. */
+static void lines_strip(struct lines *lines, bool below)
+{
+    size_t blanks[LAST_LINES], least = SIZE_MAX;
+
+    for (size_t i = 0; i < lines->count; i++) {
+        blanks[i] = strspn(lines->at[i], " \t\r");
+        least = blanks[i] < least ? blanks[i] : least;
+    }
+    for (size_t i = 0; i < lines->count; i++) {
+        lines->at[i] += below ? least : blanks[i];
+        lines->length[i] -= below ? least : blanks[i];
+    }
+}
+
+static void failure_print_lines(struct lines *lines, const char *between, char *text, size_t bytes)
 {
     FILE *out = fmemopen(text, bytes, "w");
 
+    lines_strip(lines, *between == '\n');
     for (size_t i = 0; out && i < lines->count; i++) {
         size_t length = lines->length[i] < LINE_BYTES ? lines->length[i] : LINE_BYTES;
         fputs(i ? between : "", out);

@@ -207,6 +207,16 @@ Test(failure, names_rank_host_signal_and_last_lines)
                                "last lines of the log: error: bad thing");
 }
 
+Test(failure, lines_for_the_store_keep_their_indentation)
+{
+    struct verdict v =
+        judge_failure(RUN_START, "x\n  step   loss\n     3   2.10\n\n    12   1.98\n", 4, -1,
+                      FAILURE_NOT_STOPPED);
+    cr_assert_str_eq(v.lines, "step   loss\n   3   2.10\n  12   1.98");
+    cr_assert_not_null(strstr(v.reason, "last lines of the log: step   loss; 3   2.10; 12   1.98"),
+                       "%s", v.reason);
+}
+
 Test(failure, a_full_disk_is_known_from_the_exit_code)
 {
     struct verdict v = judge_failure(NULL, ABORTED, 8, -1, FAILURE_NOT_STOPPED);
