@@ -3,7 +3,6 @@
 #include <curl/curl.h>
 #include <errno.h>
 #include <limits.h>
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,6 +14,7 @@
 #include "client/token.h"
 #include "common/buffer.h"
 #include "common/json.h"
+#include "common/needed.h"
 #include "common/system/host.h"
 #include "common/text/printable.h"
 #include "common/problem.h"
@@ -143,58 +143,51 @@ static enum error_code api_error_code(const char *type, long status)
     }
 }
 
-/* Appends to the text of an error, cut at its end. */
-static void api_error_append(struct error *e, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
-static void api_error_append(struct error *e, const char *format, ...)
+/* "steps: must be ...; did you mean ...?" */
+static void api_print_item(FILE *out, const json_t *item)
 {
-    size_t used = strlen(e->text);
-    va_list args;
+    const char *near = json_get_text(item, "suggestion", NULL);
+    char key[PROBLEM_KEY_BYTES];
 
-    va_start(args, format);
-    vsnprintf(e->text + used, sizeof e->text - used, format, args);
-    va_end(args);
+    fprintf(out, "%s: ", problem_key(json_get_text(item, "pointer", ""), key));
+    fputs(json_get_text(item, "message", "is wrong"), out);
+    if (near)
+        fprintf(out, "; did you mean \"%s\"?", problem_suggestion(near, key));
 }
 
-/* The place that the detail of several errors names is that in JSON: here they follow. */
-static void api_error_introduce(struct error *e)
+char *api_problem_words(const json_t *problem)
 {
-    char *place = strstr(e->text, ", listed in \"errors\"");
+    static const char place[] = ", listed in \"errors\""; /* in JSON: here they follow */
+    const json_t *errors = json_object_get(problem, "errors");
+    const char *detail = json_get_text(problem, "detail", json_get_text(problem, "title", NULL));
+    char *words = NULL;
+    size_t bytes, i;
+    FILE *out = needed(open_memstream(&words, &bytes));
 
-    if (place)
-        strcpy(place, ":");
+    detail = detail ? detail : "the daemon refused without a reason";
+    const char *cut = strstr(detail, place);
+    if (json_array_size(errors) == 1) /* its own words say it all */
+        api_print_item(out, json_array_get(errors, 0));
+    else if (cut)
+        fprintf(out, "%.*s:", (int)(cut - detail), detail);
+    else
+        fputs(detail, out);
+    for (i = 0; json_array_size(errors) > 1 && i < json_array_size(errors); i++) {
+        fputs("\n  ", out);
+        api_print_item(out, json_array_get(errors, i));
+    }
+    fclose(out);
+    return needed(words);
 }
 
 int api_problem_to_error(const json_t *problem, long status, struct error *e)
 {
-    const char *detail = json_get_text(problem, "detail", NULL),
-               *title = json_get_text(problem, "title", NULL);
-    const json_t *item;
-    char key[PROBLEM_KEY_BYTES];
-    size_t i;
-
     if (!problem)
         return error_set(e, api_error_code(NULL, status), "%s answered with HTTP status %ld",
                          client.server, status);
-    const json_t *errors = json_object_get(problem, "errors");
-    bool single = json_array_size(errors) == 1; /* its own words say it all */
-
-    error_set(e, api_error_code(json_get_text(problem, "type", NULL), status), "%s",
-              single   ? ""
-              : detail ? detail
-              : title  ? title
-                       : "the daemon refused without a reason");
-    if (!single)
-        api_error_introduce(e);
-    json_array_foreach (errors, i, item) {
-        const char *pointer = json_get_text(item, "pointer", ""),
-                   *near = json_get_text(item, "suggestion", NULL);
-        api_error_append(e, "%s%s: %s", single ? "" : "\n  ", problem_key(pointer, key),
-                         json_get_text(item, "message", NULL) ? json_get_text(item, "message", NULL)
-                                                              : "is wrong");
-        if (near)
-            api_error_append(e, "; did you mean \"%s\"?", problem_suggestion(near, key));
-    }
+    char *words = api_problem_words(problem);
+    error_set(e, api_error_code(json_get_text(problem, "type", NULL), status), "%s", words);
+    free(words);
     return -(int)e->code;
 }
 

@@ -58,6 +58,10 @@ void api_hurry(long ms);
  */
 const json_t *api_problem(void);
 
+/* The words of a problem+json document as people read them: its detail, or the errors that it
+ * lists, each on a line of its own. The caller frees them. */
+char *api_problem_words(const json_t *problem);
+
 /* Fills *e from a problem+json document (NULL: the answer was none) and its HTTP status; returns
  * -e->code. */
 int api_problem_to_error(const json_t *problem, long status, struct error *e);

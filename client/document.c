@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "client/api.h"
 #include "client/change.h"
 #include "client/views/print.h"
 #include "common/dataset/plan_inputs.h"
@@ -35,15 +36,17 @@ int document_refuse(const struct problems *problems)
 {
     struct error e;
 
-    if (client.json) {
-        document_detail(problems, &e);
+    document_detail(problems, &e);
+    if (client.json)
         return cmd_fail_json(&e, problems_to_json(problems));
-    }
-    char *text = problems_to_text(problems), *safe = printable_copy(text, "\n");
-    fputs(safe, stderr);
+    json_t *problem =
+        json_pack("{s:s, s:o}", "detail", e.text, "errors", problems_to_json(problems));
+    char *text = api_problem_words(problem), *safe = printable_copy(text, "\n");
+    fprintf(stderr, "trainctl: %s\n", safe);
     free(safe);
     free(text);
     return error_type(ERR_INVALID)->exit_code;
+    json_decref(problem);
 }
 
 /* ---- counting images */

@@ -11,7 +11,7 @@
 int document_open(const char *path, const struct cmd_args *args, struct job_spec **spec,
                   struct problems *unsupported);
 
-/* Prints what is wrong; returns the exit code. */
+/* Prints what is wrong as the daemon's answer would be; returns the exit code. */
 int document_refuse(const struct problems *problems);
 
 /* --train-images and --eval-images; 0: not given. */

@@ -131,6 +131,10 @@ job bad 4 | sed 's/"steps"/"stesp"/' >"$dir/bad.json"
 exits 2 "submit of a bad document: 2" submit "$dir/bad.json"
 says "$err" "stesp: " "submit of a bad document names the place"
 says "$err" 'did you mean "steps"' "submit of a bad document names the nearest key"
+run submit "$dir/bad.json"
+submitted=$err
+run plan "$dir/bad.json"
+is "$err" "$submitted" "plan says it in the same words"
 echo '{"name": ' >"$dir/cut.json"
 exits 2 "submit of half a document: 2" submit "$dir/cut.json"
 says "$err" "line 2" "submit of half a document names the line"
@@ -154,6 +158,9 @@ like "$err" '^trainctl: the document has 2 problems:$' "says how many there are"
 exits 5 "https to a daemon without TLS: 5" --server "https://${url#*//}" list
 like "$err" "A daemon without TLS is reached by $url" "says how to reach it"
 
+worse=$err
+run plan "$dir/worse.json"
+is "$err" "$worse" "as plan does"
 job first 6 >"$dir/first.json"
 exits 0 "submit --watch" submit --watch "$dir/first.json"
 says "$out" "job 1 queued" "submit tells the id"

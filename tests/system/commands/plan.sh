@@ -52,7 +52,7 @@ plan 0 "synthetic data has ImageNet's size" '{"data": {"train": "synthetic"}}' '
 plan 0 "variables of the ranks" '{"data": {"train": "synthetic"}, "cluster": {"env": {"OMP_WAIT_POLICY": "active", "KMP_BLOCKTIME": "1"}}}' \
     '^env +2 +OMP_WAIT_POLICY=active KMP_BLOCKTIME=1$' 'warning: cluster.env: KMP_BLOCKTIME .* no effect with that of GNU'
 plan 2 "a variable that has a key of its own" '{"data": {"train": "synthetic"}, "cluster": {"env": {"OMP_NUM_THREADS": "2"}}}' \
-    '^cluster.env.OMP_NUM_THREADS: .*is set by cluster.threads_per_worker'
+    '^trainctl: cluster.env.OMP_NUM_THREADS: .*is set by cluster.threads_per_worker'
 options=(--explain)
 plan 0 "variables explained" '{"data": {"train": "synthetic"}, "cluster": {"env": {"OMP_WAIT_POLICY": "active"}}}' \
     '^env = .*OMP_WAIT_POLICY=active' 'job_env_prefixes'
@@ -60,27 +60,27 @@ options=()
 
 plan 2 "all problems at once, each with its key" \
     '{"learning_rate": 1, "cluster": {"nodes": -1}, "lr": {"decay": "linear"}}' \
-    '^learning_rate: .*did you mean lr\.base\?' '^cluster\.nodes: must be an integer from 1 to 100000' \
-    '^lr\.decay: must be one of "poly"' '^data\.train: is required'
+    '^trainctl: the document has 4 problems:$' '^  learning_rate: .*did you mean "lr\.base"\?' '^  cluster\.nodes: must be an integer from 1 to 100000' \
+    '^  lr\.decay: must be one of "poly"' '^  data\.train: is required'
 plan 2 "a typo, an unknown precision and a path that is not there" '{"data": {"train": "/nope"}, "epohcs": 3, "precision": "int8"}' \
-    '^epohcs: .*did you mean epochs' '^precision: must be one of' '^data\.train: .*/nope'
+    '^  epohcs: .*did you mean "epochs"' '^  precision: must be one of' '^  data\.train: .*/nope'
 plan 0 "sizes by epoch" '{"data": {"train": "synthetic"}, "model": {"image_size": [[0, 160], [45, 192]]}}' '^image_sizes .*160 to 192 .*192 from step 600525'
 plan 0 "batches that fill the memory" \
     '{"data": {"train": "synthetic"}, "model": {"image_size": [[0, 128], [16, 160]]}, "batch_per_worker": 64, "batch_schedule": "fill", "epochs": 18}' \
     '^phase 1 +192 +images a step, 96 a worker, of 128 pixels, epochs 0 to 16: 106752' '^phase 2 +128 +images a step, 64 a worker, of 160'
 plan 2 "batches that change within an epoch" '{"data": {"train": "synthetic"}, "model": {"image_size": [[0, 128], [1.5, 160]]}, "batch_schedule": "fill"}' \
-    '^batch_schedule: .*give model.image_size whole epochs, or set steps_rounding to "exact"'
+    '^trainctl: batch_schedule: .*give model.image_size whole epochs, or set steps_rounding to "exact"'
 plan 2 "a schedule of sizes that goes backwards, all of it at once" \
     '{"data": {"train": "synthetic"}, "model": {"image_size": [[0, 192], [5, 160], [4, 20]]}, "epohcs": 1}' \
-    '^model\.image_size.1.?: goes back to 160 pixels after 192' '^model\.image_size.2.?: goes back to epoch 4 after epoch 5' \
-    '^model\.image_size.2.?: must end with a size, an integer from 28 to 1024' '^epohcs: .*did you mean epochs'
-plan 2 "nodes 0" '{"data": {"train": "synthetic"}, "cluster": {"nodes": 0}}' '^cluster\.nodes: .*from 1 to 100000, not 0'
-plan 2 "nodes 10^9" '{"data": {"train": "synthetic"}, "cluster": {"nodes": 1000000000}}' '^cluster\.nodes: .*not 1000000000'
+    '^  model\.image_size.1.?: goes back to 160 pixels after 192' '^  model\.image_size.2.?: goes back to epoch 4 after epoch 5' \
+    '^  model\.image_size.2.?: must end with a size, an integer from 28 to 1024' '^  epohcs: .*did you mean "epochs"'
+plan 2 "nodes 0" '{"data": {"train": "synthetic"}, "cluster": {"nodes": 0}}' '^trainctl: cluster\.nodes: .*from 1 to 100000, not 0'
+plan 2 "nodes 10^9" '{"data": {"train": "synthetic"}, "cluster": {"nodes": 1000000000}}' '^trainctl: cluster\.nodes: .*not 1000000000'
 plan 2 "a number JSON does not have" '{"data": {"train": "synthetic"}, "lr": {"base": 1e400}}' 'line 1'
 plan 2 "NaN" '{"data": {"train": "synthetic"}, "lr": {"base": NaN}}' 'line 1'
 plan 2 "a batch larger than the data" '{"data": {"train": "x", "train_images": 50}}' \
-    '^batch_per_worker: makes a global batch of 96, but there are 50 training images'
-plan 2 "an unknown preset" '{"preset": "surfsara", "data": {"train": "synthetic"}}' '^preset: .*did you mean surfsara-24k'
+    '^trainctl: batch_per_worker: makes a global batch of 96, but there are 50 training images'
+plan 2 "an unknown preset" '{"preset": "surfsara", "data": {"train": "synthetic"}}' '^trainctl: preset: .*did you mean "surfsara-24k"'
 plan 2 "a truncated document" '{"data": {"tra' 'line 1'
 plan 2 "an empty document" '' 'JSON'
 plan 2 "a list" '[1]' 'must be a JSON object'
