@@ -14,6 +14,7 @@
 #include "common/job/job_document.h"
 #include "common/job/recipe/preset.h"
 #include "common/json.h"
+#include "common/system/file.h"
 #include "common/text/printable.h"
 
 /* ---- a document that is wrong */
@@ -45,8 +46,8 @@ int document_refuse(const struct problems *problems)
     fprintf(stderr, "trainctl: %s\n", safe);
     free(safe);
     free(text);
-    return error_type(ERR_INVALID)->exit_code;
     json_decref(problem);
+    return error_type(ERR_INVALID)->exit_code;
 }
 
 /* ---- counting images */
@@ -190,12 +191,43 @@ int sweep_paths_absolute(json_t *sweep, bool *changed, struct error *e)
 
 /* ---- the file */
 
+static const char *document_source(const char *path)
+{
+    return strcmp(path, "-") == 0 ? "standard input" : path;
+}
+
+int document_read(const char *path, char **text, size_t *bytes, struct error *e)
+{
+    int status = file_read(path, JSON_DOCUMENT_LIMIT_BYTES, text, bytes, e);
+
+    if (status || strspn(*text, " \t\r\n") < *bytes)
+        return status;
+    free(*text);
+    *text = NULL;
+    return error_set(e, ERR_USAGE, "%s is empty; a document in JSON should be there",
+                     document_source(path));
+}
+
+static json_t *document_load(const char *path, struct error *e)
+{
+    char *text;
+    size_t bytes;
+
+    if (document_read(path, &text, &bytes, e))
+        return NULL;
+    json_t *document = json_document_parse(text, bytes, e);
+    if (!document)
+        error_prefix(e, "%s", document_source(path));
+    free(text);
+    return document;
+}
+
 int document_open(const char *path, const struct cmd_args *args, struct job_spec **spec,
                   struct problems *unsupported)
 {
     struct problems problems = {0};
     struct error e;
-    json_t *document = json_document_load(path, &e);
+    json_t *document = document_load(path, &e);
     int code = 0;
 
     *spec = NULL;

@@ -5,6 +5,10 @@
 #include "client/cmd.h"
 #include "common/plan/plan.h"
 
+/* The text of a document ("-": standard input), which the caller frees; one of blanks alone is
+ * refused. */
+int document_read(const char *path, char **text, size_t *bytes, struct error *e);
+
 /* Reads a document ("-": standard input), changes it as --set says and checks it. Returns 0, or the
  * exit code with *spec NULL and everything that is wrong printed. The caller destroys *spec and
  * clears *unsupported. */

@@ -45,7 +45,7 @@ static int read_document(const struct cmd_args *args, char **text, size_t *bytes
     if (document_images(args, "train-images", &train, e) ||
         document_images(args, "eval-images", &eval, e))
         return -(int)e->code;
-    int status = file_read(args->operands[0], JSON_DOCUMENT_LIMIT_BYTES, text, bytes, e);
+    int status = document_read(args->operands[0], text, bytes, e);
     if (status)
         return status;
     bool set = args->repeated_count || train || eval;

@@ -234,7 +234,7 @@ static int sweep_post(const char *path, const char *file, json_t **answer, struc
 {
     char *text;
     size_t bytes;
-    int status = file_read(file, JSON_DOCUMENT_LIMIT_BYTES, &text, &bytes, e);
+    int status = document_read(file, &text, &bytes, e);
 
     if (status)
         return status;

@@ -82,7 +82,7 @@ plan 2 "a batch larger than the data" '{"data": {"train": "x", "train_images": 5
     '^trainctl: batch_per_worker: makes a global batch of 96, but there are 50 training images'
 plan 2 "an unknown preset" '{"preset": "surfsara", "data": {"train": "synthetic"}}' '^trainctl: preset: .*did you mean "surfsara-24k"'
 plan 2 "a truncated document" '{"data": {"tra' 'line 1'
-plan 2 "an empty document" '' 'JSON'
+plan 2 "an empty document" '' '^trainctl: standard input is empty; '
 plan 2 "a list" '[1]' 'must be a JSON object'
 options=(--json)
 plan 2 "problems as JSON" '{"lr": {"bas": 1}, "data": {"train": "synthetic"}}' '"pointer":"/lr/bas"' '"suggestion":"/lr/base"' '"detail":"lr\.bas: '
