@@ -180,6 +180,19 @@ char *api_problem_words(const json_t *problem)
     return needed(words);
 }
 
+/* Where the token that the daemon wants would be looked for. */
+static void api_tell_token_place(struct error *e)
+{
+    char path[PATH_MAX], words[ERROR_TEXT_BYTES / 2];
+
+    if (e->code != ERR_NO_TOKEN || strncmp(client.server, "unix:", 5) == 0)
+        return;
+    bool file = token_path(path);
+    snprintf(words, sizeof words, "%s", e->text);
+    error_set(e, ERR_NO_TOKEN, "%s\n  trainctl sends the one in TRAINCTL_TOKEN%s%s", words,
+              file ? " or, without that, in the file " : "", file ? path : "");
+}
+
 int api_problem_to_error(const json_t *problem, long status, struct error *e)
 {
     if (!problem)
@@ -188,6 +201,7 @@ int api_problem_to_error(const json_t *problem, long status, struct error *e)
     char *words = api_problem_words(problem);
     error_set(e, api_error_code(json_get_text(problem, "type", NULL), status), "%s", words);
     free(words);
+    api_tell_token_place(e);
     return -(int)e->code;
 }
 

@@ -29,7 +29,7 @@ static int token_set(const char *text, const char *source, char token[TOKEN_BYTE
     return 1;
 }
 
-static int token_path(char path[PATH_MAX])
+bool token_path(char path[PATH_MAX])
 {
     const char *config = getenv("XDG_CONFIG_HOME"), *home = getenv("HOME");
 
