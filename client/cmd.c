@@ -528,7 +528,6 @@ int cmd_duration(const struct cmd_args *args, const char *option, double *second
         const char *unit;
         double seconds;
     } units[] = {
-        {"",    1    },
         {"s",   1    },
         {"m",   60   },
         {"min", 60   },
@@ -548,6 +547,7 @@ int cmd_duration(const struct cmd_args *args, const char *option, double *second
             *seconds = number * units[i].seconds;
             return 0;
         }
-    return error_set(e, ERR_USAGE, "--%s must be a time as 2h, 90min or 3d, not \"%s\"", option,
+    return error_set(e, ERR_USAGE,
+                     "--%s must be a time with its unit, as 90min, 2h or 90d, not \"%s\"", option,
                      text);
 }

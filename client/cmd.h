@@ -112,7 +112,8 @@ int cmd_show_document(int argc, char **argv, const char *path, void (*print)(con
 int cmd_number(const char *text, const char *option, long minimum, long maximum, long *number,
                struct error *e);
 
-/* An option's value that must be a time, as 2h, 90min, 1.5d or 5400s; not given: *seconds stays. */
+/* An option's value that must be a time, as 2h, 90min, 1.5d or 5400s, always with a unit; not
+ * given: *seconds stays. */
 int cmd_duration(const struct cmd_args *args, const char *option, double *seconds, struct error *e);
 
 /* A word that must be one of a table's, by name_at(0), name_at(1)... until NULL: 0, or a usage

@@ -64,7 +64,7 @@ is "$(for t in "${token[@]}"; do grep -cF -- "${t#traind-*-}" "$state/tokens.jso
     "neither that file nor the log has a token in it"
 is "$("$trainctl" --server "$local_server" token list --json | jq -c '[.tokens[] | [.name, .role, .expires_at, has("token"), has("hash")]]')" \
     '[["the read","read",null,false,false],["the submit","submit",null,false,false],["the operator","operator",null,false,false],["the node","node",null,false,false],["the admin","admin",null,false,false]]' "token list tells all but the secrets"
-for wrong in 'token' 'token make' 'token create' 'token revoke' 'token revoke x' 'token create --role root x' 'token create --expires soon x'; do
+for wrong in 'token' 'token make' 'token create' 'token revoke' 'token revoke x' 'token create --role root x' 'token create --expires soon x' 'token create --expires 5 x'; do
     # shellcheck disable=SC2086
     "$trainctl" --server "$local_server" $wrong >"$work/out" 2>&1
     is "$?" 2 "trainctl $wrong is refused"

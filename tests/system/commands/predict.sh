@@ -62,6 +62,8 @@ predict --nodes 1,x "$work/s.json"
 is $? 2 "nodes that are no numbers are a usage error"
 predict --deadline soon "$work/s.json"
 is $? 2 "so is a deadline that is no time"
+predict --deadline 90 "$work/s.json"
+is $? 2 "and one without a unit"
 predict --node-speed fast "$work/s.json"
 like "$output" '--node-speed must be a number of at least' "and a speed that is none"
 predict --to-target --node-speed 79 - <<<'{"data": {"train": "synthetic", "train_images": 100000}, "model": {"classes": 10}}'
