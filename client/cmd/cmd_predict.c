@@ -378,6 +378,16 @@ static void predict_show_json(const struct question *q)
     json_decref(out);
 }
 
+/* Below `small` by the format, else a whole number with commas. */
+static const char *predict_number(char text[HUMAN_BYTES], double number, double small,
+                                  const char *format)
+{
+    if (!(number < small))
+        return human_count(text, HUMAN_BYTES, llround(number));
+    snprintf(text, HUMAN_BYTES, format, number);
+    return text;
+}
+
 static void point_row(struct libscols_table *table, const struct question *q, const struct point *p)
 {
     struct libscols_line *line = table_line(table);
@@ -390,9 +400,7 @@ static void point_row(struct libscols_table *table, const struct question *q, co
         table_set(line, 9, p->problem);
         return;
     }
-    snprintf(text, sizeof text, m->images_per_sec.value < 100 ? "%.1f" : "%.0f",
-             m->images_per_sec.value);
-    table_set(line, 2, text);
+    table_set(line, 2, predict_number(text, m->images_per_sec.value, 100, "%.1f"));
     snprintf(text, sizeof text, "%.0f %%", 100 * p->efficiency);
     table_set(line, 3, text);
     snprintf(text, sizeof text, "%.3g", m->epochs.value);
@@ -401,8 +409,7 @@ static void point_row(struct libscols_table *table, const struct question *q, co
     snprintf(text, sizeof text, "%s to %s", human_duration(low, sizeof low, m->ttt_seconds.low),
              human_duration(high, sizeof high, m->ttt_seconds.high));
     table_set(line, 6, text);
-    snprintf(text, sizeof text, p->node_hours.value < 10 ? "%.2g" : "%.0f", p->node_hours.value);
-    table_set(line, 7, text);
+    table_set(line, 7, predict_number(text, p->node_hours.value, 10, "%.2g"));
     table_set(line, 8, human_number(text, sizeof text, m->kwh.value));
     const char *marks[] = {p == q->fastest ? "fastest" : NULL, p == q->cheapest ? "cheapest" : NULL,
                            p == q->choice ? "choice" : NULL,
@@ -443,36 +450,42 @@ static void say_basis(const struct question *q)
 
 static void say_none(const struct question *q)
 {
-    char text[HUMAN_BYTES];
+    char text[HUMAN_BYTES], nodes[HUMAN_BYTES];
 
     puts("\nnone of these keeps to the deadline or the budget");
     if (q->fastest)
-        printf("  the fastest (%lld) takes %s\n", (long long)q->fastest->nodes,
+        printf("  the fastest (%s) takes %s\n", human_count(nodes, sizeof nodes, q->fastest->nodes),
                human_duration(text, sizeof text, predict_duration(q->fastest)));
     if (q->cheapest)
-        printf("  the cheapest (%lld) costs %.0f node-hours\n", (long long)q->cheapest->nodes,
-               predict_cost(q->cheapest));
+        printf("  the cheapest (%s) costs %s node-hours\n",
+               human_count(nodes, sizeof nodes, q->cheapest->nodes),
+               human_count(text, sizeof text, llround(predict_cost(q->cheapest))));
 }
 
 static void say_choice(const struct question *q)
 {
+    char nodes[HUMAN_BYTES], batch[HUMAN_BYTES];
+
     if (!isfinite(q->deadline) && !isfinite(q->budget))
         return;
     if (!q->choice)
         say_none(q);
     else
-        printf("\nchoice: %lld node%s with a global batch of %lld%s\n", (long long)q->choice->nodes,
-               plural(q->choice->nodes), (long long)q->choice->batch,
+        printf("\nchoice: %s node%s with a global batch of %s%s\n",
+               human_count(nodes, sizeof nodes, q->choice->nodes), plural(q->choice->nodes),
+               human_count(batch, sizeof batch, q->choice->batch),
                q->certain ? ""
                           : ", which is likely to keep to it, but not by the band's worse end");
 }
 
 static void say_enough(const struct question *q)
 {
+    char nodes[HUMAN_BYTES];
+
     if (q->enough)
-        printf("\nmore than %lld node%s hardly help%s: the next step here saves less than half of "
+        printf("\nmore than %s node%s hardly help%s: the next step here saves less than half of "
                "what it could\n",
-               (long long)q->enough->nodes, plural(q->enough->nodes),
+               human_count(nodes, sizeof nodes, q->enough->nodes), plural(q->enough->nodes),
                q->to_target ? ", as larger batches need more epochs" : "");
 }
 

@@ -40,7 +40,7 @@ predict --node-speed 79 --nodes 1 --set cluster.threads_per_worker=22 --set batc
 is "$(jq '.threads_keep > 0.6 and .threads_keep < 0.85' <<<"$output")" true "and that they lose more with 2 images"
 
 predict --node-speed 79 --nodes 64,128,256,512 --deadline 3h "$work/s.json"
-like "$output" 'choice: 256 nodes with a global batch of 24576$' "a deadline chooses the cheapest that keeps to it by the worse end of its band"
+like "$output" 'choice: 256 nodes with a global batch of 24,576$' "a deadline chooses the cheapest that keeps to it by the worse end of its band"
 predict --node-speed 79 --nodes 64,128,256,512 --deadline 10min "$work/s.json"
 like "$output" 'none of these keeps to the deadline' "or says that there is none"
 predict --node-speed 79 --nodes 1,16,64,256 --budget 480 --json "$work/s.json"
