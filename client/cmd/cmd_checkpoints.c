@@ -12,6 +12,8 @@
 #include "common/clock.h"
 #include "common/json.h"
 
+#define STEP_MAX 1000000000000 /* of --get */
+
 static void print_list(const json_t *list)
 {
     static const char *const headings[] = {"STEP", "EPOCH", "SIZE", "WRITTEN", "REMARK"};
@@ -44,8 +46,11 @@ static int find_step(const char *text, const json_t *list, long id, long *step, 
     const json_t *item;
     size_t i;
 
+    if (strcmp(text, "newest") != 0 && cmd_number(text, "get", 0, STEP_MAX, step, e))
+        return error_set(e, ERR_USAGE,
+                         "--get must be the step of a checkpoint, or newest, not \"%s\"", text);
     if (strcmp(text, "newest") != 0)
-        return cmd_number(text, "get", 0, 1000000000000, step, e);
+        return 0;
     json_array_foreach (list, i, item)
         if (!json_is_false(json_object_get(item, "complete"))) {
             *step = (long)json_get_number(item, "step", NAN);

@@ -75,11 +75,13 @@ static int check_slots(const struct scaling *s, struct error *e)
 
     for (int i = 0; i < s->count; i++)
         if (s->workers[i] > most)
-            return error_set(e, ERR_INVALID,
-                             "--workers: %lld workers of %lld thread(s) are more than the %lld "
-                             "slots of this machine take; at most %lld, or --oversubscribe",
-                             (long long)s->workers[i], (long long)(threads > 0 ? threads : 1),
-                             (long long)cores, (long long)most);
+            return error_set(
+                e, ERR_INVALID,
+                "--workers: %lld worker%s of %lld thread%s are more than the %lld slot%s "
+                "of this machine take; at most %lld, or --oversubscribe",
+                (long long)s->workers[i], plural(s->workers[i]),
+                (long long)(threads > 0 ? threads : 1), plural(threads > 0 ? threads : 1),
+                (long long)cores, plural(cores), (long long)most);
     return 0;
 }
 

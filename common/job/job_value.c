@@ -177,7 +177,7 @@ static bool check_first(const json_t *v, size_t i, const char *pointer, struct p
 {
     for (size_t k = 0; k < i; k++)
         if (json_equal(json_array_get(v, k), json_array_get(v, i))) {
-            problems_add(problems, pointer, NULL, "is there a second time: \"%s\"",
+            problems_add(problems, pointer, NULL, "is listed twice: \"%s\"",
                          json_string_value(json_array_get(v, i)));
             return false;
         }

@@ -78,12 +78,14 @@ int audit_check_labels(struct audit *a, struct error *e)
         char missing[80] = "", span[SPAN_BYTES];
         int there = a->classes - counts.missing;
         if (counts.missing)
-            snprintf(missing, sizeof missing, "; %d classes have none, the first is %d",
+            snprintf(missing, sizeof missing,
+                     counts.missing == 1 ? "; %d class has none: %d"
+                                         : "; %d classes have none, the first is %d",
                      counts.missing, counts.first_missing);
         char outside[80] = "";
         if (counts.outside)
-            snprintf(outside, sizeof outside, "; %" PRId64 " labels are outside 1 to %d",
-                     counts.outside, a->classes);
+            snprintf(outside, sizeof outside, "; %" PRId64 " label%s outside 1 to %d",
+                     counts.outside, counts.outside == 1 ? " is" : "s are", a->classes);
         enum audit_status status = counts.outside          ? AUDIT_PROBLEM
                                    : counts.missing == 0   ? AUDIT_OK
                                    : role == DATASET_TRAIN ? AUDIT_PROBLEM

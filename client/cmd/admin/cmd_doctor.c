@@ -12,6 +12,7 @@
 #include "common/check.h"
 #include "common/system/install_paths.h"
 #include "common/system/spawn.h"
+#include "common/text/plural.h"
 #include "launch/launch.h"
 
 #define CHECK_LIMIT_BYTES 65536 /* of what a program prints */
@@ -115,7 +116,9 @@ static void check_daemon(json_t *list)
         return;
     }
     const json_t *slots = json_object_get(ready, "slots");
-    long long total = json_integer_value(json_object_get(slots, "total"));
+    long long total = json_integer_value(json_object_get(slots, "total")),
+              used = json_integer_value(json_object_get(slots, "used")),
+              cores = launch_node_slots(false);
     check_note(list, "daemon", true, NULL, "ready at %s", client.server);
     if (json_is_false(json_object_get(ready, "require_token")))
         check_note(list, "access", false,
@@ -124,11 +127,10 @@ static void check_daemon(json_t *list)
                    "every user of the daemon's machine may read and submit without a token");
     else
         check_note(list, "access", true, NULL, "by the unix socket's user, and by tokens over TCP");
-    check_note(list, "slots", total <= launch_node_slots(false) || total == 0,
+    check_note(list, "slots", total <= cores || total == 0,
                "slots in traind.conf is more than the cores of this machine: jobs will be slow",
-               "%lld, of which %lld are in use; this machine has %lld cores", total,
-               (long long)json_integer_value(json_object_get(slots, "used")),
-               (long long)launch_node_slots(false));
+               "%lld, of which %lld %s in use; this machine has %lld core%s", total, used,
+               used == 1 ? "is" : "are", cores, plural(cores));
     json_decref(ready);
 }
 

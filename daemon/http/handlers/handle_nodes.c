@@ -199,7 +199,9 @@ int handle_node(const struct request *q, struct reply *r, struct error *e)
     if (!status)
         status = node_collect(q, name, STORE_NODE_CHECKS, list, e);
     if (!status && json_array_size(list) == 0)
-        status = error_set(e, ERR_NOT_FOUND, "there is no node %s; GET /v1/nodes lists them", name);
+        status = error_set(
+            e, ERR_NOT_FOUND,
+            "there is no node %s; trainctl nodes and GET /v1/nodes list those there are", name);
     if (!status)
         status = reply_json(r, 200, json_incref(json_array_get(list, 0)), e);
     json_decref(list);

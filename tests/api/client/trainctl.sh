@@ -158,12 +158,12 @@ is "$(jq -r .type <"$dir/err")" urn:traind:problem:usage "and trainctl's own"
 jq '.epohcs = 1' "$dir/bad.json" >"$dir/worse.json"
 exits 2 "submit of two wrong keys" submit "$dir/worse.json"
 like "$err" '^trainctl: the document has 2 problems:$' "says how many there are"
-exits 5 "https to a daemon without TLS: 5" --server "https://${url#*//}" list
-like "$err" "A daemon without TLS is reached by $url" "says how to reach it"
-
 worse=$err
 run plan "$dir/worse.json"
 is "$err" "$worse" "as plan does"
+exits 5 "https to a daemon without TLS: 5" --server "https://${url#*//}" list
+like "$err" "A daemon without TLS is reached by $url" "says how to reach it"
+
 job first 6 >"$dir/first.json"
 exits 0 "submit --watch" submit --watch "$dir/first.json"
 says "$out" "job 1 queued" "submit tells the id"
@@ -233,6 +233,12 @@ is "$("$trainctl" show 3 --json | jq -c '[.spec.steps, .spec.name, .step]')" '[2
 is $? 0 "submit --set"
 is "$("$trainctl" show 4 --json | jq -c '[.name, .step]')" '["set",1]' "submit --set changes the document"
 
+exits 3 "reproduce --check of a job that reproduces none" reproduce --check 1
+says "$err" "trainctl reproduce 1 repeats it" "reproduce --check: how to do that"
+exits 2 "tag with a tag twice" tag --add a,a 1
+says "$err" 'is listed twice: "a"' "tag with a tag twice: says so"
+exits 3 "a node that there is not" nodes foo
+says "$err" "trainctl nodes" "a node that there is not: where to see the others"
 exits 0 "compare" compare 1 4 2
 says "$out" "JOB 4" "compare has a column a job"
 says "$out" "where their documents differ" "compare has the differences"
@@ -259,8 +265,10 @@ report $? "checkpoints --get -o - writes them to standard output"
 "$trainctl" checkpoints --get 1 -o - 5 >/dev/full 2>"$dir/err"
 is $? 1 "checkpoints --get to a full disk"
 says "$(cat "$dir/err")" "cannot write the file: No space left on device" "is told as that"
+exits 2 "checkpoints --get of what is no step" checkpoints --get x 5
+says "$err" 'must be the step of a checkpoint, or newest, not "x"' "checkpoints --get of what is no step: says what it may be"
 exits 3 "checkpoints --get of no such step" checkpoints --get 7 -o "$dir/none" 5
-says "$err" "job 5 has no checkpoint of step 7; it has" "checkpoints --get of no such step: the API's words, with those there are"
+says "$err" "job 5 has no checkpoint of step 7; it has that of step 1" "checkpoints --get of no such step: the API's words, with those there are"
 [ ! -e "$dir/none" ] && [ ! -e "$dir/none.part" ]
 report $? "and leaves nothing behind"
 
@@ -286,6 +294,7 @@ says "$out" "succeeded" "events: how it ended"
 report $? "events: without the steps"
 exits 0 "events --types" --json events --types step,eval 1
 is "$(jq -r .type <"$dir/out" | sort -u | tr '\n' ' ')" "eval step " "events --types: those alone, as JSON lines"
+exits 0 "events --types of the daemon's own" events --types labels,resume 1
 exits 2 "events of no such type" events --types steps 1
 says "$err" 'did you mean "step"' "events of no such type: the nearest is named"
 exits 3 "wait of several, one of them no job" wait 1 99
@@ -304,7 +313,6 @@ exits 0 "list of what fits nothing" list --find "no such & words"
 is "$out" "no job fits" "list of what fits nothing: says so"
 
 exits 0 "audit of nobody" --server "unix:$socket" audit --by nobody
-exits 0 "events --types of the daemon's own" events --types labels,resume 1
 is "$out" "no entry fits" "audit of nobody: says so"
 run --server "unix:$socket" backup --json --with-runs "$dir/copy.db"
 is "$(jq -c '[.file, .bytes > 0, .tokens, .runs.file, .runs.bytes > 0]' <<<"$out")" \

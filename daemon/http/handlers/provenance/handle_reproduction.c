@@ -173,10 +173,11 @@ int handle_reproduction(const struct request *q, struct reply *r, struct error *
     int64_t id = json_integer_value(json_object_get(spec, "reproduces"));
     json_decref(spec);
     if (id < 1)
-        status = error_set(e, ERR_NOT_FOUND,
-                           "job %lld reproduces no other: POST what GET /v1/jobs/%lld/pinned has "
-                           "as document to repeat it",
-                           (long long)q->id, (long long)q->id);
+        status =
+            error_set(e, ERR_NOT_FOUND,
+                      "job %lld reproduces no other; trainctl reproduce %lld repeats it, as does "
+                      "POST /v1/jobs of the document in GET /v1/jobs/%lld/pinned",
+                      (long long)q->id, (long long)q->id, (long long)q->id);
     if (!status)
         status = job_provenance_load(q, id, &of, e);
     if (!status)

@@ -209,7 +209,10 @@ static int no_such_step(const struct request *q, const struct store_job *job, co
     }
     checkpoint_list_free(names, count);
     return error_set(e, ERR_NOT_FOUND, "job %lld has no checkpoint of step %.20s; %s%s",
-                     (long long)q->id, text, count ? "it has those of the steps " : "it has none",
+                     (long long)q->id, text,
+                     count > 1    ? "it has those of the steps "
+                     : count == 1 ? "it has that of step "
+                                  : "it has none",
                      steps);
 }
 
