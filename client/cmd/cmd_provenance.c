@@ -159,7 +159,7 @@ static void print_provenance(const json_t *answer)
     json_array_foreach (json_object_get(answer, "reproduced_by"), i, attempt)
         printf("job %lld reproduces it\n", (long long)json_integer_value(attempt));
     if (json_array_size(attempts) == 0)
-        puts("nothing is known of its run: it has not begun to compute, or did so by an earlier "
+        puts("nothing is known of its run: it has not begun to compute, or did so with an earlier "
              "version");
     json_array_foreach (attempts, i, attempt)
         print_attempt(attempt);

@@ -117,8 +117,8 @@ static void sizes_check_epochs(const json_t *epochs, const char *pointer, struct
         sizes_refuse_key(pointer, "ramp", "must be two epochs [first, last] from 0 to 10000",
                          problems);
     else if (json_number_value(last) <= json_number_value(first))
-        sizes_refuse_key(pointer, "ramp", "goes backwards: its last epoch must be behind its first",
-                         problems);
+        sizes_refuse_key(pointer, "ramp",
+                         "goes backwards: its last epoch must come after its first", problems);
 }
 
 /* The sizes themselves, once each is an integer. */

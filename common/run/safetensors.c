@@ -354,7 +354,7 @@ static int check_holes(const struct safetensors *s, struct error *e)
         end = s->entries[i].end;
     }
     if (end != s->data_bytes)
-        return safetensors_corrupt(s, e, s->data + end, "bytes behind the last tensor");
+        return safetensors_corrupt(s, e, s->data + end, "bytes after the last tensor");
     return 0;
 }
 

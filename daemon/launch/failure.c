@@ -444,7 +444,7 @@ static void judge_by_run_stop(struct verdict *v, const json_t *run_stop,
         v->state = JOB_SUCCEEDED;
         if (how->code > 0 || how->signal > 0)
             snprintf(v->reason, sizeof v->reason,
-                     "complete; mpirun ended with an error behind the end of the run");
+                     "complete; mpirun ended with an error after the end of the run");
     } else if (why || (status && strcmp(status, "failed") != 0)) {
         v->state = JOB_CANCELLED;
         snprintf(v->reason, sizeof v->reason, "%s after step %lld", stop_words(why),

@@ -262,7 +262,7 @@ static int rules_read_text(struct failure_rules *r, const char *path, char *text
     if (!status && !shipped)
         status = error_set(e, ERR_NO_MEMORY, "no memory for the failure rules");
     if (!status && rules_read(r, shipped, true, &bad))
-        status = error_set(e, ERR_USAGE, "failure_rules: %.200s, behind it traind's own: %s", path,
+        status = error_set(e, ERR_USAGE, "failure_rules: %.200s, after it traind's own: %s", path,
                            bad.data);
     buffer_clear(&bad);
     free(shipped);

@@ -73,9 +73,9 @@ static int check_end(const uint8_t *map, uint64_t end, uint64_t last, const char
 
     if (end <= last && last - end >= BLOCK_BYTES && memcmp(map + end, zeros, BLOCK_BYTES) == 0)
         return 0;
-    return error_set(
-        e, ERR_CORRUPT,
-        "%s is truncated: the mark at the end of a tar is missing behind its last file", name);
+    return error_set(e, ERR_CORRUPT,
+                     "%s is truncated: the mark at the end of a tar is missing after its last file",
+                     name);
 }
 
 static int index_members(struct archive *a, const uint8_t *map, uint64_t first, uint64_t last,

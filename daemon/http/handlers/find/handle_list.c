@@ -71,10 +71,11 @@ static int list_parse_after(const char *text, struct store_job_filter *filter, s
     filter->after_key = text[digits] == ',' && filter->sort ? text + digits + 1 : NULL;
     if (filter->after > 0 && (!text[digits] || filter->after_key))
         return 0;
-    return error_set(e, ERR_USAGE,
-                     "after must be a whole number from 1%s, as next of the page before, not "
-                     "\"%s\"",
-                     filter->sort ? ", alone or with what the list is sorted by" : "", text);
+    return error_set(
+        e, ERR_USAGE,
+        "after must be the value of next on the previous page, a whole number from 1%s, "
+        "not \"%s\"",
+        filter->sort ? ", alone or with what the list is sorted by" : "", text);
 }
 
 /* "paper,table-2": all of them. */

@@ -101,7 +101,7 @@ Test(safetensors, refuses_unsound_headers, .init = make_tensors, .fini = remove_
                     12, ERR_CORRUPT, "hole");
     tensors_refused("{" TENSOR("a", "F32", "[2]", 0, 8) "," TENSOR("b", "F32", "[1]", 4, 8) "}", 8,
                     ERR_CORRUPT, "overlap");
-    tensors_refused("{" TENSOR("a", "F32", "[1]", 0, 4) "}", 8, ERR_CORRUPT, "behind the last");
+    tensors_refused("{" TENSOR("a", "F32", "[1]", 0, 4) "}", 8, ERR_CORRUPT, "after the last");
     tensors_refused("{\"a\": {\"dtype\": 1}}", 0, ERR_CORRUPT, "no dtype");
     tensors_refused("{\"a\": 3}", 0, ERR_CORRUPT, "not described");
     tensors_refused("{\"__metadata__\": {\"a\": 1}}", 0, ERR_CORRUPT, "strings");
