@@ -101,8 +101,8 @@ function tell(error) {
 }
 
 // Calls work(signal) now, and again every periodMs until stop(): while the stream is open every 5 s, and besides when an event comes
-// that wanted(event) says yes to, but at most every periodMs. work may give the number of ms until its next turn, or Infinity
-// for never again. After each turn done(null), or done(error) of what work threw; the page's head says the same.
+// that wanted(event) says yes to, but at most every periodMs. work may give the number of ms until its next turn. After each
+// turn done(null), or done(error) of what work threw; the page's head says the same.
 //   {stop, again}: again() looks at once
 export function watch(work, { periodMs = 1500, wanted = () => false, done = () => {} }) {
   let again = false, began = 0, next = 0, stopped = false, failures = 0, abort;
@@ -129,7 +129,7 @@ export function watch(work, { periodMs = 1500, wanted = () => false, done = () =
     } finally {
       clearTimeout(limit);
     }
-    if (stopped || (pause === Infinity && !again)) return;
+    if (stopped) return;
     if (again) pause = Math.max(0, began + periodMs - Date.now());
     else if (failures === 0 && isLive()) pause = Math.max(pause, LIVE_MS);
     next = setTimeout(turn, pause);

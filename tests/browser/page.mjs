@@ -217,6 +217,12 @@ async function overviewTools(page) {
   ok(Math.max(...series.images_per_sec) > 0 && await page.locator(".chart[data-chart=throughput] canvas").count() === 1, "overview: what was trained is drawn");
   const described = await page.locator("[data-chart=throughput] [role=img]").getAttribute("aria-label");
   ok(/ at time \d\d:\d\d/.test(described), "overview: and told, with its times", described);
+  const hours = (words) => page.getByRole("button", { name: words, exact: true });
+  await hours("24 h").press("Enter");
+  same((await query(page)).hours, "24", "overview: the address keeps the time that is shown");
+  await page.goto(`${origin}/#/`);
+  await until("the hours", async () => await hours("1 h").getAttribute("aria-pressed") === "true").catch(() => {});
+  same(await hours("1 h").getAttribute("aria-pressed"), "true", "overview: and one without it shows the usual");
 }
 
 // Whole percents, as of 29 steps of 100, which are a little less as a fraction.

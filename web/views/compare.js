@@ -188,7 +188,7 @@ class Page {
     const other = h("a", { class: "button", href: "#/compare" }, "Other jobs");
     main.replaceChildren(h("div", { class: "title" }, h("h1", { tabindex: -1 }, `Compare ${this.ids.length === 1 ? "job" : "jobs"} ${this.ids.join(", ")}`),
       h("div", { class: "actions" }, this.axis.element, other)),
-    ...(this.left ? [h("p", { class: "lead" }, `Only ${MOST} jobs are compared at a time: ${this.left} of those that were chosen ${this.left === 1 ? "is" : "are"} left out.`)] : []), this.wait, this.content);
+      ...(this.left ? [h("p", { class: "lead" }, `Only ${MOST} jobs are compared at a time: ${this.left} of those that were chosen ${this.left === 1 ? "is" : "are"} left out.`)] : []), this.wait, this.content);
   }
 
   async look(signal) {
