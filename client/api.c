@@ -183,7 +183,7 @@ char *api_problem_words(const json_t *problem)
 /* Where the token that the daemon wants would be looked for. */
 static void api_tell_token_place(struct error *e)
 {
-    char path[PATH_MAX], words[ERROR_TEXT_BYTES / 2];
+    char path[PATH_MAX], words[ERROR_TEXT_BYTES];
 
     if (e->code != ERR_NO_TOKEN || strncmp(client.server, "unix:", 5) == 0)
         return;
