@@ -103,7 +103,7 @@ if unshare --mount true 2>/dev/null; then
         all=$(((room + 4095) / 4096 * 4096))
         head -c $((all - room)) /dev/zero >"$file" && fallocate --keep-size --length $all "$file"
         head -c 1M /dev/zero >"$1/ballast"
-        timeout 60 mpirun --oversubscribe --bind-to none -np 2 "$top_builddir/tests/bin/train-worker" --job "$2" --run-dir "$1/run"' \
+        timeout 600 mpirun --oversubscribe --bind-to none -np 2 "$top_builddir/tests/bin/train-worker" --job "$2" --run-dir "$1/run"' \
         sh "$work/disk" "$work/pair.json" "$work/pair" "$events" >"$work/log" 2>&1
     is "$?" 8 "one whose disk is full at the provenance ends on all ranks"
     like "$(cat "$work/log")" 'cannot write the event log.*[Nn]o space left' "and says what it could not write"
