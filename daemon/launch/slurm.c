@@ -212,7 +212,11 @@ static void slurm_update_job(struct slurm_job *j, const struct slurm_reply *r, c
     status->job_id = r->id;
     bool put_back = r->completing && (r->restarts > status->restarts ||
                                       (status->phase == SLURM_WAITING && status->restarts > 0));
-    status->phase = put_back ? SLURM_WAITING : phase_of(j, r, now);
+    enum slurm_phase phase = phase_of(j, r, now);
+    /* Its processes may still write events, which belong to the attempt that ends. */
+    if (put_back && phase == SLURM_RUNNING && status->phase == SLURM_RUNNING)
+        return;
+    status->phase = put_back ? SLURM_WAITING : phase;
     slurm_copy_text(status->state, sizeof status->state, r->state);
     slurm_copy_text(status->reason, sizeof status->reason, r->reason);
     slurm_copy_text(status->nodes, sizeof status->nodes, r->nodes);
