@@ -259,23 +259,32 @@ static int sweep_id(const char *text, long *id, struct error *e)
 
 /* ---- wait */
 
+/* Jobs of one that was cancelled may take their time to end. */
 static bool sweep_runs(const json_t *sweep)
 {
-    return strcmp(json_get_text(sweep, "state", ""), "running") == 0;
+    const json_t *trial;
+    size_t i;
+
+    if (strcmp(json_get_text(sweep, "state", ""), "running") == 0)
+        return true;
+    json_array_foreach (json_object_get(sweep, "trials"), i, trial)
+        if (strcmp(json_get_text(trial, "state", ""), "submitted") == 0)
+            return true;
+    return false;
 }
 
-/* The stream has the ends of jobs; the sweep's own comes soon behind the last of them. */
+/* The stream has the ends of jobs; the sweep's own comes soon after the last of them. */
 static int sweep_wait(const char *path, json_t **answer, struct error *e)
 {
-    static const double looks[] = {0.2, 1, 3}; /* seconds behind a job's change of state */
-    const size_t count = sizeof looks / sizeof looks[0];
+    static const double looks[] = {0.2, 1, 3, 10}; /* seconds after a job's change of state */
+    const size_t last = sizeof looks / sizeof looks[0] - 1;
     struct stream *stream = stream_create("/v1/events", -1);
     struct stream_event event;
     size_t next = 0;
     int status = api_get(path, answer, e);
 
     while (status == 0 && sweep_runs(*answer)) {
-        int news = stream_next(stream, -1, next < count ? looks[next] : -1, &event, e);
+        int news = stream_next(stream, -1, looks[next], &event, e);
         if (news < 0) {
             status = news;
             break;
@@ -283,7 +292,7 @@ static int sweep_wait(const char *path, json_t **answer, struct error *e)
         stream_report(news, "");
         if (news == STREAM_LOST || (news == STREAM_EVENT && strcmp(event.type, "state") != 0))
             continue;
-        next = news == STREAM_NOTHING ? next + 1 : 0;
+        next = news != STREAM_NOTHING ? 0 : next < last ? next + 1 : last;
         if (news == STREAM_EVENT)
             continue;
         json_decref(*answer);

@@ -86,15 +86,15 @@ id=$(jq .id <<<"$body")
 ok "a long one runs" eventually in_state 12 running
 call -X POST "/v1/sweeps/$id/cancel"
 json .state cancelled "is cancelled"
-ok "and its job" wait_state 12 cancelled
+"$top_builddir/trainctl" --server "$url" sweep wait "$id" >/dev/null 2>&1
+is $? 130 "trainctl sweep wait of a cancelled one: 130"
+ok "and its job has ended by then" in_state 12 cancelled
 call -X POST "/v1/sweeps/$id/cancel"
 refused 409 conflict 'has ended already' "twice"
 call /v1/sweeps
 json '[.sweeps[] | .id] | tojson' '[3,2,1]' "the list has the newest first"
 like "$("$top_builddir/trainctl" --server "$url" sweep show 2)" '^ *[0-9.]+ +4 +succeeded +11 ' "trainctl sweep show has the table"
 like "$("$top_builddir/trainctl" --server "$url" sweep list)" '^ *3 .*cancelled' "trainctl sweep list"
-"$top_builddir/trainctl" --server "$url" sweep wait 3 >/dev/null 2>&1
-is $? 130 "trainctl sweep wait of a cancelled one: 130"
 is "$("$top_builddir/trainctl" --server "$url" --json sweep cancel 2 2>/dev/null; echo $?)" 1 "trainctl sweep cancel of an ended one fails"
 
 # A sweep is cancelled while its jobs are submitted, which takes a while.
