@@ -124,5 +124,30 @@ $(ls "$state/jobs/$id/attempt-1")" "should Slurm start it all the same, it ends 
 back
 ok "and Slurm is told when it is back" eventually test -s "$work/cancelled"
 
+# ------------------------------------------------------------------ a sweep, whose points wait until sinfo tells the cores of a node
+
+# TELL: the command that tells of the nodes
+sinfo_is() {
+    write_script "$work/bin/sinfo" <<END
+#!/bin/sh
+$1
+END
+}
+points() { sql "select group_concat(state, ' ') from (select state from sweep_trial order by number)"; }
+points_are() { [[ $(points) =~ ^($1)$ ]]; }
+sinfo_is "echo 'n1|2|24|96|190000|skylake|big*'"
+call -d '{"metric": "loss", "concurrency": 1, "parameters": {"lr.base": [0.1, 0.2]}, "base": {"data": {"train": "synthetic", "train_images": 64},
+    "model": {"image_size": 32, "classes": 10}, "batch_per_worker": 4, "steps": 4, "restart": {"max": 0}, "cluster": {"launcher": "slurm"}}}' /v1/sweeps
+want 201 "a sweep of jobs in Slurm"
+ok "its first point is submitted" eventually points_are "submitted waiting"
+sinfo_is "echo 'sinfo: error: $words' >&2; exit 1"
+call -X POST "/v1/jobs/$(sql "select max(id) from job")/cancel"
+ok "the second one meets a Slurm that is away" eventually grep -q "sweep 1: how many cores a node has is not known: .*$words" "$work/daemon.log"
+like "$(points)" '^cancelled waiting$' "and waits"
+sinfo_is "echo 'n1|2|24|96|190000|skylake|big*'"
+ok "until it is back" eventually points_are "cancelled submitted"
+call -X POST /v1/sweeps/1/cancel
+ok "cancelled, it ends" eventually points_are "cancelled cancelled"
+
 ok "the daemon stops" stop_daemon
 done_testing
