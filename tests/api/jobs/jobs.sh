@@ -230,7 +230,7 @@ for after in x 0 -1 1x '' 9999999999999999999; do
     refused 400 usage 'after must be' "a page after \"$after\""
 done
 call '/v1/jobs?after=3,a'
-refused 400 usage 'whole number from 1, as next' "with what the newest are not sorted by"
+refused 400 usage 'next on the previous page, a whole number from 1' "with what the newest are not sorted by"
 call -X POST "/v1/jobs/$needle/cancel"
 
 # ------------------------------------------------------------------ the end
