@@ -10,4 +10,4 @@ if ! $python -c 'import importlib.util as u, sys; sys.exit(not all(map(u.find_sp
 fi
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-exec $python "${top_srcdir:?}/tests/system/data/preprocess.py" "${top_builddir:?}/tests/bin/preprocess" "$work"
+$python "${top_srcdir:?}/tests/system/data/preprocess.py" "${top_builddir:?}/tests/bin/preprocess" "$work"
