@@ -244,12 +244,12 @@ static void fill_run(struct loader *l, struct decode_scratch *scratch, struct sl
     pthread_mutex_unlock(&l->lock);
 }
 
-/* A thread that cannot even begin leaves the work to the others; where there are none, it fails the
- * batch that would be next. */
-static void fail_start(struct loader *l, const struct error *e)
+/* Threads that cannot even begin leave the work to the others, whose number is returned; where
+ * there are none, the batch that would be next fails. */
+static int lose_threads(struct loader *l, int count, const struct error *e)
 {
     pthread_mutex_lock(&l->lock);
-    int able = --l->able;
+    int able = l->able -= count;
     if (able == 0) {
         l->stop = true;
         l->failure = *e;
@@ -257,8 +257,7 @@ static void fail_start(struct loader *l, const struct error *e)
         pthread_cond_signal(&l->slot_ready);
     }
     pthread_mutex_unlock(&l->lock);
-    if (able)
-        log_warning("a prefetch thread cannot begin: %s; %d go on", e->text, able);
+    return able;
 }
 
 static void *loader_prefetch(void *argument)
@@ -271,7 +270,9 @@ static void *loader_prefetch(void *argument)
 
     trace_name_thread("prefetch");
     if (decode_scratch_init(&scratch, &l->config, &e)) {
-        fail_start(l, &e);
+        int able = lose_threads(l, 1, &e);
+        if (able)
+            log_warning("a prefetch thread cannot begin: %s; %d go on", e.text, able);
         return NULL;
     }
     pthread_mutex_lock(&l->lock);
@@ -374,17 +375,18 @@ static int start_threads(struct loader *l, int wanted, struct error *e)
 {
     if (!l->threads && !(l->threads = calloc((size_t)most_threads(l), sizeof *l->threads)))
         return error_set(e, ERR_NO_MEMORY, "no memory for %d threads", most_threads(l));
+    pthread_mutex_lock(&l->lock);
+    l->able += wanted - l->thread_count; /* all, before the first one can fail */
+    pthread_mutex_unlock(&l->lock);
     for (; l->thread_count < wanted; l->thread_count++) {
-        pthread_mutex_lock(&l->lock); /* it is counted before it can fail */
         int reason =
             helper_thread_start(&l->threads[l->thread_count], "prefetch", loader_prefetch, l);
-        l->able += reason == 0;
-        pthread_mutex_unlock(&l->lock);
-        if (reason)
-            return error_set_errno(
-                e, reason,
-                "cannot start a prefetch thread (no memory for it, or a limit on "
-                "threads)");
+        if (!reason)
+            continue;
+        error_set_errno(e, reason,
+                        "cannot start a prefetch thread (no memory for it, or a limit on threads)");
+        lose_threads(l, wanted - l->thread_count, e);
+        return -(int)e->code;
     }
     return 0;
 }
