@@ -60,7 +60,7 @@ struct active_job *active_create(struct job_manager *m, const struct store_job *
         .slurm = slurm,
         .resumes = job->resumes,
         .may_have_run = job->state != JOB_QUEUED,
-        .cancel_asked = phase == LIFE_LOST && job->cancel_attempt == job->attempt,
+        .cancel_asked = phase == LIFE_LOST && store_job_cancel_asked(job),
         .due = INFINITY,
         .limit_at = INFINITY,
         .limit_seconds = job->time_limit_seconds,

@@ -51,6 +51,11 @@ void store_job_clear(struct store_job *job)
     memset(job, 0, sizeof *job);
 }
 
+bool store_job_cancel_asked(const struct store_job *job)
+{
+    return job->cancel_attempt > 0 && job->cancel_attempt == job->attempt;
+}
+
 void store_jobs_clear(struct store_jobs *jobs)
 {
     if (!jobs)

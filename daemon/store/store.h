@@ -119,6 +119,8 @@ struct store_job {
     double node_seconds; /* of ended attempts, of whole nodes; NAN: not known */
 };
 void store_job_clear(struct store_job *job); /* frees the strings and zeroes it; NULL is fine */
+/* Its newest attempt was asked to be cancelled: it ends soon, or has. */
+bool store_job_cancel_asked(const struct store_job *job);
 
 struct store_jobs {
     struct store_job *items;

@@ -341,7 +341,7 @@ static int trial_cancel(struct job_manager *m, const struct store_sweep *sweep,
 
     if (status)
         return status == -(int)ERR_NOT_FOUND ? 0 : status;
-    bool asked = job.cancel_attempt > 0 && job.cancel_attempt == job.attempt;
+    bool asked = store_job_cancel_asked(&job);
     store_job_clear(&job);
     status = asked ? 0 : job_cancel(m, t->job_id, by, e);
     if (status && e->code != ERR_CONFLICT && e->code != ERR_NOT_FOUND) /* it may just have ended */

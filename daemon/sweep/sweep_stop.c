@@ -224,9 +224,8 @@ static void race_judge(struct race *r)
         if (strcmp(t->state, "submitted") != 0 ||
             store_job_get(r->m->store, t->job_id, &job, &ignored))
             continue;
-        bool asked = job.cancel_attempt > 0 && job.cancel_attempt == job.attempt;
-        if ((job.state == JOB_RUNNING || job.state == JOB_EVALUATING) && !asked &&
-            (t->reason || has_lost(r, t, &job, &why)))
+        if ((job.state == JOB_RUNNING || job.state == JOB_EVALUATING) &&
+            !store_job_cancel_asked(&job) && (t->reason || has_lost(r, t, &job, &why)))
             race_stop(r, t, why);
         store_job_clear(&job);
     }
