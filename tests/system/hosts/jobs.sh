@@ -7,7 +7,6 @@
 hosts_up 2
 small_data
 start_hosts "slots = 4"
-two=$(jq -nc --arg a "$h1" --arg b "$h2" '{nodes: 2, hosts: [$a, $b], interface: "eth0"}')
 
 train '{"nodes": 2}'
 want 422 "two nodes without names are refused"

@@ -6,7 +6,7 @@
 . "$(dirname "$0")/hosts.sh.inc"
 hosts_up 2
 small_data
-start_patient 10 "slots = 4"
+start_patient 20 "slots = 4"
 train "$two" '{"steps": 1000000, "restart": {"max": 0}, "checkpoint": {"disable": true}, "data": {"train": "synthetic", "train_images": 96}}'
 ok "a job trains" eventually has_events "$id" 2
 # 2.8 MB of gradients go over it both ways in a step: more than two and a half times stall_seconds.
