@@ -4,8 +4,10 @@
  * slots). The kernel comes back to the rank within microseconds, however much others have to do:
  * one that waits for a straggler, or for rank 0's evaluation, took up to half of a core. This
  * sched_yield replaces libc's in train-worker: who has yielded for SPIN_SECONDS sleeps between two
- * looks. Where ranks have cores of their own, Open MPI does not yield, and nothing changes.
+ * looks, for an eighth of what it has waited so far. Where ranks have cores of their own, Open MPI
+ * does not yield, and nothing changes.
  */
+#include <math.h>
 #include <sched.h>
 #include <stdbool.h>
 #include <sys/syscall.h>
@@ -14,9 +16,15 @@
 
 #include "common/clock.h"
 
-static const double SPIN_SECONDS = 500e-6; /* longer than most messages of a step take */
-static const double SAME_WAIT = 300e-6;    /* at most, between two looks of one wait */
-static const struct timespec REST = {.tv_nsec = 100 * 1000};
+static const double SPIN_SECONDS = 500e-6;           /* longer than most messages of a step take */
+static const double SAME_WAIT = 300e-6;              /* at most, between two looks of one wait */
+static const double REST_SECONDS[] = {100e-6, 1e-3}; /* at least, at most */
+
+static void rest(double waited)
+{
+    double seconds = fmin(fmax(waited / 8, REST_SECONDS[0]), REST_SECONDS[1]);
+    nanosleep(&(struct timespec){.tv_nsec = (long)(1e9 * seconds)}, NULL);
+}
 
 int sched_yield(void)
 {
@@ -25,8 +33,10 @@ int sched_yield(void)
 
     if (now - last > SAME_WAIT)
         began = now;
-    bool rests = now - began > SPIN_SECONDS;
-    int status = rests ? nanosleep(&REST, NULL) : (int)syscall(SYS_sched_yield);
-    last = rests ? clock_monotonic() : now;
-    return status;
+    last = now;
+    if (now - began <= SPIN_SECONDS)
+        return (int)syscall(SYS_sched_yield);
+    rest(now - began);
+    last = clock_monotonic();
+    return 0;
 }

@@ -77,8 +77,17 @@ kill_on KILL "$(on_host "$h2" 'bin/orted ')"
 fails_soon "^host $h2 does not answer any more" "Open MPI's daemon is killed"
 
 fi
+ticks() { # of processor time that the process has used
+    awk '{ sub(/.*\) /, ""); print $12 + $13 }' "/proc/$1/stat"
+}
 break_it "a rank is stopped"
 kill_on STOP "$(worker_on "$h2" 2)"
+waits=$(worker_on "$h1" 1)
+sleep 2 # it has come to where it waits
+before=$(ticks "$waits") began=${EPOCHREALTIME/[.,]/}
+sleep 5
+used=$((($(ticks "$waits") - before) * 1000000 / $(getconf CLK_TCK))) waited=$((${EPOCHREALTIME/[.,]/} - began))
+ok "a rank that waits $waited us for one of another host uses less than a twentieth of a core: $used us" test $((20 * used)) -lt $waited
 fails_soon "^rank 2 on $h2 is stopped by a signal: no step ended for [0-9]+ s" "a rank is stopped"
 
 if [ "${TRAIND_TEST_QUICK:-no}" = no ]; then
