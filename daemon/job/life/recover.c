@@ -95,10 +95,13 @@ static int recover_look(struct job_manager *m, const struct store_job *job, stru
     return status;
 }
 
-static void recover_log(const struct store_job *job, enum life_event event)
+static void recover_tell(const struct store_job *job, struct active_job *a, enum life_event event)
 {
-    if (event == LIFE_FOUND_UNLAUNCHED)
+    if (event == LIFE_FOUND_UNLAUNCHED) {
         log_info("job %lld: its launch had not been completed", (long long)job->id);
+        if (a->launcher == &launcher_local) /* the folder that was made for its ranks */
+            launcher_local.survivors(&a->process, a->attempt_dir);
+    }
     if (event == LIFE_FOUND_ALIVE || event == LIFE_FOUND_DEAD)
         log_info("job %lld: %s", (long long)job->id,
                  event == LIFE_FOUND_ALIVE ? "still runs, followed again"
@@ -115,7 +118,7 @@ static int recover_job(struct job_manager *m, const struct store_job *job, struc
     active_add(m, a);
     int status = recover_look(m, job, a, &seen.event, e);
     if (!status) {
-        recover_log(job, seen.event);
+        recover_tell(job, a, seen.event);
         if (seen.event == LIFE_FOUND_ALIVE)
             seen.ran_seconds = launch_elapsed_seconds(&a->process);
         status = job_handle(m, a, &seen, e);

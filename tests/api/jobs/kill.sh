@@ -30,5 +30,11 @@ is "$(sql "select count(*) from job j where state <> (select json_extract(body, 
     where job_id = j.id and type = 'state' order by id desc limit 1)")" 0 "each state is what its last event says"
 is "$(sql "pragma integrity_check")" ok "the database is whole"
 is "$(processes '[0-9]*')" 0 "no process is left"
+left=0
+for folder in "$state"/jobs/*/attempt-*; do
+    digest=$(printf %s "$folder" | xxh128sum | cut -c1-16)
+    [ ! -e "/dev/shm/traind-$(id -u)-$digest" ] || left=$((left + 1))
+done
+is "$left" 0 "no memory that ranks shared is left"
 ok "the daemon stops in order" stop_daemon
 done_testing
