@@ -39,12 +39,14 @@ is() {
     report $? "$3" "got:      $1" "expected: $2"
 }
 
-# Waits until the command succeeds, which runs in this shell: for ten minutes, as the machine may be busy.
+# Waits until the command succeeds, which runs in this shell: for ten minutes, as the machine may be busy. Ten looks a second at first,
+# two once it has taken long: a look costs a process or more, which others would use better.
 eventually() {
-    local end=$((SECONDS + 600))
+    local began=$SECONDS waited
     until "$@"; do
-        [ "$SECONDS" -lt "$end" ] || return 1
-        sleep 0.1
+        waited=$((SECONDS - began))
+        [ $waited -lt 600 ] || return 1
+        if [ $waited -lt 2 ]; then sleep 0.1; elif [ $waited -lt 10 ]; then sleep 0.25; else sleep 0.5; fi
     done
 }
 
