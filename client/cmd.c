@@ -11,6 +11,7 @@
 #include "client/api.h"
 #include "client/views/print.h"
 #include "common/job/job_state.h"
+#include "common/json.h"
 #include "common/text/printable.h"
 #include "common/run/event.h"
 #include "common/text/suggest.h"
@@ -348,7 +349,7 @@ void cmd_print_overview(FILE *out)
 /* One line of JSON with nothing in it that a terminal would obey. */
 static void print_error_json(const json_t *value)
 {
-    char *text = json_dumps(value, JSON_COMPACT), *safe = text ? printable_copy(text, "") : NULL;
+    char *text = json_to_text(value, JSON_COMPACT), *safe = text ? printable_copy(text, "") : NULL;
 
     if (safe)
         fprintf(stderr, "%s\n", safe);

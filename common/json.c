@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "common/system/file.h"
+#include "common/text/decimal.h"
 
 /* Depth is counted before parsing, so that a hostile document costs neither stack nor memory. */
 static int depth_of(const char *text, size_t bytes)
@@ -201,6 +202,56 @@ static void differences_at(json_t *const *values, size_t count, const char *poin
 void json_differences(json_t *const *values, size_t count, json_t *differences)
 {
     differences_at(values, count, "", differences);
+}
+
+/* Puts the number that begins at from, of the given length, at to, which is not behind it. Returns
+ * the end of what it wrote. */
+static char *json_shorten_number(char *to, const char *from, size_t length)
+{
+    char text[DECIMAL_BYTES + sizeof ".0"];
+
+    if (memchr(from, '.', length) || memchr(from, 'e', length)) {
+        decimal_text(strtod(from, NULL), text);
+        if (!strpbrk(text, ".e"))
+            strcat(text, ".0"); /* stays no integer */
+        if (strlen(text) <= length) {
+            from = text;
+            length = strlen(text);
+        }
+    }
+    memmove(to, from, length);
+    return to + length;
+}
+
+/* What stands at the beginning of text: a number, a string, or one other character. */
+static size_t json_token_length(const char *text)
+{
+    size_t length = 1;
+
+    if (*text == '-' || (*text >= '0' && *text <= '9'))
+        return strspn(text, "+-.0123456789eE");
+    while (*text == '"' && text[length] != '"')
+        length += text[length] == '\\' ? 2 : 1;
+    return *text == '"' ? length + 1 : length;
+}
+
+char *json_to_text(const json_t *value, size_t flags)
+{
+    char *text = json_dumps(value, flags | JSON_REAL_PRECISION(17)), *to = text;
+    size_t length;
+
+    for (const char *from = text; from && *from; from += length) {
+        length = json_token_length(from);
+        if (*from != '"' && length > 1) {
+            to = json_shorten_number(to, from, length);
+        } else {
+            memmove(to, from, length);
+            to += length;
+        }
+    }
+    if (to)
+        *to = '\0';
+    return text;
 }
 
 int json_file_write(const char *path, const json_t *value, struct error *e)

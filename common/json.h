@@ -43,6 +43,10 @@ void json_set_at(json_t *document, const char *pointer, json_t *value);
  * the same (NULL: nothing is there), keys in their order. A list is a value. */
 void json_differences(json_t *const *values, size_t count, json_t *differences);
 
+/* As json_dumps, with the fewest digits that give each number back as it is. flags: no
+ * JSON_REAL_PRECISION. The caller frees the text; NULL: no memory, or no such JSON. */
+char *json_to_text(const json_t *value, size_t flags);
+
 /* Writes a value as indented JSON with a final newline, atomically. Does not steal the reference.
  */
 int json_file_write(const char *path, const json_t *value, struct error *e);

@@ -30,7 +30,7 @@ static void events_print(json_t *event)
     char words[2048], *json;
 
     if (client.json || !view_event_words(&shown, words, sizeof words)) {
-        json = json_dumps(event, JSON_COMPACT | JSON_REAL_PRECISION(16));
+        json = json_to_text(event, JSON_COMPACT);
         puts(json ? json : "");
         free(json);
     } else {

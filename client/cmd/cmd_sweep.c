@@ -13,6 +13,7 @@
 #include "client/views/print.h"
 #include "client/views/table.h"
 #include "common/json.h"
+#include "common/text/decimal.h"
 #include "common/text/suggest.h"
 #include "common/system/file.h"
 
@@ -33,7 +34,9 @@ static char *point_words(json_t *point)
     if (!out)
         abort();
     json_object_foreach (point, key, value) {
-        char *text = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT | JSON_REAL_PRECISION(6));
+        char digits[DECIMAL_BYTES];
+        char *text = json_is_real(value) ? strdup(decimal_text(json_real_value(value), digits))
+                                         : json_to_text(value, JSON_ENCODE_ANY | JSON_COMPACT);
         fputs(bytes || ftell(out) > 0 ? " " : "", out);
         for (const char *c = key + (*key == '/'); *c; c++)
             fputc(*c == '/' ? '.' : *c, out);

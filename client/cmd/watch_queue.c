@@ -1,4 +1,5 @@
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "client/cmd.h"
@@ -6,6 +7,7 @@
 #include "client/follow.h"
 #include "client/stream.h"
 #include "client/views/view.h"
+#include "common/json.h"
 
 /* The news of all jobs: under --json each event as it came, steps too. */
 static void print_event(const struct stream_event *event)
@@ -13,8 +15,9 @@ static void print_event(const struct stream_event *event)
     char words[512];
 
     if (client.json) {
-        json_dumpf(event->body, stdout, JSON_COMPACT);
-        putchar('\n');
+        char *json = json_to_text(event->body, JSON_COMPACT);
+        puts(json ? json : "");
+        free(json);
     } else if (view_event_words(event, words, sizeof words)) {
         char *rest = strchr(words, ' ');
         printf("%.*s  job %lld %s\n", (int)(rest - words), words,

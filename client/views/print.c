@@ -6,27 +6,12 @@
 #include <string.h>
 
 #include "client/views/terminal.h"
+#include "common/json.h"
 #include "common/text/printable.h"
-
-/* The fewest digits that give every number back as it is: 0.1 stays 0.1, a date keeps its
- * microseconds. */
-static char *print_dump(const json_t *value, size_t flags)
-{
-    for (size_t digits = 15;; digits++) {
-        char *text = json_dumps(value, flags | JSON_ENCODE_ANY | JSON_REAL_PRECISION(digits));
-        json_t *again = text ? json_loads(text, JSON_DECODE_ANY, NULL) : NULL;
-        int same = json_equal(again, value);
-
-        json_decref(again);
-        if (!text || same || digits == 17)
-            return text;
-        free(text);
-    }
-}
 
 void print_json(const json_t *value)
 {
-    char *text = print_dump(value, JSON_INDENT(2));
+    char *text = json_to_text(value, JSON_INDENT(2) | JSON_ENCODE_ANY);
     char *safe = text ? printable_copy(text, "\n") : NULL; /* the same JSON */
 
     if (safe)
@@ -39,7 +24,7 @@ char *print_value(const json_t *value)
 {
     if (json_is_string(value))
         return printable_copy(json_string_value(value), "");
-    return print_dump(value, 0);
+    return json_to_text(value, JSON_ENCODE_ANY);
 }
 
 void print_wrapped(FILE *out, const char *label, int indent, const char *text)

@@ -4,6 +4,7 @@
 
 #include "common/job/job_document.h"
 #include "common/job/job_options.h"
+#include "common/json.h"
 
 static const char *const type_names[] = {
     [JOB_OPTION_BOOLEAN] = "boolean", [JOB_OPTION_INTEGER] = "integer",
@@ -94,7 +95,7 @@ static void add_sizes(json_t *schema, const struct job_option *o)
 static json_t *schema_describe(const struct job_option *o)
 {
     json_t *built = job_option_built(o);
-    char *values = built ? json_dumps(built, JSON_ENCODE_ANY) : NULL;
+    char *values = built ? json_to_text(built, JSON_ENCODE_ANY) : NULL;
     json_t *text = json_sprintf("%s%s%s%s%s%s", o->help, o->unit ? " Unit: " : "",
                                 o->unit ? o->unit : "", o->unit ? "." : "",
                                 built ? " This version takes: " : "", values ? values : "");

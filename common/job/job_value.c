@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "common/job/job_options.h"
+#include "common/json.h"
 #include "common/text/suggest.h"
 #include "common/needed.h"
 
@@ -116,7 +117,7 @@ static bool value_right(const struct job_option *o, const json_t *v)
 /* What was given, short enough for a message. The caller frees it. */
 static char *show_value(const json_t *v)
 {
-    char *text = json_dumps(v, JSON_ENCODE_ANY | JSON_COMPACT | JSON_REAL_PRECISION(10));
+    char *text = json_to_text(v, JSON_ENCODE_ANY | JSON_COMPACT);
     size_t cut = 57;
 
     if (text && strlen(text) > cut + 3) {

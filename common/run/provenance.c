@@ -91,7 +91,7 @@ static char *fact_text(const json_t *value, enum fact_kind kind)
         return fact_date(value);
     if (json_is_string(value))
         return strdup(*json_string_value(value) ? json_string_value(value) : "none");
-    return json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT);
+    return json_to_text(value, JSON_ENCODE_ANY | JSON_COMPACT);
 }
 
 /* Along "a.b.c"; below a null there is nothing. */

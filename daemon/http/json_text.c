@@ -5,6 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/json.h"
+#include "common/text/decimal.h"
+
 static void json_text_append(struct json_text *t, const char *text, size_t bytes)
 {
     buffer_append(&t->out, text, bytes);
@@ -139,23 +142,22 @@ static bool add_decimal(struct json_text *t, double value, int decimals, double 
 }
 
 /* JSON's reals have a point or an exponent. */
-static void add_printed(struct json_text *t, int precision, double value)
+static void add_printed(struct json_text *t, const char *digits)
 {
-    char text[40];
-    int bytes = snprintf(text, sizeof text, "%.*g", precision, value);
-
-    if (!strpbrk(text, ".e"))
-        bytes += snprintf(text + bytes, sizeof text - (size_t)bytes, ".0");
-    json_text_append(t, text, (size_t)bytes);
+    json_text_append(t, digits, strlen(digits));
+    if (!strpbrk(digits, ".e"))
+        json_text_append(t, ".0", 2);
 }
 
 void json_text_real(struct json_text *t, const char *key, double value)
 {
+    char digits[DECIMAL_BYTES];
+
     add_key(t, key);
     if (!isfinite(value))
         add_null(t);
     else if (!add_decimal(t, value, 6, 1e6) && !add_decimal(t, value, 9, 1e9))
-        add_printed(t, 16, value);
+        add_printed(t, decimal_text(value, digits));
 }
 
 #define ROUNDED_DIGITS 12
@@ -164,6 +166,7 @@ void json_text_rounded(struct json_text *t, const char *key, double value)
 {
     static const double tens[] = {1e0, 1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7, 1e8,
                                   1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16};
+    char digits[DECIMAL_BYTES];
 
     add_key(t, key);
     if (!isfinite(value)) {
@@ -172,26 +175,26 @@ void json_text_rounded(struct json_text *t, const char *key, double value)
     }
     int before = value == 0 ? 1 : (int)floor(log10(fabs(value))) + 1; /* digits before the point */
     int decimals = ROUNDED_DIGITS - before;
-    if (decimals < 1 || decimals > 16)
-        add_printed(t, ROUNDED_DIGITS, value);
-    else
+    if (decimals < 1 || decimals > 16) {
+        snprintf(digits, sizeof digits, "%.*g", ROUNDED_DIGITS, value);
+        add_printed(t, digits);
+    } else {
         add_scaled(t, signbit(value), (uint64_t)llround(fabs(value) * tens[decimals]), decimals);
-}
-
-static int json_text_on_dump(const char *text, size_t bytes, void *context)
-{
-    json_text_append(context, text, bytes);
-    return 0;
+    }
 }
 
 void json_text_value(struct json_text *t, const char *key, json_t *value)
 {
+    char *text = value ? json_to_text(value, JSON_COMPACT | JSON_ENCODE_ANY) : NULL;
+
     add_key(t, key);
     if (!value)
         add_null(t);
-    else if (json_dump_callback(value, json_text_on_dump, t,
-                                JSON_COMPACT | JSON_ENCODE_ANY | JSON_REAL_PRECISION(16)))
+    else if (text)
+        json_text_append(t, text, strlen(text));
+    else
         t->failed = true;
+    free(text);
     json_decref(value);
 }
 

@@ -31,7 +31,7 @@ void json_text_close(struct json_text *t, char bracket);
 /* Members: key needs no escapes. */
 void json_text_string(struct json_text *t, const char *key, const char *value); /* NULL: null */
 void json_text_integer(struct json_text *t, const char *key, int64_t value);
-/* As many digits as it needs, 16 at most; null where it is not finite. */
+/* As many digits as it needs; null where it is not finite. */
 void json_text_real(struct json_text *t, const char *key, double value);
 /* Rounded to 12 digits: for means, whose other digits say nothing. */
 void json_text_rounded(struct json_text *t, const char *key, double value);

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/json.h"
 #include "daemon/http/archive.h"
 #include "daemon/http/stream/stream.h"
 
@@ -32,8 +33,7 @@ static void set_body(struct reply *r, int status, const char *type, char *body, 
 
 int reply_json(struct reply *r, int status, json_t *value, struct error *e)
 {
-    /* 16 digits keep a date's microseconds and print 0.1 as 0.1. */
-    char *text = value ? json_dumps(value, JSON_COMPACT | JSON_REAL_PRECISION(16)) : NULL;
+    char *text = value ? json_to_text(value, JSON_COMPACT) : NULL;
 
     json_decref(value);
     if (!text)

@@ -28,7 +28,7 @@ struct job_spec *job_stored_spec(const struct store_job *job, struct error *e)
 
 char *job_json_text(json_t *value)
 {
-    char *text = value ? json_dumps(value, JSON_INDENT(2) | JSON_REAL_PRECISION(16)) : NULL;
+    char *text = value ? json_to_text(value, JSON_INDENT(2)) : NULL;
     json_decref(value);
     return text;
 }

@@ -67,7 +67,7 @@ static int fill_trial(struct job_manager *m, const json_t *d, const struct sweep
     int status = 0;
 
     *t = (struct store_trial){.rung = rung, .number = number, .metric = NAN};
-    t->point = json_dumps(point, JSON_COMPACT | JSON_REAL_PRECISION(16));
+    t->point = json_to_text(point, JSON_COMPACT);
     /* A document that is refused fails its trial when it is submitted, with the reason. */
     t->spec = job_json_text(spec ? job_spec_to_json(spec) : json_incref(job));
     t->state = strdup("waiting");
@@ -246,7 +246,7 @@ int sweep_make(struct job_manager *m, const json_t *d, const struct sweep_new *n
         check_rungs(m, d, sweep, problems);
     sweep->name = name ? strdup(name) : NULL;
     sweep->submitted_by = new->key.by ? strdup(new->key.by) : NULL;
-    sweep->document = json_dumps(d, JSON_COMPACT | JSON_REAL_PRECISION(16));
+    sweep->document = json_to_text(d, JSON_COMPACT);
     return status;
 }
 

@@ -1,3 +1,4 @@
+#include <float.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -6,13 +7,17 @@
 #include "common/job/job_options.h"
 #include "common/job/job_text.h"
 #include "common/json.h"
+#include "common/plan/decimal.h"
 #include "common/rng.h"
+#include "common/text/decimal.h"
 #include "common/text/suggest.h"
 #include "daemon/sweep/halton.h"
 #include "daemon/sweep/sweep.h"
 
 #define RUNGS_MAX     32
 #define JOB_KEY_BYTES 128
+#define DRAWN_DIGITS  6    /* of a value drawn from a range, */
+#define RANGE_PART    1e-4 /* unless they would move it by more than this part of the range */
 
 static const char *const keys[] = {"name",       "base",        "method", "parameters", "samples",
                                    "seed",       "concurrency", "metric", "goal",       "budget",
@@ -313,6 +318,22 @@ json_t *sweep_document_check(const json_t *document, struct problems *problems)
 
 /* ---- points */
 
+/* x with few digits, for a name and a document that people read: with those alone that are needed
+ * to tell it from others of its range. */
+static double sweep_round(double x, double low, double high)
+{
+    char text[DECIMAL_BYTES];
+    double rounded = x;
+
+    for (int digits = DRAWN_DIGITS; digits <= DBL_DIG; digits++) {
+        snprintf(text, sizeof text, "%.*g", digits, x);
+        rounded = strtod(text, NULL);
+        if (rounded >= low && rounded <= high && fabs(rounded - x) < RANGE_PART * (high - low))
+            return rounded;
+    }
+    return x;
+}
+
 /* u: from 0, below 1. */
 static json_t *sweep_value(const json_t *values, double u)
 {
@@ -322,7 +343,7 @@ static json_t *sweep_value(const json_t *values, double u)
     double x = json_is_true(json_object_get(values, "log")) ? low * pow(high / low, u)
                                                             : low + u * (high - low);
     return json_is_true(json_object_get(values, "integer")) ? json_integer(llround(x))
-                                                            : json_real(x);
+                                                            : json_real(sweep_round(x, low, high));
 }
 
 json_t *sweep_point(const json_t *d, int64_t index)
@@ -378,7 +399,7 @@ double sweep_budget(const json_t *d, int64_t rung)
         return 0;
     if (rung > 0 && least * pow(eta, (double)rung - 1) >= most * (1 - 1e-9))
         return 0;
-    return fmin(most, least * pow(eta, (double)rung));
+    return fmin(most, plan_decimal(least * pow(eta, (double)rung)));
 }
 
 /* What a job's name may have. */
@@ -389,12 +410,10 @@ static size_t sweep_name_max(void)
 
 static void sweep_name_value(FILE *out, const char *pointer, const json_t *value)
 {
-    char *text = NULL;
+    char digits[DECIMAL_BYTES];
+    char *text = json_is_real(value) ? strdup(decimal_text(json_real_value(value), digits))
+                                     : json_to_text(value, JSON_ENCODE_ANY | JSON_COMPACT);
 
-    if (!json_is_real(value))
-        text = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT);
-    else if (asprintf(&text, "%.6g", json_real_value(value)) < 0) /* 2, not 2.0 */
-        text = NULL;
     fputc(' ', out);
     for (const char *c = pointer + (*pointer == '/'); *c; c++)
         fputc(*c == '/' ? '.' : *c, out);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "common/buffer.h"
+#include "common/json.h"
 
 #define LINE_LIMIT_BYTES ((size_t)64 << 10)
 
@@ -44,7 +45,7 @@ static void curl_escape(struct buffer *out, const char *text)
 
 static void curl_value(struct buffer *out, const json_t *value)
 {
-    char *text = json_is_string(value) ? NULL : json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT);
+    char *text = json_is_string(value) ? NULL : json_to_text(value, JSON_ENCODE_ANY | JSON_COMPACT);
 
     curl_escape(out, text ? text : json_string_value(value) ? json_string_value(value) : "");
     free(text);
@@ -81,7 +82,7 @@ static void curl_path(struct buffer *out, const struct route *route, const json_
 static void curl_body(struct buffer *out, const struct route *route, const json_t *example)
 {
     const json_t *body = json_object_get(example, "body");
-    char *text = body ? json_dumps(body, JSON_COMPACT | JSON_ENCODE_ANY) : NULL;
+    char *text = body ? json_to_text(body, JSON_COMPACT | JSON_ENCODE_ANY) : NULL;
     bool post = strcmp(route->method, "POST") == 0;
 
     if (strcmp(route->method, "GET") != 0 && !(post && text))

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/json.h"
+
 /* ---------------------------------------------------------------- text */
 
 /* Steps are most of the events: their fields are taken as they are stored. */
@@ -23,7 +25,7 @@ static char *step_data(const struct store_event_row *row)
 static char *other_data(const struct store_event_row *row)
 {
     json_t *event = store_event_json(row);
-    char *data = event ? json_dumps(event, JSON_COMPACT | JSON_REAL_PRECISION(16)) : NULL;
+    char *data = event ? json_to_text(event, JSON_COMPACT) : NULL;
 
     json_decref(event);
     return data;

@@ -269,6 +269,22 @@ refused 422 invalid 'more than 32 rungs' "rungs without end"
 sweep '{method: "halving", parameters: {"steps": [1, 2]}, budget: {key: "/steps", min: 1, max: 2}}'
 refused 422 invalid 'the budget sets the same key' "a parameter that is the budget"
 
+# ------------------------------------------------------------------ numbers as they were written
+
+last_job() { # FILTER: of the newest job's answer as it is, which jq would print in digits of its own
+    curl -sS "$url/v1/jobs/$(sql 'select max(id) from job')" | grep -oE -- "$1" | head -n 1
+}
+sweep '{parameters: {"lr.base": [0.009], "lr.milestones": [[0.3, 9.95]], "optimizer.momentum": [0.30000000000000004]}} | .base.steps = 1'
+want 201 "a grid of numbers that a double has not"
+like "$body" '"lr.base":0.009,"lr.milestones":\[0.3,9.95\],"optimizer.momentum":0.30000000000000004\}' "whose points are as written"
+ok "it ends" ends "$(jq .id <<<"$body")"
+is "$(last_job '"name":"[^"]*"')" '"name":"sweep lr.base=0.009 lr.milestones=[0.3,9.95] optimizer.momentum=0.30000000000000004"' "its job's name too"
+is "$(last_job '"milestones":[^]]*')$(last_job '"base":[^,]*')" '"milestones":[0.3,9.95"base":0.009' "and its job's document"
+halving '{key: "epochs", min: 0.1, max: 0.3, eta: 3}' ' | .base |= del(.steps) | .parameters = {"/lr/base": {min: 0.001, max: 0.1, log: true}}'
+want 201 "a halving in tenths of an epoch, of numbers drawn"
+ok "it ends" ends "$(jq .id <<<"$body")"
+like "$(last_job '"name":"[^"]*"')" '^"name":"sweep lr.base=[0-9.]{5,10} epochs=0.3"$' "its last job's name has few digits"
+
 jq -nc --argjson base "$base" '{base: $base, method: "random", samples: 1000, parameters: ([range(40000) | {key: "x\(.)", value: [1]}] | from_entries)}' >"$work/many.json"
 call --max-time 600 -d "@$work/many.json" /v1/sweeps
 refused 422 invalid 'is not a key' "40,000 unknown parameters are refused at once"

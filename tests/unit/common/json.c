@@ -118,3 +118,29 @@ Test(json, differences_name_places_and_values)
     for (int i = 0; i < 3; i++)
         json_decref(values[i]);
 }
+
+static void text_is(const char *text, const char *expected)
+{
+    json_t *value = json_loads(text, JSON_DECODE_ANY, NULL), *again;
+    char *now = json_to_text(value, JSON_ENCODE_ANY | JSON_COMPACT);
+
+    cr_assert_str_eq(now, expected);
+    again = json_loads(now, JSON_DECODE_ANY, NULL);
+    cr_expect(json_equal(again, value), "%s is another value", now);
+    json_decref(again);
+    json_decref(value);
+    free(now);
+}
+
+Test(json, numbers_have_the_fewest_digits_that_give_them_back)
+{
+    text_is("[0.3, 0.07, 9.95, 0.009, -0.001]", "[0.3,0.07,9.95,0.009,-0.001]");
+    text_is("0.30000000000000004", "0.30000000000000004");
+    text_is("[2.0, 2, 0.0, -0.0, 1e-5, 2.50e+20, 1e15, 1e300, 9007199254740993]",
+            "[2.0,2,0.0,-0.0,1e-5,2.5e20,1e15,1e300,9007199254740993]");
+    text_is("1795284070.301877", "1795284070.301877");
+    text_is(
+        "{\"0.070000000000000007\": \"0.070000000000000007 \\\" 1e+05\", \"e\": [true, false, "
+        "null]}",
+        "{\"0.070000000000000007\":\"0.070000000000000007 \\\" 1e+05\",\"e\":[true,false,null]}");
+}

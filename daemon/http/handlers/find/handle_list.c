@@ -5,6 +5,7 @@
 
 #include "common/job/job_options.h"
 #include "common/job/job_state.h"
+#include "common/json.h"
 #include "daemon/http/handlers/job_json.h"
 #include "daemon/http/routes.h"
 #include "daemon/store/find/groups.h"
@@ -158,7 +159,7 @@ static int list_parse_where(const char *text, struct list_query *l, struct error
     }
     if (!value)
         value = json_string(equals + 1);
-    l->value = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT | JSON_REAL_PRECISION(16));
+    l->value = json_to_text(value, JSON_ENCODE_ANY | JSON_COMPACT);
     json_decref(value);
     l->filter.key = l->key;
     l->filter.value = l->value;
