@@ -25,6 +25,7 @@ static long connect_timeout_ms = 5000, answer_timeout_ms = 60000;
 
 static CURL *connection;
 static json_t *last_problem;
+static char *last_words; /* of the last problem */
 static bool any_answer;
 
 void api_hurry(long ms)
@@ -198,11 +199,19 @@ int api_problem_to_error(const json_t *problem, long status, struct error *e)
     if (!problem)
         return error_set(e, api_error_code(NULL, status), "%s answered with HTTP status %ld",
                          client.server, status);
-    char *words = api_problem_words(problem);
-    error_set(e, api_error_code(json_get_text(problem, "type", NULL), status), "%s", words);
-    free(words);
+    free(last_words);
+    last_words = api_problem_words(problem);
+    error_set(e, api_error_code(json_get_text(problem, "type", NULL), status), "%s", last_words);
     api_tell_token_place(e);
     return -(int)e->code;
+}
+
+const char *api_error_words(const struct error *e)
+{
+    size_t length = strlen(e->text);
+    bool cut = length == sizeof e->text - 1;
+
+    return cut && last_words && strncmp(last_words, e->text, length) == 0 ? last_words : e->text;
 }
 
 static int take_problem(const struct buffer *answer, long status, struct error *e)

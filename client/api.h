@@ -66,4 +66,7 @@ char *api_problem_words(const json_t *problem);
  * -e->code. */
 int api_problem_to_error(const json_t *problem, long status, struct error *e);
 
+/* e's text, in full where it is that of the last problem and was too long for *e. Borrowed. */
+const char *api_error_words(const struct error *e);
+
 #endif

@@ -380,7 +380,7 @@ int cmd_fail(const struct error *e)
     } else if (client.json) {
         cmd_fail_json(e, NULL);
     } else {
-        char *text = printable_copy(e->text, "\n\t");
+        char *text = printable_copy(api_error_words(e), "\n\t");
         fprintf(stderr, "trainctl: %s\n", text);
         free(text);
     }

@@ -161,6 +161,12 @@ like "$err" '^trainctl: the document has 2 problems:$' "says how many there are"
 worse=$err
 run plan "$dir/worse.json"
 is "$err" "$worse" "as plan does"
+jq 'reduce range(99) as $i (.; .["unknown-key-number-\($i)"] = 1)' "$dir/bad.json" >"$dir/worst.json"
+exits 2 "submit of a hundred" submit "$dir/worst.json"
+is "$(grep -c '^  ' <<<"$err") problems" "$(grep -oE '[0-9]+ problems' <<<"$err")" "tells all that it counts"
+worst=$err
+run plan "$dir/worst.json"
+is "$err" "$worst" "as plan does"
 exits 5 "https to a daemon without TLS: 5" --server "https://${url#*//}" list
 like "$err" "A daemon without TLS is reached by $url" "says how to reach it"
 

@@ -57,5 +57,8 @@ Test(api, many_errors_are_cut_not_overrun)
     api_problem_to_error(problem, 422, &e);
     cr_expect_lt(strlen(e.text), sizeof e.text);
     cr_expect_eq(strncmp(e.text, "500 problems\n", 13), 0);
+    cr_expect_gt(strlen(api_error_words(&e)), (size_t)500 * 30, "and told in full");
+    error_set(&e, ERR_IO, "another");
+    cr_expect_str_eq(api_error_words(&e), "another");
     json_decref(problem);
 }
