@@ -45,9 +45,10 @@ struct cmd {
     int (*run)(int argc, char **argv); /* NULL: not built in this version, and refused so */
     int min_operands, max_operands;
     /* What the operands are, for completion: "job", "file", "state", ... (complete.c). Several are
-     * separated by spaces. Words with "|" between them are for the first operand, as is what stands
-     * beside them, and one tells what follows it by a colon: "list|show:sweep". "/..." are the
-     * choices of a job's key; "none": nothing can be offered. */
+     * separated by spaces; behind a comma is what the next operand is, and those after it. Words
+     * with "|" between them are for the first operand, as is what stands beside them, and one tells
+     * what follows it by a colon: "list|show:sweep". "/..." are the choices of a job's key; "none":
+     * nothing can be offered. */
     const char *completion;
     struct cmd_option options[CMD_OPTIONS_MAX]; /* own ones, ends with a zeroed row */
 };

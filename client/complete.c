@@ -233,9 +233,11 @@ static void offer_kind(struct cursor c, const char *kind, size_t length)
 static void offer_kinds(struct cursor c, const char *kinds)
 {
     while (kinds && *kinds) {
-        size_t length = strcspn(kinds, " ");
+        size_t length = strcspn(kinds, " ,");
         offer_kind(c, kinds, length);
-        kinds += length + (kinds[length] == ' ');
+        if (kinds[length] != ' ')
+            break;
+        kinds += length + 1;
     }
 }
 
@@ -259,8 +261,8 @@ struct place {
     const struct cmd *cmd;
     const struct cmd_option *option; /* whose value comes next */
     const char *operand;             /* the first; NULL: none yet */
-    bool more_operands;
-    bool no_options; /* behind "--" */
+    int operands;                    /* so many */
+    bool no_options;                 /* behind "--" */
 };
 
 static const struct cmd_option *complete_find_option(const struct cmd *cmd, const char *word)
@@ -294,7 +296,7 @@ static void complete_pass(struct place *p, const char *word)
         p->command = word;
         p->cmd = cmd_find(word);
     } else {
-        p->more_operands = p->operand;
+        p->operands++;
         p->operand = p->operand ? p->operand : word;
     }
 }
@@ -304,10 +306,16 @@ static void offer_operand(struct cursor c, const struct place *p)
     const char *kinds = p->cmd->completion;
     bool words = kinds && strcspn(kinds, "|") < strcspn(kinds, " ");
 
-    if (!p->operand || !words)
-        offer_kinds(c, kinds);
-    else if (!p->more_operands)
-        offer_behind_word(c, kinds, p->operand);
+    if (p->operands >= p->cmd->max_operands)
+        return;
+    if (p->operand && words) {
+        if (p->operands == 1)
+            offer_behind_word(c, kinds, p->operand);
+        return;
+    }
+    for (int i = 0; kinds && i < p->operands && strchr(kinds, ','); i++)
+        kinds = strchr(kinds, ',') + 1;
+    offer_kinds(c, kinds);
 }
 
 int complete(int argc, char **argv)

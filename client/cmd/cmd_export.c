@@ -93,7 +93,7 @@ const struct cmd cmd_export_entry = {
     .run = cmd_export,
     .min_operands = 2,
     .max_operands = 2,
-    .completion = "job",
+    .completion = "job,file",
     .options = {
         {"weights", 0, NULL, "with its newest checkpoint", NULL},
         {"force", 0, NULL, "replace a file that exists", NULL},

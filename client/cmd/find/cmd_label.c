@@ -202,7 +202,7 @@ const struct cmd cmd_note_entry = {
     .run = cmd_note,
     .min_operands = 1,
     .max_operands = 2,
-    .completion = "job",
+    .completion = "job,none",
 };
 const struct cmd cmd_rename_entry = {
     .name = "rename",
@@ -211,7 +211,7 @@ const struct cmd cmd_rename_entry = {
     .run = cmd_rename,
     .min_operands = 2,
     .max_operands = 2,
-    .completion = "job",
+    .completion = "job,none",
 };
 const struct cmd cmd_star_entry = {
     .name = "star",

@@ -49,6 +49,8 @@ is "$(first_words list --columns id,name,s)" "id,name,starred id,name,state id,n
 is "$(first_words metrics --x '')" "step images epoch " "axes"
 is "$(first_words events --types state,e)" "state,eval_progress state,eval state,energy " "types of events"
 is "$(first_words -- --serv)" "" "nothing behind --"
+is "$(first_words export 1 '')" ":file " "the second operand's files"
+is "$(first_words note 1 '')$(first_words rename 1 '')$(first_words export 1 f '')$(first_words import f '')" "" "nothing where text or nothing comes"
 is "$(first_words help comp)" "compare " "help's commands"
 is "$(first_words help h)$(first_words help list '')" "hold " "one command, and not help itself"
 is "$(first_words --server http://127.0.0.1:1 show '')" "" "nobody there: nothing, and soon"
@@ -57,6 +59,8 @@ offers() { # REGEX COMMAND...
     [[ $("${@:2}") =~ $1 ]]
 }
 ok "job ids, with state and name" eventually offers "^$id	[a-z]+ offered" trainctl __complete show ''
+ok "again where a command takes several" eventually offers "^$id	[a-z]+ offered" trainctl __complete compare 1 2 ''
+is "$(first_words rename "$id" '')$(first_words show "$id" '')" "" "and not where it takes one"
 
 # ------------------------------------------------------------------ bash
 cat >in_bash.sh <<'END'
