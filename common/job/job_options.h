@@ -81,6 +81,9 @@ void job_option_expects(const struct job_option *option, char text[JOB_OPTION_EX
 bool job_value_check(const struct job_option *option, const json_t *value,
                      struct problems *problems);
 
+/* What was given, short enough for a message. The caller frees it. */
+char *job_value_show(const json_t *value);
+
 /* Adds a line to *unsupported if the (right) value is one this version does not support. */
 void job_value_check_built(const struct job_option *option, const json_t *value,
                            struct problems *unsupported);

@@ -114,8 +114,7 @@ static bool value_right(const struct job_option *o, const json_t *v)
     return false;
 }
 
-/* What was given, short enough for a message. The caller frees it. */
-static char *show_value(const json_t *v)
+char *job_value_show(const json_t *v)
 {
     char *text = json_to_text(v, JSON_ENCODE_ANY | JSON_COMPACT);
     size_t cut = 57;
@@ -160,7 +159,7 @@ static bool option_check_kind(enum job_text kind, const json_t *v, const char *p
 {
     if (json_is_null(v) || job_text_right(kind, json_string_value(v)))
         return true;
-    char *shown = show_value(v);
+    char *shown = job_value_show(v);
     problems_add(problems, pointer, NULL, "must be %s, not %s", job_text_expects(kind),
                  shown ? shown : "this");
     free(shown);
@@ -234,7 +233,7 @@ bool job_value_check(const struct job_option *o, const json_t *v, struct problem
                : o->type == JOB_OPTION_MAP     ? check_map(o, v, problems)
                                                : true;
     job_option_expects(o, expects);
-    char *shown = show_value(v);
+    char *shown = job_value_show(v);
     fraction_words(o, v, fraction);
     problems_add(problems, o->pointer, nearest_choice(o, v), "must be %s, not %s%s", expects,
                  shown ? shown : "this", fraction);
@@ -260,13 +259,13 @@ void job_value_check_built(const struct job_option *o, const json_t *v,
     json_array_foreach (built, i, choice) {
         if (option_same_value(choice, v))
             goto out;
-        char *shown = show_value(choice);
+        char *shown = job_value_show(choice);
         json_t *longer = json_sprintf("%s%s%s", json_string_value(takes), i ? " or " : "", shown);
         json_decref(takes);
         takes = longer;
         free(shown);
     }
-    char *shown = show_value(v);
+    char *shown = job_value_show(v);
     problems_add(unsupported, o->pointer, NULL,
                  "%s is not supported by this version: it takes %s only", shown,
                  json_string_value(takes));

@@ -23,6 +23,8 @@ static const char *const keys[] = {"name",       "base",        "method", "param
                                    "seed",       "concurrency", "metric", "goal",       "budget",
                                    "early_stop", "sampling",    NULL};
 static const char *const budget_keys[] = {"key", "min", "max", "eta", NULL};
+static const char *const budget_amounts[] = {"epochs", "steps", NULL};
+static const char *const budget_pointers[] = {"/epochs", "/steps", NULL};
 static const char *const stop_keys[] = {"rule", "from", "least", NULL};
 static const char *const stop_rules[] = {"none", "median", "rung", NULL};
 static const char *const range_keys[] = {"min", "max", "log", "integer", NULL};
@@ -60,18 +62,38 @@ static void sweep_check_keys(const json_t *object, const char *where, const char
     }
 }
 
+/* False: it is none of the words, which is a problem. */
+static bool sweep_check_word(const json_t *value, const char *pointer, const char *const *words,
+                             struct problems *problems)
+{
+    const char *word = json_string_value(value);
+    struct suggest near = {.word = word};
+    char list[128] = "";
+
+    if (word && is_one_of(word, words))
+        return true;
+    for (; *words; words++) {
+        if (word)
+            suggest_offer(&near, *words);
+        strcat(strcat(list, *list ? ", " : ""), *words);
+    }
+    char *shown = value ? job_value_show(value) : NULL;
+    problems_add(problems, pointer, near.best, "must be one of %s%s%s", list, shown ? ", not " : "",
+                 shown ? shown : "");
+    free(shown);
+    return false;
+}
+
 static void sweep_choice(json_t *d, const char *key, const char *const *words,
                          struct problems *problems)
 {
-    const json_t *value = json_object_get(d, key);
     char pointer[64];
 
     snprintf(pointer, sizeof pointer, "/%s", key);
-    if (!value)
+    if (json_object_get(d, key))
+        sweep_check_word(json_object_get(d, key), pointer, words, problems);
+    else
         json_object_set_new(d, key, json_string(words[0]));
-    else if (!json_is_string(value) || !is_one_of(json_string_value(value), words))
-        problems_add(problems, pointer, NULL, "must be one of %s, %s%s%s...", words[0], words[1],
-                     words[2] ? ", " : "", words[2] ? words[2] : "");
 }
 
 static void sweep_check_integer(json_t *d, const char *key, int64_t fallback, int64_t least,
@@ -92,7 +114,8 @@ static void sweep_check_integer(json_t *d, const char *key, int64_t fallback, in
 static void check_budget(json_t *d, struct problems *problems)
 {
     json_t *budget = json_object_get(d, "budget");
-    const char *key = json_string_value(json_object_get(budget, "key"));
+    const json_t *named = json_object_get(budget, "key");
+    const char *key = json_string_value(named);
 
     if (!json_is_object(budget)) {
         problems_add(problems, "/budget", NULL,
@@ -103,10 +126,10 @@ static void check_budget(json_t *d, struct problems *problems)
     if (!json_object_get(budget, "eta"))
         json_object_set_new(budget, "eta", json_integer(3));
     /* Stored as a pointer, however it came. */
-    if (key && (strcmp(key, "epochs") == 0 || strcmp(key, "steps") == 0))
-        json_object_set_new(budget, "key", json_sprintf("/%s", key));
-    else if (!key || (strcmp(key, "/epochs") != 0 && strcmp(key, "/steps") != 0))
-        problems_add(problems, "/budget/key", NULL, "must be \"epochs\" or \"steps\"");
+    if (!key || !is_one_of(key, budget_pointers)) {
+        if (sweep_check_word(named, "/budget/key", budget_amounts, problems))
+            json_object_set_new(budget, "key", json_sprintf("/%s", key));
+    }
     if (!(json_get_number(budget, "min", NAN) > 0))
         problems_add(problems, "/budget/min", NULL, "must be a number above 0");
     if (!(json_get_number(budget, "max", NAN) >= json_get_number(budget, "min", NAN)))
@@ -137,11 +160,11 @@ static void check_early_stop(json_t *d, bool halving, struct problems *problems)
     }
     sweep_check_keys(stop, "/early_stop", stop_keys, problems);
     const char *rule = json_string_value(json_object_get(stop, "rule"));
-    if (!rule || !is_one_of(rule, stop_rules))
-        problems_add(problems, "/early_stop/rule", NULL, "must be one of none, median, rung");
-    else if (strcmp(rule, "rung") == 0 && !halving)
+    if (!sweep_check_word(json_object_get(stop, "rule"), "/early_stop/rule", stop_rules, problems))
+        rule = NULL;
+    if (rule && strcmp(rule, "rung") == 0 && !halving)
         problems_add(problems, "/early_stop/rule", "median", "rung is for the method halving");
-    else if (strcmp(rule, "none") != 0 && by_time)
+    else if (rule && strcmp(rule, "none") != 0 && by_time)
         problems_add(problems, "/early_stop/rule", "none",
                      "a time to train is known at the end only: none can be stopped before");
     if (!json_object_get(stop, "from"))
@@ -308,7 +331,8 @@ json_t *sweep_document_check(const json_t *document, struct problems *problems)
     if (method && strcmp(method, "halving") == 0)
         check_budget(d, problems);
     check_early_stop(d, method && strcmp(method, "halving") == 0, problems);
-    if (method && strcmp(method, "halving") != 0 && json_object_get(d, "budget"))
+    if (method && is_one_of(method, methods) && strcmp(method, "halving") != 0 &&
+        json_object_get(d, "budget"))
         problems_add(problems, "/budget", NULL, "is for the method halving");
     if (problems->count == 0)
         return d;

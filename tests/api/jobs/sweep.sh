@@ -71,6 +71,7 @@ sweep '{method: "grud", parameters: {"/lr/base": [], "x": {"min": 2, "max": 1}},
 want 422 "a bad document is refused"
 json '[.errors[].pointer] | sort | tojson' '["/concurrency","/method","/metrik","/parameters/x","/parameters/x","/parameters/~1lr~1base"]' "all problems at once"
 json '.errors[] | select(.pointer == "/metrik") | .suggestion' metric "with the nearest key"
+json '.errors[] | select(.pointer == "/method") | [.message, .suggestion] | tojson' '["must be one of grid, random, halving, not \"grud\"","grid"]' "and value"
 sweep '{parameters: {"/lr/base": [0.1]}, metric: "top1"}'
 refused 422 invalid 'metric: top1 is measured on data.eval' "a sweep by top1 whose jobs do not evaluate"
 mkdir -p "$work/classes/"{a,b,c,d,e}
@@ -234,6 +235,9 @@ like "$(jq -r '.trials[-1].reason' <<<"$body")" 'the last that will go on of [23
 json '[.trials[] | select(.rung == 1) | .point["/lr/base"]] | tojson' '[0.01,0.01]' "the others go on"
 sweep '{parameters: {"/seed": [1]}, metric: "ttt_seconds", early_stop: {rule: "medan", from: 2, leest: 1}}'
 json '[.errors[].pointer] | sort | tojson' '["/early_stop/from","/early_stop/leest","/early_stop/rule"]' "what is wrong with early_stop"
+json '[.errors[].suggestion // empty] | sort | tojson' '["least","median"]' "and what would be right"
+sweep '{method: "halvin", metric: "los", goal: "mni", sampling: "haltn", parameters: {"/seed": [1]}, budget: {key: "epoch", min: 1, max: 2}}'
+json '[.errors[] | [.pointer, .suggestion] | join(" ")] | sort | tojson' '["/goal min","/method halving","/metric loss","/sampling halton"]' "misspelt values have their nearest"
 sweep '{parameters: {"/seed": [1]}, metric: "ttt_seconds", early_stop: {rule: "median"}}'
 like "$body" 'known at the end only' "a time to train cannot be compared on the way"
 
@@ -261,7 +265,8 @@ refused 422 invalid 'rung 1, epochs 10100: epochs: must be' "a budget above what
 halving '{key: "/steps", min: 0.1, max: 2}'
 refused 422 invalid '/base/steps' "and below"
 halving '{key: "epoch", min: 1, max: 2}'
-refused 422 invalid 'must be "epochs" or "steps"' "no such budget"
+refused 422 invalid 'must be one of epochs, steps, not' "no such budget"
+json '.errors[0].suggestion' epochs "with the nearest"
 halving '{key: "epochs", min: 1, max: 2}'
 refused 422 invalid 'steps is set' "epochs where the job has steps"
 halving '{key: "/steps", min: 1e-300, max: 1}'
