@@ -10,6 +10,7 @@
 #include "client/complete.h"
 #include "common/text/suggest.h"
 #include "common/system/core_dump.h"
+#include "common/system/file.h"
 
 static int unknown_command(const char *name)
 {
@@ -71,13 +72,10 @@ static void read_environment(void)
         isatty(STDOUT_FILENO) && !(no_color && *no_color) && !(term && strcmp(term, "dumb") == 0);
 }
 
-int main(int argc, char **argv)
+static int main_run(int argc, char **argv)
 {
     int code = 0;
 
-    setlocale(LC_CTYPE, "");
-    core_dump_forbid();
-    read_environment();
     if (argc > 1 && strcmp(argv[1], "__complete") == 0) /* for shells: not told to people */
         return complete(argc - 2, argv + 2);
     int first = cmd_parse_common(argc, argv, &code);
@@ -94,8 +92,18 @@ int main(int argc, char **argv)
         error_set(&e, ERR_UNSUPPORTED, "\"%s\" is not supported by this version", name);
         return cmd_fail(&e);
     }
-    code = cmd->run(argc - first, argv + first);
-    if (fflush(stdout) != 0 && code == 0) {
+    return cmd->run(argc - first, argv + first);
+}
+
+int main(int argc, char **argv)
+{
+    file_refuse_closed_streams();
+    setlocale(LC_CTYPE, "");
+    core_dump_forbid();
+    read_environment();
+    int code = main_run(argc, argv);
+    bool unwritten = fflush(stdout) || ferror(stdout); /* now, or before */
+    if (unwritten && code == 0) {
         struct error e;
         error_set(&e, ERR_IO, "standard output could not be written");
         code = cmd_fail(&e);

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/system/file.h"
 #include "common/text/suggest.h"
 #include "config.h"
 #include "prep/cmd.h"
@@ -82,6 +83,7 @@ int main(int argc, char **argv)
     struct sigaction action = {.sa_handler = prep_on_signal, .sa_flags = SA_RESETHAND};
     const struct command *command = argc > 1 ? find_command(argv[1]) : NULL;
 
+    file_refuse_closed_streams();
     argp_err_exit_status = 2;
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);

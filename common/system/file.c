@@ -289,3 +289,10 @@ bool file_cache_folder(char path[PATH_MAX])
         length = snprintf(path, PATH_MAX, "%s/.cache/traind", home);
     return length > 0 && length < PATH_MAX - 32;
 }
+
+void file_refuse_closed_streams(void)
+{
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+        if (fcntl(fd, F_GETFD) < 0 && errno == EBADF) /* open takes the lowest free number */
+            open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY);
+}

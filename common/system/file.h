@@ -62,6 +62,10 @@ int file_make_dirs(const char *path, struct error *e);
  * Base Directory Specification). It need not exist. false: neither variable names a folder. */
 bool file_cache_folder(char path[PATH_MAX]);
 
+/* First in main: where 0, 1 or 2 is closed, reading or writing it goes on failing. A file or a
+ * connection opened later would take the number, and be written what is for the terminal. */
+void file_refuse_closed_streams(void);
+
 /* Removes a folder and all below it, without following symbolic links; what is missing, also
  * because another process removes it too, is fine. 0: it is gone. */
 int file_remove_tree(const char *path, struct error *e);

@@ -271,6 +271,15 @@ report $? "checkpoints --get -o - writes them to standard output"
 "$trainctl" checkpoints --get 1 -o - 5 >/dev/full 2>"$dir/err"
 is $? 1 "checkpoints --get to a full disk"
 says "$(cat "$dir/err")" "cannot write the file: No space left on device" "is told as that"
+for command in "list" "logs 5" "--help" "help list"; do
+    # shellcheck disable=SC2086 # words
+    "$trainctl" $command >/dev/full 2>"$dir/err"
+    is "$? $(cat "$dir/err")" "1 trainctl: standard output could not be written" "$command to a full disk fails"
+    # shellcheck disable=SC2086
+    "$trainctl" $command >&- 2>"$dir/err"
+    is "$? $(cat "$dir/err")" "1 trainctl: standard output could not be written" "and to a closed standard output"
+done
+is "$("$trainctl" list 2>&-)" "$("$trainctl" list)" "list without standard error"
 exits 2 "checkpoints --get of what is no step" checkpoints --get x 5
 says "$err" 'must be the step of a checkpoint, or newest, not "x"' "checkpoints --get of what is no step: says what it may be"
 exits 3 "checkpoints --get of no such step" checkpoints --get 7 -o "$dir/none" 5
