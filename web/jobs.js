@@ -15,6 +15,9 @@ export function timeLeft(job, askedAtMs) {
   return { value: less(job.time_left.value), low: less(job.time_left.low), high: less(job.time_left.high) };
 }
 
+export const MOST_COMPARED = 20; // jobs at a time, as the daemon takes them
+export const compareWords = (count) => `Compare ${count > MOST_COMPARED ? `${MOST_COMPARED} of ` : ""}${f.count(count)} jobs`;
+
 // What a job took: "1.2 kWh (measured), 3.1 J per image; 4.5 node-hours; 3.2 EUR"; "" before it runs.
 export function tookWords(job) {
   if (job.node_hours == null) return "";

@@ -6,14 +6,13 @@ import { badge, choice, download, h, notice, setBadge, show } from "../dom.js";
 import * as f from "../format.js";
 import { ScalingCards } from "../charts/scaling.js";
 import { csv, pickJobs } from "../tables.js";
-import { ended, evaluates, title } from "../jobs.js";
+import { ended, evaluates, MOST_COMPARED, title } from "../jobs.js";
 import { tagChips } from "../labels.js";
 import { watch } from "../live.js";
 import { href, setQuery } from "../place.js";
 import { keyWords, writeText } from "../job_document.js";
 
 const POINTS = 1000; // of a series
-const MOST = 20; // jobs at a time, as the daemon takes them
 
 // ------------------------------------------------------------------ the charts
 
@@ -157,14 +156,14 @@ function idsOf(query) {
 function chooser(main, heading) {
   heading("Compare");
   main.replaceChildren(h("div", { class: "title" }, h("h1", { tabindex: -1 }, "Compare")));
-  const picker = pickJobs({ words: "Compare", least: 2, most: MOST, chosen: (ids) => { location.hash = href("/compare", { ids: ids.join(",") }); } });
+  const picker = pickJobs({ words: "Compare", least: 2, most: MOST_COMPARED, chosen: (ids) => { location.hash = href("/compare", { ids: ids.join(",") }); } });
   main.append(h("p", { class: "lead" }, "Choose two or more jobs to overlay their curves and list the differences of their documents and runs."), picker.element);
   return { unmount: picker.stop };
 }
 
 class Page {
   constructor(main, all, query) {
-    const ids = all.slice(0, MOST);
+    const ids = all.slice(0, MOST_COMPARED);
     this.ids = ids;
     this.left = all.length - ids.length;
     this.loaded = new Map(); // id -> job with series and evals
@@ -188,7 +187,7 @@ class Page {
     const other = h("a", { class: "button", href: "#/compare" }, "Other jobs");
     main.replaceChildren(h("div", { class: "title" }, h("h1", { tabindex: -1 }, `Compare ${this.ids.length === 1 ? "job" : "jobs"} ${this.ids.join(", ")}`),
       h("div", { class: "actions" }, this.axis.element, other)),
-      ...(this.left ? [h("p", { class: "lead" }, `Only ${MOST} jobs are compared at a time: ${this.left} of those that were chosen ${this.left === 1 ? "is" : "are"} left out.`)] : []), this.wait, this.content);
+      ...(this.left ? [h("p", { class: "lead" }, `Only ${MOST_COMPARED} jobs are compared at a time: ${this.left} of those that were chosen ${this.left === 1 ? "is" : "are"} left out.`)] : []), this.wait, this.content);
   }
 
   async look(signal) {

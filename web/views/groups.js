@@ -5,13 +5,12 @@ import { get, Problem, words } from "../api.js";
 import { badge, choice, download, h, mark, notice, say, setBadge, show } from "../dom.js";
 import * as f from "../format.js";
 import { fieldsOf, keyWords, writeText } from "../job_document.js";
-import { title } from "../jobs.js";
+import { compareWords, MOST_COMPARED, title } from "../jobs.js";
 import { watch } from "../live.js";
 import { href, setQuery } from "../place.js";
 import { csv } from "../tables.js";
 
 const MOST = 200; // groups at a time
-const JOBS_SHOWN = 20; // of a group: as many as are compared
 const SORTS = [["", "Most jobs"], ["name", "Value"], ["best_top1", "Best"], ["ttt_seconds", "Time to train"]];
 const ACTIVE = ["queued", "starting", "running", "evaluating"];
 const COLUMNS = [["Value"], ["Jobs", "num"], ["Active", "num"], ["Succeeded", "num"], ["Failed", "num"], ["Cancelled", "num"], ["Best top-1", "num"], ["Mean time to train", "num"], ["Images", "num"]];
@@ -53,7 +52,7 @@ function jobsRow({ jobs, total }, query) {
   const all = query.tag && !query.where ? h("a", { class: "button", href: href("/", { tag: query.tag, q: query.q, starred: query.starred ? 1 : null }) }, "In the list") : null;
   return h("tr", { class: "group-jobs" }, h("td", { colspan: COLUMNS.length }, h("ul", {}, ...jobs.map(item)),
     h("div", { class: "actions" }, total > jobs.length ? h("span", { class: "quiet" }, `the best ${jobs.length} of ${f.count(total)}`) : null,
-      jobs.length > 1 ? h("a", { class: "button", href: href("/compare", { ids: jobs.map((job) => job.id).join(",") }) }, `Compare ${jobs.length} jobs`) : null, all)));
+      jobs.length > 1 ? h("a", { class: "button", href: href("/compare", { ids: jobs.map((job) => job.id).join(",") }) }, compareWords(total)) : null, all)));
 }
 
 // What the groups are made by: tags, or a key of the document, with those of the daemon's schema offered.
@@ -95,7 +94,7 @@ export function mount(main, { query, heading }) {
   async function fill(answer, signal) {
     const opened = answer.groups.find(({ value }) => JSON.stringify(value) === settings.open);
     const wanted = opened && jobsOf(settings, opened.value);
-    const jobs = wanted ? await get(path({ ...wanted, sort: "best_top1", limit: JOBS_SHOWN }), signal) : null;
+    const jobs = wanted ? await get(path({ ...wanted, sort: "best_top1", limit: MOST_COMPARED }), signal) : null;
     const text = JSON.stringify([answer, jobs?.jobs.map((job) => [job.id, job.name, job.state, job.best_top1])]);
     if (text === known) return;
     known = text;

@@ -3,6 +3,7 @@
 import { patch, post } from "../api.js";
 import { ask } from "../ask.js";
 import { h, mark, say, show } from "../dom.js";
+import { compareWords } from "../jobs.js";
 import { tagWords } from "../labels.js";
 import { href } from "../place.js";
 
@@ -110,7 +111,7 @@ export function bulkBar(changed, clear) {
     show(element, ids.length > 0);
     say(words, `${ids.length} ticked`);
     show(comparison, ids.length > 1);
-    say(comparison, `Compare ${ids.length} jobs`);
+    say(comparison, compareWords(ids.length));
     mark(comparison, "href", href("/compare", { ids: ids.join(",") }));
     show(cancel, active.length > 0);
   };

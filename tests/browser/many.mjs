@@ -1,0 +1,34 @@
+// More jobs than the pages show at a time: node many.mjs http://HOST:PORT SOCKET PID TRAIND STATE CONFIG. Prints TAP.
+
+import { execFileSync } from "node:child_process";
+import { JOB, jobIn, origin, story, submit } from "./lib/checks.mjs";
+import { same } from "./lib/tap.mjs";
+
+const state = process.argv.at(-2);
+const sql = (text) => execFileSync("sqlite3", ["-cmd", ".timeout 20000", `${state}/traind.db`, text], { encoding: "utf8" });
+
+// A job that has ended, so many times more, with values (SQL, in which nth counts from 1) in place of its own.
+function copies(id, times, values) {
+  const columns = sql("select name from pragma_table_info('job') where name <> 'id'").trim().split("\n");
+  sql(`insert into job (${columns}) select ${columns.map((name) => values[name] ?? name)} from job, (select value as nth from generate_series(1, ${times})) where id = ${id}`);
+}
+
+async function compared(page) {
+  await page.goto(`${origin}/#/`);
+  for (const box of await page.getByRole("checkbox", { name: /^Select job/ }).all()) await box.check();
+  await page.getByText("25 ticked").waitFor();
+  await page.getByRole("link", { name: /^Compare \d/ }).waitFor();
+  same(await page.getByRole("link", { name: /^Compare \d/ }).textContent(), "Compare 20 of 25 jobs", "list: the link to compare says how many of those that are ticked it takes");
+  await page.getByRole("checkbox", { name: "Select job 1", exact: true }).uncheck();
+  await page.getByRole("link", { name: /^Compare \d/ }).click();
+  await page.getByText("Only 20 jobs are compared at a time: 4 of those that were chosen are left out.").waitFor();
+  await page.goto(`${origin}/#/groups?by=model.arch&open=%22resnet50%22`);
+  same(await page.locator(".group-jobs").getByRole("link", { name: /^Compare \d/ }).textContent(), "Compare 20 of 25 jobs", "groups: so does that of a group");
+}
+
+await story(async ({ page }) => {
+  const { id } = await submit({ ...JOB, name: "first", steps: 2 });
+  await jobIn(id, "succeeded");
+  copies(id, 24, { name: "'copy ' || nth" });
+  await compared(page);
+});
