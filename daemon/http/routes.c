@@ -13,7 +13,7 @@ static const struct route routes[] = {
      "Submit a job (header Idempotency-Key: the same key gives the same job)"},
     {"POST", "/v1/jobs/import", handle_import, ROLE_SUBMIT, "", 201,
      "Import a job from another daemon's archive, as one that has ended"},
-    {"GET", "/v1/jobs", handle_job_list, ROLE_READ, "state tag starred q user name sweep label where sort group after limit", 200,
+    {"GET", "/v1/jobs", handle_job_list, ROLE_READ, "state tag starred q user name sweep label where finished_after sort group after limit", 200,
      "Jobs, newest first; after: next of the previous page; state, tag: one or several, separated by commas; q: search words; "
      "where: a key of their documents, as optimizer.name=lars; group: by tag or by a key, as optimizer.name"},
     {"GET", "/v1/jobs/{id}", handle_job_show, ROLE_READ, "", 200,

@@ -230,7 +230,8 @@ struct store_job_filter {
     const char *name;  /* a part of it */
     int64_t sweep;     /* whose jobs */
     const char *label; /* of a failure */
-    const char *tags;  /* with commas between them: the jobs that have all of these */
+    int64_t finished_after;
+    const char *tags; /* with commas between them: the jobs that have all of these */
     enum { STORE_STARRED_ANY, STORE_STARRED_ALONE, STORE_STARRED_NOT } starred;
     const char *key, *value; /* "$.optimizer.name" of the document, and JSON text: that it is */
     enum store_sort sort;

@@ -15,6 +15,7 @@ function copies(id, times, values) {
 
 async function compared(page) {
   await page.goto(`${origin}/#/`);
+  await page.locator('tr[data-job="1"]').waitFor();
   for (const box of await page.getByRole("checkbox", { name: /^Select job/ }).all()) await box.check();
   await page.getByText("25 ticked").waitFor();
   await page.getByRole("link", { name: /^Compare \d/ }).waitFor();
@@ -26,9 +27,20 @@ async function compared(page) {
   same(await page.locator(".group-jobs").getByRole("link", { name: /^Compare \d/ }).textContent(), "Compare 20 of 25 jobs", "groups: so does that of a group");
 }
 
+async function failed(page) {
+  const day = Math.floor(Date.now() / 1000) - 86400;
+  copies(1, 230, { name: "'broken'", state: "'failed'", finished_at: day + 3600 });
+  copies(1, 20, { name: "'broken before'", state: "'failed'", finished_at: day - 60 });
+  await page.goto(`${origin}/#/`);
+  await page.reload();
+  await page.locator("[data-key=failed][value='230']").waitFor({ timeout: 60000 }).catch(() => {});
+  same(await page.locator("[data-key=failed]").textContent(), "230", "tiles: all that failed in 24 hours count, and no others");
+}
+
 await story(async ({ page }) => {
   const { id } = await submit({ ...JOB, name: "first", steps: 2 });
   await jobIn(id, "succeeded");
   copies(id, 24, { name: "'copy ' || nth" });
   await compared(page);
+  await failed(page);
 });

@@ -8,7 +8,7 @@ import { title } from "../jobs.js";
 import { watch } from "../live.js";
 import { setQuery } from "../place.js";
 
-const THROUGHPUT_MS = 10000, NODES_MS = 15000; // between looks
+const THROUGHPUT_MS = 10000, NODES_MS = 15000, FAILED_MS = 15000; // between looks
 const QUEUE_SHOWN = 50;
 const HOURS = { 1: "1 h", 6: "6 h", 24: "24 h", 168: "7 d" };
 
@@ -22,7 +22,13 @@ function numbers() {
   const names = [["running", "Running"], ["queued", "Queued"], ["speed", "Images/s now"], ["slots", "Slots used"], ["failed", "Failed in 24 h"]];
   const values = Object.fromEntries(names.map(([key]) => [key, datum({ "data-key": key })]));
   const element = h("dl", { class: "tiles five" }, ...names.map(([key, name]) => h("div", { class: "tile card" }, h("dt", {}, name), h("dd", {}, values[key]))));
-  return { element, values };
+  const look = watch(async (signal) => {
+    const { total } = await get(`/v1/jobs?state=failed&finished_after=${Math.floor(Date.now() / 1000) - 86400}&limit=1`, signal);
+    setDatum(values.failed, total, f.count(total));
+    mark(values.failed, "data-some", total > 0);
+    return FAILED_MS;
+  }, { periodMs: 2000, wanted: (event) => event.type === "state" });
+  return { element, values, close: look.stop };
 }
 
 // ------------------------------------------------------------------ throughput
@@ -131,7 +137,7 @@ function queueCard() {
   return { element, tell };
 }
 
-// {element, tell(jobs): those that are active or failed, apply(query), close()}
+// {element, tell(jobs): those that are active, apply(query), close()}
 export function clusterStrip(query) {
   const top = numbers(), chart = throughput(query), queue = queueCard();
   const nodes = nodesCard((all) => {
@@ -142,15 +148,12 @@ export function clusterStrip(query) {
     h("div", { class: "strip" }, chart.element, nodes.element, queue.element));
   const tell = (jobs) => {
     const is = (...states) => jobs.filter((job) => states.includes(job.state));
-    const training = is("running", "evaluating"), since = Date.now() / 1000 - 86400;
+    const training = is("running", "evaluating");
     const speed = is("running").reduce((sum, job) => sum + (job.images_per_sec ?? 0), 0);
     setDatum(top.values.running, training.length + is("starting").length, f.count(training.length + is("starting").length));
     setDatum(top.values.queued, is("queued").length, f.count(is("queued").length));
     setDatum(top.values.speed, speed, training.length ? f.rate(speed) : f.none);
-    const failed = is("failed").filter((job) => job.finished_at > since).length;
-    setDatum(top.values.failed, failed, f.count(failed));
-    mark(top.values.failed, "data-some", failed > 0);
     queue.tell(jobs);
   };
-  return { element, tell, apply: chart.apply, close: () => { chart.close(); nodes.close(); } };
+  return { element, tell, apply: chart.apply, close: () => { top.close(); chart.close(); nodes.close(); } };
 }

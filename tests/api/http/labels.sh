@@ -93,6 +93,10 @@ call '/v1/jobs?tag=a,'
 refused 400 usage 'commas between' "a comma too many"
 call '/v1/jobs?starred=yes'
 refused 400 usage 'true or false' "neither true nor false"
+ended=$(sql 'select cast(finished_at as integer) from job where id = 1')
+is "$(ids "finished_after=$((ended - 1))&state=succeeded&tag=baseline") $(ids "finished_after=$((ended + 86400))")" "2 1 " "by the time of their end"
+call '/v1/jobs?finished_after=yesterday'
+refused 400 usage 'finished_after must be a whole number from 1' "no time"
 call '/v1/jobs?where=optimizer.nam=lars'
 refused 400 usage 'did you mean optimizer.name' "a key that there is not"
 call '/v1/jobs?where=lars'

@@ -205,6 +205,7 @@ static int list_parse(const struct request *q, struct list_query *l, struct erro
     if (list_parse_states(states, &filter->states, e) ||
         request_query_int(q, "limit", 1, 1000, 50, &filter->limit, e) ||
         request_query_int(q, "sweep", 1, INT64_MAX, 0, &filter->sweep, e) ||
+        request_query_int(q, "finished_after", 1, INT64_MAX, 0, &filter->finished_after, e) ||
         list_parse_tags(request_query(q, "tag"), filter, e) ||
         list_parse_starred(request_query(q, "starred"), filter, e) ||
         list_parse_where(request_query(q, "where"), l, e) ||

@@ -151,6 +151,29 @@ Test(find, by_tags_star_user_words_and_keys_in_pages)
                      "");
 }
 
+Test(find, by_the_time_of_their_end)
+{
+    struct store_groups groups;
+    struct store_job_filter filter = {.finished_after = 100};
+
+    for (int i = 0; i < 4; i++)
+        find_submit("a", i ? "user:eve" : NULL, "sgd", "t");
+    for (int64_t id = 1; id <= 3; id++)
+        cr_assert_eq(store_job_cancel_waiting(store, id, NULL, NULL, 99.5 + (double)id / 2, &e), 0);
+    cr_expect_str_eq(find_ids(filter), "3 2",
+                     "not the one that ended then, nor the one that waits");
+    filter.sort = STORE_SORT_FINISHED;
+    cr_expect_str_eq(find_ids(filter), "3 2");
+    filter = (struct store_job_filter){.finished_after = 100, .states = 1u << JOB_FAILED};
+    cr_expect_str_eq(find_ids(filter), "");
+    filter = (struct store_job_filter){.finished_after = 100, .user = "eve"};
+    cr_expect_str_eq(find_ids(filter), "3 2");
+    filter = (struct store_job_filter){.finished_after = 100, .limit = 5};
+    cr_assert_eq(store_job_groups(store, &filter, NULL, &groups, &e), 0, "%s", e.text);
+    cr_expect_eq(groups.items[0].jobs, 2);
+    store_groups_clear(&groups);
+}
+
 Test(find, the_best_evaluation_is_that_of_the_table)
 {
     struct store_job job;
