@@ -29,11 +29,13 @@ async function compared(page) {
 
 async function failed(page) {
   const day = Math.floor(Date.now() / 1000) - 86400;
-  copies(1, 230, { name: "'broken'", state: "'failed'", finished_at: day + 3600 });
+  copies(1, 230, { name: "'broken'", submitted_by: "'sweep 1234'", state: "'failed'", finished_at: day + 3600 });
   copies(1, 20, { name: "'broken before'", state: "'failed'", finished_at: day - 60 });
   await page.goto(`${origin}/#/`);
   await page.reload();
   await page.locator("[data-key=failed][value='230']").waitFor({ timeout: 60000 }).catch(() => {});
+  const cut = await page.locator("td.who", { hasText: "sweep 1234" }).first().evaluate((cell) => [cell, ...cell.children].some((e) => e.scrollWidth > e.clientWidth || e.scrollHeight > e.clientHeight));
+  same(cut, false, "list: the sweep of a job is not cut");
   same(await page.locator("[data-key=failed]").textContent(), "230", "tiles: all that failed in 24 hours count, and no others");
 }
 
