@@ -1,7 +1,7 @@
 // More jobs than the pages show at a time: node many.mjs http://HOST:PORT SOCKET PID TRAIND STATE CONFIG. Prints TAP.
 
 import { execFileSync } from "node:child_process";
-import { JOB, jobIn, origin, story, submit } from "./lib/checks.mjs";
+import { JOB, jobIn, lastingJob, origin, story, submit } from "./lib/checks.mjs";
 import { same } from "./lib/tap.mjs";
 
 const state = process.argv.at(-2);
@@ -39,10 +39,26 @@ async function failed(page) {
   same(await page.locator("[data-key=failed]").textContent(), "230", "tiles: all that failed in 24 hours count, and no others");
 }
 
+// Of a queue that is longer than a page, those that run are the oldest.
+async function queued(page) {
+  const id = await lastingJob({ ...JOB, name: "lasting" });
+  copies(1, 1100, { name: "'held'", state: "'queued'", finished_at: "null", started_at: "null", held_at: "1", queued_at: "created_at", attempt: "0", submitted_by: "null" });
+  await page.goto(`${origin}/#/`);
+  await page.reload();
+  await page.locator("[data-key=queued]:not([value=''])").waitFor();
+  same(await page.locator("[data-key=queued]").textContent(), "1,100", "tiles: all jobs of a long queue count");
+  same(await page.locator("[data-key=running]").textContent(), "1", "tiles: and those that run before it");
+  await page.getByRole("button", { name: "Running", exact: true }).click();
+  await page.locator(`tr[data-job="${id}"]`).waitFor({ timeout: 60000 }).catch(() => {});
+  same(await page.locator("table.jobs tbody tr").count(), 1, "list: which are found");
+  sql("delete from job where name = 'held'");
+}
+
 await story(async ({ page }) => {
   const { id } = await submit({ ...JOB, name: "first", steps: 2 });
   await jobIn(id, "succeeded");
   copies(id, 24, { name: "'copy ' || nth" });
   await compared(page);
   await failed(page);
+  await queued(page);
 });

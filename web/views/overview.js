@@ -76,7 +76,7 @@ function place(body, elements) {
 export function mount(main, { query, heading }) {
   const rows = new Map(), jobs = new Map(), dirty = new Set();
   const found = new Map(); // word -> ids that the daemon found by it, which also looks at networks and data
-  let everywhere = []; // the jobs that the cluster's numbers are about, whatever the list is narrowed to
+  let everywhere = []; // the active jobs that the cluster's numbers are about, whatever the list is narrowed to
   let asked = 0, older = 0, next = null, most = ROWS, typing = 0;
   const settings = {};
   const read = (from) => Object.assign(settings, { state: FILTERS[from.get("state")] ? from.get("state") : "all", q: from.get("q") ?? "", tag: from.get("tag") ?? "", starred: from.get("starred") === "1", sort: from.get("sort") ?? "-id" });
@@ -191,15 +191,23 @@ export function mount(main, { query, heading }) {
     }, LIVE_MS);
   });
 
+  // However many wait: those that run, and those that start next, are the oldest of them.
+  async function allActive(ask) {
+    const active = [];
+    for (let page = { next: "" }; page.next !== null; active.push(...page.jobs))
+      page = await ask(`&state=${ACTIVE}${page.next && `&after=${page.next}`}`, 1000);
+    return active;
+  }
+
   async function fetchJobs(signal) {
     // What is searched for may be older than the newest: the daemon finds the longest words, this page the others.
     const words = [...new Set(wordsOf(settings.q))].sort((a, b) => b.length - a.length).slice(0, WORDS);
     const sort = (SORTED[settings.sort] ? `&sort=${SORTED[settings.sort]}` : "")
       + (settings.tag ? `&tag=${encodeURIComponent(tagWords(settings.tag).join(","))}` : "") + (settings.starred ? "&starred=true" : "");
     const ask = (what, limit = PAGE) => get(`/v1/jobs?limit=${limit}${what}`, signal);
-    const [newest, active, failed, ...searched] = await Promise.all([ask(sort), ask(`&state=${ACTIVE}`, 1000), ask("&state=failed"),
+    const [newest, active, ...searched] = await Promise.all([ask(sort), allActive(ask),
       ...words.map((word) => ask(`&q=${encodeURIComponent(word)}`))]);
-    const all = [...newest.jobs, ...active.jobs, ...searched.flatMap((answer) => answer.jobs)];
+    const all = [...newest.jobs, ...active, ...searched.flatMap((answer) => answer.jobs)];
     found.clear();
     words.forEach((word, i) => found.set(word, new Set(searched[i].jobs.map((job) => job.id))));
     next = newest.next;
@@ -208,15 +216,15 @@ export function mount(main, { query, heading }) {
       all.push(...page.jobs);
       next = page.next;
     }
-    return [all, [...failed.jobs, ...active.jobs]];
+    return [all, active];
   }
 
   const look = watch(async (signal) => {
-    const [all, ofCluster] = await fetchJobs(signal);
+    const [all, active] = await fetchJobs(signal);
     asked = Date.now();
     jobs.clear();
     all.forEach((job) => jobs.set(job.id, job));
-    everywhere = [...new Map(ofCluster.map((job) => [job.id, jobs.get(job.id) ?? job])).values()];
+    everywhere = [...new Map(active.map((job) => [job.id, jobs.get(job.id) ?? job])).values()];
     for (const id of rows.keys()) if (!jobs.has(id)) (rows.delete(id), pick(id, false));
     bulk.update(picked, jobs);
     fill();
