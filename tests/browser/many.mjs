@@ -39,6 +39,19 @@ async function failed(page) {
   same(await page.locator("[data-key=failed]").textContent(), "230", "tiles: all that failed in 24 hours count, and no others");
 }
 
+// Those of a state are found behind more than a page of others.
+async function byState(page) {
+  copies(1, 210, { name: "'newer'" });
+  await page.goto(`${origin}/#/`);
+  await page.reload();
+  await page.getByRole("button", { name: "Failed", exact: true }).click();
+  await page.locator('tr[data-job="275"]').waitFor({ timeout: 60000 }).catch(() => {});
+  same(await page.locator(".summary").textContent(), "200 newest matching jobs, 0 active", "list: those of a state are found behind more than a page of others");
+  await page.getByRole("searchbox").fill("before");
+  await page.getByText("20 newest matching jobs, 0 active").waitFor({ timeout: 60000 }).catch(() => {});
+  same(await page.locator(".summary").textContent(), "20 newest matching jobs, 0 active", "list: by words too");
+}
+
 // Of a queue that is longer than a page, those that run are the oldest.
 async function queued(page) {
   const id = await lastingJob({ ...JOB, name: "lasting" });
@@ -60,5 +73,6 @@ await story(async ({ page }) => {
   copies(id, 24, { name: "'copy ' || nth" });
   await compared(page);
   await failed(page);
+  await byState(page);
   await queued(page);
 });

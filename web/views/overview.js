@@ -21,6 +21,7 @@ const ROWS = 25; // made at a time: more when one scrolls there
 const WORDS = 3; // of a search that the daemon is asked for
 const TYPING_MS = 120; // after a key, before the list is searched
 
+const STATES = { active: ACTIVE, running: "starting,running,evaluating", queued: "queued", finished: "succeeded,failed,cancelled", failed: "failed" };
 const FILTERS = {
   all: () => true,
   active: (job) => !ended(job),
@@ -132,7 +133,7 @@ export function mount(main, { query, heading }) {
   function change(changes) {
     Object.assign(settings, changes);
     most = ROWS;
-    if ("sort" in changes) {
+    if ("sort" in changes || "state" in changes) {
       older = 0;
       look.again();
     }
@@ -170,7 +171,7 @@ export function mount(main, { query, heading }) {
     show(nothing, (all.length > 0 || narrowed) && shown.length === 0);
     show(table, shown.length > 0);
     show(more, next !== null && made.length === shown.length);
-    const active = shown.filter((job) => !ended(job)).length, which = narrowed || settings.state !== "all" ? " matching" : next === null ? "" : SORTED[settings.sort] ? " best" : " newest";
+    const active = shown.filter((job) => !ended(job)).length, which = (next === null ? "" : SORTED[settings.sort] ? " best" : " newest") + (narrowed || settings.state !== "all" ? " matching" : "");
     say(summary, shown.length ? `${f.count(shown.length)}${which} ${shown.length === 1 ? "job" : "jobs"}, ${active} active` : "");
     cluster.tell(everywhere);
   }
@@ -205,14 +206,15 @@ export function mount(main, { query, heading }) {
     const sort = (SORTED[settings.sort] ? `&sort=${SORTED[settings.sort]}` : "")
       + (settings.tag ? `&tag=${encodeURIComponent(tagWords(settings.tag).join(","))}` : "") + (settings.starred ? "&starred=true" : "");
     const ask = (what, limit = PAGE) => get(`/v1/jobs?limit=${limit}${what}`, signal);
-    const [newest, active, ...searched] = await Promise.all([ask(sort), allActive(ask),
-      ...words.map((word) => ask(`&q=${encodeURIComponent(word)}`))]);
-    const all = [...newest.jobs, ...active, ...searched.flatMap((answer) => answer.jobs)];
+    const narrow = sort + (STATES[settings.state] ? `&state=${STATES[settings.state]}` : "");
+    const [newest, narrowed, active, ...searched] = await Promise.all([ask(sort), narrow === sort ? { jobs: [] } : ask(narrow), allActive(ask),
+      ...words.map((word) => ask(`${narrow}&q=${encodeURIComponent(word)}`))]);
+    const all = [...newest.jobs, ...narrowed.jobs, ...active, ...searched.flatMap((answer) => answer.jobs)];
     found.clear();
     words.forEach((word, i) => found.set(word, new Set(searched[i].jobs.map((job) => job.id))));
-    next = newest.next;
+    next = (narrow === sort ? newest : narrowed).next;
     for (let i = 0; i < older && next !== null; i++) {
-      const page = await ask(`${sort}&after=${encodeURIComponent(next)}`);
+      const page = await ask(`${narrow}&after=${encodeURIComponent(next)}`);
       all.push(...page.jobs);
       next = page.next;
     }
