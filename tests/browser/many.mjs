@@ -1,8 +1,8 @@
 // More jobs than the pages show at a time: node many.mjs http://HOST:PORT SOCKET PID TRAIND STATE CONFIG. Prints TAP.
 
 import { execFileSync } from "node:child_process";
-import { JOB, jobIn, lastingJob, origin, story, submit } from "./lib/checks.mjs";
-import { same } from "./lib/tap.mjs";
+import { api, JOB, jobIn, lastingJob, origin, sideways, story, submit } from "./lib/checks.mjs";
+import { ok, same } from "./lib/tap.mjs";
 
 const state = process.argv.at(-2);
 const sql = (text) => execFileSync("sqlite3", ["-cmd", ".timeout 20000", `${state}/traind.db`, text], { encoding: "utf8" });
@@ -11,6 +11,17 @@ const sql = (text) => execFileSync("sqlite3", ["-cmd", ".timeout 20000", `${stat
 function copies(id, times, values) {
   const columns = sql("select name from pragma_table_info('job') where name <> 'id'").trim().split("\n");
   sql(`insert into job (${columns}) select ${columns.map((name) => values[name] ?? name)} from job, (select value as nth from generate_series(1, ${times})) where id = ${id}`);
+}
+
+async function longNames(page, id) {
+  const name = (await api(`/v1/jobs/${id}`)).name;
+  await api(`/v1/jobs/${id}`, { method: "PATCH", body: JSON.stringify({ name: "nospaces".repeat(20) }) });
+  await page.setViewportSize({ width: 400, height: 800 });
+  await page.goto(`${origin}/#/submit?clone=${id}`);
+  await page.locator(".changes").waitFor();
+  same(await sideways(page), 0, "submit: the long name of the job it is a clone of fits on a phone");
+  await page.setViewportSize({ width: 1240, height: 900 });
+  await api(`/v1/jobs/${id}`, { method: "PATCH", body: JSON.stringify({ name }) });
 }
 
 async function compared(page) {
@@ -59,11 +70,13 @@ async function queued(page) {
   await page.goto(`${origin}/#/`);
   await page.reload();
   await page.locator("[data-key=queued]:not([value=''])").waitFor();
+  const words = page.locator(`tr[data-job="${id}"] td.progress .words`);
   same(await page.locator("[data-key=queued]").textContent(), "1,100", "tiles: all jobs of a long queue count");
   same(await page.locator("[data-key=running]").textContent(), "1", "tiles: and those that run before it");
   await page.getByRole("button", { name: "Running", exact: true }).click();
   await page.locator(`tr[data-job="${id}"]`).waitFor({ timeout: 60000 }).catch(() => {});
   same(await page.locator("table.jobs tbody tr").count(), 1, "list: which are found");
+  ok(await words.evaluate((element) => element.scrollWidth <= element.clientWidth), "list: how far one of 100,000 steps is stays in its column", await words.textContent());
   sql("delete from job where name = 'held'");
 }
 
@@ -71,6 +84,7 @@ await story(async ({ page }) => {
   const { id } = await submit({ ...JOB, name: "first", steps: 2 });
   await jobIn(id, "succeeded");
   copies(id, 24, { name: "'copy ' || nth" });
+  await longNames(page, id);
   await compared(page);
   await failed(page);
   await byState(page);
