@@ -31,9 +31,11 @@ function heading(title) {
   document.title = title && title !== "traind" ? `${title} – traind` : "traind";
 }
 
+// In place of a view where the address has none.
 function lost() {
-  main.replaceChildren(notice("There is no such page", h("p", {}, h("a", { href: "#/" }, "All jobs"))));
+  main.append(h("div", { class: "title" }, h("h1", { tabindex: -1 }, "There is no such page")), h("p", {}, h("a", { href: "#/" }, "All jobs")));
   heading("No such page");
+  return { unmount() {} };
 }
 
 // The view's mount(), once the daemon has given its module; null where it is wanted() no more.
@@ -60,11 +62,10 @@ async function route(moved) {
   const mine = (shown = { view, path, mounted: null });
   links.forEach((l) => (l.view === view ? mark(l.link, "aria-current", "page")
     : l.view.nav === view?.within ? mark(l.link, "aria-current", "true") : l.link.removeAttribute("aria-current")));
-  if (!view) return lost();
-  const mount = await loaded(view, () => shown === mine);
+  const mount = view ? await loaded(view, () => shown === mine) : lost;
   if (!mount) return; // one has gone on meanwhile
   main.replaceChildren();
-  mine.mounted = mount(main, { params: view.path.exec(path).slice(1), query, heading });
+  mine.mounted = mount(main, { params: view?.path.exec(path).slice(1), query, heading });
   // Whoever navigates by keyboard or by ear starts at the new page's heading.
   if (moved) {
     scrollTo(0, 0);

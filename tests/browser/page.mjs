@@ -348,6 +348,9 @@ async function unknownJob(page) {
   await page.goto(origin + "/#/jobs/999");
   await page.getByRole("heading", { name: "There is no job 999" }).waitFor();
   ok(true, "job: one that does not exist is told as such");
+  await page.evaluate(() => { location.hash = "#/nothing"; });
+  await page.getByRole("heading", { level: 1, name: "There is no such page" }).waitFor({ timeout: 60000 }).catch(() => {});
+  same(await page.evaluate(() => document.activeElement.textContent), "There is no such page", "frame: at an address without a page the keyboard starts at the heading that says so");
   await page.goto("about:blank");
   errors.length = known; // the browser logs each 404
 }
