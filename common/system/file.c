@@ -5,6 +5,7 @@
 #include <ftw.h>
 #include <libgen.h>
 #include <limits.h>
+#include <math.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -14,6 +15,7 @@
 #include <unistd.h>
 
 #include "common/buffer.h"
+#include "common/clock.h"
 
 #define WALKS_MAX 100 /* of a tree that others remove too */
 
@@ -250,25 +252,30 @@ int file_make_dirs(const char *path, struct error *e)
     return 0;
 }
 
+static _Thread_local double remove_until; /* of the walk under way */
+
 /* What another process has removed meanwhile is no reason to end the walk. */
 static int remove_entry(const char *path, const struct stat *st, int type, struct FTW *walk)
 {
     (void)st;
     (void)type;
-    (void)walk;
-    return remove(path) && errno != ENOENT ? -1 : 0;
+    if (remove(path) && errno != ENOENT)
+        return -1;
+    return walk->level > 0 && clock_monotonic() > remove_until;
 }
 
-int file_remove_tree(const char *path, struct error *e)
+int file_remove_tree_until(const char *path, double until, struct error *e)
 {
     struct stat st;
-    int reason = 0;
+    int reason = 0, walked;
+
+    remove_until = until;
 
     /* The walk itself ends where a folder vanishes before it is opened: then what is left is walked
      * anew. */
     for (int i = 0; i < WALKS_MAX; i++) {
-        if (nftw(path, remove_entry, 16, FTW_DEPTH | FTW_PHYS) == 0)
-            return 0;
+        if ((walked = nftw(path, remove_entry, 16, FTW_DEPTH | FTW_PHYS)) >= 0)
+            return walked;
         reason = errno;
         if (reason != ENOENT)
             break;
@@ -276,6 +283,11 @@ int file_remove_tree(const char *path, struct error *e)
             return 0;
     }
     return error_set_errno(e, reason, "cannot remove %s", path);
+}
+
+int file_remove_tree(const char *path, struct error *e)
+{
+    return file_remove_tree_until(path, INFINITY, e);
 }
 
 bool file_cache_folder(char path[PATH_MAX])

@@ -47,6 +47,23 @@ Test(file, a_tree_is_removed_though_its_entries_vanish)
     cr_expect_eq(access(top, F_OK), -1, "what is said to be removed is gone");
 }
 
+Test(file, a_tree_is_removed_in_parts)
+{
+    char top[] = "/tmp/traind-file-XXXXXX", inner[64];
+    struct error e;
+    int parts = 1;
+
+    cr_assert_not_null(mkdtemp(top));
+    snprintf(inner, sizeof inner, "%s/a/b", top);
+    cr_assert_eq(file_make_dirs(inner, &e), 0, "%s", e.text);
+    for (int i = 0; i < 5; i++)
+        touch(inner, i);
+    while (file_remove_tree_until(top, 0, &e) == 1)
+        parts++;
+    cr_expect_eq(access(top, F_OK), -1, "it is gone in the end");
+    cr_expect_eq(parts, 8, "an entry at a time: %d parts", parts);
+}
+
 Test(file, a_tree_that_is_not_there_is_no_error)
 {
     struct error e;
