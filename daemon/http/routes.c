@@ -19,7 +19,7 @@ static const struct route routes[] = {
     {"GET", "/v1/jobs/{id}", handle_job_show, ROLE_READ, "", 200,
      "A job: document, plan, progress and results"},
     {"DELETE", "/v1/jobs/{id}", handle_job_remove, ROLE_SUBMIT, "", 200,
-     "Remove a finished job and its run directory"},
+     "Remove a finished job and its run directory, whose space is free soon after"},
     {"PATCH", "/v1/jobs/{id}", handle_job_label, ROLE_SUBMIT, "", 200,
      "Change name, tags, note or star of a job, as a JSON Merge Patch (RFC 7396): null removes"},
     {"POST", "/v1/jobs/{id}/hold", handle_job_hold, ROLE_SUBMIT, "", 200,

@@ -143,8 +143,9 @@ int job_set_priority(struct job_manager *m, int64_t id, int64_t priority, const 
 int job_label(struct job_manager *m, int64_t id, const json_t *change, const char *by,
               struct error *e);
 
-/* Removes an ended job: its rows and its run directory. Who asked stands in the log, as its events
- * are gone. ERR_NOT_FOUND; ERR_CONFLICT: it has not ended. Thread-safe. */
+/* Removes an ended job: nobody finds it any more. Its events, series and run directory go in the
+ * next rounds of the loop. Who asked stands in the log, as its events are gone. ERR_NOT_FOUND;
+ * ERR_CONFLICT: it has not ended. Thread-safe. */
 int job_remove(struct job_manager *m, int64_t id, const char *by, struct error *e);
 
 /* by in words for the log: itself, or words for nobody who is known. */

@@ -246,6 +246,8 @@ static int wait_ms(const struct job_manager *m, const struct round *r, double no
 
     if (m->look_at_queue)
         return 0;
+    if (m->removing)
+        until = fmin(until, m->remove_next_at);
     if (r->gather_at && r->gather_at < until)
         until = r->gather_at;
     for (const struct active_job *a = m->active; a; a = a->next)
@@ -364,6 +366,7 @@ static int one_round(struct job_manager *m, struct round *r, struct error *e)
         m->queue_next_at = fmin(m->queue_next_at, clock_monotonic() + again);
     }
     job_trim_again(m, now);
+    job_go_on_removing(m);
     publish_slots(m);
     if (m->each_round)
         m->round_next_at = clock_monotonic() + m->each_round(m->round_context);

@@ -701,7 +701,8 @@ static int delete_job(struct sql *c, int64_t id, struct error *e)
     if (!job_state_is_final(state))
         return error_set(e, ERR_CONFLICT, "job %lld is %s: cancel it first", (long long)id,
                          job_state_name(state));
-    return sql_run(c, e, NULL, "delete from job where id = ?", "i", id);
+    status = sql_run(c, e, NULL, "insert into removal (job_id) values (?)", "i", id);
+    return status ? status : sql_run(c, e, NULL, "delete from job where id = ?", "i", id);
 }
 
 int store_job_delete(struct store *s, int64_t id, struct error *e)

@@ -74,6 +74,9 @@ int store_event_insert(struct sql *c, int64_t job_id, int64_t attempt, const cha
 /* The same of the job's newest attempt. */
 int store_event_of_attempt(struct sql *c, int64_t job_id, const char *type, const json_t *fields,
                            double now, struct error *e);
+/* In SQL, where a job's events and series are read: those that a removed job has left are not
+ * (removal.h). Value 1 is the job's id. */
+#define STORE_OF_JOB "job_id = (select id from job where id = ?1)"
 /* Of the table job: a JSON list, sorted, as it is read from the table's key. */
 #define STORE_TAGS_OF_JOB                                                                          \
     "(select json_group_array(its.tag) from job_tag as its where its.job_id = job.id)"

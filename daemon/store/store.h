@@ -303,8 +303,9 @@ int store_job_count(struct store *s, unsigned states, int64_t *count, struct err
 int store_jobs_beyond(struct store *s, int64_t keep, int64_t *ids, size_t most, size_t *count,
                       struct error *e);
 
-/* Removes a job's rows: all or none, durable. ERR_NOT_FOUND; ERR_CONFLICT where it has not ended.
- */
+/* Removes a job: its row and what refers to it, and notes that its events and series are left
+ * (removal.h), which nobody can read any more. Durable. ERR_NOT_FOUND; ERR_CONFLICT where it has
+ * not ended. */
 int store_job_delete(struct store *s, int64_t id, struct error *e);
 
 /* ---------------------------------------------------------------- attempts (attempt.c) */

@@ -151,6 +151,8 @@ class Daemon:
         with sqlite3.connect(self.path("state/traind.db")) as db:
             db.execute("pragma foreign_keys = on")
             db.execute("delete from job where id > ?", (JOBS,))
+            for table in "job_event", "step_metric", "metric_bucket":  # without a foreign key
+                db.execute(f"delete from {table} where job_id > ?", (JOBS,))
         db.close()
 
     # ---------------------------------------------------------------- measuring

@@ -2,7 +2,8 @@
  * The store when the power goes. A daemon's life with the real store (submissions, changes of
  * state, events, removals) runs once; before each sync of a file the power is cut, in several ways,
  * and the store is opened from what the disk then holds. What was answered for must be there, once;
- * ids are not used again; and the events can be read on, each once.
+ * ids are not used again; the events can be read on, each once; and a job that is there has all its
+ * events, while of one that was removed nothing stays.
  *
  *   powercut [--lives N] [--seed N]      TAP
  */
@@ -20,11 +21,13 @@
 #include "common/log.h"
 #include "common/system/file.h"
 #include "daemon/ingest/apply.h"
+#include "daemon/store/removal.h"
 #include "daemon/store/store.h"
 #include "tests/powercut/power_vfs.h"
 
 #define JOBS_MAX       64
-#define EVENTS         60 /* of the one attempt that writes any */
+#define EVENTS         60  /* of the one attempt that writes any */
+#define STEPS          110 /* of each job that ends: more than one turn of a removal deletes */
 #define FINDINGS_SHOWN 10
 
 /* What clients and workers were told, or saw happen. */
@@ -194,6 +197,30 @@ static void judge_events(struct life *l, struct store *store, const char *path,
         power_found(l, loss, "%ld steps of %d", power_look_up(path, sql), l->events_written);
 }
 
+/* What removals have left is removed; then each ended job has its events, and nobody else. */
+static void judge_removals(struct store *store, struct life *l, const char *path,
+                           enum power_loss loss)
+{
+    bool rows_left;
+    int64_t id = 1;
+
+    while (id)
+        if (store_removal_go_on(store, 1, &id, &rows_left, &e) ||
+            (id && !rows_left && store_removal_set(store, id, false, &e))) {
+            power_found(l, loss, "a removal cannot go on: %s", e.text);
+            return;
+        }
+    if (power_look_up(path, "select (select count(*) from job_event where job_id not in "
+                            "(select id from job)) + (select count(*) from step_metric where "
+                            "job_id not in (select id from job))") != 0)
+        power_found(l, loss, "a removed job has left rows");
+    if (power_look_up(path, "select count(*) from job where state = 'cancelled' and "
+                            "(select count(*) from job_event where job_id = job.id and "
+                            "type = 'step') + (select count(*) from step_metric where "
+                            "job_id = job.id) <> 220") != 0)
+        power_found(l, loss, "a job is there without all its events");
+}
+
 static void judge_cut(struct life *l, enum power_loss loss)
 {
     struct store *store;
@@ -207,6 +234,7 @@ static void judge_cut(struct life *l, enum power_loss loss)
     for (int i = 0; i < l->asked; i++)
         if (l->jobs[i].id)
             judge_job(l, store, i, loss);
+    judge_removals(store, l, path, loss);
     judge_again(l, store, loss);
     judge_events(l, store, path, loss);
     if (power_look_up(path, "select count(*) - count(distinct name) from job") != 0)
@@ -262,25 +290,55 @@ static void change_state(struct life *l, struct job *j, enum job_state to)
     j->state_doubtful = false;
 }
 
+static void live_steps(struct life *l, const struct job *j)
+{
+    struct store_event events[STEPS];
+    struct store_batch batch = {
+        .job_id = j->id, .attempt = 1, .to_bytes = 1, .events = events, .count = STEPS};
+
+    for (int i = 0; i < STEPS; i++) {
+        json_t *body = json_pack("{s:i, s:f}", "step", i + 1, "loss", 2.5);
+        events[i] =
+            (struct store_event){.seq = i + 1, .t = 2000 + i, .type = EVENT_STEP, .body = body};
+        store_step_of(body, &events[i].step);
+    }
+    must(store_ingest(l->store, &batch, &e), "steps");
+    for (int i = 0; i < STEPS; i++)
+        json_decref((json_t *)events[i].body);
+}
+
 static void live_end(struct life *l)
 {
-    struct job *j = &l->jobs[power_draw(&l->random, JOBS_MAX)];
+    struct job *j = &l->jobs[power_draw(&l->random, (uint64_t)l->asked)];
 
-    if (j->id && !j->removed && j->id != l->ingested_job && j->state == JOB_QUEUED)
+    if (j->id && !j->removed && j->id != l->ingested_job && j->state == JOB_QUEUED) {
+        live_steps(l, j);
         change_state(l, j, JOB_CANCELLED);
+    }
 }
 
 static void live_remove(struct life *l)
 {
-    int number = (int)power_draw(&l->random, JOBS_MAX);
-    struct job *j = &l->jobs[number];
+    int number = (int)power_draw(&l->random, (uint64_t)l->asked);
 
-    if (!j->id || j->removed || j->state != JOB_CANCELLED)
+    while (number < l->asked && (l->jobs[number].removed || l->jobs[number].state != JOB_CANCELLED))
+        number++;
+    if (number == l->asked)
         return;
     l->removing = number;
-    must(store_job_delete(l->store, j->id, &e), "a removal");
-    j->removed = true;
+    must(store_job_delete(l->store, l->jobs[number].id, &e), "a removal");
+    l->jobs[number].removed = true;
     l->removing = -1;
+}
+
+static void live_go_on(struct life *l)
+{
+    bool rows_left;
+    int64_t id;
+
+    must(store_removal_go_on(l->store, 0, &id, &rows_left, &e), "a removal's next turn");
+    if (id && !rows_left)
+        must(store_removal_set(l->store, id, false, &e), "a removal's end");
 }
 
 static void live_start(struct life *l)
@@ -315,6 +373,9 @@ static void live_once(struct life *l)
         break;
     case 4:
         live_remove(l);
+        break;
+    case 5:
+        live_go_on(l);
         break;
     default:
         live_events(l);

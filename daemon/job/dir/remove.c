@@ -1,7 +1,9 @@
 /*
  * Removing runs: on request, and those beyond keep_runs. A run directory is renamed first, then the
- * rows go, then the files: a daemon that is killed in between finds the renamed folder, and either
- * gives it back (the rows are there still) or goes on.
+ * job's row goes: now nobody finds the job any more. What is left of it, its events, its series and
+ * the renamed folder, goes in the loop, a little in each round, as the table removal says. A daemon
+ * that is killed in between either gives the folder its name back (the row is there still) or goes
+ * on.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -15,13 +17,16 @@
 #include "daemon/job/dir/remove.h"
 #include "daemon/job/dir/run_dir.h"
 #include "daemon/store/audit.h"
+#include "daemon/store/removal.h"
 
 #define REMOVED         ".removed-" /* and the job's id: in the folder of jobs */
 #define SECONDS_A_DAY   86400.0
 #define LINES_AT_A_TIME 1000 /* of the audit log */
-/* What keep_runs removes in one go: the loop has other work. */
-#define RUNS_AT_A_TIME 32
-#define RUNS_SECONDS   2
+#define RUNS_AT_A_TIME  32   /* that keep_runs looks for */
+#define TURN_SECONDS                                                                               \
+    0.01                   /* of a round of the loop, which has other work, as other writers have  \
+                            */
+#define AGAIN_SECONDS 10.0 /* after an error of the store, as a full disk */
 
 static int remove_paths(const struct job_manager *m, int64_t id, char *run, char *removed,
                         struct error *e)
@@ -64,7 +69,6 @@ int job_remove(struct job_manager *m, int64_t id, const char *by, struct error *
 {
     char run[PATH_MAX], removed[PATH_MAX];
     enum run_dir run_dir;
-    struct error ignored;
     int status = remove_paths(m, id, run, removed, e);
 
     if (!status)
@@ -83,8 +87,8 @@ int job_remove(struct job_manager *m, int64_t id, const char *by, struct error *
     log_info("job %lld: removed by %s", (long long)id, job_by_words(by));
     struct store_audit line = {STORE_AUDIT_JOB_REMOVE, id, by, NULL, clock_now()};
     store_audit_add(m->store, &line);
-    if (own && file_remove_tree(removed, &ignored)) /* the next start tries again */
-        log_warning("job %lld: %s", (long long)id, ignored.text);
+    m->removing = true;
+    manager_wake(m);
     return 0;
 }
 
@@ -107,9 +111,7 @@ static void finish_removal(struct job_manager *m, int64_t id)
     int status = store_job_get(m->store, id, &job, &e);
     if (status == 0 && is_its_directory(m, &job, removed) && rename(removed, run) == 0)
         log_info("job %lld: its removal had not been completed, it is there again", (long long)id);
-    else if (status == -(int)ERR_NOT_FOUND && file_remove_tree(removed, &e) == 0)
-        log_info("job %lld: its removal is completed", (long long)id);
-    else
+    else if (status != -(int)ERR_NOT_FOUND || store_removal_set(m->store, id, true, &e))
         log_warning("%s is left over from a removal, and could not be cleared up", removed);
     if (status == 0)
         store_job_clear(&job);
@@ -134,13 +136,76 @@ void job_finish_removals(struct job_manager *m)
 
     while (folder && (entry = readdir(folder))) {
         used = 0;
-        if (sscanf(entry->d_name, REMOVED "%lld%n", &id, &used) == 1 && !entry->d_name[used])
+        if (sscanf(entry->d_name, REMOVED "%lld%n", &id, &used) == 1 && !entry->d_name[used] &&
+            id > 0)
             finish_removal(m, id);
         else if (strncmp(entry->d_name, RUN_DIR_IMPORT, strlen(RUN_DIR_IMPORT)) == 0)
             finish_import(m, entry->d_name);
     }
     if (folder)
         closedir(folder);
+    m->removing = true; /* as far as the table says */
+}
+
+/* ---------------------------------------------------------------- in the loop */
+
+/* A part of what is left of a removed job. 1: there may be more; 0: nothing is left of any. */
+static int remove_rest(struct job_manager *m, struct error *e)
+{
+    double until = clock_monotonic() + TURN_SECONDS;
+    char run[PATH_MAX], removed[PATH_MAX];
+    bool rows_left;
+    int64_t id;
+    int status = store_removal_go_on(m->store, TURN_SECONDS, &id, &rows_left, e);
+
+    if (status || id == 0)
+        return status;
+    if (!rows_left && !(status = remove_paths(m, id, run, removed, e)))
+        status = file_remove_tree_until(removed, until, e);
+    if (rows_left || status > 0)
+        return 1;
+    if (status) /* the next start tries again */
+        log_warning("job %lld: %s", (long long)id, e->text);
+    else
+        log_info("job %lld: its removal is completed", (long long)id);
+    status = store_removal_set(m->store, id, false, e);
+    return status ? status : 1;
+}
+
+/* Some of the runs beyond keep_runs; m->beyond: there may be more. */
+static int remove_beyond(struct job_manager *m, struct error *e)
+{
+    double until = clock_monotonic() + TURN_SECONDS;
+    int64_t ids[RUNS_AT_A_TIME], keep = m->limits.keep_runs;
+    size_t count = 0, i;
+    bool failed = false;
+
+    if (keep > 0 && store_jobs_beyond(m->store, keep, ids, RUNS_AT_A_TIME, &count, e))
+        return error_prefix(e, "old runs are not looked for");
+    for (i = 0; i < count && (i == 0 || clock_monotonic() < until); i++)
+        if (job_remove(m, ids[i], "keep_runs", e) && e->code != ERR_CONFLICT) {
+            log_warning("job %lld could not be removed: %s", (long long)ids[i], e->text);
+            failed = true; /* the end of the next job tries again */
+        }
+    m->beyond = !failed && (i < count || count == RUNS_AT_A_TIME);
+    return 1;
+}
+
+void job_go_on_removing(struct job_manager *m)
+{
+    double begin = clock_monotonic();
+    struct error e;
+
+    if (!m->removing || begin < m->remove_next_at)
+        return;
+    m->removing = false; /* before the look: another thread may remove a job meanwhile */
+    int left = m->beyond ? remove_beyond(m, &e) : remove_rest(m, &e);
+    double end = clock_monotonic();
+    if (left < 0)
+        log_warning("removing is tried again in %.0f s: %s", AGAIN_SECONDS, e.text);
+    if (left)
+        m->removing = true;
+    m->remove_next_at = end + (left < 0 ? AGAIN_SECONDS : end - begin);
 }
 
 /* ---------------------------------------------------------------- limits */
@@ -162,19 +227,8 @@ static void keep_audit_days(struct job_manager *m)
 
 void job_keep_limits(struct job_manager *m)
 {
-    int64_t ids[RUNS_AT_A_TIME];
-    size_t count;
-    struct error e;
-
     keep_audit_days(m);
-    if (m->limits.keep_runs <= 0)
-        return;
-    if (store_jobs_beyond(m->store, m->limits.keep_runs, ids, RUNS_AT_A_TIME, &count, &e)) {
-        log_warning("old runs are not looked for: %s", e.text);
-        return;
-    }
-    double until = clock_monotonic() + RUNS_SECONDS;
-    for (size_t i = 0; i < count && clock_monotonic() < until; i++)
-        if (job_remove(m, ids[i], "keep_runs", &e) && e.code != ERR_CONFLICT)
-            log_warning("job %lld could not be removed: %s", (long long)ids[i], e.text);
+    m->beyond = m->limits.keep_runs > 0;
+    if (m->beyond)
+        m->removing = true;
 }

@@ -71,17 +71,18 @@ static int bucket_each(struct sql *c, int64_t job_id, int level, int64_t from, i
     struct store_metric_part part;
     int shift = level * LEVEL_BITS;
     sqlite3_stmt *row =
-        level == 0 ? sql_query(c, e,
-                               "select step, epoch, t, loss, lr, images_per_sec, step_ms, data_ms, "
-                               "forward_ms, backward_ms, comm_ms, optim_ms, grad_norm, "
-                               "slowest_rank, top1 from step_metric "
-                               "where job_id = ? and step >= ? and step < ? order by step",
-                               "iii", job_id, from, to)
-                   : sql_query(c, e,
-                               "select rows, step, epoch, t, metrics from metric_bucket "
-                               "where job_id = ? and level = ? and bucket >= ? and bucket < ? "
-                               "order by bucket",
-                               "iiii", job_id, (int64_t)level, from >> shift, to >> shift);
+        level == 0
+            ? sql_query(c, e,
+                        "select step, epoch, t, loss, lr, images_per_sec, step_ms, data_ms, "
+                        "forward_ms, backward_ms, comm_ms, optim_ms, grad_norm, "
+                        "slowest_rank, top1 from step_metric "
+                        "where " STORE_OF_JOB " and step >= ?2 and step < ?3 order by step",
+                        "iii", job_id, from, to)
+            : sql_query(c, e,
+                        "select rows, step, epoch, t, metrics from metric_bucket "
+                        "where " STORE_OF_JOB " and level = ?2 and bucket >= ?3 and bucket < ?4 "
+                        "order by bucket",
+                        "iiii", job_id, (int64_t)level, from >> shift, to >> shift);
     int status = row ? 1 : -(int)e->code;
 
     while (status > 0 && (status = sql_row(c, row, e)) > 0) {
@@ -103,7 +104,7 @@ int store_metric_each(struct store *s, int64_t job_id, int64_t from_step, int64_
                                   "select step, epoch, t, loss, lr, images_per_sec, step_ms, "
                                   "data_ms, forward_ms, backward_ms, comm_ms, optim_ms, "
                                   "grad_norm, slowest_rank, top1 from step_metric "
-                                  "where job_id = ? and step >= ? order by step limit ?",
+                                  "where " STORE_OF_JOB " and step >= ?2 order by step limit ?3",
                                   "iii", job_id, from_step, limit);
     int status = row ? 1 : -(int)e->code;
 
@@ -260,15 +261,15 @@ int store_metric_ends(struct store *s, int64_t job_id, int64_t from_step, int64_
                       int64_t most, struct store_metric_ends *ends, struct error *e)
 {
     struct sql *c = sql_read_begin(s);
-    sqlite3_stmt *row =
-        sql_query(c, e,
-                  "select (select count(*) from (select 1 from step_metric where job_id = ?1 "
-                  "and step >= ?2 and step <= ?3 limit ?4 + 1)), "
-                  "coalesce((select min(step) from step_metric where job_id = ?1 and step >= ?2 "
-                  "and step <= ?3), 0), "
-                  "coalesce((select max(step) from step_metric where job_id = ?1 and step >= ?2 "
-                  "and step <= ?3), 0)",
-                  "iiii", job_id, from_step, to_step, most);
+    sqlite3_stmt *row = sql_query(
+        c, e,
+        "select (select count(*) from (select 1 from step_metric where " STORE_OF_JOB
+        " and step >= ?2 and step <= ?3 limit ?4 + 1)), "
+        "coalesce((select min(step) from step_metric where " STORE_OF_JOB " and step >= ?2 "
+        "and step <= ?3), 0), "
+        "coalesce((select max(step) from step_metric where " STORE_OF_JOB " and step >= ?2 "
+        "and step <= ?3), 0)",
+        "iiii", job_id, from_step, to_step, most);
     int status = row ? sql_row(c, row, e) : -(int)e->code;
 
     *ends = (struct store_metric_ends){0};

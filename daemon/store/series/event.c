@@ -21,12 +21,14 @@ static char *own_fields(const json_t *body)
     return text;
 }
 
+/* inserted: 0 where its line was read before, or the job is not there any more. */
 static int insert_text(struct sql *c, int64_t job_id, int64_t attempt, int64_t seq, double t,
                        const char *type, const char *fields, int *inserted, struct error *e)
 {
     return sql_run(c, e, inserted,
                    "insert into job_event (job_id, attempt, seq, t, type, body) "
-                   "values (?, ?, ?, ?, ?, ?) on conflict (job_id, attempt, seq) do nothing",
+                   "select id, ?2, ?3, ?4, ?5, ?6 from job where id = ?1 "
+                   "on conflict (job_id, attempt, seq) do nothing",
                    "iindss", job_id, attempt, seq, t, type, fields);
 }
 
@@ -69,8 +71,11 @@ int store_event_insert(struct sql *c, int64_t job_id, int64_t attempt, const cha
 {
     struct store_fact fact = {
         .id = job_id, .attempt = attempt, .type = event_type_of(type), .body = fields, .t = now};
-    int status = insert_event(c, job_id, attempt, -1, now, type, fields, NULL, e);
+    int inserted;
+    int status = insert_event(c, job_id, attempt, -1, now, type, fields, &inserted, e);
 
+    if (!status && !inserted)
+        status = error_set(e, ERR_NOT_FOUND, "there is no job %lld", (long long)job_id);
     return status || fact.type != EVENT_WARNING ? status : event_tell(c, &fact, e);
 }
 

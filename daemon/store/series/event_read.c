@@ -12,25 +12,27 @@ static sqlite3_stmt *select_events(struct sql *c, const struct store_event_range
     /* The steps of a run elsewhere, which come all at once, are no news. */
     if (job_id == STORE_ALL_JOBS)
         return sql_query(c, e,
-                         "select id, job_id, attempt, t, type, body from job_event "
-                         "where id > ? and (type <> 'step' or attempt > (select "
-                         "coalesce(imported_attempts, -1) from job where job.id = job_id)) "
-                         "order by id limit ?",
+                         "select job_event.id, job_id, job_event.attempt, t, type, body "
+                         "from job_event cross join job on job.id = job_id "
+                         "where job_event.id > ? and (type <> 'step' or "
+                         "job_event.attempt > coalesce(imported_attempts, -1)) "
+                         "order by job_event.id limit ?",
                          "ii", after, limit);
     if (range->types)
         return sql_query(c, e,
                          "select id, job_id, attempt, t, type, body from job_event "
-                         "where job_id = ? and id > ? and instr(',' || ? || ',', ',' || type || "
+                         "where " STORE_OF_JOB
+                         " and id > ? and instr(',' || ? || ',', ',' || type || "
                          "',') order by id limit ?",
                          "iisi", job_id, after, range->types, limit);
     if (range->without_steps)
         return sql_query(c, e,
                          "select id, job_id, attempt, t, type, body from job_event "
-                         "where job_id = ? and id > ? and type <> 'step' order by id limit ?",
+                         "where " STORE_OF_JOB " and id > ? and type <> 'step' order by id limit ?",
                          "iii", job_id, after, limit);
     return sql_query(c, e,
                      "select id, job_id, attempt, t, type, body from job_event "
-                     "where job_id = ? and id > ? order by id limit ?",
+                     "where " STORE_OF_JOB " and id > ? order by id limit ?",
                      "iii", job_id, after, limit);
 }
 
@@ -114,12 +116,12 @@ int store_event_newest(struct store *s, int64_t *id, struct error *e)
 static int first_and_last_step(struct sql *c, int64_t job_id, int64_t *first, int64_t *last,
                                struct error *e)
 {
-    sqlite3_stmt *row =
-        sql_query(c, e,
-                  "select coalesce((select id from job_event where job_id = ?1 and type = 'step' "
-                  "order by id limit 1), 0), coalesce((select id from job_event where job_id = ?1 "
-                  "and type = 'step' order by id desc limit 1), -1)",
-                  "i", job_id);
+    sqlite3_stmt *row = sql_query(
+        c, e,
+        "select coalesce((select id from job_event where " STORE_OF_JOB " and type = 'step' "
+        "order by id limit 1), 0), coalesce((select id from job_event where " STORE_OF_JOB " "
+        "and type = 'step' order by id desc limit 1), -1)",
+        "i", job_id);
     int status = row ? sql_row(c, row, e) : -(int)e->code;
 
     if (status <= 0)
@@ -144,7 +146,7 @@ int store_event_steps_spread(struct store *s, int64_t job_id, int64_t most,
         sqlite3_stmt *row =
             sql_query(c, e,
                       "select id, job_id, attempt, t, type, body from job_event "
-                      "where job_id = ? and id >= ? and type = 'step' order by id limit 1",
+                      "where " STORE_OF_JOB " and id >= ? and type = 'step' order by id limit 1",
                       "ii", job_id, from > taken ? from : taken + 1);
         status = row ? sql_row(c, row, e) : -(int)e->code;
         if (status <= 0)

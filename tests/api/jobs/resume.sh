@@ -199,7 +199,8 @@ like "$(cat "$work/out")" "job $id is removed" "the other is removed"
 call "/v1/jobs/$id"
 want 404 "it is gone"
 ok "so is its run directory" test ! -e "$state/jobs/$id"
-is "$(sql "select count(*) from job_event where job_id = $id")" 0 "and its events"
+no_events() { [ "$(sql "select count(*) from job_event where job_id = $1")" = 0 ]; }
+ok "and its events" eventually no_events "$id"
 submit "steps=2"
 ok "a job ends" wait_state "$id" succeeded
 kill_daemon

@@ -12,6 +12,7 @@
 #include "common/system/file.h"
 #include "daemon/store/leftover.h"
 #include "daemon/store/migrate/migrate.h"
+#include "daemon/store/removal.h"
 #include "daemon/store/store.h"
 
 static char folder[64], path[PATH_MAX];
@@ -577,6 +578,94 @@ Test(store, a_database_without_buckets_gets_them_when_it_is_opened)
     cr_assert_eq(look_up("select count(*) from metric_unfilled"), 0);
     cr_assert_eq(look_up("select count(*) from metric_bucket where level = 1"), 250);
     check_metric_parts(id, 0, 2000, 3);
+}
+
+/* ---------------------------------------------------------------- removal */
+
+static int64_t removal_rows(int64_t id)
+{
+    char sql[300];
+
+    snprintf(sql, sizeof sql,
+             "select (select count(*) from job_event where job_id = %d) + "
+             "(select count(*) from step_metric where job_id = %d) + "
+             "(select count(*) from metric_bucket where job_id = %d)",
+             (int)id, (int)id, (int)id);
+    return (int64_t)look_up(sql);
+}
+
+/* What is left of it cannot be read. */
+static void check_is_gone(int64_t id)
+{
+    struct store_event_range all = {.job_id = STORE_ALL_JOBS}, its = {.job_id = id};
+    struct store_metric_part part = {0};
+    struct store_metric_ends ends;
+    struct store_job job;
+    json_t *events, *event;
+    size_t i;
+
+    cr_assert_eq(store_job_get(store, id, &job, &e), -ERR_NOT_FOUND);
+    cr_assert_eq(store_event_list(store, &its, &events, &e), 0, "%s", e.text);
+    cr_assert_eq(json_array_size(events), 0);
+    json_decref(events);
+    cr_assert_eq(store_event_list(store, &all, &events, &e), 0, "%s", e.text);
+    json_array_foreach (events, i, event)
+        cr_assert_neq(json_integer_value(json_object_get(event, "job")), id);
+    json_decref(events);
+    cr_assert_eq(store_metric_ends(store, id, 0, 10000, 10, &ends, &e), 0);
+    cr_assert_eq(ends.rows, 0);
+    cr_assert_eq(store_metric_parts(store, id, 0, 10000, 3, fold, &part, &e), 0);
+    cr_assert_eq(store_metric_each(store, id, 0, 10000, fold, &part, &e), 0);
+    cr_assert_eq(part.rows, 0);
+    cr_assert_eq(store_event_add(store, id, 1, "warning", NULL, 3000, &e), -ERR_NOT_FOUND,
+                 "nothing is added to it");
+}
+
+Test(store, a_removed_job_is_gone_at_once_and_its_rows_little_by_little)
+{
+    int64_t id = submit_stored(), other = submit_stored(), place[2] = {0}, left = 0;
+    bool rows_left = true;
+    int turns = 0;
+
+    store_steps(id, &place[0], 1, 1000, 1, 1);
+    store_steps(other, &place[1], 1, 300, 1, 1);
+    int64_t all = removal_rows(id), of_other = removal_rows(other);
+    cr_assert_eq(store_job_delete(store, id, &e), -ERR_CONFLICT, "it has not ended");
+    cr_assert_eq(set_job_state(id, JOB_CANCELLED, 3000), 0, "%s", e.text);
+    cr_assert_eq(store_job_delete(store, id, &e), 0, "%s", e.text);
+    check_is_gone(id);
+    cr_assert_eq(removal_rows(id), all + 1, "its state was the last event");
+    cr_assert_eq(look_up("select count(*) from ingest_position"), 1, "what is small goes at once");
+    while (rows_left) {
+        int64_t before = removal_rows(id);
+        if (++turns % 5 == 0) {
+            store_close(store); /* the next daemon goes on */
+            cr_assert_eq(store_open(path, &store, &e), 0, "%s", e.text);
+        }
+        cr_assert_eq(store_removal_go_on(store, 0, &left, &rows_left, &e), 0, "%s", e.text);
+        cr_assert_eq(left, id);
+        cr_assert(removal_rows(id) >= before - 100, "more than a little in one turn");
+        check_is_gone(id);
+    }
+    cr_assert_gt(turns, 20);
+    cr_assert_eq(removal_rows(id), 0);
+    cr_assert_eq(store_removal_set(store, id, false, &e), 0, "%s", e.text);
+    cr_assert_eq(store_removal_go_on(store, 1, &left, &rows_left, &e), 0, "%s", e.text);
+    cr_assert(left == 0 && !rows_left);
+    cr_assert_eq(removal_rows(other), of_other);
+    cr_assert_eq(submit_stored(), other + 1);
+}
+
+/* What is not deleted by store_removal_go_on must go with the job's row. */
+Test(store, all_that_belongs_to_a_job_is_removed_with_it)
+{
+    cr_assert_eq(look_up("select count(*) from sqlite_schema s join pragma_table_info(s.name) c "
+                         "where s.type = 'table' and c.name = 'job_id' and s.name not in "
+                         "('job_event', 'step_metric', 'metric_bucket', 'removal', 'notice', "
+                         "'node_check', 'sweep_trial') and not exists (select 1 from "
+                         "pragma_foreign_key_list(s.name) where \"table\" = 'job' and "
+                         "on_delete = 'CASCADE')"),
+                 0);
 }
 
 /* ---------------------------------------------------------------- the schema */

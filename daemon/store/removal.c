@@ -1,0 +1,69 @@
+#include "daemon/store/removal.h"
+
+#include "common/clock.h"
+#include "daemon/store/sql.h"
+
+#define ROWS_AT_A_TIME 100 /* between two looks at the clock: about a millisecond */
+
+/* From the tables that have no foreign key (0030_removal.sql), one after the other. */
+static int delete_rows(struct sql *c, int64_t job_id, int *deleted, struct error *e)
+{
+    static const char *const from[] = {
+        "delete from job_event where id in "
+        "(select id from job_event where job_id = ?1 order by id limit ?2)",
+        "delete from step_metric where job_id = ?1 and step in "
+        "(select step from step_metric where job_id = ?1 order by step limit ?2)",
+        "delete from metric_bucket where job_id = ?1 and (level, bucket) in "
+        "(select level, bucket from metric_bucket where job_id = ?1 order by level, bucket "
+        "limit ?2)",
+    };
+    int status = 0;
+
+    *deleted = 0;
+    for (size_t i = 0; !status && !*deleted && i < sizeof from / sizeof from[0]; i++)
+        status = sql_run(c, e, deleted, from[i], "ii", job_id, (int64_t)ROWS_AT_A_TIME);
+    return status;
+}
+
+static int removal_first(struct sql *c, int64_t *id, struct error *e)
+{
+    sqlite3_stmt *row = sql_query(c, e, "select coalesce(min(job_id), 0) from removal", "");
+    int found = row ? sql_row(c, row, e) : -(int)e->code;
+
+    *id = 0;
+    if (found > 0) {
+        *id = sqlite3_column_int64(row, 0);
+        sql_done(row);
+    }
+    return found < 0 ? found : 0;
+}
+
+int store_removal_go_on(struct store *s, double seconds, int64_t *id, bool *rows_left,
+                        struct error *e)
+{
+    struct sql *c = sql_write_begin(s, false, e);
+
+    if (!c)
+        return -(int)e->code;
+    double until = clock_monotonic() + seconds;
+    int status = removal_first(c, id, e);
+    int deleted = *id != 0;
+    if (!status && *id)
+        do
+            status = delete_rows(c, *id, &deleted, e);
+        while (!status && deleted && clock_monotonic() < until);
+    *rows_left = deleted > 0;
+    return sql_write_end(s, c, status, e);
+}
+
+int store_removal_set(struct store *s, int64_t job_id, bool left, struct error *e)
+{
+    struct sql *c = sql_write_begin(s, false, e);
+
+    if (!c)
+        return -(int)e->code;
+    int status =
+        left ? sql_run(c, e, NULL, "insert or ignore into removal (job_id) values (?)", "i", job_id)
+             : sql_run(c, e, NULL, "delete from removal where job_id = ?", "i", job_id);
+    return sql_write_end(s, c, status, e);
+}

@@ -1,0 +1,19 @@
+/*
+ * What a removed job leaves until it is deleted: store_job_delete takes away the job's row, so that
+ * nobody finds the job any more, and notes it in the table removal, for the next daemon too. Its
+ * events and series follow a few at a time, so that other writers need not wait for all of them.
+ */
+#ifndef TRAIND_DAEMON_STORE_REMOVAL_H
+#define TRAIND_DAEMON_STORE_REMOVAL_H
+
+#include "daemon/store/store.h"
+
+/* Deletes rows of the removed job with the lowest id for this time, or little longer, in one
+ * transaction. *id: which job that is, 0: there is none. *rows_left: it has more. */
+int store_removal_go_on(struct store *s, double seconds, int64_t *id, bool *rows_left,
+                        struct error *e);
+
+/* Notes, or forgets, that something is left of a job that was removed. */
+int store_removal_set(struct store *s, int64_t job_id, bool left, struct error *e);
+
+#endif
