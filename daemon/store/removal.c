@@ -5,7 +5,7 @@
 
 #define ROWS_AT_A_TIME 100 /* between two looks at the clock: about a millisecond */
 
-/* From the tables that have no foreign key (0030_removal.sql), one after the other. */
+/* From the tables that have no foreign key (0031_removal.sql), one after the other. */
 static int delete_rows(struct sql *c, int64_t job_id, int *deleted, struct error *e)
 {
     static const char *const from[] = {
