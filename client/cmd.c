@@ -11,7 +11,6 @@
 #include "client/api.h"
 #include "client/views/print.h"
 #include "common/job/job_state.h"
-#include "common/json.h"
 #include "common/text/printable.h"
 #include "common/run/event.h"
 #include "common/text/suggest.h"
@@ -346,17 +345,6 @@ void cmd_print_overview(FILE *out)
     fputs("\nSee \"trainctl COMMAND --help\" and man trainctl.\n", out);
 }
 
-/* One line of JSON with nothing in it that a terminal would obey. */
-static void print_error_json(const json_t *value)
-{
-    char *text = json_to_text(value, JSON_COMPACT), *safe = text ? printable_copy(text, "") : NULL;
-
-    if (safe)
-        fprintf(stderr, "%s\n", safe);
-    free(safe);
-    free(text);
-}
-
 int cmd_fail_json(const struct error *e, json_t *errors)
 {
     const struct error_type *type = error_type(e->code);
@@ -365,7 +353,7 @@ int cmd_fail_json(const struct error *e, json_t *errors)
 
     if (errors)
         json_object_set_new(line, "errors", errors);
-    print_error_json(line);
+    print_json_line(stderr, line);
     json_decref(line);
     return type->exit_code;
 }
@@ -376,7 +364,7 @@ int cmd_fail(const struct error *e)
 
     fflush(stdout);
     if (client.json && api_problem()) {
-        print_error_json(api_problem());
+        print_json_line(stderr, api_problem());
     } else if (client.json) {
         cmd_fail_json(e, NULL);
     } else {

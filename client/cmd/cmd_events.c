@@ -1,11 +1,11 @@
 /* trainctl events ID: what happened to a job, oldest first. */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "client/api.h"
 #include "client/cmd.h"
 #include "client/job.h"
+#include "client/views/print.h"
 #include "client/views/view.h"
 #include "common/run/event.h"
 #include "common/json.h"
@@ -27,15 +27,12 @@ static void events_usual(char *types, size_t bytes)
 static void events_print(json_t *event)
 {
     struct stream_event shown = {json_get_text(event, "type", ""), event};
-    char words[2048], *json;
+    char words[2048];
 
-    if (client.json || !view_event_words(&shown, words, sizeof words)) {
-        json = json_to_text(event, JSON_COMPACT);
-        puts(json ? json : "");
-        free(json);
-    } else {
+    if (client.json || !view_event_words(&shown, words, sizeof words))
+        print_json_line(stdout, event);
+    else
         puts(words);
-    }
 }
 
 static int events_fetch_page(long id, const char *types, long long *after, struct error *e)

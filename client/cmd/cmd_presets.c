@@ -59,9 +59,8 @@ static int presets_show(const json_t *presets, const char *name)
         }
         print_wrapped(stdout, "", 0, json_get_text(preset, "description", ""));
         print_wrapped(stdout, "Source: ", 8, json_get_text(preset, "source", ""));
-        char *text = json_to_text(json_object_get(preset, "document"), JSON_INDENT(2));
-        printf("\n%s\n", text ? text : "");
-        free(text);
+        putchar('\n');
+        print_json(json_object_get(preset, "document"));
         return 0;
     }
     return presets_unknown(presets, name);

@@ -1,13 +1,12 @@
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "client/cmd.h"
 #include "client/cmd/watch.h"
 #include "client/follow.h"
 #include "client/stream.h"
+#include "client/views/print.h"
 #include "client/views/view.h"
-#include "common/json.h"
 
 /* The news of all jobs: under --json each event as it came, steps too. */
 static void print_event(const struct stream_event *event)
@@ -15,9 +14,7 @@ static void print_event(const struct stream_event *event)
     char words[512];
 
     if (client.json) {
-        char *json = json_to_text(event->body, JSON_COMPACT);
-        puts(json ? json : "");
-        free(json);
+        print_json_line(stdout, event->body);
     } else if (view_event_words(event, words, sizeof words)) {
         char *rest = strchr(words, ' ');
         printf("%.*s  job %lld %s\n", (int)(rest - words), words,

@@ -9,15 +9,25 @@
 #include "common/json.h"
 #include "common/text/printable.h"
 
-void print_json(const json_t *value)
+static void print_json_as(FILE *out, const json_t *value, size_t flags)
 {
-    char *text = json_to_text(value, JSON_INDENT(2) | JSON_ENCODE_ANY);
+    char *text = json_to_text(value, flags | JSON_ENCODE_ANY);
     char *safe = text ? printable_copy(text, "\n") : NULL; /* the same JSON */
 
     if (safe)
-        puts(safe);
+        fprintf(out, "%s\n", safe);
     free(safe);
     free(text);
+}
+
+void print_json(const json_t *value)
+{
+    print_json_as(stdout, value, JSON_INDENT(2));
+}
+
+void print_json_line(FILE *out, const json_t *value)
+{
+    print_json_as(out, value, JSON_COMPACT);
 }
 
 char *print_value(const json_t *value)

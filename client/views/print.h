@@ -5,7 +5,9 @@
 #include <jansson.h>
 #include <stdio.h>
 
+/* Nothing in the JSON is what a terminal would obey. */
 void print_json(const json_t *value); /* indented, with a final newline */
+void print_json_line(FILE *out, const json_t *value);
 
 /* A value in one line, as a person writes it: a string without its quotes. The caller frees it. */
 char *print_value(const json_t *value);

@@ -38,9 +38,9 @@ like "$(job "$id" 'reason | contains("\u001b")')" true "its reason has the name 
 clean "$work/wait" "trainctl wait"
 like "$(cat "$work/wait")" 'u001b|u202e' "the name is told, escaped"
 is "$(wc -l <"$work/wait")" 1 "in one line"
-for command in show list "list --json" "show --json" metrics; do
+for command in show list "list --json" "show --json" metrics events "events --json"; do
     # shellcheck disable=SC2086
-    case $command in show* | metrics) trainctl $command "$id" >"$work/out" 2>&1 ;; *) trainctl $command >"$work/out" 2>&1 ;; esac
+    case $command in show* | metrics | events*) trainctl $command "$id" >"$work/out" 2>&1 ;; *) trainctl $command >"$work/out" 2>&1 ;; esac
     clean "$work/out" "trainctl $command"
 done
 trainctl show --json "$id" >"$work/out"
