@@ -101,8 +101,17 @@ async function users(page) {
   }).then(() => ok(true, "users: their use and shares are the API's"), async () => same(text(...(await shares())), "", "users: their use and shares are the API's"));
   await page.getByText("A user may have 2 slots at a time. Use counts half after 168 hours, and a user with all of it loses 10 points of priority.").waitFor();
   ok(true, "users: with what one user may");
+  const link = page.locator("tr[data-user] a").first(), user = await link.textContent();
+  await link.focus();
+  const hours = await page.locator(`tr[data-user="${user}"] data`).nth(1).getAttribute("value");
+  await jobIn((await submitAsUser({ ...SMALL, name: "one more" })).id, "succeeded");
+  await until("its use", async () => await page.locator(`tr[data-user="${user}"] data`).nth(1).getAttribute("value") !== hours);
+  same(await page.evaluate(() => document.activeElement.textContent), user, "users: it is the use of now while the keyboard is on a link, where it stays");
   ok(await page.locator("tr[data-user='']").getByText("without a token").isVisible(), "users: those who were not named are one");
   await accessible(page, "users");
+  await page.emulateMedia({ media: "print" });
+  same(await page.locator("header.bar, footer, button, .button").evaluateAll((those) => those.filter((e) => e.checkVisibility()).length), 0, "users: on paper there is nothing to press");
+  await page.emulateMedia({ media: null });
 }
 
 await story(async ({ page }) => {

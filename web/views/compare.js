@@ -86,7 +86,7 @@ function resultsCard(toggled) {
     setBadge(state, job.state);
     swatch.style.setProperty("--c", `var(${look(i).color})`);
     return h("tr", { "data-job": job.id }, h("td", {}, h("span", { class: "key" }, tick, swatch)),
-      h("th", { scope: "row" }, h("span", { class: "id" }, `${job.id} `), h("a", { href: `#/jobs/${job.id}` }, title(job)), chips.element, job.note ? h("p", { class: "note" }, job.note) : null), h("td", {}, state),
+      h("th", { scope: "row" }, h("span", { class: "id" }, `${job.id} `), h("a", { href: `#/jobs/${job.id}` }, title(job)), chips.element, job.note ? h("p", { class: "note", title: job.note }, job.note) : null), h("td", {}, state),
       ...told.map(([, value, format, sign]) => {
         const v = value(job) ?? null, best = v !== null && v === bestOf(jobs, value, sign);
         return h("td", { class: best ? "num best" : "num" }, h("data", { value: v ?? "" }, format(v)), best ? h("span", { class: "hidden" }, " (best)") : null);

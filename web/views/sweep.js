@@ -2,7 +2,7 @@
 
 import { get, post, Problem } from "../api.js";
 import { ask } from "../ask.js";
-import { badge, download, h, mark, notice, say, setBadge, show } from "../dom.js";
+import { badge, download, h, mark, notice, replaceRows, say, setBadge, show } from "../dom.js";
 import * as f from "../format.js";
 import { watch } from "../live.js";
 import { href, setQuery } from "../place.js";
@@ -63,16 +63,14 @@ function trialsCard(page) {
   const update = () => {
     const text = JSON.stringify([page.sweep.trials, [...page.brushes].map(([k, b]) => [k, b instanceof Set ? [...b] : b])]);
     const kept = page.sweep.trials.filter((trial) => page.keeps(trial));
-    say(shown, page.brushes.size ? `${kept.length} of ${page.sweep.trials.length}` : "");
+    say(shown, page.brushes.size ? `${f.count(kept.length)} of ${f.count(page.sweep.trials.length)}` : "");
     if (text === known) return;
     known = text;
     const numeric = (key) => page.sweep.trials.every((t) => ["number", "object"].includes(typeof valueOf(t, key)));
     head.replaceChildren(h("th", { scope: "col", class: "num" }, "Place"), ...page.keys.map((key) => h("th", { scope: "col", class: numeric(key) ? "num" : "" },
       page.called(key))),
       h("th", { scope: "col", class: "num" }, page.sweep.document.metric), h("th", { scope: "col" }, "State"), h("th", { scope: "col" }, "Job"));
-    const focused = body.contains(document.activeElement) ? document.activeElement.getAttribute("href") : null;
-    body.replaceChildren(...page.sweep.trials.map((trial, i) => [trial, i + 1]).filter(([trial]) => page.keeps(trial)).map(([trial, i]) => row(trial, i)));
-    if (focused) body.querySelector(`a[href="${focused}"]`)?.focus();
+    replaceRows(body, page.sweep.trials.map((trial, i) => [trial, i + 1]).filter(([trial]) => page.keeps(trial)).map(([trial, i]) => row(trial, i)));
   };
   return { element, update };
 }
@@ -188,7 +186,7 @@ class Page {
     this.heading(`${name(this.sweep)} – sweep ${this.id}`);
     setBadge(this.state, this.sweep.state);
     const ended = trials.filter((t) => !["waiting", "submitted"].includes(t.state)).length;
-    say(this.summary, `${document.method}, ${ended} of ${trials.length} trials ended${this.sweep.reason ? `: ${this.sweep.reason}` : ""}`);
+    say(this.summary, `${document.method}, ${f.count(ended)} of ${f.count(trials.length)} trials ended${this.sweep.reason ? `: ${this.sweep.reason}` : ""}`);
     this.best.replaceChildren(...(best ? [`Best ${document.metric}: `, h("strong", {}, this.format(best.metric)), " with ",
       Object.entries(best.point).map(([key, v]) => `${keyWords(key)} ${typeof v === "number" ? f.number(v) : wordOf(v)}`).join(", "), " (", h("a", { href: `#/jobs/${best.job}` }, `job ${best.job}`), ")"] : ["No result yet."]));
     const first = trials.filter((t) => t.job && t.metric !== null).slice(0, COMPARED).map((t) => t.job);
@@ -253,7 +251,7 @@ class Page {
     const x = this.axis(this.x, this.logs.has("x")), y = { ...this.axis(RESULT, this.logs.has("y")), format: axisFormat(document.metric) };
     if (y.words) Object.assign(y, { words: undefined, min: 0, max: 1 }); // no result yet
     const kept = trials.filter((t) => this.keeps(t)).length;
-    const many = `${kept === trials.length ? trials.length : `${kept} of ${trials.length}`} trials`;
+    const many = `${kept === trials.length ? f.count(trials.length) : `${f.count(kept)} of ${f.count(trials.length)}`} trials`;
     const common = (t) => ({ goodness: this.goodness(t), faint: !this.keeps(t), best: this.isBest(t) });
     const points = ended.map((t) => ({ ...common(t), x: valueOf(t, this.x), y: t.metric, job: t.job, open: t.state === "stopped" || outcome(t, trials) === "not promoted",
       words: `job ${t.job ?? f.none}: ${document.metric} ${this.format(t.metric)} at ${wordOf(valueOf(t, this.x))}` }));
