@@ -6,24 +6,78 @@
 #include "client/api.h"
 #include "client/cmd.h"
 #include "client/follow.h"
+#include "client/views/print.h"
 #include "common/buffer.h"
 #include "common/text/printable.h"
 
 #define LOG_TAIL_LIMIT_BYTES ((size_t)64 << 20)
-#define LOOK_SECONDS         0.2 /* events may come by the thousand */
+#define LOG_LINE_BYTES       ((size_t)1 << 20) /* longer ones are cut under --json */
+#define LOOK_SECONDS         0.2               /* events may come by the thousand */
 
 struct log {
     long id;
-    double attempt; /* that is printed; NAN: the newest */
-    size_t from;    /* byte */
-    long tail;      /* lines; 0: all */
-    char rest[4];   /* the beginning of a character whose end has not come yet */
+    double attempt;     /* that is printed; NAN: the newest */
+    size_t from;        /* byte */
+    long tail;          /* lines; 0: all */
+    char rest[4];       /* the beginning of a character whose end has not come yet */
+    struct buffer line; /* under --json, of a line whose end has not come yet */
 };
+
+/* What is no UTF-8 cannot be in JSON: such a line is shown as on a terminal. */
+static void print_line_json(const char *text, size_t bytes)
+{
+    json_t *words = json_stringn(text, bytes), *line;
+
+    if (!words) {
+        size_t room = PRINTABLE_GROWTH * bytes + 1;
+        char *safe = malloc(room);
+        if (!safe)
+            abort();
+        words = json_stringn(safe, printable_escape(safe, room, text, bytes, "\t"));
+        free(safe);
+    }
+    line = json_pack("{s:o}", "line", words);
+    print_json_line(stdout, line);
+    json_decref(line);
+}
+
+/* Of an attempt that has ended, or of which no more is wanted: the last line may have no end. */
+static void print_end(struct log *log)
+{
+    if (log->line.bytes > 0)
+        print_line_json(log->line.data, log->line.bytes);
+    buffer_clear(&log->line);
+}
+
+/* An object a line. */
+static void print_lines_json(struct log *log, const char *text, size_t bytes)
+{
+    size_t length;
+    char *end;
+
+    buffer_append(&log->line, text, bytes);
+    for (size_t at = 0;; at += length + 1) {
+        end = log->line.bytes > at ? memchr(log->line.data + at, '\n', log->line.bytes - at) : NULL;
+        if (!end) {
+            buffer_drop(&log->line, at);
+            break;
+        }
+        length = (size_t)(end - log->line.data) - at;
+        print_line_json(log->line.data + at, length);
+    }
+    if (log->line.bytes > LOG_LINE_BYTES)
+        print_end(log);
+}
 
 /* Lines and tabs as they are; anything else that a terminal would obey is escaped. */
 static void print_text(struct log *log, const char *text, size_t bytes)
 {
     size_t held = strlen(log->rest), all = held + bytes, room = PRINTABLE_GROWTH * all + 1;
+
+    if (client.json) {
+        print_lines_json(log, text, bytes);
+        return;
+    }
     char *joined = malloc(all + 1), *safe = malloc(room);
 
     if (!joined || !safe)
@@ -105,6 +159,7 @@ static void logs_observe(void *context, const struct job *job)
         print_rest(log, &e); /* what fails comes again, and is told, behind the last event */
     if (job->attempt > 0 && !(job->attempt <= log->attempt)) {
         print_text(log, "", 0);
+        print_end(log);
         log->attempt = job->attempt;
         log->from = 0;
         print_rest(log, &e);
@@ -113,7 +168,7 @@ static void logs_observe(void *context, const struct job *job)
 
 static int follow_log(long id)
 {
-    struct log log = {.id = id, .attempt = NAN};
+    struct log log = {.id = id, .attempt = NAN, .line = BUFFER(LOG_TAIL_LIMIT_BYTES)};
     struct follow follow = {
         .id = id, .observe = logs_observe, .context = &log, .interval_seconds = LOOK_SECONDS};
     struct error e;
@@ -123,16 +178,16 @@ static int follow_log(long id)
     int outcome = follow_job(&follow, &json, &e);
     json_decref(json);
     /* The last lines may have come after the last look. */
-    if (outcome < 0 || print_rest(&log, &e) < 0)
-        return cmd_fail(&e);
-    return 0;
+    int status = outcome < 0 ? outcome : print_rest(&log, &e);
+    print_end(&log);
+    return status < 0 ? cmd_fail(&e) : 0;
 }
 
 static int cmd_logs(int argc, char **argv)
 {
     struct cmd_args args;
     struct error e;
-    struct log log = {.attempt = NAN};
+    struct log log = {.attempt = NAN, .line = BUFFER(LOG_TAIL_LIMIT_BYTES)};
     long attempt = 0;
     int done = cmd_parse(&args, argc, argv);
 
@@ -150,7 +205,9 @@ static int cmd_logs(int argc, char **argv)
         return follow_log(log.id);
     if (of)
         log.attempt = (double)attempt;
-    return (tail ? print_tail(&log, &e) : print_rest(&log, &e)) < 0 ? cmd_fail(&e) : 0;
+    int status = tail ? print_tail(&log, &e) : print_rest(&log, &e);
+    print_end(&log);
+    return status < 0 ? cmd_fail(&e) : 0;
 }
 
 /* clang-format off */

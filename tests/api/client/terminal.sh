@@ -55,6 +55,16 @@ clean "$work/logs" "trainctl logs"
 like "$(tail -n 3 "$work/logs" | head -n 1)" 'red .u001b\[31m .u202e .u009b31m.ufffd tab	here.r$' "it is told, escaped; tabs and lines stay"
 is "$(tail -n 1 "$work/logs" | grep -o 'Größe ' | wc -l)" 20000 "characters that two answers share are whole"
 
+for more in "" "--tail 2" --follow; do
+    # shellcheck disable=SC2086
+    trainctl logs --json $more "$id" >"$work/logs.json"
+    clean "$work/logs.json" "trainctl logs --json $more"
+    is "$(tail -n 1 "$work/logs.json" | jq -r .line | grep -o 'Größe ' | wc -l)" 20000 "it ends with the same line"
+    is "$(tail -n 2 "$work/logs.json" | head -n 1 | jq -r .line)" 'split \ufffd' "what is no UTF-8 is told"
+    [ "$more" = "--tail 2" ] || is "$(jq -r .line "$work/logs.json" | head -n -3)" "$(head -n -3 "$work/logs")" "and has the same lines before"
+done
+is "$(tail -n 3 "$work/logs.json" | head -n 1 | jq -r .line)" "$(tail -n 3 "$work/logs" | head -n 1)" "control characters beside it are escaped"
+
 # ------------------------------------------------------------------ a node's report, an error's words
 
 call --unix-socket "$socket" -d "$(jq -nc --arg x "$esc$rtl$forged" --argjson now "$(date +%s)" '{kind: ("CPU" + $x), cores: 4, phase: "prolog", outcome: "data", reason: ("bad" + $x), t: $now, gflops: 10, memory_gb_per_sec: 20, clock_ghz: 3}')" /v1/nodes/n1/report
