@@ -216,6 +216,8 @@ MessageTimeout=30
 SlurmctldTimeout=30
 SlurmdTimeout=60
 TCPTimeout=3
+# A controller that is back takes a job for lost whose script has not begun after 10 s, as on a busy machine.
+BatchStartTimeout=120
 END
     for key in PROLOG EPILOG TASK_PROLOG PROLOG_SLURMCTLD; do
         local variable=SLURM_CLUSTER_$key
