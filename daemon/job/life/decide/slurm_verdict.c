@@ -61,6 +61,17 @@ static void slurm_blame_node(const struct slurm_end *end, struct verdict *v)
         snprintf(v->bad_node, sizeof v->bad_node, "%.127s", end->slurm->nodes);
 }
 
+/* The exit code is slurmstepd's, as where its folder had vanished, and not mpirun's. */
+static void slurm_judge_unbegun(const struct slurm_end *end, struct verdict *v)
+{
+    snprintf(v->reason, sizeof v->reason,
+             "Slurm's job %lld ended on %s before its script had begun [%s]; see "
+             "attempt-%lld/slurm.log",
+             (long long)end->slurm->job_id, *end->slurm->nodes ? end->slurm->nodes : "its nodes",
+             end->slurm->state, (long long)end->attempt);
+    v->outside = true;
+}
+
 /* The workers said nothing at all. */
 static void slurm_judge_silence(const struct slurm_end *end, struct verdict *v)
 {
@@ -98,6 +109,9 @@ void slurm_verdict(const struct slurm_end *end, struct verdict *v)
         slurm_judge_state(end, words, v);
     } else if (v->state == JOB_QUEUED) {
         slurm_judge_silence(end, v);
+    } else if (v->state == JOB_FAILED && v->step == 0 && v->who.rank < 0 && !end->begun &&
+               slurm_is_state(end, "FAILED")) {
+        slurm_judge_unbegun(end, v);
     }
     slurm_blame_node(end, v);
 }

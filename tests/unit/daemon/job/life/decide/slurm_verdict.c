@@ -35,7 +35,7 @@ TestSuite(slurm_verdict, .init = set_up, .fini = tear_down);
 static struct verdict judge_slurm(const char *state)
 {
     struct slurm_status slurm = {.phase = SLURM_ENDED, .job_id = 12};
-    struct slurm_end end = {.slurm = &slurm, .attempt = 1};
+    struct slurm_end end = {.slurm = &slurm, .attempt = 1, .begun = true};
     struct launch_exit how = {1, -1};
     struct verdict v;
 
@@ -102,4 +102,29 @@ Test(slurm_verdict, where_no_rank_said_anything_slurms_words_stand_alone)
     cr_assert_str_eq(v.reason, "Slurm ended its job 12 on n[1-2]: a node of it failed [NODE_FAIL]; "
                                "the last step was 7");
     cr_assert(v.outside);
+}
+
+/* Seen where the folder of slurmd had vanished: exit code 2 is slurmstepd's "No such file or
+ * directory". */
+Test(slurm_verdict, a_script_that_did_not_begin_is_no_fault_of_mpirun)
+{
+    struct slurm_status slurm = {.phase = SLURM_ENDED,
+                                 .job_id = 12,
+                                 .state = "FAILED",
+                                 .reason = "NonZeroExitCode",
+                                 .nodes = "n1"};
+    struct slurm_end end = {.slurm = &slurm, .attempt = 2};
+    struct launch_exit how = {2, -1};
+    struct verdict v;
+
+    write_events("");
+    for (int begun = 0; begun < 2; begun++) {
+        end.begun = begun;
+        failure_judge(folder, &how, FAILURE_NOT_STOPPED, &v);
+        slurm_verdict(&end, &v);
+        cr_assert_str_eq(v.reason, begun ? "mpirun ended with exit code 2"
+                                         : "Slurm's job 12 ended on n1 before its script had begun "
+                                           "[FAILED]; see attempt-2/slurm.log");
+        cr_assert_eq(v.outside, !begun);
+    }
 }
