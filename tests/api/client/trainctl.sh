@@ -279,7 +279,7 @@ for command in "list" "logs 5" "--help" "help list"; do
     "$trainctl" $command >&- 2>"$dir/err"
     is "$? $(cat "$dir/err")" "1 trainctl: standard output could not be written" "and to a closed standard output"
 done
-is "$("$trainctl" list 2>&-)" "$("$trainctl" list)" "list without standard error"
+is "$("$trainctl" list --json 2>&- | jq -c '[.jobs[].id]')" "$("$trainctl" list --json | jq -c '[.jobs[].id]')" "list without standard error"
 exits 2 "checkpoints --get of what is no step" checkpoints --get x 5
 says "$err" 'must be the step of a checkpoint, or newest, not "x"' "checkpoints --get of what is no step: says what it may be"
 exits 3 "checkpoints --get of no such step" checkpoints --get 7 -o "$dir/none" 5
