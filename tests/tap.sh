@@ -50,6 +50,11 @@ eventually() {
     done
 }
 
+# ticks PID: of processor time that the process has used; there are $(getconf CLK_TCK) in a second
+ticks() {
+    awk '{ sub(/.*\) /, ""); print $12 + $13 }' "/proc/$1/stat"
+}
+
 # not_for_coverage REASON: skips the test in a build of ./runtests --coverage.
 not_for_coverage() {
     case $("${top_builddir:?}/config.status" --config 2>/dev/null) in *--coverage*) skip_all "$1" ;; esac

@@ -77,9 +77,6 @@ kill_on KILL "$(on_host "$h2" 'bin/orted ')"
 fails_soon "^host $h2 does not answer any more" "Open MPI's daemon is killed"
 
 fi
-ticks() { # of processor time that the process has used
-    awk '{ sub(/.*\) /, ""); print $12 + $13 }' "/proc/$1/stat"
-}
 break_it "a rank is stopped"
 kill_on STOP "$(worker_on "$h2" 2)"
 waits=$(worker_on "$h1" 1)

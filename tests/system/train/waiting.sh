@@ -22,9 +22,6 @@ trains() {
 eventually trains
 is ${#ranks[@]} 2 "two ranks train"
 
-ticks() { # of processor time that the process has used
-    awk '{ sub(/.*\) /, ""); print $12 + $13 }' "/proc/$1/stat"
-}
 uptime_ms() {
     awk '{ printf "%.0f", 1000 * $1 }' /proc/uptime
 }
