@@ -12,7 +12,7 @@ unset TRAINCTL_SERVER NO_COLOR
 leave() {
     local id
     [ -z "$daemon" ] || for id in $("$trainctl" list --json --state queued,starting,running,evaluating | jq '.jobs[].id'); do
-        "$trainctl" cancel "$id" && timeout 30 "$trainctl" wait "$id"
+        "$trainctl" cancel "$id" && timeout 600 "$trainctl" wait "$id"
     done
     clean_up
 }
