@@ -186,5 +186,4 @@ void ema_swap(struct run *r)
 {
     ema_exchange(model_params(r->model), r->ema->params, model_param_count(r->model));
     ema_exchange(model_stats(r->model), r->ema->stats, model_stat_count(r->model));
-    model_params_changed(r->model);
 }

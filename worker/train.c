@@ -235,7 +235,6 @@ static double train_update(struct trainer *t, int64_t step, double lr, struct st
     say_sum(t);
     train_lap(&clock, "all-reduce");
     double norm = sqrt(optimizer_step(t->optimizer, lr));
-    model_params_changed(t->run->model);
     ema_update(t->run, step);
     times->optim = train_lap(&clock, "optimizer");
     return norm;

@@ -58,17 +58,3 @@ size_t arena_place(struct arena_buffer *buffers, int count)
     }
     return end;
 }
-
-size_t arena_lower_bound(const struct arena_buffer *buffers, int count)
-{
-    size_t most = 0;
-
-    for (int i = 0; i < count; i++) { /* the maximum lies where a life begins */
-        size_t sum = 0;
-        for (int k = 0; k < count; k++)
-            if (buffers[k].first <= buffers[i].first && buffers[i].first <= buffers[k].last)
-                sum += buffers[k].size;
-        most = sum > most ? sum : most;
-    }
-    return most;
-}

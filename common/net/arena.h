@@ -20,7 +20,4 @@ struct arena_buffer {
  * whole. */
 size_t arena_place(struct arena_buffer *buffers, int count);
 
-/* What no placement can be smaller than: the most that lives at one time. */
-size_t arena_lower_bound(const struct arena_buffer *buffers, int count);
-
 #endif

@@ -127,9 +127,6 @@ double plan_mean_batch(const struct plan *plan);
 /* Whether a thing done every so many epochs (0: never) is due after so many steps. */
 bool plan_is_due(const struct plan *plan, double every_epochs, int64_t steps);
 
-/* The size of the images of a step (0-based, of the schedule). */
-int64_t plan_size_at(const struct plan *plan, int64_t step);
-
 /* The arithmetic of an image of this size, by one of the largest size of the job. */
 double plan_size_cost(const struct job_spec *spec, int64_t size);
 

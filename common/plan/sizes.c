@@ -24,15 +24,6 @@ void plan_sizes(struct plan *plan, const struct job_spec *spec)
     }
 }
 
-int64_t plan_size_at(const struct plan *plan, int64_t step)
-{
-    size_t i = plan->size_count;
-
-    while (i > 1 && plan->sizes[i - 1].step > step)
-        i--;
-    return plan->sizes[i - 1].size;
-}
-
 double plan_size_cost(const struct job_spec *spec, int64_t size)
 {
     struct arch_shape shape = arch_shape_of(spec);

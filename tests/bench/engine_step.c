@@ -126,10 +126,8 @@ static double step(struct model *m, struct optimizer *s, const struct options *o
     if (!o->eval)
         model_backward(m, 1, false, NULL, NULL);
     double t2 = now(o);
-    if (!o->eval) {
+    if (!o->eval)
         optimizer_step(s, 0.01);
-        model_params_changed(m);
-    }
     seconds[FORWARD] = t1 - t0;
     seconds[BACKWARD] = t2 - t1;
     seconds[OPTIM] = now(o) - t2;

@@ -131,7 +131,6 @@ static void draw_weights(struct model *m)
         for (size_t j = 0; j < t->count; j++)
             model_params(m)[t->offset + j] = (float)rng_range(&r, -bound, bound);
     }
-    model_params_changed(m);
 }
 
 static struct model *make_model(const struct model_config *c, bool winograd)
@@ -188,7 +187,6 @@ static void shake_batch_norm(struct model *m, double branch)
                 x[j] *= (float)branch;
         }
     }
-    model_params_changed(m);
 }
 
 /*
@@ -208,7 +206,6 @@ static void leave_zero(struct model *m)
                     : shortcut || j % 4 ? 9
                                         : -9; /* branches are scaled by 0.1 */
     }
-    model_params_changed(m);
 }
 
 static void fill_floats(size_t i, void *data, void *context)
@@ -305,7 +302,6 @@ static void train(struct model *m, struct optimizer *s, struct batches *b, bool 
                model_forward(m, images, b->labels + (size_t)i * (size_t)b->n, b->n, NULL));
         model_backward(m, 1, false, NULL, NULL);
         optimizer_step(s, 0.0005 * (i + 1) / b->steps); /* a warm-up: the LR moves */
-        model_params_changed(m);
     }
 }
 

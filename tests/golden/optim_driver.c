@@ -93,7 +93,6 @@ static void update(struct model *m, const float *start, const float *gradients, 
         for (size_t k = 0; k < model_param_count(m); k++)
             model_grads(m)[k] = gradients[k] * (float)(i + 1);
         optimizer_step(o, spec->lr.base * (i + 1)); /* it moves: where forms of momentum differ */
-        model_params_changed(m);
     }
     if (model_save(m, out, NULL, 0, &e))
         optim_die(&e);
@@ -139,7 +138,6 @@ static void calm(struct model *m)
         for (size_t k = 0; k < t->count; k++)
             model_params(m)[t->offset + k] = 0.1f;
     }
-    model_params_changed(m);
 }
 
 struct batch {

@@ -44,7 +44,6 @@ static struct model *data_parallel_model(void)
             for (size_t k = 0; k < t->count; k++)
                 model_params(m)[t->offset + k] = 0.2f;
     }
-    model_params_changed(m);
     return m;
 }
 

@@ -46,23 +46,6 @@ static struct softmax_row make_row(const float *logits, const int32_t *labels, i
     return (struct softmax_row){loss, correct};
 }
 
-double softmax_loss_mixed(const float *logits, const int32_t *labels, int n, int classes,
-                          double smoothing, double lambda, float *probabilities, int *correct)
-{
-    double loss = 0;
-    int hits = 0;
-
-    for (int i = 0; i < n; i++) {
-        struct softmax_row row =
-            make_row(logits, labels, n, i, classes, smoothing, lambda, probabilities);
-        loss += row.loss;
-        hits += row.correct;
-    }
-    if (correct)
-        *correct = hits;
-    return loss;
-}
-
 void softmax_loss_rows(const float *logits, const int32_t *labels, int n, int first, int end,
                        int classes, double smoothing, double lambda, float *probabilities,
                        struct softmax_row *rows)
@@ -85,9 +68,9 @@ double softmax_loss_sum(const struct softmax_row *rows, int n, int *correct)
     return loss;
 }
 
-void softmax_loss_mixed_backward(const float *probabilities, const int32_t *labels, int n,
-                                 int first, int end, int classes, double smoothing, double lambda,
-                                 double scale, float *dlogits)
+void softmax_loss_backward(const float *probabilities, const int32_t *labels, int n, int first,
+                           int end, int classes, double smoothing, double lambda, double scale,
+                           float *dlogits)
 {
     for (int i = first; i < end && !dry_run; i++)
         for (int j = 0; j < classes; j++) {
@@ -99,17 +82,4 @@ void softmax_loss_mixed_backward(const float *probabilities, const int32_t *labe
                 target += (1 - smoothing) * (1 - lambda);
             dlogits[at] = (float)(scale * (probabilities[at] - target));
         }
-}
-
-double softmax_loss(const float *logits, const int32_t *labels, int n, int classes,
-                    double smoothing, float *probabilities, int *correct)
-{
-    return softmax_loss_mixed(logits, labels, n, classes, smoothing, 1, probabilities, correct);
-}
-
-void softmax_loss_backward(const float *probabilities, const int32_t *labels, int n, int classes,
-                           double smoothing, double scale, float *dlogits)
-{
-    softmax_loss_mixed_backward(probabilities, labels, n, 0, n, classes, smoothing, 1, scale,
-                                dlogits);
 }

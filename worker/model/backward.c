@@ -197,9 +197,9 @@ static void classifier_back(struct parallel_share share, void *context)
     struct parallel_block part[PARALLEL_BLOCKS];
     struct parallel_range images = parallel_range((size_t)m->n, share);
 
-    softmax_loss_mixed_backward(m->logits, m->labels, m->n, (int)images.first, (int)images.end,
-                                m->config.classes, m->config.label_smoothing, 1 - m->mixed,
-                                p->scale / m->n, m->logits);
+    softmax_loss_backward(m->logits, m->labels, m->n, (int)images.first, (int)images.end,
+                          m->config.classes, m->config.label_smoothing, 1 - m->mixed,
+                          p->scale / m->n, m->logits);
     parallel_barrier(share);
     int parts = parallel_matrix(classifier.out, classifier.out, classifier.in, WEIGHTS_AT_ONCE,
                                 share, part);

@@ -536,8 +536,3 @@ void model_freeze_bn(struct model *m, bool frozen)
 {
     m->frozen = frozen;
 }
-
-void model_params_changed(struct model *m)
-{
-    (void)m; /* nothing is derived from the parameters ahead of time */
-}

@@ -83,5 +83,4 @@ void model_init(struct model *m, int64_t seed)
         fill(m->stats + u->mean, unit_channels(u), 0);
         fill(m->stats + u->var, unit_channels(u), 1);
     }
-    model_params_changed(m);
 }

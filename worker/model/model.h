@@ -99,9 +99,6 @@ void model_tensor_import(struct model *m, size_t i, const float *torch_layout);
 void model_use_size(struct model *m, int image_size);
 int model_size(const struct model *m);
 
-/* Must be called after the parameters were changed from outside (optimiser, import, broadcast). */
-void model_params_changed(struct model *m);
-
 /* Training forward with batch statistics; updates the running ones. Returns the mean loss over the
  * n images. images (n, S, S, arch_image_channels), floats (or bf16: bf16_images), must stay valid
  * until backward is done. correct (NULL: not wanted) counts top-1 hits. */

@@ -155,8 +155,6 @@ static int import_file(struct model *m, const struct listing *l, struct safetens
         free(data[i]);
     }
     free(data);
-    if (!status)
-        model_params_changed(m);
     return status;
 }
 

@@ -17,8 +17,8 @@ int optimizer_create(struct model *m, const struct job_spec *spec, struct optimi
 void optimizer_destroy(struct optimizer *o); /* NULL is fine */
 
 /* Updates the model's parameters from its gradients, which are divided by loss_scale first. Returns
- * the sum of the squared gradients (without decay). The caller calls model_params_changed. The bits
- * do not depend on the number of threads. */
+ * the sum of the squared gradients (without decay). The bits do not depend on the number of
+ * threads. */
 double optimizer_step(struct optimizer *o, double lr);
 
 /* Where a resumed run begins: how many steps were done, and the rate of the last of them. On every

@@ -49,7 +49,6 @@ int rank_statistics_gather(struct run *r, struct rank_statistics *out, struct er
 void rank_statistics_average(struct run *r, int64_t step)
 {
     average_over_ranks(r, model_stats(r->model), model_stat_count(r->model));
-    model_params_changed(r->model);
     ema_gather(r);
     r->averaged_at = step;
 }
@@ -263,6 +262,5 @@ int rank_statistics_resume(struct run *r, struct error *e)
     if (!status && there && ema_has_begun(r->ema))
         status = distribute(r, all.of_average, ema_stats(r->ema), e);
     rank_statistics_free(&all);
-    model_params_changed(r->model);
     return status;
 }

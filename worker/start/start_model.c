@@ -132,7 +132,6 @@ static void broadcast_model(struct run *r)
     traincomm_broadcast(r->comm, model_stats(r->model), model_stat_count(r->model) * sizeof(float),
                         0);
     traincomm_broadcast(r->comm, &r->init_step, sizeof r->init_step, 0);
-    model_params_changed(r->model);
 }
 
 int start_model(struct run *r, struct error *e)

@@ -10,11 +10,26 @@ static bool overlap(const struct arena_buffer *a, const struct arena_buffer *b)
            a->offset < b->offset + b->size && b->offset < a->offset + a->size;
 }
 
+/* The most that lives at one time. */
+static size_t most_at_once(const struct arena_buffer *buffers, int count)
+{
+    size_t most = 0;
+
+    for (int i = 0; i < count; i++) { /* the maximum lies where a life begins */
+        size_t sum = 0;
+        for (int k = 0; k < count; k++)
+            if (buffers[k].first <= buffers[i].first && buffers[i].first <= buffers[k].last)
+                sum += buffers[k].size;
+        most = sum > most ? sum : most;
+    }
+    return most;
+}
+
 /* No two that live together share memory, all lie inside, and little is wasted. */
 static void check_placement(const struct arena_buffer *b, int count, size_t size, double waste,
                             const char *what)
 {
-    size_t least = arena_lower_bound(b, count);
+    size_t least = most_at_once(b, count);
 
     for (int i = 0; i < count; i++) {
         cr_assert(b[i].offset + b[i].size <= size, "%s: buffer %d ends behind the arena", what, i);
@@ -65,7 +80,7 @@ Test(arena, a_gap_between_two_is_used)
 Test(arena, of_nothing_is_empty)
 {
     cr_assert_eq(arena_place(NULL, 0), 0);
-    cr_assert_eq(arena_lower_bound(NULL, 0), 0);
+    cr_assert_eq(most_at_once(NULL, 0), 0);
 }
 
 Test(arena, of_many_random_lives)

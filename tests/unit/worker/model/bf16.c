@@ -33,7 +33,6 @@ static void bf16_calm(struct model *m)
         for (size_t k = 0; strstr(t->name, "bn3.weight") && k < t->count; k++)
             model_params(m)[t->offset + k] = 0.1f;
     }
-    model_params_changed(m);
 }
 
 /* Gradients and running statistics of a step; the caller frees them. */
