@@ -441,16 +441,21 @@ int cmd_words(const char *list, const char *what, const char *name_at(size_t), s
     return status;
 }
 
+int cmd_id(const char *text, const char *what, const char *list, long *id, struct error *e)
+{
+    errno = 0;
+    *id = strtol(text, NULL, 10);
+    if (*text < '1' || *text > '9' || text[strspn(text, "0123456789")] || errno)
+        return error_set(e, ERR_USAGE,
+                         "\"%s\" is not a %s's id: ids are numbers as \"trainctl %s\" shows them, "
+                         "without a sign, blanks or leading zeros",
+                         text, what, list);
+    return 0;
+}
+
 int cmd_job_id(const char *text, long *id, struct error *e)
 {
-    char *end;
-
-    errno = 0;
-    *id = strtol(text, &end, 10);
-    if (end == text || *end || errno || *id < 1)
-        return error_set(e, ERR_USAGE,
-                         "\"%s\" is not a job's id: ids are numbers as in \"trainctl list\"", text);
-    return 0;
+    return cmd_id(text, "job", "list", id, e);
 }
 
 int cmd_job_ids(const struct cmd_args *args, long *ids, struct error *e)

@@ -96,7 +96,9 @@ int cmd_fail_json(const struct error *e, json_t *errors);
 /* Prints a usage error of a command; returns 2. */
 int cmd_usage(const struct cmd *cmd, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* An operand that must be a job's id: 0, or a usage error that names the operand. */
+/* An operand that must be the id of what ("job") this list shows: 0, or a usage error that names
+ * the operand. */
+int cmd_id(const char *text, const char *what, const char *list, long *id, struct error *e);
 int cmd_job_id(const char *text, long *id, struct error *e);
 /* All operands; ids has room for CMD_OPERANDS_MAX. */
 int cmd_job_ids(const struct cmd_args *args, long *ids, struct error *e);

@@ -248,18 +248,6 @@ static int sweep_post(const char *path, const char *file, json_t **answer, struc
     return status;
 }
 
-static int sweep_id(const char *text, long *id, struct error *e)
-{
-    char *end;
-
-    *id = strtol(text, &end, 10);
-    if (end == text || *end || *id < 1)
-        return error_set(
-            e, ERR_USAGE,
-            "\"%s\" is not a sweep's id: ids are numbers as in \"trainctl sweep list\"", text);
-    return 0;
-}
-
 /* ---- wait */
 
 /* Jobs of one that was cancelled may take their time to end. */
@@ -356,7 +344,7 @@ static int sweep_request(const struct cmd_args *args, json_t **answer, struct er
         return sweep_post("/v1/sweeps/plan", args->operands[1], answer, e);
     if (args->operand_count < 2)
         return error_set(e, ERR_USAGE, "which one? trainctl sweep %s ID", word);
-    int status = sweep_id(args->operands[1], &id, e);
+    int status = cmd_id(args->operands[1], "sweep", "sweep list", &id, e);
     snprintf(path, sizeof path, "/v1/sweeps/%ld%s", id, cancels ? "/cancel" : "");
     if (status)
         return status;

@@ -107,9 +107,8 @@ static int token_revoke(const struct cmd_args *args, struct error *e)
     if (args->operand_count != 2)
         return error_set(e, ERR_USAGE,
                          "say which: trainctl token revoke ID (see trainctl token list)");
-    if (cmd_job_id(args->operands[1], &id, e) < 0)
-        return error_set(e, ERR_USAGE, "\"%s\" is not a token's id: see trainctl token list",
-                         args->operands[1]);
+    if (cmd_id(args->operands[1], "token", "token list", &id, e) < 0)
+        return -(int)e->code;
     snprintf(path, sizeof path, "/v1/tokens/%ld", id);
     if (api_delete(path, &answer, e) < 0)
         return -(int)e->code;

@@ -60,6 +60,13 @@ for words in 'sweep list foo' 'token list foo' 'help list show' 'failures foo'; 
     like "$err" '"(foo|show)" is one too many: trainctl [^ ]+( [^ ]+)*$' "a word too many: is named"
 done
 exits 2 "an id that is no number" show three
+for id in 01 +1 ' 1' 0; do
+    for words in show 'sweep show' 'token revoke'; do
+        # shellcheck disable=SC2086 # several words
+        exits 2 "an id in other digits: $words \"$id\"" $words "$id"
+        says "$err" 'without a sign, blanks or leading zeros' "says what an id is"
+    done
+done
 exits 2 "an address that is none" --server ftp://x list
 exits 2 "a mistyped state" list --state runing
 says "$err" 'did you mean "running"' "a mistyped state: the nearest is named"
