@@ -91,6 +91,12 @@ static bool is_descriptor(const char *path)
            strncmp(path, "/dev/fd/", 8) == 0 || strncmp(path, "/proc/self/fd/", 14) == 0;
 }
 
+/* "-" as people call it. */
+static const char *file_words(const char *path)
+{
+    return strcmp(path, "-") == 0 ? "standard input" : path;
+}
+
 int file_read(const char *path, size_t limit_bytes, char **text, size_t *bytes, struct error *e)
 {
     int fd = strcmp(path, "-") == 0 ? fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0)
@@ -98,7 +104,7 @@ int file_read(const char *path, size_t limit_bytes, char **text, size_t *bytes, 
                                     : file_open(path, e);
 
     if (fd < 0 && is_descriptor(path))
-        return error_set_errno(e, errno, "cannot open %s", path);
+        return error_set_errno(e, errno, "cannot open %s", file_words(path));
     return fd < 0 ? fd : file_read_fd(fd, path, limit_bytes, text, bytes, e);
 }
 
@@ -109,9 +115,13 @@ int file_read_fd(int fd, const char *path, size_t limit_bytes, char **text, size
 
     close(fd);
     if (reason == EFBIG)
-        return error_set(e, ERR_TOO_LARGE, "%s is larger than %zu bytes", path, limit_bytes);
+        return error_set(e, ERR_TOO_LARGE, "%s is larger than %zu bytes", file_words(path),
+                         limit_bytes);
+    if (reason == EBADF) /* file_refuse_closed_streams: write-only */
+        return error_set(e, ERR_IO, "%s is closed, so nothing can be read from it",
+                         file_words(path));
     if (reason)
-        return error_set_errno(e, reason, "cannot read %s", path);
+        return error_set_errno(e, reason, "cannot read %s", file_words(path));
     return 0;
 }
 

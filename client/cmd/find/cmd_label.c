@@ -6,8 +6,8 @@
 #include "client/cmd.h"
 #include "client/job.h"
 #include "client/views/print.h"
-#include "common/buffer.h"
 #include "common/json.h"
+#include "common/system/file.h"
 
 #define NOTE_READ_BYTES (64u << 10) /* more than the daemon takes: it says what is too much */
 
@@ -58,17 +58,20 @@ static int label_each(const struct cmd_args *args, json_t *change, const char *t
     return code;
 }
 
-/* "a,b" as a list; NULL: not given. */
-static json_t *label_list(const char *text)
+/* "a,b" as a list of the change; NULL: not given. False: not UTF-8. */
+static bool label_add_list(json_t *change, const char *key, const char *text)
 {
     json_t *list = text ? json_array() : NULL;
+    bool good = true;
 
     for (const char *at = text; at && *at; at += *at == ',') {
         size_t length = strcspn(at, ",");
-        json_array_append_new(list, json_stringn(at, length));
+        good = json_array_append_new(list, json_stringn(at, length)) == 0 && good;
         at += length;
     }
-    return list;
+    if (list)
+        json_object_set_new(change, key, list);
+    return good;
 }
 
 static int cmd_tag(int argc, char **argv)
@@ -84,8 +87,12 @@ static int cmd_tag(int argc, char **argv)
         return cmd_usage(args.cmd,
                          "--add T, --remove T or --clear is missing, as in \"trainctl tag "
                          "--add baseline 7\"");
-    json_t *change =
-        json_pack("{s:o*, s:o*}", "add_tags", label_list(add), "remove_tags", label_list(remove));
+    json_t *change = json_object();
+    if (!label_add_list(change, "add_tags", add) ||
+        !label_add_list(change, "remove_tags", remove)) {
+        json_decref(change);
+        return label_each(&args, NULL, NULL);
+    }
     if (clear)
         json_object_set_new(change, "tags", json_null());
     return label_each(&args, change, NULL);
@@ -112,10 +119,12 @@ static int cmd_unstar(int argc, char **argv)
 }
 
 /* The first operand alone is a job. */
-static int label_one(struct cmd_args *args, const char *key, const char *text, const char *told)
+static int label_one(struct cmd_args *args, const char *key, const char *text, size_t bytes,
+                     const char *told)
 {
     args->operand_count = 1;
-    return label_each(args, json_pack("{s:s?}", key, text && *text ? text : NULL), told);
+    return label_each(args, bytes ? json_pack("{s:s%}", key, text, bytes) : json_pack("{s:n}", key),
+                      told);
 }
 
 static int cmd_rename(int argc, char **argv)
@@ -126,23 +135,8 @@ static int cmd_rename(int argc, char **argv)
     if (done >= 0)
         return done;
     const char *name = args.operands[1];
-    return label_one(&args, "name", name, *name ? "has its new name" : "has no name now");
-}
-
-/* Standard input without the line ends behind it: the caller frees it. */
-static char *label_read_note(void)
-{
-    struct buffer text = BUFFER(NOTE_READ_BYTES);
-    char part[4096];
-    size_t bytes;
-
-    while ((bytes = fread(part, 1, sizeof part, stdin)) > 0)
-        if (!buffer_append(&text, part, bytes))
-            break;
-    char *note = buffer_take(&text, &bytes);
-    while (note && bytes > 0 && note[bytes - 1] == '\n')
-        note[--bytes] = '\0';
-    return note;
+    return label_one(&args, "name", name, strlen(name),
+                     *name ? "has its new name" : "has no name now");
 }
 
 static int label_show_note(const struct cmd_args *args)
@@ -166,6 +160,7 @@ static int label_show_note(const struct cmd_args *args)
 static int cmd_note(int argc, char **argv)
 {
     struct cmd_args args;
+    struct error e;
     int done = cmd_parse(&args, argc, argv);
 
     if (done >= 0)
@@ -173,9 +168,14 @@ static int cmd_note(int argc, char **argv)
     const char *text = args.operands[1];
     if (args.operand_count == 1)
         return label_show_note(&args);
-    char *read = strcmp(text, "-") == 0 ? label_read_note() : NULL;
-    text = read ? read : text;
-    int code = label_one(&args, "note", text, *text ? "has its note" : "has no note now");
+    size_t bytes = strlen(text);
+    char *read = NULL;
+    if (strcmp(text, "-") == 0 && file_read("-", NOTE_READ_BYTES, &read, &bytes, &e))
+        return cmd_fail(&e);
+    while (read && bytes > 0 && read[bytes - 1] == '\n')
+        bytes--;
+    int code = label_one(&args, "note", read ? read : text, bytes,
+                         bytes ? "has its note" : "has no note now");
     free(read);
     return code;
 }

@@ -67,6 +67,8 @@ for id in 01 +1 ' 1' 0; do
         says "$err" 'without a sign, blanks or leading zeros' "says what an id is"
     done
 done
+"$trainctl" plan - <&- 2>"$dir/err"
+is "$? $(cat "$dir/err")" "1 trainctl: standard input is closed, so nothing can be read from it" "plan of a closed standard input says so"
 exits 2 "an address that is none" --server ftp://x list
 exits 2 "a mistyped state" list --state runing
 says "$err" 'did you mean "running"' "a mistyped state: the nearest is named"
@@ -192,6 +194,15 @@ says "$out" "first" "list shows the name"
 exits 0 "list --json" list --json --limit 1
 is "$(jq -r '.jobs | length' <"$dir/out")" 1 "list --limit"
 is "$(jq -r '.jobs[0].name' <"$dir/out")" second "list: the newest first"
+exits 0 "a note" note 1 "of the first"
+"$trainctl" note 1 - <&- 2>"$dir/err"
+is "$? $(cat "$dir/err")" "1 trainctl: standard input is closed, so nothing can be read from it" "a note from a closed standard input is refused"
+printf 'cut\0here\n' | "$trainctl" note 1 - 2>"$dir/err"
+is $? 2 "a note with a byte that is 0 is refused, not cut"
+is "$("$trainctl" note 1)" "of the first" "neither changes the note"
+exits 2 "a tag that is not UTF-8" tag --add $'good,\xe4' 1
+says "$err" "not UTF-8" "says so"
+is "$("$trainctl" --json show 1 | jq -c .tags)" "[]" "and adds none"
 exits 0 "list --state" list --state failed
 says "$out" "no job in state failed" "list --state leaves others out"
 exits 2 "list --state of no state" list --state walking
