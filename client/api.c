@@ -55,22 +55,25 @@ static int bad_address(struct error *e)
 /* The URL of a path, and the socket it goes through. */
 static int set_address(CURL *curl, const char *path, struct error *e)
 {
-    char url[2048];
-    const char *server = client.server;
+    const char *server = client.server, *base = server;
+    size_t length = strlen(server);
 
     if (strncmp(server, "unix:", 5) == 0 && server[5]) {
-        snprintf(url, sizeof url, "http://localhost%s", path);
+        base = "http://localhost";
+        length = strlen(base);
         curl_easy_setopt(curl, CURLOPT_UNIX_SOCKET_PATH, server + 5);
     } else if ((strncmp(server, "http://", 7) == 0 && server[7] && server[7] != '/') ||
                (strncmp(server, "https://", 8) == 0 && server[8] && server[8] != '/')) {
-        size_t length = strlen(server);
         while (server[length - 1] == '/')
             length--;
-        snprintf(url, sizeof url, "%.*s%s", (int)length, server, path);
     } else {
         return bad_address(e);
     }
+    char *url = needed(malloc(length + strlen(path) + 1));
+    memcpy(url, base, length);
+    strcpy(url + length, path);
     curl_easy_setopt(curl, CURLOPT_URL, url);
+    free(url);
     return 0;
 }
 

@@ -203,6 +203,9 @@ is "$("$trainctl" note 1)" "of the first" "neither changes the note"
 exits 2 "a tag that is not UTF-8" tag --add $'good,\xe4' 1
 says "$err" "not UTF-8" "says so"
 is "$("$trainctl" --json show 1 | jq -c .tags)" "[]" "and adds none"
+printf -v states 'succeeded,%.0s' {1..300}
+exits 0 "list with a long filter" list --state "${states}failed" --name none
+is "$out" "no job fits" "does not lose the filters behind it"
 exits 0 "list --state" list --state failed
 says "$out" "no job in state failed" "list --state leaves others out"
 exits 2 "list --state of no state" list --state walking
