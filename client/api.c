@@ -19,6 +19,7 @@
 #include "common/text/printable.h"
 #include "common/problem.h"
 
+#define JSON_TYPE           "application/json"
 #define PROBLEM_LIMIT_BYTES ((size_t)1 << 20) /* of an answer that is an error */
 
 static long connect_timeout_ms = 5000, answer_timeout_ms = 60000;
@@ -52,6 +53,16 @@ static int bad_address(struct error *e)
                      client.server);
 }
 
+/* Whether a path may stand behind it. */
+static bool is_base_address(const char *server)
+{
+    CURLU *url = curl_url();
+    bool good = url && !curl_url_set(url, CURLUPART_URL, server, 0) && !strpbrk(server, "?#");
+
+    curl_url_cleanup(url);
+    return good;
+}
+
 /* The URL of a path, and the socket it goes through. */
 static int set_address(CURL *curl, const char *path, struct error *e)
 {
@@ -62,8 +73,8 @@ static int set_address(CURL *curl, const char *path, struct error *e)
         base = "http://localhost";
         length = strlen(base);
         curl_easy_setopt(curl, CURLOPT_UNIX_SOCKET_PATH, server + 5);
-    } else if ((strncmp(server, "http://", 7) == 0 && server[7] && server[7] != '/') ||
-               (strncmp(server, "https://", 8) == 0 && server[8] && server[8] != '/')) {
+    } else if ((strncmp(server, "http://", 7) == 0 || strncmp(server, "https://", 8) == 0) &&
+               is_base_address(server)) {
         while (server[length - 1] == '/')
             length--;
     } else {
@@ -103,7 +114,8 @@ const char *api_find_server(void)
     return found ? found : "http://127.0.0.1:7077";
 }
 
-static int api_unreachable(const char *words, struct error *e)
+/* code: libcurl's. */
+static int api_unreachable(CURLcode code, const char *words, struct error *e)
 {
     const char *server = client.server;
 
@@ -112,6 +124,10 @@ static int api_unreachable(const char *words, struct error *e)
                          "no answer from %s (%s)\n  Is the daemon running? Start it with: traind "
                          "--socket %s",
                          server, words, server + 5);
+    if (code == CURLE_GOT_NOTHING && strncmp(server, "http://", 7) == 0)
+        return error_set(e, ERR_UNREACHABLE,
+                         "no answer from %s (%s)\n  A daemon with TLS is reached by https://%s",
+                         server, words, server + 7);
     return error_set(e, ERR_UNREACHABLE,
                      "no answer from %s (%s)\n  Is the daemon running? Start it with: traind "
                      "--listen %s\n  or name another one with --server or TRAINCTL_SERVER",
@@ -274,11 +290,13 @@ static void set_defaults(CURL *curl)
     curl_easy_setopt(curl, CURLOPT_PROXY, ""); /* a daemon on loopback is not behind one */
     curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT_MS, connect_timeout_ms);
     curl_easy_setopt(curl, CURLOPT_USERAGENT, "trainctl");
-    if (getenv("TRAINCTL_CA"))
-        curl_easy_setopt(curl, CURLOPT_CAINFO, getenv("TRAINCTL_CA"));
+    const char *ca = getenv("TRAINCTL_CA");
+    if (ca && *ca)
+        curl_easy_setopt(curl, CURLOPT_CAINFO, ca);
 }
 
-static CURL *api_prepare(struct error *e)
+/* type: of a good answer, a static text. */
+static CURL *api_prepare(const char *type, struct error *e)
 {
     if (!connection)
         connection = curl_easy_init();
@@ -290,40 +308,103 @@ static CURL *api_prepare(struct error *e)
     set_defaults(connection);
     curl_easy_setopt(connection, CURLOPT_TIMEOUT_MS, answer_timeout_ms);
     curl_easy_setopt(connection, CURLOPT_ACCEPT_ENCODING, "gzip");
+    curl_easy_setopt(connection, CURLOPT_PRIVATE, type);
     return connection;
+}
+
+static const char *answer_type(CURL *curl)
+{
+    const char *type = NULL;
+
+    curl_easy_getinfo(curl, CURLINFO_CONTENT_TYPE, &type);
+    return type ? type : "nothing";
+}
+
+static const char *wanted_type(CURL *curl)
+{
+    char *type = NULL; /* as the macro demands */
+
+    curl_easy_getinfo(curl, CURLINFO_PRIVATE, &type);
+    return type;
+}
+
+static bool is_of_type(CURL *curl, const char *type)
+{
+    return strncmp(answer_type(curl), type, strlen(type)) == 0;
+}
+
+static bool is_2xx(CURL *curl)
+{
+    long status = 0;
+
+    curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &status);
+    return status >= 200 && status <= 299;
+}
+
+bool api_is_good(CURL *curl)
+{
+    return is_2xx(curl) && is_of_type(curl, wanted_type(curl));
+}
+
+/* Who listens there has no certificate that we may believe. */
+static int distrust(CURL *curl, const char *words, struct error *e)
+{
+    enum { NOT_LOOKED = 1, NOT_YET_VALID = 9, EXPIRED = 10 }; /* X509_V_ERR_... of OpenSSL */
+    const char *advice = "TRAINCTL_CA names a PEM file with its certificate, or with that of who "
+                         "signed it";
+    long reason = 0;
+
+    curl_easy_getinfo(curl, CURLINFO_SSL_VERIFYRESULT, &reason);
+    if (reason == EXPIRED || reason == NOT_YET_VALID)
+        advice = "The daemon needs a new certificate, or a clock here or there is wrong";
+    else if (reason <= NOT_LOOKED) /* its name comes first */
+        advice = "Name the server as its certificate does, or have it issued for this name";
+    return error_set(e, ERR_NOT_ALLOWED, "%s cannot be trusted: %s\n  %s", client.server, words,
+                     advice);
+}
+
+/* A call with an answer that is not traind's. */
+static int answered_by_another(CURL *curl, const char *path, struct error *e)
+{
+    return error_set(e, ERR_INTERNAL,
+                     "%s answered %s with %s instead of %s: is it traind that listens there?",
+                     client.server, path, answer_type(curl), wanted_type(curl));
 }
 
 /* Why a call got no answer; 0 if it got one. words: libcurl's. */
 static int failure_of(CURL *curl, CURLcode code, const char *path, const char *words,
                       struct error *e)
 {
-    long os_errno = 0, status = 0;
+    long os_errno = 0;
 
-    curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &status);
-    if (status != 0)
+    if (api_is_good(curl) || is_of_type(curl, "application/problem+json"))
         any_answer = true; /* though it may have been cut since */
+    if ((code == CURLE_OK || code == CURLE_WRITE_ERROR) && is_2xx(curl) && !api_is_good(curl))
+        return answered_by_another(curl, path, e);
     if (code == CURLE_OK)
         return 0;
+    words = *words ? words : curl_easy_strerror(code);
     if (code == CURLE_WRITE_ERROR)
         return error_set(e, ERR_TOO_LARGE, "the answer to %s is over %u MiB", path,
                          API_ANSWER_LIMIT_BYTES >> 20);
     if (code == CURLE_URL_MALFORMAT)
         return bad_address(e);
-    if (code == CURLE_PEER_FAILED_VERIFICATION || code == CURLE_SSL_CACERT_BADFILE)
+    if (code == CURLE_PEER_FAILED_VERIFICATION)
+        return distrust(curl, words, e);
+    if (code == CURLE_SSL_CACERT_BADFILE)
         return error_set(e, ERR_NOT_ALLOWED,
-                         "%s cannot be trusted: %s\n  TRAINCTL_CA names a PEM file with its "
-                         "certificate, or with that of who signed it",
-                         client.server, *words ? words : curl_easy_strerror(code));
+                         "%s\n  TRAINCTL_CA should name a PEM file with certificates to trust",
+                         words);
     if (code == CURLE_SSL_CONNECT_ERROR)
         return error_set(e, ERR_UNREACHABLE,
                          "no TLS with %s (%s)\n  A daemon without TLS is reached by http://%s",
-                         client.server, *words ? words : curl_easy_strerror(code),
-                         strstr(client.server, "//") + 2);
+                         client.server, words, strstr(client.server, "//") + 2);
+    if (code == CURLE_UNSUPPORTED_PROTOCOL || code == CURLE_WEIRD_SERVER_REPLY ||
+        code == CURLE_BAD_CONTENT_ENCODING)
+        return error_set(e, ERR_UNREACHABLE, "what answers at %s is not traind (%s)", client.server,
+                         words);
     curl_easy_getinfo(curl, CURLINFO_OS_ERRNO, &os_errno);
-    return api_unreachable(os_errno ? strerror((int)os_errno)
-                           : *words ? words
-                                    : curl_easy_strerror(code),
-                           e);
+    return api_unreachable(code, os_errno ? strerror((int)os_errno) : words, e);
 }
 
 /* Carries out a prepared call; the caller clears answer in any case. */
@@ -332,8 +413,6 @@ static int perform_with(CURL *curl, const char *path, struct buffer *answer, str
     char words[CURL_ERROR_SIZE] = "";
     long status = 0;
 
-    if (set_address(curl, path, e) < 0)
-        return -(int)e->code;
     curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, words);
     if (answer) {
         curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, take_bytes);
@@ -354,8 +433,10 @@ static int perform_with(CURL *curl, const char *path, struct buffer *answer, str
 static int perform_and_free(CURL *curl, const char *path, struct curl_slist *headers,
                             struct buffer *answer, struct error *e)
 {
-    int code = api_add_token(&headers, e);
+    int code = set_address(curl, path, e);
 
+    if (code == 0)
+        code = api_add_token(&headers, e);
     if (code == 0) {
         curl_easy_setopt(curl, CURLOPT_HTTPHEADER, headers);
         code = perform_with(curl, path, answer, e);
@@ -383,7 +464,8 @@ static int api_parse_json(const char *path, const struct buffer *answer, json_t 
     return 0;
 }
 
-CURL *api_open(const char *path, struct curl_slist **headers, char *words, struct error *e)
+CURL *api_open(const char *path, const char *type, struct curl_slist **headers, char *words,
+               struct error *e)
 {
     CURL *curl = curl_easy_init();
 
@@ -392,6 +474,7 @@ CURL *api_open(const char *path, struct curl_slist **headers, char *words, struc
         return NULL;
     }
     set_defaults(curl);
+    curl_easy_setopt(curl, CURLOPT_PRIVATE, type);
     *words = '\0';
     curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, words);
     if (set_address(curl, path, e) == 0 && api_add_token(headers, e) == 0) {
@@ -418,10 +501,10 @@ bool api_has_answered(void)
     return any_answer;
 }
 
-int api_get_text(const char *path, char **text, size_t *bytes, struct error *e)
+int api_get_text(const char *path, const char *type, char **text, size_t *bytes, struct error *e)
 {
     struct buffer answer = BUFFER(API_ANSWER_LIMIT_BYTES);
-    CURL *curl = api_prepare(e);
+    CURL *curl = api_prepare(type, e);
 
     *text = NULL;
     *bytes = 0;
@@ -445,10 +528,8 @@ struct api_sink {
 static size_t sink_take(char *data, size_t size, size_t count, void *context)
 {
     struct api_sink *sink = context;
-    long status = 0;
 
-    curl_easy_getinfo(sink->curl, CURLINFO_RESPONSE_CODE, &status);
-    if (status >= 200 && status <= 299) {
+    if (api_is_good(sink->curl)) {
         size_t written = fwrite(data, 1, size * count, sink->out);
         if (written < size * count)
             sink->reason = errno;
@@ -457,9 +538,9 @@ static size_t sink_take(char *data, size_t size, size_t count, void *context)
     return buffer_append(&sink->problem, data, size * count) ? size * count : 0;
 }
 
-int api_get_file(const char *path, FILE *out, struct error *e)
+int api_get_file(const char *path, const char *type, FILE *out, struct error *e)
 {
-    CURL *curl = api_prepare(e);
+    CURL *curl = api_prepare(type, e);
     struct api_sink sink = {.curl = curl, .out = out, .problem = BUFFER(PROBLEM_LIMIT_BYTES)};
     struct curl_slist *headers = NULL;
     char words[CURL_ERROR_SIZE] = "";
@@ -486,7 +567,7 @@ int api_get(const char *path, json_t **json, struct error *e)
     struct buffer answer = BUFFER(API_ANSWER_LIMIT_BYTES);
 
     *json = NULL;
-    int code = api_get_text(path, &answer.data, &answer.bytes, e);
+    int code = api_get_text(path, JSON_TYPE, &answer.data, &answer.bytes, e);
     if (code == 0)
         code = api_parse_json(path, &answer, json, e);
     buffer_clear(&answer);
@@ -498,7 +579,7 @@ static int api_send(const char *method, const char *path, const char *body, size
                     json_t **json, struct error *e)
 {
     struct buffer answer = BUFFER(API_ANSWER_LIMIT_BYTES);
-    CURL *curl = api_prepare(e);
+    CURL *curl = api_prepare(JSON_TYPE, e);
     struct curl_slist *headers = NULL;
 
     *json = NULL;
@@ -532,7 +613,7 @@ int api_patch(const char *path, const char *body, json_t **json, struct error *e
 int api_post_file(const char *path, FILE *in, double bytes, json_t **json, struct error *e)
 {
     struct buffer answer = BUFFER(API_ANSWER_LIMIT_BYTES);
-    CURL *curl = api_prepare(e);
+    CURL *curl = api_prepare(JSON_TYPE, e);
 
     *json = NULL;
     if (!curl)
@@ -553,7 +634,7 @@ int api_post_file(const char *path, FILE *in, double bytes, json_t **json, struc
 int api_delete(const char *path, json_t **json, struct error *e)
 {
     struct buffer answer = BUFFER(API_ANSWER_LIMIT_BYTES);
-    CURL *curl = api_prepare(e);
+    CURL *curl = api_prepare(JSON_TYPE, e);
 
     *json = NULL;
     if (!curl)

@@ -21,8 +21,10 @@
  * the user's own, the system's), which needs no token; else http://127.0.0.1:7077. Static text. */
 const char *api_find_server(void);
 
-/* Writes an answer of any length into out as it comes. */
-int api_get_file(const char *path, FILE *out, struct error *e);
+/* Writes an answer of any length into out as it comes. type here and below: the Content-Type that
+ * traind gives it, a static text; what has another one comes from another program and is an error.
+ */
+int api_get_file(const char *path, const char *type, FILE *out, struct error *e);
 
 /* GET and POST of JSON. *answer is a new reference; NULL on error. A body of NULL posts nothing. */
 int api_get(const char *path, json_t **answer, struct error *e);
@@ -37,18 +39,22 @@ int api_post_file(const char *path, FILE *in, double bytes, json_t **answer, str
 int api_delete(const char *path, json_t **answer, struct error *e);
 
 /* GET of text. The caller frees *text, which is NUL-terminated behind its *bytes bytes. */
-int api_get_text(const char *path, char **text, size_t *bytes, struct error *e);
+int api_get_text(const char *path, const char *type, char **text, size_t *bytes, struct error *e);
 
 /* For an answer that is read as it comes: a GET with address and token, its header lines *headers
  * (the caller's to free, behind the call) beside those in it already, and libcurl's words on a
  * failure to come in words[CURL_ERROR_SIZE]. NULL with *e filled. Free with curl_easy_cleanup. */
-CURL *api_open(const char *path, struct curl_slist **headers, char *words, struct error *e);
+CURL *api_open(const char *path, const char *type, struct curl_slist **headers, char *words,
+               struct error *e);
+
+/* Whether the answer that has begun to come is what was asked for. */
+bool api_is_good(CURL *curl);
 
 /* What became of it: 0 after a good answer, else the error; body: what came instead of one. */
 int api_outcome(CURL *curl, CURLcode code, const char *path, const char *words, const char *body,
                 size_t bytes, struct error *e);
 
-/* Whether there was an answer to any call of this process: the daemon was there. */
+/* Whether traind answered any call of this process: the daemon was there. */
 bool api_has_answered(void);
 
 /* From now on nothing waits longer than this for an answer. */

@@ -24,6 +24,7 @@ struct stream {
     struct sse sse;
     json_t *event;    /* what the caller was given last */
     bool begun;       /* this connection sent something good */
+    bool fed;         /* and then an event or a heartbeat */
     double next_try;  /* clock_monotonic */
     double lost_at;   /* clock_monotonic; 0: not lost */
     int failed_tries; /* since it was last connected */
@@ -49,7 +50,7 @@ static void stream_disconnect(struct stream *s)
     curl_slist_free_all(s->headers);
     s->call = NULL;
     s->headers = NULL;
-    s->begun = false;
+    s->begun = s->fed = false;
     sse_clear(&s->sse);
 }
 
@@ -84,7 +85,7 @@ static int connect_now(struct stream *s, struct error *e)
         snprintf(position, sizeof position, "Last-Event-ID: %lld", s->sse.id);
         s->headers = curl_slist_append(s->headers, position);
     }
-    s->call = api_open(s->path, &s->headers, s->words, e);
+    s->call = api_open(s->path, "text/event-stream", &s->headers, s->words, e);
     if (!s->call) {
         stream_disconnect(s);
         return -(int)e->code;
@@ -99,11 +100,7 @@ static int connect_now(struct stream *s, struct error *e)
 
 static bool answered_well(const struct stream *s)
 {
-    long status = 0;
-
-    if (s->call)
-        curl_easy_getinfo(s->call, CURLINFO_RESPONSE_CODE, &status);
-    return status >= 200 && status <= 299;
+    return s->call && api_is_good(s->call);
 }
 
 /* The next event out of what has come: 1 with *event, 0 without, 2: one without data. */
@@ -113,6 +110,7 @@ static int stream_parse(struct stream *s, struct stream_event *event)
 
     if (!answered_well(s) || !sse_next(&s->sse, &type, &data))
         return 0;
+    s->fed = true;
     json_decref(s->event);
     s->event = strcmp(type, "heartbeat") == 0 ? NULL : json_loads(data, 0, NULL);
     if (s->event && !client.json)
@@ -129,11 +127,12 @@ static bool stream_is_transient(const struct error *e)
 }
 
 /* The connection ended. Returns the news, or negative if that is for good. A stream that was good
- * is asked for again at once, without a word: the server may have had its reasons. */
+ * is asked for again without a word: the server may have had its reasons. At once if it brought
+ * something, else after a pause, as the next one may end as soon. */
 static int stream_has_ended(struct stream *s, CURLcode code, struct error *e)
 {
     double now = clock_monotonic();
-    bool was_good = s->begun;
+    bool was_good = s->begun, was_fed = s->fed;
     int status =
         api_outcome(s->call, code, s->path, s->words, s->sse.text.data, s->sse.text.bytes, e);
 
@@ -141,7 +140,7 @@ static int stream_has_ended(struct stream *s, CURLcode code, struct error *e)
     if (status == 0)
         status = error_set(e, ERR_UNREACHABLE, "the stream of events ended");
     if (was_good) {
-        s->next_try = now;
+        s->next_try = now + (was_fed ? 0 : (double)s->sse.retry_ms / 1e3);
         return STREAM_NOTHING;
     }
     if (!api_has_answered() || !stream_is_transient(e))

@@ -12,7 +12,8 @@
 #include "common/clock.h"
 #include "common/json.h"
 
-#define STEP_MAX 1000000000000 /* of --get */
+#define STEP_MAX     1000000000000 /* of --get */
+#define WEIGHTS_TYPE "application/octet-stream"
 
 static void print_list(const json_t *list)
 {
@@ -72,8 +73,8 @@ static int checkpoints_get(const struct cmd_args *args, long id, const json_t *l
     snprintf(path, sizeof path, "/v1/jobs/%ld/checkpoints/%ld", id, step);
     snprintf(name, sizeof name, "job-%ld-step-%ld.safetensors", id, step);
     if (file && strcmp(file, "-") == 0)
-        return api_get_file(path, stdout, e);
-    if (download(path, file ? file : name, &bytes, e))
+        return api_get_file(path, WEIGHTS_TYPE, stdout, e);
+    if (download(path, WEIGHTS_TYPE, file ? file : name, &bytes, e))
         return -(int)e->code;
     if (client.json)
         print_file(file ? file : name, bytes);

@@ -34,7 +34,7 @@ static int cmd_export(int argc, char **argv)
     }
     snprintf(path, sizeof path, "/v1/jobs/%ld/archive%s", id,
              cmd_flag(&args, "weights") ? "?weights=true" : "");
-    if (download(path, file, &bytes, &e) < 0)
+    if (download(path, "application/gzip", file, &bytes, &e) < 0)
         return cmd_fail(&e);
     if (client.json)
         print_file(file, bytes);

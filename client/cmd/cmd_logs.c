@@ -100,7 +100,7 @@ static int logs_get(const struct log *log, char **text, size_t *bytes, struct er
 
     if (log->attempt > 0)
         snprintf(path + used, sizeof path - (size_t)used, "&attempt=%.0f", log->attempt);
-    return api_get_text(path, text, bytes, e);
+    return api_get_text(path, "text/plain", text, bytes, e);
 }
 
 /* Prints what stands in the log behind what was printed. */

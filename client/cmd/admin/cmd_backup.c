@@ -13,7 +13,7 @@
 static int backup_tokens(const char *path, bool *any, struct error *e)
 {
     double bytes;
-    int status = download("/v1/backup/tokens", path, &bytes, e);
+    int status = download("/v1/backup/tokens", "application/json", path, &bytes, e);
 
     *any = status == 0;
     return status == -(int)ERR_NOT_FOUND ? 0 : status;
@@ -41,9 +41,10 @@ static int backup_fetch(struct backup *b, struct error *e)
         (b->with_runs && backup_check(b->runs, b->force, e)))
         return -(int)e->code;
     /* The database first: the runs may know more than it, not less. */
-    if (download("/v1/backup", b->database, &b->bytes, e) ||
+    if (download("/v1/backup", "application/vnd.sqlite3", b->database, &b->bytes, e) ||
         backup_tokens(b->tokens, &b->any_tokens, e) ||
-        (b->with_runs && download("/v1/backup/runs", b->runs, &b->run_bytes, e)))
+        (b->with_runs &&
+         download("/v1/backup/runs", "application/x-tar", b->runs, &b->run_bytes, e)))
         return -(int)e->code;
     return 0;
 }
