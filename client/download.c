@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -10,8 +11,30 @@
 #include "client/api.h"
 #include "common/system/file.h"
 
-static int download_fetch(const char *path, const char *type, const char *temporary, double *bytes,
-                          struct error *e)
+static char temporary[PATH_MAX]; /* of the download that runs */
+
+/* Ends us as it would have without a file to remove: SA_RESETHAND has reset what it does. */
+static void download_on_signal(int signal_number)
+{
+    unlink(temporary);
+    raise(signal_number);
+}
+
+static const int download_signals[] = {SIGINT, SIGTERM, SIGHUP};
+#define DOWNLOAD_SIGNALS (sizeof download_signals / sizeof download_signals[0])
+
+/* A signal that is ignored, as SIGHUP under nohup, stays so. */
+static void catch_signals(struct sigaction before[DOWNLOAD_SIGNALS])
+{
+    struct sigaction action = {.sa_handler = download_on_signal, .sa_flags = (int)SA_RESETHAND};
+
+    sigemptyset(&action.sa_mask);
+    for (size_t i = 0; i < DOWNLOAD_SIGNALS; i++)
+        if (!sigaction(download_signals[i], NULL, &before[i]) && before[i].sa_handler != SIG_IGN)
+            sigaction(download_signals[i], &action, NULL);
+}
+
+static int download_fetch(const char *path, const char *type, double *bytes, struct error *e)
 {
     int fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
     FILE *out = fd < 0 ? NULL : fdopen(fd, "w");
@@ -33,16 +56,19 @@ static int download_fetch(const char *path, const char *type, const char *tempor
 
 int download(const char *path, const char *type, const char *file, double *bytes, struct error *e)
 {
-    char temporary[PATH_MAX];
+    struct sigaction before[DOWNLOAD_SIGNALS] = {0};
 
     if ((size_t)snprintf(temporary, sizeof temporary, "%s.part", file) >= sizeof temporary)
         return error_set(e, ERR_USAGE, "the path of the file is too long");
-    int status = download_fetch(path, type, temporary, bytes, e);
+    catch_signals(before);
+    int status = download_fetch(path, type, bytes, e);
     if (status == 0 && rename(temporary, file))
         status = error_set_errno(e, errno, "cannot write %s", file);
     if (status)
         unlink(temporary);
     else
         file_sync_dir_of(file);
+    for (size_t i = 0; i < DOWNLOAD_SIGNALS; i++)
+        sigaction(download_signals[i], &before[i], NULL);
     return status;
 }

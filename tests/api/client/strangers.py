@@ -18,6 +18,11 @@ def answer(client, mode):
         client.sendall(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n")
         time.sleep(0.05)
         return False
+    elif mode == "slow":  # an archive that never ends
+        client.sendall(b"HTTP/1.1 200 OK\r\nContent-Type: application/gzip\r\nContent-Length: 1000000\r\n\r\n")
+        while True:
+            client.sendall(b" ")
+            time.sleep(0.05)
     return True
 
 

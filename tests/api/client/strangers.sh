@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # trainctl where something else than the daemon answers: other programs, gateways, certificates that are not to be
-# believed. Prints TAP.
+# believed; and downloads that a signal ends. Prints TAP.
 . "$(dirname "$0")/../lib.sh"
 
 trainctl=$top_builddir/trainctl
@@ -68,6 +68,18 @@ timeout 3 "$trainctl" --server "$url" watch >"$work/out" 2>&1
 is $? 124 "watch goes on over streams that end at once"
 is "$(($(grep -c events "$work/stranger") < 8))" 1 "and asks for the next one after a pause"
 
+# ---------------------------------------------------------------- a download that a signal ends
+
+meet slow
+for ending in INT:130 TERM:143 HUP:129; do
+    env --default-signal "$trainctl" --server "$url" export 1 "$work/archive" >"$work/out" 2>&1 &
+    client=$!
+    ok "a download begins" eventually test -e "$work/archive.part"
+    kill -"${ending%:*}" $client
+    wait $client 2>/dev/null
+    is $? "${ending#*:}" "SIG${ending%:*} ends it as it ends others"
+    nothing_left "a download that SIG${ending%:*} ends"
+done
 kill "$stranger"
 wait "$stranger" 2>/dev/null
 stranger=
