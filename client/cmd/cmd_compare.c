@@ -77,7 +77,7 @@ static int best_of(const struct job *jobs, int count, const struct result *resul
 /* Columns for each job, beside those of a name. */
 static int job_room(int name_columns, int count)
 {
-    int room = table_room(name_columns) / count - 2;
+    int room = table_room(name_columns, TABLE_LEAST) / count - 2;
 
     return room > JOB_LEAST ? room : JOB_LEAST;
 }

@@ -29,7 +29,7 @@ static void add_row(struct libscols_table *table, const char *name, const char *
 
     table_set(line, 0, name);
     table_set(line, 1, value);
-    table_set_wrapped(line, 2, remark ? remark : "", table_room(REMARK_BEGINS));
+    table_set_wrapped(line, 2, remark ? remark : "", table_room(REMARK_BEGINS, TABLE_LEAST));
 }
 
 /* "9.6 before lr.factor", else "nodes x batch_per_node": what is said of a number in one line. */

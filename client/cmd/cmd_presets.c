@@ -24,7 +24,7 @@ static void presets_table(const json_t *presets)
         struct libscols_line *line = table_line(table);
         table_set(line, 0, json_get_text(preset, "name", ""));
         table_set_wrapped(line, 1, json_get_text(preset, "description", ""),
-                          table_room(DESCRIPTION_BEGINS));
+                          table_room(DESCRIPTION_BEGINS, TABLE_LEAST));
     }
     table_finish(table);
 }

@@ -21,7 +21,7 @@ static void provenance_row(struct libscols_table *table, const char *name, const
     struct libscols_line *line = table_line(table);
 
     table_set(line, 0, name);
-    table_set_wrapped(line, 1, text, table_room(NAME_COLUMNS));
+    table_set_wrapped(line, 1, text, table_room(NAME_COLUMNS, TABLE_LEAST));
     free(text);
 }
 

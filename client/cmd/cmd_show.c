@@ -20,7 +20,7 @@ static void show_add_row(struct libscols_table *table, const char *name, const c
         return;
     line = table_line(table);
     table_set(line, 0, name);
-    table_set_wrapped(line, 1, text, table_room(NAME_COLUMNS));
+    table_set_wrapped(line, 1, text, table_room(NAME_COLUMNS, TABLE_LEAST));
 }
 
 static void date_row(struct libscols_table *table, const char *name, double unix_time)

@@ -71,7 +71,8 @@ static void trial_row(struct libscols_table *table, const json_t *trial, const c
     table_set_color(line, 2, job_state_color(json_get_text(trial, "state", "")));
     table_set(line, 3, sweep_format_number(trial, "job", text));
     table_set(line, 4, point);
-    table_set_cut(line, 5, json_get_text(trial, "reason", ""), table_room(REASON_BEGINS));
+    table_set_cut(line, 5, json_get_text(trial, "reason", ""),
+                  table_room(REASON_BEGINS, TABLE_LEAST));
     free(point);
 }
 

@@ -1,10 +1,13 @@
 #include "client/views/table.h"
 
 #include <limits.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include <wchar.h>
+#include <wctype.h>
 
 #include "client/cmd.h"
 #include "client/views/terminal.h"
@@ -37,11 +40,11 @@ int table_if_wide(void)
     return isatty(STDOUT_FILENO) && terminal_columns() < TABLE_WIDE ? SCOLS_FL_HIDDEN : 0;
 }
 
-int table_room(int used)
+int table_room(int used, int least)
 {
     int room = terminal_columns() - used;
 
-    return !isatty(STDOUT_FILENO) ? INT_MAX : room > 20 ? room : 20;
+    return !isatty(STDOUT_FILENO) ? INT_MAX : room > least ? room : least;
 }
 
 struct libscols_line *table_line(struct libscols_table *table)
@@ -55,28 +58,47 @@ void table_set(struct libscols_line *line, size_t i, const char *text)
         scols_line_set_data(line, i, text);
 }
 
-/* Characters, as columns: a wide one in a job's name moves no more than its line. */
+/* The columns of the first character as libsmartcols prints it, which escapes what the locale
+ * cannot print, each byte as \xHH. *bytes: its length. */
+static int width_of_one(const char *text, size_t left, size_t *bytes)
+{
+    mbstate_t state = {0};
+    wchar_t c;
+    size_t length = mbrtowc(&c, text, left, &state);
+    bool whole = length > 0 && length <= left;
+
+    *bytes = whole ? length : 1;
+    return whole && iswprint((wint_t)c) ? wcwidth(c) : 4 * (int)*bytes;
+}
+
 static int width_of(const char *text, size_t bytes)
 {
+    size_t length;
     int width = 0;
 
-    for (size_t i = 0; i < bytes; i++)
-        width += ((unsigned char)text[i] & 0xc0) != 0x80;
+    for (size_t i = 0; i < bytes; i += length)
+        width += width_of_one(text + i, bytes - i, &length);
     return width;
+}
+
+int table_width(const char *text)
+{
+    return width_of(text, strlen(text));
 }
 
 void table_set_cut(struct libscols_line *line, size_t i, const char *text, int room)
 {
     const char *dots = terminal_utf8() ? "…" : "~";
     char *cut;
-    size_t bytes = 0;
+    size_t bytes = 0, length, all = strlen(text);
 
-    if (width_of(text, strlen(text)) <= room) {
+    if (width_of(text, all) <= room) {
         table_set(line, i, text);
         return;
     }
-    for (int left = room - 1; text[bytes] && (left > 0 || (text[bytes] & 0xc0) == 0x80); bytes++)
-        left -= (text[bytes + 1] & 0xc0) != 0x80;
+    for (int left = room - 1; bytes < all; bytes += length)
+        if ((left -= width_of_one(text + bytes, all - bytes, &length)) < 0)
+            break;
     if (asprintf(&cut, "%.*s%s", (int)bytes, text, dots) < 0)
         return;
     table_set(line, i, cut);

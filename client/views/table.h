@@ -22,9 +22,13 @@ struct libscols_line *table_line(struct libscols_table *table);
 void table_set(struct libscols_line *line, size_t i, const char *text);
 void table_set_color(struct libscols_line *line, size_t i, const char *color);
 
-/* Columns that are left of the terminal beside `used` ones, at least 20; no end of them where
+/* Columns that are left of the terminal beside `used` ones, or the least; no end of them where
  * standard output is no terminal: what goes to a file is not cut. */
-int table_room(int used);
+#define TABLE_LEAST 20 /* for sentences */
+int table_room(int used, int least);
+
+/* Columns of a text in a table. */
+int table_width(const char *text);
 
 /* Sets a text cut to its room, or one with line breaks between words, in a TABLE_WRAP column. */
 void table_set_cut(struct libscols_line *line, size_t i, const char *text, int room);

@@ -91,6 +91,8 @@ static bool column_has_value(enum column c, const struct job *job, const json_t 
         return !isnan(job->estimated_start) || !isnan(job_time_left(job, clock_now()).value);
     case STARRED:
         return json_is_true(json_object_get(item, "starred"));
+    case REASON:
+        return *job->reason;
     default:
         return true;
     }
@@ -135,10 +137,12 @@ static void layout_share(struct layout *layout, const json_t *jobs, int room)
 
     layout->name = NAME_LEAST;
     json_array_foreach (jobs, i, item) {
-        int length = (int)json_string_length(json_object_get(item, "name"));
+        int length = table_width(json_get_text(item, "name", ""));
         layout->name = length > layout->name ? length : layout->name;
     }
     layout->name = layout->name < room ? layout->name : room;
+    if (layout->order[layout->count - 1] != REASON)
+        return;
     layout->reason = room - layout->name - 2;
     if (layout->reason < REASON_LEAST && layout->name > room / 2) { /* both are long */
         layout->name = room / 2 > NAME_LEAST ? room / 2 : NAME_LEAST;
@@ -147,7 +151,7 @@ static void layout_share(struct layout *layout, const json_t *jobs, int room)
     if (layout->reason >= REASON_LEAST)
         return;
     layout->name = room;
-    layout->count -= layout->order[layout->count - 1] == REASON;
+    layout->count--; /* it says nothing */
 }
 
 static struct layout make_layout(const json_t *jobs, bool wide)
@@ -160,7 +164,7 @@ static struct layout make_layout(const json_t *jobs, bool wide)
             layout.order[layout.count++] = (enum column)c;
             used += columns[c].width;
         }
-    layout_share(&layout, jobs, wide ? INT_MAX : table_room(used));
+    layout_share(&layout, jobs, wide ? INT_MAX : table_room(used, NAME_LEAST));
     return layout;
 }
 

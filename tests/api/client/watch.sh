@@ -127,6 +127,17 @@ for kind in dumb nobody-knows; do
     at_prompt
     ok "a terminal of the kind $kind gets lines" sees "^job $id succeeded +100 %"
 done
+submit "日本語の長い名前と日本語の長い名前 steps=2" '{"workers_per_node": 1, "threads_per_worker": 1}' '{"steps": 2}'
+wait_state "$id" succeeded
+terminal "'$trainctl' list --limit 2"
+at_prompt
+ok "a name of wide characters is shown whole where it fits" sees "^ *$id +日本語の長い名前と日本語の長い名前 steps=2 +succeeded"
+t resize-window -x 60 -y 24
+terminal "'$trainctl' list --limit 2"
+at_prompt
+ok "else it is cut, and that shows" sees "^ *$id +日本.*… +succeeded"
+t resize-window -x 80 -y 24
+id=$((id - 1))
 terminal "LC_ALL=C '$trainctl' metrics --plot --names loss $id"
 at_prompt
 ok "without UTF-8 curves are plain" sees '\|\*'

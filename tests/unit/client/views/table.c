@@ -1,6 +1,7 @@
 /* Texts that fit a column: cut, or with breaks between words. */
 #include <criterion/criterion.h>
 #include <limits.h>
+#include <locale.h>
 
 #include "client/views/table.h"
 
@@ -18,6 +19,13 @@ static const char *made(void set(struct libscols_line *, size_t, const char *, i
     return scols_cell_get_data(scols_line_get_cell(line, 0));
 }
 
+static void use_utf8(void)
+{
+    cr_assert(setlocale(LC_CTYPE, "C.UTF-8"));
+}
+
+TestSuite(table, .init = use_utf8);
+
 Test(table, what_fits_stays)
 {
     cr_expect_str_eq(made(table_set_cut, "four", 4), "four");
@@ -28,8 +36,27 @@ Test(table, what_fits_stays)
 
 Test(table, what_does_not_is_cut_between_characters)
 {
-    cr_expect_str_eq(made(table_set_cut, "fiveX", 4), "fiv~");
-    cr_expect_str_eq(made(table_set_cut, "äöüßé", 4), "äöü~");
+    cr_expect_str_eq(made(table_set_cut, "fiveX", 4), "fiv…");
+    cr_expect_str_eq(made(table_set_cut, "äöüßé", 4), "äöü…");
+}
+
+Test(table, columns_count_and_not_characters)
+{
+    cr_expect_str_eq(made(table_set_cut, "日本", 4), "日本");
+    cr_expect_str_eq(made(table_set_cut, "日本語", 5), "日本…");
+    cr_expect_str_eq(made(table_set_cut, "日本語", 4), "日…", "half a wide one is none");
+    cr_expect_str_eq(made(table_set_cut, "a\u0301b\u0301c\u0301", 3), "a\u0301b\u0301c\u0301");
+    cr_expect_str_eq(made(table_set_cut, "a\u0301b\u0301c\u0301d", 3), "a\u0301b\u0301…",
+                     "marks stay with their letter");
+    cr_expect_eq(table_width("日本 a\u0301"), 6);
+}
+
+Test(table, what_the_locale_cannot_print_is_escaped)
+{
+    setlocale(LC_CTYPE, "C");
+    cr_expect_eq(table_width("aä"), 9, "\\xc3\\xa4");
+    cr_expect_str_eq(made(table_set_cut, "aäb", 6), "a\xc3~");
+    cr_expect_str_eq(made(table_set_cut, "aäb", 10), "aäb");
 }
 
 Test(table, lines_break_between_words)
