@@ -28,14 +28,14 @@ int watch_queue(void)
     struct stream *stream = stream_create("/v1/events", -1);
     struct stream_event event;
     struct error e;
-    int news;
+    int news = 0;
 
     follow_on_interrupt();
-    while ((news = stream_next(stream, -1, -1, &event, &e)) >= 0) {
+    while (!ferror(stdout) && (news = stream_next(stream, -1, -1, &event, &e)) >= 0) {
         if (news == STREAM_EVENT)
             print_event(&event);
         stream_report(news, "");
     }
     stream_destroy(stream);
-    return cmd_fail(&e);
+    return news < 0 ? cmd_fail(&e) : 0; /* main tells that the output is lost */
 }

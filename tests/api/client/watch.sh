@@ -160,6 +160,15 @@ kill -INT $watcher
 wait $watcher
 is $? 130 "an interrupt ends it with 130"
 
+ok "nobody listens" eventually has_streams 0
+timeout 60 "$trainctl" --server "$url" watch >/dev/full 2>"$work/errors" &
+watcher=$!
+eventually has_streams 1
+submit "unseen"
+wait $watcher
+is "$? $(cat "$work/errors")" "1 trainctl: standard output could not be written" "watch ends where its lines cannot be written"
+wait_state "$id" succeeded
+
 # ---------------------------------------------------------------- a daemon that is killed
 last=$(sql "select max(id) from job_event")
 ok "nobody listens any more" eventually has_streams 0
