@@ -34,6 +34,16 @@ static void catch_signals(struct sigaction before[DOWNLOAD_SIGNALS])
             sigaction(download_signals[i], &action, NULL);
 }
 
+/* A device, a pipe or a folder is not to be replaced by a file. */
+static int check_place(const char *file, struct error *e)
+{
+    struct stat st;
+
+    if (stat(file, &st) || S_ISREG(st.st_mode))
+        return 0;
+    return error_set(e, ERR_USAGE, "%s is %s, not a regular file", file, file_kind(st.st_mode));
+}
+
 static int download_fetch(const char *path, const char *type, double *bytes, struct error *e)
 {
     int fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
@@ -60,6 +70,8 @@ int download(const char *path, const char *type, const char *file, double *bytes
 
     if ((size_t)snprintf(temporary, sizeof temporary, "%s.part", file) >= sizeof temporary)
         return error_set(e, ERR_USAGE, "the path of the file is too long");
+    if (check_place(file, e))
+        return -(int)e->code;
     catch_signals(before);
     int status = download_fetch(path, type, bytes, e);
     if (status == 0 && rename(temporary, file))

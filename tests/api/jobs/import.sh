@@ -19,6 +19,12 @@ trainctl export 1 "$work/again.tar.gz" >"$work/out" 2>&1
 ok "the same job gives the same bytes" cmp "$work/one.tar.gz" "$work/again.tar.gz"
 is "$(tar -tzf "$work/one.tar.gz" | tr '\n' ' ')" \
     "manifest.json job.json plan.json events.jsonl provenance.json $([ ! -e "$state/jobs/1/result.json" ] || echo 'result.json ')attempt-1/stdout.log " "it holds the manifest and what the job has"
+trainctl export 1 - 2>"$work/err" | cmp - "$work/one.tar.gz" >"$work/out" 2>&1
+is "$? $(cat "$work/err" "$work/out")" "0 " "- is standard output"
+mkfifo "$work/pipe"
+trainctl export --force 1 "$work/pipe" >"$work/out" 2>&1
+is "$? $(cat "$work/out")" "2 trainctl: $work/pipe is a named pipe, not a regular file" "--force replaces no pipe or device"
+ok "which stays" test -p "$work/pipe"
 trainctl export --weights 1 "$work/none.tar.gz" >"$work/out" 2>&1
 is "$? $(grep -c 'no checkpoint' "$work/out")" "3 1" "weights that are not there are told"
 call /v1/jobs/1/archive?weights=maybe
@@ -41,7 +47,10 @@ restart_runs --socket "$socket"
 submit "own steps=2"
 ok "a job of its own ends" wait_state 1 succeeded
 speeds=$(sql 'select count(*) from speed')
-trainctl import "$work/one.tar.gz" >"$work/out" 2>&1
+trainctl import - <&- >"$work/out" 2>&1
+is "$? $(cat "$work/out")" "1 trainctl: standard input is closed, so nothing can be read from it" "trainctl import - without standard input says so"
+# shellcheck disable=SC2002 # a pipe has no size
+cat "$work/one.tar.gz" | trainctl import - >"$work/out" 2>&1
 is "$? $(cat "$work/out")" "0 job 2 is job 1 of the daemon with the database $first_uuid: succeeded" "trainctl import shows it there"
 here=$(curl -sS "$url/v1/jobs/2")
 same() { # JQ NAME
