@@ -132,6 +132,9 @@ wait_state "$id" succeeded
 terminal "'$trainctl' list --limit 2"
 at_prompt
 ok "a name of wide characters is shown whole where it fits" sees "^ *$id +日本語の長い名前と日本語の長い名前 steps=2 +succeeded"
+terminal "'$trainctl' list --group model.arch"
+at_prompt
+ok "groups fit the terminal" sees '^model.arch +JOBS .* SUCCEEDED .* IMAGES$'
 t resize-window -x 60 -y 24
 terminal "'$trainctl' list --limit 2"
 at_prompt
