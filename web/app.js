@@ -2,6 +2,7 @@
 
 import { takeToken } from "./api.js";
 import { h, mark, notice, say } from "./dom.js";
+import { keepFocus } from "./focus.js";
 import { here } from "./place.js";
 
 // nav: its name in the head, within: that of the view it belongs to; the first path that matches counts, and its groups are the
@@ -83,5 +84,6 @@ document.querySelector(".skip").addEventListener("click", (event) => {
 });
 say(document.getElementById("connection"), "connecting…");
 takeToken();
+keepFocus();
 route(false);
 fetch("healthz").then((answer) => answer.json()).then(({ version }) => say(document.getElementById("version"), `traind ${version}`), () => {});

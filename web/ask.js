@@ -3,13 +3,16 @@
 import { words } from "./api.js";
 import { h, say, show } from "./dom.js";
 
-// more: an element below the text. On yes does work() and shows there what went wrong. True once it was done.
+// more: an element below the text. On yes, or Enter in a field, does work() and shows there what went wrong. True once it was done. It is about
+// the place one is at, and goes with it.
 export function ask({ title, text, more = null, yes, no, kind = "danger", work }) {
   const error = h("p", { class: "error", role: "alert", hidden: true });
-  const go = h("button", { type: "button", class: kind }, yes);
-  const dialog = h("dialog", { "aria-labelledby": "ask-title" }, h("h2", { id: "ask-title" }, title), h("p", {}, text), more, error,
+  const go = h("button", { class: kind }, yes);
+  const form = h("form", {}, h("h2", { id: "ask-title" }, title), h("p", {}, text), more, error,
     h("div", { class: "actions" }, h("button", { type: "button", onclick: () => dialog.close() }, no), go));
-  go.addEventListener("click", async () => {
+  const dialog = h("dialog", { "aria-labelledby": "ask-title" }, form), leave = () => dialog.close();
+  form.addEventListener("submit", async (event) => {
+    event.preventDefault();
     go.disabled = true;
     await work().then(() => dialog.close("done"), (e) => {
       say(error, words(e));
@@ -18,8 +21,10 @@ export function ask({ title, text, more = null, yes, no, kind = "danger", work }
     go.disabled = false;
   });
   document.body.append(dialog);
+  addEventListener("hashchange", leave);
   return new Promise((resolve) => {
     dialog.addEventListener("close", () => {
+      removeEventListener("hashchange", leave);
       dialog.remove();
       resolve(dialog.returnValue === "done");
     });

@@ -28,13 +28,6 @@ export function show(element, visible) {
   if (element.hidden === visible) element.hidden = !visible;
 }
 
-// Other rows for a table's body: the keyboard stays on the link it is on, where that is still there.
-export function replaceRows(body, rows) {
-  const focused = body.contains(document.activeElement) ? document.activeElement.getAttribute("href") : null;
-  body.replaceChildren(...rows);
-  if (focused) [...body.querySelectorAll("a")].find((link) => link.getAttribute("href") === focused)?.focus({ preventScroll: true });
-}
-
 // A number of the API, shown in people's units; value keeps it exact.
 export function datum(attributes = {}) {
   return h("data", { value: "", ...attributes }, f.none);

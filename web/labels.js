@@ -33,7 +33,6 @@ export function starButton(id, changed, failed) {
     element.disabled = true;
     await patch(`/v1/jobs/${id}`, { starred: !starred }).then((job) => { show(job.starred); changed(job); }, failed);
     element.disabled = false;
-    element.focus();
   });
   return { element, update: (job) => element.disabled || show(Boolean(job.starred)) };
 }

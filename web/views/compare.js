@@ -97,12 +97,10 @@ function resultsCard(toggled) {
     const text = JSON.stringify([rows, [...hidden]]);
     if (text === known) return;
     known = text;
-    const focused = body.contains(document.activeElement) ? document.activeElement : null, id = focused?.closest("tr").dataset.job;
     const told = RESULTS.filter(([, value]) => jobs.some((job) => (value(job) ?? null) !== null)); // what no job has takes no room
     head.replaceChildren(h("th", { scope: "col" }, "Shown"), h("th", { scope: "col" }, "Job"), h("th", { scope: "col" }, "State"),
       ...told.map(([name]) => h("th", { scope: "col", class: "num" }, name)));
     body.replaceChildren(...jobs.map((job, i) => row(job, i, jobs, told, hidden)));
-    if (focused) body.querySelector(`tr[data-job="${id}"] ${focused.tagName}`)?.focus();
   };
   return { element, update };
 }

@@ -99,12 +99,10 @@ export function mount(main, { query, heading }) {
     if (text === known) return;
     known = text;
     rows = [[settings.by, "jobs", "active", "succeeded", "failed", "cancelled", "best_top1", "mean_ttt_seconds", "images"], ...answer.groups.map((group) => [valueWords(group.value, settings.by), ...numbersOf(group)])];
-    const focused = body.contains(document.activeElement) ? document.activeElement.closest("tr")?.dataset.group : null;
     body.replaceChildren(...answer.groups.flatMap((group) => {
       const key = JSON.stringify(group.value), open = jobsOf(settings, group.value) && (() => change({ open: settings.open === key ? null : key }));
       return [groupRow(group, settings.by, group === opened, open), ...(group === opened && jobs ? [jobsRow(jobs, wanted)] : [])];
     }));
-    if (focused) [...body.querySelectorAll("tr[data-group]")].find((row) => row.dataset.group === focused)?.querySelector("button")?.focus({ preventScroll: true });
   }
 
   const look = watch(async (signal) => {

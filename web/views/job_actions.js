@@ -1,6 +1,6 @@
 // What a person may do with a job: the buttons beside its title.
 
-import { get, post, remove, words } from "../api.js";
+import { get, post, remove } from "../api.js";
 import { ask } from "../ask.js";
 import { h, mark, say, show } from "../dom.js";
 import * as f from "../format.js";
@@ -22,7 +22,7 @@ function removeWords(job) {
     ? ` Its newest checkpoint is of step ${f.count(job.checkpoint_step)}.` : ""}`;
 }
 
-// changed(): something was done, look again. failed(error): of what cannot be asked.  {elements, update(job)}
+// changed(): something was done, look again. failed(error): of what was not.  {elements, update(job)}
 export function jobActions(id, changed, failed) {
   let job = null;
   const button = (text, classes, work) => {
@@ -30,14 +30,13 @@ export function jobActions(id, changed, failed) {
     element.addEventListener("click", () => work(element));
     return element;
   };
-  // At once, without a question; what goes wrong is told in the button's place.
+  // At once, without a question.
   const direct = (text, path) => button(text, "", async (element) => {
     element.disabled = true;
-    await post(`/v1/jobs/${id}/${path}`).then(() => { say(element, text); changed(); }, (e) => say(element, words(e)));
+    await post(`/v1/jobs/${id}/${path()}`).then(changed, failed);
     element.disabled = false;
   });
-  const resume = direct("Resume", "resume"), hold = direct("Hold", "hold"), release = direct("Release", "release");
-  mark(hold, "title", "The job stays in the queue and does not start until you release it.");
+  const resume = direct("Resume", () => "resume"), hold = direct("Hold", () => (job.held_at ? "release" : "hold"));
   const cancel = button("Cancel…", "danger", async (element) => {
     const yes = await ask({ title: `Cancel job ${id}?`, text: cancelWords(job), yes: "Cancel the job", no: "Keep running", work: () => post(`/v1/jobs/${id}/cancel`) });
     if (yes) say(element, "Cancelling…");
@@ -60,8 +59,9 @@ export function jobActions(id, changed, failed) {
     const over = ended(job), waits = job.state === "queued" && !job.slurm;
     show(clone, true);
     show(resume, ["failed", "cancelled"].includes(job.state) && Boolean(job.checkpoint_step));
-    show(hold, waits && !job.held_at);
-    show(release, waits && Boolean(job.held_at));
+    show(hold, waits);
+    say(hold, job.held_at ? "Release" : "Hold");
+    mark(hold, "title", job.held_at ? "" : "The job stays in the queue and does not start until you release it.");
     show(priority, waits);
     show(cancel, !over);
     show(clear, over);
@@ -70,5 +70,5 @@ export function jobActions(id, changed, failed) {
       say(cancel, "Cancel…");
     }
   };
-  return { elements: [clone, resume, release, hold, priority, cancel, clear], update };
+  return { elements: [clone, resume, hold, priority, cancel, clear], update };
 }

@@ -31,8 +31,8 @@ async function baseOf(id, fields, signal) {
 const draftName = (from, base) => ["traind-sweep-draft", from && `from-${from}`, base && `base-${base}`].filter(Boolean).join("-");
 
 // beginnings: [[title, words, document of the base]]; the first is shown where there is no draft.
-function build(main, { fields, base, beginnings, draft }) {
-  let document = null, busy = false, key;
+function build(main, title, { fields, base, beginnings, draft }) {
+  let document = null, busy = false, gone = false, key;
   const told = h("p", { class: "help", role: "status" }), failure = h("p", { class: "error", role: "alert", hidden: true });
   const button = h("button", { type: "button", class: "primary" }, "Start the sweep");
   const trouble = problemList({ take: (pointer, suggestion) => {
@@ -67,7 +67,7 @@ function build(main, { fields, base, beginnings, draft }) {
     try {
       const sweep = await post("/v1/sweeps", document, { headers: { "Idempotency-Key": key } });
       sessionStorage.removeItem(draft);
-      location.hash = `#/sweeps/${sweep.id}`;
+      if (!gone) location.hash = `#/sweeps/${sweep.id}`;
     } catch (error) {
       const problems = error instanceof Problem ? error.document?.errors ?? [] : [];
       trouble.update(problems, editor.text.value);
@@ -77,8 +77,8 @@ function build(main, { fields, base, beginnings, draft }) {
     }
     busy = button.disabled = false;
   });
-  const example = ([title, text, make]) => h("li", {}, h("button", { type: "button", onclick: () => { editor.set(pretty(make(base))); editor.read(); } }, title), h("span", { class: "help" }, text));
-  main.replaceChildren(h("div", { class: "title" }, h("h1", { tabindex: -1 }, "New sweep")),
+  const example = ([name, text, make]) => h("li", {}, h("button", { type: "button", onclick: () => { editor.set(pretty(make(base))); editor.read(); } }, name), h("span", { class: "help" }, text));
+  main.replaceChildren(h("div", { class: "title" }, title),
     h("div", { class: "submit" }, h("div", { class: "submit-form" }, form.element, h("section", { class: "card" }, editor.element)),
       h("div", { class: "submit-side" }, h("section", { class: "card" }, h("h2", {}, "Begin with"), h("ul", { class: "examples" }, ...beginnings.map(example)),
         h("p", { class: "help" }, "“base” is a job; “parameters” are its keys with the values to try. “metric” is top1, top5, loss, images_per_sec or ttt_seconds.")),
@@ -86,21 +86,24 @@ function build(main, { fields, base, beginnings, draft }) {
       h("div", { class: "submit-bar" }, button, told, failure), trouble.element, cost.element, h("section", { class: "card codes" }, curl.element))));
   editor.set(sessionStorage.getItem(draft) ?? pretty(beginnings[0][2](base)));
   editor.read();
-  return cost;
+  return () => {
+    gone = true;
+    cost.stop();
+  };
 }
 
 export function mount(main, { query, heading }) {
   heading("New sweep");
-  let cost;
-  const abort = new AbortController(), from = query.get("from"), base = query.get("base"), wait = notice("Loading…");
-  main.append(wait);
+  let leave;
+  const abort = new AbortController(), from = query.get("from"), base = query.get("base"), title = h("h1", { tabindex: -1 }, "New sweep"), wait = notice("Loading…");
+  main.append(h("div", { class: "title" }, title), wait);
   const watching = watch(async (signal) => {
     if (wait.isConnected) {
       const fields = fieldsOf(await get("/v1/schema/job", signal));
       const [job, sweep] = await Promise.all([baseOf(base, fields, signal), from ? get(`/v1/sweeps/${encodeURIComponent(from)}`, signal) : null]);
       const original = sweep ? [[`Sweep ${from}`, "As it was.", () => sweep.document]] : [];
       if (!abort.signal.aborted)
-        cost = build(main, { fields, base: sweep?.document.base ?? job, beginnings: [...original, ...EXAMPLES], draft: draftName(from, base) });
+        leave = build(main, title, { fields, base: sweep?.document.base ?? job, beginnings: [...original, ...EXAMPLES], draft: draftName(from, base) });
     } else await get("/healthz", signal);
     return 5000;
   }, { periodMs: 2000, done: (error) => {
@@ -109,7 +112,7 @@ export function mount(main, { query, heading }) {
   } });
   return { unmount: () => {
     abort.abort();
-    cost?.stop();
+    leave?.();
     watching.stop();
   } };
 }

@@ -66,12 +66,11 @@ function compare(sort, asked) {
 
 // Puts the elements into body in this order, and leaves alone those that stay where they are.
 function place(body, elements) {
-  const keep = new Set(elements), focused = document.activeElement;
+  const keep = new Set(elements);
   for (const child of [...body.children]) if (!keep.has(child)) child.remove();
   elements.forEach((element, i) => {
     if (body.children[i] !== element) body.insertBefore(element, body.children[i] ?? null);
   });
-  if (body.contains(focused) && document.activeElement !== focused) focused.focus({ preventScroll: true });
 }
 
 export function mount(main, { query, heading }) {

@@ -1,6 +1,6 @@
 // What narrows the list of jobs down and is kept: tags, star, views that were saved; and what is done with several jobs at once.
 
-import { patch, post } from "../api.js";
+import { patch, post, words as wordsOf } from "../api.js";
 import { ask } from "../ask.js";
 import { h, mark, say, show } from "../dom.js";
 import { compareWords } from "../jobs.js";
@@ -22,21 +22,23 @@ function savedViews() {
   const list = h("ul", { class: "views" }), none = h("p", { class: "quiet" }, "None yet. A view is a link: state, words, tags, star and order.");
   const element = h("details", { class: "saved" }, h("summary", {}, "Views"));
   const save = h("button", { type: "button" }, "Save this view…"), copy = h("button", { type: "button" }, "Copy link");
-  const store = (views) => {
-    localStorage.setItem(KEPT, JSON.stringify(views));
+  // Of what is kept now: another tab may have changed it.
+  const store = (name, ...view) => {
+    localStorage.setItem(KEPT, JSON.stringify([...kept().filter(([other]) => other !== name), ...view]));
     fill();
   };
   const fill = () => {
     const views = kept();
     show(none, !views.length);
-    list.replaceChildren(...views.map(([name, to], i) => h("li", {}, h("a", { href: to }, name),
-      h("button", { type: "button", class: "tool", "aria-label": `Forget the view ${name}`, onclick: () => store(views.filter((_, k) => k !== i)) }, "×"))));
+    list.replaceChildren(...views.map(([name, to]) => h("li", {}, h("a", { href: to }, name),
+      h("button", { type: "button", class: "tool", "aria-label": `Forget the view ${name}`, onclick: () => store(name) }, "×"))));
   };
   save.addEventListener("click", async () => {
     const field = h("input", { required: true, maxlength: 60 }), to = location.hash || "#/";
     const work = async () => {
-      if (!field.value.trim()) throw new Error("A view needs a name.");
-      store([...kept().filter(([name]) => name !== field.value.trim()), [field.value.trim(), to]]);
+      const name = field.value.trim();
+      if (!name) throw new Error("A view needs a name.");
+      store(name, [name, to]);
     };
     await ask({ title: "Save this view", text: "The view is kept in this browser. Its link works for everybody who may see the jobs.",
       more: h("div", { class: "fields" }, h("label", {}, "Name", field)), yes: "Save", no: "Cancel", kind: "primary", work });
@@ -46,6 +48,13 @@ function savedViews() {
     say(copy, done ? "Copied" : location.href);
     setTimeout(() => say(copy, "Copy link"), 3000);
   });
+  element.addEventListener("keydown", (event) => {
+    if (event.key !== "Escape") return;
+    element.open = false;
+    element.firstChild.focus();
+  });
+  const elsewhere = () => (element.isConnected ? fill() : removeEventListener("storage", elsewhere));
+  addEventListener("storage", elsewhere);
   element.append(h("div", { class: "menu card" }, list, none, h("div", { class: "actions" }, save, copy)));
   fill();
   return element;
@@ -71,7 +80,7 @@ export function findBar(changed) {
 // Does it to each; what went wrong is told together, and the others are done.
 async function each(ids, work) {
   const failed = [];
-  for (const id of ids) await work(id).catch((error) => failed.push(`job ${id}: ${error.message}`));
+  for (const id of ids) await work(id).catch((error) => failed.push(`job ${id}: ${wordsOf(error)}`));
   if (failed.length) throw new Error(failed.join("; "));
 }
 

@@ -69,7 +69,7 @@ const trainctlLine = (text) =>
   `trainctl ${location.origin === "http://127.0.0.1:7077" ? "" : `--server ${location.origin} `}submit - <<'JSON'\n${text}\nJSON`;
 
 class Page {
-  constructor(main, schema, presets, original) {
+  constructor(main, title, { schema, presets, original }) {
     this.fields = fieldsOf(schema);
     this.presets = presets;
     this.original = original;
@@ -83,13 +83,12 @@ class Page {
     this.changes = original ? changesCard(original) : null;
     this.curl = codeBox("curl", "the curl line");
     this.trainctl = codeBox("trainctl", "the trainctl line");
-    this.build(main);
+    this.build(main, title);
     this.start();
     this.watching = watch(async (signal) => this.room(await get("/readyz", signal)), { periodMs: 5000 });
   }
 
-  build(main) {
-    const { original } = this;
+  build(main, title) {
     this.status = h("p", { class: "hidden", role: "status" });
     this.failure = h("p", { class: "error", role: "alert", hidden: true });
     this.button = h("button", { type: "button", class: "primary", onclick: () => this.submit() }, "Submit the job");
@@ -97,9 +96,8 @@ class Page {
     this.short = h("p", { class: "short", "aria-hidden": "true" });
     this.slots = h("p", { class: "help" });
     const anew = h("button", { type: "button", onclick: () => { this.forget(); this.start(); } }, "Clear the form");
-    const title = original ? `Clone of job ${original.id}` : "New job";
     this.left = h("div", { class: "submit-form" }, this.changes?.element ?? null, this.preset.element, this.form.element);
-    main.replaceChildren(h("div", { class: "title" }, h("h1", { tabindex: -1 }, title), this.status, h("div", { class: "actions" }, anew)),
+    main.replaceChildren(h("div", { class: "title" }, title, this.status, h("div", { class: "actions" }, anew)),
       h("div", { class: "submit" }, this.left,
         h("div", { class: "submit-side" },
           // Above what comes and goes with the plan: the button must not move away from under the pointer.
@@ -238,7 +236,7 @@ class Page {
       // The key goes with the document: a second click, or a second try after a lost answer, gives the same job.
       const job = await post("/v1/jobs", this.document, { headers: { "Idempotency-Key": this.key } });
       this.forget();
-      location.hash = `#/jobs/${job.id}`;
+      if (!this.gone) location.hash = `#/jobs/${job.id}`;
     } catch (error) {
       const problems = error instanceof Problem ? error.document?.errors ?? [] : [];
       if (problems.length) this.complain(problems);
@@ -261,6 +259,7 @@ class Page {
   }
 
   leave() {
+    this.gone = true;
     this.watching.stop();
     clearTimeout(this.timer);
     this.abort?.abort();
@@ -278,13 +277,13 @@ export function mount(main, { query, heading }) {
   const abort = new AbortController();
   const clone = query.get("clone");
   let page = null, timer = 0;
-  heading(clone ? `Clone of job ${clone}` : "New job");
+  const name = clone ? `Clone of job ${clone}` : "New job", title = h("h1", { tabindex: -1 }, name);
+  heading(name);
   const wait = notice("Loading the form…");
-  main.replaceChildren(wait);
+  main.replaceChildren(h("div", { class: "title" }, title), wait);
   const begin = async () => {
     try {
-      const { schema, presets, original } = await load(query, abort.signal);
-      page = new Page(main, schema, presets, original);
+      page = new Page(main, title, await load(query, abort.signal));
     } catch (error) {
       if (abort.signal.aborted) return;
       const gone = clone && error.status === 404;

@@ -2,7 +2,7 @@
 
 import { get, post, Problem } from "../api.js";
 import { ask } from "../ask.js";
-import { badge, download, h, mark, notice, replaceRows, say, setBadge, show } from "../dom.js";
+import { badge, download, h, mark, notice, say, setBadge, show } from "../dom.js";
 import * as f from "../format.js";
 import { watch } from "../live.js";
 import { href, setQuery } from "../place.js";
@@ -70,7 +70,7 @@ function trialsCard(page) {
     head.replaceChildren(h("th", { scope: "col", class: "num" }, "Place"), ...page.keys.map((key) => h("th", { scope: "col", class: numeric(key) ? "num" : "" },
       page.called(key))),
       h("th", { scope: "col", class: "num" }, page.sweep.document.metric), h("th", { scope: "col" }, "State"), h("th", { scope: "col" }, "Job"));
-    replaceRows(body, page.sweep.trials.map((trial, i) => [trial, i + 1]).filter(([trial]) => page.keeps(trial)).map(([trial, i]) => row(trial, i)));
+    body.replaceChildren(...page.sweep.trials.map((trial, i) => [trial, i + 1]).filter(([trial]) => page.keeps(trial)).map(([trial, i]) => row(trial, i)));
   };
   return { element, update };
 }

@@ -1,7 +1,7 @@
 // All sweeps over job keys (#/sweeps).
 
 import { get } from "../api.js";
-import { badge, h, notice, replaceRows, say, setBadge, show } from "../dom.js";
+import { badge, h, notice, say, setBadge, show } from "../dom.js";
 import * as f from "../format.js";
 import { watch } from "../live.js";
 import { metricFormat, name, running } from "../sweep/sweeps.js";
@@ -38,7 +38,7 @@ export function mount(main, { heading }) {
     show(table, sweeps.length > 0);
     const active = sweeps.filter(running).length;
     say(summary, sweeps.length ? `${f.count(sweeps.length)} ${sweeps.length === 1 ? "sweep" : "sweeps"}, ${active} running` : "");
-    if (text !== known) replaceRows(body, sweeps.map(row));
+    if (text !== known) body.replaceChildren(...sweeps.map(row));
     known = text;
     return active ? 3000 : 10000;
   }, { periodMs: 3000, wanted: (event) => event.type === "state", done: (error) => error && say(wait.firstChild, "No answer yet from traind; trying again…") });

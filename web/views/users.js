@@ -1,7 +1,7 @@
 // Who uses the machine, and what one user may (#/users).
 
 import { get } from "../api.js";
-import { h, notice, replaceRows, say, show } from "../dom.js";
+import { h, notice, say, show } from "../dom.js";
 import * as f from "../format.js";
 import { watch } from "../live.js";
 import { href } from "../place.js";
@@ -44,7 +44,7 @@ export function mount(main, { heading }) {
     say(limits, limitWords(usage));
     if (text === known) return;
     known = text;
-    replaceRows(body, [...usage.users].sort((a, b) => b.share - a.share || b.queued - a.queued).map(userRow));
+    body.replaceChildren(...[...usage.users].sort((a, b) => b.share - a.share || b.queued - a.queued).map(userRow));
   }, { periodMs: 3000, wanted: (event) => event.type === "state", done: (error) => error && !wait.hidden && say(wait.firstChild, "No answer yet from traind; trying again…") });
   return { unmount: look.stop };
 }

@@ -1,0 +1,50 @@
+// Where the keyboard goes when what it is on is taken off the page, hidden or disabled: to what is the same there now, else to what is next to
+// it, else to the page's heading. A view fills its tables and hides its buttons without a thought of this.
+
+const REACHED = "a[href], button:not(:disabled), input:not(:disabled), select:not(:disabled), textarea, summary, [tabindex='0']";
+
+let last = null; // {element, path: it and what it is in, with its place there, gone: it could not have the keyboard meanwhile}
+
+const there = (element) => element.isConnected && !element.closest("[hidden], [inert]");
+const nameOf = (element) => [element.tagName, element.id || (element.getAttribute("href") ?? element.getAttribute("aria-label") ?? element.textContent)].join(" ");
+
+function pathOf(element) {
+  const path = [];
+  for (let one = element; one.parentElement; one = one.parentElement) path.push({ element: one, parent: one.parentElement, place: [...one.parentElement.children].indexOf(one) });
+  return path;
+}
+
+const reached = (within) => [...within.querySelectorAll(REACHED)].filter((element) => element.checkVisibility({ visibilityProperty: true }));
+
+// What is reached instead in one that the element was in, at this place.
+function nearest({ parent, place }, { element, name }) {
+  const all = reached(parent), children = [...parent.children];
+  const order = [...children.slice(place), ...children.slice(0, place).reverse()].map((child) => all.filter((one) => child.contains(one)));
+  return order.flat().find((one) => nameOf(one) === name) ?? order.map((inside) => inside.find((one) => one.tagName === element.tagName) ?? inside[0]).find(Boolean);
+}
+
+function move() {
+  for (const step of last.path) {
+    if (step.parent.id === "main" || step.parent === document.body) break;
+    const next = there(step.parent) && nearest(step, last);
+    if (next) return next.focus({ preventScroll: true });
+  }
+  (document.querySelector("#main h1") ?? document.getElementById("main")).focus({ preventScroll: true });
+}
+
+function changed(records) {
+  if (!last) return;
+  const { element } = last, at = document.activeElement;
+  if (at !== element && at !== document.body) return;
+  if (!there(element)) return move();
+  if (records.some(({ type, target }) => type === "childList" && target.contains(element))) last.path = pathOf(element);
+  const moved = records.some(({ removedNodes }) => [...removedNodes].some((node) => node.contains(element)));
+  if (element.disabled) last.gone = true; // until it is not, or hidden
+  else if (moved || last.gone) element.focus({ preventScroll: true });
+}
+
+export function keepFocus() {
+  addEventListener("focusin", ({ target }) => { last = { element: target, name: nameOf(target), path: pathOf(target), gone: false }; });
+  addEventListener("pointerdown", ({ target }) => { if (!last?.element.contains(target)) last = null; }); // the person is elsewhere
+  new MutationObserver(changed).observe(document.body, { subtree: true, childList: true, attributes: true, attributeFilter: ["hidden", "disabled"] });
+}
