@@ -1,5 +1,6 @@
 // Calls to the daemon that served this page.
 
+import { heardTime } from "./clock.js";
 import { h } from "./dom.js";
 
 export class Problem extends Error {
@@ -63,6 +64,7 @@ export async function authorized(path, options = {}) {
   const token = sessionStorage.getItem(KEPT);
   const headers = { ...options.headers, ...(token ? { Authorization: `Bearer ${token}` } : {}) };
   const answer = await fetch(path, { cache: "no-store", ...options, headers }).catch(away);
+  heardTime(answer);
   if (answer.status !== 401) return answer;
   if (token !== sessionStorage.getItem(KEPT)) return authorized(path, options); // given meanwhile
   sessionStorage.removeItem(KEPT);
@@ -79,6 +81,11 @@ async function call(path, options) {
 
 // signal (AbortSignal) may be left out. All throw Problem for an answer that says no, and Away for none.
 export const get = async (path, signal) => (await call(path, { signal })).json().catch(away);
+// Of the log of a job: its bytes, and where what follows them begins.
+export async function getLog(path, signal) {
+  const answer = await call(path, { signal });
+  return { bytes: await answer.arrayBuffer().catch(away), next: Number(answer.headers.get("X-Log-Next")) };
+}
 export const getBytes = async (path, signal) => (await call(path, { signal })).arrayBuffer().catch(away);
 export const getBlob = async (path, signal) => (await call(path, { signal })).blob().catch(away);
 // body: a value that becomes JSON, or a string that is JSON already; none: no body

@@ -1,5 +1,7 @@
 // Numbers as people say them, in the units of trainctl (client/views/human.c). null and NaN are "–".
 
+import { daemonTime } from "./clock.js";
+
 export const none = "–";
 
 const missing = (x) => x === null || x === undefined || Number.isNaN(x);
@@ -54,7 +56,7 @@ export function duration(seconds) {
 
 export function ago(unixTime) {
   if (missing(unixTime)) return none;
-  const s = Math.max(0, Date.now() / 1000 - unixTime);
+  const s = Math.max(0, daemonTime() - unixTime);
   if (s < 10) return "just now";
   if (s < 60) return `${Math.floor(s)}\u00a0s ago`;
   if (s < 3600) return `${Math.floor(s / 60)}\u00a0min ago`;

@@ -47,8 +47,9 @@ static const struct route routes[] = {
      "Images per second of all jobs together, over the last seconds"},
     {"GET", "/v1/events", handle_all_events, ROLE_READ, "after limit", 200,
      "Events of all jobs, as above; by default the stream begins with new events"},
-    {"GET", "/v1/jobs/{id}/log", handle_log, ROLE_READ, "from attempt", 200,
-     "Output of the workers from this byte on; X-Log-Next is the next value of from"},
+    {"GET", "/v1/jobs/{id}/log", handle_log, ROLE_READ, "from tail attempt", 200,
+     "Output of the workers from this byte on; tail: no more than so many of its last bytes. "
+     "X-Log-Next is the next value of from"},
     {"GET", "/v1/jobs/{id}/checkpoints", handle_checkpoints, ROLE_READ, "", 200,
      "Checkpoints of a job, newest first"},
     {"GET", "/v1/jobs/{id}/checkpoints/{step}", handle_checkpoint, ROLE_READ, "", 200,

@@ -49,7 +49,7 @@ const tick = (text) => text.replace(/\.0+(?!\d)/, "");
 
 export class ChartGroup {
   // x: {name: "step", format(x) -> words, incrs: [distances of ticks]}; short: its name above the charts, where that is another one;
-  // log: true: a log scale, with a tick at every x that there is
+  // log: true: a log scale, with a tick at every x that there is; space: pixels from tick to tick at least; ticks(from, to, incr): where they are
   constructor(x = STEPS) {
     this.key = `group-${++groups}`;
     this.charts = new Set();
@@ -278,6 +278,11 @@ export class Chart {
     return { space: 34, values: (u, ticks) => ticks.map((t) => (t === null ? "" : tick(this.options.format(t)))) };
   }
 
+  splits() {
+    const { log, ticks } = this.group.x;
+    return log ? () => this.data.x : ticks && ((u, i, from, to, incr) => ticks(from, to, incr));
+  }
+
   uplot() {
     const { group } = this, { series, columns, bands } = this.lines();
     const size = (u, labels) => 14 + 7 * Math.max(3, ...(labels ?? []).map((s) => String(s ?? "").length));
@@ -296,7 +301,7 @@ export class Chart {
         y: { range: (u, low, high) => this.yRange(low, high), distr: this.isLog ? 3 : 1 },
       },
       axes: [
-        axis({ space: group.x.log ? 30 : 72, size: 28, incrs: group.x.incrs, splits: group.x.log ? () => this.data.x : undefined, filter: (u, ticks) => ticks, values: (u, ticks) => ticks.map((t) => (t === null ? "" : group.x.format(t))) }),
+        axis({ space: group.x.space ?? (group.x.log ? 30 : 72), size: 28, incrs: group.x.incrs, splits: this.splits(), filter: (u, ticks) => ticks, values: (u, ticks) => ticks.map((t) => (t === null ? "" : group.x.format(t))) }),
         axis({ size, ...this.yAxis() }),
       ],
       series, bands,

@@ -1,6 +1,7 @@
 // One job (#/jobs/3). In the address: x, smooth, from, to, log of the charts.
 
 import { get, post, words } from "../api.js";
+import { daemonTime } from "../clock.js";
 import { badge, h, mark, meter, notice, say, setBadge, setMeter, show } from "../dom.js";
 import * as f from "../format.js";
 import { ended, submitter, tookWords } from "../jobs.js";
@@ -62,7 +63,7 @@ async function planAnew({ spec, plan, state }) {
 
 // Of one that waits, behind what it waits for.
 const startWords = (job) => (job.state === "queued" && job.estimated_start
-  ? `; starts in about ${f.duration(Math.max(0, job.estimated_start - Date.now() / 1000))}` : "");
+  ? `; starts in about ${f.duration(Math.max(0, job.estimated_start - daemonTime()))}` : "");
 
 function planCard() {
   const list = h("dl", { class: "facts" }), plan = planView();

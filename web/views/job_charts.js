@@ -30,10 +30,11 @@ const CHARTS = [
 ];
 const METRICS = "loss,lr,images_per_sec,step_ms,data_ms,forward_ms,backward_ms,comm_ms,optim_ms,grad_norm,top1";
 
-// "0:42", "1:05:30": time since the start
+// "0:42", "1:05:30", "12 d", "12 d 3:20": time since the start
 function clock(seconds) {
   const s = Math.round(seconds), two = (n) => String(n).padStart(2, "0");
   const minutes = Math.floor(s / 60) % 60, hours = Math.floor(s / 3600);
+  if (hours >= 48) return `${Math.floor(hours / 24)} d${s % 86400 ? ` ${hours % 24}:${two(minutes)}` : ""}`;
   return hours ? `${hours}:${two(minutes)}:${two(s % 60)}` : `${minutes}:${two(s % 60)}`;
 }
 
@@ -43,12 +44,13 @@ function epochAt(plan, step) {
   return phase ? phase.epoch + ((step - phase.step) * (phase.end_epoch - phase.epoch)) / phase.steps : step / plan.steps_per_epoch;
 }
 
+const WHOLE = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9].flatMap((e) => [1, 2, 5].map((n) => n * 10 ** e));
 const AXES = {
-  step: { name: "step", format: f.count, incrs: [1, 2, 5].flatMap((n) => [0, 1, 2, 3, 4, 5, 6, 7].map((e) => n * 10 ** e)).sort((a, b) => a - b) },
-  images: { name: "images", format: f.count, incrs: [1, 2, 5].flatMap((n) => [0, 1, 2, 3, 4, 5, 6, 7, 8, 9].map((e) => n * 10 ** e)).sort((a, b) => a - b) },
+  step: { name: "step", format: f.count, incrs: WHOLE },
+  images: { name: "images", format: f.count, incrs: WHOLE },
   epoch: { name: "epoch", format: (x) => String(Number(x.toFixed(2))),
-    incrs: [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500] },
-  time: { name: "time", format: clock, incrs: [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 28800, 86400, 172800] },
+    incrs: [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, ...WHOLE] },
+  time: { name: "time", format: clock, incrs: [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 28800, ...WHOLE.map((days) => 86400 * days)] },
 };
 
 // The value at `at` on the way of rising xs to ys; beyond the ends, as the nearest two go on.

@@ -1,6 +1,7 @@
 // What there is to know of a job besides its charts: numbers, evaluations, checkpoints, events, files.
 
 import { get, Problem } from "../api.js";
+import { daemonTime } from "../clock.js";
 import { datum, h, say, setDatum, show } from "../dom.js";
 import { fileLink } from "../files.js";
 import * as f from "../format.js";
@@ -26,7 +27,7 @@ export function tiles() {
   const update = (job, asked) => {
     TILES.forEach(([, key, format], i) => setDatum(values[i], job[key], format(job)));
     const left = timeLeft(job, asked);
-    const start = job.state === "queued" && job.estimated_start ? Math.max(0, job.estimated_start - Date.now() / 1000) : null;
+    const start = job.state === "queued" && job.estimated_start ? Math.max(0, job.estimated_start - daemonTime()) : null;
     say(timeTitle, ended(job) ? (evaluates(job) ? "Time to evaluate" : "Time to train") : job.state === "queued" ? "Starts in" : "Time left");
     if (job.state === "queued") setDatum(time, job.estimated_start, f.duration(start));
     else if (ended(job)) setDatum(time, job.ttt_seconds, f.duration(job.ttt_seconds));
@@ -38,7 +39,7 @@ export function tiles() {
 
 // ------------------------------------------------------------------ tables
 
-// A card with a table that says what it says while it is empty. columns: [[title, class]]
+// A card with a table that says what it says while it is empty. columns: [[title, class]].  {element, fill(rows), refused(words)}
 export function tableCard(title, columns, empty, classes = "") {
   const body = h("tbody"), none = h("p", { class: "quiet" }, empty);
   const table = h("table", {}, h("caption", { class: "hidden" }, title),
@@ -46,12 +47,17 @@ export function tableCard(title, columns, empty, classes = "") {
   const scroll = h("div", { class: "scroll", role: "group", tabindex: 0, "aria-label": title }, table);
   const element = h("section", { class: `card ${classes}` }, h("h2", {}, title), none, scroll);
   const fill = (rows) => {
+    say(none, empty);
     show(none, rows.length === 0);
     show(scroll, rows.length > 0);
     body.replaceChildren(...rows);
   };
+  const refused = (words) => {
+    fill([]);
+    say(none, words);
+  };
   fill([]);
-  return { element, fill };
+  return { element, fill, refused };
 }
 
 // With averaged weights (ema), beside the accuracy of these that of the raw ones.
@@ -114,12 +120,15 @@ export function checkpointsCard(id) {
       const count = events.filter((e) => e.type === "checkpoint").length;
       if (!supported || count === written) return;
       const { checkpoints } = await get(`/v1/jobs/${id}/checkpoints`, signal).catch((error) => {
-        if (!(error instanceof Problem && error.status === 501)) throw error;
-        supported = false; // an older daemon has no such route
-        show(card.element, false);
-        return { checkpoints: [] };
+        if (!(error instanceof Problem)) throw error;
+        if (error.status === 501) supported = false; // an older daemon has no such route
+        show(card.element, supported);
+        card.refused(error.message); // the rest of the page is there all the same
+        text = "";
+        return { checkpoints: null };
       });
-      written = count; // not before: what was refused is asked for again
+      if (!checkpoints) return; // asked for again
+      written = count;
       if (JSON.stringify(checkpoints) === text) return;
       text = JSON.stringify(checkpoints);
       const num = (words) => h("td", { class: "num" }, words);
@@ -163,7 +172,9 @@ export function eventsCard(id) {
         if (page.next === null) break;
       }
       if (events.length !== before) {
-        card.fill(events.slice(-200).reverse().map((e) => h("tr", { "data-type": e.type }, h("td", { class: "when" }, h("time", { title: f.date(e.t) }, f.date(e.t).slice(11))),
+        const shown = events.slice(-200).reverse(), days = new Set(shown.map((e) => f.date(e.t).slice(0, 10)));
+        const when = (t) => (days.size > 1 ? f.date(t) : f.date(t).slice(11)); // the time of day alone tells nothing of a run of weeks
+        card.fill(shown.map((e) => h("tr", { "data-type": e.type }, h("td", { class: "when" }, h("time", { title: f.date(e.t) }, when(e.t))),
           h("td", { class: "type" }, e.type.replaceAll("_", " ")), h("td", {}, WORDS[e.type](e)))));
       }
       return events;

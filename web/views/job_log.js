@@ -1,16 +1,17 @@
 // The workers' output: followed while it grows, searched, of any attempt.
 
-import { getBytes } from "../api.js";
+import { getLog, Problem } from "../api.js";
 import { h, say, show } from "../dom.js";
 import { fileLink } from "../files.js";
 
-const CHARS_MAX = 200000; // of its end that the page keeps
+const CHARS_MAX = 200000; // of its end that the page keeps, and asks for at first: a run of weeks writes more than one reads
+const NOTHING = "Nothing yet.";
 const FOUND_MAX = 2000; // lines shown of a search
 
 // changed(): another attempt is wanted.  {element, update(job, signal)}
 export function logView(id, changed) {
   const text = h("pre", { class: "log", tabindex: 0, role: "log", "aria-label": "Log", "aria-live": "off" });
-  const none = h("p", { class: "quiet" }, "Nothing yet.");
+  const none = h("p", { class: "quiet" }, NOTHING);
   const follow = h("input", { type: "checkbox", checked: true });
   const search = h("input", { type: "search", placeholder: "Search the log", "aria-label": "Search the log" });
   const found = h("span", { class: "quiet", role: "status" });
@@ -65,10 +66,22 @@ export function logView(id, changed) {
         render();
       }
       if (attempt < 1) return;
-      const bytes = await getBytes(`/v1/jobs/${id}/log?from=${from}&attempt=${attempt}`, signal);
+      let part;
+      try {
+        part = await getLog(`/v1/jobs/${id}/log?from=${from}&attempt=${attempt}&tail=${CHARS_MAX}`, signal);
+      } catch (error) {
+        if (!(error instanceof Problem)) throw error;
+        say(none, error.message); // the rest of the page is there all the same
+        return show(none, true);
+      }
+      const { bytes, next } = part, left = next - bytes.byteLength > from; // what is between is not shown, nor the line that it ends in
+      say(none, NOTHING);
+      show(none, all === "");
       if (!bytes.byteLength) return;
-      from += bytes.byteLength;
+      if (left) [all, decoder] = ["", new TextDecoder()];
+      from = next;
       all += decoder.decode(bytes, { stream: true });
+      if (left) all = all.slice(all.indexOf("\n") + 1);
       if (all.length > CHARS_MAX) all = all.slice(all.indexOf("\n", all.length - CHARS_MAX) + 1);
       render();
     },

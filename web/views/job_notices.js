@@ -1,6 +1,7 @@
 // Who was told what became of a job: the notices of its document, and for administrators those of their rules.
 
 import { get } from "../api.js";
+import { daemonTime } from "../clock.js";
 import { h, show } from "../dom.js";
 import * as f from "../format.js";
 import { ended } from "../jobs.js";
@@ -11,7 +12,7 @@ const STATES = { delivered: "delivered", waiting: "waits", failed: "given up" };
 // "14:02:11", or of one that waits "again in 3 s"
 function when(notice) {
   if (notice.state !== "waiting") return h("time", { title: f.date(notice.done_at) }, f.date(notice.done_at).slice(11));
-  const left = notice.next_at - Date.now() / 1000;
+  const left = notice.next_at - daemonTime();
   return left > 0 ? `again in ${f.duration(left)}` : "now";
 }
 

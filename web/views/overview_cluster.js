@@ -2,6 +2,7 @@
 
 import { get, Problem } from "../api.js";
 import { Chart, ChartGroup } from "../charts/charts.js";
+import { daemonTime } from "../clock.js";
 import { choice, datum, h, mark, say, setDatum, show } from "../dom.js";
 import * as f from "../format.js";
 import { title } from "../jobs.js";
@@ -14,6 +15,16 @@ const HOURS = { 1: "1 h", 6: "6 h", 24: "24 h", 168: "7 d" };
 
 const clock = (t) => new Date(t * 1000).toLocaleTimeString("sv-SE", { hour: "2-digit", minute: "2-digit" });
 const day = (t) => new Date(t * 1000).toLocaleDateString("sv-SE").slice(5) + " " + clock(t);
+// Ticks where the person's clock is at whole multiples of incr seconds, also in zones of 45 minutes and where summer time begins or ends.
+const east = (t) => -60 * new Date(t * 1000).getTimezoneOffset(); // seconds that the clock there is before UTC's
+export function clockTicks(from, to, incr) {
+  const ticks = [];
+  for (let wall = Math.ceil((from + east(from)) / incr) * incr; ; wall += incr) {
+    const t = wall - east(wall - east(from));
+    if (t > to) return ticks;
+    ticks.push(t);
+  }
+}
 const MINUTES = [1, 5, 10, 15, 30, 60, 120, 180, 360, 720, 1440, 2880].map((minutes) => 60 * minutes);
 
 // ------------------------------------------------------------------ the numbers on top
@@ -23,7 +34,7 @@ function numbers() {
   const values = Object.fromEntries(names.map(([key]) => [key, datum({ "data-key": key })]));
   const element = h("dl", { class: "tiles five" }, ...names.map(([key, name]) => h("div", { class: "tile card" }, h("dt", {}, name), h("dd", {}, values[key]))));
   const look = watch(async (signal) => {
-    const { total } = await get(`/v1/jobs?state=failed&finished_after=${Math.floor(Date.now() / 1000) - 86400}&limit=1`, signal);
+    const { total } = await get(`/v1/jobs?state=failed&finished_after=${Math.floor(daemonTime()) - 86400}&limit=1`, signal);
     setDatum(values.failed, total, f.count(total));
     mark(values.failed, "data-some", total > 0);
     return FAILED_MS;
@@ -38,7 +49,8 @@ const hoursOf = (query) => (HOURS[query.get("hours")] ? Number(query.get("hours"
 // {element, apply(query), close()}
 function throughput(query) {
   let hours = hoursOf(query);
-  const group = new ChartGroup({ name: "time", short: "at", format: clock, incrs: MINUTES });
+  const axis = (format, space) => ({ name: "time", short: "at", format, incrs: MINUTES, ticks: clockTicks, space });
+  const ofDay = axis(clock), ofDays = axis(day, 100), group = new ChartGroup(ofDay);
   const chart = new Chart({ id: "throughput", title: "Throughput", unit: "images/s of all jobs", zero: true, format: f.rate, empty: "No training yet.",
     series: [{ key: "images_per_sec", label: "all jobs", color: "--c3", fill: true }] }, group);
   const spans = choice("Time shown", Object.entries(HOURS), String(hours), (value) => {
@@ -49,8 +61,8 @@ function throughput(query) {
   chart.legend.before(spans.element);
   const look = watch(async (signal) => {
     const series = await get(`/v1/throughput?seconds=${3600 * hours}&points=180`, signal);
-    const x = { name: "time", short: "at", format: hours > 24 ? day : clock, incrs: MINUTES };
-    if (group.x.format !== x.format) group.setX(x);
+    const x = hours > 24 ? ofDays : ofDay;
+    if (group.x !== x) group.setX(x);
     // The newest bin has only begun: too few seconds tell nothing.
     const n = series.t.length, young = n > 1 && series.t[n - 1] - series.t[n - 2] < series.bin_seconds / 3;
     // Of a daemon that has only begun the idle time before is left out, but for a sixth of the span.

@@ -1,5 +1,6 @@
 // A job as a row of the overview, and its columns.
 
+import { daemonTime } from "../clock.js";
 import { badge, datum, h, mark, meter, progressOf, say, setBadge, setDatum, setMeter, show } from "../dom.js";
 import * as f from "../format.js";
 import { tagChips } from "../labels.js";
@@ -47,7 +48,7 @@ export function jobRow(id, picked) {
     say(when, job.best_top1 === null ? "" : `step ${f.count(job.best_top1_step)}`);
     setDatum(top1, job.top1, f.percent(job.top1));
     setDatum(speed, job.images_per_sec, f.rate(job.images_per_sec));
-    const time = timeLeft(job, asked), start = job.state === "queued" && job.estimated_start ? job.estimated_start - Date.now() / 1000 : null;
+    const time = timeLeft(job, asked), start = job.state === "queued" && job.estimated_start ? job.estimated_start - daemonTime() : null;
     setDatum(left, time?.value ?? null, f.duration(time?.value));
     say(band, time?.high ? `${f.duration(time.low)} to ${f.duration(time.high)}` : start !== null ? `starts in ${f.duration(Math.max(0, start))}`
       : job.ttt_seconds ? `took ${f.duration(job.ttt_seconds)}` : "");

@@ -174,6 +174,12 @@ like "$headers" '^X-Log-Next: 8$' "its end"
 printf 'three\n' >>"$run/attempt-1/stdout.log"
 call '/v1/jobs/1/log?from=8&attempt=1'
 is "$body" three "what came since"
+call '/v1/jobs/1/log?tail=6'
+is "$body $(grep -io 'x-log-next: 14' <<<"$headers")" "three X-Log-Next: 14" "its last bytes, and where it goes on"
+call '/v1/jobs/1/log?from=11&tail=6'
+is "$body" ee "no more than what came since"
+call '/v1/jobs/1/log?tail=-1'
+refused 400 usage 'from 0' "less than no bytes"
 call '/v1/jobs/1/log?attempt=2'
 is "$status $(jq -r .detail <<<"$body")" "404 job 1 has had 1 attempt so far" "an attempt that there was not"
 call '/v1/jobs/1/log?from=100'

@@ -36,13 +36,22 @@ static int send_part(struct reply *r, int fd, int64_t from, struct error *e)
     return 0;
 }
 
+/* Where the last `tail` bytes begin, but not before from. */
+static int64_t log_tail(int fd, int64_t from, int64_t tail)
+{
+    struct stat st;
+
+    return fstat(fd, &st) == 0 && st.st_size - tail > from ? st.st_size - tail : from;
+}
+
 int handle_log(const struct request *q, struct reply *r, struct error *e)
 {
     char name[64];
     struct store_job job;
-    int64_t from, attempt;
+    int64_t from, attempt, tail;
 
     if (request_query_int(q, "from", 0, INT64_MAX, 0, &from, e) ||
+        request_query_int(q, "tail", 0, CHUNK_BYTES, 0, &tail, e) ||
         request_query_int(q, "attempt", 1, INT32_MAX, 0, &attempt, e) ||
         store_job_get(q->app->store, q->id, &job, e))
         return -(int)e->code;
@@ -64,5 +73,5 @@ int handle_log(const struct request *q, struct reply *r, struct error *e)
     if (fd < 0)
         return error_set_errno(e, why, "cannot open the log %s of job %lld", name,
                                (long long)q->id);
-    return send_part(r, fd, from, e);
+    return send_part(r, fd, tail > 0 ? log_tail(fd, from, tail) : from, e);
 }
