@@ -18,6 +18,9 @@ export class Away extends Error {}
 // What went wrong, in words for the page.
 export const words = (error) => (error instanceof Away ? "No answer from traind. Try again." : error.message);
 
+// What a page says that has nothing to show yet.
+export const waiting = (error) => (error instanceof Problem ? error.message : "No answer yet from traind; trying again…");
+
 // A daemon that wants tokens answers 401: the person is asked once, and the token is kept until the
 // tab is closed. No cookie: nothing is sent that this page does not put there.
 const KEPT = "traind-token";

@@ -1,6 +1,6 @@
 // Tables as files, and a table to choose jobs from.
 
-import { get } from "./api.js";
+import { get, waiting } from "./api.js";
 import { badge, h, notice, say, setBadge, show } from "./dom.js";
 import * as f from "./format.js";
 import { title } from "./jobs.js";
@@ -55,7 +55,7 @@ export function pickJobs({ words, least, most, chosen }) {
     show(wait, false);
     show(none, !jobs.length);
     show(table, jobs.length > 0);
-  }, { periodMs: 5000, wanted: (event) => event.type === "state" });
+  }, { periodMs: 5000, wanted: (event) => event.type === "state", done: (error) => error && !wait.hidden && say(wait.firstChild, waiting(error)) });
   show(none, false);
   show(table, false);
   told();

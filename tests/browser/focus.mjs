@@ -161,6 +161,21 @@ async function views(page, context) {
   await isAt(page, "Views", "views: Escape closes them");
 }
 
+// A page that is refused what it shows says why, and not that nobody answers; later it is there by itself.
+async function refused(page, id) {
+  const refuse = (route) => (route.request().url().endsWith("/v1/events") ? route.fallback() : route.fulfill({ status: 503, json: { detail: "busy with a backup" } }));
+  for (const [place, there] of [["#/", "tr[data-job]"], [`#/jobs/${id}`, ".title .badge:visible"], ["#/users", "table.users tbody tr"], ["#/sweeps", ".notice a[href='#/sweeps/new']"], ["#/compare", "table.pick tbody tr"]]) {
+    await page.goto("about:blank");
+    await page.route("**/v1/**", refuse);
+    await page.goto(`${origin}/${place}`);
+    const words = page.locator("main .notice:visible h2").first();
+    await until("the refusal", async () => (await words.textContent()) === "busy with a backup", 60).catch(() => {});
+    same(await words.textContent(), "busy with a backup", `refused: ${place} says why`);
+    await page.unroute("**/v1/**", refuse);
+    await page.locator(there).first().waitFor();
+  }
+}
+
 await story(async ({ page, context }) => {
   const { id: first } = await submit({ ...JOB, name: "first", steps: 2, tags: ["aa", "bb"] });
   await jobIn(first, "succeeded");
@@ -174,5 +189,6 @@ await story(async ({ page, context }) => {
   await late(page);
   await lists(page, running);
   await views(page, context);
-  forget(/404.*jobs\/\d+$|422/);
+  await refused(page, first);
+  forget(/404.*jobs\/\d+$|422|503/);
 });

@@ -1,6 +1,6 @@
 // Several jobs side by side: #/compare?ids=1,2,3&x=epoch&hide=2&scaling=nodes&published=1
 
-import { get, Problem } from "../api.js";
+import { get, waiting } from "../api.js";
 import { Chart, ChartGroup, joined } from "../charts/charts.js";
 import { badge, choice, download, h, notice, setBadge, show } from "../dom.js";
 import * as f from "../format.js";
@@ -244,7 +244,7 @@ class Page {
     if (!error || this.wait.hidden) return;
     const gone = [400, 404].includes(error.status);
     if (gone) this.watching.stop();
-    this.wait.replaceChildren(h("h2", {}, gone ? "These jobs cannot be compared" : error instanceof Problem ? error.message : "No answer yet from traind; trying again…"),
+    this.wait.replaceChildren(h("h2", {}, gone ? "These jobs cannot be compared" : waiting(error)),
       ...(gone ? [h("p", {}, error.message), h("p", {}, h("a", { href: "#/compare" }, "Choose others"))] : []));
   }
 

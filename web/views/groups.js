@@ -1,7 +1,7 @@
 // Jobs in groups, by tag or by a key of their documents: #/groups?by=optimizer.name&sort=best_top1, and the filters of the list.
 // In the address: by, sort, q (words), tag ("a,b": with all of these), starred (1), open (JSON of the group whose jobs are shown).
 
-import { get, Problem, words } from "../api.js";
+import { get, Problem, waiting, words } from "../api.js";
 import { badge, choice, download, h, mark, notice, say, setBadge, show } from "../dom.js";
 import * as f from "../format.js";
 import { fieldsOf, keyWords, writeText } from "../job_document.js";
@@ -118,7 +118,7 @@ export function mount(main, { query, heading }) {
     periodMs: 3000, wanted: (event) => ["state", "eval", "labels"].includes(event.type),
     done: (error) => {
       const refused = error instanceof Problem;
-      if (error && !refused && !wait.hidden) say(wait.firstChild, "No answer yet from traind; trying again…");
+      if (error && !refused && !wait.hidden) say(wait.firstChild, waiting(error));
       by.input.setAttribute("aria-invalid", String(refused));
       if (!refused) return;
       for (const element of [wait, none, table]) show(element, false);

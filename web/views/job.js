@@ -1,6 +1,6 @@
 // One job (#/jobs/3). In the address: x, smooth, from, to, log of the charts.
 
-import { get, post, words } from "../api.js";
+import { get, post, waiting, words } from "../api.js";
 import { daemonTime } from "../clock.js";
 import { badge, h, mark, meter, notice, say, setBadge, setMeter, show } from "../dom.js";
 import * as f from "../format.js";
@@ -185,7 +185,7 @@ export function mount(main, { params, query, heading }) {
     wanted: (event) => event.job === id,
     done: (error) => {
       if (!isThere) gone();
-      else if (error && !wait.hidden) say(wait.firstChild, "No answer yet from traind; trying again…");
+      else if (error && !wait.hidden) say(wait.firstChild, waiting(error));
     },
   });
   return {

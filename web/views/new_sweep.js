@@ -1,6 +1,6 @@
 // A new sweep over job keys: #/sweeps/new, #/sweeps/new?base=JOB, #/sweeps/new?from=SWEEP
 
-import { get, newKey, post, Problem, words } from "../api.js";
+import { get, newKey, post, Problem, waiting, words } from "../api.js";
 import { codeBox, curlCommand, jsonEditor, problemList } from "../code.js";
 import { h, notice, say, show } from "../dom.js";
 import { fieldsOf, keyWords, pretty, sparse, valueAt, withValue } from "../job_document.js";
@@ -107,7 +107,7 @@ export function mount(main, { query, heading }) {
     } else await get("/healthz", signal);
     return 5000;
   }, { periodMs: 2000, done: (error) => {
-    if (error && wait.isConnected) wait.replaceChildren(h("h2", {}, error instanceof Problem ? error.message : "No answer yet from traind; trying again…"),
+    if (error && wait.isConnected) wait.replaceChildren(h("h2", {}, waiting(error)),
       error instanceof Problem ? h("p", {}, h("a", { href: "#/sweeps/new" }, "A new sweep")) : "");
   } });
   return { unmount: () => {

@@ -1,7 +1,7 @@
 // The overview: is the cluster learning? All jobs, what they train together, the nodes, the queue (#/).
 // In the address: state, q (words), tag ("a,b": with all of these), starred (1), sort ("top1", "-top1"), hours (of the throughput).
 
-import { get } from "../api.js";
+import { get, waiting } from "../api.js";
 import { curlCommand } from "../code.js";
 import { choice, h, mark, notice, say, show } from "../dom.js";
 import * as f from "../format.js";
@@ -232,7 +232,7 @@ export function mount(main, { query, heading }) {
   }, {
     wanted: (event) => ["state", "eval", "labels"].includes(event.type),
     done: (error) => {
-      if (error && !wait.hidden) say(wait.firstChild, "No answer yet from traind; trying again…");
+      if (error && !wait.hidden) say(wait.firstChild, waiting(error));
     },
   });
 

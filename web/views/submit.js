@@ -1,6 +1,6 @@
 // A new job: its keys as a form and as JSON, which follow each other, beside the plan that the daemon makes anew as one types.
 
-import { get, newKey, post, Problem, words } from "../api.js";
+import { get, newKey, post, Problem, waiting, words } from "../api.js";
 import { codeBox, curlCommand, jsonEditor, problemList } from "../code.js";
 import { h, notice, say, show } from "../dom.js";
 import * as f from "../format.js";
@@ -287,7 +287,7 @@ export function mount(main, { query, heading }) {
     } catch (error) {
       if (abort.signal.aborted) return;
       const gone = clone && error.status === 404;
-      wait.replaceChildren(h("h2", {}, gone ? `There is no job ${clone} to clone` : error instanceof Problem ? error.message : "No answer yet from traind; trying again…"),
+      wait.replaceChildren(h("h2", {}, gone ? `There is no job ${clone} to clone` : waiting(error)),
         gone ? h("p", {}, error.message) : "", gone ? h("p", {}, h("a", { href: "#/submit" }, "A new job")) : "");
       if (!gone) timer = setTimeout(begin, AGAIN_MS);
     }

@@ -1,6 +1,6 @@
 // One sweep over job keys: #/sweeps/3?x=lr.base&log=x&brush=lr.base:0.1:0.4
 
-import { get, post, Problem } from "../api.js";
+import { get, post, waiting } from "../api.js";
 import { ask } from "../ask.js";
 import { badge, download, h, mark, notice, say, setBadge, show } from "../dom.js";
 import * as f from "../format.js";
@@ -307,7 +307,7 @@ class Page {
     if (!error || this.wait.hidden) return;
     const gone = error.status === 404;
     if (gone) this.watching.stop();
-    this.wait.replaceChildren(h("h2", {}, gone ? `There is no sweep ${this.id}` : error instanceof Problem ? error.message : "No answer yet from traind; trying again…"), gone ? h("p", {}, h("a", { href: "#/sweeps" }, "All sweeps")) : "");
+    this.wait.replaceChildren(h("h2", {}, gone ? `There is no sweep ${this.id}` : waiting(error)), gone ? h("p", {}, h("a", { href: "#/sweeps" }, "All sweeps")) : "");
   }
 
   leave() {

@@ -1,6 +1,6 @@
 // All sweeps over job keys (#/sweeps).
 
-import { get } from "../api.js";
+import { get, waiting } from "../api.js";
 import { badge, h, notice, say, setBadge, show } from "../dom.js";
 import * as f from "../format.js";
 import { watch } from "../live.js";
@@ -41,6 +41,6 @@ export function mount(main, { heading }) {
     if (text !== known) body.replaceChildren(...sweeps.map(row));
     known = text;
     return active ? 3000 : 10000;
-  }, { periodMs: 3000, wanted: (event) => event.type === "state", done: (error) => error && say(wait.firstChild, "No answer yet from traind; trying again…") });
+  }, { periodMs: 3000, wanted: (event) => event.type === "state", done: (error) => error && say(wait.firstChild, waiting(error)) });
   return { unmount: watching.stop };
 }

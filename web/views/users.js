@@ -1,6 +1,6 @@
 // Who uses the machine, and what one user may (#/users).
 
-import { get } from "../api.js";
+import { get, waiting } from "../api.js";
 import { h, notice, say, show } from "../dom.js";
 import * as f from "../format.js";
 import { watch } from "../live.js";
@@ -45,6 +45,6 @@ export function mount(main, { heading }) {
     if (text === known) return;
     known = text;
     body.replaceChildren(...[...usage.users].sort((a, b) => b.share - a.share || b.queued - a.queued).map(userRow));
-  }, { periodMs: 3000, wanted: (event) => event.type === "state", done: (error) => error && !wait.hidden && say(wait.firstChild, "No answer yet from traind; trying again…") });
+  }, { periodMs: 3000, wanted: (event) => event.type === "state", done: (error) => error && !wait.hidden && say(wait.firstChild, waiting(error)) });
   return { unmount: look.stop };
 }
