@@ -7,7 +7,7 @@ import { openBrowser } from "./lib/browser.mjs";
 import { accessible, api, cancelAll, errors, foreign, forget, JOB, jobIn, lastingJob, listen, origin, submit, until } from "./lib/checks.mjs";
 import { done, ok, same } from "./lib/tap.mjs";
 
-const WIDTHS = [360, 600, 800, 820, 1024, 1240, 1920];
+const WIDTHS = [320, 360, 600, 800, 820, 1024, 1240, 1920];
 const state = process.argv[6];
 
 // In the page: texts of different cells that overlap, texts that leave their card, and by how much the page is too wide.
@@ -54,7 +54,8 @@ async function unreached(page) {
       if (at === document.body || at.dataset.tabbed) return null;
       at.dataset.tabbed = "yes";
       const ring = (style.outlineStyle !== "none" && parseFloat(style.outlineWidth) > 0) || style.boxShadow !== "none";
-      return ring && bottom > 0 && top < innerHeight ? "" : `not seen: ${at.outerHTML.slice(0, 100)}`;
+      const over = [...document.querySelectorAll(".submit-bar")].find((bar) => !bar.contains(at) && getComputedStyle(bar).position === "fixed" && bar.getBoundingClientRect().top < Math.min(bottom, top + 30));
+      return ring && bottom > 0 && top < innerHeight && !over ? "" : `not seen: ${at.outerHTML.slice(0, 100)}`;
     });
     if (fault === null) break;
     if (fault) unseen.push(fault);
@@ -62,6 +63,20 @@ async function unreached(page) {
   return [...unseen, ...await page.evaluate(() => [...document.querySelectorAll("a[href], button, input, select, textarea, summary, [tabindex='0']")]
     .filter((e) => e.isConnected && e.checkVisibility({ visibilityProperty: true, opacityProperty: true }) && !e.disabled && !e.dataset.tabbed && e.tabIndex >= 0 && (e.type !== "radio" || e.checked))
     .map((e) => `not reached: ${e.outerHTML.slice(0, 100)}`))].join("\n");
+}
+
+// Where the system chooses the colours, those that tell series and states apart stay, and the place in the head is seen.
+async function forcedColors(page, id) {
+  await page.setViewportSize({ width: 1240, height: 900 });
+  await page.emulateMedia({ forcedColors: "active" });
+  await page.goto(`${origin}/#/jobs/${id}`);
+  await page.locator("[data-chart=loss] .legend i").first().waitFor();
+  const colours = await page.evaluate(() => {
+    const look = (selector, key, pseudo) => [...document.querySelectorAll(selector)].filter((e) => e.checkVisibility()).map((e) => getComputedStyle(e, pseudo)[key]);
+    return { series: new Set(look("[data-chart=loss] .legend i", "backgroundColor")).size, bar: look(".meter progress", "forcedColorAdjust")[0], current: new Set(look("#nav a", "borderBottomColor")).size };
+  });
+  same(JSON.stringify(colours), JSON.stringify({ series: 2, bar: "none", current: 2 }), "forced colours: series, progress and place are still told apart");
+  await page.emulateMedia({ forcedColors: "none" });
 }
 
 const browser = await openBrowser();
@@ -98,11 +113,16 @@ try {
       await until(`${name} at ${width}`, async () => (found = await page.evaluate(faults)) === "", patience).catch(() => { patience = 3; });
       ok(found === "", `${name} at ${width} pixels: nothing overlaps or overflows`, found);
     }
+    // As on a phone: what stays at the bottom covers nothing. On a screen that is enlarged four times nothing stays.
+    await page.setViewportSize({ width: 320, height: 256 });
+    same(await page.locator(".submit-bar").evaluateAll((bars) => bars.filter((bar) => getComputedStyle(bar).position === "fixed").length), 0, `${name}: low pages scroll as a whole`);
+    await page.setViewportSize({ width: 320, height: 500 });
     // A page that follows a job may put a new row under the eyes of this check: once more then.
     let missed = "";
     await until(`${name} by keyboard`, async () => (missed = await unreached(page)) === "", patience).catch(() => { patience = 3; });
     ok(missed === "", `${name}: Tab reaches everything, and shows where it is`, missed);
   }
+  await forcedColors(page, first.id);
   await page.goto(`${origin}/docs#cancelJob`);
   const api3 = await api("/openapi.json");
   await page.locator("details#cancelJob[open]").waitFor();
