@@ -3,6 +3,20 @@
 #include "daemon/store/sql.h"
 #include "daemon/store/store.h"
 
+#define NO_STEPS                                                                                   \
+    "select id, job_id, attempt, t, type, body from job_event indexed by job_event_of_kind "       \
+    "where " STORE_OF_JOB " and id > ? and type <> 'step' "
+#define OF_TYPES "and instr(',' || ? || ',', ',' || type || ',') "
+
+/* Whether "step" is one of the comma-separated types. */
+static bool steps_wanted(const char *types)
+{
+    for (; *types; types += strcspn(types, ","), types += *types == ',')
+        if (strcspn(types, ",") == 4 && strncmp(types, "step", 4) == 0)
+            return true;
+    return false;
+}
+
 static sqlite3_stmt *select_events(struct sql *c, const struct store_event_range *range,
                                    struct error *e)
 {
@@ -18,18 +32,16 @@ static sqlite3_stmt *select_events(struct sql *c, const struct store_event_range
                          "job_event.attempt > coalesce(imported_attempts, -1)) "
                          "order by job_event.id limit ?",
                          "ii", after, limit);
+    if (range->types && !steps_wanted(range->types))
+        return sql_query(c, e, NO_STEPS OF_TYPES "order by id limit ?", "iisi", job_id, after,
+                         range->types, limit);
     if (range->types)
         return sql_query(c, e,
                          "select id, job_id, attempt, t, type, body from job_event "
-                         "where " STORE_OF_JOB
-                         " and id > ? and instr(',' || ? || ',', ',' || type || "
-                         "',') order by id limit ?",
+                         "where " STORE_OF_JOB " and id > ? " OF_TYPES "order by id limit ?",
                          "iisi", job_id, after, range->types, limit);
     if (range->without_steps)
-        return sql_query(c, e,
-                         "select id, job_id, attempt, t, type, body from job_event "
-                         "where " STORE_OF_JOB " and id > ? and type <> 'step' order by id limit ?",
-                         "iii", job_id, after, limit);
+        return sql_query(c, e, NO_STEPS "order by id limit ?", "iii", job_id, after, limit);
     return sql_query(c, e,
                      "select id, job_id, attempt, t, type, body from job_event "
                      "where " STORE_OF_JOB " and id > ? order by id limit ?",

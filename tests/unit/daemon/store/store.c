@@ -924,6 +924,31 @@ Test(store, a_start_reads_which_jobs_were_launched_without_their_rows)
     sqlite3_close(db);
 }
 
+static int plan_is_of_kind(void *used, int columns, char **values, char **names)
+{
+    (void)names;
+    if (columns == 4 && strstr(values[3], "USING INDEX job_event_of_kind (job_id=? AND id>?)"))
+        *(bool *)used = true;
+    return 0;
+}
+
+Test(store, events_of_a_type_are_found_without_a_look_at_the_steps)
+{
+    sqlite3 *db;
+    bool used = false;
+
+    cr_assert_eq(sqlite3_open(":memory:", &db), SQLITE_OK);
+    cr_assert_eq(store_migrate(db, store_migrations, store_migration_count, &e), 0, "%s", e.text);
+    cr_assert_eq(sqlite3_exec(db,
+                              "explain query plan select body from job_event indexed by "
+                              "job_event_of_kind where job_id = 1 and id > 5 and type <> 'step' "
+                              "and instr(',eval,', ',' || type || ',') order by id limit 10",
+                              plan_is_of_kind, &used, NULL),
+                 SQLITE_OK, "%s", sqlite3_errmsg(db));
+    cr_assert(used, "a job of weeks has half a million steps");
+    sqlite3_close(db);
+}
+
 Test(store, a_migration_that_fails_leaves_the_version_before_it)
 {
     static const struct store_migration steps[] = {
