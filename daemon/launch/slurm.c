@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "common/json.h"
 #include "common/clock.h"
@@ -672,6 +673,17 @@ static int slurm_start_attempt(const struct launch_request *r, struct launch_pro
     return status ? status : slurm_follow(r->cluster, name, 0, r->run_dir, process, e);
 }
 
+/* The script has left Slurm's id in its folder; Slurm's list may not tell of it before the next
+ * look. */
+static bool has_begun(const char *attempt_dir)
+{
+    char path[PATH_MAX];
+    struct stat st;
+
+    return (size_t)snprintf(path, sizeof path, "%s/slurm-job", attempt_dir) < sizeof path &&
+           stat(path, &st) == 0 && st.st_size > 0;
+}
+
 /* The script of a job that runs sees what its attempt's folder says; one that waits has nothing to
  * write a checkpoint of. */
 static void slurm_stop_attempt(struct launch_process *process, const char *attempt_dir,
@@ -679,9 +691,8 @@ static void slurm_stop_attempt(struct launch_process *process, const char *attem
 {
     struct slurm_status status;
 
-    (void)attempt_dir;
     slurm_read(process->slurm, &status);
-    if (how != LAUNCH_STOP_AFTER_STEP || status.phase != SLURM_RUNNING)
+    if (how != LAUNCH_STOP_AFTER_STEP || (status.phase != SLURM_RUNNING && !has_begun(attempt_dir)))
         slurm_cancel(process->slurm);
 }
 

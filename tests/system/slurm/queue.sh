@@ -77,4 +77,24 @@ scancel "$(slurm "$id" job_id)"
 ok "ended by scancel it is cancelled" ends "$id" cancelled
 like "$(job "$id" reason)" "it was cancelled in Slurm, and not by traind \[CANCELLED\]" "and says that it was not traind"
 ok "the daemon stops" stop_daemon
+
+# One that has begun since the daemon last looked at Slurm's queue, where it waited: it writes its checkpoint all the same.
+sed -i 's/^cancel_grace_seconds.*/cancel_grace_seconds = 300/; s/^slurm.poll_seconds.*/slurm.poll_seconds = 600/' "$work/traind.conf"
+restart_runs
+scontrol update PartitionName=test State=DOWN
+fixture_job "steps=2000 step_ms=200 every=1000"
+ok "a job waits for its partition" eventually waits "$id" PartitionDown
+scontrol update PartitionName=test State=UP
+ok "it begins" eventually has_events "$id" 2
+is "$(slurm "$id" state)" PENDING "which the daemon has not heard from Slurm"
+slurm_id=$(slurm "$id" job_id)
+call -X POST "/v1/jobs/$id/cancel"
+written() { [ -s "$state/jobs/$id/attempt-1/exit" ]; }
+ok "cancelled, its script ends" eventually written
+is "$(job "$id" checkpoint_step)" "$(job "$id" step)" "with a checkpoint"
+left() { [ -z "$(squeue -h -j "$slurm_id")" ]; }
+ok "it leaves the queue" eventually left
+like "$(scontrol show job "$slurm_id" -o)" 'JobState=(COMPLETED|FAILED) ' "as one that Slurm was not told to end"
+ok "and the job is cancelled" ends "$id" cancelled
+ok "the daemon stops" stop_daemon
 done_testing
