@@ -34,7 +34,7 @@ trap 'kill $rising 2>/dev/null; end_cluster; end_runs; clean_up' EXIT
 printf '%s\n' AcctGatherEnergyType=acct_gather_energy/rapl AcctGatherNodeFreq=1 JobAcctGatherType=jobacct_gather/linux JobAcctGatherFrequency=1 >"$work/slurm.conf"
 export SLURM_CLUSTER_MSR=$work/msr
 SLURM_CLUSTER_CONF=$work/slurm.conf start_cluster 1
-grace=300 start_slurm_daemon # a script that Slurm has killed does not ask
+grace=300 start_slurm_daemon # of a job that it was told to end, Slurm tells no energy
 
 one='.cluster.nodes = 1 | .cluster.workers_per_node = 1'
 slurm_job "measured" 100000 "$one"
