@@ -283,3 +283,47 @@ int store_metric_ends(struct store *s, int64_t job_id, int64_t from_step, int64_
     sql_read_end(s, c);
     return status;
 }
+
+/* The first step of [from, to): 1, 0: there is none; or an error. */
+static int bucket_first_step(struct sql *c, int64_t job_id, int64_t from, int64_t to, int64_t *step,
+                             double *t, struct error *e)
+{
+    sqlite3_stmt *row = sql_query(c, e,
+                                  "select step, t from step_metric where " STORE_OF_JOB
+                                  " and step >= ?2 and step < ?3 order by step limit 1",
+                                  "iii", job_id, from, to);
+    int found = row ? sql_row(c, row, e) : -(int)e->code;
+
+    if (found <= 0)
+        return found;
+    *step = sqlite3_column_int64(row, 0);
+    *t = sqlite3_column_double(row, 1);
+    sql_done(row);
+    return 1;
+}
+
+int store_metric_step_since(struct store *s, int64_t job_id, double t, int64_t *step,
+                            struct error *e)
+{
+    struct store_metric_ends ends;
+    int status = store_metric_ends(s, job_id, 0, INT64_MAX, 1, &ends, e), found = 1;
+    int64_t low = ends.first_step, high = ends.last_step + 1, at;
+    double then;
+
+    *step = INT64_MAX;
+    if (status || ends.rows == 0)
+        return status;
+    struct sql *c = sql_read_begin(s);
+    while (low < high && found >= 0) {
+        int64_t middle = low + (high - low) / 2;
+        found = bucket_first_step(c, job_id, middle, high, &at, &then, e);
+        if (found > 0 && then < t)
+            low = at + 1;
+        else
+            high = middle;
+    }
+    if (found >= 0)
+        found = bucket_first_step(c, job_id, low, INT64_MAX, step, &then, e);
+    sql_read_end(s, c);
+    return found < 0 ? found : 0;
+}

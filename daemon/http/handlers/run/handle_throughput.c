@@ -8,7 +8,7 @@
 #include "daemon/http/routes.h"
 
 #define JOBS_MOST       1000 /* the newest; older ones hardly trained in the last days */
-#define PARTS_A_JOB     200
+#define PARTS_LEAST     200  /* of a job in this time: a run of weeks is not cut as a whole */
 #define POINTS_DEFAULT  120
 #define SECONDS_DEFAULT 3600
 #define SECONDS_MAX     (30 * 86400)
@@ -46,13 +46,16 @@ static int bins_add_job(struct store *s, const struct store_trained *job, struct
                         struct error *e)
 {
     struct store_metric_ends ends;
-    int status = store_metric_ends(s, job->id, 0, INT64_MAX, 1, &ends, e);
+    int64_t first;
+    int status = store_metric_step_since(s, job->id, b->from, &first, e);
 
+    if (!status)
+        status = store_metric_ends(s, job->id, first, INT64_MAX, 1, &ends, e);
     if (status || ends.rows == 0)
         return status;
     b->global_batch = job->global_batch;
-    return store_metric_parts(s, job->id, ends.first_step, ends.last_step + 1, PARTS_A_JOB,
-                              bins_add_part, b, e);
+    return store_metric_parts(s, job->id, ends.first_step, ends.last_step + 1,
+                              (int64_t)fmax(PARTS_LEAST, (double)b->count), bins_add_part, b, e);
 }
 
 static int bins_fill(struct store *s, struct bins *b, struct error *e)

@@ -560,6 +560,28 @@ Test(store, buckets_say_what_the_steps_say)
         }
 }
 
+Test(store, the_first_step_since_a_time_is_found)
+{
+    int64_t id = submit_stored(), place = 0, step, least;
+    char sql[120];
+
+    cr_assert_eq(store_metric_step_since(store, id, 0, &step, &e), 0, "%s", e.text);
+    cr_assert_eq(step, INT64_MAX, "there is none");
+    store_steps(id, &place, 1, 300, 1, 1);
+    store_steps(id, &place, 900, 2000, 7, 1);
+    double first = look_up("select min(t) from step_metric"),
+           last = look_up("select max(t) from step_metric");
+    for (double t = first - 3; t <= last; t += 0.5) {
+        snprintf(sql, sizeof sql, "select min(step) from step_metric where t >= %.1f", t);
+        least = (int64_t)look_up(sql);
+        cr_assert_eq(store_metric_step_since(store, id, t, &step, &e), 0, "%s", e.text);
+        cr_assert_eq(step, least, "since %.1f: %lld, not %lld", t, (long long)step,
+                     (long long)least);
+    }
+    cr_assert_eq(store_metric_step_since(store, id, last + 0.5, &step, &e), 0, "%s", e.text);
+    cr_assert_eq(step, INT64_MAX, "all are older");
+}
+
 Test(store, a_database_without_buckets_gets_them_when_it_is_opened)
 {
     sqlite3 *db;
