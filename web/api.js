@@ -25,6 +25,9 @@ export const waiting = (error) => (error instanceof Problem ? error.message : "N
 // tab is closed. No cookie: nothing is sent that this page does not put there.
 const KEPT = "traind-token";
 let asking = null;
+let declined = false; // the person closed the question: it comes back with what they do next, and not by itself
+
+for (const type of ["click", "hashchange"]) addEventListener(type, () => { declined = false; }, true);
 
 export const hasToken = () => sessionStorage.getItem(KEPT) !== null;
 
@@ -49,6 +52,7 @@ function askForToken(text) {
       const token = field.value.trim();
       dialog.remove();
       asking = null;
+      declined = !token;
       if (token) sessionStorage.setItem(KEPT, token);
       given(Boolean(token));
     });
@@ -71,6 +75,7 @@ export async function authorized(path, options = {}) {
   if (answer.status !== 401) return answer;
   if (token !== sessionStorage.getItem(KEPT)) return authorized(path, options); // given meanwhile
   sessionStorage.removeItem(KEPT);
+  if (declined) return answer;
   const why = (await answer.clone().json().catch(() => null))?.detail ?? "";
   return (await askForToken(token ? why : "This daemon requires a token; create one with trainctl token create."))
     ? authorized(path, options) : answer;
