@@ -4,6 +4,7 @@
 . "$(dirname "$0")/../runs.sh.inc"
 
 command -v tmux >/dev/null || skip_all "tmux is not installed"
+export TMUX_TMPDIR=$work # of its sockets
 trainctl=$(realpath "$top_builddir/trainctl")
 unset TRAINCTL_SERVER NO_COLOR TMUX
 
