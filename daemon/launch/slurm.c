@@ -6,12 +6,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "common/json.h"
 #include "common/clock.h"
 #include "common/system/file.h"
 #include "common/log.h"
+#include "daemon/launch/marks.h"
 #include "daemon/launch/slurm_call.h"
 #include "daemon/launch/slurm_reply.h"
 #include "daemon/launch/slurm_script.h"
@@ -673,26 +673,17 @@ static int slurm_start_attempt(const struct launch_request *r, struct launch_pro
     return status ? status : slurm_follow(r->cluster, name, 0, r->run_dir, process, e);
 }
 
-/* The script has left Slurm's id in its folder; Slurm's list may not tell of it before the next
- * look. */
-static bool has_begun(const char *attempt_dir)
-{
-    char path[PATH_MAX];
-    struct stat st;
-
-    return (size_t)snprintf(path, sizeof path, "%s/slurm-job", attempt_dir) < sizeof path &&
-           stat(path, &st) == 0 && st.st_size > 0;
-}
-
 /* The script of a job that runs sees what its attempt's folder says; one that waits has nothing to
- * write a checkpoint of. */
+ * write a checkpoint of. It has left Slurm's id there once it has begun, which Slurm's list may not
+ * tell before the next look. */
 static void slurm_stop_attempt(struct launch_process *process, const char *attempt_dir,
                                enum launch_stop how)
 {
     struct slurm_status status;
 
     slurm_read(process->slurm, &status);
-    if (how != LAUNCH_STOP_AFTER_STEP || (status.phase != SLURM_RUNNING && !has_begun(attempt_dir)))
+    if (how != LAUNCH_STOP_AFTER_STEP ||
+        (status.phase != SLURM_RUNNING && !mark_is_filled(attempt_dir, "slurm-job")))
         slurm_cancel(process->slurm);
 }
 

@@ -1,4 +1,4 @@
-#include "daemon/job/life/marks.h"
+#include "daemon/launch/marks.h"
 
 #include <limits.h>
 #include <stdio.h>

@@ -2,8 +2,8 @@
  * Files in an attempt's folder by which one daemon tells the next one, and a batch script, why the
  * attempt is to end.
  */
-#ifndef TRAIND_DAEMON_JOB_LIFE_MARKS_H
-#define TRAIND_DAEMON_JOB_LIFE_MARKS_H
+#ifndef TRAIND_DAEMON_LAUNCH_MARKS_H
+#define TRAIND_DAEMON_LAUNCH_MARKS_H
 
 #include <stdbool.h>
 
