@@ -543,9 +543,10 @@ struct store_metric_ends {
 int store_metric_ends(struct store *s, int64_t job_id, int64_t from_step, int64_t to_step,
                       int64_t most, struct store_metric_ends *ends, struct error *e);
 
-/* The first step that ended at this Unix time or later; INT64_MAX: none did. Steps end in order. */
-int store_metric_step_since(struct store *s, int64_t job_id, double t, int64_t *step,
-                            struct error *e);
+/* What it has of steps that ended at this Unix time or later: rows is 1, or 0 for none. Steps end
+ * in order. */
+int store_metric_ends_since(struct store *s, int64_t job_id, double t,
+                            struct store_metric_ends *ends, struct error *e);
 
 /* The steps of [from_step, to_step) in order, in parts: at least `parts` of them where there are
  * so many steps without gaps, and about 8 times that at most. 0 parts: step by step. */

@@ -302,28 +302,30 @@ static int bucket_first_step(struct sql *c, int64_t job_id, int64_t from, int64_
     return 1;
 }
 
-int store_metric_step_since(struct store *s, int64_t job_id, double t, int64_t *step,
-                            struct error *e)
+int store_metric_ends_since(struct store *s, int64_t job_id, double t,
+                            struct store_metric_ends *ends, struct error *e)
 {
-    struct store_metric_ends ends;
-    int status = store_metric_ends(s, job_id, 0, INT64_MAX, 1, &ends, e), found = 1;
-    int64_t low = ends.first_step, high = ends.last_step + 1, at;
+    int status = store_metric_ends(s, job_id, 0, INT64_MAX, 1, ends, e), found = 1;
+    int64_t low = ends->first_step, high = ends->last_step + 1, at;
     double then;
 
-    *step = INT64_MAX;
-    if (status || ends.rows == 0)
+    if (status || ends->rows == 0)
         return status;
+    ends->rows = 0;
     struct sql *c = sql_read_begin(s);
     while (low < high && found >= 0) {
         int64_t middle = low + (high - low) / 2;
         found = bucket_first_step(c, job_id, middle, high, &at, &then, e);
-        if (found > 0 && then < t)
+        if (found > 0 && then < t) {
             low = at + 1;
-        else
-            high = middle;
+            continue;
+        }
+        high = middle;
+        if (found > 0) {
+            ends->first_step = at;
+            ends->rows = 1;
+        }
     }
-    if (found >= 0)
-        found = bucket_first_step(c, job_id, low, INT64_MAX, step, &then, e);
     sql_read_end(s, c);
     return found < 0 ? found : 0;
 }

@@ -46,11 +46,8 @@ static int bins_add_job(struct store *s, const struct store_trained *job, struct
                         struct error *e)
 {
     struct store_metric_ends ends;
-    int64_t first;
-    int status = store_metric_step_since(s, job->id, b->from, &first, e);
+    int status = store_metric_ends_since(s, job->id, b->from, &ends, e);
 
-    if (!status)
-        status = store_metric_ends(s, job->id, first, INT64_MAX, 1, &ends, e);
     if (status || ends.rows == 0)
         return status;
     b->global_batch = job->global_batch;

@@ -562,11 +562,12 @@ Test(store, buckets_say_what_the_steps_say)
 
 Test(store, the_first_step_since_a_time_is_found)
 {
-    int64_t id = submit_stored(), place = 0, step, least;
+    int64_t id = submit_stored(), place = 0, least;
+    struct store_metric_ends ends;
     char sql[120];
 
-    cr_assert_eq(store_metric_step_since(store, id, 0, &step, &e), 0, "%s", e.text);
-    cr_assert_eq(step, INT64_MAX, "there is none");
+    cr_assert_eq(store_metric_ends_since(store, id, 0, &ends, &e), 0, "%s", e.text);
+    cr_assert_eq(ends.rows, 0, "there is none");
     store_steps(id, &place, 1, 300, 1, 1);
     store_steps(id, &place, 900, 2000, 7, 1);
     double first = look_up("select min(t) from step_metric"),
@@ -574,12 +575,13 @@ Test(store, the_first_step_since_a_time_is_found)
     for (double t = first - 3; t <= last; t += 0.5) {
         snprintf(sql, sizeof sql, "select min(step) from step_metric where t >= %.1f", t);
         least = (int64_t)look_up(sql);
-        cr_assert_eq(store_metric_step_since(store, id, t, &step, &e), 0, "%s", e.text);
-        cr_assert_eq(step, least, "since %.1f: %lld, not %lld", t, (long long)step,
-                     (long long)least);
+        cr_assert_eq(store_metric_ends_since(store, id, t, &ends, &e), 0, "%s", e.text);
+        cr_assert_eq(ends.rows, 1);
+        cr_assert_eq(ends.first_step, least, "since %.1f: %lld, not %lld", t,
+                     (long long)ends.first_step, (long long)least);
     }
-    cr_assert_eq(store_metric_step_since(store, id, last + 0.5, &step, &e), 0, "%s", e.text);
-    cr_assert_eq(step, INT64_MAX, "all are older");
+    cr_assert_eq(store_metric_ends_since(store, id, last + 0.5, &ends, &e), 0, "%s", e.text);
+    cr_assert_eq(ends.rows, 0, "all are older");
 }
 
 Test(store, a_database_without_buckets_gets_them_when_it_is_opened)
@@ -924,51 +926,49 @@ Test(store, the_real_migrations_lead_from_every_version_to_the_last)
     }
 }
 
-static int plan_is_covered(void *covered, int columns, char **values, char **names)
+/* What SQLite says of the way of a query, as by "explain query plan". */
+struct query_way {
+    const char *words;
+    bool said;
+};
+
+static int query_way_row(void *context, int columns, char **values, char **names)
 {
+    struct query_way *way = context;
+
     (void)names;
-    if (columns == 4 && strstr(values[3], "USING COVERING INDEX"))
-        *(bool *)covered = true;
+    way->said = way->said || (columns == 4 && strstr(values[3], way->words));
     return 0;
+}
+
+static bool query_goes(const char *query, const char *words)
+{
+    struct query_way way = {words, false};
+    char explain[400];
+    sqlite3 *db;
+
+    snprintf(explain, sizeof explain, "explain query plan %s", query);
+    cr_assert_eq(sqlite3_open(":memory:", &db), SQLITE_OK);
+    cr_assert_eq(store_migrate(db, store_migrations, store_migration_count, &e), 0, "%s", e.text);
+    cr_assert_eq(sqlite3_exec(db, explain, query_way_row, &way, NULL), SQLITE_OK, "%s",
+                 sqlite3_errmsg(db));
+    sqlite3_close(db);
+    return way.said;
 }
 
 Test(store, a_start_reads_which_jobs_were_launched_without_their_rows)
 {
-    sqlite3 *db;
-    bool covered = false;
-
-    cr_assert_eq(sqlite3_open(":memory:", &db), SQLITE_OK);
-    cr_assert_eq(store_migrate(db, store_migrations, store_migration_count, &e), 0, "%s", e.text);
-    cr_assert_eq(sqlite3_exec(db, "explain query plan select id, attempt > 0 from job order by id",
-                              plan_is_covered, &covered, NULL),
-                 SQLITE_OK);
-    cr_assert(covered, "100,000 jobs have a gigabyte of documents");
-    sqlite3_close(db);
-}
-
-static int plan_is_of_kind(void *used, int columns, char **values, char **names)
-{
-    (void)names;
-    if (columns == 4 && strstr(values[3], "USING INDEX job_event_of_kind (job_id=? AND id>?)"))
-        *(bool *)used = true;
-    return 0;
+    cr_assert(query_goes("select id, attempt > 0 from job order by id", "USING COVERING INDEX"),
+              "100,000 jobs have a gigabyte of documents");
 }
 
 Test(store, events_of_a_type_are_found_without_a_look_at_the_steps)
 {
-    sqlite3 *db;
-    bool used = false;
-
-    cr_assert_eq(sqlite3_open(":memory:", &db), SQLITE_OK);
-    cr_assert_eq(store_migrate(db, store_migrations, store_migration_count, &e), 0, "%s", e.text);
-    cr_assert_eq(sqlite3_exec(db,
-                              "explain query plan select body from job_event indexed by "
-                              "job_event_of_kind where job_id = 1 and id > 5 and type <> 'step' "
-                              "and instr(',eval,', ',' || type || ',') order by id limit 10",
-                              plan_is_of_kind, &used, NULL),
-                 SQLITE_OK, "%s", sqlite3_errmsg(db));
-    cr_assert(used, "a job of weeks has half a million steps");
-    sqlite3_close(db);
+    cr_assert(query_goes("select body from job_event indexed by job_event_of_kind where job_id = 1 "
+                         "and id > 5 and type <> 'step' and instr(',eval,', ',' || type || ',') "
+                         "order by id limit 10",
+                         "USING INDEX job_event_of_kind (job_id=? AND id>?)"),
+              "a job of weeks has half a million steps");
 }
 
 Test(store, a_migration_that_fails_leaves_the_version_before_it)
