@@ -16,7 +16,7 @@ break_it() {
     for _ in 1 2 3 4 5; do
         began=$SECONDS
         train "$two" "$once"
-        eventually trains_or_failed
+        eventually trains_or_failed 2
         has_events "$id" 2 && break
     done
     ok "$1: a job trains" has_events "$id" 2
@@ -24,7 +24,7 @@ break_it() {
     enough=$((slow > 5 ? 60 + 10 * slow : 60))
     broken=$SECONDS
 }
-trains_or_failed() { has_events "$id" 2 || in_state "$id" failed; }
+trains_or_failed() { has_events "$id" "$1" || in_state "$id" failed; } # EVENTS
 # fails_soon REGEX NAME
 fails_soon() {
     ok "$2: the job fails" wait_state "$id" failed
@@ -67,8 +67,7 @@ for _ in {1..20}; do
     wait_state "$id" 'cancelled|failed'
 done
 before=$(job "$id" step)
-went_on_or_failed() { has_events "$id" $((before + 3)) || in_state "$id" failed; }
-eventually went_on_or_failed
+eventually trains_or_failed $((before + 3))
 ok "it goes on" has_events "$id" $((before + 3))
 is "$(job "$id" attempt) $(job "$id" state) $(job "$id" reason)" "1 running null" "in the same attempt"
 call -X POST "/v1/jobs/$id/cancel"
