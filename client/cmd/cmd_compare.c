@@ -70,18 +70,6 @@ static int best_of(const struct job *jobs, int count, const struct result *resul
     return different && result->better ? best : -1;
 }
 
-#define NAME_COLUMNS 26 /* the longest keys, and what is between */
-#define FACT_COLUMNS 40 /* likewise, of facts of runs */
-#define JOB_LEAST    14
-
-/* Columns for each job, beside those of a name. */
-static int job_room(int name_columns, int count)
-{
-    int room = table_room(name_columns, TABLE_LEAST) / count - 2;
-
-    return room > JOB_LEAST ? room : JOB_LEAST;
-}
-
 static struct libscols_table *make_table(const struct job *jobs, int count)
 {
     struct libscols_table *table = table_create(1);
@@ -90,7 +78,7 @@ static struct libscols_table *make_table(const struct job *jobs, int count)
     table_column(table, "", 0);
     for (int i = 0; i < count; i++) {
         snprintf(text, sizeof text, "JOB %ld", jobs[i].id);
-        table_column(table, text, TABLE_RIGHT);
+        table_column(table, text, TABLE_RIGHT | TABLE_TRUNC);
     }
     return table;
 }
@@ -108,7 +96,7 @@ static void compare_label_row(struct libscols_table *table, const json_t *list, 
             table_set(line, 0, name);
         }
         if (line)
-            table_set_cut(line, (size_t)i + 1, text, job_room(NAME_COLUMNS, count));
+            table_set(line, (size_t)i + 1, text);
         free(text);
     }
 }
@@ -120,7 +108,7 @@ static void name_rows(struct libscols_table *table, const struct job *jobs, int 
     table_set(names, 0, "name");
     table_set(states, 0, "state");
     for (int i = 0; i < count; i++) {
-        table_set_cut(names, (size_t)i + 1, jobs[i].name, job_room(NAME_COLUMNS, count));
+        table_set(names, (size_t)i + 1, jobs[i].name);
         table_set(states, (size_t)i + 1, jobs[i].state);
         table_set_color(states, (size_t)i + 1, job_state_color(jobs[i].state));
     }
@@ -147,8 +135,7 @@ static void result_row(struct libscols_table *table, const struct job *jobs, int
     }
 }
 
-static void compare_difference_rows(struct libscols_table *table, int count,
-                                    const json_t *differences)
+static void compare_difference_rows(struct libscols_table *table, const json_t *differences)
 {
     const json_t *difference, *value;
     char key[PROBLEM_KEY_BYTES];
@@ -159,13 +146,13 @@ static void compare_difference_rows(struct libscols_table *table, int count,
         table_set(line, 0, problem_key(json_get_text(difference, "pointer", ""), key));
         json_array_foreach (json_object_get(difference, "values"), k, value) {
             char *text = print_value(value);
-            table_set_cut(line, k + 1, text, job_room(NAME_COLUMNS, count));
+            table_set(line, k + 1, text);
             free(text);
         }
     }
 }
 
-static void compare_run_rows(struct libscols_table *table, int count, const json_t *differences)
+static void compare_run_rows(struct libscols_table *table, const json_t *differences)
 {
     const json_t *difference, *value;
     char name[128];
@@ -178,7 +165,7 @@ static void compare_run_rows(struct libscols_table *table, int count, const json
         table_set(line, 0, name);
         json_array_foreach (json_object_get(difference, "values"), k, value) {
             const char *text = json_string_value(value);
-            table_set_cut(line, k + 1, text ? text : "", job_room(FACT_COLUMNS, count));
+            table_set(line, k + 1, text ? text : "");
         }
     }
 }
@@ -191,7 +178,7 @@ static void print_documents(const struct job *jobs, int count, const json_t *dif
     }
     puts("\nwhere their documents differ");
     struct libscols_table *table = make_table(jobs, count);
-    compare_difference_rows(table, count, differences);
+    compare_difference_rows(table, differences);
     table_finish(table);
 }
 
@@ -205,7 +192,7 @@ static void print_runs(const struct job *jobs, int count, const json_t *provenan
     if (json_array_size(differences) > 0) {
         puts("\nwhat their runs were computed with (*: changes no bit)");
         struct libscols_table *table = make_table(jobs, count);
-        compare_run_rows(table, count, differences);
+        compare_run_rows(table, differences);
         table_finish(table);
     } else if (json_array_size(unknown) + 1 < (size_t)count) {
         puts("\nno difference recorded in programs, hardware or data");

@@ -35,7 +35,7 @@ static void forecasts_print(const json_t *answer)
     size_t i;
 
     for (size_t c = 0; c < sizeof headings / sizeof headings[0]; c++)
-        table_column(table, headings[c], c == 0 ? 0 : TABLE_RIGHT);
+        table_column(table, headings[c], c == 0 ? TABLE_WRAP : TABLE_RIGHT);
     json_array_foreach (json_object_get(answer, "scores"), i, score) {
         struct libscols_line *line = table_line(table);
         table_set(line, 0, forecasts_of_words(json_get_text(score, "of", "")));

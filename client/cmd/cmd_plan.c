@@ -20,8 +20,6 @@
 
 /* ---- a plan for a person */
 
-#define REMARK_BEGINS 45 /* "memory_bytes_per_worker" and the longest value */
-
 static void add_row(struct libscols_table *table, const char *name, const char *value,
                     const char *remark)
 {
@@ -29,7 +27,7 @@ static void add_row(struct libscols_table *table, const char *name, const char *
 
     table_set(line, 0, name);
     table_set(line, 1, value);
-    table_set_wrapped(line, 2, remark ? remark : "", table_room(REMARK_BEGINS, TABLE_LEAST));
+    table_set(line, 2, remark ? remark : "");
 }
 
 /* "9.6 before lr.factor", else "nodes x batch_per_node": what is said of a number in one line. */
@@ -387,7 +385,7 @@ static void print_differences(const struct cmd_args *args, const char *what,
     printf("where the %s differ\n", what);
     table = table_create(1);
     table_column(table, "", 0);
-    table_column(table, args->operands[0], TABLE_RIGHT);
+    table_column(table, args->operands[0], TABLE_RIGHT | TABLE_WRAP);
     table_column(table, args->operands[1], TABLE_RIGHT | TABLE_WRAP);
     plan_difference_rows(table, differences);
     table_finish(table);

@@ -433,18 +433,19 @@ static void say_basis(const struct question *q)
                       : plan_speed_rate(&q->inputs.speed);
     char text[HUMAN_BYTES];
 
-    printf("%s at %lldx%lld, %lld worker%s per node; one node: %s, %s\n", s->model.arch,
-           (long long)s->model.image_size, (long long)s->model.image_size,
-           (long long)s->cluster.workers_per_node, plural(s->cluster.workers_per_node),
-           human_rate(text, sizeof text, rate), q->stated_speed ? "as stated" : "as measured");
+    print_prose("%s at %lldx%lld, %lld worker%s per node; one node: %s, %s", s->model.arch,
+                (long long)s->model.image_size, (long long)s->model.image_size,
+                (long long)s->cluster.workers_per_node, plural(s->cluster.workers_per_node),
+                human_rate(text, sizeof text, rate), q->stated_speed ? "as stated" : "as measured");
     if (q->workers.workers)
         print_wrapped(stdout, "", 2, q->workers.reason);
     double keep = q->threads_keep;
     if (keep > 0 && keep < 0.995 && s->cluster.threads_per_worker > 1)
-        printf("%lld threads per worker lose about %.0f %% of their speed to uneven shares of %lld "
-               "image%s, which is in it\n",
-               (long long)s->cluster.threads_per_worker, 100 * (1 - keep), (long long)q->images,
-               plural(q->images));
+        print_prose(
+            "%lld threads per worker lose about %.0f %% of their speed to uneven shares of %lld "
+            "image%s, which is in it",
+            (long long)s->cluster.threads_per_worker, 100 * (1 - keep), (long long)q->images,
+            plural(q->images));
     putchar('\n');
 }
 
@@ -452,7 +453,7 @@ static void say_none(const struct question *q)
 {
     char text[HUMAN_BYTES], nodes[HUMAN_BYTES];
 
-    puts("\nnone of these keeps to the deadline or the budget");
+    puts("none of these keeps to the deadline or the budget");
     if (q->fastest)
         printf("  the fastest (%s) takes %s\n", human_count(nodes, sizeof nodes, q->fastest->nodes),
                human_duration(text, sizeof text, predict_duration(q->fastest)));
@@ -468,25 +469,28 @@ static void say_choice(const struct question *q)
 
     if (!isfinite(q->deadline) && !isfinite(q->budget))
         return;
+    putchar('\n');
     if (!q->choice)
         say_none(q);
     else
-        printf("\nchoice: %s node%s with a global batch of %s%s\n",
-               human_count(nodes, sizeof nodes, q->choice->nodes), plural(q->choice->nodes),
-               human_count(batch, sizeof batch, q->choice->batch),
-               q->certain ? ""
-                          : ", which is likely to keep to it, but not by the band's worse end");
+        print_prose(
+            "choice: %s node%s with a global batch of %s%s",
+            human_count(nodes, sizeof nodes, q->choice->nodes), plural(q->choice->nodes),
+            human_count(batch, sizeof batch, q->choice->batch),
+            q->certain ? "" : ", which is likely to keep to it, but not by the band's worse end");
 }
 
 static void say_enough(const struct question *q)
 {
     char nodes[HUMAN_BYTES];
 
-    if (q->enough)
-        printf("\nmore than %s node%s hardly help%s: the next step here saves less than half of "
-               "what it could\n",
-               human_count(nodes, sizeof nodes, q->enough->nodes), plural(q->enough->nodes),
-               q->to_target ? ", as larger batches need more epochs" : "");
+    if (!q->enough)
+        return;
+    putchar('\n');
+    print_prose("more than %s node%s hardly help%s: the next step here saves less than half of "
+                "what it could",
+                human_count(nodes, sizeof nodes, q->enough->nodes), plural(q->enough->nodes),
+                q->to_target ? ", as larger batches need more epochs" : "");
 }
 
 static void predict_show_table(const struct question *q)
@@ -501,7 +505,8 @@ static void predict_show_table(const struct question *q)
         table_column(table, headings[i],
                      i == 6             ? table_if_wide()
                      : i == 8 && !watts ? SCOLS_FL_HIDDEN
-                     : i == 9           ? 0
+                     : i == 9           ? TABLE_WRAP
+                     : i == 3 || i == 4 ? TABLE_RIGHT | TABLE_SPARE
                                         : TABLE_RIGHT);
     for (int i = 0; i < q->count; i++)
         point_row(table, q, &q->points[i]);

@@ -10,8 +10,6 @@
 #include "common/job/recipe/preset.h"
 #include "common/text/suggest.h"
 
-#define DESCRIPTION_BEGINS 26
-
 static void presets_table(const json_t *presets)
 {
     struct libscols_table *table = table_create(1);
@@ -23,8 +21,7 @@ static void presets_table(const json_t *presets)
     json_array_foreach (presets, i, preset) {
         struct libscols_line *line = table_line(table);
         table_set(line, 0, json_get_text(preset, "name", ""));
-        table_set_wrapped(line, 1, json_get_text(preset, "description", ""),
-                          table_room(DESCRIPTION_BEGINS, TABLE_LEAST));
+        table_set(line, 1, json_get_text(preset, "description", ""));
     }
     table_finish(table);
 }

@@ -11,8 +11,6 @@
 #include "client/views/table.h"
 #include "common/json.h"
 
-#define NAME_COLUMNS 22 /* the longest name, and what is between */
-
 static void provenance_row(struct libscols_table *table, const char *name, const json_t *value)
 {
     if (!value || json_is_null(value) || (json_is_string(value) && !*json_string_value(value)))
@@ -21,7 +19,7 @@ static void provenance_row(struct libscols_table *table, const char *name, const
     struct libscols_line *line = table_line(table);
 
     table_set(line, 0, name);
-    table_set_wrapped(line, 1, text, table_room(NAME_COLUMNS, TABLE_LEAST));
+    table_set(line, 1, text);
     free(text);
 }
 
@@ -149,18 +147,19 @@ static void print_provenance(const json_t *answer)
                  *traind = json_object_get(answer, "daemon");
     size_t i;
 
-    printf("job %lld, submitted by %s; traind %s, build %s, SQLite %s\n",
-           (long long)json_get_integer(answer, "job", 0),
-           json_get_text(answer, "submitted_by", "somebody who was not named"),
-           json_get_text(traind, "version", ""), json_get_text(traind, "build_id", "not known"),
-           json_get_text(traind, "sqlite", ""));
+    print_prose("job %lld, submitted by %s; traind %s, build %s, SQLite %s",
+                (long long)json_get_integer(answer, "job", 0),
+                json_get_text(answer, "submitted_by", "somebody who was not named"),
+                json_get_text(traind, "version", ""),
+                json_get_text(traind, "build_id", "not known"),
+                json_get_text(traind, "sqlite", ""));
     if (json_get_integer(answer, "reproduces", 0))
         printf("it reproduces job %lld\n", (long long)json_get_integer(answer, "reproduces", 0));
     json_array_foreach (json_object_get(answer, "reproduced_by"), i, attempt)
         printf("job %lld reproduces it\n", (long long)json_integer_value(attempt));
     if (json_array_size(attempts) == 0)
-        puts("nothing is known of its run: it has not begun to compute, or did so with an earlier "
-             "version");
+        print_prose("nothing is known of its run: it has not begun to compute, or did so with an "
+                    "earlier version");
     json_array_foreach (attempts, i, attempt)
         print_attempt(attempt);
 }

@@ -51,8 +51,8 @@ static void print_numbers(const json_t *resume)
                                      json_get_integer(resume, "steps_left", 0)));
     struct libscols_table *table = table_create(1);
     table_column(table, "NUMBER", 0);
-    table_column(table, "BEFORE", TABLE_RIGHT);
-    table_column(table, "AFTER", TABLE_RIGHT);
+    table_column(table, "BEFORE", TABLE_RIGHT | TABLE_TRUNC);
+    table_column(table, "AFTER", TABLE_RIGHT | TABLE_TRUNC);
     json_object_foreach (after, key, new) {
         const json_t *old = json_object_get(before, key);
         if (json_equal((json_t *)old, (json_t *)new))

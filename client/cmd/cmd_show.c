@@ -10,8 +10,6 @@
 #include "common/clock.h"
 #include "common/json.h"
 
-#define NAME_COLUMNS 18 /* "training images" and what is between */
-
 static void show_add_row(struct libscols_table *table, const char *name, const char *text)
 {
     struct libscols_line *line;
@@ -20,7 +18,7 @@ static void show_add_row(struct libscols_table *table, const char *name, const c
         return;
     line = table_line(table);
     table_set(line, 0, name);
-    table_set_wrapped(line, 1, text, table_room(NAME_COLUMNS, TABLE_LEAST));
+    table_set(line, 1, text);
 }
 
 static void date_row(struct libscols_table *table, const char *name, double unix_time)

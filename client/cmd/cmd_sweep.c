@@ -57,8 +57,6 @@ static char *sweep_format_result(const json_t *trial, const char *metric, char t
                                                 : human_number(text, HUMAN_BYTES, result);
 }
 
-#define REASON_BEGINS 60 /* about: points may be long */
-
 static void trial_row(struct libscols_table *table, const json_t *trial, const char *metric)
 {
     struct libscols_line *line = table_line(table);
@@ -71,8 +69,7 @@ static void trial_row(struct libscols_table *table, const json_t *trial, const c
     table_set_color(line, 2, job_state_color(json_get_text(trial, "state", "")));
     table_set(line, 3, sweep_format_number(trial, "job", text));
     table_set(line, 4, point);
-    table_set_cut(line, 5, json_get_text(trial, "reason", ""),
-                  table_room(REASON_BEGINS, TABLE_LEAST));
+    table_set(line, 5, json_get_text(trial, "reason", ""));
     free(point);
 }
 
@@ -94,16 +91,17 @@ static void sweep_show(const json_t *sweep)
     const json_t *trial;
     size_t i;
 
-    printf("sweep %lld %s%s%s%s%s, the best first\n\n", json_get_integer(sweep, "id", 0),
-           json_get_text(sweep, "name", ""), *json_get_text(sweep, "name", "") ? " " : "",
-           json_get_text(sweep, "state", ""), *json_get_text(sweep, "reason", "") ? ": " : "",
-           json_get_text(sweep, "reason", ""));
+    print_prose("sweep %lld %s%s%s%s%s, the best first", json_get_integer(sweep, "id", 0),
+                json_get_text(sweep, "name", ""), *json_get_text(sweep, "name", "") ? " " : "",
+                json_get_text(sweep, "state", ""), *json_get_text(sweep, "reason", "") ? ": " : "",
+                json_get_text(sweep, "reason", ""));
+    putchar('\n');
     table_column(table, metric, TABLE_RIGHT);
     table_column(table, "BUDGET", TABLE_RIGHT);
     table_column(table, "STATE", 0);
     table_column(table, "JOB", TABLE_RIGHT);
-    table_column(table, "POINT", 0);
-    table_column(table, "REASON", has_reasons(sweep) ? TABLE_TRUNC : SCOLS_FL_HIDDEN);
+    table_column(table, "POINT", TABLE_WRAP);
+    table_column(table, "REASON", has_reasons(sweep) ? TABLE_TRUNC | TABLE_SPARE : SCOLS_FL_HIDDEN);
     json_array_foreach (json_object_get(sweep, "trials"), i, trial)
         trial_row(table, trial, metric);
     table_finish(table);
@@ -118,7 +116,7 @@ static void sweep_list(const json_t *answer)
     size_t i;
 
     for (size_t c = 0; c < sizeof headings / sizeof headings[0]; c++)
-        table_column(table, headings[c], c == 1 || c == 2 ? 0 : TABLE_RIGHT);
+        table_column(table, headings[c], c == 1 ? TABLE_TRUNC : c == 2 ? 0 : TABLE_RIGHT);
     json_array_foreach (json_object_get(answer, "sweeps"), i, sweep) {
         struct libscols_line *line = table_line(table);
         table_set(line, 0, sweep_format_number(sweep, "id", text));
@@ -197,11 +195,12 @@ static void sweep_plan(const json_t *plan)
     const json_t *warning;
     size_t i;
 
-    printf("sweep%s%s: %lld %s, %lld %s, %s images to train on, %s to evaluate\n\n",
-           *name ? " " : "", name, points, points == 1 ? "point" : "points", jobs,
-           jobs == 1 ? "job" : "jobs",
-           human_count(images, sizeof images, json_get_integer(plan, "images", 0)),
-           human_count(evaluated, sizeof evaluated, json_get_integer(plan, "evaluated_images", 0)));
+    print_prose(
+        "sweep%s%s: %lld %s, %lld %s, %s images to train on, %s to evaluate", *name ? " " : "",
+        name, points, points == 1 ? "point" : "points", jobs, jobs == 1 ? "job" : "jobs",
+        human_count(images, sizeof images, json_get_integer(plan, "images", 0)),
+        human_count(evaluated, sizeof evaluated, json_get_integer(plan, "evaluated_images", 0)));
+    putchar('\n');
     plan_rungs(json_object_get(plan, "rungs"));
     puts("");
     if (json_get_integer(plan, "jobs_without_speed", 0) > 0)

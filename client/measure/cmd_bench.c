@@ -208,16 +208,17 @@ static void bench_show_table(const struct run *r, const struct bench *b)
     const struct job_spec *s = r->spec;
     char value[HUMAN_BYTES], remark[96];
 
-    printf(
+    print_prose(
         "%s, %s at %lldx%lld, batch %lld per worker, %lld worker%s x %lld thread%s; median of %ld "
-        "step%s\n\n",
+        "step%s",
         s->model.arch, b->evaluates ? "evaluation" : "training", (long long)s->model.image_size,
         (long long)s->model.image_size, (long long)s->batch_per_worker,
         (long long)s->cluster.workers_per_node, plural(s->cluster.workers_per_node),
         (long long)speeds_threads(s), plural(speeds_threads(s)), b->steps, plural(b->steps));
+    putchar('\n');
     table_column(table, "", 0);
     table_column(table, "", TABLE_RIGHT);
-    table_column(table, "", 0);
+    table_column(table, "", TABLE_WRAP);
     snprintf(value, sizeof value, "%.4g", b->images_per_sec);
     bench_add_row(table, "images/s", value, "all workers");
     bench_add_row(table, "convolutions", b->gemm,

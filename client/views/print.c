@@ -1,9 +1,12 @@
 #include "client/views/print.h"
 
+#include <limits.h>
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "client/views/terminal.h"
 #include "common/json.h"
@@ -37,9 +40,8 @@ char *print_value(const json_t *value)
     return json_to_text(value, JSON_ENCODE_ANY);
 }
 
-void print_wrapped(FILE *out, const char *label, int indent, const char *text)
+static void print_within(FILE *out, int columns, const char *label, int indent, const char *text)
 {
-    int columns = terminal_columns() > 100 ? 100 : terminal_columns();
     int column = fprintf(out, "%s", label);
 
     for (bool first = true; *text; first = false) {
@@ -52,6 +54,27 @@ void print_wrapped(FILE *out, const char *label, int indent, const char *text)
         text += length + (text[length] == ' ');
     }
     fputc('\n', out);
+}
+
+void print_wrapped(FILE *out, const char *label, int indent, const char *text)
+{
+    int columns = terminal_columns();
+
+    print_within(out, columns > 100 ? 100 : columns, label, indent, text);
+}
+
+void print_prose(const char *format, ...)
+{
+    char *text;
+    va_list args;
+
+    va_start(args, format);
+    int bytes = vasprintf(&text, format, args);
+    va_end(args);
+    if (bytes < 0)
+        return;
+    print_within(stdout, isatty(STDOUT_FILENO) ? terminal_columns() : INT_MAX, "", 0, text);
+    free(text);
 }
 
 void print_file(const char *file, double bytes)

@@ -16,6 +16,9 @@ char *print_value(const json_t *value);
  * begin at column `indent`. */
 void print_wrapped(FILE *out, const char *label, int indent, const char *text);
 
+/* A line to standard output; on a terminal that is narrower it breaks between words. */
+void print_prose(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
 /* {"file", "bytes"}: what --json says of a file that was written. */
 void print_file(const char *file, double bytes);
 

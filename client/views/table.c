@@ -21,30 +21,29 @@ struct libscols_table *table_create(int headings)
     scols_table_enable_noheadings(table, !headings);
     scols_table_enable_colors(table, client.color);
     scols_table_set_column_separator(table, "  ");
+    scols_table_set_termforce(table, SCOLS_TERMFORCE_NEVER); /* table_fit does it */
     return table;
 }
+
+/* TABLE_SPARE is none of libsmartcols's flags: the heading's cell keeps it. */
+static char table_spare;
 
 void table_column(struct libscols_table *table, const char *heading, int flags)
 {
     struct libscols_column *column =
-        table ? scols_table_new_column(table, heading, 0, flags) : NULL;
+        table ? scols_table_new_column(table, heading, 0, flags & ~TABLE_SPARE) : NULL;
 
     if (column && (flags & TABLE_WRAP)) {
         scols_column_set_wrapfunc(column, scols_wrapnl_chunksize, scols_wrapnl_nextchunk, NULL);
         scols_column_set_safechars(column, "\n");
     }
+    if (column && (flags & TABLE_SPARE))
+        scols_cell_set_userdata(scols_column_get_header(column), &table_spare);
 }
 
 int table_if_wide(void)
 {
     return isatty(STDOUT_FILENO) && terminal_columns() < TABLE_WIDE ? SCOLS_FL_HIDDEN : 0;
-}
-
-int table_room(int used, int least)
-{
-    int room = terminal_columns() - used;
-
-    return !isatty(STDOUT_FILENO) ? INT_MAX : room > least ? room : least;
 }
 
 struct libscols_line *table_line(struct libscols_table *table)
@@ -86,14 +85,14 @@ int table_width(const char *text)
     return width_of(text, strlen(text));
 }
 
-void table_set_cut(struct libscols_line *line, size_t i, const char *text, int room)
+static void cell_set_cut(struct libscols_cell *cell, const char *text, int room)
 {
     const char *dots = terminal_utf8() ? "…" : "~";
     char *cut;
     size_t bytes = 0, length, all = strlen(text);
 
     if (width_of(text, all) <= room) {
-        table_set(line, i, text);
+        scols_cell_set_data(cell, text);
         return;
     }
     for (int left = room - 1; bytes < all; bytes += length)
@@ -101,29 +100,64 @@ void table_set_cut(struct libscols_line *line, size_t i, const char *text, int r
             break;
     if (asprintf(&cut, "%.*s%s", (int)bytes, text, dots) < 0)
         return;
-    table_set(line, i, cut);
+    scols_cell_set_data(cell, cut);
     free(cut);
+}
+
+void table_set_cut(struct libscols_line *line, size_t i, const char *text, int room)
+{
+    cell_set_cut(scols_line_get_cell(line, i), text, room);
+}
+
+/* The bytes of a word that fit so many columns, one character at least. */
+static size_t table_bytes_in(const char *word, size_t bytes, int room)
+{
+    size_t fit = 0, length = 0;
+
+    for (int left = room; fit < bytes; fit += length)
+        if ((left -= width_of_one(word + fit, bytes - fit, &length)) < 0)
+            break;
+    if (fit == 0)
+        width_of_one(word, bytes, &fit);
+    return fit;
+}
+
+/* Lines of at most so many columns; those that a text has stay. */
+static void table_write_wrapped(FILE *out, const char *text, int room)
+{
+    int left = room;
+
+    while (*text) {
+        size_t word = strcspn(text, " \n"), part;
+        while (width_of(text, word) > left && (part = table_bytes_in(text, word, left)) < word) {
+            fprintf(out, "%.*s\n", (int)part, text);
+            text += part;
+            word -= part;
+            left = room;
+        }
+        fwrite(text, 1, word, out);
+        left -= width_of(text, word);
+        text += word;
+        if (!*text)
+            break;
+        bool ends = *text == '\n' || width_of(text + 1, strcspn(text + 1, " \n")) + 1 > left;
+        fputc(ends ? '\n' : ' ', out);
+        left = ends ? room : left - 1;
+        text++;
+    }
 }
 
 void table_set_wrapped(struct libscols_line *line, size_t i, const char *text, int room)
 {
-    char *wrapped = strdup(text), *at = wrapped;
-    int used = 0;
+    char *wrapped = NULL;
+    size_t bytes;
+    FILE *out = open_memstream(&wrapped, &bytes);
 
-    while (wrapped && *at) {
-        size_t word = strcspn(at, " ");
-        used += width_of(at, word);
-        at += word;
-        size_t next = *at ? strcspn(at + 1, " ") : 0;
-        if (*at && used + 1 + width_of(at + 1, next) > room) {
-            *at = '\n';
-            used = 0;
-        } else {
-            used++;
-        }
-        at += *at != '\0';
-    }
-    table_set(line, i, wrapped);
+    if (!out)
+        return;
+    table_write_wrapped(out, text, room);
+    if (fclose(out) == 0)
+        table_set(line, i, wrapped);
     free(wrapped);
 }
 
@@ -133,10 +167,152 @@ void table_set_color(struct libscols_line *line, size_t i, const char *color)
         scols_cell_set_color(scols_line_get_cell(line, i), color);
 }
 
-void table_finish(struct libscols_table *table)
+/* ---- fitting a terminal */
+
+#define FIT_BETWEEN 2  /* columns between columns */
+#define FIT_FEW     16 /* of a sentence: they say nothing */
+#define FIT_LEAST   10
+
+struct fit {
+    struct libscols_table *table;
+    size_t lines, columns;
+    int *width; /* of each column as it would be printed; hidden: -FIT_BETWEEN */
+};
+
+static const char *fit_text(const struct fit *fit, size_t line, size_t i)
+{
+    const char *text =
+        scols_cell_get_data(scols_line_get_cell(scols_table_get_line(fit->table, line), i));
+
+    return text ? text : "";
+}
+
+static int fit_width(const struct fit *fit, size_t i)
+{
+    struct libscols_column *column = scols_table_get_column(fit->table, i);
+    const char *heading = scols_cell_get_data(scols_column_get_header(column));
+    int widest = heading ? table_width(heading) : 0; /* it counts where it is not shown too */
+
+    if (scols_column_is_hidden(column))
+        return -FIT_BETWEEN;
+    for (size_t k = 0; k < fit->lines; k++) {
+        int width = table_width(fit_text(fit, k, i));
+        widest = width > widest ? width : widest;
+    }
+    return widest;
+}
+
+static bool fit_is_flexible(const struct fit *fit, size_t i)
+{
+    struct libscols_column *column = scols_table_get_column(fit->table, i);
+
+    return scols_column_is_trunc(column) || scols_column_is_wrap(column);
+}
+
+/* Columns of the whole table where the flexible ones have at most `most`. */
+static int fit_sum(const struct fit *fit, int most)
+{
+    int sum = -FIT_BETWEEN;
+
+    for (size_t i = 0; i < fit->columns; i++)
+        sum +=
+            FIT_BETWEEN + (fit->width[i] > most && fit_is_flexible(fit, i) ? most : fit->width[i]);
+    return sum;
+}
+
+static void fit_hide(struct fit *fit, size_t i)
+{
+    struct libscols_column *column = scols_table_get_column(fit->table, i);
+
+    scols_column_set_flags(column, scols_column_get_flags(column) | SCOLS_FL_HIDDEN);
+    fit->width[i] = -FIT_BETWEEN;
+}
+
+/* The first column stays: it is what a line is about. */
+static void fit_hide_silent(struct fit *fit)
+{
+    for (size_t i = 1; i < fit->columns; i++) {
+        bool silent = true;
+        for (size_t k = 0; k < fit->lines && silent; k++)
+            silent = !*fit_text(fit, k, i) || strcmp(fit_text(fit, k, i), "-") == 0;
+        if (silent && fit->lines)
+            fit_hide(fit, i);
+    }
+}
+
+/* The last spare column that is shown; false: there is none. */
+static bool fit_hide_spare(struct fit *fit)
+{
+    for (size_t i = fit->columns; i-- > 0;) {
+        struct libscols_cell *heading =
+            scols_column_get_header(scols_table_get_column(fit->table, i));
+        if (fit->width[i] >= 0 && scols_cell_get_userdata(heading) == &table_spare) {
+            fit_hide(fit, i);
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Gives a flexible column so many. */
+static void fit_column(const struct fit *fit, size_t i, int room)
+{
+    struct libscols_column *column = scols_table_get_column(fit->table, i);
+    struct libscols_cell *heading = scols_column_get_header(column);
+    const char *words = scols_cell_get_data(heading);
+    char *text = strdup(words ? words : "");
+
+    if (text)
+        cell_set_cut(heading, text, room);
+    free(text);
+    for (size_t k = 0; k < fit->lines; k++) {
+        struct libscols_line *line = scols_table_get_line(fit->table, k);
+        if ((text = strdup(fit_text(fit, k, i))) && table_width(text) > room)
+            (scols_column_is_wrap(column) ? table_set_wrapped : table_set_cut)(line, i, text, room);
+        free(text);
+    }
+}
+
+static void fit_into(struct fit *fit, int room)
+{
+    int most = room > FIT_LEAST ? room : FIT_LEAST;
+
+    for (size_t i = 0; i < fit->columns; i++)
+        fit->width[i] = fit_width(fit, i);
+    if (fit_sum(fit, INT_MAX) <= room)
+        return;
+    fit_hide_silent(fit);
+    while (fit_sum(fit, FIT_FEW) > room && fit_hide_spare(fit))
+        ;
+    while (most > FIT_LEAST && fit_sum(fit, most) > room)
+        most--;
+    for (size_t i = 0; i < fit->columns; i++)
+        if (fit->width[i] > most && fit_is_flexible(fit, i))
+            fit_column(fit, i, most);
+}
+
+void table_fit(struct libscols_table *table, int room)
+{
+    struct fit fit = {.table = table,
+                      .lines = scols_table_get_nlines(table),
+                      .columns = scols_table_get_ncols(table)};
+
+    if ((fit.width = calloc(fit.columns + 1, sizeof *fit.width)))
+        fit_into(&fit, room);
+    free(fit.width);
+}
+
+void table_finish_whole(struct libscols_table *table)
 {
     if (!table)
         return;
     scols_print_table(table);
     scols_unref_table(table);
+}
+
+void table_finish(struct libscols_table *table)
+{
+    if (table && isatty(STDOUT_FILENO))
+        table_fit(table, terminal_columns());
+    table_finish_whole(table);
 }

@@ -6,8 +6,13 @@
 #include <libsmartcols.h>
 
 #define TABLE_RIGHT SCOLS_FL_RIGHT
-#define TABLE_TRUNC SCOLS_FL_TRUNC
-#define TABLE_WRAP  SCOLS_FL_WRAP /* of texts by table_set_wrapped */
+
+/* Where a table is wider than the terminal, columns that say nothing ("" or "-" in every line) are
+ * left out, then those of these flags share what the others leave. What goes to a file or a pipe is
+ * whole. */
+#define TABLE_TRUNC SCOLS_FL_TRUNC /* cut */
+#define TABLE_WRAP  SCOLS_FL_WRAP  /* broken between words */
+#define TABLE_SPARE (1 << 30)      /* left out rather than give the others too few columns */
 
 /* Of a column that a terminal of fewer columns has no room for. */
 #define TABLE_WIDE 100
@@ -22,19 +27,20 @@ struct libscols_line *table_line(struct libscols_table *table);
 void table_set(struct libscols_line *line, size_t i, const char *text);
 void table_set_color(struct libscols_line *line, size_t i, const char *color);
 
-/* Columns that are left of the terminal beside `used` ones, or the least; no end of them where
- * standard output is no terminal: what goes to a file is not cut. */
-#define TABLE_LEAST 20 /* for sentences */
-int table_room(int used, int least);
-
 /* Columns of a text in a table. */
 int table_width(const char *text);
 
-/* Sets a text cut to its room, or one with line breaks between words, in a TABLE_WRAP column. */
+/* Sets a text cut to so many columns, or one with line breaks, between words where they fit. */
 void table_set_cut(struct libscols_line *line, size_t i, const char *text, int room);
 void table_set_wrapped(struct libscols_line *line, size_t i, const char *text, int room);
 
-/* Prints it to standard output and frees it. */
+/* Makes a table fit so many columns, as far as its columns' flags let it. */
+void table_fit(struct libscols_table *table, int room);
+
+/* Prints it to standard output, fitted to a terminal, and frees it. */
 void table_finish(struct libscols_table *table);
+
+/* Likewise, as it is. */
+void table_finish_whole(struct libscols_table *table);
 
 #endif

@@ -34,13 +34,14 @@ static char *audit_path(const struct cmd_args *args, long limit, long after)
 static void audit_print(const json_t *answer)
 {
     static const char *const headings[] = {"ID", "WHEN", "WHO", "WHAT", "ON", "DETAIL"};
+    static const int flags[] = {TABLE_RIGHT, 0, TABLE_TRUNC, 0, TABLE_RIGHT, TABLE_WRAP};
     struct libscols_table *table = table_create(1);
     char text[HUMAN_BYTES];
     const json_t *one;
     size_t i;
 
     for (size_t c = 0; c < sizeof headings / sizeof headings[0]; c++)
-        table_column(table, headings[c], c == 0 || c == 4 ? TABLE_RIGHT : 0);
+        table_column(table, headings[c], flags[c]);
     json_array_foreach (json_object_get(answer, "lines"), i, one) {
         struct libscols_line *line = table_line(table);
         table_set(line, 0, human_count(text, sizeof text, json_get_integer(one, "id", 0)));

@@ -9,7 +9,9 @@
 #include "client/cmd/admin/doctor.h"
 #include "client/measure/bench.h"
 #include "client/views/print.h"
+#include "client/views/table.h"
 #include "common/check.h"
+#include "common/json.h"
 #include "common/system/install_paths.h"
 #include "common/system/spawn.h"
 #include "common/text/plural.h"
@@ -134,6 +136,29 @@ static void check_daemon(json_t *list)
     json_decref(ready);
 }
 
+/* A line an item, the advice below it where it is not ok. */
+static void doctor_print(const json_t *list)
+{
+    struct libscols_table *table = table_create(0);
+    const json_t *item;
+    size_t i;
+
+    table_column(table, "", 0);
+    table_column(table, "", 0);
+    table_column(table, "", TABLE_WRAP);
+    json_array_foreach (list, i, item) {
+        bool ok = json_is_true(json_object_get(item, "ok"));
+        struct libscols_line *line = table_line(table);
+        table_set(line, 0, ok ? "ok" : "BAD");
+        table_set_color(line, 0, ok ? NULL : "red");
+        table_set(line, 1, json_get_text(item, "check", ""));
+        table_set(line, 2, json_get_text(item, "found", ""));
+        if (!ok)
+            table_set(table_line(table), 2, json_get_text(item, "advice", ""));
+    }
+    table_finish(table);
+}
+
 static int cmd_doctor(int argc, char **argv)
 {
     struct cmd_args args;
@@ -153,7 +178,7 @@ static int cmd_doctor(int argc, char **argv)
     if (client.json)
         print_json(list);
     else
-        check_print(stdout, list);
+        doctor_print(list);
     json_decref(list);
     return all ? 0 : error_type(ERR_INTERNAL)->exit_code;
 }

@@ -23,7 +23,10 @@ static void failures_print(const json_t *answer)
     size_t i;
 
     for (size_t c = 0; c < sizeof headings / sizeof headings[0]; c++)
-        table_column(table, headings[c], c == 1 ? TABLE_RIGHT : c == 6 ? TABLE_TRUNC : 0);
+        table_column(table, headings[c],
+                     c == 1   ? TABLE_RIGHT
+                     : c == 6 ? TABLE_TRUNC | TABLE_SPARE
+                              : 0);
     json_array_foreach (json_object_get(answer, "rules"), i, rule) {
         struct libscols_line *line = table_line(table);
         table_set(line, 0, json_get_text(rule, "label", ""));

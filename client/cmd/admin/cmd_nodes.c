@@ -54,8 +54,8 @@ static void nodes_print(const json_t *nodes)
 {
     static const char *const headings[] = {"NAME",  "VERDICT", "GFLOP/S", "GB/S",
                                            "SLOTS", "JOBS",    "CHECKED", "REASON"};
-    static const int flags[] = {0,           0, TABLE_RIGHT, TABLE_RIGHT,
-                                TABLE_RIGHT, 0, TABLE_RIGHT, TABLE_TRUNC};
+    static const int flags[] = {TABLE_TRUNC, 0,           TABLE_RIGHT, TABLE_RIGHT,
+                                TABLE_RIGHT, TABLE_TRUNC, TABLE_RIGHT, TABLE_TRUNC | TABLE_SPARE};
     struct libscols_table *table = table_create(1);
     const json_t *node;
     size_t i;
@@ -87,8 +87,14 @@ static void print_history(const json_t *history)
 {
     static const char *const headings[] = {"TIME", "PHASE", "JOB",     "GFLOP/S",
                                            "GB/S", "GHZ",   "VERDICT", "REASON"};
-    static const int flags[] = {0,           0,           TABLE_RIGHT, TABLE_RIGHT,
-                                TABLE_RIGHT, TABLE_RIGHT, 0,           TABLE_TRUNC};
+    static const int flags[] = {0,
+                                0,
+                                TABLE_RIGHT,
+                                TABLE_RIGHT,
+                                TABLE_RIGHT | TABLE_SPARE,
+                                TABLE_RIGHT | TABLE_SPARE,
+                                0,
+                                TABLE_WRAP};
     struct libscols_table *table = table_create(1);
     const json_t *check;
     size_t i;
@@ -117,12 +123,15 @@ static void print_node(const json_t *node)
 {
     const json_t *list = json_pack("[O]", node), *history = json_object_get(node, "history");
 
-    printf("%s: %s%s\n\n", json_get_text(node, "name", ""), json_get_text(node, "kind", ""),
-           json_is_true(json_object_get(node, "local")) ? ", this daemon's own machine" : "");
+    print_prose("%s: %s%s", json_get_text(node, "name", ""), json_get_text(node, "kind", ""),
+                json_is_true(json_object_get(node, "local")) ? ", this daemon's own machine" : "");
+    putchar('\n');
     nodes_print(list);
     json_decref((json_t *)list);
-    if (*json_get_text(node, "reason", ""))
-        printf("\n%s\n", json_get_text(node, "reason", ""));
+    if (*json_get_text(node, "reason", "")) {
+        putchar('\n');
+        print_prose("%s", json_get_text(node, "reason", ""));
+    }
     if (json_array_size(history)) {
         putchar('\n');
         print_history(history);

@@ -148,12 +148,14 @@ static void notify_print(const json_t *answer)
 {
     static const char *const headings[] = {"ID",   "KIND",  "ABOUT", "STATE",
                                            "WHEN", "TRIES", "TO",    "ERROR"};
+    static const int flags[] = {TABLE_RIGHT, 0,           TABLE_TRUNC, 0,
+                                0,           TABLE_RIGHT, TABLE_TRUNC, TABLE_WRAP};
     struct libscols_table *table = table_create(1);
     const json_t *one;
     size_t i;
 
     for (size_t c = 0; c < sizeof headings / sizeof headings[0]; c++)
-        table_column(table, headings[c], c == 0 || c == 5 ? TABLE_RIGHT : 0);
+        table_column(table, headings[c], flags[c]);
     json_array_foreach (json_object_get(answer, "notices"), i, one)
         notify_add_row(table, one);
     table_finish(table);

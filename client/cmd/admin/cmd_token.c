@@ -89,7 +89,7 @@ static int token_list(const struct cmd_args *args, struct error *e)
     } else {
         struct libscols_table *table = table_create(1);
         for (i = 0; i < sizeof headings / sizeof headings[0]; i++)
-            table_column(table, headings[i], i == 0 ? TABLE_RIGHT : 0);
+            table_column(table, headings[i], i == 0 ? TABLE_RIGHT : i == 1 ? TABLE_TRUNC : 0);
         json_array_foreach (json_object_get(answer, "tokens"), i, token)
             token_add_row(table, token);
         table_finish(table);

@@ -4,6 +4,7 @@
 
 #include "client/cmd.h"
 #include "client/views/human.h"
+#include "client/views/print.h"
 #include "client/views/table.h"
 #include "common/json.h"
 
@@ -18,7 +19,7 @@ static void usage_print_users(const json_t *users)
     size_t i;
 
     for (size_t c = 0; c < sizeof headings / sizeof headings[0]; c++)
-        table_column(table, headings[c], c ? TABLE_RIGHT : 0);
+        table_column(table, headings[c], c ? TABLE_RIGHT : TABLE_TRUNC);
     json_array_foreach (users, i, user) {
         struct libscols_line *line = table_line(table);
         table_set(line, 0, json_get_text(user, "user", "(without a token)"));
@@ -45,11 +46,11 @@ static void usage_print_limits(const json_t *answer)
     double weight = json_get_number(answer, "fair_share_weight", 0);
     double hours = json_get_number(answer, "fair_share_half_life_hours", 0);
     if (weight > 0)
-        printf("all of the use costs %g points of priority; it counts half after %g hours\n",
-               weight, hours);
+        print_prose("all of the use costs %g points of priority; it counts half after %g hours",
+                    weight, hours);
     else
-        printf("use does not change the order of the queue; it counts half after %g hours\n",
-               hours);
+        print_prose("use does not change the order of the queue; it counts half after %g hours",
+                    hours);
 }
 
 static void usage_print(const json_t *answer)

@@ -1,5 +1,4 @@
 /* The columns of trainctl list: one table. */
-#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -39,66 +38,40 @@ enum column {
 static const struct {
     const char *name, *heading;
     int flags;
-    int width; /* with what is between columns */
     enum { ALWAYS, IF_SOME, WIDE_ONLY, IF_ASKED } shown;
 } columns[COLUMNS] = {
-    [ID] = {"id",             "ID",        TABLE_RIGHT, 6,  ALWAYS   },
-    [STARRED] = {"starred",        "*",         0,           2,  IF_SOME  },
-    [NAME] = {"name",           "NAME",      TABLE_TRUNC, 2,  ALWAYS   },
-    [STATE] = {"state",          "STATE",     0,           12, ALWAYS   },
-    [DONE] = {"done",           "DONE",      TABLE_RIGHT, 7,  ALWAYS   },
-    [TOP1] = {"top1",           "TOP-1",     TABLE_RIGHT, 9,  ALWAYS   },
-    [BEST] = {"best_top1",      "BEST",      TABLE_RIGHT, 9,  IF_SOME  },
-    [BEST_AT] = {"best_at",        "BEST AT",   TABLE_RIGHT, 14, WIDE_ONLY},
-    [LOSS] = {"loss",           "LOSS",      TABLE_RIGHT, 9,  IF_ASKED },
-    [RATE] = {"images_per_sec", "IMAGES/S",  TABLE_RIGHT, 10, ALWAYS   },
-    [TIME] = {"ttt_seconds",    "TIME",      TABLE_RIGHT, 13, WIDE_ONLY},
-    [LEFT] = {"left",           "LEFT",      TABLE_RIGHT, 13, ALWAYS   },
-    [USER] = {"user",           "USER",      0,           16, WIDE_ONLY},
-    [PRIORITY] = {"priority",       "PRIORITY",  TABLE_RIGHT, 10, WIDE_ONLY},
-    [TAGS] = {"tags",           "TAGS",      0,           16, WIDE_ONLY},
-    [SUBMITTED] = {"submitted",      "SUBMITTED", TABLE_RIGHT, 13, ALWAYS   },
-    [REASON] = {"reason",         "REASON",    TABLE_TRUNC, 1,  ALWAYS   },
-    [NOTE] = {"note",           "NOTE",      TABLE_TRUNC, 1,  IF_ASKED },
+    [ID] = {"id",             "ID",        TABLE_RIGHT,               ALWAYS   },
+    [STARRED] = {"starred",        "*",         0,                         IF_SOME  },
+    [NAME] = {"name",           "NAME",      TABLE_TRUNC,               ALWAYS   },
+    [STATE] = {"state",          "STATE",     0,                         ALWAYS   },
+    [DONE] = {"done",           "DONE",      TABLE_RIGHT,               ALWAYS   },
+    [TOP1] = {"top1",           "TOP-1",     TABLE_RIGHT,               ALWAYS   },
+    [BEST] = {"best_top1",      "BEST",      TABLE_RIGHT,               IF_SOME  },
+    [BEST_AT] = {"best_at",        "BEST AT",   TABLE_RIGHT,               WIDE_ONLY},
+    [LOSS] = {"loss",           "LOSS",      TABLE_RIGHT,               IF_ASKED },
+    [RATE] = {"images_per_sec", "IMAGES/S",  TABLE_RIGHT,               ALWAYS   },
+    [TIME] = {"ttt_seconds",    "TIME",      TABLE_RIGHT,               WIDE_ONLY},
+    [LEFT] = {"left",           "LEFT",      TABLE_RIGHT,               ALWAYS   },
+    [USER] = {"user",           "USER",      0,                         WIDE_ONLY},
+    [PRIORITY] = {"priority",       "PRIORITY",  TABLE_RIGHT,               WIDE_ONLY},
+    [TAGS] = {"tags",           "TAGS",      0,                         WIDE_ONLY},
+    [SUBMITTED] = {"submitted",      "SUBMITTED", TABLE_RIGHT,               ALWAYS   },
+    [REASON] = {"reason",         "REASON",    TABLE_TRUNC | TABLE_SPARE, ALWAYS   },
+    [NOTE] = {"note",           "NOTE",      TABLE_TRUNC,               IF_ASKED },
 };
-
-#define NAME_LEAST   10
-#define REASON_LEAST 16 /* fewer columns say nothing */
 
 const char *list_column_at(size_t i)
 {
     return i < COLUMNS ? columns[i].name : NULL;
 }
 
-/* What is shown, from left to right, and how much of names and reasons. */
+/* What is shown, from left to right. */
 struct layout {
     enum column order[COLUMNS];
     int count;
-    int name, reason;
 };
 
-/* Would the column say something of a job? */
-static bool column_has_value(enum column c, const struct job *job, const json_t *item)
-{
-    switch (c) {
-    case TOP1:
-        return !isnan(job->top1);
-    case BEST:
-        return !isnan(job->best_top1) && job->best_top1 != job->top1;
-    case RATE:
-        return !isnan(job->images_per_sec);
-    case LEFT:
-        return !isnan(job->estimated_start) || !isnan(job_time_left(job, clock_now()).value);
-    case STARRED:
-        return json_is_true(json_object_get(item, "starred"));
-    case REASON:
-        return *job->reason;
-    default:
-        return true;
-    }
-}
-
-/* "-" for all jobs: no use in a narrow terminal. */
+/* Does it say something of some job? */
 static bool column_has_values(enum column c, const json_t *jobs)
 {
     const json_t *item;
@@ -107,7 +80,9 @@ static bool column_has_values(enum column c, const json_t *jobs)
 
     json_array_foreach (jobs, i, item) {
         job_read(item, &job);
-        if (column_has_value(c, &job, item))
+        if (c == STARRED && json_is_true(json_object_get(item, "starred")))
+            return true;
+        if (c == BEST && !isnan(job.best_top1) && job.best_top1 != job.top1)
             return true;
     }
     return false;
@@ -115,8 +90,6 @@ static bool column_has_values(enum column c, const json_t *jobs)
 
 static bool column_is_shown(enum column c, const json_t *jobs, bool wide)
 {
-    bool narrow = !wide && table_if_wide();
-
     switch (columns[c].shown) {
     case IF_ASKED:
         return false;
@@ -125,53 +98,24 @@ static bool column_is_shown(enum column c, const json_t *jobs, bool wide)
     case IF_SOME:
         return column_has_values(c, jobs);
     default:
-        return !(narrow && c == SUBMITTED) && (!narrow || column_has_values(c, jobs));
+        return true;
     }
-}
-
-/* Names and reasons share what the others leave. */
-static void layout_share(struct layout *layout, const json_t *jobs, int room)
-{
-    const json_t *item;
-    size_t i;
-
-    layout->name = NAME_LEAST;
-    json_array_foreach (jobs, i, item) {
-        int length = table_width(json_get_text(item, "name", ""));
-        layout->name = length > layout->name ? length : layout->name;
-    }
-    layout->name = layout->name < room ? layout->name : room;
-    if (layout->order[layout->count - 1] != REASON)
-        return;
-    layout->reason = room - layout->name - 2;
-    if (layout->reason < REASON_LEAST && layout->name > room / 2) { /* both are long */
-        layout->name = room / 2 > NAME_LEAST ? room / 2 : NAME_LEAST;
-        layout->reason = room - layout->name;
-    }
-    if (layout->reason >= REASON_LEAST)
-        return;
-    layout->name = room;
-    layout->count--; /* it says nothing */
 }
 
 static struct layout make_layout(const json_t *jobs, bool wide)
 {
     struct layout layout = {0};
-    int used = 0;
 
     for (int c = 0; c < COLUMNS; c++)
-        if (column_is_shown((enum column)c, jobs, wide)) {
+        if (column_is_shown((enum column)c, jobs, wide))
             layout.order[layout.count++] = (enum column)c;
-            used += columns[c].width;
-        }
-    layout_share(&layout, jobs, wide ? INT_MAX : table_room(used, NAME_LEAST));
     return layout;
 }
 
-/* Those that were asked for, in their order and whole. */
+/* Those that were asked for, in their order. */
 static struct layout asked_layout(const char *names)
 {
-    struct layout layout = {.name = INT_MAX, .reason = INT_MAX};
+    struct layout layout = {0};
 
     for (const char *at = names; *at && layout.count < COLUMNS; at += *at == ',') {
         size_t length = strcspn(at, ",");
@@ -244,17 +188,17 @@ static void list_set_words(struct libscols_line *line, size_t i, char *words)
     free(words);
 }
 
-static void list_set(struct libscols_line *line, size_t i, enum column c,
-                     const struct layout *layout, const struct job *job, const json_t *json)
+static void list_set(struct libscols_line *line, size_t i, enum column c, const struct job *job,
+                     const json_t *json)
 {
     char text[TEXT_BYTES];
 
     switch (c) {
     case NAME:
-        table_set_cut(line, i, job->name, layout->name);
+        table_set(line, i, job->name);
         break;
     case REASON:
-        table_set_cut(line, i, job->reason, layout->reason);
+        table_set(line, i, job->reason);
         break;
     case USER:
         table_set(line, i, json_get_text(json, "submitted_by", "-"));
@@ -289,18 +233,18 @@ void list_print_jobs(const json_t *answer, const char *asked, bool wide)
     size_t i;
 
     for (int k = 0; k < layout.count; k++) {
-        int flags = columns[layout.order[k]].flags;
-        table_column(table, columns[layout.order[k]].heading,
-                     wide || asked ? flags & ~TABLE_TRUNC : flags);
+        enum column c = layout.order[k];
+        table_column(table, columns[c].heading,
+                     columns[c].flags | (c == SUBMITTED && !wide && !asked ? table_if_wide() : 0));
     }
     json_array_foreach (jobs, i, item) {
         struct libscols_line *line = table_line(table);
         struct job job;
         job_read(item, &job);
         for (int k = 0; k < layout.count; k++)
-            list_set(line, (size_t)k, layout.order[k], &layout, &job, item);
+            list_set(line, (size_t)k, layout.order[k], &job, item);
     }
-    table_finish(table);
+    (wide || asked ? table_finish_whole : table_finish)(table);
     long long total = json_get_integer(answer, "total", 0);
     if (total > (long long)json_array_size(jobs))
         fprintf(stderr, "%zu of %lld jobs shown; --limit N shows more\n", json_array_size(jobs),
