@@ -55,6 +55,8 @@ while read -r -a words; do
     for columns in 60 80 120; do fits $columns "${words[@]}"; done
 done <<END
 list
+list --group tag
+list --group model.arch
 show 1
 show 3
 compare 1 2 3
