@@ -16,13 +16,18 @@
 #include "common/json.h"
 #include "common/needed.h"
 #include "common/system/host.h"
+#include "common/text/plural.h"
 #include "common/text/printable.h"
 #include "common/problem.h"
 
 #define JSON_TYPE           "application/json"
 #define PROBLEM_LIMIT_BYTES ((size_t)1 << 20) /* of an answer that is an error */
 
+#define SILENCE_SECONDS 300 /* in a transfer of any length */
+#define SILENCE_MOST    1000000
+
 static long connect_timeout_ms = 5000, answer_timeout_ms = 60000;
+static long silence_seconds; /* that the call allows; 0: it is no transfer */
 
 static CURL *connection;
 static json_t *last_problem;
@@ -304,12 +309,34 @@ static CURL *api_prepare(const char *type, struct error *e)
         error_set(e, ERR_NO_MEMORY, "libcurl could not be started");
         return NULL;
     }
+    silence_seconds = 0;
     curl_easy_reset(connection); /* keeps the connection itself */
     set_defaults(connection);
     curl_easy_setopt(connection, CURLOPT_TIMEOUT_MS, answer_timeout_ms);
     curl_easy_setopt(connection, CURLOPT_ACCEPT_ENCODING, "gzip");
     curl_easy_setopt(connection, CURLOPT_PRIVATE, type);
     return connection;
+}
+
+/* A transfer may take as long as it takes, as long as it moves. The daemon is silent too while it
+ * copies the database for a backup, or checks what was imported. */
+static int limit_silence(CURL *curl, struct error *e)
+{
+    const char *given = getenv("TRAINCTL_SILENCE_SECONDS");
+    bool set = given && *given;
+    long seconds = set && strspn(given, "0123456789") == strlen(given) ? strtol(given, NULL, 10)
+                   : set                                               ? 0
+                                                                       : SILENCE_SECONDS;
+
+    if (seconds < 1 || seconds > SILENCE_MOST)
+        return error_set(e, ERR_USAGE,
+                         "TRAINCTL_SILENCE_SECONDS must be a number from 1 to %d, not \"%.40s\"",
+                         SILENCE_MOST, given);
+    curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, 0L);
+    curl_easy_setopt(curl, CURLOPT_LOW_SPEED_LIMIT, 1L);
+    curl_easy_setopt(curl, CURLOPT_LOW_SPEED_TIME, seconds);
+    silence_seconds = seconds;
+    return 0;
 }
 
 static const char *answer_type(CURL *curl)
@@ -371,6 +398,29 @@ static int answered_by_another(CURL *curl, const char *path, struct error *e)
                      client.server, path, answer_type(curl), wanted_type(curl));
 }
 
+/* Whether a call had a connection when its time was over: the daemon was there, but silent. */
+static bool had_connection(CURL *curl)
+{
+    curl_off_t microseconds = 0;
+
+    curl_easy_getinfo(curl, CURLINFO_PRETRANSFER_TIME_T, &microseconds);
+    return microseconds > 0;
+}
+
+static int fell_silent(const char *path, struct error *e)
+{
+    if (silence_seconds)
+        return error_set(
+            e, ERR_UNREACHABLE,
+            "given up, as nothing came from or went to %s for %ld second%s\n  Is the "
+            "daemon stopped or very busy? TRAINCTL_SILENCE_SECONDS is how long to wait",
+            client.server, silence_seconds, plural(silence_seconds));
+    return error_set(e, ERR_UNREACHABLE,
+                     "%s takes connections, but did not answer %s within %ld seconds\n  Is the "
+                     "daemon stopped or very busy? Its log tells more",
+                     client.server, path, answer_timeout_ms / 1000);
+}
+
 /* Why a call got no answer; 0 if it got one. words: libcurl's. */
 static int failure_of(CURL *curl, CURLcode code, const char *path, const char *words,
                       struct error *e)
@@ -399,6 +449,8 @@ static int failure_of(CURL *curl, CURLcode code, const char *path, const char *w
         return error_set(e, ERR_UNREACHABLE,
                          "no TLS with %s (%s)\n  A daemon without TLS is reached by http://%s",
                          client.server, words, strstr(client.server, "//") + 2);
+    if (code == CURLE_OPERATION_TIMEDOUT && had_connection(curl))
+        return fell_silent(path, e);
     if (code == CURLE_UNSUPPORTED_PROTOCOL || code == CURLE_WEIRD_SERVER_REPLY ||
         code == CURLE_BAD_CONTENT_ENCODING)
         return error_set(e, ERR_UNREACHABLE, "what answers at %s is not traind (%s)", client.server,
@@ -545,10 +597,9 @@ int api_get_file(const char *path, const char *type, FILE *out, struct error *e)
     struct curl_slist *headers = NULL;
     char words[CURL_ERROR_SIZE] = "";
 
-    if (!curl || set_address(curl, path, e) || api_add_token(&headers, e))
+    if (!curl || limit_silence(curl, e) || set_address(curl, path, e) || api_add_token(&headers, e))
         return -(int)e->code;
     curl_easy_setopt(curl, CURLOPT_HTTPHEADER, headers);
-    curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, 0L);
     curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, words);
     curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, sink_take);
     curl_easy_setopt(curl, CURLOPT_WRITEDATA, &sink);
@@ -616,14 +667,13 @@ int api_post_file(const char *path, FILE *in, double bytes, json_t **json, struc
     CURL *curl = api_prepare(JSON_TYPE, e);
 
     *json = NULL;
-    if (!curl)
+    if (!curl || limit_silence(curl, e))
         return -(int)e->code;
     /* With "Expect: 100-continue", as libcurl sends it: one who may not is told before. */
     struct curl_slist *headers = curl_slist_append(NULL, "Content-Type: application/gzip");
     curl_easy_setopt(curl, CURLOPT_POST, 1L);
     curl_easy_setopt(curl, CURLOPT_READDATA, in);
     curl_easy_setopt(curl, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)bytes);
-    curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, 0L);
     int code = perform_and_free(curl, path, headers, &answer, e);
     if (code == 0)
         code = api_parse_json(path, &answer, json, e);

@@ -21,9 +21,9 @@
  * the user's own, the system's), which needs no token; else http://127.0.0.1:7077. Static text. */
 const char *api_find_server(void);
 
-/* Writes an answer of any length into out as it comes. type here and below: the Content-Type that
- * traind gives it, a static text; what has another one comes from another program and is an error.
- */
+/* Writes an answer of any length into out as it comes, until nothing moves for
+ * TRAINCTL_SILENCE_SECONDS. type here and below: the Content-Type that traind gives it, a static
+ * text; what has another one comes from another program and is an error. */
 int api_get_file(const char *path, const char *type, FILE *out, struct error *e);
 
 /* GET and POST of JSON. *answer is a new reference; NULL on error. A body of NULL posts nothing. */
@@ -33,7 +33,7 @@ int api_post(const char *path, const char *body, size_t bytes, json_t **answer, 
 /* The body is a text of JSON. */
 int api_patch(const char *path, const char *body, json_t **answer, struct error *e);
 
-/* POST of so many bytes of a file, which may take as long as it takes. */
+/* POST of so many bytes of a file: likewise. */
 int api_post_file(const char *path, FILE *in, double bytes, json_t **answer, struct error *e);
 
 int api_delete(const char *path, json_t **answer, struct error *e);

@@ -23,6 +23,16 @@ def answer(client, mode):
         while True:
             client.sendall(b" ")
             time.sleep(0.05)
+    elif mode == "silent":  # an archive that stops in the middle
+        client.sendall(b"HTTP/1.1 200 OK\r\nContent-Type: application/gzip\r\nContent-Length: 1000000\r\n\r\n" + 1000 * b" ")
+        time.sleep(3600)
+    elif mode == "mute":
+        time.sleep(3600)
+    elif mode == "trickle":  # one that takes longer than anyone is silent
+        client.sendall(b"HTTP/1.1 200 OK\r\nContent-Type: application/gzip\r\nContent-Length: 50\r\n\r\n")
+        for _ in range(50):
+            client.sendall(b" ")
+            time.sleep(0.1)
     return True
 
 
