@@ -324,11 +324,9 @@ static int limit_silence(CURL *curl, struct error *e)
 {
     const char *given = getenv("TRAINCTL_SILENCE_SECONDS");
     bool set = given && *given;
-    long seconds = set && strspn(given, "0123456789") == strlen(given) ? strtol(given, NULL, 10)
-                   : set                                               ? 0
-                                                                       : SILENCE_SECONDS;
+    long seconds = set ? strtol(given, NULL, 10) : SILENCE_SECONDS;
 
-    if (seconds < 1 || seconds > SILENCE_MOST)
+    if (seconds < 1 || seconds > SILENCE_MOST || (set && given[strspn(given, "0123456789")]))
         return error_set(e, ERR_USAGE,
                          "TRAINCTL_SILENCE_SECONDS must be a number from 1 to %d, not \"%.40s\"",
                          SILENCE_MOST, given);

@@ -441,15 +441,39 @@ int cmd_words(const char *list, const char *what, const char *name_at(size_t), s
     return status;
 }
 
+bool cmd_whole(const char *text, const char **end, long long *number)
+{
+    const char *digits = text + (*text == '-');
+    char *behind;
+
+    errno = 0;
+    *number = strtoll(text, &behind, 10);
+    *end = behind;
+    return *digits >= '0' && *digits <= '9' && (*digits != '0' || behind == text + 1) && !errno;
+}
+
+bool cmd_decimal(const char *text, const char **end, double *number)
+{
+    bool plain = *text == '.' || (*text >= '0' && *text <= '9');
+    char *behind;
+
+    errno = 0;
+    *number = strtod(text, &behind);
+    *end = behind;
+    return plain && text[1] != 'x' && text[1] != 'X' && behind != text && !errno;
+}
+
 int cmd_id(const char *text, const char *what, const char *list, long *id, struct error *e)
 {
-    errno = 0;
-    *id = strtol(text, NULL, 10);
-    if (*text < '1' || *text > '9' || text[strspn(text, "0123456789")] || errno)
+    const char *end;
+    long long number;
+
+    if (!cmd_whole(text, &end, &number) || *end || number < 1)
         return error_set(e, ERR_USAGE,
                          "\"%s\" is not a %s's id: ids are numbers as \"trainctl %s\" shows them, "
                          "without a sign, blanks or leading zeros",
                          text, what, list);
+    *id = (long)number;
     return 0;
 }
 
@@ -506,13 +530,13 @@ int cmd_each_job(int argc, char **argv, int (*one)(long id, struct error *e))
 int cmd_number(const char *text, const char *option, long minimum, long maximum, long *number,
                struct error *e)
 {
-    char *end;
+    const char *end;
+    long long value;
 
-    errno = 0;
-    *number = strtol(text, &end, 10);
-    if (end == text || *end || errno || *number < minimum || *number > maximum)
+    if (!cmd_whole(text, &end, &value) || *end || value < minimum || value > maximum)
         return error_set(e, ERR_USAGE, "--%s must be a number from %ld to %ld, not \"%s\"", option,
                          minimum, maximum, text);
+    *number = (long)value;
     return 0;
 }
 
@@ -529,15 +553,14 @@ int cmd_duration(const struct cmd_args *args, const char *option, double *second
         {"d",   86400}
     };
     const char *text = cmd_value(args, option);
-    char *end;
+    const char *end;
+    double number;
 
     if (!text)
         return 0;
-    errno = 0;
-    double number = strtod(text, &end);
+    bool good = cmd_decimal(text, &end, &number) && number > 0 && isfinite(number);
     for (size_t i = 0; i < COUNT(units); i++)
-        if (!errno && end != text && number > 0 && isfinite(number) &&
-            strcmp(end, units[i].unit) == 0) {
+        if (good && strcmp(end, units[i].unit) == 0) {
             *seconds = number * units[i].seconds;
             return 0;
         }

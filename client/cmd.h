@@ -96,6 +96,11 @@ int cmd_fail_json(const struct error *e, json_t *errors);
 /* Prints a usage error of a command; returns 2. */
 int cmd_usage(const struct cmd *cmd, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
+/* The number that a text begins with, without blanks, a plus sign or leading zeros, in digits;
+ * *end: behind it. false: there is none. A decimal has no sign either. */
+bool cmd_whole(const char *text, const char **end, long long *number);
+bool cmd_decimal(const char *text, const char **end, double *number);
+
 /* An operand that must be the id of what ("job") this list shows: 0, or a usage error that names
  * the operand. */
 int cmd_id(const char *text, const char *what, const char *list, long *id, struct error *e);

@@ -56,16 +56,16 @@ int document_images(const struct cmd_args *args, const char *option, int64_t *im
                     struct error *e)
 {
     const char *text = cmd_value(args, option);
-    char *end;
+    const char *end;
+    long long number;
 
     *images = 0;
     if (!text)
         return 0;
-    errno = 0;
-    *images = strtoll(text, &end, 10);
-    if (errno || end == text || *end || *images < 1)
+    if (!cmd_whole(text, &end, &number) || *end || number < 1)
         return error_set(e, ERR_USAGE, "--%s: \"%s\" is not a number of images, 1 or more", option,
                          text);
+    *images = number;
     return 0;
 }
 

@@ -2,7 +2,6 @@
  * trainctl predict: a job on other numbers of nodes. Each is planned by the planner that the daemon
  * and the workers use; nothing here calculates but efficiency, node-hours and the choice.
  */
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -57,13 +56,11 @@ static int number_option(const struct cmd_args *args, const char *option, double
                          double *value, struct error *e)
 {
     const char *text = cmd_value(args, option);
-    char *end;
+    const char *end;
 
     if (!text)
         return 0;
-    errno = 0;
-    *value = strtod(text, &end);
-    if (errno || end == text || *end || !(*value >= minimum) || !isfinite(*value))
+    if (!cmd_decimal(text, &end, value) || *end || !(*value >= minimum) || !isfinite(*value))
         return error_set(e, ERR_USAGE, "--%s must be a number of at least %g, not \"%s\"", option,
                          minimum, text);
     return 0;
@@ -72,10 +69,10 @@ static int number_option(const struct cmd_args *args, const char *option, double
 static int parse_nodes(const char *text, struct question *q, struct error *e)
 {
     do {
-        char *end;
-        errno = 0;
-        long long nodes = strtoll(text, &end, 10);
-        if (errno || end == text || (*end && *end != ',') || nodes < 1 || nodes > NODES_MAX)
+        const char *end;
+        long long nodes;
+        if (!cmd_whole(text, &end, &nodes) || (*end && *end != ',') || nodes < 1 ||
+            nodes > NODES_MAX)
             return error_set(e, ERR_USAGE,
                              "--nodes must be numbers from 1 to %d with commas between them, as "
                              "in 1,16,64, not \"%s\"",

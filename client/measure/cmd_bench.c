@@ -3,7 +3,6 @@
  * removed afterwards. mpirun is started by the daemon's launcher, so that what is measured is what
  * a job would get.
  */
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -47,11 +46,10 @@ struct run {
  * words. */
 static json_t *bench_parse_value(const char *text)
 {
-    char *end;
+    const char *end;
+    long long number;
 
-    errno = 0;
-    long long number = strtoll(text, &end, 10);
-    return errno || end == text || *end ? json_string(text) : json_integer(number);
+    return cmd_whole(text, &end, &number) && !*end ? json_integer(number) : json_string(text);
 }
 
 /* Enough images for one epoch of all steps, as far as the numbers make sense at all. */

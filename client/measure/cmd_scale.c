@@ -2,7 +2,6 @@
  * trainctl scale: real runs on so many workers, beside what the model of `trainctl predict` says
  * from the first one's measurement alone.
  */
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -52,11 +51,10 @@ static int parse_workers(const char *text, struct scaling *s, struct error *e)
     if (!text)
         return error_set(e, ERR_USAGE, "say on how many workers, as in --workers 1,2,4");
     do {
-        char *end;
-        errno = 0;
-        long long workers = strtoll(text, &end, 10);
-        if (errno || end == text || (*end && *end != ',') || workers < 1 || workers > 1024 ||
-            s->count == POINTS_MAX)
+        const char *end;
+        long long workers;
+        if (!cmd_whole(text, &end, &workers) || (*end && *end != ',') || workers < 1 ||
+            workers > 1024 || s->count == POINTS_MAX)
             return error_set(e, ERR_USAGE,
                              "--workers must be at most %d numbers from 1 to 1024 with commas "
                              "between them, as in 1,2,4, not \"%s\"",

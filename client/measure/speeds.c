@@ -1,6 +1,5 @@
 #include "client/measure/speeds.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,16 +31,16 @@ static bool speed_of(const struct job_spec *spec, struct plan_speed *speed, void
 static int stated_cores(const struct cmd_args *args, int64_t *cores, struct error *e)
 {
     const char *text = cmd_value(args, "node-cores");
-    char *end;
+    const char *end;
+    long long number;
 
     *cores = 0;
     if (!text)
         return 0;
-    errno = 0;
-    *cores = strtoll(text, &end, 10);
-    if (errno || end == text || *end || *cores < 1 || *cores > 100000)
+    if (!cmd_whole(text, &end, &number) || *end || number < 1 || number > 100000)
         return error_set(e, ERR_USAGE, "--node-cores: \"%s\" is not a number of cores, 1 or more",
                          text);
+    *cores = number;
     return 0;
 }
 

@@ -54,6 +54,18 @@ exits 2 "an unknown option is a usage error" list --lmit 3
 says "$err" "did you mean --limit" "an unknown option: the nearest is named"
 exits 2 "a value of an option that takes none" list --starred=yes
 says "$err" "--starred takes no value" "a value of an option that takes none: says so"
+echo '{"data": {"train": "synthetic", "train_images": 64}}' >"$dir/synthetic.json"
+for number in ' 1' '1 ' +1; do
+    for words in 'notify list --job' 'notify list --sweep' 'audit --target' 'list --limit' 'logs 1 --tail' 'metrics 1 --points' 'priority 1 --to' 'bench --steps' \
+        "scale --steps 1 $dir/synthetic.json --workers" "plan $dir/synthetic.json --train-images" "plan $dir/synthetic.json --node-cores" \
+        "predict $dir/synthetic.json --nodes" "predict $dir/synthetic.json --node-speed" 'token create x --expires'; do
+        # shellcheck disable=SC2086 # several words
+        exits 2 "${words%% *} ${words##* } \"$number\"" $words "$number"
+        says "$err" "\"$number\"" "is told as it is"
+    done
+done
+exits 2 "a job's number with a blank" notify list --job ' 1'
+says "$err" '--job must be a number from 1 to 9223372036854775807, not " 1"' "a job's number with a blank: is told as it is"
 for words in 'sweep list foo' 'token list foo' 'help list show' 'failures foo'; do
     # shellcheck disable=SC2086 # several words
     exits 2 "a word too many: $words" $words

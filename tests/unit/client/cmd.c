@@ -129,6 +129,41 @@ static void expect_order(const char *commands)
     }
 }
 
+Test(cmd, numbers_are_digits)
+{
+    static const char *const wrong[] = {
+        "",    " 1", "1 ",  "+1",   "\t1", "01", "-",    "-01",
+        "- 1", "x",  "1.5", "0x10", "1e3", "1,", "9e18", "99999999999999999999"};
+    struct error e;
+    long n;
+
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        cr_expect_eq(cmd_number(wrong[i], "job", -10, 1000, &n, &e), -(int)ERR_USAGE, "\"%s\"",
+                     wrong[i]);
+        cr_expect_lt(cmd_job_id(wrong[i], &n, &e), 0, "\"%s\"", wrong[i]);
+    }
+    cr_expect_str_eq((cmd_number(" 1", "job", 1, 9, &n, &e), e.text),
+                     "--job must be a number from 1 to 9, not \" 1\"");
+    cr_expect(cmd_number("-10", "to", -10, 9, &n, &e) == 0 && n == -10);
+    cr_expect(cmd_number("0", "get", 0, 9, &n, &e) == 0 && n == 0);
+    cr_expect(cmd_number("9", "job", 1, 9, &n, &e) == 0 && n == 9);
+    cr_expect_lt(cmd_number("10", "job", 1, 9, &n, &e), 0);
+    cr_expect_lt(cmd_job_id("-1", &n, &e), 0);
+}
+
+Test(cmd, decimals_have_no_sign_and_no_blanks)
+{
+    static const char *const wrong[] = {"", " 1", "+1", "-1", "0x10", "inf", "nan", "1e999"};
+    const char *end;
+    double number;
+
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
+        cr_expect_not(cmd_decimal(wrong[i], &end, &number), "\"%s\"", wrong[i]);
+    cr_expect(cmd_decimal("1.5h", &end, &number) && number == 1.5 && *end == 'h');
+    cr_expect(cmd_decimal(".5", &end, &number) && number == .5 && !*end);
+    cr_expect(cmd_decimal("1e3", &end, &number) && number == 1000 && !*end);
+}
+
 Test(cmd, the_man_page_lists_what_the_table_has)
 {
     const char *top = getenv("top_srcdir");
