@@ -107,6 +107,21 @@ on 80 show 3
 shows '^reason +the worker' "show breaks lines"
 is "$(grep -A1 '^reason' "$work/out" | sed 's/^reason//' | tr -s ' \n' ' ')" " $reason " "between words"
 
+# ------------------------------------------------------------------ locales without UTF-8
+
+in_locale() { # ARGUMENT...
+    env LOCPATH="$work" LC_ALL=$locale python3 "$top_srcdir/tests/api/client/terminal.py" 80 "$trainctl" "$@" >"$work/out" 2>&1
+}
+locales=C
+localedef -i en_US -f ISO-8859-1 "$work/en_US.ISO-8859-1" 2>"$work/localedef" && locales="C en_US.ISO-8859-1"
+for locale in $locales; do
+    for words in list "list --group model.arch" "compare 1 2" "metrics --plot 1" "token list"; do
+        # shellcheck disable=SC2086 # several words
+        in_locale $words
+        report "$(($(wc -l <"$work/out") < 1 || $(LC_ALL=C grep -c '[^ -~]' "$work/out")))" "trainctl $words in the locale $locale is ASCII" "$(cat "$work/out")"
+    done
+    is "$(in_locale list && LC_ALL=C grep -c '~  failed' "$work/out")" 1 "what is cut ends with ~"
+done
 # ------------------------------------------------------------------ no terminal
 
 whole() { # TEXT ARGUMENT...
