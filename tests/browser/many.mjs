@@ -1,7 +1,7 @@
 // More jobs than the pages show at a time: node many.mjs http://HOST:PORT SOCKET PID TRAIND STATE CONFIG. Prints TAP.
 
 import { execFileSync } from "node:child_process";
-import { api, JOB, jobIn, lastingJob, origin, sideways, story, submit } from "./lib/checks.mjs";
+import { api, JOB, jobIn, lastingJob, origin, sideways, story, submit, until } from "./lib/checks.mjs";
 import { ok, same } from "./lib/tap.mjs";
 
 const state = process.argv.at(-2);
@@ -63,6 +63,24 @@ async function byState(page) {
   same(await page.locator(".summary").textContent(), "20 newest matching jobs, 0 active", "list: by words too");
 }
 
+// More than a page of jobs.
+async function more(page) {
+  await page.goto(`${origin}/#/?state=finished`);
+  await page.reload();
+  await page.locator("table.jobs tbody tr").nth(24).waitFor();
+  const button = page.getByRole("button", { name: "Show more jobs" }), rows = page.locator("table.jobs tbody tr");
+  await until("the end of the list", async () => { await page.mouse.wheel(0, 20000); return button.isVisible(); });
+  const asked = [];
+  page.on("request", (request) => /state=succeeded.*&after=/.test(request.url()) && asked.push(request.url()));
+  await button.press("Enter");
+  await until("more jobs", async () => await rows.count() > 200);
+  same(await page.evaluate(() => document.activeElement.getAttribute("href")), "#/jobs/285", "more: the keyboard is on the first job that it brought");
+  same(asked.join(), "", "more: they come by one request, not page by page");
+  await page.reload();
+  await page.getByText("400 newest matching jobs, 0 active").waitFor({ timeout: 60000 }).catch(() => {});
+  same(await page.locator(".summary").textContent(), "400 newest matching jobs, 0 active", "more: how many there are stands in the address");
+}
+
 // Of a queue that is longer than a page, those that run are the oldest.
 async function queued(page) {
   const id = await lastingJob({ ...JOB, name: "lasting" });
@@ -88,5 +106,6 @@ await story(async ({ page }) => {
   await compared(page);
   await failed(page);
   await byState(page);
+  await more(page);
   await queued(page);
 });

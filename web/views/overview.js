@@ -1,5 +1,6 @@
 // The overview: is the cluster learning? All jobs, what they train together, the nodes, the queue (#/).
-// In the address: state, q (words), tag ("a,b": with all of these), starred (1), sort ("top1", "-top1"), hours (of the throughput).
+// In the address: state, q (words), tag ("a,b": with all of these), starred (1), sort ("top1", "-top1"), shown (jobs, of
+// those that "Show more" adds to), hours (of the throughput).
 
 import { get, waiting } from "../api.js";
 import { curlCommand } from "../code.js";
@@ -14,6 +15,8 @@ import { bulkBar, findBar } from "./overview_find.js";
 import { clusterStrip } from "./overview_cluster.js";
 
 const PAGE = 200; // of the newest jobs; those that are active are all shown
+const MOST_ASKED = 1000; // by one request, as the daemon gives them
+const MOST_SHOWN = 10000; // by an address
 const ACTIVE = "queued,starting,running,evaluating";
 const SORTED = { "-top1": "top1", "-best_top1": "best_top1", "-images_per_sec": "images_per_sec" }; // by the daemon, over all jobs; else over those that are here
 const LIVE_MS = 500; // between what the stream tells of steps being shown
@@ -73,13 +76,16 @@ function place(body, elements) {
   });
 }
 
+// How many of the list an address asks for.
+const shownOf = (from) => Math.min(MOST_SHOWN, PAGE * Math.max(1, Math.ceil(Number(from.get("shown")) / PAGE) || 1));
+
 export function mount(main, { query, heading }) {
   const rows = new Map(), jobs = new Map(), dirty = new Set();
   const found = new Map(); // word -> ids that the daemon found by it, which also looks at networks and data
   let everywhere = []; // the active jobs that the cluster's numbers are about, whatever the list is narrowed to
-  let asked = 0, older = 0, next = null, most = ROWS, typing = 0;
+  let asked = 0, next = null, most = ROWS, typing = 0, grown = 0;
   const settings = {};
-  const read = (from) => Object.assign(settings, { state: FILTERS[from.get("state")] ? from.get("state") : "all", q: from.get("q") ?? "", tag: from.get("tag") ?? "", starred: from.get("starred") === "1", sort: from.get("sort") ?? "-id" });
+  const read = (from) => Object.assign(settings, { state: FILTERS[from.get("state")] ? from.get("state") : "all", q: from.get("q") ?? "", tag: from.get("tag") ?? "", starred: from.get("starred") === "1", sort: from.get("sort") ?? "-id", shown: shownOf(from) });
   read(query);
 
   const body = h("tbody"), summary = h("p", { class: "summary", role: "status" });
@@ -115,7 +121,11 @@ export function mount(main, { query, heading }) {
   });
   const find = findBar((changes) => { change(changes); look.again(); });
   const filters = h("div", { class: "filters" }, states.element, search, ...find.elements);
-  const more = h("button", { type: "button", class: "more", onclick: () => { older += 1; look.again(); } }, "Show more jobs");
+  const more = h("button", { type: "button", class: "more", onclick: () => {
+    grown = body.children.length;
+    change({ shown: settings.shown + PAGE });
+    look.again();
+  } }, "Show more jobs");
   const foot = h("div");
   const scrolled = new IntersectionObserver(([entry]) => {
     if (!entry.isIntersecting || body.children.length < most) return;
@@ -131,12 +141,10 @@ export function mount(main, { query, heading }) {
 
   function change(changes) {
     Object.assign(settings, changes);
-    most = ROWS;
-    if ("sort" in changes || "state" in changes) {
-      older = 0;
-      look.again();
-    }
-    setQuery({ state: settings.state === "all" ? null : settings.state, q: settings.q || null, tag: settings.tag || null, starred: settings.starred ? 1 : null, sort: settings.sort === "-id" ? null : settings.sort });
+    most = "shown" in changes ? grown + ROWS : ROWS;
+    if (["sort", "state", "tag", "starred"].some((name) => name in changes)) settings.shown = PAGE;
+    if ("sort" in changes || "state" in changes) look.again();
+    setQuery({ state: settings.state === "all" ? null : settings.state, q: settings.q || null, tag: settings.tag || null, starred: settings.starred ? 1 : null, sort: settings.sort === "-id" ? null : settings.sort, shown: settings.shown === PAGE ? null : settings.shown });
     fill();
   }
 
@@ -169,7 +177,9 @@ export function mount(main, { query, heading }) {
     show(empty, all.length === 0 && !narrowed);
     show(nothing, (all.length > 0 || narrowed) && shown.length === 0);
     show(table, shown.length > 0);
-    show(more, next !== null && made.length === shown.length);
+    const rest = next !== null && made.length === shown.length;
+    if (!rest && document.activeElement === more) body.children[grown]?.querySelector("th a").focus({ preventScroll: true }); // of the jobs that are new here
+    show(more, rest);
     const active = shown.filter((job) => !ended(job)).length, which = (next === null ? "" : SORTED[settings.sort] ? " best" : " newest") + (narrowed || settings.state !== "all" ? " matching" : "");
     say(summary, shown.length ? `${f.count(shown.length)}${which} ${shown.length === 1 ? "job" : "jobs"}, ${active} active` : "");
     cluster.tell(everywhere);
@@ -191,12 +201,15 @@ export function mount(main, { query, heading }) {
     }, LIVE_MS);
   });
 
-  // However many wait: those that run, and those that start next, are the oldest of them.
-  async function allActive(ask) {
-    const active = [];
-    for (let page = { next: "" }; page.next !== null; active.push(...page.jobs))
-      page = await ask(`&state=${ACTIVE}${page.next && `&after=${page.next}`}`, 1000);
-    return active;
+  // So many jobs, by as few requests as the daemon allows.
+  async function many(ask, what, atMost) {
+    const all = [];
+    let page = { next: "" };
+    while (page.next !== null && all.length < atMost) {
+      page = await ask(what + (page.next && `&after=${encodeURIComponent(page.next)}`), Math.min(MOST_ASKED, atMost - all.length));
+      all.push(...page.jobs);
+    }
+    return { jobs: all, next: page.next };
   }
 
   async function fetchJobs(signal) {
@@ -206,17 +219,13 @@ export function mount(main, { query, heading }) {
       + (settings.tag ? `&tag=${encodeURIComponent(tagWords(settings.tag).join(","))}` : "") + (settings.starred ? "&starred=true" : "");
     const ask = (what, limit = PAGE) => get(`/v1/jobs?limit=${limit}${what}`, signal);
     const narrow = sort + (STATES[settings.state] ? `&state=${STATES[settings.state]}` : "");
-    const [newest, narrowed, active, ...searched] = await Promise.all([ask(sort), narrow === sort ? { jobs: [] } : ask(narrow), allActive(ask),
+    // However many wait: those that run, and those that start next, are the oldest of them.
+    const [listed, newest, { jobs: active }, ...searched] = await Promise.all([many(ask, narrow, settings.shown), narrow === sort ? { jobs: [] } : ask(sort), many(ask, `&state=${ACTIVE}`, Infinity),
       ...words.map((word) => ask(`${narrow}&q=${encodeURIComponent(word)}`))]);
-    const all = [...newest.jobs, ...narrowed.jobs, ...active, ...searched.flatMap((answer) => answer.jobs)];
+    const all = [...listed.jobs, ...newest.jobs, ...active, ...searched.flatMap((answer) => answer.jobs)];
     found.clear();
     words.forEach((word, i) => found.set(word, new Set(searched[i].jobs.map((job) => job.id))));
-    next = (narrow === sort ? newest : narrowed).next;
-    for (let i = 0; i < older && next !== null; i++) {
-      const page = await ask(`${narrow}&after=${encodeURIComponent(next)}`);
-      all.push(...page.jobs);
-      next = page.next;
-    }
+    next = listed.next;
     return [all, active];
   }
 
