@@ -1,6 +1,7 @@
 // The frame around the views, and which view is shown. doc/how-to-add-a-page.md tells what a view is.
 
 import { takeToken } from "./api.js";
+import { comeBack, enter, leave } from "./back.js";
 import { h, mark, notice, say } from "./dom.js";
 import { keepFocus } from "./focus.js";
 import { here } from "./place.js";
@@ -53,10 +54,12 @@ async function loaded(view, wanted) {
 }
 
 async function route(moved) {
-  const { path, query } = here();
+  leave(shown.mounted);
+  const { path, query } = here(), place = enter(), kept = place?.view ?? null;
   const view = VIEWS.find((v) => v.path.test(path));
   if (view && view === shown.view && path === shown.path && shown.mounted?.update) {
-    shown.mounted.update({ query });
+    shown.mounted.update({ query, kept });
+    if (place) comeBack(place);
     return;
   }
   shown.mounted?.unmount();
@@ -66,12 +69,13 @@ async function route(moved) {
   const mount = view ? await loaded(view, () => shown === mine) : lost;
   if (!mount) return; // one has gone on meanwhile
   main.replaceChildren();
-  mine.mounted = mount(main, { params: view?.path.exec(path).slice(1), query, heading });
+  mine.mounted = mount(main, { params: view?.path.exec(path).slice(1), query, heading, kept });
   // Whoever navigates by keyboard or by ear starts at the new page's heading.
   if (moved) {
-    scrollTo(0, 0);
-    main.querySelector("h1")?.focus();
+    if (!place) scrollTo(0, 0);
+    main.querySelector("h1")?.focus({ preventScroll: true });
   }
+  if (place) comeBack(place);
 }
 
 addEventListener("hashchange", () => {
@@ -84,6 +88,8 @@ document.querySelector(".skip").addEventListener("click", (event) => {
 });
 say(document.getElementById("connection"), "connecting…");
 takeToken();
+history.scrollRestoration = "manual"; // the browser would scroll before there is anything
+document.addEventListener("visibilitychange", () => document.visibilityState === "hidden" && leave(shown.mounted)); // also before a reload
 keepFocus();
 route(false);
 fetch("healthz").then((answer) => answer.json()).then(({ version }) => say(document.getElementById("version"), `traind ${version}`), () => {});

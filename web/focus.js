@@ -6,7 +6,7 @@ const REACHED = "a[href], button:not(:disabled), input:not(:disabled), select:no
 let last = null; // {element, path: it and what it is in, with its place there, gone: it could not have the keyboard meanwhile}
 
 const there = (element) => element.isConnected && !element.closest("[hidden], [inert]");
-const nameOf = (element) => [element.tagName, element.id || (element.getAttribute("href") ?? element.getAttribute("aria-label") ?? element.textContent)].join(" ");
+export const nameOf = (element) => [element.tagName, element.id || (element.getAttribute("href") ?? element.getAttribute("aria-label") ?? element.textContent)].join(" ");
 
 function pathOf(element) {
   const path = [];

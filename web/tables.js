@@ -15,10 +15,10 @@ export function csv(rows) {
   return rows.map((row) => row.map(cell).join(",") + "\r\n").join("");
 }
 
-// A table of the newest jobs with check boxes. chosen(ids) once the button, which says words, is pressed.
-//   {element, stop}
-export function pickJobs({ words, least, most, chosen }) {
-  const picked = new Set(), rows = new Map(), body = h("tbody");
+// A table of the newest jobs with check boxes, of which those of ids are ticked. chosen(ids) once the button, which says words, is pressed.
+//   {element, picked() -> ids, stop}
+export function pickJobs({ words, least, most, ids = [], chosen }) {
+  const picked = new Set(ids), rows = new Map(), body = h("tbody");
   const button = h("button", { type: "button", class: "primary", onclick: () => chosen([...picked]) }, words);
   const count = h("p", { class: "quiet", role: "status" });
   const wait = notice("Loading the jobs…"), none = notice("No jobs yet", h("p", {}, h("a", { href: "#/submit" }, "Submit one")));
@@ -59,5 +59,5 @@ export function pickJobs({ words, least, most, chosen }) {
   show(none, false);
   show(table, false);
   told();
-  return { element: h("div", { class: "picker" }, wait, none, table), stop: watching.stop };
+  return { element: h("div", { class: "picker" }, wait, none, table), picked: () => [...picked], stop: watching.stop };
 }

@@ -52,7 +52,13 @@ async function comparing(page, ids) {
   await page.getByText("Choose at least 2.").waitFor();
   for (const id of ids) await page.locator(`#pick-${id}`).check();
   await accessible(page, "picker");
-  await page.getByRole("button", { name: "Compare", exact: true }).click();
+  const compare = page.getByRole("button", { name: "Compare", exact: true });
+  await compare.click();
+  await page.getByRole("heading", { name: "Compare jobs" }).waitFor();
+  await page.goBack();
+  await page.getByText(`${ids.length} chosen`).waitFor({ timeout: 60000 }).catch(() => {});
+  same(await page.locator("table.pick input:checked").count(), ids.length, "compare: back, the jobs are still ticked");
+  await compare.click();
   await page.getByRole("heading", { name: "Compare jobs" }).waitFor();
   same(await page.evaluate(() => location.hash), `#/compare?ids=${encodeURIComponent(ids.join(","))}`, "compare: the jobs that are chosen make a permalink");
   await resultsMatch(page, ids);

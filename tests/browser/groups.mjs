@@ -62,6 +62,14 @@ async function grouped(page, ids) {
   same(await list.getByRole("link", { name: `Compare ${jobs.length} jobs` }).getAttribute("href"), `#/compare?ids=${encodeURIComponent(jobs.map((job) => job.id).join(","))}`, "groups: which are a click from being compared");
   ok(await row.getByRole("button").evaluate((element) => element === document.activeElement), "groups: the keyboard stays where it was");
   await accessible(page, "an open group");
+  const first = list.locator("li a").first();
+  await first.press("Enter");
+  await page.locator(".title .badge[data-state]:visible").waitFor();
+  await page.goBack();
+  await list.waitFor();
+  const isAt = () => first.evaluate((element) => element === document.activeElement);
+  await until("the keyboard", isAt, 60).catch(() => {});
+  ok(await isAt(), "groups: back, the group is open and the keyboard on the job that was opened");
 
   const link = page.url();
   await page.goto("about:blank");

@@ -1,7 +1,7 @@
 // More jobs than the pages show at a time: node many.mjs http://HOST:PORT SOCKET PID TRAIND STATE CONFIG. Prints TAP.
 
 import { execFileSync } from "node:child_process";
-import { api, JOB, jobIn, lastingJob, origin, sideways, story, submit, until } from "./lib/checks.mjs";
+import { api, forget, JOB, jobIn, lastingJob, origin, sideways, story, submit, until } from "./lib/checks.mjs";
 import { ok, same } from "./lib/tap.mjs";
 
 const state = process.argv.at(-2);
@@ -63,22 +63,50 @@ async function byState(page) {
   same(await page.locator(".summary").textContent(), "20 newest matching jobs, 0 active", "list: by words too");
 }
 
-// More than a page of jobs.
-async function more(page) {
+// Where one is in the list: its rows, which link has the keyboard, and how far below the top of the window it is.
+const whereInList = (page) => page.evaluate(() => {
+  const at = document.activeElement;
+  return JSON.stringify([document.querySelectorAll("table.jobs tbody tr").length, document.querySelector(".bulk .count")?.textContent, at.textContent, at.getAttribute("href"), Math.round(at.getBoundingClientRect().top)]);
+});
+async function isThere(page, want, name) {
+  await until(name, async () => (await whereInList(page)) === want, 60).catch(() => {});
+  same(await whereInList(page), want, name);
+}
+
+// Whoever asked for more than a page, opened a job and comes back is where they were.
+async function cameBack(page) {
   await page.goto(`${origin}/#/?state=finished`);
   await page.reload();
   await page.locator("table.jobs tbody tr").nth(24).waitFor();
-  const button = page.getByRole("button", { name: "Show more jobs" }), rows = page.locator("table.jobs tbody tr");
-  await until("the end of the list", async () => { await page.mouse.wheel(0, 20000); return button.isVisible(); });
+  const more = page.getByRole("button", { name: "Show more jobs" });
+  await until("the end of the list", async () => { await page.mouse.wheel(0, 20000); return more.isVisible(); });
   const asked = [];
   page.on("request", (request) => /state=succeeded.*&after=/.test(request.url()) && asked.push(request.url()));
-  await button.press("Enter");
-  await until("more jobs", async () => await rows.count() > 200);
+  await more.press("Enter");
+  await until("more jobs", async () => await page.locator("table.jobs tbody tr").count() > 200);
   same(await page.evaluate(() => document.activeElement.getAttribute("href")), "#/jobs/285", "more: the keyboard is on the first job that it brought");
   same(asked.join(), "", "more: they come by one request, not page by page");
+  same(await page.evaluate(() => location.hash), "#/?state=finished&shown=400", "more: how many there are stands in the address");
+  await page.getByRole("checkbox", { name: "Select job 280", exact: true }).check();
+  const link = page.locator('tr[data-job="271"] th a');
+  await link.focus();
+  await page.evaluate(() => scrollBy({ top: 137, behavior: "instant" }));
+  await page.locator("table.jobs tbody tr").nth(249).waitFor(); // made as one scrolls there
+  const before = await whereInList(page);
+  await page.keyboard.press("Enter");
+  await page.locator(".title .badge[data-state]:visible").waitFor();
+  same(await page.evaluate(() => scrollY), 0, "job: begins at its top");
+  copies(1, 3, { name: "'newest'" });
+  await page.goBack();
+  await isThere(page, before, "back: to the same rows, ticks and link, at the same height, though jobs have come meanwhile");
+  await page.goForward();
+  await page.locator(".title .badge[data-state]:visible").waitFor();
   await page.reload();
-  await page.getByText("400 newest matching jobs, 0 active").waitFor({ timeout: 60000 }).catch(() => {});
-  same(await page.locator(".summary").textContent(), "400 newest matching jobs, 0 active", "more: how many there are stands in the address");
+  await page.goBack();
+  await isThere(page, before, "back: so it is after the page was loaded anew");
+  await page.reload();
+  await isThere(page, before, "reload: so it is");
+  forget(/409.*jobs\/271\/log/); // a copy has no folder of its own
 }
 
 // Of a queue that is longer than a page, those that run are the oldest.
@@ -106,6 +134,6 @@ await story(async ({ page }) => {
   await compared(page);
   await failed(page);
   await byState(page);
-  await more(page);
+  await cameBack(page);
   await queued(page);
 });

@@ -151,12 +151,12 @@ function idsOf(query) {
   return [...new Set(ids)];
 }
 
-function chooser(main, heading) {
+function chooser(main, heading, kept) {
   heading("Compare");
   main.replaceChildren(h("div", { class: "title" }, h("h1", { tabindex: -1 }, "Compare")));
-  const picker = pickJobs({ words: "Compare", least: 2, most: MOST_COMPARED, chosen: (ids) => { location.hash = href("/compare", { ids: ids.join(",") }); } });
+  const picker = pickJobs({ words: "Compare", least: 2, most: MOST_COMPARED, ids: kept?.picked, chosen: (ids) => { location.hash = href("/compare", { ids: ids.join(",") }); } });
   main.append(h("p", { class: "lead" }, "Choose two or more jobs to overlay their curves and list the differences of their documents and runs."), picker.element);
-  return { unmount: picker.stop };
+  return { keep: () => ({ picked: picker.picked() }), unmount: picker.stop };
 }
 
 class Page {
@@ -255,12 +255,9 @@ class Page {
   }
 }
 
-export function mount(main, { query, heading }) {
+export function mount(main, { query, heading, kept }) {
   const ids = idsOf(query);
-  if (!ids.length) {
-    const picker = chooser(main, heading);
-    return { unmount: picker.unmount };
-  }
+  if (!ids.length) return chooser(main, heading, kept);
   heading(`Compare ${ids.join(", ")}`);
   const page = new Page(main, ids, query);
   return { unmount: () => page.leave() };

@@ -79,11 +79,11 @@ function place(body, elements) {
 // How many of the list an address asks for.
 const shownOf = (from) => Math.min(MOST_SHOWN, PAGE * Math.max(1, Math.ceil(Number(from.get("shown")) / PAGE) || 1));
 
-export function mount(main, { query, heading }) {
+export function mount(main, { query, heading, kept }) {
   const rows = new Map(), jobs = new Map(), dirty = new Set();
   const found = new Map(); // word -> ids that the daemon found by it, which also looks at networks and data
   let everywhere = []; // the active jobs that the cluster's numbers are about, whatever the list is narrowed to
-  let asked = 0, next = null, most = ROWS, typing = 0, grown = 0;
+  let asked = 0, next = null, most = kept?.most ?? ROWS, typing = 0, grown = 0;
   const settings = {};
   const read = (from) => Object.assign(settings, { state: FILTERS[from.get("state")] ? from.get("state") : "all", q: from.get("q") ?? "", tag: from.get("tag") ?? "", starred: from.get("starred") === "1", sort: from.get("sort") ?? "-id", shown: shownOf(from) });
   read(query);
@@ -109,14 +109,20 @@ export function mount(main, { query, heading }) {
   search.addEventListener("keydown", (event) => {
     if (event.key === "Escape" && !search.value) search.blur();
   });
-  const picked = new Set();
+  const picked = new Set(kept?.ticked);
   const pick = (id, isIt) => {
     if (isIt) picked.add(id);
     else picked.delete(id);
     bulk.update(picked, jobs);
   };
+  const tickOnly = (ids) => {
+    picked.clear();
+    for (const id of ids) picked.add(id);
+    for (const [id, row] of rows) row.tick(picked.has(id));
+    bulk.update(picked, jobs);
+  };
   const bulk = bulkBar(() => look.again(), () => {
-    for (const id of [...picked]) (rows.get(id)?.tick(false), pick(id, false));
+    tickOnly([]);
     search.focus();
   });
   const find = findBar((changes) => { change(changes); look.again(); });
@@ -167,6 +173,7 @@ export function mount(main, { query, heading }) {
     for (const job of made) {
       if (!rows.has(job.id)) rows.set(job.id, jobRow(job.id, (isIt) => pick(job.id, isIt)));
       rows.get(job.id).update(job, asked);
+      rows.get(job.id).tick(picked.has(job.id));
     }
     const elements = made.map((job) => rows.get(job.id).element);
     place(body, elements);
@@ -235,7 +242,7 @@ export function mount(main, { query, heading }) {
     jobs.clear();
     all.forEach((job) => jobs.set(job.id, job));
     everywhere = [...new Map(active.map((job) => [job.id, jobs.get(job.id) ?? job])).values()];
-    for (const id of rows.keys()) if (!jobs.has(id)) (rows.delete(id), pick(id, false));
+    for (const id of [...rows.keys(), ...picked]) if (!jobs.has(id)) (rows.delete(id), picked.delete(id));
     bulk.update(picked, jobs);
     fill();
   }, {
@@ -261,11 +268,14 @@ export function mount(main, { query, heading }) {
   return {
     update: (where) => {
       read(where.query);
+      most = where.kept?.most ?? ROWS;
+      if (where.kept) tickOnly(where.kept.ticked);
       search.value = settings.q;
       cluster.apply(where.query);
       look.again();
       fill();
     },
+    keep: () => ({ most, ticked: [...picked] }),
     unmount: () => {
       look.stop();
       deafen();
