@@ -253,6 +253,27 @@ async function weight(page, id) {
   ok(bytes > 50 * 1024 && bytes < 150 * 1024, `all files together are ${(bytes / 1024).toFixed(0)} KB on their way, of 150 KB`);
 }
 
+// Of two attempts: whoever comes back to a search in the log of the first has it before them.
+async function sameLog(page) {
+  const attempt = page.getByLabel("Attempt", { exact: true }), search = page.getByLabel("Search the log"), table = page.locator(".chart[data-chart=loss] details");
+  await attempt.selectOption("1");
+  await table.locator("summary").press("Enter");
+  await search.fill("e");
+  await search.press("Enter");
+  const found = page.locator(".log mark").first();
+  await found.waitFor();
+  await page.getByRole("link", { name: "complete log" }).scrollIntoViewIfNeeded();
+  const seen = async () => [await attempt.inputValue(), await search.inputValue(), await table.evaluate((details) => details.open),
+    await search.evaluate((field) => [field === document.activeElement, Math.round(field.getBoundingClientRect().top)].join())].join();
+  const before = await seen();
+  await page.getByRole("link", { name: "Sweeps", exact: true }).evaluate((link) => link.click());
+  await page.getByRole("heading", { name: "Sweeps", exact: true }).waitFor();
+  await page.goBack();
+  await found.waitFor();
+  await until("the page as it was", async () => (await seen()) === before, 60).catch(() => {});
+  same(await seen(), before, "log: back, attempt and search are the same, the table is open, and the search at the same height with the keyboard");
+}
+
 async function cancelling(page) {
   const { id } = await submit({ ...JOB, name: "long-job", steps: 100000, checkpoint: { every_epochs: 0 },
     model: { ...JOB.model, arch: "resnet18" } });
@@ -274,6 +295,8 @@ async function cancelling(page) {
   await page.locator(".title .badge[data-state=running]").waitFor();
   await api(`/v1/jobs/${id}/cancel`, { method: "POST" });
   await jobIn(id, "cancelled");
+  await page.locator(".title .badge[data-state=cancelled]").waitFor();
+  await sameLog(page);
 }
 
 // Two jobs of which the second waits: held, released, given a priority, then deleted; what the first has written is looked at.

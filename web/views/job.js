@@ -1,4 +1,4 @@
-// One job (#/jobs/3). In the address: x, smooth, from, to, log of the charts.
+// One job (#/jobs/3). In the address: x, smooth, from, to, log of the charts; find, attempt of the log.
 
 import { get, post, waiting, words } from "../api.js";
 import { daemonTime } from "../clock.js";
@@ -106,7 +106,7 @@ export function mount(main, { params, query, heading }) {
   });
   const labels = h("div", { class: "labels", hidden: true }, chips.element, edit, note);
   const bar = meter(`progress of job ${id}`), numbers = tiles(), plan = planCard(), charts = jobCharts(id, query);
-  const evals = evalsCard(), forecast = forecastCard(), checkpoints = checkpointsCard(id), events = eventsCard(id), notices = noticesCard(id), files = filesCard(id), log = logView(id, () => look.again()), written = outputs(id), provenance = provenanceCard(id);
+  const evals = evalsCard(), forecast = forecastCard(), checkpoints = checkpointsCard(id), events = eventsCard(id), notices = noticesCard(id), files = filesCard(id), log = logView(id, query, () => look.again()), written = outputs(id), provenance = provenanceCard(id);
   const columns = h("div", { class: "columns" }, h("div", { class: "stack" }, plan.element, files.element),
     h("div", { class: "stack" }, evals.element, forecast.element, checkpoints.element, events.element, notices.element));
   const buttons = h("div", { class: "actions" }, ...actions.elements);
@@ -189,7 +189,10 @@ export function mount(main, { params, query, heading }) {
     },
   });
   return {
-    update: (place) => charts.apply(place.query),
+    update: (place) => {
+      charts.apply(place.query);
+      log.apply(place.query);
+    },
     unmount: () => {
       look.stop();
       deafen();

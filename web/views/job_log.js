@@ -3,23 +3,25 @@
 import { getLog, Problem } from "../api.js";
 import { h, say, show } from "../dom.js";
 import { fileLink } from "../files.js";
+import { setQuery } from "../place.js";
 
 const CHARS_MAX = 200000; // of its end that the page keeps, and asks for at first: a run of weeks writes more than one reads
 const NOTHING = "Nothing yet.";
 const FOUND_MAX = 2000; // lines shown of a search
 
-// changed(): another attempt is wanted.  {element, update(job, signal)}
-export function logView(id, changed) {
+// query: of the address, with find (words) and attempt. changed(): another attempt is wanted.  {element, update(job, signal), apply(query)}
+export function logView(id, query, changed) {
   const text = h("pre", { class: "log", tabindex: 0, role: "log", "aria-label": "Log", "aria-live": "off" });
   const none = h("p", { class: "quiet" }, NOTHING);
   const follow = h("input", { type: "checkbox", checked: true });
-  const search = h("input", { type: "search", placeholder: "Search the log", "aria-label": "Search the log" });
+  const search = h("input", { type: "search", placeholder: "Search the log", "aria-label": "Search the log", value: query.get("find") ?? "" });
   const found = h("span", { class: "quiet", role: "status" });
   const attempts = h("select", { "aria-label": "Attempt", hidden: true });
   const whole = h("span");
   const element = h("section", { class: "card" },
     h("header", {}, h("h2", {}, "Log"), attempts, search, found, h("label", { class: "check" }, follow, "follow"), whole), none, text);
-  let all = "", from = 0, attempt = null, chosen = null, decoder = new TextDecoder();
+  const chosenBy = (place) => Math.max(0, Math.trunc(Number(place.get("attempt")))) || null;
+  let all = "", from = 0, attempt = null, chosen = chosenBy(query), decoder = new TextDecoder();
 
   const toEnd = () => {
     if (follow.checked) text.scrollTop = text.scrollHeight;
@@ -43,21 +45,29 @@ export function logView(id, changed) {
   }
   follow.addEventListener("change", toEnd);
   search.addEventListener("input", render);
+  search.addEventListener("change", () => setQuery({ find: search.value || null }));
   // Who scrolls up reads; who comes back to the end follows again.
   text.addEventListener("scroll", () => { follow.checked = text.scrollHeight - text.scrollTop - text.clientHeight < 40; });
   attempts.addEventListener("change", () => {
-    chosen = Number(attempts.value);
+    chosen = attempts.selectedIndex < attempts.options.length - 1 ? Number(attempts.value) : null; // the newest, whichever that is
+    setQuery({ attempt: chosen });
     changed();
   });
 
   return {
     element,
+    apply: (place) => {
+      search.value = place.get("find") ?? "";
+      chosen = chosenBy(place);
+      render();
+      changed();
+    },
     update: async (job, signal) => {
-      const wanted = chosen ?? job.attempt;
+      const wanted = Math.min(chosen ?? job.attempt, job.attempt);
       if (job.attempt !== attempts.options.length) {
         attempts.replaceChildren(...[...Array(job.attempt).keys()].map((i) => h("option", { value: i + 1 }, `attempt ${i + 1}`)));
-        if (chosen === null) attempts.value = job.attempt;
       }
+      if (attempts.value !== String(wanted)) attempts.value = wanted;
       show(attempts, job.attempt > 1);
       if (wanted !== attempt) {
         attempt = wanted;
