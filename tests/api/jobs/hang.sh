@@ -4,7 +4,7 @@
 # shellcheck disable=SC2119,SC2317
 # shellcheck source=tests/api/runs.sh.inc
 . "$(dirname "$0")/../runs.sh.inc"
-printf '%s\n' "worker = $top_builddir/tests/bin/train-worker" "slots = 2" "stall_seconds = 6" "restart_delay_seconds = 0" \
+printf '%s\n' "worker = $top_builddir/tests/paced/train-worker" "slots = 2" "stall_seconds = 6" "restart_delay_seconds = 0" \
     "cancel_grace_seconds = 2" >"$work/traind.conf"
 restart_runs
 # The workers say after 6 s that they wait. The daemon has as little patience only from when somebody has been stopped on: on a busy
@@ -69,7 +69,7 @@ is "$(job "$id" failure.phase)" train "all: the failure has the phase"
 
 # ------------------------------------------------------------------ an evaluation, which is long
 
-train '.steps = 1 | .model.width = 1 | .model.image_size = 128 | .data.train_images = 2000 | .eval = {batch: 200}'
+train '.steps = 1 | .model.width = 1 | .model.image_size = 128 | .data.train_images = 1200 | .eval = {batch: 100}'
 ok "evaluation: one that takes long is said to get on" eventually shows "in the evaluation for [0-9]+ s on $here: its ranks are at work"
 like "$(job "$id" state)" '^(running|evaluating)$' "evaluation: and not ended for it"
 kill -STOP "$(rank_process 1)"
@@ -101,7 +101,7 @@ ended "^rank 0 on $here is stopped by a signal: no (progress in the checkpoint|s
 
 # ------------------------------------------------------------------ the end
 
-train '.steps = 200 | .data.eval = null'
+train '.steps = 15 | .data.eval = null'
 mpirun=$(launcher)
 ok "end: it trains" eventually has_events "$id" 1
 kill -STOP "$mpirun"
@@ -110,6 +110,6 @@ patience 6
 ok "end: a job whose mpirun is stopped ends as the run says" wait_state "$id" succeeded
 like "$(job "$id" reason)" "^complete; .*\(process $mpirun\) is stopped by a signal: no progress in the end for [0-9]+ s, so it was ended$" "end: and who did not end"
 is "$(processes "$id")" 0 "end: no process is left"
-is "$(job "$id" step)" 200 "end: all steps are there"
+is "$(job "$id" step)" 15 "end: all steps are there"
 
 done_testing

@@ -5,6 +5,7 @@
 # shellcheck source=tests/system/hosts/hosts.sh.inc
 . "$(dirname "$0")/hosts.sh.inc"
 hosts_up 2
+worker=tests/paced/train-worker
 small_data
 once='{"steps": 100000, "restart": {"max": 0}, "checkpoint": {"disable": true}, "data": {"train": "synthetic", "train_images": 96},
        "model": {"arch": "resnet18", "width": 0.25, "image_size": 32, "classes": 10}}'
@@ -113,7 +114,7 @@ ok "the ranks there end by themselves, while it is cut off" eventually no_ranks_
 "$net" link "$lab" "$h2" up
 fi
 
-train "$two" '{"steps": 250, "checkpoint": {"every_steps": 2, "keep": 2}, "restart": {"max": 2},
+train "$two" '{"steps": 40, "checkpoint": {"every_steps": 2, "keep": 2}, "restart": {"max": 2},
     "model": {"arch": "resnet18", "width": 0.25, "stem": "small", "image_size": 32, "classes": 10}}'
 ok "a job with checkpoints trains" eventually has_events "$id" 3
 "$net" link "$lab" "$h2" down

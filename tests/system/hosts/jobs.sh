@@ -93,6 +93,7 @@ train "$(jq -c ".mpi_prefix = \"$work/mpi\"" <<<"$two")"
 want 422 "an MPI prefix that is not listed is refused"
 like "$body" "$work/mpi is none of the folders .*mpi_prefixes" "by name"
 ok "the daemon stops" stop_daemon
+worker=tests/paced/train-worker
 start_hosts "slots = 4" "mpi_prefixes = /opt/mpi:$work/mpi"
 train "$(jq -c ".mpi_prefix = \"$work/mpi\" | .ssh_port = 2222" <<<"$two")" '{"steps": 1000000}'
 ok "with one that is a job runs" wait_state "$id" running

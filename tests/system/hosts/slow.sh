@@ -5,6 +5,7 @@
 # shellcheck source=tests/system/hosts/hosts.sh.inc
 . "$(dirname "$0")/hosts.sh.inc"
 hosts_up 2
+worker=tests/paced/train-worker
 small_data
 start_patient 20 "slots = 4"
 train "$two" '{"steps": 1000000, "restart": {"max": 0}, "checkpoint": {"disable": true}, "data": {"train": "synthetic", "train_images": 96}}'

@@ -7,10 +7,10 @@ echo SlurmdTimeout=25 >"$work/slurm.conf" # a dead node is noticed so soon
 SLURM_CLUSTER_CONF=$work/slurm.conf start_cluster 3
 printf '%s\n' 'unreachable drain-unverified does not answer' 'node-fail drain NODE_FAIL' >"$work/rules"
 install -m 755 "$top_srcdir/etc/slurm/drain-node.in" "$work/drain-node"
-start_slurm_daemon "slurm.options = --no-requeue" "failure_rules = $work/rules" "node_drain_command = $work/drain-node"
+worker=tests/paced/train-worker start_slurm_daemon "slurm.options = --no-requeue" "failure_rules = $work/rules" "node_drain_command = $work/drain-node"
 real_images
 
-slow='.checkpoint.every_steps = 2 | .data.eval = null | .model.stem = "small" | .batch_per_worker = 8' # so that it runs when the node dies
+slow='.checkpoint.every_steps = 2 | .data.eval = null'
 slurm_job "undisturbed" 16 "$slow"
 whole=$id
 ok "a run that nobody disturbs" ends "$whole" succeeded
