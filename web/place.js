@@ -16,3 +16,11 @@ export function setQuery(changes) {
   const { path, query } = here();
   history.replaceState(history.state, "", href(path, { ...Object.fromEntries(query), ...changes }));
 }
+
+// The list of jobs as it was last shown in this tab, for whoever came from it.
+const LIST = "traind list";
+addEventListener("hashchange", ({ oldURL }) => {
+  const { hash } = new URL(oldURL);
+  if (/^(#\/?)?(\?|$)/.test(hash)) sessionStorage.setItem(LIST, hash);
+});
+export const listHref = () => sessionStorage.getItem(LIST) || "#/";

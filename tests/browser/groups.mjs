@@ -34,7 +34,10 @@ async function groupsMatch(page, query, words) {
 
 async function grouped(page, ids) {
   await page.goto(`${origin}/#/?tag=sweepy`);
+  await page.locator(`tr[data-job="${ids[0]}"] th a:not(.chip)`).click();
+  await page.locator(".crumbs a").click();
   await page.locator(`tr[data-job="${ids[0]}"]`).waitFor();
+  same(await page.evaluate(() => location.hash), "#/?tag=sweepy", "job: its crumb leads to the list with the filter it was left with");
   await page.getByRole("link", { name: "Groups", exact: true }).click();
   await page.getByRole("heading", { name: "Groups of jobs" }).waitFor();
   same((await page.locator("table.groups thead th").allTextContents()).slice(3, 6).join(), "Succeeded,Failed,Cancelled", "groups: failed and cancelled jobs are counted apart");

@@ -7,6 +7,7 @@ import * as f from "../format.js";
 import { ended, submitter, tookWords } from "../jobs.js";
 import { editLabels, starButton, tagChips } from "../labels.js";
 import { hear, watch } from "../live.js";
+import { listHref } from "../place.js";
 import { planView } from "../plan_view.js";
 import { jobActions } from "./job_actions.js";
 import { jobCharts } from "./job_charts.js";
@@ -116,7 +117,7 @@ export function mount(main, { params, query, heading }) {
     for (const element of [bar.element, numbers.element, took, charts.element, written.element, log.element]) show(element, begun);
   };
   const wait = notice(`Loading job ${id}…`);
-  main.replaceChildren(h("nav", { class: "crumbs", "aria-label": "Where you are" }, h("a", { href: "#/" }, "Jobs"), ` / ${id}`),
+  main.replaceChildren(h("nav", { class: "crumbs", "aria-label": "Where you are" }, h("a", { href: listHref() }, "Jobs"), ` / ${id}`),
     h("div", { class: "title" }, title, state, star.element, buttons), labels, reason, refused, label, wait, content);
   heading(`Job ${id}`);
 
