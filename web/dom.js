@@ -24,6 +24,15 @@ export function say(element, text) {
 export function mark(element, name, value) {
   if (element.getAttribute(name) !== String(value)) element.setAttribute(name, value);
 }
+// Puts the elements into body in this order, and leaves alone those that stay where they are.
+export function arrange(body, elements) {
+  const keep = new Set(elements);
+  for (const child of [...body.children]) if (!keep.has(child)) child.remove();
+  elements.forEach((element, i) => {
+    if (body.children[i] !== element) body.insertBefore(element, body.children[i] ?? null);
+  });
+}
+
 export function show(element, visible) {
   if (element.hidden === visible) element.hidden = !visible;
 }

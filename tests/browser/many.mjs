@@ -126,6 +126,27 @@ async function queued(page) {
   sql("delete from job where name = 'held'");
 }
 
+// Sweeps that are older than a page of them are reached as jobs are.
+async function sweeps(page) {
+  const { id } = await api("/v1/sweeps", { method: "POST", body: JSON.stringify({ name: "many", base: JOB, parameters: { seed: [1, 2] }, metric: "loss" }) });
+  await api(`/v1/sweeps/${id}/cancel`, { method: "POST" });
+  await until("the sweep to end", async () => (await api(`/v1/sweeps/${id}`)).state === "cancelled");
+  const columns = "name, state, document, train_images, eval_images, created_at, finished_at";
+  sql(`insert into sweep (${columns}) select ${columns} from sweep, generate_series(2, 230)`);
+  await page.goto(`${origin}/#/sweeps`);
+  await page.getByText("200 newest sweeps, 0 running").waitFor();
+  await page.getByRole("button", { name: "Show more sweeps" }).press("Enter");
+  await page.getByText("230 sweeps, 0 running").waitFor();
+  same(await page.evaluate(() => `${document.activeElement.getAttribute("href")} ${location.hash}`), "#/sweeps/30 #/sweeps?shown=400", "sweeps: there are more, the keyboard is on the first of them, and the address has how many");
+  same(await page.getByRole("button", { name: "Show more sweeps" }).isVisible(), false, "sweeps: and then no more");
+  await page.locator('tr[data-sweep="7"] th a').click();
+  await page.getByRole("heading", { name: /many/ }).waitFor({ timeout: 60000 });
+  await page.goBack();
+  await page.locator('tr[data-sweep="7"] th a').waitFor();
+  await until("the link", () => page.evaluate(() => document.activeElement.getAttribute("href") === "#/sweeps/7"), 60).catch(() => {});
+  same(await page.evaluate(() => document.activeElement.getAttribute("href")), "#/sweeps/7", "sweeps: Back comes to the one that was opened");
+}
+
 await story(async ({ page }) => {
   const { id } = await submit({ ...JOB, name: "first", steps: 2 });
   await jobIn(id, "succeeded");
@@ -136,4 +157,5 @@ await story(async ({ page }) => {
   await byState(page);
   await cameBack(page);
   await queued(page);
+  await sweeps(page);
 });

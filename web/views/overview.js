@@ -4,19 +4,17 @@
 
 import { get, waiting } from "../api.js";
 import { curlCommand } from "../code.js";
-import { choice, h, mark, notice, say, show } from "../dom.js";
+import { arrange, choice, h, mark, notice, say, show } from "../dom.js";
 import * as f from "../format.js";
 import { ended, title } from "../jobs.js";
 import { tagWords } from "../labels.js";
 import { hear, watch } from "../live.js";
+import { many, moreButton, PAGE, shownOf } from "../more.js";
 import { setQuery } from "../place.js";
 import { COLUMNS, jobRow } from "./overview_row.js";
 import { bulkBar, findBar } from "./overview_find.js";
 import { clusterStrip } from "./overview_cluster.js";
 
-const PAGE = 200; // of the newest jobs; those that are active are all shown
-const MOST_ASKED = 1000; // by one request, as the daemon gives them
-const MOST_SHOWN = 10000; // by an address
 const ACTIVE = "queued,starting,running,evaluating";
 const SORTED = { "-top1": "top1", "-best_top1": "best_top1", "-images_per_sec": "images_per_sec" }; // by the daemon, over all jobs; else over those that are here
 const LIVE_MS = 500; // between what the stream tells of steps being shown
@@ -67,18 +65,6 @@ function compare(sort, asked) {
   };
 }
 
-// Puts the elements into body in this order, and leaves alone those that stay where they are.
-function place(body, elements) {
-  const keep = new Set(elements);
-  for (const child of [...body.children]) if (!keep.has(child)) child.remove();
-  elements.forEach((element, i) => {
-    if (body.children[i] !== element) body.insertBefore(element, body.children[i] ?? null);
-  });
-}
-
-// How many of the list an address asks for.
-const shownOf = (from) => Math.min(MOST_SHOWN, PAGE * Math.max(1, Math.ceil(Number(from.get("shown")) / PAGE) || 1));
-
 export function mount(main, { query, heading, kept }) {
   const rows = new Map(), jobs = new Map(), dirty = new Set();
   const found = new Map(); // word -> ids that the daemon found by it, which also looks at networks and data
@@ -127,11 +113,11 @@ export function mount(main, { query, heading, kept }) {
   });
   const find = findBar((changes) => { change(changes); look.again(); });
   const filters = h("div", { class: "filters" }, states.element, search, ...find.elements);
-  const more = h("button", { type: "button", class: "more", onclick: () => {
-    grown = body.children.length;
+  const more = moreButton("Show more jobs", body, (there) => {
+    grown = there;
     change({ shown: settings.shown + PAGE });
     look.again();
-  } }, "Show more jobs");
+  });
   const foot = h("div");
   const scrolled = new IntersectionObserver(([entry]) => {
     if (!entry.isIntersecting || body.children.length < most) return;
@@ -140,9 +126,9 @@ export function mount(main, { query, heading, kept }) {
   }, { rootMargin: "300px" });
   scrolled.observe(foot);
   const cluster = clusterStrip(query);
-  for (const element of [filters, empty, nothing, more]) show(element, false);
+  for (const element of [filters, empty, nothing, more.element]) show(element, false);
   main.replaceChildren(h("div", { class: "title" }, h("h1", { tabindex: -1 }, "Jobs"), summary), cluster.element,
-    h("div", { class: "list" }, filters, bulk.element, wait, empty, nothing, table, foot, more));
+    h("div", { class: "list" }, filters, bulk.element, wait, empty, nothing, table, foot, more.element));
   heading("traind");
 
   function change(changes) {
@@ -176,7 +162,7 @@ export function mount(main, { query, heading, kept }) {
       rows.get(job.id).tick(picked.has(job.id));
     }
     const elements = made.map((job) => rows.get(job.id).element);
-    place(body, elements);
+    arrange(body, elements);
     mark(table, "data-who", all.some((job) => job.submitted_by));
     show(wait, false);
     const narrowed = Boolean(settings.tag || settings.starred || settings.q);
@@ -184,9 +170,7 @@ export function mount(main, { query, heading, kept }) {
     show(empty, all.length === 0 && !narrowed);
     show(nothing, (all.length > 0 || narrowed) && shown.length === 0);
     show(table, shown.length > 0);
-    const rest = next !== null && made.length === shown.length;
-    if (!rest && document.activeElement === more) body.children[grown]?.querySelector("th a").focus({ preventScroll: true }); // of the jobs that are new here
-    show(more, rest);
+    more.update(next !== null && made.length === shown.length);
     const active = shown.filter((job) => !ended(job)).length, which = (next === null ? "" : SORTED[settings.sort] ? " best" : " newest") + (narrowed || settings.state !== "all" ? " matching" : "");
     say(summary, shown.length ? `${f.count(shown.length)}${which} ${shown.length === 1 ? "job" : "jobs"}, ${active} active` : "");
     cluster.tell(everywhere);
@@ -208,17 +192,6 @@ export function mount(main, { query, heading, kept }) {
     }, LIVE_MS);
   });
 
-  // So many jobs, by as few requests as the daemon allows.
-  async function many(ask, what, atMost) {
-    const all = [];
-    let page = { next: "" };
-    while (page.next !== null && all.length < atMost) {
-      page = await ask(what + (page.next && `&after=${encodeURIComponent(page.next)}`), Math.min(MOST_ASKED, atMost - all.length));
-      all.push(...page.jobs);
-    }
-    return { jobs: all, next: page.next };
-  }
-
   async function fetchJobs(signal) {
     // What is searched for may be older than the newest: the daemon finds the longest words, this page the others.
     const words = [...new Set(wordsOf(settings.q))].sort((a, b) => b.length - a.length).slice(0, WORDS);
@@ -227,9 +200,9 @@ export function mount(main, { query, heading, kept }) {
     const ask = (what, limit = PAGE) => get(`/v1/jobs?limit=${limit}${what}`, signal);
     const narrow = sort + (STATES[settings.state] ? `&state=${STATES[settings.state]}` : "");
     // However many wait: those that run, and those that start next, are the oldest of them.
-    const [listed, newest, { jobs: active }, ...searched] = await Promise.all([many(ask, narrow, settings.shown), narrow === sort ? { jobs: [] } : ask(sort), many(ask, `&state=${ACTIVE}`, Infinity),
+    const [listed, newest, { all: active }, ...searched] = await Promise.all([many(ask, "jobs", narrow, settings.shown), narrow === sort ? { jobs: [] } : ask(sort), many(ask, "jobs", `&state=${ACTIVE}`, Infinity),
       ...words.map((word) => ask(`${narrow}&q=${encodeURIComponent(word)}`))]);
-    const all = [...listed.jobs, ...newest.jobs, ...active, ...searched.flatMap((answer) => answer.jobs)];
+    const all = [...listed.all, ...newest.jobs, ...active, ...searched.flatMap((answer) => answer.jobs)];
     found.clear();
     words.forEach((word, i) => found.set(word, new Set(searched[i].jobs.map((job) => job.id))));
     next = listed.next;
