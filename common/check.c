@@ -35,22 +35,6 @@ bool check_all_ok(const json_t *list)
     return true;
 }
 
-void check_print(FILE *out, const json_t *list)
-{
-    const json_t *item;
-    size_t i;
-
-    json_array_foreach (list, i, item) {
-        bool ok = json_is_true(json_object_get(item, "ok"));
-        fprintf(out, "%-4s  %-9s  %s\n", ok ? "ok" : "BAD",
-                json_string_value(json_object_get(item, "check")),
-                json_string_value(json_object_get(item, "found")));
-        if (!ok)
-            fprintf(out, "                 %s\n",
-                    json_string_value(json_object_get(item, "advice")));
-    }
-}
-
 void check_clock(json_t *list)
 {
     struct timex t = {0};

@@ -8,16 +8,12 @@
 
 #include <jansson.h>
 #include <stdbool.h>
-#include <stdio.h>
 
 /* Adds an item; format makes "found", advice says what would put it right. */
 void check_note(json_t *list, const char *check, bool ok, const char *advice, const char *format,
                 ...) __attribute__((format(printf, 5, 6)));
 
 bool check_all_ok(const json_t *list);
-
-/* A line an item, the advice below it where it is not ok. */
-void check_print(FILE *out, const json_t *list);
 
 /* ---- things that more than one program looks at */
 

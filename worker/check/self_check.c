@@ -162,6 +162,23 @@ static bool check_data(const struct self_check_options *o, char *text, json_t *r
     return fine;
 }
 
+/* A line an item, the advice below it where it is not ok: for the log of a node, where nothing is
+ * fitted to a terminal. */
+static void self_check_print_list(const json_t *list)
+{
+    const json_t *item;
+    size_t i;
+
+    json_array_foreach (list, i, item) {
+        bool ok = json_is_true(json_object_get(item, "ok"));
+        printf("%-4s  %-9s  %s\n", ok ? "ok" : "BAD",
+               json_string_value(json_object_get(item, "check")),
+               json_string_value(json_object_get(item, "found")));
+        if (!ok)
+            printf("                 %s\n", json_string_value(json_object_get(item, "advice")));
+    }
+}
+
 static int self_check_print_lines(const struct self_check_options *o)
 {
     int status = SELF_CHECK_FINE;
@@ -220,7 +237,7 @@ int self_check(const struct self_check_options *o)
         json_dumpf(report, stdout, JSON_COMPACT | JSON_REAL_PRECISION(13));
         putchar('\n');
     } else {
-        check_print(stdout, list);
+        self_check_print_list(list);
     }
     json_decref(report);
     json_decref(list);
