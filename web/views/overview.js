@@ -69,7 +69,7 @@ export function mount(main, { query, heading, kept }) {
   const rows = new Map(), jobs = new Map(), dirty = new Set();
   const found = new Map(); // word -> ids that the daemon found by it, which also looks at networks and data
   let everywhere = []; // the active jobs that the cluster's numbers are about, whatever the list is narrowed to
-  let asked = 0, next = null, most = kept?.most ?? ROWS, typing = 0, grown = 0;
+  let asked = 0, next = null, most = kept?.most ?? ROWS, typing = 0;
   const settings = {};
   const read = (from) => Object.assign(settings, { state: FILTERS[from.get("state")] ? from.get("state") : "all", q: from.get("q") ?? "", tag: from.get("tag") ?? "", starred: from.get("starred") === "1", sort: from.get("sort") ?? "-id", shown: shownOf(from) });
   read(query);
@@ -114,8 +114,7 @@ export function mount(main, { query, heading, kept }) {
   const find = findBar((changes) => { change(changes); look.again(); });
   const filters = h("div", { class: "filters" }, states.element, search, ...find.elements);
   const more = moreButton("Show more jobs", body, (there) => {
-    grown = there;
-    change({ shown: settings.shown + PAGE });
+    change({ shown: settings.shown + PAGE }, there + ROWS);
     look.again();
   });
   const foot = h("div");
@@ -131,9 +130,10 @@ export function mount(main, { query, heading, kept }) {
     h("div", { class: "list" }, filters, bulk.element, wait, empty, nothing, table, foot, more.element));
   heading("traind");
 
-  function change(changes) {
+  // made: rows of the list that are there at once.
+  function change(changes, made = ROWS) {
     Object.assign(settings, changes);
-    most = "shown" in changes ? grown + ROWS : ROWS;
+    most = made;
     if (["sort", "state", "tag", "starred"].some((name) => name in changes)) settings.shown = PAGE;
     if ("sort" in changes || "state" in changes) look.again();
     setQuery({ state: settings.state === "all" ? null : settings.state, q: settings.q || null, tag: settings.tag || null, starred: settings.starred ? 1 : null, sort: settings.sort === "-id" ? null : settings.sort, shown: settings.shown === PAGE ? null : settings.shown });
