@@ -10,8 +10,8 @@ install -m 755 "$top_srcdir/etc/slurm/drain-node.in" "$work/drain-node"
 worker=tests/paced/train-worker start_slurm_daemon "slurm.options = --no-requeue" "failure_rules = $work/rules" "node_drain_command = $work/drain-node"
 real_images
 
-slow='.checkpoint.every_steps = 2 | .data.eval = null'
-slurm_job "undisturbed" 16 "$slow"
+often='.checkpoint.every_steps = 2 | .data.eval = null'
+slurm_job "undisturbed" 16 "$often"
 whole=$id
 ok "a run that nobody disturbs" ends "$whole" succeeded
 ranks_on() { # NODE ID
@@ -27,7 +27,7 @@ has_checkpoint() {
 # shellcheck disable=SC2086
 disturbed() {
     local ranks status # call sets it, and ok has one
-    slurm_job "disturbed" 16 "$slow"
+    slurm_job "disturbed" 16 "$often"
     hit=$id
     eventually has_checkpoint "$hit"
     ranks=$(ranks_on n2 "$hit")
@@ -55,7 +55,7 @@ drained() { # NODE LABEL ID
 ok "a rule has drained the node that mpirun named" eventually drained n2 unreachable "$hit"
 
 # ---- what Slurm itself says of the only node of a job
-slurm_job "alone" 100000 "$slow | .cluster.nodes = 1"
+slurm_job "alone" 100000 "$often | .cluster.nodes = 1"
 alone=$id
 ok "a job on one node has done some steps" eventually has_events "$alone" 3
 ok "Slurm has said which" eventually runs_on "$alone" 'n[13]'
