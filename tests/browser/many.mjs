@@ -63,6 +63,29 @@ async function byState(page) {
   same(await page.locator(".summary").textContent(), "20 newest matching jobs, 0 active", "list: by words too");
 }
 
+// The rows of a page are made as one scrolls to them, however far one sees or goes at a time.
+async function made(page) {
+  const rows = page.locator("table.jobs tbody tr");
+  const has = async (name, right) => {
+    await until(name, async () => right(await rows.count()), 60).catch(() => {});
+    ok(right(await rows.count()), name, `${await rows.count()} rows`);
+  };
+  const all = (count) => count === 200;
+  await page.setViewportSize({ width: 1240, height: 30000 });
+  await page.goto(`${origin}/#/?sort=id`);
+  await page.reload();
+  await has("list: a window that is higher than the first rows is filled", all);
+  await page.setViewportSize({ width: 1240, height: 900 });
+  await page.goto(`${origin}/#/?state=finished`);
+  await has("list: one that is not is not filled with what nobody sees", (count) => count < 100);
+  await page.evaluate(() => {
+    const toEnd = () => scrollTo({ top: document.documentElement.scrollHeight, behavior: "instant" });
+    new MutationObserver(toEnd).observe(document.querySelector("table.jobs tbody"), { childList: true });
+    toEnd();
+  });
+  await has("list: whoever holds the End key comes to its end", all);
+}
+
 // Where one is in the list: its rows, which link has the keyboard, and how far below the top of the window it is.
 const whereInList = (page) => page.evaluate(() => {
   const at = document.activeElement;
@@ -155,6 +178,7 @@ await story(async ({ page }) => {
   await compared(page);
   await failed(page);
   await byState(page);
+  await made(page);
   await cameBack(page);
   await queued(page);
   await sweeps(page);

@@ -140,8 +140,8 @@ export class Chart {
     group.charts.add(this);
     this.make();
     this.seen = false; // what is not on the screen is not drawn
-    this.look = new IntersectionObserver(([entry]) => {
-      this.seen = entry.isIntersecting;
+    this.look = new IntersectionObserver((entries) => {
+      this.seen = entries.at(-1).isIntersecting;
       if (this.seen && this.stale) this.draw();
     }, { rootMargin: "100px" });
     this.look.observe(this.element);

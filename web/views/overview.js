@@ -118,12 +118,11 @@ export function mount(main, { query, heading, kept }) {
     look.again();
   });
   const foot = h("div");
-  const scrolled = new IntersectionObserver(([entry]) => {
-    if (!entry.isIntersecting || body.children.length < most) return;
+  const scrolled = new IntersectionObserver((entries) => {
+    if (!entries.at(-1).isIntersecting) return;
     most += ROWS;
     fill();
   }, { rootMargin: "300px" });
-  scrolled.observe(foot);
   const cluster = clusterStrip(query);
   for (const element of [filters, empty, nothing, more.element]) show(element, false);
   main.replaceChildren(h("div", { class: "title" }, h("h1", { tabindex: -1 }, "Jobs"), summary), cluster.element,
@@ -163,6 +162,8 @@ export function mount(main, { query, heading, kept }) {
     }
     const elements = made.map((job) => rows.get(job.id).element);
     arrange(body, elements);
+    scrolled.unobserve(foot); // it tells of a change alone, and the foot may be in sight behind more rows too
+    if (made.length < shown.length) scrolled.observe(foot);
     mark(table, "data-who", all.some((job) => job.submitted_by));
     show(wait, false);
     const narrowed = Boolean(settings.tag || settings.starred || settings.q);
