@@ -3,7 +3,7 @@
 # the page's commands as it stands. The shards of two Slurm nodes are on a disk of each; the job is longer than its allocations, and a
 # node dies under it. Prints a table of what each part took, and leaves it in REHEARSAL_DIR as rehearsal.txt and rehearsal.json.
 #
-#   SCALE          100; make rehearsal: 1, that is 1,281,167 + 50,000 images
+#   SCALE          200; make rehearsal: 1, that is 1,281,167 + 50,000 images
 #   REHEARSAL_DIR  where all is made and kept, so that the next run goes on (default: a folder that is removed). Of a full rehearsal with
 #                  the default SIDE 25 GB
 #   SIDE           short side of the pictures, pixels (default: 32, from SCALE 20 on upwards 96)
@@ -16,7 +16,7 @@
 # shellcheck source=tests/rehearsal/font.sh.inc
 . "$top_srcdir/tests/rehearsal/font.sh.inc"
 
-scale=${SCALE:-100}
+scale=${SCALE:-200}
 small=yes
 [ "$scale" -ge 20 ] || small=
 side=${SIDE:-$([ $small ] && echo 32 || echo 96)}
