@@ -18,5 +18,5 @@ work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT
 
 # threads that wait must not take a busy processor
-export OMP_WAIT_POLICY=passive
+export OMP_WAIT_POLICY=passive OPENBLAS_NUM_THREADS=1
 "$python" -B "$here/compare.py" "$driver" "$work"
