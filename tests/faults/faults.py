@@ -142,7 +142,7 @@ class Lane:
         document = {
             'name': name, 'cluster': self.cluster,
             'data': {'train': f'{data}/train', 'eval': f'{data}/validation'}, 'batch_per_worker': 8, 'steps': STEPS,
-            'model': {'arch': 'resnet18', 'width': 0.25, 'image_size': 32, 'classes': 10, 'stem': 'small', 'winograd': False, 'gemm': 'own'},
+            'model': {'arch': 'resnet18', 'width': 0.25, 'image_size': 32, 'classes': 10, 'winograd': False, 'gemm': 'own'},
             'eval': {'every_epochs': 1, 'batch': 25}, 'checkpoint': {'every_steps': 2, 'every_epochs': 0, 'keep': 4}, 'restart': {'max': 3}}
         document.update(more)
         return self.call('/v1/jobs', document)['id']
