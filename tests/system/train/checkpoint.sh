@@ -8,7 +8,7 @@ set -u
 trap 'rm -rf "$work"' EXIT
 
 cat >"$work/small.json" <<END
-{"model": {"arch": "resnet18", "classes": 10, "image_size": 32}, "data": {"train": "synthetic", "train_images": 400},
+{"model": {"arch": "cnn", "width": 0.5}, "data": {"train": "synthetic", "train_images": 400},
  "cluster": {"workers_per_node": 1, "threads_per_worker": 1}, "batch_per_worker": 4, "steps": 3, "eval": {"every_epochs": 0},
  "lr": {"warmup_epochs": 0}, "checkpoint": {"every_steps": 1, "every_epochs": 0, "keep": 2}}
 END
@@ -62,14 +62,14 @@ worker 1 "$work/small.json" "$work/unlisted" --resume latest
 is "$([ $? -ne 0 ] && echo failed)" failed "checkpoints that cannot be listed: latest fails"
 like "$output" 'cannot list the checkpoints in .*: Too many levels of symbolic links' "and says why"
 
-# ---- a full disk: room for two checkpoints of 90 MB, and for a third once the ballast is gone
+# ---- a full disk: room for two checkpoints of 6.6 MB, and for a third once the ballast is gone. Paced, so that the run goes on for long enough.
 cat >"$work/full.sh" <<'END'
-mount -t tmpfs -o size=300m traind-test "$1" || exit 1
-head -c 90M /dev/zero >"$1/ballast"
-mpirun --oversubscribe --bind-to none -np 1 "$top_builddir/tests/bin/train-worker" --job "$2" --run-dir "$1/run" >"$3/log" 2>&1 &
+mount -t tmpfs -o size=22m traind-test "$1" || exit 1
+head -c 6600K /dev/zero >"$1/ballast"
+mpirun --oversubscribe --bind-to none -np 1 "$top_builddir/tests/paced/train-worker" --job "$2" --run-dir "$1/run" >"$3/log" 2>&1 &
 until [ "$(grep -cs '"type": "warning"' "$1/run/attempt-1/events.jsonl")" -ge 2 ] 2>/dev/null; do
     kill -0 $! 2>/dev/null || break
-    sleep 0.02
+    sleep 0.1
 done
 ls "$1/run/checkpoints" >"$3/then"
 rm "$1/ballast"
@@ -80,14 +80,14 @@ cp "$1/run/attempt-1/events.jsonl" "$3/"
 exit $status
 END
 mkdir "$work/disk" "$work/seen"
-job "$work/full.json" '.steps = 100'
+job "$work/full.json" '.steps = 50'
 if unshare --mount true 2>/dev/null; then
     unshare --mount bash "$work/full.sh" "$work/disk" "$work/full.json" "$work/seen"
     is "$?:$(jq -r 'select(.type == "run_stop") | .status' "$work/seen/events.jsonl")" "0:success" "training goes on over a full disk"
     like "$(jq -r 'select(.type == "warning") | .message' "$work/seen/events.jsonl" | head -n 1)" \
         '^checkpoint of step 3: cannot write .*[Nn]o space left' "with a warning that says why there is no checkpoint"
     is "$(tr '\n' ' ' <"$work/seen/then")" "step-00000001 step-00000002 " "the older ones stay"
-    is "$(tr '\n' ' ' <"$work/seen/now")" "step-00000099 step-00000100 " "with room again they are written again, and nothing unfinished is left"
+    is "$(tr '\n' ' ' <"$work/seen/now")" "step-00000049 step-00000050 " "with room again they are written again, and nothing unfinished is left"
     # shellcheck disable=SC2016
     unshare --mount bash -c 'mount -t tmpfs -o size=64k traind-test "$1" && mkdir "$1/run" && head -c 1M /dev/zero >"$1/ballast"
         mpirun --oversubscribe --bind-to none -np 1 "$top_builddir/tests/bin/train-worker" --job "$2" --run-dir "$1/run"' sh "$work/disk" "$work/full.json" >"$work/log" 2>&1
