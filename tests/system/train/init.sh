@@ -17,7 +17,7 @@ start_daemon --config "$work/traind.conf"
 document() {
     jq -n --arg data "$work/data" '{cluster: {workers_per_node: 1, threads_per_worker: 1}, batch_per_worker: 8, steps: 4,
         data: {train: ($data + "/train"), eval: ($data + "/validation")}, restart: {max: 0}, lr: {warmup_epochs: 0}, eval: {batch: 25},
-        model: {arch: "resnet18", stem: "small", width: 0.25, image_size: 32, classes: 10}, checkpoint: {every_steps: 2, keep: 3}}' |
+        model: {arch: "resnet18", width: 0.25, image_size: 32, classes: 10}, checkpoint: {every_steps: 2, keep: 3}}' |
         jq "$1" >"$work/job.json"
 }
 
@@ -51,14 +51,14 @@ like "$shown" 'weights +those of step 4' "and whose weights they are"
 is "$(grep -c '0 of 0' <<<"$shown")" 0 "and not that of a training"
 
 # its progress while it runs
-post ".mode = \"eval\" | .model.init = \"$last\" | .data = {eval: \"synthetic\", eval_images: 50000}"
-json '"\(.evaluated_images) of \(.eval_images)"' "0 of 50000" "no image is evaluated at first"
+post ".mode = \"eval\" | .model.init = \"$last\" | .data = {eval: \"synthetic\", eval_images: 100000}"
+json '"\(.evaluated_images) of \(.eval_images)"' "0 of 100000" "no image is evaluated at first"
 on_its_way() {
     shown=$("$trainctl" --server "$url" show "$id" 2>&1)
-    [[ $shown =~ progress\ +[1-9][0-9,]*\ of\ 50,?000\ images ]] || in_state "$id" 'succeeded|failed'
+    [[ $shown =~ progress\ +[1-9][0-9,]*\ of\ 100,?000\ images ]] || in_state "$id" 'succeeded|failed'
 }
 ok "some are" eventually on_its_way
-like "$shown" 'progress +[1-9][0-9,]* of 50,?000 images \([1-9]0 %\)' "trainctl show tells how many while it runs"
+like "$shown" 'progress +[1-9][0-9,]* of 100,?000 images \([1-9]0 %\)' "trainctl show tells how many while it runs"
 call -X POST "/v1/jobs/$id/cancel"
 ok "it ends when it is told to" wait_state "$id" cancelled
 post ".mode = \"eval\" | .model.init = \"$last\" | .data = {eval: \"synthetic\", eval_images: 500}"
@@ -116,7 +116,7 @@ unfit "weights of another network" ".model.init = \"$last\" | .model.arch = \"re
 is "$(jq -r '.errors[].message' <<<"$body" | grep -o '[^ ]* is missing' | sort -u | wc -l)" \
     "$(("$(jq -r '.errors[0].message | capture("and (?<n>[0-9]+) more").n' <<<"$body")" + 10))" "each tensor that is missing is named"
 unfit "weights of other classes" ".model.init = \"$last\" | .model.classes = 11" 'fc.weight is for 10 classes, the job has 11'
-unfit "weights of another stem" ".model.init = \"$last\" | .model.stem = \"imagenet\"" 'conv1.weight has shape'
+unfit "weights of another stem" ".model.init = \"$last\" | .model.stem = \"small\"" 'conv1.weight has shape'
 document ".model.init = \"$last\" | .model.classes = 11"
 for command in plan submit; do
     "$trainctl" --server "$url" "$command" "$work/job.json" >"$work/out" 2>&1
