@@ -6,7 +6,7 @@
 # shellcheck source=tests/system/idx.sh.inc
 . "$top_srcdir/tests/system/idx.sh.inc"
 mkdir "$work/idx"
-idx 2400 train-images-idx3-ubyte.gz train-labels-idx1-ubyte.gz
+idx 600 train-images-idx3-ubyte.gz train-labels-idx1-ubyte.gz
 idx 300 t10k-images-idx3-ubyte.gz t10k-labels-idx1-ubyte.gz
 "$top_builddir/tests/bin/train-prep" convert --from idx --in "$work/idx" --out "$work/data" --shards 2 --eval-shards 1 >/dev/null 2>&1
 printf "%s\n" "worker = $top_builddir/tests/bin/train-worker" "slots = 2" "data_roots = $work" >"$work/traind.conf"
@@ -28,7 +28,7 @@ json '[.spec.model.classes, .spec.model.image_size, .spec.model.dropout, .spec.d
 ok "it trains" wait_state "$id" succeeded
 trained=$id
 top1=$(job "$id" top1)
-is "$(jq -n "$top1 >= 0.6")" true "two epochs of 2400 images give at least 60 % of 300 others ($top1)"
+is "$(jq -n "$top1 >= 0.5")" true "two epochs of 600 images give at least 50 % of 300 others ($top1)"
 run=$state/jobs/$id
 layers=$(cat "$run"/attempt-1/layers.txt "$run"/layers.txt 2>/dev/null)
 for layer in conv1 pool1 conv2 pool2 fc1 fc2; do
@@ -56,7 +56,7 @@ ok "it trains with OpenBLAS" wait_state "$id" succeeded
 first_loss() { sql "select json_extract(body, '\$.loss') from job_event where job_id = $1 and type = 'step' and json_extract(body, '\$.step') = 1"; }
 is "$(jq -n "$(first_loss "$id") / $(first_loss "$trained") - 1 | fabs < 1e-4")" true "from the same loss"
 
-call -d "$(jq '{base: (. + {steps: 12, batch_per_worker: 20, checkpoint: {disable: true}}), metric: "top1",
+call -d "$(jq '{base: (. + {steps: 12, batch_per_worker: 40, cluster: {workers_per_node: 1, threads_per_worker: 1}, checkpoint: {disable: true}}), metric: "top1",
     parameters: {"/model/width": [0.25, 0.5], "/model/dropout": [0, 0.4], "/lr/base": [0.0001, 0.002]}}' <<<"$base")" /v1/sweeps
 want 201 "a sweep over width, dropout and rate"
 sweep_ended() { [ "$(curl -sS "$url/v1/sweeps/1" | jq -r .state)" != running ]; }
@@ -68,7 +68,7 @@ json .state succeeded "ends well"
 json '[.trials[] | select(.state == "succeeded") | .point | tojson] | unique | length' 8 "all eight points have run"
 json '.best.metric == ([.trials[].metric] | max) and .best.metric > 0.2' true "and the best is named"
 
-post '.model = {arch: "resnet18", stem: "small", image_size: 32, classes: 10, width: 0.5, dropout: 0.2} | .data.preprocess = "whole" |
+post '.model = {arch: "resnet18", image_size: 32, classes: 10, width: 0.5, dropout: 0.2} | .data.preprocess = "whole" |
     .steps = 2 | .batch_per_worker = 4'
 ok "a ResNet of half the width with dropout trains too" wait_state "$id" succeeded
 stop_daemon
