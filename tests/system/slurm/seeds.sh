@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # doc/seeds.md, item by item: each command and block of it is run as it stands, by one shell, against a real daemon and real Slurm,
 # and has to say what the page says it does; each part of a job document is planned; each key that is named exists. So that it is
-# quick, the folders hold small data, and what trains on them is a quarter as wide (half in bf16, whose channels are multiples of 32).
+# quick, the folders hold small data, and what trains on them has the stem of ImageNet and is a quarter as wide (half in bf16, whose channels are multiples of 32).
 # tests/system/slurm/seeds.py says how the page is read.
 # shellcheck source=tests/system/slurm/slurm.sh.inc
 . "${top_srcdir:?is set by make check}/tests/system/slurm/slurm.sh.inc"
@@ -102,8 +102,9 @@ key() {
 sed -e "s|^downloads=/data[^ ]*|downloads=$work/in|; s|^raw=/data[^ ]*|raw=$work/raw|; s|^IMAGENET_HOME=/data[^ ]*|IMAGENET_HOME=$work/folders|" \
     -e "s|^imagenet=[^ ]*|imagenet=$work/imagenet|; s|^scratch=[^ ]*|scratch=$work/scratch|; s|^sources=[^ ]*|sources=$top_srcdir|" \
     -e "s|--in /usr/share/datasets/fashion-mnist|--in $work/idx|g; s|--shards 1024 --eval-shards 128|--shards 8 --eval-shards 4|g; s|in 1024 shards|in 8 shards|" \
-    -e 's|"arch": "resnet18", "stem": "small", |&"width": 0.25, |' \
+    -e 's|"arch": "resnet18", "stem": "small", |"arch": "resnet18", "width": 0.25, |' \
     -e 's|--set precision=bf16|& --set model.width=0.5|' \
+    -e 's|./fashion-mnist /usr/share/datasets/fashion-mnist 1$|& 6400|; s|trainctl bench --arch resnet18|& --workers 1|' \
     -e "s|--node 0 --nodes 256|--node 0 --nodes 4|; s|mpirun -np 2|mpirun --allow-run-as-root --oversubscribe --bind-to none -np 2|" "$page" >"$work/page.md"
 /usr/bin/python3 "$top_srcdir/tests/system/slurm/seeds.py" "$work/page.md" >"$work/items.sh"
 is $? 0 "the page is read"
