@@ -3,7 +3,7 @@
 import { h, show } from "./dom.js";
 
 export const PAGE = 200;
-const MOST_ASKED = 1000; // by one request, as the daemon gives them
+export const MOST_ASKED = 1000; // by one request, as the daemon gives them
 const MOST_SHOWN = 10000; // by an address
 
 // How many of the list an address asks for.
@@ -35,7 +35,7 @@ export function moreButton(words, body, grow) {
       const first = before ? body.children[before] : null; // of those that are new here
       if (first) {
         before = 0;
-        if (document.activeElement === element) first.querySelector("th a").focus({ preventScroll: true });
+        if (document.activeElement === element) first.querySelector("th :is(a, button)").focus({ preventScroll: true });
       }
       show(element, rest);
     },

@@ -132,6 +132,23 @@ async function cameBack(page) {
   forget(/409.*jobs\/271\/log/); // a copy has no folder of its own
 }
 
+// Groups behind the first page of them are reached too.
+async function grouped(page) {
+  copies(1, 230, { name: "'group'", spec: "json_set(spec, '$.seed', nth)" });
+  await page.goto(`${origin}/#/groups?by=seed&q=group`);
+  await page.getByText("230 groups of 230 jobs, 200 shown").waitFor();
+  const more = page.getByRole("button", { name: "Show more groups" });
+  await more.press("Enter");
+  await page.getByText("230 groups of 230 jobs", { exact: true }).waitFor();
+  same(await page.evaluate(() => `${[...document.querySelectorAll("table.groups tbody tr")].indexOf(document.activeElement.closest("tr"))} ${location.hash}`), "200 #/groups?by=seed&q=group&shown=400",
+    "groups: there are more, the keyboard is on the first of them, and the address has how many");
+  same(await more.isVisible(), false, "groups: and then no more");
+  await page.reload();
+  await page.getByText("230 groups of 230 jobs", { exact: true }).waitFor();
+  same(await page.locator("table.groups tbody tr").count(), 230, "groups: so it is after a reload");
+  sql("delete from job where name = 'group'");
+}
+
 // Of a queue that is longer than a page, those that run are the oldest.
 async function queued(page) {
   const id = await lastingJob({ ...JOB, name: "lasting" });
@@ -180,6 +197,7 @@ await story(async ({ page }) => {
   await byState(page);
   await made(page);
   await cameBack(page);
+  await grouped(page);
   await queued(page);
   await sweeps(page);
 });

@@ -1,5 +1,6 @@
 // Jobs in groups, by tag or by a key of their documents: #/groups?by=optimizer.name&sort=best_top1, and the filters of the list.
-// In the address: by, sort, q (words), tag ("a,b": with all of these), starred (1), open (JSON of the group whose jobs are shown).
+// In the address: by, sort, q (words), tag ("a,b": with all of these), starred (1), open (JSON of the group whose jobs are shown),
+// shown (groups).
 
 import { get, Problem, waiting, words } from "../api.js";
 import { badge, choice, download, h, mark, notice, say, setBadge, show } from "../dom.js";
@@ -7,10 +8,10 @@ import * as f from "../format.js";
 import { fieldsOf, keyWords, writeText } from "../job_document.js";
 import { compareWords, MOST_COMPARED, title } from "../jobs.js";
 import { watch } from "../live.js";
+import { MOST_ASKED, moreButton, PAGE, shownOf } from "../more.js";
 import { href, setQuery } from "../place.js";
 import { csv } from "../tables.js";
 
-const MOST = 200; // groups at a time
 const SORTS = [["", "Most jobs"], ["name", "Value"], ["best_top1", "Best"], ["ttt_seconds", "Time to train"]];
 const ACTIVE = ["queued", "starting", "running", "evaluating"];
 const COLUMNS = [["Value"], ["Jobs", "num"], ["Active", "num"], ["Succeeded", "num"], ["Failed", "num"], ["Cancelled", "num"], ["Best top-1", "num"], ["Mean time to train", "num"], ["Images", "num"]];
@@ -66,14 +67,15 @@ function byField(settings, changed) {
 
 export function mount(main, { query, heading }) {
   const settings = { by: query.get("by") || "tag", sort: SORTS.some(([name]) => name === query.get("sort")) ? query.get("sort") : "", q: query.get("q") ?? "", tag: query.get("tag") ?? "",
-    starred: query.get("starred") === "1", open: query.get("open") };
+    starred: query.get("starred") === "1", open: query.get("open"), shown: Math.min(MOST_ASKED, shownOf(query)) };
   heading("Groups");
   const list = h("a", { class: "button", href: listOf(settings) }, "List");
   const body = h("tbody"), summary = h("p", { class: "summary", role: "status" }), problem = h("p", { class: "error", id: "group-problem", role: "alert" });
   const change = (changes) => {
     Object.assign(settings, changes);
+    if ("by" in changes || "sort" in changes || "q" in changes) settings.shown = PAGE;
     mark(list, "href", listOf(settings));
-    setQuery({ by: settings.by === "tag" ? null : settings.by, sort: settings.sort || null, open: settings.open });
+    setQuery({ by: settings.by === "tag" ? null : settings.by, sort: settings.sort || null, open: settings.open, shown: settings.shown === PAGE ? null : settings.shown });
     known = "";
     look.again();
   };
@@ -87,9 +89,10 @@ export function mount(main, { query, heading }) {
   const save = h("button", { type: "button", class: "tool", "aria-label": "Groups as csv, to download", onclick: () => download("groups.csv", "text/csv", csv(rows)) }, "csv");
   const table = h("section", { class: "card" }, h("header", {}, h("h2", {}, "Groups"), save), h("div", { class: "scroll wide", role: "group", tabindex: 0, "aria-label": "Groups" }, h("table", { class: "groups" },
     h("caption", { class: "hidden" }, "Jobs in groups"), h("thead", {}, h("tr", {}, ...COLUMNS.map(([text, kind]) => h("th", { scope: "col", class: kind }, text)))), body)));
+  const more = moreButton("Show more groups", body, () => change({ shown: settings.shown + PAGE }));
   main.append(h("div", { class: "title" }, h("h1", { tabindex: -1 }, "Groups of jobs"), summary, h("div", { class: "actions" }, list)),
-    h("div", { class: "filters" }, by.element, sort.element, search, narrowed ? h("span", { class: "quiet" }, `Only jobs ${narrowed}.`) : null), problem, wait, none, table);
-  for (const element of [none, table, problem]) show(element, false);
+    h("div", { class: "filters" }, by.element, sort.element, search, narrowed ? h("span", { class: "quiet" }, `Only jobs ${narrowed}.`) : null), problem, wait, none, table, more.element);
+  for (const element of [none, table, problem, more.element]) show(element, false);
 
   async function fill(answer, signal) {
     const opened = answer.groups.find(({ value }) => JSON.stringify(value) === settings.open);
@@ -106,14 +109,15 @@ export function mount(main, { query, heading }) {
   }
 
   const look = watch(async (signal) => {
-    const answer = await get(path({ ...filtersOf(settings), group: settings.by, sort: settings.sort || null, limit: MOST }), signal);
+    const answer = await get(path({ ...filtersOf(settings), group: settings.by, sort: settings.sort || null, limit: settings.shown }), signal);
     await fill(answer, signal);
     show(wait, false);
     show(problem, false);
     show(none, !answer.groups.length);
     show(table, answer.groups.length > 0);
-    const more = answer.group_count > answer.groups.length ? `, ${f.count(answer.groups.length)} shown` : "";
-    say(summary, answer.groups.length ? `${f.count(answer.group_count)} ${answer.group_count === 1 ? "group" : "groups"} of ${f.count(answer.total)} ${answer.total === 1 ? "job" : "jobs"}${more}` : "");
+    const all = answer.groups.length === answer.group_count;
+    more.update(!all && settings.shown < MOST_ASKED);
+    say(summary, answer.groups.length ? `${f.count(answer.group_count)} ${answer.group_count === 1 ? "group" : "groups"} of ${f.count(answer.total)} ${answer.total === 1 ? "job" : "jobs"}${all ? "" : `, ${f.count(answer.groups.length)} shown`}` : "");
   }, {
     periodMs: 3000, wanted: (event) => ["state", "eval", "labels"].includes(event.type),
     done: (error) => {
@@ -121,7 +125,7 @@ export function mount(main, { query, heading }) {
       if (error && !refused && !wait.hidden) say(wait.firstChild, waiting(error));
       by.input.setAttribute("aria-invalid", String(refused));
       if (!refused) return;
-      for (const element of [wait, none, table]) show(element, false);
+      for (const element of [wait, none, table, more.element]) show(element, false);
       show(problem, true);
       say(problem, words(error));
       say(summary, "");
