@@ -5,6 +5,7 @@ import { badge, h, notice, say, setBadge, show } from "./dom.js";
 import * as f from "./format.js";
 import { title } from "./jobs.js";
 import { watch } from "./live.js";
+import { many, moreButton, PAGE } from "./more.js";
 
 // RFC 4180; rows of values, null and undefined are empty.
 export function csv(rows) {
@@ -25,6 +26,11 @@ export function pickJobs({ words, least, most, ids = [], chosen }) {
   const table = h("section", { class: "card" }, h("div", { class: "scroll wide tall", role: "group", tabindex: 0, "aria-label": "Jobs" }, h("table", { class: "pick" }, h("thead", {}, h("tr", {},
     h("th", { scope: "col" }, h("span", { class: "hidden" }, "Chosen")), ...["Job", "State"].map((name) => h("th", { scope: "col" }, name)),
     ...["Top-1", "Images/s", "Submitted"].map((name) => h("th", { scope: "col", class: "num" }, name)))), body)), h("div", { class: "actions" }, count, button));
+  let shown = PAGE;
+  const more = moreButton("Show more jobs", body, () => {
+    shown += PAGE;
+    watching.again();
+  });
   const told = () => {
     button.disabled = picked.size < least || picked.size > most;
     say(count, picked.size < least ? `Choose at least ${least}.` : picked.size > most ? `At most ${most} at a time.` : `${picked.size} chosen`);
@@ -41,7 +47,7 @@ export function pickJobs({ words, least, most, ids = [], chosen }) {
     return h("tr", {}, h("td", {}, tick), h("th", { scope: "row" }, h("label", { for: tick.id }, h("span", { class: "id" }, `${job.id} `), title(job))), ...cells);
   };
   const watching = watch(async (signal) => {
-    const { jobs } = await get("/v1/jobs?limit=100", signal);
+    const { all: jobs, next } = await many((what, limit) => get(`/v1/jobs?limit=${limit}${what}`, signal), "jobs", "", shown);
     for (const job of jobs) {
       const text = JSON.stringify([title(job), job.state, job.top1, job.images_per_sec, f.ago(job.created_at)]);
       if (rows.get(job.id)?.text === text) continue;
@@ -52,12 +58,12 @@ export function pickJobs({ words, least, most, ids = [], chosen }) {
     }
     const elements = jobs.map((job) => rows.get(job.id).element);
     if (elements.some((element, i) => element !== body.children[i])) body.replaceChildren(...elements);
+    more.update(next !== null);
     show(wait, false);
     show(none, !jobs.length);
     show(table, jobs.length > 0);
   }, { periodMs: 5000, wanted: (event) => event.type === "state", done: (error) => error && !wait.hidden && say(wait.firstChild, waiting(error)) });
-  show(none, false);
-  show(table, false);
+  for (const element of [none, table, more.element]) show(element, false);
   told();
-  return { element: h("div", { class: "picker" }, wait, none, table), picked: () => [...picked], stop: watching.stop };
+  return { element: h("div", { class: "picker" }, wait, none, table, more.element), picked: () => [...picked], stop: watching.stop };
 }

@@ -86,6 +86,19 @@ async function made(page) {
   await has("list: whoever holds the End key comes to its end", all);
 }
 
+// Of those that are older than the newest 200 too, some are chosen to be compared.
+async function chosen(page) {
+  await page.goto(`${origin}/#/compare`);
+  await page.getByRole("button", { name: "Show more jobs" }).press("Enter");
+  await page.locator("#pick-285").waitFor();
+  same(await page.evaluate(() => document.activeElement.id), "pick-285", "compare: the keyboard is on the first job more that may be chosen");
+  await page.getByRole("button", { name: "Show more jobs" }).press("Enter");
+  await page.locator("#pick-1").check();
+  await page.locator("#pick-485").check();
+  await page.getByRole("button", { name: /^Compare/ }).click();
+  await page.waitForURL(/ids=1,485|ids=485,1|ids=1%2C485|ids=485%2C1/);
+}
+
 // Where one is in the list: its rows, which link has the keyboard, and how far below the top of the window it is.
 const whereInList = (page) => page.evaluate(() => {
   const at = document.activeElement;
@@ -196,6 +209,7 @@ await story(async ({ page }) => {
   await failed(page);
   await byState(page);
   await made(page);
+  await chosen(page);
   await cameBack(page);
   await grouped(page);
   await queued(page);
