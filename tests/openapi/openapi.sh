@@ -12,8 +12,8 @@ cd "$dir" || exit
 is "$(node lint.mjs openapi.json 2>&1)" "" "redocly's recommended rules find nothing"
 ids=$(jq -r '.paths[][].operationId' openapi.json)
 is "$(grep -vE '^[a-z]+[A-Z][A-Za-z]+$' <<<"$ids")" "" "operations are called as verbs: cancelJob"
-ok "types are made" node_modules/.bin/openapi-typescript openapi.json --output traind.d.ts
-ok "the client compiles, strictly" node_modules/.bin/tsc --strict --target es2022 --module nodenext --types node client.ts
+ok "types are made" node_modules/.bin/openapi-typescript openapi.json --output traind.ts
+ok "the client and they compile, strictly" node_modules/.bin/tsc --strict --skipLibCheck --target es2022 --module nodenext --types node client.ts
 cd - >/dev/null || exit
 write_script "$work/mpirun" <<'END'
 #!/bin/sh
