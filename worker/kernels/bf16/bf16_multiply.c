@@ -32,35 +32,22 @@ BF16_INLINE vec multiply_add(vec a, vec b, vec c)
 #endif
 }
 
-/* Sums of the pairs' first and second elements. */
-struct halves {
-    vec even, odd;
-};
+/* Two bf16, in the place of a float or an integer. */
+typedef float float_pair __attribute__((aligned(2), may_alias));
+typedef uint32_t bits_pair __attribute__((aligned(2), may_alias));
 
 /* A pair in all lanes, by a load that spreads it: left to itself the compiler halves the pair
  * first, and spreads each half from an integer's register, for less than two thirds of the speed
  * with AVX2. */
 BF16_INLINE vec_bits spread_pair(const bf16 *a)
 {
-#ifdef __AVX__
-    float pair;
-    memcpy(&pair, a, sizeof pair);
 #if VEC == 16
-    return (vec_bits)_mm512_set1_ps(pair);
+    return (vec_bits)_mm512_set1_ps(*(const float_pair *)a);
+#elif defined __AVX__
+    return (vec_bits)_mm256_set1_ps(*(const float_pair *)a);
 #else
-    return (vec_bits)_mm256_set1_ps(pair);
+    return (vec_bits){0} + *(const bits_pair *)a;
 #endif
-#else
-    uint32_t pair;
-    memcpy(&pair, a, sizeof pair);
-    return (vec_bits){0} + pair;
-#endif
-}
-
-BF16_INLINE struct halves add_pair(struct halves s, vec_bits a, vec_bits b)
-{
-    return (struct halves){multiply_add((vec)(a << 16), (vec)(b << 16), s.even),
-                           multiply_add((vec)(a & 0xffff0000), (vec)(b & 0xffff0000), s.odd)};
 }
 
 enum { EMULATED_ROWS = 4 };
@@ -77,17 +64,22 @@ BF16_INLINE void emulate(const struct bf16_product *p, size_t first, int rows, s
     for (size_t q = 0; q < p->chunks; q++) {
         const bf16 *a = p->a + first * p->row + p->chunk[q];
         const bf16 *b = p->panel + q * BF16_CHUNK_SIZE + column / 16 * 512 + column % 16 * 2;
-        struct halves s[EMULATED_ROWS] = {
-            {{0}, {0}}
-        };
-        for (size_t k = 0; k < BF16_CHUNK; k += 2, b += 32)
-#pragma GCC unroll 4
-            for (int i = 0; i < rows; i++)
-                s[i] =
-                    add_pair(s[i], spread_pair(a + (size_t)i * p->row + k), *(const vec_bits *)b);
+        vec even[EMULATED_ROWS], odd[EMULATED_ROWS];
 #pragma GCC unroll 4
         for (int i = 0; i < rows; i++)
-            sum[i] += s[i].even + s[i].odd;
+            even[i] = odd[i] = (vec){0};
+        for (size_t k = 0; k < BF16_CHUNK; k += 2, b += 32) {
+            vec_bits y = *(const vec_bits *)b;
+#pragma GCC unroll 4
+            for (int i = 0; i < rows; i++) {
+                vec_bits x = spread_pair(a + (size_t)i * p->row + k);
+                even[i] = multiply_add((vec)(x << 16), (vec)(y << 16), even[i]);
+                odd[i] = multiply_add((vec)(x & 0xffff0000), (vec)(y & 0xffff0000), odd[i]);
+            }
+        }
+#pragma GCC unroll 4
+        for (int i = 0; i < rows; i++)
+            sum[i] += even[i] + odd[i];
     }
 #pragma GCC unroll 4
     for (int i = 0; i < rows; i++)
