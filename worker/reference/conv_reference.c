@@ -12,12 +12,14 @@ static ptrdiff_t pixel_under(const struct window *w, int oy, int ox, int ky, int
     return (ptrdiff_t)iy * w->in + ix;
 }
 
-struct pair {
-    size_t x, w, z; /* elements that meet */
+/* One input channel of a pixel that a tap reads, with all outputs of its group. */
+struct meeting {
+    size_t x, w, z; /* the first elements that meet: one of x, `outputs` of w and z */
+    size_t outputs;
 };
 
-/* Calls visit for every product x w that belongs to z. */
-static void each_product(const struct conv *c, int n, void (*visit)(const struct pair *, void *),
+/* Calls visit for every product x w that belongs to a z, in runs of outputs. */
+static void each_meeting(const struct conv *c, int n, void (*visit)(const struct meeting *, void *),
                          void *context)
 {
     const struct window *g = &c->window;
@@ -31,25 +33,29 @@ static void each_product(const struct conv *c, int n, void (*visit)(const struct
         for (size_t t = 0; t < taps; t++) {
             ptrdiff_t p = pixel_under(g, (int)(row % out) / g->out, (int)(row % out) % g->out,
                                       (int)t / g->kernel, (int)t % g->kernel);
-            for (size_t i = 0; p >= 0 && i < ci; i++)
-                for (size_t o = 0; o < co; o++)
-                    if (i / per_group == o / out_per_group)
-                        visit(&(struct pair){(row / out * in + (size_t)p) * ci + i,
-                                             (t * per_group + i % per_group) * co + o,
-                                             row * co + o},
-                              context);
+            for (size_t i = 0; p >= 0 && i < ci; i++) {
+                size_t first = i / per_group * out_per_group;
+                visit(&(struct meeting){(row / out * in + (size_t)p) * ci + i,
+                                        (t * per_group + i % per_group) * co + first,
+                                        row * co + first, out_per_group},
+                      context);
+            }
         }
 }
 
 struct sums {
     const float *a, *b;
-    double *x, *w, *z;
+    double *z;
 };
 
-static void add_forward(const struct pair *p, void *context)
+static void add_forward(const struct meeting *m, void *context)
 {
-    struct sums *s = context;
-    s->z[p->z] += (double)s->a[p->x] * s->b[p->w];
+    const struct sums *s = context;
+    const float *w = s->b + m->w;
+    double *z = s->z + m->z, x = s->a[m->x];
+
+    for (size_t o = 0; o < m->outputs; o++)
+        z[o] += x * w[o];
 }
 
 struct gradient_sums {
@@ -57,11 +63,17 @@ struct gradient_sums {
     double *dx, *dw;
 };
 
-static void add_backward(const struct pair *p, void *context)
+static void add_backward(const struct meeting *m, void *context)
 {
-    struct gradient_sums *s = context;
-    s->dx[p->x] += (double)s->dz[p->z] * s->w[p->w];
-    s->dw[p->w] += (double)s->dz[p->z] * s->x[p->x];
+    const struct gradient_sums *s = context;
+    const float *w = s->w + m->w, *dz = s->dz + m->z;
+    double *dw = s->dw + m->w, x = s->x[m->x], dx = 0;
+
+    for (size_t o = 0; o < m->outputs; o++) {
+        dx += (double)dz[o] * w[o];
+        dw[o] += dz[o] * x;
+    }
+    s->dx[m->x] += dx;
 }
 
 static void round_to(float *to, double *from, size_t n)
@@ -76,7 +88,7 @@ void conv_forward_reference(const struct conv *c, const float *w, const float *x
     size_t count =
         (size_t)n * (size_t)c->window.out * (size_t)c->window.out * (size_t)c->out_channels;
     struct sums s = {.a = x, .b = w, .z = calloc(count, sizeof(double))};
-    each_product(c, n, add_forward, &s);
+    each_meeting(c, n, add_forward, &s);
     round_to(z, s.z, count);
 }
 
@@ -87,7 +99,7 @@ void conv_backward_reference(const struct conv *c, const float *w, const float *
         (size_t)n * (size_t)c->window.in * (size_t)c->window.in * (size_t)c->window.channels;
     struct gradient_sums s = {w, x, dz, calloc(count, sizeof(double)),
                               calloc(conv_weights(c), sizeof(double))};
-    each_product(c, n, add_backward, &s);
+    each_meeting(c, n, add_backward, &s);
     round_to(dx, s.dx, count);
     round_to(dw, s.dw, conv_weights(c));
 }
