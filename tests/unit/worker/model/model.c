@@ -118,7 +118,7 @@ Test(model, gradients_by_openblas)
             difference += pow((double)have[k] - want[k], 2);
             norm += pow(want[k], 2);
         }
-        cr_assert(difference <= 0.03 * 0.03 * norm, "%s differs by %g", t->name,
+        cr_assert(difference <= 0.001 * 0.001 * norm, "%s differs by %g", t->name,
                   sqrt(difference / norm));
     }
     free(x);
