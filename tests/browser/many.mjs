@@ -89,6 +89,7 @@ async function made(page) {
 // Of those that are older than the newest 200 too, some are chosen to be compared.
 async function chosen(page) {
   await page.goto(`${origin}/#/compare`);
+  await page.getByRole("heading", { name: "Compare" }).waitFor(); // the list, which was there before, has such a button too
   await page.getByRole("button", { name: "Show more jobs" }).press("Enter");
   await page.locator("#pick-285").waitFor();
   same(await page.evaluate(() => document.activeElement.id), "pick-285", "compare: the keyboard is on the first job more that may be chosen");
