@@ -1,7 +1,7 @@
 // Tables as files, and a table to choose jobs from.
 
 import { get, waiting } from "./api.js";
-import { badge, h, notice, say, setBadge, show } from "./dom.js";
+import { arrange, badge, h, notice, say, setBadge, show } from "./dom.js";
 import * as f from "./format.js";
 import { title } from "./jobs.js";
 import { watch } from "./live.js";
@@ -56,8 +56,7 @@ export function pickJobs({ words, least, most, ids = [], chosen }) {
       if (rows.get(job.id)?.element.contains(document.activeElement)) continue; // not under someone's finger
       rows.set(job.id, { text, element });
     }
-    const elements = jobs.map((job) => rows.get(job.id).element);
-    if (elements.some((element, i) => element !== body.children[i])) body.replaceChildren(...elements);
+    arrange(body, jobs.map((job) => rows.get(job.id).element));
     more.update(next !== null);
     show(wait, false);
     show(none, !jobs.length);
