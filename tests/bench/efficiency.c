@@ -40,7 +40,7 @@ struct speeds { /* images/s of all ranks */
     double waits[MOST_ROUNDS], sum[MOST_ROUNDS]; /* shares: of `apart`, of a step together */
 };
 
-static int parse(int argc, char **argv, struct options *o)
+static int parse_efficiency(int argc, char **argv, struct options *o)
 {
     static const struct option options[] = {
         {"arch",             required_argument, NULL, 'a'},
@@ -71,7 +71,7 @@ static int parse(int argc, char **argv, struct options *o)
     return optind == argc && fits && arch_find(o->arch) ? 0 : -1;
 }
 
-static int make(const struct options *o, struct trainee *t, struct error *e)
+static int make_trainee(const struct options *o, struct trainee *t, struct error *e)
 {
     struct model_tuning tuning = {0};
     struct model_config c = {.arch = arch_find(o->arch),
@@ -104,7 +104,7 @@ static int make(const struct options *o, struct trainee *t, struct error *e)
     return optimizer_create(t->model, &spec, &t->optimizer, e);
 }
 
-static void destroy(struct trainee *t)
+static void destroy_trainee(struct trainee *t)
 {
     optimizer_destroy(t->optimizer);
     model_destroy(t->model);
@@ -112,17 +112,17 @@ static void destroy(struct trainee *t)
     free(t->labels);
 }
 
-static void gradients_ready(size_t offset, size_t count, void *gradients)
+static void send_ready(size_t offset, size_t count, void *gradients)
 {
     (void)count;
     traincomm_gradients_ready(gradients, offset);
 }
 
 /* gradients NULL: of this rank alone. Returns the seconds that this rank spent on the sum. */
-static double step(struct trainee *t, struct traincomm_gradients *gradients, int ranks)
+static double train_step(struct trainee *t, struct traincomm_gradients *gradients, int ranks)
 {
     model_forward(t->model, t->images, t->labels, t->batch, NULL);
-    model_backward(t->model, 1.0 / ranks, false, gradients ? gradients_ready : NULL, gradients);
+    model_backward(t->model, 1.0 / ranks, false, gradients ? send_ready : NULL, gradients);
     double sum = gradients ? traincomm_gradients_wait(gradients) : 0;
     optimizer_step(t->optimizer, 0.001);
     return sum;
@@ -139,13 +139,13 @@ static void sleep_until_all_are_here(void)
         nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
 }
 
-/* *sum: as step() returns it. */
+/* *sum: as train_step() returns it. */
 static double seconds_of_step(struct trainee *t, struct traincomm_gradients *gradients, int ranks,
                               double *sum)
 {
     sleep_until_all_are_here();
     double start = clock_monotonic();
-    *sum = step(t, gradients, ranks);
+    *sum = train_step(t, gradients, ranks);
     return clock_monotonic() - start;
 }
 
@@ -161,8 +161,8 @@ static double seconds_alone(struct trainee *t, int rank, int ranks)
     return seconds;
 }
 
-static void measure(struct trainee *t, struct traincomm_gradients *gradients, struct traincomm *c,
-                    struct speeds *s, int round)
+static void measure_round(struct trainee *t, struct traincomm_gradients *gradients,
+                          struct traincomm *c, struct speeds *s, int round)
 {
     int ranks = traincomm_size(c);
     double none, sum, images = ranks * t->batch;
@@ -181,7 +181,7 @@ static void measure(struct trainee *t, struct traincomm_gradients *gradients, st
     s->sum[round] = sum / slowest[1];
 }
 
-static void print(struct speeds *s, size_t rounds, int ranks)
+static void print_speeds(struct speeds *s, size_t rounds, int ranks)
 {
     printf("{\"ranks\": %d, \"alone_images_per_sec\": %.3f, \"apart_images_per_sec\": %.3f, "
            "\"images_per_sec\": %.3f, \"waits\": %.4f, \"sum\": %.4f}\n",
@@ -198,27 +198,27 @@ int main(int argc, char **argv)
     struct traincomm_gradients *gradients;
     struct error e;
 
-    if (parse(argc, argv, &o)) {
+    if (parse_efficiency(argc, argv, &o)) {
         fprintf(stderr, "usage: mpirun ... efficiency [--arch A] [--image-size S] [--batch B] "
                         "[--rounds N]\n");
         return 2;
     }
     if (traincomm_init(&c))
         return 1;
-    if (make(&o, &t, &e)) {
+    if (make_trainee(&o, &t, &e)) {
         fprintf(stderr, "%s\n", e.text);
         traincomm_abort(c, 1);
     }
     if (traincomm_gradients_create(c, model_grads(t.model), model_param_count(t.model), NULL,
                                    &gradients))
         traincomm_abort(c, 1);
-    step(&t, NULL, traincomm_size(c)); /* warms up */
+    train_step(&t, NULL, traincomm_size(c)); /* warms up */
     for (int i = 0; i < o.rounds; i++)
-        measure(&t, gradients, c, &speeds, i);
+        measure_round(&t, gradients, c, &speeds, i);
     if (traincomm_rank(c) == 0)
-        print(&speeds, (size_t)o.rounds, traincomm_size(c));
+        print_speeds(&speeds, (size_t)o.rounds, traincomm_size(c));
     traincomm_gradients_destroy(gradients);
-    destroy(&t);
+    destroy_trainee(&t);
     traincomm_finalize(c);
     return 0;
 }
