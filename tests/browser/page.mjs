@@ -304,6 +304,8 @@ async function held(page) {
   const first = await submit({ ...JOB, name: "in-front", steps: 100000, cluster: { workers_per_node: 1, threads_per_worker: 0 }, model: { ...JOB.model, arch: "resnet18" }, checkpoint: { disable: true } });
   await jobIn(first.id, "running");
   const { id } = await submit({ ...JOB, name: "behind", steps: 2, profile: { steps: [1, 2] }, eval: { predictions: true } });
+  await page.goto(`${origin}/#/?q=behind`);
+  await page.locator(`tr[data-job="${id}"]`).waitFor();
   await page.goto(`${origin}/#/jobs/${id}`);
   await page.getByRole("heading", { name: "behind" }).waitFor(); // the other job's page is gone
   await page.getByText("Global batch", { exact: true }).waitFor();
@@ -331,6 +333,7 @@ async function held(page) {
   await page.getByText("Its run directory is deleted for good").waitFor();
   await page.getByRole("button", { name: "Delete the job" }).click();
   await page.getByRole("heading", { name: "Jobs", exact: true }).waitFor();
+  same(new URL(page.url()).hash, "#/?q=behind", "waiting: without it the list is again as it was");
   forget(new RegExp(`status of 404.*/v1/jobs/${id}\\b`)); // its page may have looked once more
   ok(!(await api("/v1/jobs")).jobs.some((job) => job.id === id), "waiting: the button deletes it, after a question");
 }

@@ -157,7 +157,7 @@ export function mount(main, { params, query, heading }) {
     look.stop();
     deafen();
     clearTimeout(timer);
-    wait.replaceChildren(h("h2", {}, `There is no job ${id}`), h("p", {}, h("a", { href: "#/" }, "All jobs")));
+    wait.replaceChildren(h("h2", {}, `There is no job ${id}`), h("p", {}, h("a", { href: listHref() }, "Jobs")));
     show(wait, true);
     for (const element of [content, state, star.element, buttons, labels, reason, refused, label]) show(element, false);
   };

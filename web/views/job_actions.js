@@ -5,7 +5,7 @@ import { ask } from "../ask.js";
 import { h, mark, say, show } from "../dom.js";
 import * as f from "../format.js";
 import { ended } from "../jobs.js";
-import { href } from "../place.js";
+import { href, listHref } from "../place.js";
 
 // What cancelling comes to, by what the job does now.
 function cancelWords(job) {
@@ -51,7 +51,7 @@ export function jobActions(id, changed, failed) {
   const clear = button("Delete…", "danger", async () => {
     const now = await get(`/v1/jobs/${id}`).catch(failed);
     if (now && await ask({ title: `Delete job ${id}?`, text: removeWords(now), yes: "Delete the job", no: "Keep it", work: () => remove(`/v1/jobs/${id}`) }))
-      location.hash = "#/";
+      location.hash = listHref();
   });
   const clone = h("a", { class: "button", href: href("/submit", { clone: id }), hidden: true }, "Clone with changes");
   const update = (now) => {
