@@ -5,29 +5,12 @@
 #include "common/rng.h"
 #include "common/run/progress.h"
 #include "worker/model/internal.h"
-
-/* Two standard normals (Box and Muller 1958). */
-static void normal_pair(struct rng *r, double out[2])
-{
-    double radius = sqrt(-2 * log(1 - rng_unit(r))), angle = 2 * M_PI * rng_unit(r);
-    out[0] = radius * cos(angle);
-    out[1] = radius * sin(angle);
-}
+#include "worker/model/normal.h"
 
 static void fill(float *x, size_t count, float value)
 {
     for (size_t i = 0; i < count; i++)
         x[i] = value;
-}
-
-static void fill_normal(float *x, size_t count, double sd, struct rng r)
-{
-    double pair[2];
-    for (size_t i = 0; i < count; i++) {
-        if (i % 2 == 0)
-            normal_pair(&r, pair);
-        x[i] = (float)(sd * pair[i % 2]);
-    }
 }
 
 static void fill_uniform(float *x, size_t count, double bound, struct rng r)
@@ -55,7 +38,7 @@ static void init_tensor(struct model *m, const struct model_tensor *t, struct rn
 
     switch (t->kind) {
     case MODEL_CONV_WEIGHT: /* He et al., arXiv:1502.01852, fan_out */
-        fill_normal(x, t->count, sqrt(2.0 / (double)(t->shape[0] * t->shape[2] * t->shape[3])), r);
+        normal_fill(x, t->count, sqrt(2.0 / (double)(t->shape[0] * t->shape[2] * t->shape[3])), &r);
         break;
     case MODEL_FC_WEIGHT:
     case MODEL_FC_BIAS:

@@ -1,0 +1,89 @@
+#include "worker/model/normal.h"
+
+#include <math.h>
+#include <stdbool.h>
+
+/* glibc has these of vectors too (libmvec), exact to 4 units in the last place; <math.h> tells the
+ * compiler under -ffast-math alone, of which nothing else is wanted here. */
+#if defined(__x86_64__) && defined(__GLIBC__) && !defined(__clang__)
+extern double log(double) __attribute__((simd("notinbranch")));
+extern double sin(double) __attribute__((simd("notinbranch")));
+extern double cos(double) __attribute__((simd("notinbranch")));
+#endif
+
+enum { PAIRS = 256 }; /* at a time */
+
+/* Relative; libmvec's errors add up to less than 2^-48. */
+#define DOUBT 0x1p-44
+
+/* rng_unit of two words, without a conversion of 64 bits, which AVX2 has not; exact. */
+static inline double unit_of(uint32_t high, uint32_t low)
+{
+    return (double)high * 0x1p-32 + (double)(low >> 11) * 0x1p-53;
+}
+
+/* Of pairs from `first` on: 1 - u and 2 pi v. A pair takes one block of the generator. */
+static void draw_pairs(const struct rng *stream, size_t first, double rest[PAIRS],
+                       double angle[PAIRS])
+{
+    const uint32_t *counter = stream->counter;
+
+    for (int i = 0; i < PAIRS; i++) {
+        uint32_t at[4] = {counter[0] + (uint32_t)first + (uint32_t)i, counter[1], counter[2],
+                          counter[3]};
+        uint32_t words[4];
+        rng_philox(stream->key, at, words);
+        rest[i] = 1 - unit_of(words[0], words[1]);
+        angle[i] = 2 * M_PI * unit_of(words[2], words[3]);
+    }
+}
+
+/* In loops of their own, or the compiler makes one call of sine and cosine, which has no vectors.
+ */
+static void fast_normals(const double rest[PAIRS], const double angle[PAIRS], double sd,
+                         double normals[2][PAIRS])
+{
+    double radius[PAIRS];
+
+    for (int i = 0; i < PAIRS; i++)
+        radius[i] = sqrt(-2 * log(rest[i]));
+    for (int i = 0; i < PAIRS; i++)
+        normals[0][i] = sd * (radius[i] * cos(angle[i]));
+    for (int i = 0; i < PAIRS; i++)
+        normals[1][i] = sd * (radius[i] * sin(angle[i]));
+}
+
+/* Whether a small error of x could change what it is rounded to. */
+static bool has_doubtful(const double x[PAIRS])
+{
+    int count = 0;
+
+    for (int i = 0; i < PAIRS; i++)
+        count += (float)(x[i] * (1 - DOUBT)) != (float)(x[i] * (1 + DOUBT));
+    return count > 0;
+}
+
+static void exact_normals(const double rest[PAIRS], const double angle[PAIRS], double sd,
+                          double normals[2][PAIRS])
+{
+    for (int i = 0; i < PAIRS; i++) {
+        volatile double one_rest = rest[i]; /* not several at a time */
+        double radius = sqrt(-2 * log(one_rest));
+        normals[0][i] = sd * (radius * cos(angle[i]));
+        normals[1][i] = sd * (radius * sin(angle[i]));
+    }
+}
+
+void normal_fill(float *x, size_t count, double sd, const struct rng *stream)
+{
+    double rest[PAIRS], angle[PAIRS], normals[2][PAIRS];
+
+    for (size_t done = 0; done < count; done += 2 * PAIRS) {
+        draw_pairs(stream, done / 2, rest, angle);
+        fast_normals(rest, angle, sd, normals);
+        if (has_doubtful(normals[0]) || has_doubtful(normals[1]))
+            exact_normals(rest, angle, sd, normals);
+        for (size_t i = 0; i < 2 * PAIRS && done + i < count; i++)
+            x[done + i] = (float)normals[i % 2][i / 2];
+    }
+}
