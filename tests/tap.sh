@@ -27,10 +27,10 @@ report() {
 
 # ok NAME COMMAND...: passes if the command succeeds; it runs in this shell, and what it prints goes to the log
 ok() {
-    local name=$1 status=0
+    local tap_name=$1 tap_status=0 # names that the command, which runs in this shell, does not set
     shift
-    "$@" 2>&1 || status=$?
-    report $status "$name" "failed: $*"
+    "$@" 2>&1 || tap_status=$?
+    report $tap_status "$tap_name" "failed: $*"
 }
 
 # is GOT WANTED NAME

@@ -6,30 +6,27 @@
 export TRAIND_PRESETS=$top_srcdir/etc/presets TRAIN_POWERCAP=$work/none
 
 # Registers as RAPL's: 0x606 has the units (of energy 2^-0 J; 0 would be none), 0x611 the counter of a package, 0x619 that of its memory.
-registers() { # JOULES
-    /usr/bin/python3 - "$1" "$work"/msr/*/msr <<'END'
-import os, struct, sys
-for path in sys.argv[2:]:
-    f = os.open(path, os.O_RDWR | os.O_CREAT)
-    for place, value in (0x606, 3), (0x611, int(sys.argv[1])), (0x619, 0), (0x639, 0), (0x1000, 0):
-        os.pwrite(f, struct.pack("<Q", value), place)
-    os.close(f)
-END
-}
+# The counter rises all the time: the plugin takes one that stands still for none.
 for cpu in $(seq 0 $(($(nproc --all) - 1))); do
     mkdir -p "$work/msr/$cpu"
-    touch "$work/msr/$cpu/msr"
 done
-registers 1000
-rise() { # the plugin takes a counter that stands still for none
-    local joules=1000
-    while sleep 0.2; do
-        joules=$((joules + 100))
-        registers $joules
-    done
-}
-rise &
+cat >"$work/rise.py" <<'END'
+import os, struct, sys, time
+files = [os.open(path, os.O_RDWR | os.O_CREAT) for path in sys.argv[1:]]
+joules = 1000
+while True:
+    for f in files:
+        for place, value in (0x606, 3), (0x611, joules), (0x619, 0), (0x639, 0), (0x1000, 0):
+            os.pwrite(f, struct.pack("<Q", value), place)
+    joules += 50
+    time.sleep(0.1)
+END
+for cpu in "$work"/msr/*; do
+    touch "$cpu/msr"
+done
+/usr/bin/python3 "$work/rise.py" "$work"/msr/*/msr &
 rising=$!
+until [ "$(stat -c %s "$work/msr/0/msr")" -gt 4096 ]; do sleep 0.1; done
 trap 'kill $rising 2>/dev/null; end_cluster; end_runs; clean_up' EXIT
 printf '%s\n' AcctGatherEnergyType=acct_gather_energy/rapl AcctGatherNodeFreq=1 JobAcctGatherType=jobacct_gather/linux JobAcctGatherFrequency=1 >"$work/slurm.conf"
 export SLURM_CLUSTER_MSR=$work/msr
@@ -37,13 +34,20 @@ SLURM_CLUSTER_CONF=$work/slurm.conf start_cluster 1
 grace=300 start_slurm_daemon # of a job that it was told to end, Slurm tells no energy
 
 one='.cluster.nodes = 1 | .cluster.workers_per_node = 1'
-slurm_job "measured" 100000 "$one"
-ok "a job trains" eventually has_events "$id" 3
 measured() { sstat -a -n -P -j "$(slurm "$id" job_id)" -o JobID,ConsumedEnergyRaw 2>/dev/null | grep -q '\.batch|0*[1-9]'; }
-ok "the plugin measures" eventually measured
-call -X POST "/v1/jobs/$id/cancel"
-ok "and ends when it is asked to" ends "$id" cancelled
-like "$(cat "$state/jobs/$id/attempt-1/slurm-energy")" '\.batch\|[0-9]' "its script has asked what it took"
+measured_job() {
+    slurm_job "measured" 100000 "$one"
+    eventually has_events "$id" 3 && eventually measured || return
+    call -X POST "/v1/jobs/$id/cancel"
+    ends "$id" cancelled
+}
+asked() { grep "\.batch|$1" "$state/jobs/$id/attempt-1/slurm-energy"; }
+ok "a job trains, is measured by the plugin, and ends when it is asked to" measured_job
+# Where the counter's process had to wait for a processor, the counter stood still.
+for _ in 1 2 3 4; do
+    ! asked '0*$' || measured_job
+done
+ok "its script has asked what it took" asked '[0-9]'
 is "$(job "$id" energy_source)" measured "it is measured"
 is "$(job "$id" joules)" "$(sed -n 's/.*\.batch|//p' "$state/jobs/$id/attempt-1/slurm-energy" | head -n 1)" "at what the plugin counted"
 ok "the daemon stops in order" stop_daemon
