@@ -3,10 +3,10 @@
  * as it was a minute ago, so each round takes, one right after the other: a step of each rank while
  * the others sleep; a step of all at once with nothing in common; a step of all that sums the
  * gradients as train-worker does. Prints one JSON object with medians over the rounds: images/s of
- * all ranks, and the share that is lost if the ranks do nothing but wait for the slowest. Images
- * are random and take no time.
+ * all ranks in each of the three; what share of the second is lost if all wait for the slowest; and
+ * what share of the third the sum takes, by the rank that came last to it. Images are random and
+ * take no time.
  */
-#include <getopt.h>
 #include <mpi.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -42,33 +42,11 @@ struct speeds { /* images/s of all ranks */
 
 static int parse_efficiency(int argc, char **argv, struct options *o)
 {
-    static const struct option options[] = {
-        {"arch",             required_argument, NULL, 'a'},
-        {"image-size",              required_argument, NULL, 's'},
-        {"batch",                  required_argument, NULL, 'b'},
-        {"rounds",required_argument, NULL, 'n'},
-        {0              }
-    };
-    int c;
-    while ((c = getopt_long(argc, argv, "", options, NULL)) != -1)
-        switch (c) {
-        case 'a':
-            o->arch = optarg;
-            break;
-        case 's':
-            o->image_size = atoi(optarg);
-            break;
-        case 'b':
-            o->batch = atoi(optarg);
-            break;
-        case 'n':
-            o->rounds = atoi(optarg);
-            break;
-        default:
-            return -1;
-        }
+    if (argc != 5 || !arch_find(argv[1]))
+        return -1;
+    *o = (struct options){argv[1], atoi(argv[2]), atoi(argv[3]), atoi(argv[4])};
     bool fits = o->image_size > 0 && o->batch > 0 && o->rounds > 0 && o->rounds <= MOST_ROUNDS;
-    return optind == argc && fits && arch_find(o->arch) ? 0 : -1;
+    return fits ? 0 : -1;
 }
 
 static int make_trainee(const struct options *o, struct trainee *t, struct error *e)
@@ -191,7 +169,7 @@ static void print_speeds(struct speeds *s, size_t rounds, int ranks)
 
 int main(int argc, char **argv)
 {
-    struct options o = {.arch = "resnet50", .image_size = 224, .batch = 16, .rounds = 5};
+    struct options o;
     static struct speeds speeds;
     struct trainee t = {0};
     struct traincomm *c;
@@ -199,8 +177,7 @@ int main(int argc, char **argv)
     struct error e;
 
     if (parse_efficiency(argc, argv, &o)) {
-        fprintf(stderr, "usage: mpirun ... efficiency [--arch A] [--image-size S] [--batch B] "
-                        "[--rounds N]\n");
+        fprintf(stderr, "usage: mpirun ... efficiency ARCH IMAGE_SIZE BATCH ROUNDS\n");
         return 2;
     }
     if (traincomm_init(&c))
