@@ -16,12 +16,6 @@ enum { PAIRS = 256 }; /* at a time */
 /* Relative; libmvec's errors add up to less than 2^-48. */
 #define DOUBT 0x1p-44
 
-/* rng_unit of two words, without a conversion of 64 bits, which AVX2 has not; exact. */
-static inline double unit_of(uint32_t high, uint32_t low)
-{
-    return (double)high * 0x1p-32 + (double)(low >> 11) * 0x1p-53;
-}
-
 /* Of pairs from `first` on: 1 - u and 2 pi v. A pair takes one block of the generator. */
 static void draw_pairs(const struct rng *stream, size_t first, double rest[PAIRS],
                        double angle[PAIRS])
@@ -33,8 +27,8 @@ static void draw_pairs(const struct rng *stream, size_t first, double rest[PAIRS
                           counter[3]};
         uint32_t words[4];
         rng_philox(stream->key, at, words);
-        rest[i] = 1 - unit_of(words[0], words[1]);
-        angle[i] = 2 * M_PI * unit_of(words[2], words[3]);
+        rest[i] = 1 - rng_unit_of(words[0], words[1]);
+        angle[i] = 2 * M_PI * rng_unit_of(words[2], words[3]);
     }
 }
 
