@@ -8,10 +8,11 @@ export TRAIND_PRESETS=$top_srcdir/etc/presets TRAIN_POWERCAP=$work/none
 # Registers as RAPL's: 0x606 has the units (of energy 2^-0 J; 0 would be none), 0x611 the counter of a package, 0x619 that of its memory.
 for cpu in $(seq 0 $(($(nproc --all) - 1))); do
     mkdir -p "$work/msr/$cpu"
+    touch "$work/msr/$cpu/msr"
 done
 cat >"$work/rise.py" <<'END'
 import os, struct, sys, time
-files = [os.open(path, os.O_RDWR | os.O_CREAT) for path in sys.argv[1:]]
+files = [os.open(path, os.O_RDWR) for path in sys.argv[1:]]
 joules = 1000
 while True:
     for f in files:
@@ -20,9 +21,6 @@ while True:
     joules += 50
     time.sleep(0.1)
 END
-for cpu in "$work"/msr/*; do
-    touch "$cpu/msr"
-done
 /usr/bin/python3 "$work/rise.py" "$work"/msr/*/msr &
 rising=$!
 until [ "$(stat -c %s "$work/msr/0/msr")" -gt 4096 ]; do sleep 0.1; done
