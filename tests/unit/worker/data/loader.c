@@ -705,7 +705,8 @@ Test(loader, threads_that_are_all_without_memory_end_it)
     struct loader_batch b;
     struct error e;
 
-    c.threads = failing = 3;
+    failing = 3;
+    c.threads = 3;
     struct loader *l = create_loader(&c);
     cr_expect_eq(loader_next(l, &b, &e), -ERR_NO_MEMORY);
     loader_destroy(l);
