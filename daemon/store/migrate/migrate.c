@@ -92,19 +92,24 @@ int store_migrate_check(const char *path, int count, struct error *e)
     return status;
 }
 
-static int migrate_apply(sqlite3 *db, const struct store_migration *migration, int version,
+/* Takes the database from version `from` to `to` in one transaction. */
+static int migrate_apply(sqlite3 *db, const struct store_migration *migrations, int from, int to,
                          struct error *e)
 {
     char last_words[128];
+    const char *step = migrations[from].name;
+    int code = sqlite3_exec(db, "begin immediate", NULL, NULL, NULL);
 
+    for (int i = from; code == SQLITE_OK && i < to; i++) {
+        step = migrations[i].name;
+        code = sqlite3_exec(db, migrations[i].sql, NULL, NULL, NULL);
+    }
     snprintf(last_words, sizeof last_words,
              "pragma application_id = %d; pragma user_version = %d; commit", STORE_APPLICATION_ID,
-             version);
-    if (sqlite3_exec(db, "begin immediate", NULL, NULL, NULL) == SQLITE_OK &&
-        sqlite3_exec(db, migration->sql, NULL, NULL, NULL) == SQLITE_OK &&
-        sqlite3_exec(db, last_words, NULL, NULL, NULL) == SQLITE_OK)
+             to);
+    if (code == SQLITE_OK && sqlite3_exec(db, last_words, NULL, NULL, NULL) == SQLITE_OK)
         return 0;
-    int status = sql_error(db, e, migration->name);
+    int status = sql_error(db, e, step);
     sqlite3_exec(db, "rollback", NULL, NULL, NULL);
     return status;
 }
@@ -114,9 +119,10 @@ int store_migrate(sqlite3 *db, const struct store_migration *migrations, int cou
     int version;
     int status = migrate_read_number(db, "pragma user_version", &version, e);
 
-    for (; status == 0 && version >= 0 && version < count; version++) {
-        status = migrate_apply(db, &migrations[version], version + 1, e);
-        if (status == 0)
+    while (status == 0 && version >= 0 && version < count) {
+        int next = version == 0 ? count : version + 1;
+        status = migrate_apply(db, migrations, version, next, e);
+        for (; status == 0 && version < next; version++)
             log_debug("store: applied %s", migrations[version].name);
     }
     return status;

@@ -20,8 +20,9 @@ extern const int store_migration_count;
  * Opens it read-only and changes nothing; a missing or empty file is fine. */
 int store_migrate_check(const char *path, int count, struct error *e);
 
-/* Brings the database from its user_version to count, each step in a transaction of its own: a step
- * that fails leaves the version before it. */
+/* Brings the database from its user_version to count: a new one in one transaction, as each one
+ * waits for the disk; one in use in a transaction for each step, so that a step that fails leaves
+ * the version before it. */
 int store_migrate(sqlite3 *db, const struct store_migration *migrations, int count,
                   struct error *e);
 
