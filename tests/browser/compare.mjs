@@ -5,7 +5,7 @@ import { openBrowser } from "./lib/browser.mjs";
 import { accessible, api, brightness, bringIntoView, forget, jobIn, JOB, listen, origin, sideways, story, submit, until } from "./lib/checks.mjs";
 import { ok, same } from "./lib/tap.mjs";
 
-const SMALL = { ...JOB, model: { ...JOB.model, arch: "resnet18" }, steps: 6, lr: { warmup_epochs: 0.25 } };
+const SMALL = { ...JOB, steps: 6, lr: { warmup_epochs: 0.25 } };
 const text = JSON.stringify;
 const number = (x) => String(Number(x.toPrecision(4)));
 

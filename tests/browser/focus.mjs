@@ -179,7 +179,7 @@ async function refused(page, id) {
 await story(async ({ page, context }) => {
   const { id: first } = await submit({ ...JOB, name: "first", steps: 2, tags: ["aa", "bb"] });
   await jobIn(first, "succeeded");
-  const running = await lastingJob({ ...JOB, name: "lasting", checkpoint: { every_epochs: 0, every_steps: 40 } });
+  const running = await lastingJob({ ...JOB, name: "lasting", checkpoint: { every_epochs: 0, every_steps: 5 } });
   const { id: waiting } = await submit({ ...JOB, name: "waiting", steps: 2 });
   await page.goto(origin + "/");
   await page.locator("tr[data-job]").nth(2).waitFor();

@@ -186,7 +186,7 @@ async function overviewTools(page) {
   const summary = page.locator(".summary");
   await until("the count", async () => (await summary.textContent()) === "1 matching job, 0 active").catch(() => {});
   same(await summary.textContent(), "1 matching job, 0 active", "overview: and tells how many match");
-  await page.goto(`${origin}/#/?q=synthetic+first+resnet50`);
+  await page.goto(`${origin}/#/?q=synthetic+first+resnet18`);
   await until("the job", async () => await page.locator("tr[data-job]").count() === 1).catch(() => {});
   same(await page.locator("tr[data-job] th a").allTextContents().then((all) => all.join()), "first-job", "overview: words of data, name and network together");
   await page.keyboard.press("/");
@@ -275,8 +275,7 @@ async function sameLog(page) {
 }
 
 async function cancelling(page) {
-  const { id } = await submit({ ...JOB, name: "long-job", steps: 100000, checkpoint: { every_epochs: 0 },
-    model: { ...JOB.model, arch: "resnet18" } });
+  const { id } = await submit({ ...JOB, name: "long-job", steps: 100000, checkpoint: { every_epochs: 0 } });
   await page.goto(`${origin}/#/jobs/${id}`);
   await jobIn(id, "running");
   await until("a step", async () => (await api(`/v1/jobs/${id}`)).step > 0);
@@ -301,7 +300,7 @@ async function cancelling(page) {
 
 // Two jobs of which the second waits: held, released, given a priority, then deleted; what the first has written is looked at.
 async function held(page) {
-  const first = await submit({ ...JOB, name: "in-front", steps: 100000, cluster: { workers_per_node: 1, threads_per_worker: 0 }, model: { ...JOB.model, arch: "resnet18" }, checkpoint: { disable: true } });
+  const first = await submit({ ...JOB, name: "in-front", steps: 100000, cluster: { workers_per_node: 1, threads_per_worker: 0 }, checkpoint: { disable: true } });
   await jobIn(first.id, "running");
   const { id } = await submit({ ...JOB, name: "behind", steps: 2, profile: { steps: [1, 2] }, eval: { predictions: true } });
   await page.goto(`${origin}/#/?q=behind`);
