@@ -26,7 +26,7 @@ launcher() {
 train() { # JQ, which changes the document: sets $id
     jq -n "{name: \"real\", cluster: {workers_per_node: 2, threads_per_worker: 1},
         data: {train: \"synthetic\", eval: \"synthetic\", train_images: 64}, batch_per_worker: 4, steps: 100000,
-        model: {image_size: 32, classes: 10, winograd: false, width: 0.25}, checkpoint: {disable: true}, restart: {max: 0}} | $1" >"$work/job.json"
+        model: {arch: \"resnet18\", image_size: 32, classes: 10, winograd: false, width: 0.25}, checkpoint: {disable: true}, restart: {max: 0}} | $1" >"$work/job.json"
     call -H 'Content-Type: application/json' --data-binary "@$work/job.json" /v1/jobs
     id=$(jq -r '.id // 0' <<<"$body")
     [ "$id" != 0 ] || is "$body" "" "the job is taken"
@@ -69,7 +69,7 @@ is "$(job "$id" failure.phase)" train "all: the failure has the phase"
 
 # ------------------------------------------------------------------ an evaluation, which is long
 
-train '.steps = 1 | .model.width = 1 | .model.image_size = 128 | .data.train_images = 1200 | .eval = {batch: 100}'
+train '.steps = 1 | .data.train_images = 6000 | .eval = {batch: 100}'
 ok "evaluation: one that takes long is said to get on" eventually shows "in the evaluation for [0-9]+ s on $here: its ranks are at work"
 like "$(job "$id" state)" '^(running|evaluating)$' "evaluation: and not ended for it"
 kill -STOP "$(rank_process 1)"
