@@ -145,7 +145,8 @@ ok "the daemon stops in order" stop_daemon
 faketime=$(find /usr/lib -name libfaketime.so.1 2>/dev/null | head -n 1)
 if [ -n "$faketime" ]; then
     echo '+0' >"$work/clock"
-    export FAKETIME_TIMESTAMP_FILE=$work/clock FAKETIME_NO_CACHE=1 FAKETIME_DONT_FAKE_MONOTONIC=1
+    # Without the last, pthread_cond_timedwait of libfaketime returns at once, again and again.
+    export FAKETIME_TIMESTAMP_FILE=$work/clock FAKETIME_NO_CACHE=1 FAKETIME_DONT_FAKE_MONOTONIC=1 FAKETIME_FORCE_MONOTONIC_FIX=0
     sed -i 's/^restart_delay_seconds.*/restart_delay_seconds = 1/' "$work/traind.conf"
     export LD_PRELOAD=$faketime
     "$traind" --state "$state" --listen 127.0.0.1:0 --config "$work/traind.conf" >>"$work/daemon.log" 2>&1 &
