@@ -113,7 +113,7 @@ export TRAINCTL_SERVER=$url
 
 job() { # job NAME STEPS [MORE JSON]: a short real training on synthetic images
     cat <<END
-{"name": "$1", "model": {"arch": "resnet50", "classes": 10, "image_size": 32},
+{"name": "$1", "model": {"arch": "resnet50", "width": 0.25, "classes": 10, "image_size": 32},
  "data": {"train": "synthetic", "eval": "synthetic", "train_images": 64},
  "cluster": {"workers_per_node": 1, "threads_per_worker": 1},
  "batch_per_worker": 8, "steps": $2, "eval": {"batch": 8}, "checkpoint": {"disable": true}}

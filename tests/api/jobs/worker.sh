@@ -12,7 +12,7 @@ train() { # STEPS: sets $id
     id=$(jq -r '.id // 0' <<<"$body")
 }
 
-printf '%s\n' "worker = $top_builddir/tests/bin/train-worker" "slots = 2" "cancel_grace_seconds = 60" >"$work/traind.conf"
+printf '%s\n' "worker = $top_builddir/tests/paced/train-worker" "slots = 2" "cancel_grace_seconds = 60" >"$work/traind.conf"
 restart_runs
 train 6
 want 201 "a job is taken"

@@ -12,7 +12,7 @@ uid=$(id -u $user 2>/dev/null) && gid=$(id -g $user) || skip_all "there is no us
 for program in setpriv curl flock iconv; do
     command -v $program >/dev/null || skip_all "$program is not installed"
 done
-work=$(mktemp -d)
+work=$(mktemp -d) core=$(taskset -cp $$ | sed "s/.*: //; s/[,-].*//")
 trap 'rm -rf "$work"' EXIT
 chmod 755 "$work"
 
@@ -32,10 +32,10 @@ printf '%s\n' "runs=$runs" url=http://127.0.0.1:1 token_file= ca= "scratch=$scra
     stage_seconds=300 keep_days=0 check_seconds=300 "spool=$work/spool" "state=$work/state" >"$work/traind-node.conf"
 
 # What the user can have train-worker and train-prep do, as it can trace them: the files say-* and do-* in its folder. As root they are
-# the real ones.
+# the real ones, which measure one core.
 cat >"$work/bin/train-worker" <<END
 #!/bin/sh
-[ \$(id -u) != 0 ] || exec "$top_builddir/tests/bin/train-worker" "\$@"
+[ \$(id -u) != 0 ] || exec taskset -c "$core" "$top_builddir/tests/bin/train-worker" "\$@"
 case \$1 in
 --job-settings) cat "$work/open/say-settings"; . "$work/open/do-settings" ;;
 *) cat "$work/open/say-check"; . "$work/open/do-check" ;;
