@@ -1,8 +1,6 @@
 // Debian's Chromium, headless, that talks to nobody but the page's own daemon.
 
-import { existsSync, mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { existsSync } from "node:fs";
 import { chromium } from "playwright-core";
 
 const QUIET = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync",
@@ -10,17 +8,22 @@ const QUIET = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-ru
 
 export const chromiumPath = () => ["/usr/bin/chromium", "/usr/bin/chromium-browser"].find(existsSync);
 
-// options: playwright's, as colorScheme and viewport. Returns {page, close}.
+let browser, used = 0;
+
+// A window that shares nothing with others but the browser's process, which ends with the last of them. options: playwright's, as
+// colorScheme and viewport. Returns {context, page, close}.
 export async function openBrowser(options = {}) {
-  const folder = mkdtempSync(join(tmpdir(), "traind-browser-"));
-  const context = await chromium.launchPersistentContext(folder, {
-    executablePath: chromiumPath(), args: QUIET, headless: true,
-    viewport: { width: 1240, height: 900 }, reducedMotion: "reduce", ...options,
-  });
+  used += 1;
+  browser ??= chromium.launch({ executablePath: chromiumPath(), args: QUIET, headless: true });
+  const context = await (await browser).newContext({ viewport: { width: 1240, height: 900 }, reducedMotion: "reduce", ...options });
   context.setDefaultTimeout(300000); // a busy machine may be slow: see until
   const close = async () => {
     await context.close();
-    rmSync(folder, { recursive: true, force: true, maxRetries: 100, retryDelay: 100 }); // helpers of it may still end
+    used -= 1;
+    if (used) return;
+    const last = await browser;
+    browser = undefined;
+    await last.close();
   };
-  return { context, page: context.pages()[0] ?? (await context.newPage()), close };
+  return { context, page: await context.newPage(), close };
 }
