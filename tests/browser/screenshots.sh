@@ -11,6 +11,7 @@ data=/usr/share/datasets/fashion-mnist
 # A tenth of the test images, so that evaluations are short.
 mkdir "$work/eval" && mv "$work/data/validation/validation-00000-of-00010" "$work/eval/validation-00000-of-00001" || exit 1
 settings=("slots = 2")
+worker=tests/bin/train-worker
 story screenshots.mjs "$work/data/train" "$work/eval" "$(realpath "$out")"
 for picture in "$out"/*.png; do
     [ "$(stat -c %s "$picture")" -lt 204800 ] || { echo "$picture is larger than 200 KB" >&2; exit 1; }
