@@ -49,7 +49,7 @@ for _ in 1 2 3; do
     "$maker" "${font[@]}" --side 16 --scale 400 --threads 1 killed 2>>log >/dev/null &
     for _ in $(seq 200); do
         has_part && break
-        sleep 0.02
+        tap_sleep 0.02
     done
     kill -KILL $! 2>/dev/null && killed=$((killed + 1))
     wait $! 2>/dev/null

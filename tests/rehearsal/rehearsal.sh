@@ -51,7 +51,7 @@ within() { # SECONDS COMMAND...
     shift
     until "$@"; do
         [ "$SECONDS" -lt "$end" ] || return 1
-        sleep 0.5
+        tap_sleep 0.5
     done
 }
 # Long enough for all that is not trained for; a training gets days.

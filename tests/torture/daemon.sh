@@ -36,7 +36,7 @@ until_idle() {
         # without jq, which would take as long as the daemon itself
         [[ $(curl -s -m 5 "$url/v1/jobs?state=queued,starting,running,evaluating") =~ \"jobs\":\ *\[\] ]] && return
         kill -0 "$daemon" 2>/dev/null || return
-        sleep 0.1
+        tap_sleep 0.1
     done
     return 1
 }

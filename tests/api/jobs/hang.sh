@@ -86,11 +86,11 @@ stop_in_checkpoint() {
         if compgen -G "$hidden" >/dev/null; then
             kill -STOP "$writer"
             # It may just have been renamed.
-            sleep 0.2
+            tap_sleep 0.2
             compgen -G "$hidden" >/dev/null && return 0
             kill -CONT "$writer"
         fi
-        sleep 0.005
+        tap_sleep 0.005
     done
     return 1
 }

@@ -36,7 +36,7 @@ daemon=$!
 listens() { [ -s "$here/_state/listen" ] && curl -sf -o /dev/null "$(cat "$here/_state/listen")/healthz"; }
 for _ in $(seq 600); do
     listens && break
-    sleep 0.1
+    tap_sleep 0.1
 done
 ok "the daemon listens" listens
 port=$(sed 's/.*://' "$here/_state/listen")
@@ -61,7 +61,7 @@ is "$(grep -c '^@ line' "$work/out")" "$blocks" "none is left out"
 ended() { [ "$("$bin/trainctl" --server "$socket" --json list --state queued,starting,running,evaluating | jq '.jobs | length')" = 0 ]; }
 for _ in $(seq 1200); do
     ended && break
-    sleep 0.1
+    tap_sleep 0.1
 done
 db=$here/_state/traind.db
 is "$(sqlite3 "$db" 'select group_concat(distinct state) from job')" succeeded "every job has trained"

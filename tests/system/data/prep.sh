@@ -209,7 +209,7 @@ if [ -f /usr/share/datasets/fashion-mnist/train-images-idx3-ubyte.gz ]; then
         "$prep" "${fm[@]}" --out fm --threads "$3" >out 2>err &
         pid=$!
         until [ "$(cat fm/.convert.jsonl 2>/dev/null | wc -l)" -gt "$2" ] || ! kill -0 "$pid" 2>/dev/null; do
-            sleep 0.02
+            tap_sleep 0.02
         done
         kill "-$1" "$pid" 2>/dev/null
         wait "$pid" 2>/dev/null

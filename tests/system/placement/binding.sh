@@ -61,7 +61,7 @@ mpirun -np 2 --bind-to none -x OMP_PLACES=cores -x OMP_PROC_BIND=close "$top_bui
 mpirun=$!
 for _ in $(seq 600); do
     step_done || ! kill -0 $mpirun && break
-    sleep 0.2
+    tap_sleep 0.2
 done
 all=$(sed -n 's/^Cpus_allowed:[[:space:]]*//p' /proc/self/status)
 is "$(cpus_of stall | tr '\n' ' ')" "$all $all " "each rank's thread that watches for stalls may run on all of its cpus"

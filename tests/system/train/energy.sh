@@ -34,7 +34,7 @@ TRAIN_POWERCAP=$cap mpirun --oversubscribe --bind-to none -np 2 "$top_builddir/t
 launcher=$!
 for _ in $(seq 600); do
     told && break
-    sleep 0.1
+    tap_sleep 0.1
 done
 ok "a run with counters says so at its first step" told
 echo 41671150 >"$cap/intel-rapl:0/energy_uj"

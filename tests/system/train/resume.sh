@@ -22,9 +22,6 @@ last_weights() {
     cat "$1"/checkpoints/step-00000006/{model,optimizer}.safetensors | b2sum
 }
 
-never=$work/never # nobody writes into it: to wait at it is to sleep, without a process
-mkfifo "$never"
-
 # killed RANKS JOB RUN COMMAND...: starts a run and kills its ranks with -9 once the command succeeds; fails if it had all its steps then
 killed() {
     local ranks=$1 job=$2 dir=$3 launcher
@@ -34,7 +31,7 @@ killed() {
     for _ in $(seq 60000); do
         "$@" && break
         kill -0 $launcher 2>/dev/null || break
-        read -rt 0.01 <>"$never"
+        tap_sleep 0.01
     done
     pkill -KILL -P $launcher
     wait $launcher 2>/dev/null
