@@ -10,15 +10,20 @@
 
 static volatile sig_atomic_t stop_requested;
 
-static void request_stop(int signal_number)
+void run_request_stop(void)
+{
+    stop_requested = 1;
+}
+
+static void on_stop_signal(int signal_number)
 {
     (void)signal_number;
-    stop_requested = 1;
+    run_request_stop();
 }
 
 void run_catch_signals(void)
 {
-    struct sigaction action = {.sa_handler = request_stop, .sa_flags = SA_RESTART};
+    struct sigaction action = {.sa_handler = on_stop_signal, .sa_flags = SA_RESTART};
     sigaction(SIGTERM, &action, NULL);
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGUSR1, &action, NULL);

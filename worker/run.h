@@ -85,8 +85,10 @@ int64_t run_images(const struct run *r, int64_t from, int64_t to);
 /* A `warning` event, and the words on stderr. */
 int run_warn(struct run *r, int64_t step, const char *message, struct error *e);
 
-/* Set by SIGTERM, SIGINT and SIGUSR1: the ranks agree to stop after the step they are in. */
+/* Requested by SIGTERM, SIGINT, SIGUSR1 or a call: the ranks agree to stop after the step they are
+ * in. */
 void run_catch_signals(void);
+void run_request_stop(void);
 bool run_stop_requested(void);
 
 #endif

@@ -11,7 +11,7 @@
 #include "common/log.h"
 #include "common/system/file.h"
 #include "daemon/job/inside.h"
-#include "daemon/launch/marks.h"
+#include "common/run/marks.h"
 #include "daemon/job/dir/run_dir.h"
 
 const char *job_by_words(const char *by)

@@ -11,7 +11,7 @@
 #include "common/clock.h"
 #include "common/system/file.h"
 #include "common/log.h"
-#include "daemon/launch/marks.h"
+#include "common/run/marks.h"
 #include "daemon/launch/slurm_call.h"
 #include "daemon/launch/slurm_reply.h"
 #include "daemon/launch/slurm_script.h"

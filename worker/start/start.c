@@ -8,6 +8,7 @@
 
 #include "common/clock.h"
 #include "common/json.h"
+#include "common/run/marks.h"
 #include "common/system/file.h"
 #include "worker/kernels/bf16/bf16.h"
 #include "worker/kernels/gemm.h"
@@ -33,6 +34,9 @@ static int open_run_dir(struct run *r, const struct start_options *options, stru
         status = error_set(e, ERR_USAGE, "the path %s is too long", options->run_dir);
     if (!status && r->rank == 0)
         status = file_make_dirs(r->attempt_dir, e);
+    /* The signal that goes with it may have come when mpirun had no ranks yet to hand it to. */
+    if (!status && r->rank == 0 && mark_is_there(r->attempt_dir, MARK_CANCEL))
+        run_request_stop();
     if (!status)
         status = report_create(r->rank == 0 ? path : NULL, &r->report, e);
     if (!status && r->rank == 0)

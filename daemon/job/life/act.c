@@ -9,7 +9,7 @@
 #include "daemon/job/active.h"
 #include "daemon/job/again.h"
 #include "daemon/job/life/end.h"
-#include "daemon/launch/marks.h"
+#include "common/run/marks.h"
 #include "daemon/job/life/start.h"
 #include "daemon/job/dir/remove.h"
 #include "daemon/launch/stalled.h"

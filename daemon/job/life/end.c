@@ -14,7 +14,7 @@
 #include "daemon/job/again.h"
 #include "daemon/job/life/drain.h"
 #include "daemon/job/life/decide/life_end.h"
-#include "daemon/launch/marks.h"
+#include "common/run/marks.h"
 #include "daemon/job/life/decide/slurm_verdict.h"
 #include "daemon/job/measure.h"
 #include "daemon/job/dir/trim.h"

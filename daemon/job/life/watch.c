@@ -9,7 +9,7 @@
 #include "daemon/job/active.h"
 #include "daemon/job/life/act.h"
 #include "daemon/job/life/grace.h"
-#include "daemon/launch/marks.h"
+#include "common/run/marks.h"
 #include "daemon/job/life/watch_slurm.h"
 
 #define STALL_LOOK_SECONDS 2

@@ -17,7 +17,7 @@
 #include "daemon/job/active.h"
 #include "daemon/job/life/act.h"
 #include "daemon/job/life/end.h"
-#include "daemon/launch/marks.h"
+#include "common/run/marks.h"
 #include "daemon/job/life/start.h"
 
 #define EXIT_SECONDS 60.0 /* Slurm knows of its script's end within this, or is told */

@@ -17,8 +17,6 @@ cat >"$work/small.json" <<END
  "eval": {"batch": 5, "every_epochs": 1}, "checkpoint": {"every_steps": 8, "every_epochs": 0, "keep": 100}}
 END
 last=checkpoints/step-00000024
-never=$work/never # nobody writes into it: to wait at it is to sleep, without a process
-mkfifo "$never"
 
 # stop JOB RUN EVENT: starts a run on two ranks and sends SIGTERM to one of them once the text is among its events; sets $step, at which it
 # wrote its last checkpoint, and $exited, the exit status
@@ -32,7 +30,7 @@ stop() {
         [ ${#ranks[@]} = 2 ] || [ ${#events[@]} = 0 ] || mapfile -t ranks < <(pgrep -P $launcher)
         [[ "${events[*]}" != *"$3"* ]] || break
         kill -0 $launcher 2>/dev/null || break
-        read -rt 0.01 <>"$never"
+        tap_sleep 0.01
     done 2>/dev/null
     kill -TERM "${ranks[1]:-$launcher}"
     wait $launcher 2>/dev/null
@@ -104,6 +102,11 @@ until stop "$work/late.json" "$work/late" '"type": "step", "step": 2,'
     rm -rf "$work/late"
 done
 is "$exited $(jq -r .status "$work/late/result.json")" "0 success" "a run that is signalled behind its last step succeeds, and says so to whoever started it"
+
+# ---- a wish from before the ranks were there, when mpirun had nobody to hand the signal to
+mkdir -p "$work/early/attempt-1" && : >"$work/early/attempt-1/cancel-requested"
+worker 2 "$work/small.json" "$work/early"
+is "$(jq -c '[.status, .steps]' "$work/early/result.json")" '["cancelled",0]' "a run that was cancelled before its ranks started ends before its first step"
 
 # ---- with averaged weights
 job "$work/ema.json" '.ema = {"decay": 0.9, "from_epoch": 0.1}'

@@ -1,9 +1,9 @@
 /*
- * Files in an attempt's folder by which one daemon tells the next one, and a batch script, why the
- * attempt is to end.
+ * Files in an attempt's folder by which a daemon tells the next one, a batch script, and ranks that
+ * were not there yet when it sent them a signal, why the attempt is to end.
  */
-#ifndef TRAIND_DAEMON_LAUNCH_MARKS_H
-#define TRAIND_DAEMON_LAUNCH_MARKS_H
+#ifndef TRAIND_COMMON_RUN_MARKS_H
+#define TRAIND_COMMON_RUN_MARKS_H
 
 #include <stdbool.h>
 

@@ -1,4 +1,4 @@
-#include "daemon/launch/marks.h"
+#include "common/run/marks.h"
 
 #include <limits.h>
 #include <stdio.h>
