@@ -9,9 +9,9 @@
 #include "common/buffer.h"
 #include "common/clock.h"
 #include "common/log.h"
+#include "common/run/marks.h"
 #include "common/system/file.h"
 #include "daemon/job/inside.h"
-#include "common/run/marks.h"
 #include "daemon/job/dir/run_dir.h"
 
 const char *job_by_words(const char *by)

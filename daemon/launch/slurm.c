@@ -9,9 +9,9 @@
 
 #include "common/json.h"
 #include "common/clock.h"
+#include "common/run/marks.h"
 #include "common/system/file.h"
 #include "common/log.h"
-#include "common/run/marks.h"
 #include "daemon/launch/slurm_call.h"
 #include "daemon/launch/slurm_reply.h"
 #include "daemon/launch/slurm_script.h"

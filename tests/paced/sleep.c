@@ -1,8 +1,8 @@
 /*
- * The train-worker of tests that break a run while it trains: it sleeps for 0.3 s behind each
- * step, and for 0.05 s before it looks at images of an evaluation, so that tests beside it get the
- * processor while its own waits for something.
- * Linked with --wrap=write and --wrap=model_predict.
+ * The train-worker of tests that break a run while it trains, and of pages that show one: it sleeps
+ * for 0.3 s behind each step, and for 0.05 s before it looks at images of an evaluation, so that
+ * tests beside it get the processor while its own waits for something. Linked with --wrap=write and
+ * --wrap=model_predict.
  */
 #include <string.h>
 #include <time.h>

@@ -6,10 +6,10 @@
 
 #include "common/clock.h"
 #include "common/log.h"
+#include "common/run/marks.h"
 #include "daemon/job/active.h"
 #include "daemon/job/again.h"
 #include "daemon/job/life/end.h"
-#include "common/run/marks.h"
 #include "daemon/job/life/start.h"
 #include "daemon/job/dir/remove.h"
 #include "daemon/launch/stalled.h"

@@ -6,10 +6,10 @@
 
 #include "common/clock.h"
 #include "common/log.h"
+#include "common/run/marks.h"
 #include "daemon/job/active.h"
 #include "daemon/job/life/act.h"
 #include "daemon/job/life/grace.h"
-#include "common/run/marks.h"
 #include "daemon/job/life/watch_slurm.h"
 
 #define STALL_LOOK_SECONDS 2

@@ -13,11 +13,11 @@
 
 #include "common/clock.h"
 #include "common/log.h"
+#include "common/run/marks.h"
 #include "common/system/file.h"
 #include "daemon/job/active.h"
 #include "daemon/job/life/act.h"
 #include "daemon/job/life/end.h"
-#include "common/run/marks.h"
 #include "daemon/job/life/start.h"
 
 #define EXIT_SECONDS 60.0 /* Slurm knows of its script's end within this, or is told */
