@@ -32,6 +32,13 @@ terminal() {
     turn=$((turn + 1))
     t send-keys "clear; $1; echo ready \$?; echo 'tu'rn $turn" Enter
 }
+has_size() { # ROWS COLUMNS
+    [ "$(stty size -F "$(t display -p '#{pane_tty}')")" = "$1 $2" ]
+}
+resize() { # COLUMNS ROWS: tmux tells the terminal a moment later
+    t resize-window -x "$1" -y "$2"
+    eventually has_size "$2" "$1"
+}
 settings() { # the terminal's, from outside
     stty -a -F "$(t display -p '#{pane_tty}')" | tr -d '\n'
 }
@@ -60,12 +67,12 @@ first=$(screen | sed -n 's/.*step \([0-9]*\) of.*/\1/p')
 later() { [ "$(screen | sed -n 's/.*step \([0-9]*\) of.*/\1/p')" -gt "$1" ]; }
 ok "steps go on by themselves" eventually later "${first:-0}"
 
-t resize-window -x 110 -y 30
+resize 110 30
 wide() { [ "$(screen | sed -n 's/^\( job .* running\)$/\1/p' | wc -m)" -gt 100 ]; }
 ok "a larger terminal is filled" eventually wide
-t resize-window -x 40 -y 10
+resize 40 10
 shows "^ ▕?.* step [0-9]+ of 20000" "a small one has the progress"
-t resize-window -x 80 -y 24
+resize 80 24
 
 stop_daemon
 shows 'no answer, trying again' "it tells that the daemon went away"
@@ -136,11 +143,11 @@ ok "a name of wide characters is shown whole where it fits" sees "^ *$id +日本
 terminal "'$trainctl' list --group model.arch"
 at_prompt
 ok "groups fit the terminal" sees '^model.arch +JOBS .* SUCCEEDED .* IMAGES$'
-t resize-window -x 60 -y 24
+resize 60 24
 terminal "'$trainctl' list --limit 2"
 at_prompt
 ok "else it is cut, and that shows" sees "^ *$id +日本.*… +succeeded"
-t resize-window -x 80 -y 24
+resize 80 24
 id=$((id - 1))
 terminal "LC_ALL=C '$trainctl' metrics --plot --names loss $id"
 at_prompt
