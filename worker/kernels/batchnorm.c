@@ -2,7 +2,7 @@
 
 #include "worker/team/dry_run.h"
 #include "worker/kernels/extent.h"
-#include "worker/kernels/vec.h"
+#include "worker/kernels/vec_math.h"
 
 enum { ROWS_IN_FLOAT = 128, WIDE = 4 * VEC };
 

@@ -1,6 +1,9 @@
 #include "worker/kernels/tile_gemm.h"
 
 #include <string.h>
+#ifdef __AVX512F__
+#include <immintrin.h>
+#endif
 
 #include "common/run/trace.h"
 #include "worker/team/dry_run.h"

@@ -1,6 +1,9 @@
 #include "worker/layers/conv_grouped.h"
 
 #include <string.h>
+#ifdef __AVX__
+#include <immintrin.h>
+#endif
 
 #include "common/run/trace.h"
 #include "worker/team/dry_run.h"

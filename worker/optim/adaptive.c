@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "common/job/recipe/optimizers.h"
-#include "worker/kernels/vec.h"
+#include "worker/kernels/vec_math.h"
 #include "worker/optim/update.h"
 
 /* A vector of weights, their gradients, and what is remembered of them. */

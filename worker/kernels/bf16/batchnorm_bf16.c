@@ -3,6 +3,7 @@
 #include "worker/kernels/bf16/bf16_vec.h"
 #include "worker/team/dry_run.h"
 #include "worker/kernels/extent.h"
+#include "worker/kernels/vec_math.h"
 
 enum { ROWS_IN_FLOAT = 128, WIDTH = 2, WIDE = WIDTH * VEC };
 

@@ -2,6 +2,7 @@
  * are chosen at run time, and need no flags of the compiler. */
 #include "worker/kernels/bf16/bf16_vec.h"
 
+#include <math.h>
 #if VEC == 16 && defined __linux__
 #include <cpuid.h>
 #include <sys/syscall.h>
@@ -10,7 +11,9 @@
 #else
 #define NATIVE 0
 #endif
-#ifdef __SSE3__
+#if defined __AVX__
+#include <immintrin.h>
+#elif defined __SSE3__
 #include <pmmintrin.h>
 #endif
 

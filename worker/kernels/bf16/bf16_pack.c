@@ -1,5 +1,9 @@
 #include "worker/kernels/bf16/bf16.h"
 
+#ifdef __AVX512BW__
+#include <immintrin.h>
+#endif
+
 #include "worker/kernels/bf16/bf16_vec.h"
 
 BF16_INLINE void from_floats(const float *from, size_t n, bf16 *to, bool native)

@@ -34,9 +34,9 @@ BF16_INLINE void vec_store_bf16(bf16 *p, vec v, bool native)
 {
 #if VEC == 16
     if (native) {
-        __m256i y;
-        __asm__("vcvtneps2bf16 %1, %0" : "=v"(y) : "v"((__m512)v));
-        _mm256_storeu_si256((__m256i *)p, y);
+        vec_bf16 y;
+        __asm__("vcvtneps2bf16 %1, %0" : "=v"(y) : "v"(v));
+        *(vec_bf16 *)p = y;
         return;
     }
 #endif
