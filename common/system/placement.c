@@ -1,5 +1,6 @@
 #include "common/system/placement.h"
 
+#include <dirent.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
@@ -25,6 +26,26 @@ static int placement_read_number(const char *sys, int cpu, const char *name, int
 
     snprintf(path, sizeof path, "%s/devices/system/cpu/cpu%d/%s", sys, cpu, name);
     return placement_read_text(path, text, sizeof text) ? (int)strtol(text, NULL, 10) : otherwise;
+}
+
+/* The numbers N of the folders NAME<N> in one of /sys: to try each that might be there would open a
+ * thousand paths in vain. */
+static void placement_find(const char *sys, const char *folder, const char *name, cpu_set_t *found)
+{
+    char path[SYS_BYTES];
+    struct dirent *entry;
+
+    CPU_ZERO(found);
+    snprintf(path, sizeof path, "%s/devices/system/%s", sys, folder);
+    DIR *dir = opendir(path);
+    while (dir && (entry = readdir(dir))) {
+        size_t prefix = strlen(name);
+        const char *digits = entry->d_name + prefix;
+        if (strncmp(entry->d_name, name, prefix) == 0 && *digits >= '0' && *digits <= '9')
+            CPU_SET(strtoul(digits, NULL, 10), found); /* ignores one that is too large */
+    }
+    if (dir)
+        closedir(dir);
 }
 
 /* "0-3,8": the first cpu of the list stands for its core. */
@@ -91,9 +112,13 @@ static bool count_domain(const char *sys, const char *list, int domain, const cp
 static struct placement_parts read_domains(const char *sys, const cpu_set_t *allowed)
 {
     struct counts c = {0};
+    cpu_set_t domains;
 
+    placement_find(sys, "node", "node", &domains);
     for (int domain = 0; domain < PARTS_MAX; domain++) {
         char path[SYS_BYTES], text[4096];
+        if (!CPU_ISSET(domain, &domains))
+            continue;
         snprintf(path, sizeof path, "%s/devices/system/node/node%d/cpulist", sys, domain);
         if (placement_read_text(path, text, sizeof text) &&
             !count_domain(sys, text, domain, allowed, &c))
@@ -129,7 +154,7 @@ void placement_read(const char *sys, struct placement_machine *machine)
 {
     cpu_set_t all;
 
-    memset(&all, 0xff, sizeof all);
+    placement_find(sys, "cpu", "cpu", &all);
     machine->numa = read_domains(sys, &all);
     read_sockets(sys, &all, true, machine);
 }
