@@ -29,7 +29,10 @@ make_host() { # I
 
 make_ssh() {
     ssh-keygen -q -t ed25519 -N '' -f "$dir/key" && cp "$dir/key.pub" "$dir/authorized" && chmod 600 "$dir/authorized"
+    # A home of its own: bash reads ~/.bashrc for each command that comes by ssh.
+    mkdir "$dir/home"
     cat >"$dir/sshd_config" <<END
+SetEnv HOME=$dir/home
 ListenAddress 0.0.0.0
 HostKey $dir/key
 AuthorizedKeysFile $dir/authorized
