@@ -10,7 +10,7 @@ for folder in "" /attempt-1; do
     submit "steps=100000 step_ms=20"
     ok "a job runs" eventually has_events "$id" 3
     rm -rf "$state/jobs/$id$folder"
-    kill -KILL "$(process_ids "$id" | tail -n 1)"
+    kill -KILL "$(rank_process "$id" 1)"
     ok "with its folder removed it fails" wait_state "$id" failed
     is "$(job "$id" reason)" "the folder $state/jobs/$id$folder is not there any more: it was removed or renamed while the job ran" "the reason names the folder"
 done

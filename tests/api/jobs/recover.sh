@@ -32,7 +32,7 @@ for _ in 1 2 3 4 5; do
     train 24 4
     hit=$id
     ok "another one has a checkpoint" eventually has_checkpoint "$hit"
-    kill -KILL "$(process_ids "$hit" | sort -n | tail -n 1)"
+    kill -KILL "$(rank_process "$hit" 1)"
     wait_long "$hit"
     undisturbed || break
 done

@@ -32,14 +32,14 @@ is "$(jq -c "$digits" "$state/jobs/$id/result.json")" "$(curl -sS "$url/v1/jobs/
 
 train 100000
 ok "a long one trains and logs it" eventually grep -qs '^Step' "$state/jobs/$id/attempt-1/stdout.log"
-kill -KILL "$(process_ids "$id" | sort -n | tail -n 1)"
+kill -KILL "$(rank_process "$id" 1)"
 ok "a killed rank fails it" wait_state "$id" failed
 like "$(job "$id" reason)" "^rank [01] on $(hostname) was ended by signal 9 \(SIGKILL, Killed\).*; the last step was [0-9]+; last lines of the log: .*Step " "with rank, host, signal and last lines"
 
 # A limit below what it has: MPI, the C library or the worker come upon it.
 train 100000
 ok "one trains" eventually has_events "$id" 3
-rank=$(process_ids "$id" | sort -n | tail -n 1)
+rank=$(rank_process "$id" 1)
 prlimit --pid "$rank" --as=1
 kill -SEGV "$rank"
 ok "a crash for lack of memory fails it" wait_state "$id" failed
@@ -89,7 +89,7 @@ train 100000
 eventually test -s "$state/jobs/$id/attempt-1/command"
 change stall_seconds 600
 ok "a job trains" eventually has_events "$id" 2
-stopped=$(for pid in $(process_ids "$id"); do grep -qzx OMPI_COMM_WORLD_RANK=1 "/proc/$pid/environ" 2>/dev/null && echo "$pid"; done)
+stopped=$(rank_process "$id" 1)
 kill -STOP "$stopped"
 warned() {
     [ "$(sql "select count(*) from job_event where job_id = $id and type = 'warning' and body like '%rank_stopped%' and body like '%is stopped by a signal%'")" -ge 1 ]
