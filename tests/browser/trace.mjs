@@ -33,7 +33,7 @@ async function chart() {
 
 const order = (a, b) => a.place < b.place ? -1 : a.place > b.place ? 1 : a.start_ms - b.start_ms || b.duration_ms - a.duration_ms;
 
-const browser = await openBrowser();
+const browser = await openBrowser({ devtools: true });
 try {
   const { page } = browser;
   const errors = [];
