@@ -227,15 +227,19 @@ static void remove_beside(const char *database, const char *suffix)
     unlink(path);
 }
 
+static bool has_pages(const char *path)
+{
+    struct stat st;
+
+    return stat(path, &st) == 0 && st.st_size > 0;
+}
+
 /* A new database gets its name when it is whole and on disk: a power cut while it is made leaves
  * nothing that would have to be removed by hand. */
 static int make_database(const char *path, struct error *e)
 {
     char unfinished[PATH_MAX];
-    struct stat st;
 
-    if (stat(path, &st) == 0 && st.st_size > 0)
-        return 0;
     if ((size_t)snprintf(unfinished, sizeof unfinished, "%s.new", path) >= sizeof unfinished)
         return error_set(e, ERR_INVALID, "the path %s is too long", path);
     remove_beside(unfinished, "-journal"); /* of an earlier start that did not come to its end */
@@ -251,18 +255,23 @@ static int make_database(const char *path, struct error *e)
     return 0;
 }
 
-static int store_open_all(struct store *s, const char *path, struct error *e)
+/* Of an earlier start, perhaps of an earlier traind, and perhaps touched by somebody since. */
+static int make_current(sqlite3 *db, const char *path, struct error *e)
+{
+    if (store_migrate(db, store_migrations, store_migration_count, e) ||
+        store_migrate_verify(db, store_migrations, store_migration_count, e))
+        return error_prefix(e, "%s", path);
+    return 0;
+}
+
+static int store_open_all(struct store *s, const char *path, bool made, struct error *e)
 {
     int status = open_connection(&s->writer, path, SQLITE_OPEN_READWRITE, e);
 
     if (status == 0)
         status = use_wal(&s->writer, path, e);
-    if (status == 0 &&
-        (status = store_migrate(s->writer.db, store_migrations, store_migration_count, e)))
-        status = error_prefix(e, "%s", path);
-    if (status == 0 &&
-        (status = store_migrate_verify(s->writer.db, store_migrations, store_migration_count, e)))
-        status = error_prefix(e, "%s", path);
+    if (status == 0 && !made)
+        status = make_current(s->writer.db, path, e);
     if (status == 0)
         status = check_pages(&s->writer, path, e);
     if (status == 0)
@@ -285,7 +294,8 @@ int store_open(const char *path, struct store **out, struct error *e)
         status = store_check_kind(path, e);
     if (status == 0)
         status = store_migrate_check(path, store_migration_count, e);
-    if (status == 0)
+    bool made = !has_pages(path);
+    if (status == 0 && made)
         status = make_database(path, e);
     if (status)
         return status;
@@ -300,7 +310,7 @@ int store_open(const char *path, struct store **out, struct error *e)
     s->group_end = &s->group;
     pthread_mutex_init(&s->lending, NULL);
     pthread_cond_init(&s->returned, NULL);
-    status = store_open_all(s, path, e);
+    status = store_open_all(s, path, made, e);
     if (status) {
         store_close(s);
         return status;
