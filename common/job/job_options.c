@@ -59,7 +59,7 @@ static const struct job_option options[] = {
           "which saves computation: [[0, 160], [16, 192]] trains at 160 pixels, and at 192 from epoch 16; {\"from\": 160, \"to\": 192, "
           "\"ramp\": [6, 17], \"multiple\": 32} increases the size linearly between two epochs, rounded to multiples. Evaluation uses "
           "the last size. cnn needs a single number.")},
-    {"/model/width", JOB_OPTION_NUMBER, AT(model.width), DEFAULT("1"), RANGE(0.25, 8),
+    {"/model/width", JOB_OPTION_NUMBER, AT(model.width), DEFAULT("1"), RANGE(0.0625, 8),
      HELP("Factor for the number of channels: of the inner channels of each residual block, like torchvision's width_per_group (resnet50 "
           "with width 2 is wide_resnet50_2), or of the filters and hidden units of cnn. The results are rounded to multiples of 8; a "
           "group of a ResNeXt must have 4, 8, 16, ... channels.")},

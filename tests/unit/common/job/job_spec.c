@@ -846,7 +846,7 @@ Test(job_spec, what_the_network_demands)
     model_refused("\"arch\": \"cnn\"", ", \"preprocess\": \"tpu\"", "/data/preprocess",
                   "\"whole\"");
     model_refused("\"arch\": \"resnext50_32x4d\", \"width\": 1.5", "", "/model/width", "groups");
-    model_refused("\"width\": 9", "", "/model/width", "0.25");
+    model_refused("\"width\": 9", "", "/model/width", "0.0625");
     model_refused("\"dropout\": 1", "", "/model/dropout", "below 1");
 }
 

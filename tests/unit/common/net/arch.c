@@ -135,10 +135,10 @@ static void check_multiple(const struct arch_conv *conv, void *context)
 
 Test(arch, any_width_gives_multiples_of_8)
 {
-    static const double widths[] = {0.25, 0.3, 0.77, 1.01, 1.5, 7.99};
+    static const double widths[] = {0.0625, 0.25, 0.3, 0.77, 1.01, 1.5, 7.99};
     static const char *const names[] = {"resnet18", "resnet50", "cnn"};
 
-    for (int i = 0; i < 6; i++)
+    for (size_t i = 0; i < sizeof widths / sizeof *widths; i++)
         for (int k = 0; k < 3; k++) {
             struct arch_shape shape = shape_of(names[k]);
             shape.width = widths[i];
