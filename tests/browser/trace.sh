@@ -13,7 +13,7 @@ trap 'rm -rf "$work"' EXIT
 small_data
 
 cat >"$work/job.json" <<JSON
-{"model": {"arch": "resnet18", "width": 0.25, "classes": 10, "image_size": 32}, "data": {"train": "$work/data/train"},
+{"model": {"arch": "resnet18", "width": 0.0625, "classes": 10, "image_size": 32}, "data": {"train": "$work/data/train"},
  "cluster": {"workers_per_node": 2, "threads_per_worker": 1}, "batch_per_worker": 8, "steps": 3,
  "lr": {"warmup_epochs": 0}, "checkpoint": {"disable": true}, "profile": {"steps": [2, 3]}}
 JSON

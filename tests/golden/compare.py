@@ -286,11 +286,11 @@ LOGITS = [(32, 8), (64, 4), (224, 2)]
 # first step has no momentum yet, the second takes the first's, the third is as all others.
 TRAININGS = [
     ("plain SGD", "resnet50", 16, 3, 1, "-"),
-    ("label smoothing", "resnet18:0.25", 16, 3, 2, "s"),
-    ("Nesterov, decay of batch norm", "resnet18:0.25", 16, 3, 1, "nd"),
-    ("the same decay, not of batch norm", "resnet18:0.25", 16, 3, 2, "w"),
-    ("label smoothing and mixup", "resnet18:0.25", 16, 3, 1, "sm"),
-    ("without Winograd: Nesterov, label smoothing and mixup", "resnet18:0.25", 16, 3, 1, "xnsm"),
+    ("label smoothing", "resnet18:0.125", 16, 3, 2, "s"),
+    ("Nesterov, decay of batch norm", "resnet18:0.125", 16, 3, 1, "nd"),
+    ("the same decay, not of batch norm", "resnet18:0.125", 16, 3, 2, "w"),
+    ("label smoothing and mixup", "resnet18:0.125", 16, 3, 1, "sm"),
+    ("without Winograd: Nesterov, label smoothing and mixup", "resnet18:0.125", 16, 3, 1, "xnsm"),
     ("convolutions by OpenBLAS", "resnet18", 16, 3, 1, "b"),
 ]
 # Network, stem, image size, batch: the last stage has 16 values a channel.

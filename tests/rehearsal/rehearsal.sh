@@ -22,7 +22,7 @@ small=yes
 side=${SIDE:-$([ $small ] && echo 32 || echo 96)}
 # What the page trains takes days here: a smaller network, for some epochs.
 if [ $small ]; then
-    network='{arch: "resnet18", image_size: 32, width: 0.25}' training='{batch_per_worker: 32, epochs: 2}'
+    network='{arch: "resnet18", image_size: 32, width: 0.0625}' training='{batch_per_worker: 32, epochs: 2}'
 else
     network='{arch: "resnet18", image_size: 64, width: 0.5}' training='{batch_per_worker: 128, epochs: 4}'
 fi

@@ -12,7 +12,7 @@ trainctl=$(program trainctl)
 
 cat >"$work/job.json" <<'END'
 {"name": "one", "cluster": {"workers_per_node": 1, "threads_per_worker": 1}, "data": {"train": "synthetic", "train_images": 64},
- "batch_per_worker": 4, "steps": 1, "restart": {"max": 0}, "model": {"image_size": 32, "classes": 10, "width": 0.25}}
+ "batch_per_worker": 4, "steps": 1, "restart": {"max": 0}, "model": {"image_size": 32, "classes": 10, "width": 0.0625}}
 END
 
 scenario() {

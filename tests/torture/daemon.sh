@@ -11,7 +11,7 @@ torture_strace=(-f -b execve)
 
 document() { # NAME
     jq -n --arg name "$1" '{name: $name, cluster: {workers_per_node: 1, threads_per_worker: 1}, data: {train: "synthetic", train_images: 64},
-        batch_per_worker: 4, steps: 2, restart: {max: 0}, model: {image_size: 32, classes: 10, width: 0.25}}'
+        batch_per_worker: 4, steps: 2, restart: {max: 0}, model: {image_size: 32, classes: 10, width: 0.0625}}'
 }
 printf '%s\n' "worker = $top_builddir/tests/api/fixture_worker" "slots = 2" "cancel_grace_seconds = 2" "restart_delay_seconds = 0" \
     "require_token = no" >"$work/traind.conf"

@@ -16,7 +16,7 @@ worker=$(program train-worker)
 torture_strace=() # files are its first thread's; MPI has others
 
 cat >"$work/job.json" <<END
-{"model": {"arch": "cnn", "width": 0.25, "winograd": false}, "data": {"train": "$work/data/train", "eval": "$work/data/validation"},
+{"model": {"arch": "cnn", "width": 0.0625, "winograd": false}, "data": {"train": "$work/data/train", "eval": "$work/data/validation"},
  "cluster": {"workers_per_node": 1, "threads_per_worker": 1}, "batch_per_worker": 4, "steps": 4, "eval": {"batch": 25},
  "lr": {"warmup_epochs": 0, "scaling": "none", "base": 0.01}, "checkpoint": {"every_steps": 2, "every_epochs": 0, "keep": 100}}
 END

@@ -11,7 +11,7 @@ call /v1/throughput
 want 200 "the throughput of a daemon that never ran a job"
 json '[.images_per_sec[]] | add' 0 "it is 0 all along"
 
-call -d '{"model": {"arch": "resnet18", "classes": 10, "image_size": 32}, "data": {"train": "synthetic", "train_images": 64},
+call -d '{"model": {"arch": "resnet18", "width": 0.0625, "classes": 10, "image_size": 32}, "data": {"train": "synthetic", "train_images": 64},
     "cluster": {"workers_per_node": 2, "threads_per_worker": 1}, "batch_per_worker": 2, "steps": 40, "lr": {"warmup_epochs": 0},
     "checkpoint": {"every_epochs": 0, "every_steps": 20}}' /v1/jobs
 want 201 "a job of two ranks"

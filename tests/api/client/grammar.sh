@@ -36,7 +36,7 @@ ln -s "$work/data" "$folder"
 document() { # CLUSTER
     jq -n --arg name "$odd" --arg data "$folder" --argjson cluster "$1" '{name: $name, steps: 1, batch_per_worker: 4,
         cluster: ({workers_per_node: 1, threads_per_worker: 1} + $cluster), data: {train: ($data + "/train")},
-        model: {arch: "resnet18", width: 0.25, stem: "small", image_size: 32, classes: 10}, lr: {warmup_epochs: 0}, checkpoint: {disable: true},
+        model: {arch: "resnet18", width: 0.0625, stem: "small", image_size: 32, classes: 10}, lr: {warmup_epochs: 0}, checkpoint: {disable: true},
         restart: {max: 0}}'
 }
 variables='"env": {"UCX_TLS": "tcp,self", "KMP_AFFINITY": "granularity=fine compact @%:^", "OMPI_MCA_btl_tcp_links": "1", "OMP_DISPLAY_ENV": "true"}'

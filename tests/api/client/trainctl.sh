@@ -113,7 +113,7 @@ export TRAINCTL_SERVER=$url
 
 job() { # job NAME STEPS [MORE JSON]: a short real training on synthetic images
     cat <<END
-{"name": "$1", "model": {"arch": "resnet50", "width": 0.25, "classes": 10, "image_size": 32},
+{"name": "$1", "model": {"arch": "resnet18", "width": 0.0625, "classes": 10, "image_size": 32},
  "data": {"train": "synthetic", "eval": "synthetic", "train_images": 64},
  "cluster": {"workers_per_node": 1, "threads_per_worker": 1},
  "batch_per_worker": 8, "steps": $2, "eval": {"batch": 8}, "checkpoint": {"disable": true}}
@@ -355,7 +355,7 @@ says "$err" "the next page: --after " "and how to see the others"
 last=$(sed -n 's/.*--after //p' <<<"$err")
 exits 0 "list --after" list --limit 1 --after "$last"
 is "$(awk 'NR == 2 { print $1 }' <<<"$out")" "$("$trainctl" --json list | jq .jobs[1].id)" "the page behind it"
-exits 0 "list --find" list --find resnet50 --sort name -o wide
+exits 0 "list --find" list --find resnet18 --sort name -o wide
 says "$out" "USER" "list -o wide has more columns"
 exits 0 "list of what fits nothing" list --find "no such & words"
 is "$out" "no job fits" "list of what fits nothing: says so"

@@ -35,7 +35,7 @@ job() { # over the socket: this daemon wants tokens
 }
 start() { # JQ: changes of a small job
     jq -n "{name: \"small\", cluster: {workers_per_node: 1, threads_per_worker: 1}, data: {train: \"synthetic\", eval: \"synthetic\",
-        train_images: 64}, batch_per_worker: 4, steps: 8, model: {arch: \"resnet18\", width: 0.25, image_size: 32, classes: 10},
+        train_images: 64}, batch_per_worker: 4, steps: 8, model: {arch: \"resnet18\", width: 0.0625, image_size: 32, classes: 10},
         checkpoint: {every_steps: 4}, eval: {batch: 8}, restart: {max: 0}} | $1" >"$work/job.json"
     local_call -d "@$work/job.json" /v1/jobs
     want 201 "a job is taken ($1)"

@@ -115,7 +115,7 @@ is "$(run_ms)" 1500 "from run_start to run_stop is the time to train"
 kill_daemon
 sed -i "s|^worker = .*|worker = $top_builddir/tests/bin/train-worker|" "$work/traind.conf"
 restart_runs
-model='{"image_size": 32, "classes": 10, "arch": "resnet18", "width": 0.25}'
+model='{"image_size": 32, "classes": 10, "arch": "resnet18", "width": 0.0625}'
 # 12.5 steps an epoch; guessing between two classes reaches the target
 submit exact '{"workers_per_node": 1, "threads_per_worker": 1}' '{"steps_rounding": "exact", "epochs": 2, "steps": null, "model": '"${model/10/2}"',
     "data": {"train": "synthetic", "eval": "synthetic", "train_images": 50, "eval_images": 64},

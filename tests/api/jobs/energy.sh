@@ -55,7 +55,7 @@ like "$($trainctl show "$measured")" "cost +[0-9.e-]+ EUR" "with its cost"
 like "$($trainctl compare "$none" "$measured")" "kWh" "trainctl compare"
 
 # A prediction: the speed is told.
-document='{"data": {"train": "synthetic", "train_images": 64}, "batch_per_worker": 4, "steps": 100, "model": {"image_size": 32, "classes": 10, "width": 0.25}, "cluster": {"workers_per_node": 1, "threads_per_worker": 1}}'
+document='{"data": {"train": "synthetic", "train_images": 64}, "batch_per_worker": 4, "steps": 100, "model": {"image_size": 32, "classes": 10, "width": 0.0625}, "cluster": {"workers_per_node": 1, "threads_per_worker": 1}}'
 call -H 'Content-Type: application/json' -d "$document" /v1/plan
 is "$(jq -c '.predicted | [.node_hours.value, .kwh.value, .cost.value]' <<<"$body")" '[null,null,null]' "without a speed nothing is predicted"
 printf '%s' "$document" >"$work/predict.json"

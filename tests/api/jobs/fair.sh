@@ -12,7 +12,7 @@ by() { # TOKEN: submit as that token from now on; "": as the socket's user
 secret() { "$top_builddir/trainctl" --server "unix:$state/traind.sock" --json token create --role submit "$1" | jq -r .token; }
 send() { # NAME [CLUSTER]: as the token
     jq -n --arg name "$1" --argjson cluster "${2:-$one}" '{name: $name, cluster: $cluster, data: {train: "synthetic", train_images: 64},
-        batch_per_worker: 4, steps: 4, restart: {max: 0}, model: {image_size: 32, classes: 10, width: 0.25}}' >"$work/job.json"
+        batch_per_worker: 4, steps: 4, restart: {max: 0}, model: {image_size: 32, classes: 10, width: 0.0625}}' >"$work/job.json"
     call "${auth[@]}" -H 'Content-Type: application/json' --data-binary "@$work/job.json" /v1/jobs
     id=$(jq -r '.id // 0' <<<"$body")
 }

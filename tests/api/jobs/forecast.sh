@@ -67,7 +67,7 @@ json '.speeds | length' 2 "what it measured stays"
 
 # ------------------------------------------------------------------ evaluations to come; a resumed job
 
-quick=$(jq '.model = {arch: "resnet18", image_size: 32, classes: 10}' <<<"$document")
+quick=$(jq '.model = {arch: "resnet18", width: 0.25, image_size: 32, classes: 10}' <<<"$document")
 call -d "$(jq '. + {steps: 64, data: {train: "synthetic", eval: "synthetic", train_images: 64}, eval: {every_epochs: 0.5, batch: 8}}' <<<"$quick")" /v1/jobs
 ok "a job with evaluations runs" eventually has_events 3 2
 call /v1/jobs/3
@@ -100,7 +100,7 @@ ok "it ends" wait_state 4 cancelled
 
 # ------------------------------------------------------------------ when the target is met, and how good all estimates were
 
-call -d "$(jq '. + {steps: 24, model: {arch: "resnet18", width: 0.25, image_size: [[0, 32], [1, 96]], classes: 4},
+call -d "$(jq '. + {steps: 24, model: {arch: "resnet18", width: 0.0625, image_size: [[0, 32], [1, 96]], classes: 4},
     data: {train: "synthetic", eval: "synthetic", train_images: 32}, eval: {every_epochs: 1, batch: 8, target_top1: 0.01}}' <<<"$document")" /v1/jobs
 want 201 "a job with a target whose images grow"
 ok "it succeeds" wait_state 5 succeeded

@@ -26,7 +26,7 @@ launcher() {
 train() { # JQ, which changes the document: sets $id
     jq -n "{name: \"real\", cluster: {workers_per_node: 2, threads_per_worker: 1},
         data: {train: \"synthetic\", eval: \"synthetic\", train_images: 64}, batch_per_worker: 4, steps: 100000,
-        model: {arch: \"resnet18\", image_size: 32, classes: 10, winograd: false, width: 0.25}, checkpoint: {disable: true}, restart: {max: 0}} | $1" >"$work/job.json"
+        model: {arch: \"resnet18\", image_size: 32, classes: 10, winograd: false, width: 0.0625}, checkpoint: {disable: true}, restart: {max: 0}} | $1" >"$work/job.json"
     call -H 'Content-Type: application/json' --data-binary "@$work/job.json" /v1/jobs
     id=$(jq -r '.id // 0' <<<"$body")
     [ "$id" != 0 ] || is "$body" "" "the job is taken"

@@ -7,7 +7,7 @@ export OMP_NUM_THREADS=1
 start_daemon --config "$work/traind.conf"
 trainctl=("$top_builddir/trainctl" --server "$url")
 
-document='{"data": {"train": "synthetic", "eval": "synthetic", "train_images": 64}, "model": {"arch": "resnet18", "width": 0.25, "image_size": 32, "classes": 4},
+document='{"data": {"train": "synthetic", "eval": "synthetic", "train_images": 64}, "model": {"arch": "resnet18", "width": 0.0625, "image_size": 32, "classes": 4},
     "batch_per_worker": 4, "steps": 20000, "checkpoint": {"every_steps": 5}, "lr": {"base": 0.001, "scaling": "none"}, "restart": {"max": 0},
     "ema": {"decay": 0.9}, "eval": {"every_epochs": 1, "batch": 8}, "cluster": {"workers_per_node": 2, "threads_per_worker": 1}}'
 call -d "$document" /v1/jobs

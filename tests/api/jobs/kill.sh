@@ -10,7 +10,7 @@ seed_kills "$rounds"
 one='{"workers_per_node": 1, "threads_per_worker": 1}'
 
 jq -n --argjson cluster "$one" '{name: "steps=12 step_ms=8 every=4", cluster: $cluster, batch_per_worker: 4, steps: 12,
-    data: {train: "synthetic", train_images: 64}, model: {image_size: 32, classes: 10, width: 0.25}}' >"$work/killed.json"
+    data: {train: "synthetic", train_images: 64}, model: {image_size: 32, classes: 10, width: 0.0625}}' >"$work/killed.json"
 
 start_runs
 steps=$((100 * rounds))

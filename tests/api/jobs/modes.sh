@@ -13,7 +13,7 @@ chmod +x "$work/mpirun"
 open_to_others() { find "$state" "$@" -perm /077 ! -type l; }
 train() { # sets $id
     jq -n '{name: "small", cluster: {workers_per_node: 2, threads_per_worker: 1}, data: {train: "synthetic", eval: "synthetic", train_images: 64},
-        batch_per_worker: 4, steps: 4, model: {arch: "resnet18", width: 0.25, image_size: 32, classes: 10}, checkpoint: {every_steps: 2},
+        batch_per_worker: 4, steps: 4, model: {arch: "resnet18", width: 0.0625, image_size: 32, classes: 10}, checkpoint: {every_steps: 2},
         eval: {predictions: true}, profile: {steps: [1, 2]}, lr: {warmup_epochs: 0}}' >"$work/job.json"
     call -d "@$work/job.json" /v1/jobs
     id=$(jq -r '.id // 0' <<<"$body")

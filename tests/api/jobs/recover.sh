@@ -10,7 +10,7 @@ train() { # STEPS CHECKPOINT_EVERY: sets $id
     jq -n --argjson steps "$1" --argjson every "$2" '{name: "real", cluster: {workers_per_node: 2, threads_per_worker: 1},
         data: {train: "synthetic", train_images: 64}, batch_per_worker: 4, steps: $steps,
         checkpoint: {every_steps: $every, every_epochs: 0},
-        model: {arch: "resnet18", width: 0.25, image_size: 32, classes: 10}}' >"$work/job.json"
+        model: {arch: "resnet18", width: 0.0625, image_size: 32, classes: 10}}' >"$work/job.json"
     call -H 'Content-Type: application/json' --data-binary "@$work/job.json" /v1/jobs
     id=$(jq -r '.id // 0' <<<"$body")
 }

@@ -10,7 +10,7 @@ one='{"workers_per_node": 1, "threads_per_worker": 1}'
 train() { # SEED: sets $id
     jq -n --argjson seed "$1" '{name: "small", cluster: {workers_per_node: 1, threads_per_worker: 1}, seed: $seed,
         data: {train: "synthetic", train_images: 64}, batch_per_worker: 4, steps: 4, restart: {max: 0},
-        model: {arch: "resnet18", width: 0.25, image_size: 32, classes: 10}, checkpoint: {every_steps: 2}, lr: {warmup_epochs: 0}}' >"$work/job.json"
+        model: {arch: "resnet18", width: 0.0625, image_size: 32, classes: 10}, checkpoint: {every_steps: 2}, lr: {warmup_epochs: 0}}' >"$work/job.json"
     call -d "@$work/job.json" /v1/jobs
     id=$(jq -r '.id // 0' <<<"$body")
 }

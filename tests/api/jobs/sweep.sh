@@ -6,7 +6,7 @@ printf "%s\n" "worker = $top_builddir/tests/bin/train-worker" "slots = 2" "data_
 export OMP_NUM_THREADS=1
 start_daemon --config "$work/traind.conf"
 
-base='{"data": {"train": "synthetic", "train_images": 64}, "model": {"arch": "resnet18", "width": 0.25, "image_size": 32, "classes": 4},
+base='{"data": {"train": "synthetic", "train_images": 64}, "model": {"arch": "resnet18", "width": 0.0625, "image_size": 32, "classes": 4},
     "batch_per_worker": 4, "steps": 2, "checkpoint": {"disable": true}, "lr": {"scaling": "none", "warmup_epochs": 0},
     "cluster": {"workers_per_node": 1, "threads_per_worker": 1}}'
 sweep() { # MORE
@@ -129,7 +129,7 @@ sql "delete from job where submitted_by in ('sweep $((id - 1))', 'sweep $id'); d
 # ------------------------------------------------------------------ its cost before it starts
 
 speed() { # SIZE SECONDS: of an image
-    call -d "{\"key\": \"resnet18-imagenet-$1-fp32-t1-w0.25\", \"cpu\": $(sed -n 's/^model name[^:]*: *//p' /proc/cpuinfo | head -1 | jq -R .), \"image_seconds\": $2,
+    call -d "{\"key\": \"resnet18-imagenet-$1-fp32-t1-w0.0625\", \"cpu\": $(sed -n 's/^model name[^:]*: *//p' /proc/cpuinfo | head -1 | jq -R .), \"image_seconds\": $2,
         \"update_seconds\": 0, \"exchange_seconds\": 0, \"workers\": 1, \"batch\": 4}" /v1/speeds
     want 201 "a speed at $1 pixels is known"
 }
@@ -140,7 +140,7 @@ jobs_before=$(sql 'select count(*) from job')
 plan '{parameters: {"/lr/base": [0.1, 0.2, 0.3]}} | .base.model.image_size = 96 | .base.steps = 10'
 want 200 "a sweep is planned"
 json '[.points, .jobs, .images, .jobs_without_speed, .seconds.value, .rungs[0].side_by_side] | tojson' '[3,3,120,3,null,1]' "what it runs is known, its time is not"
-like "$(jq -r '.warnings[0]' <<<"$body")" '^no speed is known yet of 3 of 3 jobs \(resnet18-imagenet-96-fp32-t1-w0.25\)' "and it says what is missing"
+like "$(jq -r '.warnings[0]' <<<"$body")" '^no speed is known yet of 3 of 3 jobs \(resnet18-imagenet-96-fp32-t1-w0.0625\)' "and it says what is missing"
 speed 96 0.5
 plan '{parameters: {"/lr/base": [0.1, 0.2, 0.3]}, concurrency: 9} | .base.model.image_size = 96 | .base.steps = 10'
 json '[.jobs_without_speed, .seconds.value, .rungs[0].side_by_side, (.slot_hours.value * 3600 | round), .cost.value, .warnings] | tojson' '[0,40,2,60,null,[]]' \

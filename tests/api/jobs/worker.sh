@@ -7,7 +7,7 @@
 train() { # STEPS: sets $id
     jq -n --argjson steps "$1" '{name: "real", cluster: {workers_per_node: 2, threads_per_worker: 1},
         data: {train: "synthetic", eval: "synthetic", train_images: 64}, batch_per_worker: 4,
-        steps: $steps, model: {image_size: 32, classes: 10, width: 0.25}, checkpoint: {disable: true}, restart: {max: 0}}' >"$work/job.json"
+        steps: $steps, model: {arch: "resnet18", image_size: 32, classes: 10, width: 0.0625}, checkpoint: {disable: true}, restart: {max: 0}}' >"$work/job.json"
     call -H 'Content-Type: application/json' --data-binary "@$work/job.json" /v1/jobs
     id=$(jq -r '.id // 0' <<<"$body")
 }

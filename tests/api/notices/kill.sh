@@ -13,7 +13,7 @@ start_runs "notify_allow = 127.0.0.1" "notify_retry_seconds = 100000"
 rules=$(jq -n --arg good "http://127.0.0.1:$good/nap" --arg bad "http://127.0.0.1:$bad" '[{to: $good, on: ["succeeded", "target_met"]},
     {to: ($bad + "/third"), on: ["succeeded"], format: "text"}]')
 jq -n --argjson rules "$rules" --argjson cluster "$one" '{name: "steps=4 eval=1", cluster: $cluster, batch_per_worker: 4, steps: 4, notify: $rules, eval: {target_top1: 0.5},
-    data: {train: "synthetic", eval: "synthetic", train_images: 64, eval_images: 8}, model: {image_size: 32, classes: 10, width: 0.25}}' >"$work/noted.json"
+    data: {train: "synthetic", eval: "synthetic", train_images: 64, eval_images: 8}, model: {image_size: 32, classes: 10, width: 0.0625}}' >"$work/noted.json"
 submit_and_kill "$rounds" 400 "$work/noted.json"
 is "$(sql "select count(*) from job where state = 'succeeded'")" "$rounds" "all jobs have succeeded"
 for _ in 1 2 3; do

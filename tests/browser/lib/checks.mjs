@@ -41,7 +41,7 @@ export const jobIn = (id, ...states) => until(`job ${id} to be ${states}`, async
 
 // A short real training: synthetic images, one worker of one thread, a small network.
 export const JOB = {
-  model: { arch: "resnet18", classes: 10, image_size: 32, width: 0.5 },
+  model: { arch: "resnet18", classes: 10, image_size: 32, width: 0.0625 },
   data: { train: "synthetic", eval: "synthetic", train_images: 64 },
   cluster: { workers_per_node: 1, threads_per_worker: 1 },
   batch_per_worker: 8, eval: { batch: 8 }, checkpoint: { disable: true },

@@ -9,7 +9,7 @@ export XDG_CACHE_HOME=$work/cache TMPDIR=$work/tmp NO_COLOR=1 TRAINCTL_SERVER=un
 mkdir "$TMPDIR"
 trap 'rm -rf "$work"' EXIT
 
-echo '{"model": {"arch": "resnet18", "width": 0.25, "image_size": 32, "classes": 10}, "data": {"train": "/nowhere"}, "batch_per_worker": 4,
+echo '{"model": {"arch": "resnet18", "width": 0.0625, "image_size": 32, "classes": 10}, "data": {"train": "/nowhere"}, "batch_per_worker": 4,
     "cluster": {"workers_per_node": 2, "threads_per_worker": 1}}' >"$work/job.json"
 scale() {
     output=$("$trainctl" scale "$@" 2>&1)

@@ -9,7 +9,7 @@ set -u
 trap 'rm -rf "$work"' EXIT
 small_data
 cat >"$work/small.json" <<END
-{"name": "bad", "model": {"arch": "resnet18", "width": 0.25, "classes": 10, "image_size": 32, "stem": "small"}, "data": {"train": "$work/bad"},
+{"name": "bad", "model": {"arch": "resnet18", "width": 0.0625, "classes": 10, "image_size": 32, "stem": "small"}, "data": {"train": "$work/bad"},
  "cluster": {"workers_per_node": 2, "threads_per_worker": 1}, "batch_per_worker": 8, "epochs": 1,
  "lr": {"warmup_epochs": 0}, "checkpoint": {"disable": true}}
 END

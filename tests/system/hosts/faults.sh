@@ -8,7 +8,7 @@ hosts_up 2
 worker=tests/paced/train-worker
 small_data
 once='{"steps": 100000, "restart": {"max": 0}, "checkpoint": {"disable": true}, "data": {"train": "synthetic", "train_images": 96},
-       "model": {"arch": "resnet18", "width": 0.25, "image_size": 32, "classes": 10}}'
+       "model": {"arch": "resnet18", "width": 0.0625, "image_size": 32, "classes": 10}}'
 
 # break_it WHAT: a job that trains on both hosts, to be broken; sets $enough, the seconds in which that must be found
 break_it() {
@@ -115,7 +115,7 @@ ok "the ranks there end by themselves, while it is cut off" eventually no_ranks_
 fi
 
 train "$two" '{"steps": 40, "checkpoint": {"every_steps": 2, "keep": 2}, "restart": {"max": 2},
-    "model": {"arch": "resnet18", "width": 0.25, "stem": "small", "image_size": 32, "classes": 10}}'
+    "model": {"arch": "resnet18", "width": 0.0625, "stem": "small", "image_size": 32, "classes": 10}}'
 ok "a job with checkpoints trains" eventually has_events "$id" 3
 "$net" link "$lab" "$h2" down
 ok "a host is lost: it goes on without it" wait_state "$id" succeeded

@@ -114,7 +114,7 @@ start_hosts "slots = 4" "data_roots = $work/data"
 train "$two" '{"steps": 1000000}'
 busy=$id
 ok "a job takes all cores" wait_state "$busy" running
-train "$two" "{\"model\": {\"arch\": \"resnet18\", \"width\": 0.25, \"image_size\": 32, \"classes\": 10, \"init\": \"$work/data/init.safetensors\"}, \"restart\": {\"max\": 0}}"
+train "$two" "{\"model\": {\"arch\": \"resnet18\", \"width\": 0.0625, \"image_size\": 32, \"classes\": 10, \"init\": \"$work/data/init.safetensors\"}, \"restart\": {\"max\": 0}}"
 is "$status $(job "$id" state)" "201 queued" "the next one waits"
 ln -sf "$work/secret/model.safetensors" "$work/data/init.safetensors"
 call -X POST "/v1/jobs/$busy/cancel"

@@ -16,7 +16,7 @@ run() {
     shift 2
     rm -rf "$work/run"
     cat >"$work/job.json" <<END
-{"model": {"arch": "resnet18", "width": 0.25, "classes": 10, "image_size": 32}, "data": {"train": "synthetic", "train_images": 64},
+{"model": {"arch": "resnet18", "width": 0.0625, "classes": 10, "image_size": 32}, "data": {"train": "synthetic", "train_images": 64},
  "cluster": {"workers_per_node": $ranks, "threads_per_worker": $threads${cluster:+, $cluster}}, "batch_per_worker": 2, "steps": 1,
  "lr": {"warmup_epochs": 0}, "checkpoint": {"disable": true}}
 END

@@ -31,7 +31,7 @@ sed -n '/^    \$ cat job.json/,/^    \$ trainctl/p' "$top_srcdir/doc/imagenet.md
 # The page's job, with the network and the data in proportion, and with one node: here all nodes have one scratch.
 jq --arg at "$work/scratch/imagenet" '.cluster += {nodes: 1, workers_per_node: 2} |
     .data += {train: "\($at)/train", eval: "\($at)/validation"} | del(.data.train_images, .data.eval_images) |
-    . + {model: {arch: "resnet18", image_size: 32, width: 0.25, classes: 12}, batch_per_worker: 4, epochs: 1, lr: {warmup_epochs: 0, base: 0.01}}' job.json >scaled.json
+    . + {model: {arch: "resnet18", image_size: 32, width: 0.0625, classes: 12}, batch_per_worker: 4, epochs: 1, lr: {warmup_epochs: 0, base: 0.01}}' job.json >scaled.json
 sed -e "s|DOWNLOADS|$work/in|; s|/shared/imagenet|$work/shared/imagenet|g; s|--to /scratch/imagenet --node I --nodes 256|--to $work/scratch/imagenet --node 0 --nodes 1|" \
     -e "s|convert --from imagenet .*|& --shards 8 --eval-shards 2|; s|^    trainctl submit job.json|    trainctl submit scaled.json|" \
     -e "s|--arch resnet50 --image-size 224 --batch 48 --workers 2 --threads 24|--arch resnet18 --image-size 32 --batch 2 --workers 1 --threads 1 --steps 2|" "$top_srcdir/doc/imagenet.md" >"$work/imagenet.md"
@@ -42,7 +42,7 @@ is "$(job 1 state)" succeeded "the job of the page has trained"
 page=slurm.md
 sed -n '/^with `big.json`/,/}}$/p' "$top_srcdir/doc/slurm.md" | sed -n 's/^    //p' | sed "s|/shared/imagenet|$work/shared/imagenet|g" >big.json
 sed -e "s|/shared/imagenet|$work/shared/imagenet|g; s|http://127.0.0.1:7077|$url|; s|/etc/traind/node.token|$work/home/node.token|g; s|n7|$node|" \
-    -e 's|"arch": "resnet50", "classes": 1000}|"arch": "resnet18", "image_size": 32, "width": 0.25, "classes": 12}, "steps": 2, "batch_per_worker": 4|' \
+    -e 's|"arch": "resnet50", "classes": 1000}|"arch": "resnet18", "image_size": 32, "width": 0.0625, "classes": 12}, "steps": 2, "batch_per_worker": 4|' \
     -e 's|"nodes": 2, "workers_per_node": 4, "threads_per_worker": 12|"nodes": 1, "workers_per_node": 2, "threads_per_worker": 1|' \
     -e 's|trainctl plan --explain big.json|& --train-images 1281167 --eval-images 50000|' \
     -e "s|^    sinfo -R|    scontrol update nodename=$node state=drain reason=slow\n&|" \

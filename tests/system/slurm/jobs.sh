@@ -51,7 +51,7 @@ refused 422 invalid '/name' "a line break in a name"
 name="a \"name\" with 'quotes' \$(touch $work/harm) \`id>$work/harm\` \\ #SBATCH --wrap=\"id>$work/harm\""
 jq -n --arg name "$name" '{name: $name, data: {train: "synthetic", train_images: 64}, steps: 2, batch_per_worker: 2,
     cluster: {launcher: "slurm", workers_per_node: 1, threads_per_worker: 1, mpi_args: ["-x", "GREETING=good day"]},
-    model: {arch: "resnet18", width: 0.25, image_size: 32, classes: 10, stem: "small"}}' >"$work/job.json"
+    model: {arch: "resnet18", width: 0.0625, image_size: 32, classes: 10, stem: "small"}}' >"$work/job.json"
 call --unix-socket "$socket" -H 'Content-Type: application/json' --data-binary "@$work/job.json" /v1/jobs # root may give any argument
 id=$(jq -r '.id // 0' <<<"$body")
 ok "a job with quotes and \$(...) in its name and a space in its arguments succeeds" ends "$id" succeeded

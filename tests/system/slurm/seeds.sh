@@ -102,7 +102,7 @@ key() {
 sed -e "s|^downloads=/data[^ ]*|downloads=$work/in|; s|^raw=/data[^ ]*|raw=$work/raw|; s|^IMAGENET_HOME=/data[^ ]*|IMAGENET_HOME=$work/folders|" \
     -e "s|^imagenet=[^ ]*|imagenet=$work/imagenet|; s|^scratch=[^ ]*|scratch=$work/scratch|; s|^sources=[^ ]*|sources=$top_srcdir|" \
     -e "s|--in /usr/share/datasets/fashion-mnist|--in $work/idx|g; s|--shards 1024 --eval-shards 128|--shards 8 --eval-shards 4|g; s|in 1024 shards|in 8 shards|" \
-    -e 's|"arch": "resnet18", "stem": "small", |"arch": "resnet18", "width": 0.25, |' \
+    -e 's|"arch": "resnet18", "stem": "small", |"arch": "resnet18", "width": 0.0625, |' \
     -e 's|--set precision=bf16|& --set model.width=0.5|' \
     -e 's|./fashion-mnist /usr/share/datasets/fashion-mnist 1$|& 6400|; s|trainctl bench --arch resnet18|& --workers 1|' \
     -e "s|--node 0 --nodes 256|--node 0 --nodes 4|; s|mpirun -np 2|mpirun --allow-run-as-root --oversubscribe --bind-to none -np 2|" "$page" >"$work/page.md"

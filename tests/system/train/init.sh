@@ -17,7 +17,7 @@ start_daemon --config "$work/traind.conf"
 document() {
     jq -n --arg data "$work/data" '{cluster: {workers_per_node: 1, threads_per_worker: 1}, batch_per_worker: 8, steps: 4,
         data: {train: ($data + "/train"), eval: ($data + "/validation")}, restart: {max: 0}, lr: {warmup_epochs: 0}, eval: {batch: 25},
-        model: {arch: "resnet18", width: 0.25, image_size: 32, classes: 10}, checkpoint: {every_steps: 2, keep: 3}}' |
+        model: {arch: "resnet18", width: 0.0625, image_size: 32, classes: 10}, checkpoint: {every_steps: 2, keep: 3}}' |
         jq "$1" >"$work/job.json"
 }
 

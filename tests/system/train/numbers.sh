@@ -9,7 +9,7 @@ set -u
 trap 'rm -rf "$work"' EXIT
 small_data
 cat >"$work/small.json" <<END
-{"model": {"arch": "resnet18", "width": 0.25, "classes": 10, "image_size": 32, "stem": "small"}, "data": {"train": "$work/data/train", "eval": "$work/data/validation"},
+{"model": {"arch": "resnet18", "width": 0.0625, "classes": 10, "image_size": 32, "stem": "small"}, "data": {"train": "$work/data/train", "eval": "$work/data/validation"},
  "cluster": {"workers_per_node": 2, "threads_per_worker": 1}, "batch_per_worker": 4, "steps": 4, "lr": {"warmup_epochs": 0, "scaling": "none", "base": 0.01},
  "eval": {"batch": 25}, "checkpoint": {"every_steps": 2, "every_epochs": 0}}
 END

@@ -11,7 +11,7 @@ small_data
 
 # An epoch: 6 steps of 16 images.
 cat >"$work/small.json" <<END
-{"model": {"arch": "resnet18", "width": 0.25, "classes": 10, "image_size": 32}, "data": {"train": "$work/data/train", "shuffle": false, "augment": false},
+{"model": {"arch": "resnet18", "width": 0.0625, "classes": 10, "image_size": 32}, "data": {"train": "$work/data/train", "shuffle": false, "augment": false},
  "cluster": {"workers_per_node": 2, "threads_per_worker": 1}, "batch_per_worker": 8, "epochs": 1,
  "lr": {"warmup_epochs": 0, "base": 0.016}, "checkpoint": {"every_steps": 3, "every_epochs": 0, "keep": 9}}
 END

@@ -10,7 +10,7 @@ set -u
 trap 'rm -rf "$work"' EXIT
 small_data
 jq -n --arg data "$work/data" '{data: {train: ($data + "/train"), augment: false}, batch_per_worker: 1, steps: 2,
-    model: {arch: "resnet18", stem: "small", width: 0.25, image_size: 32, classes: 10}, cluster: {threads_per_worker: 1},
+    model: {arch: "resnet18", stem: "small", width: 0.0625, image_size: 32, classes: 10}, cluster: {threads_per_worker: 1},
     lr: {warmup_epochs: 0, base: 0.01}, checkpoint: {disable: true}}' >"$work/small.json"
 export OMPI_MCA_mpi_yield_when_idle=1
 losses() { jq -c 'select(.type == "step") | .loss' "$1/attempt-1/events.jsonl" | tr '\n' ' '; }

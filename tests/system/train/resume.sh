@@ -11,7 +11,7 @@ small_data
 
 # A moving learning rate, augmentation, evaluations on the way: all that a resumed run could get wrong.
 cat >"$work/small.json" <<END
-{"model": {"arch": "resnet18", "width": 0.25, "classes": 10, "image_size": 32}, "data": {"train": "$work/data/train", "eval": "$work/data/validation"},
+{"model": {"arch": "resnet18", "width": 0.0625, "classes": 10, "image_size": 32}, "data": {"train": "$work/data/train", "eval": "$work/data/validation"},
  "cluster": {"workers_per_node": 2, "threads_per_worker": 1}, "batch_per_worker": 4, "steps": 6,
  "lr": {"warmup_epochs": 0.2, "scaling": "none", "base": 0.01}, "eval": {"batch": 25, "every_epochs": 0.4, "target_top1": 0.01},
  "checkpoint": {"every_steps": 2, "every_epochs": 0, "keep": 100}}

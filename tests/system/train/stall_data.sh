@@ -19,7 +19,7 @@ mv "$1" "$work/images/train/two/last.jpeg"
 # In file order: the last image is read in the last of twelve steps, by the last rank. A small network: the other rank has done its part
 # of a step before 4 s are over, also on a loaded machine.
 cat >"$work/small.json" <<END
-{"model": {"arch": "resnet18", "width": 0.25, "classes": 2, "image_size": 64}, "data": {"train": "$work/images", "shuffle": false, "augment": false},
+{"model": {"arch": "resnet18", "width": 0.0625, "classes": 2, "image_size": 64}, "data": {"train": "$work/images", "shuffle": false, "augment": false},
  "cluster": {"workers_per_node": 2, "threads_per_worker": 1}, "batch_per_worker": 4, "epochs": 10000, "lr": {"warmup_epochs": 0},
  "checkpoint": {"disable": true}}
 END

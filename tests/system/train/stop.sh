@@ -12,7 +12,7 @@ small_data
 
 # Nothing is averaged but at the evaluations of steps 12 and 24 and the checkpoints of steps 8 and 16.
 cat >"$work/small.json" <<END
-{"model": {"arch": "resnet18", "width": 0.25, "classes": 10, "image_size": 64}, "data": {"train": "$work/data/train", "eval": "$work/data/validation"},
+{"model": {"arch": "resnet18", "width": 0.0625, "classes": 10, "image_size": 64}, "data": {"train": "$work/data/train", "eval": "$work/data/validation"},
  "cluster": {"workers_per_node": 2, "threads_per_worker": 1}, "batch_per_worker": 4, "steps": 24, "lr": {"warmup_epochs": 0.2, "scaling": "none", "base": 0.01},
  "eval": {"batch": 5, "every_epochs": 1}, "checkpoint": {"every_steps": 8, "every_epochs": 0, "keep": 100}}
 END

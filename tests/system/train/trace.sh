@@ -10,7 +10,7 @@ trap 'rm -rf "$work"' EXIT
 small_data
 
 cat >"$work/small.json" <<END
-{"model": {"classes": 10, "image_size": 32}, "data": {"train": "$work/data/train", "eval": "$work/data/validation"},
+{"model": {"width": 0.25, "classes": 10, "image_size": 32}, "data": {"train": "$work/data/train", "eval": "$work/data/validation"},
  "cluster": {"workers_per_node": 2, "threads_per_worker": 1}, "batch_per_worker": 8, "steps": 9,
  "lr": {"warmup_epochs": 0}, "eval": {"batch": 25}, "checkpoint": {"disable": true}, "profile": {"steps": [2, 3]}}
 END
@@ -34,15 +34,15 @@ is "$(spans '[.[] | select(.cat == "forward" and (.name | test("conv|downsample"
     '[53,[4]]' "53 convolutions forward: twice on each rank"
 is "$(spans '[.[] | select(.cat == "backward" and (.name | test("conv|downsample"))) | .name] | group_by(.) | [length, (map(length) | unique)]')" \
     '[53,[4]]' "and backward"
-is "$(spans '[.[] | select(.cat == "forward" and .name == "layer1.0.conv2") | .args.gflop] | unique')" '[0.0377]' \
-    "with their work: 2 x 8 images x 8 x 8 pixels x 64 x 64 x 9"
+is "$(spans '[.[] | select(.cat == "forward" and .name == "layer1.0.conv2") | .args.gflop] | unique')" '[0.0024]' \
+    "with their work: 2 x 8 images x 8 x 8 pixels x 16 x 16 x 9"
 is "$(spans 'map(select(.args.gemm_ms)) | length > 400 and all((.args.im2col_ms // 0) + .args.gemm_ms + (.args.bn_ms // 0) | . > 0) and
     all(.dur * 1.01 + 20 > 1000 * ((.args.im2col_ms // 0) + .args.gemm_ms + (.args.bn_ms // 0)))')" true "with im2col, products and batch norm in numbers of their own"
 is "$(spans 'map(select(.args.gemm_ms)) | all(.args.largest_share >= 0.999)')" true "and the largest share of a thread"
 is "$(spans 'map(select(.cat == "forward" and (.name | test("conv|downsample"))) | {name, i: (.args.im2col_ms != null)}) | unique |
     [(map(select(.i)) | length > 15), all(.[]; .i or (.name | test("conv[13]|downsample")))]')" '[true,true]' "im2col is where a 3x3 or a stride needs it"
 is "$(spans 'map(select(.cat == "forward" and (.name | test("bn"))) | .name) | unique | length')" 49 "batch norm's passes are spans"
-is "$(spans 'map(select(.cat == "all-reduce")) | (map(.args.bytes // 0) | add) / 4 | . > 94e6 and . < 103e6')" true \
+is "$(spans 'map(select(.cat == "all-reduce")) | (map(.args.bytes // 0) | add) / 4 | . > 23.5e6 and . < 25.9e6')" true \
     "all gradients' bytes are in the all-reduce's pieces"
 is "$(spans 'map(select(.cat == "decode")) | length > 0 and (map(.tid) | unique) != [0]')" true "decoding is in it, on threads of its own"
 is "$(spans '[.[] | select(.name == "optimizer") | .pid] | sort')" '[0,0,1,1]' "the optimiser too"

@@ -13,7 +13,7 @@ export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 ok "train-prep makes shards of all 70,000 images" "$top_builddir/tests/bin/train-prep" convert --from idx --in $fashion \
     --out "$work/data" --shards 4 --eval-shards 2
 cat >"$work/job.json" <<END
-{"model": {"classes": 10, "arch": "resnet18", "width": 0.25, "image_size": 32, "winograd": false}, "batch_per_worker": 32, "steps": 100, "lr": {"warmup_epochs": 0.02},
+{"model": {"classes": 10, "arch": "resnet18", "width": 0.0625, "image_size": 32, "winograd": false}, "batch_per_worker": 32, "steps": 100, "lr": {"warmup_epochs": 0.02},
  "data": {"train": "$work/data/train", "eval": "$work/data/validation", "preprocess": "torchvision", "augment": false},
  "cluster": {"workers_per_node": 2, "threads_per_worker": 1}, "checkpoint": {"disable": true}}
 END

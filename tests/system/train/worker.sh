@@ -9,7 +9,7 @@ set -u
 trap 'umount "$work/small" 2>/dev/null; rm -rf "$work"' EXIT
 small_data
 cat >"$work/small.json" <<END
-{"name": "small", "model": {"arch": "resnet18", "width": 0.25, "classes": 10, "image_size": 32}, "data": {"train": "$work/data/train",
+{"name": "small", "model": {"arch": "resnet18", "width": 0.0625, "classes": 10, "image_size": 32}, "data": {"train": "$work/data/train",
  "eval": "$work/data/validation"}, "cluster": {"workers_per_node": 2, "threads_per_worker": 1},
  "batch_per_worker": 8, "steps": 4, "lr": {"warmup_epochs": 0}, "eval": {"batch": 7, "predictions": true}}
 END
@@ -168,7 +168,7 @@ is "$(ls "$work/last/checkpoints" 2>/dev/null)" "" "no checkpoint is kept of the
 
 # ---- a full disk at the checkpoint
 mkdir "$work/small"
-if mount -t tmpfs -o size=15m tmpfs "$work/small" 2>/dev/null; then
+if mount -t tmpfs -o size=5m tmpfs "$work/small" 2>/dev/null; then
     worker 2 "$work/small.json" "$work/small/run"
     like "$(failed_event "$work/small/run")" '"phase": ?"checkpoint".*[Nn]o space left' "a full disk at the last checkpoint fails the run by name"
     is "$(ls -A "$work/small/run/checkpoints")" "" "and leaves no half checkpoint"
