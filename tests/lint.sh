@@ -12,9 +12,12 @@ files() { # below the top, without what is built or installed
         -o -type f "$@" -print | sort
 }
 
-# What a script sources is read only where it alone does not tell: that is two thirds of the time.
+# What a script sources is read only where it alone does not tell: that takes four times as long. It does not have to be read to see that
+# a variable is used there.
+used_by_others=$(files '(' -name '*.inc' -o -name lib.sh ')' | xargs grep -ohE '\$[{]?[a-z_]+' | tr -d '${' | sort -u | paste -s -d '|')
 clean() { # DIALECT SCRIPT
-    shellcheck -s "$1" -S warning -e SC2154 "$2" >/dev/null || shellcheck -x -s "$1" -S warning -e SC2154 "$2"
+    ! shellcheck -f gcc -s "$1" -S warning -e SC2154 "$2" | grep -vqE "warning: ($used_by_others) appears unused" ||
+        shellcheck -x -s "$1" -S warning -e SC2154 "$2"
 }
 
 if command -v shellcheck >/dev/null; then
