@@ -156,7 +156,7 @@ async function cloning(page, job) {
 // A job of mixed precision: typed into the form, posted, trained, told on its page and beside the one in fp32.
 async function mixedPrecision(page, plain) {
   await page.goto(`${origin}/#/submit`);
-  await json(page).fill(JSON.stringify({ ...JOB, name: "mixed", steps: 4, cluster: { ...JOB.cluster, workers_per_node: 2 } }));
+  await json(page).fill(JSON.stringify({ ...JOB, model: { ...JOB.model, width: 0.5 }, name: "mixed", steps: 4, cluster: { ...JOB.cluster, workers_per_node: 2 } }));
   await json(page).blur();
   await page.evaluate(() => document.querySelectorAll("details.group").forEach((group) => { group.open = true; }));
   same(await field(page, "/precision").inputValue(), "fp32", "bf16: the form begins with fp32");
