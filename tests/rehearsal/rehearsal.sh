@@ -134,16 +134,10 @@ steps_in() { # ATTEMPT: that the daemon knows of
 has_steps() { [ "$(steps_in "$1")" -ge "$2" ]; }
 has_checkpoint() { [ -n "$(sql "select 1 from job_event where job_id = $id and attempt = $1 and type = 'checkpoint' limit 1")" ]; }
 time_is_over() { [ -e "$state/jobs/$id/attempt-1/time-limit-reached" ]; }
-ranks() { # their processes
-    local process
-    for process in $(process_ids "$id"); do
-        ! grep -qz '^OMPI_COMM_WORLD_RANK=' "/proc/$process/environ" 2>/dev/null || echo "$process"
-    done
-}
 # The most memory that a rank has had.
 rank_memory() {
     local process most=0 now
-    for process in $(ranks); do
+    for process in $(rank_process "$id" '[0-9]*'); do
         now=$(awk '/^VmHWM:/ { print 1024 * $2 }' "/proc/$process/status" 2>/dev/null)
         [ "${now:-0}" -le "$most" ] || most=$now
     done
@@ -158,9 +152,9 @@ outlive_allocation() {
     ok "it writes a checkpoint" within $long has_checkpoint 1
     rank_memory
     if [ $small ]; then
-        for process in $(ranks); do kill -STOP "$process"; done
+        for process in $(rank_process "$id" '[0-9]*'); do kill -STOP "$process"; done
         ok "the time of its allocation passes" within $soon time_is_over
-        for process in $(ranks); do kill -CONT "$process"; done
+        for process in $(rank_process "$id" '[0-9]*'); do kill -CONT "$process"; done
     fi
     ok "it goes on in another allocation" within $long attempt_is 2
     like "$(sql "select json_extract(body, '\$.reason') from job_event where job_id = $id and type = 'state' and json_extract(body, '\$.state') = 'queued'")" \

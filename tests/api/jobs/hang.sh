@@ -13,13 +13,6 @@ patience() {
     change stall_seconds "$1"
 }
 
-rank_process() { # RANK: of job $id
-    local environment
-    for environment in /proc/[0-9]*/environ; do
-        grep -qzsx "TRAIND_ATTEMPT_DIR=$state/jobs/$id/attempt-[0-9]*" "$environment" &&
-            grep -qzsx "OMPI_COMM_WORLD_RANK=$1" "$environment" && basename "${environment%/environ}"
-    done
-}
 launcher() {
     sql "select launcher_pid from job where id = $id"
 }
@@ -37,7 +30,7 @@ log() { # of the job's first attempt
     cat "$state/jobs/$id/attempt-1/stdout.log"
 }
 starts() {
-    stopped=$(rank_process 1)
+    stopped=$(rank_process "$id" 1)
     [ -n "$stopped" ]
 }
 shows() {
@@ -63,7 +56,7 @@ is "$(job "$id" failure.rank)" 1 "start: the failure has the rank"
 
 train '.cluster.workers_per_node = 1'
 ok "all: a rank alone trains" eventually has_events "$id" 2
-kill -STOP "$(rank_process 0)"
+kill -STOP "$(rank_process "$id" 0)"
 ended "^rank 0 on $here is stopped by a signal: no step ended for [0-9]+ s; the last step was [0-9]+" "all"
 is "$(job "$id" failure.phase)" train "all: the failure has the phase"
 
@@ -72,7 +65,7 @@ is "$(job "$id" failure.phase)" train "all: the failure has the phase"
 train '.steps = 1 | .data.train_images = 6000 | .eval = {batch: 100}'
 ok "evaluation: one that takes long is said to get on" eventually shows "in the evaluation for [0-9]+ s on $here: its ranks are at work"
 like "$(job "$id" state)" '^(running|evaluating)$' "evaluation: and not ended for it"
-kill -STOP "$(rank_process 1)"
+kill -STOP "$(rank_process "$id" 1)"
 ended "^rank 1 on $here is stopped by a signal: no (progress in the evaluation|step ended) for [0-9]+ s" evaluation
 
 # ------------------------------------------------------------------ a checkpoint
@@ -81,7 +74,7 @@ train '.checkpoint = {every_steps: 1} | .data.eval = null'
 hidden="$state/jobs/$id/checkpoints/.step-*.tmp"
 stop_in_checkpoint() {
     local writer
-    writer=$(rank_process 0)
+    writer=$(rank_process "$id" 0)
     for _ in $(seq 20000); do
         if compgen -G "$hidden" >/dev/null; then
             kill -STOP "$writer"

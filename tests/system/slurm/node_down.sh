@@ -16,8 +16,8 @@ whole=$id
 ok "a run that nobody disturbs" ends "$whole" succeeded
 ranks_on() { # NODE ID
     local pid
-    for pid in $(process_ids "$2"); do
-        grep -qzx "SLURMD_NODENAME=$1" "/proc/$pid/environ" && grep -qz '^OMPI_COMM_WORLD_RANK=' "/proc/$pid/environ" && echo "$pid"
+    for pid in $(rank_process "$2" '[0-9]*'); do
+        grep -qzx "SLURMD_NODENAME=$1" "/proc/$pid/environ" && echo "$pid"
     done 2>/dev/null
 }
 has_checkpoint() {
