@@ -293,16 +293,17 @@ TRAININGS = [
     ("without Winograd: Nesterov, label smoothing and mixup", "resnet18:0.125", 16, 3, 1, "xnsm"),
     ("convolutions by OpenBLAS", "resnet18", 16, 3, 1, "b"),
 ]
-# Network, stem, image size, batch: the last stage has 16 values a channel.
+# Network, stem, image size, batch: the last stage has 16 values a channel. What others show at full width, or its layers, is narrow.
 FAMILY = [
-    ("resnet18", "imagenet", 64, 4), ("resnet34", "imagenet", 64, 4), ("resnet50v1", "imagenet", 64, 4), ("resnet18", "small", 32, 4),
-    ("resnet50", "small", 32, 4), ("resnext50_32x4d", "imagenet", 64, 4), ("resnet50:0.375", "small", 32, 4),
+    ("resnet18", "imagenet", 64, 4), ("resnet34:0.25", "imagenet", 64, 4), ("resnet50v1:0.25", "imagenet", 64, 4), ("resnet18", "small", 32, 4),
+    ("resnet50:0.25", "small", 32, 4), ("resnext50_32x4d", "imagenet", 64, 4), ("resnet50:0.375", "small", 32, 4),
     ("resnet18:1.5", "small", 32, 4),
 ]
 # Made of the same layers, but more or wider ones: the paper's first, in torch's double and the others by make check-long.
 LARGE = [
-    ("resnext101_32x4d", "imagenet", 64, 4), ("resnet101", "imagenet", 64, 4), ("resnet152", "imagenet", 64, 4),
-    ("resnext101_32x8d", "imagenet", 64, 4), ("resnet50:1.5", "imagenet", 64, 4),
+    ("resnext101_32x4d", "imagenet", 64, 4), ("resnet34", "imagenet", 64, 4), ("resnet50v1", "imagenet", 64, 4), ("resnet50", "small", 32, 4),
+    ("resnet101", "imagenet", 64, 4), ("resnet152", "imagenet", 64, 4), ("resnext101_32x8d", "imagenet", 64, 4),
+    ("resnet50:1.5", "imagenet", 64, 4),
 ]
 # What, batch, steps, threads, engine_driver's letters.
 CNN = [
