@@ -3,7 +3,9 @@
 
 const REACHED = "a[href], button:not(:disabled), input:not(:disabled), select:not(:disabled), textarea, summary, [tabindex='0']";
 
-let last = null; // {element, path: it and what it is in, with its place there, gone: it could not have the keyboard meanwhile}
+// {element, path: it and what it is in, with its place there, gone: it could not have the keyboard meanwhile, below: what had the keyboard
+// before the dialog that it is in}
+let last = null;
 
 const there = (element) => element.isConnected && !element.closest("[hidden], [inert]");
 export const nameOf = (element) => [element.tagName, element.id || (element.getAttribute("href") ?? element.getAttribute("aria-label") ?? element.textContent)].join(" ");
@@ -29,6 +31,10 @@ function move() {
     const next = there(step.parent) && nearest(step, last);
     if (next) return next.focus({ preventScroll: true });
   }
+  if (last.below) { // the dialog is gone
+    last = last.below;
+    return there(last.element) && !last.element.disabled ? last.element.focus({ preventScroll: true }) : move();
+  }
   (document.querySelector("#main h1") ?? document.getElementById("main")).focus({ preventScroll: true });
 }
 
@@ -43,8 +49,15 @@ function changed(records) {
   else if (moved || last.gone) element.focus({ preventScroll: true });
 }
 
+function belowDialog(element) {
+  const dialog = element.closest("dialog");
+  return dialog && last && (dialog.contains(last.element) ? last.below : last);
+}
+
 export function keepFocus() {
-  addEventListener("focusin", ({ target }) => { last = { element: target, name: nameOf(target), path: pathOf(target), gone: false }; });
+  addEventListener("focusin", ({ target }) => {
+    last = { element: target, name: nameOf(target), path: pathOf(target), gone: false, below: belowDialog(target) };
+  });
   addEventListener("pointerdown", ({ target }) => { if (!last?.element.contains(target)) last = null; }); // the person is elsewhere
   new MutationObserver(changed).observe(document.body, { subtree: true, childList: true, attributes: true, attributeFilter: ["hidden", "disabled"] });
 }

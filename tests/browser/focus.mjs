@@ -43,10 +43,23 @@ async function buttons(page, id) {
   await page.getByRole("alert").filter({ hasText: "tag" }).waitFor();
   await isAt(page, "Save", "dialog: after a refusal the keyboard is still in it");
   await page.keyboard.press("Escape");
+  await cancelled(page);
+  await isAt(page, "Delete…", "cancelled: the keyboard is on the next button");
+}
+
+// The page shows that the job is cancelled before the dialog has its answer, and closes.
+async function cancelled(page) {
+  const shown = page.locator(".title .badge[data-state=cancelled]");
+  const late = async (route) => {
+    const answer = await route.fetch();
+    await shown.waitFor();
+    await route.fulfill({ response: answer });
+  };
+  await page.route("**/cancel", late);
   await press(page, "Cancel…");
   await press(page, "Cancel the job");
-  await page.locator(".title .badge[data-state=cancelled]").waitFor();
-  await isAt(page, "Delete…", "cancelled: the keyboard is on the next button");
+  await page.getByRole("dialog").waitFor({ state: "detached" });
+  await page.unroute("**/cancel", late);
 }
 
 // Another tab removes what this one asks about; and a dialog goes with its page.
