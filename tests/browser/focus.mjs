@@ -50,16 +50,16 @@ async function buttons(page, id) {
 // The page shows that the job is cancelled before the dialog has its answer, and closes.
 async function cancelled(page) {
   const shown = page.locator(".title .badge[data-state=cancelled]");
-  const late = async (route) => {
+  const answerThen = async (route) => {
     const answer = await route.fetch();
     await shown.waitFor();
     await route.fulfill({ response: answer });
   };
-  await page.route("**/cancel", late);
+  await page.route("**/cancel", answerThen);
   await press(page, "Cancel…");
   await press(page, "Cancel the job");
   await page.getByRole("dialog").waitFor({ state: "detached" });
-  await page.unroute("**/cancel", late);
+  await page.unroute("**/cancel", answerThen);
 }
 
 // Another tab removes what this one asks about; and a dialog goes with its page.
