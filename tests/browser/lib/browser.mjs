@@ -3,8 +3,7 @@
 import { existsSync } from "node:fs";
 import { chromium } from "playwright-core";
 
-// With fewer processes of its own it starts sooner; each page still has one.
-const QUIET = ["--no-sandbox", "--no-zygote", "--disable-gpu", "--in-process-gpu", "--disable-quic", "--no-first-run", "--disable-sync",
+const QUIET = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync",
   "--disable-background-networking", "--disable-component-update", "--no-default-browser-check"];
 
 // The shell is Chromium without windows, menus and DevTools, and needs two thirds of its processor time.
