@@ -6,7 +6,7 @@ import { chromium } from "playwright-core";
 const QUIET = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync",
   "--disable-background-networking", "--disable-component-update", "--no-default-browser-check"];
 
-// The shell is Chromium without windows, menus and DevTools, and needs two thirds of its processor time.
+// The shell is Chromium without windows, menus and DevTools, and needs three quarters of its processor time.
 const WHOLE = ["/usr/bin/chromium", "/usr/bin/chromium-browser"], SHELL_FIRST = ["/usr/bin/chromium-headless-shell", ...WHOLE];
 
 let browser, used = 0;
