@@ -11,13 +11,21 @@ trap '! mountpoint -q "$work/full" 2>/dev/null || umount "$work/full"; end_clust
 
 # ------------------------------------------------------------------ set-up, as an administrator does it
 
-mkdir -p "$work/slurm" "$work/scratch" "$work/spool" "$work/full"
+mkdir -p "$work/slurm" "$work/bin" "$work/scratch" "$work/spool" "$work/full"
 chmod 755 "$work"
+# The check measures one core, which takes half as much of this machine.
+core=$(taskset -cp $$ | sed "s/.*: //; s/[,-].*//")
+write_script "$work/bin/train-worker" <<END
+#!/bin/sh
+[ "\$1" != --self-check ] || exec taskset -c "$core" "$top_builddir/tests/bin/train-worker" "\$@"
+exec "$top_builddir/tests/bin/train-worker" "\$@"
+END
+ln -s "$top_builddir/tests/bin/train-prep" "$work/bin/train-prep"
 # Their limits are for machines that are not as busy as this one may be.
 longer='s/"\$work\/report" 3/"$work\/report" 60/; s/"\$kept" 2/"$kept" 60/; s/connect-timeout 2/connect-timeout 30/
     s/timeout 10 /timeout 60 /; s/exec timeout 2 /exec timeout 60 /; s/limit 10 /limit 60 /'
 for script in prolog epilog task-prolog drain-node node.sh; do
-    sed -e "s|@pkgdatadir@/slurm|$work/slurm|; s|@bindir@|$top_builddir/tests/bin|; s|@sysconfdir@|$work|; $longer" \
+    sed -e "s|@pkgdatadir@/slurm|$work/slurm|; s|@bindir@|$work/bin|; s|@sysconfdir@|$work|; $longer" \
         "$top_srcdir/etc/slurm/$script.in" >"$work/slurm/$script"
     chmod +x "$work/slurm/$script"
 done
@@ -35,7 +43,7 @@ node_conf() { # NODE [KEY=VALUE...]
     {
         cat "$top_srcdir/etc/slurm/traind-node.conf"
         printf '%s\n' "runs=$state/jobs" "url=$url" "token_file=$work/token" "scratch=$work/scratch" "spool=$work/spool/$1" \
-            "state=$work/run-$1" check_seconds=300 "bin=$top_builddir/tests/bin" "${@:2}"
+            "state=$work/run-$1" check_seconds=300 "bin=$work/bin" "${@:2}"
     } >"$work/node-$1.conf.new"
     mv "$work/node-$1.conf.new" "$work/node-$1.conf" # nobody reads half of it
 }
@@ -54,7 +62,7 @@ node_conf n2
 real_images
 
 node() { # NAME JQ
-    curl -sS "$url/v1/nodes/$1" | jq -cr "$2"
+    get "/v1/nodes/$1" | jq -cr "$2"
 }
 state_of() {
     sinfo -h -n "$1" -o '%t'
@@ -182,7 +190,7 @@ json '.explain.threads_per_worker | [.value, .source]' '[2,"sinfo: the fewest of
 slurm_job "lost" 2 '.cluster.nodes = 1 | .data = {train: "/nowhere/imagenet", train_images: 96} | .restart = {max: 0}'
 ok "a job with a wrong data path fails" ends "$id" failed
 like "$(cat "$state/jobs/$id/attempt-1/slurm.log")" "traind: job $id cannot run: there is no data set at /nowhere/imagenet" "with the reason in its log"
-like "$(curl -sS "$url/v1/jobs/$id/events" | jq -r '.events[] | select(.type == "warning") | .message')" "job $id was rejected; data: there is no data set" "and in its events"
+like "$(get "/v1/jobs/$id/events" | jq -r '.events[] | select(.type == "warning") | .message')" "job $id was rejected; data: there is no data set" "and in its events"
 is "$(reason_of n1)$(reason_of n2)" "" "no node is drained for it"
 
 # ------------------------------------------------------------------ traind is away; leftovers
@@ -253,8 +261,8 @@ kill -HUP "$daemon"
 ok "the daemon takes the limits" eventually grep -q 'the settings were read again' "$work/daemon.log"
 # Its check is stopped nine tenths of the time, less exactly where the machine is busy, and multiplies by old kernels; nothing else of
 # this machine is slowed down.
-other_worker slow "[ \"\$1\" = --self-check ] || exec $top_builddir/tests/bin/train-worker"' "$@"
-'"OPENBLAS_CORETYPE=Prescott $top_builddir/tests/bin/train-worker"' "$@" &
+other_worker slow "[ \"\$1\" = --self-check ] || exec $work/bin/train-worker"' "$@"
+'"OPENBLAS_CORETYPE=Prescott taskset -c $core $top_builddir/tests/bin/train-worker"' "$@" &
 while kill -STOP $! 2>/dev/null; do
     sleep 0.18
     kill -CONT $!
