@@ -9,8 +9,6 @@ if ! "$python" -c 'import importlib.util as u, sys; sys.exit(not all(map(u.find_
     echo "1..0 # SKIP python3-torch and python3-torchvision are not installed"
     exit 0
 fi
-# In memory where there is room: the weights of a large network are hundreds of megabytes.
-[ "$(df --output=avail -B 1M /dev/shm 2>/dev/null | tail -n 1)" -gt 4000 ] 2>/dev/null && export TMPDIR=/dev/shm
 work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT
 
