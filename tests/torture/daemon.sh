@@ -33,8 +33,8 @@ submit_one() {
 until_idle() {
     local _
     for _ in $(seq $(($1 * 10))); do
-        # without jq, which would take as long as the daemon itself
-        [[ $(curl -s -m 5 "$url/v1/jobs?state=queued,starting,running,evaluating") =~ \"jobs\":\ *\[\] ]] && return
+        # without curl and jq, which would take as long as the daemon itself
+        [[ $(get "/v1/jobs?state=queued,starting,running,evaluating") =~ \"jobs\":\ *\[\] ]] && return
         kill -0 "$daemon" 2>/dev/null || return
         tap_sleep 0.1
     done
@@ -75,9 +75,9 @@ scenario() {
     if [ -z "$url" ]; then
         finding "does not start again: $(tail -n 1 "$work/words")"
     else
-        until_idle 60 || finding "a job never ends: $(curl -s "$url/v1/jobs" | jq -c '[.jobs[] | [.id, .state]]')"
+        until_idle 60 || finding "a job never ends: $(get "/v1/jobs" | jq -c '[.jobs[] | [.id, .state]]')"
         for job in $answered; do
-            [ "$(curl -s "$url/v1/jobs/${job#*:}" | jq -r .name)" = "${job%:*}" ] || finding "job $job was answered for and is gone"
+            [ "$(get "/v1/jobs/${job#*:}" | jq -r .name)" = "${job%:*}" ] || finding "job $job was answered for and is gone"
         done
         [ "$(sqlite3 "$work/state/traind.db" 'select count(*) - count(distinct name) from job; pragma integrity_check' | tr '\n' ' ')" = "0 ok " ] ||
             finding "the database has a job twice, or is damaged"

@@ -5,7 +5,7 @@
 
 printf 'worker = %s\nslots = 2\n' "$top_builddir/tests/bin/train-worker" >"$work/traind.conf"
 start_daemon --config "$work/traind.conf"
-ended() { [[ $(curl -sS "$url/v1/jobs/$1" | jq -r .state) =~ ^(succeeded|failed)$ ]]; }
+ended() { [[ $(get "/v1/jobs/$1" | jq -r .state) =~ ^(succeeded|failed)$ ]]; }
 
 call /v1/throughput
 want 200 "the throughput of a daemon that never ran a job"
@@ -24,7 +24,7 @@ call '/v1/jobs/1/ranks?points=1000'
 want 200 "the times of the ranks"
 json '[.world, (.step | length), .step[0], .step[-1]]' '[2,40,1,40]' "every step of a short run, of both ranks"
 is "$(jq -c .rank_busy_ms <<<"$body")" \
-    "$(curl -sS "$url/v1/jobs/1/events" | jq -c '[.events[] | select(.type == "step") | .rank_busy_ms]')" "they are those of the events"
+    "$(get "/v1/jobs/1/events" | jq -c '[.events[] | select(.type == "step") | .rank_busy_ms]')" "they are those of the events"
 call '/v1/jobs/1/ranks?points=5'
 json '[(.step | length), .step[0], .step == (.step | sort | unique)]' '[5,1,true]' "as many steps as asked for, spread, none twice"
 for points in 0 1001 x; do

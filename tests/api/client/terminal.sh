@@ -44,7 +44,7 @@ for command in show list "list --json" "show --json" metrics events "events --js
     clean "$work/out" "trainctl $command"
 done
 trainctl show --json "$id" >"$work/out"
-is "$(jq .reason "$work/out")" "$(curl -sS "$url/v1/jobs/$id" | jq .reason)" "as JSON it is the same reason"
+is "$(jq .reason "$work/out")" "$(get "/v1/jobs/$id" | jq .reason)" "as JSON it is the same reason"
 
 # ------------------------------------------------------------------ the workers' log
 

@@ -224,7 +224,7 @@ exits 2 "list --state of no state" list --state walking
 exits 0 "show" show 1
 says "$out" "time to train" "show tells the time to train"
 run show 1 --json
-curl -s "$url/v1/jobs/1" | command jq -S . >"$dir/api.json"
+get "/v1/jobs/1" | command jq -S . >"$dir/api.json"
 command jq -S . <"$dir/out" | cmp -s - "$dir/api.json"
 report $? "show --json is the API's"
 
@@ -287,7 +287,7 @@ mv "$state/jobs/4/provenance.json" "$dir/"
 exits 0 "compare without the provenance of a job" compare 1 4 2
 says "$out" "nothing was noted of the run of job 4" "compare says of which run nothing is known"
 run compare --json 1 2
-curl -s "$url/v1/compare?ids=1,2" | command jq -S . >"$dir/api.json"
+get "/v1/compare?ids=1,2" | command jq -S . >"$dir/api.json"
 command jq -S . <"$dir/out" | cmp -s - "$dir/api.json"
 report $? "compare --json is the API's"
 exits 3 "compare with no such job" compare 1 99
@@ -325,7 +325,7 @@ says "$out" "images_per_sec" "metrics has a heading"
 exits 0 "metrics --csv" metrics 1 --csv --names loss
 is "$(wc -l <"$dir/out")" 7 "metrics --csv: a heading and a line a step"
 is "$(sed -n 7p "$dir/out" | cut -d, -f1)" 6 "metrics --csv: the last step is the last line"
-want=$(curl -s "$url/v1/jobs/1/metrics?names=loss" | jq -r '.loss[5] * 1e6 | round')
+want=$(get "/v1/jobs/1/metrics?names=loss" | jq -r '.loss[5] * 1e6 | round')
 is "$(sed -n 7p "$dir/out" | awk -F, '{ printf "%.0f", $3 * 1e6 }')" "$want" "metrics --csv: the loss is the API's"
 exits 2 "metrics of no such name" metrics 1 --names lose
 exits 0 "logs" logs 1

@@ -158,7 +158,7 @@ ok "metrics --plot draws" sees '^ *2 ┤[^ ]'
 is "$(screen | LC_ALL=C.UTF-8 wc -L)" 80 "as wide as the terminal and no wider"
 
 # ---------------------------------------------------------------- no terminal
-has_streams() { [ "$(curl -sS "$url/metrics" | sed -n 's/^traind_event_streams //p')" = "$1" ]; }
+has_streams() { [ "$(get "/metrics" | sed -n 's/^traind_event_streams //p')" = "$1" ]; }
 ok "nobody listens" eventually has_streams 0
 timeout 1200 "$trainctl" --server "unix:$socket" watch >"$work/lines" 2>&1 &
 watcher=$!

@@ -95,7 +95,7 @@ call -H "If-None-Match: $tag" /v1/presets
 want 304 "which answers 304"
 call -H 'If-None-Match: "other"' /v1/presets
 want 200 "another tag does not"
-curl -s "$url/v1/schema/job" >"$work/plain"
+get "/v1/schema/job" >"$work/plain"
 curl -s -H 'Accept-Encoding: br, gzip;q=0.5' -D "$work/headers" "$url/v1/schema/job" >"$work/packed"
 like "$(cat "$work/headers")" 'Content-Encoding: gzip' "gzip for those who take it"
 ok "it is the same once unpacked" cmp -s <(gzip -dc "$work/packed") "$work/plain"

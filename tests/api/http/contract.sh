@@ -92,7 +92,7 @@ like "$body" '<h2><span class="method">PATCH</span> <code>/v1/jobs/\{id\}</code>
 is "$(grep -cE '<script|(src|href)="(https?:|//)' "$work/body")" 0 "without scripts and outside addresses"
 is "$(grep -c 'class="method"' "$work/body")" "$(jq '.routes | length' "$work/routes.json")" "one section each"
 
-curl -sS "$url/openapi.json" >"$work/openapi.json"
+get "/openapi.json" >"$work/openapi.json"
 ok "the daemon serves the same document" cmp <(command jq -S . "$top_srcdir/schema/openapi.json") <(command jq -S . "$work/openapi.json")
 /usr/bin/python3 -W ignore "$top_srcdir/tests/api/http/contract.py" "$socket" "${url##*:}" "$work/openapi.json" "$work/archive" >"$work/checks"
 ended=$?

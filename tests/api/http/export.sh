@@ -47,7 +47,7 @@ is "$(cat "$state/jobs/$id/mllog.txt")" "$body" "it lies in the run directory to
 is "$(mllog '.[] | select(.key == "eval_accuracy") | [.value, .metadata.epoch_num]')" "[0.75,1]" "with the accuracy"
 is "$(run_started "$id")" 2 "the fixture says that its second attempt begins anew: so does the run"
 is "$(mllog '.[] | select(.key == "sgd_opt_learning_rate_decay_steps").value')" 12 "the rate decays in 20 steps without the 8 of warm-up"
-is "$(mllog '.[] | select(.key == "sgd_opt_learning_rate_decay_poly_power").value')" "$(curl -sS "$url/v1/jobs/$id" | jq .spec.lr.power)" "with its power"
+is "$(mllog '.[] | select(.key == "sgd_opt_learning_rate_decay_poly_power").value')" "$(get "/v1/jobs/$id" | jq .spec.lr.power)" "with its power"
 
 # ------------------------------------------------------------------ TensorBoard
 
@@ -167,5 +167,5 @@ ok "evaluations in any order are soon told" curl -sS -m 150 -o "$work/evals" "$u
 is "$(jq -c '[.evals[] | select(.step > 1000000)] | [length, all(.raw_top1 == .step - 1000000)]' "$work/evals")" '[100000,true]' "each with its own numbers"
 ok "so is a series in which every step has another batch" curl -sS -m 40 -o "$work/series" "$url/v1/jobs/$id/metrics?points=100"
 is "$(jq -c '[.images[0], .images[-1]]' "$work/series")" '[1,null]' "with as many images as are worth the time"
-is "$(curl -sS "$url/v1/jobs/$id/metrics?names=images&points=100&format=csv" | tail -n 1 | tr -d '\r')" "400000,,0.000000," "in CSV too"
+is "$(get "/v1/jobs/$id/metrics?names=images&points=100&format=csv" | tail -n 1 | tr -d '\r')" "400000,,0.000000," "in CSV too"
 done_testing

@@ -69,7 +69,7 @@ call "/v1/jobs/$job/events"
 like "$(jq -r '.events[] | select(.type == "warning") | .message' <<<"$body")" '^node n4 \(slow\): SGEMM is 2[12] % slower' "the job tells what was wrong with its node"
 
 call -X POST "/v1/jobs/$job/cancel" # this machine is to be idle in the end
-over() { curl -sS "$url/v1/jobs/$job" | jq -e '.state | IN("succeeded", "failed", "cancelled")' >/dev/null; }
+over() { get "/v1/jobs/$job" | jq -e '.state | IN("succeeded", "failed", "cancelled")' >/dev/null; }
 ok "the job is over" eventually over
 
 # ------------------------------------------------------------------ what is refused
@@ -117,7 +117,7 @@ json .verdict 'fine' "other limits, another verdict"
 
 # this machine is checked once no job has run for a second
 checked() { # without call, whose status would become ok's
-    curl -sS "$url/v1/nodes/$own" | jq -e '.gflops > 0' >/dev/null
+    get "/v1/nodes/$own" | jq -e '.gflops > 0' >/dev/null
 }
 checks_itself() {
     local began

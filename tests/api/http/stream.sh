@@ -36,7 +36,7 @@ is "$(sed -n 's/^data: //p' "$work/one" | jq -c 'select(.type == "step") | [.job
     "[$one,1,2]"$'\n'"[$one,40,0.05]" "the steps are among them, with their numbers"
 is "$(grep -c '^event: step$' "$work/one")" 40 "named by their type"
 is "$(sed -n 's/^data: //p' "$work/one" | jq -s -c 'map(select(.id))')" \
-    "$(curl -sS "$url/v1/jobs/$one/events?limit=10000" | jq -c .events)" "they say the same as JSON"
+    "$(get "/v1/jobs/$one/events?limit=10000" | jq -c .events)" "they say the same as JSON"
 like "$(cat "$work/one")" '^event: heartbeat$' "where nothing happens it says that it is alive"
 like "$(head -n 1 "$work/one")" '^retry: 1000$' "it tells how soon to come again"
 
@@ -127,9 +127,9 @@ print(open_stream(port)[1], time.monotonic() - began < 15)
 E2
 is "$(/usr/bin/python3 "$work/close.py" "${url##*:}")" $'200\n200\n200\n200 True' "as many again as a client may have, at once after closing the others"
 streams_are_gone() {
-    [ "$(curl -sS "$url/metrics" | sed -n 's/^traind_event_streams //p')" = 0 ]
+    [ "$(get /metrics | sed -n 's/^traind_event_streams //p')" = 0 ]
 }
-ok "none is left" timeout 300 bash -c "$(declare -f streams_are_gone); url=$url; until streams_are_gone; do sleep 0.1; done"
+ok "none is left" timeout 300 bash -c "$(declare -f get streams_are_gone); url=$url; until streams_are_gone; do sleep 0.1; done"
 
 # ------------------------------------------------------------------ stopping
 

@@ -9,13 +9,13 @@ near() { awk -v a="$1" -v b="$2" 'BEGIN { d = a - b; exit !(d * d <= 1e-12 * b *
 
 submit "steps=4 step_ms=20" "$half"
 ok "a job without counters ends" wait_state "$id" succeeded
-is "$(curl -sS "$url/v1/jobs/$id" | jq -c '[.energy_source, .joules, .joules_per_image, .kwh, .cost, .currency]')" '["none",null,null,null,null,null]' "nothing is known of its energy, and it is not zero"
-ok "but its node-hours are" jq -e '.node_hours > 0 and .node_hours < 1' <<<"$(curl -sS "$url/v1/jobs/$id")"
+is "$(get "/v1/jobs/$id" | jq -c '[.energy_source, .joules, .joules_per_image, .kwh, .cost, .currency]')" '["none",null,null,null,null,null]' "nothing is known of its energy, and it is not zero"
+ok "but its node-hours are" jq -e '.node_hours > 0 and .node_hours < 1' <<<"$(get "/v1/jobs/$id")"
 none=$id
 
 submit "steps=4 step_ms=5 joules=100" "$half"
 ok "a job with counters ends" wait_state "$id" succeeded
-job=$(curl -sS "$url/v1/jobs/$id")
+job=$(get "/v1/jobs/$id")
 is "$(jq -r .energy_source <<<"$job")" measured "it is measured"
 share=$(sql "select node_share from job where id = $id")
 ok "of this machine it has its slot, by the cores" awk -v s="$share" -v c="$cores" 'BEGIN { exit !(s > 0 && s <= 1 && s <= 1 / c + 0.5) }'
@@ -40,15 +40,15 @@ printf '%s\n' "node_watts = 400" "price_per_kwh = 0.25" "price_per_node_hour = 2
 kill -HUP "$daemon"
 estimated() { [ "$(job "$none" energy_source)" = estimated ]; }
 ok "with node_watts it is estimated" eventually estimated
-json=$(curl -sS "$url/v1/jobs/$none")
+json=$(get "/v1/jobs/$none")
 hours=$(jq .node_hours <<<"$json")
 ok "by the time" near "$(jq .kwh <<<"$json")" "$(jq -n "0.4 * $hours")"
 ok "and so is its price" near "$(jq .cost <<<"$json")" "$(jq -n "0.25 * 0.4 * $hours + 2.5 * $hours")"
 is "$(jq -r .currency <<<"$json")" EUR "in its currency"
 is "$(job "$measured" energy_source) $(job "$part" energy_source)" "measured estimated" "what was measured stays"
-json=$(curl -sS "$url/v1/jobs/$measured")
+json=$(get "/v1/jobs/$measured")
 ok "with the price of what was measured" near "$(jq .cost <<<"$json")" "$(jq '.kwh * 0.25 + .node_hours * 2.5' <<<"$json")"
-is "$(curl -sS "$url/v1/compare?ids=$none,$measured" | jq -c '[.jobs[].energy_source]')" '["estimated","measured"]' "side by side"
+is "$(get "/v1/compare?ids=$none,$measured" | jq -c '[.jobs[].energy_source]')" '["estimated","measured"]' "side by side"
 trainctl="$top_builddir/trainctl --server $url"
 like "$($trainctl show "$measured")" "energy +[0-9.e-]+ kWh \(measured\), [0-9.]+ J per image" "trainctl show"
 like "$($trainctl show "$measured")" "cost +[0-9.e-]+ EUR" "with its cost"
@@ -67,12 +67,12 @@ is "$("$top_builddir/trainctl" predict --json --nodes 1 --node-speed 10 "$work/p
 # While it runs.
 submit "steps=100000 step_ms=20 joules=1" "$half"
 ok "a job runs" eventually has_events "$id" 3
-metric() { curl -sS "$url/metrics" | sed -n "s/^$1{job=\"$id\"} //p"; }
+metric() { get "/metrics" | sed -n "s/^$1{job=\"$id\"} //p"; }
 grows() { awk -v a="$(metric traind_job_energy_joules_total)" -v b="$(metric traind_job_node_seconds_total)" 'BEGIN { exit !(a > 0 && b > 0) }'; }
 ok "Prometheus counts its energy and its node-seconds" eventually grows
 call -X POST "/v1/jobs/$id/cancel"
 ok "it is cancelled" wait_state "$id" cancelled
-ok "and keeps what it took" jq -e '.joules > 0 and .node_hours > 0' <<<"$(curl -sS "$url/v1/jobs/$id")"
+ok "and keeps what it took" jq -e '.joules > 0 and .node_hours > 0' <<<"$(get "/v1/jobs/$id")"
 hours=$(job "$id" node_hours)
 is "$(job "$id" node_hours)" "$hours" "which does not grow any more"
 printf 'price_per_kwh = cheap\n' >"$work/bad.conf"

@@ -42,15 +42,15 @@ like "$(cat "$work/drained")" "^$host\|job $id, crash: rank 0 on [^ ]* was ended
 is "$(wc -l <"$work/drained")" 1 "once"
 like "$(sql "select body from job_event where job_id = $id and type = 'warning'")" "node $host is drained: job $id" "an event says so"
 
-is "$(curl -sS "$url/v1/jobs?label=killed" | jq -c '[.total, (.jobs | length), .jobs[0].failure_label]')" '[1,1,"killed"]' "a list by label"
-is "$(curl -sS "$url/v1/jobs?label=killed&sort=name" | jq .total)" 1 "also of a sorted one"
-is "$(curl -sS "$url/v1/jobs?label=nothing" | jq .total)" 0 "of which there may be none"
-count() { curl -sS "$url/v1/failures" | jq ".rules[] | select(.label == \"$1\").count"; }
+is "$(get "/v1/jobs?label=killed" | jq -c '[.total, (.jobs | length), .jobs[0].failure_label]')" '[1,1,"killed"]' "a list by label"
+is "$(get "/v1/jobs?label=killed&sort=name" | jq .total)" 1 "also of a sorted one"
+is "$(get "/v1/jobs?label=nothing" | jq .total)" 0 "of which there may be none"
+count() { get "/v1/failures" | jq ".rules[] | select(.label == \"$1\").count"; }
 is "$(count exit-seven) $(count bus-error) $(count disk-full)" "1 2 0" "failures are counted by attempt"
-is "$(curl -sS "$url/v1/failures" | jq .unlabelled)" 2 "and so are those without a label"
-is "$(curl -sS "$url/metrics" | grep -c '^traind_failures_total{label="crash"} 2$')" 1 "Prometheus counts them"
-is "$(curl -sS "$url/metrics" | grep -c '^traind_failures_total{label="none"} 2$')" 1 "all of them"
-is "$(curl -sS "$url/v1/failures" | jq -c '.rules[0] | [.label, .restart, .drain, .shipped]')" '["exit-seven",false,"no",false]' "the rules are told in order"
+is "$(get "/v1/failures" | jq .unlabelled)" 2 "and so are those without a label"
+is "$(get "/metrics" | grep -c '^traind_failures_total{label="crash"} 2$')" 1 "Prometheus counts them"
+is "$(get "/metrics" | grep -c '^traind_failures_total{label="none"} 2$')" 1 "all of them"
+is "$(get "/v1/failures" | jq -c '.rules[0] | [.label, .restart, .drain, .shipped]')" '["exit-seven",false,"no",false]' "the rules are told in order"
 trainctl="$top_builddir/trainctl --server $url"
 like "$($trainctl failures)" "crash +2 +- +unverified +- +failure_rules +signal 4" "trainctl failures"
 like "$($trainctl list --label killed)" "failed" "trainctl list --label"
@@ -66,7 +66,7 @@ printf 'exit-eight no-restart exit code 8\n' >"$work/rules"
 kill -HUP "$daemon"
 known() { [ "$(count exit-eight)" = 0 ]; }
 ok "a good one is taken, though no setting has changed" eventually known
-is "$(curl -sS "$url/v1/failures" | jq .unlabelled)" 7 "what had a label that is gone counts without one"
+is "$(get "/v1/failures" | jq .unlabelled)" 7 "what had a label that is gone counts without one"
 ends "at=2 exit=8" exit-eight 0 "a new rule"
 like "$("$top_builddir/traind" --config "$work/traind.conf" --check-config)" "failures are labelled exit-eight \(by failure_rules\), disk-full," "--check-config tells the labels"
 printf 'x - (\n' >"$work/rules"

@@ -29,7 +29,7 @@ send "steps=100000 step_ms=20"
 second=$id
 ok "her second one is looked at" eventually queued "$second"
 is "$(job "$second" reason)" "waits for 1 slots of token:eve, who takes 1 of 1 (max_slots_per_user)" "and waits for her limit"
-is "$(curl -sS "$url/v1/jobs/$second" | jq -c '[.queue_position, .queue_length]')" '[1,1]' "first in the queue"
+is "$(get "/v1/jobs/$second" | jq -c '[.queue_position, .queue_length]')" '[1,1]' "first in the queue"
 trainctl="$top_builddir/trainctl --server $url"
 like "$($trainctl show "$second")" "in the queue +1 of 1" "as trainctl shows it"
 by "$bob"
@@ -39,11 +39,11 @@ ok "bob's job overtakes it" wait_state "$third" running
 send "steps=4" "$both"
 want 422 "a job beyond the limit"
 like "$body" "takes 2 slots, and one user may take 1 at the same time" "is refused, with the numbers"
-usage() { curl -sS "$url/v1/usage" | jq -c ".users[] | select(.user == \"$1\") | $2"; }
+usage() { get "/v1/usage" | jq -c ".users[] | select(.user == \"$1\") | $2"; }
 is "$(usage token:eve '[.running, .slots, .queued]')" "[1,1,1]" "usage tells of eve"
 is "$(usage token:bob '[.running, .slots, .queued]')" "[1,1,0]" "and of bob"
 like "$($trainctl usage)" "token:eve +[0-9]+ % .* 1 +1 +1" "trainctl usage"
-metrics=$(curl -sS "$url/metrics")
+metrics=$(get "/metrics")
 is "$(grep -E '^traind_user_(jobs_running|slots_used|jobs_queued)\{user="token:eve"\}' <<<"$metrics" | cut -d' ' -f2 | tr '\n' ' ')" "1 1 1 " "Prometheus tells of eve"
 is "$(grep -cE '^traind_user_(share|slot_seconds)\{user="token:bob"\} [0-9.e+-]+$' <<<"$metrics")" 2 "and of what bob used"
 ! command -v promtool >/dev/null || is "$(promtool check metrics <<<"$metrics" 2>&1)" "" "promtool has nothing to say"
@@ -76,7 +76,7 @@ done
 # A limit of what may wait.
 sed -i 's/^max_slots_per_user.*/max_queued_per_user = 1/' "$work/traind.conf"
 kill -HUP "$daemon"
-limited() { [ "$(curl -sS "$url/v1/usage" | jq .max_queued_per_user)" = 1 ]; }
+limited() { [ "$(get "/v1/usage" | jq .max_queued_per_user)" = 1 ]; }
 ok "the settings are read again" eventually limited
 by "$bob"
 send "steps=4" "$both"
@@ -91,14 +91,14 @@ stop "$fourth" "$bob"
 sql "insert into usage (user, bin, slot_seconds) values ('token:bob', cast(strftime('%s') as integer) / 21600, 9000000) on conflict do update set slot_seconds = 9000000"
 sed -i 's/^max_queued_per_user.*/fair_share_weight = 10/' "$work/traind.conf"
 kill -HUP "$daemon"
-weighed() { [ "$(curl -sS "$url/v1/usage" | jq '.fair_share_weight == 10 and .max_queued_per_user == 0')" = true ]; }
+weighed() { [ "$(get "/v1/usage" | jq '.fair_share_weight == 10 and .max_queued_per_user == 0')" = true ]; }
 ok "use counts from now on" eventually weighed
 send "steps=4 step_ms=5" "$both"
 late=$id
 by "$eve"
 send "steps=4 step_ms=5" "$both"
 early=$id
-placed() { [ "$(curl -sS "$url/v1/jobs/$1" | jq .queue_position)" = "$2" ]; }
+placed() { [ "$(get "/v1/jobs/$1" | jq .queue_position)" = "$2" ]; }
 ok "eve's job is placed before bob's" eventually placed "$early" 1
 ok "whose comes second" eventually placed "$late" 2
 stop "$second" "$eve"
@@ -118,7 +118,7 @@ swept=$(jq '{base: . | del(.seed), parameters: {"/seed": [1]}, metric: "loss"}' 
 call "${auth[@]}" -H 'Content-Type: application/json' --data-binary "$swept" /v1/sweeps
 want 201 "eve's sweep is taken"
 sweep=$(jq .id <<<"$body")
-sweep_is_over() { [ "$(curl -sS "$url/v1/sweeps/$sweep" | jq -r .state)" != running ]; }
+sweep_is_over() { [ "$(get "/v1/sweeps/$sweep" | jq -r .state)" != running ]; }
 ok "it ends" eventually sweep_is_over
 is "$(sql "select count(*) from job where submitted_by glob 'sweep *'")" 1 "its job is the sweep's"
 is "$(sql "select count(*) from usage where user = ''")" 0 "and the use is not nobody's"

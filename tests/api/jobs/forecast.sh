@@ -112,7 +112,7 @@ echo "# time left with images that grow: $(jq -c '.forecast.time_left | map([.sh
 # Against what the speed of the last step, of small images, would say alone: 16 of 18 steps take nine times as long, and there are evaluations.
 # How long all of it took is another matter on a busy machine.
 value=$(jq '.forecast.time_left[0].value' <<<"$body")
-alone=$(curl -sS "$url/v1/jobs/5/metrics?names=images_per_sec&from=6&to=6" | jq '18 * 4 / .images_per_sec[0]')
+alone=$(get "/v1/jobs/5/metrics?names=images_per_sec&from=6&to=6" | jq '18 * 4 / .images_per_sec[0]')
 is "$(jq -n "$value > 6 * $alone and $value < 20 * $alone")" true "a quarter through, when images are small, it counts the large ones ($value s, not $alone s)"
 
 call -d "$(jq '. + {steps: 4000, data: {train: "synthetic", eval: "synthetic", train_images: 64}, eval: {every_epochs: 200, batch: 8, target_top1: 0.9}}' <<<"$quick")" /v1/jobs

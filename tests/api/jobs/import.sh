@@ -32,10 +32,10 @@ refused 400 usage 'true or false' "what weights takes"
 trainctl export 2 "$work/two.tar.gz" >/dev/null
 trainctl export --weights 2 "$work/two-weights.tar.gz" >"$work/out"
 is "$? $(tar -tzf "$work/two-weights.tar.gz" | grep -c '^checkpoints/step-00000004/')" "0 1" "one that has a checkpoint is exported with it"
-series=$(curl -sS "$url/v1/jobs/1/metrics?names=loss,lr")
-evals=$(curl -sS "$url/v1/jobs/1/evals")
+series=$(get "/v1/jobs/1/metrics?names=loss,lr")
+evals=$(get "/v1/jobs/1/evals")
 log=$(curl -sS "$url/v1/jobs/1/log")
-there=$(curl -sS "$url/v1/jobs/1")
+there=$(get "/v1/jobs/1")
 first_uuid=$(sql 'select uuid from identity')
 stop_daemon
 
@@ -52,7 +52,7 @@ is "$? $(cat "$work/out")" "1 trainctl: standard input is closed, so nothing can
 # shellcheck disable=SC2002 # a pipe has no size
 cat "$work/one.tar.gz" | trainctl import - >"$work/out" 2>&1
 is "$? $(cat "$work/out")" "0 job 2 is job 1 of the daemon with the database $first_uuid: succeeded" "trainctl import shows it there"
-here=$(curl -sS "$url/v1/jobs/2")
+here=$(get "/v1/jobs/2")
 same() { # JQ NAME
     is "$(jq -c "$1" <<<"$here")" "$(jq -c "$1" <<<"$there")" "$2"
 }
@@ -61,12 +61,12 @@ same '[.created_at, .started_at, .finished_at]' "and times"
 same '.spec' "its document"
 same '.plan | del(.predicted)' "and its plan"
 is "$(jq -c '[.slots, .imported_from.job, .imported_from.store]' <<<"$here")" "[0,1,\"$first_uuid\"]" "marked as imported"
-is "$(curl -sS "$url/v1/jobs/2/metrics?names=loss,lr" | jq -c 'del(.t)')" "$(jq -c 'del(.t) | .job = 2' <<<"$series")" "its series"
-is "$(curl -sS "$url/v1/jobs/2/evals" | jq -c .evals)" "$(jq -c .evals <<<"$evals")" "its evaluations"
+is "$(get "/v1/jobs/2/metrics?names=loss,lr" | jq -c 'del(.t)')" "$(jq -c 'del(.t) | .job = 2' <<<"$series")" "its series"
+is "$(get "/v1/jobs/2/evals" | jq -c .evals)" "$(jq -c .evals <<<"$evals")" "its evaluations"
 is "$(curl -sS "$url/v1/jobs/2/log")" "$log" "its log"
-is "$(curl -sS "$url/v1/jobs/2/provenance" | jq -c '[.attempts[0].attempt, .submitted_by]')" \
+is "$(get "/v1/jobs/2/provenance" | jq -c '[.attempts[0].attempt, .submitted_by]')" \
     "[1,$(jq -c .submitted_by <<<"$here")]" "its provenance, and who imported it"
-is "$(curl -sS "$url/v1/compare?ids=1,2" | jq '.jobs | length')" 2 "it is compared with others"
+is "$(get "/v1/compare?ids=1,2" | jq '.jobs | length')" 2 "it is compared with others"
 is "$(sql 'select count(*) from speed')" "$speeds" "no speed of this machine comes of it"
 is "$(sql "select action || ' ' || target from audit order by id desc limit 1")" "job.import 2" "the audit log has it"
 trainctl import "$work/one.tar.gz" >"$work/out" 2>&1
@@ -81,7 +81,7 @@ is "$(find "$state/jobs" -maxdepth 1 -name '.removed-*' | wc -l)" 0 "nothing is 
 mkdir "$state/jobs/.removed-import.abcdef"
 kill_daemon
 restart_runs --socket "$socket"
-is "$(curl -sS "$url/v1/jobs/2" | jq -c 'del(.time_left)')" "$(jq -c 'del(.time_left)' <<<"$here")" "it is there after a restart"
+is "$(get "/v1/jobs/2" | jq -c 'del(.time_left)')" "$(jq -c 'del(.time_left)' <<<"$here")" "it is there after a restart"
 ok "what a killed daemon left of an import is removed" eventually test ! -e "$state/jobs/.removed-import.abcdef"
 
 # ------------------------------------------------------------------ what is no such file
@@ -205,7 +205,7 @@ failed=$(jq .id <<<"$body")
 mine -X POST "/v1/jobs/$failed/resume"
 want 202 "which is resumed"
 ok "and goes on to its end" wait_state "$failed" succeeded
-is "$(curl -sS "$url/v1/jobs/$failed" | jq -c '[.attempt, .step, .imported_from.job]')" "[2,6,2]" "from where it was"
+is "$(get "/v1/jobs/$failed" | jq -c '[.attempt, .step, .imported_from.job]')" "[2,6,2]" "from where it was"
 stop_daemon
 
 # ------------------------------------------------------------------ limits

@@ -246,7 +246,7 @@ for id in 5 4 3 2 1; do
     like "$status" '^20[02]$' "job $id cancelled"
 done
 all_ended() {
-    [ "$(curl -s "$url/v1/jobs?state=queued,starting,running,evaluating" | jq '.jobs | length')" = 0 ]
+    [ "$(get "/v1/jobs?state=queued,starting,running,evaluating" | jq '.jobs | length')" = 0 ]
 }
 ok "all have ended" eventually all_ended
 ok "the daemon stops in order" stop_daemon

@@ -52,7 +52,7 @@ train 3
 is "$id" 3 "a new job does not get its id"
 ok "it succeeds" wait_state 3 succeeded
 steps_are_complete 3 4 "the new job"
-is "$(jq '[.checkpoints[].step] | tojson' <(curl -sS "$url/v1/jobs/3/checkpoints"))" '"[4,2]"' "with checkpoints of its own"
+is "$(jq '[.checkpoints[].step] | tojson' <(get "/v1/jobs/3/checkpoints"))" '"[4,2]"' "with checkpoints of its own"
 is "$(files_of 2)" "$before" "the other one's run directory is as it was"
 call /v1/jobs/1/checkpoints/4
 want 200 "what the backup knows is there"
@@ -115,7 +115,7 @@ ok "what was queued runs again" wait_state 2 succeeded
 is "$(job 2 attempt)" 2 "as another attempt than the one the database does not know"
 steps_are_complete 2 40 "it"
 ok "the checkpoints of the other attempt are put aside" test -s "$state/jobs/2/checkpoints-to-attempt-1/step-00000040/state.json"
-like "$(curl -sS "$url/v1/jobs/2/events?limit=1000" | jq -r '.events[] | select(.type == "warning").message')" "held checkpoints of attempts that the database does not know" "the job says so"
+like "$(get "/v1/jobs/2/events?limit=1000" | jq -r '.events[] | select(.type == "warning").message')" "held checkpoints of attempts that the database does not know" "the job says so"
 
 # An owner.json that cannot be read, of a job that runs.
 submit "steps=100000 step_ms=20 every=10"

@@ -13,7 +13,7 @@ sweep() { # MORE
     call -d "$(jq -n --argjson base "$base" "{base: \$base, metric: \"loss\"} + $1")" /v1/sweeps
 }
 sweep_ended() {
-    [ "$(curl -sS "$url/v1/sweeps/$1" | jq -r .state)" != running ]
+    [ "$(get "/v1/sweeps/$1" | jq -r .state)" != running ]
 }
 ends() { # up to two minutes: the machine may be busy
     local _
@@ -43,7 +43,7 @@ sweep '{method: "halving", samples: 4, seed: 7, concurrency: 2, metric: "loss",
     parameters: {"/lr/base": {min: 0.0001, max: 0.01, log: true}}, budget: {key: "steps", min: 1, max: 4, eta: 2}}'
 want 201 "a halving"
 asked() { # how often a sweep was looked up
-    curl -sS "$url/metrics" | sed -n 's/^traind_http_request.*_count{route="\/v1\/sweeps\/{id}",method="GET"} //p'
+    get "/metrics" | sed -n 's/^traind_http_request.*_count{route="\/v1\/sweeps\/{id}",method="GET"} //p'
 }
 before=$(asked)
 is_asked() { [ "$(asked)" -gt "${before:-0}" ]; }
@@ -280,7 +280,7 @@ refused 422 invalid 'the budget sets the same key' "a parameter that is the budg
 # ------------------------------------------------------------------ numbers as they were written
 
 last_job() { # FILTER: of the newest job's answer as it is, which jq would print in digits of its own
-    curl -sS "$url/v1/jobs/$(sql 'select max(id) from job')" | grep -oE -- "$1" | head -n 1
+    get "/v1/jobs/$(sql 'select max(id) from job')" | grep -oE -- "$1" | head -n 1
 }
 sweep '{parameters: {"lr.base": [0.009], "lr.milestones": [[0.3, 9.95]], "optimizer.momentum": [0.30000000000000004]}} | .base.steps = 1'
 want 201 "a grid of numbers that a double has not"

@@ -28,7 +28,7 @@ steps_are_complete "$id" 6 "the real worker"
 is "$(sql "select count(*) from job_event where job_id = $id and seq > 0")" \
     "$(wc -l <"$state/jobs/$id/attempt-1/events.jsonl")" "as many events as lines"
 digits='[.top1, .ttt_seconds] | map(. * 1e6 | round)' # events have 9 significant digits
-is "$(jq -c "$digits" "$state/jobs/$id/result.json")" "$(curl -sS "$url/v1/jobs/$id" | jq -c "$digits")" "the result is the worker's"
+is "$(jq -c "$digits" "$state/jobs/$id/result.json")" "$(get "/v1/jobs/$id" | jq -c "$digits")" "the result is the worker's"
 
 train 100000
 ok "a long one trains and logs it" eventually grep -qs '^Step' "$state/jobs/$id/attempt-1/stdout.log"
@@ -79,7 +79,7 @@ call -H 'Content-Type: application/json' --data-binary "@$work/diverges.json" /v
 id=$(jq -r '.id // 0' <<<"$body")
 ok "a learning rate of 1e10 fails a job" wait_state "$id" failed
 like "$(job "$id" reason)" "^diverged at step [0-9]+, the loss was (not a number \(NaN\)|infinite): try a smaller .* \(rank 0 on $(hostname), phase train\)$" "and the reason says at which step, and what the loss was"
-is "$(curl -sS "$url/v1/jobs/$id/events" | jq -r '[.. | objects | select(.type? == "failed")] | length')" 1 "once, as an event"
+is "$(get "/v1/jobs/$id/events" | jq -r '[.. | objects | select(.type? == "failed")] | length')" 1 "once, as an event"
 ok "the daemon stops in order" stop_daemon
 
 # ---- a run that stands still: the setting goes to the worker, its warning comes back. The daemon, which would end it, has more patience.
@@ -95,7 +95,7 @@ warned() {
     [ "$(sql "select count(*) from job_event where job_id = $id and type = 'warning' and body like '%rank_stopped%' and body like '%is stopped by a signal%'")" -ge 1 ]
 }
 ok "a stopped rank is warned of" eventually warned
-like "$(curl -sS "$url/v1/jobs/$id/events")" "no step for [0-9]+ s: rank 1 on $(hostname) is stopped by a signal" "in words, by the API"
+like "$(get "/v1/jobs/$id/events")" "no step for [0-9]+ s: rank 1 on $(hostname) is stopped by a signal" "in words, by the API"
 is "$(job "$id" state)" running "the job is not ended for it"
 kill -CONT "$stopped"
 before=$(sql "select count(*) from step_metric where job_id = $id")

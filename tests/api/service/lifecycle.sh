@@ -129,7 +129,7 @@ for id in $(sort -rn "$work/kept"); do
     curl -s -o /dev/null -X POST "$url/v1/jobs/$id/cancel"
 done
 all_ended() {
-    [ "$(curl -s "$url/v1/jobs?state=queued,starting,running,evaluating" | jq '.jobs | length')" = 0 ]
+    [ "$(get "/v1/jobs?state=queued,starting,running,evaluating" | jq '.jobs | length')" = 0 ]
 }
 ok "all can be cancelled" eventually all_ended
 is "$(sqlite3 "$state/traind.db" 'select count(*) from job where state <> (select json_extract(body, "$.state")

@@ -35,7 +35,7 @@ long=$id
 script=$state/jobs/$long/attempt-1/sbatch
 ok "a job of which an allocation does a part runs" eventually has_events "$long" 9
 like "$(cat "$script")" "^#SBATCH --time=\"$limit\"\$" "Slurm is told its limit"
-left=$(curl -sS "$url/v1/jobs/$long" | jq '.time_left.value')
+left=$(get "/v1/jobs/$long" | jq '.time_left.value')
 is "$(jq -n "$left > 2 * $half")" true "its time left is that of all links ($left s)"
 ok "it succeeds" ends "$long" succeeded
 like "$(job "$long" attempt)" "^[2-9]$" "in several allocations"

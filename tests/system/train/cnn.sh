@@ -59,7 +59,7 @@ is "$(jq -n "$(first_loss "$id") / $(first_loss "$trained") - 1 | fabs < 1e-4")"
 call -d "$(jq '{base: (. + {steps: 12, batch_per_worker: 40, cluster: {workers_per_node: 1, threads_per_worker: 1}, checkpoint: {disable: true}}), metric: "top1",
     parameters: {"/model/width": [0.25, 0.5], "/model/dropout": [0, 0.4], "/lr/base": [0.0001, 0.002]}}' <<<"$base")" /v1/sweeps
 want 201 "a sweep over width, dropout and rate"
-sweep_ended() { [ "$(curl -sS "$url/v1/sweeps/1" | jq -r .state)" != running ]; }
+sweep_ended() { [ "$(get "/v1/sweeps/1" | jq -r .state)" != running ]; }
 for _ in 1 2 3 4 5; do
     eventually sweep_ended && break
 done
