@@ -11,7 +11,7 @@ trap 'rm -rf "$work"' EXIT
 small_data
 
 cat >"$work/small.json" <<END
-{"model": {"arch": "resnet18", "classes": 10, "image_size": 32}, "data": {"train": "$work/data/train"},
+{"model": {"arch": "resnet18", "width": 0.25, "classes": 10, "image_size": 32}, "data": {"train": "$work/data/train"},
  "cluster": {"workers_per_node": 2, "threads_per_worker": 1}, "batch_per_worker": 4, "steps": 4,
  "lr": {"warmup_epochs": 0, "scaling": "none", "base": 0.01},
  "checkpoint": {"every_steps": 2, "every_epochs": 0, "keep": 9}}
@@ -38,12 +38,13 @@ export XDG_CACHE_HOME=$work/cache
 job "$work/one.json" '.steps = 1 | .checkpoint = {"disable": true}'
 worker 2 "$work/one.json" "$work/one"
 is $? 0 "a run measures, and remembers"
-is "$(find "$work/cache/traind/winograd" -type f | wc -l)" 4 "in a file a shape"
+is "$(find "$work/cache/traind/winograd" -type f | wc -l)" 8 "in a file a shape"
 sed -i 's|:.*|:4/2/4|' "$work"/cache/traind/winograd/*
 
 worker 2 "$work/small.json" "$work/on"
 is $? 0 "a run with the choice that was remembered"
-is "$(chosen "$work/on" 1)" "8x64-64:4/2/4 4x128-128:4/2/4 2x256-256:4/2/4 1x512-512:4/2/4" "takes it as it is"
+is "$(chosen "$work/on" 1)" \
+    "8x64-16:4/2/4 8x16-64:4/2/4 4x32-128:4/2/4 4x128-32:4/2/4 2x64-256:4/2/4 2x256-64:4/2/4 1x128-512:4/2/4 1x512-128:4/2/4" "takes it as it is"
 resume "$work/on" "$work/small.json" "$work/elsewhere" "$work/empty"
 is $? 0 "resumed where nothing is remembered, it ends well"
 is "$(chosen "$work/elsewhere" 2)" "$(chosen "$work/on" 1)" "computes as its checkpoint says"
