@@ -13,7 +13,7 @@
 #include "worker/optim/optimizer.h"
 
 struct options {
-    const char *arch;
+    struct arch arch;
     int image_size, batch, threads, steps, classes;
     bool small_stem, json, eval, direct, bf16;
     double width; /* of the channels within a block; 0: as the network has them */
@@ -21,6 +21,22 @@ struct options {
     bool cpu;     /* time by this process's processor time: on a machine that others use too; of one
                      thread */
 };
+
+static bool take_arch(struct arch *arch, const char *name)
+{
+    const struct arch *found = arch_find(name);
+
+    if (found)
+        *arch = *found;
+    return found;
+}
+
+/* The first stages of it alone. */
+static void cut_arch(struct arch *arch, int stages)
+{
+    for (int i = stages; i < 4; i++)
+        arch->blocks[i] = 0;
+}
 
 enum phase { FORWARD, BACKWARD, OPTIM, PHASES };
 
@@ -41,13 +57,15 @@ static int parse(int argc, char **argv, struct options *o)
         {"winograd",              required_argument, NULL, 'W'},
         {"cpu-time",                  no_argument, NULL, 'p'},
         {"width",required_argument, NULL, 'd'},
-        {0              },
+        {"stages",               required_argument, NULL, 'g'},
+        {0      },
     };
-    int c;
+    int c, stages = 4;
     while ((c = getopt_long(argc, argv, "", options, NULL)) != -1)
         switch (c) {
         case 'a':
-            o->arch = optarg;
+            if (!take_arch(&o->arch, optarg))
+                return -1;
             break;
         case 's':
             o->image_size = atoi(optarg);
@@ -79,6 +97,9 @@ static int parse(int argc, char **argv, struct options *o)
         case 'd':
             o->width = atof(optarg);
             break;
+        case 'g':
+            stages = atoi(optarg);
+            break;
         case 'h':
             o->bf16 = true;
             break;
@@ -91,6 +112,9 @@ static int parse(int argc, char **argv, struct options *o)
         default:
             return -1;
         }
+    if (stages < 1)
+        return -1;
+    cut_arch(&o->arch, stages);
     return optind == argc ? 0 : -1;
 }
 
@@ -138,7 +162,7 @@ static void print(const struct options *o, const struct model *m, const double b
                   double loss)
 {
     double total = best[FORWARD] + best[BACKWARD] + best[OPTIM];
-    struct arch_shape shape = {.arch = arch_find(o->arch),
+    struct arch_shape shape = {.arch = &o->arch,
                                .stem = o->small_stem ? JOB_STEM_SMALL : JOB_STEM_IMAGENET,
                                .classes = o->classes,
                                .width = o->width,
@@ -185,25 +209,22 @@ static int run(const struct options *o, struct model *m, struct optimizer *s)
 
 int main(int argc, char **argv)
 {
-    struct options o = {.arch = "resnet50",
-                        .image_size = 224,
-                        .batch = 16,
-                        .threads = 1,
-                        .steps = 3,
-                        .classes = 1000};
+    struct options o = {.image_size = 224, .batch = 16, .threads = 1, .steps = 3, .classes = 1000};
     struct error e;
     struct model *m;
     struct optimizer *s = NULL;
 
-    if (parse(argc, argv, &o) || !arch_find(o.arch)) {
+    take_arch(&o.arch, "resnet50");
+    if (parse(argc, argv, &o)) {
         fprintf(
             stderr,
             "usage: engine_step [--arch A] [--image-size S] [--batch B] [--threads T] [--steps N]\n"
             "                   [--classes K] [--small-stem] [--eval] [--json] [--cpu-time]\n"
-            "                   [--no-winograd | --winograd 2|4] [--bf16] [--width W]\n");
+            "                   [--no-winograd | --winograd 2|4] [--bf16] [--width W]\n"
+            "                   [--stages 1|2|3|4]\n");
         return 2;
     }
-    struct model_config c = {.arch = arch_find(o.arch),
+    struct model_config c = {.arch = &o.arch,
                              .stem = o.small_stem ? JOB_STEM_SMALL : JOB_STEM_IMAGENET,
                              .classes = o.classes,
                              .width = o.width,

@@ -17,7 +17,8 @@ if ! make -s -C "$top_builddir" $program; then
 fi
 
 # step NAME ARGUMENT...: runs clean; what it finds is in the log. One step, unless --steps 1 follows: the program warms up by one.
-# Networks as narrow as they can be: the threads meet as often, and have less to do between. Not where groups or bf16 need more channels.
+# Networks as narrow as they can be: the threads meet as often, and have less to do between. Where groups or bf16 need more channels,
+# two stages.
 step() {
     local name=$1
     shift
@@ -28,8 +29,8 @@ step() {
 step "bottlenecks, direct" --arch resnet50 --image-size 32 --batch 3 --no-winograd
 step "basic blocks by tiles of 4x4, tiles of their own" --arch resnet18 --image-size 64 --batch 5 --winograd 4
 step "basic blocks by tiles of 2x2" --arch resnet18 --image-size 32 --small-stem --batch 2 --winograd 2
-step "groups" --width 1 --arch resnext50_32x4d --image-size 32 --batch 3 --no-winograd
+step "groups" --stages 2 --width 1 --arch resnext50_32x4d --image-size 32 --batch 3 --no-winograd
 step "two steps of one image" --steps 1 --arch resnet18 --image-size 32 --batch 1 --no-winograd
-step "bf16" --width 0.5 --arch resnet18 --image-size 32 --batch 2 --bf16
+step "bf16" --stages 2 --width 0.5 --arch resnet18 --image-size 32 --batch 2 --bf16
 step "an evaluation" --arch resnet18 --image-size 64 --batch 5 --winograd 4 --eval
 done_testing
