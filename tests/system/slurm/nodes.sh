@@ -80,6 +80,11 @@ by_hand() {
     printf '#!/bin/sh\n%s\n' "$2" >"$work/batch"
     sbatch --parsable "${@:3}" --chdir="$state/jobs/$1/attempt-1" --output=slurm.log "$work/batch"
 }
+# Slurm puts a job back whose prolog fails, cancelled or not.
+cancelled() {
+    scancel "$1" 2>/dev/null
+    gone "$1"
+}
 gone() { # not where Slurm does not answer
     local s
     s=$(squeue -h -t all -o %T -j "$1" 2>&1)
@@ -222,8 +227,7 @@ if [ -n "$full" ]; then
     ok "a node whose scratch is full is drained" eventually drained n2
     like "$(reason_of n2)" "^traind: scratch: (cannot write in $work/full|0\.0 GB)" "with a reason for the administrator"
     is "$(node n2 .verdict)" drain "traind knows it too"
-    scancel "$jid"
-    ok "its job waits, and is cancelled" eventually gone "$jid"
+    ok "its job waits, and is cancelled" eventually cancelled "$jid"
     node_conf n2
     scontrol update nodename=n2 state=resume
     jid=$(by_hand 905 true --nodelist=n2)
@@ -248,8 +252,7 @@ other_worker hanging 'exec sleep 600'
 jid=$(by_hand 907 true --nodelist=n2)
 ok "a node that cannot read the job in time is drained" eventually drained n2
 like "$(reason_of n2)" "^traind: .*/train-worker did not read $state/jobs/907/job.json within 10 s" "with the reason"
-scancel "$jid"
-ok "its job is cancelled" eventually gone "$jid"
+ok "its job is cancelled" eventually cancelled "$jid"
 sed -i 's/limit 10 /limit 60 /' "$work/slurm/prolog"
 node_conf n2
 scontrol update nodename=n2 state=resume
