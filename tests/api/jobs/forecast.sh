@@ -32,8 +32,6 @@ for wrong in '.key = "a b"' '.key = ""' '.cpu = "a\nb"' 'del(.cpu)' '.image_seco
 done
 
 call -d "$document" /v1/jobs
-json 'if .state == "queued" then .time_left else null end' null "a queued job has no time left" # it may have been started at once
-json .forecast null "nor a forecast that was judged"
 ok "it runs" eventually has_events 1 3
 call /v1/jobs/1
 [ "$(jq -r .state <<<"$body")" != running ] ||
@@ -129,6 +127,11 @@ json '.target | .within_run and (.step | (.value | round) == 400 and .low < 400 
 [ "$(jq -r .state <<<"$body")" != running ] ||
     json '.target.seconds | .low <= .value and .value <= .high' true "in so many seconds, with a band"
 like "$("$top_builddir/trainctl" --server "$url" show 6)" '^target 90.00 % +expected at step 400 \([0-9]+ to [0-9]+\)' "trainctl show tells it"
+# One that needs both slots waits behind it.
+call -d "$(jq '.cluster.workers_per_node = 2' <<<"$document")" /v1/jobs
+json '[.state, .time_left] | tojson' '["queued",null]' "a queued job has no time left"
+json .forecast null "nor a forecast that was judged"
+call -X POST /v1/jobs/7/cancel
 call -X POST /v1/jobs/6/cancel
 ok "it is cancelled" wait_state 6 cancelled
 
