@@ -6,6 +6,7 @@
 #   stop_daemon                  SIGTERM, waits; fails if it does not end in order
 #   kill_daemon                  SIGKILL, waits
 #   call [CURL ARGUMENT...] PATH  one request; sets $status, $body and $headers
+#   no_job_left                   all have ended
 #   get PATH                      prints the answer to a GET, without a process; fails unless it is 2xx
 #   ok NAME COMMAND...           is GOT EXPECTED NAME     like GOT REGEX NAME
 #   want STATUS NAME             the last call's status   json JQ EXPECTED NAME   of the last call's body
@@ -93,6 +94,10 @@ get() { # PATH
     exec {tap_web}>&-
     printf %s "${tap_answer#*$'\r\n\r\n'}"
     [[ $tap_answer == HTTP/1.?' 2'* ]]
+}
+
+no_job_left() { # queued or under way: without jq, as it is asked again and again
+    [[ $(get "/v1/jobs?state=queued,starting,running,evaluating") =~ \"jobs\":\ *\[\] ]]
 }
 
 call() {

@@ -32,7 +32,6 @@ like "$told" '^listJobs 200 1 true$' "it finds it"
 like "$told" '^cancelJob true$' "and cancels it"
 like "$told" '^problem 422 /data/train$' "a refusal says where"
 call -X POST "/v1/jobs/$first/cancel"
-all_ended() { [ "$(get "/v1/jobs?state=queued,starting,running,evaluating" | jq '.jobs | length')" = 0 ]; }
-ok "no job is left" eventually all_ended
+ok "no job is left" eventually no_job_left
 ok "the daemon stops in order" stop_daemon
 done_testing

@@ -33,8 +33,7 @@ submit_one() {
 until_idle() {
     local _
     for _ in $(seq $(($1 * 10))); do
-        # without curl and jq, which would take as long as the daemon itself
-        [[ $(get "/v1/jobs?state=queued,starting,running,evaluating") =~ \"jobs\":\ *\[\] ]] && return
+        no_job_left && return
         kill -0 "$daemon" 2>/dev/null || return
         tap_sleep 0.1
     done

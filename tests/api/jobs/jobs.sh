@@ -245,10 +245,7 @@ for id in 5 4 3 2 1; do
     call -X POST "/v1/jobs/$id/cancel"
     like "$status" '^20[02]$' "job $id cancelled"
 done
-all_ended() {
-    [ "$(get "/v1/jobs?state=queued,starting,running,evaluating" | jq '.jobs | length')" = 0 ]
-}
-ok "all have ended" eventually all_ended
+ok "all have ended" eventually no_job_left
 ok "the daemon stops in order" stop_daemon
 is "$(grep -c 'runtime error\|AddressSanitizer\|LeakSanitizer' "$work/daemon.log")" 0 "no sanitizer complaint"
 done_testing
