@@ -32,19 +32,10 @@ printf '%s\n' "runs=$runs" url=http://127.0.0.1:1 token_file= ca= "scratch=$scra
     stage_seconds=300 keep_days=0 check_seconds=300 "spool=$work/spool" "state=$work/state" >"$work/traind-node.conf"
 
 # What the user can have train-worker and train-prep do, as it can trace them: the files say-* and do-* in its folder. As root they are
-# the real ones, which measure one core. What they have measured once is said again where root is given nothing of the user's: no
-# findings of his, and a scratch with nothing in it.
+# the real ones, which measure one core.
 cat >"$work/bin/train-worker" <<END
 #!/bin/sh
-case "\$(id -u) \$*" in
-0*--found*) exec taskset -c "$core" "$top_builddir/tests/bin/train-worker" "\$@" ;;
-0*)
-    [ ! -s "$work/measured" ] || [ -n "\$(ls -A "$scratch")" ] || exec cat "$work/measured"
-    taskset -c "$core" "$top_builddir/tests/bin/train-worker" "\$@" >"$work/measured.new" || exit
-    mv "$work/measured.new" "$work/measured"
-    exec cat "$work/measured"
-    ;;
-esac
+[ \$(id -u) != 0 ] || exec taskset -c "$core" "$top_builddir/tests/bin/train-worker" "\$@"
 case \$1 in
 --job-settings) cat "$work/open/say-settings"; . "$work/open/do-settings" ;;
 *) cat "$work/open/say-check"; . "$work/open/do-check" ;;
@@ -59,7 +50,7 @@ chmod 755 "$work"/bin/*
 
 # Everything that is root's and not where its own things are, as it was.
 picture() {
-    (cd "$work" && find . \( -path ./spool -o -path ./state -o -path ./out -o -path ./measured \) -prune -o -user root ! -path . -printf '%p %y %m %s %T@ %C@\n' | sort)
+    (cd "$work" && find . \( -path ./spool -o -path ./state -o -path ./out \) -prune -o -user root ! -path . -printf '%p %y %m %s %T@ %C@\n' | sort)
 }
 
 # hostile NAME: prolog, task-prolog and epilog run; then all is as it was. Sets $code of the prolog, $said, $env of the task-prolog
