@@ -31,6 +31,7 @@
 #include "daemon/notice/notices.h"
 #include "daemon/state_folder.h"
 #include "daemon/store/store.h"
+#include "daemon/watchdog.h"
 
 /* ---------------------------------------------------------------- command line */
 
@@ -200,7 +201,7 @@ struct daemon_life {
     struct http_app app;
     const struct config *config; /* as of the start: what needs a restart to change */
     struct node_self *self;
-    double watchdog_seconds; /* 0: systemd watches not */
+    struct watchdog *watchdog; /* NULL: systemd does not watch */
 };
 
 static struct job_manager *signalled; /* what a signal stops */
@@ -358,7 +359,7 @@ static struct node_self_settings node_settings(const struct config *c)
     };
 }
 
-/* Each round of the manager's loop: its thread is what the watchdog watches. */
+/* Each round of the manager's loop. */
 static double on_round(void *context)
 {
     struct daemon_life *d = context;
@@ -369,10 +370,7 @@ static double on_round(void *context)
     struct node_self_settings settings = node_settings(config);
     double next = node_self_round(d->self, &settings);
     settings_release(config);
-    if (d->watchdog_seconds == 0)
-        return next;
-    sd_notify(0, "WATCHDOG=1");
-    return fmin(next, d->watchdog_seconds / 3);
+    return fmin(next, watchdog_round(d->watchdog));
 }
 
 static int daemon_open_store(const struct config *c, struct http_app *app, struct error *e)
@@ -425,12 +423,8 @@ static int create_notices(const struct config *c, struct http_app *app, struct e
     return notices_create(app->store, settings, &app->notices, e);
 }
 
-static void say_ready(struct daemon_life *d, const char *url)
+static void say_ready(const struct daemon_life *d, const char *url)
 {
-    uint64_t microseconds = 0;
-
-    if (sd_watchdog_enabled(0, &microseconds) > 0)
-        d->watchdog_seconds = (double)microseconds / 1e6;
     log_info("listening on %s and on %s; state in %s", url, d->config->socket, d->config->state);
     if (!d->config->require_token)
         log_warning("require_token = no: every user of this machine may read, submit and, where a "
@@ -494,9 +488,12 @@ static int daemon_run(struct daemon_life *d, struct error *e)
     if (status == 0 && !(d->self = node_self_create(app->store, app->jobs)))
         status = error_set(e, ERR_NO_MEMORY, "out of memory");
     if (status == 0)
+        status = watchdog_start(app->store, &d->watchdog, e);
+    if (status == 0)
         status = notices_start(app->notices, e);
     if (status == 0)
         status = daemon_serve(d, e);
+    watchdog_stop(d->watchdog);
     streams_destroy(app->streams);
     archives_destroy(app->archives);
     node_self_destroy(d->self);

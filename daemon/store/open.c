@@ -19,6 +19,7 @@
 #include "daemon/store/sql.h"
 #include "daemon/store/store_internal.h"
 
+#define BUSY_MS    5000 /* another program's lock is waited for */
 #define CIFS_MAGIC 0xFF534D42u
 #define SMB2_MAGIC 0xFE534D42u
 
@@ -57,7 +58,7 @@ static int open_connection(struct sql *c, const char *path, int flags, struct er
     int code = sqlite3_open_v2(path, &c->db, flags | SQLITE_OPEN_NOMUTEX, NULL);
 
     if (code == SQLITE_OK)
-        code = sqlite3_busy_timeout(c->db, 5000);
+        code = sqlite3_busy_timeout(c->db, BUSY_MS);
     if (code == SQLITE_OK)
         code = sqlite3_exec(c->db, "pragma foreign_keys = on; pragma synchronous = normal", NULL,
                             NULL, NULL);
@@ -344,11 +345,49 @@ int store_check(struct store *s, struct error *e)
     return status;
 }
 
+void store_watch_thread(struct store *s)
+{
+    s->watched = pthread_self();
+    s->watches = true;
+}
+
+double store_wait_seconds(struct store *s)
+{
+    double since = atomic_load(&s->waits_since);
+
+    return since > 0 ? clock_monotonic() - since : 0;
+}
+
+/* Whoever has waited while another waited for another program's lock in vain waits for it no more:
+ * thirty writers are answered after five seconds, not after a hundred and fifty. */
+static int begin_transaction(struct store *s, double since, struct error *e)
+{
+    bool waited = s->busy_at > since;
+
+    if (waited)
+        sqlite3_busy_timeout(s->writer.db, 0);
+    int status = sql_run(&s->writer, e, NULL, "begin immediate", "");
+    if (waited)
+        sqlite3_busy_timeout(s->writer.db, BUSY_MS);
+    if (status == -(int)ERR_BUSY)
+        s->busy_at = clock_monotonic();
+    return status;
+}
+
 struct sql *sql_write_begin(struct store *s, bool durable, struct error *e)
 {
+    double since = clock_monotonic();
+    bool watched = s->watches && pthread_equal(pthread_self(), s->watched);
+
+    if (watched)
+        atomic_store(&s->waits_since, since);
     pthread_mutex_lock(&s->writing);
-    if (set_durable(&s->writer, durable, e) == 0 &&
-        sql_run(&s->writer, e, NULL, "begin immediate", "") == 0)
+    int status = set_durable(&s->writer, durable, e);
+    if (!status)
+        status = begin_transaction(s, since, e);
+    if (watched)
+        atomic_store(&s->waits_since, 0);
+    if (!status)
         return &s->writer;
     pthread_mutex_unlock(&s->writing);
     return NULL;

@@ -30,6 +30,11 @@ struct store {
     char *jobs_dir;          /* NULL: not told yet */
     pthread_mutex_t writing; /* held from sql_write_begin to sql_write_end */
     struct sql writer;
+    double busy_at;    /* monotonic: another program's lock was waited for in vain; 0: never */
+    int backups;       /* under way (backup.c) */
+    pthread_t watched; /* store_watch_thread */
+    _Atomic double waits_since; /* monotonic: the watched thread waits for the writer; 0: not */
+    bool watches;
     struct {
         void (*told)(void *context);
         void *context;

@@ -1,0 +1,105 @@
+#include "daemon/watchdog.h"
+
+#include <errno.h>
+#include <math.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <systemd/sd-daemon.h>
+
+#include "common/clock.h"
+
+#define WAIT_MOST_SECONDS 60 /* for the writer, before it counts as a hang */
+
+struct watchdog {
+    struct store *store;
+    double seconds; /* between two looks: a quarter of what systemd waits */
+    atomic_ulong rounds;
+    pthread_t thread;
+    pthread_mutex_t mutex; /* guards stop */
+    pthread_cond_t stopped;
+    bool stop;
+};
+
+static bool watchdog_loop_lives(struct watchdog *w, unsigned long *seen)
+{
+    unsigned long rounds = atomic_load(&w->rounds);
+    double waits = store_wait_seconds(w->store);
+    bool lives = rounds != *seen || (waits > 0 && waits < WAIT_MOST_SECONDS);
+
+    *seen = rounds;
+    return lives;
+}
+
+static void *watchdog_thread(void *context)
+{
+    struct watchdog *w = context;
+    unsigned long seen = 0;
+    struct timespec at;
+
+    pthread_mutex_lock(&w->mutex);
+    while (!w->stop) {
+        if (watchdog_loop_lives(w, &seen))
+            sd_notify(0, "WATCHDOG=1");
+        clock_gettime(CLOCK_MONOTONIC, &at);
+        double until = (double)at.tv_sec + (double)at.tv_nsec / 1e9 + w->seconds;
+        at.tv_sec = (time_t)until;
+        at.tv_nsec = (long)((until - floor(until)) * 1e9);
+        pthread_cond_timedwait(&w->stopped, &w->mutex, &at);
+    }
+    pthread_mutex_unlock(&w->mutex);
+    return NULL;
+}
+
+int watchdog_start(struct store *store, struct watchdog **out, struct error *e)
+{
+    uint64_t microseconds = 0;
+    pthread_condattr_t monotonic;
+
+    *out = NULL;
+    if (sd_watchdog_enabled(0, &microseconds) <= 0)
+        return 0;
+    struct watchdog *w = calloc(1, sizeof *w);
+    if (!w)
+        return error_set(e, ERR_NO_MEMORY, "no memory for the watchdog");
+    w->store = store;
+    w->seconds = (double)microseconds / 4e6;
+    store_watch_thread(store);
+    pthread_mutex_init(&w->mutex, NULL);
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&w->stopped, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+    int failed = pthread_create(&w->thread, NULL, watchdog_thread, w);
+    if (!failed) {
+        *out = w;
+        return 0;
+    }
+    pthread_cond_destroy(&w->stopped);
+    pthread_mutex_destroy(&w->mutex);
+    free(w);
+    return error_set_errno(e, failed, "cannot start the watchdog's thread");
+}
+
+double watchdog_round(struct watchdog *w)
+{
+    if (!w)
+        return INFINITY;
+    atomic_fetch_add(&w->rounds, 1);
+    return w->seconds;
+}
+
+void watchdog_stop(struct watchdog *w)
+{
+    if (!w)
+        return;
+    pthread_mutex_lock(&w->mutex);
+    w->stop = true;
+    pthread_cond_signal(&w->stopped);
+    pthread_mutex_unlock(&w->mutex);
+    pthread_join(w->thread, NULL);
+    pthread_cond_destroy(&w->stopped);
+    pthread_mutex_destroy(&w->mutex);
+    free(w);
+}

@@ -1,0 +1,21 @@
+/*
+ * systemd's watchdog (WatchdogSec): a thread tells it that the job manager's loop goes round. A
+ * loop that waits for the database's writer is no hang, for a minute: another program may hold the
+ * database locked, and a daemon that is killed for it would come back to the same lock.
+ */
+#ifndef TRAIND_DAEMON_WATCHDOG_H
+#define TRAIND_DAEMON_WATCHDOG_H
+
+#include "daemon/store/store.h"
+
+struct watchdog;
+
+/* Called by the thread that is watched. *out is NULL where systemd does not watch this process. */
+int watchdog_start(struct store *store, struct watchdog **out, struct error *e);
+
+/* In each round of the loop; returns the seconds until it has to come round again. NULL: never. */
+double watchdog_round(struct watchdog *w);
+
+void watchdog_stop(struct watchdog *w); /* NULL is fine */
+
+#endif
