@@ -123,7 +123,7 @@ static int stream_parse(struct stream *s, struct stream_event *event)
 static bool stream_is_transient(const struct error *e)
 {
     return e->code == ERR_UNREACHABLE || e->code == ERR_INTERNAL || e->code == ERR_TOO_MANY ||
-           e->code == ERR_NO_MEMORY || e->code == ERR_IO;
+           e->code == ERR_NO_MEMORY || e->code == ERR_IO || e->code == ERR_BUSY;
 }
 
 /* The connection ended. Returns the news, or negative if that is for good. A stream that was good

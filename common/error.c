@@ -24,6 +24,7 @@ static const struct error_type types[ERR_COUNT] = {
     [ERR_UNREACHABLE] = {"unreachable",        "Unreachable",                   503, 5  },
     [ERR_INTERRUPTED] = {"interrupted",        "Interrupted",                   503, 130},
     [ERR_NO_TOKEN] = {"no-token",           "Token needed",                  401, 4  },
+    [ERR_BUSY] = {"busy",               "Busy",                          503, 1  },
 };
 
 const struct error_type *error_type(enum error_code code)

@@ -29,6 +29,7 @@ enum error_code {
     ERR_UNREACHABLE, /* no answer from the daemon */
     ERR_INTERRUPTED, /* by a signal */
     ERR_NO_TOKEN,    /* a token is missing, wrong or expired */
+    ERR_BUSY,        /* somebody else has it now: worth another try soon */
     ERR_COUNT
 };
 

@@ -137,7 +137,7 @@ static void add_retry_headers(struct reply *r, const struct error *e)
 {
     if (e->code == ERR_NO_TOKEN)
         reply_header(r, "WWW-Authenticate", "Bearer realm=\"traind\"");
-    if (e->code == ERR_TOO_MANY)
+    if (e->code == ERR_TOO_MANY || e->code == ERR_BUSY)
         reply_header(r, "Retry-After", "1");
 }
 

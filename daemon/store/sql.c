@@ -22,7 +22,8 @@ int sql_error(sqlite3 *db, struct error *e, const char *what)
     case SQLITE_NOMEM:
         return error_set(e, ERR_NO_MEMORY, "%s: out of memory", what);
     case SQLITE_BUSY:
-        return error_set(e, ERR_IO, "%s: another program keeps the database locked; close it",
+        return error_set(e, ERR_BUSY,
+                         "%s: another program keeps the database locked. Try again, or close it",
                          what);
     case SQLITE_READONLY:
     case SQLITE_PERM:

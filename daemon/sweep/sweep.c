@@ -423,7 +423,8 @@ static bool sweeps_cancel_rest(struct job_manager *m)
 static bool sweep_is_transient(const struct error *e)
 {
     return e->code == ERR_IO || e->code == ERR_NO_SPACE || e->code == ERR_NO_MEMORY ||
-           e->code == ERR_INTERNAL || e->code == ERR_TOO_MANY || e->code == ERR_UNREACHABLE;
+           e->code == ERR_INTERNAL || e->code == ERR_TOO_MANY || e->code == ERR_UNREACHABLE ||
+           e->code == ERR_BUSY;
 }
 
 /* Once a look: whoever is away then is not asked for every trial. */

@@ -67,10 +67,12 @@ static int end_judge(struct job_manager *m, struct active_job *a, struct error *
     return 0;
 }
 
-/* A full or read-only disk, no memory, no descriptors or processes left: it may be better later. */
+/* A full or read-only disk, a locked database, no memory, no descriptors or processes left: it may
+ * be better later. */
 static bool end_is_passing(const struct error *e)
 {
-    return e->code == ERR_NO_SPACE || e->code == ERR_IO || e->code == ERR_NO_MEMORY;
+    return e->code == ERR_NO_SPACE || e->code == ERR_IO || e->code == ERR_NO_MEMORY ||
+           e->code == ERR_BUSY;
 }
 
 /* As the end of an attempt: what may pass counts as a restart, whatever a rule says. */
