@@ -1,11 +1,16 @@
 /* What the daemon says of itself: schema, presets, routes, health. */
+#include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "common/job/job_document.h"
 #include "common/job/recipe/preset.h"
 #include "config.h"
 #include "daemon/http/routes.h"
+
+#define ROOM_BYTES (1 << 20) /* a job's row, its plan and the first lines of its log */
 
 int handle_schema(const struct request *q, struct reply *r, struct error *e)
 {
@@ -34,11 +39,29 @@ int handle_healthz(const struct request *q, struct reply *r, struct error *e)
                       e);
 }
 
+/* As a submission would find it: a quota, or no inodes left, are a full disk too. Where the file
+ * system cannot tell without a trace, it has room. */
+static int check_room(const char *folder, struct error *e)
+{
+    int fd = open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+    int failed = fd < 0 || fallocate(fd, 0, 0, ROOM_BYTES) ? errno : 0;
+
+    if (fd >= 0)
+        close(fd);
+    if (failed == ENOSPC || failed == EDQUOT)
+        return error_set(e, ERR_NO_SPACE,
+                         "the disk of the state folder is full: no job is taken until there is "
+                         "room again");
+    if (failed == EROFS || failed == EACCES)
+        return error_set(e, ERR_IO, "the state folder cannot be written to: %s", strerror(failed));
+    return 0;
+}
+
 int handle_readyz(const struct request *q, struct reply *r, struct error *e)
 {
     struct job_slots slots;
 
-    if (store_check(q->app->store, e)) {
+    if (store_check(q->app->store, e) || check_room(q->config->state, e)) {
         reply_problem(r, 503, e, NULL);
         return 0;
     }

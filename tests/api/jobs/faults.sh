@@ -26,7 +26,10 @@ exec 9>"$work/lock"
 printf '%s\n' 'begin immediate; create table held (x);' ".shell touch '$work/held'" >&9
 eventually test -e "$work/held"
 submit "steps=1" "$one"
-refused 500 io 'another program keeps the database locked' "a submission while another program holds the lock"
+refused 503 busy 'another program keeps the database locked. Try again' "a submission while another program holds the lock"
+like "$headers" '^Retry-After: [0-9]' "it says when to come back"
+call -X POST "/v1/jobs/$running/cancel"
+refused 503 busy 'another program keeps the database locked' "a cancellation"
 call "/v1/jobs/$running"
 want 200 "reading goes on"
 echo 'rollback;' >&9
@@ -48,6 +51,10 @@ for _ in $(seq 40); do
     taken=$((taken + 1))
 done
 refused 507 no-space '[fF]ull|[sS]pace' "a submission to a full disk"
+call /readyz
+refused 503 no-space 'the disk of the state folder is full' "traind is not ready"
+call /healthz
+want 200 "but alive"
 call /v1/jobs
 want 200 "reading goes on"
 head -c 4m /dev/zero >"$work/archive" # more than a connection holds: the rest is read for the answer to be seen
@@ -55,8 +62,10 @@ call --data-binary "@$work/archive" -H 'Expect:' /v1/jobs/import
 refused 507 no-space "cannot keep what is imported in $state: No space left on device" "an import to a full disk"
 ok "the log says so" eventually grep -q 'error: POST /v1/jobs/import: cannot keep what is imported' "$work/daemon.log"
 rm "$state/ballast"
+call /readyz
+want 200 "with room again, traind is ready"
 submit "steps=2" "$one"
-want 201 "with room again, jobs are taken"
+want 201 "and jobs are taken"
 ok "and run" wait_state "$id" succeeded
 quiet() { [ "$(sql "select count(*) from job where state in ('queued', 'starting', 'running')")" = 0 ]; }
 ok "none is left over" eventually quiet
