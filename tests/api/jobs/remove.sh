@@ -91,6 +91,34 @@ json "[.jobs[].id | select(. == $id)] | length" 0 "nor in the list"
 ok "what is left of it goes" eventually all_gone "$id"
 ok "the log says when" eventually grep -q "job $id: its removal is completed" "$work/daemon.log"
 
+# ------------------------------------------------------------------ a long one, beside a backup
+
+# Small changes that are answered until COMMAND says that there is no more to wait for.
+changes_until() { # COMMAND...
+    changed=0
+    until "$@"; do
+        call -X PATCH -H 'Content-Type: application/json' -d "{\"note\": \"change $changed\"}" "/v1/jobs/$other"
+        [ "$status" = 200 ] || return
+        changed=$((changed + 1))
+    done
+}
+
+few=$steps steps=500000
+make_run
+steps=$few newest=$id
+backup_ended() { ! kill -0 "$backup" 2>/dev/null; }
+curl -sS --unix-socket "$socket" -o "$work/backup.db" http://localhost/v1/backup &
+backup=$!
+call -X DELETE "/v1/jobs/$id"
+want 200 "a job of 500,000 events is removed while a backup is made"
+ok "meanwhile the jobs can be changed" changes_until all_gone "$id"
+ok "many times: no transaction takes all of it" test "$changed" -ge 20
+changes_until backup_ended
+wait "$backup"
+is "$? $(sqlite3 "$work/backup.db" 'pragma integrity_check; select count(*) >= 1 from job')" $'0 ok\n1' "the backup is whole"
+rm "$work/backup.db"
+stays=$(rows "$other") # each change is an event of it
+
 # ------------------------------------------------------------------ kills
 
 while [ "$round" -lt "$rounds" ] && [ -z "$broken" ]; do
