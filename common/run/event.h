@@ -8,6 +8,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 enum event_type {
     EVENT_RUN_START,
@@ -38,5 +39,9 @@ struct event_metric {
     const char *help;
 };
 const struct event_metric *event_metric_at(size_t i); /* NULL behind the last */
+
+/* Steps above it are in no series: no run has so many, and what is computed of them would overflow.
+ */
+#define EVENT_STEP_MAX ((int64_t)1000 * 1000 * 1000 * 1000)
 
 #endif

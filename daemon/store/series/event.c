@@ -160,7 +160,7 @@ static int ingest_step(struct sql *c, int64_t job_id, const struct store_event *
     const struct store_step *step = &event->step;
     const double *v = step->metrics;
 
-    if (step->step < 0)
+    if (step->step < 0 || step->step > EVENT_STEP_MAX)
         return 0; /* kept as an event; a step without its number is in no series */
     note_step(steps, step);
     return sql_run(c, e, NULL,
@@ -170,6 +170,14 @@ static int ingest_step(struct sql *c, int64_t job_id, const struct store_event *
                    "values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                    "iidddddddddddddd", job_id, step->step, step->epoch, event->t, v[0], v[1], v[2],
                    v[3], v[4], v[5], v[6], v[7], v[8], v[9], v[10], v[11]);
+}
+
+/* The event's step; 0 where it has none that can be. */
+static int64_t event_step(const json_t *body, const char *key)
+{
+    int64_t step = json_get_integer(body, key, 0);
+
+    return step < 0 || step > EVENT_STEP_MAX ? 0 : step;
 }
 
 static int find_best(struct sql *c, int64_t job_id, struct error *e)
@@ -207,7 +215,7 @@ static int ingest_eval(struct sql *c, const struct store_batch *batch,
 {
     const json_t *body = event->body;
     int64_t job_id = batch->job_id;
-    int64_t step = json_get_integer(body, "step", -1);
+    int64_t step = event_step(body, "step");
     double top1 = json_get_number(body, "top1", NAN), top5 = json_get_number(body, "top5", NAN);
 
     double epoch = json_get_number(body, "epoch", NAN);
@@ -215,17 +223,17 @@ static int ingest_eval(struct sql *c, const struct store_batch *batch,
         sql_run(c, e, NULL,
                 "insert or replace into eval (job_id, step, epoch, top1, top5, loss, "
                 "images, t) values (?, ?, ?, ?, ?, ?, ?, ?)",
-                "iiddddnd", job_id, step < 0 ? (int64_t)0 : step, epoch, top1, top5,
-                json_get_number(body, "loss", NAN), json_get_integer(body, "images", -1), event->t);
+                "iiddddnd", job_id, step, epoch, top1, top5, json_get_number(body, "loss", NAN),
+                json_get_integer(body, "images", -1), event->t);
     if (!status && !isnan(top1) && !batch->of_the_past)
-        status = ingest_best(c, job_id, step < 0 ? 0 : step, epoch, top1, event->t, e);
+        status = ingest_best(c, job_id, step, epoch, top1, event->t, e);
     if (status)
         return status;
     /* A job without steps of its own evaluates weights of that step. */
     return sql_run(c, e, NULL,
                    "update job set top1 = ?2, top5 = ?3, "
                    "step = case when train_steps = 0 then ?4 else step end where id = ?1",
-                   "iddi", job_id, top1, top5, step < 0 ? (int64_t)0 : step);
+                   "iddi", job_id, top1, top5, step);
 }
 
 int store_job_sum_energy(struct sql *c, int64_t job_id, struct error *e)
@@ -272,8 +280,8 @@ static int ingest_run_stop(struct sql *c, int64_t job_id, const struct store_eve
 static int ingest_run_start(struct sql *c, int64_t job_id, const struct store_event *event,
                             struct error *e)
 {
-    int64_t step = json_integer_value(json_object_get(event->body, "resumed_step"));
-    return sql_run(c, e, NULL, "update job set step = ?2 where id = ?1", "ii", job_id, step);
+    return sql_run(c, e, NULL, "update job set step = ?2 where id = ?1", "ii", job_id,
+                   event_step(event->body, "resumed_step"));
 }
 
 static int ingest_event(struct sql *c, const struct store_batch *batch,

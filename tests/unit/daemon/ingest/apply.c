@@ -147,6 +147,27 @@ Test(apply, bad_lines_are_a_warning_and_the_rest_counts)
     store_job_clear(&job);
 }
 
+Test(apply, a_step_that_no_run_has_is_in_no_series)
+{
+    struct store_metric_ends ends;
+
+    append_events(
+        "{\"seq\":1,\"t\":1,\"type\":\"run_start\",\"resumed_step\":9223372036854775807}\n"
+        "{\"seq\":2,\"t\":1,\"type\":\"step\",\"step\":1,\"loss\":1}\n"
+        "{\"seq\": 3, \"t\": 1, \"type\": \"step\", \"step\": 9223372036854775807, \"loss\": 1}\n"
+        "{\"seq\":4,\"t\":1,\"type\":\"step\",\"step\":9223372036854775807,\"loss\":1}\n"
+        "{\"seq\":5,\"t\":1,\"type\":\"eval\",\"step\":9223372036854775807,\"top1\":0.5}\n");
+    catch_up();
+    cr_assert_eq(count_events("step"), 3, "each is kept as an event");
+    cr_assert_eq(store_metric_ends(store, job_id, 0, INT64_MAX, 10, &ends, &e), 0, "%s", e.text);
+    cr_assert_eq(ends.rows, 1);
+    cr_assert_eq(ends.last_step, 1);
+    struct store_job job = read_ingested_job();
+    cr_assert_eq(job.step, 1);
+    cr_assert_eq(job.best_top1_step, 0);
+    store_job_clear(&job);
+}
+
 Test(apply, a_broken_file_cannot_flood_the_store)
 {
     for (int i = 0; i < 100; i++) {
