@@ -29,8 +29,8 @@ struct trainer {
     struct traincomm_gradients *gradients;
     struct profile *profile;
     struct pace *pace;
-    bool said_sum; /* the log has how gradients are summed */
-    double step_seconds_sum;
+    bool said_sum;                  /* the log has how gradients are summed */
+    double step_seconds_sum;        /* of this attempt */
     double last_progress;           /* clock of the last line on stdout */
     int64_t first_step;             /* steps done when this attempt began */
     int64_t evaluated_at, saved_at; /* the step of the last one; -1: none yet */
@@ -470,6 +470,7 @@ static struct run_state state_of(const struct trainer *t)
         .epoch_images = epoch_images,
         .epochs_done = run_epoch(r, result->steps),
         .images_seen = r->from.images_seen + run_images(r, t->first_step, result->steps),
+        .train_seconds = r->from.train_seconds + t->step_seconds_sum,
         .global_batch = plan->global_batch,
         .world_size = r->world,
         .threads = r->threads,
@@ -579,6 +580,13 @@ static int evaluate_at_end(struct trainer *t, struct error *e)
     return status;
 }
 
+/* Images a second in all steps of the run, each counted once. NAN: not known. */
+static double run_images_per_sec(const struct trainer *t)
+{
+    const struct run_state now = state_of(t);
+    return now.train_seconds == 0 ? 0 : (double)now.images_seen / now.train_seconds;
+}
+
 static int train_finish(struct trainer *t, struct error *e)
 {
     struct run *r = t->run;
@@ -600,7 +608,7 @@ static int train_finish(struct trainer *t, struct error *e)
     stall_phase(r->stall, STALL_IN_END);
     stall_doing(r->stall, STALL_FILES);
     result->has_target = r->spec->eval.has_target_top1;
-    result->images_per_sec = images_per_sec(t);
+    result->images_per_sec = run_images_per_sec(t);
     return run_agree(r, result_write(r, result, e), e);
 }
 

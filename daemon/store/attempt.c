@@ -194,8 +194,10 @@ static int end_attempt(struct sql *c, int64_t id, const struct store_attempt_end
 
     if (status)
         return status;
-    status = sql_run(c, e, NULL, "update job set exit_code = ?, exit_signal = ? where id = ?",
-                     "nni", end->exit_code, end->exit_signal, id);
+    status = sql_run(c, e, NULL,
+                     "update job set exit_code = ?, exit_signal = ?, "
+                     "images_per_sec = coalesce(?, images_per_sec) where id = ?",
+                     "nndi", end->exit_code, end->exit_signal, end->images_per_sec, id);
     if (!status && end->failure)
         status = keep_failure(c, id, end, e);
     if (!status)

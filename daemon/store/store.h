@@ -107,7 +107,9 @@ struct store_job {
     int64_t eval_images;      /* of one of them */
     int64_t evaluated_images; /* so far, of a job that evaluates only */
     int64_t step;             /* steps done */
-    double epoch, loss, lr, images_per_sec;
+    double epoch, loss, lr;
+    double images_per_sec; /* of the newest step; behind the end of an attempt: of all steps of the
+                              run, each counted once, images over time */
     double ttt_seconds, top1, top5;
     /* The evaluation with the highest top-1, the first of them; best_top1 NAN: none. */
     double best_top1, best_top1_epoch, best_top1_at;
@@ -345,10 +347,11 @@ struct store_attempt_end {
     bool restarts;                    /* counts as an automatic restart, from the checkpoint */
     bool goes_on;                     /* back into the queue too, but counts as nothing */
     bool resumes;
-    double joules;     /* of its nodes, by Slurm, where the workers measured none; NAN: not known */
-    double not_before; /* of a restart: when its back-off ends */
-    int64_t *next;     /* not NULL: Slurm starts the same job again as the next attempt, which
-                          begins in the same transaction; gets its number */
+    double joules; /* of its nodes, by Slurm, where the workers measured none; NAN: not known */
+    double images_per_sec; /* of all steps so far; NAN: it stays what it is */
+    double not_before;     /* of a restart: when its back-off ends */
+    int64_t *next;         /* not NULL: Slurm starts the same job again as the next attempt, which
+                              begins in the same transaction; gets its number */
 };
 /* In one transaction, durable. ERR_CONFLICT: it is to be queued again, but somebody has asked to
  * cancel this attempt. */
@@ -520,6 +523,12 @@ struct store_trained {
 };
 int store_jobs_trained_since(struct store *s, double since, int64_t most,
                              struct store_trained *jobs, size_t *count, struct error *e);
+
+/* Images a second in all steps of the series that belong to the run: not those behind the job's
+ * step, where an attempt fell back to its checkpoint. NAN: there are none, or run_stop of this
+ * attempt has told it. */
+int store_steps_speed(struct store *s, int64_t job_id, int64_t attempt, double *images_per_sec,
+                      struct error *e);
 
 /* Evaluations of a job by step: a new JSON array of {"step", "epoch", "top1", "top5", "loss",
  * "images", "t"}. */

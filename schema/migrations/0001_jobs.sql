@@ -25,7 +25,7 @@ create table job (
     epoch real,
     loss real,
     lr real,
-    images_per_sec real,            -- of the newest step; of the whole run once it stopped
+    images_per_sec real,            -- of the newest step; once an attempt has ended, of all steps of the run, each counted once
     ttt_seconds real,               -- results, from eval and run_stop
     top1 real,
     top5 real

@@ -63,7 +63,8 @@ static void print_summary(const struct run *r, const struct result *s)
         printf("Finished: %s after %lld steps", s->status, (long long)s->steps);
     if (isfinite(s->ttt_seconds))
         printf(", time to %s %.1f s", evaluates ? "evaluate" : "train", s->ttt_seconds);
-    printf(", %.1f images/s", s->images_per_sec);
+    if (isfinite(s->images_per_sec))
+        printf(", %.1f images/s", s->images_per_sec);
     if (s->evaluated)
         printf(", Top-1 accuracy = %.5g, Top-5 accuracy = %.5g, loss = %.7g", s->evaluation.top1,
                s->evaluation.top5, s->evaluation.loss);

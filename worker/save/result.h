@@ -10,7 +10,8 @@ struct result {
     int64_t steps;      /* done */
     double ttt_seconds; /* run_start to the end of the evaluation that reached the target, else of
                            the last one; NAN when the run was stopped before its end */
-    double images_per_sec; /* training: images of all steps / time spent in steps; eval: of the
+    double images_per_sec; /* training: images of all steps of the run, each counted once, / time
+                              spent in them, NAN where a checkpoint did not tell it; eval: of the
                               evaluation */
     bool evaluated;
     struct evaluation evaluation; /* the last one */

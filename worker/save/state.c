@@ -78,7 +78,7 @@ static json_t *state_to_json(const struct run_state *s, const struct job_spec *s
     model_tuning_to_text(&s->tuning, tuning);
     return json_pack(
         "{s:i, s:s, s:o, s:I, s:f, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:I, "
-        "s:f, s:b, s:o, s:s, s:s, s:s}",
+        "s:f, s:b, s:o, s:s, s:s, s:s, s:o}",
         "format", FORMAT, "version", PACKAGE_VERSION, "job", identity_of(spec), "step",
         (json_int_t)s->step, "epoch", s->epochs_done, "schedule_step", (json_int_t)s->schedule_step,
         "epoch_number", (json_int_t)s->epoch, "epoch_images", (json_int_t)s->epoch_images,
@@ -88,7 +88,8 @@ static json_t *state_to_json(const struct run_state *s, const struct job_spec *s
         (json_int_t)s->train_images, "peak_lr", s->peak_lr, "lr", s->lr, "bad_images",
         (json_int_t)s->bad_images, "run_started", s->run_started, "target_reached",
         s->target_reached, "evaluation", evaluation_to_json(s), "winograd", tuning, "losses",
-        s->losses.hex, "evaluations", s->evaluations.hex);
+        s->losses.hex, "evaluations", s->evaluations.hex, "train_seconds",
+        json_number_or_null(s->train_seconds));
 }
 
 /* Every digit of its numbers: the learning rate of the last step is among what makes the next one.
@@ -220,6 +221,7 @@ static int read_numbers(json_t *state, struct run_state *s)
     s->epoch = epoch;
     s->epoch_images = images;
     s->images_seen = seen;
+    s->train_seconds = json_get_number(state, "train_seconds", NAN);
     s->global_batch = batch;
     s->world_size = world;
     s->threads = threads;

@@ -33,7 +33,8 @@ struct run_state {
     int64_t step;          /* updates done */
     int64_t schedule_step; /* of the plan below */
     int64_t epoch, epoch_images, images_seen;
-    double epochs_done; /* written for people; a resumed run counts it from the above */
+    double train_seconds; /* of all these steps; NAN: an older checkpoint, which does not tell */
+    double epochs_done;   /* written for people; a resumed run counts it from the above */
     int64_t global_batch, world_size, threads, steps_per_epoch, train_images;
     double peak_lr, lr; /* of the plan; of the last step */
     int64_t bad_images;

@@ -160,8 +160,9 @@ static int end_write(struct job_manager *m, struct active_job *a, const struct s
         .not_before = end.pause_seconds > 0 ? now + end.pause_seconds : 0,
         .next = end.to == JOB_QUEUED ? next : NULL,
     };
-    int status =
-        end.to == JOB_CANCELLED ? store_job_asked_by(m->store, a->id, a->attempt, &by, e) : 0;
+    int status = store_steps_speed(m->store, a->id, a->attempt, &row.images_per_sec, e);
+    if (!status && end.to == JOB_CANCELLED)
+        status = store_job_asked_by(m->store, a->id, a->attempt, &by, e);
     row.change.by = by;
     if (!status)
         status = store_attempt_end(m->store, a->id, &row, e);

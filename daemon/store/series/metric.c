@@ -1,3 +1,4 @@
+#include <math.h>
 #include <string.h>
 
 #include "daemon/store/sql.h"
@@ -57,6 +58,29 @@ int store_jobs_trained_since(struct store *s, double since, int64_t most,
     while (status > 0 && (status = sql_row(c, row, e)) > 0)
         jobs[(*count)++] =
             (struct store_trained){sqlite3_column_int64(row, 0), sqlite3_column_int64(row, 1)};
+    sql_read_end(s, c);
+    return status;
+}
+
+int store_steps_speed(struct store *s, int64_t job_id, int64_t attempt, double *images_per_sec,
+                      struct error *e)
+{
+    struct sql *c = sql_read_begin(s);
+    sqlite3_stmt *row = sql_query(
+        c, e,
+        "select sum(images_per_sec * step_ms) / sum(step_ms) from step_metric where " STORE_OF_JOB
+        " and step <= (select step from job where id = ?1) and images_per_sec > 0 and step_ms > 0 "
+        "and not exists (select 1 from job_event where job_id = ?1 and attempt = ?2 "
+        "and type = 'run_stop' and json_extract(body, '$.images_per_sec') is not null)",
+        "ii", job_id, attempt);
+    int status = row ? sql_row(c, row, e) : -(int)e->code;
+
+    *images_per_sec = NAN;
+    if (status > 0) {
+        *images_per_sec = sql_double(row, 0);
+        sql_done(row);
+        status = 0;
+    }
     sql_read_end(s, c);
     return status;
 }

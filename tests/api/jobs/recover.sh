@@ -21,6 +21,13 @@ weights() { # ID
     (cd "$state/jobs/$1/checkpoints/step-$(printf %08d "$2")" && sha256sum model.safetensors optimizer.safetensors)
 }
 
+# right_speed ID IMAGES NAME: images of all its steps over their time, of each step the newest; and the worker's result says the same
+right_speed() {
+    is "$(sql "select abs(images_per_sec / (select $2 * 1e3 / sum(ms) from (select json_extract(body, '\$.step_ms') as ms, max(id) from job_event
+        where job_id = $1 and type = 'step' group by json_extract(body, '\$.step'))) - 1) < 1e-6 from job where id = $1")" 1 "$3"
+    is "$(jq '.images_per_sec * 1e3 | round' "$state/jobs/$1/result.json")" "$(job "$1" 'images_per_sec * 1e3 | round')" "as the worker says"
+}
+
 train 24 4
 whole=$id
 ok "a job succeeds undisturbed" wait_long "$whole"
@@ -43,6 +50,7 @@ like "$(sql "select json_extract(body, '\$.resumed_step') from job_event where j
 is "$(weights "$hit" 24)" "$(weights "$whole" 24)" "its weights and momenta are bit-identical to the undisturbed run's"
 is "$(sql "select group_concat(quote(loss)) from (select loss from step_metric where job_id = $hit order by step)")" \
     "$(sql "select group_concat(quote(loss)) from (select loss from step_metric where job_id = $whole order by step)")" "and so is every loss"
+right_speed "$hit" $((24 * 8)) "its images/s are those of all steps"
 
 cancelled() { # STEPS CHECKPOINT_EVERY: a job, while it runs; sets $id
     for _ in 1 2 3 4 5; do
@@ -73,6 +81,7 @@ left=$(jq .resume.steps_left <<<"$body") step=$(jq .resume.step <<<"$body")
 ok "and succeeds" wait_long "$fewer"
 is "$(job "$fewer" step)" "$((step + left))" "after as many steps as the answer said"
 is "$(job "$fewer" train_steps)" "$((step + left))" "which is what its progress counts to"
+right_speed "$fewer" $((step * 8 + left * 4)) "its images/s are those of all steps, each with its own batch"
 like "$(sql "select body from job_event where job_id = $fewer and attempt = 2 and type = 'warning'")" \
     "resumed on 1 worker instead of 2: a global batch of 4 images" "the worker tells the new numbers, too"
 ok "the daemon stops in order" stop_daemon

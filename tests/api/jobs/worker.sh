@@ -34,6 +34,8 @@ train 100000
 ok "a long one trains and logs it" eventually grep -qs '^Step' "$state/jobs/$id/attempt-1/stdout.log"
 kill -KILL "$(rank_process "$id" 1)"
 ok "a killed rank fails it" wait_state "$id" failed
+is "$(sql "select abs(images_per_sec / (select count(*) * 8 * 1e3 / sum(step_ms) from step_metric where job_id = $id) - 1) < 1e-6 from job where id = $id")" 1 \
+    "its images/s are those of all its steps"
 like "$(job "$id" reason)" "^rank [01] on $(hostname) was ended by signal 9 \(SIGKILL, Killed\).*; the last step was [0-9]+; last lines of the log: .*Step " "with rank, host, signal and last lines"
 
 # A limit below what it has: MPI, the C library or the worker come upon it.

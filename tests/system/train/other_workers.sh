@@ -26,6 +26,13 @@ warning() {
     jq -r 'select(.type == "warning") | .message' "$1/attempt-$2/events.jsonl"
 }
 
+# right_speed RUN IMAGES NAME: the result's images/s are these images over the time of all steps, of each step the newest
+right_speed() {
+    is "$(cat "$1"/attempt-*/events.jsonl | jq -s --slurpfile result "$1/result.json" --argjson images "$2" \
+        '(map(select(.type == "step")) | INDEX(.step) | del(.[] | select(.step > $result[0].steps)) | $images * 1e3 / (map(.step_ms) | add)) as $right |
+         $result[0].images_per_sec / $right - 1 | fabs < 1e-6')" true "$3"
+}
+
 worker 2 "$work/small.json" "$work/two"
 is $? 0 "two workers run an epoch"
 from=$work/two/checkpoints/step-00000003
@@ -43,6 +50,7 @@ is "$(step "$run" 2 epoch | jq -c 'map(. * 12 | round)')" "[7,8,9,10,11,12]" "ep
 is "$(step "$run" 2 lr | jq -c "map(. * 24000 | round)")" "[6,5,4,3,2,1]" "the rate falls on from half of the new peak"
 is "$(jq -c '[.step, .images_seen, .epoch_number, .epoch_images]' "$run/checkpoints/step-00000009/state.json")" '[9,96,1,0]' \
     "every image of the epoch was seen once"
+right_speed "$run" 96 "images/s are those of all steps, each with its own batch"
 
 is "$(jq -c '[.global_batch, .train_steps]' "$run/plan.json" "$run/attempt-2/plan-before.json" | tr '\n' ' ')" "[8,12] [16,6] " \
     "plan.json is the plan in force, and the one before is kept"
@@ -53,6 +61,7 @@ is $? 0 "two workers take over from one"
 is "$(step "$run" 3 step)" "[7]" "one step of 16 is left of the epoch"
 is "$(jq -c '[.step, .images_seen, .epoch_number, .epoch_images]' "$run/checkpoints/step-00000007/state.json")" '[7,88,1,0]' \
     "8 images are too few for a step"
+right_speed "$run" 88 "images/s count those three steps once"
 is "$(jq -c '[.global_batch, .train_steps]' "$run/plan.json" "$run/attempt-3/plan-before.json" | tr '\n' ' ')" "[16,6] [8,12] " "plan.json is again that of two"
 
 # ---- rescale, where batches fill the memory: an epoch of 3 steps of 32, then of 6 of 16

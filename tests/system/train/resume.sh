@@ -191,6 +191,22 @@ resume "$run/checkpoints/step-00000004" "$work/small.json" "$run"
 is "$(last_weights "$run")" "$whole" "from a given checkpoint it comes to the same bits"
 is "$(events "$run" 'select(.type == "eval" and .step == 5) | [.top1, .top5, .loss]')" "$top1 " "and to the same evaluation on the way"
 
+# ---- of a version that did not keep the time of its steps
+rm -r "$run"
+cp -r "$work/whole" "$run"
+old=$run/checkpoints/step-00000004/state.json
+digest=$(/usr/bin/python3 - "$old" <<'END' | xxh128sum | cut -d' ' -f1
+import json, re, sys
+state = json.load(open(sys.argv[1]), parse_float=lambda text: "@" + text + "@") # every digit stays
+del state["train_seconds"], state["xxh128"]
+print(re.sub(r'"@([^"]*)@"', r"\1", json.dumps(state, sort_keys=True, separators=(",", ":"))), end="")
+END
+)
+sed -i "/\"train_seconds\"/d; s/\(\"xxh128\": \"\)[^\"]*/\1$digest/" "$old"
+resume "$run/checkpoints/step-00000004" "$work/small.json" "$run"
+is "$?" 0 "a checkpoint that does not tell the time of its steps goes on"
+is "$(jq -c '[.status, .steps, .images_per_sec]' "$run/result.json")" '["success",6,null]' "but the speed of the whole run is not known"
+
 # ---- at the end: nothing to train, and the evaluation that was done is not lost
 resume latest "$work/small.json" "$run"
 is "$?" 0 "a finished run can be resumed"

@@ -393,6 +393,82 @@ Test(store, a_batch_whose_state_is_impossible_leaves_nothing_behind)
     json_decref(body);
 }
 
+static void ingest_text(int64_t id, int attempt, const char *lines)
+{
+    json_t *bodies = json_loads(lines, 0, NULL), *body;
+    struct store_event events[8];
+    size_t i;
+
+    cr_assert_leq(json_array_size(bodies), 8);
+    json_array_foreach (bodies, i, body)
+        events[i] = event_of(body);
+    struct store_batch batch = {
+        .job_id = id, .attempt = attempt, .to_bytes = 10, .events = events, .count = i};
+    store_ingest_position(store, id, attempt, &batch.from_bytes, &e);
+    batch.to_bytes += batch.from_bytes;
+    cr_assert_eq(store_ingest(store, &batch, &e), 0, "%s", e.text);
+    json_decref(bodies);
+}
+
+#define STEP_LINE(seq, step, ms, rate)                                                             \
+    "{\"seq\":" #seq ",\"t\":1,\"type\":\"step\",\"step\":" #step ",\"step_ms\":" #ms              \
+    ",\"images_per_sec\":" #rate "}"
+
+Test(store, the_speed_of_several_attempts_is_that_of_the_steps_that_count)
+{
+    int64_t id = submit_stored();
+    double speed;
+
+    ingest_text(id, 1,
+                "[" STEP_LINE(1, 1, 100, 40) "," STEP_LINE(2, 2, 100, 40) "," STEP_LINE(
+                    3, 3, 100, 40) "," STEP_LINE(4, 4, 100, 40) "]");
+    cr_assert_eq(store_steps_speed(store, id, 1, &speed, &e), 0, "%s", e.text);
+    cr_expect_float_eq(speed, 40, 1e-9);
+    ingest_text(id, 2,
+                "[{\"seq\":1,\"t\":2,\"type\":\"run_start\",\"resumed_step\":2}," STEP_LINE(
+                    2, 3, 400, 20) "]");
+    cr_assert_eq(store_steps_speed(store, id, 2, &speed, &e), 0, "%s", e.text);
+    cr_expect_float_eq(speed, (4 + 4 + 8) / 0.6, 1e-9, "the third step once, and not the fourth");
+    ingest_text(id, 2, "[{\"seq\":3,\"t\":3,\"type\":\"run_stop\",\"images_per_sec\":null}]");
+    cr_assert_eq(store_steps_speed(store, id, 2, &speed, &e), 0, "%s", e.text);
+    cr_expect_float_eq(speed, 16 / 0.6, 1e-9, "the worker did not know it");
+    ingest_text(id, 2, "[{\"seq\":4,\"t\":3,\"type\":\"run_stop\",\"images_per_sec\":26.5}]");
+    cr_assert_eq(store_steps_speed(store, id, 2, &speed, &e), 0, "%s", e.text);
+    cr_expect(isnan(speed), "what the worker said stays");
+    cr_expect_eq(look_up("select images_per_sec from job"), 26.5);
+}
+
+Test(store, the_speeds_in_an_older_database_become_those_of_the_whole_run)
+{
+    sqlite3 *db;
+    double speeds[3];
+
+    cr_assert_eq(sqlite3_open(":memory:", &db), SQLITE_OK);
+    cr_assert_eq(store_migrate(db, store_migrations, 32, &e), 0, "%s", e.text);
+    cr_assert_eq(
+        sqlite3_exec(
+            db,
+            "insert into job (id, state, spec, plan, run_dir, created_at, slots, "
+            "train_steps, step, attempt, images_per_sec) values "
+            "(1, 'succeeded', '{}', '{}', '', 1, 1, 3, 3, 2, 20),"
+            "(2, 'succeeded', '{}', '{}', '', 1, 1, 3, 3, 1, 20),"
+            "(3, 'failed', '{}', '{}', '', 1, 1, 3, 2, 1, 20);"
+            "insert into step_metric (job_id, step, t, step_ms, images_per_sec) "
+            "select job.id, value, 1, 100 * value, 60 / value from job, json_each('[1,2,3]')",
+            NULL, NULL, NULL),
+        SQLITE_OK, "%s", sqlite3_errmsg(db));
+    cr_assert_eq(store_migrate(db, store_migrations, store_migration_count, &e), 0, "%s", e.text);
+    look_up_in(db,
+               "select max(iif(id = 1, images_per_sec, 0)), "
+               "max(iif(id = 2, images_per_sec, 0)), "
+               "max(iif(id = 3, images_per_sec, 0)) from job",
+               3, speeds);
+    cr_expect_float_eq(speeds[0], 18 / 0.6, 1e-9, "three steps of 6 images");
+    cr_expect_eq(speeds[1], 20, "one attempt was right");
+    cr_expect_float_eq(speeds[2], 12 / 0.3, 1e-9, "the steps that it made");
+    sqlite3_close(db);
+}
+
 Test(store, results_of_a_run_reach_the_job_row_and_the_listing)
 {
     int64_t id = submit_stored();
