@@ -13,6 +13,8 @@
 #include "common/json.h"
 #include "common/problem.h"
 
+#define SO_FAR_EXIT 6 /* of trainctl(1), EXIT STATUS */
+
 /* ---- what is said before */
 
 static int print_differences(FILE *out, const json_t *differences, const char *now)
@@ -140,28 +142,17 @@ static void print_reasons(const json_t *answer)
     print_differences(stdout, differences, "in this job");
 }
 
-static void print_verdict(const json_t *answer)
+static void print_verdict(const json_t *answer, const char *verdict)
 {
-    const char *verdict = json_get_text(answer, "verdict", "");
     const json_t *same = json_object_get(answer, "same");
-    long long job = json_get_integer(answer, "job", 0),
-              of = json_get_integer(answer, "reproduces", 0);
 
-    if (strcmp(verdict, "running") == 0) {
-        printf("job %lld, which reproduces job %lld, has not ended\n", job, of);
-        return;
+    if (strcmp(verdict, "running") != 0) {
+        print_same("weights", json_object_get(same, "weights"));
+        print_same("losses", json_object_get(same, "losses"));
+        print_same("evaluations", json_object_get(same, "evaluations"));
     }
-    print_same("weights", json_object_get(same, "weights"));
-    print_same("losses", json_object_get(same, "losses"));
-    print_same("evaluations", json_object_get(same, "evaluations"));
-    if (strcmp(verdict, "same") == 0)
-        printf("job %lld reproduces job %lld to the bit\n", job, of);
-    else if (strcmp(verdict, "differs") == 0)
-        printf("job %lld does not reproduce job %lld\n", job, of);
-    else
-        printf("whether job %lld reproduces job %lld is not known: one of them has no result\n",
-               job, of);
-    if (strcmp(verdict, "same") != 0)
+    puts(json_get_text(answer, "words", verdict));
+    if (strcmp(verdict, "differs") == 0)
         print_reasons(answer);
 }
 
@@ -174,13 +165,16 @@ static int reproduce_tell(long copy)
     snprintf(path, sizeof path, "/v1/jobs/%ld/reproduction", copy);
     if (api_get(path, &answer, &e) < 0)
         return cmd_fail(&e);
+    const char *verdict = json_get_text(answer, "verdict", "");
     if (client.json)
         print_json(answer);
     else
-        print_verdict(answer);
-    bool same = strcmp(json_get_text(answer, "verdict", ""), "same") == 0;
+        print_verdict(answer, verdict);
+    int code = strcmp(verdict, "same") == 0          ? 0
+               : strcmp(verdict, "same_so_far") == 0 ? SO_FAR_EXIT
+                                                     : 1;
     json_decref(answer);
-    return same ? 0 : 1;
+    return code;
 }
 
 /* ---- the command */
@@ -196,6 +190,20 @@ static int wait_for(long copy, bool progress, struct error *e)
     int outcome = follow_job(&follow, &json, e);
     json_decref(json);
     return outcome < 0 ? cmd_fail(e) : outcome;
+}
+
+/* Rather than that nobody waits for it any more. */
+static bool has_ended(long copy)
+{
+    struct error ignored;
+    struct job job;
+    json_t *json;
+
+    if (job_fetch(copy, &json, &job, &ignored) < 0)
+        return false;
+    bool ended = job_ended(&job);
+    json_decref(json);
+    return ended;
 }
 
 static int cmd_reproduce(int argc, char **argv)
@@ -219,7 +227,7 @@ static int cmd_reproduce(int argc, char **argv)
         return 0;
     }
     int outcome = wait_for(copy, true, &e);
-    if (outcome == error_type(ERR_INTERRUPTED)->exit_code)
+    if (outcome == error_type(ERR_INTERRUPTED)->exit_code && !has_ended(copy))
         return outcome;
     return reproduce_tell(copy);
 }

@@ -20,6 +20,7 @@ _Static_assert(sizeof(enum job_mode) == sizeof(int), "enums are ints");
 #define DEFAULT(json)       .fallback = json
 #define RANGE(low, high)    .min = low, .max = high
 #define ABOVE               .above_min = true
+#define APART               .apart = true
 #define BELOW               .below_max = true
 #define LENGTH(high)        .min = 1, .max = high
 #define TEXT(kind)          .text = JOB_TEXT_##kind
@@ -33,15 +34,15 @@ _Static_assert(sizeof(enum job_mode) == sizeof(int), "enums are ints");
 
 /* clang-format off */
 static const struct job_option options[] = {
-    {"/name", JOB_OPTION_STRING, OR_NULL, AT(name), DEFAULT("null"), TEXT(TITLE), LENGTH(200),
+    {"/name", JOB_OPTION_STRING, OR_NULL, APART, AT(name), DEFAULT("null"), TEXT(TITLE), LENGTH(200),
      HELP("Name of the job in lists and charts. This, tags and note can be changed at any time (trainctl tag, note, rename).")},
-    {"/tags", JOB_OPTION_STRINGS, AT(tags), FLAG(tag_count), DEFAULT("[]"), TEXT(TAG), LENGTH(64), .most = JOB_TAGS_MAX, UNIQUE,
+    {"/tags", JOB_OPTION_STRINGS, APART, AT(tags), FLAG(tag_count), DEFAULT("[]"), TEXT(TAG), LENGTH(64), .most = JOB_TAGS_MAX, UNIQUE,
      HELP("Words by which the job is found and grouped, as in [\"baseline\", \"paper:table-2\"].")},
-    {"/note", JOB_OPTION_STRING, OR_NULL, AT(note), DEFAULT("null"), TEXT(NOTE), LENGTH(JOB_NOTE_BYTES),
+    {"/note", JOB_OPTION_STRING, OR_NULL, APART, AT(note), DEFAULT("null"), TEXT(NOTE), LENGTH(JOB_NOTE_BYTES),
      HELP("What people should know of the job: plain text, which may have several lines.")},
-    {"/preset", JOB_OPTION_STRING, OR_NULL, AT(preset), DEFAULT("null"), TEXT(FILE), LENGTH(200),
+    {"/preset", JOB_OPTION_STRING, OR_NULL, APART, AT(preset), DEFAULT("null"), TEXT(FILE), LENGTH(200),
      HELP("A published recipe that supplies the values the document does not state (see trainctl presets).")},
-    {"/reproduces", JOB_OPTION_INTEGER, OR_NULL, AT(reproduces), FLAG(has_reproduces), DEFAULT("null"), RANGE(1, 1e12),
+    {"/reproduces", JOB_OPTION_INTEGER, OR_NULL, APART, AT(reproduces), FLAG(has_reproduces), DEFAULT("null"), RANGE(1, 1e12),
      HELP("Id of the job that this one is to repeat bit by bit, as trainctl reproduce sets it. The daemon compares the two at the end; it "
           "changes nothing in the run.")},
     {"/mode", CHOICE("train", "eval"), AT(mode), DEFAULT("\"train\""),
@@ -125,10 +126,10 @@ static const struct job_option options[] = {
     {"/data/mixup", JOB_OPTION_NUMBER, AT(data.mixup), DEFAULT("0"), RANGE(0, 10),
      HELP("Alpha of MixUp, which mixes pairs of images with a weight from Beta(alpha, alpha); 0: off. Pairs are of the same worker's "
           "batch, so that other numbers of workers give other pairs.")},
-    {"/data/prefetch_threads", JOB_OPTION_INTEGER, AT(data.prefetch_threads), DEFAULT("0"), RANGE(0, 256), UNIT("threads"),
+    {"/data/prefetch_threads", JOB_OPTION_INTEGER, APART, AT(data.prefetch_threads), DEFAULT("0"), RANGE(0, 256), UNIT("threads"),
      HELP("Threads per worker that decode images ahead of the engine; 0: start with one and add more while the engine waits for images, "
           "up to the number of its compute threads.")},
-    {"/data/prefetch_batches", JOB_OPTION_INTEGER, AT(data.prefetch_batches), DEFAULT("3"), RANGE(1, 64), UNIT("batches"),
+    {"/data/prefetch_batches", JOB_OPTION_INTEGER, APART, AT(data.prefetch_batches), DEFAULT("3"), RANGE(1, 64), UNIT("batches"),
      HELP("Training batches decoded in advance. More of them bridge longer pauses of a shared disk, and take more memory.")},
 
     {"/cluster/launcher", CHOICE("local", "slurm"), AT(cluster.launcher), DEFAULT("\"local\""),
@@ -161,11 +162,11 @@ static const struct job_option options[] = {
           "of ssh.")},
     {"/cluster/partition", JOB_OPTION_STRING, OR_NULL, AT(cluster.partition), DEFAULT("null"), TEXT(NAMES), LENGTH(255),
      HELP("Slurm partition; null: Slurm's default.")},
-    {"/cluster/account", JOB_OPTION_STRING, OR_NULL, AT(cluster.account), DEFAULT("null"), TEXT(NAMES), LENGTH(255),
+    {"/cluster/account", JOB_OPTION_STRING, OR_NULL, APART, AT(cluster.account), DEFAULT("null"), TEXT(NAMES), LENGTH(255),
      HELP("Slurm account to charge; null: slurm.account of traind.conf, otherwise Slurm's default.")},
     {"/cluster/constraint", JOB_OPTION_STRING, OR_NULL, AT(cluster.constraint), DEFAULT("null"), TEXT(FEATURES), LENGTH(255),
      HELP("Required features of the nodes, in the syntax of sbatch --constraint; null: none.")},
-    {"/cluster/time_limit", JOB_OPTION_STRING, OR_NULL, AT(cluster.time_limit), DEFAULT("null"), TEXT(TIME), LENGTH(64),
+    {"/cluster/time_limit", JOB_OPTION_STRING, OR_NULL, APART, AT(cluster.time_limit), DEFAULT("null"), TEXT(TIME), LENGTH(64),
      HELP("Time limit of an attempt, in Slurm's formats (minutes, minutes:seconds, hours:minutes:seconds, days-hours...). At the limit "
           "the run writes a checkpoint and stops; a Slurm job continues in another allocation until it is finished. null: no limit, or "
           "that of the partition.")},
@@ -290,7 +291,7 @@ static const struct job_option options[] = {
      HELP("Top-1 accuracy to reach, as a fraction: 0.759 is 75.9 %.")},
     {"/eval/stop_at_target", JOB_OPTION_BOOLEAN, AT(eval.stop_at_target), DEFAULT("false"),
      HELP("End the run at the first evaluation that reaches eval.target_top1.")},
-    {"/eval/predictions", JOB_OPTION_BOOLEAN, AT(eval.predictions), DEFAULT("false"),
+    {"/eval/predictions", JOB_OPTION_BOOLEAN, APART, AT(eval.predictions), DEFAULT("false"),
      HELP("Write predictions.csv with file, label, top-1 and its probability for each evaluation image.")},
     {"/eval/image_size", JOB_OPTION_INTEGER, OR_NULL, AT(eval.image_size), FLAG(eval.has_image_size), DEFAULT("null"), RANGE(28, 1024), UNIT("pixels"),
      HELP("Width and height of evaluation images; null: the (last) model.image_size. Networks trained with random crops, which enlarge "
@@ -313,7 +314,7 @@ static const struct job_option options[] = {
      HELP("Interval between checkpoints in epochs; 0: none by epochs.")},
     {"/checkpoint/every_steps", JOB_OPTION_INTEGER, AT(checkpoint.every_steps), DEFAULT("0"), RANGE(0, 1e9), UNIT("steps"),
      HELP("Interval between checkpoints in steps; 0: none by steps.")},
-    {"/checkpoint/keep", JOB_OPTION_INTEGER, AT(checkpoint.keep), DEFAULT("2"), RANGE(1, 10000), UNIT("checkpoints"),
+    {"/checkpoint/keep", JOB_OPTION_INTEGER, APART, AT(checkpoint.keep), DEFAULT("2"), RANGE(1, 10000), UNIT("checkpoints"),
      HELP("Number of checkpoints to keep, the newest ones.")},
     {"/checkpoint/disable", JOB_OPTION_BOOLEAN, AT(checkpoint.disable), DEFAULT("false"),
      HELP("Write no checkpoints; on many nodes they reduce the throughput.")},
@@ -328,22 +329,22 @@ static const struct job_option options[] = {
      HELP("Number format in which gradients are sent. bf16 halves the bytes: the gradients of each worker (between machines, the sum of "
           "a machine's workers) are rounded to 8 significant bits and summed in fp32, and the sum is rounded again. Each rounding adds an error of at most 0.4 %, in either direction, "
           "whatever the number of workers.")},
-    {"/profile/steps", JOB_OPTION_STEPS, OR_NULL, AT(profile.first_step), FLAG(profile.has_steps), DEFAULT("null"),
+    {"/profile/steps", JOB_OPTION_STEPS, OR_NULL, APART, AT(profile.first_step), FLAG(profile.has_steps), DEFAULT("null"),
      RANGE(1, 1e9), UNIT("steps"),
      HELP("Trace the steps from first to last, both included: [first, last].")},
-    {"/log/every_seconds", JOB_OPTION_NUMBER, AT(log.every_seconds), DEFAULT("5"), RANGE(0, 86400), UNIT("seconds"),
+    {"/log/every_seconds", JOB_OPTION_NUMBER, APART, AT(log.every_seconds), DEFAULT("5"), RANGE(0, 86400), UNIT("seconds"),
      HELP("Interval between progress lines in the log in seconds, besides the one at the last step; 0: none by time.")},
-    {"/log/every_steps", JOB_OPTION_INTEGER, AT(log.every_steps), DEFAULT("0"), RANGE(0, 1e9), UNIT("steps"),
+    {"/log/every_steps", JOB_OPTION_INTEGER, APART, AT(log.every_steps), DEFAULT("0"), RANGE(0, 1e9), UNIT("steps"),
      HELP("Interval between progress lines in the log in steps; 0: none by steps. events.jsonl contains every step in any case.")},
-    {"/tensorboard/every_steps", JOB_OPTION_INTEGER, AT(tensorboard.every_steps), DEFAULT("1"), RANGE(1, 1e9), UNIT("steps"),
+    {"/tensorboard/every_steps", JOB_OPTION_INTEGER, APART, AT(tensorboard.every_steps), DEFAULT("1"), RANGE(1, 1e9), UNIT("steps"),
      HELP("Interval between summaries in the TensorBoard file; evaluations are always included.")},
-    {"/restart/max", JOB_OPTION_INTEGER, AT(restart.max), DEFAULT("3"), RANGE(0, 1000), UNIT("restarts"),
+    {"/restart/max", JOB_OPTION_INTEGER, APART, AT(restart.max), DEFAULT("3"), RANGE(0, 1000), UNIT("restarts"),
      HELP("Number of times a job is restarted from its newest checkpoint after a failure that its document did not cause.")},
-    {"/restart/on_fewer_nodes", CHOICE("rescale", "keep_batch"), AT(restart.on_fewer_nodes), DEFAULT("\"rescale\""),
+    {"/restart/on_fewer_nodes", CHOICE("rescale", "keep_batch"), APART, AT(restart.on_fewer_nodes), DEFAULT("\"rescale\""),
      HELP("If fewer nodes remain: rescale uses a smaller global batch and learning rate, keep_batch keeps the batch by accumulation.")},
-    {"/priority", JOB_OPTION_INTEGER, AT(priority), DEFAULT("0"), RANGE(-1000, 1000),
+    {"/priority", JOB_OPTION_INTEGER, APART, AT(priority), DEFAULT("0"), RANGE(-1000, 1000),
      HELP("Jobs with a higher priority start first; each point is worth an hour of waiting (priority_seconds of traind.conf).")},
-    {"/notify", JOB_OPTION_NOTIFY, AT(notify), DEFAULT("[]"), .most = NOTICE_RULES_MAX,
+    {"/notify", JOB_OPTION_NOTIFY, APART, AT(notify), DEFAULT("[]"), .most = NOTICE_RULES_MAX,
      HELP("Who is told what becomes of the job: \"to\" is a URL that gets a POST request, or \"mailto:NAME@HOST\"; \"on\" lists succeeded, "
           "failed, cancelled (these three by default), attempt_failed, target_met, straggler, stalled, node_drained and sweep_done; \"format\" is json, or "
           "text, which chat services take. Everyone who may read the job sees its targets.")},
@@ -398,6 +399,22 @@ bool job_option_is_group(const char *pointer)
         if (strncmp(options[i].pointer, pointer, length) == 0 && options[i].pointer[length] == '/')
             return true;
     return false;
+}
+
+bool job_option_is_apart(const char *pointer)
+{
+    size_t length = strlen(pointer);
+    bool apart = false;
+
+    for (size_t i = 0; i < COUNT(options); i++) {
+        const char *row = options[i].pointer;
+        if (strncmp(row, pointer, length) != 0 || (row[length] && row[length] != '/'))
+            continue;
+        if (!options[i].apart)
+            return false;
+        apart = true;
+    }
+    return apart;
 }
 
 const char *job_option_choice(const struct job_option *option, size_t i)

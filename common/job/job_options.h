@@ -42,6 +42,7 @@ struct job_option {
     bool nullable;
     bool above_min;       /* min itself is too small */
     bool below_max;       /* max itself is too large */
+    bool apart;           /* bears on no bit of what a run comes to */
     size_t offset;        /* of the field in struct job_spec */
     size_t flag;          /* of its has_ field, a list's count or the sizes; 0: it has none */
     const char *fallback; /* the default, as JSON text */
@@ -59,6 +60,9 @@ const struct job_option *job_option_find(const char *pointer);
 
 /* True of "/lr": an object that holds rows of the table. */
 bool job_option_is_group(const char *pointer);
+
+/* All rows at or below the pointer are apart; false of a place that the table does not know. */
+bool job_option_is_apart(const char *pointer);
 
 /* Choice i of a CHOICE or ARCH row; NULL behind the last. */
 const char *job_option_choice(const struct job_option *option, size_t i);

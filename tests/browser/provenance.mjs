@@ -22,7 +22,8 @@ await story(async ({ page }) => {
   const again = await submit({ ...pinned, name: "again" });
   const other = await submit({ ...pinned, name: "other", seed: 7 });
   const threads = await submit({ ...pinned, name: "threads", cluster: { ...pinned.cluster, threads_per_worker: 2 } });
-  for (const { id } of [again, other, threads]) await jobIn(id, "succeeded");
+  const shorter = await submit({ ...pinned, name: "shorter", steps: 1 });
+  for (const { id } of [again, other, threads, shorter]) await jobIn(id, "succeeded");
 
   const facts = await api(`/v1/jobs/${first.id}/provenance`), [attempt] = facts.attempts, [machine] = attempt.machines;
   let section = await opened(page, first.id, "first");
@@ -46,6 +47,11 @@ await story(async ({ page }) => {
   await section.getByText("but with other bits").waitFor();
   ok(await section.getByRole("row", { name: /seed.*1.*7.*may be why/ }).isVisible(), "provenance: one with another seed says what differs");
   ok((await section.textContent()).includes("the first step that differs is 1"), "provenance: and from which step on");
+
+  section = await opened(page, shorter.id, "shorter");
+  await section.getByText(`: job ${shorter.id} ended after step 1; up to there both are the same to the bit.`).waitFor();
+  ok((await section.textContent()).includes("weights not known, losses the same to the bit"), "provenance: one that ended before the other says up to where they are the same");
+  same(await section.getByRole("table", { name: "What differs" }).count(), 0, "provenance: and lists no causes");
 
   await page.goto(`${origin}/#/compare?ids=${first.id},${again.id}`);
   const runs = page.locator("section.runs");

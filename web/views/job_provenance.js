@@ -50,7 +50,7 @@ function attemptView(attempt, several) {
 }
 
 const SAME = { true: "the same to the bit", false: "differ", null: "not known" };
-const VERDICTS = { running: "has not ended", same: "to the bit", differs: "but with other bits", unknown: "but one of them has no result to compare" };
+const VERDICTS = { same: "to the bit", differs: "but with other bits" }; // of others the answer has words
 
 function differenceRow({ words: name, values, may_change_bits: may }) {
   return h("tr", {}, h("th", { scope: "row" }, name), ...values.map((value) => h("td", {}, value ?? f.none)), h("td", {}, may ? "may be why" : "changes no bit"));
@@ -60,10 +60,10 @@ function reproductionView(answer) {
   const all = [...answer.documents.map(({ pointer, values }) => ({ words: pointer.slice(1).replaceAll("/", "."), values: values.map((v) => (v === null ? null : JSON.stringify(v))), may_change_bits: true })),
     ...answer.differences];
   return [
-    h("p", {}, "Reproduces ", jobLink(answer.reproduces), `: ${VERDICTS[answer.verdict]}.`),
+    h("p", {}, "Reproduces ", jobLink(answer.reproduces), `: ${VERDICTS[answer.verdict] ?? answer.words}.`),
     answer.verdict === "running" ? null : h("p", { class: "quiet" }, ["weights", "losses", "evaluations"].map((key) => `${key} ${SAME[answer.same[key]]}`).join(", "),
       answer.first_step ? `; the first step that differs is ${f.count(answer.first_step)}` : ""),
-    all.length && answer.verdict !== "same" ? h("div", { class: "scroll", role: "group", tabindex: 0, "aria-label": "What differs" }, h("table", {},
+    all.length && answer.verdict === "differs" ? h("div", { class: "scroll", role: "group", tabindex: 0, "aria-label": "What differs" }, h("table", {},
       h("thead", {}, h("tr", {}, ...["What differs", `Job ${answer.reproduces}`, `Job ${answer.job}`, ""].map((text) => h("th", { scope: "col" }, text)))),
       h("tbody", {}, ...all.map(differenceRow)))) : null,
   ].filter(Boolean);

@@ -13,6 +13,7 @@
 #include "daemon/http/access/auth.h"
 #include "daemon/http/access/permit.h"
 #include "daemon/http/handlers/job_json.h"
+#include "daemon/http/handlers/provenance/pinned.h"
 #include "daemon/http/routes.h"
 #include "daemon/job/measure.h"
 #include "daemon/job/queue/size.h"
@@ -91,10 +92,13 @@ static void check_reproduces(const struct request *q, struct prepared *p)
 
     if (!p->spec->has_reproduces)
         return;
-    if (store_job_get(q->app->store, p->spec->reproduces, &job, &e))
+    if (store_job_get(q->app->store, p->spec->reproduces, &job, &e)) {
         problems_add(&p->problems, "/reproduces", NULL, "%s to reproduce", e.text);
-    else
-        store_job_clear(&job);
+        return;
+    }
+    if (pinned_check(&job, &e))
+        problems_add(&p->problems, "/reproduces", NULL, "%s", e.text);
+    store_job_clear(&job);
 }
 
 /* All that is wrong with a document, as far as it can be said before the images are counted: a

@@ -85,6 +85,52 @@ trainctl reproduce --force 1 >"$work/out" 2>"$work/err"
 is "$?" 1 "forced, it runs"
 like "$(tr "\n" " " <"$work/out")" 'does not reproduce.*first step that differs is 1.*the training data' "and is not the same, because of the data"
 
+# ------------------------------------------------------------------ one that ends before the other
+
+stop_daemon
+printf '%s\n' "worker = $top_builddir/tests/paced/train-worker" "slots = 2" >"$work/traind.conf"
+start_daemon --config "$work/traind.conf"
+jq '.steps = 24 | .data.eval = null | .checkpoint.disable = true' "$work/job.json" >"$work/long.json"
+trainctl submit "$work/long.json" >/dev/null
+whole=$(sql 'select max(id) from job')
+trainctl reproduce "$whole" >"$work/out" 2>&1
+like "$? $(grep -Eo 'job .*' "$work/out")" "^1 job $whole is (queued|starting|running): it can be reproduced when it has ended\$" \
+    "a job that has not ended is not repeated"
+call --unix-socket "$socket" -d "$(jq ".reproduces = $whole" "$work/long.json")" /v1/jobs
+refused 422 invalid "job $whole is [a-z]*: it can be reproduced when it has ended" "nor by a document of its own"
+ok "it ends" wait_state "$whole" succeeded
+
+# cut_short ID STEPS [OPTION...]: reproduces a job and cancels that after so many steps; sets $copy
+cut_short() {
+    trainctl reproduce --no-wait "${@:3}" "$1" >"$work/out" 2>&1
+    copy=$(sql 'select max(id) from job')
+    eventually has_events "$copy" "$2"
+    trainctl cancel "$copy" >/dev/null
+    wait_state "$copy" cancelled
+}
+verdict() { # ID
+    trainctl reproduce --check "$1" >"$work/out" 2>&1
+    echo "$? $(tail -n 1 "$work/out")"
+}
+ok "a job that repeats it is cancelled" cut_short "$whole" 2 --set name=copy --set 'tags=["paper"]' --set note=why --set priority=7 \
+    --set 'notify=[{"to": "mailto:eve@example.org"}]'
+step=$(job "$copy" step)
+is "$(verdict "$copy")" "6 job $copy was cancelled after step $step; up to there both are the same to the bit" "and it says up to where both are the same"
+is "$(trainctl --json reproduce --check "$copy" | jq -c '[.verdict, .same.weights, .same.losses, .same.evaluations, .first_step, .last_step, .documents]')" \
+    "[\"same_so_far\",null,true,null,null,$step,[]]" "in JSON too; tags and what else bears on no bit are no causes"
+half=$copy
+ok "one that repeats that one goes further" cut_short "$half" $((step + 2))
+is "$(verdict "$copy")" "6 job $half was cancelled after step $step; up to there both are the same to the bit" "the other one is told then"
+ok "one with another seed is cancelled" cut_short "$whole" 2 --set seed=2
+is "$(verdict "$copy" | cut -d' ' -f1) $(tr '\n' ' ' <"$work/out" | grep -Eo 'job [0-9]+ does not.*then, 2')" \
+    "1 job $copy does not reproduce job $whole the first step that differs is 1 what may be why:   seed: 1 then, 2" "and does not reproduce it"
+trainctl reproduce --no-wait "$whole" >/dev/null 2>&1
+copy=$(sql 'select max(id) from job')
+trainctl cancel "$copy" >/dev/null
+ok "one is cancelled at once" wait_state "$copy" cancelled
+[ "$(job "$copy" step)" = 0 ] && end="was cancelled before its first step" || end=
+like "$(verdict "$copy")" "${end:+^1 whether job $copy reproduces job $whole is not known: job $copy $end\$}" "and nothing is known of it"
+
 submit nothing '' '{"reproduces": 99}'
 refused 422 invalid 'there is no job 99 to reproduce' "what is to be reproduced must be there"
 submit tiles '' '{"model": {"image_size": 32, "classes": 10, "winograd_tiles": "8x64-64:3/4/4"}}'

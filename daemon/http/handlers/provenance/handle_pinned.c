@@ -121,8 +121,12 @@ int handle_pinned(const struct request *q, struct reply *r, struct error *e)
     struct job_provenance p;
     int status = job_provenance_load(q, q->id, &p, e);
 
-    if (status)
+    if (!status)
+        status = pinned_check(&p.job, e);
+    if (status) {
+        job_provenance_clear(&p);
         return status;
+    }
     json_t *pinned = json_array(), *remarks = json_array();
     json_t *document = pinned_document(&p, pinned);
     json_t *differences = differences_here(q, &p, document, remarks);

@@ -1,8 +1,13 @@
-/* GET /v1/jobs/ID/reproduction: whether a job that repeats another has come to the same bits. */
-#include <math.h>
+/*
+ * GET /v1/jobs/ID/reproduction: whether a job that repeats another has come to the same bits. Two
+ * runs of as many steps are compared by the digests of their results; where one ended before the
+ * other, what the store keeps of both is compared up to there.
+ */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/job/job_options.h"
 #include "common/json.h"
 #include "common/run/provenance.h"
 #include "daemon/http/handlers/provenance/pinned.h"
@@ -14,6 +19,7 @@
 struct step_page {
     size_t count;
     int64_t last;
+    int64_t to; /* steps behind it are as not there */
     struct {
         int64_t step;
         double loss, grad_norm;
@@ -31,8 +37,10 @@ static int metric_place(const char *name)
 static void take_step(void *context, const struct store_metric_part *part)
 {
     struct step_page *page = context;
-    size_t i = page->count++;
 
+    if (part->step > page->to)
+        return;
+    size_t i = page->count++;
     page->steps[i].step = page->last = part->step;
     page->steps[i].loss = part->of[metric_place("loss")].sum;
     page->steps[i].grad_norm = part->of[metric_place("grad_norm")].sum;
@@ -61,13 +69,16 @@ static int64_t differs_in(const struct step_page *a, const struct step_page *b)
     return a->count > b->count ? a->steps[count].step : b->steps[count].step;
 }
 
-static int first_difference_of(struct store *s, int64_t one, int64_t other, int64_t *step,
-                               struct error *e)
+/* 0: up to step `to` none differs. */
+static int first_difference_of(struct store *s, int64_t one, int64_t other, int64_t to,
+                               int64_t *step, struct error *e)
 {
     struct step_page *pages = calloc(2, sizeof *pages);
     int status = pages ? 0 : error_set(e, ERR_NO_MEMORY, "no memory to compare two jobs");
 
     *step = 0;
+    for (int i = 0; i < 2 && !status; i++)
+        pages[i].to = to;
     for (int64_t from = 0; !status; from = pages[0].last + 1) {
         status = read_page(s, one, from, &pages[0], e);
         if (!status)
@@ -81,85 +92,204 @@ static int first_difference_of(struct store *s, int64_t one, int64_t other, int6
     return status;
 }
 
+/* Of the evaluations that both have, by step, up to step `to`; null: there are none. Takes both. */
+static json_t *same_evaluations(json_t *a, json_t *b, int64_t to)
+{
+    json_t *same = NULL;
+
+    for (size_t i = 0, j = 0; i < json_array_size(a) && j < json_array_size(b);) {
+        json_t *one = json_array_get(a, i), *other = json_array_get(b, j);
+        int64_t step = json_get_integer(one, "step", 0), then = json_get_integer(other, "step", 0);
+        i += step <= then;
+        j += then <= step;
+        if (step != then || step > to)
+            continue;
+        json_object_del(one, "t");
+        json_object_del(other, "t");
+        if (!same || !json_equal(one, other))
+            same = json_boolean(json_equal(one, other));
+    }
+    json_decref(a);
+    json_decref(b);
+    return same ? same : json_null();
+}
+
 /* ---- the verdict */
 
-/* true, false, or null where one of them has no such digest. */
-static json_t *same_digest(const struct job_provenance *a, const struct job_provenance *b,
-                           const char *key)
+enum verdict { RUNNING, SAME, SAME_SO_FAR, DIFFERS, UNKNOWN };
+static const char *const verdicts[] = {
+    [RUNNING] = "running", [SAME] = "same",       [SAME_SO_FAR] = "same_so_far",
+    [DIFFERS] = "differs", [UNKNOWN] = "unknown",
+};
+
+struct comparison {
+    const struct job_provenance *of, *copy;
+    json_t *weights, *losses, *evaluations; /* true, false, or null: not known */
+    int64_t first_step;                     /* that differs; 0: none, or not known */
+    int64_t last_step;                      /* up to which both went, where one ended before the
+                                               other; -1: they did not */
+};
+
+static enum verdict verdict_of(const struct comparison *c)
 {
-    const char *one = json_get_text(json_object_get(a->attempt, "result"), key, NULL);
-    const char *other = json_get_text(json_object_get(b->attempt, "result"), key, NULL);
+    const json_t *const same[] = {c->weights, c->losses, c->evaluations};
+    bool known = false;
+
+    if (!job_state_is_final(c->copy->job.state) || !job_state_is_final(c->of->job.state))
+        return RUNNING;
+    for (size_t i = 0; i < sizeof same / sizeof same[0]; i++) {
+        if (json_is_false(same[i]))
+            return DIFFERS;
+        known = known || json_is_true(same[i]);
+    }
+    return !known ? UNKNOWN : c->last_step < 0 ? SAME : SAME_SO_FAR;
+}
+
+/* null where one of them has no such digest. */
+static json_t *same_digest(const struct comparison *c, const char *key)
+{
+    const char *one = json_get_text(json_object_get(c->of->attempt, "result"), key, NULL);
+    const char *other = json_get_text(json_object_get(c->copy->attempt, "result"), key, NULL);
 
     return one && other ? json_boolean(strcmp(one, other) == 0) : json_null();
 }
 
-static const char *verdict_of(const struct job_provenance *copy, const json_t *same)
+/* Its digests are of the last step that it made. */
+static bool has_digests(const struct job_provenance *p)
 {
-    const char *key;
-    json_t *value;
-    bool known = false;
+    const json_t *result = json_object_get(p->attempt, "result");
 
-    if (!job_state_is_final(copy->job.state))
-        return "running";
-    json_object_foreach ((json_t *)same, key, value) {
-        if (json_is_false(value))
-            return "differs";
-        known = known || json_is_true(value);
-    }
-    return known ? "same" : "unknown";
+    return json_get_integer(result, "steps", -1) == p->job.step;
 }
 
-/* Keys that do not bear on the bits. */
-static json_t *without_words(json_t *document)
+static int compare_digests(struct store *s, struct comparison *c, struct error *e)
 {
-    static const char *const apart[] = {"name",       "preset",  "priority",
-                                        "reproduces", "restart", "log"};
-
-    for (size_t i = 0; i < sizeof apart / sizeof apart[0]; i++)
-        json_object_del(document, apart[i]);
-    return document;
+    c->last_step = -1;
+    c->weights = same_digest(c, "weights");
+    c->losses = same_digest(c, "losses");
+    c->evaluations = same_digest(c, "evaluations");
+    return verdict_of(c) == DIFFERS ? first_difference_of(s, c->of->job.id, c->copy->job.id,
+                                                          INT64_MAX, &c->first_step, e)
+                                    : 0;
 }
 
-/* What somebody changed of the document that repeats the job. */
+static int compare_so_far(struct store *s, struct comparison *c, struct error *e)
+{
+    int64_t of = c->of->job.id, copy = c->copy->job.id, to = c->last_step;
+    json_t *evals[2] = {NULL, NULL};
+    int status = first_difference_of(s, of, copy, to, &c->first_step, e);
+
+    if (!status)
+        status = store_eval_list(s, of, &evals[0], e);
+    if (!status)
+        status = store_eval_list(s, copy, &evals[1], e);
+    c->weights = json_null();
+    c->losses = to > 0 ? json_boolean(c->first_step == 0) : json_null();
+    c->evaluations = same_evaluations(evals[0], evals[1], to);
+    return status;
+}
+
+static int compare_runs(struct store *s, struct comparison *c, struct error *e)
+{
+    const struct store_job *of = &c->of->job, *copy = &c->copy->job;
+    bool trained = of->train_steps > 0 && copy->train_steps > 0;
+
+    if (!trained || (has_digests(c->of) && has_digests(c->copy) && of->step == copy->step))
+        return compare_digests(s, c, e);
+    c->last_step = of->step < copy->step ? of->step : copy->step;
+    return compare_so_far(s, c, e);
+}
+
+/* ---- in words */
+
+#define WORDS_BYTES 256
+
+/* "job 4 was cancelled after step 287": the one that ended first. */
+static void words_of_end(const struct comparison *c, char words[WORDS_BYTES])
+{
+    static const char *const ends[] = {
+        [JOB_SUCCEEDED] = "ended", [JOB_FAILED] = "failed", [JOB_CANCELLED] = "was cancelled"};
+    const struct store_job *of = &c->of->job, *copy = &c->copy->job;
+    bool first = of->step < copy->step || (of->step == copy->step && !has_digests(c->of));
+    const struct store_job *job = first ? of : copy;
+    char step[64] = "before its first step";
+
+    if (job->step > 0)
+        snprintf(step, sizeof step, "after step %lld", (long long)job->step);
+    snprintf(words, WORDS_BYTES, "job %lld %s %s", (long long)job->id, ends[job->state], step);
+}
+
+static void words_of(const struct comparison *c, enum verdict verdict, char words[WORDS_BYTES])
+{
+    long long of = c->of->job.id, copy = c->copy->job.id;
+    char end[WORDS_BYTES] = "one of them has no result";
+
+    if (verdict != RUNNING && c->last_step >= 0)
+        words_of_end(c, end);
+    if (verdict == RUNNING && job_state_is_final(c->copy->job.state))
+        snprintf(words, WORDS_BYTES, "job %lld, which job %lld reproduces, has not ended", of,
+                 copy);
+    else if (verdict == RUNNING)
+        snprintf(words, WORDS_BYTES, "job %lld, which reproduces job %lld, has not ended", copy,
+                 of);
+    else if (verdict == SAME_SO_FAR)
+        snprintf(words, WORDS_BYTES, "%.200s; up to there both are the same to the bit", end);
+    else if (verdict == UNKNOWN)
+        snprintf(words, WORDS_BYTES, "whether job %lld reproduces job %lld is not known: %.150s",
+                 copy, of, end);
+    else
+        snprintf(words, WORDS_BYTES, "job %lld %s job %lld%s", copy,
+                 verdict == SAME ? "reproduces" : "does not reproduce", of,
+                 verdict == SAME ? " to the bit" : "");
+}
+
+/* What somebody changed of the document that repeats the job, and that may bear on the bits. */
 static json_t *document_differences(const struct job_provenance *of,
                                     const struct job_provenance *copy)
 {
     json_t *differences = json_array(), *pinned = json_array();
-    json_t *documents[] = {without_words(pinned_document(of, pinned)),
-                           without_words(json_loads(copy->job.spec, 0, NULL))};
+    json_t *documents[] = {pinned_document(of, pinned), json_loads(copy->job.spec, 0, NULL)};
 
     json_differences(documents, 2, differences);
+    for (size_t i = json_array_size(differences); i-- > 0;)
+        if (job_option_is_apart(json_get_text(json_array_get(differences, i), "pointer", "")))
+            json_array_remove(differences, i);
     json_decref(documents[0]);
     json_decref(documents[1]);
     json_decref(pinned);
     return differences;
 }
 
+static json_t *comparison_to_json(const struct comparison *c)
+{
+    const json_t *both[] = {c->of->attempt, c->copy->attempt};
+    enum verdict verdict = verdict_of(c);
+    bool ended = verdict != RUNNING;
+    char words[WORDS_BYTES];
+
+    words_of(c, verdict, words);
+    return json_pack(
+        "{s:I, s:I, s:s, s:s, s:s, s:{s:O?, s:O?, s:O?}, s:o, s:o, s:o, s:o}", "job",
+        (json_int_t)c->copy->job.id, "reproduces", (json_int_t)c->of->job.id, "state",
+        job_state_name(c->copy->job.state), "verdict", verdicts[verdict], "words", words, "same",
+        "weights", c->weights, "losses", c->losses, "evaluations", c->evaluations, "first_step",
+        json_integer_or_null(c->first_step > 0, (json_int_t)c->first_step), "last_step",
+        json_integer_or_null(ended && c->last_step >= 0, (json_int_t)c->last_step), "differences",
+        provenance_differences(both, 2), "documents", document_differences(c->of, c->copy));
+}
+
 static int reply_comparison(const struct request *q, const struct job_provenance *of,
                             const struct job_provenance *copy, struct reply *r, struct error *e)
 {
-    const json_t *both[] = {of->attempt, copy->attempt};
-    json_t *same = json_pack("{s:o, s:o, s:o}", "weights", same_digest(of, copy, "weights"),
-                             "losses", same_digest(of, copy, "losses"), "evaluations",
-                             same_digest(of, copy, "evaluations"));
-    const char *verdict = verdict_of(copy, same);
-    int64_t step = 0;
-    int status = strcmp(verdict, "differs") == 0
-                     ? first_difference_of(q->app->store, of->job.id, copy->job.id, &step, e)
-                     : 0;
+    struct comparison c = {.of = of, .copy = copy};
+    int status = verdict_of(&c) == RUNNING ? 0 : compare_runs(q->app->store, &c, e);
 
-    if (status) {
-        json_decref(same);
-        return status;
-    }
-    return reply_json(
-        r, 200,
-        json_pack("{s:I, s:I, s:s, s:s, s:o, s:o, s:o, s:o}", "job", (json_int_t)copy->job.id,
-                  "reproduces", (json_int_t)of->job.id, "state", job_state_name(copy->job.state),
-                  "verdict", verdict, "same", same, "first_step",
-                  json_integer_or_null(step > 0, (json_int_t)step), "differences",
-                  provenance_differences(both, 2), "documents", document_differences(of, copy)),
-        e);
+    if (!status)
+        status = reply_json(r, 200, comparison_to_json(&c), e);
+    json_decref(c.weights);
+    json_decref(c.losses);
+    json_decref(c.evaluations);
+    return status;
 }
 
 int handle_reproduction(const struct request *q, struct reply *r, struct error *e)

@@ -6,6 +6,14 @@
 
 #include "common/json.h"
 
+int pinned_check(const struct store_job *job, struct error *e)
+{
+    if (job_state_is_final(job->state))
+        return 0;
+    return error_set(e, ERR_CONFLICT, "job %lld is %s: it can be reproduced when it has ended",
+                     (long long)job->id, job_state_name(job->state));
+}
+
 /* pinned: what was changed is appended to it. */
 static void pin(json_t *document, json_t *pinned, const char *pointer, const json_t *value)
 {
