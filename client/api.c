@@ -319,7 +319,7 @@ static CURL *api_prepare(const char *type, struct error *e)
 }
 
 /* A transfer may take as long as it takes, as long as it moves. The daemon is silent too while it
- * copies the database for a backup, or checks what was imported. */
+ * copies the database for a backup. */
 static int limit_silence(CURL *curl, struct error *e)
 {
     const char *given = getenv("TRAINCTL_SILENCE_SECONDS");
@@ -657,26 +657,6 @@ int api_post(const char *path, const char *body, size_t bytes, json_t **json, st
 int api_patch(const char *path, const char *body, json_t **json, struct error *e)
 {
     return api_send("PATCH", path, body, strlen(body), json, e);
-}
-
-int api_post_file(const char *path, FILE *in, double bytes, json_t **json, struct error *e)
-{
-    struct buffer answer = BUFFER(API_ANSWER_LIMIT_BYTES);
-    CURL *curl = api_prepare(JSON_TYPE, e);
-
-    *json = NULL;
-    if (!curl || limit_silence(curl, e))
-        return -(int)e->code;
-    /* With "Expect: 100-continue", as libcurl sends it: one who may not is told before. */
-    struct curl_slist *headers = curl_slist_append(NULL, "Content-Type: application/gzip");
-    curl_easy_setopt(curl, CURLOPT_POST, 1L);
-    curl_easy_setopt(curl, CURLOPT_READDATA, in);
-    curl_easy_setopt(curl, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)bytes);
-    int code = perform_and_free(curl, path, headers, &answer, e);
-    if (code == 0)
-        code = api_parse_json(path, &answer, json, e);
-    buffer_clear(&answer);
-    return code;
 }
 
 int api_delete(const char *path, json_t **json, struct error *e)

@@ -33,9 +33,6 @@ int api_post(const char *path, const char *body, size_t bytes, json_t **answer, 
 /* The body is a text of JSON. */
 int api_patch(const char *path, const char *body, json_t **answer, struct error *e);
 
-/* POST of so many bytes of a file: likewise. */
-int api_post_file(const char *path, FILE *in, double bytes, json_t **answer, struct error *e);
-
 int api_delete(const char *path, json_t **answer, struct error *e);
 
 /* GET of text. The caller frees *text, which is NUL-terminated behind its *bytes bytes. */

@@ -58,7 +58,6 @@ static const struct cmd *const commands[] = {
     &cmd_provenance_entry,
     &cmd_reproduce_entry,
     &cmd_export_entry,
-    &cmd_import_entry,
     &cmd_checkpoints_entry,
     &cmd_sweep_entry,
     &cmd_nodes_entry,

@@ -162,7 +162,6 @@ extern const struct cmd cmd_compare_entry;
 extern const struct cmd cmd_provenance_entry;
 extern const struct cmd cmd_reproduce_entry;
 extern const struct cmd cmd_export_entry;
-extern const struct cmd cmd_import_entry;
 extern const struct cmd cmd_checkpoints_entry;
 extern const struct cmd cmd_sweep_entry;
 extern const struct cmd cmd_nodes_entry;

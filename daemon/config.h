@@ -34,11 +34,10 @@ struct config {
     int64_t restart_delay_seconds;
     int64_t keep_runs, keep_checkpoints, keep_audit_days; /* 0: all */
     int64_t log_limit_bytes;                              /* 0: none */
-    int64_t stall_seconds;    /* without a step before a run warns of it; 0: never */
-    int64_t log_level;        /* enum log_level */
-    int64_t log_format;       /* enum log_format */
-    int64_t max_body_bytes;   /* of a request */
-    int64_t max_import_bytes; /* of an archive, as it is sent */
+    int64_t stall_seconds;  /* without a step before a run warns of it; 0: never */
+    int64_t log_level;      /* enum log_level */
+    int64_t log_format;     /* enum log_format */
+    int64_t max_body_bytes; /* of a request */
     int64_t http_threads;
     int64_t streams_per_client, heartbeat_seconds; /* of events, live */
     char *web_dir;                                 /* the dashboard's files */

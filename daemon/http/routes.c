@@ -11,8 +11,6 @@ static const struct route routes[] = {
      "What a job document means: batch, steps, learning rates, memory, time"},
     {"POST", "/v1/jobs", handle_job_submit, ROLE_SUBMIT, "", 201,
      "Submit a job (header Idempotency-Key: the same key gives the same job)"},
-    {"POST", "/v1/jobs/import", handle_import, ROLE_SUBMIT, "", 201,
-     "Import a job from another daemon's archive, as one that has ended"},
     {"GET", "/v1/jobs", handle_job_list, ROLE_READ, "state tag starred q user name sweep label where finished_after sort group after limit", 200,
      "Jobs, newest first; after: next of the previous page; state, tag: one or several, separated by commas; q: search words; "
      "where: a key of their documents, as optimizer.name=lars; group: by tag or by a key, as optimizer.name"},
@@ -67,7 +65,7 @@ static const struct route routes[] = {
     {"GET", "/v1/jobs/{id}/reproduction", handle_reproduction, ROLE_READ, "", 200,
      "Whether a job came to the same bits as the one that it reproduces, and what differs"},
     {"GET", "/v1/jobs/{id}/archive", handle_archive, ROLE_READ, "weights", 200,
-     "A job that has ended as one file (tar.gz) for POST /v1/jobs/import; weights: true adds its newest checkpoint"},
+     "A job that has ended as one file (tar.gz); weights: true adds its newest checkpoint"},
     {"GET", "/v1/jobs/{id}/tensorboard", handle_tensorboard, ROLE_READ, "", 200,
      "The job as a TensorBoard event file"},
     {"GET", "/v1/jobs/{id}/mllog", handle_mllog, ROLE_READ, "", 200,
@@ -234,11 +232,6 @@ bool route_reads_files(const struct route *route)
         if (route->handler == handlers[i])
             return true;
     return false;
-}
-
-bool route_takes_file(const struct route *route)
-{
-    return route && route->handler == handle_import;
 }
 
 /* ---------------------------------------------------------------- query parameters */

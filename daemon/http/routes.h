@@ -48,7 +48,6 @@ struct request {
     const char *host;   /* the header; NULL: not sent */
     const char *body;
     size_t body_bytes;
-    int body_fd; /* of route_takes_file: open at its start; -1: none came */
     const char *accept, *idempotency_key, *if_none_match, *last_event_id, *range,
         *if_range; /* header values, NULL: not sent */
     struct {
@@ -84,9 +83,6 @@ const struct route *route_find(const char *method, const char *path, int64_t *id
 
 /* Whether the handler copies or reads whole files before it answers, which may take seconds. */
 bool route_reads_files(const struct route *route);
-
-/* Whether its body is a file of any length: request.body_fd, never body. NULL: false. */
-bool route_takes_file(const struct route *route);
 
 /* ERR_USAGE naming the right parameters where the query has one the route does not know, or one
  * twice. */
@@ -144,7 +140,7 @@ route_handler handle_checkpoints, handle_checkpoint;
 /* handlers/provenance/ */
 route_handler handle_provenance, handle_pinned, handle_reproduction;
 /* handlers/archive/ */
-route_handler handle_archive, handle_import;
+route_handler handle_archive;
 /* handlers/handle_compare.c */
 route_handler handle_compare;
 /* handlers/handle_sweeps.c */

@@ -2,8 +2,6 @@
 
 #include <ctype.h>
 #include <errno.h>
-#include <fcntl.h>
-#include <limits.h>
 #include <microhttpd.h>
 #include <netdb.h>
 #include <stdarg.h>
@@ -54,9 +52,6 @@ struct http_server {
 /* Lives from a request's first byte to its completion. */
 struct exchange {
     struct buffer body; /* of at most max_body_bytes */
-    int file;           /* instead, where the route takes a file; -1: none */
-    int file_errno;     /* why the file could not be made or written; 0: it was */
-    uint64_t limit;     /* of the body */
     uint64_t received;
     bool too_large;
     const char *malformed; /* what is wrong with its head; NULL: nothing */
@@ -96,15 +91,6 @@ static bool is_gettable(const char *method)
     return strcmp(method, MHD_HTTP_METHOD_GET) == 0 || strcmp(method, MHD_HTTP_METHOD_HEAD) == 0;
 }
 
-/* The fault is the server's, and so is the status: not 403 for EACCES. */
-static int set_file_error(const struct exchange *x, struct error *e)
-{
-    error_set_errno(e, x->file_errno, "cannot keep what is imported in %s", x->config->state);
-    if (e->code != ERR_NO_SPACE)
-        e->code = ERR_IO;
-    return -(int)e->code;
-}
-
 static int check_request(const struct endpoint *at, struct MHD_Connection *c,
                          const struct exchange *x, struct request *q, struct error *e)
 {
@@ -116,8 +102,8 @@ static int check_request(const struct endpoint *at, struct MHD_Connection *c,
         return error_set(e, ERR_USAGE, "%s", x->malformed);
     if (x->too_large)
         return error_set(e, ERR_TOO_LARGE, "the body is larger than the %llu bytes that are taken",
-                         (unsigned long long)x->limit);
-    return x->file_errno ? set_file_error(x, e) : 0;
+                         (unsigned long long)x->body.limit);
+    return 0;
 }
 
 /* What the sender may do; counts: against a token's rate. */
@@ -201,7 +187,6 @@ static void server_answer(struct exchange *x)
         .host = server_header(c, "Host"),
         .body = x->body.data,
         .body_bytes = x->body.bytes,
-        .body_fd = x->received && x->file >= 0 && lseek(x->file, 0, SEEK_SET) == 0 ? x->file : -1,
         .accept = server_header(c, "Accept"),
         .idempotency_key = server_header(c, "Idempotency-Key"),
         .if_none_match = server_header(c, "If-None-Match"),
@@ -217,7 +202,7 @@ static void server_answer(struct exchange *x)
         add_retry_headers(r, &e);
         if (x->malformed)
             reply_header(r, "Connection", "close"); /* where it ends is not known */
-        if (e.code == ERR_INTERNAL || x->file_errno)
+        if (e.code == ERR_INTERNAL)
             log_error("%s %s: %s", method, q.path, e.text);
         reply_problem(r, 0, &e, NULL);
     }
@@ -305,16 +290,6 @@ static enum MHD_Result send_reply(const struct http_app *app, struct MHD_Connect
 
 /* ---------------------------------------------------------------- receiving */
 
-static enum MHD_Result keep_in_file(struct exchange *x, const char *data, size_t bytes)
-{
-    x->file_errno = file_write_all(x->file, data, bytes);
-    if (x->file_errno) { /* the disk is not to stay full until all is read */
-        close(x->file);
-        x->file = -1;
-    }
-    return MHD_YES;
-}
-
 /* MHD_NO ends the connection. */
 static enum MHD_Result take_body(struct exchange *x, const char *data, size_t *bytes)
 {
@@ -322,14 +297,12 @@ static enum MHD_Result take_body(struct exchange *x, const char *data, size_t *b
 
     *bytes = 0;
     x->received += more;
-    if (x->received > x->limit) {
+    if (x->received > x->body.limit) {
         x->too_large = true;
-        return x->received > DRAIN_FACTOR * x->limit ? MHD_NO : MHD_YES;
+        return x->received > DRAIN_FACTOR * x->body.limit ? MHD_NO : MHD_YES;
     }
-    if (x->refused || x->file_errno) /* the rest is read all the same, for the client to see why */
+    if (x->refused) /* the rest is read all the same, for the client to see why */
         return MHD_YES;
-    if (x->file >= 0)
-        return keep_in_file(x, data, more);
     return buffer_append(&x->body, data, more) ? MHD_YES : MHD_NO;
 }
 
@@ -342,7 +315,8 @@ static bool content_length_exceeds_limit(const struct exchange *x)
 
     if (!length)
         return false;
-    return strtoull(length, NULL, 10) > (unsigned long long)x->limit * (waits ? 1 : DRAIN_FACTOR);
+    return strtoull(length, NULL, 10) >
+           (unsigned long long)x->body.limit * (waits ? 1 : DRAIN_FACTOR);
 }
 
 static const struct route *route_of(const struct exchange *x)
@@ -418,22 +392,6 @@ static const char *find_fault(struct MHD_Connection *c)
     return NULL;
 }
 
-/* What is sent to be kept: in a file without a name, which is gone with the request. */
-static void make_body_file(struct exchange *x)
-{
-    char path[PATH_MAX];
-
-    if ((size_t)snprintf(path, sizeof path, "%s/import-XXXXXX", x->config->state) >= sizeof path) {
-        x->file_errno = ENAMETOOLONG;
-        return;
-    }
-    x->file = mkostemp(path, O_CLOEXEC);
-    if (x->file >= 0)
-        unlink(path);
-    else
-        x->file_errno = errno;
-}
-
 static struct exchange *begin_exchange(const struct endpoint *at, struct MHD_Connection *c,
                                        const char *url, const char *method)
 {
@@ -447,15 +405,10 @@ static struct exchange *begin_exchange(const struct endpoint *at, struct MHD_Con
     x->method = method;
     x->config = settings_get(at->app->settings);
     x->body = BUFFER((size_t)x->config->max_body_bytes);
-    bool file = route_takes_file(route_of(x));
-    x->file = -1;
-    x->limit = (uint64_t)(file ? x->config->max_import_bytes : x->config->max_body_bytes);
     x->malformed = find_fault(c);
     x->too_large = content_length_exceeds_limit(x);
     x->route = route_of(x);
     x->refused = is_refused(x);
-    if (file && !x->refused && !x->too_large && !x->malformed)
-        make_body_file(x);
     return x;
 }
 
@@ -519,8 +472,6 @@ static void server_on_completed(void *context, struct MHD_Connection *c, void **
     if (x) {
         reply_clear(&x->reply);
         buffer_clear(&x->body);
-        if (x->file >= 0)
-            close(x->file);
         settings_release(x->config);
     }
     free(x);

@@ -64,10 +64,6 @@ int store_tell(struct sql *c, const struct store_fact *fact, struct error *e);
 /* event.c, for job.c: the event of a state change, inside the caller's transaction. */
 int store_event_state(struct sql *c, int64_t job_id, const struct store_state_change *change,
                       struct error *e);
-/* event.c: the batch's events and what follows from them, without its position and state. */
-int store_events_take(struct sql *c, const struct store_batch *batch, struct error *e);
-/* event.c: what batches of the past leave to be done once, behind the last. */
-int store_events_sum(struct sql *c, int64_t job_id, struct error *e);
 /* event.c: an event of the daemon itself, inside the caller's transaction. */
 int store_event_insert(struct sql *c, int64_t job_id, int64_t attempt, const char *type,
                        const json_t *fields, double now, struct error *e);

@@ -419,9 +419,6 @@ struct store_batch {
     const struct store_event *events;
     size_t count;
     const struct store_state_change *change; /* NULL: none */
-    /* Of a run somewhere else: no witness is told, and so no notice sent; store_events_sum follows.
-     */
-    bool of_the_past;
 };
 int store_ingest(struct store *s, const struct store_batch *batch, struct error *e);
 

@@ -65,16 +65,6 @@ await story(async ({ page }) => {
     "compare: the differences of runs are the API's");
   await accessible(page, "compared runs");
 
-  const archive = await (await fetch(`${origin}/v1/jobs/${first.id}/archive`)).arrayBuffer();
-  const imported = await api("/v1/jobs/import", { method: "POST", body: archive });
-  await page.goto(`${origin}/#/`);
-  await page.locator(`tr[data-job="${imported.id}"] .reason`).getByText("imported").waitFor();
-  ok(imported.id > threads.id, "import: the list marks a job that was imported");
-  section = await opened(page, imported.id, "first");
-  ok((await section.textContent()).includes(attempt.result.weights.slice(0, 12)), "import: its page has the provenance of the run");
-  ok(await page.getByText(`job ${first.id} of another daemon`).isVisible(), "import: and says where the job is from");
-  await accessible(page, "an imported job");
-
   const phone = await openBrowser({ viewport: { width: 360, height: 740 }, colorScheme: "dark" });
   try {
     listen(phone.page);

@@ -20,7 +20,6 @@ static const struct fuzz_target targets[] = {
     {"slurm",       fuzz_slurm,       4096,  8000},
     {"tokens",      fuzz_tokens,      2048,  2500},
     {"notices",     fuzz_notices,     2048,  4000},
-    {"archive",     fuzz_archive,    32768,   300},
 };
 /* clang-format on */
 

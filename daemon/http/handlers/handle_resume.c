@@ -84,8 +84,7 @@ static int check_imported(const struct request *q, struct problems *problems, st
         job_state_is_final(job.state)) {
         status = error_set(e, ERR_CONFLICT,
                            "job %lld was imported without its weights and cannot be resumed: "
-                           "trainctl export --weights brings them, trainctl clone --submit begins "
-                           "anew",
+                           "trainctl clone --submit begins anew",
                            (long long)q->id);
     } else if (job.imported_from) {
         struct job_spec *spec = job_stored_spec(&job, e);

@@ -117,16 +117,6 @@ static void finish_removal(struct job_manager *m, int64_t id)
         store_job_clear(&job);
 }
 
-static void finish_import(const struct job_manager *m, const char *name)
-{
-    char path[PATH_MAX];
-    struct error e;
-
-    if ((size_t)snprintf(path, sizeof path, "%s/%s", m->jobs_dir, name) < sizeof path &&
-        file_remove_tree(path, &e))
-        log_warning("an import is left over: %s", e.text);
-}
-
 void job_finish_removals(struct job_manager *m)
 {
     DIR *folder = opendir(m->jobs_dir);
@@ -139,8 +129,6 @@ void job_finish_removals(struct job_manager *m)
         if (sscanf(entry->d_name, REMOVED "%lld%n", &id, &used) == 1 && !entry->d_name[used] &&
             id > 0)
             finish_removal(m, id);
-        else if (strncmp(entry->d_name, RUN_DIR_IMPORT, strlen(RUN_DIR_IMPORT)) == 0)
-            finish_import(m, entry->d_name);
     }
     if (folder)
         closedir(folder);

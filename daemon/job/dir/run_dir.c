@@ -170,18 +170,6 @@ static int run_dir_make(struct store *s, const struct store_job *job, struct err
     return status;
 }
 
-int run_dir_adopt(struct store *s, const struct store_job *job, const char *folder, const char *to,
-                  struct error *e)
-{
-    int status = write_owner(s, job, folder, e);
-
-    if (!status && rename(folder, to))
-        status = error_set_errno(e, errno, "cannot create the folder %s", to);
-    if (!status)
-        file_sync_dir_of(to);
-    return status;
-}
-
 static bool has_owner(const char *run_dir)
 {
     char path[PATH_MAX];

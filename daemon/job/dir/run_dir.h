@@ -37,14 +37,6 @@ int run_dir_mark(struct store *s, const struct store_job *job, struct error *e);
 /* As run_dir_claim, with job.json and plan.json as they are in the job's row. */
 int run_dir_prepare(struct store *s, const struct store_job *job, struct error *e);
 
-/* What the folder of an import is named in STATE/jobs until it is put into its place; what is left
- * of one is removed at the next start. */
-#define RUN_DIR_IMPORT ".removed-import."
-
-/* A folder that was filled elsewhere becomes the job's run directory `to`. */
-int run_dir_adopt(struct store *s, const struct store_job *job, const char *folder, const char *to,
-                  struct error *e);
-
 /* The highest N of its attempt-N; 0: none. */
 int64_t run_dir_last_attempt(const char *run_dir);
 

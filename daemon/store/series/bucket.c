@@ -172,7 +172,9 @@ int store_buckets_update(struct sql *c, int64_t job_id, int64_t first_step, int6
     return 0;
 }
 
-int store_buckets_of_job(struct sql *c, int64_t job_id, struct error *e)
+/* ---------------------------------------------------------------- an older database */
+
+static int fill_one(struct sql *c, int64_t job_id, struct error *e)
 {
     sqlite3_stmt *row = sql_query(
         c, e,
@@ -187,15 +189,6 @@ int store_buckets_of_job(struct sql *c, int64_t job_id, struct error *e)
         sql_done(row);
         status = store_buckets_update(c, job_id, first, last, e);
     }
-    return status;
-}
-
-/* ---------------------------------------------------------------- an older database */
-
-static int fill_one(struct sql *c, int64_t job_id, struct error *e)
-{
-    int status = store_buckets_of_job(c, job_id, e);
-
     return status
                ? status
                : sql_run(c, e, NULL, "delete from metric_unfilled where job_id = ?", "i", job_id);

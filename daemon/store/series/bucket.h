@@ -8,9 +8,6 @@
 
 #include "daemon/store/sql.h"
 
-/* Makes all of them, as store_buckets_update some. */
-int store_buckets_of_job(struct sql *c, int64_t job_id, struct error *e);
-
 /* Makes the buckets anew that hold steps of [first_step, last_step], inside the caller's
  * transaction. */
 int store_buckets_update(struct sql *c, int64_t job_id, int64_t first_step, int64_t last_step,

@@ -136,21 +136,18 @@ static void note_step(struct steps *steps, const struct store_step *step)
     steps->newest = step;
 }
 
-static int finish_steps(struct sql *c, const struct store_batch *batch, const struct steps *steps,
-                        struct error *e)
+static int finish_steps(struct sql *c, int64_t job_id, const struct steps *steps, struct error *e)
 {
     if (!steps->newest)
         return 0;
     const struct store_step *newest = steps->newest;
-    int status = batch->of_the_past
-                     ? 0
-                     : store_buckets_update(c, batch->job_id, steps->first, steps->last, e);
+    int status = store_buckets_update(c, job_id, steps->first, steps->last, e);
     if (status)
         return status;
     return sql_run(c, e, NULL,
                    "update job set step = ?2, epoch = ?3, loss = ?4, lr = ?5, images_per_sec = ?6 "
                    "where id = ?1",
-                   "iidddd", batch->job_id, newest->step, newest->epoch, newest->metrics[0],
+                   "iidddd", job_id, newest->step, newest->epoch, newest->metrics[0],
                    newest->metrics[1], newest->metrics[2]);
 }
 
@@ -180,15 +177,6 @@ static int64_t event_step(const json_t *body, const char *key)
     return step < 0 || step > EVENT_STEP_MAX ? 0 : step;
 }
 
-static int find_best(struct sql *c, int64_t job_id, struct error *e)
-{
-    return sql_run(c, e, NULL,
-                   "update job set (best_top1, best_top1_step, best_top1_epoch, best_top1_at) = "
-                   "(select top1, step, epoch, t from eval where job_id = ?1 and top1 is not null "
-                   "order by top1 desc, step limit 1) where id = ?1",
-                   "i", job_id);
-}
-
 /* The best of the job's evaluations, after one was stored: it is better, or stands in the place of
  * the best one, as after a resume from an earlier step. */
 static int ingest_best(struct sql *c, int64_t job_id, int64_t step, double epoch, double top1,
@@ -210,11 +198,10 @@ static int ingest_best(struct sql *c, int64_t job_id, int64_t step, double epoch
                    "ii", job_id, step);
 }
 
-static int ingest_eval(struct sql *c, const struct store_batch *batch,
-                       const struct store_event *event, struct error *e)
+static int ingest_eval(struct sql *c, int64_t job_id, const struct store_event *event,
+                       struct error *e)
 {
     const json_t *body = event->body;
-    int64_t job_id = batch->job_id;
     int64_t step = event_step(body, "step");
     double top1 = json_get_number(body, "top1", NAN), top5 = json_get_number(body, "top5", NAN);
 
@@ -225,7 +212,7 @@ static int ingest_eval(struct sql *c, const struct store_batch *batch,
                 "images, t) values (?, ?, ?, ?, ?, ?, ?, ?)",
                 "iiddddnd", job_id, step, epoch, top1, top5, json_get_number(body, "loss", NAN),
                 json_get_integer(body, "images", -1), event->t);
-    if (!status && !isnan(top1) && !batch->of_the_past)
+    if (!status && !isnan(top1))
         status = ingest_best(c, job_id, step, epoch, top1, event->t, e);
     if (status)
         return status;
@@ -260,7 +247,7 @@ static int ingest_energy(struct sql *c, const struct store_batch *batch,
                          "(job_id, attempt, joules, hosts, hosts_measured) values (?, ?, ?, ?, ?)",
                          "iidii", batch->job_id, batch->attempt, joules, hosts,
                          json_get_integer(body, "hosts_measured", 0));
-    return status || batch->of_the_past ? status : store_job_sum_energy(c, batch->job_id, e);
+    return status ? status : store_job_sum_energy(c, batch->job_id, e);
 }
 
 static int ingest_run_stop(struct sql *c, int64_t job_id, const struct store_event *event,
@@ -309,15 +296,15 @@ static int ingest_event(struct sql *c, const struct store_batch *batch,
     case EVENT_STEP:
         return ingest_step(c, batch->job_id, event, steps, e);
     case EVENT_EVAL:
-        status = ingest_eval(c, batch, event, e);
-        return status || batch->of_the_past ? status : event_tell(c, &fact, e);
+        status = ingest_eval(c, batch->job_id, event, e);
+        return status ? status : event_tell(c, &fact, e);
     case EVENT_ENERGY:
         return ingest_energy(c, batch, event, e);
     case EVENT_STRAGGLER:
     case EVENT_WARNING:
-        return batch->of_the_past ? 0 : event_tell(c, &fact, e);
+        return event_tell(c, &fact, e);
     case EVENT_RUN_STOP: /* says more of the speed than the last step */
-        status = finish_steps(c, batch, steps, e);
+        status = finish_steps(c, batch->job_id, steps, e);
         steps->newest = NULL;
         return status ? status : ingest_run_stop(c, batch->job_id, event, e);
     default:
@@ -356,28 +343,10 @@ static int change_state(struct sql *c, const struct store_batch *batch, struct e
     return store_state_apply(c, batch->job_id, batch->change, e);
 }
 
-int store_events_take(struct sql *c, const struct store_batch *batch, struct error *e)
-{
-    struct steps steps = {0};
-    int status = 0;
-
-    for (size_t i = 0; status == 0 && i < batch->count; i++)
-        status = ingest_event(c, batch, &batch->events[i], &steps, e);
-    return status ? status : finish_steps(c, batch, &steps, e);
-}
-
-int store_events_sum(struct sql *c, int64_t job_id, struct error *e)
-{
-    int status = store_buckets_of_job(c, job_id, e);
-
-    if (!status)
-        status = find_best(c, job_id, e);
-    return status ? status : store_job_sum_energy(c, job_id, e);
-}
-
 static int event_ingest(struct sql *c, const struct store_batch *batch, struct error *e)
 {
     int64_t at;
+    struct steps steps = {0};
     int status = event_position(c, batch->job_id, batch->attempt, &at, e);
 
     if (status == 0 && at != batch->from_bytes)
@@ -385,8 +354,10 @@ static int event_ingest(struct sql *c, const struct store_batch *batch, struct e
                            "events of job %lld, attempt %lld, were read up to byte %lld, not %lld",
                            (long long)batch->job_id, (long long)batch->attempt, (long long)at,
                            (long long)batch->from_bytes);
+    for (size_t i = 0; status == 0 && i < batch->count; i++)
+        status = ingest_event(c, batch, &batch->events[i], &steps, e);
     if (status == 0)
-        status = store_events_take(c, batch, e);
+        status = finish_steps(c, batch->job_id, &steps, e);
     if (status == 0)
         status = sql_run(c, e, NULL,
                          "insert or replace into ingest_position (job_id, attempt, bytes) "

@@ -72,10 +72,9 @@ is "$(($(grep -c events "$work/stranger") < 8))" 1 "and asks for the next one af
 
 silence='given up, as nothing came from or went to http://[^ ]* for 2 seconds'
 export TRAINCTL_SILENCE_SECONDS=2
-head -c 100000 /dev/zero >"$work/import"
 for mode in silent mute; do
     meet $mode
-    for words in "export 1 $work/archive" "backup $work/archive" "import $work/import"; do
+    for words in "export 1 $work/archive" "backup $work/archive"; do
         [ "$mode ${words%% *}" = "silent backup" ] && continue # it wants another type
         # shellcheck disable=SC2086 # several words
         refuses 5 "$silence" "${words%% *} of one that is $mode" $words
@@ -85,7 +84,7 @@ done
 meet trickle
 run export 1 "$work/archive"
 is "$code $(stat -c %s "$work/archive")" "0 50" "what moves is not cut, however long it takes"
-rm -f "$work/archive" "$work/import"
+rm -f "$work/archive"
 for wrong in 0 -1 1e3 ' 5' 10000000; do
     TRAINCTL_SILENCE_SECONDS=$wrong refuses 2 'TRAINCTL_SILENCE_SECONDS must be a number from 1 to 1000000' "a silence of \"$wrong\"" export 1 -
 done

@@ -176,8 +176,6 @@ def request_of(path, op, name):
                 query.append("%s=%s" % (p["name"], value))
             else:
                 headers[p["name"]] = value
-    if path == "/v1/jobs/import" and not is_refused(op, name):
-        return path, headers, open(sys.argv[4], "rb").read()
     body = op.get("requestBody", {}).get("content", {}).get("application/json", {}).get("examples", {}).get(name)
     return path + ("?" + "&".join(query) if query else ""), headers, json.dumps(body["value"]) if body else None
 

@@ -26,7 +26,7 @@ for word; do
 done
 exec "$top_builddir/$program" "$@"
 END
-printf '%s\n' "worker = $work/worker" "slots = 3" "cancel_grace_seconds = 60" "require_token = yes" "max_body_bytes = 10000" "max_import_bytes = 19000" \
+printf '%s\n' "worker = $work/worker" "slots = 3" "cancel_grace_seconds = 60" "require_token = yes" "max_body_bytes = 10000" \
     "web_dir = $top_srcdir/web" "heartbeat_seconds = 1" "requests_per_second = 0" >"$work/traind.conf"
 start_daemon --config "$work/traind.conf"
 local_call() { call --unix-socket "$socket" "$@"; }
@@ -60,9 +60,6 @@ want 201 "token 1 is made"
 local_call -d '{"kind": "AMD EPYC 9534", "cores": 64, "phase": "prolog", "outcome": "fine", "t": 1789.25, "late": true, "gflops": 102}' /v1/nodes/n1/report
 want 200 "node n1 has reported"
 
-curl -sS --unix-socket "$socket" -o "$work/archive" "$url/v1/jobs/4/archive"
-ok "job 4 is exported" test -s "$work/archive"
-
 gone() { [ "$(processes 3)$(processes 5)" = 00 ]; }
 
 # ------------------------------------------------------------------ GET /v1/: each example is pasted into a shell
@@ -94,7 +91,7 @@ is "$(grep -c 'class="method"' "$work/body")" "$(jq '.routes | length' "$work/ro
 
 get "/openapi.json" >"$work/openapi.json"
 ok "the daemon serves the same document" cmp <(command jq -S . "$top_srcdir/schema/openapi.json") <(command jq -S . "$work/openapi.json")
-/usr/bin/python3 -W ignore "$top_srcdir/tests/api/http/contract.py" "$socket" "${url##*:}" "$work/openapi.json" "$work/archive" >"$work/checks"
+/usr/bin/python3 -W ignore "$top_srcdir/tests/api/http/contract.py" "$socket" "${url##*:}" "$work/openapi.json" >"$work/checks"
 ended=$?
 while IFS= read -r line; do
     case $line in

@@ -154,7 +154,7 @@ is "$(epoch_stops "$id" | cut -d' ' -f-$whole)" "$(seq -s' ' 8 8 $((8 * whole)))
 call /v1/jobs/99/mllog
 refused 404 not-found 'no job 99' "of no job"
 
-# ------------------------------------------------------------------ what an import may hold
+# ------------------------------------------------------------------ what an older version imported may be anything
 
 kill_daemon
 numbers="with recursive n(i) as (select 1 union all select i + 1 from n where i <"

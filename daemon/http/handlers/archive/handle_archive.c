@@ -1,4 +1,4 @@
-/* GET /v1/jobs/ID/archive: a job that has ended, as one file for another daemon. */
+/* GET /v1/jobs/ID/archive: a job that has ended, as one file. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -85,13 +85,14 @@ static int add_run_file(const struct store_job *job, const char *name,
 static int add_attempts(const struct store_job *job, struct job_archive_files *files,
                         struct error *e)
 {
+    static const char *const names[] = {"stdout.log", "trace.json", "layers.txt",
+                                        "predictions.csv"};
     char name[128];
-    const char *file;
     int status = 0;
 
     for (int64_t attempt = 1; attempt <= job->attempt && !status; attempt++)
-        for (size_t i = 0; !status && (file = job_archive_attempt_file(i)); i++) {
-            snprintf(name, sizeof name, "attempt-%lld/%s", (long long)attempt, file);
+        for (size_t i = 0; !status && i < sizeof names / sizeof names[0]; i++) {
+            snprintf(name, sizeof name, "attempt-%lld/%s", (long long)attempt, names[i]);
             status = add_run_file(job, name, files, e);
         }
     return status;

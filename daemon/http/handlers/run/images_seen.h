@@ -2,7 +2,8 @@
  * How many images a run had trained on after each step: the sum of the global batches. Batches
  * change where a run went on with other workers, and with the sizes of images. A step's own batch
  * is its images_per_sec x step_ms; within an attempt it never grows, so that few rows tell all.
- * Those of an import may be anything: behind what IMAGES_LOOKUPS rows tell, it is not known.
+ * Those of a job that an older version imported may be anything: behind what IMAGES_LOOKUPS rows
+ * tell, it is not known.
  */
 #ifndef TRAIND_DAEMON_HTTP_HANDLERS_RUN_IMAGES_SEEN_H
 #define TRAIND_DAEMON_HTTP_HANDLERS_RUN_IMAGES_SEEN_H
