@@ -119,7 +119,7 @@ static const struct route routes[] = {
      "JSON Schema of the job document"},
     {"GET", "/v1/presets", handle_presets, ROLE_ANYONE, "", 200, "Presets and their documents"},
     {"GET", "/v1", handle_index, ROLE_ANYONE, "", 200,
-     "The routes with an example each; with Accept: text/html, as a page"},
+     "The routes with an example each"},
     {"GET", "/openapi.json", handle_openapi, ROLE_ANYONE, "", 200, "This API"},
     {"GET", "/healthz", handle_healthz, ROLE_ANYONE, "", 200, "The daemon answers"},
     {"GET", "/readyz", handle_readyz, ROLE_ANYONE, "", 200, "The daemon can take jobs"},

@@ -149,17 +149,6 @@ async function one(page, id) {
   await page.emulateMedia({ colorScheme: "light" });
 }
 
-async function routes(page) {
-  await page.goto(`${origin}/v1/`);
-  same(await page.locator("section").count(), (await api("/v1/")).routes.length, "routes: the page has each");
-  await accessible(page, "routes");
-  await picture(page, "routes");
-  for (const width of [360, 1920]) {
-    await page.setViewportSize({ width, height: 900 });
-    same(await sideways(page), 0, `routes: ${width} pixels are enough`);
-  }
-}
-
 await story(async ({ page }) => {
   const { id: first } = await submit({ ...JOB, name: "first", steps: 2, tags: ["paper:table-2", "baseline"], note: NOTE });
   const { id: second } = await submit({ ...JOB, name: "second", steps: 2 });
@@ -169,5 +158,4 @@ await story(async ({ page }) => {
   await several(page, first, second);
   await one(page, first);
   await cancelled(page);
-  await routes(page);
 });
