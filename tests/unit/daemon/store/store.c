@@ -383,7 +383,7 @@ Test(store, a_batch_whose_state_is_impossible_leaves_nothing_behind)
     json_t *body = step_body(1, 1, 2.5);
     struct store_event event = event_of(body);
     struct store_state_change change = {JOB_SUCCEEDED, NULL, 1, NULL};
-    struct store_batch batch = {id, 1, 0, 50, &event, 1, &change, false};
+    struct store_batch batch = {id, 1, 0, 50, &event, 1, &change};
 
     cr_assert_eq(store_ingest(store, &batch, &e), -ERR_CONFLICT, "queued cannot become succeeded");
     cr_assert_eq(look_up("select count(*) from step_metric"), 0);
