@@ -273,7 +273,7 @@ static struct placement_wish wish_of(const struct asking *a)
     return (struct placement_wish){(enum job_bind)json_get_integer(a->plan, "bind", 0),
                                    json_is_true(json_object_get(a->plan, "smt")),
                                    json_get_integer(a->plan, "workers_per_node", 0),
-                                   json_get_integer(a->plan, "threads", 0)};
+                                   json_get_integer(a->plan, "threads", 0), 0};
 }
 
 static void ask_judge(const struct asking *a, size_t index, const json_t *first)
@@ -411,10 +411,13 @@ static void place_ranks(const struct asking *a, char **argv, struct placement *p
     struct placement_machine least = least_machine(a);
     struct placement_wish wish = wish_of(a);
 
+    for (size_t i = 0; i < a->count && !wish.mpi; i++)
+        wish.mpi = placement_mpi_version(json_get_text(a->hosts[i].host, "mpi", ""));
     *p = placement_choose(&least, &wish);
     for (; argv[0] && argv[1]; argv++)
-        if (strcmp(argv[0], "--map-by") == 0) {
+        if (strcmp(argv[0], "--map-by") == 0 && argv[2] && argv[3]) {
             argv[1] = p->map_by;
+            argv[3] = (char *)p->bind_to; /* of --bind-to */
             return;
         }
 }

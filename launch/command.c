@@ -63,6 +63,8 @@ static void add_placement(struct vector *v, const struct launch_request *r)
     const char *options[PLACEMENT_OPTIONS];
 
     wish.bind = r->bind;
+    if (placement_spans(&r->machine, &wish))
+        wish.mpi = launch_mpi_version(r->mpirun);
     struct placement placement = placement_choose(&r->machine, &wish);
     placement_options(&placement, options);
     for (const char **option = options; *option; option++)
@@ -253,12 +255,14 @@ char **command_on_hosts(char *const *argv, const char *attempt_dir)
     return command_finish(&v);
 }
 
-#define SHARED_MEMORY "OMPI_MCA_btl_vader_backing_directory"
+#define SHARED_MEMORY "OMPI_MCA_btl_vader_backing_directory" /* also of Open MPI 5 */
+#define TRANSPORTS    "OMPI_MCA_btl"
 
 char **command_environment(char *const *inherited, const struct launch_request *r,
                            const char *attempt_dir, const char *shared)
 {
-    static const char *const own[] = {SHARED_MEMORY "="};
+    static const char *const own[] = {SHARED_MEMORY "=", TRANSPORTS "="};
+    bool has_transports = job_spec_names_hosts(r->spec);
     struct vector v = {0};
 
     for (; inherited && *inherited; inherited++) {
@@ -266,10 +270,14 @@ char **command_environment(char *const *inherited, const struct launch_request *
             command_add(&v, "%s", *inherited);
         if (command_has_prefix(*inherited, own, 1))
             shared = NULL;
+        has_transports |= command_has_prefix(*inherited, own + 1, 1);
     }
+    if (!has_transports) /* no TCP, of which Open MPI 5 writes for each rank that it finds no way */
+        command_add(&v, TRANSPORTS "=^tcp");
     if (shared) {
         command_add(&v, SHARED_MEMORY "=%s", shared);
         command_add(&v, "OMPI_MCA_orte_tmpdir_base=%s", shared);
+        command_add(&v, "PRTE_MCA_prte_tmpdir_base=%s", shared); /* of Open MPI 5 */
     }
     command_add(&v, "OMP_NUM_THREADS=%lld", (long long)r->threads);
     /* The engine's threads call BLAS each for themselves. */

@@ -114,6 +114,10 @@ void launch_process_close(struct launch_process *process);
  * ERR_NOT_FOUND or ERR_NOT_ALLOWED, without a remedy: the caller knows it. */
 int launch_find_program(const char *name, char **path, struct error *e);
 
+/* Open MPI's major version, by that mpirun's own word; 0: not known. It is asked once. From any
+ * thread. */
+int launch_mpi_version(const char *mpirun);
+
 /* Cores, or with smt hardware threads, that this process may use; at least 1. */
 int64_t launch_node_slots(bool smt);
 

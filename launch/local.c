@@ -215,8 +215,8 @@ static void local_stop(struct launch_process *p, const char *attempt_dir, enum l
     }
 }
 
-/* What a killed mpirun leaves of its session, whose folder has its number; as Open MPI 4 names it.
- * (Without hosts it is in the shared folder.) */
+/* What a killed mpirun leaves of its session, whose folder has its number; as Open MPI 4
+ * and 5 name it. (Without hosts it is in the shared folder.) */
 static void remove_session(const struct launch_process *p)
 {
     const char *tmp = getenv("TMPDIR");
@@ -226,6 +226,10 @@ static void remove_session(const struct launch_process *p)
         return;
     gethostname(host, sizeof host - 1);
     host[strcspn(host, ".")] = '\0';
+    snprintf(path, sizeof path, "%s/prterun.%s.%d.%u", tmp && *tmp ? tmp : "/tmp", host, (int)p->pid,
+             geteuid());
+    if (is_own_folder(path))
+        file_remove_tree(path, NULL);
     if ((size_t)snprintf(all, sizeof all, "%s/ompi.%s.%u", tmp && *tmp ? tmp : "/tmp", host,
                          geteuid()) >= sizeof all ||
         !is_own_folder(all))

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,6 +18,7 @@
 #include "common/run/attempt.h"
 #include "common/system/placement.h"
 #include "common/system/process_stat.h"
+#include "common/system/spawn.h"
 #include "launch/process.h"
 
 /* False: no such process, or it has ended and only waits to be reaped. */
@@ -299,6 +301,40 @@ int launch_find_program(const char *name, char **path, struct error *e)
     else if (asprintf(path, "%s/%s", folder, name) < 0)
         *path = NULL;
     return *path ? 0 : error_set(e, ERR_NO_MEMORY, "no memory for a path");
+}
+
+static int ask_version(const char *mpirun)
+{
+    char *argv[] = {(char *)mpirun, "--version", NULL};
+    struct spawn_request r = {
+        .argv = argv, .stream = {SPAWN_COLLECTED, SPAWN_MUTE},
+             .limit_bytes = 256, .seconds = 10
+    };
+    struct spawn s = SPAWN_NONE;
+    struct error e;
+    int version = 0;
+
+    if (!spawn_run(&r, &s, &e) && s.text[SPAWN_OUT].data)
+        version = placement_mpi_version(s.text[SPAWN_OUT].data);
+    spawn_clear(&s);
+    return version;
+}
+
+int launch_mpi_version(const char *mpirun)
+{
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    static char *known;
+    static int version;
+
+    pthread_mutex_lock(&lock);
+    if (!known || strcmp(known, mpirun) != 0) {
+        free(known);
+        known = strdup(mpirun);
+        version = ask_version(mpirun);
+    }
+    int answer = version;
+    pthread_mutex_unlock(&lock);
+    return answer;
 }
 
 int64_t launch_node_slots(bool smt)

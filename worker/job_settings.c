@@ -10,6 +10,7 @@
 #include "common/json.h"
 #include "common/system/host.h"
 #include "common/system/placement.h"
+#include "worker/comm/traincomm.h"
 
 /* A value is a line's rest as it is: the strings of a job document have no control characters. */
 static void settings_print(const char *name, const char *value)
@@ -84,6 +85,9 @@ static int settings_place(const struct job_spec *spec, const char *sys)
     if (threads < 1)
         threads = placement_slots(&machine, spec->cluster.smt) / spec->cluster.workers_per_node;
     struct placement_wish wish = placement_wish_of(spec, threads > 0 ? threads : 1);
+    char mpi[256];
+    traincomm_mpi_version(mpi, sizeof mpi);
+    wish.mpi = placement_mpi_version(mpi);
     /* Slurm may hold the script to few cores by its affinity, which mpirun does not look at. */
     if (!sys && placement_check(&machine, &wish, &e))
         placement_read("/sys", &machine);

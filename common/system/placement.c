@@ -204,7 +204,7 @@ int64_t placement_slots(const struct placement_machine *m, bool smt)
 struct placement_wish placement_wish_of(const struct job_spec *spec, int64_t threads)
 {
     return (struct placement_wish){spec->cluster.bind, spec->cluster.smt,
-                                   spec->cluster.workers_per_node, threads};
+                                   spec->cluster.workers_per_node, threads, 0};
 }
 
 /* mpirun deals them out in turn, so that a part gets one more than another at most. */
@@ -254,11 +254,27 @@ static const char *level_of(const struct placement_machine *m, const struct plac
     return "slot";
 }
 
+int placement_mpi_version(const char *words)
+{
+    static const char name[] = "Open MPI";
+    const char *at = strstr(words, name);
+    int version = 0;
+
+    if (at && sscanf(at + strlen(name), "%*[) v]%d", &version) != 1)
+        version = 0;
+    return version;
+}
+
+bool placement_spans(const struct placement_machine *m, const struct placement_wish *w)
+{
+    return w->bind != JOB_BIND_NONE && m->sockets.parts > 1 && !placement_fits(&m->sockets, w);
+}
+
 struct placement placement_choose(const struct placement_machine *m, const struct placement_wish *w)
 {
     struct placement p = {.bind_to = w->smt ? "hwthread" : "core"};
 
-    if (w->bind == JOB_BIND_NONE) {
+    if (w->bind == JOB_BIND_NONE || (w->mpi >= 5 && placement_spans(m, w))) {
         p.bind_to = "none";
         snprintf(p.map_by, sizeof p.map_by, "slot:OVERSUBSCRIBE");
     } else {

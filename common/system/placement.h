@@ -47,6 +47,7 @@ struct placement_wish {
     enum job_bind bind;
     bool smt;
     int64_t workers, threads; /* of each worker */
+    int mpi;                  /* Open MPI's major version, where it matters; 0: not known */
 };
 
 /* With so many threads a worker. */
@@ -63,6 +64,13 @@ struct placement {
     char map_by[PLACEMENT_BYTES]; /* "numa:PE=22" */
     const char *bind_to;          /* "core", "hwthread" or "none" */
 };
+
+/* 5 of "mpirun (Open MPI) 5.0.7" and "Open MPI v5.0.7, package: ..."; 0: of something else. */
+int placement_mpi_version(const char *words);
+
+/* Whether workers can only be packed over the sockets' borders: Open MPI 5 binds no worker so, and the
+ * workers are then left to the kernel. */
+bool placement_spans(const struct placement_machine *machine, const struct placement_wish *wish);
 
 struct placement placement_choose(const struct placement_machine *machine,
                                   const struct placement_wish *wish);

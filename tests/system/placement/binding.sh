@@ -10,6 +10,7 @@ export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 unset OMP_NUM_THREADS OMP_PLACES OMP_PROC_BIND
 [ "$(nproc)" -ge 2 ] || skip_all "needs two cores"
 
+pinned=()
 # run THREADS RANKS OPTION...: one step under mpirun with these options; sets $start, $log and $warnings
 run() {
     local threads=$1 ranks=$2
@@ -20,7 +21,7 @@ run() {
  "cluster": {"workers_per_node": $ranks, "threads_per_worker": $threads${cluster:+, $cluster}}, "batch_per_worker": 2, "steps": 1,
  "lr": {"warmup_epochs": 0}, "checkpoint": {"disable": true}}
 END
-    log=$(mpirun -np "$ranks" "$@" "$top_builddir/tests/bin/train-worker" --job "$work/job.json" --run-dir "$work/run" 2>&1)
+    log=$("${pinned[@]}" mpirun -np "$ranks" "$@" "$top_builddir/tests/bin/train-worker" --job "$work/job.json" --run-dir "$work/run" 2>&1)
     ok "$threads threads, $ranks ranks, $*" test $? = 0
     start=$(jq -c 'select(.type == "run_start") | .binding' "$work/run/attempt-1/events.jsonl")
     warnings=$(jq -r 'select(.type == "warning") | .message' "$work/run/attempt-1/events.jsonl")
@@ -35,7 +36,9 @@ like "$log" "^ +1  $(hostname) +[0-9]+ +1  1 " "the log has a table"
 run 2 1 --bind-to core
 like "$warnings" "^rank 0 on $(hostname) computes with 2 threads, but has only core [0-9]+: start with mpirun --map-by slot:PE=2 --bind-to core, or in Slurm srun --cpus-per-task=2" \
     "a rank with fewer cores than threads"
-run 1 2 --cpu-set 0 --bind-to none
+pinned=(taskset --cpu-list 0)
+run 1 2 --map-by slot:OVERSUBSCRIBE --bind-to none
+pinned=()
 is "$(jq -c '[.[].cpus]' <<<"$start")" '["0","0"]' "two ranks are on core 0"
 like "$warnings" "^ranks 0 and 1 on $(hostname) share core 0: start with mpirun --map-by slot:PE=1 --bind-to core.*without --cpu-set" "two ranks on one core"
 run 2 1 --bind-to none -x OMP_PLACES='{0}' -x OMP_PROC_BIND=true

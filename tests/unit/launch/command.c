@@ -2,7 +2,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
+#include "common/system/file.h"
 #include "launch/command.h"
 
 static char arg_a[] = "--mca", arg_b[] = "it's $(here)";
@@ -224,6 +227,61 @@ Test(command, leaves_shared_memory_where_a_site_puts_it)
     cr_assert_str_eq(command_value(environment, "OMPI_MCA_btl_vader_backing_directory"),
                      "/mnt/huge");
     command_free(environment);
+}
+
+Test(command, keeps_ranks_of_one_machine_off_tcp)
+{
+    struct job_spec spec;
+    struct launch_request r = command_request(&spec);
+    char *inherited[] = {NULL}, n1[] = "n1", *hosts[] = {n1};
+    char **environment = command_environment(inherited, &r, "/a", "/dev/shm/x");
+
+    cr_assert_str_eq(command_value(environment, "OMPI_MCA_btl"), "^tcp");
+    cr_assert_str_eq(command_value(environment, "OMPI_MCA_orte_tmpdir_base"), "/dev/shm/x");
+    cr_assert_str_eq(command_value(environment, "PRTE_MCA_prte_tmpdir_base"), "/dev/shm/x");
+    command_free(environment);
+    spec.cluster.hosts = hosts;
+    spec.cluster.host_count = 1;
+    environment = command_environment(inherited, &r, "/a", NULL);
+    cr_assert_null(command_value(environment, "OMPI_MCA_btl"));
+    command_free(environment);
+}
+
+/* A real script, which notes that it was called. */
+Test(command, asks_mpirun_once_which_it_is)
+{
+    char folder[] = "/tmp/traind-command.XXXXXX", path[64], text[256];
+    struct placement_parts half = {2, 24, 24}, all = {1, 48, 48};
+    struct job_spec spec;
+    struct launch_request r = command_request(&spec);
+    struct error e;
+
+    cr_assert_not_null(mkdtemp(folder));
+    snprintf(path, sizeof path, "%s/mpirun", folder);
+    snprintf(text, sizeof text, "#!/bin/sh\necho x >>%s/asked\necho 'mpirun (Open MPI) 5.0.7'\n",
+             folder);
+    cr_assert_eq(file_write_unsynced(path, text, strlen(text), &e), 0);
+    cr_assert_eq(chmod(path, 0755), 0);
+    r.mpirun = path;
+    r.threads = 10; /* of 4 workers: 2 fit into each socket */
+    r.machine = (struct placement_machine){half, half, all};
+    char **argv = command_argv(&r, "/a", false);
+    cr_assert_str_eq(behind(argv, "--map-by"), "numa:PE=10");
+    command_free(argv);
+    snprintf(text, sizeof text, "%s/asked", folder);
+    cr_assert_neq(access(text, F_OK), 0, "where it does not matter it is not asked");
+    spec.cluster.workers_per_node = 3;
+    r.threads = 16;
+    for (int i = 0; i < 2; i++) {
+        argv = command_argv(&r, "/a", false);
+        cr_assert_str_eq(behind(argv, "--map-by"), "slot:OVERSUBSCRIBE");
+        cr_assert_str_eq(behind(argv, "--bind-to"), "none");
+        command_free(argv);
+    }
+    struct stat st;
+    cr_assert_eq(stat(text, &st), 0);
+    cr_assert_eq(st.st_size, 2);
+    file_remove_tree(folder, NULL);
 }
 
 /* The quoted line goes through a real shell and must come out as it went in. */

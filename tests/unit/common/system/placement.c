@@ -56,7 +56,7 @@ static struct placement_machine machine(int sockets, int domains, int cores, int
 
 static struct placement_wish wish(enum job_bind bind, bool smt, int64_t workers, int64_t threads)
 {
-    return (struct placement_wish){bind, smt, workers, threads};
+    return (struct placement_wish){bind, smt, workers, threads, 0};
 }
 
 static void expect_of(struct placement_machine m, struct placement_wish w, const char *words)
@@ -110,6 +110,31 @@ Test(placement, two_sockets_of_24)
     expect_placement(m, 3, 16, "slot:PE=16");
     expect_placement(m, 1, 48, "slot:PE=48");
     expect_placement(m, 48, 1, "numa:PE=1");
+}
+
+Test(placement, open_mpi_5_binds_no_worker_over_sockets)
+{
+    struct placement_machine m = machine(2, 1, 24, 1, false);
+    struct placement_wish three = wish(JOB_BIND_AUTO, false, 3, 16),
+                          two = wish(JOB_BIND_AUTO, false, 2, 22);
+    static const char free_words[] = "slot:OVERSUBSCRIBE --bind-to none";
+
+    cr_assert(placement_spans(&m, &three));
+    cr_assert_not(placement_spans(&m, &two));
+    three.mpi = two.mpi = placement_mpi_version("mpirun (Open MPI) 5.0.7\n\nReport bugs to");
+    cr_assert_eq(three.mpi, 5);
+    expect_of(m, three, free_words);
+    expect_of(m, two, "numa:PE=22 --bind-to core");
+    three.mpi = placement_mpi_version("Open MPI v4.1.4, package: Debian OpenMPI");
+    cr_assert_eq(three.mpi, 4);
+    expect_of(m, three, "slot:PE=16 --bind-to core");
+    three = wish(JOB_BIND_CORE, false, 1, 48);
+    three.mpi = 5;
+    expect_of(m, three, free_words);
+    cr_assert_eq(placement_mpi_version("HYDRA build details: Version: 4.0.2"), 0);
+    m = machine(1, 2, 24, 1, false); /* domains of one socket */
+    three.threads = 48;
+    expect_of(m, three, "slot:PE=48 --bind-to core");
 }
 
 Test(placement, hardware_threads_are_no_cores)
