@@ -47,7 +47,7 @@ static bool read_lost_host(const char *log, struct failure_rank *r)
         return false;
     r->host_lost = true;
     at = strstr(at, "Remote daemon:");
-    if (at && sscanf(at, "Remote daemon: [[%*d,%*d],%*d] on node %127s", r->host) != 1)
+    if (at && sscanf(at, "Remote daemon: %*[^ \n] on node %127s", r->host) != 1)
         r->host[0] = '\0';
     return true;
 }
@@ -57,9 +57,12 @@ static bool failure_read_exit(const char *log, struct failure_rank *r)
     const char *at = strstr(log, "The first process to do so was:");
     long long rank, code;
 
-    if (!at ||
-        sscanf(at, "The first process to do so was: Process name: [[%*d,%*d],%lld] Exit code: %lld",
-               &rank, &code) != 2)
+    /* "[[8073,1],2]", and "[prterun-HOST-13@1,2]" of Open MPI 5 */
+    at = at ? strstr(at, "Process name: [") : NULL;
+    size_t length = at ? strcspn(at, "\n") : 0;
+    for (const char *comma = at; comma && (comma = strchr(comma, ',')) && comma < at + length;)
+        at = ++comma;
+    if (!at || sscanf(at, "%lld] Exit code: %lld", &rank, &code) != 2)
         return false;
     r->rank = rank;
     r->exit_code = code;
@@ -69,11 +72,12 @@ static bool failure_read_exit(const char *log, struct failure_rank *r)
 static bool read_abort(const char *log, struct failure_rank *r)
 {
     const char *at = strstr(log, "MPI_ABORT was invoked on rank ");
+    const char *number = at ? strcasestr(at, "errorcode") : NULL;
     long long rank, code;
 
-    if (!at ||
-        sscanf(at, "MPI_ABORT was invoked on rank %lld in communicator %*s with errorcode %lld",
-               &rank, &code) != 2)
+    /* "with errorcode 7", and "Errorcode: 7" of Open MPI 5 */
+    if (!number || sscanf(at, "MPI_ABORT was invoked on rank %lld", &rank) != 1 ||
+        sscanf(number + strlen("errorcode"), "%*[: ]%lld", &code) != 1)
         return false;
     r->rank = rank;
     r->exit_code = code;
@@ -113,15 +117,17 @@ static bool is_rule(const char *line, size_t length)
     return length >= 60 && strspn(line, "-") >= length;
 }
 
-/* "[host:01234] ...": Open MPI's own, among them the stack trace of a crash. */
+/* "[host:01234] ..." and "[host][[JOB,0],RANK][FILE:LINE:FUNCTION] ...": Open MPI's own, among them the
+ * stack trace of a crash. */
 static bool is_trace(const char *line, size_t length)
 {
     char host[128];
     int end = 0;
     if (length < 4 || line[0] != '[')
         return false;
-    return sscanf(line, "[%127[^]:[]:%*[0-9]]%n", host, &end) == 1 && end > 0 &&
-           (size_t)end <= length;
+    if (sscanf(line, "[%127[^]:[]][[%*d,%*d],%*d]%n", host, &end) != 1 || end == 0)
+        sscanf(line, "[%127[^]:[]:%*[0-9]]%n", host, &end);
+    return end > 0 && (size_t)end <= length;
 }
 
 struct lines {

@@ -79,7 +79,7 @@ submit_noted "fixture steps=4 rank=0 at=2 exit=8" '[]'
 ok "a job fails" wait_state "$id" failed
 ok "nothing waits" eventually settled
 is "$(got admin .path | tail -n +4 | sort | tr '\n' ' ')" "/chat /rule " "the rule's target and that of all failed jobs are told"
-like "$(got admin . | jq -r 'select(.path == "/chat") | .body | fromjson | .text' | head -n 1)" "^Job $id \(.*\): attempt 1 has failed \(exit-eight\): rank 0 ended with exit code 8" "in words for a chat"
+like "$(got admin . | jq -r 'select(.path == "/chat") | .body | fromjson | .text' | head -n 1)" "^Job $id \(.*\): attempt 1 has failed \(exit-eight\): (rank 0|mpirun) ended with exit code 8" "in words for a chat"
 call /v1/failures
 json '[.rules[] | select(.notify) | .label] | join(" ")' "exit-nine exit-eight" "GET /v1/failures says which rules tell somebody"
 like "$body" '^[^@]*$' "and not whom"

@@ -43,6 +43,35 @@ static const char mpi_abort[] =
          "You may or may not see output from other processes, depending on\n"
          "exactly when Open MPI kills them.\n" RULE;
 
+/* As Open MPI 5.0.7 printed them on Debian 13. */
+static const char killed_5[] =
+    RULE "prterun noticed that process rank 1 with PID 44 on node vm exited on\n"
+         "signal 9 (Killed).\n" RULE;
+
+static const char non_zero_5[] =
+    RULE "prterun detected that one or more processes exited with non-zero status,\n"
+         "thus causing the job to be terminated. The first process to do so was:\n"
+         "\n"
+         "   Process name: [prterun-node-12,a-13@1,17]\n"
+         "   Exit code:    4\n" RULE;
+
+static const char mpi_abort_5[] =
+    "step 3, loss 2.1\n"
+    "[vm][[48406,1],0][../../opal/mca/btl/tcp/btl_tcp_proc.c:266:mca_btl_tcp_proc_create_interface_"
+    "graph] Unable to find reachable pairing between local and remote interfaces\n" RULE
+    "MPI_ABORT was invoked on rank 1 in communicator MPI_COMM_WORLD\n"
+    "  Proc: [[48406,1],1]\n"
+    "  Errorcode: 7\n"
+    "\n"
+    "NOTE: invoking MPI_ABORT causes Open MPI to kill all MPI processes.\n" RULE RULE
+    "prterun has exited due to process rank 1 with PID 0 on node vm calling\n"
+    "\"abort\". This may have caused other processes in the application to be\n"
+    "terminated by signals sent by prterun (as reported here).\n" RULE;
+
+static const char lost_5[] = RULE "PRTE has lost communication with a remote daemon.\n\n"
+                                  "  HNP daemon   : [prterun-n1-13@0,0] on node n1\n"
+                                  "  Remote daemon: [prterun-n1-13@0,1] on node n2.cluster\n" RULE;
+
 static const char mpi_error[] =
     "words of a worker\n"
     "[vm:26912] *** An error occurred in MPI_Allreduce\n"
@@ -72,6 +101,13 @@ Test(failure, reads_mpiruns_words_on_a_killed_rank)
     cr_assert_eq(r.rank, 17);
     cr_assert_eq(r.signal, 11);
     cr_assert_str_eq(r.host, "node-12.cluster");
+    cr_assert(failure_read_log(killed_5, &r));
+    cr_assert_eq(r.rank, 1);
+    cr_assert_eq(r.signal, 9);
+    cr_assert_str_eq(r.host, "vm");
+    cr_assert(failure_read_log(lost_5, &r));
+    cr_assert(r.host_lost);
+    cr_assert_str_eq(r.host, "n2.cluster");
 }
 
 Test(failure, reads_exit_codes_and_aborts)
@@ -84,6 +120,13 @@ Test(failure, reads_exit_codes_and_aborts)
     cr_assert(failure_read_log(mpi_abort, &r));
     cr_assert(r.aborted);
     cr_assert_eq(r.exit_code, 3);
+    cr_assert(failure_read_log(non_zero_5, &r));
+    cr_assert_eq(r.rank, 17);
+    cr_assert_eq(r.exit_code, 4);
+    cr_assert(failure_read_log(mpi_abort_5, &r));
+    cr_assert(r.aborted);
+    cr_assert_eq(r.rank, 1);
+    cr_assert_eq(r.exit_code, 7);
     cr_assert_not(failure_read_log("all is well\n", &r));
     cr_assert_not(failure_read_log("", &r));
     cr_assert_not(failure_read_log(" noticed that process rank", &r));
@@ -100,6 +143,8 @@ Test(failure, last_lines_are_the_workers_own)
     cr_assert_str_eq(text, "no newline");
     failure_last_lines(mpi_abort, text, sizeof text);
     cr_assert_str_eq(text, "");
+    failure_last_lines(mpi_abort_5, text, sizeof text);
+    cr_assert_str_eq(text, "step 3, loss 2.1");
 }
 
 Test(failure, names_signals)

@@ -63,6 +63,9 @@ Test(failure_rules, labels_what_the_programs_say)
         {"mpi-transport", "rank 0 ended with exit code 1",
          "[n1][[1,1],0][btl_tcp_frag.c:242:mca_btl_tcp_frag_recv] readv failed: Connection reset "
          "by peer (104)\n"                                                                          },
+        {"",              "mpirun ended with exit code 7",
+         "[n1][[1,1],0][btl_tcp_proc.c:266:mca_btl_tcp_proc_create_interface_graph] Unable to find "
+         "reachable pairing between local and remote interfaces\n"                                 },
         {"",
          "rank 0 on n1 was ended by signal 9 (SIGKILL, Killed); if nobody did that, the kernel was "
          "out of memory: see dmesg",                                                      "step 1\n"},
