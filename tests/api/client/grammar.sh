@@ -75,7 +75,7 @@ call -d "@$work/job.json" /v1/jobs
 want 201 "a job on another host"
 id=$(jq .id <<<"$body")
 ended "$id" "runs through a launch agent that calls a shell"
-like "$(cat "$work/agent.log")" 'orted.*"127.0.0.0/8"' "whose line has mpirun's arguments, quoted as Open MPI does"
+like "$(cat "$work/agent.log")" 'orted.*"127.0.0.0/8"|prted.*prte_hnp_uri "prterun-.*"' "whose line has mpirun's arguments, quoted as Open MPI does"
 
 document "$slurm" >"$work/job.json"
 $trainctl "$url" submit --print-sbatch "$work/job.json" >"$work/script"

@@ -34,7 +34,7 @@ fails_soon() {
     ok "... nothing is left on either host" eventually nothing_left
 }
 nothing_left() {
-    [ -z "$(on_host "$h1" 'train-worker .*--job')$(on_host "$h2" 'train-worker .*--job')$(on_host "$h2" orted)" ] &&
+    [ -z "$(on_host "$h1" 'train-worker .*--job')$(on_host "$h2" 'train-worker .*--job')$(on_host "$h2" '(orted|prted)')" ] &&
         [ -z "$(find "${TMPDIR:-/tmp}/ompi.$h1".* -name 'pid.*' 2>/dev/null)" ] # of an mpirun that was killed
 }
 kill_on() { # SIGNAL PID
@@ -49,7 +49,7 @@ start_hosts "slots = 4" "stall_seconds = 300"
 # worst moment to cut the link.
 asks_soon() {
     ip netns exec "$h2" ss -Htnopi state established | tr '\n' ' ' | sed 's/users:/\n/g' |
-        sed -n '/"orted"/ { s/.* lastrcv:\([0-9]*\) lastack:\([0-9]*\) .*/\1 \2/p }' |
+        sed -n '/"\(orted\|prted\)"/ { s/.* lastrcv:\([0-9]*\) lastack:\([0-9]*\) .*/\1 \2/p }' |
         awk '{ quiet = $1 < $2 ? $1 : $2; due = due || (quiet > 3900 && quiet < 4600) } END { exit !due }'
 }
 cut_for_3_s() { # fails if it was for longer, as this script got no processor time: then Open MPI may end the job
@@ -84,7 +84,7 @@ kill_on KILL "$(worker_on "$h2" 3)"
 fails_soon "^rank 3 on $h2 was ended by signal 9 \(SIGKILL" "a rank is killed"
 
 break_it "Open MPI's daemon is killed"
-kill_on KILL "$(on_host "$h2" 'bin/orted ')"
+kill_on KILL "$(on_host "$h2" 'bin/(orted|prted) ')"
 fails_soon "^host $h2 does not answer any more" "Open MPI's daemon is killed"
 
 fi

@@ -83,11 +83,12 @@ ok "with one it succeeds" wait_state "$id" succeeded
 like "$(cat "$state/jobs/$id/attempt-1/command")" "--mca plm_rsh_agent '$lab/ssh -p 2222'" "as its command says"
 ok "the daemon stops in order" stop_daemon
 
-# ---- Open MPI in a folder that the administrator has listed: its orted tells that it was called
+# ---- Open MPI in a folder that the administrator has listed: its daemon (orted, of Open MPI 5 prted) tells that it was called
+orted=$(basename "$(command -v prted || command -v orted)")
 mkdir -p "$work/mpi/bin"
 ln -s "$(dirname "$(ldconfig -p | sed -n 's/.*libmpi\.so.* => //p' | head -n 1)")" "$work/mpi/lib"
-printf '#!/bin/sh\necho "$0 $(hostname)" >>%q\nexec %q "$@"\n' "$work/orted.log" "$(command -v orted)" >"$work/mpi/bin/orted"
-chmod +x "$work/mpi/bin/orted"
+printf '#!/bin/sh\necho "$0 $(hostname)" >>%q\nexec %q "$@"\n' "$work/orted.log" "$(command -v "$orted")" >"$work/mpi/bin/$orted"
+chmod +x "$work/mpi/bin/$orted"
 start_hosts "slots = 4"
 train "$(jq -c ".mpi_prefix = \"$work/mpi\"" <<<"$two")"
 want 422 "an MPI prefix that is not listed is refused"
@@ -97,7 +98,7 @@ worker=tests/paced/train-worker
 start_hosts "slots = 4" "mpi_prefixes = /opt/mpi:$work/mpi"
 train "$(jq -c ".mpi_prefix = \"$work/mpi\" | .ssh_port = 2222" <<<"$two")" '{"steps": 1000000}'
 ok "with one that is a job runs" wait_state "$id" running
-is "$(cat "$work/orted.log")" "$work/mpi/bin/orted $h2" "its orted is started on the other host"
+is "$(cat "$work/orted.log")" "$work/mpi/bin/$orted $h2" "its daemon is started on the other host"
 has_libraries() {
     tr '\0' '\n' <"/proc/$(worker_on "$h2" 2)/environ" 2>/dev/null | grep -qE "^LD_LIBRARY_PATH=(.*:)?$work/mpi/lib"
 }
