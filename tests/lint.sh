@@ -29,7 +29,7 @@ clean() { # DIALECT SCRIPT
 }
 
 if command -v shellcheck >/dev/null; then
-    for script in ./bootstrap ./quickstart ./runtests ./setup/lib.sh $(files -name '*.sh'); do
+    for script in ./bootstrap ./quickstart ./runtests ./setup/in-debian13 ./setup/lib.sh $(files -name '*.sh'); do
         ok "shellcheck $script" clean bash "$script"
     done
     for script in ./etc/slurm/*.in; do
@@ -47,7 +47,10 @@ else
     skip "mandoc" "not installed"
 fi
 
-if command -v clang-format >/dev/null; then
+# Other versions lay out tables and macros otherwise.
+if ! clang-format --version 2>/dev/null | grep -q 'version 14\.'; then
+    skip "C files are formatted by .clang-format" "needs clang-format 14, as in Debian 12"
+else
     unformatted() {
         local out
         out=$(files -name '*.[ch]' ! -name '*.pb-c.*' ! -name migrations.c ! -name config.h | xargs clang-format --dry-run 2>&1 |
@@ -56,8 +59,6 @@ if command -v clang-format >/dev/null; then
         [ -z "$out" ]
     }
     ok "C files are formatted by .clang-format" unformatted
-else
-    skip "clang-format" "not installed"
 fi
 
 unlisted() {

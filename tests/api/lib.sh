@@ -109,8 +109,9 @@ call() {
 }
 
 want() {
-    [ "$status" = "$1" ]
-    report $? "$2" "status:   $status" "expected: $1" "body:     $body" "curl:     $(cat "$work/curl")"
+    local differs=0
+    [ "$status" = "$1" ] || differs=1
+    report $differs "$2" "status:   $status" "expected: $1" "body:     $body" "curl:     $(cat "$work/curl")"
 }
 
 json() {

@@ -111,13 +111,13 @@ stranger=
 cd "$work" || exit 1
 {
     openssl req -x509 -newkey rsa:2048 -nodes -keyout ca.key -out ca.pem -days 2 -subj /CN=ca
-    certify() { # NAME HOST DAYS
+    certify() { # NAME HOST [COMMAND...]: what runs openssl
         openssl req -newkey rsa:2048 -nodes -keyout "$1.key" -out "$1.csr" -subj "/CN=$2"
-        openssl x509 -req -in "$1.csr" -CA ca.pem -CAkey ca.key -CAcreateserial -out "$1.pem" -extfile <(echo "subjectAltName=$2") -days "$3"
+        "${@:3}" openssl x509 -req -in "$1.csr" -CA ca.pem -CAkey ca.key -CAcreateserial -out "$1.pem" -extfile <(echo "subjectAltName=$2") -days 2
     }
-    certify good IP:127.0.0.1 2
-    certify named DNS:train.example 2
-    certify expired IP:127.0.0.1 -1
+    certify good IP:127.0.0.1
+    certify named DNS:train.example
+    certify expired IP:127.0.0.1 faketime -f -9d
 } >"$work/openssl" 2>&1
 cd "$OLDPWD" || exit 1
 export TRAINCTL_CA=$work/ca.pem
