@@ -61,6 +61,14 @@ static void check_script(json_t *list, const char *config, const char *key, cons
 
     snprintf(ours, sizeof ours, SCRIPTS "/%s", name);
     doctor_slurm_setting(config, key, path);
+    /* Newer Slurm lists them: Prolog[0], Prolog[1], ... */
+    for (int i = 0; !*path || !is_chained(path, ours); i++) {
+        char listed[32], other[VALUE_BYTES];
+        snprintf(listed, sizeof listed, "%s[%d]", key, i);
+        if (!*doctor_slurm_setting(config, listed, other))
+            break;
+        memcpy(path, other, sizeof other);
+    }
     if (!*path) {
         snprintf(advice, sizeof advice,
                  "add %s=%s to slurm.conf, on all nodes, and say scontrol reconfigure", key, ours);
