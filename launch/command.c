@@ -256,13 +256,13 @@ char **command_on_hosts(char *const *argv, const char *attempt_dir)
 }
 
 #define SHARED_MEMORY "OMPI_MCA_btl_vader_backing_directory" /* also of Open MPI 5 */
-#define TRANSPORTS    "OMPI_MCA_btl"
+#define TCP_NETWORKS  "OMPI_MCA_btl_tcp_if_"
 
 char **command_environment(char *const *inherited, const struct launch_request *r,
                            const char *attempt_dir, const char *shared)
 {
-    static const char *const own[] = {SHARED_MEMORY "=", TRANSPORTS "="};
-    bool has_transports = job_spec_names_hosts(r->spec);
+    static const char *const own[] = {SHARED_MEMORY "=", TCP_NETWORKS};
+    bool one_machine = !job_spec_names_hosts(r->spec) && !r->spec->cluster.mpi_arg_count;
     struct vector v = {0};
 
     for (; inherited && *inherited; inherited++) {
@@ -270,10 +270,12 @@ char **command_environment(char *const *inherited, const struct launch_request *
             command_add(&v, "%s", *inherited);
         if (command_has_prefix(*inherited, own, 1))
             shared = NULL;
-        has_transports |= command_has_prefix(*inherited, own + 1, 1);
+        one_machine &= !command_has_prefix(*inherited, own + 1, 1);
     }
-    if (!has_transports) /* no TCP, of which Open MPI 5 writes for each rank that it finds no way */
-        command_add(&v, TRANSPORTS "=^tcp");
+    /* Over TCP ranks talk where there is no shared memory: nobody else is to reach them, and
+     * without it Open MPI 5 writes for each rank that it finds no way between two networks. */
+    if (one_machine)
+        command_add(&v, TCP_NETWORKS "include=lo");
     if (shared) {
         command_add(&v, SHARED_MEMORY "=%s", shared);
         command_add(&v, "OMPI_MCA_orte_tmpdir_base=%s", shared);

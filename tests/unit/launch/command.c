@@ -229,21 +229,25 @@ Test(command, leaves_shared_memory_where_a_site_puts_it)
     command_free(environment);
 }
 
-Test(command, keeps_ranks_of_one_machine_off_tcp)
+Test(command, keeps_ranks_of_one_machine_on_the_loopback)
 {
     struct job_spec spec;
     struct launch_request r = command_request(&spec);
     char *inherited[] = {NULL}, n1[] = "n1", *hosts[] = {n1};
+    char excluded[] = "OMPI_MCA_btl_tcp_if_exclude=eth1", *by_site[] = {excluded, NULL};
     char **environment = command_environment(inherited, &r, "/a", "/dev/shm/x");
 
-    cr_assert_str_eq(command_value(environment, "OMPI_MCA_btl"), "^tcp");
+    cr_assert_str_eq(command_value(environment, "OMPI_MCA_btl_tcp_if_include"), "lo");
     cr_assert_str_eq(command_value(environment, "OMPI_MCA_orte_tmpdir_base"), "/dev/shm/x");
     cr_assert_str_eq(command_value(environment, "PRTE_MCA_prte_tmpdir_base"), "/dev/shm/x");
+    command_free(environment);
+    environment = command_environment(by_site, &r, "/a", NULL);
+    cr_assert_null(command_value(environment, "OMPI_MCA_btl_tcp_if_include"), "a site's own stays");
     command_free(environment);
     spec.cluster.hosts = hosts;
     spec.cluster.host_count = 1;
     environment = command_environment(inherited, &r, "/a", NULL);
-    cr_assert_null(command_value(environment, "OMPI_MCA_btl"));
+    cr_assert_null(command_value(environment, "OMPI_MCA_btl_tcp_if_include"));
     command_free(environment);
 }
 
