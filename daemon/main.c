@@ -21,7 +21,6 @@
 #include <config.h> /* the build's, not daemon/config.h */
 #include "daemon/config.h"
 #include "launch/hosts.h"
-#include "daemon/http/archive.h"
 #include "daemon/http/server.h"
 #include "daemon/http/stream/stream.h"
 #include "daemon/http/access/token.h"
@@ -454,7 +453,6 @@ static int daemon_serve(struct daemon_life *d, struct error *e)
     remove_url(d->config);
     sd_notify(0, "STOPPING=1");
     streams_stop(d->app.streams);
-    archives_stop(d->app.archives);
     http_server_stop(server);
     return status;
 }
@@ -483,8 +481,6 @@ static int daemon_run(struct daemon_life *d, struct error *e)
         status = create_manager(config, app->store, &app->jobs, e);
     if (status == 0)
         status = create_streams(config, app, e);
-    if (status == 0)
-        status = archives_create(app->tokens, &app->archives, e);
     if (status == 0 && !(d->self = node_self_create(app->store, app->jobs)))
         status = error_set(e, ERR_NO_MEMORY, "out of memory");
     if (status == 0)
@@ -495,7 +491,6 @@ static int daemon_run(struct daemon_life *d, struct error *e)
         status = daemon_serve(d, e);
     watchdog_stop(d->watchdog);
     streams_destroy(app->streams);
-    archives_destroy(app->archives);
     node_self_destroy(d->self);
     ignore_signals();
     job_manager_destroy(app->jobs);

@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include "common/json.h"
-#include "daemon/http/archive.h"
 #include "daemon/http/stream/stream.h"
 
 void reply_header(struct reply *r, const char *name, const char *format, ...)
@@ -98,9 +97,7 @@ void reply_clear(struct reply *r)
     if (r->file_bytes)
         close(r->fd);
     stream_close(r->stream);
-    archive_close(r->archive);
     r->stream = NULL;
-    r->archive = NULL;
     r->body = NULL;
     r->bytes = 0;
     r->file_bytes = 0;

@@ -13,8 +13,7 @@
 #define REPLY_HEADERS_MAX 10
 
 /* Zero-initialise; a status of 0 is none yet. */
-struct stream;  /* stream.h */
-struct archive; /* archive.h */
+struct stream; /* stream.h */
 
 struct reply {
     int status;
@@ -23,9 +22,8 @@ struct reply {
     size_t bytes;
     int fd; /* with file_bytes > 0: the body is this part of a file; owned */
     uint64_t file_from, file_bytes;
-    int64_t token;           /* that was sent: the file's sending ends with it; 0: none */
-    struct stream *stream;   /* the body is this stream of events; owned */
-    struct archive *archive; /* the body is this archive; owned */
+    int64_t token;         /* that was sent: the file's sending ends with it; 0: none */
+    struct stream *stream; /* the body is this stream of events; owned */
     struct {
         const char *name; /* a literal */
         char value[160];

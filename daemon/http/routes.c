@@ -111,8 +111,6 @@ static const struct route routes[] = {
      "Send a test notice to a target, once; GET /v1/notices?id= tells what became of it"},
     {"GET", "/v1/backup", handle_backup, ROLE_ADMIN, "", 200,
      "A copy of the database, made while the daemon runs"},
-    {"GET", "/v1/backup/runs", handle_backup_runs, ROLE_ADMIN, "", 200,
-     "All run directories as a tar archive; take the database first"},
     {"GET", "/v1/backup/tokens", handle_backup_tokens, ROLE_ADMIN, "", 200,
      "The file of tokens, which holds only their hashes"},
     {"GET", "/v1/schema/job", handle_schema, ROLE_ANYONE, "", 200,

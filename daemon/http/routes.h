@@ -27,7 +27,6 @@ struct http_app {
     struct store *store;
     struct job_manager *jobs;
     struct streams *streams;
-    struct archives *archives;
     struct tokens *tokens;
     struct notices *notices;
     gid_t socket_gid; /* of socket_group; (gid_t)-1: none */
@@ -164,7 +163,7 @@ void audit_request(const struct request *q, enum store_audit_kind action, int64_
 /* handlers/handle_notices.c */
 route_handler handle_notice_list, handle_notice_test;
 /* handlers/handle_backup.c */
-route_handler handle_backup, handle_backup_runs, handle_backup_tokens;
+route_handler handle_backup, handle_backup_tokens;
 /* static.c */
 route_handler handle_static;
 

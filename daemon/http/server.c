@@ -18,7 +18,6 @@
 #include "daemon/http/access/auth.h"
 #include "daemon/http/access/guard.h"
 #include "daemon/http/crew.h"
-#include "daemon/http/archive.h"
 #include "daemon/http/download.h"
 #include "daemon/http/encode.h"
 #include "daemon/http/listen.h"
@@ -247,10 +246,6 @@ static struct MHD_Response *to_mhd(const struct http_app *app, struct reply *r,
         response = stream_response(r->stream, c);
         if (response)
             r->stream = NULL;
-    } else if (r->archive) {
-        response = archive_response(r->archive, c);
-        if (response)
-            r->archive = NULL;
     } else if (r->file_bytes) {
         response = file_response(app, r);
         if (response)

@@ -29,22 +29,17 @@ static int backup_check(const char *path, bool force, struct error *e)
 /* The database, then what belongs to it, each in a file of its own beside it. */
 struct backup {
     const char *database;
-    char tokens[PATH_MAX], runs[PATH_MAX];
-    bool force, with_runs, any_tokens;
-    double bytes, run_bytes;
+    char tokens[PATH_MAX];
+    bool force, any_tokens;
+    double bytes;
 };
 
 /* Nothing is fetched if one of the files is there. */
 static int backup_fetch(struct backup *b, struct error *e)
 {
     if (backup_check(b->database, b->force, e) || backup_check(b->tokens, b->force, e) ||
-        (b->with_runs && backup_check(b->runs, b->force, e)))
-        return -(int)e->code;
-    /* The database first: the runs may know more than it, not less. */
-    if (download("/v1/backup", "application/vnd.sqlite3", b->database, &b->bytes, e) ||
-        backup_tokens(b->tokens, &b->any_tokens, e) ||
-        (b->with_runs &&
-         download("/v1/backup/runs", "application/x-tar", b->runs, &b->run_bytes, e)))
+        download("/v1/backup", "application/vnd.sqlite3", b->database, &b->bytes, e) ||
+        backup_tokens(b->tokens, &b->any_tokens, e))
         return -(int)e->code;
     return 0;
 }
@@ -56,20 +51,14 @@ static void backup_print(const struct backup *b)
     printf("database: %s (%s)\n", b->database, human_size(size, sizeof size, b->bytes));
     if (b->any_tokens)
         printf("tokens:   %s\n", b->tokens);
-    if (b->with_runs)
-        printf("runs:     %s (%s)\n", b->runs, human_size(size, sizeof size, b->run_bytes));
-    else
-        printf("runs:     not included; use --with-runs, or copy jobs/ yourself\n");
+    printf("runs:     not included; copy jobs/ of the state folder now, with rsync or tar\n");
     printf("To restore: see BACKUP AND RESTORE in traind(8).\n");
 }
 
 static void backup_print_json(const struct backup *b)
 {
-    json_t *json = json_pack(
-        "{s:s, s:I, s:o, s:o}", "file", b->database, "bytes", (json_int_t)b->bytes, "tokens",
-        b->any_tokens ? json_string(b->tokens) : json_null(), "runs",
-        b->with_runs ? json_pack("{s:s, s:I}", "file", b->runs, "bytes", (json_int_t)b->run_bytes)
-                     : json_null());
+    json_t *json = json_pack("{s:s, s:I, s:s?}", "file", b->database, "bytes", (json_int_t)b->bytes,
+                             "tokens", b->any_tokens ? b->tokens : NULL);
 
     print_json(json);
     json_decref(json);
@@ -83,12 +72,9 @@ static int cmd_backup(int argc, char **argv)
 
     if (done >= 0)
         return done;
-    struct backup b = {.database = args.operands[0],
-                       .force = cmd_flag(&args, "force"),
-                       .with_runs = cmd_flag(&args, "with-runs")};
+    struct backup b = {.database = args.operands[0], .force = cmd_flag(&args, "force")};
     if ((size_t)snprintf(b.tokens, sizeof b.tokens, "%s.tokens.json", b.database) >=
-            sizeof b.tokens ||
-        (size_t)snprintf(b.runs, sizeof b.runs, "%s.runs.tar", b.database) >= sizeof b.runs)
+        sizeof b.tokens)
         return cmd_usage(args.cmd, "the path of the file is too long");
     if (backup_fetch(&b, &e))
         return cmd_fail(&e);
@@ -102,13 +88,12 @@ static int cmd_backup(int argc, char **argv)
 /* clang-format off */
 const struct cmd cmd_backup_entry = {
     .name = "backup",
-    .synopsis = "[--force] [--with-runs] FILE",
+    .synopsis = "[--force] FILE",
     .help = "copy the database to FILE and the tokens to FILE.tokens.json, while the daemon runs",
     .run = cmd_backup,
     .min_operands = 1,
     .max_operands = 1,
-    .options = {{"force", 0, NULL, "replace files that exist", NULL},
-                {"with-runs", 0, NULL, "also copy all run directories to FILE.runs.tar", NULL}},
+    .options = {{"force", 0, NULL, "replace files that exist", NULL}},
     .completion = "file",
 };
 /* clang-format on */

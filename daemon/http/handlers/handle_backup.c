@@ -8,7 +8,6 @@
 
 #include "common/log.h"
 #include "daemon/http/access/auth.h"
-#include "daemon/http/archive.h"
 #include "daemon/http/routes.h"
 #include "daemon/job/job.h"
 
@@ -66,21 +65,5 @@ int handle_backup_tokens(const struct request *q, struct reply *r, struct error 
     r->type = "application/json";
     r->fd = fd;
     r->file_bytes = (uint64_t)st.st_size;
-    return 0;
-}
-
-/* Logs and events only grow and checkpoints appear whole, so a database copied before this finds
- * all it knows in the archive. */
-int handle_backup_runs(const struct request *q, struct reply *r, struct error *e)
-{
-    int status = archive_open(q->app->archives, q->config->state, q->token, &r->archive, e);
-
-    if (status)
-        return status;
-    log_info("the run directories: backup taken by %s", job_by_words(request_by(q)));
-    audit_request(q, STORE_AUDIT_BACKUP, 0, "runs");
-    r->status = 200;
-    r->type = "application/x-tar";
-    reply_header(r, "Content-Disposition", "attachment; filename=\"jobs.tar\"");
     return 0;
 }

@@ -30,7 +30,7 @@ is "$(stat -c %a "$socket")" 600 "only its owner may use the unix socket"
 
 # Every route of the contract is in the table.
 "$traind" --openapi >"$work/openapi.json"
-for route in 'post /v1/plan' 'post /v1/jobs' 'get /v1/jobs' 'get /v1/jobs/{id}' 'patch /v1/jobs/{id}' 'post /v1/jobs/{id}/cancel' 'get /v1/audit' 'get /v1/notices' 'post /v1/notices/test' 'get /v1/backup/runs' 'get /v1/backup/tokens' 'post /v1/jobs/{id}/hold' 'post /v1/jobs/{id}/release' 'post /v1/jobs/{id}/priority' \
+for route in 'post /v1/plan' 'post /v1/jobs' 'get /v1/jobs' 'get /v1/jobs/{id}' 'patch /v1/jobs/{id}' 'post /v1/jobs/{id}/cancel' 'get /v1/audit' 'get /v1/notices' 'post /v1/notices/test' 'get /v1/backup/tokens' 'post /v1/jobs/{id}/hold' 'post /v1/jobs/{id}/release' 'post /v1/jobs/{id}/priority' \
     'post /v1/jobs/{id}/resume' 'delete /v1/jobs/{id}' 'get /v1/jobs/{id}/metrics' 'get /v1/jobs/{id}/evals' 'get /v1/jobs/{id}/ranks' 'get /v1/throughput' 'get /v1/jobs/{id}/log' \
     'get /v1/jobs/{id}/checkpoints' 'get /v1/jobs/{id}/checkpoints/{step}' 'get /v1/jobs/{id}/events' 'get /v1/events' 'get /v1/jobs/{id}/mllog' 'get /v1/jobs/{id}/tensorboard' \
     'get /v1/jobs/{id}/archive' 'get /v1/jobs/{id}/provenance' 'get /v1/jobs/{id}/pinned' 'get /v1/jobs/{id}/reproduction' 'get /v1/jobs/{id}/trace' 'get /v1/jobs/{id}/layers' 'get /v1/jobs/{id}/predictions' 'get /v1/compare' 'get /v1/nodes' 'get /v1/nodes/{name}' 'post /v1/nodes/{name}/report' 'post /v1/sweeps' \
