@@ -48,8 +48,6 @@ static const struct cmd *const commands[] = {
     &cmd_tag_entry,
     &cmd_note_entry,
     &cmd_rename_entry,
-    &cmd_star_entry,
-    &cmd_unstar_entry,
     &cmd_clone_entry,
     &cmd_resume_entry,
     &cmd_rm_entry,

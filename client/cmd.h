@@ -152,8 +152,6 @@ extern const struct cmd cmd_priority_entry;
 extern const struct cmd cmd_tag_entry;
 extern const struct cmd cmd_note_entry;
 extern const struct cmd cmd_rename_entry;
-extern const struct cmd cmd_star_entry;
-extern const struct cmd cmd_unstar_entry;
 extern const struct cmd cmd_clone_entry;
 extern const struct cmd cmd_resume_entry;
 extern const struct cmd cmd_rm_entry;

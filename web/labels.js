@@ -1,12 +1,15 @@
-// What people write on a job: its name, tags, note and star. All of it is put into the page as text.
+// What people write on a job: its name, tags and note. All of it is put into the page as text.
 
 import { patch } from "./api.js";
 import { ask } from "./ask.js";
-import { h, mark, say } from "./dom.js";
+import { h } from "./dom.js";
 import { href } from "./place.js";
 
 // "a, b c" as the list of its words
 export const tagWords = (text) => [...new Set(text.split(/[\s,]+/).filter(Boolean))];
+
+// Those that an address asks for; a link that was kept may ask for stars, which have become a tag.
+export const askedTags = (query) => [query.get("tag"), query.get("starred") === "1" && "starred"].filter(Boolean).join(",");
 
 // The tags of a job, each a link to the jobs that have it. {element, update(tags)}
 export function tagChips() {
@@ -18,23 +21,6 @@ export function tagChips() {
     element.replaceChildren(...tags.map((tag) => h("a", { class: "chip", href: href("/", { tag }), title: `All jobs with the tag ${tag}` }, tag)));
   };
   return { element, update };
-}
-
-// failed(words): of what the daemon refused.  {element, update(job)}
-export function starButton(id, changed, failed) {
-  let starred = false;
-  const element = h("button", { type: "button", class: "star", "aria-pressed": "false", "aria-label": `Star job ${id}` }, "☆");
-  const show = (is) => {
-    starred = is;
-    mark(element, "aria-pressed", String(is));
-    say(element, is ? "★" : "☆");
-  };
-  element.addEventListener("click", async () => {
-    element.disabled = true;
-    await patch(`/v1/jobs/${id}`, { starred: !starred }).then((job) => { show(job.starred); changed(job); }, failed);
-    element.disabled = false;
-  });
-  return { element, update: (job) => element.disabled || show(Boolean(job.starred)) };
 }
 
 // Name, tags and note of a job in a dialog; only what was changed is sent, so that two people may change two things at a time.

@@ -260,7 +260,6 @@ static void show_labels(struct libscols_table *table, const json_t *json)
     const char *note = json_get_text(json, "note", "");
 
     show_add_row(table, "tags", tags);
-    show_add_row(table, "starred", json_is_true(json_object_get(json, "starred")) ? "yes" : "");
     for (const char *what = "note"; *note; what = "") {
         char *line = strndup(note, strcspn(note, "\n"));
         show_add_row(table, what, line && *line ? line : " ");

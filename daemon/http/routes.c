@@ -11,7 +11,7 @@ static const struct route routes[] = {
      "What a job document means: batch, steps, learning rates, memory, time"},
     {"POST", "/v1/jobs", handle_job_submit, ROLE_SUBMIT, "", 201,
      "Submit a job (header Idempotency-Key: the same key gives the same job)"},
-    {"GET", "/v1/jobs", handle_job_list, ROLE_READ, "state tag starred q user name sweep label where finished_after sort group after limit", 200,
+    {"GET", "/v1/jobs", handle_job_list, ROLE_READ, "state tag q user name sweep label where finished_after sort group after limit", 200,
      "Jobs, newest first; after: next of the previous page; state, tag: one or several, separated by commas; q: search words; "
      "where: a key of their documents, as optimizer.name=lars; group: by tag or by a key, as optimizer.name"},
     {"GET", "/v1/jobs/{id}", handle_job_show, ROLE_READ, "", 200,

@@ -25,9 +25,9 @@
     "slurm, "                                                                                      \
     "submitted_by, eval_images, evaluations, attempt_started_at, " EVALUATED                       \
     ", cancel_attempt, held_at, best_top1, best_top1_step, best_top1_epoch, best_top1_at, "        \
-    "note, starred, failure_label, " STORE_TAGS_OF_JOB                                             \
+    "note, failure_label, " STORE_TAGS_OF_JOB                                                      \
     ", joules, joules_whole, nodes, node_share, active_since, node_seconds, imported_from"
-#define BRIEF_COLUMNS 61 /* spec and plan stand behind them */
+#define BRIEF_COLUMNS 60 /* spec and plan stand behind them */
 
 void store_job_clear(struct store_job *job)
 {
@@ -141,16 +141,15 @@ static void job_read_row(const struct store *s, sqlite3_stmt *row, bool document
     job->best_top1_epoch = sql_double(row, 48);
     job->best_top1_at = job_time(row, 49);
     job->note = sql_text(row, 50);
-    job->starred = sqlite3_column_int(row, 51) != 0;
-    job->tags = sql_text(row, 53);
-    job->failure_label = sql_text(row, 52);
-    job->joules = sql_double(row, 54);
-    job->joules_whole = sqlite3_column_int64(row, 55) != 0;
-    job->nodes = sqlite3_column_int64(row, 56);
-    job->node_share = sql_double(row, 57);
-    job->active_since = job_time(row, 58);
-    job->node_seconds = sql_double(row, 59);
-    job->imported_from = sql_text(row, 60);
+    job->tags = sql_text(row, 52);
+    job->failure_label = sql_text(row, 51);
+    job->joules = sql_double(row, 53);
+    job->joules_whole = sqlite3_column_int64(row, 54) != 0;
+    job->nodes = sqlite3_column_int64(row, 55);
+    job->node_share = sql_double(row, 56);
+    job->active_since = job_time(row, 57);
+    job->node_seconds = sql_double(row, 58);
+    job->imported_from = sql_text(row, 59);
     if (documents) {
         job->spec = sql_text(row, BRIEF_COLUMNS);
         job->plan = sql_text(row, BRIEF_COLUMNS + 1);

@@ -117,7 +117,6 @@ struct store_job {
     /* find/label.h: as they are now, where the document may have those of an earlier time. */
     char *tags; /* JSON text: a list, sorted */
     char *note; /* NULL: none */
-    bool starred;
     /* What it took. */
     double joules;     /* of its machines, whole, in all attempts; NAN: never measured */
     bool joules_whole; /* every machine of every attempt was measured */
@@ -239,8 +238,7 @@ struct store_job_filter {
     int64_t sweep;     /* whose jobs */
     const char *label; /* of a failure */
     int64_t finished_after;
-    const char *tags; /* with commas between them: the jobs that have all of these */
-    enum { STORE_STARRED_ANY, STORE_STARRED_ALONE, STORE_STARRED_NOT } starred;
+    const char *tags;        /* with commas between them: the jobs that have all of these */
     const char *key, *value; /* "$.optimizer.name" of the document, and JSON text: that it is */
     enum store_sort sort;
     const char *after_key; /* what the job `after` was sorted by; NULL: it had nothing */

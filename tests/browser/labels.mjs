@@ -1,4 +1,4 @@
-// Tags, notes, stars and what is done with them: node labels.mjs http://HOST:PORT [FOLDER FOR PICTURES]. Prints TAP.
+// Tags, notes and what is done with them: node labels.mjs http://HOST:PORT [FOLDER FOR PICTURES]. Prints TAP.
 
 import { accessible, api, forget, JOB, jobIn, origin, sideways, story, submit, until } from "./lib/checks.mjs";
 import { ok, same } from "./lib/tap.mjs";
@@ -45,17 +45,17 @@ async function list(page, first, second) {
   await shows(page, String(first), "list: the address is a permalink");
   await page.getByRole("button", { name: "Show jobs without the tag baseline too" }).click();
   await shows(page, `${second} ${first}`, "list: without the tag all are there");
-  await labels(second, { starred: true });
-  await row(page, second).locator(".starred:visible").waitFor();
-  ok(true, "list: a star that somebody else gives appears by itself");
-  await page.getByRole("button", { name: "★ Starred" }).click();
-  await shows(page, String(second), "list: starred jobs alone");
+  await labels(second, { add_tags: ["starred"] });
+  await row(page, second).getByRole("link", { name: "starred" }).waitFor();
+  ok(true, "list: a tag that somebody else gives appears by itself");
+  await page.goto(`${origin}/#/?starred=1`);
+  await shows(page, String(second), "list: a link of an older version that asks for stars asks for the tag");
 }
 
 async function views(page, first, second) {
   await page.getByText("Views", { exact: true }).click();
   await page.getByRole("button", { name: "Save this view…" }).click();
-  await page.getByLabel("Name", { exact: true }).fill("my stars");
+  await page.getByLabel("Name", { exact: true }).fill("my jobs");
   await page.getByRole("button", { name: "Save", exact: true }).click();
   await page.goto(origin + "/#/");
   await page.reload();
@@ -63,7 +63,7 @@ async function views(page, first, second) {
   await page.getByText("Views", { exact: true }).click();
   await accessible(page, "views");
   await picture(page, "views");
-  await page.getByRole("link", { name: "my stars" }).click();
+  await page.getByRole("link", { name: "my jobs" }).click();
   await shows(page, String(second), "views: a saved one, behind a reload");
   await page.goto(origin + "/#/");
   await page.reload();
@@ -80,16 +80,15 @@ async function several(page, first, second) {
   same(await page.getByRole("button", { name: "Cancel…" }).count(), 0, "several: what has ended cannot be cancelled");
   await accessible(page, "several");
   await picture(page, "several");
-  const refuse = (route) => (route.request().method() === "PATCH" ? route.fulfill({ status: 422, json: { detail: "not starred" } }) : route.fallback());
+  const refuse = (route) => (route.request().method() === "PATCH" ? route.fulfill({ status: 422, json: { detail: "not tagged" } }) : route.fallback());
   await page.route("**/v1/jobs/*", refuse);
-  await page.getByRole("button", { name: "Star", exact: true }).click();
-  const refusal = page.locator(".bulk .error");
-  await refusal.filter({ hasText: `job ${second}: not starred` }).waitFor();
-  await page.unroute("**/v1/jobs/*", refuse);
-  await labels(second, { starred: false });
-  await row(page, second).locator(".starred").waitFor({ state: "hidden" });
-  ok(await refusal.isVisible(), "several: a refusal stays when the list is made anew");
   await page.getByRole("button", { name: "Tag…" }).click();
+  await page.getByLabel("Add").fill("c");
+  await page.getByRole("button", { name: "Change the tags" }).click();
+  await page.getByRole("alert").filter({ hasText: `job ${second}: not tagged` }).waitFor();
+  ok(true, "several: what is refused is told for each");
+  await page.unroute("**/v1/jobs/*", refuse);
+  await labels(second, { remove_tags: ["starred"] });
   await page.getByLabel("Add").fill("a/b, wrong+tag");
   await page.getByRole("button", { name: "Change the tags" }).click();
   await page.getByRole("alert").filter({ hasText: `job ${second}` }).waitFor();
@@ -126,9 +125,6 @@ async function one(page, id) {
   await note.waitFor();
   same(await note.textContent(), NOTE, "job: the note is text, whatever is in it");
   same(await note.locator("b").count(), 0, "job: and no element");
-  await page.getByRole("button", { name: `Star job ${id}` }).click();
-  await page.locator(".star[aria-pressed=true]").waitFor();
-  same((await api(`/v1/jobs/${id}`)).starred, true, "job: its star");
   await picture(page, "job");
   await page.getByRole("button", { name: "Edit name, tags and note…" }).click();
   await page.getByRole("dialog").waitFor();

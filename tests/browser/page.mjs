@@ -62,8 +62,6 @@ async function looksRight(page) {
   ok(warm > 0.3 && rest < 0.02, "job: of the learning rate's chart only the warm-up is coloured", `${warm} of its start, ${rest} of the rest`);
   const legend = await page.locator(".chart[data-chart=accuracy] .legend li:visible").allTextContents();
   ok(legend.some((text) => text.startsWith("top-1")) && !legend.some((text) => text.includes("not averaged")), "job: the legend has no series without values", legend.join());
-  const [badge, star] = await Promise.all([page.locator(".title .badge"), page.locator(".title .star")].map((one) => one.boundingBox()));
-  ok(star.x - badge.x - badge.width < 40, "job: the star stands beside the state", `${star.x - badge.x - badge.width} px away`);
   same((await page.locator("data[data-key=time]").textContent()).includes(" "), false, "job: a duration does not break");
 }
 
@@ -364,7 +362,7 @@ async function removed(page) {
   await page.getByRole("button", { name: "Delete…" }).waitFor();
   await api(`/v1/jobs/${id}`, { method: "DELETE" });
   await page.getByRole("heading", { name: `There is no job ${id}` }).waitFor();
-  same(await page.locator(".title .actions > :visible, .star:visible, .edit:visible").count(), 0, "job: with one that was removed nothing can be done");
+  same(await page.locator(".title .actions > :visible, .edit:visible").count(), 0, "job: with one that was removed nothing can be done");
   forget(new RegExp(`status of 404.*/v1/jobs/${id}\\b`));
 }
 

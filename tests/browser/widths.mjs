@@ -90,7 +90,7 @@ try {
   await lastingJob({ ...JOB, name: "resnet101-with-nesterov" });
   execFileSync("sqlite3", ["-cmd", ".timeout 20000", `${state}/traind.db`, "update sqlite_sequence set seq = 12203 where name = 'job'"]);
   const last = await submit({ ...JOB, name: "warm-up ".repeat(25).trim(), steps: 4, priority: 3 });
-  await api(`/v1/jobs/${first.id}`, { method: "PATCH", body: JSON.stringify({ starred: true, note: "a word ".repeat(60).trim(),
+  await api(`/v1/jobs/${first.id}`, { method: "PATCH", body: JSON.stringify({ note: "a word ".repeat(60).trim(),
     tags: ["baseline", "paper:table-2/row-17", "x".repeat(64), "augmentation", "schedule:cosine"] }) });
   const sweep = await api("/v1/sweeps", { method: "POST", body: JSON.stringify({ name: "rates", base: { ...JOB, steps: 2 }, metric: "loss", parameters: { "/lr/base": [0.1, 0.2] } }) });
   same(last.id, 12204, "jobs have ids of one, three and five digits");

@@ -1,5 +1,5 @@
 // Jobs in groups, by tag or by a key of their documents: #/groups?by=optimizer.name&sort=best_top1, and the filters of the list.
-// In the address: by, sort, q (words), tag ("a,b": with all of these), starred (1), open (JSON of the group whose jobs are shown),
+// In the address: by, sort, q (words), tag ("a,b": with all of these), open (JSON of the group whose jobs are shown),
 // shown (groups).
 
 import { get, Problem, waiting, words } from "../api.js";
@@ -7,6 +7,7 @@ import { badge, choice, download, h, mark, notice, say, setBadge, show } from ".
 import * as f from "../format.js";
 import { fieldsOf, keyWords, writeText } from "../job_document.js";
 import { compareWords, MOST_COMPARED, title } from "../jobs.js";
+import { askedTags } from "../labels.js";
 import { watch } from "../live.js";
 import { MOST_ASKED, moreButton, PAGE, shownOf } from "../more.js";
 import { href, setQuery } from "../place.js";
@@ -21,10 +22,10 @@ const count = (group, ...states) => states.reduce((sum, state) => sum + (group.s
 const numbersOf = (group) => [group.jobs, count(group, ...ACTIVE), count(group, "succeeded"), count(group, "failed"), count(group, "cancelled"), group.best?.top1 ?? null, group.mean_ttt_seconds, group.images];
 
 // The filters as the API takes them.
-function filtersOf({ q, tag, starred }) {
-  return { q: q || null, tag: tag || null, starred: starred ? "true" : null };
+function filtersOf({ q, tag }) {
+  return { q: q || null, tag: tag || null };
 }
-const listOf = ({ q, tag, starred }) => href("/", { q, tag, starred: starred ? 1 : null });
+const listOf = ({ q, tag }) => href("/", { q, tag });
 const path = (query) => `/v1/jobs${href("", query).slice(1)}`;
 
 // The query of the jobs of one group; null: it cannot be asked for (those without tags).
@@ -50,7 +51,7 @@ function jobsRow({ jobs, total }, query) {
     setBadge(state, job.state);
     return h("li", {}, state, " ", h("a", { href: `#/jobs/${job.id}` }, `${job.id} ${title(job)}`), job.best_top1 === null ? "" : ` best top-1 ${f.percent(job.best_top1)}`);
   };
-  const all = query.tag && !query.where ? h("a", { class: "button", href: href("/", { tag: query.tag, q: query.q, starred: query.starred ? 1 : null }) }, "In the list") : null;
+  const all = query.tag && !query.where ? h("a", { class: "button", href: href("/", { tag: query.tag, q: query.q }) }, "In the list") : null;
   return h("tr", { class: "group-jobs" }, h("td", { colspan: COLUMNS.length }, h("ul", {}, ...jobs.map(item)),
     h("div", { class: "actions" }, total > jobs.length ? h("span", { class: "quiet" }, `the best ${jobs.length} of ${f.count(total)}`) : null,
       jobs.length > 1 ? h("a", { class: "button", href: href("/compare", { ids: jobs.map((job) => job.id).join(",") }) }, compareWords(total)) : null, all)));
@@ -66,8 +67,8 @@ function byField(settings, changed) {
 }
 
 export function mount(main, { query, heading }) {
-  const settings = { by: query.get("by") || "tag", sort: SORTS.some(([name]) => name === query.get("sort")) ? query.get("sort") : "", q: query.get("q") ?? "", tag: query.get("tag") ?? "",
-    starred: query.get("starred") === "1", open: query.get("open"), shown: Math.min(MOST_ASKED, shownOf(query)) };
+  const settings = { by: query.get("by") || "tag", sort: SORTS.some(([name]) => name === query.get("sort")) ? query.get("sort") : "", q: query.get("q") ?? "", tag: askedTags(query),
+    open: query.get("open"), shown: Math.min(MOST_ASKED, shownOf(query)) };
   heading("Groups");
   const list = h("a", { class: "button", href: listOf(settings) }, "List");
   const body = h("tbody"), summary = h("p", { class: "summary", role: "status" }), problem = h("p", { class: "error", id: "group-problem", role: "alert" });
@@ -83,7 +84,7 @@ export function mount(main, { query, heading }) {
   const sort = choice("Order of the groups", SORTS, settings.sort, (value) => change({ sort: value }));
   const search = h("input", { type: "search", placeholder: "Name, network, note…", "aria-label": "Only jobs with these words", value: settings.q });
   search.addEventListener("change", () => { setQuery({ q: search.value || null }); change({ q: search.value }); });
-  const narrowed = [settings.tag && `with the tag ${settings.tag}`, settings.starred && "starred"].filter(Boolean).join(", ");
+  const narrowed = settings.tag && `with the tag ${settings.tag}`;
   const wait = notice("Loading the groups…"), none = notice("No job matches");
   let known = "", rows = [];
   const save = h("button", { type: "button", class: "tool", "aria-label": "Groups as csv, to download", onclick: () => download("groups.csv", "text/csv", csv(rows)) }, "csv");

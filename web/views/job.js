@@ -5,7 +5,7 @@ import { daemonTime } from "../clock.js";
 import { badge, h, mark, meter, notice, say, setBadge, setMeter, show } from "../dom.js";
 import * as f from "../format.js";
 import { ended, submitter, tookWords } from "../jobs.js";
-import { editLabels, starButton, tagChips } from "../labels.js";
+import { editLabels, tagChips } from "../labels.js";
 import { hear, watch } from "../live.js";
 import { listHref } from "../place.js";
 import { planView } from "../plan_view.js";
@@ -99,7 +99,7 @@ export function mount(main, { params, query, heading }) {
   const actions = jobActions(id, changed, failed);
   const reason = h("p", { class: "why", role: "status" });
   const label = h("p", { class: "quiet", hidden: true }), took = h("p", { class: "quiet took" });
-  const star = starButton(id, changed, failed), chips = tagChips();
+  const chips = tagChips();
   const note = h("p", { class: "note" }), edit = h("button", { type: "button", class: "edit" }, "Edit name, tags and note…");
   edit.addEventListener("click", async () => {
     const now = await get(`/v1/jobs/${id}`).catch(failed);
@@ -118,7 +118,7 @@ export function mount(main, { params, query, heading }) {
   };
   const wait = notice(`Loading job ${id}…`);
   main.replaceChildren(h("nav", { class: "crumbs", "aria-label": "Where you are" }, h("a", { href: listHref() }, "Jobs"), ` / ${id}`),
-    h("div", { class: "title" }, title, state, star.element, buttons), labels, reason, refused, label, wait, content);
+    h("div", { class: "title" }, title, state, buttons), labels, reason, refused, label, wait, content);
   heading(`Job ${id}`);
 
   let job = null, asked = 0;
@@ -132,7 +132,6 @@ export function mount(main, { params, query, heading }) {
     mark(reason, "data-state", job.state);
     say(label, job.failure_label ? `Failure label: ${job.failure_label}` : "");
     show(label, Boolean(job.failure_label));
-    star.update(job);
     chips.update(job.tags);
     say(note, job.note ?? "");
     show(note, Boolean(job.note));
@@ -159,7 +158,7 @@ export function mount(main, { params, query, heading }) {
     clearTimeout(timer);
     wait.replaceChildren(h("h2", {}, `There is no job ${id}`), h("p", {}, h("a", { href: listHref() }, "Jobs")));
     show(wait, true);
-    for (const element of [content, state, star.element, buttons, labels, reason, refused, label]) show(element, false);
+    for (const element of [content, state, buttons, labels, reason, refused, label]) show(element, false);
   };
   let isThere = true;
 

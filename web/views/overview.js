@@ -1,5 +1,5 @@
 // The overview: is the cluster learning? All jobs, what they train together, the nodes, the queue (#/).
-// In the address: state, q (words), tag ("a,b": with all of these), starred (1), sort ("top1", "-top1"), shown (jobs, of
+// In the address: state, q (words), tag ("a,b": with all of these), sort ("top1", "-top1"), shown (jobs, of
 // those that "Show more" adds to), hours (of the throughput).
 
 import { get, waiting } from "../api.js";
@@ -7,7 +7,7 @@ import { curlCommand } from "../code.js";
 import { arrange, choice, h, mark, notice, say, show } from "../dom.js";
 import * as f from "../format.js";
 import { ended, title } from "../jobs.js";
-import { tagWords } from "../labels.js";
+import { askedTags, tagWords } from "../labels.js";
 import { hear, watch } from "../live.js";
 import { many, moreButton, PAGE, shownOf } from "../more.js";
 import { setQuery } from "../place.js";
@@ -71,7 +71,7 @@ export function mount(main, { query, heading, kept }) {
   let everywhere = []; // the active jobs that the cluster's numbers are about, whatever the list is narrowed to
   let asked = 0, next = null, most = kept?.most ?? ROWS, typing = 0;
   const settings = {};
-  const read = (from) => Object.assign(settings, { state: FILTERS[from.get("state")] ? from.get("state") : "all", q: from.get("q") ?? "", tag: from.get("tag") ?? "", starred: from.get("starred") === "1", sort: from.get("sort") ?? "-id", shown: shownOf(from) });
+  const read = (from) => Object.assign(settings, { state: FILTERS[from.get("state")] ? from.get("state") : "all", q: from.get("q") ?? "", tag: askedTags(from), sort: from.get("sort") ?? "-id", shown: shownOf(from) });
   read(query);
 
   const body = h("tbody"), summary = h("p", { class: "summary", role: "status" });
@@ -133,9 +133,9 @@ export function mount(main, { query, heading, kept }) {
   function change(changes, made = ROWS) {
     Object.assign(settings, changes);
     most = made;
-    if (["sort", "state", "tag", "starred"].some((name) => name in changes)) settings.shown = PAGE;
+    if (["sort", "state", "tag"].some((name) => name in changes)) settings.shown = PAGE;
     if ("sort" in changes || "state" in changes) look.again();
-    setQuery({ state: settings.state === "all" ? null : settings.state, q: settings.q || null, tag: settings.tag || null, starred: settings.starred ? 1 : null, sort: settings.sort === "-id" ? null : settings.sort, shown: settings.shown === PAGE ? null : settings.shown });
+    setQuery({ state: settings.state === "all" ? null : settings.state, q: settings.q || null, tag: settings.tag || null, sort: settings.sort === "-id" ? null : settings.sort, shown: settings.shown === PAGE ? null : settings.shown });
     fill();
   }
 
@@ -143,7 +143,7 @@ export function mount(main, { query, heading, kept }) {
   // Until the daemon has answered, what it found by a word's beginning.
   const foundBy = (word) => found.get(word) ?? [...found].find(([begun]) => word.startsWith(begun))?.[1];
   const wanted = (job) => {
-    if ((settings.starred && !job.starred) || !tagWords(settings.tag).every((tag) => job.tags.includes(tag))) return false;
+    if (!tagWords(settings.tag).every((tag) => job.tags.includes(tag))) return false;
     const text = `${job.id} ${title(job)} ${job.state} ${job.reason ?? ""} ${job.submitted_by ?? ""} ${job.failure_label ?? ""} ${job.tags.join(" ")} ${job.note ?? ""}`.toLowerCase();
     return FILTERS[settings.state](job) && wordsOf(settings.q).every((word) => text.includes(word) || foundBy(word)?.has(job.id));
   };
@@ -166,7 +166,7 @@ export function mount(main, { query, heading, kept }) {
     if (made.length < shown.length) scrolled.observe(foot);
     mark(table, "data-who", all.some((job) => job.submitted_by));
     show(wait, false);
-    const narrowed = Boolean(settings.tag || settings.starred || settings.q);
+    const narrowed = Boolean(settings.tag || settings.q);
     show(filters, all.length > 0 || narrowed);
     show(empty, all.length === 0 && !narrowed);
     show(nothing, (all.length > 0 || narrowed) && shown.length === 0);
@@ -197,7 +197,7 @@ export function mount(main, { query, heading, kept }) {
     // What is searched for may be older than the newest: the daemon finds the longest words, this page the others.
     const words = [...new Set(wordsOf(settings.q))].sort((a, b) => b.length - a.length).slice(0, WORDS);
     const sort = (SORTED[settings.sort] ? `&sort=${SORTED[settings.sort]}` : "")
-      + (settings.tag ? `&tag=${encodeURIComponent(tagWords(settings.tag).join(","))}` : "") + (settings.starred ? "&starred=true" : "");
+      + (settings.tag ? `&tag=${encodeURIComponent(tagWords(settings.tag).join(","))}` : "");
     const ask = (what, limit = PAGE) => get(`/v1/jobs?limit=${limit}${what}`, signal);
     const narrow = sort + (STATES[settings.state] ? `&state=${STATES[settings.state]}` : "");
     // However many wait: those that run, and those that start next, are the oldest of them.

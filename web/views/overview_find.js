@@ -1,4 +1,4 @@
-// What narrows the list of jobs down and is kept: tags, star, views that were saved; and what is done with several jobs at once.
+// What narrows the list of jobs down and is kept: tags, views that were saved; and what is done with several jobs at once.
 
 import { patch, post, words as wordsOf } from "../api.js";
 import { ask } from "../ask.js";
@@ -19,7 +19,7 @@ function kept() {
 
 // Named views: links of this page, kept by the browser.
 function savedViews() {
-  const list = h("ul", { class: "views" }), none = h("p", { class: "quiet" }, "None yet. A view is a link: state, words, tags, star and order.");
+  const list = h("ul", { class: "views" }), none = h("p", { class: "quiet" }, "None yet. A view is a link: state, words, tags and order.");
   const element = h("details", { class: "saved" }, h("summary", {}, "Views"));
   const save = h("button", { type: "button" }, "Save this view…"), copy = h("button", { type: "button" }, "Copy link");
   // Of what is kept now: another tab may have changed it.
@@ -60,21 +60,19 @@ function savedViews() {
   return element;
 }
 
-// changed({tag, starred}): something else is asked for.  {elements, update({q, tag, starred})}
+// changed({tag}): something else is asked for.  {elements, update({q, tag})}
 export function findBar(changed) {
-  const star = h("button", { type: "button", class: "only-starred", "aria-pressed": "false", onclick: () => changed({ starred: star.getAttribute("aria-pressed") !== "true" }) }, "★ Starred");
   const chips = h("span", { class: "chips asked" });
   const groups = h("a", { class: "button", href: "#/groups" }, "Groups");
-  const update = ({ q, tag, starred }) => {
-    mark(star, "aria-pressed", String(starred));
-    mark(groups, "href", href("/groups", { q, tag, starred: starred ? 1 : null }));
+  const update = ({ q, tag }) => {
+    mark(groups, "href", href("/groups", { q, tag }));
     if (chips.dataset.tag === tag) return;
     chips.dataset.tag = tag;
     const tags = tagWords(tag);
     chips.replaceChildren(...tags.map((one) => h("button", { type: "button", class: "chip", "aria-label": `Show jobs without the tag ${one} too`,
       onclick: () => changed({ tag: tags.filter((other) => other !== one).join(",") }) }, one, h("span", { "aria-hidden": "true" }, " ×"))));
   };
-  return { elements: [star, chips, groups, savedViews()], update };
+  return { elements: [chips, groups, savedViews()], update };
 }
 
 // Does it to each; what went wrong is told together, and the others are done.
@@ -101,10 +99,6 @@ export function bulkBar(changed, clear) {
       more: h("div", { class: "fields" }, h("label", {}, "Add", add), h("label", {}, "Remove", remove)), yes: "Change the tags", no: "Leave them", kind: "primary", work });
     changed();
   });
-  const star = button("Star", "", async () => {
-    await each(ids, (id) => patch(`/v1/jobs/${id}`, { starred: true })).catch((error) => told(error.message));
-    changed();
-  });
   const cancel = button("Cancel…", "danger", async () => {
     const these = active;
     await ask({ title: `Cancel ${these.length} ${these.length === 1 ? "job" : "jobs"}?`, text: `Those that run finish their step and write a checkpoint, unless they write none: ${these.join(", ")}.`,
@@ -112,7 +106,7 @@ export function bulkBar(changed, clear) {
     changed();
   });
   const element = h("div", { class: "bulk", hidden: true, role: "group", "aria-label": "Jobs that are ticked" },
-    words, comparison, tag, star, cancel, button("Untick all", "", clear), failure);
+    words, comparison, tag, cancel, button("Untick all", "", clear), failure);
   const update = (picked, jobs) => {
     if (ids.join() !== [...picked].join()) told(""); // it was about others
     ids = [...picked];

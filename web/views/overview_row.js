@@ -24,14 +24,14 @@ export const COLUMNS = [
 // picked(is it): its box was ticked.  {element, update(job, askedAtMs)}
 export function jobRow(id, picked) {
   const tick = h("input", { type: "checkbox", "aria-label": `Select job ${id}`, onchange: () => picked(tick.checked) });
-  const chips = tagChips(), star = h("span", { class: "starred", title: "starred", hidden: true }, "★", h("span", { class: "hidden" }, " starred"));
+  const chips = tagChips();
   const best = datum(), when = h("span", { class: "band" });
   const name = h("a", { href: `#/jobs/${id}` });
   const state = badge(), reason = h("span", { class: "reason" }), bar = meter(`progress of job ${id}`);
   const [top1, speed, left, band, who, submitted] = [datum(), datum(), datum(), h("span", { class: "band" }), h("span"), h("time")];
   const cell = (label, kind, ...children) => h("td", { "data-label": label, class: kind }, ...children);
   const element = h("tr", { "data-job": id },
-    h("th", { scope: "row" }, h("div", {}, tick, h("span", { class: "id" }, `${id}`), h("div", {}, name, h("div", { class: "marks" }, star, chips.element)))),
+    h("th", { scope: "row" }, h("div", {}, tick, h("span", { class: "id" }, `${id}`), h("div", {}, name, h("div", { class: "marks" }, chips.element)))),
     cell("State", "state", state, reason), cell("Progress", "progress", bar.element),
     cell("Top-1", "num", top1), cell("Best", "num", best, when), cell("Images/s", "num", speed), cell("Time left", "num", left, band),
     cell("Who", "who", who), cell("Submitted", "num", submitted));
@@ -42,7 +42,6 @@ export function jobRow(id, picked) {
     say(reason, why);
     mark(reason, "title", why);
     setMeter(bar, job);
-    show(star, job.starred);
     chips.update(job.tags);
     setDatum(best, job.best_top1, f.percent(job.best_top1));
     say(when, job.best_top1 === null ? "" : `step ${f.count(job.best_top1_step)}`);

@@ -98,26 +98,6 @@ static int cmd_tag(int argc, char **argv)
     return label_each(&args, change, NULL);
 }
 
-static int cmd_star(int argc, char **argv)
-{
-    struct cmd_args args;
-    int done = cmd_parse(&args, argc, argv);
-
-    if (done >= 0)
-        return done;
-    return label_each(&args, json_pack("{s:b}", "starred", 1), "is starred");
-}
-
-static int cmd_unstar(int argc, char **argv)
-{
-    struct cmd_args args;
-    int done = cmd_parse(&args, argc, argv);
-
-    if (done >= 0)
-        return done;
-    return label_each(&args, json_pack("{s:b}", "starred", 0), "is not starred");
-}
-
 /* The first operand alone is a job. */
 static int label_one(struct cmd_args *args, const char *key, const char *text, size_t bytes,
                      const char *told)
@@ -212,23 +192,5 @@ const struct cmd cmd_rename_entry = {
     .min_operands = 2,
     .max_operands = 2,
     .completion = "job,none",
-};
-const struct cmd cmd_star_entry = {
-    .name = "star",
-    .synopsis = "ID...",
-    .help = "star jobs, to find them by list --starred",
-    .run = cmd_star,
-    .min_operands = 1,
-    .max_operands = CMD_OPERANDS_MAX,
-    .completion = "job",
-};
-const struct cmd cmd_unstar_entry = {
-    .name = "unstar",
-    .synopsis = "ID...",
-    .help = "remove the star of jobs",
-    .run = cmd_unstar,
-    .min_operands = 1,
-    .max_operands = CMD_OPERANDS_MAX,
-    .completion = "job",
 };
 /* clang-format on */

@@ -34,8 +34,7 @@ static char *list_path(const struct cmd_args *args, long limit)
 {
     struct buffer path = BUFFER((size_t)64 << 10);
 
-    buffer_printf(&path, "/v1/jobs?limit=%ld%s", limit,
-                  cmd_flag(args, "starred") ? "&starred=true" : "");
+    buffer_printf(&path, "/v1/jobs?limit=%ld", limit);
     for (size_t i = 0; i < LIST_PARAMETERS; i++) {
         const char *value = cmd_value(args, list_parameters[i].option);
         char *escaped = value ? curl_easy_escape(NULL, value, 0) : NULL;
@@ -49,7 +48,7 @@ static char *list_path(const struct cmd_args *args, long limit)
 static void print_none(const struct cmd_args *args)
 {
     const char *state = cmd_value(args, "state");
-    bool filtered = cmd_flag(args, "starred");
+    bool filtered = false;
 
     for (size_t i = 0; i < LIST_PARAMETERS; i++)
         filtered =
@@ -112,7 +111,7 @@ static int cmd_list(int argc, char **argv)
 /* clang-format off */
 const struct cmd cmd_list_entry = {
     .name = "list",
-    .synopsis = "[--state S] [--tag T] [--starred] [-q WORDS] [--user U] [--name N] [--sweep ID] [--label L] [--where KEY=VALUE] [--sort KEY] "
+    .synopsis = "[--state S] [--tag T] [-q WORDS] [--user U] [--name N] [--sweep ID] [--label L] [--where KEY=VALUE] [--sort KEY] "
                 "[--columns C | -o wide | --group KEY] [--limit N] [--after NEXT]",
     .help = "list jobs, newest first",
     .run = cmd_list,
@@ -120,7 +119,6 @@ const struct cmd cmd_list_entry = {
     .options = {
         {"state", 0, "S", "only jobs in these states, as in running,queued", "state"},
         {"tag", 0, "T", "only jobs with this tag, or with all of several, as in baseline,paper", "tag"},
-        {"starred", 0, NULL, "only starred jobs", NULL},
         {"find", 'q', "WORDS", "only jobs with these words in their id, name, tags, note, reason, user, network or data", NULL},
         {"user", 0, "U", "only jobs of this user or token", NULL},
         {"name", 0, "N", "only jobs whose name contains N", NULL},
@@ -128,7 +126,7 @@ const struct cmd cmd_list_entry = {
         {"label", 0, "L", "only jobs with this failure label, as out-of-memory", "none"},
         {"where", 0, "KEY=VALUE", "only jobs with this value in their document, as in optimizer.name=lars", "key"},
         {"sort", 0, "KEY", "newest, name, priority, top1, best_top1, loss, images_per_sec, ttt_seconds or finished_at", "newest|name|priority|top1|best_top1|loss|images_per_sec|ttt_seconds|finished_at"},
-        {"columns", 0, "C,C", "these columns in this order: id, starred, name, state, done, top1, best_top1, best_at, loss, images_per_sec, ttt_seconds, left, user, priority, tags, submitted, reason, note", "id|starred|name|state|done|top1|best_top1|best_at|loss|images_per_sec|ttt_seconds|left|user|priority|tags|submitted|reason|note"},
+        {"columns", 0, "C,C", "these columns in this order: id, name, state, done, top1, best_top1, best_at, loss, images_per_sec, ttt_seconds, left, user, priority, tags, submitted, reason, note", "id|name|state|done|top1|best_top1|best_at|loss|images_per_sec|ttt_seconds|left|user|priority|tags|submitted|reason|note"},
         {"output", 'o', "wide", "show more columns and do not truncate", "wide|"},
         {"group", 0, "KEY", "groups instead of jobs: by tag, or by a key, as in optimizer.name", "tag|optimizer.name|model.arch|batch_per_worker|lr.base|precision"},
         {"limit", 0, "N", "at most N jobs or groups (20)", NULL},

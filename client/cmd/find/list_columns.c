@@ -14,7 +14,6 @@
 
 enum column {
     ID,
-    STARRED,
     NAME,
     STATE,
     DONE,
@@ -41,7 +40,6 @@ static const struct {
     enum { ALWAYS, IF_SOME, WIDE_ONLY, IF_ASKED } shown;
 } columns[COLUMNS] = {
     [ID] = {"id",             "ID",        TABLE_RIGHT,               ALWAYS   },
-    [STARRED] = {"starred",        "*",         0,                         IF_SOME  },
     [NAME] = {"name",           "NAME",      TABLE_TRUNC,               ALWAYS   },
     [STATE] = {"state",          "STATE",     0,                         ALWAYS   },
     [DONE] = {"done",           "DONE",      TABLE_RIGHT,               ALWAYS   },
@@ -80,8 +78,6 @@ static bool column_has_values(enum column c, const json_t *jobs)
 
     json_array_foreach (jobs, i, item) {
         job_read(item, &job);
-        if (c == STARRED && json_is_true(json_object_get(item, "starred")))
-            return true;
         if (c == BEST && !isnan(job.best_top1) && job.best_top1 != job.top1)
             return true;
     }
@@ -149,8 +145,6 @@ static const char *list_short(enum column c, const struct job *job, const json_t
     case ID:
         snprintf(text, TEXT_BYTES, "%ld", job->id);
         return text;
-    case STARRED:
-        return json_is_true(json_object_get(json, "starred")) ? "*" : "";
     case STATE:
         return job->state;
     case DONE:

@@ -97,7 +97,6 @@ void job_members(struct json_text *t, const struct request *q, const struct stor
     json_text_string(t, "submitted_by", job->submitted_by);
     json_text_raw(t, "tags", job->tags);
     json_text_string(t, "note", job->note);
-    json_text_raw(t, "starred", job->starred ? "true" : "false");
     json_text_integer(t, "attempt", job->attempt);
     json_text_integer(t, "priority", job->priority);
     json_text_integer(t, "slots", job->slots);

@@ -22,25 +22,24 @@
     "and (?4 = 0 or submitted_by = 'sweep ' || ?4) "                                               \
     "and (?7 is null or ?8 = (select count(*) from job_tag as its where its.job_id = job.id "      \
     "and instr(?7, ',' || its.tag || ','))) "                                                      \
-    "and (?12 is null or failure_label = ?12) "                                                    \
-    "and (?9 = 0 or starred = (?9 = 1)) "                                                          \
-    "and (?10 is null or " FIND_VALUE(                                                             \
-        "?10") " = ?11) "                                                                          \
-               "and (?13 = 0 or finished_at > ?13) "                                               \
-               "and (?5 is null or id = ?5 or instr(lower(coalesce(name, '') || char(10) || "      \
-               "coalesce(reason, '') || char(10) || coalesce(submitted_by, '') || char(10) || "    \
-               "coalesce(note, '') || char(10) || coalesce((select group_concat(its.tag, "         \
-               "char(10)) "                                                                        \
-               "from job_tag as its where its.job_id = job.id), '') || char(10) || "               \
-               "coalesce(json_extract(spec, '$.model.arch'), '') || char(10) || "                  \
-               "coalesce(json_extract(spec, '$.data.train'), '')), lower(?5)))"
+    "and (?11 is null or failure_label = ?11) "                                                    \
+    "and (?9 is null or " FIND_VALUE(                                                              \
+        "?9") " = ?10) "                                                                           \
+              "and (?12 = 0 or finished_at > ?12) "                                                \
+              "and (?5 is null or id = ?5 or instr(lower(coalesce(name, '') || char(10) || "       \
+              "coalesce(reason, '') || char(10) || coalesce(submitted_by, '') || char(10) || "     \
+              "coalesce(note, '') || char(10) || coalesce((select group_concat(its.tag, "          \
+              "char(10)) "                                                                         \
+              "from job_tag as its where its.job_id = job.id), '') || char(10) || "                \
+              "coalesce(json_extract(spec, '$.model.arch'), '') || char(10) || "                   \
+              "coalesce(json_extract(spec, '$.data.train'), '')), lower(?5)))"
 
-/* What is bound to ?1 to ?13, for sql_query; a statement's own values stand behind it. ?6 is the
+/* What is bound to ?1 to ?12, for sql_query; a statement's own values stand behind it. ?6 is the
  * first of the tags, for a statement that begins with it. */
-#define FIND_FORMAT "sssisssiisssi"
+#define FIND_FORMAT "sssisssisssi"
 #define FIND_BOUND(f, w)                                                                           \
     (w)->states, (f)->user, (f)->name, (f)->sweep, (f)->text, (w)->tag, (w)->tags, (w)->tag_count, \
-        (int64_t)(f)->starred, (f)->key, (f)->value, (f)->label, (f)->finished_after
+        (f)->key, (f)->value, (f)->label, (f)->finished_after
 
 /* The lists of a filter as the condition wants them. */
 struct find_words {

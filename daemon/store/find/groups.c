@@ -17,8 +17,8 @@
     "avg(case when state = 'succeeded' and train_steps > 0 then ttt_seconds end) as mean, "        \
     "max(best_top1) as best, id, name, best_top1_step, best_top1_epoch, best_top1_at, "            \
     "count(*) over () from " from " where " FIND_FITS " group by value "                           \
-    "order by case ?15 when 1 then null when 6 then mean when 8 then -best else -count(*) end "    \
-    "nulls last, value limit ?14"
+    "order by case ?14 when 1 then null when 6 then mean when 8 then -best else -count(*) end "    \
+    "nulls last, value limit ?13"
 _Static_assert(JOB_QUEUED == 0 && JOB_CANCELLED == 6 && JOB_STATE_COUNT == 7,
                "the states in their order");
 _Static_assert(STORE_SORT_NAME == 1 && STORE_SORT_TIME == 6 && STORE_SORT_BEST_TOP1 == 8,
@@ -57,7 +57,7 @@ static sqlite3_stmt *groups_query(struct sql *c, const struct store_job_filter *
 {
     static const char by_tag[] =
         GROUPS("coalesce(json_quote(tag), 'null')", "job left join job_tag on job_id = job.id");
-    static const char by_key[] = GROUPS(FIND_VALUE("?16"), "job");
+    static const char by_key[] = GROUPS(FIND_VALUE("?15"), "job");
     struct find_words words;
 
     find_words_of(f, &words);

@@ -1,4 +1,4 @@
-/* Jobs that are looked for: by words, user, name, sweep, tags, star and a key of their documents,
+/* Jobs that are looked for: by words, user, name, sweep, tags and a key of their documents,
  * in another order than the newest first.
  */
 #include <math.h>
@@ -25,15 +25,15 @@ const char *store_sort_name(size_t sort)
 }
 
 /* What a list is sorted by, rising; without it a job stands last, and the newest is first of those
- * that have the same. A page begins behind the job ?14 with the key ?17, whatever has become of
+ * that have the same. A page begins behind the job ?13 with the key ?16, whatever has become of
  * that job since. */
 #define KEY                                                                                        \
-    "case ?16 when 1 then lower(name) when 2 then -priority when 3 then -top1 when 4 then loss "   \
+    "case ?15 when 1 then lower(name) when 2 then -priority when 3 then -top1 when 4 then loss "   \
     "when 5 then -images_per_sec when 6 then ttt_seconds when 7 then -finished_at "                \
     "when 8 then -best_top1 end"
 #define BEHIND                                                                                     \
-    " and (?14 = 0 or (?17 is null and " KEY " is null and id < ?14) or "                          \
-    "(?17 is not null and (" KEY " > ?17 or " KEY " is null or (" KEY " = ?17 and id < ?14)))) "
+    " and (?13 = 0 or (?16 is null and " KEY " is null and id < ?13) or "                          \
+    "(?16 is not null and (" KEY " > ?16 or " KEY " is null or (" KEY " = ?16 and id < ?13)))) "
 _Static_assert(STORE_SORT_NEWEST == 0 && STORE_SORT_NAME == 1 && STORE_SORT_PRIORITY == 2 &&
                    STORE_SORT_FINISHED == 7 && STORE_SORT_BEST_TOP1 == 8,
                "the numbers in KEY");
@@ -43,27 +43,25 @@ _Static_assert(STORE_SORT_NEWEST == 0 && STORE_SORT_NAME == 1 && STORE_SORT_PRIO
     {                                                                                              \
         "select count(*) from " from FIND_FITS,                                                    \
             "select id, " KEY " as key from " from FIND_FITS BEHIND                                \
-            "order by key nulls last, id desc limit ?15"                                           \
+            "order by key nulls last, id desc limit ?14"                                           \
     }
 static const struct search {
     const char *count, *ids;
 } search_all = SEARCH("job where "),
   search_tag = SEARCH("job_tag as first cross join job on job.id = first.job_id "
                       "where first.tag = ?6 and "),
-  search_star = SEARCH("job indexed by job_starred where starred = 1 and "),
   search_user = SEARCH("job indexed by job_by_submitter where "
                        "submitted_by in " FIND_SUBMITTERS " and "),
   search_sweep = SEARCH("job indexed by job_by_submitter where submitted_by = 'sweep ' || ?4 and "),
-  search_finish = SEARCH("job indexed by job_by_finish where finished_at > ?13 and ");
+  search_finish = SEARCH("job indexed by job_by_finish where finished_at > ?12 and ");
 
 static const struct search *search_of(const struct store_job_filter *f)
 {
-    return f->tags                             ? &search_tag
-           : f->sweep                          ? &search_sweep
-           : f->starred == STORE_STARRED_ALONE ? &search_star
-           : f->user                           ? &search_user
-           : f->finished_after                 ? &search_finish
-                                               : &search_all;
+    return f->tags             ? &search_tag
+           : f->sweep          ? &search_sweep
+           : f->user           ? &search_user
+           : f->finished_after ? &search_finish
+                               : &search_all;
 }
 
 /* All jobs in these states. Pages ask for it far more often than jobs change, and to count a
@@ -177,8 +175,8 @@ static int search_plain(struct store *s, const struct store_job_filter *f, size_
 /* Does nothing but the states narrow the list down? */
 static bool search_takes_all(const struct store_job_filter *f)
 {
-    return !f->text && !f->user && !f->name && !f->sweep && !f->tags && !f->starred && !f->key &&
-           !f->label && !f->finished_after;
+    return !f->text && !f->user && !f->name && !f->sweep && !f->tags && !f->key && !f->label &&
+           !f->finished_after;
 }
 
 int store_job_search(struct store *s, const struct store_job_filter *filter,

@@ -7,24 +7,23 @@
 #include "daemon/store/audit.h"
 #include "daemon/store/sql.h"
 
-static const char *const keys[] = {"name", "tags", "note", "starred"};
+static const char *const keys[] = {"name", "tags", "note"};
 #define KEY_COUNT (sizeof keys / sizeof keys[0])
 
-/* {"name", "tags", "note", "starred"} as they are: a new reference, NULL with *e filled. */
+/* {"name", "tags", "note"} as they are: a new reference, NULL with *e filled. */
 static json_t *label_read(struct sql *c, int64_t id, struct error *e)
 {
-    sqlite3_stmt *row = sql_query(
-        c, e, "select name, " STORE_TAGS_OF_JOB ", note, starred from job where id = ?", "i", id);
+    sqlite3_stmt *row =
+        sql_query(c, e, "select name, " STORE_TAGS_OF_JOB ", note from job where id = ?", "i", id);
     int found = row ? sql_row(c, row, e) : -(int)e->code;
 
     if (found == 0)
         error_set(e, ERR_NOT_FOUND, "there is no job %lld", (long long)id);
     if (found <= 0)
         return NULL;
-    json_t *labels =
-        json_pack("{s:s?, s:o?, s:s?, s:b}", keys[0], sqlite3_column_text(row, 0), keys[1],
-                  json_loads((const char *)sqlite3_column_text(row, 1), 0, NULL), keys[2],
-                  sqlite3_column_text(row, 2), keys[3], sqlite3_column_int(row, 3) != 0);
+    json_t *labels = json_pack("{s:s?, s:o?, s:s?}", keys[0], sqlite3_column_text(row, 0), keys[1],
+                               json_loads((const char *)sqlite3_column_text(row, 1), 0, NULL),
+                               keys[2], sqlite3_column_text(row, 2));
     sql_done(row);
     if (!labels)
         error_set(e, ERR_NO_MEMORY, "no memory for the labels of a job");
@@ -71,10 +70,9 @@ static json_t *label_differences(const json_t *before, const json_t *change)
     for (size_t i = 0; i < KEY_COUNT; i++) {
         const json_t *old = json_object_get(before, keys[i]),
                      *given = json_object_get(change, keys[i]);
-        json_t *value = strcmp(keys[i], "tags") == 0      ? label_tags(old, change)
-                        : !given                          ? json_deep_copy(old)
-                        : strcmp(keys[i], "starred") == 0 ? json_boolean(json_is_true(given))
-                                                          : json_deep_copy(given);
+        json_t *value = strcmp(keys[i], "tags") == 0 ? label_tags(old, change)
+                        : !given                     ? json_deep_copy(old)
+                                                     : json_deep_copy(given);
         if (json_equal(value, old))
             json_decref(value);
         else
@@ -144,14 +142,12 @@ static int label_tell(struct sql *c, int64_t id, json_t *fields, const char *by,
 static int label_write(struct sql *c, int64_t id, const json_t *fields, struct error *e)
 {
     const json_t *name = json_object_get(fields, "name"), *note = json_object_get(fields, "note"),
-                 *starred = json_object_get(fields, "starred"),
                  *tags = json_object_get(fields, "tags");
     int status = sql_run(c, e, NULL,
-                         "update job set name = iif(?2, ?3, name), note = iif(?4, ?5, note), "
-                         "starred = coalesce(?6, starred) where id = ?1",
-                         "iisisn", id, (int64_t)(name != NULL), json_string_value(name),
-                         (int64_t)(note != NULL), json_string_value(note),
-                         (int64_t)(starred ? json_is_true(starred) : -1));
+                         "update job set name = iif(?2, ?3, name), note = iif(?4, ?5, note) "
+                         "where id = ?1",
+                         "iisis", id, (int64_t)(name != NULL), json_string_value(name),
+                         (int64_t)(note != NULL), json_string_value(note));
 
     if (!status && tags)
         status = label_write_tags(c, id, tags, e);

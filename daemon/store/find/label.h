@@ -1,5 +1,5 @@
 /*
- * What people write on a job: name, tags, note, star. A job begins with those of its document. They
+ * What people write on a job: name, tags, note. A job begins with those of its document. They
  * say nothing to the plan or the worker, so they may be changed in any state; the stored document
  * follows, so that a copy of the job has them too.
  */
@@ -10,7 +10,7 @@
 
 struct sql;
 
-/* change: an object with any of "name", "note" (a text, or null), "starred" (a boolean or null),
+/* change: an object with any of "name", "note" (a text, or null),
  * "tags" (all of them; null: none), "add_tags", "remove_tags" (lists), each right by itself. A key
  * that is not there stays as it is. What differs is told by an event "labels" and a line of the
  * audit log. Durable. ERR_INVALID: too many tags; ERR_NOT_FOUND. */

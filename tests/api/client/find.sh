@@ -38,10 +38,6 @@ run tag --add x 1 99
 is "$code" 3 "one job that there is not: the others are done, and it fails"
 run tag --remove x 1
 
-run star 1 3
-is "$code $(sql 'select group_concat(id) from job where starred')" "0 1,3" "star"
-run unstar 3
-is "$code $(sql 'select group_concat(id) from job where starred')" "0 1" "unstar"
 run rename 3 "a new name"
 is "$code $(job 3 name)" "0 a new name" "rename"
 run note 1
@@ -54,14 +50,13 @@ run note 2 ""
 is "$code $(job 2 note)" "0 null" "an empty note removes it"
 run note 2 "$(printf 'x%.0s' {1..5000})"
 is "$code" 2 "a note too long"
-run --json star 1
-is "$(jq -c '[.id, .starred]' <<<"$out")" '[1,true]' "--json gives the job"
+run --json tag --add x 1
+is "$(jq -c '[.id, .tags]' <<<"$out")" '[1,["baseline","x","x:1"]]' "--json gives the job"
+run tag --remove x 1
 
 run list --tag baseline --columns id,name,tags,best_top1,top1,best_at,note
 is "$(head -n 1 <<<"$out" | sed -E 's/ +/ /g; s/^ //; s/ $//')" "ID NAME TAGS BEST TOP-1 BEST AT NOTE" "list --columns: in this order"
 is "$(rows)" "1 first eval=1 baseline, x:1 75.00 % 50.00 % step 4 one two" "with what they hold"
-run list --starred --columns id
-is "$(rows)" 1 "list --starred"
 run list -q TWO --columns id
 is "$(rows)" 1 "list -q: words of a note"
 run list --where optimizer.name=lars --columns id
@@ -69,7 +64,7 @@ is "$(rows)" 1 "list --where"
 run list --sort best_top1 --columns id
 is "$(rows | head -n 1)" 1 "list --sort best_top1"
 run list
-like "$(head -n 1 <<<"$out")" 'ID +\* +NAME .*TOP-1 +BEST' "list: the star and the best evaluation, where jobs have some"
+like "$(head -n 1 <<<"$out")" 'ID +NAME .*TOP-1 +BEST' "list: the best evaluation, where jobs have some"
 run list --state succeeded --name second
 like "$(head -n 1 <<<"$out")" 'TOP-1 +IMAGES/S' "and not where they have none"
 run list --columns id,nmae
@@ -91,7 +86,7 @@ run list --group tag --columns id
 is "$code" 2 "columns of groups"
 
 run show 1
-like "$(tr -s ' \n' '  ' <<<"$out")" 'tags baseline, x:1.*starred yes.*note one.*two.*best top-1 75.00 % at step 4' "show has all of it"
+like "$(tr -s ' \n' '  ' <<<"$out")" 'tags baseline, x:1.*note one.*two.*best top-1 75.00 % at step 4' "show has all of it"
 run compare 1 2
 like "$(tr -s ' \n' '  ' <<<"$out")" 'tags baseline, x:1.*note one two.*best top-1 75.00 %' "so has compare"
 unlike() { ! grep -q "$1" <<<"$2"; }

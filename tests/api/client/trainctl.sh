@@ -52,8 +52,8 @@ exits 2 "a mistyped command of sweep" sweep sohw 1
 says "$err" 'did you mean "show"' "a mistyped command of sweep: the nearest is named"
 exits 2 "an unknown option is a usage error" list --lmit 3
 says "$err" "did you mean --limit" "an unknown option: the nearest is named"
-exits 2 "a value of an option that takes none" list --starred=yes
-says "$err" "--starred takes no value" "a value of an option that takes none: says so"
+exits 2 "a value of an option that takes none" submit --wait=yes
+says "$err" "--wait takes no value" "a value of an option that takes none: says so"
 echo '{"data": {"train": "synthetic", "train_images": 64}}' >"$dir/synthetic.json"
 for number in ' 1' '1 ' +1; do
     for words in 'notify list --job' 'notify list --sweep' 'audit --target' 'list --limit' 'logs 1 --tail' 'metrics 1 --points' 'priority 1 --to' 'bench --steps' \

@@ -23,7 +23,7 @@ ids() { # QUERY: of the jobs, through all pages of two
 
 submit 'steps=4 eval=1' "$one" '{"tags": ["paper", "baseline"], "note": "two\nlines", "optimizer": {"name": "lars"}}'
 want 201 "a job with tags and a note"
-is "$(jq -c '[.tags, .note, .starred]' <<<"$body")" '[["baseline","paper"],"two\nlines",false]' "has them"
+is "$(jq -c '[.tags, .note]' <<<"$body")" '[["baseline","paper"],"two\nlines"]' "has them"
 is "$(jq -c '[.spec.tags, .spec.note]' <<<"$body")" '[["paper","baseline"],"two\nlines"]' "as its document"
 ok "it is trained" wait_state 1 succeeded
 is "$(jq -c '[.tags, .note]' "$state/jobs/1/job.json")" '[["paper","baseline"],"two\nlines"]' "the worker gets the document as it was"
@@ -36,30 +36,30 @@ submit 'steps=4' "$one"
 
 # ------------------------------------------------------------------ changes
 
-patch 1 '{"name": "lars run", "add_tags": ["x:1/y"], "remove_tags": ["paper"], "starred": true}'
+patch 1 '{"name": "lars run", "add_tags": ["x:1/y"], "remove_tags": ["paper"]}'
 want 200 "a job that has ended is labelled"
-is "$(jq -c '[.name, .tags, .note, .starred, .state]' <<<"$body")" '["lars run",["baseline","x:1/y"],"two\nlines",true,"succeeded"]' \
+is "$(jq -c '[.name, .tags, .note, .state]' <<<"$body")" '["lars run",["baseline","x:1/y"],"two\nlines","succeeded"]' \
     "what was named is changed, the rest is not"
 is "$(jq -c '[.spec.name, .spec.tags]' <<<"$body")" '["lars run",["baseline","x:1/y"]]' "the stored document follows, for copies of the job"
 is "$(jq -c '[.name, .tags]' "$state/jobs/1/job.json")" '["steps=4 eval=1",["paper","baseline"]]' "that of the run does not"
 call "/v1/jobs/1/events?types=labels"
 is "$(jq -c '[.events[] | del(.id, .t)]' <<<"$body")" \
-    '[{"attempt":1,"job":1,"name":"lars run","starred":true,"tags":["baseline","x:1/y"],"type":"labels"}]' "an event tells what changed"
+    '[{"attempt":1,"job":1,"name":"lars run","tags":["baseline","x:1/y"],"type":"labels"}]' "an event tells what changed"
 patch 1 '{"note": null}'
 is "$(jq -c .note <<<"$body")" null "null removes"
-patch 2 '{"starred": true, "note": "Diverges at step 100"}'
-patch 3 '{"tag": ["a"], "tags": ["a b"], "note": "", "starred": 1, "add_tags": ["+x"], "nme": "n"}'
+patch 2 '{"note": "Diverges at step 100"}'
+patch 3 '{"tag": ["a"], "tags": ["a b"], "note": "", "add_tags": ["+x"], "nme": "n"}'
 refused 422 invalid 'letters, digits' "a wrong patch"
 is "$(jq -c '[.errors[] | [.pointer, .suggestion]]' <<<"$body")" \
-    '[["/tag","/tags"],["/tags/0",null],["/note",null],["/starred",null],["/add_tags/0",null],["/nme","/name"]]' "all of it is told, with the right words"
+    '[["/tag","/tags"],["/tags/0",null],["/note",null],["/add_tags/0",null],["/nme","/name"]]' "all of it is told, with the right words"
 is "$(job 3 'tags | length')" 0 "and nothing is changed"
-patch 3 "$(jq -nc '{tags: [range(15) | "t\(.)"]}')"
-want 200 "15 tags"
+patch 3 "$(jq -nc '{tags: [range(16) | "t\(.)"]}')"
+want 200 "16 tags"
 patch 3 '{"add_tags": ["a", "b"]}'
-refused 422 invalid '17 of them, and 16 is the most' "two more"
+refused 422 invalid '18 of them, and 17 is the most' "two more"
 patch 3 '{"tags": null}'
 is "$(jq -c .tags <<<"$body")" '[]' "null removes all tags"
-patch 99 '{"starred": true}'
+patch 99 '{"note": null}'
 refused 404 not-found 'no job 99' "a job that is not there"
 patch 1 '[1]'
 refused 422 invalid 'object' "a list"
@@ -79,20 +79,16 @@ is "$(job 3 'tags | length')" 6 "tags that several add at a time are all there"
 
 is "$(ids 'tag=baseline')" "2 1" "jobs with a tag"
 is "$(ids 'tag=baseline,x:1/y')" "1" "with two tags"
-is "$(ids 'starred=true')" "2 1" "with a star"
-is "$(ids 'starred=false')" "3" "without one"
 is "$(ids 'q=diverges')" "2" "with a word of their note"
 is "$(ids 'q=AT-ONCE')" "3" "or a part of a tag"
 is "$(ids 'where=optimizer.name=lars')" "1" "with a value in their document"
 is "$(ids 'where=batch_per_worker=4&sort=best_top1')" "1 3 2" "best evaluation first"
 is "$(ids 'where=name=lars%20run')" "1" "by the name as it is now"
-is "$(ids 'tag=baseline&starred=true&q=lars')" "1" "all together"
+is "$(ids 'tag=baseline&q=lars')" "1" "all together"
 call '/v1/jobs?tag=a%20b'
 refused 400 usage 'letters, digits' "what is no tag"
 call '/v1/jobs?tag=a,'
 refused 400 usage 'commas between' "a comma too many"
-call '/v1/jobs?starred=yes'
-refused 400 usage 'true or false' "neither true nor false"
 ended=$(sql 'select cast(finished_at as integer) from job where id = 1')
 is "$(ids "finished_after=$((ended - 1))&state=succeeded&tag=baseline") $(ids "finished_after=$((ended + 86400))")" "2 1 " "by the time of their end"
 call '/v1/jobs?finished_after=yesterday'
@@ -127,9 +123,9 @@ refused 400 usage 'no pages' "a page of groups"
 
 stop_daemon
 restart_runs
-is "$(ids 'starred=true') $(job 1 name)" "2 1 lars run" "a restart changes nothing"
+is "$(ids 'tag=baseline') $(job 1 name)" "2 1 lars run" "a restart changes nothing"
 like "$(grep -c 'labelled by' "$work/daemon.log")" '^[1-9]' "the log says who"
-is "$(sql "select count(*) from audit where action = 'job.label' and detail like 'name,tags,starred'")" 1 "so does the audit log, with the names of what changed"
+is "$(sql "select count(*) from audit where action = 'job.label' and detail = 'name,tags'")" 1 "so does the audit log, with the names of what changed"
 call -X DELETE /v1/jobs/3
 is "$(sql 'select count(*) from job_tag where job_id = 3')" 0 "with a job go its tags"
 

@@ -97,9 +97,9 @@ for change in hold release priority; do
     with bob -d '{"priority": 10}' "/v1/jobs/$first/$change"
     refused 403 not-allowed 'belongs to token:alice' "or does it $change"
 done
-with bob -X PATCH -d '{"starred": true}' "/v1/jobs/$first"
+with bob -X PATCH -d '{"add_tags": ["a"]}' "/v1/jobs/$first"
 refused 403 not-allowed 'belongs to token:alice' "or labels it"
-with alice -X PATCH -d '{"starred": true}' "/v1/jobs/$first"
+with alice -X PATCH -d '{"add_tags": ["a"]}' "/v1/jobs/$first"
 want 200 "its owner labels it"
 with op -X DELETE "/v1/jobs/$first"
 want 200 "an operator removes it"

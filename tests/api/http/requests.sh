@@ -74,7 +74,7 @@ done
 call -X POST /v1/jobs/99/cancel
 refused 404 not-found 'no job 99' "cancel of a job that is not there"
 call '/v1/jobs?sate=queued'
-refused 400 usage 'state tag starred' "an unknown query parameter"
+refused 400 usage 'state tag q' "an unknown query parameter"
 call '/healthz?a=1'
 refused 400 usage 'takes none' "a query parameter where there is none"
 call '/v1/jobs?limit=1&limit=2'

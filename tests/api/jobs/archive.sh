@@ -56,7 +56,7 @@ is "$(get /v1/jobs | jq -c '[.jobs[] | [.id, .state, .imported_from.job]]')" \
     '[[5,"failed",2],[4,"succeeded",1],[3,"succeeded",null],[2,"succeeded",null],[1,"succeeded",null]]' "imported jobs are listed and marked"
 like "$(trainctl list)" '4 .*counted steps=6 +succeeded' "by trainctl list too"
 like "$(trainctl show 4 | tr -s ' ')" 'imported job 1 of the database' "trainctl show says where it is from"
-is "$(get /v1/jobs/4 | jq -c '[.name, .step, .loss, .note, .tags[0], .slots]')" '["counted steps=6",6,0.333333333,"from here","kept",0]' "it has its numbers and labels"
+is "$(get /v1/jobs/4 | jq -c '[.name, .step, .loss, .note, .tags, .slots]')" '["counted steps=6",6,0.333333333,"from here",["kept","starred"],0]' "it has its numbers and labels"
 is "$(trainctl metrics 4 --csv | wc -l)" 7 "its series"
 like "$(trainctl logs 4)" 'rank 0 is process 6066' "its log"
 is "$(get /v1/jobs/4/provenance | jq '.attempts[0].attempt')" 1 "its provenance"
@@ -64,6 +64,12 @@ is "$(get '/v1/compare?ids=3,4' | jq '.jobs | length')" 2 "it is compared with o
 is "$(trainctl audit --action job.import --json | jq -c '[(.audit // .lines // .)[].target]')" '[5,4]' "and the audit log still tells who imported it"
 trainctl export 4 "$work/older.tar.gz" >/dev/null
 is "$(tar -xzOf "$work/older.tar.gz" events.jsonl | jq -r 'select(.type == "state").body.state' | tail -n 1) $(tar -xzOf "$work/older.tar.gz" manifest.json | jq .imported_from.job)" "succeeded 1" "it is exported"
+is "$(trainctl list --tag starred --json | jq -c '[.jobs[] | [.id, (.tags | length)]]')" '[[4,2],[2,2],[1,17]]' "what had a star has the tag starred"
+is "$(get /v1/jobs/1 | jq -c '[.tags[16], .spec.tags == .tags]')" '["starred",true]' "also where there were 16 tags, and in the document"
+call -X PATCH --unix-socket "$socket" -d '{"note": "again"}' /v1/jobs/1
+want 200 "which can be labelled"
+trainctl clone 1 --submit >"$work/out" 2>&1
+is "$?" 0 "and copied"
 call -X POST --unix-socket "$socket" /v1/jobs/5/resume
 refused 409 conflict 'imported without its weights.*clone --submit' "without its weights it is not resumed"
 trainctl clone 5 --submit >"$work/out" 2>&1

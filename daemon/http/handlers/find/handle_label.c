@@ -11,7 +11,7 @@
 #include "daemon/http/handlers/job_json.h"
 #include "daemon/http/routes.h"
 
-/* option: the row of the job document whose values it takes; NULL: true or false. */
+/* option: the row of the job document whose values it takes. */
 static const struct label_key {
     const char *name, *option;
     bool null; /* beside what the row takes */
@@ -21,7 +21,6 @@ static const struct label_key {
     {"add_tags",    "/tags", false},
     {"remove_tags", "/tags", false},
     {"note",        "/note", true },
-    {"starred",     NULL,    true },
 };
 #define LABEL_KEYS (sizeof label_keys / sizeof label_keys[0])
 
@@ -37,9 +36,8 @@ static void label_refuse_key(const char *name, struct problems *problems)
         best = near.best != before ? i : best;
     }
     char *suggestion = near.best ? problem_pointer("", label_keys[best].name) : NULL;
-    problems_add(
-        problems, pointer, suggestion,
-        "cannot be changed here, only name, tags, add_tags, remove_tags, note and starred");
+    problems_add(problems, pointer, suggestion,
+                 "cannot be changed here, only name, tags, add_tags, remove_tags and note");
     free(suggestion);
     free(pointer);
 }
@@ -71,12 +69,8 @@ static void label_check(json_t *change, struct problems *problems)
             key = strcmp(label_keys[i].name, name) == 0 ? &label_keys[i] : NULL;
         if (!key)
             label_refuse_key(name, problems);
-        else if (json_is_null(value) && key->null)
-            continue;
-        else if (key->option)
+        else if (!json_is_null(value) || !key->null)
             label_check_option(key, value, problems);
-        else if (!json_is_boolean(value))
-            problems_add(problems, "/starred", NULL, "must be true, false or null");
     }
 }
 

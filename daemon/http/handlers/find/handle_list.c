@@ -105,16 +105,6 @@ static int list_parse_tags(const char *text, struct store_job_filter *filter, st
                 : 0;
 }
 
-static int list_parse_starred(const char *text, struct store_job_filter *filter, struct error *e)
-{
-    if (!text)
-        return 0;
-    if (strcmp(text, "true") != 0 && strcmp(text, "false") != 0)
-        return error_set(e, ERR_USAGE, "starred must be true or false, not \"%.80s\"", text);
-    filter->starred = strcmp(text, "true") == 0 ? STORE_STARRED_ALONE : STORE_STARRED_NOT;
-    return 0;
-}
-
 /* The row of a key as people write it, optimizer.name; its path in the document is written too.
  * what: the parameter. */
 static const struct job_option *list_find_key(const char *what, const char *text, size_t length,
@@ -207,7 +197,7 @@ static int list_parse(const struct request *q, struct list_query *l, struct erro
         request_query_int(q, "sweep", 1, INT64_MAX, 0, &filter->sweep, e) ||
         request_query_int(q, "finished_after", 1, INT64_MAX, 0, &filter->finished_after, e) ||
         list_parse_tags(request_query(q, "tag"), filter, e) ||
-        list_parse_starred(request_query(q, "starred"), filter, e) ||
+
         list_parse_where(request_query(q, "where"), l, e) ||
         list_parse_sort(request_query(q, "sort"), &filter->sort, e) ||
         list_parse_after(request_query(q, "after"), filter, e))

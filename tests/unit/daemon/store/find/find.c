@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/job/job_spec.h"
 #include "common/system/file.h"
 #include "daemon/store/find/groups.h"
 #include "daemon/store/find/label.h"
@@ -116,22 +117,19 @@ static void find_evaluate(int64_t id, int64_t step, double top1)
     json_decref(body);
 }
 
-Test(find, by_tags_star_user_words_and_keys_in_pages)
+Test(find, by_tags_user_words_and_keys_in_pages)
 {
     for (int i = 0; i < 3; i++)
         find_submit("plain", "user:eve", "sgd", "all");
     find_submit("other", "token:eve", "lars", "all");
     find_submit("third", "user:bob", "sgd", NULL);
-    cr_assert_eq(find_label(2, "{\"add_tags\": [\"b\", \"a:1/x\"], \"starred\": true}"), 0, "%s",
-                 e.text);
-    cr_assert_eq(find_label(4, "{\"note\": \"a Word of\\nadvice\", \"starred\": true}"), 0);
+    cr_assert_eq(find_label(2, "{\"add_tags\": [\"b\", \"a:1/x\"]}"), 0, "%s", e.text);
+    cr_assert_eq(find_label(4, "{\"note\": \"a Word of\\nadvice\"}"), 0);
 
     cr_expect_str_eq(find_ids((struct store_job_filter){.tags = "all"}), "4 3 2 1");
     cr_expect_str_eq(find_ids((struct store_job_filter){.tags = "b,all"}), "2");
     cr_expect_str_eq(find_ids((struct store_job_filter){.tags = "b,none"}), "");
     cr_expect_str_eq(find_ids((struct store_job_filter){.tags = "al"}), "", "a part of a tag");
-    cr_expect_str_eq(find_ids((struct store_job_filter){.starred = STORE_STARRED_ALONE}), "4 2");
-    cr_expect_str_eq(find_ids((struct store_job_filter){.starred = STORE_STARRED_NOT}), "5 3 1");
     cr_expect_str_eq(find_ids((struct store_job_filter){.user = "eve"}), "4 3 2 1");
     cr_expect_str_eq(find_ids((struct store_job_filter){.user = "user:eve"}), "3 2 1");
     cr_expect_str_eq(find_ids((struct store_job_filter){.text = "word"}), "4", "in a note");
@@ -144,9 +142,7 @@ Test(find, by_tags_star_user_words_and_keys_in_pages)
     cr_expect_str_eq(find_ids((struct store_job_filter){.key = "$.tags", .value = "null"}), "5 3 1",
                      "what an old document lacks is null");
     cr_expect_str_eq(
-        find_ids((struct store_job_filter){
-            .tags = "all", .user = "eve", .starred = STORE_STARRED_ALONE, .name = "oth"}),
-        "4");
+        find_ids((struct store_job_filter){.tags = "all", .user = "eve", .name = "oth"}), "4");
     cr_expect_str_eq(find_ids((struct store_job_filter){.tags = "all", .states = 1u << JOB_FAILED}),
                      "");
 }
@@ -209,14 +205,12 @@ Test(find, labels_change_alone_and_are_told_once)
     cr_assert_eq(find_label(id, "{\"name\": null, \"tags\": [\"z\", \"b\"], \"add_tags\": [\"c\"], "
                                 "\"remove_tags\": [\"z\", \"absent\"]}"),
                  0, "%s", e.text);
-    cr_assert_eq(find_label(id, "{\"starred\": true, \"note\": \"n\"}"), 0);
-    cr_assert_eq(find_label(id, "{\"starred\": true, \"add_tags\": [\"b\"]}"), 0,
-                 "nothing differs");
+    cr_assert_eq(find_label(id, "{\"note\": \"n\"}"), 0);
+    cr_assert_eq(find_label(id, "{\"add_tags\": [\"b\"]}"), 0, "nothing differs");
     cr_assert_eq(store_job_get(store, id, &job, &e), 0);
     cr_expect_null(job.name);
     cr_expect_str_eq(job.tags, "[\"b\",\"c\"]");
     cr_expect_str_eq(job.note, "n");
-    cr_expect(job.starred);
     cr_expect_eq(job.state, JOB_QUEUED);
     json_t *spec = json_loads(job.spec, 0, NULL);
     cr_expect_eq(json_array_size(json_object_get(spec, "tags")), 2, "the document follows");
@@ -244,11 +238,11 @@ Test(find, a_tag_too_many_changes_nothing)
     struct store_job job;
     int64_t id = find_submit("a", NULL, "sgd", "old");
 
-    for (int i = 1; i < 16; i++)
+    for (int i = 1; i < JOB_TAGS_MAX; i++)
         snprintf(change + strlen(change), sizeof change - strlen(change), ", \"t%d\"", i);
     strcat(change, "]}");
     cr_expect_eq(find_label(id, change), -ERR_INVALID);
-    cr_expect_not_null(strstr(e.text, "17 of them, and 16 is the most"), "%s", e.text);
+    cr_expect_not_null(strstr(e.text, "18 of them, and 17 is the most"), "%s", e.text);
     cr_assert_eq(store_job_get(store, id, &job, &e), 0);
     cr_expect_str_eq(job.tags, "[\"old\"]");
     cr_expect_str_eq(job.name, "a");
@@ -317,15 +311,14 @@ Test(find, evaluations_of_earlier_versions_have_a_best_one)
     cr_assert_eq(store_migrate(db, store_migrations, before, &e), 0, "%s", e.text);
     cr_assert_eq(sqlite3_exec(db, old, NULL, NULL, NULL), SQLITE_OK, "%s", sqlite3_errmsg(db));
     cr_assert_eq(store_migrate(db, store_migrations, store_migration_count, &e), 0, "%s", e.text);
-    sqlite3_prepare_v2(db, "select best_top1, best_top1_step, best_top1_at, starred from job", -1,
-                       &row, NULL);
+    sqlite3_prepare_v2(db, "select best_top1, best_top1_step, best_top1_at from job", -1, &row,
+                       NULL);
     cr_assert_eq(sqlite3_step(row), SQLITE_ROW);
     cr_expect_eq(sqlite3_column_double(row, 0), 0.5);
     cr_expect_eq(sqlite3_column_int(row, 1), 2);
     cr_expect_eq(sqlite3_column_double(row, 2), 12);
     cr_assert_eq(sqlite3_step(row), SQLITE_ROW);
     cr_expect_eq(sqlite3_column_type(row, 0), SQLITE_NULL);
-    cr_expect_eq(sqlite3_column_int(row, 3), 0);
     sqlite3_finalize(row);
     char used[256] = "";
     sqlite3_exec(db, "explain query plan select job_id from job_tag where tag = 'x'", find_plan,
