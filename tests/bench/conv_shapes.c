@@ -14,6 +14,7 @@
 #include "worker/kernels/gemm.h"
 #include "worker/team/memory.h"
 #include "worker/layers/bf16/conv_bf16.h"
+#include "worker/layers/bf16/conv_bf16_grid.h"
 #include "worker/layers/conv.h"
 #include "worker/layers/conv_winograd.h"
 
@@ -162,6 +163,7 @@ static bf16 *noise_bf16(size_t n)
 static void measure_bf16(const struct data *from, size_t in, size_t out)
 {
     bool first = from->c.window.channels < BF16_CHUNK;
+    struct bf16_grid grid = bf16_grid_of(&from->c);
     struct data_bf16 d = {.c = from->c,
                           .images = from->x,
                           .w = from->w,
@@ -171,7 +173,7 @@ static void measure_bf16(const struct data *from, size_t in, size_t out)
                           .dx = noise_bf16(in),
                           .forward = noise_bf16(conv_bf16_packed(&from->c, CONV_FORWARD)),
                           .scratch.memory =
-                              memory_allocate(conv_bf16_scratch_bytes(&from->c, true)),
+                              memory_allocate(bf16_scratch_of(&grid, BF16_BACKWARD, NULL).bytes),
                           .batch = from->batch};
     double flops = 2.0 * d.batch * (double)conv_weights(&d.c) * d.c.window.out * d.c.window.out;
 

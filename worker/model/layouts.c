@@ -10,11 +10,6 @@ void model_use_size(struct model *m, int image_size)
         }
 }
 
-int model_size(const struct model *m)
-{
-    return m->layout->image_size;
-}
-
 static void list_layout(struct model *m, int size, int batch, bool predicts)
 {
     for (int i = 0; i < m->layout_count; i++)

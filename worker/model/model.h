@@ -97,7 +97,6 @@ void model_tensor_import(struct model *m, size_t i, const float *torch_layout);
  * statistics and gradients stay; every size has its own plan of the one arena and its own choice of
  * kernels, made once by model_create. Not between a model_forward and its model_backward. */
 void model_use_size(struct model *m, int image_size);
-int model_size(const struct model *m);
 
 /* Training forward with batch statistics; updates the running ones. Returns the mean loss over the
  * n images. images (n, S, S, arch_image_channels), floats (or bf16: bf16_images), must stay valid

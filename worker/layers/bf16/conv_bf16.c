@@ -12,12 +12,6 @@ bool conv_bf16_takes(const struct conv *c)
     return c->groups == 1 || (g.gi == g.go && (g.gi % BF16_CHUNK == 0 || BF16_CHUNK % g.gi == 0));
 }
 
-size_t conv_bf16_scratch_bytes(const struct conv *c, bool backward)
-{
-    struct bf16_grid g = bf16_grid_of(c);
-    return bf16_scratch_of(&g, backward ? BF16_BACKWARD : BF16_FORWARD, NULL).bytes;
-}
-
 struct bf16_grid bf16_grid_of_share(const struct conv *c, struct conv_bf16_scratch scratch)
 {
     struct bf16_grid g = bf16_grid_of(c);

@@ -26,10 +26,8 @@ size_t conv_bf16_panels(const struct conv *c, enum conv_direction direction);
 void conv_bf16_pack(const struct conv *c, enum conv_direction direction, const float *w,
                     size_t first, size_t end, bf16 *packed);
 
-size_t conv_bf16_scratch_bytes(const struct conv *c, bool backward);
-
 /* A thread's memory, for its share of a batch (bf16_grid.h: bf16_thread_bytes_of). threads 0: as
- * large as conv_bf16_scratch_bytes. */
+ * large as bf16_scratch_of says. */
 struct conv_bf16_scratch {
     void *memory;
     size_t images;

@@ -1,6 +1,7 @@
 #include "worker/layers/bf16/conv_bf16.h"
 
 #include "tests/unit/worker/compare.h"
+#include "worker/layers/bf16/conv_bf16_grid.h"
 #include "worker/layers/conv.h"
 #include "worker/team/memory.h"
 
@@ -49,10 +50,16 @@ static float *rounded_noise(size_t n, int64_t seed, bf16 **as_bf16)
     return x;
 }
 
+static size_t scratch_bytes(const struct conv *c, enum bf16_use use)
+{
+    struct bf16_grid g = bf16_grid_of(c);
+    return bf16_scratch_of(&g, use, NULL).bytes;
+}
+
 static struct data bf16_conv_make(const struct shape *s)
 {
     struct data d = {.c = conv_make(s->in, s->ci, s->co, s->kernel, s->stride, s->pad, s->groups)};
-    size_t bytes = conv_bf16_scratch_bytes(&d.c, true);
+    size_t bytes = scratch_bytes(&d.c, BF16_BACKWARD);
     bf16 *w;
 
     cr_assert(conv_bf16_takes(&d.c));
@@ -70,7 +77,7 @@ static struct data bf16_conv_make(const struct shape *s)
         d.back = malloc(conv_bf16_packed(&d.c, CONV_DATA) * sizeof *d.back);
         conv_bf16_pack(&d.c, CONV_DATA, d.w, 0, conv_bf16_panels(&d.c, CONV_DATA), d.back);
     }
-    cr_assert_leq(conv_bf16_scratch_bytes(&d.c, false), bytes);
+    cr_assert_leq(scratch_bytes(&d.c, BF16_FORWARD), bytes);
     d.scratch.memory = memory_allocate(bytes);
     memset(d.scratch.memory, 0xff, bytes); /* NaN: what is not written must not be read */
     return d;
