@@ -72,6 +72,7 @@ struct shares_case {
     enum job_stem stem;
     enum conv_winograd winograd; /* of all layers that take it */
     enum job_precision precision;
+    size_t vec; /* of the engine, as dry_run_vec has it */
 };
 
 /* As the planner knows it. */
@@ -86,7 +87,8 @@ static inline struct job_spec shares_spec(const struct shares_case *c)
     };
 }
 
-/* Forward and backward of n images. dry: the model has memory for one image only. */
+/* Forward and backward of n images. dry: the model has memory for one image only, and may be of
+ * another engine (vec), which multiplies by its own tile. */
 static inline void shares_run(const struct shares_case *c, int n, int threads, bool dry, int rounds,
                               struct shares_step *out)
 {
@@ -98,6 +100,7 @@ static inline void shares_run(const struct shares_case *c, int n, int threads, b
                                   .batch = dry ? 1 : n,
                                   .threads = threads,
                                   .precision = c->precision,
+                                  .gemm = c->vec ? JOB_GEMM_OWN : JOB_GEMM_AUTO,
                                   .bn_momentum = 0.1};
     struct team_watch watch = {dry, shares_add, out};
     struct model *m;
@@ -107,6 +110,7 @@ static inline void shares_run(const struct shares_case *c, int n, int threads, b
     int32_t *labels = calloc((size_t)n, sizeof *labels);
 
     out->flops = shares_flops[c->precision];
+    dry_run_vec = c->vec;
     if (c->winograd)
         model_tune_all(&config, c->winograd, &tuning);
     config.tuning = &tuning;
@@ -125,6 +129,7 @@ static inline void shares_run(const struct shares_case *c, int n, int threads, b
         model_backward(m, 1, false, NULL, NULL);
         team_watch = NULL;
     }
+    dry_run_vec = 0;
     model_destroy(m);
     free(images);
     free(labels);

@@ -15,12 +15,12 @@ enum { BLOCK_K = 256, COPY_LD = BLOCK_K + 16, COPY_ROWS = 256 };
 
 size_t tile_columns(void)
 {
-    return TILE_COLUMNS;
+    return 2 * tile_vec();
 }
 
 bool tile_gemm_takes(size_t n)
 {
-    return n % TILE_COLUMNS == 0;
+    return n % tile_columns() == 0;
 }
 
 #define INLINE static inline __attribute__((always_inline))

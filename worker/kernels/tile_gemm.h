@@ -22,7 +22,7 @@ struct tile_matrix {
     bool packed;     /* data is panels, ld is the k they were packed with */
 };
 
-size_t tile_columns(void); /* TILE_COLUMNS of the engine that is loaded */
+size_t tile_columns(void); /* TILE_COLUMNS of the engine that is loaded, or counted for */
 
 bool tile_gemm_takes(size_t n);
 

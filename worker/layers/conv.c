@@ -36,7 +36,7 @@ static size_t tile_floats(const struct conv *c)
     return conv_weights(c) > LARGE_WEIGHTS_FLOATS ? LARGE_TILE_FLOATS : TILE_FLOATS;
 }
 
-static size_t tile_rows(const struct conv *c)
+static size_t rows_of_tile(const struct conv *c)
 {
     size_t widest = widest_columns(c);
     if (widest < (size_t)c->out_channels)
@@ -62,7 +62,7 @@ size_t conv_scratch_floats(const struct conv *c)
     if (c->algorithm == CONV_GROUPED)
         return conv_grouped_scratch_floats(c);
     return extent_max(conv_weights(c) +
-                          (conv_reads_in_place(c) ? 0 : tile_rows(c) * widest_columns(c)),
+                          (conv_reads_in_place(c) ? 0 : rows_of_tile(c) * widest_columns(c)),
                       winograd_scratch_floats(c));
 }
 
@@ -75,7 +75,7 @@ struct weights {
 
 static bool packs(const struct conv *c, size_t rows, size_t n)
 {
-    return conv_uses_tile(c, n) && rows > tile_rows(c);
+    return conv_uses_tile(c, n) && rows > rows_of_tile(c);
 }
 
 /* z = col W, dcol = dz W^T, dW += col^T dz: over the runs. */
@@ -88,7 +88,8 @@ static void multiply_forward(const struct conv *c, struct weights w, const float
         size_t row = runs.first + i * runs.step;
         struct tile_matrix b = {w.data + row * n, n, false, false};
         if (w.packed)
-            b = (struct tile_matrix){w.data + row * TILE_COLUMNS, conv_matrix_rows(c), false, true};
+            b = (struct tile_matrix){w.data + row * tile_columns(), conv_matrix_rows(c), false,
+                                     true};
         if (conv_uses_tile(c, n))
             tile_gemm(rows, n, runs.length, col + i * runs.length, k, &b, z, n, i > 0);
         else
@@ -131,7 +132,7 @@ static void multiply_weights(const struct conv *c, const float *col, const float
 /* Images that are worked on together: of tiny ones as many as a product of all their rows wants. */
 static size_t images_at_once(const struct conv *c, int images)
 {
-    size_t fit = tile_rows(c) / conv_pixels_out(c);
+    size_t fit = rows_of_tile(c) / conv_pixels_out(c);
 
     if (conv_by_pixel(c, images))
         return CONV_PIXEL_IMAGES_AT_ONCE;
@@ -179,7 +180,7 @@ void conv_forward(const struct conv *c, const float *w, const float *x, float *z
                   int end, float *scratch, conv_rows *done, void *context)
 {
     size_t row = (size_t)first * conv_pixels_out(c), last = (size_t)end * conv_pixels_out(c);
-    size_t tile = tile_rows(c), k = conv_matrix_rows(c), n = (size_t)c->out_channels;
+    size_t tile = rows_of_tile(c), k = conv_matrix_rows(c), n = (size_t)c->out_channels;
     struct weights weights = {w, packs(c, last - row, n)};
     float *tile_col = scratch + conv_weights(c);
 
@@ -254,7 +255,7 @@ static void data_by_turned_kernel(const struct conv *c, const struct conv_backwa
     struct window t = conv_turned_window(c);
     size_t k = (size_t)(window_taps(&t) * window_taps(&t) * t.channels),
            ci = (size_t)c->window.channels;
-    size_t tile = tile_rows(c);
+    size_t tile = rows_of_tile(c);
     float *col = b->scratch + conv_weights(c);
 
     for (; row < last; row += tile) {
@@ -271,7 +272,7 @@ static void backward_group(const struct conv *c, const struct conv_backward *b, 
                            size_t image, size_t images, bool first_group)
 {
     size_t out = conv_pixels_out(c), in = conv_pixels_in(c), ch = (size_t)c->window.channels;
-    size_t row = image * out, last = (image + images) * out, tile = tile_rows(c);
+    size_t row = image * out, last = (image + images) * out, tile = rows_of_tile(c);
     bool whole = b->dx && !conv_reads_in_place(c), turned = whole && conv_turns_kernel(c);
 
     if (whole && !turned && !b->add_dx && !dry_run)
@@ -298,7 +299,7 @@ static struct weights backward_weights(const struct conv *c, const struct conv_b
     if (!b->dx || conv_by_pixel(c, images))
         return (struct weights){b->w, false};
     if (conv_turns_kernel(c)) {
-        conv_pack_turned(c, (struct parallel_range){0, (size_t)c->window.channels / TILE_COLUMNS},
+        conv_pack_turned(c, (struct parallel_range){0, (size_t)c->window.channels / tile_columns()},
                          b->w, b->scratch);
         return (struct weights){b->scratch, true};
     }

@@ -7,7 +7,7 @@
 
 #include "common/run/trace.h"
 #include "worker/team/dry_run.h"
-#include "worker/kernels/vec.h"
+#include "worker/kernels/tile_size.h"
 #include "worker/layers/conv_parts.h"
 
 #define INLINE static inline __attribute__((always_inline))
@@ -29,7 +29,7 @@ static struct slices slices_of(const struct conv *c)
 {
     size_t group = (size_t)(c->window.channels / c->groups);
     return (struct slices){group,
-                           group > VEC ? group : VEC,
+                           group > tile_vec() ? group : tile_vec(),
                            (size_t)c->window.channels,
                            (size_t)c->window.in + 2,
                            (size_t)c->window.in,
@@ -39,10 +39,10 @@ static struct slices slices_of(const struct conv *c)
 
 bool conv_grouped_takes(const struct conv *c)
 {
-    int group = c->window.channels / c->groups;
+    int group = c->window.channels / c->groups, width = (int)tile_vec();
     return c->window.channels == c->out_channels && group >= 4 && !(group & (group - 1)) &&
-           c->window.channels % (group > VEC ? group : VEC) == 0 && c->window.kernel == KERNEL &&
-           c->window.pad == 1 && c->window.stride <= 2;
+           c->window.channels % (group > width ? group : width) == 0 &&
+           c->window.kernel == KERNEL && c->window.pad == 1 && c->window.stride <= 2;
 }
 
 static size_t slice_weights(const struct slices *s)

@@ -60,13 +60,13 @@ void conv_phases_pack(const struct conv *c, const float *w, struct parallel_shar
     size_t ci = (size_t)win->channels, co = (size_t)c->out_channels, k = 0;
     size_t k_all = (size_t)(window_taps(win) * window_taps(win)) * co;
     struct parallel_range panels = conv_panels(ci, share);
-    size_t first = panels.first * TILE_COLUMNS, count = panels.end * TILE_COLUMNS - first;
+    size_t first = panels.first * tile_columns(), count = panels.end * tile_columns() - first;
 
     for (int i = 0; i < win->stride * win->stride; i++) {
         struct phase p = team_phase(win, i / win->stride, i % win->stride, 0);
         for (int t = 0; t < p.taps; t++, k += co) {
             struct tile_matrix b = {w + ((size_t)p.tap[t] * ci + first) * co, co, true, false};
-            tile_pack(&b, co, count, to + first * k_all + k * TILE_COLUMNS, k_all);
+            tile_pack(&b, co, count, to + first * k_all + k * tile_columns(), k_all);
         }
     }
 }
@@ -119,7 +119,7 @@ static void multiply_phase(const struct gather *g, const struct phase *p, size_t
     size_t k_all = (size_t)(window_taps(w) * window_taps(w)) * co;
 
     if (g->packed) {
-        struct tile_matrix b = {g->packed + of->column * k_all + p->k * co * TILE_COLUMNS, k_all,
+        struct tile_matrix b = {g->packed + of->column * k_all + p->k * co * tile_columns(), k_all,
                                 false, true};
         tile_gemm(rows, of->columns, k, g->col, k, &b, g->out, of->columns, false);
         return;
@@ -211,7 +211,7 @@ static void phases_piece(const struct parallel_piece *piece, void *context)
     const struct gather *g = context;
     size_t ci = (size_t)g->c->window.channels, most = lines_at_once(g->c);
     struct parallel_block block[PARALLEL_BLOCKS];
-    int blocks = parallel_matrix(g->lines, g->lines, ci, g->packed ? TILE_COLUMNS : ci,
+    int blocks = parallel_matrix(g->lines, g->lines, ci, g->packed ? tile_columns() : ci,
                                  parallel_piece_share(piece), block);
 
     for (int i = 0; i < blocks; i++)

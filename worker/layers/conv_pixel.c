@@ -45,7 +45,7 @@ static void forward_pixel(const struct conv *c, const struct tile_matrix *weight
         int iy = oy * w->stride - w->pad + ky, ix = ox * w->stride - w->pad + kx0;
         size_t k0 = (size_t)(ky * w->kernel + kx0) * s.ci, k = (size_t)(kx1 - kx0) * s.ci;
         struct tile_matrix b = *weights;
-        b.data += b.packed ? k0 * TILE_COLUMNS : k0 * s.co;
+        b.data += b.packed ? k0 * tile_columns() : k0 * s.co;
         tile_gemm(images, s.co, k, x + (size_t)(iy * w->in + ix) * s.ci, s.image_in, &b,
                   z + (size_t)(oy * w->out + ox) * s.co, s.image_out, ky > ky0);
     }
@@ -58,10 +58,10 @@ static size_t rows_of_weights(const struct conv *c)
 
 void conv_pixel_pack(const struct conv *c, struct parallel_range panels, const float *w, float *to)
 {
-    size_t k = rows_of_weights(c), first = panels.first * TILE_COLUMNS;
+    size_t k = rows_of_weights(c), first = panels.first * tile_columns();
     struct tile_matrix b = {.data = w + first, .ld = (size_t)c->out_channels};
 
-    tile_pack(&b, k, panels.end * TILE_COLUMNS - first, to + first * k, k);
+    tile_pack(&b, k, panels.end * tile_columns() - first, to + first * k, k);
 }
 
 static void forward_pixels(const struct conv *c, const struct tile_matrix *weights, const float *x,
@@ -91,7 +91,7 @@ void conv_pixel_forward(const struct conv *c, const float *w, const float *x, fl
         forward_pixels(c, &weights, x, z, first, images);
         return;
     }
-    conv_pixel_pack(c, (struct parallel_range){0, (size_t)c->out_channels / TILE_COLUMNS}, w,
+    conv_pixel_pack(c, (struct parallel_range){0, (size_t)c->out_channels / tile_columns()}, w,
                     scratch);
     conv_pixel_forward_packed(c, scratch, x, z, first, images);
 }
@@ -192,7 +192,7 @@ void conv_pixel_pack_data(const struct conv *c, struct parallel_range panels, co
                           float *to)
 {
     struct sizes s = pixel_sizes(c);
-    size_t first = panels.first * TILE_COLUMNS, count = panels.end * TILE_COLUMNS - first;
+    size_t first = panels.first * tile_columns(), count = panels.end * tile_columns() - first;
 
     for (int t = 0; t < c->window.kernel * c->window.kernel; t++) {
         struct tile_matrix tap = {
@@ -228,7 +228,7 @@ void conv_pixel_data(const struct conv *c, const float *w, const float *dz, floa
         data_of_pixels(c, &weights, dz, dx, add, first, images);
         return;
     }
-    conv_pixel_pack_data(c, (struct parallel_range){0, (size_t)c->window.channels / TILE_COLUMNS},
+    conv_pixel_pack_data(c, (struct parallel_range){0, (size_t)c->window.channels / tile_columns()},
                          w, scratch);
     conv_pixel_data_packed(c, scratch, dz, dx, add, first, images);
 }

@@ -17,13 +17,13 @@ size_t conv_tile_floats(const struct conv *c)
 /* Rows of a tile of `columns`. */
 size_t conv_tile_rows(const struct conv *c, size_t columns)
 {
-    size_t rows = conv_tile_floats(c) / columns / TILE_ROWS * TILE_ROWS;
-    return rows < TILE_ROWS ? TILE_ROWS : rows;
+    size_t rows = conv_tile_floats(c) / columns / tile_rows() * tile_rows();
+    return rows < tile_rows() ? tile_rows() : rows;
 }
 
 static size_t tiles_of(size_t rows)
 {
-    return (rows + TILE_ROWS - 1) / TILE_ROWS;
+    return (rows + tile_rows() - 1) / tile_rows();
 }
 
 static void multiply_tile(const struct conv_product *p, const float *col, size_t rows,
@@ -34,7 +34,7 @@ static void multiply_tile(const struct conv_product *p, const float *col, size_t
     for (size_t i = 0; i < p->runs.count; i++) {
         size_t row = p->runs.first + i * p->runs.step;
         bool add = p->add || i > 0;
-        struct tile_matrix b = {p->weights + row * TILE_COLUMNS + column * p->k_all, p->k_all,
+        struct tile_matrix b = {p->weights + row * tile_columns() + column * p->k_all, p->k_all,
                                 false, true};
         if (p->packed)
             tile_gemm(rows, columns, p->runs.length, col + i * p->runs.length, k, &b, to, n, add);
@@ -76,9 +76,9 @@ static void product_piece(const struct parallel_piece *piece, void *context)
     const struct product_of_rows *of = context;
     const struct conv_product *p = of->p;
     struct parallel_block block[PARALLEL_BLOCKS];
-    int blocks =
-        parallel_matrix(of->rows, tiles_of(of->rows), p->channels,
-                        p->packed ? TILE_COLUMNS : p->channels, parallel_piece_share(piece), block);
+    int blocks = parallel_matrix(of->rows, tiles_of(of->rows), p->channels,
+                                 p->packed ? tile_columns() : p->channels,
+                                 parallel_piece_share(piece), block);
 
     for (int i = 0; i < blocks; i++)
         conv_product_block(p, &block[i]);
@@ -93,14 +93,14 @@ void conv_product_team(const struct conv_product *p, size_t rows, struct paralle
 
 struct parallel_range conv_panels(size_t channels, struct parallel_share share)
 {
-    return parallel_range(channels / TILE_COLUMNS, share);
+    return parallel_range(channels / tile_columns(), share);
 }
 
 void conv_pack_turned(const struct conv *c, struct parallel_range panels, const float *w, float *to)
 {
     struct window t = conv_turned_window(c);
     size_t ci = (size_t)c->window.channels, co = (size_t)c->out_channels;
-    size_t first = panels.first * TILE_COLUMNS, count = panels.end * TILE_COLUMNS - first;
+    size_t first = panels.first * tile_columns(), count = panels.end * tile_columns() - first;
     int taps = window_taps(&t), kernel = t.kernel;
     size_t k = (size_t)(taps * taps) * co;
 
@@ -108,6 +108,6 @@ void conv_pack_turned(const struct conv *c, struct parallel_range panels, const 
         int ky = kernel - 1 - (t.tap_first + i / taps), kx = kernel - 1 - (t.tap_first + i % taps);
         const float *tap = w + (size_t)(ky * kernel + kx) * ci * co;
         struct tile_matrix b = {tap + first * co, co, true, false};
-        tile_pack(&b, co, count, to + first * k + (size_t)i * co * TILE_COLUMNS, k);
+        tile_pack(&b, co, count, to + first * k + (size_t)i * co * tile_columns(), k);
     }
 }

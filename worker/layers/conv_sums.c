@@ -85,7 +85,7 @@ struct conv_blocks conv_blocks_of(const struct conv *c, int images, int threads)
                             .pixel = conv_by_pixel_in_team(c, images, threads),
                             .first_tap = w->tap_first,
                             .taps = window_taps(w),
-                            .n_unit = conv_uses_tile(c, co) ? TILE_COLUMNS : 1};
+                            .n_unit = conv_uses_tile(c, co) ? tile_columns() : 1};
 
     s.whole = !s.pixel && conv_sums_whole(c, images, threads);
     s.k_parts = (ci + BLOCK_K - 1) / BLOCK_K;

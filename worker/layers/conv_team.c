@@ -21,10 +21,10 @@ static void team_pack_forward(const struct conv *c, const float *w, struct paral
 {
     size_t k = conv_matrix_rows(c), n = (size_t)c->out_channels;
     struct parallel_range panels = conv_panels(n, share);
-    size_t first = panels.first * TILE_COLUMNS;
+    size_t first = panels.first * tile_columns();
 
     tile_pack(&(struct tile_matrix){w + first, n, false, false}, k,
-              panels.end * TILE_COLUMNS - first, to + first * k, k);
+              panels.end * tile_columns() - first, to + first * k, k);
 }
 
 static void forward_directly(const struct conv *c, const float *w, const float *x, float *z,
@@ -132,7 +132,7 @@ static void pack_data(const struct conv *c, const float *w, int images, struct p
 {
     size_t n = (size_t)c->out_channels;
     struct parallel_range panels = conv_panels((size_t)c->window.channels, share);
-    size_t first = panels.first * TILE_COLUMNS, count = panels.end * TILE_COLUMNS - first;
+    size_t first = panels.first * tile_columns(), count = panels.end * tile_columns() - first;
 
     if (conv_by_pixel_in_team(c, images, share.parts))
         conv_pixel_pack_data(c, panels, w, to);

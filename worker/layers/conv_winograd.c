@@ -136,10 +136,10 @@ void conv_winograd_pack(const struct conv *c, enum conv_winograd m, bool turned,
                         struct parallel_share share, const float *w, float *u)
 {
     struct sizes s = winograd_sizes(c, m, turned);
-    struct parallel_range panels = parallel_range(s.to / TILE_COLUMNS, share);
+    struct parallel_range panels = parallel_range(s.to / tile_columns(), share);
     double piece = trace_begin();
 
-    if (dry_run_moves((9 + s.positions) * s.from * (panels.end - panels.first) * TILE_COLUMNS))
+    if (dry_run_moves((9 + s.positions) * s.from * (panels.end - panels.first) * tile_columns()))
         return;
     turned ? winograd_pack_turned(&s, panels, w, u) : winograd_pack_forward(&s, panels, w, u);
     trace_part(piece, TRACE_IM2COL);
@@ -361,7 +361,7 @@ void conv_winograd_finish_weights(const struct conv *c, enum conv_winograd m,
 {
     struct sizes s = winograd_sizes(c, m, false);
     struct parallel_block part[PARALLEL_BLOCKS];
-    int parts = parallel_matrix(s.from, s.from, s.to, TILE_COLUMNS, share, part);
+    int parts = parallel_matrix(s.from, s.from, s.to, tile_columns(), share, part);
     double piece = trace_begin();
 
     for (int k = 0; k < parts; k++) {
@@ -379,11 +379,10 @@ void conv_winograd_finish_weights(const struct conv *c, enum conv_winograd m,
 
 /* Weights that fit a core's cache meet so many tiles of a thread that they fill register tiles, or
  * the threads share each product. */
-enum { OWN_TILES = 2 * TILE_ROWS };
-
 static bool has_own_tiles(const struct sizes *s, int images, int threads)
 {
-    return !has_large_weights(s) && image_tiles(s) * (size_t)images / (size_t)threads >= OWN_TILES;
+    return !has_large_weights(s) &&
+           image_tiles(s) * (size_t)images / (size_t)threads >= 2 * tile_rows();
 }
 
 static void set_group(struct sizes *s, size_t tiles)
@@ -465,8 +464,8 @@ static void products_piece(const struct parallel_piece *piece, void *context)
 {
     const struct team_pass *t = context;
     struct parallel_block part[PARALLEL_BLOCKS];
-    size_t rows = t->rows, panels = t->columns / TILE_COLUMNS;
-    size_t tiles = (rows + TILE_ROWS - 1) / TILE_ROWS;
+    size_t rows = t->rows, panels = t->columns / tile_columns();
+    size_t tiles = (rows + tile_rows() - 1) / tile_rows();
     int parts = parallel_blocks(t->s->positions * panels, tiles, parallel_piece_share(piece), part);
 
     for (int k = 0; k < parts; k++)
@@ -475,7 +474,7 @@ static void products_piece(const struct parallel_piece *piece, void *context)
             size_t behind = rows * (part[k].column + part[k].columns) / tiles;
             count = extent_min(end - at, panels - at % panels);
             t->make(t, &(struct product){at / panels, first, behind - first,
-                                         at % panels * TILE_COLUMNS, count * TILE_COLUMNS});
+                                         at % panels * tile_columns(), count * tile_columns()});
         }
 }
 
@@ -485,7 +484,7 @@ static void take_products(struct team_pass *t, size_t rows, size_t columns, make
     t->rows = rows;
     t->columns = columns;
     t->make = make;
-    parallel_take(share, t->s->positions * columns / TILE_COLUMNS / (size_t)share.parts,
+    parallel_take(share, t->s->positions * columns / tile_columns() / (size_t)share.parts,
                   products_piece, t);
 }
 

@@ -12,7 +12,7 @@
 
 #include "worker/layers/conv_shape.h"
 
-/* Can it be used for this convolution? Channels are multiples of TILE_COLUMNS. */
+/* Can it be used for this convolution? Channels are multiples of tile_columns(). */
 bool conv_winograd_takes(const struct conv *c);
 
 /* Images that are worth working on together: enough tiles to pay for reading all weights. */

@@ -32,7 +32,7 @@ static void add_dots(const struct linear *l, const float *w, const float *x,
 static void forward_by_tile(const struct linear *l, const float *w, const float *x,
                             const struct parallel_block *of, float *y)
 {
-    size_t whole = of->columns / TILE_COLUMNS * TILE_COLUMNS;
+    size_t whole = of->columns / tile_columns() * tile_columns();
     struct tile_matrix b = {w + of->column * l->in, l->in, true, false};
     struct parallel_block rest = {of->row, of->rows, of->column + whole, of->columns - whole};
 

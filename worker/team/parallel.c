@@ -12,6 +12,7 @@
 #include "worker/team/dry_run.h"
 
 _Thread_local struct dry_run *dry_run;
+_Thread_local size_t dry_run_vec;
 _Thread_local struct team_watch *team_watch;
 
 /* Unit numbers first to end of rows of `columns`. */

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The engine is built for several kinds of processor and the best is loaded (worker/Makefile.inc): the unit tests of the kernels, which
-# ran on the best already, with each of the others that this processor can run. Prints TAP.
+# The engine is built for several kinds of processor and the best is loaded (worker/Makefile.inc): the unit tests of what has vectors,
+# which ran on the best already, with each of the others that this processor can run. Prints TAP.
 set -u
 # shellcheck source=tests/tap.sh
 . "${top_srcdir:?is set by make check}/tests/tap.sh"
@@ -24,16 +24,17 @@ mkdir "$work/x86-64-v2"
 ln -s "$top_builddir/worker/.libs/libtrainengine.so" "$work/x86-64-v2/"
 ln -s "$top_builddir/worker/v3/.libs" "$work/x86-64-v3"
 
+# Of all that has vectors. The models' tests take minutes with slower kernels.
+programs=$(find "$top_builddir"/tests/unit/worker/{kernels,layers,optim,data} "$top_builddir/tests/unit/common/image" -type f -executable | sort)
 for level in x86-64-v3 x86-64-v2; do
     if ! has $level || [ "$level $best" = "x86-64-v3 avx2" ]; then
         skip "$level" "this processor cannot run it, or did already"
         continue
     fi
-    for program in "$top_builddir"/tests/unit/worker/{kernels,layers}/*; do
-        [ -f "$program" ] && [ -x "$program" ] || continue
+    while read -r program; do
         output=$(LD_LIBRARY_PATH=$work/$level "$program" --quiet 2>&1)
-        report $? "${program#"$top_builddir"/tests/unit/worker/} with the engine for $level" "$output"
-    done
+        report $? "${program#"$top_builddir"/tests/unit/} with the engine for $level" "$output"
+    done <<<"$programs"
     library=$(LD_LIBRARY_PATH=$work/$level ldd "$top_builddir/tests/unit/worker/kernels/gemm" | sed -n 's/.*libtrainengine.so => \(.*\) (0x.*/\1/p')
     is "$library" "$work/$level/libtrainengine.so" "which was the one"
 done
