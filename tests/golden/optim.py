@@ -127,8 +127,8 @@ def update(number, base, keys, updates):
     else:
         exact = by_torch(before, g, base, STEPS, keys, torch.float64)
         single = far(by_torch(before, g, base, STEPS, keys, torch.float32), exact, before)
-        # What PyTorch itself loses in single precision, and a little more for other roundings.
-        bound, theirs = 2 * single + 1e-7, f"PyTorch in double, PyTorch in single {single:.1e}"
+        # What PyTorch itself loses in single precision, and more for other roundings: an engine without FMA rounds a product before its sum.
+        bound, theirs = 4 * single + 1e-7, f"PyTorch in double, PyTorch in single {single:.1e}"
     moved = min((exact[n] - before[n].double()).norm().item() for n in exact)
     distance = far(ours, exact, before)
     tap(number, len(g) == 62 and moved > 0 and distance < bound < 1e-3,

@@ -33,18 +33,21 @@ resume() {
     XDG_CACHE_HOME=$4 worker 2 "$2" "$3" --attempt 2 --resume "$3/checkpoints/step-00000002"
 }
 
+# The 3x3 of stride 1, by size and channels: Winograd takes those whose channels fill panels of the register tile, which are 32 wide
+# with AVX-512, 16 and 8 otherwise.
+shapes="8x64-16 8x16-64 4x32-128 4x128-32 2x64-256 2x256-64 1x128-512 1x512-128"
+case $("$top_builddir/tests/bin/train-worker" --version) in *avx512*) shapes=${shapes#*-64 } ;; esac
 # What was measured here is replaced by a choice that no measurement would make for all shapes.
 export XDG_CACHE_HOME=$work/cache
 job "$work/one.json" '.steps = 1 | .checkpoint = {"disable": true}'
 worker 2 "$work/one.json" "$work/one"
 is $? 0 "a run measures, and remembers"
-is "$(find "$work/cache/traind/winograd" -type f | wc -l)" 8 "in a file a shape"
+is "$(find "$work/cache/traind/winograd" -type f | wc -l)" "$(wc -w <<<"$shapes")" "in a file a shape"
 sed -i 's|:.*|:4/2/4|' "$work"/cache/traind/winograd/*
 
 worker 2 "$work/small.json" "$work/on"
 is $? 0 "a run with the choice that was remembered"
-is "$(chosen "$work/on" 1)" \
-    "8x64-16:4/2/4 8x16-64:4/2/4 4x32-128:4/2/4 4x128-32:4/2/4 2x64-256:4/2/4 2x256-64:4/2/4 1x128-512:4/2/4 1x512-128:4/2/4" "takes it as it is"
+is "$(chosen "$work/on" 1)" "$(sed 's|[^ ]*|&:4/2/4|g' <<<"$shapes")" "takes it as it is"
 resume "$work/on" "$work/small.json" "$work/elsewhere" "$work/empty"
 is $? 0 "resumed where nothing is remembered, it ends well"
 is "$(chosen "$work/elsewhere" 2)" "$(chosen "$work/on" 1)" "computes as its checkpoint says"
