@@ -9,7 +9,7 @@ small_data
 # Not in traind's environment, as that is given to all ranks: the worker's own, on one host.
 write_script "$work/worker" <<END
 #!/bin/sh
-[ "\$(hostname)" != "$h2" ] || [ ! -e "$work/differ" ] || export OPENBLAS_CORETYPE=Nehalem
+[ "\$(hostname)" != "$h2" ] || [ ! -e "$work/differ" ] || export OPENBLAS_CORETYPE=Prescott
 exec "$top_builddir/tests/bin/train-worker" "\$@"
 END
 two=$(jq -nc --arg a "$h1" --arg b "$h2" '{nodes: 2, hosts: [$a, $b], interface: "eth0", workers_per_node: 1}')
@@ -38,15 +38,15 @@ is "$(warned | grep -c 'kernels differ')" 0 "which is not warned of"
 touch "$work/differ"
 train "$two" '{"steps": 1}'
 ok "a job on two kinds of hosts succeeds" wait_state "$id" succeeded
-is "$(started '.kernel_kinds | map([.hosts[0], (.openblas | test("Nehalem"))])')" "[[\"$h1\",false],[\"$h2\",true]]" "run_start says which host has which"
-like "$(warned)" "kernels differ between hosts.* on $h1; .* Nehalem on $h2: use machines of one kind" "a warning names the hosts"
+is "$(started '.kernel_kinds | map([.hosts[0], (.openblas | test("Prescott"))])')" "[[\"$h1\",false],[\"$h2\",true]]" "run_start says which host has which"
+like "$(warned)" "kernels differ between hosts.* on $h1; .* Prescott on $h2: use machines of one kind" "a warning names the hosts"
 ok "the daemon stops" stop_daemon
 
 rm "$work/differ"
-start_two OPENBLAS_CORETYPE=Haswell GLIBC_TUNABLES=glibc.cpu.hwcaps=-AVX512F
+start_two OPENBLAS_CORETYPE=Prescott GLIBC_TUNABLES=glibc.cpu.hwcaps=-AVX512F
 train "$two" '{"steps": 1}'
 ok "a job of a daemon that was told which kernels to take succeeds" wait_state "$id" succeeded
-is "$(started '.binding | map([.host, (.openblas | sub(".* "; ""))])')" "[[\"$h1\",\"Haswell\"],[\"$h2\",\"Haswell\"]]" "they are those of the ranks on both hosts"
+is "$(started '.binding | map([.host, (.openblas | sub(".* "; ""))])')" "[[\"$h1\",\"Prescott\"],[\"$h2\",\"Prescott\"]]" "they are those of the ranks on both hosts"
 is "$(tr '\0' '\n' <"$state/jobs/$id/attempt-1/command" | grep -c -- '-x GLIBC_TUNABLES -x OPENBLAS_CORETYPE')" 1 "and the choice of the engine goes to them too"
 ok "the daemon stops" stop_daemon
 done_testing

@@ -73,6 +73,9 @@ for threads in 1 4; do
 done
 
 # ---- memory: what the plan says of a worker and what it takes; threads take little
+# Where OpenBLAS multiplies (processors without AVX2), it has a buffer of half a megabyte for each thread.
+least=0.95 a_thread=2
+[ "$(jq -r 'select(.type == "run_start") | .gemm' "$work/run/attempt-1/events.jsonl")" = own ] || least=0.9 a_thread=3
 memory_of() { # THREADS JQ-CHANGES: sets $resident
     local job="$work/threads-$1" changes=$2
     jq -n --argjson threads "$1" '{model: {image_size: 32, winograd: false}, data: {train: "synthetic", train_images: 640}, batch_per_worker: 8,
@@ -80,8 +83,8 @@ memory_of() { # THREADS JQ-CHANGES: sets $resident
     rm -rf "$job"
     worker 1 "$job.json" "$job"
     resident=$(jq 'select(.type == "run_stop") | .memory_peak_bytes' "$job/attempt-1/events.jsonl")
-    is "$(jq --argjson resident "$resident" '.memory_bytes_per_worker / $resident | . > 0.95 and . < 1.05' "$job/plan.json")" \
-        true "the plan's memory of a worker of $1 threads is within 5 % of its resident memory ($changes: $resident bytes)"
+    is "$(jq --argjson resident "$resident" --argjson least $least '.memory_bytes_per_worker / $resident | . > $least and . < 1.05' "$job/plan.json")" \
+        true "the plan's memory of a worker of $1 threads is close to its resident memory ($changes: $resident bytes)"
 }
 for threads in 22 3; do
     memory_of $threads '.precision = "bf16"'
@@ -93,10 +96,10 @@ for threads in 1 48; do
 done
 # How far the reading of images got ahead on a busy machine counts too: the least of three runs.
 for _ in 1 2; do
-    [ $((resident - one)) -gt 94000000 ] || break
+    [ $((resident - one)) -gt $((47 * a_thread * 1000000)) ] || break
     memory_of 48 .
 done
-is "$(jq -n "($resident - $one) / 47 <= 2e6")" true "a thread takes 2 MB at most ($(((resident - one) / 47)) bytes)"
+is "$(jq -n "($resident - $one) / 47 <= ${a_thread}e6")" true "a thread takes $a_thread MB at most ($(((resident - one) / 47)) bytes)"
 
 # ---- bad input
 worker 3 "$work/small.json" "$work/np"
