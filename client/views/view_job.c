@@ -45,7 +45,7 @@ static void curve_add(struct curve *c, double x, double y)
     if (c->count == POINTS_MAX) {
         c->count /= 2;
         for (size_t i = 0; i < c->count; i++) {
-            c->x[i] = c->x[2 * i + 1];
+            c->x[i] = (c->x[2 * i] + c->x[2 * i + 1]) / 2;
             c->y[i] = (c->y[2 * i] + c->y[2 * i + 1]) / 2;
         }
     }

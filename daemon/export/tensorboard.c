@@ -17,7 +17,8 @@ struct board {
     FILE *out;
     struct error *e;
     int status;
-    int64_t every_steps, last_step; /* tensorboard.every_steps; the last one written */
+    int64_t every_steps, last_step;  /* tensorboard.every_steps; the last one written */
+    struct store_metric_part before; /* the last one seen */
 };
 
 /* ---------------------------------------------------------------- records */
@@ -87,12 +88,16 @@ static void scalars_add(struct scalars *s, const char *tag, double value)
     s->pointers[s->count++] = v;
 }
 
-static void write_step(void *context, const struct store_metric_part *part)
+static void write_step(void *context, const struct store_metric_part *of)
 {
     static const char *const wanted[] = {"loss", "lr", "images_per_sec", "grad_norm", "top1"};
     struct board *b = context;
     struct scalars s = {.count = 0};
+    struct store_metric_part middle = *of, *part = &middle;
 
+    if (b->before.rows == 0)
+        b->before = *of;
+    store_metric_to_middle(part, &b->before);
     if (part->step / b->every_steps == b->last_step / b->every_steps)
         return;
     b->last_step = part->step;

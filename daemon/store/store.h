@@ -545,6 +545,10 @@ typedef void store_metric_visit(void *context, const struct store_metric_part *p
 /* Adds part, which lies behind it, to into. */
 void store_metric_fold(struct store_metric_part *into, const struct store_metric_part *part);
 
+/* Moves the place of a part to the middle of its steps, which lie behind the place `before` or
+ * begin there: that of its last row becomes the new `before`. */
+void store_metric_to_middle(struct store_metric_part *part, struct store_metric_part *before);
+
 /* What a series has in the steps [from_step, to_step]. */
 struct store_metric_ends {
     int64_t rows; /* at most most + 1: so many or more */

@@ -40,6 +40,17 @@ void store_metric_fold(struct store_metric_part *into, const struct store_metric
         merge_metric(&into->of[i], &part->of[i]);
 }
 
+void store_metric_to_middle(struct store_metric_part *part, struct store_metric_part *before)
+{
+    struct store_metric_part last = *part;
+    int64_t span = part->step - before->step, steps = part->rows / 2;
+    double back = span > 0 ? (double)steps / (double)span : 0;
+
+    place_at(part, part->step - steps, part->epoch - back * (part->epoch - before->epoch),
+             part->t - back * (part->t - before->t));
+    *before = last;
+}
+
 /* ---------------------------------------------------------------- rows */
 
 static void read_step(sqlite3_stmt *row, struct store_metric_part *p)

@@ -126,16 +126,19 @@ want 200 "metrics"
 json '[.rows, .points, .downsampled, (.step | length), (.loss | length), has("lr")] | tostring' \
     '[1000,1000,false,1000,1000,false]' "every step, and only the names asked for"
 json '.step_ms[5:8] | tostring' '[6,null,8]' "null where a step had no such number"
-call '/v1/jobs/6/metrics?names=loss&points=12'
-json '[.points, .downsampled] | tostring' '[12,true]' "down-sampled to 12 points"
-json '[.step[0], .loss[0], .step[-1], .loss[-1]] | tostring' '[1,999,1000,0]' "the first and the last are exact"
-json '[.min.loss[1], .max.loss[1]] | tostring' '[899,998]' "minimum and maximum of the first bucket"
-json '.loss[1] | tostring' '948.5' "and its mean"
-json '[.min.loss[1:11][]] | sort | reverse == . ' false "buckets are in order"
+call '/v1/jobs/6/metrics?names=loss&points=10'
+json '[.rows, .points, .downsampled] | tostring' '[1000,10,true]' "down-sampled to 10 points"
+json '[.max.loss, .min.loss] | transpose | map(.[0] - .[1]) | unique | tostring' '[99]' "of as many steps each, the first and the last too"
+json '[.min.loss[0], .max.loss[0]] | tostring' '[900,999]' "minimum and maximum of the first bucket"
+json '[.loss[0], .loss[9]] | tostring' '[949.5,49.5]' "and the means of the first and the last"
+json '[.step, (.epoch | map(. * 100 | round)), (.t | map(. - 1000 | round))] | unique | tojson' "[[$(seq -s , 50 100 950)]]" \
+    "each at the middle of its steps, with the epoch and time of it"
 json '([.max.loss[]] | max) == 999 and ([.min.loss[]] | min) == 0' true "no extreme is lost"
-call '/v1/jobs/6/metrics?names=loss&points=12&format=csv'
+call '/v1/jobs/6/metrics?names=loss&points=7&from=101&to=200'
+json '[.rows, .points, ([.step, .loss] | transpose | map(.[0] + .[1] - 1000 | fabs <= 0.5) | all)] | tostring' '[100,7,true]' "whatever their number is"
+call '/v1/jobs/6/metrics?names=loss&points=10&format=csv'
 like "$headers" '^Content-Type: text/csv' "as CSV"
-is "$(tr -d '\r' <<<"$body" | sed -n '1,3p;$p')" $'step,epoch,t,loss,loss_min,loss_max\n1,0.01,1001.000000,999,999,999\n101,1.01,1101.000000,948.5,899,998\n1000,10,2000.000000,0,0,0' \
+is "$(tr -d '\r' <<<"$body" | sed -n '1,3p;$p')" $'step,epoch,t,loss,loss_min,loss_max\n50,0.5,1050.000000,949.5,900,999\n150,1.5,1150.000000,849.5,800,899\n950,9.5,1950.000000,49.5,0,99' \
     "with the same numbers"
 call -H 'Accept: text/csv' '/v1/jobs/6/metrics?names=loss&from=999'
 is "$(tr -d '\r' <<<"$body")" $'step,epoch,t,loss\n999,9.99,1999.000000,1\n1000,10,2000.000000,0' "or by Accept"
@@ -145,7 +148,7 @@ call '/v1/jobs/6/metrics?from=999'
 json '.step | tostring' '[999,1000]' "from a step on"
 json 'has("grad_norm") and has("slowest_rank")' true "all metrics where none is named"
 call '/v1/jobs/6/metrics?points=2&names=lr'
-json '[.step, .lr] | tostring' '[[1,1000],[0.1,0.1]]' "two points are the first and the last"
+json '[.step, .lr] | tostring' '[[250,750],[0.1,0.1]]' "two points are the halves"
 call '/v1/jobs/5/metrics'
 json '[.rows, .step] | tostring' '[0,[]]' "no steps yet"
 call '/v1/jobs/6/metrics?names=loss,speed'

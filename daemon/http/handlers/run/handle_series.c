@@ -84,11 +84,10 @@ static int handle_series_fill(const struct request *q, struct series *series,
         return store_metric_each(store, q->id, from, shape->points, series_add, series, e);
     int status = store_metric_each(store, q->id, shape->first_step, 1, series_add, series, e);
     if (status == 0)
-        status = store_metric_parts(store, q->id, shape->first_step + 1, shape->last_step,
+        status = store_metric_parts(store, q->id, shape->first_step + 1, shape->last_step + 1,
                                     shape->points > PARTS_MIN ? shape->points : PARTS_MIN,
                                     series_add, series, e);
-    if (status == 0)
-        status = store_metric_each(store, q->id, shape->last_step, 1, series_add, series, e);
+    series_end(series);
     return status;
 }
 

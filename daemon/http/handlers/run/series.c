@@ -10,6 +10,7 @@ struct series {
     struct series_shape shape;
     int64_t used, rows;              /* points begun (exact); rows in all */
     struct store_metric_part *parts; /* (points); rows 0: none there */
+    struct store_metric_part before; /* down-sampled: the place of the first row */
 };
 
 struct series *series_create(const struct series_shape *shape)
@@ -27,31 +28,35 @@ struct series *series_create(const struct series_shape *shape)
     return s;
 }
 
-/* The first and the last step have a point each. */
-static int64_t series_slot(struct series *s, int64_t step)
+/* Each point has as many steps, and a part is where its middle is. */
+static int64_t series_slot(struct series *s, const struct store_metric_part *part)
 {
     const struct series_shape *shape = &s->shape;
-    int64_t points = shape->points, span = shape->last_step - shape->first_step - 1;
+    int64_t steps = shape->last_step - shape->first_step + 1;
+    int64_t at = part->step - part->rows / 2 - shape->first_step;
 
     if (shape->exact)
         return s->used++;
-    if (step <= shape->first_step)
-        return 0;
-    if (step >= shape->last_step)
-        return points - 1;
-    return points == 2 ? -1 /* no room between them */
-                       : 1 + (step - shape->first_step - 1) * (points - 2) / span;
+    if (s->rows == 0)
+        s->before = *part;
+    return at < 0 ? 0 : at < steps ? at * shape->points / steps : shape->points - 1;
 }
 
 void series_add(void *context, const struct store_metric_part *part)
 {
     struct series *s = context;
-    int64_t place = s->shape.exact && s->used >= s->shape.points ? -1 : series_slot(s, part->step);
 
-    if (place >= 0 || !s->shape.exact)
-        s->rows += part->rows;
-    if (place >= 0)
-        store_metric_fold(&s->parts[place], part);
+    if (s->shape.exact && s->used >= s->shape.points)
+        return;
+    store_metric_fold(&s->parts[series_slot(s, part)], part);
+    s->rows += part->rows;
+}
+
+void series_end(struct series *s)
+{
+    for (int64_t i = 0; !s->shape.exact && i < s->shape.points; i++)
+        if (s->parts[i].rows)
+            store_metric_to_middle(&s->parts[i], &s->before);
 }
 
 /* ---------------------------------------------------------------- values */

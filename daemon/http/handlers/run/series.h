@@ -1,7 +1,7 @@
 /*
- * A job's metrics as an answer. Where there are more rows than points, the first and the last row
- * stay exactly as they are; the steps between them are shared out evenly over the points between,
- * and of each the mean, the minimum and the maximum of every metric are told, at its last step.
+ * A job's metrics as an answer. Where there are more rows than points, the steps are shared out
+ * evenly over the points, and of each the mean, the minimum and the maximum of every metric are
+ * told, at its middle step.
  */
 #ifndef TRAIND_DAEMON_HTTP_HANDLERS_RUN_SERIES_H
 #define TRAIND_DAEMON_HTTP_HANDLERS_RUN_SERIES_H
@@ -26,8 +26,10 @@ struct series_shape {
 struct series *series_create(const struct series_shape *shape); /* NULL without memory */
 
 /* A store_metric_visit; context is the series. Steps must rise; exact: those behind the last point
- * are left out. */
+ * are left out, else the first part is the first row. */
 void series_add(void *context, const struct store_metric_part *part);
+
+void series_end(struct series *s); /* all were added */
 
 /* Members of an open object: "rows", "points", "downsampled", "step": [], "images": [],
  * "epoch": [], "t": [], "loss": [], ..., and where it was down-sampled "min" and "max": {"loss":
