@@ -24,16 +24,18 @@ const MARK_COLORS = { checkpoint: "--muted", restart: "--danger", straggler: "--
 // [[x, y, y2…], …] -> [x, y…] over all x there are, with holes.
 export const joined = (tables) => uPlot.join(tables);
 
-// Mean over the points around each one: noise goes, and nothing lags behind as in a running mean. reach: points to each side.
+// Mean over the points around each one: noise goes, and nothing lags behind as in a running mean. reach: points to each side, as many
+// on both: at the ends fewer, so that a curve begins and ends with its own values.
 export function smooth(values, reach) {
   const sums = [0], counts = [0];
   values.forEach((v, i) => {
     sums.push(sums[i] + (v ?? 0));
     counts.push(counts[i] + (v === null || v === undefined ? 0 : 1));
   });
+  const first = values.findIndex(filled), last = values.findLastIndex(filled);
   return values.map((v, i) => {
-    if (v === null || v === undefined) return null;
-    const from = Math.max(0, i - reach), to = Math.min(values.length, i + reach + 1);
+    if (!filled(v)) return null;
+    const near = Math.min(reach, i - first, last - i), from = i - near, to = i + near + 1;
     return (sums[to] - sums[from]) / (counts[to] - counts[from]);
   });
 }

@@ -152,7 +152,9 @@ export function jobCharts(id, query) {
       if (part) part = null, draw();
       return;
     }
-    const [from, to] = group.range.map((x) => Math.max(0, Math.round(between(xs(run.series), run.series.step, x))));
+    // A mean stands in the middle of its steps: where the curve ends, half of them are behind it.
+    const x = xs(run.series), step = (at) => Math.max(0, Math.round(between(x, run.series.step, at)));
+    const from = group.range[0] <= x[0] ? 0 : step(group.range[0]), to = group.range[1] >= x.at(-1) ? Number.MAX_SAFE_INTEGER : step(group.range[1]);
     const mine = (fetchingPart = new AbortController());
     part = await get(`/v1/jobs/${id}/metrics?names=${METRICS}&from=${from}&to=${to}&points=${POINTS}`, mine.signal).catch(() => null);
     if (fetchingPart === mine) draw();
