@@ -224,9 +224,10 @@ static void bench_show_table(const struct run *r, const struct bench *b)
     snprintf(value, sizeof value, "%.1f", b->gflops);
     snprintf(remark, sizeof remark, "%.3g GFLOP per image", b->gflop_per_image);
     bench_add_row(table, "GFLOP/s", value, remark);
-    snprintf(value, sizeof value, "%.1f %%", 100 * b->gflops / b->peak_gflops);
-    snprintf(remark, sizeof remark, "of %.1f GFLOP/s, SGEMM on the same cores", b->peak_gflops);
-    bench_add_row(table, "share of peak", b->peak_gflops > 0 ? value : "-", remark);
+    snprintf(value, sizeof value, "%.2f x", b->gflops / b->peak_gflops);
+    snprintf(remark, sizeof remark, "%.1f GFLOP/s, SGEMM on the same cores%s", b->peak_gflops,
+             b->gflops > b->peak_gflops ? "; Winograd needs fewer products than are counted" : "");
+    bench_add_row(table, "speed of SGEMM", b->peak_gflops > 0 ? value : "-", remark);
     bench_add_row(table, "memory per worker", human_size(value, sizeof value, b->memory_bytes),
                   "maximum resident memory");
     snprintf(value, sizeof value, "%.1f ms", b->step_ms);

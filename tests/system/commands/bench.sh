@@ -28,7 +28,7 @@ bench --image-size 32 --batch 4 --workers 1 --threads 2 --steps 2 --eval
 is $? 0 "an evaluation on two threads"
 like "$output" 'evaluation at 32x32, batch 4 per worker, 1 worker x 2 threads; median of 2 steps' "says so above the table"
 like "$output" '^images/s +[0-9.]+' "which has images/s"
-like "$output" '^share of peak +[0-9.]+ %' "and the share of SGEMM's peak"
+like "$output" '^speed of SGEMM +[0-9.]+ x  +[0-9.]+ GFLOP/s, SGEMM on the same cores' "and its ratio to SGEMM"
 
 bench --image-size 32 --batch 2 --workers 1 --threads $(($(nproc) + 1)) --steps 1
 like "$output" "warning: $(($(nproc) + 1)) threads share $(nproc) cores?, so the figures mean little" "more threads than cores are told"
