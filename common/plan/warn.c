@@ -223,7 +223,12 @@ static void warn_of_rate(struct plan *plan, const struct job_spec *spec)
     long long warmup = plan->warmup_steps, steps = plan->train_steps;
     bool falls_to_end = spec->lr.decay == JOB_DECAY_POLY || spec->lr.decay == JOB_DECAY_COSINE;
 
-    if (warmup >= steps)
+    if (warmup > 0 && plan->start_lr == plan->peak_lr)
+        plan_warn_with(
+            plan, json_sprintf("warm-up has no effect: it begins at the peak (%.10g); set lr.start "
+                               "below it, or lr.warmup_epochs to 0",
+                               plan->peak_lr));
+    else if (warmup >= steps)
         plan_warn_with(
             plan,
             json_sprintf("warm-up (%lld steps) is %s the run (%lld steps): the learning rate never "

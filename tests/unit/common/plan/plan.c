@@ -380,14 +380,42 @@ Test(plan, fractional_epochs_are_rounded_to_steps)
 
 Test(plan, steps_override_epochs)
 {
-    struct plan *plan = right_plan_of(
-        "{\"data\": {\"train\": \"x\"}, \"batch_per_worker\": 5, \"steps\": 17}", 100);
+    struct plan *plan =
+        right_plan_of("{\"data\": {\"train\": \"x\"}, \"batch_per_worker\": 5, \"steps\": 17, "
+                      "\"lr\": {\"start\": 0}}",
+                      100);
 
     cr_assert_eq(plan->train_steps, 17);
     cr_assert_eq(plan->lr.train_steps, 17);
     cr_assert_eq(plan->lr.milestone_steps[0], 300);
     cr_assert(plan_warns(plan, "warm-up (50 steps) is longer than the run (17 steps)"));
     plan_destroy(plan);
+}
+
+/* As lr.base is reached with a larger batch, the rate begins at its peak. */
+Test(plan, warm_up_without_effect_is_said_and_nothing_else_of_it)
+{
+    static const char document[] =
+        "{\"data\": {\"train\": \"x\"}, \"batch_per_worker\": 5, \"steps\": 17%s}";
+    static const struct {
+        const char *lr;
+        bool flat, never;
+    } cases[] = {
+        {"",                                 true,  false},
+        {", \"lr\": {\"warmup_epochs\": 0}", false, false},
+        {", \"lr\": {\"start\": 0}",         false, true },
+        {", \"lr\": {\"start\": 1}",         false, true },
+    };
+    char text[160];
+
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        snprintf(text, sizeof text, document, cases[i].lr);
+        struct plan *plan = right_plan_of(text, 100);
+        cr_expect_eq(plan_warns(plan, "warm-up has no effect: it begins at the peak"),
+                     cases[i].flat, "%s", text);
+        cr_expect_eq(plan_warns(plan, "never reaches its peak"), cases[i].never, "%s", text);
+        plan_destroy(plan);
+    }
 }
 
 Test(plan, fewer_images_than_the_global_batch_are_refused)
