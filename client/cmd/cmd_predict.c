@@ -146,6 +146,12 @@ static int find_speed(const struct cmd_args *args, struct question *q, struct er
         q->inputs.speed = speeds_find(q->spec);
     if (!(q->inputs.speed.image_seconds > 0))
         q->inputs.speed = q->workers.speed;
+    if (plan_speed_scatters(&q->inputs.speed))
+        return error_set(e, ERR_INVALID,
+                         "the speeds that were measured for this network vary too much to predict: "
+                         "measure them with \"trainctl scale --weak --workers %lld FILE\" while "
+                         "nothing else runs, or give the speed of a node with --node-speed R",
+                         (long long)q->spec->cluster.workers_per_node);
     if (q->inputs.speed.image_seconds > 0)
         return 0;
     return error_set(e, ERR_NOT_FOUND,

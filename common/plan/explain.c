@@ -471,10 +471,15 @@ static void explain_memory(struct plan *plan, const struct job_spec *spec)
                      "and three inputs. fixed_bytes: the program, estimated"));
 }
 
-static json_t *predicted_unknown(const struct job_spec *spec)
+static json_t *predicted_unknown(const struct job_spec *spec, const struct plan_speed *speed)
 {
     long long workers = spec->cluster.workers_per_node > 0 ? spec->cluster.workers_per_node : 1;
 
+    if (plan_speed_scatters(speed))
+        return json_sprintf(
+            "run \"trainctl scale --weak --workers %lld FILE\" while nothing else runs: what %lld "
+            "runs measured of an image differs by %.0f %% of their median, too much to predict",
+            workers, (long long)speed->samples, 200 * speed->spread);
     return json_sprintf(
         "run \"trainctl scale --weak --workers %lld FILE\" to measure it: no speed is "
         "known yet for this network, image size, precision and number of threads",
@@ -489,7 +494,8 @@ static void explain_predicted(struct plan *plan, const struct job_spec *spec,
 
     if (!plan->predicted.known) {
         plan_add_explanation(plan, "predicted", "time of a step, from a measured speed",
-                             json_object(), json_null(), "no measurement", predicted_unknown(spec));
+                             json_object(), json_null(), "no measurement",
+                             predicted_unknown(spec, speed));
         return;
     }
     json_t *in = json_pack(

@@ -90,8 +90,8 @@ void plan_predict(struct plan *plan, const struct job_spec *spec, const struct p
     struct plan_speed speed = inputs->speed; /* of the largest size */
 
     speed.image_seconds *= plan->step_cost;
-    if (plan->mode == JOB_MODE_EVAL || plan->steps_per_epoch < 1 || plan->train_steps < 1 ||
-        !predict_step(spec, &speed, network, &p->step_seconds))
+    if (plan->mode == JOB_MODE_EVAL || plan_speed_scatters(&speed) || plan->steps_per_epoch < 1 ||
+        plan->train_steps < 1 || !predict_step(spec, &speed, network, &p->step_seconds))
         return;
     double batch = plan_mean_batch(plan);
     p->known = true;

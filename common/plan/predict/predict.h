@@ -40,6 +40,9 @@ struct plan_speed {
     char slowest[65];        /* its name */
 };
 
+/* The newest measurements differ by more than their median: nothing can be told by them. */
+bool plan_speed_scatters(const struct plan_speed *speed);
+
 /* Images per second of the node that was measured, with its own batch; 0: not known. */
 double plan_speed_rate(const struct plan_speed *speed);
 

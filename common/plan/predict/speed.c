@@ -50,6 +50,11 @@ struct plan_speed plan_speed_of(const struct plan_sample *samples, size_t count,
     return speed;
 }
 
+bool plan_speed_scatters(const struct plan_speed *speed)
+{
+    return speed->samples > 1 && speed->spread > 0.5;
+}
+
 double plan_speed_rate(const struct plan_speed *speed)
 {
     double batch = speed->batch > 0 ? (double)speed->batch : 1;

@@ -161,6 +161,32 @@ Test(predict, samples_of_as_many_workers_are_preferred)
     cr_assert_eq(plan_speed_of(samples, 0, 1, 1).image_seconds, 0);
 }
 
+Test(predict, speeds_that_scatter_tell_nothing)
+{
+    struct plan_sample samples[] = {
+        {0.2,  0.1, 0, 1, 8},
+        {0.25, 0.1, 0, 1, 8},
+        {0.4,  0.1, 0, 1, 8},
+    };
+    struct job_spec *spec = job_of("{\"data\": {\"train\": \"x\"}}");
+    struct problems p = {0};
+    struct plan_inputs inputs = {.train_images = 10000, .speed = plan_speed_of(samples, 3, 1, 8)};
+    struct plan *plan = plan_make(spec, &inputs, &p);
+
+    cr_assert(plan->predicted.known, "0.8 of the median apart");
+    plan_destroy(plan);
+    samples[2].image_seconds = 2;
+    inputs.speed = plan_speed_of(samples, 3, 1, 8);
+    plan = plan_make(spec, &inputs, &p);
+    cr_assert_not(plan->predicted.known);
+    json_t *why = json_object_get(json_object_get(plan->explain, "predicted"), "note");
+    cr_assert(strstr(json_string_value(why), "while nothing else runs: what 3 runs measured of an "
+                                             "image differs by 720 % of their median"),
+              "%s", json_string_value(why));
+    plan_destroy(plan);
+    job_spec_destroy(spec);
+}
+
 /* A job that stops at 75.9 % is predicted by the table, another one by its own epochs. */
 Test(predict, a_target_ends_the_job_as_the_table_says)
 {
