@@ -17,6 +17,7 @@
 #include "common/job/job_document.h"
 #include "common/json.h"
 #include "common/run/weights.h"
+#include "launch/launch.h"
 
 /* ---- a plan for a person */
 
@@ -405,6 +406,22 @@ static void planned_clear(struct planned *p)
     job_spec_destroy(p->spec);
 }
 
+/* As traind refuses it when it is submitted here. */
+static void warn_of_slots(const struct job_spec *spec, json_t *remarks)
+{
+    long long threads = speeds_threads(spec), slots = launch_node_slots(spec->cluster.smt);
+    double wanted = (double)spec->cluster.workers_per_node * (double)threads;
+
+    if (spec->cluster.launcher == JOB_LAUNCHER_LOCAL && spec->cluster.nodes == 1 &&
+        !job_spec_names_hosts(spec) && wanted > (double)slots)
+        json_array_append_new(
+            remarks,
+            json_sprintf("the job takes %lld x %lld = %.0f slots (workers_per_node x "
+                         "threads_per_worker), but this machine has %lld, where it would "
+                         "be refused: use fewer workers or threads",
+                         (long long)spec->cluster.workers_per_node, threads, wanted, slots));
+}
+
 static int make_inputs(struct job_spec *spec, const struct cmd_args *args, struct planned *p,
                        struct plan_inputs *inputs, json_t *remarks, struct problems *problems,
                        struct error *e)
@@ -412,6 +429,7 @@ static int make_inputs(struct job_spec *spec, const struct cmd_args *args, struc
     if (document_state_images(spec, args, e) || document_count(spec, inputs, remarks, e) ||
         speeds_choose_workers(spec, args, &p->workers, inputs, problems, e))
         return -(int)e->code;
+    warn_of_slots(spec, remarks);
     if (!job_spec_leaves_workers(spec))
         inputs->speed = speeds_find(spec);
     if (!(inputs->speed.image_seconds > 0))

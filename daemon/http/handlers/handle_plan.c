@@ -174,6 +174,23 @@ static int reply_plan(const struct request *q, const struct prepared *p, struct 
     return reply_json(r, 200, plan, e);
 }
 
+/* What its submission would be refused for. */
+static void plan_warn_of_misfit(const struct request *q, const struct prepared *p)
+{
+    struct problems problems = {0};
+    char key[PROBLEM_KEY_BYTES];
+    struct error ignored;
+
+    if (p->spec->cluster.launcher == JOB_LAUNCHER_LOCAL &&
+        job_check_fits(q->app->jobs, p->spec, &problems, &ignored) == 0)
+        for (size_t i = 0; i < problems.count; i++)
+            json_array_append_new(p->plan->warnings,
+                                  json_sprintf("%s: %s",
+                                               problem_key(problems.items[i].pointer, key),
+                                               problems.items[i].message));
+    problems_clear(&problems);
+}
+
 int handle_plan(const struct request *q, struct reply *r, struct error *e)
 {
     struct prepared p = {0};
@@ -185,6 +202,7 @@ int handle_plan(const struct request *q, struct reply *r, struct error *e)
         plan_warn_unsupported(p.plan, &p.unsupported);
         if (p.cores_unknown)
             json_array_append_new(p.plan->warnings, json_string(p.cores_unknown));
+        plan_warn_of_misfit(q, &p);
         status = reply_plan(q, &p, r, e);
     }
     prepared_clear(&p);

@@ -61,9 +61,14 @@ for route in /v1/plan /v1/jobs; do
     json '[.errors[].pointer] | sort | join(" ")' '/data/eval /data/train' "$route: both paths at once"
     like "$(jq -r '.errors[0].message' <<<"$body")" '^(cannot|there is)' "$route: the key is not said twice"
 done
-call -d '{"data": {"train": "synthetic"}, "cluster": {"nodes": 3, "workers_per_node": 99, "threads_per_worker": 1}}' /v1/jobs
+sent='{"data": {"train": "synthetic"}, "cluster": {"nodes": 3, "workers_per_node": 99, "threads_per_worker": 1}}'
+call -d "$sent" /v1/jobs
 want 422 "machines that are not named, and more workers than slots"
 json '[.errors[].pointer] | join(" ")' '/cluster/nodes /cluster/workers_per_node' "both in one answer"
+refused=$(jq -r '.errors[] | "\(.pointer[1:] | gsub("/"; ".")): \(.message)"' <<<"$body")
+call -d "$sent" /v1/plan
+want 200 "the plan of such a job"
+is "$(jq -r '.warnings[] | select(startswith("cluster."))' <<<"$body")" "$refused" "warns of what its submission is refused for"
 call -d '{"data": {"train": "synthetic", "preprocess": "whole"}, "model": {"arch": "cnn"}, "precision": "bf16"}' /v1/jobs
 want 422 "a network that bf16 is not built for"
 json '.errors[].pointer' /precision "is refused by name"

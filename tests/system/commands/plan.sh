@@ -58,6 +58,12 @@ plan 0 "variables explained" '{"data": {"train": "synthetic"}, "cluster": {"env"
     '^env = .*OMP_WAIT_POLICY=active' 'job_env_prefixes'
 options=()
 
+plan 0 "more workers than this machine has cores" \
+    '{"data": {"train": "synthetic"}, "cluster": {"workers_per_node": 1000, "threads_per_worker": 100}, "batch_per_worker": 1}' \
+    "the job takes 1000 x 100 = 100000 slots .*, but this machine has [0-9]+, where it would be refused"
+plan 0 "warm-up at a global batch below lr.base_batch" '{"data": {"train": "synthetic", "train_images": 1000}, "batch_per_worker": 32, "epochs": 2}' \
+    'warm-up has no effect: it begins at the peak'
+
 plan 2 "all problems at once, each with its key" \
     '{"learning_rate": 1, "cluster": {"nodes": -1}, "lr": {"decay": "linear"}}' \
     '^trainctl: the document has 4 problems:$' '^  learning_rate: .*did you mean "lr\.base"\?' '^  cluster\.nodes: must be an integer from 1 to 100000' \
