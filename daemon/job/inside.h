@@ -78,6 +78,9 @@ struct job_manager {
     struct job_slots used; /* as of the loop's last round */
     int64_t *queue_ids;    /* of this machine's queue, in order, as of the last look */
     size_t queue_count;
+    struct queue_ends *queue_ends; /* of running jobs, as of the last look; none: no job waits */
+    size_t queue_ends_count;
+    double queue_ends_at;            /* monotonic: of that look */
     struct job_limits shared_limits; /* a copy of limits */
     struct failure_rules *rules; /* changed by the loop alone, which reads it without the mutex */
 };

@@ -162,6 +162,7 @@ void job_manager_destroy(struct job_manager *m)
         close(m->inotify_fd);
     free(m->cancel_ids);
     free(m->queue_ids);
+    free(m->queue_ends);
     free(m->jobs_dir);
     free(m->mpirun);
     free(m->worker);

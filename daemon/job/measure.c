@@ -16,6 +16,7 @@
 #include "daemon/job/queue/forecast.h"
 #include "daemon/job/document.h"
 #include "daemon/job/job.h"
+#include "daemon/job/queue/queue.h"
 #include "daemon/job/queue/size.h"
 #include "daemon/job/target.h"
 #include "daemon/node/node.h"
@@ -442,13 +443,15 @@ struct forecast_end measure_end(struct store *s, const struct store_job *job, do
     return forecast_running(&at, &pace, elapsed);
 }
 
-json_t *measure_time_left(struct store *s, const struct store_job *job, double now)
+json_t *measure_time_left(struct job_manager *m, const struct store_job *job, double now)
 {
     bool between = job->state == JOB_QUEUED && forecast_chains(job) && job->step > 0;
     if (job->state != JOB_STARTING && job->state != JOB_RUNNING && job->state != JOB_EVALUATING &&
         !between)
         return json_null();
     double began = job->attempt_started_at > 0 ? job->attempt_started_at : job->started_at;
-    struct forecast_end end = measure_end(s, job, began > 0 ? now - began : 0);
+    struct forecast_end end;
+    if (!queue_end_of(m, job->id, &end))
+        end = measure_end(m->store, job, began > 0 ? now - began : 0);
     return band_or_null(&end);
 }

@@ -4,6 +4,7 @@
 #define TRAIND_DAEMON_JOB_MEASURE_H
 
 #include "common/job/job_spec.h"
+#include "daemon/job/job.h"
 #include "daemon/job/queue/forecast.h"
 #include "daemon/store/store.h"
 
@@ -19,8 +20,9 @@ void measure_finished(struct store *s, int64_t id, int64_t slots, double now);
 struct forecast_end measure_end(struct store *s, const struct store_job *job,
                                 double elapsed_seconds);
 
-/* {"value", "low", "high"} of the seconds left, or null: of an active job. */
-json_t *measure_time_left(struct store *s, const struct store_job *job, double now);
+/* {"value", "low", "high"} of the seconds left, or null: of an active job. Where others wait for
+ * its slots, what these were told. */
+json_t *measure_time_left(struct job_manager *m, const struct store_job *job, double now);
 
 /* When the run will meet eval.target_top1, by its evaluations so far; NULL: it has no target. */
 json_t *measure_target(struct store *s, const struct store_job *job);

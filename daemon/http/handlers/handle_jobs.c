@@ -111,7 +111,7 @@ void job_members(struct json_text *t, const struct request *q, const struct stor
     add_time(t, "started_at", job->started_at);
     add_time(t, "finished_at", job->finished_at);
     job_add_progress(t, job);
-    json_text_value(t, "time_left", measure_time_left(q->app->store, job, clock_now()));
+    json_text_value(t, "time_left", measure_time_left(q->app->jobs, job, clock_now()));
     json_text_raw(t, "forecast", job->forecast);
     job_add_bill(t, q, job);
     if (job->slurm)

@@ -71,6 +71,46 @@ static bool queue_has_users(const struct job_manager *m)
     return m->limits.caps.running || m->limits.caps.slots || m->limits.fair_share.weight > 0;
 }
 
+/* ---- what is said of them */
+
+struct queue_ends {
+    int64_t id;
+    struct forecast_end ends;
+};
+
+static void queue_publish_ends(struct job_manager *m, const struct queue_running *running,
+                               size_t count)
+{
+    struct queue_ends *ends = calloc(count + 1, sizeof *ends);
+    size_t kept = 0;
+
+    for (size_t i = 0; ends && i < count; i++)
+        if (isfinite(running[i].ends.likely))
+            ends[kept++] = (struct queue_ends){running[i].id, running[i].ends};
+    pthread_mutex_lock(&m->mutex);
+    free(m->queue_ends);
+    m->queue_ends = ends;
+    m->queue_ends_count = kept;
+    m->queue_ends_at = clock_monotonic();
+    pthread_mutex_unlock(&m->mutex);
+}
+
+bool queue_end_of(struct job_manager *m, int64_t id, struct forecast_end *end)
+{
+    bool found = false;
+
+    pthread_mutex_lock(&m->mutex);
+    double since = clock_monotonic() - m->queue_ends_at;
+    for (size_t i = 0; i < m->queue_ends_count && !found; i++) {
+        const struct forecast_end *then = &m->queue_ends[i].ends;
+        found = m->queue_ends[i].id == id;
+        *end = (struct forecast_end){fmax(0, then->soonest - since), fmax(0, then->likely - since),
+                                     fmax(0, then->latest - since)};
+    }
+    pthread_mutex_unlock(&m->mutex);
+    return found;
+}
+
 static void queue_make_plan(struct job_manager *m, struct queue_look *l)
 {
     size_t count = 0, i = 0;
@@ -82,6 +122,7 @@ static void queue_make_plan(struct job_manager *m, struct queue_look *l)
         l->user_count = count;
     for (struct active_job *a = running ? m->active : NULL; a; a = a->next, i++)
         running[i] = queue_running_of(m, a, l->users ? &l->users[i] : NULL);
+    queue_publish_ends(m, running, running ? count : 0);
     l->plan = running && (l->users || !queue_has_users(m))
                   ? queue_plan_create(m->slots, &m->limits.caps, running, count)
                   : NULL;
@@ -387,8 +428,10 @@ void queue_start_jobs(struct job_manager *m)
     m->look_at_queue = false;
     m->queue_next_at = INFINITY;
     queue_hand_to_slurm(m);
-    if (queue_read(m, STORE_LOCAL, &jobs) == 0 && jobs.count == 0)
+    if (queue_read(m, STORE_LOCAL, &jobs) == 0 && jobs.count == 0) {
         queue_publish_order(m, NULL, 0);
+        queue_publish_ends(m, NULL, 0);
+    }
     if (jobs.count && queue_look_at_all(m, &jobs) && m->active)
         m->queue_next_at = fmin(m->queue_next_at, clock_monotonic() + REFRESH_SECONDS);
     store_jobs_clear(&jobs);

@@ -11,9 +11,9 @@ started_in_order() { # ID...
     is "$(sql "select group_concat(id, ' ') from (select id from job where id in ($(tr ' ' , <<<"$*")) order by started_at)")" "$*" "... in this order"
 }
 
-submit "steps=20000 step_ms=10" "$two" '{"steps": 20000}'
+submit "steps=20000 step_ms=10 gate=20" "$two" '{"steps": 20000}'
 running=$id
-ok "a job runs" eventually has_events "$running" 5
+ok "a job runs" eventually has_events "$running" 19
 submit "steps=1" "$two"
 last=$id
 like "$(job "$last" reason)" "^waits for 2 of 2 slots; (job $running ends in .*|running: job $running)$" "one waits"
@@ -21,6 +21,16 @@ ok "its start is estimated" eventually estimate_is_there "$last"
 like "$(job "$last" reason)" "^waits for 2 of 2 slots; job $running ends in about [0-9]+ min$" "... and the words say whom it waits for"
 is "$(job "$last" 'estimated_start | . > now and . < now + 3600')" true "... at a time of the near future"
 is "$(job "$running" estimated_start)" null "a running job has none"
+# Its speed changes, and the queue is not looked at before some seconds have passed.
+sql "update job set images_per_sec = images_per_sec / 10 where id = $running"
+told_alike() { # the time that is left, and the time until the next one starts; a look at the queue may come in between
+    for _ in 1 2 3; do
+        [ "$(get /v1/jobs | jq "(.jobs[] | select(.id == $running) | .time_left.value) as \$left |
+            .jobs[] | select(.id == $last) | (.estimated_start - now) / \$left | . > 0.8 and . < 1.25")" = false ] || return 0
+    done
+    return 1
+}
+ok "... and its own time is that which the queue tells" told_alike
 submit "steps=1" "$two" '{"priority": -1}'
 low=$id
 submit "steps=1" "$two" '{"priority": 5}'
