@@ -88,7 +88,7 @@ static int say_missing_classes(struct run *r, int64_t step, double *counts, stru
     for (int c = 0; c < classes; c++)
         if (counts[c] == 0 && missing++ == 0)
             first = c;
-    if (missing == 0)
+    if (missing == 0 || missing == classes) /* without any, loader_judge_bad says what is wrong */
         return 0;
     snprintf(message, sizeof message,
              "data.eval has no images of %d of the %d classes, the first of them is %d: accuracies "

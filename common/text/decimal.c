@@ -20,3 +20,16 @@ const char *decimal_text(double x, char text[DECIMAL_BYTES])
                  atoi(exponent + 1));
     return text;
 }
+
+const char *decimal_percent(double part, double whole, char text[DECIMAL_BYTES])
+{
+    double percent = 100 * part / whole;
+
+    if (percent > 99 && percent < 100)
+        percent = 99;
+    if (percent > 0 && percent < 1e-4)
+        snprintf(text, DECIMAL_BYTES, "below 0.0001");
+    else
+        snprintf(text, DECIMAL_BYTES, percent < 9.95 ? "%.2g" : "%.0f", percent);
+    return text;
+}

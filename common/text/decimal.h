@@ -8,4 +8,8 @@
  * 1e-05. Returns text. */
 const char *decimal_text(double x, char text[DECIMAL_BYTES]);
 
+/* The part of a whole in percent, in two digits and without an exponent: "0.012", "4.2", "100".
+ * What is not all of it is not 100. Returns text. */
+const char *decimal_percent(double part, double whole, char text[DECIMAL_BYTES]);
+
 #endif

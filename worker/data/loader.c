@@ -16,6 +16,7 @@
 #include "common/log.h"
 #include "common/run/progress.h"
 #include "common/run/trace.h"
+#include "common/text/decimal.h"
 #include "worker/data/decode.h"
 #include "worker/data/mixup.h"
 #include "worker/data/sampler.h"
@@ -525,11 +526,13 @@ int loader_judge_bad(int64_t bad, int64_t seen, bool end, struct error *e)
 {
     if ((seen < JUDGED_FROM && !end) || (double)bad <= MOST_BAD * (double)seen)
         return 0;
+    char share[DECIMAL_BYTES], most[DECIMAL_BYTES];
     return error_set(e, ERR_INVALID,
                      "%" PRId64 " of the %" PRId64
-                     " JPEGs read so far do not decode (%.2g %%); at most "
-                     "%g %% may; the log names each",
-                     bad, seen, 100.0 * (double)bad / (double)seen, 100 * MOST_BAD);
+                     " JPEGs read so far do not decode (%s %%); at most %s %% may; the log names "
+                     "each",
+                     bad, seen, decimal_percent((double)bad, (double)seen, share),
+                     decimal_percent(MOST_BAD, 1, most));
 }
 
 /* As many as fill a batch in the time that the caller works on one, and one more than now where

@@ -581,6 +581,11 @@ Test(loader, bad_jpegs_are_counted_and_judged_over_all)
     loader_destroy(l);
     cr_expect_eq(loader_judge_bad(2, 132, false, &e), -ERR_INVALID);
     cr_expect_not_null(strstr(e.text, "2 of the 132 JPEGs"), "%s", e.text);
+    cr_expect_not_null(strstr(e.text, "(1.5 %); at most 1 % may"), "%s", e.text);
+    cr_expect_eq(loader_judge_bad(120, 120, true, &e), -ERR_INVALID);
+    cr_expect_not_null(strstr(e.text, "(100 %)"), "%s", e.text);
+    cr_expect_eq(loader_judge_bad(99999, 100000, true, &e), -ERR_INVALID);
+    cr_expect_not_null(strstr(e.text, "(99 %)"), "not all: %s", e.text);
     cr_expect_eq(loader_judge_bad(2, 200, true, &e), 0);
     cr_expect_eq(loader_judge_bad(2, 99, false, &e), 0, "few are judged at the end");
     cr_expect_eq(loader_judge_bad(2, 99, true, &e), -ERR_INVALID);
