@@ -2,6 +2,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "common/clock.h"
@@ -76,4 +77,12 @@ void progress_end(struct progress *p)
     if (p->terminal || p->last > p->started)
         print_line(p, true);
     pthread_mutex_destroy(&p->lock);
+}
+
+void progress_warn(const char *lines)
+{
+    for (size_t length; *lines; lines += length + (lines[length] == '\n')) {
+        length = strcspn(lines, "\n");
+        fprintf(stderr, "train-prep: warning: %.*s\n", (int)length, lines);
+    }
 }

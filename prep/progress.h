@@ -28,4 +28,7 @@ void progress_end(struct progress *p);
 
 double progress_seconds(const struct progress *p);
 
+/* Warns of each of some lines on standard error. */
+void progress_warn(const char *lines);
+
 #endif

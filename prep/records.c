@@ -3,6 +3,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "prep/progress.h"
+
 int records_open(const char *dir, const struct record_choice *choice, struct dataset **out,
                  int64_t *end, struct error *e)
 {
@@ -10,6 +12,7 @@ int records_open(const char *dir, const struct record_choice *choice, struct dat
 
     if (rc)
         return rc;
+    progress_warn(dataset_remarks(*out));
     int64_t count = dataset_images(*out), last = choice->to_end ? count - 1 : choice->last;
     *end = last + 1;
     if (choice->first < count && last < count)

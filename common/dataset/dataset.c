@@ -23,6 +23,7 @@ struct dataset {
     struct dataset_entry *owned; /* (images): those of the part, where that is not all; else NULL */
     int64_t images;
     struct shards *shards; /* NULL: class folders */
+    int64_t classes;       /* that manifest.json names; 0: not known */
     double listed_at;      /* Unix time */
     bool was_kept;
 };
@@ -39,6 +40,21 @@ static int index_shard(struct dataset *d, uint32_t file, struct error *e)
     }
     free(lengths);
     return rc;
+}
+
+/* Shards of 0 bytes hold nothing; some must hold something, and none may have lost it. */
+static int check_empty_shards(const struct dataset_list *list, struct error *e)
+{
+    bool some = false, all = true;
+
+    for (size_t i = 0; i < list->count; i++) {
+        some = some || list->bytes[i] == 0;
+        all = all && list->bytes[i] == 0;
+    }
+    if (all)
+        return error_set(e, ERR_CORRUPT, "%s is empty, as are all shards in %s", list->files[0],
+                         list->folder);
+    return some ? manifest_check_empty(list, e) : 0;
 }
 
 static int make_index(struct dataset *d, struct error *e)
@@ -80,6 +96,16 @@ static int take_part(struct dataset *d, struct dataset_part part, struct error *
                      d->list.folder, part.of, part.number);
 }
 
+static int open_shards(struct dataset *d, struct error *e)
+{
+    const char *why;
+    json_t *classes = manifest_classes(&d->list, &why);
+
+    d->classes = (int64_t)json_array_size(classes);
+    json_decref(classes);
+    return shards_create(&d->list, &d->shards, e);
+}
+
 int dataset_open_part(const char *path, enum dataset_role role, struct dataset_part part,
                       struct dataset **out, struct error *e)
 {
@@ -90,6 +116,8 @@ int dataset_open_part(const char *path, enum dataset_role role, struct dataset_p
         return error_set(e, ERR_NO_MEMORY, "no memory for a data set");
     d->listed_at = clock_now();
     int rc = dataset_list_find(path, role, part, &d->list, e);
+    if (rc == 0 && d->list.format == DATASET_TFRECORD)
+        rc = check_empty_shards(&d->list, e);
     if (rc == 0)
         d->was_kept = dataset_index_load(&d->list, &d->index);
     if (rc == 0 && !d->was_kept)
@@ -97,7 +125,8 @@ int dataset_open_part(const char *path, enum dataset_role role, struct dataset_p
     if (rc == 0)
         rc = take_part(d, part, e);
     if (rc == 0 && d->list.format == DATASET_TFRECORD)
-        rc = shards_create(&d->list, &d->shards, e);
+        rc = open_shards(d, e);
+    dataset_list_note_empty(&d->list);
     if (rc) {
         dataset_close(d);
         return rc;
@@ -148,6 +177,11 @@ const struct dataset_entry *dataset_entry(const struct dataset *d, int64_t i)
     return d->owned ? &d->owned[i] : &d->index.entries[i];
 }
 
+const char *dataset_remarks(const struct dataset *d)
+{
+    return d->list.remarks;
+}
+
 const char *dataset_file(const struct dataset *d, uint32_t file)
 {
     return d->list.files[file];
@@ -193,6 +227,7 @@ static int count_by_index(const char *path, enum dataset_role role, int nodes,
         in_file[d->index.entries[i].file]++;
     rc = in_file ? count_parts(&d->list, in_file, nodes, counts, e)
                  : error_set(e, ERR_NO_MEMORY, "no memory for the list of files");
+    memcpy(counts->remarks, d->list.remarks, sizeof counts->remarks);
     free(in_file);
     dataset_close(d);
     return rc;
@@ -213,19 +248,11 @@ int dataset_count_parts(const char *path, enum dataset_role role, int nodes,
         known = in_file && manifest_count(&list, in_file);
         if (known)
             rc = count_parts(&list, in_file, nodes, counts, e);
+        memcpy(counts->remarks, list.remarks, sizeof counts->remarks);
         free(in_file);
     }
     dataset_list_free(&list);
     return rc || known ? rc : count_by_index(path, role, nodes, counts, e);
-}
-
-int dataset_count(const char *path, enum dataset_role role, int64_t *images, struct error *e)
-{
-    struct dataset_counts counts;
-    int rc = dataset_count_parts(path, role, 1, &counts, e);
-
-    *images = counts.images;
-    return rc;
 }
 
 static int view_record(const struct dataset *d, const struct dataset_entry *entry,
@@ -241,6 +268,11 @@ static int view_record(const struct dataset *d, const struct dataset_entry *entr
         return error_set(e, ERR_CORRUPT,
                          "%s, record at byte %" PRIu64 ": the label %" PRId64 " is no class number",
                          name, entry->offset, view.label);
+    if (d->classes && view.label > d->classes)
+        return error_set(e, ERR_CORRUPT,
+                         "%s, record at byte %" PRIu64 ": the label %" PRId64
+                         " is beyond the %" PRId64 " classes that manifest.json names",
+                         name, entry->offset, view.label, d->classes);
     image->jpeg = view.jpeg;
     image->jpeg_bytes = view.jpeg_bytes;
     image->label = (int32_t)(view.label - 1);

@@ -35,6 +35,9 @@ bool dataset_index_was_kept(const struct dataset *d); /* dataset_open found it *
 enum dataset_format dataset_format(const struct dataset *d);
 int64_t dataset_images(const struct dataset *d);
 const struct dataset_entry *dataset_entry(const struct dataset *d, int64_t i); /* 0 <= i < images */
+/* Lines, one for each thing that is not wrong and yet should be known: what lies there and is not
+ * read, shards of 0 bytes, classes without images. "": none. */
+const char *dataset_remarks(const struct dataset *d);
 const char *dataset_file(const struct dataset *d, uint32_t file);
 
 /* Which data these are, by the index of all files that are there: names and sizes of the files and
@@ -47,14 +50,13 @@ struct dataset_digest {
 };
 void dataset_digest(const struct dataset *d, struct dataset_digest *out);
 
-/* Only counts the images: from a manifest.json of train-prep beside the shards when it fits them
- * (file names and sizes), else by dataset_open, whose index is kept. Synthetic: all 0, the caller
- * chooses. */
-int dataset_count(const char *path, enum dataset_role role, int64_t *images, struct error *e);
-
-/* The same shared out over nodes by dataset_part: of the node with the fewest and the most. */
+/* Only counts the images, shared out over nodes by dataset_part: from a manifest.json of train-prep
+ * beside the shards when it fits them (file names and sizes), else by dataset_open, whose index is
+ * kept. Synthetic: all 0, the caller chooses. least and most: of the node with the fewest and the
+ * most. */
 struct dataset_counts {
     int64_t images, least, most;
+    char remarks[DATASET_REMARKS_BYTES]; /* as dataset_remarks */
 };
 int dataset_count_parts(const char *path, enum dataset_role role, int nodes,
                         struct dataset_counts *counts, struct error *e);

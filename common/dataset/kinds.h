@@ -7,6 +7,8 @@
 enum dataset_format { DATASET_TFRECORD, DATASET_FOLDER, DATASET_SYNTHETIC };
 enum dataset_role { DATASET_TRAIN, DATASET_EVAL };
 
+#define DATASET_REMARKS_BYTES 2048
+
 /* Where a record lies. */
 struct dataset_entry {
     uint32_t file;   /* index into the files */

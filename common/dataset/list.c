@@ -9,9 +9,14 @@
 #include <unistd.h>
 
 #include "common/buffer.h"
+#include "common/dataset/shard_names.h"
 #include "common/run/progress.h"
 #include "common/system/file.h"
 #include "common/system/open_beneath.h"
+#include "common/text/plural.h"
+#include "common/text/printable.h"
+
+#define NAMED_AT_MOST 5 /* in a remark */
 
 /* Names of one folder, sorted bytewise: never in the file system's order, never by locale. */
 struct names {
@@ -124,80 +129,101 @@ static const char *const prefixes[] = {
     [DATASET_EVAL] = "validation-",
 };
 
-static bool is_shard(const char *folder, const struct dirent *entry, enum dataset_role role)
+/* ---- remarks */
+
+/* The first of some names, for a remark on all of them. */
+struct named {
+    int count;
+    char text[NAMED_AT_MOST * 98];
+};
+
+static void named_add(struct named *n, const char *name)
 {
-    return strncmp(entry->d_name, prefixes[role], strlen(prefixes[role])) == 0 &&
-           !list_is_folder(folder, entry);
+    char shown[96];
+    size_t used = strlen(n->text);
+
+    if (n->count++ >= NAMED_AT_MOST)
+        return;
+    printable_escape(shown, sizeof shown, name, strlen(name), "");
+    snprintf(n->text + used, sizeof n->text - used, "%s%s", used ? ", " : "", shown);
 }
 
-/* The 3 and the 8 of NAME-00003-of-00008. False: other people's names promise nothing. */
-static bool shard_number(const char *path, int *number, int *of)
+/* What does not fit is left out, not cut. */
+static void list_remark(struct dataset_list *list, const struct named *n, const char *words)
 {
-    const char *name = file_base_name(path), *dash = strchr(name, '-');
-    int used = 0;
+    size_t used = strlen(list->remarks), room = sizeof list->remarks - used;
+    char more[32] = "";
 
-    return dash && sscanf(dash, "-%d-of-%d%n", number, of, &used) == 2 && !dash[used] &&
-           *number >= 0 && *number < *of;
+    if (n->count == 0)
+        return;
+    if (n->count > NAMED_AT_MOST)
+        snprintf(more, sizeof more, " and %d more", n->count - NAMED_AT_MOST);
+    if ((size_t)snprintf(list->remarks + used, room, "%s%s: %s: %s%s", used ? "\n" : "",
+                         list->folder, words, n->text, more) >= room)
+        list->remarks[used] = '\0';
+}
+
+/* ---- shards */
+
+static bool begins_with(const char *name, enum dataset_role role)
+{
+    return strncmp(name, prefixes[role], strlen(prefixes[role])) == 0;
+}
+
+static bool is_shard(const char *folder, const struct dirent *entry, enum dataset_role role)
+{
+    return begins_with(entry->d_name, role) && !list_is_folder(folder, entry);
 }
 
 int dataset_list_node(const struct dataset_list *list, int nodes, uint32_t file)
 {
-    int number, of;
-
-    if (list->format != DATASET_TFRECORD || !shard_number(list->files[file], &number, &of))
-        number = (int)file;
-    return number % nodes;
+    return (list->format == DATASET_TFRECORD ? shard_name_number(list->files[file], (int)file)
+                                             : (int)file) %
+           nodes;
 }
 
-/* Of numbered shards all that are the part's must be there, and none of another set. */
-static int check_complete(const struct dataset_list *list, enum dataset_role role,
-                          struct dataset_part part, struct error *e)
+static int list_shards_of(const struct names *names, enum dataset_role role,
+                          struct dataset_list *list, struct error *e)
 {
-    int number, of, total = 0, next = part.number;
+    struct named others = {0}, empty = {0};
+    bool numbered = false;
+    int rc = 0;
 
-    for (size_t i = 0; i < list->count; i++) {
-        if (!shard_number(list->files[i], &number, &of))
-            return 0;
-        total = i == 0 ? of : total;
-        if (of != total)
-            return error_set(e, ERR_INVALID,
-                             "%s holds shards of two data sets: some are of %d, some of %d",
-                             list->folder, total, of);
-        if (number % part.of != part.number)
+    for (int i = 0; i < names->count && !numbered; i++)
+        numbered = is_shard(list->folder, names->entries[i], role) &&
+                   shard_name_is_numbered(names->entries[i]->d_name);
+    for (int i = 0; i < names->count && rc == 0; i++) {
+        const char *name = names->entries[i]->d_name;
+        if (!is_shard(list->folder, names->entries[i], role))
             continue;
-        if (number != next)
-            break;
-        next += part.of;
+        if (numbered ? !shard_name_is_numbered(name) : shard_name_is_side_file(name)) {
+            named_add(&others, name);
+            continue;
+        }
+        rc = list_file(list, list->folder, name, -1, e);
+        if (rc == 0 && list->bytes[list->count - 1] == 0)
+            named_add(&empty, name);
     }
-    if (next >= total)
-        return 0;
-    return error_set(e, ERR_NOT_FOUND, "shard %s%05d-of-%05d is missing in %s%s", prefixes[role],
-                     next, total, list->folder,
-                     part.of == 1 && role == DATASET_TRAIN
-                         ? " (where each node holds its own shards only: data.locality \"node\")"
-                         : "");
+    list_remark(list, &others, "these are no shards of the set and are not read");
+    list_remark(list, &empty, "these shards have 0 bytes and hold no images");
+    return rc;
 }
 
 /* Leaves the list empty if the folder holds no shards. */
 static int list_shards(const struct names *names, enum dataset_role role, struct dataset_part part,
                        struct dataset_list *list, struct error *e)
 {
-    enum dataset_role tries[] = {role, role == DATASET_TRAIN ? DATASET_EVAL : DATASET_TRAIN};
-    int rc = 0;
+    int rc = list_shards_of(names, role, list, e);
 
-    for (int t = 0; t < 2 && list->count == 0; t++) {
-        for (int i = 0; i < names->count && rc == 0; i++)
-            if (is_shard(list->folder, names->entries[i], tries[t]))
-                rc = list_file(list, list->folder, names->entries[i]->d_name, -1, e);
-        if (rc)
-            return rc;
-        if (list->count > 0) {
-            list->format = DATASET_TFRECORD;
-            return check_complete(list, tries[t], part, e);
-        }
-    }
-    return 0;
+    if (rc == 0 && list->count == 0)
+        rc = list_shards_of(names, role == DATASET_TRAIN ? DATASET_EVAL : DATASET_TRAIN, list, e);
+    if (rc || list->count == 0)
+        return rc;
+    list->format = DATASET_TFRECORD;
+    return shard_names_check(list->files, list->count, list->folder, part, e);
 }
+
+/* ---- classes */
 
 int dataset_is_jpeg_name(const char *name)
 {
@@ -214,7 +240,13 @@ static int list_class(struct dataset_list *list, int32_t label, struct error *e)
 
     for (int i = 0; i < images.count && rc == 0; i++) {
         const char *image = images.entries[i]->d_name;
-        if (!dataset_is_jpeg_name(image))
+        if (!dataset_is_jpeg_name(image) && list_is_folder(folder, images.entries[i]))
+            rc =
+                error_set(e, ERR_INVALID,
+                          "%s/%s is a folder, but the folder of a class holds images only: classes "
+                          "must not be nested",
+                          folder, image);
+        else if (!dataset_is_jpeg_name(image))
             rc = error_set(e, ERR_INVALID,
                            "%s/%s is not a JPEG file: its name should end in .jpg or .jpeg", folder,
                            image);
@@ -245,29 +277,132 @@ int dataset_list_images(struct dataset_list *list, struct error *e)
     return rc;
 }
 
+void dataset_list_note_empty(struct dataset_list *list)
+{
+    struct named empty = {0};
+    size_t next = 0;
+
+    for (int class = 0; class < list->class_count && list->role == DATASET_TRAIN; class ++) {
+        if (next >= list->count || list->labels[next] != class)
+            named_add(&empty, list->classes[class]);
+        while (next < list->count && list->labels[next] == class)
+            next++;
+    }
+    list_remark(list, &empty, "these folders have no images and count as classes all the same");
+}
+
+/* Folders of file systems, network drives and archivers. */
+static bool is_system_folder(const char *name)
+{
+    static const char *const names[] = {
+        "lost+found",   "@eaDir",      "#recycle",
+        "#snapshot",    "@Recycle",    "__MACOSX",
+        "$RECYCLE.BIN", "__pycache__", "System Volume Information",
+    };
+
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strcmp(name, names[i]) == 0)
+            return true;
+    return false;
+}
+
+/* Whether a folder is called like a part of a data set: "train", "Test", "val2017", "training_set".
+ */
+static bool is_role_like(const char *name)
+{
+    static const char *const roles[] = {
+        "training", "trainval", "train",      "testing", "test", "validation", "validate",
+        "valid",    "val",      "evaluation", "eval",    "dev",  "holdout",
+    };
+    static const char *const tails[] = {"",        "images", "image", "imgs",   "img", "data",
+                                        "dataset", "set",    "split", "folder", "jpg", "jpeg"};
+
+    for (size_t i = 0; i < sizeof roles / sizeof *roles; i++) {
+        const char *rest = name + strlen(roles[i]);
+        if (strncasecmp(name, roles[i], strlen(roles[i])) != 0)
+            continue;
+        rest += strspn(rest, "-_. 0123456789");
+        for (size_t t = 0; t < sizeof tails / sizeof *tails; t++)
+            if (strcasecmp(rest, tails[t]) == 0)
+                return true;
+    }
+    return false;
+}
+
+/* One beside other classes may be one: CIFAR-100 has trains. */
+static int check_no_roles(struct dataset_list *list, struct error *e)
+{
+    struct named roles = {0};
+    const char *train = NULL, *eval = NULL;
+
+    for (int i = 0; i < list->class_count; i++) {
+        const char *name = list->classes[i];
+        if (!is_role_like(name))
+            continue;
+        named_add(&roles, name);
+        if (strncasecmp(name, "train", 5) == 0)
+            train = name;
+        else
+            eval = eval ? eval : name;
+    }
+    if (roles.count == 0)
+        return 0;
+    if (roles.count == 1 && list->class_count > 1) {
+        if (!train)
+            list_remark(list, &roles, "this class has the name of a part of a data set");
+        return 0;
+    }
+    return error_set(e, ERR_INVALID,
+                     "%s holds the folder%s %s: parts of a data set, not classes; give %s/%s as "
+                     "the training data and %s/%s as the evaluation data (train-prep convert takes "
+                     "both together where they are called train and validation), each with a "
+                     "folder of images for each class",
+                     list->folder, plural(roles.count), roles.text, list->folder,
+                     train ? train : "train", list->folder, eval ? eval : "validation");
+}
+
+static int list_class_folder(struct dataset_list *list, const char *name, struct error *e)
+{
+    struct stat st;
+    char *path = list_join_path(list->folder, name);
+    bool seen = path && stat(path, &st) == 0;
+
+    free(path);
+    list->class_changed_ns[list->class_count] = seen ? changed_ns(&st) : 0;
+    list->classes[list->class_count] = strdup(name);
+    if (!list->classes[list->class_count])
+        return error_set(e, ERR_NO_MEMORY, "no memory for the name of a class");
+    list->class_count++;
+    return 0;
+}
+
 static int list_classes(const struct names *names, struct dataset_list *list, struct error *e)
 {
     size_t room = (size_t)names->count + 1;
+    struct named left_out = {0};
+    int rc = 0;
 
     list->format = DATASET_FOLDER;
     list->classes = calloc(room, sizeof *list->classes);
     list->class_changed_ns = calloc(room, sizeof *list->class_changed_ns);
     if (!list->classes || !list->class_changed_ns)
         return error_set(e, ERR_NO_MEMORY, "no memory for %d classes", names->count);
-    for (int i = 0; i < names->count; i++) {
-        struct stat st;
+    for (int i = 0; i < names->count && rc == 0; i++) {
+        const char *name = names->entries[i]->d_name;
         if (!list_is_folder(list->folder, names->entries[i]))
             continue;
-        char *path = list_join_path(list->folder, names->entries[i]->d_name);
-        bool seen = path && stat(path, &st) == 0;
-        free(path);
-        list->class_changed_ns[list->class_count] = seen ? changed_ns(&st) : 0;
-        list->classes[list->class_count] = strdup(names->entries[i]->d_name);
-        if (!list->classes[list->class_count++])
-            return error_set(e, ERR_NO_MEMORY, "no memory for %d classes", names->count);
+        if (is_system_folder(name))
+            named_add(&left_out, name);
+        else
+            rc = list_class_folder(list, name, e);
     }
-    return list->class_count > 0 ? 0 : no_data_set(list->folder, e);
+    list_remark(list, &left_out, "these folders of the system are no classes and are not read");
+    if (rc == 0)
+        rc = list->class_count > 0 ? check_no_roles(list, e) : no_data_set(list->folder, e);
+    return rc;
 }
+
+/* ---- folders of roles */
 
 static bool is_role_name(const char *name, enum dataset_role role)
 {
@@ -287,7 +422,7 @@ static const char *role_folder(const char *folder, const struct names *names,
 
     for (int i = 0; i < names->count; i++) {
         const char *name = names->entries[i]->d_name;
-        if (!list_is_folder(folder, names->entries[i]))
+        if (!list_is_folder(folder, names->entries[i]) || is_system_folder(name))
             continue;
         if (is_role_name(name, role))
             found = name;
@@ -299,6 +434,29 @@ static const char *role_folder(const char *folder, const struct names *names,
     return has_more && !has_other_role ? NULL : found;
 }
 
+/* The folder has one of the other role, and nothing of this one. */
+static int lacks_role(struct dataset_list *list, enum dataset_role role, const char *other,
+                      struct error *e)
+{
+    static const char *const words[] = {[DATASET_TRAIN] = "train", [DATASET_EVAL] = "validation"};
+    enum dataset_role other_role = role == DATASET_TRAIN ? DATASET_EVAL : DATASET_TRAIN;
+    char *folder = list_join_path(list->folder, other);
+    struct names names = {0};
+    bool shards = false;
+
+    if (folder && names_read(folder, &names, e) == 0)
+        for (int i = 0; i < names.count && !shards; i++)
+            shards = is_shard(folder, names.entries[i], other_role);
+    names_free(&names);
+    free(folder);
+    list->lacks_role = true;
+    const char *what = shards ? "shards" : "images";
+    return error_set(e, ERR_INVALID,
+                     "there are no %s %s in %s, only %s %s in %s/%s; give that folder if these are "
+                     "meant",
+                     words[role], what, list->folder, words[other_role], what, list->folder, other);
+}
+
 static int list_folder(struct dataset_list *list, enum dataset_role role, struct dataset_part part,
                        bool enter, struct error *e)
 {
@@ -308,12 +466,16 @@ static int list_folder(struct dataset_list *list, enum dataset_role role, struct
     if (rc == 0)
         rc = list_shards(&names, role, part, list, e);
     if (rc == 0 && list->count == 0) {
+        enum dataset_role other = role == DATASET_TRAIN ? DATASET_EVAL : DATASET_TRAIN;
         const char *deeper = enter ? role_folder(list->folder, &names, role) : NULL;
+        const char *not_here = enter ? role_folder(list->folder, &names, other) : NULL;
         char *folder = deeper ? list_join_path(list->folder, deeper) : NULL;
         if (folder) {
             free(list->folder);
             list->folder = folder;
             rc = list_folder(list, role, part, false, e);
+        } else if (not_here) {
+            rc = lacks_role(list, role, not_here, e);
         } else {
             rc = list_classes(&names, list, e);
         }
@@ -322,16 +484,27 @@ static int list_folder(struct dataset_list *list, enum dataset_role role, struct
     return rc;
 }
 
+/* What was left out may be the reason. */
+static int with_remarks(struct dataset_list *list, int rc, struct error *e)
+{
+    if (rc == 0 || !e || !*list->remarks)
+        return rc;
+    struct error was = *e;
+    for (char *line = list->remarks; (line = strchr(line, '\n'));)
+        *line = ';';
+    return error_set(e, was.code, "%s; %s", was.text, list->remarks);
+}
+
 int dataset_list_find(const char *path, enum dataset_role role, struct dataset_part part,
                       struct dataset_list *list, struct error *e)
 {
-    *list = (struct dataset_list){0};
+    *list = (struct dataset_list){.role = role};
     list->folder = strdup(path);
     if (!list->folder)
         return error_set(e, ERR_NO_MEMORY, "no memory for a path");
     for (size_t end = strlen(list->folder); end > 1 && list->folder[end - 1] == '/'; end--)
         list->folder[end - 1] = '\0';
-    return list_folder(list, role, part, true, e);
+    return with_remarks(list, list_folder(list, role, part, true, e), e);
 }
 
 int dataset_list(const char *path, enum dataset_role role, struct dataset_list *list,
@@ -340,6 +513,8 @@ int dataset_list(const char *path, enum dataset_role role, struct dataset_list *
     int rc = dataset_list_find(path, role, (struct dataset_part){0, 1}, list, e);
     if (rc == 0 && list->format == DATASET_FOLDER)
         rc = dataset_list_images(list, e);
+    if (rc == 0)
+        dataset_list_note_empty(list);
     return rc;
 }
 

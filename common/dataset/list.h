@@ -11,6 +11,9 @@
 
 struct dataset_list {
     enum dataset_format format;
+    enum dataset_role role; /* that was asked for */
+    bool lacks_role;        /* behind an error: the folder holds the data of the other role only */
+    char remarks[DATASET_REMARKS_BYTES]; /* lines: what is not read, and what is odd; "": nothing */
     char *folder; /* where the shards or class folders lie: path, or a folder of the role's name in
                      it */
     char **files; /* full paths; shards sorted by name, images sorted by class, then by name */
@@ -23,12 +26,22 @@ struct dataset_list {
     int class_count;
 };
 
-/* Finds the files of a data set without opening them. Shards are files named train-* or
- * validation-*: those of the role, or the others if there are only those; of shards named
- * NAME-%05d-of-%05d none of the part may be missing (the list holds the others too, as far as they
- * are there). Else each subfolder is a class. A folder that holds
- * folders named train and validation (or val), or nothing but one of them, is entered by role.
- * Errors as dataset_open. Free with dataset_list_free, also after an error. */
+/*
+ * Finds the files of a data set without opening them.
+ *
+ * Shards are files named train-* or validation-*: those of the role, or the others if there are
+ * only those. Where some are named NAME-00000-of-00008, with the ending .tfrecord or none, those
+ * are the set: of the part none may be missing or there twice (the list holds the others too, as
+ * far as they are there), and all must be of one NAME and one number. Files beside them are not
+ * read. Other people's names promise nothing: then all are shards but for those with the ending of
+ * a backup, an index or a text. A shard of 0 bytes holds no images.
+ *
+ * Else each subfolder is a class, but for those that systems make (lost+found). A folder that holds
+ * folders named train and validation (or val), or nothing but one of them, is entered by role;
+ * other folders with the names of roles are no classes.
+ *
+ * Errors as dataset_open. Free with dataset_list_free, also after an error.
+ */
 int dataset_list(const char *path, enum dataset_role role, struct dataset_list *list,
                  struct error *e);
 
@@ -37,6 +50,9 @@ int dataset_list(const char *path, enum dataset_role role, struct dataset_list *
 int dataset_list_find(const char *path, enum dataset_role role, struct dataset_part part,
                       struct dataset_list *list, struct error *e);
 int dataset_list_images(struct dataset_list *list, struct error *e);
+
+/* Remarks on classes of training data that have no images, once these are listed. */
+void dataset_list_note_empty(struct dataset_list *list);
 
 /* Adds an image of class label; takes path over, also after an error. */
 int dataset_list_add(struct dataset_list *list, char *path, uint64_t bytes, int64_t changed_ns,

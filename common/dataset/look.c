@@ -12,8 +12,8 @@
 #include "common/dataset/manifest.h"
 #include "common/dataset/tf_example.h"
 #include "common/dataset/tfrecord.h"
-#include "common/text/printable.h"
 #include "common/system/open_beneath.h"
+#include "common/text/printable.h"
 
 #define RECORD_LIMIT_BYTES ((size_t)16 << 20)
 #define HEAD_BYTES         ((size_t)256 << 10) /* of a JPEG file: its size stands behind EXIF */
@@ -125,9 +125,16 @@ void dataset_look(const char *path, enum dataset_role role, struct dataset_glanc
     if (strcmp(path, "synthetic") == 0)
         return;
     if (dataset_list_find(path, role, (struct dataset_part){0, 1}, &list, &e) == 0) {
+        memcpy(out->remarks, list.remarks, sizeof out->remarks);
         if (list.format == DATASET_TFRECORD) {
-            out->classes = manifest_classes(&list);
-            look_at_shard(list.files[0], out);
+            const char *why;
+            json_t *classes = manifest_classes(&list, &why);
+            out->classes = (int64_t)json_array_size(classes);
+            json_decref(classes);
+            size_t first = 0;
+            while (first + 1 < list.count && list.bytes[first] == 0)
+                first++;
+            look_at_shard(list.files[first], out);
         } else {
             out->classes = list.class_count;
             look_at_class(list.folder, list.classes[0], out);

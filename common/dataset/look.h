@@ -13,6 +13,7 @@ struct dataset_glance {
     int width, height; /* of the first image */
     dev_t device;      /* of the first file: the same one is the same data */
     ino_t inode;
+    char remarks[DATASET_REMARKS_BYTES]; /* as far as no class folder is listed for them */
 };
 
 /* Never an error: what cannot be seen is not known. Synthetic data: all 0. */

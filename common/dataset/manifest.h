@@ -11,6 +11,7 @@
 #ifndef TRAIND_COMMON_DATASET_MANIFEST_H
 #define TRAIND_COMMON_DATASET_MANIFEST_H
 
+#include <jansson.h>
 #include <stdbool.h>
 
 #include "common/dataset/list.h"
@@ -24,7 +25,15 @@
  * size: then the shards must be walked. */
 bool manifest_count(const struct dataset_list *list, int64_t *in_file);
 
-/* How many classes a manifest there lists whose first shard is the list's; 0: not known. */
-int64_t manifest_classes(const struct dataset_list *list);
+/* The names of the classes, an array of strings, by the same manifest; the caller owns it. NULL:
+ * not known, and *why, of the data set, says it: "has shards without a manifest.json of
+ * train-prep". */
+json_t *manifest_classes(const struct dataset_list *list, const char **why);
+
+/* Whether this is a list of one or more strings. */
+bool manifest_are_names(const json_t *classes);
+
+/* A shard of 0 bytes is fine where no manifest says that it has more: ERR_CORRUPT. */
+int manifest_check_empty(const struct dataset_list *list, struct error *e);
 
 #endif

@@ -2,6 +2,7 @@
 
 #include <dirent.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "common/dataset/look.h"
@@ -60,33 +61,48 @@ void plan_inputs_share_out(const struct job_spec *spec, struct plan_inputs *inpu
         fill_node_images(spec, NULL, inputs);
 }
 
+/* Behind those that are there; lines. */
+static void plan_inputs_remark(struct plan_data *data, const char *lines)
+{
+    size_t used = strlen(data->remarks), room = sizeof data->remarks - used;
+
+    if (*lines &&
+        (size_t)snprintf(data->remarks + used, room, "%s%s", used ? "\n" : "", lines) >= room)
+        data->remarks[used] = '\0'; /* left out, not cut */
+}
+
 /* Where both numbers are stated and the job runs elsewhere, the data are not opened. */
 static void glance(const struct job_spec *spec, struct plan_data *data)
 {
     bool elsewhere = spec->cluster.launcher != JOB_LAUNCHER_LOCAL;
-    struct dataset_glance train, eval = {0};
-    struct error e;
+    bool trains = spec->mode == JOB_MODE_TRAIN && spec->data.train;
+    struct dataset_glance train = {0}, eval = {0};
 
     *data = (struct plan_data){0};
-    if (spec->mode != JOB_MODE_TRAIN || !spec->data.train ||
-        (elsewhere && spec->data.has_train_images && spec->data.has_eval_images))
+    if (elsewhere && (!trains || spec->data.has_train_images) && spec->data.has_eval_images)
         return;
-    dataset_look(spec->data.train, DATASET_TRAIN, &train);
+    if (trains)
+        dataset_look(spec->data.train, DATASET_TRAIN, &train);
     if (spec->data.eval)
         dataset_look(spec->data.eval, DATASET_EVAL, &eval);
-    if (spec->data.eval && dataset_same_classes(spec->data.train, spec->data.eval, &e))
-        snprintf(data->other_classes, sizeof data->other_classes, "%s", e.text);
     data->classes = train.classes;
     data->width = train.width;
     data->height = train.height;
     data->evaluates_training =
         train.inode && train.inode == eval.inode && train.device == eval.device;
+    struct error e;
+    if (trains && spec->data.eval && dataset_same_classes(spec->data.train, spec->data.eval, &e))
+        snprintf(data->other_classes, sizeof data->other_classes, "%s", e.text);
+    if (spec->data.has_train_images)
+        plan_inputs_remark(data, train.remarks);
+    if (spec->data.has_eval_images && strcmp(train.remarks, eval.remarks) != 0)
+        plan_inputs_remark(data, eval.remarks);
 }
 
 int plan_inputs_count(const struct job_spec *spec, struct plan_inputs *inputs, const char **pointer,
                       struct error *e)
 {
-    struct dataset_counts counts;
+    struct dataset_counts train = {0}, eval = {0};
 
     *pointer = "/data/train";
     glance(spec, &inputs->data);
@@ -94,23 +110,27 @@ int plan_inputs_count(const struct job_spec *spec, struct plan_inputs *inputs, c
     if (inputs->train_images >= 0) {
         plan_inputs_share_out(spec, inputs);
     } else {
-        if (dataset_count_parts(spec->data.train, DATASET_TRAIN, (int)spec->cluster.nodes, &counts,
+        if (dataset_count_parts(spec->data.train, DATASET_TRAIN, (int)spec->cluster.nodes, &train,
                                 e))
             return -(int)e->code;
-        inputs->train_images = counts.images;
-        if (is_shared_out(spec) && counts.least == 0)
+        inputs->train_images = train.images;
+        if (is_shared_out(spec) && train.least == 0)
             return error_set(
                 e, ERR_INVALID,
                 "data.locality node: %s has too few files to share out over %lld nodes",
                 spec->data.train, (long long)spec->cluster.nodes);
         if (is_shared_out(spec))
-            fill_node_images(spec, &counts, inputs);
+            fill_node_images(spec, &train, inputs);
+        plan_inputs_remark(&inputs->data, train.remarks);
     }
     *pointer = "/data/eval";
-    if (inputs->eval_images < 0 &&
-        dataset_count(spec->data.eval, DATASET_EVAL, &inputs->eval_images, e))
-        return -(int)e->code;
-    return 0;
+    if (inputs->eval_images >= 0)
+        return 0;
+    int status = dataset_count_parts(spec->data.eval, DATASET_EVAL, 1, &eval, e);
+    inputs->eval_images = eval.images;
+    if (strcmp(train.remarks, eval.remarks) != 0)
+        plan_inputs_remark(&inputs->data, eval.remarks);
+    return status;
 }
 
 static void look_at(const char *path, const char *pointer, struct problems *problems)

@@ -14,7 +14,8 @@
 
 /* Counts what the job names, for those who have not opened it: the daemon and the client.
  * data.train_images and data.eval_images spare the counting: what they state is not opened.
- * ERR_NOT_FOUND and the other errors of dataset_count; *pointer is the key they are about then. */
+ * ERR_NOT_FOUND and the other errors of dataset_count_parts; *pointer is the key they are about
+ * then. */
 int plan_inputs_count(const struct job_spec *spec, struct plan_inputs *inputs, const char **pointer,
                       struct error *e);
 

@@ -155,8 +155,6 @@ int shards_walk(struct dataset_list *list, uint32_t file, uint64_t **lengths, ui
     posix_fadvise(fd, 0, 0, POSIX_FADV_RANDOM);
     if (fstat(fd, &st))
         rc = error_set_errno(e, errno, "cannot look at %s", name);
-    else if (st.st_size == 0)
-        rc = error_set(e, ERR_CORRUPT, "%s is empty", name);
     else {
         list->bytes[file] = (uint64_t)st.st_size;
         rc = shard_walk(fd, name, list->bytes[file], lengths, count, e);

@@ -22,10 +22,11 @@ struct plan_workers;
 /* What the document does not say itself. */
 struct plan_inputs {
     struct plan_data {
-        int64_t classes;                      /* that the training data have; 0: not known */
-        int width, height;                    /* of the first training image; 0: not known */
+        int64_t classes;   /* that the data have (of training, if there are any); 0: not known */
+        int width, height; /* of the first training image; 0: not known */
         bool evaluates_training;              /* data.eval holds the training images */
         char other_classes[ERROR_TEXT_BYTES]; /* what is wrong with the classes of data.eval; "" */
+        char remarks[2 * ERROR_TEXT_BYTES];   /* lines: what should be known of the data; "" */
     } data;
     int64_t train_images; /* counted, or data.train_images; must be >= 1 when mode is train */
     int64_t eval_images;  /* 0: no evaluation data, or not counted */

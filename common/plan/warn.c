@@ -143,6 +143,14 @@ static void warn_of_data(struct plan *plan, const struct job_spec *spec,
                               "the network classifies images it has not seen"));
 }
 
+static void warn_of_remarks(struct plan *plan, const char *remarks)
+{
+    for (size_t length; *remarks; remarks += length + (remarks[length] == '\n')) {
+        length = strcspn(remarks, "\n");
+        plan_warn_with(plan, json_stringn(remarks, length));
+    }
+}
+
 static void warn_of_locality(struct plan *plan, const struct job_spec *spec)
 {
     long long least = plan->node_images_least, most = plan->node_images_most;
@@ -420,6 +428,7 @@ void plan_warn(struct plan *plan, const struct job_spec *spec, const struct plan
     if (spec->precision == JOB_PRECISION_BF16 && inputs->emulates_bf16)
         plan_warn_with(plan, json_string("precision \"bf16\" is emulated: no faster than fp32 on "
                                          "this processor, which has neither AMX nor AVX512_BF16"));
+    warn_of_remarks(plan, inputs->data.remarks);
     if (plan->mode == JOB_MODE_EVAL)
         return;
     warn_of_slowest(plan, &inputs->speed);

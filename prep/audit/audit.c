@@ -107,14 +107,15 @@ static int audit_open_roles(struct audit *a, struct error *e)
     struct audit_role *train = &a->roles[DATASET_TRAIN], *eval = &a->roles[DATASET_EVAL];
     int rc = audit_open_role(a, DATASET_TRAIN, e);
 
-    if (rc && rc != -ERR_NOT_FOUND)
+    if (rc && rc != -ERR_NOT_FOUND && !train->list.lacks_role)
         return rc;
     if (rc) {
-        audit_find(a, "%s", e->text);
+        if (!train->list.lacks_role)
+            audit_find(a, "%s", e->text);
         drop_role(train);
     }
     rc = audit_open_role(a, DATASET_EVAL, e);
-    if (rc && rc != -ERR_UNSUPPORTED)
+    if (rc && rc != -ERR_UNSUPPORTED && !eval->list.lacks_role)
         audit_find(a, "%s", e->text);
     if (rc || same_files(&train->list, &eval->list)) {
         const char *name = rc ? "" : strrchr(train->list.files[0], '/') + 1;
@@ -280,6 +281,7 @@ static int check_all(struct audit *a, struct error *e)
         rc = audit_check_mixing(a, e);
     audit_check_balance(a);
     audit_check_manifest(a);
+    audit_check_names(a);
     return rc ? rc : audit_check_plan(a, e);
 }
 

@@ -311,3 +311,14 @@ void audit_check_manifest(struct audit *a)
                                : "all shards are as it says",
               wrong, wrong == 1 ? " is" : "s are", missing);
 }
+
+/* ---- names */
+
+void audit_check_names(struct audit *a)
+{
+    const struct audit_role *roles = a->roles;
+
+    for (int role = 0; role < 2; role++)
+        if (roles[role].present && *roles[role].list.remarks)
+            audit_say(a, "files", AUDIT_WARNING, NULL, "%s", roles[role].list.remarks);
+}

@@ -11,6 +11,7 @@
 
 #include "common/dataset/list.h"
 #include "common/system/file.h"
+#include "prep/progress.h"
 #include "prep/source/imagenet_truth.h"
 #include "prep/source/source.h"
 
@@ -70,6 +71,7 @@ static int folder_open_role(struct folder_source *s, const char *folder, enum da
 
     if (rc)
         return rc;
+    progress_warn(list->remarks);
     if (list->format != DATASET_FOLDER)
         return error_set(e, ERR_INVALID, "%s holds TFRecord shards already, not class folders",
                          list->folder);

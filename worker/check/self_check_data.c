@@ -58,19 +58,23 @@ static struct dataset_part part_of(const char *path)
 /* Names and sizes say little of a file server that does not answer. */
 static int read_a_byte(const struct dataset_list *list, struct error *e)
 {
+    size_t first = 0;
     char byte;
 
     if (list->count == 0)
         return 0;
-    int fd = file_open(list->files[0], e);
+    while (first + 1 < list->count && list->bytes[first] == 0)
+        first++; /* as writers leave them that had no records for it */
+    const char *path = list->files[first];
+    int fd = file_open(path, e);
     if (fd < 0)
         return fd;
     ssize_t got = pread(fd, &byte, 1, 0);
     int reason = errno;
     close(fd);
     if (got < 0)
-        return error_set_errno(e, reason, "cannot read %s", list->files[0]);
-    return got ? 0 : error_set(e, ERR_CORRUPT, "%s is empty", list->files[0]);
+        return error_set_errno(e, reason, "cannot read %s", path);
+    return got ? 0 : error_set(e, ERR_CORRUPT, "%s is empty", path);
 }
 
 static int self_check_read_image(const struct dataset_list *list, struct data_found *found,

@@ -109,6 +109,30 @@ static int start_make_plan(struct run *r, const struct plan_counts *counts, stru
     return status;
 }
 
+/* Warns of each line, unless the plan that is stored with the job has told its submitter. */
+static int say_remarks(struct run *r, const char *lines, struct error *e)
+{
+    char path[PATH_MAX + 16];
+    struct error none;
+    int status = 0;
+
+    snprintf(path, sizeof path, "%s/plan.json", r->run_dir);
+    json_t *plan = access(path, F_OK) ? NULL : json_document_load(path, &none);
+    for (size_t length; *lines && !status; lines += length + (lines[length] == '\n')) {
+        length = strcspn(lines, "\n");
+        json_t *line = json_stringn(lines, length), *said;
+        bool told = false;
+        size_t i;
+        json_array_foreach (json_object_get(plan, "warnings"), i, said)
+            told = told || json_equal(said, line);
+        if (line && !told)
+            status = run_warn(r, r->from.step, json_string_value(line), e);
+        json_decref(line);
+    }
+    json_decref(plan);
+    return status;
+}
+
 /* The plan of a daemon has said it, unless the data changed since. */
 static int check_classes(const struct run *r, struct error *e)
 {
@@ -117,6 +141,16 @@ static int check_classes(const struct run *r, struct error *e)
     if (!r->train_data || !r->eval_data || !dataset_same_classes(s->data.train, s->data.eval, e))
         return 0;
     return error_prefix(e, "data.eval, %s", s->data.eval);
+}
+
+/* What is not wrong with the data, and yet should be known. */
+static int say_data_remarks(struct run *r, struct error *e)
+{
+    const char *train = r->train_data ? dataset_remarks(r->train_data) : "";
+    const char *eval = r->eval_data ? dataset_remarks(r->eval_data) : "";
+    int status = say_remarks(r, train, e);
+
+    return status || strcmp(train, eval) == 0 ? status : say_remarks(r, eval, e);
 }
 
 static const char *const plan_keys[] = {"train_images", "global_batch", "train_steps",
@@ -266,6 +300,8 @@ int start_data(struct run *r, struct error *e)
     status = start_make_plan(r, &counts, e);
     if (!status && r->rank == 0)
         status = check_classes(r, e);
+    if (!status && r->rank == 0)
+        status = say_data_remarks(r, e);
     if (!status)
         status = take_place(r, e);
     status = run_agree(r, status, e);

@@ -122,6 +122,24 @@ check "a missing input" refused 3 "nowhere" convert --from idx --in nowhere --ou
 check "more shards than images" refused 2 "more than the 103 images" convert --from idx --in small --out x --shards 104
 mkdir empty
 check "no idx files" refused 3 "there is no train-images-idx3-ubyte[.gz]" convert --from idx --in empty --out x --shards 1
+mkdir -p parts/train parts/test systems && cp -r folder/train/* systems/ && cp "$(find folder/train -type f | head -1)" parts/train/1.jpg && cp parts/train/1.jpg parts/test/
+check "folders named train and test are no classes" refused 2 "parts/train as the training data and parts/test as the evaluation data" \
+    convert --from folder --in parts --out x --shards 1
+mkdir systems/lost+found systems/nobody
+run convert --from folder --in systems --out sf --shards 2
+check "nor are a file system's folders" test "$status" = 0 -a "$(jq -r '.classes | index("lost+found")' sf/manifest.json)" = null
+check "which is said" grep -q "warning: systems: .* and are not read: lost+found" err
+check "as is a class without images" grep -q "warning: systems: .* no images and count as classes all the same: nobody" err
+check "which counts" test "$(jq -r '.classes | index("nobody")' sf/manifest.json)" != null
+mkdir systems/nobody/inside
+check "classes are not nested" refused 2 "systems/nobody/inside is a folder, but the folder of a class holds images only" \
+    convert --from folder --in systems --out x --shards 1
+cp -r f beside-f && cp beside-f/train/train-00000-of-00004 beside-f/train/train-00000-of-00004.bak
+run show beside-f
+check "a copy beside shards is not read" test "$status" = 0 -a "$(grep -c . out)" = $(("$(count f)" + 1))
+check "which is said" grep -q "warning: beside-f/train: these are no shards of the set and are not read: train-00000-of-00004.bak" err
+rm beside-f/train/train-00003-of-00004
+check "and hides no missing one" refused 3 "shard train-00003-of-00004 is missing" show beside-f
 check "an empty folder" refused 2 "holds no data set" convert --from folder --in empty --out x --shards 1
 idx counts train 10 9
 check "counts that differ" refused 2 "10 train images, but 9 labels" convert --from idx --in counts --out x --shards 1

@@ -85,6 +85,11 @@ rm -rf bad && cp -r good bad && rm bad/manifest.json
 audit bad
 check "no manifest is a warning" of manifest '.status == "warning"'
 check "and no reason to fail" test "$status" = 0 -a "$(jq -r .verdict out)" = warnings
+mv bad/train/train-00005-of-00006 kept && : >bad/train/train-00005-of-00006 && cp kept bad/train/train-00005-of-00006.bak
+audit bad
+check "a shard of 0 bytes without a manifest is no problem" test "$status" = 0
+check "but a warning, as is a file beside shards" of files '.status == "warning" and (.text | test("0 bytes .*: train-00005-of-00006")) and
+    (.text | test("not read: train-00005-of-00006.bak"))'
 echo '{"format": 1}' >bad/manifest.json
 audit bad
 check "a manifest that says nothing is a problem" test "$status" = 1

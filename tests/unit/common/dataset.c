@@ -254,20 +254,26 @@ Test(dataset, random_damage_never_crashes)
 
 static int64_t count_images_read(void)
 {
-    int64_t images;
+    struct dataset_counts counts;
     struct error e;
-    cr_assert_eq(dataset_count(folder, DATASET_TRAIN, &images, &e), 0, "%s", e.text);
-    return images;
+    cr_assert_eq(dataset_count_parts(folder, DATASET_TRAIN, 1, &counts, &e), 0, "%s", e.text);
+    return counts.images;
+}
+
+/* Of one shard; classes: JSON. */
+static void write_manifest_of(const char *shard, long bytes, int images, const char *classes)
+{
+    char text[512];
+    int n = snprintf(text, sizeof text,
+                     "{\"format\": 1, \"classes\": %s, \"train\": {\"images\": %d, \"shards\": "
+                     "[{\"file\": \"train/%s\", \"images\": %d, \"bytes\": %ld}]}}",
+                     classes, images, shard, images, bytes);
+    fixture_write(dataset_path("manifest.json"), text, (size_t)n);
 }
 
 static void write_manifest(long bytes, int images)
 {
-    char text[256];
-    int n = snprintf(text, sizeof text,
-                     "{\"format\": 1, \"train\": {\"images\": %d, \"shards\": [{\"file\": "
-                     "\"train/train-00000-of-00001\", \"images\": %d, \"bytes\": %ld}]}}",
-                     images, images, bytes);
-    fixture_write(dataset_path("manifest.json"), text, (size_t)n);
+    write_manifest_of("train-00000-of-00001", bytes, images, "[]");
 }
 
 /* The manifest here lies on purpose: to see whether it is believed. */
@@ -283,11 +289,12 @@ Test(dataset, counts_by_a_manifest_only_if_it_fits)
     cr_expect_eq(count_images_read(), 3);
     fixture_write(dataset_path("manifest.json"), "{", 1);
     cr_expect_eq(count_images_read(), 3);
-    int64_t images = 1;
+    struct dataset_counts counts = {.images = 1};
     struct error e;
-    cr_expect_eq(dataset_count("synthetic", DATASET_TRAIN, &images, &e), 0);
-    cr_expect_eq(images, 0);
-    cr_expect_eq(dataset_count(dataset_path("none"), DATASET_TRAIN, &images, &e), -ERR_NOT_FOUND);
+    cr_expect_eq(dataset_count_parts("synthetic", DATASET_TRAIN, 1, &counts, &e), 0);
+    cr_expect_eq(counts.images, 0);
+    cr_expect_eq(dataset_count_parts(dataset_path("none"), DATASET_TRAIN, 1, &counts, &e),
+                 -ERR_NOT_FOUND);
 }
 
 Test(dataset, a_glance_sees_the_first_image)
@@ -341,4 +348,218 @@ Test(dataset, the_size_of_a_jpeg_that_is_cut_off_or_none)
     }
     cr_assert(!dataset_jpeg_size((const uint8_t *)"GIF89a, no JPEG", 15, &width, &height));
     free(jpeg);
+}
+
+/* ---- which files are the set */
+
+static void expect_images(int images, const char *remark)
+{
+    struct dataset *d = open_good(folder, DATASET_TRAIN);
+    cr_expect_eq(dataset_images(d), images);
+    if (*remark)
+        cr_expect_not_null(strstr(dataset_remarks(d), remark), "%s: %s", remark,
+                           dataset_remarks(d));
+    else
+        cr_expect_str_eq(dataset_remarks(d), "");
+    dataset_close(d);
+}
+
+Test(dataset, what_lies_beside_numbered_shards_is_not_read)
+{
+    static const char *const others[] = {
+        "train-00000-of-00002.bak", "train-00000-of-00002.idx",
+        "train-00000-of-00002 (1)", "train-00000-of-00002~",
+        "train-00000-of-00002.x",   "train-00000-of-00002-copy",
+        "train-index.json",         "train-00000-of-00002.idx.2",
+        "train-00000-of-00002.gz",  "train-old",
+    };
+    size_t bytes;
+
+    fixture_shard(dataset_path("train-00000-of-00002"), 0, 3, 10);
+    fixture_shard(dataset_path("train-00001-of-00002"), 3, 2, 10);
+    uint8_t *copy = fixture_read(dataset_path("train-00000-of-00002"), &bytes);
+    expect_images(5, "");
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        fixture_write(dataset_path(others[i]), copy, bytes);
+        expect_images(5, others[i]);
+        rename(dataset_path("train-00001-of-00002"), dataset_path("kept"));
+        expect_refused(folder, ERR_NOT_FOUND, "shard train-00001-of-00002 is missing");
+        expect_refused(folder, ERR_NOT_FOUND, others[i]);
+        rename(dataset_path("kept"), dataset_path("train-00001-of-00002"));
+        unlink(dataset_path(others[i]));
+    }
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        fixture_write(dataset_path(others[i]), copy, bytes);
+    expect_images(5, "and 5 more");
+    free(copy);
+}
+
+Test(dataset, shards_of_other_people_s_names_are_read_but_no_side_files)
+{
+    fixture_shard(dataset_path("train-a"), 0, 3, 10);
+    fixture_shard(dataset_path("train-b.tfrecord"), 3, 2, 10);
+    fixture_shard(dataset_path("train-a.bak"), 3, 2, 10);
+    fixture_shard(dataset_path("train-b.tfrecord~"), 3, 2, 10);
+    fixture_write(dataset_path("train-b.idx"), "0 100\n", 6);
+    expect_images(5, "not read: train-a.bak, train-b.idx, train-b.tfrecord~");
+    for (const char *const *name = (const char *const[]){"train-a", "train-b.tfrecord", NULL};
+         *name; name++)
+        unlink(dataset_path(*name));
+    expect_refused(folder, ERR_INVALID, "holds no data set");
+    expect_refused(folder, ERR_INVALID, "train-a.bak");
+}
+
+/* Files of one image each; the last name is NULL. */
+static void expect_set(const char *const *names, enum error_code code, const char *words)
+{
+    int count = 0;
+
+    for (; names[count]; count++)
+        fixture_shard(dataset_path(names[count]), count, 1, 10);
+    if (code)
+        expect_refused(folder, code, words);
+    else
+        expect_images(count, words);
+    while (count--)
+        unlink(dataset_path(names[count]));
+}
+
+#define NAMES(...) ((const char *const[]){__VA_ARGS__, NULL})
+
+Test(dataset, numbered_shards_are_one_whole_set)
+{
+    expect_set(NAMES("train-00000-of-00002", "train-00001-of-00002", "train-00000-of-00004"),
+               ERR_INVALID, "two data sets: train-00000-of-00002 and train-00000-of-00004");
+    expect_set(NAMES("train-00000-of-00001", "train-more-00000-of-00001"), ERR_INVALID,
+               "two data sets");
+    expect_set(NAMES("train-0-of-2", "train-00000-of-00002", "train-1-of-2"), ERR_INVALID,
+               "twice: train-0-of-2 and train-00000-of-00002");
+    expect_set(NAMES("train-00000-of-00001", "train-00000-of-00001.tfrecord"), ERR_INVALID,
+               "twice");
+    expect_set(NAMES("train-0-of-2", "train-1-of-2", "train-2-of-2"), ERR_INVALID,
+               "a shard too many: train-2-of-2");
+    expect_set(NAMES("train-00001-of-00002.tfrecord"), ERR_NOT_FOUND,
+               "shard train-00000-of-00002.tfrecord is missing");
+    expect_set(NAMES("train-00000-of-00003", "train-00002-of-00003"), ERR_NOT_FOUND,
+               "shard train-00001-of-00003 is missing");
+    expect_set(NAMES("train-00001-of-00002", "train-00002-of-00002"), 0, "");
+    expect_set(NAMES("train-0-of-12", "train-1-of-12", "train-2-of-12", "train-3-of-12",
+                     "train-4-of-12", "train-5-of-12", "train-6-of-12", "train-7-of-12",
+                     "train-8-of-12", "train-9-of-12", "train-10-of-12", "train-11-of-12"),
+               0, "");
+}
+
+Test(dataset, a_shard_of_0_bytes_holds_no_images)
+{
+    struct dataset_glance glance;
+    struct stat st;
+
+    fixture_write(dataset_path("train-00000-of-00003"), "", 0);
+    fixture_shard(dataset_path("train-00001-of-00003"), 0, 3, 10);
+    fixture_write(dataset_path("train-00002-of-00003"), "", 0);
+    expect_images(3, "0 bytes and hold no images: train-00000-of-00003, train-00002-of-00003");
+    cr_expect_eq(count_images_read(), 3);
+    dataset_look(folder, DATASET_TRAIN, &glance);
+    cr_expect_eq(glance.width, 28, "the first image is that of the second shard");
+    unlink(dataset_path("train-00001-of-00003"));
+    expect_refused(folder, ERR_NOT_FOUND, "shard train-00001-of-00003 is missing");
+
+    fixture_remove(folder);
+    folder = fixture_folder();
+    fixture_write(dataset_path("train-00000-of-00002"), "", 0);
+    fixture_shard(dataset_path("train-00001-of-00002"), 0, 3, 10);
+    stat(dataset_path("train-00001-of-00002"), &st);
+    write_manifest_of("train-00000-of-00002", st.st_size, 3, "[]");
+    expect_refused(folder, ERR_CORRUPT, "train-00000-of-00002 is empty: manifest.json says");
+}
+
+Test(dataset, a_label_without_a_name_is_corrupt)
+{
+    struct dataset_image image;
+    struct error e;
+    struct stat st;
+
+    fixture_shard(dataset_path("train-00000-of-00001"), 0, 3, 10);
+    stat(dataset_path("train-00000-of-00001"), &st);
+    write_manifest_of("train-00000-of-00001", st.st_size, 3, "[\"a\", \"b\"]");
+    struct dataset *d = open_good(folder, DATASET_TRAIN);
+    cr_assert_eq(dataset_read(d, 1, &image, &e), 0, "%s", e.text);
+    dataset_image_release(&image);
+    cr_assert_eq(dataset_read(d, 2, &image, &e), -ERR_CORRUPT);
+    cr_assert_not_null(strstr(e.text, "the label 3 is beyond the 2 classes"), "%s", e.text);
+    dataset_close(d);
+}
+
+/* ---- folders that are no classes */
+
+/* Folders of one image each. */
+static void make_classes(const char *const *names)
+{
+    char path[300];
+    size_t bytes;
+    uint8_t *jpeg = fixture_jpeg(28, 28, 1, 1, &bytes);
+
+    for (; *names; names++) {
+        mkdir(dataset_path(*names), 0755);
+        snprintf(path, sizeof path, "%s/1.jpg", *names);
+        fixture_write(dataset_path(path), jpeg, bytes);
+    }
+    free(jpeg);
+}
+
+static void expect_classes(const char *const *names, enum error_code code, const char *words)
+{
+    int count = 0;
+
+    make_classes(names);
+    while (names[count])
+        count++;
+    if (code)
+        expect_refused(folder, code, words);
+    else
+        expect_images(count, words);
+    fixture_remove(folder);
+    folder = fixture_folder();
+}
+
+Test(dataset, folders_named_as_parts_of_a_data_set_are_no_classes)
+{
+    expect_classes(NAMES("train", "test"), ERR_INVALID, "/train as the training data and");
+    expect_classes(NAMES("train", "test"), ERR_INVALID, "/test as the evaluation data");
+    expect_classes(NAMES("Train", "Valid"), ERR_INVALID, "Train, Valid: parts of a data set");
+    expect_classes(NAMES("training_set", "test_set"), ERR_INVALID, "/training_set as the training");
+    expect_classes(NAMES("train2017", "val2017"), ERR_INVALID, "/val2017 as the evaluation");
+    expect_classes(NAMES("train", "dev", "extra"), ERR_INVALID, "dev, train");
+    expect_classes(NAMES("test"), ERR_INVALID, "test: parts of a data set");
+    expect_classes(NAMES("eval"), ERR_INVALID, "eval: parts of a data set");
+    expect_classes(NAMES("car", "train"), 0, "");
+    expect_classes(NAMES("car", "train-station", "test-tube", "valley", "developer"), 0, "");
+    expect_classes(NAMES("cat", "dog", "test"), 0, "name of a part of a data set: test");
+}
+
+Test(dataset, folders_that_systems_make_are_no_classes)
+{
+    make_classes(NAMES("ant", "zebra", "lost+found", "@eaDir", "__MACOSX"));
+    expect_images(2, "not read: @eaDir, __MACOSX, lost+found");
+    mkdir(dataset_path("giraffe"), 0755);
+    expect_images(2, "no images and count as classes all the same: giraffe");
+    mkdir(dataset_path("ant/more"), 0755);
+    expect_refused(folder, ERR_INVALID, "ant/more is a folder");
+    expect_refused(folder, ERR_INVALID, "classes must not be nested");
+}
+
+Test(dataset, a_folder_of_one_role_has_none_of_the_other)
+{
+    struct dataset *d;
+    struct error e;
+
+    mkdir(dataset_path("train"), 0755);
+    fixture_shard(dataset_path("train/train-00000-of-00001"), 0, 3, 10);
+    cr_assert_eq(dataset_open(folder, DATASET_EVAL, &d, &e), -ERR_INVALID);
+    cr_assert_not_null(strstr(e.text, "there are no validation shards in"), "%s", e.text);
+    cr_assert_not_null(strstr(e.text, "/train; give that folder"), "%s", e.text);
+    mkdir(dataset_path("lost+found"), 0755);
+    expect_images(3, "");
+    rename(dataset_path("train"), dataset_path("val"));
+    expect_refused(folder, ERR_INVALID, "there are no train images in");
 }
