@@ -2,6 +2,7 @@
 
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "common/job/job_document.h"
@@ -108,6 +109,7 @@ void run_destroy(struct run *r)
     job_spec_destroy(r->spec);
     report_destroy(r->report);
     json_decref(r->warnings);
+    free(r->classes);
     json_decref(r->binding);
     json_decref(r->kernel_kinds);
     json_decref(r->provenance);

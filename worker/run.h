@@ -36,6 +36,7 @@ struct run {
     int64_t averaged_at; /* the last step after which the statistics were averaged; 0: none */
     struct model_tuning tuning;
     struct dataset *train_data, *eval_data; /* NULL: synthetic, or none; train_data: the part */
+    char *classes;            /* rank 0: what they are called, for checkpoints; NULL: not known */
     struct dataset_part part; /* data.locality node: which node of how many this rank is on */
     struct report *report;
     double started;    /* monotonic clock at run_start: time to train counts from here */

@@ -13,7 +13,6 @@
 #include "common/dataset/tf_example.h"
 #include "common/dataset/tfrecord.h"
 #include "common/system/open_beneath.h"
-#include "common/text/printable.h"
 
 #define RECORD_LIMIT_BYTES ((size_t)16 << 20)
 #define HEAD_BYTES         ((size_t)256 << 10) /* of a JPEG file: its size stands behind EXIF */
@@ -141,50 +140,4 @@ void dataset_look(const char *path, enum dataset_role role, struct dataset_glanc
         }
     }
     dataset_list_free(&list);
-}
-
-static int refuse_lone_class(const char *name, bool of_eval, struct error *e)
-{
-    char shown[160];
-
-    printable_escape(shown, sizeof shown, name, strlen(name), "");
-    if (of_eval)
-        return error_set(e, ERR_INVALID,
-                         "has a folder of class %s, which data.train does not have: classes are "
-                         "numbered in sorted order, so other labels would have other numbers; "
-                         "remove it, or make an empty folder of that name in data.train",
-                         shown);
-    return error_set(e, ERR_INVALID,
-                     "has no folder of class %s, which data.train has: classes are numbered in "
-                     "sorted order, so other labels would have other numbers; make an empty folder "
-                     "of that name if it has no images",
-                     shown);
-}
-
-static int compare_classes(const struct dataset_list *train, const struct dataset_list *eval,
-                           struct error *e)
-{
-    for (int i = 0; i < train->class_count || i < eval->class_count; i++) {
-        const char *mine = i < train->class_count ? train->classes[i] : NULL;
-        const char *theirs = i < eval->class_count ? eval->classes[i] : NULL;
-        int order = !mine ? 1 : !theirs ? -1 : strcmp(mine, theirs);
-        if (order)
-            return refuse_lone_class(order < 0 ? mine : theirs, order > 0, e);
-    }
-    return 0;
-}
-
-int dataset_same_classes(const char *train, const char *eval, struct error *e)
-{
-    const struct dataset_part whole = {0, 1};
-    struct dataset_list t = {0}, v = {0};
-    struct error unseen;
-    int status = 0;
-
-    if (dataset_list_find(train, DATASET_TRAIN, whole, &t, &unseen) == 0 && t.class_count > 0 &&
-        dataset_list_find(eval, DATASET_EVAL, whole, &v, &unseen) == 0 && v.class_count > 0)
-        status = compare_classes(&t, &v, e);
-    dataset_list_free(&t);
-    dataset_list_free(&v);
-    return status;
 }

@@ -19,11 +19,6 @@ struct dataset_glance {
 /* Never an error: what cannot be seen is not known. Synthetic data: all 0. */
 void dataset_look(const char *path, enum dataset_role role, struct dataset_glance *out);
 
-/* Classes are numbered by their sorted names: a class folder that only one of the two has shifts
- * the numbers of those behind it. ERR_INVALID names it and says what would be right. 0 also where
- * one is no folder of classes, or cannot be seen. */
-int dataset_same_classes(const char *train, const char *eval, struct error *e);
-
 /* Width and height in the header of a JPEG's bytes, which may be cut off behind it. False: none. */
 bool dataset_jpeg_size(const uint8_t *jpeg, size_t bytes, int *width, int *height);
 

@@ -1,11 +1,14 @@
 #include "common/dataset/plan_inputs.h"
 
 #include <dirent.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "common/dataset/class_names.h"
 #include "common/dataset/look.h"
+#include "common/run/weights.h"
 #include "common/system/open_beneath.h"
 
 /* As many as the training set has, at most ImageNet's: so that data.train_images sizes an
@@ -71,6 +74,25 @@ static void plan_inputs_remark(struct plan_data *data, const char *lines)
         data->remarks[used] = '\0'; /* left out, not cut */
 }
 
+static void glance_at_classes(const struct job_spec *spec, struct plan_data *data)
+{
+    char path[PATH_MAX];
+    struct safetensors *weights = NULL;
+    struct job_classes classes;
+    const char *key;
+    struct error e;
+
+    if (spec->model.init && weights_open(spec->model.init, path, &weights, &e))
+        weights = NULL; /* who checks the weights says why */
+    if (job_classes_compare(spec, (struct dataset_part){0, 1}, weights, false, &classes, &key, &e))
+        snprintf(data->other_classes, sizeof data->other_classes, "%s", e.text);
+    if (!data->evaluates_training)
+        plan_inputs_remark(data, classes.unknown);
+    plan_inputs_remark(data, classes.remark);
+    job_classes_clear(&classes);
+    safetensors_close(weights);
+}
+
 /* Where both numbers are stated and the job runs elsewhere, the data are not opened. */
 static void glance(const struct job_spec *spec, struct plan_data *data)
 {
@@ -85,14 +107,12 @@ static void glance(const struct job_spec *spec, struct plan_data *data)
         dataset_look(spec->data.train, DATASET_TRAIN, &train);
     if (spec->data.eval)
         dataset_look(spec->data.eval, DATASET_EVAL, &eval);
-    data->classes = train.classes;
+    data->classes = trains ? train.classes : eval.classes;
     data->width = train.width;
     data->height = train.height;
     data->evaluates_training =
         train.inode && train.inode == eval.inode && train.device == eval.device;
-    struct error e;
-    if (trains && spec->data.eval && dataset_same_classes(spec->data.train, spec->data.eval, &e))
-        snprintf(data->other_classes, sizeof data->other_classes, "%s", e.text);
+    glance_at_classes(spec, data);
     if (spec->data.has_train_images)
         plan_inputs_remark(data, train.remarks);
     if (spec->data.has_eval_images && strcmp(train.remarks, eval.remarks) != 0)

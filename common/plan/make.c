@@ -71,9 +71,11 @@ void plan_check_data(const struct job_spec *spec, const struct plan_data *data,
 {
     if (data->classes > spec->model.classes)
         problems_add(problems, "/model/classes", NULL,
-                     "is %lld, but the training data have %lld classes: their labels would have no "
+                     "is %lld, but the %s data have %lld classes: their labels would have no "
                      "place in the network",
-                     (long long)spec->model.classes, (long long)data->classes);
+                     (long long)spec->model.classes,
+                     spec->mode == JOB_MODE_TRAIN ? "training" : "evaluation",
+                     (long long)data->classes);
     if (*data->other_classes)
         problems_add(problems, "/data/eval", NULL, "%s", data->other_classes);
 }

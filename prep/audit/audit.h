@@ -85,7 +85,7 @@ int audit_check_duplicates(struct audit *a, struct error *e);
 int audit_check_mixing(struct audit *a, struct error *e);
 void audit_check_balance(struct audit *a);
 void audit_check_manifest(struct audit *a);
-void audit_check_names(struct audit *a); /* of files */
+void audit_check_names(struct audit *a); /* of files and of classes */
 int audit_check_plan(struct audit *a, struct error *e);
 
 /*

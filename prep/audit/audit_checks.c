@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/dataset/class_names.h"
 #include "common/system/file.h"
 #include "common/text/plural.h"
 #include "prep/audit/audit.h"
@@ -316,9 +317,20 @@ void audit_check_manifest(struct audit *a)
 
 void audit_check_names(struct audit *a)
 {
+    struct job_spec spec = {
+        .data = {.train = (char *)a->options->dir, .eval = (char *)a->options->dir}
+    };
     const struct audit_role *roles = a->roles;
+    struct job_classes classes;
+    const char *key;
+    struct error e;
 
     for (int role = 0; role < 2; role++)
         if (roles[role].present && *roles[role].list.remarks)
             audit_say(a, "files", AUDIT_WARNING, NULL, "%s", roles[role].list.remarks);
+    if (!roles[DATASET_TRAIN].present || !roles[DATASET_EVAL].present)
+        return;
+    if (job_classes_compare(&spec, (struct dataset_part){0, 1}, NULL, false, &classes, &key, &e))
+        audit_say(a, "class names", AUDIT_PROBLEM, NULL, "the validation data %s", e.text);
+    job_classes_clear(&classes);
 }

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "common/dataset/class_names.h"
 #include "common/job/job_document.h"
 #include "common/job/recipe/preset.h"
 #include "common/json.h"
@@ -82,7 +83,13 @@ static int audit_make_plan(struct audit *a, const struct job_spec *spec, struct 
                                  .eval_images = a->roles[DATASET_EVAL].images};
     struct problems problems = {0};
     struct plan *plan = NULL;
+    struct job_classes classes;
+    const char *key;
 
+    if (job_classes_compare(spec, (struct dataset_part){0, 1}, NULL, false, &classes, &key, e))
+        snprintf(inputs.data.other_classes, sizeof inputs.data.other_classes, "%s", e->text);
+    job_classes_clear(&classes);
+    inputs.data.classes = a->classes;
     if (inputs.train_images == 0)
         return error_set(e, ERR_USAGE, "--plan wants training images, and there are none here");
     plan = plan_make(spec, &inputs, &problems);

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "common/clock.h"
+#include "common/dataset/class_names.h"
 #include "common/json.h"
 #include "common/log.h"
 #include "common/run/checkpoints.h"
@@ -45,16 +46,18 @@ static int fill_folder(struct run *r, const struct checkpoint_parts *parts, cons
     const struct run_state *state = parts->state;
     char path[PATH_MAX + 128], steps[32];
     struct safetensors_meta meta[] = {
-        {"format", "pt"               },
-        {"arch",   r->spec->model.arch},
-        {"step",   steps              }
+        {"format",        "pt"               },
+        {"arch",          r->spec->model.arch},
+        {"step",          steps              },
+        {CLASS_NAMES_KEY, r->classes         }
     };
+    size_t meta_count = sizeof meta / sizeof meta[0] - (r->classes ? 0 : 1);
 
     snprintf(steps, sizeof steps, "%lld", (long long)state->step);
     snprintf(path, sizeof path, "%s/model.safetensors", folder);
-    int status = model_save(r->model, path, meta, sizeof meta / sizeof meta[0], e);
+    int status = model_save(r->model, path, meta, meta_count, e);
     if (!status)
-        status = save_average(r, folder, meta, sizeof meta / sizeof meta[0], e);
+        status = save_average(r, folder, meta, meta_count, e);
     if (!status)
         status = rank_statistics_save(r, &parts->own, folder, e);
     if (status)

@@ -5,11 +5,12 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "common/dataset/look.h"
+#include "common/dataset/class_names.h"
 #include "common/dataset/plan_inputs.h"
 #include "common/job/job_document.h"
 #include "common/json.h"
 #include "common/plan/replan.h"
+#include "common/run/weights.h"
 #include "common/text/plural.h"
 #include "worker/start/start_parts.h"
 
@@ -133,14 +134,39 @@ static int say_remarks(struct run *r, const char *lines, struct error *e)
     return status;
 }
 
-/* The plan of a daemon has said it, unless the data changed since. */
-static int check_classes(const struct run *r, struct error *e)
+static int open_weights(const struct run *r, struct safetensors **weights, struct error *e)
+{
+    char path[PATH_MAX + 32];
+
+    *weights = NULL;
+    snprintf(path, sizeof path, "%s/model.safetensors", r->resumed_from);
+    if (r->resumes)
+        return safetensors_open(path, weights, e);
+    return *r->init_path ? weights_open(r->init_path, path, weights, e) : 0;
+}
+
+/* The plan of a daemon has compared them, unless the data changed since. */
+static int check_classes(struct run *r, struct error *e)
 {
     const struct job_spec *s = r->spec;
+    struct safetensors *weights;
+    struct job_classes c;
+    const char *key;
+    int status = open_weights(r, &weights, e);
 
-    if (!r->train_data || !r->eval_data || !dataset_same_classes(s->data.train, s->data.eval, e))
-        return 0;
-    return error_prefix(e, "data.eval, %s", s->data.eval);
+    if (status)
+        return status;
+    if (job_classes_compare(s, r->part, weights, r->resumes, &c, &key, e))
+        status = error_prefix(e, "%s, %s", key,
+                              strcmp(key, "data.eval") == 0 ? s->data.eval : s->data.train);
+    if (!status)
+        status = say_remarks(r, c.unknown, e);
+    if (!status)
+        status = say_remarks(r, c.remark, e);
+    r->classes = class_names_to_text(c.train.list || !r->resumes ? &c.train : &c.weights);
+    job_classes_clear(&c);
+    safetensors_close(weights);
+    return status;
 }
 
 /* What is not wrong with the data, and yet should be known. */

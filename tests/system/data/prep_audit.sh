@@ -90,6 +90,10 @@ audit bad
 check "a shard of 0 bytes without a manifest is no problem" test "$status" = 0
 check "but a warning, as is a file beside shards" of files '.status == "warning" and (.text | test("0 bytes .*: train-00005-of-00006")) and
     (.text | test("not read: train-00005-of-00006.bak"))'
+rm -rf bad && cp -r good bad && rm bad/manifest.json && cp good/manifest.json bad/train/
+jq '.classes |= reverse' good/manifest.json >bad/validation/manifest.json
+audit bad
+check "roles of different manifests need the same classes in the same order" of "class names" '.status == "problem" and (.text | test("in another order"))'
 echo '{"format": 1}' >bad/manifest.json
 audit bad
 check "a manifest that says nothing is a problem" test "$status" = 1
@@ -168,6 +172,13 @@ job 10 4
 audit --plan job.json good
 check "shards that nodes cannot share evenly" of "plan (nodes)" '.status == "warning" and .values.least == 27 and .values.most == 54 and .values.unused_images_per_epoch == 54'
 check "and the evaluation's idle places" of "plan (validation)" '.values == {images: 40, runs: 1, idle_places: 0, idle_percent: 0}'
+jq '.classes |= reverse' good/manifest.json >reversed.json && cp -r good other && mv reversed.json other/manifest.json
+jq '.data.eval = "other"' job.json >eval.json
+audit --plan eval.json good
+check "data of other classes" of plan '.status == "problem" and (.text | test("data.eval: has the classes of data.train in another order"))'
+jq '.model.classes = 11' job.json >few.json
+audit --plan few.json good
+check "more classes than the model has" of plan '.status == "problem" and (.text | test("have 12 classes"))'
 job 500 2
 audit --plan job.json good
 check "a batch larger than the data" of plan '.status == "problem"'

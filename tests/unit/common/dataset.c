@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/dataset/class_names.h"
 #include "common/dataset/dataset.h"
 #include "common/dataset/list.h"
 #include "common/dataset/look.h"
@@ -562,4 +563,142 @@ Test(dataset, a_folder_of_one_role_has_none_of_the_other)
     expect_images(3, "");
     rename(dataset_path("train"), dataset_path("val"));
     expect_refused(folder, ERR_INVALID, "there are no train images in");
+}
+
+/* ---- names of classes */
+
+/* Of FOLDER/train and FOLDER/eval; "": the same. */
+static void expect_comparison(const char *words, const char *unknown)
+{
+    struct job_spec spec = {.mode = JOB_MODE_TRAIN};
+    struct job_classes classes;
+    struct error e = {0};
+    const char *key;
+
+    spec.data.train = strdup(dataset_path("train"));
+    spec.data.eval = strdup(dataset_path("eval"));
+    cr_expect_eq(
+        job_classes_compare(&spec, (struct dataset_part){0, 1}, NULL, false, &classes, &key, &e),
+        *words ? -ERR_INVALID : 0, "%s", e.text);
+    cr_expect_str_eq(key, "data.eval");
+    cr_expect_not_null(strstr(e.text, words), "%s: %s", words, e.text);
+    cr_expect_not_null(strstr(classes.unknown, unknown), "%s: %s", unknown, classes.unknown);
+    cr_expect(*unknown || !*classes.unknown, "%s", classes.unknown);
+    job_classes_clear(&classes);
+    free(spec.data.train);
+    free(spec.data.eval);
+}
+
+/* A set of shards whose manifest lists these classes, JSON; NULL: without one. */
+static void make_shards(const char *name, const char *classes)
+{
+    const char *inside =
+        strcmp(name, "train") == 0 ? "train-00000-of-00001" : "validation-00000-of-00001";
+    char *top = folder;
+    struct stat st;
+
+    folder = strdup(dataset_path(name));
+    mkdir(folder, 0755);
+    fixture_shard(dataset_path(inside), 0, 3, 3);
+    stat(dataset_path(inside), &st);
+    if (classes)
+        write_manifest_of(inside, st.st_size, 3, classes);
+    else
+        unlink(dataset_path("manifest.json"));
+    free(folder);
+    folder = top;
+}
+
+static void make_folders(const char *name, const char *const *classes)
+{
+    char *top = folder;
+
+    folder = strdup(dataset_path(name));
+    mkdir(folder, 0755);
+    make_classes(classes);
+    free(folder);
+    folder = top;
+}
+
+Test(dataset, classes_of_evaluation_are_those_of_training)
+{
+    make_shards("train", "[\"ant\", \"bee\", \"cat\"]");
+    make_shards("eval", "[\"ant\", \"bee\", \"cat\"]");
+    expect_comparison("", "");
+    make_shards("eval", "[\"bee\", \"cat\"]");
+    expect_comparison("has no class ant, which data.train has: class number 0 is ant there and bee",
+                      "");
+    make_shards("eval", "[\"ant\", \"bee\"]");
+    expect_comparison("class number 2 is cat there and none here", "");
+    make_shards("eval", "[\"ant\", \"cat\", \"bee\"]");
+    expect_comparison("in another order: class number 1 is cat here and bee there", "");
+    make_shards("eval", "[\"ant\", \"bee\", \"cat\", \"dog\"]");
+    expect_comparison("has a class dog, which data.train does not have: class number 3", "");
+    make_shards("eval", NULL);
+    expect_comparison("", "data.eval has shards without a manifest.json");
+    make_shards("train", NULL);
+    expect_comparison("", "data.eval, as data.train, has shards without a manifest.json");
+    make_shards("eval", "[1, 2]");
+    expect_comparison("", "data.eval has a manifest.json that does not name");
+    make_shards("train", "[\"ant\", \"bee\", \"cat\"]");
+    expect_comparison("", "data.eval has a manifest.json that does not name the classes");
+}
+
+Test(dataset, classes_of_folders_are_those_of_shards)
+{
+    make_shards("train", "[\"ant\", \"bee\", \"cat\"]");
+    make_folders("eval", NAMES("ant", "bee"));
+    expect_comparison("has no folder of class cat, which data.train has", "");
+    make_folders("eval", NAMES("cat"));
+    expect_comparison("", "");
+    make_folders("eval", NAMES("dog"));
+    expect_comparison("has a folder of class dog, which data.train does not have", "");
+}
+
+/* Of weights for these classes (JSON; NULL: they do not say); strict: they go on. */
+static int compare_with_weights(enum job_mode mode, const char *names, bool strict,
+                                struct job_classes *out, struct error *e)
+{
+    struct safetensors_meta meta = {CLASS_NAMES_KEY, names};
+    struct job_spec spec = {.mode = mode};
+    struct safetensors *weights;
+    const char *key;
+
+    spec.data.train = mode == JOB_MODE_TRAIN ? strdup(dataset_path("train")) : NULL;
+    spec.data.eval = mode == JOB_MODE_EVAL ? strdup(dataset_path("train")) : NULL;
+    safetensors_write(dataset_path("w"), NULL, 0, &meta, names ? 1 : 0, NULL, NULL, e);
+    cr_assert_eq(safetensors_open(dataset_path("w"), &weights, e), 0, "%s", e->text);
+    int rc = job_classes_compare(&spec, (struct dataset_part){0, 1}, weights, strict, out, &key, e);
+    safetensors_close(weights);
+    free(spec.data.train);
+    free(spec.data.eval);
+    job_classes_clear(out);
+    return rc;
+}
+
+Test(dataset, classes_are_those_of_the_weights)
+{
+    static const char same[] = "[\"ant\",\"bee\"]", other[] = "[\"ant\",\"wasp\"]";
+    struct job_classes out;
+    struct error e = {0};
+
+    make_folders("train", NAMES("ant", "bee"));
+    for (enum job_mode mode = JOB_MODE_TRAIN; mode <= JOB_MODE_EVAL; mode++) {
+        cr_expect_eq(compare_with_weights(mode, same, false, &out, &e), 0, "%s", e.text);
+        cr_expect_str_eq(out.unknown, "");
+        cr_expect_str_eq(out.remark, "");
+        cr_expect_eq(compare_with_weights(mode, NULL, false, &out, &e), 0, "%s", e.text);
+        cr_expect_not_null(strstr(out.unknown, "the weights do not say"), "%s", out.unknown);
+        cr_expect_eq(compare_with_weights(mode, "nonsense", false, &out, &e), 0, "%s", e.text);
+        cr_expect_not_null(strstr(out.unknown, "the weights do not say"), "%s", out.unknown);
+    }
+    cr_expect_eq(compare_with_weights(JOB_MODE_EVAL, other, false, &out, &e), -ERR_INVALID);
+    cr_expect_not_null(strstr(e.text, "class number 1 is wasp there and bee here"), "%s", e.text);
+    cr_expect_eq(compare_with_weights(JOB_MODE_TRAIN, other, false, &out, &e), 0,
+                 "training may teach other classes");
+    cr_expect_not_null(strstr(out.remark, "class number 1 is wasp there"), "%s", out.remark);
+    cr_expect_eq(compare_with_weights(JOB_MODE_TRAIN, other, true, &out, &e), -ERR_INVALID,
+                 "a run goes on with the classes it began with");
+    cr_expect_eq(compare_with_weights(JOB_MODE_TRAIN, NULL, true, &out, &e), 0);
+    cr_expect_str_eq(out.unknown, "", "a run whose data have no names");
 }
