@@ -103,6 +103,8 @@ int document_count(struct job_spec *spec, struct plan_inputs *inputs, json_t *re
                                   : "data.train");
         return status;
     }
+    if (status && access(spec->data.eval, F_OK) == 0)
+        return error_prefix(e, "data.eval"); /* they are here, and wrong */
     if (status) {
         inputs->eval_images = 0;
         json_array_append_new(

@@ -66,6 +66,9 @@ want 200 "shards without a manifest have no names"
 json '[.warnings[] | select(test("^data.eval has shards without a manifest.json .* cannot be checked"))] | length' 1 "which is said"
 call -d "$(document "{data: {eval: \"$work/lacks/train\"}}")" /v1/jobs
 about_eval '^has no class ant' "a job is refused as its plan is"
+plan lacks
+about_eval '^there are no validation shards in .*/lacks, only train shards in .*/lacks/train' "a conversion without validation images is refused"
+is "$("$top_builddir/trainctl" plan "$work/document.json" 2>&1 | tr -s '\n ' ' ' | grep -c '^trainctl: data.eval: there are no validation shards in')" 1 "by trainctl plan too"
 
 # ---- a job, and its weights
 call -d "$(document "{data: {eval: \"$work/nameless\"}}")" /v1/jobs
