@@ -127,7 +127,7 @@ void speeds_keep(const struct job_spec *spec, const struct bench *bench)
     struct error e;
 
     if (threads * spec->cluster.workers_per_node > launch_node_slots(spec->cluster.smt) ||
-        !(sample.image_seconds > 0))
+        !speed_sample_is_sound(&sample))
         return;
     if (speed_cache_add(speed_key(spec, threads, key), &sample, &e))
         fprintf(stderr, "trainctl: warning: predictions will not know of this: %s\n", e.text);

@@ -69,6 +69,19 @@ json_t *speed_sample_to_json(const struct plan_sample *s)
                      "workers", (json_int_t)s->workers, "batch", (json_int_t)s->batch);
 }
 
+static bool speed_within(double value, double low, double high)
+{
+    return value >= low && value <= high; /* false for NAN */
+}
+
+bool speed_sample_is_sound(const struct plan_sample *s)
+{
+    return speed_within(s->image_seconds, 1e-9, 86400) &&
+           speed_within(s->update_seconds, 0, 86400) &&
+           speed_within(s->exchange_seconds, 0, 86400) && s->workers >= 1 && s->workers <= 1024 &&
+           s->batch >= 1 && s->batch <= 65536;
+}
+
 bool speed_sample_read(const json_t *json, struct plan_sample *s)
 {
     *s = (struct plan_sample){
@@ -78,9 +91,7 @@ bool speed_sample_read(const json_t *json, struct plan_sample *s)
         .workers = json_integer_value(json_object_get(json, "workers")),
         .batch = json_integer_value(json_object_get(json, "batch")),
     };
-    return s->image_seconds > 0 && s->update_seconds >= 0 && s->exchange_seconds >= 0 &&
-           isfinite(s->image_seconds + s->update_seconds + s->exchange_seconds) &&
-           s->workers >= 1 && s->batch >= 1;
+    return speed_sample_is_sound(s);
 }
 
 /* ---- the cache file */

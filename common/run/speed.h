@@ -29,7 +29,12 @@ bool speed_cpu_has(const char *flag);
 char *speed_cpu(char cpu[SPEED_CPU_BYTES]);
 
 json_t *speed_sample_to_json(const struct plan_sample *sample);
-/* False: it is none, or its numbers make no sense. */
+/* Within the bounds that SPEED_BOUNDS says; predictions from such speeds are finite. */
+#define SPEED_BOUNDS                                                                               \
+    "image_seconds must be a number from 1e-9 to 86400, update_seconds and exchange_seconds "      \
+    "numbers from 0 to 86400, workers an integer from 1 to 1024, batch one from 1 to 65536"
+bool speed_sample_is_sound(const struct plan_sample *sample);
+/* False: it is none, or not sound. */
 bool speed_sample_read(const json_t *json, struct plan_sample *sample);
 
 /* Adds a line; the file keeps the newest thousand. */

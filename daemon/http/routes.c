@@ -98,7 +98,7 @@ static const struct route routes[] = {
     {"GET", "/v1/speeds", handle_speeds, ROLE_READ, "key", 200,
      "Measured speeds of a kind of job on this processor, newest first"},
     {"POST", "/v1/speeds", handle_speed_add, ROLE_SUBMIT, "", 201,
-     "Add a measured speed, as trainctl bench and scale do; later plans use it"},
+     "Add a measured speed, as trainctl bench and scale do, for later plans of the caller; an operator's is for all users"},
     {"POST", "/v1/tokens", handle_token_create, ROLE_ADMIN, "", 201,
      "Create a token; only this answer contains it"},
     {"GET", "/v1/tokens", handle_token_list, ROLE_ADMIN, "", 200, "Tokens, without their secrets"},

@@ -112,7 +112,7 @@ static struct job_spec *changed_spec(const struct store_job *job, const json_t *
 }
 
 /* The data are those of the old plan: they need not be counted again. */
-static struct plan *new_plan(struct job_manager *m, const struct job_spec *spec,
+static struct plan *new_plan(struct job_manager *m, const struct job_spec *spec, const char *by,
                              const json_t *old_plan, struct problems *problems, struct error *e)
 {
     struct plan_inputs inputs = {
@@ -122,7 +122,7 @@ static struct plan *new_plan(struct job_manager *m, const struct job_spec *spec,
     struct plan *plan = NULL;
 
     plan_inputs_share_out(spec, &inputs);
-    if (measure_speed(m->store, spec, m->slots, &inputs.speed, e) == 0) {
+    if (measure_speed(m->store, spec, m->slots, by, &inputs.speed, e) == 0) {
         plan = plan_make(spec, &inputs, problems);
         if (!plan)
             error_set(e, ERR_INVALID, "no plan can be made for these workers");
@@ -192,7 +192,7 @@ int again_prepare(struct job_manager *m, const json_t *changes, struct again *a,
         return -(int)e->code;
     if (problems->count)
         return error_set(e, ERR_INVALID, "%s", problems->items[0].message);
-    a->plan = new_plan(m, a->spec, a->old_plan, problems, e);
+    a->plan = new_plan(m, a->spec, a->job.submitted_by, a->old_plan, problems, e);
     return a->plan ? again_count(a, e) : -(int)e->code;
 }
 

@@ -28,18 +28,25 @@ static int find_node(const struct job_manager *m, const struct job_spec *spec,
     return -(int)e.code;
 }
 
+/* Whose job it is. */
+struct cores_for {
+    const struct job_manager *m;
+    const char *by;
+};
+
 static bool speed_of(const struct job_spec *spec, struct plan_speed *speed, void *context)
 {
-    const struct job_manager *m = context;
+    const struct cores_for *f = context;
     struct error ignored;
 
-    return measure_speed(m->store, spec, m->slots, speed, &ignored) == 0;
+    return measure_speed(f->m->store, spec, f->m->slots, f->by, speed, &ignored) == 0;
 }
 
-static int choose_workers(const struct job_manager *m, struct job_spec *spec,
+static int choose_workers(const struct job_manager *m, struct job_spec *spec, const char *by,
                           struct job_cores *found, struct problems *problems)
 {
-    struct plan_workers_node node = {.speed = speed_of, .context = (void *)(uintptr_t)m};
+    struct cores_for job = {m, by};
+    struct plan_workers_node node = {.speed = speed_of, .context = &job};
     int status = find_node(m, spec, &found->node, problems);
 
     if (status)
@@ -73,14 +80,14 @@ static int share_out(struct job_spec *spec, const struct slurm_cores *node,
     return 0;
 }
 
-int job_share_cores(const struct job_manager *m, struct job_spec *spec, struct job_cores *found,
-                    struct problems *problems)
+int job_share_cores(const struct job_manager *m, struct job_spec *spec, const char *by,
+                    struct job_cores *found, struct problems *problems)
 {
     bool slurm = spec->cluster.launcher == JOB_LAUNCHER_SLURM;
 
     *found = (struct job_cores){0};
     if (job_spec_leaves_workers(spec))
-        return choose_workers(m, spec, found, problems);
+        return choose_workers(m, spec, by, found, problems);
     if (spec->cluster.threads_per_worker > 0 || (!slurm && job_spec_names_hosts(spec)))
         return 0;
     int status = find_node(m, spec, &found->node, problems);

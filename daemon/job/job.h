@@ -185,10 +185,10 @@ struct job_cores {
  * (common/plan/workers.h), and a job for Slurm without cluster.threads_per_worker these: its
  * workers' share of a node's cores, which Slurm or slurm.node_cores names. On this machine threads
  * that the document leaves open follow from its slots whenever the job starts: they are only told.
- * Waits for Slurm, 10 s at most; thread-safe. Fills *problems and returns the error's code where it
- * cannot be known. */
-int job_share_cores(const struct job_manager *m, struct job_spec *spec, struct job_cores *found,
-                    struct problems *problems);
+ * by: whose job it is, whose speeds are known. Waits for Slurm, 10 s at most; thread-safe. Fills
+ * *problems and returns the error's code where it cannot be known. */
+int job_share_cores(const struct job_manager *m, struct job_spec *spec, const char *by,
+                    struct job_cores *found, struct problems *problems);
 
 /* For the plan, as long as *cores is there. */
 void job_cores_tell(const struct job_cores *cores, struct plan_inputs *inputs);

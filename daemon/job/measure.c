@@ -25,14 +25,14 @@
 #define STEPS_MIN      3
 #define STEPS_MAX      1024
 
-int measure_speed(struct store *s, const struct job_spec *spec, int64_t slots,
+int measure_speed(struct store *s, const struct job_spec *spec, int64_t slots, const char *by,
                   struct plan_speed *speed, struct error *e)
 {
     struct plan_sample samples[4 * PLAN_SAMPLES_MAX];
     char key[SPEED_KEY_BYTES], cpu[SPEED_CPU_BYTES];
     size_t count;
     int status = store_speed_find(s, speed_key(spec, job_threads(spec, slots), key), speed_cpu(cpu),
-                                  samples, sizeof samples / sizeof samples[0], &count, e);
+                                  by, samples, sizeof samples / sizeof samples[0], &count, e);
 
     if (!status)
         *speed =
@@ -110,7 +110,7 @@ static int store_speed_of(struct store *s, const struct store_job *job, const st
                        (median(steps->values[STEP], steps->count) / 1e3 - exchange - update) /
                        images},
     };
-    return speed.sample.image_seconds > 0 ? store_speed_add(s, &speed, e) : 0;
+    return speed_sample_is_sound(&speed.sample) ? store_speed_add(s, &speed, NULL, e) : 0;
 }
 
 /* ---- how good the bands were */

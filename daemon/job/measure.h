@@ -8,9 +8,9 @@
 #include "daemon/job/queue/forecast.h"
 #include "daemon/store/store.h"
 
-/* The speed of jobs of this kind on this processor; zeroed where none has ended. slots: of the node
- * (threads_per_worker 0 shares them out). */
-int measure_speed(struct store *s, const struct job_spec *spec, int64_t slots,
+/* The speed of jobs of this kind on this processor, as this user may know it (store_speed_find);
+ * zeroed where none has ended. slots: of the node (threads_per_worker 0 shares them out). */
+int measure_speed(struct store *s, const struct job_spec *spec, int64_t slots, const char *by,
                   struct plan_speed *speed, struct error *e);
 
 /* Of a job that has just succeeded: stores both. Best effort: what goes wrong is logged. */

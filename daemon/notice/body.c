@@ -34,11 +34,10 @@ int body_job_subject(struct sql *c, int64_t job_id, struct body_subject *subject
 {
     sqlite3_stmt *row = sql_query(
         c, e,
-        "select case when submitted_by glob 'sweep [0-9]*' then (select s.submitted_by from sweep "
-        "s "
-        "where s.id = cast(substr(job.submitted_by, 7) as integer)) else submitted_by end, "
-        "json_extract(spec, '$.notify'), attempt, json_extract(spec, '$.eval.target_top1') "
-        "from job where id = ?",
+        "select nullif(" SQL_USER_OF("job.submitted_by") ", ''), "
+                                                         "json_extract(spec, '$.notify'), attempt, "
+                                                         "json_extract(spec, '$.eval.target_top1') "
+                                                         "from job where id = ?",
         "i", job_id);
     return body_read_subject(c, row, subject, e);
 }

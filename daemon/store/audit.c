@@ -16,7 +16,7 @@ static const char *const actions[STORE_AUDIT_COUNT] = {
     [STORE_AUDIT_JOB_IMPORT] = "job.import",     [STORE_AUDIT_SWEEP_SUBMIT] = "sweep.submit",
     [STORE_AUDIT_SWEEP_CANCEL] = "sweep.cancel", [STORE_AUDIT_TOKEN_CREATE] = "token.create",
     [STORE_AUDIT_TOKEN_REVOKE] = "token.revoke", [STORE_AUDIT_BACKUP] = "backup",
-    [STORE_AUDIT_NOTICE_TEST] = "notice.test",
+    [STORE_AUDIT_NOTICE_TEST] = "notice.test",   [STORE_AUDIT_SPEED_ADD] = "speed.add",
 };
 
 const char *store_audit_action(size_t i)

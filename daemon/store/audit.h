@@ -26,6 +26,7 @@ enum store_audit_kind {
     STORE_AUDIT_TOKEN_REVOKE,
     STORE_AUDIT_BACKUP,
     STORE_AUDIT_NOTICE_TEST,
+    STORE_AUDIT_SPEED_ADD,
     STORE_AUDIT_COUNT
 };
 const char *store_audit_action(size_t i); /* "job.submit"...; NULL behind the last */

@@ -1,58 +1,76 @@
 /* Measured speeds, of finished jobs and of trainctl bench and scale. */
+#include "common/run/speed.h"
+#include "daemon/store/audit.h"
 #include "daemon/store/sql.h"
 #include "daemon/store/store_internal.h"
 
+/* Of each owner, so that nobody displaces what others measured. */
 #define SPEEDS_KEPT     100   /* of a kind of job: more than anybody asks for */
 #define SPEEDS_KEPT_ALL 20000 /* of all kinds: clients may add speeds */
 
-int store_speed_add(struct store *s, const struct store_speed *speed, struct error *e)
+static int speed_insert(struct sql *c, const struct store_speed *speed, struct error *e)
 {
     const struct plan_sample *sample = &speed->sample;
-    struct sql *c = sql_write_begin(s, false, e);
+
+    return sql_run(c, e, NULL,
+                   "insert into speed (key, cpu, t, workers, batch, image_seconds, update_seconds, "
+                   "exchange_seconds, owner) values (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                   "ssdiiddds", speed->key, speed->cpu, speed->t, sample->workers, sample->batch,
+                   sample->image_seconds, sample->update_seconds, sample->exchange_seconds,
+                   speed->owner);
+}
+
+int store_speed_add(struct store *s, const struct store_speed *speed,
+                    const struct store_audit *audit, struct error *e)
+{
+    struct sql *c = sql_write_begin(s, audit != NULL, e);
 
     if (!c)
         return -(int)e->code;
-    int status =
-        sql_run(c, e, NULL,
-                "insert into speed (key, cpu, t, workers, batch, image_seconds, update_seconds, "
-                "exchange_seconds) values (?, ?, ?, ?, ?, ?, ?, ?)",
-                "ssdiiddd", speed->key, speed->cpu, speed->t, sample->workers, sample->batch,
-                sample->image_seconds, sample->update_seconds, sample->exchange_seconds);
+    int status = speed_insert(c, speed, e);
     if (!status)
         status = sql_run(c, e, NULL,
-                         "delete from speed where key = ?1 and cpu = ?2 and id <= (select id from "
-                         "speed where key = ?1 and cpu = ?2 order by id desc limit 1 offset ?3)",
-                         "ssi", speed->key, speed->cpu, (int64_t)SPEEDS_KEPT);
+                         "delete from speed where key = ?1 and cpu = ?2 and owner is ?3 and id <= "
+                         "(select id from speed where key = ?1 and cpu = ?2 and owner is ?3 "
+                         "order by id desc limit 1 offset ?4)",
+                         "sssi", speed->key, speed->cpu, speed->owner, (int64_t)SPEEDS_KEPT);
     if (!status)
         status = sql_run(c, e, NULL,
-                         "delete from speed where id <= (select id from speed order by id desc "
-                         "limit 1 offset ?1)",
-                         "i", (int64_t)SPEEDS_KEPT_ALL);
+                         "delete from speed where owner is ?1 and id <= (select id from speed "
+                         "where owner is ?1 order by id desc limit 1 offset ?2)",
+                         "si", speed->owner, (int64_t)SPEEDS_KEPT_ALL);
+    if (!status && audit)
+        status = store_audit_write(c, audit, e);
     return sql_write_end(s, c, status, e);
 }
 
-int store_speed_find(struct store *s, const char *key, const char *cpu, struct plan_sample *samples,
-                     size_t most, size_t *count, struct error *e)
+int store_speed_find(struct store *s, const char *key, const char *cpu, const char *by,
+                     struct plan_sample *samples, size_t most, size_t *count, struct error *e)
 {
     struct sql *c = sql_read_begin(s);
-    sqlite3_stmt *row =
-        sql_query(c, e,
-                  "select workers, batch, image_seconds, update_seconds, exchange_seconds "
-                  "from speed where key = ? and cpu = ? order by id desc limit ?",
-                  "ssi", key, cpu, (int64_t)most);
+    sqlite3_stmt *row = sql_query(
+        c, e,
+        "select workers, batch, image_seconds, update_seconds, exchange_seconds "
+        "from speed where key = ?1 and cpu = ?2 and (owner is null or owner = " SQL_USER_OF(
+            "?3") ") order by id desc",
+        "sss", key, cpu, by);
     int status = row ? 1 : -(int)e->code;
 
     *count = 0;
-    while (status > 0 && (status = sql_row(c, row, e)) > 0)
-        samples[(*count)++] = (struct plan_sample){
+    while (status > 0 && *count < most && (status = sql_row(c, row, e)) > 0) {
+        samples[*count] = (struct plan_sample){
             .workers = sqlite3_column_int64(row, 0),
             .batch = sqlite3_column_int64(row, 1),
             .image_seconds = sqlite3_column_double(row, 2),
             .update_seconds = sqlite3_column_double(row, 3),
             .exchange_seconds = sqlite3_column_double(row, 4),
         };
+        *count += speed_sample_is_sound(&samples[*count]);
+    }
+    if (status > 0)
+        sql_done(row);
     sql_read_end(s, c);
-    return status;
+    return status < 0 ? status : 0;
 }
 
 int store_job_set_forecast(struct store *s, int64_t id, const char *forecast, struct error *e)

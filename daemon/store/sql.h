@@ -12,6 +12,12 @@
 
 struct sql; /* a connection, used by one thread at a time */
 
+/* Whom a submitted_by ("job.submitted_by", "?3") stands for: of a sweep's jobs the sweep's owner;
+ * '' where nobody was named. */
+#define SQL_USER_OF(column)                                                                        \
+    "coalesce(case when " column " glob 'sweep [0-9]*' then (select s.submitted_by from sweep s "  \
+    "where s.id = cast(substr(" column ", 7) as integer)) else " column " end, '')"
+
 /* The writer, inside a transaction. Every sql_write_begin that gave a connection is closed by one
  * sql_write_end, which commits if status is 0, else rolls back, and returns the final status. */
 struct sql *sql_write_begin(struct store *s, bool durable, struct error *e);

@@ -579,11 +579,17 @@ struct store_speed {
     const char *key, *cpu;
     double t;
     struct plan_sample sample;
+    const char
+        *owner; /* whose plans alone it is for, '' where nobody was named; NULL: everybody's */
 };
-int store_speed_add(struct store *s, const struct store_speed *speed, struct error *e);
-/* The newest first, at most `most`. */
-int store_speed_find(struct store *s, const char *key, const char *cpu, struct plan_sample *samples,
-                     size_t most, size_t *count, struct error *e);
+struct store_audit;
+/* audit is written in the same transaction; NULL: nothing. */
+int store_speed_add(struct store *s, const struct store_speed *speed,
+                    const struct store_audit *audit, struct error *e);
+/* Those for the plans of a user (as submitted_by of a job), the newest first, at most `most`,
+ * without those of the database that are not sound (speed_sample_is_sound). */
+int store_speed_find(struct store *s, const char *key, const char *cpu, const char *by,
+                     struct plan_sample *samples, size_t most, size_t *count, struct error *e);
 
 /* How good an ended job's predictions were: JSON text. */
 int store_job_set_forecast(struct store *s, int64_t id, const char *forecast, struct error *e);

@@ -12,11 +12,6 @@
 #define KEPT_BINS   (3 * 366 * 4) /* three years */
 #define HALF_LIVES  10            /* what is older counts less than a thousandth */
 
-/* column: with its table, as sweep has a submitted_by too. */
-#define USER_OF(column)                                                                            \
-    "coalesce(case when " column " glob 'sweep [0-9]*' then (select s.submitted_by from sweep s "  \
-    "where s.id = cast(substr(" column ", 7) as integer)) else " column " end, '')"
-
 /* ---------------------------------------------------------------- writing */
 
 int store_usage_end(struct sql *c, int64_t job_id, double now, struct error *e)
@@ -24,7 +19,7 @@ int store_usage_end(struct sql *c, int64_t job_id, double now, struct error *e)
     int status = sql_run(
         c, e, NULL,
         "insert into usage (user, bin, slot_seconds) "
-        "with recursive ran as (select " USER_OF(
+        "with recursive ran as (select " SQL_USER_OF(
             "job.submitted_by") " as user, slots, "
                                 "max(active_since, ?2 - 34560000.0) as since from job where id = "
                                 "?1 "
@@ -45,17 +40,18 @@ int store_usage_end(struct sql *c, int64_t job_id, double now, struct error *e)
     if (status)
         return status;
     return sql_run(c, e, NULL,
-                   "delete from usage where bin < ?2 and user = (select " USER_OF(
+                   "delete from usage where bin < ?2 and user = (select " SQL_USER_OF(
                        "job.submitted_by") " from job where id = ?1)",
                    "ii", job_id, (int64_t)(now / BIN_SECONDS) - KEPT_BINS);
 }
 
 int store_usage_check_queued(struct sql *c, const char *submitted_by, int64_t most, struct error *e)
 {
-    sqlite3_stmt *row = sql_query(c, e,
-                                  "select count(*) from job where state = 'queued' and " USER_OF(
-                                      "job.submitted_by") " = coalesce(?1, '')",
-                                  "s", submitted_by);
+    sqlite3_stmt *row =
+        sql_query(c, e,
+                  "select count(*) from job where state = 'queued' and " SQL_USER_OF(
+                      "job.submitted_by") " = coalesce(?1, '')",
+                  "s", submitted_by);
     int found = row ? sql_row(c, row, e) : -(int)e->code;
 
     if (found <= 0)
@@ -155,7 +151,7 @@ int store_usage(struct store *s, double now, double half_life_seconds, struct st
             c,
             sql_query(
                 c, e,
-                "select " USER_OF(
+                "select " SQL_USER_OF(
                     "job.submitted_by") ", slots, active_since from job where launcher = 'local' "
                                         "and state in ('starting', 'running', 'evaluating')",
                 ""),
@@ -164,7 +160,7 @@ int store_usage(struct store *s, double now, double half_life_seconds, struct st
         status = usage_read(
             c,
             sql_query(c, e,
-                      "select " USER_OF(
+                      "select " SQL_USER_OF(
                           "job.submitted_by") " as user, count(*) from job where state = 'queued' "
                                               "group by user",
                       ""),
@@ -202,7 +198,7 @@ int store_usage_user(struct store *s, const char *submitted_by, char **user, str
         return *user ? 0 : error_set(e, ERR_NO_MEMORY, "no memory for the users");
     }
     struct sql *c = sql_read_begin(s);
-    sqlite3_stmt *row = sql_query(c, e, "select " USER_OF("?1"), "s", submitted_by);
+    sqlite3_stmt *row = sql_query(c, e, "select " SQL_USER_OF("?1"), "s", submitted_by);
     int found = row ? sql_row(c, row, e) : -(int)e->code;
     *user = NULL;
     if (found > 0) {

@@ -160,7 +160,7 @@ static void check_rungs(struct job_manager *m, const json_t *d, const struct sto
         json_t *point = sweep_point(d, 0), *job = sweep_job(d, point, rung);
         struct job_spec *spec = parse_trial(m, job, NULL, &own);
         struct job_cores cores = {0};
-        if (spec && job_share_cores(m, spec, &cores, &own) == 0) {
+        if (spec && job_share_cores(m, spec, sweep->submitted_by, &cores, &own) == 0) {
             job_cores_tell(&cores, &inputs);
             plan_inputs_share_out(spec, &inputs);
             plan_destroy(plan_make(spec, &inputs, &own));
@@ -224,7 +224,8 @@ static int sweep_count_images(struct job_manager *m, const json_t *d, struct sto
         sweep_check_metric(json_string_value(json_object_get(d, "metric")), spec, problems);
     if (spec && !status) {
         sweep_check_data(spec, &inputs.data, problems);
-        job_share_cores(m, spec, &cores, problems); /* known now is better than failed points */
+        job_share_cores(m, spec, sweep->submitted_by, &cores,
+                        problems); /* known now is better than failed points */
     }
     sweep->train_images = inputs.train_images;
     sweep->eval_images = inputs.eval_images;
@@ -238,6 +239,8 @@ int sweep_make(struct job_manager *m, const json_t *d, const struct sweep_new *n
                struct store_sweep *sweep, struct problems *problems, struct error *e)
 {
     const char *name = json_string_value(json_object_get(d, "name"));
+
+    sweep->submitted_by = new->key.by ? strdup(new->key.by) : NULL;
     int status = fill_trials(m, d, &new->permit, sweep, problems, e);
 
     if (!status && problems->count == 0)
@@ -245,7 +248,6 @@ int sweep_make(struct job_manager *m, const json_t *d, const struct sweep_new *n
     if (!status && problems->count == 0)
         check_rungs(m, d, sweep, problems);
     sweep->name = name ? strdup(name) : NULL;
-    sweep->submitted_by = new->key.by ? strdup(new->key.by) : NULL;
     sweep->document = json_to_text(d, JSON_COMPACT);
     return status;
 }
@@ -440,7 +442,7 @@ struct plan *sweep_plan_trial(struct job_manager *m, const struct store_sweep *s
                               struct problems *problems, struct error *e)
 {
     struct job_cores cores = {0};
-    int status = job_share_cores(m, spec, &cores, problems);
+    int status = job_share_cores(m, spec, sweep->submitted_by, &cores, problems);
 
     inputs->train_images = sweep->train_images;
     inputs->eval_images = sweep->eval_images;
@@ -449,7 +451,8 @@ struct plan *sweep_plan_trial(struct job_manager *m, const struct store_sweep *s
         return NULL;
     }
     job_cores_tell(&cores, inputs);
-    if (inputs->speed.samples == 0 && measure_speed(m->store, spec, m->slots, &inputs->speed, e))
+    if (inputs->speed.samples == 0 &&
+        measure_speed(m->store, spec, m->slots, sweep->submitted_by, &inputs->speed, e))
         return NULL;
     plan_inputs_share_out(spec, inputs);
     struct plan *plan = plan_make(spec, inputs, problems);

@@ -96,7 +96,8 @@ static int preview_collect(struct preview *p, const struct job_spec *spec, struc
 
     if (same && same->image_size == one.image_size)
         return 0;
-    int status = measure_speed(p->m->store, spec, p->m->slots, &one.speed, e);
+    int status =
+        measure_speed(p->m->store, spec, p->m->slots, p->sweep->submitted_by, &one.speed, e);
     if (!status && one.speed.samples > 0)
         p->speeds[p->speed_count++] = one;
     return status;

@@ -17,6 +17,7 @@
 #include "daemon/http/routes.h"
 #include "daemon/job/measure.h"
 #include "daemon/job/queue/size.h"
+#include "daemon/store/audit.h"
 
 /* A body made into a plan. Zero-initialise; free with prepared_clear. */
 struct prepared {
@@ -52,7 +53,8 @@ static int find_inputs(const struct request *q, struct prepared *p, struct plan_
 
     memset(inputs, 0, sizeof *inputs);
     job_manager_slots(q->app->jobs, &slots);
-    int status = measure_speed(q->app->store, p->spec, slots.total, &inputs->speed, e);
+    int status =
+        measure_speed(q->app->store, p->spec, slots.total, request_by(q), &inputs->speed, e);
     if (status)
         return status;
     struct plan_speed known_speed = inputs->speed;
@@ -75,7 +77,7 @@ static int find_inputs(const struct request *q, struct prepared *p, struct plan_
 static void share_cores(const struct request *q, bool will_run, struct prepared *p)
 {
     struct problems problems = {0};
-    int status = job_share_cores(q->app->jobs, p->spec, &p->cores, &problems);
+    int status = job_share_cores(q->app->jobs, p->spec, request_by(q), &p->cores, &problems);
 
     if (status && !will_run && p->cores.node.cores == 0 && !job_spec_leaves_workers(p->spec))
         p->cores_unknown = strdup(problems.items[0].message);
@@ -284,8 +286,8 @@ int handle_speeds(const struct request *q, struct reply *r, struct error *e)
     if (!is_speed_key(key))
         return error_set(e, ERR_USAGE,
                          "key must say of which jobs, as in key=resnet50-imagenet-224-fp32-t1");
-    int status =
-        store_speed_find(q->app->store, key, speed_cpu(cpu), samples, SPEEDS_MAX, &count, e);
+    int status = store_speed_find(q->app->store, key, speed_cpu(cpu), request_by(q), samples,
+                                  SPEEDS_MAX, &count, e);
     if (status)
         return status;
     json_t *speeds = json_array();
@@ -309,10 +311,22 @@ static int read_speed(const json_t *body, struct store_speed *speed, struct erro
         return error_set(e, ERR_INVALID,
                          "cpu must be the model name of the processor in /proc/cpuinfo");
     if (!speed_sample_read(body, &speed->sample))
-        return error_set(e, ERR_INVALID,
-                         "image_seconds must be a number above 0, update_seconds and "
-                         "exchange_seconds numbers from 0, workers and batch integers from 1");
+        return error_set(e, ERR_INVALID, "%s", SPEED_BOUNDS);
     return 0;
+}
+
+/* An operator's are for everybody's plans. */
+static int speed_keep(const struct request *q, struct store_speed *speed, struct error *e)
+{
+    const char *by = request_by(q);
+    bool shared = q->rights & RIGHT(ROLE_OPERATOR);
+    char detail[SPEED_KEY_BYTES + SPEED_CPU_BYTES + 64];
+    const struct store_audit line = {STORE_AUDIT_SPEED_ADD, 0, by, detail, speed->t};
+
+    snprintf(detail, sizeof detail, "%s on %s: %.4g s an image%s", speed->key, speed->cpu,
+             speed->sample.image_seconds, shared ? ", for all users" : "");
+    speed->owner = shared ? NULL : by ? by : "";
+    return store_speed_add(q->app->store, speed, &line, e);
 }
 
 int handle_speed_add(const struct request *q, struct reply *r, struct error *e)
@@ -324,7 +338,7 @@ int handle_speed_add(const struct request *q, struct reply *r, struct error *e)
         return -(int)e->code;
     int status = read_speed(body, &speed, e);
     if (!status)
-        status = store_speed_add(q->app->store, &speed, e);
+        status = speed_keep(q, &speed, e);
     if (!status)
         status = reply_json(r, 201, speed_sample_to_json(&speed.sample), e);
     json_decref(body);

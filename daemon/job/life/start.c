@@ -97,14 +97,15 @@ static struct launch_request request_for(struct job_manager *m, const struct job
 
 /* A job for Slurm has its threads since it was submitted (job_share_cores); one that an earlier
  * version took may have none. */
-static int check_threads(const struct job_manager *m, struct job_spec *spec, struct error *e)
+static int check_threads(const struct job_manager *m, struct job_spec *spec, const char *by,
+                         struct error *e)
 {
     struct problems problems = {0};
     struct job_cores cores;
     char key[PROBLEM_KEY_BYTES];
     int status = 0;
 
-    if (job_share_cores(m, spec, &cores, &problems))
+    if (job_share_cores(m, spec, by, &cores, &problems))
         status = error_set(e, ERR_INVALID, "%s: %s", problem_key(problems.items[0].pointer, key),
                            problems.items[0].message);
     problems_clear(&problems);
@@ -212,7 +213,7 @@ int start_prepare(struct job_manager *m, struct active_job *a, struct error *e)
 
     if (!a->spec && !(a->spec = job_stored_spec(&s->job, e)))
         return -(int)e->code;
-    int status = check_threads(m, a->spec, e);
+    int status = check_threads(m, a->spec, s->job.submitted_by, e);
     json_t *plan = json_loads(s->job.plan ? s->job.plan : "{}", 0, NULL);
     s->threads_source = threads_source(plan);
     json_decref(plan);

@@ -128,6 +128,53 @@ ok "the log says who" logged "sweep $sweep: cancelled by token:op"
 ok "its job ends" wait_state "$trial" cancelled
 is "$(asked "$trial" | sed 's/.* //')" "cancelled=token:op" "and says who asked"
 
+# ------------------------------------------------------------------ speeds
+
+call --unix-socket "$socket" "/v1/speeds?key=resnet18-imagenet-32-fp32-t1"
+cpu=$(jq -r .cpu <<<"$body")
+speed_as() { # NAME SECONDS-OF-AN-IMAGE
+    with "$1" -d "$(jq -n --arg cpu "$cpu" "{key: \"resnet18-imagenet-32-fp32-t1\", cpu: \$cpu, image_seconds: 1, update_seconds: 0,
+        exchange_seconds: 0, workers: 1, batch: 4}" | sed "s/\"image_seconds\": 1/\"image_seconds\": $2/")" /v1/speeds
+}
+document='{"cluster": {"workers_per_node": 1, "threads_per_worker": 1}, "data": {"train": "synthetic", "train_images": 64}, "batch_per_worker": 4,
+    "model": {"arch": "resnet18", "image_size": 32, "classes": 10}}'
+rate_of() { # NAME: images per second that a plan of this user has
+    with "$1" -d "$document" /v1/plan
+    jq '.predicted.images_per_sec.value' <<<"$body"
+}
+previewed() { # WHAT
+    with bob -d "{\"base\": $document, \"metric\": \"loss\", \"parameters\": {\"seed\": [1, 2, 3]}}" /v1/sweeps/plan
+    want 200 "$1"
+}
+is "$(rate_of bob)" null "no speed is known"
+for wrong in 1e308 1e-320 86401 1e-10; do
+    speed_as alice "$wrong"
+    refused 422 invalid 'image_seconds must be a number from 1e-9 to 86400' "a speed of $wrong s an image"
+done
+speed_as alice 0.5
+want 201 "a submitter adds a speed"
+is "$(rate_of alice) $(rate_of bob)" '2 null' "it is for her own plans alone"
+with alice "/v1/speeds?key=resnet18-imagenet-32-fp32-t1"
+json '.speeds | length' 1 "she sees it"
+with bob "/v1/speeds?key=resnet18-imagenet-32-fp32-t1"
+json '.speeds | length' 0 "another does not"
+previewed "a sweep is previewed without it"
+json '[.jobs_without_speed, .seconds.value] | tojson' '[3,null]' "no time is known"
+speed_as op 0.25
+is "$(rate_of bob)" 4 "what an operator adds is for all"
+local_call '/v1/audit?action=speed.add'
+json '[.lines[] | "\(.by): \(.detail | sub(" on .*:"; ""))"] | join(", ")' \
+    "token:op: resnet18-imagenet-32-fp32-t1 0.25 s an image, for all users, token:alice: resnet18-imagenet-32-fp32-t1 0.5 s an image" "the audit log has both"
+
+# What an earlier version stored was any number above 0.
+for bad in 1e308 1e-320 9e999; do
+    sqlite3 "$state/traind.db" ".timeout 60000" "insert into speed (key, cpu, t, workers, batch, image_seconds, update_seconds, exchange_seconds)
+        values ('resnet18-imagenet-32-fp32-t1', '${cpu//\'/\'\'}', 1, 1, 4, $bad, 0, 0)"
+done
+previewed "a sweep is previewed where the database has absurd speeds"
+json '[.jobs_without_speed, .seconds.value > 0] | tojson' '[0,true]' "they are left out"
+is "$(rate_of bob)" 4 "and of a plan"
+
 # ------------------------------------------------------------------ the audit log
 
 audit() { "$trainctl" --server "unix:$socket" --json audit "$@" | jq -r '[.lines[] | "\(.action)=\(.by)"] | reverse | join(" ")'; }
@@ -175,4 +222,5 @@ refused 403 not-allowed "belongs to token:alice, and you are not known here" "wh
 call -d '{"kind": "x", "cores": 1, "phase": "prolog", "outcome": "fine", "t": 1}' /v1/nodes/n1/report
 refused 403 not-allowed 'role node' "and nodes are reported with a token only"
 ok "stop" stop_daemon
+
 done_testing

@@ -510,47 +510,114 @@ Test(store, results_of_a_run_reach_the_job_row_and_the_listing)
 Test(store, speeds_are_kept_by_kind_and_processor)
 {
     struct store_speed speed = {
-        "a-t1", "cpu", 1, {0.25, 0.5, 0.125, 2, 16}
+        "a-t1", "cpu", 1, {0.25, 0.5, 0.125, 2, 16},
+           NULL
     };
     struct plan_sample found[2];
     size_t count;
 
-    cr_assert_eq(store_speed_add(store, &speed, &e), 0, "%s", e.text);
+    cr_assert_eq(store_speed_add(store, &speed, NULL, &e), 0, "%s", e.text);
     speed.cpu = "another";
-    cr_assert_eq(store_speed_add(store, &speed, &e), 0);
+    cr_assert_eq(store_speed_add(store, &speed, NULL, &e), 0);
     speed.cpu = "cpu";
     speed.sample.batch = 32;
-    cr_assert_eq(store_speed_add(store, &speed, &e), 0);
-    cr_assert_eq(store_speed_find(store, "a-t1", "cpu", found, 2, &count, &e), 0);
+    cr_assert_eq(store_speed_add(store, &speed, NULL, &e), 0);
+    cr_assert_eq(store_speed_find(store, "a-t1", "cpu", NULL, found, 2, &count, &e), 0);
     cr_assert_eq(count, 2);
     cr_assert_eq(found[0].batch, 32, "the newest comes first");
     cr_assert_eq(found[1].batch, 16);
     cr_assert_eq(found[1].image_seconds, 0.25);
     cr_assert_eq(found[1].exchange_seconds, 0.125);
-    cr_assert_eq(store_speed_find(store, "b-t1", "cpu", found, 2, &count, &e), 0);
+    cr_assert_eq(store_speed_find(store, "b-t1", "cpu", NULL, found, 2, &count, &e), 0);
     cr_assert_eq(count, 0);
 }
 
 Test(store, the_newest_speeds_of_a_kind_are_kept)
 {
     struct store_speed speed = {
-        "a-t1", "cpu", 1, {0.25, 0.5, 0.125, 2, 16}
+        "a-t1", "cpu", 1, {0.25, 0.5, 0.125, 2, 16},
+           NULL
     };
 
     for (int i = 0; i < 120; i++) {
         speed.cpu = i % 2 ? "cpu" : "another";
         speed.sample.batch = i;
-        cr_assert_eq(store_speed_add(store, &speed, &e), 0, "%s", e.text);
+        cr_assert_eq(store_speed_add(store, &speed, NULL, &e), 0, "%s", e.text);
     }
     cr_assert_eq(look_up("select count(*) from speed"), 120, "60 of each are fewer than are kept");
     for (int i = 120; i < 300; i++) {
         speed.cpu = "cpu";
         speed.sample.batch = i;
-        cr_assert_eq(store_speed_add(store, &speed, &e), 0, "%s", e.text);
+        cr_assert_eq(store_speed_add(store, &speed, NULL, &e), 0, "%s", e.text);
     }
     cr_assert_eq(look_up("select count(*) from speed where cpu = 'cpu'"), 100);
     cr_assert_eq(look_up("select min(batch) from speed where cpu = 'cpu'"), 200);
     cr_assert_eq(look_up("select count(*) from speed where cpu = 'another'"), 60);
+    speed.owner = "token:eve";
+    for (int i = 0; i < 120; i++)
+        cr_assert_eq(store_speed_add(store, &speed, NULL, &e), 0, "%s", e.text);
+    cr_assert_eq(look_up("select min(batch) from speed where cpu = 'cpu' and owner is null"), 200,
+                 "nobody displaces what is everybody's");
+    cr_assert_eq(look_up("select count(*) from speed where owner is not null"), 100);
+}
+
+/* The batch of the newest that this user's plans know; 0: none. */
+static int64_t known_batch(const char *by)
+{
+    struct plan_sample found[4];
+    size_t count;
+
+    cr_assert_eq(store_speed_find(store, "a-t1", "cpu", by, found, 4, &count, &e), 0, "%s", e.text);
+    return count ? found[0].batch : 0;
+}
+
+Test(store, a_speed_is_its_owners_until_it_is_shared)
+{
+    struct store_speed speed = {
+        "a-t1", "cpu", 1, {0.25, 0.5, 0.125, 2, 16},
+           NULL
+    };
+
+    speed.owner = "token:eve";
+    cr_assert_eq(store_speed_add(store, &speed, NULL, &e), 0, "%s", e.text);
+    cr_assert_eq(known_batch("token:eve"), 16);
+    cr_assert_eq(known_batch("user:eve"), 0);
+    cr_assert_eq(known_batch(NULL), 0);
+    speed.owner = "";
+    speed.sample.batch = 17;
+    cr_assert_eq(store_speed_add(store, &speed, NULL, &e), 0);
+    cr_assert_eq(known_batch(NULL), 17, "who is not named knows what nobody named sent");
+    cr_assert_eq(known_batch("token:eve"), 16);
+    speed.owner = NULL;
+    speed.sample.batch = 18;
+    cr_assert_eq(store_speed_add(store, &speed, NULL, &e), 0);
+    cr_assert_eq(known_batch("token:eve"), 18);
+    cr_assert_eq(known_batch("user:bob"), 18);
+}
+
+/* An earlier version took any number above 0. */
+Test(store, a_stored_speed_beyond_the_bounds_is_left_out)
+{
+    struct store_speed speed = {
+        "a-t1", "cpu", 1, {0.25, 0.5, 0.125, 2, 16},
+           NULL
+    };
+    static const struct plan_sample beyond[] = {
+        {1e308,    0,     0,  1,    99   },
+        {1e-320,   0,     0,  1,    99   },
+        {INFINITY, 0,     0,  1,    99   },
+        {1,        1e308, 0,  1,    99   },
+        {1,        0,     -1, 1,    99   },
+        {1,        0,     0,  2000, 99   },
+        {1,        0,     0,  1,    70000},
+    };
+
+    cr_assert_eq(store_speed_add(store, &speed, NULL, &e), 0, "%s", e.text);
+    for (size_t i = 0; i < sizeof beyond / sizeof beyond[0]; i++) {
+        speed.sample = beyond[i];
+        cr_assert_eq(store_speed_add(store, &speed, NULL, &e), 0, "%s", e.text);
+        cr_assert_eq(known_batch(NULL), 16, "%zu", i);
+    }
 }
 
 static void count_one_row(void *context, const struct store_metric_part *part)
