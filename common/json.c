@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/log.h"
 #include "common/system/file.h"
 #include "common/text/decimal.h"
 
@@ -121,6 +122,13 @@ const char *json_get_text(const json_t *object, const char *key, const char *fal
 {
     const json_t *value = json_object_get(object, key);
     return json_is_string(value) ? json_string_value(value) : fallback;
+}
+
+json_t *json_number_of(double value, const char *what)
+{
+    if (!isfinite(value))
+        log_warning("%s is %g, which JSON cannot hold: null stands in its place", what, value);
+    return json_number_or_null(value);
 }
 
 json_t *json_number_or_null(double value)

@@ -29,6 +29,12 @@ double json_get_number(const json_t *object, const char *key, double fallback);
 json_int_t json_get_integer(const json_t *object, const char *key, json_int_t fallback);
 const char *json_get_text(const json_t *object, const char *key, const char *fallback);
 
+/* A new number. JSON has none that is not finite: null stands in the place of such a value, and a
+ * warning in the log says which it was. Instead of json_real and json_pack's "f", which give NULL:
+ * that reads as a lack of memory, or leaves a key out without a word. */
+#define json_number(value) json_number_of(value, #value)
+json_t *json_number_of(double value, const char *what);
+
 /* A new value; null for a number that is not finite, one that is not known, and a text that is
  * NULL, empty or not UTF-8. */
 json_t *json_number_or_null(double value);

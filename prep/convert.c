@@ -356,13 +356,13 @@ static int convert_write_all(struct job *job, struct error *e)
 static void convert_report_json(const struct job *job, double seconds)
 {
     const int64_t *images = job->source->images;
-    json_t *json = json_pack("{s:s, s:I, s:i, s:I, s:i, s:i, s:f, s:f}", "out", job->options->out,
+    json_t *json = json_pack("{s:s, s:I, s:i, s:I, s:i, s:i, s:o, s:o}", "out", job->options->out,
                              "train_images", (json_int_t)images[DATASET_TRAIN], "train_shards",
                              job->shards[DATASET_TRAIN], "validation_images",
                              (json_int_t)images[DATASET_EVAL], "validation_shards",
                              job->shards[DATASET_EVAL], "classes", job->source->classes.count,
-                             "images_per_sec", (double)job->progress.images / seconds,
-                             "bytes_per_sec", (double)job->progress.bytes / seconds);
+                             "images_per_sec", json_number((double)job->progress.images / seconds),
+                             "bytes_per_sec", json_number((double)job->progress.bytes / seconds));
 
     json_dumpf(json, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(9));
     putchar('\n');

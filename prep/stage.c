@@ -430,10 +430,10 @@ static void stage_report(struct stage *s)
                s->kept, (double)s->kept_bytes * 1e-6, seconds);
         return;
     }
-    stage_print_event(s, json_pack("{s:s, s:i, s:I, s:i, s:I, s:f}", "type", "done", "copied",
+    stage_print_event(s, json_pack("{s:s, s:i, s:I, s:i, s:I, s:o}", "type", "done", "copied",
                                    s->copied, "copied_bytes", (json_int_t)s->copied_bytes, "kept",
                                    s->kept, "kept_bytes", (json_int_t)s->kept_bytes, "seconds",
-                                   seconds));
+                                   json_number(seconds)));
 }
 
 /* Makes the folder hold nothing but what is kept, without a manifest. */

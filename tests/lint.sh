@@ -95,4 +95,11 @@ direct_mpi() {
 }
 ok "the worker has no MPI but libtraincomm" direct_mpi
 
+# json_real and "f" of json_pack give NULL for a number that is not finite: common/json.h has what to take instead.
+unheld_numbers() {
+    ! grep -rnE --include='*.c' '\bjson_real\(|"[^"]*(s\*?:f|[[,] ?f[],}])[^"]*"' common client daemon launch prep worker |
+        grep -v '^common/json\.c:.*json_real(value)'
+}
+ok "numbers of JSON are made by json_number" unheld_numbers
+
 done_testing

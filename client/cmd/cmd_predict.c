@@ -346,7 +346,7 @@ static json_t *point_to_json(const struct question *q, const struct point *p)
                      p->batch > 0 ? json_integer(p->batch) : json_null(), "images_per_sec",
                      plan_band_to_json(known, &p->predicted.images_per_sec), "images_per_second",
                      plan_band_to_json(known, &p->predicted.images_per_sec), "efficiency",
-                     known ? json_real(p->efficiency) : json_null(), "epochs",
+                     known ? json_number(p->efficiency) : json_null(), "epochs",
                      plan_band_to_json(known, &p->predicted.epochs), "ttt_seconds",
                      plan_band_to_json(known, &p->predicted.ttt_seconds), "node_hours",
                      plan_band_to_json(known, &p->node_hours), "kwh",
@@ -366,17 +366,19 @@ static void predict_show_json(const struct question *q)
                                            "certain", q->certain)
                                : json_null();
     json_t *out = json_pack(
-        "{s:o, s:o, s:o, s:o, s:o, s:{s:f, s:f, s:f, s:I}, s:{s:f, s:f, s:f, s:i}}", "points",
+        "{s:o, s:o, s:o, s:o, s:o, s:{s:o, s:o, s:o, s:I}, s:{s:o, s:o, s:o, s:i}}", "points",
         points, "enough_nodes", q->enough ? json_integer(q->enough->nodes) : json_null(), "workers",
         q->workers.workers ? json_pack("{s:I, s:I, s:s}", "workers_per_node",
                                        (json_int_t)q->workers.workers, "threads_per_worker",
                                        (json_int_t)q->workers.threads, "reason", q->workers.reason)
                            : json_null(),
         "choice", choice, "threads_keep", json_number_or_null(keep > 0 ? keep : NAN), "speed",
-        "image_seconds", s->image_seconds, "update_seconds", s->update_seconds, "exchange_seconds",
-        s->exchange_seconds, "runs", (json_int_t)s->samples, "network", "hop_seconds",
-        q->network.hop_seconds, "bytes_per_second", q->network.bytes_per_second, "jitter",
-        q->network.jitter, "seed", PREDICT_SEED);
+        "image_seconds", json_number(s->image_seconds), "update_seconds",
+        json_number(s->update_seconds), "exchange_seconds", json_number(s->exchange_seconds),
+        "runs", (json_int_t)s->samples, "network", "hop_seconds",
+        json_number(q->network.hop_seconds), "bytes_per_second",
+        json_number(q->network.bytes_per_second), "jitter", json_number(q->network.jitter), "seed",
+        PREDICT_SEED);
     print_json(out);
     json_decref(out);
 }

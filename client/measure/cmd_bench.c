@@ -80,7 +80,7 @@ static json_t *make_document(const struct cmd_args *args, long steps)
     json_set_at(d, "/lr/warmup_epochs", json_integer(0));
     json_set_at(d, "/lr/scaling",
                 json_string("none")); /* random labels: a large batch must not diverge */
-    json_set_at(d, "/lr/base", json_real(0.001));
+    json_set_at(d, "/lr/base", json_number(0.001));
     if (eval) {
         json_set_at(d, "/data/eval", json_string("synthetic"));
         json_set_at(d, "/eval/batch", json_incref(json_object_get(d, "batch_per_worker")));
@@ -149,20 +149,21 @@ static void bench_show_json(const struct run *r, const struct bench *b)
     for (int i = 0; i < BENCH_PHASES; i++) {
         char name[32];
         snprintf(name, sizeof name, "%s_ms", bench_phase_name((enum bench_phase)i));
-        json_object_set_new(phases, name, json_real(b->phase_ms[i]));
+        json_object_set_new(phases, name, json_number(b->phase_ms[i]));
     }
     json_t *answer = json_pack(
-        "{s:s, s:s, s:I, s:I, s:I, s:I, s:s, s:s, s:i, s:f, s:f, s:f, s:f, s:o, s:I, s:f, s:o}",
+        "{s:s, s:s, s:I, s:I, s:I, s:I, s:s, s:s, s:i, s:o, s:o, s:o, s:o, s:o, s:I, s:o, s:o}",
         "arch", r->spec->model.arch, "mode", b->evaluates ? "eval" : "train", "image_size",
         (json_int_t)r->spec->model.image_size, "batch", (json_int_t)r->spec->batch_per_worker,
         "workers", (json_int_t)r->spec->cluster.workers_per_node, "threads",
         (json_int_t)speeds_threads(r->spec), "precision",
         r->spec->precision == JOB_PRECISION_BF16 ? "bf16" : "fp32", "gemm", b->gemm, "steps",
-        (int)b->steps, "images_per_sec", b->images_per_sec, "gflops", b->gflops, "gflop_per_image",
-        b->gflop_per_image, "peak_gflops", b->peak_gflops, "share_of_peak",
-        b->peak_gflops > 0 ? json_real(b->gflops / b->peak_gflops) : json_null(),
-        "memory_bytes_per_worker", (json_int_t)b->memory_bytes, "step_ms", b->step_ms, "phases",
-        phases);
+        (int)b->steps, "images_per_sec", json_number(b->images_per_sec), "gflops",
+        json_number(b->gflops), "gflop_per_image", json_number(b->gflop_per_image), "peak_gflops",
+        json_number(b->peak_gflops), "share_of_peak",
+        b->peak_gflops > 0 ? json_number(b->gflops / b->peak_gflops) : json_null(),
+        "memory_bytes_per_worker", (json_int_t)b->memory_bytes, "step_ms", json_number(b->step_ms),
+        "phases", phases);
     print_json(answer);
     json_decref(answer);
 }

@@ -15,6 +15,7 @@
 #include "client/views/table.h"
 #include "client/views/terminal.h"
 #include "common/job/job_document.h"
+#include "common/json.h"
 #include "common/text/plural.h"
 #include "launch/launch.h"
 
@@ -201,19 +202,20 @@ static json_t *points_to_json(const struct scaling *s, enum way way)
     for (int i = 0; i < s->count; i++) {
         const struct point *p = &s->points[way][i];
         json_array_append_new(
-            out, json_pack("{s:I, s:I, s:I, s:f, s:f, s:f, s:o, s:f}", "workers",
+            out, json_pack("{s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:o}", "workers",
                            (json_int_t)p->workers, "batch_per_worker", (json_int_t)p->batch,
                            "global_batch", (json_int_t)(p->batch * p->workers), "images_per_sec",
-                           p->images_per_sec, "speedup", p->speedup, "efficiency", p->efficiency,
-                           "predicted", plan_band_to_json(true, &p->predicted), "error",
-                           p->predicted.value / p->images_per_sec - 1));
+                           json_number(p->images_per_sec), "speedup", json_number(p->speedup),
+                           "efficiency", json_number(p->efficiency), "predicted",
+                           plan_band_to_json(true, &p->predicted), "error",
+                           json_number(p->predicted.value / p->images_per_sec - 1)));
     }
     return out;
 }
 
 static void scale_show_json(const struct scaling *s)
 {
-    json_t *out = json_pack("{s:f}", "load_before", s->load);
+    json_t *out = json_pack("{s:o}", "load_before", json_number(s->load));
 
     for (int way = 0; way < WAYS; way++)
         json_object_set_new(out, way_names[way],

@@ -17,7 +17,8 @@ static const char *const type_names[] = {
 
 static json_t *schema_bound_json(double value)
 {
-    return value == (double)(json_int_t)value ? json_integer((json_int_t)value) : json_real(value);
+    return value == (double)(json_int_t)value ? json_integer((json_int_t)value)
+                                              : json_number(value);
 }
 
 static void add_range(json_t *schema, const struct job_option *o)

@@ -1,4 +1,5 @@
 #include "common/job/job_sizes.h"
+#include "common/json.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -239,7 +240,7 @@ void job_sizes_read(const json_t *value, struct job_sizes *sizes)
 
 static json_t *sizes_number(double x)
 {
-    return x == trunc(x) ? json_integer((json_int_t)x) : json_real(x);
+    return x == trunc(x) ? json_integer((json_int_t)x) : json_number(x);
 }
 
 json_t *job_sizes_to_json(const struct job_sizes *sizes)

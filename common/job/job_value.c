@@ -432,7 +432,7 @@ void job_value_store(const struct job_option *o, const json_t *v, struct job_spe
 /* 90 rather than 90.0: people read these documents. */
 static json_t *number_to_json(double x)
 {
-    return x == trunc(x) && fabs(x) < 1e15 ? json_integer((json_int_t)x) : json_real(x);
+    return x == trunc(x) && fabs(x) < 1e15 ? json_integer((json_int_t)x) : json_number(x);
 }
 
 static json_t *list_to_json(const struct job_option *o, const struct job_spec *spec)

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "common/job/recipe/optimizers.h"
+#include "common/json.h"
 #include "common/net/arch.h"
 #include "common/plan/decimal.h"
 #include "common/plan/parts.h"
@@ -233,7 +234,7 @@ static void explain_step_count(struct plan *plan, const char *key, const char *e
     if (plan->phase_count > 1) {
         plan_add_explanation(
             plan, key, "the steps of all phases, up to this epoch",
-            json_pack("{s:f}", epochs_key, epochs), json_integer(steps), source,
+            json_pack("{s:o}", epochs_key, json_number(epochs)), json_integer(steps), source,
             json_sprintf("%.1f with batch_schedule constant", plan->steps_in_epoch * epochs));
         return;
     }
@@ -241,17 +242,18 @@ static void explain_step_count(struct plan *plan, const char *key, const char *e
              plan->exact ? "train_images / global_batch" : "steps_per_epoch", epochs_key);
     if (plan->exact)
         plan_add_explanation(plan, key, formula,
-                             json_pack("{s:I, s:I, s:f}", "train_images",
+                             json_pack("{s:I, s:I, s:o}", "train_images",
                                        (json_int_t)plan->train_images, "global_batch",
-                                       (json_int_t)plan->global_batch, epochs_key, epochs),
+                                       (json_int_t)plan->global_batch, epochs_key,
+                                       json_number(epochs)),
                              json_integer(steps), source,
                              json_sprintf("steps_rounding exact: %.2f before rounding", exact));
     else
-        plan_add_explanation(plan, key, formula,
-                             json_pack("{s:I, s:f}", "steps_per_epoch",
-                                       (json_int_t)plan->steps_per_epoch, epochs_key, epochs),
-                             json_integer(steps), source,
-                             json_sprintf("%.1f with steps_rounding exact", exact));
+        plan_add_explanation(
+            plan, key, formula,
+            json_pack("{s:I, s:o}", "steps_per_epoch", (json_int_t)plan->steps_per_epoch,
+                      epochs_key, json_number(epochs)),
+            json_integer(steps), source, json_sprintf("%.1f with steps_rounding exact", exact));
 }
 
 static void explain_steps(struct plan *plan, const struct job_spec *spec)
@@ -312,9 +314,9 @@ static void explain_sizes(struct plan *plan, const struct job_spec *spec)
         plan, "image_sizes",
         plan->phase_count > 1 ? "from the first step of each phase"
                               : "from step round(steps_per_epoch x epoch)",
-        json_pack("{s:o, s:f}", "model.image_size", job_sizes_to_json(&sizes),
+        json_pack("{s:o, s:o}", "model.image_size", job_sizes_to_json(&sizes),
                   plan->exact ? "train_images / global_batch" : "steps_per_epoch",
-                  plan_decimal(plan->steps_in_epoch)),
+                  json_number(plan_decimal(plan->steps_in_epoch))),
         value,
         "Touvron et al. 2019, Fixing the train-test resolution discrepancy; FFCV's ResNet-50",
         json_sprintf("%.3g of the computation of all steps at size %lld, or that of %.3g epochs",
@@ -331,8 +333,9 @@ static void explain_phases(struct plan *plan, const struct job_spec *spec)
         return;
     }
     for (size_t i = 0; i < plan->phase_count; i++)
-        json_array_append_new(value, json_pack("[f, I]", plan_decimal(plan->phases[i].epoch),
-                                               (json_int_t)plan->phases[i].batch_per_worker));
+        json_array_append_new(value,
+                              json_pack("[o, I]", json_number(plan_decimal(plan->phases[i].epoch)),
+                                        (json_int_t)plan->phases[i].batch_per_worker));
     plan_add_explanation(
         plan, "phases",
         "batch = batch_per_worker x image_bytes(last size) / image_bytes(size), rounded down to a "
@@ -359,7 +362,7 @@ static void explain_peak(struct plan *plan, const struct job_spec *spec)
         [JOB_SCALING_SQRT] = CRAY,
         [JOB_SCALING_NONE] = JOB,
     };
-    json_t *inputs = json_pack("{s:f}", "lr.base", spec->lr.base);
+    json_t *inputs = json_pack("{s:o}", "lr.base", json_number(spec->lr.base));
     json_t *note = NULL;
 
     if (spec->lr.scaling != JOB_SCALING_NONE) {
@@ -368,11 +371,11 @@ static void explain_peak(struct plan *plan, const struct job_spec *spec)
         if (spec->lr.factor != 1)
             note = json_sprintf("%.10g before lr.factor", plan->peak_lr / spec->lr.factor);
     }
-    json_object_set_new(inputs, "lr.factor", json_real(spec->lr.factor));
+    json_object_set_new(inputs, "lr.factor", json_number(spec->lr.factor));
     const struct optimizer_kind *optimizer = optimizer_kind_at((size_t)spec->optimizer.name);
     bool root_of_adaptive = optimizer->adaptive && spec->lr.scaling == JOB_SCALING_SQRT;
     plan_add_explanation(plan, "peak_lr", formulas[spec->lr.scaling], inputs,
-                         json_real(plan->peak_lr),
+                         json_number(plan->peak_lr),
                          root_of_adaptive ? CRAY "; " MALLADI : sources[spec->lr.scaling], note);
 }
 
@@ -380,13 +383,13 @@ static void explain_start(struct plan *plan, const struct job_spec *spec)
 {
     if (spec->lr.has_start)
         plan_add_explanation(plan, "start_lr", "lr.start",
-                             json_pack("{s:f}", "lr.start", spec->lr.start),
-                             json_real(plan->start_lr), JOB, NULL);
+                             json_pack("{s:o}", "lr.start", json_number(spec->lr.start)),
+                             json_number(plan->start_lr), JOB, NULL);
     else
-        plan_add_explanation(
-            plan, "start_lr", "min(lr.base, peak_lr)",
-            json_pack("{s:f, s:f}", "lr.base", spec->lr.base, "peak_lr", plan->peak_lr),
-            json_real(plan->start_lr), BKM "; " GOYAL, NULL);
+        plan_add_explanation(plan, "start_lr", "min(lr.base, peak_lr)",
+                             json_pack("{s:o, s:o}", "lr.base", json_number(spec->lr.base),
+                                       "peak_lr", json_number(plan->peak_lr)),
+                             json_number(plan->start_lr), BKM "; " GOYAL, NULL);
 }
 
 /* The rate by steps, s the step, W warmup_steps, T train_steps. */
@@ -410,30 +413,32 @@ static void explain_schedule(struct plan *plan, const struct job_spec *spec)
         [JOB_DECAY_NONE] = JOB,
     };
     const struct lr_schedule *lr = &plan->lr;
-    json_t *inputs = json_pack("{s:f, s:f, s:I, s:I}", "start", lr->start, "peak", lr->peak, "W",
-                               (json_int_t)lr->warmup_steps, "T", (json_int_t)lr->train_steps);
+    json_t *inputs = json_pack("{s:o, s:o, s:I, s:I}", "start", json_number(lr->start), "peak",
+                               json_number(lr->peak), "W", (json_int_t)lr->warmup_steps, "T",
+                               (json_int_t)lr->train_steps);
 
     if (lr->decay == JOB_DECAY_POLY)
-        json_object_set_new(inputs, "power", json_real(lr->power));
+        json_object_set_new(inputs, "power", json_number(lr->power));
     if (lr->decay == JOB_DECAY_POLY || lr->decay == JOB_DECAY_COSINE)
-        json_object_set_new(inputs, "end", json_real(lr->end));
+        json_object_set_new(inputs, "end", json_number(lr->end));
     if (lr->decay == JOB_DECAY_STEP) {
         json_t *steps = json_array();
         for (size_t i = 0; i < lr->milestone_count; i++)
             json_array_append_new(steps, json_integer(lr->milestone_steps[i]));
         json_object_set_new(inputs, "milestones", steps);
-        json_object_set_new(inputs, "gamma", json_real(lr->gamma));
+        json_object_set_new(inputs, "gamma", json_number(lr->gamma));
     }
     if (lr->decay == JOB_DECAY_EXPONENTIAL) {
-        json_object_set_new(inputs, "gamma", json_real(lr->gamma));
-        json_object_set_new(inputs, "D", json_real(plan_decimal(lr->decay_steps)));
+        json_object_set_new(inputs, "gamma", json_number(lr->gamma));
+        json_object_set_new(inputs, "D", json_number(plan_decimal(lr->decay_steps)));
     }
     plan_add_explanation(
         plan, "last_lr",
         lr->decay == JOB_DECAY_EXPONENTIAL && lr->staircase
             ? "s < W: start + (peak - start) s/W; then peak x gamma^floor((s-W)/D)"
             : formulas[spec->lr.decay],
-        inputs, json_real(plan_decimal(lr_at(lr, plan->train_steps - 1))), sources[spec->lr.decay],
+        inputs, json_number(plan_decimal(lr_at(lr, plan->train_steps - 1))),
+        sources[spec->lr.decay],
         json_string(plan->phase_count > 1
                         ? "s is the epoch x steps_per_epoch, so that W and T are steps of the last "
                           "batch; a phase with another batch multiplies the rate by its lr_factor; "
@@ -498,18 +503,20 @@ static void explain_predicted(struct plan *plan, const struct job_spec *spec,
                              predicted_unknown(spec, speed));
         return;
     }
-    json_t *in = json_pack(
-        "{s:f, s:f, s:f, s:I, s:f, s:f, s:f, s:I, s:I}", "image_ms",
-        plan_decimal(1e3 * speed->image_seconds), "update_ms",
-        plan_decimal(1e3 * speed->update_seconds), "exchange_ms",
-        plan_decimal(1e3 * speed->exchange_seconds), "measured_runs", (json_int_t)speed->samples,
-        "step_seconds", plan_decimal(plan->predicted.step_seconds.value), "epochs",
-        plan_decimal(plan->predicted.epochs.value), "jitter", network->jitter, "evaluations",
-        (json_int_t)plan_evaluations(plan, spec), "eval_images", (json_int_t)plan->eval_images);
+    json_t *in = json_pack("{s:o, s:o, s:o, s:I, s:o, s:o, s:o, s:I, s:I}", "image_ms",
+                           json_number(plan_decimal(1e3 * speed->image_seconds)), "update_ms",
+                           json_number(plan_decimal(1e3 * speed->update_seconds)), "exchange_ms",
+                           json_number(plan_decimal(1e3 * speed->exchange_seconds)),
+                           "measured_runs", (json_int_t)speed->samples, "step_seconds",
+                           json_number(plan_decimal(plan->predicted.step_seconds.value)), "epochs",
+                           json_number(plan_decimal(plan->predicted.epochs.value)), "jitter",
+                           json_number(network->jitter), "evaluations",
+                           (json_int_t)plan_evaluations(plan, spec), "eval_images",
+                           (json_int_t)plan->eval_images);
     if (speed->slowest_times > 1) {
         json_object_set_new(in, "slowest_node", json_string(speed->slowest));
         json_object_set_new(in, "slowest_node_times",
-                            json_real(plan_decimal(speed->slowest_times)));
+                            json_number(plan_decimal(speed->slowest_times)));
     }
     plan_add_explanation(
         plan, "predicted",
@@ -517,7 +524,7 @@ static void explain_predicted(struct plan *plan, const struct job_spec *spec,
             ? "step = (batch x image + update + exchange) (1 + jitter x slowest of n nodes) + "
               "2 (n-1) hops + transfer that does not overlap; seconds = steps x step + evaluations"
             : "step = batch x image + update + exchange; seconds = steps x step + evaluations",
-        in, json_real(plan_decimal(plan->predicted.ttt_seconds.value)),
+        in, json_number(plan_decimal(plan->predicted.ttt_seconds.value)),
         "speeds measured on this kind of processor; MLPerf training rules, by which time to train "
         "includes evaluation; one constant for the network, fitted to SURFsara's 81 % at 256 nodes",
         json_string(

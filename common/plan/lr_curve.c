@@ -1,3 +1,4 @@
+#include "common/json.h"
 #include "common/plan/lr_curve.h"
 
 #include <stdlib.h>
@@ -46,8 +47,8 @@ json_t *lr_curve(const struct lr_schedule *s)
         if (steps[i] <= last || steps[i] >= lr_run_steps(s))
             continue;
         last = steps[i];
-        json_array_append_new(points,
-                              json_pack("[I, f]", (json_int_t)last, plan_decimal(lr_at(s, last))));
+        json_array_append_new(points, json_pack("[I, o]", (json_int_t)last,
+                                                json_number(plan_decimal(lr_at(s, last)))));
     }
     return points;
 }

@@ -136,8 +136,9 @@ json_t *plan_band_to_json(bool known, const struct plan_band *band)
 {
     if (!known)
         return json_pack("{s:n, s:n, s:n}", "value", "low", "high");
-    return json_pack("{s:f, s:f, s:f}", "value", plan_decimal(band->value), "low",
-                     plan_decimal(band->low), "high", plan_decimal(band->high));
+    return json_pack("{s:o, s:o, s:o}", "value", json_number(plan_decimal(band->value)), "low",
+                     json_number(plan_decimal(band->low)), "high",
+                     json_number(plan_decimal(band->high)));
 }
 
 static json_t *predicted_to_json(const struct plan *plan)
@@ -178,16 +179,16 @@ static json_t *plan_phases_to_json(const struct plan *plan)
         end = end < plan->train_steps ? end : plan->train_steps;
         json_array_append_new(
             phases,
-            json_pack("{s:I, s:I, s:f, s:f, s:I, s:I, s:I, s:I, s:f, s:f, s:f}", "step",
+            json_pack("{s:I, s:I, s:o, s:o, s:I, s:I, s:I, s:I, s:o, s:o, s:o}", "step",
                       (json_int_t)p->step, "steps", (json_int_t)(end - p->step), "epoch",
-                      plan_decimal(p->epoch), "end_epoch",
-                      plan_decimal(plan_epochs_after(plan, end)), "image_size", (json_int_t)p->size,
-                      "batch_per_worker", (json_int_t)p->batch_per_worker, "global_batch",
-                      (json_int_t)p->global_batch, "steps_per_epoch",
+                      json_number(plan_decimal(p->epoch)), "end_epoch",
+                      json_number(plan_decimal(plan_epochs_after(plan, end))), "image_size",
+                      (json_int_t)p->size, "batch_per_worker", (json_int_t)p->batch_per_worker,
+                      "global_batch", (json_int_t)p->global_batch, "steps_per_epoch",
                       (json_int_t)p->steps_per_epoch, "lr_factor",
-                      plan_decimal(plan->lr.phases[i].factor), "first_lr",
-                      plan_decimal(lr_at(&plan->lr, p->step)), "last_lr",
-                      plan_decimal(lr_at(&plan->lr, end - 1))));
+                      json_number(plan_decimal(plan->lr.phases[i].factor)), "first_lr",
+                      json_number(plan_decimal(lr_at(&plan->lr, p->step))), "last_lr",
+                      json_number(plan_decimal(lr_at(&plan->lr, end - 1)))));
     }
     return phases;
 }
@@ -205,11 +206,11 @@ json_t *plan_to_json(const struct plan *plan)
                         json_integer_or_null(trains, plan->steps_per_epoch));
     json_object_set_new(out, "warmup_steps", json_integer_or_null(trains, plan->warmup_steps));
     json_object_set_new(out, "train_steps", json_integer_or_null(trains, plan->train_steps));
-    json_object_set_new(out, "peak_lr", trains ? json_real(plan->peak_lr) : json_null());
-    json_object_set_new(out, "start_lr", trains ? json_real(plan->start_lr) : json_null());
+    json_object_set_new(out, "peak_lr", trains ? json_number(plan->peak_lr) : json_null());
+    json_object_set_new(out, "start_lr", trains ? json_number(plan->start_lr) : json_null());
     if (plan->size_count > 1) {
         json_object_set_new(out, "image_sizes", plan_sizes_to_json(plan));
-        json_object_set_new(out, "size_cost", json_real(plan_decimal(plan->size_cost)));
+        json_object_set_new(out, "size_cost", json_number(plan_decimal(plan->size_cost)));
     }
     if (plan->phase_count > 1)
         json_object_set_new(out, "phases", plan_phases_to_json(plan));

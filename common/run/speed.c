@@ -64,9 +64,10 @@ bool speed_cpu_has(const char *flag)
 
 json_t *speed_sample_to_json(const struct plan_sample *s)
 {
-    return json_pack("{s:f, s:f, s:f, s:I, s:I}", "image_seconds", s->image_seconds,
-                     "update_seconds", s->update_seconds, "exchange_seconds", s->exchange_seconds,
-                     "workers", (json_int_t)s->workers, "batch", (json_int_t)s->batch);
+    return json_pack("{s:o, s:o, s:o, s:I, s:I}", "image_seconds", json_number(s->image_seconds),
+                     "update_seconds", json_number(s->update_seconds), "exchange_seconds",
+                     json_number(s->exchange_seconds), "workers", (json_int_t)s->workers, "batch",
+                     (json_int_t)s->batch);
 }
 
 static bool speed_within(double value, double low, double high)
@@ -134,7 +135,7 @@ int speed_cache_add(const char *key, const struct plan_sample *sample, struct er
     json_t *line = speed_sample_to_json(sample);
     json_object_set_new(line, "key", json_string(key));
     json_object_set_new(line, "cpu", json_string(speed_cpu(cpu)));
-    json_object_set_new(line, "t", json_real(clock_now()));
+    json_object_set_new(line, "t", json_number(clock_now()));
     char *words = json_dumps(line, JSON_COMPACT);
     json_decref(line);
     snprintf(path, sizeof path, "%.*s/speeds.jsonl", PATH_MAX - 32, folder);

@@ -119,10 +119,10 @@ static json_t *measure_judge(const struct plan_band *band, double actual)
 {
     json_t *out = plan_band_to_json(true, band);
 
-    json_object_set_new(out, "actual", json_real(actual));
+    json_object_set_new(out, "actual", json_number(actual));
     json_object_set_new(out, "inside", json_boolean(actual >= band->low && actual <= band->high));
     if (actual > 0)
-        json_object_set_new(out, "error", json_real(band->value / actual - 1));
+        json_object_set_new(out, "error", json_number(band->value / actual - 1));
     return out;
 }
 
@@ -245,7 +245,7 @@ static json_t *target_to_json(const struct store_job *job, double target,
     struct plan_band step;
     bool known = !met && target_step(evals, count, target, &step);
     bool within = known && step.value <= (double)job->train_steps;
-    json_t *out = json_pack("{s:f, s:o, s:o}", "top1", target, "met_step",
+    json_t *out = json_pack("{s:o, s:o, s:o}", "top1", json_number(target), "met_step",
                             json_integer_or_null(met, met ? (json_int_t)met->step : 0), "step",
                             plan_band_to_json(known, known ? &step : NULL));
     json_t *left = json_null();
@@ -282,7 +282,7 @@ static json_t *judge_end(const struct forecast_end *said, double actual, double 
     if (!isfinite(band.value) || !isfinite(band.high))
         return NULL;
     json_t *out = measure_judge(&band, actual);
-    json_object_set_new(out, "share", json_real(share));
+    json_object_set_new(out, "share", json_number(share));
     return out;
 }
 

@@ -170,9 +170,10 @@ int body_make(struct sql *c, const struct body_parts *p, json_t **body, struct e
 {
     int status = 0;
 
-    *body = json_pack("{s:s, s:f, s:o, s:n, s:[], s:O?, s:n, s:n}", "kind",
-                      notice_kind_name(p->kind), "t", p->t, "reason", json_text_or_null(p->reason),
-                      "job", "evals", "event", p->event, "sweep", "node");
+    *body =
+        json_pack("{s:s, s:o, s:o, s:n, s:[], s:O?, s:n, s:n}", "kind", notice_kind_name(p->kind),
+                  "t", json_number(p->t), "reason", json_text_or_null(p->reason), "job", "evals",
+                  "event", p->event, "sweep", "node");
     if (!*body)
         return error_set(e, ERR_NO_MEMORY, "no memory for a notice");
     if (p->check)

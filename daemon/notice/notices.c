@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "common/clock.h"
+#include "common/json.h"
 #include "common/log.h"
 #include "daemon/notice/raise.h"
 #include "daemon/notice/send/deliver.h"
@@ -117,8 +118,8 @@ int notices_test(struct notices *n, const char *target, enum notice_format forma
     if (!c)
         return -(int)e->code;
     snprintf(key, sizeof key, "test %.6f %lld", now, (long long)atomic_fetch_add(&number, 1));
-    json_t *body = json_pack("{s:s, s:f, s:s?}", "kind", notice_kind_name(NOTICE_TEST), "t", now,
-                             "asked_by", owner);
+    json_t *body = json_pack("{s:s, s:o, s:s?}", "kind", notice_kind_name(NOTICE_TEST), "t",
+                             json_number(now), "asked_by", owner);
     test.body = body;
     int status = outbox_add(c, store_identity(n->store)->uuid, &test, id, e);
     n->pending += status > 0;

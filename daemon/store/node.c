@@ -201,10 +201,10 @@ static json_t *check_json(sqlite3_stmt *row)
     struct node_figures f = read_figures(row, 3);
     int64_t job = sql_int(row, 2, 0);
 
-    return json_pack("{s:f, s:s, s:o, s:o, s:o, s:o, s:s, s:s?}", "t", sql_double(row, 0), "phase",
-                     sqlite3_column_text(row, 1), "job", json_integer_or_null(job, job), "gflops",
-                     json_number_or_null(f.gflops), "memory_gb_per_sec",
-                     json_number_or_null(f.memory_gb_per_sec), "clock_ghz",
+    return json_pack("{s:o, s:s, s:o, s:o, s:o, s:o, s:s, s:s?}", "t",
+                     json_number(sql_double(row, 0)), "phase", sqlite3_column_text(row, 1), "job",
+                     json_integer_or_null(job, job), "gflops", json_number_or_null(f.gflops),
+                     "memory_gb_per_sec", json_number_or_null(f.memory_gb_per_sec), "clock_ghz",
                      json_number_or_null(f.clock_ghz), "verdict", sqlite3_column_text(row, 6),
                      "reason", sqlite3_column_text(row, 7));
 }

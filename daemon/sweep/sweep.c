@@ -678,7 +678,7 @@ static json_t *trial_to_json(const struct store_trial *t, const json_t *d)
         "{s:I, s:I, s:o, s:s, s:s?, s:o, s:o, s:o}", "number", (json_int_t)t->number, "rung",
         (json_int_t)t->rung, "point", json_loads(t->point, 0, NULL), "state", t->state, "reason",
         t->reason, "job", json_integer_or_null(t->job_id > 0, t->job_id), "metric",
-        json_number_or_null(t->metric), "budget", budget > 0 ? json_real(budget) : json_null());
+        json_number_or_null(t->metric), "budget", budget > 0 ? json_number(budget) : json_null());
 }
 
 /* Why a sweep has failed; else null. */
@@ -711,10 +711,10 @@ json_t *sweep_to_json(const struct store_sweep *sweep)
     if (!best)
         best = json_null();
     free(order);
-    return json_pack("{s:I, s:s?, s:s?, s:s, s:o, s:f, s:o, s:o, s:o, s:o}", "id",
+    return json_pack("{s:I, s:s?, s:s?, s:s, s:o, s:o, s:o, s:o, s:o, s:o}", "id",
                      (json_int_t)sweep->id, "name", sweep->name, "submitted_by",
                      sweep->submitted_by, "state", sweep->state, "reason", reason_to_json(sweep, d),
-                     "created_at", sweep->created_at, "finished_at",
-                     sweep->finished_at > 0 ? json_real(sweep->finished_at) : json_null(), "best",
+                     "created_at", json_number(sweep->created_at), "finished_at",
+                     sweep->finished_at > 0 ? json_number(sweep->finished_at) : json_null(), "best",
                      best, "trials", trials, "document", d);
 }

@@ -168,7 +168,7 @@ static void check_early_stop(json_t *d, bool halving, struct problems *problems)
         problems_add(problems, "/early_stop/rule", "none",
                      "a time to train is known at the end only: none can be stopped before");
     if (!json_object_get(stop, "from"))
-        json_object_set_new(stop, "from", json_real(0.25));
+        json_object_set_new(stop, "from", json_number(0.25));
     if (!(json_get_number(stop, "from", NAN) >= 0 && json_get_number(stop, "from", NAN) <= 1))
         problems_add(problems, "/early_stop/from", NULL, "must be a share of the steps, 0 to 1");
     if (!json_object_get(stop, "least"))
@@ -366,8 +366,9 @@ static json_t *sweep_value(const json_t *values, double u)
     double low = json_get_number(values, "min", NAN), high = json_get_number(values, "max", NAN);
     double x = json_is_true(json_object_get(values, "log")) ? low * pow(high / low, u)
                                                             : low + u * (high - low);
-    return json_is_true(json_object_get(values, "integer")) ? json_integer(llround(x))
-                                                            : json_real(sweep_round(x, low, high));
+    return json_is_true(json_object_get(values, "integer"))
+               ? json_integer(llround(x))
+               : json_number(sweep_round(x, low, high));
 }
 
 json_t *sweep_point(const json_t *d, int64_t index)
@@ -499,7 +500,7 @@ json_t *sweep_job(const json_t *d, const json_t *point, int64_t rung)
     if (budget) {
         const char *key = json_string_value(json_object_get(budget, "key"));
         double amount = sweep_budget(d, rung);
-        value = strcmp(key, "/steps") == 0 ? json_integer(llround(amount)) : json_real(amount);
+        value = strcmp(key, "/steps") == 0 ? json_integer(llround(amount)) : json_number(amount);
         set_at(job, key, value);
         json_decref(value);
     }

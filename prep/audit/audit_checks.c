@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "common/dataset/class_names.h"
+#include "common/json.h"
 #include "common/system/file.h"
 #include "common/text/plural.h"
 #include "prep/audit/audit.h"
@@ -217,8 +218,9 @@ int audit_check_mixing(struct audit *a, struct error *e)
         snprintf(worst, sizeof worst, "; %.80s holds %.0f %% of them in effect", slash + 1,
                  100 * m.worst_score);
     audit_say(a, "mixing", status,
-              json_pack("{s:f, s:f, s:s, s:s, s:f}", "score", m.score, "z", m.z, "verdict",
-                        verdicts[status], "worst_shard", slash + 1, "worst_score", m.worst_score),
+              json_pack("{s:o, s:o, s:s, s:s, s:o}", "score", json_number(m.score), "z",
+                        json_number(m.z), "verdict", verdicts[status], "worst_shard", slash + 1,
+                        "worst_score", json_number(m.worst_score)),
               "%s: score %.3f (1 is a random deal)%s", verdicts[status], m.score, worst);
     return 0;
 }

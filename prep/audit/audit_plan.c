@@ -18,11 +18,11 @@ static void check_train(struct audit *a, const struct plan *plan)
     double of_step = 100.0 * (double)dropped / (double)batch;
 
     audit_say(a, "plan", dropped ? AUDIT_WARNING : AUDIT_OK,
-              json_pack("{s:I, s:I, s:I, s:I, s:f, s:f}", "ranks", (json_int_t)plan->world_size,
+              json_pack("{s:I, s:I, s:I, s:I, s:o, s:o}", "ranks", (json_int_t)plan->world_size,
                         "global_batch", (json_int_t)batch, "steps_per_epoch",
                         (json_int_t)plan->steps_per_epoch, "dropped_images_per_epoch",
-                        (json_int_t)dropped, "dropped_percent_of_epoch", of_epoch,
-                        "dropped_percent_of_step", of_step),
+                        (json_int_t)dropped, "dropped_percent_of_epoch", json_number(of_epoch),
+                        "dropped_percent_of_step", json_number(of_step)),
               "%" PRId64 " ranks x %" PRId64 " = a batch of %" PRId64 ": %" PRId64
               " steps an epoch, %" PRId64 " images left out of each (%.3f %% of it, %.0f %% of a "
               "step; others each epoch)",
@@ -38,8 +38,9 @@ static void check_eval(struct audit *a, const struct plan *plan, int64_t batch)
     double share = 100.0 * (double)idle / (double)(runs * run);
 
     audit_say(a, "plan (validation)", share > 10 ? AUDIT_WARNING : AUDIT_OK,
-              json_pack("{s:I, s:I, s:I, s:f}", "images", (json_int_t)images, "runs",
-                        (json_int_t)runs, "idle_places", (json_int_t)idle, "idle_percent", share),
+              json_pack("{s:I, s:I, s:I, s:o}", "images", (json_int_t)images, "runs",
+                        (json_int_t)runs, "idle_places", (json_int_t)idle, "idle_percent",
+                        json_number(share)),
               "%" PRId64 " images in %" PRId64 " runs of %" PRId64 ": %" PRId64
               " places stay empty (%.1f %% of the time); none is dropped or repeated",
               images, runs, run, idle, share);
@@ -69,9 +70,9 @@ static void check_nodes(struct audit *a, int nodes)
               least == 0  ? AUDIT_PROBLEM
               : share > 1 ? AUDIT_WARNING
                           : AUDIT_OK,
-              json_pack("{s:i, s:I, s:I, s:I, s:f}", "nodes", nodes, "least", (json_int_t)least,
+              json_pack("{s:i, s:I, s:I, s:I, s:o}", "nodes", nodes, "least", (json_int_t)least,
                         "most", (json_int_t)most, "unused_images_per_epoch", (json_int_t)lost,
-                        "unused_percent", share),
+                        "unused_percent", json_number(share)),
               "%zu shards on %d nodes: %" PRId64 " to %" PRId64
               " images each; staged by node, %" PRId64 " an epoch would not be used (%.2f %%)",
               r->list.count, nodes, least, most, lost, share);

@@ -33,7 +33,7 @@ static void add_versions(json_t *report, json_t *list)
     gethostname(host, sizeof host - 1);
     traincomm_mpi_version(mpi, sizeof mpi);
     mpi[strcspn(mpi, ",\n")] = '\0';
-    json_object_set_new(report, "t", json_real(clock_now()));
+    json_object_set_new(report, "t", json_number(clock_now()));
     json_object_set_new(report, "host", json_string(host));
     json_object_set_new(report, "kind", json_string(speed_cpu(cpu)));
     json_object_set_new(report, "version", json_string(PACKAGE_VERSION));
@@ -75,8 +75,8 @@ static void check_memory(json_t *report, json_t *list)
         fclose(file);
     text[got] = '\0';
     double all = memory_of(text, "MemTotal:"), free_bytes = memory_of(text, "MemAvailable:");
-    json_object_set_new(report, "memory_bytes", json_real(all));
-    json_object_set_new(report, "memory_free_bytes", json_real(free_bytes));
+    json_object_set_new(report, "memory_bytes", json_number(all));
+    json_object_set_new(report, "memory_free_bytes", json_number(free_bytes));
     check_note(list, "memory", free_bytes > MEMORY_LOW_SHARE * all,
                "look with top for processes of earlier jobs, and in /dev/shm and tmpfs for files",
                "%.1f of %.1f GB free", free_bytes / 1e9, all / 1e9);
@@ -231,7 +231,7 @@ int self_check(const struct self_check_options *o)
     int status = self_check_measure(o, text, report, list);
 
     json_object_set_new(report, "outcome", json_string(outcome_name(status)));
-    json_object_set_new(report, "seconds", json_real(clock_monotonic() - began));
+    json_object_set_new(report, "seconds", json_number(clock_monotonic() - began));
     if (o->json) {
         json_object_set(report, "checks", list);
         json_dumpf(report, stdout, JSON_COMPACT | JSON_REAL_PRECISION(13));

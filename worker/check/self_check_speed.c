@@ -7,6 +7,7 @@
 
 #include "common/check.h"
 #include "common/clock.h"
+#include "common/json.h"
 #include "common/text/plural.h"
 #include "worker/check/self_check_parts.h"
 #include "worker/check/sgemm.h"
@@ -130,8 +131,8 @@ static json_t *measure_types(const cpu_set_t *allowed, char *words, size_t bytes
 
     for (int t = 0; t < count; t++) {
         double rate = rate_on(types[t].first, allowed);
-        json_array_append_new(list, json_pack("{s:s, s:i, s:f}", "type", types[t].name, "cores",
-                                              types[t].cores, "gflops", rate));
+        json_array_append_new(list, json_pack("{s:s, s:i, s:o}", "type", types[t].name, "cores",
+                                              types[t].cores, "gflops", json_number(rate)));
         if (used < bytes)
             used += (size_t)snprintf(words + used, bytes - used, "; one%s%s alone %.1f",
                                      count > 1 ? " of type " : "", count > 1 ? types[t].name : "",
@@ -238,7 +239,7 @@ static void check_frequency(json_t *report, json_t *list)
 {
     double ghz = measure_clock(), base = base_clock();
 
-    json_object_set_new(report, "clock_ghz", json_real(ghz));
+    json_object_set_new(report, "clock_ghz", json_number(ghz));
     if (base > 0)
         check_note(list, "frequency", ghz > 0.7 * base,
                    "look for heat, a power limit (BIOS, IPMI) or a saving governor "
@@ -261,9 +262,9 @@ void self_check_speed(json_t *report, json_t *list)
     json_t *types = measure_types(&allowed, words, sizeof words);
     double all = sgemm_rate(threads, ALL_SECONDS), memory = measure_memory(threads);
     json_object_set_new(report, "cores", json_integer(threads));
-    json_object_set_new(report, "gflops", json_real(all));
+    json_object_set_new(report, "gflops", json_number(all));
     json_object_set_new(report, "core_types", types);
-    json_object_set_new(report, "memory_gb_per_sec", json_real(memory));
+    json_object_set_new(report, "memory_gb_per_sec", json_number(memory));
     check_note(list, "GEMM", all > 0, "free some memory", "%.1f GFLOP/s on %d core%s%s", all,
                threads, plural(threads), words);
     check_note(list, "bandwidth", memory > 0, "free some memory", "%.1f GB/s of memory, copying",

@@ -131,9 +131,9 @@ json_t *machine_data(const char *path, const struct dataset *data)
         return json_null();
     dataset_digest(data, &digest);
     json_t *name = json_string(path);
-    return json_pack("{s:o, s:I, s:s, s:f}", "path", name ? name : json_string("(not UTF-8)"),
+    return json_pack("{s:o, s:I, s:s, s:o}", "path", name ? name : json_string("(not UTF-8)"),
                      "images", (json_int_t)digest.images, "xxh128", digest.hex, "changed",
-                     digest.changed);
+                     json_number(digest.changed));
 }
 
 /* ---- train-worker --provenance */

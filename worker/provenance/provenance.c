@@ -174,8 +174,8 @@ static json_t *attempt_facts(const struct run *r, const char *way, json_t *machi
         sscanf(name, "/attempt-%d", &attempt);
     model_tuning_to_text(&r->tuning, tuning);
     return json_pack(
-        "{s:i, s:f, s:o, s:o, s:i, s:i, s:I, s:I, s:o, s:o, s:s, s:s?, s:{s:o, s:o}, s:n}",
-        "attempt", attempt, "started_at", clock_now(), "job",
+        "{s:i, s:o, s:o, s:o, s:i, s:i, s:I, s:I, s:o, s:o, s:s, s:s?, s:{s:o, s:o}, s:n}",
+        "attempt", attempt, "started_at", json_number(clock_now()), "job",
         digest_of_json(job_spec_to_json(r->spec)), "plan", digest_of_json(plan_to_json(r->plan)),
         "world_size", r->world, "threads_per_worker", r->threads, "batch_per_worker",
         (json_int_t)r->spec->batch_per_worker, "accumulate_steps",

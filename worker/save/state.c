@@ -22,9 +22,10 @@ static json_t *evaluation_to_json(const struct run_state *s)
     const struct evaluation *v = &s->evaluation;
     if (!s->evaluated)
         return json_null();
-    return json_pack("{s:I, s:f, s:f, s:o, s:I, s:o}", "step", (json_int_t)s->evaluated_at, "top1",
-                     v->top1, "top5", v->top5, "loss", json_number_or_null(v->loss), "images",
-                     (json_int_t)v->images, "ttt_seconds", json_number_or_null(s->ttt_seconds));
+    return json_pack("{s:I, s:o, s:o, s:o, s:I, s:o}", "step", (json_int_t)s->evaluated_at, "top1",
+                     json_number(v->top1), "top5", json_number(v->top5), "loss",
+                     json_number_or_null(v->loss), "images", (json_int_t)v->images, "ttt_seconds",
+                     json_number_or_null(s->ttt_seconds));
 }
 
 /* What a run cannot change on its way: of another value, the checkpoint is not this job's. */
@@ -77,18 +78,18 @@ static json_t *state_to_json(const struct run_state *s, const struct job_spec *s
 
     model_tuning_to_text(&s->tuning, tuning);
     return json_pack(
-        "{s:i, s:s, s:o, s:I, s:f, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:I, "
-        "s:f, s:b, s:o, s:s, s:s, s:s, s:o}",
+        "{s:i, s:s, s:o, s:I, s:o, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:o, s:I, "
+        "s:o, s:b, s:o, s:s, s:s, s:s, s:o}",
         "format", FORMAT, "version", PACKAGE_VERSION, "job", identity_of(spec), "step",
-        (json_int_t)s->step, "epoch", s->epochs_done, "schedule_step", (json_int_t)s->schedule_step,
-        "epoch_number", (json_int_t)s->epoch, "epoch_images", (json_int_t)s->epoch_images,
-        "images_seen", (json_int_t)s->images_seen, "global_batch", (json_int_t)s->global_batch,
-        "world_size", (json_int_t)s->world_size, "threads_per_worker", (json_int_t)s->threads,
-        "steps_per_epoch", (json_int_t)s->steps_per_epoch, "train_images",
-        (json_int_t)s->train_images, "peak_lr", s->peak_lr, "lr", s->lr, "bad_images",
-        (json_int_t)s->bad_images, "run_started", s->run_started, "target_reached",
-        s->target_reached, "evaluation", evaluation_to_json(s), "winograd", tuning, "losses",
-        s->losses.hex, "evaluations", s->evaluations.hex, "train_seconds",
+        (json_int_t)s->step, "epoch", json_number(s->epochs_done), "schedule_step",
+        (json_int_t)s->schedule_step, "epoch_number", (json_int_t)s->epoch, "epoch_images",
+        (json_int_t)s->epoch_images, "images_seen", (json_int_t)s->images_seen, "global_batch",
+        (json_int_t)s->global_batch, "world_size", (json_int_t)s->world_size, "threads_per_worker",
+        (json_int_t)s->threads, "steps_per_epoch", (json_int_t)s->steps_per_epoch, "train_images",
+        (json_int_t)s->train_images, "peak_lr", json_number(s->peak_lr), "lr", json_number(s->lr),
+        "bad_images", (json_int_t)s->bad_images, "run_started", json_number(s->run_started),
+        "target_reached", s->target_reached, "evaluation", evaluation_to_json(s), "winograd",
+        tuning, "losses", s->losses.hex, "evaluations", s->evaluations.hex, "train_seconds",
         json_number_or_null(s->train_seconds));
 }
 

@@ -24,7 +24,7 @@ static int token_create(const struct cmd_args *args, struct error *e)
         return -(int)e->code;
     json_t *body =
         json_pack("{s:s, s:s, s:o}", "name", args->operands[1], "role", role ? role : "submit",
-                  "expires_seconds", expires ? json_real(seconds) : json_null());
+                  "expires_seconds", expires ? json_number(seconds) : json_null());
     char *document = body ? json_dumps(body, 0) : NULL;
     json_decref(body);
     if (!document)

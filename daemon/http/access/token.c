@@ -37,10 +37,10 @@ struct tokens {
 
 static json_t *token_to_json(const struct token *k)
 {
-    return json_pack("{s:I, s:s, s:s, s:f, s:o, s:o}", "id", (json_int_t)k->id, "name", k->name,
-                     "role", role_at(k->role)->name, "created_at", k->created_at, "expires_at",
-                     json_number_or_null(k->expires_at > 0 ? k->expires_at : NAN), "used_at",
-                     json_number_or_null(k->used_at > 0 ? k->used_at : NAN));
+    return json_pack("{s:I, s:s, s:s, s:o, s:o, s:o}", "id", (json_int_t)k->id, "name", k->name,
+                     "role", role_at(k->role)->name, "created_at", json_number(k->created_at),
+                     "expires_at", json_number_or_null(k->expires_at > 0 ? k->expires_at : NAN),
+                     "used_at", json_number_or_null(k->used_at > 0 ? k->used_at : NAN));
 }
 
 static void hash_of(const char *text, unsigned char hash[HASH_BYTES])

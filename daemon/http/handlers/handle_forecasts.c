@@ -68,7 +68,7 @@ static void forecasts_add(void *context, const char *text)
 
 static json_t *forecasts_score(const struct kind *kind, struct score *score)
 {
-    json_t *share = kind->share > 0 ? json_real(kind->share) : json_null();
+    json_t *share = kind->share > 0 ? json_number(kind->share) : json_null();
     size_t n = score->count;
 
     if (n == 0)
@@ -77,10 +77,11 @@ static json_t *forecasts_score(const struct kind *kind, struct score *score)
     double bias = median(score->errors, n);
     for (size_t i = 0; i < n; i++)
         score->errors[i] = fabs(score->errors[i]);
-    return json_pack("{s:s, s:o, s:I, s:f, s:f, s:f}", "of", kind->of, "share", share, "jobs",
-                     (json_int_t)n, "median_error", plan_decimal(median(score->errors, n)),
-                     "median_bias", plan_decimal(bias), "inside",
-                     plan_decimal((double)score->inside / (double)n));
+    return json_pack("{s:s, s:o, s:I, s:o, s:o, s:o}", "of", kind->of, "share", share, "jobs",
+                     (json_int_t)n, "median_error",
+                     json_number(plan_decimal(median(score->errors, n))), "median_bias",
+                     json_number(plan_decimal(bias)), "inside",
+                     json_number(plan_decimal((double)score->inside / (double)n)));
 }
 
 int handle_forecasts(const struct request *q, struct reply *r, struct error *e)

@@ -104,7 +104,7 @@ static int node_json(const struct request *q, const struct store_node *n, bool o
         "memory_gb_per_sec",
         json_number_or_null(n->figures.memory_gb_per_sec > 0 ? n->figures.memory_gb_per_sec : NAN),
         "clock_ghz", json_number_or_null(n->figures.clock_ghz > 0 ? n->figures.clock_ghz : NAN),
-        "checked", checked ? json_real(n->checked_at) : json_null());
+        "checked", checked ? json_number(n->checked_at) : json_null());
     int status = node_add_jobs(q, n, own, all, json, e);
     if (!status)
         status = store_node_history(q->app->store, n->name, checks, &history, e);

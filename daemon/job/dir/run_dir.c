@@ -56,8 +56,8 @@ static int write_owner(struct store *s, const struct store_job *job, const char 
                        struct error *e)
 {
     char path[PATH_MAX];
-    json_t *json = json_pack("{s:s, s:I, s:f}", "store", store_identity(s)->uuid, "job",
-                             (json_int_t)job->id, "created_at", job->created_at);
+    json_t *json = json_pack("{s:s, s:I, s:o}", "store", store_identity(s)->uuid, "job",
+                             (json_int_t)job->id, "created_at", json_number(job->created_at));
     char *text = json ? json_dumps(json, JSON_COMPACT | JSON_REAL_PRECISION(17)) : NULL;
     int status = 0;
 

@@ -1,6 +1,7 @@
 #include <string.h>
 
 #include "daemon/store/sql.h"
+#include "common/json.h"
 #include "daemon/store/store.h"
 
 #define NO_STEPS                                                                                   \
@@ -80,9 +81,9 @@ int store_event_each(struct store *s, const struct store_event_range *range,
 
 json_t *store_event_json(const struct store_event_row *row)
 {
-    json_t *event = json_pack("{s:I, s:I, s:I, s:f, s:s}", "id", (json_int_t)row->id, "job",
+    json_t *event = json_pack("{s:I, s:I, s:I, s:o, s:s}", "id", (json_int_t)row->id, "job",
                               (json_int_t)row->job_id, "attempt", (json_int_t)row->attempt, "t",
-                              row->t, "type", row->type);
+                              json_number(row->t), "type", row->type);
     json_t *own = json_loads(row->body, 0, NULL);
 
     json_object_update_missing(event, own);

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "daemon/store/sql.h"
+#include "common/json.h"
 #include "daemon/store/store.h"
 
 /* NULL columns become JSON null, as NaN has no place in JSON. */
@@ -9,16 +10,16 @@ static json_t *number_or_null(sqlite3_stmt *row, int column)
 {
     return sqlite3_column_type(row, column) == SQLITE_NULL
                ? json_null()
-               : json_real(sqlite3_column_double(row, column));
+               : json_number(sqlite3_column_double(row, column));
 }
 
 static json_t *read_eval(sqlite3_stmt *row)
 {
-    return json_pack("{s:I, s:o, s:o, s:o, s:o, s:I, s:f}", "step",
+    return json_pack("{s:I, s:o, s:o, s:o, s:o, s:I, s:o}", "step",
                      (json_int_t)sqlite3_column_int64(row, 0), "epoch", number_or_null(row, 1),
                      "top1", number_or_null(row, 2), "top5", number_or_null(row, 3), "loss",
                      number_or_null(row, 4), "images", (json_int_t)sqlite3_column_int64(row, 5),
-                     "t", sqlite3_column_double(row, 6));
+                     "t", json_number(sqlite3_column_double(row, 6)));
 }
 
 int store_eval_list(struct store *s, int64_t job_id, json_t **evals, struct error *e)

@@ -2,6 +2,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "common/json.h"
 
@@ -72,6 +73,26 @@ Test(json, members_are_read_or_their_fallback)
     cr_assert_str_eq(json_get_text(json, "i", "?"), "?");
     cr_assert_null(json_get_text(json, "none", NULL));
     json_decref(json);
+}
+
+Test(json, a_number_that_json_cannot_hold_is_null_and_named)
+{
+    double fast = 1e308, values[] = {0.5, fast * 10, NAN};
+    json_t *list = json_array();
+    char log[512] = "";
+    int ends[2];
+
+    cr_assert_eq(pipe(ends), 0);
+    cr_assert(dup2(ends[1], STDERR_FILENO) >= 0);
+    for (size_t i = 0; i < sizeof values / sizeof values[0]; i++)
+        json_array_append_new(list, json_number(values[i] * 2));
+    json_array_append_new(list, json_number(fast * 10));
+    char *text = json_dumps(list, JSON_COMPACT);
+    cr_assert_str_eq(text, "[1.0,null,null,null]");
+    cr_assert(read(ends[0], log, sizeof log - 1) > 0);
+    cr_assert_not_null(strstr(log, "values[i] * 2 is inf"), "%s", log);
+    free(text);
+    json_decref(list);
 }
 
 Test(json, what_is_not_known_is_null)

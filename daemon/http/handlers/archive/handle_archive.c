@@ -152,13 +152,13 @@ static json_t *manifest_of(const struct request *q, const struct store_job *job)
     json_t *from = job->imported_from ? json_loads(job->imported_from, 0, NULL) : NULL;
 
     return json_pack(
-        "{s:i, s:s, s:s, s:I, s:s?, s:s, s:s?, s:s?, s:I, s:f, s:o, s:o, s:o, s:o, s:o}", "format",
+        "{s:i, s:s, s:s, s:I, s:s?, s:s, s:s?, s:s?, s:I, s:o, s:o, s:o, s:o, s:o, s:o}", "format",
         JOB_ARCHIVE_FORMAT, "version", PACKAGE_VERSION, "store",
         store_identity(q->app->store)->uuid, "job", (json_int_t)job->id, "name", job->name, "state",
         job_state_name(job->state), "reason", job->reason, "submitted_by", job->submitted_by,
-        "attempts", (json_int_t)job->attempt, "created_at", job->created_at, "started_at",
-        json_number_or_null(job->started_at), "finished_at", json_number_or_null(job->finished_at),
-        "exit_code",
+        "attempts", (json_int_t)job->attempt, "created_at", json_number(job->created_at),
+        "started_at", json_number_or_null(job->started_at), "finished_at",
+        json_number_or_null(job->finished_at), "exit_code",
         json_integer_or_null(job->exit_code != STORE_NO_EXIT, (json_int_t)job->exit_code),
         "exit_signal",
         json_integer_or_null(job->exit_signal != STORE_NO_EXIT, (json_int_t)job->exit_signal),

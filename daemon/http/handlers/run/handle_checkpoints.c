@@ -142,7 +142,7 @@ static json_t *checkpoint_to_json(const char *run_dir, int64_t step)
     return json_pack("{s:I, s:o, s:I, s:o, s:b}", "step", (json_int_t)step, "epoch",
                      epoch ? epoch : json_null(), "bytes", (json_int_t)st.st_size, "written",
                      fd >= 0
-                         ? json_real((double)st.st_mtim.tv_sec + (double)st.st_mtim.tv_nsec / 1e9)
+                         ? json_number((double)st.st_mtim.tv_sec + (double)st.st_mtim.tv_nsec / 1e9)
                          : json_null(),
                      "complete", complete);
 }

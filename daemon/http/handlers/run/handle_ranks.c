@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "common/json.h"
 #include "daemon/http/routes.h"
 
 #define POINTS_MAX 1000 /* of up to 64 ranks each (worker/watch/pace.c) */
@@ -26,7 +27,7 @@ static bool ranks_add_event(void *context, const struct store_event_row *row)
     if (json_array_size(busy) > 0) {
         json_array_append_new(ranks->step, value_or_null(body, "step"));
         json_array_append_new(ranks->epoch, value_or_null(body, "epoch"));
-        json_array_append_new(ranks->t, json_real(row->t));
+        json_array_append_new(ranks->t, json_number(row->t));
         json_array_append(ranks->busy, busy);
         ranks->world = json_array_size(busy);
     }

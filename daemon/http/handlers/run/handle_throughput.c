@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "common/clock.h"
+#include "common/json.h"
 #include "common/run/event.h"
 #include "daemon/http/routes.h"
 
@@ -82,11 +83,11 @@ static json_t *bins_to_json(const struct bins *b, double now)
         double seconds = fmin(b->width, now - begin);
         if (seconds <= 0)
             break;
-        json_array_append_new(t, json_real(begin + seconds));
-        json_array_append_new(rates, json_real(b->images[i] / seconds));
+        json_array_append_new(t, json_number(begin + seconds));
+        json_array_append_new(rates, json_number(b->images[i] / seconds));
     }
-    return json_pack("{s:f, s:f, s:o, s:o}", "from", b->from, "bin_seconds", b->width, "t", t,
-                     "images_per_sec", rates);
+    return json_pack("{s:o, s:o, s:o, s:o}", "from", json_number(b->from), "bin_seconds",
+                     json_number(b->width), "t", t, "images_per_sec", rates);
 }
 
 int handle_throughput(const struct request *q, struct reply *r, struct error *e)
