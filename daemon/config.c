@@ -120,6 +120,8 @@ static const struct config_key keys[] = {
      "program that sends the mails of notices"},
     {"notify_from", 's', NULL, 0, 0, FIELD(notify_from),
      "sender of the mails of notices (default: chosen by sendmail)"},
+    {"notify_mail_domains", 's', NULL, 0, 0, FIELD(notify_mail_domains),
+     "domains, separated by spaces, that the mails users ask for may go to (default: any)"},
     {"notify_retry_seconds", 'i', "86400", 1, 2592000, FIELD(notify_retry_seconds),
      "time after which a notice that cannot be delivered is given up, in seconds"},
     {"keep_notice_days", 'i', "30", 0, 36500, FIELD(keep_notice_days),
@@ -209,6 +211,7 @@ static bool config_key_reloads(const struct config_key *key)
         "notify_ca_file",
         "notify_sendmail",
         "notify_from",
+        "notify_mail_domains",
         "notify_retry_seconds",
         "keep_notice_days",
     };

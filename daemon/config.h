@@ -61,7 +61,7 @@ struct config {
     int64_t requests_per_second;               /* of a token; 0: any number */
     /* Notices: daemon/notice/notice_settings.h; NULL: not set. */
     char *notify_rules, *notify_secret_file, *notify_allow, *notify_proxy, *notify_ca_file;
-    char *notify_sendmail, *notify_from, *public_url;
+    char *notify_sendmail, *notify_from, *notify_mail_domains, *public_url;
     int64_t notify_redirects, notify_retry_seconds;
     int64_t keep_notice_days; /* 0: all */
     /* The launcher slurm; NULL: not set. */

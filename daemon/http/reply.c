@@ -13,6 +13,9 @@ void reply_header(struct reply *r, const char *name, const char *format, ...)
 {
     va_list args;
 
+    for (int i = 0; i < r->header_count; i++)
+        if (strcmp(r->headers[i].name, name) == 0)
+            return;
     if (r->header_count == REPLY_HEADERS_MAX)
         return;
     r->headers[r->header_count].name = name;

@@ -54,8 +54,9 @@ int message_json(const struct outbox_notice *n, const struct notice_settings *se
     json_t *whole = message_object(n, link), *sent = whole;
 
     if (n->format == NOTICE_TEXT && whole) {
-        char *words = text_of_notice(whole, link);
-        sent = words ? json_pack("{s:s}", "text", words) : NULL;
+        char *words = text_of_notice(whole, link), *chat = words ? text_for_chat(words) : NULL;
+        sent = chat ? json_pack("{s:s}", "text", chat) : NULL;
+        free(chat);
         free(words);
     }
     *text = sent ? json_dumps(sent, JSON_COMPACT | JSON_REAL_PRECISION(12)) : NULL;

@@ -107,6 +107,8 @@ static int settings_check(const struct config *c, struct error *e)
                          "notify_sendmail must be the absolute path of a program, "
                          "not \"%s\"",
                          c->notify_sendmail);
+    if (address_domains_check(c->notify_mail_domains, e))
+        return -(int)e->code;
     return address_list_check(c->notify_allow, e);
 }
 
@@ -125,6 +127,7 @@ int notice_settings_load(const struct config *c, struct notice_settings **out, s
     s->ca_file = settings_copy(c->notify_ca_file);
     s->sendmail = settings_copy(c->notify_sendmail);
     s->from = settings_copy(c->notify_from);
+    s->domains = settings_copy(c->notify_mail_domains);
     s->public_url = settings_copy(c->public_url);
     s->redirects = c->notify_redirects;
     s->retry_seconds = c->notify_retry_seconds;
@@ -154,6 +157,7 @@ void notice_settings_release(struct notice_settings *s)
     free(s->ca_file);
     free(s->sendmail);
     free(s->from);
+    free(s->domains);
     free(s->public_url);
     free(s);
 }

@@ -17,6 +17,7 @@ struct notice_settings {
     char *ca_file;    /* NULL: the system's */
     char *sendmail;   /* the program */
     char *from;       /* NULL: as sendmail chooses */
+    char *domains;    /* of mail, but for the administrator's rules; NULL: any */
     char *public_url; /* without a slash at its end; NULL: notices have no links */
     int64_t redirects;
     int64_t retry_seconds; /* since it happened: later failures are final */

@@ -1,5 +1,6 @@
 #include "daemon/notice/notices.h"
 
+#include <math.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -101,8 +102,26 @@ void notices_set(struct notices *n, struct notice_settings *fresh)
     deliver_wake(n->deliver);
 }
 
+static int notices_check_tests(struct sql *c, const char *owner, double now, int *wait_seconds,
+                               struct error *e)
+{
+    int64_t count;
+    double first = now;
+
+    *wait_seconds = 0;
+    if (outbox_tests(c, owner, now - 60, &count, &first, e))
+        return -(int)e->code;
+    if (count < NOTICES_TESTS_A_MINUTE)
+        return 0;
+    *wait_seconds = (int)ceil(fmin(fmax(first + 60 - now, 1), 60));
+    return error_set(e, ERR_TOO_MANY,
+                     "%lld tests were asked for within a minute, and one user may send %d: try "
+                     "again in %d s",
+                     (long long)count, NOTICES_TESTS_A_MINUTE, *wait_seconds);
+}
+
 int notices_test(struct notices *n, const char *target, enum notice_format format,
-                 const char *owner, int64_t *id, struct error *e)
+                 const char *owner, int64_t *id, int *wait_seconds, struct error *e)
 {
     static atomic_llong number;
     double now = clock_now();
@@ -121,7 +140,9 @@ int notices_test(struct notices *n, const char *target, enum notice_format forma
     json_t *body = json_pack("{s:s, s:o, s:s?}", "kind", notice_kind_name(NOTICE_TEST), "t",
                              json_number(now), "asked_by", owner);
     test.body = body;
-    int status = outbox_add(c, store_identity(n->store)->uuid, &test, id, e);
+    int status = wait_seconds ? notices_check_tests(c, owner, now, wait_seconds, e) : 0;
+    if (!status)
+        status = outbox_add(c, store_identity(n->store)->uuid, &test, id, e);
     n->pending += status > 0;
     json_decref(body);
     return sql_write_end(n->store, c, status < 0 ? status : 0, e);

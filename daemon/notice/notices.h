@@ -26,9 +26,13 @@ int notices_start(struct notices *n, struct error *e);
 /* Takes over the reference: for what is raised or sent from now on. */
 void notices_set(struct notices *n, struct notice_settings *fresh);
 
-/* A notice of kind test, which is sent once: its id. owner: who asked, NULL: nobody was named. */
+#define NOTICES_TESTS_A_MINUTE 10
+
+/* A notice of kind test, which is sent once: its id. owner: who asked, NULL: nobody was named.
+ * *wait_seconds (NULL: no limit): how long, after ERR_TOO_MANY, as this owner has asked for
+ * NOTICES_TESTS_A_MINUTE within the last. */
 int notices_test(struct notices *n, const char *target, enum notice_format format,
-                 const char *owner, int64_t *id, struct error *e);
+                 const char *owner, int64_t *id, int *wait_seconds, struct error *e);
 
 /* Since the daemon has started. */
 struct notices_counts {

@@ -213,20 +213,41 @@ static int outbox_next_at(struct sql *c, double now, double *next_at, struct err
     return found < 0 ? found : 0;
 }
 
-int outbox_due(struct store *s, double now, size_t most, struct outbox_notices *list,
-               double *next_at, struct error *e)
+int outbox_due(struct store *s, double now, int64_t of_owner, size_t most,
+               struct outbox_notices *list, double *next_at, struct error *e)
 {
     struct sql *c = sql_read_begin(s);
-    sqlite3_stmt *row = sql_query(c, e,
-                                  TURNS "select " COLUMNS " from notice where id in (select id "
-                                        "from turn) and next_at <= ? order by next_at limit ?",
-                                  "di", now, (int64_t)most);
+    sqlite3_stmt *row = sql_query(
+        c, e,
+        TURNS ", due (due_id, place) as (select id, row_number() over (partition by by_rule, case "
+              "by_rule when 0 then owner end order by next_at, id) from notice where id in (select "
+              "id from turn) and next_at <= ?1) select " COLUMNS " from due join notice on id = "
+              "due_id where place <= ?2 order by place, next_at, id limit ?3",
+        "dii", now, of_owner, (int64_t)most);
     int status = outbox_collect(c, row, most, list, e);
 
     if (!status)
         status = outbox_next_at(c, now, next_at, e);
     sql_read_end(s, c);
     return status;
+}
+
+int outbox_tests(struct sql *c, const char *owner, double t, int64_t *count, double *first,
+                 struct error *e)
+{
+    sqlite3_stmt *row = sql_query(c, e,
+                                  "select count(*), min(t) from notice where kind = 'test' and "
+                                  "owner is ? and t > ?",
+                                  "sd", owner, t);
+    int found = row ? sql_row(c, row, e) : -(int)e->code;
+
+    *count = 0;
+    if (found > 0) {
+        *count = sqlite3_column_int64(row, 0);
+        *first = sql_double(row, 1);
+        sql_done(row);
+    }
+    return found < 0 ? found : 0;
 }
 
 int outbox_list(struct store *s, const struct outbox_filter *f, struct outbox_notices *list,

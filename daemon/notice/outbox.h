@@ -54,10 +54,15 @@ struct outbox_new {
 int outbox_add(struct sql *c, const char *database_uuid, const struct outbox_new *n, int64_t *id,
                struct error *e);
 
-/* The oldest waiting notice of each target, as far as it is due by now: at most `most`. What waits
- * behind one of them waits for it. *next_at: when the next of the others is due; INFINITY: none. */
-int outbox_due(struct store *s, double now, size_t most, struct outbox_notices *list,
-               double *next_at, struct error *e);
+/* The oldest waiting notice of each target, as far as it is due by now: of each owner (and of the
+ * administrator's rules) the first of_owner, one of each in turn, at most `most`. What waits behind
+ * one of them waits for it. *next_at: when the next of the others is due; INFINITY: none. */
+int outbox_due(struct store *s, double now, int64_t of_owner, size_t most,
+               struct outbox_notices *list, double *next_at, struct error *e);
+
+/* Tests that this owner asked for since t, and when the first of them was. */
+int outbox_tests(struct sql *c, const char *owner, double t, int64_t *count, double *first,
+                 struct error *e);
 
 /* How an attempt ended: waiting (again at next_at), delivered or failed. words: what went wrong. */
 int outbox_attempted(struct store *s, int64_t id, enum outbox_state state, const char *words,

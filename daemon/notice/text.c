@@ -151,3 +151,27 @@ char *text_of_notice(const json_t *body, const char *link)
         buffer_printf(&out, "\n%s", link);
     return buffer_take(&out, NULL);
 }
+
+char *text_for_chat(const char *words)
+{
+    static const struct {
+        char c;
+        const char *text;
+    } entities[] = {
+        {'&', "&amp;"},
+        {'<', "&lt;" },
+        {'>', "&gt;" },
+    };
+    struct buffer out = BUFFER(8 * TEXT_LIMIT_BYTES);
+
+    for (const char *c = words; *c; c++) {
+        const char *entity = NULL;
+        for (size_t i = 0; i < sizeof entities / sizeof entities[0]; i++)
+            if (*c == entities[i].c)
+                entity = entities[i].text;
+        buffer_printf(&out, "%s", entity ? entity : (char[]){*c, '\0'});
+        if (*c == '@' || (*c == ']' && c[1] && strchr("([:", c[1])))
+            buffer_printf(&out, "\u200b");
+    }
+    return buffer_take(&out, NULL);
+}

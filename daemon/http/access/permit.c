@@ -9,6 +9,7 @@
 #include "common/job/job_text.h"
 #include "common/run/weights.h"
 #include "common/system/open_beneath.h"
+#include "daemon/notice/send/address.h"
 
 /* ---------------------------------------------------------------- paths */
 
@@ -215,6 +216,27 @@ static void permit_check_env(const struct job_spec *spec, const struct config *c
     }
 }
 
+void permit_target(const char *to, const char *pointer, const struct config *config,
+                   struct problems *problems)
+{
+    if (!address_mail_is_allowed(config->notify_mail_domains, to))
+        problems_add(problems, pointer, NULL,
+                     "is a mail to another domain than those that notify_mail_domains of "
+                     "traind.conf lists: %s",
+                     config->notify_mail_domains);
+}
+
+static void permit_check_targets(const struct job_spec *spec, const struct config *config,
+                                 struct problems *problems)
+{
+    char pointer[32];
+
+    for (size_t i = 0; i < spec->notify.count; i++) {
+        snprintf(pointer, sizeof pointer, "/notify/%zu/to", i);
+        permit_target(spec->notify.at[i].to, pointer, config, problems);
+    }
+}
+
 void permit_spec(const struct job_spec *spec, const struct config *config, bool any_mpi_arg,
                  struct problems *problems)
 {
@@ -224,6 +246,7 @@ void permit_spec(const struct job_spec *spec, const struct config *config, bool 
     permit_check_path(roots, spec->data.eval, "/data/eval", problems);
     permit_check_path(roots, spec->model.init, "/model/init", problems);
     permit_check_env(spec, config, problems);
+    permit_check_targets(spec, config, problems);
     permit_mpi_prefix(spec->cluster.mpi_prefix, config, problems);
     if (!any_mpi_arg)
         permit_mpi_args(spec->cluster.mpi_args, spec->cluster.mpi_arg_count, problems);

@@ -7,6 +7,7 @@
 #include "common/log.h"
 #include "common/notify/rule.h"
 #include "daemon/http/access/auth.h"
+#include "daemon/http/access/permit.h"
 #include "daemon/http/json_text.h"
 #include "daemon/http/routes.h"
 #include "daemon/job/job.h"
@@ -104,8 +105,13 @@ static int notices_send_test(const struct request *q, const json_t *body, struct
     struct outbox_filter filter = {.limit = 1, .everything = true};
     struct notice_rule rule = notice_rule_read(body);
     struct outbox_notices list;
-    int status = notices_test(q->app->notices, rule.to, rule.format, request_by(q), &filter.id, e);
+    bool trusted = q->rights & RIGHT(ROLE_OPERATOR);
+    int wait = 0;
+    int status = notices_test(q->app->notices, rule.to, rule.format, request_by(q), &filter.id,
+                              trusted ? NULL : &wait, e);
 
+    if (wait)
+        reply_header(r, "Retry-After", "%d", wait);
     if (!status) {
         log_info("notice %lld: a test, sent by %s", (long long)filter.id,
                  job_by_words(request_by(q)));
@@ -131,6 +137,7 @@ int handle_notice_test(const struct request *q, struct reply *r, struct error *e
     if (!body)
         return -(int)e->code;
     notice_rule_check(body, "", NULL, &problems);
+    permit_target(json_get_text(body, "to", ""), "/to", q->config, &problems);
     if (json_object_get(body, "on"))
         problems_add(&problems, "/on", NULL, "is not a key of a test, which has to and format");
     if (problems.count)

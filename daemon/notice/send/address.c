@@ -8,6 +8,8 @@
 #include <string.h>
 #include <strings.h>
 
+#include "common/notify/target.h"
+
 /* An address or a network, in the form of IPv6: of IPv4 as ::ffff:a.b.c.d. */
 struct network {
     unsigned char bytes[16];
@@ -113,18 +115,6 @@ bool address_is_public(const struct sockaddr *address)
     return true;
 }
 
-void address_text(const struct sockaddr *address, char text[ADDRESS_TEXT_BYTES])
-{
-    const void *bytes =
-        address->sa_family == AF_INET
-            ? (const void *)&((const struct sockaddr_in *)(const void *)address)->sin_addr
-            : &((const struct sockaddr_in6 *)(const void *)address)->sin6_addr;
-
-    if ((address->sa_family != AF_INET && address->sa_family != AF_INET6) ||
-        !inet_ntop(address->sa_family, bytes, text, ADDRESS_TEXT_BYTES))
-        snprintf(text, ADDRESS_TEXT_BYTES, "an address of family %d", address->sa_family);
-}
-
 /* ---------------------------------------------------------------- the list */
 
 #define BETWEEN " ,\t"
@@ -209,4 +199,26 @@ bool address_host_is_allowed(const char *list, const char *host, int port)
             return true;
     }
     return false;
+}
+
+int address_domains_check(const char *list, struct error *e)
+{
+    size_t length;
+    const char *word, *at = list;
+
+    while (list && (word = address_next_word(&at, &length)))
+        if (memchr(word, ':', length) || !address_name_right(word, length))
+            return error_set(e, ERR_USAGE,
+                             "notify_mail_domains: \"%.*s\" is no domain, as in example.org",
+                             (int)length, word);
+    return 0;
+}
+
+bool address_mail_is_allowed(const char *domains, const char *to)
+{
+    struct notice_target target;
+    const char *why;
+
+    return !domains || !notice_target_parse(to, &target, &why) ||
+           target.kind != NOTICE_TARGET_MAIL || address_host_is_allowed(domains, target.host, 0);
 }

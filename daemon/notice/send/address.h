@@ -17,10 +17,6 @@
  * addresses that hold an IPv4 one (mapped, NAT64, 6to4) are judged by that. */
 bool address_is_public(const struct sockaddr *address);
 
-/* "127.0.0.1", "fe80::1" */
-#define ADDRESS_TEXT_BYTES 64
-void address_text(const struct sockaddr *address, char text[ADDRESS_TEXT_BYTES]);
-
 /* What notify_allow lists, with spaces between: networks ("10.1.2.0/24", "fd00::/8"), addresses,
  * and names of hosts, also with a port ("chat.internal:8443"). */
 /* ERR_USAGE naming the word that is none. */
@@ -29,5 +25,10 @@ int address_list_check(const char *list, struct error *e);
 bool address_is_allowed(const char *list, const struct sockaddr *address);
 /* The host by its name, whatever addresses it has. */
 bool address_host_is_allowed(const char *list, const char *host, int port);
+
+/* What notify_mail_domains lists, with spaces between; NULL: mail may go anywhere. */
+int address_domains_check(const char *list, struct error *e);
+/* True of a target that is no mail, too. */
+bool address_mail_is_allowed(const char *domains, const char *to);
 
 #endif

@@ -10,6 +10,7 @@
 
 #include "common/clock.h"
 #include "common/log.h"
+#include "common/notify/target.h"
 #include "common/text/plural.h"
 #include "daemon/notice/send/mail.h"
 #include "daemon/notice/outbox.h"
@@ -114,12 +115,39 @@ static void deliver_clear_flight(struct deliver *d, struct flight *f)
 
 /* ---------------------------------------------------------------- starting */
 
-static bool deliver_is_under_way(const struct deliver *d, const struct outbox_notice *n)
+static void deliver_host(const struct outbox_notice *n, char host[NOTICE_HOST_BYTES])
 {
-    for (int i = 0; i < DELIVER_AT_ONCE; i++)
-        if (d->flights[i].used && strcmp(d->flights[i].notice.target, n->target) == 0)
-            return true;
-    return false;
+    struct notice_target target;
+    const char *why;
+
+    snprintf(host, NOTICE_HOST_BYTES, "%s",
+             notice_target_parse(n->target, &target, &why) ? target.host : "");
+}
+
+static bool deliver_same_owner(const struct outbox_notice *a, const struct outbox_notice *b)
+{
+    return a->by_rule == b->by_rule &&
+           (a->by_rule || strcmp(a->owner ? a->owner : "", b->owner ? b->owner : "") == 0);
+}
+
+/* Its target, user and host have room among those that are under way. */
+static bool deliver_may_begin(const struct deliver *d, const struct outbox_notice *n)
+{
+    char host[NOTICE_HOST_BYTES], other[NOTICE_HOST_BYTES];
+    int of_owner = 0, of_host = 0;
+
+    deliver_host(n, host);
+    for (int i = 0; i < DELIVER_AT_ONCE; i++) {
+        const struct outbox_notice *m = &d->flights[i].notice;
+        if (!d->flights[i].used)
+            continue;
+        if (strcmp(m->target, n->target) == 0)
+            return false;
+        deliver_host(m, other);
+        of_owner += deliver_same_owner(m, n);
+        of_host += strcmp(other, host) == 0;
+    }
+    return of_owner < DELIVER_OF_OWNER && of_host < DELIVER_OF_HOST;
 }
 
 static struct flight *deliver_free_flight(struct deliver *d)
@@ -144,8 +172,7 @@ static void deliver_begin(struct deliver *d, struct flight *f, struct outbox_not
         status = error_set(&e, ERR_NO_MEMORY, "no memory for a request");
     if (!status)
         return;
-    struct post_outcome outcome = {.state = e.code == ERR_NOT_ALLOWED && !mail ? OUTBOX_FAILED
-                                                                               : OUTBOX_WAITING};
+    struct post_outcome outcome = {.state = e.code == ERR_INVALID ? OUTBOX_FAILED : OUTBOX_WAITING};
     snprintf(outcome.words, sizeof outcome.words, "%.*s", (int)sizeof outcome.words - 1, e.text);
     deliver_land(d, f, &outcome);
     deliver_clear_flight(d, f);
@@ -158,14 +185,15 @@ static void deliver_start_due(struct deliver *d)
     struct error e;
     double now = clock_now();
 
-    /* Twice as many: those that are under way are still due. */
-    if (outbox_due(d->store, now, (size_t)2 * DELIVER_AT_ONCE, &due, &d->next_look, &e)) {
+    /* More than may begin: those that are under way are still due. */
+    if (outbox_due(d->store, now, 2 * DELIVER_OF_OWNER, (size_t)16 * DELIVER_AT_ONCE, &due,
+                   &d->next_look, &e)) {
         log_warning("the notices that wait cannot be read: %s", e.text);
         d->next_look = now + TROUBLE_SECONDS;
         return;
     }
     for (size_t i = 0; i < due.count && (f = deliver_free_flight(d)); i++)
-        if (!deliver_is_under_way(d, &due.items[i]))
+        if (deliver_may_begin(d, &due.items[i]))
             deliver_begin(d, f, &due.items[i]);
     outbox_notices_clear(&due);
 }

@@ -7,7 +7,11 @@
 #include "daemon/notice/notice_settings.h"
 #include "daemon/store/store.h"
 
-#define DELIVER_AT_ONCE 16 /* targets */
+/* Targets: of them so many of one user, and so many at one host, so that those that do not answer
+ * hold up their own user's and host's. What the administrator's rules send has a user's share. */
+#define DELIVER_AT_ONCE  16
+#define DELIVER_OF_OWNER 4
+#define DELIVER_OF_HOST  8
 
 struct deliver;
 

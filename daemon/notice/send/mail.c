@@ -12,6 +12,7 @@
 #include "common/system/file.h"
 #include "common/system/spawn.h"
 #include "daemon/notice/message.h"
+#include "daemon/notice/send/address.h"
 
 #define MAIL_SECONDS      60.0
 #define MAIL_OUTPUT_BYTES 4096
@@ -65,7 +66,11 @@ int mail_create(const struct outbox_notice *n, const struct notice_settings *set
     if (!m)
         return error_set(e, ERR_NO_MEMORY, "no memory for a mail");
     m->command = SPAWN_NONE;
-    int status = message_mail(n, settings, &text, e);
+    int status = n->by_rule || address_mail_is_allowed(settings->domains, n->target)
+                     ? message_mail(n, settings, &text, e)
+                     : error_set(e, ERR_INVALID,
+                                 "notify_mail_domains of traind.conf does not "
+                                 "list the domain");
     if (!status)
         status = (input = mail_file(text, e)) < 0 ? input : 0;
     if (!status)

@@ -1,5 +1,6 @@
 #include "daemon/notice/send/post.h"
 
+#include <arpa/inet.h>
 #include <netdb.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -28,7 +29,7 @@ struct post {
     struct notice_target target;
     int64_t hops;
     size_t answer_bytes;
-    char refused[ADDRESS_TEXT_BYTES]; /* the address that may not be called; "": none was */
+    bool refused; /* it has an address that may not be called */
     char why[CURL_ERROR_SIZE];
 };
 
@@ -50,7 +51,7 @@ static curl_socket_t post_open_socket(void *context, curlsocktype purpose,
 
     (void)purpose;
     if (!p->settings->proxy && !post_may_call(p, &address->addr)) {
-        address_text(&address->addr, p->refused);
+        p->refused = true;
         return CURL_SOCKET_BAD;
     }
     return socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
@@ -67,11 +68,29 @@ static bool post_proxy_may_call(struct post *p)
         return true;
     for (const struct addrinfo *a = found; a && may; a = a->ai_next)
         if (!post_may_call(p, a->ai_addr)) {
-            address_text(a->ai_addr, p->refused);
+            p->refused = true;
             may = false;
         }
     freeaddrinfo(found);
     return may;
+}
+
+/* Says nothing of what the name service answers, which is not for everybody who may submit: a name
+ * that is none, and one with an address inside, are the same, and may become another's. */
+static int post_refuse(const struct post *p, struct error *e)
+{
+    const char *host = p->target.host;
+    unsigned char address[16];
+
+    if (inet_pton(AF_INET, host, address) == 1 || inet_pton(AF_INET6, host, address) == 1)
+        return error_set(e, ERR_INVALID,
+                         "%s is not a public address, and notify_allow of traind.conf does not "
+                         "list it",
+                         host);
+    return error_set(e, ERR_UNREACHABLE,
+                     "%s has no address that a notice may go to: none at all, or none that is "
+                     "public, and notify_allow of traind.conf does not list it",
+                     host);
 }
 
 /* ---------------------------------------------------------------- the request */
@@ -166,10 +185,7 @@ int post_create(const struct outbox_notice *n, const struct notice_settings *set
     if (!status && !post_add_headers(p))
         status = error_set(e, ERR_NO_MEMORY, "no memory for a notice");
     if (!status && !post_proxy_may_call(p))
-        status = error_set(e, ERR_NOT_ALLOWED,
-                           "%s is not a public address, and notify_allow of traind.conf does not "
-                           "list it",
-                           p->refused);
+        status = post_refuse(p, e);
     if (status) {
         post_destroy(p);
         return status;
@@ -211,6 +227,16 @@ static bool post_end(struct post_outcome *o, enum outbox_state state, const char
     return true;
 }
 
+static bool post_failed(const struct post *p, CURLcode code, struct post_outcome *o)
+{
+    struct error e;
+
+    if (p->refused || code == CURLE_COULDNT_RESOLVE_HOST)
+        return post_end(o, post_refuse(p, &e) == -(int)ERR_INVALID ? OUTBOX_FAILED : OUTBOX_WAITING,
+                        "%s", e.text);
+    return post_end(o, OUTBOX_WAITING, "%s", *p->why ? p->why : curl_easy_strerror(code));
+}
+
 /* The next address, if there may be one; false: *outcome says why not. */
 static bool post_follow(struct post *p, long status, struct post_outcome *o)
 {
@@ -240,25 +266,13 @@ static bool post_follow(struct post *p, long status, struct post_outcome *o)
     free(p->url);
     p->url = copy;
     p->target = next;
-    if (!post_proxy_may_call(p))
-        return !post_end(o, OUTBOX_FAILED,
-                         "the redirect leads to %s, which is not a public address, and "
-                         "notify_allow of traind.conf does not list it",
-                         p->refused);
     p->answer_bytes = 0;
-    p->refused[0] = p->why[0] = '\0';
+    p->refused = false;
+    p->why[0] = '\0';
+    if (!post_proxy_may_call(p))
+        return !post_failed(p, CURLE_COULDNT_CONNECT, o);
     curl_easy_setopt(p->curl, CURLOPT_URL, p->url);
     return true;
-}
-
-static bool post_failed(const struct post *p, CURLcode code, struct post_outcome *o)
-{
-    if (*p->refused)
-        return post_end(o, OUTBOX_FAILED,
-                        "%s is not a public address, and notify_allow of traind.conf does not list "
-                        "it",
-                        p->refused);
-    return post_end(o, OUTBOX_WAITING, "%s", *p->why ? p->why : curl_easy_strerror(code));
 }
 
 bool post_done(struct post *p, CURLcode code, struct post_outcome *o)

@@ -16,7 +16,7 @@ settings() { # SETTING...: of a daemon that is told to read them again
     eventually read_again || { echo "Bail out! the settings were not read"; tail -n 3 "$work/daemon.log"; exit 1; }
 }
 test_notice() { # TARGET: its end in $state_of and $error_of
-    call -d "$(jq -n --arg to "$1" '{to: $to}')" /v1/notices/test
+    call --unix-socket "$socket" -d "$(jq -n --arg to "$1" '{to: $to}')" /v1/notices/test # as an administrator, who may send any number
     [ "$status" = 202 ] || { state_of=$status error_of=$body; return; }
     local number
     number=$(jq .id <<<"$body")
@@ -39,16 +39,19 @@ not_delivered() { # TARGET REGEX NAME
 
 settings
 before=$(count hook)
-for host in 127.0.0.1 localhost '[::1]' '[::ffff:127.0.0.1]' '[::ffff:10.0.0.1]' 0.0.0.0 2130706433 0x7f.1 169.254.169.254 10.0.0.1 192.168.1.1 172.16.0.1 100.64.0.1 '[fd00::1]' '[fe80::1]' \
+for host in 127.0.0.1 '[::1]' '[::ffff:127.0.0.1]' '[::ffff:10.0.0.1]' 0.0.0.0 169.254.169.254 10.0.0.1 192.168.1.1 172.16.0.1 100.64.0.1 '[fd00::1]' '[fe80::1]' \
     '[64:ff9b::7f00:1]' '[2002:7f00:1::]' 224.0.0.1 255.255.255.255 '[ff02::1]'; do
     not_delivered "http://$host:$hook/inside" "is not a public address, and notify_allow" "$host is refused"
+done
+for host in localhost 2130706433 0x7f.1; do
+    not_delivered "http://$host:$hook/inside" "^$host has no address that a notice may go to: none at all, or none that is public, and notify_allow" "$host is refused"
 done
 is "$(count hook)" "$before" "nothing was sent there"
 settings "notify_allow = 10.0.0.0/8 localhost"
 not_delivered "$here/x" "^127.0.0.1 is not a public address" "an address is not allowed by a name that has it"
 delivered "http://localhost:$hook/by-name" "an allowed name"
 settings "notify_allow = localhost:1"
-not_delivered "http://localhost:$hook/x" "is not a public address" "a name at another port"
+not_delivered "http://localhost:$hook/x" "^localhost has no address that" "a name at another port"
 settings "notify_allow = localhost:$hook"
 delivered "http://localhost:$hook/by-port" "at its port"
 settings "notify_allow = ::1/128, 127.0.0.1"
@@ -61,7 +64,7 @@ not_delivered "$here/gone" "410" "a receiver that is gone"
 delivered "$here/large" "an answer without end is cut, and taken"
 port=$(/usr/bin/python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
 not_delivered "http://127.0.0.1:$port/" "[Cc]onnect" "a receiver that is not there"
-not_delivered "http://no-such-host.invalid/" "resolve" "a name that is none"
+not_delivered "http://no-such-host.invalid/" "^no-such-host.invalid has no address that a notice may go to: none at all, or none that is public" "a name that is none: in the same words"
 
 # ------------------------------------------------------------------ redirects
 
@@ -137,6 +140,26 @@ ok "one that says nothing is left after ten seconds" eventually silent
 like "$(sql "select error from notice where target glob '*/silent'")" "[Tt]imed? ?out|timeout" "with the reason"
 sql "delete from notice where target glob '*/silent'"
 
+# ------------------------------------------------------------------ shares
+
+sql "insert into notice (uid, t, kind, target, format, by_rule, owner, body, state, next_at) with recursive n(i) as (select 1 union all select i + 1 from n where i < 60)
+    select 'eve ' || i, 1, 'failed', '$here/silent/' || i, 'json', 0, 'token:eve', '{}', 'waiting', 1 from n"
+delivered "$here/wake" "while another user's 60 targets say nothing, a notice"
+held_up() { [ "$(got hook | grep -c '^/silent/')" -ge 4 ]; }
+ok "with four of these under way" eventually held_up
+delivered "$here/fair" "and another is delivered"
+ok "before most of the 60 were tried" test "$(sql "select count(*) from notice where owner = 'token:eve' and attempts = 0")" -ge 30
+sql "delete from notice where owner = 'token:eve'"
+
+for i in {1..10}; do
+    call -d "{\"to\": \"$here/limited\"}" /v1/notices/test
+    [ "$status" = 202 ] || break
+done
+is "$i $status" "10 202" "a submitter sends ten tests"
+call -d "{\"to\": \"$here/limited\"}" /v1/notices/test
+refused 429 too-many 'one user may send 10: try again in [0-9]+ s' "the next within a minute"
+like "$headers" "^Retry-After: [1-9][0-9]?$" "says when"
+
 # ------------------------------------------------------------------ given up
 
 settings "notify_allow = 127.0.0.1" "notify_retry_seconds = 1"
@@ -169,6 +192,21 @@ like "$mail" "^Auto-Submitted: auto-generated$" "the mark of machines"
 is "$(sed -n '/^Subject:/,/^[A-RT-Z]/p' <<<"$mail" | grep -o '=?UTF-8?B?[^?]*' | cut -d'?' -f4 | base64 -d)" "Job $id (fixture steps=1 Größe) has succeeded" "a subject"
 like "$mail" "^Job $id \(fixture steps=1 Größe\) has succeeded$" "the words"
 like "$mail" "^http://t.example/#/jobs/$id$" "and the link"
+settings "notify_sendmail = $work/sendmail" "notify_mail_domains = example.org, chat.example"
+test_notice "mailto:eve@evil.example"
+is "$state_of" 422 "a test by mail to another domain is refused"
+like "$error_of" 'is a mail to another domain than those that notify_mail_domains of traind.conf lists: example.org, chat.example' "with those that are not"
+call -d '{"data": {"train": "synthetic", "train_images": 64}, "notify": [{"to": "https://example.org/x"}, {"to": "mailto:eve@sub.example.org"}]}' /v1/jobs
+refused 422 invalid 'notify_mail_domains' "and a job that names one"
+json '.errors[0].pointer' /notify/1/to "which is pointed at"
+sql "insert into notice (uid, t, kind, target, format, by_rule, body, state, next_at) select 'rule', t, kind, 'mailto:rule@evil.example', format, 1, body, 'waiting', 0
+    from notice limit 1; insert into notice (uid, t, kind, target, format, by_rule, body, state, next_at) select 'old', t, kind, 'mailto:old@evil.example', format, 0, body,
+    'waiting', 0 from notice limit 1"
+delivered "mailto:Eve@Example.ORG" "a mail to a domain of the list"
+ok "an administrator's rule is not limited, what an earlier document asks for is given up" eventually settled
+is "$(sql "select group_concat(state || coalesce(' ' || error, ''), ', ') from (select state, error from notice where uid in ('rule', 'old') order by uid)")" \
+    "failed notify_mail_domains of traind.conf does not list the domain, delivered" "with the reason"
+like "$("$traind" --config <(echo 'notify_mail_domains = example.org:25') --check-config 2>&1)" 'notify_mail_domains: "example.org:25" is no domain, as in example.org' "a wrong domain is refused"
 not_delivered "mailto:nobody@example.org" "sendmail ended with status 67: no such user" "a mail that is not taken"
 settings "notify_sendmail = $work/no-such-program"
 not_delivered "mailto:eve@example.org" "cannot run $work/no-such-program" "a command that is not there"

@@ -106,10 +106,10 @@ is "$(got hook | grep -c cancelled)" 3 "each once in an attempt"
 is "$(got hook . | jq -r 'select(.path == "/cancelled") | .body | fromjson | .kind' | tr '\n' ' ')" "straggler stalled cancelled " "in their order"
 is "$(got hook . | jq -r 'select(.path == "/cancelled") | .body | fromjson | select(.kind == "stalled") | .reason')" "no step for 300 s" "with the words of the warning"
 
-call -d "$(jq --arg here "$here" '{base: (.name = "fixture steps=2" | .notify = [{to: ($here + "/sweep"), on: ["sweep_done"], format: "text"}]), parameters: {"/seed": [1, 2]}, metric: "loss"}' "$work/job.json")" /v1/sweeps
+call -d "$(jq --arg here "$here" '{name: "<!channel> a&b <https://evil.example|x> @all [x](https://evil.example)", base: (.name = "fixture steps=2" | .notify = [{to: ($here + "/sweep"), on: ["sweep_done"], format: "text"}]), parameters: {"/seed": [1, 2]}, metric: "loss"}' "$work/job.json")" /v1/sweeps
 want 201 "a sweep"
 ok "its end is told" eventually has_got hook 9
-like "$(got hook . | tail -n 1 | jq -r '.body | fromjson | .text' | tr '\n' ' ')" "^Sweep 1 has ended: succeeded, 2 of 2 trials succeeded.*sweeps/1 $" "with its result"
+like "$(got hook . | tail -n 1 | jq -r '.body | fromjson | .text' | tr '\n' ' ')" "^Sweep 1 \(&lt;!channel&gt; a&amp;b &lt;https://evil.example\|x&gt; @"$'\u200b'"all \[x\]"$'\u200b'"\(https://evil.example\)\) has ended: succeeded, 2 of 2 trials succeeded.*sweeps/1 $" "with its result, and no commands of chat services"
 ok "to the administrator too" eventually has_got admin 6
 like "$(got admin .body | tail -n 1)" '"sweep":\{"id":1,' "as JSON"
 

@@ -49,7 +49,8 @@ static int commit_hook(void *context)
 static int ask_for_one(void)
 {
     int64_t id;
-    return notices_test(notices, "https://example.org/hook", NOTICE_JSON, "user:eve", &id, &e);
+    return notices_test(notices, "https://example.org/hook", NOTICE_JSON, "user:eve", &id, NULL,
+                        &e);
 }
 
 static int64_t count_raised(void)
