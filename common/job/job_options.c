@@ -38,7 +38,7 @@ static const struct job_option options[] = {
      HELP("Name of the job in lists and charts. This, tags and note can be changed at any time (trainctl tag, note, rename).")},
     {"/tags", JOB_OPTION_STRINGS, APART, AT(tags), FLAG(tag_count), DEFAULT("[]"), TEXT(TAG), LENGTH(64), .most = JOB_TAGS_MAX, UNIQUE,
      HELP("Words by which the job is found and grouped, as in [\"baseline\", \"paper:table-2\"].")},
-    {"/note", JOB_OPTION_STRING, OR_NULL, APART, AT(note), DEFAULT("null"), TEXT(NOTE), LENGTH(JOB_NOTE_BYTES),
+    {"/note", JOB_OPTION_STRING, OR_NULL, APART, AT(note), DEFAULT("null"), TEXT(NOTE), LENGTH(JOB_NOTE_MAX),
      HELP("What people should know of the job: plain text, which may have several lines.")},
     {"/preset", JOB_OPTION_STRING, OR_NULL, APART, AT(preset), DEFAULT("null"), TEXT(FILE), LENGTH(200),
      HELP("A published recipe that supplies the values the document does not state (see trainctl presets).")},
@@ -530,7 +530,9 @@ static void describe_choices(const struct job_option *o, char *text, size_t byte
 static const char *made_of(const struct job_option *o)
 {
     const char *letters = job_text_letters(o->text);
-    return letters ? letters : "printable characters";
+    return letters                    ? letters
+           : o->text == JOB_TEXT_PATH ? "bytes of printable characters"
+                                      : "printable characters";
 }
 
 void job_option_expects(const struct job_option *o, char text[JOB_OPTION_EXPECTS_BYTES])

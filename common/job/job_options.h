@@ -46,7 +46,8 @@ struct job_option {
     size_t offset;        /* of the field in struct job_spec */
     size_t flag;          /* of its has_ field, a list's count or the sizes; 0: it has none */
     const char *fallback; /* the default, as JSON text */
-    double min, max;      /* of a number or of each in a list; of a string's length in bytes */
+    double min, max;      /* of a number or of each in a list; of a string's length in characters,
+                             of a path's in bytes */
     size_t most;          /* elements of a list or MAP */
     const char *const *choices; /* ends with NULL; in the order of the field's enum */
     const char *word;           /* of an integer: taken too, and stored as 0; NULL: none */

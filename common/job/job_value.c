@@ -6,6 +6,7 @@
 
 #include "common/job/job_options.h"
 #include "common/json.h"
+#include "common/text/printable.h"
 #include "common/text/suggest.h"
 #include "common/needed.h"
 
@@ -34,7 +35,9 @@ static bool integer_right(const struct job_option *o, const json_t *v)
 static bool string_right(const struct job_option *o, const json_t *v)
 {
     const char *text = json_string_value(v);
-    size_t length = json_string_length(v);
+    size_t length = !text                      ? 0
+                    : o->text == JOB_TEXT_PATH ? json_string_length(v) /* the kernel's limit */
+                                               : printable_length(text);
 
     return text && (double)length >= o->min && (double)length <= o->max;
 }

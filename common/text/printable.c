@@ -163,6 +163,25 @@ void printable_json(json_t *value, const char *lines)
     escape_value(value, lines, "");
 }
 
+size_t printable_bytes_of(const char *text, size_t most)
+{
+    size_t bytes = 0;
+
+    for (; text[bytes]; bytes++)
+        if ((text[bytes] & 0xc0) != 0x80 && most-- == 0)
+            break;
+    return bytes;
+}
+
+size_t printable_length(const char *text)
+{
+    size_t count = 0;
+
+    for (; *text; text++)
+        count += (*text & 0xc0) != 0x80;
+    return count;
+}
+
 size_t printable_incomplete(const char *text, size_t bytes)
 {
     for (size_t back = 1; back <= 3 && back <= bytes; back++) {

@@ -33,7 +33,7 @@ struct http_app {
 };
 
 #define QUERY_MAX         16
-#define REQUEST_WHO_BYTES 80
+#define REQUEST_WHO_BYTES 256
 struct request {
     const struct http_app *app;
     const struct config *config; /* as of the request's beginning */

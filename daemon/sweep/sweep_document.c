@@ -10,6 +10,7 @@
 #include "common/plan/decimal.h"
 #include "common/rng.h"
 #include "common/text/decimal.h"
+#include "common/text/printable.h"
 #include "common/text/suggest.h"
 #include "daemon/sweep/halton.h"
 #include "daemon/sweep/sweep.h"
@@ -449,13 +450,8 @@ static void sweep_name_value(FILE *out, const char *pointer, const json_t *value
 /* Cuts a name that is too long, between two characters. */
 static void sweep_name_cut(char *name)
 {
-    size_t end = sweep_name_max() - strlen("...");
-
-    if (strlen(name) <= sweep_name_max())
-        return;
-    while (end > 0 && ((unsigned char)name[end] & 0xc0) == 0x80)
-        end--;
-    strcpy(name + end, "...");
+    if (printable_length(name) > sweep_name_max())
+        strcpy(name + printable_bytes_of(name, sweep_name_max() - strlen("...")), "...");
 }
 
 /* "rn18 lr.base=0.2 steps=16": what the base, or the sweep, is called and where this job differs
@@ -469,9 +465,9 @@ static char *sweep_job_name(const json_t *d, const json_t *point, const json_t *
     const char *called = json_get_text(d, "name", "sweep");
     char *name = NULL;
     size_t bytes;
-    bool own =
-        json_object_get(point, "/name") || json_object_get(point, "name") ||
-        (base && (json_string_length(base) == 0 || json_string_length(base) > sweep_name_max()));
+    bool own = json_object_get(point, "/name") || json_object_get(point, "name") ||
+               (base && (json_string_length(base) == 0 ||
+                         printable_length(json_string_value(base)) > sweep_name_max()));
     FILE *out = own ? NULL : open_memstream(&name, &bytes);
 
     if (!out)

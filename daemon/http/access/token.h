@@ -15,7 +15,8 @@
 
 #define TOKENS_MAX       10000
 #define TOKEN_TEXT_BYTES 96
-#define TOKEN_NAME_BYTES 64
+#define TOKEN_NAME_MAX   60 /* characters */
+#define TOKEN_NAME_BYTES (4 * TOKEN_NAME_MAX + 1)
 
 struct tokens;
 

@@ -5,11 +5,11 @@
 
 #include "common/clock.h"
 #include "common/json.h"
+#include "common/text/printable.h"
 #include "daemon/http/access/auth.h"
 #include "daemon/http/access/token.h"
 #include "daemon/http/routes.h"
 
-#define NAME_LIMIT    60
 #define SECONDS_LIMIT (100.0 * 366 * 86400)
 
 struct wish {
@@ -33,15 +33,6 @@ static int bad_role(struct error *e)
     return error_set(e, ERR_INVALID, "role: must be %s", names);
 }
 
-/* It stands in the log and on terminals. */
-static bool is_printable(const char *name)
-{
-    for (const unsigned char *c = (const unsigned char *)name; *c; c++)
-        if (*c < ' ' || *c == 0x7f)
-            return false;
-    return true;
-}
-
 static int read_wish(const json_t *body, struct wish *w, struct error *e)
 {
     const json_t *seconds = json_object_get(body, "expires_seconds");
@@ -55,11 +46,13 @@ static int read_wish(const json_t *body, struct wish *w, struct error *e)
     w->name = json_string_value(json_object_get(body, "name"));
     w->role = role_of_token(role);
     w->seconds = json_number_value(seconds);
-    if (!w->name || !*w->name || strlen(w->name) > NAME_LIMIT || !is_printable(w->name))
-        return error_set(e, ERR_INVALID,
-                         "name: must be a text of 1 to %d bytes without control characters: who "
-                         "will use it",
-                         NAME_LIMIT);
+    if (!w->name || !*w->name || printable_length(w->name) > TOKEN_NAME_MAX ||
+        !printable_is(w->name) /* it stands in the log and on terminals */)
+        return error_set(
+            e, ERR_INVALID,
+            "name: must be a text of 1 to %d characters without control characters: who "
+            "will use it",
+            TOKEN_NAME_MAX);
     if (w->role < 0)
         return bad_role(e);
     if (seconds && !json_is_null(seconds) &&

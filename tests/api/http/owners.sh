@@ -190,6 +190,24 @@ refused 403 not-allowed 'role admin' "an operator reads it"
 call --unix-socket "$socket" '/v1/audit?action=job.wipe'
 refused 400 usage 'action must be one of job.submit, ' "an action that there is not"
 
+# ------------------------------------------------------------------ names are counted in characters
+
+long=$(printf 'é%.0s' {1..200})
+submit_as alice "$long"
+want 201 "a name of 200 characters in 400 bytes"
+json .name "$long" "is kept"
+submit_as alice "${long}x"
+refused 422 invalid 'a string of 1 to 200 printable' "one of 201"
+with alice -d "{\"name\": \"$long\", \"base\": $document, \"metric\": \"loss\", \"parameters\": {\"seed\": [1]}}" /v1/sweeps/plan
+want 200 "a sweep with such a name"
+local_call -d "{\"name\": \"${long:0:60}\", \"role\": \"submit\"}" /v1/tokens
+want 201 "a token with a name of 60 characters"
+token[long]=$(jq -r .token <<<"$body")
+submit_as long "by a long name"
+json .submitted_by "token:${long:0:60}" "submits by its whole name"
+local_call -d "{\"name\": \"${long:0:61}\", \"role\": \"submit\"}" /v1/tokens
+refused 422 invalid '1 to 60 characters' "and one of 61"
+
 # ------------------------------------------------------------------ the daemon is killed between the request and the end
 
 submit_as alice 'steps=100000 step_ms=20 ignore_term'

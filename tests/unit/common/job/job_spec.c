@@ -607,6 +607,48 @@ Test(job_spec, every_string_says_what_it_is_made_of)
     cr_assert_not(job_text_right(JOB_TEXT_NONE, "a"));
 }
 
+/* As the schema's maxLength counts. */
+Test(job_spec, the_length_of_a_text_counts_characters)
+{
+    static const struct {
+        const char *key;
+        size_t most;
+    } texts[] = {
+        {"/name", 200 },
+        {"/note", 4096},
+        {"/tags", 64  },
+    };
+
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+        const struct job_option *o = job_option_find(texts[i].key);
+        for (size_t more = 0; more < 2; more++) {
+            char text[2 * 4097 + 1] = "";
+            for (size_t n = 0; n < texts[i].most + more; n++)
+                strcat(text, o->text == JOB_TEXT_TAG ? "x" : "\xc3\xa9");
+            struct problems problems = {0};
+            json_t *value = json_string(text);
+            if (o->type == JOB_OPTION_STRINGS)
+                value = json_pack("[o]", value);
+            job_value_check(o, value, &problems);
+            cr_assert_eq(problems.count, more, "%s: %zu", o->pointer, texts[i].most + more);
+            problems_clear(&problems);
+            json_decref(value);
+        }
+    }
+    /* The kernel's limit is one of bytes. */
+    char path[2 * 2100 + 1] = "/";
+    for (size_t n = 0; n < 2048; n++)
+        strcat(path, "\xc3\xa9");
+    struct problems problems = {0};
+    json_t *value = json_string(path);
+    job_value_check(job_option_find("/data/train"), value, &problems);
+    cr_assert_eq(problems.count, 1);
+    cr_assert_not_null(strstr(problems.items[0].message, "4095 bytes"), "%s",
+                       problems.items[0].message);
+    problems_clear(&problems);
+    json_decref(value);
+}
+
 /* The one problem that a document with this cluster.env has; the caller clears it. */
 static void refuse_env(json_t *env, struct problems *problems)
 {
