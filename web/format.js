@@ -76,3 +76,13 @@ export function size(bytes) {
   for (; x >= 1000 && unit < units.length - 1; unit++) x /= 1024;
   return `${digits3(x)} ${units[unit]}`;
 }
+
+// RFC 4180; rows of values, null and undefined are empty. An apostrophe before a text that a spreadsheet would take for a formula, and before
+// one that has such apostrophes already: without its first it is the text again. A number is as it is.
+export function csv(rows) {
+  const cell = (value) => {
+    const plain = String(value ?? ""), text = /^'*[=+\-@\t\r]/.test(plain) && !Number.isFinite(Number(plain)) ? `'${plain}` : plain;
+    return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+  };
+  return rows.map((row) => row.map(cell).join(",") + "\r\n").join("");
+}

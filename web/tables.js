@@ -7,15 +7,6 @@ import { title } from "./jobs.js";
 import { watch } from "./live.js";
 import { many, moreButton, PAGE } from "./more.js";
 
-// RFC 4180; rows of values, null and undefined are empty.
-export function csv(rows) {
-  const cell = (value) => {
-    const text = value === null || value === undefined ? "" : String(value);
-    return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
-  };
-  return rows.map((row) => row.map(cell).join(",") + "\r\n").join("");
-}
-
 // A table of the newest jobs with check boxes, of which those of ids are ticked. chosen(ids) once the button, which says words, is pressed.
 //   {element, picked() -> ids, stop}
 export function pickJobs({ words, least, most, ids = [], chosen }) {

@@ -71,6 +71,7 @@ async function comparing(page, ids) {
   same(await page.locator("[data-chart=compare-loss] .legend li").count(), ids.length - 1, "compare: a job is hidden");
   const link = page.url();
   ok(link.includes("x=epoch") && link.includes(`hide=${ids[1]}`), "compare: axis and hidden jobs are in the address", link);
+  await api(`/v1/jobs/${ids[1]}`, { method: "PATCH", body: JSON.stringify({ note: "=cmd|' /C calc'!A0,\"x\"" }) });
   await page.goto("about:blank");
   await page.goto(link);
   await page.locator("[data-chart=compare-loss] .legend li").first().waitFor();
@@ -80,6 +81,10 @@ async function comparing(page, ids) {
 
   const csv = (await downloaded(page, page.getByRole("button", { name: "Results as csv" }))).toString();
   ok(csv.startsWith("id,name,tags,note,State,Workers,") && csv.includes(`\r\n${ids[0]},one,,,succeeded,1,8,6,`), "compare: the results as CSV", csv);
+  ok(csv.includes(`\r\n${ids[1]},two,,"'=cmd|' /C calc'!A0,""x""",succeeded,2,`), "compare: with no formula for a spreadsheet", csv);
+  const cells = [-0.5, "-0.5", "+1e-5", "-a", "=1", "+x", "@x", "\ta", "\ra", "'=1", "'a", "a=1", null];
+  same(await page.evaluate(async (row) => (await import("./format.js")).csv([row]), cells),
+    "-0.5,-0.5,+1e-5,'-a,'=1,'+x,'@x,'\ta,\"'\ra\",''=1,'a,a=1,\r\n", "compare: what a spreadsheet would compute, and what not");
   ok(isPng(await downloaded(page, page.locator("[data-chart=compare-loss]").getByRole("button", { name: /as png/ }))), "compare: a chart as PNG");
 }
 

@@ -14,7 +14,7 @@
 // part in the group's smoothing), format (of its values). Series whose x differ: joined([[x, y], [x, y]]).
 
 import { download, h, mark, say, show } from "../dom.js";
-import { number } from "../format.js";
+import * as f from "../format.js";
 
 const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 const dark = matchMedia("(prefers-color-scheme: dark)");
@@ -133,7 +133,7 @@ const filled = (v) => v !== null && v !== undefined;
 
 export class Chart {
   constructor(options, group = new ChartGroup()) {
-    this.options = { format: number, file: options.id, ...options };
+    this.options = { format: f.number, file: options.id, ...options };
     this.group = group;
     this.data = null;
     this.isLog = Boolean(options.startsLog);
@@ -486,13 +486,12 @@ export class Chart {
 
   // ---------------------------------------------------------------- to take away
 
-  // RFC 4180, all the points there are here.
+  // All the points there are here.
   csv(series = this.options.series) {
     const { x = [], y = {} } = this.data ?? {};
-    const quote = (text) => (/[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
-    const rows = [[this.group.x.name, ...series.map((s) => quote(s.key))]];
+    const rows = [[this.group.x.name, ...series.map((s) => s.key)]];
     x.forEach((at, i) => rows.push([at, ...series.map((s) => y[s.key]?.[i] ?? "")]));
-    return rows.map((row) => row.join(",") + "\r\n").join("");
+    return f.csv(rows);
   }
 
   // As it is seen, with its title and its legend.

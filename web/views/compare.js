@@ -5,7 +5,7 @@ import { Chart, ChartGroup, joined } from "../charts/charts.js";
 import { badge, choice, download, h, notice, setBadge, show } from "../dom.js";
 import * as f from "../format.js";
 import { ScalingCards } from "../charts/scaling.js";
-import { csv, pickJobs } from "../tables.js";
+import { pickJobs } from "../tables.js";
 import { ended, evaluates, MOST_COMPARED, title } from "../jobs.js";
 import { tagChips } from "../labels.js";
 import { watch } from "../live.js";
@@ -76,7 +76,7 @@ function resultsCard(toggled) {
   let rows = [], known = "";
   const names = ["Job", "State", ...RESULTS.map(([name]) => name)];
   const element = h("section", { class: "card results" }, h("header", {}, h("h2", {}, "Results"),
-    tool("csv", "Results as csv, to download", () => download("results.csv", "text/csv", csv([["id", "name", "tags", "note", ...names.slice(1)], ...rows])))),
+    tool("csv", "Results as csv, to download", () => download("results.csv", "text/csv", f.csv([["id", "name", "tags", "note", ...names.slice(1)], ...rows])))),
     scroll("Results", h("table", {}, h("thead", {}, head), body)));
   const row = (job, i, jobs, told, hidden) => {
     const tick = h("input", { type: "checkbox", checked: !hidden.has(job.id), "aria-label": `Show job ${job.id} in the charts`, "data-job": job.id, onchange: () => toggled(job.id) });
@@ -110,7 +110,7 @@ function differencesCard() {
   let rows = [];
   const table = scroll("Differences", h("table", {}, h("thead", {}, head), body));
   const element = h("section", { class: "card differences" }, h("header", {}, h("h2", {}, "Differences"),
-    tool("csv", "Differences as csv, to download", () => download("differences.csv", "text/csv", csv(rows)))), none, table);
+    tool("csv", "Differences as csv, to download", () => download("differences.csv", "text/csv", f.csv(rows)))), none, table);
   const update = (jobs, differences) => {
     rows = [["key", ...jobs.map((job) => `job ${job.id}`)], ...differences.map(({ pointer, values }) => [keyWords(pointer), ...values.map(writeText)])];
     show(none, !differences.length);
@@ -127,7 +127,7 @@ function runsCard() {
   const head = h("tr"), body = h("tbody"), told = h("p", { class: "quiet" });
   let rows = [];
   const table = scroll("Differences of their runs", h("table", {}, h("thead", {}, head), body));
-  const csvTool = tool("csv", "Differences of their runs as csv, to download", () => download("runs.csv", "text/csv", csv(rows)));
+  const csvTool = tool("csv", "Differences of their runs as csv, to download", () => download("runs.csv", "text/csv", f.csv(rows)));
   const element = h("section", { class: "card differences runs" }, h("header", {}, h("h2", {}, "Computed with"), csvTool), table, told);
   const update = (jobs, { differences, unknown }) => {
     rows = [["what", ...jobs.map((job) => `job ${job.id}`), "may change bits"], ...differences.map(({ what, values, may_change_bits: may }) => [what, ...values, may])];

@@ -11,7 +11,6 @@ import { askedTags } from "../labels.js";
 import { watch } from "../live.js";
 import { MOST_ASKED, moreButton, PAGE, shownOf } from "../more.js";
 import { href, setQuery } from "../place.js";
-import { csv } from "../tables.js";
 
 const SORTS = [["", "Most jobs"], ["name", "Value"], ["best_top1", "Best"], ["ttt_seconds", "Time to train"]];
 const ACTIVE = ["queued", "starting", "running", "evaluating"];
@@ -87,7 +86,7 @@ export function mount(main, { query, heading }) {
   const narrowed = settings.tag && `with the tag ${settings.tag}`;
   const wait = notice("Loading the groups…"), none = notice("No job matches");
   let known = "", rows = [];
-  const save = h("button", { type: "button", class: "tool", "aria-label": "Groups as csv, to download", onclick: () => download("groups.csv", "text/csv", csv(rows)) }, "csv");
+  const save = h("button", { type: "button", class: "tool", "aria-label": "Groups as csv, to download", onclick: () => download("groups.csv", "text/csv", f.csv(rows)) }, "csv");
   const table = h("section", { class: "card" }, h("header", {}, h("h2", {}, "Groups"), save), h("div", { class: "scroll wide", role: "group", tabindex: 0, "aria-label": "Groups" }, h("table", { class: "groups" },
     h("caption", { class: "hidden" }, "Jobs in groups"), h("thead", {}, h("tr", {}, ...COLUMNS.map(([text, kind]) => h("th", { scope: "col", class: kind }, text)))), body)));
   const more = moreButton("Show more groups", body, () => change({ shown: settings.shown + PAGE }));

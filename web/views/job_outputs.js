@@ -23,10 +23,10 @@ function output(title, path, fill) {
   return element;
 }
 
-// A line of predictions.csv: "file",label,top1,p, with quotes doubled in the name.
+// A line of predictions.csv: "file",label,top1,p, with quotes doubled in the name, and an apostrophe before what would be a formula.
 function parsed(line) {
   const [, name, label, top1, p] = /^"((?:[^"]|"")*)",(-?\d+),(\d+),(\S+)$/.exec(line) ?? [];
-  return name === undefined ? null : { name: name.replaceAll('""', '"'), label: Number(label), top1: Number(top1), p: Number(p) };
+  return name === undefined ? null : { name: name.replaceAll('""', '"').replace(/^'(?='*[=+\-@\t\r])/, ""), label: Number(label), top1: Number(top1), p: Number(p) };
 }
 
 function mistakes(text) {

@@ -8,7 +8,6 @@ import { watch } from "../live.js";
 import { href, setQuery } from "../place.js";
 import { axisOf, canBeLog, parallel, placeOf, scatter, valueAtPlace, wordOf } from "../sweep/sweep_plots.js";
 import { axisFormat, metricFormat, name, outcome, running } from "../sweep/sweeps.js";
-import { csv } from "../tables.js";
 import { keyWords, pretty, writeText } from "../job_document.js";
 
 const BUDGET = "budget", RESULT = "result";
@@ -47,7 +46,7 @@ function valueOf(trial, key) {
 function trialsCard(page) {
   const head = h("tr"), body = h("tbody"), shown = h("span", { class: "where" });
   const element = h("section", { class: "card trials" }, h("header", {}, h("h2", {}, "Trials, best first"), shown, h("div", { class: "tools" },
-    h("button", { type: "button", class: "tool", "aria-label": "Trials as csv, to download", onclick: () => download(`sweep-${page.id}.csv`, "text/csv", csv(page.rows())) }, "csv"))),
+    h("button", { type: "button", class: "tool", "aria-label": "Trials as csv, to download", onclick: () => download(`sweep-${page.id}.csv`, "text/csv", f.csv(page.rows())) }, "csv"))),
     h("div", { class: "scroll wide", role: "group", tabindex: 0, "aria-label": "Trials" }, h("table", {}, h("thead", {}, head), body)));
   const row = (trial, place) => {
     const state = badge(), words = outcome(trial, page.sweep.trials), best = page.isBest(trial);

@@ -82,10 +82,14 @@ static int by_index(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* RFC 4180: quotes around a name, doubled inside it. */
+/* RFC 4180: quotes around a name, doubled inside it. An apostrophe before a name that a spreadsheet
+ * would take for a formula, and before one that has such apostrophes already: without its first it
+ * is the name again. */
 static void print_name(FILE *out, const char *name)
 {
-    fputc('"', out);
+    const char *first = name + strspn(name, "'");
+
+    fputs(*first && strchr("=+-@\t\r", *first) ? "\"'" : "\"", out);
     for (; *name; name++) {
         if (*name == '"')
             fputc('"', out);

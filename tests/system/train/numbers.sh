@@ -76,16 +76,17 @@ for class in a b c; do
     mkdir -p "$work/folders/train/$class" "$work/folders/eval/$class"
 done
 for ((i = 0; i < 48; i++)); do
-    class=abc
-    cp "${jpegs[i]}" "$work/folders/train/${class:i % 3:1}/$i.jpg"
-    [ $((i % 3)) = 1 ] || cp "${jpegs[i]}" "$work/folders/eval/${class:i % 3:1}/$i.jpg"
+    class=abc name=$i.jpg
+    case $i in 0) name="=1+1.jpg" ;; 3) name="'@x.jpg" ;; 6) name="'x.jpg" ;; esac
+    cp "${jpegs[i]}" "$work/folders/train/${class:i % 3:1}/$name"
+    [ $((i % 3)) = 1 ] || cp "${jpegs[i]}" "$work/folders/eval/${class:i % 3:1}/$name"
 done
 job "$work/folders.json" ".data = {\"train\": \"$work/folders/train\", \"eval\": \"$work/folders/eval\"} | .model.classes = 3 | .eval.predictions = true"
 worker 2 "$work/folders.json" "$work/folders-run"
 is $? 0 "a class without images in the evaluation is an empty folder"
 is "$(cut -d, -f2 "$work/folders-run/attempt-1/predictions.csv" | sort | uniq -c | tr -s ' \n' ' ')" " 16 0 16 2 1 label " "the other classes keep their numbers"
-is "$(tail -n +2 "$work/folders-run/attempt-1/predictions.csv" | cut -d, -f1 | tr -d '"' | sort)" "$(find "$work/folders/eval" -name '*.jpg' -printf '%f\n' | sort)" \
-    "each image is named by its file"
+is "$(tail -n +2 "$work/folders-run/attempt-1/predictions.csv" | cut -d, -f1 | tr -d '"' | sort)" "$(find "$work/folders/eval" -name '*.jpg' -printf '%f\n' | sed "s/^'*[=@]/'&/" | sort)" \
+    "each image is named by its file, without a formula for a spreadsheet"
 like "$(warnings "$work/folders-run")" '^data.eval has no images of 1 of the 3 classes, the first of them is 1: accuracies are those of the other classes$' "and a warning says which is not there"
 ok "with finite losses" finite "$work/folders-run"
 
