@@ -31,14 +31,17 @@ for (const type of ["click", "hashchange"]) addEventListener(type, () => { decli
 
 export const hasToken = () => sessionStorage.getItem(KEPT) !== null;
 
-// A link may bring a token, #token=TOKEN/jobs/3, as ./quickstart prints one. It is kept like one that was typed, and leaves the
-// address at once. Whether there was one.
-export function takeToken() {
-  const [, token, path] = /^#token=([\w-]+)(\/.*)?$/.exec(location.hash) ?? [];
+// A link may bring a token, #token=TOKEN/jobs/3, as ./quickstart prints one. It leaves the address at once, and is kept like one that was
+// typed; in the place of another only if replaces(), asked then, says so: whose link it is would see what the person does next as their own.
+// Whether it was taken at once.
+export function takeToken(replaces) {
+  const [, token, path] = /^#token=([\w-]+)(\/.*)?$/.exec(location.hash) ?? [], kept = sessionStorage.getItem(KEPT);
   if (!token) return false;
-  sessionStorage.setItem(KEPT, token);
   history.replaceState(history.state, "", `#${path ?? "/"}`);
-  return true;
+  const other = kept !== null && kept !== token;
+  if (!other) sessionStorage.setItem(KEPT, token);
+  else replaces(async () => sessionStorage.setItem(KEPT, token)).then((done) => done && location.reload());
+  return !other;
 }
 
 function askForToken(text) {

@@ -1,6 +1,7 @@
 // The frame around the views, and which view is shown. doc/how-to-add-a-page.md tells what a view is.
 
 import { takeToken } from "./api.js";
+import { ask } from "./ask.js";
 import { comeBack, enter, leave } from "./back.js";
 import { h, mark, notice, say } from "./dom.js";
 import { keepFocus } from "./focus.js";
@@ -78,8 +79,10 @@ async function route(moved) {
   if (place) comeBack(place);
 }
 
+const replaces = (work) => ask({ title: "Use the link's token?", text: "This tab has a token already. With that of the link, what you do here is done as its owner, who sees it.",
+  yes: "Use the link's token", no: "Keep mine", work });
 addEventListener("hashchange", () => {
-  if (takeToken()) location.reload(); // whatever is on the page was asked for without it
+  if (takeToken(replaces)) location.reload(); // whatever is on the page was asked for without it
   else if (location.hash !== "#main") route(true);
 });
 document.querySelector(".skip").addEventListener("click", (event) => {
@@ -87,7 +90,7 @@ document.querySelector(".skip").addEventListener("click", (event) => {
   main.focus();
 });
 say(document.getElementById("connection"), "connecting…");
-takeToken();
+takeToken(replaces);
 history.scrollRestoration = "manual"; // the browser would scroll before there is anything
 document.addEventListener("visibilitychange", () => document.visibilityState === "hidden" && leave(shown.mounted)); // also before a reload
 keepFocus();

@@ -69,6 +69,39 @@ try {
   await page.getByText("No jobs yet").waitFor();
   ok(!page.url().includes("traind-"), "so does a link that is followed in an open tab", page.url());
 
+  // A link with another token: whose it is would see as their own what the person does next.
+  const { token: theirs } = await api("/v1/tokens", { name: "theirs", role: "submit" });
+  const follow = (words) => page.evaluate((hash) => { location.hash = hash; }, `#token=${words}`);
+  const kept = () => page.evaluate(() => sessionStorage.getItem("traind-token"));
+  const question = page.getByRole("dialog", { name: "Use the link's token?" });
+  for (const colorScheme of ["dark", "light"]) {
+    await page.emulateMedia({ colorScheme });
+    await follow(`${theirs}/submit`);
+    await question.waitFor();
+    ok(!page.url().includes("traind-"), `a link with another token: the address loses it (${colorScheme})`);
+    await accessible(page, `another token (${colorScheme})`);
+    await page.keyboard.press("Escape");
+    await question.waitFor({ state: "detached" });
+    same(await kept(), token, "refused, the tab keeps its own");
+    same(new URL(page.url()).hash, "#/submit", "on the page that the link names");
+  }
+  await page.goto("about:blank");
+  await page.goto(`${origin}/#token=${theirs}`);
+  await question.waitFor();
+  same(await kept(), token, "a page that is opened by such a link asks too");
+  await page.evaluate(() => { window.before = true; });
+  await question.getByRole("button", { name: "Keep mine" }).focus();
+  await page.keyboard.press("Tab");
+  await page.keyboard.press("Enter");
+  await page.waitForFunction(() => !window.before && document.querySelector("main h1"));
+  same(await kept(), theirs, "by the keyboard the person takes the link's, and the page is loaded with it");
+  await page.evaluate(() => { window.before = true; });
+  await follow(token);
+  await question.getByRole("button", { name: "Use the link's token" }).click();
+  await page.waitForFunction(() => !window.before && document.querySelector("main h1"));
+  same(await kept(), token, "or by a click");
+  await page.getByText("No jobs yet").waitFor();
+
   const submitted = await fetch(`${origin}/v1/jobs`, { method: "POST", headers: { Authorization: `Bearer ${token}` }, body: JSON.stringify({ ...JOB, name: "watched", steps: 100000 }) });
   const { id } = await submitted.json();
   await page.locator("tr[data-job]").getByRole("link", { name: "watched" }).waitFor();
