@@ -60,8 +60,8 @@ static int number_option(const struct cmd_args *args, const char *option, double
 
     if (!text)
         return 0;
-    if (!cmd_decimal(text, &end, value) || *end || !(*value >= minimum) || !isfinite(*value))
-        return error_set(e, ERR_USAGE, "--%s must be a number of at least %g, not \"%s\"", option,
+    if (!cmd_decimal(text, &end, value) || *end || !(*value >= minimum && *value <= 1e9))
+        return error_set(e, ERR_USAGE, "--%s must be a number from %g to 1e9, not \"%s\"", option,
                          minimum, text);
     return 0;
 }

@@ -117,7 +117,9 @@ static void write_span(const struct profile *p, FILE *out, const struct trace_sp
             "%.3f, \"dur\": %.3f",
             s->name, s->category, p->run->rank, s->thread, (s->start - p->offset - p->zero) * 1e6,
             seconds * 1e6);
-    if (s->work > 0 && strcmp(s->category, "all-reduce") == 0) {
+    if (!(seconds > 0)) {
+        /* no rate: JSON has no infinite number */
+    } else if (s->work > 0 && strcmp(s->category, "all-reduce") == 0) {
         fprintf(out, ", \"args\": {\"bytes\": %.0f, \"gb_per_sec\": %.3f}", s->work,
                 s->work / seconds * 1e-9);
     } else if (s->work > 0) {

@@ -65,7 +65,9 @@ is $? 2 "so is a deadline that is no time"
 predict --deadline 90 "$work/s.json"
 is $? 2 "and one without a unit"
 predict --node-speed fast "$work/s.json"
-like "$output" '--node-speed must be a number of at least' "and a speed that is none"
+like "$output" '--node-speed must be a number from 1e-06 to 1e9' "and a speed that is none"
+predict --node-speed 1e308 --nodes 1 "$work/s.json"
+like "$output" '--node-speed must be a number from 1e-06 to 1e9, not "1e308"' "and one from which no finite number comes"
 predict --to-target --node-speed 79 - <<<'{"data": {"train": "synthetic", "train_images": 100000}, "model": {"classes": 10}}'
 like "$output" '^trainctl: --to-target: .*not for this job' "--to-target is about ImageNet"
 predict --target 75.9 --node-speed 79 - <<<'{"data": {"train": "synthetic", "train_images": 100000}, "model": {"classes": 10}}'
