@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "common/dataset/example.pb-c.h"
+#include "common/text/plural.h"
 
 #define KEYS 10
 
@@ -86,7 +87,8 @@ int tf_example_pack(const struct tf_example *x, uint8_t **out, size_t *bytes, st
 static const Tensorflow__Feature *tf_example_find(const Tensorflow__Features *features,
                                                   const char *key)
 {
-    for (size_t i = 0; i < features->n_feature; i++)
+    /* Of a key that is there twice the last one counts, as in all of protobuf's maps. */
+    for (size_t i = features->n_feature; i-- > 0;)
         if (strcmp(features->feature[i]->key, key) == 0)
             return features->feature[i]->value;
     return NULL;
@@ -136,6 +138,32 @@ static const uint8_t *tf_example_locate(const uint8_t *payload, size_t bytes,
     return NULL;
 }
 
+/* A feature that is not one value of the kind that is needed. */
+static int refuse_feature(const Tensorflow__Features *features, const char *key, const char *needed,
+                          struct error *e)
+{
+    const Tensorflow__Feature *f = tf_example_find(features, key);
+    const char *kind = NULL;
+    size_t values = 0;
+
+    if (f && f->kind_case == TENSORFLOW__FEATURE__KIND_BYTES_LIST) {
+        kind = "bytes";
+        values = f->bytes_list->n_value;
+    } else if (f && f->kind_case == TENSORFLOW__FEATURE__KIND_INT64_LIST) {
+        kind = "int64";
+        values = f->int64_list->n_value;
+    } else if (f && f->kind_case == TENSORFLOW__FEATURE__KIND_FLOAT_LIST) {
+        kind = "float";
+        values = f->float_list->n_value;
+    }
+    if (!f)
+        return error_set(e, ERR_CORRUPT, "the record has no %s", key);
+    if (values == 0)
+        return error_set(e, ERR_CORRUPT, "%s is empty: it should be one %s", key, needed);
+    return error_set(e, ERR_CORRUPT, "%s is %zu value%s of type %s, not one %s", key, values,
+                     plural((int64_t)values), kind, needed);
+}
+
 static int view_features(const Tensorflow__Features *features, const uint8_t *payload, size_t bytes,
                          struct tf_example_view *view, struct error *e)
 {
@@ -143,10 +171,12 @@ static int view_features(const Tensorflow__Features *features, const uint8_t *pa
     const int64_t *label = find_number(features, "image/class/label");
     const ProtobufCBinaryData *text = find_bytes(features, "image/class/text");
 
-    if (!jpeg || jpeg->len == 0)
-        return error_set(e, ERR_CORRUPT, "the record has no image/encoded");
+    if (!jpeg)
+        return refuse_feature(features, "image/encoded", "bytes string", e);
+    if (jpeg->len == 0)
+        return error_set(e, ERR_CORRUPT, "image/encoded is empty: the record has no image");
     if (!label)
-        return error_set(e, ERR_CORRUPT, "the record has no image/class/label");
+        return refuse_feature(features, "image/class/label", "int64", e);
     view->label = *label;
     view->jpeg_bytes = jpeg->len;
     view->jpeg = tf_example_locate(payload, bytes, jpeg);

@@ -33,8 +33,8 @@ struct tf_example_view {
     char text[64];      /* image/class/text, or image/class/synset; likewise */
 };
 
-/* ERR_CORRUPT: no tf.Example, or image/encoded or image/class/label missing; the caller puts file
- * and offset in front. */
+/* ERR_CORRUPT: no tf.Example, or image/encoded or image/class/label is not one value of its type;
+ * the caller puts file and offset in front. */
 int tf_example_parse(const uint8_t *payload, size_t bytes, struct tf_example_view *view,
                      struct error *e);
 

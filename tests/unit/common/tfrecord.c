@@ -143,6 +143,85 @@ Test(tfrecord, example_without_an_image_or_a_label_is_refused)
     free(payload);
 }
 
+/* A tf.Example of the features, each {key, its Feature as it is on the wire}. */
+static size_t pack_features(const char *const (*pairs)[2], const size_t *bytes, int count,
+                            char out[512])
+{
+    char features[500];
+    size_t used = 0;
+
+    for (int i = 0; i < count; i++) {
+        size_t key = strlen(pairs[i][0]), entry = 4 + key + bytes[i];
+        features[used++] = 0x0a, features[used++] = (char)entry;
+        features[used++] = 0x0a, features[used++] = (char)key;
+        memcpy(features + used, pairs[i][0], key);
+        used += key;
+        features[used++] = 0x12, features[used++] = (char)bytes[i];
+        memcpy(features + used, pairs[i][1], bytes[i]);
+        used += bytes[i];
+    }
+    cr_assert(used < 128);
+    out[0] = 0x0a, out[1] = (char)used;
+    memcpy(out + 2, features, used);
+    return used + 2;
+}
+
+#define FEATURE(key, wire, words)                                                                  \
+    {                                                                                              \
+        key, wire, sizeof(wire) - 1, words                                                         \
+    }
+
+/* Lists: 0x0a of bytes, 0x12 of floats, 0x1a of int64. */
+Test(tfrecord, features_of_another_type_or_number_are_told_apart_from_missing_ones)
+{
+    static const char label[] = "image/class/label", image[] = "image/encoded";
+    static const struct {
+        const char *key, *wire;
+        size_t bytes;
+        const char *words;
+    } wrong[] = {
+        FEATURE(label, "\x0a\x03\x0a\x01\x37",
+                "image/class/label is 1 value of type bytes, not one int64"),
+        FEATURE(label, "\x12\x06\x0a\x04\x00\x00\x80\x3f",
+                "image/class/label is 1 value of type float, not one int64"),
+        FEATURE(label, "\x1a\x04\x0a\x02\x01\x02",
+                "image/class/label is 2 values of type int64, not one int64"),
+        FEATURE(label, "\x1a\x00", "image/class/label is empty: it should be one int64"),
+        FEATURE(label, "", "image/class/label is empty: it should be one int64"),
+        FEATURE(image, "\x1a\x03\x0a\x01\x07",
+                "image/encoded is 1 value of type int64, not one bytes string"),
+        FEATURE(image, "\x0a\x06\x0a\x01\x37\x0a\x01\x38",
+                "image/encoded is 2 values of type bytes, not one bytes string"),
+        FEATURE(image, "\x0a\x02\x0a\x00", "image/encoded is empty: the record has no image"),
+    };
+    static const char good_image[] = "\x0a\x03\x0a\x01J", good_label[] = "\x1a\x03\x0a\x01\x05";
+    struct tf_example_view view;
+    struct error e;
+    char payload[512];
+
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        bool is_label = wrong[i].key == label;
+        const char *const pairs[][2] = {
+            {is_label ? image : label, is_label ? good_image : good_label},
+            {wrong[i].key,             wrong[i].wire                     }
+        };
+        const size_t lengths[] = {sizeof good_image - 1, wrong[i].bytes};
+        size_t bytes = pack_features(pairs, lengths, 2, payload);
+        cr_assert_eq(tf_example_parse((uint8_t *)payload, bytes, &view, &e), -ERR_CORRUPT);
+        cr_expect_str_eq(e.text, wrong[i].words, "%s", e.text);
+    }
+    /* as protobuf has it, the last one of a key */
+    const char *const twice[][2] = {
+        {label, good_label            },
+        {image, good_image            },
+        {label, "\x1a\x03\x0a\x01\x07"}
+    };
+    const size_t lengths[] = {sizeof good_label - 1, sizeof good_image - 1, 5};
+    size_t bytes = pack_features(twice, lengths, 3, payload);
+    cr_assert_eq(tf_example_parse((uint8_t *)payload, bytes, &view, &e), 0, "%s", e.text);
+    cr_expect_eq(view.label, 7);
+}
+
 /* Whatever is broken, nothing is read that is not there: run with the sanitizers. */
 Test(tfrecord, random_damage_never_crashes_the_parser)
 {
