@@ -11,6 +11,7 @@
 
 #include "common/buffer.h"
 #include "common/dataset/tfrecord.h"
+#include "common/system/content.h"
 #include "common/system/open_beneath.h"
 
 #define OTHER_DESCRIPTORS 256 /* left to the rest of the process */
@@ -158,6 +159,8 @@ int shards_walk(struct dataset_list *list, uint32_t file, uint64_t **lengths, ui
     else {
         list->bytes[file] = (uint64_t)st.st_size;
         rc = shard_walk(fd, name, list->bytes[file], lengths, count, e);
+        if (rc == -ERR_CORRUPT && *count == 0)
+            rc = content_explain_fd(fd, name, "a TFRecord file", e);
     }
     close(fd);
     if (rc) {

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "common/run/progress.h"
+#include "common/system/content.h"
 #include "common/system/file.h"
 
 static const struct {
@@ -395,6 +396,8 @@ int safetensors_open_fd(int fd, const char *path, struct safetensors **out, stru
     }
     s->fd = fd;
     int status = safetensors_read_header(s, e);
+    if (status == -ERR_CORRUPT)
+        status = content_explain_fd(fd, path, "a safetensors file", e);
     if (!status)
         status = read_entries(s, e);
     if (status) {

@@ -11,6 +11,7 @@
 #include "common/buffer.h"
 #include "common/dataset/tf_example.h"
 #include "common/dataset/tfrecord.h"
+#include "common/system/content.h"
 #include "common/system/file.h"
 #include "prep/audit/audit.h"
 
@@ -138,6 +139,8 @@ static int take_record(struct walk *w, uint64_t *offset, bool *done, struct erro
     if (rc == 0)
         rc = read_at(w->path, w->fd, w->reader->buffer, bytes + TFRECORD_FOOTER_BYTES,
                      *offset + sizeof header, e);
+    if (rc && *offset == 0)
+        content_explain_fd(w->fd, w->path, "a TFRecord file", e);
     if (rc) { /* where the next record begins is not known */
         w->shard->damaged++;
         audit_find(w->audit, "%s", e->text);

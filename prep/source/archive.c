@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "common/buffer.h"
+#include "common/system/content.h"
 #include "common/system/file.h"
 
 #define BLOCK_BYTES 512
@@ -116,6 +117,8 @@ int archive_index(const uint8_t *map, uint64_t offset, uint64_t bytes, const cha
                        archive_error_string(a));
     if (rc == 0)
         rc = index_members(a, map, offset, offset + bytes, name, index, e);
+    if (rc && index->count == 0)
+        rc = content_explain(name, map + offset, bytes, "a tar archive", e);
     archive_read_free(a);
     return rc;
 }
@@ -168,6 +171,19 @@ static int pick_members(struct archive *a, const char *path, struct archive_blob
     return rc;
 }
 
+/* No tar, plain or compressed: what it is. */
+static int explain_file(const char *path, struct error *e)
+{
+    struct error unseen;
+    int fd = file_open(path, &unseen), rc = -(int)e->code;
+
+    if (fd >= 0) {
+        rc = content_explain_fd(fd, path, "a tar archive", e);
+        close(fd);
+    }
+    return rc;
+}
+
 static int pick_from_archive(const char *path, struct archive_blob *blobs, size_t count,
                              size_t limit_bytes, struct error *e)
 {
@@ -183,6 +199,8 @@ static int pick_from_archive(const char *path, struct archive_blob *blobs, size_
                        archive_error_string(a));
     if (rc == 0)
         rc = pick_members(a, path, blobs, count, limit_bytes, e);
+    if (rc && archive_file_count(a) == 0 && archive_filter_code(a, 0) == ARCHIVE_FILTER_NONE)
+        rc = explain_file(path, e);
     archive_read_free(a);
     return rc;
 }

@@ -14,6 +14,7 @@
 #include <xxhash.h>
 #include <zlib.h>
 
+#include "common/system/content.h"
 #include "prep/source/source.h"
 
 #define IDX_DIMENSION_MAX 65500       /* a JPEG's */
@@ -131,6 +132,15 @@ static int read_content(gzFile file, const char *path, int dimensions, struct id
     return 0;
 }
 
+/* Of a file that is none, what it is instead, unpacked if it is packed. */
+static int idx_explain(gzFile file, const char *path, struct error *e)
+{
+    char head[CONTENT_HEAD_BYTES];
+    int got = gzrewind(file) ? 0 : gzread(file, head, sizeof head);
+
+    return got > 0 ? content_explain(path, head, (size_t)got, "an IDX file", e) : -(int)e->code;
+}
+
 /* Opens PATH/STEM-KIND or the same with .gz. ERR_NOT_FOUND if neither is there. */
 static int idx_load(const char *folder, const char *stem, const char *kind, int dimensions,
                     struct idx *idx, struct error *e)
@@ -150,6 +160,8 @@ static int idx_load(const char *folder, const char *stem, const char *kind, int 
         return error_set(e, ERR_NOT_FOUND, "there is no %s-%s[.gz] in %s", stem, kind, folder);
     gzbuffer(file, 1 << 17);
     int rc = read_content(file, path, dimensions, idx, e);
+    if (rc && !idx->data)
+        rc = idx_explain(file, path, e);
     gzclose(file);
     return rc;
 }

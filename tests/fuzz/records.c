@@ -7,6 +7,7 @@
 
 #include "common/dataset/tf_example.h"
 #include "common/dataset/tfrecord.h"
+#include "common/system/content.h"
 #include "tests/fuzz/fuzz.h"
 
 /* A view must lie within the payload, and its strings end. */
@@ -39,5 +40,7 @@ int fuzz_records(const uint8_t *data, size_t bytes)
             records_parse(payload, length);
     }
     records_parse(data, bytes);
+    const struct content *c = content_of(data, bytes);
+    FUZZ_CHECK(!c || *c->what, "a kind without a name");
     return 0;
 }

@@ -123,7 +123,7 @@ done
 cp in/ILSVRC2012_img_train.tar bad/ && head -c 50000 in/ILSVRC2012_img_val.tar >bad/ILSVRC2012_img_val.tar
 check "a truncated validation tar" refused 1 "ILSVRC2012_img_val.tar is truncated" convert --from imagenet --in bad --out x --shards 1
 gzip -c in/ILSVRC2012_img_train.tar >bad/ILSVRC2012_img_train.tar
-check "a compressed tar" refused 1 "cannot be read as a plain tar" convert --from imagenet --in bad --out x --shards 1
+check "a compressed tar" refused 1 "is a gzip file, not a tar archive: a compressed one is not read" convert --from imagenet --in bad --out x --shards 1
 tar -cf bad/ILSVRC2012_img_train.tar -C v .
 check "a training tar that is none" refused 2 "expected a tar for each class" convert --from imagenet --in bad --out x --shards 1
 check "none of these has written anything" test ! -e x

@@ -110,7 +110,7 @@ unfit() {
 unfit "a file that is not there" ".model.init = \"$work/nowhere.safetensors\"" 'No such file'
 unfit "a folder without weights" ".model.init = \"$work/empty\"" 'holds no weights: expected a safetensors file, the folder of a checkpoint'
 unfit "a named pipe" ".model.init = \"$work/pipe\"" 'is a named pipe, not a regular file'
-unfit "a text" ".model.init = \"$work/text.safetensors\"" 'not a sound safetensors file'
+unfit "a text" ".model.init = \"$work/text.safetensors\"" 'is a text file, not a safetensors file'
 unfit "a file that was cut" ".model.init = \"$work/cut.safetensors\"" 'is cut off'
 unfit "weights of another network" ".model.init = \"$last\" | .model.arch = \"resnet34\"" 'do not fit resnet34: .*layer1.2.conv1.weight is missing'
 is "$(jq -r '.errors[].message' <<<"$body" | grep -o '[^ ]* is missing' | sort -u | wc -l)" \
