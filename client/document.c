@@ -200,7 +200,7 @@ static const char *document_source(const char *path)
 
 int document_read(const char *path, char **text, size_t *bytes, struct error *e)
 {
-    int status = file_read(path, JSON_DOCUMENT_LIMIT_BYTES, text, bytes, e);
+    int status = file_read_text(path, JSON_DOCUMENT_LIMIT_BYTES, text, bytes, e);
 
     if (status || strspn(*text, " \t\r\n") < *bytes)
         return status;

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/system/content.h"
 #include "common/system/file.h"
 
 /* Printable and without spaces: nothing of it can end a header. */
@@ -57,8 +58,11 @@ static int token_read(int fd, const char *path, char token[TOKEN_BYTES], struct 
             "(and have a new token made)",
             path);
     ssize_t bytes = read(fd, text, sizeof text - 1);
+    size_t length = bytes < 0 ? 0 : (size_t)bytes;
     int found = bytes < 0 ? error_set_errno(e, errno, "cannot read %s", path)
-                          : token_set(text, path, token, e);
+                          : content_drop_mark(text, &length, e);
+    if (!found)
+        found = token_set(text, path, token, e);
     explicit_bzero(text, sizeof text);
     return found;
 }

@@ -6,8 +6,23 @@
 #include <string.h>
 
 #include "common/log.h"
+#include "common/system/content.h"
 #include "common/system/file.h"
 #include "common/text/decimal.h"
+
+/* The one reader of JSON that others wrote. */
+static json_t *json_parse(const char *text, size_t bytes, struct error *e)
+{
+    json_error_t where;
+
+    if (content_skip_mark(&text, &bytes, e))
+        return NULL;
+    json_t *value = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, &where);
+    if (!value)
+        error_set(e, ERR_USAGE, "not valid JSON at line %d, column %d: %s", where.line,
+                  where.column, where.text);
+    return value;
+}
 
 /* Depth is counted before parsing, so that a hostile document costs neither stack nor memory. */
 static int depth_of(const char *text, size_t bytes)
@@ -35,8 +50,6 @@ static int depth_of(const char *text, size_t bytes)
 
 json_t *json_document_parse(const char *text, size_t bytes, struct error *e)
 {
-    json_error_t where;
-
     if (bytes > JSON_DOCUMENT_LIMIT_BYTES) {
         error_set(e, ERR_TOO_LARGE, "the document has %zu bytes; at most %d are taken", bytes,
                   JSON_DOCUMENT_LIMIT_BYTES);
@@ -52,13 +65,8 @@ json_t *json_document_parse(const char *text, size_t bytes, struct error *e)
                   depth, JSON_DEPTH_LIMIT);
         return NULL;
     }
-    json_t *value = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, &where);
-    if (!value) {
-        error_set(e, ERR_USAGE, "not valid JSON at line %d, column %d: %s", where.line,
-                  where.column, where.text);
-        return NULL;
-    }
-    if (!json_is_object(value)) {
+    json_t *value = json_parse(text, bytes, e);
+    if (value && !json_is_object(value)) {
         json_decref(value);
         error_set(e, ERR_INVALID,
                   "the document must be a JSON object, as in {\"data\": "
@@ -93,16 +101,16 @@ static const char *json_pointer_part(const char *pointer, char part[256])
 
 json_t *json_read_fd(int fd, const char *path, size_t limit_bytes, struct error *e)
 {
-    json_error_t reason;
+    struct error why = {0};
     char *text;
     size_t bytes;
 
     if (fd < 0 || file_read_fd(fd, path, limit_bytes, &text, &bytes, e))
         return NULL;
-    json_t *value = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, &reason);
+    json_t *value = json_parse(text, bytes, &why);
     free(text);
     if (!value)
-        error_set(e, ERR_CORRUPT, "%s cannot be read, line %d: %s", path, reason.line, reason.text);
+        error_set(e, ERR_CORRUPT, "%s cannot be read: %s", path, why.text);
     return value;
 }
 

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "common/buffer.h"
+#include "common/system/content.h"
 #include "common/clock.h"
 
 #define WALKS_MAX 100 /* of a tree that others remove too */
@@ -123,6 +124,18 @@ int file_read_fd(int fd, const char *path, size_t limit_bytes, char **text, size
     if (reason)
         return error_set_errno(e, reason, "cannot read %s", file_words(path));
     return 0;
+}
+
+int file_read_text(const char *path, size_t limit_bytes, char **text, size_t *bytes,
+                   struct error *e)
+{
+    int status = file_read(path, limit_bytes, text, bytes, e);
+
+    if (status || content_drop_mark(*text, bytes, e) == 0)
+        return status;
+    free(*text);
+    *text = NULL;
+    return error_prefix(e, "%s", file_words(path));
 }
 
 int file_write_all(int fd, const void *data, size_t bytes)

@@ -28,6 +28,10 @@ int file_read(const char *path, size_t limit_bytes, char **text, size_t *bytes, 
 int file_read_fd(int fd, const char *path, size_t limit_bytes, char **text, size_t *bytes,
                  struct error *e);
 
+/* As file_read, of a text: without UTF-8's byte order mark; ERR_USAGE for UTF-16 and UTF-32. */
+int file_read_text(const char *path, size_t limit_bytes, char **text, size_t *bytes,
+                   struct error *e);
+
 /* write(2) until all is written: 0, or an errno. */
 int file_write_all(int fd, const void *data, size_t bytes);
 

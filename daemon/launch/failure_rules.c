@@ -273,10 +273,11 @@ int failure_rules_load(const char *path, struct failure_rules **out, struct erro
 {
     struct failure_rules *r = calloc(1, sizeof *r);
     char *text = NULL;
+    size_t bytes;
     int status = r ? 0 : error_set(e, ERR_NO_MEMORY, "no memory for the failure rules");
 
     *out = NULL;
-    if (!status && path && file_read(path, FILE_BYTES_MAX, &text, NULL, e)) {
+    if (!status && path && file_read_text(path, FILE_BYTES_MAX, &text, &bytes, e)) {
         error_prefix(e, "failure_rules");
         e->code = ERR_USAGE;
         status = -(int)ERR_USAGE;

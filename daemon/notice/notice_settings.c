@@ -19,7 +19,7 @@ static int settings_read_secret_file(const char *key, const char *path, bool sec
 {
     struct stat st;
 
-    if (file_read(path, FILE_LIMIT_BYTES, text, bytes, e))
+    if (file_read_text(path, FILE_LIMIT_BYTES, text, bytes, e))
         return error_prefix(e, "%s", key);
     if (!secret || stat(path, &st) || !(st.st_mode & 077))
         return 0;

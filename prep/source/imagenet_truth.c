@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "common/buffer.h"
+#include "common/system/content.h"
 #include "common/system/file.h"
 #include "prep/source/archive.h"
 
@@ -93,9 +94,12 @@ static int take_word(struct imagenet_truth *t, int64_t number, char *line)
 static int take_lines(struct imagenet_truth *t, char *text, const char *name, take_line *take,
                       const char *expected, struct error *e)
 {
+    size_t bytes = strlen(text);
     char *rest, *line;
     int64_t number = 1;
 
+    if (content_drop_mark(text, &bytes, e))
+        return error_prefix(e, "%s", name);
     for (line = strtok_r(text, "\r\n", &rest); line; line = strtok_r(NULL, "\r\n", &rest), number++)
         if (take(t, number, line))
             return error_set(e, ERR_INVALID, "line %" PRId64 " of %s is \"%.60s\"; expected %s",
@@ -190,9 +194,12 @@ static int read_meta(struct imagenet_truth *t, const struct archive_blob *meta,
 static int take_ids(struct imagenet_truth *t, const struct archive_blob *truth,
                     char (*of_id)[SYNSET_BYTES], struct error *e)
 {
+    size_t bytes = strlen(truth->data);
     char *rest, *line;
     int64_t number = 1;
 
+    if (content_drop_mark(truth->data, &bytes, e))
+        return error_prefix(e, "%s", truth->name);
     for (line = strtok_r(truth->data, "\r\n", &rest); line;
          line = strtok_r(NULL, "\r\n", &rest), number++) {
         char *end;

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/system/content.h"
 #include "common/system/file.h"
 
 #define CLASSES_FILE_LIMIT_BYTES (1 << 20)
@@ -87,11 +88,13 @@ int source_classes_add(struct source_class_list *list, const char *name, size_t 
 
 int source_classes_split(char *text, struct source_class_list *list, struct error *e)
 {
+    size_t bytes = strlen(text);
     char *rest, *line;
+    int status = content_drop_mark(text, &bytes, e);
 
-    int status = 0;
-
-    list->names = calloc(strlen(text) / 2 + 1, sizeof *list->names);
+    if (status)
+        return status;
+    list->names = calloc(bytes / 2 + 1, sizeof *list->names);
     if (!list->names)
         return error_set(e, ERR_NO_MEMORY, "no memory for the names of the classes");
     for (line = strtok_r(text, "\r\n", &rest); line && !status;
@@ -110,7 +113,9 @@ int source_classes_read(const char *file, struct source_class_list *list, struct
         return rc;
     rc = source_classes_split(text, list, e);
     free(text);
-    if (rc == 0 && list->count == 0)
+    if (rc)
+        return error_prefix(e, "%s", file);
+    if (list->count == 0)
         rc = error_set(e, ERR_INVALID, "%s names no classes; expected one a line", file);
     return rc;
 }

@@ -150,7 +150,7 @@ static int cmd_note(int argc, char **argv)
         return label_show_note(&args);
     size_t bytes = strlen(text);
     char *read = NULL;
-    if (strcmp(text, "-") == 0 && file_read("-", NOTE_READ_BYTES, &read, &bytes, &e))
+    if (strcmp(text, "-") == 0 && file_read_text("-", NOTE_READ_BYTES, &read, &bytes, &e))
         return cmd_fail(&e);
     while (read && bytes > 0 && read[bytes - 1] == '\n')
         bytes--;

@@ -117,7 +117,7 @@ check "a missing shard" refused 6 "cannot open wrong/train/train-00001-of-00007"
 sed 's|train/train-00000-of-00007|train/../../../../escape|' data/manifest.json >wrong/manifest.json
 check "a manifest that leads elsewhere" refused 6 "is not a manifest" stage --from wrong --to z
 echo '{' >wrong/manifest.json
-check "a broken manifest" refused 6 "cannot be read, line" stage --from wrong --to z
+check "a broken manifest" refused 6 "cannot be read: not valid JSON at line" stage --from wrong --to z
 check "a data set that was not staged is not touched" refused 7 "was not staged there" stage --from data --to data
 touch file
 check "scratch that is no folder" refused 7 "file" stage --from data --to file/scratch
