@@ -161,6 +161,8 @@ static enum error_code api_error_code(const char *type, long status)
         return ERR_CONFLICT;
     case 413:
         return ERR_TOO_LARGE;
+    case 415:
+        return ERR_ENCODING;
     case 422:
         return ERR_INVALID;
     default:

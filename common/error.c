@@ -11,6 +11,7 @@ static const struct error_type types[ERR_COUNT] = {
     [ERR_USAGE] = {"usage",              "Bad request",                   400, 2  },
     [ERR_INVALID] = {"invalid",            "Invalid document",              422, 2  },
     [ERR_UNSUPPORTED] = {"unsupported",        "Not supported by this version", 422, 2  },
+    [ERR_ENCODING] = {"content-encoding",   "Content coding not supported",  415, 2  },
     [ERR_TOO_LARGE] = {"too-large",          "Too large",                     413, 2  },
     [ERR_TOO_MANY] = {"too-many",           "Too many requests",             429, 1  },
     [ERR_NOT_FOUND] = {"not-found",          "Not found",                     404, 3  },

@@ -16,6 +16,7 @@ enum error_code {
     ERR_USAGE,       /* a command line that makes no sense */
     ERR_INVALID,     /* a document or value that is wrong */
     ERR_UNSUPPORTED, /* right, but not built in this version */
+    ERR_ENCODING,    /* a body in a coding that is not undone */
     ERR_TOO_LARGE,   /* over a stated limit */
     ERR_TOO_MANY,    /* of a thing that one client may have so many of */
     ERR_NOT_FOUND,   /* a job, file or route that does not exist */

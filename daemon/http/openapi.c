@@ -182,6 +182,8 @@ static void openapi_add_problems(json_t *responses, const struct described *d)
     openapi_add_problem(responses, d, 401);
     openapi_add_problem(responses, d, 403);
     openapi_add_problem(responses, d, 413);
+    if (json_object_get(d->doc, "body"))
+        openapi_add_problem(responses, d, 415);
     json_object_set_new(responses, "429", openapi_reference("responses", "TooMany"));
     if (strchr(d->route->pattern, '{'))
         openapi_add_problem(responses, d, 404);
@@ -388,7 +390,8 @@ static json_t *roles_of(void)
 
 static const char about[] = "traind trains image classifiers on CPU clusters. Every GET route also "
                             "answers HEAD. Answers are compressed for clients that send "
-                            "Accept-Encoding: gzip. Errors are application/problem+json (RFC "
+                            "Accept-Encoding: gzip; bodies are taken as they are (415 for a "
+                            "Content-Encoding). Errors are application/problem+json (RFC "
                             "9457). Lists have a field next: pass it as after (or from) to get the "
                             "next page; it is null on the last page.";
 

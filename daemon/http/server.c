@@ -15,6 +15,7 @@
 #include "common/clock.h"
 #include "common/log.h"
 #include "common/system/file.h"
+#include "common/text/printable.h"
 #include "daemon/http/access/auth.h"
 #include "daemon/http/access/guard.h"
 #include "daemon/http/crew.h"
@@ -54,6 +55,7 @@ struct exchange {
     uint64_t received;
     bool too_large;
     const char *malformed; /* what is wrong with its head; NULL: nothing */
+    const char *encoding;  /* of its body, which is not undone; NULL: none */
     bool refused;          /* by who sends it: its body is not kept */
 
     bool answered;
@@ -99,6 +101,13 @@ static int check_request(const struct endpoint *at, struct MHD_Connection *c,
         return -(int)e->code;
     if (x->malformed)
         return error_set(e, ERR_USAGE, "%s", x->malformed);
+    if (x->encoding && x->received) {
+        char shown[PRINTABLE_GROWTH * 32];
+        printable_escape(shown, sizeof shown, x->encoding, strlen(x->encoding), "");
+        return error_set(e, ERR_ENCODING,
+                         "a body with Content-Encoding \"%s\" is not taken: send it as it is",
+                         shown);
+    }
     if (x->too_large)
         return error_set(e, ERR_TOO_LARGE, "the body is larger than the %llu bytes that are taken",
                          (unsigned long long)x->body.limit);
@@ -118,12 +127,15 @@ static int find_caller(const struct exchange *x, bool counts, struct caller *cal
                        caller, e);
 }
 
+/* What says how to ask so that it is answered. */
 static void add_retry_headers(struct reply *r, const struct error *e)
 {
     if (e->code == ERR_NO_TOKEN)
         reply_header(r, "WWW-Authenticate", "Bearer realm=\"traind\"");
     if (e->code == ERR_TOO_MANY || e->code == ERR_BUSY)
         reply_header(r, "Retry-After", "1");
+    if (e->code == ERR_ENCODING) /* RFC 9110, 15.5.16 */
+        reply_header(r, "Accept-Encoding", "identity");
 }
 
 static int route_request(const struct exchange *x, struct request *q, struct reply *r,
@@ -296,7 +308,7 @@ static enum MHD_Result take_body(struct exchange *x, const char *data, size_t *b
         x->too_large = true;
         return x->received > DRAIN_FACTOR * x->body.limit ? MHD_NO : MHD_YES;
     }
-    if (x->refused) /* the rest is read all the same, for the client to see why */
+    if (x->refused || x->encoding) /* the rest is read all the same, for the client to see why */
         return MHD_YES;
     return buffer_append(&x->body, data, more) ? MHD_YES : MHD_NO;
 }
@@ -338,6 +350,7 @@ static bool is_refused(const struct exchange *x)
 struct framing {
     int hosts, lengths, codings;
     const char *coding;
+    const char *encoding; /* of the body itself, where it is not identity */
     bool bad_name;
 };
 
@@ -363,16 +376,20 @@ static enum MHD_Result count_field(void *context, enum MHD_ValueKind kind, const
         f->codings++;
         f->coding = value ? value : "";
     }
+    if (strcasecmp(name, "Content-Encoding") == 0 && value && *value &&
+        strcasecmp(value, "identity") != 0)
+        f->encoding = value;
     f->bad_name = f->bad_name || !is_token(name);
     return MHD_YES;
 }
 
 /* What microhttpd takes and should not: NULL for nothing. */
-static const char *find_fault(struct MHD_Connection *c)
+static const char *find_fault(struct MHD_Connection *c, const char **encoding)
 {
     struct framing f = {0};
 
     MHD_get_connection_values(c, MHD_HEADER_KIND, count_field, &f);
+    *encoding = f.encoding;
     if (f.bad_name)
         return "a header's name has a character that is not allowed there, as a space before the "
                "colon";
@@ -400,7 +417,7 @@ static struct exchange *begin_exchange(const struct endpoint *at, struct MHD_Con
     x->method = method;
     x->config = settings_get(at->app->settings);
     x->body = BUFFER((size_t)x->config->max_body_bytes);
-    x->malformed = find_fault(c);
+    x->malformed = find_fault(c, &x->encoding);
     x->too_large = content_length_exceeds_limit(x);
     x->route = route_of(x);
     x->refused = is_refused(x);

@@ -7,8 +7,8 @@
 
 #define ROUTES_MAX 96 /* the last place: no route, or the dashboard's files */
 
-static const int statuses[] = {200, 201, 202, 204, 304, 400, 401, 403, 404, 405,
-                               406, 409, 413, 422, 429, 500, 501, 503, 507, 0};
+static const int statuses[] = {200, 201, 202, 204, 304, 400, 401, 403, 404, 405, 406,
+                               409, 413, 415, 422, 429, 500, 501, 503, 507, 0};
 static const double limits[] = {0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5};
 #define STATUS_COUNT (sizeof statuses / sizeof statuses[0])
 #define LIMIT_COUNT  (sizeof limits / sizeof limits[0])

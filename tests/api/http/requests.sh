@@ -144,6 +144,35 @@ refused 422 invalid 'empty' "the same with an empty folder"
 call -d '{"data": {"train": "/no/such/folder", "train_images": 100000}}' /v1/plan
 want 200 "a plan of it needs no folder"
 
+# a body in a coding, whatever the route makes of it
+gzip -c <<<'{"data": {"train": "synthetic"}}' >"$work/body.gz"
+while read -r method route; do
+    for coding in gzip 'GZIP, identity' x; do
+        call -X "$method" -H "Content-Encoding: $coding" --data-binary "@$work/body.gz" "$route"
+        refused 415 content-encoding "Content-Encoding \\\\*\"$coding\\\\*\"" "$method $route with Content-Encoding $coding"
+        like "$headers" '^Accept-Encoding: identity' "and what would be right"
+    done
+done < <(jq -r '.paths | to_entries[] | .key as $path | .value | to_entries[] | select(.value.requestBody) | "\(.key | ascii_upcase) \($path)"' \
+    "$work/openapi.json" | sed 's/{[^}]*}/1/g')
+is "$(jq '[.paths[][] | select(type == "object" and .requestBody) | .responses | has("415")] | unique' -c "$work/openapi.json")" '[true]' \
+    "openapi has 415 where there is a body"
+call -H 'Content-Encoding: gzip' -H 'Content-Encoding: identity' --data-binary "@$work/body.gz" /v1/plan
+refused 415 content-encoding gzip "the header twice"
+call -H 'Content-Encoding: gzip' -H 'Transfer-Encoding: chunked' --data-binary "@$work/body.gz" /v1/plan
+refused 415 content-encoding gzip "in chunks"
+call -H $'Content-Encoding: \x1b[31m\xff' --data-binary "@$work/body.gz" /v1/plan
+refused 415 content-encoding '.' "a coding of control characters"
+call -H 'Content-Encoding: Identity' -d '{"data": {"train": "synthetic"}}' /v1/plan
+want 200 "identity is no coding"
+call -H 'Content-Encoding: gzip' /v1/jobs
+want 200 "nor is one of no body"
+for mark in '\xef\xbb\xbf:200' '\xff\xfe:400' '\xfe\xff:400' '\xff\xfe\0\0:400'; do
+    { printf '%b' "${mark%:*}" && printf '{"data": {"train": "synthetic"}}'; } >"$work/marked"
+    call --data-binary "@$work/marked" /v1/plan
+    want "${mark#*:}" "a document with the byte order mark ${mark%:*}"
+done
+refused 400 usage 'UTF-16 or UTF-32 by its byte order mark' "which is named"
+
 head -c 1048577 /dev/zero | tr '\0' ' ' >"$work/large"
 call --data-binary "@$work/large" /v1/plan
 refused 413 too-large '1048576' "a body of 1 MiB and a byte"
