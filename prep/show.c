@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/image/jpeg.h"
+#include "common/image/png.h"
 #include "common/system/file.h"
 #include "prep/records.h"
 
@@ -62,7 +62,9 @@ static int show_record(struct dataset *d, int64_t i, const struct dataset_image 
     struct table *t = context;
     struct jpeg_info info;
 
-    int rc = jpeg_header(t->decoder, image->jpeg, image->jpeg_bytes, &info, e);
+    int rc = png_is(image->jpeg, image->jpeg_bytes)
+                 ? png_header(image->jpeg, image->jpeg_bytes, &info, e)
+                 : jpeg_header(t->decoder, image->jpeg, image->jpeg_bytes, &info, e);
     if (rc)
         return error_prefix(e, "%s, record at byte %" PRIu64,
                             dataset_file(d, dataset_entry(d, i)->file),

@@ -11,6 +11,7 @@
 #include "common/buffer.h"
 #include "common/dataset/shard_names.h"
 #include "common/run/progress.h"
+#include "common/system/content.h"
 #include "common/system/file.h"
 #include "common/system/open_beneath.h"
 #include "common/text/plural.h"
@@ -225,10 +226,31 @@ static int list_shards(const struct names *names, enum dataset_role role, struct
 
 /* ---- classes */
 
-int dataset_is_jpeg_name(const char *name)
+bool dataset_is_image_name(const char *name)
 {
     const char *dot = strrchr(name, '.');
-    return dot && (strcasecmp(dot, ".jpg") == 0 || strcasecmp(dot, ".jpeg") == 0);
+    return dot && (strcasecmp(dot, ".jpg") == 0 || strcasecmp(dot, ".jpeg") == 0 ||
+                   strcasecmp(dot, ".png") == 0);
+}
+
+/* A file whose name is none of an image's, with what it is. */
+static int refuse_name(const char *folder, const char *name, struct error *e)
+{
+    char head[CONTENT_HEAD_BYTES];
+    char *path = list_join_path(folder, name);
+    int fd = path ? open_beneath_file(path, e) : -1;
+    ssize_t got = fd < 0 ? 0 : pread(fd, head, sizeof head, 0);
+    const struct content *c = got > 0 ? content_of(head, (size_t)got) : NULL;
+
+    if (fd >= 0)
+        close(fd);
+    free(path);
+    return error_set(
+        e, ERR_INVALID,
+        "%s/%s is not a JPEG file or a PNG file: its name should end in .jpg, .jpeg or "
+        ".png%s%s%s%s",
+        folder, name, c ? "; it is " : "", c ? c->what : "", c && c->advice ? ": " : "",
+        c && c->advice ? c->advice : "");
 }
 
 static int list_class(struct dataset_list *list, int32_t label, struct error *e)
@@ -240,16 +262,14 @@ static int list_class(struct dataset_list *list, int32_t label, struct error *e)
 
     for (int i = 0; i < images.count && rc == 0; i++) {
         const char *image = images.entries[i]->d_name;
-        if (!dataset_is_jpeg_name(image) && list_is_folder(folder, images.entries[i]))
+        if (!dataset_is_image_name(image) && list_is_folder(folder, images.entries[i]))
             rc =
                 error_set(e, ERR_INVALID,
                           "%s/%s is a folder, but the folder of a class holds images only: classes "
                           "must not be nested",
                           folder, image);
-        else if (!dataset_is_jpeg_name(image))
-            rc = error_set(e, ERR_INVALID,
-                           "%s/%s is not a JPEG file: its name should end in .jpg or .jpeg", folder,
-                           image);
+        else if (!dataset_is_image_name(image))
+            rc = refuse_name(folder, image, e);
         else
             rc = list_file(list, folder, image, label, e);
     }
@@ -262,7 +282,7 @@ static int no_data_set(const char *folder, struct error *e)
 {
     return error_set(e, ERR_INVALID,
                      "%s holds no data set: expected shards named train-* or validation-*, or a "
-                     "folder of JPEGs for each class",
+                     "folder of JPEG or PNG files for each class",
                      folder);
 }
 

@@ -17,22 +17,37 @@
 #define RECORD_LIMIT_BYTES ((size_t)16 << 20)
 #define HEAD_BYTES         ((size_t)256 << 10) /* of a JPEG file: its size stands behind EXIF */
 
-bool dataset_jpeg_size(const uint8_t *jpeg, size_t bytes, int *width, int *height)
+/* A PNG's IHDR comes first. */
+static bool png_size(const uint8_t *png, size_t bytes, int *width, int *height)
+{
+    uint32_t sizes[2];
+
+    if (bytes < 24 || memcmp(png, "\x89PNG\r\n\x1a\n", 8) != 0)
+        return false;
+    memcpy(sizes, png + 16, sizeof sizes);
+    *width = (int)(be32toh(sizes[0]) & INT32_MAX);
+    *height = (int)(be32toh(sizes[1]) & INT32_MAX);
+    return *width > 0 && *height > 0;
+}
+
+bool dataset_image_size(const uint8_t *image, size_t bytes, int *width, int *height)
 {
     size_t at = 2;
 
-    if (bytes < 4 || jpeg[0] != 0xff || jpeg[1] != 0xd8)
+    if (png_size(image, bytes, width, height))
+        return true;
+    if (bytes < 4 || image[0] != 0xff || image[1] != 0xd8)
         return false;
-    while (at + 9 <= bytes && jpeg[at] == 0xff) {
-        uint8_t marker = jpeg[at + 1];
+    while (at + 9 <= bytes && image[at] == 0xff) {
+        uint8_t marker = image[at + 1];
         /* ITU-T T.81, table B.1: the start of a frame, but not of tables (C4, C8, CC). */
         if (marker >= 0xc0 && marker <= 0xcf && marker != 0xc4 && marker != 0xc8 &&
             marker != 0xcc) {
-            *height = jpeg[at + 5] << 8 | jpeg[at + 6];
-            *width = jpeg[at + 7] << 8 | jpeg[at + 8];
+            *height = image[at + 5] << 8 | image[at + 6];
+            *width = image[at + 7] << 8 | image[at + 8];
             return *width > 0 && *height > 0;
         }
-        at += 2 + (size_t)(jpeg[at + 2] << 8 | jpeg[at + 3]);
+        at += 2 + (size_t)(image[at + 2] << 8 | image[at + 3]);
     }
     return false;
 }
@@ -76,7 +91,7 @@ static void look_at_shard(const char *path, struct dataset_glance *out)
         head = head_of(path, whole, &bytes, out);
         if (head && bytes == whole &&
             tf_example_parse(head + TFRECORD_HEADER_BYTES, payload, &view, &e) == 0)
-            dataset_jpeg_size(view.jpeg, view.jpeg_bytes, &out->width, &out->height);
+            dataset_image_size(view.jpeg, view.jpeg_bytes, &out->width, &out->height);
     }
     free(head);
 }
@@ -87,7 +102,7 @@ static void look_at_image(const char *path, struct dataset_glance *out)
     uint8_t *head = head_of(path, HEAD_BYTES, &bytes, out);
 
     if (head)
-        dataset_jpeg_size(head, bytes, &out->width, &out->height);
+        dataset_image_size(head, bytes, &out->width, &out->height);
     free(head);
 }
 
@@ -103,7 +118,7 @@ static void look_at_class(const char *folder, const char *name, struct dataset_g
     int fd = open_beneath_folder(path, &e);
     DIR *images = fd < 0 ? NULL : fdopendir(fd);
     while (images && (entry = readdir(images)))
-        if (dataset_is_jpeg_name(entry->d_name) && (!*first || strcmp(entry->d_name, first) < 0))
+        if (dataset_is_image_name(entry->d_name) && (!*first || strcmp(entry->d_name, first) < 0))
             snprintf(first, sizeof first, "%s", entry->d_name);
     if (images)
         closedir(images);

@@ -19,7 +19,8 @@ struct dataset_glance {
 /* Never an error: what cannot be seen is not known. Synthetic data: all 0. */
 void dataset_look(const char *path, enum dataset_role role, struct dataset_glance *out);
 
-/* Width and height in the header of a JPEG's bytes, which may be cut off behind it. False: none. */
-bool dataset_jpeg_size(const uint8_t *jpeg, size_t bytes, int *width, int *height);
+/* Width and height in the header of a JPEG's or PNG's bytes, which may be cut off behind it. False:
+ * none. */
+bool dataset_image_size(const uint8_t *image, size_t bytes, int *width, int *height);
 
 #endif

@@ -1,5 +1,6 @@
 #include "common/image/jpeg.h"
 
+#include <limits.h>
 #include <setjmp.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -8,6 +9,8 @@
 
 #include <jpeglib.h>
 #include <jerror.h>
+
+#include "common/system/content.h"
 
 struct jpeg_decoder {
     struct jpeg_decompress_struct jpeg;
@@ -84,20 +87,15 @@ void jpeg_decoder_destroy(struct jpeg_decoder *d)
 
 /* The functions with `must_` in their names leave by longjmp when libjpeg is unhappy. */
 
-static void must_read_header(struct jpeg_decoder *d, const uint8_t *jpeg, size_t bytes)
-{
-    jpeg_mem_src(&d->jpeg, jpeg, bytes);
-    jpeg_read_header(&d->jpeg, TRUE);
-}
-
-/* Scans of the file, at most limit + 1: segments are skipped by their lengths, so that the scans of
- * a thumbnail inside one do not count. */
-static int count_scans(const uint8_t *jpeg, size_t bytes, int limit)
+/* Scans of the picture, at most limit + 1; *end: it has its end marker. Segments are skipped by
+ * their lengths, so that the markers of a thumbnail inside one do not count. */
+static int jpeg_walk(const uint8_t *jpeg, size_t bytes, int limit, bool *has_end)
 {
     const uint8_t *at = jpeg, *end = jpeg + bytes;
     int scans = 0;
 
-    while (scans <= limit && (at = memchr(at, 0xff, (size_t)(end - at))) && end - at >= 4) {
+    *has_end = false;
+    while (scans <= limit && (at = memchr(at, 0xff, (size_t)(end - at))) && end - at >= 2) {
         uint8_t marker = at[1];
         bool is_data = marker == 0x00 || (marker >= 0xd0 && marker <= 0xd7); /* stuffing, RSTn */
         if (marker == 0xff) {
@@ -105,6 +103,9 @@ static int count_scans(const uint8_t *jpeg, size_t bytes, int limit)
         } else if (is_data || marker == 0xd8 || marker == 0x01) {
             at += 2;
         } else if (marker == 0xd9) {
+            *has_end = true;
+            break;
+        } else if (end - at < 4) {
             break;
         } else {
             ptrdiff_t length = 2 + (at[2] << 8 | at[3]);
@@ -115,16 +116,37 @@ static int count_scans(const uint8_t *jpeg, size_t bytes, int limit)
     return scans;
 }
 
+bool jpeg_has_end(const uint8_t *jpeg, size_t bytes)
+{
+    bool has_end;
+    jpeg_walk(jpeg, bytes, INT_MAX - 1, &has_end);
+    return has_end;
+}
+
 /* Each scan is a pass over all coefficients, and may have next to no bytes: a small file could keep
  * a decoder busy for minutes. */
 static int check_scans(struct jpeg_decompress_struct *jpeg, const uint8_t *file, size_t bytes,
                        struct error *e)
 {
+    bool has_end;
+
     if (!jpeg_has_multiple_scans(jpeg) ||
-        count_scans(file, bytes, JPEG_SCANS_MAX) <= JPEG_SCANS_MAX)
+        jpeg_walk(file, bytes, JPEG_SCANS_MAX, &has_end) <= JPEG_SCANS_MAX)
         return 0;
     return error_set(e, ERR_TOO_LARGE, "a progressive JPEG of more than %d scans is not decoded",
                      JPEG_SCANS_MAX);
+}
+
+/* What is no JPEG at all, before libjpeg says that in numbers. */
+static int check_start(const uint8_t *file, size_t bytes, struct error *e)
+{
+    if (bytes < 2 || (file[0] == 0xff && file[1] == 0xd8))
+        return 0;
+    const struct content *c = content_of(file, bytes);
+    if (!c)
+        return 0;
+    return error_set(e, ERR_CORRUPT, "Not a JPEG file: it is %s%s%s", c->what,
+                     c->advice ? "; " : "", c->advice ? c->advice : "");
 }
 
 static int check_header(struct jpeg_decompress_struct *jpeg, const uint8_t *file, size_t bytes,
@@ -144,6 +166,17 @@ static int check_header(struct jpeg_decompress_struct *jpeg, const uint8_t *file
         return error_set(e, ERR_UNSUPPORTED, "a JPEG of %d colour components is not supported",
                          jpeg->num_components);
     }
+}
+
+static int must_open(struct jpeg_decoder *d, const uint8_t *jpeg, size_t bytes, struct error *e)
+{
+    int rc = check_start(jpeg, bytes, e);
+
+    if (rc)
+        return rc;
+    jpeg_mem_src(&d->jpeg, jpeg, bytes);
+    jpeg_read_header(&d->jpeg, TRUE);
+    return check_header(&d->jpeg, jpeg, bytes, e);
 }
 
 static J_COLOR_SPACE output_space(J_COLOR_SPACE stored, J_COLOR_SPACE rgb)
@@ -178,8 +211,7 @@ static void rgb_from_cmyk(uint8_t *pixels, size_t count, int channels, bool inve
     }
 }
 
-/* In place, 4 bytes a pixel to 1, with Pillow's weights: those of ITU-R 601 in parts of 65536. */
-static void luma_from_rgb(uint8_t *pixels, size_t count)
+void jpeg_luma(uint8_t *pixels, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
         const uint8_t *p = pixels + 4 * i;
@@ -202,8 +234,7 @@ static void must_read_rows(struct jpeg_decoder *d, unsigned count, size_t row_by
 static int jpeg_decode_scaled(struct jpeg_decoder *d, const uint8_t *jpeg, size_t bytes,
                               struct error *e)
 {
-    must_read_header(d, jpeg, bytes);
-    int rc = check_header(&d->jpeg, jpeg, bytes, e);
+    int rc = must_open(d, jpeg, bytes, e);
     if (rc)
         return rc;
     d->jpeg.out_color_space = output_space(d->jpeg.jpeg_color_space, JCS_RGB);
@@ -243,7 +274,7 @@ int jpeg_decode(struct jpeg_decoder *d, const uint8_t *jpeg, size_t bytes, struc
 
 /* ---- a part of the image */
 
-/* Some files have a few bytes behind it. */
+/* Some files have a few bytes behind it. jpeg: from the first scan's data on. */
 static bool ends_with_marker(const uint8_t *jpeg, size_t bytes)
 {
     size_t from = bytes > 64 ? bytes - 64 : 0;
@@ -257,15 +288,14 @@ int jpeg_open(struct jpeg_decoder *d, const uint8_t *jpeg, size_t bytes, struct 
         jpeg_abort_decompress(&d->jpeg);
         return error_set(e, ERR_CORRUPT, "%s", d->words);
     }
-    must_read_header(d, jpeg, bytes);
-    int rc = check_header(&d->jpeg, jpeg, bytes, e);
+    int rc = must_open(d, jpeg, bytes, e);
     *out = (struct jpeg_info){(int)d->jpeg.image_width, (int)d->jpeg.image_height,
                               d->jpeg.num_components};
     if (rc) {
         jpeg_abort_decompress(&d->jpeg);
         return rc;
     }
-    d->has_end = ends_with_marker(jpeg, bytes);
+    d->has_end = ends_with_marker(d->jpeg.src->next_input_byte, d->jpeg.src->bytes_in_buffer);
     return 0;
 }
 
@@ -328,7 +358,7 @@ static int read_part(struct jpeg_decoder *d, struct jpeg_rectangle *part, struct
     if (jpeg->out_color_space == JCS_CMYK)
         rgb_from_cmyk(d->pixels, (size_t)width * (size_t)part->height, 4, jpeg->saw_Adobe_marker);
     if (part->grey && jpeg->out_color_space != JCS_GRAYSCALE)
-        luma_from_rgb(d->pixels, (size_t)width * (size_t)part->height);
+        jpeg_luma(d->pixels, (size_t)width * (size_t)part->height);
     return 0;
 }
 

@@ -29,8 +29,9 @@ struct jpeg_decoder;
 int jpeg_decoder_create(struct jpeg_decoder **out, struct error *e);
 void jpeg_decoder_destroy(struct jpeg_decoder *d); /* NULL is fine */
 
-/* ERR_CORRUPT with libjpeg's words: no JPEG, truncated, or broken entropy-coded data;
- * ERR_TOO_LARGE over JPEG_PIXELS_MAX or JPEG_SCANS_MAX; ERR_UNSUPPORTED for other colour spaces. */
+/* ERR_CORRUPT, but for what is no JPEG with libjpeg's words: truncated, or broken entropy-coded
+ * data; ERR_TOO_LARGE over JPEG_PIXELS_MAX or JPEG_SCANS_MAX; ERR_UNSUPPORTED for other colour
+ * spaces. */
 int jpeg_decode(struct jpeg_decoder *d, const uint8_t *jpeg, size_t bytes, struct jpeg_pixels *out,
                 struct error *e);
 
@@ -54,5 +55,13 @@ int jpeg_read(struct jpeg_decoder *d, struct jpeg_rectangle *part, struct jpeg_p
 /* Reads the header only; the same errors. */
 int jpeg_header(struct jpeg_decoder *d, const uint8_t *jpeg, size_t bytes, struct jpeg_info *out,
                 struct error *e);
+
+/* Whether the end marker of the picture is there, which is behind that of a thumbnail and may be in
+ * front of a second picture. Looks at the markers alone. */
+bool jpeg_has_end(const uint8_t *jpeg, size_t bytes);
+
+/* In place, of RGB and a byte of nothing to luma, with Pillow's weights: those of ITU-R 601 in
+ * parts of 65536. */
+void jpeg_luma(uint8_t *pixels, size_t count);
 
 #endif

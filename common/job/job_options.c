@@ -94,8 +94,8 @@ static const struct job_option options[] = {
           "kernels.")},
 
     {"/data/train", JOB_OPTION_STRING, OR_NULL, AT(data.train), DEFAULT("null"), TEXT(PATH), LENGTH(4095),
-     HELP("Training images: a folder of TFRecord shards, a folder of class folders with JPEGs, or \"synthetic\" (random images). "
-          "Their layout is described in train-job(5), DATA. Required unless mode is eval.")},
+     HELP("Training images: a folder of TFRecord shards, a folder of class folders with JPEG and PNG files, or \"synthetic\" (random "
+          "images). Their layout is described in train-job(5), DATA. Required unless mode is eval.")},
     {"/data/eval", JOB_OPTION_STRING, OR_NULL, AT(data.eval), DEFAULT("null"), TEXT(PATH), LENGTH(4095),
      HELP("Evaluation images, in the same formats as data.train and with the same classes; null: no evaluation.")},
     {"/data/train_images", JOB_OPTION_INTEGER, OR_NULL, AT(data.train_images), FLAG(data.has_train_images),

@@ -13,7 +13,7 @@
 /* clang-format off */
 static const struct cmd_option convert_table[] = {
     {.name = "from", .letter = 'f', .value = "KIND", .kind = CMD_TEXT, .offset = AT(from), .needed = true,
-     .help = "imagenet (the downloaded tar files), folder (class folders of JPEGs), idx (MNIST-style files, "
+     .help = "imagenet (the downloaded tar files), folder (class folders of JPEG and PNG files), idx (MNIST-style files, "
              "plain or .gz) or cifar (the binary version)"},
     {.name = "in", .value = "PATH", .kind = CMD_TEXT, .offset = AT(in), .needed = true,
      .help = "input folder; for cifar also its .tar.gz"},

@@ -1,5 +1,6 @@
-// Folders of class folders of JPEGs: PATH/train/CLASS and PATH/validation/CLASS, or PATH/CLASS for
-// train alone. PATH/validation may also hold the images themselves, with synset_labels.txt in PATH.
+// Folders of class folders of JPEG and PNG files: PATH/train/CLASS and PATH/validation/CLASS, or
+// PATH/CLASS for train alone. PATH/validation may also hold the images themselves, with
+// synset_labels.txt in PATH.
 #include <dirent.h>
 #include <limits.h>
 #include <stdio.h>
@@ -90,9 +91,9 @@ static int folder_exists(const char *path, const char *name, char out[PATH_MAX])
 
 /* ---- a flat validation folder: what imagenet_to_gcs and preprocess_imagenet call raw data */
 
-static int jpegs_only(const struct dirent *entry)
+static int images_only(const struct dirent *entry)
 {
-    return entry->d_name[0] != '.' && dataset_is_jpeg_name(entry->d_name);
+    return entry->d_name[0] != '.' && dataset_is_image_name(entry->d_name);
 }
 
 static int folder_compare_names(const struct dirent **a, const struct dirent **b)
@@ -169,7 +170,7 @@ static int open_validation(struct folder_source *s, const char *path, const char
                            struct error *e)
 {
     struct dirent **names;
-    int count = scandir(validation, &names, jpegs_only, folder_compare_names);
+    int count = scandir(validation, &names, images_only, folder_compare_names);
     int rc = count > 0 ? open_flat(s, path, validation, names, count, e)
                        : folder_open_role(s, validation, DATASET_EVAL, e);
 

@@ -1,22 +1,19 @@
 #include "prep/write/picture.h"
 
-#include <png.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/image/jpeg.h"
+#include "common/image/png.h"
 #include "common/image/resample.h"
 #include "prep/write/encode.h"
-
-/* A whole JPEG ends with its end-of-image marker; cameras put a little behind it. */
-#define END_MARKER_WITHIN_BYTES 4096
 
 struct picture_maker {
     struct picture_options options;
     struct jpeg_decoder *decoder;
     struct encoder *encoder;
-    uint8_t *png, *small; /* (height, width, 3); (height, width, channels) */
-    float *floats, *row;  /* of a resized image (height, width, 3); of one row of the original */
+    struct png_decoder png;
+    uint8_t *small;      /* (height, width, channels) */
+    float *floats, *row; /* of a resized image (height, width, 3); of one row of the original */
     struct resample_filter rows, columns;
 };
 
@@ -48,7 +45,7 @@ void picture_maker_destroy(struct picture_maker *m)
     encoder_destroy(m->encoder);
     resample_filter_free(&m->rows);
     resample_filter_free(&m->columns);
-    free(m->png);
+    png_decoder_free(&m->png);
     free(m->small);
     free(m->floats);
     free(m->row);
@@ -62,28 +59,6 @@ static int take_memory(void *memory, size_t bytes, struct error *e)
     free(*at);
     *at = malloc(bytes);
     return *at ? 0 : error_set(e, ERR_NO_MEMORY, "no memory for an image of %zu bytes", bytes);
-}
-
-static int png_decode(struct picture_maker *m, const struct source_image *in,
-                      struct jpeg_pixels *out, struct error *e)
-{
-    png_image png = {.version = PNG_IMAGE_VERSION};
-    png_color black = {0, 0, 0};
-
-    if (!png_image_begin_read_from_memory(&png, in->file, in->file_bytes))
-        return error_set(e, ERR_CORRUPT, "a PNG that cannot be read: %s", png.message);
-    if ((uint64_t)png.width * png.height > JPEG_PIXELS_MAX) {
-        png_image_free(&png);
-        return error_set(e, ERR_TOO_LARGE, "%u x %u pixels are over the limit of %d million",
-                         png.width, png.height, JPEG_PIXELS_MAX / 1000000);
-    }
-    png.format = PNG_FORMAT_RGB;
-    int rc = take_memory(&m->png, PNG_IMAGE_SIZE(png), e);
-    if (rc == 0 && !png_image_finish_read(&png, &black, m->png, 0, NULL))
-        rc = error_set(e, ERR_CORRUPT, "a PNG that cannot be read: %s", png.message);
-    png_image_free(&png);
-    *out = (struct jpeg_pixels){m->png, (int)png.width, (int)png.height, 3};
-    return rc;
 }
 
 static int resampled_size(const struct jpeg_pixels *in, int short_side, int *width, int *height)
@@ -153,19 +128,13 @@ static int encode_pixels(struct picture_maker *m, struct jpeg_pixels pixels, str
                   &x->jpeg, &x->jpeg_bytes, e);
 }
 
-static bool has_end(const uint8_t *jpeg, size_t bytes)
-{
-    size_t tail = bytes < END_MARKER_WITHIN_BYTES ? bytes : END_MARKER_WITHIN_BYTES;
-    return memmem(jpeg + bytes - tail, tail, "\xff\xd9", 2) != NULL;
-}
-
 static int picture_keep(struct picture_maker *m, const struct source_image *in,
                         const struct jpeg_info *info, struct tf_example *x, struct error *e)
 {
     struct jpeg_pixels pixels;
 
     /* Only what looks cut off is decoded to be sure: decoding all would take hours. */
-    if (!has_end(in->file, in->file_bytes)) {
+    if (!jpeg_has_end(in->file, in->file_bytes)) {
         int rc = jpeg_decode(m->decoder, in->file, in->file_bytes, &pixels, e);
         if (rc)
             return rc;
@@ -203,8 +172,8 @@ int picture_make(struct picture_maker *m, const struct source_image *in, struct 
 
     if (!in->file)
         return encode_pixels(m, pixels, x, e);
-    if (in->file_bytes < 8 || png_sig_cmp(in->file, 0, 8) != 0)
+    if (!png_is(in->file, in->file_bytes))
         return make_from_jpeg(m, in, x, e);
-    int rc = png_decode(m, in, &pixels, e);
+    int rc = png_decode(&m->png, in->file, in->file_bytes, 3, &pixels, e);
     return rc ? rc : encode_pixels(m, pixels, x, e);
 }

@@ -29,7 +29,7 @@ static int take_file(const char *path, const struct stat *st, int type)
 {
     struct error e;
     (void)st;
-    if (type != FTW_F || !dataset_is_jpeg_name(path) || file_count == MOST_FILES)
+    if (type != FTW_F || !dataset_is_image_name(path) || file_count == MOST_FILES)
         return 0;
     return file_read(path, 64 << 20, &files[file_count].bytes, &files[file_count].length, &e)
                ? -1

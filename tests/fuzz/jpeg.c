@@ -53,7 +53,7 @@ int fuzz_jpeg(const uint8_t *data, size_t bytes)
 
     if (!decoder)
         FUZZ_CHECK(jpeg_decoder_create(&decoder, &e) == 0, "%s", e.text);
-    if (dataset_jpeg_size(data, bytes, &width, &height))
+    if (dataset_image_size(data, bytes, &width, &height))
         FUZZ_CHECK(width >= 0 && height >= 0, "%d x %d", width, height);
     if (jpeg_header(decoder, data, bytes, &info, &e))
         return 0;

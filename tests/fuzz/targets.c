@@ -11,6 +11,7 @@ static const struct fuzz_target targets[] = {
     {"index",       fuzz_index,       1024,  4000},
     {"records",     fuzz_records,     4096, 20000},
     {"jpeg",        fuzz_jpeg,        4096,   500},
+    {"png",         fuzz_png,         2048,  2000},
     {"safetensors", fuzz_safetensors, 4096,  4000},
     {"state",       fuzz_state,       4096,  1500},
     {"events",      fuzz_events,      2048,   300},

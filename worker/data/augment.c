@@ -189,7 +189,8 @@ void augmenter_free(struct augmenter *a)
 
 static bool may_be_halved(enum job_preprocess family, const struct augment_plan *p)
 {
-    return family == JOB_PREPROCESS_TORCHVISION && p->box.width >= HALVE_FROM * p->resized_width &&
+    return family == JOB_PREPROCESS_TORCHVISION && !p->never_halved &&
+           p->box.width >= HALVE_FROM * p->resized_width &&
            p->box.height >= HALVE_FROM * p->resized_height;
 }
 

@@ -44,6 +44,7 @@ struct augment_plan {
     int resized_width, resized_height;
     int left, top;
     bool flip;
+    bool never_halved; /* by a decoder that only has the whole size; false in a new plan */
 };
 
 /* size: of the square, pixels; width and height of the source, at least 1. The flip does not depend

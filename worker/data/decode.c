@@ -20,6 +20,7 @@ int decode_scratch_init(struct decode_scratch *s, const struct loader_config *c,
 void decode_scratch_free(struct decode_scratch *s)
 {
     jpeg_decoder_destroy(s->decoder);
+    png_decoder_free(&s->png);
     augmenter_free(&s->augmenter);
     free(s->image);
     s->image = NULL;
@@ -63,23 +64,32 @@ static void plan_image(const struct loader_config *c, int size, int64_t epoch, i
     }
 }
 
-static int decode_jpeg(struct decode_scratch *s, const struct loader_config *c, int size,
-                       int64_t epoch, int64_t index, const struct dataset_image *image, float *out,
-                       struct error *e)
+/* Of class folders an image is what its content says; shards hold JPEGs. */
+static int decode_pixels(struct decode_scratch *s, const struct loader_config *c, int size,
+                         int64_t epoch, int64_t index, const struct dataset_image *image,
+                         float *out, struct error *e)
 {
     struct jpeg_info info;
     struct jpeg_rectangle part;
     struct jpeg_pixels pixels;
     struct augment_plan plan;
-    int rc = jpeg_open(s->decoder, image->jpeg, image->jpeg_bytes, &info, e);
+    bool png =
+        dataset_format(c->dataset) == DATASET_FOLDER && png_is(image->jpeg, image->jpeg_bytes);
+    int rc = png ? png_header(image->jpeg, image->jpeg_bytes, &info, e)
+                 : jpeg_open(s->decoder, image->jpeg, image->jpeg_bytes, &info, e);
 
     if (rc)
         return rc;
     plan_image(c, size, epoch, index, &info, &plan);
+    plan.never_halved = png;
     rc = augment_prepare(&s->augmenter, c->preprocess, &plan, size, &part, e);
+    if (png)
+        part = (struct jpeg_rectangle){0, 0, info.width, info.height, false, false};
     part.grey = c->channels == 1;
     if (rc == 0)
-        rc = jpeg_read(s->decoder, &part, &pixels, e);
+        rc =
+            png ? png_decode(&s->png, image->jpeg, image->jpeg_bytes, part.grey ? 1 : 4, &pixels, e)
+                : jpeg_read(s->decoder, &part, &pixels, e);
     if (rc == 0)
         rc = augment_apply(&s->augmenter, c->preprocess, &plan, &pixels, &part, out, e);
     return rc;
@@ -97,7 +107,7 @@ int decode_image(struct decode_scratch *s, const struct loader_config *c, int si
     *label = image.label;
     rc = check_label(c, &image, e);
     if (rc == 0) {
-        rc = decode_jpeg(s, c, size, epoch, index, &image, c->bf16 ? s->image : out, e);
+        rc = decode_pixels(s, c, size, epoch, index, &image, c->bf16 ? s->image : out, e);
         *bad = rc && rc != -ERR_NO_MEMORY;
     }
     if (rc == 0 && c->bf16)

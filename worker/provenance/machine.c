@@ -48,9 +48,9 @@ static json_t *machine_kernel(void)
 static bool is_library_told(const char *name)
 {
     static const char *const names[] = {
-        "libtrainengine.", "libtraincomm.", "libopenblas",    "libblas",     "libgomp.",
-        "libomp.",         "libm.",         "libmvec.",       "libc.",       "libmpi.",
-        "libopen-pal.",    "libjpeg.",      "libprotobuf-c.", "libjansson.", "libisal.",
+        "libtrainengine.", "libtraincomm.", "libopenblas", "libblas",   "libgomp.",     "libomp.",
+        "libm.",           "libmvec.",      "libc.",       "libmpi.",   "libopen-pal.", "libjpeg.",
+        "libprotobuf-c.",  "libjansson.",   "libisal.",    "libpng16.",
     };
 
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)

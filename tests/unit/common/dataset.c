@@ -333,21 +333,25 @@ Test(dataset, a_glance_counts_class_folders)
     free(jpeg);
 }
 
-Test(dataset, the_size_of_a_jpeg_that_is_cut_off_or_none)
+Test(dataset, the_size_of_an_image_that_is_cut_off_or_none)
 {
     size_t bytes;
     uint8_t *jpeg = fixture_progressive_jpeg(70, 50, &bytes);
     int width, height;
 
-    cr_assert(dataset_jpeg_size(jpeg, bytes, &width, &height));
+    cr_assert(dataset_image_size(jpeg, bytes, &width, &height));
     cr_assert(width == 70 && height == 50);
     for (size_t cut = 0; cut < bytes; cut++) { /* each in memory of its own, for ASan */
         uint8_t *part = malloc(cut ? cut : 1);
         memcpy(part, jpeg, cut);
-        dataset_jpeg_size(part, cut, &width, &height);
+        dataset_image_size(part, cut, &width, &height);
         free(part);
     }
-    cr_assert(!dataset_jpeg_size((const uint8_t *)"GIF89a, no JPEG", 15, &width, &height));
+    cr_assert(!dataset_image_size((const uint8_t *)"GIF89a, no JPEG", 15, &width, &height));
+    static const uint8_t png[] = "\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\1\2\0\0\0\7\x08\2";
+    cr_assert(dataset_image_size(png, 24, &width, &height));
+    cr_assert(width == 258 && height == 7);
+    cr_assert(!dataset_image_size(png, 23, &width, &height));
     free(jpeg);
 }
 
