@@ -234,21 +234,22 @@ static void failure_rows(struct libscols_table *table, const struct job *job, co
     }
 }
 
-/* Of one that Slurm runs: "4711 RUNNING on n1,n2: Resources" as far as there is something to say.
- */
+/* Of one that Slurm runs: "4711 PENDING: Resources" as far as there is something to say; "None" is
+ * Slurm's word for no reason. */
 static void slurm_row(struct libscols_table *table, const json_t *slurm)
 {
     const json_t *id = json_object_get(slurm, "job_id");
     char text[512], *number = id && !json_is_null(id) ? print_value(id) : NULL;
     const char *state = json_string_value(json_object_get(slurm, "state"));
-    const char *reason = json_string_value(json_object_get(slurm, "reason"));
+    const char *reason = json_get_text(slurm, "reason", "None");
     const char *nodes = json_string_value(json_object_get(slurm, "nodes"));
+    bool has_reason = *reason && strcmp(reason, "None") != 0;
 
     if (!number)
         return;
     snprintf(text, sizeof text, "%s%s%s%s%s%s%s", number, state ? " " : "", state ? state : "",
-             nodes && *nodes ? " on " : "", nodes ? nodes : "", reason && *reason ? ": " : "",
-             reason ? reason : "");
+             nodes && *nodes ? " on " : "", nodes ? nodes : "", has_reason ? ": " : "",
+             has_reason ? reason : "");
     show_add_row(table, "Slurm's job", text);
     free(number);
 }

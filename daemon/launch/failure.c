@@ -246,19 +246,30 @@ static const char *failure_hint(const struct failure_rank *r, const char *log)
     return "";
 }
 
+#define OF_WORKERS "; last lines of the log: "
+#define OF_MPIRUN  "; mpirun says: "
+
+size_t failure_cause_length(const char *reason)
+{
+    const char *log = strstr(reason, OF_WORKERS);
+
+    log = log ? log : strstr(reason, OF_MPIRUN);
+    return log ? (size_t)(log - reason) : strlen(reason);
+}
+
 static void add_last_lines(struct verdict *v, const char *log, bool only_workers)
 {
     char lines[FAILURE_TEXT_BYTES];
     size_t used = strlen(v->reason);
-    const char *title = "last lines of the log";
+    const char *title = OF_WORKERS;
 
     failure_last_lines(log, lines, sizeof lines);
     if (!lines[0] && !only_workers) {
         banner_words(log, lines, sizeof lines);
-        title = "mpirun says";
+        title = OF_MPIRUN;
     }
     if (lines[0])
-        snprintf(v->reason + used, sizeof v->reason - used, "; %s: %s", title, lines);
+        snprintf(v->reason + used, sizeof v->reason - used, "%s%s", title, lines);
 }
 
 /* mpirun ends with 128 + signal of a rank; its words on it may be missing. (132, that would be
@@ -444,7 +455,7 @@ static void judge_by_run_stop(struct verdict *v, const json_t *run_stop,
                               const struct launch_exit *how, enum failure_stop why)
 {
     const char *status = json_string_value(json_object_get(run_stop, "status"));
-    const json_t *step = json_object_get(run_stop, "step");
+    long long step = json_get_integer(run_stop, "step", 0);
 
     if (has_succeeded(run_stop)) {
         v->state = JOB_SUCCEEDED;
@@ -453,8 +464,8 @@ static void judge_by_run_stop(struct verdict *v, const json_t *run_stop,
                      "complete; mpirun ended with an error after the end of the run");
     } else if (why || (status && strcmp(status, "failed") != 0)) {
         v->state = JOB_CANCELLED;
-        snprintf(v->reason, sizeof v->reason, "%s after step %lld", stop_words(why),
-                 (long long)json_integer_value(step));
+        snprintf(v->reason, sizeof v->reason, step > 0 ? "%s after step %lld" : "%s",
+                 stop_words(why), step);
     } else {
         snprintf(v->reason, sizeof v->reason, "the workers ended the run with status %s",
                  status ? status : "null");

@@ -40,6 +40,9 @@ bool failure_read_log(const char *log, struct failure_rank *rank);
  * without a crash's stack trace and without control characters. "" if there is none. */
 void failure_last_lines(const char *log, char *text, size_t bytes);
 
+/* How many bytes of a verdict's reason tell the cause: behind it may stand words of the log. */
+size_t failure_cause_length(const char *reason);
+
 /* "signal 9 (SIGKILL, Killed)" */
 void failure_signal_words(int64_t signal_number, char *text, size_t bytes);
 

@@ -249,6 +249,27 @@ int store_node_fine(struct store *s, const char *node, double before, struct nod
     return status;
 }
 
+int store_node_refusal(struct store *s, int64_t job_id, double since, char **words, struct error *e)
+{
+    struct sql *c = sql_read_begin(s);
+    sqlite3_stmt *row =
+        sql_query(c, e,
+                  "select 'node ' || node || coalesce(': ' || reason, '') from node_check where "
+                  "job_id = ? and phase = 'prolog' and verdict = 'drain' and t >= ? "
+                  "order by id desc limit 1",
+                  "id", job_id, since);
+    int status = row ? sql_row(c, row, e) : -(int)e->code;
+
+    *words = NULL;
+    if (status > 0) {
+        *words = sql_text(row, 0);
+        sql_done(row);
+        status = 0;
+    }
+    sql_read_end(s, c);
+    return status;
+}
+
 int store_node_jobs(struct store *s, const char *node, int64_t *ids, size_t most, size_t *count,
                     struct error *e)
 {

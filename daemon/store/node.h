@@ -67,6 +67,11 @@ int store_node_history(struct store *s, const char *node, int64_t most, json_t *
 int store_node_fine(struct store *s, const char *node, double before, struct node_figures *figures,
                     size_t most, size_t *count, struct error *e);
 
+/* "node n1: why", of the newest prolog for this job since then that drained its node; NULL: none.
+ * The caller frees it. */
+int store_node_refusal(struct store *s, int64_t job_id, double since, char **words,
+                       struct error *e);
+
 /* Jobs whose prolog told of this node and that have not ended: at most `most` ids. */
 int store_node_jobs(struct store *s, const char *node, int64_t *ids, size_t most, size_t *count,
                     struct error *e);

@@ -42,8 +42,8 @@ static int act_fail(struct job_manager *m, const struct active_job *a, const cha
     if (status)
         return status;
     char *first = end_first_failure(&job);
-    snprintf(reason, sizeof reason, "%s%s%s", why, first ? "; before that: " : "",
-             first ? first : "");
+    snprintf(reason, sizeof reason, "%s%s%.*s", why, first ? "; before that: " : "",
+             first ? (int)failure_cause_length(first) : 0, first ? first : "");
     free(first);
     store_job_clear(&job);
     return act_set_state(m, a, JOB_FAILED, reason, NULL, e);

@@ -22,6 +22,7 @@
 #include "daemon/launch/failure_rules.h"
 #include "daemon/launch/slurm_energy.h"
 #include "daemon/launch/stalled.h"
+#include "daemon/store/node.h"
 
 /* ---------------------------------------------------------------- the verdict */
 
@@ -224,16 +225,23 @@ int end_judge_put_back(struct job_manager *m, struct active_job *a, bool *last, 
     struct launch_exit unknown = {-1, -1};
     enum failure_stop why = end_why(a) == FAILURE_STALLED ? FAILURE_STALLED : FAILURE_NOT_STOPPED;
     struct slurm_end in_slurm = end_in_slurm(a, why);
-    struct store_job job;
+    struct store_job job = {0};
     struct life_end end;
+    char *refused = NULL;
     int status = ingest_catch_up(a->ingest, e);
 
     if (!status)
         status = store_job_get(m->store, a->id, &job, e);
-    if (status)
+    if (!status)
+        status = store_node_refusal(m->store, a->id, job.attempt_started_at, &refused, e);
+    if (status) {
+        store_job_clear(&job);
         return status;
+    }
+    in_slurm.refused = refused;
     failure_judge(a->attempt_dir, &unknown, why, &a->verdict);
     slurm_verdict_put_back(&in_slurm, &a->verdict);
+    free(refused);
     failure_rules_apply(m->rules, a->attempt_dir, &a->verdict);
     a->judged = true;
     end_decide(m, a, &job, true, &end);

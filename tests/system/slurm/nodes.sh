@@ -228,6 +228,14 @@ if [ -n "$full" ]; then
     like "$(reason_of n2)" "^traind: scratch: (cannot write in $work/full|0\.0 GB)" "with a reason for the administrator"
     is "$(node n2 .verdict)" drain "traind knows it too"
     ok "its job waits, and is cancelled" eventually cancelled "$jid"
+    scontrol update nodename=n2 state=resume
+    slurm_job "refused" 2
+    put_back() { sql "select json_extract(body, '\$.reason') from job_event where job_id = $id and type = 'state' and body like '%put its job%'" | grep .; }
+    ok "a job of traind that has it is put back" eventually put_back
+    like "$(put_back | head -n 1)" "^Slurm put its job [0-9]+ back into the queue, as its prolog drained node n2: .*scratch.*; (starts in another allocation, from the beginning, as it has no checkpoint|restart 1 of [0-9]+)$" \
+        "and says who put it back, and why"
+    call -X POST "/v1/jobs/$id/cancel"
+    ok "it is cancelled" ends "$id" cancelled
     node_conf n2
     scontrol update nodename=n2 state=resume
     jid=$(by_hand 905 true --nodelist=n2)

@@ -124,10 +124,16 @@ void slurm_verdict_put_back(const struct slurm_end *end, struct verdict *v)
     v->outside = true;
     v->own_fault = false;
     v->goes_on = !end->begun; /* nothing had begun: no restart is used up */
-    snprintf(v->reason, sizeof v->reason,
-             "Slurm put its job %lld back into the queue (requeued, preempted, or a node failed)",
-             (long long)end->slurm->job_id);
+    int used = snprintf(v->reason, sizeof v->reason, "Slurm put its job %lld back into the queue",
+                        (long long)end->slurm->job_id);
+    bool refused = end->refused && !v->step;
+    const char *cause = refused      ? ", as its prolog drained "
+                        : end->begun ? " (requeued, preempted, or a node failed)"
+                                     : " before its script had begun (requeued, or a node or its "
+                                       "prolog failed)";
+    used += snprintf(v->reason + used, sizeof v->reason - (size_t)used, "%s%.400s", cause,
+                     refused ? end->refused : "");
     if (v->step)
-        snprintf(v->reason + strlen(v->reason), sizeof v->reason - strlen(v->reason),
-                 " after step %lld", (long long)v->step);
+        snprintf(v->reason + used, sizeof v->reason - (size_t)used, " after step %lld",
+                 (long long)v->step);
 }

@@ -11,6 +11,7 @@ struct slurm_end {
     enum failure_stop why; /* traind asked it to stop */
     bool signalled;        /* the script had Slurm's signal that its time is nearly over */
     bool begun;            /* the script has run */
+    const char *refused;   /* "node n1: why", which its prolog had drained; NULL: none is known */
 };
 
 /* Of an attempt that has ended: changes *verdict, failure_judge's. */

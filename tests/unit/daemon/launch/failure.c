@@ -250,6 +250,9 @@ Test(failure, names_rank_host_signal_and_last_lines)
     v = judge_failure(RUN_START, non_zero, 4, -1, FAILURE_NOT_STOPPED);
     cr_assert_str_eq(v.reason, "rank 1 ended with exit code 4 in phase data; "
                                "last lines of the log: error: bad thing");
+    cr_assert_eq(failure_cause_length(v.reason),
+                 strlen("rank 1 ended with exit code 4 in phase data"));
+    cr_assert_eq(failure_cause_length("stalled"), strlen("stalled"));
 }
 
 Test(failure, lines_for_the_store_keep_their_indentation)
@@ -311,6 +314,7 @@ Test(failure, says_what_mpirun_said_when_no_worker_ran)
                       -1, FAILURE_NOT_STOPPED);
     cr_assert_str_eq(v.reason, "mpirun ended with exit code 1; mpirun says: There are not enough "
                                "slots available in the system");
+    cr_assert_eq(failure_cause_length(v.reason), strlen("mpirun ended with exit code 1"));
     v = judge_failure(NULL, not_launched, 132, -1, FAILURE_NOT_STOPPED);
     cr_assert_not_null(strstr(v.reason, "failed to start"), "%s", v.reason);
 }
@@ -321,6 +325,11 @@ Test(failure, cancelled_is_what_was_asked_for)
                  JOB_CANCELLED);
     cr_assert_eq(judge_failure(RUN_START, killed, 137, -1, FAILURE_CANCELLED).state, JOB_CANCELLED);
     cr_assert_eq(judge_failure(NULL, NULL, -1, 9, FAILURE_CANCELLED).state, JOB_CANCELLED);
+    cr_assert_str_eq(judge_failure(RUN_START "{\"type\": \"run_stop\", \"status\": "
+                                             "\"cancelled\", \"step\": 0}\n",
+                                   "", 130, -1, FAILURE_CANCELLED)
+                         .reason,
+                     "cancelled on request");
     /* it was faster than the request */
     cr_assert_eq(judge_failure(RUN_START SUCCESS, "", 0, -1, FAILURE_CANCELLED).state,
                  JOB_SUCCEEDED);

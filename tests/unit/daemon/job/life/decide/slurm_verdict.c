@@ -128,3 +128,30 @@ Test(slurm_verdict, a_script_that_did_not_begin_is_no_fault_of_mpirun)
         cr_assert_eq(v.outside, !begun);
     }
 }
+
+Test(slurm_verdict, one_put_back_says_why_as_far_as_it_is_known)
+{
+    static const struct {
+        bool begun;
+        int64_t step;
+        const char *refused, *why;
+    } cases[] = {
+        {true,  7, NULL,            " (requeued, preempted, or a node failed) after step 7"                  },
+        {true,  7, "node n1: slow", " (requeued, preempted, or a node failed) after step 7"                  },
+        {true,  0, "node n1: slow", ", as its prolog drained node n1: slow"                                  },
+        {false, 0, "node n1: slow", ", as its prolog drained node n1: slow"                                  },
+        {false, 0, NULL,            " before its script had begun (requeued, or a node or its prolog failed)"},
+    };
+    char wanted[256];
+
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct slurm_status slurm = {.phase = SLURM_WAITING, .job_id = 12};
+        struct slurm_end end = {
+            .slurm = &slurm, .begun = cases[i].begun, .refused = cases[i].refused};
+        struct verdict v = {.state = JOB_QUEUED, .step = cases[i].step};
+        slurm_verdict_put_back(&end, &v);
+        snprintf(wanted, sizeof wanted, "Slurm put its job 12 back into the queue%s", cases[i].why);
+        cr_expect_str_eq(v.reason, wanted);
+        cr_expect_eq(v.goes_on, !cases[i].begun);
+    }
+}
