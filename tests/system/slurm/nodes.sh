@@ -211,7 +211,7 @@ is "$(jq -r 'select(.phase == "epilog") | .reason' "$work"/spool/n1/*.json)" "en
 ok "it is gone" test -z "$(grep -lzx "SLURM_JOB_ID=$jid" /proc/[0-9]*/environ 2>/dev/null)"
 restart_runs
 node_conf n1
-jid=$(by_hand 903 true --nodelist=n1)
+jid=$(by_hand 993 true --nodelist=n1)
 ok "the next job's reports bring them" eventually kept 0
 ended() { [ "$(node n1 "[.history[] | select(.job == $1 and .phase == \"epilog\")] | length")" = 1 ]; }
 ok "to the history" eventually ended 902
@@ -223,7 +223,7 @@ is "$(reason_of n1)" "" "and nothing was drained"
 drained() { [[ $(state_of "$1") =~ ^(drain|drng) ]]; }
 if [ -n "$full" ]; then
     node_conf n2 "scratch=$work/full"
-    jid=$(by_hand 904 true --nodelist=n2)
+    jid=$(by_hand 994 true --nodelist=n2)
     ok "a node whose scratch is full is drained" eventually drained n2
     like "$(reason_of n2)" "^traind: scratch: (cannot write in $work/full|0\.0 GB)" "with a reason for the administrator"
     is "$(node n2 .verdict)" drain "traind knows it too"
@@ -238,7 +238,7 @@ if [ -n "$full" ]; then
     ok "it is cancelled" ends "$id" cancelled
     node_conf n2
     scontrol update nodename=n2 state=resume
-    jid=$(by_hand 905 true --nodelist=n2)
+    jid=$(by_hand 995 true --nodelist=n2)
     ok "repaired and resumed it works again" eventually gone "$jid"
     is "$(node n2 .verdict)" fine "and is fine"
 else
@@ -257,9 +257,9 @@ other_worker() {
 # Here the usual limit, as it is waited for; and no answer within any.
 sed -i '/--job-settings/s/limit 60 /limit 10 /' "$work/slurm/prolog"
 other_worker hanging 'exec sleep 600'
-jid=$(by_hand 907 true --nodelist=n2)
+jid=$(by_hand 997 true --nodelist=n2)
 ok "a node that cannot read the job in time is drained" eventually drained n2
-like "$(reason_of n2)" "^traind: .*/train-worker did not read $state/jobs/907/job.json within 10 s" "with the reason"
+like "$(reason_of n2)" "^traind: .*/train-worker did not read $state/jobs/997/job.json within 10 s" "with the reason"
 ok "its job is cancelled" eventually cancelled "$jid"
 sed -i 's/limit 10 /limit 60 /' "$work/slurm/prolog"
 node_conf n2
@@ -280,7 +280,7 @@ while kill -STOP $! 2>/dev/null; do
     sleep 0.02
 done
 wait $!'
-jid=$(by_hand 906 true --nodelist=n2)
+jid=$(by_hand 996 true --nodelist=n2)
 ok "a node that is slowed down is drained" eventually drained n2
 like "$(reason_of n2)" '^traind: SGEMM is [0-9]+ % slower than (the median of 1 other|its own median)' "with the figures"
 like "$(node n2 .reason)" 'SGEMM is [0-9]+ % slower than .*GFLOP/s' "which traind has too"
