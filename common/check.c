@@ -11,17 +11,40 @@
 #define FOUND_BYTES  512
 #define CLOCK_OLDEST 1.7e9 /* Unix time: before this program was written */
 
+static void check_add(json_t *list, const char *check, bool ok, const char *advice,
+                      const char *format, va_list args)
+{
+    char found[FOUND_BYTES];
+
+    vsnprintf(found, sizeof found, format, args);
+    json_array_append_new(list, json_pack("{s:s, s:b, s:s, s:s?}", "check", check, "ok", ok,
+                                          "found", found, "advice", advice));
+}
+
 void check_note(json_t *list, const char *check, bool ok, const char *advice, const char *format,
                 ...)
 {
-    char found[FOUND_BYTES];
     va_list args;
 
     va_start(args, format);
-    vsnprintf(found, sizeof found, format, args);
+    check_add(list, check, ok, ok ? NULL : advice, format, args);
     va_end(args);
-    json_array_append_new(list, json_pack("{s:s, s:b, s:s, s:s?}", "check", check, "ok", ok,
-                                          "found", found, "advice", ok ? NULL : advice));
+}
+
+void check_warn(json_t *list, const char *check, const char *advice, const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    check_add(list, check, true, advice, format, args);
+    va_end(args);
+}
+
+const char *check_word(const json_t *item)
+{
+    return !json_is_true(json_object_get(item, "ok"))        ? "BAD"
+           : json_is_string(json_object_get(item, "advice")) ? "warn"
+                                                             : "ok";
 }
 
 bool check_all_ok(const json_t *list)
@@ -41,11 +64,15 @@ void check_clock(json_t *list)
     bool set = clock_now() > CLOCK_OLDEST;
     bool synchronised = adjtimex(&t) >= 0 && !(t.status & STA_UNSYNC);
 
-    check_note(list, "clock", set,
-               "set the clock: the times of jobs and the ends of tokens come from it", "%s",
-               !set           ? "is years behind"
-               : synchronised ? "synchronised"
-                              : "runs free, without NTP");
+    if (set && !synchronised)
+        check_warn(list, "clock",
+                   "run an NTP client (apt-get install chrony): a clock that drifts "
+                   "makes times of different machines incomparable",
+                   "runs free, without NTP");
+    else
+        check_note(list, "clock", set,
+                   "set the clock: the times of jobs and the ends of tokens come from it", "%s",
+                   set ? "synchronised" : "is years behind");
 }
 
 void check_disk(json_t *list, const char *check, const char *folder, const char *advice)

@@ -12,7 +12,7 @@
 #include "config.h"
 
 #define OWN_CHECKS       20 /* that a node is compared with */
-#define OWN_CHECKS_MIN   3
+#define PEERS_MIN        3  /* fewer checks or nodes make no median */
 #define CLOCK_OFF        30 /* seconds between a node's clock and ours that are named */
 #define TELL_SECONDS     2
 #define DATA_SEEN_BEFORE 86400.0 /* seconds: how long another node's look at the data counts */
@@ -26,7 +26,7 @@ bool node_name_is_valid(const char *name)
     size_t length = strlen(name);
 
     return length > 0 && length < NODE_NAME_BYTES && strspn(name, letters) == length &&
-           name[0] != '.' && name[0] != '-';
+           name[0] != '.' && name[0] != '-' && strcasecmp(name, "ALL") != 0;
 }
 
 char *node_own_name(char name[NODE_NAME_BYTES])
@@ -48,9 +48,9 @@ static double figure_of(const struct node_figures *f, enum figure which)
     return which == GFLOPS ? f->gflops : f->memory_gb_per_sec;
 }
 
-/* Of those that have the figure; NAN: none has. *used: how many they are. */
-static double median_of_figure(const struct node_figures *list, size_t count, enum figure which,
-                               size_t *used)
+/* The median of those that have the figure; NAN: they are too few. *used: how many they are. */
+static double node_usual_figure(const struct node_figures *list, size_t count, enum figure which,
+                                size_t *used)
 {
     double *values = malloc((count + 1) * sizeof *values), middle = NAN;
     size_t n = 0;
@@ -58,7 +58,7 @@ static double median_of_figure(const struct node_figures *list, size_t count, en
     for (size_t i = 0; values && i < count; i++)
         if (figure_of(&list[i], which) > 0)
             values[n++] = figure_of(&list[i], which);
-    if (n)
+    if (n >= PEERS_MIN)
         middle = median(values, n);
     free(values);
     *used = n;
@@ -95,7 +95,7 @@ static struct yardstick own_yardstick(const struct node_peers *p, enum figure wh
     struct yardstick y;
     size_t n;
 
-    y.median = median_of_figure(p->own, p->own_count, which, &n);
+    y.median = node_usual_figure(p->own, p->own_count, which, &n);
     snprintf(y.words, sizeof y.words, "its own median of %zu earlier check%s", n, plural(n));
     return y;
 }
@@ -105,7 +105,7 @@ static struct yardstick others_yardstick(const struct node_peers *p, enum figure
     struct yardstick y;
     size_t n;
 
-    y.median = median_of_figure(p->others, p->other_count, which, &n);
+    y.median = node_usual_figure(p->others, p->other_count, which, &n);
     snprintf(y.words, sizeof y.words, "the median of %zu other%s of its kind (%.96s)", n, plural(n),
              p->kind);
     return y;
@@ -135,8 +135,6 @@ enum node_verdict node_judge_speed(const struct node_figures *figures,
     for (int which = GFLOPS; which <= MEMORY; which++) {
         struct yardstick others = others_yardstick(peers, (enum figure)which);
         struct yardstick own = own_yardstick(peers, (enum figure)which);
-        if (peers->own_count < OWN_CHECKS_MIN)
-            own.median = NAN;
         enum node_verdict by_others =
             node_compare(figures, (enum figure)which, &others, limits, reason);
         verdict = node_worse_verdict(verdict, by_others);
@@ -309,7 +307,8 @@ static struct node_figures *others_of(const struct store_nodes *nodes, const cha
     for (size_t i = 0; list && i < nodes->count; i++) {
         const struct store_node *n = &nodes->items[i];
         if (strcmp(n->name, name) != 0 && strcmp(n->kind, r->kind) == 0 && n->cores == r->cores &&
-            n->verdict != NODE_DRAIN && now - n->checked_at < NODE_CHECK_DAYS * 86400.0)
+            (n->verdict == NODE_FINE || n->verdict == NODE_SLOW) &&
+            now - n->checked_at < NODE_CHECK_DAYS * 86400.0)
             list[(*count)++] = n->figures;
     }
     return list;
@@ -321,6 +320,15 @@ static int judge_speed(struct store *s, const char *name, const struct reading *
 {
     struct node_figures own[OWN_CHECKS];
     struct node_peers peers = {.own = own, .kind = r->kind};
+
+    if (r->load > 0) {
+        judged->verdict = NODE_UNKNOWN;
+        node_set_reason(judged->reason,
+                        "its speed was not judged: %lld other thread%s computed when it was "
+                        "checked",
+                        (long long)r->load, plural(r->load));
+        return 0;
+    }
     int status = store_node_fine(s, name, r->t, own, OWN_CHECKS, &peers.own_count, e);
 
     if (status)
@@ -329,9 +337,6 @@ static int judge_speed(struct store *s, const char *name, const struct reading *
     peers.others = others;
     judged->verdict = node_judge_speed(&r->figures, &peers, limits, judged->reason);
     free(others);
-    if (judged->verdict != NODE_FINE && r->load > 0)
-        node_set_reason(judged->reason, "%lld other thread%s computed when it was checked",
-                        (long long)r->load, plural(r->load));
     return 0;
 }
 
@@ -356,9 +361,11 @@ static int node_judge_report(struct store *s, const char *name, const struct rea
         status = judge_speed(s, name, r, nodes, limits, now, judged, e);
     else if (before) { /* nothing new was measured */
         judged->verdict = before->verdict;
-        if (before->verdict != NODE_FINE && before->reason)
+        if ((before->verdict != NODE_FINE || before->load > 0) && before->reason)
             node_set_reason(judged->reason, "%s", before->reason);
     }
+    judged->known =
+        judged->verdict == NODE_UNKNOWN || !(r->figures.gflops > 0) ? strlen(judged->reason) : 0;
     if (strcmp(r->outcome, "node") == 0 || strcmp(r->outcome, "scratch") == 0 || witness) {
         judged->verdict = NODE_DRAIN;
         say_failures(r, judged->reason);
@@ -379,15 +386,17 @@ static int node_judge_report(struct store *s, const char *name, const struct rea
 static void tell_job(struct store *s, const char *name, const struct reading *r,
                      const struct node_judged *judged, double now)
 {
+    const char *news = judged->reason + judged->known;
     struct error ignored;
 
-    if (!r->job_id || (judged->verdict == NODE_FINE && !*judged->reason))
+    if (!r->job_id || !*news)
         return;
+    news += strncmp(news, "; ", 2) == 0 ? 2 : 0;
     json_t *fields = json_object();
     json_object_set_new(fields, "host", json_string(name));
     json_object_set_new(
         fields, "message",
-        json_sprintf("node %s (%s): %s", name, node_verdict_name(judged->verdict), judged->reason));
+        json_sprintf("node %s (%s): %s", name, node_verdict_name(judged->verdict), news));
     /* the job may be gone */
     store_event_add(s, r->job_id, 0, "warning", fields, now, &ignored);
     json_decref(fields);
@@ -408,6 +417,7 @@ static int store_it(struct store *s, const char *name, const json_t *report,
         .t = r->t,
         .cores = r->cores,
         .job_id = r->job_id,
+        .load = r->figures.gflops > 0 ? r->load : 0,
         .figures = r->figures,
         .verdict = judged->verdict,
     };
@@ -437,7 +447,7 @@ int node_report(struct store *s, const char *name, const json_t *report,
     store_nodes_clear(&nodes);
     if (status)
         return status;
-    if (judged->verdict != NODE_FINE)
+    if (judged->verdict > NODE_FINE)
         log_warning("node %s: %s: %s", name, node_verdict_name(judged->verdict), judged->reason);
     tell_job(s, name, &r, judged, now);
     return 0;
@@ -484,12 +494,12 @@ static int usual_gflops(struct store *s, const struct store_nodes *nodes,
     size_t count, used;
     struct node_figures *others = others_of(nodes, n->name, &like, now, &count);
 
-    *usual = others ? median_of_figure(others, count, GFLOPS, &used) : NAN;
+    *usual = others ? node_usual_figure(others, count, GFLOPS, &used) : NAN;
     free(others);
     if (!isnan(*usual))
         return 0;
     int status = store_node_fine(s, n->name, now, own, OWN_CHECKS, &count, e);
-    *usual = status ? NAN : median_of_figure(own, count, GFLOPS, &used);
+    *usual = status ? NAN : node_usual_figure(own, count, GFLOPS, &used);
     return status;
 }
 

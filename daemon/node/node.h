@@ -18,8 +18,8 @@
 #define NODE_REASON_BYTES 768
 
 /* From when on a node is slow, and from when on it is not to be used: share by which its SGEMM is
- * behind its own earlier checks or the median of the others of its kind. Memory's bandwidth, which
- * is less steady, makes a node slow at most. */
+ * behind the median of its own earlier checks or of the others of its kind, at least three each.
+ * Memory's bandwidth, which is less steady, makes a node slow at most. */
 struct node_limits {
     double slow, drain; /* 0.15, 0.3; drain 0: never for its speed */
 };
@@ -40,6 +40,8 @@ enum node_verdict node_judge_speed(const struct node_figures *figures,
 struct node_judged {
     enum node_verdict verdict;
     char reason[NODE_REASON_BYTES]; /* "" for none */
+    size_t
+        known; /* bytes of the reason that the job need not be told: an earlier report's, or load */
 };
 
 /* Checks a report, judges and stores it. Problems of the document go into *problems, and then
@@ -48,13 +50,14 @@ int node_report(struct store *s, const char *name, const json_t *report,
                 const struct node_limits *limits, double now, struct node_judged *judged,
                 struct problems *problems, struct error *e);
 
-/* A name that a node may have: 1 to 64 letters, digits, dots, hyphens and underscores. */
+/* A host's name: 1 to 64 letters, digits, dots, hyphens and underscores. Not ALL, which is every
+ * node for Slurm. */
 bool node_name_is_valid(const char *name);
 char *node_own_name(char name[NODE_NAME_BYTES]); /* of this machine */
 
 /* Days after which a check says nothing any more. */
 #define NODE_CHECK_DAYS 30
-/* The stored verdict, or NODE_UNKNOWN where the last check is too old: then reason says so. */
+/* The stored verdict, or NODE_UNKNOWN also where the last check is too old: then reason says so. */
 enum node_verdict node_verdict_now(const struct store_node *node, double now,
                                    char reason[NODE_REASON_BYTES]);
 

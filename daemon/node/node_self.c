@@ -17,6 +17,7 @@ struct node_self {
     struct store *store;
     struct job_manager *jobs;
     double idle_since; /* monotonic, as are the others */
+    double again;      /* seconds before the check is repeated that was made under load */
     double next_at;
     struct spawn check;
     double began;
@@ -47,7 +48,9 @@ static void node_self_begin(struct node_self *n, const char *worker, double now)
         log_warning("this machine cannot be checked: %s", e.text);
 }
 
-static bool node_self_store(struct node_self *n, const struct node_limits *limits, const char *text)
+/* Also whether it was made under load. */
+static bool node_self_store(struct node_self *n, const struct node_limits *limits, const char *text,
+                            bool *loaded)
 {
     char name[NODE_NAME_BYTES];
     struct problems problems = {0};
@@ -60,6 +63,7 @@ static bool node_self_store(struct node_self *n, const struct node_limits *limit
         return false;
     }
     json_object_set_new(report, "phase", json_string("self"));
+    *loaded = json_number_value(json_object_get(report, "load")) > 0;
     int status = node_report(n->store, node_own_name(name), report, limits, clock_now(), &judged,
                              &problems, &e);
     json_decref(report);
@@ -71,13 +75,19 @@ static bool node_self_store(struct node_self *n, const struct node_limits *limit
     return stored;
 }
 
-/* True: the check has ended. */
-static bool node_self_poll(struct node_self *n, const struct node_limits *limits, double now)
+/* True: the check has ended. One under load says nothing of the speed: it is repeated, ever more
+ * rarely while that lasts, as it takes time from the others. */
+static bool node_self_poll(struct node_self *n, const struct node_self_settings *settings,
+                           double now)
 {
+    bool loaded = false;
+
     if (!spawn_look(&n->check, 0))
         return false;
-    if (node_self_store(n, limits, n->check.text[SPAWN_OUT].data))
-        n->next_at = now + AGAIN_SECONDS;
+    if (node_self_store(n, &settings->limits, n->check.text[SPAWN_OUT].data, &loaded)) {
+        n->again = loaded ? fmin(fmax(2 * n->again, settings->idle_seconds), FAILED_SECONDS) : 0;
+        n->next_at = now + (loaded ? n->again : AGAIN_SECONDS);
+    }
     spawn_clear(&n->check);
     return true;
 }
@@ -103,7 +113,7 @@ double node_self_round(struct node_self *n, const struct node_self_settings *set
         return INFINITY;
     }
     if (n->check.pid) {
-        if (!node_self_poll(n, &settings->limits, now) && now - n->began > LONGEST)
+        if (!node_self_poll(n, settings, now) && now - n->began > LONGEST)
             node_self_give_up(n);
         return n->check.pid ? LOOK_SECONDS : fmax(n->next_at - now, 1);
     }

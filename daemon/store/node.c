@@ -29,23 +29,32 @@ static enum node_verdict node_verdict_of(const char *name)
 static int node_upsert(struct sql *c, const struct store_node_check *k, struct error *e)
 {
     const struct node_figures *f = &k->figures;
+/* the node's own stay */
+#define STAY                                                                                       \
+    "case when excluded.load > 0 and excluded.verdict = 'unknown' and "                            \
+    "node.verdict in ('fine', 'slow') then node."
 
     return sql_run(
         c, e, NULL,
         "insert into node (name, kind, cores, partition, gflops, memory_gb_per_sec, clock_ghz, "
-        "verdict, reason, checked_at, report) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "
+        "verdict, reason, checked_at, report, load) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "
         "on conflict (name) do update set kind = excluded.kind, "
         "cores = case when excluded.cores > 0 then excluded.cores else cores end, "
         "partition = coalesce(excluded.partition, partition), "
-        "gflops = coalesce(excluded.gflops, gflops), "
-        "memory_gb_per_sec = coalesce(excluded.memory_gb_per_sec, memory_gb_per_sec), "
-        "clock_ghz = coalesce(excluded.clock_ghz, clock_ghz), verdict = excluded.verdict, "
-        "reason = excluded.reason, checked_at = excluded.checked_at, "
+        "gflops = " STAY "gflops else coalesce(excluded.gflops, gflops) end, "
+        "memory_gb_per_sec = " STAY "memory_gb_per_sec else "
+        "coalesce(excluded.memory_gb_per_sec, memory_gb_per_sec) end, "
+        "clock_ghz = " STAY "clock_ghz else coalesce(excluded.clock_ghz, clock_ghz) end, "
+        "verdict = " STAY "verdict else excluded.verdict end, "
+        "reason = case when excluded.verdict = 'unknown' and node.verdict = 'slow' then reason "
+        "else excluded.reason end, checked_at = excluded.checked_at, "
+        "load = case when excluded.gflops is null then load else excluded.load end, "
         "report = case when excluded.gflops is null and node.gflops is not null then report "
         "else excluded.report end "
         "where excluded.checked_at >= checked_at",
-        "ssisdddssds", k->node, k->kind, k->cores, k->partition, f->gflops, f->memory_gb_per_sec,
-        f->clock_ghz, node_verdict_name(k->verdict), k->reason, k->t, k->report);
+        "ssisdddssdsi", k->node, k->kind, k->cores, k->partition, f->gflops, f->memory_gb_per_sec,
+        f->clock_ghz, node_verdict_name(k->verdict), k->reason, k->t, k->report, k->load);
+#undef STAY
 }
 
 static int add_check(struct sql *c, const struct store_node_check *k, struct error *e)
@@ -54,10 +63,10 @@ static int add_check(struct sql *c, const struct store_node_check *k, struct err
 
     return sql_run(c, e, NULL,
                    "insert into node_check (node, t, phase, job_id, gflops, memory_gb_per_sec, "
-                   "clock_ghz, verdict, reason) values (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                   "sdsndddss", k->node, k->t, k->phase, k->job_id ? k->job_id : (int64_t)-1,
+                   "clock_ghz, verdict, reason, load) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                   "sdsndddssi", k->node, k->t, k->phase, k->job_id ? k->job_id : (int64_t)-1,
                    f->gflops, f->memory_gb_per_sec, f->clock_ghz, node_verdict_name(k->verdict),
-                   k->reason);
+                   k->reason, k->load);
 }
 
 /* Whoever may report could otherwise fill the store with names. */
@@ -165,6 +174,7 @@ static struct store_node read_node(sqlite3_stmt *row)
         .reason = sql_text(row, 8),
         .checked_at = sql_double(row, 9),
         .report = sql_text(row, 10),
+        .load = sql_int(row, 11, 0),
     };
 }
 
@@ -173,7 +183,7 @@ int store_node_list(struct store *s, struct store_nodes *nodes, struct error *e)
     struct sql *c = sql_read_begin(s);
     sqlite3_stmt *row = sql_query(c, e,
                                   "select name, kind, cores, partition, gflops, memory_gb_per_sec, "
-                                  "clock_ghz, verdict, reason, checked_at, report "
+                                  "clock_ghz, verdict, reason, checked_at, report, load "
                                   "from node order by name",
                                   "");
     int status = row ? 1 : -(int)e->code;
@@ -201,12 +211,12 @@ static json_t *check_json(sqlite3_stmt *row)
     struct node_figures f = read_figures(row, 3);
     int64_t job = sql_int(row, 2, 0);
 
-    return json_pack("{s:o, s:s, s:o, s:o, s:o, s:o, s:s, s:s?}", "t",
+    return json_pack("{s:o, s:s, s:o, s:o, s:o, s:o, s:I, s:s, s:s?}", "t",
                      json_number(sql_double(row, 0)), "phase", sqlite3_column_text(row, 1), "job",
                      json_integer_or_null(job, job), "gflops", json_number_or_null(f.gflops),
                      "memory_gb_per_sec", json_number_or_null(f.memory_gb_per_sec), "clock_ghz",
-                     json_number_or_null(f.clock_ghz), "verdict", sqlite3_column_text(row, 6),
-                     "reason", sqlite3_column_text(row, 7));
+                     json_number_or_null(f.clock_ghz), "load", (json_int_t)sql_int(row, 8, 0),
+                     "verdict", sqlite3_column_text(row, 6), "reason", sqlite3_column_text(row, 7));
 }
 
 int store_node_history(struct store *s, const char *node, int64_t most, json_t **history,
@@ -215,7 +225,7 @@ int store_node_history(struct store *s, const char *node, int64_t most, json_t *
     struct sql *c = sql_read_begin(s);
     sqlite3_stmt *row = sql_query(c, e,
                                   "select t, phase, job_id, gflops, memory_gb_per_sec, clock_ghz, "
-                                  "verdict, reason from node_check where node = ? "
+                                  "verdict, reason, load from node_check where node = ? "
                                   "order by t desc, id desc limit ?",
                                   "si", node, most);
     int status = row ? 1 : -(int)e->code;

@@ -6,7 +6,7 @@
 #include "daemon/store/store.h"
 
 enum node_verdict {
-    NODE_UNKNOWN, /* never checked, or long ago: never stored */
+    NODE_UNKNOWN, /* never checked, or long ago, or only while other work computed there */
     NODE_FINE,
     NODE_SLOW,  /* may be used, and is named */
     NODE_DRAIN, /* must not be used */
@@ -29,8 +29,9 @@ struct store_node {
     char *name, *kind;
     char *partition; /* NULL: none known */
     int64_t cores;
-    struct node_figures figures;
+    struct node_figures figures; /* of the newest check without load, if there was one */
     enum node_verdict verdict;
+    int64_t load; /* threads of others that computed while it was last measured */
     char *reason; /* NULL: none */
     double checked_at;
     char *report; /* JSON text */
@@ -46,11 +47,13 @@ int store_node_list(struct store *s, struct store_nodes *nodes, struct error *e)
 
 /* A check, newer than the node's or not (a report may come late: then only the history gets it). A
  * node that is not known yet comes to be. A report without figures
- * (an epilog's) leaves the node's figures, cores and report as they are. */
+ * (an epilog's) leaves the node's figures, cores, load and report as they are; one that was
+ * measured under load, whose verdict is NODE_UNKNOWN, leaves figures and verdict of an earlier one
+ * that was not. */
 struct store_node_check {
     const char *node, *kind, *partition, *phase, *reason, *report;
     double t;
-    int64_t cores, job_id; /* 0: none */
+    int64_t cores, job_id, load; /* 0: none */
     struct node_figures figures;
     enum node_verdict verdict;
 };
@@ -59,7 +62,8 @@ int store_node_check(struct store *s, const struct store_node_check *check, doub
                      struct error *e);
 
 /* The checks of a node, the newest first, at most `most`: a new array of {"t", "phase", "job",
- * "gflops", "memory_gb_per_sec", "clock_ghz", "verdict", "reason"}; empty for a node not known. */
+ * "gflops", "memory_gb_per_sec", "clock_ghz", "load", "verdict", "reason"}; empty for a node not
+ * known. */
 int store_node_history(struct store *s, const char *node, int64_t most, json_t **history,
                        struct error *e);
 

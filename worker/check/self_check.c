@@ -3,9 +3,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <math.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -22,6 +25,7 @@
 #include "worker/kernels/kind.h"
 
 #define FOUND_BYTES      65536
+#define LOAD_LOW_SHARE   0.1  /* of the processors: so little of others hardly slows down */
 #define MEMORY_LOW_SHARE 0.05 /* of all: then something of an earlier job is still there */
 
 /* ---- who this is */
@@ -82,20 +86,50 @@ static void check_memory(json_t *report, json_t *list)
                "%.1f of %.1f GB free", free_bytes / 1e9, all / 1e9);
 }
 
-/* Others that want a processor in this moment. */
-static void add_load(json_t *report, json_t *list)
-{
-    int running = 1;
-    FILE *file = fopen("/proc/loadavg", "re");
+/* ---- what else computes */
 
-    if (file && fscanf(file, "%*f %*f %*f %d/", &running) != 1)
-        running = 1;
+/* Seconds that the processors of this process have worked, and its own share of them. */
+static void self_check_read_busy(double *all, double *own)
+{
+    FILE *file = fopen("/proc/stat", "re");
+    char line[256];
+    cpu_set_t allowed;
+    struct rusage used;
+
+    *all = 0;
+    sched_getaffinity(0, sizeof allowed, &allowed);
+    while (file && fgets(line, sizeof line, file)) {
+        unsigned cpu;
+        double user, nice, system, irq, soft, steal;
+        if (sscanf(line, "cpu%u %lf %lf %lf %*f %*f %lf %lf %lf", &cpu, &user, &nice, &system, &irq,
+                   &soft, &steal) == 7 &&
+            cpu < CPU_SETSIZE && CPU_ISSET(cpu, &allowed))
+            *all += (user + nice + system + irq + soft + steal) / (double)sysconf(_SC_CLK_TCK);
+    }
     if (file)
         fclose(file);
-    running = running > 1 ? running - 1 : 0;
-    json_object_set_new(report, "load", json_integer(running));
-    check_note(list, "load", true, NULL, "%d other thread%s want%s a processor", running,
-               plural(running), running == 1 ? "s" : "");
+    getrusage(RUSAGE_SELF, &used);
+    *own = (double)(used.ru_utime.tv_sec + used.ru_stime.tv_sec) +
+           1e-6 * (double)(used.ru_utime.tv_usec + used.ru_stime.tv_usec);
+}
+
+/* Measures the speed, and with it how much others computed on the same processors meanwhile. */
+static void self_check_speed_and_load(json_t *report, json_t *list)
+{
+    double all, own, all_before, own_before, began = clock_monotonic();
+
+    self_check_read_busy(&all_before, &own_before);
+    self_check_speed(report, list);
+    self_check_read_busy(&all, &own);
+    double others = (all - all_before - (own - own_before)) / (clock_monotonic() - began);
+    double cores = json_number_value(json_object_get(report, "cores"));
+    long load = others > LOAD_LOW_SHARE * cores ? lround(fmax(others, 1)) : 0;
+    json_object_set_new(report, "load", json_integer(load));
+    if (load)
+        check_warn(list, "load", "check again when nothing else runs: these speeds say little",
+                   "%ld other thread%s computed meanwhile", load, plural(load));
+    else
+        check_note(list, "load", true, NULL, "nothing else computed meanwhile");
 }
 
 static bool is_writable(const char *folder, struct error *e)
@@ -162,7 +196,7 @@ static bool check_data(const struct self_check_options *o, char *text, json_t *r
     return fine;
 }
 
-/* A line an item, the advice below it where it is not ok: for the log of a node, where nothing is
+/* A line an item, the advice below it where there is some: for the log of a node, where nothing is
  * fitted to a terminal. */
 static void self_check_print_list(const json_t *list)
 {
@@ -170,12 +204,12 @@ static void self_check_print_list(const json_t *list)
     size_t i;
 
     json_array_foreach (list, i, item) {
-        bool ok = json_is_true(json_object_get(item, "ok"));
-        printf("%-4s  %-9s  %s\n", ok ? "ok" : "BAD",
+        const char *advice = json_string_value(json_object_get(item, "advice"));
+        printf("%-4s  %-9s  %s\n", check_word(item),
                json_string_value(json_object_get(item, "check")),
                json_string_value(json_object_get(item, "found")));
-        if (!ok)
-            printf("                 %s\n", json_string_value(json_object_get(item, "advice")));
+        if (advice)
+            printf("                 %s\n", advice);
     }
 }
 
@@ -197,8 +231,7 @@ static int self_check_measure(const struct self_check_options *o, char *text, js
 {
     bool data, scratch = true;
 
-    add_load(report, list); /* before we are a load ourselves */
-    self_check_speed(report, list);
+    self_check_speed_and_load(report, list);
     add_versions(report, list);
     check_blas(report, list);
     check_memory(report, list);

@@ -1,4 +1,5 @@
 #include <curl/curl.h>
+#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -93,18 +94,22 @@ static void check_programs(json_t *list)
 
 /* ---------------------------------------------------------------- the machine and the daemon */
 
+/* The daemon's state folder is that of its socket; where one reached by TCP has its own is not
+ * known here. */
 static void doctor_check_state(json_t *list)
 {
-    const char *state = getenv("TRAIND_STATE");
+    const char *path = strncmp(client.server, "unix:", 5) == 0 ? client.server + 5 : "";
+    const char *end = strrchr(path, '/');
+    char state[PATH_MAX], database[PATH_MAX + 16];
 
-    if (!state || !*state)
-        state = "/var/lib/traind";
-    if (access(state, F_OK))
-        check_note(list, "disk", true, NULL,
-                   "%s is not there yet; TRAIND_STATE names another folder", state);
-    else
+    snprintf(state, sizeof state, "%.*s", end ? (int)(end - path) : 0, path);
+    snprintf(database, sizeof database, "%s/traind.db", state);
+    if (*state && access(database, F_OK) == 0)
         check_disk(list, "disk", state,
                    "make room, or set keep_runs and keep_checkpoints in traind.conf");
+    else
+        check_note(list, "disk", true, NULL,
+                   "the daemon itself looks at its own: it is not ready while that is full");
 }
 
 static void check_daemon(json_t *list)
@@ -136,7 +141,7 @@ static void check_daemon(json_t *list)
     json_decref(ready);
 }
 
-/* A line an item, the advice below it where it is not ok. */
+/* A line an item, the advice below it where there is some. */
 static void doctor_print(const json_t *list)
 {
     struct libscols_table *table = table_create(0);
@@ -147,14 +152,14 @@ static void doctor_print(const json_t *list)
     table_column(table, "", 0);
     table_column(table, "", TABLE_WRAP);
     json_array_foreach (list, i, item) {
-        bool ok = json_is_true(json_object_get(item, "ok"));
+        const char *word = check_word(item), *advice = json_get_text(item, "advice", "");
         struct libscols_line *line = table_line(table);
-        table_set(line, 0, ok ? "ok" : "BAD");
-        table_set_color(line, 0, ok ? NULL : "red");
+        table_set(line, 0, word);
+        table_set_color(line, 0, *word == 'B' ? "red" : *word == 'w' ? "yellow" : NULL);
         table_set(line, 1, json_get_text(item, "check", ""));
         table_set(line, 2, json_get_text(item, "found", ""));
-        if (!ok)
-            table_set(table_line(table), 2, json_get_text(item, "advice", ""));
+        if (*advice)
+            table_set(table_line(table), 2, advice);
     }
     table_finish(table);
 }

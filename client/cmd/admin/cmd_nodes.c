@@ -85,12 +85,13 @@ static void nodes_print(const json_t *nodes)
 
 static void print_history(const json_t *history)
 {
-    static const char *const headings[] = {"TIME", "PHASE", "JOB",     "GFLOP/S",
-                                           "GB/S", "GHZ",   "VERDICT", "REASON"};
+    static const char *const headings[] = {"TIME", "PHASE", "JOB",     "GFLOP/S", "GB/S",
+                                           "GHZ",  "LOAD",  "VERDICT", "REASON"};
     static const int flags[] = {0,
                                 0,
                                 TABLE_RIGHT,
                                 TABLE_RIGHT,
+                                TABLE_RIGHT | TABLE_SPARE,
                                 TABLE_RIGHT | TABLE_SPARE,
                                 TABLE_RIGHT | TABLE_SPARE,
                                 0,
@@ -99,7 +100,7 @@ static void print_history(const json_t *history)
     const json_t *check;
     size_t i;
 
-    add_columns(table, headings, flags, 8);
+    add_columns(table, headings, flags, 9);
     json_array_foreach (history, i, check) {
         struct libscols_line *line = table_line(table);
         char text[HUMAN_BYTES];
@@ -113,8 +114,9 @@ static void print_history(const json_t *history)
                                        json_get_number(check, "memory_gb_per_sec", NAN)));
         table_set(line, 5,
                   human_number(text, sizeof text, json_get_number(check, "clock_ghz", NAN)));
-        set_verdict(line, 6, check);
-        table_set(line, 7, json_get_text(check, "reason", ""));
+        table_set(line, 6, human_number(text, sizeof text, json_get_number(check, "load", NAN)));
+        set_verdict(line, 7, check);
+        table_set(line, 8, json_get_text(check, "reason", ""));
     }
     table_finish(table);
 }

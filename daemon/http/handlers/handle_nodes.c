@@ -97,14 +97,14 @@ static int node_json(const struct request *q, const struct store_node *n, bool o
     if (!checked)
         snprintf(reason, sizeof reason, "was not checked yet");
     json_t *json = json_pack(
-        "{s:s, s:s, s:b, s:s?, s:s, s:s?, s:o, s:o, s:o, s:o}", "name", n->name, "kind", n->kind,
-        "local", own, "partition", n->partition, "verdict",
+        "{s:s, s:s, s:b, s:s?, s:s, s:s?, s:o, s:o, s:o, s:I, s:o}", "name", n->name, "kind",
+        n->kind, "local", own, "partition", n->partition, "verdict",
         node_verdict_name(checked ? verdict : NODE_UNKNOWN), "reason", *reason ? reason : NULL,
         "gflops", json_number_or_null(n->figures.gflops > 0 ? n->figures.gflops : NAN),
         "memory_gb_per_sec",
         json_number_or_null(n->figures.memory_gb_per_sec > 0 ? n->figures.memory_gb_per_sec : NAN),
         "clock_ghz", json_number_or_null(n->figures.clock_ghz > 0 ? n->figures.clock_ghz : NAN),
-        "checked", checked ? json_number(n->checked_at) : json_null());
+        "load", (json_int_t)n->load, "checked", checked ? json_number(n->checked_at) : json_null());
     int status = node_add_jobs(q, n, own, all, json, e);
     if (!status)
         status = store_node_history(q->app->store, n->name, checks, &history, e);
@@ -186,7 +186,8 @@ static int node_parse_name(const struct request *q, char name[NODE_NAME_BYTES], 
     if (length < NODE_NAME_BYTES && node_name_is_valid(name))
         return 0;
     return error_set(e, ERR_USAGE,
-                     "a node's name has 1 to %d letters, digits, dots, hyphens and underscores",
+                     "a node's name is that of one host: 1 to %d letters, digits, dots, hyphens "
+                     "and underscores; ALL is every node for Slurm and no name",
                      NODE_NAME_BYTES - 1);
 }
 

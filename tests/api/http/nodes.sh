@@ -41,9 +41,12 @@ send n4 80
 json .verdict 'slow' "a node that is 20 % slower is slow"
 like "$body" 'SGEMM is 22 % slower than the median of 3 others of its kind \(CPU X\): 80.0, not 102.0 GFLOP/s' "with figures"
 ok "nobody is drained for that" test ! -e "$work/drained"
-send n5 50 '.load = 3'
-json .verdict 'drain' "half as fast: drained"
-like "$(cat "$work/drained")" '^n5\|SGEMM is 51 % slower .*; 3 other threads computed' "the cluster is told with the reason"
+send n5 50 '.load = 3 | .t -= 1'
+json '[.verdict, .reason]' '["unknown","its speed was not judged: 3 other threads computed when it was checked"]' "half as fast while others compute: not judged"
+ok "nor drained" test ! -e "$work/drained"
+send n5 50
+json .verdict 'drain' "half as fast by itself: drained"
+like "$(cat "$work/drained")" '^n5\|SGEMM is 51 % slower' "the cluster is told with the reason"
 send n6 100 '.outcome = "scratch" | .checks = [{check: "scratch", ok: false, found: "cannot write in /s; $(x) \"q\"", advice: "a"}]'
 json .verdict 'drain' "a node whose scratch is broken is drained"
 is "$(tail -1 "$work/drained")" 'n6|scratch: cannot write in /s; $(x) "q"' "with the words of the check, unharmed"
@@ -57,6 +60,9 @@ call /v1/nodes
 json '[.nodes[] | select(.local | not) | "\(.name) \(.verdict)"] | join(", ")' 'n1 fine, n2 fine, n3 fine, n4 slow, n5 drain, n6 drain' "all of them"
 call /v1/nodes/n2
 json '[.history[] | [.phase, .gflops, .verdict]]' '[["epilog",null,"fine"],["prolog",102,"fine"]]' "a node's history, the newest first"
+call /v1/nodes/n5
+json '[.load, [.history[] | [.load, .verdict]]]' '[0,[[0,"drain"],[3,"unknown"]]]' "a check under load is marked"
+call /v1/nodes/n2
 json '[.gflops, .slots, .slots_used, .report.phase]' '[102,4,0,"prolog"]' "figures, cores and the report with them stay"
 
 # ------------------------------------------------------------------ a job's events, and its prediction
@@ -65,8 +71,10 @@ call -d '{"data": {"train": "synthetic", "train_images": 64}, "model": {"arch": 
     "batch_per_worker": 8, "steps": 2, "checkpoint": {"disable": true}}' /v1/jobs
 job=$(jq .id <<<"$body")
 send n4 80 ".job = $job"
+send n4 80 ".job = $job | .phase = \"epilog\" | del(.gflops)"
 call "/v1/jobs/$job/events"
 like "$(jq -r '.events[] | select(.type == "warning") | .message' <<<"$body")" '^node n4 \(slow\): SGEMM is 2[12] % slower' "the job tells what was wrong with its node"
+is "$(jq '[.events[] | select(.type == "warning")] | length' <<<"$body")" 1 "once"
 
 call -X POST "/v1/jobs/$job/cancel" # this machine is to be idle in the end
 over() { get "/v1/jobs/$job" | jq -e '.state | IN("succeeded", "failed", "cancelled")' >/dev/null; }
@@ -78,6 +86,8 @@ call --unix-socket "$socket" -d '{"phase": "x"}' /v1/nodes/n1/report
 refused 422 invalid '/(kind|phase|outcome|t)' "a report that is none"
 send 'a%20b' 1
 refused 400 usage 'letters, digits, dots' "a name that could be more than a name"
+send ALL 1 '.outcome = "node"'
+refused 400 usage 'ALL is every node' "all nodes at once"
 call --unix-socket "$socket" -X POST /v1/nodes/n1/report
 refused 400 usage 'self-check --json' "no body"
 call /v1/nodes/none
@@ -98,7 +108,8 @@ like "$out" '^n4 +slow +80\.0 +20\.0 +0/4' "a line each"
 like "$out" "^$own +unknown" "this machine too"
 out=$("$trainctl" nodes n5)
 like "$out" 'SGEMM is 51 % slower than the median' "trainctl nodes NAME: the reason in full"
-like "$out" 'prolog +- +50\.0' "and the history"
+like "$out" 'prolog +- +50\.0 +20\.0 +3\.?0* +0 +drain' "and the history"
+like "$out" 'prolog +- +50\.0 +20\.0 +3\.?0* +3 +unknown' "with what else computed"
 is "$("$trainctl" nodes --json | jq '.nodes | length')" 7 "trainctl nodes --json"
 "$trainctl" nodes none >"$work/out" 2>&1
 is "$?" 3 "trainctl nodes of an unknown node: 3"
@@ -132,8 +143,8 @@ checks_itself() {
 }
 ok "this machine checks itself when it is idle" checks_itself
 call "/v1/nodes/$own"
-json '[.history[] | .phase]' '["self"]' "once"
-json '.verdict == "fine" and .memory_gb_per_sec > 0 and .report.host != null' true "and is fine"
+json '[.history[] | .phase] | unique' '["self"]' "it alone"
+json '.verdict == (if .load > 0 then "unknown" else "fine" end) and .memory_gb_per_sec > 0 and .report.host != null' true "and is fine, unless others computed meanwhile"
 ok "stop" stop_daemon
 
 done_testing

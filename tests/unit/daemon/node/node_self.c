@@ -44,14 +44,13 @@ static void tear_down(void)
 
 TestSuite(node_self, .init = set_up, .fini = tear_down, .timeout = 600);
 
-/* After how many seconds the next check is due, behind one by a worker that prints this. */
-static double due_after(const char *printed)
+/* After how many seconds the next check is due, behind one (or some at once) by this worker. */
+static double due_after_script(const char *script)
 {
-    char worker[PATH_MAX], script[1024];
+    char worker[PATH_MAX];
 
     snprintf(worker, sizeof worker, "%s/worker", folder);
-    int bytes = snprintf(script, sizeof script, "#!/bin/sh\ncat <<'END'\n%sEND\n", printed);
-    cr_assert_eq(file_write_unsynced(worker, script, (size_t)bytes, &e), 0, "%s", e.text);
+    cr_assert_eq(file_write_unsynced(worker, script, strlen(script), &e), 0, "%s", e.text);
     cr_assert_eq(chmod(worker, 0755), 0);
     struct node_self_settings settings = {
         .worker = worker, .idle_seconds = 0.01, .limits = {0.15, 0.3}
@@ -65,12 +64,34 @@ static double due_after(const char *printed)
     return next;
 }
 
+static double due_after(const char *printed)
+{
+    char script[1024];
+
+    snprintf(script, sizeof script, "#!/bin/sh\ncat <<'END'\n%sEND\n", printed);
+    return due_after_script(script);
+}
+
 Test(node_self, one_that_was_stored_is_good_for_a_day)
 {
     char report[512];
 
     snprintf(report, sizeof report, REPORT, (long long)time(NULL));
     cr_assert_gt(due_after(report), 20 * HOUR);
+}
+
+Test(node_self, one_under_load_is_repeated_until_there_is_none)
+{
+    char script[1024];
+
+    snprintf(script, sizeof script,
+             "#!/bin/sh\n"
+             "echo >>%s/looks\n"
+             "[ $(wc -l <%s/looks) -ge 3 ] || load=', \"load\": 1'\n"
+             "printf '{\"kind\": \"CPU X\", \"cores\": 2, \"outcome\": \"fine\", \"t\": %lld, "
+             "\"gflops\": 100%%s}\\n' \"$load\"\n",
+             folder, folder, (long long)time(NULL));
+    cr_assert_gt(due_after_script(script), 20 * HOUR, "the third is good for a day");
 }
 
 Test(node_self, without_a_report_it_is_tried_again_in_an_hour)
