@@ -126,20 +126,12 @@ static const struct config_key keys[] = {
      "time after which a notice that cannot be delivered is given up, in seconds"},
     {"keep_notice_days", 'i', "30", 0, 36500, FIELD(keep_notice_days),
      "days to keep a notice after it was delivered or given up; 0 keeps all"},
-    {"slurm.via", 'w', "commands", 0, 0, FIELD(slurm_via),
-     "how to control Slurm jobs: commands (sbatch, squeue and scancel) or slurmrestd"},
-    {"slurm.restd_socket", 's', NULL, 0, 0, FIELD(slurm_restd_socket),
-     "unix socket of slurmrestd, which must run as traind's user (default: none)"},
-    {"slurm.restd_url", 's', NULL, 0, 0, FIELD(slurm_restd_url),
-     "address of a slurmrestd without a local unix socket, as in http://controller:6820 (default: none)"},
-    {"slurm.restd_token", 's', NULL, 0, 0, FIELD(slurm_restd_token),
-     "file with the JSON web token for slurmrestd, read for each call (default: none)"},
     {"slurm.start", 'w', "mpirun", 0, 0, FIELD(slurm_start),
      "program that starts the workers in a Slurm job: mpirun, or srun (--mpi=pmix)"},
     {"slurm.account", 's', NULL, 0, 0, FIELD(slurm_account),
      "Slurm account of jobs that do not set one (default: that of Slurm)"},
     {"slurm.options", 's', NULL, 0, 0, FIELD(slurm_options),
-     "additional sbatch options for all jobs, as in --qos=long --exclusive; only for commands (default: none)"},
+     "additional sbatch options for all jobs, as in --qos=long --exclusive (default: none)"},
     {"slurm.setup", 's', NULL, 0, 0, FIELD(slurm_setup),
      "shell file that each batch script sources first, for modules and variables (default: none)"},
     {"slurm.poll_seconds", 'i', "10", 1, 600, FIELD(slurm_poll_seconds),
@@ -159,7 +151,6 @@ static const char *config_key_words(const struct config_key *key)
         {"log_level",     "error warning info debug"},
         {"log_format",    "text json"               },
         {"require_token", "no yes"                  },
-        {"slurm.via",     "commands slurmrestd"     },
         {"slurm.start",   "mpirun srun"             },
     };
 
@@ -332,7 +323,17 @@ static int set_value(struct config *c, const struct config_key *key, const char 
 
 static int config_unknown_key(const char *name, const char *source, struct error *e)
 {
+    static const char *const removed[] = {"slurm.via", "slurm.restd_socket", "slurm.restd_url",
+                                          "slurm.restd_token"};
     struct suggest nearest = {.word = name};
+
+    for (size_t i = 0; i < sizeof removed / sizeof removed[0]; i++)
+        if (strcmp(removed[i], name) == 0)
+            return error_set(e, ERR_USAGE,
+                             "%s: there is no %s any more: jobs go to Slurm by sbatch, squeue and "
+                             "scancel, from traind's PATH (apt-get install slurm-client); remove "
+                             "the line",
+                             source, name);
     for (size_t i = 0; i < KEY_COUNT; i++)
         suggest_offer(&nearest, keys[i].name);
     if (nearest.best)
@@ -642,15 +643,6 @@ static int check_mpi_prefixes(const char *prefixes, struct error *e)
 
 static int check_slurm(const struct config *c, struct error *e)
 {
-    if (c->slurm_via && !c->slurm_restd_socket && !c->slurm_restd_url)
-        return error_set(e, ERR_USAGE,
-                         "slurm.via is slurmrestd: set slurm.restd_socket or slurm.restd_url too");
-    if (c->slurm_via && c->slurm_options)
-        return error_set(e, ERR_USAGE,
-                         "slurm.options are options of sbatch, which slurm.via = slurmrestd does "
-                         "not use");
-    if (c->slurm_restd_token && check_readable("slurm.restd_token", c->slurm_restd_token, e))
-        return -(int)e->code;
     return c->slurm_setup ? check_readable("slurm.setup", c->slurm_setup, e) : 0;
 }
 

@@ -65,8 +65,6 @@ struct config {
     int64_t notify_redirects, notify_retry_seconds;
     int64_t keep_notice_days; /* 0: all */
     /* The launcher slurm; NULL: not set. */
-    int64_t slurm_via; /* 1: slurmrestd */
-    char *slurm_restd_socket, *slurm_restd_url, *slurm_restd_token;
     int64_t slurm_start; /* 1: srun */
     char *slurm_account, *slurm_options, *slurm_setup;
     int64_t slurm_poll_seconds, slurm_node_cores;

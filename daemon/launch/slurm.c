@@ -17,7 +17,6 @@
 #include "daemon/launch/slurm_script.h"
 
 #define SCRIPT         "sbatch"
-#define PROPERTIES     "properties.json"
 #define SOON_SECONDS   0.3 /* between two looks that were asked for */
 #define CANCEL_SECONDS 5.0 /* before a job that has not ended is cancelled again */
 #define MISSING_LOOKS  2   /* so often a job must be missing in Slurm's list to be gone */
@@ -79,15 +78,6 @@ static void file_of(const struct slurm_job *j, const char *name, char path[PATH_
         path[0] = '\0';
 }
 
-static json_t *read_properties(const struct slurm_job *j)
-{
-    char path[PATH_MAX];
-    struct error e;
-
-    file_of(j, PROPERTIES, path);
-    return json_read_fd(file_open(path, &e), path, JSON_DOCUMENT_LIMIT_BYTES, &e);
-}
-
 /* Whether the log does not say this already. */
 static bool slurm_is_news(char complaint[256], const char *words)
 {
@@ -118,9 +108,7 @@ static void slurm_submit_job(struct slurm *s, struct slurm_job *j)
     int64_t id = 0;
 
     file_of(j, SCRIPT, path);
-    json_t *properties = s->settings.slurmrestd ? read_properties(j) : NULL;
-    int status = slurm_call_submit(&s->call, path, properties, &id, &e);
-    json_decref(properties);
+    int status = slurm_call_submit(&s->call, path, &id, &e);
     pthread_mutex_lock(&s->mutex);
     s->submitting = NULL;
     if (slurm_job_has_ended(j)) {
@@ -458,11 +446,11 @@ void slurm_destroy(struct slurm *s)
     free(s);
 }
 
-int slurm_check(const struct slurm_settings *settings, struct error *e)
+int slurm_check(struct error *e)
 {
     static const char *const programs[] = {"sbatch", "squeue", "scancel"};
 
-    for (size_t i = 0; !settings->slurmrestd && i < 3; i++) {
+    for (size_t i = 0; i < 3; i++) {
         char *path;
         if (launch_find_program(programs[i], &path, e))
             return error_set(e, ERR_INVALID,
@@ -471,10 +459,6 @@ int slurm_check(const struct slurm_settings *settings, struct error *e)
                              programs[i]);
         free(path);
     }
-    if (settings->slurmrestd && !settings->restd_socket && !settings->restd_url)
-        return error_set(e, ERR_INVALID,
-                         "launcher slurm: slurm.via is slurmrestd, but neither slurm.restd_socket "
-                         "nor slurm.restd_url is set in traind.conf");
     return 0;
 }
 
@@ -649,15 +633,6 @@ static int write_files(const struct launch_request *r, struct error *e)
     snprintf(path, sizeof path, "%s/" SCRIPT, folder);
     if (!status)
         status = file_write_atomic(path, text, strlen(text), e);
-    free(text);
-    if (status || !r->slurm->slurmrestd)
-        return status;
-    json_t *properties = slurm_properties(r);
-    text = properties ? json_dumps(properties, JSON_INDENT(2)) : NULL;
-    json_decref(properties);
-    snprintf(path, sizeof path, "%s/" PROPERTIES, folder);
-    status = text ? file_write_atomic(path, text, strlen(text), e)
-                  : error_set(e, ERR_INVALID, "the job's options for Slurm are not valid UTF-8");
     free(text);
     return status;
 }

@@ -22,7 +22,7 @@ int slurm_create(const struct slurm_settings *settings, void (*told)(void *conte
 void slurm_destroy(struct slurm *s); /* NULL is fine; jobs go on */
 
 /* ERR_INVALID: Slurm cannot be used from here, with words. Thread-safe. */
-int slurm_check(const struct slurm_settings *settings, struct error *e);
+int slurm_check(struct error *e);
 
 enum slurm_phase {
     SLURM_SUBMITTING, /* or being looked for */

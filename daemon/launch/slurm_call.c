@@ -1,4 +1,3 @@
-/* By commands. What slurmrestd does is in slurm_rest.c. */
 #include "daemon/launch/slurm_call.h"
 
 #include <stdio.h>
@@ -126,14 +125,12 @@ static int slurm_run_program(const struct slurm_call *c, char *const *argv, char
 
 /* ---------------------------------------------------------------- what is asked */
 
-int slurm_call_submit(const struct slurm_call *c, const char *script_path, const json_t *properties,
-                      int64_t *job_id, struct error *e)
+int slurm_call_submit(const struct slurm_call *c, const char *script_path, int64_t *job_id,
+                      struct error *e)
 {
     char *const argv[] = {"sbatch", "--parsable", (char *)script_path, NULL};
     char *answer;
 
-    if (c->settings->slurmrestd)
-        return slurm_rest_submit(c, script_path, properties, job_id, e);
     int status = slurm_run_program(c, argv, &answer, e);
     if (status)
         return status;
@@ -153,8 +150,6 @@ int slurm_call_jobs(const struct slurm_call *c, json_t **jobs, struct error *e)
     char *answer;
     json_error_t where;
 
-    if (c->settings->slurmrestd)
-        return slurm_rest_jobs(c, jobs, e);
     *jobs = NULL;
     int status = slurm_run_program(c, argv, &answer, e);
     if (status)
@@ -200,8 +195,6 @@ int slurm_call_nodes(const struct slurm_call *c, const char *partition, const ch
     int n = 4;
 
     *nodes = NULL;
-    if (c->settings->slurmrestd)
-        return slurm_rest_nodes(c, partition, hosts, nodes, e);
     if (partition) {
         argv[n++] = "--partition";
         argv[n++] = (char *)partition;
@@ -226,8 +219,6 @@ int slurm_call_cancel(const struct slurm_call *c, int64_t job_id, struct error *
     char id[32], *answer;
     char *const argv[] = {"scancel", id, NULL};
 
-    if (c->settings->slurmrestd)
-        return slurm_rest_cancel(c, job_id, e);
     snprintf(id, sizeof id, "%lld", (long long)job_id);
     int status = slurm_run_program(c, argv, &answer, e);
     free(answer);

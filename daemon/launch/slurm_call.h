@@ -1,6 +1,6 @@
 /*
- * Calls to Slurm, each of which waits for its answer: by its commands (sbatch, squeue, scancel) or
- * through slurmrestd, as slurm.via says. From the thread of slurm.c; slurm_call_nodes from any.
+ * Calls to Slurm by its commands (sbatch, squeue, scancel, sinfo), each of which waits for its
+ * answer. From the thread of slurm.c; slurm_call_nodes from any.
  *
  * ERR_UNREACHABLE: no answer, or none that tells; what was asked for may have been done. Any other
  * error is Slurm's refusal, in its own words.
@@ -20,9 +20,8 @@ struct slurm_call {
     double seconds;          /* it may take; 0: as long as Slurm's own clients try */
 };
 
-/* properties are for slurmrestd, which does not read the script's #SBATCH lines. */
-int slurm_call_submit(const struct slurm_call *c, const char *script_path, const json_t *properties,
-                      int64_t *job_id, struct error *e);
+int slurm_call_submit(const struct slurm_call *c, const char *script_path, int64_t *job_id,
+                      struct error *e);
 
 /* All jobs that Slurm knows: an array as slurm_reply.h reads it, a new reference. */
 int slurm_call_jobs(const struct slurm_call *c, json_t **jobs, struct error *e);
@@ -36,15 +35,7 @@ int slurm_call_cancel(const struct slurm_call *c, int64_t job_id, struct error *
 int slurm_call_nodes(const struct slurm_call *c, const char *partition, const char *hosts,
                      json_t **nodes, struct error *e);
 
-/* slurm_rest.c: the same through slurmrestd. */
-int slurm_rest_submit(const struct slurm_call *c, const char *script_path, const json_t *properties,
-                      int64_t *job_id, struct error *e);
-int slurm_rest_jobs(const struct slurm_call *c, json_t **jobs, struct error *e);
-int slurm_rest_nodes(const struct slurm_call *c, const char *partition, const char *hosts,
-                     json_t **nodes, struct error *e);
-int slurm_rest_cancel(const struct slurm_call *c, int64_t job_id, struct error *e);
-
-/* What no one can know the outcome of: the words of a command or of slurmrestd say so. */
+/* What no one can know the outcome of: the words of a command say so. */
 bool slurm_call_is_unclear(const char *words);
 
 #endif

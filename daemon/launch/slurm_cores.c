@@ -91,7 +91,7 @@ static int slurm_cores_ask(const struct slurm_settings *settings, const struct j
 {
     static const atomic_bool never = false;
     const struct slurm_call call = {settings, &never, ASK_SECONDS};
-    const char *who = settings->slurmrestd ? "slurmrestd" : "sinfo", *feature = feature_of(spec);
+    const char *feature = feature_of(spec);
     char *hosts = spec->cluster.host_count ? slurm_cores_join_hosts(spec) : NULL, where[128];
     json_t *nodes = NULL;
     size_t count = 0;
@@ -101,12 +101,12 @@ static int slurm_cores_ask(const struct slurm_settings *settings, const struct j
     if (!status) {
         find_fewest(nodes, feature, spec->cluster.smt ? "cpus" : "cores", found, &count);
         if (count == 0)
-            status = error_set(e, ERR_NOT_FOUND, "%s knows no nodes %s", who, where);
+            status = error_set(e, ERR_NOT_FOUND, "sinfo knows no nodes %s", where);
     }
     if (count == 1)
-        snprintf(found->source, sizeof found->source, "%s: the node %s", who, where);
+        snprintf(found->source, sizeof found->source, "sinfo: the node %s", where);
     else
-        snprintf(found->source, sizeof found->source, "%s: the fewest of the %zu nodes %s", who,
+        snprintf(found->source, sizeof found->source, "sinfo: the fewest of the %zu nodes %s",
                  count, where);
     json_decref(nodes);
     free(hosts);

@@ -1,5 +1,4 @@
-/* What Slurm says of jobs, in the JSON that squeue --json and slurmrestd share, and in words. Pure.
- */
+/* What Slurm says of jobs, in the JSON of squeue --json and in words. Pure. */
 #ifndef TRAIND_DAEMON_LAUNCH_SLURM_REPLY_H
 #define TRAIND_DAEMON_LAUNCH_SLURM_REPLY_H
 

@@ -64,7 +64,7 @@ static int slurm_script_check_path(const char *path, struct error *e)
                      path);
 }
 
-/* ---------------------------------------------------------------- what both forms say */
+/* ---------------------------------------------------------------- what Slurm reads */
 
 static const char *slurm_script_account(const struct launch_request *r)
 {
@@ -122,32 +122,6 @@ static void put_directives(FILE *out, const struct launch_request *r)
         fprintf(out, "#SBATCH --nice=%lld\n", (long long)-spec->priority);
     if (r->slurm->options)
         fprintf(out, "#SBATCH %s\n", r->slurm->options);
-}
-
-json_t *slurm_properties(const struct launch_request *r)
-{
-    const struct job_spec *spec = r->spec;
-    const char *path = getenv("PATH"), *home = getenv("HOME");
-    char name[SLURM_NAME_BYTES], folder[PATH_MAX + 32];
-    char *hosts = spec->cluster.host_count ? slurm_script_join_hosts(r) : NULL;
-
-    slurm_job_name(r, name);
-    snprintf(folder, sizeof folder, "%s/attempt-%lld", r->run_dir, (long long)r->attempt);
-    json_t *job = json_pack(
-        "{s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:b, s:{s:s, s:s}, s:s*, s:s*, s:s*, s:s*}", "name",
-        name, "current_working_directory", folder, "standard_output", "slurm.log", "open_mode",
-        "append", "nodes", (json_int_t)spec->cluster.nodes, "tasks_per_node",
-        (json_int_t)spec->cluster.workers_per_node, "cpus_per_task", (json_int_t)r->threads,
-        "requeue", 1, "environment", "PATH", path ? path : "/usr/bin:/bin", "HOME",
-        home ? home : "/", "partition", spec->cluster.partition, "account", slurm_script_account(r),
-        "constraints", spec->cluster.constraint, "required_nodes", hosts);
-    free(hosts);
-    if (!isnan(r->time_limit_seconds))
-        json_object_set_new(job, "time_limit",
-                            json_integer((json_int_t)ceil(r->time_limit_seconds / 60)));
-    if (spec->priority)
-        json_object_set_new(job, "nice", json_integer(-spec->priority));
-    return job;
 }
 
 /* ---------------------------------------------------------------- the script's body */
@@ -294,10 +268,13 @@ static void put_mpirun(FILE *out, const struct launch_request *r)
 {
     const struct job_spec *spec = r->spec;
 
+    fputs(
+        "# Open MPI 4 has the names with OMPI, 5 those with PRTE.\n"
+        "[ \"$(id -u)\" != 0 ] || export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 "
+        "\\\n    PRTE_ALLOW_RUN_AS_ROOT=1 PRTE_ALLOW_RUN_AS_ROOT_CONFIRM=1\n",
+        out);
     put_placement(out, r);
     put_word(out, r->mpirun);
-    if (geteuid() == 0 && !r->by_hand)
-        fputs(" --allow-run-as-root", out);
     if (spec->cluster.mpi_prefix) {
         fputs(" --prefix ", out);
         put_word(out, spec->cluster.mpi_prefix);
@@ -337,7 +314,7 @@ static void put_worker(FILE *out, const struct launch_request *r)
     fputs("$resume &\npid=$!\n\n", out);
 }
 
-/* The watcher's last look may come when the script has ended: it ends with it. */
+/* The watcher ends with the script, and its sleep with the watcher: the epilog finds neither. */
 static void put_watch(FILE *out, const struct launch_request *r)
 {
     fputs("# The workers finish their step, write a checkpoint and stop.\n"
@@ -350,8 +327,9 @@ static void put_watch(FILE *out, const struct launch_request *r)
           "trap 'stop TERM' TERM\n",
           out);
     fputs("(\n"
-          "    trap - USR1 TERM\n"
-          "    while sleep 1 && kill -0 $$ 2>/dev/null; do\n",
+          "    trap - USR1\n"
+          "    trap 'kill $! 2>/dev/null; exit' TERM\n"
+          "    while sleep 1 & wait $! && kill -0 $$ 2>/dev/null; do\n",
           out);
     if (!isnan(r->time_limit_seconds))
         fprintf(
@@ -369,7 +347,7 @@ static void put_watch(FILE *out, const struct launch_request *r)
           "    wait \"$pid\"\n"
           "    code=$?\n"
           "done\n"
-          "kill \"$watcher\" 2>/dev/null\n",
+          "kill \"$watcher\" 2>/dev/null && wait \"$watcher\"\n",
           out);
 }
 

@@ -1,7 +1,6 @@
 /*
  * What is handed to Slurm for an attempt: a batch script with its #SBATCH lines, which sbatch takes
- * and which a person may submit by hand; and for slurmrestd, which reads no such lines, the same as
- * properties. Pure: the caller writes the file.
+ * and which a person may submit by hand. Pure: the caller writes the file.
  *
  * What the script does on the first node, as the job's user:
  * - its attempt is the number it was made for plus the times that Slurm has put the job back into
@@ -18,8 +17,6 @@
 #ifndef TRAIND_DAEMON_LAUNCH_SLURM_SCRIPT_H
 #define TRAIND_DAEMON_LAUNCH_SLURM_SCRIPT_H
 
-#include <jansson.h>
-
 #include "launch/launch.h"
 
 #define SLURM_NAME_BYTES 96
@@ -30,8 +27,5 @@ void slurm_job_name(const struct launch_request *request, char name[SLURM_NAME_B
 /* ERR_INVALID: something in it that Slurm cannot take. The caller frees *text. With
  * request->by_hand the script makes its run directory below the folder it is submitted from. */
 int slurm_script(const struct launch_request *request, char **text, struct error *e);
-
-/* The "job" of slurmrestd's submission (v0.0.38): a new reference. */
-json_t *slurm_properties(const struct launch_request *request);
 
 #endif

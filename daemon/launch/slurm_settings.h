@@ -7,8 +7,6 @@
 
 /* Strings are the configuration's and must outlive all that is made with them. */
 struct slurm_settings {
-    bool slurmrestd;                                    /* else by its commands */
-    const char *restd_socket, *restd_url, *restd_token; /* NULL: none */
     bool srun;           /* ranks are started by srun --mpi=pmix, else by mpirun */
     const char *account; /* of jobs that name none; NULL: Slurm's default */
     const char *options; /* more options of sbatch; NULL: none */

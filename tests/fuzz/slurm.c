@@ -1,4 +1,4 @@
-/* What Slurm answers: squeue --json and slurmrestd give lists of jobs, here as an array. */
+/* What Slurm answers: squeue --json gives a list of jobs, here as an array. */
 #include <string.h>
 
 #include "daemon/launch/slurm_reply.h"

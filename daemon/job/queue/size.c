@@ -76,7 +76,7 @@ static int check_fits_slurm(const struct job_manager *m, const struct job_spec *
         problems_add(problems, "/cluster/mpi_prefix", NULL,
                      "is for mpirun, and here srun starts the workers (slurm.start of "
                      "traind.conf)");
-    return problems->count ? 0 : slurm_check(&m->slurm_settings, e);
+    return problems->count ? 0 : slurm_check(e);
 }
 
 /* What is asked for by name must fit into this machine; of other hosts they say it themselves. */

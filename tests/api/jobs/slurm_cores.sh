@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # How many threads the workers of a Slurm job get that does not say so: a share of a node's cores as Slurm or slurm.node_cores names them,
-# never of this machine's; where nobody knows, the error names the keys. The real sinfo and slurmrestd: tests/system/slurm/restd.sh.
+# never of this machine's; where nobody knows, the error names the keys. The real sinfo: tests/system/slurm/nodes.sh.
 # shellcheck source=tests/api/runs.sh.inc
 . "${top_srcdir:?run it by make check}/tests/api/runs.sh.inc"
 trainctl=$top_builddir/trainctl

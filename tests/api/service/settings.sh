@@ -23,7 +23,7 @@ call /healthz
 want 200 "the shipped settings work"
 ok "and stop" stop_daemon
 mkdir "$work/web"
-printf '%s\n' "$shipped" "$examples" | sed "s|^socket = .*|socket = $work/s|; s|^web_dir = .*|web_dir = $work/web|; s|^data_roots = .*|data_roots = $work|; s|^socket_group = .*|socket_group = $(id -gn)|; /^state = /d; /^tls_/d; /^slurm.restd_token/d; /^slurm.setup/d; /^failure_rules/d; /^notify_rules/d; /^notify_secret_file/d; /^notify_ca_file/d" >"$work/all.conf"
+printf '%s\n' "$shipped" "$examples" | sed "s|^socket = .*|socket = $work/s|; s|^web_dir = .*|web_dir = $work/web|; s|^data_roots = .*|data_roots = $work|; s|^socket_group = .*|socket_group = $(id -gn)|; /^state = /d; /^tls_/d; /^slurm.setup/d; /^failure_rules/d; /^notify_rules/d; /^notify_secret_file/d; /^notify_ca_file/d" >"$work/all.conf"
 start_daemon --config "$work/all.conf"
 call --unix-socket "$work/s" /healthz
 want 200 "all its keys with their defaults work"

@@ -6,7 +6,7 @@
 #                                         sbatch, squeue, scontrol ... talk to it
 #   cluster.sh stop DIR             ends it with all that runs on it; DIR stays (logs in DIR/log). Nothing runs: fine
 #   cluster.sh status DIR           0: all is up; 1: nothing is; 2: something is not
-#   cluster.sh kill DIR NAME...     as when the power fails: slurmctld, slurmrestd, munged, or a node with all its processes
+#   cluster.sh kill DIR NAME...     as when the power fails: slurmctld, munged, or a node with all its processes
 #   cluster.sh end DIR NAME...      as an administrator stops it: it may store what it has to (of a slurmctld that is killed,
 #                                         the last seconds are lost: it may not know of jobs that run)
 #   cluster.sh revive DIR NAME...   what was killed or ended starts again, with what it had stored
@@ -18,8 +18,6 @@
 #   SLURM_CLUSTER_CONF=FILE       lines for slurm.conf; they replace those with the same key
 #   SLURM_CLUSTER_MSR=DIR         stands in the place of /dev/cpu on each node: N/msr for the plugin that reads RAPL
 #   SLURM_CLUSTER_SCRATCH=DIR     each node has the folder DIR/NODE, which must be there, in the place of DIR: a disk of its own
-#   SLURM_CLUSTER_RESTD=USER      also slurmrestd, as that user (it refuses root; who must be able to reach DIR: mind the folders
-#                                 above it), at the unix socket DIR/restd/socket
 set -u
 
 name=slurm_cluster
@@ -86,7 +84,7 @@ signal() {
 
 members() { # what runs, nodes first
     local file
-    for file in "$dir"/pids/n[0-9]* "$dir"/pids/slurmrestd "$dir"/pids/slurmctld "$dir"/pids/munged; do
+    for file in "$dir"/pids/n[0-9]* "$dir"/pids/slurmctld "$dir"/pids/munged; do
         [ -e "$file" ] && echo "${file##*/}"
     done
 }
@@ -122,26 +120,10 @@ start_node() { # n1
         while kill -0 $slurmd 2>/dev/null; do wait $slurmd; done' sh "$1" "$dir/etc/hosts"
 }
 
-# One thread would do, but 22.05 hangs with a single one.
-start_slurmrestd() {
-    local user
-    user=$(cat "$dir/restd/user")
-    rm -f "$dir/restd/socket"
-    launch slurmrestd setpriv --reuid="$user" --regid="$(id -g "$user")" --clear-groups env SLURM_CONF="$SLURM_CONF" \
-        slurmrestd -f "$SLURM_CONF" -a rest_auth/local -s openapi/v0.0.38 -t 4 "unix:$dir/restd/socket"
-    for _ in $(seq 1000); do
-        [ -S "$dir/restd/socket" ] && return
-        lives slurmrestd || break
-        sleep 0.05
-    done
-    return 1
-}
-
 revive() {
     case $1 in
     munged) start_munged ;;
     slurmctld) start_slurmctld ;;
-    slurmrestd) start_slurmrestd ;;
     n[0-9]*) start_node "$1" ;;
     *) fail "there is no $1" ;;
     esac
@@ -247,7 +229,6 @@ check_machine() {
         command -v $program >/dev/null ||
             cannot "$program is not installed (packages slurmctld slurmd slurm-client munge iproute2 procps)"
     done
-    [ -z "${SLURM_CLUSTER_RESTD:-}" ] || command -v slurmrestd >/dev/null || cannot "the package slurmrestd is not installed"
     unshare --uts --mount --pid --fork --kill-child --mount-proc --propagation slave /bin/sh -c \
         'echo n1 >/proc/sys/kernel/hostname' 2>/dev/null || cannot "this machine does not let root make namespaces"
 }
@@ -261,7 +242,7 @@ stop() {
         esac
         rm -f "$dir/pids/$what"
     done
-    rm -f "$dir/munge/socket" "$dir/munge/socket.lock" "$dir/restd/socket" 2>/dev/null
+    rm -f "$dir/munge/socket" "$dir/munge/socket.lock" 2>/dev/null
 }
 
 all_idle() {
@@ -293,9 +274,9 @@ start() {
     mkdir -p "$dir" || fail "cannot make $dir"
     dir=$(cd "$dir" && pwd -P)
     export SLURM_CONF=$dir/etc/slurm.conf
-    rm -rf "${dir:?}"/{etc,munge,state,spool,log,pids,tmp,restd,env.sh}
+    rm -rf "${dir:?}"/{etc,munge,state,spool,log,pids,tmp,env.sh}
     umask 022
-    mkdir -p "$dir"/{etc,munge,state,spool,log,pids,restd}
+    mkdir -p "$dir"/{etc,munge,state,spool,log,pids}
     chmod 755 "$dir" # munged refuses a folder that others can write to, and its clients must reach the socket
     local i
     for ((i = 1; i <= nodes; i++)); do
@@ -313,11 +294,6 @@ start() {
     start_munged || fail "munged does not answer"
     start_slurmctld
     for ((i = 1; i <= nodes; i++)); do start_node "n$i"; done
-    if [ -n "${SLURM_CLUSTER_RESTD:-}" ]; then
-        echo "$SLURM_CLUSTER_RESTD" >"$dir/restd/user"
-        chown "$SLURM_CLUSTER_RESTD" "$dir/restd"
-        start_slurmrestd || fail "slurmrestd does not start"
-    fi
     wait_until_idle || fail "it is not up"
     trap - EXIT
     echo "up: $nodes nodes; use it with . $dir/env.sh"
