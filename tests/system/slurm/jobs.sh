@@ -33,7 +33,7 @@ like "$("$top_builddir/trainctl" --server "unix:$socket" reproduce "$real" 2>&1 
 # The script can be submitted by hand: it is what Slurm ran.
 script=$state/jobs/$real/attempt-1/sbatch
 like "$(cat "$script")" "^#SBATCH --nodes=2 --ntasks-per-node=2 --cpus-per-task=1$" "its batch script is in the run directory"
-like "$(cat "$script")" "mpirun( --allow-run-as-root)? --prefix /usr -np 4 " "with the prefix of Open MPI"
+like "$(cat "$script")" "mpirun --prefix /usr -np 4 " "with the prefix of Open MPI"
 is "$(sbatch --parsable --test-only "$script" 2>&1 | grep -c 'to start at')" 1 "sbatch takes it from a person"
 is "$(sbatch --parsable "$script" >"$work/again" && eventually grep -qs 'has been started by Slurm' "$state/jobs/$real/attempt-1/slurm.log" && wc -l <"$state/jobs/$real/attempt-1/events.jsonl")" \
     "$(wc -l <"$state/jobs/$real/attempt-1/events.jsonl")" "run a second time it leaves the attempt alone"
@@ -62,7 +62,7 @@ ok "and did no harm" test ! -e "$work/harm"
 mkdir "$work/hand"
 "$top_builddir/trainctl" --server "$url" submit --print-sbatch "$work/job.json" >"$work/hand/script"
 is $? 0 "trainctl prints a batch script of it"
-(cd "$work/hand" && sbatch --quiet script)
+(cd "$work/hand" && env -u OMPI_ALLOW_RUN_AS_ROOT -u OMPI_ALLOW_RUN_AS_ROOT_CONFIRM sbatch --quiet script)
 by_hand() { [ "$(jq -r .status "$work/hand/traind-run/result.json" 2>/dev/null)" = success ]; }
 ok "submitted by a person it trains" eventually by_hand
 ok "and does no harm" test ! -e "$work/harm"
