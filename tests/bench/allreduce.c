@@ -23,7 +23,6 @@ static const struct {
     enum traincomm_way way;
 } ways[] = {
     {"pieces",  TRAINCOMM_WAY_PIECES },
-    {"thread",  TRAINCOMM_WAY_THREAD },
     {"buckets", TRAINCOMM_WAY_CALLS  },
     {"leaders", TRAINCOMM_WAY_LEADERS},
     {"shared",  TRAINCOMM_WAY_SHARED }  /* of one machine alone */

@@ -5,15 +5,9 @@
  *
  * Which way is taken, and why, was measured: doc/engine-log.md, "All-reduce".
  */
-#include <errno.h>
-#include <pthread.h>
-#include <semaphore.h>
-#include <signal.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "worker/comm/internal.h"
 #include "worker/comm/narrow.h"
@@ -22,7 +16,6 @@
 #define PIECE_FLOATS      ((size_t)1 << 19) /* 2 MiB: fits the second-level cache */
 #define BUCKET_BYTES      ((size_t)32 << 20)
 #define BUCKET_FLOATS_MAX (PIECE_BYTES_MAX / sizeof(float))
-#define POLL_SECONDS      1e-3
 #define SHARED_RANKS      3 /* from so many on a machine their shared memory is faster than MPI */
 #define TRIAL_ROUNDS      3 /* of each kind */
 #define TRIAL_GAIN        0.98 /* clearly faster */
@@ -66,22 +59,15 @@ struct traincomm_gradients {
     int step_count;
     MPI_Comm comm[EXCHANGES]; /* MPI_COMM_NULL: not one of the steps */
     struct shared_sum *shared;
-    _Atomic size_t ready_from; /* gradients[ready_from..count) are complete on this rank */
-    size_t sent_from;          /* gradients[sent_from..count) are on their way or done */
-    struct bucket *buckets;    /* of this round */
+    size_t ready_from;      /* gradients[ready_from..count) are complete on this rank */
+    size_t sent_from;       /* gradients[sent_from..count) are on their way or done */
+    struct bucket *buckets; /* of this round */
     int bucket_count;
     int finished;      /* of them, in order: all steps are done */
     double busy_since; /* buckets are on their way; 0: none is */
     double wait_since; /* traincomm_gradients_wait was called */
     struct overlap_trial trial;
     struct traincomm_stats stats;
-
-    /* TRAINCOMM_WAY_THREAD: between the first ready and the end of a wait the thread alone calls
-     * MPI for this object. */
-    pthread_t thread;
-    sem_t wake, done;
-    atomic_bool waits, ends;
-    size_t told_from; /* ready_from when the thread was last woken */
 };
 
 /* Of one that is sent. */
@@ -228,7 +214,7 @@ static void send_bucket(struct traincomm_gradients *g, size_t from)
 
 static void send_full_buckets(struct traincomm_gradients *g)
 {
-    size_t ready_from = atomic_load(&g->ready_from);
+    size_t ready_from = g->ready_from;
 
     while (g->sent_from - ready_from >= g->bucket_floats)
         send_bucket(g, g->sent_from - g->bucket_floats);
@@ -265,67 +251,7 @@ static void finish_buckets(struct traincomm_gradients *g)
     finish_sent(g);
     comm_span(g->c, "wait for buckets", 0, start, 0);
     g->busy_since = 0;
-    /* before the caller goes on: the thread may wake up once more for a bucket that has gone */
-    g->sent_from = g->count;
-    atomic_store(&g->ready_from, g->count);
-}
-
-/* ---- the thread */
-
-static void sleep_until_woken(struct traincomm_gradients *g)
-{
-    if (g->busy_since == 0) {
-        while (sem_wait(&g->wake) && errno == EINTR)
-            ;
-        return;
-    }
-    struct timespec until;
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_nsec += (long)(POLL_SECONDS * 1e9);
-    until.tv_sec += until.tv_nsec / 1000000000;
-    until.tv_nsec %= 1000000000;
-    while (sem_clockwait(&g->wake, CLOCK_MONOTONIC, &until) && errno == EINTR)
-        ;
-}
-
-static void *move_on(void *argument)
-{
-    struct traincomm_gradients *g = argument;
-
-    for (;;) {
-        sleep_until_woken(g);
-        if (atomic_load(&g->ends))
-            return NULL;
-        if (atomic_exchange(&g->waits, false)) {
-            finish_buckets(g);
-            sem_post(&g->done);
-        } else {
-            send_full_buckets(g);
-            test_buckets(g);
-        }
-    }
-}
-
-static int gradients_start_thread(struct traincomm_gradients *g)
-{
-    sigset_t all, before;
-
-    sem_init(&g->wake, 0, 0);
-    sem_init(&g->done, 0, 0);
-    sigfillset(&all); /* signals are for the program's own threads */
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    int reason = pthread_create(&g->thread, NULL, move_on, g);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return reason ? -TRAINCOMM_ERROR_THREAD : 0;
-}
-
-static void gradients_end_thread(struct traincomm_gradients *g)
-{
-    atomic_store(&g->ends, true);
-    sem_post(&g->wake);
-    pthread_join(g->thread, NULL);
-    sem_destroy(&g->wake);
-    sem_destroy(&g->done);
+    g->sent_from = g->ready_from = g->count;
 }
 
 /* ---- making and ending */
@@ -334,7 +260,11 @@ static void gradients_end_thread(struct traincomm_gradients *g)
 static int choose_way(const struct traincomm *c, enum traincomm_way wanted, int hosts,
                       enum traincomm_way *way)
 {
-    static const char *const names[] = {"auto", "pieces", "thread", "calls", "shared", "leaders"};
+    static const char *const names[] = {[TRAINCOMM_WAY_AUTO] = "auto",
+                                        [TRAINCOMM_WAY_PIECES] = "pieces",
+                                        [TRAINCOMM_WAY_CALLS] = "calls",
+                                        [TRAINCOMM_WAY_SHARED] = "shared",
+                                        [TRAINCOMM_WAY_LEADERS] = "leaders"};
     const char *name = getenv("TRAINCOMM_WAY");
     int ways = (int)(sizeof names / sizeof names[0]), named = 0;
 
@@ -349,9 +279,7 @@ static int choose_way(const struct traincomm *c, enum traincomm_way wanted, int 
     else if (wanted == TRAINCOMM_WAY_AUTO)
         wanted = hosts < c->size ? TRAINCOMM_WAY_LEADERS : TRAINCOMM_WAY_CALLS;
     *way = wanted;
-    if (wanted == TRAINCOMM_WAY_SHARED && hosts > 1)
-        return -TRAINCOMM_ERROR_ARGUMENT;
-    return wanted == TRAINCOMM_WAY_THREAD && !c->many_threads ? -TRAINCOMM_ERROR_THREAD : 0;
+    return wanted == TRAINCOMM_WAY_SHARED && hosts > 1 ? -TRAINCOMM_ERROR_ARGUMENT : 0;
 }
 
 static void gradients_find_steps(struct traincomm_gradients *g, int hosts)
@@ -411,8 +339,7 @@ static int gradients_make(struct traincomm *c, float *gradients, size_t count,
         return -TRAINCOMM_ERROR_MEMORY;
     g->c = c;
     g->gradients = gradients;
-    g->count = g->sent_from = g->told_from = count;
-    atomic_init(&g->ready_from, count);
+    g->count = g->sent_from = g->ready_from = count;
     g->narrow = options->dtype == TRAINCOMM_BF16;
     for (int i = 0; i < EXCHANGES; i++)
         g->comm[i] = MPI_COMM_NULL;
@@ -426,8 +353,6 @@ static int gradients_make(struct traincomm *c, float *gradients, size_t count,
     g->buckets = calloc(count / g->bucket_floats + 2, sizeof *g->buckets);
     if (!status && !g->buckets)
         status = -TRAINCOMM_ERROR_MEMORY;
-    if (!status && c->size > 1 && g->way == TRAINCOMM_WAY_THREAD)
-        status = gradients_start_thread(g);
     return status;
 }
 
@@ -466,8 +391,6 @@ int traincomm_gradients_create(struct traincomm *c, float *gradients, size_t cou
         *out = g;
         return 0;
     }
-    if (g && !status && c->size > 1 && g->way == TRAINCOMM_WAY_THREAD)
-        gradients_end_thread(g);
     if (g)
         gradients_free(g);
     return worst;
@@ -477,8 +400,6 @@ void traincomm_gradients_destroy(struct traincomm_gradients *g)
 {
     if (!g)
         return;
-    if (g->c->size > 1 && g->way == TRAINCOMM_WAY_THREAD)
-        gradients_end_thread(g);
     shared_sum_destroy(g->shared);
     comm_wait_begins(g->c);
     for (int i = 0; i < EXCHANGES; i++)
@@ -516,7 +437,6 @@ bool traincomm_gradients_describe(const struct traincomm_gradients *g, char *tex
         [TRAINCOMM_WAY_PIECES] = "within one machine by MPI, after backward",
         [TRAINCOMM_WAY_SHARED] = "within one machine through its shared memory, after backward",
         [TRAINCOMM_WAY_CALLS] = "by MPI",
-        [TRAINCOMM_WAY_THREAD] = "by MPI and a thread",
         [TRAINCOMM_WAY_LEADERS] = "by machine, then between one of each",
     };
     const struct overlap_trial *t = &g->trial;
@@ -543,16 +463,11 @@ bool traincomm_gradients_describe(const struct traincomm_gradients *g, char *tex
 
 void traincomm_gradients_ready(struct traincomm_gradients *g, size_t offset)
 {
-    atomic_store(&g->ready_from, offset);
+    g->ready_from = offset;
     if (!sends_behind(g))
         return;
-    if (g->way != TRAINCOMM_WAY_THREAD) {
-        send_full_buckets(g);
-        test_buckets(g);
-    } else if (g->told_from - offset >= g->bucket_floats) {
-        g->told_from -= (g->told_from - offset) / g->bucket_floats * g->bucket_floats;
-        sem_post(&g->wake);
-    }
+    send_full_buckets(g);
+    test_buckets(g);
 }
 
 static void reduce_pieces(struct traincomm_gradients *g)
@@ -583,28 +498,17 @@ static void reduce_shared(struct traincomm_gradients *g)
     comm_span(g->c, "shared memory", 1, start, g->count * gradient_bytes(g));
 }
 
-static void wait_for_thread(struct traincomm_gradients *g)
-{
-    atomic_store(&g->waits, true);
-    sem_post(&g->wake);
-    while (sem_wait(&g->done) && errno == EINTR)
-        ;
-    g->told_from = g->count;
-}
-
 double traincomm_gradients_wait(struct traincomm_gradients *g)
 {
     g->wait_since = comm_clock();
-    atomic_store(&g->ready_from, 0);
+    g->ready_from = 0;
     comm_wait_begins(g->c);
     if (g->c->size == 1)
-        atomic_store(&g->ready_from, g->count);
+        g->ready_from = g->count;
     else if (g->way == TRAINCOMM_WAY_PIECES)
         reduce_pieces(g);
     else if (g->way == TRAINCOMM_WAY_SHARED)
         reduce_shared(g);
-    else if (g->way == TRAINCOMM_WAY_THREAD)
-        wait_for_thread(g);
     else
         finish_buckets(g);
     if (g->trial.round < TRIAL_END)

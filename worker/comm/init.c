@@ -25,8 +25,6 @@ const char *traincomm_strerror(int error)
         return "an argument that makes no sense";
     case TRAINCOMM_ERROR_MPI:
         return "MPI could not be started, or has ended already";
-    case TRAINCOMM_ERROR_THREAD:
-        return "no thread could be started";
     default:
         return "an unknown error";
     }
@@ -84,7 +82,7 @@ static void find_node(struct traincomm *c)
 
 int traincomm_init_from(MPI_Comm comm, struct traincomm **out)
 {
-    int threads, status;
+    int status;
     struct traincomm *c = calloc(1, sizeof *c);
 
     *out = NULL;
@@ -97,8 +95,6 @@ int traincomm_init_from(MPI_Comm comm, struct traincomm **out)
     MPI_Comm_rank(c->comm, &c->rank);
     MPI_Comm_size(c->comm, &c->size);
     find_node(c);
-    MPI_Query_thread(&threads);
-    c->many_threads = threads == MPI_THREAD_MULTIPLE;
     status = learn_hosts(c);
     if (status) {
         traincomm_finalize(c);

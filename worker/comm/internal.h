@@ -9,10 +9,9 @@
 #define PIECE_BYTES_MAX ((size_t)1 << 30) /* MPI counts are int */
 
 struct traincomm {
-    MPI_Comm comm;     /* our own duplicate */
-    MPI_Comm node;     /* the ranks of this machine */
-    bool ends_mpi;     /* we started it */
-    bool many_threads; /* MPI_THREAD_MULTIPLE */
+    MPI_Comm comm; /* our own duplicate */
+    MPI_Comm node; /* the ranks of this machine */
+    bool ends_mpi; /* we started it */
     int rank, size, host_rank, host_size;
     char (*hosts)[TRAINCOMM_HOST_BYTES]; /* (size) */
     traincomm_span *span;                /* NULL: nobody wants to know */

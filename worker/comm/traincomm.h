@@ -43,15 +43,14 @@ extern "C" {
 enum traincomm_error {
     TRAINCOMM_ERROR_MEMORY = 1,
     TRAINCOMM_ERROR_ARGUMENT, /* a number or pointer that makes no sense */
-    TRAINCOMM_ERROR_MPI,      /* MPI could not be started, or has ended */
-    TRAINCOMM_ERROR_THREAD    /* no thread could be started */
+    TRAINCOMM_ERROR_MPI       /* MPI could not be started, or has ended */
 };
 
 const char *traincomm_strerror(int error); /* of a return value, in words */
-const char *traincomm_version(void);       /* "1.1.0" */
+const char *traincomm_version(void);       /* "2.0.0" */
 
 /* What MPI library the program runs with, in its own words ("Open MPI v4.1.4, ..."), cut to bytes;
- * also before it is started. Since 1.1. */
+ * also before it is started. */
 void traincomm_mpi_version(char *text, size_t bytes);
 
 /* ---- beginning and end */
@@ -139,9 +138,7 @@ enum traincomm_way {
                              machines leaders, or calls if each has one rank */
     TRAINCOMM_WAY_PIECES, /* blocking calls in traincomm_gradients_wait, on pieces that fit a cache
                            */
-    TRAINCOMM_WAY_THREAD, /* buckets behind backward; a thread moves them on */
     TRAINCOMM_WAY_CALLS,  /* buckets behind backward; traincomm_gradients_ready moves them on */
-    /* Since 1.3. */
     TRAINCOMM_WAY_SHARED, /* in traincomm_gradients_wait, through memory that the ranks of one
                              machine share; with several machines an error */
     TRAINCOMM_WAY_LEADERS /* as calls, in three steps: a machine's ranks give their sum to one of
@@ -190,7 +187,7 @@ struct traincomm_stats {
 void traincomm_gradients_stats(const struct traincomm_gradients *g, struct traincomm_stats *out);
 
 /* In words for a log: "gradients of 4 ranks are summed ...". False: whether buckets travel during
- * backward is not decided yet, and is after the first rounds. Since 1.3. */
+ * backward is not decided yet, and is after the first rounds. */
 bool traincomm_gradients_describe(const struct traincomm_gradients *g, char *text, size_t bytes);
 
 /* ---- tracing */
@@ -208,7 +205,7 @@ typedef void traincomm_wait(void *context, bool waits);
 void traincomm_on_wait(struct traincomm *c, traincomm_wait *wait, void *context);
 
 /* MPI has found an error on this rank, in MPI's words: the last call before all ranks are ended.
- * Without such a function MPI itself prints a message. Since 1.4. */
+ * Without such a function MPI itself prints a message. */
 typedef void traincomm_error_call(void *context, const char *words);
 void traincomm_on_error(struct traincomm *c, traincomm_error_call *call, void *context);
 

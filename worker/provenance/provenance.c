@@ -152,9 +152,9 @@ static json_t *provenance_init(const struct run *r)
 static const char *way_of(const struct run *r, const struct traincomm_gradients *gradients)
 {
     static const char *const names[] = {
-        [TRAINCOMM_WAY_AUTO] = "auto",     [TRAINCOMM_WAY_PIECES] = "pieces",
-        [TRAINCOMM_WAY_THREAD] = "thread", [TRAINCOMM_WAY_CALLS] = "calls",
-        [TRAINCOMM_WAY_SHARED] = "shared", [TRAINCOMM_WAY_LEADERS] = "leaders",
+        [TRAINCOMM_WAY_AUTO] = "auto",       [TRAINCOMM_WAY_PIECES] = "pieces",
+        [TRAINCOMM_WAY_CALLS] = "calls",     [TRAINCOMM_WAY_SHARED] = "shared",
+        [TRAINCOMM_WAY_LEADERS] = "leaders",
     };
     struct traincomm_stats stats;
 

@@ -62,8 +62,8 @@ awk -v a="$one_loss" -v b="$(loss)" -v x="$one_accuracy" -v y="$(accuracy)" \
     'BEGIN { d = a / b - 1; e = x - y; exit !(d * d < 1e-3 ^ 2 && e * e < 0.5 ^ 2) }'
 report $? "one rank and two agree within rounding" "1 rank: loss $one_loss, $one_accuracy %" "$output"
 
-TRAINCOMM_WAY=thread run 3 $fashion 1 6400
-is $? 0 "three ranks, buckets moved on by a thread"
+TRAINCOMM_WAY=leaders run 3 $fashion 1 6400
+is $? 0 "three ranks, by a leader"
 three=$(loss)
 TRAINCOMM_WAY=calls run 2 $fashion 1 6400
 is $? 0 "two ranks, buckets moved on by calls"

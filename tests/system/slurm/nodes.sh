@@ -272,14 +272,13 @@ scontrol update nodename=n2 state=resume
 
 # ------------------------------------------------------------------ a slow node
 
+for run in 911 912 913; do # a history of its own
+    jid=$(by_hand $run true --nodelist=n2)
+    ok "it is checked" eventually gone "$jid"
+done
 sed -i 's/^node_slow_percent.*/node_slow_percent = 30/; s/^node_drain_percent.*/node_drain_percent = 40/' "$work/traind.conf"
 kill -HUP "$daemon"
 ok "the daemon takes the limits" eventually grep -q 'the settings were read again' "$work/daemon.log"
-# Limits count from its own checks so far.
-for id in 911 912 913; do
-    jid=$(by_hand $id true --nodelist=n2)
-    ok "it is checked" eventually gone "$jid"
-done
 # One that others slow down is not its fault: its real check says that they compute.
 other_worker busy "[ \"\$1\" = --self-check ] || exec $work/bin/train-worker"' "$@"
 '"exec taskset -c $core $top_builddir/tests/bin/train-worker"' "$@"'
@@ -289,7 +288,7 @@ jid=$(by_hand 908 true --nodelist=n2)
 ok "a job on a busy node runs" eventually gone "$jid"
 kill $busy
 is "$(node n2 '[.history[] | select(.job == 908 and .phase == "prolog")][0] | [.load > 0, .verdict]')" '[true,"unknown"]' "its speed is not judged"
-is "$(node n2 .verdict) $(reason_of n2)" "fine " "nor is it drained"
+ok "nor is it drained" test "$(node n2 .verdict)" != drain -a -z "$(reason_of n2)"
 # Its check is stopped nine tenths of the time, less exactly where the machine is busy, and multiplies by old kernels; nothing else of
 # this machine is slowed down.
 other_worker slow "[ \"\$1\" = --self-check ] || exec $work/bin/train-worker"' "$@"
