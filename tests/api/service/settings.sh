@@ -29,6 +29,11 @@ call --unix-socket "$work/s" /healthz
 want 200 "all its keys with their defaults work"
 ok "and stop again" stop_daemon
 
+for key in slurm.via slurm.restd_socket slurm.restd_url slurm.restd_token; do
+    echo "$key = x" >"$work/old.conf"
+    like "$("$traind" --config "$work/old.conf" --check-config 2>&1)" "no $key any more: jobs go to Slurm by sbatch, squeue and scancel" "$key of an older traind is named"
+done
+
 # TRAIND_STATE stands between the command line and the file.
 printf 'state = %s\n' "$work/from-file" >"$work/state.conf"
 TRAIND_STATE=$work/from-environment "$traind" --config "$work/state.conf" --listen 127.0.0.1:0 2>/dev/null &

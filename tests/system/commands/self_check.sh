@@ -34,8 +34,8 @@ has '.version' "$("$top_builddir/tests/bin/train-worker" --version | cut -d' ' -
 like "$(jq -r '.data[0].manifest' <<<"$output")" '^[0-9a-f]{32}$' "the digest of the data set's manifest"
 manifest=$(jq -r '.data[0].manifest' <<<"$output")
 has '[.data[0].shards, .data[0].images, .data[0].ok]' '[2,96,true]' "its shards and images"
-has '[.checks[].check]' '["load","GEMM","bandwidth","frequency","versions","BLAS","memory","clock","scratch","data"]' "a line each"
-has '[.checks[] | select(.advice != null)] | length' 0 "nothing to be advised"
+has '[.checks[].check]' '["GEMM","bandwidth","frequency","load","versions","BLAS","memory","clock","scratch","data"]' "a line each"
+has '[.checks[] | select(.ok | not)] | length' 0 "nothing is wrong"
 
 check --data synthetic --data "$work/data/train"
 is "$code" 0 "without --json, two data sets"
@@ -45,6 +45,13 @@ like "$output" "^ok +data +$work/data/train: 2 shards, 96 images, manifest $mani
 
 OMP_NUM_THREADS='' taskset -c 0 "$top_builddir/tests/bin/train-worker" --self-check --json >"$work/one"
 is "$(jq .cores "$work/one")" 1 "on one core where no more is allowed"
+taskset -c 0 sh -c 'while :; do :; done' &
+busy=$!
+taskset -c 0 "$top_builddir/tests/bin/train-worker" --self-check --json >"$work/one"
+taskset -c 0 "$top_builddir/tests/bin/train-worker" --self-check >"$work/lines"
+kill $busy
+is "$(jq '.load > 0' "$work/one")" true "others that compute there are noticed"
+like "$(cat "$work/lines")" "^warn +load +[0-9]+ other threads? computed meanwhile" "and warned of"
 
 # ------------------------------------------------------------------ staged data
 

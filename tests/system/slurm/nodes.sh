@@ -101,6 +101,8 @@ gone() { # not where Slurm does not answer
 slurm_job "fit" 2
 ok "a job on two nodes succeeds behind the prolog" ends "$id" succeeded
 for n in n1 n2; do
+    ok "$n has sent its epilog's report" eventually has_phase $n epilog 1
+    is "$(node $n '[.history[] | select(.phase == "epilog")] | .[-1].reason')" null "and nothing was left on $n to end"
     is "$(node $n '[.verdict, .partition, .history[-1].job, .history[-1].phase]')" "[\"fine\",\"test\",$id,\"prolog\"]" "$n has reported, with job and partition"
     is "$(node $n '.history[-1] | .gflops > 0 and .memory_gb_per_sec > 0')" true "and figures"
 done
