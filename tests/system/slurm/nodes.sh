@@ -286,7 +286,7 @@ other_worker busy "[ \"\$1\" = --self-check ] || exec $work/bin/train-worker"' "
 '"exec taskset -c $core $top_builddir/tests/bin/train-worker"' "$@"'
 taskset -c "$core" sh -c 'while :; do :; done' &
 busy=$!
-jid=$(by_hand 908 true --nodelist=n2)
+jid=$(by_hand 998 true --nodelist=n2)
 ok "a job on a busy node runs" eventually gone "$jid"
 kill $busy
 is "$(node n2 '[.history[] | select(.job == 908 and .phase == "prolog")][0] | [.load > 0, .verdict]')" '[true,"unknown"]' "its speed is not judged"
