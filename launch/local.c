@@ -226,8 +226,8 @@ static void remove_session(const struct launch_process *p)
         return;
     gethostname(host, sizeof host - 1);
     host[strcspn(host, ".")] = '\0';
-    snprintf(path, sizeof path, "%s/prterun.%s.%d.%u", tmp && *tmp ? tmp : "/tmp", host, (int)p->pid,
-             geteuid());
+    snprintf(path, sizeof path, "%s/prterun.%s.%d.%u", tmp && *tmp ? tmp : "/tmp", host,
+             (int)p->pid, geteuid());
     if (is_own_folder(path))
         file_remove_tree(path, NULL);
     if ((size_t)snprintf(all, sizeof all, "%s/ompi.%s.%u", tmp && *tmp ? tmp : "/tmp", host,

@@ -53,7 +53,7 @@ enum job_rescale { JOB_RESCALE_RESCALE, JOB_RESCALE_KEEP_BATCH };
 #define JOB_MPI_ARGS_MAX   64
 #define JOB_HOSTS_MAX      4096
 #define JOB_ENV_MAX        64
-#define JOB_TAGS_MAX       17 /* 16, and what the star of older versions became */
+#define JOB_TAGS_MAX       17   /* 16, and what the star of older versions became */
 #define JOB_NOTE_MAX       4096 /* characters */
 
 /* Strings are owned by the spec; NULL stands for JSON null. A list of strings is NULL or ends with

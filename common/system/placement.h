@@ -68,8 +68,8 @@ struct placement {
 /* 5 of "mpirun (Open MPI) 5.0.7" and "Open MPI v5.0.7, package: ..."; 0: of something else. */
 int placement_mpi_version(const char *words);
 
-/* Whether workers can only be packed over the sockets' borders: Open MPI 5 binds no worker so, and the
- * workers are then left to the kernel. */
+/* Whether workers can only be packed over the sockets' borders: Open MPI 5 binds no worker so, and
+ * the workers are then left to the kernel. */
 bool placement_spans(const struct placement_machine *machine, const struct placement_wish *wish);
 
 struct placement placement_choose(const struct placement_machine *machine,

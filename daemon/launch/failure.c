@@ -117,8 +117,8 @@ static bool is_rule(const char *line, size_t length)
     return length >= 60 && strspn(line, "-") >= length;
 }
 
-/* "[host:01234] ..." and "[host][[JOB,0],RANK][FILE:LINE:FUNCTION] ...": Open MPI's own, among them the
- * stack trace of a crash. */
+/* "[host:01234] ..." and "[host][[JOB,0],RANK][FILE:LINE:FUNCTION] ...": Open MPI's own, among them
+ * the stack trace of a crash. */
 static bool is_trace(const char *line, size_t length)
 {
     char host[128];

@@ -45,7 +45,8 @@ static const char *const rules_shipped =
     "stalled         -           all ranks wait for each other|says nothing while others wait|no "
     "rank says anything any more|mpirun does not end by itself\n"
     "mpi-transport   -           Connection reset by peer|Transport retry count exceeded|"
-    "btl_tcp_(frag|endpoint|component)|UCX +ERROR|local QP operation error|MPI_ERR_PROC_FAILED|PML add procs "
+    "btl_tcp_(frag|endpoint|component)|UCX +ERROR|local QP operation error|MPI_ERR_PROC_FAILED|PML "
+    "add procs "
     "failed|TCP connection .*(failed|closed)|lost communication with a remote daemon\n";
 
 /* ---------------------------------------------------------------- actions */

@@ -1,6 +1,6 @@
 // Tags, notes and what is done with them: node labels.mjs http://HOST:PORT [FOLDER FOR PICTURES]. Prints TAP.
 
-import { accessible, api, forget, JOB, jobIn, origin, sideways, story, submit, until } from "./lib/checks.mjs";
+import { accessible, api, forget, JOB, jobIn, origin, story, submit, until } from "./lib/checks.mjs";
 import { ok, same } from "./lib/tap.mjs";
 
 const pictures = process.argv[3];

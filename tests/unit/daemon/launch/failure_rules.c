@@ -65,7 +65,7 @@ Test(failure_rules, labels_what_the_programs_say)
          "by peer (104)\n"                                                                          },
         {"",              "mpirun ended with exit code 7",
          "[n1][[1,1],0][btl_tcp_proc.c:266:mca_btl_tcp_proc_create_interface_graph] Unable to find "
-         "reachable pairing between local and remote interfaces\n"                                 },
+         "reachable pairing between local and remote interfaces\n"                                  },
         {"",
          "rank 0 on n1 was ended by signal 9 (SIGKILL, Killed); if nobody did that, the kernel was "
          "out of memory: see dmesg",                                                      "step 1\n"},
