@@ -40,6 +40,11 @@ struct active_job {
     char *slurm_stored;        /* JSON text, as last stored */
 };
 
+struct queue_ends {
+    int64_t id;
+    struct forecast_end ends;
+};
+
 struct job_manager {
     job_manager_round *each_round; /* NULL: none */
     void *round_context;

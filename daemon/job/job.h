@@ -17,6 +17,7 @@
 #include "common/plan/plan.h"
 #include "common/plan/workers.h"
 #include "daemon/job/queue/fair.h"
+#include "daemon/job/queue/forecast.h"
 #include "daemon/launch/slurm.h"
 #include "daemon/launch/slurm_cores.h"
 #include "daemon/store/store.h"
@@ -167,6 +168,10 @@ void job_manager_slots(struct job_manager *m, struct job_slots *slots);
 /* The place of a job in this machine's queue, from 1, as of the last look at it, and how many wait
  * in *of; 0: it is not in it. Thread-safe. */
 int64_t job_queue_position(struct job_manager *m, int64_t id, int64_t *of);
+
+/* When this running job will have ended, as those that wait were told: of the last look at the
+ * queue, less the seconds since. False: none waits, or it was not known. Thread-safe. */
+bool job_queue_end(struct job_manager *m, int64_t id, struct forecast_end *end);
 
 /* Of one user, and how use counts. Thread-safe. */
 struct job_limits job_manager_limits(struct job_manager *m);

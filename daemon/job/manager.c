@@ -203,6 +203,22 @@ int64_t job_queue_position(struct job_manager *m, int64_t id, int64_t *of)
     return position;
 }
 
+bool job_queue_end(struct job_manager *m, int64_t id, struct forecast_end *end)
+{
+    bool found = false;
+
+    pthread_mutex_lock(&m->mutex);
+    double since = clock_monotonic() - m->queue_ends_at;
+    for (size_t i = 0; i < m->queue_ends_count && !found; i++) {
+        const struct forecast_end *then = &m->queue_ends[i].ends;
+        found = m->queue_ends[i].id == id;
+        *end = (struct forecast_end){fmax(0, then->soonest - since), fmax(0, then->likely - since),
+                                     fmax(0, then->latest - since)};
+    }
+    pthread_mutex_unlock(&m->mutex);
+    return found;
+}
+
 void job_manager_slots(struct job_manager *m, struct job_slots *slots)
 {
     pthread_mutex_lock(&m->mutex);

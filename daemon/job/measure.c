@@ -15,8 +15,8 @@
 #include "common/run/speed.h"
 #include "daemon/job/queue/forecast.h"
 #include "daemon/job/document.h"
+#include "daemon/job/inside.h"
 #include "daemon/job/job.h"
-#include "daemon/job/queue/queue.h"
 #include "daemon/job/queue/size.h"
 #include "daemon/job/target.h"
 #include "daemon/node/node.h"
@@ -451,7 +451,7 @@ json_t *measure_time_left(struct job_manager *m, const struct store_job *job, do
         return json_null();
     double began = job->attempt_started_at > 0 ? job->attempt_started_at : job->started_at;
     struct forecast_end end;
-    if (!queue_end_of(m, job->id, &end))
+    if (!job_queue_end(m, job->id, &end))
         end = measure_end(m->store, job, began > 0 ? now - began : 0);
     return band_or_null(&end);
 }

@@ -71,13 +71,6 @@ static bool queue_has_users(const struct job_manager *m)
     return m->limits.caps.running || m->limits.caps.slots || m->limits.fair_share.weight > 0;
 }
 
-/* ---- what is said of them */
-
-struct queue_ends {
-    int64_t id;
-    struct forecast_end ends;
-};
-
 static void queue_publish_ends(struct job_manager *m, const struct queue_running *running,
                                size_t count)
 {
@@ -93,22 +86,6 @@ static void queue_publish_ends(struct job_manager *m, const struct queue_running
     m->queue_ends_count = kept;
     m->queue_ends_at = clock_monotonic();
     pthread_mutex_unlock(&m->mutex);
-}
-
-bool queue_end_of(struct job_manager *m, int64_t id, struct forecast_end *end)
-{
-    bool found = false;
-
-    pthread_mutex_lock(&m->mutex);
-    double since = clock_monotonic() - m->queue_ends_at;
-    for (size_t i = 0; i < m->queue_ends_count && !found; i++) {
-        const struct forecast_end *then = &m->queue_ends[i].ends;
-        found = m->queue_ends[i].id == id;
-        *end = (struct forecast_end){fmax(0, then->soonest - since), fmax(0, then->likely - since),
-                                     fmax(0, then->latest - since)};
-    }
-    pthread_mutex_unlock(&m->mutex);
-    return found;
 }
 
 static void queue_make_plan(struct job_manager *m, struct queue_look *l)

@@ -7,13 +7,8 @@
 #define TRAIND_DAEMON_JOB_QUEUE_QUEUE_H
 
 #include "daemon/job/inside.h"
-#include "daemon/job/queue/forecast.h"
 
 /* Starts what fits, and says of the others what they wait for. */
 void queue_start_jobs(struct job_manager *m);
-
-/* When this running job will have ended, as those that wait were told: of the last look at the
- * queue, less the seconds since. False: none waits, or it was not known. Thread-safe. */
-bool queue_end_of(struct job_manager *m, int64_t id, struct forecast_end *end);
 
 #endif
