@@ -139,12 +139,12 @@ int main(int argc, char **argv)
     int size = optind + 1 < argc ? atoi(argv[optind + 1]) : 0;
     for (size_t i = 0; i < sizeof archs / sizeof archs[0]; i++) {
         bool cnn = !strcmp(archs[i], "cnn");
-        struct shares_case of = {archs[i],
-                                 size  ? size
-                                 : cnn ? 28
-                                       : 224,
-                                 JOB_STEM_IMAGENET, bf16 ? CONV_NO_WINOGRAD : CONV_WINOGRAD_4,
-                                 bf16 ? JOB_PRECISION_BF16 : JOB_PRECISION_FP32};
+        int side = cnn ? 28 : 224;
+        struct shares_case of = {.arch = archs[i],
+                                 .image_size = size ? size : side,
+                                 .stem = JOB_STEM_IMAGENET,
+                                 .winograd = bf16 ? CONV_NO_WINOGRAD : CONV_WINOGRAD_4,
+                                 .precision = bf16 ? JOB_PRECISION_BF16 : JOB_PRECISION_FP32};
         if ((optind == argc || !strcmp(archs[i], argv[optind])) && !(bf16 && cnn))
             run(&of, layers, json);
     }
