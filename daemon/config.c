@@ -323,17 +323,24 @@ static int set_value(struct config *c, const struct config_key *key, const char 
 
 static int config_unknown_key(const char *name, const char *source, struct error *e)
 {
-    static const char *const removed[] = {"slurm.via", "slurm.restd_socket", "slurm.restd_url",
-                                          "slurm.restd_token"};
+#define BY_COMMANDS                                                                                \
+    "jobs go to Slurm by sbatch, squeue and scancel, from traind's PATH (apt-get install "         \
+    "slurm-client)"
+    static const struct {
+        const char *name, *why;
+    } removed[] = {
+        {"slurm.via",          BY_COMMANDS                                 },
+        {"slurm.restd_socket", BY_COMMANDS                                 },
+        {"slurm.restd_url",    BY_COMMANDS                                 },
+        {"slurm.restd_token",  BY_COMMANDS                                 },
+        {"max_import_bytes",   "archives of other daemons are not imported"},
+    };
     struct suggest nearest = {.word = name};
 
     for (size_t i = 0; i < sizeof removed / sizeof removed[0]; i++)
-        if (strcmp(removed[i], name) == 0)
-            return error_set(e, ERR_USAGE,
-                             "%s: there is no %s any more: jobs go to Slurm by sbatch, squeue and "
-                             "scancel, from traind's PATH (apt-get install slurm-client); remove "
-                             "the line",
-                             source, name);
+        if (strcmp(removed[i].name, name) == 0)
+            return error_set(e, ERR_USAGE, "%s: there is no %s any more: %s; remove the line",
+                             source, name, removed[i].why);
     for (size_t i = 0; i < KEY_COUNT; i++)
         suggest_offer(&nearest, keys[i].name);
     if (nearest.best)
