@@ -1,7 +1,7 @@
 // A job as a row of the overview, and its columns.
 
 import { daemonTime } from "../clock.js";
-import { badge, datum, h, mark, meter, progressOf, say, setBadge, setDatum, setMeter, show } from "../dom.js";
+import { badge, datum, h, mark, meter, progressOf, say, setBadge, setDatum, setMeter } from "../dom.js";
 import * as f from "../format.js";
 import { tagChips } from "../labels.js";
 import { submitter, timeLeft, title } from "../jobs.js";
