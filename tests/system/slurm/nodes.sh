@@ -289,7 +289,7 @@ busy=$!
 jid=$(by_hand 998 true --nodelist=n2)
 ok "a job on a busy node runs" eventually gone "$jid"
 kill $busy
-is "$(node n2 '[.history[] | select(.job == 908 and .phase == "prolog")][0] | [.load > 0, .verdict]')" '[true,"unknown"]' "its speed is not judged"
+is "$(node n2 '[.history[] | select(.job == 998 and .phase == "prolog")][0] | [.load > 0, .verdict]')" '[true,"unknown"]' "its speed is not judged"
 ok "nor is it drained" test "$(node n2 .verdict)" != drain -a -z "$(reason_of n2)"
 # Its check is stopped nine tenths of the time, less exactly where the machine is busy, and multiplies by old kernels; nothing else of
 # this machine is slowed down.

@@ -235,8 +235,9 @@ Test(command, keeps_ranks_of_one_machine_on_the_loopback)
     struct launch_request r = command_request(&spec);
     char *inherited[] = {NULL}, n1[] = "n1", *hosts[] = {n1};
     char excluded[] = "OMPI_MCA_btl_tcp_if_exclude=eth1", *by_site[] = {excluded, NULL};
-    char **environment = command_environment(inherited, &r, "/a", "/dev/shm/x");
 
+    spec.cluster.mpi_arg_count = 0; /* which may name networks of their own */
+    char **environment = command_environment(inherited, &r, "/a", "/dev/shm/x");
     cr_assert_str_eq(command_value(environment, "OMPI_MCA_btl_tcp_if_include"), "lo");
     cr_assert_str_eq(command_value(environment, "OMPI_MCA_orte_tmpdir_base"), "/dev/shm/x");
     cr_assert_str_eq(command_value(environment, "PRTE_MCA_prte_tmpdir_base"), "/dev/shm/x");
