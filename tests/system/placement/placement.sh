@@ -3,31 +3,23 @@
 set -u
 # shellcheck source=tests/tap.sh
 . "${top_srcdir:?is set by make check}/tests/tap.sh"
+# shellcheck source=tests/system/placement/map.sh.inc
+. "$top_srcdir/tests/system/placement/map.sh.inc"
 unset HWLOC_COMPONENTS # it would leave out what HWLOC_SYNTHETIC makes up
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 echo 'localhost slots=64' >"$work/hostfile"
 
-cores() { # MACHINE RANKS WORDS [TO]: each rank's first and last core, "0-21 24-45"
+cores() { # MACHINE RANKS WORDS [TO]: each rank's first and last core; "refused": Open MPI does not bind so
     # shellcheck disable=SC2086
-    HWLOC_SYNTHETIC=$1 mpirun --hostfile "$work/hostfile" --do-not-launch $map -np "$2" --map-by $3 --bind-to "${4:-core}" true >"$work/map" 2>&1
-    # "Bound: socket 0[core 0[hwt 0-1]], ..." of Open MPI 4, "Bound: package[0][core:0-21]" of 5, which counts hardware threads by themselves
-    if grep -q "CPUs in more than one" "$work/map"; then
-        echo refused
-    else
-        sed -n 's/.*Process rank: [0-9]* Bound: //p' "$work/map" | while read -r bound; do
-            sed -E -e 's/\[(core|hwt):([0-9]+)-/ \1 \2 \1 /g' -e 's/\[(core|hwt):/ \1 /g' <<<"$bound" | grep -oE "$unit +[0-9]+" |
-                awk -v of="$per_core" '{ at = int($2 / of); if (NR == 1) first = at; last = at } END { printf "%d-%d ", first, last }'
-        done | sed 's/ $//'
-    fi
+    HWLOC_SYNTHETIC=$1 mpirun --hostfile "$work/hostfile" --do-not-launch --display-map -np "$2" --map-by $3 --bind-to "${4:-core}" true >"$work/map" 2>&1
+    ! grep -q 'CPUs in more than one' "$work/map" || echo refused
+    bound_cores "${1##*pu:}" <"$work/map"
 }
-case $(mpirun --version) in
-*'Open MPI) 4.'*) five='' map=--display-map unit=core ;;
-*) five=refused map='--display map' unit='(core|hwt)' ;;
-esac
-per_core=1
-is "$(cores 'socket:2 numa:1 core:24 pu:1' 3 slot:PE=16)" "${five:-0-15 16-31 32-47}" "2 x 24: packed, the second rank spans the sockets, or is refused"
+packed='0-15 16-31 32-47'
+[ "$open_mpi" = 4 ] || packed=refused # and so placement.c does not ask it
+is "$(cores 'socket:2 numa:1 core:24 pu:1' 3 slot:PE=16)" "$packed" "2 x 24: packed, the second rank would span the sockets"
 is "$(cores 'socket:2 numa:1 core:24 pu:1' 2 numa:PE=22)" '0-21 24-45' "2 x 24: dealt out over NUMA domains, it does not"
 is "$(cores 'socket:2 numa:1 core:32 pu:2' 2 numa:PE=32)" '0-31 32-63' "2 x 32 with hardware threads"
 is "$(cores 'socket:2 numa:2 core:12 pu:1' 4 numa:PE=12)" '0-11 12-23 24-35 36-47' "four domains on two sockets"
@@ -40,7 +32,6 @@ is "$(cores 'socket:2 numa:1 core:24 pu:1' 4 numa:PE=22)" '0-21 24-45 0-21 24-45
 is "$(cores 'socket:2 numa:2 core:12 pu:1' 4 socket:PE=7)" '0-6 24-30 0-6 24-30' "over the sockets of each"
 
 # Hardware threads as slots: 44 of them are 22 cores.
-per_core=${five:+2} per_core=${per_core:-1}
 is "$(cores 'socket:2 numa:1 core:32 pu:2' 4 'numa:PE=44 --use-hwthread-cpus' hwthread)" '0-21 32-53 0-21 32-53' "2 x 32: hardware threads of two domains"
 is "$(cores 'socket:1 numa:1 core:2 pu:2' 4 'slot:PE=2 --use-hwthread-cpus' hwthread)" '0-0 1-1 0-0 1-1' "two hardware threads of a core each"
 

@@ -3,6 +3,8 @@
 # machine and on machines that are made up for both (a copy of /sys, HWLOC_SYNTHETIC). srun binds, too.
 # shellcheck source=tests/system/slurm/slurm.sh.inc
 . "${top_srcdir:?run it by make check}/tests/system/slurm/slurm.sh.inc"
+# shellcheck source=tests/system/placement/map.sh.inc
+. "$top_srcdir/tests/system/placement/map.sh.inc"
 unset HWLOC_COMPONENTS # it would leave out what HWLOC_SYNTHETIC makes up
 [ "$(nproc)" -ge 2 ] || skip_all "needs two cores"
 echo "TaskPlugin=task/affinity" >"$work/slurm.conf"
@@ -21,14 +23,15 @@ start_placed() { # SETTING...
 }
 # machine SOCKETS DOMAINS CORES THREADS: of each the next; the second threads are numbered behind all cores
 machine() {
-    local all=$(($1 * $2 * $3)) cpu core d siblings
+    local all=$(($1 * $2 * $3)) cpu core d list
+    siblings=$4
     rm -rf "$work/sys"
     for ((cpu = 0; cpu < all * $4; cpu++)); do
-        core=$((cpu % all)) siblings=$((cpu % all))
-        [ "$4" = 1 ] || siblings=$core,$((core + all))
+        core=$((cpu % all)) list=$((cpu % all))
+        [ "$4" = 1 ] || list=$core,$((core + all))
         mkdir -p "$work/sys/devices/system/cpu/cpu$cpu/topology"
         echo $((core / ($2 * $3))) >"$work/sys/devices/system/cpu/cpu$cpu/topology/physical_package_id"
-        echo "$siblings" >"$work/sys/devices/system/cpu/cpu$cpu/topology/thread_siblings_list"
+        echo "$list" >"$work/sys/devices/system/cpu/cpu$cpu/topology/thread_siblings_list"
     done
     for ((d = 0; d < $1 * $2; d++)); do
         mkdir -p "$work/sys/devices/system/node/node$d"
@@ -60,16 +63,16 @@ maps() {
     call --unix-socket "$socket" -H 'Content-Type: application/json' --data-binary "@$work/job.json" /v1/jobs # root may give any argument
     id=$(jq -r '.id // 0' <<<"$body")
     eventually in_state "$id" 'failed|succeeded'
-    map=$(sed -n 's/.*Process rank: [0-9]* Bound: //p' "$state/jobs/$id/attempt-1/stdout.log" | while read -r bound; do
-        grep -oE 'core +[0-9]+' <<<"$bound" | awk '{ if (NR == 1) first = $2; last = $2 } END { printf "%d-%d ", first, last }'
-    done | sed 's/ $//')
+    map=$(bound_cores "$siblings" <"$state/jobs/$id/attempt-1/stdout.log")
 }
 machine 2 1 24 1
 maps 2 2 22
 is "$map" "0-21 24-45 0-21 24-45" "2 x 24 cores: two workers of 22 threads lie in a domain each, on both nodes"
 is "$(placed)" "--map-by numa:PE=22 --bind-to core" "by NUMA domain"
 maps 2 2 22 '.cluster.bind = "core"'
-is "$map" "0-21 22-43 0-21 22-43" "packed where the document says so"
+packed="0-21 22-43"
+[ "$open_mpi" = 4 ] || packed="0-21 24-45" # which binds no rank to cores of two sockets
+is "$map" "$packed $packed" "packed where the document says so"
 machine 2 2 12 1
 maps 1 2 22
 is "$map" "0-21 24-45" "four domains of 12: they lie in a socket each"
