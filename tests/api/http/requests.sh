@@ -282,14 +282,23 @@ sends "$post\r\nTransfer-Encoding: chunked\r\nContent-Length: 2" "$chunk"
 refused 400 usage 'Content-Length and Transfer-Encoding' "both lengths, the other way round"
 sends "$post\r\nContent-Length: 2\r\nContent-Length: 30" '{}'
 refused 400 usage 'Content-Length is there twice' "two lengths"
+# Newer libmicrohttpd refuses some of it by itself, before it asks traind.
+refused_by_any() { # WORDS NAME
+    if [[ $body == *'<html>'* ]]; then
+        is "$status" 400 "$2"
+        like "$body" 'whitespace before the first colon|Transfer-Encoding used in request is not supported' "$2: its words"
+    else
+        refused 400 usage "$@"
+    fi
+}
 sends "$post\r\nContent-Length : 30" 'GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n'
-refused 400 usage 'name' "a space before the colon"
+refused_by_any 'name' "a space before the colon"
 is "$(grep -c '^HTTP/' "$work/answer")" 1 "and what is behind it is no second request"
 sends "$post\r\nX(y: 1\r\n$close\r\nContent-Length: 2" '{}'
 refused 400 usage 'name' "a bracket in a header's name"
 for coding in gzip xchunked 'gzip, chunked'; do
     sends "$post\r\nTransfer-Encoding: $coding" "$chunk"
-    refused 400 usage 'only Transfer-Encoding' "Transfer-Encoding: $coding"
+    refused_by_any 'only Transfer-Encoding' "Transfer-Encoding: $coding"
 done
 sends "$post\r\n$close\r\nTransfer-Encoding: Chunked" "$chunk"
 refused 422 invalid '/data/train' "chunked alone is read"
