@@ -49,7 +49,7 @@ start_hosts "slots = 4" "stall_seconds = 300"
 # worst moment to cut the link.
 asks_soon() {
     ip netns exec "$h2" ss -Htnopi state established | tr '\n' ' ' | sed 's/users:/\n/g' |
-        sed -n '/"\(orted\|prted\)"/ { s/.* lastrcv:\([0-9]*\) lastack:\([0-9]*\) .*/\1 \2/p }' |
+        sed -n '/"\(orted\|prted\)"/ { s/ lastrcv:\([0-9]*\) lastack:\([0-9]*\) .*/\n\1 \2/; s/.*\n//p }' |
         awk '{ quiet = $1 < $2 ? $1 : $2; due = due || (quiet > 3900 && quiet < 4600) } END { exit !due }'
 }
 cut_for_3_s() { # fails if it was for longer, as this script got no processor time: then Open MPI may end the job
