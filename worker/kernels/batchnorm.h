@@ -7,8 +7,7 @@
  * Forward: y = relu(scale z + shift + residual). Backward, with g the gradient of y masked by y > 0
  * and xhat = (z - mean) / sd: the gradient of z is gamma / sd (g - mean(g) - xhat mean(g xhat)) = a
  * g + b z + c with three numbers a channel, so that it needs the sums of g and g (z - mean) only
- * (Ioffe and Szegedy, arXiv:1502.03167, section 3). The _reference twins do the same from the
- * definition, in double.
+ * (Ioffe and Szegedy, arXiv:1502.03167, section 3).
  */
 #ifndef TRAIND_WORKER_KERNELS_BATCHNORM_H
 #define TRAIND_WORKER_KERNELS_BATCHNORM_H
@@ -54,16 +53,5 @@ void batchnorm_mask_sums(float *g, const struct batchnorm_mask *mask, size_t row
 /* dz = a g + b z + c; dz may be g. */
 void batchnorm_input_gradient(const float *g, const float *z, size_t rows, size_t c, size_t ld,
                               const float *a, const float *b, const float *c0, float *dz);
-
-void batchnorm_sums_reference(const float *z, size_t rows, size_t c, const float *shift,
-                              double *sum, double *square_sum);
-void batchnorm_apply_reference(const float *z, size_t rows, size_t c, const float *scale,
-                               const float *shift, const struct batchnorm_residual *residual,
-                               bool relu, float *y);
-void batchnorm_mask_sums_reference(float *g, const struct batchnorm_mask *mask, size_t rows,
-                                   size_t c, const struct batchnorm_branch branch[2],
-                                   double *g_sum);
-void batchnorm_input_gradient_reference(const float *g, const float *z, size_t rows, size_t c,
-                                        const float *a, const float *b, const float *c0, float *dz);
 
 #endif

@@ -1,7 +1,6 @@
 /*
  * C (m, n) = op(A) op(B), or C += with add: OpenBLAS, one thread a call. All row-major; ld is the
- * distance of rows in floats. gemm_reference is the plain twin: the same result from the
- * definition, in double.
+ * distance of rows in floats.
  */
 #ifndef TRAIND_WORKER_KERNELS_GEMM_H
 #define TRAIND_WORKER_KERNELS_GEMM_H
@@ -38,9 +37,5 @@ void gemm_nt(size_t m, size_t n, size_t k, const float *a, size_t lda, const flo
 /* A (k, m) used transposed, B (k, n) */
 void gemm_tn(size_t m, size_t n, size_t k, const float *a, size_t lda, const float *b, size_t ldb,
              float *c, size_t ldc, bool add);
-
-void gemm_reference(bool transpose_a, bool transpose_b, size_t m, size_t n, size_t k,
-                    const float *a, size_t lda, const float *b, size_t ldb, float *c, size_t ldc,
-                    bool add);
 
 #endif

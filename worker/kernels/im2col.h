@@ -1,7 +1,7 @@
 /*
  * Rows of the im2col matrix: row r = (image, oy, ox) of the output, columns (ky, kx, c) over the
  * taps that the window keeps, zero where a tap falls on padding. row0 and rows may start and end
- * anywhere. The _reference twins do the same element by element.
+ * anywhere.
  */
 #ifndef TRAIND_WORKER_KERNELS_IM2COL_H
 #define TRAIND_WORKER_KERNELS_IM2COL_H
@@ -13,9 +13,5 @@ void im2col(const struct window *w, const float *x, size_t row0, size_t rows, fl
 
 /* The transpose: adds col's rows to dx (N, in, in, C). */
 void col2im(const struct window *w, const float *col, size_t row0, size_t rows, float *dx);
-
-void im2col_reference(const struct window *w, const float *x, size_t row0, size_t rows, float *col);
-void col2im_reference(const struct window *w, const float *col, size_t row0, size_t rows,
-                      float *dx);
 
 #endif

@@ -1,7 +1,6 @@
 /*
  * Pooling over images (N, in, in, C), NHWC. The maximum is the first one in the order (ky, kx), as
- * torch takes it, and a NaN wins; padding never does. The _reference twins do the same element by
- * element.
+ * torch takes it, and a NaN wins; padding never does.
  */
 #ifndef TRAIND_WORKER_KERNELS_POOL_H
 #define TRAIND_WORKER_KERNELS_POOL_H
@@ -29,10 +28,5 @@ void pool_average(const float *x, const struct parallel_block *of, int pixels, s
 /* A part of dx (N pixels, C) = dy (N, C) / pixels */
 void pool_average_backward(const float *dy, const struct parallel_block *of, int pixels, size_t c,
                            float *dx);
-
-void pool_max_reference(const struct window *w, const float *x, int n, float *y, uint8_t *tap);
-void pool_max_backward_reference(const struct window *w, const float *dy, const uint8_t *tap, int n,
-                                 float *dx);
-void pool_average_reference(const float *x, int n, int pixels, int c, float *y);
 
 #endif

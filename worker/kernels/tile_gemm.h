@@ -5,8 +5,7 @@
  *
  * The right-hand matrix is read in panels of TILE_COLUMNS columns: (n / TILE_COLUMNS, k,
  * TILE_COLUMNS). It is either packed beforehand (when many calls use it) or block by block on the
- * way. n must be a multiple of TILE_COLUMNS; tile_gemm_takes says so. The plain twin is
- * gemm_reference.
+ * way. n must be a multiple of TILE_COLUMNS; tile_gemm_takes says so.
  */
 #ifndef TRAIND_WORKER_KERNELS_TILE_GEMM_H
 #define TRAIND_WORKER_KERNELS_TILE_GEMM_H

@@ -11,8 +11,7 @@
  *
  * "Positions" are the (m + 2)^2 products of a tile, row by row; those of one tile lie `ld` floats
  * apart, so that each position is a matrix (tiles, channels) of its own. All functions take one
- * tile (or one kernel) and any number of channels that is a multiple of VEC. The _reference twins
- * do the same from the matrices, in double.
+ * tile (or one kernel) and any number of channels that is a multiple of VEC.
  */
 #ifndef TRAIND_WORKER_KERNELS_WINOGRAD_H
 #define TRAIND_WORKER_KERNELS_WINOGRAD_H
@@ -46,16 +45,5 @@ void winograd_kernel(int m, const float *w, ptrdiff_t tap_ld, size_t channels, f
 /* G^T U G: the gradient of w from that of its transform. */
 void winograd_kernel_gradient(int m, const float *u, size_t ld, size_t channels, float *dw,
                               size_t tap_ld, bool add);
-
-void winograd_input_reference(int m, const float *const *pixels, size_t channels, float *v,
-                              size_t ld);
-void winograd_output_reference(int m, const float *v, size_t ld, size_t channels,
-                               float *const *pixels, bool add);
-void winograd_output_gradient_reference(int m, const float *const *pixels, size_t channels,
-                                        float *v, size_t ld);
-void winograd_kernel_reference(int m, const float *w, ptrdiff_t tap_ld, size_t channels, float *u,
-                               size_t ld);
-void winograd_kernel_gradient_reference(int m, const float *u, size_t ld, size_t channels,
-                                        float *dw, size_t tap_ld, bool add);
 
 #endif

@@ -39,10 +39,4 @@ void conv_backward_team(const struct conv *c, const struct conv_backward *b, int
  * rows? Otherwise x must be there from the beginning, and `ready` gets blocks of channels. */
 bool conv_backward_by_rows(const struct conv *c, int images, int threads, bool wants_dx);
 
-/* The definition, in double, of the whole batch: what tests compare with. dx and dw are
- * overwritten. */
-void conv_forward_reference(const struct conv *c, const float *w, const float *x, float *z, int n);
-void conv_backward_reference(const struct conv *c, const float *w, const float *x, const float *dz,
-                             int n, float *dx, float *dw);
-
 #endif

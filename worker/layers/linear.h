@@ -1,7 +1,6 @@
 /*
  * A fully connected layer: y = x W^T + b. x (n, in), W (out, in), b (out), y (n, out), row-major;
- * by OpenBLAS or the own tile, one thread a call. The _reference twins do the same from the
- * definition, in double.
+ * by OpenBLAS or the own tile, one thread a call.
  */
 #ifndef TRAIND_WORKER_LAYERS_LINEAR_H
 #define TRAIND_WORKER_LAYERS_LINEAR_H
@@ -31,10 +30,5 @@ void linear_weight_gradients(const struct linear *l, const float *x, const float
 /* Of dx (n, in) = dy W, overwritten. */
 void linear_input_gradient(const struct linear *l, const float *w, const float *dy,
                            const struct parallel_block *of, float *dx);
-
-void linear_forward_reference(const struct linear *l, const float *w, const float *b,
-                              const float *x, size_t n, float *y);
-void linear_backward_reference(const struct linear *l, const float *w, const float *x,
-                               const float *dy, size_t n, float *dw, float *db, float *dx);
 
 #endif

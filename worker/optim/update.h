@@ -71,9 +71,4 @@ struct optim_rule optim_rule_of(enum job_optimizer name, const struct job_optimi
 struct optim_norms optim_norms_of(const float *w, const float *g, size_t n);
 double lars_trust(const struct optim_norms *norms, double eta, double decay);
 
-/* The plain twin of each: the definition, of a whole tensor, all in double (norms included). */
-typedef void optim_reference(const struct job_optimizer_keys *keys, const struct optim_step *step,
-                             float *w, float *const state[], const float *g, size_t n);
-optim_reference *optim_reference_of(enum job_optimizer name);
-
 #endif

@@ -90,8 +90,4 @@ void bf16_end(void);
 /* C (rows <= BF16_ROWS, BF16_COLUMNS), fp32, = A B or += A B. */
 void bf16_multiply(const struct bf16_product *p, size_t rows, float *c, size_t ldc, bool add);
 
-/* The twin of one kind of instruction, from its definition (BF16_EMULATED: as BF16_AMX). */
-void bf16_multiply_reference(enum bf16_kind kind, const struct bf16_product *p, size_t rows,
-                             float *c, size_t ldc, bool add);
-
 #endif

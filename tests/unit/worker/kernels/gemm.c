@@ -1,6 +1,7 @@
 #include <string.h>
 #include <sys/resource.h>
 
+#include "tests/reference/reference.h"
 #include "tests/unit/worker/compare.h"
 #include "worker/kernels/gemm.h"
 #include "worker/kernels/tile_gemm.h"

@@ -1,3 +1,4 @@
+#include "tests/reference/reference.h"
 #include "tests/unit/worker/compare.h"
 #include "worker/kernels/winograd.h"
 

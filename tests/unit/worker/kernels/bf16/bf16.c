@@ -1,3 +1,4 @@
+#include "tests/reference/reference.h"
 #include "worker/kernels/bf16/bf16.h"
 
 #include "tests/unit/worker/compare.h"

@@ -1,3 +1,4 @@
+#include "tests/reference/reference.h"
 #include "worker/layers/bf16/conv_bf16.h"
 
 #include "tests/unit/worker/compare.h"

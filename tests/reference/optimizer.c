@@ -1,7 +1,7 @@
 /* The definitions of the optimisers, without tricks. */
 #include <math.h>
 
-#include "worker/optim/update.h"
+#include "tests/reference/reference.h"
 
 static double decay_of(const struct job_optimizer_keys *k, const struct optim_step *s)
 {

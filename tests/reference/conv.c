@@ -1,7 +1,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "worker/layers/conv.h"
+#include "tests/reference/reference.h"
 
 /* Where tap (ky, kx) of an output pixel reads in an image, or -1. */
 static ptrdiff_t pixel_under(const struct window *w, int oy, int ox, int ky, int kx)

@@ -1,6 +1,6 @@
 #include <string.h>
 
-#include "worker/kernels/winograd.h"
+#include "tests/reference/reference.h"
 
 /* A matrix of a transform, (rows, columns). */
 struct matrix {

@@ -1,4 +1,4 @@
-#include "worker/kernels/softmax_loss.h"
+#include "tests/reference/reference.h"
 
 #include <math.h>
 

@@ -1,4 +1,4 @@
-#include "worker/kernels/gemm.h"
+#include "tests/reference/reference.h"
 
 void gemm_reference(bool transpose_a, bool transpose_b, size_t m, size_t n, size_t k,
                     const float *a, size_t lda, const float *b, size_t ldb, float *c, size_t ldc,

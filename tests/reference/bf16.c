@@ -1,6 +1,6 @@
 #include <math.h>
 
-#include "worker/kernels/bf16/bf16.h"
+#include "tests/reference/reference.h"
 
 static float flush(float x)
 {

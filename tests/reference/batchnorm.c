@@ -1,4 +1,4 @@
-#include "worker/kernels/batchnorm.h"
+#include "tests/reference/reference.h"
 
 void batchnorm_sums_reference(const float *z, size_t rows, size_t c, const float *shift,
                               double *sum, double *square_sum)
