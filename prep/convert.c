@@ -75,7 +75,7 @@ static int put_image(struct job *job, struct picture_maker *maker, struct shard_
     struct source_image image = {0};
     struct tf_example x = {0};
 
-    int rc = job->source->read(job->source, role, i, &image, e);
+    int rc = job->source->kind->read(job->source, role, i, &image, e);
     if (rc) {
         source_image_release(&image);
         return rc;

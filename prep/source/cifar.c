@@ -171,15 +171,13 @@ static int cifar_read(struct source *base, enum dataset_role role, int64_t i,
     return 0;
 }
 
-static void cifar_destroy(struct source *base)
+static void cifar_close(struct source *base)
 {
     struct cifar_source *s = (struct cifar_source *)base;
     for (int role = 0; role < 2; role++) {
         free(s->pixels[role]);
         free(s->labels[role]);
     }
-    source_classes_free(&base->classes);
-    free(s);
 }
 
 static void cifar_identify(struct cifar_source *s)
@@ -191,33 +189,25 @@ static void cifar_identify(struct cifar_source *s)
     }
 }
 
-int source_cifar_open(const char *path, const struct source_options *options, struct source **out,
+static int cifar_open(struct source *base, const char *path, const struct source_options *options,
                       struct error *e)
 {
+    struct cifar_source *s = (struct cifar_source *)base;
     const struct cifar_set *set;
     char where[PATH_MAX];
-    struct cifar_source *s;
 
     if (options->classes_file)
         return error_set(e, ERR_USAGE, "--classes is for --from idx: CIFAR names its classes");
     int rc = find_set(path, where, &set, e);
-    if (rc)
-        return rc;
-    s = calloc(1, sizeof *s);
-    if (!s)
-        return error_set(e, ERR_NO_MEMORY, "no memory to read %s", path);
-    s->base.read = cifar_read;
-    s->base.destroy = cifar_destroy;
     s->side = SIDE + 2 * options->pad;
-    rc = read_set(s, set, where, e);
+    if (rc == 0)
+        rc = read_set(s, set, where, e);
     if (rc == 0)
         cifar_identify(s);
     for (int role = 0; role < 2 && rc == 0; role++)
         rc = source_pad(&s->pixels[role], s->base.images[role], SIDE, SIDE, 3, options->pad, e);
-    if (rc) {
-        cifar_destroy(&s->base);
-        return rc;
-    }
-    *out = &s->base;
-    return 0;
+    return rc;
 }
+
+const struct source_kind source_cifar = {"cifar", sizeof(struct cifar_source), cifar_open,
+                                         cifar_read, cifar_close};

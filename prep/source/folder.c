@@ -28,21 +28,10 @@ static int take_classes(struct folder_source *s, const struct dataset_list *trai
 {
     struct source_class_list *list = &s->base.classes;
 
-    list->names = calloc((size_t)train->class_count + 1, sizeof *list->names);
-    if (!list->names)
-        return error_set(e, ERR_NO_MEMORY, "no memory for the names of the classes");
-    int status = 0;
+    int status = source_classes_reserve(list, (size_t)train->class_count, e);
     for (int i = 0; i < train->class_count && !status; i++)
         status = source_classes_add(list, train->classes[i], strlen(train->classes[i]), e);
     return status;
-}
-
-static int folder_find_class(const struct source_class_list *list, const char *name)
-{
-    for (int i = 0; i < list->count; i++)
-        if (strcmp(list->names[i], name) == 0)
-            return i;
-    return -1;
 }
 
 /* The classes are numbered by the training folder, so that a validation folder that lacks one keeps
@@ -55,7 +44,7 @@ static int match_classes(struct folder_source *s, enum dataset_role role, struct
     if (!s->class_of[role])
         return error_set(e, ERR_NO_MEMORY, "no memory for the numbers of the classes");
     for (int i = 0; i < list->class_count; i++) {
-        int number = folder_find_class(&s->base.classes, list->classes[i]);
+        int number = source_classes_find(&s->base.classes, list->classes[i]);
         if (number < 0)
             return error_set(e, ERR_INVALID, "the class %s of %s is not among the training classes",
                              list->classes[i], list->folder);
@@ -105,7 +94,7 @@ static int add_flat(struct folder_source *s, const char *name, const char *synse
                     const char *source, struct error *e)
 {
     struct dataset_list *list = &s->lists[DATASET_EVAL];
-    int class = folder_find_class(&s->base.classes, synset);
+    int class = source_classes_find(&s->base.classes, synset);
     char *path = NULL;
     struct stat st;
 
@@ -231,22 +220,20 @@ static uint64_t folder_identify(const struct folder_source *s)
     return hash;
 }
 
-static void folder_destroy(struct source *base)
+static void folder_close(struct source *base)
 {
     struct folder_source *s = (struct folder_source *)base;
     for (int role = 0; role < 2; role++) {
         dataset_list_free(&s->lists[role]);
         free(s->class_of[role]);
     }
-    source_classes_free(&base->classes);
-    free(s);
 }
 
-int source_folder_open(const char *path, const struct source_options *options, struct source **out,
+static int folder_open(struct source *base, const char *path, const struct source_options *options,
                        struct error *e)
 {
+    struct folder_source *s = (struct folder_source *)base;
     char folder[PATH_MAX];
-    struct folder_source *s;
 
     if (options->pad)
         return error_set(e, ERR_USAGE,
@@ -258,17 +245,11 @@ int source_folder_open(const char *path, const struct source_options *options, s
         return error_set(e, ERR_INVALID, "the path %s is too long", path);
     for (size_t end = strlen(folder); end > 1 && folder[end - 1] == '/'; end--)
         folder[end - 1] = '\0';
-    s = calloc(1, sizeof *s);
-    if (!s)
-        return error_set(e, ERR_NO_MEMORY, "no memory to read %s", path);
-    s->base.read = folder_read;
-    s->base.destroy = folder_destroy;
     int rc = folder_open_roles(s, folder, e);
-    if (rc) {
-        folder_destroy(&s->base);
-        return rc;
-    }
-    s->base.identity = folder_identify(s);
-    *out = &s->base;
-    return 0;
+    if (rc == 0)
+        base->identity = folder_identify(s);
+    return rc;
 }
+
+const struct source_kind source_folder = {"folder", sizeof(struct folder_source), folder_open,
+                                          folder_read, folder_close};

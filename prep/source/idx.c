@@ -214,9 +214,8 @@ static int idx_name_classes(struct idx_source *s, const char *classes_file, stru
                            most, classes_file, list->count);
         return rc;
     }
-    list->names = calloc((size_t)most + 1, sizeof *list->names);
-    if (!list->names)
-        return error_set(e, ERR_NO_MEMORY, "no memory for the names of the classes");
+    if (source_classes_reserve(list, (size_t)most + 1, e))
+        return -(int)e->code;
     for (; list->count <= most; list->count++)
         if (asprintf(&list->names[list->count], "%d", list->count) < 0)
             return error_set(e, ERR_NO_MEMORY, "no memory for the names of the classes");
@@ -247,26 +246,19 @@ static uint64_t idx_identify(const struct idx *idx, uint64_t hash)
     return idx->data ? XXH3_64bits_withSeed(idx->data, bytes, hash) : hash;
 }
 
-static void idx_destroy(struct source *base)
+static void idx_close(struct source *base)
 {
     struct idx_source *s = (struct idx_source *)base;
     for (int role = 0; role < 2; role++) {
         free(s->pixels[role].data);
         free(s->labels[role].data);
     }
-    source_classes_free(&base->classes);
-    free(s);
 }
 
-int source_idx_open(const char *path, const struct source_options *options, struct source **out,
+static int idx_open(struct source *base, const char *path, const struct source_options *options,
                     struct error *e)
 {
-    struct idx_source *s = calloc(1, sizeof *s);
-
-    if (!s)
-        return error_set(e, ERR_NO_MEMORY, "no memory to read IDX files");
-    s->base.read = idx_read;
-    s->base.destroy = idx_destroy;
+    struct idx_source *s = (struct idx_source *)base;
     int rc = access(path, F_OK) ? error_set_errno(e, errno, "cannot open %s", path)
                                 : read_role(s, path, DATASET_TRAIN, e);
     if (rc == 0) {
@@ -279,13 +271,11 @@ int source_idx_open(const char *path, const struct source_options *options, stru
         rc = idx_name_classes(s, options->classes_file, e);
     for (int role = 0; role < 2 && rc == 0 && options->pad > 0; role++)
         rc = pad_images(&s->pixels[role], options->pad, e);
-    if (rc) {
-        idx_destroy(&s->base);
-        return rc;
-    }
-    for (int role = 0; role < 2; role++)
-        s->base.identity =
-            idx_identify(&s->labels[role], idx_identify(&s->pixels[role], s->base.identity));
-    *out = &s->base;
-    return 0;
+    for (int role = 0; role < 2 && rc == 0; role++)
+        base->identity =
+            idx_identify(&s->labels[role], idx_identify(&s->pixels[role], base->identity));
+    return rc;
 }
+
+const struct source_kind source_idx = {"idx", sizeof(struct idx_source), idx_open, idx_read,
+                                       idx_close};

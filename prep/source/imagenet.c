@@ -184,9 +184,8 @@ static int index_train(struct imagenet_source *s, struct error *e)
     int rc = archive_index(t->map, 0, t->bytes, t->path, &classes, e);
     if (rc == 0 && classes.count)
         qsort(classes.members, classes.count, sizeof *classes.members, by_name);
-    list->names = calloc(classes.count + 1, sizeof *list->names);
-    if (rc == 0 && !list->names)
-        rc = error_set(e, ERR_NO_MEMORY, "no memory for the names of the classes");
+    if (rc == 0)
+        rc = source_classes_reserve(list, classes.count, e);
     progress_begin(&progress, "index", 0, (int64_t)t->bytes);
     for (size_t i = 0; i < classes.count && rc == 0; i++) {
         rc = prep_interrupted ? error_set(e, ERR_INTERRUPTED, "interrupted") : 0;
@@ -329,7 +328,7 @@ static int imagenet_read(struct source *base, enum dataset_role role, int64_t i,
     return 0;
 }
 
-static void imagenet_destroy(struct source *base)
+static void imagenet_close(struct source *base)
 {
     struct imagenet_source *s = (struct imagenet_source *)base;
     for (int role = 0; role < 2; role++) {
@@ -340,8 +339,6 @@ static void imagenet_destroy(struct source *base)
         free(t->entries);
         free(t->names);
     }
-    source_classes_free(&base->classes);
-    free(s);
 }
 
 static int imagenet_open_all(struct imagenet_source *s, const char *folder, struct error *e)
@@ -366,30 +363,23 @@ static int imagenet_open_all(struct imagenet_source *s, const char *folder, stru
     return rc;
 }
 
-int source_imagenet_open(const char *path, const struct source_options *options,
-                         struct source **out, struct error *e)
+static int imagenet_open(struct source *base, const char *path,
+                         const struct source_options *options, struct error *e)
 {
-    struct imagenet_source *s;
+    struct imagenet_source *s = (struct imagenet_source *)base;
 
+    s->tars[DATASET_TRAIN].fd = s->tars[DATASET_EVAL].fd = -1;
     if (options->pad || options->classes_file)
         return error_set(e, ERR_USAGE, "--%s is not for --from imagenet",
                          options->pad ? "pad" : "classes");
-    s = calloc(1, sizeof *s);
-    if (!s)
-        return error_set(e, ERR_NO_MEMORY, "no memory to read %s", path);
-    s->base.read = imagenet_read;
-    s->base.destroy = imagenet_destroy;
-    s->tars[DATASET_TRAIN].fd = s->tars[DATASET_EVAL].fd = -1;
     int rc = imagenet_open_all(s, path, e);
-    if (rc) {
-        imagenet_destroy(&s->base);
-        return rc;
-    }
-    for (int role = 0; role < 2; role++) {
+    for (int role = 0; role < 2 && rc == 0; role++) {
         imagenet_unmap(&s->tars[role]);
-        s->base.images[role] = s->tars[role].count;
-        s->base.identity = imagenet_identify(&s->tars[role], s->base.identity);
+        base->images[role] = s->tars[role].count;
+        base->identity = imagenet_identify(&s->tars[role], base->identity);
     }
-    *out = &s->base;
-    return 0;
+    return rc;
 }
+
+const struct source_kind source_imagenet = {"imagenet", sizeof(struct imagenet_source),
+                                            imagenet_open, imagenet_read, imagenet_close};

@@ -8,31 +8,43 @@
 
 #define CLASSES_FILE_LIMIT_BYTES (1 << 20)
 
-static const struct {
-    const char *kind;
-    int (*open)(const char *, const struct source_options *, struct source **, struct error *);
-} kinds[] = {
-    {"imagenet", source_imagenet_open},
-    {"folder",   source_folder_open  },
-    {"idx",      source_idx_open     },
-    {"cifar",    source_cifar_open   },
-};
+static const struct source_kind *const kinds[] = {&source_imagenet, &source_folder, &source_idx,
+                                                  &source_cifar};
+
+static int source_create(const struct source_kind *kind, const char *path,
+                         const struct source_options *options, struct source **out, struct error *e)
+{
+    struct source *s = calloc(1, kind->bytes);
+
+    if (!s)
+        return error_set(e, ERR_NO_MEMORY, "no memory to read %s", path);
+    s->kind = kind;
+    int status = kind->open(s, path, options, e);
+    if (status)
+        source_destroy(s);
+    else
+        *out = s;
+    return status;
+}
 
 int source_open(const char *kind, const char *path, const struct source_options *options,
                 struct source **out, struct error *e)
 {
     *out = NULL;
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
-        if (strcmp(kind, kinds[i].kind) == 0)
-            return kinds[i].open(path, options, out, e);
+        if (strcmp(kind, kinds[i]->name) == 0)
+            return source_create(kinds[i], path, options, out, e);
     return error_set(e, ERR_USAGE, "--from %s is unknown: expected imagenet, folder, idx or cifar",
                      kind);
 }
 
 void source_destroy(struct source *s)
 {
-    if (s)
-        s->destroy(s);
+    if (!s)
+        return;
+    s->kind->close(s);
+    source_classes_free(&s->classes);
+    free(s);
 }
 
 void source_image_release(struct source_image *x)
@@ -76,6 +88,20 @@ void source_classes_free(struct source_class_list *list)
     *list = (struct source_class_list){0};
 }
 
+int source_classes_find(const struct source_class_list *list, const char *name)
+{
+    for (int i = 0; i < list->count; i++)
+        if (strcmp(list->names[i], name) == 0)
+            return i;
+    return -1;
+}
+
+int source_classes_reserve(struct source_class_list *list, size_t count, struct error *e)
+{
+    list->names = calloc(count + 1, sizeof *list->names);
+    return list->names ? 0 : error_set(e, ERR_NO_MEMORY, "no memory for the names of the classes");
+}
+
 int source_classes_add(struct source_class_list *list, const char *name, size_t bytes,
                        struct error *e)
 {
@@ -92,11 +118,10 @@ int source_classes_split(char *text, struct source_class_list *list, struct erro
     char *rest, *line;
     int status = content_drop_mark(text, &bytes, e);
 
+    if (!status)
+        status = source_classes_reserve(list, bytes / 2, e);
     if (status)
         return status;
-    list->names = calloc(bytes / 2 + 1, sizeof *list->names);
-    if (!list->names)
-        return error_set(e, ERR_NO_MEMORY, "no memory for the names of the classes");
     for (line = strtok_r(text, "\r\n", &rest); line && !status;
          line = strtok_r(NULL, "\r\n", &rest))
         status = source_classes_add(list, line, strlen(line), e);

@@ -27,13 +27,10 @@ struct source_image {
 };
 
 struct source {
+    const struct source_kind *kind;
     int64_t images[2]; /* by enum dataset_role; 0 if the source has none of a role */
     struct source_class_list classes;
     uint64_t identity; /* a hash of all that decides what is read: names, sizes, labels, pixels */
-    /* Fills *x for image i of a role. Thread-safe; the bytes live until source_image_release. */
-    int (*read)(struct source *s, enum dataset_role role, int64_t i, struct source_image *x,
-                struct error *e);
-    void (*destroy)(struct source *s);
 };
 
 /* What some kinds want to be told; a kind refuses what it has no use for. */
@@ -42,19 +39,24 @@ struct source_options {
     int pad;                  /* idx, cifar: rows and columns of black (0) around each image */
 };
 
+struct source_kind {
+    const char *name;
+    size_t bytes; /* of its struct, which begins with a struct source */
+    /* Of a struct of zeros but for the kind; closed by source_destroy also after an error. */
+    int (*open)(struct source *s, const char *path, const struct source_options *options,
+                struct error *e);
+    /* Fills *x for image i of a role. Thread-safe; the bytes live until source_image_release. */
+    int (*read)(struct source *s, enum dataset_role role, int64_t i, struct source_image *x,
+                struct error *e);
+    void (*close)(struct source *s); /* what is the kind's own */
+};
+
 int source_open(const char *kind, const char *path, const struct source_options *options,
                 struct source **out, struct error *e);
 void source_destroy(struct source *s); /* NULL is fine */
 void source_image_release(struct source_image *x);
 
-int source_idx_open(const char *path, const struct source_options *options, struct source **out,
-                    struct error *e);
-int source_folder_open(const char *path, const struct source_options *options, struct source **out,
-                       struct error *e);
-int source_imagenet_open(const char *path, const struct source_options *options,
-                         struct source **out, struct error *e);
-int source_cifar_open(const char *path, const struct source_options *options, struct source **out,
-                      struct error *e);
+extern const struct source_kind source_idx, source_folder, source_imagenet, source_cifar;
 
 /* For the kinds. Makes (n, h + 2 pad, w + 2 pad, channels) of *pixels (n, h, w, channels), black
  * around, and puts it in place of it; NULL pixels stay so. */
@@ -63,9 +65,12 @@ int source_pad(uint8_t **pixels, int64_t n, int height, int width, int channels,
 /* Reads the names of a file, one a line; splits such a text (which is changed); frees a list. */
 int source_classes_read(const char *file, struct source_class_list *list, struct error *e);
 int source_classes_split(char *text, struct source_class_list *list, struct error *e);
+/* Room for so many names. */
+int source_classes_reserve(struct source_class_list *list, size_t count, struct error *e);
 /* Behind the others, for which there must be room. A copy of the name's first bytes. */
 int source_classes_add(struct source_class_list *list, const char *name, size_t bytes,
                        struct error *e);
+int source_classes_find(const struct source_class_list *list, const char *name); /* -1: is none */
 void source_classes_free(struct source_class_list *list);
 
 #endif

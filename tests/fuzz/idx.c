@@ -15,7 +15,7 @@ static void idx_read_all(struct source *s)
     for (int64_t i = 0; i < s->images[DATASET_TRAIN] && i < 64; i++) {
         struct source_image x = {0};
         unsigned sum = 0;
-        FUZZ_CHECK(s->read(s, DATASET_TRAIN, i, &x, &e) == 0, "%s", e.text);
+        FUZZ_CHECK(s->kind->read(s, DATASET_TRAIN, i, &x, &e) == 0, "%s", e.text);
         FUZZ_CHECK(x.class >= 0 && x.class < s->classes.count, "class %d of %d", x.class,
                    s->classes.count);
         for (int at = 0; at < x.width * x.height * x.channels; at++)
