@@ -11,7 +11,6 @@
 #include <unistd.h>
 
 #include "common/digest.h"
-#include "common/log.h"
 #include "common/system/core_dump.h"
 #include "common/system/file.h"
 #include "launch/command.h"

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "common/clock.h"
-#include "common/log.h"
 #include "common/run/progress.h"
 #include "common/run/trace.h"
 #include "worker/data/loader.h"

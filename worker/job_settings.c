@@ -1,8 +1,6 @@
 #include "worker/job_settings.h"
 
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "common/job/job_document.h"

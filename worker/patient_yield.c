@@ -9,7 +9,6 @@
  */
 #include <math.h>
 #include <sched.h>
-#include <stdbool.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>

@@ -4,10 +4,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "common/clock.h"
-#include "common/log.h"
 #include "common/plan/replan.h"
 #include "common/run/trace.h"
 #include "worker/save/checkpoint.h"

@@ -2,7 +2,6 @@
 #include "common/plan/plan.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "common/plan/decimal.h"

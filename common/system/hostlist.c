@@ -1,6 +1,5 @@
 #include "common/system/hostlist.h"
 
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

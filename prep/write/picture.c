@@ -1,7 +1,6 @@
 #include "prep/write/picture.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "common/image/png.h"
 #include "common/image/resample.h"

@@ -4,10 +4,8 @@
 #include "config.h"
 
 #include <dirent.h>
-#include <fcntl.h>
 #include <jansson.h>
 #include <limits.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>

@@ -7,7 +7,6 @@
 #include "worker/kernels/gemm.h"
 #include "worker/kernels/im2col.h"
 #include "worker/kernels/tile_gemm.h"
-#include "worker/kernels/tile_size.h"
 #include "worker/layers/conv_grouped.h"
 #include "worker/layers/conv_parts.h"
 #include "worker/layers/conv_pixel.h"

@@ -7,7 +7,6 @@
 #include "worker/kernels/extent.h"
 #include "worker/kernels/gemm.h"
 #include "worker/kernels/tile_gemm.h"
-#include "worker/kernels/tile_size.h"
 #include "worker/layers/conv_product.h"
 
 enum { TAPS_MAX = 49 };

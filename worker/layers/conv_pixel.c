@@ -4,7 +4,6 @@
 
 #include "worker/team/dry_run.h"
 #include "worker/kernels/tile_gemm.h"
-#include "worker/kernels/tile_size.h"
 
 struct sizes {
     size_t ci, co;              /* channels */

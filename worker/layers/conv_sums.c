@@ -8,7 +8,6 @@
 #include "worker/kernels/gemm.h"
 #include "worker/kernels/im2col.h"
 #include "worker/kernels/tile_gemm.h"
-#include "worker/kernels/tile_size.h"
 #include "worker/layers/conv_pixel.h"
 
 enum { BLOCK_FLOATS = 32 * 1024, BLOCK_K = 256, GATHERED_ROWS = 256 };

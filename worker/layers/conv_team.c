@@ -3,10 +3,8 @@
  * conv_phases.h, conv_sums.h; grouped, tiny and Winograd convolutions have files of their own), and
  * the barriers between them.
  */
-#include "worker/team/dry_run.h"
 #include "worker/kernels/extent.h"
 #include "worker/kernels/tile_gemm.h"
-#include "worker/kernels/tile_size.h"
 #include "worker/layers/conv.h"
 #include "worker/layers/conv_grouped.h"
 #include "worker/layers/conv_phases.h"

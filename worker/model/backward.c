@@ -6,7 +6,6 @@
  * Activations were not kept: a unit's input is made again from the z before it, just before the
  * convolution reads it, and outputs of blocks for a run of them at once (derive_run).
  */
-#include <string.h>
 
 typedef float number;
 #define TENSORS(owner) (owner)

@@ -2,14 +2,11 @@
 
 #include <dirent.h>
 #include <errno.h>
-#include <jansson.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "common/clock.h"
 #include "common/dataset/class_names.h"
-#include "common/json.h"
 #include "common/log.h"
 #include "common/run/checkpoints.h"
 #include "common/system/file.h"

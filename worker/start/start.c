@@ -7,13 +7,11 @@
 #include <unistd.h>
 
 #include "common/clock.h"
-#include "common/json.h"
 #include "common/run/marks.h"
 #include "common/system/file.h"
 #include "worker/kernels/bf16/bf16.h"
 #include "worker/kernels/gemm.h"
 #include "worker/kernels/kind.h"
-#include "worker/layers/conv.h"
 #include "worker/save/resume.h"
 #include "worker/start/start_parts.h"
 #include "worker/threads.h"

@@ -6,7 +6,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "common/json.h"
 #include "common/system/placement.h"
 #include "worker/kernels/kind.h"
 

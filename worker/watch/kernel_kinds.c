@@ -2,7 +2,6 @@
 
 #include "common/json.h"
 
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -8,7 +8,6 @@
 #include "common/clock.h"
 #include "common/run/trace.h"
 #include "common/system/file.h"
-#include "worker/layers/conv.h"
 #include "worker/watch/layer_table.h"
 #include "worker/watch/peak.h"
 

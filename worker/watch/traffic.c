@@ -5,7 +5,6 @@
 #include <netinet/in.h>
 #include <stddef.h>
 #include <stdlib.h>
-#include <sys/socket.h>
 
 static uint64_t bytes_of(int fd)
 {

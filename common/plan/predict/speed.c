@@ -1,5 +1,4 @@
 /* What several measured runs say together. */
-#include <stdlib.h>
 
 #include "common/median.h"
 #include "common/plan/predict/predict.h"
