@@ -21,197 +21,128 @@
 /* clang-format off */
 static const struct config_key keys[] = {
     {"listen", 's', "127.0.0.1:7077", 0, 0, FIELD(listen),
-     "address and port of the HTTP server; port 0 takes a free one"},
+     .help = "address and port of the HTTP server; port 0 takes a free one"},
     {"socket", 's', NULL, 0, 0, FIELD(socket),
-     "path of the unix socket (default: traind.sock in the state folder)"},
+     .help = "path of the unix socket (default: traind.sock in the state folder)"},
     {"state", 's', NULL, 0, 0, FIELD(state),
-     "folder of the database and the runs (default: $TRAIND_STATE, else systemd's StateDirectory, else /var/lib/traind for "
+     .help = "folder of the database and the runs (default: $TRAIND_STATE, else systemd's StateDirectory, else /var/lib/traind for "
      "root, else ~/.local/state/traind)"},
     {"slots", 'i', "0", 0, 4096, FIELD(slots),
-     "cores that jobs may use at the same time; 0 means all"},
-    {"mpirun", 's', MPIRUN, 0, 0, FIELD(mpirun), "program that starts the workers of a job"},
-    {"worker", 's', BINDIR "/train-worker", 0, 0, FIELD(worker), "the worker program"},
+     .help = "cores that jobs may use at the same time; 0 means all"},
+    {"mpirun", 's', MPIRUN, 0, 0, FIELD(mpirun), .help = "program that starts the workers of a job"},
+    {"worker", 's', BINDIR "/train-worker", 0, 0, FIELD(worker), .help = "the worker program"},
     {"launch_agent", 's', "ssh -o BatchMode=yes -o ConnectTimeout=10", 0, 0, FIELD(launch_agent),
-     "program, with its options, that runs a command on another host (cluster.hosts); it is called with the host and the command, and with -p PORT for jobs with a cluster.ssh_port"},
+     .help = "program, with its options, that runs a command on another host (cluster.hosts); it is called with the host and the command, and with -p PORT for jobs with a cluster.ssh_port"},
     {"cancel_grace_seconds", 'i', "10", 0, 3600, FIELD(cancel_grace_seconds),
-     "time that the workers of a cancelled job have to finish their step and write a checkpoint, in seconds; three steps if that is longer"},
+     .help = "time that the workers of a cancelled job have to finish their step and write a checkpoint, in seconds; three steps if that is longer", .reloads = true},
     {"priority_seconds", 'i', "3600", 1, 604800, FIELD(priority_seconds),
-     "waiting time that is worth one point of priority, in seconds"},
+     .help = "waiting time that is worth one point of priority, in seconds", .reloads = true},
     {"max_running_per_user", 'i', "0", 0, 1000000, FIELD(max_running_per_user),
-     "jobs of one user that may run on this machine at the same time; further ones wait; 0: no limit"},
+     .help = "jobs of one user that may run on this machine at the same time; further ones wait; 0: no limit", .reloads = true},
     {"max_slots_per_user", 'i', "0", 0, 1000000, FIELD(max_slots_per_user),
-     "slots that the jobs of one user may take at the same time; further jobs wait; 0: no limit"},
+     .help = "slots that the jobs of one user may take at the same time; further jobs wait; 0: no limit", .reloads = true},
     {"max_queued_per_user", 'i', "0", 0, 1000000, FIELD(max_queued_per_user),
-     "jobs of one user that may be queued; further ones are refused with status 429; 0: no limit"},
+     .help = "jobs of one user that may be queued; further ones are refused with status 429; 0: no limit", .reloads = true},
     {"fair_share_weight", 'i', "0", 0, 1000, FIELD(fair_share_weight),
-     "points of priority that a user with all of the recent use of the slots loses, others in proportion; 0: use does not count"},
+     .help = "points of priority that a user with all of the recent use of the slots loses, others in proportion; 0: use does not count", .reloads = true},
     {"fair_share_half_life_hours", 'i', "168", 6, 2160, FIELD(fair_share_half_life_hours),
-     "time after which use counts half, in hours"},
+     .help = "time after which use counts half, in hours", .reloads = true},
     {"restart_delay_seconds", 'i', "10", 0, 600, FIELD(restart_delay_seconds),
-     "delay before a failed job is restarted, in seconds; it doubles with each restart, up to 600"},
+     .help = "delay before a failed job is restarted, in seconds; it doubles with each restart, up to 600", .reloads = true},
     {"keep_runs", 'i', "0", 0, 1000000000, FIELD(keep_runs),
-     "number of finished jobs to keep; older ones are removed with their run directories; 0 keeps all"},
+     .help = "number of finished jobs to keep; older ones are removed with their run directories; 0 keeps all", .reloads = true},
     {"keep_checkpoints", 'i', "0", 0, 1000000, FIELD(keep_checkpoints),
-     "number of newest checkpoints to keep of a finished job; 0 keeps those that its checkpoint.keep kept"},
+     .help = "number of newest checkpoints to keep of a finished job; 0 keeps those that its checkpoint.keep kept", .reloads = true},
     {"keep_audit_days", 'i', "730", 0, 36500, FIELD(keep_audit_days),
-     "days to keep a line of the audit log; 0 keeps all"},
+     .help = "days to keep a line of the audit log; 0 keeps all", .reloads = true},
     {"log_limit_bytes", 'i', "0", 0, 1073741824, FIELD(log_limit_bytes),
-     "maximum size of a worker log after its attempt has ended, in bytes; the end is kept; 0 keeps all of it"},
+     .help = "maximum size of a worker log after its attempt has ended, in bytes; the end is kept; 0 keeps all of it", .reloads = true},
     {"stall_seconds", 'i', "300", 0, 1000000, FIELD(stall_seconds),
-     "time without progress after which a warning names the rank that is the cause, and the run is restarted if it cannot recover, in seconds; 0: never"},
-    {"log_level", 'w', "info", 0, 0, FIELD(log_level), "error, warning, info or debug"},
-    {"log_format", 'w', "text", 0, 0, FIELD(log_format), "text, or json: one object per line"},
+     .help = "time without progress after which a warning names the rank that is the cause, and the run is restarted if it cannot recover, in seconds; 0: never", .reloads = true},
+    {"log_level", 'w', "info", 0, 0, FIELD(log_level), .help = "error, warning, info or debug", .reloads = true, .words = "error warning info debug"},
+    {"log_format", 'w', "text", 0, 0, FIELD(log_format), .help = "text, or json: one object per line", .reloads = true, .words = "text json"},
     {"max_body_bytes", 'i', "1048576", 1024, 1048576, FIELD(max_body_bytes),
-     "largest request body, in bytes"},
-    {"http_threads", 'i', "4", 1, 64, FIELD(http_threads), "threads that answer requests"},
+     .help = "largest request body, in bytes", .reloads = true},
+    {"http_threads", 'i', "4", 1, 64, FIELD(http_threads), .help = "threads that answer requests"},
     {"streams_per_client", 'i', "256", 1, 1024, FIELD(streams_per_client),
-     "event streams that one client (a token or an address) may have open at the same time"},
+     .help = "event streams that one client (a token or an address) may have open at the same time"},
     {"heartbeat_seconds", 'i', "10", 1, 15, FIELD(heartbeat_seconds),
-     "interval of heartbeats on an idle event stream, in seconds"},
-    {"web_dir", 's', PKGDATADIR "/web", 0, 0, FIELD(web_dir), "folder of the dashboard files"},
+     .help = "interval of heartbeats on an idle event stream, in seconds"},
+    {"web_dir", 's', PKGDATADIR "/web", 0, 0, FIELD(web_dir), .help = "folder of the dashboard files"},
     {"require_token", 'w', "yes", 0, 0, FIELD(require_token),
-     "yes: requests over TCP need a token, see trainctl token; no: every local user may read and submit over the loopback"},
+     .help = "yes: requests over TCP need a token, see trainctl token; no: every local user may read and submit over the loopback", .words = "no yes"},
     {"tls_certificate", 's', NULL, 0, 0, FIELD(tls_certificate),
-     "PEM file with the certificate of the server and its chain; with tls_key, the server uses HTTPS (default: none)"},
-    {"tls_key", 's', NULL, 0, 0, FIELD(tls_key), "PEM file with the private key of the certificate (default: none)"},
+     .help = "PEM file with the certificate of the server and its chain; with tls_key, the server uses HTTPS (default: none)"},
+    {"tls_key", 's', NULL, 0, 0, FIELD(tls_key), .help = "PEM file with the private key of the certificate (default: none)"},
     {"socket_group", 's', NULL, 0, 0, FIELD(socket_group),
-     "group whose members may submit over the unix socket (default: none; root and the daemon's own user may do everything)"},
+     .help = "group whose members may submit over the unix socket (default: none; root and the daemon's own user may do everything)"},
     {"data_roots", 's', NULL, 0, 0, FIELD(data_roots),
-     "folders, separated by colons, that the paths of jobs must be in (default: any folder)"},
+     .help = "folders, separated by colons, that the paths of jobs must be in (default: any folder)", .reloads = true},
     {"job_env_prefixes", 's', "OMP_ KMP_ GOMP_ OPENBLAS_ MALLOC_ OMPI_MCA_btl_ UCX_", 0, 0, FIELD(job_env_prefixes),
-     "prefixes, separated by spaces, of the environment variables that jobs may set (cluster.env); none: jobs may set no variables"},
+     .help = "prefixes, separated by spaces, of the environment variables that jobs may set (cluster.env); none: jobs may set no variables", .reloads = true},
     {"mpi_prefixes", 's', NULL, 0, 0, FIELD(mpi_prefixes),
-     "installation folders of Open MPI, separated by colons, that jobs may select (cluster.mpi_prefix) (default: none)"},
-    {"max_connections", 'i', "1024", 8, 100000, FIELD(max_connections), "maximum number of connections over TCP, and again over the unix socket"},
+     .help = "installation folders of Open MPI, separated by colons, that jobs may select (cluster.mpi_prefix) (default: none)", .reloads = true},
+    {"max_connections", 'i', "1024", 8, 100000, FIELD(max_connections), .help = "maximum number of connections over TCP, and again over the unix socket"},
     {"connections_per_address", 'i', "512", 0, 100000, FIELD(connections_per_address),
-     "maximum number of TCP connections per address, which all clients of a proxy share; 0: no limit"},
+     .help = "maximum number of TCP connections per address, which all clients of a proxy share; 0: no limit"},
     {"node_check_seconds", 'i', "60", 0, 1000000, FIELD(node_check_seconds),
-     "idle time after which this machine is checked (train-worker --self-check), and then once a day, in seconds; 0: never"},
+     .help = "idle time after which this machine is checked (train-worker --self-check), and then once a day, in seconds; 0: never", .reloads = true},
     {"node_slow_percent", 'i', "15", 1, 100, FIELD(node_slow_percent),
-     "percentage by which a node must be slower than its earlier checks or the median of its kind to be reported as slow"},
+     .help = "percentage by which a node must be slower than its earlier checks or the median of its kind to be reported as slow", .reloads = true},
     {"node_drain_percent", 'i', "30", 0, 100, FIELD(node_drain_percent),
-     "percentage by which a node must be slower to be drained; 0: nodes are never drained for their speed"},
+     .help = "percentage by which a node must be slower to be drained; 0: nodes are never drained for their speed", .reloads = true},
     {"node_drain_command", 's', PKGDATADIR "/slurm/drain-node", 0, 0, FIELD(node_drain_command),
-     "program that is called with the name of a node and the reason to drain it"},
+     .help = "program that is called with the name of a node and the reason to drain it", .reloads = true},
     {"failure_rules", 's', NULL, 0, 0, FIELD(failure_rules),
-     "file with rules that give failures a label, prevent or allow restarts, and drain nodes; read again on reload (default: the built-in rules only)"},
+     .help = "file with rules that give failures a label, prevent or allow restarts, and drain nodes; read again on reload (default: the built-in rules only)", .reloads = true},
     {"node_watts", 'i', "0", 0, 100000, FIELD(node_watts),
-     "power of a node under load, in watts, from which the energy of jobs is estimated where it is not measured; 0: not known"},
-    {"price_per_kwh", 'r', "0", 0, 1000000, FIELD(price_per_kwh), "price of a kilowatt-hour; 0: not known"},
-    {"price_per_node_hour", 'r', "0", 0, 1000000, FIELD(price_per_node_hour), "price of an hour of one node, besides its energy; 0: not known"},
-    {"currency", 's', NULL, 0, 0, FIELD(currency), "name of the currency of these prices, as EUR (default: none)"},
+     .help = "power of a node under load, in watts, from which the energy of jobs is estimated where it is not measured; 0: not known", .reloads = true},
+    {"price_per_kwh", 'r', "0", 0, 1000000, FIELD(price_per_kwh), .help = "price of a kilowatt-hour; 0: not known", .reloads = true},
+    {"price_per_node_hour", 'r', "0", 0, 1000000, FIELD(price_per_node_hour), .help = "price of an hour of one node, besides its energy; 0: not known", .reloads = true},
+    {"currency", 's', NULL, 0, 0, FIELD(currency), .help = "name of the currency of these prices, as EUR (default: none)", .reloads = true},
     {"requests_per_second", 'i', "1000", 0, 1000000, FIELD(requests_per_second),
-     "requests per second allowed for each token; 0: no limit"},
+     .help = "requests per second allowed for each token; 0: no limit", .reloads = true},
     {"public_url", 's', NULL, 0, 0, FIELD(public_url),
-     "address of the dashboard as its users reach it, for the links in notices (default: notices have no links)"},
+     .help = "address of the dashboard as its users reach it, for the links in notices (default: notices have no links)", .reloads = true},
     {"notify_rules", 's', NULL, 0, 0, FIELD(notify_rules),
-     "JSON file with rules for the notices of all jobs, sweeps and nodes (default: none)"},
+     .help = "JSON file with rules for the notices of all jobs, sweeps and nodes (default: none)", .reloads = true},
     {"notify_secret_file", 's', NULL, 0, 0, FIELD(notify_secret_file),
-     "file with lines HOST SECRET, that requests to these hosts are signed with (default: none)"},
+     .help = "file with lines HOST SECRET, that requests to these hosts are signed with (default: none)", .reloads = true},
     {"notify_allow", 's', NULL, 0, 0, FIELD(notify_allow),
-     "networks, addresses and hosts, separated by spaces, that notices may be sent to although their addresses are private (default: none)"},
+     .help = "networks, addresses and hosts, separated by spaces, that notices may be sent to although their addresses are private (default: none)", .reloads = true},
     {"notify_redirects", 'i', "0", 0, 10, FIELD(notify_redirects),
-     "maximum number of redirects that a notice follows"},
+     .help = "maximum number of redirects that a notice follows", .reloads = true},
     {"notify_proxy", 's', NULL, 0, 0, FIELD(notify_proxy),
-     "proxy for notices, as in http://proxy:3128 (default: none)"},
+     .help = "proxy for notices, as in http://proxy:3128 (default: none)", .reloads = true},
     {"notify_ca_file", 's', NULL, 0, 0, FIELD(notify_ca_file),
-     "PEM file with the certificate authorities of the receivers of notices (default: those of the system)"},
+     .help = "PEM file with the certificate authorities of the receivers of notices (default: those of the system)", .reloads = true},
     {"notify_sendmail", 's', "/usr/sbin/sendmail", 0, 0, FIELD(notify_sendmail),
-     "program that sends the mails of notices"},
+     .help = "program that sends the mails of notices", .reloads = true},
     {"notify_from", 's', NULL, 0, 0, FIELD(notify_from),
-     "sender of the mails of notices (default: chosen by sendmail)"},
+     .help = "sender of the mails of notices (default: chosen by sendmail)", .reloads = true},
     {"notify_mail_domains", 's', NULL, 0, 0, FIELD(notify_mail_domains),
-     "domains, separated by spaces, that the mails users ask for may go to (default: any)"},
+     .help = "domains, separated by spaces, that the mails users ask for may go to (default: any)", .reloads = true},
     {"notify_retry_seconds", 'i', "86400", 1, 2592000, FIELD(notify_retry_seconds),
-     "time after which a notice that cannot be delivered is given up, in seconds"},
+     .help = "time after which a notice that cannot be delivered is given up, in seconds", .reloads = true},
     {"keep_notice_days", 'i', "30", 0, 36500, FIELD(keep_notice_days),
-     "days to keep a notice after it was delivered or given up; 0 keeps all"},
+     .help = "days to keep a notice after it was delivered or given up; 0 keeps all", .reloads = true},
     {"slurm.start", 'w', "mpirun", 0, 0, FIELD(slurm_start),
-     "program that starts the workers in a Slurm job: mpirun, or srun (--mpi=pmix)"},
+     .help = "program that starts the workers in a Slurm job: mpirun, or srun (--mpi=pmix)", .words = "mpirun srun"},
     {"slurm.account", 's', NULL, 0, 0, FIELD(slurm_account),
-     "Slurm account of jobs that do not set one (default: that of Slurm)"},
+     .help = "Slurm account of jobs that do not set one (default: that of Slurm)"},
     {"slurm.options", 's', NULL, 0, 0, FIELD(slurm_options),
-     "additional sbatch options for all jobs, as in --qos=long --exclusive (default: none)"},
+     .help = "additional sbatch options for all jobs, as in --qos=long --exclusive (default: none)"},
     {"slurm.setup", 's', NULL, 0, 0, FIELD(slurm_setup),
-     "shell file that each batch script sources first, for modules and variables (default: none)"},
+     .help = "shell file that each batch script sources first, for modules and variables (default: none)"},
     {"slurm.poll_seconds", 'i', "10", 1, 600, FIELD(slurm_poll_seconds),
-     "interval between queries of the queue of Slurm, in seconds"},
+     .help = "interval between queries of the queue of Slurm, in seconds"},
     {"slurm.node_cores", 'i', "0", 0, 100000, FIELD(slurm_node_cores),
-     "cores of a cluster node, divided among the workers if threads_per_worker is 0; 0: ask Slurm"},
+     .help = "cores of a cluster node, divided among the workers if threads_per_worker is 0; 0: ask Slurm"},
 };
 /* clang-format on */
 #define KEY_COUNT  (sizeof keys / sizeof keys[0])
 #define KEY_BIT(i) ((config_keys)1 << (i))
 _Static_assert(KEY_COUNT <= 8 * sizeof(config_keys), "each key has its bit");
-
-/* The words of the keys of kind 'w'. */
-static const char *config_key_words(const struct config_key *key)
-{
-    static const char *const words[][2] = {
-        {"log_level",     "error warning info debug"},
-        {"log_format",    "text json"               },
-        {"require_token", "no yes"                  },
-        {"slurm.start",   "mpirun srun"             },
-    };
-
-    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
-        if (strcmp(words[i][0], key->name) == 0)
-            return words[i][1];
-    return "";
-}
-
-/* SIGHUP changes it as the daemon runs. */
-static bool config_key_reloads(const struct config_key *key)
-{
-    static const char *const names[] = {
-        "cancel_grace_seconds",
-        "priority_seconds",
-        "max_running_per_user",
-        "max_slots_per_user",
-        "max_queued_per_user",
-        "fair_share_weight",
-        "fair_share_half_life_hours",
-        "restart_delay_seconds",
-        "keep_runs",
-        "keep_checkpoints",
-        "keep_audit_days",
-        "log_limit_bytes",
-        "stall_seconds",
-        "log_level",
-        "log_format",
-        "max_body_bytes",
-        "data_roots",
-        "job_env_prefixes",
-        "mpi_prefixes",
-        "requests_per_second",
-        "node_check_seconds",
-        "node_slow_percent",
-        "node_drain_percent",
-        "node_drain_command",
-        "failure_rules",
-        "node_watts",
-        "price_per_kwh",
-        "price_per_node_hour",
-        "currency",
-        "public_url",
-        "notify_rules",
-        "notify_secret_file",
-        "notify_allow",
-        "notify_redirects",
-        "notify_proxy",
-        "notify_ca_file",
-        "notify_sendmail",
-        "notify_from",
-        "notify_mail_domains",
-        "notify_retry_seconds",
-        "keep_notice_days",
-    };
-
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-        if (strcmp(names[i], key->name) == 0)
-            return true;
-    return false;
-}
 
 const struct config_key *config_key_at(size_t i)
 {
@@ -245,7 +176,7 @@ static int word_index(const char *words, const char *text)
 static int set_word(struct config *c, const struct config_key *key, const char *text,
                     const char *source, struct error *e)
 {
-    int i = word_index(config_key_words(key), text);
+    int i = word_index(key->words, text);
     char words[128];
 
     if (i >= 0) {
@@ -254,7 +185,7 @@ static int set_word(struct config *c, const struct config_key *key, const char *
     }
     /* "a, b or c" */
     size_t used = 0;
-    for (const char *w = config_key_words(key); *w && used < sizeof words - 1;) {
+    for (const char *w = key->words; *w && used < sizeof words - 1;) {
         size_t n = strcspn(w, " ");
         const char *rest = w[n] ? w + n + 1 : w + n;
         const char *between = !*rest ? "" : strchr(rest, ' ') ? ", " : " or ";
@@ -521,7 +452,7 @@ static void print_value(FILE *out, const struct config *c, const struct config_k
     } else if (key->kind == 'i') {
         fprintf(out, "%lld", (long long)*config_number(c, key));
     } else {
-        const char *word = config_key_words(key);
+        const char *word = key->words;
         for (int64_t i = *config_number(c, key); i > 0 && *word; i--) {
             word += strcspn(word, " ");
             word += *word == ' ';
@@ -549,7 +480,7 @@ static int inherit_value(struct config *fresh, const struct config *before,
 {
     if (config_same_value(before, fresh, key))
         return 0;
-    if (!config_key_reloads(key)) {
+    if (!key->reloads) {
         fprintf(needs_restart, "%s%s", ftell(needs_restart) ? ", " : "", key->name);
         return copy_value(fresh, before, key);
     }

@@ -72,11 +72,13 @@ struct config {
 
 struct config_key {
     const char *name;
-    char kind; /* 's' text, 'i' integer, 'r' real, 'w' one of some words (its index) */
+    char kind;                /* 's' text, 'i' integer, 'r' real, 'w' one of words (its index) */
     const char *default_text; /* as it would stand in the file; NULL: see help */
     int64_t minimum, maximum; /* of a number */
     size_t offset;            /* in struct config */
     const char *help;
+    bool reloads;      /* SIGHUP changes it as the daemon runs */
+    const char *words; /* of kind 'w', with spaces between */
 };
 const struct config_key *config_key_at(size_t i); /* NULL behind the last */
 
