@@ -16,7 +16,7 @@
 static int body_read_subject(struct sql *c, sqlite3_stmt *row, struct body_subject *subject,
                              struct error *e)
 {
-    int found = row ? sql_row(c, row, e) : -(int)e->code;
+    int found = sql_row(c, row, e);
 
     *subject = (struct body_subject){.target = NAN};
     if (found <= 0)
@@ -110,7 +110,7 @@ static int body_add_job(struct sql *c, int64_t job_id, json_t *body, struct erro
         "finished_at, step, train_steps, epoch, loss, images_per_sec, ttt_seconds, top1, top5 "
         "from job where id = ?",
         "i", job_id);
-    int found = row ? sql_row(c, row, e) : -(int)e->code;
+    int found = sql_row(c, row, e);
 
     if (found <= 0)
         return found;
@@ -153,7 +153,7 @@ static int body_add_sweep(struct sql *c, int64_t sweep_id, json_t *body, struct 
         "sweep.id), (select count(*) from sweep_trial where sweep_id = sweep.id and state = "
         "'succeeded') from sweep where id = ?",
         "i", sweep_id);
-    int found = row ? sql_row(c, row, e) : -(int)e->code;
+    int found = sql_row(c, row, e);
 
     if (found <= 0)
         return found;

@@ -6,6 +6,7 @@
 
 #include "common/buffer.h"
 #include "common/digest.h"
+#include "daemon/store/once.h"
 #include "daemon/store/sql.h"
 
 #define TRIM_AT_ONCE 1000
@@ -92,31 +93,20 @@ int outbox_attempted(struct store *s, int64_t id, enum outbox_state state, const
                      double at, struct error *e)
 {
     bool waits = state == OUTBOX_WAITING;
-    struct sql *c = sql_write_begin(s, false, e);
 
-    if (!c)
-        return -(int)e->code;
-    int status =
-        sql_run(c, e, NULL,
-                "update notice set state = ?2, attempts = attempts + 1, error = ?3, next_at = "
-                "coalesce(?4, next_at), done_at = ?5 where id = ?1 and state = 'waiting'",
-                "issdd", id, states[state], words, waits ? at : NAN, waits ? NAN : at);
-    return sql_write_end(s, c, status, e);
+    return once_run(s, false, NULL, e,
+                    "update notice set state = ?2, attempts = attempts + 1, error = ?3, next_at = "
+                    "coalesce(?4, next_at), done_at = ?5 where id = ?1 and state = 'waiting'",
+                    "issdd", id, states[state], words, waits ? at : NAN, waits ? NAN : at);
 }
 
 int outbox_trim(struct store *s, double t, int *deleted, struct error *e)
 {
-    struct sql *c = sql_write_begin(s, false, e);
-
-    *deleted = 0;
-    if (!c)
-        return -(int)e->code;
-    int status = sql_run(c, e, deleted,
-                         "delete from notice where id in (select id from notice where done_at < ?1 "
-                         "and not exists (select 1 from job where job.id = notice.job_id and "
-                         "job.state in ('queued', 'starting', 'running', 'evaluating')) limit ?2)",
-                         "di", t, (int64_t)TRIM_AT_ONCE);
-    return sql_write_end(s, c, status, e);
+    return once_run(s, false, deleted, e,
+                    "delete from notice where id in (select id from notice where done_at < ?1 "
+                    "and not exists (select 1 from job where job.id = notice.job_id and "
+                    "job.state in ('queued', 'starting', 'running', 'evaluating')) limit ?2)",
+                    "di", t, (int64_t)TRIM_AT_ONCE);
 }
 
 /* ---------------------------------------------------------------- reading */
@@ -202,7 +192,7 @@ static int outbox_next_at(struct sql *c, double now, double *next_at, struct err
                   TURNS "select min(n.next_at) from turn join notice n on n.id = turn.id "
                         "where n.next_at > ?",
                   "d", now);
-    int found = row ? sql_row(c, row, e) : -(int)e->code;
+    int found = sql_row(c, row, e);
 
     *next_at = INFINITY;
     if (found > 0) {
@@ -239,7 +229,7 @@ int outbox_tests(struct sql *c, const char *owner, double t, int64_t *count, dou
                                   "select count(*), min(t) from notice where kind = 'test' and "
                                   "owner is ? and t > ?",
                                   "sd", owner, t);
-    int found = row ? sql_row(c, row, e) : -(int)e->code;
+    int found = sql_row(c, row, e);
 
     *count = 0;
     if (found > 0) {
@@ -269,15 +259,5 @@ int outbox_list(struct store *s, const struct outbox_filter *f, struct outbox_no
 
 int outbox_waiting(struct store *s, int64_t *count, struct error *e)
 {
-    struct sql *c = sql_read_begin(s);
-    sqlite3_stmt *row = sql_query(c, e, "select count(*) from notice where state = 'waiting'", "");
-    int found = row ? sql_row(c, row, e) : -(int)e->code;
-
-    *count = 0;
-    if (found > 0) {
-        *count = sqlite3_column_int64(row, 0);
-        sql_done(row);
-    }
-    sql_read_end(s, c);
-    return found < 0 ? found : 0;
+    return once_integer(s, count, e, "select count(*) from notice where state = 'waiting'", "");
 }

@@ -5,6 +5,7 @@
 
 #include "daemon/store/audit.h"
 #include "daemon/store/find/label.h"
+#include "daemon/store/once.h"
 #include "daemon/store/sql.h"
 #include "daemon/store/store.h"
 #include "daemon/store/usage.h"
@@ -25,13 +26,7 @@ static int begin_attempt(struct sql *c, int64_t id, const struct store_state_cha
         status = store_state_apply(c, id, change, e);
     if (status)
         return status;
-    sqlite3_stmt *row = sql_query(c, e, "select attempt from job where id = ?", "i", id);
-    status = row ? sql_row(c, row, e) : -(int)e->code;
-    if (status <= 0)
-        return status ? status : error_set(e, ERR_INTERNAL, "job %lld has no row", (long long)id);
-    *attempt = sqlite3_column_int64(row, 0);
-    sql_done(row);
-    return 0;
+    return sql_integer(c, e, attempt, "select attempt from job where id = ?", "i", id);
 }
 
 int store_job_begin_attempt(struct store *s, int64_t id, const struct store_state_change *change,
@@ -47,57 +42,36 @@ int store_job_begin_attempt(struct store *s, int64_t id, const struct store_stat
 int store_job_set_launcher(struct store *s, int64_t id, int64_t pid, int64_t pid_start,
                            struct error *e)
 {
-    struct sql *c = sql_write_begin(s, true, e);
-    int changed = 0;
+    int changed;
+    int status = once_run(s, true, &changed, e,
+                          "update job set launcher_pid = ?, launcher_start = ? where id = ?", "iii",
+                          pid, pid_start, id);
 
-    if (!c)
-        return -(int)e->code;
-    int status =
-        sql_run(c, e, &changed, "update job set launcher_pid = ?, launcher_start = ? where id = ?",
-                "iii", pid, pid_start, id);
-    if (status == 0 && changed == 0)
-        status = error_set(e, ERR_NOT_FOUND, "there is no job %lld", (long long)id);
-    return sql_write_end(s, c, status, e);
+    if (status || changed)
+        return status;
+    return error_set(e, ERR_NOT_FOUND, "there is no job %lld", (long long)id);
 }
 
 int store_job_hand_to_slurm(struct store *s, int64_t id, int64_t attempt, const char *slurm,
                             struct error *e)
 {
-    struct sql *c = sql_write_begin(s, true, e);
-    int changed = 0;
+    int changed;
+    int status = once_run(s, true, &changed, e,
+                          "update job set slurm = ?3 where id = ?1 and attempt = ?2 and "
+                          "state = 'queued'",
+                          "iis", id, attempt, slurm);
 
-    if (!c)
-        return -(int)e->code;
-    int status = sql_run(c, e, &changed,
-                         "update job set slurm = ?3 where id = ?1 and attempt = ?2 and "
-                         "state = 'queued'",
-                         "iis", id, attempt, slurm);
-    if (status == 0 && changed == 0)
-        status =
-            error_set(e, ERR_CONFLICT, "the state of job %lld has just changed", (long long)id);
-    return sql_write_end(s, c, status, e);
+    if (status || changed)
+        return status;
+    return error_set(e, ERR_CONFLICT, "the state of job %lld has just changed", (long long)id);
 }
 
 int store_job_set_slurm(struct store *s, int64_t id, const char *slurm, struct error *e)
 {
-    struct sql *c = sql_write_begin(s, false, e);
-
-    if (!c)
-        return -(int)e->code;
-    return sql_write_end(
-        s, c, sql_run(c, e, NULL, "update job set slurm = ?2 where id = ?1", "is", id, slurm), e);
+    return once_run(s, false, NULL, e, "update job set slurm = ?2 where id = ?1", "is", id, slurm);
 }
 
 /* ---------------------------------------------------------------- the end of an attempt */
-
-/* 1: there is a row; 0: none. */
-static int attempt_exists(struct sql *c, sqlite3_stmt *row, struct error *e)
-{
-    int found = row ? sql_row(c, row, e) : -(int)e->code;
-    if (found > 0)
-        sql_done(row);
-    return found;
-}
 
 static int keep_failure(struct sql *c, int64_t id, const struct store_attempt_end *end,
                         struct error *e)
@@ -110,21 +84,12 @@ static int keep_failure(struct sql *c, int64_t id, const struct store_attempt_en
     free(text);
     if (status)
         return status;
-    int told = attempt_exists(
-        c,
-        sql_query(c, e,
-                  "select 1 from job_event where job_id = ? and attempt = ? and type = 'failed'",
-                  "ii", id, end->attempt),
-        e);
+    int told = sql_exists(
+        c, e, "select 1 from job_event where job_id = ? and attempt = ? and type = 'failed'", "ii",
+        id, end->attempt);
     if (told)
         return told < 0 ? told : 0;
     return store_event_insert(c, id, end->attempt, "failed", end->failure, end->change.now, e);
-}
-
-static int is_in(struct sql *c, int64_t id, const char *state, struct error *e)
-{
-    return attempt_exists(
-        c, sql_query(c, e, "select 1 from job where id = ? and state = ?", "is", id, state), e);
 }
 
 /* A run so short that nobody heard of its start (Slurm's), or that no event told of its running,
@@ -142,7 +107,8 @@ static int pass_through_running(struct sql *c, int64_t id, const struct store_at
 
     for (size_t i = 0; end->change.to == JOB_SUCCEEDED && i < 2; i++) {
         struct store_state_change step = {steps[i].to, NULL, end->change.now, NULL};
-        int there = is_in(c, id, steps[i].from, e);
+        int there = sql_exists(c, e, "select 1 from job where id = ? and state = ?", "is", id,
+                               steps[i].from);
         int status = there > 0 ? store_state_apply(c, id, &step, e) : there;
         if (status)
             return status;
@@ -233,12 +199,11 @@ int store_attempt_end(struct store *s, int64_t id, const struct store_attempt_en
 
 static int check_from(struct sql *c, int64_t id, bool queued, struct error *e)
 {
-    sqlite3_stmt *row =
-        queued
-            ? sql_query(c, e, "select 1 from job where id = ? and state = 'queued'", "i", id)
-            : sql_query(c, e, "select 1 from job where id = ? and state in ('failed', 'cancelled')",
-                        "i", id);
-    int right = attempt_exists(c, row, e);
+    int right =
+        sql_exists(c, e,
+                   queued ? "select 1 from job where id = ? and state = 'queued'"
+                          : "select 1 from job where id = ? and state in ('failed', 'cancelled')",
+                   "i", id);
 
     if (right)
         return right < 0 ? right : 0;
@@ -252,7 +217,7 @@ static int check_limit(struct sql *c, int64_t id, int64_t max_queued, struct err
                                   "select submitted_by from job where id = ? and "
                                   "coalesce(submitted_by, '') not glob 'sweep [0-9]*'",
                                   "i", id);
-    int found = row ? sql_row(c, row, e) : -(int)e->code;
+    int found = sql_row(c, row, e);
 
     if (found <= 0)
         return found;
@@ -293,12 +258,10 @@ static int attempt_requeue(struct sql *c, int64_t id, const struct store_job_aga
         status = store_state_apply(c, id, &queued, e);
     if (status)
         return status;
-    sqlite3_stmt *row = sql_query(c, e, "select attempt from job where id = ?", "i", id);
-    int found = row ? sql_row(c, row, e) : -(int)e->code;
-    if (found <= 0)
-        return found ? found : error_set(e, ERR_INTERNAL, "job %lld has no row", (long long)id);
-    int64_t attempt = sqlite3_column_int64(row, 0);
-    sql_done(row);
+    int64_t attempt = 0;
+    status = sql_integer(c, e, &attempt, "select attempt from job where id = ?", "i", id);
+    if (status)
+        return status;
     struct store_audit line = {STORE_AUDIT_JOB_RESUME, id, a->by, NULL, a->now};
     status = a->keeps_place ? 0 : store_audit_write(c, &line, e); /* nobody asked to shrink it */
     return status ? status : store_event_insert(c, id, attempt, "resume", a->event, a->now, e);

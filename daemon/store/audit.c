@@ -6,6 +6,7 @@
 
 #include "common/buffer.h"
 #include "common/log.h"
+#include "daemon/store/once.h"
 #include "daemon/store/sql.h"
 
 static const char *const actions[STORE_AUDIT_COUNT] = {
@@ -42,20 +43,15 @@ void store_audit_add(struct store *s, const struct store_audit *a)
 
 int store_audit_trim(struct store *s, double t, int64_t limit, int *deleted, struct error *e)
 {
-    struct sql *c = sql_write_begin(s, false, e);
-
-    *deleted = 0;
-    if (!c)
-        return -(int)e->code;
-    int status = sql_run(c, e, deleted,
-                         "delete from audit where id in (select id from "
-                         "(select id, t from audit order by id limit ?) where t < ?)",
-                         "id", limit, t);
-    return sql_write_end(s, c, status, e);
+    return once_run(s, false, deleted, e,
+                    "delete from audit where id in (select id from "
+                    "(select id, t from audit order by id limit ?) where t < ?)",
+                    "id", limit, t);
 }
 
-static int audit_append(struct store_audit_lines *lines, sqlite3_stmt *row, struct error *e)
+static int audit_append(sqlite3_stmt *row, void *list, struct error *e)
 {
+    struct store_audit_lines *lines = list;
     struct store_audit_line *more =
         array_grow(lines->items, lines->count, &lines->room, sizeof *more);
 
@@ -76,24 +72,13 @@ static int audit_append(struct store_audit_lines *lines, sqlite3_stmt *row, stru
 int store_audit_list(struct store *s, const struct store_audit_filter *f,
                      struct store_audit_lines *lines, struct error *e)
 {
-    struct sql *c = sql_read_begin(s);
-    sqlite3_stmt *row = sql_query(
-        c, e,
+    *lines = (struct store_audit_lines){0};
+    int status = once_each(
+        s, audit_append, lines, e,
         "select id, t, by, action, target, detail from audit where (?1 = 0 or id < ?1) "
         "and (?2 is null or by in (?2, 'user:' || ?2, 'token:' || ?2)) "
         "and (?3 is null or action = ?3) and (?4 = 0 or target = ?4) order by id desc limit ?5",
         "issii", f->after, f->by, f->action, f->target, f->limit);
-    int status = row ? 1 : -(int)e->code;
-
-    *lines = (struct store_audit_lines){0};
-    while (status > 0 && (status = sql_row(c, row, e)) > 0) {
-        int added = audit_append(lines, row, e);
-        if (added) {
-            sql_done(row);
-            status = added;
-        }
-    }
-    sql_read_end(s, c);
     if (status)
         store_audit_lines_clear(lines);
     return status;

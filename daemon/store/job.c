@@ -6,6 +6,7 @@
 #include "common/buffer.h"
 #include "daemon/store/audit.h"
 #include "daemon/store/find/label.h"
+#include "daemon/store/once.h"
 #include "daemon/store/sql.h"
 #include "daemon/store/store.h"
 #include "daemon/store/store_internal.h"
@@ -164,7 +165,7 @@ int store_job_get(struct store *s, int64_t id, struct store_job *job, struct err
     struct sql *c = sql_read_begin(s);
     sqlite3_stmt *row =
         sql_query(c, e, "select " BRIEF ", spec, plan from job where id = ?", "i", id);
-    int found = row ? sql_row(c, row, e) : -(int)e->code;
+    int found = sql_row(c, row, e);
     if (found > 0) {
         job_read_row(s, row, true, job);
         sql_done(row);
@@ -318,7 +319,7 @@ int store_job_list_ids(struct store *s, const int64_t *ids, size_t count, struct
     *jobs = (struct store_jobs){0};
     for (size_t i = 0; i < count && !status; i++) {
         sqlite3_stmt *row = sql_query(c, e, "select " BRIEF " from job where id = ?", "i", ids[i]);
-        int found = row ? sql_row(c, row, e) : -(int)e->code;
+        int found = sql_row(c, row, e);
         status = found > 0 ? jobs_append(s, jobs, row, false, e) : found;
         if (found > 0)
             sql_done(row);
@@ -371,7 +372,7 @@ int store_find_key(struct sql *c, const char *query, const char *what, const str
     if (!key->key)
         return 0;
     sqlite3_stmt *row = sql_query(c, e, query, "sss", key->key, key->digest, key->by);
-    int found = row ? sql_row(c, row, e) : -(int)e->code;
+    int found = sql_row(c, row, e);
     if (found <= 0)
         return found;
     *id = sqlite3_column_int64(row, 0);
@@ -518,7 +519,7 @@ int store_job_insert(struct store *s, const struct store_job_new *job, int64_t *
 static int state_now(struct sql *c, int64_t id, enum job_state *state, struct error *e)
 {
     sqlite3_stmt *row = sql_query(c, e, "select state from job where id = ?", "i", id);
-    int found = row ? sql_row(c, row, e) : -(int)e->code;
+    int found = sql_row(c, row, e);
 
     if (found == 0)
         return error_set(e, ERR_NOT_FOUND, "there is no job %lld", (long long)id);
@@ -534,13 +535,11 @@ static int state_now(struct sql *c, int64_t id, enum job_state *state, struct er
 
 int store_check_not_cancelled(struct sql *c, int64_t id, struct error *e)
 {
-    sqlite3_stmt *row =
-        sql_query(c, e, "select 1 from job where id = ? and cancel_attempt = attempt", "i", id);
-    int found = row ? sql_row(c, row, e) : -(int)e->code;
+    int asked =
+        sql_exists(c, e, "select 1 from job where id = ? and cancel_attempt = attempt", "i", id);
 
-    if (found <= 0)
-        return found;
-    sql_done(row);
+    if (asked <= 0)
+        return asked;
     return error_set(e, ERR_CONFLICT, "job %lld was asked to be cancelled", (long long)id);
 }
 
@@ -596,15 +595,13 @@ static int cancel_waiting(struct sql *c, int64_t id, const char *reason, const c
                           struct error *e)
 {
     struct store_state_change cancelled = {JOB_CANCELLED, reason, now, by};
-    sqlite3_stmt *row = sql_query(
+    int found = sql_exists(
         c, e, "select 1 from job where id = ? and state = 'queued' and slurm is null", "i", id);
-    int found = row ? sql_row(c, row, e) : -(int)e->code;
 
     if (found < 0)
         return found;
     if (found == 0)
         return error_set(e, ERR_CONFLICT, "the state of job %lld has just changed", (long long)id);
-    sql_done(row);
     struct store_audit line = {STORE_AUDIT_JOB_CANCEL, id, by, NULL, now};
     int status = store_audit_write(c, &line, e);
     return status ? status : store_state_apply(c, id, &cancelled, e);
@@ -655,39 +652,20 @@ int store_job_ask_cancel(struct store *s, int64_t id, int64_t attempt, const cha
 /* What the workers wrote has a seq: they cannot name somebody here. */
 int store_job_asked_by(struct store *s, int64_t id, int64_t attempt, char **by, struct error *e)
 {
-    struct sql *c = sql_read_begin(s);
-    sqlite3_stmt *row = sql_query(c, e,
-                                  "select json_extract(body, '$.by') from job_event where "
-                                  "job_id = ?1 and attempt = ?2 and seq is null and type = 'state' "
-                                  "and json_extract(body, '$.by') is not null "
-                                  "order by id desc limit 1",
-                                  "ii", id, attempt);
-    int found = row ? sql_row(c, row, e) : -(int)e->code;
-
-    *by = NULL;
-    if (found > 0) {
-        *by = sql_text(row, 0);
-        sql_done(row);
-    }
-    sql_read_end(s, c);
-    return found < 0 ? found : 0;
+    return once_text(s, by, e,
+                     "select json_extract(body, '$.by') from job_event where "
+                     "job_id = ?1 and attempt = ?2 and seq is null and type = 'state' "
+                     "and json_extract(body, '$.by') is not null "
+                     "order by id desc limit 1",
+                     "ii", id, attempt);
 }
 
 int store_job_count(struct store *s, unsigned states, int64_t *count, struct error *e)
 {
     char names[256];
-    struct sql *c = sql_read_begin(s);
 
     states_text(states, names, sizeof names);
-    sqlite3_stmt *row = sql_query(c, e, "select count(*) from job where " STATE_IN, "s", names);
-    int found = row ? sql_row(c, row, e) : -(int)e->code;
-    *count = 0;
-    if (found > 0) {
-        *count = sqlite3_column_int64(row, 0);
-        sql_done(row);
-    }
-    sql_read_end(s, c);
-    return found < 0 ? found : 0;
+    return once_integer(s, count, e, "select count(*) from job where " STATE_IN, "s", names);
 }
 
 static int delete_job(struct sql *c, int64_t id, struct error *e)
@@ -716,20 +694,12 @@ int store_job_delete(struct store *s, int64_t id, struct error *e)
 int store_jobs_beyond(struct store *s, int64_t keep, int64_t *ids, size_t most, size_t *count,
                       struct error *e)
 {
-    struct sql *c = sql_read_begin(s);
-    sqlite3_stmt *row = sql_query(c, e,
-                                  "select id from job where state in ('succeeded', 'failed', "
-                                  "'cancelled') and coalesce(imported_attempts, -1) < attempt "
-                                  "and id not in (select job_id from sweep_trial where "
-                                  "state = 'submitted' and job_id is not null) "
-                                  "order by finished_at desc, id desc "
-                                  "limit ?1 offset ?2",
-                                  "ii", (int64_t)most, keep);
-    int status = row ? 1 : -(int)e->code;
-
-    *count = 0;
-    while (status > 0 && (status = sql_row(c, row, e)) > 0)
-        ids[(*count)++] = sqlite3_column_int64(row, 0);
-    sql_read_end(s, c);
-    return status;
+    return once_integers(s, ids, count, e,
+                         "select id from job where state in ('succeeded', 'failed', "
+                         "'cancelled') and coalesce(imported_attempts, -1) < attempt "
+                         "and id not in (select job_id from sweep_trial where "
+                         "state = 'submitted' and job_id is not null) "
+                         "order by finished_at desc, id desc "
+                         "limit ?1 offset ?2",
+                         "ii", (int64_t)most, keep);
 }

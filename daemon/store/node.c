@@ -5,6 +5,7 @@
 
 #include "common/buffer.h"
 #include "common/json.h"
+#include "daemon/store/once.h"
 #include "daemon/store/sql.h"
 #include "daemon/store/store_internal.h"
 
@@ -73,18 +74,13 @@ static int add_check(struct sql *c, const struct store_node_check *k, struct err
 static int node_make_room(struct sql *c, const char *name, double now, struct error *e)
 {
     int forgotten = 0;
-    sqlite3_stmt *row = sql_query(c, e,
-                                  "select (select count(*) from node) >= ?2 and not exists "
-                                  "(select 1 from node where name = ?1)",
-                                  "si", name, (int64_t)STORE_NODES_MAX);
-    int found = row ? sql_row(c, row, e) : -(int)e->code;
+    int full = sql_exists(c, e,
+                          "select 1 where (select count(*) from node) >= ?2 and not exists "
+                          "(select 1 from node where name = ?1)",
+                          "si", name, (int64_t)STORE_NODES_MAX);
 
-    if (found <= 0)
-        return found;
-    bool full = sqlite3_column_int(row, 0) != 0;
-    sql_done(row);
-    if (!full)
-        return 0;
+    if (full <= 0)
+        return full;
     int status = sql_run(c, e, &forgotten,
                          "delete from node where name = (select name from node where checked_at < "
                          "?1 order by checked_at limit 1)",
@@ -102,14 +98,10 @@ static int node_becomes_drained(struct sql *c, const struct store_node_check *k,
 {
     if (k->verdict != NODE_DRAIN)
         return 0;
-    sqlite3_stmt *row = sql_query(c, e,
-                                  "select 1 from node where name = ? and (verdict = 'drain' or "
-                                  "checked_at > ?)",
-                                  "sd", k->node, k->t);
-    int found = row ? sql_row(c, row, e) : -(int)e->code;
-
-    if (found > 0)
-        sql_done(row);
+    int found = sql_exists(c, e,
+                           "select 1 from node where name = ? and (verdict = 'drain' or "
+                           "checked_at > ?)",
+                           "sd", k->node, k->t);
     return found < 0 ? found : !found;
 }
 
@@ -178,29 +170,26 @@ static struct store_node read_node(sqlite3_stmt *row)
     };
 }
 
+static int node_append(sqlite3_stmt *row, void *list, struct error *e)
+{
+    struct store_nodes *nodes = list;
+    struct store_node *grown = array_grow(nodes->items, nodes->count, &nodes->room, sizeof *grown);
+
+    if (!grown)
+        return error_set(e, ERR_NO_MEMORY, "no memory for the nodes");
+    nodes->items = grown;
+    nodes->items[nodes->count++] = read_node(row);
+    return 0;
+}
+
 int store_node_list(struct store *s, struct store_nodes *nodes, struct error *e)
 {
-    struct sql *c = sql_read_begin(s);
-    sqlite3_stmt *row = sql_query(c, e,
-                                  "select name, kind, cores, partition, gflops, memory_gb_per_sec, "
-                                  "clock_ghz, verdict, reason, checked_at, report, load "
-                                  "from node order by name",
-                                  "");
-    int status = row ? 1 : -(int)e->code;
-
     *nodes = (struct store_nodes){0};
-    while (status > 0 && (status = sql_row(c, row, e)) > 0) {
-        struct store_node *grown =
-            array_grow(nodes->items, nodes->count, &nodes->room, sizeof *grown);
-        if (!grown) {
-            sql_done(row);
-            status = error_set(e, ERR_NO_MEMORY, "no memory for the nodes");
-            break;
-        }
-        nodes->items = grown;
-        nodes->items[nodes->count++] = read_node(row);
-    }
-    sql_read_end(s, c);
+    int status = once_each(s, node_append, nodes, e,
+                           "select name, kind, cores, partition, gflops, memory_gb_per_sec, "
+                           "clock_ghz, verdict, reason, checked_at, report, load "
+                           "from node order by name",
+                           "");
     if (status)
         store_nodes_clear(nodes);
     return status;
@@ -222,23 +211,11 @@ static json_t *check_json(sqlite3_stmt *row)
 int store_node_history(struct store *s, const char *node, int64_t most, json_t **history,
                        struct error *e)
 {
-    struct sql *c = sql_read_begin(s);
-    sqlite3_stmt *row = sql_query(c, e,
-                                  "select t, phase, job_id, gflops, memory_gb_per_sec, clock_ghz, "
-                                  "verdict, reason, load from node_check where node = ? "
-                                  "order by t desc, id desc limit ?",
-                                  "si", node, most);
-    int status = row ? 1 : -(int)e->code;
-
-    *history = json_array();
-    while (status > 0 && (status = sql_row(c, row, e)) > 0)
-        json_array_append_new(*history, check_json(row));
-    sql_read_end(s, c);
-    if (status) {
-        json_decref(*history);
-        *history = NULL;
-    }
-    return status;
+    return once_json(s, check_json, history, e,
+                     "select t, phase, job_id, gflops, memory_gb_per_sec, clock_ghz, "
+                     "verdict, reason, load from node_check where node = ? "
+                     "order by t desc, id desc limit ?",
+                     "si", node, most);
 }
 
 int store_node_fine(struct store *s, const char *node, double before, struct node_figures *figures,
@@ -261,41 +238,21 @@ int store_node_fine(struct store *s, const char *node, double before, struct nod
 
 int store_node_refusal(struct store *s, int64_t job_id, double since, char **words, struct error *e)
 {
-    struct sql *c = sql_read_begin(s);
-    sqlite3_stmt *row =
-        sql_query(c, e,
-                  "select 'node ' || node || coalesce(': ' || reason, '') from node_check where "
-                  "job_id = ? and phase = 'prolog' and verdict = 'drain' and t >= ? "
-                  "order by id desc limit 1",
-                  "id", job_id, since);
-    int status = row ? sql_row(c, row, e) : -(int)e->code;
-
-    *words = NULL;
-    if (status > 0) {
-        *words = sql_text(row, 0);
-        sql_done(row);
-        status = 0;
-    }
-    sql_read_end(s, c);
-    return status;
+    return once_text(s, words, e,
+                     "select 'node ' || node || coalesce(': ' || reason, '') from node_check where "
+                     "job_id = ? and phase = 'prolog' and verdict = 'drain' and t >= ? "
+                     "order by id desc limit 1",
+                     "id", job_id, since);
 }
 
 int store_node_jobs(struct store *s, const char *node, int64_t *ids, size_t most, size_t *count,
                     struct error *e)
 {
-    struct sql *c = sql_read_begin(s);
-    sqlite3_stmt *row = sql_query(
-        c, e,
+    return once_integers(
+        s, ids, count, e,
         "select distinct job.id from job join node_check k on k.job_id = job.id where k.node = ? "
         "and job.state in ('starting', 'running', 'evaluating') and k.id = (select max(id) from "
         "node_check where node = k.node and job_id = job.id) and k.phase = 'prolog' "
         "order by job.id limit ?",
         "si", node, (int64_t)most);
-    int status = row ? 1 : -(int)e->code;
-
-    *count = 0;
-    while (status > 0 && (status = sql_row(c, row, e)) > 0)
-        ids[(*count)++] = sqlite3_column_int64(row, 0);
-    sql_read_end(s, c);
-    return status;
 }

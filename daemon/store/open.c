@@ -170,7 +170,7 @@ static int read_identity(struct store *s, const char *path, struct error *e)
 {
     struct sql *c = sql_read_begin(s);
     sqlite3_stmt *row = sql_query(c, e, "select uuid, unmarked from identity", "");
-    int found = row ? sql_row(c, row, e) : -(int)e->code;
+    int found = sql_row(c, row, e);
 
     if (found > 0) {
         snprintf(s->identity.uuid, sizeof s->identity.uuid, "%s", sqlite3_column_text(row, 0));

@@ -1,6 +1,7 @@
 #include "daemon/store/removal.h"
 
 #include "common/clock.h"
+#include "daemon/store/once.h"
 #include "daemon/store/sql.h"
 
 #define ROWS_AT_A_TIME 100 /* between two looks at the clock: about a millisecond */
@@ -25,19 +26,6 @@ static int delete_rows(struct sql *c, int64_t job_id, int *deleted, struct error
     return status;
 }
 
-static int removal_first(struct sql *c, int64_t *id, struct error *e)
-{
-    sqlite3_stmt *row = sql_query(c, e, "select coalesce(min(job_id), 0) from removal", "");
-    int found = row ? sql_row(c, row, e) : -(int)e->code;
-
-    *id = 0;
-    if (found > 0) {
-        *id = sqlite3_column_int64(row, 0);
-        sql_done(row);
-    }
-    return found < 0 ? found : 0;
-}
-
 int store_removal_go_on(struct store *s, double seconds, int64_t *id, bool *rows_left,
                         struct error *e)
 {
@@ -46,7 +34,8 @@ int store_removal_go_on(struct store *s, double seconds, int64_t *id, bool *rows
     if (!c)
         return -(int)e->code;
     double until = clock_monotonic() + seconds;
-    int status = removal_first(c, id, e);
+    *id = 0;
+    int status = sql_integer(c, e, id, "select coalesce(min(job_id), 0) from removal", "");
     int deleted = *id != 0;
     if (!status && *id)
         do
@@ -58,12 +47,8 @@ int store_removal_go_on(struct store *s, double seconds, int64_t *id, bool *rows
 
 int store_removal_set(struct store *s, int64_t job_id, bool left, struct error *e)
 {
-    struct sql *c = sql_write_begin(s, false, e);
-
-    if (!c)
-        return -(int)e->code;
-    int status =
-        left ? sql_run(c, e, NULL, "insert or ignore into removal (job_id) values (?)", "i", job_id)
-             : sql_run(c, e, NULL, "delete from removal where job_id = ?", "i", job_id);
-    return sql_write_end(s, c, status, e);
+    return once_run(s, false, NULL, e,
+                    left ? "insert or ignore into removal (job_id) values (?)"
+                         : "delete from removal where job_id = ?",
+                    "i", job_id);
 }

@@ -1,6 +1,7 @@
 /* Measured speeds, of finished jobs and of trainctl bench and scale. */
 #include "common/run/speed.h"
 #include "daemon/store/audit.h"
+#include "daemon/store/once.h"
 #include "daemon/store/sql.h"
 #include "daemon/store/store_internal.h"
 
@@ -75,13 +76,8 @@ int store_speed_find(struct store *s, const char *key, const char *cpu, const ch
 
 int store_job_set_forecast(struct store *s, int64_t id, const char *forecast, struct error *e)
 {
-    struct sql *c = sql_write_begin(s, false, e);
-
-    if (!c)
-        return -(int)e->code;
-    int status =
-        sql_run(c, e, NULL, "update job set forecast = ?2 where id = ?1", "is", id, forecast);
-    return sql_write_end(s, c, status, e);
+    return once_run(s, false, NULL, e, "update job set forecast = ?2 where id = ?1", "is", id,
+                    forecast);
 }
 
 int store_forecast_each(struct store *s, int64_t most,

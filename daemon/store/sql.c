@@ -1,7 +1,6 @@
 #include "daemon/store/sql.h"
 
 #include <math.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -102,6 +101,12 @@ static sqlite3_stmt *sql_run_query(struct sql *c, struct error *e, const char *s
     return statement;
 }
 
+sqlite3_stmt *sql_query_values(struct sql *c, struct error *e, const char *sql, const char *format,
+                               va_list *values)
+{
+    return sql_run_query(c, e, sql, format, true, values);
+}
+
 sqlite3_stmt *sql_query(struct sql *c, struct error *e, const char *sql, const char *format, ...)
 {
     va_list values;
@@ -114,6 +119,8 @@ sqlite3_stmt *sql_query(struct sql *c, struct error *e, const char *sql, const c
 
 int sql_row(struct sql *c, sqlite3_stmt *statement, struct error *e)
 {
+    if (!statement)
+        return -(int)e->code;
     int code = sqlite3_step(statement);
 
     if (code == SQLITE_ROW)
@@ -135,8 +142,6 @@ int sql_run(struct sql *c, struct error *e, int *changed, const char *sql, const
     va_start(values, format);
     sqlite3_stmt *statement = sql_run_query(c, e, sql, format, false, &values);
     va_end(values);
-    if (!statement)
-        return -(int)e->code;
     int status = sql_row(c, statement, e);
     if (status > 0) {
         sql_done(statement);
@@ -145,6 +150,35 @@ int sql_run(struct sql *c, struct error *e, int *changed, const char *sql, const
     if (changed)
         *changed = sqlite3_changes(c->db);
     return status;
+}
+
+int sql_exists(struct sql *c, struct error *e, const char *sql, const char *format, ...)
+{
+    va_list values;
+
+    va_start(values, format);
+    sqlite3_stmt *statement = sql_run_query(c, e, sql, format, true, &values);
+    va_end(values);
+    int found = sql_row(c, statement, e);
+    if (found > 0)
+        sql_done(statement);
+    return found;
+}
+
+int sql_integer(struct sql *c, struct error *e, int64_t *value, const char *sql, const char *format,
+                ...)
+{
+    va_list values;
+
+    va_start(values, format);
+    sqlite3_stmt *statement = sql_run_query(c, e, sql, format, true, &values);
+    va_end(values);
+    int found = sql_row(c, statement, e);
+    if (found > 0) {
+        *value = sqlite3_column_int64(statement, 0);
+        sql_done(statement);
+    }
+    return found < 0 ? found : 0;
 }
 
 char *sql_text(sqlite3_stmt *statement, int column)

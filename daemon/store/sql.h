@@ -4,6 +4,7 @@
 #define TRAIND_DAEMON_STORE_SQL_H
 
 #include <sqlite3.h>
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -41,14 +42,24 @@ void sql_read_end(struct store *s, struct sql *c);
  * NULL with *e filled on failure.
  */
 sqlite3_stmt *sql_query(struct sql *c, struct error *e, const char *sql, const char *format, ...);
+sqlite3_stmt *sql_query_values(struct sql *c, struct error *e, const char *sql, const char *format,
+                               va_list *values);
 
-/* 1: a row is there; 0: no more, the statement is free again; negative: failed, likewise. */
+/* 1: a row is there; 0: no more, the statement is free again; negative: failed, likewise. Without a
+ * statement, as sql_query failed: what *e says. */
 int sql_row(struct sql *c, sqlite3_stmt *statement, struct error *e);
 void sql_done(sqlite3_stmt *statement); /* leave a statement before its last row */
 
 /* sql_query and sql_row for a statement without rows; the number of rows changed in *changed (may
  * be NULL). */
 int sql_run(struct sql *c, struct error *e, int *changed, const char *sql, const char *format, ...);
+
+/* sql_query and sql_row where only this is of interest. 1: there is a row; 0: none. */
+int sql_exists(struct sql *c, struct error *e, const char *sql, const char *format, ...);
+
+/* The first row's first column; *value stays what it is without a row. */
+int sql_integer(struct sql *c, struct error *e, int64_t *value, const char *sql, const char *format,
+                ...);
 
 sqlite3 *sql_db(struct sql *c);
 

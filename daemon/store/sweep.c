@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "common/buffer.h"
+#include "daemon/store/once.h"
 #include "daemon/store/sql.h"
 #include "daemon/store/store_internal.h"
 
@@ -86,7 +87,7 @@ static int check_running(struct sql *c, int64_t id, struct error *e)
 {
     sqlite3_stmt *row =
         sql_query(c, e, "select state = 'running' from sweep where id = ?", "i", id);
-    int found = row ? sql_row(c, row, e) : -(int)e->code;
+    int found = sql_row(c, row, e);
 
     if (found < 0)
         return found;
@@ -112,16 +113,11 @@ int store_sweep_add_trials(struct store *s, int64_t id, const struct store_trial
 
 int store_sweep_set_trial(struct store *s, int64_t id, const struct store_trial *t, struct error *e)
 {
-    struct sql *c = sql_write_begin(s, true, e);
-
-    if (!c)
-        return -(int)e->code;
-    int status = sql_run(c, e, NULL,
-                         "update sweep_trial set state = ?4, job_id = ?5, metric = ?6, reason = ?7 "
-                         "where sweep_id = ?1 and rung = ?2 and number = ?3",
-                         "iiisnds", id, t->rung, t->number, t->state,
-                         t->job_id > 0 ? t->job_id : (int64_t)-1, t->metric, t->reason);
-    return sql_write_end(s, c, status, e);
+    return once_run(s, true, NULL, e,
+                    "update sweep_trial set state = ?4, job_id = ?5, metric = ?6, reason = ?7 "
+                    "where sweep_id = ?1 and rung = ?2 and number = ?3",
+                    "iiisnds", id, t->rung, t->number, t->state,
+                    t->job_id > 0 ? t->job_id : (int64_t)-1, t->metric, t->reason);
 }
 
 int store_sweep_end(struct store *s, int64_t id, const char *state, double now, struct error *e)
@@ -183,7 +179,7 @@ int store_sweep_get(struct store *s, int64_t id, struct store_sweep *sweep, stru
                   "select id, name, state, document, train_images, eval_images, created_at, "
                   "finished_at, submitted_by from sweep where id = ?",
                   "i", id);
-    int found = row ? sql_row(c, row, e) : -(int)e->code, status = found;
+    int found = sql_row(c, row, e), status = found;
 
     memset(sweep, 0, sizeof *sweep);
     if (found > 0) {
@@ -210,34 +206,18 @@ int store_sweep_get(struct store *s, int64_t id, struct store_sweep *sweep, stru
 int store_sweep_ids(struct store *s, bool running, int64_t after, int64_t *ids, size_t most,
                     size_t *count, struct error *e)
 {
-    struct sql *c = sql_read_begin(s);
-    sqlite3_stmt *row = sql_query(
-        c, e,
+    return once_integers(
+        s, ids, count, e,
         "select id from sweep where (?1 = 0 or state = 'running') and (?3 = 0 or id < ?3) "
         "order by id desc limit ?2",
         "iii", (int64_t)running, (int64_t)most, after);
-    int status = row ? 1 : -(int)e->code;
-
-    *count = 0;
-    while (status > 0 && (status = sql_row(c, row, e)) > 0)
-        ids[(*count)++] = sqlite3_column_int64(row, 0);
-    sql_read_end(s, c);
-    return status;
 }
 
 int store_sweep_ending(struct store *s, int64_t *ids, size_t most, size_t *count, struct error *e)
 {
-    struct sql *c = sql_read_begin(s);
-    sqlite3_stmt *row = sql_query(c, e,
-                                  "select id from sweep where state <> 'running' and exists "
-                                  "(select 1 from sweep_trial where sweep_id = sweep.id and "
-                                  "sweep_trial.state = 'submitted') order by id limit ?",
-                                  "i", (int64_t)most);
-    int status = row ? 1 : -(int)e->code;
-
-    *count = 0;
-    while (status > 0 && (status = sql_row(c, row, e)) > 0)
-        ids[(*count)++] = sqlite3_column_int64(row, 0);
-    sql_read_end(s, c);
-    return status;
+    return once_integers(s, ids, count, e,
+                         "select id from sweep where state <> 'running' and exists "
+                         "(select 1 from sweep_trial where sweep_id = sweep.id and "
+                         "sweep_trial.state = 'submitted') order by id limit ?",
+                         "i", (int64_t)most);
 }

@@ -6,6 +6,7 @@
 
 #include "common/buffer.h"
 #include "common/text/plural.h"
+#include "daemon/store/once.h"
 #include "daemon/store/sql.h"
 
 #define BIN_SECONDS 21600.0
@@ -47,19 +48,14 @@ int store_usage_end(struct sql *c, int64_t job_id, double now, struct error *e)
 
 int store_usage_check_queued(struct sql *c, const char *submitted_by, int64_t most, struct error *e)
 {
-    sqlite3_stmt *row =
-        sql_query(c, e,
-                  "select count(*) from job where state = 'queued' and " SQL_USER_OF(
-                      "job.submitted_by") " = coalesce(?1, '')",
-                  "s", submitted_by);
-    int found = row ? sql_row(c, row, e) : -(int)e->code;
+    int64_t queued = 0;
+    int status = sql_integer(c, e, &queued,
+                             "select count(*) from job where state = 'queued' and " SQL_USER_OF(
+                                 "job.submitted_by") " = coalesce(?1, '')",
+                             "s", submitted_by);
 
-    if (found <= 0)
-        return found ? found : error_set(e, ERR_INTERNAL, "queued jobs could not be counted");
-    int64_t queued = sqlite3_column_int64(row, 0);
-    sql_done(row);
-    if (queued < most)
-        return 0;
+    if (status || queued < most)
+        return status;
     return error_set(
         e, ERR_TOO_MANY,
         "%s has %lld queued job%s, and max_queued_per_user of traind.conf is %lld: wait "
@@ -197,14 +193,6 @@ int store_usage_user(struct store *s, const char *submitted_by, char **user, str
         *user = strdup(submitted_by ? submitted_by : "");
         return *user ? 0 : error_set(e, ERR_NO_MEMORY, "no memory for the users");
     }
-    struct sql *c = sql_read_begin(s);
-    sqlite3_stmt *row = sql_query(c, e, "select " SQL_USER_OF("?1"), "s", submitted_by);
-    int found = row ? sql_row(c, row, e) : -(int)e->code;
-    *user = NULL;
-    if (found > 0) {
-        *user = sql_text(row, 0);
-        sql_done(row);
-    }
-    sql_read_end(s, c);
-    return *user ? 0 : found < 0 ? found : error_set(e, ERR_NO_MEMORY, "no memory for the users");
+    int status = once_text(s, user, e, "select " SQL_USER_OF("?1"), "s", submitted_by);
+    return status || *user ? status : error_set(e, ERR_NO_MEMORY, "no memory for the users");
 }

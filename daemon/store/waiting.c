@@ -18,7 +18,7 @@ static int waiting_read(struct sql *c, int64_t id, struct waiting_job *job, stru
                                   "select state, held_at is not null, slurm is not null, priority "
                                   "from job where id = ?",
                                   "i", id);
-    int found = row ? sql_row(c, row, e) : -(int)e->code;
+    int found = sql_row(c, row, e);
 
     if (found == 0)
         return error_set(e, ERR_NOT_FOUND, "there is no job %lld", (long long)id);
@@ -133,12 +133,7 @@ int store_job_change_waiting(struct store *s, int64_t id, const struct store_wai
 
 int store_check_not_held(struct sql *c, int64_t id, struct error *e)
 {
-    sqlite3_stmt *row =
-        sql_query(c, e, "select 1 from job where id = ? and held_at is not null", "i", id);
-    int found = row ? sql_row(c, row, e) : -(int)e->code;
+    int held = sql_exists(c, e, "select 1 from job where id = ? and held_at is not null", "i", id);
 
-    if (found <= 0)
-        return found;
-    sql_done(row);
-    return error_set(e, ERR_CONFLICT, "job %lld is held", (long long)id);
+    return held <= 0 ? held : error_set(e, ERR_CONFLICT, "job %lld is held", (long long)id);
 }

@@ -93,15 +93,7 @@ static int search_count(struct sql *c, const struct store_job_filter *f, int64_t
     struct find_words words;
 
     find_words_of(f, &words);
-    sqlite3_stmt *row = sql_query(c, e, search_of(f)->count, FIND_FORMAT, FIND_BOUND(f, &words));
-    int status = row ? sql_row(c, row, e) : -(int)e->code;
-
-    if (status > 0) {
-        *total = sqlite3_column_int64(row, 0);
-        sql_done(row);
-        status = 0;
-    }
-    return status;
+    return sql_integer(c, e, total, search_of(f)->count, FIND_FORMAT, FIND_BOUND(f, &words));
 }
 
 /* Of the last row of a page: what the next one begins behind. */

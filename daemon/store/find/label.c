@@ -15,7 +15,7 @@ static json_t *label_read(struct sql *c, int64_t id, struct error *e)
 {
     sqlite3_stmt *row =
         sql_query(c, e, "select name, " STORE_TAGS_OF_JOB ", note from job where id = ?", "i", id);
-    int found = row ? sql_row(c, row, e) : -(int)e->code;
+    int found = sql_row(c, row, e);
 
     if (found == 0)
         error_set(e, ERR_NOT_FOUND, "there is no job %lld", (long long)id);

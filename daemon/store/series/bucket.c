@@ -191,7 +191,7 @@ static int fill_one(struct sql *c, int64_t job_id, struct error *e)
         c, e,
         "select coalesce(min(step), 0), coalesce(max(step), 0) from step_metric where job_id = ?",
         "i", job_id);
-    int status = row ? sql_row(c, row, e) : -(int)e->code;
+    int status = sql_row(c, row, e);
     int64_t first = 0, last = 0;
 
     if (status > 0) {
@@ -212,7 +212,7 @@ int store_buckets_fill(struct store *s, struct error *e)
         if (!c)
             return -(int)e->code;
         sqlite3_stmt *row = sql_query(c, e, "select job_id from metric_unfilled limit 1", "");
-        int found = row ? sql_row(c, row, e) : -(int)e->code;
+        int found = sql_row(c, row, e);
         if (found > 0) {
             int64_t id = sqlite3_column_int64(row, 0);
             sql_done(row);
@@ -274,7 +274,7 @@ int store_metric_ends(struct store *s, int64_t job_id, int64_t from_step, int64_
         "coalesce((select max(step) from step_metric where " STORE_OF_JOB " and step >= ?2 "
         "and step <= ?3), 0)",
         "iiii", job_id, from_step, to_step, most);
-    int status = row ? sql_row(c, row, e) : -(int)e->code;
+    int status = sql_row(c, row, e);
 
     *ends = (struct store_metric_ends){0};
     if (status > 0) {
@@ -296,7 +296,7 @@ static int bucket_first_step(struct sql *c, int64_t job_id, int64_t from, int64_
                                   "select step, t from step_metric where " STORE_OF_JOB
                                   " and step >= ?2 and step < ?3 order by step limit 1",
                                   "iii", job_id, from, to);
-    int found = row ? sql_row(c, row, e) : -(int)e->code;
+    int found = sql_row(c, row, e);
 
     if (found <= 0)
         return found;

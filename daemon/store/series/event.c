@@ -4,6 +4,7 @@
 
 #include "common/json.h"
 #include "daemon/store/series/bucket.h"
+#include "daemon/store/once.h"
 #include "daemon/store/sql.h"
 #include "daemon/store/store.h"
 
@@ -315,29 +316,18 @@ static int ingest_event(struct sql *c, const struct store_batch *batch,
 static int event_position(struct sql *c, int64_t job_id, int64_t attempt, int64_t *bytes,
                           struct error *e)
 {
-    sqlite3_stmt *row =
-        sql_query(c, e, "select bytes from ingest_position where job_id = ? and attempt = ?", "ii",
-                  job_id, attempt);
-    int found = row ? sql_row(c, row, e) : -(int)e->code;
-
     *bytes = 0;
-    if (found > 0) {
-        *bytes = sqlite3_column_int64(row, 0);
-        sql_done(row);
-        found = 0;
-    }
-    return found;
+    return sql_integer(c, e, bytes,
+                       "select bytes from ingest_position where job_id = ? and attempt = ?", "ii",
+                       job_id, attempt);
 }
 
 static int change_state(struct sql *c, const struct store_batch *batch, struct error *e)
 {
     if (!batch->change)
         return 0;
-    sqlite3_stmt *row = sql_query(c, e, "select 1 from job where id = ? and state = ?", "is",
-                                  batch->job_id, job_state_name(batch->change->to));
-    int same = row ? sql_row(c, row, e) : -(int)e->code;
-    if (same > 0)
-        sql_done(row);
+    int same = sql_exists(c, e, "select 1 from job where id = ? and state = ?", "is", batch->job_id,
+                          job_state_name(batch->change->to));
     if (same)
         return same > 0 ? 0 : same;
     return store_state_apply(c, batch->job_id, batch->change, e);
@@ -389,15 +379,7 @@ int store_ingest_position(struct store *s, int64_t job_id, int64_t attempt, int6
 int store_ingest_seq(struct store *s, int64_t job_id, int64_t attempt, int64_t *seq,
                      struct error *e)
 {
-    struct sql *c = sql_read_begin(s);
-    sqlite3_stmt *row =
-        sql_query(c, e, "select max(seq) from job_event where job_id = ? and attempt = ?", "ii",
-                  job_id, attempt);
-    int status = row ? sql_row(c, row, e) : -(int)e->code;
-
-    *seq = status > 0 ? sqlite3_column_int64(row, 0) : 0;
-    if (status > 0)
-        sql_done(row);
-    sql_read_end(s, c);
-    return status < 0 ? status : 0;
+    return once_integer(s, seq, e,
+                        "select max(seq) from job_event where job_id = ? and attempt = ?", "ii",
+                        job_id, attempt);
 }

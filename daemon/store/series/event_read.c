@@ -1,5 +1,6 @@
 #include <string.h>
 
+#include "daemon/store/once.h"
 #include "daemon/store/sql.h"
 #include "common/json.h"
 #include "daemon/store/store.h"
@@ -111,18 +112,7 @@ int store_event_list(struct store *s, const struct store_event_range *range, jso
 
 int store_event_newest(struct store *s, int64_t *id, struct error *e)
 {
-    struct sql *c = sql_read_begin(s);
-    sqlite3_stmt *row = sql_query(c, e, "select coalesce(max(id), 0) from job_event", "");
-    int status = row ? sql_row(c, row, e) : -(int)e->code;
-
-    *id = 0;
-    if (status > 0) {
-        *id = sqlite3_column_int64(row, 0);
-        sql_done(row);
-        status = 0;
-    }
-    sql_read_end(s, c);
-    return status;
+    return once_integer(s, id, e, "select coalesce(max(id), 0) from job_event", "");
 }
 
 /* 0 and -1 where it has none yet. */
@@ -135,7 +125,7 @@ static int first_and_last_step(struct sql *c, int64_t job_id, int64_t *first, in
         "order by id limit 1), 0), coalesce((select id from job_event where " STORE_OF_JOB " "
         "and type = 'step' order by id desc limit 1), -1)",
         "i", job_id);
-    int status = row ? sql_row(c, row, e) : -(int)e->code;
+    int status = sql_row(c, row, e);
 
     if (status <= 0)
         return status;
@@ -161,7 +151,7 @@ int store_event_steps_spread(struct store *s, int64_t job_id, int64_t most,
                       "select id, job_id, attempt, t, type, body from job_event "
                       "where " STORE_OF_JOB " and id >= ? and type = 'step' order by id limit 1",
                       "ii", job_id, from > taken ? from : taken + 1);
-        status = row ? sql_row(c, row, e) : -(int)e->code;
+        status = sql_row(c, row, e);
         if (status <= 0)
             break; /* no step behind this place */
         struct store_event_row event = event_of(row);

@@ -1,6 +1,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "daemon/store/once.h"
 #include "daemon/store/sql.h"
 #include "common/json.h"
 #include "daemon/store/store.h"
@@ -24,22 +25,10 @@ static json_t *read_eval(sqlite3_stmt *row)
 
 int store_eval_list(struct store *s, int64_t job_id, json_t **evals, struct error *e)
 {
-    struct sql *c = sql_read_begin(s);
-    sqlite3_stmt *row = sql_query(c, e,
-                                  "select step, epoch, top1, top5, loss, images, t from eval "
-                                  "where job_id = ? order by step",
-                                  "i", job_id);
-    int status = row ? 1 : -(int)e->code;
-
-    *evals = json_array();
-    while (status > 0 && (status = sql_row(c, row, e)) > 0)
-        json_array_append_new(*evals, read_eval(row));
-    sql_read_end(s, c);
-    if (status) {
-        json_decref(*evals);
-        *evals = NULL;
-    }
-    return status;
+    return once_json(s, read_eval, evals, e,
+                     "select step, epoch, top1, top5, loss, images, t from eval "
+                     "where job_id = ? order by step",
+                     "i", job_id);
 }
 
 int store_jobs_trained_since(struct store *s, double since, int64_t most,
@@ -74,7 +63,7 @@ int store_steps_speed(struct store *s, int64_t job_id, int64_t attempt, double *
         "and not exists (select 1 from job_event where job_id = ?1 and attempt = ?2 "
         "and type = 'run_stop' and json_extract(body, '$.images_per_sec') is not null)",
         "ii", job_id, attempt);
-    int status = row ? sql_row(c, row, e) : -(int)e->code;
+    int status = sql_row(c, row, e);
 
     *images_per_sec = NAN;
     if (status > 0) {

@@ -1,0 +1,147 @@
+#include "daemon/store/once.h"
+
+#include <stdarg.h>
+
+int once_run(struct store *s, bool durable, int *changed, struct error *e, const char *sql,
+             const char *format, ...)
+{
+    struct sql *c = sql_write_begin(s, durable, e);
+    va_list values;
+
+    if (changed)
+        *changed = 0;
+    if (!c)
+        return -(int)e->code;
+    va_start(values, format);
+    sqlite3_stmt *statement = sql_query_values(c, e, sql, format, &values);
+    va_end(values);
+    int status = sql_row(c, statement, e);
+    if (status > 0)
+        sql_done(statement);
+    if (changed && status >= 0)
+        *changed = sqlite3_changes(sql_db(c));
+    return sql_write_end(s, c, status > 0 ? 0 : status, e);
+}
+
+static int once_read(struct store *s, once_row *take, void *context, struct error *e,
+                     const char *sql, const char *format, va_list *values)
+{
+    struct sql *c = sql_read_begin(s);
+    sqlite3_stmt *row = sql_query_values(c, e, sql, format, values);
+    int status;
+
+    while ((status = sql_row(c, row, e)) > 0) {
+        int taken = take(row, context, e);
+        if (!taken)
+            continue;
+        sql_done(row);
+        status = taken < 0 ? taken : 0;
+        break;
+    }
+    sql_read_end(s, c);
+    return status;
+}
+
+int once_each(struct store *s, once_row *take, void *context, struct error *e, const char *sql,
+              const char *format, ...)
+{
+    va_list values;
+
+    va_start(values, format);
+    int status = once_read(s, take, context, e, sql, format, &values);
+    va_end(values);
+    return status;
+}
+
+static int once_take_integer(sqlite3_stmt *row, void *value, struct error *e)
+{
+    (void)e;
+    *(int64_t *)value = sqlite3_column_int64(row, 0);
+    return 1;
+}
+
+int once_integer(struct store *s, int64_t *value, struct error *e, const char *sql,
+                 const char *format, ...)
+{
+    va_list values;
+
+    *value = 0;
+    va_start(values, format);
+    int status = once_read(s, once_take_integer, value, e, sql, format, &values);
+    va_end(values);
+    return status;
+}
+
+static int once_take_text(sqlite3_stmt *row, void *text, struct error *e)
+{
+    (void)e;
+    *(char **)text = sql_text(row, 0);
+    return 1;
+}
+
+int once_text(struct store *s, char **text, struct error *e, const char *sql, const char *format,
+              ...)
+{
+    va_list values;
+
+    *text = NULL;
+    va_start(values, format);
+    int status = once_read(s, once_take_text, text, e, sql, format, &values);
+    va_end(values);
+    return status;
+}
+
+struct once_list {
+    int64_t *values;
+    size_t *count;
+};
+
+static int once_add_integer(sqlite3_stmt *row, void *list, struct error *e)
+{
+    struct once_list *l = list;
+
+    (void)e;
+    l->values[(*l->count)++] = sqlite3_column_int64(row, 0);
+    return 0;
+}
+
+int once_integers(struct store *s, int64_t *values, size_t *count, struct error *e, const char *sql,
+                  const char *format, ...)
+{
+    struct once_list list = {values, count};
+    va_list bound;
+
+    *count = 0;
+    va_start(bound, format);
+    int status = once_read(s, once_add_integer, &list, e, sql, format, &bound);
+    va_end(bound);
+    return status;
+}
+
+struct once_array {
+    json_t *array, *(*make)(sqlite3_stmt *row);
+};
+
+static int once_add_json(sqlite3_stmt *row, void *array, struct error *e)
+{
+    struct once_array *a = array;
+
+    (void)e;
+    json_array_append_new(a->array, a->make(row));
+    return 0;
+}
+
+int once_json(struct store *s, json_t *(*make)(sqlite3_stmt *row), json_t **array, struct error *e,
+              const char *sql, const char *format, ...)
+{
+    struct once_array into = {json_array(), make};
+    va_list values;
+
+    va_start(values, format);
+    int status = once_read(s, once_add_json, &into, e, sql, format, &values);
+    va_end(values);
+    if (status)
+        json_decref(into.array);
+    *array = status ? NULL : into.array;
+    return status;
+}
