@@ -34,9 +34,7 @@ int store_job_begin_attempt(struct store *s, int64_t id, const struct store_stat
 {
     struct sql *c = sql_write_begin(s, true, e);
 
-    if (!c)
-        return -(int)e->code;
-    return sql_write_end(s, c, begin_attempt(c, id, change, above, attempt, e), e);
+    return c ? sql_write_end(s, c, begin_attempt(c, id, change, above, attempt, e), e) : -(int)e->code;
 }
 
 int store_job_set_launcher(struct store *s, int64_t id, int64_t pid, int64_t pid_start,
@@ -190,9 +188,7 @@ int store_attempt_end(struct store *s, int64_t id, const struct store_attempt_en
 {
     struct sql *c = sql_write_begin(s, true, e);
 
-    if (!c)
-        return -(int)e->code;
-    return sql_write_end(s, c, end_attempt(c, id, end, e), e);
+    return c ? sql_write_end(s, c, end_attempt(c, id, end, e), e) : -(int)e->code;
 }
 
 /* ---------------------------------------------------------------- back into the queue */
@@ -271,9 +267,7 @@ int store_job_again(struct store *s, int64_t id, const struct store_job_again *a
 {
     struct sql *c = sql_write_begin(s, true, e);
 
-    if (!c)
-        return -(int)e->code;
-    return sql_write_end(s, c, attempt_requeue(c, id, a, e), e);
+    return c ? sql_write_end(s, c, attempt_requeue(c, id, a, e), e) : -(int)e->code;
 }
 
 int store_jobs_wait(struct store *s, const struct store_waiting *jobs, size_t count,

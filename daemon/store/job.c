@@ -361,9 +361,7 @@ int store_job_ids_above(struct store *s, int64_t id, struct error *e)
 {
     struct sql *c = sql_write_begin(s, true, e);
 
-    if (!c)
-        return -(int)e->code;
-    return sql_write_end(s, c, ids_above(c, id, e), e);
+    return c ? sql_write_end(s, c, ids_above(c, id, e), e) : -(int)e->code;
 }
 
 int store_find_key(struct sql *c, const char *query, const char *what, const struct store_key *key,
@@ -586,9 +584,7 @@ int store_job_set_state(struct store *s, int64_t id, const struct store_state_ch
 {
     struct sql *c = sql_write_begin(s, true, e);
 
-    if (!c)
-        return -(int)e->code;
-    return sql_write_end(s, c, store_state_apply(c, id, change, e), e);
+    return c ? sql_write_end(s, c, store_state_apply(c, id, change, e), e) : -(int)e->code;
 }
 
 static int cancel_waiting(struct sql *c, int64_t id, const char *reason, const char *by, double now,
@@ -612,9 +608,7 @@ int store_job_cancel_waiting(struct store *s, int64_t id, const char *reason, co
 {
     struct sql *c = sql_write_begin(s, true, e);
 
-    if (!c)
-        return -(int)e->code;
-    return sql_write_end(s, c, cancel_waiting(c, id, reason, by, now, e), e);
+    return c ? sql_write_end(s, c, cancel_waiting(c, id, reason, by, now, e), e) : -(int)e->code;
 }
 
 static int ask_cancel(struct sql *c, int64_t id, int64_t attempt, const char *by, double now,
@@ -644,9 +638,7 @@ int store_job_ask_cancel(struct store *s, int64_t id, int64_t attempt, const cha
 {
     struct sql *c = sql_write_begin(s, true, e);
 
-    if (!c)
-        return -(int)e->code;
-    return sql_write_end(s, c, ask_cancel(c, id, attempt, by, now, e), e);
+    return c ? sql_write_end(s, c, ask_cancel(c, id, attempt, by, now, e), e) : -(int)e->code;
 }
 
 /* What the workers wrote has a seq: they cannot name somebody here. */
@@ -686,9 +678,7 @@ int store_job_delete(struct store *s, int64_t id, struct error *e)
 {
     struct sql *c = sql_write_begin(s, true, e);
 
-    if (!c)
-        return -(int)e->code;
-    return sql_write_end(s, c, delete_job(c, id, e), e);
+    return c ? sql_write_end(s, c, delete_job(c, id, e), e) : -(int)e->code;
 }
 
 int store_jobs_beyond(struct store *s, int64_t keep, int64_t *ids, size_t most, size_t *count,

@@ -126,9 +126,7 @@ int store_job_change_waiting(struct store *s, int64_t id, const struct store_wai
 {
     struct sql *c = sql_write_begin(s, true, e);
 
-    if (!c)
-        return -(int)e->code;
-    return sql_write_end(s, c, waiting_change(c, id, change, e), e);
+    return c ? sql_write_end(s, c, waiting_change(c, id, change, e), e) : -(int)e->code;
 }
 
 int store_check_not_held(struct sql *c, int64_t id, struct error *e)

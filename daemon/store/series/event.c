@@ -100,9 +100,7 @@ int store_event_add(struct store *s, int64_t job_id, int64_t attempt, const char
 {
     struct sql *c = sql_write_begin(s, false, e);
 
-    if (!c)
-        return -(int)e->code;
-    return sql_write_end(s, c, store_event_insert(c, job_id, attempt, type, fields, now, e), e);
+    return c ? sql_write_end(s, c, store_event_insert(c, job_id, attempt, type, fields, now, e), e) : -(int)e->code;
 }
 
 void store_step_clear(struct store_step *step)
@@ -360,9 +358,7 @@ int store_ingest(struct store *s, const struct store_batch *batch, struct error 
 {
     struct sql *c = sql_write_begin(s, batch->change != NULL, e);
 
-    if (!c)
-        return -(int)e->code;
-    return sql_write_end(s, c, event_ingest(c, batch, e), e);
+    return c ? sql_write_end(s, c, event_ingest(c, batch, e), e) : -(int)e->code;
 }
 
 /* ---------------------------------------------------------------- reading */
