@@ -26,49 +26,8 @@ static const struct cmd_option common_options[] = {
 };
 /* clang-format on */
 
-/* The order of the help and of man/trainctl.1. */
-/* clang-format off */
-static const struct cmd *const commands[] = {
-    &cmd_plan_entry,
-    &cmd_predict_entry,
-    &cmd_bench_entry,
-    &cmd_scale_entry,
-    &cmd_presets_entry,
-    &cmd_submit_entry,
-    &cmd_list_entry,
-    &cmd_show_entry,
-    &cmd_watch_entry,
-    &cmd_wait_entry,
-    &cmd_events_entry,
-    &cmd_logs_entry,
-    &cmd_cancel_entry,
-    &cmd_hold_entry,
-    &cmd_release_entry,
-    &cmd_priority_entry,
-    &cmd_tag_entry,
-    &cmd_note_entry,
-    &cmd_rename_entry,
-    &cmd_clone_entry,
-    &cmd_resume_entry,
-    &cmd_rm_entry,
-    &cmd_metrics_entry,
-    &cmd_compare_entry,
-    &cmd_provenance_entry,
-    &cmd_reproduce_entry,
-    &cmd_export_entry,
-    &cmd_checkpoints_entry,
-    &cmd_sweep_entry,
-    &cmd_nodes_entry,
-    &cmd_failures_entry,
-    &cmd_forecasts_entry,
-    &cmd_usage_entry,
-    &cmd_token_entry,
-    &cmd_notify_entry,
-    &cmd_audit_entry,
-    &cmd_backup_entry,
-    &cmd_doctor_entry,
-};
-/* clang-format on */
+#define CMD_ADDRESS(name) &cmd_##name##_entry,
+static const struct cmd *const commands[] = {CMD_ALL(CMD_ADDRESS)};
 
 /* Titles above the first command of each group: in the help, and in man/trainctl.1. */
 static const struct {
@@ -488,38 +447,31 @@ int cmd_job_ids(const struct cmd_args *args, long *ids, struct error *e)
     return status;
 }
 
-int cmd_show_document(int argc, char **argv, const char *path, void (*print)(const json_t *))
+int cmd_show_document(const struct cmd_args *args)
 {
-    struct cmd_args args;
     struct error e;
     json_t *document;
-    int done = cmd_parse(&args, argc, argv);
 
-    if (done >= 0)
-        return done;
-    if (api_get(path, &document, &e) < 0)
+    if (api_get(args->cmd->document, &document, &e) < 0)
         return cmd_fail(&e);
     if (client.json)
         print_json(document);
     else
-        print(document);
+        args->cmd->print(document);
     json_decref(document);
     return 0;
 }
 
-int cmd_each_job(int argc, char **argv, int (*one)(long id, struct error *e))
+int cmd_each_job(const struct cmd_args *args)
 {
-    struct cmd_args args;
     struct error e;
     long ids[CMD_OPERANDS_MAX];
-    int done = cmd_parse(&args, argc, argv), code = 0;
+    int code = 0;
 
-    if (done >= 0)
-        return done;
-    if (cmd_job_ids(&args, ids, &e) < 0)
+    if (cmd_job_ids(args, ids, &e) < 0)
         return cmd_fail(&e);
-    for (int i = 0; i < args.operand_count; i++)
-        if (one(ids[i], &e) < 0)
+    for (int i = 0; i < args->operand_count; i++)
+        if (args->cmd->one(ids[i], &e) < 0)
             code = cmd_fail(&e);
     return code;
 }

@@ -1,17 +1,12 @@
 /*
  * trainctl's commands: dispatch, option parsing, --help, completion and the check of
  * man/trainctl.1 go by their entries. A command lives in cmd/cmd_NAME.c, which ends with its entry:
- * name, options and what they take; cmd.c lists the entries. run gets argv[0] as the name, and
- * returns the process's exit code (common/error.h's table).
+ * name, options and what they take; CMD_ALL lists the entries. run gets the parsed command line,
+ * and returns the process's exit code (common/error.h's table).
  *
- *     static int cmd_show(int argc, char **argv)
+ *     static int cmd_show(const struct cmd_args *args)
  *     {
- *         struct cmd_args args;
- *         int done = cmd_parse(&args, argc, argv);
- *
- *         if (done >= 0)
- *             return done; // --help was shown, or a usage error
- *         ... args.operands[0], cmd_value(&args, "names"), cmd_flag(&args, "csv"), client.json ...
+ *         ... args->operands[0], cmd_value(args, "names"), cmd_flag(args, "csv"), client.json ...
  *     }
  */
 #ifndef TRAIND_CLIENT_CMD_H
@@ -38,11 +33,16 @@ struct cmd_option {
     const char *completion; /* what its value is, as for the operands; NULL: not offered */
 };
 
+struct cmd_args;
+
 struct cmd {
     const char *name;
-    const char *synopsis;              /* behind the name: "[--state S] [--limit N]" */
-    const char *help;                  /* one line */
-    int (*run)(int argc, char **argv); /* NULL: not built in this version, and refused so */
+    const char *synopsis;                    /* behind the name: "[--state S] [--limit N]" */
+    const char *help;                        /* one line */
+    int (*run)(const struct cmd_args *args); /* NULL: not in this version, and refused so */
+    int (*one)(long id, struct error *e);    /* of cmd_each_job */
+    const char *document;                    /* of cmd_show_document: its path */
+    void (*print)(const json_t *document);   /* likewise */
     int min_operands, max_operands;
     /* What the operands are, for completion: "job", "file", "state", ... (complete.c). Several are
      * separated by spaces; behind a comma is what the next operand is, and those after it. Words
@@ -108,13 +108,13 @@ int cmd_job_id(const char *text, long *id, struct error *e);
 /* All operands; ids has room for CMD_OPERANDS_MAX. */
 int cmd_job_ids(const struct cmd_args *args, long *ids, struct error *e);
 
-/* A command whose operands are jobs: does it to each, though it fails for another; nothing is done
- * if one is no id. Returns the exit code. */
-int cmd_each_job(int argc, char **argv, int (*one)(long id, struct error *e));
+/* The run of a command whose operands are jobs: does one to each, though it fails for another;
+ * nothing is done if one is no id. */
+int cmd_each_job(const struct cmd_args *args);
 
-/* A command that takes nothing and shows one of the API's documents: by print, or as it is under
- * --json. Returns the exit code. */
-int cmd_show_document(int argc, char **argv, const char *path, void (*print)(const json_t *));
+/* The run of a command that takes nothing and shows one of the API's documents: by print, or as it
+ * is under --json. */
+int cmd_show_document(const struct cmd_args *args);
 
 /* An option's value that must be a whole number. */
 int cmd_number(const char *text, const char *option, long minimum, long maximum, long *number,
@@ -133,43 +133,19 @@ const char *cmd_state_at(size_t i);  /* "queued"... */
 const char *cmd_metric_at(size_t i); /* "loss"... */
 const char *cmd_role_at(size_t i);   /* of tokens: "read"... */
 
-extern const struct cmd cmd_plan_entry;
-extern const struct cmd cmd_predict_entry;
-extern const struct cmd cmd_bench_entry;
-extern const struct cmd cmd_scale_entry;
-extern const struct cmd cmd_presets_entry;
-extern const struct cmd cmd_submit_entry;
-extern const struct cmd cmd_list_entry;
-extern const struct cmd cmd_show_entry;
-extern const struct cmd cmd_watch_entry;
-extern const struct cmd cmd_wait_entry;
-extern const struct cmd cmd_events_entry;
-extern const struct cmd cmd_logs_entry;
-extern const struct cmd cmd_cancel_entry;
-extern const struct cmd cmd_hold_entry;
-extern const struct cmd cmd_release_entry;
-extern const struct cmd cmd_priority_entry;
-extern const struct cmd cmd_tag_entry;
-extern const struct cmd cmd_note_entry;
-extern const struct cmd cmd_rename_entry;
-extern const struct cmd cmd_clone_entry;
-extern const struct cmd cmd_resume_entry;
-extern const struct cmd cmd_rm_entry;
-extern const struct cmd cmd_metrics_entry;
-extern const struct cmd cmd_compare_entry;
-extern const struct cmd cmd_provenance_entry;
-extern const struct cmd cmd_reproduce_entry;
-extern const struct cmd cmd_export_entry;
-extern const struct cmd cmd_checkpoints_entry;
-extern const struct cmd cmd_sweep_entry;
-extern const struct cmd cmd_nodes_entry;
-extern const struct cmd cmd_failures_entry;
-extern const struct cmd cmd_forecasts_entry;
-extern const struct cmd cmd_usage_entry;
-extern const struct cmd cmd_token_entry;
-extern const struct cmd cmd_notify_entry;
-extern const struct cmd cmd_audit_entry;
-extern const struct cmd cmd_backup_entry;
-extern const struct cmd cmd_doctor_entry;
+/* All commands, in the order of the help and of man/trainctl.1. */
+/* clang-format off */
+#define CMD_ALL(X) \
+    X(plan) X(predict) X(bench) X(scale) X(presets) \
+    X(submit) X(list) X(show) X(watch) X(wait) X(events) X(logs) X(cancel) \
+    X(hold) X(release) X(priority) X(tag) X(note) X(rename) X(clone) X(resume) \
+    X(rm) \
+    X(metrics) X(compare) X(provenance) X(reproduce) X(export) X(checkpoints) \
+    X(sweep) \
+    X(nodes) X(failures) X(forecasts) X(usage) X(token) X(notify) X(audit) \
+    X(backup) X(doctor)
+/* clang-format on */
+#define CMD_ENTRY(name) extern const struct cmd cmd_##name##_entry;
+CMD_ALL(CMD_ENTRY)
 
 #endif

@@ -92,7 +92,9 @@ static int main_run(int argc, char **argv)
         error_set(&e, ERR_UNSUPPORTED, "\"%s\" is not supported by this version", name);
         return cmd_fail(&e);
     }
-    return cmd->run(argc - first, argv + first);
+    struct cmd_args args;
+    code = cmd_parse(&args, argc - first, argv + first);
+    return code >= 0 ? code : cmd->run(&args);
 }
 
 int main(int argc, char **argv)

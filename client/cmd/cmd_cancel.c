@@ -23,17 +23,13 @@ static int cancel_job(long id, struct error *e)
     return 0;
 }
 
-static int cmd_cancel(int argc, char **argv)
-{
-    return cmd_each_job(argc, argv, cancel_job);
-}
-
 /* clang-format off */
 const struct cmd cmd_cancel_entry = {
     .name = "cancel",
     .synopsis = "ID...",
     .help = "cancel jobs",
-    .run = cmd_cancel,
+    .run = cmd_each_job,
+    .one = cancel_job,
     .min_operands = 1,
     .max_operands = CMD_OPERANDS_MAX,
     .completion = "job",

@@ -84,28 +84,25 @@ static int checkpoints_get(const struct cmd_args *args, long id, const json_t *l
     return 0;
 }
 
-static int cmd_checkpoints(int argc, char **argv)
+static int cmd_checkpoints(const struct cmd_args *args)
 {
-    struct cmd_args args;
     struct error e;
     json_t *answer;
     char path[64];
     long id;
-    int status = cmd_parse(&args, argc, argv);
+    int status;
 
-    if (status >= 0)
-        return status;
-    if (cmd_flag(&args, "output") && !cmd_flag(&args, "get"))
-        return cmd_usage(args.cmd, "--output goes with --get STEP");
-    if (cmd_job_id(args.operands[0], &id, &e) < 0)
+    if (cmd_flag(args, "output") && !cmd_flag(args, "get"))
+        return cmd_usage(args->cmd, "--output goes with --get STEP");
+    if (cmd_job_id(args->operands[0], &id, &e) < 0)
         return cmd_fail(&e);
     snprintf(path, sizeof path, "/v1/jobs/%ld/checkpoints", id);
     if (api_get(path, &answer, &e) < 0)
         return cmd_fail(&e);
     const json_t *list = json_object_get(answer, "checkpoints");
     status = 0;
-    if (cmd_flag(&args, "get"))
-        status = checkpoints_get(&args, id, list, &e);
+    if (cmd_flag(args, "get"))
+        status = checkpoints_get(args, id, list, &e);
     else if (client.json)
         print_json(answer);
     else if (json_array_size(list) == 0)

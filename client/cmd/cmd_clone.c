@@ -32,23 +32,20 @@ static json_t *document_of(const struct cmd_args *args, struct error *e)
     return document;
 }
 
-static int cmd_clone(int argc, char **argv)
+static int cmd_clone(const struct cmd_args *args)
 {
-    struct cmd_args args;
     struct error e;
-    int code = cmd_parse(&args, argc, argv);
+    int code;
 
-    if (code >= 0)
-        return code;
-    bool submits = cmd_flag(&args, "submit");
-    if (!submits && (cmd_flag(&args, "wait") || cmd_flag(&args, "watch")))
-        return cmd_usage(args.cmd, "--wait and --watch go with --submit");
-    json_t *document = document_of(&args, &e);
+    bool submits = cmd_flag(args, "submit");
+    if (!submits && (cmd_flag(args, "wait") || cmd_flag(args, "watch")))
+        return cmd_usage(args->cmd, "--wait and --watch go with --submit");
+    json_t *document = document_of(args, &e);
     if (!document)
         return cmd_fail(&e);
     if (submits) {
         char *text = json_dumps(document, JSON_COMPACT);
-        code = submit_text(&args, text, strlen(text));
+        code = submit_text(args, text, strlen(text));
         free(text);
     } else {
         print_json(document);

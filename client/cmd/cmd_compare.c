@@ -223,20 +223,16 @@ static void print_comparison(const json_t *answer)
     print_runs(read, count, json_object_get(answer, "provenance"));
 }
 
-static int cmd_compare(int argc, char **argv)
+static int cmd_compare(const struct cmd_args *args)
 {
     char path[64 + 21 * CMD_OPERANDS_MAX] = "/v1/compare?ids=";
-    struct cmd_args args;
     struct error e;
     json_t *answer;
     long id;
-    int done = cmd_parse(&args, argc, argv);
 
-    if (done >= 0)
-        return done;
-    for (int i = 0; i < args.operand_count; i++) {
+    for (int i = 0; i < args->operand_count; i++) {
         size_t used = strlen(path);
-        if (cmd_job_id(args.operands[i], &id, &e) < 0)
+        if (cmd_job_id(args->operands[i], &id, &e) < 0)
             return cmd_fail(&e);
         snprintf(path + used, sizeof path - used, "%s%ld", i ? "," : "", id);
     }

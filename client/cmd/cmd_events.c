@@ -53,19 +53,16 @@ static int events_fetch_page(long id, const char *types, long long *after, struc
     return more;
 }
 
-static int cmd_events(int argc, char **argv)
+static int cmd_events(const struct cmd_args *args)
 {
-    struct cmd_args args;
     struct error e;
     char types[256];
     long long after = 0;
     long id;
-    int more = cmd_parse(&args, argc, argv);
+    int more;
 
-    if (more >= 0)
-        return more;
-    const char *wanted = cmd_value(&args, "types");
-    if (cmd_job_id(args.operands[0], &id, &e) < 0 ||
+    const char *wanted = cmd_value(args, "types");
+    if (cmd_job_id(args->operands[0], &id, &e) < 0 ||
         (wanted && cmd_words(wanted, "type of event", event_kind_at, &e)))
         return cmd_fail(&e);
     events_usual(types, sizeof types);

@@ -17,27 +17,23 @@
 
 #define ARCHIVE_TYPE "application/gzip"
 
-static int cmd_export(int argc, char **argv)
+static int cmd_export(const struct cmd_args *args)
 {
-    struct cmd_args args;
     struct error e;
     char path[64], size[HUMAN_BYTES];
     double bytes = 0;
     long id;
-    int done = cmd_parse(&args, argc, argv);
 
-    if (done >= 0)
-        return done;
-    if (cmd_job_id(args.operands[0], &id, &e) < 0)
+    if (cmd_job_id(args->operands[0], &id, &e) < 0)
         return cmd_fail(&e);
-    const char *file = args.operands[1];
+    const char *file = args->operands[1];
     bool to_output = strcmp(file, "-") == 0;
-    if (!to_output && !cmd_flag(&args, "force") && access(file, F_OK) == 0) {
+    if (!to_output && !cmd_flag(args, "force") && access(file, F_OK) == 0) {
         error_set(&e, ERR_CONFLICT, "%s exists; --force replaces it", file);
         return cmd_fail(&e);
     }
     snprintf(path, sizeof path, "/v1/jobs/%ld/archive%s", id,
-             cmd_flag(&args, "weights") ? "?weights=true" : "");
+             cmd_flag(args, "weights") ? "?weights=true" : "");
     if (to_output)
         return api_get_file(path, ARCHIVE_TYPE, stdout, &e) < 0 ? cmd_fail(&e) : 0;
     if (download(path, ARCHIVE_TYPE, file, &bytes, &e) < 0)

@@ -53,17 +53,14 @@ static void forecasts_print(const json_t *answer)
         puts("no job has succeeded yet whose estimates could be judged");
 }
 
-static int cmd_forecasts(int argc, char **argv)
-{
-    return cmd_show_document(argc, argv, "/v1/forecasts", forecasts_print);
-}
-
 /* clang-format off */
 const struct cmd cmd_forecasts_entry = {
     .name = "forecasts",
     .synopsis = "",
     .help = "tell how good the estimates of time were, over all jobs",
-    .run = cmd_forecasts,
+    .run = cmd_show_document,
+    .document = "/v1/forecasts",
+    .print = forecasts_print,
     .completion = "none",
 };
 /* clang-format on */

@@ -37,35 +37,22 @@ static int release_job(long id, struct error *e)
     return hold_post(id, "release", NULL, "is released", e);
 }
 
-static int cmd_hold(int argc, char **argv)
+static int cmd_priority(const struct cmd_args *args)
 {
-    return cmd_each_job(argc, argv, hold_job);
-}
-
-static int cmd_release(int argc, char **argv)
-{
-    return cmd_each_job(argc, argv, release_job);
-}
-
-static int cmd_priority(int argc, char **argv)
-{
-    struct cmd_args args;
     struct error e;
     long ids[CMD_OPERANDS_MAX], priority;
     char body[64], told[64];
-    int done = cmd_parse(&args, argc, argv), code = 0;
+    int code = 0;
 
-    if (done >= 0)
-        return done;
-    const char *to = cmd_value(&args, "to");
+    const char *to = cmd_value(args, "to");
     if (!to)
-        return cmd_usage(args.cmd, "--to N is missing: the priority, as in \"trainctl priority "
-                                   "7 --to 10\"");
-    if (cmd_number(to, "to", -1000, 1000, &priority, &e) < 0 || cmd_job_ids(&args, ids, &e) < 0)
+        return cmd_usage(args->cmd, "--to N is missing: the priority, as in \"trainctl priority "
+                                    "7 --to 10\"");
+    if (cmd_number(to, "to", -1000, 1000, &priority, &e) < 0 || cmd_job_ids(args, ids, &e) < 0)
         return cmd_fail(&e);
     snprintf(body, sizeof body, "{\"priority\": %ld}", priority);
     snprintf(told, sizeof told, "has priority %ld", priority);
-    for (int i = 0; i < args.operand_count; i++)
+    for (int i = 0; i < args->operand_count; i++)
         if (hold_post(ids[i], "priority", body, told, &e) < 0)
             code = cmd_fail(&e);
     return code;
@@ -76,7 +63,8 @@ const struct cmd cmd_hold_entry = {
     .name = "hold",
     .synopsis = "ID...",
     .help = "hold queued jobs: they do not start until released",
-    .run = cmd_hold,
+    .run = cmd_each_job,
+    .one = hold_job,
     .min_operands = 1,
     .max_operands = CMD_OPERANDS_MAX,
     .completion = "job",
@@ -85,7 +73,8 @@ const struct cmd cmd_release_entry = {
     .name = "release",
     .synopsis = "ID...",
     .help = "release held jobs",
-    .run = cmd_release,
+    .run = cmd_each_job,
+    .one = release_job,
     .min_operands = 1,
     .max_operands = CMD_OPERANDS_MAX,
     .completion = "job",

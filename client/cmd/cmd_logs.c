@@ -183,25 +183,21 @@ static int follow_log(long id)
     return status < 0 ? cmd_fail(&e) : 0;
 }
 
-static int cmd_logs(int argc, char **argv)
+static int cmd_logs(const struct cmd_args *args)
 {
-    struct cmd_args args;
     struct error e;
     struct log log = {.attempt = NAN, .line = BUFFER(LOG_TAIL_LIMIT_BYTES)};
     long attempt = 0;
-    int done = cmd_parse(&args, argc, argv);
 
-    if (done >= 0)
-        return done;
-    const char *of = cmd_value(&args, "attempt"), *tail = cmd_value(&args, "tail");
-    if (cmd_job_id(args.operands[0], &log.id, &e) < 0 ||
+    const char *of = cmd_value(args, "attempt"), *tail = cmd_value(args, "tail");
+    if (cmd_job_id(args->operands[0], &log.id, &e) < 0 ||
         (of && cmd_number(of, "attempt", 1, LONG_MAX, &attempt, &e)) ||
         (tail && cmd_number(tail, "tail", 1, 1000000, &log.tail, &e)))
         return cmd_fail(&e);
-    if (cmd_flag(&args, "follow") && (of || tail))
-        return cmd_usage(args.cmd, "--follow prints the newest attempt from its beginning: leave "
-                                   "out --attempt and --tail");
-    if (cmd_flag(&args, "follow"))
+    if (cmd_flag(args, "follow") && (of || tail))
+        return cmd_usage(args->cmd, "--follow prints the newest attempt from its beginning: leave "
+                                    "out --attempt and --tail");
+    if (cmd_flag(args, "follow"))
         return follow_log(log.id);
     if (of)
         log.attempt = (double)attempt;

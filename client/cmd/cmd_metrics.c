@@ -218,27 +218,24 @@ static int say_no_steps(const char *id_text, struct error *e)
     return 0;
 }
 
-static int cmd_metrics(int argc, char **argv)
+static int cmd_metrics(const struct cmd_args *args)
 {
-    struct cmd_args args;
     struct columns columns;
     struct error e;
     json_t *answer;
-    int done = cmd_parse(&args, argc, argv), status = 0;
+    int status = 0;
 
-    if (done >= 0)
-        return done;
-    if (client.json + cmd_flag(&args, "csv") + cmd_flag(&args, "plot") > 1)
-        return cmd_usage(args.cmd, "--json, --csv and --plot exclude each other");
-    if (metrics_fetch(&args, &columns, &answer, &e) < 0)
+    if (client.json + cmd_flag(args, "csv") + cmd_flag(args, "plot") > 1)
+        return cmd_usage(args->cmd, "--json, --csv and --plot exclude each other");
+    if (metrics_fetch(args, &columns, &answer, &e) < 0)
         return cmd_fail(&e);
     if (client.json)
         print_json(answer);
-    else if (cmd_flag(&args, "csv"))
+    else if (cmd_flag(args, "csv"))
         print_csv(answer, &columns);
     else if (row_count(answer) == 0)
-        status = say_no_steps(args.operands[0], &e);
-    else if (cmd_flag(&args, "plot"))
+        status = say_no_steps(args->operands[0], &e);
+    else if (cmd_flag(args, "plot"))
         print_plots(answer, &columns);
     else
         metrics_print_table(answer, &columns);

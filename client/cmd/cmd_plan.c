@@ -499,23 +499,20 @@ static int plan_diff(const struct cmd_args *args)
     return code;
 }
 
-static int cmd_plan(int argc, char **argv)
+static int cmd_plan(const struct cmd_args *args)
 {
     struct planned planned = {0};
-    struct cmd_args args;
-    int code = cmd_parse(&args, argc, argv);
+    int code;
 
-    if (code >= 0)
-        return code;
-    if (cmd_flag(&args, "diff") != (args.operand_count == 2))
-        return cmd_usage(args.cmd, cmd_flag(&args, "diff")
-                                       ? "--diff takes two files"
-                                       : "two files are for --diff; otherwise it is one");
-    if (cmd_flag(&args, "diff"))
-        return plan_diff(&args);
-    code = plan_file(args.operands[0], &args, &planned);
+    if (cmd_flag(args, "diff") != (args->operand_count == 2))
+        return cmd_usage(args->cmd, cmd_flag(args, "diff")
+                                        ? "--diff takes two files"
+                                        : "two files are for --diff; otherwise it is one");
+    if (cmd_flag(args, "diff"))
+        return plan_diff(args);
+    code = plan_file(args->operands[0], args, &planned);
     if (code == 0)
-        print_plan(planned.plan, cmd_flag(&args, "explain"));
+        print_plan(planned.plan, cmd_flag(args, "explain"));
     planned_clear(&planned);
     return code;
 }

@@ -559,24 +559,21 @@ static int predict_answer(const struct cmd_args *args, struct question *q, struc
     return status;
 }
 
-static int cmd_predict(int argc, char **argv)
+static int cmd_predict(const struct cmd_args *args)
 {
     struct problems unsupported = {0};
-    struct cmd_args args;
     struct error e;
     struct question *q;
-    int code = cmd_parse(&args, argc, argv);
+    int code;
 
-    if (code >= 0)
-        return code;
     if (!(q = calloc(1, sizeof *q)))
         abort();
     q->network = plan_network_default;
     q->deadline = q->budget = INFINITY;
-    if (read_options(&args, q, &e)) {
+    if (read_options(args, q, &e)) {
         code = cmd_fail(&e);
-    } else if ((code = document_open(args.operands[0], &args, &q->spec, &unsupported)) == 0) {
-        if (predict_answer(&args, q, &e)) {
+    } else if ((code = document_open(args->operands[0], args, &q->spec, &unsupported)) == 0) {
+        if (predict_answer(args, q, &e)) {
             code = cmd_fail(&e);
         } else {
             predict_choose(q);

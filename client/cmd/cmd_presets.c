@@ -63,17 +63,14 @@ static int presets_show(const json_t *presets, const char *name)
     return presets_unknown(presets, name);
 }
 
-static int cmd_presets(int argc, char **argv)
+static int cmd_presets(const struct cmd_args *args)
 {
-    struct cmd_args args;
-    int code = cmd_parse(&args, argc, argv);
+    int code;
 
-    if (code >= 0)
-        return code;
     json_t *presets = preset_list();
     code = 0;
-    if (args.operand_count)
-        code = presets_show(presets, args.operands[0]);
+    if (args->operand_count)
+        code = presets_show(presets, args->operands[0]);
     else if (client.json)
         print_json(presets);
     else if (json_array_size(presets) == 0)

@@ -164,18 +164,14 @@ static void print_provenance(const json_t *answer)
         print_attempt(attempt);
 }
 
-static int cmd_provenance(int argc, char **argv)
+static int cmd_provenance(const struct cmd_args *args)
 {
-    struct cmd_args args;
     struct error e;
     char path[64];
     json_t *answer;
     long id;
-    int done = cmd_parse(&args, argc, argv);
 
-    if (done >= 0)
-        return done;
-    if (cmd_job_id(args.operands[0], &id, &e) < 0)
+    if (cmd_job_id(args->operands[0], &id, &e) < 0)
         return cmd_fail(&e);
     snprintf(path, sizeof path, "/v1/jobs/%ld/provenance", id);
     if (api_get(path, &answer, &e) < 0)

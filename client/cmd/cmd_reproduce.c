@@ -206,22 +206,18 @@ static bool has_ended(long copy)
     return ended;
 }
 
-static int cmd_reproduce(int argc, char **argv)
+static int cmd_reproduce(const struct cmd_args *args)
 {
-    struct cmd_args args;
     struct error e;
     long id, copy = 0;
-    int done = cmd_parse(&args, argc, argv);
 
-    if (done >= 0)
-        return done;
-    if (cmd_job_id(args.operands[0], &id, &e) < 0)
+    if (cmd_job_id(args->operands[0], &id, &e) < 0)
         return cmd_fail(&e);
-    if (cmd_flag(&args, "check"))
+    if (cmd_flag(args, "check"))
         return reproduce_tell(id);
-    if (submit_again(&args, id, &copy, &e) < 0)
+    if (submit_again(args, id, &copy, &e) < 0)
         return cmd_fail(&e);
-    if (cmd_flag(&args, "no-wait")) {
+    if (cmd_flag(args, "no-wait")) {
         if (client.json)
             printf("{\"job\": %ld, \"reproduces\": %ld}\n", copy, id);
         return 0;

@@ -79,18 +79,14 @@ static void print_answer(long id, const json_t *answer)
     print_numbers(resume);
 }
 
-static int cmd_resume(int argc, char **argv)
+static int cmd_resume(const struct cmd_args *args)
 {
-    struct cmd_args args;
     struct error e;
     json_t *answer, *changes;
     char path[64];
     long id;
-    int done = cmd_parse(&args, argc, argv);
 
-    if (done >= 0)
-        return done;
-    if (cmd_job_id(args.operands[0], &id, &e) < 0 || !(changes = resume_parse_changes(&args, &e)))
+    if (cmd_job_id(args->operands[0], &id, &e) < 0 || !(changes = resume_parse_changes(args, &e)))
         return cmd_fail(&e);
     char *body = json_dumps(changes, JSON_COMPACT);
     json_decref(changes);

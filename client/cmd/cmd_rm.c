@@ -18,17 +18,13 @@ static int remove_job(long id, struct error *e)
     return 0;
 }
 
-static int cmd_rm(int argc, char **argv)
-{
-    return cmd_each_job(argc, argv, remove_job);
-}
-
 /* clang-format off */
 const struct cmd cmd_rm_entry = {
     .name = "rm",
     .synopsis = "ID...",
     .help = "remove finished jobs and their run directories",
-    .run = cmd_rm,
+    .run = cmd_each_job,
+    .one = remove_job,
     .min_operands = 1,
     .max_operands = CMD_OPERANDS_MAX,
     .completion = "job",

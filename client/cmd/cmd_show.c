@@ -328,18 +328,14 @@ static void print_job(const struct job *job, const json_t *json)
     table_finish(table);
 }
 
-static int cmd_show(int argc, char **argv)
+static int cmd_show(const struct cmd_args *args)
 {
-    struct cmd_args args;
     struct error e;
     struct job job;
     json_t *json;
     long id;
-    int done = cmd_parse(&args, argc, argv);
 
-    if (done >= 0)
-        return done;
-    if (cmd_job_id(args.operands[0], &id, &e) < 0 || job_fetch(id, &json, &job, &e) < 0)
+    if (cmd_job_id(args->operands[0], &id, &e) < 0 || job_fetch(id, &json, &job, &e) < 0)
         return cmd_fail(&e);
     if (client.json)
         print_json(json);

@@ -94,20 +94,17 @@ static int print_sbatch(const char *text, size_t bytes)
     return code;
 }
 
-static int cmd_submit(int argc, char **argv)
+static int cmd_submit(const struct cmd_args *args)
 {
-    struct cmd_args args;
     struct error e;
     char *text;
     size_t bytes;
-    int code = cmd_parse(&args, argc, argv);
+    int code;
 
-    if (code >= 0)
-        return code;
-    if (read_document(&args, &text, &bytes, &e))
+    if (read_document(args, &text, &bytes, &e))
         return cmd_fail(&e);
-    code = cmd_flag(&args, "print-sbatch") ? print_sbatch(text, bytes)
-                                           : submit_text(&args, text, bytes);
+    code =
+        cmd_flag(args, "print-sbatch") ? print_sbatch(text, bytes) : submit_text(args, text, bytes);
     free(text);
     return code;
 }

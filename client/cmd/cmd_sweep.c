@@ -353,16 +353,12 @@ static int sweep_request(const struct cmd_args *args, json_t **answer, struct er
     return cancels ? api_post(path, NULL, 0, answer, e) : api_get(path, answer, e);
 }
 
-static int cmd_sweep(int argc, char **argv)
+static int cmd_sweep(const struct cmd_args *args)
 {
-    struct cmd_args args;
     struct error e;
     json_t *answer;
-    int done = cmd_parse(&args, argc, argv);
 
-    if (done >= 0)
-        return done;
-    if (sweep_request(&args, &answer, &e))
+    if (sweep_request(args, &answer, &e))
         return cmd_fail(&e);
     if (client.json)
         print_json(answer);
@@ -375,7 +371,7 @@ static int cmd_sweep(int argc, char **argv)
         sweep_plan(answer);
     else
         sweep_show(answer);
-    int code = strcmp(args.operands[0], "wait") == 0 ? sweep_outcome(answer) : 0;
+    int code = strcmp(args->operands[0], "wait") == 0 ? sweep_outcome(answer) : 0;
     json_decref(answer);
     return code;
 }

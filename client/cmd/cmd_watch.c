@@ -79,16 +79,13 @@ int watch_until_end(long id, bool progress)
     return code >= 0 ? code : follow_to_end(id, progress && code == NO_VIEW);
 }
 
-static int cmd_watch(int argc, char **argv)
+static int cmd_watch(const struct cmd_args *args)
 {
-    struct cmd_args args;
     struct error e;
     long id = 0;
-    int done = cmd_parse(&args, argc, argv);
+    int done;
 
-    if (done >= 0)
-        return done;
-    if (args.operand_count && cmd_job_id(args.operands[0], &id, &e) < 0)
+    if (args->operand_count && cmd_job_id(args->operands[0], &id, &e) < 0)
         return cmd_fail(&e);
     if (id)
         return watch_until_end(id, true);
@@ -110,19 +107,16 @@ static int wait_check(const long *ids, int count, struct error *e)
     return 0;
 }
 
-static int cmd_wait(int argc, char **argv)
+static int cmd_wait(const struct cmd_args *args)
 {
-    struct cmd_args args;
     struct error e;
     long ids[CMD_OPERANDS_MAX];
-    int done = cmd_parse(&args, argc, argv), code = 0;
+    int code = 0;
 
-    if (done >= 0)
-        return done;
-    if (cmd_job_ids(&args, ids, &e) < 0 ||
-        (args.operand_count > 1 && wait_check(ids, args.operand_count, &e) < 0))
+    if (cmd_job_ids(args, ids, &e) < 0 ||
+        (args->operand_count > 1 && wait_check(ids, args->operand_count, &e) < 0))
         return cmd_fail(&e);
-    for (int i = 0; i < args.operand_count; i++) {
+    for (int i = 0; i < args->operand_count; i++) {
         int outcome = watch_until_end(ids[i], false);
         code = code ? code : outcome;
     }

@@ -239,17 +239,13 @@ static void bench_show_table(const struct run *r, const struct bench *b)
     table_finish(table);
 }
 
-static int cmd_bench(int argc, char **argv)
+static int cmd_bench(const struct cmd_args *args)
 {
-    struct cmd_args args;
     struct run r = {0};
     struct bench bench;
     struct error e;
-    int done = cmd_parse(&args, argc, argv);
 
-    if (done >= 0)
-        return done;
-    int status = make_spec(&args, &r, &e);
+    int status = make_spec(args, &r, &e);
     if (!status)
         warn_of_crowding(r.spec);
     if (!status)

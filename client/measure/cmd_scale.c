@@ -353,35 +353,32 @@ static int scale_measure(const struct cmd_args *args, struct scaling *s, struct 
     return status ? status : run_all(s, e);
 }
 
-static int cmd_scale(int argc, char **argv)
+static int cmd_scale(const struct cmd_args *args)
 {
     struct problems unsupported = {0};
     struct scaling s = {0};
-    struct cmd_args args;
     struct error e;
-    int code = cmd_parse(&args, argc, argv);
+    int code;
 
-    if (code >= 0)
-        return code;
-    s.ways[STRONG] = cmd_flag(&args, "strong") || !cmd_flag(&args, "weak");
-    s.ways[WEAK] = cmd_flag(&args, "weak") || !cmd_flag(&args, "strong");
-    if (parse_workers(cmd_value(&args, "workers"), &s, &e)) {
+    s.ways[STRONG] = cmd_flag(args, "strong") || !cmd_flag(args, "weak");
+    s.ways[WEAK] = cmd_flag(args, "weak") || !cmd_flag(args, "strong");
+    if (parse_workers(cmd_value(args, "workers"), &s, &e)) {
         code = cmd_fail(&e);
-    } else if ((code = document_open(args.operands[0], &args, &s.spec, &unsupported)) == 0) {
+    } else if ((code = document_open(args->operands[0], args, &s.spec, &unsupported)) == 0) {
         if (unsupported.count)
             code = document_refuse(&unsupported);
         else if (job_spec_leaves_workers(s.spec))
             code =
-                cmd_usage(args.cmd, "cluster.workers_per_node is 0: --workers says which numbers "
-                                    "are measured, and --set cluster.workers_per_node=N of which "
-                                    "the job's batch is");
-        else if (scale_measure(&args, &s, &e))
+                cmd_usage(args->cmd, "cluster.workers_per_node is 0: --workers says which numbers "
+                                     "are measured, and --set cluster.workers_per_node=N of which "
+                                     "the job's batch is");
+        else if (scale_measure(args, &s, &e))
             code = cmd_fail(&e);
         else if (client.json)
             scale_show_json(&s);
         else
             show_tables(&s);
-        if (!code && !client.json && cmd_flag(&args, "plot"))
+        if (!code && !client.json && cmd_flag(args, "plot"))
             show_plots(&s);
     }
     job_spec_destroy(s.spec);

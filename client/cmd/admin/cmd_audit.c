@@ -58,23 +58,19 @@ static void audit_print(const json_t *answer)
         fprintf(stderr, "the next page: --after %lld\n", json_get_integer(answer, "next", 0));
 }
 
-static int cmd_audit(int argc, char **argv)
+static int cmd_audit(const struct cmd_args *args)
 {
-    struct cmd_args args;
     struct error e;
     json_t *answer;
     long limit = 50, after = 0, target;
-    int done = cmd_parse(&args, argc, argv);
 
-    if (done >= 0)
-        return done;
-    const char *count = cmd_value(&args, "limit"), *page = cmd_value(&args, "after");
-    const char *on = cmd_value(&args, "target");
+    const char *count = cmd_value(args, "limit"), *page = cmd_value(args, "after");
+    const char *on = cmd_value(args, "target");
     if ((count && cmd_number(count, "limit", 1, 1000, &limit, &e) < 0) ||
         (page && cmd_number(page, "after", 1, LONG_MAX, &after, &e) < 0) ||
         (on && cmd_number(on, "target", 1, LONG_MAX, &target, &e) < 0))
         return cmd_fail(&e);
-    char *path = audit_path(&args, limit, after);
+    char *path = audit_path(args, limit, after);
     int code =
         path ? api_get(path, &answer, &e) : error_set(&e, ERR_USAGE, "the words are too long");
     free(path);

@@ -64,18 +64,14 @@ static void backup_print_json(const struct backup *b)
     json_decref(json);
 }
 
-static int cmd_backup(int argc, char **argv)
+static int cmd_backup(const struct cmd_args *args)
 {
-    struct cmd_args args;
     struct error e;
-    int done = cmd_parse(&args, argc, argv);
 
-    if (done >= 0)
-        return done;
-    struct backup b = {.database = args.operands[0], .force = cmd_flag(&args, "force")};
+    struct backup b = {.database = args->operands[0], .force = cmd_flag(args, "force")};
     if ((size_t)snprintf(b.tokens, sizeof b.tokens, "%s.tokens.json", b.database) >=
         sizeof b.tokens)
-        return cmd_usage(args.cmd, "the path of the file is too long");
+        return cmd_usage(args->cmd, "the path of the file is too long");
     if (backup_fetch(&b, &e))
         return cmd_fail(&e);
     if (client.json)

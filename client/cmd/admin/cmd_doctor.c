@@ -164,20 +164,15 @@ static void doctor_print(const json_t *list)
     table_finish(table);
 }
 
-static int cmd_doctor(int argc, char **argv)
+static int cmd_doctor(const struct cmd_args *args)
 {
-    struct cmd_args args;
-    int done = cmd_parse(&args, argc, argv);
-
-    if (done >= 0)
-        return done;
     json_t *list = json_array();
     check_note(list, "libraries", true, NULL, "libcurl %s, jansson %s",
                curl_version_info(CURLVERSION_NOW)->version, jansson_version_str());
     check_programs(list);
     doctor_check_state(list);
     check_daemon(list);
-    if (cmd_flag(&args, "slurm"))
+    if (cmd_flag(args, "slurm"))
         doctor_slurm(list);
     bool all = check_all_ok(list);
     if (client.json)

@@ -44,17 +44,14 @@ static void failures_print(const json_t *answer)
     table_finish(table);
 }
 
-static int cmd_failures(int argc, char **argv)
-{
-    return cmd_show_document(argc, argv, "/v1/failures", failures_print);
-}
-
 /* clang-format off */
 const struct cmd cmd_failures_entry = {
     .name = "failures",
     .synopsis = "",
     .help = "list the failure rules, with the failures since the start of the daemon",
-    .run = cmd_failures,
+    .run = cmd_show_document,
+    .document = "/v1/failures",
+    .print = failures_print,
     .completion = "none",
 };
 /* clang-format on */

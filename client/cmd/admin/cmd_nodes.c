@@ -140,19 +140,15 @@ static void print_node(const json_t *node)
     }
 }
 
-static int cmd_nodes(int argc, char **argv)
+static int cmd_nodes(const struct cmd_args *args)
 {
-    struct cmd_args args;
     struct error e;
     char path[256] = "/v1/nodes";
     json_t *answer;
-    int done = cmd_parse(&args, argc, argv);
 
-    if (done >= 0)
-        return done;
-    const char *name = args.operand_count ? args.operands[0] : NULL;
+    const char *name = args->operand_count ? args->operands[0] : NULL;
     if (name && (strlen(name) > 64 || strpbrk(name, "/?#% ")))
-        return cmd_usage(args.cmd, "\"%.64s\" is no name of a node", name);
+        return cmd_usage(args->cmd, "\"%.64s\" is no name of a node", name);
     if (name)
         snprintf(path, sizeof path, "/v1/nodes/%s", name);
     if (api_get(path, &answer, &e) < 0)

@@ -204,20 +204,17 @@ static int notify_list(const struct cmd_args *args, struct error *e)
     return 0;
 }
 
-static int cmd_notify(int argc, char **argv)
+static int cmd_notify(const struct cmd_args *args)
 {
-    struct cmd_args args;
     struct error e;
-    int done = cmd_parse(&args, argc, argv), status;
+    int status;
 
-    if (done >= 0)
-        return done;
-    if (strcmp(args.operands[0], "test") == 0)
-        status = notify_test(&args, &e);
-    else if (strcmp(args.operands[0], "list") == 0)
-        status = notify_list(&args, &e);
+    if (strcmp(args->operands[0], "test") == 0)
+        status = notify_test(args, &e);
+    else if (strcmp(args->operands[0], "list") == 0)
+        status = notify_list(args, &e);
     else
-        return cmd_usage(args.cmd, "\"%s\" is not test or list", args.operands[0]);
+        return cmd_usage(args->cmd, "\"%s\" is not test or list", args->operands[0]);
     return status < 0 ? cmd_fail(&e) : 0;
 }
 

@@ -120,22 +120,19 @@ static int token_revoke(const struct cmd_args *args, struct error *e)
     return 0;
 }
 
-static int cmd_token(int argc, char **argv)
+static int cmd_token(const struct cmd_args *args)
 {
-    struct cmd_args args;
     struct error e;
-    int done = cmd_parse(&args, argc, argv), status;
+    int status;
 
-    if (done >= 0)
-        return done;
-    if (strcmp(args.operands[0], "create") == 0)
-        status = token_create(&args, &e);
-    else if (strcmp(args.operands[0], "list") == 0)
-        status = token_list(&args, &e);
-    else if (strcmp(args.operands[0], "revoke") == 0)
-        status = token_revoke(&args, &e);
+    if (strcmp(args->operands[0], "create") == 0)
+        status = token_create(args, &e);
+    else if (strcmp(args->operands[0], "list") == 0)
+        status = token_list(args, &e);
+    else if (strcmp(args->operands[0], "revoke") == 0)
+        status = token_revoke(args, &e);
     else
-        return cmd_usage(args.cmd, "\"%s\" is not create, list or revoke", args.operands[0]);
+        return cmd_usage(args->cmd, "\"%s\" is not create, list or revoke", args->operands[0]);
     return status < 0 ? cmd_fail(&e) : 0;
 }
 

@@ -59,17 +59,14 @@ static void usage_print(const json_t *answer)
     usage_print_limits(answer);
 }
 
-static int cmd_usage_run(int argc, char **argv)
-{
-    return cmd_show_document(argc, argv, "/v1/usage", usage_print);
-}
-
 /* clang-format off */
 const struct cmd cmd_usage_entry = {
     .name = "usage",
     .synopsis = "",
     .help = "show who uses the machine, and the limits of one user",
-    .run = cmd_usage_run,
+    .run = cmd_show_document,
+    .document = "/v1/usage",
+    .print = usage_print,
     .completion = "none",
 };
 /* clang-format on */

@@ -74,48 +74,40 @@ static bool label_add_list(json_t *change, const char *key, const char *text)
     return good;
 }
 
-static int cmd_tag(int argc, char **argv)
+static int cmd_tag(const struct cmd_args *args)
 {
-    struct cmd_args args;
-    int done = cmd_parse(&args, argc, argv);
-
-    if (done >= 0)
-        return done;
-    const char *add = cmd_value(&args, "add"), *remove = cmd_value(&args, "remove");
-    bool clear = cmd_flag(&args, "clear");
+    const char *add = cmd_value(args, "add"), *remove = cmd_value(args, "remove");
+    bool clear = cmd_flag(args, "clear");
     if (!add && !remove && !clear)
-        return cmd_usage(args.cmd,
+        return cmd_usage(args->cmd,
                          "--add T, --remove T or --clear is missing, as in \"trainctl tag "
                          "--add baseline 7\"");
     json_t *change = json_object();
     if (!label_add_list(change, "add_tags", add) ||
         !label_add_list(change, "remove_tags", remove)) {
         json_decref(change);
-        return label_each(&args, NULL, NULL);
+        return label_each(args, NULL, NULL);
     }
     if (clear)
         json_object_set_new(change, "tags", json_null());
-    return label_each(&args, change, NULL);
+    return label_each(args, change, NULL);
 }
 
 /* The first operand alone is a job. */
-static int label_one(struct cmd_args *args, const char *key, const char *text, size_t bytes,
+static int label_one(const struct cmd_args *args, const char *key, const char *text, size_t bytes,
                      const char *told)
 {
-    args->operand_count = 1;
-    return label_each(args, bytes ? json_pack("{s:s%}", key, text, bytes) : json_pack("{s:n}", key),
-                      told);
+    struct cmd_args first = *args;
+
+    first.operand_count = 1;
+    return label_each(
+        &first, bytes ? json_pack("{s:s%}", key, text, bytes) : json_pack("{s:n}", key), told);
 }
 
-static int cmd_rename(int argc, char **argv)
+static int cmd_rename(const struct cmd_args *args)
 {
-    struct cmd_args args;
-    int done = cmd_parse(&args, argc, argv);
-
-    if (done >= 0)
-        return done;
-    const char *name = args.operands[1];
-    return label_one(&args, "name", name, strlen(name),
+    const char *name = args->operands[1];
+    return label_one(args, "name", name, strlen(name),
                      *name ? "has its new name" : "has no name now");
 }
 
@@ -137,24 +129,20 @@ static int label_show_note(const struct cmd_args *args)
     return 0;
 }
 
-static int cmd_note(int argc, char **argv)
+static int cmd_note(const struct cmd_args *args)
 {
-    struct cmd_args args;
     struct error e;
-    int done = cmd_parse(&args, argc, argv);
+    const char *text = args->operands[1];
 
-    if (done >= 0)
-        return done;
-    const char *text = args.operands[1];
-    if (args.operand_count == 1)
-        return label_show_note(&args);
+    if (args->operand_count == 1)
+        return label_show_note(args);
     size_t bytes = strlen(text);
     char *read = NULL;
     if (strcmp(text, "-") == 0 && file_read_text("-", NOTE_READ_BYTES, &read, &bytes, &e))
         return cmd_fail(&e);
     while (read && bytes > 0 && read[bytes - 1] == '\n')
         bytes--;
-    int code = label_one(&args, "note", read ? read : text, bytes,
+    int code = label_one(args, "note", read ? read : text, bytes,
                          bytes ? "has its note" : "has no note now");
     free(read);
     return code;

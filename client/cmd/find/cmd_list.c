@@ -76,34 +76,30 @@ static void list_print(const struct cmd_args *args, const json_t *answer)
         list_print_jobs(answer, cmd_value(args, "columns"), cmd_value(args, "output") != NULL);
 }
 
-static int cmd_list(int argc, char **argv)
+static int cmd_list(const struct cmd_args *args)
 {
-    struct cmd_args args;
     struct error e;
     json_t *answer;
     long limit = LIMIT_DEFAULT;
-    int done = cmd_parse(&args, argc, argv);
 
-    if (done >= 0)
-        return done;
-    const char *count = cmd_value(&args, "limit"), *state = cmd_value(&args, "state");
-    const char *output = cmd_value(&args, "output"), *columns = cmd_value(&args, "columns");
+    const char *count = cmd_value(args, "limit"), *state = cmd_value(args, "state");
+    const char *output = cmd_value(args, "output"), *columns = cmd_value(args, "columns");
     if ((count && cmd_number(count, "limit", 1, 1000, &limit, &e) < 0) ||
         (state && cmd_words(state, "state", cmd_state_at, &e)) ||
         (columns && cmd_words(columns, "column", list_column_at, &e)))
         return cmd_fail(&e);
     if (output && strcmp(output, "wide") != 0)
-        return cmd_usage(args.cmd, "--output takes \"wide\", not \"%s\"; --json gives JSON",
+        return cmd_usage(args->cmd, "--output takes \"wide\", not \"%s\"; --json gives JSON",
                          output);
-    if (columns && cmd_value(&args, "group"))
-        return cmd_usage(args.cmd, "--columns are those of jobs, and --group lists none");
-    char *path = list_path(&args, limit);
+    if (columns && cmd_value(args, "group"))
+        return cmd_usage(args->cmd, "--columns are those of jobs, and --group lists none");
+    char *path = list_path(args, limit);
     int code = path ? api_get(path, &answer, &e)
                     : error_set(&e, ERR_USAGE, "the words to find are too long");
     free(path);
     if (code < 0)
         return cmd_fail(&e);
-    list_print(&args, answer);
+    list_print(args, answer);
     json_decref(answer);
     return 0;
 }
