@@ -67,6 +67,7 @@ struct exchange {
     struct MHD_Connection *connection;
     const char *url, *method;
     const struct route *route; /* NULL: there is none, and it is refused */
+    struct exchange **current; /* the connection's (server_on_connection); NULL: no memory for it */
 };
 
 static const char *server_header(struct MHD_Connection *c, const char *name)
@@ -418,6 +419,11 @@ static struct exchange *begin_exchange(const struct endpoint *at, struct MHD_Con
     x->config = settings_get(at->app->settings);
     x->body = BUFFER((size_t)x->config->max_body_bytes);
     x->malformed = find_fault(c, &x->encoding);
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(c, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+    x->current = info ? info->socket_context : NULL;
+    if (x->current)
+        *x->current = x;
     x->too_large = content_length_exceeds_limit(x);
     x->route = route_of(x);
     x->refused = is_refused(x);
@@ -473,21 +479,42 @@ static enum MHD_Result server_handle(void *context, struct MHD_Connection *c, co
     return result;
 }
 
+static void exchange_destroy(struct exchange *x)
+{
+    if (!x)
+        return;
+    if (x->current)
+        *x->current = NULL;
+    reply_clear(&x->reply);
+    buffer_clear(&x->body);
+    settings_release(x->config);
+    free(x);
+}
+
 static void server_on_completed(void *context, struct MHD_Connection *c, void **state,
                                 enum MHD_RequestTerminationCode code)
 {
-    struct exchange *x = *state;
-
     (void)context;
     (void)c;
     (void)code;
-    if (x) {
-        reply_clear(&x->reply);
-        buffer_clear(&x->body);
-        settings_release(x->config);
-    }
-    free(x);
+    exchange_destroy(*state);
     *state = NULL;
+}
+
+/* libmicrohttpd 1.0 forgets to complete an exchange whose chunk has more words than its memory has
+ * room for: what is left of it goes with its connection. */
+static void server_on_connection(void *context, struct MHD_Connection *c, void **current,
+                                 enum MHD_ConnectionNotificationCode code)
+{
+    (void)context;
+    (void)c;
+    if (code == MHD_CONNECTION_NOTIFY_STARTED) {
+        *current = calloc(1, sizeof(struct exchange *));
+    } else if (*current) {
+        exchange_destroy(*(struct exchange **)*current);
+        free(*current);
+        *current = NULL;
+    }
 }
 
 /* Called with the whole address before it is taken apart. microhttpd gives no answer at all where
@@ -553,8 +580,9 @@ static int start_endpoint(struct endpoint *at, int *fd, unsigned threads,
         0, NULL, NULL, server_handle, at, MHD_OPTION_EXTERNAL_LOGGER, library_words, NULL,
         MHD_OPTION_UNESCAPE_CALLBACK, server_unescape, NULL, MHD_OPTION_URI_LOG_CALLBACK,
         shorten_query, NULL, MHD_OPTION_LISTEN_SOCKET, *fd, MHD_OPTION_NOTIFY_COMPLETED,
-        server_on_completed, NULL, MHD_OPTION_CONNECTION_LIMIT,
-        (unsigned)s->config->max_connections, MHD_OPTION_PER_IP_CONNECTION_LIMIT,
+        server_on_completed, NULL, MHD_OPTION_NOTIFY_CONNECTION, server_on_connection, NULL,
+        MHD_OPTION_CONNECTION_LIMIT, (unsigned)s->config->max_connections,
+        MHD_OPTION_PER_IP_CONNECTION_LIMIT,
         at->guarded ? (unsigned)s->config->connections_per_address : 0u,
         MHD_OPTION_CONNECTION_TIMEOUT, IDLE_SECONDS, MHD_OPTION_THREAD_POOL_SIZE, threads,
         MHD_OPTION_ARRAY, tls ? keys : &keys[3], MHD_OPTION_END);

@@ -348,7 +348,11 @@ answers 400 "a chunk's size that is no number"
 sends "$post\r\nTransfer-Encoding: chunked" 'fffffffffffffffff\r\n{}\r\n0\r\n\r\n'
 answers 413 "a chunk's size above 2^64"
 sends "$post\r\nTransfer-Encoding: chunked" "2;x=$long$long\r\n{}\r\n0\r\n\r\n"
-answers '413|500' "a chunk's extensions of 120 kB"
+if pkg-config --atleast-version=1.0 libmicrohttpd; then
+    is "$status" "" "a chunk's extensions of 120 kB: libmicrohttpd 1.0 lets the connection go when its time is over"
+else
+    answers '413|500' "a chunk's extensions of 120 kB"
+fi
 for length in 400:-5 413:99999999999999999999999; do
     sends "$post\r\nContent-Length: ${length#*:}"
     answers "${length%:*}" "Content-Length: ${length#*:}"
