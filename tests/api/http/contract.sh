@@ -87,7 +87,8 @@ call -H 'Accept: text/html,application/xhtml+xml' /v1/
 like "$headers" '^Content-Type: application/json' "a browser gets the same"
 
 get "/openapi.json" >"$work/openapi.json"
-ok "the daemon serves the same document" cmp <(command jq -S . "$top_srcdir/schema/openapi.json") <(command jq -S . "$work/openapi.json")
+ok "the daemon serves the same document" /usr/bin/python3 -c 'import json, sys; a, b = (json.load(open(f)) for f in sys.argv[1:]); sys.exit(a != b)' \
+    "$top_srcdir/schema/openapi.json" "$work/openapi.json"
 /usr/bin/python3 -W ignore "$top_srcdir/tests/api/http/contract.py" "$socket" "${url##*:}" "$work/openapi.json" >"$work/checks"
 ended=$?
 while IFS= read -r line; do
