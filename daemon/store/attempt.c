@@ -34,7 +34,8 @@ int store_job_begin_attempt(struct store *s, int64_t id, const struct store_stat
 {
     struct sql *c = sql_write_begin(s, true, e);
 
-    return c ? sql_write_end(s, c, begin_attempt(c, id, change, above, attempt, e), e) : -(int)e->code;
+    return c ? sql_write_end(s, c, begin_attempt(c, id, change, above, attempt, e), e)
+             : -(int)e->code;
 }
 
 int store_job_set_launcher(struct store *s, int64_t id, int64_t pid, int64_t pid_start,

@@ -100,7 +100,8 @@ int store_event_add(struct store *s, int64_t job_id, int64_t attempt, const char
 {
     struct sql *c = sql_write_begin(s, false, e);
 
-    return c ? sql_write_end(s, c, store_event_insert(c, job_id, attempt, type, fields, now, e), e) : -(int)e->code;
+    return c ? sql_write_end(s, c, store_event_insert(c, job_id, attempt, type, fields, now, e), e)
+             : -(int)e->code;
 }
 
 void store_step_clear(struct store_step *step)
