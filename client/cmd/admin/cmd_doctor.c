@@ -167,6 +167,7 @@ static void doctor_print(const json_t *list)
 static int cmd_doctor(const struct cmd_args *args)
 {
     json_t *list = json_array();
+
     check_note(list, "libraries", true, NULL, "libcurl %s, jansson %s",
                curl_version_info(CURLVERSION_NOW)->version, jansson_version_str());
     check_programs(list);

@@ -78,6 +78,7 @@ static int cmd_tag(const struct cmd_args *args)
 {
     const char *add = cmd_value(args, "add"), *remove = cmd_value(args, "remove");
     bool clear = cmd_flag(args, "clear");
+
     if (!add && !remove && !clear)
         return cmd_usage(args->cmd,
                          "--add T, --remove T or --clear is missing, as in \"trainctl tag "
@@ -107,6 +108,7 @@ static int label_one(const struct cmd_args *args, const char *key, const char *t
 static int cmd_rename(const struct cmd_args *args)
 {
     const char *name = args->operands[1];
+
     return label_one(args, "name", name, strlen(name),
                      *name ? "has its new name" : "has no name now");
 }
