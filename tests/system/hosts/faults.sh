@@ -37,9 +37,9 @@ nothing_left() {
     [ -z "$(on_host "$h1" 'train-worker .*--job')$(on_host "$h2" 'train-worker .*--job')$(on_host "$h2" '(orted|prted)')" ] &&
         [ -z "$(find "${TMPDIR:-/tmp}/ompi.$h1".* -name 'pid.*' 2>/dev/null)" ] # of an mpirun that was killed
 }
-kill_on() { # SIGNAL PID
-    like "$2" '^[0-9]+$' "its process is found"
-    kill "-$1" "$2"
+kill_on() { # SIGNAL PIDS
+    like "$2" '^[0-9]+' "its process is found"
+    xargs kill "-$1" <<<"$2"
 }
 
 if [ "${TRAIND_TEST_QUICK:-no}" = no ]; then
