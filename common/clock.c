@@ -1,5 +1,6 @@
 #include "common/clock.h"
 
+#include <math.h>
 #include <time.h>
 
 static double read_clock(clockid_t id)
@@ -17,4 +18,12 @@ double clock_monotonic(void)
 double clock_now(void)
 {
     return read_clock(CLOCK_REALTIME);
+}
+
+bool clock_wait(pthread_cond_t *condition, pthread_mutex_t *mutex, double until)
+{
+    if (isinf(until))
+        return pthread_cond_wait(condition, mutex) == 0;
+    struct timespec t = {.tv_sec = (time_t)until, .tv_nsec = (long)(1e9 * fmod(until, 1))};
+    return pthread_cond_clockwait(condition, mutex, CLOCK_MONOTONIC, &t) == 0;
 }

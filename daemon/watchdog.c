@@ -36,17 +36,12 @@ static void *watchdog_thread(void *context)
 {
     struct watchdog *w = context;
     unsigned long seen = 0;
-    struct timespec at;
 
     pthread_mutex_lock(&w->mutex);
     while (!w->stop) {
         if (watchdog_loop_lives(w, &seen))
             sd_notify(0, "WATCHDOG=1");
-        clock_gettime(CLOCK_MONOTONIC, &at);
-        double until = (double)at.tv_sec + (double)at.tv_nsec / 1e9 + w->seconds;
-        at.tv_sec = (time_t)until;
-        at.tv_nsec = (long)((until - floor(until)) * 1e9);
-        pthread_cond_timedwait(&w->stopped, &w->mutex, &at);
+        clock_wait(&w->stopped, &w->mutex, clock_monotonic() + w->seconds);
     }
     pthread_mutex_unlock(&w->mutex);
     return NULL;
@@ -55,7 +50,6 @@ static void *watchdog_thread(void *context)
 int watchdog_start(struct store *store, struct watchdog **out, struct error *e)
 {
     uint64_t microseconds = 0;
-    pthread_condattr_t monotonic;
 
     *out = NULL;
     if (sd_watchdog_enabled(0, &microseconds) <= 0)
@@ -67,10 +61,7 @@ int watchdog_start(struct store *store, struct watchdog **out, struct error *e)
     w->seconds = (double)microseconds / 4e6;
     store_watch_thread(store);
     pthread_mutex_init(&w->mutex, NULL);
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_cond_init(&w->stopped, &monotonic);
-    pthread_condattr_destroy(&monotonic);
+    pthread_cond_init(&w->stopped, NULL);
     int failed = pthread_create(&w->thread, NULL, watchdog_thread, w);
     if (!failed) {
         *out = w;

@@ -372,16 +372,6 @@ static void call_for(struct slurm *s, struct slurm_job *j)
     pthread_mutex_lock(&s->mutex);
 }
 
-static void wait_until(struct slurm *s, double at)
-{
-    struct timespec t = {.tv_sec = (time_t)at, .tv_nsec = (long)(1e9 * fmod(at, 1))};
-
-    if (isinf(at))
-        pthread_cond_wait(&s->wake, &s->mutex);
-    else
-        pthread_cond_timedwait(&s->wake, &s->mutex, &t);
-}
-
 static void *slurm_serve(void *context)
 {
     struct slurm *s = context;
@@ -392,7 +382,7 @@ static void *slurm_serve(void *context)
         free_dead(s);
         double at = next_call(s, &job);
         if (at > clock_monotonic()) {
-            wait_until(s, at);
+            clock_wait(&s->wake, &s->mutex, at);
         } else if (job) {
             call_for(s, job);
         } else {
@@ -411,7 +401,6 @@ int slurm_create(const struct slurm_settings *settings, void (*told)(void *), vo
                  struct slurm **out, struct error *e)
 {
     struct slurm *s = calloc(1, sizeof *s);
-    pthread_condattr_t monotonic;
 
     if (!s)
         return error_set(e, ERR_NO_MEMORY, "no memory for the launcher slurm");
@@ -420,10 +409,7 @@ int slurm_create(const struct slurm_settings *settings, void (*told)(void *), vo
     s->told = told;
     s->context = context;
     pthread_mutex_init(&s->mutex, NULL);
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_cond_init(&s->wake, &monotonic);
-    pthread_condattr_destroy(&monotonic);
+    pthread_cond_init(&s->wake, NULL);
     *out = s;
     return 0;
 }

@@ -2,7 +2,6 @@
 
 #include <pthread.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include "common/clock.h"
 #include "common/log.h"
@@ -39,10 +38,7 @@ static void *energy_run(void *context)
 
     pthread_mutex_lock(&energy->mutex);
     while (!energy->quit) {
-        struct timespec until;
-        clock_gettime(CLOCK_MONOTONIC, &until);
-        until.tv_sec += ENERGY_READ_SECONDS;
-        pthread_cond_timedwait(&energy->quit_told, &energy->mutex, &until);
+        clock_wait(&energy->quit_told, &energy->mutex, clock_monotonic() + ENERGY_READ_SECONDS);
         energy_read(energy);
     }
     pthread_mutex_unlock(&energy->mutex);
@@ -65,16 +61,12 @@ static void energy_open(struct energy *energy)
 struct energy *energy_create(struct traincomm *comm)
 {
     struct energy *energy = calloc(1, sizeof *energy);
-    pthread_condattr_t attributes;
 
     if (!energy)
         return NULL;
     energy->first = traincomm_host_rank(comm) == 0;
     pthread_mutex_init(&energy->mutex, NULL);
-    pthread_condattr_init(&attributes);
-    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    pthread_cond_init(&energy->quit_told, &attributes);
-    pthread_condattr_destroy(&attributes);
+    pthread_cond_init(&energy->quit_told, NULL);
     if (energy->first)
         energy_open(energy);
     return energy;

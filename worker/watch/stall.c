@@ -4,7 +4,6 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "common/clock.h"
@@ -379,14 +378,10 @@ static void stall_check(struct stall *s)
 static void *stall_watch(void *argument)
 {
     struct stall *s = argument;
-    struct timespec at;
 
     pthread_mutex_lock(&s->lock);
     while (!s->end) {
-        double next = clock_monotonic() + BEAT_SECONDS;
-        at.tv_sec = (time_t)next;
-        at.tv_nsec = (long)((next - (double)at.tv_sec) * 1e9);
-        pthread_cond_timedwait(&s->ends, &s->lock, &at);
+        clock_wait(&s->ends, &s->lock, clock_monotonic() + BEAT_SECONDS);
         if (!s->end)
             stall_check(s);
     }
@@ -413,13 +408,9 @@ static int rank_by_environment(void)
 
 static int stall_start_thread(struct stall *s, struct error *e)
 {
-    pthread_condattr_t monotonic;
 
     pthread_mutex_init(&s->lock, NULL);
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_cond_init(&s->ends, &monotonic);
-    pthread_condattr_destroy(&monotonic);
+    pthread_cond_init(&s->ends, NULL);
     int reason = helper_thread_start(&s->thread, "stall", stall_watch, s);
     s->thread_runs = reason == 0;
     return reason ? error_set_errno(e, reason, "cannot start a thread that watches for stalls") : 0;

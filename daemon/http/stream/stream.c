@@ -179,13 +179,10 @@ static int streams_follow(struct streams *all, struct error *e)
 /* Seconds are whole: heartbeats need no more. */
 static void wait_for_change(struct streams *all)
 {
-    struct timespec until;
+    double until = clock_monotonic() + 1;
 
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_sec++;
-    while (!all->committed && !all->stopping)
-        if (pthread_cond_timedwait(&all->change, &all->lock, &until))
-            break;
+    while (!all->committed && !all->stopping && clock_wait(&all->change, &all->lock, until))
+        ;
 }
 
 static void *streams_run(void *context)
@@ -460,7 +457,6 @@ struct MHD_Response *stream_response(struct stream *s, struct MHD_Connection *co
 int streams_create(struct store *store, struct tokens *tokens, const struct streams_limits *limits,
                    struct streams **out, struct error *e)
 {
-    pthread_condattr_t monotonic;
     struct streams *all = calloc(1, sizeof *all);
 
     *out = NULL;
@@ -473,10 +469,7 @@ int streams_create(struct store *store, struct tokens *tokens, const struct stre
     all->limits = *limits;
     ring_reset(all->ring, 0);
     pthread_mutex_init(&all->lock, NULL);
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_cond_init(&all->change, &monotonic);
-    pthread_condattr_destroy(&monotonic);
+    pthread_cond_init(&all->change, NULL);
     if (pthread_create(&all->thread, NULL, streams_run, all)) {
         streams_destroy(all);
         return error_set(e, ERR_NO_MEMORY, "no thread for streams");
