@@ -12,6 +12,7 @@
 #include "common/dataset/manifest.h"
 #include "common/dataset/tf_example.h"
 #include "common/dataset/tfrecord.h"
+#include "common/system/content.h"
 #include "common/system/open_beneath.h"
 
 #define RECORD_LIMIT_BYTES ((size_t)16 << 20)
@@ -20,9 +21,10 @@
 /* A PNG's IHDR comes first. */
 static bool png_size(const uint8_t *png, size_t bytes, int *width, int *height)
 {
+    const struct content *kind = content_of(png, bytes);
     uint32_t sizes[2];
 
-    if (bytes < 24 || memcmp(png, "\x89PNG\r\n\x1a\n", 8) != 0)
+    if (bytes < 24 || !kind || strcmp(kind->what, CONTENT_PNG) != 0)
         return false;
     memcpy(sizes, png + 16, sizeof sizes);
     *width = (int)(be32toh(sizes[0]) & INT32_MAX);

@@ -118,7 +118,7 @@ static const struct {
     {{"a Git LFS pointer", "fetch the file itself with git lfs pull", false},  AT(0, "version https://git-lfs")},
     {{"a git-annex pointer", "fetch the file itself with git annex get", false}, AT(0, "/annex/objects/")},
     {{"a JPEG image", NULL, false},                                            AT(0, "\xff\xd8\xff")},
-    {{"a PNG image", "train-prep convert makes JPEGs of PNG files", false},    AT(0, "\x89PNG\r\n\x1a\n")},
+    {{CONTENT_PNG, "train-prep convert makes JPEGs of PNG files", false},      AT(0, "\x89PNG\r\n\x1a\n")},
     {{"a GIF image", TO_JPEG, false},                                          AT(0, "GIF8")},
     {{"a BMP image", TO_JPEG, false},                                          BY(content_is_bmp)},
     {{"a WebP image", TO_JPEG, false},                                         AT(8, "WEBP")},

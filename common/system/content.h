@@ -9,6 +9,7 @@
 #include "common/error.h"
 
 #define CONTENT_HEAD_BYTES 512 /* as many as all kinds need */
+#define CONTENT_PNG        "a PNG image"
 
 struct content {
     const char *what;   /* "a gzip file" */
