@@ -514,7 +514,7 @@ static void count_bad(struct loader *l, struct slot *s)
         if (!s->bad[i])
             continue;
         l->bad++;
-        log_warning("a JPEG does not decode and is %s: %s",
+        log_warning("an image does not decode and is %s: %s",
                     l->config.role == DATASET_EVAL ? "counted as wrong"
                                                    : "replaced by another image",
                     s->bad[i]);
@@ -529,7 +529,7 @@ int loader_judge_bad(int64_t bad, int64_t seen, bool end, struct error *e)
     char share[DECIMAL_BYTES], most[DECIMAL_BYTES];
     return error_set(e, ERR_INVALID,
                      "%" PRId64 " of the %" PRId64
-                     " JPEGs read so far do not decode (%s %%); at most %s %% may; the log names "
+                     " images read so far do not decode (%s %%); at most %s %% may; the log names "
                      "each",
                      bad, seen, decimal_percent((double)bad, (double)seen, share),
                      decimal_percent(MOST_BAD, 1, most));

@@ -38,14 +38,14 @@ struct loader;
 int loader_create(const struct loader_config *config, struct loader **out, struct error *e);
 
 /* The next batch. Errors: ERR_CORRUPT, ERR_NOT_FOUND or ERR_IO naming file and offset; ERR_INVALID
- * for a label outside [0, classes). A bad JPEG is named in a log line and replaced by the next good
- * image of the batch (training) or counted as wrong (evaluation: label -1, image zero). */
+ * for a label outside [0, classes). A bad image is named in a log line and replaced by the next
+ * good image of the batch (training) or counted as wrong (evaluation: label -1, image zero). */
 int loader_next(struct loader *l, struct loader_batch *batch, struct error *e);
 
 int64_t loader_bad_images(const struct loader *l); /* of the batches given so far */
 int loader_threads(const struct loader *l);        /* prefetch threads by now */
 
-/* ERR_INVALID if more than 1 % of the JPEGs that all ranks have seen do not decode. Fewer than 100
+/* ERR_INVALID if more than 1 % of the images that all ranks have seen do not decode. Fewer than 100
  * are judged only at the end. */
 int loader_judge_bad(int64_t bad, int64_t seen, bool end, struct error *e);
 void loader_destroy(struct loader *l); /* stops the threads; NULL is fine */

@@ -73,7 +73,7 @@ truncate -s 200 "$work/bad/a/2.jpg"
 rm -rf "$work/run"
 worker 2 "$work/small.json" "$work/run"
 like "$output" 'does not decode and is replaced by another image: .*/a/2.jpg: ' "a cut JPEG is named"
-like "$(failed_event "$work/run")" '1 of the 96 JPEGs read so far do not decode' "and counted over all ranks: 1 of 96 is over 1 %"
+like "$(failed_event "$work/run")" '1 of the 96 images read so far do not decode' "and counted over all ranks: 1 of 96 is over 1 %"
 
 # ---- an evaluation of which no image decodes
 mkdir -p "$work/none/a" "$work/none/b"
@@ -82,7 +82,7 @@ cp "$work/bad/a/4.jpg" "$work/bad/a/2.jpg"
 job "$work/none.json" ".data.eval = \"$work/none\" | .model.classes = 2"
 rm -rf "$work/run"
 worker 2 "$work/none.json" "$work/run"
-like "$(failed_event "$work/run")" '3 of the 3 JPEGs read so far do not decode .100 %.; at most 1 % may' "an evaluation of which no image decodes is told in whole percent"
+like "$(failed_event "$work/run")" '3 of the 3 images read so far do not decode .100 %.; at most 1 % may' "an evaluation of which no image decodes is told in whole percent"
 is "$(grep -c 'other classes' "$work/run/attempt-1/events.jsonl")" 0 "and nothing is said of other classes"
 if /usr/bin/python3 - "$work/bad/a/2.jpg" 2>/dev/null <<'END'
 import io, sys

@@ -580,7 +580,7 @@ Test(loader, bad_jpegs_are_counted_and_judged_over_all)
     cr_expect_eq(loader_bad_images(l), 2);
     loader_destroy(l);
     cr_expect_eq(loader_judge_bad(2, 132, false, &e), -ERR_INVALID);
-    cr_expect_not_null(strstr(e.text, "2 of the 132 JPEGs"), "%s", e.text);
+    cr_expect_not_null(strstr(e.text, "2 of the 132 images"), "%s", e.text);
     cr_expect_not_null(strstr(e.text, "(1.5 %); at most 1 % may"), "%s", e.text);
     cr_expect_eq(loader_judge_bad(120, 120, true, &e), -ERR_INVALID);
     cr_expect_not_null(strstr(e.text, "(100 %)"), "%s", e.text);
