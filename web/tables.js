@@ -26,26 +26,25 @@ export function pickJobs({ words, least, most, ids = [], chosen }) {
     button.disabled = picked.size < least || picked.size > most;
     say(count, picked.size < least ? `Choose at least ${least}.` : picked.size > most ? `At most ${most} at a time.` : `${picked.size} chosen`);
   };
-  const row = (job) => {
-    const tick = h("input", { type: "checkbox", id: `pick-${job.id}`, onchange: () => {
-      if (tick.checked) picked.add(job.id);
-      else picked.delete(job.id);
+  const row = (id) => {
+    const tick = h("input", { type: "checkbox", id: `pick-${id}`, checked: picked.has(id), onchange: () => {
+      if (tick.checked) picked.add(id);
+      else picked.delete(id);
       told();
     } });
-    const state = badge();
-    setBadge(state, job.state);
-    const cells = [h("td", {}, state), ...[f.percent(job.top1), f.rate(job.images_per_sec), f.ago(job.created_at)].map((text) => h("td", { class: "num" }, text))];
-    return h("tr", {}, h("td", {}, tick), h("th", { scope: "row" }, h("label", { for: tick.id }, h("span", { class: "id" }, `${job.id} `), title(job))), ...cells);
+    const name = h("span"), state = badge(), cells = Array.from({ length: 3 }, () => h("td", { class: "num" }));
+    const element = h("tr", {}, h("td", {}, tick), h("th", { scope: "row" }, h("label", { for: tick.id }, h("span", { class: "id" }, `${id} `), name)), h("td", {}, state), ...cells);
+    return { element, update: (job) => {
+      say(name, title(job));
+      setBadge(state, job.state);
+      [f.percent(job.top1), f.rate(job.images_per_sec), f.ago(job.created_at)].forEach((text, i) => say(cells[i], text));
+    } };
   };
   const watching = watch(async (signal) => {
     const { all: jobs, next } = await many((what, limit) => get(`/v1/jobs?limit=${limit}${what}`, signal), "jobs", "", shown);
     for (const job of jobs) {
-      const text = JSON.stringify([title(job), job.state, job.top1, job.images_per_sec, f.ago(job.created_at)]);
-      if (rows.get(job.id)?.text === text) continue;
-      const element = row(job);
-      element.querySelector("input").checked = picked.has(job.id);
-      if (rows.get(job.id)?.element.contains(document.activeElement)) continue; // not under someone's finger
-      rows.set(job.id, { text, element });
+      if (!rows.has(job.id)) rows.set(job.id, row(job.id));
+      rows.get(job.id).update(job);
     }
     arrange(body, jobs.map((job) => rows.get(job.id).element));
     more.update(next !== null);

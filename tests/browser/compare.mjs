@@ -50,6 +50,12 @@ async function comparing(page, ids) {
   ok(true, "overview: jobs that are ticked are compared");
   await page.goto(`${origin}/#/compare`);
   await page.getByText("Choose at least 2.").waitFor();
+  const box = await page.locator(`#pick-${ids[0]}`).elementHandle(), { name } = await api(`/v1/jobs/${ids[0]}`);
+  const rename = (to) => api(`/v1/jobs/${ids[0]}`, { method: "PATCH", body: text({ name: to }) });
+  await rename("renamed");
+  await page.getByRole("checkbox", { name: "renamed" }).waitFor({ timeout: 60000 }).catch(() => {});
+  same(await box.evaluate((tick) => tick.isConnected && tick.labels[0].textContent), `${ids[0]} renamed`, "picker: a job that changes has the box that it had");
+  await rename(name);
   for (const id of ids) await page.locator(`#pick-${id}`).check();
   await accessible(page, "picker");
   const compare = page.getByRole("button", { name: "Compare", exact: true });
