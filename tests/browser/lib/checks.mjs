@@ -106,7 +106,7 @@ function quietPages() {
 // The browser logs each answer that says no.
 export const forget = (expected) => errors.splice(0, errors.length, ...errors.filter((line) => !expected.test(line)));
 
-// What stands on the page, for whoever looks for the cause of a failure.
+// What stands on the page, for whoever looks for the cause of a failure: before the error, as of long logs the end is kept.
 async function lastSight(page) {
   const seen = page.evaluate(() => `${location.href}\n${document.body.innerText}`).catch((error) => error.message);
   const late = new Promise((resolve) => setTimeout(resolve, 10000, "the page does not answer"));
@@ -121,7 +121,7 @@ export async function story(tell, options) {
     await tell(browser);
     quietPages();
   } catch (error) {
-    ok(false, "the story goes to its end", `${error.stack}\n\n${await lastSight(browser.page)}`);
+    ok(false, "the story goes to its end", `${await lastSight(browser.page)}\n\n${error.stack}`);
   } finally {
     await browser.close();
     await cancelAll().catch(() => {}); // workers outlive the daemon: leave none behind
