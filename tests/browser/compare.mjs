@@ -102,6 +102,7 @@ async function scaling(page, ids) {
   const speed = page.locator("[data-chart=scaling]"), efficiency = page.locator("[data-chart=efficiency]");
   const words = () => efficiency.locator("[role=img]").getAttribute("aria-label");
   await page.goto(`${origin}/#/compare?ids=${ids.join(",")}`);
+  await page.getByRole("heading", { name: `Compare jobs ${ids.join(", ")}` }).waitFor(); // the comparison before has such charts too
   await bringIntoView(speed);
   await speed.locator("canvas").waitFor();
   same(text(await speed.locator(".legend li").evaluateAll((list) => list.map((li) => li.textContent.replace(/ images per worker.*| [\d.,]+.*/, "")))), text(["ideal", "4", "8"]), "scaling: a line for each batch of a worker");
