@@ -91,7 +91,9 @@ char *command_agent(const struct launch_request *r)
 
 /* Without the keepalive mpirun was seen to hang for ever when a host's link was cut, and to leave
  * the far processes; with it both ends give up within 10 s. A link that is back after less than
- * 4 s answers one of the probes, whenever it was cut. */
+ * 4 s answers one of the probes, whenever it was cut.
+ * Ranks of Open MPI 5 abort the job when a connection with a rank is closed, without a word on that
+ * rank: they wait until mpirun has heard of its end, and ends them. */
 static void add_network(struct vector *v, const struct launch_request *r)
 {
     const char *interface = r->spec->cluster.interface;
@@ -103,6 +105,7 @@ static void add_network(struct vector *v, const struct launch_request *r)
     command_add_parameter(v, "oob_tcp_keepalive_time", "5");
     command_add_parameter(v, "oob_tcp_keepalive_intvl", "1");
     command_add_parameter(v, "oob_tcp_keepalive_probes", "5");
+    command_add_parameter(v, "opal_abort_delay", "5");
     if (!interface)
         return;
     command_add_parameter(v, "oob_tcp_if_include", interface);

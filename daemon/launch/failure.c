@@ -110,6 +110,24 @@ static bool read_mpi_error(const char *log, struct failure_rank *r, char *words,
     return true;
 }
 
+/* What ranks of Open MPI 5 end by when another one is gone; of that one nothing is known. */
+static bool read_closed(const char *log, char *words, size_t bytes)
+{
+    const char *at = strstr(log, "*** An error occurred in Socket closed");
+    const char *by = at ? strstr(at, " due to process rank ") : NULL;
+    char host[128];
+    long long rank;
+
+    if (!by || sscanf(by, " due to process rank %lld with PID %*d on node %127s calling", &rank,
+                      host) != 2)
+        return false;
+    snprintf(words, bytes,
+             "another rank ended without a word: rank %lld on %s found its connection with it "
+             "closed",
+             rank, host);
+    return true;
+}
+
 /* ---------------------------------------------------------------- last lines */
 
 static bool is_rule(const char *line, size_t length)
@@ -117,12 +135,19 @@ static bool is_rule(const char *line, size_t length)
     return length >= 60 && strspn(line, "-") >= length;
 }
 
-/* "[host:01234] ..." and "[host][[JOB,0],RANK][FILE:LINE:FUNCTION] ...": Open MPI's own, among them
- * the stack trace of a crash. */
+/* "[host:01234] ...", "[host][[JOB,0],RANK][FILE:LINE:FUNCTION] ..." and a banner's repetitions:
+ * Open MPI's own, among them the stack trace of a crash. Open MPI 5 may put a blank before them. */
 static bool is_trace(const char *line, size_t length)
 {
+    size_t blanks = strspn(line, " ");
     char host[128];
     int end = 0;
+
+    line += blanks;
+    length -= blanks;
+    sscanf(line, "%*d more %*s %*s sent help message%n", &end);
+    if (end > 0 && (size_t)end <= length)
+        return true;
     if (length < 4 || line[0] != '[')
         return false;
     if (sscanf(line, "[%127[^]:[]][[%*d,%*d],%*d]%n", host, &end) != 1 || end == 0)
@@ -322,6 +347,8 @@ static void judge_by_log(struct verdict *v, const struct launch_exit *how, const
     size_t used;
 
     name_rank(v, how, said);
+    if (!said && v->who.signal < 0 && read_closed(log, words, sizeof words))
+        snprintf(v->reason, sizeof v->reason, "%s", words);
     used = strlen(v->reason);
     if (read_mpi_error(log, &v->who, words, sizeof words)) {
         snprintf(v->reason + used, sizeof v->reason - used, "; on rank %lld %s",

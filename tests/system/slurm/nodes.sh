@@ -131,10 +131,10 @@ ok "and leaves nothing behind" test -z "$(ls -A "$work/spool/n1")"
 
 # ------------------------------------------------------------------ threads and MPI settings
 
-jid=$(by_hand 900 'srun --mpi=none sh -c '\''echo "$OMP_NUM_THREADS $OMP_PROC_BIND $OPENBLAS_NUM_THREADS $OMPI_MCA_oob_tcp_keepalive_time"'\''
+jid=$(by_hand 900 'srun --mpi=none sh -c '\''echo "$OMP_NUM_THREADS $OMP_PROC_BIND $OPENBLAS_NUM_THREADS $OMPI_MCA_oob_tcp_keepalive_time $OMPI_MCA_opal_abort_delay"'\''
     OMP_PROC_BIND=spread srun --mpi=none sh -c '\''echo "$OMP_PROC_BIND"'\' --nodelist=n1)
 ok "a job by hand ends" eventually gone "$jid"
-is "$(cat "$state/jobs/900/attempt-1/slurm.log")" "3 close 1 5"$'\n'spread \
+is "$(cat "$state/jobs/900/attempt-1/slurm.log")" "3 close 1 5 5"$'\n'spread \
     "task-prolog gives tasks the plan's threads and MPI's settings, but leaves the job's own"
 
 # ------------------------------------------------------------------ staging

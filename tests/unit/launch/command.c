@@ -151,6 +151,7 @@ Test(command, tells_mpirun_of_the_network_between_hosts)
     cr_assert_str_eq(behind(argv, "oob_tcp_keepalive_time"), "5");
     cr_assert_str_eq(behind(argv, "oob_tcp_keepalive_intvl"), "1");
     cr_assert_str_eq(behind(argv, "oob_tcp_keepalive_probes"), "5");
+    cr_assert_str_eq(behind(argv, "opal_abort_delay"), "5");
     char **first = command_on_hosts(argv, "/a");
     cr_assert_str_eq(first[1], "--launch-hosts");
     cr_assert_str_eq(first[2], "/a");

@@ -72,6 +72,32 @@ static const char lost_5[] = RULE "PRTE has lost communication with a remote dae
                                   "  HNP daemon   : [prterun-n1-13@0,0] on node n1\n"
                                   "  Remote daemon: [prterun-n1-13@0,1] on node n2.cluster\n" RULE;
 
+#define CLOSED_5                                                                                   \
+    "[n1:00000] *** An error occurred in Socket closed\n"                                          \
+    "[n1:00000] *** reported by process [339410945,1]\n"                                           \
+    "[n1:00000] *** on a NULL communicator\n"                                                      \
+    "[n1:00000] *** Unknown error\n"                                                               \
+    "[n1:00000] *** MPI_ERRORS_ARE_FATAL (processes in this communicator will now abort,\n"        \
+    "[n1:00000] ***    and MPI will try to terminate your MPI job as well)\n"
+
+/* A rank of another host was killed, and the ranks of this one knew first. */
+static const char closed_5[] =
+    "step 2\n" CLOSED_5 RULE
+    "prterun has exited due to process rank 1 with PID 0 on node n1 calling\n"
+    "\"abort\". This may have caused other processes in the application to be\n"
+    "terminated by signals sent by prterun (as reported here).\n" RULE
+    " 3 more processes have sent help message help-mpi-errors.txt / mpi_errors_are_fatal unknown "
+    "handle\n"
+    " 1 more process has sent help message help-mpi-errors.txt / mpi_errors_are_fatal unknown "
+    "handle\n";
+
+/* The same where they waited. */
+static const char closed_and_killed_5[] =
+    "step 2\n" CLOSED_5 " [n1:01851] Delaying for 5 seconds before aborting\n"
+    "[n2:01869] Delaying for 5 seconds before aborting\n" RULE
+    "prterun noticed that process rank 3 with PID 1870 on node n2 exited on\n"
+    "signal 9 (Killed).\n" RULE;
+
 static const char mpi_error[] =
     "words of a worker\n"
     "[vm:26912] *** An error occurred in MPI_Allreduce\n"
@@ -218,6 +244,22 @@ Test(failure, error_of_mpi_itself_is_named)
     cr_assert(strstr(v.reason, "mpirun ended with exit code 17; on rank 1 MPI_Allreduce ended with "
                                "MPI_ERR_INTERN: internal error in phase data"),
               "%s", v.reason);
+}
+
+Test(failure, closed_connection_is_not_taken_for_the_rank_that_failed)
+{
+    struct verdict v = judge_failure(RUN_START, closed_5, 14, -1, FAILURE_NOT_STOPPED);
+    cr_assert_str_eq(v.reason, "another rank ended without a word: rank 1 on n1 found its "
+                               "connection with it closed in phase data; last lines of the log: "
+                               "step 2");
+    cr_assert_eq(v.who.rank, -1);
+    v = judge_failure(RUN_START, closed_and_killed_5, 137, -1, FAILURE_NOT_STOPPED);
+    cr_assert_str_eq(v.reason, "rank 3 on n2 was ended by signal 9 (SIGKILL, Killed) in phase "
+                               "data; if nobody did that, the kernel was out of memory: see dmesg; "
+                               "last lines of the log: step 2");
+    cr_assert_eq(v.who.rank, 3);
+    v = judge_failure(RUN_START, CLOSED_5, 14, -1, FAILURE_NOT_STOPPED);
+    cr_assert_str_eq(v.reason, "mpirun ended with exit code 14 in phase data");
 }
 
 Test(failure, success_needs_its_run_stop)
