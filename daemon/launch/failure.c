@@ -135,24 +135,27 @@ static bool is_rule(const char *line, size_t length)
     return length >= 60 && strspn(line, "-") >= length;
 }
 
-/* "[host:01234] ...", "[host][[JOB,0],RANK][FILE:LINE:FUNCTION] ..." and a banner's repetitions:
- * Open MPI's own, among them the stack trace of a crash. Open MPI 5 may put a blank before them. */
+/* Open MPI's own, among them the stack trace of a crash, and UCX's trace of it (the last three). */
 static bool is_trace(const char *line, size_t length)
 {
-    size_t blanks = strspn(line, " ");
-    char host[128];
-    int end = 0;
+    static const char *const formats[] = {
+        " [%*[^]:[]:%*[0-9]]%n",        /* "[host:01234] ..." */
+        " [%*[^]:[]][[%*d,%*d],%*d]%n", /* "[host][[JOB,0],RANK][FILE:LINE:FUNC] ..." */
+        "%*d more %*[a-z] %*[a-z] sent help message%n", /* Open MPI 5: of a banner shown before */
+        " [%*[^]:[]:%*[0-9] :%*d:%*d]%n",
+        "====%n",
+        "%*d /%*[^ ] [0x%n",
+    };
+    char text[512];
 
-    line += blanks;
-    length -= blanks;
-    sscanf(line, "%*d more %*s %*s sent help message%n", &end);
-    if (end > 0 && (size_t)end <= length)
-        return true;
-    if (length < 4 || line[0] != '[')
-        return false;
-    if (sscanf(line, "[%127[^]:[]][[%*d,%*d],%*d]%n", host, &end) != 1 || end == 0)
-        sscanf(line, "[%127[^]:[]:%*[0-9]]%n", host, &end);
-    return end > 0 && (size_t)end <= length;
+    snprintf(text, sizeof text, "%.*s", (int)length, line);
+    for (size_t i = 0; i < sizeof formats / sizeof formats[0]; i++) {
+        int end = 0;
+        sscanf(text, formats[i], &end);
+        if (end > 0)
+            return true;
+    }
+    return false;
 }
 
 struct lines {

@@ -98,6 +98,19 @@ static const char closed_and_killed_5[] =
     "prterun noticed that process rank 3 with PID 1870 on node n2 exited on\n"
     "signal 9 (Killed).\n" RULE;
 
+/* By UCX, which Open MPI 5 of Debian 13 loads. */
+static const char crashed_5[] =
+    "step 2\n"
+    "[n2:8046 :0:8046] Caught signal 11 (Segmentation fault: tkill(2) or tgkill(2) at address "
+    "0x1f6e)\n"
+    "==== backtrace (tid:   8046) ====\n"
+    " 0  /lib/x86_64-linux-gnu/libucs.so.0(ucs_handle_error+0x2bc) [0x7fe228b8964c]\n"
+    "14  /opt/libtraincomm.so.2(traincomm_gradients_wait+0xe4) [0x7fe22bfcbcf4]\n"
+    "20  /opt/train-worker(+0x17a61) [0x560e3fd1ca61]\n"
+    "=================================\n" CLOSED_5 RULE
+    "prterun noticed that process rank 3 with PID 8046 on node n2 exited on\n"
+    "signal 11 (Segmentation fault).\n" RULE;
+
 static const char mpi_error[] =
     "words of a worker\n"
     "[vm:26912] *** An error occurred in MPI_Allreduce\n"
@@ -163,6 +176,10 @@ Test(failure, last_lines_are_the_workers_own)
     char text[512];
     failure_last_lines(crashed, text, sizeof text);
     cr_assert_str_eq(text, "step 3, loss 2.1");
+    failure_last_lines(crashed_5, text, sizeof text);
+    cr_assert_str_eq(text, "step 2");
+    failure_last_lines("2 /a of 3\n[1, 2]\n[a: 5]\n", text, sizeof text);
+    cr_assert_str_eq(text, "2 /a of 3; [1, 2]; [a: 5]");
     failure_last_lines("a\nb\n\nc\n\x1b[31md\n", text, sizeof text);
     cr_assert_str_eq(text, "b; c;  [31md");
     failure_last_lines("no newline", text, sizeof text);
