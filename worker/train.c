@@ -54,6 +54,7 @@ static int open_gradients(struct run *r, struct trainer *t, struct error *e)
     struct traincomm_options options = {
         .bucket_bytes = (size_t)r->spec->comm.fusion_bytes,
         .no_overlap = !r->spec->comm.overlap,
+        .threads = r->threads,
         .dtype = r->spec->comm.dtype == JOB_PRECISION_BF16 ? TRAINCOMM_BF16 : TRAINCOMM_FP32};
     int status = traincomm_gradients_create(r->comm, model_grads(r->model),
                                             model_param_count(r->model), &options, &t->gradients);
@@ -210,10 +211,10 @@ static struct batch_result compute_batch(struct trainer *t, const struct loader_
     return (struct batch_result){loss, correct};
 }
 
-/* At the start, and when it is decided whether buckets travel during backward. */
+/* At the start, and when it is decided what drives buckets. */
 static void say_sum(struct trainer *t)
 {
-    char text[256];
+    char text[512];
 
     if (t->said_sum || t->run->world == 1)
         return;

@@ -319,8 +319,8 @@ static const struct job_option options[] = {
     {"/checkpoint/disable", JOB_OPTION_BOOLEAN, AT(checkpoint.disable), DEFAULT("false"),
      HELP("Write no checkpoints; on many nodes they reduce the throughput.")},
 
-    {"/comm/fusion_bytes", JOB_OPTION_INTEGER, AT(comm.fusion_bytes), DEFAULT("33554432"), RANGE(1024, 1073741824), UNIT("bytes"),
-     HELP("Size of the buckets in which gradients are sent between machines. No effect within one machine, which uses pieces "
+    {"/comm/fusion_bytes", JOB_OPTION_INTEGER, AT(comm.fusion_bytes), DEFAULT("8388608"), RANGE(1024, 1073741824), UNIT("bytes"),
+     HELP("Size of the buckets in which gradients are summed between machines. No effect within one machine, which uses buckets "
           "that stay in the cache.")},
     {"/comm/overlap", JOB_OPTION_BOOLEAN, AT(comm.overlap), DEFAULT("true"),
      HELP("Send gradients between machines during the backward pass, unless the first steps show that sending them after it is faster; "

@@ -356,8 +356,8 @@ static void warn_of_hosts(struct plan *plan, const struct job_spec *spec)
                       hosts, nodes, hosts - nodes, hosts - nodes > 1 ? "are" : "is"));
 }
 
-/* worker/comm/gradients.c: within one machine pieces that stay in the cache were measured to be
- * faster. */
+/* worker/comm/gradients.c: within one machine buckets stay in the cache, and the cores that compute
+ * are those that add. */
 static void warn_of_comm(struct plan *plan, const struct job_spec *spec)
 {
     static const char *const keys[] = {"/comm/fusion_bytes", "/comm/overlap"};
@@ -376,7 +376,7 @@ static void warn_of_comm(struct plan *plan, const struct job_spec *spec)
                 workers > 1
                     ? json_sprintf(
                           "comm.%s has no effect on one machine, where the gradients of the "
-                          "%lld workers are summed after the backward pass in pieces "
+                          "%lld workers are summed after the backward pass in buckets "
                           "that fit into the cache; it is for the exchange between machines "
                           "(cluster.nodes)",
                           keys[i] + strlen("/comm/"), workers)

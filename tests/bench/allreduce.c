@@ -1,6 +1,6 @@
 /*
- * How long ResNet-50's gradients take between the ranks started: each way of libtraincomm without
- * anything to hide behind, MPI_Allreduce in one call, and what of it stays unhidden behind a
+ * How long ResNet-50's gradients take between the ranks started: libtraincomm without anything to
+ * hide behind, in fp32 and bf16, MPI_Allreduce in one call, and what of it stays unhidden behind a
  * backward pass of so many milliseconds (--backward MS; gradients get ready at the rate of bytes,
  * which is worse than a network's: its last layers have most of them). Minima of interleaved
  * rounds (medians behind backward), as one JSON object.
@@ -14,20 +14,13 @@
 #include "common/median.h"
 #include "worker/comm/traincomm.h"
 
-#define COUNT   25557032 /* parameters of ResNet-50 */
-#define TENSORS 161
-#define ROUNDS  5
+#define COUNT        25557032 /* parameters of ResNet-50 */
+#define TENSORS      161
+#define ROUNDS       5
+#define TRIAL_ROUNDS 10
 
-static const struct {
-    const char *name;
-    enum traincomm_way way;
-} ways[] = {
-    {"pieces",  TRAINCOMM_WAY_PIECES },
-    {"buckets", TRAINCOMM_WAY_CALLS  },
-    {"leaders", TRAINCOMM_WAY_LEADERS},
-    {"shared",  TRAINCOMM_WAY_SHARED }  /* of one machine alone */
-};
-enum { WAYS = sizeof ways / sizeof ways[0] };
+static const char *const names[] = {[TRAINCOMM_FP32] = "sum", [TRAINCOMM_BF16] = "sum_bf16"};
+enum { KINDS = sizeof names / sizeof names[0] };
 
 struct least {
     double seconds, cpu_seconds; /* of the slowest rank, of all ranks */
@@ -51,13 +44,13 @@ static void keep_least(struct least *least, double seconds, double cpu)
         least->cpu_seconds = all;
 }
 
-/* way NULL: MPI_Allreduce in one call. */
-static void measure(struct traincomm_gradients *way, float *g, struct least *least)
+/* sum NULL: MPI_Allreduce in one call. */
+static void measure(struct traincomm_gradients *sum, float *g, struct least *least)
 {
     MPI_Barrier(MPI_COMM_WORLD);
     double start = MPI_Wtime(), cpu = cpu_seconds();
-    if (way)
-        traincomm_gradients_wait(way);
+    if (sum)
+        traincomm_gradients_wait(sum);
     else
         MPI_Allreduce(MPI_IN_PLACE, g, COUNT, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
     double end = cpu_seconds();
@@ -99,54 +92,52 @@ static double allreduce_step(struct traincomm_gradients *g, double backward, dou
 
 static void print_behind(struct traincomm_gradients *const *sums, double backward, int rank)
 {
-    double whole[WAYS][ROUNDS], unhidden[WAYS][ROUNDS];
+    double whole[KINDS][ROUNDS], unhidden[KINDS][ROUNDS];
 
+    for (int i = 0; i < TRIAL_ROUNDS; i++) /* which of them decide what drives the buckets */
+        for (int k = 0; k < KINDS; k++)
+            allreduce_step(sums[k], backward, &unhidden[k][0]);
     for (int i = 0; i < ROUNDS; i++)
-        for (int w = 0; w < WAYS; w++)
-            if (sums[w])
-                whole[w][i] = allreduce_step(sums[w], backward, &unhidden[w][i]);
-    for (int w = 0; rank == 0 && w < WAYS; w++)
-        if (sums[w])
-            printf(", \"%s_step_ms\": %.2f, \"%s_unhidden_ms\": %.2f", ways[w].name,
-                   median(whole[w], ROUNDS) * 1e3, ways[w].name, median(unhidden[w], ROUNDS) * 1e3);
+        for (int k = 0; k < KINDS; k++)
+            whole[k][i] = allreduce_step(sums[k], backward, &unhidden[k][i]);
+    for (int k = 0; rank == 0 && k < KINDS; k++)
+        printf(", \"%s_step_ms\": %.2f, \"%s_unhidden_ms\": %.2f", names[k],
+               median(whole[k], ROUNDS) * 1e3, names[k], median(unhidden[k], ROUNDS) * 1e3);
 }
 
 int main(int argc, char **argv)
 {
     struct traincomm *c;
-    struct traincomm_gradients *sums[WAYS] = {NULL};
-    struct least least[WAYS + 1] = {0};
+    struct traincomm_gradients *sums[KINDS] = {NULL};
+    struct least least[KINDS + 1] = {0};
     double backward = argc == 3 && !strcmp(argv[1], "--backward") ? atof(argv[2]) / 1e3 : 0;
     float *g = calloc(COUNT, sizeof *g);
 
     if (traincomm_init(&c) || !g)
         return 1;
-    for (int w = 0; w < WAYS; w++) {
-        struct traincomm_options options = {.way = ways[w].way};
-        if (traincomm_gradients_create(c, g, COUNT, &options, &sums[w]) &&
-            ways[w].way != TRAINCOMM_WAY_SHARED)
+    for (int k = 0; k < KINDS; k++) {
+        struct traincomm_options options = {.dtype = (enum traincomm_dtype)k};
+        if (traincomm_gradients_create(c, g, COUNT, &options, &sums[k]))
             return 1;
     }
+    if (backward > 0)
+        measure_loops();
     for (int i = 0; i < ROUNDS; i++)
-        for (int w = 0; w <= WAYS; w++)
-            if (w == WAYS || sums[w])
-                measure(w < WAYS ? sums[w] : NULL, g, &least[w]);
+        for (int k = 0; k <= KINDS; k++)
+            measure(k < KINDS ? sums[k] : NULL, g, &least[k]);
     if (traincomm_rank(c) == 0)
         printf("{\"bytes\": %zu, \"ranks\": %d", COUNT * sizeof *g, traincomm_size(c));
-    for (int w = 0; traincomm_rank(c) == 0 && w <= WAYS; w++) {
-        const char *name = w < WAYS ? ways[w].name : "one_call";
-        if (least[w].seconds > 0)
-            printf(", \"%s_ms\": %.2f, \"%s_cpu_ms\": %.2f", name, least[w].seconds * 1e3, name,
-                   least[w].cpu_seconds / traincomm_size(c) * 1e3);
+    for (int k = 0; traincomm_rank(c) == 0 && k <= KINDS; k++) {
+        const char *name = k < KINDS ? names[k] : "one_call";
+        printf(", \"%s_ms\": %.2f, \"%s_cpu_ms\": %.2f", name, least[k].seconds * 1e3, name,
+               least[k].cpu_seconds / traincomm_size(c) * 1e3);
     }
-    if (backward > 0) {
-        measure_loops();
+    if (backward > 0)
         print_behind(sums, backward, traincomm_rank(c));
-    }
     if (traincomm_rank(c) == 0)
         printf("}\n");
-    for (int w = 0; w < WAYS; w++)
-        traincomm_gradients_destroy(sums[w]);
+    for (int k = 0; k < KINDS; k++)
+        traincomm_gradients_destroy(sums[k]);
     free(g);
     traincomm_finalize(c);
     return 0;

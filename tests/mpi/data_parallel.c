@@ -83,7 +83,7 @@ int main(void)
         return 1;
     int rank = traincomm_rank(c), world = traincomm_size(c);
     struct model *m = data_parallel_model();
-    struct traincomm_options options = {.bucket_bytes = 1 << 20, .way = TRAINCOMM_WAY_CALLS};
+    struct traincomm_options options = {.bucket_bytes = 1 << 20};
     struct traincomm_gradients *all = NULL;
     float *images = malloc((size_t)IMAGES * FLOATS * sizeof *images);
     size_t n = m ? model_param_count(m) : 0;

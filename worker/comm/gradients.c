@@ -1,230 +1,185 @@
 /*
  * The sum of the gradients over all ranks. A bucket is a range of the one flat buffer (Horovod's
  * tensor fusion without its copies); every rank cuts at the same places, whatever ranges backward
- * reports, as a collective must have the same count everywhere.
+ * reports. Ranks of a machine add through its memory (host_sum.h), leaders of each machine by
+ * messages between them (exchange.h). Nothing but traincomm_gradients_wait waits: whoever drives
+ * the buckets looks what has come, does what can be done, and looks again later.
  *
- * Which way is taken, and why, was measured: doc/engine-log.md, "All-reduce".
+ * What was measured: doc/engine-log.md, "All-reduce".
  */
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "worker/comm/exchange.h"
+#include "worker/comm/host_sum.h"
 #include "worker/comm/internal.h"
-#include "worker/comm/narrow.h"
-#include "worker/comm/shared_sum.h"
+#include "worker/comm/sums.h"
 
-#define PIECE_FLOATS      ((size_t)1 << 19) /* 2 MiB: fits the second-level cache */
-#define BUCKET_BYTES      ((size_t)32 << 20)
+#define SLOTS             HOST_SUM_SLOTS /* buckets under way at a time */
+#define BUCKET_BYTES      ((size_t)8 << 20)
 #define BUCKET_FLOATS_MAX (PIECE_BYTES_MAX / sizeof(float))
-#define SHARED_RANKS      3 /* from so many on a machine their shared memory is faster than MPI */
-#define TRIAL_ROUNDS      3 /* of each kind */
-#define TRIAL_GAIN        0.98 /* clearly faster */
+/* On one machine: what a thread has of a bucket stays in its second-level cache, all ranks' buckets
+ * in the third. */
+#define THREAD_FLOATS ((size_t)1 << 17)
+#define ALL_FLOATS    ((size_t)1 << 21)
+#define TAGGED        (4 * SLOTS) /* buckets with tags of their own; MPI has 32767 of them */
+#define SPINS         2000
+#define TRIAL_ROUNDS  3    /* of each kind */
+#define TRIAL_GAIN    0.98 /* clearly faster */
 
-/* Whether buckets travel behind backward or after it, which gives the same bits: the first rounds
- * do both by turns, and the fastest round of each decides. */
-struct overlap_trial {
-    int round; /* the next one; from TRIAL_END on it is decided */
-    double since, least[2];
-};
-enum { TRIAL_AFTER, TRIAL_BEHIND, TRIAL_END = 2 * TRIAL_ROUNDS + 1 };
-
-/* What is done with a bucket, one after the other; each kind has a communicator of its own, where
- * all ranks begin the buckets in the same order. */
-enum exchange {
-    SUM_ON_HOST,    /* its first rank, the leader, gets the sum of the machine's ranks */
-    SUM_OF_ALL,     /* of all ranks, or of all leaders */
-    SWAP_PARTS,     /* the same in bf16: each gets its part of all, */
-    GATHER_SUMS,    /* and sends the sums to all */
-    SPREAD_ON_HOST, /* the leader's to the machine's ranks */
-    EXCHANGES
-};
+enum stage { EXPOSE, ADD, EXCHANGE, PUBLISH, COLLECT, DONE };
 
 struct bucket {
     float *at;
     size_t n;
-    int step; /* which of the object's exchanges is on its way */
-    bool done;
-    double started;
-    MPI_Request request;
+    enum stage stage;
+    struct exchange_transfer transfer;
+};
+
+/* What drives buckets, which gives the same bits: the first rounds try each by turns, and the
+ * fastest round of each decides. */
+enum { DRIVES = TRAINCOMM_DRIVE_THREAD + 1 };
+struct drive_trial {
+    int drives; /* that are tried: the first of enum traincomm_drive */
+    int round;  /* the next one */
+    double since, least[DRIVES];
+};
+
+/* The library's own thread. Whoever advances buckets holds the lock. */
+struct driver {
+    bool runs;
+    pthread_t thread;
+    int cpu;
+    pthread_mutex_t lock;
+    pthread_cond_t wake;
+    atomic_bool asleep, paused; /* paused: traincomm_gradients_wait drives */
+    bool ends;
 };
 
 struct traincomm_gradients {
     struct traincomm *c;
     float *gradients; /* (count), borrowed */
     size_t count, bucket_floats;
-    enum traincomm_way way;
-    bool overlap, narrow;
-    int peers, peer; /* ranks that sum between them, all or the leaders; this rank's number */
-    enum exchange steps[EXCHANGES]; /* of this rank, in order */
-    int step_count;
-    MPI_Comm comm[EXCHANGES]; /* MPI_COMM_NULL: not one of the steps */
-    struct shared_sum *shared;
-    size_t ready_from;      /* gradients[ready_from..count) are complete on this rank */
-    size_t sent_from;       /* gradients[sent_from..count) are on their way or done */
-    struct bucket *buckets; /* of this round */
-    int bucket_count;
-    int finished;      /* of them, in order: all steps are done */
+    bool narrow;
+    int machines, leaders, threads;
+    enum traincomm_drive drive;
+    struct host_sum *host;   /* NULL: this rank is alone on its machine */
+    struct exchange between; /* of leaders, if there are several machines */
+    float *scratch;          /* of exchange: (SLOTS, scratch_floats) */
+    size_t scratch_floats;
+    atomic_size_t ready_from; /* gradients[ready_from..count) are complete on this rank */
+    size_t sent_from;         /* gradients[sent_from..count) are on their way or done */
+    bool all;                 /* a last bucket that is not full is sent too */
+    unsigned begun, finished; /* buckets, for ever: between them they are under way */
+    struct bucket buckets[SLOTS];
     double busy_since; /* buckets are on their way; 0: none is */
-    double wait_since; /* traincomm_gradients_wait was called */
-    struct overlap_trial trial;
+    struct drive_trial trial;
+    struct driver driver;
     struct traincomm_stats stats;
 };
 
 /* Of one that is sent. */
 static size_t gradient_bytes(const struct traincomm_gradients *g)
 {
-    return g->narrow ? sizeof(narrow_bf16) : sizeof *g->gradients;
+    return g->narrow ? sizeof(uint16_t) : sizeof *g->gradients;
 }
 
 static bool leads(const struct traincomm_gradients *g)
 {
-    return g->way != TRAINCOMM_WAY_LEADERS || g->c->host_rank == 0;
+    return g->c->host_rank < g->leaders;
 }
 
-/* ---- a bucket's steps */
+/* ---- a bucket's stages */
 
-static void begin_swap(struct traincomm_gradients *g, struct bucket *b)
+/* This rank's part, between machines. */
+static void begin_exchange(struct traincomm_gradients *g, struct bucket *b, unsigned number)
 {
-    size_t whole = narrow_whole(b->n, g->peers);
-    int part = (int)(whole / (size_t)g->peers);
+    int mine = g->c->host_rank;
+    size_t first = g->host ? host_sum_part(g->host, b->n, mine) : 0;
+    size_t end = g->host ? host_sum_part(g->host, b->n, mine + 1) : b->n;
 
-    narrow_round(b->at + whole, b->n - whole);
-    narrow(b->at, whole);
-    MPI_Ialltoall(narrow_sent(b->at), part, MPI_UINT16_T, narrow_received(b->at, whole), part,
-                  MPI_UINT16_T, g->comm[SWAP_PARTS], &b->request);
+    b->transfer.at = b->at + first;
+    b->transfer.n = end - first;
+    b->transfer.scratch = g->scratch + number % SLOTS * g->scratch_floats;
+    b->transfer.tag = (int)(number % TAGGED * EXCHANGE_TAGS);
+    exchange_begin(&g->between, &b->transfer);
+    b->stage = EXCHANGE;
 }
 
-static void begin_gather(struct traincomm_gradients *g, struct bucket *b)
+static enum stage after_add(const struct traincomm_gradients *g)
 {
-    size_t whole = narrow_whole(b->n, g->peers);
-
-    narrow_sum(b->at, whole, g->peer, g->peers);
-    MPI_Iallgather(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, narrow_sent(b->at),
-                   (int)(whole / (size_t)g->peers), MPI_UINT16_T, g->comm[GATHER_SUMS],
-                   &b->request);
+    return g->machines > 1 ? EXCHANGE : PUBLISH;
 }
 
-/* Numbers too few for a part for each are in the last bucket alone, which is sent when the caller
- * waits. */
-static void end_gather(struct traincomm_gradients *g, struct bucket *b)
+/* Does what can be done. False: nothing. */
+static bool advance_bucket(struct traincomm_gradients *g, unsigned number)
 {
-    size_t whole = narrow_whole(b->n, g->peers);
+    struct bucket *b = &g->buckets[number % SLOTS];
 
-    narrow_widen(b->at, whole);
-    if (whole == b->n)
-        return;
-    MPI_Allreduce(MPI_IN_PLACE, b->at + whole, (int)(b->n - whole), MPI_FLOAT, MPI_SUM,
-                  g->comm[SWAP_PARTS]);
-    narrow_round(b->at + whole, b->n - whole);
-}
-
-static void begin_step(struct traincomm_gradients *g, struct bucket *b)
-{
-    enum exchange step = g->steps[b->step];
-    MPI_Comm comm = g->comm[step];
-    int n = (int)b->n;
-
-    switch (step) {
-    case SUM_ON_HOST:
-        MPI_Ireduce(leads(g) ? MPI_IN_PLACE : b->at, leads(g) ? b->at : NULL, n, MPI_FLOAT, MPI_SUM,
-                    0, comm, &b->request);
-        break;
-    case SUM_OF_ALL:
-        MPI_Iallreduce(MPI_IN_PLACE, b->at, n, MPI_FLOAT, MPI_SUM, comm, &b->request);
-        break;
-    case SWAP_PARTS:
-        begin_swap(g, b);
-        break;
-    case GATHER_SUMS:
-        begin_gather(g, b);
-        break;
+    switch (b->stage) {
+    case EXPOSE:
+        if (!host_sum_expose(g->host, number, b->at, b->n))
+            return false;
+        b->stage = leads(g) ? ADD : COLLECT;
+        return true;
+    case ADD:
+        if (!host_sum_add(g->host, number, b->at, b->n))
+            return false;
+        if (after_add(g) == EXCHANGE)
+            begin_exchange(g, b, number);
+        else
+            b->stage = PUBLISH;
+        return true;
+    case EXCHANGE:
+        if (!exchange_advance(&g->between, &b->transfer))
+            return false;
+        if (exchange_done(&b->transfer))
+            b->stage = g->host ? PUBLISH : DONE;
+        return true;
+    case PUBLISH:
+        if (!host_sum_publish(g->host, number, b->at, b->n))
+            return false;
+        b->stage = COLLECT;
+        return true;
+    case COLLECT:
+        if (!host_sum_collect(g->host, number, b->at, b->n))
+            return false;
+        b->stage = DONE;
+        return true;
     default:
-        MPI_Ibcast(b->at, n, MPI_FLOAT, 0, comm, &b->request);
+        return false;
     }
 }
 
-/* The step has ended: the next one begins, or the bucket is done. */
-static void end_step(struct traincomm_gradients *g, struct bucket *b)
+/* ---- all of them */
+
+static bool under_way(const struct traincomm_gradients *g)
 {
-    if (g->steps[b->step] == GATHER_SUMS)
-        end_gather(g, b);
-    if (b->step + 1 == g->step_count) {
-        b->done = true;
-        return;
-    }
-    b->step++;
-    begin_step(g, b);
+    return g->begun != g->finished;
 }
 
-/* May bucket i begin its next step? The one before has, as on all ranks. */
-static bool is_its_turn(const struct traincomm_gradients *g, int i)
+static bool begin_bucket(struct traincomm_gradients *g)
 {
-    const struct bucket *b = &g->buckets[i], *before = b - 1;
-    return i == g->finished || before->done || before->step > b->step ||
-           b->step + 1 == g->step_count;
-}
+    size_t ready_from = atomic_load(&g->ready_from), n = g->sent_from - ready_from;
+    struct bucket *b = &g->buckets[g->begun % SLOTS];
+    double now = comm_clock();
 
-/* Moves on what can be. *moved: something was. All done? */
-static bool advance_buckets(struct traincomm_gradients *g, bool *moved)
-{
-    for (int i = g->finished; i < g->bucket_count; i++) {
-        struct bucket *b = &g->buckets[i];
-        int ended = 1;
-        while (!b->done && ended && is_its_turn(g, i)) {
-            MPI_Test(&b->request, &ended, MPI_STATUS_IGNORE);
-            if (ended)
-                end_step(g, b);
-            *moved = *moved || ended;
-        }
-    }
-    while (g->finished < g->bucket_count && g->buckets[g->finished].done)
-        g->finished++;
-    return g->finished == g->bucket_count;
-}
-
-static void finish_sent(struct traincomm_gradients *g)
-{
-    for (bool moved = false; !advance_buckets(g, &moved); moved = false)
-        if (!moved) /* the first is the one the others' order depends on */
-            MPI_Wait(&g->buckets[g->finished].request, MPI_STATUS_IGNORE);
-    g->bucket_count = g->finished = 0;
-}
-
-static void begin_bucket(struct traincomm_gradients *g, float *at, size_t n)
-{
-    struct bucket *b = &g->buckets[g->bucket_count++];
-
-    *b = (struct bucket){.at = at, .n = n, .started = comm_clock()};
-    begin_step(g, b);
-}
-
-/* ---- buckets */
-
-static void send_bucket(struct traincomm_gradients *g, size_t from)
-{
-    begin_bucket(g, g->gradients + from, g->sent_from - from);
-    double started = g->buckets[g->bucket_count - 1].started;
-    if (g->busy_since == 0)
-        g->busy_since = started;
-    comm_span(g->c, "start bucket", g->bucket_count, started,
-              (g->sent_from - from) * gradient_bytes(g));
+    if (g->begun - g->finished == SLOTS || n == 0 || (n < g->bucket_floats && !g->all))
+        return false;
+    n = n < g->bucket_floats ? n : g->bucket_floats;
+    g->sent_from -= n;
+    *b = (struct bucket){.at = g->gradients + g->sent_from, .n = n};
+    if (!g->host)
+        begin_exchange(g, b, g->begun);
+    g->begun++;
     g->stats.buckets++;
-    g->sent_from = from;
-}
-
-static void send_full_buckets(struct traincomm_gradients *g)
-{
-    size_t ready_from = g->ready_from;
-
-    while (g->sent_from - ready_from >= g->bucket_floats)
-        send_bucket(g, g->sent_from - g->bucket_floats);
-}
-
-static void send_rest(struct traincomm_gradients *g)
-{
-    send_full_buckets(g);
-    if (g->sent_from > 0)
-        send_bucket(g, 0);
+    if (g->busy_since == 0)
+        g->busy_since = now;
+    return true;
 }
 
 /* What was on its way until now was hidden behind the caller's work. */
@@ -235,140 +190,225 @@ static void end_hidden(struct traincomm_gradients *g, double now)
     g->busy_since = 0;
 }
 
-static void test_buckets(struct traincomm_gradients *g)
+/* Does what can be done. False: nothing. */
+static bool gradients_advance(struct traincomm_gradients *g)
 {
     bool moved = false;
 
-    if (g->busy_since == 0 || advance_buckets(g, &moved))
+    while (begin_bucket(g))
+        moved = true;
+    for (unsigned i = g->finished; i != g->begun; i++)
+        while (advance_bucket(g, i))
+            moved = true;
+    while (under_way(g) && g->buckets[g->finished % SLOTS].stage == DONE)
+        g->finished++;
+    return moved;
+}
+
+static bool advance_hidden(struct traincomm_gradients *g)
+{
+    bool moved = false;
+
+    while (gradients_advance(g))
+        moved = true;
+    if (!under_way(g))
         end_hidden(g, comm_clock());
+    return moved;
+}
+
+/* Between machines, what is sent moves only while somebody asks for it. */
+static bool is_exchanging(const struct traincomm_gradients *g)
+{
+    for (unsigned i = g->finished; i != g->begun; i++)
+        if (g->buckets[i % SLOTS].stage == EXCHANGE)
+            return true;
+    return false;
 }
 
 static void finish_buckets(struct traincomm_gradients *g)
 {
-    end_hidden(g, g->wait_since);
-    send_rest(g);
-    double start = comm_clock();
-    finish_sent(g);
-    comm_span(g->c, "wait for buckets", 0, start, 0);
+    uint64_t summed = g->stats.buckets - (g->begun - g->finished);
+
+    g->all = true;
+    atomic_store(&g->ready_from, 0);
+    for (int looks = 0;; looks++) {
+        unsigned news = g->host ? host_sum_news(g->host) : 0;
+        if (gradients_advance(g))
+            looks = 0;
+        else if (!under_way(g) && g->sent_from == 0)
+            break;
+        else if (g->host && !is_exchanging(g))
+            host_sum_wait(g->host, news);
+        else
+            comm_look_again(g->c, looks);
+    }
+    g->stats.late_buckets += g->stats.buckets - summed;
+    g->all = false;
     g->busy_since = 0;
-    g->sent_from = g->ready_from = g->count;
+    g->sent_from = g->count;
+    atomic_store(&g->ready_from, g->count);
+}
+
+/* ---- the library's own thread */
+
+static bool has_work(const struct traincomm_gradients *g)
+{
+    return g->drive == TRAINCOMM_DRIVE_THREAD && !atomic_load(&g->driver.paused) &&
+           (under_way(g) || g->sent_from - atomic_load(&g->ready_from) >= g->bucket_floats);
+}
+
+static void driver_bind(const struct driver *d)
+{
+    cpu_set_t cpus;
+
+    CPU_ZERO(&cpus);
+    if (d->cpu < 0 || d->cpu >= CPU_SETSIZE)
+        return;
+    CPU_SET(d->cpu, &cpus);
+    pthread_setaffinity_np(pthread_self(), sizeof cpus, &cpus);
+}
+
+static void *driver_main(void *context)
+{
+    struct traincomm_gradients *g = context;
+    struct driver *d = &g->driver;
+    int looks = 0;
+
+    driver_bind(d);
+    pthread_mutex_lock(&d->lock);
+    while (!d->ends) {
+        atomic_store(&d->asleep, !has_work(g));
+        if (!has_work(g)) {
+            if (atomic_load(&d->asleep))
+                pthread_cond_wait(&d->wake, &d->lock);
+            continue;
+        }
+        looks = advance_hidden(g) ? 0 : looks + 1;
+        pthread_mutex_unlock(&d->lock);
+        comm_look_again(g->c, looks);
+        pthread_mutex_lock(&d->lock);
+    }
+    pthread_mutex_unlock(&d->lock);
+    return NULL;
+}
+
+static void driver_wake(struct driver *d)
+{
+    if (!atomic_load(&d->asleep))
+        return;
+    pthread_mutex_lock(&d->lock);
+    pthread_cond_signal(&d->wake);
+    pthread_mutex_unlock(&d->lock);
+}
+
+/* MPI is called by two threads, though not for the same gradients. */
+static void driver_start(struct traincomm_gradients *g, int cpu)
+{
+    struct driver *d = &g->driver;
+    int level;
+
+    d->cpu = cpu;
+    if (MPI_Query_thread(&level) || level < MPI_THREAD_MULTIPLE)
+        return;
+    pthread_mutex_init(&d->lock, NULL);
+    pthread_cond_init(&d->wake, NULL);
+    d->runs = pthread_create(&d->thread, NULL, driver_main, g) == 0;
+}
+
+static void driver_end(struct driver *d)
+{
+    if (!d->runs)
+        return;
+    pthread_mutex_lock(&d->lock);
+    d->ends = true;
+    pthread_cond_signal(&d->wake);
+    pthread_mutex_unlock(&d->lock);
+    pthread_join(d->thread, NULL);
+    pthread_mutex_destroy(&d->lock);
+    pthread_cond_destroy(&d->wake);
 }
 
 /* ---- making and ending */
 
-/* The environment's TRAINCOMM_WAY is for measurements: no program need be changed. */
-static int choose_way(const struct traincomm *c, enum traincomm_way wanted, int hosts,
-                      enum traincomm_way *way)
-{
-    static const char *const names[] = {[TRAINCOMM_WAY_AUTO] = "auto",
-                                        [TRAINCOMM_WAY_PIECES] = "pieces",
-                                        [TRAINCOMM_WAY_CALLS] = "calls",
-                                        [TRAINCOMM_WAY_SHARED] = "shared",
-                                        [TRAINCOMM_WAY_LEADERS] = "leaders"};
-    const char *name = getenv("TRAINCOMM_WAY");
-    int ways = (int)(sizeof names / sizeof names[0]), named = 0;
-
-    while (name && named < ways && strcmp(name, names[named]) != 0)
-        named++;
-    if (named == ways)
-        return -TRAINCOMM_ERROR_ARGUMENT;
-    if (name && named != TRAINCOMM_WAY_AUTO)
-        wanted = (enum traincomm_way)named;
-    if (wanted == TRAINCOMM_WAY_AUTO && hosts == 1)
-        wanted = c->size < SHARED_RANKS ? TRAINCOMM_WAY_PIECES : TRAINCOMM_WAY_SHARED;
-    else if (wanted == TRAINCOMM_WAY_AUTO)
-        wanted = hosts < c->size ? TRAINCOMM_WAY_LEADERS : TRAINCOMM_WAY_CALLS;
-    *way = wanted;
-    return wanted == TRAINCOMM_WAY_SHARED && hosts > 1 ? -TRAINCOMM_ERROR_ARGUMENT : 0;
-}
-
-static void gradients_find_steps(struct traincomm_gradients *g, int hosts)
-{
-    bool by_leaders = g->way == TRAINCOMM_WAY_LEADERS;
-
-    g->peers = by_leaders ? hosts : g->c->size;
-    if (by_leaders)
-        g->steps[g->step_count++] = SUM_ON_HOST;
-    if (leads(g) && !g->narrow)
-        g->steps[g->step_count++] = SUM_OF_ALL;
-    if (leads(g) && g->narrow) {
-        g->steps[g->step_count++] = SWAP_PARTS;
-        g->steps[g->step_count++] = GATHER_SUMS;
-    }
-    if (by_leaders)
-        g->steps[g->step_count++] = SPREAD_ON_HOST;
-}
-
-/* Collective: the same calls on all ranks. */
-static void gradients_make_comms(struct traincomm_gradients *g)
-{
-    MPI_Comm peers;
-
-    comm_wait_begins(g->c);
-    MPI_Comm_split(g->c->comm, leads(g) ? 0 : MPI_UNDEFINED, g->c->rank, &peers);
-    for (int i = 0; i < g->step_count; i++) {
-        bool on_host = g->steps[i] == SUM_ON_HOST || g->steps[i] == SPREAD_ON_HOST;
-        MPI_Comm_dup(on_host ? g->c->node : peers, &g->comm[g->steps[i]]);
-    }
-    if (peers != MPI_COMM_NULL) {
-        MPI_Comm_rank(peers, &g->peer);
-        MPI_Comm_free(&peers);
-    }
-    comm_wait_ends(g->c);
-}
+/* What all ranks have to know of each other: the least of each. */
+enum { LEAST_RANKS, LEAST_THREADS, LEAST_STATUS, LEAST_DRIVER, LEAST };
 
 static size_t gradients_bucket_floats(const struct traincomm_gradients *g, size_t bytes)
 {
-    size_t n = (bytes ? bytes : BUCKET_BYTES) / sizeof(float), whole;
+    size_t n = (bytes ? bytes : BUCKET_BYTES) / sizeof(float);
 
-    n = n < 1 ? 1 : n < BUCKET_FLOATS_MAX ? n : BUCKET_FLOATS_MAX;
-    if (!g->narrow)
-        return n;
-    whole = narrow_whole(n, g->peers); /* only the last bucket has a rest */
-    return whole ? whole : (size_t)g->peers;
+    if (g->machines == 1) {
+        size_t most = ALL_FLOATS / (size_t)g->c->host_size,
+               own = (size_t)g->threads * THREAD_FLOATS;
+        n = own < most ? own : most;
+    }
+    n = n < BUCKET_FLOATS_MAX ? n : BUCKET_FLOATS_MAX;
+    n = n < g->count ? n : g->count;
+    return n > 0 ? n : 1;
 }
 
-static int gradients_make(struct traincomm *c, float *gradients, size_t count,
-                          const struct traincomm_options *options, int hosts,
-                          struct traincomm_gradients **out)
+/* What leaders need between machines; MPI_COMM_NULL: this rank is none. */
+static int gradients_make_exchange(struct traincomm_gradients *g, MPI_Comm peers)
+{
+    size_t part = g->bucket_floats / (size_t)g->leaders + 32; /* in whole cache lines */
+
+    if (peers == MPI_COMM_NULL)
+        return 0;
+    if (exchange_create(&g->between, peers, g->narrow))
+        return -TRAINCOMM_ERROR_MEMORY;
+    part = part < g->bucket_floats ? part : g->bucket_floats;
+    g->scratch_floats = exchange_scratch(&g->between, part);
+    g->scratch = malloc(SLOTS * g->scratch_floats * sizeof *g->scratch);
+    return g->scratch ? 0 : -TRAINCOMM_ERROR_MEMORY;
+}
+
+/* All ranks have one: what they make together. An error is the same on all. Collective. */
+static int gradients_join(struct traincomm_gradients *g, const struct traincomm_options *options,
+                          const int least[LEAST])
+{
+    struct traincomm *c = g->c;
+    MPI_Comm peers = MPI_COMM_NULL;
+    int mine[LEAST] = {0}, all[LEAST], status;
+
+    g->leaders = least[LEAST_RANKS];
+    g->threads = least[LEAST_THREADS];
+    g->bucket_floats = gradients_bucket_floats(g, options->bucket_bytes);
+    if (g->machines < c->size) {
+        status = host_sum_create(c, g->bucket_floats, g->leaders, g->narrow && g->machines == 1,
+                                 &g->host);
+        if (status)
+            return status;
+    }
+    if (g->machines == 1)
+        return 0;
+    comm_wait_begins(c);
+    MPI_Comm_split(c->comm, leads(g) ? c->host_rank : MPI_UNDEFINED, c->rank, &peers);
+    mine[LEAST_STATUS] = gradients_make_exchange(g, peers);
+    if (options->thread && !options->no_overlap)
+        driver_start(g, options->thread_cpu);
+    mine[LEAST_DRIVER] = g->driver.runs;
+    MPI_Allreduce(mine, all, LEAST, MPI_INT, MPI_MIN, c->comm);
+    comm_wait_ends(c);
+    g->trial.drives = options->no_overlap ? 1 : all[LEAST_DRIVER] ? DRIVES : DRIVES - 1;
+    return all[LEAST_STATUS];
+}
+
+static struct traincomm_gradients *gradients_new(struct traincomm *c, float *gradients,
+                                                 size_t count, enum traincomm_dtype dtype,
+                                                 int machines)
 {
     struct traincomm_gradients *g = calloc(1, sizeof *g);
 
-    *out = g;
     if (!g)
-        return -TRAINCOMM_ERROR_MEMORY;
+        return NULL;
     g->c = c;
     g->gradients = gradients;
-    g->count = g->sent_from = g->ready_from = count;
-    g->narrow = options->dtype == TRAINCOMM_BF16;
-    for (int i = 0; i < EXCHANGES; i++)
-        g->comm[i] = MPI_COMM_NULL;
-    int status = choose_way(c, options->way, hosts, &g->way);
-    g->stats.way = g->way;
-    bool blocks = g->way == TRAINCOMM_WAY_PIECES || g->way == TRAINCOMM_WAY_SHARED;
-    g->overlap = c->size > 1 && !options->no_overlap && !blocks;
-    g->trial.round = g->overlap ? 0 : TRIAL_END;
-    gradients_find_steps(g, hosts);
-    g->bucket_floats = gradients_bucket_floats(g, options->bucket_bytes);
-    g->buckets = calloc(count / g->bucket_floats + 2, sizeof *g->buckets);
-    if (!status && !g->buckets)
-        status = -TRAINCOMM_ERROR_MEMORY;
-    return status;
-}
-
-/* All ranks have made theirs: what they make together. Collective. */
-static int gradients_join(struct traincomm_gradients *g)
-{
-    if (g->way == TRAINCOMM_WAY_SHARED)
-        return shared_sum_create(g->c, g->count, &g->shared);
-    gradients_make_comms(g);
-    return 0;
-}
-
-static void gradients_free(struct traincomm_gradients *g)
-{
-    free(g->buckets);
-    free(g);
+    g->count = g->sent_from = count;
+    atomic_init(&g->ready_from, count);
+    g->narrow = dtype == TRAINCOMM_BF16;
+    g->machines = machines;
+    g->trial.drives = 1;
+    return g;
 }
 
 int traincomm_gradients_create(struct traincomm *c, float *gradients, size_t count,
@@ -377,146 +417,162 @@ int traincomm_gradients_create(struct traincomm *c, float *gradients, size_t cou
 {
     static const struct traincomm_options defaults = {0};
     struct traincomm_gradients *g;
-    int hosts = c->host_rank == 0, status, worst;
+    int machines = c->host_rank == 0, mine[LEAST], least[LEAST], status;
 
     *out = NULL;
+    options = options ? options : &defaults;
     comm_wait_begins(c);
-    MPI_Allreduce(MPI_IN_PLACE, &hosts, 1, MPI_INT, MPI_SUM, c->comm);
-    status = gradients_make(c, gradients, count, options ? options : &defaults, hosts, &g);
-    MPI_Allreduce(&status, &worst, 1, MPI_INT, MPI_MIN, c->comm);
+    MPI_Allreduce(MPI_IN_PLACE, &machines, 1, MPI_INT, MPI_SUM, c->comm);
+    g = gradients_new(c, gradients, count, options->dtype, machines);
+    mine[LEAST_RANKS] = c->host_size;
+    mine[LEAST_THREADS] = options->threads > 0 ? options->threads : 1;
+    mine[LEAST_STATUS] = g ? 0 : -TRAINCOMM_ERROR_MEMORY;
+    mine[LEAST_DRIVER] = 0;
+    MPI_Allreduce(mine, least, LEAST, MPI_INT, MPI_MIN, c->comm);
     comm_wait_ends(c);
-    if (!worst)
-        worst = gradients_join(g);
-    if (!worst) {
+    status = least[LEAST_STATUS];
+    if (!status)
+        status = gradients_join(g, options, least);
+    if (status)
+        traincomm_gradients_destroy(g);
+    else
         *out = g;
-        return 0;
-    }
-    if (g)
-        gradients_free(g);
-    return worst;
+    return status;
 }
 
 void traincomm_gradients_destroy(struct traincomm_gradients *g)
 {
     if (!g)
         return;
-    shared_sum_destroy(g->shared);
+    driver_end(&g->driver);
+    host_sum_destroy(g->host);
     comm_wait_begins(g->c);
-    for (int i = 0; i < EXCHANGES; i++)
-        if (g->comm[i] != MPI_COMM_NULL)
-            MPI_Comm_free(&g->comm[i]);
+    exchange_free(&g->between);
     comm_wait_ends(g->c);
-    gradients_free(g);
+    free(g->scratch);
+    free(g);
 }
 
-/* ---- whether to send behind backward */
+/* ---- what drives buckets */
 
-static bool sends_behind(const struct traincomm_gradients *g)
+static bool trial_ended(const struct drive_trial *t)
 {
-    return g->overlap && (g->trial.round >= TRIAL_END || g->trial.round % 2 == TRIAL_BEHIND);
+    return t->drives == 1 || t->round > t->drives * TRIAL_ROUNDS;
 }
 
-/* A round has ended. The ranks agree: of each kind the slowest rank's fastest. */
+/* Calls, unless it is clearly faster not to send during backward, or by a thread. */
+static enum traincomm_drive trial_best(const struct drive_trial *t)
+{
+    const double *least = t->least;
+    enum traincomm_drive best =
+        least[TRAINCOMM_DRIVE_WAIT] > TRIAL_GAIN * least[TRAINCOMM_DRIVE_CALLS]
+            ? TRAINCOMM_DRIVE_CALLS
+            : TRAINCOMM_DRIVE_WAIT;
+
+    if (t->drives == DRIVES && least[TRAINCOMM_DRIVE_THREAD] < TRIAL_GAIN * least[best])
+        return TRAINCOMM_DRIVE_THREAD;
+    return best;
+}
+
+/* A round has ended. The ranks agree: of each drive the slowest rank's fastest. */
 static void trial_round(struct traincomm_gradients *g)
 {
-    struct overlap_trial *t = &g->trial;
-    double now = comm_clock(), seconds = now - t->since, *least = &t->least[t->round % 2];
+    struct drive_trial *t = &g->trial;
+    double now = comm_clock(), seconds = now - t->since;
 
     t->since = now;
-    if (t->round > 0 && (*least == 0 || seconds < *least)) /* the first warms up */
-        *least = seconds;
-    if (++t->round < TRIAL_END)
+    if (t->round > 0 && (t->least[g->drive] == 0 || seconds < t->least[g->drive]))
+        t->least[g->drive] = seconds; /* the first warms up */
+    g->drive = (enum traincomm_drive)(t->round++ % t->drives);
+    if (!trial_ended(t))
         return;
-    MPI_Allreduce(MPI_IN_PLACE, t->least, 2, MPI_DOUBLE, MPI_MAX, g->c->comm);
-    g->overlap = t->least[TRIAL_AFTER] > TRIAL_GAIN * t->least[TRIAL_BEHIND];
+    MPI_Allreduce(MPI_IN_PLACE, t->least, DRIVES, MPI_DOUBLE, MPI_MAX, g->c->comm);
+    g->drive = trial_best(t);
+}
+
+/* "a step takes 1.2 s (1.3 s by calls)". */
+static int describe_trial(const struct traincomm_gradients *g, char *text, size_t bytes)
+{
+    static const char *const other[DRIVES] = {"after backward", "by calls", "by a thread"};
+    const struct drive_trial *t = &g->trial;
+    int n = snprintf(text, bytes, ": a step takes %.4g s (", t->least[g->drive]);
+
+    for (int i = 0, more = 0; i < t->drives && i < DRIVES; i++)
+        if (i != (int)g->drive)
+            n += snprintf(text + n, bytes - (size_t)n, "%s%.4g s %s", more++ ? ", " : "",
+                          t->least[i], other[i]);
+    return n + snprintf(text + n, bytes - (size_t)n, ")");
 }
 
 bool traincomm_gradients_describe(const struct traincomm_gradients *g, char *text, size_t bytes)
 {
-    static const char *const ways[] = {
-        [TRAINCOMM_WAY_PIECES] = "within one machine by MPI, after backward",
-        [TRAINCOMM_WAY_SHARED] = "within one machine through its shared memory, after backward",
-        [TRAINCOMM_WAY_CALLS] = "by MPI",
-        [TRAINCOMM_WAY_LEADERS] = "by machine, then between one of each",
-    };
-    const struct overlap_trial *t = &g->trial;
-    bool tried = t->least[0] > 0 && t->round >= TRIAL_END;
-    int n = snprintf(text, bytes, "gradients of %d ranks are summed %s", g->c->size, ways[g->way]);
+    static const char *const drives[DRIVES] = {"after backward", "during backward, driven by calls",
+                                               "during backward, driven by a thread"};
+    bool decided = trial_ended(&g->trial);
+    char words[512];
+    int n = snprintf(words, sizeof words, "gradients of %d ranks are summed", g->c->size);
 
-    if (n < 0 || (size_t)n >= bytes || g->shared || g->way == TRAINCOMM_WAY_PIECES)
-        return true;
-    snprintf(text + n, bytes - (size_t)n, ", in buckets of %.3g MB, %s",
-             1e-6 * (double)(g->bucket_floats * gradient_bytes(g)),
-             !tried && g->overlap ? "during backward or after it as the first steps show"
-             : g->overlap         ? "during backward"
-                                  : "after backward");
-    n = (int)strlen(text);
-    if (tried)
-        snprintf(text + n, bytes - (size_t)n, ": a step takes %.4g s (%.4g s %s)",
-                 t->least[g->overlap ? TRIAL_BEHIND : TRIAL_AFTER],
-                 t->least[g->overlap ? TRIAL_AFTER : TRIAL_BEHIND],
-                 g->overlap ? "after it" : "during it");
-    return tried || !g->overlap;
+    if (g->host)
+        n += snprintf(words + n, sizeof words - (size_t)n, " by machine through its memory%s",
+                      g->machines > 1 ? ", then" : "");
+    if (g->machines > 1)
+        n += snprintf(words + n, sizeof words - (size_t)n,
+                      " between %d machines by %d rank%s of each, in buckets of %.3g MB",
+                      g->machines, g->leaders, g->leaders > 1 ? "s" : "",
+                      1e-6 * (double)(g->bucket_floats * gradient_bytes(g)));
+    n += snprintf(words + n, sizeof words - (size_t)n, ", %s",
+                  decided ? drives[g->drive]
+                          : "during backward or after it as the first steps show");
+    if (decided && g->trial.drives > 1)
+        describe_trial(g, words + n, sizeof words - (size_t)n);
+    snprintf(text, bytes, "%s", words);
+    return decided;
 }
 
 /* ---- a round */
 
 void traincomm_gradients_ready(struct traincomm_gradients *g, size_t offset)
 {
-    g->ready_from = offset;
-    if (!sends_behind(g))
+    if (g->drive == TRAINCOMM_DRIVE_WAIT)
         return;
-    send_full_buckets(g);
-    test_buckets(g);
+    atomic_store(&g->ready_from, offset);
+    sums_use_threads(g->threads);
+    if (g->drive == TRAINCOMM_DRIVE_CALLS)
+        advance_hidden(g);
+    else
+        driver_wake(&g->driver);
 }
 
-static void reduce_pieces(struct traincomm_gradients *g)
+static void gradients_round(struct traincomm_gradients *g, double start)
 {
-    size_t step = g->narrow ? narrow_whole(PIECE_FLOATS, g->c->size) : PIECE_FLOATS;
+    struct driver *d = &g->driver;
 
-    comm_meet(g->c->comm);
-    for (size_t from = 0, n; from < g->count; from += n) {
-        n = g->count - from < step ? g->count - from : step;
-        double start = comm_clock();
-        if (g->narrow) {
-            begin_bucket(g, g->gradients + from, n);
-            finish_sent(g);
-        } else {
-            MPI_Allreduce(MPI_IN_PLACE, g->gradients + from, (int)n, MPI_FLOAT, MPI_SUM,
-                          g->comm[SUM_OF_ALL]);
-        }
-        comm_span(g->c, "piece", (int)(from / step) + 1, start, n * gradient_bytes(g));
-        g->stats.buckets++;
-    }
-}
-
-static void reduce_shared(struct traincomm_gradients *g)
-{
-    double start = comm_clock();
-
-    g->stats.buckets += (uint64_t)shared_sum(g->shared, g->gradients, g->count, g->narrow);
-    comm_span(g->c, "shared memory", 1, start, g->count * gradient_bytes(g));
+    atomic_store(&d->paused, true);
+    if (d->runs)
+        pthread_mutex_lock(&d->lock);
+    sums_use_threads(g->threads);
+    end_hidden(g, start);
+    finish_buckets(g);
+    comm_span(g->c, "wait for buckets", 0, start, g->count * gradient_bytes(g));
+    if (!trial_ended(&g->trial))
+        trial_round(g);
+    if (d->runs)
+        pthread_mutex_unlock(&d->lock);
+    atomic_store(&d->paused, false);
 }
 
 double traincomm_gradients_wait(struct traincomm_gradients *g)
 {
-    g->wait_since = comm_clock();
-    g->ready_from = 0;
+    double start = comm_clock(), seconds;
+
     comm_wait_begins(g->c);
-    if (g->c->size == 1)
-        g->ready_from = g->count;
-    else if (g->way == TRAINCOMM_WAY_PIECES)
-        reduce_pieces(g);
-    else if (g->way == TRAINCOMM_WAY_SHARED)
-        reduce_shared(g);
-    else
-        finish_buckets(g);
-    if (g->trial.round < TRIAL_END)
-        trial_round(g);
+    if (g->c->size > 1) {
+        gradients_round(g, start);
+        g->stats.bytes += g->count * gradient_bytes(g);
+    }
     comm_wait_ends(g->c);
     g->stats.rounds++;
-    g->stats.bytes += g->c->size > 1 ? g->count * gradient_bytes(g) : 0;
-    double seconds = comm_clock() - g->wait_since;
+    seconds = comm_clock() - start;
     g->stats.unhidden_seconds += seconds;
     return seconds;
 }
@@ -524,4 +580,8 @@ double traincomm_gradients_wait(struct traincomm_gradients *g)
 void traincomm_gradients_stats(const struct traincomm_gradients *g, struct traincomm_stats *out)
 {
     *out = g->stats;
+    out->machines = g->machines;
+    out->leaders = g->leaders;
+    out->exchanges = exchange_rounds(&g->between);
+    out->drive = g->drive;
 }

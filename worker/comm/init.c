@@ -68,11 +68,13 @@ static int learn_hosts(struct traincomm *c)
 static void find_node(struct traincomm *c)
 {
     const char *text = getenv("TRAINCOMM_HOST_RANKS");
-    int most = text ? atoi(text) : 0, rank;
+    int most = text ? atoi(text) : 0, rank, ranks;
     MPI_Comm whole;
 
     MPI_Comm_split_type(c->comm, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &whole);
     MPI_Comm_rank(whole, &rank);
+    MPI_Comm_size(whole, &ranks);
+    c->spins = ranks <= sysconf(_SC_NPROCESSORS_ONLN);
     MPI_Comm_split(whole, most > 0 ? rank / most : 0, rank, &c->node);
     MPI_Comm_free(&whole);
     MPI_Comm_rank(c->node, &c->host_rank);

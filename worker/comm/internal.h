@@ -12,6 +12,7 @@ struct traincomm {
     MPI_Comm comm; /* our own duplicate */
     MPI_Comm node; /* the ranks of this machine */
     bool ends_mpi; /* we started it */
+    bool spins;    /* each rank of the machine has a core to wait on */
     int rank, size, host_rank, host_size;
     char (*hosts)[TRAINCOMM_HOST_BYTES]; /* (size) */
     traincomm_span *span;                /* NULL: nobody wants to know */
@@ -22,12 +23,23 @@ struct traincomm {
 
 double comm_clock(void);
 
+/* Between two looks of a loop that spins. */
+static inline void comm_pause(void)
+{
+#if defined __x86_64__ || defined __i386__
+    __builtin_ia32_pause();
+#endif
+}
+
 /*
  * MPI's own waits spin, on a core that the loader or another rank could use. These sleep if it
  * takes long: wait.c. Between machines, what is sent moves only while somebody asks for it: there,
  * only for waits in which nothing large is under way.
  */
 void comm_wait_request(MPI_Request *request);
+
+/* The same for a loop of our own, which has looked so often in vain. */
+void comm_look_again(const struct traincomm *c, int looks);
 
 /* Until all ranks of comm are here: before a call that is to be MPI's own, which then does not
  * wait. */

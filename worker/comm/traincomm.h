@@ -20,7 +20,7 @@
  *     traincomm_finalize(comm);
  *
  * Sums are the same bits on all ranks, and again the same with the same number of ranks on each
- * machine.
+ * machine, whatever MPI library carries the messages.
  *
  * "Collective": every rank calls it, at the same point of the program. Functions that return int
  * return 0 or a negative TRAINCOMM_ERROR_...; what MPI itself finds wrong (a rank or the network is
@@ -47,7 +47,7 @@ enum traincomm_error {
 };
 
 const char *traincomm_strerror(int error); /* of a return value, in words */
-const char *traincomm_version(void);       /* "2.0.0" */
+const char *traincomm_version(void);       /* "3.0.0" */
 
 /* What MPI library the program runs with, in its own words ("Open MPI v4.1.4, ..."), cut to bytes;
  * also before it is started. */
@@ -133,16 +133,11 @@ int traincomm_agree(struct traincomm *c, bool *stop, struct traincomm_failure *f
 
 struct traincomm_gradients;
 
-enum traincomm_way {
-    TRAINCOMM_WAY_AUTO,   /* on one machine pieces for two ranks and shared for more; between
-                             machines leaders, or calls if each has one rank */
-    TRAINCOMM_WAY_PIECES, /* blocking calls in traincomm_gradients_wait, on pieces that fit a cache
-                           */
-    TRAINCOMM_WAY_CALLS,  /* buckets behind backward; traincomm_gradients_ready moves them on */
-    TRAINCOMM_WAY_SHARED, /* in traincomm_gradients_wait, through memory that the ranks of one
-                             machine share; with several machines an error */
-    TRAINCOMM_WAY_LEADERS /* as calls, in three steps: a machine's ranks give their sum to one of
-                             them, these sum between machines, and give the result back */
+/* What moves buckets on. All give the same bits. */
+enum traincomm_drive {
+    TRAINCOMM_DRIVE_WAIT,  /* traincomm_gradients_wait alone: after backward */
+    TRAINCOMM_DRIVE_CALLS, /* traincomm_gradients_ready, too: during backward */
+    TRAINCOMM_DRIVE_THREAD /* a thread of the library's own, during backward */
 };
 
 enum traincomm_dtype {
@@ -153,11 +148,14 @@ enum traincomm_dtype {
 };
 
 struct traincomm_options {
-    size_t bucket_bytes;        /* 0: 32 MiB */
-    bool no_overlap;            /* everything is sent by traincomm_gradients_wait; otherwise the
-                                   first 7 rounds try both, and the faster one stays */
-    enum traincomm_way way;     /* on all ranks the same */
+    size_t bucket_bytes;        /* 0: 8 MiB; on one machine it is chosen by the cache */
+    bool no_overlap;            /* TRAINCOMM_DRIVE_WAIT; otherwise, between machines, the first
+                                   rounds try all, and the fastest stays */
     enum traincomm_dtype dtype; /* of what is sent; on all ranks the same */
+    int threads;                /* of OpenMP that the calls share additions among; 0: none */
+    bool thread;                /* TRAINCOMM_DRIVE_THREAD may be tried; it spins, on a core that
+                                   the program leaves free */
+    int thread_cpu;             /* which it is bound to; below 0: none */
 };
 
 /* gradients (count) stays the caller's, and stays where it is. options may be NULL. A program may
@@ -177,22 +175,26 @@ double traincomm_gradients_wait(struct traincomm_gradients *g);
 
 /* Since traincomm_gradients_create, on this rank. */
 struct traincomm_stats {
-    uint64_t rounds;         /* calls of traincomm_gradients_wait */
-    uint64_t buckets;        /* or pieces */
+    uint64_t rounds; /* calls of traincomm_gradients_wait */
+    uint64_t buckets;
+    uint64_t late_buckets;   /* of them, not summed yet when traincomm_gradients_wait was called */
     uint64_t bytes;          /* of gradients summed, as they are sent */
     double hidden_seconds;   /* buckets were on their way while the caller computed */
     double unhidden_seconds; /* in traincomm_gradients_wait */
-    enum traincomm_way way;  /* the one taken */
+    int machines;            /* that sum between them */
+    int leaders;             /* ranks of each that do */
+    int exchanges;           /* messages one behind the other, from machine to machine */
+    enum traincomm_drive drive;
 };
 void traincomm_gradients_stats(const struct traincomm_gradients *g, struct traincomm_stats *out);
 
-/* In words for a log: "gradients of 4 ranks are summed ...". False: whether buckets travel during
- * backward is not decided yet, and is after the first rounds. */
+/* In words for a log: "gradients of 4 ranks are summed ...". False: what drives buckets is not
+ * decided yet, and is after the first rounds. */
 bool traincomm_gradients_describe(const struct traincomm_gradients *g, char *text, size_t bytes);
 
 /* ---- tracing */
 
-/* Something that took from start to end (CLOCK_MONOTONIC, seconds): "agree", "piece", "bucket",
+/* Something that took from start to end (CLOCK_MONOTONIC, seconds): "agree", "bucket",
  * "wait for buckets"; number counts from 1 in a round, bytes of it; 0: none. Called from the thread
  * that did it. */
 typedef void traincomm_span(void *context, const char *what, int number, double start, double end,

@@ -1,9 +1,11 @@
+#include <sched.h>
 #include <time.h>
 
 #include "worker/comm/internal.h"
 
 #define SPIN_SECONDS  200e-6
 #define SLEEP_SECONDS 1e-3
+#define SPINS         2000
 
 /* Sleeps an eighth of what it has waited so far: that much later than its spinning neighbour at
  * most. */
@@ -25,6 +27,14 @@ void comm_wait_request(MPI_Request *request)
         if (waited > SPIN_SECONDS)
             wait_sleep(waited);
     }
+}
+
+void comm_look_again(const struct traincomm *c, int looks)
+{
+    if (c->spins && looks < SPINS)
+        comm_pause();
+    else
+        sched_yield();
 }
 
 void comm_meet(MPI_Comm comm)

@@ -147,20 +147,15 @@ static json_t *provenance_init(const struct run *r)
                      "xxh128", digest_of_file(r->init_path));
 }
 
-/* The way alone, without what the first steps decide: that changes no bit. NULL: no other rank. */
+/* What decides the bits, without what the first steps decide. NULL: no other rank. */
 static const char *way_of(const struct run *r, const struct traincomm_gradients *gradients)
 {
-    static const char *const names[] = {
-        [TRAINCOMM_WAY_AUTO] = "auto",       [TRAINCOMM_WAY_PIECES] = "pieces",
-        [TRAINCOMM_WAY_CALLS] = "calls",     [TRAINCOMM_WAY_SHARED] = "shared",
-        [TRAINCOMM_WAY_LEADERS] = "leaders",
-    };
     struct traincomm_stats stats;
 
     if (!gradients || r->world == 1)
         return NULL;
     traincomm_gradients_stats(gradients, &stats);
-    return names[stats.way];
+    return stats.machines == 1 ? "memory" : "messages";
 }
 
 static json_t *attempt_facts(const struct run *r, const char *way, json_t *machines)

@@ -24,7 +24,7 @@ call --unix-socket "$socket" /v1/jobs/1/provenance
 want 200 "its provenance"
 json '.attempts | length' 1 "has one attempt"
 json '[.attempts[0] | .world_size, .threads_per_worker, .gradients, (.data.train.images), (.data.eval.images)] | map(tostring) | join(" ")' \
-    "2 1 pieces 96 50" "its ranks, threads, way between them and images"
+    "2 1 memory 96 50" "its ranks, threads, way between them and images"
 json '.attempts[0].machines[0].openblas' "$("$top_builddir/tests/bin/train-worker" --self-check --json | jq -r '.blas as $b | "0.3.21 \($b)"' |
     sed "s/^0.3.21/$(jq -r '.attempts[0].machines[0].openblas | split(" ")[0]' <<<"$body")/")" "the kernels of OpenBLAS"
 build_id() { readelf -n "$(readlink -f "$1")" | sed -n 's/.*Build ID: //p'; }

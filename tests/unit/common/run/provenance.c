@@ -45,8 +45,8 @@ Test(provenance, says_what_differs)
 {
     one_difference("{\"world_size\": 2, \"winograd\": \"\"}", "{\"world_size\": 4}", "world_size",
                    "2", "4", 1);
-    one_difference("{\"gradients\": null}", "{\"gradients\": \"pieces\"}", "gradients", "none",
-                   "pieces", 1);
+    one_difference("{\"gradients\": null}", "{\"gradients\": \"memory\"}", "gradients", "none",
+                   "memory", 1);
     one_difference("{\"data\": {\"train\": {\"changed\": 1795290550.25}}}",
                    "{\"data\": {\"train\": {\"changed\": 1795290551.25}}}", "data.train.changed",
                    "2026-11-21 19:49:10 UTC", "2026-11-21 19:49:11 UTC", 1);

@@ -1,0 +1,249 @@
+#include "worker/comm/host_sum.h"
+
+#include <limits.h>
+#include <linux/futex.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "worker/comm/sums.h"
+
+#define LINE_FLOATS 16 /* a part begins with a cache line */
+#define SPINS       2000
+
+/* Buckets with which a rank has done a step; only it writes them. */
+struct progress {
+    _Alignas(64) atomic_uint exposed;
+    atomic_uint published, collected;
+};
+
+/* Of the machine. */
+struct news {
+    _Alignas(64) atomic_uint count;
+    _Alignas(64) atomic_uint sleepers;
+};
+
+struct part_header {
+    struct progress progress;
+    struct news news; /* rank 0's is used */
+};
+
+struct host_sum {
+    struct traincomm *c;
+    struct traincomm_shared *memory;
+    struct news *news;
+    struct progress **progress; /* (host_size) */
+    float **slots;              /* (host_size): of each rank (HOST_SUM_SLOTS, floats) */
+    const void **from;          /* (host_size) what is added */
+    size_t floats;
+    int leaders;
+    bool narrow;
+};
+
+static void host_sum_free(struct host_sum *h)
+{
+    free(h->progress);
+    free(h->slots);
+    free(h->from);
+    free(h);
+}
+
+static struct host_sum *host_sum_new(struct traincomm *c, size_t floats, int leaders, bool narrow)
+{
+    struct host_sum *h = calloc(1, sizeof *h);
+    size_t ranks = (size_t)c->host_size;
+
+    if (!h)
+        return NULL;
+    h->c = c;
+    h->floats = (floats + LINE_FLOATS - 1) / LINE_FLOATS * LINE_FLOATS;
+    h->leaders = leaders;
+    h->narrow = narrow;
+    h->progress = calloc(ranks, sizeof(struct progress *));
+    h->slots = calloc(ranks, sizeof *h->slots);
+    h->from = calloc(ranks, sizeof *h->from);
+    if (h->progress && h->slots && h->from)
+        return h;
+    host_sum_free(h);
+    return NULL;
+}
+
+int host_sum_create(struct traincomm *c, size_t floats, int leaders, bool narrow,
+                    struct host_sum **out)
+{
+    struct host_sum *h = host_sum_new(c, floats, leaders, narrow);
+    int ready = h != NULL;
+
+    *out = NULL;
+    comm_wait_begins(c);
+    MPI_Allreduce(MPI_IN_PLACE, &ready, 1, MPI_INT, MPI_MIN, c->comm);
+    comm_wait_ends(c);
+    int status = ready ? traincomm_shared_create(c,
+                                                 sizeof(struct part_header) +
+                                                     HOST_SUM_SLOTS * h->floats * sizeof(float),
+                                                 &h->memory)
+                       : -TRAINCOMM_ERROR_MEMORY;
+    if (status) {
+        if (h)
+            host_sum_free(h);
+        return status;
+    }
+    for (int r = 0; r < c->host_size; r++) {
+        struct part_header *part = traincomm_shared_part(h->memory, r);
+        h->progress[r] = &part->progress;
+        h->slots[r] = (float *)(part + 1);
+    }
+    h->news = &((struct part_header *)traincomm_shared_part(h->memory, 0))->news;
+    *out = h;
+    return 0;
+}
+
+void host_sum_destroy(struct host_sum *h)
+{
+    if (!h)
+        return;
+    traincomm_shared_destroy(h->memory);
+    host_sum_free(h);
+}
+
+/* ---- what others have done */
+
+unsigned host_sum_news(const struct host_sum *h)
+{
+    return atomic_load(&h->news->count);
+}
+
+void host_sum_wait(const struct host_sum *h, unsigned news)
+{
+    for (int i = 0; h->c->spins && i < SPINS; i++) {
+        if (host_sum_news(h) != news)
+            return;
+        comm_pause();
+    }
+    atomic_fetch_add(&h->news->sleepers, 1);
+    while (host_sum_news(h) == news)
+        syscall(SYS_futex, &h->news->count, FUTEX_WAIT, news, NULL, NULL, 0);
+    atomic_fetch_sub(&h->news->sleepers, 1);
+}
+
+/* What this rank wrote before, all that see the step read behind. */
+static void host_sum_tell(const struct host_sum *h, atomic_uint *step, unsigned done)
+{
+    atomic_store(step, done);
+    atomic_fetch_add(&h->news->count, 1);
+    if (atomic_load(&h->news->sleepers) > 0)
+        syscall(SYS_futex, &h->news->count, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+}
+
+static struct progress *host_sum_own(const struct host_sum *h)
+{
+    return h->progress[h->c->host_rank];
+}
+
+/* Numbers wrap. */
+static bool is_past(const atomic_uint *step, unsigned bucket)
+{
+    return (int)(atomic_load_explicit(step, memory_order_acquire) - bucket) > 0;
+}
+
+/* ---- the steps */
+
+static float *slot_of(const struct host_sum *h, unsigned bucket, int rank)
+{
+    return h->slots[rank] + bucket % HOST_SUM_SLOTS * h->floats;
+}
+
+size_t host_sum_part(const struct host_sum *h, size_t n, int leader)
+{
+    size_t lines = (n + LINE_FLOATS - 1) / LINE_FLOATS;
+    size_t first = lines * (size_t)leader / (size_t)h->leaders * LINE_FLOATS;
+
+    return first < n ? first : n;
+}
+
+/* The part of this rank; of those that are no leaders an empty one behind the last. */
+static void host_sum_mine(const struct host_sum *h, size_t n, size_t *first, size_t *end)
+{
+    int rank = h->c->host_rank, leads = rank < h->leaders;
+
+    *first = leads ? host_sum_part(h, n, rank) : n;
+    *end = leads ? host_sum_part(h, n, rank + 1) : n;
+}
+
+bool host_sum_expose(struct host_sum *h, unsigned bucket, const float *at, size_t n)
+{
+    float *slot = slot_of(h, bucket, h->c->host_rank);
+    size_t first, end;
+
+    for (int r = 0; r < h->c->host_size; r++)
+        if (!is_past(&h->progress[r]->collected, bucket - HOST_SUM_SLOTS))
+            return false;
+    host_sum_mine(h, n, &first, &end);
+    if (h->narrow) {
+        sums_round(at, (sums_bf16_t *)slot, n);
+    } else {
+        sums_copy(at, slot, first);
+        sums_copy(at + end, slot + end, n - end);
+    }
+    host_sum_tell(h, &host_sum_own(h)->exposed, bucket + 1);
+    return true;
+}
+
+bool host_sum_add(struct host_sum *h, unsigned bucket, float *at, size_t n)
+{
+    size_t first, end;
+
+    for (int r = 0; r < h->c->host_size; r++)
+        if (!is_past(&h->progress[r]->exposed, bucket))
+            return false;
+    host_sum_mine(h, n, &first, &end);
+    for (int r = 0; r < h->c->host_size; r++) {
+        float *slot = slot_of(h, bucket, r);
+        if (h->narrow)
+            h->from[r] = (sums_bf16_t *)slot + first;
+        else
+            h->from[r] = (r == h->c->host_rank ? at : slot) + first;
+    }
+    if (h->narrow)
+        sums_bf16((const sums_bf16_t *const *)h->from, h->c->host_size, end - first,
+                  (sums_bf16_t *)slot_of(h, bucket, h->c->host_rank) + first);
+    else
+        sums_fp32((const float *const *)h->from, h->c->host_size, end - first, at + first);
+    return true;
+}
+
+bool host_sum_publish(struct host_sum *h, unsigned bucket, const float *at, size_t n)
+{
+    struct progress *own = host_sum_own(h);
+    size_t first, end;
+
+    if (!is_past(&own->published, bucket - 1))
+        return false;
+    host_sum_mine(h, n, &first, &end);
+    if (!h->narrow) /* there it is */
+        sums_copy(at + first, slot_of(h, bucket, h->c->host_rank) + first, end - first);
+    host_sum_tell(h, &own->published, bucket + 1);
+    return true;
+}
+
+bool host_sum_collect(struct host_sum *h, unsigned bucket, float *at, size_t n)
+{
+    struct progress *own = host_sum_own(h);
+
+    if (!is_past(&own->collected, bucket - 1))
+        return false;
+    for (int r = 0; r < h->leaders; r++)
+        if (!is_past(&h->progress[r]->published, bucket))
+            return false;
+    for (int r = 0; r < h->leaders; r++) {
+        size_t first = host_sum_part(h, n, r), end = host_sum_part(h, n, r + 1);
+        const float *slot = slot_of(h, bucket, r);
+        if (h->narrow)
+            sums_widen((const sums_bf16_t *)slot + first, at + first, end - first);
+        else if (r != h->c->host_rank)
+            sums_copy(slot + first, at + first, end - first);
+    }
+    host_sum_tell(h, &own->collected, bucket + 1);
+    return true;
+}
