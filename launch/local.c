@@ -117,6 +117,7 @@ static bool make_shared_folder(const char *path)
     return (mkdir(path, 0700) == 0 || errno == EEXIST) && is_own_folder(path);
 }
 
+/* Not synced, as their folder: what a power cut leaves of them is not launched from. */
 static int local_write_file(const char *folder, const char *name, char *text, struct error *e)
 {
     char path[PATH_MAX];
@@ -125,7 +126,7 @@ static int local_write_file(const char *folder, const char *name, char *text, st
     if (!status && (size_t)snprintf(path, sizeof path, "%s/%s", folder, name) >= sizeof path)
         status = error_set(e, ERR_INTERNAL, "the path of %s is too long", name);
     if (!status)
-        status = file_write_atomic(path, text, strlen(text), e);
+        status = file_write_unsynced(path, text, strlen(text), e);
     free(text);
     return status;
 }
@@ -177,7 +178,7 @@ static int local_start(const struct launch_request *r, struct launch_process *p,
     if (snprintf(attempt_dir, sizeof attempt_dir, "%s/attempt-%lld", r->run_dir,
                  (long long)r->attempt) > PATH_MAX - 32)
         return error_set(e, ERR_INVALID, "the run directory's path is too long");
-    int status = file_make_dirs(attempt_dir, e);
+    int status = file_make_dirs_unsynced(attempt_dir, e);
     if (!status)
         status = local_prepare(r, attempt_dir, &c, e);
     if (!status)

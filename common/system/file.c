@@ -252,7 +252,7 @@ int file_write_unsynced(const char *path, const void *data, size_t bytes, struct
     return write_and_rename(AT_FDCWD, path, data, bytes, 0, 0644, e);
 }
 
-int file_make_dirs(const char *path, struct error *e)
+static int make_dirs(const char *path, bool synced, struct error *e)
 {
     char copy[PATH_MAX];
     if ((size_t)snprintf(copy, sizeof copy, "%s", path) >= sizeof copy)
@@ -261,10 +261,11 @@ int file_make_dirs(const char *path, struct error *e)
         slash = strchr(slash, '/');
         if (slash)
             *slash = '\0';
-        if (mkdir(copy, 0755) == 0)
-            file_sync_dir_of(copy);
-        else if (errno != EEXIST)
+        bool made = mkdir(copy, 0755) == 0;
+        if (!made && errno != EEXIST)
             return error_set_errno(e, errno, "cannot create the folder %s", copy);
+        if (made && synced)
+            file_sync_dir_of(copy);
         if (!slash)
             break;
         *slash = '/';
@@ -273,6 +274,16 @@ int file_make_dirs(const char *path, struct error *e)
     if (stat(path, &st) || !S_ISDIR(st.st_mode))
         return error_set(e, ERR_INVALID, "%s exists and is not a folder", path);
     return 0;
+}
+
+int file_make_dirs(const char *path, struct error *e)
+{
+    return make_dirs(path, true, e);
+}
+
+int file_make_dirs_unsynced(const char *path, struct error *e)
+{
+    return make_dirs(path, false, e);
 }
 
 static _Thread_local double remove_until; /* of the walk under way */

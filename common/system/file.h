@@ -61,6 +61,7 @@ void file_sync_dir_of(const char *path); /* the folder that path lies in */
 
 /* mkdir -p with mode 0755; the new names are on disk when the call returns. */
 int file_make_dirs(const char *path, struct error *e);
+int file_make_dirs_unsynced(const char *path, struct error *e); /* may be gone after a power cut */
 
 /* The user's folder for what can be made again: $XDG_CACHE_HOME/traind, else ~/.cache/traind (XDG
  * Base Directory Specification). It need not exist. false: neither variable names a folder. */

@@ -19,7 +19,7 @@ static int write_one(struct store *store, const struct store_job *job, exporter 
     int status = export(store, job, out, e);
     fclose(out);
     if (status == 0)
-        status = file_write_atomic(path, text, bytes, e);
+        status = file_write_unsynced(path, text, bytes, e);
     free(text);
     return status;
 }
@@ -32,7 +32,7 @@ static int write_both(struct store *store, const struct store_job *job, struct e
     if (write_one(store, job, export_mllog, path, e))
         return -(int)e->code;
     snprintf(path, sizeof path, "%s/tensorboard", job->run_dir);
-    if (file_make_dirs(path, e))
+    if (file_make_dirs_unsynced(path, e))
         return -(int)e->code;
     snprintf(path, sizeof path, "%s/tensorboard/" EXPORT_TENSORBOARD_NAME, job->run_dir,
              (long long)job->created_at, (long long)job->id);

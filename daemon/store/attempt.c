@@ -32,7 +32,7 @@ static int begin_attempt(struct sql *c, int64_t id, const struct store_state_cha
 int store_job_begin_attempt(struct store *s, int64_t id, const struct store_state_change *change,
                             int64_t above, int64_t *attempt, struct error *e)
 {
-    struct sql *c = sql_write_begin(s, true, e);
+    struct sql *c = sql_write_begin(s, false, e);
 
     return c ? sql_write_end(s, c, begin_attempt(c, id, change, above, attempt, e), e)
              : -(int)e->code;

@@ -317,10 +317,10 @@ int store_job_delete(struct store *s, int64_t id, struct error *e);
 /* ---------------------------------------------------------------- attempts (attempt.c) */
 
 /* A launch, in the order that makes a killed daemon safe: store_job_begin_attempt (the next
- * attempt, launcher forgotten, durable) before mpirun is started, store_job_set_launcher after. The
- * change is to "starting", or to "queued" of a job that waits in Slurm's queue from now on. above:
- * the newest attempt that the run directory has, which a restored database may not know.
- * ERR_CONFLICT: it was held or cancelled meanwhile. */
+ * attempt, launcher forgotten) before a process is started, store_job_set_launcher, which makes
+ * both durable, before that becomes mpirun. The change is to "starting", or to "queued" of a job
+ * that waits in Slurm's queue from now on. above: the newest attempt that the run directory has,
+ * which a restored database may not know. ERR_CONFLICT: it was held or cancelled meanwhile. */
 int store_job_begin_attempt(struct store *s, int64_t id, const struct store_state_change *change,
                             int64_t above, int64_t *attempt, struct error *e);
 int store_job_set_launcher(struct store *s, int64_t id, int64_t pid, int64_t pid_start,

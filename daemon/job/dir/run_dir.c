@@ -158,7 +158,7 @@ static int run_dir_make(struct store *s, const struct store_job *job, struct err
                          job->run_dir);
     int status = file_remove_tree(fresh, e);
     if (!status)
-        status = file_make_dirs(fresh, e);
+        status = file_make_dirs_unsynced(fresh, e);
     if (!status)
         status = write_owner(s, job, fresh, e);
     if (!status && rename(fresh, job->run_dir))

@@ -357,7 +357,7 @@ static int event_ingest(struct sql *c, const struct store_batch *batch, struct e
 
 int store_ingest(struct store *s, const struct store_batch *batch, struct error *e)
 {
-    struct sql *c = sql_write_begin(s, batch->change != NULL, e);
+    struct sql *c = sql_write_begin(s, false, e);
 
     return c ? sql_write_end(s, c, event_ingest(c, batch, e), e) : -(int)e->code;
 }

@@ -67,5 +67,26 @@ ok "a wild name does no harm" wait_state "$id" succeeded
 ok "no shell saw it" test ! -e "$work/pwned"
 is "$(processes "$id")" 0 "no process is left"
 
+# What is lost with the power is made again, or was not promised: only the job, its launcher, its end and whose its folder is are waited for.
+if strace -V >/dev/null 2>&1; then
+    strace -f -b execve -qq -e signal=none -e trace=fsync,fdatasync -o "$work/syncs" -p "$daemon" 2>/dev/null &
+    tracer=$!
+    traced() { ! grep -q '^TracerPid:[[:space:]]*0$' "/proc/$daemon/status"; }
+    if eventually traced; then
+        for job in 1 2 3 4; do
+            submit "steps=1" "$one"
+            wait_state "$id" succeeded || echo "# job $job of 4"
+        done
+        kill "$tracer"
+        wait "$tracer"
+        ok "a job waits for the disk 8 times at most" test "$(grep -c sync "$work/syncs")" -le 32
+        echo "# $(grep -c sync "$work/syncs") times for 4 jobs"
+    else
+        skip "a job waits for the disk 8 times at most" "strace may not look at another process"
+    fi
+else
+    skip "a job waits for the disk 8 times at most" "needs strace"
+fi
+
 ok "the daemon stops in order" stop_daemon
 done_testing
