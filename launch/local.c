@@ -194,7 +194,7 @@ static int local_start(const struct launch_request *r, struct launch_process *p,
 
 static size_t look_for_members(struct launch_process *p, const char *attempt_dir)
 {
-    return process_set_update(&p->members, attempt_dir, p->session);
+    return process_set_update(&p->members, attempt_dir, p->session, p->start);
 }
 
 /* What is forked between the look and the signal is found by the next look. */

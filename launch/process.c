@@ -155,12 +155,12 @@ static bool is_child_of_member(const struct process_list *list, const struct pro
 }
 
 static void mark_members(struct process_list *list, const struct process_set *set,
-                         const char *attempt_dir, int64_t session)
+                         const char *attempt_dir, int64_t session, int64_t since)
 {
     for (size_t i = 0; i < list->count; i++) {
         struct process *p = &list->items[i];
         p->member = in_set(set, p) || (session > 0 && p->session == session) ||
-                    is_of_attempt(p->pid, attempt_dir);
+                    (p->start >= since && is_of_attempt(p->pid, attempt_dir));
     }
     for (bool more = true; more;) {
         more = false;
@@ -172,24 +172,25 @@ static void mark_members(struct process_list *list, const struct process_set *se
     }
 }
 
-size_t process_set_update(struct process_set *set, const char *attempt_dir, int64_t session)
+size_t process_set_update(struct process_set *set, const char *attempt_dir, int64_t session,
+                          int64_t since)
 {
-    struct process_list list = {0};
+    struct process_list look = {0};
 
-    list_processes(&list);
-    mark_members(&list, set, attempt_dir, session);
+    list_processes(&look);
+    mark_members(&look, set, attempt_dir, session, since);
     set->count = 0;
-    for (size_t i = 0; i < list.count; i++) {
-        if (!list.items[i].member)
+    for (size_t i = 0; i < look.count; i++) {
+        if (!look.items[i].member)
             continue;
         struct process_id *items =
             array_grow(set->items, set->count, &set->room, sizeof *set->items);
         if (!items)
             break;
         set->items = items;
-        set->items[set->count++] = (struct process_id){list.items[i].pid, list.items[i].start};
+        set->items[set->count++] = (struct process_id){look.items[i].pid, look.items[i].start};
     }
-    free(list.items);
+    free(look.items);
     return set->count;
 }
 

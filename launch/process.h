@@ -10,8 +10,10 @@ int64_t process_start(int64_t pid);
 /* Brings a set up to date: the dead leave it, and every living process joins that was started with
  * ATTEMPT_MARK=attempt_dir in its environment, is in that session (0: not asked), or is a
  * descendant of one that is in it. So what clears its environment, leaves its session or loses its
- * parent is found as long as it was seen once. Returns how many there are. */
-size_t process_set_update(struct process_set *set, const char *attempt_dir, int64_t session);
+ * parent is found as long as it was seen once. No environment is read of what was there before
+ * since, the start of the launcher (0: not known). Returns how many there are. */
+size_t process_set_update(struct process_set *set, const char *attempt_dir, int64_t session,
+                          int64_t since);
 
 struct process_stopped {
     int64_t pid, rank; /* rank -1: it is none */
