@@ -96,9 +96,16 @@ static int make_up_steps(struct rank_step *every, MPI_Comm comm)
     return MPI_SUCCESS;
 }
 
-static int make_up_agreement(const void *mine, void *all, double bytes)
+static int make_up_agreement(const void *mine, void *all, double bytes, MPI_Request *request)
 {
     memcpy(all, mine, (size_t)bytes);
+    *request = MPI_REQUEST_NULL;
+    return MPI_SUCCESS;
+}
+
+static int make_up_meeting(MPI_Request *request)
+{
+    *request = MPI_REQUEST_NULL;
     return MPI_SUCCESS;
 }
 
@@ -118,9 +125,13 @@ APART(Allgather,
       (const void *mine, int n, MPI_Datatype type, void *to, int m, MPI_Datatype as, MPI_Comm comm),
       (mine, n, type, to, m, as, comm), others(comm) * bytes_of(m, as), make_up_steps(to, comm))
 APART(Allreduce, (const void *mine, void *to, int n, MPI_Datatype type, MPI_Op op, MPI_Comm comm),
-      (mine, to, n, type, op, comm), bytes_of(n, type),
-      make_up_agreement(mine, to, bytes_of(n, type)))
-APART(Barrier, (MPI_Comm comm), (comm), 0, MPI_ERR_OTHER)
+      (mine, to, n, type, op, comm), bytes_of(n, type), MPI_ERR_OTHER)
+APART(Iallreduce,
+      (const void *mine, void *to, int n, MPI_Datatype type, MPI_Op op, MPI_Comm comm,
+       MPI_Request *request),
+      (mine, to, n, type, op, comm, request), bytes_of(n, type),
+      make_up_agreement(mine, to, bytes_of(n, type), request))
+APART(Ibarrier, (MPI_Comm comm, MPI_Request *request), (comm, request), 0, make_up_meeting(request))
 APART(Bcast, (void *data, int n, MPI_Datatype type, int root, MPI_Comm comm),
       (data, n, type, root, comm), root ? bytes_of(n, type) : 0, MPI_ERR_OTHER)
 APART(Gather,
@@ -133,6 +144,16 @@ APART(Recv,
       (to, n, type, from, tag, comm, status), bytes_of(n, type), MPI_ERR_OTHER)
 APART(Send, (const void *data, int n, MPI_Datatype type, int to, int tag, MPI_Comm comm),
       (data, n, type, to, tag, comm), 0, MPI_ERR_OTHER)
+
+/* Waiting for one of them is no call of its own. */
+int MPI_Test(MPI_Request *request, int *ended, MPI_Status *status)
+{
+    double since = clock_of(CLOCK_THREAD_CPUTIME_ID);
+    int code = PMPI_Test(request, ended, status);
+
+    all_calls.seconds += clock_of(CLOCK_THREAD_CPUTIME_ID) - since;
+    return code;
+}
 
 static void ranks_fail(const char *what)
 {
