@@ -278,7 +278,7 @@ static int say_step(const struct trainer *t, int64_t step, const struct rank_ste
     int status = report_end(r->report, e);
     if (!status)
         status = energy_say(r->energy, r->report, step, &all->energy, false, e);
-    return status ? status : pace_judge(t->pace, step, e);
+    return status ? status : pace_judge(t->pace, step, 1e3 * times->total, e);
 }
 
 /* The number of the run's last step. */

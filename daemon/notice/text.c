@@ -47,13 +47,6 @@ static void text_head(struct buffer *out, enum notice_kind kind, const json_t *b
         buffer_printf(out, " %s", words[kind]);
 }
 
-static void text_straggler(struct buffer *out, const json_t *event)
-{
-    buffer_printf(out, ": rank %lld on %s takes %.0f ms for a step, the median is %.0f ms",
-                  json_get_integer(event, "rank", -1), json_get_text(event, "host", "?"),
-                  json_get_number(event, "busy_ms", 0), json_get_number(event, "median_ms", 0));
-}
-
 static void text_failure(struct buffer *out, const json_t *event)
 {
     const char *label = json_get_text(event, "label", NULL);
@@ -135,11 +128,9 @@ char *text_of_notice(const json_t *body, const char *link)
     struct buffer out = BUFFER(TEXT_LIMIT_BYTES);
 
     text_head(&out, kind, body);
-    if (kind == NOTICE_STRAGGLER)
-        text_straggler(&out, json_object_get(body, "event"));
     if (kind == NOTICE_ATTEMPT_FAILED)
         text_failure(&out, json_object_get(body, "event"));
-    if (kind == NOTICE_STRAGGLER || kind == NOTICE_SUCCEEDED)
+    if (kind == NOTICE_SUCCEEDED)
         reason = NULL;
     if (reason && *reason)
         buffer_printf(&out, ": %s", reason);

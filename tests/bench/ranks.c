@@ -188,7 +188,7 @@ static void do_step(struct run *r, struct pace *pace, int step, struct error *e)
     if (!status)
         status = report_end(r->report, e);
     if (!status)
-        status = pace_judge(pace, step, e);
+        status = pace_judge(pace, step, STEP_MS, e);
     if (run_agree(r, status, e))
         ranks_fail(e->text);
 }
@@ -229,17 +229,18 @@ static double time_stragglers(void)
 {
     static struct rank_times every[MANY];
     static double seconds[STEPS];
+    static const int one_host[MANY];
     struct stragglers *stragglers;
     struct straggler found;
     struct error e;
 
-    if (stragglers_create(MANY, &stragglers, &e))
+    if (stragglers_create(MANY, one_host, &stragglers, &e))
         ranks_fail(e.text);
     for (int i = 0; i < STEPS; i++) {
         for (int rank = 0; rank < MANY; rank++)
             every[rank] = some_times(rank, i);
         double since = own_seconds();
-        stragglers_add(stragglers, every, &found);
+        stragglers_add(stragglers, every, STEP_MS, &found);
         seconds[i] = own_seconds() - since;
     }
     stragglers_destroy(stragglers);

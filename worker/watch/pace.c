@@ -1,33 +1,43 @@
 #include "worker/watch/pace.h"
 
 #include <stdlib.h>
+#include <string.h>
 
+#include "common/json.h"
 #include "common/log.h"
 
 #define RANKS_IN_AN_EVENT 64
 
+/* Behind it, as many as there are ranks: */
 struct pace {
     struct traincomm *comm;
     struct report *report;
-    int world;
-    struct rank_step *every;  /* (world), of the last step */
-    struct rank_times *times; /* (world), of it */
-    struct stragglers *stragglers;
+    int world, slowest;
+    struct stragglers *stragglers; /* of rank 0 */
+    struct rank_step *every;       /* of the last step */
+    struct rank_times *times;      /* of it */
+    struct host_pace *hosts;       /* room for pace_report */
+    int *host;                     /* rank 0 has the lowest rank of each rank's host */
 };
 
 int pace_create(struct traincomm *comm, struct report *report, struct pace **out, struct error *e)
 {
-    struct pace *p = calloc(1, sizeof *p);
-    int world = traincomm_size(comm);
+    int world = traincomm_size(comm), status = 0;
+    struct pace *p = calloc(1, sizeof *p + (size_t)world * (sizeof *p->every + sizeof *p->times +
+                                                            sizeof *p->hosts + sizeof *p->host));
 
-    if (p) {
-        *p = (struct pace){.comm = comm, .report = report, .world = world};
-        p->every = calloc((size_t)world, sizeof *p->every);
-        p->times = calloc((size_t)world, sizeof *p->times);
-    }
-    int status = p && p->every && p->times
-                     ? stragglers_create(world, &p->stragglers, e)
-                     : error_set(e, ERR_NO_MEMORY, "no memory for %d ranks", world);
+    if (!p)
+        return error_set(e, ERR_NO_MEMORY, "no memory for %d ranks", world);
+    *p = (struct pace){.comm = comm, .report = report, .world = world};
+    p->every = (struct rank_step *)(p + 1);
+    p->times = (struct rank_times *)(p->every + world);
+    p->hosts = (struct host_pace *)(p->times + world);
+    p->host = (int *)(p->hosts + world);
+    for (int i = 0; i < world && traincomm_rank(comm) == 0; i++)
+        while (strcmp(traincomm_host(comm, p->host[i]), traincomm_host(comm, i)) != 0)
+            p->host[i]++;
+    if (traincomm_rank(comm) == 0)
+        status = stragglers_create(world, p->host, &p->stragglers, e);
     if (!status)
         *out = p;
     else
@@ -37,11 +47,8 @@ int pace_create(struct traincomm *comm, struct report *report, struct pace **out
 
 void pace_destroy(struct pace *p)
 {
-    if (!p)
-        return;
-    stragglers_destroy(p->stragglers);
-    free(p->every);
-    free(p->times);
+    if (p)
+        stragglers_destroy(p->stragglers);
     free(p);
 }
 
@@ -58,47 +65,71 @@ struct rank_step pace_gather(struct pace *p, const struct rank_step *mine)
         all.energy.hosts += p->every[i].energy.hosts;
         all.energy.unread += p->every[i].energy.unread;
         p->times[i] = p->every[i].times;
+        if (i == 0 || rank_busy_ms(&p->times[i]) > rank_busy_ms(&p->times[p->slowest]))
+            p->slowest = i;
     }
     return all;
 }
 
-static int slowest_rank(const struct pace *p)
+static void pace_report_hosts(const struct pace *p)
 {
-    int slowest = 0;
-    for (int i = 1; i < p->world; i++)
-        if (rank_busy_ms(&p->times[i]) > rank_busy_ms(&p->times[slowest]))
-            slowest = i;
-    return slowest;
+    double busy[8];
+    int n = host_paces(p->times, p->host, p->world, p->hosts), said = 0;
+    json_t *names = json_array();
+
+    for (; said < n && said < (int)(sizeof busy / sizeof *busy); said++) {
+        busy[said] = p->hosts[said].busy_ms;
+        json_array_append_new(names,
+                              json_text_or_null(traincomm_host(p->comm, p->hosts[said].first)));
+    }
+    report_json(p->report, "slowest_hosts", names);
+    report_durations(p->report, "slowest_hosts_ms", busy, (size_t)said);
+    report_real(p->report, "median_host_ms",
+                (p->hosts[(n - 1) / 2].busy_ms + p->hosts[n / 2].busy_ms) / 2);
+    json_decref(names);
 }
 
 void pace_report(const struct pace *p)
 {
     double busy[RANKS_IN_AN_EVENT];
 
-    report_int(p->report, "slowest_rank", slowest_rank(p));
-    if (p->world > RANKS_IN_AN_EVENT)
+    report_int(p->report, "slowest_rank", p->slowest);
+    if (p->world > RANKS_IN_AN_EVENT) {
+        if (p->stragglers)
+            pace_report_hosts(p);
         return;
+    }
     for (int i = 0; i < p->world; i++)
         busy[i] = rank_busy_ms(&p->times[i]);
     report_durations(p->report, "rank_busy_ms", busy, (size_t)p->world);
 }
 
-int pace_judge(struct pace *p, int64_t step, struct error *e)
+int pace_judge(struct pace *p, int64_t step, double step_ms, struct error *e)
 {
     struct straggler s;
+    char message[512];
 
-    if (traincomm_rank(p->comm) != 0 || !stragglers_add(p->stragglers, p->times, &s))
+    if (traincomm_rank(p->comm) != 0 || !stragglers_add(p->stragglers, p->times, step_ms, &s))
         return 0;
-    log_warning(
-        "rank %d on %s holds up the others: %.1f ms a step against %.1f ms, most of it in %s",
-        s.rank, traincomm_host(p->comm, s.rank), s.busy_ms, s.median_ms, rank_phase_name(s.phase));
+    snprintf(
+        message, sizeof message,
+        "rank %d%s on %s holds up the others: %.1f ms a step in steps %lld to %lld, median %.1f "
+        "ms; it loses most in %s, and the others wait %.1f ms a step for it (%.1f %%)",
+        s.rank, s.ranks > 1 ? " (one of several)" : "", traincomm_host(p->comm, s.rank), s.busy_ms,
+        (long long)(step - s.steps + 1), (long long)step, s.median_ms, rank_phase_name(s.phase),
+        s.wait_ms, 100 * s.wait_share);
+    log_warning("%s", message);
     report_begin(p->report, EVENT_STRAGGLER);
     report_int(p->report, "step", step);
     report_int(p->report, "rank", s.rank);
     report_text(p->report, "host", traincomm_host(p->comm, s.rank));
+    report_int(p->report, "ranks", s.ranks);
     report_text(p->report, "phase", rank_phase_name(s.phase));
     report_real(p->report, "busy_ms", s.busy_ms);
     report_real(p->report, "median_ms", s.median_ms);
-    report_int(p->report, "steps", STRAGGLER_STEPS);
+    report_int(p->report, "steps", s.steps);
+    report_real(p->report, "wait_ms", s.wait_ms);
+    report_real(p->report, "wait_share", s.wait_share);
+    report_text(p->report, "message", message);
     return report_end(p->report, e);
 }

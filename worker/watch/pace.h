@@ -32,11 +32,13 @@ void pace_destroy(struct pace *p); /* NULL is fine */
  * energy; what each rank did is kept. Collective; synchronises the ranks. */
 struct rank_step pace_gather(struct pace *p, const struct rank_step *mine);
 
-/* Fields of the step event that is being written: slowest_rank and, where the ranks are few enough
- * for a line, rank_busy_ms of each: the rest of its step it waited for others. */
+/* Fields of the step event that is being written: slowest_rank and rank_busy_ms of each, the rest
+ * of whose step was waiting for others; or, where the ranks are too many for a line, the slowest
+ * hosts, the means of their ranks, and the median of all hosts. */
 void pace_report(const struct pace *p);
 
-/* A `straggler` event, and the words on stderr, if a rank has become one in this step. Rank 0. */
-int pace_judge(struct pace *p, int64_t step, struct error *e);
+/* A `straggler` event, and the words on stderr, if a rank has become one in this step, which took
+ * step_ms. Rank 0. */
+int pace_judge(struct pace *p, int64_t step, double step_ms, struct error *e);
 
 #endif

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Many more ranks than cores: 16 (and 64 without --quick) train what one rank trains that adds up as many batches, with the same
+# Many more ranks than cores: 16 (and 66 without --quick) train what one rank trains that adds up as many batches, with the same
 # losses but for rounding. Prints TAP.
 # runs alone
 set -u
@@ -16,7 +16,7 @@ export OMPI_MCA_mpi_yield_when_idle=1
 losses() { jq -c 'select(.type == "step") | .loss' "$1/attempt-1/events.jsonl" | tr '\n' ' '; }
 
 counts=16
-if [ "${TRAIND_TEST_QUICK:-no}" = no ] && [ "$(awk '/MemAvailable/ {print int($2 / 1048576)}' /proc/meminfo)" -ge 16 ]; then counts="16 64"; fi
+if [ "${TRAIND_TEST_QUICK:-no}" = no ] && [ "$(awk '/MemAvailable/ {print int($2 / 1048576)}' /proc/meminfo)" -ge 16 ]; then counts="16 66"; fi
 for ranks in $counts; do
     # Each rank has a network of its own: the small one where there are many.
     [ "$ranks" -le 16 ] && model=. || model='.model = {arch: "cnn", image_size: 28, classes: 10}'
@@ -29,6 +29,10 @@ for ranks in $counts; do
     same=$(jq -n --argjson a "[$(losses "$work/many$ranks" | sed 's/ *$//; s/ /,/g')]" --argjson b "[$(losses "$work/one$ranks" | sed 's/ *$//; s/ /,/g')]" \
         '($a | length) == 2 and ($b | length) == 2 and ([range(2) | ($a[.] - $b[.]) / $b[.] | fabs] | max) < 1e-4')
     is "$same" true "$ranks: the same losses within 1e-4: $(losses "$work/many$ranks")and $(losses "$work/one$ranks")"
-    is "$(jq -c 'select(.type == "run_start") | [.world_size, (.binding | length)]' "$work/many$ranks/attempt-1/events.jsonl")" "[$ranks,$ranks]" "every rank is in run_start"
+    is "$(jq -c 'select(.type == "run_start") | [.world_size, (.binding | length)]' "$work/many$ranks/attempt-1/events.jsonl")" \
+        "[$ranks,$((ranks < 64 ? ranks : 64))]" "every rank is in run_start, of 64"
+    is "$(jq -c 'select(.type == "step") | [(.rank_busy_ms | length), .slowest_hosts, (.slowest_hosts_ms | length), ((.median_host_ms // 0) - (.slowest_hosts_ms[0] // 0) | fabs) < 0.01]' \
+        "$work/many$ranks/attempt-1/events.jsonl" | sort -u)" \
+        "$([ "$ranks" -le 64 ] && echo "[$ranks,null,0,true]" || echo "[0,[\"$(hostname)\"],1,true]")" "a step has the time of each rank, of more than 64 that of hosts"
 done
 done_testing
