@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "client/api.h"
 #include "client/cmd.h"
 #include "client/job.h"
 #include "client/views/human.h"
@@ -254,6 +255,25 @@ static void slurm_row(struct libscols_table *table, const json_t *slurm)
     free(number);
 }
 
+/* The newest three of the last attempt; none where the daemon does not tell them. */
+static void straggler_rows(struct libscols_table *table, const struct job *job)
+{
+    json_t *answer, *event;
+    struct error e;
+    char path[96];
+    size_t i;
+
+    snprintf(path, sizeof path, "/v1/jobs/%ld/events?types=straggler&limit=10000", job->id);
+    if (api_get(path, &answer, &e))
+        return;
+    const json_t *events = json_object_get(answer, "events");
+    json_array_foreach (events, i, event)
+        if (i + 3 >= json_array_size(events) &&
+            json_get_number(event, "attempt", NAN) == job->attempt)
+            show_add_row(table, "straggler", json_get_text(event, "message", ""));
+    json_decref(answer);
+}
+
 /* What people have written on it. */
 static void show_labels(struct libscols_table *table, const json_t *json)
 {
@@ -314,6 +334,7 @@ static void print_job(const struct job *job, const json_t *json)
     slurm_row(table, json_object_get(json, "slurm"));
     failure_rows(table, job, json_object_get(json, "failure"));
     progress_rows(table, job);
+    straggler_rows(table, job);
     target_row(table, json_object_get(json, "target"), job_ended(job));
     if (!isnan(job->checkpoint_step) && strcmp(job->state, "succeeded") != 0)
         show_add_row(table, "checkpoint", human_step(id, sizeof id, job->checkpoint_step));

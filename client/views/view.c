@@ -208,7 +208,7 @@ bool view_event_words(const struct stream_event *event, char *text, size_t bytes
         snprintf(text + used, bytes - used, ": %s", words);
     else if (strcmp(type, "eval") == 0)
         eval_words(body, text, bytes);
-    else if (strcmp(type, "straggler") == 0)
+    else if (strcmp(type, "straggler") == 0) /* an older worker's, without a message */
         snprintf(text + used, bytes - used, ": rank %.0f on %s, %.0f ms of %s instead of %.0f",
                  json_get_number(body, "rank", NAN), json_get_text(body, "host", ""),
                  json_get_number(body, "busy_ms", NAN), json_get_text(body, "phase", ""),

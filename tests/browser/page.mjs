@@ -1,7 +1,7 @@
 // The dashboard in a real browser against a real daemon: node page.mjs http://HOST:PORT
 // Prints TAP. The daemon must have no jobs yet, and a worker that trains.
 
-import { readFileSync } from "node:fs";
+import { appendFileSync, readFileSync } from "node:fs";
 import { openBrowser } from "./lib/browser.mjs";
 import { accessible, api, bringIntoView, brightness, errors, forget, jobIn, JOB, listen, origin, sideways, story, submit, tinted, until } from "./lib/checks.mjs";
 import { ok, same } from "./lib/tap.mjs";
@@ -278,12 +278,26 @@ async function sameLog(page) {
   same(await seen(), before, "log: back, attempt and search are the same, the table is open, and the search at the same height with the keyboard");
 }
 
+// As a worker writes it, behind its own events.
+async function straggling(page, id) {
+  const { run_dir } = await api(`/v1/jobs/${id}`), words = page.locator(".why.slow");
+  const message = "rank 34 (and 1 more there) on n17 holds up the others: 1302.0 ms a step in steps 1 to 160, median 1240.0 ms; it loses most in backward, and the others wait 57.2 ms a step for it (4.4 %)";
+  same(await words.textContent(), "", "straggler: none is named");
+  appendFileSync(`${run_dir}/attempt-1/events.jsonl`, JSON.stringify({ seq: 1e6, t: Date.now() / 1000, type: "straggler", step: 160, rank: 34, host: "n17", ranks: 2,
+    phase: "backward", busy_ms: 1302, median_ms: 1240, steps: 160, wait_ms: 57.2, wait_share: 0.044, message }) + "\n");
+  await until("the straggler", async () => (await words.textContent()) !== "").catch(() => {});
+  same(await words.textContent(), message, "straggler: the page names it, and what it costs");
+  same(await page.locator(".events tr[data-type=straggler] td").last().textContent(), message, "straggler: so does the list of events");
+  await accessible(page, "straggler");
+}
+
 async function cancelling(page) {
   const { id } = await submit({ ...JOB, name: "long-job", steps: 100000, checkpoint: { every_epochs: 0 } });
   await page.goto(`${origin}/#/jobs/${id}`);
   await jobIn(id, "running");
   await until("a step", async () => (await api(`/v1/jobs/${id}`)).step > 0);
   await page.locator(".title .badge[data-state=running]").waitFor();
+  await straggling(page, id);
   await page.getByRole("button", { name: "Cancel…" }).click();
   await accessible(page, "dialog");
   await page.getByRole("button", { name: "Keep running" }).click();
@@ -296,6 +310,8 @@ async function cancelling(page) {
   const again = await jobIn(id, "running");
   same(again.attempt, 2, "resume: the button starts it again");
   await page.locator(".title .badge[data-state=running]").waitFor();
+  await until("no straggler", async () => (await page.locator(".why.slow").textContent()) === "").catch(() => {});
+  same(await page.locator(".why.slow").textContent(), "", "resume: the straggler was the first attempt's");
   await api(`/v1/jobs/${id}/cancel`, { method: "POST" });
   await jobIn(id, "cancelled");
   await page.locator(".title .badge[data-state=cancelled]").waitFor();

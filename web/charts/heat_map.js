@@ -1,5 +1,5 @@
 // A chart of many rows and one colour: ranks by steps.
-//   update({x: [steps], rows: [[ms of each rank], …], marks, note})
+//   update({x: [steps], rows: [[ms of each rank], …], marks})
 // A cell's colour is its time against the median of its step's ranks: who holds up the others stands out, slow steps do not.
 
 import { Chart } from "./charts.js";
@@ -22,7 +22,7 @@ export class HeatMap extends Chart {
     this.legend.replaceChildren(h("li", { class: "scale" }, "as the others", ...steps, `${HIGH} × or slower`));
   }
 
-  update({ x, rows, marks, note }) {
+  update({ x, rows, marks }) {
     this.rows = rows;
     this.medians = rows.map(median);
     this.world = rows.at(-1)?.length ?? 0;
@@ -30,7 +30,7 @@ export class HeatMap extends Chart {
     if (columns !== this.options.series.length)
       this.options.series = ranksUpTo(columns);
     const y = Object.fromEntries([...Array(this.world).keys()].map((rank) => [rank, rows.map((row) => row[rank] ?? null)]));
-    super.update({ x, y, marks, note });
+    super.update({ x, y, marks });
   }
 
   // A file has room for all.

@@ -11,7 +11,7 @@ import { listHref } from "../place.js";
 import { planView } from "../plan_view.js";
 import { jobActions } from "./job_actions.js";
 import { jobCharts } from "./job_charts.js";
-import { checkpointsCard, evalsCard, eventsCard, filesCard, forecastCard, tiles } from "./job_facts.js";
+import { checkpointsCard, evalsCard, eventsCard, filesCard, forecastCard, stragglerWords, tiles } from "./job_facts.js";
 import { logView } from "./job_log.js";
 import { noticesCard } from "./job_notices.js";
 import { outputs } from "./job_outputs.js";
@@ -98,6 +98,7 @@ export function mount(main, { params, query, heading }) {
   };
   const actions = jobActions(id, changed, failed);
   const reason = h("p", { class: "why", role: "status" });
+  const slow = h("p", { class: "why slow", role: "status" });
   const label = h("p", { class: "quiet", hidden: true }), took = h("p", { class: "quiet took" });
   const chips = tagChips();
   const note = h("p", { class: "note" }), edit = h("button", { type: "button", class: "edit" }, "Edit name, tags and note…");
@@ -118,7 +119,7 @@ export function mount(main, { params, query, heading }) {
   };
   const wait = notice(`Loading job ${id}…`);
   main.replaceChildren(h("nav", { class: "crumbs", "aria-label": "Where you are" }, h("a", { href: listHref() }, "Jobs"), ` / ${id}`),
-    h("div", { class: "title" }, title, state, buttons), labels, reason, refused, label, wait, content);
+    h("div", { class: "title" }, title, state, buttons), labels, reason, slow, refused, label, wait, content);
   heading(`Job ${id}`);
 
   let job = null, asked = 0;
@@ -158,7 +159,7 @@ export function mount(main, { params, query, heading }) {
     clearTimeout(timer);
     wait.replaceChildren(h("h2", {}, `There is no job ${id}`), h("p", {}, h("a", { href: listHref() }, "Jobs")));
     show(wait, true);
-    for (const element of [content, state, buttons, labels, reason, refused, label]) show(element, false);
+    for (const element of [content, state, buttons, labels, reason, slow, refused, label]) show(element, false);
   };
   let isThere = true;
 
@@ -176,6 +177,7 @@ export function mount(main, { params, query, heading }) {
     provenance.update(job);
     const [list, all] = await Promise.all([get(`/v1/jobs/${id}/evals`, signal), events.update(signal), log.update(job, signal)]);
     evals.update(list.evals);
+    say(slow, all.filter((e) => e.type === "straggler" && e.attempt === job.attempt).slice(-3).map(stragglerWords).join("\n"));
     await Promise.all([checkpoints.update(all, signal), notices.update(job, signal)]);
     await charts.update(job, list.evals, all, signal);
     // What has ended changes no more, but for words that are written late.

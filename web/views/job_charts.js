@@ -224,7 +224,7 @@ export function jobCharts(id, query) {
       () => charts.lr.update({ ...plain, spans: warm }),
       () => charts.grad_norm.update(plain),
       () => ranks.update({ x: rankTimes.step.map((step, i) => ({ step, images: xOf(step), epoch: rankTimes.epoch[i], time: rankTimes.t[i] - job.started_at })[settings.x]),
-        rows: rankTimes.rank_busy_ms, marks: events_.filter((m) => m.kind === "straggler"), note: stragglers(events) }),
+        rows: rankTimes.rank_busy_ms, marks: events_.filter((m) => m.kind === "straggler") }),
     ];
     show(ranks.element, rankTimes.world > 1);
     for (const one of work) {
@@ -242,12 +242,6 @@ export function jobCharts(id, query) {
     const [all, train_top1, ...more] = joined([[x, ...columns], [ex, y.top1, y.top5, y.raw_top1]]);
     const [top1, top5, raw_top1] = more.splice(-3);
     return { x: all, y: { train_top1, top1, top5, raw_top1 }, ...(more.length ? { min: { train_top1: more[0] }, max: { train_top1: more[1] } } : {}) };
-  }
-
-  function stragglers(events) {
-    const found = events.filter((e) => e.type === "straggler").slice(-3).reverse();
-    return found.map((e) => `Rank ${e.rank} on ${e.host} held up the others at step ${f.count(e.step)}: ${f.number(e.busy_ms)} ms against ` +
-      `${f.number(e.median_ms)} ms, most of it in ${e.phase}.`).join(" ");
   }
 
   function apply(from) {

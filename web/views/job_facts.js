@@ -144,11 +144,14 @@ export function checkpointsCard(id) {
 
 const SHOWN = ["state", "run_start", "checkpoint", "straggler", "warning", "run_stop", "failed", "resume", "labels"];
 
+// An older worker's event has no message.
+export const stragglerWords = (e) => e.message ?? `rank ${e.rank} on ${e.host} holds up the others: ${f.number(e.busy_ms)} ms a step against ${f.number(e.median_ms)} ms, most of it in ${e.phase}`;
+
 const WORDS = {
   state: (e) => `${e.state}${e.reason ? `: ${e.reason}` : ""}${e.by ? ` (by ${e.by})` : ""}`,
   run_start: (e) => `attempt ${e.attempt} began to train`,
   checkpoint: (e) => `checkpoint at step ${f.count(e.step)}`,
-  straggler: (e) => `rank ${e.rank} on ${e.host} holds up the others: ${f.number(e.busy_ms)} ms a step against ${f.number(e.median_ms)} ms, most of it in ${e.phase}`,
+  straggler: stragglerWords,
   warning: (e) => e.message ?? "a warning",
   run_stop: (e) => `attempt ${e.attempt} ended: ${e.status ?? ""}`,
   failed: (e) => `attempt ${e.attempt} failed${e.reason ? `: ${e.reason}` : ""}`,

@@ -99,6 +99,7 @@ for n in 1 2; do # as the workers' watchers write them, behind the fixture's own
 done
 ok "straggler and stall are told" eventually has_got hook 7
 is "$(got hook . | jq -r 'select(.path == "/cancelled") | .body | fromjson | select(.kind == "straggler") | .reason')" "rank 1 holds up the others" "with the worker's words"
+like "$("$trainctl" --server "$url" show "$id")" '^straggler +rank 1 holds up the others' "which trainctl show tells too"
 call -X POST "/v1/jobs/$id/cancel"
 ok "it is cancelled" wait_state "$id" cancelled
 ok "which is told too" eventually has_got hook 8

@@ -34,11 +34,14 @@ Test(view, events_say_what_and_where)
         "eval at step 5: top-1 50.00 %, top-5 75.00 %");
     cr_expect_str_eq(view_words("warning", "{\"t\": 1, \"step\": 2, \"message\": \"slow\"}"),
                      "warning at step 2: slow");
-    cr_expect_str_eq(view_words("straggler",
-                                "{\"t\": 1, \"step\": 9, \"rank\": 3, \"host\": \"n2\","
+    cr_expect_str_eq(
+        view_words("straggler", "{\"t\": 1, \"step\": 9, \"rank\": 3, \"host\": \"n2\","
                                 " \"phase\": \"data\", \"busy_ms\": 80,"
                                 " \"median_ms\": 20}"),
-                     "straggler at step 9: rank 3 on n2, 80 ms of data instead of 20");
+        "straggler at step 9: rank 3 on n2, 80 ms of data instead of 20", "of an older worker");
+    cr_expect_str_eq(view_words("straggler", "{\"t\": 1, \"step\": 9, \"rank\": 3, "
+                                             "\"message\": \"rank 3 holds up the others\"}"),
+                     "straggler at step 9: rank 3 holds up the others");
 }
 
 Test(view, a_log_line_cannot_steer_the_terminal)
