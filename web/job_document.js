@@ -112,6 +112,9 @@ export function differences(fields, before, after) {
 
 // ------------------------------------------------------------------ text of a field
 
+// What stands between the items of a list: no comma of "n[1-3,7]".
+const BETWEEN = /\s*,\s*(?![^[\]]*\])|\s+/;
+
 // What a person types becomes JSON; what is none stays a string, which the daemon then refuses in its own words.
 export function readText(field, text) {
   const words = text.trim();
@@ -120,7 +123,7 @@ export function readText(field, text) {
   if (field.type === "string") return words;
   if (field.type === "object" && !words.startsWith("{")) return pairs(words);
   if (field.type === "array" && !words.startsWith("["))
-    return words.split(/\s*,\s*|\s+/).map((word) => (field.items === "string" ? word : number(word)));
+    return words.split(BETWEEN).map((word) => (field.items === "string" ? word : number(word)));
   if (field.type === "array" || field.type === "object" || (field.types?.includes("array") && /^[[{]/.test(words))) {
     try {
       return JSON.parse(words);
@@ -142,7 +145,7 @@ function number(words) {
 export function writeText(value) {
   if (value === undefined) return "";
   if (Array.isArray(value) && value.some((x) => x !== null && typeof x === "object")) return JSON.stringify(value);
-  if (Array.isArray(value)) return value.every((x) => typeof x !== "string" || !/[\s,]/.test(x)) ? value.join(", ") : JSON.stringify(value);
+  if (Array.isArray(value)) return value.every((x) => typeof x !== "string" || !BETWEEN.test(x)) ? value.join(", ") : JSON.stringify(value);
   if (plainObject(value))
     return Object.values(value).every((x) => typeof x === "string" && !/\s/.test(x)) ? Object.entries(value).map((pair) => pair.join("=")).join(" ")
       : JSON.stringify(value);

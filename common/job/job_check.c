@@ -45,10 +45,12 @@ static void check_hosts(const struct job_spec *spec, struct problems *p)
     char pointer[64];
     json_t *seen = json_object();
 
-    for (size_t i = 0; spec->cluster.hosts && i < spec->cluster.host_count; i++) {
-        const char *wrong = wrong_host(spec, i, seen);
+    const char *wrong = NULL; /* the first one is told: a range is wrong as a whole */
+    for (size_t i = 0; spec->cluster.hosts && i < spec->cluster.host_count && !wrong; i++) {
+        wrong = wrong_host(spec, i, seen);
         snprintf(pointer, sizeof pointer, "/cluster/hosts/%zu", i);
-        job_check_demand(!wrong, pointer, wrong, p);
+        if (wrong && !problems_about(p, pointer))
+            problems_add(p, pointer, NULL, "%s %s", spec->cluster.hosts[i], wrong);
     }
     json_decref(seen);
     job_check_demand(!spec->cluster.hosts ||

@@ -152,8 +152,9 @@ static const struct job_option options[] = {
      HELP("Count hardware threads instead of cores, in threads_per_worker, in the slots of cluster.hosts and in the binding. Dense "
           "arithmetic gains little from a second thread per core.")},
     {"/cluster/hosts", JOB_OPTION_STRINGS, OR_NULL, AT(cluster.hosts), FLAG(cluster.host_count), DEFAULT("null"),
-     TEXT(HOST), LENGTH(255), .most = JOB_HOSTS_MAX,
-     HELP("Host names, each \"name\" or \"name:slots\" (the cores that jobs may use there). The job uses the first cluster.nodes of them "
+     TEXT(HOST), LENGTH(4096), .most = JOB_HOSTS_MAX,
+     HELP("Host names, each \"name\" or \"name:slots\" (the cores that jobs may use there), or many in Slurm's notation: \"n[1-256]\", "
+          "\"gpu[01-04,07]-ib:16\". Plans and stored jobs list them one by one, at most 4096. The job uses the first cluster.nodes of them "
           "that answer; the others are spares. null: this machine, or the choice of the launcher.")},
     {"/cluster/interface", JOB_OPTION_STRING, OR_NULL, AT(cluster.interface), DEFAULT("null"), TEXT(INTERFACE), LENGTH(64),
      HELP("Network interface (eth0) or subnet (10.0.0.0/24) for MPI between hosts; null: chosen by MPI.")},

@@ -5,9 +5,11 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/job/job_spec.h"
 #include "common/job/time_limit.h"
 #include "common/text/printable.h"
 #include "common/system/host.h"
+#include "common/system/hostlist.h"
 
 #define DIGITS    "0123456789"
 #define LETTERS   "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -16,8 +18,8 @@
 
 static bool right_host(const char *text)
 {
-    struct host host;
-    return host_parse(text, &host);
+    char wrong[HOSTLIST_WRONG_BYTES];
+    return hostlist_expand(text, JOB_HOSTS_MAX, NULL, wrong) > 0;
 }
 
 static bool right_interface(const char *text)
@@ -92,9 +94,10 @@ static const struct {
     [JOB_TEXT_FILE] = {LETTERS DIGITS "_",   NAME,                 NULL,
                         "letters, digits, dots, hyphens and underscores",                                                       "a name of letters, digits, dots, hyphens and underscores",
                         "^[A-Za-z0-9_][A-Za-z0-9._-]*$"                                                                                                                                                                                                                         },
-    [JOB_TEXT_HOST] = {LETTERS DIGITS "._",  NAME ":",             right_host,      "letters, digits and _.-:",
+    [JOB_TEXT_HOST] =
+        {LETTERS DIGITS "._[", NAME ":,[]",          right_host,      "letters, digits and _.-:,[]",
                         "a host's name, or name:slots with 1 to 4096 slots: letters, digits, dots, "
-                       "hyphens and underscores, as in \"n1\" or \"n1.cluster:16\"",                                                                                                        "^[A-Za-z0-9._][A-Za-z0-9._-]*(:[1-9][0-9]*)?$"                                     },
+         "hyphens and underscores, as in \"n1\", \"n1.cluster:16\" or, for many, \"n[01-64,70]\"",                                                                                          "^[A-Za-z0-9._\\[][A-Za-z0-9._:,\\[\\]-]*$"                                         },
     [JOB_TEXT_INTERFACE] =
         {LETTERS DIGITS "_",   INTERFACE "/",        right_interface, "letters, digits and _.-@/",
                         "one interface's name or an IPv4 subnet, as in \"eth0\" or \"10.0.0.0/24\"",                                                                                        "^[A-Za-z0-9_][A-Za-z0-9._@-]*(/[0-9]+)?$"                                          },

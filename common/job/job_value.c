@@ -9,6 +9,7 @@
 #include "common/text/printable.h"
 #include "common/text/suggest.h"
 #include "common/needed.h"
+#include "common/system/hostlist.h"
 
 /* ---- checks */
 
@@ -162,9 +163,11 @@ static bool option_check_kind(enum job_text kind, const json_t *v, const char *p
 {
     if (json_is_null(v) || job_text_right(kind, json_string_value(v)))
         return true;
-    char *shown = job_value_show(v);
-    problems_add(problems, pointer, NULL, "must be %s, not %s", job_text_expects(kind),
-                 shown ? shown : "this");
+    char *shown = job_value_show(v), why[HOSTLIST_WRONG_BYTES] = "";
+    if (kind == JOB_TEXT_HOST)
+        hostlist_expand(json_string_value(v), JOB_HOSTS_MAX, NULL, why);
+    problems_add(problems, pointer, NULL, "must be %s, not %s%s%s", job_text_expects(kind),
+                 shown ? shown : "this", *why ? ": " : "", why);
     free(shown);
     return false;
 }
@@ -190,13 +193,20 @@ static bool check_first(const json_t *v, size_t i, const char *pointer, struct p
 /* The first wrong one is told. */
 static bool check_texts(const struct job_option *o, const json_t *v, struct problems *problems)
 {
-    char pointer[80];
+    char pointer[80], wrong[HOSTLIST_WRONG_BYTES];
+    size_t hosts = 0;
 
     for (size_t i = 0; i < json_array_size(v); i++) {
         snprintf(pointer, sizeof pointer, "%s/%zu", o->pointer, i);
         if (!check_text(o, json_array_get(v, i), pointer, problems) ||
             (o->unique && !check_first(v, i, pointer, problems)))
             return false;
+        if (o->text == JOB_TEXT_HOST)
+            hosts += hostlist_expand(json_string_value(json_array_get(v, i)), o->most, NULL, wrong);
+        if (hosts > o->most) {
+            problems_add(problems, o->pointer, NULL, "names more than %zu hosts", o->most);
+            return false;
+        }
     }
     return true;
 }
@@ -237,6 +247,8 @@ bool job_value_check(const struct job_option *o, const json_t *v, struct problem
                                                : true;
     job_option_expects(o, expects);
     char *shown = job_value_show(v);
+    if (shown && o->most && json_array_size(v) > o->most && strlen(shown) > 30)
+        sprintf(shown, "%zu of them", json_array_size(v));
     fraction_words(o, v, fraction);
     problems_add(problems, o->pointer, nearest_choice(o, v), "must be %s, not %s%s", expects,
                  shown ? shown : "this", fraction);
@@ -332,13 +344,28 @@ static void store_map(const struct job_option *o, const json_t *v, struct job_sp
             needed(NULL);
 }
 
+/* Each by itself, as many as they may be (job_check.c). */
+static size_t store_hosts(const json_t *v, char **list)
+{
+    char wrong[HOSTLIST_WRONG_BYTES];
+    size_t count = 0;
+
+    for (size_t i = 0; i < json_array_size(v); i++)
+        count += hostlist_expand(json_string_value(json_array_get(v, i)), JOB_HOSTS_MAX - count,
+                                 &list[count], wrong);
+    return count;
+}
+
 static void store_strings(const struct job_option *o, const json_t *v, struct job_spec *spec)
 {
     size_t count = json_array_size(v);
-    char **list = new_list(count);
+    char **list = new_list(count && o->text == JOB_TEXT_HOST ? JOB_HOSTS_MAX : count);
 
-    for (size_t i = 0; i < count; i++)
-        list[i] = option_copy_text(json_string_value(json_array_get(v, i)));
+    if (o->text == JOB_TEXT_HOST)
+        count = store_hosts(v, list);
+    else
+        for (size_t i = 0; i < count; i++)
+            list[i] = option_copy_text(json_string_value(json_array_get(v, i)));
     *(char ***)option_field(o, spec) = list;
     *(size_t *)flag_of(o, spec) = count;
 }

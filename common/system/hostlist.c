@@ -1,90 +1,124 @@
 #include "common/system/hostlist.h"
 
 #include <stdio.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define HOSTS_MAX 1000000
+#include "common/needed.h"
+#include "common/system/host.h"
 
-struct search {
-    const char *name;
-    int place, count;
+#define HOSTS_MAX  1000000
+#define NAME_BYTES 512
+
+struct expansion {
+    const char *name;    /* to be found; NULL: hosts are entries of host.h */
+    size_t place, count; /* place: SIZE_MAX where it was not found */
+    size_t most;
+    char **hosts, *wrong, host[NAME_BYTES];
 };
 
-static void hostlist_compare(struct search *s, const char *host)
+#define REFUSE(x, ...) (snprintf((x)->wrong, HOSTLIST_WRONG_BYTES, __VA_ARGS__), false)
+
+static bool hostlist_name(struct expansion *x, size_t used, const char *rest);
+
+static bool hostlist_add(struct expansion *x)
 {
-    if (s->place < 0 && strcmp(host, s->name) == 0)
-        s->place = s->count;
-    s->count++;
+    struct host host;
+
+    if (!*x->host)
+        return REFUSE(x, "a name of it is empty");
+    if (x->count == x->most)
+        return REFUSE(x, "it names more than %zu hosts", x->most);
+    if (!x->name && !host_parse(x->host, &host))
+        return false;
+    if (x->hosts)
+        x->hosts[x->count] = needed(strdup(x->host));
+    if (x->name && x->place == SIZE_MAX && strcmp(x->host, x->name) == 0)
+        x->place = x->count;
+    x->count++;
+    return true;
 }
 
-/* "1-3" or "07" at at, between a prefix and a suffix; the end of it, NULL: it is none. */
-static const char *expand_range(struct search *s, const char *at, const char *prefix, int length,
-                                const char *suffix, int suffix_length)
+/* "1-3" or "07": each of its numbers behind the `used` bytes of the host, and what follows. */
+static bool hostlist_range(struct expansion *x, size_t used, const char *range, const char *rest)
 {
-    char host[512], *end;
-    int width = (int)strspn(at, "0123456789");
-    long first = strtol(at, &end, 10), last = first;
+    char first[10], last[10] = "";
+    int end = 0;
 
-    if (width == 0 || width > 9)
-        return NULL;
-    if (*end == '-') {
-        const char *second = end + 1;
-        last = strtol(second, &end, 10);
-        if (end == second || last < first || last - first > HOSTS_MAX)
-            return NULL;
+    if (sscanf(range, "%9[0-9]%n-%9[0-9]%n", first, &end, last, &end) < 1 || range[end])
+        return REFUSE(x,
+                      "\"%s\" between brackets is no number or range of numbers of at most 9 "
+                      "digits, as in n[01-64,70]",
+                      range);
+    long from = strtol(first, NULL, 10), to = *last ? strtol(last, NULL, 10) : from;
+    if (to < from)
+        return REFUSE(x, "the range %s runs backwards", range);
+    for (long n = from; n <= to; n++) {
+        int width = *first == '0' ? (int)strlen(first) : 1;
+        int digits = snprintf(x->host + used, NAME_BYTES - used, "%0*ld", width, n);
+        if (!hostlist_name(x, used + (size_t)digits, rest))
+            return false;
     }
-    if (*at != '0')
-        width = 1;
-    for (long n = first; n <= last && s->count <= HOSTS_MAX; n++) {
-        snprintf(host, sizeof host, "%.*s%0*ld%.*s", length, prefix, width, n, suffix_length,
-                 suffix);
-        hostlist_compare(s, host);
-    }
-    return end;
+    return true;
 }
 
-/* One name, with or without a range; the end of it, NULL: it is none. */
-static const char *hostlist_expand(struct search *s, const char *at)
+/* What is left of one name, behind the `used` bytes of the host. */
+static bool hostlist_name(struct expansion *x, size_t used, const char *rest)
 {
-    int length = (int)strcspn(at, ",[");
-    char host[512];
+    size_t plain = strcspn(rest, "[");
+    const char *close = strchr(rest + plain, ']');
 
-    if (length > 200 || (length == 0 && at[0] != '['))
-        return NULL;
-    if (at[length] != '[') {
-        snprintf(host, sizeof host, "%.*s", length, at);
-        hostlist_compare(s, host);
-        return at + length;
-    }
-    const char *close = strchr(at, ']'), *range = at + length + 1;
+    if (used + plain + sizeof "999999999" > NAME_BYTES)
+        return REFUSE(x, "a name of it is too long");
+    memcpy(x->host + used, rest, plain);
+    x->host[used + plain] = '\0';
+    if (!rest[plain])
+        return hostlist_add(x);
     if (!close)
-        return NULL;
-    int suffix = (int)strcspn(close + 1, ",");
-    if (suffix > 200 || memchr(close + 1, '[', (size_t)suffix))
-        return NULL;
-    while (range && range < close) {
-        range = expand_range(s, range, at, length, close + 1, suffix);
-        if (range && *range == ',')
-            range++;
-        else if (range != close)
-            return NULL;
+        return REFUSE(x, "the bracket of \"%.40s\" is not closed", rest);
+    for (const char *at = rest + plain; at < close;) {
+        char range[24]; /* a longer one has more digits than it may */
+        size_t length = strcspn(++at, ",]");
+        snprintf(range, sizeof range, "%.*s", (int)length, at);
+        if (!hostlist_range(x, used + plain, range, close + 1))
+            return false;
+        at += length;
     }
-    return range ? close + 1 + suffix : NULL;
+    return true;
+}
+
+static bool hostlist_read(struct expansion *x, const char *list)
+{
+    bool right = true, inside = false;
+
+    for (const char *from = list; right; from = list + 1) {
+        for (list = from; *list && (inside || *list != ','); list++)
+            inside = *list == '[' || (inside && *list != ']');
+        char *name = needed(strndup(from, (size_t)(list - from)));
+        right = hostlist_name(x, 0, name);
+        free(name);
+        if (!*list)
+            break;
+    }
+    return right;
+}
+
+size_t hostlist_expand(const char *list, size_t most, char **hosts,
+                       char wrong[HOSTLIST_WRONG_BYTES])
+{
+    struct expansion x = {.most = most, .hosts = hosts, .wrong = wrong};
+
+    wrong[0] = '\0';
+    return hostlist_read(&x, list) ? x.count : 0;
 }
 
 int hostlist_place(const char *list, const char *name, int *count)
 {
-    struct search s = {name, -1, 0};
+    char wrong[HOSTLIST_WRONG_BYTES];
+    struct expansion x = {.name = name, .place = SIZE_MAX, .most = HOSTS_MAX, .wrong = wrong};
+    bool right = hostlist_read(&x, list);
 
-    *count = 0;
-    while (list && *list) {
-        list = hostlist_expand(&s, list);
-        if (!list)
-            return -1;
-        if (*list == ',')
-            list++;
-    }
-    *count = s.count;
-    return s.place;
+    *count = right ? (int)x.count : 0;
+    return right && x.place != SIZE_MAX ? (int)x.place : -1;
 }

@@ -55,6 +55,13 @@ async function fillIn(page) {
   await page.locator('[data-pointer="/cluster/env"] .error').waitFor();
   ok(true, "form: what is no variable is refused");
   await field(page, "/cluster/env").fill("");
+  const ranges = ["n[1-3,7]:16", "login", "gpu[01-02]-ib"];
+  await field(page, "/cluster/hosts").fill(ranges.join(", "));
+  same(JSON.stringify((await written(page)).cluster.hosts), JSON.stringify(ranges), "form: a comma between brackets separates no hosts");
+  await field(page, "/cluster/hosts").fill("n[5-1]");
+  await page.locator('[data-pointer="/cluster/hosts"] .error', { hasText: "the range 5-1 runs backwards" }).waitFor();
+  ok(true, "form: what is wrong with a range of hosts is told");
+  await field(page, "/cluster/hosts").fill("");
   const [epochs, nodes] = [field(page, "/epochs"), field(page, "/cluster/nodes")];
   await epochs.focus();
   await page.keyboard.type("905");

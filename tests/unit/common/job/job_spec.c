@@ -396,6 +396,78 @@ Test(job_spec, a_percentage_is_shown_as_a_fraction)
     }
 }
 
+static const char *hosts_refused(const char *hosts)
+{
+    static char message[600];
+    struct problems problems = {0};
+    json_t *document = json_pack("{s:{s:s}, s:{s:o}}", "data", "train", "x", "cluster", "hosts",
+                                 json_loads(hosts, 0, NULL));
+
+    cr_assert_null(job_spec_parse(document, NULL, NULL, &problems, NULL), "%s", hosts);
+    snprintf(message, sizeof message, "%s: %s", problems.items[0].pointer,
+             problems.items[0].message);
+    problems_clear(&problems);
+    json_decref(document);
+    return message;
+}
+
+Test(job_spec, ranges_of_hosts_become_their_names)
+{
+    struct problems problems = {0};
+    json_t *document =
+        json_loads("{\"data\": {\"train\": \"x\"}, \"cluster\": {\"nodes\": 3, \"hosts\": "
+                   "[\"gpu[01-02,07]-ib:16\", \"login,n[9-10]\"]}}",
+                   0, NULL);
+    struct job_spec *spec = job_spec_parse(document, NULL, NULL, &problems, NULL);
+    cr_assert_not_null(spec, "%s", problems.count ? problems.items[0].message : "");
+    json_t *stored = job_spec_to_json(spec);
+    char *text =
+        json_dumps(json_object_get(json_object_get(stored, "cluster"), "hosts"), JSON_COMPACT);
+    cr_assert_str_eq(text,
+                     "[\"gpu01-ib:16\",\"gpu02-ib:16\",\"gpu07-ib:16\",\"login\",\"n9\",\"n10\"]");
+    free(text);
+    json_decref(stored);
+    json_decref(document);
+    job_spec_destroy(spec);
+    document = json_pack("{s:{s:s}, s:{s:[s,s]}}", "data", "train", "x", "cluster", "hosts",
+                         "n[0-4094]", "last");
+    spec = job_spec_parse(document, NULL, NULL, &problems, NULL);
+    cr_assert_not_null(spec);
+    cr_assert_eq(spec->cluster.host_count, 4096);
+    cr_assert_str_eq(spec->cluster.hosts[4095], "last");
+    job_spec_destroy(spec);
+    json_decref(document);
+}
+
+Test(job_spec, what_is_wrong_with_ranges_of_hosts_is_named)
+{
+    cr_expect(
+        strstr(hosts_refused("[\"a\", \"n[5-1]\"]"), "/cluster/hosts/1: must be a host's name"));
+    cr_expect(
+        strstr(hosts_refused("[\"n[5-1]\"]"), "not \"n[5-1]\": the range 5-1 runs backwards"));
+    cr_expect(strstr(hosts_refused("[\"n[1-4\"]"), "the bracket of \"n[1-4\" is not closed"));
+    cr_expect(strstr(hosts_refused("[\"n[1-5000]\"]"), "it names more than 4096 hosts"));
+    cr_expect_str_eq(hosts_refused("[\"n[1-4000]\", \"m[1-97]\"]"),
+                     "/cluster/hosts: names more than 4096 hosts");
+    cr_expect(
+        strstr(hosts_refused("[\"n[1-9]\", \"n4:8\"]"), "n4:8 names the same host a second time"));
+    cr_expect(strstr(hosts_refused("[\"n[1-9]:1\"]"), "/cluster/hosts/0: n1:1 has fewer slots"));
+    cr_expect(strstr(hosts_refused("[\"n[1-2]:0\"]"), "/cluster/hosts/0: must be a host's name"));
+    cr_expect(strstr(hosts_refused("[\"n1]\"]"), "/cluster/hosts/0: must be a host's name"));
+    cr_expect(
+        strstr(hosts_refused("[\"[1-3]-[0-1]$(id)\"]"), "/cluster/hosts/0: must be a host's name"));
+    json_t *many = json_array();
+    for (int i = 0; i < 5000; i++)
+        json_array_append_new(many, json_string("n"));
+    char *text = json_dumps(many, 0);
+    const char *message = hosts_refused(text);
+    cr_expect(strstr(message, "a list of at most 4096 strings") &&
+                  strstr(message, "not 5000 of them"),
+              "%s", message);
+    free(text);
+    json_decref(many);
+}
+
 Test(job_spec, keys_that_need_each_other)
 {
     refuse_document("{\"mode\": \"eval\", \"model\": {\"init\": \"w\"}}", "/data/eval");
