@@ -625,6 +625,24 @@ int api_get(const char *path, json_t **json, struct error *e)
     return code;
 }
 
+int api_get_pages(const char *path, const char *list, json_t **answer, struct error *e)
+{
+    int status = api_get(path, answer, e);
+    const char *next;
+    char more[512];
+    json_t *page;
+
+    while (!status && (next = json_string_value(json_object_get(*answer, "next")))) {
+        snprintf(more, sizeof more, "%s&after=%s", path, next);
+        status = api_get(more, &page, e);
+        json_array_extend(json_object_get(*answer, list), json_object_get(page, list));
+        json_object_del(*answer, "next");
+        json_object_set(*answer, "next", json_object_get(page, "next"));
+        json_decref(page);
+    }
+    return status;
+}
+
 /* method NULL: POST. */
 static int api_send(const char *method, const char *path, const char *body, size_t bytes,
                     json_t **json, struct error *e)

@@ -30,6 +30,10 @@ int api_get_file(const char *path, const char *type, FILE *out, struct error *e)
 int api_get(const char *path, json_t **answer, struct error *e);
 int api_post(const char *path, const char *body, size_t bytes, json_t **answer, struct error *e);
 
+/* GET of all pages of a list by name, whose path has a query: *answer, also where it fails behind
+ * the first one, is that with the items of all. */
+int api_get_pages(const char *path, const char *list, json_t **answer, struct error *e);
+
 /* The body is a text of JSON. */
 int api_patch(const char *path, const char *body, json_t **answer, struct error *e);
 

@@ -119,7 +119,7 @@ static void offer_list(const struct cursor *c, const char *path, const char *lis
     size_t i;
 
     api_hurry(HURRY_MS);
-    if (api_get(path, &answer, &ignored))
+    if (api_get_pages(path, list, &answer, &ignored))
         return;
     json_array_foreach (json_object_get(answer, list), i, item) {
         if (json_is_null(json_object_get(item, key)))
@@ -217,11 +217,11 @@ static void offer_kind(struct cursor c, const char *kind, size_t length)
     else if (strncmp(kind, "key", length) == 0)
         offer_keys(c);
     else if (strncmp(kind, "node", length) == 0)
-        offer_list(&c, "/v1/nodes", "nodes", "name", "verdict");
+        offer_list(&c, "/v1/nodes?limit=1000", "nodes", "name", "verdict");
     else if (strncmp(kind, "tag", length) == 0)
         offer_tags(&part);
     else if (strncmp(kind, "sweep", length) == 0)
-        offer_list(&c, "/v1/sweeps", "sweeps", "id", "name");
+        offer_list(&c, "/v1/sweeps?limit=1000", "sweeps", "id", "name");
     else if (strncmp(kind, "token", length) == 0)
         offer_list(&c, "/v1/tokens", "tokens", "id", "name");
     else if (*kind == '/')

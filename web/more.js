@@ -35,7 +35,7 @@ export function moreButton(words, body, grow) {
       const first = before ? body.children[before] : null; // of those that are new here
       if (first) {
         before = 0;
-        if (document.activeElement === element) (first.querySelector("th a, th button") ?? first.querySelector("input")).focus({ preventScroll: true });
+        if (document.activeElement === element) (first.querySelector("th a, th button, th[tabindex]") ?? first.querySelector("input")).focus({ preventScroll: true });
       }
       show(element, rest);
     },

@@ -12,6 +12,7 @@
 #include "client/views/terminal.h"
 #include "client/views/view.h"
 #include "common/clock.h"
+#include "common/json.h"
 
 #define REASON_COLUMNS 20  /* less says nothing */
 #define LIMIT          200 /* jobs of a kind that are asked for */
@@ -67,16 +68,11 @@ static void read_slots(struct queue_view *v)
 {
     struct error ignored;
     json_t *answer;
-    const json_t *node;
-    size_t i;
 
-    if (api_get("/v1/nodes", &answer, &ignored))
+    if (api_get("/v1/nodes?limit=1", &answer, &ignored))
         return;
-    v->slots = v->slots_used = 0;
-    json_array_foreach (json_object_get(answer, "nodes"), i, node) {
-        v->slots += json_integer_value(json_object_get(node, "slots"));
-        v->slots_used += json_integer_value(json_object_get(node, "slots_used"));
-    }
+    v->slots = json_get_integer(answer, "slots", 0);
+    v->slots_used = json_get_integer(answer, "slots_used", 0);
     json_decref(answer);
 }
 

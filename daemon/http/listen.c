@@ -14,7 +14,8 @@
 #include <systemd/sd-daemon.h>
 #include <unistd.h>
 
-#define BACKLOG 256
+#define BACKLOG                                                                                    \
+    4096 /* as many nodes may report at once; the kernel cuts it to net.core.somaxconn */
 
 /* ---------------------------------------------------------------- TCP */
 

@@ -72,7 +72,7 @@ static const struct route routes[] = {
      "The training log in MLPerf format"},
     {"GET", "/v1/compare", handle_compare, ROLE_READ, "ids", 200,
      "Jobs side by side: results, and the keys in which their documents differ"},
-    {"GET", "/v1/nodes", handle_nodes, ROLE_READ, "", 200,
+    {"GET", "/v1/nodes", handle_nodes, ROLE_READ, "after limit", 200,
      "Nodes: speed, verdict, slots, jobs, newest checks"},
     {"GET", "/v1/nodes/{name}", handle_node, ROLE_READ, "", 200,
      "A node with all its checks and its newest report"},

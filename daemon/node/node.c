@@ -11,9 +11,10 @@
 #include "common/system/spawn.h"
 #include "config.h"
 
-#define OWN_CHECKS       20 /* that a node is compared with */
-#define PEERS_MIN        3  /* fewer checks or nodes make no median */
-#define CLOCK_OFF        30 /* seconds between a node's clock and ours that are named */
+#define OWN_CHECKS       20  /* that a node is compared with */
+#define PEERS_MIN        3   /* fewer checks or nodes make no median */
+#define PEERS_MOST       128 /* newest others: more make none that is better */
+#define CLOCK_OFF        30  /* seconds between a node's clock and ours that are named */
 #define TELL_SECONDS     2
 #define DATA_SEEN_BEFORE 86400.0 /* seconds: how long another node's look at the data counts */
 
@@ -251,38 +252,21 @@ static void say_failures(const struct reading *r, char reason[NODE_REASON_BYTES]
         node_set_reason(reason, "%.400s", r->words);
 }
 
-static bool saw_data(const char *report, const char *path)
-{
-    json_t *old = json_loads(report, 0, NULL);
-    const json_t *item;
-    bool saw = false;
-    size_t i;
-
-    json_array_foreach (json_object_get(old, "data"), i, item) {
-        const char *its = json_string_value(json_object_get(item, "path"));
-        saw |= its && strcmp(its, path) == 0 && json_is_true(json_object_get(item, "ok"));
-    }
-    json_decref(old);
-    return saw;
-}
-
-/* Another node that sees data which this one does not; NULL: none. */
-static const char *who_sees_data(const struct reading *r, const char *name,
-                                 const struct store_nodes *nodes)
+/* Another node that sees data which this one does not; NULL: none. The caller frees it. */
+static int node_find_witness(struct store *s, const struct reading *r, const char *name,
+                             char **witness, struct error *e)
 {
     const json_t *item;
+    int status = 0;
     size_t i;
 
+    *witness = NULL;
     json_array_foreach (r->data, i, item) {
         const char *path = json_string_value(json_object_get(item, "path"));
-        for (size_t n = 0; path && json_is_false(json_object_get(item, "ok")) && n < nodes->count;
-             n++)
-            if (strcmp(nodes->items[n].name, name) != 0 &&
-                r->t - nodes->items[n].checked_at < DATA_SEEN_BEFORE &&
-                saw_data(nodes->items[n].report, path))
-                return nodes->items[n].name;
+        if (path && json_is_false(json_object_get(item, "ok")) && !status && !*witness)
+            status = store_node_witness(s, name, path, r->t - DATA_SEEN_BEFORE, witness, e);
     }
-    return NULL;
+    return status;
 }
 
 /* What is odd and yet no reason to leave a node out. */
@@ -297,29 +281,12 @@ static void say_oddities(const struct reading *r, double now, char reason[NODE_R
 
 /* ---- judging */
 
-/* Newest figures of the other nodes that can be compared. The caller frees them. */
-static struct node_figures *others_of(const struct store_nodes *nodes, const char *name,
-                                      const struct reading *r, double now, size_t *count)
-{
-    struct node_figures *list = calloc(nodes->count + 1, sizeof *list);
-
-    *count = 0;
-    for (size_t i = 0; list && i < nodes->count; i++) {
-        const struct store_node *n = &nodes->items[i];
-        if (strcmp(n->name, name) != 0 && strcmp(n->kind, r->kind) == 0 && n->cores == r->cores &&
-            (n->verdict == NODE_FINE || n->verdict == NODE_SLOW) &&
-            now - n->checked_at < NODE_CHECK_DAYS * 86400.0)
-            list[(*count)++] = n->figures;
-    }
-    return list;
-}
-
 static int judge_speed(struct store *s, const char *name, const struct reading *r,
-                       const struct store_nodes *nodes, const struct node_limits *limits,
-                       double now, struct node_judged *judged, struct error *e)
+                       const struct node_limits *limits, double now, struct node_judged *judged,
+                       struct error *e)
 {
-    struct node_figures own[OWN_CHECKS];
-    struct node_peers peers = {.own = own, .kind = r->kind};
+    struct node_figures own[OWN_CHECKS], others[PEERS_MOST];
+    struct node_peers peers = {.own = own, .others = others, .kind = r->kind};
 
     if (r->load > 0) {
         judged->verdict = NODE_UNKNOWN;
@@ -331,39 +298,42 @@ static int judge_speed(struct store *s, const char *name, const struct reading *
     }
     int status = store_node_fine(s, name, r->t, own, OWN_CHECKS, &peers.own_count, e);
 
-    if (status)
-        return status;
-    struct node_figures *others = others_of(nodes, name, r, now, &peers.other_count);
-    peers.others = others;
-    judged->verdict = node_judge_speed(&r->figures, &peers, limits, judged->reason);
-    free(others);
-    return 0;
+    if (!status)
+        status = store_node_peers(s, name, r->kind, r->cores, now - NODE_CHECK_DAYS * 86400.0,
+                                  others, PEERS_MOST, &peers.other_count, e);
+    if (!status)
+        judged->verdict = node_judge_speed(&r->figures, &peers, limits, judged->reason);
+    return status;
 }
 
-static const struct store_node *node_find_known(const struct store_nodes *nodes, const char *name)
+/* Where nothing new was measured, what is known stays. */
+static int node_judge_as_before(struct store *s, const char *name, struct node_judged *judged,
+                                struct error *e)
 {
-    for (size_t i = 0; i < nodes->count; i++)
-        if (strcmp(nodes->items[i].name, name) == 0)
-            return &nodes->items[i];
-    return NULL;
-}
+    struct store_nodes known;
+    int status = store_node_get(s, name, &known, e);
 
-static int node_judge_report(struct store *s, const char *name, const struct reading *r,
-                             const struct store_nodes *nodes, const struct node_limits *limits,
-                             double now, struct node_judged *judged, struct error *e)
-{
-    const struct store_node *before = node_find_known(nodes, name);
-    const char *witness = strcmp(r->outcome, "data") == 0 ? who_sees_data(r, name, nodes) : NULL;
-    int status = 0;
-
-    *judged = (struct node_judged){.verdict = NODE_FINE};
-    if (r->figures.gflops > 0)
-        status = judge_speed(s, name, r, nodes, limits, now, judged, e);
-    else if (before) { /* nothing new was measured */
+    if (!status && known.count) {
+        const struct store_node *before = &known.items[0];
         judged->verdict = before->verdict;
         if ((before->verdict != NODE_FINE || before->load > 0) && before->reason)
             node_set_reason(judged->reason, "%s", before->reason);
     }
+    store_nodes_clear(&known);
+    return status;
+}
+
+static int node_judge_report(struct store *s, const char *name, const struct reading *r,
+                             const struct node_limits *limits, double now,
+                             struct node_judged *judged, struct error *e)
+{
+    char *witness = NULL;
+
+    *judged = (struct node_judged){.verdict = NODE_FINE};
+    int status = r->figures.gflops > 0 ? judge_speed(s, name, r, limits, now, judged, e)
+                                       : node_judge_as_before(s, name, judged, e);
+    if (!status && strcmp(r->outcome, "data") == 0)
+        status = node_find_witness(s, r, name, &witness, e);
     judged->known =
         judged->verdict == NODE_UNKNOWN || !(r->figures.gflops > 0) ? strlen(judged->reason) : 0;
     if (strcmp(r->outcome, "node") == 0 || strcmp(r->outcome, "scratch") == 0 || witness) {
@@ -380,6 +350,7 @@ static int node_judge_report(struct store *s, const char *name, const struct rea
         node_set_reason(judged->reason, "%s sees them: a mount is missing here?", witness);
     if (r->figures.gflops > 0)
         say_oddities(r, now, judged->reason);
+    free(witness);
     return status;
 }
 
@@ -432,19 +403,14 @@ int node_report(struct store *s, const char *name, const json_t *report,
                 const struct node_limits *limits, double now, struct node_judged *judged,
                 struct problems *problems, struct error *e)
 {
-    struct store_nodes nodes;
     struct reading r;
 
     read_report(report, now, &r, problems);
     if (problems->count)
         return 0;
-    int status = store_node_list(s, &nodes, e);
-    if (status)
-        return status;
-    status = node_judge_report(s, name, &r, &nodes, limits, now, judged, e);
+    int status = node_judge_report(s, name, &r, limits, now, judged, e);
     if (!status)
         status = store_it(s, name, report, &r, judged, now, e);
-    store_nodes_clear(&nodes);
     if (status)
         return status;
     if (judged->verdict > NODE_FINE)
@@ -486,20 +452,19 @@ static bool may_get(const struct job_spec *spec, const struct store_node *n, con
 
 /* GFLOP/s that such a node usually has: the median of its kind with as many cores, or, where it is
  * alone, of its own earlier checks. */
-static int usual_gflops(struct store *s, const struct store_nodes *nodes,
-                        const struct store_node *n, double now, double *usual, struct error *e)
+static int usual_gflops(struct store *s, const struct store_node *n, double now, double *usual,
+                        struct error *e)
 {
-    struct reading like = {.kind = n->kind, .cores = n->cores};
-    struct node_figures own[OWN_CHECKS];
+    struct node_figures list[PEERS_MOST > OWN_CHECKS ? PEERS_MOST : OWN_CHECKS];
     size_t count, used;
-    struct node_figures *others = others_of(nodes, n->name, &like, now, &count);
+    int status = store_node_peers(s, n->name, n->kind, n->cores, now - NODE_CHECK_DAYS * 86400.0,
+                                  list, PEERS_MOST, &count, e);
 
-    *usual = others ? node_usual_figure(others, count, GFLOPS, &used) : NAN;
-    free(others);
-    if (!isnan(*usual))
-        return 0;
-    int status = store_node_fine(s, n->name, now, own, OWN_CHECKS, &count, e);
-    *usual = status ? NAN : node_usual_figure(own, count, GFLOPS, &used);
+    *usual = status ? NAN : node_usual_figure(list, count, GFLOPS, &used);
+    if (status || !isnan(*usual))
+        return status;
+    status = store_node_fine(s, n->name, now, list, OWN_CHECKS, &count, e);
+    *usual = status ? NAN : node_usual_figure(list, count, GFLOPS, &used);
     return status;
 }
 
@@ -508,7 +473,7 @@ int node_slowest(struct store *s, const struct job_spec *spec, double now, doubl
 {
     char own[NODE_NAME_BYTES];
     struct store_nodes nodes;
-    int status = store_node_list(s, &nodes, e);
+    int status = store_node_list(s, "", -1, &nodes, e);
 
     *times = 1;
     if (name)
@@ -519,7 +484,7 @@ int node_slowest(struct store *s, const struct job_spec *spec, double now, doubl
         double usual = NAN;
         if (n->verdict != NODE_SLOW || !may_get(spec, n, own))
             continue;
-        status = usual_gflops(s, &nodes, n, now, &usual, e);
+        status = usual_gflops(s, n, now, &usual, e);
         if (status || !(usual / n->figures.gflops > *times))
             continue;
         *times = usual / n->figures.gflops;

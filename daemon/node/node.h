@@ -18,7 +18,8 @@
 #define NODE_REASON_BYTES 768
 
 /* From when on a node is slow, and from when on it is not to be used: share by which its SGEMM is
- * behind the median of its own earlier checks or of the others of its kind, at least three each.
+ * behind the median of its own earlier checks or of the others of its kind, at least three each and
+ * of the others the newest 128, so that a job's start on many nodes costs each report the same.
  * Memory's bandwidth, which is less steady, makes a node slow at most. */
 struct node_limits {
     double slow, drain; /* 0.15, 0.3; drain 0: never for its speed */

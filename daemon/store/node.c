@@ -75,8 +75,8 @@ static int node_make_room(struct sql *c, const char *name, double now, struct er
 {
     int forgotten = 0;
     int full = sql_exists(c, e,
-                          "select 1 where (select count(*) from node) >= ?2 and not exists "
-                          "(select 1 from node where name = ?1)",
+                          "select 1 where not exists (select 1 from node where name = ?1) and "
+                          "(select count(*) from node) >= ?2",
                           "si", name, (int64_t)STORE_NODES_MAX);
 
     if (full <= 0)
@@ -165,8 +165,8 @@ static struct store_node read_node(sqlite3_stmt *row)
         .verdict = node_verdict_of((const char *)sqlite3_column_text(row, 7)),
         .reason = sql_text(row, 8),
         .checked_at = sql_double(row, 9),
-        .report = sql_text(row, 10),
-        .load = sql_int(row, 11, 0),
+        .load = sql_int(row, 10, 0),
+        .report = sql_text(row, 11),
     };
 }
 
@@ -182,17 +182,56 @@ static int node_append(sqlite3_stmt *row, void *list, struct error *e)
     return 0;
 }
 
-int store_node_list(struct store *s, struct store_nodes *nodes, struct error *e)
+#define NODE_COLUMNS                                                                               \
+    "select name, kind, cores, partition, gflops, memory_gb_per_sec, clock_ghz, verdict, reason, " \
+    "checked_at, load"
+
+int store_node_list(struct store *s, const char *after, int64_t most, struct store_nodes *nodes,
+                    struct error *e)
 {
     *nodes = (struct store_nodes){0};
     int status = once_each(s, node_append, nodes, e,
-                           "select name, kind, cores, partition, gflops, memory_gb_per_sec, "
-                           "clock_ghz, verdict, reason, checked_at, report, load "
-                           "from node order by name",
-                           "");
+                           NODE_COLUMNS ", null from node where name > ? order by name limit ?",
+                           "si", after, most);
     if (status)
         store_nodes_clear(nodes);
     return status;
+}
+
+int store_node_get(struct store *s, const char *name, struct store_nodes *nodes, struct error *e)
+{
+    *nodes = (struct store_nodes){0};
+    int status = once_each(s, node_append, nodes, e,
+                           NODE_COLUMNS ", report from node where name = ?", "s", name);
+    if (status)
+        store_nodes_clear(nodes);
+    return status;
+}
+
+static json_t *node_sums_json(sqlite3_stmt *row)
+{
+    return json_pack("{s:I, s:I, s:I, s:I}", "total", (json_int_t)sql_int(row, 0, 0), "slow",
+                     (json_int_t)sql_int(row, 1, 0), "drained", (json_int_t)sql_int(row, 2, 0),
+                     "slots", (json_int_t)sql_int(row, 3, 0));
+}
+
+int store_node_sums(struct store *s, const char *own, int64_t slots, double checked_after,
+                    json_t **sums, struct error *e)
+{
+    return once_json(s, node_sums_json, sums, e,
+                     "select count(*) + not coalesce(max(name = ?1), 0), sum(verdict = 'slow' and "
+                     "checked_at > ?3), sum(verdict = 'drain'), ?2 + coalesce(sum(cores) filter "
+                     "(where name <> ?1), 0) from node",
+                     "sid", own, slots, checked_after);
+}
+
+int store_node_witness(struct store *s, const char *name, const char *path, double after,
+                       char **witness, struct error *e)
+{
+    return once_text(s, witness, e,
+                     "select node from node_data where path = ? and seen_at > ? and node <> ? "
+                     "limit 1",
+                     "sds", path, after, name);
 }
 
 static json_t *check_json(sqlite3_stmt *row)
@@ -208,32 +247,66 @@ static json_t *check_json(sqlite3_stmt *row)
                      "verdict", sqlite3_column_text(row, 6), "reason", sqlite3_column_text(row, 7));
 }
 
-int store_node_history(struct store *s, const char *node, int64_t most, json_t **history,
-                       struct error *e)
+static int node_add_check(sqlite3_stmt *row, void *nodes, struct error *e)
 {
-    return once_json(s, check_json, history, e,
-                     "select t, phase, job_id, gflops, memory_gb_per_sec, clock_ghz, "
-                     "verdict, reason, load from node_check where node = ? "
-                     "order by t desc, id desc limit ?",
-                     "si", node, most);
+    const json_t *node = json_object_get(nodes, (const char *)sqlite3_column_text(row, 9));
+
+    (void)e;
+    json_array_append_new(json_object_get(node, "history"), check_json(row));
+    return 0;
+}
+
+int store_node_history(struct store *s, const char *first, const char *last, int64_t most,
+                       json_t *nodes, struct error *e)
+{
+    return once_each(s, node_add_check, nodes, e,
+                     "select k.t, k.phase, k.job_id, k.gflops, k.memory_gb_per_sec, k.clock_ghz, "
+                     "k.verdict, k.reason, k.load, k.node from node n join node_check k on k.id in "
+                     "(select id from node_check where node = n.name order by t desc, id desc "
+                     "limit ?) where n.name between ? and ? order by k.node, k.t desc, k.id desc",
+                     "iss", most, first, last);
+}
+
+struct node_figures_list {
+    struct node_figures *items;
+    size_t *count;
+};
+
+static int node_add_figures(sqlite3_stmt *row, void *list, struct error *e)
+{
+    struct node_figures_list *l = list;
+
+    (void)e;
+    l->items[(*l->count)++] = read_figures(row, 0);
+    return 0;
 }
 
 int store_node_fine(struct store *s, const char *node, double before, struct node_figures *figures,
                     size_t most, size_t *count, struct error *e)
 {
-    struct sql *c = sql_read_begin(s);
-    sqlite3_stmt *row =
-        sql_query(c, e,
-                  "select gflops, memory_gb_per_sec, clock_ghz from node_check where node = ? and "
-                  "verdict = 'fine' and gflops is not null and t < ? order by t desc limit ?",
-                  "sdi", node, before, (int64_t)most);
-    int status = row ? 1 : -(int)e->code;
+    struct node_figures_list list = {figures, count};
 
     *count = 0;
-    while (status > 0 && (status = sql_row(c, row, e)) > 0)
-        figures[(*count)++] = read_figures(row, 0);
-    sql_read_end(s, c);
-    return status;
+    return once_each(
+        s, node_add_figures, &list, e,
+        "select gflops, memory_gb_per_sec, clock_ghz from node_check where node = ? "
+        "and verdict = 'fine' and gflops is not null and t < ? order by t desc limit ?",
+        "sdi", node, before, (int64_t)most);
+}
+
+/* From the index node_by_kind alone. */
+int store_node_peers(struct store *s, const char *node, const char *kind, int64_t cores,
+                     double after, struct node_figures *figures, size_t most, size_t *count,
+                     struct error *e)
+{
+    struct node_figures_list list = {figures, count};
+
+    *count = 0;
+    return once_each(s, node_add_figures, &list, e,
+                     "select gflops, memory_gb_per_sec, null from node where kind = ? and "
+                     "cores = ? and checked_at > ? and verdict in ('fine', 'slow') and name <> ? "
+                     "order by checked_at desc limit ?",
+                     "sidsi", kind, cores, after, node, (int64_t)most);
 }
 
 int store_node_refusal(struct store *s, int64_t job_id, double since, char **words, struct error *e)
@@ -245,14 +318,24 @@ int store_node_refusal(struct store *s, int64_t job_id, double since, char **wor
                      "id", job_id, since);
 }
 
-int store_node_jobs(struct store *s, const char *node, int64_t *ids, size_t most, size_t *count,
-                    struct error *e)
+static json_t *node_job_json(sqlite3_stmt *row)
 {
-    return once_integers(
-        s, ids, count, e,
-        "select distinct job.id from job join node_check k on k.job_id = job.id where k.node = ? "
-        "and job.state in ('starting', 'running', 'evaluating') and k.id = (select max(id) from "
-        "node_check where node = k.node and job_id = job.id) and k.phase = 'prolog' "
-        "order by job.id limit ?",
-        "si", node, (int64_t)most);
+    return json_pack("{s:I, s:s, s:I}", "job", (json_int_t)sql_int(row, 0, 0), "node",
+                     sqlite3_column_text(row, 1), "slots", (json_int_t)sql_int(row, 2, 0));
+}
+
+int store_node_jobs(struct store *s, const char *own, json_t **jobs, struct error *e)
+{
+    return once_json(
+        s, node_job_json, jobs, e,
+        "with active as materialized (select id, coalesce(json_extract(spec, "
+        "'$.cluster.launcher'), 'local') = 'local' and coalesce(json_array_length(spec, "
+        "'$.cluster.hosts'), 0) = 0 as here, json_extract(spec, '$.cluster.workers_per_node') * "
+        "json_extract(spec, '$.cluster.threads_per_worker') as slots from job where state in "
+        "('starting', 'running', 'evaluating')) select id, ?, 0 from active where here union all "
+        "select active.id, k.node, coalesce(nullif(slots, 0), cores) from active join node_check "
+        "k on k.job_id = active.id join node on name = k.node where not here and phase = 'prolog' "
+        "and k.id = (select max(id) from node_check where node = k.node and job_id = active.id) "
+        "order by 1 desc",
+        "s", own);
 }

@@ -42,8 +42,28 @@ struct store_nodes {
 };
 void store_nodes_clear(struct store_nodes *nodes);
 
-/* All, by name. */
-int store_node_list(struct store *s, struct store_nodes *nodes, struct error *e);
+/* Those behind a name ("": from the first), by name, at most `most` (-1: all). Without reports. */
+int store_node_list(struct store *s, const char *after, int64_t most, struct store_nodes *nodes,
+                    struct error *e);
+
+/* The one of this name in *nodes, with its report; none where it is not known. */
+int store_node_get(struct store *s, const char *name, struct store_nodes *nodes, struct error *e);
+
+/* Of all nodes, with this machine whether it is known or not, and its slots as they are here: an
+ * array of one {"total", "slow": and checked after then, "drained", "slots"}. */
+int store_node_sums(struct store *s, const char *own, int64_t slots, double checked_after,
+                    json_t **sums, struct error *e);
+
+/* Figures of the other fine and slow nodes of a kind that were checked after then, the newest of
+ * them. */
+int store_node_peers(struct store *s, const char *node, const char *kind, int64_t cores,
+                     double after, struct node_figures *figures, size_t most, size_t *count,
+                     struct error *e);
+
+/* Another node whose newest report, later than then, says that it sees these data; NULL: none. The
+ * caller frees it. */
+int store_node_witness(struct store *s, const char *name, const char *path, double after,
+                       char **witness, struct error *e);
 
 /* A check, newer than the node's or not (a report may come late: then only the history gets it). A
  * node that is not known yet comes to be. A report without figures
@@ -61,11 +81,11 @@ struct store_node_check {
 int store_node_check(struct store *s, const struct store_node_check *check, double now,
                      struct error *e);
 
-/* The checks of a node, the newest first, at most `most`: a new array of {"t", "phase", "job",
- * "gflops", "memory_gb_per_sec", "clock_ghz", "load", "verdict", "reason"}; empty for a node not
- * known. */
-int store_node_history(struct store *s, const char *node, int64_t most, json_t **history,
-                       struct error *e);
+/* Appends the checks of the nodes whose names are from `first` to `last`, the newest first, at most
+ * `most` of each, to the array "history" of each in an object by name: {"t", "phase", "job",
+ * "gflops", "memory_gb_per_sec", "clock_ghz", "load", "verdict", "reason"}. */
+int store_node_history(struct store *s, const char *first, const char *last, int64_t most,
+                       json_t *nodes, struct error *e);
 
 /* GFLOP/s and GB/s of its newest fine checks before a time, the newest first. */
 int store_node_fine(struct store *s, const char *node, double before, struct node_figures *figures,
@@ -76,8 +96,8 @@ int store_node_fine(struct store *s, const char *node, double before, struct nod
 int store_node_refusal(struct store *s, int64_t job_id, double since, char **words,
                        struct error *e);
 
-/* Jobs whose prolog told of this node and that have not ended: at most `most` ids. */
-int store_node_jobs(struct store *s, const char *node, int64_t *ids, size_t most, size_t *count,
-                    struct error *e);
+/* Jobs that have not ended, the newest first: a new array of {"job", "node": each that its prolog
+ * told of, "slots": that it takes there}; those that run on this machine alone with its name. */
+int store_node_jobs(struct store *s, const char *own, json_t **jobs, struct error *e);
 
 #endif

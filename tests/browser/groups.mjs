@@ -10,9 +10,10 @@ const text = JSON.stringify;
 const SMALL = { ...JOB, steps: 2 };
 
 // As the user of this process, whose name the unix socket tells.
-function submitAsUser(document) {
+const submitAsUser = (document) => postAsUser("/v1/jobs", document);
+function postAsUser(path, document) {
   return new Promise((resolve, reject) => {
-    const asked = request({ socketPath: process.argv[3], path: "/v1/jobs", method: "POST", headers: { "Content-Type": "application/json" } }, (answer) => {
+    const asked = request({ socketPath: process.argv[3], path, method: "POST", headers: { "Content-Type": "application/json" } }, (answer) => {
       let body = "";
       answer.on("data", (part) => { body += part; }).on("end", () => resolve(JSON.parse(body)));
     });
@@ -26,6 +27,24 @@ const wanted = ({ groups }) => groups.map((g) => {
   const of = (...states) => states.reduce((sum, state) => sum + (g.states[state] ?? 0), 0);
   return [g.value, ...[g.jobs, of("queued", "starting", "running", "evaluating"), of("succeeded"), of("failed"), of("cancelled"), g.best?.top1 ?? "", g.mean_ttt_seconds ?? "", g.images].map(String)];
 });
+// More nodes than are shown at first.
+async function nodesPage(page) {
+  for (let n = 1; n <= 60; n++)
+    await postAsUser(`/v1/nodes/n${n}/report`, { kind: "CPU X", cores: 4, phase: "prolog", outcome: "fine", t: Date.now() / 1000, gflops: n === 60 ? 80 : 100 });
+  const { total, slots } = await api("/v1/nodes?limit=1");
+  await page.goto(`${origin}/#/`);
+  await page.locator(".nodes header", { hasText: `${total}, 1 not fine` }).waitFor();
+  await page.locator('[data-key="slots"]', { hasText: `of ${slots}` }).waitFor();
+  same(await page.locator("tr[data-node]").count(), 50, "nodes: the first of many, with what all are together");
+  await page.getByRole("button", { name: "Show more nodes" }).click();
+  await until("all nodes", async () => (await page.locator("tr[data-node]").count()) === total);
+  same(text(await page.locator("tr[data-node]").evaluateAll((rows) => rows.map((row) => row.dataset.node))), text((await api("/v1/nodes?limit=1000")).nodes.map((n) => n.name)),
+    "nodes: all of them, in order");
+  ok(!(await page.getByRole("button", { name: "Show more nodes" }).isVisible()), "nodes: no more than there are");
+  ok(await page.evaluate(() => document.activeElement.closest("tr")?.rowIndex === 51), "nodes: the first new one has the focus");
+  await accessible(page, "many nodes");
+}
+
 async function groupsMatch(page, query, words) {
   const want = text(wanted(await api(`/v1/jobs?${query}&limit=200`)));
   await until("the groups", async () => text(await shown(page)) === want).catch(() => {});
@@ -136,6 +155,7 @@ await story(async ({ page }) => {
   await jobIn(stopped, "cancelled");
   await grouped(page, ids);
   await users(page);
+  await nodesPage(page);
   for (const [name, options] of [["dark", { colorScheme: "dark" }], ["phone", { viewport: { width: 360, height: 740 }, colorScheme: "light" }]]) {
     const other = await openBrowser(options);
     listen(other.page);

@@ -3,14 +3,15 @@
 import { get, Problem } from "../api.js";
 import { Chart, ChartGroup } from "../charts/charts.js";
 import { daemonTime } from "../clock.js";
-import { choice, datum, h, mark, say, setDatum, show } from "../dom.js";
+import { arrange, choice, datum, h, mark, say, setDatum, show } from "../dom.js";
 import * as f from "../format.js";
 import { title } from "../jobs.js";
 import { watch } from "../live.js";
+import { many, moreButton, PAGE } from "../more.js";
 import { setQuery } from "../place.js";
 
 const THROUGHPUT_MS = 10000, NODES_MS = 15000, FAILED_MS = 15000; // between looks
-const QUEUE_SHOWN = 50;
+const NODES_SHOWN = 50, QUEUE_SHOWN = 50;
 const HOURS = { 1: "1 h", 6: "6 h", 24: "24 h", 168: "7 d" };
 
 const clock = (t) => new Date(t * 1000).toLocaleTimeString("sv-SE", { hour: "2-digit", minute: "2-digit" });
@@ -84,44 +85,58 @@ function throughput(query) {
 
 function nodeRow(node) {
   const used = h("progress", { max: Math.max(1, node.slots), value: node.slots_used, "aria-label": `slots used of ${node.name}` });
-  const verdict = h("span", { class: "verdict", "data-verdict": node.verdict }, node.verdict);
-  return h("tr", { "data-node": node.name }, h("th", { scope: "row", title: node.kind ?? "" }, node.name), h("td", {}, verdict,
+  const verdict = h("span", { class: "verdict", "data-verdict": node.verdict }, node.verdict), checked = h("time", { title: f.date(node.checked) });
+  const element = h("tr", { "data-node": node.name }, h("th", { scope: "row", tabindex: -1, title: node.kind ?? "" }, node.name), h("td", {}, verdict,
     node.reason ? h("span", { class: "reason", title: node.reason }, node.reason) : null),
     h("td", { class: "slots" }, h("div", { class: "meter" }, used), h("data", { value: node.slots_used }, `${node.slots_used} of ${node.slots}`)),
-    h("td", { class: "num" }, h("data", { value: node.gflops ?? "" }, f.number(node.gflops))),
-    h("td", { class: "num" }, h("time", { title: f.date(node.checked) }, node.checked ? f.ago(node.checked) : "never")));
+    h("td", { class: "num" }, h("data", { value: node.gflops ?? "" }, f.number(node.gflops))), h("td", { class: "num" }, checked));
+  return { element, text: JSON.stringify(node), tick: () => say(checked, node.checked ? f.ago(node.checked) : "never") };
 }
 
 // The daemon's slots as a node, where it does not tell nodes.
 async function ownSlots(signal) {
   const { slots } = await get("/readyz", signal);
-  return [{ name: "this machine", verdict: "unknown", slots: slots.total, slots_used: slots.used, gflops: null, checked: null }];
+  const node = { name: "this machine", verdict: "unknown", slots: slots.total, slots_used: slots.used, gflops: null, checked: null };
+  return { all: [node], next: null, sums: { total: 1, slow: 0, drained: 0, slots: slots.total, slots_used: slots.used } };
 }
 
-// told(nodes): each time they are known anew
+// told(sums of all nodes): each time they are known anew
 function nodesCard(told) {
-  const body = h("tbody"), summary = h("span", { class: "quiet" });
+  const rows = new Map(), body = h("tbody"), summary = h("span", { class: "quiet" }); // rows: name -> nodeRow()
   const columns = [["Node", ""], ["Check", ""], ["Slots", ""], ["GFLOP/s", "num"], ["Checked", "num"]];
+  let supported = true, shown = NODES_SHOWN;
+  const more = moreButton("Show more nodes", body, () => {
+    shown += PAGE;
+    look.again();
+  });
   const scroll = h("div", { class: "scroll", role: "group", tabindex: 0, "aria-label": "Nodes" }, h("table", {}, h("caption", { class: "hidden" }, "Nodes"),
-    h("thead", {}, h("tr", {}, ...columns.map(([name, kind]) => h("th", { scope: "col", class: kind }, name)))), body));
+    h("thead", {}, h("tr", {}, ...columns.map(([name, kind]) => h("th", { scope: "col", class: kind }, name)))), body), more.element);
   const element = h("section", { class: "card nodes" }, h("header", {}, h("h2", {}, "Nodes"), summary), scroll);
-  let supported = true, text = "";
+  show(more.element, false);
+  async function pages(signal) {
+    let sums = null;
+    const ask = async (what, limit) => (sums = await get(`/v1/nodes?limit=${limit}${what}`, signal));
+    return { ...await many(ask, "nodes", "", shown), sums };
+  }
+  function rowOf(node) {
+    if (rows.get(node.name)?.text !== JSON.stringify(node)) rows.set(node.name, nodeRow(node));
+    rows.get(node.name).tick();
+    return rows.get(node.name).element;
+  }
   const look = watch(async (signal) => {
-    let nodes = null;
+    let page = null;
     if (supported) {
-      nodes = await get("/v1/nodes", signal).then((answer) => answer.nodes, (error) => {
+      page = await pages(signal).catch((error) => {
         if (!(error instanceof Problem && [404, 501].includes(error.status))) throw error;
         supported = false;
       });
     }
-    nodes ??= await ownSlots(signal);
-    told(nodes);
-    const bad = nodes.filter((node) => node.verdict === "drain" || node.verdict === "slow").length;
-    say(summary, `${f.count(nodes.length)}${bad ? `, ${bad} not fine` : ""}`);
-    if (JSON.stringify(nodes) !== text || nodes.some((node) => node.checked)) {
-      text = JSON.stringify(nodes);
-      body.replaceChildren(...nodes.map(nodeRow));
-    }
+    page ??= await ownSlots(signal);
+    told(page.sums);
+    const bad = page.sums.slow + page.sums.drained;
+    say(summary, `${f.count(page.sums.total)}${bad ? `, ${bad} not fine` : ""}`);
+    arrange(body, page.all.map(rowOf));
+    more.update(page.next !== null);
     return NODES_MS;
   }, { periodMs: 2000, wanted: (event) => event.type === "state" });
   return { element, close: look.stop };
@@ -152,10 +167,7 @@ function queueCard() {
 // {element, tell(jobs): those that are active, apply(query), close()}
 export function clusterStrip(query) {
   const top = numbers(), chart = throughput(query), queue = queueCard();
-  const nodes = nodesCard((all) => {
-    const sum = (key) => all.reduce((total, node) => total + (node[key] ?? 0), 0);
-    setDatum(top.values.slots, sum("slots_used"), `${sum("slots_used")} of ${sum("slots")}`);
-  });
+  const nodes = nodesCard((sums) => setDatum(top.values.slots, sums.slots_used, `${sums.slots_used} of ${sums.slots}`));
   const element = h("section", { class: "cluster stack", "aria-label": "The cluster" }, top.element,
     h("div", { class: "strip" }, chart.element, nodes.element, queue.element));
   const tell = (jobs) => {

@@ -143,7 +143,7 @@ static void print_node(const json_t *node)
 static int cmd_nodes(const struct cmd_args *args)
 {
     struct error e;
-    char path[256] = "/v1/nodes";
+    char path[256];
     json_t *answer;
 
     const char *name = args->operand_count ? args->operands[0] : NULL;
@@ -151,7 +151,8 @@ static int cmd_nodes(const struct cmd_args *args)
         return cmd_usage(args->cmd, "\"%.64s\" is no name of a node", name);
     if (name)
         snprintf(path, sizeof path, "/v1/nodes/%s", name);
-    if (api_get(path, &answer, &e) < 0)
+    if (name ? api_get(path, &answer, &e)
+             : api_get_pages("/v1/nodes?limit=1000", "nodes", &answer, &e))
         return cmd_fail(&e);
     if (client.json)
         print_json(answer);

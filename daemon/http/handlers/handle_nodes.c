@@ -7,172 +7,156 @@
 #include "common/clock.h"
 #include "common/json.h"
 #include "common/log.h"
+#include "common/needed.h"
 #include "common/run/speed.h"
 #include "daemon/http/routes.h"
 #include "daemon/node/node.h"
 
-#define JOBS_MAX    64
 #define LIST_CHECKS 20 /* of each node in a listing */
 
-/* ---------------------------------------------------------------- jobs that run */
+/* ---------------------------------------------------------------- nodes as JSON */
 
-struct active {
-    int64_t id, slots_per_node; /* 0: all of a node's */
-    bool local;                 /* on this machine */
-};
-struct actives {
-    struct active *items;
-    size_t count;
-};
-
-static struct active read_active(const struct store_job *job)
-{
-    struct active a = {.id = job->id, .local = true};
-    json_t *spec = json_loads(job->spec ? job->spec : "{}", 0, NULL);
-    const json_t *cluster = json_object_get(spec, "cluster");
-    const char *launcher = json_string_value(json_object_get(cluster, "launcher"));
-
-    a.slots_per_node = json_integer_value(json_object_get(cluster, "workers_per_node")) *
-                       json_integer_value(json_object_get(cluster, "threads_per_worker"));
-    a.local = (!launcher || strcmp(launcher, "local") == 0) &&
-              json_array_size(json_object_get(cluster, "hosts")) == 0;
-    json_decref(spec);
-    return a;
-}
-
-static int find_active(const struct request *q, struct actives *all, struct error *e)
-{
-    struct store_job_filter filter = {.states = 1u << JOB_STARTING | 1u << JOB_RUNNING |
-                                                1u << JOB_EVALUATING,
-                                      .order = STORE_NEWEST_FIRST,
-                                      .documents = true};
-    struct store_jobs jobs = {0};
-    int status = store_job_list(q->app->store, &filter, &jobs, e);
-
-    if (!status && !(all->items = calloc(jobs.count + 1, sizeof *all->items)))
-        status = error_set(e, ERR_NO_MEMORY, "no memory for the jobs");
-    for (size_t i = 0; !status && i < jobs.count; i++)
-        all->items[all->count++] = read_active(&jobs.items[i]);
-    store_jobs_clear(&jobs);
-    return status;
-}
-
-/* ---------------------------------------------------------------- a node as JSON */
-
-/* The jobs on a node, and the slots they take. */
-static int node_add_jobs(const struct request *q, const struct store_node *n, bool own,
-                         const struct actives *all, json_t *json, struct error *e)
-{
-    int64_t ids[JOBS_MAX], used = 0;
-    json_t *jobs = json_array();
-    struct job_slots slots;
-    size_t count;
-    int status = store_node_jobs(q->app->store, n->name, ids, JOBS_MAX, &count, e);
-
-    for (size_t a = 0; !status && a < all->count; a++) {
-        const struct active *job = &all->items[a];
-        bool here = own && job->local;
-        for (size_t i = 0; i < count; i++)
-            here |= ids[i] == job->id && !job->local;
-        if (!here)
-            continue;
-        json_array_append_new(jobs, json_integer((json_int_t)job->id));
-        used += job->slots_per_node ? job->slots_per_node : n->cores;
-    }
-    job_manager_slots(q->app->jobs, &slots);
-    json_object_set_new(json, "slots", json_integer((json_int_t)(own ? slots.total : n->cores)));
-    json_object_set_new(json, "slots_used", json_integer((json_int_t)(own ? slots.used : used)));
-    json_object_set_new(json, "jobs", jobs);
-    return status;
-}
-
-static int node_json(const struct request *q, const struct store_node *n, bool own,
-                     const struct actives *all, int64_t checks, json_t **out, struct error *e)
+/* Without its jobs and checks. */
+static json_t *node_json(const struct store_node *n, bool own, const struct job_slots *here)
 {
     char reason[NODE_REASON_BYTES];
     bool checked = n->checked_at > 0;
     enum node_verdict verdict = node_verdict_now(n, clock_now(), reason);
-    json_t *history = NULL;
 
     if (!checked)
         snprintf(reason, sizeof reason, "was not checked yet");
-    json_t *json = json_pack(
-        "{s:s, s:s, s:b, s:s?, s:s, s:s?, s:o, s:o, s:o, s:I, s:o}", "name", n->name, "kind",
-        n->kind, "local", own, "partition", n->partition, "verdict",
+    return json_pack(
+        "{s:s, s:s, s:b, s:s?, s:s, s:s?, s:o, s:o, s:o, s:I, s:o, s:I, s:I, s:[], s:[]}", "name",
+        n->name, "kind", n->kind, "local", own, "partition", n->partition, "verdict",
         node_verdict_name(checked ? verdict : NODE_UNKNOWN), "reason", *reason ? reason : NULL,
         "gflops", json_number_or_null(n->figures.gflops > 0 ? n->figures.gflops : NAN),
         "memory_gb_per_sec",
         json_number_or_null(n->figures.memory_gb_per_sec > 0 ? n->figures.memory_gb_per_sec : NAN),
         "clock_ghz", json_number_or_null(n->figures.clock_ghz > 0 ? n->figures.clock_ghz : NAN),
-        "load", (json_int_t)n->load, "checked", checked ? json_number(n->checked_at) : json_null());
-    int status = node_add_jobs(q, n, own, all, json, e);
-    if (!status)
-        status = store_node_history(q->app->store, n->name, checks, &history, e);
-    json_object_set_new(json, "history", history ? history : json_array());
-    *out = json;
-    return status;
+        "load", (json_int_t)n->load, "checked", checked ? json_number(n->checked_at) : json_null(),
+        "slots", (json_int_t)(own ? here->total : n->cores), "slots_used",
+        (json_int_t)(own ? here->used : 0), "jobs", "history");
 }
 
-/* This machine, where it was not checked yet. */
+/* This machine at its place by name, if it is not there: it was not checked yet. */
 static int add_this_machine(struct store_nodes *nodes, const char *own, struct error *e)
 {
     char cpu[SPEED_CPU_BYTES];
-
-    for (size_t i = 0; i < nodes->count; i++)
-        if (strcmp(nodes->items[i].name, own) == 0)
-            return 0;
     struct store_node *grown = array_grow(nodes->items, nodes->count, &nodes->room, sizeof *grown);
+    size_t at = nodes->count;
+
     if (!grown)
         return error_set(e, ERR_NO_MEMORY, "no memory for the nodes");
     nodes->items = grown;
-    struct store_node *node = &nodes->items[nodes->count++];
-    *node = (struct store_node){
-        .name = strdup(own),
-        .kind = strdup(speed_cpu(cpu)),
+    while (at > 0 && strcmp(grown[at - 1].name, own) > 0)
+        at--;
+    if (at > 0 && strcmp(grown[at - 1].name, own) == 0)
+        return 0;
+    memmove(&grown[at + 1], &grown[at], (nodes->count++ - at) * sizeof *grown);
+    grown[at] = (struct store_node){
+        .name = needed(strdup(own)),
+        .kind = needed(strdup(speed_cpu(cpu))),
         .figures = {NAN, NAN, NAN},
     };
-    return node->name && node->kind ? 0 : error_set(e, ERR_NO_MEMORY, "no memory for the nodes");
+    return 0;
 }
 
-/* All nodes, or the one that is named. */
-static int node_collect(const struct request *q, const char *name, int64_t checks, json_t *list,
-                        struct error *e)
+/* The jobs on the nodes, and the slots they take; *used: those of all nodes but this machine. */
+static int node_add_jobs(const struct request *q, json_t *nodes, const char *own, int64_t *used,
+                         struct error *e)
 {
+    json_t *jobs, *job;
+    size_t i;
+    int status = store_node_jobs(q->app->store, own, &jobs, e);
+
+    json_array_foreach (jobs, i, job) {
+        const char *name = json_get_text(job, "node", "");
+        json_int_t slots = json_get_integer(job, "slots", 0);
+        json_t *node = json_object_get(nodes, name);
+        json_array_append(json_object_get(node, "jobs"), json_object_get(job, "job"));
+        if (strcmp(name, own) == 0)
+            continue;
+        *used += slots;
+        slots += json_get_integer(node, "slots_used", 0);
+        json_object_set_new(node, "slots_used", json_integer(slots));
+    }
+    json_decref(jobs);
+    return status;
+}
+
+/* What is asked for, and what is found. */
+struct node_page {
+    const char *name, *after;   /* one node, or (NULL) those behind a name */
+    int64_t limit, checks;      /* nodes, and checks of each */
+    json_t *nodes, *sums;       /* by name, in order; store_node_sums */
+    char next[NODE_NAME_BYTES]; /* the last one, where there are others behind it; else "" */
+    int64_t slots_used;         /* of all nodes */
+};
+
+static int node_collect(const struct request *q, struct node_page *p, struct error *e)
+{
+    struct store *s = q->app->store;
+    double checked_after = clock_now() - NODE_CHECK_DAYS * 86400.0;
     char own[NODE_NAME_BYTES];
-    struct actives all = {0};
-    struct store_nodes nodes;
-    int status = store_node_list(q->app->store, &nodes, e);
+    struct job_slots here;
+    struct store_nodes found;
+    size_t count = 0;
 
     node_own_name(own);
-    if (!status)
-        status = add_this_machine(&nodes, own, e);
-    if (!status)
-        status = find_active(q, &all, e);
-    for (size_t i = 0; !status && i < nodes.count; i++) {
-        const struct store_node *n = &nodes.items[i];
-        json_t *json = NULL;
-        if (name && strcmp(name, n->name) != 0)
-            continue;
-        status = node_json(q, n, strcmp(own, n->name) == 0, &all, checks, &json, e);
-        if (!status && name) {
-            json_t *report = json_loads(n->report ? n->report : "null", JSON_DECODE_ANY, NULL);
-            json_object_set_new(json, "report", report ? report : json_null());
-        }
-        json_array_append_new(list, json);
+    job_manager_slots(q->app->jobs, &here);
+    p->slots_used = here.used;
+    p->nodes = json_object();
+    int status = p->name ? store_node_get(s, p->name, &found, e)
+                         : store_node_list(s, p->after, p->limit + 1, &found, e);
+    if (!status && (p->name ? strcmp(own, p->name) == 0 : strcmp(own, p->after) > 0))
+        status = add_this_machine(&found, own, e);
+    for (; !status && count < found.count && (int64_t)count < p->limit; count++) {
+        const struct store_node *n = &found.items[count];
+        json_object_set_new(p->nodes, n->name, node_json(n, strcmp(n->name, own) == 0, &here));
     }
-    store_nodes_clear(&nodes);
-    free(all.items);
+    if (!status && count < found.count)
+        snprintf(p->next, sizeof p->next, "%s", found.items[count - 1].name);
+    if (!status && count)
+        status = store_node_history(s, found.items[0].name, found.items[count - 1].name, p->checks,
+                                    p->nodes, e);
+    if (!status && p->name && count) {
+        const char *text = found.items[0].report;
+        json_t *report = json_loads(text ? text : "null", JSON_DECODE_ANY, NULL);
+        json_object_set_new(json_object_get(p->nodes, p->name), "report",
+                            report ? report : json_null());
+    }
+    if (!status)
+        status = store_node_sums(s, own, here.total, checked_after, &p->sums, e);
+    if (!status)
+        status = node_add_jobs(q, p->nodes, own, &p->slots_used, e);
+    store_nodes_clear(&found);
     return status;
 }
 
 int handle_nodes(const struct request *q, struct reply *r, struct error *e)
 {
-    json_t *list = json_array();
-    int status = node_collect(q, NULL, LIST_CHECKS, list, e);
+    const char *after = request_query(q, "after"), *name;
+    struct node_page p = {.after = after ? after : "", .checks = LIST_CHECKS};
+    json_t *node;
 
+    if (request_query_int(q, "limit", 1, 1000, 50, &p.limit, e))
+        return -(int)e->code;
+    if (after && !node_name_is_valid(after))
+        return error_set(e, ERR_USAGE,
+                         "after must be the value of next on the previous page, a node's name, "
+                         "not \"%s\"",
+                         after);
+    int status = node_collect(q, &p, e);
+    json_t *json = json_pack("{s:[], s:s?, s:I}", "nodes", "next", *p.next ? p.next : NULL,
+                             "slots_used", (json_int_t)p.slots_used);
+    json_object_foreach (p.nodes, name, node)
+        json_array_append(json_object_get(json, "nodes"), node);
+    json_object_update(json, json_array_get(p.sums, 0));
+    json_decref(p.nodes);
+    json_decref(p.sums);
     if (!status)
-        return reply_json(r, 200, json_pack("{s:o}", "nodes", list), e);
-    json_decref(list);
+        return reply_json(r, 200, json, e);
+    json_decref(json);
     return status;
 }
 
@@ -194,18 +178,20 @@ static int node_parse_name(const struct request *q, char name[NODE_NAME_BYTES], 
 int handle_node(const struct request *q, struct reply *r, struct error *e)
 {
     char name[NODE_NAME_BYTES];
-    json_t *list = json_array();
-    int status = node_parse_name(q, name, e);
+    struct node_page p = {.name = name, .limit = 1, .checks = STORE_NODE_CHECKS};
 
-    if (!status)
-        status = node_collect(q, name, STORE_NODE_CHECKS, list, e);
-    if (!status && json_array_size(list) == 0)
+    if (node_parse_name(q, name, e))
+        return -(int)e->code;
+    int status = node_collect(q, &p, e);
+    json_t *node = json_object_get(p.nodes, name);
+    if (!status && !node)
         status = error_set(
             e, ERR_NOT_FOUND,
             "there is no node %s; trainctl nodes and GET /v1/nodes list those there are", name);
     if (!status)
-        status = reply_json(r, 200, json_incref(json_array_get(list, 0)), e);
-    json_decref(list);
+        status = reply_json(r, 200, json_incref(node), e);
+    json_decref(p.nodes);
+    json_decref(p.sums);
     return status;
 }
 

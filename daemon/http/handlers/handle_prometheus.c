@@ -171,7 +171,7 @@ static int prometheus_print_nodes(const struct request *q, FILE *out, struct err
     struct store_nodes nodes;
     char reason[NODE_REASON_BYTES];
 
-    if (store_node_list(q->app->store, &nodes, e))
+    if (store_node_list(q->app->store, "", -1, &nodes, e))
         return -(int)e->code;
     for (int which = 0; which < NODE_VALUES && nodes.count; which++) {
         fprintf(out, "# HELP %s %s\n# TYPE %s gauge\n", node_values[which].name,

@@ -93,6 +93,32 @@ refused 400 usage 'self-check --json' "no body"
 call /v1/nodes/none
 refused 404 not-found 'no node none' "a node that is not known"
 
+# ------------------------------------------------------------------ pages
+
+pages() { # LIMIT: the names, a line a page
+    local after=
+    while call "/v1/nodes?limit=$1$after" && [ "$status" = 200 ]; do
+        jq -r '[.nodes[].name] | join(" ")' <<<"$body"
+        after="&after=$(jq -r .next <<<"$body")"
+        [ "$after" != '&after=null' ] || break
+    done
+}
+call '/v1/nodes?limit=1000'
+all=$(jq -c '[.nodes[].name]' <<<"$body") rest=$(jq -c 'del(.nodes, .next)' <<<"$body")
+is "$(jq -c sort <<<"$all")" "$all" "nodes are in order by name, this machine among them"
+json '[.next, .total, .slow, .drained, .slots == ([.nodes[].slots] | add), .slots_used]' '[null,7,1,2,true,0]' "with what they are together"
+for limit in 1 2 6 7 8; do
+    pages $limit >"$work/pages"
+    is "$(jq -Rsc 'split("\n") | map(select(. != "") | split(" ")) | add' "$work/pages")" "$all" "pages of $limit have each of them once"
+    is "$(wc -l <"$work/pages") $(jq -c 'del(.nodes, .next)' <<<"$body")" "$(((6 + limit) / limit)) $rest" "$limit on each but the last, and the same of all"
+done
+call '/v1/nodes?after=zzzz'
+json '[.nodes, .next]' '[[],null]' "nothing is behind the last"
+call '/v1/nodes?after=a%20b'
+refused 400 usage 'next on the previous page' "a page that begins nowhere"
+call '/v1/nodes?limit=0'
+refused 400 usage 'limit' "no nodes at all"
+
 # ------------------------------------------------------------------ metrics and trainctl
 
 call /metrics
@@ -115,6 +141,23 @@ is "$("$trainctl" nodes --json | jq '.nodes | length')" 7 "trainctl nodes --json
 is "$?" 3 "trainctl nodes of an unknown node: 3"
 "$trainctl" nodes 'a b' >"$work/out" 2>&1
 is "$?" 2 "trainctl nodes with a wrong name: 2"
+
+# ------------------------------------------------------------------ a job that starts on 1,024 nodes
+
+jq -nc --argjson now "$now" '{kind: "CPU Y", cores: 64, phase: "prolog", outcome: "fine", t: $now, gflops: 100, memory_gb_per_sec: 20, clock_ghz: 3, data: [{path: "/d", ok: true}],
+    checks: [range(20) | {check: "check \(.)", ok: true, found: "what was found, in words", advice: ""}]}' >"$work/report"
+for n in {1..1024}; do
+    [ "$n" = 1 ] || echo next
+    printf '%s\n' "url = \"http://traind/v1/nodes/big$n/report\"" "unix-socket = \"$socket\"" "data-binary = \"@$work/report\"" \
+        'header = "Content-Type: application/json"' 'write-out = "%{http_code}\n"' 'output = "/dev/null"'
+done >"$work/reports"
+curl -sS --parallel --parallel-immediate --parallel-max 300 --config "$work/reports" >"$work/statuses" 2>"$work/progress"
+is "$(sort "$work/statuses" | uniq -c | xargs)" '1024 200' "all of 1,024 reports at once are taken"
+call '/v1/nodes?limit=1000&after=big'
+json '[(.nodes | length), .total, (.next | type), (.nodes | map(.history | length) | unique)]' '[1000,1031,"string",[1]]' "1,000 of them are the most on a page, with their checks"
+is "$("$trainctl" nodes | grep -c '^big')" 1024 "trainctl nodes lists those of all pages"
+"$trainctl" nodes --json >"$work/out"
+is "$(jq -c '[(.nodes | map(.name) | unique | length), .next, .total]' "$work/out")" '[1031,null,1031]' "trainctl nodes --json too"
 
 # ------------------------------------------------------------------ kept, and limits reloaded
 

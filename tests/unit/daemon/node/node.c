@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "common/system/file.h"
 #include "daemon/node/node.h"
@@ -115,12 +116,9 @@ static struct node_judged report_node(const char *name, double t, double gflops,
 
 static struct store_node get_node(const char *name, struct store_nodes *nodes)
 {
-    cr_assert_eq(store_node_list(store, nodes, &e), 0);
-    for (size_t i = 0; i < nodes->count; i++)
-        if (strcmp(nodes->items[i].name, name) == 0)
-            return nodes->items[i];
-    cr_assert_fail("there is no node %s", name);
-    return (struct store_node){0};
+    cr_assert_eq(store_node_get(store, name, nodes, &e), 0);
+    cr_assert_eq(nodes->count, 1, "there is no node %s", name);
+    return nodes->items[0];
 }
 
 Test(node_report, a_slow_node_is_compared_with_its_kind)
@@ -142,9 +140,12 @@ Test(node_report, a_slow_node_is_compared_with_its_kind)
 
 static json_t *history_of(const char *name)
 {
-    json_t *history;
+    json_t *nodes = json_pack("{s:{s:[]}}", name, "history");
 
-    cr_assert_eq(store_node_history(store, name, 10, &history, &e), 0, "%s", e.text);
+    cr_assert_eq(store_node_history(store, name, name, STORE_NODE_CHECKS + 20, nodes, &e), 0, "%s",
+                 e.text);
+    json_t *history = json_incref(json_object_get(json_object_get(nodes, name), "history"));
+    json_decref(nodes);
     return history;
 }
 
@@ -228,13 +229,12 @@ Test(node_report, a_job_is_told_once)
 Test(node_report, a_late_report_is_history_only)
 {
     struct store_nodes nodes;
-    json_t *history;
 
     report_node("n1", 1e9 - 10, 100, "{}");
     report_node("n1", 1e9 - 100, 50, "{\"late\": true}");
     cr_assert_eq(get_node("n1", &nodes).figures.gflops, 100);
     store_nodes_clear(&nodes);
-    cr_assert_eq(store_node_history(store, "n1", 10, &history, &e), 0);
+    json_t *history = history_of("n1");
     cr_assert_eq(json_array_size(history), 2);
     json_decref(history);
 }
@@ -287,6 +287,38 @@ Test(node_report, data_nobody_sees_are_not_the_nodes_fault)
     cr_assert(strstr(judged.reason, "n2 sees them"), "%s", judged.reason);
 }
 
+Test(node_report, what_another_saw_counts_for_a_day_and_until_it_reports_again)
+{
+    static const char missing[] = "{\"outcome\": \"data\", \"job\": 7, \"data\": [{\"path\": "
+                                  "\"/d\", \"ok\": false}]}";
+    static const char sees[] = "{\"data\": [7, {\"path\": 7, \"ok\": true}, {\"path\": \"/d\", "
+                               "\"ok\": true}, {\"path\": \"/d\", \"ok\": true}]}";
+
+    report_node("n1", 1e9 - 9e4, 100, sees);
+    cr_assert_eq(report_node("n2", 1e9 - 9, 100, missing).verdict, NODE_FINE, "a day ago");
+    report_node("n1", 1e9 - 8, 100, sees);
+    cr_assert_eq(report_node("n2", 1e9 - 7, 100, missing).verdict, NODE_DRAIN);
+    report_node("n1", 1e9 - 6, 0, "{\"phase\": \"epilog\"}");
+    cr_assert_eq(report_node("n2", 1e9 - 5, 100, missing).verdict, NODE_DRAIN);
+    report_node("n2", 1e9 - 5, 100, sees);
+    cr_assert_eq(report_node("n2", 1e9 - 4, 100, missing).verdict, NODE_DRAIN);
+    report_node("n1", 1e9 - 3, 100, "{}");
+    cr_assert_eq(report_node("n2", 1e9 - 2, 100, missing).verdict, NODE_FINE,
+                 "neither itself nor what n1 saw before");
+}
+
+Test(node_report, many_others_are_judged_by_the_newest_of_them)
+{
+    char name[32];
+
+    for (int i = 0; i < 300; i++) {
+        snprintf(name, sizeof name, "n%d", i);
+        report_node(name, 1e9 - 1000 + i, i < 150 ? 10 : 100, "{}");
+    }
+    struct node_judged slow = report_node("n7", 1e9 - 9, 80, "{}");
+    cr_assert(strstr(slow.reason, "20 % slower than the median of 128 others"), "%s", slow.reason);
+}
+
 Test(node_report, clocks_and_versions_are_named)
 {
     struct node_judged judged = report_node("n1", 1e9 - 90, 100, "{\"version\": \"0.0.1\"}");
@@ -308,17 +340,15 @@ Test(node_report, what_is_no_report_is_refused_and_not_kept)
     cr_assert_eq(problems.count, 5, "kind, t, phase, outcome, gflops");
     problems_clear(&problems);
     json_decref(json);
-    cr_assert_eq(store_node_list(store, &nodes, &e), 0);
+    cr_assert_eq(store_node_list(store, "", -1, &nodes, &e), 0);
     cr_assert_eq(nodes.count, 0);
 }
 
 Test(node_report, history_is_bounded)
 {
-    json_t *history;
-
     for (int i = 0; i < STORE_NODE_CHECKS + 20; i++)
         report_node("n1", 1e9 - 1000 + i, 100, "{}");
-    cr_assert_eq(store_node_history(store, "n1", 1000, &history, &e), 0);
+    json_t *history = history_of("n1");
     cr_assert_eq(json_array_size(history), STORE_NODE_CHECKS);
     cr_assert_float_eq(json_number_value(json_object_get(json_array_get(history, 0), "t")),
                        1e9 - 1000 + STORE_NODE_CHECKS + 19, 0.1);
@@ -413,9 +443,67 @@ Test(node_report, nodes_are_bounded_and_old_ones_make_room)
     cr_assert(strstr(e.text, "4096 others have reported"), "%s", e.text);
     cr_assert_eq(check_node("n7", now + 9e4), 0, "one that is known goes on reporting");
     cr_assert_eq(check_node("new", later), 0, "%s", e.text);
-    cr_assert_eq(store_node_list(store, &nodes, &e), 0);
+    cr_assert_eq(store_node_list(store, "", -1, &nodes, &e), 0);
     cr_assert_eq(nodes.count, STORE_NODES_MAX);
     for (size_t i = 0; i < nodes.count; i++)
         cr_assert_str_neq(nodes.items[i].name, "n0", "the oldest is forgotten");
     store_nodes_clear(&nodes);
+}
+
+/* Seconds of this thread. */
+static double node_busy(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* Reports of nodes n0, n1, ... as a prolog's, which do not see /d and are compared with all others
+ * of their kind: seconds each. */
+static double node_cost(int first, int last, bool blind)
+{
+    json_t *more =
+        json_pack("{s:s, s:[{s:s, s:b}, {s:s, s:b}]}", "outcome", blind ? "data" : "fine", "data",
+                  "path", "/d", "ok", 0, "path", "/e", "ok", 1);
+    json_t *checks = json_array();
+    double began = node_busy();
+    char name[32];
+
+    for (int i = 0; i < 20; i++)
+        json_array_append_new(checks, json_pack("{s:s, s:b, s:s}", "check", "one of twenty", "ok",
+                                                1, "found", "what is found in words"));
+    json_object_set_new(more, "checks", checks);
+    char *text = json_dumps(more, 0);
+    for (int i = first; i < last; i++) {
+        snprintf(name, sizeof name, "n%d", i);
+        report_node(name, 1e9 - 9, 100, text);
+    }
+    free(text);
+    json_decref(more);
+    return (node_busy() - began) / (last - first);
+}
+
+static double node_least_cost(int first, int last, bool blind)
+{
+    double least = INFINITY;
+
+    for (int i = 0; i < 5; i++)
+        least = fmin(least, node_cost(first, last, blind));
+    return least;
+}
+
+/* A job that starts on all of them has each report once. */
+Test(node_report, what_a_report_costs_does_not_grow_with_the_nodes)
+{
+    node_cost(0, 64, false);
+    double few = node_least_cost(0, 64, false), few_blind = node_least_cost(0, 64, true);
+    node_cost(64, 1024, false);
+    double many = node_least_cost(0, 64, false), many_blind = node_least_cost(0, 64, true);
+
+    cr_assert_lt(many, 3 * few, "%.0f us with 64 nodes, %.0f us with 1024", 1e6 * few, 1e6 * many);
+    cr_assert_lt(many_blind, 3 * few_blind,
+                 "without the data: %.0f us with 64 nodes, %.0f us "
+                 "with 1024",
+                 1e6 * few_blind, 1e6 * many_blind);
 }

@@ -469,6 +469,32 @@ Test(store, the_speeds_in_an_older_database_become_those_of_the_whole_run)
     sqlite3_close(db);
 }
 
+Test(store, what_nodes_in_an_older_database_saw_is_found)
+{
+    sqlite3 *db;
+    double found[3];
+
+    cr_assert_eq(sqlite3_open(":memory:", &db), SQLITE_OK);
+    cr_assert_eq(store_migrate(db, store_migrations, 37, &e), 0, "%s", e.text);
+    cr_assert_eq(
+        sqlite3_exec(db,
+                     "insert into node (name, kind, cores, verdict, checked_at, report) values "
+                     "('a', 'x', 1, 'fine', 8, '{\"data\": [7, null, [], {\"path\": \"/no\", "
+                     "\"ok\": false}, {\"path\": \"/d\", \"ok\": true}]}'),"
+                     "('b', 'x', 1, 'fine', 9, '{\"data\": \"text\"}'),"
+                     "('c', 'x', 1, 'fine', 9, '[{\"path\": \"/d\", \"ok\": true}]'),"
+                     "('d', 'x', 1, 'fine', 9, '7')",
+                     NULL, NULL, NULL),
+        SQLITE_OK, "%s", sqlite3_errmsg(db));
+    cr_assert_eq(store_migrate(db, store_migrations, store_migration_count, &e), 0, "%s", e.text);
+    look_up_in(db, "select count(*), max(node = 'a' and path = '/d'), max(seen_at) from node_data",
+               3, found);
+    cr_expect_eq(found[0], 1);
+    cr_expect_eq(found[1], 1);
+    cr_expect_eq(found[2], 8);
+    sqlite3_close(db);
+}
+
 Test(store, results_of_a_run_reach_the_job_row_and_the_listing)
 {
     int64_t id = submit_stored();
