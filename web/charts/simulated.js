@@ -1,0 +1,8 @@
+// Made by make simulate-cluster from tests/scale/simulated.tsv: libtraincomm on simulated clusters, ResNet-50 at 224, fp32, no jitter.
+// rate: images/s of all nodes. See doc/scaling.md.
+export const SIMULATED = [
+  { key: "simulated-surfsara-1", label: "SURFsara's node, 1 worker, simulated", points: [{ nodes: 1, workers: 1, rate: 79 }, { nodes: 2, workers: 2, rate: 158 }, { nodes: 4, workers: 4, rate: 316 }, { nodes: 8, workers: 8, rate: 631 }, { nodes: 16, workers: 16, rate: 1260 }, { nodes: 32, workers: 32, rate: 2522 }, { nodes: 64, workers: 64, rate: 5041 }, { nodes: 128, workers: 128, rate: 10076 }, { nodes: 256, workers: 256, rate: 20151 }] },
+  { key: "simulated-surfsara-2", label: "SURFsara's node, 2 workers, simulated", points: [{ nodes: 1, workers: 2, rate: 79 }, { nodes: 2, workers: 4, rate: 157 }, { nodes: 4, workers: 8, rate: 314 }, { nodes: 8, workers: 16, rate: 628 }, { nodes: 16, workers: 32, rate: 1255 }, { nodes: 32, workers: 64, rate: 2512 }, { nodes: 64, workers: 128, rate: 5023 }] },
+  { key: "simulated-fast-1", label: "fast node, 1 worker, simulated", points: [{ nodes: 1, workers: 1, rate: 536 }, { nodes: 2, workers: 2, rate: 1069 }, { nodes: 4, workers: 4, rate: 2135 }, { nodes: 8, workers: 8, rate: 4263 }, { nodes: 16, workers: 16, rate: 8499 }, { nodes: 32, workers: 32, rate: 17018 }, { nodes: 64, workers: 64, rate: 33983 }] },
+  { key: "simulated-fast-2", label: "fast node, 2 workers, simulated", points: [{ nodes: 1, workers: 2, rate: 536 }, { nodes: 2, workers: 4, rate: 1063 }, { nodes: 4, workers: 8, rate: 2124 }, { nodes: 8, workers: 16, rate: 4241 }, { nodes: 16, workers: 32, rate: 8455 }, { nodes: 32, workers: 64, rate: 16928 }, { nodes: 64, workers: 128, rate: 33856 }] },
+];
