@@ -116,11 +116,14 @@ async function scaling(page, ids) {
   await page.getByRole("checkbox", { name: "Published figures" }).check();
   ok((await words()).includes("SURFsara and Intel 2018, 2 x 8160 per node 100 % at workers 2, 81 % at workers 512"), "scaling: and can be laid beside", await words());
   await page.getByText("16,400 images/s on 256 nodes").waitFor();
+  await page.getByRole("checkbox", { name: "Simulated clusters" }).check();
+  ok(/SURFsara's node, 2 workers, simulated 100 % at workers 2, \d+ % at workers \d+/.test(await words()), "scaling: so can what was simulated", await words());
+  await page.getByText("on clusters of such nodes").waitFor();
   await accessible(page, "scaling");
   await page.getByRole("button", { name: "Nodes" }).click();
   await page.getByText("All of these jobs have as many nodes.").waitFor();
   const link = page.url();
-  ok(link.includes("scaling=nodes") && link.includes("published=1"), "scaling: the choices are in the address", link);
+  ok(link.includes("scaling=nodes") && link.includes("published=1") && link.includes("simulated=1"), "scaling: the choices are in the address", link);
   await page.goto("about:blank");
   await page.goto(link);
   await page.getByText("All of these jobs have as many nodes.").waitFor();

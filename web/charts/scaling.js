@@ -5,6 +5,7 @@ import { Chart, ChartGroup } from "./charts.js";
 import { choice, h, say, show } from "../dom.js";
 import * as f from "../format.js";
 import { keyWords } from "../job_document.js";
+import { SIMULATED } from "./simulated.js";
 
 const BY = {
   workers: { words: "Workers", one: "worker", many: "workers", of: (run) => run.workers },
@@ -16,6 +17,14 @@ const PUBLISHED = [
   { key: "surfsara", label: "SURFsara and Intel 2018, 2 x 8160 per node", source: "ResNet-50 BKM: 16,400 images/s on 256 nodes, 81 % efficiency",
     points: [{ nodes: 1, workers: 2, rate: 16400 / 256 / 0.81 }, { nodes: 256, workers: 512, rate: 16400 }] },
 ];
+
+// What can be laid beside, by its name in the address.
+const BESIDE = {
+  published: { words: "Published figures", lines: PUBLISHED.map((one) => ({ ...one, color: "--violet", points: true, at: one.points })),
+    note: PUBLISHED.map(({ label, source }) => `${label}: ${source}.`).join(" ") },
+  simulated: { words: "Simulated clusters", lines: SIMULATED.map((one, i) => ({ ...one, color: `--c${4 + i}`, dash: [4, 4], dots: true, points: false, at: one.points })),
+    note: "Simulated: ResNet-50 on clusters of such nodes, 100 Gbit/s, no jitter (doc/scaling.md)." },
+};
 
 const batchOf = (job) => job.plan.global_batch / job.plan.world_size;
 
@@ -40,37 +49,37 @@ function scaling(runs, by) {
 }
 
 const lineOf = (batch, i) => ({ key: `b${batch}`, label: `${f.number(batch)} images per worker`, color: `--c${(i % 7) + 1}`, dots: true });
-const published = ({ key, label }) => ({ key, label, color: "--violet", points: true });
 
 function dataOf({ x, best, one }, by, references) {
-  const all = [...new Set([...x, ...references.flatMap(({ points }) => points.map(by))])].sort((a, b) => a - b);
+  const all = [...new Set([...x, ...references.flatMap(({ at }) => at.map(by))])].sort((a, b) => a - b);
   const rate = { ideal: all.map((n) => one * n) }, share = {};
   for (const [batch, rates] of best) {
     rate[`b${batch}`] = all.map((n) => rates.get(n) ?? null);
     share[`b${batch}`] = all.map((n) => (rates.has(n) ? rates.get(n) / n / one : null));
   }
-  for (const { key, points } of references) {
-    const at = new Map(points.map((point) => [by(point), point.rate])), first = points[0].rate / by(points[0]);
-    rate[key] = all.map((n) => at.get(n) ?? null);
-    share[key] = all.map((n) => (at.has(n) ? at.get(n) / n / first : null));
+  for (const { key, at } of references) {
+    const rates = new Map(at.map((point) => [by(point), point.rate])), first = at[0].rate / by(at[0]);
+    rate[key] = all.map((n) => rates.get(n) ?? null);
+    share[key] = all.map((n) => (rates.has(n) ? rates.get(n) / n / first : null));
   }
   return { x: all, rate, share };
 }
 
 export class ScalingCards {
   // set(name, value): keeps the choices in the address
-  constructor({ by, reference }, set) {
+  constructor({ by, beside }, set) {
     this.by = by in BY ? by : "workers";
-    this.reference = reference;
+    this.beside = new Set(beside);
     this.set = set;
     this.group = new ChartGroup(this.axis());
     this.speed = new Chart({ id: "scaling", title: "Scaling", unit: "images/s", log: true, startsLog: true, format: f.rate, series: [] }, this.group);
     this.share = new Chart({ id: "efficiency", title: "Efficiency", unit: "of the ideal", zero: true, format: (x) => `${Math.round(100 * x)} %`, series: [] }, this.group);
     this.note = h("p", { class: "quiet" });
     this.choice = choice("Scaling by", Object.entries(BY).map(([name, { words }]) => [name, words]), this.by, (name) => this.choose({ by: name }));
-    this.tick = h("input", { type: "checkbox", checked: this.reference, onchange: (event) => this.choose({ reference: event.currentTarget.checked }) });
+    const ticks = Object.entries(BESIDE).map(([name, { words }]) => h("label", { class: "tick" },
+      h("input", { type: "checkbox", checked: this.beside.has(name), onchange: (event) => this.lay(name, event.currentTarget.checked) }), ` ${words}`));
     this.element = h("div", { class: "scaling", hidden: true },
-      h("div", { class: "actions" }, this.choice.element, h("label", { class: "tick" }, this.tick, " Published figures")),
+      h("div", { class: "actions" }, this.choice.element, ...ticks),
       h("div", { class: "charts" }, this.speed.element, this.share.element), this.note);
   }
 
@@ -79,10 +88,16 @@ export class ScalingCards {
     return { name: many, format: f.count, log: true };
   }
 
+  lay(name, wanted) {
+    if (wanted) this.beside.add(name);
+    else this.beside.delete(name);
+    this.choose({});
+  }
+
   choose(what) {
     Object.assign(this, what);
     this.set("scaling", this.by === "workers" ? null : this.by);
-    this.set("published", this.reference ? "1" : null);
+    for (const name of Object.keys(BESIDE)) this.set(name, this.beside.has(name) ? "1" : null);
     this.group.setX(this.axis());
     this.draw();
   }
@@ -98,12 +113,13 @@ export class ScalingCards {
     const either = Object.values(BY).some(({ of }) => scaling(this.runs, of));
     show(this.element, either);
     if (!either) return;
-    const references = this.reference ? PUBLISHED : [];
+    const beside = Object.keys(BESIDE).filter((name) => this.beside.has(name)).map((name) => BESIDE[name]);
+    const references = beside.flatMap(({ lines }) => lines);
     const lines = found ? [...found.best.keys()].map(lineOf) : [];
     const data = found ? dataOf(found, by, references) : { x: [], rate: {}, share: {} };
-    this.fill(this.speed, [{ key: "ideal", label: "ideal", color: "--c8", dash: [6, 4] }, ...lines, ...references.map(published)], { x: data.x, y: data.rate });
-    this.fill(this.share, [...lines, ...references.map(published)], { x: data.x, y: data.share, lines: found ? [{ y: 1, label: "" }] : [] });
-    say(this.note, found ? this.words(found.x[0], found.x[0] === 1 ? single : many, references) : `All of these jobs have as many ${many}.`);
+    this.fill(this.speed, [{ key: "ideal", label: "ideal", color: "--c8", dash: [6, 4] }, ...lines, ...references], { x: data.x, y: data.rate });
+    this.fill(this.share, [...lines, ...references], { x: data.x, y: data.share, lines: found ? [{ y: 1, label: "" }] : [] });
+    say(this.note, found ? this.words(found.x[0], found.x[0] === 1 ? single : many, beside) : `All of these jobs have as many ${many}.`);
   }
 
   fill(chart, series, data) {
@@ -113,12 +129,12 @@ export class ScalingCards {
     chart.update(data);
   }
 
-  words(fewest, name, references) {
+  words(fewest, name, beside) {
     const others = this.differences.map((d) => d.pointer)
       .filter((pointer) => !/^\/(name|cluster\/.*|priority|restart\/.*|checkpoint\/.*|batch_per_worker|global_batch|accumulate_steps)$/.test(pointer));
     return `The ideal is the best speed on ${f.count(fewest)} ${name}, multiplied.` +
       (others.length ? ` These runs differ in more than their size: ${others.map(keyWords).join(", ")}.` : "") +
-      references.map(({ label, source }) => ` ${label}: ${source}.`).join("");
+      beside.map(({ note }) => ` ${note}`).join("");
   }
 
   close() {

@@ -1,4 +1,4 @@
-// Several jobs side by side: #/compare?ids=1,2,3&x=epoch&hide=2&scaling=nodes&published=1
+// Several jobs side by side: #/compare?ids=1,2,3&x=epoch&hide=2&scaling=nodes&published=1&simulated=1
 
 import { get, waiting } from "../api.js";
 import { Chart, ChartGroup, joined } from "../charts/charts.js";
@@ -172,7 +172,7 @@ class Page {
     this.results = resultsCard((id) => this.toggle(id));
     this.differences = differencesCard();
     this.runs = runsCard();
-    this.scaling = new ScalingCards({ by: query.get("scaling"), reference: query.get("published") === "1" }, (name, value) => setQuery({ [name]: value }));
+    this.scaling = new ScalingCards({ by: query.get("scaling"), beside: ["published", "simulated"].filter((name) => query.get(name) === "1") }, (name, value) => setQuery({ [name]: value }));
     this.build(main);
     this.watching = watch((signal) => this.look(signal), { periodMs: 2000, wanted: (event) => ids.includes(event.job), done: (error) => this.told(error) });
   }
