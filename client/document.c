@@ -9,7 +9,6 @@
 
 #include "client/api.h"
 #include "client/change.h"
-#include "client/views/print.h"
 #include "common/dataset/plan_inputs.h"
 #include "common/job/job_document.h"
 #include "common/job/recipe/preset.h"

@@ -8,8 +8,6 @@
 #ifndef TRAIND_DAEMON_SETTINGS_H
 #define TRAIND_DAEMON_SETTINGS_H
 
-#include <stddef.h>
-
 #include "common/error.h"
 #include "daemon/config.h"
 

@@ -1,11 +1,9 @@
 #include "daemon/watchdog.h"
 
-#include <errno.h>
 #include <math.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
-#include <string.h>
 #include <systemd/sd-daemon.h>
 
 #include "common/clock.h"

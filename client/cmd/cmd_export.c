@@ -1,9 +1,7 @@
 /* trainctl export: a job as one file. */
-#include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "client/api.h"

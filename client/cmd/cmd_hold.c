@@ -1,5 +1,4 @@
 /* trainctl hold, release, priority: what may be changed about a job that waits. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "client/api.h"

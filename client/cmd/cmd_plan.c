@@ -12,7 +12,6 @@
 #include "client/views/human.h"
 #include "client/views/print.h"
 #include "client/views/table.h"
-#include "client/views/terminal.h"
 #include "common/dataset/plan_inputs.h"
 #include "common/job/job_document.h"
 #include "common/json.h"

@@ -1,6 +1,5 @@
 /* trainctl presets [NAME]: the published recipes of this machine, or what one of them sets. */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "client/cmd.h"

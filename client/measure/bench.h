@@ -5,9 +5,7 @@
 #ifndef TRAIND_CLIENT_MEASURE_BENCH_H
 #define TRAIND_CLIENT_MEASURE_BENCH_H
 
-#include <jansson.h>
 #include <stdbool.h>
-#include <stddef.h>
 
 #include "common/error.h"
 #include "common/job/job_spec.h"

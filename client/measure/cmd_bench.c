@@ -4,7 +4,6 @@
  * a job would get.
  */
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "client/cmd.h"

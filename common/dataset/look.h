@@ -5,7 +5,6 @@
 #include <sys/types.h>
 
 #include "common/dataset/dataset.h"
-#include "common/error.h"
 
 /* What is not known is 0. */
 struct dataset_glance {

@@ -1,7 +1,6 @@
 #include "common/dataset/shard_names.h"
 
 #include <ctype.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>

@@ -8,7 +8,6 @@
 #define TRAIND_COMMON_IMAGE_RESAMPLE_H
 
 #include <stdbool.h>
-#include <stdint.h>
 
 #include "common/error.h"
 #include "common/image/jpeg.h"

@@ -6,7 +6,6 @@
 #ifndef TRAIND_COMMON_RUN_EVENT_H
 #define TRAIND_COMMON_RUN_EVENT_H
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 

@@ -5,7 +5,6 @@
 #define TRAIND_COMMON_RUN_STALL_LINE_H
 
 #include <stdbool.h>
-#include <stddef.h>
 
 #define STALL_LINE_BYTES 384
 

@@ -1,7 +1,6 @@
 #include "common/system/content.h"
 
 #include <ctype.h>
-#include <errno.h>
 #include <string.h>
 #include <strings.h>
 #include <unistd.h>

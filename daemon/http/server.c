@@ -1,7 +1,6 @@
 #include "daemon/http/server.h"
 
 #include <ctype.h>
-#include <errno.h>
 #include <microhttpd.h>
 #include <netdb.h>
 #include <stdarg.h>

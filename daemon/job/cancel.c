@@ -4,7 +4,6 @@
  */
 #include <limits.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "common/buffer.h"
 #include "common/clock.h"

@@ -5,7 +5,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "common/clock.h"
 #include "common/system/spawn.h"
 #include "launch/command.h"
 #include "launch/launch.h"

@@ -1,6 +1,5 @@
 #include "daemon/notice/raise.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 

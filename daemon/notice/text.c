@@ -1,7 +1,6 @@
 #include "daemon/notice/text.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "common/buffer.h"

@@ -1,7 +1,6 @@
 /* A job's attempts: their begin, their end, and what puts a job back into the queue. */
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "daemon/store/audit.h"
 #include "daemon/store/find/label.h"

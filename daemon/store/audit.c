@@ -2,7 +2,6 @@
 #include "daemon/store/audit.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "common/buffer.h"
 #include "common/log.h"

@@ -1,7 +1,6 @@
 #include "daemon/store/sql.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "daemon/store/store_internal.h"

@@ -1,7 +1,6 @@
 #include "prep/source/imagenet_truth.h"
 
 #include <ctype.h>
-#include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <matio.h>

@@ -13,7 +13,6 @@
 #define TRAIND_WORKER_DATA_LOADER_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 #include "worker/data/loader_config.h"

@@ -6,8 +6,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "common/error.h"
-
 const char *list_column_at(size_t i); /* "id"...: what --columns takes; NULL behind the last */
 
 /* The answer's jobs. columns: names with commas between them, checked; NULL: those that fit the

@@ -1,7 +1,6 @@
 /* What the daemon says of itself: schema, presets, routes, health. */
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 

@@ -1,6 +1,5 @@
 /* Jobs side by side: what they came to, in which keys their documents differ, and in what else
  * their runs do. */
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,7 +1,6 @@
 /* How good the estimates of time were: those that measure.c judged, over the newest jobs. */
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "common/json.h"
 #include "common/median.h"

@@ -1,6 +1,4 @@
 /* What people change about a job that waits. */
-#include <stdio.h>
-#include <string.h>
 
 #include "common/job/job_options.h"
 #include "common/json.h"

@@ -1,5 +1,4 @@
 /* Notices: what was sent to whom, and a test. */
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

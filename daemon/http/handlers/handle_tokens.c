@@ -1,6 +1,4 @@
 /* Tokens over HTTP: for administrators only. */
-#include <stdbool.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "common/clock.h"

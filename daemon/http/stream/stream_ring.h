@@ -5,7 +5,6 @@
 #ifndef TRAIND_DAEMON_HTTP_STREAM_STREAM_RING_H
 #define TRAIND_DAEMON_HTTP_STREAM_STREAM_RING_H
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 

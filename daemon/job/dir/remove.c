@@ -9,7 +9,6 @@
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "common/clock.h"
 #include "common/log.h"

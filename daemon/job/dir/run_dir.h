@@ -7,7 +7,6 @@
 #ifndef TRAIND_DAEMON_JOB_DIR_RUN_DIR_H
 #define TRAIND_DAEMON_JOB_DIR_RUN_DIR_H
 
-#include <stdbool.h>
 #include <stdint.h>
 
 #include "daemon/store/store.h"

@@ -1,8 +1,6 @@
 #include "daemon/job/life/watch.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "common/clock.h"
 #include "common/log.h"

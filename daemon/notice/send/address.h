@@ -7,7 +7,6 @@
 #define TRAIND_DAEMON_NOTICE_SEND_ADDRESS_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <sys/socket.h>
 
 #include "common/error.h"

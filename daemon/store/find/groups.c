@@ -1,6 +1,5 @@
 #include "daemon/store/find/groups.h"
 
-#include <math.h>
 #include <stdlib.h>
 
 #include "common/buffer.h"

@@ -1,6 +1,5 @@
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "common/json.h"
 #include "daemon/store/series/bucket.h"

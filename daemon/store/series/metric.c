@@ -1,5 +1,4 @@
 #include <math.h>
-#include <string.h>
 
 #include "daemon/store/once.h"
 #include "daemon/store/sql.h"

@@ -1,7 +1,6 @@
 /* GET /v1/jobs/ID/provenance. */
 #include <microhttpd.h>
 #include <sqlite3.h>
-#include <stdio.h>
 
 #include "common/json.h"
 #include "common/system/build_id.h"

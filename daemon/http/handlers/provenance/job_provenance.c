@@ -1,7 +1,5 @@
 #include "daemon/http/handlers/provenance/job_provenance.h"
 
-#include <string.h>
-
 #include "common/json.h"
 #include "common/log.h"
 #include "common/run/provenance.h"

@@ -1,7 +1,5 @@
 /* Each rank's time of a step, for a heat map: it stands in the step events alone, not in a series.
  */
-#include <math.h>
-#include <string.h>
 
 #include "common/json.h"
 #include "daemon/http/routes.h"

@@ -11,8 +11,6 @@
 #define TRAIND_DAEMON_JOB_LIFE_DECIDE_LIFE_H
 
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 
 #include "common/error.h"
