@@ -674,9 +674,25 @@ int api_post(const char *path, const char *body, size_t bytes, json_t **json, st
     return api_send(NULL, path, body, bytes, json, e);
 }
 
-int api_patch(const char *path, const char *body, json_t **json, struct error *e)
+static int api_send_json(const char *method, const char *path, const json_t *body, json_t **json,
+                         struct error *e)
 {
-    return api_send("PATCH", path, body, strlen(body), json, e);
+    char *text = json_dumps(body, JSON_COMPACT);
+    int code = text ? api_send(method, path, text, strlen(text), json, e)
+                    : error_set(e, ERR_NO_MEMORY, "out of memory");
+
+    free(text);
+    return code;
+}
+
+int api_post_json(const char *path, const json_t *body, json_t **json, struct error *e)
+{
+    return api_send_json(NULL, path, body, json, e);
+}
+
+int api_patch(const char *path, const json_t *body, json_t **json, struct error *e)
+{
+    return api_send_json("PATCH", path, body, json, e);
 }
 
 int api_delete(const char *path, json_t **json, struct error *e)

@@ -34,9 +34,9 @@ int api_post(const char *path, const char *body, size_t bytes, json_t **answer, 
  * the first one, is that with the items of all. */
 int api_get_pages(const char *path, const char *list, json_t **answer, struct error *e);
 
-/* The body is a text of JSON. */
-int api_patch(const char *path, const char *body, json_t **answer, struct error *e);
-
+/* The same with a document. */
+int api_post_json(const char *path, const json_t *body, json_t **answer, struct error *e);
+int api_patch(const char *path, const json_t *body, json_t **answer, struct error *e);
 int api_delete(const char *path, json_t **answer, struct error *e);
 
 /* GET of text. The caller frees *text, which is NUL-terminated behind its *bytes bytes. */

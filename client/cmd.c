@@ -447,19 +447,53 @@ int cmd_job_ids(const struct cmd_args *args, long *ids, struct error *e)
     return status;
 }
 
-int cmd_show_document(const struct cmd_args *args)
+int cmd_show_answer(json_t *answer, void (*print)(const json_t *answer))
+{
+    if (client.json)
+        print_json(answer);
+    else
+        print(answer);
+    json_decref(answer);
+    return 0;
+}
+
+int cmd_tell(json_t *answer, const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    if (client.json)
+        print_json(answer);
+    else
+        vprintf(format, args);
+    va_end(args);
+    json_decref(answer);
+    return 0;
+}
+
+int cmd_show_path(const char *path, void (*print)(const json_t *answer))
 {
     struct error e;
-    json_t *document;
+    json_t *answer;
 
-    if (api_get(args->cmd->document, &document, &e) < 0)
+    return api_get(path, &answer, &e) < 0 ? cmd_fail(&e) : cmd_show_answer(answer, print);
+}
+
+int cmd_show_document(const struct cmd_args *args)
+{
+    return cmd_show_path(args->cmd->document, args->cmd->print);
+}
+
+int cmd_show_of_job(const struct cmd_args *args)
+{
+    struct error e;
+    char path[64];
+    long id;
+
+    if (cmd_job_id(args->operands[0], &id, &e) < 0)
         return cmd_fail(&e);
-    if (client.json)
-        print_json(document);
-    else
-        args->cmd->print(document);
-    json_decref(document);
-    return 0;
+    snprintf(path, sizeof path, "/v1/jobs/%ld%s", id, args->cmd->document);
+    return cmd_show_path(path, args->cmd->print);
 }
 
 int cmd_each_job(const struct cmd_args *args)

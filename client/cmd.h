@@ -41,7 +41,7 @@ struct cmd {
     const char *help;                        /* one line */
     int (*run)(const struct cmd_args *args); /* NULL: not in this version, and refused so */
     int (*one)(long id, struct error *e);    /* of cmd_each_job */
-    const char *document;                    /* of cmd_show_document: its path */
+    const char *document;                    /* of cmd_show_document, cmd_show_of_job: its path */
     void (*print)(const json_t *document);   /* likewise */
     int min_operands, max_operands;
     /* What the operands are, for completion: "job", "file", "state", ... (complete.c). Several are
@@ -112,9 +112,18 @@ int cmd_job_ids(const struct cmd_args *args, long *ids, struct error *e);
  * nothing is done if one is no id. */
 int cmd_each_job(const struct cmd_args *args);
 
-/* The run of a command that takes nothing and shows one of the API's documents: by print, or as it
- * is under --json. */
+/* What a command ends with: an answer (taken over) by print, or as it is under --json. Returns 0.
+ */
+int cmd_show_answer(json_t *answer, void (*print)(const json_t *answer));
+/* Likewise in words. */
+int cmd_tell(json_t *answer, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* Asks for it first; the exit code. */
+int cmd_show_path(const char *path, void (*print)(const json_t *answer));
+
+/* The run of a command that takes nothing and shows one of the API's documents so. */
 int cmd_show_document(const struct cmd_args *args);
+/* Of one that takes a job, and shows what document says behind "/v1/jobs/ID". */
+int cmd_show_of_job(const struct cmd_args *args);
 
 /* An option's value that must be a whole number. */
 int cmd_number(const char *text, const char *option, long minimum, long maximum, long *number,

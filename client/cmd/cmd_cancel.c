@@ -1,7 +1,6 @@
 #include "client/api.h"
 #include "client/cmd.h"
 #include "client/job.h"
-#include "client/views/print.h"
 
 static int cancel_job(long id, struct error *e)
 {
@@ -13,14 +12,10 @@ static int cancel_job(long id, struct error *e)
     if (api_post(path, NULL, 0, &answer, e) < 0)
         return -(int)e->code;
     job_read(answer, &job);
-    if (client.json)
-        print_json(answer);
-    else if (job_ended(&job))
-        printf("job %ld %s\n", id, job.state);
-    else
-        printf("job %ld is being cancelled; \"trainctl wait %ld\" waits for its end\n", id, id);
-    json_decref(answer);
-    return 0;
+    if (job_ended(&job))
+        return cmd_tell(answer, "job %ld %s\n", id, job.state);
+    return cmd_tell(answer, "job %ld is being cancelled; \"trainctl wait %ld\" waits for its end\n",
+                    id, id);
 }
 
 /* clang-format off */

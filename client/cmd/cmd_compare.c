@@ -227,7 +227,6 @@ static int cmd_compare(const struct cmd_args *args)
 {
     char path[64 + 21 * CMD_OPERANDS_MAX] = "/v1/compare?ids=";
     struct error e;
-    json_t *answer;
     long id;
 
     for (int i = 0; i < args->operand_count; i++) {
@@ -236,14 +235,7 @@ static int cmd_compare(const struct cmd_args *args)
             return cmd_fail(&e);
         snprintf(path + used, sizeof path - used, "%s%ld", i ? "," : "", id);
     }
-    if (api_get(path, &answer, &e) < 0)
-        return cmd_fail(&e);
-    if (client.json)
-        print_json(answer);
-    else
-        print_comparison(answer);
-    json_decref(answer);
-    return 0;
+    return cmd_show_path(path, print_comparison);
 }
 
 /* clang-format off */

@@ -3,7 +3,6 @@
 
 #include "client/api.h"
 #include "client/cmd.h"
-#include "client/views/print.h"
 
 /* told: what is printed behind the job's id. */
 static int hold_post(long id, const char *route, const char *body, const char *told,
@@ -15,12 +14,7 @@ static int hold_post(long id, const char *route, const char *body, const char *t
     snprintf(path, sizeof path, "/v1/jobs/%ld/%s", id, route);
     if (api_post(path, body, body ? strlen(body) : 0, &answer, e) < 0)
         return -(int)e->code;
-    if (client.json)
-        print_json(answer);
-    else
-        printf("job %ld %s\n", id, told);
-    json_decref(answer);
-    return 0;
+    return cmd_tell(answer, "job %ld %s\n", id, told);
 }
 
 static int hold_job(long id, struct error *e)

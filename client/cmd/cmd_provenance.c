@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/api.h"
 #include "client/cmd.h"
 #include "client/views/human.h"
 #include "client/views/print.h"
@@ -164,32 +163,14 @@ static void print_provenance(const json_t *answer)
         print_attempt(attempt);
 }
 
-static int cmd_provenance(const struct cmd_args *args)
-{
-    struct error e;
-    char path[64];
-    json_t *answer;
-    long id;
-
-    if (cmd_job_id(args->operands[0], &id, &e) < 0)
-        return cmd_fail(&e);
-    snprintf(path, sizeof path, "/v1/jobs/%ld/provenance", id);
-    if (api_get(path, &answer, &e) < 0)
-        return cmd_fail(&e);
-    if (client.json)
-        print_json(answer);
-    else
-        print_provenance(answer);
-    json_decref(answer);
-    return 0;
-}
-
 /* clang-format off */
 const struct cmd cmd_provenance_entry = {
     .name = "provenance",
     .synopsis = "ID",
     .help = "show what a job was computed with: programs, libraries, processors, kernels, data",
-    .run = cmd_provenance,
+    .run = cmd_show_of_job,
+    .document = "/provenance",
+    .print = print_provenance,
     .min_operands = 1,
     .max_operands = 1,
     .completion = "job",

@@ -83,10 +83,8 @@ static int submit_again(const struct cmd_args *args, long id, long *copy, struct
     int status = check_here(answer, cmd_flag(args, "force"), e);
     if (!status)
         status = changes_apply(document, args, e);
-    char *text = status ? NULL : json_dumps(document, JSON_COMPACT);
     if (!status)
-        status = api_post("/v1/jobs", text, strlen(text), &job, e);
-    free(text);
+        status = api_post_json("/v1/jobs", document, &job, e);
     json_decref(answer);
     if (status)
         return status;

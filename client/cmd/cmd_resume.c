@@ -1,13 +1,9 @@
 /* trainctl resume: back into the queue from the newest checkpoint, also on other workers. */
-#include <stdlib.h>
-#include <string.h>
-
 #include "client/api.h"
 #include "client/change.h"
 #include "client/cmd.h"
 #include "client/job.h"
 #include "client/views/human.h"
-#include "client/views/print.h"
 #include "client/views/table.h"
 #include "common/json.h"
 
@@ -67,13 +63,13 @@ static void print_numbers(const json_t *resume)
     table_finish(table);
 }
 
-static void print_answer(long id, const json_t *answer)
+static void print_answer(const json_t *answer)
 {
     const json_t *resume = json_object_get(answer, "resume");
     struct job job;
 
     job_read(answer, &job);
-    printf("job %ld %s: resumes from step %lld, %lld steps are left\n", id, job.state,
+    printf("job %ld %s: resumes from step %lld, %lld steps are left\n", job.id, job.state,
            (long long)json_integer_value(json_object_get(resume, "step")),
            (long long)json_integer_value(json_object_get(resume, "steps_left")));
     print_numbers(resume);
@@ -88,20 +84,10 @@ static int cmd_resume(const struct cmd_args *args)
 
     if (cmd_job_id(args->operands[0], &id, &e) < 0 || !(changes = resume_parse_changes(args, &e)))
         return cmd_fail(&e);
-    char *body = json_dumps(changes, JSON_COMPACT);
-    json_decref(changes);
     snprintf(path, sizeof path, "/v1/jobs/%ld/resume", id);
-    int status = body ? api_post(path, body, strlen(body), &answer, &e)
-                      : error_set(&e, ERR_NO_MEMORY, "out of memory");
-    free(body);
-    if (status < 0)
-        return cmd_fail(&e);
-    if (client.json)
-        print_json(answer);
-    else
-        print_answer(id, answer);
-    json_decref(answer);
-    return 0;
+    int status = api_post_json(path, changes, &answer, &e);
+    json_decref(changes);
+    return status < 0 ? cmd_fail(&e) : cmd_show_answer(answer, print_answer);
 }
 
 /* clang-format off */

@@ -1,6 +1,5 @@
 #include "client/api.h"
 #include "client/cmd.h"
-#include "client/views/print.h"
 
 static int remove_job(long id, struct error *e)
 {
@@ -10,12 +9,7 @@ static int remove_job(long id, struct error *e)
     snprintf(path, sizeof path, "/v1/jobs/%ld", id);
     if (api_delete(path, &answer, e) < 0)
         return -(int)e->code;
-    if (client.json)
-        print_json(answer);
-    else
-        printf("job %ld is removed\n", id);
-    json_decref(answer);
-    return 0;
+    return cmd_tell(answer, "job %ld is removed\n", id);
 }
 
 /* clang-format off */

@@ -312,58 +312,43 @@ static void imported_row(struct libscols_table *table, const json_t *from)
     show_add_row(table, "imported", text);
 }
 
-static void print_job(const struct job *job, const json_t *json)
+static void print_job(const json_t *json)
 {
     struct libscols_table *table = table_create(0);
     char id[HUMAN_BYTES];
     const char *run_dir = json_string_value(json_object_get(json, "run_dir"));
+    struct job job;
 
+    job_read(json, &job);
     table_column(table, "what", 0);
     table_column(table, "value", TABLE_WRAP);
-    snprintf(id, sizeof id, "%ld", job->id);
+    snprintf(id, sizeof id, "%ld", job.id);
     show_add_row(table, "job", id);
-    show_add_row(table, "name", job->name);
+    show_add_row(table, "name", job.name);
     show_labels(table, json);
     struct libscols_line *line = table_line(table);
     table_set(line, 0, "state");
-    table_set(line, 1, job->state);
-    table_set_color(line, 1, job_state_color(job->state));
-    show_add_row(table, "reason", job->reason);
+    table_set(line, 1, job.state);
+    table_set_color(line, 1, job_state_color(job.state));
+    show_add_row(table, "reason", job.reason);
     position_row(table, json);
-    starts_row(table, job);
+    starts_row(table, &job);
     slurm_row(table, json_object_get(json, "slurm"));
-    failure_rows(table, job, json_object_get(json, "failure"));
-    progress_rows(table, job);
-    straggler_rows(table, job);
-    target_row(table, json_object_get(json, "target"), job_ended(job));
-    if (!isnan(job->checkpoint_step) && strcmp(job->state, "succeeded") != 0)
-        show_add_row(table, "checkpoint", human_step(id, sizeof id, job->checkpoint_step));
+    failure_rows(table, &job, json_object_get(json, "failure"));
+    progress_rows(table, &job);
+    straggler_rows(table, &job);
+    target_row(table, json_object_get(json, "target"), job_ended(&job));
+    if (!isnan(job.checkpoint_step) && strcmp(job.state, "succeeded") != 0)
+        show_add_row(table, "checkpoint", human_step(id, sizeof id, job.checkpoint_step));
     imported_row(table, json_object_get(json, "imported_from"));
     plan_rows(table, json_object_get(json, "plan"));
-    energy_rows(table, job);
+    energy_rows(table, &job);
     forecast_rows(table, json_object_get(json, "forecast"));
-    date_row(table, "submitted", job->created_at);
-    date_row(table, "started", job->started_at);
-    date_row(table, "finished", job->finished_at);
+    date_row(table, "submitted", job.created_at);
+    date_row(table, "started", job.started_at);
+    date_row(table, "finished", job.finished_at);
     show_add_row(table, "run directory", run_dir ? run_dir : "");
     table_finish(table);
-}
-
-static int cmd_show(const struct cmd_args *args)
-{
-    struct error e;
-    struct job job;
-    json_t *json;
-    long id;
-
-    if (cmd_job_id(args->operands[0], &id, &e) < 0 || job_fetch(id, &json, &job, &e) < 0)
-        return cmd_fail(&e);
-    if (client.json)
-        print_json(json);
-    else
-        print_job(&job, json);
-    json_decref(json);
-    return 0;
 }
 
 /* clang-format off */
@@ -371,7 +356,9 @@ const struct cmd cmd_show_entry = {
     .name = "show",
     .synopsis = "ID",
     .help = "show one job",
-    .run = cmd_show,
+    .run = cmd_show_of_job,
+    .document = "",
+    .print = print_job,
     .min_operands = 1,
     .max_operands = 1,
     .completion = "job",

@@ -2,8 +2,6 @@
 
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "client/api.h"
 #include "common/run/speed.h"
@@ -112,10 +110,8 @@ static void tell_daemon(const char *key, const struct plan_sample *sample)
 
     json_object_set_new(body, "key", json_string(key));
     json_object_set_new(body, "cpu", json_string(speed_cpu(cpu)));
-    char *text = json_dumps(body, JSON_COMPACT);
-    if (text && api_post("/v1/speeds", text, strlen(text), &answer, &ignored) == 0)
+    if (api_post_json("/v1/speeds", body, &answer, &ignored) == 0)
         json_decref(answer);
-    free(text);
     json_decref(body);
 }
 

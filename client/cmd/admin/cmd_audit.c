@@ -6,7 +6,6 @@
 #include "client/api.h"
 #include "client/cmd.h"
 #include "client/views/human.h"
-#include "client/views/print.h"
 #include "client/views/table.h"
 #include "common/buffer.h"
 #include "common/clock.h"
@@ -35,14 +34,18 @@ static void audit_print(const json_t *answer)
 {
     static const char *const headings[] = {"ID", "WHEN", "WHO", "WHAT", "ON", "DETAIL"};
     static const int flags[] = {TABLE_RIGHT, 0, TABLE_TRUNC, 0, TABLE_RIGHT, TABLE_WRAP};
-    struct libscols_table *table = table_create(1);
+    const json_t *lines = json_object_get(answer, "lines"), *one;
     char text[HUMAN_BYTES];
-    const json_t *one;
     size_t i;
 
+    if (json_array_size(lines) == 0) {
+        puts("no entry fits");
+        return;
+    }
+    struct libscols_table *table = table_create(1);
     for (size_t c = 0; c < sizeof headings / sizeof headings[0]; c++)
         table_column(table, headings[c], flags[c]);
-    json_array_foreach (json_object_get(answer, "lines"), i, one) {
+    json_array_foreach (lines, i, one) {
         struct libscols_line *line = table_line(table);
         table_set(line, 0, human_count(text, sizeof text, json_get_integer(one, "id", 0)));
         table_set(line, 1,
@@ -76,14 +79,7 @@ static int cmd_audit(const struct cmd_args *args)
     free(path);
     if (code < 0)
         return cmd_fail(&e);
-    if (client.json)
-        print_json(answer);
-    else if (json_array_size(json_object_get(answer, "lines")) == 0)
-        puts("no entry fits");
-    else
-        audit_print(answer);
-    json_decref(answer);
-    return 0;
+    return cmd_show_answer(answer, audit_print);
 }
 
 /* clang-format off */

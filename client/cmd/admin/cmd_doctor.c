@@ -9,7 +9,6 @@
 #include "client/cmd.h"
 #include "client/cmd/admin/doctor.h"
 #include "client/measure/bench.h"
-#include "client/views/print.h"
 #include "client/views/table.h"
 #include "common/check.h"
 #include "common/json.h"
@@ -176,11 +175,7 @@ static int cmd_doctor(const struct cmd_args *args)
     if (cmd_flag(args, "slurm"))
         doctor_slurm(list);
     bool all = check_all_ok(list);
-    if (client.json)
-        print_json(list);
-    else
-        doctor_print(list);
-    json_decref(list);
+    cmd_show_answer(list, doctor_print);
     return all ? 0 : error_type(ERR_INTERNAL)->exit_code;
 }
 

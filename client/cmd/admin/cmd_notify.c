@@ -1,6 +1,5 @@
 /* trainctl notify: a test of a target, and what was sent to whom. */
 #include <limits.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -84,12 +83,10 @@ static int notify_test(const struct cmd_args *args, struct error *e)
         return -(int)e->code;
     json_t *body =
         json_pack("{s:s, s:s}", "to", args->operands[1], "format", format ? format : "json");
-    char *document = body ? json_dumps(body, 0) : NULL;
-    json_decref(body);
-    if (!document)
+    if (!body)
         return error_set(e, ERR_USAGE, "the target must be UTF-8");
-    int status = api_post("/v1/notices/test", document, strlen(document), &notice, e);
-    free(document);
+    int status = api_post_json("/v1/notices/test", body, &notice, e);
+    json_decref(body);
     if (status)
         return status;
     status = notify_await(&notice, e);
@@ -150,13 +147,17 @@ static void notify_print(const json_t *answer)
                                            "WHEN", "TRIES", "TO",    "ERROR"};
     static const int flags[] = {TABLE_RIGHT, 0,           TABLE_TRUNC, 0,
                                 0,           TABLE_RIGHT, TABLE_TRUNC, TABLE_WRAP};
-    struct libscols_table *table = table_create(1);
-    const json_t *one;
+    const json_t *notices = json_object_get(answer, "notices"), *one;
     size_t i;
 
+    if (json_array_size(notices) == 0) {
+        puts("no notices");
+        return;
+    }
+    struct libscols_table *table = table_create(1);
     for (size_t c = 0; c < sizeof headings / sizeof headings[0]; c++)
         table_column(table, headings[c], flags[c]);
-    json_array_foreach (json_object_get(answer, "notices"), i, one)
+    json_array_foreach (notices, i, one)
         notify_add_row(table, one);
     table_finish(table);
     if (json_is_integer(json_object_get(answer, "next")))
@@ -194,14 +195,7 @@ static int notify_list(const struct cmd_args *args, struct error *e)
     }
     if (api_get(path, &answer, e) < 0)
         return -(int)e->code;
-    if (client.json)
-        print_json(answer);
-    else if (json_array_size(json_object_get(answer, "notices")) == 0)
-        puts("no notices");
-    else
-        notify_print(answer);
-    json_decref(answer);
-    return 0;
+    return cmd_show_answer(answer, notify_print);
 }
 
 static int cmd_notify(const struct cmd_args *args)

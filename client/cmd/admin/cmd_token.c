@@ -1,15 +1,23 @@
-#include <stdlib.h>
 #include <string.h>
 
 #include "client/api.h"
 #include "client/cmd.h"
 #include "client/views/human.h"
-#include "client/views/print.h"
 #include "client/views/table.h"
 #include "common/clock.h"
 #include "common/json.h"
 
 /* ---------------------------------------------------------------- create */
+
+static void token_print_new(const json_t *token)
+{
+    puts(json_get_text(token, "token", ""));
+    fprintf(stderr,
+            "This is token %.0f (%s, role %s). It is not shown again: put it into "
+            "~/.config/traind/token (chmod 600) or TRAINCTL_TOKEN.\n",
+            json_get_number(token, "id", 0), json_get_text(token, "name", ""),
+            json_get_text(token, "role", ""));
+}
 
 static int token_create(const struct cmd_args *args, struct error *e)
 {
@@ -25,26 +33,11 @@ static int token_create(const struct cmd_args *args, struct error *e)
     json_t *body =
         json_pack("{s:s, s:s, s:o}", "name", args->operands[1], "role", role ? role : "submit",
                   "expires_seconds", expires ? json_number(seconds) : json_null());
-    char *document = body ? json_dumps(body, 0) : NULL;
-    json_decref(body);
-    if (!document)
+    if (!body)
         return error_set(e, ERR_USAGE, "the name must be UTF-8");
-    int status = api_post("/v1/tokens", document, strlen(document), &answer, e);
-    free(document);
-    if (status)
-        return status;
-    if (client.json) {
-        print_json(answer);
-    } else {
-        puts(json_get_text(answer, "token", ""));
-        fprintf(stderr,
-                "This is token %.0f (%s, role %s). It is not shown again: put it into "
-                "~/.config/traind/token (chmod 600) or TRAINCTL_TOKEN.\n",
-                json_get_number(answer, "id", 0), json_get_text(answer, "name", ""),
-                json_get_text(answer, "role", ""));
-    }
-    json_decref(answer);
-    return 0;
+    int status = api_post_json("/v1/tokens", body, &answer, e);
+    json_decref(body);
+    return status ? status : cmd_show_answer(answer, token_print_new);
 }
 
 /* ---------------------------------------------------------------- list, revoke */
@@ -70,32 +63,34 @@ static void token_add_row(struct libscols_table *table, const json_t *token)
     table_set(line, 5, used > 0 ? human_ago(words, sizeof words, now - used) : "-");
 }
 
-static int token_list(const struct cmd_args *args, struct error *e)
+static void token_print_list(const json_t *answer)
 {
     static const char *const headings[] = {"ID", "NAME", "ROLE", "MADE", "EXPIRES IN", "USED"};
-    const json_t *token;
-    json_t *answer;
+    const json_t *tokens = json_object_get(answer, "tokens"), *token;
     size_t i;
+
+    if (json_array_size(tokens) == 0) {
+        puts("no tokens yet: make one with \"trainctl token create NAME\"");
+        return;
+    }
+    struct libscols_table *table = table_create(1);
+    for (i = 0; i < sizeof headings / sizeof headings[0]; i++)
+        table_column(table, headings[i], i == 0 ? TABLE_RIGHT : i == 1 ? TABLE_TRUNC : 0);
+    json_array_foreach (tokens, i, token)
+        token_add_row(table, token);
+    table_finish(table);
+}
+
+static int token_list(const struct cmd_args *args, struct error *e)
+{
+    json_t *answer;
 
     if (args->operand_count > 1)
         return error_set(e, ERR_USAGE, "\"%s\" is one too many: trainctl token list",
                          args->operands[1]);
     if (api_get("/v1/tokens", &answer, e) < 0)
         return -(int)e->code;
-    if (client.json) {
-        print_json(answer);
-    } else if (json_array_size(json_object_get(answer, "tokens")) == 0) {
-        puts("no tokens yet: make one with \"trainctl token create NAME\"");
-    } else {
-        struct libscols_table *table = table_create(1);
-        for (i = 0; i < sizeof headings / sizeof headings[0]; i++)
-            table_column(table, headings[i], i == 0 ? TABLE_RIGHT : i == 1 ? TABLE_TRUNC : 0);
-        json_array_foreach (json_object_get(answer, "tokens"), i, token)
-            token_add_row(table, token);
-        table_finish(table);
-    }
-    json_decref(answer);
-    return 0;
+    return cmd_show_answer(answer, token_print_list);
 }
 
 static int token_revoke(const struct cmd_args *args, struct error *e)
@@ -112,12 +107,7 @@ static int token_revoke(const struct cmd_args *args, struct error *e)
     snprintf(path, sizeof path, "/v1/tokens/%ld", id);
     if (api_delete(path, &answer, e) < 0)
         return -(int)e->code;
-    if (client.json)
-        print_json(answer);
-    else
-        printf("token %ld is revoked\n", id);
-    json_decref(answer);
-    return 0;
+    return cmd_tell(answer, "token %ld is revoked\n", id);
 }
 
 static int cmd_token(const struct cmd_args *args)

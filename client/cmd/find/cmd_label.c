@@ -11,28 +11,21 @@
 
 #define NOTE_READ_BYTES (64u << 10) /* more than the daemon takes: it says what is too much */
 
-/* Changes one job; told: what is printed behind its id. */
+/* Changes one job; told: what is printed behind its id, NULL: its tags. */
 static int label_patch(long id, const json_t *change, const char *told, struct error *e)
 {
-    char path[64], *body = json_dumps(change, JSON_COMPACT);
-    json_t *answer = NULL;
+    char path[64];
+    json_t *answer;
 
-    if (!body)
-        return error_set(e, ERR_USAGE, "what is to be written is not UTF-8");
     snprintf(path, sizeof path, "/v1/jobs/%ld", id);
-    int code = api_patch(path, body, &answer, e);
-    free(body);
+    int code = api_patch(path, change, &answer, e);
     if (code < 0)
         return code;
+    if (told)
+        return cmd_tell(answer, "job %ld %s\n", id, told);
     char *tags = job_tags_words(answer);
-    if (client.json)
-        print_json(answer);
-    else if (told)
-        printf("job %ld %s\n", id, told);
-    else
-        printf("job %ld has %s%s\n", id, *tags ? "tags " : "no tags", tags);
+    cmd_tell(answer, "job %ld has %s%s\n", id, *tags ? "tags " : "no tags", tags);
     free(tags);
-    json_decref(answer);
     return 0;
 }
 
