@@ -160,6 +160,19 @@ void json_text_real(struct json_text *t, const char *key, double value)
         add_printed(t, decimal_text(value, digits));
 }
 
+void json_text_positive(struct json_text *t, const char *key, int64_t value)
+{
+    if (value > 0)
+        json_text_integer(t, key, value);
+    else
+        json_text_raw(t, key, NULL);
+}
+
+void json_text_time(struct json_text *t, const char *key, double time)
+{
+    json_text_real(t, key, time > 0 ? time : NAN);
+}
+
 #define ROUNDED_DIGITS 12
 
 void json_text_rounded(struct json_text *t, const char *key, double value)

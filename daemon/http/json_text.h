@@ -31,8 +31,11 @@ void json_text_close(struct json_text *t, char bracket);
 /* Members: key needs no escapes. */
 void json_text_string(struct json_text *t, const char *key, const char *value); /* NULL: null */
 void json_text_integer(struct json_text *t, const char *key, int64_t value);
+void json_text_positive(struct json_text *t, const char *key, int64_t value); /* else null */
 /* As many digits as it needs; null where it is not finite. */
 void json_text_real(struct json_text *t, const char *key, double value);
+/* In Unix seconds; null for 0, which is none. */
+void json_text_time(struct json_text *t, const char *key, double time);
 /* Rounded to 12 digits: for means, whose other digits say nothing. */
 void json_text_rounded(struct json_text *t, const char *key, double value);
 /* Anything else; steals the reference; NULL: null. */

@@ -70,6 +70,15 @@ int reply_text(struct reply *r, int status, const char *type, const void *text, 
     return 0;
 }
 
+void reply_file(struct reply *r, int status, const char *type, int fd, uint64_t from,
+                uint64_t bytes)
+{
+    set_body(r, status, type, NULL, 0);
+    r->fd = fd;
+    r->file_from = from;
+    r->file_bytes = bytes;
+}
+
 void reply_problem(struct reply *r, int status, const struct error *e,
                    const struct problems *problems)
 {

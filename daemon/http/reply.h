@@ -44,6 +44,10 @@ int reply_json_text(struct reply *r, int status, struct json_text *text, struct 
 int reply_text(struct reply *r, int status, const char *type, const void *text, size_t bytes,
                struct error *e);
 
+/* So many bytes of a file, at least one, from this one on; takes over fd. */
+void reply_file(struct reply *r, int status, const char *type, int fd, uint64_t from,
+                uint64_t bytes);
+
 /* An RFC 9457 problem: type and title of the code, its usual status unless status says otherwise
  * (0: the usual), the words as detail, and the problems of a document (NULL: none). Headers that
  * were set stay. Never fails: without memory it answers with an empty body. */

@@ -293,6 +293,25 @@ int request_query_int(const struct request *q, const char *name, int64_t minimum
     return 0;
 }
 
+int request_query_word(const struct request *q, const char *name, const char *name_at(size_t),
+                       size_t *index, struct error *e)
+{
+    const char *text = request_query(q, name);
+    char words[256] = "";
+    size_t used = 0;
+
+    for (size_t i = 0; text && name_at(i); i++) {
+        if (strcmp(text, name_at(i)) == 0) {
+            *index = i;
+            return 0;
+        }
+        used +=
+            (size_t)snprintf(words + used, sizeof words - used, "%s%s", i ? ", " : "", name_at(i));
+    }
+    return text ? error_set(e, ERR_USAGE, "%s must be one of %s, not \"%s\"", name, words, text)
+                : 0;
+}
+
 int request_key(const struct request *q, char digest[DIGEST_BYTES], struct error *e)
 {
     const char *key = q->idempotency_key;

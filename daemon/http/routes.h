@@ -93,6 +93,11 @@ const char *request_query(const struct request *q, const char *name);
 int request_query_int(const struct request *q, const char *name, int64_t minimum, int64_t maximum,
                       int64_t fallback, int64_t *value, struct error *e);
 
+/* A parameter that is one of a table's words, by name_at(0), name_at(1)... until NULL: *index,
+ * which stays where it is not given; ERR_USAGE names them all. */
+int request_query_word(const struct request *q, const char *name, const char *name_at(size_t),
+                       size_t *index, struct error *e);
+
 /* For a request that may come again: checks its Idempotency-Key, if there is one, and digests the
  * body. ERR_USAGE. */
 int request_key(const struct request *q, char digest[DIGEST_BYTES], struct error *e);

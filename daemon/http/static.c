@@ -67,9 +67,7 @@ static int static_send_file(struct reply *r, int fd, const struct stat *st, stru
         close(fd);
         return reply_text(r, 200, r->type, "", 0, e);
     }
-    r->status = 200;
-    r->fd = fd;
-    r->file_bytes = (uint64_t)st->st_size;
+    reply_file(r, 200, r->type, fd, 0, (uint64_t)st->st_size);
     return 0;
 }
 

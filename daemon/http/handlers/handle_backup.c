@@ -34,10 +34,7 @@ int handle_backup(const struct request *q, struct reply *r, struct error *e)
     }
     log_info("the database: backup taken by %s", job_by_words(request_by(q)));
     audit_request(q, STORE_AUDIT_BACKUP, 0, NULL);
-    r->status = 200;
-    r->type = "application/vnd.sqlite3";
-    r->fd = fd;
-    r->file_bytes = (uint64_t)st.st_size;
+    reply_file(r, 200, "application/vnd.sqlite3", fd, 0, (uint64_t)st.st_size);
     reply_header(r, "Content-Disposition", "attachment; filename=\"traind.db\"");
     return 0;
 }
@@ -61,9 +58,6 @@ int handle_backup_tokens(const struct request *q, struct reply *r, struct error 
     }
     log_info("the tokens: backup taken by %s", job_by_words(request_by(q)));
     audit_request(q, STORE_AUDIT_BACKUP, 0, "tokens");
-    r->status = 200;
-    r->type = "application/json";
-    r->fd = fd;
-    r->file_bytes = (uint64_t)st.st_size;
+    reply_file(r, 200, "application/json", fd, 0, (uint64_t)st.st_size);
     return 0;
 }

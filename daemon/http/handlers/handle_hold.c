@@ -6,32 +6,26 @@
 #include "daemon/http/handlers/job_json.h"
 #include "daemon/http/routes.h"
 
-/* The job as it is now, where the change was made. */
-static int hold_reply(const struct request *q, int status, struct reply *r, struct error *e)
+/* The job as it is now, where the change was made; failed: with *e. */
+static int hold_reply(const struct request *q, bool failed, struct reply *r, struct error *e)
 {
     struct store_job job;
 
-    if (status || store_job_get(q->app->store, q->id, &job, e))
+    if (failed || store_job_get(q->app->store, q->id, &job, e))
         return -(int)e->code;
     return reply_job(r, q, 200, &job, e);
 }
 
 int handle_job_hold(const struct request *q, struct reply *r, struct error *e)
 {
-    int status = auth_check_job(q, q->id, e);
-
-    if (!status)
-        status = job_hold(q->app->jobs, q->id, request_by(q), e);
-    return hold_reply(q, status, r, e);
+    bool failed = auth_check_job(q, q->id, e) || job_hold(q->app->jobs, q->id, request_by(q), e);
+    return hold_reply(q, failed, r, e);
 }
 
 int handle_job_release(const struct request *q, struct reply *r, struct error *e)
 {
-    int status = auth_check_job(q, q->id, e);
-
-    if (!status)
-        status = job_release(q->app->jobs, q->id, request_by(q), e);
-    return hold_reply(q, status, r, e);
+    bool failed = auth_check_job(q, q->id, e) || job_release(q->app->jobs, q->id, request_by(q), e);
+    return hold_reply(q, failed, r, e);
 }
 
 /* {"priority": 5}, in the range of the job document's key. */
@@ -57,11 +51,7 @@ static int hold_read_priority(const struct request *q, int64_t *priority, struct
 int handle_job_priority(const struct request *q, struct reply *r, struct error *e)
 {
     int64_t priority = 0;
-    int status = hold_read_priority(q, &priority, e);
-
-    if (!status)
-        status = auth_check_job(q, q->id, e);
-    if (!status)
-        status = job_set_priority(q->app->jobs, q->id, priority, request_by(q), e);
-    return hold_reply(q, status, r, e);
+    bool failed = hold_read_priority(q, &priority, e) || auth_check_job(q, q->id, e) ||
+                  job_set_priority(q->app->jobs, q->id, priority, request_by(q), e);
+    return hold_reply(q, failed, r, e);
 }

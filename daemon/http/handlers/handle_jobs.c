@@ -17,11 +17,6 @@ static void add_exit(struct json_text *t, const char *key, int64_t value)
         json_text_integer(t, key, value);
 }
 
-static void add_time(struct json_text *t, const char *key, double time)
-{
-    json_text_real(t, key, time > 0 ? time : NAN);
-}
-
 /* A job that trains counts steps. */
 static void add_evaluation(struct json_text *t, const struct store_job *job)
 {
@@ -43,7 +38,7 @@ static void job_add_best(struct json_text *t, const struct store_job *job)
     else
         json_text_integer(t, "best_top1_step", job->best_top1_step);
     json_text_real(t, "best_top1_epoch", job->best_top1_epoch);
-    add_time(t, "best_top1_at", job->best_top1_at);
+    json_text_time(t, "best_top1_at", job->best_top1_at);
 }
 
 static void job_add_progress(struct json_text *t, const struct store_job *job)
@@ -52,10 +47,7 @@ static void job_add_progress(struct json_text *t, const struct store_job *job)
     json_text_integer(t, "train_steps", job->train_steps);
     add_evaluation(t, job);
     /* time left = (train_steps - step) * global_batch / images_per_sec */
-    if (job->global_batch > 0)
-        json_text_integer(t, "global_batch", job->global_batch);
-    else
-        json_text_raw(t, "global_batch", NULL);
+    json_text_positive(t, "global_batch", job->global_batch);
     json_text_real(t, "epoch", job->epoch);
     json_text_real(t, "loss", job->loss);
     json_text_real(t, "lr", job->lr);
@@ -103,13 +95,13 @@ void job_members(struct json_text *t, const struct request *q, const struct stor
     json_text_integer(t, "restarts", job->restarts);
     json_text_raw(t, "failure", job->failure);
     json_text_string(t, "failure_label", job->failure_label);
-    add_time(t, "estimated_start", job->state == JOB_QUEUED ? job->estimated_start : 0);
-    add_time(t, "held_at", job->held_at);
+    json_text_time(t, "estimated_start", job->state == JOB_QUEUED ? job->estimated_start : 0);
+    json_text_time(t, "held_at", job->held_at);
     if (job->imported_from)
         json_text_raw(t, "imported_from", job->imported_from);
-    add_time(t, "created_at", job->created_at);
-    add_time(t, "started_at", job->started_at);
-    add_time(t, "finished_at", job->finished_at);
+    json_text_time(t, "created_at", job->created_at);
+    json_text_time(t, "started_at", job->started_at);
+    json_text_time(t, "finished_at", job->finished_at);
     job_add_progress(t, job);
     json_text_value(t, "time_left", measure_time_left(q->app->jobs, job, clock_now()));
     json_text_raw(t, "forecast", job->forecast);
@@ -143,17 +135,12 @@ int reply_job(struct reply *r, const struct request *q, int status, struct store
 static void job_add_position(struct json_text *t, const struct request *q,
                              const struct store_job *job)
 {
-    int64_t of, position = 0;
+    int64_t of = 0, position = 0;
 
     if (job->state == JOB_QUEUED && !job->slurm)
         position = job_queue_position(q->app->jobs, job->id, &of);
-    if (position > 0) {
-        json_text_integer(t, "queue_position", position);
-        json_text_integer(t, "queue_length", of);
-    } else {
-        json_text_raw(t, "queue_position", NULL);
-        json_text_raw(t, "queue_length", NULL);
-    }
+    json_text_positive(t, "queue_position", position);
+    json_text_positive(t, "queue_length", position > 0 ? of : 0);
 }
 
 int handle_job_show(const struct request *q, struct reply *r, struct error *e)
@@ -168,10 +155,7 @@ int handle_job_show(const struct request *q, struct reply *r, struct error *e)
         run_dir_check(q->app->store, &job, &why) ? 0 : job_newest_checkpoint(job.run_dir, &why);
     json_text_open(&text, NULL, '{');
     job_members(&text, q, &job);
-    if (checkpoint > 0)
-        json_text_integer(&text, "checkpoint_step", checkpoint);
-    else
-        json_text_raw(&text, "checkpoint_step", NULL);
+    json_text_positive(&text, "checkpoint_step", checkpoint);
     job_add_position(&text, q, &job);
     json_t *target = measure_target(q->app->store, &job);
     if (target)

@@ -29,22 +29,6 @@ static void notices_limit_to(const struct request *q, struct outbox_filter *f)
     f->owner = request_by(q);
 }
 
-static void notices_integer(struct json_text *t, const char *key, int64_t value)
-{
-    if (value > 0)
-        json_text_integer(t, key, value);
-    else
-        json_text_raw(t, key, NULL);
-}
-
-static void notices_time(struct json_text *t, const char *key, double time)
-{
-    if (time > 0)
-        json_text_real(t, key, time);
-    else
-        json_text_raw(t, key, NULL);
-}
-
 static void notices_member(struct json_text *t, const struct outbox_notice *n)
 {
     json_text_open(t, NULL, '{');
@@ -55,13 +39,13 @@ static void notices_member(struct json_text *t, const struct outbox_notice *n)
     json_text_string(t, "to", n->target);
     json_text_string(t, "format", notice_format_name(n->format));
     json_text_value(t, "rule", json_boolean(n->by_rule));
-    notices_integer(t, "job", n->job_id);
-    notices_integer(t, "sweep", n->sweep_id);
+    json_text_positive(t, "job", n->job_id);
+    json_text_positive(t, "sweep", n->sweep_id);
     json_text_string(t, "node", n->node);
     json_text_string(t, "state", outbox_state_name(n->state));
     json_text_integer(t, "attempts", n->attempts);
-    notices_time(t, "next_at", n->state == OUTBOX_WAITING ? n->next_at : 0);
-    notices_time(t, "done_at", n->done_at);
+    json_text_time(t, "next_at", n->state == OUTBOX_WAITING ? n->next_at : 0);
+    json_text_time(t, "done_at", n->done_at);
     json_text_string(t, "error", n->error);
     json_text_close(t, '}');
 }
@@ -90,7 +74,7 @@ int handle_notice_list(const struct request *q, struct reply *r, struct error *e
     for (size_t i = 0; i < list.count - more; i++)
         notices_member(&text, &list.items[i]);
     json_text_close(&text, ']');
-    notices_integer(&text, "next", more ? list.items[limit - 1].id : 0);
+    json_text_positive(&text, "next", more ? list.items[limit - 1].id : 0);
     json_text_close(&text, '}');
     outbox_notices_clear(&list);
     return reply_json_text(r, 200, &text, e);

@@ -182,10 +182,7 @@ static int send_archive(const struct request *q, const struct store_job *job,
         close(fd);
         return status;
     }
-    r->status = 200;
-    r->type = "application/gzip";
-    r->fd = fd;
-    r->file_bytes = (uint64_t)st.st_size;
+    reply_file(r, 200, "application/gzip", fd, 0, (uint64_t)st.st_size);
     reply_header(r, "Content-Disposition", "attachment; filename=\"job-%lld.tar.gz\"",
                  (long long)job->id);
     return 0;

@@ -44,20 +44,13 @@ static int list_parse_states(const char *text, unsigned *states, struct error *e
     return 0;
 }
 
-static int list_parse_sort(const char *text, enum store_sort *sort, struct error *e)
+static int list_parse_sort(const struct request *q, enum store_sort *sort, struct error *e)
 {
-    char names[200] = "";
-    size_t used = 0;
+    size_t i = *sort;
+    int status = request_query_word(q, "sort", store_sort_name, &i, e);
 
-    for (size_t i = 0; text && store_sort_name(i); i++) {
-        if (strcmp(text, store_sort_name(i)) == 0) {
-            *sort = (enum store_sort)i;
-            return 0;
-        }
-        used += (size_t)snprintf(names + used, sizeof names - used, "%s%s", i ? ", " : "",
-                                 store_sort_name(i));
-    }
-    return text ? error_set(e, ERR_USAGE, "sort must be one of %s, not \"%s\"", names, text) : 0;
+    *sort = (enum store_sort)i;
+    return status;
 }
 
 /* Where a page begins: "ID", or "ID,KEY" of a list that is sorted by something else, as next says
@@ -197,9 +190,7 @@ static int list_parse(const struct request *q, struct list_query *l, struct erro
         request_query_int(q, "sweep", 1, INT64_MAX, 0, &filter->sweep, e) ||
         request_query_int(q, "finished_after", 1, INT64_MAX, 0, &filter->finished_after, e) ||
         list_parse_tags(request_query(q, "tag"), filter, e) ||
-
-        list_parse_where(request_query(q, "where"), l, e) ||
-        list_parse_sort(request_query(q, "sort"), &filter->sort, e) ||
+        list_parse_where(request_query(q, "where"), l, e) || list_parse_sort(q, &filter->sort, e) ||
         list_parse_after(request_query(q, "after"), filter, e))
         return -(int)e->code;
     return list_parse_group(request_query(q, "group"), l, e);

@@ -316,10 +316,7 @@ static int send_model(const struct request *q, struct reply *r, int fd, const ch
         reply_header(r, "Content-Range", "bytes %llu-%llu/%llu", (unsigned long long)from,
                      (unsigned long long)(from + bytes - 1), (unsigned long long)size);
     }
-    r->status = part ? 206 : 200;
-    r->fd = fd;
-    r->file_from = from;
-    r->file_bytes = bytes;
+    reply_file(r, part ? 206 : 200, r->type, fd, from, bytes);
     return 0;
 }
 

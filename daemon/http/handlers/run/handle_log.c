@@ -27,11 +27,7 @@ static int send_part(struct reply *r, int fd, int64_t from, struct error *e)
         return log_reply_empty(r, from, e);
     }
     int64_t bytes = st.st_size - from < CHUNK_BYTES ? st.st_size - from : CHUNK_BYTES;
-    r->status = 200;
-    r->type = LOG_TYPE;
-    r->fd = fd;
-    r->file_from = (uint64_t)from;
-    r->file_bytes = (uint64_t)bytes;
+    reply_file(r, 200, LOG_TYPE, fd, (uint64_t)from, (uint64_t)bytes);
     reply_header(r, "X-Log-Next", "%lld", (long long)(from + bytes));
     return 0;
 }

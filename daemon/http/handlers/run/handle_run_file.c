@@ -31,10 +31,7 @@ static int run_file_send(const struct run_file *file, struct reply *r, int fd, s
         close(fd);
         return error_set(e, ERR_IO, "the %s cannot be read", file->what);
     }
-    r->status = 200;
-    r->type = file->type;
-    r->fd = fd;
-    r->file_bytes = (uint64_t)st.st_size;
+    reply_file(r, 200, file->type, fd, 0, (uint64_t)st.st_size);
     return 0;
 }
 

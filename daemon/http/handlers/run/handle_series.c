@@ -107,10 +107,7 @@ static int handle_series_reply(const struct request *q, const struct series *ser
     struct json_text text = JSON_TEXT;
     json_text_open(&text, NULL, '{');
     json_text_integer(&text, "job", q->id);
-    if (more)
-        json_text_integer(&text, "next", series_next(series));
-    else
-        json_text_raw(&text, "next", NULL);
+    json_text_positive(&text, "next", more ? series_next(series) : 0);
     series_members(&text, series, seen);
     json_text_close(&text, '}');
     return reply_json_text(r, 200, &text, e);
