@@ -1,10 +1,7 @@
 #include "client/api.h"
 
-#include <curl/curl.h>
 #include <errno.h>
 #include <limits.h>
-#include <stdbool.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>

@@ -1,8 +1,6 @@
 #include "client/token.h"
 
 #include <errno.h>
-#include <limits.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

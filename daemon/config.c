@@ -4,7 +4,6 @@
 #include <grp.h>
 #include <ini.h>
 #include <limits.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>

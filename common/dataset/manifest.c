@@ -1,6 +1,5 @@
 #include "common/dataset/manifest.h"
 
-#include <jansson.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>

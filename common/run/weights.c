@@ -1,7 +1,6 @@
 #include "common/run/weights.h"
 
 #include <stdarg.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

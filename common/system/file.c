@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <ftw.h>
 #include <libgen.h>
-#include <limits.h>
 #include <math.h>
 #include <stdatomic.h>
 #include <stdint.h>

@@ -2,7 +2,6 @@
 
 #include <dirent.h>
 #include <pthread.h>
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -6,7 +6,6 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-#include "common/dataset/dataset.h"
 #include "common/job/job_document.h"
 #include "common/job/job_env.h"
 #include "common/job/recipe/preset.h"

@@ -4,7 +4,6 @@
 #include <math.h>
 #include <pthread.h>
 #include <sodium.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
