@@ -197,53 +197,50 @@ static void add_labels(json_t *spec, const struct store_job *job)
     json_decref(tags);
 }
 
-/* For the page TEXT. */
-static void write_note(struct board *b, const struct store_job *job)
+/* A tensor is what TensorBoard wants of a plug-in, whatever it holds. */
+static void write_tensor(struct board *b, double t, const char *tag, const char *plugin_name,
+                         ProtobufCBinaryData content, Tensorboard__Tensor *tensor)
 {
     Tensorboard__SummaryValue value = TENSORBOARD__SUMMARY_VALUE__INIT, *pointer = &value;
     Tensorboard__SummaryMetadata metadata = TENSORBOARD__SUMMARY_METADATA__INIT;
     Tensorboard__PluginData plugin = TENSORBOARD__PLUGIN_DATA__INIT;
-    Tensorboard__Tensor tensor = TENSORBOARD__TENSOR__INIT;
     Tensorboard__TensorShape shape = TENSORBOARD__TENSOR_SHAPE__INIT;
+
+    plugin.plugin_name = (char *)plugin_name;
+    plugin.content = content;
+    metadata.plugin_data = &plugin;
+    tensor->tensor_shape = &shape;
+    value.tag = (char *)tag;
+    value.metadata = &metadata;
+    value.value_case = TENSORBOARD__SUMMARY_VALUE__VALUE_TENSOR;
+    value.tensor = tensor;
+    write_summary(b, t, 0, &pointer, 1);
+}
+
+/* For the page TEXT. */
+static void write_note(struct board *b, const struct store_job *job)
+{
+    Tensorboard__Tensor tensor = TENSORBOARD__TENSOR__INIT;
 
     if (!job->note)
         return;
     ProtobufCBinaryData text = {strlen(job->note), (uint8_t *)job->note};
-    plugin.plugin_name = (char *)"text";
-    metadata.plugin_data = &plugin;
     tensor.dtype = STRING_TYPE;
-    tensor.tensor_shape = &shape;
     tensor.n_string_val = 1;
     tensor.string_val = &text;
-    value.tag = (char *)"note";
-    value.metadata = &metadata;
-    value.value_case = TENSORBOARD__SUMMARY_VALUE__VALUE_TENSOR;
-    value.tensor = &tensor;
-    write_summary(b, job->created_at, 0, &pointer, 1);
+    write_tensor(b, job->created_at, "note", "text", (ProtobufCBinaryData){0}, &tensor);
 }
 
-/* TensorBoard wants a tensor beside the plug-in's data, whatever it holds. */
 static void write_plugin(struct board *b, double t, uint8_t *content, size_t bytes)
 {
-    Tensorboard__SummaryValue value = TENSORBOARD__SUMMARY_VALUE__INIT, *pointer = &value;
-    Tensorboard__SummaryMetadata metadata = TENSORBOARD__SUMMARY_METADATA__INIT;
-    Tensorboard__PluginData plugin = TENSORBOARD__PLUGIN_DATA__INIT;
     Tensorboard__Tensor tensor = TENSORBOARD__TENSOR__INIT;
-    Tensorboard__TensorShape shape = TENSORBOARD__TENSOR_SHAPE__INIT;
     float zero = 0;
 
-    plugin.plugin_name = (char *)"hparams";
-    plugin.content = (ProtobufCBinaryData){bytes, content};
-    metadata.plugin_data = &plugin;
     tensor.dtype = FLOAT_TYPE;
-    tensor.tensor_shape = &shape;
     tensor.n_float_val = 1;
     tensor.float_val = &zero;
-    value.tag = (char *)"_hparams_/session_start_info";
-    value.metadata = &metadata;
-    value.value_case = TENSORBOARD__SUMMARY_VALUE__VALUE_TENSOR;
-    value.tensor = &tensor;
-    write_summary(b, t, 0, &pointer, 1);
+    write_tensor(b, t, "_hparams_/session_start_info", "hparams",
+                 (ProtobufCBinaryData){bytes, content}, &tensor);
 }
 
 static int write_hparams(struct board *b, const struct store_job *job)
