@@ -18,7 +18,6 @@ static int cancel_job(long id, struct error *e)
                     id, id);
 }
 
-/* clang-format off */
 const struct cmd cmd_cancel_entry = {
     .name = "cancel",
     .synopsis = "ID...",
@@ -29,4 +28,3 @@ const struct cmd cmd_cancel_entry = {
     .max_operands = CMD_OPERANDS_MAX,
     .completion = "job",
 };
-/* clang-format on */

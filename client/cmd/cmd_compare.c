@@ -238,7 +238,6 @@ static int cmd_compare(const struct cmd_args *args)
     return cmd_show_path(path, print_comparison);
 }
 
-/* clang-format off */
 const struct cmd cmd_compare_entry = {
     .name = "compare",
     .synopsis = "ID ID...",
@@ -248,4 +247,3 @@ const struct cmd cmd_compare_entry = {
     .max_operands = CMD_OPERANDS_MAX,
     .completion = "job",
 };
-/* clang-format on */

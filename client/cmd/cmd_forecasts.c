@@ -53,7 +53,6 @@ static void forecasts_print(const json_t *answer)
         puts("no job has succeeded yet whose estimates could be judged");
 }
 
-/* clang-format off */
 const struct cmd cmd_forecasts_entry = {
     .name = "forecasts",
     .synopsis = "",
@@ -63,4 +62,3 @@ const struct cmd cmd_forecasts_entry = {
     .print = forecasts_print,
     .completion = "none",
 };
-/* clang-format on */

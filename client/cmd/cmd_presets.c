@@ -80,7 +80,6 @@ static int cmd_presets(const struct cmd_args *args)
     return code;
 }
 
-/* clang-format off */
 const struct cmd cmd_presets_entry = {
     .name = "presets",
     .synopsis = "[NAME]",
@@ -89,4 +88,3 @@ const struct cmd cmd_presets_entry = {
     .max_operands = 1,
     .completion = "preset",
 };
-/* clang-format on */

@@ -163,7 +163,6 @@ static void print_provenance(const json_t *answer)
         print_attempt(attempt);
 }
 
-/* clang-format off */
 const struct cmd cmd_provenance_entry = {
     .name = "provenance",
     .synopsis = "ID",
@@ -175,4 +174,3 @@ const struct cmd cmd_provenance_entry = {
     .max_operands = 1,
     .completion = "job",
 };
-/* clang-format on */

@@ -12,7 +12,6 @@ static int remove_job(long id, struct error *e)
     return cmd_tell(answer, "job %ld is removed\n", id);
 }
 
-/* clang-format off */
 const struct cmd cmd_rm_entry = {
     .name = "rm",
     .synopsis = "ID...",
@@ -23,4 +22,3 @@ const struct cmd cmd_rm_entry = {
     .max_operands = CMD_OPERANDS_MAX,
     .completion = "job",
 };
-/* clang-format on */

@@ -351,7 +351,6 @@ static void print_job(const json_t *json)
     table_finish(table);
 }
 
-/* clang-format off */
 const struct cmd cmd_show_entry = {
     .name = "show",
     .synopsis = "ID",
@@ -363,4 +362,3 @@ const struct cmd cmd_show_entry = {
     .max_operands = 1,
     .completion = "job",
 };
-/* clang-format on */

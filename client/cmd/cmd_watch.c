@@ -123,7 +123,6 @@ static int cmd_wait(const struct cmd_args *args)
     return code;
 }
 
-/* clang-format off */
 const struct cmd cmd_watch_entry = {
     .name = "watch",
     .synopsis = "[ID]",
@@ -142,4 +141,3 @@ const struct cmd cmd_wait_entry = {
     .max_operands = CMD_OPERANDS_MAX,
     .completion = "job",
 };
-/* clang-format on */

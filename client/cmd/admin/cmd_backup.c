@@ -81,7 +81,6 @@ static int cmd_backup(const struct cmd_args *args)
     return 0;
 }
 
-/* clang-format off */
 const struct cmd cmd_backup_entry = {
     .name = "backup",
     .synopsis = "[--force] FILE",
@@ -92,4 +91,3 @@ const struct cmd cmd_backup_entry = {
     .options = {{"force", 0, NULL, "replace files that exist", NULL}},
     .completion = "file",
 };
-/* clang-format on */

@@ -43,7 +43,6 @@ static void failures_print(const json_t *answer)
     table_finish(table);
 }
 
-/* clang-format off */
 const struct cmd cmd_failures_entry = {
     .name = "failures",
     .synopsis = "",
@@ -53,4 +52,3 @@ const struct cmd cmd_failures_entry = {
     .print = failures_print,
     .completion = "none",
 };
-/* clang-format on */

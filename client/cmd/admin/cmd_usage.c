@@ -59,7 +59,6 @@ static void usage_print(const json_t *answer)
     usage_print_limits(answer);
 }
 
-/* clang-format off */
 const struct cmd cmd_usage_entry = {
     .name = "usage",
     .synopsis = "",
@@ -69,4 +68,3 @@ const struct cmd cmd_usage_entry = {
     .print = usage_print,
     .completion = "none",
 };
-/* clang-format on */
