@@ -61,8 +61,7 @@ bool api_has_answered(void);
 /* From now on nothing waits longer than this for an answer. */
 void api_hurry(long ms);
 
-/* The problem+json document of the last answer that was an error (borrowed), NULL: there was none.
- */
+/* The problem+json document of the last answer that was an error (borrowed); NULL: none. */
 const json_t *api_problem(void);
 
 /* The words of a problem+json document as people read them: its detail, or the errors that it

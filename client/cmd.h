@@ -68,8 +68,7 @@ const char *cmd_title(const char *name);          /* above this command; NULL: n
 const struct cmd *cmd_find(const char *name);     /* NULL: none of that name */
 const struct cmd_option *cmd_common_at(size_t i); /* the options all commands take */
 
-/* A command's own options, then the common ones; NULL behind the last. cmd NULL: the common ones.
- */
+/* A command's own options, then the common ones; NULL behind the last. cmd NULL: only those. */
 const struct cmd_option *cmd_option_at(const struct cmd *cmd, size_t i);
 
 /* Parses a command's own options and the common ones, in any order with its operands. Returns -1
@@ -112,8 +111,7 @@ int cmd_job_ids(const struct cmd_args *args, long *ids, struct error *e);
  * nothing is done if one is no id. */
 int cmd_each_job(const struct cmd_args *args);
 
-/* What a command ends with: an answer (taken over) by print, or as it is under --json. Returns 0.
- */
+/* What a command ends with: an answer (taken) by print, or as it is under --json. Returns 0. */
 int cmd_show_answer(json_t *answer, void (*print)(const json_t *answer));
 /* Likewise in words. */
 int cmd_tell(json_t *answer, const char *format, ...) __attribute__((format(printf, 2, 3)));

@@ -19,8 +19,7 @@
 
 /* ---- offering */
 
-/* The word at the cursor: what stands before it in the same word ("--state=", "running,") is kept.
- */
+/* The word at the cursor: what stands before it in the same word ("--state=", "running,") stays. */
 struct cursor {
     const char *word;
     size_t kept;
@@ -159,8 +158,7 @@ static void offer_presets(const struct cursor *c)
     json_decref(presets);
 }
 
-/* KEY=VALUE: keys as lr.base= or, behind a slash, as /lr/base=; then the values a key has by name.
- */
+/* KEY=VALUE: keys as lr.base= or, behind a slash, as /lr/base=; then values a key has by name. */
 static void offer_keys(struct cursor c)
 {
     const char *typed = c.word + c.kept, *equals = strchr(typed, '=');

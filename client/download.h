@@ -4,8 +4,7 @@
 #include "common/error.h"
 
 /* Fetches an answer of any length into a file, which appears whole or not at all, also where a
- * signal ends us, and can be read by its owner alone. type: as for api_get_file. *bytes: its size.
- */
+ * signal ends us, and only its owner can read. type: as for api_get_file. *bytes: its size. */
 int download(const char *path, const char *type, const char *file, double *bytes, struct error *e);
 
 #endif

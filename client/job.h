@@ -7,8 +7,7 @@
 
 #include "common/error.h"
 
-/* Strings are borrowed from the JSON, "" where there is none; numbers are NAN where there is none.
- */
+/* Strings are borrowed from the JSON, "" where there is none; numbers then are NAN. */
 struct job {
     long id;
     const char *name, *state, *reason;
@@ -43,8 +42,7 @@ int job_fetch(long id, json_t **json, struct job *job, struct error *e);
 
 bool job_ended(const struct job *job);
 
-/* What trainctl wait exits with: 0 succeeded, 1 failed, 130 cancelled; -1 while it has not ended.
- */
+/* What trainctl wait exits with: 0 succeeded, 1 failed, 130 cancelled; -1 before its end. */
 int job_outcome(const struct job *job);
 
 /* Seconds to its end now, with a low and a high that may be NAN (all may): what the daemon said,

@@ -41,8 +41,7 @@ json_t *json_number_or_null(double value);
 json_t *json_integer_or_null(bool known, json_int_t value);
 json_t *json_text_or_null(const char *text);
 
-/* Puts a value (taken over) at "/lr/base", making the objects on the way; keys have no "/" or "~".
- */
+/* Puts a value (taken over) at "/lr/base", making objects on the way; keys have no "/" or "~". */
 void json_set_at(json_t *document, const char *pointer, json_t *value);
 
 /* Appends {"pointer", "values": [one each]} to *differences for each place where the values are not
@@ -53,8 +52,7 @@ void json_differences(json_t *const *values, size_t count, json_t *differences);
  * JSON_REAL_PRECISION. The caller frees the text; NULL: no memory, or no such JSON. */
 char *json_to_text(const json_t *value, size_t flags);
 
-/* Writes a value as indented JSON with a final newline, atomically. Does not steal the reference.
- */
+/* Writes a value as indented JSON with a final newline, atomically. The reference stays yours. */
 int json_file_write(const char *path, const json_t *value, struct error *e);
 
 #endif

@@ -18,8 +18,7 @@ char **command_on_hosts(char *const *argv, const char *attempt_dir);
 char **command_network(const struct launch_request *request);
 
 /* The agent's words for this job, with cluster.ssh_port: a new string, NULL where there is no
- * agent.
- */
+ * agent. */
 char *command_agent(const struct launch_request *request);
 
 /* "-x NAME=value" for each of cluster.env: a vector, as above; NULL also where there are none. */
@@ -27,8 +26,7 @@ char **command_variables(const struct job_spec *spec);
 
 /* The environment for mpirun: the given one (environ) without what an outer Open MPI, PMIx or Slurm
  * step left in it, with ATTEMPT_MARK and the thread counts. shared: the folder for the memory that
- * ranks share and for Open MPI's own files, unless the given one names one; NULL: Open MPI chooses.
- */
+ * ranks share and for Open MPI's own files, unless that names one; NULL: Open MPI chooses. */
 char **command_environment(char *const *inherited, const struct launch_request *request,
                            const char *attempt_dir, const char *shared);
 

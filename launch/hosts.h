@@ -48,8 +48,7 @@ struct hosts_taken {
 bool hosts_read_taken(const char *attempt_dir, struct hosts_taken *taken);
 void hosts_taken_clear(struct hosts_taken *taken);
 
-/* The job's entry of that machine, which calls itself so; NULL: it is none of them. A new string.
- */
+/* The job's entry of that machine, which calls itself so; NULL: it is none. A new string. */
 char *hosts_name_of(const char *attempt_dir, const char *machine_host);
 
 #endif

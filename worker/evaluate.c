@@ -75,8 +75,7 @@ static void count_seen_labels(double *counts, const struct loader_batch *b)
             counts[b->labels[i]]++;
 }
 
-/* Behind the first evaluation: an accuracy says nothing of classes that were not there. Collective.
- */
+/* Behind the first evaluation: an accuracy says nothing of classes not seen. Collective. */
 static int say_missing_classes(struct run *r, int64_t step, double *counts, struct error *e)
 {
     int classes = (int)r->spec->model.classes, missing = 0, first = 0;

@@ -73,8 +73,7 @@ void run_destroy(struct run *r);
  * the lowest failing rank, in *e and r->failed_at on every rank. Collective. */
 int run_agree(struct run *r, int status, struct error *e);
 
-/* The same, and *stop becomes true on all ranks if it was on any. One collective when all is well.
- */
+/* The same, and *stop becomes true on all ranks if it was on any. One collective if all is well. */
 int run_agree_on_stop(struct run *r, int status, bool *stop, struct error *e);
 
 /* How many epochs are done after so many steps of the run. */

@@ -1,5 +1,4 @@
-/* What watch, wait and submit --watch/--wait share: follow a job to its end, and say how it ended.
- */
+/* Shared by watch, wait and submit --watch/--wait: follow a job to its end, say how it ended. */
 #ifndef TRAIND_CLIENT_CMD_WATCH_H
 #define TRAIND_CLIENT_CMD_WATCH_H
 

@@ -43,8 +43,7 @@ int bench_read(const char *events_path, const struct job_spec *spec, struct benc
  * signal ends it: ERR_INTERRUPTED. */
 int bench_run(const struct job_spec *spec, struct bench *bench, struct error *e);
 
-/* The worker that was built or installed beside this program; else by PATH. The caller frees *path.
- */
+/* The worker that was built or installed beside this program; else by PATH. The caller frees it. */
 int bench_find_worker(char **path, struct error *e);
 
 /* The reason of the `failed` event, NULL without one. The caller frees it. */

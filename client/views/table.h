@@ -1,5 +1,4 @@
-/* Tables by libsmartcols: aligned, cut to the terminal's width, coloured where colours are wanted.
- */
+/* Tables by libsmartcols: aligned, cut to the terminal's width, coloured where that is wanted. */
 #ifndef TRAIND_CLIENT_VIEWS_TABLE_H
 #define TRAIND_CLIENT_VIEWS_TABLE_H
 

@@ -35,8 +35,7 @@ struct job_classes {
  * (NULL: none). part: of data.train, that is here. strict: training goes on from them, so they must
  * be for the same classes; else it may teach them others. ERR_INVALID: the first difference of what
  * *key ("data.eval") names and what would be right; data that cannot be seen is no error. Fills
- * *out, to be cleared, also then.
- */
+ * *out, to be cleared, also then. */
 int job_classes_compare(const struct job_spec *spec, struct dataset_part part,
                         const struct safetensors *weights, bool strict, struct job_classes *out,
                         const char **key, struct error *e);

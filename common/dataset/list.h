@@ -67,8 +67,7 @@ struct dataset_digest;
 void dataset_list_digest(const struct dataset_list *list, const struct dataset_entry *entries,
                          int64_t images, struct dataset_digest *out);
 
-/* Whether a name ends in .jpg, .jpeg or .png, in any case: of an image, JPEG or PNG by its content.
- */
+/* Whether a name ends in .jpg, .jpeg or .png, in any case: an image, JPEG or PNG by its content. */
 bool dataset_is_image_name(const char *name);
 
 #endif

@@ -40,8 +40,7 @@ static void fill_from_spec(const struct job_spec *spec, struct plan_inputs *inpu
 }
 
 /* Images that each node must have of its own. Fewer by data.train_images: each node's share of
- * them. counts: NULL where the data are not here.
- */
+ * them. counts: NULL where the data are not here. */
 static void fill_node_images(const struct job_spec *spec, const struct dataset_counts *counts,
                              struct plan_inputs *inputs)
 {

@@ -6,8 +6,7 @@
 #include "common/job/job_spec.h"
 #include "common/plan/plan.h"
 
-/* Synthetic training images: as many as ImageNet-1k has, unless data.train_images says otherwise.
- */
+/* Synthetic training images: as many as ImageNet-1k has, unless data.train_images differs. */
 #define SYNTHETIC_TRAIN_IMAGES 1281167
 /* Synthetic evaluation images: never more than data.train_images says of synthetic data. */
 #define SYNTHETIC_EVAL_IMAGES 50000

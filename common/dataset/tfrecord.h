@@ -16,8 +16,7 @@
 /* CRC-32C (Castagnoli): of "123456789" it is 0xE3069283. */
 uint32_t tfrecord_crc32c(const void *data, size_t bytes);
 
-/* The form stored in files: rotated and offset, so that a CRC of data that holds CRCs stays useful.
- */
+/* The form stored in files: rotated and offset, so that a CRC of data with CRCs stays useful. */
 uint32_t tfrecord_mask(uint32_t crc);
 
 void tfrecord_header(uint64_t payload_bytes, uint8_t out[TFRECORD_HEADER_BYTES]);

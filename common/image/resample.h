@@ -59,8 +59,7 @@ struct resample_output {
 };
 
 /* Writes the (rows->outputs, columns->outputs, 3 or grey_channels) floats at out. Of the box only
- * what the filters use must lie within in. row: scratch for box->width * channels + 1 floats.
- */
+ * what the filters use must lie within in. row: scratch for box->width * channels + 1 floats. */
 void resample(const struct jpeg_pixels *in, const struct resample_box *box,
               const struct resample_filter *rows, const struct resample_filter *columns,
               const struct resample_output *output, float *row, float *out);

@@ -32,8 +32,7 @@ struct job_spec *job_spec_parse(const json_t *document, job_preset_lookup *looku
 struct job_spec *job_spec_read(const json_t *document, job_preset_lookup *lookup, void *context,
                                struct problems *problems, struct problems *unsupported);
 
-/* The whole document with every default written out; job_spec_parse(job_spec_to_json(s)) equals s.
- */
+/* The document with its defaults written out; job_spec_parse(job_spec_to_json(s)) equals s. */
 json_t *job_spec_to_json(const struct job_spec *spec);
 
 /* The JSON Schema (draft 2020-12) of the document: GET /v1/schema/job, schema/job.schema.json. */

@@ -5,8 +5,7 @@
 
 #define DIGITS_MAX 7
 
-/* Reads "H:M:S" and shorter ones into fields; how many there are, 0: something else stands there.
- */
+/* Reads "H:M:S" and shorter ones into fields; how many there are; 0: it is something else. */
 static int read_fields(const char *text, double fields[3])
 {
     for (int count = 0; count < 3; text++) {

@@ -72,8 +72,7 @@ static int stage_end(const struct network *n, int i)
     return i;
 }
 
-/* Cuts a stage's outputs into runs of about the same length: the end of each but the last is kept.
- */
+/* Cuts a stage's outputs into runs of about the same length: each end but the last is kept. */
 static void cut_stage(struct walk *w, int first, int end)
 {
     struct activation_block *b = w->a->blocks;

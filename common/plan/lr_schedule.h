@@ -39,8 +39,7 @@ double lr_start(const struct job_spec *spec, double peak);
 /* The rate used by step s of the run (0-based). */
 double lr_at(const struct lr_schedule *schedule, int64_t step);
 
-/* The steps of the run, and the first of them that is at this place of the schedule or behind it.
- */
+/* The steps of the run, and the first of them at this place of the schedule or behind it. */
 int64_t lr_run_steps(const struct lr_schedule *schedule);
 int64_t lr_step_at(const struct lr_schedule *schedule, int64_t place);
 

@@ -39,8 +39,7 @@ struct event_metric {
 };
 const struct event_metric *event_metric_at(size_t i); /* NULL behind the last */
 
-/* Steps above it are in no series: no run has so many, and what is computed of them would overflow.
- */
+/* Steps above it are in no series: no run has so many, and what is made of them would overflow. */
 #define EVENT_STEP_MAX ((int64_t)1000 * 1000 * 1000 * 1000)
 
 #endif

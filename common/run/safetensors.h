@@ -35,8 +35,7 @@ size_t safetensors_bytes(const struct safetensors_tensor *t);
 typedef void safetensors_fill(size_t i, void *data, void *context);
 
 /* Writes path through a temporary file beside it: fsync, rename, fsync of the folder. What was
- * there stays if anything fails, and the temporary file is removed. ERR_NO_SPACE for a full disk.
- */
+ * there stays if anything fails, and the temporary file goes. ERR_NO_SPACE for a full disk. */
 int safetensors_write(const char *path, const struct safetensors_tensor *tensors, size_t count,
                       const struct safetensors_meta *meta, size_t meta_count,
                       safetensors_fill *fill, void *context, struct error *e);
@@ -48,8 +47,7 @@ struct safetensors;
  * than the four is ERR_UNSUPPORTED. */
 int safetensors_open(const char *path, struct safetensors **out, struct error *e);
 
-/* The same of an open file: takes the descriptor over, also after an error; path is for messages.
- */
+/* The same of an open file: takes the descriptor over, after an error too; path is for messages. */
 int safetensors_open_fd(int fd, const char *path, struct safetensors **out, struct error *e);
 void safetensors_close(struct safetensors *s); /* NULL is fine */
 

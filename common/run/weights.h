@@ -16,8 +16,7 @@
 
 /* Opens the file that model.init means, beneath data_roots: itself; the model.safetensors of a
  * checkpoint's folder; of the newest checkpoint that is whole, if it is a run directory or its
- * folder checkpoints/. *out: as safetensors_open. ERR_INVALID and the errors of open_beneath_file.
- */
+ * folder checkpoints/. *out: as safetensors_open. ERR_INVALID and errors of open_beneath_file. */
 int weights_open(const char *init, char path[PATH_MAX], struct safetensors **out, struct error *e);
 
 /* ERR_INVALID naming each tensor that is missing, of another shape or dtype, or not one of the

@@ -74,8 +74,7 @@ void file_refuse_closed_streams(void);
 /* Removes a folder and all below it, without following symbolic links; what is missing, also
  * because another process removes it too, is fine. 0: it is gone. */
 int file_remove_tree(const char *path, struct error *e);
-/* As much of it as can be removed until then (monotonic), but one entry at least. 1: there is more.
- */
+/* As much of it as can go until then (monotonic), but one entry at least. 1: there is more. */
 int file_remove_tree_until(const char *path, double until, struct error *e);
 
 #endif

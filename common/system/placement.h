@@ -17,8 +17,7 @@
 #define PLACEMENT_BYTES   48
 #define PLACEMENT_OPTIONS 6
 
-/* Parts of a machine, and the cores and hardware threads of the smallest one. parts 0: not known.
- */
+/* Parts of a machine, and the cores and hardware threads of the smallest. parts 0: not known. */
 struct placement_parts {
     int64_t parts, cores, cpus;
 };

@@ -31,8 +31,7 @@ char *printable_copy(const char *text, const char *keep);
  * in the strings under the keys in `lines`, "sbatch note" (NULL: none). */
 void printable_json(json_t *value, const char *lines);
 
-/* Characters of UTF-8, as JSON Schema's maxLength counts them, and the bytes of the first `most`.
- */
+/* Characters of UTF-8, as JSON Schema's maxLength counts them, and bytes of the first `most`. */
 size_t printable_length(const char *text);
 size_t printable_bytes_of(const char *text, size_t most);
 

@@ -23,8 +23,7 @@ struct json_text {
 
 #define JSON_TEXT ((struct json_text){.out = BUFFER(JSON_TEXT_LIMIT_BYTES)})
 
-/* '{', '}', '[' or ']', with the comma that belongs before an opening one. key: NULL in an array.
- */
+/* '{', '}', '[' or ']', with the comma that goes before an opening one. key: NULL in an array. */
 void json_text_open(struct json_text *t, const char *key, char bracket);
 void json_text_close(struct json_text *t, char bracket);
 

@@ -31,8 +31,7 @@ struct listen_inherited {
     int tcp, local;
 };
 /* Takes them, once: jobs do not see them. url as of listen_tcp, if there is a tcp. ERR_USAGE: two
- * of a kind, no listening stream, or an address that the rules do not allow; then all are closed.
- */
+ * of a kind, no listening stream, or an address that the rules forbid; then all are closed. */
 int listen_inherit(const struct listen_rules *rules, struct listen_inherited *in, char *url,
                    size_t url_bytes, struct error *e);
 

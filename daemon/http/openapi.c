@@ -368,8 +368,7 @@ static json_t *components_of(json_t *const docs[])
                      "from trainctl token; not needed on the unix socket");
 }
 
-/* What each role may beyond the routes with its x-role: those of the roles it includes, and more.
- */
+/* What each role may beyond the routes with its x-role: those of roles it includes, and more. */
 static json_t *roles_of(void)
 {
     json_t *all = json_array();

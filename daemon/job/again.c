@@ -61,8 +61,7 @@ static json_t *again_merge(const struct store_job *job, const json_t *changes,
         else
             json_object_set(document, key, value);
     }
-    /* Its batches are settled; on other workers restart.on_fewer_nodes says what becomes of them.
-     */
+    /* Its batches are settled; on other workers restart.on_fewer_nodes says what they become. */
     json_object_set_new(document, "global_batch", json_null());
     if (problems->count == 0)
         return document;

@@ -547,8 +547,7 @@ void slurm_release(struct slurm_job *job)
     slurm_change(job, set_released);
 }
 
-/* With the mutex. A script that starts all the same ends as soon as it finds that it was cancelled.
- */
+/* With the mutex. A script that starts all the same ends once it finds that it was cancelled. */
 static bool end_unstarted(struct slurm_job *j)
 {
     int64_t ran = id_of_script(j);

@@ -17,8 +17,7 @@ struct slurm_cores {
 /* Of the nodes of the job's partition (or Slurm's default) that have its constraint, as far as that
  * is a single feature; or of cluster.hosts. Waits for Slurm, 10 s at most. Thread-safe. An error
  * says which key would tell. slurm.node_cores are cores: with cluster.smt Slurm is asked all the
- * same, and where the document leaves the number of workers open, for the memory.
- */
+ * same, and where the document leaves the number of workers open, for the memory. */
 int slurm_cores_find(const struct slurm_settings *settings, const struct job_spec *spec,
                      struct slurm_cores *found, struct error *e);
 

@@ -17,8 +17,7 @@
 
 /* Joules of all nodes: those of the extern step; else of the ranks' step, which srun starts on all
  * of them; else, with mpirun, of the batch script's node and of the step with the daemons on the
- * others. NAN: that is not known. 0 and Slurm's NO_VAL are no measurements. text may be anything.
- */
+ * others. NAN: not known. 0 and Slurm's NO_VAL are no measurements. text may be anything. */
 double slurm_energy_read(const char *text);
 
 #endif

@@ -393,8 +393,7 @@ static bool stalled_judge(struct stall_look *l, const struct progress *last, dou
         return judge_end(l, last, now, out);
     learn_world(l->attempt_dir, &reports);
     char *log = attempt_read_tail(l->attempt_dir, "stdout.log");
-    /* Each speaks again after stall_seconds; the rest is for clocks that differ from host to host.
-     */
+    /* Each speaks again after stall_seconds; the rest is for clocks that differ by host. */
     stalled_read_reports(
         &reports, log ? log : "",
         fmax(last->at + l->stall_seconds / 2, now - 1.5 * l->stall_seconds - LISTEN_SECONDS));

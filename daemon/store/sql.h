@@ -39,8 +39,7 @@ void sql_read_end(struct store *s, struct sql *c);
 /* A prepared statement with its values bound, ready for sql_row. sql must be a literal: statements
  * are kept by its address. format, a letter a value: b const void * and int64_t bytes, i int64_t, d
  * double (NAN: null), t double (0: null), s const char * (NULL: null), n int64_t (negative: null).
- * NULL with *e filled on failure.
- */
+ * NULL with *e filled on failure. */
 sqlite3_stmt *sql_query(struct sql *c, struct error *e, const char *sql, const char *format, ...);
 sqlite3_stmt *sql_query_values(struct sql *c, struct error *e, const char *sql, const char *format,
                                va_list *values);

@@ -79,8 +79,7 @@ struct store_job {
     char *slurm; /* JSON text: what Slurm says of it; NULL: never handed to Slurm, or to be handed
                     to it again */
     char *idempotency_key;
-    char *imported_from; /* JSON text: the job of another database that it is; NULL: it is from here
-                          */
+    char *imported_from; /* JSON text: the job of another database that it is; NULL: of this one */
     double created_at, started_at, finished_at;
     double attempt_started_at; /* the newest attempt */
     int64_t cancel_attempt;    /* the last attempt that was asked to be cancelled; 0: none */
@@ -252,8 +251,7 @@ int store_job_list(struct store *s, const struct store_job_filter *filter, struc
 int store_job_search(struct store *s, const struct store_job_filter *filter,
                      struct store_jobs *jobs, int64_t *total, char **next, struct error *e);
 
-/* At most `most` ids of the jobs whose document says that they reproduce this one (reproduced.c).
- */
+/* At most `most` ids of the jobs whose document says that they reproduce this one (job.c). */
 int store_job_reproduced_by(struct store *s, int64_t id, int64_t *ids, size_t most, size_t *count,
                             struct error *e);
 

@@ -183,8 +183,8 @@ void augmenter_free(struct augmenter *a)
 
 /* From here on an image is decoded at half its size: what is left of it has two pixels and more for
  * each of the result, and the means of a triangle over them differ by less than 0.5/255 on
- * average (measured: doc/engine-log.md). TensorFlow's filters take single pixels and would differ.
- */
+ * average (measured: doc/engine-log.md). TensorFlow's filters take single pixels: they would
+ * differ. */
 #define HALVE_FROM 4
 
 static bool may_be_halved(enum job_preprocess family, const struct augment_plan *p)

@@ -13,8 +13,7 @@
  * accumulated batches. */
 double mixup_lambda(double alpha, int64_t seed, int64_t epoch, int64_t step);
 
-/* to[i] = lambda from[i] + (1 - lambda) from[n-1-i], for images of so many floats; to may be from.
- */
+/* to[i] = lambda from[i] + (1 - lambda) from[n-1-i], images of so many floats; to may be from. */
 void mixup_images(float *to, const float *from, int n, size_t floats, double lambda);
 
 #endif

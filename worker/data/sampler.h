@@ -11,8 +11,7 @@ struct sampler_batch {
     int next_epoch_at;   /* the images from here on are of epoch + 1; n: none are */
 };
 
-/* Fills indices (loader_most_images) with the images of batch k = 0, 1, ... that the loader gives.
- */
+/* Fills indices (loader_most_images) with the images of batch k = 0, 1, ... the loader gives. */
 struct sampler_batch sampler_batch(const struct loader_config *config, int64_t k, int64_t *indices);
 
 #endif

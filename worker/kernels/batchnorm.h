@@ -45,8 +45,7 @@ struct batchnorm_mask {
     const float *scale, *shift; /* (C) */
 };
 
-/* g = passes ? g : 0 in place (mask NULL: g stays), and adds sum g to g_sum and the branches' sums.
- */
+/* g = passes ? g : 0 in place (no mask: g stays); adds sum g to g_sum and the branches' sums. */
 void batchnorm_mask_sums(float *g, const struct batchnorm_mask *mask, size_t rows, size_t c,
                          size_t ld, const struct batchnorm_branch branch[2], double *g_sum);
 

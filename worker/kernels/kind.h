@@ -5,8 +5,7 @@
 #ifndef TRAIND_WORKER_KERNELS_KIND_H
 #define TRAIND_WORKER_KERNELS_KIND_H
 
-/* The widest vectors its loops use: "avx512", "avx2", "sse4.2", or "generic" on other processors.
- */
+/* The widest vectors its loops use: "avx512", "avx2", "sse4.2", or "generic" on others. */
 const char *kernels_kind(void);
 
 #endif

@@ -260,8 +260,7 @@ static void run_panels(size_t m, size_t n, const float *a, size_t lda, const flo
     }
 }
 
-/* Measured best: of packed panels in the second-level cache; rows that pay for bringing them there.
- */
+/* Measured best: of packed panels in the second-level cache; rows that pay to bring them there. */
 enum { PANELS_FLOATS = 96 * 1024, MANY_ROWS = 256 };
 
 static void gemm_by_panels(size_t m, size_t n, size_t k, const float *a, size_t lda,

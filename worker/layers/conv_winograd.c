@@ -110,8 +110,7 @@ static void winograd_pack_forward(const struct sizes *s, struct parallel_range p
 
 enum { TURN_AT_ONCE = 64 };
 
-/* Blocks of TILE_COLUMNS input channels by TURN_AT_ONCE output channels, transposed on their way.
- */
+/* Blocks of TILE_COLUMNS input by TURN_AT_ONCE output channels, transposed on their way. */
 static void winograd_pack_turned(const struct sizes *s, struct parallel_range panels,
                                  const float *w, float *u)
 {

@@ -1,5 +1,4 @@
-/* Initial weights: tensor t draws from the stream (seed, 0, t), so they depend on the seed alone.
- */
+/* Initial weights: tensor t draws from the stream (seed, 0, t), so the seed alone decides. */
 #include <math.h>
 
 #include "common/rng.h"

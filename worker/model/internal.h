@@ -237,8 +237,7 @@ void cnn_backward(struct model *m, bool accumulate, const struct announcement *a
 void unit_clear_sums(struct model *m, const struct unit *u, struct parallel_share share);
 void unit_finish_statistics(struct model *m, struct unit *u, int n, struct parallel_share share);
 void unit_use_running_statistics(struct model *m, struct unit *u);
-/* Gradients of gamma and beta, and ga, gb, gc, from square_sum, or of a shortcut from branch_sum.
- */
+/* Gradients of gamma and beta, and ga, gb, gc, from square_sum, of a shortcut from branch_sum. */
 void unit_finish_gradients(struct model *m, struct unit *u, int n, bool shortcut, bool accumulate,
                            struct parallel_share share);
 

@@ -32,8 +32,7 @@ static void draw_pairs(const struct rng *stream, size_t first, double rest[PAIRS
     }
 }
 
-/* In loops of their own, or the compiler makes one call of sine and cosine, which has no vectors.
- */
+/* In loops of their own, or the compiler makes one call of sine and cosine, without vectors. */
 static void fast_normals(const double rest[PAIRS], const double angle[PAIRS], double sd,
                          double normals[2][PAIRS])
 {

@@ -1,5 +1,4 @@
-/* predictions.csv of an evaluation: file,label,top1,p - one line an image, in the data set's order.
- */
+/* predictions.csv of an evaluation: file,label,top1,p - one line an image, in the data's order. */
 #ifndef TRAIND_WORKER_SAVE_PREDICTIONS_H
 #define TRAIND_WORKER_SAVE_PREDICTIONS_H
 

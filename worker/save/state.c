@@ -93,8 +93,7 @@ static json_t *state_to_json(const struct run_state *s, const struct job_spec *s
         json_number_or_null(s->train_seconds));
 }
 
-/* Every digit of its numbers: the learning rate of the last step is among what makes the next one.
- */
+/* Every digit of its numbers: the learning rate of the last step goes into the next one. */
 static int write_exactly(const char *path, const json_t *state, struct error *e)
 {
     char *text = json_dumps(state, JSON_INDENT(2) | JSON_REAL_PRECISION(17));

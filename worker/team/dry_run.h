@@ -18,17 +18,15 @@ struct dry_phase {
 enum { DRY_PHASES = 1024 };
 
 struct dry_run {
-    int phases; /* the last one's index: as many barriers were passed. What is more joins the last
-                 */
+    int phases; /* the last one's index: as many barriers were passed. More joins the last */
     struct dry_phase phase[DRY_PHASES];
 };
 
 #define DRY_RUN_LOCAL __attribute__((tls_model("initial-exec")))
 extern _Thread_local struct dry_run *dry_run DRY_RUN_LOCAL; /* NULL: work is done */
 
-/* Floats of a vector of the engine whose shares are counted, which need not be the loaded one: 4
- * (SSE), 8 (AVX2) or 16 (AVX-512), from before its model or convolution is made. 0: the loaded one.
- */
+/* Floats of a vector of the engine whose shares are counted, not always the loaded one: 4 (SSE),
+ * 8 (AVX2) or 16 (AVX-512), from before its model or convolution is made. 0: the loaded one. */
 extern _Thread_local size_t dry_run_vec DRY_RUN_LOCAL;
 
 static inline bool dry_run_products(size_t m, size_t n, size_t k)

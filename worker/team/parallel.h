@@ -81,8 +81,7 @@ void parallel_barrier(struct parallel_share share);
  * last two are equal); a thread works on its own ones, then on those that others have not begun.
  * Whoever works on a piece: where it begins and ends depends on the numbers of threads and units
  * alone, and what is summed is summed piece by piece, in lanes that are added in order. So the same
- * thread count still gives the same bits.
- */
+ * thread count still gives the same bits. */
 enum { PARALLEL_PIECES = 5 };
 
 struct parallel_piece {

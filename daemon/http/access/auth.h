@@ -28,8 +28,7 @@ struct caller {
 int auth_caller(const struct http_app *app, const struct config *config, int socket,
                 const char *authorization, bool counts, struct caller *caller, struct error *e);
 
-/* 0, ERR_NO_TOKEN (nobody was named: name yourself) or ERR_NOT_ALLOWED (the role does not reach).
- */
+/* 0, ERR_NO_TOKEN (nobody was named: name yourself) or ERR_NOT_ALLOWED (the role lacks it). */
 int auth_check(const struct route *route, unsigned rights, struct error *e);
 
 /* May this caller change a job or a sweep? Where nobody is known as its owner, all who may submit

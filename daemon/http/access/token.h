@@ -49,8 +49,7 @@ struct token_owner {
 
 /* The token that text is. ERR_NO_TOKEN: none, or it has expired. ERR_TOO_MANY: it made
  * more than per_second requests (0: any number) within a second. Takes the same time for every
- * wrong token.
- */
+ * wrong token. */
 int tokens_check(struct tokens *t, const char *text, double now, int64_t per_second,
                  struct token_owner *owner, struct error *e);
 

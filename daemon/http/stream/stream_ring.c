@@ -71,8 +71,7 @@ static void drop_oldest(struct stream_ring *r)
 }
 
 /* Drops what lies in [from, from + bytes) and, after turning back to the beginning, what lay
- * behind.
- */
+ * behind. */
 static void ring_make_room(struct stream_ring *r, size_t bytes)
 {
     if (r->used_to + bytes > RING_BYTES) {

@@ -28,8 +28,7 @@ struct stream_ring {
 
 void ring_reset(struct stream_ring *r, int64_t head); /* empty, everything up to head forgotten */
 
-/* Text of one event: "id: 17\nevent: step\ndata: {...}\n\n". The caller frees it; NULL: no memory.
- */
+/* An event's text: "id: 17\nevent: step\ndata: {...}\n\n". The caller frees it; NULL: no memory. */
 char *event_text(const struct store_event_row *row, size_t *bytes);
 
 /* Copies the text; the oldest make room. Ids must rise. */

@@ -22,10 +22,8 @@
 #define SECONDS_A_DAY   86400.0
 #define LINES_AT_A_TIME 1000 /* of the audit log */
 #define RUNS_AT_A_TIME  32   /* that keep_runs looks for */
-#define TURN_SECONDS                                                                               \
-    0.01                   /* of a round of the loop, which has other work, as other writers have  \
-                            */
-#define AGAIN_SECONDS 10.0 /* after an error of the store, as a full disk */
+#define TURN_SECONDS    0.01 /* of a round of the loop: others write too */
+#define AGAIN_SECONDS   10.0 /* after an error of the store, as a full disk */
 
 static int remove_paths(const struct job_manager *m, int64_t id, char *run, char *removed,
                         struct error *e)

@@ -141,8 +141,7 @@ int run_dir_check(struct store *s, const struct store_job *job, struct error *e)
     return -(int)e->code;
 }
 
-/* Renamed into its place with its owner in it, so that a daemon that is killed leaves none without.
- */
+/* Renamed into its place with its owner in it, so that a killed daemon leaves none without. */
 static int run_dir_make(struct store *s, const struct store_job *job, struct error *e)
 {
     char fresh[PATH_MAX], parent[PATH_MAX];

@@ -41,8 +41,7 @@ static bool drain_start(struct drain *d)
 }
 
 /* One of the machines of its document, or that Slurm gave it: files of the attempt are the
- * workers'.
- */
+ * workers'. */
 static bool drain_is_of_job(const struct active_job *a, const char *host)
 {
     int count;

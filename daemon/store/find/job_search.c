@@ -1,6 +1,5 @@
 /* Jobs that are looked for: by words, user, name, sweep, tags and a key of their documents,
- * in another order than the newest first.
- */
+ * in another order than the newest first. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

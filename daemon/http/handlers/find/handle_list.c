@@ -53,9 +53,7 @@ static int list_parse_sort(const struct request *q, enum store_sort *sort, struc
     return status;
 }
 
-/* Where a page begins: "ID", or "ID,KEY" of a list that is sorted by something else, as next says
- * it.
- */
+/* Where a page begins: "ID", or "ID,KEY" of a list sorted by something else, as next has it. */
 static int list_parse_after(const char *text, struct store_job_filter *filter, struct error *e)
 {
     if (!text)

@@ -33,8 +33,7 @@ static int unknown_metric(const char *name, int length, struct error *e)
                      length, name, all);
 }
 
-/* "loss,lr" to bits of event_metric_at, "images" to *images; all of them where no names are given.
- */
+/* "loss,lr" to bits of event_metric_at, "images" to *images; all where no names are given. */
 static int parse_names(const char *text, unsigned *wanted, bool *images, struct error *e)
 {
     *wanted = 0;
