@@ -21,6 +21,14 @@ const char *decimal_text(double x, char text[DECIMAL_BYTES])
     return text;
 }
 
+double decimal_rounded(double x)
+{
+    char text[DECIMAL_BYTES];
+
+    snprintf(text, sizeof text, "%.15g", x);
+    return strtod(text, NULL);
+}
+
 const char *decimal_percent(double part, double whole, char text[DECIMAL_BYTES])
 {
     double percent = 100 * part / whole;

@@ -652,6 +652,15 @@ int store_job_asked_by(struct store *s, int64_t id, int64_t attempt, char **by, 
                      "ii", id, attempt);
 }
 
+int store_job_reproduced_by(struct store *s, int64_t id, int64_t *ids, size_t most, size_t *count,
+                            struct error *e)
+{
+    return once_integers(s, ids, count, e,
+                         "select id from job indexed by job_reproduces where "
+                         "json_extract(spec, '$.reproduces') = ?1 order by id limit ?2",
+                         "ii", id, (int64_t)most);
+}
+
 int store_job_count(struct store *s, unsigned states, int64_t *count, struct error *e)
 {
     char names[256];

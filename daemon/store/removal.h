@@ -16,4 +16,11 @@ int store_removal_go_on(struct store *s, double seconds, int64_t *id, bool *rows
 /* Notes, or forgets, that something is left of a job that was removed. */
 int store_removal_set(struct store *s, int64_t job_id, bool left, struct error *e);
 
+/* The same of a job that is there, whose ended run left something that could not be removed yet
+ * (job/dir/trim.h). A job that was removed has nothing so. */
+int store_leftover_set(struct store *s, int64_t job_id, bool left, struct error *e);
+
+/* At most `most` of their ids. */
+int store_leftover_list(struct store *s, int64_t *ids, size_t most, size_t *count, struct error *e);
+
 #endif

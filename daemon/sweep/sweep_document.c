@@ -7,7 +7,6 @@
 #include "common/job/job_options.h"
 #include "common/job/job_text.h"
 #include "common/json.h"
-#include "common/plan/decimal.h"
 #include "common/rng.h"
 #include "common/text/decimal.h"
 #include "common/text/printable.h"
@@ -425,7 +424,7 @@ double sweep_budget(const json_t *d, int64_t rung)
         return 0;
     if (rung > 0 && least * pow(eta, (double)rung - 1) >= most * (1 - 1e-9))
         return 0;
-    return fmin(most, plan_decimal(least * pow(eta, (double)rung)));
+    return fmin(most, decimal_rounded(least * pow(eta, (double)rung)));
 }
 
 /* What a job's name may have. */

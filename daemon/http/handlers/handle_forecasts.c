@@ -5,7 +5,7 @@
 #include "common/json.h"
 #include "common/median.h"
 #include "common/needed.h"
-#include "common/plan/decimal.h"
+#include "common/text/decimal.h"
 #include "daemon/http/routes.h"
 
 #define JOBS_MOST 1000
@@ -78,9 +78,9 @@ static json_t *forecasts_score(const struct kind *kind, struct score *score)
         score->errors[i] = fabs(score->errors[i]);
     return json_pack("{s:s, s:o, s:I, s:o, s:o, s:o}", "of", kind->of, "share", share, "jobs",
                      (json_int_t)n, "median_error",
-                     json_number(plan_decimal(median(score->errors, n))), "median_bias",
-                     json_number(plan_decimal(bias)), "inside",
-                     json_number(plan_decimal((double)score->inside / (double)n)));
+                     json_number(decimal_rounded(median(score->errors, n))), "median_bias",
+                     json_number(decimal_rounded(bias)), "inside",
+                     json_number(decimal_rounded((double)score->inside / (double)n)));
 }
 
 int handle_forecasts(const struct request *q, struct reply *r, struct error *e)

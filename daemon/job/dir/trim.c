@@ -14,7 +14,7 @@
 #include "common/run/checkpoints.h"
 #include "common/system/file.h"
 #include "daemon/job/dir/run_dir.h"
-#include "daemon/store/leftover.h"
+#include "daemon/store/removal.h"
 
 static void trim_checkpoints(const struct job_manager *m, const struct active_job *a)
 {

@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 #include "common/system/file.h"
-#include "daemon/store/leftover.h"
 #include "daemon/store/migrate/migrate.h"
 #include "daemon/store/removal.h"
 #include "daemon/store/store.h"
