@@ -17,38 +17,39 @@
     "case when train_steps = 0 then (select json_extract(body, '$.images') from job_event "        \
     "where job_id = job.id and job_event.attempt = job.attempt and type = 'eval_progress' "        \
     "order by job_event.id desc limit 1) end"
+
+/* The columns that are members of store_job under their own names, by how they are read. */
+/* clang-format off */
+#define JOB_TEXTS(X) \
+    X(name) X(reason) X(idempotency_key) X(run_dir) X(failure) X(failure_label) X(forecast) X(launcher) \
+    X(slurm) X(submitted_by) X(note) X(imported_from)
+#define JOB_INTEGERS(X) \
+    X(attempt) X(priority) X(slots) X(launcher_pid) X(launcher_start) X(train_steps) X(step) \
+    X(global_batch) X(restarts) X(resumes) X(eval_images) X(evaluations) X(cancel_attempt) \
+    X(best_top1_step) X(joules_whole) X(nodes)
+#define JOB_REALS(X) \
+    X(epoch) X(loss) X(lr) X(images_per_sec) X(ttt_seconds) X(top1) X(top5) X(time_limit_seconds) \
+    X(predicted_seconds) X(predicted_low_seconds) X(predicted_high_seconds) X(best_top1) \
+    X(best_top1_epoch) X(joules) X(node_share) X(node_seconds)
+#define JOB_TIMES(X) \
+    X(created_at) X(started_at) X(finished_at) X(queued_at) X(estimated_start) X(not_before) \
+    X(attempt_started_at) X(held_at) X(best_top1_at) X(active_since)
+/* clang-format on */
+#define COLUMN(member) ", " #member
+/* spec and plan stand behind them */
 #define BRIEF                                                                                      \
-    "id, name, state, reason, attempt, priority, idempotency_key, created_at, started_at, "        \
-    "finished_at, slots, run_dir, launcher_pid, launcher_start, exit_code, exit_signal, "          \
-    "train_steps, step, epoch, loss, lr, images_per_sec, ttt_seconds, top1, top5, global_batch, "  \
-    "queued_at, estimated_start, not_before, restarts, resumes, failure, time_limit_seconds, "     \
-    "predicted_seconds, predicted_low_seconds, predicted_high_seconds, forecast, launcher, "       \
-    "slurm, "                                                                                      \
-    "submitted_by, eval_images, evaluations, attempt_started_at, " EVALUATED                       \
-    ", cancel_attempt, held_at, best_top1, best_top1_step, best_top1_epoch, best_top1_at, "        \
-    "note, failure_label, " STORE_TAGS_OF_JOB                                                      \
-    ", joules, joules_whole, nodes, node_share, active_since, node_seconds, imported_from"
-#define BRIEF_COLUMNS 60 /* spec and plan stand behind them */
+    "id, state, exit_code, exit_signal, " EVALUATED ", " STORE_TAGS_OF_JOB JOB_TEXTS(COLUMN)       \
+        JOB_INTEGERS(COLUMN) JOB_REALS(COLUMN) JOB_TIMES(COLUMN)
 
 void store_job_clear(struct store_job *job)
 {
     if (!job)
         return;
-    free(job->name);
-    free(job->reason);
+#define FREE(member) free(job->member);
+    JOB_TEXTS(FREE)
     free(job->spec);
     free(job->plan);
-    free(job->idempotency_key);
-    free(job->run_dir);
-    free(job->failure);
-    free(job->failure_label);
-    free(job->forecast);
-    free(job->launcher);
-    free(job->slurm);
-    free(job->submitted_by);
     free(job->tags);
-    free(job->note);
-    free(job->imported_from);
     memset(job, 0, sizeof *job);
 }
 
@@ -75,9 +76,10 @@ static double job_time(sqlite3_stmt *row, int column)
 
 #define JOBS "jobs/" /* what run_dir begins with in the database: relative to the state folder */
 
-static char *absolute_run_dir(const struct store *s, sqlite3_stmt *row, int column)
+/* Takes the text of the database over. */
+static char *absolute_run_dir(const struct store *s, char *stored)
 {
-    char *stored = sql_text(row, column), *path;
+    char *path;
 
     if (!s->jobs_dir || !stored || strncmp(stored, JOBS, strlen(JOBS)) != 0)
         return stored;
@@ -90,70 +92,27 @@ static char *absolute_run_dir(const struct store *s, sqlite3_stmt *row, int colu
 static void job_read_row(const struct store *s, sqlite3_stmt *row, bool documents,
                          struct store_job *job)
 {
+    int at = 0;
+
     memset(job, 0, sizeof *job);
-    job->id = sqlite3_column_int64(row, 0);
-    job->name = sql_text(row, 1);
-    job->state = job_state_of((const char *)sqlite3_column_text(row, 2));
-    job->reason = sql_text(row, 3);
-    job->attempt = sqlite3_column_int64(row, 4);
-    job->priority = sqlite3_column_int64(row, 5);
-    job->idempotency_key = sql_text(row, 6);
-    job->created_at = job_time(row, 7);
-    job->started_at = job_time(row, 8);
-    job->finished_at = job_time(row, 9);
-    job->slots = sqlite3_column_int64(row, 10);
-    job->run_dir = absolute_run_dir(s, row, 11);
-    job->launcher_pid = sql_int(row, 12, 0);
-    job->launcher_start = sql_int(row, 13, 0);
-    job->exit_code = sql_int(row, 14, STORE_NO_EXIT);
-    job->exit_signal = sql_int(row, 15, STORE_NO_EXIT);
-    job->train_steps = sqlite3_column_int64(row, 16);
-    job->step = sqlite3_column_int64(row, 17);
-    job->epoch = sql_double(row, 18);
-    job->loss = sql_double(row, 19);
-    job->lr = sql_double(row, 20);
-    job->images_per_sec = sql_double(row, 21);
-    job->ttt_seconds = sql_double(row, 22);
-    job->top1 = sql_double(row, 23);
-    job->top5 = sql_double(row, 24);
-    job->global_batch = sql_int(row, 25, 0);
-    job->queued_at = job_time(row, 26);
-    job->estimated_start = job_time(row, 27);
-    job->not_before = job_time(row, 28);
-    job->restarts = sqlite3_column_int64(row, 29);
-    job->resumes = sqlite3_column_int64(row, 30) != 0;
-    job->failure = sql_text(row, 31);
-    job->time_limit_seconds = sql_double(row, 32);
-    job->predicted_seconds = sql_double(row, 33);
-    job->predicted_low_seconds = sql_double(row, 34);
-    job->predicted_high_seconds = sql_double(row, 35);
-    job->forecast = sql_text(row, 36);
-    job->launcher = sql_text(row, 37);
-    job->slurm = sql_text(row, 38);
-    job->submitted_by = sql_text(row, 39);
-    job->eval_images = sqlite3_column_int64(row, 40);
-    job->evaluations = sqlite3_column_int64(row, 41);
-    job->attempt_started_at = job_time(row, 42);
-    job->evaluated_images = sql_int(row, 43, 0);
-    job->cancel_attempt = sql_int(row, 44, 0);
-    job->held_at = job_time(row, 45);
-    job->best_top1 = sql_double(row, 46);
-    job->best_top1_step = sql_int(row, 47, 0);
-    job->best_top1_epoch = sql_double(row, 48);
-    job->best_top1_at = job_time(row, 49);
-    job->note = sql_text(row, 50);
-    job->tags = sql_text(row, 52);
-    job->failure_label = sql_text(row, 51);
-    job->joules = sql_double(row, 53);
-    job->joules_whole = sqlite3_column_int64(row, 54) != 0;
-    job->nodes = sqlite3_column_int64(row, 55);
-    job->node_share = sql_double(row, 56);
-    job->active_since = job_time(row, 57);
-    job->node_seconds = sql_double(row, 58);
-    job->imported_from = sql_text(row, 59);
+    job->id = sqlite3_column_int64(row, at++);
+    job->state = job_state_of((const char *)sqlite3_column_text(row, at++));
+    job->exit_code = sql_int(row, at++, STORE_NO_EXIT);
+    job->exit_signal = sql_int(row, at++, STORE_NO_EXIT);
+    job->evaluated_images = sqlite3_column_int64(row, at++);
+    job->tags = sql_text(row, at++);
+#define READ_TEXT(member)    job->member = sql_text(row, at++);
+#define READ_INTEGER(member) job->member = sqlite3_column_int64(row, at++);
+#define READ_REAL(member)    job->member = sql_double(row, at++);
+#define READ_TIME(member)    job->member = job_time(row, at++);
+    JOB_TEXTS(READ_TEXT)
+    JOB_INTEGERS(READ_INTEGER)
+    JOB_REALS(READ_REAL)
+    JOB_TIMES(READ_TIME)
+    job->run_dir = absolute_run_dir(s, job->run_dir);
     if (documents) {
-        job->spec = sql_text(row, BRIEF_COLUMNS);
-        job->plan = sql_text(row, BRIEF_COLUMNS + 1);
+        job->spec = sql_text(row, at);
+        job->plan = sql_text(row, at + 1);
     }
 }
 

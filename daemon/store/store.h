@@ -48,13 +48,13 @@ int store_set_jobs_dir(struct store *s, const char *jobs_dir, struct error *e);
  * (backup.c). */
 int store_backup(struct store *s, const char *path, struct error *e);
 
-/* A read works: GET /readyz. */
 /* For a watchdog: waits of the calling thread for the one writer are no hang of that thread. Called
  * before it shares the store with others. */
 void store_watch_thread(struct store *s);
 /* How long that thread has been waiting for the writer; 0: it does not. On any thread. */
 double store_wait_seconds(struct store *s);
 
+/* A read works: GET /readyz. */
 int store_check(struct store *s, struct error *e);
 
 /* ---------------------------------------------------------------- jobs (job.c) */
