@@ -58,48 +58,36 @@ void body_subject_clear(struct body_subject *subject)
     *subject = (struct body_subject){.target = NAN};
 }
 
-/* ---------------------------------------------------------------- a job */
+/* ---------------------------------------------------------------- what is told */
 
-static json_t *body_text(sqlite3_stmt *row, int column)
+/* A row by the names of its columns, which the query gives by "as" where they are not a table's.
+ * kinds, a letter a column: 's' text, 'i' integer, 'd' number. */
+static json_t *body_row(sqlite3_stmt *row, const char *kinds)
 {
-    return json_text_or_null((const char *)sqlite3_column_text(row, column));
+    json_t *object = json_object();
+
+    for (int i = 0; kinds[i]; i++)
+        json_object_set_new(
+            object, sqlite3_column_name(row, i),
+            kinds[i] == 's'   ? json_text_or_null((const char *)sqlite3_column_text(row, i))
+            : kinds[i] == 'i' ? json_integer_or_null(sqlite3_column_type(row, i) != SQLITE_NULL,
+                                                     sqlite3_column_int64(row, i))
+                              : json_number_or_null(sql_double(row, i)));
+    return object;
 }
 
-static json_t *body_number(sqlite3_stmt *row, int column)
+/* The one row of a query, if there is one, as the member key of the body. */
+static int body_add_row(struct sql *c, sqlite3_stmt *row, const char *kinds, json_t *body,
+                        const char *key, struct error *e)
 {
-    return json_number_or_null(sql_double(row, column));
-}
+    int found = sql_row(c, row, e);
 
-static json_t *body_integer(sqlite3_stmt *row, int column)
-{
-    return json_integer_or_null(sqlite3_column_type(row, column) != SQLITE_NULL,
-                                sqlite3_column_int64(row, column));
+    if (found <= 0)
+        return found;
+    json_object_set_new(body, key, body_row(row, kinds));
+    sql_done(row);
+    return 0;
 }
-
-/* The columns of the table job that are told, by their names in the API: 's' text, 'i' integer, 'd'
- * number. */
-static const struct {
-    const char *name;
-    char kind;
-} job_columns[] = {
-    {"id",             'i'},
-    {"name",           's'},
-    {"state",          's'},
-    {"reason",         's'},
-    {"submitted_by",   's'},
-    {"attempt",        'i'},
-    {"created_at",     'd'},
-    {"started_at",     'd'},
-    {"finished_at",    'd'},
-    {"step",           'i'},
-    {"train_steps",    'i'},
-    {"epoch",          'd'},
-    {"loss",           'd'},
-    {"images_per_sec", 'd'},
-    {"ttt_seconds",    'd'},
-    {"top1",           'd'},
-    {"top5",           'd'},
-};
 
 static int body_add_job(struct sql *c, int64_t job_id, json_t *body, struct error *e)
 {
@@ -109,19 +97,8 @@ static int body_add_job(struct sql *c, int64_t job_id, json_t *body, struct erro
         "finished_at, step, train_steps, epoch, loss, images_per_sec, ttt_seconds, top1, top5 "
         "from job where id = ?",
         "i", job_id);
-    int found = sql_row(c, row, e);
 
-    if (found <= 0)
-        return found;
-    json_t *job = json_object();
-    for (int i = 0; i < (int)(sizeof job_columns / sizeof job_columns[0]); i++)
-        json_object_set_new(job, job_columns[i].name,
-                            job_columns[i].kind == 's'   ? body_text(row, i)
-                            : job_columns[i].kind == 'i' ? body_integer(row, i)
-                                                         : body_number(row, i));
-    sql_done(row);
-    json_object_set_new(body, "job", job);
-    return 0;
+    return body_add_row(c, row, "issssidddiidddddd", body, "job", e);
 }
 
 /* The last of the curve, oldest first. */
@@ -135,10 +112,7 @@ static int body_add_evals(struct sql *c, int64_t job_id, json_t *body, struct er
     int status = row ? 1 : -(int)e->code;
 
     while (status > 0 && (status = sql_row(c, row, e)) > 0)
-        json_array_insert_new(evals, 0,
-                              json_pack("{s:o, s:o, s:o, s:o}", "step", body_integer(row, 0),
-                                        "epoch", body_number(row, 1), "top1", body_number(row, 2),
-                                        "loss", body_number(row, 3)));
+        json_array_insert_new(evals, 0, body_row(row, "iddd"));
     return status;
 }
 
@@ -149,20 +123,11 @@ static int body_add_sweep(struct sql *c, int64_t sweep_id, json_t *body, struct 
     sqlite3_stmt *row = sql_query(
         c, e,
         "select id, name, state, submitted_by, (select count(*) from sweep_trial where sweep_id = "
-        "sweep.id), (select count(*) from sweep_trial where sweep_id = sweep.id and state = "
-        "'succeeded') from sweep where id = ?",
+        "sweep.id) as trials, (select count(*) from sweep_trial where sweep_id = sweep.id and "
+        "state = 'succeeded') as succeeded from sweep where id = ?",
         "i", sweep_id);
-    int found = sql_row(c, row, e);
 
-    if (found <= 0)
-        return found;
-    json_object_set_new(body, "sweep",
-                        json_pack("{s:o, s:o, s:o, s:o, s:o, s:o}", "id", body_integer(row, 0),
-                                  "name", body_text(row, 1), "state", body_text(row, 2),
-                                  "submitted_by", body_text(row, 3), "trials", body_integer(row, 4),
-                                  "succeeded", body_integer(row, 5)));
-    sql_done(row);
-    return 0;
+    return body_add_row(c, row, "isssii", body, "sweep", e);
 }
 
 int body_make(struct sql *c, const struct body_parts *p, json_t **body, struct error *e)
