@@ -25,48 +25,29 @@ static const struct {
     {"cancelled",  "yellow", 130},
 };
 
+/* The members that the JSON has under their own names. */
+/* clang-format off */
+#define JOB_TEXTS(X) X(name) X(state) X(reason) X(energy_source) X(currency)
+#define JOB_NUMBERS(X) \
+    X(created_at) X(started_at) X(finished_at) X(step) X(train_steps) X(evaluated_images) X(eval_images) \
+    X(epoch) X(loss) X(lr) X(images_per_sec) X(joules) X(joules_per_image) X(kwh) X(node_hours) X(cost) \
+    X(ttt_seconds) X(top1) X(top5) X(best_top1) X(best_top1_step) X(global_batch) X(estimated_start) \
+    X(checkpoint_step) X(restarts) X(attempt)
+/* clang-format on */
+
 void job_read(const json_t *json, struct job *job)
 {
     const json_t *left = json_object_get(json, "time_left");
 
-    *job = (struct job){
-        .id = (long)json_integer_value(json_object_get(json, "id")),
-        .name = json_get_text(json, "name", ""),
-        .state = json_get_text(json, "state", ""),
-        .reason = json_get_text(json, "reason", ""),
-        .created_at = json_get_number(json, "created_at", NAN),
-        .started_at = json_get_number(json, "started_at", NAN),
-        .finished_at = json_get_number(json, "finished_at", NAN),
-        .step = json_get_number(json, "step", NAN),
-        .train_steps = json_get_number(json, "train_steps", NAN),
-        .evaluated_images = json_get_number(json, "evaluated_images", NAN),
-        .eval_images = json_get_number(json, "eval_images", NAN),
-        .epoch = json_get_number(json, "epoch", NAN),
-        .loss = json_get_number(json, "loss", NAN),
-        .lr = json_get_number(json, "lr", NAN),
-        .images_per_sec = json_get_number(json, "images_per_sec", NAN),
-        .energy_source = json_get_text(json, "energy_source", ""),
-        .currency = json_get_text(json, "currency", ""),
-        .joules = json_get_number(json, "joules", NAN),
-        .joules_per_image = json_get_number(json, "joules_per_image", NAN),
-        .kwh = json_get_number(json, "kwh", NAN),
-        .node_hours = json_get_number(json, "node_hours", NAN),
-        .cost = json_get_number(json, "cost", NAN),
-        .ttt_seconds = json_get_number(json, "ttt_seconds", NAN),
-        .top1 = json_get_number(json, "top1", NAN),
-        .top5 = json_get_number(json, "top5", NAN),
-        .best_top1 = json_get_number(json, "best_top1", NAN),
-        .best_top1_step = json_get_number(json, "best_top1_step", NAN),
-        .global_batch = json_get_number(json, "global_batch", NAN),
-        .estimated_start = json_get_number(json, "estimated_start", NAN),
-        .checkpoint_step = json_get_number(json, "checkpoint_step", NAN),
-        .restarts = json_get_number(json, "restarts", NAN),
-        .attempt = json_get_number(json, "attempt", NAN),
-        .left = json_get_number(left, "value", NAN),
-        .left_low = json_get_number(left, "low", NAN),
-        .left_high = json_get_number(left, "high", NAN),
-        .read_at = clock_now(),
-    };
+#define READ_TEXT(member)   job->member = json_get_text(json, #member, "");
+#define READ_NUMBER(member) job->member = json_get_number(json, #member, NAN);
+    job->id = (long)json_integer_value(json_object_get(json, "id"));
+    JOB_TEXTS(READ_TEXT)
+    JOB_NUMBERS(READ_NUMBER)
+    job->left = json_get_number(left, "value", NAN);
+    job->left_low = json_get_number(left, "low", NAN);
+    job->left_high = json_get_number(left, "high", NAN);
+    job->read_at = clock_now();
 }
 
 char *job_tags_words(const json_t *json)
