@@ -59,32 +59,28 @@ static void rate_row(struct libscols_table *table, const struct plan *plan, cons
     add_row(table, key, text, remark_on(plan, key));
 }
 
+static void band_row(struct libscols_table *table, const char *name,
+                     char *human(char *text, size_t bytes, double value),
+                     const struct plan_band *band)
+{
+    char value[HUMAN_BYTES], low[HUMAN_BYTES], high[HUMAN_BYTES], text[3 * HUMAN_BYTES];
+
+    snprintf(text, sizeof text, "%s to %s", human(low, sizeof low, band->low),
+             human(high, sizeof high, band->high));
+    add_row(table, name, human(value, sizeof value, band->value), text);
+}
+
 static void predicted_rows(struct libscols_table *table, const struct plan *plan)
 {
-    char value[HUMAN_BYTES], low[HUMAN_BYTES], high[HUMAN_BYTES], band[3 * HUMAN_BYTES];
-
-    if (!plan->predicted.known) {
-        if (plan->mode == JOB_MODE_TRAIN) {
-            add_row(table, "images_per_sec", "unknown", "");
-            add_row(table, "ttt_seconds", "unknown", "");
-        }
-        return;
+    if (plan->predicted.known) {
+        band_row(table, "images_per_sec", human_rate, &plan->predicted.images_per_sec);
+        band_row(table, "ttt_seconds", human_duration, &plan->predicted.ttt_seconds);
+        if (!isnan(plan->predicted.kwh.value))
+            band_row(table, "kwh", human_number, &plan->predicted.kwh);
+    } else if (plan->mode == JOB_MODE_TRAIN) {
+        add_row(table, "images_per_sec", "unknown", "");
+        add_row(table, "ttt_seconds", "unknown", "");
     }
-    snprintf(band, sizeof band, "%s to %s",
-             human_rate(low, sizeof low, plan->predicted.images_per_sec.low),
-             human_rate(high, sizeof high, plan->predicted.images_per_sec.high));
-    add_row(table, "images_per_sec",
-            human_rate(value, sizeof value, plan->predicted.images_per_sec.value), band);
-    snprintf(band, sizeof band, "%s to %s",
-             human_duration(low, sizeof low, plan->predicted.ttt_seconds.low),
-             human_duration(high, sizeof high, plan->predicted.ttt_seconds.high));
-    add_row(table, "ttt_seconds",
-            human_duration(value, sizeof value, plan->predicted.ttt_seconds.value), band);
-    if (isnan(plan->predicted.kwh.value))
-        return;
-    snprintf(band, sizeof band, "%s to %s", human_number(low, sizeof low, plan->predicted.kwh.low),
-             human_number(high, sizeof high, plan->predicted.kwh.high));
-    add_row(table, "kwh", human_number(value, sizeof value, plan->predicted.kwh.value), band);
 }
 
 /* That the plan chose. */
