@@ -7,9 +7,9 @@
 
 typedef int exporter(struct store *store, const struct store_job *job, FILE *out, struct error *e);
 
-/* file: how a browser is to name it. */
+/* file: how a browser is to name it, with the job's id between prefix and suffix. */
 static int export_send(const struct request *q, exporter *export, const char *type,
-                       const char *file, struct reply *r, struct error *e)
+                       const char *prefix, const char *suffix, struct reply *r, struct error *e)
 {
     struct store_job job;
     char *text = NULL;
@@ -26,23 +26,19 @@ static int export_send(const struct request *q, exporter *export, const char *ty
     if (status == 0)
         status = reply_text(r, 200, type, text, bytes, e);
     if (status == 0)
-        reply_header(r, "Content-Disposition", "attachment; filename=\"%s\"", file);
+        reply_header(r, "Content-Disposition", "attachment; filename=\"%sjob-%lld%s\"", prefix,
+                     (long long)q->id, suffix);
     free(text);
     return status;
 }
 
 int handle_mllog(const struct request *q, struct reply *r, struct error *e)
 {
-    char file[64];
-
-    snprintf(file, sizeof file, "job-%lld-mllog.txt", (long long)q->id);
-    return export_send(q, export_mllog, "text/plain; charset=utf-8", file, r, e);
+    return export_send(q, export_mllog, "text/plain; charset=utf-8", "", "-mllog.txt", r, e);
 }
 
 int handle_tensorboard(const struct request *q, struct reply *r, struct error *e)
 {
-    char file[64];
-
-    snprintf(file, sizeof file, "events.out.tfevents.job-%lld", (long long)q->id);
-    return export_send(q, export_tensorboard, "application/octet-stream", file, r, e);
+    return export_send(q, export_tensorboard, "application/octet-stream", "events.out.tfevents.",
+                       "", r, e);
 }
