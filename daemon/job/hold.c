@@ -3,48 +3,45 @@
  * is held, and the begin of an attempt is refused by the store where a job was held meanwhile, so
  * that neither needs to be told. doc/job-lifecycle.md.
  */
+#include <stdio.h>
+
 #include "common/clock.h"
 #include "common/log.h"
 #include "daemon/job/inside.h"
 
+/* told: what the log says of it. */
 static int hold_change(struct job_manager *m, int64_t id, struct store_waiting_change *change,
-                       struct error *e)
+                       const char *told, struct error *e)
 {
     change->now = clock_now();
     int status = store_job_change_waiting(m->store, id, change, e);
-    if (!status)
-        manager_wake(m); /* those behind it may start */
-    return status;
+    if (status)
+        return status;
+    manager_wake(m); /* those behind it may start */
+    log_info("job %lld: %s by %s", (long long)id, told, job_by_words(change->by));
+    return 0;
 }
 
 int job_hold(struct job_manager *m, int64_t id, const char *by, struct error *e)
 {
     struct store_waiting_change change = {.what = STORE_HOLD, .by = by};
-    int status = hold_change(m, id, &change, e);
 
-    if (!status)
-        log_info("job %lld: held by %s", (long long)id, job_by_words(by));
-    return status;
+    return hold_change(m, id, &change, "held", e);
 }
 
 int job_release(struct job_manager *m, int64_t id, const char *by, struct error *e)
 {
     struct store_waiting_change change = {.what = STORE_RELEASE, .by = by};
-    int status = hold_change(m, id, &change, e);
 
-    if (!status)
-        log_info("job %lld: released by %s", (long long)id, job_by_words(by));
-    return status;
+    return hold_change(m, id, &change, "released", e);
 }
 
 int job_set_priority(struct job_manager *m, int64_t id, int64_t priority, const char *by,
                      struct error *e)
 {
     struct store_waiting_change change = {.what = STORE_PRIORITY, .by = by, .priority = priority};
-    int status = hold_change(m, id, &change, e);
+    char told[64];
 
-    if (!status)
-        log_info("job %lld: given priority %lld by %s", (long long)id, (long long)priority,
-                 job_by_words(by));
-    return status;
+    snprintf(told, sizeof told, "given priority %lld", (long long)priority);
+    return hold_change(m, id, &change, told, e);
 }
