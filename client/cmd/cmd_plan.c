@@ -20,16 +20,6 @@
 
 /* ---- a plan for a person */
 
-static void add_row(struct libscols_table *table, const char *name, const char *value,
-                    const char *remark)
-{
-    struct libscols_line *line = table_line(table);
-
-    table_set(line, 0, name);
-    table_set(line, 1, value);
-    table_set(line, 2, remark ? remark : "");
-}
-
 /* "9.6 before lr.factor", else "nodes x batch_per_node": what is said of a number in one line. */
 static const char *remark_on(const struct plan *plan, const char *key)
 {
@@ -47,7 +37,7 @@ static void count_row(struct libscols_table *table, const struct plan *plan, con
     char text[HUMAN_BYTES];
 
     snprintf(text, sizeof text, "%lld", (long long)count);
-    add_row(table, key, text, remark_on(plan, key));
+    table_row(table, key, text, remark_on(plan, key));
 }
 
 static void rate_row(struct libscols_table *table, const struct plan *plan, const char *key,
@@ -56,7 +46,7 @@ static void rate_row(struct libscols_table *table, const struct plan *plan, cons
     char text[HUMAN_BYTES];
 
     snprintf(text, sizeof text, "%.10g", rate);
-    add_row(table, key, text, remark_on(plan, key));
+    table_row(table, key, text, remark_on(plan, key));
 }
 
 static void band_row(struct libscols_table *table, const char *name,
@@ -67,7 +57,7 @@ static void band_row(struct libscols_table *table, const char *name,
 
     snprintf(text, sizeof text, "%s to %s", human(low, sizeof low, band->low),
              human(high, sizeof high, band->high));
-    add_row(table, name, human(value, sizeof value, band->value), text);
+    table_row(table, name, human(value, sizeof value, band->value), text);
 }
 
 static void predicted_rows(struct libscols_table *table, const struct plan *plan)
@@ -78,8 +68,8 @@ static void predicted_rows(struct libscols_table *table, const struct plan *plan
         if (!isnan(plan->predicted.kwh.value))
             band_row(table, "kwh", human_number, &plan->predicted.kwh);
     } else if (plan->mode == JOB_MODE_TRAIN) {
-        add_row(table, "images_per_sec", "unknown", "");
-        add_row(table, "ttt_seconds", "unknown", "");
+        table_row(table, "images_per_sec", "unknown", "");
+        table_row(table, "ttt_seconds", "unknown", "");
     }
 }
 
@@ -102,10 +92,10 @@ static void threads_row(struct libscols_table *table, const struct plan *plan)
 
     snprintf(text, sizeof text, "%lld", (long long)json_integer_value(threads));
     if (row)
-        add_row(table, "threads_per_worker", json_is_integer(threads) ? text : "by Slurm",
-                json_is_integer(threads)
-                    ? remark_on(plan, "threads_per_worker")
-                    : "a node's cores / workers_per_node, when it is submitted");
+        table_row(table, "threads_per_worker", json_is_integer(threads) ? text : "by Slurm",
+                  json_is_integer(threads)
+                      ? remark_on(plan, "threads_per_worker")
+                      : "a node's cores / workers_per_node, when it is submitted");
 }
 
 /* The variables of cluster.env, and how many they are. */
@@ -125,7 +115,7 @@ static void env_row(struct libscols_table *table, const struct plan *plan)
         fprintf(out, "%s%s", i ? " " : "", json_string_value(variable));
     fclose(out);
     snprintf(count, sizeof count, "%zu", json_array_size(variables));
-    add_row(table, "env", count, words);
+    table_row(table, "env", count, words);
     free(words);
 }
 
@@ -144,7 +134,7 @@ static void sizes_row(struct libscols_table *table, const struct plan *plan)
         snprintf(remark + used, sizeof remark - used, "%s%lld from step %lld", i > 1 ? ", " : "",
                  (long long)plan->sizes[i].size, (long long)plan->sizes[i].step);
     }
-    add_row(table, "image_sizes", value, remark);
+    table_row(table, "image_sizes", value, remark);
 }
 
 /* One row each: its global batch, and what is done with it. */
@@ -166,7 +156,7 @@ static void phase_rows(struct libscols_table *table, const struct plan *plan)
                  (long long)p->batch_per_worker, (long long)p->size, p->epoch,
                  plan_epochs_after(plan, end), (long long)(end - p->step),
                  lr_at(&plan->lr, p->step), lr_at(&plan->lr, end - 1));
-        add_row(table, name, value, remark);
+        table_row(table, name, value, remark);
     }
 }
 
@@ -197,9 +187,9 @@ static void plan_print_table(const struct plan *plan)
         rate_row(table, plan, "peak_lr", plan->peak_lr);
     }
     count_row(table, plan, "eval_images", plan->eval_images);
-    add_row(table, "memory_bytes_per_worker",
-            human_size(memory, sizeof memory, (double)plan->memory_bytes_per_worker),
-            remark_on(plan, "memory_bytes_per_worker"));
+    table_row(table, "memory_bytes_per_worker",
+              human_size(memory, sizeof memory, (double)plan->memory_bytes_per_worker),
+              remark_on(plan, "memory_bytes_per_worker"));
     predicted_rows(table, plan);
     table_finish(table);
 }
@@ -363,7 +353,7 @@ static void plan_difference_rows(struct libscols_table *table, const json_t *dif
         const json_t *values = json_object_get(difference, "values");
         char *a = plan_rounded_words(json_array_get(values, 0));
         char *b = plan_rounded_words(json_array_get(values, 1));
-        add_row(table, problem_key(json_get_text(difference, "pointer", ""), key), a, b);
+        table_row(table, problem_key(json_get_text(difference, "pointer", ""), key), a, b);
         free(a);
         free(b);
     }

@@ -17,11 +17,9 @@ static void presets_table(const json_t *presets)
 
     table_column(table, "NAME", 0);
     table_column(table, "WHAT", TABLE_WRAP);
-    json_array_foreach (presets, i, preset) {
-        struct libscols_line *line = table_line(table);
-        table_set(line, 0, json_get_text(preset, "name", ""));
-        table_set(line, 1, json_get_text(preset, "description", ""));
-    }
+    json_array_foreach (presets, i, preset)
+        table_row(table, json_get_text(preset, "name", ""),
+                  json_get_text(preset, "description", ""), NULL);
     table_finish(table);
 }
 

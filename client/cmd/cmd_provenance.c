@@ -15,10 +15,7 @@ static void provenance_row(struct libscols_table *table, const char *name, const
     if (!value || json_is_null(value) || (json_is_string(value) && !*json_string_value(value)))
         return;
     char *text = print_value(value);
-    struct libscols_line *line = table_line(table);
-
-    table_set(line, 0, name);
-    table_set(line, 1, text);
+    table_row(table, name, text, NULL);
     free(text);
 }
 

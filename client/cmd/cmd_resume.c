@@ -53,12 +53,9 @@ static void print_numbers(const json_t *resume)
         const json_t *old = json_object_get(before, key);
         if (json_equal((json_t *)old, (json_t *)new))
             continue;
-        struct libscols_line *line = table_line(table);
         resume_format_value(old, old_text, sizeof old_text);
         resume_format_value(new, new_text, sizeof new_text);
-        table_set(line, 0, key);
-        table_set(line, 1, old_text);
-        table_set(line, 2, new_text);
+        table_row(table, key, old_text, new_text);
     }
     table_finish(table);
 }

@@ -13,13 +13,8 @@
 
 static void show_add_row(struct libscols_table *table, const char *name, const char *text)
 {
-    struct libscols_line *line;
-
-    if (!*text || strcmp(text, "-") == 0)
-        return;
-    line = table_line(table);
-    table_set(line, 0, name);
-    table_set(line, 1, text);
+    if (*text && strcmp(text, "-") != 0)
+        table_row(table, name, text, NULL);
 }
 
 static void date_row(struct libscols_table *table, const char *name, double unix_time)

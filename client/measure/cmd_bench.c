@@ -167,16 +167,6 @@ static void bench_show_json(const struct run *r, const struct bench *b)
     json_decref(answer);
 }
 
-static void bench_add_row(struct libscols_table *table, const char *name, const char *value,
-                          const char *remark)
-{
-    struct libscols_line *line = table_line(table);
-
-    table_set(line, 0, name);
-    table_set(line, 1, value);
-    table_set(line, 2, remark);
-}
-
 static void phase_row(struct libscols_table *table, const struct bench *b, int phase)
 {
     char name[32], value[32], share[32];
@@ -184,7 +174,7 @@ static void phase_row(struct libscols_table *table, const struct bench *b, int p
     snprintf(name, sizeof name, "  %s", bench_phase_name((enum bench_phase)phase));
     snprintf(value, sizeof value, "%.1f ms", b->phase_ms[phase]);
     snprintf(share, sizeof share, "%.1f %% of the step", 100 * b->phase_ms[phase] / b->step_ms);
-    bench_add_row(table, name, value, share);
+    table_row(table, name, value, share);
 }
 
 /* To stderr, so that JSON stays JSON. */
@@ -218,20 +208,20 @@ static void bench_show_table(const struct run *r, const struct bench *b)
     table_column(table, "", TABLE_RIGHT);
     table_column(table, "", TABLE_WRAP);
     snprintf(value, sizeof value, "%.4g", b->images_per_sec);
-    bench_add_row(table, "images/s", value, "all workers");
-    bench_add_row(table, "convolutions", b->gemm,
-                  strcmp(b->gemm, "own") ? "by im2col and OpenBLAS" : "by the engine's kernels");
+    table_row(table, "images/s", value, "all workers");
+    table_row(table, "convolutions", b->gemm,
+              strcmp(b->gemm, "own") ? "by im2col and OpenBLAS" : "by the engine's kernels");
     snprintf(value, sizeof value, "%.1f", b->gflops);
     snprintf(remark, sizeof remark, "%.3g GFLOP per image", b->gflop_per_image);
-    bench_add_row(table, "GFLOP/s", value, remark);
+    table_row(table, "GFLOP/s", value, remark);
     snprintf(value, sizeof value, "%.2f x", b->gflops / b->peak_gflops);
     snprintf(remark, sizeof remark, "%.1f GFLOP/s, SGEMM on the same cores%s", b->peak_gflops,
              b->gflops > b->peak_gflops ? "; Winograd needs fewer products than are counted" : "");
-    bench_add_row(table, "speed of SGEMM", b->peak_gflops > 0 ? value : "-", remark);
-    bench_add_row(table, "memory per worker", human_size(value, sizeof value, b->memory_bytes),
-                  "maximum resident memory");
+    table_row(table, "speed of SGEMM", b->peak_gflops > 0 ? value : "-", remark);
+    table_row(table, "memory per worker", human_size(value, sizeof value, b->memory_bytes),
+              "maximum resident memory");
     snprintf(value, sizeof value, "%.1f ms", b->step_ms);
-    bench_add_row(table, b->evaluates ? "batch" : "step", value, "");
+    table_row(table, b->evaluates ? "batch" : "step", value, "");
     for (int i = 0; i < BENCH_PHASES; i++)
         if (!b->evaluates || i == BENCH_FORWARD)
             phase_row(table, b, i);

@@ -161,6 +161,17 @@ void table_set_wrapped(struct libscols_line *line, size_t i, const char *text, i
     free(wrapped);
 }
 
+void table_row(struct libscols_table *table, const char *first, const char *second,
+               const char *third)
+{
+    struct libscols_line *line = table_line(table);
+
+    table_set(line, 0, first);
+    table_set(line, 1, second);
+    if (third)
+        table_set(line, 2, third);
+}
+
 void table_set_color(struct libscols_line *line, size_t i, const char *color)
 {
     if (line && color)

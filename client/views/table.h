@@ -26,6 +26,10 @@ struct libscols_line *table_line(struct libscols_table *table);
 void table_set(struct libscols_line *line, size_t i, const char *text);
 void table_set_color(struct libscols_line *line, size_t i, const char *color);
 
+/* A line of these first cells; third NULL: it stays empty, or there is none. */
+void table_row(struct libscols_table *table, const char *first, const char *second,
+               const char *third);
+
 /* Columns of a text in a table. */
 int table_width(const char *text);
 
