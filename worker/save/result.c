@@ -16,13 +16,8 @@ static int say_run_stop(struct run *r, const struct result *s, int64_t memory, s
     report_int(r->report, "step", s->steps);
     report_real(r->report, "ttt_seconds", s->ttt_seconds);
     report_real(r->report, "images_per_sec", s->images_per_sec);
-    if (s->evaluated) {
-        report_real(r->report, "top1", s->evaluation.top1);
-        report_real(r->report, "top5", s->evaluation.top5);
-    } else {
-        report_text(r->report, "top1", NULL);
-        report_text(r->report, "top5", NULL);
-    }
+    report_real(r->report, "top1", s->evaluated ? s->evaluation.top1 : NAN);
+    report_real(r->report, "top5", s->evaluated ? s->evaluation.top5 : NAN);
     if (s->has_target)
         report_flag(r->report, "target_reached", s->target_reached);
     report_int(r->report, "bad_images", s->bad_images);
