@@ -160,12 +160,17 @@ void json_text_real(struct json_text *t, const char *key, double value)
         add_printed(t, decimal_text(value, digits));
 }
 
-void json_text_positive(struct json_text *t, const char *key, int64_t value)
+void json_text_known(struct json_text *t, const char *key, bool known, int64_t value)
 {
-    if (value > 0)
+    if (known)
         json_text_integer(t, key, value);
     else
         json_text_raw(t, key, NULL);
+}
+
+void json_text_positive(struct json_text *t, const char *key, int64_t value)
+{
+    json_text_known(t, key, value > 0, value);
 }
 
 void json_text_time(struct json_text *t, const char *key, double time)

@@ -30,7 +30,9 @@ void json_text_close(struct json_text *t, char bracket);
 /* Members: key needs no escapes. */
 void json_text_string(struct json_text *t, const char *key, const char *value); /* NULL: null */
 void json_text_integer(struct json_text *t, const char *key, int64_t value);
-void json_text_positive(struct json_text *t, const char *key, int64_t value); /* else null */
+/* Null where it is not known, or not above 0. */
+void json_text_known(struct json_text *t, const char *key, bool known, int64_t value);
+void json_text_positive(struct json_text *t, const char *key, int64_t value);
 /* As many digits as it needs; null where it is not finite. */
 void json_text_real(struct json_text *t, const char *key, double value);
 /* In Unix seconds; null for 0, which is none. */

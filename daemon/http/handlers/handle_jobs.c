@@ -9,43 +9,23 @@
 #include "daemon/job/measure.h"
 #include "daemon/job/dir/run_dir.h"
 
-static void add_exit(struct json_text *t, const char *key, int64_t value)
-{
-    if (value == STORE_NO_EXIT)
-        json_text_raw(t, key, NULL);
-    else
-        json_text_integer(t, key, value);
-}
-
-/* A job that trains counts steps. */
-static void add_evaluation(struct json_text *t, const struct store_job *job)
-{
-    if (job->train_steps > 0) {
-        json_text_raw(t, "evaluated_images", NULL);
-        json_text_raw(t, "eval_images", NULL);
-    } else {
-        json_text_integer(t, "evaluated_images", job->evaluated_images);
-        json_text_integer(t, "eval_images", job->eval_images);
-    }
-}
-
 /* Where no evaluation was, best_top1_step is null too. */
 static void job_add_best(struct json_text *t, const struct store_job *job)
 {
     json_text_real(t, "best_top1", job->best_top1);
-    if (isnan(job->best_top1))
-        json_text_raw(t, "best_top1_step", NULL);
-    else
-        json_text_integer(t, "best_top1_step", job->best_top1_step);
+    json_text_known(t, "best_top1_step", !isnan(job->best_top1), job->best_top1_step);
     json_text_real(t, "best_top1_epoch", job->best_top1_epoch);
     json_text_time(t, "best_top1_at", job->best_top1_at);
 }
 
 static void job_add_progress(struct json_text *t, const struct store_job *job)
 {
+    bool evaluates = job->train_steps <= 0; /* a job that trains counts steps */
+
     json_text_integer(t, "step", job->step);
     json_text_integer(t, "train_steps", job->train_steps);
-    add_evaluation(t, job);
+    json_text_known(t, "evaluated_images", evaluates, job->evaluated_images);
+    json_text_known(t, "eval_images", evaluates, job->eval_images);
     /* time left = (train_steps - step) * global_batch / images_per_sec */
     json_text_positive(t, "global_batch", job->global_batch);
     json_text_real(t, "epoch", job->epoch);
@@ -108,8 +88,8 @@ void job_members(struct json_text *t, const struct request *q, const struct stor
     job_add_bill(t, q, job);
     if (job->slurm)
         json_text_raw(t, "slurm", job->slurm);
-    add_exit(t, "exit_code", job->exit_code);
-    add_exit(t, "exit_signal", job->exit_signal);
+    json_text_known(t, "exit_code", job->exit_code != STORE_NO_EXIT, job->exit_code);
+    json_text_known(t, "exit_signal", job->exit_signal != STORE_NO_EXIT, job->exit_signal);
     json_text_string(t, "run_dir", job->run_dir);
     if (job->spec)
         json_text_raw(t, "spec", job->spec);

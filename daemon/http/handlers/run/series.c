@@ -111,14 +111,6 @@ static void series_add_columns(struct json_text *t, const struct series *s, enum
             series_add_column(t, s, m, which);
 }
 
-static void add_images(struct json_text *t, int64_t images)
-{
-    if (images < 0)
-        json_text_raw(t, NULL, NULL);
-    else
-        json_text_integer(t, NULL, images);
-}
-
 static void series_slots(struct json_text *t, const struct series *s,
                          const struct images_seen *seen)
 {
@@ -129,8 +121,10 @@ static void series_slots(struct json_text *t, const struct series *s,
         json_text_integer(t, NULL, p->step);
     json_text_close(t, ']');
     json_text_open(t, "images", '[');
-    for (int64_t i = 0; (p = series_next_part(s, &i));)
-        add_images(t, images_seen_at(seen, p->step));
+    for (int64_t i = 0; (p = series_next_part(s, &i));) {
+        int64_t images = images_seen_at(seen, p->step);
+        json_text_known(t, NULL, images >= 0, images);
+    }
     json_text_close(t, ']');
     json_text_open(t, "epoch", '[');
     for (int64_t i = 0; (p = series_next_part(s, &i));)
