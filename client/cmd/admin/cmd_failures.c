@@ -1,5 +1,4 @@
 /* trainctl failures: the failure rules, and how many failures each has labelled. */
-
 #include "client/cmd.h"
 #include "client/views/human.h"
 #include "client/views/table.h"

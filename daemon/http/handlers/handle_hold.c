@@ -1,5 +1,4 @@
 /* What people change about a job that waits. */
-
 #include "common/job/job_options.h"
 #include "common/json.h"
 #include "daemon/http/access/auth.h"

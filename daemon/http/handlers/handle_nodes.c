@@ -1,6 +1,5 @@
 /* Machines that train: what they report, and what is known of them. daemon/node/node.h judges. */
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "common/buffer.h"

@@ -1,5 +1,4 @@
 /* Each rank's time of a step, for a heat map: it is in the step events alone, not in a series. */
-
 #include "common/json.h"
 #include "daemon/http/routes.h"
 
