@@ -89,7 +89,7 @@ static int cmd_checkpoints(const struct cmd_args *args)
     json_t *answer;
     char path[64];
     long id;
-    int status;
+    int status = 0;
 
     if (cmd_flag(args, "output") && !cmd_flag(args, "get"))
         return cmd_usage(args->cmd, "--output goes with --get STEP");
@@ -99,7 +99,6 @@ static int cmd_checkpoints(const struct cmd_args *args)
     if (api_get(path, &answer, &e) < 0)
         return cmd_fail(&e);
     const json_t *list = json_object_get(answer, "checkpoints");
-    status = 0;
     if (cmd_flag(args, "get"))
         status = checkpoints_get(args, id, list, &e);
     else if (client.json)

@@ -35,7 +35,7 @@ static json_t *document_of(const struct cmd_args *args, struct error *e)
 static int cmd_clone(const struct cmd_args *args)
 {
     struct error e;
-    int code;
+    int code = 0;
 
     bool submits = cmd_flag(args, "submit");
     if (!submits && (cmd_flag(args, "wait") || cmd_flag(args, "watch")))
@@ -49,7 +49,6 @@ static int cmd_clone(const struct cmd_args *args)
         free(text);
     } else {
         print_json(document);
-        code = 0;
     }
     json_decref(document);
     return code;

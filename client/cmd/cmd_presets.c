@@ -62,10 +62,9 @@ static int presets_show(const json_t *presets, const char *name)
 
 static int cmd_presets(const struct cmd_args *args)
 {
-    int code;
-
     json_t *presets = preset_list();
-    code = 0;
+    int code = 0;
+
     if (args->operand_count)
         code = presets_show(presets, args->operands[0]);
     else if (client.json)

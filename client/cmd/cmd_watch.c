@@ -83,13 +83,12 @@ static int cmd_watch(const struct cmd_args *args)
 {
     struct error e;
     long id = 0;
-    int done;
 
     if (args->operand_count && cmd_job_id(args->operands[0], &id, &e) < 0)
         return cmd_fail(&e);
     if (id)
         return watch_until_end(id, true);
-    done = watch_view(0);
+    int done = watch_view(0);
     return done >= 0 ? done : watch_queue();
 }
 
