@@ -240,7 +240,7 @@ static bool run_counts(const struct trainer *t)
 }
 
 /* Until so many steps have counted. Rank 0 prints a line. */
-static void run_steps(struct trainer *t, double *every)
+static void train_steps(struct trainer *t, double *every)
 {
     double step = 0, wait = 0, alone = 0;
     char words[512];
@@ -320,7 +320,7 @@ static int run_all(struct trainer *t)
         return 1;
     }
     if (scale_folds)
-        run_steps(t, every);
+        train_steps(t, every);
     else
         run_sums(t, gradients, count);
     traincomm_gradients_destroy(t->sum);
