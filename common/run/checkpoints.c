@@ -51,21 +51,16 @@ void checkpoint_list_free(struct dirent **names, int count)
     free(names);
 }
 
-static const struct checkpoint_file files[] = {
-    {"model.safetensors",     false},
-    {"optimizer.safetensors", false},
-    {CHECKPOINT_EMA,          true },
-    {CHECKPOINT_STATISTICS,   true },
-};
-
-const struct checkpoint_file *checkpoint_file_at(size_t i)
+json_t *checkpoint_files(const json_t *state)
 {
-    return i < sizeof files / sizeof files[0] ? &files[i] : NULL;
-}
+    json_t *files = json_object_get(state, "files"), *digest;
+    const char *name;
+    bool sound =
+        json_object_get(files, CHECKPOINT_MODEL) && json_object_get(files, CHECKPOINT_OPTIMIZER);
 
-bool checkpoint_needs(const json_t *state, const struct checkpoint_file *file)
-{
-    return !file->optional || json_object_get(json_object_get(state, "files"), file->name);
+    json_object_foreach (files, name, digest)
+        sound = sound && !strchr(name, '/');
+    return sound ? files : NULL;
 }
 
 void checkpoint_state_digest(const json_t *state, char hex[DIGEST_BYTES])

@@ -23,22 +23,19 @@ int checkpoint_remove_unfinished(const char *checkpoints, struct error *e);
 /* The step of a folder's name; false: it is no checkpoint's. */
 bool checkpoint_step(const char *name, int64_t *step);
 
-/* What a folder holds beside state.json, which has their digests under "files". */
-struct checkpoint_file {
-    const char *name;
-    bool optional;
-};
-const struct checkpoint_file *checkpoint_file_at(size_t i); /* NULL behind the last */
+#define CHECKPOINT_MODEL     "model.safetensors"
+#define CHECKPOINT_OPTIMIZER "optimizer.safetensors"
 
 /* Of a job with averaged weights (ema), from the epoch on that they begin in. */
 #define CHECKPOINT_EMA "ema.safetensors"
 
-/* Of a run of several ranks that was stopped where it would not have written a checkpoint:
- * worker/save/rank_statistics.h */
-#define CHECKPOINT_STATISTICS "statistics.safetensors"
+/* Of each machine of a run that was stopped where it would not have written a checkpoint, by its
+ * first rank: worker/save/rank_statistics.h */
+#define CHECKPOINT_STATISTICS_OF "statistics-%d.safetensors"
 
-/* Whether the checkpoint of this state.json must have the file. */
-bool checkpoint_needs(const json_t *state, const struct checkpoint_file *file);
+/* What a folder holds beside state.json: "files" there, digests by name. NULL: it lacks one that
+ * each checkpoint has, or names what is not in the folder. */
+json_t *checkpoint_files(const json_t *state);
 
 /* state.json's own digest (its "xxh128"): of its values without the digest, so that no editor's
  * spaces matter. */

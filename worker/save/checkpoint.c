@@ -34,7 +34,7 @@ static int save_average(struct run *r, const char *folder, const struct safetens
 struct checkpoint_parts {
     struct optimizer *optimizer;
     const struct run_state *state;
-    struct rank_statistics own; /* of each rank; mostly empty */
+    json_t *digests; /* of the statistics of each rank; mostly empty */
 };
 
 static int fill_folder(struct run *r, const struct checkpoint_parts *parts, const char *folder,
@@ -55,13 +55,11 @@ static int fill_folder(struct run *r, const struct checkpoint_parts *parts, cons
     int status = model_save(r->model, path, meta, meta_count, e);
     if (!status)
         status = save_average(r, folder, meta, meta_count, e);
-    if (!status)
-        status = rank_statistics_save(r, &parts->own, folder, e);
     if (status)
         return status;
     snprintf(path, sizeof path, "%s/optimizer.safetensors", folder);
     status = optimizer_save(parts->optimizer, state->step, path, e);
-    return status ? status : run_state_write(state, r->spec, folder, e);
+    return status ? status : run_state_write(state, r->spec, folder, parts->digests, e);
 }
 
 /* Keeps the newest up to this step. Those of later steps are, in a resumed run, of a past that this
@@ -86,28 +84,27 @@ static void remove_old(const struct run *r, const char *checkpoints, int64_t ste
     checkpoint_list_free(names, count);
 }
 
-static int write_folder(struct run *r, const struct checkpoint_parts *parts, struct error *e)
+static int begin_folder(const char *checkpoints, const char *hidden, struct error *e)
 {
-    int64_t step = parts->state->step;
-    char checkpoints[PATH_MAX + 16], hidden[PATH_MAX + 64], final[PATH_MAX + 64];
-
-    snprintf(checkpoints, sizeof checkpoints, "%s/checkpoints", r->run_dir);
-    snprintf(hidden, sizeof hidden, "%s/.step-%08lld.tmp", checkpoints, (long long)step);
-    snprintf(final, sizeof final, "%s/step-%08lld", checkpoints, (long long)step);
     if (checkpoint_remove_unfinished(checkpoints, e))
         log_warning("%s", e->text);
-    int status = file_make_dirs(hidden, e);
-    if (!status)
-        status = fill_folder(r, parts, hidden, e);
+    return file_make_dirs(hidden, e);
+}
+
+static int write_folder(struct run *r, const struct checkpoint_parts *parts,
+                        const char *checkpoints, const char *hidden, struct error *e)
+{
+    int64_t step = parts->state->step;
+    char final[PATH_MAX + 64];
+
+    snprintf(final, sizeof final, "%s/step-%08lld", checkpoints, (long long)step);
+    int status = fill_folder(r, parts, hidden, e);
     if (!status)
         status = file_remove_tree(final, e); /* of a past that this run left */
     if (!status && rename(hidden, final))
         status = error_set_errno(e, errno, "cannot name the checkpoint %s", final);
-    if (status) {
-        struct error ignored;
-        file_remove_tree(hidden, &ignored);
-        return error_prefix(e, "checkpoint of step %lld", (long long)step);
-    }
+    if (status)
+        return status;
     file_sync_dir(checkpoints);
     remove_old(r, checkpoints, step);
     return 0;
@@ -124,47 +121,42 @@ static int say_checkpoint(struct run *r, int64_t step, const char *relative, dou
     return report_end(r->report, e);
 }
 
-/* Without memory for it the checkpoint is still worth more than none. */
-static int save_own_statistics(struct run *r, int64_t step, struct rank_statistics *own,
-                               struct error *e)
-{
-    char message[ERROR_TEXT_BYTES + 160];
-
-    if (!rank_statistics_gather(r, own, e))
-        return 0;
-    snprintf(message, sizeof message,
-             "%s: the checkpoint has only their average, so the statistics of a run that resumes "
-             "from it will not be bit for bit those of an undisturbed run",
-             e->text);
-    return run_warn(r, step, message, e);
-}
-
 int checkpoint_write(struct run *r, struct optimizer *optimizer, const struct run_state *state,
                      bool stopped, char *relative, struct error *e)
 {
-    struct checkpoint_parts parts = {.optimizer = optimizer, .state = state};
+    struct checkpoint_parts parts = {optimizer, state, json_object()};
     int64_t step = state->step;
-    char model_path[64];
+    char checkpoints[PATH_MAX + 16], hidden[PATH_MAX + 64], model_path[64];
     double start = clock_monotonic();
+    struct error ignored;
     int status = 0;
 
     r->phase = "checkpoint";
     stall_phase(r->stall, STALL_IN_CHECKPOINT);
     stall_doing(r->stall, STALL_FILES);
-    if (stopped && r->averaged_at != step)
-        status = save_own_statistics(r, step, &parts.own, e);
+    snprintf(checkpoints, sizeof checkpoints, "%s/checkpoints", r->run_dir);
+    snprintf(hidden, sizeof hidden, "%s/.step-%08lld.tmp", checkpoints, (long long)step);
+    if (r->rank == 0)
+        status = begin_folder(checkpoints, hidden, e);
+    status = run_agree(r, status, e);
+    if (!status && stopped && r->averaged_at != step)
+        status = rank_statistics_save(r, hidden, parts.digests, e);
     rank_statistics_average(r, step);
     snprintf(model_path, sizeof model_path, "checkpoints/step-%08lld/model.safetensors",
              (long long)step);
-    if (r->rank == 0) {
-        if (!status)
-            status = write_folder(r, &parts, e);
-        if (!status)
+    if (!status) {
+        if (r->rank == 0)
+            status = write_folder(r, &parts, checkpoints, hidden, e);
+        if (r->rank == 0 && !status)
             status = say_checkpoint(r, step, model_path, clock_monotonic() - start, e);
+        status = run_agree(r, status, e);
     }
-    rank_statistics_free(&parts.own);
-    status = run_agree(r, status, e);
-    if (!status && relative)
+    json_decref(parts.digests);
+    if (status && r->rank == 0)
+        file_remove_tree(hidden, &ignored);
+    if (status)
+        return error_prefix(e, "checkpoint of step %lld", (long long)step);
+    if (relative)
         memcpy(relative, model_path, sizeof model_path);
-    return status;
+    return 0;
 }

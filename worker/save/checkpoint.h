@@ -1,6 +1,6 @@
 /*
  * checkpoints/step-00000520/: model.safetensors (torchvision's names), optimizer.safetensors,
- * state.json, and where they exist ema.safetensors (worker/ema.h) and statistics.safetensors
+ * state.json, and where they exist ema.safetensors (worker/ema.h) and statistics-RANK.safetensors
  * (rank_statistics.h). Made in a hidden folder and renamed, so that a folder of that name is always
  * whole.
  */

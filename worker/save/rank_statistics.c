@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/digest.h"
 #include "common/run/checkpoints.h"
 #include "common/run/safetensors.h"
 #include "worker/average.h"
@@ -13,39 +14,6 @@
 
 enum { NAME_BYTES = 80 };
 
-void rank_statistics_free(struct rank_statistics *s)
-{
-    free(s->of_model);
-    free(s->of_average);
-    *s = (struct rank_statistics){0};
-}
-
-static int gather_one(struct run *r, const float *mine, float **all, struct error *e)
-{
-    size_t bytes = model_stat_count(r->model) * sizeof(float), all_bytes;
-    void *rows = NULL;
-    int status = traincomm_gather(r->comm, mine, bytes, &rows, &all_bytes);
-
-    *all = rows;
-    if (!status)
-        return 0;
-    return error_set(e, ERR_NO_MEMORY, "the running statistics of %d ranks: %s", r->world,
-                     traincomm_strerror(status));
-}
-
-int rank_statistics_gather(struct run *r, struct rank_statistics *out, struct error *e)
-{
-    *out = (struct rank_statistics){0};
-    if (r->world == 1 || model_stat_count(r->model) == 0)
-        return 0;
-    int status = gather_one(r, model_stats(r->model), &out->of_model, e);
-    if (!status && ema_has_begun(r->ema))
-        status = gather_one(r, ema_stats(r->ema), &out->of_average, e);
-    if (status)
-        rank_statistics_free(out);
-    return status;
-}
-
 void rank_statistics_average(struct run *r, int64_t step)
 {
     average_over_ranks(r, model_stats(r->model), model_stat_count(r->model));
@@ -53,214 +21,275 @@ void rank_statistics_average(struct run *r, int64_t step)
     r->averaged_at = step;
 }
 
-/* ---- the file */
-
-/* A tensor of the file: one of the model's statistics, of all ranks. */
+/* A tensor of the file: one of the model's statistics, of several ranks. The first tells which. */
 struct rank_tensor {
     char name[NAME_BYTES];
-    float *rows; /* (ranks, model_stat_count) that it is a part of */
-    const struct model_tensor *of;
+    size_t offset, channels; /* of a row */
 };
 
-struct rank_file {
-    const struct run *run;
+/* The ranks of a machine share memory, each its row: its number, its statistics, those of its
+ * averaged weights. */
+struct rank_rows {
+    struct run *run;
+    struct traincomm_shared *shared;
+    int ranks;
+    int found; /* of them, in files */
     struct rank_tensor *tensors;
     size_t count;
 };
 
-static bool is_statistic(const struct model_tensor *t)
+/* Collective; an error is the same on every rank. */
+static int open_rows(struct rank_rows *rows, struct run *r, struct error *e)
 {
-    return t->kind == MODEL_BN_MEAN || t->kind == MODEL_BN_VAR;
-}
+    size_t floats = 1 + model_stat_count(r->model) * (ema_has_begun(r->ema) ? 2 : 1);
 
-static void list_tensors(struct rank_file *f, const char *prefix, float *rows)
-{
-    const struct model *m = f->run->model;
-
-    for (size_t i = 0; rows && i < model_tensor_count(m); i++) {
-        const struct model_tensor *t = model_tensor(m, i);
-        struct rank_tensor *to = &f->tensors[f->count];
-        if (!is_statistic(t))
-            continue;
-        *to = (struct rank_tensor){.rows = rows, .of = t};
-        snprintf(to->name, sizeof to->name, "%s%s", prefix, t->name);
-        f->count++;
-    }
-}
-
-static int list_ranks_file(struct rank_file *f, const struct run *r,
-                           const struct rank_statistics *s, struct error *e)
-{
-    *f = (struct rank_file){.run = r};
-    f->tensors = calloc(2 * model_tensor_count(r->model), sizeof *f->tensors);
-    if (!f->tensors)
-        return error_set(e, ERR_NO_MEMORY, "no memory to list the statistics of %d ranks",
-                         r->world);
-    list_tensors(f, "", s->of_model);
-    list_tensors(f, "ema.", s->of_average);
+    *rows = (struct rank_rows){.run = r, .ranks = traincomm_host_size(r->comm)};
+    int status = traincomm_shared_create(r->comm, floats * sizeof(float), &rows->shared);
+    if (status)
+        return error_set(e, ERR_NO_MEMORY, "the running statistics of %d ranks: %s", rows->ranks,
+                         traincomm_strerror(status));
+    *(float *)traincomm_shared_part(rows->shared, traincomm_host_rank(r->comm)) = (float)r->rank;
     return 0;
 }
 
-/* Between (ranks, model_stat_count) and (ranks, channels). */
-static void copy_tensor(const struct rank_file *f, const struct rank_tensor *t, float *data,
-                        bool into_file)
+/* Between this rank's row and its model. */
+static void copy_row(const struct rank_rows *rows, bool into_row)
 {
-    size_t row = model_stat_count(f->run->model), channels = t->of->count;
+    const struct run *r = rows->run;
+    size_t count = model_stat_count(r->model), bytes = count * sizeof(float);
+    float *row = traincomm_shared_part(rows->shared, traincomm_host_rank(r->comm));
+    float *own[] = {model_stats(r->model), ema_has_begun(r->ema) ? ema_stats(r->ema) : NULL};
 
-    for (size_t rank = 0; rank < (size_t)f->run->world; rank++) {
-        float *of_rank = t->rows + rank * row + t->of->offset, *of_file = data + rank * channels;
-        memcpy(into_file ? of_file : of_rank, into_file ? of_rank : of_file,
-               channels * sizeof *data);
+    for (int i = 0; i < 2 && own[i]; i++) {
+        float *part = row + 1 + (size_t)i * count;
+        memcpy(into_row ? part : own[i], into_row ? own[i] : part, bytes);
     }
+}
+
+static void close_rows(struct rank_rows *rows)
+{
+    traincomm_shared_destroy(rows->shared);
+    free(rows->tensors);
+}
+
+/* ---- the file */
+
+static int list_tensors(struct rank_rows *rows, struct error *e)
+{
+    const struct model *m = rows->run->model;
+    size_t tensors = model_tensor_count(m), lists = ema_has_begun(rows->run->ema) ? 2 : 1;
+
+    rows->tensors = calloc(1 + lists * tensors, sizeof *rows->tensors);
+    if (!rows->tensors)
+        return error_set(e, ERR_NO_MEMORY, "no memory to list the statistics of %d ranks",
+                         rows->ranks);
+    rows->tensors[rows->count++] = (struct rank_tensor){.name = "ranks", .channels = 1};
+    for (size_t i = 0; i < lists * tensors; i++) {
+        const struct model_tensor *t = model_tensor(m, i % tensors);
+        struct rank_tensor *to = &rows->tensors[rows->count];
+        if (t->kind != MODEL_BN_MEAN && t->kind != MODEL_BN_VAR)
+            continue;
+        to->offset = 1 + i / tensors * model_stat_count(m) + t->offset;
+        to->channels = t->count;
+        snprintf(to->name, sizeof to->name, "%s%s", i < tensors ? "" : "ema.", t->name);
+        rows->count++;
+    }
+    return 0;
 }
 
 static void fill_of_ranks(size_t i, void *data, void *context)
 {
-    const struct rank_file *f = context;
-    copy_tensor(f, &f->tensors[i], data, true);
+    const struct rank_rows *rows = context;
+    const struct rank_tensor *t = &rows->tensors[i];
+
+    for (int rank = 0; rank < rows->ranks; rank++)
+        memcpy((float *)data + (size_t)rank * t->channels,
+               (float *)traincomm_shared_part(rows->shared, rank) + t->offset,
+               t->channels * sizeof(float));
 }
 
-static struct safetensors_tensor entry_of(const struct rank_file *f, const struct rank_tensor *t)
+static struct safetensors_tensor entry_of(const struct rank_tensor *t, int64_t ranks)
 {
     return (struct safetensors_tensor){
         .name = t->name,
         .dtype = SAFETENSORS_F32,
         .dims = 2,
-        .shape = {f->run->world, (int64_t)t->of->count},
+        .shape = {ranks, (int64_t)t->channels},
     };
 }
 
-int rank_statistics_save(const struct run *r, const struct rank_statistics *s, const char *folder,
-                         struct error *e)
+/* The machine's first rank. */
+static int write_file(struct rank_rows *rows, const char *folder, char hex[DIGEST_BYTES],
+                      struct error *e)
 {
     char path[PATH_MAX + 128];
-    struct rank_file f;
+    int status = list_tensors(rows, e);
 
-    if (!s->of_model)
-        return 0;
-    int status = list_ranks_file(&f, r, s, e);
     if (status)
         return status;
-    struct safetensors_tensor *entries = calloc(f.count, sizeof *entries);
-    for (size_t i = 0; entries && i < f.count; i++)
-        entries[i] = entry_of(&f, &f.tensors[i]);
-    snprintf(path, sizeof path, "%s/" CHECKPOINT_STATISTICS, folder);
-    status = entries ? safetensors_write(path, entries, f.count, NULL, 0, fill_of_ranks, &f, e)
-                     : error_set(e, ERR_NO_MEMORY, "no memory to write %s", path);
+    struct safetensors_tensor *entries = calloc(rows->count, sizeof *entries);
+    for (size_t i = 0; entries && i < rows->count; i++)
+        entries[i] = entry_of(&rows->tensors[i], rows->ranks);
+    snprintf(path, sizeof path, "%s/" CHECKPOINT_STATISTICS_OF, folder, rows->run->rank);
+    status = entries
+                 ? safetensors_write(path, entries, rows->count, NULL, 0, fill_of_ranks, rows, e)
+                 : error_set(e, ERR_NO_MEMORY, "no memory to write %s", path);
     free(entries);
-    free(f.tensors);
-    return status;
+    return status ? status : digest_file(path, hex, e);
+}
+
+/* Of the machines' first ranks; those of the others are empty. */
+static int gather_digests(struct run *r, const char hex[DIGEST_BYTES], json_t *digests,
+                          struct error *e)
+{
+    void *all;
+    size_t bytes;
+    char name[64];
+    int bad = traincomm_gather(r->comm, hex, DIGEST_BYTES, &all, &bytes);
+
+    for (int i = 0; !bad && r->rank == 0 && i < r->world; i++) {
+        const char *of = (const char *)all + (size_t)i * DIGEST_BYTES;
+        snprintf(name, sizeof name, CHECKPOINT_STATISTICS_OF, i);
+        if (*of)
+            bad = json_object_set_new(digests, name, json_string(of));
+    }
+    free(all);
+    return bad ? error_set(e, ERR_NO_MEMORY, "no memory for digests of %d ranks", r->world) : 0;
+}
+
+int rank_statistics_save(struct run *r, const char *folder, json_t *digests, struct error *e)
+{
+    char hex[DIGEST_BYTES] = "";
+    struct rank_rows rows;
+
+    if (r->world == 1 || model_stat_count(r->model) == 0)
+        return 0;
+    int status = open_rows(&rows, r, e);
+    if (status)
+        return status;
+    copy_row(&rows, true);
+    traincomm_barrier(r->comm);
+    if (traincomm_host_rank(r->comm) == 0)
+        status = write_file(&rows, folder, hex, e);
+    status = run_agree(r, status, e);
+    close_rows(&rows);
+    return status ? status : run_agree(r, gather_digests(r, hex, digests, e), e);
 }
 
 /* ---- going on */
 
-static int read_tensor(const struct rank_file *f, const struct rank_tensor *t,
-                       struct safetensors *file, const char *path, struct error *e)
+/* (ranks, channels), or NULL. */
+static float *read_tensor(struct safetensors *file, const struct rank_tensor *t, int64_t ranks,
+                          const char *path, struct error *e)
 {
     const struct safetensors_tensor *found = safetensors_find(file, t->name);
-    struct safetensors_tensor wanted = entry_of(f, t);
+    struct safetensors_tensor wanted = entry_of(t, ranks);
 
     if (!found || found->dtype != wanted.dtype || found->dims != wanted.dims ||
-        memcmp(found->shape, wanted.shape, 2 * sizeof wanted.shape[0]) != 0)
-        return error_set(e, ERR_CORRUPT, "%s has no %s of %lld ranks and %lld channels", path,
-                         t->name, (long long)wanted.shape[0], (long long)wanted.shape[1]);
+        memcmp(found->shape, wanted.shape, 2 * sizeof wanted.shape[0]) != 0) {
+        error_set(e, ERR_CORRUPT, "%s has no %s of %lld ranks and %lld channels", path, t->name,
+                  (long long)wanted.shape[0], (long long)wanted.shape[1]);
+        return NULL;
+    }
     float *data = malloc(safetensors_bytes(found));
-    int status = data ? safetensors_read(file, found, data, e)
-                      : error_set(e, ERR_NO_MEMORY, "no memory to read %s", path);
-    if (!status)
-        copy_tensor(f, t, data, false);
+    if (!data)
+        error_set(e, ERR_NO_MEMORY, "no memory to read %s", path);
+    if (!data || !safetensors_read(file, found, data, e))
+        return data;
     free(data);
-    return status;
+    return NULL;
 }
 
-static int read_file(const struct run *r, struct safetensors *file, const char *path,
-                     struct rank_statistics *s, struct error *e)
+/* ranks: whose the file has; NULL: all ranks'. Returns how many of this machine's they are. */
+static int take_tensor(const struct rank_rows *rows, const struct rank_tensor *t, const float *data,
+                       const float *ranks, int64_t count)
 {
-    size_t floats = (size_t)r->world * model_stat_count(r->model);
-    struct rank_file f;
-    int status = 0;
+    int taken = 0;
 
-    s->of_model = calloc(floats, sizeof(float));
-    s->of_average = ema_has_begun(r->ema) ? calloc(floats, sizeof(float)) : NULL;
-    if (!s->of_model || (ema_has_begun(r->ema) && !s->of_average))
-        return error_set(e, ERR_NO_MEMORY, "no memory to read %s", path);
-    status = list_ranks_file(&f, r, s, e);
-    for (size_t i = 0; !status && i < f.count; i++)
-        status = read_tensor(&f, &f.tensors[i], file, path, e);
-    free(f.tensors);
-    return status;
+    for (int64_t i = 0; i < count; i++)
+        for (int rank = 0; rank < rows->ranks; rank++) {
+            float *row = traincomm_shared_part(rows->shared, rank);
+            if (row[0] != (ranks ? ranks[i] : (float)i))
+                continue;
+            memcpy(row + t->offset, data + (size_t)i * t->channels, t->channels * sizeof *row);
+            taken++;
+        }
+    return taken;
 }
 
-static int say_average(struct run *r, struct error *e)
+static int read_file(struct rank_rows *rows, const char *path, struct error *e)
 {
-    char message[256];
-
-    snprintf(message, sizeof message,
-             "the checkpoint has the running statistics of batch norm of each of %lld ranks; the "
-             "run goes on with their average",
-             (long long)r->from.world_size);
-    return run_warn(r, r->from.step, message, e);
-}
-
-/* Rank 0. Without the file, which most checkpoints do not have, s stays empty. */
-static int load(struct run *r, struct rank_statistics *s, struct error *e)
-{
-    char path[PATH_MAX + 128];
     struct safetensors *file;
+    float *ranks = NULL, *data;
+    int taken = 0, status = safetensors_open(path, &file, e);
 
-    snprintf(path, sizeof path, "%s/" CHECKPOINT_STATISTICS, r->resumed_from);
-    if (access(path, F_OK))
-        return 0;
-    if (r->world != r->from.world_size)
-        return say_average(r, e);
-    int status = safetensors_open(path, &file, e);
     if (status)
         return status;
-    status = read_file(r, file, path, s, e);
+    const struct safetensors_tensor *list = safetensors_find(file, rows->tensors[0].name);
+    int64_t count = list ? list->shape[0] : rows->run->world;
+    if (list && !(ranks = read_tensor(file, &rows->tensors[0], count, path, e)))
+        status = -(int)e->code;
+    for (size_t i = 1; !status && i < rows->count; i++) {
+        if (!(data = read_tensor(file, &rows->tensors[i], count, path, e)))
+            status = -(int)e->code;
+        else
+            taken = take_tensor(rows, &rows->tensors[i], data, ranks, count);
+        free(data);
+    }
+    rows->found += taken;
+    free(ranks);
     safetensors_close(file);
-    if (status)
-        rank_statistics_free(s);
     return status;
 }
 
-/* all: rank 0's; mine: this rank's row of it. */
-static int distribute(struct run *r, float *all, float *mine, struct error *e)
+/* The machine's first rank. Where the ranks are on the same machines as they were its own file has
+ * all; otherwise it looks into those of older versions and of the other machines. */
+static int read_rows(struct rank_rows *rows, struct error *e)
 {
-    size_t count = model_stat_count(r->model);
-    float *row = malloc(count * sizeof *row);
-    int status =
-        row ? 0 : error_set(e, ERR_NO_MEMORY, "no memory for the running statistics of a rank");
+    const struct run *r = rows->run;
+    char path[PATH_MAX + 128];
+    int status = list_tensors(rows, e);
 
-    status = run_agree(r, status, e);
-    for (int rank = 0; !status && rank < r->world; rank++) {
-        if (r->rank == 0)
-            memcpy(row, all + (size_t)rank * count, count * sizeof *row);
-        traincomm_broadcast(r->comm, row, count * sizeof *row, 0);
-        if (r->rank == rank)
-            memcpy(mine, row, count * sizeof *row);
+    for (int i = -2; !status && rows->found < rows->ranks && i < r->world; i++) {
+        snprintf(path, sizeof path, "%s/" CHECKPOINT_STATISTICS_OF, r->resumed_from,
+                 i < 0 ? r->rank : i);
+        if (i == -1)
+            snprintf(path, sizeof path, "%s/statistics.safetensors", r->resumed_from);
+        if (i != r->rank && access(path, F_OK) == 0)
+            status = read_file(rows, path, e);
     }
-    free(row);
-    return status;
+    if (status || rows->found == rows->ranks)
+        return status;
+    return error_set(e, ERR_NOT_FOUND,
+                     "%s has running statistics of %d of the %d ranks of this machine, which must "
+                     "see all of the checkpoint",
+                     r->resumed_from, rows->found, rows->ranks);
 }
 
 int rank_statistics_resume(struct run *r, struct error *e)
 {
-    struct rank_statistics all = {0};
-    int status = 0;
+    struct rank_rows rows;
+    char message[256];
 
-    if (model_stat_count(r->model) == 0)
+    if (model_stat_count(r->model) == 0 || !r->from.has_statistics)
         return 0;
+    snprintf(message, sizeof message,
+             "the checkpoint has the running statistics of batch norm of each of %lld ranks; the "
+             "run goes on with their average",
+             (long long)r->from.world_size);
+    if (r->world != r->from.world_size)
+        return run_agree(r, run_warn(r, r->from.step, message, e), e);
+    int status = open_rows(&rows, r, e);
+    if (status)
+        return status;
     stall_doing(r->stall, STALL_FILES);
-    if (r->rank == 0)
-        status = load(r, &all, e);
+    traincomm_barrier(r->comm);
+    if (traincomm_host_rank(r->comm) == 0)
+        status = read_rows(&rows, e);
     status = run_agree(r, status, e);
     stall_doing(r->stall, STALL_COMPUTE);
-    bool there = all.of_model != NULL;
-    traincomm_broadcast(r->comm, &there, sizeof there, 0);
-    if (!status && there)
-        status = distribute(r, all.of_model, model_stats(r->model), e);
-    if (!status && there && ema_has_begun(r->ema))
-        status = distribute(r, all.of_average, ema_stats(r->ema), e);
-    rank_statistics_free(&all);
+    if (!status)
+        copy_row(&rows, false);
+    close_rows(&rows);
     return status;
 }

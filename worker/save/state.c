@@ -52,24 +52,22 @@ static json_t *identity_of(const struct job_spec *spec)
     return out;
 }
 
-/* Of the folder's files, by name. NULL: an error. */
-static json_t *digests_of(const char *folder, struct error *e)
+/* Of the folder's files that rank 0 wrote, by name. */
+static int add_digests(const char *folder, json_t *digests, struct error *e)
 {
-    json_t *out = json_object();
-    const struct checkpoint_file *file;
+    static const char *const names[] = {CHECKPOINT_MODEL, CHECKPOINT_OPTIMIZER, CHECKPOINT_EMA};
     char path[PATH_MAX + 128], hex[DIGEST_BYTES];
+    int status = 0;
 
-    for (size_t i = 0; (file = checkpoint_file_at(i)); i++) {
-        snprintf(path, sizeof path, "%s/%s", folder, file->name);
-        if (file->optional && access(path, F_OK))
+    for (size_t i = 0; !status && i < sizeof names / sizeof names[0]; i++) {
+        snprintf(path, sizeof path, "%s/%s", folder, names[i]);
+        if (strcmp(names[i], CHECKPOINT_EMA) == 0 && access(path, F_OK))
             continue;
-        if (digest_file(path, hex, e)) {
-            json_decref(out);
-            return NULL;
-        }
-        json_object_set_new(out, file->name, json_string(hex));
+        status = digest_file(path, hex, e);
+        if (!status)
+            json_object_set_new(digests, names[i], json_string(hex));
     }
-    return out;
+    return status;
 }
 
 static json_t *state_to_json(const struct run_state *s, const struct job_spec *spec)
@@ -104,23 +102,21 @@ static int write_exactly(const char *path, const json_t *state, struct error *e)
 }
 
 int run_state_write(const struct run_state *s, const struct job_spec *spec, const char *folder,
-                    struct error *e)
+                    json_t *digests, struct error *e)
 {
     char path[PATH_MAX + 128], hex[DIGEST_BYTES];
-    json_t *digests = digests_of(folder, e);
-    if (!digests)
-        return -(int)e->code;
+    int status = add_digests(folder, digests, e);
+    if (status)
+        return status;
     json_t *state = state_to_json(s, spec);
-    int status = state && !json_object_set(state, "files", digests)
-                     ? 0
-                     : error_set(e, ERR_NO_MEMORY, "no memory for state.json");
+    if (!state || json_object_set(state, "files", digests))
+        status = error_set(e, ERR_NO_MEMORY, "no memory for state.json");
     if (!status) {
         checkpoint_state_digest(state, hex);
         json_object_set_new(state, "xxh128", json_string(hex));
         snprintf(path, sizeof path, "%s/state.json", folder);
         status = write_exactly(path, state, e);
     }
-    json_decref(digests);
     json_decref(state);
     return status;
 }
@@ -143,12 +139,16 @@ static int check_self(const json_t *state, const char *folder, struct error *e)
                      folder);
 }
 
-static int check_file(const json_t *wanted, const json_t *found, const char *name,
-                      const char *folder, struct error *e)
+static int check_file(const json_t *wanted, const char *name, const char *folder, struct error *e)
 {
-    const char *hex = json_string_value(json_object_get(found, name));
+    char path[PATH_MAX + 128], hex[DIGEST_BYTES];
 
-    if (hex && !state_differs(json_object_get(wanted, name), hex))
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    if (digest_file(path, hex, e)) {
+        error_prefix(e, "the checkpoint %s is not whole", folder);
+        return -(int)(e->code = ERR_CORRUPT);
+    }
+    if (!state_differs(wanted, hex))
         return 0;
     return error_set(e, ERR_CORRUPT,
                      "the checkpoint %s is not whole: %s is not what was written into it "
@@ -158,15 +158,13 @@ static int check_file(const json_t *wanted, const json_t *found, const char *nam
 
 static int check_files(const json_t *state, const char *folder, struct error *e)
 {
-    const json_t *wanted = json_object_get(state, "files");
-    const struct checkpoint_file *file;
-    json_t *found = digests_of(folder, e);
-    int status = found ? 0 : error_prefix(e, "the checkpoint %s is not whole", folder);
+    json_t *files = checkpoint_files(state), *wanted;
+    const char *name;
+    int status = files ? 0 : check_file(NULL, CHECKPOINT_MODEL, folder, e);
 
-    for (size_t i = 0; !status && (file = checkpoint_file_at(i)); i++)
-        if (checkpoint_needs(state, file))
-            status = check_file(wanted, found, file->name, folder, e);
-    json_decref(found);
+    json_object_foreach (files, name, wanted)
+        if (!status)
+            status = check_file(wanted, name, folder, e);
     return status;
 }
 
@@ -196,7 +194,8 @@ static int check_identity(const json_t *state, const struct job_spec *spec, cons
 static int read_numbers(json_t *state, struct run_state *s)
 {
     json_int_t step, schedule, epoch, images, seen, batch, world, threads, per_epoch, train, bad;
-    const char *tuning;
+    const char *tuning, *name;
+    json_t *digest;
     int target;
 
     if (json_unpack(state,
@@ -229,6 +228,8 @@ static int read_numbers(json_t *state, struct run_state *s)
     s->train_images = train;
     s->bad_images = bad;
     s->target_reached = target;
+    json_object_foreach (checkpoint_files(state), name, digest)
+        s->has_statistics |= strncmp(name, "statistics", strlen("statistics")) == 0;
     return 0;
 }
 

@@ -38,7 +38,8 @@ struct run_state {
     int64_t global_batch, world_size, threads, steps_per_epoch, train_images;
     double peak_lr, lr; /* of the plan; of the last step */
     int64_t bad_images;
-    double run_started; /* Unix time of the first run_start: time to train never pauses */
+    bool has_statistics; /* of each rank, beside their average; of a checkpoint that was read */
+    double run_started;  /* Unix time of the first run_start: time to train never pauses */
     bool evaluated, target_reached;
     int64_t evaluated_at; /* step */
     double ttt_seconds;
@@ -48,9 +49,10 @@ struct run_state {
 };
 
 /* Writes folder/state.json, with the job's keys that a run cannot change on its way and the digests
- * (common/digest.h) of the folder's other files and of itself. */
+ * (common/digest.h) of the folder's other files and of itself. In digests, those of what rank 0 did
+ * not write; the others are added. */
 int run_state_write(const struct run_state *s, const struct job_spec *spec, const char *folder,
-                    struct error *e);
+                    json_t *digests, struct error *e);
 
 /* Checks every byte of the folder's files against the digests. ERR_NOT_FOUND, ERR_CORRUPT (not
  * whole: names the file), ERR_CONFLICT (of another job: names what differs). */

@@ -30,8 +30,10 @@ is "$? $(grep -c 'no checkpoint' "$work/out")" "3 1" "weights that are not there
 call /v1/jobs/1/archive?weights=maybe
 refused 400 usage 'true or false' "what weights takes"
 trainctl export 2 "$work/two.tar.gz" >/dev/null
+echo statistics >"$state/jobs/2/checkpoints/step-00000004/statistics-2.safetensors" # of a second machine
 trainctl export --weights 2 "$work/two-weights.tar.gz" >"$work/out"
-is "$? $(tar -tzf "$work/two-weights.tar.gz" | grep -c '^checkpoints/step-00000004/')" "0 1" "one that has a checkpoint is exported with it"
+is "$? $(tar -tzf "$work/two-weights.tar.gz" | grep '^checkpoints/step-00000004/' | paste -sd ' ')" \
+    "0 checkpoints/step-00000004/state.json checkpoints/step-00000004/statistics-2.safetensors" "one that has a checkpoint is exported with it, whole"
 
 # ------------------------------------------------------------------ many files
 

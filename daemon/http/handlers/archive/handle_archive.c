@@ -103,8 +103,8 @@ static int add_weights(const struct store_job *job, struct job_archive_files *fi
                        struct error *e)
 {
     int64_t step = job_newest_checkpoint(job->run_dir, e);
-    const struct checkpoint_file *file;
-    char name[128];
+    struct dirent **names = NULL;
+    char name[512];
     int status = 0;
 
     if (step < 0)
@@ -112,12 +112,21 @@ static int add_weights(const struct store_job *job, struct job_archive_files *fi
     if (step == 0)
         return error_set(e, ERR_NOT_FOUND, "job %lld has no checkpoint, so no weights",
                          (long long)job->id);
-    for (size_t i = 0; !status && (file = checkpoint_file_at(i)); i++) {
-        snprintf(name, sizeof name, "checkpoints/step-%08lld/%s", (long long)step, file->name);
-        status = add_run_file(job, name, files, e);
+    snprintf(name, sizeof name, "checkpoints/step-%08lld", (long long)step);
+    int folder = run_file_open(job->run_dir, name);
+    int count = folder < 0 ? -1 : scandirat(folder, ".", &names, NULL, alphasort);
+    if (count < 0)
+        status = error_set_errno(e, errno, "cannot list %s of job %lld", name, (long long)job->id);
+    for (int i = 0; !status && i < count; i++) {
+        snprintf(name, sizeof name, "checkpoints/step-%08lld/%s", (long long)step,
+                 names[i]->d_name);
+        if (names[i]->d_name[0] != '.')
+            status = add_run_file(job, name, files, e);
     }
-    snprintf(name, sizeof name, "checkpoints/step-%08lld/state.json", (long long)step);
-    return status ? status : add_run_file(job, name, files, e);
+    checkpoint_list_free(names, count);
+    if (folder >= 0)
+        close(folder);
+    return status;
 }
 
 static int add_all(const struct request *q, const struct store_job *job, bool weights,

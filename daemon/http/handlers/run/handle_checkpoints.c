@@ -15,8 +15,6 @@
 #include "daemon/http/routes.h"
 #include "daemon/job/dir/run_dir.h"
 
-#define MODEL "model.safetensors"
-
 /* A file of a checkpoint, or -1 with errno. */
 static int checkpoint_open(const char *run_dir, int64_t step, const char *name)
 {
@@ -112,14 +110,13 @@ static bool seems_whole(const json_t *state, const struct stat *state_file, cons
 static bool checkpoint_is_complete(const char *run_dir, int64_t step, const json_t *state,
                                    const struct stat *state_file)
 {
-    const struct checkpoint_file *file;
-    bool whole = state != NULL;
+    json_t *files = checkpoint_files(state), *digest;
+    const char *name;
+    bool whole = files != NULL;
 
-    for (size_t i = 0; whole && (file = checkpoint_file_at(i)); i++) {
-        if (!checkpoint_needs(state, file))
-            continue;
-        int fd = checkpoint_open(run_dir, step, file->name);
-        whole = fd >= 0 && seems_whole(state, state_file, file->name, fd);
+    json_object_foreach (files, name, digest) {
+        int fd = whole ? checkpoint_open(run_dir, step, name) : -1;
+        whole = fd >= 0 && seems_whole(state, state_file, name, fd);
         if (fd >= 0)
             close(fd);
     }
@@ -131,7 +128,7 @@ static json_t *checkpoint_to_json(const char *run_dir, int64_t step)
     struct stat st = {0}, state_file;
     json_t *state = checkpoint_read_state(run_dir, step, &state_file);
     json_t *epoch = json_incref(json_object_get(state, "epoch"));
-    int fd = checkpoint_open(run_dir, step, MODEL);
+    int fd = checkpoint_open(run_dir, step, CHECKPOINT_MODEL);
 
     if (fd >= 0) {
         fstat(fd, &st);
@@ -226,14 +223,14 @@ static int open_model(const struct request *q, struct store_job *job, int *fd,
     if (text[digits] || digits == 0)
         return error_set(e, ERR_USAGE, "the step in %s must be a whole number", q->path);
     int64_t step = digits <= 18 ? strtoll(text, NULL, 10) : -1;
-    *fd = checkpoint_open(job->run_dir, step, MODEL);
+    *fd = checkpoint_open(job->run_dir, step, CHECKPOINT_MODEL);
     if (*fd < 0)
         return no_such_step(q, job, text, e);
     struct stat unused;
     json_t *state = checkpoint_read_state(job->run_dir, step, &unused);
     int status = 0;
-    if (is_as_written(state, MODEL, *fd)) {
-        snprintf(tag, DIGEST_BYTES + 2, "\"%s\"", digest_in(state, MODEL));
+    if (is_as_written(state, CHECKPOINT_MODEL, *fd)) {
+        snprintf(tag, DIGEST_BYTES + 2, "\"%s\"", digest_in(state, CHECKPOINT_MODEL));
     } else {
         close(*fd);
         status = error_set(e, ERR_CORRUPT,
