@@ -26,7 +26,8 @@ struct failure_site {
 struct run {
     struct traincomm *comm; /* borrowed */
     int rank, world;
-    int threads; /* of this rank */
+    int threads;  /* of this rank */
+    int comm_cpu; /* for the thread that sums gradients between machines; -1: there is none */
     char run_dir[PATH_MAX];
     char attempt_dir[PATH_MAX];
     struct job_spec *spec;

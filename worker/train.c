@@ -55,6 +55,8 @@ static int open_gradients(struct run *r, struct trainer *t, struct error *e)
         .bucket_bytes = (size_t)r->spec->comm.fusion_bytes,
         .no_overlap = !r->spec->comm.overlap,
         .threads = r->threads,
+        .thread = r->comm_cpu >= 0,
+        .thread_cpu = r->comm_cpu,
         .dtype = r->spec->comm.dtype == JOB_PRECISION_BF16 ? TRAINCOMM_BF16 : TRAINCOMM_FP32};
     int status = traincomm_gradients_create(r->comm, model_grads(r->model),
                                             model_param_count(r->model), &options, &t->gradients);

@@ -26,11 +26,11 @@ _Static_assert(sizeof(enum job_mode) == sizeof(int), "enums are ints");
 #define TEXT(kind)          .text = JOB_TEXT_##kind
 #define NAMES(kind, length) .names = JOB_TEXT_##kind, .name_max = length
 #define BUILT(json)         .built = json
-#define WORD(text)          .word = text
 #define UNIQUE              .unique = true
 #define UNIT(name)          .unit = name
 #define HELP(words)         .help = words
-#define CHOICE(...)         JOB_OPTION_CHOICE, .choices = LIST(__VA_ARGS__)
+#define WORDS(...)          .choices = LIST(__VA_ARGS__)
+#define CHOICE(...)         JOB_OPTION_CHOICE, WORDS(__VA_ARGS__)
 
 /* clang-format off */
 static const struct job_option options[] = {
@@ -191,7 +191,7 @@ static const struct job_option options[] = {
     {"/batch_per_worker", JOB_OPTION_INTEGER, AT(batch_per_worker), DEFAULT("48"), RANGE(1, 65536), UNIT("images"),
      HELP("Images that a worker processes at a time. With accumulate_steps \"auto\" this is the maximum; otherwise omit it if "
           "global_batch is set.")},
-    {"/accumulate_steps", JOB_OPTION_INTEGER, AT(accumulate_steps), DEFAULT("1"), RANGE(1, 1024), WORD("auto"), UNIT("batches"),
+    {"/accumulate_steps", JOB_OPTION_INTEGER, AT(accumulate_steps), DEFAULT("1"), RANGE(1, 1024), WORDS("auto"), UNIT("batches"),
      HELP("Batches whose gradients are summed before an update; increases the global batch without more memory. \"auto\": the smallest "
           "number that divides global_batch into equal batches of at most batch_per_worker. The memory of the nodes is not considered: "
           "choose batch_per_worker so that memory_bytes_per_worker of the plan fits.")},
@@ -326,6 +326,11 @@ static const struct job_option options[] = {
     {"/comm/overlap", JOB_OPTION_BOOLEAN, AT(comm.overlap), DEFAULT("true"),
      HELP("Send gradients between machines during the backward pass, unless the first steps show that sending them after it is faster; "
           "the results are the same. No effect within one machine, which sums them after it.")},
+    {"/comm/core", JOB_OPTION_INTEGER, APART, AT(comm.core), DEFAULT("\"auto\""), RANGE(0, 1023), WORDS("auto", "none"),
+     HELP("CPU that each worker gives up to a thread that sums gradients between machines during the backward pass, if the first steps "
+          "show that this is faster. auto: one of its cores or hardware threads that threads_per_worker leaves free; without one, no "
+          "thread. none: no thread. A number: that CPU of every machine, and of several workers on it the next ones for the others, also "
+          "if workers are bound to other CPUs. The results are the same. No effect within one machine, and without comm.overlap.")},
     {"/comm/dtype", CHOICE("fp32", "bf16"), AT(comm.dtype), DEFAULT("\"fp32\""),
      HELP("Number format in which gradients are sent. bf16 halves the bytes: the gradients of each worker (between machines, the sum of "
           "a machine's workers) are rounded to 8 significant bits and summed in fp32, and the sum is rounded again. Each rounding adds an error of at most 0.4 %, in either direction, "
@@ -422,7 +427,7 @@ const char *job_option_choice(const struct job_option *option, size_t i)
 {
     const struct arch *arch = option->type == JOB_OPTION_ARCH ? arch_at(i) : NULL;
 
-    if (option->type == JOB_OPTION_CHOICE)
+    if (option->choices)
         return option->choices[i];
     return arch ? arch->name : NULL;
 }
@@ -538,7 +543,8 @@ static const char *made_of(const struct job_option *o)
 
 void job_option_expects(const struct job_option *o, char text[JOB_OPTION_EXPECTS_BYTES])
 {
-    size_t bytes = JOB_OPTION_EXPECTS_BYTES;
+    size_t bytes = JOB_OPTION_EXPECTS_BYTES, used;
+    const char *word;
     char range[128];
 
     describe_range(o, range, sizeof range);
@@ -547,8 +553,9 @@ void job_option_expects(const struct job_option *o, char text[JOB_OPTION_EXPECTS
         snprintf(text, bytes, "true or false");
         break;
     case JOB_OPTION_INTEGER:
-        snprintf(text, bytes, "an integer %s%s%s%s", range, o->word ? ", or \"" : "",
-                 o->word ? o->word : "", o->word ? "\"" : "");
+        used = (size_t)snprintf(text, bytes, "an integer %s", range);
+        for (size_t i = 0; (word = job_option_choice(o, i)); i++)
+            used += (size_t)snprintf(text + used, bytes - used, ", or \"%s\"", word);
         break;
     case JOB_OPTION_NUMBER:
         snprintf(text, bytes, "a number %s", range);

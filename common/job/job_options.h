@@ -49,8 +49,8 @@ struct job_option {
     double min, max;      /* of a number or of each in a list; of a string's length in characters,
                              of a path's in bytes */
     size_t most;          /* elements of a list or MAP */
-    const char *const *choices; /* ends with NULL; in the order of the field's enum */
-    const char *word;           /* of an integer: taken too, and stored as 0; NULL: none */
+    const char *const *choices; /* ends with NULL; in the order of the field's enum. Of an integer:
+                                   words that it takes too, stored as min - 1, min - 2, ... */
     const char *built; /* JSON list of the values this version supports; NULL: all of them */
     const char *unit;  /* "images"; NULL: a bare number, or none at all */
     const char *help;  /* a sentence or two, without the range and the default */
@@ -65,7 +65,7 @@ bool job_option_is_group(const char *pointer);
 /* All rows at or below the pointer are apart; false of a place that the table does not know. */
 bool job_option_is_apart(const char *pointer);
 
-/* Choice i of a CHOICE or ARCH row; NULL behind the last. */
+/* Choice i of a CHOICE, ARCH or INTEGER row; NULL behind the last. */
 const char *job_option_choice(const struct job_option *option, size_t i);
 
 json_t *job_option_default(const struct job_option *option); /* a new reference */

@@ -108,11 +108,13 @@ static json_t *schema_describe(const struct job_option *o)
 static json_t *row_schema(const struct job_option *o)
 {
     json_t *schema = json_object(), *type = json_string(type_names[o->type]);
+    bool words = o->type == JOB_OPTION_INTEGER && o->choices;
+    char pattern[64];
 
     json_object_set_new(schema, "description", schema_describe(o));
     json_object_set_new(schema, "type",
                         o->nullable ? json_pack("[o, s]", type, "null")
-                        : o->word   ? json_pack("[o, s]", type, "string")
+                        : words     ? json_pack("[o, s]", type, "string")
                                     : type);
     json_object_set_new(schema, "default", job_option_default(o));
     if (o->type == JOB_OPTION_CHOICE || o->type == JOB_OPTION_ARCH)
@@ -130,8 +132,11 @@ static json_t *row_schema(const struct job_option *o)
                                                  "maxItems", NOTICE_RULES_MAX));
     else if (o->type != JOB_OPTION_BOOLEAN)
         add_elements(schema, o);
-    if (o->word)
-        json_object_set_new(schema, "pattern", json_sprintf("^%s$", o->word));
+    for (size_t i = 0, used = 0; words && o->choices[i]; i++) {
+        used += (size_t)snprintf(pattern + used, sizeof pattern - used, "%s^%s$", i ? "|" : "",
+                                 o->choices[i]);
+        json_object_set_new(schema, "pattern", json_string(pattern));
+    }
     return schema;
 }
 

@@ -28,6 +28,7 @@ enum job_locality { JOB_LOCALITY_GLOBAL, JOB_LOCALITY_NODE };
 enum job_launcher { JOB_LAUNCHER_LOCAL, JOB_LAUNCHER_SLURM };
 enum job_bind { JOB_BIND_AUTO, JOB_BIND_CORE, JOB_BIND_SOCKET, JOB_BIND_NUMA, JOB_BIND_NONE };
 enum job_precision { JOB_PRECISION_FP32, JOB_PRECISION_BF16 };
+enum job_core { JOB_CORE_NONE = -2, JOB_CORE_AUTO = -1 }; /* as the words of comm.core are stored */
 enum job_scaling { JOB_SCALING_LINEAR, JOB_SCALING_SQRT, JOB_SCALING_NONE };
 enum job_decay {
     JOB_DECAY_POLY,
@@ -189,6 +190,7 @@ struct job_spec {
         int64_t fusion_bytes;
         enum job_precision dtype; /* of the gradients that are summed */
         bool overlap;
+        int64_t core; /* a CPU, or enum job_core */
     } comm;
     struct {
         bool has_steps;

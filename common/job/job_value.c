@@ -22,11 +22,6 @@ static bool number_right(const struct job_option *o, const json_t *v)
     return (o->above_min ? x > o->min : x >= o->min) && (o->below_max ? x < o->max : x <= o->max);
 }
 
-static bool option_is_word(const struct job_option *o, const json_t *v)
-{
-    return o->word && json_is_string(v) && strcmp(json_string_value(v), o->word) == 0;
-}
-
 /* 2.0 is an integer, as in JSON Schema. */
 static bool integer_right(const struct job_option *o, const json_t *v)
 {
@@ -43,14 +38,15 @@ static bool string_right(const struct job_option *o, const json_t *v)
     return text && (double)length >= o->min && (double)length <= o->max;
 }
 
-static bool choice_right(const struct job_option *o, const json_t *v)
+/* -1: it is none. */
+static int choice_index(const struct job_option *o, const json_t *v)
 {
     const char *text = json_string_value(v), *choice;
 
-    for (size_t i = 0; text && (choice = job_option_choice(o, i)); i++)
+    for (int i = 0; text && (choice = job_option_choice(o, (size_t)i)); i++)
         if (strcmp(text, choice) == 0)
-            return true;
-    return false;
+            return i;
+    return -1;
 }
 
 static bool list_right(const struct job_option *o, const json_t *v)
@@ -96,14 +92,14 @@ static bool value_right(const struct job_option *o, const json_t *v)
     case JOB_OPTION_BOOLEAN:
         return json_is_boolean(v);
     case JOB_OPTION_INTEGER:
-        return option_is_word(o, v) || integer_right(o, v);
+        return choice_index(o, v) >= 0 || integer_right(o, v);
     case JOB_OPTION_NUMBER:
         return number_right(o, v);
     case JOB_OPTION_STRING:
         return string_right(o, v);
     case JOB_OPTION_CHOICE:
     case JOB_OPTION_ARCH:
-        return choice_right(o, v);
+        return choice_index(o, v) >= 0;
     case JOB_OPTION_STRINGS:
     case JOB_OPTION_NUMBERS:
         return list_right(o, v);
@@ -379,8 +375,10 @@ static void store_numbers(const struct job_option *o, const json_t *v, struct jo
     *(size_t *)flag_of(o, spec) = count;
 }
 
-static int64_t option_integer(const json_t *v)
+static int64_t option_integer(const struct job_option *o, const json_t *v)
 {
+    if (json_is_string(v))
+        return (int64_t)o->min - 1 - choice_index(o, v);
     return json_is_integer(v) ? json_integer_value(v) : (int64_t)json_real_value(v);
 }
 
@@ -388,21 +386,12 @@ static void store_steps(const struct job_option *o, const json_t *v, struct job_
 {
     int64_t *pair = option_field(o, spec);
 
-    pair[0] = option_integer(json_array_get(v, 0));
-    pair[1] = option_integer(json_array_get(v, 1));
+    pair[0] = option_integer(o, json_array_get(v, 0));
+    pair[1] = option_integer(o, json_array_get(v, 1));
 }
 _Static_assert(offsetof(struct job_spec, profile.last_step) ==
                    offsetof(struct job_spec, profile.first_step) + sizeof(int64_t),
                "the pair is stored as an array");
-
-static int choice_index(const struct job_option *o, const json_t *v)
-{
-    int i = 0;
-
-    while (strcmp(json_string_value(v), o->choices[i]) != 0)
-        i++;
-    return i;
-}
 
 static void store_sizes(const struct job_option *o, const json_t *v, struct job_spec *spec)
 {
@@ -426,7 +415,7 @@ void job_value_store(const struct job_option *o, const json_t *v, struct job_spe
         *(bool *)option_field(o, spec) = json_is_true(v);
         break;
     case JOB_OPTION_INTEGER:
-        *(int64_t *)option_field(o, spec) = option_is_word(o, v) ? 0 : option_integer(v);
+        *(int64_t *)option_field(o, spec) = option_integer(o, v);
         break;
     case JOB_OPTION_NUMBER:
         *(double *)option_field(o, spec) = json_number_value(v);
@@ -512,7 +501,9 @@ json_t *job_value_load(const struct job_option *o, const struct job_spec *spec)
     case JOB_OPTION_BOOLEAN:
         return json_boolean(*(bool *)option_field(o, spec));
     case JOB_OPTION_INTEGER:
-        return o->word && *integers == 0 ? json_string(o->word) : json_integer(*integers);
+        return o->choices && (double)*integers < o->min
+                   ? json_string(o->choices[(int64_t)o->min - 1 - *integers])
+                   : json_integer(*integers);
     case JOB_OPTION_NUMBER:
         return number_to_json(*(double *)option_field(o, spec));
     case JOB_OPTION_STRING:

@@ -360,7 +360,7 @@ static void warn_of_hosts(struct plan *plan, const struct job_spec *spec)
  * are those that add. */
 static void warn_of_comm(struct plan *plan, const struct job_spec *spec)
 {
-    static const char *const keys[] = {"/comm/fusion_bytes", "/comm/overlap"};
+    static const char *const keys[] = {"/comm/fusion_bytes", "/comm/overlap", "/comm/core"};
     long long workers = (long long)spec->cluster.workers_per_node;
 
     if (spec->cluster.nodes > 1)
@@ -411,6 +411,8 @@ static void warn_of_no_effect(struct plan *plan, const struct job_spec *spec)
         plan_warn_with(plan, json_string("eval.target_top1 has no effect without data.eval"));
     if (spec->data.has_eval_images && !spec->data.eval)
         plan_warn_with(plan, json_string("data.eval_images has no effect without data.eval"));
+    if (spec->cluster.nodes > 1 && spec->comm.core != JOB_CORE_AUTO && !spec->comm.overlap)
+        plan_warn_with(plan, json_string("comm.core has no effect without comm.overlap"));
     if (spec->ema.decay <= 0 && spec->ema.from_epoch > 0)
         plan_warn_with(plan, json_string("ema.from_epoch has no effect without ema.decay"));
     if (spec->profile.has_steps && spec->profile.first_step > plan->train_steps)

@@ -198,6 +198,27 @@ int64_t placement_slots(const struct placement_machine *m, bool smt)
     return smt ? m->whole.cpus : m->whole.cores;
 }
 
+int placement_spare_cpu(const char *sys, const cpu_set_t *cpus, int threads, int ranks, int rank)
+{
+    int here[CPU_SETSIZE] = {0}, last[CPU_SETSIZE], cores = 0; /* of a core, by its first cpu */
+
+    for (int cpu = 0; cpu < CPU_SETSIZE; cpu++) {
+        if (!CPU_ISSET(cpu, cpus))
+            continue;
+        int first = placement_read_number(sys, cpu, "topology/thread_siblings_list", cpu);
+        unsigned core = (unsigned)first % CPU_SETSIZE;
+        cores += here[core]++ == 0;
+        last[core] = cpu;
+    }
+    bool whole = cores - threads >= ranks;
+    if (!whole && CPU_COUNT(cpus) - threads < ranks)
+        return -1;
+    for (int i = CPU_SETSIZE - 1; i >= 0; i--)
+        if (here[i] > !whole && rank-- == 0)
+            return last[i];
+    return -1;
+}
+
 /* ---------------------------------------------------------------- what fits where */
 
 struct placement_wish placement_wish_of(const struct job_spec *spec, int64_t threads)

@@ -41,6 +41,10 @@ struct placement_machine placement_least(struct placement_machine a, struct plac
 /* Cores, or with smt hardware threads, of the whole machine; 0: not known. */
 int64_t placement_slots(const struct placement_machine *machine, bool smt);
 
+/* Of ranks that may all use these cpus, and have so many threads together, one's cpu for another
+ * thread: of a core of its own, else a second hardware thread. -1: there is not one for each. */
+int placement_spare_cpu(const char *sys, const cpu_set_t *cpus, int threads, int ranks, int rank);
+
 /* What is to be placed on a machine, and how (cluster.bind, cluster.smt). */
 struct placement_wish {
     enum job_bind bind;

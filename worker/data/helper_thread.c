@@ -4,8 +4,7 @@
 #include <signal.h>
 #include <stdlib.h>
 
-/* The cpus of all of OpenMP's places; none where OpenMP binds no threads. */
-static int read_places(cpu_set_t *cpus)
+int helper_thread_places(cpu_set_t *cpus)
 {
     CPU_ZERO(cpus);
     if (omp_get_proc_bind() == omp_proc_bind_false)
@@ -29,7 +28,7 @@ int helper_thread_start(pthread_t *thread, const char *name, void *(*run)(void *
     sigset_t all, before;
 
     pthread_attr_init(&attributes);
-    if (read_places(&cpus) > 0)
+    if (helper_thread_places(&cpus) > 0)
         pthread_attr_setaffinity_np(&attributes, sizeof cpus, &cpus);
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);

@@ -12,4 +12,7 @@
  */
 int helper_thread_start(pthread_t *thread, const char *name, void *(*run)(void *), void *argument);
 
+/* The cpus of all of OpenMP's places, and how many they are; none where OpenMP binds no threads. */
+int helper_thread_places(cpu_set_t *cpus);
+
 #endif

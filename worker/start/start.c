@@ -65,6 +65,8 @@ static int find_checkpoint(struct run *r, const char *from, struct error *e)
 static int say_run_start(struct run *r, struct error *e)
 {
     char host[64] = "", tuning[TUNING_TEXT_BYTES], openblas[GEMM_LIBRARY_BYTES];
+    double machines = traincomm_host_rank(r->comm) == 0;
+    traincomm_reduce(r->comm, TRAINCOMM_SUM, &machines, 1);
     gethostname(host, sizeof host - 1);
     double now = clock_now();
     r->run_started = r->resumes && r->from.run_started < now ? r->from.run_started : now;
@@ -73,6 +75,7 @@ static int say_run_start(struct run *r, struct error *e)
     report_text(r->report, "mode", r->spec->mode == JOB_MODE_EVAL ? "eval" : "train");
     report_text(r->report, "arch", r->spec->model.arch);
     report_int(r->report, "world_size", r->world);
+    report_int(r->report, "machines", (int64_t)machines);
     report_int(r->report, "threads_per_worker", r->threads);
     report_text(r->report, "host", host);
     report_text(r->report, "kernels", kernels_kind());
@@ -121,7 +124,9 @@ int start_run(const struct start_options *options, struct traincomm *comm, struc
     r->threads =
         threads_of_rank(r->comm, (int)r->spec->cluster.threads_per_worker, r->spec->cluster.smt);
     r->measures_peak = options->measure_peak;
-    status = start_model(r, e);
+    status = run_agree(r, threads_choose_cpu(r, e), e);
+    if (!status)
+        status = start_model(r, e);
     if (status)
         return status;
     if (r->rank == 0 && r->spec->precision == JOB_PRECISION_BF16 && bf16_kind() == BF16_EMULATED)

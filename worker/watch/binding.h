@@ -19,6 +19,7 @@ struct binding {
     cpu_set_t cpus;        /* that it may run on */
     cpu_set_t thread_cpus; /* all that its threads may run on */
     int threads;           /* it computes with */
+    int comm_cpu;          /* of its thread that sums gradients between machines; -1: none */
     int machine_cpus;      /* online where it is */
     int cores;             /* of its cpus; 0: not known */
     int sockets;           /* that its cpus lie in; 0: not known */

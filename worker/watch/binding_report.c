@@ -26,9 +26,11 @@ static json_t *rank_to_json(const struct binding *b, int rank, const char *host)
     char cpus[CPUS_BYTES];
 
     binding_cpus_to_text(&b->cpus, cpus, sizeof cpus);
-    return json_pack("{s:i, s:s, s:s, s:i, s:o, s:o, s:o, s:s, s:s}", "rank", rank, "host", host,
-                     "cpus", cpus, "threads", b->threads, "numa_nodes", numa_to_json(b->numa_nodes),
-                     "omp_num_threads", json_text_or_null(b->omp_threads), "openblas_num_threads",
+    return json_pack("{s:i, s:s, s:s, s:i, s:o, s:o, s:o, s:o, s:s, s:s}", "rank", rank, "host",
+                     host, "cpus", cpus, "threads", b->threads, "comm_cpu",
+                     b->comm_cpu < 0 ? json_null() : json_integer(b->comm_cpu), "numa_nodes",
+                     numa_to_json(b->numa_nodes), "omp_num_threads",
+                     json_text_or_null(b->omp_threads), "openblas_num_threads",
                      json_text_or_null(b->blas_threads), "kernels", b->kernels, "openblas",
                      b->openblas);
 }
@@ -75,6 +77,7 @@ int binding_report(struct run *r, struct error *e)
     size_t bytes;
 
     binding_read(r->threads, &mine);
+    mine.comm_cpu = r->comm_cpu;
     if (r->spec->precision == JOB_PRECISION_BF16)
         snprintf(mine.kernels, sizeof mine.kernels, "%s %s", kernels_kind(),
                  bf16_kind_name(bf16_kind()));

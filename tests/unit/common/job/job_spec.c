@@ -1083,3 +1083,51 @@ Test(job_spec, what_bf16_demands)
     snprintf(model, sizeof model, "\"arch\": \"cnn\", \"image_size\": 28%s", bf16);
     model_refused(model, ", \"preprocess\": \"whole\"", "/precision", "not supported");
 }
+
+static void core_is(const char *value, int64_t stored)
+{
+    char text[96];
+
+    snprintf(text, sizeof text, "{\"data\": {\"train\": \"x\"}, \"comm\": {\"core\": %s}}", value);
+    struct job_spec *spec = job_of(text);
+    json_t *whole = job_spec_to_json(spec), *wanted = json_loads(value, JSON_DECODE_ANY, NULL);
+    cr_expect_eq(spec->comm.core, stored, "%s: %lld", value, (long long)spec->comm.core);
+    cr_expect(json_equal(json_object_get(json_object_get(whole, "comm"), "core"), wanted), "%s",
+              value);
+    json_decref(wanted);
+    json_decref(whole);
+    job_spec_destroy(spec);
+}
+
+static void core_refused(const char *value, const char *suggestion)
+{
+    const struct job_option *o = job_option_find("/comm/core");
+    struct problems problems = {0};
+    char words[128];
+    json_t *v = json_loads(value, JSON_DECODE_ANY, NULL);
+
+    snprintf(words, sizeof words,
+             "must be an integer from 0 to 1023, or \"auto\", or \"none\", not %s", value);
+    cr_assert_not(job_value_check(o, v, &problems), "%s", value);
+    cr_expect_str_eq(problems.items[0].message, words);
+    const char *near = problems.items[0].suggestion;
+    cr_expect(suggestion ? near && strcmp(near, suggestion) == 0 : !near, "%s: %s", value,
+              near ? near : "nothing");
+    problems_clear(&problems);
+    json_decref(v);
+}
+
+Test(job_spec, an_integer_may_be_one_of_some_words)
+{
+    core_is("\"auto\"", JOB_CORE_AUTO);
+    core_is("\"none\"", JOB_CORE_NONE);
+    core_is("0", 0);
+    core_is("1023", 1023);
+    core_refused("\"non\"", "none");
+    core_refused("\"3\"", NULL);
+    core_refused("-1", NULL);
+    core_refused("-2", NULL);
+    core_refused("1024", NULL);
+    core_refused("1.5", NULL);
+    core_refused("[\"auto\"]", NULL);
+}

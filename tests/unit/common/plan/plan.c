@@ -544,23 +544,32 @@ Test(plan, keys_of_the_all_reduce_without_effect_are_told)
     };
 
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        char text[256], fusion[64], overlap[64];
+        char text[256], fusion[64], overlap[64], core[64];
         snprintf(text, sizeof text,
                  "{\"data\": {\"train\": \"x\"}, \"cluster\": %s, \"comm\": {\"fusion_bytes\": "
-                 "1048576, \"overlap\": false, \"dtype\": \"bf16\"}}",
+                 "1048576, \"overlap\": false, \"core\": 3, \"dtype\": \"bf16\"}}",
                  cases[i].cluster);
         snprintf(fusion, sizeof fusion, "comm.fusion_bytes has no effect %s",
                  cases[i].words ? cases[i].words : "");
         snprintf(overlap, sizeof overlap, "comm.overlap has no effect %s",
                  cases[i].words ? cases[i].words : "");
+        snprintf(core, sizeof core, "comm.core has no effect %s",
+                 cases[i].words ? cases[i].words : "without comm.overlap");
         struct plan *plan = right_plan_of(text, 50000);
+        cr_assert(plan_warns(plan, core), "%s", text);
         cr_assert_eq(plan_warns(plan, fusion), cases[i].words != NULL, "%s", text);
         cr_assert_eq(plan_warns(plan, overlap), cases[i].words != NULL, "%s", text);
         cr_assert_eq(plan_warns(plan, "comm.dtype has no effect with one worker"), i == 1, "%s",
                      text);
         plan_destroy(plan);
     }
-    struct plan *plan = right_plan_of("{\"data\": {\"train\": \"x\"}}", 50000);
+    struct plan *plan =
+        right_plan_of("{\"data\": {\"train\": \"x\"}, \"comm\": {\"core\": \"none\"}, "
+                      "\"cluster\": {\"nodes\": 2, \"hosts\": [\"a\", \"b\"]}}",
+                      50000);
+    cr_assert_not(plan_warns(plan, "comm."), "several machines");
+    plan_destroy(plan);
+    plan = right_plan_of("{\"data\": {\"train\": \"x\"}}", 50000);
     cr_assert_not(plan_warns(plan, "comm."), "the defaults");
     plan_destroy(plan);
 }

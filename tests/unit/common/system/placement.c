@@ -22,12 +22,10 @@ static void put_file(const char *sys, const char *name, const char *text)
 
 /* A machine's /sys: the second hardware threads have the numbers behind all cores, as Linux does.
  */
-static struct placement_machine machine(int sockets, int domains, int cores, int smt, bool bare)
+static void make_sys(char *sys, int sockets, int domains, int cores, int smt, bool bare)
 {
-    char sys[] = "/tmp/placement-XXXXXX", name[128], text[128];
+    char name[128], text[128];
     int all = sockets * domains * cores;
-    struct placement_machine m;
-    struct error e;
 
     cr_assert_not_null(mkdtemp(sys));
     for (int cpu = 0; cpu < all * smt; cpu++) {
@@ -49,6 +47,15 @@ static struct placement_machine machine(int sockets, int domains, int cores, int
         snprintf(name, sizeof name, "devices/system/node/node%d/cpulist", sockets * domains);
         put_file(sys, name, "\n");
     }
+}
+
+static struct placement_machine machine(int sockets, int domains, int cores, int smt, bool bare)
+{
+    char sys[] = "/tmp/placement-XXXXXX";
+    struct placement_machine m;
+    struct error e;
+
+    make_sys(sys, sockets, domains, cores, smt, bare);
     placement_read(sys, &m);
     file_remove_tree(sys, &e);
     return m;
@@ -219,4 +226,51 @@ Test(placement, what_does_not_fit_is_refused_with_what_is_there)
     expect_problem(machine(2, 1, 24, 1, true), wish(JOB_BIND_NUMA, false, 2, 1),
                    "has no NUMA domains that all have cores");
     expect_room((struct placement_machine){0}, wish(JOB_BIND_NUMA, false, 2, 22));
+}
+
+Test(placement, a_cpu_that_compute_threads_leave_free)
+{
+    static const struct {
+        int cores, smt;
+        uint64_t cpus; /* that the ranks may use */
+        int threads, ranks, spare[3];
+    } cases[] = {
+        {4, 2, 0xff, 4, 1, {7}      }, /* no core is idle, but their second threads */
+        {4, 2, 0xff, 3, 1, {7}      }, /* one is */
+        {4, 2, 0x22, 1, 1, {5}      }, /* bound to the second core */
+        {4, 2, 0xff, 8, 1, {-1}     }, /* cluster.smt: none is */
+        {4, 2, 0x0f, 4, 1, {-1}     }, /* one thread a core is allowed */
+        {4, 2, 0x1f, 4, 1, {4}      }, /* two of the first core alone */
+        {4, 2, 0x1f, 4, 2, {-1, -1} }, /* and two ranks */
+        {4, 2, 0xff, 4, 2, {7, 6}   }, /* unbound: not the same */
+        {4, 2, 0xff, 7, 2, {-1, -1} }, /* one for two */
+        {4, 1, 0x0f, 4, 2, {-1, -1} }, /* none is spare */
+        {4, 1, 0x0f, 3, 1, {3}      },
+        {4, 1, 0x0f, 2, 2, {3, 2}   },
+        {4, 1, 0x07, 2, 2, {-1, -1} },
+        {1, 2, 0x03, 1, 1, {1}      },
+        {8, 1, 0xff, 3, 3, {7, 6, 5}},
+    };
+    struct error e;
+
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char sys[] = "/tmp/placement-XXXXXX";
+        cpu_set_t cpus;
+        CPU_ZERO(&cpus);
+        for (int cpu = 0; cpu < 64; cpu++)
+            if (cases[i].cpus >> cpu & 1)
+                CPU_SET(cpu, &cpus);
+        make_sys(sys, 1, 1, cases[i].cores, cases[i].smt, false);
+        for (int rank = 0; rank < cases[i].ranks; rank++) {
+            int got = placement_spare_cpu(sys, &cpus, cases[i].threads, cases[i].ranks, rank);
+            cr_expect_eq(got, cases[i].spare[rank], "case %zu, rank %d: %d", i, rank, got);
+        }
+        file_remove_tree(sys, &e);
+    }
+    char nowhere[] = "/nowhere";
+    cpu_set_t two;
+    CPU_ZERO(&two);
+    CPU_SET(0, &two);
+    CPU_SET(1, &two);
+    cr_expect_eq(placement_spare_cpu(nowhere, &two, 1, 1, 0), 1, "each a core where none is known");
 }
