@@ -213,18 +213,33 @@ static struct batch_result compute_batch(struct trainer *t, const struct loader_
     return (struct batch_result){loss, correct};
 }
 
-/* At the start, and when it is decided what drives buckets. */
-static void say_sum(struct trainer *t)
+/* In the log at the start, and when it is decided what drives buckets; between machines that is an
+ * event, too. */
+static int say_sum(struct trainer *t, int64_t step, struct error *e)
 {
+    static const char *const drives[] = {"after", "calls", "thread"}; /* enum traincomm_drive */
+    struct report *report = t->run->report;
+    struct traincomm_stats stats;
     char text[512];
 
     if (t->said_sum || t->run->world == 1)
-        return;
+        return 0;
     t->said_sum = traincomm_gradients_describe(t->gradients, text, sizeof text);
-    if (t->run->rank == 0 && (t->said_sum || t->result.steps == t->first_step)) {
+    if (t->run->rank == 0 && (t->said_sum || step == t->first_step + 1)) {
         printf("The %s\n", text);
         fflush(stdout);
     }
+    traincomm_gradients_stats(t->gradients, &stats);
+    if (!t->said_sum || stats.machines == 1)
+        return 0;
+    report_begin(report, EVENT_GRADIENTS);
+    report_int(report, "step", step);
+    report_text(report, "drive", drives[stats.drive]);
+    report_int(report, "machines", stats.machines);
+    report_int(report, "leaders", stats.leaders);
+    report_int(report, "exchanges", stats.exchanges);
+    report_text(report, "message", text);
+    return report_end(report, e);
 }
 
 static double train_update(struct trainer *t, int64_t step, double lr, struct step_times *times)
@@ -233,7 +248,6 @@ static double train_update(struct trainer *t, int64_t step, double lr, struct st
     stall_doing(t->run->stall, STALL_ALLREDUCE);
     times->comm = traincomm_gradients_wait(t->gradients);
     stall_doing(t->run->stall, STALL_COMPUTE);
-    say_sum(t);
     train_lap(&clock, "all-reduce");
     double norm = sqrt(optimizer_step(t->optimizer, lr));
     ema_update(t->run, step);
@@ -409,7 +423,9 @@ static int train_step(struct trainer *t, int64_t index, bool *stop, struct error
     t->result.steps = index + 1;
     t->lr = lr;
     provenance_step(r, index + 1, all.loss, grad_norm);
-    status = say_step(t, index + 1, &all, &times, grad_norm, e);
+    status = say_sum(t, index + 1, e);
+    if (!status)
+        status = say_step(t, index + 1, &all, &times, grad_norm, e);
     if (!status)
         status = train_check_finite(index + 1, all.loss, grad_norm, e);
     if (!status)

@@ -337,6 +337,8 @@ static void print_job(const json_t *json)
         show_add_row(table, "checkpoint", human_step(id, sizeof id, job.checkpoint_step));
     imported_row(table, json_object_get(json, "imported_from"));
     plan_rows(table, json_object_get(json, "plan"));
+    show_add_row(table, "gradients",
+                 json_get_text(json_object_get(json, "gradients"), "message", ""));
     energy_rows(table, &job);
     forecast_rows(table, json_object_get(json, "forecast"));
     date_row(table, "submitted", job.created_at);

@@ -3,15 +3,11 @@
 #include <string.h>
 
 static const char *const names[EVENT_TYPE_COUNT] = {
-    [EVENT_RUN_START] = "run_start",
-    [EVENT_STEP] = "step",
-    [EVENT_EVAL_PROGRESS] = "eval_progress",
-    [EVENT_EVAL] = "eval",
-    [EVENT_CHECKPOINT] = "checkpoint",
-    [EVENT_STRAGGLER] = "straggler",
-    [EVENT_WARNING] = "warning",
-    [EVENT_ENERGY] = "energy",
-    [EVENT_RUN_STOP] = "run_stop",
+    [EVENT_RUN_START] = "run_start", [EVENT_GRADIENTS] = "gradients",
+    [EVENT_STEP] = "step",           [EVENT_EVAL_PROGRESS] = "eval_progress",
+    [EVENT_EVAL] = "eval",           [EVENT_CHECKPOINT] = "checkpoint",
+    [EVENT_STRAGGLER] = "straggler", [EVENT_WARNING] = "warning",
+    [EVENT_ENERGY] = "energy",       [EVENT_RUN_STOP] = "run_stop",
     [EVENT_FAILED] = "failed",
 };
 

@@ -11,6 +11,7 @@
 
 enum event_type {
     EVENT_RUN_START,
+    EVENT_GRADIENTS,
     EVENT_STEP,
     EVENT_EVAL_PROGRESS,
     EVENT_EVAL,

@@ -468,6 +468,9 @@ int store_event_steps_spread(struct store *s, int64_t job_id, int64_t most,
 
 int store_event_newest(struct store *s, int64_t *id, struct error *e); /* 0: there are none */
 
+/* Own fields of the event "gradients", which is one of an attempt's first; NULL: there is none. */
+int store_gradients_of(struct store *s, const struct store_job *job, char **body, struct error *e);
+
 /* Calls told(context) after every commit, from the thread that committed: it must be quick and not
  * call the store. At most STORE_LISTENERS may listen, each with a context of its own; told NULL
  * ends that of this context. */

@@ -78,4 +78,11 @@ await story(async ({ page }) => {
   } finally {
     await phone.close();
   }
+
+  const between = await submit({ ...JOB, name: "between", steps: 1, comm: { overlap: false }, cluster: { ...JOB.cluster, workers_per_node: 2 } });
+  const { message } = (await jobIn(between.id, "succeeded")).gradients;
+  ok(message.startsWith("gradients of 2 ranks are summed between 2 machines"), "sum: a job on several machines says how", message);
+  await page.goto(`${origin}/#/jobs/${between.id}`);
+  await page.getByRole("definition").filter({ hasText: message }).waitFor();
+  same(await page.locator("tr[data-type=gradients] td").last().textContent(), message, "sum: its page has it with the plan and among the events");
 });

@@ -40,6 +40,7 @@ function about(job) {
     ["Precision", precisionWords(spec)],
     ["Data", spec.data?.train],
     ["Optimiser", spec.optimizer && optimizerWords(spec.optimizer)],
+    ["Gradients", job.gradients?.message],
     ["Submitted", job.created_at && f.date(job.created_at)],
     ["By", job.submitted_by && submitter(job)],
     ["Imported", job.imported_from && `job ${job.imported_from.job} of another daemon${job.imported_from.submitted_by ? `, there of ${job.imported_from.submitted_by}` : ""}, ${f.date(job.imported_from.imported_at)}`],

@@ -142,7 +142,7 @@ export function checkpointsCard(id) {
 
 // ------------------------------------------------------------------ events
 
-const SHOWN = ["state", "run_start", "checkpoint", "straggler", "warning", "run_stop", "failed", "resume", "labels"];
+const SHOWN = ["state", "run_start", "gradients", "checkpoint", "straggler", "warning", "run_stop", "failed", "resume", "labels"];
 
 // An older worker's event has no message.
 export const stragglerWords = (e) => e.message ?? `rank ${e.rank} on ${e.host} holds up the others: ${f.number(e.busy_ms)} ms a step against ${f.number(e.median_ms)} ms, most of it in ${e.phase}`;
@@ -150,6 +150,7 @@ export const stragglerWords = (e) => e.message ?? `rank ${e.rank} on ${e.host} h
 const WORDS = {
   state: (e) => `${e.state}${e.reason ? `: ${e.reason}` : ""}${e.by ? ` (by ${e.by})` : ""}`,
   run_start: (e) => `attempt ${e.attempt} began to train`,
+  gradients: (e) => e.message,
   checkpoint: (e) => `checkpoint at step ${f.count(e.step)}`,
   straggler: stragglerWords,
   warning: (e) => e.message ?? "a warning",

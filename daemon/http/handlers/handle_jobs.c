@@ -1,4 +1,5 @@
 #include <math.h>
+#include <stdlib.h>
 
 #include "common/clock.h"
 #include "common/job/job_state.h"
@@ -126,6 +127,7 @@ static void job_add_position(struct json_text *t, const struct request *q,
 int handle_job_show(const struct request *q, struct reply *r, struct error *e)
 {
     struct store_job job;
+    char *gradients;
 
     if (store_job_get(q->app->store, q->id, &job, e))
         return -(int)e->code;
@@ -140,6 +142,9 @@ int handle_job_show(const struct request *q, struct reply *r, struct error *e)
     json_t *target = measure_target(q->app->store, &job);
     if (target)
         json_text_value(&text, "target", target);
+    if (!store_gradients_of(q->app->store, &job, &gradients, &why) && gradients)
+        json_text_raw(&text, "gradients", gradients);
+    free(gradients);
     json_text_close(&text, '}');
     store_job_clear(&job);
     return reply_json_text(r, 200, &text, e);

@@ -165,3 +165,11 @@ int store_event_steps_spread(struct store *s, int64_t job_id, int64_t most,
     sql_read_end(s, c);
     return status;
 }
+
+int store_gradients_of(struct store *s, const struct store_job *job, char **body, struct error *e)
+{
+    return once_text(s, body, e,
+                     "select body from job_event where job_id = ? and attempt = ? "
+                     "and seq between 1 and 1000 and type = 'gradients' limit 1",
+                     "ii", job->id, job->attempt);
+}

@@ -40,7 +40,7 @@ start() { # JQ: changes of a small job
     local_call -d "@$work/job.json" /v1/jobs
     want 201 "a job is taken ($1)"
 }
-start '.cluster.workers_per_node = 2 | .profile.steps = [2, 3] | .eval.predictions = true | .eval.target_top1 = 0.0001'
+start '.cluster.workers_per_node = 2 | .cluster.mpi_args = ["-x", "TRAINCOMM_HOST_RANKS=1"] | .comm.overlap = false | .profile.steps = [2, 3] | .eval.predictions = true | .eval.target_top1 = 0.0001'
 ok "job 1 succeeds" wait_state 1 succeeded
 start '.steps = 100000'
 ok "job 2 runs" eventually has_events 2 5

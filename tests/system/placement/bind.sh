@@ -32,10 +32,15 @@ is "$(job "$id" spec.cluster.bind) $(job "$id" spec.cluster.smt)" "core true" "t
 
 # ---- other hosts
 two=$(jq -nc --arg a "$h1" --arg b "$h2" '{nodes: 2, hosts: [$a, $b], interface: "eth0"}')
-train "$(jq -c '.bind = "socket"' <<<"$two")" '{"steps": 1}'
+train "$(jq -c '.bind = "socket"' <<<"$two")" '{"steps": 8, "comm": {"core": "none"}}'
 ok "bind socket on two hosts: the job succeeds" wait_state "$id" succeeded
 is "$(placed "$id")" "--map-by socket:PE=1 --bind-to core" "mpirun is told so"
 is "$(got 'group_by(.host) | map(map(.cpus) | unique | length)')" "[2,2]" "the ranks of each host have cores of their own"
+is "$(get "/v1/jobs/$id" | jq -c '.gradients | [.step, .machines, .leaders, .exchanges]')" "[7,2,2,2]" "what the first steps decide of their sums"
+shown=$("$top_builddir/trainctl" --server "unix:$socket" show "$id" | tr -s ' \n' ' ')
+like "$shown" " gradients gradients of 4 ranks are summed by machine .*: a step takes [0-9.e-]+ s \([0-9.e-]+ s (by calls|after backward)\) " "stands in trainctl show"
+is "$("$top_builddir/trainctl" --server "unix:$socket" --json show "$id" | jq -r .gradients.message)" \
+    "$("$top_builddir/trainctl" --server "unix:$socket" --json events "$id" | jq -r 'select(.type == "gradients") | .message')" "and in its events"
 train "$(jq -c --arg b "$h2" '.bind = "numa" | .threads_per_worker = 1024 | .nodes = 1 | .hosts = [$b]' <<<"$two")" '{"restart": {"max": 0}}'
 ok "workers that fit into no NUMA domain of the hosts fail the job" wait_state "$id" failed
 like "$(job "$id" reason)" "host $h2 has [0-9]+ NUMA domains? of [0-9]+ cores, into which 2 workers of 1024 threads do not fit: use fewer workers or threads, or another cluster.bind" \
