@@ -21,8 +21,7 @@ enum rng_purpose {
     RNG_CONVERT,     /* the order of records in shards; epoch is the role */
     RNG_MODEL,       /* initial weights; image is the tensor's number */
     RNG_MIXUP,       /* the weight of a mixed batch; image is the step */
-    RNG_JITTER,      /* simulated nodes; image is the step */
-    RNG_SWEEP,       /* a sweep's random points; image is the point */
+    RNG_SWEEP = 8,   /* a sweep's random points; image is the point */
     RNG_DROPOUT      /* what an image loses in front of the classifier */
 };
 

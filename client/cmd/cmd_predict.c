@@ -366,8 +366,8 @@ static void predict_show_json(const struct question *q)
                                            "certain", q->certain)
                                : json_null();
     json_t *out = json_pack(
-        "{s:o, s:o, s:o, s:o, s:o, s:{s:o, s:o, s:o, s:I}, s:{s:o, s:o, s:o, s:i}}", "points",
-        points, "enough_nodes", q->enough ? json_integer(q->enough->nodes) : json_null(), "workers",
+        "{s:o, s:o, s:o, s:o, s:o, s:{s:o, s:o, s:o, s:I}, s:{s:o, s:o, s:o}}", "points", points,
+        "enough_nodes", q->enough ? json_integer(q->enough->nodes) : json_null(), "workers",
         q->workers.workers ? json_pack("{s:I, s:I, s:s}", "workers_per_node",
                                        (json_int_t)q->workers.workers, "threads_per_worker",
                                        (json_int_t)q->workers.threads, "reason", q->workers.reason)
@@ -377,8 +377,7 @@ static void predict_show_json(const struct question *q)
         json_number(s->update_seconds), "exchange_seconds", json_number(s->exchange_seconds),
         "runs", (json_int_t)s->samples, "network", "hop_seconds",
         json_number(q->network.hop_seconds), "bytes_per_second",
-        json_number(q->network.bytes_per_second), "jitter", json_number(q->network.jitter), "seed",
-        PREDICT_SEED);
+        json_number(q->network.bytes_per_second), "jitter", json_number(q->network.jitter));
     print_json(out);
     json_decref(out);
 }
@@ -606,8 +605,8 @@ const struct cmd cmd_predict_entry = {
         {"to-target", 0, NULL, "the same as --target 75.9", NULL},
         {"node-speed", 0, "R", "speed of one node in images/s, instead of the speed measured here", NULL},
         {"node-watts", 0, "W", "power of one node under load in watts, to predict the energy", NULL},
-        {"hop-us", 0, "U", "latency of each of a ring's 2 (n-1) messages, in microseconds (400)", NULL},
-        {"link-gbit", 0, "G", "all-reduce bandwidth of a node's link, in gigabits/s (60)", NULL},
+        {"hop-us", 0, "U", "time of a round of messages between nodes, in microseconds (20)", NULL},
+        {"link-gbit", 0, "G", "bandwidth of a node's link, as a sum reaches it, in gigabits/s (60)", NULL},
         {"jitter", 0, "P", "standard deviation of a node's step time, in percent (2)", NULL},
         {"train-images", 0, "N", "number of training images, instead of counting them", NULL},
         {"eval-images", 0, "N", "number of evaluation images", NULL},

@@ -521,12 +521,13 @@ static void explain_predicted(struct plan *plan, const struct job_spec *spec,
     plan_add_explanation(
         plan, "predicted",
         spec->cluster.nodes > 1
-            ? "step = (batch x image + update + exchange) (1 + jitter x slowest of n nodes) + "
-              "2 (n-1) hops + transfer that does not overlap; seconds = steps x step + evaluations"
+            ? "step = (batch x image + update + exchange) x e^(jitter x slowest of n nodes) + "
+              "additions + what backward does not hide of the sum between nodes; seconds = steps x "
+              "step + evaluations"
             : "step = batch x image + update + exchange; seconds = steps x step + evaluations",
         in, json_number(decimal_rounded(plan->predicted.ttt_seconds.value)),
         "speeds measured on this kind of processor; MLPerf training rules, by which time to train "
-        "includes evaluation; one constant for the network, fitted to SURFsara's 81 % at 256 nodes",
+        "includes evaluation; libtraincomm's schedule between nodes, over links of 100 Gbit/s",
         json_string(
             "evaluating an image takes a third of the time of training on it, twice that with "
             "eval.flip and with ema; low and high: the spread of the measurements, and a faster or "

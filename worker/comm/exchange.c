@@ -4,9 +4,6 @@
 
 #include "worker/comm/sums.h"
 
-#define DIGIT_BITS 4 /* of the power of two in the number of ranks, at most */
-#define DIGIT_MAX  (1 << DIGIT_BITS)
-
 struct extent {
     size_t first, n;
 };
@@ -19,42 +16,12 @@ struct exchange_group {
     bool direct; /* all ranks: the parts are those that they have in the end */
 };
 
-static void exchange_add_digit(struct exchange *x, int digit)
-{
-    int *last = x->levels > 0 ? &x->digit[x->levels - 1] : NULL;
-
-    if (last && *last % 2 == 1 && *last * digit < DIGIT_MAX)
-        *last *= digit;
-    else
-        x->digit[x->levels++] = digit;
-}
-
-/* The power of two first, in digits as equal as can be; an odd number below 16 as one, so that its
- * sums are in pairs too; the primes of a larger one. */
-static void exchange_find_digits(struct exchange *x)
-{
-    int bits = 0, odd = x->size;
-
-    for (; odd % 2 == 0; odd /= 2)
-        bits++;
-    for (int levels = (bits + DIGIT_BITS - 1) / DIGIT_BITS, i = 0; i < levels; i++)
-        x->digit[x->levels++] =
-            1 << (bits * (levels - i) / levels - bits * (levels - i - 1) / levels);
-    for (int f = odd < DIGIT_MAX ? odd : 3; odd > 1;)
-        if (odd % f == 0) {
-            exchange_add_digit(x, f);
-            odd /= f;
-        } else {
-            f = f * f > odd ? odd : f + 2;
-        }
-}
-
 int exchange_create(struct exchange *x, MPI_Comm comm, bool narrow)
 {
     *x = (struct exchange){.comm = comm, .narrow = narrow};
     MPI_Comm_rank(comm, &x->rank);
     MPI_Comm_size(comm, &x->size);
-    exchange_find_digits(x);
+    x->levels = sum_levels_find(x->size, x->digit);
     x->from = calloc((size_t)x->size, sizeof *x->from);
     return x->from ? 0 : -1;
 }
@@ -74,11 +41,7 @@ size_t exchange_scratch(const struct exchange *x, size_t n)
 
 int exchange_rounds(const struct exchange *x)
 {
-    int all = x->size - 1 + EXCHANGE_WINDOW - 1, rounds = 0;
-
-    for (int i = 0; i < x->levels; i++)
-        rounds += (x->digit[i] - 1 + EXCHANGE_WINDOW - 1) / EXCHANGE_WINDOW;
-    return x->narrow ? all / EXCHANGE_WINDOW + rounds : 2 * rounds;
+    return sum_levels_rounds(x->size, x->narrow);
 }
 
 /* ---- who exchanges what */
@@ -163,9 +126,9 @@ static void exchange_send_some(const struct exchange *x, struct exchange_transfe
     struct extent mine = exchange_part(x, t, g, g->mine);
     size_t width = exchange_width(x);
     char *data = exchange_data(x, t);
-    int tag = t->tag + t->level + (t->gathers ? EXCHANGE_LEVELS : 0);
+    int tag = t->tag + t->level + (t->gathers ? SUM_LEVELS_MAX : 0);
 
-    for (int i = 0; i < EXCHANGE_WINDOW && t->begun < g->count - 1; i++) {
+    for (int i = 0; i < SUM_LEVELS_WINDOW && t->begun < g->count - 1; i++) {
         int step = ++t->begun, to = (g->mine + step) % g->count;
         int from = (g->mine - step + g->count) % g->count;
         struct extent there = exchange_part(x, t, g, to), back = exchange_part(x, t, g, from);

@@ -4,10 +4,9 @@
  * and an all-gather of these (Thakur, Rabenseifner, Gropp 2005; generalised to mixed radices). Each
  * rank sends 2 (n - 1) / n times the bytes of the range, for any n.
  *
- * n is a product of digits of at most 16 (or primes): a level for each, with messages between the
- * ranks that differ in that digit alone. So 256 ranks take 2 levels each way, of 15 messages. The
- * nearest ranks come first, where parts are large. Sums are in pairs in the order of the ranks,
- * (0 + 1) + (2 + 3), as a binomial tree adds.
+ * n is a product of digits (common/sum_levels.h): a level for each, with messages between the ranks
+ * that differ in that digit alone. The nearest ranks come first, where parts are large. Sums are in
+ * pairs in the order of the ranks, (0 + 1) + (2 + 3), as a binomial tree adds.
  *
  * In bf16 the reduce-scatter is one level of all ranks, so that each number is rounded once on each
  * way, and added in fp32.
@@ -19,14 +18,13 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#define EXCHANGE_LEVELS 12 /* 2^31 ranks */
-#define EXCHANGE_WINDOW 32 /* messages each way at a time: more would meet at one rank's port */
+#include "common/sum_levels.h"
 
 struct exchange {
     MPI_Comm comm;
     int rank, size;
     bool narrow;
-    int levels, digit[EXCHANGE_LEVELS];
+    int levels, digit[SUM_LEVELS_MAX];
     const void **from; /* (size) what is summed */
 };
 
@@ -39,9 +37,9 @@ struct exchange_transfer {
     int level;      /* below 0: done */
     bool gathers;
     int begun, open; /* messages to and from so many others; requests */
-    MPI_Request requests[2 * EXCHANGE_WINDOW];
+    MPI_Request requests[2 * SUM_LEVELS_WINDOW];
 };
-#define EXCHANGE_TAGS (2 * EXCHANGE_LEVELS)
+#define EXCHANGE_TAGS (2 * SUM_LEVELS_MAX)
 
 /* comm becomes its own, for nothing else. 0, or -1: no memory, which leaves it to be freed. */
 int exchange_create(struct exchange *x, MPI_Comm comm, bool narrow);

@@ -11,10 +11,11 @@
 #ifndef TRAINCOMM_HOST_SUM_H
 #define TRAINCOMM_HOST_SUM_H
 
+#include "common/sum_levels.h"
 #include "worker/comm/internal.h"
 
 /* While a rank exposes a bucket, others still add up the last one, or collect the one before. */
-#define HOST_SUM_SLOTS 4
+#define HOST_SUM_SLOTS SUM_LEVELS_BUCKETS
 
 struct host_sum;
 

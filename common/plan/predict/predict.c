@@ -4,59 +4,45 @@
 
 #include "common/net/arch.h"
 #include "common/plan/predict/threads.h"
-#include "common/rng.h"
+#include "common/sum_levels.h"
 
 const struct plan_network plan_network_default = {
-    .hop_seconds = 0.4e-3,
+    .hop_seconds = 20e-6,
     .bytes_per_second = 7.5e9,
+    .add_bytes_per_second = 40e9,
     .node_bytes_per_second = 4e9,
     .jitter = 0.02,
 };
 
-#define BACKWARD_SHARE 2.0 / 3 /* of forward and backward */
+#define BACKWARD_SHARE (2.0 / 3) /* of forward and backward */
+#define BACKWARD_CALLS 161       /* that drive the sum: those of ResNet-50 */
+#define SMALL_ROUNDS   3         /* of a tree: to agree up and down, and to gather */
 
 /* ---- the slowest of n nodes */
 
-#define DRAWS_MAX 262144
-#define STEPS_MIN 24
-#define STEPS_MAX 2048
-#define NODES_MAX 65536 /* beyond it m(n) hardly grows: 4.4 */
+#define REACH 8.0 /* beyond it there are no normal numbers */
+#define FINE  0.01
 
-static double largest_normal(struct rng *r, int64_t n)
-{
-    double largest = -INFINITY;
-
-    for (int64_t i = 0; i < n; i += 2) { /* Box and Muller give two at a time */
-        double radius = sqrt(-2 * log(1 - rng_unit(r))), angle = 2 * M_PI * rng_unit(r);
-        largest = fmax(largest, radius * cos(angle));
-        if (i + 1 < n)
-            largest = fmax(largest, radius * sin(angle));
-    }
-    return largest;
-}
-
+/* The mean of the largest one's distribution, whose cumulative one is the normal one's power. */
 double predict_slowest(int64_t nodes)
 {
-    int64_t n = nodes < NODES_MAX ? nodes : NODES_MAX, steps = DRAWS_MAX / (n > 0 ? n : 1);
-    double sum = 0;
+    double sum = 0, before = 0, below;
 
-    if (n <= 1)
-        return 0;
-    steps = steps < STEPS_MIN ? STEPS_MIN : steps > STEPS_MAX ? STEPS_MAX : steps;
-    for (int64_t step = 0; step < steps; step++) {
-        struct rng r = rng_stream(PREDICT_SEED, 0, step, RNG_JITTER);
-        sum += largest_normal(&r, n);
+    for (double x = -REACH; x < REACH; x += FINE, before = below) {
+        below = pow(erfc(-(x + FINE) * M_SQRT1_2) / 2, (double)nodes);
+        sum += (x + FINE / 2) * (below - before);
     }
-    return sum / (double)steps;
+    return nodes > 1 ? sum : 0;
 }
 
-/* ---- a step */
+/* ---- a node */
 
 /* How sure one may be of a speed that was measured elsewhere or once. */
 #define SPREAD_MIN     0.03 /* runs differ by this from day to day */
 #define SPREAD_ONE     0.08 /* of a single measurement */
 #define SPREAD_BATCH   0.05 /* more: it was another batch */
 #define SPREAD_WORKERS 0.15 /* more: fewer or more workers shared the node's memory */
+#define NETWORK_SPREAD 1.5  /* times better or worse than said, its jitter too */
 
 static double spread_of(const struct job_spec *spec, const struct plan_speed *speed)
 {
@@ -69,19 +55,27 @@ static double spread_of(const struct job_spec *spec, const struct plan_speed *sp
     return fmin(spread, 0.9);
 }
 
-static double gradient_bytes(const struct job_spec *spec)
+static double parameter_bytes(const struct job_spec *spec)
 {
     struct arch_shape shape = arch_shape_of(spec);
 
-    return (spec->comm.dtype == JOB_PRECISION_BF16 ? 2.0 : 4.0) * (double)arch_parameters(&shape);
+    return 4.0 * (double)arch_parameters(&shape);
 }
 
+/* As they are sent. */
+static double gradient_bytes(const struct job_spec *spec)
+{
+    return parameter_bytes(spec) / (spec->comm.dtype == JOB_PRECISION_BF16 ? 2 : 1);
+}
+
+/* Sent by each of n, by what is summed. */
 static double ring_share(int64_t n)
 {
     return n > 1 ? 2.0 * (double)(n - 1) / (double)n : 0;
 }
 
-/* All-reduce among a node's workers: as measured, for another number of them by a ring's share. */
+/* All-reduce among a node's workers: as measured, for another number of them by the share that each
+ * sends. */
 static double node_exchange(const struct job_spec *spec, const struct plan_speed *speed,
                             const struct plan_network *network)
 {
@@ -94,18 +88,6 @@ static double node_exchange(const struct job_spec *spec, const struct plan_speed
     return speed->exchange_seconds + gradient_bytes(spec) * share / network->node_bytes_per_second;
 }
 
-/* What backward cannot hide of the bytes between nodes. */
-static double wire_seconds(const struct job_spec *spec, const struct plan_network *network,
-                           double image_seconds)
-{
-    double bytes = gradient_bytes(spec);
-    double wire = bytes * ring_share(spec->cluster.nodes) / network->bytes_per_second;
-    double last = fmin(1, (double)spec->comm.fusion_bytes / bytes);
-    double backward = BACKWARD_SHARE * (double)spec->batch_per_worker * image_seconds;
-
-    return spec->comm.overlap ? wire - fmin(wire * (1 - last), backward) : wire;
-}
-
 /* How many times as long an image takes as it did in the batch that was measured. */
 static double batch_times(const struct job_spec *spec, const struct plan_speed *speed)
 {
@@ -116,38 +98,96 @@ static double batch_times(const struct job_spec *spec, const struct plan_speed *
     return measured > 0 && here > 0 ? measured / here : 1;
 }
 
-/* scale: of the image's time; hops: messages behind each other; noise: of the jitter. */
+/* ---- the sum between machines, as libtraincomm has it */
+
+/* Bytes through memory for each byte of the gradients: of a level, parts are read and their sum is
+ * written. In bf16 it is one level, and all are rounded before and widened behind it. */
+static double add_passes(int64_t nodes, bool bf16)
+{
+    int digits[SUM_LEVELS_MAX], levels = sum_levels_find((int)nodes, digits);
+    double passes = 0, part = 1;
+
+    if (bf16)
+        return 1 + 1 / (double)nodes + 2 * 3;
+    for (int i = 0; i < levels; i++) {
+        part /= digits[i];
+        passes += part * (digits[i] + 1);
+    }
+    return passes;
+}
+
+/* Seconds from the end of backward, which makes buckets ready one behind the other, until all are
+ * summed. They share the link; a round takes a look of backward's calls, as long as there are any.
+ * 0: after backward. */
+static double buckets_seconds(const struct job_spec *spec, const struct plan_network *network,
+                              const struct predict_exchange *x, double backward)
+{
+    double whole = parameter_bytes(spec), bucket = (double)spec->comm.fusion_bytes, done = 0;
+    double look = fmax(network->hop_seconds, backward / BACKWARD_CALLS);
+
+    for (double ready = 0; ready < whole;) {
+        double n = fmin(bucket, whole - ready), wire = x->bytes * n / whole;
+        wire /= network->bytes_per_second;
+        ready += n;
+        double since = backward * ready / whole, left = backward - since;
+        double rounds = fmin(x->rounds * look, left + x->rounds * network->hop_seconds);
+        done = fmax(since + rounds + wire, done + fmax(wire, rounds / SUM_LEVELS_BUCKETS));
+    }
+    return done - backward;
+}
+
+struct predict_exchange predict_exchange(const struct job_spec *spec,
+                                         const struct plan_network *network, double image_seconds)
+{
+    int64_t n = spec->cluster.nodes;
+    bool bf16 = spec->comm.dtype == JOB_PRECISION_BF16;
+    double backward = BACKWARD_SHARE * (double)spec->batch_per_worker * image_seconds;
+    struct predict_exchange x = {0};
+
+    if (n <= 1)
+        return x;
+    x.rounds = sum_levels_rounds((int)n, bf16);
+    x.bytes = gradient_bytes(spec) * ring_share(n);
+    x.add_seconds = gradient_bytes(spec) * add_passes(n, bf16) / network->add_bytes_per_second;
+    x.seconds = x.exposed_seconds = buckets_seconds(spec, network, &x, 0);
+    if (spec->comm.overlap)
+        x.exposed_seconds = fmin(x.seconds, buckets_seconds(spec, network, &x, backward));
+    x.exposed_seconds += SMALL_ROUNDS * ceil(log2((double)n)) * network->hop_seconds;
+    return x;
+}
+
+/* ---- a step */
+
+/* scale: of the image's time; noise: of the network's times, and of slowest: what the slowest node
+ * takes longer. */
 static double step_seconds(const struct job_spec *spec, const struct plan_speed *speed,
-                           const struct plan_network *network, double scale, double hops,
-                           double slowdown)
+                           const struct plan_network *network, double scale, double noise,
+                           double slowest)
 {
     double images = (double)spec->batch_per_worker * (double)spec->accumulate_steps;
+    struct plan_network times = *network;
     double image, node;
 
     scale *= fmax(speed->slowest_times, 1); /* all wait for it in every step */
     image = speed->image_seconds * scale * batch_times(spec, speed);
     node = images * image + scale * (speed->update_seconds + node_exchange(spec, speed, network));
-
-    if (spec->cluster.nodes <= 1)
-        return node;
-    return node * (1 + slowdown) + hops * network->hop_seconds + wire_seconds(spec, network, image);
+    times.hop_seconds *= noise;
+    times.bytes_per_second /= noise;
+    times.add_bytes_per_second /= noise;
+    struct predict_exchange x = predict_exchange(spec, &times, image);
+    return node * exp(noise * slowest) + x.add_seconds + x.exposed_seconds;
 }
 
 bool predict_step(const struct job_spec *spec, const struct plan_speed *speed,
                   const struct plan_network *network, struct plan_band *seconds)
 {
-    double spread = spread_of(spec, speed);
-    double nodes = (double)spec->cluster.nodes, ring = 2 * (nodes - 1);
     double slowest = predict_slowest(spec->cluster.nodes) * network->jitter;
+    double spread = spread_of(spec, speed), more = NETWORK_SPREAD;
 
     if (!(speed->image_seconds > 0))
         return false;
-    seconds->value = step_seconds(spec, speed, network, 1, ring, slowest);
-    /* At best the messages go up and down a tree, and the nodes are twice as steady. */
-    seconds->low = step_seconds(spec, speed, network, 1 - spread, fmin(ring, 2 * ceil(log2(nodes))),
-                                slowest / 2);
-    seconds->high = step_seconds(spec, speed, network, 1 + spread, 1.5 * ring, slowest * 1.5);
+    seconds->value = step_seconds(spec, speed, network, 1, 1, slowest);
+    seconds->low = step_seconds(spec, speed, network, 1 - spread, 1 / more, slowest);
+    seconds->high = step_seconds(spec, speed, network, 1 + spread, more, slowest);
     return true;
 }
-
-/* ---- the plan */

@@ -1,15 +1,17 @@
 /*
- * Throughput and time to train of a job on so many nodes: from what was measured of one worker, a
- * model of the exchange of gradients, and published epochs to a target. Pure; random numbers are
- * counted from PREDICT_SEED, so the same question has the same answer everywhere.
+ * Throughput and time to train of a job on so many nodes: from what was measured of one worker, the
+ * schedule by which libtraincomm sums gradients, and published epochs to a target. Pure.
  *
  * One step of n nodes takes
- *     node(n) x (1 + jitter x m(n)) + 2 (n-1) hop_seconds + wire that backward does not hide
+ *     node x e^(jitter x m(n)) + additions + what backward does not hide of the sum
  * node = batch_per_worker x accumulate_steps x image_seconds + update_seconds + exchange within the
- * node, m(n) the expected largest of n standard normal numbers (simulated), wire = 2 (n-1)/n x
- * gradient bytes / bytes_per_second (a ring; all but the last bucket may hide behind backward, two
- * thirds of the computing). An image that was measured in another batch takes so much less or more
- * as the worker's threads keep of their speed with this one (threads.h).
+ * node, m(n) the expected largest of n standard normal numbers. The sum between nodes
+ * (common/sum_levels.h) is of buckets, each some rounds of messages and 2 (n-1)/n times its bytes.
+ * They follow each other on the link, behind backward, two thirds of the computing, which is taken
+ * to make gradients evenly; a round waits for the next of backward's calls. The threads that
+ * compute add up. Beside it 3 log2(n) rounds agree on the step and gather what each rank took. An
+ * image that was measured in another batch takes so much less or more as the worker's threads keep
+ * of their speed with this one (threads.h).
  */
 #ifndef TRAIND_COMMON_PLAN_PREDICT_PREDICT_H
 #define TRAIND_COMMON_PLAN_PREDICT_PREDICT_H
@@ -60,30 +62,37 @@ struct plan_speed plan_speed_of(const struct plan_sample *samples, size_t count,
 
 /* Between nodes. */
 struct plan_network {
-    double hop_seconds;           /* of each of a ring's 2 (n-1) messages, with all software */
-    double bytes_per_second;      /* of a node's link, as an all-reduce reaches it */
+    double hop_seconds;           /* of a round of messages, with all software */
+    double bytes_per_second;      /* of a node's link, as a sum reaches it */
+    double add_bytes_per_second;  /* through a node's memory, as it adds up what it received */
     double node_bytes_per_second; /* all-reduce in a node's memory, where it was not measured */
     double jitter;                /* standard deviation of a node's step, by the step */
 };
 
 /*
- * What is fitted, and what is checked. hop_seconds is fitted: with the other three it gives
- * SURFsara's 81 % at 256 nodes (2018). The others are assumptions, which one number cannot tell
- * apart from it: bytes_per_second is 60 % of their 100 Gbit/s Omni-Path, jitter and
- * node_bytes_per_second are of the size that is common. So for SURFsara's nodes the model is right
- * by construction, and at other numbers of nodes it is a guess of the shape.
- * Checked without fitting: Intel Caffe's 93.5 % from 64 to 128 nodes. (Its 69 images/s a node too,
- * but with SURFsara's 79 in the place of its own speed alone, which was not published.)
- * tests/unit/common/plan/predict/predict.c prints these errors. tests/system/commands/predict.sh
- * prints those of real runs of 1 and 2 ranks, on one machine: they check the times of an image, an
- * update and an exchange in memory, and nothing between nodes.
+ * Assumptions, of 100 Gbit/s: 60 % of them reach a sum, a round of 15 messages takes 20 us, four
+ * cores of 10 GB/s add; the others are of the size that is common. None is fitted to a published
+ * run, as these had other software. tests/unit/common/plan/predict/predict.c compares with the
+ * simulation of libtraincomm (doc/scaling.md), within 3 points of efficiency, and
+ * tests/system/commands/predict.sh with runs of 1 and 2 ranks on one machine, which check the times
+ * of an image, an update and an exchange in memory, and nothing between nodes.
  */
 extern const struct plan_network plan_network_default;
 
-#define PREDICT_SEED 1
-
 /* The expected largest of n standard normal numbers: n >= 1. */
 double predict_slowest(int64_t nodes);
+
+/* The sum between nodes in a step; zeroed for one node. */
+struct predict_exchange {
+    int rounds;             /* of messages, one behind the other, of a bucket */
+    double bytes;           /* that a node sends, and receives */
+    double add_seconds;     /* never hidden */
+    double seconds;         /* by itself, without additions */
+    double exposed_seconds; /* what backward does not hide of it, and the small rounds */
+};
+/* image_seconds: of forward and backward of an image. */
+struct predict_exchange predict_exchange(const struct job_spec *spec,
+                                         const struct plan_network *network, double image_seconds);
 
 /* Seconds of a step, with what bounds it; low is the quicker. False: the speed is not known. */
 bool predict_step(const struct job_spec *spec, const struct plan_speed *speed,
