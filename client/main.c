@@ -11,6 +11,7 @@
 #include "common/text/suggest.h"
 #include "common/system/core_dump.h"
 #include "common/system/file.h"
+#include "launch/hosts.h"
 
 static int unknown_command(const char *name)
 {
@@ -100,6 +101,8 @@ static int main_run(int argc, char **argv)
 int main(int argc, char **argv)
 {
     file_refuse_closed_streams();
+    if (argc > 3 && strcmp(argv[1], HOSTS_LAUNCH) == 0)
+        return hosts_launch(argv + 2);
     setlocale(LC_CTYPE, "");
     core_dump_forbid();
     read_environment();

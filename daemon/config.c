@@ -30,7 +30,7 @@ static const struct config_key keys[] = {
      .help = "cores that jobs may use at the same time; 0 means all"},
     {"mpirun", 's', MPIRUN, 0, 0, FIELD(mpirun), .help = "program that starts the workers of a job"},
     {"worker", 's', BINDIR "/train-worker", 0, 0, FIELD(worker), .help = "the worker program"},
-    {"launch_agent", 's', "ssh -o BatchMode=yes -o ConnectTimeout=10", 0, 0, FIELD(launch_agent),
+    {"launch_agent", 's', LAUNCH_AGENT, 0, 0, FIELD(launch_agent),
      .help = "program, with its options, that runs a command on another host (cluster.hosts); it is called with the host and the command, and with -p PORT for jobs with a cluster.ssh_port"},
     {"cancel_grace_seconds", 'i', "10", 0, 3600, FIELD(cancel_grace_seconds),
      .help = "time that the workers of a cancelled job have to finish their step and write a checkpoint, in seconds; three steps if that is longer", .reloads = true},

@@ -73,6 +73,7 @@ struct launch_process {
     struct process_set members; /* of the attempt, as last seen */
 };
 
+#define LAUNCH_AGENT "ssh -o BatchMode=yes -o ConnectTimeout=10" /* where nothing else is said */
 #define HOSTS_LAUNCH                                                                               \
     "--launch-hosts" /* traind's first argument when it is hosts_launch (hosts.h) */
 

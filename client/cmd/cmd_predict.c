@@ -17,6 +17,7 @@
 #include "common/job/job_document.h"
 #include "common/plan/predict/threads.h"
 #include "common/problem.h"
+#include "common/run/speed.h"
 #include "common/text/plural.h"
 
 #define POINTS_MAX    64
@@ -109,24 +110,35 @@ static int read_target(const struct cmd_args *args, struct error *e)
 static int read_options(const struct cmd_args *args, struct question *q, struct error *e)
 {
     const char *nodes = cmd_value(args, "nodes");
-    double hop_us = 1e6 * q->network.hop_seconds, gbit = 8e-9 * q->network.bytes_per_second;
-    double jitter = 100 * q->network.jitter;
 
     if (parse_nodes(nodes ? nodes : NODES_DEFAULT, q, e) ||
         cmd_duration(args, "deadline", &q->deadline, e) ||
         number_option(args, "budget", 0, &q->budget, e) ||
-        number_option(args, "hop-us", 0, &hop_us, e) ||
-        number_option(args, "link-gbit", 1e-3, &gbit, e) ||
-        number_option(args, "jitter", 0, &jitter, e) ||
         number_option(args, "node-watts", 0, &q->node_watts, e))
         return -(int)e->code;
-    q->network.hop_seconds = 1e-6 * hop_us;
-    q->network.bytes_per_second = gbit / 8e-9;
-    q->network.jitter = jitter / 100;
     q->to_target = cmd_value(args, "target")     ? "--target"
                    : cmd_flag(args, "to-target") ? "--to-target"
                                                  : NULL;
     return read_target(args, e);
+}
+
+/* As stated, as measured over the job's interface, or as is common. */
+static int find_network(const struct cmd_args *args, struct question *q, struct error *e)
+{
+    struct plan_network *n = &q->network;
+
+    *n = plan_network_default;
+    speed_network_find(q->spec->cluster.interface, n);
+    double hop_us = 1e6 * n->hop_seconds, gbit = 8e-9 * n->bytes_per_second;
+    double jitter = 100 * n->jitter;
+    if (number_option(args, "hop-us", 0, &hop_us, e) ||
+        number_option(args, "link-gbit", 1e-3, &gbit, e) ||
+        number_option(args, "jitter", 0, &jitter, e))
+        return -(int)e->code;
+    n->hop_seconds = 1e-6 * hop_us;
+    n->bytes_per_second = gbit / 8e-9;
+    n->jitter = jitter / 100;
+    return 0;
 }
 
 /* --node-speed, or what was measured. */
@@ -538,9 +550,9 @@ static int share_out_node(const struct cmd_args *args, struct question *q, struc
 static int predict_answer(const struct cmd_args *args, struct question *q, struct error *e)
 {
     json_t *remarks = json_array();
-    int status = 0;
+    int status = find_network(args, q, e);
 
-    if (q->spec->mode != JOB_MODE_TRAIN)
+    if (!status && q->spec->mode != JOB_MODE_TRAIN)
         status = error_set(e, ERR_INVALID, "the job's mode is eval: there is nothing to train");
     if (!status)
         status = document_state_images(q->spec, args, e);
@@ -567,7 +579,6 @@ static int cmd_predict(const struct cmd_args *args)
 
     if (!(q = calloc(1, sizeof *q)))
         abort();
-    q->network = plan_network_default;
     q->deadline = q->budget = INFINITY;
     if (read_options(args, q, &e)) {
         code = cmd_fail(&e);
@@ -605,8 +616,8 @@ const struct cmd cmd_predict_entry = {
         {"to-target", 0, NULL, "the same as --target 75.9", NULL},
         {"node-speed", 0, "R", "speed of one node in images/s, instead of the speed measured here", NULL},
         {"node-watts", 0, "W", "power of one node under load in watts, to predict the energy", NULL},
-        {"hop-us", 0, "U", "time of a round of messages between nodes, in microseconds (20)", NULL},
-        {"link-gbit", 0, "G", "bandwidth of a node's link, as a sum reaches it, in gigabits/s (60)", NULL},
+        {"hop-us", 0, "U", "time of a round of messages between nodes, in microseconds (as measured, or 20)", NULL},
+        {"link-gbit", 0, "G", "bandwidth of a node's link, as a sum reaches it, in gigabits/s (as measured, or 60)", NULL},
         {"jitter", 0, "P", "standard deviation of a node's step time, in percent (2)", NULL},
         {"train-images", 0, "N", "number of training images, instead of counting them", NULL},
         {"eval-images", 0, "N", "number of evaluation images", NULL},

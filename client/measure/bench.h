@@ -39,8 +39,8 @@ struct bench {
 int bench_read(const char *events_path, const struct job_spec *spec, struct bench *out,
                struct error *e);
 
-/* Runs a job on this machine and reads what it measured (bench_run.c); leaves nothing behind. A
- * signal ends it: ERR_INTERRUPTED. */
+/* Runs a job on this machine, or on the hosts that it names, and reads what it measured
+ * (bench_run.c); leaves nothing behind. A signal ends it: ERR_INTERRUPTED. */
 int bench_run(const struct job_spec *spec, struct bench *bench, struct error *e);
 
 /* The worker that was built or installed beside this program; else by PATH. The caller frees it. */

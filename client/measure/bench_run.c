@@ -138,6 +138,7 @@ static int bench_launch(struct run *r, const char *attempt_dir, const char *mpir
         .bind = fits ? r->spec->cluster.bind : JOB_BIND_NONE,
         .mpirun = mpirun,
         .worker = worker,
+        .agent = LAUNCH_AGENT,
         .measure_peak = true,
     };
     int status = launcher_local.start(&request, &r->process, e);

@@ -1,7 +1,9 @@
 /*
- * trainctl scale: real runs on so many workers, beside what the model of `trainctl predict` says
- * from the first one's measurement alone.
+ * trainctl scale: real runs on so many workers, or machines, beside what the model of `trainctl
+ * predict` says from the first one's measurement alone; and the network between machines, which it
+ * says it from.
  */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -16,6 +18,7 @@
 #include "client/views/terminal.h"
 #include "common/job/job_document.h"
 #include "common/json.h"
+#include "common/run/speed.h"
 #include "common/text/plural.h"
 #include "launch/launch.h"
 
@@ -40,6 +43,8 @@ struct scaling {
     int64_t batch;        /* of a worker, of the document */
     int64_t workers[POINTS_MAX];
     int count;
+    int64_t per_node; /* workers: the points are of more and more machines; 0: of this one */
+    struct plan_network network;
     double load; /* of the machine before: what else wanted its cores */
     bool ways[WAYS];
     struct point points[WAYS][POINTS_MAX];
@@ -47,8 +52,11 @@ struct scaling {
 
 /* ---- the command line */
 
-static int parse_workers(const char *text, struct scaling *s, struct error *e)
+static int parse_workers(const struct cmd_args *args, struct scaling *s, struct error *e)
 {
+    const char *what = cmd_value(args, "nodes") ? "nodes" : "workers";
+    const char *text = cmd_value(args, what);
+
     if (!text)
         return error_set(e, ERR_USAGE, "say on how many workers, as in --workers 1,2,4");
     do {
@@ -57,9 +65,9 @@ static int parse_workers(const char *text, struct scaling *s, struct error *e)
         if (!cmd_whole(text, &end, &workers) || (*end && *end != ',') || workers < 1 ||
             workers > 1024 || s->count == POINTS_MAX)
             return error_set(e, ERR_USAGE,
-                             "--workers must be at most %d numbers from 1 to 1024 with commas "
+                             "--%s must be at most %d numbers from 1 to 1024 with commas "
                              "between them, as in 1,2,4, not \"%s\"",
-                             POINTS_MAX, text);
+                             what, POINTS_MAX, text);
         s->workers[s->count++] = workers;
         text = *end ? end + 1 : end;
     } while (*text);
@@ -81,6 +89,25 @@ static int check_slots(const struct scaling *s, struct error *e)
                 (long long)s->workers[i], plural(s->workers[i]),
                 (long long)(threads > 0 ? threads : 1), plural(threads > 0 ? threads : 1),
                 (long long)cores, plural(cores), (long long)most);
+    return 0;
+}
+
+/* From here on the points are of workers. */
+static int check_nodes(struct scaling *s, struct error *e)
+{
+    int64_t most = job_spec_names_hosts(s->spec) ? (int64_t)s->spec->cluster.host_count : 0;
+
+    if (s->workers[0] != 1)
+        return error_set(e, ERR_USAGE,
+                         "--nodes must begin with 1, which the others are predicted from");
+    for (int i = 0; i < s->count; i++)
+        if (s->workers[i] > most)
+            return error_set(e, ERR_INVALID,
+                             "--nodes: the document names %lld host%s in cluster.hosts, not %lld",
+                             (long long)most, plural(most), (long long)s->workers[i]);
+    s->per_node = s->spec->cluster.workers_per_node;
+    for (int i = 0; i < s->count; i++)
+        s->workers[i] *= s->per_node;
     return 0;
 }
 
@@ -128,6 +155,48 @@ static void make_short(struct scaling *s, long steps)
 
 /* ---- the runs */
 
+static void take_workers(struct job_spec *spec, const struct scaling *s, int64_t workers,
+                         int64_t batch)
+{
+    spec->cluster.workers_per_node = s->per_node ? s->per_node : workers;
+    spec->cluster.nodes = workers / spec->cluster.workers_per_node;
+    spec->batch_per_worker = batch;
+    spec->data.train_images = batch * workers * spec->steps;
+}
+
+/* Two runs that send after backward, in small and in large buckets, differ by their rounds. What is
+ * no constant of a network is not kept. */
+static int measure_network(struct scaling *s, double in_memory, struct error *e)
+{
+    static const int64_t buckets[] = {256 << 10, 8 << 20};
+    struct plan_network hop = plan_network_default;
+    double seconds[2], hops[2];
+    struct predict_exchange x;
+    struct bench bench;
+    struct job_spec with = *s->spec;
+
+    take_workers(&with, s, s->workers[s->count - 1], s->batch);
+    with.comm.overlap = false;
+    hop.hop_seconds = 1;
+    hop.bytes_per_second = INFINITY;
+    for (int i = 0; i < 2; i++) {
+        with.comm.fusion_bytes = buckets[i];
+        if (bench_run(&with, &bench, e))
+            return error_prefix(e, "the network of %lld nodes", (long long)with.cluster.nodes);
+        x = predict_exchange(&with, &hop, 0);
+        hops[i] = x.seconds;
+        seconds[i] = bench.phase_ms[BENCH_COMM] / 1e3 - in_memory - x.add_seconds;
+    }
+    hop.hop_seconds = (seconds[0] - seconds[1]) / (hops[0] - hops[1]);
+    if (!isfinite(hop.hop_seconds) || hop.hop_seconds <= 0) /* too short to be seen */
+        hop.hop_seconds = plan_network_default.hop_seconds;
+    hop.bytes_per_second = x.bytes / (seconds[1] - hops[1] * hop.hop_seconds);
+    if (!(hop.bytes_per_second > 0))
+        return 0;
+    s->network = hop;
+    return speed_network_keep(with.cluster.interface, &hop, e);
+}
+
 static int run_point(struct scaling *s, enum way way, int i, struct plan_speed *first,
                      struct error *e)
 {
@@ -138,21 +207,22 @@ static int run_point(struct scaling *s, enum way way, int i, struct plan_speed *
 
     p->workers = s->workers[i];
     p->batch = way == STRONG ? s->global_batch / p->workers : s->batch;
-    spec->cluster.workers_per_node = p->workers;
-    spec->batch_per_worker = p->batch;
-    spec->data.train_images = p->batch * p->workers * spec->steps;
+    take_workers(spec, s, p->workers, p->batch);
     int status = bench_run(spec, &bench, e);
     if (status)
         return error_prefix(e, "%lld workers", (long long)p->workers);
-    speeds_keep(spec, &bench);
+    if (!s->per_node)
+        speeds_keep(spec, &bench);
     p->images_per_sec = bench.images_per_sec;
     p->speedup = p->images_per_sec / base->images_per_sec;
     p->efficiency = p->speedup * (double)base->workers / (double)p->workers;
     if (i == 0) {
         struct plan_sample sample = speeds_sample(spec, &bench);
         *first = plan_speed_of(&sample, 1, 0, 0);
+        if (s->per_node && measure_network(s, first->exchange_seconds, e))
+            return -(int)e->code;
     }
-    if (predict_step(spec, first, &plan_network_default, &step)) {
+    if (predict_step(spec, first, &s->network, &step)) {
         double images = (double)(p->batch * p->workers);
         p->predicted = (struct plan_band){images / step.value, images / step.high, //
                                           images / step.low};
@@ -180,6 +250,7 @@ static int run_all(struct scaling *s, struct error *e)
     int64_t threads = s->spec->cluster.threads_per_worker;
     int status = 0;
 
+    s->network = plan_network_default;
     if (threads == 0) /* the same for all points */
         s->spec->cluster.threads_per_worker = 1;
     if (getloadavg(&s->load, 1) < 1)
@@ -215,7 +286,11 @@ static json_t *points_to_json(const struct scaling *s, enum way way)
 
 static void scale_show_json(const struct scaling *s)
 {
-    json_t *out = json_pack("{s:o}", "load_before", json_number(s->load));
+    json_t *out = json_pack(
+        "{s:o, s:o}", "load_before", json_number(s->load), "network",
+        s->per_node ? json_pack("{s:o, s:o}", "hop_seconds", json_number(s->network.hop_seconds),
+                                "bytes_per_second", json_number(s->network.bytes_per_second))
+                    : json_null());
 
     for (int way = 0; way < WAYS; way++)
         json_object_set_new(out, way_names[way],
@@ -265,6 +340,10 @@ static void show_tables(const struct scaling *s)
         if (s->ways[way])
             scale_show_table(s, (enum way)way);
     }
+    if (s->per_node)
+        printf(
+            "\nbetween the nodes: a round of messages takes %.3g us, a sum reaches %.3g Gbit/s\n",
+            1e6 * s->network.hop_seconds, 8e-9 * s->network.bytes_per_second);
     if (s->load > BUSY * cores)
         printf("\nother work kept this machine busy (a load of %.1f on %.0f cores before the "
                "first run): these figures say little\n",
@@ -345,10 +424,12 @@ static int scale_measure(const struct cmd_args *args, struct scaling *s, struct 
     if (!status && s->spec->mode != JOB_MODE_TRAIN)
         status = error_set(e, ERR_INVALID, "the job's mode is eval: there is nothing to train");
     if (!status) {
+        status = cmd_value(args, "nodes") ? check_nodes(s, e) : 0;
         make_short(s, steps);
-        status = check_batch(s, e);
     }
-    if (!status && !cmd_flag(args, "oversubscribe"))
+    if (!status)
+        status = check_batch(s, e);
+    if (!status && !s->per_node && !cmd_flag(args, "oversubscribe"))
         status = check_slots(s, e);
     return status ? status : run_all(s, e);
 }
@@ -362,7 +443,7 @@ static int cmd_scale(const struct cmd_args *args)
 
     s.ways[STRONG] = cmd_flag(args, "strong") || !cmd_flag(args, "weak");
     s.ways[WEAK] = cmd_flag(args, "weak") || !cmd_flag(args, "strong");
-    if (parse_workers(cmd_value(args, "workers"), &s, &e)) {
+    if (parse_workers(args, &s, &e)) {
         code = cmd_fail(&e);
     } else if ((code = document_open(args->operands[0], args, &s.spec, &unsupported)) == 0) {
         if (unsupported.count)
@@ -389,8 +470,8 @@ static int cmd_scale(const struct cmd_args *args)
 /* clang-format off */
 const struct cmd cmd_scale_entry = {
     .name = "scale",
-    .synopsis = "--workers N,N... [--strong|--weak] [--steps N] [--set KEY=VALUE...] FILE|-",
-    .help = "measure how a job scales with the workers of this machine; needs no daemon",
+    .synopsis = "--workers N,N... | --nodes 1,N... [--strong|--weak] [--steps N] [--set KEY=VALUE...] FILE|-",
+    .help = "measure how a job scales with the workers of this machine, or over machines; needs no daemon",
     .run = cmd_scale,
     .min_operands = 1,
     .max_operands = 1,
@@ -398,6 +479,7 @@ const struct cmd cmd_scale_entry = {
     .options = {
         {"set", 0, "KEY=VALUE", "change a key of the document first, as in batch_per_worker=32", "key"},
         {"workers", 0, "N,N...", "worker counts, as in 1,2,4", NULL},
+        {"nodes", 0, "1,N...", "counts of the machines in cluster.hosts, as in 1,2,4: measures the network between them too", NULL},
         {"strong", 0, NULL, "only strong scaling: the same global batch", NULL},
         {"weak", 0, NULL, "only weak scaling: the same batch per worker", NULL},
         {"steps", 0, "N", "measured steps, after one to warm up (5)", NULL},

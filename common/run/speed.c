@@ -180,3 +180,45 @@ size_t speed_cache_find(const char *key, struct plan_sample *samples, size_t mos
     free(text);
     return count;
 }
+
+/* ---- networks */
+
+static json_t *network_load(char path[PATH_MAX])
+{
+    char folder[PATH_MAX];
+    struct error ignored;
+
+    if (!file_cache_folder(folder) || file_make_dirs(folder, &ignored) ||
+        (size_t)snprintf(path, PATH_MAX, "%s/network.json", folder) >= PATH_MAX)
+        *path = '\0';
+    return *path ? json_document_load(path, &ignored) : NULL;
+}
+
+int speed_network_keep(const char *interface, const struct plan_network *network, struct error *e)
+{
+    char path[PATH_MAX];
+    json_t *all = network_load(path);
+
+    all = json_is_object(all) ? all : json_object();
+    json_object_set_new(all, interface ? interface : "",
+                        json_pack("{s:o, s:o}", "hop_seconds", json_number(network->hop_seconds),
+                                  "bytes_per_second", json_number(network->bytes_per_second)));
+    int status = json_file_write(path, all, e);
+    json_decref(all);
+    return status;
+}
+
+void speed_network_find(const char *interface, struct plan_network *network)
+{
+    char path[PATH_MAX];
+    json_t *all = network_load(path);
+    const json_t *one = json_object_get(all, interface ? interface : "");
+    double hop = json_get_number(one, "hop_seconds", -1);
+    double bytes = json_get_number(one, "bytes_per_second", -1);
+
+    if (speed_within(hop, 0, 10) && speed_within(bytes, 1e3, 1e15)) {
+        network->hop_seconds = hop;
+        network->bytes_per_second = bytes;
+    }
+    json_decref(all);
+}

@@ -40,6 +40,11 @@ bool speed_sample_read(const json_t *json, struct plan_sample *sample);
 /* Adds a line; the file keeps the newest thousand. */
 int speed_cache_add(const char *key, const struct plan_sample *sample, struct error *e);
 
+/* What `trainctl scale` measured between machines over an interface (NULL: the usual one), kept in
+ * network.json beside it. find leaves what is not known. */
+int speed_network_keep(const char *interface, const struct plan_network *network, struct error *e);
+void speed_network_find(const char *interface, struct plan_network *network);
+
 /* The newest first, at most `most`. A cache that cannot be read holds none. */
 size_t speed_cache_find(const char *key, struct plan_sample *samples, size_t most);
 

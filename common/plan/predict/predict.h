@@ -71,11 +71,12 @@ struct plan_network {
 
 /*
  * Assumptions, of 100 Gbit/s: 60 % of them reach a sum, a round of 15 messages takes 20 us, four
- * cores of 10 GB/s add; the others are of the size that is common. None is fitted to a published
- * run, as these had other software. tests/unit/common/plan/predict/predict.c compares with the
- * simulation of libtraincomm (doc/scaling.md), within 3 points of efficiency, and
- * tests/system/commands/predict.sh with runs of 1 and 2 ranks on one machine, which check the times
- * of an image, an update and an exchange in memory, and nothing between nodes.
+ * cores of 10 GB/s add; the others are of the size that is common. `trainctl scale --nodes`
+ * measures the first two. None is fitted to a published run, as these had other software.
+ * tests/unit/common/plan/predict/predict.c compares with the simulation of libtraincomm
+ * (doc/scaling.md), within 3 points of efficiency, and tests/system/commands/predict.sh with runs
+ * of 1 and 2 ranks on one machine, which check the times of an image, an update and an exchange in
+ * memory, and nothing between nodes.
  */
 extern const struct plan_network plan_network_default;
 
