@@ -44,19 +44,19 @@ struct least {
     double seconds, cpu_seconds; /* of the slowest rank, of all ranks */
 };
 
-static double seconds_of(clockid_t clock)
+static double allreduce_seconds_of(clockid_t clock)
 {
     struct timespec t;
     clock_gettime(clock, &t);
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-static double cpu_seconds(void)
+static double allreduce_cpu_seconds(void)
 {
-    return seconds_of(CLOCK_PROCESS_CPUTIME_ID);
+    return allreduce_seconds_of(CLOCK_PROCESS_CPUTIME_ID);
 }
 
-static void sleep_until(double seconds)
+static void allreduce_sleep_until(double seconds)
 {
     struct timespec t = {.tv_sec = (time_t)seconds,
                          .tv_nsec = (long)(1e9 * (seconds - (double)(time_t)seconds))};
@@ -79,12 +79,12 @@ static void keep_least(struct least *least, double seconds, double cpu)
 static void measure(struct traincomm_gradients *sum, float *g, struct least *least)
 {
     MPI_Barrier(MPI_COMM_WORLD);
-    double start = MPI_Wtime(), cpu = cpu_seconds();
+    double start = MPI_Wtime(), cpu = allreduce_cpu_seconds();
     if (sum)
         traincomm_gradients_wait(sum);
     else
         MPI_Allreduce(MPI_IN_PLACE, g, COUNT, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
-    double end = cpu_seconds();
+    double end = allreduce_cpu_seconds();
     keep_least(least, MPI_Wtime() - start, end - cpu);
 }
 
@@ -115,19 +115,19 @@ static double allreduce_step(struct traincomm_gradients *g, double *unhidden)
     double part = asked.backward / TENSORS, seconds, slowest_rank;
 
     MPI_Barrier(MPI_COMM_WORLD);
-    double start = seconds_of(CLOCK_MONOTONIC), due = start;
+    double start = allreduce_seconds_of(CLOCK_MONOTONIC), due = start;
     for (int i = TENSORS; i-- > 0;) {
         due += part;
         if (asked.sleeps)
-            sleep_until(due);
+            allreduce_sleep_until(due);
         else
             compute(part);
-        double cpu = seconds_of(CLOCK_THREAD_CPUTIME_ID);
+        double cpu = allreduce_seconds_of(CLOCK_THREAD_CPUTIME_ID);
         traincomm_gradients_ready(g, (size_t)COUNT / TENSORS * (size_t)i);
-        due += seconds_of(CLOCK_THREAD_CPUTIME_ID) - cpu;
+        due += allreduce_seconds_of(CLOCK_THREAD_CPUTIME_ID) - cpu;
     }
     *unhidden = traincomm_gradients_wait(g);
-    seconds = seconds_of(CLOCK_MONOTONIC) - start;
+    seconds = allreduce_seconds_of(CLOCK_MONOTONIC) - start;
     MPI_Allreduce(&seconds, &slowest_rank, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
     return slowest_rank;
 }
@@ -153,7 +153,7 @@ static void print_behind(struct traincomm_gradients *const *sums, int rank)
 }
 
 /* The median time of a small message from the first rank to the last. */
-static double hop_seconds(int rank, int size)
+static double allreduce_hop_seconds(int rank, int size)
 {
     double seconds[HOPS];
 
@@ -174,7 +174,7 @@ static double hop_seconds(int rank, int size)
 /* Bytes a second that a machine sends, and receives, while all ranks send to those of the other
  * machines, at once and waiting for nothing; as many ranks on each machine, side by side. 0: there
  * is one machine. */
-static double link_rate(const struct traincomm *c, float *g)
+static double allreduce_link_rate(const struct traincomm *c, float *g)
 {
     int each = traincomm_host_size(c), peers = traincomm_size(c) / each - 1, n = 0;
     int flood = peers > 0 && FLOOD_MAX / peers < FLOOD ? FLOOD_MAX / peers : FLOOD;
@@ -201,7 +201,7 @@ static double link_rate(const struct traincomm *c, float *g)
 }
 
 /* The median time in which the ranks of each machine, on all at once, sum in its memory. */
-static double node_seconds(const struct traincomm *c, float *g)
+static double allreduce_node_seconds(const struct traincomm *c, float *g)
 {
     struct traincomm_gradients *sum;
     struct traincomm *node;
@@ -223,7 +223,7 @@ static double node_seconds(const struct traincomm *c, float *g)
     return slowest_rank;
 }
 
-static bool understood(int argc, char **argv)
+static bool allreduce_understood(int argc, char **argv)
 {
     static const struct option options[] = {
         {"backward", required_argument, NULL, 'b'},
@@ -248,7 +248,7 @@ static bool understood(int argc, char **argv)
     return optind == argc && asked.rounds > 0 && asked.rounds <= ROUNDS_MAX;
 }
 
-static void print_least(const struct least *least, const char *name, int ranks)
+static void allreduce_print_least(const struct least *least, const char *name, int ranks)
 {
     printf(", \"%s_ms\": %.2f, \"%s_cpu_ms\": %.2f", name, least->seconds * 1e3, name,
            least->cpu_seconds / ranks * 1e3);
@@ -261,7 +261,7 @@ int main(int argc, char **argv)
     struct least least[KINDS] = {0}, one_call = {0};
     float *g = calloc(COUNT, sizeof *g);
 
-    if (!understood(argc, argv)) {
+    if (!allreduce_understood(argc, argv)) {
         fprintf(stderr, "usage: allreduce [--backward MS [--sleep]] [--rounds 1..%d] [--fp32]\n",
                 ROUNDS_MAX);
         return 2;
@@ -274,7 +274,8 @@ int main(int argc, char **argv)
         if (traincomm_gradients_create(c, g, COUNT, &options, &sums[k]))
             return 1;
     }
-    double hop = hop_seconds(rank, size), link = link_rate(c, g), node = node_seconds(c, g);
+    double hop = allreduce_hop_seconds(rank, size), link = allreduce_link_rate(c, g),
+           node = allreduce_node_seconds(c, g);
     if (asked.backward > 0 && !asked.sleeps)
         measure_loops();
     for (int i = 0; i < asked.rounds && asked.backward <= 0; i++) {
@@ -287,9 +288,9 @@ int main(int argc, char **argv)
                "\"node_ms\": %.2f",
                COUNT * sizeof *g, size, hop * 1e6, link * 8e-6, node * 1e3);
     for (int k = 0; rank == 0 && asked.backward <= 0 && k < asked.kinds; k++)
-        print_least(&least[k], names[k], size);
+        allreduce_print_least(&least[k], names[k], size);
     if (rank == 0 && asked.backward <= 0)
-        print_least(&one_call, "one_call", size);
+        allreduce_print_least(&one_call, "one_call", size);
     if (asked.backward > 0)
         print_behind(sums, rank);
     if (rank == 0)
