@@ -21,6 +21,9 @@ hosts=4 each=2 rate=200mbit rounds=3 times=0,0.5,1.5 peers_only='' local_only=''
 die() { echo "links.sh: $*" >&2; exit 1; }
 while [ $# -gt 0 ]; do
     case $1 in
+    --rate | --rounds | --times) [ $# -gt 1 ] || die "$1 needs a value" ;;
+    esac
+    case $1 in
     --rate) rate=$2 && shift 2 ;;
     --rounds) rounds=$2 && shift 2 ;;
     --times) times=$2 && shift 2 ;;
