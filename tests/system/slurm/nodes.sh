@@ -27,7 +27,7 @@ exec "$top_builddir/tests/bin/train-worker" "\$@"
 END
 ln -s "$top_builddir/tests/bin/train-prep" "$work/bin/train-prep"
 # Their limits are for machines that are not as busy as this one may be.
-longer='s/"\$work\/report" 3/"$work\/report" 60/; s/"\$kept" 2/"$kept" 60/; s/connect-timeout 2/connect-timeout 30/
+longer='s/"\$work\/report" 5/"$work\/report" 60/; s/"\$kept" 2/"$kept" 60/; s/connect-timeout 2/connect-timeout 30/
     s/timeout 10 /timeout 60 /; s/exec timeout 2 /exec timeout 60 /; s/limit 10 /limit 60 /'
 for script in prolog epilog task-prolog drain-node node.sh; do
     sed -e "s|@pkgdatadir@/slurm|$work/slurm|; s|@bindir@|$work/bin|; s|@sysconfdir@|$work|; $longer" \
