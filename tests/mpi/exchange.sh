@@ -17,6 +17,8 @@ run() { # RANKS OF-A-MACHINE ARGUMENT...
     TRAINCOMM_HOST_RANKS=$each mpirun --oversubscribe --bind-to none "${options[@]}" -np "$ranks" "$many" "$@" 2>&1
 }
 
+between() { [ "$1" -ge "$2" ] && [ "$1" -le "$3" ]; }
+
 # ---- bytes and messages
 options=(--mca pml_monitoring_enable 1 --mca pml_monitoring_enable_output 3 --mca pml_monitoring_filename "$work/sent")
 sent() { # RANKS OF-A-MACHINE BYTES FILE: sums so many bytes; to FILE "RANK BYTES MESSAGES" of those that were sent
@@ -33,10 +35,9 @@ for machines in 2 3 4 7 8 16; do
             { machine[int($1 / each)] += $2 - b[$1]; if ($3 - m[$1] > most) most = $3 - m[$1] }
             END { for (i in machine) if (machine[i] > bytes) bytes = machine[i]; print bytes + 0, most + 0 }' "$work/none" "$work/once")
         least=$((2 * (machines - 1) * gradients / machines))
-        [ "$bytes" -ge $((least * 99 / 100)) ] && [ "$bytes" -le $((least * 105 / 100)) ]
-        report $? "$machines machines of $each: no machine sends more than 2 (n - 1) / n times the gradients" "$bytes bytes, $least are needed" "$(tail -n 5 "$work/out")"
-        [ "$messages" -gt 0 ] && [ "$messages" -le $((2 * (machines - 1))) ]
-        report $? "... and no rank more than two messages to each other machine" "$messages"
+        ok "$machines machines of $each: no machine sends more than 2 (n - 1) / n times the gradients ($bytes bytes, $least are needed)" \
+            between "$bytes" $((least * 99 / 100)) $((least * 105 / 100))
+        ok "... and no rank more than two messages to each other machine ($messages)" between "$messages" 1 $((2 * (machines - 1)))
     done
 done
 
@@ -76,9 +77,7 @@ fi
 # ---- a rank that is gone, at any time
 for calls in 0 7 15 29; do
     run 4 1 die $calls >"$work/out"
-    status=$?
-    [ $status -ne 0 ]
-    report $? "killed after $calls calls: the run ends" "status $status" "$(cat "$work/out")"
+    ok "killed after $calls calls: the run ends" test $? -ne 0
     like "$(cat "$work/out")" '[Ss]ignal 9|SIGKILL|signal: 9|Killed' "... and mpirun names the signal"
 done
 done_testing
