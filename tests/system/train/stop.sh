@@ -25,10 +25,14 @@ blind=false # the second half of them cannot write into its directory
 launch() {
     local program=("$top_builddir/tests/bin/train-worker" --job "$1" --run-dir "$2")
     # shellcheck disable=SC2016
-    local readonly=(unshare -m sh -c 'mount --bind "$0" "$0" && mount -o remount,ro,bind "$0" && exec "$@"' "$2")
+    local apart='half=$1 run=$2
+        shift 2
+        [ "$OMPI_COMM_WORLD_RANK" -lt "$half" ] ||
+            exec unshare -m sh -c '\''mount --bind "$0" "$0" && mount -o remount,ro,bind "$0" && exec "$@"'\'' "$run" "$@"
+        exec "$@"'
     if $blind; then
         mkdir -p "$2/attempt-1"
-        exec mpirun --oversubscribe --bind-to none -np $((world / 2)) "${program[@]}" : -np $((world / 2)) "${readonly[@]}" "${program[@]}"
+        program=(sh -c "$apart" sh $((world / 2)) "$2" "${program[@]}")
     fi
     exec mpirun --oversubscribe --bind-to none -np $world "${program[@]}"
 }
