@@ -5,7 +5,7 @@ set -u
 # shellcheck source=tests/tap.sh
 . "${top_srcdir:?is set by make check}/tests/tap.sh"
 : "${top_builddir:?is set by make check}"
-export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_mpi_yield_when_idle=1 OMPI_MCA_btl_tcp_if_include=lo OMPI_MCA_pml=ob1,monitoring OMPI_MCA_osc=^monitoring
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_mpi_yield_when_idle=1 OMPI_MCA_btl_tcp_if_include=lo OMPI_MCA_pml=ob1,monitoring OMPI_MCA_osc=^monitoring,ucx
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 many=$top_builddir/tests/mpi/gradients_many
