@@ -13,14 +13,9 @@ int once_run(struct store *s, bool durable, int *changed, struct error *e, const
     if (!c)
         return -(int)e->code;
     va_start(values, format);
-    sqlite3_stmt *statement = sql_query_values(c, e, sql, format, &values);
+    int status = sql_run_values(c, e, changed, sql, format, &values);
     va_end(values);
-    int status = sql_row(c, statement, e);
-    if (status > 0)
-        sql_done(statement);
-    if (changed && status >= 0)
-        *changed = sqlite3_changes(sql_db(c));
-    return sql_write_end(s, c, status > 0 ? 0 : status, e);
+    return sql_write_end(s, c, status, e);
 }
 
 static int once_read(struct store *s, once_row *take, void *context, struct error *e,

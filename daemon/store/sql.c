@@ -134,20 +134,38 @@ void sql_done(sqlite3_stmt *statement)
     sqlite3_reset(statement);
 }
 
+/* 1: a row is there, of which *value (NULL is fine) becomes the first column; 0: none. The
+ * statement is free again. */
+static int sql_first(struct sql *c, struct error *e, const char *sql, const char *format,
+                     va_list *values, int64_t *value)
+{
+    sqlite3_stmt *statement = sql_run_query(c, e, sql, format, false, values);
+    int found = sql_row(c, statement, e);
+
+    if (found > 0 && value)
+        *value = sqlite3_column_int64(statement, 0);
+    if (found > 0)
+        sql_done(statement);
+    return found;
+}
+
+int sql_run_values(struct sql *c, struct error *e, int *changed, const char *sql,
+                   const char *format, va_list *values)
+{
+    int found = sql_first(c, e, sql, format, values, NULL);
+
+    if (changed)
+        *changed = found < 0 ? 0 : sqlite3_changes(c->db);
+    return found < 0 ? found : 0;
+}
+
 int sql_run(struct sql *c, struct error *e, int *changed, const char *sql, const char *format, ...)
 {
     va_list values;
 
     va_start(values, format);
-    sqlite3_stmt *statement = sql_run_query(c, e, sql, format, false, &values);
+    int status = sql_run_values(c, e, changed, sql, format, &values);
     va_end(values);
-    int status = sql_row(c, statement, e);
-    if (status > 0) {
-        sql_done(statement);
-        status = 0;
-    }
-    if (changed)
-        *changed = sqlite3_changes(c->db);
     return status;
 }
 
@@ -156,11 +174,8 @@ int sql_exists(struct sql *c, struct error *e, const char *sql, const char *form
     va_list values;
 
     va_start(values, format);
-    sqlite3_stmt *statement = sql_run_query(c, e, sql, format, true, &values);
+    int found = sql_first(c, e, sql, format, &values, NULL);
     va_end(values);
-    int found = sql_row(c, statement, e);
-    if (found > 0)
-        sql_done(statement);
     return found;
 }
 
@@ -170,13 +185,8 @@ int sql_integer(struct sql *c, struct error *e, int64_t *value, const char *sql,
     va_list values;
 
     va_start(values, format);
-    sqlite3_stmt *statement = sql_run_query(c, e, sql, format, true, &values);
+    int found = sql_first(c, e, sql, format, &values, value);
     va_end(values);
-    int found = sql_row(c, statement, e);
-    if (found > 0) {
-        *value = sqlite3_column_int64(statement, 0);
-        sql_done(statement);
-    }
     return found < 0 ? found : 0;
 }
 

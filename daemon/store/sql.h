@@ -52,6 +52,8 @@ void sql_done(sqlite3_stmt *statement); /* leave a statement before its last row
 /* sql_query and sql_row for a statement without rows; the number of rows changed in *changed (may
  * be NULL). */
 int sql_run(struct sql *c, struct error *e, int *changed, const char *sql, const char *format, ...);
+int sql_run_values(struct sql *c, struct error *e, int *changed, const char *sql,
+                   const char *format, va_list *values);
 
 /* sql_query and sql_row where only this is of interest. 1: there is a row; 0: none. */
 int sql_exists(struct sql *c, struct error *e, const char *sql, const char *format, ...);
