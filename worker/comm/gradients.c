@@ -27,9 +27,8 @@
 #define THREAD_FLOATS ((size_t)1 << 17)
 #define ALL_FLOATS    ((size_t)1 << 21)
 #define TAGGED        (4 * SLOTS) /* buckets with tags of their own; MPI has 32767 of them */
-#define SPINS         2000
-#define TRIAL_ROUNDS  3    /* of each kind */
-#define TRIAL_GAIN    0.98 /* clearly faster */
+#define TRIAL_ROUNDS  3           /* of each kind */
+#define TRIAL_GAIN    0.98        /* clearly faster */
 
 enum stage { EXPOSE, ADD, EXCHANGE, PUBLISH, COLLECT, DONE };
 
@@ -98,21 +97,16 @@ static bool leads(const struct traincomm_gradients *g)
 /* This rank's part, between machines. */
 static void begin_exchange(struct traincomm_gradients *g, struct bucket *b, unsigned number)
 {
-    int mine = g->c->host_rank;
-    size_t first = g->host ? host_sum_part(g->host, b->n, mine) : 0;
-    size_t end = g->host ? host_sum_part(g->host, b->n, mine + 1) : b->n;
+    size_t first = 0, end = b->n;
 
+    if (g->host)
+        host_sum_mine(g->host, b->n, &first, &end);
     b->transfer.at = b->at + first;
     b->transfer.n = end - first;
     b->transfer.scratch = g->scratch + number % SLOTS * g->scratch_floats;
     b->transfer.tag = (int)(number % TAGGED * EXCHANGE_TAGS);
     exchange_begin(&g->between, &b->transfer);
     b->stage = EXCHANGE;
-}
-
-static enum stage after_add(const struct traincomm_gradients *g)
-{
-    return g->machines > 1 ? EXCHANGE : PUBLISH;
 }
 
 /* Does what can be done. False: nothing. */
@@ -129,7 +123,7 @@ static bool advance_bucket(struct traincomm_gradients *g, unsigned number)
     case ADD:
         if (!host_sum_add(g->host, number, b->at, b->n))
             return false;
-        if (after_add(g) == EXCHANGE)
+        if (g->machines > 1)
             begin_exchange(g, b, number);
         else
             b->stage = PUBLISH;
@@ -166,7 +160,6 @@ static bool begin_bucket(struct traincomm_gradients *g)
 {
     size_t ready_from = atomic_load(&g->ready_from), n = g->sent_from - ready_from;
     struct bucket *b = &g->buckets[g->begun % SLOTS];
-    double now = comm_clock();
 
     if (g->begun - g->finished == SLOTS || n == 0 || (n < g->bucket_floats && !g->all))
         return false;
@@ -178,7 +171,7 @@ static bool begin_bucket(struct traincomm_gradients *g)
     g->begun++;
     g->stats.buckets++;
     if (g->busy_since == 0)
-        g->busy_since = now;
+        g->busy_since = comm_clock();
     return true;
 }
 
@@ -211,7 +204,7 @@ static bool advance_hidden(struct traincomm_gradients *g)
 
     while (gradients_advance(g))
         moved = true;
-    if (!under_way(g))
+    if (!under_way(g) && g->busy_since > 0)
         end_hidden(g, comm_clock());
     return moved;
 }

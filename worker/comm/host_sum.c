@@ -10,7 +10,6 @@
 #include "worker/comm/sums.h"
 
 #define LINE_FLOATS 16 /* a part begins with a cache line */
-#define SPINS       2000
 
 /* Buckets with which a rank has done a step; only it writes them. */
 struct progress {
@@ -116,7 +115,7 @@ unsigned host_sum_news(const struct host_sum *h)
 
 void host_sum_wait(const struct host_sum *h, unsigned news)
 {
-    for (int i = 0; h->c->spins && i < SPINS; i++) {
+    for (int i = 0; h->c->spins && i < COMM_SPINS; i++) {
         if (host_sum_news(h) != news)
             return;
         comm_pause();
@@ -154,7 +153,7 @@ static float *slot_of(const struct host_sum *h, unsigned bucket, int rank)
     return h->slots[rank] + bucket % HOST_SUM_SLOTS * h->floats;
 }
 
-size_t host_sum_part(const struct host_sum *h, size_t n, int leader)
+static size_t host_sum_part(const struct host_sum *h, size_t n, int leader)
 {
     size_t lines = (n + LINE_FLOATS - 1) / LINE_FLOATS;
     size_t first = lines * (size_t)leader / (size_t)h->leaders * LINE_FLOATS;
@@ -162,8 +161,7 @@ size_t host_sum_part(const struct host_sum *h, size_t n, int leader)
     return first < n ? first : n;
 }
 
-/* The part of this rank; of those that are no leaders an empty one behind the last. */
-static void host_sum_mine(const struct host_sum *h, size_t n, size_t *first, size_t *end)
+void host_sum_mine(const struct host_sum *h, size_t n, size_t *first, size_t *end)
 {
     int rank = h->c->host_rank, leads = rank < h->leaders;
 

@@ -25,8 +25,9 @@ int host_sum_create(struct traincomm *c, size_t floats, int leaders, bool narrow
                     struct host_sum **out);
 void host_sum_destroy(struct host_sum *h); /* NULL is fine. Collective */
 
-/* A leader's part of a bucket of n: where it begins. Its end is where the next one's begins. */
-size_t host_sum_part(const struct host_sum *h, size_t n, int leader);
+/* This rank's part of a bucket of n, from *first to *end; of those that are no leaders an empty one
+ * behind the last. */
+void host_sum_mine(const struct host_sum *h, size_t n, size_t *first, size_t *end);
 
 /* The four steps of a bucket of n at `at`. False: another rank, or an earlier bucket, is not so far
  * yet; nothing was done. Only leaders add and publish. */

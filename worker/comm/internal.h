@@ -23,6 +23,8 @@ struct traincomm {
 
 double comm_clock(void);
 
+#define COMM_SPINS 2000 /* looks in a row, where each rank has a core, before it gives way */
+
 /* Between two looks of a loop that spins. */
 static inline void comm_pause(void)
 {

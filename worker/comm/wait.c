@@ -5,7 +5,6 @@
 
 #define SPIN_SECONDS  200e-6
 #define SLEEP_SECONDS 1e-3
-#define SPINS         2000
 
 /* Sleeps an eighth of what it has waited so far: that much later than its spinning neighbour at
  * most. */
@@ -31,7 +30,7 @@ void comm_wait_request(MPI_Request *request)
 
 void comm_look_again(const struct traincomm *c, int looks)
 {
-    if (c->spins && looks < SPINS)
+    if (c->spins && looks < COMM_SPINS)
         comm_pause();
     else
         sched_yield();
