@@ -150,6 +150,18 @@ Test(store, a_key_is_its_users)
     cr_assert_eq(found, ids[0]);
 }
 
+/* Of that version, filled by the text, and then brought to the last one. */
+static sqlite3 *migrated_database(int version, const char *fill)
+{
+    sqlite3 *db;
+
+    cr_assert_eq(sqlite3_open(":memory:", &db), SQLITE_OK);
+    cr_assert_eq(store_migrate(db, store_migrations, version, &e), 0, "%s", e.text);
+    cr_assert_eq(sqlite3_exec(db, fill, NULL, NULL, NULL), SQLITE_OK, "%s", sqlite3_errmsg(db));
+    cr_assert_eq(store_migrate(db, store_migrations, store_migration_count, &e), 0, "%s", e.text);
+    return db;
+}
+
 static int count_kept_keys(void *count, int columns, char **values, char **names)
 {
     (void)columns, (void)values, (void)names;
@@ -159,23 +171,14 @@ static int count_kept_keys(void *count, int columns, char **values, char **names
 
 Test(store, keys_of_an_older_database_become_their_users)
 {
-    sqlite3 *db;
     int count = 0;
-
-    cr_assert_eq(sqlite3_open(":memory:", &db), SQLITE_OK);
-    cr_assert_eq(store_migrate(db, store_migrations, 27, &e), 0, "%s", e.text);
-    cr_assert_eq(
-        sqlite3_exec(
-            db,
-            "insert into job (name, state, spec, plan, run_dir, created_at, slots, "
+    sqlite3 *db = migrated_database(
+        27, "insert into job (name, state, spec, plan, run_dir, created_at, slots, "
             "train_steps, idempotency_key, submitted_by) values "
             "('a', 'queued', '{}', '{}', '', 1, 1, 1, 'k', 'token:eve'),"
             "('b', 'queued', '{}', '{}', '', 1, 1, 1, 'n', null),"
             "('c', 'queued', '{}', '{}', '', 1, 1, 1, null, 'token:eve'),"
-            "('d', 'queued', '{}', '{}', '', 1, 1, 1, char(1) || 'sweep-1-0-0', 'sweep 1')",
-            NULL, NULL, NULL),
-        SQLITE_OK, "%s", sqlite3_errmsg(db));
-    cr_assert_eq(store_migrate(db, store_migrations, store_migration_count, &e), 0, "%s", e.text);
+            "('d', 'queued', '{}', '{}', '', 1, 1, 1, char(1) || 'sweep-1-0-0', 'sweep 1')");
     cr_assert_eq(sqlite3_exec(db,
                               "select 1 from job where idempotency_key is case name "
                               "when 'a' then char(2) || 'token:eve' || char(2) || 'k' "
@@ -439,24 +442,15 @@ Test(store, the_speed_of_several_attempts_is_that_of_the_steps_that_count)
 
 Test(store, the_speeds_in_an_older_database_become_those_of_the_whole_run)
 {
-    sqlite3 *db;
     double speeds[3];
-
-    cr_assert_eq(sqlite3_open(":memory:", &db), SQLITE_OK);
-    cr_assert_eq(store_migrate(db, store_migrations, 32, &e), 0, "%s", e.text);
-    cr_assert_eq(
-        sqlite3_exec(
-            db,
-            "insert into job (id, state, spec, plan, run_dir, created_at, slots, "
+    sqlite3 *db = migrated_database(
+        32, "insert into job (id, state, spec, plan, run_dir, created_at, slots, "
             "train_steps, step, attempt, images_per_sec) values "
             "(1, 'succeeded', '{}', '{}', '', 1, 1, 3, 3, 2, 20),"
             "(2, 'succeeded', '{}', '{}', '', 1, 1, 3, 3, 1, 20),"
             "(3, 'failed', '{}', '{}', '', 1, 1, 3, 2, 1, 20);"
             "insert into step_metric (job_id, step, t, step_ms, images_per_sec) "
-            "select job.id, value, 1, 100 * value, 60 / value from job, json_each('[1,2,3]')",
-            NULL, NULL, NULL),
-        SQLITE_OK, "%s", sqlite3_errmsg(db));
-    cr_assert_eq(store_migrate(db, store_migrations, store_migration_count, &e), 0, "%s", e.text);
+            "select job.id, value, 1, 100 * value, 60 / value from job, json_each('[1,2,3]')");
     look_up_in(db,
                "select max(iif(id = 1, images_per_sec, 0)), "
                "max(iif(id = 2, images_per_sec, 0)), "
@@ -470,22 +464,14 @@ Test(store, the_speeds_in_an_older_database_become_those_of_the_whole_run)
 
 Test(store, what_nodes_in_an_older_database_saw_is_found)
 {
-    sqlite3 *db;
     double found[3];
-
-    cr_assert_eq(sqlite3_open(":memory:", &db), SQLITE_OK);
-    cr_assert_eq(store_migrate(db, store_migrations, 37, &e), 0, "%s", e.text);
-    cr_assert_eq(
-        sqlite3_exec(db,
-                     "insert into node (name, kind, cores, verdict, checked_at, report) values "
-                     "('a', 'x', 1, 'fine', 8, '{\"data\": [7, null, [], {\"path\": \"/no\", "
-                     "\"ok\": false}, {\"path\": \"/d\", \"ok\": true}]}'),"
-                     "('b', 'x', 1, 'fine', 9, '{\"data\": \"text\"}'),"
-                     "('c', 'x', 1, 'fine', 9, '[{\"path\": \"/d\", \"ok\": true}]'),"
-                     "('d', 'x', 1, 'fine', 9, '7')",
-                     NULL, NULL, NULL),
-        SQLITE_OK, "%s", sqlite3_errmsg(db));
-    cr_assert_eq(store_migrate(db, store_migrations, store_migration_count, &e), 0, "%s", e.text);
+    sqlite3 *db = migrated_database(
+        37, "insert into node (name, kind, cores, verdict, checked_at, report) values "
+            "('a', 'x', 1, 'fine', 8, '{\"data\": [7, null, [], {\"path\": \"/no\", "
+            "\"ok\": false}, {\"path\": \"/d\", \"ok\": true}]}'),"
+            "('b', 'x', 1, 'fine', 9, '{\"data\": \"text\"}'),"
+            "('c', 'x', 1, 'fine', 9, '[{\"path\": \"/d\", \"ok\": true}]'),"
+            "('d', 'x', 1, 'fine', 9, '7')");
     look_up_in(db, "select count(*), max(node = 'a' and path = '/d'), max(seen_at) from node_data",
                3, found);
     cr_expect_eq(found[0], 1);
