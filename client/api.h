@@ -4,8 +4,7 @@
  * type, the words from problem+json, each error of a document on a line with its pointer and
  * suggestion. Single-threaded.
  */
-#ifndef TRAIND_CLIENT_API_H
-#define TRAIND_CLIENT_API_H
+#pragma once
 
 #include <curl/curl.h>
 #include <jansson.h>
@@ -74,5 +73,3 @@ int api_problem_to_error(const json_t *problem, long status, struct error *e);
 
 /* e's text, in full where it is that of the last problem and was too long for *e. Borrowed. */
 const char *api_error_words(const struct error *e);
-
-#endif

@@ -1,6 +1,5 @@
 /* Changes of a job document on the command line: --set lr.base=0.2, or --set /lr/base=0.2. */
-#ifndef TRAIND_CLIENT_CHANGE_H
-#define TRAIND_CLIENT_CHANGE_H
+#pragma once
 
 #include <jansson.h>
 
@@ -12,5 +11,3 @@ int change_apply(json_t *document, const char *text, struct error *e);
 
 /* Those of all --set. */
 int changes_apply(json_t *document, const struct cmd_args *args, struct error *e);
-
-#endif

@@ -9,8 +9,7 @@
  *         ... args->operands[0], cmd_value(args, "names"), cmd_flag(args, "csv"), client.json ...
  *     }
  */
-#ifndef TRAIND_CLIENT_CMD_H
-#define TRAIND_CLIENT_CMD_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -154,5 +153,3 @@ const char *cmd_role_at(size_t i);   /* of tokens: "read"... */
 /* clang-format on */
 #define CMD_ENTRY(name) extern const struct cmd cmd_##name##_entry;
 CMD_ALL(CMD_ENTRY)
-
-#endif

@@ -3,9 +3,6 @@
  * behind "trainctl" up to the cursor (the last may be empty or half a word). Prints what the last
  * word could become, a line each: the word, a tab, a remark. A line ":file" means: also files.
  */
-#ifndef TRAIND_CLIENT_COMPLETE_H
-#define TRAIND_CLIENT_COMPLETE_H
+#pragma once
 
 int complete(int argc, char **argv); /* argv[0] is the first word; always 0 */
-
-#endif

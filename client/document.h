@@ -1,6 +1,5 @@
 /* A job document of the command line, for commands that need no daemon. */
-#ifndef TRAIND_CLIENT_DOCUMENT_H
-#define TRAIND_CLIENT_DOCUMENT_H
+#pragma once
 
 #include "client/cmd.h"
 #include "common/plan/plan.h"
@@ -34,5 +33,3 @@ int document_count(struct job_spec *spec, struct plan_inputs *inputs, json_t *re
  * *changed: there were some. */
 int document_paths_absolute(json_t *document, bool *changed, struct error *e);
 int sweep_paths_absolute(json_t *sweep, bool *changed, struct error *e);
-
-#endif

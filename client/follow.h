@@ -1,7 +1,6 @@
 /* Following a job until it ends, by the daemon's live stream of its events, also over the daemon's
  * restart. */
-#ifndef TRAIND_CLIENT_FOLLOW_H
-#define TRAIND_CLIENT_FOLLOW_H
+#pragma once
 
 #include "client/job.h"
 
@@ -23,5 +22,3 @@ int follow_job(const struct follow *follow, json_t **json, struct error *e);
 /* Ctrl-C says that the job goes on, and exits with 130. */
 void follow_on_interrupt(void);
 extern const char follow_interrupted[]; /* those words */
-
-#endif

@@ -1,6 +1,5 @@
 /* A job as the API tells it, read for showing. */
-#ifndef TRAIND_CLIENT_JOB_H
-#define TRAIND_CLIENT_JOB_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -71,5 +70,3 @@ const char *job_state_color(const char *state);
 
 /* One line on how it ended: "job 3 succeeded: top-1 86.31 %, time to train 4 min 52 s". */
 void job_print_outcome(const struct job *job);
-
-#endif

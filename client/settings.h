@@ -1,6 +1,5 @@
 /* What holds for all commands, wherever they are in trainctl. */
-#ifndef TRAIND_CLIENT_SETTINGS_H
-#define TRAIND_CLIENT_SETTINGS_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -11,5 +10,3 @@ struct client_settings {
     bool color;         /* stdout is a terminal, and neither NO_COLOR nor --no-color was given */
 };
 extern struct client_settings client;
-
-#endif

@@ -5,8 +5,7 @@
  * STREAM_PATIENCE_SECONDS, after longer and longer pauses. Single-threaded: all happens inside
  * stream_next.
  */
-#ifndef TRAIND_CLIENT_STREAM_H
-#define TRAIND_CLIENT_STREAM_H
+#pragma once
 
 #include <jansson.h>
 #include <stddef.h>
@@ -70,5 +69,3 @@ int sse_add(struct sse *sse, const char *text, size_t bytes); /* negative: over 
  * They are valid until the next call. */
 int sse_next(struct sse *sse, const char **type, const char **data);
 void sse_clear(struct sse *sse); /* what came; id and retry_ms stay */
-
-#endif

@@ -1,6 +1,5 @@
 /* The user's token: never an argument, as others see those. */
-#ifndef TRAIND_CLIENT_TOKEN_H
-#define TRAIND_CLIENT_TOKEN_H
+#pragma once
 
 #include <limits.h>
 #include <stdbool.h>
@@ -16,5 +15,3 @@ int token_find(char token[TOKEN_BYTES], struct error *e);
 
 /* That file, whether there is one or not; false: no folder is known in which it could be. */
 bool token_path(char path[PATH_MAX]);
-
-#endif

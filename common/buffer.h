@@ -4,8 +4,7 @@
  * What does not fit leaves the buffer as it is and makes it fail for good, so that a writer of many
  * parts may ask once, at the end. array_grow and arrays_grow are the same for the items of arrays.
  */
-#ifndef TRAIND_COMMON_BUFFER_H
-#define TRAIND_COMMON_BUFFER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -68,5 +67,3 @@ struct array {
 
 /* false: without memory; the arrays are the caller's as before. */
 bool arrays_grow(const struct array *arrays, size_t n, size_t count, size_t *room);
-
-#endif

@@ -3,8 +3,7 @@
  * `train-worker --self-check` print. An item is {"check", "ok", "found", "advice"}: advice is null
  * where all is well, and an item that is ok and has advice is a warning.
  */
-#ifndef TRAIND_COMMON_CHECK_H
-#define TRAIND_COMMON_CHECK_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -30,5 +29,3 @@ void check_clock(json_t *list);
 
 /* Free space of a folder that is there. */
 void check_disk(json_t *list, const char *check, const char *folder, const char *advice);
-
-#endif

@@ -1,6 +1,5 @@
 /* Time. All durations are seconds as double, all dates Unix seconds (UTC). */
-#ifndef TRAIND_COMMON_CLOCK_H
-#define TRAIND_COMMON_CLOCK_H
+#pragma once
 
 #include <pthread.h>
 #include <stdbool.h>
@@ -11,5 +10,3 @@ double clock_now(void);       /* Unix time with microseconds: for dates in event
 /* Waits for the condition until clock_monotonic() is `until`; INFINITY: without end. false: that
  * time has come. */
 bool clock_wait(pthread_cond_t *condition, pthread_mutex_t *mutex, double until);
-
-#endif

@@ -1,7 +1,6 @@
 /* XXH3's 128 bits of a file (xxhash.com), as 32 hex digits in the form that xxh128sum prints: tells
  * a file that changed from one that did not. Not against malice. */
-#ifndef TRAIND_COMMON_DIGEST_H
-#define TRAIND_COMMON_DIGEST_H
+#pragma once
 
 #include <stddef.h>
 
@@ -20,5 +19,3 @@ void digest_end(struct digest *d, char hex[DIGEST_BYTES]);
 
 /* ERR_NOT_FOUND, ERR_NOT_ALLOWED, ERR_IO. */
 int digest_file(const char *path, char hex[DIGEST_BYTES], struct error *e);
-
-#endif

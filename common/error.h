@@ -5,8 +5,7 @@
  * A message names what is wrong and, where it can be said, what would be right. It has no newline
  * and no "error:" in front; callers may put context before it with error_prefix().
  */
-#ifndef TRAIND_COMMON_ERROR_H
-#define TRAIND_COMMON_ERROR_H
+#pragma once
 
 #define ERROR_TEXT_BYTES 2048
 
@@ -61,5 +60,3 @@ int error_set_errno(struct error *e, int errnum, const char *format, ...)
 
 /* Puts "words: " in front of the message already in *e and returns -e->code. */
 int error_prefix(struct error *e, const char *format, ...) __attribute__((format(printf, 2, 3)));
-
-#endif

@@ -1,6 +1,5 @@
 /* JSON beyond jansson: bounded parsing with words for a person, and whole files. */
-#ifndef TRAIND_COMMON_JSON_H
-#define TRAIND_COMMON_JSON_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -54,5 +53,3 @@ char *json_to_text(const json_t *value, size_t flags);
 
 /* Writes a value as indented JSON with a final newline, atomically. The reference stays yours. */
 int json_file_write(const char *path, const json_t *value, struct error *e);
-
-#endif

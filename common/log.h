@@ -3,8 +3,7 @@
  * What is in the words of others (a file's name, a node's report) forges no line: see printable.h.
  * A worker's rank is put in front of its lines once log_set_name("rank 3") was called.
  */
-#ifndef TRAIND_COMMON_LOG_H
-#define TRAIND_COMMON_LOG_H
+#pragma once
 
 enum log_level { LOG_LEVEL_ERROR, LOG_LEVEL_WARNING, LOG_LEVEL_INFO, LOG_LEVEL_DEBUG };
 
@@ -21,5 +20,3 @@ void log_at(enum log_level level, const char *format, ...) __attribute__((format
 #define log_warning(...) log_at(LOG_LEVEL_WARNING, __VA_ARGS__)
 #define log_info(...)    log_at(LOG_LEVEL_INFO, __VA_ARGS__)
 #define log_debug(...)   log_at(LOG_LEVEL_DEBUG, __VA_ARGS__)
-
-#endif

@@ -1,6 +1,5 @@
 /* Order statistics of doubles; none may be NAN. */
-#ifndef TRAIND_COMMON_MEDIAN_H
-#define TRAIND_COMMON_MEDIAN_H
+#pragma once
 
 #include <stddef.h>
 
@@ -8,5 +7,3 @@ void median_sort(double *values, size_t count); /* ascending, in place */
 
 /* The middle value, the mean of both where count is even; sorts them. count is at least 1. */
 double median(double *values, size_t count);
-
-#endif

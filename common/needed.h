@@ -3,9 +3,6 @@
  * wrong with it. Without it the program says so and ends with status 1. Nothing is half stored: a
  * transaction that was begun is rolled back, and trainings go on without their daemon.
  */
-#ifndef TRAIND_COMMON_NEEDED_H
-#define TRAIND_COMMON_NEEDED_H
+#pragma once
 
 void *needed(void *memory) __attribute__((returns_nonnull)); /* memory */
-
-#endif

@@ -1,6 +1,5 @@
 /* A list of what is wrong with a document, so that a person learns all of it at once. */
-#ifndef TRAIND_COMMON_PROBLEM_H
-#define TRAIND_COMMON_PROBLEM_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -47,5 +46,3 @@ json_t *problems_to_json(const struct problems *p);
 
 /* "lr.base: must be ...; did you mean ...?", one a line, for a terminal. The caller frees it. */
 char *problems_to_text(const struct problems *p);
-
-#endif

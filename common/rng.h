@@ -8,8 +8,7 @@
  * allocated for each rank and epoch, a resumed run starts anywhere at once, and prefetch threads
  * may work on both sides of an epoch's end.
  */
-#ifndef TRAIND_COMMON_RNG_H
-#define TRAIND_COMMON_RNG_H
+#pragma once
 
 #include <stdint.h>
 
@@ -148,5 +147,3 @@ static inline int64_t rng_permutation_at(const struct rng_permutation *p, int64_
     } while (x >= p->n);
     return (int64_t)x;
 }
-
-#endif

@@ -3,8 +3,7 @@
  * made from too. n is a product of digits of at most 16, or primes: a level for each, of messages
  * among so many ranks. So 256 ranks take 2 levels each way, of 15 messages.
  */
-#ifndef TRAIND_COMMON_SUM_LEVELS_H
-#define TRAIND_COMMON_SUM_LEVELS_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -47,5 +46,3 @@ static inline int sum_levels_rounds(int n, bool bf16)
         rounds += (digit[i] - 1 + SUM_LEVELS_WINDOW - 1) / SUM_LEVELS_WINDOW;
     return bf16 ? rounds + (n - 1 + SUM_LEVELS_WINDOW - 1) / SUM_LEVELS_WINDOW : 2 * rounds;
 }
-
-#endif

@@ -3,8 +3,7 @@
  * traind.conf, else the default. Keys, defaults, ranges and help are one table in config.c; --help
  * comes from it, and traind.conf(5) and etc/traind.conf are checked against it by a test.
  */
-#ifndef TRAIND_DAEMON_CONFIG_H
-#define TRAIND_DAEMON_CONFIG_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -109,5 +108,3 @@ int config_check(const struct config *c, struct error *e);
 void config_help(FILE *out); /* the table, for --help */
 void config_clear(struct config *c);
 void config_changes_clear(struct config_changes *changes);
-
-#endif

@@ -5,8 +5,7 @@
  * first byte to its answer, and a daemon may read them again as often as it is told to.
  * Thread-safe.
  */
-#ifndef TRAIND_DAEMON_SETTINGS_H
-#define TRAIND_DAEMON_SETTINGS_H
+#pragma once
 
 #include "common/error.h"
 #include "daemon/config.h"
@@ -24,5 +23,3 @@ void settings_release(const struct config *snapshot);  /* NULL is fine */
  * a restart (config_inherit). ERR_NO_MEMORY: nothing has changed. */
 int settings_replace(struct settings *s, struct config *fresh, struct config_changes *changes,
                      struct error *e);
-
-#endif

@@ -1,6 +1,5 @@
 /* The state folder: made where it is missing, and closed to other users, with all in it. */
-#ifndef TRAIND_DAEMON_STATE_FOLDER_H
-#define TRAIND_DAEMON_STATE_FOLDER_H
+#pragma once
 
 #include <sys/types.h>
 
@@ -11,5 +10,3 @@
  * once. A folder that holds anything but traind's state, or is another user's, keeps its mode, and
  * the log says so: what is made in it is closed all the same, by the umask that is set here. */
 int state_folder_prepare(const char *path, const char *socket, gid_t socket_group, struct error *e);
-
-#endif

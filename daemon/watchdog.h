@@ -3,8 +3,7 @@
  * loop that waits for the database's writer is no hang, for a minute: another program may hold the
  * database locked, and a daemon that is killed for it would come back to the same lock.
  */
-#ifndef TRAIND_DAEMON_WATCHDOG_H
-#define TRAIND_DAEMON_WATCHDOG_H
+#pragma once
 
 #include "daemon/store/store.h"
 
@@ -17,5 +16,3 @@ int watchdog_start(struct store *store, struct watchdog **out, struct error *e);
 double watchdog_round(struct watchdog *w);
 
 void watchdog_stop(struct watchdog *w); /* NULL is fine */
-
-#endif

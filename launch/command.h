@@ -1,7 +1,6 @@
 /* The command line of mpirun and what it reads: argument vector, environment, hostfile. Pure but
  * for the two files; no shell is involved anywhere. */
-#ifndef TRAIND_LAUNCH_COMMAND_H
-#define TRAIND_LAUNCH_COMMAND_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -40,5 +39,3 @@ char *command_quote(char *const *argv);
 char *command_hostfile(const struct launch_request *request);
 
 void command_free(char **strings);
-
-#endif

@@ -3,8 +3,7 @@
  * loose, and what came of it. Both stand in attempt-N/hosts.json; the hosts that are taken are in
  * attempt-N/hostfile.
  */
-#ifndef TRAIND_LAUNCH_HOSTS_H
-#define TRAIND_LAUNCH_HOSTS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -50,5 +49,3 @@ void hosts_taken_clear(struct hosts_taken *taken);
 
 /* The job's entry of that machine, which calls itself so; NULL: it is none. A new string. */
 char *hosts_name_of(const char *attempt_dir, const char *machine_host);
-
-#endif

@@ -10,8 +10,7 @@
  *
  * All functions are called from the manager's thread only.
  */
-#ifndef TRAIND_LAUNCH_LAUNCH_H
-#define TRAIND_LAUNCH_LAUNCH_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -121,5 +120,3 @@ int launch_mpi_version(const char *mpirun);
 
 /* Cores, or with smt hardware threads, that this process may use; at least 1. */
 int64_t launch_node_slots(bool smt);
-
-#endif

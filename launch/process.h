@@ -1,6 +1,5 @@
 /* What /proc says of processes; the rest of process.c is declared in launch.h. */
-#ifndef TRAIND_LAUNCH_PROCESS_H
-#define TRAIND_LAUNCH_PROCESS_H
+#pragma once
 
 #include "launch/launch.h"
 
@@ -26,5 +25,3 @@ bool process_set_find_stopped(const struct process_set *set, int64_t first,
                               struct process_stopped *found);
 
 void process_set_signal(const struct process_set *set, int signal_number);
-
-#endif

@@ -4,8 +4,7 @@
  * parses, does the work, and returns 0 or a negative error code with *e filled; stage returns an
  * exit status above 0 for failures that it has told of itself.
  */
-#ifndef TRAIND_PREP_CMD_H
-#define TRAIND_PREP_CMD_H
+#pragma once
 
 #include <argp.h>
 #include <stdbool.h>
@@ -46,5 +45,3 @@ struct cmd_line {
 
 /* fields: the command's struct, with its defaults. */
 void cmd_parse(const struct cmd_line *line, int argc, char **argv, void *fields);
-
-#endif

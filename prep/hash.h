@@ -1,7 +1,6 @@
 /* XXH3 of 128 bits as hexadecimal digits: what manifest.json holds of each shard, and what
  * `xxhsum -H2` prints. */
-#ifndef TRAIND_PREP_HASH_H
-#define TRAIND_PREP_HASH_H
+#pragma once
 
 #include <stddef.h>
 
@@ -17,5 +16,3 @@ void hash_destroy(struct hash *h); /* NULL is fine */
 void hash_reset(struct hash *h); /* begins anew; a new one needs none */
 void hash_add(struct hash *h, const void *data, size_t bytes);
 void hash_hex(const struct hash *h, char hex[HASH_HEX_BYTES]);
-
-#endif

@@ -4,8 +4,7 @@
  * line a finished shard as manifest.json will have it. A line is written when its shard is safely
  * on disk, so a torn last line (a killed process) is one shard to be made again.
  */
-#ifndef TRAIND_PREP_JOURNAL_H
-#define TRAIND_PREP_JOURNAL_H
+#pragma once
 
 #include <jansson.h>
 #include <stdint.h>
@@ -32,5 +31,3 @@ int64_t journal_count(const struct journal *j); /* finished shards */
 
 /* The conversion is complete, or has done nothing worth keeping. */
 void journal_remove(const char *folder);
-
-#endif

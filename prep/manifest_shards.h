@@ -1,6 +1,5 @@
 /* The shards that a manifest.json names (its form: common/dataset/manifest.h). */
-#ifndef TRAIND_PREP_MANIFEST_SHARDS_H
-#define TRAIND_PREP_MANIFEST_SHARDS_H
+#pragma once
 
 #include <jansson.h>
 #include <stddef.h>
@@ -33,5 +32,3 @@ void manifest_shards_free(struct manifest_shards *m);
 /* Whether a shard belongs to the part: of the training's those that dataset_part deals out, of the
  * validation's all. */
 int manifest_shard_in(const struct manifest_shard *shard, struct dataset_part part);
-
-#endif

@@ -1,6 +1,5 @@
 /* The same work for items 0, 1, ... by several threads. */
-#ifndef TRAIND_PREP_PARALLEL_H
-#define TRAIND_PREP_PARALLEL_H
+#pragma once
 
 #include <stdint.h>
 
@@ -23,5 +22,3 @@ int parallel_default_threads(void);
  * first item (by number) that failed is returned. */
 int parallel_run(int threads, int64_t items, const struct parallel_work *work, void *context,
                  struct error *e);
-
-#endif

@@ -1,6 +1,5 @@
 /* train-prep's commands. Each returns 0 or a negative error code with *e filled. */
-#ifndef TRAIND_PREP_PREP_H
-#define TRAIND_PREP_PREP_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -89,5 +88,3 @@ int stage(const struct stage_options *o, enum stage_fault *fault, struct error *
 
 /* Set by SIGINT and SIGTERM; the commands stop at the next image with ERR_INTERRUPTED. */
 extern volatile int prep_interrupted;
-
-#endif

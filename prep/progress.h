@@ -1,7 +1,6 @@
 /* How far a long command is: on a terminal a line that is renewed, elsewhere a plain line now and
  * then, both to standard error. */
-#ifndef TRAIND_PREP_PROGRESS_H
-#define TRAIND_PREP_PROGRESS_H
+#pragma once
 
 #include <pthread.h>
 #include <stdbool.h>
@@ -30,5 +29,3 @@ double progress_seconds(const struct progress *p);
 
 /* Warns of each of some lines on standard error. */
 void progress_warn(const char *lines);
-
-#endif

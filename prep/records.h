@@ -1,6 +1,5 @@
 /* The records of a data set that a user has chosen, one after the other. */
-#ifndef TRAIND_PREP_RECORDS_H
-#define TRAIND_PREP_RECORDS_H
+#pragma once
 
 #include <jansson.h>
 
@@ -22,5 +21,3 @@ int records_visit(struct dataset *d, const struct record_choice *choice, int64_t
 /* Prints a record's JSON object on one line and frees it; NULL is what json_pack made of a name
  * that is not UTF-8: ERR_CORRUPT. */
 int records_print(int64_t i, json_t *line, struct error *e);
-
-#endif

@@ -9,8 +9,7 @@
  * Statistics differ between ranks, so each rank averages its own, and the ranks' averages are
  * averaged where those of the model are. Numbers do not depend on how many ranks share them.
  */
-#ifndef TRAIND_WORKER_EMA_H
-#define TRAIND_WORKER_EMA_H
+#pragma once
 
 #include "worker/run.h"
 
@@ -37,5 +36,3 @@ float *ema_stats(struct ema *m);
 
 /* Exchanges weights and statistics of the model with the average; the same again undoes it. */
 void ema_swap(struct run *r);
-
-#endif

@@ -2,8 +2,7 @@
  * Evaluation on all ranks: every image exactly once, top-1, top-5 and the mean loss over all of
  * them. Progress lines have the form of the seeds' log: "Evaluation [25/250]".
  */
-#ifndef TRAIND_WORKER_EVALUATE_H
-#define TRAIND_WORKER_EVALUATE_H
+#pragma once
 
 #include "worker/run.h"
 
@@ -20,5 +19,3 @@ int evaluate_again(struct run *r, int64_t step, bool *stopped, struct error *e);
 
 /* mode "eval": evaluate the weights of model.init, write run_stop and result.json. */
 int evaluate_only(struct run *r, struct error *e);
-
-#endif

@@ -2,8 +2,7 @@
  * What a run says: events.jsonl (one JSON object a line, written by rank 0 alone) and progress
  * lines on stdout for people. Contract: schema/api/events.json.
  */
-#ifndef TRAIND_WORKER_REPORT_H
-#define TRAIND_WORKER_REPORT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -36,5 +35,3 @@ void report_flag(struct report *r, const char *name, int value);
 /* Returns ERR_NO_SPACE or ERR_IO when the line could not be written; later events are then dropped
  * too. */
 int report_end(struct report *r, struct error *e);
-
-#endif

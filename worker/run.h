@@ -2,8 +2,7 @@
  * One run of the worker: what all its parts share. Filled by start_run (start.h) on every rank,
  * collectively.
  */
-#ifndef TRAIND_WORKER_RUN_H
-#define TRAIND_WORKER_RUN_H
+#pragma once
 
 #include <limits.h>
 #include <stdbool.h>
@@ -91,5 +90,3 @@ int run_warn(struct run *r, int64_t step, const char *message, struct error *e);
 void run_catch_signals(void);
 void run_request_stop(void);
 bool run_stop_requested(void);
-
-#endif

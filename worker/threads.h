@@ -1,6 +1,5 @@
 /* How many threads a rank computes with, and what is left for another one. */
-#ifndef TRAIND_WORKER_THREADS_H
-#define TRAIND_WORKER_THREADS_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -13,5 +12,3 @@ int threads_of_rank(struct traincomm *comm, int wanted, bool smt);
 
 /* By comm.core: r->comm_cpu. An error is not agreed on. Collective. */
 int threads_choose_cpu(struct run *r, struct error *e);
-
-#endif

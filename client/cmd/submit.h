@@ -1,6 +1,5 @@
 /* Submitting a job document, for submit and clone. */
-#ifndef TRAIND_CLIENT_CMD_SUBMIT_H
-#define TRAIND_CLIENT_CMD_SUBMIT_H
+#pragma once
 
 #include <stddef.h>
 
@@ -9,5 +8,3 @@
 /* Posts the document, tells the new job, and waits for or watches it as --wait and --watch say.
  * Returns the exit code. */
 int submit_text(const struct cmd_args *args, const char *text, size_t bytes);
-
-#endif

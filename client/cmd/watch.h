@@ -1,6 +1,5 @@
 /* Shared by watch, wait and submit --watch/--wait: follow a job to its end, say how it ended. */
-#ifndef TRAIND_CLIENT_CMD_WATCH_H
-#define TRAIND_CLIENT_CMD_WATCH_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -10,5 +9,3 @@ int watch_until_end(long id, bool progress);
 
 /* Prints what happens to all jobs, line by line, until something ends it; returns the exit code. */
 int watch_queue(void);
-
-#endif

@@ -2,8 +2,7 @@
  * What `trainctl bench` measures, from the events of a run on synthetic images. The first step
  * warms up (page faults, BLAS's buffers) and is left out; each number is the median of the others.
  */
-#ifndef TRAIND_CLIENT_MEASURE_BENCH_H
-#define TRAIND_CLIENT_MEASURE_BENCH_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -48,5 +47,3 @@ int bench_find_worker(char **path, struct error *e);
 
 /* The reason of the `failed` event, NULL without one. The caller frees it. */
 char *bench_failure(const char *events_path);
-
-#endif

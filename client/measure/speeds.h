@@ -1,6 +1,5 @@
 /* Speeds that predictions are made from: kept by bench, found here or at the daemon. */
-#ifndef TRAIND_CLIENT_MEASURE_SPEEDS_H
-#define TRAIND_CLIENT_MEASURE_SPEEDS_H
+#pragma once
 
 #include "client/cmd.h"
 #include "client/measure/bench.h"
@@ -29,5 +28,3 @@ void speeds_keep(const struct job_spec *spec, const struct bench *bench);
 /* From both: what finished jobs of the daemon measured, then benches of this machine.
  * Zeroed where neither knows; a daemon that does not answer knows nothing. */
 struct plan_speed speeds_find(const struct job_spec *spec);
-
-#endif

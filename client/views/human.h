@@ -1,7 +1,6 @@
 /* Numbers as people say them. Each writes at most `bytes` bytes to text and returns text; NAN is
  * "-". */
-#ifndef TRAIND_CLIENT_VIEWS_HUMAN_H
-#define TRAIND_CLIENT_VIEWS_HUMAN_H
+#pragma once
 
 #include <stddef.h>
 
@@ -17,5 +16,3 @@ char *human_count(char *text, size_t bytes, long long count);   /* "1,281,167" *
 char *human_size(char *text, size_t bytes, double size_bytes);  /* "1.6 GiB" */
 char *human_date(char *text, size_t bytes, double unix_time);   /* local: "2026-11-21 13:15:02" */
 char *human_ago(char *text, size_t bytes, double seconds);      /* "just now", "3 min ago" */
-
-#endif

@@ -2,8 +2,7 @@
  * Curves in text: one line of blocks (a sparkline), or a grid of braille characters with 2 x 4 dots
  * a cell; without UTF-8 plain characters. Pure.
  */
-#ifndef TRAIND_CLIENT_VIEWS_PLOT_H
-#define TRAIND_CLIENT_VIEWS_PLOT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -42,5 +41,3 @@ void plot_destroy(struct plot *plot); /* NULL is fine */
 
 /* Line i from the top, without a newline; NULL behind the last. Valid until the next call. */
 const char *plot_line(struct plot *plot, int i);
-
-#endif

@@ -1,6 +1,5 @@
 /* Printing JSON and prose. */
-#ifndef TRAIND_CLIENT_VIEWS_PRINT_H
-#define TRAIND_CLIENT_VIEWS_PRINT_H
+#pragma once
 
 #include <jansson.h>
 #include <stdio.h>
@@ -21,5 +20,3 @@ void print_prose(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* {"file", "bytes"}: what --json says of a file that was written. */
 void print_file(const char *file, double bytes);
-
-#endif

@@ -1,7 +1,6 @@
 /* A job's progress in plain lines, where there is no terminal to draw on; and a bar for those who
  * draw. */
-#ifndef TRAIND_CLIENT_VIEWS_PROGRESS_H
-#define TRAIND_CLIENT_VIEWS_PROGRESS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -28,5 +27,3 @@ struct progress {
 
 /* Prints a line if there is news: a change of state, an accuracy, else every 10 seconds. */
 void progress_show(struct progress *progress, const struct job *job);
-
-#endif

@@ -4,8 +4,7 @@
  * goes by screen_close, which gives the terminal back as it was. Rows and columns count from 0;
  * what does not fit is cut.
  */
-#ifndef TRAIND_CLIENT_VIEWS_SCREEN_H
-#define TRAIND_CLIENT_VIEWS_SCREEN_H
+#pragma once
 
 #include "common/error.h"
 
@@ -39,5 +38,3 @@ int screen_text(int row, int column, int width, int style, const char *color, co
 
 /* The same, ending at the column `end` (not included). */
 void screen_text_right(int row, int end, int style, const char *text);
-
-#endif

@@ -1,6 +1,5 @@
 /* Tables by libsmartcols: aligned, cut to the terminal's width, coloured where that is wanted. */
-#ifndef TRAIND_CLIENT_VIEWS_TABLE_H
-#define TRAIND_CLIENT_VIEWS_TABLE_H
+#pragma once
 
 #include <libsmartcols.h>
 
@@ -45,5 +44,3 @@ void table_finish(struct libscols_table *table);
 
 /* Likewise, as it is. */
 void table_finish_whole(struct libscols_table *table);
-
-#endif

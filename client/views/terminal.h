@@ -1,6 +1,5 @@
 /* The terminal on standard output. */
-#ifndef TRAIND_CLIENT_VIEWS_TERMINAL_H
-#define TRAIND_CLIENT_VIEWS_TERMINAL_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -8,5 +7,3 @@ int terminal_columns(void); /* COLUMNS, or 80, where it is none */
 int terminal_rows(void);    /* LINES, or 24, likewise */
 bool terminal_utf8(void);   /* the locale writes UTF-8 */
 bool terminal_full(void);   /* standard input and output are one that can be drawn on */
-
-#endif

@@ -2,8 +2,7 @@
  * Full-screen views of `trainctl watch`: one job, or the queue. They follow the daemon's live
  * stream and ask for what it does not tell behind an event, at most every few seconds.
  */
-#ifndef TRAIND_CLIENT_VIEWS_VIEW_H
-#define TRAIND_CLIENT_VIEWS_VIEW_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -56,5 +55,3 @@ void view_footer(const struct view *view, const char *keys);
 
 /* "14:03:01  checkpoint, step 1200": an event in words; false: it is not worth a line. */
 bool view_event_words(const struct stream_event *event, char *text, size_t bytes);
-
-#endif

@@ -3,8 +3,7 @@
  * train-prep, of weights by what train-worker wrote into their file. A label is a number, so the
  * names at both ends of a comparison must be the same, in the same order.
  */
-#ifndef TRAIND_COMMON_DATASET_CLASS_NAMES_H
-#define TRAIND_COMMON_DATASET_CLASS_NAMES_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -43,5 +42,3 @@ void job_classes_clear(struct job_classes *c);
 
 /* The text for CLASS_NAMES_KEY, which the caller frees; NULL: not known, or no memory. */
 char *class_names_to_text(const struct class_names *names);
-
-#endif

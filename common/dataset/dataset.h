@@ -3,8 +3,7 @@
  * shards (train-* or validation-* by role; labels 1-based, as imagenet_to_gcs writes them), class
  * folders of JPEGs (classes numbered in sorted order), and "synthetic".
  */
-#ifndef TRAIND_COMMON_DATASET_DATASET_H
-#define TRAIND_COMMON_DATASET_DATASET_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -79,5 +78,3 @@ void dataset_image_release(struct dataset_image *image);
 
 /* These images will be read soon: lets the kernel fetch them meanwhile. */
 void dataset_expect(struct dataset *d, const int64_t *images, int count);
-
-#endif

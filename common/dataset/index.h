@@ -9,8 +9,7 @@
  * holds nothing of the content. The numbers are in this machine's byte order; another one's is not
  * believed.
  */
-#ifndef TRAIND_COMMON_DATASET_INDEX_H
-#define TRAIND_COMMON_DATASET_INDEX_H
+#pragma once
 
 #include "common/dataset/list.h"
 
@@ -30,5 +29,3 @@ bool dataset_index_load(struct dataset_list *list, struct dataset_index *index);
  * failure is logged. */
 void dataset_index_store(const struct dataset_list *list, const struct dataset_index *index,
                          double listed_at);
-
-#endif

@@ -1,6 +1,5 @@
 /* What data sets consist of: for dataset.h and the files behind it. */
-#ifndef TRAIND_COMMON_DATASET_KINDS_H
-#define TRAIND_COMMON_DATASET_KINDS_H
+#pragma once
 
 #include <stdint.h>
 
@@ -23,5 +22,3 @@ struct dataset_entry {
 struct dataset_part {
     int number, of;
 };
-
-#endif

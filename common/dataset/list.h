@@ -1,6 +1,5 @@
 /* Internal to common/dataset: which files make up a data set. */
-#ifndef TRAIND_COMMON_DATASET_LIST_H
-#define TRAIND_COMMON_DATASET_LIST_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -69,5 +68,3 @@ void dataset_list_digest(const struct dataset_list *list, const struct dataset_e
 
 /* Whether a name ends in .jpg, .jpeg or .png, in any case: an image, JPEG or PNG by its content. */
 bool dataset_is_image_name(const char *name);
-
-#endif

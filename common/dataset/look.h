@@ -1,6 +1,5 @@
 /* A glance at a data set, for what a plan would warn of: without an index, whatever its size. */
-#ifndef TRAIND_COMMON_DATASET_LOOK_H
-#define TRAIND_COMMON_DATASET_LOOK_H
+#pragma once
 
 #include <sys/types.h>
 
@@ -21,5 +20,3 @@ void dataset_look(const char *path, enum dataset_role role, struct dataset_glanc
 /* Width and height in the header of a JPEG's or PNG's bytes, which may be cut off behind it. False:
  * none. */
 bool dataset_image_size(const uint8_t *image, size_t bytes, int *width, int *height);
-
-#endif

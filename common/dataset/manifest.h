@@ -8,8 +8,7 @@
  * It is written last: a folder without one was not finished. It holds no date, so that the same
  * input gives the same bytes.
  */
-#ifndef TRAIND_COMMON_DATASET_MANIFEST_H
-#define TRAIND_COMMON_DATASET_MANIFEST_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -35,5 +34,3 @@ bool manifest_are_names(const json_t *classes);
 
 /* A shard of 0 bytes is fine where no manifest says that it has more: ERR_CORRUPT. */
 int manifest_check_empty(const struct dataset_list *list, struct error *e);
-
-#endif

@@ -1,6 +1,5 @@
 /* What a plan needs to know of the data: the one place where the sizes of data sets come from. */
-#ifndef TRAIND_COMMON_DATASET_PLAN_INPUTS_H
-#define TRAIND_COMMON_DATASET_PLAN_INPUTS_H
+#pragma once
 
 #include "common/dataset/dataset.h"
 #include "common/job/job_spec.h"
@@ -36,5 +35,3 @@ struct plan_counts {
  * was not opened. */
 int plan_inputs_of_counts(const struct job_spec *spec, const struct plan_counts *counts,
                           struct plan_inputs *inputs, struct error *e);
-
-#endif

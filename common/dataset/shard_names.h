@@ -1,6 +1,5 @@
 /* Internal to common/dataset: what the names of shards say: NAME-00003-of-00008ENDING. */
-#ifndef TRAIND_COMMON_DATASET_SHARD_NAMES_H
-#define TRAIND_COMMON_DATASET_SHARD_NAMES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -23,5 +22,3 @@ int shard_name_number(const char *path, int other);
  * together. folder is for messages. */
 int shard_names_check(char *const *paths, size_t count, const char *folder,
                       struct dataset_part part, struct error *e);
-
-#endif

@@ -5,8 +5,7 @@
  * a read says so. Descriptors are kept open as far as the process's limit allows (raised to its
  * hard limit), others are opened for each record. Thread-safe.
  */
-#ifndef TRAIND_COMMON_DATASET_SHARDS_H
-#define TRAIND_COMMON_DATASET_SHARDS_H
+#pragma once
 
 #include "common/dataset/list.h"
 
@@ -29,5 +28,3 @@ int shards_read(struct shards *s, const struct dataset_entry *entry, uint8_t **f
 
 /* Lets the kernel read the record ahead. */
 void shards_expect(struct shards *s, const struct dataset_entry *entry);
-
-#endif

@@ -3,8 +3,7 @@
  * image/{height,width,colorspace,channels,class/label,class/synset,class/text,format,filename,encoded}.
  * The message format is protobuf-c's (common/dataset/example.proto).
  */
-#ifndef TRAIND_COMMON_DATASET_TF_EXAMPLE_H
-#define TRAIND_COMMON_DATASET_TF_EXAMPLE_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -37,5 +36,3 @@ struct tf_example_view {
  * the caller puts file and offset in front. */
 int tf_example_parse(const uint8_t *payload, size_t bytes, struct tf_example_view *view,
                      struct error *e);
-
-#endif

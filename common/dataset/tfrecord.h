@@ -2,8 +2,7 @@
  * TFRecord framing: u64 length, u32 masked crc32c(length), payload, u32 masked crc32c(payload), all
  * little-endian. Also what TensorBoard event files are made of. The checksum is ISA-L's.
  */
-#ifndef TRAIND_COMMON_DATASET_TFRECORD_H
-#define TRAIND_COMMON_DATASET_TFRECORD_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -32,5 +31,3 @@ int tfrecord_frame(const uint8_t *header, uint64_t file_bytes, const char *name,
 /* Checks the payload's CRC, which stands behind it, of the frame at offset. ERR_CORRUPT. */
 int tfrecord_check(const uint8_t *payload, uint64_t payload_bytes, const char *name,
                    uint64_t offset, struct error *e);
-
-#endif

@@ -1,7 +1,6 @@
 /* JPEG decoding by libjpeg-turbo: exact (slow integer DCT, fancy upsampling), as Pillow and
  * TensorFlow decode for training. */
-#ifndef TRAIND_COMMON_IMAGE_JPEG_H
-#define TRAIND_COMMON_IMAGE_JPEG_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -63,5 +62,3 @@ bool jpeg_has_end(const uint8_t *jpeg, size_t bytes);
 /* In place, of RGB and a byte of nothing to luma, with Pillow's weights: those of ITU-R 601 in
  * parts of 65536. */
 void jpeg_luma(uint8_t *pixels, size_t count);
-
-#endif

@@ -3,8 +3,7 @@
  * of 16 bits the high byte (Pillow: but for grey), without regard to gAMA, sRGB, iCCP and cHRM; a
  * palette becomes RGB, and transparency is dropped. Of several pictures (APNG) the first.
  */
-#ifndef TRAIND_COMMON_IMAGE_PNG_H
-#define TRAIND_COMMON_IMAGE_PNG_H
+#pragma once
 
 #include "common/image/jpeg.h"
 
@@ -26,5 +25,3 @@ int png_header(const uint8_t *file, size_t bytes, struct jpeg_info *out, struct 
  * channels of one that is not grey, 3, 4 (RGB and a byte of nothing), or 1 for its luma. */
 int png_decode(struct png_decoder *d, const uint8_t *file, size_t bytes, int colour,
                struct jpeg_pixels *out, struct error *e);
-
-#endif

@@ -4,8 +4,7 @@
  * make a resized image. Rows first (whole rows are added, which vectorises), then columns (the
  * colours of a pixel are a vector of four).
  */
-#ifndef TRAIND_COMMON_IMAGE_RESAMPLE_H
-#define TRAIND_COMMON_IMAGE_RESAMPLE_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -63,5 +62,3 @@ struct resample_output {
 void resample(const struct jpeg_pixels *in, const struct resample_box *box,
               const struct resample_filter *rows, const struct resample_filter *columns,
               const struct resample_output *output, float *row, float *out);
-
-#endif

@@ -1,6 +1,5 @@
 /* How a job document's global batch is shared out over its workers. */
-#ifndef TRAIND_COMMON_JOB_JOB_BATCH_H
-#define TRAIND_COMMON_JOB_JOB_BATCH_H
+#pragma once
 
 #include "common/job/job_spec.h"
 #include "common/problem.h"
@@ -17,5 +16,3 @@ int64_t job_batch_even(int64_t share, int64_t most);
  * already are left alone.
  */
 void job_batch_settle(struct job_spec *spec, bool stated, struct problems *problems);
-
-#endif

@@ -1,6 +1,5 @@
 /* From a job document to struct job_spec, and back. */
-#ifndef TRAIND_COMMON_JOB_JOB_DOCUMENT_H
-#define TRAIND_COMMON_JOB_JOB_DOCUMENT_H
+#pragma once
 
 #include <jansson.h>
 
@@ -39,5 +38,3 @@ json_t *job_spec_to_json(const struct job_spec *spec);
 json_t *job_spec_schema(void);
 
 void job_spec_destroy(struct job_spec *spec); /* NULL is fine */
-
-#endif

@@ -3,8 +3,7 @@
  * document; which of them a daemon takes from its users is a list of its administrator's
  * (daemon/http/access/permit.h).
  */
-#ifndef TRAIND_COMMON_JOB_JOB_ENV_H
-#define TRAIND_COMMON_JOB_JOB_ENV_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -24,5 +23,3 @@ bool job_env_is_refused(const char *name);
 
 /* What sets the variable instead, for a message: a key, or words; NULL: nothing does. */
 const char *job_env_setter(const char *name);
-
-#endif

@@ -6,8 +6,7 @@
  * job_document.c does it for a whole document, job_check.c knows what depends on two keys,
  * job_schema.c prints the table for others.
  */
-#ifndef TRAIND_COMMON_JOB_JOB_OPTIONS_H
-#define TRAIND_COMMON_JOB_JOB_OPTIONS_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -100,5 +99,3 @@ void job_value_clear(const struct job_option *option, struct job_spec *spec);
 
 /* ---- what depends on two keys: job_check.c. Silent about keys that already have a problem. */
 void job_check_together(const struct job_spec *spec, struct problems *problems);
-
-#endif

@@ -4,8 +4,7 @@
  * `last` the size rises in a straight line, looked at as each epoch begins and rounded to the
  * nearest multiple (FFCV's rn50_configs, get_resolution).
  */
-#ifndef TRAIND_COMMON_JOB_JOB_SIZES_H
-#define TRAIND_COMMON_JOB_JOB_SIZES_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -45,5 +44,3 @@ bool job_sizes_check(const json_t *value, const char *pointer, double min, doubl
 /* Of a right value. */
 void job_sizes_read(const json_t *value, struct job_sizes *sizes);
 json_t *job_sizes_to_json(const struct job_sizes *sizes);
-
-#endif

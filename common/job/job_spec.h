@@ -5,8 +5,7 @@
  * defaults, validation, the JSON Schema and the man page come from it. The units and meanings of
  * the fields are those of the job document (train-job(5)).
  */
-#ifndef TRAIND_COMMON_JOB_JOB_SPEC_H
-#define TRAIND_COMMON_JOB_JOB_SPEC_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -236,5 +235,3 @@ int64_t job_spec_world_size(const struct job_spec *spec);
 
 /* Whether launcher local is to use hosts that the job names. */
 bool job_spec_names_hosts(const struct job_spec *spec);
-
-#endif

@@ -2,8 +2,7 @@
  * The states of a job and the steps between them: the one table that the store enforces and every
  * part asks. For people: doc/job-lifecycle.md.
  */
-#ifndef TRAIND_COMMON_JOB_JOB_STATE_H
-#define TRAIND_COMMON_JOB_JOB_STATE_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -26,5 +25,3 @@ bool job_state_leads_to(enum job_state from, enum job_state to);
 
 bool job_state_is_final(enum job_state state);  /* ended; a resume may queue it again */
 bool job_state_is_active(enum job_state state); /* has a launcher and holds slots */
-
-#endif

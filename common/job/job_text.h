@@ -8,8 +8,7 @@
  * the far user's shell, and Slurm's options stand in a batch script. So a kind that reaches a
  * command has no character in it that any shell treats as special, not even inside quotes.
  */
-#ifndef TRAIND_COMMON_JOB_JOB_TEXT_H
-#define TRAIND_COMMON_JOB_JOB_TEXT_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -46,5 +45,3 @@ const char *job_text_expects(enum job_text kind);
  * tell, as a subnet of 300.0.0.0/99. NULL: any characters but control characters (a note may have
  * ends of lines and tabs). */
 const char *job_text_pattern(enum job_text kind);
-
-#endif

@@ -12,8 +12,7 @@
  *
  * Evaluation normalises z in place, tile by tile, and needs z only.
  */
-#ifndef TRAIND_COMMON_NET_ACTIVATIONS_H
-#define TRAIND_COMMON_NET_ACTIVATIONS_H
+#pragma once
 
 #include "common/net/network.h"
 #include "common/net/arena.h"
@@ -48,5 +47,3 @@ struct activations {
 /* number_bytes: of an activation or its gradient: 4, or 2 with bf16. */
 void activations_plan(const struct network *network, bool inference, size_t number_bytes,
                       struct activations *out);
-
-#endif

@@ -9,8 +9,7 @@
  * of both convolutions and the hidden units. Products are rounded to the nearest multiple of 8
  * (Sandler et al., arXiv:1801.04381, do so); groups of channels are not rounded (arch_takes_width).
  */
-#ifndef TRAIND_COMMON_NET_ARCH_H
-#define TRAIND_COMMON_NET_ARCH_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -95,5 +94,3 @@ int arch_linears(const struct arch_shape *shape, struct arch_linear out[ARCH_LIN
 
 int64_t arch_parameters(const struct arch_shape *shape); /* floats */
 double arch_forward_macs(const struct arch_shape *shape);
-
-#endif

@@ -3,8 +3,7 @@
  * others may. Pure. The method is "greedy by size" (Pisarchyk and Lee, arXiv:2001.03288): the
  * largest first, each at the lowest place that is free during all of its life.
  */
-#ifndef TRAIND_COMMON_NET_ARENA_H
-#define TRAIND_COMMON_NET_ARENA_H
+#pragma once
 
 #include <stddef.h>
 
@@ -19,5 +18,3 @@ struct arena_buffer {
 /* Sets the offsets (multiples of every size's greatest common divisor) and returns the size of the
  * whole. */
 size_t arena_place(struct arena_buffer *buffers, int count);
-
-#endif

@@ -3,8 +3,7 @@
  * thread works in. The planner states its size, the engine (worker/layers/bf16/conv_bf16.h, which
  * says why) allocates it and works in it.
  */
-#ifndef TRAIND_COMMON_NET_BF16_GRID_H
-#define TRAIND_COMMON_NET_BF16_GRID_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -111,5 +110,3 @@ static inline size_t bf16_round_up(size_t x, size_t unit)
 {
     return (x + unit - 1) / unit * unit;
 }
-
-#endif

@@ -3,8 +3,7 @@
  * hidden layer with ReLU and the classifier. Where the engine keeps what belongs to an image: the
  * planner states the size, the engine allocates it.
  */
-#ifndef TRAIND_COMMON_NET_CNN_H
-#define TRAIND_COMMON_NET_CNN_H
+#pragma once
 
 #include "common/net/arch.h"
 
@@ -23,5 +22,3 @@ struct cnn_layout {
 
 /* inference: no taps and gradients. */
 void cnn_lay_out(const struct arch_shape *shape, bool inference, struct cnn_layout *out);
-
-#endif

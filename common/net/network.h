@@ -3,8 +3,7 @@
  * blocks they form, behind a stem (with a max-pooling or without) and before an average pool and a
  * classifier. The engine builds its model from it, the planner the model's memory.
  */
-#ifndef TRAIND_COMMON_NET_NETWORK_H
-#define TRAIND_COMMON_NET_NETWORK_H
+#pragma once
 
 #include "common/net/arch.h"
 
@@ -32,5 +31,3 @@ size_t network_floats(const struct arch_conv *conv);
 
 /* The last convolution of a block's main path. */
 int network_block_last(const struct network_block *block);
-
-#endif

@@ -2,8 +2,7 @@
  * The kinds of notices: THE table. What a job's key notify and an administrator's rules may name,
  * the JSON Schema and the pages come from it, or are checked against it by tests/api/notices/.
  */
-#ifndef TRAIND_COMMON_NOTIFY_KIND_H
-#define TRAIND_COMMON_NOTIFY_KIND_H
+#pragma once
 
 #include <stddef.h>
 
@@ -36,5 +35,3 @@ enum notice_kind notice_kind_of(const char *name);
 enum notice_format { NOTICE_JSON, NOTICE_TEXT, NOTICE_FORMATS };
 const char *notice_format_name(size_t format);         /* NULL behind the last */
 enum notice_format notice_format_of(const char *name); /* NOTICE_FORMATS: it is none */
-
-#endif

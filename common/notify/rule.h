@@ -3,8 +3,7 @@
  * notify of a job's document has a list of them. The administrator's rules (daemon/notice/rules.h)
  * are the same with more keys.
  */
-#ifndef TRAIND_COMMON_NOTIFY_RULE_H
-#define TRAIND_COMMON_NOTIFY_RULE_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -41,5 +40,3 @@ void notice_rules_clear(struct notice_rules *rules);
 /* The JSON Schema of one of them; what a message says of the list. */
 json_t *notice_rule_schema(void);
 void notice_rules_expect(char *text, size_t bytes);
-
-#endif

@@ -2,8 +2,7 @@
  * Where a notice goes: "https://host/path", "http://..." or "mailto:name@host". It becomes a
  * request or an argument of sendmail, so it has no character in it that could be anything else.
  */
-#ifndef TRAIND_COMMON_NOTIFY_TARGET_H
-#define TRAIND_COMMON_NOTIFY_TARGET_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -25,5 +24,3 @@ bool notice_target_parse(const char *text, struct notice_target *target, const c
 #define NOTICE_TARGET_PATTERN                                                                      \
     "^(https?://[A-Za-z0-9._:\\[\\]-]+([/?][!$-;=?-Z_a-z~]*)?|"                                    \
     "mailto:[A-Za-z0-9._+][A-Za-z0-9._+-]*@[A-Za-z0-9][A-Za-z0-9.-]*)$"
-
-#endif

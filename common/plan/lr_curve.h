@@ -1,6 +1,5 @@
 /* The learning rate over a whole run, for those who draw it. */
-#ifndef TRAIND_COMMON_PLAN_LR_CURVE_H
-#define TRAIND_COMMON_PLAN_LR_CURVE_H
+#pragma once
 
 #include <jansson.h>
 
@@ -10,5 +9,3 @@
  * them the first and the last, the end of the warm-up and both sides of each milestone. A new
  * reference. */
 json_t *lr_curve(const struct lr_schedule *schedule);
-
-#endif

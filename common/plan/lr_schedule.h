@@ -1,6 +1,5 @@
 /* The learning rate of a step: warm-up, then a decay. Sources: explain.c. */
-#ifndef TRAIND_COMMON_PLAN_LR_SCHEDULE_H
-#define TRAIND_COMMON_PLAN_LR_SCHEDULE_H
+#pragma once
 
 #include <stdint.h>
 
@@ -42,5 +41,3 @@ double lr_at(const struct lr_schedule *schedule, int64_t step);
 /* The steps of the run, and the first of them at this place of the schedule or behind it. */
 int64_t lr_run_steps(const struct lr_schedule *schedule);
 int64_t lr_step_at(const struct lr_schedule *schedule, int64_t place);
-
-#endif

@@ -1,6 +1,5 @@
 /* The plan's chapters, for plan.c: each fills its numbers of a zeroed plan, in this order. */
-#ifndef TRAIND_COMMON_PLAN_PARTS_H
-#define TRAIND_COMMON_PLAN_PARTS_H
+#pragma once
 
 #include "common/plan/plan.h"
 
@@ -38,5 +37,3 @@ void plan_predict(struct plan *plan, const struct job_spec *spec, const struct p
 /* warn.c and explain.c */
 void plan_warn(struct plan *plan, const struct job_spec *spec, const struct plan_inputs *inputs);
 void plan_explain(struct plan *plan, const struct job_spec *spec, const struct plan_inputs *inputs);
-
-#endif

@@ -3,8 +3,7 @@
  * MPI, no SQLite. The daemon, the worker and the client link this one library, so they agree by
  * construction. Formulas and their sources: explain.c.
  */
-#ifndef TRAIND_COMMON_PLAN_PLAN_H
-#define TRAIND_COMMON_PLAN_PLAN_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -146,5 +145,3 @@ json_t *plan_band_to_json(bool known, const struct plan_band *band);
 
 /* The contract's keys: POST /v1/plan, trainctl plan --json, plan.json. */
 json_t *plan_to_json(const struct plan *plan);
-
-#endif

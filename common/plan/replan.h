@@ -5,8 +5,7 @@
  * (lr.scaling) the learning rate change. "keep_batch": the global batch stays, shared out over the
  * workers by accumulate_steps; the schedule then stays as it is. Both hold for more workers too.
  */
-#ifndef TRAIND_COMMON_PLAN_REPLAN_H
-#define TRAIND_COMMON_PLAN_REPLAN_H
+#pragma once
 
 #include "common/job/job_spec.h"
 #include "common/plan/plan.h"
@@ -29,5 +28,3 @@ void replan_position(const struct plan *plan, int64_t schedule_step, int64_t fir
  * these images, and of the shift. */
 void replan_place(int64_t epoch, int64_t epoch_images, const struct plan *plan,
                   int64_t *schedule_step, int64_t *image_shift);
-
-#endif

@@ -9,8 +9,7 @@
  *
  * With global_batch a worker's images are a share of it; without, they are batch_per_worker.
  */
-#ifndef TRAIND_COMMON_PLAN_WORKERS_H
-#define TRAIND_COMMON_PLAN_WORKERS_H
+#pragma once
 
 #include "common/plan/predict/predict.h"
 #include "common/problem.h"
@@ -46,5 +45,3 @@ struct plan_workers {
  * document, *problems says why. */
 bool plan_workers_choose(struct job_spec *spec, const struct plan_workers_node *node,
                          struct plan_workers *chosen, struct problems *problems);
-
-#endif

@@ -1,6 +1,5 @@
 /* How the processes of an attempt are known, wherever they run. */
-#ifndef TRAIND_COMMON_RUN_ATTEMPT_H
-#define TRAIND_COMMON_RUN_ATTEMPT_H
+#pragma once
 
 /* The variable in their environment: its value is the attempt's folder, RUN/attempt-N. */
 #define ATTEMPT_MARK "TRAIND_ATTEMPT_DIR"
@@ -8,5 +7,3 @@
 /* With which a rank ends that has found the disk full, where neither its log nor its events may
  * hold another word. */
 #define ATTEMPT_EXIT_NO_SPACE 8
-
-#endif

@@ -1,7 +1,6 @@
 /* The folders RUN/checkpoints/step-00000520: the worker makes them, worker and daemon look for the
  * newest. */
-#ifndef TRAIND_COMMON_RUN_CHECKPOINTS_H
-#define TRAIND_COMMON_RUN_CHECKPOINTS_H
+#pragma once
 
 #include <dirent.h>
 #include <stdbool.h>
@@ -40,5 +39,3 @@ json_t *checkpoint_files(const json_t *state);
 /* state.json's own digest (its "xxh128"): of its values without the digest, so that no editor's
  * spaces matter. */
 void checkpoint_state_digest(const json_t *state, char hex[DIGEST_BYTES]);
-
-#endif

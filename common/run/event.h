@@ -3,8 +3,7 @@
  * rank 0 writes them, the daemon stores them; this table names the types and which fields of a
  * step are metrics. Contract: schema/api/events.json.
  */
-#ifndef TRAIND_COMMON_RUN_EVENT_H
-#define TRAIND_COMMON_RUN_EVENT_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -42,5 +41,3 @@ const struct event_metric *event_metric_at(size_t i); /* NULL behind the last */
 
 /* Steps above it are in no series: no run has so many, and what is made of them would overflow. */
 #define EVENT_STEP_MAX ((int64_t)1000 * 1000 * 1000 * 1000)
-
-#endif

@@ -2,8 +2,7 @@
  * Files in an attempt's folder by which a daemon tells the next one, a batch script, and ranks that
  * were not there yet when it sent them a signal, why the attempt is to end.
  */
-#ifndef TRAIND_COMMON_RUN_MARKS_H
-#define TRAIND_COMMON_RUN_MARKS_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -17,5 +16,3 @@ bool mark_is_there(const char *attempt_dir, const char *name);
 
 /* Likewise of any file, which must not be empty. */
 bool mark_is_filled(const char *attempt_dir, const char *name);
-
-#endif

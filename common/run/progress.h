@@ -3,12 +3,9 @@
  * listed, pieces of a file written. Only whether it grows is of interest: a long phase that grows
  * lives (worker/watch/stall.h).
  */
-#ifndef TRAIND_COMMON_RUN_PROGRESS_H
-#define TRAIND_COMMON_RUN_PROGRESS_H
+#pragma once
 
 #include <stdint.h>
 
 void progress_add(uint64_t units); /* any thread */
 uint64_t progress_total(void);
-
-#endif

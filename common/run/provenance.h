@@ -3,8 +3,7 @@
  * words, and whether it may be why their bits do. One table, for the daemon's answers and
  * trainctl.
  */
-#ifndef TRAIND_COMMON_RUN_PROVENANCE_H
-#define TRAIND_COMMON_RUN_PROVENANCE_H
+#pragma once
 
 #include <jansson.h>
 #include <stddef.h>
@@ -19,5 +18,3 @@ const json_t *provenance_attempt(const json_t *file);
  * "processor", "values": [a text or null each], "may_change_bits"} for each fact in which those
  * that have it differ. */
 json_t *provenance_differences(const json_t *const *attempts, size_t count);
-
-#endif

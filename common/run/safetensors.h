@@ -3,8 +3,7 @@
  * header length, a JSON header padded with spaces, then the tensors' bytes without holes,
  * row-major. F32, F16, BF16 and I64 are what this program knows; it writes F32 and I64.
  */
-#ifndef TRAIND_COMMON_RUN_SAFETENSORS_H
-#define TRAIND_COMMON_RUN_SAFETENSORS_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -64,5 +63,3 @@ int safetensors_read(struct safetensors *s, const struct safetensors_tensor *t, 
 /* The same as fp32, of F32, F16 or BF16: every value of these is one of fp32, and exact. */
 int safetensors_read_floats(struct safetensors *s, const struct safetensors_tensor *t, float *data,
                             struct error *e);
-
-#endif

@@ -4,8 +4,7 @@
  * database, those of `trainctl bench` in a file of the user's cache folder, one JSON object a line:
  * $XDG_CACHE_HOME/traind/speeds.jsonl, or ~/.cache/traind/speeds.jsonl.
  */
-#ifndef TRAIND_COMMON_RUN_SPEED_H
-#define TRAIND_COMMON_RUN_SPEED_H
+#pragma once
 
 #include <jansson.h>
 #include <stddef.h>
@@ -47,5 +46,3 @@ void speed_network_find(const char *interface, struct plan_network *network);
 
 /* The newest first, at most `most`. A cache that cannot be read holds none. */
 size_t speed_cache_find(const char *key, struct plan_sample *samples, size_t most);
-
-#endif

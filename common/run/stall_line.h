@@ -1,8 +1,7 @@
 /* The lines with which the ranks' watchers speak of a run that does not get on
  * (worker/watch/stall.h): they are written to the log and the daemon reads them there, as a host's
  * log comes through where its events do not. */
-#ifndef TRAIND_COMMON_RUN_STALL_LINE_H
-#define TRAIND_COMMON_RUN_STALL_LINE_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -60,5 +59,3 @@ void stall_missing(enum stall_phase phase, char words[STALL_LINE_BYTES]);
 /* As a `failed` event and a job's failure name it: start data train evaluate checkpoint end. */
 const char *stall_phase_name(enum stall_phase phase);
 enum stall_phase stall_phase_of(const char *name); /* STALL_IN_STEP for another */
-
-#endif

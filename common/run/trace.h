@@ -17,8 +17,7 @@
  * Spans of one thread must nest. trace_start, trace_stop and trace_take are called by one thread;
  * the others by any.
  */
-#ifndef TRAIND_COMMON_RUN_TRACE_H
-#define TRAIND_COMMON_RUN_TRACE_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stddef.h>
@@ -97,5 +96,3 @@ void trace_stop(void);
  * *spans. *dropped: those that did not fit. Returns their number; 0 with *spans NULL without
  * memory. */
 size_t trace_take(struct trace_span **spans, size_t *dropped);
-
-#endif

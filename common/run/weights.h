@@ -2,8 +2,7 @@
  * Files of weights: which file model.init names, and whether its tensors are those of the job's
  * network, by torchvision's names and shapes.
  */
-#ifndef TRAIND_COMMON_RUN_WEIGHTS_H
-#define TRAIND_COMMON_RUN_WEIGHTS_H
+#pragma once
 
 #include <limits.h>
 #include <stdbool.h>
@@ -33,5 +32,3 @@ void weights_check(const struct job_spec *spec, bool elsewhere, struct problems 
 
 /* The step the weights were saved at, as train-worker writes it; 0: the file does not say. */
 int64_t weights_step(const struct safetensors *file);
-
-#endif

@@ -2,8 +2,7 @@
  * The build id of this program and of the shared libraries it runs with: the linker's digest of
  * what was compiled (ELF note NT_GNU_BUILD_ID), which tells two builds of one version apart.
  */
-#ifndef TRAIND_COMMON_SYSTEM_BUILD_ID_H
-#define TRAIND_COMMON_SYSTEM_BUILD_ID_H
+#pragma once
 
 #define BUILD_ID_BYTES 65 /* hex digits and the NUL; longer ones are cut */
 
@@ -13,5 +12,3 @@ void build_id_each(build_id_visit *visit, void *context);
 
 /* Of the program itself. Returns hex. */
 char *build_id_own(char hex[BUILD_ID_BYTES]);
-
-#endif

@@ -1,7 +1,6 @@
 /* What a file is by its first bytes, for messages about one that is not what was expected, and the
  * byte order mark that editors put in front of a text. */
-#ifndef TRAIND_COMMON_SYSTEM_CONTENT_H
-#define TRAIND_COMMON_SYSTEM_CONTENT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -33,5 +32,3 @@ int content_skip_mark(const char **text, size_t *bytes, struct error *e);
 
 /* The same in place, of a text of *bytes bytes and a NUL. */
 int content_drop_mark(char *text, size_t *bytes, struct error *e);
-
-#endif

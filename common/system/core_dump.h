@@ -4,13 +4,10 @@
  * of the hard limit would reach the programs as well, and prctl(PR_SET_DUMPABLE) would close
  * /proc/PID/exe to the daemon's own user.
  */
-#ifndef TRAIND_COMMON_SYSTEM_CORE_DUMP_H
-#define TRAIND_COMMON_SYSTEM_CORE_DUMP_H
+#pragma once
 
 /* At the start of the program. */
 void core_dump_forbid(void);
 
 /* In a child behind fork(): async-signal-safe. Does nothing where nothing was forbidden. */
 void core_dump_allow_again(void);
-
-#endif

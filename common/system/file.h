@@ -1,6 +1,5 @@
 /* Whole files: read with a limit, written so that a reader sees the old or the new, never half. */
-#ifndef TRAIND_COMMON_SYSTEM_FILE_H
-#define TRAIND_COMMON_SYSTEM_FILE_H
+#pragma once
 
 #include <limits.h>
 #include <stdbool.h>
@@ -76,5 +75,3 @@ void file_refuse_closed_streams(void);
 int file_remove_tree(const char *path, struct error *e);
 /* As much of it as can go until then (monotonic), but one entry at least. 1: there is more. */
 int file_remove_tree_until(const char *path, double until, struct error *e);
-
-#endif

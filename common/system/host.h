@@ -1,6 +1,5 @@
 /* An entry of cluster.hosts: "name" or "name:slots", as Open MPI's -H writes it. */
-#ifndef TRAIND_COMMON_SYSTEM_HOST_H
-#define TRAIND_COMMON_SYSTEM_HOST_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -33,5 +32,3 @@ bool host_is_subnet(const char *text);
 /* Of an interface's name ("eth0") or a subnet ("10.0.0.0/24"): this machine has such a one. False
  * for what is neither. */
 bool host_has_interface(const char *interface);
-
-#endif

@@ -1,6 +1,5 @@
 /* Slurm's way to write many hosts: "n[1-3,07],login" (man scontrol, HOSTLIST EXPRESSIONS). */
-#ifndef TRAIND_COMMON_SYSTEM_HOSTLIST_H
-#define TRAIND_COMMON_SYSTEM_HOSTLIST_H
+#pragma once
 
 #include <stddef.h>
 
@@ -15,5 +14,3 @@ int hostlist_place(const char *list, const char *name, int *count);
  * wrong with its ranges, or is "". */
 size_t hostlist_expand(const char *list, size_t most, char **hosts,
                        char wrong[HOSTLIST_WRONG_BYTES]);
-
-#endif

@@ -6,8 +6,7 @@
  *
  * The roots are the process's, because daemon and worker read data sets by the same code.
  */
-#ifndef TRAIND_COMMON_SYSTEM_OPEN_BENEATH_H
-#define TRAIND_COMMON_SYSTEM_OPEN_BENEATH_H
+#pragma once
 
 #include <stdbool.h>
 #include <sys/stat.h>
@@ -30,5 +29,3 @@ int open_beneath_stat(const char *path, struct stat *st, struct error *e);
 
 /* Whether an absolute path lies in one of the roots. By its letters alone: for real paths. */
 bool open_beneath_holds(const char *roots, const char *path);
-
-#endif

@@ -4,8 +4,7 @@
  * socket: unless cluster.bind says otherwise, workers are dealt out over NUMA domains wherever each
  * fits into one, else over sockets.
  */
-#ifndef TRAIND_COMMON_SYSTEM_PLACEMENT_H
-#define TRAIND_COMMON_SYSTEM_PLACEMENT_H
+#pragma once
 
 #include <sched.h>
 #include <stdbool.h>
@@ -80,5 +79,3 @@ struct placement placement_choose(const struct placement_machine *machine,
 
 /* "--map-by", "numa:PE=22", ..., NULL: as long as the placement is there. */
 void placement_options(const struct placement *placement, const char *options[PLACEMENT_OPTIONS]);
-
-#endif

@@ -7,8 +7,7 @@
  * The counters wrap around at max_energy_range_uj, at 300 W after some minutes: who counts on must
  * read more often than that. Since 2020 they are readable by root alone (PLATYPUS, CVE-2020-8694).
  */
-#ifndef TRAIND_COMMON_SYSTEM_POWERCAP_H
-#define TRAIND_COMMON_SYSTEM_POWERCAP_H
+#pragma once
 
 #include "common/error.h"
 
@@ -25,5 +24,3 @@ void powercap_close(struct powercap *p); /* NULL is fine */
 /* Joules since powercap_open. On an error what was counted so far stays, and is gone on from at the
  * next call. */
 int powercap_read(struct powercap *p, double *joules, struct error *e);
-
-#endif

@@ -1,6 +1,5 @@
 /* What /proc/PID/stat and environ say of a process. */
-#ifndef TRAIND_COMMON_SYSTEM_PROCESS_STAT_H
-#define TRAIND_COMMON_SYSTEM_PROCESS_STAT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -30,5 +29,3 @@ static inline bool process_is_stopped(const struct process_stat *stat)
 {
     return stat->state == 'T' || stat->state == 't';
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* Programs that are run for what they print: started without a shell, collected with a limit of
  * bytes and of time. */
-#ifndef TRAIND_COMMON_SYSTEM_SPAWN_H
-#define TRAIND_COMMON_SYSTEM_SPAWN_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -53,5 +52,3 @@ int spawn_run(const struct spawn_request *r, struct spawn *s, struct error *e);
 
 /* Ends it by SIGKILL if it still runs, and frees what it printed. */
 void spawn_clear(struct spawn *s);
-
-#endif

@@ -1,6 +1,5 @@
 /* A number as people write it. */
-#ifndef TRAIND_COMMON_TEXT_DECIMAL_H
-#define TRAIND_COMMON_TEXT_DECIMAL_H
+#pragma once
 
 #define DECIMAL_BYTES 32
 
@@ -14,5 +13,3 @@ double decimal_rounded(double x);
 /* The part of a whole in percent, in two digits and without an exponent: "0.012", "4.2", "100".
  * What is not all of it is not 100. Returns text. */
 const char *decimal_percent(double part, double whole, char text[DECIMAL_BYTES]);
-
-#endif

@@ -1,6 +1,5 @@
 /* Words that are counted. */
-#ifndef TRAIND_COMMON_TEXT_PLURAL_H
-#define TRAIND_COMMON_TEXT_PLURAL_H
+#pragma once
 
 #include <stdint.h>
 
@@ -9,5 +8,3 @@ static inline const char *plural(int64_t count)
 {
     return count == 1 ? "" : "s";
 }
-
-#endif

@@ -3,8 +3,7 @@
  * a log: control characters, which can move the cursor or forge a line, and the characters that
  * turn the direction of writing, which can make a line read as another, are escaped.
  */
-#ifndef TRAIND_COMMON_TEXT_PRINTABLE_H
-#define TRAIND_COMMON_TEXT_PRINTABLE_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -37,5 +36,3 @@ size_t printable_bytes_of(const char *text, size_t most);
 
 /* Bytes at the end of text that begin a UTF-8 character which is not complete: 0 to 3. */
 size_t printable_incomplete(const char *text, size_t bytes);
-
-#endif

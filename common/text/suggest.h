@@ -1,6 +1,5 @@
 /* The nearest right word to one mistyped. */
-#ifndef TRAIND_COMMON_TEXT_SUGGEST_H
-#define TRAIND_COMMON_TEXT_SUGGEST_H
+#pragma once
 
 #include <stddef.h>
 
@@ -19,5 +18,3 @@ void suggest_offer(struct suggest *s, const char *candidate);
 /* Edits to get from a to b, a swap of neighbours counting as one (optimal string alignment); the
  * case of letters and "-" for "_" cost nothing. SUGGEST_WORD_MAX if a word is longer than that. */
 size_t suggest_distance(const char *a, const char *b);
-
-#endif

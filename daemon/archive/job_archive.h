@@ -3,8 +3,7 @@
  * manifest.json, which lists the others with their sizes and digests; doc/provenance.md describes
  * them. The same job gives the same bytes.
  */
-#ifndef TRAIND_DAEMON_ARCHIVE_JOB_ARCHIVE_H
-#define TRAIND_DAEMON_ARCHIVE_JOB_ARCHIVE_H
+#pragma once
 
 #include <jansson.h>
 #include <stddef.h>
@@ -45,5 +44,3 @@ void job_archive_files_clear(struct job_archive_files *files);
  * a file has changed since it was added. */
 int job_archive_write(const struct job_archive_files *files, json_t *manifest, int64_t mtime,
                       int out, struct error *e);
-
-#endif

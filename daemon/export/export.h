@@ -2,8 +2,7 @@
  * A job in the formats of others, made from the store whenever asked for: so a run that was resumed
  * has each step once. The run directory gets both when an attempt ends.
  */
-#ifndef TRAIND_DAEMON_EXPORT_H
-#define TRAIND_DAEMON_EXPORT_H
+#pragma once
 
 #include <stdio.h>
 
@@ -23,5 +22,3 @@ int export_tensorboard(struct store *store, const struct store_job *job, FILE *o
 
 /* RUN/mllog.txt and RUN/tensorboard/, each whole or not at all. */
 int export_write(struct store *store, int64_t job_id, struct error *e);
-
-#endif

@@ -1,7 +1,6 @@
 /* the files of schema/api as they were at the build: what the routes take and answer, as openapi.c
  * reads it. Their form is told in doc/how-to-add-a-route.md. */
-#ifndef TRAIND_DAEMON_HTTP_API_DOCS_H
-#define TRAIND_DAEMON_HTTP_API_DOCS_H
+#pragma once
 
 #include <stddef.h>
 
@@ -9,5 +8,3 @@ struct api_doc {
     const char *name, *text; /* of the file, without .json; NULL behind the last */
 };
 extern const struct api_doc api_docs[];
-
-#endif

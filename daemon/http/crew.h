@@ -4,8 +4,7 @@
  * thread of its own, and those that wait for the disk at the same time share its commit
  * (store/group.c).
  */
-#ifndef TRAIND_DAEMON_HTTP_CREW_H
-#define TRAIND_DAEMON_HTTP_CREW_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -31,5 +30,3 @@ bool crew_do(struct crew *c, struct crew_task *task);
 void crew_dismiss(struct crew *c);
 
 void crew_destroy(struct crew *c); /* dismisses first; NULL is fine */
-
-#endif

@@ -1,7 +1,6 @@
 /* A file as an answer that ends, broken off, when the token it was asked for with is revoked or has
  * expired: a slow reader may take weights or a backup for hours. */
-#ifndef TRAIND_DAEMON_HTTP_DOWNLOAD_H
-#define TRAIND_DAEMON_HTTP_DOWNLOAD_H
+#pragma once
 
 #include <stdint.h>
 
@@ -12,5 +11,3 @@ struct MHD_Response;
  * outlive it. */
 struct MHD_Response *download_response(struct tokens *tokens, int64_t token, int fd, uint64_t from,
                                        uint64_t bytes);
-
-#endif

@@ -1,6 +1,5 @@
 /* What is done to a ready answer on its way out: an entity tag, and gzip for those who take it. */
-#ifndef TRAIND_DAEMON_HTTP_ENCODE_H
-#define TRAIND_DAEMON_HTTP_ENCODE_H
+#pragma once
 
 #include "daemon/http/reply.h"
 
@@ -10,5 +9,3 @@ void encode_tag(struct reply *r, const char *if_none_match);
 
 /* Compresses a body of a kilobyte or more where accept_encoding (NULL: not sent) takes gzip. */
 void encode_compress(struct reply *r, const char *accept_encoding);
-
-#endif

@@ -2,8 +2,7 @@
  * JSON written straight into one growing text, for answers that are asked for thousands of times a
  * second: no tree, no second copy, and documents that are JSON text already are taken as they are.
  */
-#ifndef TRAIND_DAEMON_HTTP_JSON_TEXT_H
-#define TRAIND_DAEMON_HTTP_JSON_TEXT_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -47,5 +46,3 @@ void json_text_raw(struct json_text *t, const char *key, const char *json);
 /* The line's end; false: it has failed. */
 bool json_text_end(struct json_text *t);
 void json_text_clear(struct json_text *t);
-
-#endif

@@ -1,6 +1,5 @@
 /* The sockets the daemon listens on. */
-#ifndef TRAIND_DAEMON_HTTP_LISTEN_H
-#define TRAIND_DAEMON_HTTP_LISTEN_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -34,5 +33,3 @@ struct listen_inherited {
  * of a kind, no listening stream, or an address that the rules forbid; then all are closed. */
 int listen_inherit(const struct listen_rules *rules, struct listen_inherited *in, char *url,
                    size_t url_bytes, struct error *e);
-
-#endif

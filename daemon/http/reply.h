@@ -1,6 +1,5 @@
 /* What a handler answers: a status, a body and a few headers, before any HTTP library sees it. */
-#ifndef TRAIND_DAEMON_HTTP_REPLY_H
-#define TRAIND_DAEMON_HTTP_REPLY_H
+#pragma once
 
 #include <jansson.h>
 #include <stddef.h>
@@ -58,5 +57,3 @@ void reply_problem(struct reply *r, int status, const struct error *e,
 int reply_refusal(struct reply *r, enum error_code code, const struct problems *problems);
 
 void reply_clear(struct reply *r); /* the body; headers stay */
-
-#endif

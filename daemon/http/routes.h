@@ -2,8 +2,7 @@
  * The table of routes: what the API has, in one place. 404 and 405, the check of query parameters
  * and openapi.json come from it. How to add one: doc/how-to-add-a-route.md.
  */
-#ifndef TRAIND_DAEMON_HTTP_ROUTES_H
-#define TRAIND_DAEMON_HTTP_ROUTES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -171,5 +170,3 @@ route_handler handle_notice_list, handle_notice_test;
 route_handler handle_backup, handle_backup_tokens;
 /* static.c */
 route_handler handle_static;
-
-#endif

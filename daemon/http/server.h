@@ -3,8 +3,7 @@
  * threads of libmicrohttpd. Requests from other web sites are refused (Host and Origin), bodies are
  * bounded while they arrive.
  */
-#ifndef TRAIND_DAEMON_HTTP_SERVER_H
-#define TRAIND_DAEMON_HTTP_SERVER_H
+#pragma once
 
 #include "common/error.h"
 #include "daemon/http/routes.h"
@@ -26,5 +25,3 @@ const char *http_server_url(const struct http_server *s); /* "http://127.0.0.1:7
 
 /* Ends answers under way and closes; NULL is fine. */
 void http_server_stop(struct http_server *s);
-
-#endif

@@ -1,7 +1,6 @@
 /* Counts of the requests answered, by route, method and status, with their durations: for
  * GET /metrics. One set for the process; thread-safe. */
-#ifndef TRAIND_DAEMON_HTTP_STATS_H
-#define TRAIND_DAEMON_HTTP_STATS_H
+#pragma once
 
 #include <stdio.h>
 
@@ -12,5 +11,3 @@ void stats_count(const struct route *route, int status, double seconds);
 
 /* In the text format of Prometheus. */
 void stats_print(FILE *out);
-
-#endif

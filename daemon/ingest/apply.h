@@ -3,8 +3,7 @@
  * the position behind it, so that every event is stored exactly once whatever happens to the
  * daemon. A line that is not an event is counted and told as a warning, never an error.
  */
-#ifndef TRAIND_DAEMON_INGEST_APPLY_H
-#define TRAIND_DAEMON_INGEST_APPLY_H
+#pragma once
 
 #include <stdint.h>
 
@@ -21,5 +20,3 @@ void ingest_destroy(struct ingest *i); /* NULL is fine */
 /* Stores every whole line that is there now. Nothing is lost on an error: the next call tries
  * again. */
 int ingest_catch_up(struct ingest *i, struct error *e);
-
-#endif

@@ -2,8 +2,7 @@
  * Follows a file that another process appends lines to. Knows nothing of events: it hands out whole
  * lines and the position behind them. Not thread-safe.
  */
-#ifndef TRAIND_DAEMON_INGEST_FOLLOW_H
-#define TRAIND_DAEMON_INGEST_FOLLOW_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -33,5 +32,3 @@ struct follow_chunk {
 int follow_read(struct follow *f, struct follow_chunk *chunk, bool *truncated, struct error *e);
 void follow_advance(struct follow *f, int64_t position_bytes);
 int64_t follow_position(const struct follow *f);
-
-#endif

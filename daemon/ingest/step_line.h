@@ -2,8 +2,7 @@
  * The line of a step as train-worker writes it, read some ten times as fast as by a JSON library:
  * nearly all lines of a run are such. Whatever looks different in any way is left to the library.
  */
-#ifndef TRAIND_DAEMON_INGEST_STEP_LINE_H
-#define TRAIND_DAEMON_INGEST_STEP_LINE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -15,5 +14,3 @@
  * all of it but body and own, and the step's own fields begin at line + *own. The numbers are those
  * that strtod and jansson read. False: it may still be a good line. */
 bool step_line_read(const char *line, struct store_event *event, size_t *own);
-
-#endif

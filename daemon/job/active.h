@@ -1,6 +1,5 @@
 /* The jobs that the loop has to do with: as objects, not what happens to them. */
-#ifndef TRAIND_DAEMON_JOB_ACTIVE_H
-#define TRAIND_DAEMON_JOB_ACTIVE_H
+#pragma once
 
 #include "daemon/job/inside.h"
 
@@ -35,5 +34,3 @@ bool active_is_under_way(const struct active_job *a);
 
 /* Slots of this machine that are taken. */
 int64_t active_slots(const struct job_manager *m);
-
-#endif

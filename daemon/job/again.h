@@ -3,8 +3,7 @@
  * With other workers its document and its plan are replaced, and the old and the new numbers stay
  * in an event.
  */
-#ifndef TRAIND_DAEMON_JOB_AGAIN_H
-#define TRAIND_DAEMON_JOB_AGAIN_H
+#pragma once
 
 #include "daemon/job/inside.h"
 #include "daemon/job/life/place.h"
@@ -36,5 +35,3 @@ int job_shrink(struct job_manager *m, int64_t id, struct error *e);
 /* A queued job whose last attempt missed hosts goes on without them, if it has a checkpoint and
  * some are left; otherwise it stays as it is, as they may come back. */
 void job_leave_hosts(struct job_manager *m, int64_t id, const char *attempt_dir);
-
-#endif

@@ -5,8 +5,7 @@
  * this machine, or by the slots that its hosts are said to have; a job in Slurm, and one that has
  * its hosts to itself, the whole.
  */
-#ifndef TRAIND_DAEMON_JOB_BILL_H
-#define TRAIND_DAEMON_JOB_BILL_H
+#pragma once
 
 #include "common/plan/predict/prices.h"
 #include "daemon/store/store.h"
@@ -26,5 +25,3 @@ struct bill {
 };
 
 struct bill bill_of(const struct store_job *job, const struct plan_prices *prices, double now);
-
-#endif

@@ -1,6 +1,5 @@
 /* The stored document of a job. */
-#ifndef TRAIND_DAEMON_JOB_DOCUMENT_H
-#define TRAIND_DAEMON_JOB_DOCUMENT_H
+#pragma once
 
 #include <jansson.h>
 
@@ -11,5 +10,3 @@
 struct job_spec *job_stored_spec(const struct store_job *job, struct error *e);
 
 char *job_json_text(json_t *value); /* steals the reference; the caller frees the text */
-
-#endif

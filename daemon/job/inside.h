@@ -1,6 +1,5 @@
 /* Inside the manager: the structs that its files share. Others use job.h. */
-#ifndef TRAIND_DAEMON_JOB_INSIDE_H
-#define TRAIND_DAEMON_JOB_INSIDE_H
+#pragma once
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -98,5 +97,3 @@ void manager_wake(struct job_manager *m); /* async-signal-safe */
 
 /* At most one line in ten seconds about a job's error that repeats. */
 void manager_complain(struct active_job *a, const char *what, const struct error *e);
-
-#endif

@@ -6,8 +6,7 @@
  * may be called from any thread: they write to the store and wake the loop. What a job is doing is
  * always read from the store. The lifecycle in words: doc/job-lifecycle.md.
  */
-#ifndef TRAIND_DAEMON_JOB_JOB_H
-#define TRAIND_DAEMON_JOB_JOB_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -202,5 +201,3 @@ void job_cores_tell(const struct job_cores *cores, struct plan_inputs *inputs);
  * Thread-safe. */
 int job_slurm_script(struct job_manager *m, const struct job_spec *spec, const struct plan *plan,
                      char **text, struct error *e);
-
-#endif

@@ -1,7 +1,6 @@
 /* What a finished job teaches: the speed that later predictions are made from, and how good its own
  * were. */
-#ifndef TRAIND_DAEMON_JOB_MEASURE_H
-#define TRAIND_DAEMON_JOB_MEASURE_H
+#pragma once
 
 #include "common/job/job_spec.h"
 #include "daemon/job/job.h"
@@ -26,5 +25,3 @@ json_t *measure_time_left(struct job_manager *m, const struct store_job *job, do
 
 /* When the run will meet eval.target_top1, by its evaluations so far; NULL: it has no target. */
 json_t *measure_target(struct store *s, const struct store_job *job);
-
-#endif

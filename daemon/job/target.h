@@ -5,8 +5,7 @@
  * scatter around it. A learning rate that falls to its end bends the line, which is why measure.c
  * scores it over the runs in the store. Pure.
  */
-#ifndef TRAIND_DAEMON_JOB_TARGET_H
-#define TRAIND_DAEMON_JOB_TARGET_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -24,5 +23,3 @@ const struct target_eval *target_met(const struct target_eval *evals, size_t cou
  * few or do not get better. Not before the newest evaluation. */
 bool target_step(const struct target_eval *evals, size_t count, double target,
                  struct plan_band *step);
-
-#endif

@@ -1,8 +1,5 @@
-#ifndef TRAIND_DAEMON_LAUNCH_ATTEMPT_TAIL_H
-#define TRAIND_DAEMON_LAUNCH_ATTEMPT_TAIL_H
+#pragma once
 
 /* The end of a file of the attempt as a string, from the first whole line on; "" if it cannot be
  * read, NULL without memory. The caller frees it. */
 char *attempt_read_tail(const char *attempt_dir, const char *name);
-
-#endif

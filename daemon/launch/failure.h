@@ -3,8 +3,7 @@
  * Sources, most trusted first: the last run_stop or failed event; mpirun's own message in the log;
  * the exit status; the last lines of the log.
  */
-#ifndef TRAIND_DAEMON_LAUNCH_FAILURE_H
-#define TRAIND_DAEMON_LAUNCH_FAILURE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -87,5 +86,3 @@ void failure_judge(const char *attempt_dir, const struct launch_exit *how, enum 
  * "log": [lines]},
  * null what is not known; signal as "SIGKILL". A new reference. */
 json_t *failure_to_json(const struct verdict *verdict, int64_t attempt);
-
-#endif

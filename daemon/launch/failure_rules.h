@@ -15,8 +15,7 @@
  * FAILURE_RULES_LINES lines of FAILURE_RULES_LINE_BYTES, and back references are refused, so the
  * time is bounded whatever stands there.
  */
-#ifndef TRAIND_DAEMON_LAUNCH_FAILURE_RULES_H
-#define TRAIND_DAEMON_LAUNCH_FAILURE_RULES_H
+#pragma once
 
 #include <jansson.h>
 
@@ -52,5 +51,3 @@ void failure_rules_inherit(struct failure_rules *r, const struct failure_rules *
 /* [{"label", "restart": true, false or null, "drain": "no", "verified" or "unverified",
  * "pattern", "shipped", "count"}], a new reference; *unlabelled: failures that no rule fits. */
 json_t *failure_rules_to_json(const struct failure_rules *r, int64_t *unlabelled);
-
-#endif

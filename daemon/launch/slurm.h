@@ -10,8 +10,7 @@
  * A submission is never made twice: the job's name is unique, and where an answer was lost (or the
  * daemon killed) the name is looked for first. While Slurm does not answer, nothing is concluded.
  */
-#ifndef TRAIND_DAEMON_LAUNCH_SLURM_H
-#define TRAIND_DAEMON_LAUNCH_SLURM_H
+#pragma once
 
 #include "daemon/launch/slurm_settings.h"
 #include "launch/launch.h"
@@ -67,5 +66,3 @@ void slurm_look_soon(struct slurm_job *job); /* something happened that Slurm ma
 void slurm_forget(struct slurm_job *job);    /* it goes on */
 
 extern const struct launcher launcher_slurm;
-
-#endif

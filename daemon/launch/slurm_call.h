@@ -5,8 +5,7 @@
  * ERR_UNREACHABLE: no answer, or none that tells; what was asked for may have been done. Any other
  * error is Slurm's refusal, in its own words.
  */
-#ifndef TRAIND_DAEMON_LAUNCH_SLURM_CALL_H
-#define TRAIND_DAEMON_LAUNCH_SLURM_CALL_H
+#pragma once
 
 #include <jansson.h>
 #include <stdatomic.h>
@@ -37,5 +36,3 @@ int slurm_call_nodes(const struct slurm_call *c, const char *partition, const ch
 
 /* What no one can know the outcome of: the words of a command say so. */
 bool slurm_call_is_unclear(const char *words);
-
-#endif

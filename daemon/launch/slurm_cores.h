@@ -1,7 +1,6 @@
 /* How many cores, and how much memory, a node has that Slurm may give to a job: asked of Slurm, or
  * as slurm.node_cores says. */
-#ifndef TRAIND_DAEMON_LAUNCH_SLURM_CORES_H
-#define TRAIND_DAEMON_LAUNCH_SLURM_CORES_H
+#pragma once
 
 #include "common/error.h"
 #include "common/job/job_spec.h"
@@ -20,5 +19,3 @@ struct slurm_cores {
  * same, and where the document leaves the number of workers open, for the memory. */
 int slurm_cores_find(const struct slurm_settings *settings, const struct job_spec *spec,
                      struct slurm_cores *found, struct error *e);
-
-#endif

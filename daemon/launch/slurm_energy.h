@@ -10,8 +10,7 @@
  * Each step tells of its nodes from its start on, whoever computes there, so steps on the same node
  * count it twice. Pure.
  */
-#ifndef TRAIND_DAEMON_LAUNCH_SLURM_ENERGY_H
-#define TRAIND_DAEMON_LAUNCH_SLURM_ENERGY_H
+#pragma once
 
 #define SLURM_ENERGY "slurm-energy" /* in the attempt's folder */
 
@@ -19,5 +18,3 @@
  * of them; else, with mpirun, of the batch script's node and of the step with the daemons on the
  * others. NAN: not known. 0 and Slurm's NO_VAL are no measurements. text may be anything. */
 double slurm_energy_read(const char *text);
-
-#endif

@@ -1,6 +1,5 @@
 /* What Slurm says of jobs, in the JSON of squeue --json and in words. Pure. */
-#ifndef TRAIND_DAEMON_LAUNCH_SLURM_REPLY_H
-#define TRAIND_DAEMON_LAUNCH_SLURM_REPLY_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -34,5 +33,3 @@ void slurm_reply_waiting(const struct slurm_reply *reply, int64_t ahead, char *t
 
 /* "failed as a node did [NODE_FAIL]": how an allocation ended. */
 const char *slurm_state_words(const char *state);
-
-#endif

@@ -14,8 +14,7 @@
  *   before the end of an allocation and at a preemption (then slurm-signal is written);
  * - its last act is attempt-N/exit, the launcher's exit code.
  */
-#ifndef TRAIND_DAEMON_LAUNCH_SLURM_SCRIPT_H
-#define TRAIND_DAEMON_LAUNCH_SLURM_SCRIPT_H
+#pragma once
 
 #include "launch/launch.h"
 
@@ -27,5 +26,3 @@ void slurm_job_name(const struct launch_request *request, char name[SLURM_NAME_B
 /* ERR_INVALID: something in it that Slurm cannot take. The caller frees *text. With
  * request->by_hand the script makes its run directory below the folder it is submitted from. */
 int slurm_script(const struct launch_request *request, char **text, struct error *e);
-
-#endif

@@ -1,6 +1,5 @@
 /* slurm.* of traind.conf. */
-#ifndef TRAIND_DAEMON_LAUNCH_SLURM_SETTINGS_H
-#define TRAIND_DAEMON_LAUNCH_SLURM_SETTINGS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -14,5 +13,3 @@ struct slurm_settings {
     int64_t poll_seconds;
     int64_t node_cores; /* of a node: threads_per_worker 0 shares them out; 0: ask Slurm */
 };
-
-#endif

@@ -4,8 +4,7 @@
  * say in the log (common/run/stall_line.h), which comes through from every host that answers; and
  * whether mpirun or a rank on this machine is stopped.
  */
-#ifndef TRAIND_DAEMON_LAUNCH_STALLED_H
-#define TRAIND_DAEMON_LAUNCH_STALLED_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -45,5 +44,3 @@ double stalled_longest_silence(double stall_seconds);
 /* The attempt is ended for this: kept in its folder, for the verdict and for the next daemon. */
 int stalled_keep(const char *attempt_dir, const struct stalled *stalled, struct error *e);
 bool stalled_read(const char *attempt_dir, struct stalled *stalled);
-
-#endif

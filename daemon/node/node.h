@@ -3,8 +3,7 @@
  * plan. What a report holds: man train-worker, --self-check --json; of a prolog or epilog also
  * "phase", "job", "partition" and what etc/slurm's scripts did. All functions are thread-safe.
  */
-#ifndef TRAIND_DAEMON_NODE_NODE_H
-#define TRAIND_DAEMON_NODE_NODE_H
+#pragma once
 
 #include <jansson.h>
 
@@ -70,5 +69,3 @@ int node_slowest(struct store *s, const struct job_spec *spec, double now, doubl
 
 /* Runs `command NODE REASON` and waits for its end, at most two seconds. */
 int node_tell(const char *command, const char *node, const char *reason, struct error *e);
-
-#endif

@@ -3,8 +3,7 @@
  * daemon's start, then once a day. A job that starts meanwhile ends the check, whose figures would
  * say nothing. Driven by the rounds of the job manager's loop, on its thread.
  */
-#ifndef TRAIND_DAEMON_NODE_NODE_SELF_H
-#define TRAIND_DAEMON_NODE_NODE_SELF_H
+#pragma once
 
 #include "daemon/job/job.h"
 #include "daemon/node/node.h"
@@ -25,5 +24,3 @@ double node_self_round(struct node_self *n, const struct node_self_settings *set
 
 /* Ends a check under way; NULL is fine. */
 void node_self_destroy(struct node_self *n);
-
-#endif

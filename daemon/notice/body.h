@@ -5,8 +5,7 @@
  *     {"kind", "t", "reason", "job": {...} | null, "evals": [...], "event": {...} | null,
  *      "sweep": {...} | null, "node": {...} | null}
  */
-#ifndef TRAIND_DAEMON_NOTICE_BODY_H
-#define TRAIND_DAEMON_NOTICE_BODY_H
+#pragma once
 
 #include <jansson.h>
 
@@ -36,5 +35,3 @@ struct body_parts {
 };
 /* A new reference in *body. */
 int body_make(struct sql *c, const struct body_parts *parts, json_t **body, struct error *e);
-
-#endif

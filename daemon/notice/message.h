@@ -1,6 +1,5 @@
 /* What is sent of a notice: the bytes of a request's body, or of a mail. */
-#ifndef TRAIND_DAEMON_NOTICE_MESSAGE_H
-#define TRAIND_DAEMON_NOTICE_MESSAGE_H
+#pragma once
 
 #include "daemon/notice/notice_settings.h"
 #include "daemon/notice/outbox.h"
@@ -12,5 +11,3 @@ int message_json(const struct outbox_notice *n, const struct notice_settings *se
 /* A mail with its headers, for the stdin of sendmail. */
 int message_mail(const struct outbox_notice *n, const struct notice_settings *settings, char **text,
                  struct error *e);
-
-#endif

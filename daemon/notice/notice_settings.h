@@ -1,7 +1,6 @@
 /* What notices need of traind.conf and the files that it names: a snapshot that is never changed,
  * replaced as a whole when the settings are read again. */
-#ifndef TRAIND_DAEMON_NOTICE_NOTICE_SETTINGS_H
-#define TRAIND_DAEMON_NOTICE_NOTICE_SETTINGS_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stdint.h>
@@ -29,5 +28,3 @@ struct notice_settings {
  * in *out. */
 int notice_settings_load(const struct config *c, struct notice_settings **out, struct error *e);
 void notice_settings_release(struct notice_settings *s); /* NULL is fine */
-
-#endif

@@ -9,8 +9,7 @@
  * or given up: at least once, to each target in order. A target that does not answer keeps nobody
  * else waiting. One thread sends, as many targets at a time as DELIVER_AT_ONCE. Thread-safe.
  */
-#ifndef TRAIND_DAEMON_NOTICE_NOTICES_H
-#define TRAIND_DAEMON_NOTICE_NOTICES_H
+#pragma once
 
 #include "daemon/notice/notice_settings.h"
 #include "daemon/notice/outbox.h"
@@ -42,5 +41,3 @@ void notices_count(const struct notices *n, struct notices_counts *counts);
 
 /* Ends the thread; what was under way is sent again by the next daemon. */
 void notices_destroy(struct notices *n); /* NULL is fine */
-
-#endif

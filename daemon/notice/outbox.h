@@ -3,8 +3,7 @@
  * of, waits until somebody has taken it or it is given up, and is deleted after a time. Functions
  * with a struct sql work inside the caller's transaction. Thread-safe as the store is.
  */
-#ifndef TRAIND_DAEMON_NOTICE_OUTBOX_H
-#define TRAIND_DAEMON_NOTICE_OUTBOX_H
+#pragma once
 
 #include "common/notify/kind.h"
 #include "daemon/store/store.h"
@@ -85,5 +84,3 @@ int outbox_waiting(struct store *s, int64_t *count, struct error *e);
 
 /* Deletes some of those that were done before t, but for those of jobs that have not ended. */
 int outbox_trim(struct store *s, double t, int *deleted, struct error *e);
-
-#endif

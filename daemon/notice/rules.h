@@ -8,8 +8,7 @@
  *     # HOST SECRET, of targets whose rule has none; * is all other hosts
  *     ci.example.org  4f3c...
  */
-#ifndef TRAIND_DAEMON_NOTICE_RULES_H
-#define TRAIND_DAEMON_NOTICE_RULES_H
+#pragma once
 
 #include <stddef.h>
 
@@ -52,5 +51,3 @@ void notice_secrets_clear(struct notice_secrets *secrets);
  * this host alone, so that nobody learns what others' requests are signed with. */
 const char *notice_secret_of(const struct notice_admin_rules *rules,
                              const struct notice_secrets *secrets, const char *target);
-
-#endif

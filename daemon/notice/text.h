@@ -1,6 +1,5 @@
 /* A notice in words for people: of chat messages and mails. */
-#ifndef TRAIND_DAEMON_NOTICE_TEXT_H
-#define TRAIND_DAEMON_NOTICE_TEXT_H
+#pragma once
 
 #include <jansson.h>
 
@@ -13,5 +12,3 @@ char *text_of_notice(const json_t *body, const char *link);
  * an invisible space (U+200B) behind each @ (Mattermost, Discord: @all, @everyone) and in what
  * Markdown (Mattermost, Discord, Teams) makes a link of. The caller frees it; NULL: no memory. */
 char *text_for_chat(const char *words);
-
-#endif

@@ -3,8 +3,7 @@
  * changes for somebody is written in the same transaction; other things (tokens, removals, backups)
  * when they are done.
  */
-#ifndef TRAIND_DAEMON_STORE_AUDIT_H
-#define TRAIND_DAEMON_STORE_AUDIT_H
+#pragma once
 
 #include "daemon/store/store.h"
 
@@ -69,5 +68,3 @@ struct store_audit_filter {
 int store_audit_list(struct store *s, const struct store_audit_filter *filter,
                      struct store_audit_lines *lines, struct error *e);
 void store_audit_lines_clear(struct store_audit_lines *lines);
-
-#endif

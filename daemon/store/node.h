@@ -1,7 +1,6 @@
 /* Machines that train, in the store: the newest state of each, and its checks. As store.h: any
  * thread, 0 or a negative error. */
-#ifndef TRAIND_DAEMON_STORE_NODE_H
-#define TRAIND_DAEMON_STORE_NODE_H
+#pragma once
 
 #include "daemon/store/store.h"
 
@@ -99,5 +98,3 @@ int store_node_refusal(struct store *s, int64_t job_id, double since, char **wor
 /* Jobs that have not ended, the newest first: a new array of {"job", "node": each that its prolog
  * told of, "slots": that it takes there}; those that run on this machine alone with its name. */
 int store_node_jobs(struct store *s, const char *own, json_t **jobs, struct error *e);
-
-#endif

@@ -1,7 +1,6 @@
 /* Reads and writes of the store that are a statement alone, on a connection that they take and give
  * back. sql and what follows it are as for sql_query; 0 or negative, with *e filled. */
-#ifndef TRAIND_DAEMON_STORE_ONCE_H
-#define TRAIND_DAEMON_STORE_ONCE_H
+#pragma once
 
 #include <jansson.h>
 
@@ -29,5 +28,3 @@ int once_each(struct store *s, once_row *take, void *context, struct error *e, c
 /* An array of what make gives for each row; NULL on failure. */
 int once_json(struct store *s, json_t *(*make)(sqlite3_stmt *row), json_t **array, struct error *e,
               const char *sql, const char *format, ...);
-
-#endif

@@ -3,8 +3,7 @@
  * nobody finds the job any more, and notes it in the table removal, for the next daemon too. Its
  * events and series follow a few at a time, so that other writers need not wait for all of them.
  */
-#ifndef TRAIND_DAEMON_STORE_REMOVAL_H
-#define TRAIND_DAEMON_STORE_REMOVAL_H
+#pragma once
 
 #include "daemon/store/store.h"
 
@@ -22,5 +21,3 @@ int store_leftover_set(struct store *s, int64_t job_id, bool left, struct error 
 
 /* At most `most` of their ids. */
 int store_leftover_list(struct store *s, int64_t *ids, size_t most, size_t *count, struct error *e);
-
-#endif

@@ -1,7 +1,6 @@
 /* What all files of the store share: connections, statements kept prepared, values bound in one
  * call. */
-#ifndef TRAIND_DAEMON_STORE_SQL_H
-#define TRAIND_DAEMON_STORE_SQL_H
+#pragma once
 
 #include <sqlite3.h>
 #include <stdarg.h>
@@ -117,5 +116,3 @@ int store_state_apply(struct sql *c, int64_t id, const struct store_state_change
 int store_check_not_cancelled(struct sql *c, int64_t id, struct error *e);
 /* waiting.c: ERR_CONFLICT: the job is held. */
 int store_check_not_held(struct sql *c, int64_t id, struct error *e);
-
-#endif

@@ -14,8 +14,7 @@
  * cut the database may fall back to an older commit, and with it the position in events.jsonl, from
  * which the daemon then reads on, so nothing is lost or doubled.
  */
-#ifndef TRAIND_DAEMON_STORE_STORE_H
-#define TRAIND_DAEMON_STORE_STORE_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -643,5 +642,3 @@ int store_sweep_ids(struct store *s, bool running, int64_t after, int64_t *ids, 
                     size_t *count, struct error *e);
 /* Those that have ended with trials that are still submitted: their jobs are to be cancelled. */
 int store_sweep_ending(struct store *s, int64_t *ids, size_t most, size_t *count, struct error *e);
-
-#endif

@@ -1,6 +1,5 @@
 /* The store's insides, for the files of this folder only. */
-#ifndef TRAIND_DAEMON_STORE_INTERNAL_H
-#define TRAIND_DAEMON_STORE_INTERNAL_H
+#pragma once
 
 #include <pthread.h>
 #include <sqlite3.h>
@@ -56,5 +55,3 @@ struct store {
     struct sql *free_readers[STORE_READERS];
     int free_count;
 };
-
-#endif

@@ -2,8 +2,7 @@
  * Who used this machine, and how much: slot-seconds in bins of six hours, written once, when an
  * attempt ends. The jobs of a sweep count as those of who submitted it.
  */
-#ifndef TRAIND_DAEMON_STORE_USAGE_H
-#define TRAIND_DAEMON_STORE_USAGE_H
+#pragma once
 
 #include "daemon/store/store.h"
 
@@ -36,5 +35,3 @@ int store_usage_end(struct sql *c, int64_t job_id, double now, struct error *e);
 /* ERR_TOO_MANY: who submits has so many queued jobs already. In the transaction that inserts. */
 int store_usage_check_queued(struct sql *c, const char *submitted_by, int64_t most,
                              struct error *e);
-
-#endif

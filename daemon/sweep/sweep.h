@@ -16,8 +16,7 @@
  * off says little of a whole one. State is in SQLite (sweep, sweep_trial); a trial's job is
  * submitted under a key of its own, so a daemon that is killed submits none twice.
  */
-#ifndef TRAIND_DAEMON_SWEEP_SWEEP_H
-#define TRAIND_DAEMON_SWEEP_SWEEP_H
+#pragma once
 
 #include "common/plan/plan.h"
 #include "daemon/job/job.h"
@@ -90,5 +89,3 @@ json_t *sweep_point(const json_t *document, int64_t number);
 json_t *sweep_job(const json_t *document, const json_t *point, int64_t rung);
 /* The budget of a rung; 0: there is no such rung. */
 double sweep_budget(const json_t *document, int64_t rung);
-
-#endif

@@ -6,8 +6,7 @@
  * Early stopping may spare all losers of a rung but `from` of their steps; that too is in the low
  * end alone.
  */
-#ifndef TRAIND_DAEMON_SWEEP_SWEEP_COST_H
-#define TRAIND_DAEMON_SWEEP_SWEEP_COST_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -39,5 +38,3 @@ struct sweep_rung {
  * each job starting as soon as one before it has ended. */
 void sweep_rung_cost(const struct sweep_cost *points, size_t count, const struct sweep_rung *r,
                      struct sweep_cost *sum, struct plan_band *elapsed);
-
-#endif

@@ -1,6 +1,5 @@
 /* Internal to train-prep audit: what is gathered of a data set, and what is said of it. */
-#ifndef TRAIND_PREP_AUDIT_AUDIT_H
-#define TRAIND_PREP_AUDIT_AUDIT_H
+#pragma once
 
 #include <jansson.h>
 #include <pthread.h>
@@ -102,5 +101,3 @@ struct mixing {
 /* labels of shard s: those of shards[s]; -1 is passed over. ERR_NO_MEMORY. */
 int mixing_measure(const struct audit_shard *shards, int count, int classes, struct mixing *out,
                    struct error *e);
-
-#endif

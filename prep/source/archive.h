@@ -1,6 +1,5 @@
 /* Tar archives, read by libarchive: where their members lie, and what small ones hold. */
-#ifndef TRAIND_PREP_SOURCE_ARCHIVE_H
-#define TRAIND_PREP_SOURCE_ARCHIVE_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -40,5 +39,3 @@ struct archive_blob {
 int archive_pick(const char *path, struct archive_blob *blobs, size_t count, size_t limit_bytes,
                  struct error *e);
 void archive_blobs_free(struct archive_blob *blobs, size_t count);
-
-#endif

@@ -13,8 +13,7 @@
  * Words come from LOC_synset_mapping.txt, synset_words.txt or imagenet_metadata.txt ("n01440764
  * tench, Tinca tinca", behind a space or a tab), else from meta.mat.
  */
-#ifndef TRAIND_PREP_SOURCE_IMAGENET_TRUTH_H
-#define TRAIND_PREP_SOURCE_IMAGENET_TRUTH_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -44,5 +43,3 @@ int imagenet_truth_read(const char *folder, struct imagenet_truth *t, struct err
 void imagenet_truth_free(struct imagenet_truth *t);
 
 const char *imagenet_truth_text(const struct imagenet_truth *t, const char *synset); /* or NULL */
-
-#endif

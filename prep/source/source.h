@@ -1,7 +1,6 @@
 /* Where train-prep takes labelled images from. A source of a new kind is one file and one row in
  * source.c's table. */
-#ifndef TRAIND_PREP_SOURCE_SOURCE_H
-#define TRAIND_PREP_SOURCE_SOURCE_H
+#pragma once
 
 #include <stdint.h>
 
@@ -72,5 +71,3 @@ int source_classes_add(struct source_class_list *list, const char *name, size_t 
                        struct error *e);
 int source_classes_find(const struct source_class_list *list, const char *name); /* -1: is none */
 void source_classes_free(struct source_class_list *list);
-
-#endif

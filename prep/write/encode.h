@@ -1,6 +1,5 @@
 /* Pixels to a JPEG. */
-#ifndef TRAIND_PREP_WRITE_ENCODE_H
-#define TRAIND_PREP_WRITE_ENCODE_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -21,5 +20,3 @@ void encoder_destroy(struct encoder *c); /* NULL is fine */
  * until its next call. The same pixels give the same bytes. */
 int encode(struct encoder *c, const uint8_t *pixels, int width, int height, int channels,
            int quality, const uint8_t **jpeg, size_t *bytes, struct error *e);
-
-#endif

@@ -1,7 +1,6 @@
 /* The folder train-prep writes to: taken by one process at a time, fresh, and complete only when
  * its manifest is there. */
-#ifndef TRAIND_PREP_WRITE_OUT_FOLDER_H
-#define TRAIND_PREP_WRITE_OUT_FOLDER_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -15,5 +14,3 @@ int out_folder_take(const char *path, bool force, int *fd, struct error *e);
 
 /* Whether a file in the folder of a role ("train") is named as its shards: train-00003-of-00008. */
 bool out_folder_is_shard(const char *name, const char *role);
-
-#endif

@@ -3,8 +3,7 @@
  * byte, but for what imagenet_to_gcs.py re-encodes too: CMYK, and PNGs (one of ImageNet's is named
  * .JPEG); and, if wanted, but for those that are larger than need be.
  */
-#ifndef TRAIND_PREP_WRITE_PICTURE_H
-#define TRAIND_PREP_WRITE_PICTURE_H
+#pragma once
 
 #include "common/dataset/tf_example.h"
 #include "prep/source/source.h"
@@ -26,5 +25,3 @@ void picture_maker_destroy(struct picture_maker *m); /* NULL is fine */
  * over JPEG_PIXELS_MAX pixels; ERR_UNSUPPORTED: other kinds of JPEG. */
 int picture_make(struct picture_maker *m, const struct source_image *in, struct tf_example *x,
                  struct error *e);
-
-#endif

@@ -1,6 +1,5 @@
 /* One TFRecord shard while it is written: records are framed, counted and hashed on the way. */
-#ifndef TRAIND_PREP_WRITE_SHARD_WRITER_H
-#define TRAIND_PREP_WRITE_SHARD_WRITER_H
+#pragma once
 
 #include "common/dataset/tf_example.h"
 #include "prep/hash.h"
@@ -17,5 +16,3 @@ int shard_writer_put(struct shard_writer *w, const struct tf_example *x, struct 
 int shard_writer_finish(struct shard_writer *w, uint64_t *bytes, char hex[HASH_HEX_BYTES],
                         struct error *e);
 void shard_writer_abandon(struct shard_writer *w); /* closes and removes; NULL is fine */
-
-#endif

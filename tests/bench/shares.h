@@ -7,8 +7,7 @@
  * thread over what its phases take T threads, T times: 1 where nothing is lost to uneven shares or
  * to work that is done twice.
  */
-#ifndef TRAIND_TESTS_BENCH_SHARES_H
-#define TRAIND_TESTS_BENCH_SHARES_H
+#pragma once
 
 #include <stdlib.h>
 
@@ -151,5 +150,3 @@ static inline double shares_efficiency(const struct shares_step *one, const stru
     }
     return wanted / taken;
 }
-
-#endif

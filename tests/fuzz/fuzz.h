@@ -5,8 +5,7 @@
  *
  * A target judges what was read with FUZZ_CHECK; the sanitizers judge the rest.
  */
-#ifndef TRAIND_TESTS_FUZZ_FUZZ_H
-#define TRAIND_TESTS_FUZZ_FUZZ_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -42,5 +41,3 @@ const char *fuzz_folder(void);
 const char *fuzz_file(const char *name, const void *data, size_t bytes);
 /* A copy with a NUL behind it: the caller frees it. */
 char *fuzz_text(const uint8_t *data, size_t bytes);
-
-#endif

@@ -1,6 +1,5 @@
 /* TAP from an MPI program: a check holds only if it holds on every rank; rank 0 prints. */
-#ifndef TRAIND_TESTS_MPI_TAP_H
-#define TRAIND_TESTS_MPI_TAP_H
+#pragma once
 
 #include <mpi.h>
 #include <stdio.h>
@@ -27,5 +26,3 @@ static inline int tap_done(void)
     fflush(stdout);
     return tap_failed != 0;
 }
-
-#endif

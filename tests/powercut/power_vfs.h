@@ -4,8 +4,7 @@
  * written since. It stands on SQLite's own VFS for Unix, which other files are left to. For one
  * thread.
  */
-#ifndef TRAIND_TESTS_POWERCUT_POWER_VFS_H
-#define TRAIND_TESTS_POWERCUT_POWER_VFS_H
+#pragma once
 
 #include <stdint.h>
 
@@ -32,5 +31,3 @@ void power_vfs_begin(const char *folder, power_sync_point *point, void *context)
 void power_vfs_cut(const char *to, enum power_loss loss, uint64_t *random);
 
 uint64_t power_draw(uint64_t *random, uint64_t below);
-
-#endif

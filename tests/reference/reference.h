@@ -2,8 +2,7 @@
  * The plain twins of the kernels, layers and optimisers: the same results from the definition,
  * element by element and in double. Arguments are those of the function without _reference.
  */
-#ifndef TRAIND_TESTS_REFERENCE_REFERENCE_H
-#define TRAIND_TESTS_REFERENCE_REFERENCE_H
+#pragma once
 
 #include "worker/kernels/batchnorm.h"
 #include "worker/kernels/bf16/bf16.h"
@@ -75,5 +74,3 @@ void normal_fill_reference(float *x, size_t count, double sd, struct rng stream)
 typedef void optim_reference(const struct job_optimizer_keys *keys, const struct optim_step *step,
                              float *w, float *const state[], const float *g, size_t n);
 optim_reference *optim_reference_of(enum job_optimizer name);
-
-#endif

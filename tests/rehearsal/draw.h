@@ -4,8 +4,7 @@
  * it, some of them in front, with blur and noise. Picture i of class c is a function of (seed, c,
  * i) alone, whatever was drawn before it, on one machine with one FreeType.
  */
-#ifndef TRAIND_TESTS_REHEARSAL_DRAW_H
-#define TRAIND_TESTS_REHEARSAL_DRAW_H
+#pragma once
 
 #include <stdint.h>
 
@@ -31,5 +30,3 @@ struct drawing {
  * that of the average picture, pixels; the sides are in proportions as ImageNet's, most 4:3. */
 int artist_draw(struct artist *a, int64_t seed, int series, int class, int64_t i, int short_side,
                 struct drawing *out, struct error *e);
-
-#endif

@@ -4,8 +4,7 @@
  * the program, the next one takes over the units that are whole in PATH.part and cuts off the rest.
  * (A power cut may leave zeros in what was not yet on the disk: then remove the file.)
  */
-#ifndef TRAIND_TESTS_REHEARSAL_TAR_UNITS_H
-#define TRAIND_TESTS_REHEARSAL_TAR_UNITS_H
+#pragma once
 
 #include <limits.h>
 #include <pthread.h>
@@ -52,5 +51,3 @@ void tar_units_fail(struct tar_units *t);
 
 /* Closes it; with all units there PATH.part becomes PATH. */
 int tar_units_close(struct tar_units *t, struct error *e);
-
-#endif

@@ -9,8 +9,7 @@
  * - The small non-blocking collectives are as in Open MPI's libnbc: they get on only while their
  *   rank looks at them. SMPI's own are a flat exchange of all with all.
  */
-#ifndef TRAIND_TESTS_SCALE_SHIM_H
-#define TRAIND_TESTS_SCALE_SHIM_H
+#pragma once
 
 #include <pthread.h>
 #include <sched.h>
@@ -80,6 +79,4 @@ long scale_futex(void);
 #define __builtin_ia32_pause()      scale_relax()
 #define syscall(...)                scale_futex()
 #define sched_yield()               scale_relax()
-#endif
-
 #endif

@@ -3,8 +3,7 @@
  * so that a world that went wrong can be made again, and made smaller: 0 is always the choice of
  * nothing special, and behind the end of a list all choices are 0.
  */
-#ifndef TRAIND_TESTS_SIMULATE_CHANCE_H
-#define TRAIND_TESTS_SIMULATE_CHANCE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -29,5 +28,3 @@ unsigned chance_of(struct chance *c, unsigned n);
 
 /* True once in n times; never in a calm world. */
 bool chance_once_in(struct chance *c, unsigned n);
-
-#endif

@@ -3,8 +3,7 @@
  * queue_plan.h): a store, run directories, processes, Slurm, users and a clock. The store, the run
  * directories, processes and Slurm outlive a daemon that is killed.
  */
-#ifndef TRAIND_TESTS_SIMULATE_WORLD_H
-#define TRAIND_TESTS_SIMULATE_WORLD_H
+#pragma once
 
 #include <setjmp.h>
 #include <stdbool.h>
@@ -174,5 +173,3 @@ bool shell_is_before(const struct world *w, int one, int other); /* in the queue
 void check_now(struct world *w);
 void check_start(struct world *w, int job); /* before its attempt is stored */
 void check_end(struct world *w);            /* all is calm */
-
-#endif

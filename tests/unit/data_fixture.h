@@ -1,6 +1,5 @@
 /* Small data sets in temporary folders, for the tests of everything that reads images. */
-#ifndef TRAIND_TESTS_DATA_FIXTURE_H
-#define TRAIND_TESTS_DATA_FIXTURE_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -29,5 +28,3 @@ uint8_t *fixture_record(const uint8_t *jpeg, size_t jpeg_bytes, int64_t label, c
 /* Writes a shard of count grey 28x28 images numbered from first: named "NUMBER.jpg", stored label 1
  * + number % classes. */
 void fixture_shard(const char *path, int first, int count, int classes);
-
-#endif

@@ -1,6 +1,5 @@
 /* What the launcher asks of a host before it trusts it with ranks: train-worker --probe. */
-#ifndef TRAIND_WORKER_CHECK_PROBE_H
-#define TRAIND_WORKER_CHECK_PROBE_H
+#pragma once
 
 struct probe_options {
     const char *run_dir;   /* NULL: not asked for */
@@ -14,5 +13,3 @@ struct probe_options {
  * are here; null: not asked for), "ended" (left-over processes). Starts no MPI. Returns the exit
  * status. */
 int probe_print(const struct probe_options *options);
-
-#endif

@@ -4,8 +4,7 @@
  * less than two seconds, for a prolog. What is fast enough is not judged here: the daemon compares
  * with what this machine did before and with others of its kind.
  */
-#ifndef TRAIND_WORKER_CHECK_SELF_CHECK_H
-#define TRAIND_WORKER_CHECK_SELF_CHECK_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -31,5 +30,3 @@ enum {
 
 /* Prints what was found; returns the exit status. */
 int self_check(const struct self_check_options *options);
-
-#endif

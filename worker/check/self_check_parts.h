@@ -1,7 +1,6 @@
 /* What the files self_check*.c share. Each adds its figures to the report and its verdicts to the
  * list (common/check.h). */
-#ifndef TRAIND_WORKER_CHECK_SELF_CHECK_PARTS_H
-#define TRAIND_WORKER_CHECK_SELF_CHECK_PARTS_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -43,5 +42,3 @@ void data_read_line(char **text, struct data_found *found);
 /* Adds {"path", "ok", "shards", "classes", "manifest", "images"} to the report's array "data", and
  * an item to the list. */
 void data_note(const char *path, const struct data_found *found, json_t *report, json_t *list);
-
-#endif

@@ -1,7 +1,6 @@
 /* Large square SGEMMs by OpenBLAS on several threads at once: the yardstick of `trainctl bench` and
  * of the self-check. */
-#ifndef TRAIND_WORKER_CHECK_SGEMM_H
-#define TRAIND_WORKER_CHECK_SGEMM_H
+#pragma once
 
 struct sgemm;
 
@@ -13,5 +12,3 @@ struct sgemm *sgemm_create(int size, int threads);
 double sgemm_round(struct sgemm *s);
 
 void sgemm_destroy(struct sgemm *s); /* NULL is fine */
-
-#endif

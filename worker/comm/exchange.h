@@ -11,8 +11,7 @@
  * In bf16 the reduce-scatter is one level of all ranks, so that each number is rounded once on each
  * way, and added in fp32.
  */
-#ifndef TRAINCOMM_EXCHANGE_H
-#define TRAINCOMM_EXCHANGE_H
+#pragma once
 
 #include <mpi.h>
 #include <stdbool.h>
@@ -61,5 +60,3 @@ static inline bool exchange_done(const struct exchange_transfer *t)
 {
     return t->level < 0;
 }
-
-#endif

@@ -8,8 +8,7 @@
  * Buckets have numbers, which count up for ever (and wrap), the same on all ranks. They lie in
  * HOST_SUM_SLOTS slots in turn.
  */
-#ifndef TRAINCOMM_HOST_SUM_H
-#define TRAINCOMM_HOST_SUM_H
+#pragma once
 
 #include "common/sum_levels.h"
 #include "worker/comm/internal.h"
@@ -42,5 +41,3 @@ unsigned host_sum_news(const struct host_sum *h);
 /* Returns once there are others than `news`. Spins for a moment if each rank has a core, and then
  * sleeps. */
 void host_sum_wait(const struct host_sum *h, unsigned news);
-
-#endif

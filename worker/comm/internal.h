@@ -1,6 +1,5 @@
 /* What the files of libtraincomm share. */
-#ifndef TRAINCOMM_INTERNAL_H
-#define TRAINCOMM_INTERNAL_H
+#pragma once
 
 #include <mpi.h>
 
@@ -66,5 +65,3 @@ static inline void comm_wait_ends(const struct traincomm *c)
     if (c->wait)
         c->wait(c->wait_context, false);
 }
-
-#endif

@@ -2,8 +2,7 @@
  * What libtraincomm computes: sums of the gradients of several ranks, in fp32 and bf16, and copies.
  * Large ranges are shared by threads of OpenMP; the bits do not depend on them.
  */
-#ifndef TRAINCOMM_SUMS_H
-#define TRAINCOMM_SUMS_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -24,5 +23,3 @@ void sums_copy(const float *from, float *to, size_t n);
 /* To nearest even; a NaN stays one. */
 void sums_round(const float *from, sums_bf16_t *to, size_t n);
 void sums_widen(const sums_bf16_t *from, float *to, size_t n);
-
-#endif

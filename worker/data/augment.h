@@ -23,8 +23,7 @@
  * tpu and torchvision: /255, minus the mean .485 .456 .406, by the deviation .229 .224 .225. What
  * is done to an image is first written down as a plan, so that a test can repeat it elsewhere.
  */
-#ifndef TRAIND_WORKER_DATA_AUGMENT_H
-#define TRAIND_WORKER_DATA_AUGMENT_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -74,5 +73,3 @@ int augment_prepare(struct augmenter *a, enum job_preprocess family,
 int augment_apply(struct augmenter *a, enum job_preprocess family, const struct augment_plan *plan,
                   const struct jpeg_pixels *in, const struct jpeg_rectangle *part, float *out,
                   struct error *e);
-
-#endif

@@ -1,6 +1,5 @@
 /* One image of a data set into its place in a batch: read, decode, augment, normalise. */
-#ifndef TRAIND_WORKER_DATA_DECODE_H
-#define TRAIND_WORKER_DATA_DECODE_H
+#pragma once
 
 #include "common/image/png.h"
 #include "worker/data/augment.h"
@@ -24,5 +23,3 @@ void decode_scratch_free(struct decode_scratch *s);
 int decode_image(struct decode_scratch *s, const struct loader_config *config, int size,
                  int64_t epoch, int64_t index, void *out, int32_t *label, bool *bad,
                  struct error *e);
-
-#endif

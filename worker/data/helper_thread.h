@@ -1,6 +1,5 @@
 /* Threads of a rank beside those that compute: they decode images, or watch. */
-#ifndef TRAIND_WORKER_DATA_HELPER_THREAD_H
-#define TRAIND_WORKER_DATA_HELPER_THREAD_H
+#pragma once
 
 #include <pthread.h>
 
@@ -14,5 +13,3 @@ int helper_thread_start(pthread_t *thread, const char *name, void *(*run)(void *
 
 /* The cpus of all of OpenMP's places, and how many they are; none where OpenMP binds no threads. */
 int helper_thread_places(cpu_set_t *cpus);
-
-#endif

@@ -9,8 +9,7 @@
  * world-th run of a batch; the last batch may be short. Random numbers come from a counter-based
  * generator keyed by (seed, epoch, image), so a batch does not depend on threads or ranks.
  */
-#ifndef TRAIND_WORKER_DATA_LOADER_H
-#define TRAIND_WORKER_DATA_LOADER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -48,5 +47,3 @@ int loader_threads(const struct loader *l);        /* prefetch threads by now */
  * are judged only at the end. */
 int loader_judge_bad(int64_t bad, int64_t seen, bool end, struct error *e);
 void loader_destroy(struct loader *l); /* stops the threads; NULL is fine */
-
-#endif

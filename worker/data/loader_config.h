@@ -1,6 +1,5 @@
 /* What a rank's batches are made of: for the loader (loader.h has the rules) and its parts. */
-#ifndef TRAIND_WORKER_DATA_LOADER_CONFIG_H
-#define TRAIND_WORKER_DATA_LOADER_CONFIG_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -107,5 +106,3 @@ static inline size_t loader_most_floats(const struct loader_config *c)
     }
     return most;
 }
-
-#endif

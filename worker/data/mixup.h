@@ -3,8 +3,7 @@
  * n-1-i, by one weight for the whole global batch. The loss is that of the soft labels: lambda
  * CE(label of i) + (1 - lambda) CE(label of n-1-i) (model_mix).
  */
-#ifndef TRAIND_WORKER_DATA_MIXUP_H
-#define TRAIND_WORKER_DATA_MIXUP_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -15,5 +14,3 @@ double mixup_lambda(double alpha, int64_t seed, int64_t epoch, int64_t step);
 
 /* to[i] = lambda from[i] + (1 - lambda) from[n-1-i], images of so many floats; to may be from. */
 void mixup_images(float *to, const float *from, int n, size_t floats, double lambda);
-
-#endif

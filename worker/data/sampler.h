@@ -1,7 +1,6 @@
 /* Which images make up a batch of a rank (the rules stand in loader.h). Holds no state between
  * calls: any thread may ask for any batch, and a run may start at any step. */
-#ifndef TRAIND_WORKER_DATA_SAMPLER_H
-#define TRAIND_WORKER_DATA_SAMPLER_H
+#pragma once
 
 #include "worker/data/loader_config.h"
 
@@ -13,5 +12,3 @@ struct sampler_batch {
 
 /* Fills indices (loader_most_images) with the images of batch k = 0, 1, ... the loader gives. */
 struct sampler_batch sampler_batch(const struct loader_config *config, int64_t k, int64_t *indices);
-
-#endif

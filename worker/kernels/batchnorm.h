@@ -9,8 +9,7 @@
  * g + b z + c with three numbers a channel, so that it needs the sums of g and g (z - mean) only
  * (Ioffe and Szegedy, arXiv:1502.03167, section 3).
  */
-#ifndef TRAIND_WORKER_KERNELS_BATCHNORM_H
-#define TRAIND_WORKER_KERNELS_BATCHNORM_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -52,5 +51,3 @@ void batchnorm_mask_sums(float *g, const struct batchnorm_mask *mask, size_t row
 /* dz = a g + b z + c; dz may be g. */
 void batchnorm_input_gradient(const float *g, const float *z, size_t rows, size_t c, size_t ld,
                               const float *a, const float *b, const float *c0, float *dz);
-
-#endif

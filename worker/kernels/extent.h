@@ -1,6 +1,5 @@
 /* Of two sizes the smaller, and the larger. */
-#ifndef TRAIND_WORKER_KERNELS_EXTENT_H
-#define TRAIND_WORKER_KERNELS_EXTENT_H
+#pragma once
 
 #include <stddef.h>
 
@@ -13,5 +12,3 @@ static inline size_t extent_max(size_t a, size_t b)
 {
     return a > b ? a : b;
 }
-
-#endif

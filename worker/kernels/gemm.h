@@ -2,8 +2,7 @@
  * C (m, n) = op(A) op(B), or C += with add: OpenBLAS, one thread a call. All row-major; ld is the
  * distance of rows in floats.
  */
-#ifndef TRAIND_WORKER_KERNELS_GEMM_H
-#define TRAIND_WORKER_KERNELS_GEMM_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -37,5 +36,3 @@ void gemm_nt(size_t m, size_t n, size_t k, const float *a, size_t lda, const flo
 /* A (k, m) used transposed, B (k, n) */
 void gemm_tn(size_t m, size_t n, size_t k, const float *a, size_t lda, const float *b, size_t ldb,
              float *c, size_t ldc, bool add);
-
-#endif

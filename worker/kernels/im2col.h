@@ -3,8 +3,7 @@
  * taps that the window keeps, zero where a tap falls on padding. row0 and rows may start and end
  * anywhere.
  */
-#ifndef TRAIND_WORKER_KERNELS_IM2COL_H
-#define TRAIND_WORKER_KERNELS_IM2COL_H
+#pragma once
 
 #include "worker/kernels/window.h"
 
@@ -13,5 +12,3 @@ void im2col(const struct window *w, const float *x, size_t row0, size_t rows, fl
 
 /* The transpose: adds col's rows to dx (N, in, in, C). */
 void col2im(const struct window *w, const float *col, size_t row0, size_t rows, float *dx);
-
-#endif

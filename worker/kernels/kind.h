@@ -2,10 +2,7 @@
  * The kind of processor that the loaded engine was compiled for: libtrainengine is built for
  * several (worker/Makefile.inc), and the dynamic linker loads the best that the processor has.
  */
-#ifndef TRAIND_WORKER_KERNELS_KIND_H
-#define TRAIND_WORKER_KERNELS_KIND_H
+#pragma once
 
 /* The widest vectors its loops use: "avx512", "avx2", "sse4.2", or "generic" on others. */
 const char *kernels_kind(void);
-
-#endif

@@ -2,8 +2,7 @@
  * Pooling over images (N, in, in, C), NHWC. The maximum is the first one in the order (ky, kx), as
  * torch takes it, and a NaN wins; padding never does.
  */
-#ifndef TRAIND_WORKER_KERNELS_POOL_H
-#define TRAIND_WORKER_KERNELS_POOL_H
+#pragma once
 
 #include <stdint.h>
 
@@ -28,5 +27,3 @@ void pool_average(const float *x, const struct parallel_block *of, int pixels, s
 /* A part of dx (N pixels, C) = dy (N, C) / pixels */
 void pool_average_backward(const float *dy, const struct parallel_block *of, int pixels, size_t c,
                            float *dx);
-
-#endif

@@ -1,7 +1,6 @@
 /* The maximum of a window for a vector of channels, of numbers of any kind: for the engine's own
  * files. */
-#ifndef TRAIND_WORKER_KERNELS_POOL_VEC_H
-#define TRAIND_WORKER_KERNELS_POOL_VEC_H
+#pragma once
 
 #include <math.h>
 
@@ -32,5 +31,3 @@ POOL_INLINE vec pool_max_of_vector(const struct window *w, const void *x, size_t
         *(vec_bytes *)tap = __builtin_convertvector(best_tap, vec_bytes);
     return best;
 }
-
-#endif

@@ -2,8 +2,7 @@
  * Softmax cross entropy with label smoothing as torch defines it: the target is (1 - s) at the
  * label plus s / classes everywhere. Szegedy et al., arXiv:1512.00567, section 7.
  */
-#ifndef TRAIND_WORKER_KERNELS_SOFTMAX_LOSS_H
-#define TRAIND_WORKER_KERNELS_SOFTMAX_LOSS_H
+#pragma once
 
 #include <stdint.h>
 
@@ -29,5 +28,3 @@ double softmax_loss_sum(const struct softmax_row *rows, int n, int *correct);
 void softmax_loss_backward(const float *probabilities, const int32_t *labels, int n, int first,
                            int end, int classes, double smoothing, double lambda, double scale,
                            float *dlogits);
-
-#endif

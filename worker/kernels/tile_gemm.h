@@ -7,8 +7,7 @@
  * TILE_COLUMNS). It is either packed beforehand (when many calls use it) or block by block on the
  * way. n must be a multiple of TILE_COLUMNS; tile_gemm_takes says so.
  */
-#ifndef TRAIND_WORKER_KERNELS_TILE_GEMM_H
-#define TRAIND_WORKER_KERNELS_TILE_GEMM_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -36,5 +35,3 @@ void tile_gemm(size_t m, size_t n, size_t k, const float *a, size_t lda,
 /* C (m, n) = A^T B with A (k, m) */
 void tile_gemm_transposed(size_t m, size_t n, size_t k, const float *a, size_t lda,
                           const struct tile_matrix *b, float *c, size_t ldc, bool add);
-
-#endif

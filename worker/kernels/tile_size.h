@@ -2,8 +2,7 @@
  * The register tile of tile_gemm.h and whether it pays, for the processor kind this is compiled
  * for: for the engine's own files.
  */
-#ifndef TRAIND_WORKER_KERNELS_TILE_SIZE_H
-#define TRAIND_WORKER_KERNELS_TILE_SIZE_H
+#pragma once
 
 #include "worker/team/dry_run.h"
 #include "worker/kernels/vec.h"
@@ -32,6 +31,4 @@ static inline size_t tile_rows(void)
 #define TILE_GEMM_PAYS 1
 #else
 #define TILE_GEMM_PAYS 0
-#endif
-
 #endif

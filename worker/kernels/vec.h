@@ -7,8 +7,7 @@
  * For the engine's own files: libtrainengine is compiled several times, and only at run time is it
  * known which of them is loaded. What others need to know of the width is asked by a function.
  */
-#ifndef TRAIND_WORKER_KERNELS_VEC_H
-#define TRAIND_WORKER_KERNELS_VEC_H
+#pragma once
 
 #ifndef TRAIND_ENGINE
 #error "worker/kernels/vec.h is included outside of libtrainengine, where its width is not known"
@@ -44,5 +43,3 @@ static inline vec vec_all(float x)
 {
     return x - (vec){0}; /* -0 would become +0 with 0 + x */
 }
-
-#endif

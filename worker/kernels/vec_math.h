@@ -1,6 +1,5 @@
 /* Functions of the vectors of vec.h that compilers translate badly, by intrinsics. */
-#ifndef TRAIND_WORKER_KERNELS_VEC_MATH_H
-#define TRAIND_WORKER_KERNELS_VEC_MATH_H
+#pragma once
 
 #include "worker/kernels/vec.h"
 
@@ -50,5 +49,3 @@ static inline float relu(float x)
 {
     return x < 0 ? 0 : x;
 }
-
-#endif

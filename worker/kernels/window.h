@@ -3,8 +3,7 @@
  * out, ...). Taps that only ever see padding are left out: [tap_first, tap_end) is what remains of
  * [0, kernel) in each direction. At a 1x1 input, one of the nine taps of a padded 3x3 remains.
  */
-#ifndef TRAIND_WORKER_KERNELS_WINDOW_H
-#define TRAIND_WORKER_KERNELS_WINDOW_H
+#pragma once
 
 #include <stddef.h>
 
@@ -29,5 +28,3 @@ struct window_hits {
     int start; /* input position of tap 0 */
 };
 struct window_hits window_hits_at(const struct window *w, int o);
-
-#endif

@@ -13,8 +13,7 @@
  * apart, so that each position is a matrix (tiles, channels) of its own. All functions take one
  * tile (or one kernel) and any number of channels that is a multiple of VEC.
  */
-#ifndef TRAIND_WORKER_KERNELS_WINOGRAD_H
-#define TRAIND_WORKER_KERNELS_WINOGRAD_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -45,5 +44,3 @@ void winograd_kernel(int m, const float *w, ptrdiff_t tap_ld, size_t channels, f
 /* G^T U G: the gradient of w from that of its transform. */
 void winograd_kernel_gradient(int m, const float *u, size_t ld, size_t channels, float *dw,
                               size_t tap_ld, bool add);
-
-#endif

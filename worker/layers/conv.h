@@ -5,8 +5,7 @@
  * Work goes tile by tile; a caller's hooks see the rows of a tile just before they are read or just
  * after they were written, while they are in cache, so that batch norm needs no passes of its own.
  */
-#ifndef TRAIND_WORKER_LAYERS_CONV_H
-#define TRAIND_WORKER_LAYERS_CONV_H
+#pragma once
 
 #include "worker/layers/conv_shape.h"
 
@@ -38,5 +37,3 @@ void conv_backward_team(const struct conv *c, const struct conv_backward *b, int
 /* Does backward read x only row by row, right after `ready` was called for all channels of the
  * rows? Otherwise x must be there from the beginning, and `ready` gets blocks of channels. */
 bool conv_backward_by_rows(const struct conv *c, int images, int threads, bool wants_dx);
-
-#endif

@@ -7,8 +7,7 @@
  * Weights are (ky, kx, c_in / groups, c_out). The hooks are called image by image. conv.h tells the
  * rest.
  */
-#ifndef TRAIND_WORKER_LAYERS_CONV_GROUPED_H
-#define TRAIND_WORKER_LAYERS_CONV_GROUPED_H
+#pragma once
 
 #include "worker/layers/conv_shape.h"
 
@@ -30,5 +29,3 @@ void conv_grouped_forward_team(const struct conv *c, const float *w, const float
                                const struct conv_memory *memory, conv_rows *done, void *context);
 void conv_grouped_backward_team(const struct conv *c, const struct conv_backward *b, int images,
                                 struct parallel_share share, const struct conv_memory *memory);
-
-#endif

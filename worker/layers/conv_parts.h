@@ -1,6 +1,5 @@
 /* What the files of a convolution share: its sizes as matrices, and calls of a caller's hooks. */
-#ifndef TRAIND_WORKER_LAYERS_CONV_PARTS_H
-#define TRAIND_WORKER_LAYERS_CONV_PARTS_H
+#pragma once
 
 #include "worker/layers/conv_shape.h"
 
@@ -68,5 +67,3 @@ static inline void conv_tell_rows(conv_rows *hook, size_t row, size_t rows, size
 {
     conv_tell(hook, (struct parallel_block){row, rows, 0, channels}, context);
 }
-
-#endif

@@ -4,8 +4,7 @@
  * gathered by its taps with their weights turned, and no thread adds to what another made. Shared
  * out by rows of `stride` rows of pixels, a line each, and panels of channels.
  */
-#ifndef TRAIND_WORKER_LAYERS_CONV_PHASES_H
-#define TRAIND_WORKER_LAYERS_CONV_PHASES_H
+#pragma once
 
 #include "worker/layers/conv_shape.h"
 
@@ -17,5 +16,3 @@ void conv_phases_pack(const struct conv *c, const float *w, struct parallel_shar
 void conv_phases_data(const struct conv *c, const struct conv_backward *b, int images,
                       struct parallel_share share, const float *packed, float *own);
 size_t conv_phases_floats(const struct conv *c);
-
-#endif

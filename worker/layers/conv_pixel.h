@@ -1,7 +1,6 @@
 /* CONV_PIXEL of conv.h: products whose rows are the images of a batch, one for each pixel and tap.
  * scratch: conv_weights floats. */
-#ifndef TRAIND_WORKER_LAYERS_CONV_PIXEL_H
-#define TRAIND_WORKER_LAYERS_CONV_PIXEL_H
+#pragma once
 
 #include "worker/layers/conv_shape.h"
 
@@ -30,5 +29,3 @@ size_t conv_pixel_hits(const struct conv *c, int tap);
 bool conv_pixel_weights_part(const struct conv *c, const float *x, const float *dz, int tap,
                              struct parallel_range rows, size_t images, struct parallel_block of,
                              float *dw, size_t ld, bool add);
-
-#endif

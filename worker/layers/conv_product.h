@@ -2,8 +2,7 @@
  * Products of rows of pixels by panels of channels, which z and dx are. A team shares one by
  * register tiles, in pieces of whole im2col tiles at least.
  */
-#ifndef TRAIND_WORKER_LAYERS_CONV_PRODUCT_H
-#define TRAIND_WORKER_LAYERS_CONV_PRODUCT_H
+#pragma once
 
 #include "worker/layers/conv_parts.h"
 
@@ -41,5 +40,3 @@ void conv_pack_turned(const struct conv *c, struct parallel_range panels, const 
 /* A thread's im2col tile: floats, and rows of so many columns. */
 size_t conv_tile_floats(const struct conv *c);
 size_t conv_tile_rows(const struct conv *c, size_t columns);
-
-#endif

@@ -6,8 +6,7 @@
  * c_in / groups. Rows are output (or input) pixels counted through the whole batch: row r = (image,
  * y, x).
  */
-#ifndef TRAIND_WORKER_LAYERS_CONV_SHAPE_H
-#define TRAIND_WORKER_LAYERS_CONV_SHAPE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -82,5 +81,3 @@ struct conv_memory {
     float *team;       /* conv_team_floats: one for all, of so many images and threads at most */
     float *const *own; /* [parts]: conv_own_floats each */
 };
-
-#endif

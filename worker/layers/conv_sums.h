@@ -7,8 +7,7 @@
  *
  * Where dw is small and rows are many there is one block, all of it.
  */
-#ifndef TRAIND_WORKER_LAYERS_CONV_SUMS_H
-#define TRAIND_WORKER_LAYERS_CONV_SUMS_H
+#pragma once
 
 #include "worker/layers/conv_product.h"
 
@@ -50,5 +49,3 @@ size_t conv_sums_whole_floats(const struct conv *c);
 /* After a barrier: what several threads have sums of goes to dw, a share of the weights each. */
 void conv_add_sums(const struct conv_blocks *s, const struct conv_backward *b,
                    struct parallel_share share, const struct conv_memory *memory);
-
-#endif

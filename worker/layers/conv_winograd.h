@@ -7,8 +7,7 @@
  * channels swapped. The weight gradient is summed over all tiles in the transformed domain, and
  * transformed back once.
  */
-#ifndef TRAIND_WORKER_LAYERS_CONV_WINOGRAD_H
-#define TRAIND_WORKER_LAYERS_CONV_WINOGRAD_H
+#pragma once
 
 #include "worker/layers/conv_shape.h"
 
@@ -71,5 +70,3 @@ void conv_winograd_run_team(const struct conv *c, const struct conv_winograd_pas
 /* All threads' sums are there when it returns: conv_winograd_finish_weights may follow. */
 void conv_winograd_sum_team(const struct conv *c, const struct conv_winograd_sums *sums, int images,
                             struct parallel_share share);
-
-#endif

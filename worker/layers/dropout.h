@@ -4,8 +4,7 @@
  * from an image's stream of random numbers, hence the same in backward, in a resumed run and for
  * any number of threads, and no mask is kept.
  */
-#ifndef TRAIND_WORKER_LAYERS_DROPOUT_H
-#define TRAIND_WORKER_LAYERS_DROPOUT_H
+#pragma once
 
 #include <stddef.h>
 
@@ -13,5 +12,3 @@
 
 /* In place, of one image: of its values forward, of their gradients backward. 0 <= rate < 1. */
 void dropout_apply(float *x, size_t count, double rate, struct rng stream);
-
-#endif

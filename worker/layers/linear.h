@@ -2,8 +2,7 @@
  * A fully connected layer: y = x W^T + b. x (n, in), W (out, in), b (out), y (n, out), row-major;
  * by OpenBLAS or the own tile, one thread a call.
  */
-#ifndef TRAIND_WORKER_LAYERS_LINEAR_H
-#define TRAIND_WORKER_LAYERS_LINEAR_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -30,5 +29,3 @@ void linear_weight_gradients(const struct linear *l, const float *x, const float
 /* Of dx (n, in) = dy W, overwritten. */
 void linear_input_gradient(const struct linear *l, const float *w, const float *dy,
                            const struct parallel_block *of, float *dx);
-
-#endif

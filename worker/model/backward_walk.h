@@ -4,8 +4,7 @@
  * it says what a `number` is and where the TENSORS of a model, block or unit are, and defines what
  * threads do at each place.
  */
-#ifndef TRAIND_WORKER_MODEL_BACKWARD_WALK_H
-#define TRAIND_WORKER_MODEL_BACKWARD_WALK_H
+#pragma once
 
 #include "common/run/trace.h"
 #include "worker/team/parallel.h"
@@ -171,5 +170,3 @@ static void walk_back(struct model *m, bool accumulate, const struct announcemen
         walk_block(m, i, accumulate, a);
     walk_stem(m, accumulate, a);
 }
-
-#endif

@@ -2,8 +2,7 @@
  * The passes of a model with bf16 activations: from images to head, and from the head's gradient
  * to the images. What they share with fp32 (statistics, classifier, loss) is in internal.h.
  */
-#ifndef TRAIND_WORKER_MODEL_BF16_H
-#define TRAIND_WORKER_MODEL_BF16_H
+#pragma once
 
 #include "worker/layers/bf16/conv_bf16.h"
 #include "worker/model/internal.h"
@@ -29,5 +28,3 @@ static inline struct conv_bf16_scratch model_bf16_scratch(const struct model *m,
 /* A thread's part of making model->packed; then all of it is there. */
 void model_bf16_pack(struct model *m, const struct unit *u, enum conv_direction direction,
                      struct parallel_share share);
-
-#endif

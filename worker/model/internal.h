@@ -8,8 +8,7 @@
  * own: the block's `out` = relu(bn(z) + shortcut). All of these lie in one arena and share it by
  * lifetime: common/net/activations.h says which are kept and which are made again.
  */
-#ifndef TRAIND_WORKER_MODEL_INTERNAL_H
-#define TRAIND_WORKER_MODEL_INTERNAL_H
+#pragma once
 
 #include <string.h>
 
@@ -240,5 +239,3 @@ void unit_use_running_statistics(struct model *m, struct unit *u);
 /* Gradients of gamma and beta, and ga, gb, gc, from square_sum, of a shortcut from branch_sum. */
 void unit_finish_gradients(struct model *m, struct unit *u, int n, bool shortcut, bool accumulate,
                            struct parallel_share share);
-
-#endif

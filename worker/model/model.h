@@ -9,8 +9,7 @@
  * end of the buffer to its beginning. Running statistics lie in a third. Storage layouts are the
  * engine's own; model_tensor_export/import convert to torchvision's (OIHW).
  */
-#ifndef TRAIND_WORKER_MODEL_MODEL_H
-#define TRAIND_WORKER_MODEL_MODEL_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -139,5 +138,3 @@ void model_freeze_bn(struct model *m, bool frozen);
 
 size_t model_memory_bytes(const struct model *m); /* what this model allocated */
 int model_threads(const struct model *m);         /* of its configuration */
-
-#endif

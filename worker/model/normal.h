@@ -1,6 +1,5 @@
 /* Normal random numbers, many at a time. */
-#ifndef TRAIND_WORKER_MODEL_NORMAL_H
-#define TRAIND_WORKER_MODEL_NORMAL_H
+#pragma once
 
 #include <stddef.h>
 
@@ -11,5 +10,3 @@
  * note on the generation of random normal deviates", 1958). Computed in double, then rounded. The
  * stream is one that nothing has been drawn from. */
 void normal_fill(float *x, size_t count, double sd, const struct rng *stream);
-
-#endif

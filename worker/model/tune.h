@@ -10,8 +10,7 @@
  * measurements rarely differ. Ties go to the direct convolution, then to the smaller tile: they
  * round less.
  */
-#ifndef TRAIND_WORKER_MODEL_TUNE_H
-#define TRAIND_WORKER_MODEL_TUNE_H
+#pragma once
 
 #include "worker/layers/conv.h"
 #include "worker/model/model.h"
@@ -49,5 +48,3 @@ void model_tuning_apply(const struct model_tuning *tuning, struct conv *c);
  * gradient and weight gradient, 0 for none. from_text: 0, or -1 if it is no such text. */
 void model_tuning_to_text(const struct model_tuning *tuning, char text[TUNING_TEXT_BYTES]);
 int model_tuning_from_text(const char *text, struct model_tuning *tuning);
-
-#endif

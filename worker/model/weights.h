@@ -2,8 +2,7 @@
  * Weights in files: safetensors with torchvision's names and shapes, so that a Python user loads
  * them with load_state_dict and a published checkpoint can be trained further or evaluated here.
  */
-#ifndef TRAIND_WORKER_MODEL_WEIGHTS_H
-#define TRAIND_WORKER_MODEL_WEIGHTS_H
+#pragma once
 
 #include "common/run/safetensors.h"
 #include "worker/model/model.h"
@@ -34,5 +33,3 @@ int model_save_buffers(const struct model *m, const struct model_buffer *buffers
                        struct error *e);
 int model_load_buffers(const struct model *m, const struct model_buffer *buffers, size_t count,
                        const char *path, struct error *e);
-
-#endif

@@ -1,7 +1,6 @@
 /* The optimiser that a job names (optimizer.name), for those who need not know which: training and
  * checkpoints. */
-#ifndef TRAIND_WORKER_OPTIM_OPTIMIZER_H
-#define TRAIND_WORKER_OPTIM_OPTIMIZER_H
+#pragma once
 
 #include <stdint.h>
 
@@ -35,5 +34,3 @@ float *optimizer_state(struct optimizer *o, size_t i);
  * optimiser's. */
 int optimizer_save(struct optimizer *o, int64_t step, const char *path, struct error *e);
 int optimizer_load(struct optimizer *o, const char *path, struct error *e);
-
-#endif

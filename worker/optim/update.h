@@ -7,8 +7,7 @@
  * decay_bn; never for running statistics. LARS treats the classifier's bias as gamma and beta: no
  * decay (decay_bn gives them all the decay) and trust 1.
  */
-#ifndef TRAIND_WORKER_OPTIM_UPDATE_H
-#define TRAIND_WORKER_OPTIM_UPDATE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -70,5 +69,3 @@ struct optim_rule optim_rule_of(enum job_optimizer name, const struct job_optimi
  * norm is 0. */
 struct optim_norms optim_norms_of(const float *w, const float *g, size_t n);
 double lars_trust(const struct optim_norms *norms, double eta, double decay);
-
-#endif

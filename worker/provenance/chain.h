@@ -3,8 +3,7 @@
  * numbers. So a checkpoint needs to keep nothing but the hex, and a resumed run ends with the same
  * one as a run that was never stopped.
  */
-#ifndef TRAIND_WORKER_PROVENANCE_CHAIN_H
-#define TRAIND_WORKER_PROVENANCE_CHAIN_H
+#pragma once
 
 #include "common/digest.h"
 
@@ -22,5 +21,3 @@ void chain_take_up(struct chain *c, const char *text);
 
 /* NULL: of nothing, or not known. */
 const char *chain_text(const struct chain *c);
-
-#endif

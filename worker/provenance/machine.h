@@ -3,8 +3,7 @@
  * ids, the kernels they choose, and the environment that decides on these. Of the environment only
  * the variables of one list are told, never all.
  */
-#ifndef TRAIND_WORKER_PROVENANCE_MACHINE_H
-#define TRAIND_WORKER_PROVENANCE_MACHINE_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -22,5 +21,3 @@ json_t *machine_data(const char *path, const struct dataset *data);
 /* For train-worker --provenance: prints as one object what a run of this job would find on this
  * machine now, under {"machine", "data", "errors"}. Returns the exit status. */
 int machine_print(const char *job_file);
-
-#endif

@@ -6,8 +6,7 @@
  * Rank 0 writes it when the first step may begin, and again when the run has ended, then with the
  * digests of its weights, losses and evaluations. A failure is a warning: no training ends for it.
  */
-#ifndef TRAIND_WORKER_PROVENANCE_PROVENANCE_H
-#define TRAIND_WORKER_PROVENANCE_PROVENANCE_H
+#pragma once
 
 #include "worker/run.h"
 
@@ -21,5 +20,3 @@ void provenance_evaluation(struct run *r, int64_t step, const struct evaluation 
 
 /* The end, on rank 0: status as in result.json. */
 void provenance_end(struct run *r, const char *status, int64_t steps);
-
-#endif

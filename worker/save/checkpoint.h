@@ -4,8 +4,7 @@
  * (rank_statistics.h). Made in a hidden folder and renamed, so that a folder of that name is always
  * whole.
  */
-#ifndef TRAIND_WORKER_SAVE_CHECKPOINT_H
-#define TRAIND_WORKER_SAVE_CHECKPOINT_H
+#pragma once
 
 #include "worker/optim/optimizer.h"
 #include "worker/run.h"
@@ -16,5 +15,3 @@
  * saved too. Collective. ERR_NO_SPACE and ERR_IO leave the older checkpoints as they are. */
 int checkpoint_write(struct run *r, struct optimizer *optimizer, const struct run_state *state,
                      bool stopped, char *relative, struct error *e);
-
-#endif

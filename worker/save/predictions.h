@@ -1,6 +1,5 @@
 /* predictions.csv of an evaluation: file,label,top1,p - one line an image, in the data's order. */
-#ifndef TRAIND_WORKER_SAVE_PREDICTIONS_H
-#define TRAIND_WORKER_SAVE_PREDICTIONS_H
+#pragma once
 
 #include "worker/data/loader.h"
 #include "worker/run.h"
@@ -16,5 +15,3 @@ int predictions_add(struct predictions *p, const struct loader_batch *batch, con
 
 /* Gathers all ranks' lines on rank 0, which writes attempt-N/predictions.csv. Collective. */
 int predictions_write(struct predictions *p, struct run *r, struct error *e);
-
-#endif

@@ -10,8 +10,7 @@
  * writes a checkpoint where an undisturbed run may have none, and would have averaged once more,
  * which rounds once more. With these files the run goes on with what each rank had.
  */
-#ifndef TRAIND_WORKER_SAVE_RANK_STATISTICS_H
-#define TRAIND_WORKER_SAVE_RANK_STATISTICS_H
+#pragma once
 
 #include <jansson.h>
 
@@ -29,5 +28,3 @@ int rank_statistics_save(struct run *r, const char *folder, json_t *digests, str
 /* A run that goes on: each rank takes its own from the checkpoint, if it has them and is of as many
  * ranks; otherwise all keep the average. Behind ema_resume. Collective. */
 int rank_statistics_resume(struct run *r, struct error *e);
-
-#endif

@@ -1,6 +1,5 @@
 /* How a run ended: the run_stop event, result.json, and the last lines on stdout. */
-#ifndef TRAIND_WORKER_SAVE_RESULT_H
-#define TRAIND_WORKER_SAVE_RESULT_H
+#pragma once
 
 #include "worker/run.h"
 #include "worker/save/state.h"
@@ -22,5 +21,3 @@ struct result {
 
 /* Collective. Rank 0 writes; the others return 0. */
 int result_write(struct run *r, const struct result *result, struct error *e);
-
-#endif

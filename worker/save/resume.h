@@ -1,6 +1,5 @@
 /* Where a resumed run goes on from: --resume FOLDER, or "latest". */
-#ifndef TRAIND_WORKER_SAVE_RESUME_H
-#define TRAIND_WORKER_SAVE_RESUME_H
+#pragma once
 
 #include <jansson.h>
 #include <limits.h>
@@ -14,5 +13,3 @@
  * but if there are some and none passes, that is an error. */
 int resume_find(const char *run_dir, const char *from, const struct job_spec *spec,
                 char path[PATH_MAX], struct run_state *state, json_t *warnings, struct error *e);
-
-#endif

@@ -7,8 +7,7 @@
  * grow; schedule_step counts in the plan's steps, from which the learning rate follows. The two
  * differ once the global batch changed.
  */
-#ifndef TRAIND_WORKER_SAVE_STATE_H
-#define TRAIND_WORKER_SAVE_STATE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -58,5 +57,3 @@ int run_state_write(const struct run_state *s, const struct job_spec *spec, cons
  * whole: names the file), ERR_CONFLICT (of another job: names what differs). */
 int run_state_read(const char *folder, const struct job_spec *spec, struct run_state *s,
                    struct error *e);
-
-#endif

@@ -1,6 +1,5 @@
 /* From a job's file to a run that can train or evaluate. */
-#ifndef TRAIND_WORKER_START_START_H
-#define TRAIND_WORKER_START_START_H
+#pragma once
 
 #include "worker/run.h"
 
@@ -22,5 +21,3 @@ struct start_options {
  * run_destroy frees r in any case. */
 int start_run(const struct start_options *options, struct traincomm *comm, struct run *r,
               struct error *e);
-
-#endif

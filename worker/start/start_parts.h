@@ -1,6 +1,5 @@
 /* What the files start*.c share. All collective. */
-#ifndef TRAIND_WORKER_START_START_PARTS_H
-#define TRAIND_WORKER_START_START_PARTS_H
+#pragma once
 
 #include "common/problem.h"
 #include "worker/run.h"
@@ -19,5 +18,3 @@ int start_data(struct run *r, struct error *e);
 /* start_job.c: "PATH: what is wrong; what else is". */
 int start_refuse(const struct problems *problems, const char *path, enum error_code code,
                  struct error *e);
-
-#endif

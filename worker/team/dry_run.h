@@ -3,8 +3,7 @@
  * kernels that it calls add what they would do and touch no memory, and barriers let it pass: so
  * the shares of any number of threads are counted one after the other, by the code that shares.
  */
-#ifndef TRAIND_WORKER_TEAM_DRY_RUN_H
-#define TRAIND_WORKER_TEAM_DRY_RUN_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -58,5 +57,3 @@ struct team_watch {
     void *context;
 };
 extern _Thread_local struct team_watch *team_watch DRY_RUN_LOCAL; /* NULL: nobody watches */
-
-#endif

@@ -4,8 +4,7 @@
  * kilobytes apart needs a translation for each row otherwise. While a step is only counted
  * (worker/team/dry_run.h) none of it is written, nor zeroed.
  */
-#ifndef TRAIND_WORKER_TEAM_MEMORY_H
-#define TRAIND_WORKER_TEAM_MEMORY_H
+#pragma once
 
 #include <stddef.h>
 
@@ -27,5 +26,3 @@ void *memory_allocate_shared(size_t bytes, const struct memory_extent *extents, 
 /* As many as there are threads, each written first by its own. Those that there is no memory for
  * are NULL. */
 void memory_allocate_each(void **memory, size_t bytes, int threads);
-
-#endif

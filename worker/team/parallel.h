@@ -8,8 +8,7 @@
  * split depends on the two numbers alone, and whoever reduces goes through the threads in order:
  * the same thread count gives the same bits.
  */
-#ifndef TRAIND_WORKER_TEAM_PARALLEL_H
-#define TRAIND_WORKER_TEAM_PARALLEL_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -125,5 +124,3 @@ typedef void parallel_body(int thread, int first, int end, void *context);
 
 /* A team for items that need no barrier. */
 void parallel_run(int threads, int items, parallel_body *body, void *context);
-
-#endif

@@ -2,8 +2,7 @@
  * What every rank really got: cores, threads, NUMA nodes, thread settings; and what is wrong with
  * it. mpirun and Slurm place ranks by flags that are easily wrong, and nothing but slowness tells.
  */
-#ifndef TRAIND_WORKER_WATCH_BINDING_H
-#define TRAIND_WORKER_WATCH_BINDING_H
+#pragma once
 
 #include <sched.h>
 
@@ -40,5 +39,3 @@ json_t *binding_problems(const struct binding *ranks, const char *const *hosts, 
 
 /* "0-3,8": the caller gives room for it; cut if there is not enough. */
 void binding_cpus_to_text(const cpu_set_t *cpus, char *text, size_t bytes);
-
-#endif

@@ -1,11 +1,8 @@
 /* How the ranks are bound and with which kernels they compute, told once when a run starts. */
-#ifndef TRAIND_WORKER_WATCH_BINDING_REPORT_H
-#define TRAIND_WORKER_WATCH_BINDING_REPORT_H
+#pragma once
 
 #include "worker/run.h"
 
 /* Gathers all ranks'. On rank 0: a table in the log, problems into r->warnings, r->binding, and
  * r->kernel_kinds. Collective. */
 int binding_report(struct run *r, struct error *e);
-
-#endif

@@ -4,8 +4,7 @@
  * the sum. A thread reads every ENERGY_READ_SECONDS, so that no counter wraps around unseen; where
  * there is nothing to read there is no thread.
  */
-#ifndef TRAIND_WORKER_WATCH_ENERGY_H
-#define TRAIND_WORKER_WATCH_ENERGY_H
+#pragma once
 
 #include <stdint.h>
 
@@ -38,5 +37,3 @@ int energy_say(struct energy *energy, struct report *report, int64_t step,
 /* The last event of a run. Collective. */
 int energy_finish(struct energy *energy, struct traincomm *comm, struct report *report,
                   int64_t step, struct error *e);
-
-#endif

@@ -3,8 +3,7 @@
  * the environment of each host. Other kernels round differently, so where they differ the same job
  * does not give the same bits, and the replicas of the weights drift apart.
  */
-#ifndef TRAIND_WORKER_WATCH_KERNEL_KINDS_H
-#define TRAIND_WORKER_WATCH_KERNEL_KINDS_H
+#pragma once
 
 #include "worker/watch/binding.h"
 
@@ -15,5 +14,3 @@ json_t *kernel_kinds(const struct binding *ranks, const char *const *hosts, int 
 
 /* What to say of kinds where there are more than one; NULL: nothing. A new string. */
 json_t *kernel_kinds_problem(const json_t *kinds);
-
-#endif

@@ -1,6 +1,5 @@
 /* A trace's spans, added up by layer. */
-#ifndef TRAIND_WORKER_WATCH_LAYER_TABLE_H
-#define TRAIND_WORKER_WATCH_LAYER_TABLE_H
+#pragma once
 
 #include <stddef.h>
 
@@ -11,5 +10,3 @@
  * one rank of so many threads; 0: not known), the shares of a layer's parts, and a line of sums.
  * The caller frees it; NULL without memory. */
 char *layer_table(const struct trace_span *spans, size_t count, int threads, double peak_gflops);
-
-#endif

@@ -3,8 +3,7 @@
  * rank 0 does for every single rank in every step is all here: its cost is measured by
  * tests/bench/ranks.
  */
-#ifndef TRAIND_WORKER_WATCH_PACE_H
-#define TRAIND_WORKER_WATCH_PACE_H
+#pragma once
 
 #include <stdint.h>
 
@@ -40,5 +39,3 @@ void pace_report(const struct pace *p);
 /* A `straggler` event, and the words on stderr, if a rank has become one in this step, which took
  * step_ms. Rank 0. */
 int pace_judge(struct pace *p, int64_t step, double step_ms, struct error *e);
-
-#endif

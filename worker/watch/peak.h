@@ -1,6 +1,5 @@
 /* What these ranks' cores give at most: the yardstick of `trainctl bench`. */
-#ifndef TRAIND_WORKER_WATCH_PEAK_H
-#define TRAIND_WORKER_WATCH_PEAK_H
+#pragma once
 
 #include <stdint.h>
 
@@ -14,5 +13,3 @@ double peak_sgemm_gflops(struct traincomm *comm, int threads);
 /* The most memory this process ever had resident (getrusage, ru_maxrss), the largest of all ranks.
  * Collective. */
 int64_t peak_memory_bytes(struct traincomm *comm);
-
-#endif

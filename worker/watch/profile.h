@@ -5,8 +5,7 @@
  * Every call is collective. Tracing begins before step `first` and ends before the step behind
  * `last`, so that an evaluation in between or behind it is in it.
  */
-#ifndef TRAIND_WORKER_WATCH_PROFILE_H
-#define TRAIND_WORKER_WATCH_PROFILE_H
+#pragma once
 
 #include "worker/run.h"
 
@@ -25,5 +24,3 @@ int profile_finish(struct profile *p, struct error *e);
 /* For traincomm_on_span: the spans of the all-reduce and of agreements, into the trace. */
 void profile_comm_span(void *context, const char *what, int number, double start, double end,
                        size_t bytes);
-
-#endif

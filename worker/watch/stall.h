@@ -9,8 +9,7 @@
  * A long phase in which work is done (common/run/progress.h) is said to get on, and is no stall.
  * The run is not ended: the daemon, which reads the log, decides that.
  */
-#ifndef TRAIND_WORKER_WATCH_STALL_H
-#define TRAIND_WORKER_WATCH_STALL_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -49,5 +48,3 @@ void stall_doing(struct stall *s, enum stall_doing doing);
 /* What the run is in from now on; for STALL_IN_STEP also called at the end of each step. */
 void stall_phase(struct stall *s, enum stall_phase phase);
 void stall_step_ended(struct stall *s, int64_t step); /* so many are done */
-
-#endif

@@ -3,8 +3,7 @@
  * so a rank whose own time of a step (waiting for others left out) stays above the median of the
  * others has a slow core, disk or neighbour.
  */
-#ifndef TRAIND_WORKER_WATCH_STRAGGLER_H
-#define TRAIND_WORKER_WATCH_STRAGGLER_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -52,5 +51,3 @@ struct host_pace {
 
 /* host: as above. hosts (world) becomes the hosts, the slowest first; how many. */
 int host_paces(const struct rank_times *every, const int *host, int world, struct host_pace *hosts);
-
-#endif

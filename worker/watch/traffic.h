@@ -1,7 +1,6 @@
 /* What this process's TCP connections carry, MPI's among them: the gradients of a step on a slow
  * network move long before their sum is complete, and MPI does not say how far it is. */
-#ifndef TRAIND_WORKER_WATCH_TRAFFIC_H
-#define TRAIND_WORKER_WATCH_TRAFFIC_H
+#pragma once
 
 #include <stdint.h>
 
@@ -9,5 +8,3 @@
  * than before where one was closed since. Other transports (InfiniBand, shared memory) are not
  * seen. */
 uint64_t traffic_tcp_bytes(void);
-
-#endif

@@ -1,6 +1,5 @@
 /* What trainctl list prints: jobs in columns, or groups of jobs. */
-#ifndef TRAIND_CLIENT_CMD_FIND_LIST_H
-#define TRAIND_CLIENT_CMD_FIND_LIST_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -14,5 +13,3 @@ void list_print_jobs(const json_t *answer, const char *columns, bool wide);
 
 /* The answer's groups; key: what they are made by. */
 void list_print_groups(const json_t *answer, const char *key);
-
-#endif

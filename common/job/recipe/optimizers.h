@@ -2,8 +2,7 @@
  * The optimisers that a job may name: what the planner, the job document's defaults and checks, and
  * the engine need to know of each. THE table; worker/optim/ has their arithmetic, by the same enum.
  */
-#ifndef TRAIND_COMMON_JOB_RECIPE_OPTIMIZERS_H
-#define TRAIND_COMMON_JOB_RECIPE_OPTIMIZERS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -37,5 +36,3 @@ const char *optimizer_default(const struct optimizer_kind *kind, const char *poi
 
 /* The names of what the job's optimiser remembers, one number for each weight; returns how many. */
 size_t optimizer_states_of(const struct job_spec *spec, const char *names[OPTIMIZER_STATES_MAX]);
-
-#endif

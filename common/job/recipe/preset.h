@@ -4,8 +4,7 @@
  * the recipe's numbers depend on it, "recipe_images", the number of training images it was written
  * for. Reads files; no state.
  */
-#ifndef TRAIND_COMMON_JOB_RECIPE_PRESET_H
-#define TRAIND_COMMON_JOB_RECIPE_PRESET_H
+#pragma once
 
 #include <jansson.h>
 
@@ -21,5 +20,3 @@ json_t *preset_lookup(const char *name, void *context);
 /* [{"name", "description", "source", "document"}], sorted by name: GET /v1/presets. The document is
  * the fragment alone. A new reference; empty when the folder is missing. */
 json_t *preset_list(void);
-
-#endif

@@ -13,8 +13,7 @@
  * image that was measured in another batch takes so much less or more as the worker's threads keep
  * of their speed with this one (threads.h).
  */
-#ifndef TRAIND_COMMON_PLAN_PREDICT_PREDICT_H
-#define TRAIND_COMMON_PLAN_PREDICT_PREDICT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -112,5 +111,3 @@ bool predict_table_applies(const struct job_spec *spec, int64_t train_images);
 
 #define PREDICT_TARGET_LOW  0.74 /* targets that the table's 75.9 % stands for */
 #define PREDICT_TARGET_HIGH 0.765
-
-#endif

@@ -1,6 +1,5 @@
 /* What energy and nodes cost, and what a run of some length comes to. Pure. */
-#ifndef TRAIND_COMMON_PLAN_PREDICT_PRICES_H
-#define TRAIND_COMMON_PLAN_PREDICT_PRICES_H
+#pragma once
 
 #include <math.h>
 
@@ -26,5 +25,3 @@ static inline double plan_prices_cost(const struct plan_prices *p, double kwh, d
 
     return p->per_kwh > 0 || p->per_node_hour > 0 ? energy + p->per_node_hour * node_hours : NAN;
 }
-
-#endif

@@ -10,8 +10,7 @@
  * Not in it: what a barrier costs, caches and memory that cores share; speeds measured with so many
  * threads have all of these in them.
  */
-#ifndef TRAIND_COMMON_PLAN_PREDICT_THREADS_H
-#define TRAIND_COMMON_PLAN_PREDICT_THREADS_H
+#pragma once
 
 #include <stdint.h>
 
@@ -25,5 +24,3 @@ double plan_threads_keep(const struct job_spec *spec, int64_t threads, int64_t i
 
 /* The fewest images with which they keep PLAN_THREADS_KEEP; 0: not known, or out of reach. */
 int64_t plan_threads_images(const struct job_spec *spec, int64_t threads);
-
-#endif

@@ -3,8 +3,7 @@
  * over the unix socket the kernel does (SO_PEERCRED). What a route needs stands in the table of
  * routes.
  */
-#ifndef TRAIND_DAEMON_HTTP_ACCESS_AUTH_H
-#define TRAIND_DAEMON_HTTP_ACCESS_AUTH_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -39,5 +38,3 @@ int auth_check_sweep(const struct request *q, int64_t id, struct error *e);
 
 /* Who asks, in words for the store and the log: q->who, NULL where nobody is known. */
 const char *request_by(const struct request *q);
-
-#endif

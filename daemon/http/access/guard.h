@@ -1,6 +1,5 @@
 /* Requests that a browser sends for another site: refused. */
-#ifndef TRAIND_DAEMON_HTTP_ACCESS_GUARD_H
-#define TRAIND_DAEMON_HTTP_ACCESS_GUARD_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -13,5 +12,3 @@
  * changes something comes from another site's page. */
 int guard_check(bool any_host, const char *host, const char *origin, const char *fetch_site,
                 bool changes, struct error *e);
-
-#endif

@@ -1,7 +1,6 @@
 /* What a job of a caller may name: folders below data_roots, arguments of mpirun that start
  * nothing, and environment variables that the administrator has listed. */
-#ifndef TRAIND_DAEMON_HTTP_ACCESS_PERMIT_H
-#define TRAIND_DAEMON_HTTP_ACCESS_PERMIT_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -34,5 +33,3 @@ void permit_mpi_prefix(const char *prefix, const struct config *config, struct p
  * parameter of Open MPI's (OMPI_MCA_...) that permit_mpi_args would refuse. */
 void permit_env(const char *name, const char *value, const struct config *config,
                 struct problems *problems);
-
-#endif

@@ -3,8 +3,7 @@
  * (x-role, x-roles) and the first table of doc/security.md come. What a route needs stands in the
  * table of routes.
  */
-#ifndef TRAIND_DAEMON_HTTP_ACCESS_ROLE_H
-#define TRAIND_DAEMON_HTTP_ACCESS_ROLE_H
+#pragma once
 
 #include <stddef.h>
 
@@ -23,5 +22,3 @@ int role_of_token(const char *name); /* enum role that a token may have; -1: non
 
 /* "read, submit, operator, node or admin" */
 void role_list_of_tokens(char *text, size_t bytes);
-
-#endif

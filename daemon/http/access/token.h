@@ -3,8 +3,7 @@
  * their hashes (BLAKE2b of libsodium; a token is 256 random bits, so nothing slower is needed), and
  * never the tokens themselves. Thread-safe.
  */
-#ifndef TRAIND_DAEMON_HTTP_ACCESS_TOKEN_H
-#define TRAIND_DAEMON_HTTP_ACCESS_TOKEN_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -52,5 +51,3 @@ struct token_owner {
  * wrong token. */
 int tokens_check(struct tokens *t, const char *text, double now, int64_t per_second,
                  struct token_owner *owner, struct error *e);
-
-#endif

@@ -1,6 +1,5 @@
 /* A route's first example as a line of curl that works when it is pasted into a shell. */
-#ifndef TRAIND_DAEMON_HTTP_API_CURL_LINE_H
-#define TRAIND_DAEMON_HTTP_API_CURL_LINE_H
+#pragma once
 
 #include <jansson.h>
 
@@ -15,5 +14,3 @@ struct curl_server {
 
 /* doc: what schema/api says of the route, NULL: nothing. The caller frees it; NULL: no memory. */
 char *curl_line(const struct route *route, const json_t *doc, const struct curl_server *server);
-
-#endif

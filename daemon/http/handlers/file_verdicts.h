@@ -2,8 +2,7 @@
  * What whole reads of large files said: whether a file is what its digest says, remembered for as
  * long as the file has the same inode, size and time of change. Thread-safe.
  */
-#ifndef TRAIND_DAEMON_HTTP_HANDLERS_FILE_VERDICTS_H
-#define TRAIND_DAEMON_HTTP_HANDLERS_FILE_VERDICTS_H
+#pragma once
 
 #include <stdbool.h>
 #include <sys/stat.h>
@@ -11,5 +10,3 @@
 /* False: this file was not read for this digest, or has changed since. */
 bool file_verdict_find(const struct stat *st, const char *digest, bool *whole);
 void file_verdict_keep(const struct stat *st, const char *digest, bool whole);
-
-#endif

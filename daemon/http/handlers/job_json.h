@@ -1,6 +1,5 @@
 /* A job as the API tells it: one flat object; documents stand under "spec" and "plan". */
-#ifndef TRAIND_DAEMON_HTTP_HANDLERS_JOB_JSON_H
-#define TRAIND_DAEMON_HTTP_HANDLERS_JOB_JSON_H
+#pragma once
 
 #include "daemon/http/json_text.h"
 #include "common/plan/predict/prices.h"
@@ -17,5 +16,3 @@ int reply_job(struct reply *r, const struct request *q, int status, struct store
 
 /* Of the settings; borrowed from them. */
 struct plan_prices job_prices(const struct config *config);
-
-#endif

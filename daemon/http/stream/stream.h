@@ -8,8 +8,7 @@
  * follows the store and wakes the streams that wait. A stream ends within a second when its token
  * is revoked or has expired; who comes again gets 401.
  */
-#ifndef TRAIND_DAEMON_HTTP_STREAM_STREAM_H
-#define TRAIND_DAEMON_HTTP_STREAM_STREAM_H
+#pragma once
 
 #include <stdint.h>
 
@@ -51,5 +50,3 @@ void stream_close(struct stream *s); /* NULL is fine */
 /* The answer that sends the stream over this connection; it closes the stream at its end, and
  * NULL leaves it open. */
 struct MHD_Response *stream_response(struct stream *s, struct MHD_Connection *connection);
-
-#endif

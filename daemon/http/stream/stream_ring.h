@@ -2,8 +2,7 @@
  * The newest events as text for server-sent events, made once for all streams: a ring of bounded
  * memory. A stream behind its beginning reads the store instead. Not thread-safe: its owner locks.
  */
-#ifndef TRAIND_DAEMON_HTTP_STREAM_STREAM_RING_H
-#define TRAIND_DAEMON_HTTP_STREAM_STREAM_RING_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -40,5 +39,3 @@ const struct ring_event *ring_find(const struct stream_ring *r, int64_t after, i
 /* The one behind it that fits the same, or NULL. */
 const struct ring_event *ring_next(const struct stream_ring *r, const struct ring_event *event,
                                    int64_t job_id);
-
-#endif

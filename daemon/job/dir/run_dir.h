@@ -4,8 +4,7 @@
  * new, may not know the jobs that other directories belong to, so nothing in a directory is read,
  * written or removed for a job before it was looked at here, and new ids lie above all there are.
  */
-#ifndef TRAIND_DAEMON_JOB_DIR_RUN_DIR_H
-#define TRAIND_DAEMON_JOB_DIR_RUN_DIR_H
+#pragma once
 
 #include <stdint.h>
 
@@ -42,5 +41,3 @@ int64_t run_dir_last_attempt(const char *run_dir);
 /* At the daemon's start: the next id lies above those of all run directories, and the log names the
  * directories without a job and the launched jobs without a directory. */
 int run_dirs_survey(struct store *s, const char *jobs_dir, struct error *e);
-
-#endif

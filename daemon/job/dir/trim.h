@@ -1,6 +1,5 @@
 /* What is kept of an ended run: log_limit_bytes and keep_checkpoints. */
-#ifndef TRAIND_DAEMON_JOB_DIR_TRIM_H
-#define TRAIND_DAEMON_JOB_DIR_TRIM_H
+#pragma once
 
 #include "daemon/job/inside.h"
 
@@ -11,5 +10,3 @@ void job_trim_run(struct job_manager *m, const struct active_job *a);
 void job_trim_again(struct job_manager *m, double now);
 void job_trim_remember(struct job_manager *m);
 void job_trim_forget(struct job_manager *m); /* at the manager's end */
-
-#endif

@@ -1,6 +1,5 @@
 /* Carries out what life.h decides, on the loop's thread. */
-#ifndef TRAIND_DAEMON_JOB_LIFE_ACT_H
-#define TRAIND_DAEMON_JOB_LIFE_ACT_H
+#pragma once
 
 #include "daemon/job/inside.h"
 
@@ -10,5 +9,3 @@ int job_handle(struct job_manager *m, struct active_job *a, const struct life_ob
 
 /* Likewise where nobody waits for the outcome: the actions themselves say what went wrong. */
 void job_tell(struct job_manager *m, struct active_job *a, const struct life_observation *seen);
-
-#endif

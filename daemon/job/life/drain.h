@@ -3,12 +3,9 @@
  * so a node counts only if Slurm itself says that it failed, or, where an administrator's rule says
  * drain-unverified, if the output names it and it is one of the job's.
  */
-#ifndef TRAIND_DAEMON_JOB_LIFE_DRAIN_H
-#define TRAIND_DAEMON_JOB_LIFE_DRAIN_H
+#pragma once
 
 #include "daemon/job/inside.h"
 
 /* Calls the command for the node that a->verdict blames, if there is one. Does not wait for it. */
 void drain_bad_node(struct job_manager *m, const struct active_job *a);
-
-#endif

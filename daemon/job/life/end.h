@@ -1,6 +1,5 @@
 /* The end of an attempt: what it means, and that it is stored. */
-#ifndef TRAIND_DAEMON_JOB_LIFE_END_H
-#define TRAIND_DAEMON_JOB_LIFE_END_H
+#pragma once
 
 #include "daemon/job/inside.h"
 
@@ -17,5 +16,3 @@ int end_store_put_back(struct job_manager *m, struct active_job *a, struct error
 
 /* Logs in others' formats, what the job measured, old checkpoints. Best effort. */
 void end_finish(struct job_manager *m, struct active_job *a);
-
-#endif

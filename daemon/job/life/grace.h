@@ -1,10 +1,7 @@
 /* How long workers need to end in order. */
-#ifndef TRAIND_DAEMON_JOB_LIFE_GRACE_H
-#define TRAIND_DAEMON_JOB_LIFE_GRACE_H
+#pragma once
 
 #include "daemon/job/job.h"
 
 /* Seconds for the step that they are in and a checkpoint. */
 double grace_of(const struct job_limits *limits, const struct store_job *job);
-
-#endif

@@ -1,6 +1,5 @@
 /* Where a run can go on from: its newest checkpoint that is whole. */
-#ifndef TRAIND_DAEMON_JOB_LIFE_PLACE_H
-#define TRAIND_DAEMON_JOB_LIFE_PLACE_H
+#pragma once
 
 #include <stdint.h>
 
@@ -16,5 +15,3 @@ struct place {
 /* 1: *at is the newest one that can be used; 0: there are none; negative: none of them can be, or,
  * with at->passed_over 0, they cannot be listed. */
 int place_find(const char *run_dir, struct place *at, struct error *e);
-
-#endif

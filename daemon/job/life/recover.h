@@ -3,11 +3,8 @@
  * start time, or by its name in Slurm. One that is there is followed on; one that is gone is judged
  * by its run directory. A job that was never let through the gate goes back to the queue.
  */
-#ifndef TRAIND_DAEMON_JOB_LIFE_RECOVER_H
-#define TRAIND_DAEMON_JOB_LIFE_RECOVER_H
+#pragma once
 
 #include "daemon/job/inside.h"
 
 int recover_all(struct job_manager *m, struct error *e);
-
-#endif

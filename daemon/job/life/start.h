@@ -2,8 +2,7 @@
  * The steps of a start, one by one (LIFE_PREPARE to LIFE_OPEN_GATE), as act.h carries them out. A
  * daemon that is killed between two of them has started nothing that it does not find again.
  */
-#ifndef TRAIND_DAEMON_JOB_LIFE_START_H
-#define TRAIND_DAEMON_JOB_LIFE_START_H
+#pragma once
 
 #include "daemon/job/inside.h"
 
@@ -22,5 +21,3 @@ int start_abandon(struct job_manager *m, struct active_job *a, struct error *e);
 
 /* The column slurm of a job; the caller frees it. */
 char *start_slurm_json(const char *name, const struct slurm_status *status);
-
-#endif

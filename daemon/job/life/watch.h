@@ -1,6 +1,5 @@
 /* Observes a job that the loop has to do with, and has done what comes of it. */
-#ifndef TRAIND_DAEMON_JOB_LIFE_WATCH_H
-#define TRAIND_DAEMON_JOB_LIFE_WATCH_H
+#pragma once
 
 #include "daemon/job/inside.h"
 
@@ -18,5 +17,3 @@ void watch_events(struct active_job *a);
 
 /* Monotonic: when to look again in any case. */
 double watch_next_at(const struct active_job *a, double now);
-
-#endif

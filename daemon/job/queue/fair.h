@@ -1,6 +1,5 @@
 /* Limits of one user, and how much earlier use counts against a job that waits. Pure. */
-#ifndef TRAIND_DAEMON_JOB_QUEUE_FAIR_H
-#define TRAIND_DAEMON_JOB_QUEUE_FAIR_H
+#pragma once
 
 #include <stdint.h>
 
@@ -23,5 +22,3 @@ static inline double queue_place(double queued_at, int64_t priority, double prio
     return queued_at - (double)priority * priority_seconds +
            fair->weight * priority_seconds * share;
 }
-
-#endif

@@ -2,8 +2,7 @@
  * When slots become free: the arithmetic of the queue's estimates. Pure: no clock, no store. Times
  * are seconds from now; INFINITY is "not known".
  */
-#ifndef TRAIND_DAEMON_JOB_QUEUE_FORECAST_H
-#define TRAIND_DAEMON_JOB_QUEUE_FORECAST_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -64,5 +63,3 @@ double forecast_fit(const struct forecast_span *spans, size_t count, int64_t tot
 
 /* "in less than a minute", "in about 40 min", "in about 3 h 20 min", "in about 5 days". */
 void forecast_words(double seconds, char *text, size_t bytes);
-
-#endif

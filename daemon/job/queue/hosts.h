@@ -4,8 +4,7 @@
  * host to itself. Of this machine's own slots (traind.conf) a job takes its part only where it
  * names this machine, or no hosts at all.
  */
-#ifndef TRAIND_DAEMON_JOB_QUEUE_HOSTS_H
-#define TRAIND_DAEMON_JOB_QUEUE_HOSTS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -28,5 +27,3 @@ void job_hosts_clear(struct job_hosts *hosts);
 
 /* NULL: the job does not name it. */
 const struct host *job_hosts_find(const struct job_hosts *hosts, const char *name);
-
-#endif

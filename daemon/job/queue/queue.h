@@ -3,12 +3,9 @@
  * priority had let a job wait for priority_seconds already; so whoever waits comes first in the
  * end. queue_plan.h has the rules.
  */
-#ifndef TRAIND_DAEMON_JOB_QUEUE_QUEUE_H
-#define TRAIND_DAEMON_JOB_QUEUE_QUEUE_H
+#pragma once
 
 #include "daemon/job/inside.h"
 
 /* Starts what fits, and says of the others what they wait for. */
 void queue_start_jobs(struct job_manager *m);
-
-#endif

@@ -9,8 +9,7 @@
  * A job whose user has reached a limit is passed over: it neither starts nor holds back others, and
  * keeps its place in the order.
  */
-#ifndef TRAIND_DAEMON_JOB_QUEUE_QUEUE_PLAN_H
-#define TRAIND_DAEMON_JOB_QUEUE_QUEUE_PLAN_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -74,5 +73,3 @@ bool queue_plan_hosts(struct queue_plan *p, const struct queue_waiting *job,
 /* It has started. */
 void queue_plan_started(struct queue_plan *p, const struct queue_waiting *job,
                         const struct job_hosts *hosts);
-
-#endif

@@ -1,6 +1,5 @@
 /* What a job takes, and whether this node can have it. */
-#ifndef TRAIND_DAEMON_JOB_QUEUE_SIZE_H
-#define TRAIND_DAEMON_JOB_QUEUE_SIZE_H
+#pragma once
 
 #include "common/job/job_spec.h"
 #include "common/problem.h"
@@ -28,5 +27,3 @@ struct store_job_size job_size(const struct job_manager *m, const struct job_spe
 /* Adds as problems why it can never run on this node. Negative: Slurm cannot start it. */
 int job_check_fits(const struct job_manager *m, const struct job_spec *spec,
                    struct problems *problems, struct error *e);
-
-#endif

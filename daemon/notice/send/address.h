@@ -3,8 +3,7 @@
  * call what only the inside of a network can reach. What counts is the address that is connected
  * to, not the text of a URL: a name may mean any address, and another one each time.
  */
-#ifndef TRAIND_DAEMON_NOTICE_SEND_ADDRESS_H
-#define TRAIND_DAEMON_NOTICE_SEND_ADDRESS_H
+#pragma once
 
 #include <stdbool.h>
 #include <sys/socket.h>
@@ -29,5 +28,3 @@ bool address_host_is_allowed(const char *list, const char *host, int port);
 int address_domains_check(const char *list, struct error *e);
 /* True of a target that is no mail, too. */
 bool address_mail_is_allowed(const char *domains, const char *to);
-
-#endif

@@ -1,6 +1,5 @@
 /* The thread that sends what waits in the outbox. */
-#ifndef TRAIND_DAEMON_NOTICE_SEND_DELIVER_H
-#define TRAIND_DAEMON_NOTICE_SEND_DELIVER_H
+#pragma once
 
 #include <stdatomic.h>
 
@@ -29,5 +28,3 @@ struct deliver_counts {
 void deliver_count(const struct deliver *d, struct deliver_counts *counts);
 
 void deliver_destroy(struct deliver *d); /* NULL is fine */
-
-#endif

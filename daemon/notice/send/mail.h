@@ -1,6 +1,5 @@
 /* A notice as a mail, handed to the system's sendmail command. */
-#ifndef TRAIND_DAEMON_NOTICE_SEND_MAIL_H
-#define TRAIND_DAEMON_NOTICE_SEND_MAIL_H
+#pragma once
 
 #include "daemon/notice/notice_settings.h"
 #include "daemon/notice/outbox.h"
@@ -16,5 +15,3 @@ int mail_pidfd(const struct mail *m); /* readable when the command has ended */
 /* true: it has ended, or was ended as it took too long, and *outcome is filled. Does not wait. */
 bool mail_look(struct mail *m, struct post_outcome *outcome);
 void mail_destroy(struct mail *m); /* ends the command if it still runs; NULL is fine */
-
-#endif

@@ -8,8 +8,7 @@
  * with a proxy, which connects in the daemon's place, those that the name has here. A redirect is a
  * request of its own. Not thread-safe.
  */
-#ifndef TRAIND_DAEMON_NOTICE_SEND_POST_H
-#define TRAIND_DAEMON_NOTICE_SEND_POST_H
+#pragma once
 
 #include <curl/curl.h>
 
@@ -34,5 +33,3 @@ CURL *post_handle(struct post *p);
  * false: it goes on at another address, add its handle again. */
 bool post_done(struct post *p, CURLcode code, struct post_outcome *outcome);
 void post_destroy(struct post *p); /* NULL is fine */
-
-#endif

@@ -7,8 +7,7 @@
  * HEX is HMAC-SHA256 (RFC 2104) with the secret of the target over the timestamp, a dot and the
  * body. By libsodium, which the daemon needs for its tokens and which takes keys of any length.
  */
-#ifndef TRAIND_DAEMON_NOTICE_SEND_SIGN_H
-#define TRAIND_DAEMON_NOTICE_SEND_SIGN_H
+#pragma once
 
 #include <stddef.h>
 
@@ -16,5 +15,3 @@
 
 void sign_body(const char *secret, const char *timestamp, const char *body, size_t bytes,
                char signature[SIGN_BYTES]);
-
-#endif

@@ -1,6 +1,5 @@
 /* Which jobs a filter finds, as a condition in SQL: for the files of this folder. */
-#ifndef TRAIND_DAEMON_STORE_FIND_FIND_H
-#define TRAIND_DAEMON_STORE_FIND_FIND_H
+#pragma once
 
 #include "daemon/store/store.h"
 
@@ -49,5 +48,3 @@ struct find_words {
     char tag_text[STORE_TAGS_BYTES], tags_text[STORE_TAGS_BYTES + 2];
 };
 void find_words_of(const struct store_job_filter *filter, struct find_words *words);
-
-#endif

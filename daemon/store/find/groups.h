@@ -1,6 +1,5 @@
 /* Jobs in groups: by their tags, or by what stands at a key of their documents. */
-#ifndef TRAIND_DAEMON_STORE_FIND_GROUPS_H
-#define TRAIND_DAEMON_STORE_FIND_GROUPS_H
+#pragma once
 
 #include "daemon/store/store.h"
 
@@ -27,5 +26,3 @@ struct store_groups {
 int store_job_groups(struct store *s, const struct store_job_filter *filter, const char *by,
                      struct store_groups *groups, struct error *e);
 void store_groups_clear(struct store_groups *groups);
-
-#endif

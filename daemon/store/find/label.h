@@ -3,8 +3,7 @@
  * say nothing to the plan or the worker, so they may be changed in any state; the stored document
  * follows, so that a copy of the job has them too.
  */
-#ifndef TRAIND_DAEMON_STORE_FIND_LABEL_H
-#define TRAIND_DAEMON_STORE_FIND_LABEL_H
+#pragma once
 
 #include "daemon/store/store.h"
 
@@ -21,5 +20,3 @@ int store_job_label(struct store *s, int64_t id, const json_t *change, const cha
 int store_tags_insert(struct sql *c, int64_t id, const char *const *tags, size_t count,
                       struct error *e);
 int store_label_document(struct sql *c, int64_t id, struct error *e);
-
-#endif

@@ -1,6 +1,5 @@
 /* The schema's history: schema/migrations/NNNN_*.sql, embedded at build time, applied in order. */
-#ifndef TRAIND_DAEMON_STORE_MIGRATE_MIGRATE_H
-#define TRAIND_DAEMON_STORE_MIGRATE_MIGRATE_H
+#pragma once
 
 #include <sqlite3.h>
 
@@ -29,5 +28,3 @@ int store_migrate(sqlite3 *db, const struct store_migration *migrations, int cou
 /* ERR_CORRUPT where a table or an index that the migrations make is missing. */
 int store_migrate_verify(sqlite3 *db, const struct store_migration *migrations, int count,
                          struct error *e);
-
-#endif

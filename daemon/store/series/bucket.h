@@ -3,8 +3,7 @@
  * are and count, sum, minimum and maximum of each metric. Made from the level below in the
  * transaction that stores the steps, so a step that is done again after a resume counts once.
  */
-#ifndef TRAIND_DAEMON_STORE_SERIES_BUCKET_H
-#define TRAIND_DAEMON_STORE_SERIES_BUCKET_H
+#pragma once
 
 #include "daemon/store/sql.h"
 
@@ -15,5 +14,3 @@ int store_buckets_update(struct sql *c, int64_t job_id, int64_t first_step, int6
 
 /* Makes all buckets of the jobs of an older database that have none, a transaction each. */
 int store_buckets_fill(struct store *s, struct error *e);
-
-#endif

@@ -1,6 +1,5 @@
 /* Job documents for tests, written as text. */
-#ifndef TRAIND_TESTS_UNIT_COMMON_JOB_H
-#define TRAIND_TESTS_UNIT_COMMON_JOB_H
+#pragma once
 
 #include <criterion/criterion.h>
 #include <stdlib.h>
@@ -49,5 +48,3 @@ static inline void use_source_presets(void)
     snprintf(path, sizeof path, "%s/etc/presets", top ? top : ".");
     setenv("TRAIND_PRESETS", path, 1);
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* For tests of numbers: reproducible noise, and a distance that says where it is largest. */
-#ifndef TRAIND_TESTS_UNIT_WORKER_COMPARE_H
-#define TRAIND_TESTS_UNIT_WORKER_COMPARE_H
+#pragma once
 
 #include <criterion/criterion.h>
 #include <math.h>
@@ -51,5 +50,3 @@ static inline float *copy_of(const float *x, size_t n)
                           (double)(have)[i_], (double)(want)[i_]);                                 \
             }                                                                                      \
     } while (0)
-
-#endif

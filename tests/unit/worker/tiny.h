@@ -1,6 +1,5 @@
 /* Networks of a few blocks, for tests that go through whole models. */
-#ifndef TRAIND_TESTS_UNIT_WORKER_TINY_H
-#define TRAIND_TESTS_UNIT_WORKER_TINY_H
+#pragma once
 
 #include <criterion/criterion.h>
 
@@ -41,5 +40,3 @@ static inline struct model *tiny_model(const struct model_config *c)
     model_init(m, 1);
     return m;
 }
-
-#endif

@@ -2,8 +2,7 @@
  * batchnorm.h on bf16 tensors: what is read is widened, computed in fp32 as there, and
  * rounded once when it is written. Channels are multiples of 32.
  */
-#ifndef TRAIND_WORKER_KERNELS_BF16_BATCHNORM_BF16_H
-#define TRAIND_WORKER_KERNELS_BF16_BATCHNORM_BF16_H
+#pragma once
 
 #include "worker/kernels/bf16/bf16.h"
 
@@ -42,5 +41,3 @@ void batchnorm_bf16_mask_sums(bf16 *g, const struct batchnorm_bf16_mask *mask, s
 /* dz = a g + b z + c; dz may be g. */
 void batchnorm_bf16_input_gradient(const bf16 *g, const bf16 *z, size_t rows, size_t c,
                                    const float *a, const float *b, const float *c0, bf16 *dz);
-
-#endif

@@ -14,8 +14,7 @@
  * MXCSR (Intel SDM, volume 2; compared with the instructions bit by bit). Emulation needs the modes
  * that bf16_begin sets. Of a NaN, only that it is one is defined.
  */
-#ifndef TRAIND_WORKER_KERNELS_BF16_BF16_H
-#define TRAIND_WORKER_KERNELS_BF16_BF16_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -89,5 +88,3 @@ void bf16_end(void);
 
 /* C (rows <= BF16_ROWS, BF16_COLUMNS), fp32, = A B or += A B. */
 void bf16_multiply(const struct bf16_product *p, size_t rows, float *c, size_t ldc, bool add);
-
-#endif

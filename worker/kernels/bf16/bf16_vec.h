@@ -3,8 +3,7 @@
  * these are inlined: whether the processor's own conversion may be used (bf16_converts), which
  * gives the same bits.
  */
-#ifndef TRAIND_WORKER_KERNELS_BF16_BF16_VEC_H
-#define TRAIND_WORKER_KERNELS_BF16_BF16_VEC_H
+#pragma once
 
 #include "worker/kernels/bf16/bf16.h"
 #include "worker/kernels/vec.h"
@@ -47,5 +46,3 @@ BF16_INLINE void vec_store_bf16(bf16 *p, vec v, bool native)
     rounded = vec_choose((vec_bits)(magnitude > 0x7f800000), x >> 16 | 0x40, rounded);
     *(vec_bf16 *)p = __builtin_convertvector(rounded, vec_bf16);
 }
-
-#endif

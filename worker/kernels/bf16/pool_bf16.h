@@ -2,8 +2,7 @@
  * pool.h on bf16 tensors: what is read is widened, computed in fp32 as there, and rounded once when
  * it is written. Channels are multiples of 32. Each makes a part of its result.
  */
-#ifndef TRAIND_WORKER_KERNELS_BF16_POOL_BF16_H
-#define TRAIND_WORKER_KERNELS_BF16_POOL_BF16_H
+#pragma once
 
 #include "worker/kernels/bf16/bf16.h"
 #include "worker/team/parallel.h"
@@ -22,5 +21,3 @@ void pool_bf16_average(const bf16 *x, const struct parallel_block *of, int pixel
 /* The pixels [first, end) of dx (N pixels, C) */
 void pool_bf16_average_backward(const float *dy, size_t first, size_t end, int pixels, size_t c,
                                 bf16 *dx);
-
-#endif

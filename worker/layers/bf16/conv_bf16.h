@@ -10,8 +10,7 @@
  * Channels in and out are multiples of 32, in groups of a divisor or a multiple of 32; a layer of
  * fewer channels in than 32 (the first one) reads fp32 and gives no dx.
  */
-#ifndef TRAIND_WORKER_LAYERS_BF16_CONV_BF16_H
-#define TRAIND_WORKER_LAYERS_BF16_CONV_BF16_H
+#pragma once
 
 #include "worker/kernels/bf16/bf16.h"
 #include "worker/team/parallel.h"
@@ -82,5 +81,3 @@ void conv_bf16_backward(const struct conv *c, const struct conv_bf16_backward *b
 bool conv_bf16_shares(const struct conv *c, size_t images, int threads);
 /* This share's blocks of dw, when all threads' conv_bf16_backward is done for the batch. */
 void conv_bf16_sum_shared(const struct conv *c, const struct conv_bf16_backward *b);
-
-#endif

@@ -2,8 +2,7 @@
  * A convolution of bf16 on its grid of positions (common/net/bf16_grid.h; conv_bf16.h says why):
  * the order of its taps, and images laid out on the grid.
  */
-#ifndef TRAIND_WORKER_LAYERS_BF16_CONV_BF16_GRID_H
-#define TRAIND_WORKER_LAYERS_BF16_CONV_BF16_GRID_H
+#pragma once
 
 #include <string.h>
 
@@ -73,5 +72,3 @@ static inline void bf16_zero(bf16 *to, size_t n)
 {
     memset(to, 0, n * sizeof *to);
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* The parts of a convolution of bf16 that its files share. */
-#ifndef TRAIND_WORKER_LAYERS_BF16_CONV_BF16_PARTS_H
-#define TRAIND_WORKER_LAYERS_BF16_CONV_BF16_PARTS_H
+#pragma once
 
 #include "worker/layers/bf16/conv_bf16_grid.h"
 
@@ -21,5 +20,3 @@ void bf16_backward_first(const struct bf16_grid *g, const struct bf16_scratch *s
 /* ---- what dw multiplies: rows of dz as panels. tail: 32 rows */
 
 void bf16_pack_dz(const struct bf16_grid *g, const bf16 *dz, size_t rows, bf16 *tail, bf16 *panels);
-
-#endif

@@ -1,6 +1,5 @@
 /* Products of bf16 positions by panels: rows of z and of dx. */
-#ifndef TRAIND_WORKER_LAYERS_BF16_CONV_BF16_ROWS_H
-#define TRAIND_WORKER_LAYERS_BF16_CONV_BF16_ROWS_H
+#pragma once
 
 #include "worker/layers/bf16/conv_bf16_grid.h"
 
@@ -17,5 +16,3 @@ struct bf16_rows {
 };
 
 void bf16_multiply_rows(const struct bf16_rows *r);
-
-#endif

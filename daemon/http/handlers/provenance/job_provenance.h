@@ -1,6 +1,5 @@
 /* What the run of a job wrote of its provenance. */
-#ifndef TRAIND_DAEMON_HTTP_HANDLERS_PROVENANCE_JOB_PROVENANCE_H
-#define TRAIND_DAEMON_HTTP_HANDLERS_PROVENANCE_JOB_PROVENANCE_H
+#pragma once
 
 #include <jansson.h>
 
@@ -22,5 +21,3 @@ json_t *job_provenance_file(const struct request *q, const struct store_job *job
 int job_provenance_load(const struct request *q, int64_t id, struct job_provenance *p,
                         struct error *e);
 void job_provenance_clear(struct job_provenance *p);
-
-#endif

@@ -1,6 +1,5 @@
 /* The document that repeats a job, with every choice that its run made written into it. */
-#ifndef TRAIND_DAEMON_HTTP_HANDLERS_PROVENANCE_PINNED_H
-#define TRAIND_DAEMON_HTTP_HANDLERS_PROVENANCE_PINNED_H
+#pragma once
 
 #include "daemon/http/handlers/provenance/job_provenance.h"
 
@@ -9,5 +8,3 @@ int pinned_check(const struct store_job *job, struct error *e);
 
 /* A new object; {"pointer", "value"} of each key that the run decided is appended to pinned. */
 json_t *pinned_document(const struct job_provenance *p, json_t *pinned);
-
-#endif

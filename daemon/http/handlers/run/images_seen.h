@@ -5,8 +5,7 @@
  * Those of a job that an older version imported may be anything: behind what IMAGES_LOOKUPS rows
  * tell, it is not known.
  */
-#ifndef TRAIND_DAEMON_HTTP_HANDLERS_RUN_IMAGES_SEEN_H
-#define TRAIND_DAEMON_HTTP_HANDLERS_RUN_IMAGES_SEEN_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -31,5 +30,3 @@ int images_seen_read(struct store *s, const struct store_job *job, struct images
 /* -1: not known. Step 0: none. */
 int64_t images_seen_at(const struct images_seen *seen, int64_t step);
 void images_seen_clear(struct images_seen *seen);
-
-#endif

@@ -3,8 +3,7 @@
  * evenly over the points, and of each the mean, the minimum and the maximum of every metric are
  * told, at its middle step.
  */
-#ifndef TRAIND_DAEMON_HTTP_HANDLERS_RUN_SERIES_H
-#define TRAIND_DAEMON_HTTP_HANDLERS_RUN_SERIES_H
+#pragma once
 
 #include <stdint.h>
 
@@ -46,5 +45,3 @@ char *series_to_csv(const struct series *s, const struct images_seen *seen, size
 int64_t series_next(const struct series *s);
 
 void series_destroy(struct series *s);
-
-#endif

@@ -7,8 +7,7 @@
  * The actions are the caller's: in the daemon act.h carries them out, in tests/simulate a world
  * that is made up.
  */
-#ifndef TRAIND_DAEMON_JOB_LIFE_DECIDE_LIFE_H
-#define TRAIND_DAEMON_JOB_LIFE_DECIDE_LIFE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -151,5 +150,3 @@ void life_print_table(FILE *out);
 void life_leave_out(int row);
 int life_row_count(void);
 const char *life_row_words(int row);
-
-#endif

@@ -2,8 +2,7 @@
  * What the end of an attempt means for its job: an end, another attempt, or the next allocation.
  * Pure, as life.h is.
  */
-#ifndef TRAIND_DAEMON_JOB_LIFE_DECIDE_LIFE_END_H
-#define TRAIND_DAEMON_JOB_LIFE_DECIDE_LIFE_END_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -40,5 +39,3 @@ void life_end_of(const struct verdict *verdict, const struct life_history *histo
 
 /* The pause before a restart, after so many others. */
 double life_restart_delay(double restart_delay_seconds, int64_t restarts);
-
-#endif

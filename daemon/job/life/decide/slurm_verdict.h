@@ -1,6 +1,5 @@
 /* Why an attempt in Slurm ended, where Slurm knows better than the run directory. Pure. */
-#ifndef TRAIND_DAEMON_JOB_LIFE_DECIDE_SLURM_VERDICT_H
-#define TRAIND_DAEMON_JOB_LIFE_DECIDE_SLURM_VERDICT_H
+#pragma once
 
 #include "daemon/launch/failure.h"
 #include "daemon/launch/slurm.h"
@@ -19,5 +18,3 @@ void slurm_verdict(const struct slurm_end *end, struct verdict *verdict);
 
 /* Likewise of one that Slurm starts again. */
 void slurm_verdict_put_back(const struct slurm_end *end, struct verdict *verdict);
-
-#endif

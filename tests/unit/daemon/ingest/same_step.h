@@ -1,7 +1,6 @@
 /* What the fast reader took of a step's line, beside what jansson reads: for its tests and its fuzz
  * target. */
-#ifndef TRAIND_TESTS_UNIT_DAEMON_INGEST_SAME_STEP_H
-#define TRAIND_TESTS_UNIT_DAEMON_INGEST_SAME_STEP_H
+#pragma once
 
 #include <math.h>
 #include <stdio.h>
@@ -68,5 +67,3 @@ static inline const char *same_step_wrong(const char *line, const struct store_e
     json_decref(body);
     return wrong;
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* Two blocks, the larger with tensors of several partial sums: what the optimisers' tests work on.
  */
-#ifndef TRAIND_TESTS_UNIT_WORKER_OPTIM_SMALL_MODEL_H
-#define TRAIND_TESTS_UNIT_WORKER_OPTIM_SMALL_MODEL_H
+#pragma once
 
 #include "tests/unit/worker/tiny.h"
 
@@ -17,5 +16,3 @@ static struct model *small_model(int threads)
     c.batch = 1;
     return tiny_model(&c);
 }
-
-#endif
