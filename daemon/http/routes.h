@@ -46,7 +46,7 @@ struct request {
     const char *host;   /* the header; NULL: not sent */
     const char *body;
     size_t body_bytes;
-    const char *accept, *idempotency_key, *if_none_match, *last_event_id, *range,
+    const char *accept, *idempotency_key, *if_none_match, *last_event_id, *prefer, *range,
         *if_range; /* header values, NULL: not sent */
     struct {
         const char *name, *value;

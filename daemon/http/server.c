@@ -202,6 +202,7 @@ static void server_answer(struct exchange *x)
         .idempotency_key = server_header(c, "Idempotency-Key"),
         .if_none_match = server_header(c, "If-None-Match"),
         .last_event_id = server_header(c, "Last-Event-ID"),
+        .prefer = server_header(c, "Prefer"),
         .range = server_header(c, "Range"),
         .if_range = server_header(c, "If-Range"),
     };

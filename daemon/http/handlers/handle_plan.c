@@ -1,10 +1,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "common/clock.h"
 #include "common/dataset/plan_inputs.h"
 #include "common/job/job_document.h"
+#include "common/job/job_state.h"
 #include "common/job/recipe/preset.h"
 #include "common/json.h"
 #include "common/plan/lr_curve.h"
@@ -213,15 +215,48 @@ int handle_plan(const struct request *q, struct reply *r, struct error *e)
 
 /* ---------------------------------------------------------------- POST /v1/jobs */
 
+/* RFC 7240: does the request prefer an answer without what it has sent itself? */
+static bool prefers_minimal(const char *prefer)
+{
+    static const char wanted[] = "return=minimal";
+
+    for (const char *at = prefer; at && *at; at += strcspn(at, ","), at += *at == ',') {
+        at += strspn(at, " \t");
+        if (strncasecmp(at, wanted, strlen(wanted)) == 0 && strchr(",; \t", at[strlen(wanted)]))
+            return true;
+    }
+    return false;
+}
+
+/* The warnings of the plan in front of the job, or with no more than its id, state and URL. */
 static int answer_with_job(const struct request *q, int64_t id, bool existed, struct reply *r,
                            struct error *e)
 {
+    struct json_text text = JSON_TEXT;
     struct store_job job;
+    char url[40];
 
     if (store_job_get(q->app->store, id, &job, e))
         return -(int)e->code;
-    reply_header(r, "Location", "/v1/jobs/%lld", (long long)id);
-    return reply_job(r, q, existed ? 200 : 201, &job, e);
+    json_t *plan = json_loads(job.plan, 0, NULL);
+    json_t *warnings = json_incref(json_object_get(plan, "warnings"));
+    json_decref(plan);
+    snprintf(url, sizeof url, "/v1/jobs/%lld", (long long)id);
+    reply_header(r, "Location", "%s", url);
+    json_text_open(&text, NULL, '{');
+    if (prefers_minimal(q->prefer)) {
+        reply_header(r, "Preference-Applied", "return=minimal");
+        json_text_integer(&text, "id", id);
+        json_text_string(&text, "state", job_state_name(job.state));
+        json_text_string(&text, "url", url);
+        json_text_value(&text, "warnings", warnings);
+    } else {
+        json_text_value(&text, "warnings", warnings);
+        job_members(&text, q, &job);
+    }
+    json_text_close(&text, '}');
+    store_job_clear(&job);
+    return reply_json_text(r, existed ? 200 : 201, &text, e);
 }
 
 static int plan_submit(const struct request *q, const char *digest, struct reply *r,

@@ -217,7 +217,7 @@ def check_answer(path, op, status, kind, data, headers, notices=True):
         return ["a body"] if data else []
     if kind not in content:
         return ["the type %s is not among %s" % (kind, list(content))]
-    missing = [h for h in resolve(response).get("headers", {}) if h.lower() not in headers and h not in ("X-Metrics-Next", "Location") and not (h == "ETag" and kind == EVENTS)]
+    missing = [h for h in resolve(response).get("headers", {}) if h.lower() not in headers and h not in ("X-Metrics-Next", "Location", "Preference-Applied") and not (h == "ETag" and kind == EVENTS)]
     problems = ["the header %s is missing" % h for h in missing]
     if kind == EVENTS:
         return problems + check_events(op, data)
