@@ -1,5 +1,6 @@
 #include "common/json.h"
 
+#include <ctype.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,6 +11,41 @@
 #include "common/system/file.h"
 #include "common/text/decimal.h"
 
+/* The byte in front of the token that ends at the position, blanks left out; 0: none. */
+static char byte_before_token(const char *text, const json_error_t *where)
+{
+    size_t at = where->position > 0 ? (size_t)where->position - 1 : 0;
+
+    while (at > 0 && strchr(" \t\r\n", text[at - 1]))
+        at--;
+    return at > 0 ? text[at - 1] : '\0';
+}
+
+/* What to change where people write what JSON does not have; NULL: something else. */
+static const char *json_advice(const char *text, const json_error_t *where)
+{
+    const char *words = where->text, *near = strstr(words, " near '");
+    char token = near ? near[strlen(" near '")] : '\0';
+    bool ends_list =
+        strncmp(words + 1, "}' expected", 11) == 0 || strncmp(words + 1, "]' expected", 11) == 0;
+
+    if (strstr(words, "near end of file") || strncmp(words, "premature end", 13) == 0)
+        return "the document ends too early: a quote, ] or } is missing";
+    if ((token == '}' || token == ']') && byte_before_token(text, where) == ',')
+        return token == '}' ? "remove the comma in front of }" : "remove the comma in front of ]";
+    if (token == '/' || token == '#')
+        return "JSON has no comments";
+    if (token == '\'')
+        return "use double quotes instead of single ones";
+    if (strncmp(words, "unexpected newline", 18) == 0)
+        return "a double quote is missing at the end of the line";
+    if (isalpha((unsigned char)token) && strncmp(words, "string or '}'", 13) == 0)
+        return "keys need double quotes";
+    if (isalpha((unsigned char)token) && strncmp(words, "invalid token", 13) == 0)
+        return "strings need double quotes; only true, false and null have none";
+    return ends_list && strchr("\"{[-0123456789", token) ? "a comma is missing" : NULL;
+}
+
 /* The one reader of JSON that others wrote. */
 static json_t *json_parse(const char *text, size_t bytes, struct error *e)
 {
@@ -18,9 +54,10 @@ static json_t *json_parse(const char *text, size_t bytes, struct error *e)
     if (content_skip_mark(&text, &bytes, e))
         return NULL;
     json_t *value = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, &where);
+    const char *advice = value ? NULL : json_advice(text, &where);
     if (!value)
         error_set(e, ERR_USAGE, "not valid JSON at line %d, column %d: %s", where.line,
-                  where.column, where.text);
+                  where.column, advice ? advice : where.text);
     return value;
 }
 

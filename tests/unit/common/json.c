@@ -27,6 +27,36 @@ Test(json, names_line_and_column_of_a_mistake)
     cr_assert_not_null(strstr(e.text, "line 2"), "%s", e.text);
 }
 
+Test(json, says_what_to_change)
+{
+    static const struct {
+        const char *text, *words;
+    } cases[] = {
+        {"{\"a\": 1,\n}",         "line 2, column 1: remove the comma in front of }"       },
+        {"{\"a\": [1, 2, ]}",     "column 14: remove the comma in front of ]"              },
+        {"{\"a\": 1, // one\n}",  "column 10: JSON has no comments"                        },
+        {"{# one\n\"a\": 1}",     "JSON has no comments"                                   },
+        {"{'a': 1}",              "column 2: use double quotes instead of single ones"     },
+        {"{\"a\": 'x'}",          "use double quotes instead of single ones"               },
+        {"{a: 1}",                "keys need double quotes"                                },
+        {"{\"a\": True}",         "strings need double quotes; only true, false and null"  },
+        {"{\"a\": 1 \"b\": 2}",   "a comma is missing"                                     },
+        {"{\"a\": [1 2]}",        "a comma is missing"                                     },
+        {"{\"a\": {",             "the document ends too early: a quote, ] or } is missing"},
+        {"{\"a\": \"x",           "the document ends too early"                            },
+        {"{\"a\": \"x\n\"}",      "a double quote is missing at the end of the line"       },
+        {"{\"a\": \"x\\c\"}",     "invalid escape"                                         },
+        {"{,\"a\": 1}",           "string or '}' expected near ','"                        },
+        {"{\"a\": [], \"a\": 1}", "duplicate object key"                                   },
+    };
+
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct error e;
+        cr_assert_null(parse_json(cases[i].text, &e), "%s", cases[i].text);
+        cr_assert_not_null(strstr(e.text, cases[i].words), "%s: %s", cases[i].text, e.text);
+    }
+}
+
 Test(json, refuses_truncated_and_repeated_and_other_kinds)
 {
     struct error e;
