@@ -57,7 +57,7 @@ static int cmd_clone(const struct cmd_args *args)
 /* clang-format off */
 const struct cmd cmd_clone_entry = {
     .name = "clone",
-    .synopsis = "[--set KEY=VALUE...] [--submit [--wait|--watch]] ID",
+    .synopsis = "[--set KEY=VALUE...] [--submit [--yes] [--wait|--watch]] ID",
     .help = "print a job's document with changes, or submit it as a new job",
     .run = cmd_clone,
     .min_operands = 1,
@@ -66,6 +66,7 @@ const struct cmd cmd_clone_entry = {
     .options = {
         {"set", 0, "KEY=VALUE", "change a key, as in lr.base=0.2", "key"},
         {"submit", 0, NULL, "submit the document instead of printing it", NULL},
+        {"yes", 'y', NULL, "with --submit: do not ask before a job of more than a day", NULL},
         {"wait", 0, NULL, "with --submit: wait until the job ends; exit with its outcome", NULL},
         {"watch", 0, NULL, "with --submit: watch the job until it ends; exit with its outcome", NULL},
     },

@@ -1,6 +1,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "client/api.h"
 #include "client/change.h"
@@ -10,10 +11,43 @@
 #include "client/job.h"
 #include "client/views/print.h"
 #include "common/json.h"
+#include "common/plan/plan.h"
 #include "common/system/file.h"
+
+/* The first warning of a plan of more than a day; NULL: it is shorter, or its time is unknown. */
+static const char *warning_of_time(const json_t *plan)
+{
+    const json_t *time = json_object_get(json_object_get(plan, "predicted"), "ttt_seconds");
+
+    if (json_get_number(time, "value", 0) <= PLAN_LONG_SECONDS)
+        return NULL;
+    return json_string_value(json_array_get(json_object_get(plan, "warnings"), 0));
+}
+
+/* On a terminal a job of more than a day is confirmed first. What is wrong with the document is
+ * left to its submission. */
+static bool is_confirmed(const char *text, size_t bytes)
+{
+    struct error ignored;
+    char line[80] = "";
+    json_t *plan;
+
+    if (api_post("/v1/plan", text, bytes, &plan, &ignored) < 0)
+        return true;
+    const char *warning = warning_of_time(plan);
+    if (warning) {
+        print_wrapped(stderr, "warning: ", 2, warning);
+        fputs("Submit it? [y/N] ", stderr);
+    }
+    bool yes = !warning || (fgets(line, sizeof line, stdin) && (*line == 'y' || *line == 'Y'));
+    json_decref(plan);
+    return yes;
+}
 
 int submit_text(const struct cmd_args *args, const char *text, size_t bytes)
 {
+    bool asks =
+        !client.json && !cmd_flag(args, "yes") && isatty(STDIN_FILENO) && isatty(STDERR_FILENO);
     bool wait = cmd_flag(args, "wait"), watch = cmd_flag(args, "watch");
     struct error e;
     struct job job;
@@ -21,9 +55,17 @@ int submit_text(const struct cmd_args *args, const char *text, size_t bytes)
 
     if (wait && watch)
         return cmd_usage(args->cmd, "--wait and --watch exclude each other");
+    if (asks && !is_confirmed(text, bytes)) {
+        error_set(&e, ERR_CONFLICT, "nothing was submitted");
+        return cmd_fail(&e);
+    }
     if (api_post("/v1/jobs", text, bytes, &answer, &e) < 0)
         return cmd_fail(&e);
     job_read(answer, &job);
+    const char *warning =
+        asks || client.json ? NULL : warning_of_time(json_object_get(answer, "plan"));
+    if (warning)
+        print_wrapped(stderr, "warning: ", 2, warning);
     long id = job.id;
     if (client.json && !wait && !watch)
         print_json(answer);
@@ -112,7 +154,7 @@ static int cmd_submit(const struct cmd_args *args)
 /* clang-format off */
 const struct cmd cmd_submit_entry = {
     .name = "submit",
-    .synopsis = "[--set KEY=VALUE...] [--train-images N] [--eval-images N] [--wait|--watch|--print-sbatch] FILE|-",
+    .synopsis = "[--set KEY=VALUE...] [--train-images N] [--eval-images N] [--yes] [--wait|--watch|--print-sbatch] FILE|-",
     .help = "submit a job document and print the job's id",
     .run = cmd_submit,
     .min_operands = 1,
@@ -120,6 +162,7 @@ const struct cmd cmd_submit_entry = {
     .completion = "file",
     .options = {
         {"set", 0, "KEY=VALUE", "change a key of the document first, as in lr.base=0.2", "key"},
+        {"yes", 'y', NULL, "do not ask before a job of more than a day", NULL},
         {"wait", 0, NULL, "wait until the job ends; exit with its outcome", NULL},
         {"watch", 0, NULL, "watch the job until it ends; exit with its outcome", NULL},
         {"print-sbatch", 0, NULL, "print the batch script of a Slurm job instead of submitting it", NULL},

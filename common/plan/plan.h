@@ -18,6 +18,8 @@
 
 struct plan_workers;
 
+#define PLAN_LONG_SECONDS 86400 /* a longer run is the first warning, and asked about */
+
 /* What the document does not say itself. */
 struct plan_inputs {
     struct plan_data {

@@ -422,8 +422,23 @@ static void warn_of_no_effect(struct plan *plan, const struct job_spec *spec)
                                (long long)spec->profile.first_step, (long long)plan->train_steps));
 }
 
+/* Before a machine is taken for days. */
+static void warn_of_time(struct plan *plan)
+{
+    const struct plan_band *seconds = &plan->predicted.ttt_seconds;
+    const double day = 86400;
+
+    if (plan->predicted.known && seconds->value > PLAN_LONG_SECONDS)
+        plan_warn_with(plan,
+                       json_sprintf("the job is predicted to take %.3g days (%.3g to %.3g); fewer "
+                                    "epochs, smaller images (model.image_size), a smaller network "
+                                    "(model.arch) or more workers shorten it",
+                                    seconds->value / day, seconds->low / day, seconds->high / day));
+}
+
 void plan_warn(struct plan *plan, const struct job_spec *spec, const struct plan_inputs *inputs)
 {
+    warn_of_time(plan);
     warn_of_hosts(plan, spec);
     warn_of_env(plan, spec);
     warn_of_arch(plan, spec);

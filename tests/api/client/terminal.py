@@ -1,10 +1,11 @@
-"""terminal.py COLUMNS COMMAND...: a command's output on a terminal of so many columns; ends with its exit code."""
+"""terminal.py COLUMNS COMMAND...: a command's output on a terminal of so many columns, on which $INPUT is typed; ends with its exit code."""
 import fcntl, os, pty, struct, sys, termios
 
 pid, fd = pty.fork()
 if pid == 0:
     fcntl.ioctl(1, termios.TIOCSWINSZ, struct.pack('HHHH', 24, int(sys.argv[1]), 0, 0))
     os.execvp(sys.argv[2], sys.argv[2:])
+os.write(fd, os.environ.get('INPUT', '').encode())
 output = b''
 while True:
     try:
