@@ -1,5 +1,6 @@
 // What is derived from a job as the API tells it.
 
+import { daemonTime } from "./clock.js";
 import { h } from "./dom.js";
 import * as f from "./format.js";
 
@@ -14,6 +15,9 @@ export function timeLeft(job, askedAtMs) {
   const less = (x) => Math.max(0, x - passed);
   return { value: less(job.time_left.value), low: less(job.time_left.low), high: less(job.time_left.high) };
 }
+
+// When a job that waits is expected to start, in the same words wherever it is shown; null: it is not known, or the job does not wait.
+export const startWords = (job) => (job.state === "queued" && job.estimated_start ? `starts in ${f.duration(Math.max(0, job.estimated_start - daemonTime()))}` : null);
 
 export const MOST_COMPARED = 20; // jobs at a time, as the daemon takes them
 export const compareWords = (count) => `Compare ${count > MOST_COMPARED ? `${MOST_COMPARED} of ` : ""}${f.count(count)} jobs`;

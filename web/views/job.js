@@ -1,10 +1,9 @@
-// One job (#/jobs/3). In the address: x, smooth, from, to, log of the charts; find, attempt of the log.
+// One job (#/jobs/3). In the address: x, logx, smooth, from, to, log of the charts; find, attempt of the log.
 
 import { get, post, waiting, words } from "../api.js";
-import { daemonTime } from "../clock.js";
 import { badge, h, mark, meter, notice, say, setBadge, setMeter, show } from "../dom.js";
 import * as f from "../format.js";
-import { ended, submitter, tookWords } from "../jobs.js";
+import { ended, startWords, submitter, tookWords } from "../jobs.js";
 import { editLabels, tagChips } from "../labels.js";
 import { hear, watch } from "../live.js";
 import { listHref } from "../place.js";
@@ -63,10 +62,6 @@ async function planAnew({ spec, plan, state }) {
   }
 }
 
-// Of one that waits, behind what it waits for.
-const startWords = (job) => (job.state === "queued" && job.estimated_start
-  ? `; starts in about ${f.duration(Math.max(0, job.estimated_start - daemonTime()))}` : "");
-
 function planCard() {
   const list = h("dl", { class: "facts" }), plan = planView();
   const element = h("section", { class: "card" }, h("h2", {}, "Plan"), list, plan.element);
@@ -113,7 +108,8 @@ export function mount(main, { params, query, heading }) {
   const columns = h("div", { class: "columns" }, h("div", { class: "stack" }, plan.element, files.element),
     h("div", { class: "stack" }, evals.element, forecast.element, checkpoints.element, events.element, notices.element));
   const buttons = h("div", { class: "actions" }, ...actions.elements);
-  const content = h("div", { class: "stack", hidden: true }, bar.element, numbers.element, took, charts.element, columns, written.element, provenance.element, log.element);
+  const content = h("div", { class: "stack", hidden: true }, bar.element, numbers.element, charts.element, columns, written.element, provenance.element, log.element);
+  plan.element.append(took);
   // Of a job that has not begun there is nothing yet but its plan.
   const arrange = (begun) => {
     for (const element of [bar.element, numbers.element, took, charts.element, written.element, log.element]) show(element, begun);
@@ -130,7 +126,7 @@ export function mount(main, { params, query, heading }) {
     say(title, job.name || `Job ${id}`);
     heading(`${job.name || "Job"} #${id}`);
     setBadge(state, job.state);
-    say(reason, job.state === "succeeded" ? "" : (job.reason ?? "") + placeWords(job) + startWords(job));
+    say(reason, job.state === "succeeded" ? "" : (job.reason ?? "") + placeWords(job) + (startWords(job) ? `; ${startWords(job)}` : ""));
     mark(reason, "data-state", job.state);
     say(label, job.failure_label ? `Failure label: ${job.failure_label}` : "");
     show(label, Boolean(job.failure_label));

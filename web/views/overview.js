@@ -164,6 +164,7 @@ export function mount(main, { query, heading, kept }) {
     arrange(body, elements);
     scrolled.unobserve(foot); // it tells of a change alone, and the foot may be in sight behind more rows too
     if (made.length < shown.length) scrolled.observe(foot);
+    mark(table, "data-best", all.some((job) => job.best_top1 !== job.top1) || settings.sort.endsWith("best_top1")); // else Top-1 says it
     mark(table, "data-who", all.some((job) => job.submitted_by));
     show(wait, false);
     const narrowed = Boolean(settings.tag || settings.q);

@@ -5,7 +5,7 @@ import { Chart, ChartGroup } from "../charts/charts.js";
 import { daemonTime } from "../clock.js";
 import { arrange, choice, datum, h, mark, say, setDatum, show } from "../dom.js";
 import * as f from "../format.js";
-import { title } from "../jobs.js";
+import { startWords, title } from "../jobs.js";
 import { watch } from "../live.js";
 import { many, moreButton, PAGE } from "../more.js";
 import { setQuery } from "../place.js";
@@ -52,7 +52,7 @@ function throughput(query) {
   let hours = hoursOf(query);
   const axis = (format, space) => ({ name: "time", short: "at", format, incrs: MINUTES, ticks: clockTicks, space });
   const ofDay = axis(clock), ofDays = axis(day, 100), group = new ChartGroup(ofDay);
-  const chart = new Chart({ id: "throughput", title: "Throughput", unit: "images/s of all jobs", zero: true, format: f.rate, empty: "No training yet.",
+  const chart = new Chart({ id: "throughput", title: "Throughput", unit: "images/s of all jobs", axis: "images/s", zero: true, format: f.rate, empty: "No training yet.",
     series: [{ key: "images_per_sec", label: "all jobs", color: "--c3", fill: true }] }, group);
   const spans = choice("Time shown", Object.entries(HOURS), String(hours), (value) => {
     hours = Number(value);
@@ -154,11 +154,11 @@ function queueCard() {
       .sort((a, b) => (a.estimated_start ?? Infinity) - (b.estimated_start ?? Infinity) || b.priority - a.priority || a.id - b.id);
     show(none, waiting.length === 0);
     show(scroll, waiting.length > 0);
-    const now = JSON.stringify(waiting.map((job) => [job.id, job.name, job.estimated_start && Math.round(job.estimated_start / 10), job.slots]));
-    if (now === text) return;
+    const shown = waiting.slice(0, QUEUE_SHOWN), starts = shown.map((job) => `${job.slots} ${job.slots === 1 ? "slot" : "slots"}, ${startWords(job) ?? "start not known"}`);
+    const now = JSON.stringify([waiting.length, shown.map((job) => [job.id, job.name])]);
+    if (now === text) return [...list.querySelectorAll(".start")].forEach((start, i) => say(start, starts[i]));
     text = now;
-    list.replaceChildren(...waiting.slice(0, QUEUE_SHOWN).map((job) => h("li", {}, h("a", { href: `#/jobs/${job.id}` }, title(job)),
-      h("span", { class: "quiet" }, `${job.slots} ${job.slots === 1 ? "slot" : "slots"}, ${job.estimated_start ? `starts about ${clock(job.estimated_start)}` : "start not known"}`))),
+    list.replaceChildren(...shown.map((job, i) => h("li", {}, h("a", { href: `#/jobs/${job.id}` }, title(job)), h("span", { class: "quiet start" }, starts[i]))),
       ...(waiting.length > QUEUE_SHOWN ? [h("li", { class: "quiet" }, `and ${waiting.length - QUEUE_SHOWN} more`)] : []));
   };
   return { element, tell };

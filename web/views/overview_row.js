@@ -1,10 +1,9 @@
 // A job as a row of the overview, and its columns.
 
-import { daemonTime } from "../clock.js";
 import { badge, datum, h, mark, meter, progressOf, say, setBadge, setDatum, setMeter } from "../dom.js";
 import * as f from "../format.js";
 import { tagChips } from "../labels.js";
-import { submitter, timeLeft, title } from "../jobs.js";
+import { startWords, submitter, timeLeft, title } from "../jobs.js";
 
 const STATES = ["running", "evaluating", "starting", "queued", "failed", "cancelled", "succeeded"];
 
@@ -14,7 +13,7 @@ export const COLUMNS = [
   { key: "state", name: "State", kind: "", value: (job) => STATES.indexOf(job.state) },
   { key: "progress", name: "Progress", kind: "", value: progressOf },
   { key: "top1", name: "Top-1", kind: "num", value: (job) => job.top1 },
-  { key: "best_top1", name: "Best", kind: "num", value: (job) => job.best_top1 },
+  { key: "best_top1", name: "Best", kind: "num best", value: (job) => job.best_top1 },
   { key: "images_per_sec", name: "Images/s", kind: "num", value: (job) => job.images_per_sec },
   { key: "left", name: "Time left", kind: "num", value: (job, asked) => timeLeft(job, asked)?.value ?? null },
   { key: "submitted_by", name: "Who", kind: "who", value: (job) => job.submitted_by ?? null },
@@ -33,7 +32,7 @@ export function jobRow(id, picked) {
   const element = h("tr", { "data-job": id },
     h("th", { scope: "row" }, h("div", {}, tick, h("span", { class: "id" }, `${id}`), h("div", {}, name, h("div", { class: "marks" }, chips.element)))),
     cell("State", "state", state, reason), cell("Progress", "progress", bar.element),
-    cell("Top-1", "num", top1), cell("Best", "num", best, when), cell("Images/s", "num", speed), cell("Time left", "num", left, band),
+    cell("Top-1", "num", top1), cell("Best", "num best", best, when), cell("Images/s", "num", speed), cell("Time left", "num", left, band),
     cell("Who", "who", who), cell("Submitted", "num", submitted));
   const update = (job, asked) => {
     say(name, title(job));
@@ -47,10 +46,10 @@ export function jobRow(id, picked) {
     say(when, job.best_top1 === null ? "" : `step ${f.count(job.best_top1_step)}`);
     setDatum(top1, job.top1, f.percent(job.top1));
     setDatum(speed, job.images_per_sec, f.rate(job.images_per_sec));
-    const time = timeLeft(job, asked), start = job.state === "queued" && job.estimated_start ? job.estimated_start - daemonTime() : null;
+    const time = timeLeft(job, asked);
     setDatum(left, time?.value ?? null, f.duration(time?.value));
-    say(band, time?.high ? `${f.duration(time.low)} to ${f.duration(time.high)}` : start !== null ? `starts in ${f.duration(Math.max(0, start))}`
-      : job.ttt_seconds ? `took ${f.duration(job.ttt_seconds)}` : "");
+    say(band, time?.high ? `${f.duration(time.low)} to ${f.duration(time.high)}` : startWords(job)
+      ?? (job.ttt_seconds ? `took ${f.duration(job.ttt_seconds)}` : ""));
     if (who.dataset.by !== (job.submitted_by ?? "")) who.replaceChildren(job.submitted_by ? submitter(job, true) : f.none);
     mark(who, "title", job.submitted_by ?? "");
     mark(who, "data-by", job.submitted_by ?? "");
