@@ -40,12 +40,13 @@ export function tiles() {
 // ------------------------------------------------------------------ tables
 
 // A card with a table that says what it says while it is empty. columns: [[title, class]].  {element, fill(rows), refused(words)}
-export function tableCard(title, columns, empty, classes = "") {
+// folded: behind its heading
+export function tableCard(title, columns, empty, classes = "", folded = false) {
   const body = h("tbody"), none = h("p", { class: "quiet" }, empty);
   const table = h("table", {}, h("caption", { class: "hidden" }, title),
     h("thead", {}, h("tr", {}, ...columns.map(([name, kind]) => h("th", { scope: "col", class: kind }, name)))), body);
   const scroll = h("div", { class: "scroll", role: "group", tabindex: 0, "aria-label": title }, table);
-  const element = h("section", { class: `card ${classes}` }, h("h2", {}, title), none, scroll);
+  const element = h("section", { class: `card ${classes}` }, ...(folded ? [h("details", {}, h("summary", {}, h("h2", {}, title)), none, scroll)] : [h("h2", {}, title), none, scroll]));
   const fill = (rows) => {
     say(none, empty);
     show(none, rows.length === 0);
@@ -87,7 +88,7 @@ const ESTIMATES = { ttt_seconds: "time to train", time_left: "time left", target
 
 // How good the estimates were, of a job that has ended, beside those of all jobs.
 export function forecastCard() {
-  const card = tableCard("Estimates", [["Estimate", ""], ["At", "num"], ["Told", "num"], ["Range", "num"], ["Actual", "num"], ["Error", "num"], ["All jobs", "num"]], "None.", "forecasts");
+  const card = tableCard("Forecasts", [["Of", ""], ["At", "num"], ["Predicted", "num"], ["Range", "num"], ["Actual", "num"], ["Error", "num"], ["All jobs", "num"]], "None.", "forecasts folded", true);
   const percent = (x) => (x == null ? f.none : `${x > 0 ? "+" : ""}${Math.round(100 * x)} %`);
   let filled = false;
   show(card.element, false);
