@@ -61,7 +61,7 @@ async function looksRight(page) {
   const warm = await tinted(lr, 0.1, 0.25), rest = await tinted(lr, 0.5, 0.95);
   ok(warm > 0.3 && rest < 0.02, "job: of the learning rate's chart only the warm-up is coloured", `${warm} of its start, ${rest} of the rest`);
   const legend = await page.locator(".chart[data-chart=accuracy] .legend li:visible").allTextContents();
-  ok(legend.some((text) => text.startsWith("top-1")) && !legend.some((text) => text.includes("not averaged")), "job: the legend has no series without values", legend.join());
+  ok(legend.some((text) => text.startsWith("Top-1")) && !legend.some((text) => text.includes("not averaged")), "job: the legend has no series without values", legend.join());
   same((await page.locator("data[data-key=time]").textContent()).includes(" "), false, "job: a duration does not break");
 }
 

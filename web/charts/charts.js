@@ -4,10 +4,11 @@
 //   const group = new ChartGroup();                       shared cursor, zoom and x-axis
 //   const chart = new Chart({id: "loss", title: "Loss",   id: in file names and in the URL
 //     series: [{key: "loss", label: "training", color: "--loss", smooth: true}],
-//     unit: "", format: number, zero: false, log: true (a button), startsLog: false, stacked: false, file: "job-3-loss"}, group);
+//     unit: "", axis: "loss" (the title of the y-axis; without it the unit), format: number, zero: false, log: true (a button),
+//     startsLog: false, stacked: false, file: "job-3-loss"}, group);
 //   root.append(chart.element);
 //   chart.update({x: [1, 2], y: {loss: [2.3, null]}, min: {…}, max: {…},         null is a hole; min, max: of a down-sampled series
-//     marks: [{x, kind, label}], spans: [{from, to, label}], lines: [{y, label}], note: "words below it"});
+//     marks: [{x, kind, label}], spans: [{from, to, label}], lines: [{y, label}], note: "words below it", rows: of a heat map});
 //   chart.close();
 //
 // A series: color is a CSS variable; optional: width, dash ([4, 4]), fill (true), points (true: dots and no line), smooth (takes
@@ -19,6 +20,8 @@ import * as f from "../format.js";
 const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 const dark = matchMedia("(prefers-color-scheme: dark)");
 const TABLE_ROWS = 200;
+const MOST_LONELY = 6; // values beside their dots
+const LATER_MS = 5000; // between drawings of a chart that is not on the screen
 const MARK_COLORS = { checkpoint: "--muted", restart: "--danger", straggler: "--warn", evaluation: "--violet" };
 
 // [[x, y, y2…], …] -> [x, y…] over all x there are, with holes.
@@ -59,6 +62,7 @@ export class ChartGroup {
     this.range = null; // [from, to] where one has zoomed in
     this.whole = null; // [from, to] of all charts together; null: each has its own
     this.smoothing = 0.5; // 0 to 1
+    this.logX = false; // the x-axis is logarithmic, by the person's choice: what is not above 0 is left out
     this.zoomed = () => {}; // called with range when it changes
   }
 
@@ -119,6 +123,8 @@ function axis(extra) {
     grid: { stroke: css("--grid"), width: 1 },
     ticks: { stroke: css("--grid"), width: 1, size: 4 },
     font: "12px " + css("--font"),
+    labelFont: "12px " + css("--font"),
+    labelSize: 17,
     ...extra,
   };
 }
@@ -130,6 +136,19 @@ function spread(count, most) {
 }
 
 const filled = (v) => v !== null && v !== undefined;
+const lonely = (values) => values?.filter(filled).length === 1; // no line goes through one point
+
+// A chart that is not on the screen is drawn when the page has nothing else to do: whoever captures or prints all of the page has it too.
+const whenIdle = (work) => (globalThis.requestIdleCallback ? requestIdleCallback(work, { timeout: 1000 }) : setTimeout(work, 100));
+const living = new Set();
+addEventListener("beforeprint", () => living.forEach((chart) => chart.stale && chart.paint()));
+
+// The rows with an x above 0, which alone have a place on a logarithmic axis.
+function above0(data) {
+  const from = data.x.findIndex((x) => x > 0), cut = (values) => values?.slice(from < 0 ? values.length : from);
+  const all = (columns = {}) => Object.fromEntries(Object.entries(columns).map(([key, values]) => [key, Array.isArray(values) ? cut(values) : values]));
+  return from === 0 ? data : { ...data, x: cut(data.x), y: all(data.y), min: all(data.min), max: all(data.max), rows: cut(data.rows) };
+}
 
 export class Chart {
   constructor(options, group = new ChartGroup()) {
@@ -140,8 +159,10 @@ export class Chart {
     this.hidden = new Set(); // keys of series that the person switched off
     this.logChanged = () => {};
     group.charts.add(this);
+    living.add(this);
     this.make();
-    this.seen = false; // what is not on the screen is not drawn
+    this.seen = false; // is on the screen, or near
+    this.waits = false; // is going to be drawn, though it is not
     this.look = new IntersectionObserver((entries) => {
       this.seen = entries.at(-1).isIntersecting;
       if (this.seen && this.stale) this.draw();
@@ -173,6 +194,7 @@ export class Chart {
     this.element = h("section", { class: "chart card", "data-chart": id },
       h("header", {}, h("h2", {}, title, unit ? h("span", { class: "unit" }, unit) : null), this.where,
         h("div", { class: "tools" }, this.logButton,
+          document.fullscreenEnabled ? tool("full screen", `${title} on the full screen`, () => this.fullScreen()) : null,
           tool("csv", `${title} as csv, to download`, () => download(`${this.options.file}.csv`, "text/csv", this.csv())),
           tool("png", `${title} as png, to download`, () => this.png()))),
       this.legend, this.box, this.empty, this.note, this.details);
@@ -196,9 +218,11 @@ export class Chart {
     this.drop();
   }
 
-  update(data) {
-    const { x, y, min = {}, max = {}, marks = [], spans = [], lines = [], note = "" } = data;
-    this.data = { x, y, min, max, marks, spans, lines };
+  update(given) {
+    this.given = given;
+    this.wasLog = this.group.logX;
+    const { x, y, min = {}, max = {}, marks = [], spans = [], lines = [], note = "", rows } = this.group.logX ? above0(given) : given;
+    this.data = { x, y, min, max, marks, spans, lines, rows };
     say(this.note, note);
     const some = x.length > 0;
     show(this.empty, !some);
@@ -224,11 +248,10 @@ export class Chart {
   // {series, data, bands} of uPlot: each series as its lines.
   lines() {
     const { data, options, group } = this, hidden = { show: false };
-    const lonely = (values) => values?.filter(filled).length === 1; // no line goes through one point
     const x = data.x, series = [{}], columns = [x], bands = [];
     const positive = (values) => (this.isLog ? values.map((v) => (v > 0 ? v : null)) : values);
     const add = (values, line) => {
-      const points = line.stroke && lonely(values) ? { show: true, size: 6, fill: line.stroke, stroke: line.stroke } : hidden;
+      const points = line.stroke && lonely(values) ? { show: true, size: 8, fill: line.stroke, stroke: line.stroke } : hidden;
       columns.push(positive(values ?? x.map(() => null)));
       series.push({ points, spanGaps: true, ...line });
       return series.length - 1;
@@ -252,7 +275,7 @@ export class Chart {
       }
       const line = { stroke: color, width: s.width ?? 2, dash: s.dash, fill: s.fill ? color + "18" : undefined };
       if (s.points) add(values, { stroke: color, paths: () => null, points: { show: true, size: 7, fill: color, stroke: color } });
-      else if (s.dots) add(values, { ...line, points: { show: true, size: 6, fill: color, stroke: color } });
+      else if (s.dots) add(values, { ...line, points: { show: true, size: lonely(values) ? 8 : 6, fill: color, stroke: color } });
       else if (reach(s) < 1) add(values, line);
       else {
         add(values, { stroke: color + "50", width: 1 });
@@ -263,7 +286,7 @@ export class Chart {
   }
 
   xRange(low, high) {
-    if (this.group.x.log) return [low / 1.1, high * 1.1];
+    if (this.group.x.log || (this.group.logX && low === high)) return [low / 1.1, high * 1.1];
     return low === high ? [low - 1, high + 1] : [low, high];
   }
 
@@ -280,9 +303,18 @@ export class Chart {
     return { space: 34, values: (u, ticks) => ticks.map((t) => (t === null ? "" : tick(this.options.format(t)))) };
   }
 
-  splits() {
-    const { log, ticks } = this.group.x;
-    return log ? () => this.data.x : ticks && ((u, i, from, to, incr) => ticks(from, to, incr));
+  // A tick at every x that there is, where x says so by log; else decades, where the person asks for them.
+  xAxis() {
+    const { log, ticks, space, incrs, name, format } = this.group.x, title = { label: name, size: 28, values: (u, at) => at.map((t) => (t === null ? "" : format(t))) };
+    if (this.group.logX && !log) return { ...title, space: 40 };
+    const splits = log ? () => this.data.x : ticks && ((u, i, from, to, incr) => ticks(from, to, incr));
+    return { ...title, space: space ?? (log ? 30 : 72), incrs, splits, filter: (u, at) => at };
+  }
+
+  // Where all of the run is shown.
+  whole() {
+    const { whole, logX } = this.group;
+    return whole && logX ? [Math.max(whole[0], this.data.x[0]), whole[1]] : whole;
   }
 
   uplot() {
@@ -299,26 +331,37 @@ export class Chart {
         bind: { dblclick: () => () => group.zoom(null) },
       },
       scales: {
-        x: { time: false, distr: group.x.log ? 3 : 1, range: (u, low, high) => group.range ?? group.whole ?? this.xRange(low, high) },
+        x: { time: false, distr: group.x.log || group.logX ? 3 : 1, range: (u, low, high) => group.range ?? this.whole() ?? this.xRange(low, high) },
         y: { range: (u, low, high) => this.yRange(low, high), distr: this.isLog ? 3 : 1 },
       },
       axes: [
-        axis({ space: group.x.space ?? (group.x.log ? 30 : 72), size: 28, incrs: group.x.incrs, splits: this.splits(), filter: (u, ticks) => ticks, values: (u, ticks) => ticks.map((t) => (t === null ? "" : group.x.format(t))) }),
-        axis({ size, ...this.yAxis() }),
+        axis(this.xAxis()),
+        axis({ size, label: this.options.axis ?? this.options.unit, ...this.yAxis() }),
       ],
       series, bands,
       hooks: {
         setCursor: [() => this.read()],
         setSelect: [(u) => this.selected(u)],
         drawAxes: [(u) => this.drawBehind(u)],
-        draw: [(u) => this.drawBefore(u)],
+        draw: [(u) => this.drawBefore(u), (u) => this.drawLonely(u)],
       },
     }, columns, this.box);
   }
 
   draw() {
-    this.stale = !this.seen;
-    if (this.stale || !this.data?.x.length || !this.box.isConnected || !this.box.clientWidth) return;
+    if (this.seen) return this.paint();
+    this.stale = true;
+    if (this.waits) return;
+    this.waits = true;
+    setTimeout(() => whenIdle(() => {
+      this.waits = false;
+      if (this.stale) this.paint();
+    }), this.plot ? LATER_MS : 0);
+  }
+
+  paint() {
+    this.stale = false;
+    if (!this.data?.x.length || !this.box.isConnected || !this.box.clientWidth) return;
     if (!this.plot) {
       this.plot = this.uplot();
       return;
@@ -360,6 +403,24 @@ export class Chart {
       ctx.fillText(label, bbox.left + bbox.width - ctx.measureText(label).width - 5 * ratio, at - 4 * ratio);
     }
     ctx.restore();
+  }
+
+  // The value of a series that has but one, beside its dot; above another that is as high.
+  drawLonely(u) {
+    const { ctx, bbox } = u, ratio = devicePixelRatio, taken = [];
+    ctx.font = `600 ${12 * ratio}px ${css("--font")}`;
+    [ctx.textAlign, ctx.textBaseline] = ["left", "middle"];
+    const few = this.options.stacked ? [] : this.shown().filter((s) => lonely(this.data.y[s.key]));
+    for (const s of few.length > MOST_LONELY ? [] : few) {
+      const i = this.data.y[s.key].findIndex(filled), at = this.data.x[i], value = this.data.y[s.key][i];
+      if (at < u.scales.x.min || at > u.scales.x.max || (this.isLog && value <= 0)) continue;
+      const words = (s.format ?? this.options.format)(value), wide = ctx.measureText(words).width, x = u.valToPos(at, "x", true);
+      let y = Math.max(bbox.top + 8 * ratio, u.valToPos(value, "y", true));
+      while (taken.some((other) => Math.abs(other - y) < 14 * ratio)) y += 14 * ratio;
+      taken.push(y);
+      ctx.fillStyle = css(s.color);
+      ctx.fillText(words, x + wide + 12 * ratio > bbox.left + bbox.width ? x - wide - 9 * ratio : x + 9 * ratio, y);
+    }
   }
 
   // Events as thin lines with a dot at their foot; where they are close, dots alone.
@@ -420,7 +481,7 @@ export class Chart {
 
   rescale() {
     if (!this.plot) return;
-    const all = this.data.x, [min, max] = this.group.range ?? this.group.whole ?? [all[0], all.at(-1)];
+    const all = this.data.x, [min, max] = this.group.range ?? this.whole() ?? [all[0], all.at(-1)];
     this.plot.setScale("x", { min, max });
   }
 
@@ -514,6 +575,12 @@ export class Chart {
     canvas.toBlob((blob) => download(`${this.options.file}.png`, "image/png", blob));
   }
 
+  // Escape ends it, as everywhere.
+  fullScreen() {
+    if (document.fullscreenElement) document.exitFullscreen();
+    else this.element.requestFullscreen().catch(() => {});
+  }
+
   // ---------------------------------------------------------------- life
 
   fit() {
@@ -528,12 +595,14 @@ export class Chart {
 
   rebuild() {
     this.drop();
+    if (this.given && this.group.logX !== this.wasLog) return this.update(this.given);
     this.draw();
     if (this.data) this.read();
   }
 
   close() {
     this.drop();
+    living.delete(this);
     this.resize.disconnect();
     this.look.disconnect();
     this.group.charts.delete(this);

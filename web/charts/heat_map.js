@@ -22,15 +22,23 @@ export class HeatMap extends Chart {
     this.legend.replaceChildren(h("li", { class: "scale" }, "as the others", ...steps, `${HIGH} × or slower`));
   }
 
+  get rows() {
+    return this.data.rows;
+  }
+
+  // Of each step's ranks.
+  get medians() {
+    if (this.of !== this.rows) [this.of, this.found] = [this.rows, this.rows.map(median)];
+    return this.found;
+  }
+
   update({ x, rows, marks }) {
-    this.rows = rows;
-    this.medians = rows.map(median);
     this.world = rows.at(-1)?.length ?? 0;
     const columns = Math.min(this.world, COLUMNS_IN_TABLE);
     if (columns !== this.options.series.length)
       this.options.series = ranksUpTo(columns);
     const y = Object.fromEntries([...Array(this.world).keys()].map((rank) => [rank, rows.map((row) => row[rank] ?? null)]));
-    super.update({ x, y, marks });
+    super.update({ x, y, marks, rows });
   }
 
   // A file has room for all.
@@ -42,12 +50,14 @@ export class HeatMap extends Chart {
     return { series: [{}, { points: { show: false }, paths: () => null }], columns: [this.data.x, this.data.x.map(() => this.world)], bands: [] };
   }
 
+  drawLonely() {} // what one step has is not one value
+
   yRange() {
     return [0, Math.max(1, this.world)];
   }
 
   yAxis() {
-    return { incrs: [1, 2, 4, 8, 16, 32], space: 22, grid: { show: false }, values: (u, ticks) => ticks.map((t) => (t < this.world ? String(t) : "")) };
+    return { label: "rank",  incrs: [1, 2, 4, 8, 16, 32], space: 22, grid: { show: false }, values: (u, ticks) => ticks.map((t) => (t < this.world ? String(t) : "")) };
   }
 
   drawBehind(u) {

@@ -73,7 +73,7 @@ export class ScalingCards {
     this.set = set;
     this.group = new ChartGroup(this.axis());
     this.speed = new Chart({ id: "scaling", title: "Scaling", unit: "images/s", log: true, startsLog: true, format: f.rate, series: [] }, this.group);
-    this.share = new Chart({ id: "efficiency", title: "Efficiency", unit: "of the ideal", zero: true, format: (x) => `${Math.round(100 * x)} %`, series: [] }, this.group);
+    this.share = new Chart({ id: "efficiency", title: "Efficiency", unit: "of the ideal", axis: "efficiency", zero: true, format: (x) => `${Math.round(100 * x)} %`, series: [] }, this.group);
     this.note = h("p", { class: "quiet" });
     this.choice = choice("Scaling by", Object.entries(BY).map(([name, { words }]) => [name, words]), this.by, (name) => this.choose({ by: name }));
     const ticks = Object.entries(BESIDE).map(([name, { words }]) => h("label", { class: "tick" },

@@ -2,7 +2,7 @@
 
 import { get } from "../api.js";
 import { Chart, ChartGroup, joined } from "../charts/charts.js";
-import { choice, h, show } from "../dom.js";
+import { choice, h, mark, show } from "../dom.js";
 import * as f from "../format.js";
 import { HeatMap } from "../charts/heat_map.js";
 import { setQuery } from "../place.js";
@@ -15,18 +15,18 @@ const PHASES = [["data_ms", "data", "--c5"], ["forward_ms", "forward", "--c1"], 
   ["comm_ms", "all-reduce (not overlapped)", "--c7"], ["optim_ms", "optimiser", "--c4"], ["rest_ms", "rest", "--c8"]];
 
 const CHARTS = [
-  { id: "loss", title: "Loss", log: true, series: [
+  { id: "loss", title: "Loss", axis: "loss", log: true, series: [
     { key: "loss", label: "training", color: "--c1", smooth: true }, { key: "eval_loss", label: "evaluation", color: "--c2", dots: true }] },
-  { id: "accuracy", title: "Accuracy", format: (x) => `${f.number(100 * x)} %`, most: 1.02, zero: true, empty: "No evaluation yet.", series: [
-    { key: "train_top1", label: "training top-1", color: "--c1", smooth: true, format: f.percent },
-    { key: "top1", label: "top-1", color: "--c3", dots: true, format: f.percent },
-    { key: "raw_top1", label: "top-1, not averaged", color: "--c4", dots: true, dash: [2, 3], format: f.percent }, { key: "top5", label: "top-5", color: "--c6", dots: true, format: f.percent }] },
+  { id: "accuracy", title: "Accuracy", axis: "accuracy", format: (x) => `${f.number(100 * x)} %`, most: 1.02, zero: true, empty: "No evaluation yet.", series: [
+    { key: "train_top1", label: "Top-1 in training", color: "--c1", smooth: true, format: f.percent },
+    { key: "top1", label: "Top-1", color: "--c3", dots: true, format: f.percent },
+    { key: "raw_top1", label: "Top-1, not averaged", color: "--c4", dots: true, dash: [2, 3], format: f.percent }, { key: "top5", label: "Top-5", color: "--c6", dots: true, format: f.percent }] },
   { id: "images_per_sec", title: "Throughput", unit: "images/s", zero: true, format: f.rate, series: [
     { key: "images_per_sec", label: "all ranks", color: "--c3", smooth: true }] },
   { id: "step_time", title: "Step time", unit: "ms", stacked: true,
     series: PHASES.map(([key, label, color]) => ({ key, label, color, smooth: true, format: ms })) },
-  { id: "lr", title: "Learning rate", zero: true, log: true, series: [{ key: "lr", label: "learning rate", color: "--c2" }] },
-  { id: "grad_norm", title: "Gradient norm", log: true, series: [{ key: "grad_norm", label: "L2 norm", color: "--c4", smooth: true }] },
+  { id: "lr", title: "Learning rate", axis: "learning rate", zero: true, log: true, series: [{ key: "lr", label: "learning rate", color: "--c2" }] },
+  { id: "grad_norm", title: "Gradient norm", axis: "L2 norm", log: true, series: [{ key: "grad_norm", label: "L2 norm", color: "--c4", smooth: true }] },
 ];
 const METRICS = "loss,lr,images_per_sec,step_ms,data_ms,forward_ms,backward_ms,comm_ms,optim_ms,grad_norm,top1";
 
@@ -90,19 +90,20 @@ function bar(group, settings, changed) {
   const button = (text, label, work) => h("button", { type: "button", "aria-label": label, title: label, onclick: work }, text);
   const all = button("Show all", "Show all of the run", () => group.zoom(null));
   all.disabled = true;
+  const logX = h("button", { type: "button", "aria-pressed": false, title: "Logarithmic x-axis", onclick: () => changed({ logx: settings.logx ? null : "1", from: null, to: null }) }, "log x");
   const keys = h("ul", { class: "marks-key" }, ...[["checkpoint", "--muted"], ["restart", "--danger"], ["straggler", "--warn"]].map(([name, color]) =>
     h("li", {}, h("i", { style: `--c: var(${color})` }), name)));
   const element = h("div", { class: "chart-bar", role: "group", "aria-label": "What the charts show" },
-    h("span", { class: "quiet" }, "x-axis"), axis.element, h("label", {}, "smoothing", slider),
+    h("span", { class: "quiet" }, "x-axis"), axis.element, logX, h("label", {}, "smoothing", slider),
     h("div", { class: "choice" }, button("−", "Zoom out", () => group.zoomBy(2)), button("+", "Zoom in", () => group.zoomBy(0.5)), all), keys);
-  return { element, axis, zoomed: (range) => { all.disabled = !range; } };
+  return { element, axis, logX, zoomed: (range) => { all.disabled = !range; } };
 }
 
 // ------------------------------------------------------------------ the charts
 
 // settings: of the address. {element, update(job, evals, events, signal), apply(query), close()}
 export function jobCharts(id, query) {
-  const settings = { x: "step", smooth: 0.5, from: null, to: null, log: "" };
+  const settings = { x: "step", logx: null, smooth: 0.5, from: null, to: null, log: "" };
   const group = new ChartGroup(AXES.step);
   const charts = Object.fromEntries(CHARTS.map((options) => [options.id, new Chart({ ...options, file: `job-${id}-${options.id}` }, group)]));
   const ranks = new HeatMap({ id: "ranks", file: `job-${id}-ranks`, title: "Time each rank worked", unit: "ms per step, without waiting for others" }, group);
@@ -112,6 +113,8 @@ export function jobCharts(id, query) {
 
   // Over another x all of the run is shown.
   const setX = () => {
+    group.logX = settings.logx === "1";
+    mark(tools.logX, "aria-pressed", group.logX);
     group.setX(AXES[settings.x]);
     tools.zoomed(null);
   };
@@ -246,6 +249,7 @@ export function jobCharts(id, query) {
 
   function apply(from) {
     settings.x = AXES[from.get("x")] ? from.get("x") : "step";
+    settings.logx = from.get("logx") === "1" ? "1" : null;
     settings.smooth = Math.min(1, Math.max(0, Number(from.get("smooth") ?? 0.5) || 0));
     const range = [from.get("from"), from.get("to")].map((text) => (text === null ? NaN : Number(text)));
     tools.axis.set(settings.x);
