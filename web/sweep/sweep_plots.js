@@ -151,8 +151,8 @@ const EDGE = { left: 62, right: 16, top: 12, bottom: 40 };
 // update({x: axis, y: axis, points: [{x, y, words, goodness, faint, best, open}]}): y null: no result, a cross at the foot. opened(point) on a click.
 export function scatter(id, title, opened) {
   let data = null, under = null;
-  // Of points and ticks alike. At both ends of y there is room for a dot.
-  const across = (place, width) => EDGE.left + place * (width - EDGE.left - EDGE.right);
+  // Of points and ticks alike. At all ends there is room for a dot.
+  const across = (place, width) => EDGE.left + 14 + place * (width - EDGE.left - EDGE.right - 28);
   const down = (place, height) => height - EDGE.bottom - 8 - place * (height - EDGE.top - EDGE.bottom - 16);
   const at = (point, width, height) => {
     const px = placeOf(data.x, point.x), py = placeOf(data.y, point.y);
@@ -283,10 +283,8 @@ export function parallel(id, title, brushed) {
     const right = i === data.axes.length - 1;
     for (const [place, words] of ticksOf(axis, 4)) {
       const y = yOf(place, height), wide = ctx.measureText(words).width;
-      ctx.globalAlpha = 0.8;
-      ctx.fillStyle = css("--card");
-      ctx.fillRect(right ? x - wide - 9 : x + 5, y - 7, wide + 4, 14);
-      ctx.globalAlpha = 1;
+      ctx.fillStyle = css("--card"); // lines run to just these places, and through words
+      ctx.fillRect(right ? x - wide - 10 : x + 5, y - 8, wide + 5, 16);
       ctx.fillStyle = css("--muted");
       line(ctx, x - 3, y, x + 3, y);
       drawText(ctx, words, right ? x - 7 : x + 7, y + 4, right ? "right" : "left", room);

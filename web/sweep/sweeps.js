@@ -5,6 +5,21 @@ import { number, percent, rate, duration } from "../format.js";
 export const running = (sweep) => sweep.state === "running";
 export const name = (sweep) => sweep.name || `sweep ${sweep.id}`;
 
+// For people: the rest of the page says Top-1 too.
+const WORDS = { top1: "Top-1", top5: "Top-5", loss: "Loss", images_per_sec: "Images/s", ttt_seconds: "Time to train" };
+export const metricWords = (metric) => WORDS[metric] ?? metric;
+
+// Of its trials those that are as good as the best.
+export const bestTrials = ({ trials, best }) => (best ? trials.filter((t) => t.rung === best.rung && t.metric === best.metric) : []);
+
+// The place of the i-th, which those that are as good share.
+export function placeOfTrial(trials, i) {
+  const alike = (j) => trials[j].rung === trials[i].rung && trials[j].metric === trials[i].metric;
+  let first = i;
+  while (first > 0 && alike(first - 1)) first--;
+  return first + 1;
+}
+
 const FORMATS = { top1: percent, top5: percent, images_per_sec: rate, ttt_seconds: duration };
 // On an axis: round numbers need no digits behind the point.
 export const axisFormat = (metric) => (metric.startsWith("top") ? (x) => `${number(100 * x)} %` : metricFormat(metric));

@@ -14,7 +14,7 @@ import { href, setQuery } from "../place.js";
 
 const SORTS = [["", "Most jobs"], ["name", "Value"], ["best_top1", "Best"], ["ttt_seconds", "Time to train"]];
 const ACTIVE = ["queued", "starting", "running", "evaluating"];
-const COLUMNS = [["Value"], ["Jobs", "num"], ["Active", "num"], ["Succeeded", "num"], ["Failed", "num"], ["Cancelled", "num"], ["Best top-1", "num"], ["Mean time to train", "num"], ["Images", "num"]];
+const COLUMNS = [["Value"], ["Jobs", "num"], ["Active", "num"], ["Succeeded", "num"], ["Failed", "num"], ["Cancelled", "num"], ["Best Top-1", "num"], ["Mean time to train", "num"], ["Images", "num"]];
 
 const valueWords = (value, by) => (value === null ? (by === "tag" ? "without tags" : "null") : writeText(value));
 const count = (group, ...states) => states.reduce((sum, state) => sum + (group.states[state] ?? 0), 0);
@@ -48,7 +48,7 @@ function jobsRow({ jobs, total }, query) {
   const item = (job) => {
     const state = badge();
     setBadge(state, job.state);
-    return h("li", {}, state, " ", h("a", { href: `#/jobs/${job.id}` }, `${job.id} ${title(job)}`), job.best_top1 === null ? "" : ` best top-1 ${f.percent(job.best_top1)}`);
+    return h("li", {}, state, " ", h("a", { href: `#/jobs/${job.id}` }, `${job.id} ${title(job)}`), job.best_top1 === null ? "" : ` best Top-1 ${f.percent(job.best_top1)}`);
   };
   const all = query.tag && !query.where ? h("a", { class: "button", href: href("/", { tag: query.tag, q: query.q }) }, "In the list") : null;
   return h("tr", { class: "group-jobs" }, h("td", { colspan: COLUMNS.length }, h("ul", {}, ...jobs.map(item)),

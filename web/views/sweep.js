@@ -7,7 +7,7 @@ import * as f from "../format.js";
 import { watch } from "../live.js";
 import { href, setQuery } from "../place.js";
 import { axisOf, canBeLog, parallel, placeOf, scatter, valueAtPlace, wordOf } from "../sweep/sweep_plots.js";
-import { axisFormat, metricFormat, name, outcome, running } from "../sweep/sweeps.js";
+import { axisFormat, bestTrials, metricFormat, metricWords, name, outcome, placeOfTrial, running } from "../sweep/sweeps.js";
 import { keyWords, pretty, writeText } from "../job_document.js";
 
 const BUDGET = "budget", RESULT = "result";
@@ -68,8 +68,8 @@ function trialsCard(page) {
     const numeric = (key) => page.sweep.trials.every((t) => ["number", "object"].includes(typeof valueOf(t, key)));
     head.replaceChildren(h("th", { scope: "col", class: "num" }, "Place"), ...page.keys.map((key) => h("th", { scope: "col", class: numeric(key) ? "num" : "" },
       page.called(key))),
-      h("th", { scope: "col", class: "num" }, page.sweep.document.metric), h("th", { scope: "col" }, "State"), h("th", { scope: "col" }, "Job"));
-    body.replaceChildren(...page.sweep.trials.map((trial, i) => [trial, i + 1]).filter(([trial]) => page.keeps(trial)).map(([trial, i]) => row(trial, i)));
+      h("th", { scope: "col", class: "num" }, metricWords(page.sweep.document.metric)), h("th", { scope: "col" }, "State"), h("th", { scope: "col" }, "Job"));
+    body.replaceChildren(...page.sweep.trials.map((trial, i) => [trial, placeOfTrial(page.sweep.trials, i)]).filter(([trial]) => page.keeps(trial)).map(([trial, i]) => row(trial, i)));
   };
   return { element, update };
 }
@@ -186,13 +186,15 @@ class Page {
     setBadge(this.state, this.sweep.state);
     const ended = trials.filter((t) => !["waiting", "submitted"].includes(t.state)).length;
     say(this.summary, `${document.method}, ${f.count(ended)} of ${f.count(trials.length)} trials ended${this.sweep.reason ? `: ${this.sweep.reason}` : ""}`);
-    this.best.replaceChildren(...(best ? [`Best ${document.metric}: `, h("strong", {}, this.format(best.metric)), " with ",
-      Object.entries(best.point).map(([key, v]) => `${keyWords(key)} ${typeof v === "number" ? f.number(v) : wordOf(v)}`).join(", "), " (", h("a", { href: `#/jobs/${best.job}` }, `job ${best.job}`), ")"] : ["No result yet."]));
+    const alike = bestTrials(this.sweep), point = (one) => [Object.entries(one.point).map(([key, v]) => `${keyWords(key)} ${typeof v === "number" ? f.number(v) : wordOf(v)}`).join(", "),
+      " (", h("a", { href: `#/jobs/${one.job}` }, `job ${one.job}`), ")"];
+    this.best.replaceChildren(...(best ? [`Best ${metricWords(document.metric)}: `, h("strong", {}, this.format(best.metric)), ...(alike.length > 1
+      ? [`, reached by ${f.count(alike.length)} trials: `, ...alike.slice(0, COMPARED).flatMap((one, i) => [i ? "; " : "", ...point(one)]), alike.length > COMPARED ? "; …" : ""] : [" with ", ...point(best)])] : ["No result yet."]));
     const first = trials.filter((t) => t.job && t.metric !== null).slice(0, COMPARED).map((t) => t.job);
     show(this.compare, first.length > 1);
     mark(this.compare, "href", href("/compare", { ids: first.join(",") }));
     show(this.cancel, running(this.sweep));
-    say(this.metric, document.metric);
+    say(this.metric, metricWords(document.metric));
     say(this.document, pretty(document));
     show(this.wait, false);
     show(this.content, true);
@@ -200,14 +202,11 @@ class Page {
     return running(this.sweep) ? 2000 : 10000; // the page's head says "live": it must know
   }
 
-  isBest(trial) {
-    const { best } = this.sweep;
-    return Boolean(best) && best.number === trial.number && best.rung === trial.rung;
-  }
+  isBest({ rung, metric }) { return rung === this.sweep.best?.rung && metric === this.sweep.best.metric; }
   keeps(trial) { return [...this.brushes].every(([key, brush]) => passes(brush, valueOf(trial, key))); }
   rows() {
     return [["place", ...this.keys.map((key) => this.called(key)), this.sweep.document.metric, "rung", "state", "job"],
-      ...this.sweep.trials.map((t, i) => [i + 1, ...this.keys.map((key) => writeText(valueOf(t, key))), t.metric, t.rung, outcome(t, this.sweep.trials), t.job])];
+      ...this.sweep.trials.map((t, i) => [placeOfTrial(this.sweep.trials, i), ...this.keys.map((key) => writeText(valueOf(t, key))), t.metric, t.rung, outcome(t, this.sweep.trials), t.job])];
   }
 
   // 0: the poorest result, 1: the best
@@ -220,7 +219,7 @@ class Page {
   }
 
   // A parameter's name, or what else is an axis, for people.
-  called(key) { return key === BUDGET ? keyWords(this.sweep.document.budget.key) : keyWords(key); }
+  called(key) { return key === BUDGET ? keyWords(this.sweep.document.budget.key) : key === RESULT ? metricWords(this.sweep.document.metric) : keyWords(key); }
   axis(key, log) { return { ...axisOf(key, this.sweep.trials.map((t) => valueOf(t, key)), log), title: this.called(key) }; }
   canLog(key) { return canBeLog(this.sweep.trials.map((t) => valueOf(t, key))); }
 
@@ -253,10 +252,10 @@ class Page {
     const many = `${kept === trials.length ? f.count(trials.length) : `${f.count(kept)} of ${f.count(trials.length)}`} trials`;
     const common = (t) => ({ goodness: this.goodness(t), faint: !this.keeps(t), best: this.isBest(t) });
     const points = ended.map((t) => ({ ...common(t), x: valueOf(t, this.x), y: t.metric, job: t.job, open: t.state === "stopped" || outcome(t, trials) === "not promoted",
-      words: `job ${t.job ?? f.none}: ${document.metric} ${this.format(t.metric)} at ${wordOf(valueOf(t, this.x))}` }));
-    this.scatter.update({ x, y, points }, `${document.metric} against ${this.called(this.x)} of ${many}; the table of trials has the numbers`);
+      words: `job ${t.job ?? f.none}: ${metricWords(document.metric)} ${this.format(t.metric)} at ${wordOf(valueOf(t, this.x))}` }));
+    this.scatter.update({ x, y, points }, `${metricWords(document.metric)} against ${this.called(this.x)} of ${many}; the table of trials has the numbers`);
     const axes = [...this.keys.map((key) => ({ ...this.axis(key, this.ranges[key]?.log), key, name: this.called(key) })),
-      { ...y, name: document.metric, key: RESULT }];
+      { ...y, name: metricWords(document.metric), key: RESULT }];
     const lines = ended.map((t) => ({ ...common(t), values: [...this.keys, RESULT].map((key) => valueOf(t, key)), failed: t.metric === null && t.state !== "stopped" }));
     this.parallel.update({ axes, lines, brushes: this.places(axes) }, `${many} as lines over ${axes.map((axis) => axis.name).join(", ")}; the table of trials has the numbers`);
   }
