@@ -1,4 +1,4 @@
-// Several jobs side by side: #/compare?ids=1,2,3&x=epoch&hide=2&scaling=nodes&published=1&simulated=1
+// Several jobs side by side: #/compare?ids=1,2,3&x=epoch&hide=2&base=1&scaling=nodes&published=1&simulated=1
 
 import { get, waiting } from "../api.js";
 import { Chart, ChartGroup, joined } from "../charts/charts.js";
@@ -25,18 +25,19 @@ const X = {
     of: (s, began) => s.t.map((t) => t - began) },
 };
 const CHARTS = [
-  { key: "loss", title: "Training loss", log: true, smooth: true },
-  { key: "top1", title: "Top-1", format: f.percent, dots: true, evals: true },
+  { key: "loss", title: "Training loss", axis: "loss", log: true, smooth: true },
+  { key: "top1", title: "Top-1", axis: "Top-1", format: f.percent, dots: true, evals: true },
   { key: "images_per_sec", title: "Throughput", unit: "images/s", zero: true, format: f.rate, smooth: true },
-  { key: "lr", title: "Learning rate", zero: true },
+  { key: "lr", title: "Learning rate", axis: "learning rate", zero: true },
 ];
+const called = (job) => `${job.id} ${job.name ?? ""}`.trim();
 const DASHES = [undefined, undefined, undefined, [7, 4], [2, 3], [9, 3, 2, 3], [12, 4], [4, 4]];
 
 // Colour and dash by the place in the list: eight of each, so that colour alone never tells two apart that are far from each other.
 const look = (i) => ({ color: `--c${(i % 8) + 1}`, dash: i < 8 ? DASHES[i] : [3 + (i % 5), 3] });
 
 function seriesOf(jobs, chart, hidden) {
-  return jobs.map((job, i) => ({ key: `job${job.id}`, label: `${job.id} ${job.name ?? ""}`.trim(), smooth: chart.smooth, dots: chart.dots, ...look(i) }))
+  return jobs.map((job, i) => ({ key: `job${job.id}`, label: called(job), smooth: chart.smooth, dots: chart.dots, ...look(i) }))
     .filter((_, i) => !hidden.has(jobs[i].id));
 }
 
@@ -57,7 +58,7 @@ const columns = (rows) => ({ ...Object.fromEntries(["step", "epoch", "t", "top1"
 const workers = (job) => job.plan?.world_size ?? null;
 const RESULTS = [
   ["Workers", workers, f.count, 0], ["Global batch", (job) => job.global_batch, f.count, 0], ["Steps", (job) => job.step, f.count, 0],
-  ["Top-1", (job) => job.top1, f.percent, 1], ["Best top-1", (job) => job.best_top1, f.percent, 1], ["Its step", (job) => job.best_top1_step, f.count, 0], ["Top-5", (job) => job.top5, f.percent, 1], ["Loss", (job) => job.loss, f.number, -1],
+  ["Top-1", (job) => job.top1, f.percent, 1], ["Best Top-1", (job) => job.best_top1, f.percent, 1], ["Best at step", (job) => job.best_top1_step, f.count, 0], ["Top-5", (job) => job.top5, f.percent, 1], ["Loss", (job) => job.loss, f.number, -1],
   ["Images/s", (job) => job.images_per_sec, f.rate, 1], ["Time to train", (job) => (evaluates(job) ? null : job.ttt_seconds), f.duration, -1],
   ["J per image", (job) => job.joules_per_image, f.number, -1], ["Energy", (job) => job.kwh, f.kwh, -1],
   ["Node-hours", (job) => job.node_hours, f.number, -1], ["Cost", (job) => job.cost, f.number, -1],
@@ -68,17 +69,27 @@ function bestOf(jobs, value, sign) {
   return sign === 0 || values.length < 2 || new Set(values).size < 2 ? null : sign > 0 ? Math.max(...values) : Math.min(...values);
 }
 
+// How far a value is from that of the job that all are compared with: "+1.20 pp" of a percentage, "+12 %" of others.
+export function deltaWords(value, base, format) {
+  if (value === null || base === null || (format !== f.percent && !base)) return "";
+  const delta = format === f.percent ? 100 * (value - base) : (100 * (value - base)) / Math.abs(base);
+  const words = Math.abs(delta).toFixed(format === f.percent ? 2 : Math.abs(delta) < 10 ? 1 : 0);
+  return `${Number(words) === 0 ? "±" : delta > 0 ? "+" : "−"}${words} ${format === f.percent ? "pp" : "%"}`;
+}
+
 const scroll = (label, table) => h("div", { class: "scroll wide", role: "group", tabindex: 0, "aria-label": label }, table);
 const tool = (words, label, work) => h("button", { type: "button", class: "tool", "aria-label": label, onclick: work }, words);
 
-function resultsCard(toggled) {
+// toggled(id): shown in the charts or not; based(id): what the others are compared with, null: nothing
+function resultsCard(toggled, based) {
   const head = h("tr"), body = h("tbody");
+  const select = h("select", { onchange: () => based(Number(select.value) || null) });
   let rows = [], known = "";
   const names = ["Job", "State", ...RESULTS.map(([name]) => name)];
-  const element = h("section", { class: "card results" }, h("header", {}, h("h2", {}, "Results"),
+  const element = h("section", { class: "card results" }, h("header", {}, h("h2", {}, "Results"), h("label", { class: "quiet" }, "Baseline ", select),
     tool("csv", "Results as csv, to download", () => download("results.csv", "text/csv", f.csv([["id", "name", "tags", "note", ...names.slice(1)], ...rows])))),
     scroll("Results", h("table", {}, h("thead", {}, head), body)));
-  const row = (job, i, jobs, told, hidden) => {
+  const row = (job, i, jobs, told, hidden, base) => {
     const tick = h("input", { type: "checkbox", checked: !hidden.has(job.id), "aria-label": `Show job ${job.id} in the charts`, "data-job": job.id, onchange: () => toggled(job.id) });
     const chips = tagChips();
     chips.update(job.tags);
@@ -86,21 +97,27 @@ function resultsCard(toggled) {
     setBadge(state, job.state);
     swatch.style.setProperty("--c", `var(${look(i).color})`);
     return h("tr", { "data-job": job.id }, h("td", {}, h("span", { class: "key" }, tick, swatch)),
-      h("th", { scope: "row" }, h("span", { class: "id" }, `${job.id} `), h("a", { href: `#/jobs/${job.id}` }, title(job)), chips.element, job.note ? h("p", { class: "note", title: job.note }, job.note) : null), h("td", {}, state),
-      ...told.map(([, value, format, sign]) => {
+      h("th", { scope: "row" }, h("span", { class: "id" }, `${job.id} `), h("a", { href: `#/jobs/${job.id}` }, title(job)), chips.element, job.note ? h("p", { class: "note", title: job.note }, job.note) : null), h("td", { class: "state" }, state),
+      ...told.map(([name, value, format, sign]) => {
         const v = value(job) ?? null, best = v !== null && v === bestOf(jobs, value, sign);
-        return h("td", { class: best ? "num best" : "num" }, h("data", { value: v ?? "" }, format(v)), best ? h("span", { class: "hidden" }, " (best)") : null);
+        const delta = base && base !== job && sign ? deltaWords(v, value(base) ?? null, format) : "";
+        return h("td", { class: best ? "num best" : "num", "data-label": name }, h("data", { value: v ?? "" }, format(v)), best ? h("span", { class: "hidden" }, " (best)") : null,
+          delta ? h("span", { class: "delta", "data-good": /^±/.test(delta) ? null : String(/^\+/.test(delta) === sign > 0) }, delta) : null);
       }));
   };
-  const update = (jobs, hidden) => {
+  const update = (jobs, hidden, baseId) => {
+    const base = jobs.find((job) => job.id === baseId), choices = [["", "none"], ...jobs.map((job) => [job.id, called(job)])];
+    if (select.dataset.of !== JSON.stringify(choices)) select.replaceChildren(...choices.map(([value, words]) => h("option", { value }, words)));
+    select.dataset.of = JSON.stringify(choices);
+    select.value = base?.id ?? "";
     rows = jobs.map((job) => [job.id, job.name, job.tags.join(" "), job.note, job.state, ...RESULTS.map(([, value]) => value(job))]);
-    const text = JSON.stringify([rows, [...hidden]]);
+    const text = JSON.stringify([rows, [...hidden], base?.id]);
     if (text === known) return;
     known = text;
     const told = RESULTS.filter(([, value]) => jobs.some((job) => (value(job) ?? null) !== null)); // what no job has takes no room
-    head.replaceChildren(h("th", { scope: "col" }, "Shown"), h("th", { scope: "col" }, "Job"), h("th", { scope: "col" }, "State"),
+    head.replaceChildren(h("th", { scope: "col" }, "Shown"), h("th", { scope: "col" }, "Job"), h("th", { scope: "col", class: "state" }, "State"),
       ...told.map(([name]) => h("th", { scope: "col", class: "num" }, name)));
-    body.replaceChildren(...jobs.map((job, i) => row(job, i, jobs, told, hidden)));
+    body.replaceChildren(...jobs.map((job, i) => row(job, i, jobs, told, hidden, base)));
   };
   return { element, update };
 }
@@ -115,9 +132,9 @@ function differencesCard() {
     rows = [["key", ...jobs.map((job) => `job ${job.id}`)], ...differences.map(({ pointer, values }) => [keyWords(pointer), ...values.map(writeText)])];
     show(none, !differences.length);
     show(table, differences.length > 0);
-    head.replaceChildren(h("th", { scope: "col" }, "Key"), ...jobs.map((job) => h("th", { scope: "col" }, `${job.id} ${job.name ?? ""}`)));
+    head.replaceChildren(h("th", { scope: "col" }, "Key"), ...jobs.map((job) => h("th", { scope: "col" }, called(job))));
     body.replaceChildren(...differences.map(({ pointer, values }) => h("tr", {}, h("th", { scope: "row" }, h("code", {}, keyWords(pointer))),
-      ...values.map((value) => h("td", {}, writeText(value) || f.none)))));
+      ...values.map((value, i) => h("td", { "data-label": called(jobs[i]) }, writeText(value) || f.none)))));
   };
   return { element, update };
 }
@@ -137,9 +154,9 @@ function runsCard() {
     const same = !differences.length && unknown.length + 1 < jobs.length ? "No difference recorded in programs, hardware or data. " : "";
     told.textContent = same + missing;
     show(told, told.textContent !== "");
-    head.replaceChildren(h("th", { scope: "col" }, "What"), ...jobs.map((job) => h("th", { scope: "col" }, `${job.id} ${job.name ?? ""}`)), h("th", { scope: "col" }, "Bits"));
+    head.replaceChildren(h("th", { scope: "col" }, "What"), ...jobs.map((job) => h("th", { scope: "col" }, called(job))), h("th", { scope: "col" }, "Bits"));
     body.replaceChildren(...differences.map(({ words, values, may_change_bits: may }) => h("tr", {}, h("th", { scope: "row" }, words),
-      ...values.map((value) => h("td", {}, value ?? f.none)), h("td", {}, may ? "may differ" : "stay the same"))));
+      ...values.map((value, i) => h("td", { "data-label": called(jobs[i]) }, value ?? f.none)), h("td", { "data-label": "Bits" }, may ? "may differ" : "stay the same"))));
   };
   return { element, update };
 }
@@ -166,10 +183,11 @@ class Page {
     this.left = all.length - ids.length;
     this.loaded = new Map(); // id -> job with series and evals
     this.x = query.get("x") in X ? query.get("x") : "step";
+    this.base = Number(query.get("base")) || null; // the job that the others are compared with
     this.hidden = new Set((query.get("hide") ?? "").split(",").filter(Boolean).map(Number));
     this.group = new ChartGroup(X[this.x]);
     this.charts = CHARTS.map((kind) => new Chart({ ...kind, id: `compare-${kind.key}`, series: [] }, this.group));
-    this.results = resultsCard((id) => this.toggle(id));
+    this.results = resultsCard((id) => this.toggle(id), (id) => this.setBase(id));
     this.differences = differencesCard();
     this.runs = runsCard();
     this.scaling = new ScalingCards({ by: query.get("scaling"), beside: ["published", "simulated"].filter((name) => query.get(name) === "1") }, (name, value) => setQuery({ [name]: value }));
@@ -210,7 +228,7 @@ class Page {
 
   draw() {
     const jobs = this.ids.map((id) => this.loaded.get(id)).filter(Boolean);
-    this.results.update(jobs, this.hidden);
+    this.results.update(jobs, this.hidden, this.base);
     this.differences.update(jobs, this.given);
     this.runs.update(jobs, this.provenance);
     this.scaling.update(jobs, this.given);
@@ -231,6 +249,12 @@ class Page {
     this.group.x = X[name];
     this.group.range = null;
     this.charts.forEach((chart) => chart.drop());
+    this.draw();
+  }
+
+  setBase(id) {
+    this.base = id;
+    setQuery({ base: id });
     this.draw();
   }
 
