@@ -106,7 +106,7 @@ char *curl_line(const struct route *route, const json_t *doc, const struct curl_
         buffer_printf(&line, " --unix-socket ");
         curl_quote(&line, server->socket);
     } else if (server->token && route->role != ROLE_ANYONE) {
-        buffer_printf(&line, " -H \"Authorization: Bearer $TRAIND_TOKEN\"");
+        buffer_printf(&line, " -H \"Authorization: Bearer $TRAINCTL_TOKEN\"");
     }
     curl_body(&line, route, example);
     buffer_printf(&url, "%s://%s", server->scheme, server->host);

@@ -9,7 +9,7 @@
 struct curl_server {
     const char *socket; /* path of the unix socket; NULL: over TCP */
     const char *scheme, *host;
-    bool token; /* requests need one: $TRAIND_TOKEN */
+    bool token; /* requests need one: $TRAINCTL_TOKEN */
 };
 
 /* doc: what schema/api says of the route, NULL: nothing. The caller frees it; NULL: no memory. */

@@ -71,8 +71,8 @@ is "$(jq -r '[.routes[] | "\(.method) \(.path)"] | sort | .[]' "$work/routes.jso
     "$(jq -r '[.paths | to_entries[] | .key as $p | .value | keys[] | "\(ascii_upcase) \($p)"] | sort | .[]' "$top_srcdir/schema/openapi.json")" \
     "all those of openapi.json"
 local_call -d '{"name": "all", "role": "admin"}' /v1/tokens
-TRAIND_TOKEN=$(jq -r .token <<<"$body")
-export TRAIND_TOKEN
+TRAINCTL_TOKEN=$(jq -r .token <<<"$body")
+export TRAINCTL_TOKEN
 mkdir "$work/pasted"
 while read -r path line; do
     is "$(cd "$work/pasted" && rm -f ./* && bash -c "${line/#curl/curl -sS -w '%{http_code}' -o answer}" 2>&1)" 200 "GET $path: $line"
