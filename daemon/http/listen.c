@@ -68,6 +68,25 @@ static int tell_url(int fd, bool tls, char *url, size_t url_bytes, struct error 
     return 0;
 }
 
+/* Whether it is a traind that listens there; it has a second to answer. */
+static bool is_traind(const struct addrinfo *found)
+{
+    static const char ask[] = "GET /healthz HTTP/1.0\r\nHost: localhost\r\n\r\n";
+    struct timeval patience = {.tv_sec = 1};
+    char answer[1024] = "";
+    int fd = socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    if (fd < 0)
+        return false;
+    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+    setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
+    if (connect(fd, found->ai_addr, found->ai_addrlen) == 0 &&
+        send(fd, ask, sizeof ask - 1, MSG_NOSIGNAL) > 0)
+        recv(fd, answer, sizeof answer - 1, MSG_WAITALL);
+    close(fd);
+    return strstr(answer, "\"status\":\"ok\",\"version\"");
+}
+
 static int bind_and_listen(int fd, const struct addrinfo *found, const char *address,
                            struct error *e)
 {
@@ -78,9 +97,9 @@ static int bind_and_listen(int fd, const struct addrinfo *found, const char *add
         return 0;
     if (errno == EADDRINUSE)
         return error_set(e, ERR_CONFLICT,
-                         "%s is in use by another program. Stop that one, or choose another "
+                         "%s is in use by another %s. Stop that one, or choose another "
                          "address with --listen HOST:PORT (port 0 takes a free one)",
-                         address);
+                         address, is_traind(found) ? "traind" : "program");
     return error_set_errno(e, errno, "cannot listen on %s", address);
 }
 
