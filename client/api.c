@@ -1,12 +1,10 @@
 #include "client/api.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
+#include "client/context.h"
 #include "client/settings.h"
 #include "client/token.h"
 #include "common/buffer.h"
@@ -47,93 +45,108 @@ static size_t take_bytes(char *data, size_t size, size_t count, void *context)
     return buffer_append(context, data, bytes) ? bytes : 0;
 }
 
-static int bad_address(struct error *e)
+static void set_defaults(CURL *curl)
 {
-    return error_set(e, ERR_USAGE,
-                     "\"%s\" is not a server's address: it should look like http://HOST:PORT, "
-                     "https://HOST:PORT or unix:/path/to/traind.sock",
-                     client.server);
+    curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
+    curl_easy_setopt(curl, CURLOPT_PROXY, ""); /* a daemon on loopback is not behind one */
+    curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT_MS, connect_timeout_ms);
+    curl_easy_setopt(curl, CURLOPT_USERAGENT, "trainctl");
+    const char *ca = getenv("TRAINCTL_CA");
+    if (ca && *ca)
+        curl_easy_setopt(curl, CURLOPT_CAINFO, ca);
 }
 
-/* Whether a path may stand behind it. */
-static bool is_base_address(const char *server)
+static bool is_2xx(CURL *curl)
 {
-    CURLU *url = curl_url();
-    bool good = url && !curl_url_set(url, CURLUPART_URL, server, 0) && !strpbrk(server, "?#");
+    long status = 0;
 
-    curl_url_cleanup(url);
-    return good;
+    curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &status);
+    return status >= 200 && status <= 299;
 }
 
 /* The URL of a path, and the socket it goes through. */
+static void aim(CURL *curl, const char *server, const char *path)
+{
+    bool socket = server_is_socket(server);
+    const char *base = socket ? "http://localhost" : server;
+    char *url = needed(malloc(strlen(base) + strlen(path) + 1));
+
+    curl_easy_setopt(curl, CURLOPT_UNIX_SOCKET_PATH, socket ? server + 5 : NULL);
+    curl_easy_setopt(curl, CURLOPT_URL, strcat(strcpy(url, base), path));
+    free(url);
+}
+
 static int set_address(CURL *curl, const char *path, struct error *e)
 {
-    const char *server = client.server, *base = server;
-    size_t length = strlen(server);
+    int status = server_check(e);
 
-    if (strncmp(server, "unix:", 5) == 0 && server[5]) {
-        base = "http://localhost";
-        length = strlen(base);
-        curl_easy_setopt(curl, CURLOPT_UNIX_SOCKET_PATH, server + 5);
-    } else if ((strncmp(server, "http://", 7) == 0 || strncmp(server, "https://", 8) == 0) &&
-               is_base_address(server)) {
-        while (server[length - 1] == '/')
-            length--;
-    } else {
-        return bad_address(e);
-    }
-    char *url = needed(malloc(length + strlen(path) + 1));
-    memcpy(url, base, length);
-    strcpy(url + length, path);
-    curl_easy_setopt(curl, CURLOPT_URL, url);
-    free(url);
-    return 0;
+    if (!status)
+        aim(curl, client.server, path);
+    return status;
 }
 
-/* Of the daemon with this state folder, if this user may speak there. */
-static const char *find_socket(const char *folder, const char *below)
+/* Whether a traind answers there; it has a moment for it. */
+static bool answers(const char *server)
 {
-    static char server[sizeof "unix:" + PATH_MAX];
-    struct stat st;
+    struct buffer answer = BUFFER(4096);
+    CURL *curl = server ? curl_easy_init() : NULL;
 
-    if (!folder || !*folder ||
-        (size_t)snprintf(server, sizeof server, "unix:%s%s/traind.sock", folder, below) >=
-            sizeof server)
-        return NULL;
-    const char *path = server + strlen("unix:");
-    return stat(path, &st) == 0 && S_ISSOCK(st.st_mode) && access(path, R_OK | W_OK) == 0 ? server
-                                                                                          : NULL;
+    if (!curl)
+        return false;
+    set_defaults(curl);
+    aim(curl, server, "/healthz");
+    curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, 300L);
+    curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, take_bytes);
+    curl_easy_setopt(curl, CURLOPT_WRITEDATA, &answer);
+    bool found = curl_easy_perform(curl) == CURLE_OK && is_2xx(curl) && answer.data &&
+                 strstr(answer.data, "\"version\"");
+    buffer_clear(&answer);
+    curl_easy_cleanup(curl);
+    return found;
 }
 
-const char *api_find_server(void)
+/* What else to try where nobody answers. */
+static void tell_other_server(struct error *e)
 {
-    const char *found = find_socket(getenv("TRAIND_STATE"), "");
+    const char *usual = "http://127.0.0.1:7077", *socket = server_find_socket(true);
+    const char *other = socket && strcmp(socket, client.server) != 0 && answers(socket) ? socket
+                        : strcmp(usual, client.server) != 0 && answers(usual)           ? usual
+                                                                                        : NULL;
 
-    if (!found && geteuid() != 0)
-        found = find_socket(getenv("HOME"), "/.local/state/traind");
-    if (!found)
-        found = find_socket("/var/lib/traind", "");
-    return found ? found : "http://127.0.0.1:7077";
+    if (other)
+        error_append(e, "\n  A traind of this machine answers at %s", other);
+}
+
+static void no_answer(const char *words, struct error *e)
+{
+    const char *server = client.server;
+    bool socket = server_is_socket(server);
+
+    if (client.context)
+        error_set(e, ERR_UNREACHABLE,
+                  "no answer from %s (%s), the server of the context \"%s\"\n  Start that daemon "
+                  "again, or use another: trainctl context lists them, trainctl context --remove "
+                  "%s forgets this one",
+                  server, words, client.context, client.context);
+    else
+        error_set(e, ERR_UNREACHABLE,
+                  "no answer from %s (%s)\n  Is the daemon running? Start it with: traind --%s "
+                  "%s%s",
+                  server, words, socket ? "socket" : "listen",
+                  socket ? server + 5 : strstr(server, "//") + 2,
+                  socket ? "" : "\n  or name another one with --server or TRAINCTL_SERVER");
 }
 
 /* code: libcurl's. */
 static int api_unreachable(CURLcode code, const char *words, struct error *e)
 {
-    const char *server = client.server;
-
-    if (strncmp(server, "unix:", 5) == 0)
-        return error_set(e, ERR_UNREACHABLE,
-                         "no answer from %s (%s)\n  Is the daemon running? Start it with: traind "
-                         "--socket %s",
-                         server, words, server + 5);
-    if (code == CURLE_GOT_NOTHING && strncmp(server, "http://", 7) == 0)
+    if (code == CURLE_GOT_NOTHING && strncmp(client.server, "http://", 7) == 0)
         return error_set(e, ERR_UNREACHABLE,
                          "no answer from %s (%s)\n  A daemon with TLS is reached by https://%s",
-                         server, words, server + 7);
-    return error_set(e, ERR_UNREACHABLE,
-                     "no answer from %s (%s)\n  Is the daemon running? Start it with: traind "
-                     "--listen %s\n  or name another one with --server or TRAINCTL_SERVER",
-                     server, words, strstr(server, "//") + 2);
+                         client.server, words, client.server + 7);
+    no_answer(words, e);
+    tell_other_server(e);
+    return -(int)ERR_UNREACHABLE;
 }
 
 static enum error_code api_error_code(const char *type, long status)
@@ -204,17 +217,34 @@ char *api_problem_words(const json_t *problem)
     return needed(words);
 }
 
-/* Where the token that the daemon wants would be looked for. */
-static void api_tell_token_place(struct error *e)
+/* Of "http://127.0.0.1:7077/", as libcurl reads it: what stands before an @ is no host. */
+static bool api_is_loopback(const char *server)
 {
-    char path[PATH_MAX], words[ERROR_TEXT_BYTES];
+    CURLU *url = curl_url();
+    char *host = NULL;
+    bool loopback = url && !curl_url_set(url, CURLUPART_URL, server, CURLU_DEFAULT_SCHEME) &&
+                    !curl_url_get(url, CURLUPART_HOST, &host, 0) && host_is_loopback(host);
 
-    if (e->code != ERR_NO_TOKEN || strncmp(client.server, "unix:", 5) == 0)
+    curl_free(host);
+    curl_url_cleanup(url);
+    return loopback;
+}
+
+/* What to do where the daemon wants a token, or another one. */
+static void tell_way_in(struct error *e)
+{
+    const char *source = token_source(), *socket;
+
+    if (e->code != ERR_NO_TOKEN || server_is_socket(client.server) || !source)
         return;
-    bool file = token_path(path);
-    snprintf(words, sizeof words, "%s", e->text);
-    error_set(e, ERR_NO_TOKEN, "%s\n  trainctl sends the one in TRAINCTL_TOKEN%s%s", words,
-              file ? " or, without that, in the file " : "", file ? path : "");
+    if (*source)
+        error_append(e, "\n  The token sent is that of %s", source);
+    error_append(e,
+                 "\n  To store a token (that of quickstart is in _state/token): trainctl login %s",
+                 client.server);
+    if (api_is_loopback(client.server) && (socket = server_find_socket(true)))
+        error_append(e, "\n  To do without, by a socket of this machine: trainctl login %s",
+                     socket);
 }
 
 int api_problem_to_error(const json_t *problem, long status, struct error *e)
@@ -225,7 +255,7 @@ int api_problem_to_error(const json_t *problem, long status, struct error *e)
     free(last_words);
     last_words = api_problem_words(problem);
     error_set(e, api_error_code(json_get_text(problem, "type", NULL), status), "%s", last_words);
-    api_tell_token_place(e);
+    tell_way_in(e);
     return -(int)e->code;
 }
 
@@ -252,26 +282,12 @@ static int take_problem(const struct buffer *answer, long status, struct error *
     return api_problem_to_error(problem, status, e);
 }
 
-/* Of "http://127.0.0.1:7077/", as libcurl reads it: what stands before an @ is no host. */
-static bool api_is_loopback(const char *server)
-{
-    CURLU *url = curl_url();
-    char *host = NULL;
-    bool loopback = url && !curl_url_set(url, CURLUPART_URL, server, CURLU_DEFAULT_SCHEME) &&
-                    !curl_url_get(url, CURLUPART_HOST, &host, 0) && host_is_loopback(host);
-
-    curl_free(host);
-    curl_url_cleanup(url);
-    return loopback;
-}
-
 /* The header with the token, where there is one and the server is not a socket, which knows us
  * anyway. */
 static int api_add_token(struct curl_slist **headers, struct error *e)
 {
     char token[TOKEN_BYTES], line[TOKEN_BYTES + 32];
-    bool local = strncmp(client.server, "unix:", 5) == 0;
-    int found = local ? 0 : token_find(token, e);
+    int found = server_is_socket(client.server) ? 0 : token_find(token, e);
 
     if (found <= 0)
         return found;
@@ -286,17 +302,6 @@ static int api_add_token(struct curl_slist **headers, struct error *e)
     explicit_bzero(token, sizeof token);
     explicit_bzero(line, sizeof line);
     return found < 0 ? found : 0;
-}
-
-static void set_defaults(CURL *curl)
-{
-    curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
-    curl_easy_setopt(curl, CURLOPT_PROXY, ""); /* a daemon on loopback is not behind one */
-    curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT_MS, connect_timeout_ms);
-    curl_easy_setopt(curl, CURLOPT_USERAGENT, "trainctl");
-    const char *ca = getenv("TRAINCTL_CA");
-    if (ca && *ca)
-        curl_easy_setopt(curl, CURLOPT_CAINFO, ca);
 }
 
 /* type: of a good answer, a static text. */
@@ -355,14 +360,6 @@ static const char *wanted_type(CURL *curl)
 static bool is_of_type(CURL *curl, const char *type)
 {
     return strncmp(answer_type(curl), type, strlen(type)) == 0;
-}
-
-static bool is_2xx(CURL *curl)
-{
-    long status = 0;
-
-    curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &status);
-    return status >= 200 && status <= 299;
 }
 
 bool api_is_good(CURL *curl)
@@ -434,8 +431,6 @@ static int failure_of(CURL *curl, CURLcode code, const char *path, const char *w
     if (code == CURLE_WRITE_ERROR)
         return error_set(e, ERR_TOO_LARGE, "the answer to %s is over %u MiB", path,
                          API_ANSWER_LIMIT_BYTES >> 20);
-    if (code == CURLE_URL_MALFORMAT)
-        return bad_address(e);
     if (code == CURLE_PEER_FAILED_VERIFICATION)
         return distrust(curl, words, e);
     if (code == CURLE_SSL_CACERT_BADFILE)

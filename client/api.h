@@ -16,10 +16,6 @@
 
 #define API_ANSWER_LIMIT_BYTES (256u * 1024 * 1024)
 
-/* "unix:PATH" of the first daemon of this machine whose socket this user may open (TRAIND_STATE,
- * the user's own, the system's), which needs no token; else http://127.0.0.1:7077. Static text. */
-const char *api_find_server(void);
-
 /* Writes an answer of any length into out as it comes, until nothing moves for
  * TRAINCTL_SILENCE_SECONDS. type here and below: the Content-Type that traind gives it, a static
  * text; what has another one comes from another program and is an error. */

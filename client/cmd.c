@@ -17,7 +17,8 @@
 
 /* clang-format off */
 static const struct cmd_option common_options[] = {
-    {"server", 's', "ADDRESS", "the daemon: http://HOST:PORT, https://HOST:PORT or unix:PATH (also TRAINCTL_SERVER)", NULL},
+    {"server", 's', "ADDRESS", "the daemon: http://HOST:PORT, https://HOST:PORT, HOST:PORT or unix:PATH (also TRAINCTL_SERVER)", NULL},
+    {"context", 0, "NAME", "use the daemon of this context (also TRAINCTL_CONTEXT; trainctl context lists them)", "context"},
     {"json", 'j', NULL, "print the daemon's JSON", NULL},
     {"no-color", 0, NULL, "do not use colours (also NO_COLOR)", NULL},
     {"help", 'h', NULL, "show this help", NULL},
@@ -136,6 +137,8 @@ static int take_common(const struct cmd *cmd, const struct cmd_option *option)
 {
     if (strcmp(option->name, "server") == 0) {
         client.server = optarg;
+    } else if (strcmp(option->name, "context") == 0) {
+        client.context = optarg;
     } else if (strcmp(option->name, "json") == 0) {
         client.json = true;
     } else if (strcmp(option->name, "no-color") == 0) {

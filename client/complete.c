@@ -7,6 +7,7 @@
 
 #include "client/api.h"
 #include "client/cmd.h"
+#include "client/context.h"
 #include "client/job.h"
 #include "client/views/print.h"
 #include "common/job/job_options.h"
@@ -130,6 +131,17 @@ static void offer_list(const struct cursor *c, const char *path, const char *lis
     json_decref(answer);
 }
 
+static void offer_contexts(const struct cursor *c)
+{
+    struct error ignored;
+    json_t *all = contexts_read(&ignored), *context;
+    const char *name;
+
+    json_object_foreach (json_object_get(all, "contexts"), name, context)
+        complete_offer(c, name, json_string_value(json_object_get(context, "server")));
+    json_decref(all);
+}
+
 /* Tags that jobs have. */
 static void offer_tags(const struct cursor *c)
 {
@@ -220,6 +232,8 @@ static void offer_kind(struct cursor c, const char *kind, size_t length)
         offer_tags(&part);
     else if (strncmp(kind, "sweep", length) == 0)
         offer_list(&c, "/v1/sweeps?limit=1000", "sweeps", "id", "name");
+    else if (strncmp(kind, "context", length) == 0)
+        offer_contexts(&c);
     else if (strncmp(kind, "token", length) == 0)
         offer_list(&c, "/v1/tokens", "tokens", "id", "name");
     else if (*kind == '/')
@@ -276,11 +290,18 @@ static const struct cmd_option *complete_find_option(const struct cmd *cmd, cons
     return NULL;
 }
 
+static void take_server(const struct cmd_option *option, const char *value)
+{
+    if (strcmp(option->name, "server") == 0)
+        client.server = value;
+    if (strcmp(option->name, "context") == 0)
+        client.context = value;
+}
+
 static void complete_pass(struct place *p, const char *word)
 {
     if (p->option) {
-        if (strcmp(p->option->name, "server") == 0)
-            client.server = word;
+        take_server(p->option, word);
         p->option = NULL;
     } else if (!p->no_options && strcmp(word, "--") == 0) {
         p->no_options = true;
@@ -288,8 +309,8 @@ static void complete_pass(struct place *p, const char *word)
         const struct cmd_option *option = complete_find_option(p->cmd, word);
         if (option && option->value && !strchr(word, '='))
             p->option = option;
-        else if (option && strcmp(option->name, "server") == 0)
-            client.server = strchr(word, '=') + 1;
+        else if (option && option->value)
+            take_server(option, strchr(word, '=') + 1);
     } else if (!p->command) {
         p->command = word;
         p->cmd = cmd_find(word);
@@ -323,6 +344,7 @@ int complete(int argc, char **argv)
 
     for (int i = 0; i + 1 < argc; i++)
         complete_pass(&p, argv[i]);
+    server_choose();
     if (!p.option && !p.no_options && strncmp(c.word, "--", 2) == 0 && strchr(c.word, '=')) {
         p.option = complete_find_option(p.cmd, c.word);
         c.kept = (size_t)(strchr(c.word, '=') + 1 - c.word);

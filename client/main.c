@@ -5,9 +5,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "client/api.h"
 #include "client/cmd.h"
 #include "client/complete.h"
+#include "client/context.h"
 #include "common/text/suggest.h"
 #include "common/system/core_dump.h"
 #include "common/system/file.h"
@@ -65,10 +65,9 @@ static int main_help(char **words)
 
 static void read_environment(void)
 {
-    const char *server = getenv("TRAINCTL_SERVER");
     const char *no_color = getenv("NO_COLOR"), *term = getenv("TERM");
 
-    client.server = server && *server ? server : api_find_server();
+    client.server = NULL;
     client.color =
         isatty(STDOUT_FILENO) && !(no_color && *no_color) && !(term && strcmp(term, "dumb") == 0);
 }
@@ -95,6 +94,7 @@ static int main_run(int argc, char **argv)
     }
     struct cmd_args args;
     code = cmd_parse(&args, argc - first, argv + first);
+    server_choose();
     return code >= 0 ? code : cmd->run(&args);
 }
 

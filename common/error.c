@@ -110,3 +110,14 @@ int error_prefix(struct error *e, const char *format, ...)
     e->text[front + rest] = '\0';
     return -(int)e->code;
 }
+
+int error_append(struct error *e, const char *format, ...)
+{
+    size_t used = strlen(e->text);
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(e->text + used, sizeof e->text - used, format, args);
+    va_end(args);
+    return -(int)e->code;
+}

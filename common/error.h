@@ -60,3 +60,6 @@ int error_set_errno(struct error *e, int errnum, const char *format, ...)
 
 /* Puts "words: " in front of the message already in *e and returns -e->code. */
 int error_prefix(struct error *e, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* Puts words behind it, as far as there is room. */
+int error_append(struct error *e, const char *format, ...) __attribute__((format(printf, 2, 3)));

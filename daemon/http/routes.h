@@ -155,6 +155,7 @@ route_handler handle_nodes, handle_node, handle_node_report;
 route_handler handle_trace, handle_layers, handle_predictions;
 /* handlers/handle_about.c */
 route_handler handle_schema, handle_presets, handle_openapi, handle_healthz, handle_readyz;
+route_handler handle_whoami;
 /* api/handle_index.c */
 route_handler handle_index;
 /* handlers/handle_tokens.c */

@@ -19,11 +19,12 @@ top_srcdir=${top_srcdir:-$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)}
 . "$top_srcdir/tests/tap.sh"
 traind=${TRAIND:-$top_builddir/traind}
 export TRAIND_PRESETS=${TRAIND_PRESETS:-$top_srcdir/etc/presets}
-unset TRAIND_STATE
+unset TRAIND_STATE TRAINCTL_CONTEXT
 unset http_proxy https_proxy all_proxy HTTP_PROXY HTTPS_PROXY ALL_PROXY
 
 daemon=
 work=$(mktemp -d "${TMPDIR:-/tmp}/traind-api.XXXXXX")
+export XDG_CONFIG_HOME=$work/config # not the user's own contexts and token
 state=$work/state
 export socket=$state/traind.sock
 

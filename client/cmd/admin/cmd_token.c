@@ -13,8 +13,8 @@ static void token_print_new(const json_t *token)
 {
     puts(json_get_text(token, "token", ""));
     fprintf(stderr,
-            "This is token %.0f (%s, role %s). It is not shown again: put it into "
-            "~/.config/traind/token (chmod 600) or TRAINCTL_TOKEN.\n",
+            "This is token %.0f (%s, role %s). It is not shown again: store it with trainctl login "
+            "ADDRESS, or put it into TRAINCTL_TOKEN.\n",
             json_get_number(token, "id", 0), json_get_text(token, "name", ""),
             json_get_text(token, "role", ""));
 }

@@ -99,7 +99,8 @@ int auth_check(const struct route *route, unsigned rights, struct error *e)
         return error_set(
             e, ERR_NO_TOKEN,
             "%s %s needs a token with the role %s, in the header Authorization: Bearer "
-            "TOKEN; trainctl token create makes one",
+            "TOKEN; by the daemon's unix socket, which needs none, trainctl --server unix:PATH "
+            "token create NAME makes one",
             route->method, route->pattern, role);
     return error_set(e, ERR_NOT_ALLOWED,
                      "%s %s needs the role %s%s, and this caller does not have it", route->method,

@@ -6,7 +6,9 @@
 
 #include "common/job/job_document.h"
 #include "common/job/recipe/preset.h"
+#include "common/json.h"
 #include "config.h"
+#include "daemon/http/access/role.h"
 #include "daemon/http/routes.h"
 
 #define ROOM_BYTES (1 << 20) /* a job's row, its plan and the first lines of its log */
@@ -23,6 +25,18 @@ int handle_presets(const struct request *q, struct reply *r, struct error *e)
 {
     (void)q;
     return reply_json(r, 200, json_pack("{s:o}", "presets", preset_list()), e);
+}
+
+int handle_whoami(const struct request *q, struct reply *r, struct error *e)
+{
+    int role = ROLE_ANYONE;
+
+    for (int i = 0; i < ROLES; i++)
+        if (role_at(i)->rights == q->rights)
+            role = i;
+    return reply_json(
+        r, 200,
+        json_pack("{s:o, s:s}", "who", json_text_or_null(q->who), "role", role_at(role)->name), e);
 }
 
 int handle_openapi(const struct request *q, struct reply *r, struct error *e)

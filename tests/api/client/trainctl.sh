@@ -146,7 +146,7 @@ if chown 65534 "$dir/config/traind/token" 2>/dev/null; then
 else
     skip "a token's file of another user" "needs root"
 fi
-unset XDG_CONFIG_HOME
+export XDG_CONFIG_HOME=$work/config
 exits 3 "show of no job: 3" show 1
 says "$err" "there is no job 1" "show of no job says so"
 exits 3 "wait for no job: 3" wait 1

@@ -30,7 +30,7 @@ plain_url=$(cat "$work/plain/listen")
 is "$(curl -s -o /dev/null -w '%{http_code}' "$plain_url/v1/jobs") $(curl -s -o /dev/null -w '%{http_code}' -d '{}' "$plain_url/v1/jobs")" "401 401" \
     "neither reads nor submits for those on the loopback who have no token"
 like "$(HOME=/nowhere XDG_CONFIG_HOME='' "$trainctl" --server "$plain_url" list 2>&1 | tr -s ' \n' ' ')" \
-    'needs a token .* trainctl sends the one in TRAINCTL_TOKEN or, without that, in the file /nowhere/.config/traind/token' "trainctl tells where to put one"
+    'needs a token .* To store a token .*: trainctl login http://' "trainctl says how to store one"
 is "$(for path in /healthz /readyz /openapi.json /v1/schema/job /v1/presets; do curl -s -o /dev/null -w '%{http_code} ' "$plain_url$path"; done)" \
     "200 200 200 200 200 " "what holds no jobs is open"
 is "$(curl -s "$plain_url/readyz" | jq .require_token)" true "it says so"

@@ -34,7 +34,7 @@ for route in 'post /v1/plan' 'post /v1/jobs' 'get /v1/jobs' 'get /v1/jobs/{id}' 
     'post /v1/jobs/{id}/resume' 'delete /v1/jobs/{id}' 'get /v1/jobs/{id}/metrics' 'get /v1/jobs/{id}/evals' 'get /v1/jobs/{id}/ranks' 'get /v1/throughput' 'get /v1/jobs/{id}/log' \
     'get /v1/jobs/{id}/checkpoints' 'get /v1/jobs/{id}/checkpoints/{step}' 'get /v1/jobs/{id}/events' 'get /v1/events' 'get /v1/jobs/{id}/mllog' 'get /v1/jobs/{id}/tensorboard' \
     'get /v1/jobs/{id}/archive' 'get /v1/jobs/{id}/provenance' 'get /v1/jobs/{id}/pinned' 'get /v1/jobs/{id}/reproduction' 'get /v1/jobs/{id}/trace' 'get /v1/jobs/{id}/layers' 'get /v1/jobs/{id}/predictions' 'get /v1/compare' 'get /v1/nodes' 'get /v1/nodes/{name}' 'post /v1/nodes/{name}/report' 'post /v1/sweeps' \
-    'get /v1/sweeps' 'get /v1/sweeps/{id}' 'post /v1/sweeps/{id}/cancel' 'get /v1/speeds' 'post /v1/speeds' 'get /v1/schema/job' 'get /v1/presets' 'get /v1' 'get /openapi.json' 'get /healthz' 'get /readyz' \
+    'get /v1/sweeps' 'get /v1/sweeps/{id}' 'post /v1/sweeps/{id}/cancel' 'get /v1/speeds' 'post /v1/speeds' 'get /v1/schema/job' 'get /v1/presets' 'get /v1/whoami' 'get /v1' 'get /openapi.json' 'get /healthz' 'get /readyz' \
     'get /metrics' 'get /'; do
     is "$(jq --arg m "${route%% *}" --arg p "${route#* }" '.paths[$p][$m] | has("responses")' "$work/openapi.json")" \
         true "openapi has $route"

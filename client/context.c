@@ -1,0 +1,245 @@
+#include "client/context.h"
+
+#include <curl/curl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "client/settings.h"
+#include "common/json.h"
+#include "common/needed.h"
+#include "common/system/file.h"
+#include "common/system/host.h"
+#include "common/text/suggest.h"
+
+static struct error chosen; /* why there is no server */
+
+/* ---------------------------------------------------------------- addresses */
+
+bool server_is_socket(const char *server)
+{
+    return strncmp(server, "unix:", 5) == 0;
+}
+
+/* Whether a path may stand behind it. */
+static bool is_base_address(const char *server)
+{
+    bool scheme = strncmp(server, "http://", 7) == 0 || strncmp(server, "https://", 8) == 0;
+    CURLU *url = curl_url();
+    bool good =
+        scheme && url && !curl_url_set(url, CURLUPART_URL, server, 0) && !strpbrk(server, "?#");
+
+    curl_url_cleanup(url);
+    return good;
+}
+
+static bool has_port(const char *text)
+{
+    const char *port = strrchr(text, ':');
+
+    return port && port[1] && !port[1 + strspn(port + 1, "0123456789")];
+}
+
+int server_address(const char *text, char address[SERVER_BYTES], struct error *e)
+{
+    char folder[PATH_MAX] = "";
+    const char *before = "", *rest = text;
+    bool socket = server_is_socket(text) && text[5];
+
+    if (socket && text[5] != '/' && getcwd(folder, sizeof folder))
+        before = "unix:", rest = text + 5;
+    else if (!socket && has_port(text) && !strstr(text, "//"))
+        before = *text == ':'             ? "http://127.0.0.1"
+                 : host_is_loopback(text) ? "http://"
+                                          : "https://";
+    int length =
+        snprintf(address, SERVER_BYTES, "%s%s%s%s", before, folder, *folder ? "/" : "", rest);
+    if (length >= SERVER_BYTES || !(socket || is_base_address(address)))
+        return error_set(e, ERR_USAGE,
+                         "\"%s\" is not a server's address: it should look like http://HOST:PORT, "
+                         "https://HOST:PORT, HOST:PORT or unix:/path/to/traind.sock",
+                         text);
+    while (!socket && address[length - 1] == '/')
+        address[--length] = '\0';
+    return 0;
+}
+
+static const char *find_socket(const char *folder, const char *below)
+{
+    static char server[sizeof "unix:" + PATH_MAX];
+    struct stat st;
+
+    if (!folder || !*folder ||
+        (size_t)snprintf(server, sizeof server, "unix:%s%s/traind.sock", folder, below) >=
+            sizeof server)
+        return NULL;
+    const char *path = server + strlen("unix:");
+    return stat(path, &st) == 0 && S_ISSOCK(st.st_mode) && access(path, R_OK | W_OK) == 0 ? server
+                                                                                          : NULL;
+}
+
+const char *server_find_socket(bool below)
+{
+    char folder[PATH_MAX];
+    const char *found = find_socket(getenv("TRAIND_STATE"), "");
+
+    if (!found && geteuid() != 0)
+        found = find_socket(getenv("HOME"), "/.local/state/traind");
+    if (!found)
+        found = find_socket("/var/lib/traind", "");
+    if (!found && below && getcwd(folder, sizeof folder))
+        found = find_socket(folder, "/_state");
+    return found;
+}
+
+/* ---------------------------------------------------------------- contexts.json */
+
+bool config_path(char path[PATH_MAX], const char *name)
+{
+    const char *config = getenv("XDG_CONFIG_HOME"), *home = getenv("HOME");
+
+    if (config && *config)
+        return snprintf(path, PATH_MAX, "%s/traind/%s", config, name) < PATH_MAX;
+    return home && *home && snprintf(path, PATH_MAX, "%s/.config/traind/%s", home, name) < PATH_MAX;
+}
+
+static int check_contexts(const char *path, const json_t *all, struct error *e)
+{
+    json_t *contexts = json_object_get(all, "contexts"), *context;
+    const char *name;
+
+    if (!json_is_object(contexts))
+        return error_set(e, ERR_INVALID, "%s: it has no object \"contexts\"", path);
+    json_object_foreach (contexts, name, context)
+        if (!json_get_text(context, "server", NULL))
+            return error_set(e, ERR_INVALID, "%s: the context \"%s\" has no text \"server\"", path,
+                             name);
+    return 0;
+}
+
+json_t *contexts_read(struct error *e)
+{
+    char path[PATH_MAX];
+
+    if (!config_path(path, "contexts.json") || access(path, F_OK))
+        return needed(json_pack("{s:{}}", "contexts"));
+    json_t *all = json_document_load(path, e);
+    if (all && check_contexts(path, all, e) == 0)
+        return all;
+    json_decref(all);
+    error_append(e, "\n  Correct that file, or move it away and run trainctl login again");
+    return NULL;
+}
+
+int contexts_write(const json_t *all, struct error *e)
+{
+    char path[PATH_MAX];
+
+    if (!config_path(path, ""))
+        return error_set(e, ERR_NOT_FOUND,
+                         "there is no place for contexts: neither XDG_CONFIG_HOME nor HOME is set");
+    int status = file_make_dirs(path, e);
+    char *text = needed(json_dumps(all, JSON_INDENT(2)));
+    if (!status && config_path(path, "contexts.json"))
+        status = file_write_secret(path, text, strlen(text), e);
+    free(text);
+    return status;
+}
+
+const json_t *context_find(const json_t *all, const char *name, struct error *e)
+{
+    json_t *contexts = json_object_get(all, "contexts"), *context;
+    struct suggest near = {.word = name};
+    const char *other;
+
+    json_object_foreach (contexts, other, context) {
+        if (strcmp(other, name) == 0)
+            return context;
+        suggest_offer(&near, other);
+    }
+    if (near.best)
+        error_set(e, ERR_NOT_FOUND, "there is no context \"%s\"; did you mean \"%s\"?", name,
+                  near.best);
+    else
+        error_set(e, ERR_NOT_FOUND,
+                  "there is no context \"%s\": trainctl context lists them, trainctl login makes "
+                  "one",
+                  name);
+    return NULL;
+}
+
+int context_token_file(const char *server, char path[PATH_MAX], struct error *e)
+{
+    json_t *all = contexts_read(e), *context;
+    const char *name, *file = NULL;
+
+    if (!all)
+        return -(int)e->code;
+    json_object_foreach (json_object_get(all, "contexts"), name, context)
+        if (!file && strcmp(json_get_text(context, "server", ""), server) == 0)
+            file = json_get_text(context, "token_file", NULL);
+    if (file)
+        snprintf(path, PATH_MAX, "%s", file);
+    json_decref(all);
+    return file != NULL;
+}
+
+/* ---------------------------------------------------------------- the choice */
+
+/* name NULL: the current one, if there is one. The settings borrow from the file, which stays. */
+static int choose_context(const char *name, struct error *e)
+{
+    static json_t *all;
+
+    all = contexts_read(e);
+    if (!all)
+        return -(int)e->code;
+    name = name ? name : json_get_text(all, "current", NULL);
+    if (!name)
+        return 0;
+    const json_t *context = context_find(all, name, e);
+    if (!context)
+        return -(int)e->code;
+    client.context = name;
+    client.server = json_get_text(context, "server", NULL);
+    client.token_file = json_get_text(context, "token_file", NULL);
+    return 0;
+}
+
+static const char *variable(const char *name)
+{
+    const char *value = getenv(name);
+    return value && *value ? value : NULL;
+}
+
+void server_choose(void)
+{
+    static char address[SERVER_BYTES];
+    const char *server = client.server, *context = client.context;
+
+    chosen.code = ERR_NONE;
+    if (server && context)
+        error_set(&chosen, ERR_USAGE, "--server and --context exclude each other");
+    if (!server && !context)
+        server = variable("TRAINCTL_SERVER");
+    if (!server && !context)
+        context = variable("TRAINCTL_CONTEXT");
+    client.server = server;
+    client.context = NULL;
+    if (!server)
+        choose_context(context, &chosen);
+    else if (server_address(server, address, &chosen) == 0)
+        client.server = address;
+    const char *socket = client.server ? NULL : server_find_socket(false);
+    if (socket) /* another may be looked for yet */
+        client.server = strcpy(address, socket);
+    if (!client.server)
+        client.server = "http://127.0.0.1:7077";
+}
+
+int server_check(struct error *e)
+{
+    return chosen.code ? error_set(e, chosen.code, "%s", chosen.text) : 0;
+}
