@@ -2,8 +2,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
 #include <poll.h>
 #include <signal.h>
+#include <string.h>
 #include <sys/pidfd.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -179,4 +181,22 @@ void spawn_clear(struct spawn *s)
         close_one(&s->fd[i]);
         buffer_clear(&s->text[i]);
     }
+}
+
+bool spawn_output(char *const *argv, char *text, size_t bytes)
+{
+    struct spawn_request r = {
+        .argv = argv,
+        .stream = {SPAWN_COLLECTED, SPAWN_MUTE},
+        .limit_bytes = bytes - 1,
+        .seconds = INFINITY,
+    };
+    struct spawn s;
+    struct error e;
+
+    spawn_run(&r, &s, &e);
+    size_t got = s.text[SPAWN_OUT].bytes;
+    memcpy(text, got ? s.text[SPAWN_OUT].data : "", got + 1);
+    spawn_clear(&s);
+    return got > 0;
 }

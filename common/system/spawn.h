@@ -52,3 +52,6 @@ int spawn_run(const struct spawn_request *r, struct spawn *s, struct error *e);
 
 /* Ends it by SIGKILL if it still runs, and frees what it printed. */
 void spawn_clear(struct spawn *s);
+
+/* What a program prints, cut to bytes; false if it cannot be run or prints nothing. */
+bool spawn_output(char *const *argv, char *text, size_t bytes);

@@ -207,7 +207,7 @@ int again_store(struct job_manager *m, const struct again *a, bool keeps_place, 
         .other_speed =
             json_integer_value(json_object_get(a->old_plan, "world_size")) != a->plan->world_size,
         .keeps_place = keeps_place,
-        .max_queued = manager_limits(m).max_queued_per_user,
+        .max_queued = job_manager_limits(m).max_queued_per_user,
         .event = a->numbers,
         .reason = reason,
         .now = clock_now(),

@@ -75,7 +75,7 @@ static int cancel_tell_loop(const struct cancelling *c, struct error *e)
         status = error_set(e, ERR_NO_MEMORY, "no memory to cancel job %lld", (long long)c->job->id);
     }
     pthread_mutex_unlock(&m->mutex);
-    manager_wake(m);
+    job_manager_wake(m);
     return status;
 }
 
@@ -122,7 +122,7 @@ int job_cancel(struct job_manager *m, int64_t id, const char *by, struct error *
         status = cancel_once(m, &job, by, e);
         store_job_clear(&job);
         if (status == 0)
-            manager_wake(m);
+            job_manager_wake(m);
         if (status != -(int)ERR_CONFLICT || final || tries == 5)
             return status;
     }

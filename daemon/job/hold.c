@@ -17,7 +17,7 @@ static int hold_change(struct job_manager *m, int64_t id, struct store_waiting_c
     int status = store_job_change_waiting(m->store, id, change, e);
     if (status)
         return status;
-    manager_wake(m); /* those behind it may start */
+    job_manager_wake(m); /* those behind it may start */
     log_info("job %lld: %s by %s", (long long)id, told, job_by_words(change->by));
     return 0;
 }

@@ -51,7 +51,7 @@ struct job_manager {
     struct store *store;
     char *jobs_dir, *mpirun, *worker, *agent;
     char *drain_command;      /* the loop's; NULL: none */
-    struct job_limits limits; /* the loop's; other threads: manager_limits */
+    struct job_limits limits; /* the loop's; other threads: job_manager_limits */
     int64_t slots;
     struct slurm_settings slurm_settings;
     struct slurm *slurm;
@@ -89,11 +89,7 @@ struct job_manager {
     struct failure_rules *rules; /* changed by the loop alone, which reads it without the mutex */
 };
 
-struct job_limits manager_limits(struct job_manager *m); /* thread-safe */
-
 void manager_count_failure(struct job_manager *m, const char *label); /* "": none */
-
-void manager_wake(struct job_manager *m); /* async-signal-safe */
 
 /* At most one line in ten seconds about a job's error that repeats. */
 void manager_complain(struct active_job *a, const char *what, const struct error *e);

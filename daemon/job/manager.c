@@ -78,13 +78,6 @@ json_t *job_failure_rules(struct job_manager *m, int64_t *unlabelled)
     return list;
 }
 
-void manager_count_failure(struct job_manager *m, const char *label)
-{
-    pthread_mutex_lock(&m->mutex);
-    failure_rules_count(m->rules, label);
-    pthread_mutex_unlock(&m->mutex);
-}
-
 void job_manager_each_round(struct job_manager *m, job_manager_round *round, void *context)
 {
     m->each_round = round;
@@ -94,7 +87,7 @@ void job_manager_each_round(struct job_manager *m, job_manager_round *round, voi
 
 static void wake_by_slurm(void *context)
 {
-    manager_wake(context);
+    job_manager_wake(context);
 }
 
 int job_manager_create(const struct job_manager_config *config, struct store *store,
@@ -174,20 +167,10 @@ void job_manager_destroy(struct job_manager *m)
     free(m);
 }
 
-void job_manager_wake(struct job_manager *m)
-{
-    manager_wake(m);
-}
-
 void job_manager_stop(struct job_manager *m)
 {
     m->stop = true;
-    manager_wake(m);
-}
-
-struct job_limits job_manager_limits(struct job_manager *m)
-{
-    return manager_limits(m);
+    job_manager_wake(m);
 }
 
 int64_t job_queue_position(struct job_manager *m, int64_t id, int64_t *of)
@@ -201,22 +184,6 @@ int64_t job_queue_position(struct job_manager *m, int64_t id, int64_t *of)
     *of = (int64_t)m->queue_count;
     pthread_mutex_unlock(&m->mutex);
     return position;
-}
-
-bool job_queue_end(struct job_manager *m, int64_t id, struct forecast_end *end)
-{
-    bool found = false;
-
-    pthread_mutex_lock(&m->mutex);
-    double since = clock_monotonic() - m->queue_ends_at;
-    for (size_t i = 0; i < m->queue_ends_count && !found; i++) {
-        const struct forecast_end *then = &m->queue_ends[i].ends;
-        found = m->queue_ends[i].id == id;
-        *end = (struct forecast_end){fmax(0, then->soonest - since), fmax(0, then->likely - since),
-                                     fmax(0, then->latest - since)};
-    }
-    pthread_mutex_unlock(&m->mutex);
-    return found;
 }
 
 void job_manager_slots(struct job_manager *m, struct job_slots *slots)

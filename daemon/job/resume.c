@@ -54,7 +54,7 @@ int job_resume(struct job_manager *m, int64_t id, const json_t *changes, const c
         *answer = json_incref(a.numbers);
         log_info("job %lld: resumed by %s%s", (long long)id, job_by_words(by),
                  a.spec->priority != a.job.priority ? ", with another priority" : "");
-        manager_wake(m);
+        job_manager_wake(m);
     }
     again_clear(&a);
     return status;

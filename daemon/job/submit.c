@@ -25,7 +25,7 @@ static int submit_insert(struct job_manager *m, const struct job_submission *s, 
         .request_digest = s->request_digest,
         .priority = s->spec->priority,
         .size = job_size(m, s->spec, s->plan),
-        .max_queued = by_sweep ? 0 : manager_limits(m).max_queued_per_user,
+        .max_queued = by_sweep ? 0 : job_manager_limits(m).max_queued_per_user,
         .reason = "just submitted",
         .now = clock_now(),
     };
@@ -67,6 +67,6 @@ int job_submit(struct job_manager *m, const struct job_submission *s, struct pro
         *existed = before;
     if (!before)
         log_info("job %lld: submitted by %s", (long long)*id, job_by_words(s->submitted_by));
-    manager_wake(m);
+    job_manager_wake(m);
     return 0;
 }

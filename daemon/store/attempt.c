@@ -5,6 +5,7 @@
 #include "daemon/store/audit.h"
 #include "daemon/store/find/label.h"
 #include "daemon/store/once.h"
+#include "daemon/store/series/event_insert.h"
 #include "daemon/store/sql.h"
 #include "daemon/store/store.h"
 #include "daemon/store/usage.h"

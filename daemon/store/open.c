@@ -19,7 +19,6 @@
 #include "daemon/store/sql.h"
 #include "daemon/store/store_internal.h"
 
-#define BUSY_MS    5000 /* another program's lock is waited for */
 #define CIFS_MAGIC 0xFF534D42u
 #define SMB2_MAGIC 0xFE534D42u
 
@@ -58,7 +57,7 @@ static int open_connection(struct sql *c, const char *path, int flags, struct er
     int code = sqlite3_open_v2(path, &c->db, flags | SQLITE_OPEN_NOMUTEX, NULL);
 
     if (code == SQLITE_OK)
-        code = sqlite3_busy_timeout(c->db, BUSY_MS);
+        code = sqlite3_busy_timeout(c->db, SQL_BUSY_MS);
     if (code == SQLITE_OK)
         code = sqlite3_exec(c->db, "pragma foreign_keys = on; pragma synchronous = normal", NULL,
                             NULL, NULL);
@@ -196,24 +195,13 @@ int store_set_jobs_dir(struct store *s, const char *jobs_dir, struct error *e)
     return s->jobs_dir ? 0 : error_set(e, ERR_NO_MEMORY, "no memory for the store");
 }
 
-static int set_durable(struct sql *c, bool durable, struct error *e)
-{
-    if (c->durable == durable)
-        return 0;
-    const char *sql = durable ? "pragma synchronous = full" : "pragma synchronous = normal";
-    if (sqlite3_exec(c->db, sql, NULL, NULL, NULL))
-        return sql_error(c->db, e, "database");
-    c->durable = durable;
-    return 0;
-}
-
 static int make_tables(const char *path, struct error *e)
 {
     struct sql c = {0};
     int status = open_connection(&c, path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, e);
 
     if (status == 0)
-        status = set_durable(&c, true, e);
+        status = sql_set_durable(&c, true, e);
     if (status == 0 && (status = store_migrate(c.db, store_migrations, store_migration_count, e)))
         status = error_prefix(e, "%s", path);
     close_connection(&c);
@@ -358,58 +346,6 @@ double store_wait_seconds(struct store *s)
     return since > 0 ? clock_monotonic() - since : 0;
 }
 
-/* Whoever has waited while another waited for another program's lock in vain waits for it no more:
- * thirty writers are answered after five seconds, not after a hundred and fifty. */
-static int begin_transaction(struct store *s, double since, struct error *e)
-{
-    bool waited = s->busy_at > since;
-
-    if (waited)
-        sqlite3_busy_timeout(s->writer.db, 0);
-    int status = sql_run(&s->writer, e, NULL, "begin immediate", "");
-    if (waited)
-        sqlite3_busy_timeout(s->writer.db, BUSY_MS);
-    if (status == -(int)ERR_BUSY)
-        s->busy_at = clock_monotonic();
-    return status;
-}
-
-struct sql *sql_write_begin(struct store *s, bool durable, struct error *e)
-{
-    double since = clock_monotonic();
-    bool watched = s->watches && pthread_equal(pthread_self(), s->watched);
-
-    if (watched)
-        atomic_store(&s->waits_since, since);
-    pthread_mutex_lock(&s->writing);
-    int status = set_durable(&s->writer, durable, e);
-    if (!status)
-        status = begin_transaction(s, since, e);
-    if (watched)
-        atomic_store(&s->waits_since, 0);
-    if (!status)
-        return &s->writer;
-    pthread_mutex_unlock(&s->writing);
-    return NULL;
-}
-
-int sql_write_end(struct store *s, struct sql *c, int status, struct error *e)
-{
-    if (status == 0)
-        status = sql_run(c, e, NULL, "commit", "");
-    if (status && !sqlite3_get_autocommit(c->db)) /* a full disk may have rolled back already */
-        sqlite3_exec(c->db, "rollback", NULL, NULL, NULL);
-    if (status == 0)
-        atomic_fetch_add(&s->commits, 1);
-    else if (c->undone)
-        c->undone(c->witness_context);
-    for (int i = 0; status == 0 && i < STORE_LISTENERS; i++)
-        if (s->told[i].told)
-            s->told[i].told(s->told[i].context);
-    pthread_mutex_unlock(&s->writing);
-    return status;
-}
-
 void store_on_commit(struct store *s, void (*told)(void *context), void *context)
 {
     int i = 0;
@@ -432,27 +368,4 @@ void store_on_fact(struct store *s, store_witness *witness, store_undone *undone
     s->writer.undone = undone;
     s->writer.witness_context = context;
     pthread_mutex_unlock(&s->writing);
-}
-
-int store_tell(struct sql *c, const struct store_fact *fact, struct error *e)
-{
-    return c->witness ? c->witness(c, fact, c->witness_context, e) : 0;
-}
-
-struct sql *sql_read_begin(struct store *s)
-{
-    pthread_mutex_lock(&s->lending);
-    while (s->free_count == 0)
-        pthread_cond_wait(&s->returned, &s->lending);
-    struct sql *c = s->free_readers[--s->free_count];
-    pthread_mutex_unlock(&s->lending);
-    return c;
-}
-
-void sql_read_end(struct store *s, struct sql *c)
-{
-    pthread_mutex_lock(&s->lending);
-    s->free_readers[s->free_count++] = c;
-    pthread_cond_signal(&s->returned);
-    pthread_mutex_unlock(&s->lending);
 }

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "common/clock.h"
 #include "daemon/store/store_internal.h"
 
 int sql_error(sqlite3 *db, struct error *e, const char *what)
@@ -208,4 +209,90 @@ int64_t sql_int(sqlite3_stmt *statement, int column, int64_t fallback)
     return sqlite3_column_type(statement, column) == SQLITE_NULL
                ? fallback
                : sqlite3_column_int64(statement, column);
+}
+
+int sql_set_durable(struct sql *c, bool durable, struct error *e)
+{
+    if (c->durable == durable)
+        return 0;
+    const char *sql = durable ? "pragma synchronous = full" : "pragma synchronous = normal";
+    if (sqlite3_exec(c->db, sql, NULL, NULL, NULL))
+        return sql_error(c->db, e, "database");
+    c->durable = durable;
+    return 0;
+}
+
+/* Whoever has waited while another waited for another program's lock in vain waits for it no more:
+ * thirty writers are answered after five seconds, not after a hundred and fifty. */
+static int begin_transaction(struct store *s, double since, struct error *e)
+{
+    bool waited = s->busy_at > since;
+
+    if (waited)
+        sqlite3_busy_timeout(s->writer.db, 0);
+    int status = sql_run(&s->writer, e, NULL, "begin immediate", "");
+    if (waited)
+        sqlite3_busy_timeout(s->writer.db, SQL_BUSY_MS);
+    if (status == -(int)ERR_BUSY)
+        s->busy_at = clock_monotonic();
+    return status;
+}
+
+struct sql *sql_write_begin(struct store *s, bool durable, struct error *e)
+{
+    double since = clock_monotonic();
+    bool watched = s->watches && pthread_equal(pthread_self(), s->watched);
+
+    if (watched)
+        atomic_store(&s->waits_since, since);
+    pthread_mutex_lock(&s->writing);
+    int status = sql_set_durable(&s->writer, durable, e);
+    if (!status)
+        status = begin_transaction(s, since, e);
+    if (watched)
+        atomic_store(&s->waits_since, 0);
+    if (!status)
+        return &s->writer;
+    pthread_mutex_unlock(&s->writing);
+    return NULL;
+}
+
+int sql_write_end(struct store *s, struct sql *c, int status, struct error *e)
+{
+    if (status == 0)
+        status = sql_run(c, e, NULL, "commit", "");
+    if (status && !sqlite3_get_autocommit(c->db)) /* a full disk may have rolled back already */
+        sqlite3_exec(c->db, "rollback", NULL, NULL, NULL);
+    if (status == 0)
+        atomic_fetch_add(&s->commits, 1);
+    else if (c->undone)
+        c->undone(c->witness_context);
+    for (int i = 0; status == 0 && i < STORE_LISTENERS; i++)
+        if (s->told[i].told)
+            s->told[i].told(s->told[i].context);
+    pthread_mutex_unlock(&s->writing);
+    return status;
+}
+
+struct sql *sql_read_begin(struct store *s)
+{
+    pthread_mutex_lock(&s->lending);
+    while (s->free_count == 0)
+        pthread_cond_wait(&s->returned, &s->lending);
+    struct sql *c = s->free_readers[--s->free_count];
+    pthread_mutex_unlock(&s->lending);
+    return c;
+}
+
+void sql_read_end(struct store *s, struct sql *c)
+{
+    pthread_mutex_lock(&s->lending);
+    s->free_readers[s->free_count++] = c;
+    pthread_cond_signal(&s->returned);
+    pthread_mutex_unlock(&s->lending);
+}
+
+int store_tell(struct sql *c, const struct store_fact *fact, struct error *e)
+{
+    return c->witness ? c->witness(c, fact, c->witness_context, e) : 0;
 }

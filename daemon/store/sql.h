@@ -76,17 +76,8 @@ int64_t sql_int(sqlite3_stmt *statement, int column, int64_t fallback);
 /* Fills *e from the connection's last error. */
 int sql_error(sqlite3 *db, struct error *e, const char *what);
 
-/* open.c: tells the witness of store_on_fact, if there is one. */
+/* Passes the fact to the callback of store_on_fact, if there is one. */
 int store_tell(struct sql *c, const struct store_fact *fact, struct error *e);
-/* event.c, for job.c: the event of a state change, inside the caller's transaction. */
-int store_event_state(struct sql *c, int64_t job_id, const struct store_state_change *change,
-                      struct error *e);
-/* event.c: an event of the daemon itself, inside the caller's transaction. */
-int store_event_insert(struct sql *c, int64_t job_id, int64_t attempt, const char *type,
-                       const json_t *fields, double now, struct error *e);
-/* The same of the job's newest attempt. */
-int store_event_of_attempt(struct sql *c, int64_t job_id, const char *type, const json_t *fields,
-                           double now, struct error *e);
 /* In SQL, where a job's events and series are read: those that a removed job has left are not
  * (removal.h). Value 1 is the job's id. */
 #define STORE_OF_JOB "job_id = (select id from job where id = ?1)"

@@ -10,6 +10,7 @@
 
 #define STORE_READERS  4
 #define SQL_STATEMENTS 128
+#define SQL_BUSY_MS    5000 /* how long to wait for another program's lock */
 
 struct sql {
     sqlite3 *db;
@@ -55,3 +56,6 @@ struct store {
     struct sql *free_readers[STORE_READERS];
     int free_count;
 };
+
+/* sql.c: whether a commit waits for the disk. */
+int sql_set_durable(struct sql *c, bool durable, struct error *e);

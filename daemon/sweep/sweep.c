@@ -280,7 +280,7 @@ int sweep_create(struct job_manager *m, const struct sweep_new *new, struct prob
         *id = sweep.id;
         if (!*existed)
             sweep_audit(m, STORE_AUDIT_SWEEP_SUBMIT, *id, new->key.by, "submitted");
-        manager_wake(m);
+        job_manager_wake(m);
     }
     store_sweep_clear(&sweep);
     json_decref(d);
@@ -386,7 +386,7 @@ int sweep_cancel(struct job_manager *m, int64_t id, const char *by, struct error
     sweep_audit(m, STORE_AUDIT_SWEEP_CANCEL, id, by, "cancelled");
     if (sweep_cancel_trials(m, id, by, &left, &later) || left)
         atomic_store(&some_end, true);
-    manager_wake(m);
+    job_manager_wake(m);
     return 0;
 }
 

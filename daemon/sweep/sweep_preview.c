@@ -212,7 +212,7 @@ static int preview_point(struct preview *p, int64_t number, int64_t rung, struct
 static int64_t side_by_side(const struct preview *p, int64_t jobs, int64_t slots)
 {
     int64_t most = json_get_integer(p->document, "concurrency", 1);
-    int64_t cap = manager_limits(p->m).caps.slots;
+    int64_t cap = job_manager_limits(p->m).caps.slots;
     int64_t total = cap > 0 && cap < p->m->slots ? cap : p->m->slots;
 
     if (slots > 0 && total / slots < most)

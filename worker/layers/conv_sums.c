@@ -75,7 +75,7 @@ static size_t all_work(const struct conv_blocks *s)
     return work;
 }
 
-struct conv_blocks conv_blocks_of(const struct conv *c, int images, int threads)
+struct conv_blocks conv_blocks_of(const struct conv *c, int images, int threads, size_t own_floats)
 {
     const struct window *w = &c->window;
     size_t ci = (size_t)w->channels, co = (size_t)c->out_channels;
@@ -84,7 +84,8 @@ struct conv_blocks conv_blocks_of(const struct conv *c, int images, int threads)
                             .pixel = conv_by_pixel_in_team(c, images, threads),
                             .first_tap = w->tap_first,
                             .taps = window_taps(w),
-                            .n_unit = conv_uses_tile(c, co) ? tile_columns() : 1};
+                            .n_unit = conv_uses_tile(c, co) ? tile_columns() : 1,
+                            .own_floats = own_floats};
 
     s.whole = !s.pixel && conv_sums_whole(c, images, threads);
     s.k_parts = (ci + BLOCK_K - 1) / BLOCK_K;
@@ -187,9 +188,9 @@ size_t conv_sums_whole_floats(const struct conv *c)
 }
 
 /* Of a thread. Others sum there for it, perhaps while it still makes dx: so not where it does. */
-static float *sums_at(const struct conv *c, int thread, const struct conv_memory *memory)
+static float *sums_at(const struct conv_blocks *s, int thread, const struct conv_memory *memory)
 {
-    return memory->own[thread] + conv_tile_own_floats(c);
+    return memory->own[thread] + s->own_floats;
 }
 
 static size_t whole_tile(const struct conv *c)
@@ -240,7 +241,8 @@ static void whole_piece(const struct parallel_piece *piece, void *context)
 {
     const struct sums *w = context;
     const struct conv *c = w->s->c;
-    float *sums = sums_at(c, piece->home.part, w->memory) + (size_t)piece->number * conv_weights(c);
+    float *sums =
+        sums_at(w->s, piece->home.part, w->memory) + (size_t)piece->number * conv_weights(c);
 
     if (window_taps(&c->window) < c->window.kernel && !dry_run)
         memset(sums, 0, conv_weights(c) * sizeof *sums);
@@ -280,7 +282,7 @@ static void add_whole(const struct conv_blocks *s, const struct conv_backward *b
         if (parallel_is_empty(s->rows, parallel_piece_share(&piece)))
             continue;
         const float *from =
-            sums_at(s->c, home.part, memory) + (size_t)piece.number * conv_weights(s->c);
+            sums_at(s, home.part, memory) + (size_t)piece.number * conv_weights(s->c);
         team_add_rows(b->dw + mine.first * n, from + mine.first * n, (mine.end - mine.first) * n,
                       add);
         add = true;
@@ -364,7 +366,7 @@ static void blocks_piece(const struct parallel_piece *piece, void *context)
         struct dw_block block = block_at(w->s, all.first + i);
         if (i >= some.first)
             sum_rows_of_block(w->s, w->b, &block, before, work,
-                              sums_at(w->s->c, piece->home.part, w->memory), w->col);
+                              sums_at(w->s, piece->home.part, w->memory), w->col);
         before += block.rows * block.work;
     }
 }
@@ -397,7 +399,7 @@ static void add_block(const struct conv_blocks *s, const struct dw_block *block,
             continue;
         if (rows.first == 0 && rows.end == block->rows)
             return; /* it is there */
-        const float *from = own_sums(before, of, sums_at(s->c, t, memory));
+        const float *from = own_sums(before, of, sums_at(s, t, memory));
         for (size_t row = mine.first; row < mine.end; row++)
             team_add_rows(dw + row * co, from + row * n, n, add);
         add = true;

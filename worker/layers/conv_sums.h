@@ -20,18 +20,18 @@ struct conv_blocks {
     size_t n_unit;           /* columns are cut at its multiples */
     size_t count;            /* of blocks */
     size_t work;             /* of all of them */
+    size_t own_floats;       /* of a thread's own memory, before its sums */
 };
 
-struct conv_blocks conv_blocks_of(const struct conv *c, int images, int threads);
+/* In each thread's own memory the sums come after what it works in itself, own_floats: tiles of the
+ * im2col matrix and what replaces them, for z, dx and dw (of it for dw in blocks
+ * conv_gathered_floats). */
+struct conv_blocks conv_blocks_of(const struct conv *c, int images, int threads, size_t own_floats);
 
 /* Is dw one block, for so many images and threads, or for any? */
 bool conv_sums_whole(const struct conv *c, int images, int threads);
 bool conv_may_sum_whole(const struct conv *c);
 
-/* In each thread's own memory the sums lie behind what it works in itself: tiles of the im2col
- * matrix and what stands for them, for z, dx and dw (conv_tile_own_floats; of it for dw in blocks
- * conv_gathered_floats). */
-size_t conv_tile_own_floats(const struct conv *c);
 size_t conv_gathered_floats(const struct conv *c);
 
 /* The sums, where dw is cut: conv_sums_floats. */

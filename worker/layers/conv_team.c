@@ -284,13 +284,38 @@ static void team_data_by_winograd(const struct conv *c, const struct conv_backwa
     conv_winograd_run_team(c, &pass, b->w, images, share, memory->own[share.part]);
 }
 
+static size_t product_floats(const struct conv *c, const struct window *w, size_t channels)
+{
+    size_t widest = extent_max(conv_columns(w), channels);
+    return conv_tile_rows(c, widest) * widest;
+}
+
+static size_t data_floats(const struct conv *c)
+{
+    struct window turned = conv_turned_window(c);
+
+    if (c->winograd[CONV_DATA] || (conv_reads_in_place(c) && packs_data(c)))
+        return 0;
+    return conv_turns_kernel(c) ? product_floats(c, &turned, (size_t)c->window.channels)
+                                : conv_phases_floats(c);
+}
+
+static size_t tile_own_floats(const struct conv *c)
+{
+    size_t most = extent_max(data_floats(c), conv_gathered_floats(c));
+
+    if (conv_reads_in_place(c))
+        return most;
+    return extent_max(most, product_floats(c, &c->window, (size_t)c->out_channels));
+}
+
 /* dx of its own, where it is not made row by row with dw; dw first, if by Winograd. */
 static void team_backward_directly(const struct conv *c, const struct conv_backward *b, int images,
                                    struct parallel_share share, const struct conv_memory *memory,
                                    bool data)
 {
     bool by_rows = conv_backward_by_rows(c, images, share.parts, b->dx != NULL);
-    struct conv_blocks s = conv_blocks_of(c, images, share.parts);
+    struct conv_blocks s = conv_blocks_of(c, images, share.parts, tile_own_floats(c));
 
     if (data)
         pack_data(c, b->w, images, share, memory->team);
@@ -344,31 +369,6 @@ size_t conv_team_floats(const struct conv *c, int images, int threads)
     return most;
 }
 
-static size_t product_floats(const struct conv *c, const struct window *w, size_t channels)
-{
-    size_t widest = extent_max(conv_columns(w), channels);
-    return conv_tile_rows(c, widest) * widest;
-}
-
-static size_t data_floats(const struct conv *c)
-{
-    struct window turned = conv_turned_window(c);
-
-    if (c->winograd[CONV_DATA] || (conv_reads_in_place(c) && packs_data(c)))
-        return 0;
-    return conv_turns_kernel(c) ? product_floats(c, &turned, (size_t)c->window.channels)
-                                : conv_phases_floats(c);
-}
-
-size_t conv_tile_own_floats(const struct conv *c)
-{
-    size_t most = extent_max(data_floats(c), conv_gathered_floats(c));
-
-    if (conv_reads_in_place(c))
-        return most;
-    return extent_max(most, product_floats(c, &c->window, (size_t)c->out_channels));
-}
-
 size_t conv_own_floats(const struct conv *c)
 {
     size_t sums = conv_sums_floats(), most;
@@ -377,7 +377,7 @@ size_t conv_own_floats(const struct conv *c)
         return conv_grouped_own_floats(c);
     if (conv_may_sum_whole(c))
         sums = extent_max(sums, conv_sums_whole_floats(c));
-    most = conv_tile_own_floats(c) + sums;
+    most = tile_own_floats(c) + sums;
     for (int i = 0; i < CONV_DIRECTIONS; i++)
         if (c->winograd[i])
             most = extent_max(most, conv_winograd_own_floats(c, c->winograd[i]));

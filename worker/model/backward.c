@@ -121,12 +121,6 @@ static void walk_convolve(struct parallel_share share, void *context)
     walk_finish_target(&p, share);
 }
 
-void model_announce(const struct announcement *a, size_t offset, size_t end)
-{
-    if (a->ready)
-        a->ready(offset, end - offset, a->context);
-}
-
 /* Part of the run's outputs, one block after the other: what the next one adds is in cache. */
 static void derive_part(const struct run *r, const struct parallel_block *part)
 {

@@ -9,30 +9,6 @@
 #include "worker/model/bf16.h"
 #include "worker/model/tune.h"
 
-static void *count_memory(struct model *m, void *p, size_t bytes, struct error *e)
-{
-    if (!p) {
-        error_set(e, ERR_NO_MEMORY,
-                  "no memory for the model: %zu MiB more are needed beside %zu MiB", bytes >> 20,
-                  m->memory_bytes >> 20);
-        return NULL;
-    }
-    m->memory_bytes += bytes;
-    return p;
-}
-
-static void *model_allocate(struct model *m, size_t bytes, struct error *e)
-{
-    return count_memory(m, memory_allocate(bytes), bytes, e);
-}
-
-void *model_allocate_shared(struct model *m, size_t bytes, struct error *e)
-{
-    struct memory_extent all = {0, bytes};
-
-    return count_memory(m, memory_allocate_shared(bytes, &all, 1, m->config.threads), bytes, e);
-}
-
 static int model_allocate_floats(struct model *m, float **p, size_t floats, struct error *e)
 {
     *p = model_allocate(m, floats * sizeof(float), e);
@@ -44,32 +20,8 @@ static int allocate_own(struct model *m, size_t bytes, struct error *e)
 {
     memory_allocate_each((void **)m->own, bytes, m->config.threads);
     for (int t = 0; t < m->config.threads; t++)
-        if (!count_memory(m, m->own[t], bytes, e))
+        if (!model_count_memory(m, m->own[t], bytes, e))
             return -(int)e->code;
-    return 0;
-}
-
-static struct unit make_unit(const struct arch_conv *c, const struct model_config *config)
-{
-    struct unit u = {.conv = conv_make(c->in_size, c->in_channels, c->out_channels, c->kernel,
-                                       c->stride, c->padding, c->groups)};
-    memcpy(u.name, c->name, sizeof u.name);
-    memcpy(u.bn_name, c->bn_name, sizeof u.bn_name);
-    model_tuning_apply(config->tuning, &u.conv);
-    conv_choose_gemm(&u.conv, config->gemm);
-    return u;
-}
-
-int model_make_units(struct model *m, const struct arch_conv *convs, int count, struct error *e)
-{
-    m->layout->units = calloc((size_t)count, sizeof *m->layout->units);
-    m->lanes = calloc((size_t)parallel_lanes(m->config.threads), sizeof *m->lanes);
-    m->dw = calloc((size_t)m->config.threads, sizeof *m->dw);
-    m->own = calloc((size_t)m->config.threads, sizeof *m->own);
-    if (!m->layout->units || !m->lanes || !m->dw || !m->own)
-        return error_set(e, ERR_NO_MEMORY, "no memory for a model's layers");
-    for (m->unit_count = 0; m->unit_count < count; m->unit_count++)
-        m->layout->units[m->unit_count] = make_unit(&convs[m->unit_count], &m->config);
     return 0;
 }
 
@@ -205,7 +157,7 @@ static int copy_layout(struct model *m, struct layout *l, struct error *e)
     memcpy(l->units, m->layout->units, units);
     memcpy(l->blocks, m->layout->blocks, blocks);
     for (int i = 0; i < m->unit_count; i++)
-        l->units[i].conv = make_unit(&n.convs[i], &m->config).conv;
+        l->units[i].conv = model_make_unit(&n.convs[i], &m->config).conv;
     if (m->pools)
         l->pool = pool_of(&l->units[0]);
     return 0;
@@ -249,8 +201,8 @@ static int allocate_arena(struct model *m, const struct activations *a, size_t n
     for (int i = 0; i < a->count; i++)
         extents[i] =
             (struct memory_extent){batch * a->buffers[i].offset, batch * a->buffers[i].size};
-    m->arena = count_memory(m, memory_allocate_shared(bytes, extents, a->count, m->config.threads),
-                            bytes, e);
+    m->arena = model_count_memory(
+        m, memory_allocate_shared(bytes, extents, a->count, m->config.threads), bytes, e);
     free(extents);
     return m->arena ? 0 : -(int)e->code;
 }

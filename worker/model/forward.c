@@ -3,7 +3,6 @@
 #include "common/run/trace.h"
 #include "worker/team/dry_run.h"
 #include "worker/kernels/pool.h"
-#include "worker/layers/dropout.h"
 #include "worker/model/bf16.h"
 
 /* A unit's convolution, or what comes behind it. */
@@ -15,11 +14,6 @@ struct pass {
     const float *identity;       /* rows to add, or NULL */
     float *out;
 };
-
-const char *model_trace_category(const struct model *m)
-{
-    return m->evaluating ? "predict" : "forward";
-}
 
 /* The first row of a channel is its shift. */
 static void count_rows(struct lane *l, const float *z, const struct parallel_block *part)
@@ -279,17 +273,6 @@ void model_mix(struct model *m, double lambda)
 void model_draw(struct model *m, const struct model_draw *draw)
 {
     m->draw = *draw;
-}
-
-void model_drop(const struct model *m, int i, float *row)
-{
-    const struct model_draw *d = &m->draw;
-    int64_t epoch = d->epoch + (d->indices && i >= d->next_epoch_at);
-    int64_t image = d->indices ? d->first_number + d->indices[i] : i;
-
-    if (m->config.dropout > 0)
-        dropout_apply(row, (size_t)m->features, m->config.dropout,
-                      rng_stream(d->seed, epoch, image, RNG_DROPOUT));
 }
 
 void model_predict(struct model *m, const void *images, int n, float *logits)

@@ -17,6 +17,7 @@
 #include "worker/kernels/bf16/bf16.h"
 #include "worker/kernels/softmax_loss.h"
 #include "worker/layers/conv.h"
+#include "worker/layers/dropout.h"
 #include "worker/layers/linear.h"
 #include "worker/model/model.h"
 
@@ -111,14 +112,18 @@ struct model {
     struct model_draw draw;
 };
 
-/* 64-byte aligned, zeroed (each thread's equal part first written by it), counted in memory_bytes;
- * NULL with *e filled. */
+/* units.c: 64-byte aligned memory, zeroed, counted in memory_bytes; NULL with *e filled. Of shared
+ * memory each thread writes an equal part first. model_count_memory counts what p has, and takes
+ * NULL as a failed allocation. */
+void *model_allocate(struct model *m, size_t bytes, struct error *e);
 void *model_allocate_shared(struct model *m, size_t bytes, struct error *e);
+void *model_count_memory(struct model *m, void *p, size_t bytes, struct error *e);
 
 /* layouts.c: the sizes of the configuration, each once; the first one is in use. */
 void model_list_layouts(struct model *m);
 
-/* build.c: units and lanes of these convolutions. */
+/* units.c: one unit; the units and lanes of these convolutions. */
+struct unit model_make_unit(const struct arch_conv *c, const struct model_config *config);
 int model_make_units(struct model *m, const struct arch_conv *convs, int count, struct error *e);
 
 static inline bool model_is_bf16(const struct model *m)
@@ -153,7 +158,12 @@ struct announcement {
     model_grads_ready *ready;
     void *context;
 };
-void model_announce(const struct announcement *a, size_t offset, size_t end);
+
+static inline void model_announce(const struct announcement *a, size_t offset, size_t end)
+{
+    if (a->ready)
+        a->ready(offset, end - offset, a->context);
+}
 
 /* Do convolutions multiply with the own register tile? */
 static inline bool model_uses_tile(const struct model *m)
@@ -212,11 +222,22 @@ static inline struct parallel_range unit_channel_share(const struct unit *u,
     return (struct parallel_range){16 * r.first, r.end == blocks ? unit_channels(u) : 16 * r.end};
 }
 
-/* Drops of image i's row of the head, or of its gradient. */
-void model_drop(const struct model *m, int i, float *row);
+/* Applies dropout to image i's row of the head, or of its gradient. */
+static inline void model_drop(const struct model *m, int i, float *row)
+{
+    const struct model_draw *d = &m->draw;
+    int64_t epoch = d->epoch + (d->indices && i >= d->next_epoch_at);
+    int64_t image = d->indices ? d->first_number + d->indices[i] : i;
 
-/* "forward", or "predict" in an evaluation. */
-const char *model_trace_category(const struct model *m);
+    if (m->config.dropout > 0)
+        dropout_apply(row, (size_t)m->features, m->config.dropout,
+                      rng_stream(d->seed, epoch, image, RNG_DROPOUT));
+}
+
+static inline const char *model_trace_category(const struct model *m)
+{
+    return m->evaluating ? "predict" : "forward";
+}
 
 /* tensors.c: fills the table and the offsets from the units. */
 int model_lay_out_tensors(struct model *m, struct error *e);

@@ -1,6 +1,5 @@
 #include <curl/curl.h>
 #include <limits.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -21,27 +20,9 @@
 
 /* ---------------------------------------------------------------- programs */
 
-bool doctor_output(char *const *argv, char *text, size_t bytes)
-{
-    struct spawn_request r = {
-        .argv = argv,
-        .stream = {SPAWN_COLLECTED, SPAWN_MUTE},
-        .limit_bytes = bytes - 1,
-        .seconds = INFINITY,
-    };
-    struct spawn s;
-    struct error e;
-
-    spawn_run(&r, &s, &e);
-    size_t got = s.text[SPAWN_OUT].bytes;
-    memcpy(text, got ? s.text[SPAWN_OUT].data : "", got + 1);
-    spawn_clear(&s);
-    return got > 0;
-}
-
 static bool first_line(char *const *argv, char *line, size_t bytes)
 {
-    bool ok = doctor_output(argv, line, bytes);
+    bool ok = spawn_output(argv, line, bytes);
 
     line[strcspn(line, "\n")] = '\0';
     return ok;
@@ -64,7 +45,7 @@ static void doctor_check_machine(json_t *list, const char *worker)
     char *argv[] = {(char *)worker, (char *)"--self-check", (char *)"--json", NULL};
     char *text = malloc(CHECK_LIMIT_BYTES);
 
-    if (text && doctor_output(argv, text, CHECK_LIMIT_BYTES)) {
+    if (text && spawn_output(argv, text, CHECK_LIMIT_BYTES)) {
         json_t *report = json_loads(text, 0, NULL);
         json_array_extend(list, json_object_get(report, "checks"));
         json_decref(report);

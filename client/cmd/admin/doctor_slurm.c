@@ -11,6 +11,7 @@
 #include "common/check.h"
 #include "common/system/file.h"
 #include "common/system/install_paths.h"
+#include "common/system/spawn.h"
 #include "common/json.h"
 
 #define TEXT_BYTES  262144
@@ -191,13 +192,13 @@ static void check_partitions(json_t *list, char *text)
     char *argv[] = {(char *)"sinfo", (char *)"-h", (char *)"-o", (char *)"%P", NULL};
     char *down[] = {(char *)"sinfo", (char *)"-h",     (char *)"-R",
                     (char *)"-o",    (char *)"%N: %E", NULL};
-    bool any = doctor_output(argv, text, TEXT_BYTES);
+    bool any = spawn_output(argv, text, TEXT_BYTES);
 
     for (char *c = text; *c; c++)
         *c = *c == '\n' ? ' ' : *c;
     check_note(list, "partitions", any, "add a PartitionName line to slurm.conf", "%.200s",
                any ? text : "none");
-    if (!doctor_output(down, text, TEXT_BYTES))
+    if (!spawn_output(down, text, TEXT_BYTES))
         text[0] = '\0';
     int bad = doctor_count_lines(text);
     text[strcspn(text, "\n")] = '\0';
@@ -212,7 +213,7 @@ static void check_reports(json_t *list, char *text)
     json_t *answer = NULL;
     struct error e;
 
-    if (!doctor_output(argv, text, TEXT_BYTES) || api_get("/v1/nodes?limit=1", &answer, &e) < 0)
+    if (!spawn_output(argv, text, TEXT_BYTES) || api_get("/v1/nodes?limit=1", &answer, &e) < 0)
         return;
     long long reported = json_get_integer(answer, "total", 1) - 1; /* without traind's machine */
     check_note(list, "reports", reported > 0,
@@ -228,7 +229,7 @@ void doctor_slurm(json_t *list)
     char *mpi_argv[] = {(char *)"srun", (char *)"--mpi=list", NULL};
     char *config = malloc(TEXT_BYTES), *text = malloc(TEXT_BYTES), value[VALUE_BYTES];
 
-    if (!config || !text || !doctor_output(config_argv, config, TEXT_BYTES) ||
+    if (!config || !text || !spawn_output(config_argv, config, TEXT_BYTES) ||
         !*doctor_slurm_setting(config, "ClusterName", value)) {
         check_note(list, "slurmctld", false,
                    "install slurm-client, start munged with the cluster's key, and let SLURM_CONF "
@@ -249,7 +250,7 @@ void doctor_slurm(json_t *list)
             "add nohold_on_prolog_fail: else a job whose node is drained is held until "
             "somebody releases it");
         check_node_conf(list, config);
-        bool pmix = doctor_output(mpi_argv, text, TEXT_BYTES) && strstr(text, "pmix");
+        bool pmix = spawn_output(mpi_argv, text, TEXT_BYTES) && strstr(text, "pmix");
         check_note(list, "PMIx", pmix,
                    "install slurm-wlm-basic-plugins, or leave slurm.start at mpirun",
                    pmix ? "srun --mpi=pmix is there" : "srun has no --mpi=pmix");

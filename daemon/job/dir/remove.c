@@ -85,7 +85,7 @@ int job_remove(struct job_manager *m, int64_t id, const char *by, struct error *
     struct store_audit line = {STORE_AUDIT_JOB_REMOVE, id, by, NULL, clock_now()};
     store_audit_add(m->store, &line);
     m->removing = true;
-    manager_wake(m);
+    job_manager_wake(m);
     return 0;
 }
 

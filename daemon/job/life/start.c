@@ -341,7 +341,7 @@ int job_slurm_script(struct job_manager *m, const struct job_spec *spec, const s
                             .time_limit_seconds = size.time_limit_seconds,
                             .predicted_seconds = size.predicted_seconds,
                             .predicted_high_seconds = size.predicted_high_seconds};
-    struct job_limits limits = manager_limits(m);
+    struct job_limits limits = job_manager_limits(m);
     struct launch_request request = request_for(m, &limits, &job, spec);
     char *mpirun = NULL, *worker = NULL;
     int status = find_programs(m, &mpirun, &worker, e);

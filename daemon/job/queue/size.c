@@ -120,7 +120,7 @@ int job_check_fits(const struct job_manager *m, const struct job_spec *spec,
 
 void job_check_caps(struct job_manager *m, const struct job_spec *spec, struct problems *problems)
 {
-    int64_t most = manager_limits(m).caps.slots, needed = job_slots_needed(spec, m->slots);
+    int64_t most = job_manager_limits(m).caps.slots, needed = job_slots_needed(spec, m->slots);
 
     if (spec->cluster.launcher == JOB_LAUNCHER_SLURM || !most || needed <= most)
         return;

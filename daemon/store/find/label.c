@@ -5,6 +5,7 @@
 
 #include "common/job/job_spec.h"
 #include "daemon/store/audit.h"
+#include "daemon/store/series/event_insert.h"
 #include "daemon/store/sql.h"
 
 static const char *const keys[] = {"name", "tags", "note"};

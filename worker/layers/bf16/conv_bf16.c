@@ -12,15 +12,6 @@ bool conv_bf16_takes(const struct conv *c)
     return c->groups == 1 || (g.gi == g.go && (g.gi % BF16_CHUNK == 0 || BF16_CHUNK % g.gi == 0));
 }
 
-struct bf16_grid bf16_grid_of_share(const struct conv *c, struct conv_bf16_scratch scratch)
-{
-    struct bf16_grid g = bf16_grid_of(c);
-
-    if (scratch.threads)
-        bf16_grid_share(&g, scratch.images, scratch.threads);
-    return g;
-}
-
 /* Distances of forward's chunks; `phase` elements lie between two phases. */
 static void forward_chunks(const struct bf16_grid *g, size_t phase, size_t *chunk)
 {
@@ -101,7 +92,7 @@ void conv_bf16_forward(const struct conv *c, const bf16 *packed, const void *x, 
                        size_t first, size_t end, struct conv_bf16_scratch scratch,
                        conv_bf16_rows *done, void *context, bool bf16_x)
 {
-    struct bf16_grid g = bf16_grid_of_share(c, scratch);
+    struct bf16_grid g = bf16_grid_of_share(c, scratch.images, scratch.threads);
     struct bf16_scratch s = bf16_scratch_of(&g, BF16_FORWARD, scratch.memory);
 
     bf16_begin();

@@ -6,29 +6,6 @@
 
 /* ---- dw */
 
-/* Rows in chunks of 32; the last one is filled up with zeros. */
-static const bf16 *full_rows(const bf16 *from, size_t c, size_t rows, size_t row, bf16 *tail)
-{
-    if (row + 32 <= rows)
-        return from + row * c;
-    memcpy(tail, from + row * c, (rows - row) * c * sizeof *tail);
-    bf16_zero(tail + (rows - row) * c, (32 - (rows - row)) * c);
-    return tail;
-}
-
-void bf16_pack_dz(const struct bf16_grid *g, const bf16 *dz, size_t rows, bf16 *tail, bf16 *panels)
-{
-    size_t size = bf16_round_up(rows, 32) * BF16_COLUMNS;
-
-    if (dry_run_moves_bf16(2 * rows * g->co))
-        return;
-    for (size_t row = 0; row < rows; row += 32) {
-        const bf16 *from = full_rows(dz, g->co, rows, row, tail);
-        for (size_t j = 0; j < g->co / 32; j++)
-            bf16_pack(from + j * 32, g->co, panels + j * size + row * BF16_COLUMNS);
-    }
-}
-
 /* What dw multiplies that with: rows of x turned to columns. */
 static void bf16_turn_x(const struct bf16_grid *g, const bf16 *x, size_t rows, bf16 *tail,
                         bf16 *columns, size_t ld)
@@ -36,7 +13,8 @@ static void bf16_turn_x(const struct bf16_grid *g, const bf16 *x, size_t rows, b
     if (dry_run_moves_bf16(2 * rows * g->ci))
         return;
     for (size_t row = 0; row < rows; row += 32)
-        bf16_transpose(full_rows(x, g->ci, rows, row, tail), g->ci, 32, g->ci, columns + row, ld);
+        bf16_transpose(bf16_full_rows(x, g->ci, rows, row, tail), g->ci, 32, g->ci, columns + row,
+                       ld);
 }
 
 /* dw of groups of fewer channels than 32 from a product of 32 by 32. */
@@ -289,7 +267,7 @@ static struct bf16_scratch scratch_of(const struct bf16_grid *g, const struct co
 void conv_bf16_backward(const struct conv *c, const struct conv_bf16_backward *b, size_t first,
                         size_t end)
 {
-    struct bf16_grid g = bf16_grid_of_share(c, b->scratch);
+    struct bf16_grid g = bf16_grid_of_share(c, b->scratch.images, b->scratch.threads);
     struct bf16_scratch s = scratch_of(&g, b);
 
     bf16_begin();
@@ -334,7 +312,7 @@ static void sum_share(const struct bf16_grid *g, const struct bf16_scratch *s,
 
 void conv_bf16_sum_shared(const struct conv *c, const struct conv_bf16_backward *b)
 {
-    struct bf16_grid g = bf16_grid_of_share(c, b->scratch);
+    struct bf16_grid g = bf16_grid_of_share(c, b->scratch.images, b->scratch.threads);
     struct bf16_scratch s = scratch_of(&g, b);
     struct parallel_range blocks = parallel_range(conv_weights(c) / BF16_CHUNK_SIZE, b->share);
     bool add = b->add_dw;

@@ -17,6 +17,15 @@ struct bf16_grid bf16_grid_of(const struct conv *c)
                                               .groups = c->groups});
 }
 
+struct bf16_grid bf16_grid_of_share(const struct conv *c, size_t images, int threads)
+{
+    struct bf16_grid g = bf16_grid_of(c);
+
+    if (threads)
+        bf16_grid_share(&g, images, threads);
+    return g;
+}
+
 /* ---- taps */
 
 size_t bf16_tap_number(const struct bf16_grid *g, struct bf16_tap t)

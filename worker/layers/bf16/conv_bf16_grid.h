@@ -13,6 +13,8 @@
 #include "worker/team/parallel.h"
 
 struct bf16_grid bf16_grid_of(const struct conv *c);
+/* With pieces that scratch memory of so many images and threads holds; threads 0: whole. */
+struct bf16_grid bf16_grid_of_share(const struct conv *c, size_t images, int threads);
 
 /* ---- taps and panels */
 

@@ -1,7 +1,7 @@
-/* The weights of a convolution of bf16 as panels. */
+/* What a convolution of bf16 multiplies as panels: the weights, and rows of dz. */
 #include "worker/team/dry_run.h"
 #include "worker/layers/bf16/conv_bf16.h"
-#include "worker/layers/bf16/conv_bf16_grid.h"
+#include "worker/layers/bf16/conv_bf16_parts.h"
 
 size_t conv_bf16_panels(const struct conv *c, enum conv_direction direction)
 {
@@ -70,4 +70,26 @@ void conv_bf16_pack(const struct conv *c, enum conv_direction direction, const f
             pack_first_layer(&g, w, j, packed + j * size);
         else
             pack_panel(&g, direction, w, j, packed + j * size);
+}
+
+const bf16 *bf16_full_rows(const bf16 *from, size_t c, size_t rows, size_t row, bf16 *tail)
+{
+    if (row + 32 <= rows)
+        return from + row * c;
+    memcpy(tail, from + row * c, (rows - row) * c * sizeof *tail);
+    bf16_zero(tail + (rows - row) * c, (32 - (rows - row)) * c);
+    return tail;
+}
+
+void bf16_pack_dz(const struct bf16_grid *g, const bf16 *dz, size_t rows, bf16 *tail, bf16 *panels)
+{
+    size_t size = bf16_round_up(rows, 32) * BF16_COLUMNS;
+
+    if (dry_run_moves_bf16(2 * rows * g->co))
+        return;
+    for (size_t row = 0; row < rows; row += 32) {
+        const bf16 *from = bf16_full_rows(dz, g->co, rows, row, tail);
+        for (size_t j = 0; j < g->co / 32; j++)
+            bf16_pack(from + j * 32, g->co, panels + j * size + row * BF16_COLUMNS);
+    }
 }

@@ -4,10 +4,6 @@
 #include "worker/layers/bf16/conv_bf16_grid.h"
 
 struct conv_bf16_backward;
-struct conv_bf16_scratch;
-
-/* With pieces that the scratch memory holds. */
-struct bf16_grid bf16_grid_of_share(const struct conv *c, struct conv_bf16_scratch scratch);
 
 /* ---- the first layer, which reads fp32, or bf16, and has no dx */
 
@@ -17,6 +13,9 @@ void bf16_forward_first(const struct bf16_grid *g, const struct bf16_scratch *s,
 void bf16_backward_first(const struct bf16_grid *g, const struct bf16_scratch *s,
                          const struct conv_bf16_backward *b, size_t first, size_t end);
 
-/* ---- what dw multiplies: rows of dz as panels. tail: 32 rows */
+/* ---- conv_bf16_pack.c: what dw multiplies: rows of dz as panels. tail: 32 rows */
 
+/* The 32 rows from `row` on, of `rows` of c channels; the last ones are filled up with zeros in
+ * tail. */
+const bf16 *bf16_full_rows(const bf16 *from, size_t c, size_t rows, size_t row, bf16 *tail);
 void bf16_pack_dz(const struct bf16_grid *g, const bf16 *dz, size_t rows, bf16 *tail, bf16 *panels);

@@ -1,0 +1,41 @@
+#!/bin/bash
+# No circle of calls between source files: what a file calls must not call it back, over however many others. Read from the object files, where a
+# call is a relocation of its own; the address of a function in a table of callbacks is not one.
+set -u
+# shellcheck source=tests/tap.sh
+. "${top_srcdir:?is set by make check}/tests/tap.sh"
+cd "${top_builddir:?}" || exit 1
+for tool in readelf nm; do
+    command -v $tool >/dev/null || skip_all "needs $tool"
+done
+
+objects() {
+    find common launch daemon client prep worker -name '*.o' ! -path '*/.libs/*'
+}
+
+# definitions: "function file" of every function that other files can call. An object of folder/file.c is folder/PROGRAM-file.o.
+definitions() {
+    objects | xargs nm -A --defined-only | awk '$2 == "T" { split($1, at, ":"); print $3, at[1] }' |
+        sed -E 's|([^ /]*-)?([^/-]*)\.o$|\2|'
+}
+
+# calls: "file function" of every call to a function of another file
+calls() {
+    objects | xargs readelf -rW 2>/dev/null | awk '
+        /^File: / { file = $2 }
+        /^Relocation section/ { text = $3 ~ /\.text/ }
+        text && $3 ~ /R_(X86_64_PLT32|AARCH64_CALL26|AARCH64_JUMP26)/ { print file, $5 }' |
+        sed -E 's|([^ /]*-)?([^/ -]*)\.o |\2 |' | sort -u
+}
+
+definitions >"${TMPDIR:-/tmp}/calls.$$"
+arrows=$(calls | awk 'NR == FNR { file[$1] = $2; next } ($2 in file) && file[$2] != $1 { print $1, file[$2] }' "${TMPDIR:-/tmp}/calls.$$" - | sort -u)
+rm -f "${TMPDIR:-/tmp}/calls.$$"
+circles() {
+    tsort 2>&1 >/dev/null | sed -n 's/^tsort: //p' | grep -v 'input contains a loop' | sort -u
+}
+ok "calls between files are found" test "$(grep -c . <<<"$arrows")" -gt 500
+is "$(circles <<<"$arrows")" "" "no circle of calls"
+like "$(printf '%s\n' "$arrows" 'daemon/store/sql daemon/store/open' | circles | tr '\n' ' ')" 'daemon/store/open .*daemon/store/sql ' \
+    "a call that closes a circle is found"
+done_testing
