@@ -13,7 +13,7 @@ function listenToCanvases() {
   const { fillText } = CanvasRenderingContext2D.prototype;
   CanvasRenderingContext2D.prototype.fillText = function (words, ...rest) {
     const { chart } = this.canvas.closest("[data-chart]")?.dataset ?? {};
-    if (chart) (window.written[chart] ??= {})[words] = true;
+    if (chart) (window.written[chart] ??= {})[words] = this.fillStyle;
     return fillText.call(this, words, ...rest);
   };
 }
@@ -107,6 +107,7 @@ async function fullScreen(page) {
 async function paper(id, colorScheme) {
   const { page, close } = await openBrowser({ colorScheme, viewport: { width: 1240, height: 500 } });
   listen(page);
+  await page.addInitScript(listenToCanvases);
   await page.addInitScript(() => { window.requestIdleCallback = () => 0; });
   await page.goto(`${origin}/#/jobs/${id}`);
   await page.locator("[data-chart=loss] canvas").waitFor();
@@ -114,7 +115,10 @@ async function paper(id, colorScheme) {
   const pdf = await page.pdf({ format: "A4", printBackground: true });
   ok(pdf.length > 20000, `paper, ${colorScheme}: there is a file`, pdf.length);
   same(await page.locator(".charts .plot:visible:not(:has(canvas))").count(), 0, `paper, ${colorScheme}: printing draws all charts`);
-  await page.emulateMedia({ media: "print", colorScheme: "light" });
+  await page.emulateMedia({ media: "print", colorScheme });
+  const ink = () => page.evaluate(() => window.written.loss.step);
+  await until("the ink", async () => (await ink()) === "#57606b", 60).catch(() => {});
+  same(await ink(), "#57606b", `paper, ${colorScheme}: is written on with dark ink`);
   const seen = await page.evaluate(() => ({
     legends: [...document.querySelectorAll(".chart .legend")].filter((legend) => !legend.hidden && legend.closest(".chart").checkVisibility()).map((legend) => legend.innerText.trim() !== "").join(),
     buttons: [...document.querySelectorAll("button")].filter((button) => button.checkVisibility() && !button.closest(".legend")).length,

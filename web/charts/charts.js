@@ -142,6 +142,10 @@ const lonely = (values) => values?.filter(filled).length === 1; // no line goes 
 const whenIdle = (work) => (globalThis.requestIdleCallback ? requestIdleCallback(work, { timeout: 1000 }) : setTimeout(work, 100));
 const living = new Set();
 addEventListener("beforeprint", () => living.forEach((chart) => chart.stale && chart.paint()));
+matchMedia("print").addEventListener("change", () => living.forEach((chart) => { // in the width and the colours of the paper, and back
+  chart.drop();
+  chart.paint();
+}));
 
 // The rows with an x above 0, which alone have a place on a logarithmic axis.
 function above0(data) {
@@ -194,7 +198,7 @@ export class Chart {
     this.element = h("section", { class: "chart card", "data-chart": id },
       h("header", {}, h("h2", {}, title, unit ? h("span", { class: "unit" }, unit) : null), this.where,
         h("div", { class: "tools" }, this.logButton,
-          document.fullscreenEnabled ? tool("full screen", `${title} on the full screen`, () => this.fullScreen()) : null,
+          document.fullscreenEnabled ? tool("⤢", `${title} on the full screen`, () => this.fullScreen()) : null,
           tool("csv", `${title} as csv, to download`, () => download(`${this.options.file}.csv`, "text/csv", this.csv())),
           tool("png", `${title} as png, to download`, () => this.png()))),
       this.legend, this.box, this.empty, this.note, this.details);
@@ -343,7 +347,12 @@ export class Chart {
         setCursor: [() => this.read()],
         setSelect: [(u) => this.selected(u)],
         drawAxes: [(u) => this.drawBehind(u)],
-        draw: [(u) => this.drawBefore(u), (u) => this.drawLonely(u)],
+        draw: [(u) => {
+          u.ctx.save(); // uPlot remembers what it has set
+          this.drawBefore(u);
+          this.drawLonely(u);
+          u.ctx.restore();
+        }],
       },
     }, columns, this.box);
   }

@@ -4,10 +4,10 @@
 import { download, h, mark, say } from "../dom.js";
 import { number } from "../format.js";
 
-const dark = matchMedia("(prefers-color-scheme: dark)");
+const dark = matchMedia("(prefers-color-scheme: dark)"), paper = matchMedia("print");
 // Colours are asked for once: each question would lay out anew what has changed on the page meanwhile.
 const colours = new Map();
-dark.addEventListener("change", () => colours.clear());
+for (const look of [dark, paper]) look.addEventListener("change", () => colours.clear());
 function css(name) {
   if (!colours.has(name)) colours.set(name, getComputedStyle(document.documentElement).getPropertyValue(name).trim());
   return colours.get(name);
@@ -83,7 +83,7 @@ class Picture {
     this.resize = new ResizeObserver(() => this.draw());
     this.resize.observe(this.canvas.parentElement);
     this.recolor = () => this.draw();
-    dark.addEventListener("change", this.recolor);
+    for (const look of [dark, paper]) look.addEventListener("change", this.recolor);
   }
 
   get width() { return this.canvas.parentElement.clientWidth; }
@@ -115,7 +115,7 @@ class Picture {
 
   close() {
     this.resize.disconnect();
-    dark.removeEventListener("change", this.recolor);
+    for (const look of [dark, paper]) look.removeEventListener("change", this.recolor);
   }
 }
 
@@ -139,7 +139,7 @@ function line(ctx, x1, y1, x2, y2) {
 // and in grey.
 const SCALE = { light: ["#958f5f", "#807d68", "#666970", "#31446b", "#00204c"], dark: ["#4d6fa8", "#6b7a94", "#9a9a8f", "#cdbb6d", "#ffe945"] };
 function shade(goodness) {
-  const list = SCALE[dark.matches ? "dark" : "light"], at = Math.max(0, Math.min(1, goodness)) * (list.length - 1), i = Math.min(list.length - 2, Math.floor(at));
+  const list = SCALE[dark.matches && !paper.matches ? "dark" : "light"], at = Math.max(0, Math.min(1, goodness)) * (list.length - 1), i = Math.min(list.length - 2, Math.floor(at));
   const channel = (k) => Math.round(parseInt(list[i].slice(k, k + 2), 16) * (1 - at + i) + parseInt(list[i + 1].slice(k, k + 2), 16) * (at - i));
   return `rgb(${channel(1)} ${channel(3)} ${channel(5)})`;
 }

@@ -188,6 +188,7 @@ export function mount(main, { query, heading, kept }) {
     dirty.add(event.job);
     timer ||= setTimeout(() => {
       timer = 0;
+      for (const { id, state } of everywhere) if (state === "queued") dirty.add(id); // the queue says anew when they start, and they too
       for (const id of dirty) if (rows.get(id)?.element.isConnected) rows.get(id).update(jobs.get(id), asked);
       dirty.clear();
       cluster.tell(everywhere);
