@@ -18,11 +18,9 @@ try {
   await page.waitForSelector(".connection[data-state=live]");
   await page.waitForTimeout(700); // the values are in before the canvas is painted
   if (flags.has("--whole")) {
-    // Charts are drawn when they come on the screen: all of them do.
-    await page.setViewportSize({ ...size, height: await page.evaluate(() => document.documentElement.scrollHeight) });
-    await page.waitForTimeout(1200);
+    await page.waitForTimeout(1200); // charts that are not on the screen are drawn last
   }
-  await page.screenshot({ path: out, animations: "disabled" });
+  await page.screenshot({ path: out, animations: "disabled", fullPage: flags.has("--whole") });
 } finally {
   await browser.close();
 }
