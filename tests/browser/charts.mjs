@@ -25,20 +25,22 @@ async function writes(page, chart, words, name) {
   ok(words.every((one) => all.includes(one)), name, `${text(words)} of ${text(all)}`);
 }
 
-// By numbers: a curve of one point a step begins and ends with its own values, goes on falling where it falls, and stays what it is where it is straight.
+// By numbers: a curve begins with its own value, goes on falling where it falls, stays what it is where it is straight, and ends where its last
+// points are on the whole.
 async function smoothing(page) {
   const found = await page.evaluate(async () => {
     const { smooth } = await import("/charts/charts.js");
     const falling = Array.from({ length: 200 }, (_, i) => 0.3 + 2 * Math.exp(-i / 12)), straight = falling.map((_, i) => 3 * i);
-    const reaches = [1, 2, 6, 24, 90];
+    const reaches = [1, 2, 6, 24];
     return reaches.map((reach) => {
       const curve = smooth(falling, reach);
-      return [curve[0] - falling[0], curve.at(-1) - falling.at(-1), Math.max(...curve.slice(1).map((v, i) => v - curve[i])),
+      const noisy = smooth(falling.map((_, i) => 1 + (i === 199 ? 0.8 : 0.1 * (-1) ** i)), reach);
+      return [curve[0] - falling[0], curve.at(-1) - falling.at(-1), reach < 6 ? 0 : noisy.at(-1) - 1, Math.max(...curve.slice(1).map((v, i) => v - curve[i])),
         Math.max(...smooth(straight, reach).map((v, i) => Math.abs(v - straight[i]))), Math.abs(curve[1] - falling.slice(0, 3).reduce((a, b) => a + b) / 3)].map((x) => Number(x.toPrecision(6)));
     });
   });
-  for (const [first, last, rise, bend, second] of found)
-    ok(Math.abs(first) < 1e-12 && Math.abs(last) < 1e-12 && rise < 0 && bend < 1e-9 && second < 1e-12, "smoothing: the curve keeps its ends, its direction and what is straight", text(found));
+  for (const [first, last, noise, rise, bend, second] of found)
+    ok(Math.abs(first) < 1e-12 && Math.abs(last) < 1e-4 && Math.abs(noise) < 0.4 && rise < 0 && bend < 1e-9 && second < 1e-12, "smoothing: the curve keeps its beginning, its direction and what is straight, and ends where its last points are", text(found));
 }
 
 async function axisTitles(page, id) {

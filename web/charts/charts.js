@@ -27,19 +27,18 @@ const MARK_COLORS = { checkpoint: "--muted", restart: "--danger", straggler: "--
 // [[x, y, y2…], …] -> [x, y…] over all x there are, with holes.
 export const joined = (tables) => uPlot.join(tables);
 
-// Mean over the points around each one: noise goes, and nothing lags behind as in a running mean. reach: points to each side, as many
-// on both: at the ends fewer, so that a curve begins and ends with its own values.
+// Mean over the points around each one: noise goes, and nothing lags behind as in a running mean. reach: points to each side, as many on
+// both, so that a curve begins with its first value. At the end, where none follow, it is the straight line through the points before that
+// tells the value: not the last of them alone, which noise has put anywhere.
 export function smooth(values, reach) {
-  const sums = [0], counts = [0];
-  values.forEach((v, i) => {
-    sums.push(sums[i] + (v ?? 0));
-    counts.push(counts[i] + (v === null || v === undefined ? 0 : 1));
-  });
+  const sums = [[0, 0, 0, 0, 0]]; // of the values so far: how many, x, y, x², xy
+  values.forEach((y, x) => sums.push(filled(y) ? sums[x].map((sum, k) => sum + [1, x, y, x * x, x * y][k]) : sums[x]));
   const first = values.findIndex(filled), last = values.findLastIndex(filled);
   return values.map((v, i) => {
     if (!filled(v)) return null;
-    const near = Math.min(reach, i - first, last - i), from = i - near, to = i + near + 1;
-    return (sums[to] - sums[from]) / (counts[to] - counts[from]);
+    const near = Math.min(reach, i - first), right = Math.min(near, last - i), left = Math.min(i - first, 2 * near - right);
+    const [n, x, y, xx, xy] = sums[i + right + 1].map((sum, k) => sum - sums[i - left][k]), spread2 = xx - (x * x) / n;
+    return y / n + (right < near && spread2 > 0 ? ((xy - (x * y) / n) / spread2) * (i - x / n) : 0);
   });
 }
 
@@ -124,7 +123,8 @@ function axis(extra) {
     ticks: { stroke: css("--grid"), width: 1, size: 4 },
     font: "12px " + css("--font"),
     labelFont: "12px " + css("--font"),
-    labelSize: 17,
+    labelSize: 20,
+    labelGap: 3,
     ...extra,
   };
 }

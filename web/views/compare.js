@@ -2,7 +2,7 @@
 
 import { get, waiting } from "../api.js";
 import { Chart, ChartGroup, joined } from "../charts/charts.js";
-import { badge, choice, download, h, notice, setBadge, show } from "../dom.js";
+import { badge, choice, download, h, mark, notice, setBadge, show } from "../dom.js";
 import * as f from "../format.js";
 import { ScalingCards } from "../charts/scaling.js";
 import { pickJobs } from "../tables.js";
@@ -106,6 +106,8 @@ function resultsCard(toggled, based) {
       }));
   };
   const update = (jobs, hidden, baseId) => {
+    // A column that says of all jobs that they succeeded says nothing.
+    mark(element, "data-states", jobs.some((job) => job.state !== "succeeded"));
     const base = jobs.find((job) => job.id === baseId), choices = [["", "none"], ...jobs.map((job) => [job.id, called(job)])];
     if (select.dataset.of !== JSON.stringify(choices)) select.replaceChildren(...choices.map(([value, words]) => h("option", { value }, words)));
     select.dataset.of = JSON.stringify(choices);
