@@ -202,7 +202,7 @@ async function sweepMatches(page) {
   const rows = page.locator(".trials tbody tr");
   await until("all trials", async () => await rows.count() === sweep.trials.length).catch(() => {});
   const shown = await rows.evaluateAll((list) => list.map((row) => [...row.querySelectorAll("data")].map((d) => d.value).concat(row.dataset.job)));
-  same(text(shown), text(sweep.trials.map((t) => [String(t.point["/lr/base"]), String(t.point["optimizer.nesterov"]), String(t.budget), String(t.metric ?? ""), String(t.job)])),
+  same(text(shown), text(sweep.trials.map((t) => [String(t.metric ?? ""), String(t.point["/lr/base"]), String(t.point["optimizer.nesterov"]), String(t.budget), String(t.job)])),
     "sweep: the trials are the API's, the best first");
   same(await rows.filter({ hasText: /not promoted|stopped/ }).count(), 3, "sweep: those that were not promoted, or stopped, are shown as such");
   same(await rows.first().locator("a").getAttribute("href"), `#/jobs/${sweep.best.job}`, "sweep: each leads to its job");

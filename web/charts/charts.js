@@ -427,8 +427,12 @@ export class Chart {
       let y = Math.max(bbox.top + 8 * ratio, u.valToPos(value, "y", true));
       while (taken.some((other) => Math.abs(other - y) < 14 * ratio)) y += 14 * ratio;
       taken.push(y);
+      const left = x + wide + 12 * ratio > bbox.left + bbox.width ? x - wide - 9 * ratio : x + 9 * ratio;
+      ctx.strokeStyle = css("--card"); // lines that go through it leave it readable
+      ctx.lineWidth = 4 * ratio;
+      ctx.strokeText(words, left, y);
       ctx.fillStyle = css(s.color);
-      ctx.fillText(words, x + wide + 12 * ratio > bbox.left + bbox.width ? x - wide - 9 * ratio : x + 9 * ratio, y);
+      ctx.fillText(words, left, y);
     }
   }
 

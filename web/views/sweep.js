@@ -53,9 +53,9 @@ function trialsCard(page) {
     setBadge(state, words);
     mark(state, "data-state", { promoted: "succeeded", "not promoted": "passed", stopped: "cancelled", submitted: "running", waiting: "queued" }[words] ?? words);
     return h("tr", { class: best ? "winner" : "", "data-job": trial.job ?? "", "data-trial": `${trial.number}.${trial.rung}` },
-      h("td", { class: "num" }, trial.metric === null ? f.none : f.count(place)), ...page.keys.map((key) => h("td", { class: typeof valueOf(trial, key) === "number" ? "num" : "" },
+      h("td", { class: "num" }, trial.metric === null ? f.none : f.count(place)),
+      h("td", { class: "num best-of" }, h("data", { value: trial.metric ?? "" }, page.format(trial.metric)), best ? h("span", {}, " ★", h("span", { class: "hidden" }, " the best")) : null), ...page.keys.map((key) => h("td", { class: typeof valueOf(trial, key) === "number" ? "num" : "" },
         h("data", { value: writeText(valueOf(trial, key)) }, typeof valueOf(trial, key) === "number" ? f.number(valueOf(trial, key)) : wordOf(valueOf(trial, key))))),
-      h("td", { class: "num best-of" }, h("data", { value: trial.metric ?? "" }, page.format(trial.metric)), best ? h("span", {}, " ★", h("span", { class: "hidden" }, " the best")) : null),
       h("td", {}, state, trial.reason ? h("span", { class: "reason" }, trial.reason) : null), h("td", {}, trial.job ? h("a", { href: `#/jobs/${trial.job}` }, `job ${trial.job}`) : f.none));
   };
   let known = "";
@@ -66,9 +66,9 @@ function trialsCard(page) {
     if (text === known) return;
     known = text;
     const numeric = (key) => page.sweep.trials.every((t) => ["number", "object"].includes(typeof valueOf(t, key)));
-    head.replaceChildren(h("th", { scope: "col", class: "num" }, "Place"), ...page.keys.map((key) => h("th", { scope: "col", class: numeric(key) ? "num" : "" },
+    head.replaceChildren(h("th", { scope: "col", class: "num" }, "Place"), h("th", { scope: "col", class: "num" }, metricWords(page.sweep.document.metric)), ...page.keys.map((key) => h("th", { scope: "col", class: numeric(key) ? "num" : "" },
       page.called(key))),
-      h("th", { scope: "col", class: "num" }, metricWords(page.sweep.document.metric)), h("th", { scope: "col" }, "State"), h("th", { scope: "col" }, "Job"));
+      h("th", { scope: "col" }, "State"), h("th", { scope: "col" }, "Job"));
     body.replaceChildren(...page.sweep.trials.map((trial, i) => [trial, placeOfTrial(page.sweep.trials, i)]).filter(([trial]) => page.keeps(trial)).map(([trial, i]) => row(trial, i)));
   };
   return { element, update };
