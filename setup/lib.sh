@@ -8,8 +8,13 @@ say() {
     printf '\n== %s\n' "$*"
 }
 
+# note WORDS: what a person should read at once, also where the output goes into a log
+note() {
+    printf '%s\n' "$*" >&"${note_fd-2}"
+}
+
 die() {
-    printf '%s: %s\n' "$(basename "$0")" "$*" >&2
+    note "$(basename "$0"): $*"
     exit 1
 }
 
@@ -40,10 +45,6 @@ as_root() {
     fi
 }
 
-is_installed() {
-    [ "$(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null)" = installed ]
-}
-
 apt_seconds=${APT_SECONDS-900} # that another program may hold the lock: unattended-upgrades often does on a fresh machine
 
 # apt_get ARGUMENT...: waits for its locks; those of the lists and of the archives it does not wait for by itself
@@ -56,7 +57,7 @@ apt_get() {
             2> >(tee "$said" >&2) && status=0 || status=$?
         wait $! 2>/dev/null || : # for what was said
         [ $status -ne 0 ] && [ $SECONDS -lt $until ] && grep -q '^E: Could not get lock' "$said" || break
-        [ $waits = yes ] || say "apt-get is in use by another program: waiting for up to $apt_seconds s until it is done"
+        [ $waits = yes ] || note "apt-get is in use by another program: waiting for up to $apt_seconds s until it is done"
         waits=yes
         sleep 3
     done
@@ -73,79 +74,129 @@ apt_plan() {
         $1 == "Remv" { print "remove", $2 }' || :
 }
 
-source_of() { # NAME[=VERSION]
-    apt-cache show "$1" 2>/dev/null | awk '$1 == "Package:" && !name { name = $2 } $1 == "Source:" && !from { from = $2 } END { print from ? from : name }'
+# control_of NAME=VERSION...: what the archive knows of them, one a line: name, version, source, bytes to download, KiB on disk, what they
+# depend on; separated by tabs. One call for all: on a machine without apt's cache of packages each call reads all lists anew.
+control_of() {
+    [ $# -gt 0 ] || return 0
+    LC_ALL=C apt-cache show "$@" 2>/dev/null | awk -v OFS='\t' '
+        function put() {
+            if (name && !seen[name, version]++) print name, version, source ? source : name, size + 0, disk + 0, needs
+            name = source = needs = ""; size = disk = 0
+        }
+        $1 == "Package:" { put(); name = $2 }
+        $1 == "Version:" { version = $2 }
+        $1 == "Source:" { source = $2 }
+        $1 == "Size:" { size = $2 }
+        $1 == "Installed-Size:" { disk = $2 }
+        /^(Pre-)?Depends: / { sub(/^[^:]*: /, ""); needs = needs ", " $0 }
+        END { put() }'
+}
+
+# planned KIND PLAN: NAME=VERSION of its packages, one a line; KIND is a pattern of awk
+planned() {
+    awk -v kind="^($1)\$" '$1 ~ kind { print $2 "=" $3 }' <<<"$2"
 }
 
 # match_installed NAME...: sets chosen to them, with the version of the installed packages of the same source where the newest one would upgrade
-# these: libsystemd-dev is for one version of libsystemd0 alone. Says what has to be upgraded all the same.
+# these (libsystemd-dev is for one version of libsystemd0 alone), plan to what apt_plan says of them, and control to what control_of does.
+# Names what has to be upgraded all the same.
 match_installed() {
-    local plan kind name version old source i k of=() left=()
+    local kind name version old names left=()
     chosen=("$@")
     plan=$(apt_plan "$@")
-    while read -r kind name version old; do
-        [ "$kind" != upgrade ] || of+=("$(source_of "$name=$version") $old")
-    done <<<"$plan"
-    [ ${#of[@]} -gt 0 ] || [[ $plan == *remove* ]] || return 0
-    while read -r kind name version old; do
-        [ "$kind" = new ] || continue
-        source=$(source_of "$name=$version")
-        for i in "${of[@]}"; do
-            [ "${i% *}" = "$source" ] && apt-cache show "$name=${i##* }" 2>/dev/null | grep -q . || continue
-            for k in "${!chosen[@]}"; do
-                [ "${chosen[k]}" != "$name" ] || unset "chosen[k]"
-            done
-            chosen+=("$name=${i##* }")
-            break
-        done
-    done <<<"$plan"
+    mapfile -t names < <(planned 'new|upgrade' "$plan")
+    control=$(control_of "${names[@]}")
+    grep -qE '^(upgrade|remove)' <<<"$plan" || return 0
+    choose_installed
     plan=$(apt_plan "${chosen[@]}")
     if [ -z "$plan" ]; then # they do not go together
         chosen=("$@")
         plan=$(apt_plan "$@")
     fi
+    mapfile -t names < <(planned 'new|upgrade' "$plan")
+    control=$(control_of "${names[@]}")
     while read -r kind name version old; do
         case $kind in
         remove) left+=("$name") ;;
-        upgrade) echo "$name $old is upgraded to $version: $(what_needs "$name" "$old" "$plan") not to be had for $old" ;;
+        upgrade) note "$name $old is upgraded to $version: $(what_needs "$name" "$old") not available for $old" ;;
         esac
     done <<<"$plan"
     [ ${#left[@]} -eq 0 ] || {
-        echo "$* cannot be installed beside ${left[*]}, which apt-get would remove" >&2
+        note "$* cannot be installed beside ${left[*]}, which apt-get would remove"
         return 1
     }
 }
 
-# what_needs NAME OLD PLAN: the packages of the plan that depend on another version of it
+# choose_installed: replaces what plan has as new, in chosen, by the version that an upgraded package of the same source has now
+choose_installed() {
+    local name version names k
+    local -A taken=()
+    mapfile -t names < <({ printf '%s\n' "$control" && echo && printf '%s\n' "$plan"; } | awk '
+        $0 == "" { second = 1; next }
+        !second { source[$1] = $3; next }
+        $1 == "upgrade" { old[source[$2]] = old[source[$2]] " " $4 }
+        $1 == "new" { new[++count] = $2 }
+        END {
+            for (i = 1; i <= count; i++)
+                for (k = split(old[source[new[i]]], versions); k >= 1; k--) print new[i] "=" versions[k]
+        }')
+    while read -r name version _; do
+        [ -n "$name" ] && [ -z "${taken[$name]-}" ] || continue
+        taken[$name]=$version
+        for k in "${!chosen[@]}"; do
+            [ "${chosen[k]}" != "$name" ] || unset "chosen[k]"
+        done
+        chosen+=("$name=$version")
+    done < <(control_of "${names[@]}")
+}
+
+# what_needs NAME OLD: the packages of control that depend on another version of it
 what_needs() {
-    local kind name version rest need by=()
-    while read -r kind name version rest; do
+    local name version needs need by=()
+    while IFS=$'\t' read -r name version _ _ _ needs; do
         [ "$name" != "$1" ] || continue
         while read -r need; do
             # shellcheck disable=SC2086 # relation and version
             dpkg --compare-versions "$2" $need || by+=("$name $version")
-        done < <(apt-cache show "$name=$version" 2>/dev/null | sed -nE 's/^(Pre-)?Depends: //p' | tr ',|' '\n\n' |
-            sed -nE "s/^ *$1(:any)? \\(([<>=]+) ([^)]*)\\).*/\\2 \\3/p")
-    done <<<"$3"
+        done < <(tr ',|' '\n\n' <<<"$needs" | sed -nE "s/^ *$1(:any)? \\(([<>=]+) ([^)]*)\\).*/\\2 \\3/p")
+    done <<<"$control"
     [ ${#by[@]} -gt 0 ] && printf '%s is' "$(printf '%s\n' "${by[@]}" | sort -u | paste -s -d , | sed 's/,/, /g')" || printf 'what is installed is'
 }
 
-# install_packages FILE...: apt-get for what is missing; nothing to do is silent and needs no root. What is installed is left as it is, unless
-# something cannot be had for it.
-install_packages() {
-    local missing=() chosen=() name
+# plan_packages FILE...: sets missing to the names of these lists that are not installed, and chosen, plan and control as match_installed does
+plan_packages() {
+    local name here
+    missing=()
+    here=$(dpkg-query -W -f '${db:Status-Status} ${Package}\n' 2>/dev/null | sed -n 's/^installed //p')
     for name in $(packages_in "$@"); do
-        is_installed "$name" || missing+=("$name")
+        grep -qx "$name" <<<"$here" || missing+=("$name")
     done
     # Any npm will do: Debian's, or a newer one that conflicts with it.
     command -v npm >/dev/null || missing+=(nodejs npm)
     [ ${#missing[@]} -gt 0 ] || return 0
     command -v apt-get >/dev/null ||
         die "these Debian packages are missing and there is no apt-get: ${missing[*]}"
-    say "installing ${missing[*]}"
     apt_get update
-    match_installed "${missing[@]}" || return 1
+    match_installed "${missing[@]}"
+}
+
+# package_sizes: "COUNT packages, N MB to download, M MB on disk", of plan
+package_sizes() {
+    awk -F '\t' '{ size += $4; disk += $5 } END { printf "%d packages, %.0f MB to download, %.0f MB on disk\n", NR, size / 1e6, disk * 1024 / 1e6 }' <<<"$control"
+}
+
+install_planned() {
     apt_get install -y --no-install-recommends --no-remove "${chosen[@]}"
+}
+
+# install_packages FILE...: apt-get for what is missing; nothing to do is silent and needs no root. What is installed is left as it is, unless
+# something is not available for it.
+install_packages() {
+    local missing chosen plan control
+    plan_packages "$@" || return 1
+    [ ${#missing[@]} -gt 0 ] || return 0
+    say "installing ${missing[*]}: $(package_sizes)"
+    install_planned
 }
 
 # build DIR [configure options]: an out-of-tree build, configured again only when it has to be. All are in _build/NAME: as far from the

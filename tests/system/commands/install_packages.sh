@@ -46,10 +46,12 @@ export APT_CONFIG=$work/apt.conf DPKG_ADMINDIR=$work/root/var/lib/dpkg
 cat >"$work/install" <<END
 cd "$top_srcdir" && . setup/lib.sh && set -euo pipefail
 npm() { :; }
+apt-cache() { echo >>"$work/calls"; command apt-cache "\$@"; }
 install_packages "$work/list"
 END
 install() { # PACKAGE...: sets $said and $status
     printf '%s\n' "# what is asked for" "$@" >"$work/list"
+    rm -f "$work/calls"
     bash "$work/install" >"$work/said" 2>&1
     status=$?
     said=$(cat "$work/said")
@@ -58,6 +60,9 @@ installed() {
     dpkg-query -W -f '${db:Status-Status} ${Package} ${Version}\n' | sed -n 's/^installed //p' | paste -s -d ,
 }
 
+for name in {a..w}; do
+    package "$name" 1.0
+done
 for version in 252.36 252.38; do
     package libx0 $version '' 'Source: x'
     package libx-dev $version "libx0 (= $version)" 'Source: x'
@@ -73,9 +78,14 @@ index
 system libx0_252.36.deb x_252.36.deb
 install libx-dev other
 is "$status $(installed)" "0 libx-dev 252.36,libx0 252.36,other 1.0,x 252.36" "a -dev package is taken for the library that is installed"
+like "$said" 'installing libx-dev other: 2 packages, [0-9]+ MB to download, [0-9]+ MB on disk' "what is installed is listed with its size"
 is "$(grep -c upgraded\ to "$work/said")" 0 "and nothing is upgraded"
 install libx-dev other
 is "$status:$said" "0:" "a second time there is nothing to do"
+
+system libx0_252.36.deb x_252.36.deb
+install libx-dev {a..w}
+is "$status $(wc -l <"$work/calls")" "0 3" "the archive is asked three times, however many packages there are"
 
 system libx0_252.36.deb x_252.36.deb
 install other tool
@@ -84,14 +94,14 @@ is "$status $(installed)" "0 libx-dev 252.36,libx0 252.36,other 1.0,tool 1.1,x 2
 system libx0_252.36.deb x_252.36.deb
 install newer
 is "$status $(installed | tr ',' '\n' | grep -v '^x ' | paste -s -d ,)" "0 libx0 252.38,newer 1.0" "what a package needs is upgraded"
-like "$said" 'libx0 252.36 is upgraded to 252.38: .*newer 1.0.* not to be had for 252.36' "and it is said, with why"
+like "$said" 'libx0 252.36 is upgraded to 252.38: .*newer 1.0.* not available for 252.36' "and it is said, with why"
 
 rm "$work/archive/libx-dev_252.36.deb"
 index
 system libx0_252.36.deb
 install libx-dev
 is "$status $(installed)" "0 libx-dev 252.38,libx0 252.38" "where the archive has no -dev of the old version the library is upgraded"
-like "$said" 'libx0 252.36 is upgraded to 252.38: libx-dev 252.38 is not to be had for 252.36' "and it is said, with why"
+like "$said" 'libx0 252.36 is upgraded to 252.38: libx-dev 252.38 is not available for 252.36' "and it is said, with why"
 
 system other_1.0.deb
 install rival
