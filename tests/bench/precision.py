@@ -48,7 +48,7 @@ def run(prefix, folder, job):
 
 
 def train_all(prefix, data, runs, settings):
-    with open(f"{prefix}/share/traind/examples/fashion-mnist.json") as f:
+    with open(f"{prefix}/share/traind/examples/resnet50.json") as f:
         example = f.read().replace("@DATA@", os.path.abspath(data))
     for seed in SEEDS:
         for precision in PRECISIONS:

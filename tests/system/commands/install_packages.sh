@@ -108,6 +108,27 @@ install rival
 is "$status $(installed)" "1 other 1.0" "nothing is removed for a package"
 like "$said" 'rival cannot be installed beside other, which apt-get would remove' "and it is said"
 
+# ---- ./quickstart asks on a terminal
+if command -v script >/dev/null; then
+    mkdir -p "$work/tree/setup" "$work/bin"
+    cp "$top_srcdir/quickstart" "$work/tree"
+    cp "$top_srcdir/setup/lib.sh" "$work/tree/setup"
+    printf '%s\n' libx-dev other >"$work/tree/setup/packages.build"
+    touch "$work/tree/setup/packages.quickstart"
+    printf '#!/bin/sh\n' >"$work/bin/npm"
+    chmod +x "$work/bin/npm"
+    quickstart() { # ANSWER
+        said=$(cd "$work/tree" && PATH=$work/bin:$PATH script -qec './quickstart --no-run' /dev/null <<<"$1" | tr -d '\r' | tr '\n' ' ')
+    }
+    system libx0_252.38.deb
+    quickstart n
+    like "$said" 'libx-dev other.*2 packages, 0 MB to download, 0 MB on disk.*\[Y/n\].*nothing was installed' "quickstart lists what is missing and asks"
+    is "$(installed)" "libx0 252.38" "no: nothing is installed"
+    quickstart y
+    is "$(installed)" "libx-dev 252.38,libx0 252.38,other 1.0" "yes: they are"
+    is "$(paste -s -d ' ' "$work/tree/_state/installed-packages")" "libx-dev other" "and their names are kept for --remove"
+fi
+
 # ---- a release of Debian's own
 printf '%s\n' 'VERSION_ID="12"' >"$work/os-release"
 is "$(bash -c '. "$1/setup/lib.sh"; printf "%s\n" "a # why" "" "b 12 13" "c 13" "d 12" "e-14" >"$2/list"; release=12; packages_in "$2/list"' sh "$top_srcdir" "$work" | paste -s -d ' ')" \

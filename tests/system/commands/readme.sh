@@ -43,7 +43,7 @@ port=$(sed 's/.*://' "$here/_state/listen")
 socket=unix:$here/_state/traind.sock
 echo "Authorization: Bearer $("$bin/trainctl" --server "$socket" token create --role operator quickstart 2>/dev/null)" >"$here/_state/authorization"
 jq ".steps = 2 | .batch_per_worker = 4 | .model.arch = \"resnet18\" | .data.train = \"$here/_data/fashion-mnist/train\" | .data.eval = \"$here/_data/fashion-mnist/validation\"" \
-    "$top_srcdir/etc/examples/fashion-mnist.json" >"$work/quickstart.json"
+    "$top_srcdir/etc/examples/resnet50.json" >"$work/quickstart.json"
 ok "quickstart's job has trained" "$bin/trainctl" --server "$socket" submit --wait "$work/quickstart.json"
 
 # The blocks; each is announced by its line, so that a failure is found.
