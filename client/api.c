@@ -65,88 +65,42 @@ static bool is_2xx(CURL *curl)
 }
 
 /* The URL of a path, and the socket it goes through. */
-static void aim(CURL *curl, const char *server, const char *path)
-{
-    bool socket = server_is_socket(server);
-    const char *base = socket ? "http://localhost" : server;
-    char *url = needed(malloc(strlen(base) + strlen(path) + 1));
-
-    curl_easy_setopt(curl, CURLOPT_UNIX_SOCKET_PATH, socket ? server + 5 : NULL);
-    curl_easy_setopt(curl, CURLOPT_URL, strcat(strcpy(url, base), path));
-    free(url);
-}
-
 static int set_address(CURL *curl, const char *path, struct error *e)
 {
-    int status = server_check(e);
+    bool socket = server_is_socket(client.server);
+    const char *base = socket ? "http://localhost" : client.server;
+    char *url = needed(malloc(strlen(base) + strlen(path) + 1));
 
-    if (!status)
-        aim(curl, client.server, path);
-    return status;
-}
-
-/* Whether a traind answers there; it has a moment for it. */
-static bool answers(const char *server)
-{
-    struct buffer answer = BUFFER(4096);
-    CURL *curl = server ? curl_easy_init() : NULL;
-
-    if (!curl)
-        return false;
-    set_defaults(curl);
-    aim(curl, server, "/healthz");
-    curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, 300L);
-    curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, take_bytes);
-    curl_easy_setopt(curl, CURLOPT_WRITEDATA, &answer);
-    bool found = curl_easy_perform(curl) == CURLE_OK && is_2xx(curl) && answer.data &&
-                 strstr(answer.data, "\"version\"");
-    buffer_clear(&answer);
-    curl_easy_cleanup(curl);
-    return found;
-}
-
-/* What else to try where nobody answers. */
-static void tell_other_server(struct error *e)
-{
-    const char *usual = "http://127.0.0.1:7077", *socket = server_find_socket(true);
-    const char *other = socket && strcmp(socket, client.server) != 0 && answers(socket) ? socket
-                        : strcmp(usual, client.server) != 0 && answers(usual)           ? usual
-                                                                                        : NULL;
-
-    if (other)
-        error_append(e, "\n  A traind of this machine answers at %s", other);
-}
-
-static void no_answer(const char *words, struct error *e)
-{
-    const char *server = client.server;
-    bool socket = server_is_socket(server);
-
-    if (client.context)
-        error_set(e, ERR_UNREACHABLE,
-                  "no answer from %s (%s), the server of the context \"%s\"\n  Start that daemon "
-                  "again, or use another: trainctl context lists them, trainctl context --remove "
-                  "%s forgets this one",
-                  server, words, client.context, client.context);
-    else
-        error_set(e, ERR_UNREACHABLE,
-                  "no answer from %s (%s)\n  Is the daemon running? Start it with: traind --%s "
-                  "%s%s",
-                  server, words, socket ? "socket" : "listen",
-                  socket ? server + 5 : strstr(server, "//") + 2,
-                  socket ? "" : "\n  or name another one with --server or TRAINCTL_SERVER");
+    curl_easy_setopt(curl, CURLOPT_UNIX_SOCKET_PATH, socket ? client.server + 5 : NULL);
+    curl_easy_setopt(curl, CURLOPT_URL, strcat(strcpy(url, base), path));
+    free(url);
+    return server_check(e);
 }
 
 /* code: libcurl's. */
 static int api_unreachable(CURLcode code, const char *words, struct error *e)
 {
-    if (code == CURLE_GOT_NOTHING && strncmp(client.server, "http://", 7) == 0)
+    const char *server = client.server, *other = server_find_socket(true);
+    bool socket = server_is_socket(server);
+
+    if (code == CURLE_GOT_NOTHING && strncmp(server, "http://", 7) == 0)
         return error_set(e, ERR_UNREACHABLE,
                          "no answer from %s (%s)\n  A daemon with TLS is reached by https://%s",
-                         client.server, words, client.server + 7);
-    no_answer(words, e);
-    tell_other_server(e);
-    return -(int)ERR_UNREACHABLE;
+                         server, words, server + 7);
+    error_set(e, ERR_UNREACHABLE, "no answer from %s (%s)", server, words);
+    if (client.context)
+        error_append(e,
+                     ", the server of the context \"%s\"\n  Start that daemon again, or use "
+                     "another: trainctl context lists them, trainctl context --remove %s forgets "
+                     "this one",
+                     client.context, client.context);
+    else
+        error_append(e, "\n  Is the daemon running? Start it with: traind --%s %s%s",
+                     socket ? "socket" : "listen", socket ? server + 5 : strstr(server, "//") + 2,
+                     socket ? "" : "\n  or name another one with --server or TRAINCTL_SERVER");
+    if (other && strcmp(other, server) != 0)
+        error_append(e, "\n  This machine has another daemon's socket: --server %s", other);
+    return -(int)e->code;
 }
 
 static enum error_code api_error_code(const char *type, long status)

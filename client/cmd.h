@@ -149,7 +149,7 @@ const char *cmd_role_at(size_t i);   /* of tokens: "read"... */
     X(metrics) X(compare) X(provenance) X(reproduce) X(export) X(checkpoints) \
     X(sweep) \
     X(nodes) X(failures) X(forecasts) X(usage) X(token) X(notify) X(audit) \
-    X(backup) X(doctor) X(login) X(logout) X(context)
+    X(backup) X(doctor) X(login) X(context)
 /* clang-format on */
 #define CMD_ENTRY(name) extern const struct cmd cmd_##name##_entry;
 CMD_ALL(CMD_ENTRY)

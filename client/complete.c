@@ -290,18 +290,11 @@ static const struct cmd_option *complete_find_option(const struct cmd *cmd, cons
     return NULL;
 }
 
-static void take_server(const struct cmd_option *option, const char *value)
-{
-    if (strcmp(option->name, "server") == 0)
-        client.server = value;
-    if (strcmp(option->name, "context") == 0)
-        client.context = value;
-}
-
 static void complete_pass(struct place *p, const char *word)
 {
     if (p->option) {
-        take_server(p->option, word);
+        if (p->option == cmd_common_at(0)) /* --server */
+            client.server = word;
         p->option = NULL;
     } else if (!p->no_options && strcmp(word, "--") == 0) {
         p->no_options = true;
@@ -309,8 +302,8 @@ static void complete_pass(struct place *p, const char *word)
         const struct cmd_option *option = complete_find_option(p->cmd, word);
         if (option && option->value && !strchr(word, '='))
             p->option = option;
-        else if (option && option->value)
-            take_server(option, strchr(word, '=') + 1);
+        else if (option == cmd_common_at(0))
+            client.server = strchr(word, '=') + 1;
     } else if (!p->command) {
         p->command = word;
         p->cmd = cmd_find(word);

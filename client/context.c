@@ -14,9 +14,8 @@
 #include "common/system/host.h"
 #include "common/text/suggest.h"
 
+struct client_settings client = {.server = "http://127.0.0.1:7077"};
 static struct error chosen; /* why there is no server */
-
-/* ---------------------------------------------------------------- addresses */
 
 bool server_is_socket(const char *server)
 {
@@ -94,8 +93,6 @@ const char *server_find_socket(bool below)
     return found;
 }
 
-/* ---------------------------------------------------------------- contexts.json */
-
 bool config_path(char path[PATH_MAX], const char *name)
 {
     const char *config = getenv("XDG_CONFIG_HOME"), *home = getenv("HOME");
@@ -105,20 +102,6 @@ bool config_path(char path[PATH_MAX], const char *name)
     return home && *home && snprintf(path, PATH_MAX, "%s/.config/traind/%s", home, name) < PATH_MAX;
 }
 
-static int check_contexts(const char *path, const json_t *all, struct error *e)
-{
-    json_t *contexts = json_object_get(all, "contexts"), *context;
-    const char *name;
-
-    if (!json_is_object(contexts))
-        return error_set(e, ERR_INVALID, "%s: it has no object \"contexts\"", path);
-    json_object_foreach (contexts, name, context)
-        if (!json_get_text(context, "server", NULL))
-            return error_set(e, ERR_INVALID, "%s: the context \"%s\" has no text \"server\"", path,
-                             name);
-    return 0;
-}
-
 json_t *contexts_read(struct error *e)
 {
     char path[PATH_MAX];
@@ -126,8 +109,10 @@ json_t *contexts_read(struct error *e)
     if (!config_path(path, "contexts.json") || access(path, F_OK))
         return needed(json_pack("{s:{}}", "contexts"));
     json_t *all = json_document_load(path, e);
-    if (all && check_contexts(path, all, e) == 0)
+    if (all && json_is_object(json_object_get(all, "contexts")))
         return all;
+    if (all)
+        error_set(e, ERR_INVALID, "%s: it has no object \"contexts\"", path);
     json_decref(all);
     error_append(e, "\n  Correct that file, or move it away and run trainctl login again");
     return NULL;
@@ -137,9 +122,8 @@ int contexts_write(const json_t *all, struct error *e)
 {
     char path[PATH_MAX];
 
-    if (!config_path(path, ""))
-        return error_set(e, ERR_NOT_FOUND,
-                         "there is no place for contexts: neither XDG_CONFIG_HOME nor HOME is set");
+    if (!config_path(path, "tokens"))
+        return error_set(e, ERR_NOT_FOUND, "neither XDG_CONFIG_HOME nor HOME is set");
     int status = file_make_dirs(path, e);
     char *text = needed(json_dumps(all, JSON_INDENT(2)));
     if (!status && config_path(path, "contexts.json"))
@@ -150,43 +134,20 @@ int contexts_write(const json_t *all, struct error *e)
 
 const json_t *context_find(const json_t *all, const char *name, struct error *e)
 {
-    json_t *contexts = json_object_get(all, "contexts"), *context;
+    json_t *contexts = json_object_get(all, "contexts"), *context = json_object_get(contexts, name);
     struct suggest near = {.word = name};
     const char *other;
 
-    json_object_foreach (contexts, other, context) {
-        if (strcmp(other, name) == 0)
-            return context;
+    if (json_get_text(context, "server", NULL))
+        return context;
+    json_object_foreach (contexts, other, context)
         suggest_offer(&near, other);
-    }
-    if (near.best)
-        error_set(e, ERR_NOT_FOUND, "there is no context \"%s\"; did you mean \"%s\"?", name,
-                  near.best);
-    else
-        error_set(e, ERR_NOT_FOUND,
-                  "there is no context \"%s\": trainctl context lists them, trainctl login makes "
-                  "one",
-                  name);
+    bool found = near.best && strcmp(near.best, name) != 0;
+    error_set(e, ERR_NOT_FOUND, "there is no context \"%s\" with a server%s%s%s", name,
+              found ? "; did you mean \"" : ": trainctl login makes one", found ? near.best : "",
+              found ? "\"?" : "");
     return NULL;
 }
-
-int context_token_file(const char *server, char path[PATH_MAX], struct error *e)
-{
-    json_t *all = contexts_read(e), *context;
-    const char *name, *file = NULL;
-
-    if (!all)
-        return -(int)e->code;
-    json_object_foreach (json_object_get(all, "contexts"), name, context)
-        if (!file && strcmp(json_get_text(context, "server", ""), server) == 0)
-            file = json_get_text(context, "token_file", NULL);
-    if (file)
-        snprintf(path, PATH_MAX, "%s", file);
-    json_decref(all);
-    return file != NULL;
-}
-
-/* ---------------------------------------------------------------- the choice */
 
 /* name NULL: the current one, if there is one. The settings borrow from the file, which stays. */
 static int choose_context(const char *name, struct error *e)
@@ -197,10 +158,8 @@ static int choose_context(const char *name, struct error *e)
     if (!all)
         return -(int)e->code;
     name = name ? name : json_get_text(all, "current", NULL);
-    if (!name)
-        return 0;
-    const json_t *context = context_find(all, name, e);
-    if (!context)
+    const json_t *context = name ? context_find(all, name, e) : NULL;
+    if (name && !context)
         return -(int)e->code;
     client.context = name;
     client.server = json_get_text(context, "server", NULL);

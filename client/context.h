@@ -1,13 +1,10 @@
 /*
  * The daemon that trainctl speaks to, and the contexts that `trainctl login` keeps: names for a
- * server and the file with its token. They are in contexts.json (mode 0600) in the folder traind
- * below XDG_CONFIG_HOME or ~/.config:
+ * server and the file with its token, which is tokens/NAME or one of the user's. In the folder
+ * traind below XDG_CONFIG_HOME or ~/.config, file contexts.json (mode 0600):
  *
- *     {"current": "lab",
- *      "contexts": {"lab": {"server": "https://train:7077",
- *                           "token_file": "/root/.config/traind/tokens/lab"}}}
- *
- * Tokens that login was given are in tokens/NAME beside it, others in files of the user's.
+ *     {"current": "lab", "contexts": {"lab": {"server": "https://train:7077", "token_file":
+ * "..."}}}
  */
 #pragma once
 
@@ -45,6 +42,3 @@ int contexts_write(const json_t *all, struct error *e);
 
 /* One of them, borrowed. NULL: ERR_NOT_FOUND with the nearest name. */
 const json_t *context_find(const json_t *all, const char *name, struct error *e);
-
-/* The path of the token for a server that some context names: 1; 0: none does. */
-int context_token_file(const char *server, char path[PATH_MAX], struct error *e);

@@ -2,13 +2,10 @@
 
 #include <errno.h>
 #include <limits.h>
-#include <signal.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <termios.h>
 #include <unistd.h>
 
 #include "client/context.h"
@@ -37,42 +34,35 @@ static int token_set(const char *text, const char *where, char token[TOKEN_BYTES
     return 1;
 }
 
-static int token_read(int fd, const char *path, char token[TOKEN_BYTES], struct error *e)
+int token_load(const char *path, char token[TOKEN_BYTES], struct error *e)
 {
     char text[TOKEN_BYTES + 1] = "";
-    struct stat st;
+    int fd = file_open(path, e), found = fd < 0 ? fd : 0;
+    struct stat st = {0};
 
-    if (fstat(fd, &st))
-        return error_set_errno(e, errno, "cannot look at %s", path);
-    if (st.st_uid != geteuid() && st.st_uid != 0)
-        return error_set(e, ERR_NOT_ALLOWED,
-                         "%s belongs to another user (uid %lu), who may know or change its token: "
-                         "put it into a file of your own",
-                         path, (unsigned long)st.st_uid);
-    if (st.st_mode & 077)
-        return error_set(
-            e, ERR_NOT_ALLOWED,
-            "%s can be read by others, so its token may be known to them: chmod 600 it "
-            "(and have a new token made)",
-            path);
-    ssize_t bytes = read(fd, text, sizeof text - 1);
+    if (!found && fstat(fd, &st))
+        found = error_set_errno(e, errno, "cannot look at %s", path);
+    if (!found && st.st_uid != geteuid() && st.st_uid != 0)
+        found = error_set(e, ERR_NOT_ALLOWED,
+                          "%s belongs to another user (uid %lu), who may know or change its token: "
+                          "put it into a file of your own",
+                          path, (unsigned long)st.st_uid);
+    if (!found && (st.st_mode & 077))
+        found = error_set(e, ERR_NOT_ALLOWED,
+                          "%s can be read by others, so its token may be known to them: chmod 600 "
+                          "it (and have a new token made)",
+                          path);
+    ssize_t bytes = found ? 0 : read(fd, text, sizeof text - 1);
     size_t length = bytes < 0 ? 0 : (size_t)bytes;
-    int found = bytes < 0 ? error_set_errno(e, errno, "cannot read %s", path)
-                          : content_drop_mark(text, &length, e);
+    if (bytes < 0)
+        found = error_set_errno(e, errno, "cannot read %s", path);
+    if (!found)
+        found = content_drop_mark(text, &length, e);
     if (!found)
         found = token_set(text, path, token, e);
     explicit_bzero(text, sizeof text);
-    return found;
-}
-
-int token_load(const char *path, char token[TOKEN_BYTES], struct error *e)
-{
-    int fd = file_open(path, e);
-
-    if (fd < 0)
-        return fd;
-    int found = token_read(fd, path, token, e);
-    close(fd);
+    if (fd >= 0)
+        close(fd);
     return found;
 }
 
@@ -86,76 +76,33 @@ void token_use(const char *token)
     used = token;
 }
 
-/* The file in which it should be: 1; 0: in none. */
-static int token_place(char path[PATH_MAX], bool *must, struct error *e)
-{
-    *must = true;
-    if (client.context)
-        return client.token_file && snprintf(path, PATH_MAX, "%s", client.token_file) < PATH_MAX;
-    int named = context_token_file(client.server, path, e);
-    *must = named > 0;
-    return named ? named : config_path(path, "token");
-}
-
 int token_find(char token[TOKEN_BYTES], struct error *e)
 {
-    const char *given = getenv("TRAINCTL_TOKEN");
-    bool must = false;
+    const char *given = used ? used : getenv("TRAINCTL_TOKEN");
 
     *source = '\0';
-    if (used)
-        return *used ? token_set(used, "that", token, e) : 0;
-    if (given && *given)
-        return token_set(given, strcpy(source, "TRAINCTL_TOKEN"), token, e);
-    int found = token_place(source, &must, e);
-    if (found > 0)
-        found = token_load(source, token, e);
-    if (found > 0)
+    if (used || (given && *given))
+        return *given ? token_set(given, strcpy(source, "TRAINCTL_TOKEN"), token, e) : 0;
+    if (client.context ? !client.token_file : !config_path(source, "token"))
+        return 0;
+    if (client.context)
+        snprintf(source, sizeof source, "%s", client.token_file);
+    int found = token_load(source, token, e);
+    if (found != -ERR_NOT_FOUND)
         return found;
-    if (found == -ERR_NOT_FOUND && must)
-        return error_set(e, ERR_NO_TOKEN,
-                         "the file with the token for %s, %s, is not there: trainctl login %s "
-                         "makes it again",
-                         client.server, source, client.server);
     *source = '\0';
-    return found == -ERR_NOT_FOUND ? 0 : found;
-}
-
-/* ---------------------------------------------------------------- asking */
-
-static void on_interrupt(int number)
-{
-    (void)number; /* read() returns */
-}
-
-static ssize_t read_hidden(char *text, size_t bytes)
-{
-    struct sigaction interrupt = {.sa_handler = on_interrupt}, before;
-    struct termios seen, hidden;
-
-    if (tcgetattr(STDIN_FILENO, &seen))
-        return read(STDIN_FILENO, text, bytes);
-    hidden = seen;
-    hidden.c_lflag &= ~(tcflag_t)ECHO;
-    sigaction(SIGINT, &interrupt, &before);
-    tcsetattr(STDIN_FILENO, TCSAFLUSH, &hidden);
-    ssize_t got = read(STDIN_FILENO, text, bytes);
-    tcsetattr(STDIN_FILENO, TCSAFLUSH, &seen);
-    sigaction(SIGINT, &before, NULL);
-    fputc('\n', stderr);
-    return got;
+    return client.context
+               ? error_append(e, "; trainctl login %s asks for the token again", client.server)
+               : 0;
 }
 
 int token_ask(const char *words, char token[TOKEN_BYTES], struct error *e)
 {
-    char text[TOKEN_BYTES + 1] = "";
+    char line[TOKEN_BYTES + 1] = "";
+    char *text = isatty(STDIN_FILENO) ? getpass(words) : fgets(line, sizeof line, stdin);
+    int status = token_set(text ? text : "", "standard input", token, e);
 
-    if (isatty(STDIN_FILENO))
-        fputs(words, stderr);
-    errno = 0;
-    ssize_t got = read_hidden(text, sizeof text - 1);
-    int status = got < 0 && errno == EINTR ? error_set(e, ERR_INTERRUPTED, "interrupted")
-                                           : token_set(text, "standard input", token, e);
-    explicit_bzero(text, sizeof text);
+    if (text)
+        explicit_bzero(text, strlen(text));
     return status;
 }

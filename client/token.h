@@ -5,10 +5,9 @@
 
 #define TOKEN_BYTES 128
 
-/* From the environment's TRAINCTL_TOKEN, else the first line of the file of the context that is
- * used, or that names this server, else of traind/token below XDG_CONFIG_HOME or ~/.config. 1:
- * found; 0: there is none; negative: ERR_NOT_ALLOWED where others may read that file, ERR_INVALID
- * where it holds something else. */
+/* From the environment's TRAINCTL_TOKEN, else the first line of the context's file, or without a
+ * context of traind/token below XDG_CONFIG_HOME or ~/.config. 1: found; 0: there is none; negative:
+ * ERR_NOT_ALLOWED where others may read that file, ERR_INVALID where it holds something else. */
 int token_find(char token[TOKEN_BYTES], struct error *e);
 
 /* The variable or the file that the last one was found in; "": none was, NULL: it is that

@@ -29,11 +29,10 @@ int handle_presets(const struct request *q, struct reply *r, struct error *e)
 
 int handle_whoami(const struct request *q, struct reply *r, struct error *e)
 {
-    int role = ROLE_ANYONE;
+    int role = ROLES - 1;
 
-    for (int i = 0; i < ROLES; i++)
-        if (role_at(i)->rights == q->rights)
-            role = i;
+    while (role > ROLE_ANYONE && role_at(role)->rights != q->rights)
+        role--;
     return reply_json(
         r, 200,
         json_pack("{s:o, s:s}", "who", json_text_or_null(q->who), "role", role_at(role)->name), e);
