@@ -34,7 +34,7 @@ static const struct {
     const char *first, *title;
 } groups[] = {
     {"plan",    "Before a job"              },
-    {"submit",  "Jobs"                      },
+    {"run",     "Jobs"                      },
     {"metrics", "Results"                   },
     {"sweep",   "Sweeps"                    },
     {"nodes",   "The cluster and the daemon"},

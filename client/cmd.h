@@ -143,7 +143,7 @@ const char *cmd_role_at(size_t i);   /* of tokens: "read"... */
 /* clang-format off */
 #define CMD_ALL(X) \
     X(plan) X(predict) X(bench) X(scale) X(presets) \
-    X(submit) X(list) X(show) X(watch) X(wait) X(events) X(logs) X(cancel) \
+    X(run) X(submit) X(list) X(show) X(watch) X(wait) X(events) X(logs) X(cancel) \
     X(hold) X(release) X(priority) X(tag) X(note) X(rename) X(clone) X(resume) \
     X(rm) \
     X(metrics) X(compare) X(provenance) X(reproduce) X(export) X(checkpoints) \

@@ -230,9 +230,11 @@ int document_open(const char *path, const struct cmd_args *args, struct job_spec
     struct error e;
     json_t *document = document_load(path, &e);
     int code = 0;
+    bool changed;
 
     *spec = NULL;
-    if (!document || changes_apply(document, args, &e)) {
+    if (!document || changes_apply(document, args, &e) ||
+        document_paths_absolute(document, &changed, &e)) {
         json_decref(document);
         return cmd_fail(&e);
     }

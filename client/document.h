@@ -3,16 +3,31 @@
 
 #include "client/cmd.h"
 #include "common/plan/plan.h"
+#include "common/plan/workers.h"
 
 /* The text of a document ("-": standard input), which the caller frees; one of blanks alone is
  * refused. */
 int document_read(const char *path, char **text, size_t *bytes, struct error *e);
 
-/* Reads a document ("-": standard input), changes it as --set says and checks it. Returns 0, or the
+/* Reads a document ("-": standard input), changes it as --set says, makes its paths absolute
+ * and checks it. Returns 0, or the
  * exit code with *spec NULL and everything that is wrong printed. The caller destroys *spec and
  * clears *unsupported. */
 int document_open(const char *path, const struct cmd_args *args, struct job_spec **spec,
                   struct problems *unsupported);
+
+/* What a document means on this machine: with the workers that the plan chose. */
+struct planned {
+    struct job_spec *spec;
+    struct plan_workers workers;
+    struct plan *plan;
+};
+
+/* Reads a document and plans it (cmd_plan.c). Returns 0, or the exit code with what is wrong
+ * printed. *p is zeroed, and cleared in any case. */
+int plan_file(const char *path, const struct cmd_args *args, struct planned *p);
+void planned_clear(struct planned *p);
+void plan_print_warnings(FILE *out, const struct plan *plan);
 
 /* Prints what is wrong as the daemon's answer would be; returns the exit code. */
 int document_refuse(const struct problems *problems);

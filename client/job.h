@@ -8,7 +8,7 @@
 
 /* Strings are borrowed from the JSON, "" where there is none; numbers then are NAN. */
 struct job {
-    long id;
+    long id; /* 0: no daemon's, known by its name */
     const char *name, *state, *reason;
     double created_at, started_at, finished_at; /* Unix seconds */
     double step, train_steps, epoch;

@@ -27,7 +27,6 @@ static int unknown_command(const char *name)
         {"delete", "rm"    },
         {"remove", "rm"    },
         {"kill",   "cancel"},
-        {"run",    "submit"},
         {"mv",     "rename"},
         {"label",  "tag"   },
         {"log",    "logs"  },

@@ -206,15 +206,15 @@ static void print_unknown(const struct plan *plan)
     }
 }
 
-static void print_warnings(const struct plan *plan)
+void plan_print_warnings(FILE *out, const struct plan *plan)
 {
     json_t *warning;
     size_t i;
 
     if (json_array_size(plan->warnings))
-        putchar('\n');
+        putc('\n', out);
     json_array_foreach (plan->warnings, i, warning)
-        print_wrapped(stdout, "warning: ", 2, json_string_value(warning));
+        print_wrapped(out, "warning: ", 2, json_string_value(warning));
 }
 
 /* ---- values in words */
@@ -306,7 +306,7 @@ static void print_plan(const struct plan *plan, bool explained)
     else
         plan_print_table(plan);
     print_unknown(plan);
-    print_warnings(plan);
+    plan_print_warnings(stdout, plan);
 }
 
 /* ---- --diff */
@@ -379,13 +379,7 @@ static void print_differences(const struct cmd_args *args, const char *what,
 
 /* ---- the command */
 
-struct planned {
-    struct job_spec *spec;
-    struct plan_workers workers;
-    struct plan *plan;
-};
-
-static void planned_clear(struct planned *p)
+void planned_clear(struct planned *p)
 {
     plan_destroy(p->plan);
     job_spec_destroy(p->spec);
@@ -422,8 +416,7 @@ static int make_inputs(struct job_spec *spec, const struct cmd_args *args, struc
     return 0;
 }
 
-/* Reads a document and plans it. Returns 0, or the exit code with what is wrong printed. */
-static int plan_file(const char *path, const struct cmd_args *args, struct planned *p)
+int plan_file(const char *path, const struct cmd_args *args, struct planned *p)
 {
     struct problems problems = {0}, unsupported = {0};
     struct plan_inputs inputs;

@@ -4,6 +4,7 @@
 
 #include "client/api.h"
 #include "client/cmd.h"
+#include "client/cmd/watch.h"
 #include "client/job.h"
 #include "client/views/human.h"
 #include "client/views/print.h"
@@ -307,7 +308,7 @@ static void imported_row(struct libscols_table *table, const json_t *from)
     show_add_row(table, "imported", text);
 }
 
-static void print_job(const json_t *json)
+void show_job(const json_t *json)
 {
     struct libscols_table *table = table_create(0);
     char id[HUMAN_BYTES];
@@ -318,7 +319,7 @@ static void print_job(const json_t *json)
     table_column(table, "what", 0);
     table_column(table, "value", TABLE_WRAP);
     snprintf(id, sizeof id, "%ld", job.id);
-    show_add_row(table, "job", id);
+    show_add_row(table, "job", job.id ? id : "");
     show_add_row(table, "name", job.name);
     show_labels(table, json);
     struct libscols_line *line = table_line(table);
@@ -331,7 +332,8 @@ static void print_job(const json_t *json)
     slurm_row(table, json_object_get(json, "slurm"));
     failure_rows(table, &job, json_object_get(json, "failure"));
     progress_rows(table, &job);
-    straggler_rows(table, &job);
+    if (job.id)
+        straggler_rows(table, &job);
     target_row(table, json_object_get(json, "target"), job_ended(&job));
     if (!isnan(job.checkpoint_step) && strcmp(job.state, "succeeded") != 0)
         show_add_row(table, "checkpoint", human_step(id, sizeof id, job.checkpoint_step));
@@ -354,7 +356,7 @@ const struct cmd cmd_show_entry = {
     .help = "show one job",
     .run = cmd_show_of_job,
     .document = "",
-    .print = print_job,
+    .print = show_job,
     .min_operands = 1,
     .max_operands = 1,
     .completion = "job",

@@ -63,7 +63,7 @@ static int watch_view(long id)
 
     if (client.json || !terminal_full() || screen_open(&e))
         return NO_VIEW;
-    int end = id ? view_job(id, false, &e) : view_queue(&e);
+    int end = id ? view_job(id, false, NULL, &e) : view_queue(&e);
     screen_close();
     if (end < 0)
         return cmd_fail(&e);

@@ -103,26 +103,6 @@ static void series_conclude(struct series *s, const struct job_spec *spec, struc
     b->gflops = b->images_per_sec * b->gflop_per_image;
 }
 
-char *bench_failure(const char *events_path)
-{
-    char *text, *rest = NULL, *reason = NULL;
-    size_t bytes;
-    struct error ignored;
-
-    if (file_read(events_path, EVENTS_LIMIT_BYTES, &text, &bytes, &ignored))
-        return NULL;
-    for (char *line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
-        json_t *event = json_loads(line, 0, NULL);
-        const char *type = json_string_value(json_object_get(event, "type"));
-        const char *words = json_string_value(json_object_get(event, "reason"));
-        if (type && words && !reason && event_type_of(type) == EVENT_FAILED)
-            reason = strdup(words);
-        json_decref(event);
-    }
-    free(text);
-    return reason;
-}
-
 int bench_read(const char *events_path, const struct job_spec *spec, struct bench *out,
                struct error *e)
 {

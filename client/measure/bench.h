@@ -41,9 +41,3 @@ int bench_read(const char *events_path, const struct job_spec *spec, struct benc
 /* Runs a job on this machine, or on the hosts that it names, and reads what it measured
  * (bench_run.c); leaves nothing behind. A signal ends it: ERR_INTERRUPTED. */
 int bench_run(const struct job_spec *spec, struct bench *bench, struct error *e);
-
-/* The worker that was built or installed beside this program; else by PATH. The caller frees it. */
-int bench_find_worker(char **path, struct error *e);
-
-/* The reason of the `failed` event, NULL without one. The caller frees it. */
-char *bench_failure(const char *events_path);

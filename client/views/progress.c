@@ -85,8 +85,11 @@ void progress_show(struct progress *progress, const struct job *job)
 
     if (!progress_is_news(progress, job) && now - progress->last_line < PLAIN_LINE_SECONDS)
         return;
-    printf("job %ld %s  %s\n", job->id, job->state,
-           progress_words(line, sizeof line, job, clock_now()));
+    if (job->id)
+        printf("job %ld ", job->id);
+    else
+        printf("%s ", *job->name ? job->name : "training");
+    printf("%s  %s\n", job->state, progress_words(line, sizeof line, job, clock_now()));
     fflush(stdout);
     snprintf(progress->state, sizeof progress->state, "%s", job->state);
     snprintf(progress->reason, sizeof progress->reason, "%s", job->reason);

@@ -8,6 +8,7 @@
 #include "client/api.h"
 #include "client/cmd.h"
 #include "client/job.h"
+#include "client/local.h"
 #include "client/views/human.h"
 #include "client/views/screen.h"
 #include "common/clock.h"
@@ -93,7 +94,9 @@ int view_run(struct view *v, struct error *e)
     view_draw(v);
     v->read_at = clock_monotonic();
     while (end == VIEW_STAY) {
-        int news = stream_next(v->stream, screen_fd(), seconds_to_wait(v), &event, e);
+        double wait = seconds_to_wait(v);
+        int news = v->local ? local_next(v->local, screen_fd(), wait, &event)
+                            : stream_next(v->stream, screen_fd(), wait, &event, e);
         if (news < 0)
             return news;
         take_news(v, news, &event);
@@ -115,6 +118,11 @@ static void view_cancel(struct view *v)
     struct error e;
     json_t *answer;
 
+    if (v->local) {
+        local_stop(v->local);
+        snprintf(v->message, sizeof v->message, "stopping after this step");
+        return;
+    }
     snprintf(path, sizeof path, "/v1/jobs/%ld/cancel", v->confirm);
     if (api_post(path, NULL, 0, &answer, &e) < 0) {
         snprintf(v->message, sizeof v->message, "%.200s", e.text);
@@ -149,7 +157,9 @@ void view_footer(const struct view *v, const char *keys)
     int end = columns - (int)strlen(link) - 1;
 
     if (v->confirm)
-        screen_text(row, 1, end - 2, SCREEN_BOLD, "red", "cancel job %ld?  y yes  any other key no",
+        screen_text(row, 1, end - 2, SCREEN_BOLD, "red",
+                    v->local ? "stop the training?  y yes  any other key no"
+                             : "cancel job %ld?  y yes  any other key no",
                     v->confirm);
     else if (*v->message)
         screen_text(row, 1, end - 2, SCREEN_BOLD, NULL, "%s", v->message);

@@ -17,9 +17,11 @@ enum view_end {
     VIEW_SIGNALLED /* screen_signal() */
 };
 
-/* Shows a job until it ends (stay: until a key ends the view). screen_open was called. Negative:
- * *e. */
-int view_job(long id, bool stay, struct error *e);
+struct local;
+
+/* Shows a job until it ends (stay: until a key ends the view), or without an id the one that
+ * trainctl runs itself. screen_open was called. Negative: *e. */
+int view_job(long id, bool stay, struct local *local, struct error *e);
 
 /* Shows the queue until a key ends it. */
 int view_queue(struct error *e);
@@ -35,13 +37,14 @@ struct view {
     /* Asks the daemon again; a view_end, or -code with *e. */
     int (*read)(void *context, struct error *e);
 
-    bool lost;         /* the daemon is away */
-    bool stale;        /* something happened that only the daemon can tell */
-    bool dirty;        /* to be drawn */
-    double read_at;    /* clock_monotonic */
-    double drawn_at;   /* clock_monotonic */
-    long confirm;      /* the job that is to be cancelled, if the next key is y; 0: none */
-    char message[256]; /* in the last row, until the next key */
+    bool lost;           /* the daemon is away */
+    bool stale;          /* something happened that only the daemon can tell */
+    bool dirty;          /* to be drawn */
+    double read_at;      /* clock_monotonic */
+    double drawn_at;     /* clock_monotonic */
+    struct local *local; /* what trainctl runs itself; NULL: a job of the daemon's */
+    long confirm;        /* the job that is to be cancelled, if the next key is y; 0: none */
+    char message[256];   /* in the last row, until the next key */
 };
 
 /* Until it ends; a view_end, or negative with *e. */

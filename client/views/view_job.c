@@ -6,6 +6,7 @@
 #include "client/api.h"
 #include "client/cmd.h"
 #include "client/job.h"
+#include "client/local.h"
 #include "client/views/human.h"
 #include "client/views/plot.h"
 #include "client/views/progress.h"
@@ -13,6 +14,7 @@
 #include "client/views/terminal.h"
 #include "client/views/view.h"
 #include "common/clock.h"
+#include "common/needed.h"
 
 #define POINTS_MAX   2048 /* of a curve; when they are full, two become one */
 #define POINTS_ASKED 512
@@ -88,8 +90,12 @@ static int view_job_read(void *context, struct error *e)
     struct job_view *v = context;
     json_t *json;
     struct job job;
-    int status = job_fetch(v->id, &json, &job, e);
+    int status = 0;
 
+    if (!v->view.local)
+        status = job_fetch(v->id, &json, &job, e);
+    else
+        job_read(json = json_deep_copy(v->view.local->job), &job);
     if (status)
         return status;
     json_decref(v->json);
@@ -121,7 +127,9 @@ static int view_job_key(void *context, int key, struct error *e)
     struct job_view *v = context;
 
     (void)e;
-    if (view_cancel_key(&v->view, key, v->id, job_ended(&v->job)))
+    if (v->view.local && key == 'q')
+        key = 'c';
+    if (view_cancel_key(&v->view, key, v->view.local ? 1 : v->id, job_ended(&v->job)))
         return VIEW_STAY;
     if (key == 'q')
         return v->stay ? VIEW_BACK : VIEW_QUIT;
@@ -137,7 +145,8 @@ static int view_job_draw_title(const struct job_view *v, int row)
     const struct job *job = &v->job;
     int columns = screen_columns();
     int state = columns - (int)strlen(job->state) - 1;
-    int column = screen_text(row, 1, state - 2, SCREEN_BOLD, NULL, "job %ld", job->id);
+    int column = screen_text(row, 1, state - 2, SCREEN_BOLD, NULL, job->id ? "job %ld" : "training",
+                             job->id);
 
     screen_text(row, column + 2, state - column - 3, SCREEN_PLAIN, NULL, "%s", job->name);
     screen_text(row, state, -1, SCREEN_BOLD, job_state_color(job->state), "%s", job->state);
@@ -267,19 +276,34 @@ static void view_job_draw(void *context)
     if (v->rate.count > 1 && row < rows - 3)
         row = draw_curve("images/s", &v->rate, row, left * 6 / 20) + 1;
     draw_news(v, row, rows - 1 - row);
-    view_footer(&v->view, v->stay ? "q back  c cancel the job" : "q quit  c cancel the job");
+    view_footer(&v->view, v->view.local ? "c stop, to go on later"
+                          : v->stay     ? "q back  c cancel the job"
+                                        : "q quit  c cancel the job");
 }
 
 /* ---- the view */
 
-int view_job(long id, bool stay, struct error *e)
+/* Of the daemon: news from a while ago on, and the curves so far. */
+static int view_job_connect(struct job_view *v, struct error *e)
 {
-    struct job_view *v = calloc(1, sizeof *v);
     long long newest;
     char path[64];
+    int end = stream_newest(&newest, e);
 
-    if (!v)
-        abort();
+    if (end == 0)
+        end = view_job_read(v, e);
+    if (end != VIEW_STAY)
+        return end;
+    read_curves(v);
+    snprintf(path, sizeof path, "/v1/jobs/%ld/events", v->id);
+    v->view.stream = stream_create(path, newest > NEWS_BACK ? newest - NEWS_BACK : 0);
+    return VIEW_STAY;
+}
+
+int view_job(long id, bool stay, struct local *local, struct error *e)
+{
+    struct job_view *v = needed(calloc(1, sizeof *v));
+
     v->id = id;
     v->stay = stay;
     v->view.context = v;
@@ -287,16 +311,11 @@ int view_job(long id, bool stay, struct error *e)
     v->view.take = view_job_handle;
     v->view.key = view_job_key;
     v->view.read = view_job_read;
-    int end = stream_newest(&newest, e);
-    if (end == 0)
-        end = view_job_read(v, e);
-    if (end == VIEW_STAY) {
-        read_curves(v);
-        snprintf(path, sizeof path, "/v1/jobs/%ld/events", id);
-        v->view.stream = stream_create(path, newest > NEWS_BACK ? newest - NEWS_BACK : 0);
+    v->view.local = local;
+    int end = local ? view_job_read(v, e) : view_job_connect(v, e);
+    if (end == VIEW_STAY)
         end = view_run(&v->view, e);
-        stream_destroy(v->view.stream);
-    }
+    stream_destroy(v->view.stream);
     json_decref(v->json);
     free(v);
     return end;

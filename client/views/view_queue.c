@@ -149,7 +149,7 @@ static void view_queue_move(struct queue_view *v, int by)
 static int open_job(struct queue_view *v)
 {
     struct error e;
-    int end = view_job(v->selected, true, &e);
+    int end = view_job(v->selected, true, NULL, &e);
 
     if (end < 0)
         snprintf(v->view.message, sizeof v->view.message, "%.200s", e.text);

@@ -7,7 +7,7 @@
 #include "client/api.h"
 #include "client/cmd.h"
 #include "client/cmd/admin/doctor.h"
-#include "client/measure/bench.h"
+#include "client/local.h"
 #include "client/views/table.h"
 #include "common/check.h"
 #include "common/json.h"
@@ -60,7 +60,7 @@ static void check_programs(json_t *list)
 
     check_program(list, "MPI", MPIRUN,
                   "install Open MPI: apt-get install openmpi-bin, or set mpirun in traind.conf");
-    if (bench_find_worker(&worker, &e)) {
+    if (local_find_worker(&worker, &e)) {
         check_note(list, "worker", false, "make install, or set worker in traind.conf", "%s",
                    e.text);
     } else {

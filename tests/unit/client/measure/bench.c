@@ -91,17 +91,3 @@ Test(bench, a_run_without_a_second_step_is_an_error)
     cr_expect_eq(read_events(STEP(1, 9000, 900) "half a li", spec, &b, &e), -ERR_CORRUPT);
     job_spec_destroy(spec);
 }
-
-Test(bench, the_reason_of_a_failure)
-{
-    char path[] = "/tmp/bench-events-XXXXXX";
-    int fd = mkstemp(path);
-
-    dprintf(fd, "%s",
-            STEP(1, 1, 1) "{\"type\": \"failed\", \"reason\": \"no memory for 3 batches\"}\n");
-    close(fd);
-    char *reason = bench_failure(path);
-    cr_expect_str_eq(reason, "no memory for 3 batches");
-    free(reason);
-    unlink(path);
-}

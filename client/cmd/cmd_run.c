@@ -1,0 +1,257 @@
+/* trainctl run: a job on this machine without a daemon, in a run directory of its own. */
+#include <ctype.h>
+#include <errno.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "client/api.h"
+#include "client/cmd.h"
+#include "client/cmd/watch.h"
+#include "client/document.h"
+#include "client/job.h"
+#include "client/local.h"
+#include "client/views/print.h"
+#include "client/views/progress.h"
+#include "client/views/screen.h"
+#include "client/views/terminal.h"
+#include "client/views/view.h"
+#include "common/clock.h"
+#include "common/job/job_document.h"
+#include "common/json.h"
+#include "common/needed.h"
+#include "common/system/file.h"
+
+struct run {
+    const struct cmd_args *args;
+    char folder[PATH_MAX / 2]; /* absolute */
+    int64_t attempt;           /* the last one; 0: none yet */
+    struct planned planned;
+    struct local local;
+};
+
+/* Static text, until the next call. */
+static const char *run_path(const struct run *r, const char *name, int64_t attempt)
+{
+    static char path[PATH_MAX];
+
+    snprintf(path, sizeof path, attempt ? "%s/%s-%lld" : "%s/%s", r->folder, name,
+             (long long)attempt);
+    return path;
+}
+
+/* --run-dir, or in the current folder the job's name, else that of its file. */
+static int choose_folder(struct run *r, const char *name, struct error *e)
+{
+    const char *given = cmd_value(r->args, "run-dir");
+    char base[NAME_MAX + 1], current[PATH_MAX / 4] = "";
+
+    snprintf(base, sizeof base, "%s", name ? name : file_base_name(r->args->operands[0]));
+    if (!name)
+        base[strcspn(base, ".")] = '\0';
+    for (char *c = base; *c; c++)
+        if (!isalnum((unsigned char)*c) && !strchr("._-", *c))
+            *c = '-';
+    if (!given)
+        given = strspn(base, ".-") || !*base ? "run" : base;
+    if (*given != '/' && !getcwd(current, sizeof current))
+        return error_set_errno(e, errno, "the current folder is not known");
+    snprintf(r->folder, sizeof r->folder, "%s%s%s", current, *current ? "/" : "", given);
+    return 0;
+}
+
+/* With other workers it is the same job, which the workers plan again. */
+static int check_same_job(const struct run *r, const json_t *job, struct error *e)
+{
+    json_t *before = json_document_load(run_path(r, "job.json", 0), e);
+    int status = before ? 0 : -(int)e->code;
+
+    json_object_set(before, "cluster", json_object_get(job, "cluster"));
+    json_object_set(before, "batch_per_worker", json_object_get(job, "batch_per_worker"));
+    if (before && !json_equal(before, job))
+        status = error_set(e, ERR_CONFLICT,
+                           "%s has a run of another job, see job.json in it: name another folder "
+                           "with --run-dir",
+                           r->folder);
+    json_decref(before);
+    return status;
+}
+
+/* The last attempt of the run, which must have ended. */
+static int find_attempt(struct run *r, struct error *e)
+{
+    struct launch_process earlier = {.pidfd = -1, .gate = -1};
+
+    while (access(run_path(r, "attempt", r->attempt + 1), F_OK) == 0)
+        r->attempt++;
+    int processes = launcher_local.survivors(&earlier, run_path(r, "attempt", r->attempt));
+    long pid = processes ? (long)earlier.members.items[0].pid : 0;
+    launch_process_close(&earlier);
+    return processes ? error_set(e, ERR_CONFLICT, "the run in %s still goes on, as process %ld",
+                                 r->folder, pid)
+                     : 0;
+}
+
+static int prepare_folder(struct run *r, json_t *job, struct error *e)
+{
+    bool resumes = cmd_flag(r->args, "resume");
+    int status = 0;
+
+    if (access(run_path(r, "job.json", 0), F_OK) == 0) {
+        status = check_same_job(r, job, e);
+        if (!status)
+            status = find_attempt(r, e);
+        if (!status && !resumes)
+            status = error_set(e, ERR_CONFLICT,
+                               "%s has a run of this job: go on from its newest checkpoint with "
+                               "--resume, or name another folder with --run-dir",
+                               r->folder);
+    } else if (resumes) {
+        status = error_set(e, ERR_NOT_FOUND, "%s has no run to resume", r->folder);
+    } else if (rmdir(r->folder) && errno != ENOENT) { /* it is made again */
+        status = error_set(e, ERR_CONFLICT,
+                           "%s is not an empty folder: name another one with --run-dir", r->folder);
+    }
+    if (!status)
+        status = file_make_dirs(r->folder, e);
+    return status ? status : json_file_write(run_path(r, "job.json", 0), job, e);
+}
+
+/* What is known before the first event, and what the events say. */
+static json_t *describe(const struct run *r)
+{
+    const struct plan *plan = r->planned.plan;
+
+    return needed(json_pack(
+        "{s:s, s:o, s:I, s:I, s:I, s:I, s:o, s:s, s:o, s:n, s:n, s:n, s:n, s:n, s:n, s:n, s:n, "
+        "s:n}",
+        "state", "starting", "name", json_text_or_null(r->planned.spec->name), "attempt",
+        (json_int_t)r->attempt + 1, "train_steps", (json_int_t)plan->train_steps, "eval_images",
+        (json_int_t)plan->eval_images, "global_batch", (json_int_t)plan->global_batch, "started_at",
+        json_number(clock_now()), "run_dir", r->folder, "plan", plan_to_json(plan), "step", "epoch",
+        "loss", "lr", "images_per_sec", "ttt_seconds", "top1", "top5", "reason"));
+}
+
+/* In lines, until it has ended. */
+static void follow_lines(struct local *l)
+{
+    struct progress shown = {0};
+    struct stream_event event;
+    struct job job;
+    int stops = 0;
+
+    while (!l->ended) {
+        int news = local_next(l, -1, 1, &event);
+        job_read(l->job, &job);
+        if (!client.json && news == STREAM_EVENT && !l->ended)
+            progress_show(&shown, &job);
+        if (l->stops == 1 && !stops)
+            fputs("trainctl: stopping after this step; Ctrl-C again stops at once\n", stderr);
+        stops = l->stops;
+    }
+}
+
+/* On a terminal as watch shows it. */
+static void follow_run(struct local *l)
+{
+    struct error e;
+
+    if (!client.json && terminal_full() && screen_open(&e) == 0) {
+        int end = view_job(0, false, l, &e);
+        screen_close();
+        if (end == VIEW_SIGNALLED)
+            raise(SIGINT); /* which stops it as any other does */
+    }
+    follow_lines(l);
+}
+
+/* Returns the exit code: what became of it, what was kept, and how to go on. */
+static int conclude_run(const struct run *r)
+{
+    struct error e;
+    struct job job;
+
+    job_read(r->local.job, &job);
+    if (client.json)
+        print_json(r->local.job);
+    else
+        show_job(r->local.job);
+    fflush(stdout);
+    if (job_outcome(&job) == 0)
+        return 0;
+    error_set(&e, ERR_INTERNAL, "%s", job.reason);
+    if (job_outcome(&job) == 1 && !r->local.explained)
+        local_append_log(&r->local, &e);
+    fprintf(stderr, "trainctl: %s\n  The same command with --resume goes on in %s", e.text,
+            r->folder);
+    fprintf(stderr, job.checkpoint_step > 0 ? ", from the checkpoint of step %.0f\n" : "\n",
+            job.checkpoint_step);
+    return job_outcome(&job);
+}
+
+static int start_here(struct run *r, struct error *e)
+{
+    const struct job_spec *spec = r->planned.spec;
+    json_t *job = job_spec_to_json(spec);
+    int status = 0;
+
+    if (spec->cluster.launcher != JOB_LAUNCHER_LOCAL)
+        status =
+            error_set(e, ERR_UNSUPPORTED,
+                      "cluster.launcher is slurm: send the job to a daemon by trainctl submit, "
+                      "or run it here with --set cluster.launcher=local");
+    if (!status)
+        status = choose_folder(r, spec->name, e);
+    if (!status)
+        status = prepare_folder(r, job, e);
+    json_decref(job);
+    if (status)
+        return status;
+    plan_print_warnings(stderr, r->planned.plan);
+    r->local = (struct local){
+        .spec = spec,
+        .run_dir = r->folder,
+        .attempt = r->attempt + 1,
+        .resumes = cmd_flag(r->args, "resume"),
+        .job = describe(r),
+    };
+    return local_start(&r->local, e);
+}
+
+static int cmd_run(const struct cmd_args *args)
+{
+    struct run r = {.args = args};
+    struct error e;
+
+    api_hurry(1000); /* for the speeds that a daemon may have measured */
+    int code = plan_file(args->operands[0], args, &r.planned);
+    if (code == 0 && start_here(&r, &e)) {
+        code = cmd_fail(&e);
+    } else if (code == 0) {
+        follow_run(&r.local);
+        code = conclude_run(&r);
+    }
+    local_clear(&r.local);
+    planned_clear(&r.planned);
+    return code;
+}
+
+/* clang-format off */
+const struct cmd cmd_run_entry = {
+    .name = "run",
+    .synopsis = "[--set KEY=VALUE...] [--run-dir DIR] [--resume] FILE|-",
+    .help = "train here and now, without a daemon: start the workers of a job document and show their progress",
+    .run = cmd_run,
+    .min_operands = 1,
+    .max_operands = 1,
+    .completion = "file",
+    .options = {
+        {"set", 0, "KEY=VALUE", "change a key of the document first, as in lr.base=0.2", "key"},
+        {"run-dir", 0, "DIR", "the folder for checkpoints, events and log (default: ./NAME, the name of the job or else of FILE)", "file"},
+        {"resume", 0, NULL, "go on from the newest checkpoint of an earlier run in that folder", NULL},
+    },
+};
+/* clang-format on */

@@ -1,0 +1,254 @@
+#include "client/local.h"
+
+#include <errno.h>
+#include <libgen.h>
+#include <limits.h>
+#include <math.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "client/measure/speeds.h"
+#include "common/clock.h"
+#include "common/json.h"
+#include "common/needed.h"
+#include "common/run/event.h"
+#include "common/system/file.h"
+#include "common/system/install_paths.h"
+
+#define LOG_TAIL      600 /* bytes of the workers' output that an error shows */
+#define KILL_SECONDS  10  /* after it was to end at once */
+#define STALL_SECONDS 300 /* as traind's stall_seconds where it is not set */
+#define LOOK_SECONDS  0.1 /* between two looks at the events */
+
+static volatile sig_atomic_t signals; /* that came and were not acted on */
+
+static void note_signal(int number)
+{
+    (void)number;
+    signals++;
+}
+
+int local_find_worker(char **path, struct error *e)
+{
+    char self[PATH_MAX], beside[PATH_MAX + 16];
+    ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
+
+    if (n > 0) {
+        self[n] = '\0';
+        snprintf(beside, sizeof beside, "%s/train-worker", dirname(self));
+        if (launch_find_program(beside, path, e) == 0)
+            return 0;
+    }
+    return launch_find_program("train-worker", path, e);
+}
+
+static int local_launch(struct local *l, const char *mpirun, const char *worker, struct error *e)
+{
+    const struct job_spec *spec = l->spec;
+    int64_t threads = speeds_threads(spec);
+    bool fits = threads * spec->cluster.workers_per_node <= launch_node_slots(spec->cluster.smt);
+    struct launch_request request = {
+        .attempt = l->attempt,
+        .run_dir = l->run_dir,
+        .spec = spec,
+        .threads = threads,
+        .bind = fits ? spec->cluster.bind : JOB_BIND_NONE,
+        .mpirun = mpirun,
+        .worker = worker,
+        .agent = LAUNCH_AGENT,
+        .measure_peak = l->benchmarks,
+        .stall_seconds = l->benchmarks ? 0 : STALL_SECONDS,
+        .resumes = l->resumes,
+    };
+    struct sigaction note = {.sa_handler = note_signal};
+
+    placement_read_mine(&request.machine);
+    int status = launcher_local.start(&request, &l->process, e);
+    if (!status && !launch_release(&l->process))
+        status = error_set(e, ERR_INTERNAL, "mpirun ended before it began");
+    sigaction(SIGINT, &note, NULL);
+    sigaction(SIGTERM, &note, NULL);
+    sigaction(SIGHUP, &note, NULL);
+    signal(SIGPIPE, SIG_IGN); /* nobody reads on: the run goes on */
+    return status;
+}
+
+int local_start(struct local *l, struct error *e)
+{
+    char *mpirun = NULL, *worker = NULL;
+    int status = launch_find_program(MPIRUN, &mpirun, e);
+
+    l->process = (struct launch_process){.pidfd = -1, .gate = -1};
+    if (!status)
+        status = local_find_worker(&worker, e);
+    if (!status && (size_t)snprintf(l->attempt_dir, sizeof l->attempt_dir, "%s/attempt-%lld",
+                                    l->run_dir, (long long)l->attempt) >= sizeof l->attempt_dir)
+        status = error_set(e, ERR_INVALID, "the path of the run directory is too long");
+    if (!status)
+        status = local_launch(l, mpirun, worker, e);
+    l->gone = status != 0;
+    free(mpirun);
+    free(worker);
+    return status;
+}
+
+void local_stop(struct local *l)
+{
+    int how = l->stops++ + (l->benchmarks ? 1 : 0);
+
+    launcher_local.stop(&l->process, l->attempt_dir,
+                        how == 0   ? LAUNCH_STOP_AFTER_STEP
+                        : how == 1 ? LAUNCH_STOP_NOW
+                                   : LAUNCH_STOP_KILL);
+    l->stopped_at = clock_monotonic();
+}
+
+static void act_on_signals(struct local *l)
+{
+    bool at_once = l->stops > (l->benchmarks ? 0 : 1);
+
+    if (signals || (at_once && clock_monotonic() - l->stopped_at > KILL_SECONDS))
+        local_stop(l);
+    signals = 0;
+}
+
+/* mpirun has ended. One that was killed leaves its ranks; with the last of them their memory is
+ * given back. */
+static void local_end(struct local *l)
+{
+    int64_t signal_number;
+
+    launch_reap(&l->process, &l->code, &signal_number);
+    if (launcher_local.survivors(&l->process, l->attempt_dir) > 0) {
+        launcher_local.stop(&l->process, l->attempt_dir, LAUNCH_STOP_KILL);
+        launcher_local.survivors(&l->process, l->attempt_dir);
+    }
+    launch_process_close(&l->process);
+    l->gone = true;
+}
+
+void local_append_log(const struct local *l, struct error *e)
+{
+    char path[PATH_MAX], *text;
+    size_t bytes;
+
+    snprintf(path, sizeof path, "%s/stdout.log", l->attempt_dir);
+    if (file_read(path, 1 << 20, &text, &bytes, NULL))
+        return;
+    error_append(e, "; the end of %s:\n%s", path, text + (bytes > LOG_TAIL ? bytes - LOG_TAIL : 0));
+    free(text);
+}
+
+void local_clear(struct local *l)
+{
+    if (l->events)
+        fclose(l->events);
+    json_decref(l->event);
+    json_decref(l->job);
+}
+
+/* The members that the job has from the start, and an event too, are the event's. */
+static void take_event(struct local *l, enum event_type type)
+{
+    static const char *const own[EVENT_TYPE_COUNT][3] = {
+        [EVENT_RUN_START] = {"resumed_step", "step",             "running"   },
+        [EVENT_STEP] = {"top1",         "train_top1",       "running"   },
+        [EVENT_EVAL_PROGRESS] = {"images",       "evaluated_images", "evaluating"},
+        [EVENT_EVAL] = {"loss",         "eval_loss",        "evaluating"},
+        [EVENT_CHECKPOINT] = {"step",         "checkpoint_step" },
+        [EVENT_RUN_STOP] = {"status",       "state"                  },
+        [EVENT_FAILED] = {"reason",      "reason",                        "failed"            },
+    };
+    json_t *event = json_copy(l->event);
+
+    if (type < EVENT_TYPE_COUNT && own[type][0]) {
+        json_object_set(l->job, own[type][1], json_object_get(event, own[type][0]));
+        json_object_del(event, own[type][0]);
+        if (own[type][2])
+            json_object_set_new(l->job, "state", json_string(own[type][2]));
+    }
+    l->explained = l->explained || type == EVENT_FAILED;
+    json_object_update_existing(l->job, event);
+    json_decref(event);
+}
+
+/* The next whole line of the file. */
+static bool next_event(struct local *l, struct stream_event *event)
+{
+    char path[PATH_MAX];
+    size_t room = 0;
+    long at;
+
+    snprintf(path, sizeof path, "%s/events.jsonl", l->attempt_dir);
+    if (!l->events && !(l->events = fopen(path, "re")))
+        return false;
+    at = ftell(l->events); /* which also makes it look for what has come */
+    char *line = NULL;
+    ssize_t bytes = getline(&line, &room, l->events);
+    bool whole = bytes > 0 && line[bytes - 1] == '\n';
+    if (!whole)
+        fseek(l->events, at, SEEK_SET);
+    json_t *body = whole ? json_loads(line, 0, NULL) : NULL;
+    const char *type = json_get_text(body, "type", NULL);
+    free(line);
+    if (!type) {
+        json_decref(body);
+        return whole && next_event(l, event);
+    }
+    json_decref(l->event);
+    l->event = body;
+    take_event(l, event_type_of(type));
+    *event = (struct stream_event){.type = type, .body = body};
+    return true;
+}
+
+/* The last event: what became of it, also where no event said so, as of a run that was stopped
+ * before its first step, or a worker that crashed. */
+static int tell_end(struct local *l, struct stream_event *event)
+{
+    const char *state = json_get_text(l->job, "state", "");
+    bool good = strcmp(state, "success") == 0;
+    bool stopped = !good && (l->stops || strcmp(state, "cancelled") == 0);
+
+    if (!good && !l->explained)
+        json_object_set_new(
+            l->job, "reason",
+            stopped ? json_string("stopped")
+                    : json_sprintf("mpirun ended with status %lld", (long long)l->code));
+    state = good ? "succeeded" : stopped ? "cancelled" : "failed";
+    json_object_set_new(l->job, "state", json_string(state));
+    json_decref(l->event);
+    l->event = json_pack("{s:s, s:o, s:s, s:O}", "type", "state", "t", json_number(clock_now()),
+                         "state", state, "reason", json_object_get(l->job, "reason"));
+    *event = (struct stream_event){.type = "state", .body = l->event};
+    l->ended = true;
+    return STREAM_EVENT;
+}
+
+int local_next(struct local *l, int fd, double seconds, struct stream_event *event)
+{
+    double until = seconds < 0 ? INFINITY : clock_monotonic() + seconds;
+
+    for (;;) {
+        struct pollfd wait[] = {
+            {.fd = fd,               .events = POLLIN},
+            {.fd = l->process.pidfd, .events = POLLIN}
+        };
+        bool was_gone = l->gone;
+        if (next_event(l, event))
+            return STREAM_EVENT;
+        if (was_gone)
+            return l->ended ? STREAM_NOTHING : tell_end(l, event);
+        act_on_signals(l);
+        double left = fmin(until - clock_monotonic(), LOOK_SECONDS);
+        if (left <= 0)
+            return STREAM_NOTHING;
+        if (poll(wait, 2, (int)ceil(1e3 * left)) > 0 && wait[1].revents)
+            local_end(l);
+        else if (wait[0].revents)
+            return STREAM_NOTHING;
+    }
+}
