@@ -22,7 +22,7 @@ export const words = (error) => (error instanceof Away ? "No answer from traind.
 export const waiting = (error) => (error instanceof Problem ? error.message : "No answer yet from traind; trying again…");
 
 // A daemon that wants tokens answers 401: the person is asked once, and the token is kept until the
-// tab is closed. No cookie: nothing is sent that this page does not put there.
+// tab is closed. No cookie: nothing is sent that this page does not put there. Without it the page has nothing to show but a button to sign in.
 const KEPT = "traind-token";
 let asking = null;
 let declined = false; // the person closed the question: it comes back with what they do next, and not by itself
@@ -44,19 +44,37 @@ export function takeToken(replaces) {
   return !other;
 }
 
-function askForToken(text) {
+// What is pasted: a token, or a link that brings one.
+const tokenIn = (text) => /#token=([\w-]+)/.exec(text)?.[1] ?? text.trim();
+
+// Instead of the page's contents, of which nothing is known.
+const refusedPaths = new Set();
+const signIn = h("section", { class: "notice card", id: "sign-in", "aria-label": "Sign in" }, h("h2", {}, "Sign in to see this page"), h("p", {}, "The server requires an access token."),
+  h("button", { type: "button", class: "primary", onclick: async () => (await askForToken()) && location.reload() }, "Sign in"));
+function lock(locked) {
+  document.body.classList.toggle("locked", locked);
+  if (!locked) signIn.remove();
+  else if (!signIn.isConnected) document.getElementById("main")?.before(signIn);
+}
+
+let refusal = ""; // why the last token was not taken
+
+function askForToken() {
   asking ??= new Promise((given) => {
-    const field = h("input", { type: "password", autocomplete: "off", spellcheck: "false", required: true });
-    const form = h("form", { method: "dialog" }, h("h2", { id: "token-title" }, "Token"), h("p", { role: "status" }, text),
-      h("p", {}, h("label", {}, "Token", field)),
-      h("div", { class: "actions" }, h("button", { class: "primary" }, "Go on")));
+    const field = h("input", { type: "password", autocomplete: "off", spellcheck: "false", required: true, "aria-describedby": "token-help" });
+    const form = h("form", { method: "dialog" }, h("h2", { id: "token-title" }, "Sign in"), h("p", { class: "error", role: "alert", hidden: !refusal }, refusal),
+      h("p", { id: "token-help" }, "Paste an access token. On the server: ", h("code", {}, "trainctl token create NAME"), "; quickstart stored one in ", h("code", {}, "_state/token"), "."),
+      h("label", {}, "Access token", field),
+      h("div", { class: "actions" }, h("button", { type: "button", onclick: () => dialog.close() }, "Cancel"), h("button", { class: "primary", value: "yes" }, "Sign in")));
     const dialog = h("dialog", { id: "token-ask", "aria-labelledby": "token-title" }, form);
     dialog.addEventListener("close", () => {
-      const token = field.value.trim();
+      const token = dialog.returnValue === "yes" ? tokenIn(field.value) : "";
       dialog.remove();
       asking = null;
+      refusal = "";
       declined = !token;
       if (token) sessionStorage.setItem(KEPT, token);
+      else signIn.querySelector("button").focus();
       given(Boolean(token));
     });
     document.body.append(dialog);
@@ -75,13 +93,19 @@ export async function authorized(path, options = {}) {
   const headers = { ...options.headers, ...(token ? { Authorization: `Bearer ${token}` } : {}) };
   const answer = await fetch(path, { cache: "no-store", ...options, headers }).catch(away);
   heardTime(answer);
-  if (answer.status !== 401) return answer;
-  if (token !== sessionStorage.getItem(KEPT)) return authorized(path, options); // given meanwhile
+  const [what] = path.split("?");
+  if (answer.status !== 401) {
+    if (refusedPaths.delete(what)) lock(false);
+    return answer;
+  }
+  refusedPaths.add(what);
+  const why = token && (await answer.clone().json().catch(() => null))?.detail;
+  if (token !== sessionStorage.getItem(KEPT)) return authorized(path, options); // given, or refused, meanwhile
+  if (token) refusal = why ?? "";
   sessionStorage.removeItem(KEPT);
+  lock(true);
   if (declined) return answer;
-  const why = (await answer.clone().json().catch(() => null))?.detail ?? "";
-  return (await askForToken(token ? why : "This daemon requires a token; create one with trainctl token create."))
-    ? authorized(path, options) : answer;
+  return (await askForToken()) ? authorized(path, options) : answer;
 }
 
 async function call(path, options) {

@@ -1,11 +1,13 @@
 // The frame around the views, and which view is shown. doc/how-to-add-a-page.md tells what a view is.
 
-import { takeToken } from "./api.js";
+import { get, takeToken } from "./api.js";
 import { ask } from "./ask.js";
 import { comeBack, enter, leave } from "./back.js";
 import { h, mark, notice, say } from "./dom.js";
 import { keepFocus } from "./focus.js";
-import { here } from "./place.js";
+import { listenToKeys, showKeys } from "./keys.js";
+import { watch } from "./live.js";
+import { here, listHref } from "./place.js";
 
 // nav: its name in the head, within: that of the view it belongs to; the first path that matches counts, and its groups are the
 // view's params.
@@ -13,12 +15,13 @@ const VIEWS = [
   { path: /^\/$/, nav: "Jobs", href: "#/", load: () => import("./views/overview.js") },
   { path: /^\/jobs\/([1-9][0-9]{0,15})$/, within: "Jobs", load: () => import("./views/job.js") },
   { path: /^\/groups$/, within: "Jobs", load: () => import("./views/groups.js") },
-  { path: /^\/users$/, within: "Jobs", load: () => import("./views/users.js") },
   { path: /^\/submit$/, nav: "Submit", href: "#/submit", load: () => import("./views/submit.js") },
   { path: /^\/compare$/, nav: "Compare", href: "#/compare", load: () => import("./views/compare.js") },
   { path: /^\/sweeps$/, nav: "Sweeps", href: "#/sweeps", load: () => import("./views/sweeps.js") },
   { path: /^\/sweeps\/new$/, within: "Sweeps", load: () => import("./views/new_sweep.js") },
   { path: /^\/sweeps\/([1-9][0-9]{0,15})$/, within: "Sweeps", load: () => import("./views/sweep.js") },
+  { path: /^\/nodes$/, nav: "Nodes", href: "#/nodes", load: () => import("./views/nodes.js") },
+  { path: /^\/users$/, nav: "Users", href: "#/users", load: () => import("./views/users.js") },
 ];
 
 const AGAIN_MS = 2000; // between attempts to load a view
@@ -36,9 +39,10 @@ function heading(title) {
 
 // In place of a view where the address has none.
 function lost() {
-  main.append(h("div", { class: "title" }, h("h1", { tabindex: -1 }, "There is no such page")), h("p", {}, h("a", { href: "#/" }, "All jobs")));
-  heading("No such page");
-  return { unmount() {} };
+  main.append(h("div", { class: "title" }, h("h1", { tabindex: -1 }, "Page not found")),
+    notice("This address has no page", h("p", {}, h("a", { href: listHref() }, "All jobs"))));
+  heading("Page not found");
+  return { unmount: watch((signal) => get("/healthz", signal), { periodMs: 5000 }).stop };
 }
 
 // The view's mount(), once the daemon has given its module; null where it is wanted() no more.
@@ -94,5 +98,7 @@ takeToken(replaces);
 history.scrollRestoration = "manual"; // the browser would scroll before there is anything
 document.addEventListener("visibilitychange", () => document.visibilityState === "hidden" && leave(shown.mounted)); // also before a reload
 keepFocus();
+listenToKeys();
+document.getElementById("keys").addEventListener("click", showKeys);
 route(false);
 fetch("healthz").then((answer) => answer.json()).then(({ version }) => say(document.getElementById("version"), `traind ${version}`), () => {});

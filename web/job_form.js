@@ -122,7 +122,7 @@ export function jobForm(fields, changed) {
   const rows = fields.filter((field) => field.pointer !== "/preset").map((field) => fieldRow(field, changed));
   const groups = order.map((name) => group(name, rows.filter((row) => row.field.group === name)));
   const find = h("input", { type: "search", id: "find-key", placeholder: "Find a key", "aria-label": "Find a key" });
-  const none = h("p", { class: "quiet", role: "status", hidden: true }, "No key matches.");
+  const none = h("p", { class: "quiet", role: "status", hidden: true }, "No settings match.");
   const opened = new Map();
   find.addEventListener("input", () => {
     const words = find.value.toLowerCase().trim();

@@ -2,6 +2,7 @@
 // By fetch and not by EventSource, which could not send the token.
 
 import { authorized, Away, Problem } from "./api.js";
+import { mark, say } from "./dom.js";
 
 const ANSWER_MS = 15000; // a daemon that takes longer counts as away
 const LIVE_MS = 5000; // between looks while the stream tells what happens: a queue's estimates are no events
@@ -89,15 +90,18 @@ document.addEventListener("visibilitychange", () => {
   else disconnect();
 });
 
-// The page's head tells whether the daemon answers.
+// The page's head shows whether the daemon answers. One that refuses what was asked for, as of a job that does not exist, does: the page says why.
 const connection = document.getElementById("connection");
+function stateOf(error) {
+  if (error instanceof Away) return ["lost", "no answer from traind, trying again…"];
+  if (error?.status === 401) return ["signed-out", "not signed in"];
+  return !error || error.status < 500 ? ["live", "live"] : ["error", error.message];
+}
 function tell(error) {
-  const lost = error instanceof Away;
-  const state = lost ? "lost" : error ? "error" : "live";
-  document.body.classList.toggle("stale", lost);
-  if (connection.dataset.state !== state) connection.dataset.state = state;
-  const words = lost ? "no answer from traind, trying again…" : error ? error.message : "live";
-  if (connection.textContent !== words) connection.textContent = words;
+  const [state, words] = stateOf(error);
+  document.body.classList.toggle("stale", state === "lost");
+  mark(connection, "data-state", state);
+  say(connection, words);
 }
 
 // Calls work(signal) now, and again every periodMs until stop(): while the stream is open every 5 s, and besides when an event comes

@@ -24,7 +24,7 @@ export function pickJobs({ words, least, most, ids = [], chosen }) {
   });
   const told = () => {
     button.disabled = picked.size < least || picked.size > most;
-    say(count, picked.size < least ? `Choose at least ${least}.` : picked.size > most ? `At most ${most} at a time.` : `${picked.size} chosen`);
+    say(count, picked.size < least ? `Choose at least ${least}.` : picked.size > most ? `Choose at most ${most}.` : `${picked.size} chosen`);
   };
   const row = (id) => {
     const tick = h("input", { type: "checkbox", id: `pick-${id}`, checked: picked.has(id), onchange: () => {

@@ -33,7 +33,7 @@ async function nodesPage(page) {
     await postAsUser(`/v1/nodes/n${n}/report`, { kind: "CPU X", cores: 4, phase: "prolog", outcome: "fine", t: Date.now() / 1000, gflops: n === 60 ? 80 : 100 });
   const { total, slots } = await api("/v1/nodes?limit=1");
   await page.goto(`${origin}/#/`);
-  await page.locator(".nodes header", { hasText: `${total}, 1 not fine` }).waitFor();
+  await page.locator(".nodes header", { hasText: `${total}, 1 slow` }).waitFor();
   await page.locator('[data-key="slots"]', { hasText: `of ${slots}` }).waitFor();
   same(await page.locator("tr[data-node]").count(), 50, "nodes: the first of many, with what all are together");
   await page.getByRole("button", { name: "Show more nodes" }).click();
@@ -114,7 +114,7 @@ async function grouped(page, ids) {
   forget(/status of 400/);
   await page.getByRole("searchbox").fill("nothing like it");
   await page.keyboard.press("Enter");
-  await page.getByRole("heading", { name: "No job matches" }).waitFor();
+  await page.getByRole("heading", { name: "No jobs match." }).waitFor();
   ok(true, "groups: where no job matches it says so");
   same(await page.getByRole("link", { name: "List", exact: true }).getAttribute("href"), "#/?q=nothing+like+it", "groups: the list is that of the same words");
 }
@@ -129,7 +129,7 @@ async function users(page) {
     const [rows, usage] = await shares();
     return text(rows) === text([...usage.users].sort((a, b) => b.share - a.share || b.queued - a.queued).map((u) => [u.user ?? "", u.share, u.slot_hours, u.running, u.slots, u.queued].map(String)));
   }).then(() => ok(true, "users: their use and shares are the API's"), async () => same(text(...(await shares())), "", "users: their use and shares are the API's"));
-  await page.getByText("A user may have 2 slots at a time. Use counts half after 168 hours, and a user with all of it loses 10 points of priority.").waitFor();
+  await page.getByText("Limits per user: 2 slots. Usage decays with a half-life of 7 days. A user with all of the usage loses 10 points of priority.").waitFor();
   ok(true, "users: with what one user may");
   const link = page.locator("tr[data-user] a").first(), user = await link.textContent();
   await link.focus();

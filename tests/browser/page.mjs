@@ -191,14 +191,13 @@ async function overviewTools(page) {
   same(await page.locator("tr[data-job] th a").allTextContents().then((all) => all.join()), "first-job", "overview: words of data, name and network together");
   await page.keyboard.press("/");
   await page.keyboard.type("nothing");
-  await page.getByText("No job matches").waitFor();
+  await page.getByText("No jobs match.").waitFor();
   await until("all words", async () => (await query(page)).q === "nothing").catch(() => {}); // the first of them may have been looked for already
   same((await query(page)).q, "nothing", "overview: / searches, and the address keeps the words");
   await page.keyboard.press("Escape");
   await page.locator("tr[data-job]").nth(1).waitFor();
-  await page.keyboard.press("Escape");
   await page.keyboard.press("j");
-  ok(await page.locator("tr[data-job] th a").first().evaluate((link) => link === document.activeElement), "overview: Escape clears the search, then leaves it to j and k");
+  ok(await page.locator("tr[data-job] th a").first().evaluate((link) => link === document.activeElement), "overview: Escape clears the search and leaves it, to j and k");
   await page.goto(`${origin}/#/?sort=id`);
   const ids = () => page.locator("tr[data-job]").evaluateAll((rows) => rows.map((row) => Number(row.dataset.job)));
   const sorted = async (by, name) => { // the list before has another order
@@ -394,8 +393,8 @@ async function unknownJob(page) {
   await page.getByRole("heading", { name: "There is no job 999" }).waitFor();
   ok(true, "job: one that does not exist is told as such");
   await page.evaluate(() => { location.hash = "#/nothing"; });
-  await page.getByRole("heading", { level: 1, name: "There is no such page" }).waitFor({ timeout: 60000 }).catch(() => {});
-  same(await page.evaluate(() => document.activeElement.textContent), "There is no such page", "frame: at an address without a page the keyboard starts at the heading that says so");
+  await page.getByRole("heading", { level: 1, name: "Page not found" }).waitFor({ timeout: 60000 }).catch(() => {});
+  same(await page.evaluate(() => document.activeElement.textContent), "Page not found", "frame: at an address without a page the keyboard starts at the heading that says so");
   await page.goto("about:blank");
   errors.length = known; // the browser logs each 404
 }

@@ -95,7 +95,7 @@ try {
   const sweep = await api("/v1/sweeps", { method: "POST", body: JSON.stringify({ name: "rates", base: { ...JOB, steps: 2 }, metric: "loss", parameters: { "/lr/base": [0.1, 0.2] } }) });
   same(last.id, 12204, "jobs have ids of one, three and five digits");
   let patience = 60; // seconds: charts follow a width a little later, and a busy machine draws late. The first fault ends it
-  const pages = { overview: "/#/", groups: "/#/groups", users: "/#/users", job: `/#/jobs/${first.id}`, queued: `/#/jobs/${last.id}`, submit: "/#/submit", compare: `/#/compare?ids=${first.id},${last.id}`,
+  const pages = { overview: "/#/", groups: "/#/groups", nodes: "/#/nodes", users: "/#/users", job: `/#/jobs/${first.id}`, queued: `/#/jobs/${last.id}`, submit: "/#/submit", compare: `/#/compare?ids=${first.id},${last.id}`,
     sweeps: "/#/sweeps", sweep: `/#/sweeps/${sweep.id}`, "new sweep": "/#/sweeps/new", API: "/docs" };
   for (const [name, place] of Object.entries(pages)) {
     for (const width of WIDTHS) {

@@ -75,7 +75,7 @@ export function sweepForm(fields, changed) {
   const element = h("section", { class: "card sweep-form" }, field("Name", name, "what the sweep is called"), h("h2", {}, "Keys to vary"), keys, rows,
     h("p", { class: "help" }, "Values separated by commas, or a range: 0.01 to 1 log"), h("div", {}, add),
     h("div", { class: "fields" }, field("Method", method, Object.entries(METHODS).map((pair) => pair.join(": ")).join("; ")), field("Metric", metric, "what the trials are ranked by"),
-      samplesField, samplingField, field("At a time", together, "jobs that run side by side")), budgetFields, base);
+      samplesField, samplingField, field("Parallel jobs", together, "how many run at the same time")), budgetFields, base);
 
   const put = (input, value) => {
     const text = value === undefined ? "" : String(value);

@@ -84,7 +84,7 @@ export function mount(main, { query, heading }) {
   const search = h("input", { type: "search", placeholder: "Name, network, note…", "aria-label": "Only jobs with these words", value: settings.q });
   search.addEventListener("change", () => { setQuery({ q: search.value || null }); change({ q: search.value }); });
   const narrowed = settings.tag && `with the tag ${settings.tag}`;
-  const wait = notice("Loading the groups…"), none = notice("No job matches");
+  const wait = notice("Loading the groups…"), none = notice("No jobs match.");
   let known = "", rows = [];
   const save = h("button", { type: "button", class: "tool", "aria-label": "Groups as csv, to download", onclick: () => download("groups.csv", "text/csv", f.csv(rows)) }, "csv");
   const table = h("section", { class: "card" }, h("header", {}, h("h2", {}, "Groups"), save), h("div", { class: "scroll wide", role: "group", tabindex: 0, "aria-label": "Groups" }, h("table", { class: "groups" },

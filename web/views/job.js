@@ -154,7 +154,7 @@ export function mount(main, { params, query, heading }) {
     look.stop();
     deafen();
     clearTimeout(timer);
-    wait.replaceChildren(h("h2", {}, `There is no job ${id}`), h("p", {}, h("a", { href: listHref() }, "Jobs")));
+    wait.replaceChildren(h("h2", {}, `There is no job ${id}`), h("p", {}, h("a", { href: listHref() }, "All jobs")));
     show(wait, true);
     for (const element of [content, state, buttons, labels, reason, slow, refused, label]) show(element, false);
   };

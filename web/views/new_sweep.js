@@ -54,7 +54,7 @@ function build(main, title, { fields, base, beginnings, draft }) {
     trouble.update([], editor.text.value);
     show(failure, false);
     const count = now && trialsOf(now);
-    say(told, !now ? "" : count ? `${count} ${count === 1 ? "job" : "jobs"} in all, ${now.concurrency ?? 1} at a time.` : "");
+    say(told, !now ? "" : count ? `${count} ${count === 1 ? "job" : "jobs"}, ${now.concurrency ?? 1} in parallel.` : "");
     curl.set(now ? curlCommand(pretty(now), "/v1/sweeps") : "");
     cost.ask(now);
     sessionStorage.setItem(draft, editor.text.value); // as it stands there, be it JSON or not yet
@@ -80,8 +80,8 @@ function build(main, title, { fields, base, beginnings, draft }) {
   const example = ([name, text, make]) => h("li", {}, h("button", { type: "button", onclick: () => { editor.set(pretty(make(base))); editor.read(); } }, name), h("span", { class: "help" }, text));
   main.replaceChildren(h("div", { class: "title" }, title),
     h("div", { class: "submit" }, h("div", { class: "submit-form" }, form.element, h("section", { class: "card" }, editor.element)),
-      h("div", { class: "submit-side" }, h("section", { class: "card" }, h("h2", {}, "Begin with"), h("ul", { class: "examples" }, ...beginnings.map(example)),
-        h("p", { class: "help" }, "“base” is a job; “parameters” are its keys with the values to try. “metric” is top1, top5, loss, images_per_sec or ttt_seconds.")),
+      h("div", { class: "submit-side" }, h("section", { class: "card" }, h("h2", {}, "Start from"), h("ul", { class: "examples" }, ...beginnings.map(example)),
+        h("p", { class: "help" }, "“base” is a job; “parameters” are its keys with the values to try. “metric” is what trials are ranked by: top1, top5, loss, images_per_sec or ttt_seconds.")),
       // Above what comes and goes with the cost: the button must not move away from under the pointer.
       h("div", { class: "submit-bar" }, button, told, failure), trouble.element, cost.element, h("section", { class: "card codes" }, curl.element))));
   editor.set(sessionStorage.getItem(draft) ?? pretty(beginnings[0][2](base)));

@@ -81,7 +81,7 @@ export function mount(main, { query, heading, kept }) {
     change({ sort: settings.sort === first ? other : first });
   });
   const table = h("table", { class: "jobs card", hidden: true }, h("caption", { class: "hidden" }, "Jobs"), head.element, body);
-  const wait = notice("Loading the jobs…"), empty = emptyList(), nothing = notice("No job matches");
+  const wait = notice("Loading the jobs…"), empty = emptyList(), nothing = notice("No jobs match.");
   const states = choice("Which jobs", Object.keys(FILTERS).map((name) => [name, name[0].toUpperCase() + name.slice(1)]), settings.state, (state) => change({ state }));
   const search = h("input", { type: "search", placeholder: "Name, id, network…   /", "aria-label": "Search the jobs by name, id, tags, note, reason, user, network or data", value: settings.q });
   search.addEventListener("input", () => {
@@ -90,10 +90,6 @@ export function mount(main, { query, heading, kept }) {
       change({ q: search.value });
       look.again();
     }, TYPING_MS);
-  });
-  // The browser clears a field that has words by Escape; an empty one gives the keyboard back to the page.
-  search.addEventListener("keydown", (event) => {
-    if (event.key === "Escape" && !search.value) search.blur();
   });
   const picked = new Set(kept?.ticked);
   const pick = (id, isIt) => {
@@ -228,13 +224,9 @@ export function mount(main, { query, heading, kept }) {
     },
   });
 
-  // / searches, j and k go from job to job.
+  // j and k go from job to job.
   const press = (event) => {
     if (event.target.closest("input, select, textarea, dialog, .plot") || event.ctrlKey || event.metaKey || event.altKey) return;
-    if (event.key === "/") {
-      event.preventDefault();
-      search.select();
-    }
     if (event.key !== "j" && event.key !== "k") return;
     const links = [...body.querySelectorAll("th a:not(.chip)")], at = links.findIndex((link) => link.closest("tr").contains(document.activeElement));
     links[Math.max(0, Math.min(links.length - 1, at + (event.key === "j" ? 1 : -1)))]?.focus();

@@ -1,17 +1,17 @@
-// What the cluster does as a whole: numbers, throughput over time, nodes, queue.
+// The cluster as a whole: numbers, throughput over time, nodes, queue.
 
-import { get, Problem } from "../api.js";
+import { get } from "../api.js";
 import { Chart, ChartGroup } from "../charts/charts.js";
 import { daemonTime } from "../clock.js";
-import { arrange, choice, datum, h, mark, say, setDatum, show } from "../dom.js";
+import { choice, datum, h, mark, say, setDatum, show } from "../dom.js";
 import * as f from "../format.js";
 import { startWords, title } from "../jobs.js";
 import { watch } from "../live.js";
-import { many, moreButton, PAGE } from "../more.js";
+import { nodesTable, nodesWords } from "../nodes.js";
 import { setQuery } from "../place.js";
 
-const THROUGHPUT_MS = 10000, NODES_MS = 15000, FAILED_MS = 15000; // between looks
-const NODES_SHOWN = 50, QUEUE_SHOWN = 50;
+const THROUGHPUT_MS = 10000, FAILED_MS = 15000; // between looks
+const QUEUE_SHOWN = 50;
 const HOURS = { 1: "1 h", 6: "6 h", 24: "24 h", 168: "7 d" };
 
 const clock = (t) => new Date(t * 1000).toLocaleTimeString("sv-SE", { hour: "2-digit", minute: "2-digit" });
@@ -83,63 +83,15 @@ function throughput(query) {
 
 // ------------------------------------------------------------------ nodes
 
-function nodeRow(node) {
-  const used = h("progress", { max: Math.max(1, node.slots), value: node.slots_used, "aria-label": `slots used of ${node.name}` });
-  const verdict = h("span", { class: "verdict", "data-verdict": node.verdict }, node.verdict), checked = h("time", { title: f.date(node.checked) });
-  const element = h("tr", { "data-node": node.name }, h("th", { scope: "row", tabindex: -1, title: node.kind ?? "" }, node.name), h("td", {}, verdict,
-    node.reason ? h("span", { class: "reason", title: node.reason }, node.reason) : null),
-    h("td", { class: "slots" }, h("div", { class: "meter" }, used), h("data", { value: node.slots_used }, `${node.slots_used} of ${node.slots}`)),
-    h("td", { class: "num" }, h("data", { value: node.gflops ?? "" }, f.number(node.gflops))), h("td", { class: "num" }, checked));
-  return { element, text: JSON.stringify(node), tick: () => say(checked, node.checked ? f.ago(node.checked) : "never") };
-}
-
-// The daemon's slots as a node, where it does not tell nodes.
-async function ownSlots(signal) {
-  const { slots } = await get("/readyz", signal);
-  const node = { name: "this machine", verdict: "unknown", slots: slots.total, slots_used: slots.used, gflops: null, checked: null };
-  return { all: [node], next: null, sums: { total: 1, slow: 0, drained: 0, slots: slots.total, slots_used: slots.used } };
-}
-
 // told(sums of all nodes): each time they are known anew
 function nodesCard(told) {
-  const rows = new Map(), body = h("tbody"), summary = h("span", { class: "quiet" }); // rows: name -> nodeRow()
-  const columns = [["Node", ""], ["Check", ""], ["Slots", ""], ["GFLOP/s", "num"], ["Checked", "num"]];
-  let supported = true, shown = NODES_SHOWN;
-  const more = moreButton("Show more nodes", body, () => {
-    shown += PAGE;
-    look.again();
-  });
-  const scroll = h("div", { class: "scroll", role: "group", tabindex: 0, "aria-label": "Nodes" }, h("table", {}, h("caption", { class: "hidden" }, "Nodes"),
-    h("thead", {}, h("tr", {}, ...columns.map(([name, kind]) => h("th", { scope: "col", class: kind }, name)))), body), more.element);
-  const element = h("section", { class: "card nodes" }, h("header", {}, h("h2", {}, "Nodes"), summary), scroll);
-  show(more.element, false);
-  async function pages(signal) {
-    let sums = null;
-    const ask = async (what, limit) => (sums = await get(`/v1/nodes?limit=${limit}${what}`, signal));
-    return { ...await many(ask, "nodes", "", shown), sums };
-  }
-  function rowOf(node) {
-    if (rows.get(node.name)?.text !== JSON.stringify(node)) rows.set(node.name, nodeRow(node));
-    rows.get(node.name).tick();
-    return rows.get(node.name).element;
-  }
-  const look = watch(async (signal) => {
-    let page = null;
-    if (supported) {
-      page = await pages(signal).catch((error) => {
-        if (!(error instanceof Problem && [404, 501].includes(error.status))) throw error;
-        supported = false;
-      });
-    }
-    page ??= await ownSlots(signal);
-    told(page.sums);
-    const bad = page.sums.slow + page.sums.drained;
-    say(summary, `${f.count(page.sums.total)}${bad ? `, ${bad} not fine` : ""}`);
-    arrange(body, page.all.map(rowOf));
-    more.update(page.next !== null);
-    return NODES_MS;
-  }, { periodMs: 2000, wanted: (event) => event.type === "state" });
-  return { element, close: look.stop };
+  const summary = h("span", { class: "quiet" });
+  const table = nodesTable({ columns: ["node", "check", "slots", "gflops", "checked"], first: 50, told: (sums) => {
+    told(sums);
+    say(summary, nodesWords(sums));
+  } });
+  const element = h("section", { class: "card nodes" }, h("header", {}, h("h2", {}, "Nodes"), summary), table.element);
+  return { element, close: table.close };
 }
 
 // ------------------------------------------------------------------ queue
@@ -147,7 +99,7 @@ function nodesCard(told) {
 function queueCard() {
   const list = h("ol", { class: "queue" }), none = h("p", { class: "quiet" }, "The queue is empty.");
   const scroll = h("div", { class: "scroll", role: "group", tabindex: 0, "aria-label": "Queue" }, list);
-  const element = h("section", { class: "card queue-card" }, h("header", {}, h("h2", {}, "Queue"), h("a", { class: "quiet", href: "#/users" }, "Users")), none, scroll);
+  const element = h("section", { class: "card queue-card" }, h("header", {}, h("h2", {}, "Queue")), none, scroll);
   let text = "";
   const tell = (jobs) => {
     const waiting = jobs.filter((job) => job.state === "queued")

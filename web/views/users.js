@@ -1,4 +1,4 @@
-// Who uses the machine, and what one user may (#/users).
+// Usage per user, and the limits per user (#/users).
 
 import { get, waiting } from "../api.js";
 import { h, notice, say, show } from "../dom.js";
@@ -6,7 +6,7 @@ import * as f from "../format.js";
 import { watch } from "../live.js";
 import { href } from "../place.js";
 
-const COLUMNS = [["User"], ["Share of the use"], ["Slot-hours", "num"], ["Running", "num"], ["Slots", "num"], ["Queued", "num"]];
+const COLUMNS = [["User"], ["Share of usage"], ["Slot-hours", "num"], ["Running", "num"], ["Slots", "num"], ["Queued", "num"]];
 const NOBODY = "without a token";
 
 function userRow(use) {
@@ -21,15 +21,16 @@ const LIMITS = [["max_running_per_user", "running jobs"], ["max_slots_per_user",
 
 function limitWords(usage) {
   const limits = LIMITS.filter(([key]) => usage[key] > 0).map(([key, what]) => `${f.count(usage[key])} ${what}`);
-  const hours = `Use counts half after ${f.number(usage.fair_share_half_life_hours)} hours`;
-  return [limits.length ? `A user may have ${limits.join(", ")} at a time.` : "There are no limits for a user.",
-    usage.fair_share_weight > 0 ? `${hours}, and a user with all of it loses ${f.number(usage.fair_share_weight)} points of priority.` : `${hours}; it does not change the order of the queue.`].join(" ");
+  const hours = usage.fair_share_half_life_hours, days = hours >= 48 && hours % 24 === 0;
+  return [limits.length ? `Limits per user: ${limits.join(", ")}.` : "No per-user limits are set.",
+    `Usage decays with a half-life of ${days ? `${f.number(hours / 24)} days` : `${f.number(hours)} hours`}.`,
+    usage.fair_share_weight > 0 ? `A user with all of the usage loses ${f.number(usage.fair_share_weight)} points of priority.` : "It does not affect queue order."].join(" ");
 }
 
 export function mount(main, { heading }) {
   heading("Users");
   const body = h("tbody"), summary = h("p", { class: "summary", role: "status" }), limits = h("p", { class: "lead" });
-  const wait = notice("Loading the users…"), none = notice("Nobody has used this machine yet");
+  const wait = notice("Loading the users…"), none = notice("No jobs have run yet");
   const table = h("section", { class: "card" }, h("div", { class: "scroll wide", role: "group", tabindex: 0, "aria-label": "Users" }, h("table", { class: "users" }, h("caption", { class: "hidden" }, "Users, those with the largest share first"),
     h("thead", {}, h("tr", {}, ...COLUMNS.map(([text, kind]) => h("th", { scope: "col", class: kind }, text)))), body)));
   main.append(h("div", { class: "title" }, h("h1", { tabindex: -1 }, "Users"), summary), limits, wait, none, table);

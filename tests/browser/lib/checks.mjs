@@ -85,6 +85,22 @@ export const brightness = (page) => page.evaluate(() => {
   return (r + g + b) / 3;
 });
 
+// Nothing serious for axe, and no scrolling sideways, on phones, tablets and screens, in the light and in the dark.
+export async function clean(page, name) {
+  const size = page.viewportSize(), faults = [];
+  for (const colorScheme of ["dark", "light"]) {
+    await page.emulateMedia({ colorScheme });
+    for (const width of [320, 390, 800, 1024, 1440]) {
+      await page.setViewportSize({ width, height: 900 });
+      await page.waitForTimeout(100);
+      const found = [await seriousFindings(page), await sideways(page) > 0 && `${await sideways(page)} px too wide`].filter(Boolean).join("\n");
+      if (found) faults.push(`${width} px, ${colorScheme}: ${found}`);
+    }
+  }
+  await page.setViewportSize(size);
+  ok(!faults.length, `${name}: nothing serious for axe and nothing too wide at 320 to 1440 px, dark and light`, faults.join("\n"));
+}
+
 // The share of a chart's canvas, from one part of its width to another, that lies under a thin layer of colour.
 export const tinted = (chart, from, to) => chart.locator("canvas").evaluate((canvas, [left, right]) => {
   const x = Math.round(left * canvas.width), width = Math.round(right * canvas.width) - x;
