@@ -29,6 +29,9 @@ export function withValue(document, pointer, value) {
 export const plainObject = (x) => x !== null && typeof x === "object" && !Array.isArray(x);
 export const equal = (a, b) => JSON.stringify(a) === JSON.stringify(b);
 
+// A job of seconds on random images.
+export const TEST_JOB = { data: { train: "synthetic", train_images: 512 }, model: { arch: "resnet18", image_size: 32, classes: 10 }, batch_per_worker: 8, steps: 16, lr: { warmup_epochs: 0 }, checkpoint: { disable: true } };
+
 // ------------------------------------------------------------------ the schema
 
 // What the schema says in its descriptions for people: the unit, and what this version does not take yet.

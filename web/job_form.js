@@ -7,9 +7,29 @@ import { equal, inherited, keyWords, readText, valueAt, writeText } from "./job_
 const TITLES = { "": "Job", model: "Model", data: "Data", cluster: "Cluster", lr: "Learning rate", optimizer: "Optimizer", eval: "Evaluation", ema: "Averaged weights",
   checkpoint: "Checkpoints", comm: "Communication", profile: "Profile", restart: "Restart", log: "Log",
   tensorboard: "TensorBoard" };
-const NARROW = matchMedia("(max-width: 860px)"); // as in submit.css
-const OPEN = () => (NARROW.matches ? ["", "data"] : ["", "data", "model", "cluster", "lr"]); // what most people change
-const FIRST = ["data", "", "model", "cluster", "lr"];
+const FIRST = ["", "data", "model", "cluster", "lr"]; // groups
+// Above all other settings, with fewer words.
+const BASIC = { "/data/train": "A folder of TFRecord shards, or of a folder of images per class, or “synthetic”: random images.", "/data/eval": "In the same formats; empty: no evaluation.",
+  "/model/arch": "By its torchvision name.", "/epochs": "Passes over the training images.", "/batch_per_worker": "Images that a worker processes at a time." };
+
+// What keys are called, where their last word does not say it.
+const LABELS = {
+  "reproduces": "Reproduces job", "model.arch": "Network", "model.width": "Width factor", "model.stem": "First layers", "model.init": "Initial weights", "model.bn_decay": "Batch norm decay",
+  "model.zero_init_residual": "Zero-initialise residual blocks", "model.winograd": "Winograd convolutions", "model.gemm": "Matrix products", "data.train": "Training data", "data.eval": "Evaluation data",
+  "data.train_images": "Training images", "data.eval_images": "Evaluation images", "data.preprocess": "Preprocessing", "data.augment": "Augmentation", "data.random_crop": "Random crops",
+  "data.random_flip": "Random flips", "data.locality": "Location of the data", "data.mixup": "MixUp", "cluster.bind": "Binding to cores", "cluster.smt": "Use hardware threads",
+  "cluster.interface": "Network interface", "cluster.ssh_port": "SSH port", "cluster.partition": "Slurm partition", "cluster.account": "Slurm account", "cluster.constraint": "Slurm constraint",
+  "cluster.mpi_prefix": "Open MPI folder", "cluster.mpi_args": "Arguments of mpirun", "cluster.env": "Environment variables", "accumulate_steps": "Accumulated batches", "steps_rounding": "Rounding of steps",
+  "lr.base": "Base learning rate", "lr.warmup_epochs": "Warm-up epochs", "ema.warmup": "Warm-up of the average", "lr.scaling": "Scaling with the batch", "lr.start": "First learning rate", "lr.power": "Power of the decay", "lr.end": "Final learning rate", "lr.gamma": "Factor of the decay",
+  "lr.staircase": "Decay in steps", "optimizer.name": "Optimizer", "optimizer.nesterov": "Nesterov momentum", "optimizer.decay_bn": "Weight decay of batch norm", "optimizer.lars_eta": "LARS trust coefficient",
+  "optimizer.eps": "Epsilon", "optimizer.lr_decay": "Decay of the learning rate", "eval.every_epochs": "Epochs between evaluations", "eval.batch": "Evaluation batch", "eval.target_top1": "Target Top-1",
+  "eval.predictions": "Write predictions", "eval.image_size": "Evaluation image size", "eval.flip": "Evaluate mirror images too", "ema.decay": "Decay of the average", "ema.from_epoch": "First epoch",
+  "checkpoint.every_epochs": "Epochs between checkpoints", "checkpoint.every_steps": "Steps between checkpoints", "checkpoint.keep": "Checkpoints to keep", "checkpoint.disable": "No checkpoints",
+  "comm.fusion_bytes": "Bucket size", "comm.overlap": "Overlap with the backward pass", "comm.core": "Core for communication", "comm.dtype": "Number format of gradients", "profile.steps": "Steps to trace",
+  "log.every_seconds": "Seconds between log lines", "log.every_steps": "Steps between log lines", "tensorboard.every_steps": "Steps between summaries", "restart.max": "Maximum restarts",
+  "restart.on_fewer_nodes": "With fewer nodes", "notify": "Notifications",
+};
+const labelOf = (field) => LABELS[keyWords(field.pointer)] ?? field.key[0].toUpperCase() + field.key.slice(1).replaceAll("_", " ");
 
 const required = (field) => field.pointer === "/data/train";
 const fieldId = (pointer) => "job" + pointer.replaceAll("/", "-");
@@ -17,7 +37,7 @@ const fieldId = (pointer) => "job" + pointer.replaceAll("/", "-");
 // A text, a choice or a tick. set(own value, inherited value, from: default or preset) shows, changed(value) tells; undefined: the inherited one.
 function textInput(field, id, changed) {
   const lines = field.pointer === "/note"; // the only text of several lines
-  const input = h(lines ? "textarea" : "input", { id, rows: lines ? 3 : null, autocomplete: "off", spellcheck: lines ? null : "false",
+  const input = h(lines ? "textarea" : "input", { id, rows: lines ? 3 : null, list: field.known ?? null, autocomplete: "off", spellcheck: lines ? null : "false",
     inputmode: { number: "decimal", integer: "numeric" }[field.type] ?? null });
   input.addEventListener("input", () => changed(readText(field, input.value)));
   let now = [];
@@ -25,7 +45,7 @@ function textInput(field, id, changed) {
   const typing = (read, own, other) => own === undefined && input === document.activeElement && equal(read, other);
   const set = (own, other) => {
     now = [own, other];
-    mark(input, "placeholder", writeText(other) !== "null" ? writeText(other) : required(field) ? "" : "none");
+    mark(input, "placeholder", required(field) && other === null ? "" : inWords(field, other));
     const read = readText(field, input.value);
     if (!equal(read, own) && !typing(read, own, other)) input.value = writeText(own);
   };
@@ -35,13 +55,13 @@ function textInput(field, id, changed) {
 
 function choiceInput(field, id, changed) {
   const bad = (value) => field.takes && !field.takes.includes(value);
-  const options = field.choices.map((value) => h("option", { value, disabled: bad(value) }, value));
+  const options = field.choices.map((value) => h("option", { value, disabled: bad(value) }, value || "none"));
   const input = h("select", { id }, ...options);
   let now;
   input.addEventListener("change", () => changed(input.value === now ? undefined : input.value));
   const set = (own, other, from) => {
-    now = other;
-    options.forEach((option) => say(option, option.value + (option.value === other ? ` (${from})` : bad(option.value) ? " (not in this version)" : "")));
+    now = other ?? "";
+    options.forEach((option) => say(option, (option.value || "none") + (option.value === other ? ` (${from})` : bad(option.value) ? " (not in this version)" : "")));
     const value = own === undefined ? other : own;
     if (input.value !== value) input.value = field.choices.includes(value) ? value : "";
   };
@@ -62,9 +82,9 @@ function tickInput(field, id, changed) {
 const kindOf = (field) => (field.choices ? choiceInput : field.type === "boolean" ? tickInput : textInput);
 
 // What holds where nothing is entered.
-const inWords = (value) => (value === null ? "none" : writeText(value) || "none");
+const inWords = (field, value) => (value === null ? (/from the data/.test(field.help) ? "from the data" : "none") : writeText(value) || "none");
 function origin(field, { value, from }, preset) {
-  const text = inWords(value);
+  const text = inWords(field, value);
   return from === "preset" ? `${preset}: ${text}` : required(field) ? "required" : `default: ${text}`;
 }
 
@@ -72,21 +92,21 @@ function fieldRow(field, changed) {
   const id = fieldId(field.pointer);
   const { input, set } = kindOf(field)(field, id, (value) => changed(field.pointer, value));
   const from = h("span", { class: "from" }), problem = h("p", { class: "error", id: `${id}-problem`, hidden: true });
-  const help = h("p", { class: "help", id: `${id}-help` }, field.help);
+  const help = h("p", { class: "help", id: `${id}-help` }, BASIC[field.pointer] ?? field.help), label = labelOf(field);
   const reset = h("button", { type: "button", class: "plain", onclick: () => {
     changed(field.pointer, undefined);
     input.focus();
   } });
   input.setAttribute("aria-describedby", help.id);
   const element = h("div", { class: `field ${field.type}`, "data-pointer": field.pointer },
-    h("div", { class: "label" }, field.type === "boolean" ? input : null, h("label", { for: id }, field.key), h("span", { class: "unit" }, field.unit), from, reset),
+    h("div", { class: "label" }, field.type === "boolean" ? input : null, h("label", { for: id }, label), h("code", {}, keyWords(field.pointer)), h("span", { class: "unit" }, label.toLowerCase().includes(field.unit) ? "" : field.unit), from, reset),
     field.type === "boolean" ? null : input, problem, help);
   const update = (document, preset, presetName) => {
     const own = valueAt(document, field.pointer), other = inherited(field, preset);
     set(own, other.value, other.from);
     say(from, origin(field, other, presetName));
-    say(reset, `Reset to ${inWords(other.value)}`);
-    mark(reset, "aria-label", `Reset to ${inWords(other.value)}: ${field.key}`);
+    say(reset, `Reset to ${inWords(field, other.value)}`);
+    mark(reset, "aria-label", `Reset to ${inWords(field, other.value)}: ${label}`);
     element.classList.toggle("own", own !== undefined);
     show(from, own === undefined);
     show(reset, own !== undefined);
@@ -98,12 +118,12 @@ function fieldRow(field, changed) {
     else input.removeAttribute("aria-invalid");
     mark(input, "aria-describedby", text ? `${problem.id} ${help.id}` : help.id);
   };
-  return { field, element, input, update, complain };
+  return { field, label, element, input, update, complain };
 }
 
 function group(name, rows) {
   const told = h("span", { class: "told" });
-  const element = h("details", { class: "card group", open: OPEN().includes(name) },
+  const element = h("details", { class: "group" },
     h("summary", {}, h("h2", {}, TITLES[name] ?? name), name ? h("code", {}, name) : null, told),
     h("div", { class: "fields" }, ...rows.map((row) => row.element)));
   const update = (problems) => {
@@ -114,30 +134,49 @@ function group(name, rows) {
   return { element, rows, update };
 }
 
+// "Steps: 16"; what is ticked needs no value.
+const valueWords = (value) => (value === true ? "" : `: ${value === false ? "off" : value === null ? "none" : writeText(value).slice(0, 60)}`);
+// Buttons that lead to settings: their names, and the value where there is one.
+const leads = (element, title, rows, focus, text = () => "") => {
+  element.replaceChildren(...(rows.length ? [title, ...rows.map((row) => h("button", { type: "button", class: "link", onclick: () => focus(row.field.pointer) }, row.label + text(row)))] : []));
+  show(element, rows.length > 0);
+};
+
 // changed(pointer, value) is called as someone types; value undefined: take the key out.
-//   {element, update(document, preset, its name), complain(problems), focus(pointer)}
+//   {element, update(document, preset, its name), complain(problems), focus(pointer), has(pointer)}
 export function jobForm(fields, changed) {
-  const names = [...new Set(fields.map((field) => field.group))];
+  const rows = fields.map((field) => fieldRow(field, changed)), isBasic = (row) => row.field.pointer in BASIC;
+  const basic = Object.keys(BASIC).map((pointer) => rows.find((row) => row.field.pointer === pointer)).filter(Boolean), rest = rows.filter((row) => !isBasic(row));
+  const names = [...new Set(rest.map((row) => row.field.group))];
   const order = [...FIRST, ...names.filter((name) => !FIRST.includes(name))];
-  const rows = fields.filter((field) => field.pointer !== "/preset").map((field) => fieldRow(field, changed));
-  const groups = order.map((name) => group(name, rows.filter((row) => row.field.group === name)));
-  const find = h("input", { type: "search", id: "find-key", placeholder: "Find a key", "aria-label": "Find a key" });
-  const none = h("p", { class: "quiet", role: "status", hidden: true }, "No settings match.");
+  const groups = order.map((name) => group(name, rest.filter((row) => row.field.group === name)));
+  const find = h("input", { type: "search", id: "find-key", placeholder: "Name, key or description", "aria-label": "Search the settings" });
+  const none = h("p", { class: "quiet", role: "status", hidden: true }, "No settings match."), above = h("p", { class: "leads", hidden: true }), also = h("p", { class: "leads", hidden: true });
+  const told = h("span", { class: "told" });
+  const all = h("details", { class: "card all" }, h("summary", {}, h("h2", {}, "All settings"), told), h("div", { class: "find" }, find), above, none, ...groups.map((one) => one.element));
   const opened = new Map();
   find.addEventListener("input", () => {
     const words = find.value.toLowerCase().trim();
+    const matches = ({ field, label }) => `${label} ${keyWords(field.pointer)} ${field.pointer} ${field.help}`.toLowerCase().includes(words);
     if (words && !opened.size) groups.forEach((one) => opened.set(one, one.element.open));
-    for (const row of rows) show(row.element, `${keyWords(row.field.pointer)} ${row.field.pointer} ${row.field.help}`.toLowerCase().includes(words));
+    for (const row of rest) show(row.element, matches(row));
     for (const one of groups) {
       const some = one.rows.some((row) => !row.element.hidden);
       show(one.element, some);
       one.element.open = words ? some : opened.get(one) ?? one.element.open;
     }
-    show(none, !rows.some((row) => !row.element.hidden));
+    leads(above, "Above: ", words ? basic.filter(matches) : [], focus);
+    show(none, !rows.some((row) => (isBasic(row) ? matches(row) : !row.element.hidden)));
     if (!words) opened.clear();
   });
   const rowOf = (pointer) => rows.find((row) => row.field.pointer === pointer || pointer.startsWith(row.field.pointer + "/"));
 
+  const tellGroups = (isWrong) => {
+    groups.forEach((one) => one.update(one.rows.filter(isWrong).length));
+    const wrong = rest.filter(isWrong).length, own = rest.filter((row) => row.element.classList.contains("own")).length;
+    say(told, [wrong && `${wrong} ${wrong === 1 ? "problem" : "problems"}`, own && `${own} set`].filter(Boolean).join(", "));
+    told.classList.toggle("error", wrong > 0);
+  };
   const complain = (problems) => {
     const texts = new Map();
     for (const { pointer, message } of problems) {
@@ -145,24 +184,25 @@ export function jobForm(fields, changed) {
       if (row) texts.set(row, [texts.get(row), message].filter(Boolean).join("; "));
     }
     rows.forEach((row) => row.complain(texts.get(row) ?? ""));
-    groups.forEach((one) => one.update(one.rows.filter((row) => texts.has(row)).length));
+    tellGroups((row) => texts.has(row));
   };
-  const update = (...now) => {
-    rows.forEach((row) => row.update(...now));
-    groups.forEach((one) => one.update(one.rows.filter((row) => row.input.hasAttribute("aria-invalid")).length));
+  const update = (document, ...more) => {
+    rows.forEach((row) => row.update(document, ...more));
+    leads(also, "Also set: ", rest.filter((row) => row.element.classList.contains("own")), focus, (row) => valueWords(valueAt(document, row.field.pointer)));
+    tellGroups((row) => row.input.hasAttribute("aria-invalid"));
   };
-  const focus = (pointer) => {
+  function focus(pointer) {
     const row = rowOf(pointer);
     if (!row) return false;
     if (row.element.hidden) {
       find.value = "";
       find.dispatchEvent(new Event("input"));
     }
-    row.element.closest("details").open = true;
+    for (let box = row.element.closest("details"); box; box = box.parentElement.closest("details")) box.open = true;
     row.input.focus();
     row.input.scrollIntoView({ block: "center" });
     return true;
-  };
-  return { element: h("div", { class: "job-form" }, h("div", { class: "find" }, find), none, ...groups.map((one) => one.element)),
+  }
+  return { element: h("div", { class: "job-form" }, h("section", { class: "card basic", "aria-label": "The main settings" }, h("div", { class: "fields" }, ...basic.map((row) => row.element)), also), all),
     update, complain, focus, has: (pointer) => Boolean(rowOf(pointer)) };
 }

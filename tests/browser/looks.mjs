@@ -1,7 +1,7 @@
 // The pages that show results: node looks.mjs http://HOST:PORT. Prints TAP.
 
 import { request } from "node:http";
-import { accessible, api, forget, JOB, jobIn, lastingJob, origin, sideways, story, submit, until } from "./lib/checks.mjs";
+import { accessible, api, brokenWords, forget, JOB, jobIn, lastingJob, origin, sideways, story, submit, until } from "./lib/checks.mjs";
 import { ok, same } from "./lib/tap.mjs";
 
 const WIDTHS = [320, 390, 800, 1024, 1440];
@@ -17,24 +17,6 @@ const quickstart = new Promise((resolve, reject) => {
 const submitted = async (document) => (await api("/v1/jobs", { method: "POST", body: text(document), headers: { Authorization: `Bearer ${await quickstart}` } })).id;
 const size = (page, width) => page.setViewportSize({ width, height: 900 });
 
-// In the page: words of letters and digits that go on in the next line. Longer ones than MOST have no other way; code breaks where it must.
-function brokenWords() {
-  const MOST = 20, found = [], walker = document.createTreeWalker(document.querySelector("main"), NodeFilter.SHOW_TEXT);
-  for (let node = walker.nextNode(); node; node = walker.nextNode()) {
-    const element = node.parentElement;
-    if (element.closest("code, pre, .log, svg, option, .hidden") || !element.checkVisibility({ opacityProperty: true, visibilityProperty: true })) continue;
-    for (const { 0: word, index } of node.data.matchAll(/[\p{L}\p{N}]+/gu)) {
-      if (word.length > MOST) continue;
-      const range = document.createRange();
-      range.setStart(node, index);
-      range.setEnd(node, index + word.length);
-      const lines = new Set([...range.getClientRects()].filter((r) => r.width > 0.5).map((r) => Math.round(r.top)));
-      if (lines.size > 1) found.push(`${word} in "${node.data.slice(0, 60)}"`);
-    }
-  }
-  return found.join("\n");
-}
-
 async function everyWidth(page, name, path, ready) {
   for (const colorScheme of ["light", "dark"]) {
     await page.emulateMedia({ colorScheme });
@@ -45,7 +27,7 @@ async function everyWidth(page, name, path, ready) {
       await size(page, width);
       await page.evaluate(() => document.querySelectorAll("main details:not([open])").forEach((details) => { details.open = true; }));
       let broken = "";
-      await until("whole words", async () => (broken = await page.evaluate(brokenWords)) === "", 10).catch(() => {});
+      await until("whole words", async () => (broken = await brokenWords(page)) === "", 10).catch(() => {});
       ok(broken === "", `${name}, ${width} px, ${colorScheme}: no word is broken`, broken);
       ok(await sideways(page) <= 0, `${name}, ${width} px, ${colorScheme}: nothing is out of sight`, await sideways(page));
       await accessible(page, `${name}, ${width} px, ${colorScheme}`);

@@ -1,8 +1,9 @@
 // Submitting by the dashboard (#/submit), in a real browser against a real daemon: node submit.mjs http://HOST:PORT. Prints TAP.
 
 import { execFileSync } from "node:child_process";
+import { cpus } from "node:os";
 import { openBrowser } from "./lib/browser.mjs";
-import { accessible, api, brightness, forget, jobIn, JOB, listen, origin, sideways, story, until } from "./lib/checks.mjs";
+import { accessible, api, brightness, clean, forget, jobIn, JOB, listen, origin, sideways, story, until } from "./lib/checks.mjs";
 import { ok, same } from "./lib/tap.mjs";
 
 const field = (page, pointer) => page.locator(`[id="job${pointer.replaceAll("/", "-")}"]`);
@@ -22,14 +23,69 @@ async function planShows(page, document, name) {
   same(JSON.stringify(warnings), JSON.stringify(want.warnings), `${name}: and its warnings`);
 }
 
+const HINT = "Choose what to start from";
+const startFrom = (page, choice) => page.getByLabel("Start from", { exact: true }).selectOption(choice);
+const openAll = (page) => page.evaluate(() => document.querySelectorAll(".job-form details").forEach((group) => { group.open = true; }));
+
+// Without a mouse: what to start from, five settings, the others behind a search.
+async function beginning(page) {
+  await page.goto(`${origin}/#/submit`);
+  await page.getByText(HINT).waitFor();
+  same((await page.locator(".basic label").allTextContents()).join(), "Training data,Evaluation data,Network,Epochs,Batch per worker", "start: five settings come first");
+  same(await page.locator(".all .field:visible, .all .group:visible").count(), 0, "start: the others are closed");
+  const choices = await page.locator("#start-from option").allTextContents();
+  const { presets } = await api("/v1/presets");
+  ok(["An empty document", "Quick test: random images", ...presets.map(({ name }) => name)].every((words) => choices.includes(words)) && choices.filter((words) => words.startsWith("fashion-")).length === 3,
+    "start: from nothing, an example or a preset", choices.join());
+  await startFrom(page, "test");
+  await page.locator(".plan:not(.old) dd").first().waitFor();
+  const quick = await written(page);
+  same([quick.data.train, await field(page, "/data/train").inputValue()].join(), "synthetic,synthetic", "start: an example fills in the form");
+  ok(await page.locator(".basic .leads").getByRole("button", { name: "Classes: 10" }).isVisible(), "start: what else it sets is named");
+  await page.locator(".basic .leads").getByRole("button", { name: "Classes: 10" }).press("Enter");
+  same(await page.evaluate(() => document.activeElement.id), "job-model-classes", "start: and is a press away");
+  await startFrom(page, "fashion-91");
+  const example = await api("/examples/fashion-91.json");
+  await until("the example", async () => (await written(page)).name === "fashion-91");
+  same(JSON.stringify((await written(page)).lr), JSON.stringify((({ base_batch, start, warmup_epochs }) => ({ base_batch, start, warmup_epochs }))(example.lr)), "start: from an example of quickstart, without the defaults");
+  same((await written(page)).data.train, "synthetic", "start: the data entered before stay");
+  await page.getByRole("button", { name: "Undo" }).press("Enter");
+  same(JSON.stringify(await written(page)), JSON.stringify(quick), "start: undone, the form is as before");
+  await page.reload();
+  await until("the draft", async () => (await json(page).inputValue()).includes("synthetic"));
+  same(await page.locator("#start-from").inputValue(), "test", "start: after a reload too");
+
+  await page.getByText("All settings").press("Enter");
+  const search = page.getByRole("searchbox", { name: "Search the settings" });
+  await search.fill("warm-up");
+  ok(await field(page, "/lr/start").isVisible() && !await field(page, "/seed").isVisible(), "search: finds what the help says");
+  await search.fill("cluster.threads");
+  ok(await field(page, "/cluster/threads_per_worker").isVisible(), "search: and keys");
+  await search.fill("evaluation data");
+  await page.locator(".all .leads").getByRole("button", { name: "Evaluation data" }).press("Enter");
+  same(await page.evaluate(() => document.activeElement.id), "job-data-eval", "search: leads to a setting above");
+  await search.fill("no such setting");
+  await page.getByText("No settings match.").waitFor();
+  await page.keyboard.press("Escape");
+  same(await search.inputValue(), "", "search: Escape clears it");
+  await clean(page, "new job");
+  await openAll(page);
+  const cut = await page.locator(".job-form .help").evaluateAll((all) => all.filter((help) => help.scrollHeight > help.clientHeight + 1).length);
+  same(cut, 0, "form: no help is cut");
+  await clean(page, "all settings");
+  await page.getByRole("button", { name: "Clear the form" }).press("Enter");
+  same(await json(page).inputValue(), "{}", "form: cleared, it is empty");
+}
+
 async function fillIn(page) {
   await page.goto(`${origin}/#/submit`);
   await page.getByRole("heading", { name: "New job" }).waitFor();
-  await page.getByText("Fill in data.train").waitFor();
+  await page.getByText(HINT).waitFor();
+  await openAll(page);
   ok(await page.locator("[aria-invalid]").count() === 0, "form: an empty one complains of nothing");
   const schema = await api("/v1/schema/job");
   const count = (part) => Object.values(part.properties).reduce((n, p) => n + (p.properties ? count(p) : 1), 0);
-  same(await page.locator(".job-form .field").count() + 1, count(schema), "form: has every key of the schema, and the preset");
+  same(await page.locator(".job-form .field").count(), count(schema), "form: has every key of the schema");
   same(await field(page, "/lr/warmup_epochs").getAttribute("placeholder"), String(schema.properties.lr.properties.warmup_epochs.default), "form: shows defaults");
   same(await field(page, "/data/train").getAttribute("placeholder"), "", "form: and none of a key that is required");
   ok(await page.getByRole("heading", { name: "Averaged weights" }).count() === 1, "form: has words for the sections");
@@ -41,8 +97,8 @@ async function fillIn(page) {
   await page.locator("#job-preset").selectOption("goyal-8k");
   await planShows(page, { preset: "goyal-8k", data: { train: "synthetic", train_images: 64000 } }, "preset");
   const recipe = (await api("/v1/presets")).presets.find((one) => one.name === "goyal-8k");
-  await page.getByText("What it sets").click();
-  same(await page.locator(".preset tbody tr").count(), Object.values(recipe.document).reduce((n, v) => n + (typeof v === "object" ? Object.keys(v).length : 1), 0),
+  await page.getByText("What the preset sets").click();
+  same(await page.locator(".start tbody tr").count(), Object.values(recipe.document).reduce((n, v) => n + (typeof v === "object" ? Object.keys(v).length : 1), 0),
     "preset: all it sets is listed");
   same(await field(page, "/lr/base").getAttribute("placeholder"), String(recipe.document.lr.base), "preset: its values stand in the form");
   same(JSON.stringify(await written(page)), JSON.stringify({ preset: "goyal-8k", data: { train: "synthetic", train_images: 64000 } }),
@@ -89,7 +145,7 @@ async function problems(page) {
   ok(await until("the focus", async () => (await page.evaluate(() => document.activeElement.id)) === "job-lr-base").catch(() => false),
     "problem: the job is refused, and the keyboard is where it is wrong");
   same((await api("/v1/jobs")).jobs.length, 0, "problem: no job was made");
-  await page.getByRole("button", { name: /^Reset to .*: base$/ }).click();
+  await page.getByRole("button", { name: /^Reset to .*: Base learning rate$/ }).click();
   await error.waitFor({ state: "hidden" });
   ok(true, "problem: goes with its cause");
 }
@@ -121,6 +177,7 @@ async function jsonBothWays(page) {
 async function submitting(page) {
   const small = { ...JOB, name: "by the form", steps: 4, lr: { warmup_epochs: 0.25, decay: "cosine" } };
   await json(page).fill(JSON.stringify(small));
+  await openAll(page);
   await field(page, "/name").fill("it's by the form");
   const document = await written(page);
   await planShows(page, document, "submit");
@@ -136,8 +193,12 @@ async function submitting(page) {
   const { lr } = await api(`/v1/jobs/${job.id}/metrics?names=lr`);
   same(JSON.stringify(rates), JSON.stringify(lr.map((rate) => String(Number(rate.toPrecision(4))))), "submit: it trained at the rates that were drawn");
   await page.goto(`${origin}/#/submit`);
-  await page.getByText("Fill in data.train").waitFor();
+  await page.getByText(HINT).waitFor();
   same(await json(page).inputValue(), "{}", "submit: the draft is gone");
+  await startFrom(page, "last");
+  await until("the last job", async () => (await written(page)).name === "it's by the form");
+  same(JSON.stringify(await written(page)), JSON.stringify(document), "start: from the last job, as it was submitted");
+  await startFrom(page, "");
   return job;
 }
 
@@ -145,6 +206,7 @@ async function cloning(page, job) {
   await page.goto(`${origin}/#/submit?clone=${job.id}`);
   await page.getByText("No changes yet.").waitFor();
   ok(true, "clone: begins as the job was");
+  await openAll(page);
   await field(page, "/seed").fill("9");
   await field(page, "/name").fill("clone");
   const rows = await page.locator(".changes tbody tr").allTextContents();
@@ -165,7 +227,7 @@ async function mixedPrecision(page, plain) {
   await page.goto(`${origin}/#/submit`);
   await json(page).fill(JSON.stringify({ ...JOB, model: { ...JOB.model, width: 0.5 }, name: "mixed", steps: 4, cluster: { ...JOB.cluster, workers_per_node: 2 } }));
   await json(page).blur();
-  await page.evaluate(() => document.querySelectorAll("details.group").forEach((group) => { group.open = true; }));
+  await openAll(page);
   same(await field(page, "/precision").inputValue(), "fp32", "bf16: the form begins with fp32");
   await field(page, "/precision").selectOption("bf16");
   await field(page, "/comm/dtype").selectOption("bf16");
@@ -208,9 +270,40 @@ async function elsewhere(page) {
   await page.getByRole("button", { name: "Clear the form" }).click();
 }
 
+// One that is predicted to take days is asked about first, by keyboard; and after an error the plan from before is greyed.
+async function longOne(page) {
+  const days = { ...JOB, name: "days", steps: 100000000 };
+  await api("/v1/speeds", { method: "POST", body: JSON.stringify({ key: "resnet18-imagenet-32-fp32-t1-w0.0625", cpu: cpus()[0].model, image_seconds: 0.01, update_seconds: 0, exchange_seconds: 0, workers: 1, batch: 8 }) });
+  await page.goto(`${origin}/#/submit`);
+  await json(page).fill(JSON.stringify(days));
+  await page.locator(".plan:not(.old) dd").first().waitFor();
+  const { predicted } = await plan(days);
+  ok(predicted.ttt_seconds.value > 86400, "long: it is predicted to take more than a day", predicted.ttt_seconds.value);
+  const { jobs: before } = await api("/v1/jobs");
+  const dialog = page.getByRole("dialog", { name: /^Submit a job of/ });
+  await page.getByRole("button", { name: "Submit the job" }).press("Enter");
+  await dialog.waitFor();
+  await clean(page, "question before a long job");
+  await page.keyboard.press("Escape");
+  await dialog.waitFor({ state: "detached" });
+  same((await api("/v1/jobs")).jobs.length, before.length, "long: no, and nothing is submitted");
+  await page.getByRole("button", { name: "Submit the job" }).press("Enter");
+  await dialog.getByRole("button", { name: "Submit the job" }).press("Enter");
+  await page.getByRole("heading", { name: "days", exact: true }).waitFor();
+  await api(`/v1/jobs/${(await api("/v1/jobs")).jobs[0].id}/cancel`, { method: "POST" });
+  await page.goto(`${origin}/#/submit`);
+  await startFrom(page, "test");
+  await page.locator(".plan:not(.old) dd").first().waitFor();
+  await field(page, "/batch_per_worker").fill("0");
+  await page.locator('[data-pointer="/batch_per_worker"] .error').waitFor();
+  ok(await page.locator(".plan.old dd").first().isVisible(), "problem: the plan from before stays, greyed");
+  await page.getByRole("button", { name: "Clear the form" }).click();
+}
+
 async function outage(context, page) {
   await page.goto(`${origin}/#/submit`);
   await field(page, "/data/train").fill("synthetic");
+  await openAll(page);
   await page.locator(".plan:not(.old) dd").first().waitFor();
   await context.setOffline(true);
   await field(page, "/seed").fill("2");
@@ -236,6 +329,7 @@ async function looks() {
 }
 
 await story(async ({ context, page }) => {
+  await beginning(page);
   await fillIn(page);
   await problems(page);
   await jsonBothWays(page);
@@ -243,6 +337,7 @@ await story(async ({ context, page }) => {
   await cloning(page, job);
   await mixedPrecision(page, job);
   await elsewhere(page);
+  await longOne(page);
   await outage(context, page);
   forget(/status of (422|404)|ERR_INTERNET_DISCONNECTED/);
   await looks();

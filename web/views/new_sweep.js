@@ -3,13 +3,12 @@
 import { get, newKey, post, Problem, waiting, words } from "../api.js";
 import { codeBox, curlCommand, jsonEditor, problemList } from "../code.js";
 import { h, notice, say, show } from "../dom.js";
-import { fieldsOf, keyWords, pretty, sparse, valueAt, withValue } from "../job_document.js";
+import { fieldsOf, keyWords, pretty, sparse, TEST_JOB, valueAt, withValue } from "../job_document.js";
 import { watch } from "../live.js";
 import { sweepForm } from "../sweep/sweep_form.js";
 import { sweepPlan } from "../sweep/sweep_plan.js";
 import { trialsOf } from "../sweep/sweeps.js";
 
-const BASE = { data: { train: "synthetic", train_images: 512 }, model: { arch: "resnet18", image_size: 32, classes: 10 }, batch_per_worker: 8, steps: 16, checkpoint: { disable: true } };
 const EXAMPLES = [
   ["Grid", "Every combination of the values.", (base) => ({ name: "grid", base, parameters: { "lr.base": [0.05, 0.1, 0.2], "optimizer.momentum": [0.8, 0.9] }, metric: "loss", concurrency: 1 })],
   ["Random", "Points drawn at random from lists and ranges.", (base) => ({ name: "random", base, method: "random", samples: 8, seed: 1,
@@ -21,7 +20,7 @@ const EXAMPLES = [
 
 // The base of the examples: a job with only what differs from the defaults, or a small one.
 async function baseOf(id, fields, signal) {
-  if (!id) return BASE;
+  if (!id) return TEST_JOB;
   const [job, { presets }] = await Promise.all([get(`/v1/jobs/${encodeURIComponent(id)}`, signal), get("/v1/presets", signal)]);
   const { name: _name, ...spec } = job.spec;
   return sparse(fields, spec, presets.find((one) => one.name === spec.preset)?.document ?? null);

@@ -1,17 +1,21 @@
 // A new job: its keys as a form and as JSON, which follow each other, beside the plan that the daemon makes anew as one types.
 
 import { get, newKey, post, Problem, waiting, words } from "../api.js";
+import { ask } from "../ask.js";
 import { codeBox, curlCommand, jsonEditor, problemList } from "../code.js";
 import { h, notice, say, show } from "../dom.js";
 import * as f from "../format.js";
-import { differences, effective, fieldsOf, inOrder, keyWords, plainObject, pretty, sparse, valueAt, withValue, writeText } from "../job_document.js";
+import { differences, effective, fieldsOf, inOrder, keyWords, plainObject, pretty, sparse, TEST_JOB, valueAt, withValue, writeText } from "../job_document.js";
 import { jobForm } from "../job_form.js";
+import { title as titleOf } from "../jobs.js";
 import { watch } from "../live.js";
 import { planView } from "../plan_view.js";
 
 const PAUSE_MS = 250; // after a key press, before the daemon is asked for a plan
 const AGAIN_MS = 2000; // where it did not answer
-
+const LONG_SECONDS = 86400; // a job that is predicted to take longer is confirmed before it is submitted
+const EXAMPLES = ["fashion-mnist", "fashion-91", "fashion-94"]; // of ./quickstart, installed in examples/
+const KNOWN_MOST = 100; // data sets of earlier jobs
 
 // ------------------------------------------------------------------ what is kept until the tab is closed
 
@@ -24,20 +28,43 @@ function loadDraft(clone) {
   }
 }
 
-// ------------------------------------------------------------------ the preset
+// ------------------------------------------------------------------ what one starts from
 
-function presetCard(presets, chosen) {
-  const select = h("select", { id: "job-preset", "aria-describedby": "preset-text" }, h("option", { value: "" }, "none"),
-    ...presets.map(({ name }) => h("option", { value: name }, name)));
-  select.addEventListener("change", () => chosen(select.value || undefined));
-  const text = h("p", { id: "preset-text", class: "help" }), body = h("tbody");
-  const sets = h("details", {}, h("summary", {}, "What it sets"), h("div", { class: "scroll", role: "group", tabindex: 0, "aria-label": "What the preset sets" },
+// [[value, words, text, the document from the one that is there], …] in groups: {"": [...], Examples: [...], Presets: [...]}
+function beginnings({ original, last, examples, presets, trained }, specOf) {
+  const keptData = ({ data }) => (data?.train ? { data: Object.fromEntries(Object.entries(data).filter(([key]) => ["train", "eval", "train_images", "eval_images"].includes(key))) } : {});
+  const folder = trained.find((path) => /fashion-mnist\/train\/?$/.test(path))?.replace(/\/train\/?$/, "");
+  // Its data are where an earlier job had them, else those in the form, else to be filled in.
+  const example = (one) => (now) => {
+    const { train: _train, eval: _eval, ...data } = one.data;
+    return folder ? JSON.parse(JSON.stringify(one).replaceAll("@DATA@", folder)) : { ...one, data: { ...keptData(now).data, ...data } };
+  };
+  return {
+    "": [["", "An empty document", "Every setting has its default.", () => ({})],
+      original && ["clone", `Job ${original.id}: ${titleOf(original)}`, "The job as it was submitted.", () => specOf(original)],
+      last && last.id !== original?.id && ["last", `The last job: ${titleOf(last)}`, `Job ${last.id} as it was submitted.`, async () => specOf(await get(`/v1/jobs/${last.id}`))]].filter(Boolean),
+    Examples: [["test", "Quick test: random images", "A small network on random images, for some seconds: to see that all works.", () => TEST_JOB],
+      ...examples.map((one) => [one.name, `${one.name}: ${one.model.arch}, ${f.number(one.epochs)} epochs`,
+        `Fashion-MNIST as ./quickstart prepares it in _data/fashion-mnist.${folder ? "" : " Enter the absolute paths of its folders train and validation below."}`, example(one)])],
+    Presets: presets.map(({ name }) => [`preset:${name}`, name, "", (now) => ({ preset: name, ...keptData(now) })]),
+  };
+}
+
+// chosen(value, make): the document that make gives of the one there. {element, update(value, preset's name, fields, whether it can be undone)}
+function startCard(groups, presets, chosen, undo) {
+  const all = Object.values(groups).flat(), option = ([value, text]) => h("option", { value }, text);
+  const select = h("select", { id: "start-from", "aria-describedby": "start-text" }, ...Object.entries(groups).flatMap(([name, list]) =>
+    (name ? [h("optgroup", { label: name }, ...list.map(option))] : list.map(option))));
+  select.addEventListener("change", () => chosen(select.value, all.find(([value]) => value === select.value)[3]));
+  const text = h("p", { id: "start-text", class: "help" }), body = h("tbody"), back = h("button", { type: "button", class: "plain", onclick: undo }, "Undo");
+  const sets = h("details", {}, h("summary", {}, "What the preset sets"), h("div", { class: "scroll", role: "group", tabindex: 0, "aria-label": "What the preset sets" },
     h("table", {}, h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "Key"), h("th", { scope: "col" }, "Value"))), body)));
-  const element = h("section", { class: "card preset" }, h("div", { class: "label" }, h("label", { for: select.id }, "Preset")), select, text, sets);
-  const update = (name, fields) => {
-    const preset = presets.find((one) => one.name === name);
-    if (select.value !== (preset ? name : "")) select.value = preset ? name : "";
-    say(text, preset ? `${preset.description} Source: ${preset.source}.` : "A published recipe that supplies values for the keys you leave out.");
+  const element = h("section", { class: "card start" }, h("div", { class: "label" }, h("label", { for: select.id }, "Start from"), back), select, text, sets);
+  const update = (value, name, fields, undoable) => {
+    const preset = presets.find((one) => one.name === name), from = all.find(([one]) => one === value) ?? all[0];
+    if (select.value !== from[0]) select.value = from[0];
+    say(text, preset ? `${preset.description} Source: ${preset.source}.` : from[2]);
+    show(back, undoable);
     show(sets, Boolean(preset));
     body.replaceChildren(...(preset ? fields : []).filter((field) => valueAt(preset.document, field.pointer) !== undefined)
       .map((field) => h("tr", {}, h("th", { scope: "row" }, h("code", {}, keyWords(field.pointer))), h("td", {}, writeText(valueAt(preset.document, field.pointer))))));
@@ -69,13 +96,15 @@ const trainctlLine = (text) =>
   `trainctl ${location.origin === "http://127.0.0.1:7077" ? "" : `--server ${location.origin} `}submit - <<'JSON'\n${text}\nJSON`;
 
 class Page {
-  constructor(main, title, { schema, presets, original }) {
-    this.fields = fieldsOf(schema);
+  constructor(main, title, { schema, presets, original, known, ...more }) {
+    const special = { "/preset": { choices: ["", ...presets.map(({ name }) => name)] }, "/data/train": { known: "known-train" }, "/data/eval": { known: "known-eval" } };
+    this.fields = fieldsOf(schema).map((field) => ({ ...field, ...special[field.pointer] }));
     this.presets = presets;
     this.original = original;
     this.problems = [];
+    this.known = Object.entries(known).map(([name, paths]) => h("datalist", { id: `known-${name}` }, ...[...paths, "synthetic"].map((value) => h("option", { value }))));
     this.form = jobForm(this.fields, (pointer, value) => this.change(withValue(this.document, pointer, value)));
-    this.preset = presetCard(presets, (name) => this.change(withValue(this.document, "/preset", name)));
+    this.begun = startCard(beginnings({ original, presets, trained: known.train, ...more }, (job) => this.specOf(job)), presets, (...what) => this.startFrom(...what), () => this.undo());
     this.editor = jsonEditor({ id: "job-json", title: "JSON", what: "A job", typed: (document) => this.typed(document) });
     this.editor.text.addEventListener("change", () => this.document && !this.broken && this.editor.set(pretty(this.document)));
     this.plan = planView();
@@ -96,7 +125,7 @@ class Page {
     this.short = h("p", { class: "short", "aria-hidden": "true" });
     this.slots = h("p", { class: "help" });
     const anew = h("button", { type: "button", onclick: () => { this.forget(); this.start(); } }, "Clear the form");
-    this.left = h("div", { class: "submit-form" }, this.changes?.element ?? null, this.preset.element, this.form.element);
+    this.left = h("div", { class: "submit-form" }, this.begun.element, this.changes?.element ?? null, this.form.element, ...this.known);
     main.replaceChildren(h("div", { class: "title" }, title, this.status, h("div", { class: "actions" }, anew)),
       h("div", { class: "submit" }, this.left,
         h("div", { class: "submit-side" },
@@ -109,12 +138,16 @@ class Page {
 
   get clone() { return this.original?.id; }
 
+  // Of a job what differs from the defaults and its preset.
+  specOf({ spec }) { return sparse(this.fields, spec, this.presetDocument(spec)); }
+
   // The draft, or the original, or nothing at all.
   start() {
-    const draft = loadDraft(this.clone), presetOf = (name) => this.presets.find((one) => one.name === name)?.document;
-    const first = this.original ? sparse(this.fields, this.original.spec, presetOf(this.original.spec.preset)) : {};
+    const draft = loadDraft(this.clone);
     this.problems = [];
-    this.change(plainObject(draft?.document) ? draft.document : first, false, 0);
+    this.before = null;
+    this.from = draft?.from ?? (this.original ? "clone" : "");
+    this.change(plainObject(draft?.document) ? draft.document : this.original ? this.specOf(this.original) : {}, false, 0);
     if (draft?.key) this.key = draft.key;
     if (draft?.broken) {
       this.editor.text.value = draft.broken;
@@ -122,10 +155,28 @@ class Page {
     }
   }
 
+  async startFrom(from, make) {
+    const before = { document: this.document, from: this.from };
+    try {
+      const document = await make(this.document);
+      this.from = from;
+      this.change(document, false, 0);
+      this.before = Object.keys(before.document).length ? before : null;
+    } catch (error) {
+      this.fail(words(error));
+    }
+    this.tellStart();
+  }
+  undo() {
+    this.from = this.before.from;
+    this.change(this.before.document, false, 0);
+  }
+  tellStart() { this.begun.update(this.from, this.document.preset, this.fields, Boolean(this.before)); }
+
   forget() { sessionStorage.removeItem(draftName(this.clone)); }
   keep() {
     const broken = this.broken ? this.editor.text.value : null;
-    sessionStorage.setItem(draftName(this.clone), JSON.stringify({ document: this.document, key: this.key, broken }));
+    sessionStorage.setItem(draftName(this.clone), JSON.stringify({ document: this.document, key: this.key, from: this.from, broken }));
   }
 
   presetDocument(document = this.document) { return this.presets.find((one) => one.name === document.preset)?.document ?? null; }
@@ -137,7 +188,8 @@ class Page {
     this.key = newKey();
     if (!byText) this.editor.set(pretty(this.document));
     this.form.update(this.document, this.presetDocument(), this.document.preset);
-    this.preset.update(this.document.preset, this.fields);
+    this.before = null;
+    this.tellStart();
     const text = pretty(this.document);
     this.curl.set(curlCommand(text, "/v1/jobs"));
     this.trainctl.set(trainctlLine(text));
@@ -183,6 +235,7 @@ class Page {
       const plan = await post("/v1/plan", document, { signal });
       if (signal.aborted) return;
       this.complain([]);
+      this.planned = { key: this.key, plan };
       this.plan.update(plan, this.spec());
       this.told("", true);
       say(this.short, [plan.global_batch && `${f.count(plan.global_batch)} images a step`, plan.train_steps && `${f.count(plan.train_steps)} steps`,
@@ -205,7 +258,7 @@ class Page {
   begin() {
     this.complain([]);
     show(this.plan.element, false);
-    this.told("Fill in data.train: where the training images are, or “synthetic” for random ones. The plan appears here.", false);
+    this.told("Choose what to start from, or enter the training data: a folder, or “synthetic” for random images. The plan appears here.", false);
     say(this.short, "");
   }
 
@@ -233,6 +286,7 @@ class Page {
     this.button.disabled = true;
     say(this.button, "Submitting…");
     try {
+      if (!await this.confirmed()) throw null;
       // The key goes with the document: a second click, or a second try after a lost answer, gives the same job.
       const job = await post("/v1/jobs", this.document, { headers: { "Idempotency-Key": this.key } });
       this.forget();
@@ -240,11 +294,21 @@ class Page {
     } catch (error) {
       const problems = error instanceof Problem ? error.document?.errors ?? [] : [];
       if (problems.length) this.complain(problems);
-      this.fail(problems.length ? `Not submitted: ${problems.length === 1 ? "there is a problem" : `there are ${problems.length} problems`}.` : words(error));
+      if (error) this.fail(problems.length ? `Not submitted: ${problems.length === 1 ? "there is a problem" : `there are ${problems.length} problems`}.` : words(error));
       if (problems.length) this.form.focus(problems[0].pointer);
     }
     this.button.disabled = false;
     say(this.button, "Submit the job");
+  }
+  // Before a machine is taken for days: whether the person wants it.
+  async confirmed() {
+    const { key } = this;
+    // What is wrong with the document is said when it is submitted.
+    const { predicted } = this.planned?.key === key ? this.planned.plan : await post("/v1/plan", this.document).catch(() => ({}));
+    const { value, low, high } = predicted?.ttt_seconds ?? {};
+    return !(value > LONG_SECONDS) || ask({ title: `Submit a job of ${f.duration(value)}?`,
+      text: `It is predicted to take between ${f.duration(low)} and ${f.duration(high)}. Fewer epochs, smaller images, a smaller network or more workers shorten it.`,
+      yes: "Submit the job", no: "Back to the form", kind: "primary", work: async () => {} });
   }
   fail(text, focus) {
     say(this.failure, text);
@@ -268,15 +332,17 @@ class Page {
 
 async function load(query, signal) {
   const clone = query.get("clone");
-  const [schema, presets, original] = await Promise.all([get("/v1/schema/job", signal), get("/v1/presets", signal),
-    clone ? get(`/v1/jobs/${encodeURIComponent(clone)}`, signal) : null]);
-  return { schema, presets: presets.presets, original };
+  const paths = async (key) => (await get(`/v1/jobs?group=${key}&limit=${KNOWN_MOST}`, signal)).groups.map(({ value }) => value).filter((value) => value && value !== "synthetic");
+  const [schema, { presets }, original, { jobs: [last] }, train, evaluated, ...examples] = await Promise.all([get("/v1/schema/job", signal), get("/v1/presets", signal),
+    clone ? get(`/v1/jobs/${encodeURIComponent(clone)}`, signal) : null, get("/v1/jobs?limit=1", signal), paths("data.train"), paths("data.eval"),
+    ...EXAMPLES.map((name) => get(`examples/${name}.json`, signal).catch(() => null))]);
+  return { schema, presets, original, last, known: { train, eval: evaluated }, examples: examples.filter(Boolean) };
 }
 
 export function mount(main, { query, heading }) {
   const abort = new AbortController();
   const clone = query.get("clone");
-  let page = null, timer = 0;
+  let page = null, timer = 0, looking = null;
   const name = clone ? `Clone of job ${clone}` : "New job", title = h("h1", { tabindex: -1 }, name);
   heading(name);
   const wait = notice("Loading the form…");
@@ -289,7 +355,8 @@ export function mount(main, { query, heading }) {
       const gone = clone && error.status === 404;
       wait.replaceChildren(h("h2", {}, gone ? `There is no job ${clone} to clone` : waiting(error)),
         gone ? h("p", {}, error.message) : "", gone ? h("p", {}, h("a", { href: "#/submit" }, "A new job")) : "");
-      if (!gone) timer = setTimeout(begin, AGAIN_MS);
+      if (gone) looking = watch((alive) => get("/healthz", alive), { periodMs: 5000 });
+      else timer = setTimeout(begin, AGAIN_MS);
     }
   };
   begin();
@@ -297,6 +364,7 @@ export function mount(main, { query, heading }) {
     unmount: () => {
       clearTimeout(timer);
       abort.abort();
+      looking?.stop();
       page?.leave();
     },
   };

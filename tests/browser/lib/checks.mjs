@@ -85,7 +85,26 @@ export const brightness = (page) => page.evaluate(() => {
   return (r + g + b) / 3;
 });
 
-// Nothing serious for axe, and no scrolling sideways, on phones, tablets and screens, in the light and in the dark.
+// In the page: words of letters and digits that go on in the next line. Longer ones than MOST have no other way; code breaks where it must.
+function broken() {
+  const MOST = 20, found = [], walker = document.createTreeWalker(document.querySelector("main"), NodeFilter.SHOW_TEXT);
+  for (let node = walker.nextNode(); node; node = walker.nextNode()) {
+    const element = node.parentElement;
+    if (element.closest("code, pre, .log, svg, option, .hidden") || !element.checkVisibility({ opacityProperty: true, visibilityProperty: true })) continue;
+    for (const { 0: word, index } of node.data.matchAll(/[\p{L}\p{N}]+/gu)) {
+      if (word.length > MOST) continue;
+      const range = document.createRange();
+      range.setStart(node, index);
+      range.setEnd(node, index + word.length);
+      const lines = new Set([...range.getClientRects()].filter((r) => r.width > 0.5).map((r) => Math.round(r.top)));
+      if (lines.size > 1) found.push(`${word} in "${node.data.slice(0, 60)}"`);
+    }
+  }
+  return found.join("\n");
+}
+export const brokenWords = (page) => page.evaluate(broken);
+
+// Nothing serious for axe, no scrolling sideways and no broken word, on phones, tablets and screens, in the light and in the dark.
 export async function clean(page, name) {
   const size = page.viewportSize(), faults = [];
   for (const colorScheme of ["dark", "light"]) {
@@ -93,12 +112,12 @@ export async function clean(page, name) {
     for (const width of [320, 390, 800, 1024, 1440]) {
       await page.setViewportSize({ width, height: 900 });
       await page.waitForTimeout(100);
-      const found = [await seriousFindings(page), await sideways(page) > 0 && `${await sideways(page)} px too wide`].filter(Boolean).join("\n");
+      const found = [await seriousFindings(page), await sideways(page) > 0 && `${await sideways(page)} px too wide`, await brokenWords(page)].filter(Boolean).join("\n");
       if (found) faults.push(`${width} px, ${colorScheme}: ${found}`);
     }
   }
   await page.setViewportSize(size);
-  ok(!faults.length, `${name}: nothing serious for axe and nothing too wide at 320 to 1440 px, dark and light`, faults.join("\n"));
+  ok(!faults.length, `${name}: nothing serious for axe, nothing too wide and whole words at 320 to 1440 px, dark and light`, faults.join("\n"));
 }
 
 // The share of a chart's canvas, from one part of its width to another, that lies under a thin layer of colour.
