@@ -154,7 +154,7 @@ async function starting(page) {
   await page.locator(".sweep-cost table").waitFor();
   const before = await place();
   await editor.fill(text({ ...example, metrik: "loss", parameters: { "/lr/bse": [1, 2] } }, null, 2));
-  await page.getByText("Not known while the document is wrong").waitFor();
+  await page.getByText("No plan, because of").waitFor();
   same(await place(), before, "sweep: the button stays under the pointer while the cost comes and goes");
   await start.click();
   const problem = page.locator(".problems li").first();
@@ -182,7 +182,7 @@ async function starting(page) {
   const document = { name: "rates", base: { ...SMALL, data: { train: "synthetic", train_images: 64 }, eval: undefined, steps: undefined, lr: { warmup_epochs: 0 } }, method: "halving", samples: 4, seed: 3, concurrency: 2,
     metric: "loss", parameters: { "/lr/base": { min: 0.001, max: 0.1, log: true }, "optimizer.nesterov": [true, false] }, budget: { key: "steps", min: 1, max: 4, eta: 2 } };
   await editor.fill(text(document));
-  await page.getByText("7 jobs in all, 2 at a time.").waitFor();
+  await page.getByText("7 jobs, 2 in parallel.").waitFor();
   ok(true, "sweep: says how many jobs it is");
   const cost = page.locator(".sweep-cost");
   await until("its cost", async () => /7 for 4 points/.test(await cost.textContent())).catch(() => {});
@@ -254,12 +254,12 @@ async function brushing(page, sweep) {
   await page.reload();
   ok(await until("the brush", async () => await rows.count() === most).catch(() => false), "sweep: the brush is in the address", link);
   await page.getByText("Filter by numbers").click();
-  await page.getByRole("button", { name: "Show all" }).click();
+  await page.getByRole("button", { name: "Clear filters" }).click();
   same(await rows.count(), sweep.trials.length, "sweep: all are back");
   await page.getByRole("textbox", { name: "lr.base, at most" }).fill(String(sweep.best.point["/lr/base"]));
   await page.keyboard.press("Enter");
   same(await rows.count(), sweep.trials.filter((t) => t.point["/lr/base"] <= sweep.best.point["/lr/base"]).length, "sweep: numbers do the same by keyboard");
-  await page.getByRole("button", { name: "Show all" }).click();
+  await page.getByRole("button", { name: "Clear filters" }).click();
 }
 
 async function drafts(page) {

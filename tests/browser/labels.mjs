@@ -76,7 +76,7 @@ async function several(page, first, second) {
     await page.getByRole("checkbox", { name: `Select job ${id}` }).focus();
     await page.keyboard.press("Space");
   }
-  await page.getByText("2 ticked").waitFor();
+  await page.getByText("2 selected").waitFor();
   ok(true, "several: ticked by keyboard");
   same(await page.getByRole("button", { name: "Cancel…" }).count(), 0, "several: what has ended cannot be cancelled");
   await accessible(page, "several");

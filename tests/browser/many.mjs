@@ -28,7 +28,7 @@ async function compared(page) {
   await page.goto(`${origin}/#/`);
   await page.locator('tr[data-job="1"]').waitFor();
   for (const box of await page.getByRole("checkbox", { name: /^Select job/ }).all()) await box.check();
-  await page.getByText("25 ticked").waitFor();
+  await page.getByText("25 selected").waitFor();
   await page.getByRole("link", { name: /^Compare \d/ }).waitFor();
   same(await page.getByRole("link", { name: /^Compare \d/ }).textContent(), "Compare 20 of 25 jobs", "list: the link to compare says how many of those that are ticked it takes");
   await page.getByRole("checkbox", { name: "Select job 1", exact: true }).uncheck();

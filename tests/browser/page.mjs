@@ -164,11 +164,11 @@ async function chartTools(page, id) {
   await page.reload();
   await loss.locator("canvas").waitFor();
   same(await loss.getByRole("button", { name: "log scale" }).getAttribute("aria-pressed"), "true", "charts: the address opens with its scale");
-  await page.getByRole("button", { name: "Show all of the run" }).click();
+  await page.getByRole("button", { name: "Reset zoom" }).click();
   same((await query(page)).from, undefined, "charts: and its zoom, which a button ends");
   await loss.locator(".plot").press("+");
   await page.getByRole("button", { name: "epoch", exact: true }).click();
-  ok(await page.getByRole("button", { name: "Show all of the run" }).isDisabled(), "charts: so does another axis");
+  ok(await page.getByRole("button", { name: "Reset zoom" }).isDisabled(), "charts: so does another axis");
   await page.getByRole("button", { name: "step", exact: true }).click();
 
   const csv = await saved(page, loss.getByRole("button", { name: "csv" }));

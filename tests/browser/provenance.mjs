@@ -39,18 +39,18 @@ await story(async ({ page }) => {
   await accessible(page, "provenance");
 
   section = await opened(page, again.id, "again");
-  await section.getByText("to the bit.").waitFor();
-  ok((await section.textContent()).includes("weights the same to the bit, losses the same to the bit"), "provenance: a job that repeats another says that it has the same bits");
+  await section.getByText("bit-identical.").waitFor();
+  ok((await section.textContent()).includes("weights bit-identical, losses bit-identical"), "provenance: a job that repeats another says that it has the same bits");
   same(await section.getByRole("link", { name: `job ${first.id}`, exact: true }).getAttribute("href"), `#/jobs/${first.id}`, "provenance: and links to it");
 
   section = await opened(page, other.id, "other");
-  await section.getByText("but with other bits").waitFor();
-  ok(await section.getByRole("row", { name: /seed.*1.*7.*may be why/ }).isVisible(), "provenance: one with another seed says what differs");
+  await section.getByText("the results differ").waitFor();
+  ok(await section.getByRole("row", { name: /seed.*1.*7.*possible cause/ }).isVisible(), "provenance: one with another seed says what differs");
   ok((await section.textContent()).includes("the first step that differs is 1"), "provenance: and from which step on");
 
   section = await opened(page, shorter.id, "shorter");
   await section.getByText(`: job ${shorter.id} ended after step 1; up to there both are the same to the bit.`).waitFor();
-  ok((await section.textContent()).includes("weights not known, losses the same to the bit"), "provenance: one that ended before the other says up to where they are the same");
+  ok((await section.textContent()).includes("weights unknown, losses bit-identical"), "provenance: one that ended before the other says up to where they are the same");
   same(await section.getByRole("table", { name: "What differs" }).count(), 0, "provenance: and lists no causes");
 
   await page.goto(`${origin}/#/compare?ids=${first.id},${again.id}`);

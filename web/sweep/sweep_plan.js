@@ -1,11 +1,11 @@
-// What a sweep would run and take, asked of the daemon as its document is typed.
+// The jobs and the cost of a sweep, asked of the daemon as its document is typed.
 
 import { post, Problem, words } from "../api.js";
 import { h, say, show } from "../dom.js";
 import * as f from "../format.js";
 
 const PAUSE_MS = 400; // after a key press
-const HEADINGS = ["Rung", "Budget", "Jobs", "At a time", "Images", "Time", "Slot-hours"];
+const HEADINGS = ["Rung", "Budget", "Jobs", "Parallel jobs", "Images", "Time", "Slot-hours"];
 
 const band = (values, format) => (values?.value == null ? null
   : values.low === values.high ? format(values.value) : `${format(values.value)}, between ${format(values.low)} and ${format(values.high)}`);
@@ -14,7 +14,7 @@ function facts(plan) {
   return [
     ["Jobs", `${f.count(plan.jobs)} for ${f.count(plan.points)} ${plan.points === 1 ? "point" : "points"}`],
     ["Images", `${f.count(plan.images)} to train on, ${f.count(plan.evaluated_images)} to evaluate`],
-    ["Time", plan.jobs_without_speed ? "not known yet" : `${band(plan.seconds, f.duration)}, if no other job is in the way`],
+    ["Time", plan.jobs_without_speed ? "unknown: no speed of these jobs has been measured" : `${band(plan.seconds, f.duration)}, if no other job runs`],
     ["Slot-hours", band(plan.slot_hours, f.number)],
     ["Node-hours", band(plan.node_hours, f.number)],
     ["Energy", band(plan.kwh, f.kwh)],
@@ -27,7 +27,7 @@ export function sweepPlan() {
   const list = h("dl", { class: "facts" }), warnings = h("ul", { class: "warnings" }), hint = h("p", { class: "quiet" }), body = h("tbody");
   const table = h("div", { class: "scroll", role: "group", tabindex: 0, "aria-label": "The rungs" },
     h("table", {}, h("thead", {}, h("tr", {}, ...HEADINGS.map((text) => h("th", { scope: "col", class: "num" }, text)))), body));
-  const element = h("section", { class: "card plan-card sweep-cost", "aria-label": "What it takes" }, h("h2", {}, "What it takes"), hint, list, table, warnings);
+  const element = h("section", { class: "card plan-card sweep-cost", "aria-label": "Estimated cost" }, h("h2", {}, "Estimated cost"), hint, list, table, warnings);
   let timer, abort;
   const clear = (text) => {
     say(hint, text);
@@ -51,7 +51,7 @@ export function sweepPlan() {
     } catch (error) {
       if (signal.aborted) return;
       const [first] = error instanceof Problem ? error.document?.errors ?? [] : [];
-      clear(first ? `Not known while the document is wrong: ${first.pointer}: ${first.message}` : words(error));
+      clear(first ? `No plan, because of ${first.pointer}: ${first.message}` : words(error));
     }
   };
   const stop = () => {
@@ -61,8 +61,8 @@ export function sweepPlan() {
   const ask = (document) => {
     stop();
     if (document) timer = setTimeout(fetch, PAUSE_MS, document);
-    else clear("Not known while the JSON is wrong.");
+    else clear("No plan: the JSON is not valid.");
   };
-  clear("Not known yet.");
+  clear("No plan yet.");
   return { element, ask, stop };
 }

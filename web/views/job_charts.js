@@ -88,7 +88,7 @@ function bar(group, settings, changed) {
   slider.addEventListener("input", () => group.setSmoothing(Number(slider.value)));
   slider.addEventListener("change", () => setQuery({ smooth: slider.value === "0.5" ? null : slider.value }));
   const button = (text, label, work) => h("button", { type: "button", "aria-label": label, title: label, onclick: work }, text);
-  const all = button("Show all", "Show all of the run", () => group.zoom(null));
+  const all = button("Reset zoom", "Reset zoom", () => group.zoom(null));
   all.disabled = true;
   const logX = h("button", { type: "button", "aria-pressed": false, title: "Logarithmic x-axis", onclick: () => changed({ logx: settings.logx ? null : "1", from: null, to: null }) }, "log x");
   const keys = h("ul", { class: "marks-key" }, ...[["checkpoint", "--muted"], ["restart", "--danger"], ["straggler", "--warn"]].map(([name, color]) =>

@@ -199,7 +199,7 @@ export function filesCard(id) {
   const list = h("ul", { class: "files" },
     line("CSV", `/v1/jobs/${id}/metrics?format=csv&points=20000`, `job-${id}.csv`, "of all series, by step"),
     line("TensorBoard", `/v1/jobs/${id}/tensorboard`, `events.out.tfevents.job-${id}`, "event file"),
-    line("MLPerf log", `/v1/jobs/${id}/mllog`, `job-${id}-mllog.txt`, "by the rules of MLPerf training"),
+    line("MLPerf log", `/v1/jobs/${id}/mllog`, `job-${id}-mllog.txt`, "MLPerf-format log"),
     line("JSON", `/v1/jobs/${id}`, `job-${id}.json`, "document, plan and results"), trace, layers, predictions);
   const where = h("code"), element = h("section", { class: "card" }, h("h2", {}, "Files"), list, h("p", { class: "quiet" }, "Run directory ", where));
   return {

@@ -49,7 +49,7 @@ export function classesOf(all) {
 
 function classTable(classes) {
   const share = (one) => one.right / one.images, worst = [...classes].sort((a, b) => share(a) - share(b)).slice(0, CLASSES);
-  return scrolled("Top-1 by class", [["Class", "num"], ["Images", "num"], ["Top-1", "num"], ["Most often taken for", ""]], worst.map((one) => {
+  return scrolled("Top-1 by class", [["Class", "num"], ["Images", "num"], ["Top-1", "num"], ["Most often predicted as", ""]], worst.map((one) => {
     const [other, times] = [...one.taken].filter(([taken]) => taken !== one.label).sort((a, b) => b[1] - a[1])[0] ?? [];
     return h("tr", {}, num(`${one.label}`), num(f.count(one.images)), num(f.percent(share(one))), h("td", {}, times ? `${other} (${f.count(times)} ${times === 1 ? "image" : "images"})` : f.none));
   }));
@@ -72,7 +72,7 @@ function mistakes(text) {
   const summary = `${f.count(all.length - wrong.length)} of ${f.count(all.length)} images are right.`;
   const rows = wrong.slice(0, MISTAKES).map((one) => h("tr", {}, h("td", {}, one.name), h("td", { class: "num" }, `${one.label}`),
     h("td", { class: "num" }, `${one.top1}`), h("td", { class: "num" }, f.percent(one.p))));
-  const heads = [["Image", ""], ["Class", "num"], ["Taken for", "num"], ["Probability", "num"]];
+  const heads = [["Image", ""], ["Class", "num"], ["Predicted class", "num"], ["Probability", "num"]];
   return [h("p", {}, summary),
     ...(matrix ? [h("h3", {}, "Confusion matrix"), h("p", { class: "quiet" }, "Rows: the class of the images. Columns: the class predicted."), matrix] : []),
     ...(classes.length ? [h("h3", {}, classes.length > CLASSES ? `Top-1 of the ${CLASSES} worst classes` : "Top-1 by class, worst first"), classTable(classes)] : []),

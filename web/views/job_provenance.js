@@ -49,11 +49,11 @@ function attemptView(attempt, several) {
     ])), ...attempt.machines.flatMap(machineView));
 }
 
-const SAME = { true: "the same to the bit", false: "differ", null: "not known" };
-const VERDICTS = { same: "to the bit", differs: "but with other bits" }; // of others the answer has words
+const SAME = { true: "bit-identical", false: "differ", null: "unknown" };
+const VERDICTS = { same: "bit-identical", differs: "the results differ" }; // of others the answer has words
 
 function differenceRow({ words: name, values, may_change_bits: may }) {
-  return h("tr", {}, h("th", { scope: "row" }, name), ...values.map((value) => h("td", {}, value ?? f.none)), h("td", {}, may ? "may be why" : "changes no bit"));
+  return h("tr", {}, h("th", { scope: "row" }, name), ...values.map((value) => h("td", {}, value ?? f.none)), h("td", {}, may ? "possible cause" : "no effect"));
 }
 
 function reproductionView(answer) {
@@ -87,7 +87,7 @@ export function provenanceCard(id) {
       compared.replaceChildren(...(of ? reproductionView(await get(`/v1/jobs/${id}/reproduction`)) : []),
         ...(answer.reproduced_by.length ? [h("p", {}, "Reproduced by ", ...listed(answer.reproduced_by))] : []));
       place.replaceChildren(...attempts);
-      say(told, attempts.length ? "" : "Nothing is known of its run yet.");
+      say(told, attempts.length ? "" : "The run has recorded nothing yet.");
       shown = now;
     } catch (error) {
       say(told, words(error));

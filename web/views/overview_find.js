@@ -105,14 +105,14 @@ export function bulkBar(changed, clear) {
       yes: these.length === 1 ? "Cancel the job" : "Cancel the jobs", no: "Keep them", work: () => each(these, (id) => post(`/v1/jobs/${id}/cancel`)) });
     changed();
   });
-  const element = h("div", { class: "bulk", hidden: true, role: "group", "aria-label": "Jobs that are ticked" },
-    words, comparison, tag, cancel, button("Untick all", "", clear), failure);
+  const element = h("div", { class: "bulk", hidden: true, role: "group", "aria-label": "Selected jobs" },
+    words, comparison, tag, cancel, button("Clear selection", "", clear), failure);
   const update = (picked, jobs) => {
     if (ids.join() !== [...picked].join()) told(""); // it was about others
     ids = [...picked];
     active = ids.filter((id) => !["succeeded", "failed", "cancelled"].includes(jobs.get(id)?.state));
     show(element, ids.length > 0);
-    say(words, `${ids.length} ticked`);
+    say(words, `${ids.length} selected`);
     show(comparison, ids.length > 1);
     say(comparison, compareWords(ids.length));
     mark(comparison, "href", href("/compare", { ids: ids.join(",") }));

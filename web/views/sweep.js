@@ -77,7 +77,7 @@ function trialsCard(page) {
 // ------------------------------------------------------------------ the filters: what the brush does, by keyboard
 
 function filtersCard(page) {
-  const box = h("div", { class: "filters" }), clear = h("button", { type: "button", class: "plain", onclick: () => { page.brushes.clear(); page.brushed(); } }, "Show all");
+  const box = h("div", { class: "filters" }), clear = h("button", { type: "button", class: "plain", onclick: () => { page.brushes.clear(); page.brushed(); } }, "Clear filters");
   const element = h("details", { class: "filter-box" }, h("summary", {}, "Filter by numbers"), box, clear);
   const fields = new Map();
   const range = (axis) => {
