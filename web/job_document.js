@@ -39,7 +39,7 @@ function readDescription(text) {
   const unit = / Unit: ([^.]+)\./.exec(text), takes = / This version takes: (\[.*\])$/.exec(text);
   return {
     help: text.replace(/ This version takes: \[.*\]$/, "").replace(/ Unit: [^.]+\./, ""),
-    unit: unit ? unit[1] : "",
+    unit: unit ? unit[1] : "", derived: / Default: from the training data/.test(text), // its default depends on the data
     takes: takes ? JSON.parse(takes[1]) : null,
   };
 }
@@ -69,7 +69,7 @@ export function fieldsOf(schema, at = "") {
 // What holds where the document says nothing: the preset's value, else the default.
 export function inherited(field, preset) {
   const value = preset && field.pointer !== "/preset" ? valueAt(preset, field.pointer) : undefined;
-  return value === undefined ? { value: field.fallback, from: "default" } : { value, from: "preset" };
+  return value === undefined ? { value: field.derived ? undefined : field.fallback, from: "default" } : { value, from: "preset" };
 }
 
 export function effective(fields, document, preset) {

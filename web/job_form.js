@@ -9,7 +9,7 @@ const TITLES = { "": "Job", model: "Model", data: "Data", cluster: "Cluster", lr
   tensorboard: "TensorBoard" };
 const FIRST = ["", "data", "model", "cluster", "lr"]; // groups
 // Above all other settings, with fewer words.
-const BASIC = { "/data/train": "A folder of TFRecord shards, or of a folder of images per class, or “synthetic”: random images.", "/data/eval": "In the same formats; empty: no evaluation.",
+const BASIC = { "/data/train": "A folder of TFRecord shards, or of a folder of images per class, or “synthetic”: random images.", "/data/eval": "In the same formats; null: no evaluation.",
   "/model/arch": "By its torchvision name.", "/epochs": "Passes over the training images.", "/batch_per_worker": "Images that a worker processes at a time." };
 
 // What keys are called, where their last word does not say it.
@@ -45,7 +45,7 @@ function textInput(field, id, changed) {
   const typing = (read, own, other) => own === undefined && input === document.activeElement && equal(read, other);
   const set = (own, other) => {
     now = [own, other];
-    mark(input, "placeholder", required(field) && other === null ? "" : inWords(field, other));
+    mark(input, "placeholder", required(field) && !other ? "" : inWords(field, other));
     const read = readText(field, input.value);
     if (!equal(read, own) && !typing(read, own, other)) input.value = writeText(own);
   };
@@ -55,15 +55,16 @@ function textInput(field, id, changed) {
 
 function choiceInput(field, id, changed) {
   const bad = (value) => field.takes && !field.takes.includes(value);
-  const options = field.choices.map((value) => h("option", { value, disabled: bad(value) }, value || "none"));
+  const choices = field.derived ? ["", ...field.choices] : field.choices;
+  const options = choices.map((value) => h("option", { value, disabled: bad(value) }));
   const input = h("select", { id }, ...options);
   let now;
   input.addEventListener("change", () => changed(input.value === now ? undefined : input.value));
   const set = (own, other, from) => {
     now = other ?? "";
-    options.forEach((option) => say(option, (option.value || "none") + (option.value === other ? ` (${from})` : bad(option.value) ? " (not in this version)" : "")));
+    options.forEach((option) => say(option, (option.value || inWords(field, other ?? (field.derived ? undefined : null))) + (option.value === other ? ` (${from})` : bad(option.value) ? " (not in this version)" : "")));
     const value = own === undefined ? other : own;
-    if (input.value !== value) input.value = field.choices.includes(value) ? value : "";
+    if (input.value !== value) input.value = choices.includes(value) ? value : "";
   };
   return { input, set };
 }
@@ -82,7 +83,7 @@ function tickInput(field, id, changed) {
 const kindOf = (field) => (field.choices ? choiceInput : field.type === "boolean" ? tickInput : textInput);
 
 // What holds where nothing is entered.
-const inWords = (field, value) => (value === null ? (/from the data/.test(field.help) ? "from the data" : "none") : writeText(value) || "none");
+const inWords = (field, value) => (value === undefined ? "from the data" : value === null ? "none" : writeText(value) || "none");
 function origin(field, { value, from }, preset) {
   const text = inWords(field, value);
   return from === "preset" ? `${preset}: ${text}` : required(field) ? "required" : `default: ${text}`;
@@ -105,8 +106,9 @@ function fieldRow(field, changed) {
     const own = valueAt(document, field.pointer), other = inherited(field, preset);
     set(own, other.value, other.from);
     say(from, origin(field, other, presetName));
-    say(reset, `Reset to ${inWords(field, other.value)}`);
-    mark(reset, "aria-label", `Reset to ${inWords(field, other.value)}: ${label}`);
+    const words = other.value === undefined ? "Take from the data" : `Reset to ${inWords(field, other.value)}`;
+    say(reset, words);
+    mark(reset, "aria-label", `${words}: ${label}`);
     element.classList.toggle("own", own !== undefined);
     show(from, own === undefined);
     show(reset, own !== undefined);

@@ -14,7 +14,6 @@ import { planView } from "../plan_view.js";
 const PAUSE_MS = 250; // after a key press, before the daemon is asked for a plan
 const AGAIN_MS = 2000; // where it did not answer
 const LONG_SECONDS = 86400; // a job that is predicted to take longer is confirmed before it is submitted
-const EXAMPLES = ["fashion-mnist", "fashion-91", "fashion-94"]; // of ./quickstart, installed in examples/
 const KNOWN_MOST = 100; // data sets of earlier jobs
 
 // ------------------------------------------------------------------ what is kept until the tab is closed
@@ -44,7 +43,7 @@ function beginnings({ original, last, examples, presets, trained }, specOf) {
       original && ["clone", `Job ${original.id}: ${titleOf(original)}`, "The job as it was submitted.", () => specOf(original)],
       last && last.id !== original?.id && ["last", `The last job: ${titleOf(last)}`, `Job ${last.id} as it was submitted.`, async () => specOf(await get(`/v1/jobs/${last.id}`))]].filter(Boolean),
     Examples: [["test", "Quick test: random images", "A small network on random images, for some seconds: to see that all works.", () => TEST_JOB],
-      ...examples.map((one) => [one.name, `${one.name}: ${one.model.arch}, ${f.number(one.epochs)} epochs`,
+      ...examples.map((one) => [one.name, `${one.name}: ${one.model.arch}, ${one.steps ? `${f.count(one.steps)} steps` : `${f.number(one.epochs)} epochs`}`,
         `Fashion-MNIST as ./quickstart prepares it in _data/fashion-mnist.${folder ? "" : " Enter the absolute paths of its folders train and validation below."}`, example(one)])],
     Presets: presets.map(({ name }) => [`preset:${name}`, name, "", (now) => ({ preset: name, ...keptData(now) })]),
   };
@@ -333,10 +332,10 @@ class Page {
 async function load(query, signal) {
   const clone = query.get("clone");
   const paths = async (key) => (await get(`/v1/jobs?group=${key}&limit=${KNOWN_MOST}`, signal)).groups.map(({ value }) => value).filter((value) => value && value !== "synthetic");
-  const [schema, { presets }, original, { jobs: [last] }, train, evaluated, ...examples] = await Promise.all([get("/v1/schema/job", signal), get("/v1/presets", signal),
+  const [schema, { presets }, original, { jobs: [last] }, train, evaluated, examples] = await Promise.all([get("/v1/schema/job", signal), get("/v1/presets", signal),
     clone ? get(`/v1/jobs/${encodeURIComponent(clone)}`, signal) : null, get("/v1/jobs?limit=1", signal), paths("data.train"), paths("data.eval"),
-    ...EXAMPLES.map((name) => get(`examples/${name}.json`, signal).catch(() => null))]);
-  return { schema, presets, original, last, known: { train, eval: evaluated }, examples: examples.filter(Boolean) };
+    get("examples.json", signal).catch(() => [])]);
+  return { schema, presets, original, last, known: { train, eval: evaluated }, examples: examples.filter((one) => one.model) }; // and not of a sweep
 }
 
 export function mount(main, { query, heading }) {
