@@ -159,7 +159,7 @@ static void take_event(struct local *l, enum event_type type)
         [EVENT_EVAL_PROGRESS] = {"images",       "evaluated_images", "evaluating"},
         [EVENT_EVAL] = {"loss",         "eval_loss",        "evaluating"},
         [EVENT_CHECKPOINT] = {"step",         "checkpoint_step" },
-        [EVENT_RUN_STOP] = {"status",       "state"                  },
+        [EVENT_RUN_STOP] = {"status",     "outcome"                  },
         [EVENT_FAILED] = {"reason",      "reason",                        "failed"            },
     };
     json_t *event = json_copy(l->event);
@@ -209,7 +209,7 @@ static bool next_event(struct local *l, struct stream_event *event)
  * before its first step, or a worker that crashed. */
 static int tell_end(struct local *l, struct stream_event *event)
 {
-    const char *state = json_get_text(l->job, "state", "");
+    const char *state = json_get_text(l->job, "outcome", "");
     bool good = strcmp(state, "success") == 0;
     bool stopped = !good && (l->stops || strcmp(state, "cancelled") == 0);
 
@@ -220,6 +220,7 @@ static int tell_end(struct local *l, struct stream_event *event)
                     : json_sprintf("mpirun ended with status %lld", (long long)l->code));
     state = good ? "succeeded" : stopped ? "cancelled" : "failed";
     json_object_set_new(l->job, "state", json_string(state));
+    json_object_del(l->job, "outcome");
     json_decref(l->event);
     l->event = json_pack("{s:s, s:o, s:s, s:O}", "type", "state", "t", json_number(clock_now()),
                          "state", state, "reason", json_object_get(l->job, "reason"));

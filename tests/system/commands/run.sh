@@ -37,6 +37,7 @@ END
 document job.json
 exits 0 "a job" job.json
 like "$out" '^first (running|evaluating) ' "its progress"
+is "$(grep -cE '^first success' <<<"$out")" 0 "in the words of watch"
 like "$out" '^state +succeeded$' "its outcome"
 like "$out" '^speed +[0-9.]+ images/s$' "its speed"
 like "$out" '^top-1 +[0-9.]+ %$' "its accuracy"
