@@ -2,7 +2,7 @@
 # Where trainctl finds the daemon: addresses, contexts, login and logout, and what it says where there is none. Prints TAP.
 . "$(dirname "$0")/../lib.sh"
 
-trainctl=$(realpath "$top_builddir/trainctl") traind=$(realpath "$traind")
+trainctl=$(realpath "$top_builddir/trainctl") traind=$(realpath "$traind") terminal=$(realpath "$top_srcdir/tests/api/client/terminal.py")
 dir=$work/context
 export XDG_CONFIG_HOME=$dir/config
 contexts=$XDG_CONFIG_HOME/traind/contexts.json
@@ -81,6 +81,9 @@ is "$(stat -c %a "$contexts" "$XDG_CONFIG_HOME/traind/tokens/$address" | xargs)"
 is "$(jq -c . "$contexts")" \
     "{\"contexts\":{\"$address\":{\"server\":\"$url\",\"token_file\":\"$XDG_CONFIG_HOME/traind/tokens/$address\"}},\"current\":\"$address\"}" "it is stored"
 exits 0 "now commands need no option" list
+ANSWER=$token python3 "$terminal" 80 "$trainctl" login "$url" --name asked >"$dir/out"
+is "$? $(grep -c 'you are token:eve' "$dir/out")" "0 1" "on a terminal the token is asked for"
+is "$(grep -c "$token" "$dir/out")" 0 "and not shown"
 run login --json "unix:$socket" --name local
 is "$(jq -c '[.who, .role, .context]' <<<"$out")" "[\"user:$(id -un)\",\"admin\",\"local\"]" "login by a socket needs no token"
 (umask 077 && echo "$token" >"$dir/file")
@@ -104,6 +107,7 @@ exits 2 "a context's name with a slash" login "unix:$socket" --name ../x
 is "$("$trainctl" __complete context l)" $'local\tunix:'"$socket" "names are completed"
 exits 0 "login again under the same name" login "unix:$socket" --name "$address"
 ok "removes the token that was stored" test ! -e "$XDG_CONFIG_HOME/traind/tokens/$address"
+run context --remove asked
 exits 0 "context --remove" context --remove "$address"
 run context local
 exits 0 "also the selected one" context --remove local

@@ -1,4 +1,5 @@
-"""terminal.py COLUMNS COMMAND...: a command's output on a terminal of so many columns, on which $INPUT is typed; ends with its exit code."""
+"""terminal.py COLUMNS COMMAND...: a command's output on a terminal of so many columns, on which $INPUT is typed; ends with its exit code. When the
+command asks, with a colon and a blank at the end, the variable ANSWER is typed."""
 import fcntl, os, pty, struct, sys, termios
 
 pid, fd = pty.fork()
@@ -15,6 +16,8 @@ while True:
     if not part:
         break
     output += part
+    if output.endswith(b': ') and 'ANSWER' in os.environ:
+        os.write(fd, os.environ.pop('ANSWER').encode() + b'\n')
 sys.stdout.buffer.write(output.replace(b'\r\n', b'\n'))
 sys.stdout.flush()
 sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
