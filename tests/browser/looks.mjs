@@ -43,7 +43,9 @@ async function oneTruth(page, running, waiting) {
   const cell = (id, label) => page.locator(`tr[data-job="${id}"] td[data-label="${label}"]`), queued = page.locator(".queue .start");
   await until("the estimates", async () => (await api(`/v1/jobs/${waiting}`)).estimated_start && (await api(`/v1/jobs/${running}`)).time_left);
   await until("the queue", async () => /starts in/.test(await queued.textContent().catch(() => "")));
-  const seen = await page.evaluate((id) => [document.querySelector(`tr[data-job="${id}"] td[data-label="Time left"] .band`).textContent, document.querySelector(".queue .start").textContent], waiting);
+  let seen = [];
+  const look = async () => (seen = await page.evaluate((id) => [document.querySelector(`tr[data-job="${id}"] td[data-label="Time left"] .band`).textContent, document.querySelector(".queue .start").textContent], waiting));
+  await until("the same words", async () => (await look())[1].endsWith(seen[0]), 20).catch(() => {});
   ok(seen[1].endsWith(seen[0]) && seen[0].startsWith("starts in"), "overview: the queue says what the row says", text(seen));
   const ends = Number(await cell(running, "Time left").locator("data").getAttribute("value")), { estimated_start: start } = await api(`/v1/jobs/${waiting}`);
   const starts = start - Date.now() / 1000;

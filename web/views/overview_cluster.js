@@ -52,7 +52,7 @@ function throughput(query) {
   let hours = hoursOf(query);
   const axis = (format, space) => ({ name: "time", short: "at", format, incrs: MINUTES, ticks: clockTicks, space });
   const ofDay = axis(clock), ofDays = axis(day, 100), group = new ChartGroup(ofDay);
-  const chart = new Chart({ id: "throughput", title: "Throughput", unit: "images/s of all jobs", axis: "images/s", zero: true, format: f.rate, empty: "No training yet.",
+  const chart = new Chart({ id: "throughput", title: "Throughput", unit: "of all jobs", axis: "images/s", zero: true, format: f.rate, empty: "No training yet.",
     series: [{ key: "images_per_sec", label: "all jobs", color: "--c3", fill: true }] }, group);
   const spans = choice("Time shown", Object.entries(HOURS), String(hours), (value) => {
     hours = Number(value);
