@@ -34,22 +34,15 @@ static bool is_base_address(const char *server)
     return good;
 }
 
-static bool has_port(const char *text)
-{
-    const char *port = strrchr(text, ':');
-
-    return port && port[1] && !port[1 + strspn(port + 1, "0123456789")];
-}
-
 int server_address(const char *text, char address[SERVER_BYTES], struct error *e)
 {
     char folder[PATH_MAX] = "";
-    const char *before = "", *rest = text;
+    const char *before = "", *rest = text, *port = strrchr(text, ':');
     bool socket = server_is_socket(text) && text[5];
 
     if (socket && text[5] != '/' && getcwd(folder, sizeof folder))
         before = "unix:", rest = text + 5;
-    else if (!socket && has_port(text) && !strstr(text, "//"))
+    else if (port && port[1] && !port[1 + strspn(port + 1, "0123456789")] && !strstr(text, "//"))
         before = *text == ':'             ? "http://127.0.0.1"
                  : host_is_loopback(text) ? "http://"
                                           : "https://";
@@ -167,12 +160,6 @@ static int choose_context(const char *name, struct error *e)
     return 0;
 }
 
-static const char *variable(const char *name)
-{
-    const char *value = getenv(name);
-    return value && *value ? value : NULL;
-}
-
 void server_choose(void)
 {
     static char address[SERVER_BYTES];
@@ -181,10 +168,10 @@ void server_choose(void)
     chosen.code = ERR_NONE;
     if (server && context)
         error_set(&chosen, ERR_USAGE, "--server and --context exclude each other");
-    if (!server && !context)
-        server = variable("TRAINCTL_SERVER");
-    if (!server && !context)
-        context = variable("TRAINCTL_CONTEXT");
+    if (!server && !context && (server = getenv("TRAINCTL_SERVER")) && !*server)
+        server = NULL;
+    if (!server && !context && (context = getenv("TRAINCTL_CONTEXT")) && !*context)
+        context = NULL;
     client.server = server;
     client.context = NULL;
     if (!server)

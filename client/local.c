@@ -45,11 +45,20 @@ int local_find_worker(char **path, struct error *e)
     return launch_find_program("train-worker", path, e);
 }
 
-static int local_launch(struct local *l, const char *mpirun, const char *worker, struct error *e)
+int local_start(struct local *l, struct error *e)
 {
     const struct job_spec *spec = l->spec;
+    struct sigaction note = {.sa_handler = note_signal};
+    char *mpirun = NULL, *worker = NULL;
     int64_t threads = speeds_threads(spec);
     bool fits = threads * spec->cluster.workers_per_node <= launch_node_slots(spec->cluster.smt);
+    int status = launch_find_program(MPIRUN, &mpirun, e);
+
+    l->process = (struct launch_process){.pidfd = -1, .gate = -1};
+    snprintf(l->attempt_dir, sizeof l->attempt_dir, "%s/attempt-%lld", l->run_dir,
+             (long long)l->attempt);
+    if (!status)
+        status = local_find_worker(&worker, e);
     struct launch_request request = {
         .attempt = l->attempt,
         .run_dir = l->run_dir,
@@ -63,33 +72,15 @@ static int local_launch(struct local *l, const char *mpirun, const char *worker,
         .stall_seconds = l->benchmarks ? 0 : STALL_SECONDS,
         .resumes = l->resumes,
     };
-    struct sigaction note = {.sa_handler = note_signal};
-
     placement_read_mine(&request.machine);
-    int status = launcher_local.start(&request, &l->process, e);
+    if (!status)
+        status = launcher_local.start(&request, &l->process, e);
     if (!status && !launch_release(&l->process))
         status = error_set(e, ERR_INTERNAL, "mpirun ended before it began");
     sigaction(SIGINT, &note, NULL);
     sigaction(SIGTERM, &note, NULL);
     sigaction(SIGHUP, &note, NULL);
     signal(SIGPIPE, SIG_IGN); /* nobody reads on: the run goes on */
-    return status;
-}
-
-int local_start(struct local *l, struct error *e)
-{
-    char *mpirun = NULL, *worker = NULL;
-    int status = launch_find_program(MPIRUN, &mpirun, e);
-
-    l->process = (struct launch_process){.pidfd = -1, .gate = -1};
-    if (!status)
-        status = local_find_worker(&worker, e);
-    if (!status && (size_t)snprintf(l->attempt_dir, sizeof l->attempt_dir, "%s/attempt-%lld",
-                                    l->run_dir, (long long)l->attempt) >= sizeof l->attempt_dir)
-        status = error_set(e, ERR_INVALID, "the path of the run directory is too long");
-    if (!status)
-        status = local_launch(l, mpirun, worker, e);
-    l->gone = status != 0;
     free(mpirun);
     free(worker);
     return status;

@@ -75,21 +75,19 @@ static int keep_context(json_t *all, const char *name, const char *file, const c
     return status ? status : contexts_write(all, e);
 }
 
-static int log_in(const char *name, const char *file, json_t **who, struct error *e)
+static int log_in(const struct cmd_args *args, const char *name, json_t **who, struct error *e)
 {
+    const char *file = cmd_value(args, "token-file");
     char token[TOKEN_BYTES] = "";
     json_t *all = contexts_read(e);
-    int status = all ? 1 : -(int)e->code;
+    int status = all ? server_check(e) : -(int)e->code;
 
-    if (status > 0 && (strspn(name, "._-:[]@") > 0 || name[strspn(name, NAME_CHARACTERS)] ||
-                       strlen(name) > NAME_MAX))
+    if (!status && (strspn(name, "._-:[]@") > 0 || name[strspn(name, NAME_CHARACTERS)]))
         status = error_set(e, ERR_USAGE,
                            "\"%s\" cannot be a context's name: begin with a letter or a digit, "
                            "without / and blanks (--name NAME)",
                            name);
-    if (status > 0)
-        status = find_token(file, token, who, e);
-    if (status > 0)
+    if (!status && (status = find_token(file, token, who, e)) > 0)
         status = keep_context(all, name, file, token, e);
     explicit_bzero(token, sizeof token);
     json_decref(all);
@@ -107,8 +105,8 @@ static int cmd_login(const struct cmd_args *args)
     client.context = NULL;
     server_choose();
     if (!name) /* "train:7077" of https://train:7077 */
-        name = server_is_socket(client.server) ? "local" : strstr(client.server, "//") + 2;
-    if (server_check(&e) || log_in(name, cmd_value(args, "token-file"), &who, &e)) {
+        name = strstr(client.server, "//") ? strstr(client.server, "//") + 2 : "local";
+    if (log_in(args, name, &who, &e)) {
         json_decref(who);
         return cmd_fail(&e);
     }

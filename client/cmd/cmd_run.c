@@ -84,15 +84,15 @@ static int check_same_job(const struct run *r, const json_t *job, struct error *
 static int find_attempt(struct run *r, struct error *e)
 {
     struct launch_process earlier = {.pidfd = -1, .gate = -1};
+    int status = 0;
 
     while (access(run_path(r, "attempt", r->attempt + 1), F_OK) == 0)
         r->attempt++;
-    int processes = launcher_local.survivors(&earlier, run_path(r, "attempt", r->attempt));
-    long pid = processes ? (long)earlier.members.items[0].pid : 0;
+    if (launcher_local.survivors(&earlier, run_path(r, "attempt", r->attempt)))
+        status = error_set(e, ERR_CONFLICT, "the run in %s still goes on, as process %ld",
+                           r->folder, (long)earlier.members.items[0].pid);
     launch_process_close(&earlier);
-    return processes ? error_set(e, ERR_CONFLICT, "the run in %s still goes on, as process %ld",
-                                 r->folder, pid)
-                     : 0;
+    return status;
 }
 
 static int prepare_folder(struct run *r, json_t *job, struct error *e)
@@ -135,37 +135,26 @@ static json_t *describe(const struct run *r)
         "loss", "lr", "images_per_sec", "ttt_seconds", "top1", "top5", "reason"));
 }
 
-/* In lines, until it has ended. */
-static void follow_lines(struct local *l)
+/* Until it has ended: on a terminal as watch shows it, and in lines. */
+static void follow_run(struct local *l)
 {
+    bool view = !client.json && terminal_full() && screen_open(&(struct error){0}) == 0;
     struct progress shown = {0};
     struct stream_event event;
+    struct error e;
     struct job job;
-    int stops = 0;
 
-    while (!l->ended) {
+    if (view && view_job(0, false, l, &e) == VIEW_SIGNALLED)
+        raise(SIGINT); /* which stops it as any other does, when the screen is closed */
+    screen_close();
+    for (int stops = 0; !l->ended; stops = l->stops) {
         int news = local_next(l, -1, 1, &event);
         job_read(l->job, &job);
         if (!client.json && news == STREAM_EVENT && !l->ended)
             progress_show(&shown, &job);
         if (l->stops == 1 && !stops)
             fputs("trainctl: stopping after this step; Ctrl-C again stops at once\n", stderr);
-        stops = l->stops;
     }
-}
-
-/* On a terminal as watch shows it. */
-static void follow_run(struct local *l)
-{
-    struct error e;
-
-    if (!client.json && terminal_full() && screen_open(&e) == 0) {
-        int end = view_job(0, false, l, &e);
-        screen_close();
-        if (end == VIEW_SIGNALLED)
-            raise(SIGINT); /* which stops it as any other does */
-    }
-    follow_lines(l);
 }
 
 /* Returns the exit code: what became of it, what was kept, and how to go on. */
