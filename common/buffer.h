@@ -10,6 +10,8 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "common/needed.h"
+
 struct buffer {
     char *data;   /* owned; NUL-terminated behind its bytes; NULL while there are none */
     size_t bytes; /* without the NUL */
@@ -56,6 +58,12 @@ static inline void *array_grow(void *items, size_t count, size_t *room, size_t i
 {
     return count < *room ? items : array_reserve(items, count + 1, room, item_bytes);
 }
+
+/* The new last item of an array, count and room of which are variables; ends the program without
+ * memory (needed.h): for what is small. */
+#define array_add(items, count, room)                                                              \
+    (*((items) = needed(array_grow((items), (count), &(room), sizeof *(items))),                   \
+       &(items)[(count)++]))
 
 /* The same for arrays that have one count and one room. */
 struct array {

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "common/log.h"
+#include "common/needed.h"
 #include "common/system/content.h"
 #include "common/system/file.h"
 #include "common/text/decimal.h"
@@ -309,9 +310,7 @@ char *json_to_text(const json_t *value, size_t flags)
 
 int json_file_write(const char *path, const json_t *value, struct error *e)
 {
-    char *text = json_dumps(value, JSON_INDENT(2) | JSON_REAL_PRECISION(12));
-    if (!text)
-        return error_set(e, ERR_NO_MEMORY, "no memory for the text of %s", path);
+    char *text = needed(json_dumps(value, JSON_INDENT(2) | JSON_REAL_PRECISION(12)));
     size_t bytes = strlen(text);
     text[bytes] = '\n'; /* the place of the terminating NUL, which is not written */
     int status = file_write_atomic(path, text, bytes + 1, e);

@@ -9,6 +9,6 @@ void *needed(void *memory)
 {
     if (memory)
         return memory;
-    dprintf(STDERR_FILENO, "%s: no memory for a job's document\n", program_invocation_short_name);
+    dprintf(STDERR_FILENO, "%s: out of memory\n", program_invocation_short_name);
     _exit(EXIT_FAILURE);
 }

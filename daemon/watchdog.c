@@ -7,6 +7,7 @@
 #include <systemd/sd-daemon.h>
 
 #include "common/clock.h"
+#include "common/needed.h"
 
 #define WAIT_MOST_SECONDS 60 /* for the writer, before it counts as a hang */
 
@@ -52,9 +53,7 @@ int watchdog_start(struct store *store, struct watchdog **out, struct error *e)
     *out = NULL;
     if (sd_watchdog_enabled(0, &microseconds) <= 0)
         return 0;
-    struct watchdog *w = calloc(1, sizeof *w);
-    if (!w)
-        return error_set(e, ERR_NO_MEMORY, "no memory for the watchdog");
+    struct watchdog *w = needed(calloc(1, sizeof *w));
     w->store = store;
     w->seconds = (double)microseconds / 4e6;
     store_watch_thread(store);

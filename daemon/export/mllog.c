@@ -46,14 +46,6 @@ struct mllog {
 
 /* ---------------------------------------------------------------- lines */
 
-static bool mllog_grow(struct mllog *m)
-{
-    struct line *lines = array_grow(m->lines, m->count, &m->room, sizeof *lines);
-    if (lines)
-        m->lines = lines;
-    return lines != NULL;
-}
-
 /* Takes over value (NULL: null) and metadata (NULL: none). */
 static void mllog_put(struct mllog *m, double t, enum kind kind, const char *key, json_t *value,
                       json_t *metadata, int line)
@@ -66,15 +58,11 @@ static void mllog_put(struct mllog *m, double t, enum kind kind, const char *key
     json_t *json = json_pack("{s:s, s:I, s:s, s:s, s:o, s:o}", "namespace", "", "time_ms",
                              (json_int_t)llround(t * 1e3), "event_type", kinds[kind], "key", key,
                              "value", value ? value : json_null(), "metadata", about);
-    char *text = json ? json_dumps(json, JSON_REAL_PRECISION(12)) : NULL;
+    char *text = needed(json_dumps(json, JSON_REAL_PRECISION(12)));
+    size_t at = m->count;
+
     json_decref(json);
-    if (!text || !mllog_grow(m)) {
-        free(text);
-        m->status = error_set(m->e, ERR_NO_MEMORY, "no memory for the log");
-        return;
-    }
-    m->lines[m->count] = (struct line){t, m->count, text};
-    m->count++;
+    array_add(m->lines, m->count, m->room) = (struct line){t, at, text};
 }
 #define PUT(m, t, kind, key, value, metadata) mllog_put(m, t, kind, key, value, metadata, __LINE__)
 
@@ -234,14 +222,7 @@ static void take_run_start(struct mllog *m, const json_t *body, double t)
 
 static void take_eval(struct mllog *m, const json_t *body, double t)
 {
-    struct eval *evals = array_grow(m->evals, m->eval_count, &m->eval_room, sizeof *evals);
-
-    if (!evals) {
-        m->status = error_set(m->e, ERR_NO_MEMORY, "no memory for the log");
-        return;
-    }
-    m->evals = evals;
-    m->evals[m->eval_count++] = (struct eval){
+    array_add(m->evals, m->eval_count, m->eval_room) = (struct eval){
         .step = json_get_integer(body, "step", 0),
         .epoch = json_get_number(body, "epoch", 0),
         .t = t,

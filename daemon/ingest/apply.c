@@ -7,6 +7,7 @@
 
 #include "common/clock.h"
 #include "common/log.h"
+#include "common/needed.h"
 #include "common/text/plural.h"
 #include "common/text/printable.h"
 #include "daemon/ingest/follow.h"
@@ -37,10 +38,8 @@ int ingest_create(struct store *store, int64_t job_id, int64_t attempt, const ch
 {
     char path[PATH_MAX];
     int64_t position;
-    struct ingest *i = calloc(1, sizeof *i);
+    struct ingest *i = needed(calloc(1, sizeof *i));
 
-    if (!i)
-        return error_set(e, ERR_NO_MEMORY, "no memory to follow job %lld", (long long)job_id);
     *i = (struct ingest){.store = store, .job_id = job_id, .attempt = attempt};
     snprintf(path, sizeof path, "%s/events.jsonl", attempt_dir);
     int status = store_ingest_position(store, job_id, attempt, &position, e);

@@ -61,22 +61,14 @@ static int cancel_mark_wish(const struct cancelling *c, struct error *e)
     return status ? status : mark_write(folder, MARK_CANCEL, e);
 }
 
-static int cancel_tell_loop(const struct cancelling *c, struct error *e)
+static void cancel_tell_loop(const struct cancelling *c)
 {
     struct job_manager *m = c->m;
-    int status = 0;
 
     pthread_mutex_lock(&m->mutex);
-    int64_t *ids = array_grow(m->cancel_ids, m->cancel_count, &m->cancel_room, sizeof *ids);
-    if (ids) {
-        m->cancel_ids = ids;
-        m->cancel_ids[m->cancel_count++] = c->job->id;
-    } else {
-        status = error_set(e, ERR_NO_MEMORY, "no memory to cancel job %lld", (long long)c->job->id);
-    }
+    array_add(m->cancel_ids, m->cancel_count, m->cancel_room) = c->job->id;
     pthread_mutex_unlock(&m->mutex);
     job_manager_wake(m);
-    return status;
 }
 
 static int cancel_act(void *context, enum life_action action, struct error *e)
@@ -91,7 +83,8 @@ static int cancel_act(void *context, enum life_action action, struct error *e)
     case LIFE_MARK_WISH:
         return cancel_mark_wish(c, e);
     default:
-        return cancel_tell_loop(c, e);
+        cancel_tell_loop(c);
+        return 0;
     }
 }
 

@@ -374,10 +374,8 @@ static json_t *forecast_judged(struct store *s, const struct store_job *job, dou
 static int measure_job(struct store *s, const struct store_job *job, const struct job_spec *spec,
                        int64_t slots, double now, struct error *e)
 {
-    struct steps *steps = calloc(1, sizeof *steps);
+    struct steps *steps = needed(calloc(1, sizeof *steps));
 
-    if (!steps)
-        return error_set(e, ERR_NO_MEMORY, "no memory for its steps");
     find_columns(steps);
     int status = store_speed_of(s, job, spec, slots, steps, now, e);
     free(steps);

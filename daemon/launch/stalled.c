@@ -104,11 +104,7 @@ static void note_host(struct stall_reports *s, const struct stall_line *line)
             s->hosts[i] = *line;
             return;
         }
-    struct stall_line *grown = array_grow(s->hosts, s->host_count, &s->host_room, sizeof *grown);
-    if (!grown)
-        return;
-    s->hosts = grown;
-    s->hosts[s->host_count++] = *line;
+    array_add(s->hosts, s->host_count, s->host_room) = *line;
 }
 
 static void note_line(struct stall_reports *s, const char *line, const char *end, double since)

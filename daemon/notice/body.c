@@ -109,9 +109,9 @@ static int body_add_evals(struct sql *c, int64_t job_id, json_t *body, struct er
                                   "order by step desc limit ?",
                                   "ii", job_id, (int64_t)EVALS_SHOWN);
     json_t *evals = json_object_get(body, "evals");
-    int status = row ? 1 : -(int)e->code;
+    int status;
 
-    while (status > 0 && (status = sql_row(c, row, e)) > 0)
+    while ((status = sql_row(c, row, e)) > 0)
         json_array_insert_new(evals, 0, body_row(row, "iddd"));
     return status;
 }

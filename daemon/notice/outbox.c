@@ -6,6 +6,7 @@
 
 #include "common/buffer.h"
 #include "common/digest.h"
+#include "common/needed.h"
 #include "daemon/store/once.h"
 #include "daemon/store/sql.h"
 
@@ -141,31 +142,18 @@ static struct outbox_notice outbox_read(sqlite3_stmt *row)
     return n;
 }
 
-static int outbox_append(struct outbox_notices *list, sqlite3_stmt *row, struct error *e)
-{
-    struct outbox_notice *more = array_grow(list->items, list->count, &list->room, sizeof *more);
-
-    if (!more)
-        return error_set(e, ERR_NO_MEMORY, "no memory for the notices");
-    list->items = more;
-    list->items[list->count++] = outbox_read(row);
-    return 0;
-}
-
 /* All rows of a statement, at most `most`; the rest is left. */
 static int outbox_collect(struct sql *c, sqlite3_stmt *row, size_t most,
                           struct outbox_notices *list, struct error *e)
 {
-    int status = row ? 1 : -(int)e->code;
+    int status = 0;
 
     *list = (struct outbox_notices){0};
-    while (status > 0 && (status = sql_row(c, row, e)) > 0) {
-        int added = outbox_append(list, row, e);
-        if (added || list->count == most) {
-            sql_done(row);
-            status = added;
-            break;
-        }
+    while (list->count < most && (status = sql_row(c, row, e)) > 0)
+        array_add(list->items, list->count, list->room) = outbox_read(row);
+    if (status > 0) {
+        sql_done(row);
+        status = 0;
     }
     if (status)
         outbox_notices_clear(list);

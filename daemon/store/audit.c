@@ -51,13 +51,9 @@ int store_audit_trim(struct store *s, double t, int64_t limit, int *deleted, str
 static int audit_append(sqlite3_stmt *row, void *list, struct error *e)
 {
     struct store_audit_lines *lines = list;
-    struct store_audit_line *more =
-        array_grow(lines->items, lines->count, &lines->room, sizeof *more);
 
-    if (!more)
-        return error_set(e, ERR_NO_MEMORY, "no memory for the audit log");
-    lines->items = more;
-    lines->items[lines->count++] = (struct store_audit_line){
+    (void)e;
+    array_add(lines->items, lines->count, lines->room) = (struct store_audit_line){
         .id = sqlite3_column_int64(row, 0),
         .t = sqlite3_column_double(row, 1),
         .by = sql_text(row, 2),

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "common/buffer.h"
+#include "common/needed.h"
 #include "daemon/store/audit.h"
 #include "daemon/store/find/label.h"
 #include "daemon/store/once.h"
@@ -136,18 +137,6 @@ int store_job_get(struct store *s, int64_t id, struct store_job *job, struct err
     return found > 0 ? 0 : found;
 }
 
-static int jobs_append(const struct store *s, struct store_jobs *jobs, sqlite3_stmt *row,
-                       bool documents, struct error *e)
-{
-    struct store_job *larger = array_grow(jobs->items, jobs->count, &jobs->room, sizeof *larger);
-
-    if (!larger)
-        return error_set(e, ERR_NO_MEMORY, "no memory for a list of jobs");
-    jobs->items = larger;
-    job_read_row(s, row, documents, &jobs->items[jobs->count++]);
-    return 0;
-}
-
 /* The states asked for as the inside of a JSON array, "queued","running"; the names are our own, so
  * nothing in them needs an escape. */
 static void states_text(unsigned states, char *text, size_t bytes)
@@ -250,17 +239,8 @@ int store_job_list(struct store *s, const struct store_job_filter *filter, struc
         all.states = (1u << JOB_STATE_COUNT) - 1;
     struct sql *c = sql_read_begin(s);
     sqlite3_stmt *row = list_query(c, &all, e);
-    if (!row) {
-        status = -(int)e->code;
-    } else {
-        while ((status = sql_row(c, row, e)) > 0) {
-            status = jobs_append(s, jobs, row, filter->documents, e);
-            if (status) {
-                sql_done(row);
-                break;
-            }
-        }
-    }
+    while ((status = sql_row(c, row, e)) > 0)
+        job_read_row(s, row, filter->documents, &array_add(jobs->items, jobs->count, jobs->room));
     sql_read_end(s, c);
     if (status)
         store_jobs_clear(jobs);
@@ -279,10 +259,12 @@ int store_job_list_ids(struct store *s, const int64_t *ids, size_t count, struct
     *jobs = (struct store_jobs){0};
     for (size_t i = 0; i < count && !status; i++) {
         sqlite3_stmt *row = sql_query(c, e, "select " BRIEF " from job where id = ?", "i", ids[i]);
-        int found = sql_row(c, row, e);
-        status = found > 0 ? jobs_append(s, jobs, row, false, e) : found;
-        if (found > 0)
+        status = sql_row(c, row, e);
+        if (status > 0) {
+            job_read_row(s, row, false, &array_add(jobs->items, jobs->count, jobs->room));
             sql_done(row);
+            status = 0;
+        }
     }
     sql_read_end(s, c);
     if (status)
@@ -294,9 +276,9 @@ int store_job_each_id(struct store *s, store_job_id_visit *visit, void *context,
 {
     struct sql *c = sql_read_begin(s);
     sqlite3_stmt *row = sql_query(c, e, "select id, attempt > 0 from job order by id", "");
-    int status = row ? 1 : -(int)e->code;
+    int status;
 
-    while (status > 0 && (status = sql_row(c, row, e)) > 0)
+    while ((status = sql_row(c, row, e)) > 0)
         visit(context, sqlite3_column_int64(row, 0), sqlite3_column_int(row, 1));
     sql_read_end(s, c);
     return status;

@@ -5,6 +5,7 @@
 
 #include "common/buffer.h"
 #include "common/json.h"
+#include "common/needed.h"
 #include "daemon/store/once.h"
 #include "daemon/store/sql.h"
 #include "daemon/store/store_internal.h"
@@ -173,12 +174,9 @@ static struct store_node read_node(sqlite3_stmt *row)
 static int node_append(sqlite3_stmt *row, void *list, struct error *e)
 {
     struct store_nodes *nodes = list;
-    struct store_node *grown = array_grow(nodes->items, nodes->count, &nodes->room, sizeof *grown);
 
-    if (!grown)
-        return error_set(e, ERR_NO_MEMORY, "no memory for the nodes");
-    nodes->items = grown;
-    nodes->items[nodes->count++] = read_node(row);
+    (void)e;
+    array_add(nodes->items, nodes->count, nodes->room) = read_node(row);
     return 0;
 }
 

@@ -1,3 +1,4 @@
+#include "common/needed.h"
 #include "daemon/store/store.h"
 
 #include <assert.h>
@@ -149,9 +150,9 @@ static int check_pages(struct sql *c, const char *path, struct error *e)
 static int check_states(struct sql *c, const char *path, struct error *e)
 {
     sqlite3_stmt *row = sql_query(c, e, "select state, min(id) from job group by state", "");
-    int status = row ? 1 : -(int)e->code;
+    int status;
 
-    while (status > 0 && (status = sql_row(c, row, e)) > 0) {
+    while ((status = sql_row(c, row, e)) > 0) {
         const char *state = (const char *)sqlite3_column_text(row, 0);
         if (job_state_of(state) != JOB_STATE_COUNT)
             continue;
@@ -288,9 +289,7 @@ int store_open(const char *path, struct store **out, struct error *e)
         status = make_database(path, e);
     if (status)
         return status;
-    struct store *s = calloc(1, sizeof *s);
-    if (!s)
-        return error_set(e, ERR_NO_MEMORY, "no memory for the store");
+    struct store *s = needed(calloc(1, sizeof *s));
     atomic_init(&s->commits, 1);
     pthread_mutex_init(&s->counting, NULL);
     pthread_mutex_init(&s->writing, NULL);

@@ -55,10 +55,10 @@ int store_speed_find(struct store *s, const char *key, const char *cpu, const ch
         "from speed where key = ?1 and cpu = ?2 and (owner is null or owner = " SQL_USER_OF(
             "?3") ") order by id desc",
         "sss", key, cpu, by);
-    int status = row ? 1 : -(int)e->code;
+    int status = 0;
 
     *count = 0;
-    while (status > 0 && *count < most && (status = sql_row(c, row, e)) > 0) {
+    while (*count < most && (status = sql_row(c, row, e)) > 0) {
         samples[*count] = (struct plan_sample){
             .workers = sqlite3_column_int64(row, 0),
             .batch = sqlite3_column_int64(row, 1),
@@ -89,9 +89,9 @@ int store_forecast_each(struct store *s, int64_t most,
                                   "select forecast from job where forecast is not null "
                                   "and imported_attempts is null order by id desc limit ?",
                                   "i", most);
-    int status = row ? 1 : -(int)e->code;
+    int status;
 
-    while (status > 0 && (status = sql_row(c, row, e)) > 0)
+    while ((status = sql_row(c, row, e)) > 0)
         visit(context, (const char *)sqlite3_column_text(row, 0));
     sql_read_end(s, c);
     return status;

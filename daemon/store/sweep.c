@@ -147,17 +147,10 @@ static int read_trials(struct sql *c, struct store_sweep *sweep, struct error *e
                                   "select rung, number, point, spec, state, job_id, metric, reason "
                                   "from sweep_trial where sweep_id = ? order by rung, number",
                                   "i", sweep->id);
-    int status = row ? 1 : -(int)e->code;
+    int status;
 
-    while (status > 0 && (status = sql_row(c, row, e)) > 0) {
-        struct store_trial *more =
-            array_grow(sweep->trials, sweep->count, &sweep->room, sizeof *sweep->trials);
-        if (!more) {
-            sql_done(row);
-            return error_set(e, ERR_NO_MEMORY, "no memory for a sweep's trials");
-        }
-        sweep->trials = more;
-        more[sweep->count++] = (struct store_trial){
+    while ((status = sql_row(c, row, e)) > 0)
+        array_add(sweep->trials, sweep->count, sweep->room) = (struct store_trial){
             .rung = sqlite3_column_int64(row, 0),
             .number = sqlite3_column_int64(row, 1),
             .point = sql_text(row, 2),
@@ -167,7 +160,6 @@ static int read_trials(struct sql *c, struct store_sweep *sweep, struct error *e
             .metric = sql_double(row, 6),
             .reason = sql_text(row, 7),
         };
-    }
     return status;
 }
 

@@ -66,18 +66,15 @@ int store_usage_check_queued(struct sql *c, const char *submitted_by, int64_t mo
 
 /* ---------------------------------------------------------------- reading */
 
-/* The row of a user, which comes in order. NULL: no memory. */
+/* The row of a user, which comes in order. */
 static struct store_use *usage_row(struct store_uses *uses, const char *user)
 {
     for (size_t i = 0; i < uses->count; i++)
         if (strcmp(uses->items[i].user, user) == 0)
             return &uses->items[i];
-    struct store_use *grown = array_grow(uses->items, uses->count, &uses->room, sizeof *grown);
-    if (!grown)
-        return NULL;
-    uses->items = grown;
-    grown[uses->count] = (struct store_use){.user = strdup(user)};
-    return grown[uses->count].user ? &grown[uses->count++] : NULL;
+    struct store_use *added = &array_add(uses->items, uses->count, uses->room);
+    *added = (struct store_use){.user = needed(strdup(user))};
+    return added;
 }
 
 /* Calls add for each row of a query whose first column is a user. */
@@ -85,16 +82,10 @@ typedef void usage_add(struct store_use *use, sqlite3_stmt *row, double now, dou
 static int usage_read(struct sql *c, sqlite3_stmt *row, struct store_uses *uses, usage_add *add,
                       const double times[2], struct error *e)
 {
-    int status = row ? 1 : -(int)e->code;
+    int status;
 
-    while (status > 0 && (status = sql_row(c, row, e)) > 0) {
-        struct store_use *use = usage_row(uses, (const char *)sqlite3_column_text(row, 0));
-        if (!use) {
-            sql_done(row);
-            return error_set(e, ERR_NO_MEMORY, "no memory for the users");
-        }
-        add(use, row, times[0], times[1]);
-    }
+    while ((status = sql_row(c, row, e)) > 0)
+        add(usage_row(uses, (const char *)sqlite3_column_text(row, 0)), row, times[0], times[1]);
     return status;
 }
 
@@ -189,10 +180,8 @@ double store_uses_share(const struct store_uses *uses, const char *user)
 
 int store_usage_user(struct store *s, const char *submitted_by, char **user, struct error *e)
 {
-    if (!submitted_by || strncmp(submitted_by, "sweep ", 6) != 0) {
-        *user = strdup(submitted_by ? submitted_by : "");
-        return *user ? 0 : error_set(e, ERR_NO_MEMORY, "no memory for the users");
-    }
-    int status = once_text(s, user, e, "select " SQL_USER_OF("?1"), "s", submitted_by);
-    return status || *user ? status : error_set(e, ERR_NO_MEMORY, "no memory for the users");
+    if (submitted_by && strncmp(submitted_by, "sweep ", 6) == 0)
+        return once_text(s, user, e, "select " SQL_USER_OF("?1"), "s", submitted_by);
+    *user = needed(strdup(submitted_by ? submitted_by : ""));
+    return 0;
 }

@@ -298,15 +298,10 @@ static double sweep_metric(const struct store_job *job, const char *name)
                                                  : job->ttt_seconds;
 }
 
-static int set_state(struct store_trial *t, const char *state, struct error *e)
+static void set_state(struct store_trial *t, const char *state)
 {
-    char *copy = strdup(state);
-
-    if (!copy)
-        return error_set(e, ERR_NO_MEMORY, "no memory for a sweep's trials");
     free(t->state);
-    t->state = copy;
-    return 0;
+    t->state = needed(strdup(state));
 }
 
 static int take_result(struct job_manager *m, const struct store_sweep *sweep, const json_t *d,
@@ -316,18 +311,17 @@ static int take_result(struct job_manager *m, const struct store_sweep *sweep, c
     int status = store_job_get(m->store, t->job_id, &job, e);
 
     if (status == -(int)ERR_NOT_FOUND) { /* removed by its user */
-        status = set_state(t, "cancelled", e);
-        return status ? status : store_sweep_set_trial(m->store, sweep->id, t, e);
+        set_state(t, "cancelled");
+        return store_sweep_set_trial(m->store, sweep->id, t, e);
     }
     if (status)
         return status;
     if (job.state == JOB_SUCCEEDED || job.state == JOB_FAILED || job.state == JOB_CANCELLED) {
         bool stopped = job.state == JOB_CANCELLED && t->reason;
-        status = set_state(t, stopped ? "stopped" : job_state_name(job.state), e);
+        set_state(t, stopped ? "stopped" : job_state_name(job.state));
         if (job.state == JOB_SUCCEEDED)
             t->metric = sweep_metric(&job, json_string_value(json_object_get(d, "metric")));
-        if (!status)
-            status = store_sweep_set_trial(m->store, sweep->id, t, e);
+        status = store_sweep_set_trial(m->store, sweep->id, t, e);
     }
     store_job_clear(&job);
     return status;
@@ -495,15 +489,14 @@ static int submit_trial(struct job_manager *m, const struct store_sweep *sweep,
     m->sweeps_room--;
     m->sweeps_slurm_away = m->sweeps_slurm_away || status == -(int)ERR_UNREACHABLE;
     if (!status) {
-        status = set_state(t, "submitted", e); /* as it is stored with its job */
+        set_state(t, "submitted"); /* as it is stored with its job */
     } else if (e->code != ERR_CONFLICT && !sweep_is_transient(e)) {
         log_warning("sweep %lld, point %lld: %s", (long long)sweep->id, (long long)t->number,
                     e->text);
         free(t->reason);
         t->reason = printable_copy(e->text, "");
-        status = set_state(t, "failed", e);
-        if (!status)
-            status = store_sweep_set_trial(m->store, sweep->id, t, e);
+        set_state(t, "failed");
+        status = store_sweep_set_trial(m->store, sweep->id, t, e);
     }
     plan_destroy(plan);
     job_spec_destroy(spec);

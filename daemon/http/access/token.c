@@ -49,17 +49,11 @@ static void hash_of(const char *text, unsigned char hash[HASH_BYTES])
 
 /* ---------------------------------------------------------------- the file */
 
-static struct token *tokens_append(struct tokens *t, struct error *e)
+/* The item after the last one, which does not count yet. */
+static struct token *tokens_append(struct tokens *t)
 {
-    struct token *grown = array_grow(t->items, t->count, &t->room, sizeof *grown);
-
-    if (!grown) {
-        error_set(e, ERR_NO_MEMORY, "no memory for the tokens");
-        return NULL;
-    }
-    t->items = grown;
-    memset(&grown[t->count], 0, sizeof *grown);
-    return &grown[t->count];
+    t->items = needed(array_grow(t->items, t->count, &t->room, sizeof *t->items));
+    return memset(&t->items[t->count], 0, sizeof *t->items);
 }
 
 static int tokens_damaged(const struct tokens *t, struct error *e)
@@ -75,11 +69,9 @@ static int read_token(struct tokens *t, const json_t *item, struct error *e)
     const char *name = json_string_value(json_object_get(item, "name"));
     const char *hash = json_string_value(json_object_get(item, "hash"));
     int role = role_of_token(json_string_value(json_object_get(item, "role")));
-    struct token *k = tokens_append(t, e);
+    struct token *k = tokens_append(t);
     size_t bytes = 0;
 
-    if (!k)
-        return -(int)e->code;
     k->id = json_integer_value(json_object_get(item, "id"));
     if (!name || !hash || role < 0 || k->id < 1 || k->id >= t->next ||
         sodium_hex2bin(k->hash, HASH_BYTES, hash, strlen(hash), NULL, &bytes, NULL) ||
@@ -183,9 +175,7 @@ static int tokens_add(struct tokens *t, const struct token *wanted, char text[TO
 {
     if (t->count >= TOKENS_MAX)
         return error_set(e, ERR_CONFLICT, "there are %d tokens: revoke some first", TOKENS_MAX);
-    struct token *k = tokens_append(t, e);
-    if (!k)
-        return -(int)e->code;
+    struct token *k = tokens_append(t);
     *k = *wanted;
     k->id = t->next++;
     make_text(k->id, text);

@@ -38,26 +38,24 @@ static json_t *node_json(const struct store_node *n, bool own, const struct job_
 }
 
 /* This machine at its place by name, if it is not there: it was not checked yet. */
-static int add_this_machine(struct store_nodes *nodes, const char *own, struct error *e)
+static void add_this_machine(struct store_nodes *nodes, const char *own)
 {
     char cpu[SPEED_CPU_BYTES];
-    struct store_node *grown = array_grow(nodes->items, nodes->count, &nodes->room, sizeof *grown);
+    struct store_node *grown =
+        needed(array_grow(nodes->items, nodes->count, &nodes->room, sizeof *grown));
     size_t at = nodes->count;
 
-    if (!grown)
-        return error_set(e, ERR_NO_MEMORY, "no memory for the nodes");
     nodes->items = grown;
     while (at > 0 && strcmp(grown[at - 1].name, own) > 0)
         at--;
     if (at > 0 && strcmp(grown[at - 1].name, own) == 0)
-        return 0;
+        return;
     memmove(&grown[at + 1], &grown[at], (nodes->count++ - at) * sizeof *grown);
     grown[at] = (struct store_node){
         .name = needed(strdup(own)),
         .kind = needed(strdup(speed_cpu(cpu))),
         .figures = {NAN, NAN, NAN},
     };
-    return 0;
 }
 
 /* The jobs on the nodes, and the slots they take; *used: those of all nodes but this machine. */
@@ -108,7 +106,7 @@ static int node_collect(const struct request *q, struct node_page *p, struct err
     int status = p->name ? store_node_get(s, p->name, &found, e)
                          : store_node_list(s, p->after, p->limit + 1, &found, e);
     if (!status && (p->name ? strcmp(own, p->name) == 0 : strcmp(own, p->after) > 0))
-        status = add_this_machine(&found, own, e);
+        add_this_machine(&found, own);
     for (; !status && count < found.count && (int64_t)count < p->limit; count++) {
         const struct store_node *n = &found.items[count];
         json_object_set_new(p->nodes, n->name, node_json(n, strcmp(n->name, own) == 0, &here));

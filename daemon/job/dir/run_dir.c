@@ -14,6 +14,7 @@
 #include "common/buffer.h"
 #include "common/json.h"
 #include "common/log.h"
+#include "common/needed.h"
 #include "common/system/file.h"
 
 #define OWNER                "owner.json"
@@ -289,16 +290,6 @@ struct survey {
     struct id_list without_job, without_folder;
 };
 
-static int add_folder(struct survey *v, int64_t id, struct error *e)
-{
-    int64_t *larger = array_grow(v->ids, v->count, &v->room, sizeof *larger);
-    if (!larger)
-        return error_set(e, ERR_NO_MEMORY, "no memory for the list of run directories");
-    v->ids = larger;
-    v->ids[v->count++] = id;
-    return 0;
-}
-
 static int compare_ids(const void *a, const void *b)
 {
     int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
@@ -324,7 +315,7 @@ static int list_folders(const char *jobs_dir, struct survey *v, struct error *e)
         if (id > v->highest)
             v->highest = id;
         if (!removed)
-            status = add_folder(v, id, e);
+            array_add(v->ids, v->count, v->room) = id;
     }
     if (folder)
         closedir(folder);

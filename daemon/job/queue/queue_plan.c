@@ -41,18 +41,12 @@ static void queue_add_span(struct queue_plan *p, int64_t id, int64_t slots, doub
     p->likely[p->count++] = (struct forecast_span){slots, likely};
 }
 
-static bool queue_add_running(struct queue_plan *p, const struct queue_running *r)
+static void queue_add_running(struct queue_plan *p, const struct queue_running *r)
 {
-    struct queue_running *grown =
-        array_grow(p->running, p->running_count, &p->running_room, sizeof *grown);
-    if (!grown)
-        return false;
-    p->running = grown;
-    p->running[p->running_count++] = *r;
+    array_add(p->running, p->running_count, p->running_room) = *r;
     p->used += r->slots;
     if (!r->slurm)
         queue_add_span(p, r->id, r->slots, r->ends.soonest, r->ends.likely);
-    return true;
 }
 
 struct queue_plan *queue_plan_create(int64_t slots, const struct queue_caps *caps,
@@ -65,12 +59,8 @@ struct queue_plan *queue_plan_create(int64_t slots, const struct queue_caps *cap
     p->slots = slots;
     if (caps)
         p->caps = *caps;
-    for (size_t i = 0; i < count; i++) {
-        if (!queue_add_running(p, &running[i])) {
-            queue_plan_destroy(p);
-            return NULL;
-        }
-    }
+    for (size_t i = 0; i < count; i++)
+        queue_add_running(p, &running[i]);
     p->first_placed = p->count;
     return p;
 }

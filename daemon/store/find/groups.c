@@ -23,15 +23,9 @@ _Static_assert(JOB_QUEUED == 0 && JOB_CANCELLED == 6 && JOB_STATE_COUNT == 7,
 _Static_assert(STORE_SORT_NAME == 1 && STORE_SORT_TIME == 6 && STORE_SORT_BEST_TOP1 == 8,
                "the numbers behind order by");
 
-static int groups_append(struct store_groups *groups, sqlite3_stmt *row, struct error *e)
+static void groups_append(struct store_groups *groups, sqlite3_stmt *row)
 {
-    struct store_group *more =
-        array_grow(groups->items, groups->count, &groups->room, sizeof *more);
-
-    if (!more)
-        return error_set(e, ERR_NO_MEMORY, "no memory for a list of groups");
-    groups->items = more;
-    struct store_group *g = &groups->items[groups->count++];
+    struct store_group *g = &array_add(groups->items, groups->count, groups->room);
     bool evaluated = sqlite3_column_type(row, 11) != SQLITE_NULL;
     *g = (struct store_group){
         .value = sql_text(row, 0),
@@ -48,7 +42,6 @@ static int groups_append(struct store_groups *groups, sqlite3_stmt *row, struct 
     for (int i = 0; i < JOB_STATE_COUNT; i++)
         g->states[i] = sqlite3_column_int64(row, 2 + i);
     groups->total = sqlite3_column_int64(row, 17);
-    return 0;
 }
 
 static sqlite3_stmt *groups_query(struct sql *c, const struct store_job_filter *f, const char *by,
@@ -72,16 +65,11 @@ int store_job_groups(struct store *s, const struct store_job_filter *filter, con
 {
     struct sql *c = sql_read_begin(s);
     sqlite3_stmt *row = groups_query(c, filter, by, e);
-    int status = row ? 1 : -(int)e->code;
+    int status;
 
     *groups = (struct store_groups){0};
-    while (status > 0 && (status = sql_row(c, row, e)) > 0) {
-        int added = groups_append(groups, row, e);
-        if (added) {
-            sql_done(row);
-            status = added;
-        }
-    }
+    while ((status = sql_row(c, row, e)) > 0)
+        groups_append(groups, row);
     sql_read_end(s, c);
     if (status)
         store_groups_clear(groups);

@@ -128,10 +128,10 @@ static int search_ids(struct sql *c, const struct store_job_filter *f, size_t li
                       size_t *count, char **next, struct error *e)
 {
     sqlite3_stmt *row = search_query(c, f, e);
-    int status = row ? 1 : -(int)e->code;
+    int status;
 
     *count = 0;
-    while (status > 0 && (status = sql_row(c, row, e)) > 0) {
+    while ((status = sql_row(c, row, e)) > 0) {
         ids[(*count)++] = sqlite3_column_int64(row, 0);
         if (*count == limit && !(*next = search_next(row))) {
             sql_done(row);

@@ -94,9 +94,9 @@ static int bucket_each(struct sql *c, int64_t job_id, int level, int64_t from, i
                         "where " STORE_OF_JOB " and level = ?2 and bucket >= ?3 and bucket < ?4 "
                         "order by bucket",
                         "iiii", job_id, (int64_t)level, from >> shift, to >> shift);
-    int status = row ? 1 : -(int)e->code;
+    int status;
 
-    while (status > 0 && (status = sql_row(c, row, e)) > 0) {
+    while ((status = sql_row(c, row, e)) > 0) {
         if (level == 0)
             read_step(row, &part);
         else
@@ -117,9 +117,9 @@ int store_metric_each(struct store *s, int64_t job_id, int64_t from_step, int64_
                                   "grad_norm, slowest_rank, top1 from step_metric "
                                   "where " STORE_OF_JOB " and step >= ?2 order by step limit ?3",
                                   "iii", job_id, from_step, limit);
-    int status = row ? 1 : -(int)e->code;
+    int status;
 
-    while (status > 0 && (status = sql_row(c, row, e)) > 0) {
+    while ((status = sql_row(c, row, e)) > 0) {
         read_step(row, &part);
         visit(context, &part);
     }

@@ -67,9 +67,9 @@ int store_event_each(struct store *s, const struct store_event_range *range,
 {
     struct sql *c = sql_read_begin(s);
     sqlite3_stmt *row = select_events(c, range, e);
-    int status = row ? 1 : -(int)e->code;
+    int status;
 
-    while (status > 0 && (status = sql_row(c, row, e)) > 0) {
+    while ((status = sql_row(c, row, e)) > 0) {
         struct store_event_row event = event_of(row);
         if (!visit(context, &event)) {
             sql_done(row);

@@ -41,10 +41,10 @@ int store_jobs_trained_since(struct store *s, double since, int64_t most,
                                   "and coalesce(imported_attempts, -1) < attempt "
                                   "and step > 0 and (finished_at is null or finished_at >= ?)",
                                   "id", most, since);
-    int status = row ? 1 : -(int)e->code;
+    int status;
 
     *count = 0;
-    while (status > 0 && (status = sql_row(c, row, e)) > 0)
+    while ((status = sql_row(c, row, e)) > 0)
         jobs[(*count)++] =
             (struct store_trained){sqlite3_column_int64(row, 0), sqlite3_column_int64(row, 1)};
     sql_read_end(s, c);

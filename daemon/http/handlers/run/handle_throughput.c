@@ -5,6 +5,7 @@
 
 #include "common/clock.h"
 #include "common/json.h"
+#include "common/needed.h"
 #include "common/run/event.h"
 #include "daemon/http/routes.h"
 
@@ -59,10 +60,8 @@ static int bins_add_job(struct store *s, const struct store_trained *job, struct
 static int bins_fill(struct store *s, struct bins *b, struct error *e)
 {
     size_t count;
-    struct store_trained *jobs = calloc(JOBS_MOST, sizeof *jobs);
+    struct store_trained *jobs = needed(calloc(JOBS_MOST, sizeof *jobs));
 
-    if (!jobs)
-        return error_set(e, ERR_NO_MEMORY, "no memory for the jobs");
     for (size_t i = 0; event_metric_at(i); i++)
         if (strcmp(event_metric_at(i)->name, "step_ms") == 0)
             b->step_ms = i;

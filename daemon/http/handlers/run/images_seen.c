@@ -6,6 +6,7 @@
 
 #include "common/buffer.h"
 #include "common/json.h"
+#include "common/needed.h"
 #include "common/run/event.h"
 
 struct images_reader {
@@ -51,20 +52,14 @@ static int images_batch(struct images_reader *r, int64_t step, int64_t *batch, s
     return status;
 }
 
-static int images_append(struct images_seen *seen, int64_t first_step, int64_t batch,
-                         struct error *e)
+static void images_append(struct images_seen *seen, int64_t first_step, int64_t batch)
 {
     struct images_part *last = seen->count ? &seen->parts[seen->count - 1] : NULL;
     int64_t before = last ? last->before + (first_step - last->first_step) * last->batch : 0;
 
-    if (last && last->batch == batch)
-        return 0;
-    struct images_part *more = array_grow(seen->parts, seen->count, &seen->room, sizeof *more);
-    if (!more)
-        return error_set(e, ERR_NO_MEMORY, "no memory for the images of a run");
-    seen->parts = more;
-    seen->parts[seen->count++] = (struct images_part){first_step, before, batch};
-    return 0;
+    if (!last || last->batch != batch)
+        array_add(seen->parts, seen->count, seen->room) =
+            (struct images_part){first_step, before, batch};
 }
 
 /* The steps [from, to] of one attempt: batches never grow, so that each change is found by halving
@@ -75,8 +70,10 @@ static int images_of_attempt(struct images_reader *r, int64_t from, int64_t to, 
     int status = images_batch(r, to, &last, e);
 
     while (!status && from <= to && r->lookups > 0) {
-        if ((status = images_batch(r, from, &batch, e)) ||
-            (status = images_append(r->seen, from, batch, e)) || batch == last)
+        if ((status = images_batch(r, from, &batch, e)))
+            break;
+        images_append(r->seen, from, batch);
+        if (batch == last)
             break;
         int64_t same = from, other = to, between;
         while (!status && other - same > 1) {
@@ -86,7 +83,9 @@ static int images_of_attempt(struct images_reader *r, int64_t from, int64_t to, 
         }
         from = other;
     }
-    return !status && r->lookups <= 0 ? images_append(r->seen, from, -1, e) : status;
+    if (!status && r->lookups <= 0)
+        images_append(r->seen, from, -1);
+    return status;
 }
 
 static int images_ascending(const void *a, const void *b)
@@ -111,17 +110,15 @@ static int images_resumed(struct store *s, int64_t job_id, int64_t now, int64_t 
     *steps = NULL;
     if (status)
         return status;
-    *steps = calloc(json_array_size(events) + 1, sizeof **steps);
-    if (*steps && now > 0)
+    *steps = needed(calloc(json_array_size(events) + 1, sizeof **steps));
+    if (now > 0)
         (*steps)[(*count)++] = now;
     json_array_foreach (events, i, event) {
         int64_t step = json_get_integer(event, "resumed_step", 0);
-        if (*steps && step > 0)
+        if (step > 0)
             (*steps)[(*count)++] = step;
     }
     json_decref(events);
-    if (!*steps)
-        return error_set(e, ERR_NO_MEMORY, "no memory for the attempts of a run");
     qsort(*steps, *count, sizeof **steps, images_ascending);
     return 0;
 }
