@@ -341,8 +341,7 @@ static int distrust(CURL *curl, const char *words, struct error *e)
 /* A call with an answer that is not traind's. */
 static int answered_by_another(CURL *curl, const char *path, struct error *e)
 {
-    return error_set(e, ERR_INTERNAL,
-                     "%s answered %s with %s instead of %s: is it traind that listens there?",
+    return error_set(e, ERR_INTERNAL, "%s answered %s with %s instead of %s: is this traind?",
                      client.server, path, answer_type(curl), wanted_type(curl));
 }
 
@@ -365,7 +364,7 @@ static int fell_silent(const char *path, struct error *e)
             client.server, silence_seconds, plural(silence_seconds));
     return error_set(e, ERR_UNREACHABLE,
                      "%s takes connections, but did not answer %s within %ld seconds\n  Is the "
-                     "daemon stopped or very busy? Its log tells more",
+                     "daemon stopped or very busy? See its log",
                      client.server, path, answer_timeout_ms / 1000);
 }
 

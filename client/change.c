@@ -56,7 +56,7 @@ int change_apply(json_t *document, const char *text, struct error *e)
     const char *equals = strchr(text, '=');
 
     if (!equals || equals == text || (size_t)(equals - text) >= POINTER_BYTES - 1)
-        return error_set(e, ERR_USAGE, "\"%s\" is not KEY=VALUE, as in lr.base=0.2", text);
+        return error_set(e, ERR_USAGE, "\"%s\" is not KEY=VALUE, e.g. lr.base=0.2", text);
     pointer_of(text, (size_t)(equals - text), pointer);
     const struct job_option *option = change_find_option(pointer, e);
     if (!option)

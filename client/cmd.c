@@ -1,5 +1,6 @@
 #include "client/cmd.h"
 
+#include <curl/curl.h>
 #include <errno.h>
 #include <getopt.h>
 #include <math.h>
@@ -9,7 +10,9 @@
 
 #include "client/api.h"
 #include "client/views/print.h"
+#include "common/buffer.h"
 #include "common/job/job_state.h"
+#include "common/needed.h"
 #include "common/text/printable.h"
 #include "common/run/event.h"
 #include "common/text/suggest.h"
@@ -19,10 +22,11 @@
 static const struct cmd_option common_options[] = {
     {"server", 's', "ADDRESS", "the daemon: http://HOST:PORT, https://HOST:PORT, HOST:PORT or unix:PATH (also TRAINCTL_SERVER)", NULL},
     {"context", 0, "NAME", "use the daemon of this context (also TRAINCTL_CONTEXT; trainctl context lists them)", "context"},
-    {"json", 'j', NULL, "print the daemon's JSON", NULL},
+    {"json", 'j', NULL, "print JSON", NULL},
     {"no-color", 0, NULL, "do not use colours (also NO_COLOR)", NULL},
     {"help", 'h', NULL, "show this help", NULL},
     {"version", 'V', NULL, "show the version", NULL},
+    {"output", 'o', "json", "the same as --json", "json|"}, /* last: commands may have their own */
 };
 /* clang-format on */
 
@@ -33,11 +37,14 @@ static const struct cmd *const commands[] = {CMD_ALL(CMD_ADDRESS)};
 static const struct {
     const char *first, *title;
 } groups[] = {
-    {"plan",    "Before a job"              },
-    {"run",     "Jobs"                      },
-    {"metrics", "Results"                   },
-    {"sweep",   "Sweeps"                    },
-    {"nodes",   "The cluster and the daemon"},
+    {"submit",  "Everyday"                                },
+    {"resume",  "Changes to jobs"                         },
+    {"metrics", "Results"                                 },
+    {"plan",    "Plans and measurements, without a daemon"},
+    {"sweep",   "Sweeps"                                  },
+    {"nodes",   "Cluster"                                 },
+    {"doctor",  "Administration"                          },
+    {"login",   "Set-up"                                  },
 };
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
@@ -74,13 +81,20 @@ const struct cmd_option *cmd_option_at(const struct cmd *cmd, size_t i)
 
     while (cmd && own < CMD_OPTIONS_MAX && cmd->options[own].name)
         own++;
-    return i < own ? &cmd->options[i] : cmd_common_at(i - own);
+    if (i < own)
+        return &cmd->options[i];
+    const struct cmd_option *common = cmd_common_at(i - own);
+    for (size_t k = 0; common && k < own; k++)
+        if (strcmp(cmd->options[k].name, common->name) == 0)
+            return NULL;
+    return common;
 }
 
 #define OPTIONS_MAX (CMD_OPTIONS_MAX + COUNT(common_options))
 
 /* getopt's two tables from ours. A long option's val is its index from 1000 on. */
-#define LONG_BASE 1000
+#define LONG_BASE   1000
+#define USAGE_SHORT 60 /* a longer one stands in --help alone */
 static void getopt_tables(const struct cmd *cmd, struct option *longs, char *letters)
 {
     const struct cmd_option *option;
@@ -122,7 +136,8 @@ static int unknown_option(const struct cmd *cmd, const char *word)
     if (optopt >= LONG_BASE && (option = cmd_option_at(cmd, (size_t)(optopt - LONG_BASE))))
         return cmd_usage(cmd, "--%s takes no value", option->name);
     if (strncmp(word, "--", 2) != 0)
-        return cmd_usage(cmd, "there is no option -%c", optopt ? optopt : word[1]);
+        return cmd_usage(cmd, "there is no option -%c%s", optopt ? optopt : word[1],
+                         optopt == 'v' ? "; did you mean -V, --version?" : "");
     snprintf(name, sizeof name, "%.*s", (int)strcspn(word + 2, "="), word + 2);
     struct suggest near = {.word = name};
     for (size_t i = 0; (option = cmd_option_at(cmd, i)); i++)
@@ -143,6 +158,10 @@ static int take_common(const struct cmd *cmd, const struct cmd_option *option)
         client.json = true;
     } else if (strcmp(option->name, "no-color") == 0) {
         client.color = false;
+    } else if (strcmp(option->name, "output") == 0) {
+        if (strcmp(optarg, "json") != 0)
+            return cmd_usage(cmd, "--output takes json, not \"%s\"", optarg);
+        client.json = true;
     } else if (strcmp(option->name, "version") == 0) {
         puts("trainctl " PACKAGE_VERSION);
         return 0;
@@ -164,7 +183,7 @@ static int take_own(const struct cmd *cmd, const struct cmd_option *option, size
     if (!option->value || strcmp(option->value, "KEY=VALUE") != 0)
         return -1;
     if (args->repeated_count == CMD_REPEATED_MAX)
-        return cmd_usage(cmd, "--%s is there more than %d times", option->name, CMD_REPEATED_MAX);
+        return cmd_usage(cmd, "--%s is given more than %d times", option->name, CMD_REPEATED_MAX);
     args->repeated[args->repeated_count++] = optarg;
     return -1;
 }
@@ -209,20 +228,29 @@ int cmd_parse_common(int argc, char **argv, int *code)
     return -1;
 }
 
+/* word NULL: one is missing. With the usage where that is short. */
+static int wrong_operand(const struct cmd *cmd, const char *word)
+{
+    const char *synopsis = cmd->synopsis, *quote = word ? "\"" : "";
+    bool brief = strlen(synopsis) <= USAGE_SHORT;
+
+    return cmd_usage(cmd, "%s argument%s%s%s%s%s%s%s%s", word ? "unexpected" : "missing",
+                     word ? " " : "", quote, word ? word : "", quote,
+                     brief ? ". Usage: trainctl " : "", brief ? cmd->name : "",
+                     brief && *synopsis ? " " : "", brief ? synopsis : "");
+}
+
 int cmd_parse(struct cmd_args *args, int argc, char **argv)
 {
     memset(args, 0, sizeof *args);
     args->cmd = cmd_find(argv[0]);
     int code = cmd_parse_options(args->cmd, args, argc, argv);
-    const char *synopsis = args->cmd->synopsis, *blank = *synopsis ? " " : "";
     if (code >= 0)
         return code;
-    if (argc - optind < args->cmd->min_operands)
-        return cmd_usage(args->cmd, "something is missing: trainctl %s%s%s", args->cmd->name, blank,
-                         synopsis);
-    if (argc - optind > args->cmd->max_operands)
-        return cmd_usage(args->cmd, "\"%s\" is one too many: trainctl %s%s%s",
-                         argv[optind + args->cmd->max_operands], args->cmd->name, blank, synopsis);
+    if (argc - optind < args->cmd->operands[0])
+        return wrong_operand(args->cmd, NULL);
+    if (argc - optind > args->cmd->operands[1])
+        return wrong_operand(args->cmd, argv[optind + args->cmd->operands[1]]);
     for (int i = optind; i < argc; i++)
         args->operands[args->operand_count++] = argv[i];
     return -1;
@@ -265,22 +293,10 @@ void cmd_print_help(FILE *out, const struct cmd *cmd)
     print_wrapped(out, label, 16, cmd->synopsis);
     fputc('\n', out);
     print_wrapped(out, "", 0, cmd->help);
-    fputs(cmd->run ? "\nOptions:\n" : "(not supported by this version)\n\nOptions:\n", out);
+    fputs("\nOptions:\n", out);
     for (size_t i = 0; (option = cmd_option_at(cmd, i)); i++)
         print_option(out, option);
-}
-
-static void print_refused(FILE *out)
-{
-    const char *before = "\nnot supported by this version: ";
-
-    for (size_t i = 0; i < COUNT(commands); i++)
-        if (!commands[i]->run) {
-            fprintf(out, "%s%s", before, commands[i]->name);
-            before = " ";
-        }
-    if (*before == ' ')
-        fputc('\n', out);
+    fprintf(out, "\nExample:\n  %s\n", cmd->example);
 }
 
 void cmd_print_overview(FILE *out)
@@ -293,10 +309,8 @@ void cmd_print_overview(FILE *out)
         if (cmd_title(commands[i]->name))
             fprintf(out, "\n%s:\n", cmd_title(commands[i]->name));
         snprintf(label, sizeof label, "  %-11s ", commands[i]->name);
-        if (commands[i]->run)
-            print_wrapped(out, label, 14, commands[i]->help);
+        print_wrapped(out, label, 14, commands[i]->help);
     }
-    print_refused(out);
     fputs("\nOptions:\n", out);
     for (size_t i = 0; (option = cmd_common_at(i)); i++)
         print_option(out, option);
@@ -342,8 +356,8 @@ int cmd_usage(const struct cmd *cmd, const char *format, ...)
     va_start(args, format);
     vsnprintf(words, sizeof words, format, args);
     va_end(args);
-    error_set(&e, ERR_USAGE, "%s\n  \"trainctl %s%s--help\" shows what there is", words,
-              cmd ? cmd->name : "", cmd ? " " : "");
+    error_set(&e, ERR_USAGE, "%s\n  See \"trainctl %s%s--help\"", words, cmd ? cmd->name : "",
+              cmd ? " " : "");
     return cmd_fail(&e);
 }
 
@@ -421,32 +435,21 @@ bool cmd_decimal(const char *text, const char **end, double *number)
     return plain && text[1] != 'x' && text[1] != 'X' && behind != text && !errno;
 }
 
-int cmd_id(const char *text, const char *what, const char *list, long *id, struct error *e)
+char *cmd_query(const struct cmd_args *args, const char *path, const char *const *options,
+                size_t count)
 {
-    const char *end;
-    long long number;
+    struct buffer query = BUFFER((size_t)8 << 20);
 
-    if (!cmd_whole(text, &end, &number) || *end || number < 1)
-        return error_set(e, ERR_USAGE,
-                         "\"%s\" is not a %s's id: ids are numbers as \"trainctl %s\" shows them, "
-                         "without a sign, blanks or leading zeros",
-                         text, what, list);
-    *id = (long)number;
-    return 0;
-}
-
-int cmd_job_id(const char *text, long *id, struct error *e)
-{
-    return cmd_id(text, "job", "list", id, e);
-}
-
-int cmd_job_ids(const struct cmd_args *args, long *ids, struct error *e)
-{
-    int status = 0;
-
-    for (int i = 0; i < args->operand_count && !status; i++)
-        status = cmd_job_id(args->operands[i], &ids[i], e);
-    return status;
+    buffer_printf(&query, "%s", path);
+    for (size_t i = 0; i < count; i++) {
+        const char *value = cmd_value(args, options[i]);
+        char *escaped = value ? curl_easy_escape(NULL, value, 0) : NULL;
+        if (escaped)
+            buffer_printf(&query, "%c%s=%s", strchr(query.data, '?') ? '&' : '?',
+                          strcmp(options[i], "find") == 0 ? "q" : options[i], escaped);
+        curl_free(escaped);
+    }
+    return needed(buffer_take(&query, NULL));
 }
 
 int cmd_show_answer(json_t *answer, void (*print)(const json_t *answer))
@@ -484,32 +487,6 @@ int cmd_show_path(const char *path, void (*print)(const json_t *answer))
 int cmd_show_document(const struct cmd_args *args)
 {
     return cmd_show_path(args->cmd->document, args->cmd->print);
-}
-
-int cmd_show_of_job(const struct cmd_args *args)
-{
-    struct error e;
-    char path[64];
-    long id;
-
-    if (cmd_job_id(args->operands[0], &id, &e) < 0)
-        return cmd_fail(&e);
-    snprintf(path, sizeof path, "/v1/jobs/%ld%s", id, args->cmd->document);
-    return cmd_show_path(path, args->cmd->print);
-}
-
-int cmd_each_job(const struct cmd_args *args)
-{
-    struct error e;
-    long ids[CMD_OPERANDS_MAX];
-    int code = 0;
-
-    if (cmd_job_ids(args, ids, &e) < 0)
-        return cmd_fail(&e);
-    for (int i = 0; i < args->operand_count; i++)
-        if (args->cmd->one(ids[i], &e) < 0)
-            code = cmd_fail(&e);
-    return code;
 }
 
 int cmd_number(const char *text, const char *option, long minimum, long maximum, long *number,
@@ -550,6 +527,6 @@ int cmd_duration(const struct cmd_args *args, const char *option, double *second
             return 0;
         }
     return error_set(e, ERR_USAGE,
-                     "--%s must be a time with its unit, as 90min, 2h or 90d, not \"%s\"", option,
+                     "--%s must be a time with its unit, e.g. 90min, 2h or 90d, not \"%s\"", option,
                      text);
 }

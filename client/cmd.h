@@ -36,13 +36,14 @@ struct cmd_args;
 
 struct cmd {
     const char *name;
-    const char *synopsis;                    /* behind the name: "[--state S] [--limit N]" */
-    const char *help;                        /* one line */
-    int (*run)(const struct cmd_args *args); /* NULL: not in this version, and refused so */
-    int (*one)(long id, struct error *e);    /* of cmd_each_job */
-    const char *document;                    /* of cmd_show_document, cmd_show_of_job: its path */
-    void (*print)(const json_t *document);   /* likewise */
-    int min_operands, max_operands;
+    const char *synopsis; /* behind the name: "[--state S] [--limit N]" */
+    const char *help;     /* one line */
+    const char *example;  /* a whole command line, which must parse */
+    int (*run)(const struct cmd_args *args);
+    int (*one)(long id, struct error *e);  /* of cmd_each_job */
+    const char *document;                  /* of cmd_show_document, cmd_show_of_job: its path */
+    void (*print)(const json_t *document); /* likewise */
+    int operands[2];                       /* at least and at most so many */
     /* What the operands are, for completion: "job", "file", "state", ... (complete.c). Several are
      * separated by spaces; behind a comma is what the next operand is, and those after it. Words
      * with "|" between them are for the first operand, as is what stands beside them, and one tells
@@ -99,16 +100,24 @@ int cmd_usage(const struct cmd *cmd, const char *format, ...) __attribute__((for
 bool cmd_whole(const char *text, const char **end, long long *number);
 bool cmd_decimal(const char *text, const char **end, double *number);
 
-/* An operand that must be the id of what ("job") this list shows: 0, or a usage error that names
+/* An operand that must be the id of what ("token") this list shows: 0, or a usage error that names
  * the operand. */
 int cmd_id(const char *text, const char *what, const char *list, long *id, struct error *e);
+/* Jobs and sweeps also by name, which means the newest of that name, or as "latest": asks the
+ * daemon. ERR_NOT_FOUND, or ERR_CONFLICT where the newest and another have not ended. */
 int cmd_job_id(const char *text, long *id, struct error *e);
+int cmd_sweep_id(const char *text, long *id, struct error *e);
 /* All operands; ids has room for CMD_OPERANDS_MAX. */
 int cmd_job_ids(const struct cmd_args *args, long *ids, struct error *e);
 
 /* The run of a command whose operands are jobs: does one to each, though it fails for another;
  * nothing is done if one is no id. */
 int cmd_each_job(const struct cmd_args *args);
+
+/* The path with "?OPTION=VALUE" of each of these options that is given ("q" of --find). The caller
+ * frees it. */
+char *cmd_query(const struct cmd_args *args, const char *path, const char *const *options,
+                size_t count);
 
 /* What a command ends with: an answer (taken) by print, or as it is under --json. Returns 0. */
 int cmd_show_answer(json_t *answer, void (*print)(const json_t *answer));
@@ -142,14 +151,14 @@ const char *cmd_role_at(size_t i);   /* of tokens: "read"... */
 /* All commands, in the order of the help and of man/trainctl.1. */
 /* clang-format off */
 #define CMD_ALL(X) \
-    X(plan) X(predict) X(bench) X(scale) X(presets) \
-    X(run) X(submit) X(list) X(show) X(watch) X(wait) X(events) X(logs) X(cancel) \
-    X(hold) X(release) X(priority) X(tag) X(note) X(rename) X(clone) X(resume) \
-    X(rm) \
-    X(metrics) X(compare) X(provenance) X(reproduce) X(export) X(checkpoints) \
+    X(submit) X(run) X(list) X(show) X(watch) X(wait) X(logs) X(cancel) \
+    X(resume) X(clone) X(hold) X(release) X(priority) X(tag) X(note) X(rename) X(rm) \
+    X(metrics) X(compare) X(export) X(checkpoints) X(events) X(provenance) X(reproduce) \
+    X(plan) X(predict) X(presets) X(bench) X(scale) \
     X(sweep) \
-    X(nodes) X(failures) X(forecasts) X(usage) X(token) X(notify) X(audit) \
-    X(backup) X(doctor) X(login) X(context)
+    X(nodes) X(usage) X(failures) X(forecasts) \
+    X(doctor) X(token) X(notify) X(audit) X(backup) \
+    X(login) X(context) X(completion)
 /* clang-format on */
 #define CMD_ENTRY(name) extern const struct cmd cmd_##name##_entry;
 CMD_ALL(CMD_ENTRY)

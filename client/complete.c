@@ -17,6 +17,8 @@
 
 #define HURRY_MS 700 /* nobody waits longer for a key */
 #define JOBS_MAX 100
+/* Of a name that no shell has to quote. */
+#define PLAIN_CHARS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.,:+=@/"
 
 /* ---- offering */
 
@@ -51,8 +53,7 @@ static void complete_offer(const struct cursor *c, const char *candidate, const 
 static void offer_commands(const struct cursor *c)
 {
     for (size_t i = 0; cmd_at(i); i++)
-        if (cmd_at(i)->run)
-            complete_offer(c, cmd_at(i)->name, cmd_at(i)->help);
+        complete_offer(c, cmd_at(i)->name, cmd_at(i)->help);
 }
 
 static void offer_options(const struct cursor *c, const struct cmd *cmd)
@@ -86,7 +87,8 @@ static void offer_names(const struct cursor *c, const char *name_at(size_t))
         complete_offer(c, name_at(i), "");
 }
 
-/* The newest jobs; nothing where the daemon does not answer at once. */
+/* The newest jobs, by name where one is being typed; nothing where the daemon does not answer at
+ * once. */
 static void offer_jobs(const struct cursor *c)
 {
     char path[64], id[32], remark[256];
@@ -105,8 +107,12 @@ static void offer_jobs(const struct cursor *c)
         snprintf(id, sizeof id, "%ld", job.id);
         snprintf(remark, sizeof remark, "%s %.100s", job.state, job.name);
         complete_offer(c, id, remark);
+        if (c->word[c->kept] && *job.name && !job.name[strspn(job.name, PLAIN_CHARS)])
+            complete_offer(c, job.name, id);
     }
     json_decref(answer);
+    if (c->word[c->kept])
+        complete_offer(c, "latest", "the newest job");
 }
 
 /* The items of a list of the daemon's, by a key: sweeps, nodes. */
@@ -318,7 +324,7 @@ static void offer_operand(struct cursor c, const struct place *p)
     const char *kinds = p->cmd->completion;
     bool words = kinds && strcspn(kinds, "|") < strcspn(kinds, " ");
 
-    if (p->operands >= p->cmd->max_operands)
+    if (p->operands >= p->cmd->operands[1])
         return;
     if (p->operand && words) {
         if (p->operands == 1)

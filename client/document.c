@@ -97,8 +97,7 @@ int document_count(struct job_spec *spec, struct plan_inputs *inputs, json_t *re
     if (status && trains && inputs->train_images < 1) {
         bool elsewhere = access(spec->data.train, F_OK) != 0; /* else they are here, and wrong */
         error_prefix(e, elsewhere ? "data.train: the images cannot be counted here "
-                                    "(data.train_images or --train-images N would say how many "
-                                    "there are)"
+                                    "(set data.train_images or --train-images N)"
                                   : "data.train");
         return status;
     }
@@ -107,8 +106,8 @@ int document_count(struct job_spec *spec, struct plan_inputs *inputs, json_t *re
     if (status) {
         inputs->eval_images = 0;
         json_array_append_new(
-            remarks, json_sprintf("the evaluation images cannot be counted here, the plan is "
-                                  "without them (data.eval_images or --eval-images N): %s",
+            remarks, json_sprintf("the evaluation images cannot be counted here and are left out "
+                                  "of the plan (set data.eval_images or --eval-images N): %s",
                                   e->text));
     }
     return 0;

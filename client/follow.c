@@ -9,15 +9,29 @@
 #include "client/stream.h"
 #include "common/clock.h"
 
-const char follow_interrupted[] = "trainctl: interrupted; the job continues\n";
+static char words[160];
+
+void follow_interrupted(void)
+{
+    if (write(STDERR_FILENO, words, strlen(words)) < 0)
+        _exit(1);
+}
 
 static void follow_on_signal(int signal_number)
 {
     (void)signal_number;
-    if (write(STDERR_FILENO, "\n", 1) < 0 ||
-        write(STDERR_FILENO, follow_interrupted, strlen(follow_interrupted)) < 0)
+    if (write(STDERR_FILENO, "\n", 1) < 0)
         _exit(1);
+    follow_interrupted();
     _exit(130);
+}
+
+void follow_keep_job(const struct job *job)
+{
+    bool queued = strcmp(job->state, "queued") == 0;
+
+    snprintf(words, sizeof words, "Job %ld %s. %s it with: trainctl cancel %ld\n", job->id,
+             queued ? "stays in the queue" : "keeps running", queued ? "Cancel" : "Stop", job->id);
 }
 
 void follow_on_interrupt(void)
@@ -64,6 +78,7 @@ static int follow_read_job(struct following *f, struct error *e)
         return status;
     }
     json_decref(before);
+    follow_keep_job(&f->job);
     follow_show(f);
     return 0;
 }
@@ -113,6 +128,8 @@ static int follow_stream(struct following *f, struct error *e)
 int follow_job(const struct follow *follow, json_t **json, struct error *e)
 {
     struct following f = {.follow = follow};
+
+    follow_on_interrupt();
     int status = follow_read_job(&f, e);
 
     if (status == 0 && !job_ended(&f.job))

@@ -15,10 +15,11 @@ struct follow {
     void *context;
 };
 
-/* Until the job has ended; *json is its last document (new reference). Returns the outcome as
- * job_outcome, or -code with *e filled. */
+/* Until the job has ended, with follow_on_interrupt; *json is its last document (new reference).
+ * Returns the outcome as job_outcome, or -code with *e filled. */
 int follow_job(const struct follow *follow, json_t **json, struct error *e);
 
-/* Ctrl-C says that the job goes on, and exits with 130. */
+/* Ctrl-C prints what goes on and how to stop it, and exits with 130. */
 void follow_on_interrupt(void);
-extern const char follow_interrupted[]; /* those words */
+void follow_interrupted(void);               /* prints it */
+void follow_keep_job(const struct job *job); /* what that is, in its state of now */

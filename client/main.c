@@ -11,6 +11,7 @@
 #include "common/text/suggest.h"
 #include "common/system/core_dump.h"
 #include "common/system/file.h"
+#include "config.h"
 #include "launch/hosts.h"
 
 static int unknown_command(const char *name)
@@ -19,19 +20,20 @@ static int unknown_command(const char *name)
     static const struct {
         const char *word, *command;
     } others[] = {
-        {"ls",     "list"  },
-        {"ps",     "list"  },
-        {"queue",  "list"  },
-        {"get",    "show"  },
-        {"status", "show"  },
-        {"delete", "rm"    },
-        {"remove", "rm"    },
-        {"kill",   "cancel"},
-        {"mv",     "rename"},
-        {"label",  "tag"   },
-        {"log",    "logs"  },
-        {"top",    "watch" },
-        {"follow", "watch" },
+        {"ls",       "list"  },
+        {"describe", "show"  },
+        {"ps",       "list"  },
+        {"queue",    "list"  },
+        {"get",      "show"  },
+        {"status",   "show"  },
+        {"delete",   "rm"    },
+        {"remove",   "rm"    },
+        {"kill",     "cancel"},
+        {"mv",       "rename"},
+        {"label",    "tag"   },
+        {"log",      "logs"  },
+        {"top",      "watch" },
+        {"follow",   "watch" },
     };
     struct suggest near = {.word = name};
 
@@ -54,7 +56,8 @@ static int main_help(char **words)
     if (name && !cmd)
         return unknown_command(name);
     if (name && words[1])
-        return cmd_usage(NULL, "\"%s\" is one too many: trainctl help [COMMAND]", words[1]);
+        return cmd_usage(NULL, "unexpected argument \"%s\". Usage: trainctl help [COMMAND]",
+                         words[1]);
     if (cmd)
         cmd_print_help(stdout, cmd);
     else
@@ -83,14 +86,11 @@ static int main_run(int argc, char **argv)
     const char *name = argv[first];
     if (strcmp(name, "help") == 0)
         return main_help(argv + first + 1);
+    if (strcmp(name, "version") == 0)
+        return puts("trainctl " PACKAGE_VERSION) < 0;
     const struct cmd *cmd = cmd_find(name);
     if (!cmd)
         return unknown_command(name);
-    if (!cmd->run) {
-        struct error e;
-        error_set(&e, ERR_UNSUPPORTED, "\"%s\" is not supported by this version", name);
-        return cmd_fail(&e);
-    }
     struct cmd_args args;
     code = cmd_parse(&args, argc - first, argv + first);
     server_choose();

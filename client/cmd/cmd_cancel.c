@@ -13,18 +13,14 @@ static int cancel_job(long id, struct error *e)
         return -(int)e->code;
     job_read(answer, &job);
     if (job_ended(&job))
-        return cmd_tell(answer, "job %ld %s\n", id, job.state);
-    return cmd_tell(answer, "job %ld is being cancelled; \"trainctl wait %ld\" waits for its end\n",
-                    id, id);
+        return cmd_tell(answer, "Job %ld %s.\n", id, job.state);
+    return cmd_tell(
+        answer, "Job %ld is being cancelled. Wait for its end with: trainctl wait %ld\n", id, id);
 }
 
+/* clang-format off */
 const struct cmd cmd_cancel_entry = {
-    .name = "cancel",
-    .synopsis = "ID...",
-    .help = "cancel jobs",
-    .run = cmd_each_job,
-    .one = cancel_job,
-    .min_operands = 1,
-    .max_operands = CMD_OPERANDS_MAX,
-    .completion = "job",
+    .name = "cancel", .synopsis = "ID...", .help = "cancel jobs", .example = "trainctl cancel 7 8",
+    .run = cmd_each_job, .one = cancel_job, .completion = "job", .operands = {1, CMD_OPERANDS_MAX},
 };
+/* clang-format on */

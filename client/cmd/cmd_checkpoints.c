@@ -16,14 +16,11 @@
 
 static void print_list(const json_t *list)
 {
-    static const char *const headings[] = {"STEP", "EPOCH", "SIZE", "WRITTEN", "REMARK"};
-    struct libscols_table *table = table_create(1);
+    struct libscols_table *table = table_create(1, "STEP>,EPOCH>,SIZE>,WRITTEN>,REMARK");
     const json_t *item;
     char text[HUMAN_BYTES];
     size_t i;
 
-    for (i = 0; i < sizeof headings / sizeof headings[0]; i++)
-        table_column(table, headings[i], i < 4 ? TABLE_RIGHT : 0);
     json_array_foreach (list, i, item) {
         struct libscols_line *line = table_line(table);
         table_set(line, 0,
@@ -91,8 +88,11 @@ static int cmd_checkpoints(const struct cmd_args *args)
     long id;
     int status = 0;
 
-    if (cmd_flag(args, "output") && !cmd_flag(args, "get"))
-        return cmd_usage(args->cmd, "--output goes with --get STEP");
+    if (cmd_flag(args, "output") && !cmd_flag(args, "get")) {
+        if (strcmp(cmd_value(args, "output"), "json") != 0)
+            return cmd_usage(args->cmd, "--output FILE goes with --get STEP");
+        client.json = true; /* as of other commands */
+    }
     if (cmd_job_id(args->operands[0], &id, &e) < 0)
         return cmd_fail(&e);
     snprintf(path, sizeof path, "/v1/jobs/%ld/checkpoints", id);
@@ -113,13 +113,9 @@ static int cmd_checkpoints(const struct cmd_args *args)
 
 /* clang-format off */
 const struct cmd cmd_checkpoints_entry = {
-    .name = "checkpoints",
-    .synopsis = "[--get STEP|newest [--output FILE]] ID",
-    .help = "list a job's checkpoints, or download the weights of one",
-    .run = cmd_checkpoints,
-    .min_operands = 1,
-    .max_operands = 1,
-    .completion = "job",
+    .name = "checkpoints", .synopsis = "[--get STEP|newest [--output FILE]] ID",
+    .help = "list a job's checkpoints, or download the weights of one", .example = "trainctl checkpoints --get newest --output weights.safetensors 7",
+    .run = cmd_checkpoints, .completion = "job", .operands = {1, 1},
     .options = {
         {"get", 0, "STEP", "download the weights of this step, or the newest", "newest|"},
         {"output", 'o', "FILE", "output file; - is standard output (job-ID-step-STEP.safetensors)", "file"},

@@ -56,15 +56,11 @@ static int cmd_clone(const struct cmd_args *args)
 
 /* clang-format off */
 const struct cmd cmd_clone_entry = {
-    .name = "clone",
-    .synopsis = "[--set KEY=VALUE...] [--submit [--yes] [--wait|--watch]] ID",
-    .help = "print a job's document with changes, or submit it as a new job",
-    .run = cmd_clone,
-    .min_operands = 1,
-    .max_operands = 1,
-    .completion = "job",
+    .name = "clone", .synopsis = "[--set KEY=VALUE...] [--submit [--yes] [--wait|--watch]] ID",
+    .help = "print a job's document with changes, or submit it as a new job", .example = "trainctl clone --set lr.base=0.2 --submit 7",
+    .run = cmd_clone, .completion = "job", .operands = {1, 1},
     .options = {
-        {"set", 0, "KEY=VALUE", "change a key, as in lr.base=0.2", "key"},
+        {"set", 0, "KEY=VALUE", "change a key, e.g. lr.base=0.2", "key"},
         {"submit", 0, NULL, "submit the document instead of printing it", NULL},
         {"yes", 'y', NULL, "with --submit: do not ask before a job of more than a day", NULL},
         {"wait", 0, NULL, "with --submit: wait until the job ends; exit with its outcome", NULL},

@@ -72,7 +72,7 @@ static int best_of(const struct job *jobs, int count, const struct result *resul
 
 static struct libscols_table *make_table(const struct job *jobs, int count)
 {
-    struct libscols_table *table = table_create(1);
+    struct libscols_table *table = table_create(1, "");
     char text[HUMAN_BYTES];
 
     table_column(table, "", 0);
@@ -173,10 +173,10 @@ static void compare_run_rows(struct libscols_table *table, const json_t *differe
 static void print_documents(const struct job *jobs, int count, const json_t *differences)
 {
     if (json_array_size(differences) == 0) {
-        puts("\ntheir documents are the same");
+        puts("\nThe documents are the same.");
         return;
     }
-    puts("\nwhere their documents differ");
+    puts("\nDifferences between the documents:");
     struct libscols_table *table = make_table(jobs, count);
     compare_difference_rows(table, differences);
     table_finish(table);
@@ -190,15 +190,15 @@ static void print_runs(const struct job *jobs, int count, const json_t *provenan
     size_t i;
 
     if (json_array_size(differences) > 0) {
-        puts("\nwhat their runs were computed with (*: changes no bit)");
+        puts("\nDifferences between the runs (*: does not change the result):");
         struct libscols_table *table = make_table(jobs, count);
         compare_run_rows(table, differences);
         table_finish(table);
     } else if (json_array_size(unknown) + 1 < (size_t)count) {
-        puts("\nno difference recorded in programs, hardware or data");
+        puts("\nNo recorded difference in programs, hardware or data.");
     }
     json_array_foreach (unknown, i, id)
-        printf("%snothing was noted of the run of job %lld\n", i ? "" : "\n",
+        printf("%sNothing was recorded about the run of job %lld.\n", i ? "" : "\n",
                (long long)json_integer_value(id));
 }
 
@@ -238,12 +238,9 @@ static int cmd_compare(const struct cmd_args *args)
     return cmd_show_path(path, print_comparison);
 }
 
+/* clang-format off */
 const struct cmd cmd_compare_entry = {
-    .name = "compare",
-    .synopsis = "ID ID...",
-    .help = "show the results of jobs side by side, and where documents and runs differ",
-    .run = cmd_compare,
-    .min_operands = 2,
-    .max_operands = CMD_OPERANDS_MAX,
-    .completion = "job",
+    .name = "compare", .synopsis = "ID ID...", .help = "compare results, documents and runs of jobs", .example = "trainctl compare 3 7",
+    .run = cmd_compare, .completion = "job", .operands = {2, CMD_OPERANDS_MAX},
 };
+/* clang-format on */

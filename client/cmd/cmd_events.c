@@ -76,15 +76,10 @@ static int cmd_events(const struct cmd_args *args)
 
 /* clang-format off */
 const struct cmd cmd_events_entry = {
-    .name = "events",
-    .synopsis = "[--types A,B] ID",
-    .help = "print a job's events",
-    .run = cmd_events,
-    .min_operands = 1,
-    .max_operands = 1,
-    .completion = "job",
+    .name = "events", .synopsis = "[--types A,B] ID", .help = "print a job's events", .example = "trainctl events --types state,eval 7",
+    .run = cmd_events, .completion = "job", .operands = {1, 1},
     .options = {
-        {"types", 0, "A,B", "event types, as in state,eval (all except steps)", "event"},
+        {"types", 0, "A,B", "event types, e.g. state,eval (all except steps)", "event"},
     },
 };
 /* clang-format on */

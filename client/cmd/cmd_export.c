@@ -39,19 +39,15 @@ static int cmd_export(const struct cmd_args *args)
     if (client.json)
         print_file(file, bytes);
     else
-        printf("job %ld is in %s (%s)\n", id, file, human_size(size, sizeof size, bytes));
+        printf("Job %ld written to %s (%s).\n", id, file, human_size(size, sizeof size, bytes));
     return 0;
 }
 
 /* clang-format off */
 const struct cmd cmd_export_entry = {
-    .name = "export",
-    .synopsis = "[--weights] [--force] ID FILE|-",
-    .help = "write a job that has ended to one file",
-    .run = cmd_export,
-    .min_operands = 2,
-    .max_operands = 2,
-    .completion = "job,file",
+    .name = "export", .synopsis = "[--weights] [--force] ID FILE|-",
+    .help = "write a job that has ended to one file", .example = "trainctl export --weights 7 job-7.tar",
+    .run = cmd_export, .completion = "job,file", .operands = {2, 2},
     .options = {
         {"weights", 0, NULL, "with its newest checkpoint", NULL},
         {"force", 0, NULL, "replace a file that exists", NULL},

@@ -28,14 +28,11 @@ static char *forecasts_percent(char text[HUMAN_BYTES], const json_t *score, cons
 
 static void forecasts_print(const json_t *answer)
 {
-    static const char *const headings[] = {"ESTIMATE", "AT", "JOBS", "ERROR", "BIAS", "IN RANGE"};
-    struct libscols_table *table = table_create(1);
+    struct libscols_table *table = table_create(1, "ESTIMATE|,AT>,JOBS>,ERROR>,BIAS>,IN RANGE>");
     char text[HUMAN_BYTES];
     const json_t *score;
     size_t i;
 
-    for (size_t c = 0; c < sizeof headings / sizeof headings[0]; c++)
-        table_column(table, headings[c], c == 0 ? TABLE_WRAP : TABLE_RIGHT);
     json_array_foreach (json_object_get(answer, "scores"), i, score) {
         struct libscols_line *line = table_line(table);
         table_set(line, 0, forecasts_of_words(json_get_text(score, "of", "")));
@@ -50,15 +47,12 @@ static void forecasts_print(const json_t *answer)
     }
     table_finish(table);
     if (json_get_integer(answer, "jobs", 0) == 0)
-        puts("no job has succeeded yet whose estimates could be judged");
+        puts("No job has succeeded yet, so no estimate can be judged.");
 }
 
+/* clang-format off */
 const struct cmd cmd_forecasts_entry = {
-    .name = "forecasts",
-    .synopsis = "",
-    .help = "tell how good the estimates of time were, over all jobs",
-    .run = cmd_show_document,
-    .document = "/v1/forecasts",
-    .print = forecasts_print,
-    .completion = "none",
+    .name = "forecasts", .synopsis = "", .help = "show how accurate time estimates were", .example = "trainctl forecasts",
+    .run = cmd_show_document, .document = "/v1/forecasts", .print = forecasts_print,
 };
+/* clang-format on */

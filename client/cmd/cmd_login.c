@@ -120,14 +120,10 @@ static int cmd_login(const struct cmd_args *args)
 
 static void print_contexts(const json_t *all)
 {
-    struct libscols_table *table = table_create(1);
+    struct libscols_table *table = table_create(1, ",name,server|,token file|");
     json_t *context;
     const char *name;
 
-    table_column(table, "", 0);
-    table_column(table, "name", 0);
-    table_column(table, "server", TABLE_WRAP);
-    table_column(table, "token file", TABLE_WRAP);
     json_object_foreach (json_object_get(all, "contexts"), name, context) {
         bool current = strcmp(name, json_get_text(all, "current", "")) == 0;
         struct libscols_line *line = table_line(table);
@@ -174,26 +170,18 @@ static int cmd_context(const struct cmd_args *args)
 
 /* clang-format off */
 const struct cmd cmd_login_entry = {
-    .name = "login",
-    .synopsis = "[--name NAME] [--token-file FILE] ADDRESS",
-    .help = "keep a daemon's address and a token for it as a context, and select that",
-    .run = cmd_login,
-    .min_operands = 1,
-    .max_operands = 1,
-    .completion = "none",
+    .name = "login", .synopsis = "[--name NAME] [--token-file FILE] ADDRESS",
+    .help = "keep a daemon's address and a token for it as a context, and select that", .example = "trainctl login https://train.example.org:7077",
+    .run = cmd_login, .operands = {1, 1},
     .options = {
         {"name", 0, "NAME", "the name of the context (default: the host and port; local for a socket)", "none"},
         {"token-file", 0, "FILE", "use the token in this file, now and later, instead of asking for one", "file"},
     },
 };
-
 const struct cmd cmd_context_entry = {
-    .name = "context",
-    .synopsis = "[NAME|--remove NAME]",
-    .help = "list the contexts that login made; with NAME, select that one",
-    .run = cmd_context,
-    .max_operands = 1,
-    .completion = "context",
+    .name = "context", .synopsis = "[NAME|--remove NAME]",
+    .help = "list the contexts that login made; with NAME, select that one", .example = "trainctl context train.example.org:7077",
+    .run = cmd_context, .completion = "context", .operands = {0, 1},
     .options = {
         {"remove", 0, "NAME", "log out: forget this context and the token that login stored", "context"},
     },

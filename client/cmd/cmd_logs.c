@@ -174,13 +174,27 @@ static int follow_log(long id)
     struct error e;
     json_t *json = NULL;
 
-    follow_on_interrupt();
     int outcome = follow_job(&follow, &json, &e);
     json_decref(json);
     /* The last lines may have come after the last look. */
     int status = outcome < 0 ? outcome : print_rest(&log, &e);
     print_end(&log);
     return status < 0 ? cmd_fail(&e) : 0;
+}
+
+/* Why there is no log, if it is that the job has not started. */
+static int explain_silence(long id, struct error *e)
+{
+    struct job job;
+    json_t *json;
+
+    if (job_fetch(id, &json, &job, e) < 0)
+        return -(int)e->code;
+    if (!(job.attempt > 0) && !job_ended(&job))
+        fprintf(stderr, "trainctl: job %ld has not started%s%s\n", id, *job.reason ? ": " : "",
+                job.reason);
+    json_decref(json);
+    return 0;
 }
 
 static int cmd_logs(const struct cmd_args *args)
@@ -198,23 +212,20 @@ static int cmd_logs(const struct cmd_args *args)
         return cmd_usage(args->cmd, "--follow prints the newest attempt from its beginning: leave "
                                     "out --attempt and --tail");
     if (cmd_flag(args, "follow"))
-        return follow_log(log.id);
+        return explain_silence(log.id, &e) ? cmd_fail(&e) : follow_log(log.id);
     if (of)
         log.attempt = (double)attempt;
     int status = tail ? print_tail(&log, &e) : print_rest(&log, &e);
     print_end(&log);
+    if (!status && !log.from)
+        status = explain_silence(log.id, &e);
     return status < 0 ? cmd_fail(&e) : 0;
 }
 
 /* clang-format off */
 const struct cmd cmd_logs_entry = {
-    .name = "logs",
-    .synopsis = "[-f] [--attempt N] [--tail N] ID",
-    .help = "print a job's log",
-    .run = cmd_logs,
-    .min_operands = 1,
-    .max_operands = 1,
-    .completion = "job",
+    .name = "logs", .synopsis = "[-f] [--attempt N] [--tail N] ID", .help = "print a job's log", .example = "trainctl logs --follow latest",
+    .run = cmd_logs, .completion = "job", .operands = {1, 1},
     .options = {
         {"follow", 'f', NULL, "follow the log until the job ends", NULL},
         {"attempt", 0, "N", "log of attempt N (the newest)", NULL},

@@ -36,7 +36,7 @@ static int columns_read(struct columns *columns, const char *list, struct error 
     columns->first = columns->count;
     if (strlen(list) >= sizeof columns->copy || strspn(list, NAME_CHARS ",") != strlen(list))
         return error_set(e, ERR_USAGE,
-                         "--names takes metrics separated by commas, as in " NAMES_DEFAULT);
+                         "--names takes metrics separated by commas, e.g. " NAMES_DEFAULT);
     strcpy(columns->copy, list);
     for (char *name = strtok(columns->copy, ","); name; name = strtok(NULL, ",")) {
         if (columns->count == NAMES_MAX)
@@ -45,7 +45,7 @@ static int columns_read(struct columns *columns, const char *list, struct error 
         columns->names[columns->count++] = name;
     }
     if (columns->count == columns->first)
-        return error_set(e, ERR_USAGE, "--names names no metric; try " NAMES_DEFAULT);
+        return error_set(e, ERR_USAGE, "--names is empty; try " NAMES_DEFAULT);
     for (size_t c = columns->first; c < columns->count; c++)
         if (cmd_word(columns->names[c], "metric", cmd_metric_at, e))
             return -(int)e->code;
@@ -89,7 +89,7 @@ static void print_csv(const json_t *answer, const struct columns *columns)
 
 static void metrics_print_table(const json_t *answer, const struct columns *columns)
 {
-    struct libscols_table *table = table_create(1);
+    struct libscols_table *table = table_create(1, "");
     char text[40];
 
     for (size_t c = 0; c < columns->count; c++)
@@ -245,16 +245,12 @@ static int cmd_metrics(const struct cmd_args *args)
 
 /* clang-format off */
 const struct cmd cmd_metrics_entry = {
-    .name = "metrics",
-    .synopsis = "[--names A,B] [--points N] [--x AXIS] [--csv|--plot] ID",
-    .help = "print or plot a job's metrics",
-    .run = cmd_metrics,
-    .min_operands = 1,
-    .max_operands = 1,
-    .completion = "job",
+    .name = "metrics", .synopsis = "[--names A,B] [--points N] [--x AXIS] [--csv|--plot] ID",
+    .help = "print or plot a job's metrics", .example = "trainctl metrics --names loss,top1 --plot latest",
+    .run = cmd_metrics, .completion = "job", .operands = {1, 1},
     .options = {
         {"names", 0, "A,B", "metrics to print (loss,lr,images_per_sec)", "metric"},
-        {"points", 0, "N", "at most N rows; longer runs are averaged", NULL},
+        {"points", 0, "N", "at most N rows, each the mean of equally many steps, at their middle", NULL},
         {"x", 0, "AXIS", "x axis of curves: step, images (seen) or epoch; images adds a column", "step|images|epoch"},
         {"csv", 0, NULL, "print comma-separated values", NULL},
         {"plot", 'p', NULL, "draw curves in the terminal", NULL},

@@ -162,12 +162,9 @@ static void phase_rows(struct libscols_table *table, const struct plan *plan)
 
 static void plan_print_table(const struct plan *plan)
 {
-    struct libscols_table *table = table_create(0);
+    struct libscols_table *table = table_create(0, "name,value>,remark|");
     char memory[HUMAN_BYTES];
 
-    table_column(table, "name", 0);
-    table_column(table, "value", TABLE_RIGHT);
-    table_column(table, "remark", TABLE_WRAP);
     if (plan->mode == JOB_MODE_TRAIN) {
         count_row(table, plan, "train_images", plan->train_images);
         count_row(table, plan, "global_batch", plan->global_batch);
@@ -365,11 +362,11 @@ static void print_differences(const struct cmd_args *args, const char *what,
     struct libscols_table *table;
 
     if (json_array_size(differences) == 0) {
-        printf("the %s are the same\n", what);
+        printf("The %s are the same.\n", what);
         return;
     }
-    printf("where the %s differ\n", what);
-    table = table_create(1);
+    printf("Differences between the %s:\n", what);
+    table = table_create(1, "");
     table_column(table, "", 0);
     table_column(table, args->operands[0], TABLE_RIGHT | TABLE_WRAP);
     table_column(table, args->operands[1], TABLE_RIGHT | TABLE_WRAP);
@@ -395,10 +392,11 @@ static void warn_of_slots(const struct job_spec *spec, json_t *remarks)
         !job_spec_names_hosts(spec) && wanted > (double)slots)
         json_array_append_new(
             remarks,
-            json_sprintf("the job takes %lld x %lld = %.0f slots (workers_per_node x "
-                         "threads_per_worker), but this machine has %lld, where it would "
-                         "be refused: use fewer workers or threads",
-                         (long long)spec->cluster.workers_per_node, threads, wanted, slots));
+            json_sprintf(
+                "the job needs %lld x %lld = %.0f slots (workers_per_node x threads_per_worker), "
+                "but "
+                "this machine has %lld, so it would be refused: use fewer workers or threads",
+                (long long)spec->cluster.workers_per_node, threads, wanted, slots));
 }
 
 static int make_inputs(struct job_spec *spec, const struct cmd_args *args, struct planned *p,
@@ -483,9 +481,8 @@ static int cmd_plan(const struct cmd_args *args)
     int code;
 
     if (cmd_flag(args, "diff") != (args->operand_count == 2))
-        return cmd_usage(args->cmd, cmd_flag(args, "diff")
-                                        ? "--diff takes two files"
-                                        : "two files are for --diff; otherwise it is one");
+        return cmd_usage(args->cmd, cmd_flag(args, "diff") ? "--diff takes two files"
+                                                           : "two files need --diff");
     if (cmd_flag(args, "diff"))
         return plan_diff(args);
     code = plan_file(args->operands[0], args, &planned);
@@ -497,17 +494,13 @@ static int cmd_plan(const struct cmd_args *args)
 
 /* clang-format off */
 const struct cmd cmd_plan_entry = {
-    .name = "plan",
-    .synopsis = "[--explain] [--set KEY=VALUE...] FILE|- | --diff FILE FILE",
-    .help = "show a job's batch size, steps, learning rate and memory; needs no daemon",
-    .run = cmd_plan,
-    .min_operands = 1,
-    .max_operands = 2,
-    .completion = "file",
+    .name = "plan", .synopsis = "[--explain] [--set KEY=VALUE...] FILE|- | --diff FILE FILE",
+    .help = "show a job's batch size, steps, learning rate and memory", .example = "trainctl plan --set batch_per_worker=32 job.json",
+    .run = cmd_plan, .completion = "file", .operands = {1, 2},
     .options = {
         {"explain", 'e', NULL, "show the formula, inputs and source of each number, and how to change it", NULL},
         {"diff", 'd', NULL, "show where two documents and their plans differ", NULL},
-        {"set", 0, "KEY=VALUE", "change a key of the document first, as in lr.base=0.2", "key"},
+        {"set", 0, "KEY=VALUE", "change a key of the document first, e.g. lr.base=0.2", "key"},
         {"train-images", 0, "N", "number of training images, instead of counting them", NULL},
         {"eval-images", 0, "N", "number of evaluation images", NULL},
         {"node-cores", 0, "N", "cores per node, for cluster.workers_per_node 0 or threads_per_worker 0 (those of this machine)", NULL},

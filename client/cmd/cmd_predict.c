@@ -97,7 +97,7 @@ static int read_target(const struct cmd_args *args, struct error *e)
         return -(int)e->code;
     double share = target > 1 ? target / 100 : target;
     if (target > 100 || share == 0)
-        return error_set(e, ERR_USAGE, "--target is a top-1 accuracy in percent, as 75.9, not %g",
+        return error_set(e, ERR_USAGE, "--target is a top-1 accuracy in percent, e.g. 75.9, not %g",
                          target);
     if (share < PREDICT_TARGET_LOW || share > PREDICT_TARGET_HIGH)
         return error_set(e, ERR_USAGE,
@@ -515,7 +515,7 @@ static void predict_show_table(const struct question *q)
                                            "EPOCHS", "TIME",  "LOW - HIGH", "NODE-HOURS",
                                            "KWH",    "REMARK"};
     bool watts = q->node_watts > 0;
-    struct libscols_table *table = table_create(1);
+    struct libscols_table *table = table_create(1, "");
 
     for (size_t i = 0; i < sizeof headings / sizeof headings[0]; i++)
         table_column(table, headings[i],
@@ -600,15 +600,11 @@ static int cmd_predict(const struct cmd_args *args)
 
 /* clang-format off */
 const struct cmd cmd_predict_entry = {
-    .name = "predict",
-    .synopsis = "[--nodes N,N...] [--deadline T] [--budget H] [--set KEY=VALUE...] FILE|-",
-    .help = "predict throughput, time to train and node-hours by number of nodes; needs no daemon",
-    .run = cmd_predict,
-    .min_operands = 1,
-    .max_operands = 1,
-    .completion = "file",
+    .name = "predict", .synopsis = "[--nodes N,N...] [--deadline T] [--budget H] [--set KEY=VALUE...] FILE|-",
+    .help = "predict throughput, time to train and node-hours by number of nodes", .example = "trainctl predict --nodes 1,2,4 --deadline 2h job.json",
+    .run = cmd_predict, .completion = "file", .operands = {1, 1},
     .options = {
-        {"set", 0, "KEY=VALUE", "change a key of the document first, as in batch_per_worker=32", "key"},
+        {"set", 0, "KEY=VALUE", "change a key of the document first, e.g. batch_per_worker=32", "key"},
         {"nodes", 0, "N,N...", "node counts (1,2,4,8,16,32,64,128,256)", NULL},
         {"deadline", 0, "T", "choose the cheapest node count that finishes within T: 2h, 90min, 3d", NULL},
         {"budget", 0, "H", "choose the fastest node count that costs at most H node-hours", NULL},

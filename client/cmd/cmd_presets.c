@@ -1,25 +1,42 @@
 /* trainctl presets [NAME]: the published recipes of this machine, or what one of them sets. */
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "client/cmd.h"
+#include "client/views/human.h"
 #include "client/views/print.h"
 #include "client/views/table.h"
 #include "common/json.h"
 #include "common/job/recipe/preset.h"
 #include "common/text/suggest.h"
 
+/* Images a step, of all workers. */
+static long long presets_batch(const json_t *document)
+{
+    const json_t *cluster = json_object_get(document, "cluster");
+
+    return json_get_integer(document, "batch_per_worker", 0) *
+           json_get_integer(document, "accumulate_steps", 1) *
+           json_get_integer(cluster, "nodes", 1) * json_get_integer(cluster, "workers_per_node", 1);
+}
+
 static void presets_table(const json_t *presets)
 {
-    struct libscols_table *table = table_create(1);
+    struct libscols_table *table = table_create(1, "NAME,NETWORK~,BATCH>,EPOCHS>,TOP-1>");
+    char text[HUMAN_BYTES];
     const json_t *preset;
     size_t i;
 
-    table_column(table, "NAME", 0);
-    table_column(table, "WHAT", TABLE_WRAP);
-    json_array_foreach (presets, i, preset)
-        table_row(table, json_get_text(preset, "name", ""),
-                  json_get_text(preset, "description", ""), NULL);
+    json_array_foreach (presets, i, preset) {
+        const json_t *document = json_object_get(preset, "document");
+        struct libscols_line *line = table_line(table);
+        table_set(line, 0, json_get_text(preset, "name", ""));
+        table_set(line, 1, json_get_text(json_object_get(document, "model"), "arch", "-"));
+        table_set(line, 2, human_count(text, sizeof text, presets_batch(document)));
+        table_set(line, 3, human_count(text, sizeof text, json_get_integer(document, "epochs", 0)));
+        table_set(line, 4, human_percent(text, sizeof text, json_get_number(preset, "top1", NAN)));
+    }
     table_finish(table);
 }
 
@@ -70,18 +87,17 @@ static int cmd_presets(const struct cmd_args *args)
     else if (client.json)
         print_json(presets);
     else if (json_array_size(presets) == 0)
-        printf("there are no presets in %s\n", preset_folder());
+        printf("No presets in %s.\n", preset_folder());
     else
         presets_table(presets);
     json_decref(presets);
     return code;
 }
 
+/* clang-format off */
 const struct cmd cmd_presets_entry = {
-    .name = "presets",
-    .synopsis = "[NAME]",
-    .help = "list the presets, or show the values of one; needs no daemon",
-    .run = cmd_presets,
-    .max_operands = 1,
-    .completion = "preset",
+    .name = "presets", .synopsis = "[NAME]",
+    .help = "list the presets, or show the values of one", .example = "trainctl presets surfsara-24k",
+    .run = cmd_presets, .completion = "preset", .operands = {0, 1},
 };
+/* clang-format on */

@@ -63,12 +63,8 @@ static void provenance_rows(struct libscols_table *table, const json_t *object,
 
 static struct libscols_table *provenance_table(const char *title)
 {
-    struct libscols_table *table = table_create(0);
-
     printf("\n%s\n", title);
-    table_column(table, "what", 0);
-    table_column(table, "value", TABLE_WRAP);
-    return table;
+    return table_create(0, "what,value|");
 }
 
 static void print_data(struct libscols_table *table, const char *name, const json_t *data)
@@ -145,29 +141,26 @@ static void print_provenance(const json_t *answer)
 
     print_prose("job %lld, submitted by %s; traind %s, build %s, SQLite %s",
                 (long long)json_get_integer(answer, "job", 0),
-                json_get_text(answer, "submitted_by", "somebody who was not named"),
+                json_get_text(answer, "submitted_by", "an unknown user"),
                 json_get_text(traind, "version", ""),
                 json_get_text(traind, "build_id", "not known"),
                 json_get_text(traind, "sqlite", ""));
     if (json_get_integer(answer, "reproduces", 0))
-        printf("it reproduces job %lld\n", (long long)json_get_integer(answer, "reproduces", 0));
+        printf("It reproduces job %lld.\n", (long long)json_get_integer(answer, "reproduces", 0));
     json_array_foreach (json_object_get(answer, "reproduced_by"), i, attempt)
-        printf("job %lld reproduces it\n", (long long)json_integer_value(attempt));
+        printf("Job %lld reproduces it.\n", (long long)json_integer_value(attempt));
     if (json_array_size(attempts) == 0)
-        print_prose("nothing is known of its run: it has not begun to compute, or did so with an "
-                    "earlier version");
+        print_prose(
+            "Nothing was recorded about its run: it has not started to compute, or an earlier "
+            "version ran it.");
     json_array_foreach (attempts, i, attempt)
         print_attempt(attempt);
 }
 
+/* clang-format off */
 const struct cmd cmd_provenance_entry = {
-    .name = "provenance",
-    .synopsis = "ID",
-    .help = "show what a job was computed with: programs, libraries, processors, kernels, data",
-    .run = cmd_show_of_job,
-    .document = "/provenance",
-    .print = print_provenance,
-    .min_operands = 1,
-    .max_operands = 1,
-    .completion = "job",
+    .name = "provenance", .synopsis = "ID",
+    .help = "show what a job was computed with: programs, libraries, processors, data", .example = "trainctl provenance 7",
+    .run = cmd_show_of_job, .document = "/provenance", .print = print_provenance, .completion = "job", .operands = {1, 1},
 };
+/* clang-format on */

@@ -1,5 +1,5 @@
-/* trainctl reproduce: a job once more, with the choices that its run made, and whether it came to
- * the same bits. */
+/* trainctl reproduce: reruns a job with the choices that its run made, and checks that the result
+ * is bit-identical. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,12 +12,13 @@
 #include "client/views/print.h"
 #include "common/json.h"
 #include "common/problem.h"
+#include "common/text/plural.h"
 
 #define SO_FAR_EXIT 6 /* of trainctl(1), EXIT STATUS */
 
 /* ---- what is said before */
 
-static int print_differences(FILE *out, const json_t *differences, const char *now)
+static int reproduce_differences(FILE *out, const json_t *differences, const char *now)
 {
     const json_t *one;
     size_t i;
@@ -29,7 +30,7 @@ static int print_differences(FILE *out, const json_t *differences, const char *n
         char *now_text = print_value(json_array_get(values, 1));
         bool may = json_is_true(json_object_get(one, "may_change_bits"));
         fprintf(out, "  %s: %s then, %s %s%s\n", json_get_text(one, "words", ""), then_text,
-                now_text, now, may ? "" : " (changes no bit)");
+                now_text, now, may ? "" : " (does not change the result)");
         serious += may;
         free(then_text);
         free(now_text);
@@ -61,14 +62,14 @@ static int check_here(const json_t *answer, bool force, struct error *e)
         print_pinned(answer);
     if (json_array_size(differences) == 0)
         return 0;
-    fputs("what differs here from the run to be reproduced:\n", stderr);
-    int serious = print_differences(stderr, differences, "now");
+    fputs("Differences between this machine and the original run:\n", stderr);
+    int serious = reproduce_differences(stderr, differences, "now");
     if (!serious || force)
         return 0;
     return error_set(e, ERR_CONFLICT,
-                     "nothing was submitted: the bits may differ for %s above; --force submits it "
-                     "all the same",
-                     serious == 1 ? "what is named" : "the reasons named");
+                     "nothing was submitted: the difference%s above may change the result; --force "
+                     "submits the job anyway",
+                     plural(serious));
 }
 
 static int submit_again(const struct cmd_args *args, long id, long *copy, struct error *e)
@@ -101,8 +102,8 @@ static int submit_again(const struct cmd_args *args, long id, long *copy, struct
 static void print_same(const char *what, const json_t *same)
 {
     printf("%-12s %s\n", what,
-           json_is_true(same)    ? "the same to the bit"
-           : json_is_false(same) ? "differ"
+           json_is_true(same)    ? "bit-identical"
+           : json_is_false(same) ? "different"
                                  : "not known");
 }
 
@@ -130,14 +131,14 @@ static void print_reasons(const json_t *answer)
     json_int_t step = json_get_integer(answer, "first_step", 0);
 
     if (step)
-        printf("the first step that differs is %lld\n", (long long)step);
+        printf("The first step that differs is %lld.\n", (long long)step);
     if (json_array_size(differences) + json_array_size(documents) == 0) {
-        puts("nothing that was noted of the two runs differs");
+        puts("No recorded difference between the two runs explains it.");
         return;
     }
-    puts("what may be why:");
+    puts("Possible causes:");
     print_changes(documents);
-    print_differences(stdout, differences, "in this job");
+    reproduce_differences(stdout, differences, "in this job");
 }
 
 static void print_verdict(const json_t *answer, const char *verdict)
@@ -184,7 +185,6 @@ static int wait_for(long copy, bool progress, struct error *e)
 
     if (!client.json)
         return watch_until_end(copy, progress);
-    follow_on_interrupt();
     int outcome = follow_job(&follow, &json, e);
     json_decref(json);
     return outcome < 0 ? cmd_fail(e) : outcome;
@@ -228,18 +228,14 @@ static int cmd_reproduce(const struct cmd_args *args)
 
 /* clang-format off */
 const struct cmd cmd_reproduce_entry = {
-    .name = "reproduce",
-    .synopsis = "[--force] [--set KEY=VALUE...] [--no-wait] ID | --check ID",
-    .help = "run a job again with the same choices, and say whether it comes to the same bits",
-    .run = cmd_reproduce,
-    .min_operands = 1,
-    .max_operands = 1,
-    .completion = "job",
+    .name = "reproduce", .synopsis = "[--force] [--set KEY=VALUE...] [--no-wait] ID | --check ID",
+    .help = "rerun a job and check that the result is bit-identical", .example = "trainctl reproduce 7",
+    .run = cmd_reproduce, .completion = "job", .operands = {1, 1},
     .options = {
-        {"force", 0, NULL, "submit it although this machine or the data differ from then", NULL},
-        {"set", 0, "KEY=VALUE", "change a key, as in cluster.threads_per_worker=1", "key"},
-        {"no-wait", 0, NULL, "do not wait for its end; reproduce --check tells later", NULL},
-        {"check", 0, NULL, "submit nothing: tell what came of a job that reproduces another", NULL},
+        {"force", 0, NULL, "submit it even if this machine or the data differ", NULL},
+        {"set", 0, "KEY=VALUE", "change a key, e.g. cluster.threads_per_worker=1", "key"},
+        {"no-wait", 0, NULL, "do not wait for its end; run reproduce --check later", NULL},
+        {"check", 0, NULL, "submit nothing: compare a job that reproduces another with the original", NULL},
     },
 };
 /* clang-format on */

@@ -45,10 +45,7 @@ static void print_numbers(const json_t *resume)
     json_object_set_new(after, "train_steps",
                         json_integer(json_get_integer(resume, "step", 0) +
                                      json_get_integer(resume, "steps_left", 0)));
-    struct libscols_table *table = table_create(1);
-    table_column(table, "NUMBER", 0);
-    table_column(table, "BEFORE", TABLE_RIGHT | TABLE_TRUNC);
-    table_column(table, "AFTER", TABLE_RIGHT | TABLE_TRUNC);
+    struct libscols_table *table = table_create(1, "NUMBER,BEFORE>~,AFTER>~");
     json_object_foreach (after, key, new) {
         const json_t *old = json_object_get(before, key);
         if (json_equal((json_t *)old, (json_t *)new))
@@ -89,15 +86,11 @@ static int cmd_resume(const struct cmd_args *args)
 
 /* clang-format off */
 const struct cmd cmd_resume_entry = {
-    .name = "resume",
-    .synopsis = "[--set KEY=VALUE...] ID",
-    .help = "resume a job from its newest checkpoint",
-    .run = cmd_resume,
-    .min_operands = 1,
-    .max_operands = CMD_OPERANDS_MAX,
-    .completion = "job",
+    .name = "resume", .synopsis = "[--set KEY=VALUE...] ID",
+    .help = "resume a job from its newest checkpoint", .example = "trainctl resume --set cluster.workers_per_node=1 7",
+    .run = cmd_resume, .completion = "job", .operands = {1, CMD_OPERANDS_MAX},
     .options = {
-        {"set", 0, "KEY=VALUE", "change a key of cluster or restart, or the priority, as in cluster.workers_per_node=1", "key"},
+        {"set", 0, "KEY=VALUE", "change a key of cluster or restart, or the priority, e.g. cluster.workers_per_node=1", "key"},
     },
 };
 /* clang-format on */

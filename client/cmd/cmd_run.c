@@ -230,13 +230,9 @@ static int cmd_run(const struct cmd_args *args)
 
 /* clang-format off */
 const struct cmd cmd_run_entry = {
-    .name = "run",
-    .synopsis = "[--set KEY=VALUE...] [--run-dir DIR] [--resume] FILE|-",
-    .help = "train here and now, without a daemon: start the workers of a job document and show their progress",
-    .run = cmd_run,
-    .min_operands = 1,
-    .max_operands = 1,
-    .completion = "file",
+    .name = "run", .synopsis = "[--set KEY=VALUE...] [--run-dir DIR] [--resume] FILE|-",
+    .help = "train on this machine without a daemon, and show the progress", .example = "trainctl run --set epochs=1 job.json",
+    .run = cmd_run, .completion = "file", .operands = {1, 1},
     .options = {
         {"set", 0, "KEY=VALUE", "change a key of the document first, as in lr.base=0.2", "key"},
         {"run-dir", 0, "DIR", "the folder for checkpoints, events and log (default: ./NAME, the name of the job or else of FILE)", "file"},

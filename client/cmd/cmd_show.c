@@ -71,7 +71,7 @@ static void plan_rows(struct libscols_table *table, const json_t *plan)
              human_count(images, sizeof images, ranks), ranks == 1 ? "worker" : "workers");
     show_add_row(table, "global batch", text);
     show_add_row(
-        table, "peak rate",
+        table, "peak learning rate",
         human_number(text, sizeof text, json_number_value(json_object_get(plan, "peak_lr"))));
     show_add_row(
         table, "training images",
@@ -91,7 +91,7 @@ static void energy_rows(struct libscols_table *table, const struct job *job)
                      human_number(each, sizeof each, job->joules_per_image));
         show_add_row(table, "energy", text);
     } else if (!isnan(job->node_hours)) {
-        show_add_row(table, "energy", "neither measured nor estimated");
+        show_add_row(table, "energy", "not available");
     }
     show_add_row(table, "node-hours", human_number(text, sizeof text, job->node_hours));
     if (isnan(job->cost))
@@ -150,7 +150,7 @@ static void target_expected(const json_t *target, char *text, size_t bytes)
     int used = snprintf(text, bytes, "%s step %.0f (%.0f to %.0f)",
                         json_is_true(json_object_get(target, "within_run"))
                             ? "expected at"
-                            : "not within this run: expected at",
+                            : "not in this run: expected at",
                         json_get_number(step, "value", 0), json_get_number(step, "low", 0),
                         json_get_number(step, "high", 0));
 
@@ -178,8 +178,7 @@ static void target_row(struct libscols_table *table, const json_t *target, bool 
     else if (json_is_number(json_object_get(json_object_get(target, "step"), "value")))
         target_expected(target, text, sizeof text);
     else
-        snprintf(text, sizeof text,
-                 "not known yet: too few evaluations, or they do not get better");
+        snprintf(text, sizeof text, "not yet known: too few evaluations, or no improvement");
     show_add_row(table, name, text);
 }
 
@@ -310,14 +309,12 @@ static void imported_row(struct libscols_table *table, const json_t *from)
 
 void show_job(const json_t *json)
 {
-    struct libscols_table *table = table_create(0);
+    struct libscols_table *table = table_create(0, "what,value|");
     char id[HUMAN_BYTES];
     const char *run_dir = json_string_value(json_object_get(json, "run_dir"));
     struct job job;
 
     job_read(json, &job);
-    table_column(table, "what", 0);
-    table_column(table, "value", TABLE_WRAP);
     snprintf(id, sizeof id, "%ld", job.id);
     show_add_row(table, "job", job.id ? id : "");
     show_add_row(table, "name", job.name);
@@ -350,14 +347,9 @@ void show_job(const json_t *json)
     table_finish(table);
 }
 
+/* clang-format off */
 const struct cmd cmd_show_entry = {
-    .name = "show",
-    .synopsis = "ID",
-    .help = "show one job",
-    .run = cmd_show_of_job,
-    .document = "",
-    .print = show_job,
-    .min_operands = 1,
-    .max_operands = 1,
-    .completion = "job",
+    .name = "show", .synopsis = "ID", .help = "show a job", .example = "trainctl show latest",
+    .run = cmd_show_of_job, .document = "", .print = show_job, .completion = "job", .operands = {1, 1},
 };
+/* clang-format on */

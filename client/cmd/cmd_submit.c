@@ -129,8 +129,8 @@ static int print_sbatch(const char *text, size_t bytes)
         error_set(&e, ERR_INVALID, "no batch script: %s", last);
     else
         error_set(&e, ERR_INVALID,
-                  "no batch script: it is made of a job with \"cluster\": {\"launcher\": "
-                  "\"slurm\"}, by a daemon that has mpirun and train-worker");
+                  "no batch script: the job needs \"cluster\": {\"launcher\": \"slurm\"}, and the "
+                  "daemon mpirun and train-worker");
     int code = script ? 0 : cmd_fail(&e);
     json_decref(plan);
     return code;
@@ -153,15 +153,11 @@ static int cmd_submit(const struct cmd_args *args)
 
 /* clang-format off */
 const struct cmd cmd_submit_entry = {
-    .name = "submit",
-    .synopsis = "[--set KEY=VALUE...] [--train-images N] [--eval-images N] [--yes] [--wait|--watch|--print-sbatch] FILE|-",
-    .help = "submit a job document and print the job's id",
-    .run = cmd_submit,
-    .min_operands = 1,
-    .max_operands = 1,
-    .completion = "file",
+    .name = "submit", .synopsis = "[--set KEY=VALUE...] [--train-images N] [--eval-images N] [--yes] [--wait|--watch|--print-sbatch] FILE|-",
+    .help = "submit a job document and print the id of the job", .example = "trainctl submit --set lr.base=0.2 --watch job.json",
+    .run = cmd_submit, .completion = "file", .operands = {1, 1},
     .options = {
-        {"set", 0, "KEY=VALUE", "change a key of the document first, as in lr.base=0.2", "key"},
+        {"set", 0, "KEY=VALUE", "change a key of the document first, e.g. lr.base=0.2", "key"},
         {"yes", 'y', NULL, "do not ask before a job of more than a day", NULL},
         {"wait", 0, NULL, "wait until the job ends; exit with its outcome", NULL},
         {"watch", 0, NULL, "watch the job until it ends; exit with its outcome", NULL},

@@ -86,7 +86,7 @@ static bool has_reasons(const json_t *sweep)
 
 static void sweep_show(const json_t *sweep)
 {
-    struct libscols_table *table = table_create(1);
+    struct libscols_table *table = table_create(1, "");
     const char *metric = json_get_text(json_object_get(sweep, "document"), "metric", "");
     const json_t *trial;
     size_t i;
@@ -109,18 +109,16 @@ static void sweep_show(const json_t *sweep)
 
 static void sweep_list(const json_t *answer)
 {
-    struct libscols_table *table = table_create(1);
-    static const char *const headings[] = {"ID", "NAME", "STATE", "TRIALS", "BEST"};
+    struct libscols_table *table = table_create(1, "ID>,NAME~,STATE,TRIALS>,BEST>");
     char text[HUMAN_BYTES];
     const json_t *sweep;
     size_t i;
 
-    for (size_t c = 0; c < sizeof headings / sizeof headings[0]; c++)
-        table_column(table, headings[c], c == 1 ? TABLE_TRUNC : c == 2 ? 0 : TABLE_RIGHT);
     json_array_foreach (json_object_get(answer, "sweeps"), i, sweep) {
         struct libscols_line *line = table_line(table);
+        const char *name = json_get_text(sweep, "name", "");
         table_set(line, 0, sweep_format_number(sweep, "id", text));
-        table_set(line, 1, json_get_text(sweep, "name", ""));
+        table_set(line, 1, *name ? name : "-");
         table_set(line, 2, json_get_text(sweep, "state", ""));
         table_set(line, 3, sweep_format_number(sweep, "trial_count", text));
         table_set(line, 4,
@@ -161,15 +159,12 @@ static void plan_line(const json_t *plan, const char *key, const char *label, ba
 
 static void plan_rungs(const json_t *rungs)
 {
-    static const char *const headings[] = {"RUNG",   "BUDGET", "JOBS",      "AT A TIME",
-                                           "IMAGES", "TIME",   "SLOT-HOURS"};
-    struct libscols_table *table = table_create(1);
+    struct libscols_table *table =
+        table_create(1, "RUNG>,BUDGET>,JOBS>,PARALLEL>,IMAGES>,TIME>,SLOT-HOURS>");
     char text[HUMAN_BYTES];
     const json_t *rung;
     size_t i;
 
-    for (size_t c = 0; c < sizeof headings / sizeof headings[0]; c++)
-        table_column(table, headings[c], TABLE_RIGHT);
     json_array_foreach (rungs, i, rung) {
         struct libscols_line *line = table_line(table);
         table_set(line, 0, sweep_format_number(rung, "rung", text));
@@ -204,8 +199,8 @@ static void sweep_plan(const json_t *plan)
     plan_rungs(json_object_get(plan, "rungs"));
     puts("");
     if (json_get_integer(plan, "jobs_without_speed", 0) > 0)
-        puts("time        not known yet");
-    plan_line(plan, "seconds", "time", human_duration, ", if no other job is in the way");
+        puts("time        not yet known");
+    plan_line(plan, "seconds", "time", human_duration, ", if no other job competes for the slots");
     plan_line(plan, "slot_hours", "slot-hours", human_number, "");
     plan_line(plan, "node_hours", "node-hours", human_number, "");
     plan_line(plan, "kwh", "energy", human_number, " kWh (estimate)");
@@ -221,7 +216,7 @@ static int make_paths_absolute(char **text, size_t *bytes, struct error *e)
     struct error wrong;
     bool changed = false;
     json_t *sweep = json_document_parse(*text, *bytes, &wrong);
-    int status = sweep ? sweep_paths_absolute(sweep, &changed, e) : 0; /* the daemon says it */
+    int status = sweep ? sweep_paths_absolute(sweep, &changed, e) : 0; /* the daemon refuses it */
 
     if (!status && changed) {
         free(*text);
@@ -327,7 +322,7 @@ static int sweep_request(const struct cmd_args *args, json_t **answer, struct er
     long id;
 
     if (strcmp(word, "list") == 0 && args->operand_count > 1)
-        return error_set(e, ERR_USAGE, "\"%s\" is one too many: trainctl sweep list",
+        return error_set(e, ERR_USAGE, "unexpected argument \"%s\". Usage: trainctl sweep list",
                          args->operands[1]);
     if (strcmp(word, "list") == 0)
         return api_get("/v1/sweeps", answer, e);
@@ -339,12 +334,12 @@ static int sweep_request(const struct cmd_args *args, json_t **answer, struct er
     if (!verb)
         return sweep_post("/v1/sweeps", word, answer, e);
     if (args->operand_count < 2 && plans)
-        return error_set(e, ERR_USAGE, "of which document? trainctl sweep plan FILE");
+        return error_set(e, ERR_USAGE, "missing FILE. Usage: trainctl sweep plan FILE");
     if (plans)
         return sweep_post("/v1/sweeps/plan", args->operands[1], answer, e);
     if (args->operand_count < 2)
-        return error_set(e, ERR_USAGE, "which one? trainctl sweep %s ID", word);
-    int status = cmd_id(args->operands[1], "sweep", "sweep list", &id, e);
+        return error_set(e, ERR_USAGE, "missing ID. Usage: trainctl sweep %s ID", word);
+    int status = cmd_sweep_id(args->operands[1], &id, e);
     snprintf(path, sizeof path, "/v1/sweeps/%ld%s", id, cancels ? "/cancel" : "");
     if (status)
         return status;
@@ -364,7 +359,7 @@ static int cmd_sweep(const struct cmd_args *args)
         print_json(answer);
     else if (json_object_get(answer, "sweeps") &&
              !json_array_size(json_object_get(answer, "sweeps")))
-        puts("no sweeps yet: submit one with \"trainctl sweep FILE\"");
+        puts("No sweeps yet. Submit one with: trainctl sweep FILE");
     else if (json_object_get(answer, "sweeps"))
         sweep_list(answer);
     else if (json_object_get(answer, "rungs"))
@@ -378,12 +373,8 @@ static int cmd_sweep(const struct cmd_args *args)
 
 /* clang-format off */
 const struct cmd cmd_sweep_entry = {
-    .name = "sweep",
-    .synopsis = "FILE|- | plan FILE|- | show ID | wait ID | list | cancel ID",
-    .help = "try many values of job keys: submit a sweep, tell its cost before, show its results, wait for it, list, cancel",
-    .run = cmd_sweep,
-    .min_operands = 1,
-    .max_operands = 2,
-    .completion = "plan:file|show:sweep|wait:sweep|list|cancel:sweep file",
+    .name = "sweep", .synopsis = "FILE|- | plan FILE|- | show ID | wait ID | list | cancel ID",
+    .help = "run, plan and inspect hyper-parameter sweeps", .example = "trainctl sweep plan sweep.json",
+    .run = cmd_sweep, .completion = "plan:file|show:sweep|wait:sweep|list|cancel:sweep file", .operands = {1, 2},
 };
 /* clang-format on */

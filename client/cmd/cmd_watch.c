@@ -26,7 +26,6 @@ static int follow_to_end(long id, bool progress)
 
     if (progress && !client.json)
         follow.observe = watch_show_line;
-    follow_on_interrupt();
     int outcome = follow_job(&follow, &json, &e);
     if (outcome < 0)
         return cmd_fail(&e);
@@ -49,7 +48,7 @@ static int watch_interrupted(int end, long id)
         raise(screen_signal());
     }
     if (id)
-        fputs(follow_interrupted, stderr);
+        follow_interrupted();
     return id || end == VIEW_SIGNALLED ? error_type(ERR_INTERRUPTED)->exit_code : 0;
 }
 
@@ -122,21 +121,14 @@ static int cmd_wait(const struct cmd_args *args)
     return code;
 }
 
+/* clang-format off */
 const struct cmd cmd_watch_entry = {
-    .name = "watch",
-    .synopsis = "[ID]",
-    .help = "watch a job until it ends and exit with its outcome; without ID, watch the queue",
-    .run = cmd_watch,
-    .max_operands = 1,
-    .completion = "job",
+    .name = "watch", .synopsis = "[ID]", .help = "watch a job until it ends, or the queue", .example = "trainctl watch latest",
+    .run = cmd_watch, .completion = "job", .operands = {0, 1},
 };
-
 const struct cmd cmd_wait_entry = {
-    .name = "wait",
-    .synopsis = "ID...",
-    .help = "wait until jobs end; exit with the outcome of the first that did not succeed",
-    .run = cmd_wait,
-    .min_operands = 1,
-    .max_operands = CMD_OPERANDS_MAX,
-    .completion = "job",
+    .name = "wait", .synopsis = "ID...",
+    .help = "wait until jobs end; exit with the outcome of the first that did not succeed", .example = "trainctl wait 7 8",
+    .run = cmd_wait, .completion = "job", .operands = {1, CMD_OPERANDS_MAX},
 };
+/* clang-format on */

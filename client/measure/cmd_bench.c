@@ -192,7 +192,7 @@ static void warn_of_crowding(const struct job_spec *s)
 
 static void bench_show_table(const struct run *r, const struct bench *b)
 {
-    struct libscols_table *table = table_create(0);
+    struct libscols_table *table = table_create(0, ",>,|");
     const struct job_spec *s = r->spec;
     char value[HUMAN_BYTES], remark[96];
 
@@ -204,9 +204,6 @@ static void bench_show_table(const struct run *r, const struct bench *b)
         (long long)s->cluster.workers_per_node, plural(s->cluster.workers_per_node),
         (long long)speeds_threads(s), plural(speeds_threads(s)), b->steps, plural(b->steps));
     putchar('\n');
-    table_column(table, "", 0);
-    table_column(table, "", TABLE_RIGHT);
-    table_column(table, "", TABLE_WRAP);
     snprintf(value, sizeof value, "%.4g", b->images_per_sec);
     table_row(table, "images/s", value, "all workers");
     table_row(table, "convolutions", b->gemm,
@@ -252,11 +249,9 @@ static int cmd_bench(const struct cmd_args *args)
 
 /* clang-format off */
 const struct cmd cmd_bench_entry = {
-    .name = "bench",
-    .synopsis = "[--arch A] [--image-size S] [--batch B] [--workers W] [--threads T] [--steps N] [--precision P] [--gemm G] [--eval]",
-    .help = "measure training or evaluation speed on this machine; needs no daemon",
+    .name = "bench", .synopsis = "[--arch A] [--image-size S] [--batch B] [--workers W] [--threads T] [--steps N] [--precision P] [--gemm G] [--eval]",
+    .help = "measure training or evaluation speed on this machine", .example = "trainctl bench --arch resnet18 --workers 2 --threads 1",
     .run = cmd_bench,
-    .completion = "none",
     .options = {
         {"arch", 0, "A", "the network (resnet50)", "/model/arch"},
         {"image-size", 0, "S", "width and height of the images in pixels (224)", NULL},

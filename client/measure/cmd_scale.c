@@ -25,8 +25,8 @@
 #define POINTS_MAX    32
 #define STEPS_DEFAULT "5"
 #define PLOT_ROWS     14
-#define PLOT_COLUMNS  100  /* at most */
-#define BUSY          0.25 /* load by core that a measurement suffers from */
+#define PLOT_COLUMNS  100 /* at most */
+#define BUSY          0.5 /* load by core that a measurement suffers from */
 
 enum way { STRONG, WEAK, WAYS };
 static const char *const way_names[WAYS] = {"strong", "weak"};
@@ -45,7 +45,7 @@ struct scaling {
     int count;
     int64_t per_node; /* workers: the points are of more and more machines; 0: of this one */
     struct plan_network network;
-    double load; /* of the machine before: what else wanted its cores */
+    double load; /* of the machine before: other processes */
     bool ways[WAYS];
     struct point points[WAYS][POINTS_MAX];
 };
@@ -58,15 +58,15 @@ static int parse_workers(const struct cmd_args *args, struct scaling *s, struct 
     const char *text = cmd_value(args, what);
 
     if (!text)
-        return error_set(e, ERR_USAGE, "say on how many workers, as in --workers 1,2,4");
+        return error_set(e, ERR_USAGE, "missing worker counts, e.g. --workers 1,2,4");
     do {
         const char *end;
         long long workers;
         if (!cmd_whole(text, &end, &workers) || (*end && *end != ',') || workers < 1 ||
             workers > 1024 || s->count == POINTS_MAX)
             return error_set(e, ERR_USAGE,
-                             "--%s must be at most %d numbers from 1 to 1024 with commas "
-                             "between them, as in 1,2,4, not \"%s\"",
+                             "--%s must be at most %d numbers from 1 to 1024 separated "
+                             "by commas, e.g. 1,2,4, not \"%s\"",
                              what, POINTS_MAX, text);
         s->workers[s->count++] = workers;
         text = *end ? end + 1 : end;
@@ -84,8 +84,8 @@ static int check_slots(const struct scaling *s, struct error *e)
         if (s->workers[i] > most)
             return error_set(
                 e, ERR_INVALID,
-                "--workers: %lld worker%s of %lld thread%s are more than the %lld slot%s "
-                "of this machine take; at most %lld, or --oversubscribe",
+                "--workers: %lld worker%s of %lld thread%s need more than the %lld slot%s "
+                "of this machine: use at most %lld, or --oversubscribe",
                 (long long)s->workers[i], plural(s->workers[i]),
                 (long long)(threads > 0 ? threads : 1), plural(threads > 0 ? threads : 1),
                 (long long)cores, plural(cores), (long long)most);
@@ -99,7 +99,7 @@ static int check_nodes(struct scaling *s, struct error *e)
 
     if (s->workers[0] != 1)
         return error_set(e, ERR_USAGE,
-                         "--nodes must begin with 1, which the others are predicted from");
+                         "--nodes must begin with 1: the others are predicted from it");
     for (int i = 0; i < s->count; i++)
         if (s->workers[i] > most)
             return error_set(e, ERR_INVALID,
@@ -301,12 +301,9 @@ static void scale_show_json(const struct scaling *s)
 
 static void scale_show_table(const struct scaling *s, enum way way)
 {
-    static const char *const headings[] = {"WORKERS",    "BATCH",     "IMAGES/S", "SPEEDUP",
-                                           "EFFICIENCY", "PREDICTED", "ERROR"};
-    struct libscols_table *table = table_create(1);
+    struct libscols_table *table =
+        table_create(1, "WORKERS>,BATCH>,IMAGES/S>,SPEEDUP>,EFFICIENCY>,PREDICTED>,ERROR>");
 
-    for (size_t i = 0; i < sizeof headings / sizeof headings[0]; i++)
-        table_column(table, headings[i], TABLE_RIGHT);
     for (int i = 0; i < s->count; i++) {
         const struct point *p = &s->points[way][i];
         struct libscols_line *line = table_line(table);
@@ -345,8 +342,8 @@ static void show_tables(const struct scaling *s)
             "\nbetween the nodes: a round of messages takes %.3g us, a sum reaches %.3g Gbit/s\n",
             1e6 * s->network.hop_seconds, 8e-9 * s->network.bytes_per_second);
     if (s->load > BUSY * cores)
-        printf("\nother work kept this machine busy (a load of %.1f on %.0f cores before the "
-               "first run): these figures say little\n",
+        printf("\nOther processes kept this machine busy (a load of %.1f on %.0f cores before the "
+               "first run): treat these figures with caution.\n",
                s->load, cores);
 }
 
@@ -449,10 +446,9 @@ static int cmd_scale(const struct cmd_args *args)
         if (unsupported.count)
             code = document_refuse(&unsupported);
         else if (job_spec_leaves_workers(s.spec))
-            code =
-                cmd_usage(args->cmd, "cluster.workers_per_node is 0: --workers says which numbers "
-                                     "are measured, and --set cluster.workers_per_node=N of which "
-                                     "the job's batch is");
+            code = cmd_usage(args->cmd,
+                             "cluster.workers_per_node is 0, so the global batch is not known: "
+                             "add --set cluster.workers_per_node=N");
         else if (scale_measure(args, &s, &e))
             code = cmd_fail(&e);
         else if (client.json)
@@ -469,17 +465,13 @@ static int cmd_scale(const struct cmd_args *args)
 
 /* clang-format off */
 const struct cmd cmd_scale_entry = {
-    .name = "scale",
-    .synopsis = "--workers N,N... | --nodes 1,N... [--strong|--weak] [--steps N] [--set KEY=VALUE...] FILE|-",
-    .help = "measure how a job scales with the workers of this machine, or over machines; needs no daemon",
-    .run = cmd_scale,
-    .min_operands = 1,
-    .max_operands = 1,
-    .completion = "file",
+    .name = "scale", .synopsis = "--workers N,N... | --nodes 1,N... [--strong|--weak] [--steps N] [--set KEY=VALUE...] FILE|-",
+    .help = "measure how a job scales on this machine, or over machines", .example = "trainctl scale --workers 1,2 job.json",
+    .run = cmd_scale, .completion = "file", .operands = {1, 1},
     .options = {
-        {"set", 0, "KEY=VALUE", "change a key of the document first, as in batch_per_worker=32", "key"},
-        {"workers", 0, "N,N...", "worker counts, as in 1,2,4", NULL},
-        {"nodes", 0, "1,N...", "counts of the machines in cluster.hosts, as in 1,2,4: measures the network between them too", NULL},
+        {"set", 0, "KEY=VALUE", "change a key of the document first, e.g. batch_per_worker=32", "key"},
+        {"workers", 0, "N,N...", "worker counts, e.g. 1,2,4", NULL},
+        {"nodes", 0, "1,N...", "counts of the machines in cluster.hosts, e.g. 1,2,4: measures the network between them too", NULL},
         {"strong", 0, NULL, "only strong scaling: the same global batch", NULL},
         {"weak", 0, NULL, "only weak scaling: the same batch per worker", NULL},
         {"steps", 0, "N", "measured steps, after one to warm up (5)", NULL},

@@ -71,9 +71,10 @@ int speeds_choose_workers(struct job_spec *spec, const struct cmd_args *args,
     else if (here)
         node = this_machine(spec);
     if (!node.cores && job_spec_leaves_workers(spec))
-        return error_set(e, ERR_USAGE,
-                         "cluster.workers_per_node 0: the cores of a node are not known here: "
-                         "--node-cores N says them; traind finds them out when it gets the job");
+        return error_set(
+            e, ERR_USAGE,
+            "cluster.workers_per_node is 0, and the number of cores per node is not known "
+            "here: give it with --node-cores N");
     if (!node.cores || (spec->cluster.threads_per_worker > 0 && !job_spec_leaves_workers(spec)))
         return 0;
     inputs->node_cores = node.cores;

@@ -35,7 +35,7 @@ char *progress_words(char *text, size_t bytes, const struct job *job, double now
 
     *text = '\0';
     if (!progress_started(job)) {
-        progress_append(text, bytes, "%s", *job->reason ? job->reason : "no step is done yet");
+        progress_append(text, bytes, "%s", *job->reason ? job->reason : "no step yet");
         return text;
     }
     if (job_evaluates_only(job)) {
@@ -69,12 +69,19 @@ char *progress_bar(char *text, size_t bytes, double share, int columns, bool utf
     return text;
 }
 
+/* What stands behind a semicolon or in parentheses is an estimate, which changes all the time. */
+static bool same_reason(const char *a, const char *b)
+{
+    size_t length = strcspn(a, ";(");
+
+    return length == strcspn(b, ";(") && strncmp(a, b, length) == 0;
+}
+
 /* Something happened that deserves a line of its own at once. */
 static bool progress_is_news(const struct progress *progress, const struct job *job)
 {
     return strcmp(progress->state, job->state) != 0 ||
-           (!progress_started(job) &&
-            strncmp(progress->reason, job->reason, sizeof progress->reason - 1) != 0) ||
+           (!progress_started(job) && !same_reason(progress->reason, job->reason)) ||
            (!isnan(job->top1) && !(fabs(job->top1 - progress->top1) < 1e-9));
 }
 
@@ -82,8 +89,9 @@ void progress_show(struct progress *progress, const struct job *job)
 {
     char line[768];
     double now = clock_monotonic();
+    bool soon = !progress_started(job) || now - progress->last_line < PLAIN_LINE_SECONDS;
 
-    if (!progress_is_news(progress, job) && now - progress->last_line < PLAIN_LINE_SECONDS)
+    if (!progress_is_news(progress, job) && (soon || progress->share == job_progress(job)))
         return;
     if (job->id)
         printf("job %ld ", job->id);
@@ -94,5 +102,6 @@ void progress_show(struct progress *progress, const struct job *job)
     snprintf(progress->state, sizeof progress->state, "%s", job->state);
     snprintf(progress->reason, sizeof progress->reason, "%s", job->reason);
     progress->top1 = job->top1;
+    progress->share = job_progress(job);
     progress->last_line = now;
 }

@@ -17,13 +17,15 @@ char *progress_bar(char *text, size_t bytes, double share, int columns, bool utf
  * step. Returns text. */
 char *progress_words(char *text, size_t bytes, const struct job *job, double now);
 
-/* What was told last. Zero-initialise. */
+/* What was printed last. Zero-initialise. */
 struct progress {
     char state[32];
     char reason[256];
     double top1;
+    double share;     /* job_progress */
     double last_line; /* clock_monotonic */
 };
 
-/* Prints a line if there is news: a change of state, an accuracy, else every 10 seconds. */
+/* Prints a line if there is news: a change of state or of the reason, an accuracy, or every 10
+ * seconds more progress. */
 void progress_show(struct progress *progress, const struct job *job);

@@ -13,6 +13,7 @@
 #include <wchar.h>
 
 #include "client/cmd.h"
+#include "client/views/terminal.h"
 
 #define TEXT_MAX 4096
 
@@ -200,14 +201,15 @@ static short pair_of(const char *color)
     return 0;
 }
 
-/* The characters that fit the columns; what is none, as an escape sequence in a job's name, becomes
- * a '?'. Returns the columns taken. */
+/* The characters that have room in the columns, the last of them a mark where some have none; what
+ * is no character, as an escape sequence in a job's name, becomes a '?'. Returns the columns
+ * taken. */
 static int screen_fit(const char *text, int columns, wchar_t *out)
 {
     mbstate_t state = {0};
     size_t left = strlen(text), bytes;
-    int used = 0, width;
-    wchar_t c;
+    int used = 0, before_mark = 0, width;
+    wchar_t c, *mark = out;
 
     for (; left > 0; text += bytes, left -= bytes) {
         bytes = mbrtowc(&c, text, left, &state);
@@ -222,8 +224,17 @@ static int screen_fit(const char *text, int columns, wchar_t *out)
         }
         if (used + width > columns)
             break;
+        if (used < columns) {
+            mark = out;
+            before_mark = used;
+        }
         used += width;
         *out++ = c;
+    }
+    if (left > 0 && columns > 0) {
+        out = mark;
+        *out++ = terminal_utf8() ? L'…' : L'~';
+        used = before_mark + 1;
     }
     *out = L'\0';
     return used;

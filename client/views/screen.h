@@ -2,7 +2,7 @@
  * The whole terminal, by ncurses: alternate screen, keys, colours. One at a time. While it is open
  * SIGINT, SIGTERM, SIGHUP, SIGQUIT and SIGWINCH are taken as news to be read, so that every way out
  * goes by screen_close, which gives the terminal back as it was. Rows and columns count from 0;
- * what does not fit is cut.
+ * what has no room is cut, which a final mark shows.
  */
 #pragma once
 

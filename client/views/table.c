@@ -12,19 +12,6 @@
 #include "client/cmd.h"
 #include "client/views/terminal.h"
 
-struct libscols_table *table_create(int headings)
-{
-    struct libscols_table *table = scols_new_table();
-
-    if (!table)
-        return NULL;
-    scols_table_enable_noheadings(table, !headings);
-    scols_table_enable_colors(table, client.color);
-    scols_table_set_column_separator(table, "  ");
-    scols_table_set_termforce(table, SCOLS_TERMFORCE_NEVER); /* table_fit does it */
-    return table;
-}
-
 /* TABLE_SPARE is none of libsmartcols's flags: the heading's cell keeps it. */
 static char table_spare;
 
@@ -39,6 +26,31 @@ void table_column(struct libscols_table *table, const char *heading, int flags)
     }
     if (column && (flags & TABLE_SPARE))
         scols_cell_set_userdata(scols_column_get_header(column), &table_spare);
+}
+
+struct libscols_table *table_create(int headings, const char *columns)
+{
+    struct libscols_table *table = scols_new_table();
+    char heading[64];
+
+    if (!table)
+        return NULL;
+    scols_table_enable_noheadings(table, !headings);
+    scols_table_enable_colors(table, client.color);
+    scols_table_set_column_separator(table, "  ");
+    scols_table_set_termforce(table, SCOLS_TERMFORCE_NEVER); /* table_fit does it */
+    for (const char *at = columns; *at; at += *at == ',') {
+        int flags = 0;
+        size_t length = strcspn(at, ">~|?,");
+        snprintf(heading, sizeof heading, "%.*s", (int)length, at);
+        for (at += length; *at && *at != ','; at++)
+            flags |= *at == '>'   ? TABLE_RIGHT
+                     : *at == '~' ? TABLE_TRUNC
+                     : *at == '|' ? TABLE_WRAP
+                                  : TABLE_SPARE;
+        table_column(table, heading, flags);
+    }
+    return table;
 }
 
 int table_if_wide(void)

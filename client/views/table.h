@@ -16,8 +16,10 @@
 #define TABLE_WIDE 100
 int table_if_wide(void); /* flags: hidden on a narrow terminal */
 
-/* NULL: out of memory. Free with scols_unref_table. headings: show them. */
-struct libscols_table *table_create(int headings);
+/* NULL: out of memory. Free with scols_unref_table. headings: show them. columns: their headings,
+ * as "ID>,NAME~,WHAT|,REASON~?"; what stands behind one is a flag: > right, ~ cut, | wrapped,
+ * ? spare. */
+struct libscols_table *table_create(int headings, const char *columns);
 void table_column(struct libscols_table *table, const char *heading, int flags);
 struct libscols_line *table_line(struct libscols_table *table);
 

@@ -144,7 +144,7 @@ bool view_cancel_key(struct view *v, int key, long id, bool ended)
     if (key != 'c' || id < 1)
         return false;
     if (ended)
-        snprintf(v->message, sizeof v->message, "job %ld has ended already", id);
+        snprintf(v->message, sizeof v->message, "job %ld has already ended", id);
     else
         v->confirm = id;
     return true;

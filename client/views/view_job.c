@@ -5,6 +5,7 @@
 
 #include "client/api.h"
 #include "client/cmd.h"
+#include "client/follow.h"
 #include "client/job.h"
 #include "client/local.h"
 #include "client/views/human.h"
@@ -101,6 +102,7 @@ static int view_job_read(void *context, struct error *e)
     json_decref(v->json);
     v->json = json;
     v->job = job;
+    follow_keep_job(&job);
     return job_ended(&job) && !v->stay ? VIEW_DONE : VIEW_STAY;
 }
 

@@ -15,6 +15,7 @@
 #include "common/json.h"
 
 #define REASON_COLUMNS 20  /* less says nothing */
+#define COLUMNS_SPEED  76  /* of a terminal with room for the speed */
 #define LIMIT          200 /* jobs of a kind that are asked for */
 
 /* Jobs that run, then those that wait, then those that have ended, the newest first. */
@@ -201,20 +202,23 @@ static void view_queue_draw_title(const struct queue_view *v)
 
 /* Where the columns of the table begin; a wide terminal has a bar and more room for names. */
 struct layout {
-    int name, state, bar, done, top1, speed, left, reason; /* reason 0: no room */
+    int name, state, bar, done, top1, speed, left, reason; /* speed, reason 0: no room */
 };
 
 static struct layout layout_of(int columns)
 {
     struct layout l = {.name = 6};
     int name = columns >= 120 ? 28 : columns >= 100 ? 20 : 16, bar = columns >= 100 ? 16 : 0;
+    bool speed = columns >= COLUMNS_SPEED;
 
+    if (!speed) /* names have what the other columns leave */
+        name = columns >= 62 ? 16 : columns >= 54 ? columns - 46 : 8;
     l.state = l.name + name + 1;
     l.bar = l.state + 11;
     l.done = l.bar + bar + (bar > 0);
     l.top1 = l.done + 6;
-    l.speed = l.top1 + 9;
-    l.left = l.speed + 14;
+    l.speed = speed ? l.top1 + 9 : 0;
+    l.left = l.top1 + 9 + (speed ? 14 : 0);
     l.reason = columns >= l.left + 14 + REASON_COLUMNS ? l.left + 14 : 0;
     return l;
 }
@@ -226,7 +230,8 @@ static void draw_heading(const struct layout *l, int row)
     screen_text(row, l->state, -1, SCREEN_DIM, NULL, "STATE");
     screen_text_right(row, l->done + 5, SCREEN_DIM, "DONE");
     screen_text_right(row, l->top1 + 8, SCREEN_DIM, "TOP-1");
-    screen_text_right(row, l->speed + 13, SCREEN_DIM, "SPEED");
+    if (l->speed)
+        screen_text_right(row, l->speed + 13, SCREEN_DIM, "SPEED");
     screen_text_right(row, l->left + 13, SCREEN_DIM, "LEFT");
     if (l->reason)
         screen_text(row, l->reason, -1, SCREEN_DIM, NULL, "REASON");
@@ -259,7 +264,8 @@ static void draw_job(const struct queue_view *v, const struct layout *l, int row
         screen_text(row, 0, -1, style, NULL, "%*s", screen_columns(), "");
     snprintf(text, sizeof text, "%ld", job->id);
     screen_text_right(row, l->name - 1, style, text);
-    screen_text(row, l->name, l->state - l->name - 1, style, NULL, "%s", job->name);
+    screen_text(row, l->name, l->state - l->name - 1, style, NULL, "%s",
+                *job->name ? job->name : "-");
     screen_text(row, l->state, 10, style, job_state_color(job->state), "%s", job->state);
     if (l->done > l->bar)
         screen_text(row, l->bar, -1, style, NULL, "%s",
@@ -267,8 +273,9 @@ static void draw_job(const struct queue_view *v, const struct layout *l, int row
     snprintf(text, sizeof text, "%.0f %%", floor(100 * job_progress(job)));
     screen_text_right(row, l->done + 5, style, text);
     screen_text_right(row, l->top1 + 8, style, human_percent(text, sizeof text, job->top1));
-    screen_text_right(row, l->speed + 13, style,
-                      human_rate(text, sizeof text, job->images_per_sec));
+    if (l->speed)
+        screen_text_right(row, l->speed + 13, style,
+                          human_rate(text, sizeof text, job->images_per_sec));
     screen_text_right(row, l->left + 13, style, view_queue_format_time(job, text));
     if (l->reason)
         screen_text(row, l->reason, -1, style, NULL, "%s", job->reason);
@@ -299,7 +306,7 @@ static void view_queue_draw(void *context)
         v->top = place - rows + 1;
     if (v->count == 0)
         screen_text(2, 1, -1, SCREEN_PLAIN, NULL,
-                    "no jobs yet: submit one with \"trainctl submit FILE\"");
+                    "No jobs yet. Submit one with: trainctl submit FILE");
     else
         draw_heading(&l, 2);
     for (int i = 0; i < rows && v->top + i < v->count; i++)

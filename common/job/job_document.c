@@ -15,7 +15,7 @@
 #define UNKNOWN_KEYS_SHOWN 50
 
 /* What a preset says about itself beside the job's values. */
-static const char *const preset_meta[] = {"description", "source", "recipe_images"};
+static const char *const preset_meta[] = {"description", "source", "recipe_images", "top1"};
 
 /* The value of one of the table's pointers in a document; NULL: absent. */
 static const json_t *spec_value_at(const json_t *document, const char *pointer)

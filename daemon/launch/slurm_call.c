@@ -82,14 +82,25 @@ static void one_line(char *text)
             *c = ' ';
 }
 
+/* Where Slurm does not answer, its commands say in several lines how they tried to reach it: the
+ * last one says that they could not. */
+static const char *slurm_call_last_line(char *words)
+{
+    for (size_t length = strlen(words); length && strchr("\n ", words[length - 1]);)
+        words[--length] = '\0';
+    const char *last = strrchr(words, '\n');
+    return last ? last + 1 : words;
+}
+
 static int slurm_call_refusal(const char *program, char *words, int wait_status, struct error *e)
 {
+    if (words && slurm_call_is_unclear(words))
+        return error_set(e, ERR_UNREACHABLE, "%.*s", COMPLAIN_BYTES, slurm_call_last_line(words));
     one_line(words);
     if (!words || !*words)
         return error_set(e, ERR_UNREACHABLE, "%s exited with status %d without a message", program,
                          wait_status);
-    return error_set(e, slurm_call_is_unclear(words) ? ERR_UNREACHABLE : ERR_INVALID, "%.*s",
-                     COMPLAIN_BYTES, words);
+    return error_set(e, ERR_INVALID, "%.*s", COMPLAIN_BYTES, words);
 }
 
 /* *answer is what it printed; the caller frees it. It ends with the daemon, so that no submission

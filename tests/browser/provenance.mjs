@@ -49,7 +49,7 @@ await story(async ({ page }) => {
   ok((await section.textContent()).includes("the first step that differs is 1"), "provenance: and from which step on");
 
   section = await opened(page, shorter.id, "shorter");
-  await section.getByText(`: job ${shorter.id} ended after step 1; up to there both are the same to the bit.`).waitFor();
+  await section.getByText(`: job ${shorter.id} ended after step 1; up to there both are bit-identical.`).waitFor();
   ok((await section.textContent()).includes("weights unknown, losses bit-identical"), "provenance: one that ended before the other says up to where they are the same");
   same(await section.getByRole("table", { name: "What differs" }).count(), 0, "provenance: and lists no causes");
 

@@ -81,13 +81,12 @@ static int cmd_backup(const struct cmd_args *args)
     return 0;
 }
 
+/* clang-format off */
 const struct cmd cmd_backup_entry = {
-    .name = "backup",
-    .synopsis = "[--force] FILE",
-    .help = "copy the database to FILE and the tokens to FILE.tokens.json, while the daemon runs",
-    .run = cmd_backup,
-    .min_operands = 1,
-    .max_operands = 1,
+    .name = "backup", .synopsis = "[--force] FILE",
+    .help = "copy the database and the tokens while the daemon runs", .example = "trainctl backup traind-backup.db",
+    .run = cmd_backup, .operands = {1, 1},
     .options = {{"force", 0, NULL, "replace files that exist", NULL}},
     .completion = "file",
 };
+/* clang-format on */

@@ -69,7 +69,7 @@ static void check_programs(json_t *list)
     }
     free(worker);
     bool ok = first_line(slurm, line, sizeof line);
-    check_note(list, "Slurm", true, NULL, "%s", ok ? line : "not here; it is not needed");
+    check_note(list, "Slurm", true, NULL, "%s", ok ? line : "not installed (optional)");
 }
 
 /* ---------------------------------------------------------------- the machine and the daemon */
@@ -89,7 +89,7 @@ static void doctor_check_state(json_t *list)
                    "make room, or set keep_runs and keep_checkpoints in traind.conf");
     else
         check_note(list, "disk", true, NULL,
-                   "the daemon itself looks at its own: it is not ready while that is full");
+                   "checked by the daemon, which is not ready when it is full");
 }
 
 static void check_daemon(json_t *list)
@@ -109,28 +109,26 @@ static void check_daemon(json_t *list)
     check_note(list, "daemon", true, NULL, "ready at %s", client.server);
     if (json_is_false(json_object_get(ready, "require_token")))
         check_note(list, "access", false,
-                   "remove require_token = no from traind.conf and restart traind: the unix socket "
-                   "and tokens then say who may",
-                   "every user of the daemon's machine may read and submit without a token");
+                   "remove require_token = no from traind.conf and restart traind: access is then "
+                   "granted by the unix socket and by tokens",
+                   "every user of the daemon's machine can read and submit without a token");
     else
         check_note(list, "access", true, NULL, "by the unix socket's user, and by tokens over TCP");
-    check_note(list, "slots", total <= cores || total == 0,
-               "slots in traind.conf is more than the cores of this machine: jobs will be slow",
-               "%lld, of which %lld %s in use; this machine has %lld core%s", total, used,
-               used == 1 ? "is" : "are", cores, plural(cores));
+    check_note(
+        list, "slots", total <= cores || total == 0,
+        "slots in traind.conf exceeds the number of cores of this machine: jobs will be slow",
+        "%lld, of which %lld %s in use; this machine has %lld core%s", total, used,
+        used == 1 ? "is" : "are", cores, plural(cores));
     json_decref(ready);
 }
 
 /* A line an item, the advice below it where there is some. */
 static void doctor_print(const json_t *list)
 {
-    struct libscols_table *table = table_create(0);
+    struct libscols_table *table = table_create(0, ",,|");
     const json_t *item;
     size_t i;
 
-    table_column(table, "", 0);
-    table_column(table, "", 0);
-    table_column(table, "", TABLE_WRAP);
     json_array_foreach (list, i, item) {
         const char *word = check_word(item), *advice = json_get_text(item, "advice", "");
         struct libscols_line *line = table_line(table);
@@ -162,11 +160,8 @@ static int cmd_doctor(const struct cmd_args *args)
 
 /* clang-format off */
 const struct cmd cmd_doctor_entry = {
-    .name = "doctor",
-    .synopsis = "[--slurm]",
-    .help = "check an installation; exit 1 if something is wrong",
+    .name = "doctor", .synopsis = "[--slurm]", .help = "check an installation; exit 1 if something is wrong", .example = "trainctl doctor",
     .run = cmd_doctor,
-    .completion = "none",
     .options = {
         {"slurm", 0, NULL, "also check what Slurm jobs need: slurm.conf, prolog, settings, nodes", NULL},
     },

@@ -13,18 +13,12 @@ static const char *failures_restart_words(const json_t *rule)
 
 static void failures_print(const json_t *answer)
 {
-    static const char *const headings[] = {"LABEL",  "COUNT", "RESTART", "DRAIN",
-                                           "NOTIFY", "BY",    "PATTERN"};
-    struct libscols_table *table = table_create(1);
+    struct libscols_table *table =
+        table_create(1, "LABEL,COUNT>,RESTART,DRAIN,NOTIFY,BY,PATTERN~?");
     char text[HUMAN_BYTES];
     const json_t *rule;
     size_t i;
 
-    for (size_t c = 0; c < sizeof headings / sizeof headings[0]; c++)
-        table_column(table, headings[c],
-                     c == 1   ? TABLE_RIGHT
-                     : c == 6 ? TABLE_TRUNC | TABLE_SPARE
-                              : 0);
     json_array_foreach (json_object_get(answer, "rules"), i, rule) {
         struct libscols_line *line = table_line(table);
         table_set(line, 0, json_get_text(rule, "label", ""));
@@ -42,12 +36,10 @@ static void failures_print(const json_t *answer)
     table_finish(table);
 }
 
+/* clang-format off */
 const struct cmd cmd_failures_entry = {
-    .name = "failures",
-    .synopsis = "",
-    .help = "list the failure rules, with the failures since the start of the daemon",
-    .run = cmd_show_document,
-    .document = "/v1/failures",
-    .print = failures_print,
-    .completion = "none",
+    .name = "failures", .synopsis = "",
+    .help = "list the failure rules, with the failures since the start of the daemon", .example = "trainctl failures",
+    .run = cmd_show_document, .document = "/v1/failures", .print = failures_print,
 };
+/* clang-format on */

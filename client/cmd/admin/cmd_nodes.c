@@ -31,13 +31,6 @@ static char *jobs_of(const json_t *node, char *text, size_t bytes)
     return text;
 }
 
-static void add_columns(struct libscols_table *table, const char *const *headings, const int *flags,
-                        size_t count)
-{
-    for (size_t i = 0; i < count; i++)
-        table_column(table, headings[i], flags[i]);
-}
-
 static void set_verdict(struct libscols_line *line, size_t column, const json_t *item)
 {
     table_set(line, column, json_get_text(item, "verdict", ""));
@@ -52,15 +45,11 @@ static char *nodes_format_decimal(char *text, size_t bytes, double value)
 
 static void nodes_print(const json_t *nodes)
 {
-    static const char *const headings[] = {"NAME",  "VERDICT", "GFLOP/S", "GB/S",
-                                           "SLOTS", "JOBS",    "CHECKED", "REASON"};
-    static const int flags[] = {TABLE_TRUNC, 0,           TABLE_RIGHT, TABLE_RIGHT,
-                                TABLE_RIGHT, TABLE_TRUNC, TABLE_RIGHT, TABLE_TRUNC | TABLE_SPARE};
-    struct libscols_table *table = table_create(1);
+    struct libscols_table *table =
+        table_create(1, "NAME~,VERDICT,GFLOP/S>,GB/S>,SLOTS>,JOBS~,CHECKED>,REASON~?");
     const json_t *node;
     size_t i;
 
-    add_columns(table, headings, flags, 8);
     json_array_foreach (nodes, i, node) {
         struct libscols_line *line = table_line(table);
         char text[128];
@@ -85,22 +74,11 @@ static void nodes_print(const json_t *nodes)
 
 static void print_history(const json_t *history)
 {
-    static const char *const headings[] = {"TIME", "PHASE", "JOB",     "GFLOP/S", "GB/S",
-                                           "GHZ",  "LOAD",  "VERDICT", "REASON"};
-    static const int flags[] = {0,
-                                0,
-                                TABLE_RIGHT,
-                                TABLE_RIGHT,
-                                TABLE_RIGHT | TABLE_SPARE,
-                                TABLE_RIGHT | TABLE_SPARE,
-                                TABLE_RIGHT | TABLE_SPARE,
-                                0,
-                                TABLE_WRAP};
-    struct libscols_table *table = table_create(1);
+    struct libscols_table *table =
+        table_create(1, "TIME,PHASE,JOB>,GFLOP/S>,GB/S>?,GHZ>?,LOAD>?,VERDICT,REASON|");
     const json_t *check;
     size_t i;
 
-    add_columns(table, headings, flags, 9);
     json_array_foreach (history, i, check) {
         struct libscols_line *line = table_line(table);
         char text[HUMAN_BYTES];
@@ -166,11 +144,7 @@ static int cmd_nodes(const struct cmd_args *args)
 
 /* clang-format off */
 const struct cmd cmd_nodes_entry = {
-    .name = "nodes",
-    .synopsis = "[NAME]",
-    .help = "list the nodes, or show one with its checks",
-    .run = cmd_nodes,
-    .max_operands = 1,
-    .completion = "node",
+    .name = "nodes", .synopsis = "[NAME]", .help = "list the nodes, or show one with its checks", .example = "trainctl nodes",
+    .run = cmd_nodes, .completion = "node", .operands = {0, 1},
 };
 /* clang-format on */

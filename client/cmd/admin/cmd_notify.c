@@ -47,7 +47,7 @@ static int notify_await(json_t **notice, struct error *e)
     while (notify_waits(*notice)) {
         if (clock_monotonic() > until)
             return error_set(e, ERR_UNREACHABLE,
-                             "the test still waits behind other notices to this target: see "
+                             "the test notice is still waiting behind others to this target: see "
                              "trainctl notify list");
         usleep(pause);
         pause = pause < 500000 ? pause * 2 : pause;
@@ -78,7 +78,8 @@ static int notify_test(const struct cmd_args *args, struct error *e)
     json_t *notice;
 
     if (args->operand_count != 2)
-        return error_set(e, ERR_USAGE, "say where to: trainctl notify test https://HOST/PATH");
+        return error_set(e, ERR_USAGE,
+                         "missing TARGET. Usage: trainctl notify test https://HOST/PATH");
     if (format && cmd_word(format, "format", notice_format_name, e))
         return -(int)e->code;
     json_t *body =
@@ -143,25 +144,19 @@ static void notify_add_row(struct libscols_table *table, const json_t *n)
 
 static void notify_print(const json_t *answer)
 {
-    static const char *const headings[] = {"ID",   "KIND",  "ABOUT", "STATE",
-                                           "WHEN", "TRIES", "TO",    "ERROR"};
-    static const int flags[] = {TABLE_RIGHT, 0,           TABLE_TRUNC, 0,
-                                0,           TABLE_RIGHT, TABLE_TRUNC, TABLE_WRAP};
     const json_t *notices = json_object_get(answer, "notices"), *one;
     size_t i;
 
     if (json_array_size(notices) == 0) {
-        puts("no notices");
+        puts("No notices match.");
         return;
     }
-    struct libscols_table *table = table_create(1);
-    for (size_t c = 0; c < sizeof headings / sizeof headings[0]; c++)
-        table_column(table, headings[c], flags[c]);
+    struct libscols_table *table = table_create(1, "ID>,KIND,ABOUT~,STATE,WHEN,TRIES>,TO~,ERROR|");
     json_array_foreach (notices, i, one)
         notify_add_row(table, one);
     table_finish(table);
     if (json_is_integer(json_object_get(answer, "next")))
-        fprintf(stderr, "the next page: --after %lld\n", json_get_integer(answer, "next", 0));
+        fprintf(stderr, "next page: --after %lld\n", json_get_integer(answer, "next", 0));
 }
 
 static const char *notify_state_at(size_t i)
@@ -172,13 +167,14 @@ static const char *notify_state_at(size_t i)
 
 static int notify_list(const struct cmd_args *args, struct error *e)
 {
-    static const char *const numbers[] = {"limit", "after", "job", "sweep"};
+    static const char *const numbers[] = {"limit", "after", "job", "sweep"}; /* 2, 3: ids */
     const char *state = cmd_value(args, "state");
     char path[256];
     json_t *answer;
 
     if (args->operand_count != 1)
-        return error_set(e, ERR_USAGE, "trainctl notify list takes options alone");
+        return error_set(e, ERR_USAGE, "unexpected argument \"%s\". Usage: trainctl notify list",
+                         args->operands[1]);
     if (state && cmd_word(state, "state", notify_state_at, e))
         return -(int)e->code;
     int used =
@@ -188,8 +184,11 @@ static int notify_list(const struct cmd_args *args, struct error *e)
         long number;
         if (!text)
             continue;
-        if (cmd_number(text, numbers[i], 1, i == 0 ? 1000 : LONG_MAX, &number, e) < 0)
-            return -(int)e->code;
+        int status = i == 2   ? cmd_job_id(text, &number, e)
+                     : i == 3 ? cmd_sweep_id(text, &number, e)
+                              : cmd_number(text, numbers[i], 1, i ? LONG_MAX : 1000, &number, e);
+        if (status < 0)
+            return status;
         used += snprintf(path + used, sizeof path - (size_t)used, "%c%s=%ld",
                          strchr(path, '?') ? '&' : '?', numbers[i], number);
     }
@@ -214,13 +213,9 @@ static int cmd_notify(const struct cmd_args *args)
 
 /* clang-format off */
 const struct cmd cmd_notify_entry = {
-    .name = "notify",
-    .synopsis = "test [--format F] TARGET | list [--job ID] [--sweep ID] [--state S] [--limit N] [--after N]",
-    .help = "send a test notice to a URL or a mail address, or list notices, newest first",
-    .run = cmd_notify,
-    .min_operands = 1,
-    .max_operands = 2,
-    .completion = "test|list",
+    .name = "notify", .synopsis = "test [--format F] TARGET | list [--job ID] [--sweep ID] [--state S] [--limit N] [--after N]",
+    .help = "send a test notice to a URL or a mail address, or list notices", .example = "trainctl notify test mailto:eve@example.org",
+    .run = cmd_notify, .completion = "test|list", .operands = {1, 2},
     .options = {
         {"format", 0, "F", "json, or text as chat services take it (json)", "json|text"},
         {"job", 0, "ID", "only notices of this job's document", "job"},

@@ -26,7 +26,7 @@ static int token_create(const struct cmd_args *args, struct error *e)
     json_t *answer;
 
     if (args->operand_count != 2)
-        return error_set(e, ERR_USAGE, "say whom it is for: trainctl token create NAME");
+        return error_set(e, ERR_USAGE, "missing NAME. Usage: trainctl token create NAME");
     if (cmd_duration(args, "expires", &seconds, e) ||
         (role && cmd_word(role, "role", cmd_role_at, e)))
         return -(int)e->code;
@@ -56,7 +56,7 @@ static void token_add_row(struct libscols_table *table, const json_t *token)
     table_set(line, 3,
               human_ago(words, sizeof words, now - json_get_number(token, "created_at", 0)));
     if (expires > 0 && expires <= now)
-        table_set(line, 4, "has expired");
+        table_set(line, 4, "expired");
     else
         table_set(line, 4,
                   expires > 0 ? human_duration(words, sizeof words, expires - now) : "never");
@@ -65,17 +65,14 @@ static void token_add_row(struct libscols_table *table, const json_t *token)
 
 static void token_print_list(const json_t *answer)
 {
-    static const char *const headings[] = {"ID", "NAME", "ROLE", "MADE", "EXPIRES IN", "USED"};
     const json_t *tokens = json_object_get(answer, "tokens"), *token;
     size_t i;
 
     if (json_array_size(tokens) == 0) {
-        puts("no tokens yet: make one with \"trainctl token create NAME\"");
+        puts("No tokens yet. Create one with: trainctl token create NAME");
         return;
     }
-    struct libscols_table *table = table_create(1);
-    for (i = 0; i < sizeof headings / sizeof headings[0]; i++)
-        table_column(table, headings[i], i == 0 ? TABLE_RIGHT : i == 1 ? TABLE_TRUNC : 0);
+    struct libscols_table *table = table_create(1, "ID>,NAME~,ROLE,CREATED,EXPIRES IN,USED");
     json_array_foreach (tokens, i, token)
         token_add_row(table, token);
     table_finish(table);
@@ -86,7 +83,7 @@ static int token_list(const struct cmd_args *args, struct error *e)
     json_t *answer;
 
     if (args->operand_count > 1)
-        return error_set(e, ERR_USAGE, "\"%s\" is one too many: trainctl token list",
+        return error_set(e, ERR_USAGE, "unexpected argument \"%s\". Usage: trainctl token list",
                          args->operands[1]);
     if (api_get("/v1/tokens", &answer, e) < 0)
         return -(int)e->code;
@@ -101,13 +98,13 @@ static int token_revoke(const struct cmd_args *args, struct error *e)
 
     if (args->operand_count != 2)
         return error_set(e, ERR_USAGE,
-                         "say which: trainctl token revoke ID (see trainctl token list)");
+                         "missing ID. Usage: trainctl token revoke ID (see trainctl token list)");
     if (cmd_id(args->operands[1], "token", "token list", &id, e) < 0)
         return -(int)e->code;
     snprintf(path, sizeof path, "/v1/tokens/%ld", id);
     if (api_delete(path, &answer, e) < 0)
         return -(int)e->code;
-    return cmd_tell(answer, "token %ld is revoked\n", id);
+    return cmd_tell(answer, "Token %ld revoked.\n", id);
 }
 
 static int cmd_token(const struct cmd_args *args)
@@ -122,22 +119,19 @@ static int cmd_token(const struct cmd_args *args)
     else if (strcmp(args->operands[0], "revoke") == 0)
         status = token_revoke(args, &e);
     else
-        return cmd_usage(args->cmd, "\"%s\" is not create, list or revoke", args->operands[0]);
+        return cmd_usage(args->cmd, "unknown command \"%s\": create, list or revoke",
+                         args->operands[0]);
     return status < 0 ? cmd_fail(&e) : 0;
 }
 
 /* clang-format off */
 const struct cmd cmd_token_entry = {
-    .name = "token",
-    .synopsis = "create [--role R] [--expires T] NAME | list | revoke ID",
-    .help = "create, list and revoke tokens; needs the unix socket or a token of role admin",
-    .run = cmd_token,
-    .min_operands = 1,
-    .max_operands = 2,
-    .completion = "create|list|revoke:token",
+    .name = "token", .synopsis = "create [--role R] [--expires T] NAME | list | revoke ID",
+    .help = "create, list and revoke access tokens", .example = "trainctl token create --role submit --expires 90d eve",
+    .run = cmd_token, .completion = "create|list|revoke:token", .operands = {1, 2},
     .options = {
         {"role", 0, "R", "role: read, submit, operator, node or admin (submit)", "role"},
-        {"expires", 0, "T", "lifetime, as in 90m, 12h or 30d (unlimited)", NULL},
+        {"expires", 0, "T", "lifetime, e.g. 90m, 12h or 30d (unlimited)", NULL},
     },
 };
 /* clang-format on */

@@ -10,16 +10,13 @@
 
 static void usage_print_users(const json_t *users)
 {
-    static const char *const headings[] = {"USER",    "SHARE", "SLOT-HOURS",
-                                           "RUNNING", "SLOTS", "QUEUED"};
     static const char *const counts[] = {"running", "slots", "queued"};
-    struct libscols_table *table = table_create(1);
+    struct libscols_table *table =
+        table_create(1, "USER~,SHARE>,SLOT-HOURS>,RUNNING>,SLOTS>,QUEUED>");
     char text[HUMAN_BYTES];
     const json_t *user;
     size_t i;
 
-    for (size_t c = 0; c < sizeof headings / sizeof headings[0]; c++)
-        table_column(table, headings[c], c ? TABLE_RIGHT : TABLE_TRUNC);
     json_array_foreach (users, i, user) {
         struct libscols_line *line = table_line(table);
         table_set(line, 0, json_get_text(user, "user", "(without a token)"));
@@ -45,12 +42,14 @@ static void usage_print_limits(const json_t *answer)
             printf("%s: %lld\n", names[i], json_get_integer(answer, names[i], 0));
     double weight = json_get_number(answer, "fair_share_weight", 0);
     double hours = json_get_number(answer, "fair_share_half_life_hours", 0);
+    bool days = fmod(hours, 24) == 0;
     if (weight > 0)
-        print_prose("all of the use costs %g points of priority; it counts half after %g hours",
-                    weight, hours);
+        print_prose("Usage decays with a half-life of %g %s. A user with all of it loses %g "
+                    "points of priority.",
+                    days ? hours / 24 : hours, days ? "days" : "hours", weight);
     else
-        print_prose("use does not change the order of the queue; it counts half after %g hours",
-                    hours);
+        print_prose("Usage decays with a half-life of %g %s. It does not affect queue order.",
+                    days ? hours / 24 : hours, days ? "days" : "hours");
 }
 
 static void usage_print(const json_t *answer)
@@ -59,12 +58,9 @@ static void usage_print(const json_t *answer)
     usage_print_limits(answer);
 }
 
+/* clang-format off */
 const struct cmd cmd_usage_entry = {
-    .name = "usage",
-    .synopsis = "",
-    .help = "show who uses the machine, and the limits of one user",
-    .run = cmd_show_document,
-    .document = "/v1/usage",
-    .print = usage_print,
-    .completion = "none",
+    .name = "usage", .synopsis = "", .help = "show usage and limits per user", .example = "trainctl usage",
+    .run = cmd_show_document, .document = "/v1/usage", .print = usage_print,
 };
+/* clang-format on */

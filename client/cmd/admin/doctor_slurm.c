@@ -73,13 +73,13 @@ static void check_script(json_t *list, const char *config, const char *key, cons
     }
     if (!*path) {
         snprintf(advice, sizeof advice,
-                 "add %s=%s to slurm.conf, on all nodes, and say scontrol reconfigure", key, ours);
+                 "add %s=%s to slurm.conf, on all nodes, and run scontrol reconfigure", key, ours);
         check_note(list, key, false, advice, "is not set in slurm.conf");
     } else if (access(path, X_OK)) {
         check_note(list, key, false, "it must be there, and executable, on all nodes",
                    "%s is not an executable file here", path);
     } else if (!is_chained(path, ours)) {
-        snprintf(advice, sizeof advice, "let it go on to traind's at its end, as in: exec %s",
+        snprintf(advice, sizeof advice, "let it call traind's at its end, for example: exec %s",
                  ours);
         check_note(list, key, false, advice, "%s does not call traind's %s", path, name);
     } else {
@@ -137,7 +137,7 @@ static void check_token(json_t *list, const char *path)
     struct stat st;
 
     if (!*path) {
-        check_note(list, "token", true, NULL, "none is set: enough where traind wants none");
+        check_note(list, "token", true, NULL, "not set; needed only if traind requires one");
     } else if (stat(path, &st)) {
         check_note(list, "token", false,
                    "trainctl token create --role node nodes >FILE; chmod 600 FILE, on all nodes",
@@ -159,8 +159,7 @@ static void check_node_conf(json_t *list, const char *config)
         path = SYSCONFDIR "/traind-node.conf";
     if (file_read(path, TEXT_BYTES, &text, &bytes, &e)) {
         check_note(list, "node.conf", false,
-                   "put it there on all nodes: without it every job passes unchecked", "%s",
-                   e.text);
+                   "install it on all nodes: without it jobs start unchecked", "%s", e.text);
         return;
     }
     check_note(list, "node.conf", true, NULL, "%s", path);
@@ -202,9 +201,10 @@ static void check_partitions(json_t *list, char *text)
         text[0] = '\0';
     int bad = doctor_count_lines(text);
     text[strcspn(text, "\n")] = '\0';
-    check_note(list, "drained", bad == 0,
-               "repair them, then: scontrol update nodename=NODE state=resume (sinfo -R lists all)",
-               bad ? "%d lines of nodes that are out, as %.200s" : "no node is out", bad, text);
+    check_note(
+        list, "drained", bad == 0,
+        "repair them, then run: scontrol update nodename=NODE state=resume (sinfo -R lists all)",
+        bad ? "%d lines of drained nodes, such as %.200s" : "no node is drained", bad, text);
 }
 
 static void check_reports(json_t *list, char *text)
@@ -216,10 +216,11 @@ static void check_reports(json_t *list, char *text)
     if (!spawn_output(argv, text, TEXT_BYTES) || api_get("/v1/nodes?limit=1", &answer, &e) < 0)
         return;
     long long reported = json_get_integer(answer, "total", 1) - 1; /* without traind's machine */
-    check_note(list, "reports", reported > 0,
-               "a node reports when it gets its first job of traind; see slurmd's log for what its "
-               "prolog says",
-               "%lld nodes have reported, and Slurm lists %d", reported, doctor_count_lines(text));
+    check_note(
+        list, "reports", reported > 0,
+        "a node reports when it gets its first job of traind; see slurmd's log for the output "
+        "of its prolog",
+        "%lld nodes have reported, and Slurm lists %d", reported, doctor_count_lines(text));
     json_decref(answer);
 }
 
@@ -233,7 +234,7 @@ void doctor_slurm(json_t *list)
         !*doctor_slurm_setting(config, "ClusterName", value)) {
         check_note(list, "slurmctld", false,
                    "install slurm-client, start munged with the cluster's key, and let SLURM_CONF "
-                   "name its slurm.conf; scontrol ping tells more",
+                   "name its slurm.conf; check with scontrol ping",
                    "does not answer here");
     } else {
         check_note(list, "slurmctld", true, NULL, "answers; cluster %s", value);

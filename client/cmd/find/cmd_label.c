@@ -11,8 +11,8 @@
 
 #define NOTE_READ_BYTES (64u << 10) /* more than the daemon takes: it says what is too much */
 
-/* Changes one job; told: what is printed behind its id, NULL: its tags. */
-static int label_patch(long id, const json_t *change, const char *told, struct error *e)
+/* Changes one job; said: the format of what is printed with its id, NULL: its tags. */
+static int label_patch(long id, const json_t *change, const char *said, struct error *e)
 {
     char path[64];
     json_t *answer;
@@ -21,23 +21,23 @@ static int label_patch(long id, const json_t *change, const char *told, struct e
     int code = api_patch(path, change, &answer, e);
     if (code < 0)
         return code;
-    if (told)
-        return cmd_tell(answer, "job %ld %s\n", id, told);
+    if (said)
+        return cmd_tell(answer, said, id);
     char *tags = job_tags_words(answer);
-    cmd_tell(answer, "job %ld has %s%s\n", id, *tags ? "tags " : "no tags", tags);
+    cmd_tell(answer, "Tags of job %ld: %s\n", id, *tags ? tags : "none");
     free(tags);
     return 0;
 }
 
 /* Every operand from the first on; steals change, which may be NULL: not UTF-8. */
-static int label_each(const struct cmd_args *args, json_t *change, const char *told)
+static int label_each(const struct cmd_args *args, json_t *change, const char *said)
 {
     long ids[CMD_OPERANDS_MAX];
     struct error e;
     int code = 0;
 
     if (!change) {
-        error_set(&e, ERR_USAGE, "what is to be written is not UTF-8");
+        error_set(&e, ERR_USAGE, "the text is not UTF-8");
         return cmd_fail(&e);
     }
     if (cmd_job_ids(args, ids, &e) < 0) {
@@ -45,7 +45,7 @@ static int label_each(const struct cmd_args *args, json_t *change, const char *t
         return cmd_fail(&e);
     }
     for (int i = 0; i < args->operand_count; i++)
-        if (label_patch(ids[i], change, told, &e) < 0)
+        if (label_patch(ids[i], change, said, &e) < 0)
             code = cmd_fail(&e);
     json_decref(change);
     return code;
@@ -73,9 +73,8 @@ static int cmd_tag(const struct cmd_args *args)
     bool clear = cmd_flag(args, "clear");
 
     if (!add && !remove && !clear)
-        return cmd_usage(args->cmd,
-                         "--add T, --remove T or --clear is missing, as in \"trainctl tag "
-                         "--add baseline 7\"");
+        return cmd_usage(args->cmd, "missing --add T, --remove T or --clear, e.g. \"trainctl tag "
+                                    "--add baseline 7\"");
     json_t *change = json_object();
     if (!label_add_list(change, "add_tags", add) ||
         !label_add_list(change, "remove_tags", remove)) {
@@ -89,13 +88,13 @@ static int cmd_tag(const struct cmd_args *args)
 
 /* The first operand alone is a job. */
 static int label_one(const struct cmd_args *args, const char *key, const char *text, size_t bytes,
-                     const char *told)
+                     const char *said)
 {
     struct cmd_args first = *args;
 
     first.operand_count = 1;
     return label_each(
-        &first, bytes ? json_pack("{s:s%}", key, text, bytes) : json_pack("{s:n}", key), told);
+        &first, bytes ? json_pack("{s:s%}", key, text, bytes) : json_pack("{s:n}", key), said);
 }
 
 static int cmd_rename(const struct cmd_args *args)
@@ -103,7 +102,7 @@ static int cmd_rename(const struct cmd_args *args)
     const char *name = args->operands[1];
 
     return label_one(args, "name", name, strlen(name),
-                     *name ? "has its new name" : "has no name now");
+                     *name ? "Job %ld renamed.\n" : "Name removed from job %ld.\n");
 }
 
 static int label_show_note(const struct cmd_args *args)
@@ -138,20 +137,16 @@ static int cmd_note(const struct cmd_args *args)
     while (read && bytes > 0 && read[bytes - 1] == '\n')
         bytes--;
     int code = label_one(args, "note", read ? read : text, bytes,
-                         bytes ? "has its note" : "has no note now");
+                         bytes ? "Note saved for job %ld.\n" : "Note removed from job %ld.\n");
     free(read);
     return code;
 }
 
 /* clang-format off */
 const struct cmd cmd_tag_entry = {
-    .name = "tag",
-    .synopsis = "[--add T,T] [--remove T,T] [--clear] ID...",
-    .help = "add tags to jobs, or remove them",
-    .run = cmd_tag,
-    .min_operands = 1,
-    .max_operands = CMD_OPERANDS_MAX,
-    .completion = "job",
+    .name = "tag", .synopsis = "[--add T,T] [--remove T,T] [--clear] ID...",
+    .help = "add tags to jobs, or remove them", .example = "trainctl tag --add baseline,paper 7",
+    .run = cmd_tag, .completion = "job", .operands = {1, CMD_OPERANDS_MAX},
     .options = {
         {"add", 'a', "T,T", "tags to add, with commas between them; others stay", "tag"},
         {"remove", 'r', "T,T", "tags to remove", "tag"},
@@ -159,21 +154,12 @@ const struct cmd cmd_tag_entry = {
     },
 };
 const struct cmd cmd_note_entry = {
-    .name = "note",
-    .synopsis = "ID [TEXT|-]",
-    .help = "write a note on a job (-: from standard input; \"\" removes it), or print it",
-    .run = cmd_note,
-    .min_operands = 1,
-    .max_operands = 2,
-    .completion = "job,none",
+    .name = "note", .synopsis = "ID [TEXT|-]",
+    .help = "write a note on a job (-: from standard input; \"\" removes it), or print it", .example = "trainctl note 7 'warm-up too short'",
+    .run = cmd_note, .completion = "job,none", .operands = {1, 2},
 };
 const struct cmd cmd_rename_entry = {
-    .name = "rename",
-    .synopsis = "ID NAME",
-    .help = "give a job another name; \"\" removes it",
-    .run = cmd_rename,
-    .min_operands = 2,
-    .max_operands = 2,
-    .completion = "job,none",
+    .name = "rename", .synopsis = "ID NAME", .help = "rename a job; \"\" removes its name", .example = "trainctl rename 7 resnet50-lars",
+    .run = cmd_rename, .completion = "job,none", .operands = {2, 2},
 };
 /* clang-format on */

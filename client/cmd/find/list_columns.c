@@ -185,14 +185,17 @@ static void list_set_words(struct libscols_line *line, size_t i, char *words)
 static void list_set(struct libscols_line *line, size_t i, enum column c, const struct job *job,
                      const json_t *json)
 {
-    char text[TEXT_BYTES];
+    char text[TEXT_BYTES], reason[512];
+    bool imported = json_is_object(json_object_get(json, "imported_from"));
 
     switch (c) {
     case NAME:
-        table_set(line, i, job->name);
+        table_set(line, i, *job->name ? job->name : "-");
         break;
     case REASON:
-        table_set(line, i, job->reason);
+        snprintf(reason, sizeof reason, "%s%s%.400s", imported ? "imported" : "",
+                 imported && *job->reason ? ": " : "", job->reason);
+        table_set(line, i, reason);
         break;
     case USER:
         table_set(line, i, json_get_text(json, "submitted_by", "-"));
@@ -214,15 +217,15 @@ static void list_print_next(const json_t *answer)
     const json_t *next = json_object_get(answer, "next");
 
     if (json_is_integer(next))
-        fprintf(stderr, "the next page: --after %lld\n", (long long)json_integer_value(next));
+        fprintf(stderr, "next page: --after %lld\n", (long long)json_integer_value(next));
     else if (json_is_string(next) && !strpbrk(json_string_value(next), "'\n"))
-        fprintf(stderr, "the next page: --after '%s'\n", json_string_value(next));
+        fprintf(stderr, "next page: --after '%s'\n", json_string_value(next));
 }
 
 void list_print_jobs(const json_t *answer, const char *asked, bool wide)
 {
     const json_t *jobs = json_object_get(answer, "jobs"), *item;
-    struct libscols_table *table = table_create(1);
+    struct libscols_table *table = table_create(1, "");
     struct layout layout = asked ? asked_layout(asked) : make_layout(jobs, wide);
     size_t i;
 

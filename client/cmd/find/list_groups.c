@@ -114,7 +114,7 @@ static void groups_add(struct libscols_table *table, const json_t *group)
 
 void list_print_groups(const json_t *answer, const char *key)
 {
-    struct libscols_table *table = table_create(1);
+    struct libscols_table *table = table_create(1, "");
     const json_t *groups = json_object_get(answer, "groups"), *group;
     size_t i;
 

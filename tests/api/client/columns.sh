@@ -140,5 +140,5 @@ whole "$target" audit
 whole $token token list
 whole 'all there: 17 of 1024 are missing, the first is train-00017-of-01024' nodes
 whole 'lr.base=0.05 optimizer.momentum=0.9 optimizer.weight_decay=0.0001' sweep show 1
-whole 'remove require_token = no from traind.conf and restart traind: the unix socket and tokens then say who may' doctor
+whole 'remove require_token = no from traind.conf and restart traind: access is then granted by the unix socket and by tokens' doctor
 done_testing

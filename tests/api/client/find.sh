@@ -21,14 +21,14 @@ run() { # ARGUMENT...: sets $out, $err, $code
 rows() { tail -n +2 <<<"$out" | sed -E 's/ +/ /g; s/^ //; s/ $//'; }
 
 run tag --add baseline,x:1 --remove paper 1 2
-is "$code $out" "0 job 1 has tags baseline, x:1
-job 2 has tags baseline, x:1" "tag: of several jobs"
+is "$code $out" "0 Tags of job 1: baseline, x:1
+Tags of job 2: baseline, x:1" "tag: of several jobs"
 run tag --remove x:1 2
-is "$out" "job 2 has tags baseline" "tag --remove"
+is "$out" "Tags of job 2: baseline" "tag --remove"
 run tag --clear --add only 2
-is "$out" "job 2 has tags only" "tag --clear first"
+is "$out" "Tags of job 2: only" "tag --clear first"
 run tag --clear 2
-is "$out" "job 2 has no tags" "tag --clear"
+is "$out" "Tags of job 2: none" "tag --clear"
 run tag --add 'a b' 1
 is "$code" 2 "a wrong tag"
 like "$err" 'add_tags\[0\].*letters, digits' "names what is wrong"
@@ -71,7 +71,7 @@ run list --columns id,nmae
 is "$code" 2 "a column that there is not"
 like "$err" 'name' "names the right one"
 run list --tag nobody
-is "$code $out" "0 no job fits" "what fits nothing"
+is "$code $out" "0 No jobs match." "what matches nothing"
 
 run list --group tag
 is "$(rows | cut -d' ' -f1-6)" "- 2 - 2 - -

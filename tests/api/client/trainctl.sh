@@ -42,7 +42,25 @@ says() { # TEXT PART NAME
 
 nobody=http://127.0.0.1:1
 exits 0 "--help" --help
-says "$out" "submit" "--help lists the commands"
+is "$(sed -n '/^[A-Z].*:$/p; /^  submit/p' <<<"$out" | head -n 2 | cut -c 1-8 | tr '\n' ' ')" "Everyday   submit " "--help lists the commands, everyday ones first"
+is "$(wc -L <<<"$out")" "$(awk '{ n = length($0) > n ? length($0) : n } END { print n < 80 ? n : 80 }' <<<"$out")" "--help has no line over 80 columns"
+for command in $(sed -n '/^Options:/q; s/^  \([a-z]*\) .*/\1/p' <<<"$out"); do
+    "$trainctl" help "$command" | sed -n '/^Example:$/,$p' | grep -q "^  trainctl $command" || lacking+=" $command"
+done
+is "${lacking:-}" "" "the help of each command has an example"
+exits 0 "version" version
+is "$out" "$("$trainctl" --version)" "is --version"
+exits 2 "-v is no option" -v
+says "$err" "did you mean -V, --version?" "the letter of the other case is named"
+exits 2 "describe" describe 1
+says "$err" 'did you mean "show"' "the command of that name here is named"
+for shell in bash zsh; do
+    ok "completion $shell is a script" "$shell" -n <("$trainctl" completion $shell)
+done
+exits 2 "completion of another shell" completion powershell
+says "$err" "bash, zsh, fish" "says which there are"
+exits 2 "--output of another format" show --output yaml 1
+says "$err" '--output takes json, not "yaml"' "says which there is"
 exits 2 "no command is a usage error"
 exits 2 "an unknown command is a usage error" lsit
 says "$err" 'did you mean "list"' "an unknown command: the nearest is named"
@@ -65,18 +83,18 @@ for number in ' 1' '1 ' +1; do
     done
 done
 exits 2 "a job's number with a blank" notify list --job ' 1'
-says "$err" '--job must be a number from 1 to 9223372036854775807, not " 1"' "a job's number with a blank: is told as it is"
+says "$err" '" 1" is not the id of a job' "a job's number with a blank: is quoted"
 for words in 'sweep list foo' 'token list foo' 'help list show' 'failures foo'; do
     # shellcheck disable=SC2086 # several words
     exits 2 "a word too many: $words" $words
-    like "$err" '"(foo|show)" is one too many: trainctl [^ ]+( [^ ]+)*$' "a word too many: is named"
+    like "$err" 'unexpected argument "(foo|show)"\. Usage: trainctl [^ ]+( [^ ]+)*$' "a word too many: is named"
 done
-exits 2 "an id that is no number" show three
+exits 5 "a name that nobody can look up" --server $nobody show three
 for id in 01 +1 ' 1' 0; do
     for words in show 'sweep show' 'token revoke'; do
         # shellcheck disable=SC2086 # several words
         exits 2 "an id in other digits: $words \"$id\"" $words "$id"
-        says "$err" 'without a sign, blanks or leading zeros' "says what an id is"
+        like "$err" 'is not the id of a (job|sweep|token): see "trainctl (sweep |token )?list"' "says where ids are"
     done
 done
 "$trainctl" plan - <&- 2>"$dir/err"
@@ -91,8 +109,9 @@ says "$err" "from 2 to 20000" "metrics --points: says how many there may be"
 exits 2 "a mistyped key" submit --set lr.bse=1 /dev/null
 exits 2 "compare of one job" compare 1
 exits 0 "presets" presets
-says "$out" "surfsara-24k" "presets: they are listed"
+like "$out" '^surfsara-24k +resnet50 +24,576 +90 +75.00 %$' "presets: each has a line"
 exits 0 "one preset" presets surfsara-24k
+says "$out" "ResNet-50 at a global batch of 24576" "one preset: what it is"
 says "$out" '"momentum"' "one preset: what it sets"
 says "$out" "Source: Codreanu" "one preset: where it is from"
 exits 3 "an unknown preset" presets surfsara
@@ -133,7 +152,7 @@ is "$code" 1 "doctor without a daemon: 1"
 says "$out" "start traind" "it says what to do"
 
 exits 0 "list of no jobs" list
-says "$out" "no jobs yet" "list of no jobs says so"
+says "$out" "No jobs yet" "list of no jobs says so"
 export XDG_CONFIG_HOME=$dir/config
 mkdir -p "$dir/config/traind/token"
 exits 2 "a token's file that cannot be read" list
@@ -176,7 +195,7 @@ is "$(jq -c '[.type, .title, .errors[0].pointer]' <"$dir/err")" '["urn:traind:pr
 like "$(jq -r .detail <"$dir/err")" '^stesp: ' "its detail names the place"
 run --json show 99
 is "$(jq -r .type <"$dir/err")" urn:traind:problem:not-found "the daemon's errors are of the same types"
-run --json show x
+run --json show 01
 is "$(jq -r .type <"$dir/err")" urn:traind:problem:usage "and trainctl's own"
 jq '.epohcs = 1' "$dir/bad.json" >"$dir/worse.json"
 exits 2 "submit of two wrong keys" submit "$dir/worse.json"
@@ -204,7 +223,10 @@ is $? 0 "submit --wait from standard input over the unix socket"
 
 exits 0 "list" list
 says "$out" "first" "list shows the name"
+run list -o json --limit 1
+json=$out
 exits 0 "list --json" list --json --limit 1
+is "$out" "$json" "list -o json is the same"
 is "$(jq -r '.jobs | length' <"$dir/out")" 1 "list --limit"
 is "$(jq -r '.jobs[0].name' <"$dir/out")" second "list: the newest first"
 exits 0 "a note" note 1 "of the first"
@@ -218,9 +240,9 @@ says "$err" "not UTF-8" "says so"
 is "$("$trainctl" --json show 1 | jq -c .tags)" "[]" "and adds none"
 printf -v states 'succeeded,%.0s' {1..300}
 exits 0 "list with a long filter" list --state "${states}failed" --name none
-is "$out" "no job fits" "does not lose the filters behind it"
+is "$out" "No jobs match." "does not lose the filters behind it"
 exits 0 "list --state" list --state failed
-says "$out" "no job in state failed" "list --state leaves others out"
+says "$out" "No jobs in state failed." "list --state leaves others out"
 exits 2 "list --state of no state" list --state walking
 exits 0 "show" show 1
 says "$out" "time to train" "show tells the time to train"
@@ -228,6 +250,9 @@ run show 1 --json
 get "/v1/jobs/1" | command jq -S . >"$dir/api.json"
 command jq -S . <"$dir/out" | cmp -s - "$dir/api.json"
 report $? "show --json is the API's"
+run show 1 -o json
+command jq -S . <"$dir/out" | cmp -s - "$dir/api.json"
+report $? "show -o json too"
 
 exits 0 "plan --set" plan --set batch_per_worker=16 --json "$dir/first.json"
 is "$(jq .global_batch <<<"$out")" 16 "plan --set changes the document"
@@ -273,20 +298,39 @@ is "$("$trainctl" show 3 --json | jq -c '[.spec.steps, .spec.name, .step]')" '[2
 is $? 0 "submit --set"
 is "$("$trainctl" show 4 --json | jq -c '[.name, .step]')" '["set",1]' "submit --set changes the document"
 
+is "$("$trainctl" show set --json | jq .id)" 4 "a job by its name"
+is "$("$trainctl" show first --json | jq .id)" 3 "of two with the same name the newest"
+is "$("$trainctl" show latest --json | jq .id)" 4 "the newest job"
+exits 0 "wait by name and id" wait first 1
+is "$(grep -oE '^job [0-9]+' <<<"$out" | tr '\n' ' ')" "job 3 job 1 " "is of those jobs"
+exits 0 "metrics of the latest" metrics --csv latest
+is "$(wc -l <"$dir/out")" 2 "has its step"
+exits 3 "show of no such name" show frist
+says "$err" 'no job is named "frist": see "trainctl list"' "says where names are"
+exits 3 "show of no such name" show irs # names contain it
+says "$err" 'no job is named "irs"' "says so"
+exits 3 "the latest of no sweeps" sweep show latest
+says "$err" "there are no sweeps yet" "says so"
+exits 0 "rename to nothing" rename set ""
+is "$out" "Name removed from job 4." "says so"
+like "$("$trainctl" list)" '^ *4  +-  +succeeded' "list shows no name as -"
+exits 0 "rename" rename 4 set
+is "$out" "Job 4 renamed." "says so"
+
 exits 3 "reproduce --check of a job that reproduces none" reproduce --check 1
-says "$err" "trainctl reproduce 1 repeats it" "reproduce --check: how to do that"
+says "$err" "trainctl reproduce 1 reruns it" "reproduce --check: how to do that"
 exits 2 "tag with a tag twice" tag --add a,a 1
 says "$err" 'is listed twice: "a"' "tag with a tag twice: says so"
 exits 3 "a node that there is not" nodes foo
 says "$err" "trainctl nodes" "a node that there is not: where to see the others"
 exits 0 "compare" compare 1 4 2
 says "$out" "JOB 4" "compare has a column a job"
-says "$out" "where their documents differ" "compare has the differences"
+says "$out" "Differences between the documents:" "compare has the differences"
 like "$out" '^steps +6 +1 +4$' "compare has each job's value"
-says "$out" "no difference recorded in programs, hardware or data" "compare says so of their programs"
+says "$out" "No recorded difference in programs, hardware or data." "compare says so of their programs"
 mv "$state/jobs/4/provenance.json" "$dir/"
 exits 0 "compare without the provenance of a job" compare 1 4 2
-says "$out" "nothing was noted of the run of job 4" "compare says of which run nothing is known"
+says "$out" "Nothing was recorded about the run of job 4." "compare says of which run nothing is known"
 run compare --json 1 2
 get "/v1/compare?ids=1,2" | command jq -S . >"$dir/api.json"
 command jq -S . <"$dir/out" | cmp -s - "$dir/api.json"
@@ -350,17 +394,17 @@ exits 0 "wait of several" wait 1 5
 is "$(grep -c '^job [15] succeeded' <<<"$out")" 2 "wait of several: how each ended"
 exits 0 "list with a limit" list --limit 1
 says "$err" "1 of $("$trainctl" --json list | jq .total) jobs shown" "list with a limit: how many there are"
-says "$err" "the next page: --after " "and how to see the others"
+says "$err" "next page: --after " "and how to see the others"
 last=$(sed -n 's/.*--after //p' <<<"$err")
 exits 0 "list --after" list --limit 1 --after "$last"
 is "$(awk 'NR == 2 { print $1 }' <<<"$out")" "$("$trainctl" --json list | jq .jobs[1].id)" "the page behind it"
 exits 0 "list --find" list --find resnet18 --sort name -o wide
 says "$out" "USER" "list -o wide has more columns"
-exits 0 "list of what fits nothing" list --find "no such & words"
-is "$out" "no job fits" "list of what fits nothing: says so"
+exits 0 "list of what matches nothing" list --find "no such & words"
+is "$out" "No jobs match." "list of what matches nothing: says so"
 
 exits 0 "audit of nobody" --server "unix:$socket" audit --by nobody
-is "$out" "no entry fits" "audit of nobody: says so"
+is "$out" "No entries match." "audit of nobody: says so"
 run --server "unix:$socket" backup --json "$dir/copy.db"
 is "$(jq -c '[.file, .bytes > 0, .tokens]' <<<"$out")" "[\"$dir/copy.db\",true,null]" "backup --json names each file"
 
@@ -384,6 +428,22 @@ timeout 1200 "$trainctl" logs -f "$id" >"$dir/log" 2>&1 &
 follower=$!
 steps() { [ "$("$trainctl" show "$id" --json | jq .step)" -gt 1 ]; }
 eventually steps
+# All slots at once: it waits for the other.
+slots=$(get /readyz | jq .slots.total)
+second=$("$trainctl" --json submit --set "cluster.workers_per_node=$slots" "$dir/long.json" | jq .id)
+exits 0 "logs of a job that waits" logs "$second"
+like "$out$err" "^trainctl: job $second has not started: wait" "says that it has not started, and why"
+exits 1 "a name of two jobs that have not ended" show long
+says "$err" "jobs $second and $id are both named \"long\"" "names both"
+timeout 1200 "$trainctl" wait "$second" >"$dir/interrupted" 2>&1 &
+interrupted=$!
+is_followed() { [ "$(get /metrics | sed -n 's/^traind_event_streams //p')" = "$1" ]; }
+ok "three listen" eventually is_followed 3
+kill -INT $interrupted
+wait $interrupted
+is "$? $(sed -n '$p' "$dir/interrupted")" "130 Job $second stays in the queue. Cancel it with: trainctl cancel $second" "an interrupt says what goes on"
+exits 0 "cancel by name and id" cancel "$second"
+is "$("$trainctl" show long --json | jq .id)" "$second" "the newest, though it has ended"
 # Between our first question and its stream of events a daemon may go, too: here the first stream is cut off.
 cat >"$dir/cut.py" <<'END'
 import socket, struct, sys, threading

@@ -88,7 +88,8 @@ shows '^ q quit' "any other key is no"
 is "$(job "$long" state)" running "and nothing was cancelled"
 t send-keys q
 at_prompt
-shows '^ready 130$' "q ends the view, and says that the job goes on"
+shows '^ready 130$' "q ends the view"
+ok "and says that the job goes on, and how to stop it" sees "^Job $long keeps running\\. Stop it with: trainctl cancel $long$"
 is "$(settings)" "$before" "the terminal is as it was"
 is "$(job "$long" state)" running "the job goes on"
 
@@ -100,6 +101,7 @@ for ending in INT:130 TERM:143 HUP:129; do
     kill -$signal "$(pgrep -P "$(t display -p '#{pane_pid}')" -x trainctl)"
     at_prompt
     ok "SIG$signal ends it" sees "^ready ${ending#*:}$"
+    [ $signal != INT ] || ok "an interrupt says what goes on" sees "^Job $long keeps running\\. Stop it"
     is "$(settings)" "$before" "SIG$signal: the terminal is as it was"
 done
 
@@ -114,6 +116,11 @@ t send-keys Enter
 shows "^ job $waiting  waiting .*queued" "enter shows the job"
 t send-keys q
 shows '^ queue ' "q goes back"
+resize 60 24
+shows "^ +ID +NAME +STATE +DONE +TOP-1 +LEFT$" "a narrow terminal has no room for the speed"
+shows "^ +$waiting waiting .*queued .* 0 % " "and shows whole columns"
+resize 80 24
+shows "^ +ID +NAME +STATE +DONE +TOP-1 +SPEED +LEFT$" "a wider one has"
 t send-keys Up c
 shows "^ cancel job $long\\?" "c is about the chosen job"
 t send-keys y

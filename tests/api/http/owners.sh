@@ -184,7 +184,7 @@ is "$(audit --by alice --action sweep.submit)" "sweep.submit=token:alice" "who s
 is "$(audit --target "$sweep" --action sweep.cancel)" "sweep.cancel=token:op" "who cancelled it"
 is "$(audit --action token.create | tr ' ' '\n' | sort -u)" "token.create=user:$me" "who made tokens"
 like "$("$trainctl" --server "unix:$socket" audit --limit 3 2>"$work/err")" "token:op +job.cancel +$trial" "trainctl audit as a table"
-like "$(cat "$work/err")" "the next page: --after [0-9]+" "and how to see more"
+like "$(cat "$work/err")" "next page: --after [0-9]+" "and how to see more"
 with op /v1/audit
 refused 403 not-allowed 'role admin' "an operator reads it"
 call --unix-socket "$socket" '/v1/audit?action=job.wipe'

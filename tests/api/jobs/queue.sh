@@ -79,11 +79,11 @@ submit "steps=1" "$two"
 third=$id
 ctl() { out=$("$top_builddir/trainctl" --server "$url" "$@" 2>&1); }
 ctl hold "$first" "$second"
-is "$?:$out" "0:job $first is held; \"trainctl release $first\" lets it start
-job $second is held; \"trainctl release $second\" lets it start" "trainctl hold"
+is "$?:$out" "0:Job $first held. Release it with: trainctl release $first
+Job $second held. Release it with: trainctl release $second" "trainctl hold"
 is "$(job "$first" '| "\(.state) \(.reason) \(.held_at > 0)"')" "queued held until it is released true" "it waits, and says why"
 ctl priority "$second" --to -3
-is "$?:$out" "0:job $second has priority -3" "trainctl priority"
+is "$?:$out" "0:Job $second now has priority -3." "trainctl priority"
 is "$(job "$second" '| "\(.priority) \(.spec.priority)"')" "-3 -3" "in its document too"
 call -X POST "/v1/jobs/$first/hold"
 refused 409 conflict "job $first is held already" "held twice"

@@ -198,7 +198,7 @@ sed -i 's/^slots.*/slots = 2/' "$work/traind.conf"
 restart_runs
 "${trainctl[@]}" --server "$url" rm "$id" 9999 >"$work/out" 2>&1
 is $? 3 "trainctl rm: one of two is not there"
-like "$(cat "$work/out")" "job $id is removed" "the other is removed"
+like "$(cat "$work/out")" "Job $id removed" "the other is removed"
 call "/v1/jobs/$id"
 want 404 "it is gone"
 ok "so is its run directory" test ! -e "$state/jobs/$id"

@@ -163,7 +163,7 @@ refused 400 usage 'send a sweep as the body' "nothing is refused"
 is "$(sql 'select count(*) from job')" "$jobs_before" "nothing was started"
 jq -n --argjson base "$base" '{name: "cost", base: ($base | .model.image_size = 96), metric: "loss", parameters: {"lr.base": [0.1, 0.2]}}' >"$work/cost.json"
 like "$("$top_builddir/trainctl" --server "$url" sweep plan "$work/cost.json" | tr '\n' ' ')" \
-    '^sweep cost: 2 points, 2 jobs, 16 images to train on, 0 to evaluate .* 0 +- +2 +1 +16 +8.0 s +0.002222 +time +8.0 s, between 7.4 s and 8.6 s, if no other job is in the way slot-hours +0.002222, between ' \
+    '^sweep cost: 2 points, 2 jobs, 16 images to train on, 0 to evaluate .* 0 +- +2 +1 +16 +8.0 s +0.002222 +time +8.0 s, between 7.4 s and 8.6 s, if no other job competes for the slots slot-hours +0.002222, between ' \
     "trainctl sweep plan tells it"
 jq '.base.data += {train: "synthetic", eval: "synthetic", train_images: 60000, eval_images: 10000}' "$top_srcdir/etc/examples/large-batches.json" >"$work/large.json"
 like "$("$top_builddir/trainctl" --server "$url" sweep plan "$work/large.json" | tr '\n' ' ')" \

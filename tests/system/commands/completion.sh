@@ -62,6 +62,24 @@ ok "job ids, with state and name" eventually offers "^$id	[a-z]+ offered" trainc
 ok "again where a command takes several" eventually offers "^$id	[a-z]+ offered" trainctl __complete compare 1 2 ''
 is "$(first_words rename "$id" '')$(first_words show "$id" '')" "" "and not where it takes one"
 
+ok "names of jobs, once half of one is typed" eventually offers "^offered	$id" trainctl __complete show of
+is "$(first_words show lat)" "latest " "and the newest"
+is "$(first_words completion '')" "bash zsh fish " "shells"
+
+# ------------------------------------------------------------------ fish
+if command -v fish >/dev/null; then
+    in_fish() { # TEXT
+        fish --no-config -c "source '$top_srcdir/etc/completions/trainctl.fish'; complete -C '$1'" | cut -f 1 | sort | tr '\n' ' '
+    }
+    is "$(in_fish 'trainctl sub')" "submit " "fish: a command"
+    is "$(in_fish 'trainctl list --state run')" "running " "fish: a value"
+    is "$(in_fish 'trainctl submit --set lr.decay=co')" "lr.decay=cosine " "fish: a value of a key"
+    is "$(in_fish 'trainctl submit jo')" "job.json joker " "fish: files"
+    ok "fish: job ids" eventually offers "^$id $" in_fish 'trainctl watch '
+else
+    skip "fish" "not installed"
+fi
+
 # ------------------------------------------------------------------ bash
 cat >in_bash.sh <<'END'
 . "$1/trainctl.bash"
@@ -118,6 +136,6 @@ in_zsh 'trainctl list --state run' 'running ' "a value"
 in_zsh 'trainctl submit --set lr.decay=cos' 'lr.decay=cosine' "a value of a key"
 in_zsh 'trainctl submit jok' 'joker' "files"
 in_zsh 'trainctl show ' "show $id" "the only job's id"
-in_zsh 'trainctl s' 'show +-- show one job' "remarks beside what is offered"
+in_zsh 'trainctl s' 'show +-- show a job' "remarks beside what is offered"
 
 done_testing

@@ -42,5 +42,5 @@ like "$output" 'global batch of 8 out, which 3 workers cannot do evenly' "a batc
 scale --workers 1,x "$work/job.json"
 is $? 2 "workers that are no numbers"
 scale "$work/job.json"
-like "$output" 'say on how many workers' "no workers at all"
+like "$output" 'missing worker counts' "no workers at all"
 done_testing

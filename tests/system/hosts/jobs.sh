@@ -47,7 +47,7 @@ train "$(jq -nc "{workers_per_node: 4, env: $env}")"
 ok "four workers on one host succeed too" wait_state "$id" succeeded
 is "$(told_policy "$id")" 4 "all with the job's variables"
 is "$(weights "$id")" "$far" "with the same weights, bit by bit"
-is "$("$top_builddir/trainctl" --server "unix:$socket" reproduce "$id_two" 2>&1 | tail -n 1)" "job $((id + 1)) reproduces job $id_two to the bit" \
+is "$("$top_builddir/trainctl" --server "unix:$socket" reproduce "$id_two" 2>&1 | tail -n 1)" "job $((id + 1)) reproduces job $id_two bit by bit" \
     "and trainctl reproduce repeats the run of two hosts"
 only_sshd() { [ "$("$net" pids "$lab" "$h2" | wc -l)" = 1 ]; }
 ok "nothing but its sshd is left on the other host" eventually only_sshd

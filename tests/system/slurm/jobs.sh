@@ -28,7 +28,7 @@ like "$(jq -c 'select(.type == "run_start")' "$state/jobs/$real/attempt-1/events
 
 is "$(told "$real" "OMP_WAIT_POLICY *= *'PASSIVE'") $(told "$real" SPREAD)" "4 4" "all with the job's variables"
 
-like "$("$top_builddir/trainctl" --server "unix:$socket" reproduce "$real" 2>&1 | tail -n 1)" "^job [0-9]+ reproduces job $real to the bit$" "it is repeated to the bit"
+like "$("$top_builddir/trainctl" --server "unix:$socket" reproduce "$real" 2>&1 | tail -n 1)" "^job [0-9]+ reproduces job $real bit by bit$" "it is repeated to the bit"
 
 # The script can be submitted by hand: it is what Slurm ran.
 script=$state/jobs/$real/attempt-1/sbatch

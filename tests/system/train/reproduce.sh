@@ -42,7 +42,7 @@ like "$(trainctl provenance 1)" 'processor +[A-Za-z]' "trainctl provenance shows
 # ------------------------------------------------------------------ repeated
 
 trainctl reproduce 1 >"$work/out" 2>"$work/err"
-is "$? $(tail -n 1 "$work/out")" "0 job 2 reproduces job 1 to the bit" "it is repeated to the bit"
+is "$? $(tail -n 1 "$work/out")" "0 job 2 reproduces job 1 bit by bit" "it is repeated to the bit"
 sed 's/^/# /' "$work/err"
 like "$(tr "\n" " " <"$work/out")" 'pinned: model.winograd_tiles = [0-9]' "with the choice of Winograd that its run measured"
 is "$(sqlite3 "$state/traind.db" "select json_extract(spec, '$.reproduces') from job where id = 2")" 1 "and is linked to it"
@@ -116,15 +116,15 @@ verdict() { # ID
 ok "a job that repeats it is cancelled" cut_short "$whole" 2 --set name=copy --set 'tags=["paper"]' --set note=why --set priority=7 \
     --set 'notify=[{"to": "mailto:eve@example.org"}]'
 step=$(job "$copy" step)
-is "$(verdict "$copy")" "6 job $copy was cancelled after step $step; up to there both are the same to the bit" "and it says up to where both are the same"
+is "$(verdict "$copy")" "6 job $copy was cancelled after step $step; up to there both are bit-identical" "and it says up to where both are the same"
 is "$(trainctl --json reproduce --check "$copy" | jq -c '[.verdict, .same.weights, .same.losses, .same.evaluations, .first_step, .last_step, .documents]')" \
     "[\"same_so_far\",null,true,null,null,$step,[]]" "in JSON too; tags and what else bears on no bit are no causes"
 half=$copy
 ok "one that repeats that one goes further" cut_short "$half" $((step + 2))
-is "$(verdict "$copy")" "6 job $half was cancelled after step $step; up to there both are the same to the bit" "the other one is told then"
+is "$(verdict "$copy")" "6 job $half was cancelled after step $step; up to there both are bit-identical" "the other one is told then"
 ok "one with another seed is cancelled" cut_short "$whole" 2 --set seed=2
 is "$(verdict "$copy" | cut -d' ' -f1) $(tr '\n' ' ' <"$work/out" | grep -Eo 'job [0-9]+ does not.*then, 2')" \
-    "1 job $copy does not reproduce job $whole the first step that differs is 1 what may be why:   seed: 1 then, 2" "and does not reproduce it"
+    "1 job $copy does not reproduce job $whole The first step that differs is 1. Possible causes:   seed: 1 then, 2" "and does not reproduce it"
 trainctl reproduce --no-wait "$whole" >/dev/null 2>&1
 copy=$(sql 'select max(id) from job')
 trainctl cancel "$copy" >/dev/null

@@ -233,14 +233,14 @@ static void words_of(const struct comparison *c, enum verdict verdict, char word
         snprintf(words, WORDS_BYTES, "job %lld, which reproduces job %lld, has not ended", copy,
                  of);
     else if (verdict == SAME_SO_FAR)
-        snprintf(words, WORDS_BYTES, "%.200s; up to there both are the same to the bit", end);
+        snprintf(words, WORDS_BYTES, "%.200s; up to there both are bit-identical", end);
     else if (verdict == UNKNOWN)
         snprintf(words, WORDS_BYTES, "whether job %lld reproduces job %lld is not known: %.150s",
                  copy, of, end);
     else
         snprintf(words, WORDS_BYTES, "job %lld %s job %lld%s", copy,
                  verdict == SAME ? "reproduces" : "does not reproduce", of,
-                 verdict == SAME ? " to the bit" : "");
+                 verdict == SAME ? " bit by bit" : "");
 }
 
 /* What somebody changed of the document that repeats the job, and that may bear on the bits. */
@@ -303,11 +303,11 @@ int handle_reproduction(const struct request *q, struct reply *r, struct error *
     int64_t id = json_integer_value(json_object_get(spec, "reproduces"));
     json_decref(spec);
     if (id < 1)
-        status =
-            error_set(e, ERR_NOT_FOUND,
-                      "job %lld reproduces no other; trainctl reproduce %lld repeats it, as does "
-                      "POST /v1/jobs of the document in GET /v1/jobs/%lld/pinned",
-                      (long long)q->id, (long long)q->id, (long long)q->id);
+        status = error_set(
+            e, ERR_NOT_FOUND,
+            "job %lld does not reproduce another job; trainctl reproduce %lld reruns it, as does "
+            "POST /v1/jobs of the document in GET /v1/jobs/%lld/pinned",
+            (long long)q->id, (long long)q->id, (long long)q->id);
     if (!status)
         status = job_provenance_load(q, id, &of, e);
     if (!status)

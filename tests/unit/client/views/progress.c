@@ -1,6 +1,8 @@
 /* What is told of a job's progress in words and as a bar. */
 #include <criterion/criterion.h>
+#include <criterion/redirect.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "client/views/progress.h"
@@ -66,4 +68,41 @@ Test(progress, a_bar_has_its_width_and_grows)
     for (int columns = 3; columns <= 100; columns++)
         cr_expect_eq(progress_columns(progress_bar(text, sizeof text, 0.37, columns, true)),
                      columns);
+}
+
+Test(progress, a_line_is_printed_where_something_has_changed, .init = cr_redirect_stdout)
+{
+    struct progress shown = {0};
+    struct job job = {.id = 4,
+                      .state = "queued",
+                      .step = NAN,
+                      .top1 = NAN,
+                      .loss = 0.8123,
+                      .images_per_sec = NAN,
+                      .left = NAN};
+
+    for (int i = 0; i < 3; i++) {
+        static const char *const reasons[] = {"waiting for 2 slots (job 2 should finish in 5 min)",
+                                              "waiting for 2 slots (job 2 should finish in 4 min)",
+                                              "waits behind job 3; 4 min"};
+        job.reason = reasons[i];
+        progress_show(&shown, &job);
+        shown.last_line -= 3600; /* time alone is no news */
+        progress_show(&shown, &job);
+    }
+    job.state = "running";
+    job.reason = "";
+    job.step = 1;
+    job.train_steps = 10;
+    for (int i = 0; i < 4; i++) {
+        job.step += i % 2;
+        progress_show(&shown, &job);
+        shown.last_line -= 3600;
+    }
+    fflush(stdout);
+    cr_expect_stdout_eq_str("job 4 queued  waiting for 2 slots (job 2 should finish in 5 min)\n"
+                            "job 4 queued  waits behind job 3; 4 min\n"
+                            "job 4 running   10 %  step 1/10  -  loss 0.8123\n"
+                            "job 4 running   20 %  step 2/10  -  loss 0.8123\n"
+                            "job 4 running   30 %  step 3/10  -  loss 0.8123\n");
 }

@@ -13,7 +13,7 @@ static const char *made(void set(struct libscols_line *, size_t, const char *, i
     struct libscols_line *line;
 
     scols_unref_table(table);
-    table = table_create(1);
+    table = table_create(1, "");
     table_column(table, "A", TABLE_WRAP);
     line = table_line(table);
     set(line, 0, text, room);
@@ -77,7 +77,7 @@ Test(table, lines_break_between_words)
 static const char *fitted(int room, const int flags[4], const char *const texts[4])
 {
     static char shown[512];
-    struct libscols_table *table = table_create(1);
+    struct libscols_table *table = table_create(1, "");
     size_t used = 0;
 
     for (size_t i = 0; i < 4; i++)
@@ -120,7 +120,7 @@ Test(table, fits_the_terminal)
 
 Test(table, headings_are_cut_too)
 {
-    struct libscols_table *table = table_create(1);
+    struct libscols_table *table = table_create(1, "");
     struct libscols_line *line;
 
     table_column(table, "a heading that is long", TABLE_TRUNC);
