@@ -3,6 +3,7 @@
 #include <limits.h>
 #include <stdlib.h>
 
+#include "common/needed.h"
 #include "common/system/file.h"
 
 typedef int exporter(struct store *store, const struct store_job *job, FILE *out, struct error *e);
@@ -12,10 +13,8 @@ static int write_one(struct store *store, const struct store_job *job, exporter 
 {
     char *text = NULL;
     size_t bytes;
-    FILE *out = open_memstream(&text, &bytes);
+    FILE *out = needed(open_memstream(&text, &bytes));
 
-    if (!out)
-        return error_set(e, ERR_NO_MEMORY, "no memory for %s", path);
     int status = export(store, job, out, e);
     fclose(out);
     if (status == 0)

@@ -4,6 +4,7 @@
 
 #include "common/dataset/tfrecord.h"
 #include "common/json.h"
+#include "common/needed.h"
 #include "daemon/export/event.pb-c.h"
 #include "daemon/export/export.h"
 
@@ -27,12 +28,8 @@ static void write_event(struct board *b, const Tensorboard__Event *event)
 {
     uint8_t header[TFRECORD_HEADER_BYTES], footer[TFRECORD_FOOTER_BYTES];
     size_t bytes = tensorboard__event__get_packed_size(event);
-    uint8_t *payload = malloc(bytes);
+    uint8_t *payload = needed(malloc(bytes));
 
-    if (!payload) {
-        b->status = error_set(b->e, ERR_NO_MEMORY, "no memory for the TensorBoard file");
-        return;
-    }
     tensorboard__event__pack(event, payload);
     tfrecord_header(bytes, header);
     tfrecord_footer(payload, bytes, footer);
@@ -247,14 +244,10 @@ static int write_hparams(struct board *b, const struct store_job *job)
 {
     Tensorboard__HparamsData data = TENSORBOARD__HPARAMS_DATA__INIT;
     Tensorboard__SessionStart start = TENSORBOARD__SESSION_START__INIT;
-    struct hparams *h = calloc(1, sizeof *h);
+    struct hparams *h = needed(calloc(1, sizeof *h));
     json_t *spec = json_loads(job->spec, 0, NULL);
     char name[32];
 
-    if (!h) {
-        json_decref(spec);
-        return error_set(b->e, ERR_NO_MEMORY, "no memory for the TensorBoard file");
-    }
     add_labels(spec, job);
     add_hparams(h, spec, "");
     json_int_t every =

@@ -642,11 +642,9 @@ int http_server_check(const struct config *c, struct error *e)
 
 int http_server_listen(const struct http_app *app, struct http_server **out, struct error *e)
 {
-    struct http_server *s = calloc(1, sizeof *s);
+    struct http_server *s = needed(calloc(1, sizeof *s));
 
     *out = NULL;
-    if (!s)
-        return error_set(e, ERR_NO_MEMORY, "no memory for the HTTP server");
     s->config = settings_get(app->settings);
     s->fds = (struct listen_inherited){-1, -1};
     int status = crew_create(CREW_THREADS, &s->crew, e);

@@ -96,9 +96,9 @@ static int rules_take_notify(struct failure_rule *rule, const char *word, struct
         if (!notice_target_parse(to, &target, &why))
             return error_set(e, ERR_USAGE, "%.*s \"%.80s\" %s", (int)strlen(prefixes[i]) - 1,
                              prefixes[i], to, why);
-        rule->notify = strdup(to);
+        rule->notify = needed(strdup(to));
         rule->notify_format = (enum notice_format)i;
-        return rule->notify ? 1 : error_set(e, ERR_NO_MEMORY, "no memory for the failure rules");
+        return 1;
     }
     return 0;
 }
@@ -179,11 +179,8 @@ static int rules_compile(struct failure_rule *rule, const char *pattern, struct 
         regfree(&rule->pattern);
         return error_set(e, ERR_USAGE, "the pattern \"%.80s\" fits every line", pattern);
     }
-    rule->text = strdup(pattern);
-    if (rule->text)
-        return 0;
-    regfree(&rule->pattern);
-    return error_set(e, ERR_NO_MEMORY, "no memory for the failure rules");
+    rule->text = needed(strdup(pattern));
+    return 0;
 }
 
 static bool rules_has(const struct failure_rules *r, const char *label, bool shipped)
@@ -254,14 +251,12 @@ static int rules_read(struct failure_rules *r, char *text, bool shipped, struct 
 static int rules_read_text(struct failure_rules *r, const char *path, char *text, struct error *e)
 {
     struct buffer bad = BUFFER(ERROR_TEXT_BYTES - 512);
-    char *shipped = strdup(rules_shipped);
+    char *shipped = needed(strdup(rules_shipped));
     int status = 0;
 
     if (text && rules_read(r, text, false, &bad))
         status = error_set(e, ERR_USAGE, "failure_rules: %.200s, %s", path, bad.data);
     buffer_clear(&bad);
-    if (!status && !shipped)
-        status = error_set(e, ERR_NO_MEMORY, "no memory for the failure rules");
     if (!status && rules_read(r, shipped, true, &bad))
         status = error_set(e, ERR_USAGE, "failure_rules: %.200s, after it traind's own: %s", path,
                            bad.data);
@@ -272,13 +267,13 @@ static int rules_read_text(struct failure_rules *r, const char *path, char *text
 
 int failure_rules_load(const char *path, struct failure_rules **out, struct error *e)
 {
-    struct failure_rules *r = calloc(1, sizeof *r);
+    struct failure_rules *r = needed(calloc(1, sizeof *r));
     char *text = NULL;
     size_t bytes;
-    int status = r ? 0 : error_set(e, ERR_NO_MEMORY, "no memory for the failure rules");
+    int status = 0;
 
     *out = NULL;
-    if (!status && path && file_read_text(path, FILE_BYTES_MAX, &text, &bytes, e)) {
+    if (path && file_read_text(path, FILE_BYTES_MAX, &text, &bytes, e)) {
         error_prefix(e, "failure_rules");
         e->code = ERR_USAGE;
         status = -(int)ERR_USAGE;

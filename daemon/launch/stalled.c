@@ -424,8 +424,8 @@ int stalled_keep(const char *attempt_dir, const struct stalled *s, struct error 
     json_t *body =
         json_pack("{s:s, s:s, s:I, s:s}", "reason", s->reason, "phase", stall_phase_name(s->phase),
                   "rank", (json_int_t)s->rank, "host", s->host);
-    char *text = body ? json_dumps(body, 0) : NULL;
-    int status = text ? 0 : error_set(e, ERR_NO_MEMORY, "no memory for the cause of a stall");
+    char *text = needed(json_dumps(body, 0));
+    int status = 0;
 
     if (!status && (size_t)snprintf(path, sizeof path, "%s/" KEPT, attempt_dir) >= sizeof path)
         status = error_set(e, ERR_INVALID, "the run directory's path is too long");

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "common/needed.h"
 #include "daemon/export/export.h"
 #include "daemon/http/routes.h"
 
@@ -17,9 +18,8 @@ static int export_send(const struct request *q, exporter *export, const char *ty
 
     if (store_job_get(q->app->store, q->id, &job, e))
         return -(int)e->code;
-    FILE *out = open_memstream(&text, &bytes);
-    int status = out ? export(q->app->store, &job, out, e)
-                     : error_set(e, ERR_NO_MEMORY, "no memory for the log");
+    FILE *out = needed(open_memstream(&text, &bytes));
+    int status = export(q->app->store, &job, out, e);
     if (out)
         fclose(out);
     store_job_clear(&job);

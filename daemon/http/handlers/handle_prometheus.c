@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 
 #include "common/clock.h"
+#include "common/needed.h"
 #include "config.h"
 #include "daemon/http/handlers/job_json.h"
 #include "daemon/http/routes.h"
@@ -224,10 +225,8 @@ int handle_prometheus(const struct request *q, struct reply *r, struct error *e)
 {
     char *text = NULL;
     size_t bytes;
-    FILE *out = open_memstream(&text, &bytes);
+    FILE *out = needed(open_memstream(&text, &bytes));
 
-    if (!out)
-        return error_set(e, ERR_NO_MEMORY, "no memory for the metrics");
     fprintf(out,
             "# HELP traind_build_info The version that runs.\n# TYPE traind_build_info gauge\n"
             "traind_build_info{version=\"%s\"} 1\n",

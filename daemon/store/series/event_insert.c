@@ -1,6 +1,8 @@
 /* The writing of single events, inside the caller's transaction. */
 #include "daemon/store/series/event_insert.h"
 
+#include "common/needed.h"
+
 #include <stdlib.h>
 
 /* The type's own fields: seq, t and type have columns of their own. The caller frees it. */
@@ -10,7 +12,7 @@ static char *event_own_fields(const json_t *body)
     json_object_del(own, "seq");
     json_object_del(own, "t");
     json_object_del(own, "type");
-    char *text = json_dumps(own, JSON_COMPACT | JSON_REAL_PRECISION(12));
+    char *text = needed(json_dumps(own, JSON_COMPACT | JSON_REAL_PRECISION(12)));
     json_decref(own);
     return text;
 }
@@ -29,8 +31,6 @@ int event_insert_body(struct sql *c, int64_t job_id, int64_t attempt, int64_t se
                       const char *type, const json_t *body, int *inserted, struct error *e)
 {
     char *fields = event_own_fields(body);
-    if (!fields)
-        return error_set(e, ERR_NO_MEMORY, "no memory for an event");
     int status = event_insert_text(c, job_id, attempt, seq, t, type, fields, inserted, e);
     free(fields);
     return status;
@@ -76,9 +76,6 @@ int store_event_of_attempt(struct sql *c, int64_t job_id, const char *type, cons
                            double now, struct error *e)
 {
     char *text = event_own_fields(fields);
-
-    if (!text)
-        return error_set(e, ERR_NO_MEMORY, "no memory for an event");
     int status = sql_run(c, e, NULL,
                          "insert into job_event (job_id, attempt, t, type, body) "
                          "select id, attempt, ?2, ?3, ?4 from job where id = ?1",
