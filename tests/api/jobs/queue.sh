@@ -98,7 +98,7 @@ for wrong in '{"priority": 1001}' '{"priority": "1"}' '{}' '{"priority": 1, "nam
     refused 422 invalid 'whole number from -1000 to 1000' "the priority $wrong"
 done
 ctl priority "$first"
-like "$?:$out" "^2:.*--to N is missing" "no priority"
+like "$?:$out" "^2:.*missing --to N" "no priority"
 call -X POST "/v1/jobs/$long/cancel"
 ok "the job behind those that are held runs" wait_state "$third" succeeded
 kill_daemon
