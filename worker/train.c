@@ -626,7 +626,10 @@ static int train_finish(struct trainer *t, struct error *e)
     stall_doing(r->stall, STALL_FILES);
     result->has_target = r->spec->eval.has_target_top1;
     result->images_per_sec = run_images_per_sec(t);
-    return run_agree(r, result_write(r, result, e), e);
+    status = run_agree(r, result_write(r, result, e), e);
+    if (!status && !was_stopped(t) && t->saved_at == result->steps)
+        checkpoint_keep_last(r, result->steps);
+    return status;
 }
 
 /* What was done before this attempt. */

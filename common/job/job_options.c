@@ -43,8 +43,7 @@ static const struct job_option options[] = {
     {"/preset", JOB_OPTION_STRING, OR_NULL, APART, AT(preset), DEFAULT("null"), TEXT(FILE), LENGTH(200),
      HELP("A published recipe that supplies the values the document does not state (see trainctl presets).")},
     {"/reproduces", JOB_OPTION_INTEGER, OR_NULL, APART, AT(reproduces), FLAG(has_reproduces), DEFAULT("null"), RANGE(1, 1e12),
-     HELP("Id of the job that this one is to repeat bit by bit, as trainctl reproduce sets it. The daemon compares the two at the end; it "
-          "changes nothing in the run.")},
+     HELP("Id of the job that this one reproduces bit for bit; set by trainctl reproduce. The daemon compares the two at the end. No effect on the run itself.")},
     {"/mode", CHOICE("train", "eval"), AT(mode), DEFAULT("\"train\""),
      HELP("train, or eval: evaluate the weights of model.init on data.eval without training.")},
 
@@ -83,9 +82,7 @@ static const struct job_option options[] = {
           "that.")},
 
     {"/model/winograd_tiles", JOB_OPTION_STRING, OR_NULL, AT(model.winograd_tiles), DEFAULT("null"), TEXT(TILES), LENGTH(4096),
-     HELP("The choice of model.winograd, instead of a measurement: size x channels in - channels out, and the tiles of forward, input "
-          "gradient and weight gradient (0: none), as provenance.json has them under winograd. It must name all 3x3 convolutions of the "
-          "network that take the algorithm. Without effect if model.winograd is false. null: measured.")},
+     HELP("The choice of model.winograd, instead of a measurement: size x channels in - channels out, and the tiles of forward, input gradient and weight gradient (0: none), in the format of provenance.json, key winograd. It must name all 3x3 convolutions of the network that take the algorithm. Without effect if model.winograd is false. null: measured.")},
 
     {"/model/gemm", CHOICE("auto", "openblas", "own"), AT(model.gemm), DEFAULT("\"auto\""),
      HELP("Implementation of the matrix products in convolutions. openblas: im2col and cblas_sgemm for all convolutions with one group, "
@@ -124,8 +121,7 @@ static const struct job_option options[] = {
           "trains on the shards s with s % n = i, shuffled among themselves, and needs no others. The plan shows the consequences. Every "
           "node reads all of data.eval.")},
     {"/data/mixup", JOB_OPTION_NUMBER, AT(data.mixup), DEFAULT("0"), RANGE(0, 10),
-     HELP("Alpha of MixUp, which mixes pairs of images with a weight from Beta(alpha, alpha); 0: off. Pairs are of the same worker's "
-          "batch, so that other numbers of workers give other pairs.")},
+     HELP("Alpha of MixUp, which mixes pairs of images with a weight from Beta(alpha, alpha); 0: off. Pairs are formed within the batch of a worker, so they depend on the number of workers.")},
     {"/data/prefetch_threads", JOB_OPTION_INTEGER, APART, AT(data.prefetch_threads), DEFAULT("0"), RANGE(0, 256), UNIT("threads"),
      HELP("Threads per worker that decode images ahead of the engine; 0: start with one and add more while the engine waits for images, "
           "up to the number of its compute threads.")},
@@ -189,8 +185,7 @@ static const struct job_option options[] = {
      HELP("Images per update, over all workers. It is divided evenly and determines batch_per_worker; null: nodes x workers_per_node x "
           "batch_per_worker x accumulate_steps.")},
     {"/batch_per_worker", JOB_OPTION_INTEGER, AT(batch_per_worker), DEFAULT("48"), RANGE(1, 65536), UNIT("images"),
-     HELP("Images that a worker processes at a time. With accumulate_steps \"auto\" this is the maximum; otherwise omit it if "
-          "global_batch is set.")},
+     HELP("Images per worker and step. With accumulate_steps \"auto\" this is the maximum; otherwise omit it if global_batch is set.")},
     {"/accumulate_steps", JOB_OPTION_INTEGER, AT(accumulate_steps), DEFAULT("1"), RANGE(1, 1024), WORDS("auto"), UNIT("batches"),
      HELP("Batches whose gradients are summed before an update; increases the global batch without more memory. \"auto\": the smallest "
           "number that divides global_batch into equal batches of at most batch_per_worker. The memory of the nodes is not considered: "
@@ -206,7 +201,7 @@ static const struct job_option options[] = {
           "each other without a gap, so that a batch can contain images of two epochs, and the run has round(epochs x images / global "
           "batch) updates.")},
     {"/steps", JOB_OPTION_INTEGER, OR_NULL, AT(steps), FLAG(has_steps), DEFAULT("null"), RANGE(1, 1e9), UNIT("steps"),
-     HELP("Number of training steps, instead of epochs; null: as epochs says.")},
+     HELP("Number of training steps, instead of epochs; null: use epochs.")},
     {"/seed", JOB_OPTION_INTEGER, AT(seed), DEFAULT("1"), RANGE(0, 9007199254740991.0),
      HELP("Seed of all random numbers: weights, shuffle, crops. The same seed gives the same run.")},
     {"/precision", CHOICE("fp32", "bf16"), AT(precision), DEFAULT("\"fp32\""),
@@ -315,8 +310,9 @@ static const struct job_option options[] = {
      HELP("Interval between checkpoints in epochs; 0: none by epochs.")},
     {"/checkpoint/every_steps", JOB_OPTION_INTEGER, AT(checkpoint.every_steps), DEFAULT("0"), RANGE(0, 1e9), UNIT("steps"),
      HELP("Interval between checkpoints in steps; 0: none by steps.")},
-    {"/checkpoint/keep", JOB_OPTION_INTEGER, APART, AT(checkpoint.keep), DEFAULT("2"), RANGE(1, 10000), UNIT("checkpoints"),
-     HELP("Number of checkpoints to keep, the newest ones.")},
+    {"/checkpoint/keep", JOB_OPTION_INTEGER, APART, AT(checkpoint.keep), DEFAULT("\"auto\""), RANGE(1, 10000), WORDS("auto"),
+     HELP("Number of checkpoints to keep, the newest ones. auto: two during the training, and only the last one, which has the final weights, "
+          "after it has succeeded.")},
     {"/checkpoint/disable", JOB_OPTION_BOOLEAN, AT(checkpoint.disable), DEFAULT("false"),
      HELP("Write no checkpoints; on many nodes they reduce the throughput.")},
 
@@ -351,9 +347,7 @@ static const struct job_option options[] = {
     {"/priority", JOB_OPTION_INTEGER, APART, AT(priority), DEFAULT("0"), RANGE(-1000, 1000),
      HELP("Jobs with a higher priority start first; each point is worth an hour of waiting (priority_seconds of traind.conf).")},
     {"/notify", JOB_OPTION_NOTIFY, APART, AT(notify), DEFAULT("[]"), .most = NOTICE_RULES_MAX,
-     HELP("Who is told what becomes of the job: \"to\" is a URL that gets a POST request, or \"mailto:NAME@HOST\"; \"on\" lists succeeded, "
-          "failed, cancelled (these three by default), attempt_failed, target_met, straggler, stalled, node_drained and sweep_done; \"format\" is json, or "
-          "text, which chat services take. Everyone who may read the job sees its targets.")},
+     HELP("Notifications about the job: \"to\" is a URL that gets a POST request, or \"mailto:NAME@HOST\"; \"on\" lists succeeded, failed, cancelled (these three by default), attempt_failed, target_met, straggler, stalled, node_drained and sweep_done; \"format\" is json, or text, which chat services take. Everyone who may read the job sees its targets.")},
 };
 
 /* What other programs call our keys. */

@@ -182,7 +182,7 @@ struct job_spec {
     struct {
         double every_epochs;
         int64_t every_steps;
-        int64_t keep;
+        int64_t keep; /* 0: "auto" */
         bool disable;
     } checkpoint;
     struct {

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/log.h"
 #include "common/system/file.h"
 
 bool checkpoint_step(const char *name, int64_t *step)
@@ -49,6 +50,34 @@ void checkpoint_list_free(struct dirent **names, int count)
     for (int i = 0; i < count; i++)
         free(names[i]);
     free(names);
+}
+
+static void checkpoint_remove(const char *checkpoints, const char *name)
+{
+    char path[PATH_MAX], hidden[PATH_MAX];
+    struct error e;
+
+    snprintf(path, sizeof path, "%s/%s", checkpoints, name);
+    snprintf(hidden, sizeof hidden, "%s/.%s.tmp", checkpoints, name);
+    if (file_remove_tree(rename(path, hidden) ? path : hidden, &e))
+        log_warning("%s", e.text);
+}
+
+void checkpoint_keep(const char *checkpoints, int64_t step, int64_t keep, bool later)
+{
+    struct dirent **names;
+    struct error e;
+    int count = checkpoint_list(checkpoints, &names, &e), kept = 0;
+    int64_t of = 0;
+
+    if (count < 0)
+        log_warning("%s", e.text);
+    for (int i = 0; i < count; i++) {
+        checkpoint_step(names[i]->d_name, &of);
+        if (of > step ? later : kept++ >= keep)
+            checkpoint_remove(checkpoints, names[i]->d_name);
+    }
+    checkpoint_list_free(names, count);
 }
 
 json_t *checkpoint_files(const json_t *state)

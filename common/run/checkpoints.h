@@ -15,6 +15,11 @@
 int checkpoint_list(const char *checkpoints, struct dirent ***names, struct error *e);
 void checkpoint_list_free(struct dirent **names, int count);
 
+/* Removes all but the newest `keep` up to this step, and if `later` those of later steps, which are
+ * of a past that a resumed run left. Renamed first: what a kill leaves half removed is unfinished.
+ * Failures go to the log. */
+void checkpoint_keep(const char *checkpoints, int64_t step, int64_t keep, bool later);
+
 /* Removes what a run that was killed while it wrote one has left: .step-00000520.tmp. All that can
  * be removed is; an error if something cannot. */
 int checkpoint_remove_unfinished(const char *checkpoints, struct error *e);

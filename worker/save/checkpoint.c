@@ -1,6 +1,5 @@
 #include "worker/save/checkpoint.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -14,6 +13,8 @@
 #include "worker/model/weights.h"
 #include "worker/save/rank_statistics.h"
 #include "worker/watch/stall.h"
+
+#define KEPT_IN_TRAINING 2 /* with checkpoint.keep auto */
 
 /* The averaged weights, as the raw ones are written. */
 static int save_average(struct run *r, const char *folder, const struct safetensors_meta *meta,
@@ -62,28 +63,6 @@ static int fill_folder(struct run *r, const struct checkpoint_parts *parts, cons
     return status ? status : run_state_write(state, r->spec, folder, parts->digests, e);
 }
 
-/* Keeps the newest up to this step. Those of later steps are, in a resumed run, of a past that this
- * run left; one that began anew in a used folder does not touch them. */
-static void remove_old(const struct run *r, const char *checkpoints, int64_t step)
-{
-    struct dirent **names;
-    struct error e;
-    int count = checkpoint_list(checkpoints, &names, &e), kept = 0;
-
-    if (count < 0)
-        log_warning("%s", e.text);
-    for (int i = 0; i < count; i++) {
-        char path[PATH_MAX + 300];
-        int64_t of = 0;
-        checkpoint_step(names[i]->d_name, &of);
-        bool later = of > step, old = !later && kept++ >= r->spec->checkpoint.keep;
-        snprintf(path, sizeof path, "%s/%s", checkpoints, names[i]->d_name);
-        if ((old || (later && r->resumes)) && file_remove_tree(path, &e))
-            log_warning("%s", e.text);
-    }
-    checkpoint_list_free(names, count);
-}
-
 static int begin_folder(const char *checkpoints, const char *hidden, struct error *e)
 {
     if (checkpoint_remove_unfinished(checkpoints, e))
@@ -106,7 +85,8 @@ static int write_folder(struct run *r, const struct checkpoint_parts *parts,
     if (status)
         return status;
     file_sync_dir(checkpoints);
-    remove_old(r, checkpoints, step);
+    int64_t keep = r->spec->checkpoint.keep;
+    checkpoint_keep(checkpoints, step, keep ? keep : KEPT_IN_TRAINING, r->resumes);
     return 0;
 }
 
@@ -159,4 +139,13 @@ int checkpoint_write(struct run *r, struct optimizer *optimizer, const struct ru
     if (relative)
         memcpy(relative, model_path, sizeof model_path);
     return 0;
+}
+
+void checkpoint_keep_last(const struct run *r, int64_t step)
+{
+    char checkpoints[PATH_MAX + 16];
+
+    snprintf(checkpoints, sizeof checkpoints, "%s/checkpoints", r->run_dir);
+    if (r->rank == 0 && r->spec->checkpoint.keep == 0)
+        checkpoint_keep(checkpoints, step, 1, r->resumes);
 }

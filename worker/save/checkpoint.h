@@ -15,3 +15,7 @@
  * saved too. Collective. ERR_NO_SPACE and ERR_IO leave the older checkpoints as they are. */
 int checkpoint_write(struct run *r, struct optimizer *optimizer, const struct run_state *state,
                      bool stopped, char *relative, struct error *e);
+
+/* After success: with checkpoint.keep auto, rank 0 removes those before the one of this step, which
+ * is the last and complete. */
+void checkpoint_keep_last(const struct run *r, int64_t step);

@@ -18,22 +18,11 @@
 
 static void trim_checkpoints(const struct job_manager *m, const struct active_job *a)
 {
-    char folder[PATH_MAX], path[PATH_MAX + 300];
-    struct dirent **names;
-    struct error e;
+    char folder[PATH_MAX];
 
-    if (m->limits.keep_checkpoints <= 0 ||
-        (size_t)snprintf(folder, sizeof folder, "%s/checkpoints", a->run_dir) >= sizeof folder)
-        return;
-    int count = checkpoint_list(folder, &names, &e);
-    if (count < 0)
-        log_warning("job %lld: %s", (long long)a->id, e.text);
-    for (int64_t i = m->limits.keep_checkpoints; i < count; i++) {
-        snprintf(path, sizeof path, "%s/%s", folder, names[i]->d_name);
-        if (file_remove_tree(path, &e))
-            log_warning("job %lld: %s", (long long)a->id, e.text);
-    }
-    checkpoint_list_free(names, count);
+    if (m->limits.keep_checkpoints > 0 &&
+        (size_t)snprintf(folder, sizeof folder, "%s/checkpoints", a->run_dir) < sizeof folder)
+        checkpoint_keep(folder, INT64_MAX, m->limits.keep_checkpoints, false);
 }
 
 /* The last bytes of a log, from the first whole line on, behind a line that tells of the rest. */
@@ -182,7 +171,7 @@ void job_trim_remember(struct job_manager *m)
     struct error e;
 
     if (store_leftover_list(m->store, ids, TRIM_REMEMBERED_MAX, &count, &e))
-        log_warning("what ended runs left is not known: %s", e.text);
+        log_warning("cannot list what ended runs left behind: %s", e.text);
     for (size_t i = 0; i < count; i++)
         trim_take_up(m, ids[i]);
 }

@@ -7,12 +7,12 @@ printf '%s\n' "worker = $top_builddir/tests/bin/train-worker" "slots = 2" >"$wor
 restart_runs
 train() { # JQ
     jq -n "{name: \"small\", cluster: {workers_per_node: 1, threads_per_worker: 1}, data: {train: \"synthetic\", train_images: 64},
-        batch_per_worker: 4, steps: 4, model: {arch: \"resnet18\", width: 0.0625, image_size: 32, classes: 10}, checkpoint: {every_steps: 2}, ema: {decay: 0.9},
+        batch_per_worker: 4, steps: 4, model: {arch: \"resnet18\", width: 0.0625, image_size: 32, classes: 10}, checkpoint: {every_steps: 2, keep: 2}, ema: {decay: 0.9},
         lr: {warmup_epochs: 0}} | $1" >"$work/job.json"
     call -d "@$work/job.json" /v1/jobs
 }
 train .
-train '.seed = 2 | .lr += {base: 0.2, milestones: [1, 2]} | .checkpoint = {disable: true}'
+train '.seed = 2 | .lr += {base: 0.2, milestones: [1, 2]} | .checkpoint = {disable: true, keep: 2}'
 ok "a training succeeds" wait_state 1 succeeded
 ok "and another" wait_state 2 succeeded
 

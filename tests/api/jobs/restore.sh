@@ -10,7 +10,7 @@ one='{"workers_per_node": 1, "threads_per_worker": 1}'
 train() { # SEED: sets $id
     jq -n --argjson seed "$1" '{name: "small", cluster: {workers_per_node: 1, threads_per_worker: 1}, seed: $seed,
         data: {train: "synthetic", train_images: 64}, batch_per_worker: 4, steps: 4, restart: {max: 0},
-        model: {arch: "resnet18", width: 0.0625, image_size: 32, classes: 10}, checkpoint: {every_steps: 2}, lr: {warmup_epochs: 0}}' >"$work/job.json"
+        model: {arch: "resnet18", width: 0.0625, image_size: 32, classes: 10}, checkpoint: {every_steps: 2, keep: 2}, lr: {warmup_epochs: 0}}' >"$work/job.json"
     call -d "@$work/job.json" /v1/jobs
     id=$(jq -r '.id // 0' <<<"$body")
 }
@@ -139,7 +139,7 @@ stop_daemon
 restore
 restart
 ok "it still runs, unknown to the restored database: it is not started beside itself" wait_state "$id" failed
-like "$(job "$id" reason)" "attempt 1 of job $id, which the database does not know .*, still runs as process [0-9]+: end it" "the reason names the process"
+like "$(job "$id" reason)" "attempt 1 of job $id, which the database does not know .*, is still running as process [0-9]+: end it" "the reason names the process"
 ok "which is left alone" test "$(processes "$id")" -gt 0
 end_runs
 none_left() { [ "$(processes "$id")" = 0 ]; }
@@ -215,7 +215,7 @@ rm -rf "$state"
 state=$moved
 mv "$state/jobs/2" "$work/lost"
 restart
-like "$(log_since_start)" "run directories of these jobs are missing in $state/jobs: 2. Their logs and checkpoints cannot be had" "a missing run directory is told at the start"
+like "$(log_since_start)" "run directories of these jobs are missing in $state/jobs: 2. Their logs and checkpoints are not available" "a missing run directory is told at the start"
 for route in log checkpoints checkpoints/40 trace; do
     call "/v1/jobs/2/$route"
     refused 404 not-found "the run directory of job 2 is missing: $state/jobs/2" "and by $route"

@@ -13,7 +13,7 @@ model='"arch": "resnet18", "width": 0.5, "classes": 10, "image_size": 32, "bn_de
 cat >"$work/train.json" <<END
 {"precision": "bf16", "model": {$model}, "data": {"train": "synthetic", "train_images": 64}, "steps": 4, "batch_per_worker": 8,
  "lr": {"base": 0.1, "scaling": "none", "warmup_epochs": 0, "decay": "none"},
- "cluster": {"workers_per_node": 1, "threads_per_worker": 2}, "checkpoint": {"every_steps": 2, "every_epochs": 0}}
+ "cluster": {"workers_per_node": 1, "threads_per_worker": 2}, "checkpoint": {"every_steps": 2, "every_epochs": 0, "keep": 2}}
 END
 train_worker() { # RUN JOB [OPTION...]
     mkdir -p "$work/$1"

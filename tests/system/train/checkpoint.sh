@@ -36,7 +36,7 @@ size=$(stat -c %s "$model")
 for place in 3 40 $((size / 2)) $((size - 1)); do
     flip "$model" "$place"
     worker 1 "$work/small.json" "$work/flip" --resume "$newest"
-    like "$output" 'step-00000003 is not whole: model.safetensors is not what was written.*--resume latest' "a flipped bit in byte $place of the model is noticed"
+    like "$output" 'step-00000003 is damaged: the xxh128 of model.safetensors does not match.*--resume latest' "a flipped bit in byte $place of the model is noticed"
     flip "$model" "$place"
 done
 flip "$newest/optimizer.safetensors" 1000000
@@ -45,16 +45,36 @@ worker 1 "$work/small.json" "$work/run" --attempt 2 --resume latest
 is "$(jq -r 'select(.type == "run_start") | .resumed_from' "$work/run/attempt-2/events.jsonl")" "$checkpoints/step-00000002" \
     "one in the momentum: latest takes the older checkpoint"
 like "$(jq -r 'select(.type == "warning") | .message' "$work/run/attempt-2/events.jsonl")" \
-    'step-00000003 is not whole: optimizer.safetensors is not .*; an older one is tried' "and warns of the broken one"
+    'step-00000003 is damaged: the xxh128 of optimizer.safetensors does not match .*; an older one is tried' "and warns of the broken one"
 ok "whose place a whole one takes" cmp "$model" "$work/flipped/model.safetensors"
 cp "$newest/state.json" "$work/"
 sed -i 's/"schedule_step": 3,/"schedule_step": 2,/' "$newest/state.json"
 worker 1 "$work/small.json" "$work/flip" --resume "$newest"
-like "$output" 'step-00000003 is not whole: state.json is not what was written' "a changed number in state.json is noticed"
+like "$output" 'step-00000003 is damaged: state.json has been changed' "a changed number in state.json is noticed"
 cp "$work/state.json" "$newest/"
 rm "$model"
 worker 1 "$work/small.json" "$work/flip" --resume "$newest"
-like "$output" 'step-00000003 is not whole: cannot open .*model.safetensors' "and a missing file"
+like "$output" 'step-00000003 is damaged: cannot open .*model.safetensors' "and a missing file"
+
+# ---- keep auto: after success the last one stays, and a kill during the removal of others costs nothing
+job "$work/auto.json" 'del(.checkpoint.keep)'
+worker 1 "$work/auto.json" "$work/auto"
+is "$(ls -A "$work/auto/checkpoints")" step-00000003 "without checkpoint.keep the last one is kept after success"
+job "$work/three.json" '.checkpoint.keep = 3'
+worker 1 "$work/three.json" "$work/auto3"
+is "$(cd "$work/auto3/checkpoints" && echo step-*)" "step-00000001 step-00000002 step-00000003" "an explicit number is obeyed after success"
+(cd "$work/auto3/checkpoints/step-00000002" && seq 40000 | xargs touch) # so that it takes a moment to remove
+mpirun --oversubscribe --bind-to none -np 1 "$top_builddir/tests/bin/train-worker" --job "$work/auto.json" --run-dir "$work/auto3" --attempt 2 --resume latest >"$work/log" 2>&1 &
+run=$!
+begun() { [ -e "$work/auto3/checkpoints/.step-00000002.tmp" ] || ! kill -0 $run; }
+until begun 2>/dev/null; do :; done
+pkill -KILL -P $run
+wait $run
+is "$(cd "$work/auto3/checkpoints" && ls -d .step-*)" .step-00000002.tmp "a run is killed while it removes the older ones"
+ok "what is half removed is none any more" test ! -e "$work/auto3/checkpoints/step-00000002"
+worker 1 "$work/auto.json" "$work/auto3" --attempt 3 --resume latest
+is "$?:$(jq -r 'select(.type == "run_start") | .resumed_from' "$work/auto3/attempt-3/events.jsonl")" "0:$work/auto3/checkpoints/step-00000003" "the last one is whole"
+is "$(cd "$work/auto3/checkpoints" && echo step-*)" step-00000003 "and alone, in the end"
 
 # ---- a folder of checkpoints that cannot be listed: what it holds is not known, so the run must not begin anew
 mkdir "$work/unlisted" && ln -s checkpoints "$work/unlisted/checkpoints"

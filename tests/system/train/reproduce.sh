@@ -14,7 +14,7 @@ result() { jq -r ".attempts[-1].result.$2" "$state/jobs/$1/provenance.json"; }
 
 jq -n --arg data "$work/data" '{name: "first", data: {train: ($data + "/train"), eval: ($data + "/validation")}, batch_per_worker: 4, steps: 4,
     cluster: {workers_per_node: 2}, model: {arch: "resnet18", width: 0.0625, stem: "small", image_size: 32, classes: 10},
-    lr: {warmup_epochs: 0, base: 0.01, scaling: "none"}, eval: {batch: 25}, checkpoint: {every_steps: 2}, restart: {max: 0}}' >"$work/job.json"
+    lr: {warmup_epochs: 0, base: 0.01, scaling: "none"}, eval: {batch: 25}, checkpoint: {every_steps: 2, keep: 2}, restart: {max: 0}}' >"$work/job.json"
 trainctl submit --wait "$work/job.json" >"$work/out" 2>&1
 is $? 0 "a training ends well"
 
