@@ -314,7 +314,7 @@ static int write_shards(struct job *job, struct error *e)
             rng_permutation(images[role], rng_stream(job->options->seed, role, 0, RNG_CONVERT));
     if (done)
         fprintf(stderr,
-                "train-prep: going on with an earlier run: %" PRId64 " of %" PRId64
+                "train-prep: resuming an earlier run: %" PRId64 " of %" PRId64
                 " images are in finished shards\n",
                 done, images[DATASET_TRAIN] + images[DATASET_EVAL]);
     progress_begin(&job->progress, "convert", images[DATASET_TRAIN] + images[DATASET_EVAL] - done,
@@ -345,8 +345,8 @@ static int convert_write_all(struct job *job, struct error *e)
         journal_remove(job->options->out);
     else if (e->code != ERR_CORRUPT && e->code != ERR_INVALID) /* they would fail again */
         fprintf(stderr,
-                "train-prep: %" PRId64 " of %d shards are finished: the same command goes on from "
-                "there\n",
+                "train-prep: %" PRId64
+                " of %d shards are finished; run the same command again to continue\n",
                 journal_count(job->journal), all_shards(job));
     journal_close(job->journal);
     free(job->done);

@@ -40,12 +40,12 @@ static int compare_settings(const struct journal *j, const json_t *then, const j
         char *was = json_dumps(old, JSON_ENCODE_ANY), *is = json_dumps(value, JSON_ENCODE_ANY);
         int rc = strcmp(key, "input") == 0
                      ? error_set(e, ERR_CONFLICT,
-                                 "%s belongs to an unfinished conversion of other input: the files "
-                                 "have changed, or --in is another; --force starts afresh",
+                                 "%s belongs to an unfinished conversion of different input (files "
+                                 "changed, or another --in); use --force to start over",
                                  j->path)
                      : error_set(e, ERR_CONFLICT,
-                                 "%s belongs to an unfinished conversion with %s %s, not %s: give "
-                                 "the same to go on, or --force to start afresh",
+                                 "%s belongs to an unfinished conversion with %s %s, not %s: use "
+                                 "the same value to continue, or --force to start over",
                                  j->path, key, was ? was : "unset", is);
         free(was);
         free(is);

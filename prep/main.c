@@ -32,16 +32,16 @@ static const struct command {
 
 static void print_help(FILE *to)
 {
-    fputs("Usage: train-prep COMMAND [OPTION...]\nMakes, checks, shows and hands out data sets for "
-          "traind.\n\n",
+    fputs("Usage: train-prep COMMAND [OPTION...]\nCreates, checks, lists and distributes data sets "
+          "for traind.\n\n",
           to);
     for (size_t i = 0; i < COMMANDS; i++)
         fprintf(to, "  %-9s %s\n", commands[i].name, commands[i].help);
-    fputs("\nSee 'train-prep COMMAND --help' and train-prep(1).\n"
-          "Exit status: 0 done, 1 failed, 2 wrong use or input, 3 not found, 4 not allowed, 130 "
-          "interrupted;\nof audit 1 also: there are problems; of stage 6: the data are wrong, 7: "
-          "scratch cannot hold them.\n",
-          to);
+    fputs(
+        "\nSee 'train-prep COMMAND --help' and train-prep(1).\nExit status: 0 done, 1 failed, 2 "
+        "wrong use or input, 3 not found, 4 not allowed, 130 interrupted;\nof audit 1 also: there "
+        "are problems; of stage 6: the data is invalid, 7: the scratch disk is too small.\n",
+        to);
 }
 
 static const struct command *find_command(const char *name)
@@ -58,7 +58,7 @@ static void refuse_command(const char *name)
 
     for (size_t i = 0; i < COMMANDS; i++)
         suggest_offer(&near, commands[i].name);
-    fprintf(stderr, "train-prep: there is no command %s", name);
+    fprintf(stderr, "train-prep: unknown command %s", name);
     if (near.best)
         fprintf(stderr, "; did you mean %s?", near.best);
     fputs("\n\n", stderr);

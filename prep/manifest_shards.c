@@ -66,16 +66,15 @@ int manifest_shards_read(const char *folder, struct manifest_shards *m, struct e
     snprintf(path, sizeof path, "%.3900s/" MANIFEST_NAME, folder);
     if (access(path, F_OK))
         return error_set(e, ERR_NOT_FOUND,
-                         "there is no %s: the data set was not made by train-prep convert, or its "
-                         "conversion is not finished",
+                         "%s does not exist: the data set was not made by train-prep convert, or "
+                         "its conversion is not finished",
                          path);
     m->manifest = json_read_fd(file_open(path, e), path, MANIFEST_LIMIT_BYTES, e);
     if (!m->manifest)
         return -(int)e->code;
     if (json_integer_value(json_object_get(m->manifest, "format")) != MANIFEST_FORMAT ||
         take_role(m, DATASET_TRAIN) || take_role(m, DATASET_EVAL) || m->count == 0)
-        return error_set(e, ERR_CORRUPT,
-                         "%s is not a manifest of format %d as train-prep writes it", path,
+        return error_set(e, ERR_CORRUPT, "%s is not a train-prep manifest of format %d", path,
                          MANIFEST_FORMAT);
     const json_t *stage = json_object_get(m->manifest, "stage");
     if (stage)
@@ -84,7 +83,7 @@ int manifest_shards_read(const char *folder, struct manifest_shards *m, struct e
             (int)json_integer_value(json_object_get(stage, "nodes")),
         };
     if (m->part.of < 1 || m->part.number < 0 || m->part.number >= m->part.of)
-        return error_set(e, ERR_CORRUPT, "%s has a \"stage\" that makes no sense", path);
+        return error_set(e, ERR_CORRUPT, "%s has an invalid \"stage\"", path);
     return 0;
 }
 

@@ -166,10 +166,10 @@ static int stage_copy_bytes(struct stage *s, int in, int out, const char *from,
                                        "%s is %s than the %" PRIu64 " bytes of the manifest", from,
                                        bytes < shard->bytes ? "shorter" : "longer", shard->bytes));
     if (strcmp(hex, shard->hash) != 0)
-        return data_error(s, error_set(e, ERR_CORRUPT,
-                                       "%s is not what the manifest says: its hash is %s, expected "
-                                       "%s",
-                                       from, hex, shard->hash));
+        return data_error(s,
+                          error_set(e, ERR_CORRUPT,
+                                    "%s does not match the manifest: its hash is %s, expected %s",
+                                    from, hex, shard->hash));
     return fsync(out) ? scratch_error(s, error_set_errno(e, errno, "cannot write %s", temporary))
                       : 0;
 }
@@ -264,7 +264,7 @@ static int check_space(struct stage *s, uint64_t needed, struct error *e)
     return scratch_error(
         s, error_set(e, ERR_NO_SPACE, "%s has %s free, and %s are needed%s: %s too few",
                      s->options->to, size_text(free_bytes, there), size_text(needed, wanted),
-                     s->options->keep_free ? " with what --keep-free leaves" : "",
+                     s->options->keep_free ? " in addition to --keep-free" : "",
                      size_text(needed - free_bytes, missing)));
 }
 
@@ -370,10 +370,9 @@ static int stage_check_folder(struct stage *s, struct error *e)
     snprintf(path, sizeof path, "%.3900s/" MANIFEST_NAME, s->options->to);
     if (s->was_staged || access(path, F_OK))
         return 0;
-    return scratch_error(s, error_set(e, ERR_CONFLICT,
-                                      "%s holds a data set that was not staged there: choose "
-                                      "another --to",
-                                      s->options->to));
+    return scratch_error(
+        s,
+        error_set(e, ERR_CONFLICT, "%s contains other data: choose another --to", s->options->to));
 }
 
 /* Waits for another process that stages to the same folder; what it has copied is then there. */
@@ -481,8 +480,7 @@ int stage(const struct stage_options *o, enum stage_fault *fault, struct error *
     int rc = data_error(&s, manifest_shards_read(o->from, &s.from, e));
     if (rc == 0 && s.from.part.of > 1)
         rc = data_error(&s, error_set(e, ERR_INVALID,
-                                      "%s was staged itself and holds only a part: give the whole "
-                                      "data set",
+                                      "%s is a staged copy, perhaps of a part: use the original",
                                       o->from));
     if (rc == 0)
         rc = hash_create(&s.hash, e);

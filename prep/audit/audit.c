@@ -30,10 +30,10 @@ static int audit_open_role(struct audit *a, enum dataset_role role, struct error
     if (rc)
         return rc;
     if (r->list.format != DATASET_TFRECORD)
-        return error_set(e, ERR_UNSUPPORTED,
-                         "%s holds no TFRecord shards; audit looks at what train-prep convert "
-                         "makes of class folders",
-                         a->options->dir);
+        return error_set(
+            e, ERR_UNSUPPORTED,
+            "%s contains no TFRecord shards; convert class folders with train-prep convert first",
+            a->options->dir);
     r->shards = calloc(r->list.count, sizeof *r->shards);
     r->present = r->shards != NULL;
     return r->shards ? 0 : error_set(e, ERR_NO_MEMORY, "no memory for a list of shards");
@@ -284,7 +284,7 @@ static void audit_print_table(const struct audit *a)
     json_array_foreach (a->findings, i, finding)
         printf("  %s\n", json_string_value(finding));
     if (json_array_size(a->findings) == AUDIT_FINDINGS_MAX)
-        printf("  and perhaps more: only the first %d are kept\n", AUDIT_FINDINGS_MAX);
+        printf("  possibly more: only the first %d are listed\n", AUDIT_FINDINGS_MAX);
     printf("%s: %s\n", a->options->dir, audit_overall_verdict(a));
 }
 

@@ -210,17 +210,17 @@ int audit_check_mixing(struct audit *a, struct error *e)
                                                                       : AUDIT_PROBLEM;
     static const char *const verdicts[] = {
         "the classes are well mixed", "the classes are mixed unevenly",
-        "the classes are not mixed: it costs accuracy; convert anew"};
+        "the classes are not mixed, which reduces accuracy: convert the data set again"};
     const char *slash = strrchr(r->list.files[m.worst], '/');
     char worst[160] = "";
     if (status != AUDIT_OK)
-        snprintf(worst, sizeof worst, "; %.80s holds %.0f %% of them in effect", slash + 1,
+        snprintf(worst, sizeof worst, "; %.80s effectively contains %.0f %% of them", slash + 1,
                  100 * m.worst_score);
     audit_say(a, "mixing", status,
               json_pack("{s:o, s:o, s:s, s:s, s:o}", "score", json_number(m.score), "z",
                         json_number(m.z), "verdict", verdicts[status], "worst_shard", slash + 1,
                         "worst_score", json_number(m.worst_score)),
-              "%s: score %.3f (1 is a random deal)%s", verdicts[status], m.score, worst);
+              "%s: score %.3f (1 is a random distribution)%s", verdicts[status], m.score, worst);
     return 0;
 }
 
@@ -277,7 +277,7 @@ static int compare_shard(struct audit *a, enum dataset_role role, size_t s)
         audit_find(a, "%s has %" PRIu64 " bytes; the manifest says %" PRIu64, path, got->bytes,
                    said->bytes);
     else if (strcmp(said->hash, got->hash) != 0)
-        audit_find(a, "%s has another hash than the manifest says", path);
+        audit_find(a, "the hash of %s differs from the manifest", path);
     else if (said->images != got->count)
         audit_find(a, "%s holds %" PRId64 " images; the manifest says %" PRId64, path, got->count,
                    said->images);
@@ -292,8 +292,8 @@ void audit_check_manifest(struct audit *a)
 
     if (!a->has_manifest) {
         audit_say(a, "manifest", a->manifest_broken ? AUDIT_PROBLEM : AUDIT_WARNING, NULL,
-                  a->manifest_broken ? "it cannot be read"
-                                     : "there is none: the data set was not made by train-prep");
+                  a->manifest_broken ? "cannot be read"
+                                     : "missing: the data set was not made by train-prep");
         return;
     }
     for (enum dataset_role role = DATASET_TRAIN; role <= DATASET_EVAL; role++) {
@@ -309,8 +309,8 @@ void audit_check_manifest(struct audit *a)
     }
     audit_say(a, "manifest", wrong || missing ? AUDIT_PROBLEM : AUDIT_OK,
               json_pack("{s:i, s:i}", "differ", wrong, "missing", missing),
-              wrong || missing ? "%d shard%s not as it says, missing: %d"
-                               : "all shards are as it says",
+              wrong || missing ? "%d shard%s not match the manifest, %d of them missing"
+                               : "all shards match the manifest",
               wrong, wrong == 1 ? " is" : "s are", missing);
 }
 

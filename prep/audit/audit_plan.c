@@ -92,11 +92,11 @@ static int audit_make_plan(struct audit *a, const struct job_spec *spec, struct 
     job_classes_clear(&classes);
     inputs.data.classes = a->classes;
     if (inputs.train_images == 0)
-        return error_set(e, ERR_USAGE, "--plan wants training images, and there are none here");
+        return error_set(e, ERR_USAGE, "--plan needs training images, and the data set has none");
     plan = plan_make(spec, &inputs, &problems);
     if (!plan) {
         char *text = problems_to_text(&problems);
-        audit_say(a, "plan", AUDIT_PROBLEM, NULL, "the job does not fit the data: %s", text);
+        audit_say(a, "plan", AUDIT_PROBLEM, NULL, "the job does not match the data: %s", text);
         free(text);
         problems_clear(&problems);
         return 0;
@@ -126,7 +126,7 @@ int audit_check_plan(struct audit *a, struct error *e)
         rc = audit_make_plan(a, spec, e);
     } else {
         char *text = problems_to_text(&problems);
-        rc = error_set(e, ERR_USAGE, "%s is no valid job document:\n%s", path, text);
+        rc = error_set(e, ERR_USAGE, "%s is not a valid job document:\n%s", path, text);
         free(text);
     }
     job_spec_destroy(spec);

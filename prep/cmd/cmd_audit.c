@@ -41,8 +41,8 @@ int cmd_audit(int argc, char **argv, struct error *e)
         .operand = "DIR",
         .operand_offset = AT(dir),
         .doc = "Checks TFRecord shards: every checksum, a sample of the pictures, classes, "
-               "duplicates, how well classes are mixed, and what the manifest says. Exit status: 0 "
-               "fine (or only warnings), 1 problems, 2 wrong use.",
+               "duplicates, mixing of classes, and the manifest. Exit status: 0 OK (or only "
+               "warnings), 1 problems, 2 wrong use.",
         .check = audit_check_options,
     };
     struct audit_options o = {.sample = SAMPLE_DEFAULT};

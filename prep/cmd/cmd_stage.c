@@ -22,7 +22,7 @@ static uint64_t stage_parse_size(struct argp_state *state, const char *option, c
     for (const char *u = units; unit && u <= unit; u++)
         value *= 1000;
     if (end == text || (*end && (!unit || end[1])) || !(value >= 1) || value > 1e18)
-        argp_error(state, "%s %s: expected a size as 500K, 200M, 10G or 1.5T", option, text);
+        argp_error(state, "%s %s: expected a size like 500K, 200M, 10G or 1.5T", option, text);
     return (uint64_t)value;
 }
 
@@ -71,30 +71,30 @@ static void stage_check_options(void *fields, struct argp_state *state)
     struct stage_options *o = fields;
 
     if (!o->hosts != !o->host)
-        argp_error(state, "--hosts and --host belong together");
+        argp_error(state, "--hosts and --host must be used together");
     int stated = o->part.of;
     if (o->hosts && (o->part.number = hostlist_place(o->hosts, o->host, &o->part.of)) < 0)
-        argp_error(state, "--host %s: it is not among --hosts %s", o->host, o->hosts);
+        argp_error(state, "--host %s is not in --hosts %s", o->host, o->hosts);
     /* Slurm's prolog may get the nodes of a step instead of the job's. */
     if (o->hosts && stated > 1 && stated != o->part.of) {
         fprintf(stderr,
-                "train-prep: --hosts %s are %d nodes, and --nodes says %d: all shards are copied\n",
+                "train-prep: --hosts %s has %d nodes, but --nodes is %d: copying all shards\n",
                 o->hosts, o->part.of, stated);
         o->part = (struct dataset_part){0, 1};
     }
     if (o->part.number >= o->part.of)
-        argp_error(state, "--node %d: with --nodes %d it is 0 to %d", o->part.number, o->part.of,
-                   o->part.of - 1);
+        argp_error(state, "--node %d is out of range: with --nodes %d it must be from 0 to %d",
+                   o->part.number, o->part.of, o->part.of - 1);
 }
 
 int cmd_stage(int argc, char **argv, struct error *e)
 {
     static const struct cmd_line line = {
         .options = stage_table,
-        .doc = "Copies the shards that a node needs to its own disk and verifies them; what is "
-               "there and right is not copied again. Exit status: 0 all is there, 2 wrong use, 6 "
-               "the data are wrong or missing (on all nodes), 7 this node's scratch cannot hold "
-               "them, 130 interrupted.",
+        .doc = "Copies the shards that a node needs to its own disk and verifies them; files that "
+               "are already there and valid are not copied again. Exit status: 0 complete, 2 wrong "
+               "use, 6 the data is invalid or missing (on all nodes), 7 this node's scratch disk "
+               "is too small, 130 interrupted.",
         .check = stage_check_options,
     };
     struct stage_options o = {

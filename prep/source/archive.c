@@ -63,7 +63,8 @@ static int archive_locate(struct archive *a, struct archive_entry *entry, const 
                          "%s is truncated: %s in it should be %" PRIu64 " bytes long", name,
                          member ? member : "a file", *bytes);
     if (skipped)
-        return error_set(e, ERR_UNSUPPORTED, "%s: %s in it is a sparse file", name, member);
+        return error_set(e, ERR_UNSUPPORTED, "%s: %s is a sparse file, which is not supported",
+                         name, member);
     return 0;
 }
 
@@ -74,9 +75,7 @@ static int check_end(const uint8_t *map, uint64_t end, uint64_t last, const char
 
     if (end <= last && last - end >= BLOCK_BYTES && memcmp(map + end, zeros, BLOCK_BYTES) == 0)
         return 0;
-    return error_set(e, ERR_CORRUPT,
-                     "%s is truncated: the mark at the end of a tar is missing after its last file",
-                     name);
+    return error_set(e, ERR_CORRUPT, "%s is truncated: the end-of-archive marker is missing", name);
 }
 
 static int index_members(struct archive *a, const uint8_t *map, uint64_t first, uint64_t last,
@@ -149,7 +148,7 @@ static int read_blob(struct archive *a, struct archive_entry *entry, const char 
     la_ssize_t got = archive_read_data(a, blob->data, blob->bytes);
     if (got < 0 || (size_t)got < blob->bytes)
         return error_set(e, ERR_CORRUPT, "%s is truncated or corrupt in %s: %s", path, blob->name,
-                         got < 0 ? archive_error_string(a) : "its content ends early");
+                         got < 0 ? archive_error_string(a) : "its content ends too early");
     blob->data[blob->bytes] = '\0';
     return 0;
 }
@@ -166,7 +165,7 @@ static int pick_members(struct archive *a, const char *path, struct archive_blob
             if (strcmp(member_name(entry), blobs[i].name) == 0)
                 rc = read_blob(a, entry, path, limit_bytes, &blobs[i], e);
     if (rc == 0 && status != ARCHIVE_EOF)
-        rc = error_set(e, ERR_CORRUPT, "%s is truncated, corrupt or no tar: %s", path,
+        rc = error_set(e, ERR_CORRUPT, "%s is truncated, corrupt or not a tar archive: %s", path,
                        archive_error_string(a));
     return rc;
 }

@@ -80,8 +80,7 @@ static int add_role(struct cifar_source *s, enum dataset_role role, const struct
             return error_set(e, ERR_NOT_FOUND, "there is no %s in %s", blobs[i].name, path);
         if (blobs[i].bytes % record || blobs[i].bytes == 0)
             return error_set(e, ERR_CORRUPT,
-                             "%s in %s is truncated: %zu bytes are no whole number of records of "
-                             "%zu bytes",
+                             "%s in %s is truncated: %zu bytes is not a multiple of %zu",
                              blobs[i].name, path, blobs[i].bytes, record);
         images += (int64_t)(blobs[i].bytes / record);
     }
@@ -197,7 +196,7 @@ static int cifar_open(struct source *base, const char *path, const struct source
     char where[PATH_MAX];
 
     if (options->classes_file)
-        return error_set(e, ERR_USAGE, "--classes is for --from idx: CIFAR names its classes");
+        return error_set(e, ERR_USAGE, "--classes is for --from idx only: CIFAR has class names");
     int rc = find_set(path, where, &set, e);
     s->side = SIDE + 2 * options->pad;
     if (rc == 0)

@@ -100,8 +100,7 @@ static int add_flat(struct folder_source *s, const char *name, const char *synse
 
     if (class < 0)
         return error_set(e, ERR_INVALID,
-                         "%s says that %s is of the class %s, which the training folder does not "
-                         "hold",
+                         "%s assigns %s to class %s, which the training folder does not have",
                          source, name, synset);
     if (asprintf(&path, "%s/%s", list->folder, name) < 0)
         return error_set(e, ERR_NO_MEMORY, "no memory for a list of files");
@@ -122,11 +121,11 @@ static int label_flat(struct folder_source *s, const char *path, struct dirent *
     int rc = imagenet_truth_read(path, &truth, e);
 
     if (rc == 0 && !truth.source[0])
-        rc = error_set(e, ERR_NOT_FOUND,
-                       "%s holds images without class folders, and what they are is not known: put "
-                       "synset_labels.txt (a synset a line, in the order of the files' names) into "
-                       "%s",
-                       list->folder, path);
+        rc = error_set(
+            e, ERR_NOT_FOUND,
+            "%s contains images without class folders, and their classes are not known: put "
+            "synset_labels.txt (one synset per line, in the order of the file names) into %s",
+            list->folder, path);
     if (rc == 0 && truth.images != count)
         rc = error_set(e, ERR_INVALID, "%s holds %d images, but %s has %lld labels", list->folder,
                        count, truth.source, (long long)truth.images);
@@ -236,11 +235,10 @@ static int folder_open(struct source *base, const char *path, const struct sourc
     char folder[PATH_MAX];
 
     if (options->pad)
-        return error_set(e, ERR_USAGE,
-                         "--pad is for --from idx and cifar: here the JPEGs are kept as they are");
+        return error_set(e, ERR_USAGE, "--pad is for --from idx and cifar only: JPEGs are copied");
     if (options->classes_file)
         return error_set(e, ERR_USAGE,
-                         "--classes is for --from idx: here the folders name the classes");
+                         "--classes is for --from idx only: folders name the classes");
     if ((size_t)snprintf(folder, sizeof folder, "%s", path) >= sizeof folder)
         return error_set(e, ERR_INVALID, "the path %s is too long", path);
     for (size_t end = strlen(folder); end > 1 && folder[end - 1] == '/'; end--)

@@ -125,7 +125,7 @@ static int read_content(gzFile file, const char *path, int dimensions, struct id
     /* Reading past the end also makes zlib check the gzip trailer's CRC. */
     int got = gzread(file, &extra, 1);
     if (got > 0)
-        return error_set(e, ERR_INVALID, "%s is longer than its header says", path);
+        return error_set(e, ERR_INVALID, "%s is longer than its header specifies", path);
     if (got < 0)
         return error_set(e, ERR_CORRUPT, "%s is corrupt: %s", path, gzerror(file, &(int){0}));
     return 0;
@@ -209,8 +209,8 @@ static int idx_name_classes(struct idx_source *s, const char *classes_file, stru
     if (classes_file) {
         int rc = source_classes_read(classes_file, list, e);
         if (rc == 0 && most >= list->count)
-            rc = error_set(e, ERR_INVALID, "there is a label %d, but %s names only %d classes",
-                           most, classes_file, list->count);
+            rc = error_set(e, ERR_INVALID, "found label %d, but %s names only %d classes", most,
+                           classes_file, list->count);
         return rc;
     }
     if (source_classes_reserve(list, (size_t)most + 1, e))

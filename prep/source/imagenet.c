@@ -237,9 +237,9 @@ static int add_validation(struct imagenet_source *s, const struct imagenet_truth
                          truth->source, m->name, truth->images);
     int class = imagenet_find_class(&s->base.classes, truth->synsets[number - 1]);
     if (class < 0)
-        return error_set(
-            e, ERR_INVALID, "%s says that %s is of the class %s, which %s does not hold",
-            truth->source, m->name, truth->synsets[number - 1], tar_names[DATASET_TRAIN]);
+        return error_set(e, ERR_INVALID, "%s assigns %s to class %s, which %s does not have",
+                         truth->source, m->name, truth->synsets[number - 1],
+                         tar_names[DATASET_TRAIN]);
     return add_entry(t, m, class, e);
 }
 
@@ -250,12 +250,12 @@ static int index_validation(struct imagenet_source *s, const struct imagenet_tru
     struct archive_index images;
 
     if (!truth->source[0])
-        return error_set(e, ERR_NOT_FOUND,
-                         "what the images of %s are is not known: put "
-                         "ILSVRC2012_devkit_t12.tar.gz, LOC_val_solution.csv or "
-                         "imagenet_2012_validation_synset_labels.txt (or synset_labels.txt) beside "
-                         "it",
-                         t->path);
+        return error_set(
+            e, ERR_NOT_FOUND,
+            "the classes of the images in %s are not known: put ILSVRC2012_devkit_t12.tar.gz, "
+            "LOC_val_solution.csv or imagenet_2012_validation_synset_labels.txt (or "
+            "synset_labels.txt) beside it",
+            t->path);
     int rc = archive_index(t->map, 0, t->bytes, t->path, &images, e);
     for (size_t i = 0; i < images.count && rc == 0; i++)
         rc = add_validation(s, truth, &images.members[i], e);
@@ -370,7 +370,7 @@ static int imagenet_open(struct source *base, const char *path,
 
     s->tars[DATASET_TRAIN].fd = s->tars[DATASET_EVAL].fd = -1;
     if (options->pad || options->classes_file)
-        return error_set(e, ERR_USAGE, "--%s is not for --from imagenet",
+        return error_set(e, ERR_USAGE, "--%s cannot be used with --from imagenet",
                          options->pad ? "pad" : "classes");
     int rc = imagenet_open_all(s, path, e);
     for (int role = 0; role < 2 && rc == 0; role++) {

@@ -230,8 +230,8 @@ static int read_kit(struct imagenet_truth *t, const char *path, bool labels, str
         rc = read_meta(t, &kit[1], of_id, IDS, e);
     else if (rc == 0 && kit[0].data && labels)
         rc = error_set(e, ERR_NOT_FOUND,
-                       "%s has %s, but not meta.mat, which tells what synset a number is: both are "
-                       "in ILSVRC2012_devkit_t12.tar.gz",
+                       "%s has %s, but not meta.mat, which maps numbers to synsets: both are in "
+                       "ILSVRC2012_devkit_t12.tar.gz",
                        path, kit[0].name);
     if (rc == 0 && kit[0].data && kit[1].data && labels) {
         rc = take_ids(t, &kit[0], of_id, e);

@@ -34,7 +34,7 @@ int source_open(const char *kind, const char *path, const struct source_options 
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
         if (strcmp(kind, kinds[i]->name) == 0)
             return source_create(kinds[i], path, options, out, e);
-    return error_set(e, ERR_USAGE, "--from %s is unknown: expected imagenet, folder, idx or cifar",
+    return error_set(e, ERR_USAGE, "unknown --from %s: expected imagenet, folder, idx or cifar",
                      kind);
 }
 
@@ -141,6 +141,6 @@ int source_classes_read(const char *file, struct source_class_list *list, struct
     if (rc)
         return error_prefix(e, "%s", file);
     if (list->count == 0)
-        rc = error_set(e, ERR_INVALID, "%s names no classes; expected one a line", file);
+        rc = error_set(e, ERR_INVALID, "%s contains no class names; expected one per line", file);
     return rc;
 }

@@ -107,11 +107,10 @@ static int make_fresh(const char *path, bool force, struct error *e)
     for (int r = 0; r < 2 && rc == 0; r++)
         rc = clean_role(path, role_folders[r], &cleaning, other, e);
     if (rc == 0 && !force && other[0])
-        return error_set(
-            e, ERR_CONFLICT,
-            "%s holds data already (%.500s): choose another --out, or --force to replace "
-            "an earlier conversion",
-            path, other);
+        return error_set(e, ERR_CONFLICT,
+                         "%s is not empty (%.500s): choose another --out, or use --force to "
+                         "replace an earlier conversion",
+                         path, other);
     return rc;
 }
 

@@ -49,7 +49,7 @@ ln -s "$work/secret/set/train/train-00001-of-00002" "$roots/linked/train/"
 for route in /v1/jobs /v1/plan; do
     jq --arg t "$roots/linked/train" '.data.train = $t' "$work/job.json" >"$work/linked.json"
     call -H 'Content-Type: application/json' --data-binary "@$work/linked.json" "$route"
-    refused 422 invalid 'train-00001-of-00002 is not below a folder that jobs may use here' "$route: a shard that is a link to elsewhere"
+    refused 422 invalid 'train-00001-of-00002 is not in a folder that jobs may use' "$route: a shard that is a link to elsewhere"
 done
 ln -s ../secret/model.safetensors "$roots/secret.safetensors"
 small init ".model.init = \"$roots/secret.safetensors\""

@@ -52,7 +52,7 @@ check "labels go with their images" bash -c "'$prep' show --json a | sed 's/.*\"
 
 # ---- an existing folder
 
-check "an existing conversion is not touched" refused 1 "holds data already" convert --from idx --in small --out a --shards 5
+check "an existing conversion is not touched" refused 1 "is not empty" convert --from idx --in small --out a --shards 5
 check "and is still whole" same_tree a b
 run convert --from idx --in small --out c --shards 3 --seed 7 --force --json
 check "convert --json tells what was made" test "$(jq -c '[.out, .train_shards, .validation_shards, .train_images > 0, .images_per_sec > 0]' out)" = '["c",3,1,true,true]'
@@ -137,7 +137,7 @@ check "classes are not nested" refused 2 "systems/nobody/inside is a folder, but
 cp -r f beside-f && cp beside-f/train/train-00000-of-00004 beside-f/train/train-00000-of-00004.bak
 run show beside-f
 check "a copy beside shards is not read" test "$status" = 0 -a "$(grep -c . out)" = $(("$(count f)" + 1))
-check "which is said" grep -q "warning: beside-f/train: these are no shards of the set and are not read: train-00000-of-00004.bak" err
+check "which is said" grep -q "warning: beside-f/train: these files are not shards of the data set and are ignored: train-00000-of-00004.bak" err
 rm beside-f/train/train-00003-of-00004
 check "and hides no missing one" refused 3 "shard train-00003-of-00004 is missing" show beside-f
 check "an empty folder" refused 2 "holds no data set" convert --from folder --in empty --out x --shards 1
@@ -157,7 +157,7 @@ printf 'a\nb\nc\nd\n' >four
 "$prep" convert --from idx --in small --out padded --shards 1 --pad 2 >/dev/null 2>&1
 check "--pad puts rows and columns around each image" bash -c "'$prep' show padded --json --limit 1 | jq -e '.width == 8 and .height == 8'"
 check "--pad is not for folders" refused 2 "--pad is for --from idx" convert --from folder --in . --out y --shards 1 --pad 2
-check "a label beyond the names of the classes" refused 2 "there is a label 4, but four names only 4" \
+check "a label beyond the names of the classes" refused 2 "found label 4, but four names only 4" \
     convert --from idx --in small --out x --shards 1 --classes four
 cp -r folder png && printf '\211PNG\r\n\032\n' >png/train/a/cat.JPEG
 check "a broken PNG named .JPEG" refused 1 "png/train/a/cat.JPEG: a PNG that cannot be read" convert --from folder --in png --out y --shards 2
@@ -203,7 +203,7 @@ if [ "$(id -u)" = 0 ] && mkdir full && mount -t tmpfs -o size=48k none full 2>/d
     check "the finished shards are said to be kept" grep -q "of 7 shards are finished" err
     mount -o remount,size=1m full
     run convert --from idx --in small --out full/x --shards 5 --eval-shards 2 --seed 7
-    check "with more space the same command goes on" grep -q "going on with an earlier run" err
+    check "with more space the same command goes on" grep -q "resuming an earlier run" err
     check "to the same bytes" same_tree a full/x
     umount full
 else
@@ -255,7 +255,7 @@ if [ -f /usr/share/datasets/fashion-mnist/train-images-idx3-ubyte.gz ]; then
     check "so does a kill -9" test $status = 137
     printf '{"file": "train/train-000' >>fm/.convert.jsonl # what a torn write leaves
     run "${fm[@]}" --out fm --threads 1
-    check "after a kill -9 the same command goes on" grep -q "going on with an earlier run" err
+    check "after a kill -9 the same command goes on" grep -q "resuming an earlier run" err
     check "to the same bytes as without, whatever the threads" same_tree whole fm
 else
     skip "interrupted" "the package dataset-fashion-mnist is not installed"

@@ -93,7 +93,7 @@ check "but a warning, as is a file beside shards" of files '.status == "warning"
 rm -rf bad && cp -r good bad && rm bad/manifest.json && cp good/manifest.json bad/train/
 jq '.classes |= reverse' good/manifest.json >bad/validation/manifest.json
 audit bad
-check "roles of different manifests need the same classes in the same order" of "class names" '.status == "problem" and (.text | test("in another order"))'
+check "roles of different manifests need the same classes in the same order" of "class names" '.status == "problem" and (.text | test("in a different order"))'
 echo '{"format": 1}' >bad/manifest.json
 audit bad
 check "a manifest that says nothing is a problem" test "$status" = 1
@@ -175,7 +175,7 @@ check "and the evaluation's idle places" of "plan (validation)" '.values == {ima
 jq '.classes |= reverse' good/manifest.json >reversed.json && cp -r good other && mv reversed.json other/manifest.json
 jq '.data.eval = "other"' job.json >eval.json
 audit --plan eval.json good
-check "data of other classes" of plan '.status == "problem" and (.text | test("data.eval: has the classes of data.train in another order"))'
+check "data of other classes" of plan '.status == "problem" and (.text | test("data.eval: has the classes of data.train in a different order"))'
 jq '.model.classes = 11' job.json >few.json
 audit --plan few.json good
 check "more classes than the model has" of plan '.status == "problem" and (.text | test("have 12 classes"))'

@@ -50,7 +50,7 @@ run stage --from data --to n1 --node 2 --nodes 3 --json
 check "as another node what is not needed any more goes" bash -c '[ "$(ls n1/train | tr "\n" " ")" = "train-00002-of-00007 train-00005-of-00007 " ]'
 run stage --from data --to n1 --node 0 --nodes 3 --keep
 check "unless it is to be kept" test "$(ls n1/train | wc -l)" = 5
-check "a part is not staged on" refused 6 "holds only a part" stage --from n2 --to x
+check "a part is not staged on" refused 6 "is a staged copy, perhaps of a part" stage --from n2 --to x
 
 # ---- another data set in its place
 
@@ -130,7 +130,7 @@ else
     skip "too little space" "needs root and mount"
 fi
 check "no --to" refused 2 "--to is missing" stage --from data
-check "a node beyond the nodes" refused 2 "--node 3: with --nodes 3 it is 0 to 2" stage --from data --to x --node 3 --nodes 3
-check "a size that is none" refused 2 "expected a size as" stage --from data --to x --bandwidth fast
+check "a node beyond the nodes" refused 2 "--node 3 is out of range: with --nodes 3 it must be from 0 to 2" stage --from data --to x --node 3 --nodes 3
+check "a size that is none" refused 2 "expected a size like" stage --from data --to x --bandwidth fast
 
 done_testing
