@@ -68,7 +68,7 @@ void check_clock(json_t *list)
         check_warn(list, "clock",
                    "run an NTP client (apt-get install chrony): a clock that drifts "
                    "makes times of different machines incomparable",
-                   "runs free, without NTP");
+                   "not synchronised (no NTP)");
     else
         check_note(list, "clock", set,
                    "set the clock: the times of jobs and the ends of tokens come from it", "%s",
@@ -80,7 +80,7 @@ void check_disk(json_t *list, const char *check, const char *folder, const char 
     struct statvfs fs;
 
     if (statvfs(folder, &fs)) {
-        check_note(list, check, false, advice, "cannot look at %s: %s", folder, strerror(errno));
+        check_note(list, check, false, advice, "cannot check %s: %s", folder, strerror(errno));
         return;
     }
     double free_bytes = (double)fs.f_bavail * (double)fs.f_frsize;

@@ -173,7 +173,7 @@ const char *json_get_text(const json_t *object, const char *key, const char *fal
 json_t *json_number_of(double value, const char *what)
 {
     if (!isfinite(value))
-        log_warning("%s is %g, which JSON cannot hold: null stands in its place", what, value);
+        log_warning("%s is %g, which JSON cannot represent: written as null", what, value);
     return json_number_or_null(value);
 }
 

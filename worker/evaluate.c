@@ -300,7 +300,7 @@ static int evaluate_check_finite(const struct run *r, const struct tally *sum, i
     if (r->spec->mode == JOB_MODE_EVAL)
         return error_set(e, ERR_INVALID,
                          "the model's outputs are NaN or infinite for %lld of %lld images: the "
-                         "weights of model.init are of a run that diverged, or are damaged",
+                         "weights of model.init come from a run that diverged, or are damaged",
                          (long long)sum->not_finite, (long long)sum->images);
     return error_set(e, ERR_INVALID,
                      "diverged at step %lld, the model's outputs are NaN or infinite for %lld of "

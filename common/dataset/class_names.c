@@ -60,7 +60,7 @@ static void class_names_of_weights(const struct safetensors *file, struct class_
     if (manifest_are_names(list))
         out->list = json_incref(list);
     else if (file)
-        out->why = "do not say which classes they were trained for";
+        out->why = "contain no class names";
     json_decref(list);
 }
 
@@ -133,9 +133,9 @@ static int class_names_compare(const struct class_names *here, const struct clas
             here->folders ? "remove it" : "convert the images without it",
             there->folders ? ", or make an empty folder of that name there" : "");
     return error_set(e, ERR_INVALID,
-                     "has the classes of %s in another order: class number %zu is %s here and %s "
-                     "there, so labels would mean other classes; convert training and evaluation "
-                     "images together, or name the folders alike",
+                     "has the classes of %s in a different order: class %zu is %s here and %s "
+                     "there, so the labels would not match; convert training and evaluation images "
+                     "together, or use the same folder names",
                      other, i, own, wanted);
 }
 
@@ -222,8 +222,8 @@ int job_classes_compare(const struct job_spec *spec, struct dataset_part part,
         return error_set(e, ERR_INVALID, "%s", other.text);
     struct error remark;
     error_set(&remark, ERR_INVALID,
-              "the weights of model.init were trained for other classes, so the last layer begins "
-              "anew: data.train %s",
+              "the weights of model.init were trained for other classes, so the last layer is "
+              "initialised randomly: data.train %s",
               other.text);
     memcpy(out->remark, remark.text, sizeof out->remark);
     return 0;

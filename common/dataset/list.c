@@ -44,9 +44,9 @@ static int names_read(const char *folder, struct names *names, struct error *e)
     if (status == -ERR_NOT_FOUND)
         return error_set(e, ERR_NOT_FOUND, "there is no data set at %s", folder);
     if (!status && !S_ISDIR(st.st_mode))
-        return error_set(e, ERR_INVALID,
-                         "%s is a file; give the folder that holds the shards or class folders",
-                         folder);
+        return error_set(
+            e, ERR_INVALID,
+            "%s is a file; specify the folder that contains the shards or class folders", folder);
     if (!status && (fd = open_beneath_folder(folder, e)) < 0)
         status = fd;
     if (status)
@@ -205,8 +205,8 @@ static int list_shards_of(const struct names *names, enum dataset_role role,
         if (rc == 0 && list->bytes[list->count - 1] == 0)
             named_add(&empty, name);
     }
-    list_remark(list, &others, "these are no shards of the set and are not read");
-    list_remark(list, &empty, "these shards have 0 bytes and hold no images");
+    list_remark(list, &others, "these files are not shards of the data set and are ignored");
+    list_remark(list, &empty, "these shards are empty (0 bytes)");
     return rc;
 }
 
@@ -263,11 +263,10 @@ static int list_class(struct dataset_list *list, int32_t label, struct error *e)
     for (int i = 0; i < images.count && rc == 0; i++) {
         const char *image = images.entries[i]->d_name;
         if (!dataset_is_image_name(image) && list_is_folder(folder, images.entries[i]))
-            rc =
-                error_set(e, ERR_INVALID,
-                          "%s/%s is a folder, but the folder of a class holds images only: classes "
-                          "must not be nested",
-                          folder, image);
+            rc = error_set(e, ERR_INVALID,
+                           "%s/%s is a folder, but class folders may contain only images: classes "
+                           "cannot be nested",
+                           folder, image);
         else if (!dataset_is_image_name(image))
             rc = refuse_name(folder, image, e);
         else
@@ -281,7 +280,7 @@ static int list_class(struct dataset_list *list, int32_t label, struct error *e)
 static int no_data_set(const char *folder, struct error *e)
 {
     return error_set(e, ERR_INVALID,
-                     "%s holds no data set: expected shards named train-* or validation-*, or a "
+                     "no data set in %s: expected shards named train-* or validation-*, or a "
                      "folder of JPEG or PNG files for each class",
                      folder);
 }
@@ -416,7 +415,7 @@ static int list_classes(const struct names *names, struct dataset_list *list, st
         else
             rc = list_class_folder(list, name, e);
     }
-    list_remark(list, &left_out, "these folders of the system are no classes and are not read");
+    list_remark(list, &left_out, "these system folders are not classes and are ignored");
     if (rc == 0)
         rc = list->class_count > 0 ? check_no_roles(list, e) : no_data_set(list->folder, e);
     return rc;

@@ -144,9 +144,9 @@ int manifest_check_empty(const struct dataset_list *list, struct error *e)
                                    : json_integer_value(json_object_get(
                                          find_entry(manifest, list->files[i], &next), "bytes"));
             if (bytes > 0)
-                status = error_set(e, ERR_CORRUPT,
-                                   "%s is empty: manifest.json says that it has %lld bytes",
-                                   list->files[i], (long long)bytes);
+                status =
+                    error_set(e, ERR_CORRUPT, "%s is empty, but manifest.json lists %lld bytes",
+                              list->files[i], (long long)bytes);
         }
         json_decref(manifest);
     }

@@ -83,13 +83,13 @@ static int check_one_set(const char *folder, const struct shard_number *s, size_
     for (size_t i = 1; i < n; i++) {
         if (s[i].of != s[0].of || s[i].name_bytes != s[0].name_bytes ||
             strncmp(s[i].name, s[0].name, (size_t)s[0].name_bytes) != 0)
-            return error_set(e, ERR_INVALID,
-                             "%s holds shards of two data sets: %s and %s; each needs a folder of "
-                             "its own",
-                             folder, s[0].name, s[i].name);
+            return error_set(
+                e, ERR_INVALID,
+                "%s contains shards of two data sets (%s and %s): use a separate folder for each",
+                folder, s[0].name, s[i].name);
         if (s[i].number == s[i - 1].number)
             return error_set(e, ERR_INVALID,
-                             "%s holds a shard twice: %s and %s have the same number; remove one",
+                             "%s contains two shards with the same number, %s and %s: remove one",
                              folder, s[i - 1].name, s[i].name);
     }
     return 0;
@@ -102,7 +102,7 @@ static int check_none_missing(const char *folder, const struct shard_number *s, 
     int first = s[0].number > 0 && s[n - 1].number == s[0].of, next = first, i = 0;
 
     if (s[0].number == 0 && s[n - 1].number == s[0].of)
-        return error_set(e, ERR_INVALID, "%s holds a shard too many: %s, but numbers begin with 0",
+        return error_set(e, ERR_INVALID, "unexpected shard in %s: %s, but numbers start at 0",
                          folder, s[n - 1].name);
     while (next % part.of != part.number)
         next++;
@@ -113,7 +113,7 @@ static int check_none_missing(const char *folder, const struct shard_number *s, 
     return error_set(e, ERR_NOT_FOUND, "shard %.*s-%05d-of-%05d%s is missing in %s%s",
                      s[0].name_bytes, s[0].name, next, s[0].of, s[0].ending, folder,
                      part.of == 1 && strncmp(s[0].name, "train-", 6) == 0
-                         ? " (where each node holds its own shards only: data.locality \"node\")"
+                         ? " (if each node has only its own shards, set data.locality to \"node\")"
                          : "");
 }
 

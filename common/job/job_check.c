@@ -85,9 +85,9 @@ static void job_check_env(const struct job_spec *spec, struct problems *p)
             problems_add(p, pointer, NULL, "%s is set by %s", name, setter);
         else if (job_env_is_refused(name))
             problems_add(p, pointer, NULL,
-                         "%s is none of the variables that a job may set, whatever "
-                         "job_env_prefixes of traind.conf says: it, or one called so, loads code, "
-                         "starts a program, names a file or is a launcher's",
+                         "%s cannot be set by a job, regardless of job_env_prefixes in "
+                         "traind.conf: variables with this name or prefix load code, start "
+                         "programs, name files or belong to a launcher",
                          name);
         else
             continue;
@@ -186,8 +186,7 @@ static void job_check_mpi_args(const struct job_spec *spec, struct problems *p)
             snprintf(pointer, sizeof pointer, "/cluster/mpi_args/%zu", i);
             job_check_demand(
                 *argument != '-' || strcmp(argument + strspn(argument, "-"), binding[k]) != 0,
-                pointer, "places ranks, as cluster.bind and cluster.smt do: leave one of them out",
-                p);
+                pointer, "conflicts with cluster.bind and cluster.smt: use only one of them", p);
         }
 }
 
@@ -196,12 +195,12 @@ static void job_check_formats(const struct job_spec *spec, bool eval_mode, struc
     bool scaled = spec->loss_scale != 1 && !problems_about(p, "/loss_scale");
 
     job_check_demand(!scaled || !eval_mode, "/loss_scale",
-                     "must be 1 when mode is \"eval\": there are no gradients to scale", p);
+                     "must be 1 with mode \"eval\", which has no gradients to scale", p);
     job_check_demand(!scaled || eval_mode || spec->precision == JOB_PRECISION_BF16 ||
                          problems_about(p, "/precision"),
                      "/loss_scale",
-                     "must be 1 with precision \"fp32\", whose gradients need no scaling; set "
-                     "precision to \"bf16\" or leave it out",
+                     "must be 1 with precision \"fp32\", which needs no gradient scaling; set "
+                     "precision to \"bf16\" or omit loss_scale",
                      p);
     job_check_demand(
         spec->comm.dtype == JOB_PRECISION_FP32 || !eval_mode || problems_about(p, "/comm/dtype"),

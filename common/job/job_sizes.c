@@ -137,8 +137,7 @@ static void sizes_check_ends(double from, double to, double multiple, const char
                  floor((to - from) / multiple) + 1, JOB_SIZES_MAX);
         sizes_refuse_key(pointer, "multiple", message, problems);
     }
-    snprintf(message, sizeof message, "must be a multiple of %.10g, as \"multiple\" says",
-             multiple);
+    snprintf(message, sizeof message, "must be a multiple of %.10g (\"multiple\")", multiple);
     if (fmod(from, multiple) != 0)
         sizes_refuse_key(pointer, "from", message, problems);
     if (fmod(to, multiple) != 0)

@@ -85,7 +85,7 @@ static const struct {
     [JOB_TEXT_TITLE] = {NULL,                 NULL,                 NULL,            NULL,                                      "text without control characters",
                         "^[^\\u0000-\\u001f" MARKS "]*$"                                                                                                                                                                                                                        },
     [JOB_TEXT_NOTE] = {NULL,                 NULL,                 NULL,            NULL,
-                        "text without control characters other than ends of lines and tabs",                                                                                                "^[^\\u0000-\\u0008\\u000b-\\u001f" MARKS "]*$"                                     },
+                        "text without control characters except newlines and tabs",                                                                                                         "^[^\\u0000-\\u0008\\u000b-\\u001f" MARKS "]*$"                                     },
     [JOB_TEXT_TAG] = {LETTERS DIGITS "_",   NAME ":/",            NULL,            "letters, digits and _.-:/",
                         "a word of letters, digits and _.-:/ that begins with a letter, a digit or _",
                         "^[A-Za-z0-9_][A-Za-z0-9._:/-]*$"                                                                                                                                                                                                                       },

@@ -79,8 +79,8 @@ static bool target_read_url(const char *authority, struct notice_target *t, cons
             return target_fail(why, "has a character that no URL has: write it as %XX; a fragment "
                                     "(#...) is never sent");
     if (memchr(authority, '@', length))
-        return target_fail(why, "has a user name or a password in it, which all who may read the "
-                                "job would see");
+        return target_fail(
+            why, "contains a user name or password, which everyone who may read the job would see");
     size_t host = target_read_host(authority, length, t);
     if (!host || (host < length && !target_read_port(authority + host, length - host, &t->port)))
         return target_fail(why, "has no host or no right port after \"//\"");

@@ -12,14 +12,14 @@ static bool batch_fits(const struct plan *plan, const struct job_spec *spec,
         return true;
     if (share > 0)
         problems_add(problems, spec->has_global_batch ? "/global_batch" : "/batch_per_worker", NULL,
-                     "makes a global batch of %lld, but there are %lld training images: no step is "
-                     "possible; at most %lld images a worker fit",
+                     "makes a global batch of %lld, but there are %lld training images: use at "
+                     "most %lld images per worker",
                      (long long)plan->global_batch, (long long)plan->train_images,
                      (long long)share);
     else if (plan->train_images >= plan->world_size)
         problems_add(problems, "/accumulate_steps", NULL,
-                     "takes %lld images of each of %lld workers in a step, more than the %lld "
-                     "training images can feed; at most %lld fit",
+                     "needs %lld images from each of %lld workers per step, more than the %lld "
+                     "training images allow; use at most %lld",
                      (long long)spec->accumulate_steps, (long long)plan->world_size,
                      (long long)plan->train_images,
                      (long long)(plan->train_images / plan->world_size));

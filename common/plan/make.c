@@ -69,9 +69,7 @@ void plan_check_data(const struct job_spec *spec, const struct plan_data *data,
                      struct problems *problems)
 {
     if (data->classes > spec->model.classes)
-        problems_add(problems, "/model/classes", NULL,
-                     "is %lld, but the %s data have %lld classes: their labels would have no "
-                     "place in the network",
+        problems_add(problems, "/model/classes", NULL, "is %lld, but the %s data has %lld classes",
                      (long long)spec->model.classes,
                      spec->mode == JOB_MODE_TRAIN ? "training" : "evaluation",
                      (long long)data->classes);

@@ -241,7 +241,7 @@ static void say_left_out(struct buffer *w, const struct ways *ways, int keeps,
         domain = count_without(ways, KEEPS_DOMAIN);
 
     if (!(keeps & KEEPS_MEMORY))
-        buffer_printf(w, "; no way fits into the node's %.3g GB of memory",
+        buffer_printf(w, "; no combination fits into the node's %.3g GB of memory",
                       1e-9 * (double)node->memory_bytes);
     else if (memory)
         buffer_printf(w, "; %d way%s would need more than the node's %.3g GB of memory", memory,

@@ -12,18 +12,18 @@ static const char *const names[EVENT_TYPE_COUNT] = {
 };
 
 static const struct event_metric metrics[] = {
-    {"loss",           "",         "training loss, mean over the global batch"     },
-    {"lr",             "",         "learning rate of the step"                     },
-    {"images_per_sec", "images/s", "throughput of all ranks"                       },
-    {"step_ms",        "ms",       "time of the whole step"                        },
-    {"data_ms",        "ms",       "time the engine waited for images"             },
-    {"forward_ms",     "ms",       "forward pass"                                  },
-    {"backward_ms",    "ms",       "backward pass"                                 },
-    {"comm_ms",        "ms",       "all-reduce that was not hidden behind backward"},
-    {"optim_ms",       "ms",       "optimiser"                                     },
-    {"grad_norm",      "",         "L2 norm of the averaged gradient"              },
-    {"slowest_rank",   "",         "rank with the longest step"                    },
-    {"top1",           "",         "training accuracy, share of the global batch"  },
+    {"loss",           "",         "training loss, mean over the global batch"            },
+    {"lr",             "",         "learning rate of the step"                            },
+    {"images_per_sec", "images/s", "throughput of all ranks"                              },
+    {"step_ms",        "ms",       "time of the whole step"                               },
+    {"data_ms",        "ms",       "time the engine waited for images"                    },
+    {"forward_ms",     "ms",       "forward pass"                                         },
+    {"backward_ms",    "ms",       "backward pass"                                        },
+    {"comm_ms",        "ms",       "all-reduce time not overlapped with the backward pass"},
+    {"optim_ms",       "ms",       "optimiser"                                            },
+    {"grad_norm",      "",         "L2 norm of the averaged gradient"                     },
+    {"slowest_rank",   "",         "rank with the longest step"                           },
+    {"top1",           "",         "training accuracy, share of the global batch"         },
 };
 
 _Static_assert(sizeof metrics / sizeof metrics[0] <= EVENT_METRICS_MAX,

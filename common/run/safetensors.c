@@ -260,11 +260,10 @@ static int read_dtype(const struct safetensors *s, const char *name, const json_
             entry->tensor.dtype = (enum safetensors_dtype)i;
             return 0;
         }
-    return error_set(
-        e, ERR_UNSUPPORTED,
-        "%s: tensor \"%.200s\" has dtype %.20s, which is not supported by this version; F32, "
-        "F16, BF16 and I64 are",
-        s->path, name, dtype);
+    return error_set(e, ERR_UNSUPPORTED,
+                     "%s: tensor \"%.200s\" has dtype %.20s, which is not supported by this "
+                     "version (supported: F32, F16, BF16 and I64)",
+                     s->path, name, dtype);
 }
 
 static int read_shape(const struct safetensors *s, const char *name, const json_t *value,
@@ -287,7 +286,7 @@ static int read_shape(const struct safetensors *s, const char *name, const json_
     }
     entry->tensor.dims = (int)json_array_size(value);
     if (entry->end - entry->first != bytes)
-        return bad_tensor(s, e, name, "its data_offsets do not span what its shape needs");
+        return bad_tensor(s, e, name, "its data_offsets do not match its shape");
     return 0;
 }
 
@@ -332,7 +331,7 @@ static int check_metadata(const struct safetensors *s, const json_t *meta, struc
         return safetensors_corrupt(s, e, 8, "__metadata__ is not a JSON object");
     json_object_foreach ((json_t *)meta, key, value)
         if (!json_is_string(value))
-            return safetensors_corrupt(s, e, 8, "__metadata__ holds something other than strings");
+            return safetensors_corrupt(s, e, 8, "__metadata__ contains non-string values");
     return 0;
 }
 
@@ -486,7 +485,7 @@ int safetensors_read_floats(struct safetensors *s, const struct safetensors_tens
     if (t->dtype == SAFETENSORS_F32)
         return safetensors_read(s, t, data, e);
     if (t->dtype == SAFETENSORS_I64)
-        return error_set(e, ERR_INVALID, "%s: tensor \"%.200s\" holds integers", s->path, t->name);
+        return error_set(e, ERR_INVALID, "%s: tensor \"%.200s\" is of integers", s->path, t->name);
     uint16_t *halves = malloc(count ? safetensors_bytes(t) : 1);
     int status = halves ? safetensors_read(s, t, halves, e)
                         : error_set(e, ERR_NO_MEMORY, "no memory to read %s", s->path);

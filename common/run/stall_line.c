@@ -60,8 +60,8 @@ static const char *host_words(const struct stall_line *line, bool others)
         return "its ranks are at work";
     if (line->state == STALL_EXCHANGES)
         return exchanging;
-    return others ? "all ranks of this machine wait for ranks of others: a network or a machine is "
-                    "gone"
+    return others ? "all ranks of this machine are waiting for ranks on other machines: a network "
+                    "or machine is down"
                   : "all ranks wait for each other";
 }
 

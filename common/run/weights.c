@@ -64,10 +64,11 @@ static int find_newest(const char *checkpoints, char path[PATH_MAX], struct erro
     checkpoint_list_free(names, count);
     if (found)
         return 0;
-    return error_set(e, ERR_INVALID,
-                     "%s holds no weights: expected a safetensors file, the folder of a checkpoint "
-                     "(with model.safetensors in it), or a run directory with a whole checkpoint",
-                     checkpoints);
+    return error_set(
+        e, ERR_INVALID,
+        "no weights in %s: expected a safetensors file, the folder of a checkpoint (with "
+        "model.safetensors in it), or a run directory with a complete checkpoint",
+        checkpoints);
 }
 
 static int weights_find(const char *init, char path[PATH_MAX], struct error *e)
@@ -201,9 +202,9 @@ int weights_compare(const struct safetensors *file, const struct safetensors_ten
     if (!c.count)
         return 0;
     if (c.count > NAMED_AT_MOST)
-        return error_set(e, ERR_INVALID, "the weights of %s do not fit %s: %s; and %d more", path,
+        return error_set(e, ERR_INVALID, "the weights of %s do not match %s: %s; and %d more", path,
                          arch, c.text, c.count - NAMED_AT_MOST);
-    return error_set(e, ERR_INVALID, "the weights of %s do not fit %s: %s", path, arch, c.text);
+    return error_set(e, ERR_INVALID, "the weights of %s do not match %s: %s", path, arch, c.text);
 }
 
 /* ---- the network of a job */

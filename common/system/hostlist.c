@@ -48,8 +48,8 @@ static bool hostlist_range(struct expansion *x, size_t used, const char *range, 
 
     if (sscanf(range, "%9[0-9]%n-%9[0-9]%n", first, &end, last, &end) < 1 || range[end])
         return REFUSE(x,
-                      "\"%s\" between brackets is no number or range of numbers of at most 9 "
-                      "digits, as in n[01-64,70]",
+                      "\"%s\" between brackets is not a number or range of at most 9 digits, for "
+                      "example n[01-64,70]",
                       range);
     long from = strtol(first, NULL, 10), to = *last ? strtol(last, NULL, 10) : from;
     if (to < from)

@@ -257,8 +257,8 @@ int placement_check(const struct placement_machine *m, const struct placement_wi
                  p == &m->numa ? "NUMA domain" : "socket", p->parts > 1 ? "s" : "",
                  (long long)(w->smt ? p->cpus : p->cores), slot);
     return error_set(e, ERR_INVALID,
-                     "has %s, into which %lld workers of %lld threads do not fit: use fewer "
-                     "workers or threads, or another cluster.bind (none binds to nothing)",
+                     "has %s, too few for %lld workers of %lld threads: use fewer workers or "
+                     "threads, or another cluster.bind (none: no binding)",
                      has, (long long)w->workers, (long long)w->threads);
 }
 

@@ -37,7 +37,7 @@ static int powercap_number(int fd, const char *path, uint64_t *value, struct err
     errno = 0;
     *value = strtoumax(text, &end, 10);
     if (errno || end == text || (*end && *end != '\n'))
-        return error_set(e, ERR_CORRUPT, "%s holds no number", path);
+        return error_set(e, ERR_CORRUPT, "%s does not contain a number", path);
     return 0;
 }
 

@@ -126,7 +126,7 @@ static void self_check_speed_and_load(json_t *report, json_t *list)
     long load = others > LOAD_LOW_SHARE * cores ? lround(fmax(others, 1)) : 0;
     json_object_set_new(report, "load", json_integer(load));
     if (load)
-        check_warn(list, "load", "check again when nothing else runs: these speeds say little",
+        check_warn(list, "load", "repeat on an idle machine: these speeds are not reliable",
                    "%ld other thread%s computed meanwhile", load, plural(load));
     else
         check_note(list, "load", true, NULL, "nothing else computed meanwhile");

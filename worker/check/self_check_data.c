@@ -15,8 +15,8 @@
 #include "worker/check/self_check_parts.h"
 
 #define ADVICE                                                                                     \
-    "look whether the file system is mounted here and whether the job names the right folder; "    \
-    "train-prep audit tells more"
+    "check that the file system is mounted here and that the path in the job is right; "           \
+    "train-prep audit shows details"
 
 /* The manifest of the data set that the list's files belong to; false: there is none. */
 static bool find_manifest(const struct dataset_list *list, char path[PATH_MAX])

@@ -102,7 +102,7 @@ static int gather_machines(struct run *r, json_t **machines, struct error *e)
 
     free(mine);
     if (status)
-        return error_set(e, ERR_NO_MEMORY, "what the machines compute with cannot be gathered: %s",
+        return error_set(e, ERR_NO_MEMORY, "cannot collect the provenance of the machines: %s",
                          traincomm_strerror(status));
     *machines = r->rank == 0 ? machines_from(all, bytes) : NULL;
     free(all);

@@ -12,8 +12,8 @@ static int find_named(const char *from, const struct job_spec *spec, char path[P
     if (!realpath(from, path)) {
         path[0] = '\0';
         return error_set(e, ERR_NOT_FOUND,
-                         "there is no checkpoint %s: --resume takes the folder of one, as "
-                         "checkpoints/step-00000520, or latest",
+                         "checkpoint %s does not exist: --resume takes a checkpoint folder, for "
+                         "example checkpoints/step-00000520, or latest",
                          from);
     }
     int status = run_state_read(path, spec, state, e);
@@ -52,8 +52,7 @@ static int find_latest(const char *run_dir, const struct job_spec *spec, char pa
     if (count == 0)
         json_array_append_new(
             warnings,
-            json_sprintf("there is no checkpoint in %s: the run starts from the beginning",
-                         checkpoints));
+            json_sprintf("no checkpoint in %s: starting from the beginning", checkpoints));
     if (!status)
         return 0;
     *e = first;

@@ -135,7 +135,7 @@ static int check_self(const json_t *state, const char *folder, struct error *e)
     if (!state_differs(json_object_get(state, "xxh128"), hex))
         return 0;
     return error_set(e, ERR_CORRUPT,
-                     "the checkpoint %s is not whole: state.json is not what was written into it",
+                     "checkpoint %s is damaged: state.json has been changed since it was written",
                      folder);
 }
 
@@ -145,15 +145,14 @@ static int check_file(const json_t *wanted, const char *name, const char *folder
 
     snprintf(path, sizeof path, "%s/%s", folder, name);
     if (digest_file(path, hex, e)) {
-        error_prefix(e, "the checkpoint %s is not whole", folder);
+        error_prefix(e, "checkpoint %s is damaged", folder);
         return -(int)(e->code = ERR_CORRUPT);
     }
     if (!state_differs(wanted, hex))
         return 0;
     return error_set(e, ERR_CORRUPT,
-                     "the checkpoint %s is not whole: %s is not what was written into it "
-                     "(its xxh128 is not the one in state.json)",
-                     folder, name);
+                     "checkpoint %s is damaged: the xxh128 of %s does not match state.json", folder,
+                     name);
 }
 
 static int check_files(const json_t *state, const char *folder, struct error *e)
@@ -181,7 +180,8 @@ static int check_identity(const json_t *state, const struct job_spec *spec, cons
             continue;
         char *now = json_dumps(value, JSON_ENCODE_ANY);
         char *then = other ? json_dumps(other, JSON_ENCODE_ANY) : NULL;
-        status = error_set(e, ERR_CONFLICT, "%s is of another job: its %s is %s, this job's is %s",
+        status = error_set(e, ERR_CONFLICT,
+                           "%s belongs to a different job: its %s is %s, but this job's is %s",
                            path, key, then ? then : "not there", now ? now : "?");
         free(now);
         free(then);
@@ -257,14 +257,14 @@ int run_state_read(const char *folder, const struct job_spec *spec, struct run_s
     snprintf(path, sizeof path, "%s/state.json", folder);
     json_t *state = json_document_load(path, e);
     if (!state && e->code == ERR_NOT_FOUND)
-        return error_set(e, ERR_NOT_FOUND, "%s is no checkpoint: it has no state.json", folder);
+        return error_set(e, ERR_NOT_FOUND, "%s is not a checkpoint: it has no state.json", folder);
     if (!state)
-        return error_prefix(e, "the checkpoint %s is not whole", folder);
+        return error_prefix(e, "checkpoint %s is damaged", folder);
     int status = 0;
     if (json_integer_value(json_object_get(state, "format")) != FORMAT)
         status = error_set(e, ERR_CONFLICT,
-                           "%s is of a version whose checkpoints cannot be resumed (format %d is "
-                           "wanted); model.init can load its weights",
+                           "%s was written by a version whose checkpoints cannot be resumed "
+                           "(expected format %d); model.init can load its weights",
                            path, FORMAT);
     if (!status)
         status = check_self(state, folder, e);

@@ -47,7 +47,7 @@ static const struct row {
     {"resume", "FROM", KIND_TEXT, AT(start.resume), 0,
      "go on from a checkpoint: its folder, or \"latest\" for the newest of DIR that is whole"},
     {"stall-seconds", "S", KIND_SECONDS, AT(start.stall_seconds), 1e6,
-     "warn when nothing got on for so long, and say which rank is the cause (300; 0: never)"},
+     "warn after S seconds without progress, and name the rank that causes it (default: 300; 0: never)"},
     {"give-up-seconds", "S", KIND_SECONDS, AT(start.give_up_seconds), 1e7,
      "end the ranks of a machine that wait so long for those of others (0: never)"},
     {"measure-peak", NULL, KIND_FLAG, AT(start.measure_peak), 0,
@@ -55,7 +55,7 @@ static const struct row {
     {"data-roots", "DIR[:DIR]...", KIND_TEXT, AT(data_roots), 0,
      "refuse data sets and weights that do not lie in these folders, wherever links lead"},
     {"self-check", NULL, KIND_FLAG, AT(checks), 0,
-     "say how fit this machine is, in less than two seconds: speed of its cores and memory, clock,"
+     "check this machine, in less than two seconds: speed of its cores and memory, clock,"
      MORE "free memory and scratch, versions, data sets; without mpirun"},
     {"json", NULL, KIND_FLAG, AT(check.json), 0, "of the self-check: one JSON object"},
     {"data", "DIR", KIND_TEXTS, AT(check), 0, "a data set to look at; up to four"},
@@ -63,13 +63,13 @@ static const struct row {
     {"lines", NULL, KIND_FLAG, AT(check.lines), 0,
      "of the self-check: look at the data sets alone, and print a line each"},
     {"found", "FILE", KIND_TEXT, AT(check.found), 0,
-     "take what --lines printed for the --data, rather than look at them"},
+     "use what --lines printed for --data instead of checking it"},
     {"probe", NULL, KIND_FLAG, AT(probe), 0,
-     "print what the launcher asks of a host, as JSON, and end what earlier attempts left here"},
+     "print what the launcher needs to know about a host, as JSON, and end processes of earlier attempts"},
     {"interface", "NAME", KIND_TEXT, AT(interface), 0,
      "for --probe: is this network interface or subnet here?"},
     {"job-settings", "FILE", KIND_TEXT, AT(settings_of), 0,
-     "print what Slurm's prolog needs to know of a job, a line each"},
+     "print what Slurm's prolog needs to know about a job, one item per line"},
     {"placement", "FILE", KIND_TEXT, AT(place), 0,
      "print the options of mpirun that place a job's workers on this machine"},
     {"sys", "DIR", KIND_TEXT, AT(sys), 0, "of --placement: take this copy of a machine's /sys"},
@@ -98,10 +98,9 @@ static const char usage[] =
     "\n";
 
 static const char exit_statuses[] =
-    "\n"
-    "Exit status: 0 done, 1 failed, 2 wrong usage or job document, 8 failed by a full disk,\n"
-    "130 stopped by a signal; of the self-check 1: this machine is not fit, 6: the data are not,\n"
-    "7: its scratch is not.\n";
+    "\nExit status: 0 done, 1 failed, 2 wrong usage or job document, 8 disk full,\n130 stopped by "
+    "a signal; of the self-check 1: this machine failed, 6: the data failed,\n7: the scratch "
+    "folder failed.\n";
 
 static int print_usage(void)
 {

@@ -81,15 +81,15 @@ static int check_image_count(const struct run *r, const struct plan_counts *coun
 {
     if (r->eval_data && r->plan->eval_images > counts->eval)
         return error_set(e, ERR_INVALID,
-                         "data.eval_images is %lld, but %s holds only %lld images: leave "
-                         "eval_images out to have them counted",
+                         "data.eval_images is %lld, but %s contains only %lld images: omit "
+                         "eval_images to count them",
                          (long long)r->plan->eval_images, r->spec->data.eval,
                          (long long)counts->eval);
     if (!r->train_data || r->plan->train_images <= counts->train.images)
         return 0;
     return error_set(e, ERR_INVALID,
-                     "data.train_images is %lld, but %s holds only %lld images: leave "
-                     "train_images out to have them counted",
+                     "data.train_images is %lld, but %s contains only %lld images: omit "
+                     "train_images to count them",
                      (long long)r->plan->train_images, r->spec->data.train,
                      (long long)counts->train.images);
 }
@@ -204,8 +204,8 @@ static int refuse_plan(const char *path, const char *key, const json_t *stored, 
                        struct error *e)
 {
     return error_set(e, ERR_CONFLICT,
-                     "%s says %s = %.12g, but the data now give %.12g: the data set or the "
-                     "job changed since the plan was made; submit the job again",
+                     "%s has %s = %.12g, but the data now gives %.12g: the data set or the job has "
+                     "changed since the plan was made; submit the job again",
                      path, key, json_number_value(json_object_get(stored, key)),
                      json_number_value(json_object_get(mine, key)));
 }
@@ -268,8 +268,8 @@ static int take_place(struct run *r, struct error *e)
         return 0;
     if (from->train_images != r->plan->train_images)
         return error_set(e, ERR_CONFLICT,
-                         "%s is of a run on %lld training images, here are %lld: the data set or "
-                         "the job changed",
+                         "%s is from a run with %lld training images, but there are now %lld: the "
+                         "data set or the job has changed",
                          r->resumed_from, (long long)from->train_images,
                          (long long)r->plan->train_images);
     int64_t schedule_step;

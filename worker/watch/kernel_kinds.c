@@ -68,8 +68,8 @@ json_t *kernel_kinds_problem(const json_t *kinds)
 
     if (!out)
         return NULL;
-    fputs("kernels differ between hosts, so the last bits of what they compute do, and the "
-          "replicas drift apart: ",
+    fputs("kernels differ between hosts, so results differ in the last bits and the replicas "
+          "diverge: ",
           out);
     json_array_foreach (kinds, i, kind) {
         fputs(i ? "; " : "", out);

@@ -113,8 +113,8 @@ int pace_judge(struct pace *p, int64_t step, double step_ms, struct error *e)
         return 0;
     snprintf(
         message, sizeof message,
-        "rank %d%s on %s holds up the others: %.1f ms a step in steps %lld to %lld, median %.1f "
-        "ms; it loses most in %s, and the others wait %.1f ms a step for it (%.1f %%)",
+        "rank %d%s on %s is slower than the others: %.1f ms a step in steps %lld to %lld, median "
+        "%.1f ms; it loses most in %s, and the others wait %.1f ms a step for it (%.1f %%)",
         s.rank, s.ranks > 1 ? " (one of several)" : "", traincomm_host(p->comm, s.rank), s.busy_ms,
         (long long)(step - s.steps + 1), (long long)step, s.median_ms, rank_phase_name(s.phase),
         s.wait_ms, 100 * s.wait_share);

@@ -212,7 +212,7 @@ static int warn_of_dropped(struct profile *p, size_t dropped, struct error *e)
 
     traincomm_reduce(r->comm, TRAINCOMM_SUM, &all, 1);
     snprintf(words, sizeof words,
-             "profile.steps: the trace holds its first %d spans, %.0f more were left out; trace "
+             "profile.steps: the trace contains the first %d spans, %.0f more were dropped; trace "
              "fewer steps",
              SPANS_MAX, all);
     if (all > 0)

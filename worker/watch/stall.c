@@ -305,7 +305,7 @@ static void give_up(const struct stall *s, const struct verdict *v, double now)
     if (s->give_up_seconds <= 0 || v->state != STALL_WAITS || s->ranks_here == s->world ||
         idle < s->give_up_seconds * (in_step ? 1 : GIVE_UP_PATIENT))
         return;
-    log_error("this rank has waited for %.0f s: the other hosts are gone, it ends", idle);
+    log_error("this rank has waited for %.0f s: the other hosts are unreachable, exiting", idle);
     _exit(1);
 }
 

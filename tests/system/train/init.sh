@@ -108,11 +108,11 @@ unfit() {
     done
 }
 unfit "a file that is not there" ".model.init = \"$work/nowhere.safetensors\"" 'No such file'
-unfit "a folder without weights" ".model.init = \"$work/empty\"" 'holds no weights: expected a safetensors file, the folder of a checkpoint'
+unfit "a folder without weights" ".model.init = \"$work/empty\"" 'no weights in .*: expected a safetensors file, the folder of a checkpoint'
 unfit "a named pipe" ".model.init = \"$work/pipe\"" 'is a named pipe, not a regular file'
 unfit "a text" ".model.init = \"$work/text.safetensors\"" 'is a text file, not a safetensors file'
 unfit "a file that was cut" ".model.init = \"$work/cut.safetensors\"" 'is cut off'
-unfit "weights of another network" ".model.init = \"$last\" | .model.arch = \"resnet34\"" 'do not fit resnet34: .*layer1.2.conv1.weight is missing'
+unfit "weights of another network" ".model.init = \"$last\" | .model.arch = \"resnet34\"" 'do not match resnet34: .*layer1.2.conv1.weight is missing'
 is "$(jq -r '.errors[].message' <<<"$body" | grep -o '[^ ]* is missing' | sort -u | wc -l)" \
     "$(("$(jq -r '.errors[0].message | capture("and (?<n>[0-9]+) more").n' <<<"$body")" + 10))" "each tensor that is missing is named"
 unfit "weights of other classes" ".model.init = \"$last\" | .model.classes = 11" 'fc.weight is for 10 classes, the job has 11'

@@ -163,7 +163,7 @@ torn=$(mktemp -d "$work/torn-XXXXXX")
 cp -r "$work/ema/." "$torn"
 rm "$torn/checkpoints/step-00000006/ema.safetensors"
 resume "$torn/checkpoints/step-00000006" "$work/ema.json" "$torn"
-like "$output" 'is not whole: cannot open .*ema.safetensors.*--resume latest takes the newest' "a checkpoint that lost its averaged weights is refused"
+like "$output" 'is damaged: cannot open .*ema.safetensors.*--resume latest takes the newest' "a checkpoint that lost its averaged weights is refused"
 
 # What Adam makes of its means depends on how many steps were done: every rank must know it.
 job "$work/adam.json" '.optimizer = {"name": "adamw", "weight_decay": 0.1} | .lr.base = 0.001'
@@ -217,27 +217,27 @@ like "$(jq -r .ttt_seconds "$run/result.json")" '^[0-9]+\.' "with a time to trai
 # ---- checkpoints that cannot be used
 truncate -s -100 "$run/checkpoints/step-00000006/optimizer.safetensors"
 resume "$run/checkpoints/step-00000006" "$work/small.json" "$run"
-like "$output" 'step-00000006 is not whole: optimizer.safetensors is not .*--resume latest takes the newest' "a torn checkpoint is refused by name"
+like "$output" 'step-00000006 is damaged: the xxh128 of optimizer.safetensors does not match .*--resume latest takes the newest' "a torn checkpoint is refused by name"
 cp "$run/checkpoints/step-00000002/model.safetensors" "$run/checkpoints/step-00000004/"
 rm "$run/attempt-2/events.jsonl"
 resume latest "$work/small.json" "$run"
 is "$(last_weights "$run")" "$whole" "latest takes an older one that is whole, and comes to the same bits"
-like "$(events "$run" 'select(.type == "warning") | .message')" 'step-00000006 is not whole.*step-00000004 is not whole: model.safetensors is not what was written' \
+like "$(events "$run" 'select(.type == "warning") | .message')" 'step-00000006 is damaged.*step-00000004 is damaged: the xxh128 of model.safetensors does not match' \
     "and a warning names each that is not"
 
 job "$work/foreign.json" '.seed = 2'
 resume "$run/checkpoints/step-00000002" "$work/foreign.json" "$work/foreign"
-like "$output" 'is of another job: its seed is 1, this job.s is 2' "a checkpoint of another seed is refused"
+like "$output" 'belongs to a different job: its seed is 1, but this job.s is 2' "a checkpoint of another seed is refused"
 job "$work/foreign.json" '.model.classes = 11'
 resume latest "$work/foreign.json" "$run"
 like "$output" 'none of the 3 checkpoints.*its model.classes is 10, this job.s is 11' "latest refuses when all are another job's"
 job "$work/foreign.json" '.data.train_images = 80'
 resume "$run/checkpoints/step-00000002" "$work/foreign.json" "$work/foreign3"
-like "$output" 'is of a run on 96 training images, here are 80' "and of another number of images"
+like "$output" 'is from a run with 96 training images, but there are now 80' "and of another number of images"
 resume "$run/nothing" "$work/small.json" "$work/foreign"
-like "$output" 'there is no checkpoint .*/nothing' "a missing one is refused by name"
+like "$output" 'checkpoint .*/nothing does not exist' "a missing one is refused by name"
 resume "$work/data" "$work/small.json" "$work/foreign"
-like "$output" 'is no checkpoint: it has no state.json' "and a folder that is none"
+like "$output" 'is not a checkpoint: it has no state.json' "and a folder that is none"
 job "$work/few.json" '.steps = 1 | .eval.every_epochs = 0 | .data.eval = null'
 resume latest "$work/few.json" "$work/new"
 like "$(events "$work/new" 'select(.type == "warning") | .message')" 'no checkpoint in .*from the beginning' "latest without any starts from the beginning, and says so"

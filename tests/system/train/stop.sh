@@ -183,7 +183,7 @@ for of in 1 2; do
 done
 rm "$(own "$work/torn-2" "$step" 2)"
 worker 4 "$work/four.json" "$work/torn-2" --attempt 2 --resume "$work/torn-2/checkpoints/step-0000000$step"
-like "$output" 'is not whole: cannot open .*statistics-2.safetensors.*--resume latest takes the newest' "a checkpoint that lost a machine's file is refused"
+like "$output" 'is damaged: cannot open .*statistics-2.safetensors.*--resume latest takes the newest' "a checkpoint that lost a machine's file is refused"
 
 if unshare -m true 2>/dev/null; then
     blind=true run=$work/blind
@@ -229,6 +229,6 @@ is "$(results "$run")" "$(results "$work/ema")" "both go on to the same bits"
 torn=$(own "$work/torn" "$step")
 rm "$torn"
 worker 2 "$work/ema.json" "$work/torn" --attempt 2 --resume "${torn%/*}"
-like "$output" 'is not whole: cannot open .*statistics-0.safetensors' "a checkpoint that lost them is refused"
+like "$output" 'is damaged: cannot open .*statistics-0.safetensors' "a checkpoint that lost them is refused"
 
 done_testing

@@ -208,6 +208,6 @@ worker 2 "$run/job.json" "$run"
 is $? 0 "and so does the job that it holds"
 jq '.peak_lr *= 2' "$run/plan.json" >"$work/plan.json" && cp "$work/plan.json" "$run/plan.json"
 worker 2 "$run/job.json" "$run"
-like "$(failed_event "$run")" 'plan.json says peak_lr = [0-9.]+, but the data now give [0-9.]+' "a plan with another learning rate is refused"
+like "$(failed_event "$run")" 'plan.json has peak_lr = [0-9.]+, but the data now gives [0-9.]+' "a plan with another learning rate is refused"
 
 done_testing

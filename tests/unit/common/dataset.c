@@ -635,7 +635,7 @@ Test(dataset, classes_of_evaluation_are_those_of_training)
     make_shards("eval", "[\"ant\", \"bee\"]");
     expect_comparison("class number 2 is cat there and none here", "");
     make_shards("eval", "[\"ant\", \"cat\", \"bee\"]");
-    expect_comparison("in another order: class number 1 is cat here and bee there", "");
+    expect_comparison("in a different order: class 1 is cat here and bee there", "");
     make_shards("eval", "[\"ant\", \"bee\", \"cat\", \"dog\"]");
     expect_comparison("has a class dog, which data.train does not have: class number 3", "");
     make_shards("eval", NULL);

@@ -203,9 +203,9 @@ Test(placement, hardware_threads_are_slots_where_the_document_says_so)
     expect_of(m, wish(JOB_BIND_NONE, true, 2, 64), "slot:OVERSUBSCRIBE --bind-to none");
     expect_room(m, wish(JOB_BIND_NUMA, true, 2, 64));
     expect_problem(m, wish(JOB_BIND_NUMA, false, 2, 64),
-                   "has 2 NUMA domains of 32 cores, into which 2 workers of 64 threads do not fit");
+                   "has 2 NUMA domains of 32 cores, too few for 2 workers of 64 threads");
     expect_problem(m, wish(JOB_BIND_AUTO, true, 3, 64),
-                   "has 128 hardware threads, into which 3 workers of 64 threads do not fit");
+                   "has 128 hardware threads, too few for 3 workers of 64 threads");
 }
 
 Test(placement, what_does_not_fit_is_refused_with_what_is_there)
@@ -216,7 +216,7 @@ Test(placement, what_does_not_fit_is_refused_with_what_is_there)
     expect_room(m, wish(JOB_BIND_SOCKET, false, 2, 24));
     expect_room(m, wish(JOB_BIND_NUMA, false, 8, 6));
     expect_problem(m, wish(JOB_BIND_NUMA, false, 2, 22),
-                   "has 4 NUMA domains of 12 cores, into which 2 workers of 22 threads do not fit: "
+                   "has 4 NUMA domains of 12 cores, too few for 2 workers of 22 threads: "
                    "use fewer workers or threads, or another cluster.bind");
     expect_problem(m, wish(JOB_BIND_SOCKET, false, 3, 16), "has 2 sockets of 24 cores");
     expect_problem(m, wish(JOB_BIND_CORE, false, 4, 13), "has 48 cores");
