@@ -38,11 +38,11 @@ static const struct config_key keys[] = {
     {"priority_seconds", 'i', "3600", 1, 604800, FIELD(priority_seconds),
      .help = "waiting time that is worth one point of priority, in seconds", .reloads = true},
     {"max_running_per_user", 'i', "0", 0, 1000000, FIELD(max_running_per_user),
-     .help = "jobs of one user that may run on this machine at the same time; further ones wait; 0: no limit", .reloads = true},
+     .help = "maximum number of running jobs per user on this machine; further ones wait; 0: no limit", .reloads = true},
     {"max_slots_per_user", 'i', "0", 0, 1000000, FIELD(max_slots_per_user),
-     .help = "slots that the jobs of one user may take at the same time; further jobs wait; 0: no limit", .reloads = true},
+     .help = "maximum number of slots in use per user; further jobs wait; 0: no limit", .reloads = true},
     {"max_queued_per_user", 'i', "0", 0, 1000000, FIELD(max_queued_per_user),
-     .help = "jobs of one user that may be queued; further ones are refused with status 429; 0: no limit", .reloads = true},
+     .help = "maximum number of queued jobs per user; further ones are refused with status 429; 0: no limit", .reloads = true},
     {"fair_share_weight", 'i', "0", 0, 1000, FIELD(fair_share_weight),
      .help = "points of priority that a user with all of the recent use of the slots loses, others in proportion; 0: use does not count", .reloads = true},
     {"fair_share_half_life_hours", 'i', "168", 6, 2160, FIELD(fair_share_half_life_hours),
@@ -65,7 +65,7 @@ static const struct config_key keys[] = {
      .help = "largest request body, in bytes", .reloads = true},
     {"http_threads", 'i', "4", 1, 64, FIELD(http_threads), .help = "threads that answer requests"},
     {"streams_per_client", 'i', "256", 1, 1024, FIELD(streams_per_client),
-     .help = "event streams that one client (a token or an address) may have open at the same time"},
+     .help = "maximum number of open event streams per client (a token or an address)"},
     {"heartbeat_seconds", 'i', "10", 1, 15, FIELD(heartbeat_seconds),
      .help = "interval of heartbeats on an idle event stream, in seconds"},
     {"web_dir", 's', PKGDATADIR "/web", 0, 0, FIELD(web_dir), .help = "folder of the dashboard files"},
@@ -98,7 +98,7 @@ static const struct config_key keys[] = {
     {"node_watts", 'i', "0", 0, 100000, FIELD(node_watts),
      .help = "power of a node under load, in watts, from which the energy of jobs is estimated where it is not measured; 0: not known", .reloads = true},
     {"price_per_kwh", 'r', "0", 0, 1000000, FIELD(price_per_kwh), .help = "price of a kilowatt-hour; 0: not known", .reloads = true},
-    {"price_per_node_hour", 'r', "0", 0, 1000000, FIELD(price_per_node_hour), .help = "price of an hour of one node, besides its energy; 0: not known", .reloads = true},
+    {"price_per_node_hour", 'r', "0", 0, 1000000, FIELD(price_per_node_hour), .help = "price of one node-hour, excluding energy; 0: not known", .reloads = true},
     {"currency", 's', NULL, 0, 0, FIELD(currency), .help = "name of the currency of these prices, as EUR (default: none)", .reloads = true},
     {"requests_per_second", 'i', "1000", 0, 1000000, FIELD(requests_per_second),
      .help = "requests per second allowed for each token; 0: no limit", .reloads = true},
@@ -268,7 +268,7 @@ static int config_unknown_key(const char *name, const char *source, struct error
 
     for (size_t i = 0; i < sizeof removed / sizeof removed[0]; i++)
         if (strcmp(removed[i].name, name) == 0)
-            return error_set(e, ERR_USAGE, "%s: there is no %s any more: %s; remove the line",
+            return error_set(e, ERR_USAGE, "%s: %s is no longer supported: %s; remove the line",
                              source, name, removed[i].why);
     for (size_t i = 0; i < KEY_COUNT; i++)
         suggest_offer(&nearest, keys[i].name);
@@ -338,7 +338,7 @@ static int config_parse_line(void *context, const char *section, const char *nam
         return config_bad_line(r, e.text);
     }
     if (i >= 0 && (r->seen & KEY_BIT(i))) {
-        error_set(&e, ERR_USAGE, "the key \"%s\" is there twice", name);
+        error_set(&e, ERR_USAGE, "duplicate key \"%s\"", name);
         return config_bad_line(r, e.text);
     }
     if (i >= 0)
@@ -531,11 +531,11 @@ static int check_roots(const char *roots, struct error *e)
         snprintf(path, sizeof path, "%.*s", (int)strcspn(at, ":"), at);
         if (path[0] != '/')
             return error_set(e, ERR_USAGE,
-                             "data_roots must be absolute folders with colons between, as in "
-                             "/data:/scratch, and \"%s\" is none",
+                             "data_roots must be absolute folders separated by colons, for example "
+                             "/data:/scratch; \"%s\" is not an absolute path",
                              path);
         if (stat(path, &st) || !S_ISDIR(st.st_mode))
-            return error_set(e, ERR_USAGE, "data_roots: there is no folder %s", path);
+            return error_set(e, ERR_USAGE, "data_roots: folder %s does not exist", path);
     }
     return 0;
 }
@@ -549,8 +549,8 @@ static int check_prefixes(const char *prefixes, struct error *e)
         snprintf(prefix, sizeof prefix, "%.*s", (int)strcspn(at, " "), at);
         if (!job_text_right(JOB_TEXT_VARIABLE, prefix))
             return error_set(e, ERR_USAGE,
-                             "job_env_prefixes must be beginnings of variables' names with spaces "
-                             "between, as in OMP_ UCX_, and \"%s\" is none",
+                             "job_env_prefixes must be prefixes of variable names separated by "
+                             "spaces, for example OMP_ UCX_; \"%s\" is not valid",
                              prefix);
         if (job_env_is_refused(prefix))
             return error_set(e, ERR_USAGE,
@@ -592,7 +592,7 @@ int config_check(const struct config *c, struct error *e)
                        check_readable("tls_key", c->tls_key, e)))
         return -(int)e->code;
     if (c->socket_group && !getgrnam(c->socket_group))
-        return error_set(e, ERR_USAGE, "socket_group: there is no group \"%s\"", c->socket_group);
+        return error_set(e, ERR_USAGE, "socket_group: no group \"%s\"", c->socket_group);
     if (check_slurm(c, e) || check_prefixes(c->job_env_prefixes, e) ||
         check_mpi_prefixes(c->mpi_prefixes, e))
         return -(int)e->code;

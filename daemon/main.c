@@ -98,7 +98,7 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
         a->print_openapi = true;
         break;
     case ARGP_KEY_ARG:
-        argp_error(state, "\"%s\" is not an option; traind takes no other arguments", text);
+        argp_error(state, "unexpected argument \"%s\"; traind takes only options", text);
         break;
     default:
         return ARGP_ERR_UNKNOWN;
@@ -315,7 +315,7 @@ static int load_again(struct daemon_life *d, struct config_changes *changes,
 static void log_changes(const struct config_changes *changes)
 {
     if (!*changes->taken && !*changes->needs_restart)
-        log_info("the settings were read again; nothing has changed");
+        log_info("settings reloaded, nothing has changed");
     else
         log_info("the settings were read again%s%s%s%s", *changes->taken ? ": " : "",
                  changes->taken, *changes->needs_restart ? "; only a restart changes " : "",

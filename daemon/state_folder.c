@@ -86,8 +86,8 @@ int state_folder_prepare(const char *path, const char *socket, gid_t socket_grou
         return 0;
     if (st.st_uid != geteuid() || now & S_ISVTX || !is_state(path)) {
         if (now & PRIVATE)
-            log_warning("the state folder %s is open to other users (mode %04o) and stays so, as "
-                        "it is not traind's alone",
+            log_warning("the state folder %s is accessible to other users (mode %04o); this is not "
+                        "changed, as it does not belong to traind alone",
                         path, (unsigned)now);
         return 0;
     }

@@ -34,7 +34,7 @@ static int listen_split(const char *address, char *host, size_t host_bytes, cons
         strspn(colon + 1, "0123456789") != strlen(colon + 1) || strlen(colon + 1) > 5 ||
         atoi(colon + 1) > 65535)
         return error_set(e, ERR_USAGE,
-                         "listen must be HOST:PORT with a port from 0 to 65535, as in "
+                         "listen must be HOST:PORT with a port from 0 to 65535, for example "
                          "127.0.0.1:7077 or [::1]:7077, not \"%s\"",
                          address);
     memcpy(host, from, (size_t)(to - from));
@@ -244,7 +244,7 @@ static int sort_inherited(int fd, struct listen_inherited *in, struct error *e)
             "(ListenStream= in traind.socket, without Accept=)");
     if (*place >= 0)
         return error_set(e, ERR_USAGE,
-                         "systemd passed two %s sockets, and traind takes one: see traind.socket",
+                         "systemd passed two %s sockets, but traind uses one: see traind.socket",
                          local ? "unix" : "TCP");
     *place = fd;
     return 0;

@@ -94,7 +94,7 @@ void reply_problem(struct reply *r, int status, const struct error *e,
         json_pack("{s:s, s:s, s:i}", "type", uri, "title", type->title, "status", status);
     json_t *detail = json_string(e->text);
     if (!detail) /* words that quote a client's broken UTF-8, or were cut within a character */
-        detail = json_string("the request holds text that is not UTF-8, or too much of it");
+        detail = json_string("the request contains text that is not UTF-8, or too much text");
     json_object_set_new(body, "detail", detail);
     if (problems && problems->count)
         json_object_set_new(body, "errors", problems_to_json(problems));

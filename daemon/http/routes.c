@@ -61,9 +61,9 @@ static const struct route routes[] = {
     {"GET", "/v1/jobs/{id}/provenance", handle_provenance, ROLE_READ, "", 200,
      "What a job was computed with: programs, libraries, processors, kernels, data, digests of its results"},
     {"GET", "/v1/jobs/{id}/pinned", handle_pinned, ROLE_READ, "", 200,
-     "The document that repeats a job, with all choices of its run; and what differs here and now"},
+     "The document that reproduces a job, with all choices of its run; and what differs on this machine"},
     {"GET", "/v1/jobs/{id}/reproduction", handle_reproduction, ROLE_READ, "", 200,
-     "Whether a job came to the same bits as the one that it reproduces, and what differs"},
+     "Whether the results of a job are bit-identical to those of the job it reproduces, and what differs"},
     {"GET", "/v1/jobs/{id}/archive", handle_archive, ROLE_READ, "weights", 200,
      "A job that has ended as one file (tar.gz); weights: true adds its newest checkpoint"},
     {"GET", "/v1/jobs/{id}/tensorboard", handle_tensorboard, ROLE_READ, "", 200,
@@ -92,7 +92,7 @@ static const struct route routes[] = {
     {"GET", "/v1/failures", handle_failures, ROLE_READ, "", 200,
      "Failure rules, with the failures since the start of the daemon"},
     {"GET", "/v1/forecasts", handle_forecasts, ROLE_READ, "", 200,
-     "How good the estimates of time were, over the newest jobs that succeeded"},
+     "How accurate the time estimates were, for the newest jobs that succeeded"},
     {"GET", "/v1/usage", handle_usage, ROLE_READ, "", 200,
      "Users: recent use of the slots, running and queued jobs, and the limits of one user"},
     {"GET", "/v1/speeds", handle_speeds, ROLE_READ, "key", 200,
@@ -108,7 +108,7 @@ static const struct route routes[] = {
     {"GET", "/v1/notices", handle_notice_list, ROLE_READ, "after limit job sweep state id", 200,
      "Notices, newest first; after: ids below it; state: waiting, delivered or failed"},
     {"POST", "/v1/notices/test", handle_notice_test, ROLE_SUBMIT, "", 202,
-     "Send a test notice to a target, once; GET /v1/notices?id= tells what became of it"},
+     "Send a test notice to a target, once; GET /v1/notices?id= has its state"},
     {"GET", "/v1/backup", handle_backup, ROLE_ADMIN, "", 200,
      "A copy of the database, made while the daemon runs"},
     {"GET", "/v1/backup/tokens", handle_backup_tokens, ROLE_ADMIN, "", 200,
@@ -214,11 +214,11 @@ const struct route *route_find(const char *method, const char *path, int64_t *id
     if (found == MATCH_NONE)
         return not_found(method, path, e);
     if (!takes_method)
-        error_set(e, ERR_METHOD, "%s does not take %s, only %s", path, method, allow);
+        error_set(e, ERR_METHOD, "%s does not allow %s, only %s", path, method, allow);
     else if (found == MATCH_BAD_ID)
         error_set(e, ERR_USAGE, "the id in %s must be a whole number from 1", path);
     else
-        error_set(e, ERR_NOT_FOUND, "%s: nothing has this id", path);
+        error_set(e, ERR_NOT_FOUND, "%s: no such id", path);
     return NULL;
 }
 
@@ -268,7 +268,7 @@ int route_check_query(const struct request *q, struct error *e)
                                     : "unknown query parameter \"%s\"; %s takes none%s",
                              name, q->path, known);
         if (request_query(q, name) != q->query[i].value)
-            return error_set(e, ERR_USAGE, "the query parameter \"%s\" is there twice", name);
+            return error_set(e, ERR_USAGE, "duplicate query parameter \"%s\"", name);
         if (!q->query[i].value)
             return error_set(e, ERR_USAGE, "the query parameter \"%s\" has no value", name);
     }

@@ -105,7 +105,7 @@ static int check_request(const struct endpoint *at, struct MHD_Connection *c,
         char shown[PRINTABLE_GROWTH * 32];
         printable_escape(shown, sizeof shown, x->encoding, strlen(x->encoding), "");
         return error_set(e, ERR_ENCODING,
-                         "a body with Content-Encoding \"%s\" is not taken: send it as it is",
+                         "Content-Encoding \"%s\" is not supported: send the body unencoded",
                          shown);
     }
     if (x->too_large)
@@ -395,9 +395,9 @@ static const char *find_fault(struct MHD_Connection *c, const char **encoding)
         return "a header's name has a character that is not allowed there, as a space before the "
                "colon";
     if (f.hosts > 1)
-        return "the header Host is there twice";
+        return "duplicate header Host";
     if (f.lengths > 1)
-        return "the header Content-Length is there twice";
+        return "duplicate header Content-Length";
     if (f.lengths && f.codings)
         return "Content-Length and Transfer-Encoding do not go together";
     if (f.codings > 1 || (f.codings && strcasecmp(f.coding, "chunked") != 0))

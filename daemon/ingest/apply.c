@@ -124,7 +124,7 @@ static void ingest_apply_event(struct ingest *i, struct batch *b, json_t *body, 
         return;
     }
     if (json_integer_value(seq) <= i->last_seq) {
-        note_bad(b, "an event whose seq does not rise", line);
+        note_bad(b, "an event whose seq does not increase", line);
         json_decref(body);
         return;
     }
@@ -134,7 +134,7 @@ static void ingest_apply_event(struct ingest *i, struct batch *b, json_t *body, 
                                   .type = event_type_of(type),
                                   .body = body};
     if (event->type == EVENT_TYPE_COUNT)
-        note_bad(b, "an event of an unknown type, kept as it is", line);
+        note_bad(b, "an event of unknown type, stored unchanged", line);
     if (event->type == EVENT_STEP)
         store_step_of(body, &event->step);
     accept_event(i, b);

@@ -15,7 +15,7 @@
 
 const char *job_by_words(const char *by)
 {
-    return by ? by : "somebody without a token";
+    return by ? by : "a user without a token";
 }
 
 struct cancelling {

@@ -405,7 +405,7 @@ void measure_finished(struct store *s, int64_t id, int64_t slots, double now)
         job_spec_destroy(spec);
     }
     if (status)
-        log_warning("job %lld: what it measured was not kept: %s", (long long)id, e.text);
+        log_warning("job %lld: cannot store its measured speed: %s", (long long)id, e.text);
     store_job_clear(&job);
 }
 

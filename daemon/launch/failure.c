@@ -266,7 +266,7 @@ void failure_signal_words(int64_t signal_number, char *text, size_t bytes)
 static const char *failure_hint(const struct failure_rank *r, const char *log)
 {
     if (r->signal == 9)
-        return "; if nobody did that, the kernel was out of memory: see dmesg";
+        return "; unless somebody did that, the kernel was out of memory: see dmesg";
     if (r->signal < 0 && r->exit_code == ATTEMPT_EXIT_NO_SPACE)
         return ": No space left on device";
     if (r->signal > 0 && strstr(log, "failed to map segment from shared object"))
@@ -275,7 +275,7 @@ static const char *failure_hint(const struct failure_rank *r, const char *log)
 }
 
 #define OF_WORKERS "; last lines of the log: "
-#define OF_MPIRUN  "; mpirun says: "
+#define OF_MPIRUN  "; mpirun: "
 
 size_t failure_cause_length(const char *reason)
 {
@@ -448,7 +448,7 @@ static const char *stop_words(enum failure_stop why)
         return "cancelled on request";
     return why == FAILURE_TIME_LIMIT
                ? "stopped at its time limit (cluster.time_limit)"
-               : "the workers were told to stop by a signal that was not traind's";
+               : "the workers were stopped by a signal that traind did not send";
 }
 
 static void judge_by_stall(struct verdict *v, const struct stalled *stall)

@@ -90,9 +90,9 @@ static int rules_take_notify(struct failure_rule *rule, const char *word, struct
         if (strncmp(word, prefixes[i], strlen(prefixes[i])) != 0)
             continue;
         if (rule->notify)
-            return error_set(e, ERR_USAGE,
-                             "a rule tells one target: notify_rules with "
-                             "\"attempt_failed\" tells more of them");
+            return error_set(
+                e, ERR_USAGE,
+                "a rule has only one target: use notify_rules with \"attempt_failed\" for more");
         if (!notice_target_parse(to, &target, &why))
             return error_set(e, ERR_USAGE, "%.*s \"%.80s\" %s", (int)strlen(prefixes[i]) - 1,
                              prefixes[i], to, why);
@@ -177,7 +177,7 @@ static int rules_compile(struct failure_rule *rule, const char *pattern, struct 
     }
     if (regexec(&rule->pattern, "", 0, NULL, 0) == 0) {
         regfree(&rule->pattern);
-        return error_set(e, ERR_USAGE, "the pattern \"%.80s\" fits every line", pattern);
+        return error_set(e, ERR_USAGE, "the pattern \"%.80s\" matches every line", pattern);
     }
     rule->text = needed(strdup(pattern));
     return 0;

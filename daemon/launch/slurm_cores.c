@@ -127,9 +127,9 @@ int slurm_cores_find(const struct slurm_settings *settings, const struct job_spe
     }
     if (slurm_cores_ask(settings, spec, found, e) == 0)
         return 0;
-    return error_set(e, e->code == ERR_UNREACHABLE ? ERR_UNREACHABLE : ERR_INVALID,
-                     "how many %s a node has is not known: %.600s; give "
-                     "cluster.threads_per_worker%s",
-                     spec->cluster.smt ? "hardware threads" : "cores", e->text,
-                     spec->cluster.smt ? "" : ", or have slurm.node_cores set in traind.conf");
+    return error_set(
+        e, e->code == ERR_UNREACHABLE ? ERR_UNREACHABLE : ERR_INVALID,
+        "the number of %s of a node is not known: %.600s; set cluster.threads_per_worker%s",
+        spec->cluster.smt ? "hardware threads" : "cores", e->text,
+        spec->cluster.smt ? "" : ", or have slurm.node_cores set in traind.conf");
 }

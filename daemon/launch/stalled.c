@@ -235,8 +235,8 @@ static void judge_waiting_hosts(const char *attempt_dir, const struct stall_repo
     print_quiet(out->phase, quiet, words);
     if (find_silent(attempt_dir, s, out->host))
         snprintf(out->reason, sizeof out->reason,
-                 "host %s does not answer: %s, and its ranks say nothing while the others wait for "
-                 "them",
+                 "host %s does not answer: %s, and its ranks do not report while the others wait "
+                 "for them",
                  out->host, words);
     else
         snprintf(out->reason, sizeof out->reason, "all ranks wait for each other: %s%s", words,
@@ -271,8 +271,8 @@ static void judge_waiting_ranks(const char *attempt_dir, const struct stall_repo
     print_quiet(out->phase, quiet, words);
     if (s->waiting_count == s->world) {
         snprintf(out->reason, sizeof out->reason,
-                 "all ranks wait for each other in MPI's start: %s; the network that MPI uses may "
-                 "be cut (cluster.interface)",
+                 "all ranks wait for each other in MPI_Init: %s; MPI's network may be down "
+                 "(cluster.interface)",
                  words);
         return;
     }
@@ -281,7 +281,7 @@ static void judge_waiting_ranks(const char *attempt_dir, const struct stall_repo
         out->rank++;
     name_host_of_rank(attempt_dir, s, out);
     snprintf(out->reason, sizeof out->reason,
-             "rank %lld on %s says nothing while others wait for it in MPI's start: %s",
+             "rank %lld on %s does not report while others wait for it in MPI_Init: %s",
              (long long)out->rank, out->host, words);
 }
 
@@ -357,8 +357,7 @@ static bool stalled_judge_silence(const struct stall_look *l, const struct progr
     out->phase = last->phase;
     print_quiet(last->phase, now - last->at, words);
     snprintf(out->reason, sizeof out->reason,
-             "no rank says anything any more: %s; their hosts, or mpirun's daemons there, hang",
-             words);
+             "no rank reports any more: %s; their hosts, or mpirun's daemons there, hang", words);
     return true;
 }
 

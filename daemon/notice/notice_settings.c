@@ -27,8 +27,8 @@ static int settings_read_secret_file(const char *key, const char *path, bool sec
     free(*text);
     *text = NULL;
     return error_set(e, ERR_USAGE,
-                     "%s: %s holds secrets and others may read it: chmod 600 it (mode %03o)", key,
-                     path, (unsigned)(st.st_mode & 0777));
+                     "%s: others can read the secrets in %s: chmod 600 it (mode %03o)", key, path,
+                     (unsigned)(st.st_mode & 0777));
 }
 
 static bool settings_rules_have_secrets(const struct notice_admin_rules *rules)

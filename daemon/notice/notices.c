@@ -114,10 +114,10 @@ static int notices_check_tests(struct sql *c, const char *owner, double now, int
     if (count < NOTICES_TESTS_A_MINUTE)
         return 0;
     *wait_seconds = (int)ceil(fmin(fmax(first + 60 - now, 1), 60));
-    return error_set(e, ERR_TOO_MANY,
-                     "%lld tests were asked for within a minute, and one user may send %d: try "
-                     "again in %d s",
-                     (long long)count, NOTICES_TESTS_A_MINUTE, *wait_seconds);
+    return error_set(
+        e, ERR_TOO_MANY,
+        "%lld tests were requested within a minute, but a user may send only %d: try again in %d s",
+        (long long)count, NOTICES_TESTS_A_MINUTE, *wait_seconds);
 }
 
 int notices_test(struct notices *n, const char *target, enum notice_format format,

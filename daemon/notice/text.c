@@ -30,7 +30,7 @@ static void text_head(struct buffer *out, enum notice_kind kind, const json_t *b
 
     if (kind == NOTICE_TEST)
         buffer_printf(out, "This is a test of notices, asked for by %s",
-                      json_get_text(body, "asked_by", "somebody who was not named"));
+                      json_get_text(body, "asked_by", "an unknown user"));
     else if (kind == NOTICE_NODE_DRAINED)
         buffer_printf(out, "Node %s is drained",
                       json_get_text(json_object_get(body, "node"), "name", "?"));

@@ -133,11 +133,10 @@ static int fill_trials(struct job_manager *m, const json_t *d, const struct swee
         sweep->count++;
         problems_clear(&own);
         if (bytes > SWEEP_TEXT_MAX) {
-            problems_add(
-                problems, "/parameters", NULL,
-                "the documents of the first %zu points are over %zu MiB: give fewer points "
-                "or a shorter base",
-                sweep->count, SWEEP_TEXT_MAX >> 20);
+            problems_add(problems, "/parameters", NULL,
+                         "the documents of the first %zu points exceed %zu MiB: use fewer points "
+                         "or a shorter base",
+                         sweep->count, SWEEP_TEXT_MAX >> 20);
             break;
         }
     }

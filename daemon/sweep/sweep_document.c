@@ -57,7 +57,7 @@ static void sweep_check_keys(const json_t *object, const char *where, const char
         for (const char *const *k = known; *k; k++)
             suggest_offer(&near, *k);
         char *pointer = problem_pointer(where, key);
-        problems_add(problems, pointer, near.best, "there is no such key");
+        problems_add(problems, pointer, near.best, "unknown key");
         free(pointer);
     }
 }
@@ -139,7 +139,7 @@ static void check_budget(json_t *d, struct problems *problems)
     else if (log(json_get_number(budget, "max", NAN)) - log(json_get_number(budget, "min", NAN)) >
              (RUNGS_MAX - 1) * log(json_get_number(budget, "eta", NAN)))
         problems_add(problems, "/budget/min", NULL,
-                     "gives more than %d rungs up to max: give a greater min or eta", RUNGS_MAX);
+                     "makes more than %d rungs up to max: use a larger min or eta", RUNGS_MAX);
 }
 
 /* Halving stops its losers unless it is told not to; a grid and a random search are asked to. */
@@ -288,8 +288,7 @@ static void check_sampling(json_t *d, bool grid, struct problems *problems)
     size_t count = json_object_size(json_object_get(d, "parameters"));
 
     if (grid && json_object_get(d, "sampling")) {
-        problems_add(problems, "/sampling", NULL,
-                     "is for the methods random and halving: a grid draws nothing");
+        problems_add(problems, "/sampling", NULL, "is only for the methods random and halving");
         return;
     }
     if (!grid && json_object_get(d, "sampling"))

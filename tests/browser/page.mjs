@@ -280,7 +280,7 @@ async function sameLog(page) {
 // As a worker writes it, behind its own events.
 async function straggling(page, id) {
   const { run_dir } = await api(`/v1/jobs/${id}`), words = page.locator(".why.slow");
-  const message = "rank 34 (and 1 more there) on n17 holds up the others: 1302.0 ms a step in steps 1 to 160, median 1240.0 ms; it loses most in backward, and the others wait 57.2 ms a step for it (4.4 %)";
+  const message = "rank 34 (and 1 more there) on n17 is slower than the others: 1302.0 ms a step in steps 1 to 160, median 1240.0 ms; it loses most in backward, and the others wait 57.2 ms a step for it (4.4 %)";
   same(await words.textContent(), "", "straggler: none is named");
   appendFileSync(`${run_dir}/attempt-1/events.jsonl`, JSON.stringify({ seq: 1e6, t: Date.now() / 1000, type: "straggler", step: 160, rank: 34, host: "n17", ranks: 2,
     phase: "backward", busy_ms: 1302, median_ms: 1240, steps: 160, wait_ms: 57.2, wait_share: 0.044, message }) + "\n");

@@ -146,7 +146,7 @@ export function checkpointsCard(id) {
 const SHOWN = ["state", "run_start", "gradients", "checkpoint", "straggler", "warning", "run_stop", "failed", "resume", "labels"];
 
 // An older worker's event has no message.
-export const stragglerWords = (e) => e.message ?? `rank ${e.rank} on ${e.host} holds up the others: ${f.number(e.busy_ms)} ms a step against ${f.number(e.median_ms)} ms, most of it in ${e.phase}`;
+export const stragglerWords = (e) => e.message ?? `rank ${e.rank} on ${e.host} is slower than the others: ${f.number(e.busy_ms)} ms a step against ${f.number(e.median_ms)} ms, most of it in ${e.phase}`;
 
 const WORDS = {
   state: (e) => `${e.state}${e.reason ? `: ${e.reason}` : ""}${e.by ? ` (by ${e.by})` : ""}`,

@@ -103,7 +103,7 @@ int auth_check(const struct route *route, unsigned rights, struct error *e)
             "token create NAME makes one",
             route->method, route->pattern, role);
     return error_set(e, ERR_NOT_ALLOWED,
-                     "%s %s needs the role %s%s, and this caller does not have it", route->method,
+                     "%s %s requires the role %s%s, which this caller does not have", route->method,
                      route->pattern, role,
                      route->role == ROLE_ADMIN
                          ? " (a token of it, or the unix socket as root or as the daemon's user)"
@@ -124,10 +124,8 @@ static int auth_check_owner(const struct request *q, const char *owner, const ch
     if (!owner || !*owner || q->rights & RIGHT(ROLE_OPERATOR) || strcmp(owner, q->who) == 0)
         return 0;
     return error_set(e, ERR_NOT_ALLOWED,
-                     "%s belongs to %s, and you are %s: to change what is another's needs the role "
-                     "%s",
-                     what, owner, *q->who ? q->who : "not known here",
-                     role_at(ROLE_OPERATOR)->name);
+                     "%s belongs to %s, but you are %s: changing it requires the role %s", what,
+                     owner, *q->who ? q->who : "not known here", role_at(ROLE_OPERATOR)->name);
 }
 
 static int sweep_owner(const struct request *q, int64_t id, char **owner, struct error *e)

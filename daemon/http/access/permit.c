@@ -53,8 +53,8 @@ static void permit_check_path(const char *roots, const char *path, const char *p
     if (!is_absolute(path, pointer, problems))
         return;
     if (path && strcmp(path, "synthetic") != 0 && !permit_path(roots, path))
-        problems_add(problems, pointer, NULL,
-                     "%s is not below a folder that jobs may use here (%s)", path, roots);
+        problems_add(problems, pointer, NULL, "%s is not in a folder that jobs may use (%s)", path,
+                     roots);
 }
 
 /* ---------------------------------------------------------------- arguments of mpirun */
@@ -163,8 +163,8 @@ void permit_mpi_prefix(const char *prefix, const struct config *config, struct p
     if (!prefix || (list && is_listed_folder(prefix, list)))
         return;
     problems_add(problems, "/cluster/mpi_prefix", NULL,
-                 "%.200s is none of the folders that jobs may name here (%s); an administrator of "
-                 "traind can change that by mpi_prefixes in traind.conf",
+                 "%.200s is not an allowed folder (%s); an administrator can add it to "
+                 "mpi_prefixes in traind.conf",
                  prefix, list ? list : "there are none");
 }
 
@@ -193,14 +193,14 @@ void permit_env(const char *name, const char *value, const struct config *config
         return;
     if (none || !has_listed_prefix(name, prefixes))
         problems_add(problems, pointer, NULL,
-                     "%s is none of the variables that jobs may set here%s%s; an administrator of "
-                     "traind can change that by job_env_prefixes in traind.conf",
+                     "%s is not a variable that jobs may set%s%s; an administrator can add its "
+                     "prefix to job_env_prefixes in traind.conf",
                      name, none ? ": there are none" : ", which begin with one of ",
                      none ? "" : prefixes);
     else if (strncmp(name, parameter, strlen(parameter)) == 0 &&
              !is_harmless_parameter(name + strlen(parameter), value))
         problems_add(problems, pointer, NULL,
-                     "%s=%.60s is for administrators only, who may give it as \"--mca\" in "
+                     "%s=%.60s is for administrators only, who can set it with \"--mca\" in "
                      "cluster.mpi_args",
                      name, value);
 }

@@ -8,14 +8,14 @@
 #define SUBMITS (READS | RIGHT(ROLE_SUBMIT))
 
 static const struct role_info roles[ROLES] = {
-    [ROLE_ANYONE] = {"anyone",   ANYONE,                         NULL                                     },
-    [ROLE_READ] = {"read",     READS,                          NULL                                     },
+    [ROLE_ANYONE] = {"anyone",   ANYONE,                         NULL                              },
+    [ROLE_READ] = {"read",     READS,                          NULL                              },
     [ROLE_SUBMIT] = {"submit",   SUBMITS,
-                     "change and remove their own jobs and sweeps, and those without an owner"            },
+                     "change and remove their own jobs and sweeps, and those without an owner"     },
     [ROLE_OPERATOR] = {"operator", SUBMITS | RIGHT(ROLE_OPERATOR),
-                     "change and remove the jobs and sweeps of others"                                    },
-    [ROLE_NODE] = {"node",     ANYONE | RIGHT(ROLE_NODE),      NULL                                     },
-    [ROLE_ADMIN] = {"admin",    RIGHT(ROLES) - 1,               "give any of mpirun's arguments in a job"},
+                     "change and remove the jobs and sweeps of others"                             },
+    [ROLE_NODE] = {"node",     ANYONE | RIGHT(ROLE_NODE),      NULL                              },
+    [ROLE_ADMIN] = {"admin",    RIGHT(ROLES) - 1,               "use any mpirun argument in a job"},
 };
 
 const struct role_info *role_at(enum role role)

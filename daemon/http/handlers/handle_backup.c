@@ -49,7 +49,7 @@ int handle_backup_tokens(const struct request *q, struct reply *r, struct error 
         return error_set(e, ERR_INTERNAL, "the path of the state folder is too long");
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0 && errno == ENOENT)
-        return error_set(e, ERR_NOT_FOUND, "there is no file of tokens: none was made yet");
+        return error_set(e, ERR_NOT_FOUND, "there is no token file: no token has been created yet");
     if (fd < 0)
         return error_set_errno(e, errno, "cannot open %s", path);
     if (fstat(fd, &st) || st.st_size == 0) {

@@ -31,7 +31,7 @@ static int parse_ids(const char *text, int64_t *ids, size_t *count, struct error
     }
     if (*count >= 2 && !*at && at[-1] != ',')
         return 0;
-    return error_set(e, ERR_USAGE, "ids must name 2 to %d jobs, as in ids=1,2; not \"%.60s\"",
+    return error_set(e, ERR_USAGE, "ids must name 2 to %d jobs, for example ids=1,2; not \"%.60s\"",
                      JOBS_MAX, text ? text : "");
 }
 

@@ -182,9 +182,9 @@ int handle_node(const struct request *q, struct reply *r, struct error *e)
     int status = node_collect(q, &p, e);
     json_t *node = json_object_get(p.nodes, name);
     if (!status && !node)
-        status = error_set(
-            e, ERR_NOT_FOUND,
-            "there is no node %s; trainctl nodes and GET /v1/nodes list those there are", name);
+        status =
+            error_set(e, ERR_NOT_FOUND,
+                      "there is no node %s; trainctl nodes and GET /v1/nodes list the nodes", name);
     if (!status)
         status = reply_json(r, 200, json_incref(node), e);
     json_decref(p.nodes);
@@ -220,8 +220,9 @@ int handle_node_report(const struct request *q, struct reply *r, struct error *e
     if (node_parse_name(q, name, e))
         return -(int)e->code;
     if (q->body_bytes == 0)
-        return error_set(e, ERR_USAGE,
-                         "send what train-worker --self-check --json prints, with \"phase\"");
+        return error_set(
+            e, ERR_USAGE,
+            "send the output of train-worker --self-check --json, with \"phase\" added");
     json_t *report = json_document_parse(q->body, q->body_bytes, e);
     if (!report)
         return -(int)e->code;

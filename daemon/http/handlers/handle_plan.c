@@ -137,8 +137,8 @@ static int plan_prepare(const struct request *q, bool will_run, struct prepared 
 
     if (q->body_bytes == 0)
         return error_set(e, ERR_USAGE,
-                         "send a job document as the body, as in "
-                         "curl -d '{\"data\": {\"train\": \"/path/to/shards\"}}'");
+                         "the body must be a job document: curl -d '{\"data\": {\"train\": "
+                         "\"/path/to/shards\"}}'");
     json_t *document = json_document_parse(q->body, q->body_bytes, e);
     if (!document)
         return -(int)e->code;
@@ -320,7 +320,7 @@ int handle_speeds(const struct request *q, struct reply *r, struct error *e)
 
     if (!is_speed_key(key))
         return error_set(e, ERR_USAGE,
-                         "key must say of which jobs, as in key=resnet50-imagenet-224-fp32-t1");
+                         "key is missing, for example key=resnet50-imagenet-224-fp32-t1");
     int status = store_speed_find(q->app->store, key, speed_cpu(cpu), request_by(q), samples,
                                   SPEEDS_MAX, &count, e);
     if (status)
@@ -340,7 +340,7 @@ static int read_speed(const json_t *body, struct store_speed *speed, struct erro
     speed->cpu = json_string_value(json_object_get(body, "cpu"));
     if (!is_speed_key(speed->key))
         return error_set(e, ERR_INVALID,
-                         "key must say of which jobs, as in \"resnet50-imagenet-224-fp32-t1\"");
+                         "key is missing, for example \"resnet50-imagenet-224-fp32-t1\"");
     if (!speed->cpu || !*speed->cpu || strlen(speed->cpu) >= SPEED_CPU_BYTES ||
         !printable_is(speed->cpu))
         return error_set(e, ERR_INVALID,

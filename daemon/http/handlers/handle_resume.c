@@ -83,8 +83,8 @@ static int check_imported(const struct request *q, struct problems *problems, st
     if (job.imported_from && job_newest_checkpoint(job.run_dir, e) == 0 &&
         job_state_is_final(job.state)) {
         status = error_set(e, ERR_CONFLICT,
-                           "job %lld was imported without its weights and cannot be resumed: "
-                           "trainctl clone --submit begins anew",
+                           "job %lld was imported without its weights and cannot be resumed; "
+                           "trainctl clone --submit starts it from the beginning",
                            (long long)q->id);
     } else if (job.imported_from) {
         struct job_spec *spec = job_stored_spec(&job, e);

@@ -66,9 +66,8 @@ static const struct {
     const char *name, *help;
 } usage_values[USAGE_VALUES] = {
     [USAGE_SHARE] = {"traind_user_share",        "Part of all use of the slots that is a user's, 0 to 1."},
-    [USAGE_SECONDS] =
-        {"traind_user_slot_seconds",
-                     "Use of the slots by a user, in slot-seconds; what is a half-life old counts half." },
+    [USAGE_SECONDS] = {"traind_user_slot_seconds",
+                     "Use of the slots by a user, in slot-seconds, decayed with the half-life."          },
     [USAGE_RUNNING] = {"traind_user_jobs_running", "Jobs of a user that run on this machine."              },
     [USAGE_SLOTS] = {"traind_user_slots_used",   "Slots that the jobs of a user take."                   },
     [USAGE_QUEUED] = {"traind_user_jobs_queued",  "Queued jobs of a user."                                },

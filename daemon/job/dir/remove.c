@@ -107,7 +107,7 @@ static void finish_removal(struct job_manager *m, int64_t id)
         return;
     int status = store_job_get(m->store, id, &job, &e);
     if (status == 0 && is_its_directory(m, &job, removed) && rename(removed, run) == 0)
-        log_info("job %lld: its removal had not been completed, it is there again", (long long)id);
+        log_info("job %lld: its removal was interrupted, the job has been restored", (long long)id);
     else if (status != -(int)ERR_NOT_FOUND || store_removal_set(m->store, id, true, &e))
         log_warning("%s is left over from a removal, and could not be cleared up", removed);
     if (status == 0)

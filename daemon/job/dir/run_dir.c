@@ -356,7 +356,7 @@ int run_dirs_survey(struct store *s, const char *jobs_dir, struct error *e)
                     jobs_dir, id_list_text(&v.without_job), (long long)v.highest);
     if (v.without_folder.count)
         log_warning("the run directories of these jobs are missing in %s: %s. Their logs and "
-                    "checkpoints cannot be had",
+                    "checkpoints are not available",
                     jobs_dir, id_list_text(&v.without_folder));
     return 0;
 }

@@ -56,7 +56,7 @@ static int act_store_unfit(struct job_manager *m, struct active_job *a, struct e
     const char *why = a->no_start.text;
 
     snprintf(reason, sizeof reason,
-             "takes %lld slots, but this node has only %lld now%s%s: submit it again with fewer "
+             "needs %lld slots, but this node now has only %lld%s%s: submit it again with fewer "
              "workers, or set slots in traind.conf",
              (long long)a->slots, (long long)m->slots, *why ? "; " : "", why);
     return act_fail(m, a, reason, e);
@@ -150,7 +150,7 @@ static int act_terminate(struct job_manager *m, struct active_job *a, struct err
     (void)m;
     (void)e;
     if (a->life.stop == LIFE_STOP_ASKED)
-        log_info("job %lld: the workers did not stop in time, %s is told to end them",
+        log_info("job %lld: the workers did not stop in time, %s is asked to end them",
                  (long long)a->id, a->life.slurm ? "Slurm" : "mpirun");
     a->launcher->stop(&a->process, a->attempt_dir, LAUNCH_STOP_NOW);
     return 0;

@@ -46,7 +46,7 @@ static int place_read_state(const char *run_dir, int64_t number, struct place *a
     }
     json_decref(state);
     if (bad)
-        return error_set(e, ERR_CORRUPT, "%s is not what was written", path);
+        return error_set(e, ERR_CORRUPT, "%s has been changed since it was written", path);
     at->step = step;
     at->epoch = epoch;
     at->epoch_images = images;

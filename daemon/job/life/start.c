@@ -169,11 +169,11 @@ static int settle_unknown_attempts(struct job_manager *m, const struct store_job
         long long pid = processes ? (long long)unknown.members.items[0].pid : 0;
         launch_process_close(&unknown);
         if (processes)
-            return error_set(e, ERR_CONFLICT,
-                             "attempt %lld of job %lld, which the database does not know (was it "
-                             "restored from a backup?), still runs as process %lld: end it, and "
-                             "resume the job",
-                             (long long)attempt, (long long)job->id, pid);
+            return error_set(
+                e, ERR_CONFLICT,
+                "attempt %lld of job %lld, which the database does not know (was it restored from "
+                "a backup?), is still running as process %lld: end it, then resume the job",
+                (long long)attempt, (long long)job->id, pid);
     }
     return put_checkpoints_aside(m, job, last, e);
 }

@@ -32,7 +32,7 @@ static void slurm_store_status(struct job_manager *m, struct active_job *a)
         return;
     }
     if (store_job_set_slurm(m->store, a->id, text, &e)) {
-        log_warning("job %lld: what Slurm says was not stored: %s", (long long)a->id, e.text);
+        log_warning("job %lld: cannot store its state in Slurm: %s", (long long)a->id, e.text);
         free(text);
         return;
     }
@@ -54,7 +54,7 @@ static void slurm_say_waiting(struct job_manager *m, const struct active_job *a)
     else
         snprintf(reason, sizeof reason, "%s", a->slurm.words);
     if (store_jobs_wait(m->store, &waiting, 1, &e))
-        log_warning("job %lld: what it waits for was not stored: %s", (long long)a->id, e.text);
+        log_warning("job %lld: cannot store the reason why it waits: %s", (long long)a->id, e.text);
 }
 
 /* ---------------------------------------------------------------- put back into Slurm's queue */

@@ -316,7 +316,7 @@ static struct queue_entry *queue_sort(struct job_manager *m, const struct store_
             queue_place(job->queued_at, job->priority, m->limits.priority_seconds, fair, share);
     }
     if (status)
-        log_warning("who waits cannot be told, so the queue is looked at by time alone: %s",
+        log_warning("cannot list the waiting jobs, so the queue is checked by time only: %s",
                     e.text);
     if (entries && fair->weight > 0)
         qsort(entries, jobs->count, sizeof *entries, queue_compare);
@@ -393,7 +393,7 @@ static bool queue_look_at_all(struct job_manager *m, const struct store_jobs *jo
     if (entries)
         queue_publish_order(m, entries, jobs->count);
     if (l.change_count && store_jobs_wait(m->store, l.changes, l.change_count, &e))
-        log_warning("what the queue waits for was not stored: %s", e.text);
+        log_warning("cannot store what the queued jobs wait for: %s", e.text);
     queue_look_end(&l, entries, jobs->count);
     return waiting;
 }

@@ -229,7 +229,7 @@ static bool queue_is_capped(const struct queue_plan *p, const struct queue_waiti
     if (!p->caps.slots || slots + job->slots <= p->caps.slots)
         return false;
     snprintf(reason, QUEUE_REASON_BYTES,
-             "waits for %lld slots of %.150s, who takes %lld of %lld (max_slots_per_user)",
+             "waiting for %lld slots of %.150s, who uses %lld of %lld (max_slots_per_user)",
              (long long)job->slots, who, slots, (long long)p->caps.slots);
     return true;
 }

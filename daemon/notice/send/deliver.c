@@ -92,7 +92,7 @@ static void deliver_land(struct deliver *d, struct flight *f, const struct post_
     if (o.state == OUTBOX_FAILED)
         deliver_say_failed(f, o.words);
     if (outbox_attempted(d->store, f->notice.id, o.state, *o.words ? o.words : NULL, at, &e)) {
-        log_warning("what became of notice %lld was not stored, so it is sent again: %s",
+        log_warning("cannot store the result of notice %lld, so it will be sent again: %s",
                     (long long)f->notice.id, e.text);
         d->next_look = now + TROUBLE_SECONDS;
     } else {

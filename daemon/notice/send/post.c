@@ -88,8 +88,8 @@ static int post_refuse(const struct post *p, struct error *e)
                          "list it",
                          host);
     return error_set(e, ERR_UNREACHABLE,
-                     "%s has no address that a notice may go to: none at all, or none that is "
-                     "public, and notify_allow of traind.conf does not list it",
+                     "%s has no address that notices may be sent to: it has none, or only private "
+                     "ones that notify_allow in traind.conf does not list",
                      host);
 }
 

@@ -99,8 +99,8 @@ static int label_write_tags(struct sql *c, int64_t id, const json_t *list, struc
 
     if (count > JOB_TAGS_MAX)
         return error_set(e, ERR_INVALID,
-                         "tags: job %lld would have %zu of them, and %d is the most: remove some "
-                         "with remove_tags",
+                         "tags: job %lld would have %zu tags, but at most %d are allowed: remove "
+                         "some with remove_tags",
                          (long long)id, count, JOB_TAGS_MAX);
     for (size_t i = 0; i < count; i++)
         tags[i] = json_string_value(json_array_get(list, i));

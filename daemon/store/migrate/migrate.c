@@ -42,12 +42,11 @@ static int check_version(sqlite3 *db, const char *path, int count, struct error 
             "%s has schema version %d, and versions begin with 0. " STORE_DAMAGED_ADVICE, path,
             version);
     if (version > count)
-        return error_set(
-            e, ERR_CONFLICT,
-            "%s has schema version %d, and this traind knows versions up to %d: it was "
-            "written by a newer traind. Run that one, or give another folder with "
-            "--state. The database was not changed",
-            path, version, count);
+        return error_set(e, ERR_CONFLICT,
+                         "%s has schema version %d, but this traind supports versions up to %d: it "
+                         "was written by a newer traind. Use that one, or another folder with "
+                         "--state. The database was not changed",
+                         path, version, count);
     return 0;
 }
 

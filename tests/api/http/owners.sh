@@ -43,7 +43,7 @@ first=$id
 json .submitted_by token:alice "a job belongs to the token that submitted it"
 ok "it runs" eventually has_events "$first" 1
 with bob -X POST "/v1/jobs/$first/cancel"
-refused 403 not-allowed "job $first belongs to token:alice, and you are token:bob.*role operator" "another submitter cancels it"
+refused 403 not-allowed "job $first belongs to token:alice, but you are token:bob.*role operator" "another submitter cancels it"
 is "$(job "$first" state)" running "it goes on"
 with alice -X POST "/v1/jobs/$first/cancel"
 want 202 "its owner cancels it"
@@ -65,7 +65,7 @@ json .submitted_by "user:$me" "over the unix socket a job belongs to the user"
 users=$id
 ok "it runs" eventually has_events "$users" 1
 with "$me" -X POST "/v1/jobs/$users/cancel"
-refused 403 not-allowed "job $users belongs to user:$me, and you are token:$me" "a token that is named like the user"
+refused 403 not-allowed "job $users belongs to user:$me, but you are token:$me" "a token that is named like the user"
 submit_as "$me" 'steps=4'
 json .submitted_by "token:$me" "the token's own jobs are told from the user's"
 local_call -X POST "/v1/jobs/$users/cancel"
@@ -236,7 +236,7 @@ ok "it ends" wait_state "$id" cancelled
 is "$(asked "$id")" "" "its events name nobody"
 submit_as alice 'steps=4'
 call -X POST "/v1/jobs/$id/cancel"
-refused 403 not-allowed "belongs to token:alice, and you are not known here" "what has an owner is the owner's"
+refused 403 not-allowed "belongs to token:alice, but you are not known here" "what has an owner is the owner's"
 call -d '{"kind": "x", "cores": 1, "phase": "prolog", "outcome": "fine", "t": 1}' /v1/nodes/n1/report
 refused 403 not-allowed 'role node' "and nodes are reported with a token only"
 ok "stop" stop_daemon

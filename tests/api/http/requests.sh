@@ -65,7 +65,7 @@ for id in abc -1 1.5 '%31%00' 0x1 '1%20'; do
 done
 for id in 0 99 9223372036854775807 1000000000000000000000000000000; do
     call "/v1/jobs/$id"
-    refused 404 not-found '(no job|nothing has this id)' "the id $id"
+    refused 404 not-found '(no job|no such id)' "the id $id"
 done
 for tail in metrics evals events ranks log; do
     call "/v1/jobs/99/$tail"
@@ -281,7 +281,7 @@ refused 400 usage 'Content-Length and Transfer-Encoding' "both lengths"
 sends "$post\r\nTransfer-Encoding: chunked\r\nContent-Length: 2" "$chunk"
 refused 400 usage 'Content-Length and Transfer-Encoding' "both lengths, the other way round"
 sends "$post\r\nContent-Length: 2\r\nContent-Length: 30" '{}'
-refused 400 usage 'Content-Length is there twice' "two lengths"
+refused 400 usage 'duplicate header Content-Length' "two lengths"
 # Newer libmicrohttpd refuses some of it by itself, before it asks traind.
 refused_by_any() { # WORDS NAME
     if [[ $body == *'<html>'* ]]; then
@@ -303,7 +303,7 @@ done
 sends "$post\r\n$close\r\nTransfer-Encoding: Chunked" "$chunk"
 refused 422 invalid '/data/train' "chunked alone is read"
 sends "GET /v1/jobs HTTP/1.1\r\nHost: localhost\r\nHost: localhost\r\n$close"
-refused 400 usage 'Host is there twice' "two Hosts"
+refused 400 usage 'duplicate header Host' "two Hosts"
 for host in '[::1]evil' '[::1]:evil' '[::1' '[::1]:' localhost:evil localhost: localhost:80x localhost:123456 localhost.evil 127.0.0.1:80@evil '' ' '; do
     sends "GET /v1/jobs HTTP/1.1\r\nHost: $host\r\n$close"
     refused 403 not-allowed 'loopback' "the Host '$host'"
@@ -370,7 +370,7 @@ call /v1/jobs/77/mllog
 want 404 "the log of no job"
 is "$(grep -ci '^content-disposition' "$work/headers")" 0 "which has no file's name"
 call /v1/sweeps/99999999999999999999
-refused 404 not-found 'nothing has this id' "an id above all numbers"
+refused 404 not-found 'no such id' "an id above all numbers"
 call "/healthz?$(head -c 60000 /dev/zero | tr '\0' a)"
 like "$status" '^(4[0-9][0-9]|431)$' "an address of 60 kB"
 call /healthz

@@ -58,7 +58,7 @@ no_warning_of_classes "with the same classes"
 plan lacks/train
 about_eval '^has no class ant, which data.train has: class number 0 is ant there and bee here' "shards that lack a class are refused"
 plan order/train
-about_eval '^has the classes of data.train in another order: class number 0 is bee here and ant there' "so is another order"
+about_eval '^has the classes of data.train in a different order: class 0 is bee here and ant there' "so is another order"
 plan more
 about_eval '^has a folder of class dog, which data.train does not have' "and a class too many"
 plan nameless
@@ -92,7 +92,7 @@ mkdir "$work/of-lacks/ant"
 plan of-lacks "$evaluation"
 want 200 "with an empty folder it is fine"
 plan order/train "$evaluation"
-about_eval '^has the classes of model.init in another order' "as is another order"
+about_eval '^has the classes of model.init in a different order' "as is another order"
 plan more "$evaluation"
 is "$status" 422 "a class too many is refused"
 plan nameless "$evaluation"
@@ -108,7 +108,7 @@ open(sys.argv[2], "wb").write(struct.pack("<Q", len(text)) + text + data[8 + len
 END
 plan lacks/train "$evaluation * {model: {init: \"$work/elsewhere.safetensors\"}}"
 want 200 "weights from elsewhere"
-json '[.warnings[] | select(test("^the weights do not say which classes they were trained for"))] | length' 1 "do not say, which is told"
+json '[.warnings[] | select(test("^the weights contain no class names"))] | length' 1 "do not say, which is told"
 call -d "$(document "$evaluation * {data: {eval: \"$work/same/train\"}}")" /v1/jobs
 want 201 "an evaluation is submitted"
 mv "$work/same" "$work/gone" && cp -r "$work/order" "$work/same"
@@ -117,7 +117,7 @@ worker_refuses() { # NAME RUN WORDS
 }
 "$top_builddir/tests/bin/train-worker" --job <(jq -n "$(document "$evaluation * {data: {eval: \"$work/same/train\"}}")") --run-dir "$work/own" >/dev/null 2>&1
 is "$((($? > 0)))" 1 "the worker refuses data that changed"
-worker_refuses "in the same words" "$work/own" 'has the classes of model.init in another order'
+worker_refuses "in the same words" "$work/own" 'has the classes of model.init in a different order'
 rm -r "$work/same" && mv "$work/gone" "$work/same"
 
 # ---- training goes on from weights
@@ -132,5 +132,5 @@ jq '.classes = ["bee", "ant", "cat"]' "$work/train/manifest.json" >"$work/other"
 jq '.epochs = 3' "$work/job.json" >"$work/longer.json"
 "$top_builddir/tests/bin/train-worker" --job "$work/longer.json" --run-dir "$work/again" --resume latest --attempt 2 >"$work/answer" 2>&1
 is "$((($? > 0)))" 1 "does not go on with other classes"
-like "$(cat "$work/answer")" 'data.train, .*: has the classes of the checkpoint in another order' "and says which"
+like "$(cat "$work/answer")" 'data.train, .*: has the classes of the checkpoint in a different order' "and says which"
 done_testing

@@ -28,7 +28,7 @@ ok "eve's first job runs" wait_state "$first" running
 send "steps=100000 step_ms=20"
 second=$id
 ok "her second one is looked at" eventually queued "$second"
-is "$(job "$second" reason)" "waits for 1 slots of token:eve, who takes 1 of 1 (max_slots_per_user)" "and waits for her limit"
+is "$(job "$second" reason)" "waiting for 1 slots of token:eve, who uses 1 of 1 (max_slots_per_user)" "and waits for her limit"
 is "$(get "/v1/jobs/$second" | jq -c '[.queue_position, .queue_length]')" '[1,1]' "first in the queue"
 trainctl="$top_builddir/trainctl --server $url"
 like "$($trainctl show "$second")" "in the queue +1 of 1" "as trainctl shows it"

@@ -39,7 +39,7 @@ call '/v1/jobs/1/metrics?format=csv&names=loss,images'
 like "$(head -1 <<<"$body")" '^step,epoch,t,loss,images' "CSV has a column of them"
 is "$(tail -1 <<<"$body" | tr -d '\r' | cut -d, -f5)" "$last" "with the same number"
 call '/v1/jobs/1/metrics?names=imges'
-refused 400 usage 'there is no metric "imges"; the metrics are .*, and images' "a misspelt name"
+refused 400 usage 'unknown metric "imges"; the metrics are .*, and images' "a misspelt name"
 call /v1/jobs/1/evals
 json "[.evals[] | .images_seen == (if .step <= $at then .step * 8 else $at * 8 + (.step - $at) * 4 end)] | length > 0 and all" true "evaluations too"
 json '[.evals[] | .raw_top1 >= 0 and .raw_top1 <= 1 and has("raw_loss")] | all' true "with the accuracy of the raw weights"

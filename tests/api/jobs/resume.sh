@@ -148,7 +148,7 @@ for state_file in "$state/jobs/$id"/checkpoints/*/state.json; do
     echo '{"step": 10, "epoch_number": 0, "epoch_images": 40, "xxh128": "0"}' >"$state_file"
 done
 resume "$id"
-refused 422 corrupt "none of its checkpoints can be used; the newest: .*state.json is not what was written" "with none that is whole it is not"
+refused 422 corrupt "none of its checkpoints can be used; the newest: .*state.json has been changed since it was written" "with none that is whole it is not"
 
 # ------------------------------------------------------------------ time limit
 

@@ -92,10 +92,10 @@ like "$(cat "$work/plan")" '^threads_per_worker +by Slurm +a node.s cores / work
 plan '{partition: "nowhere"}'
 want 200 "a partition that Slurm does not know can be planned"
 is "$(cpus) $(threads | cut -d' ' -f1)" " null" "without threads and without a script"
-like "$(jq -r '.warnings[-1]' <<<"$body")" 'not known: sinfo knows no nodes of partition nowhere; give cluster.threads_per_worker, or have slurm.node_cores' \
+like "$(jq -r '.warnings[-1]' <<<"$body")" 'not known: sinfo knows no nodes of partition nowhere; set cluster.threads_per_worker, or have slurm.node_cores' \
     "with a warning that names the keys"
 call --data-binary "@$work/job.json" /v1/jobs
-refused 422 invalid 'sinfo knows no nodes of partition nowhere; give cluster.threads_per_worker, or have slurm.node_cores' "but not run"
+refused 422 invalid 'sinfo knows no nodes of partition nowhere; set cluster.threads_per_worker, or have slurm.node_cores' "but not run"
 write_script "$work/bin/sinfo" <<'END'
 #!/bin/sh
 echo "slurm_load_node error: Unable to contact slurm controller" >&2
@@ -103,11 +103,11 @@ exit 1
 END
 document '{partition: "big"}'
 call --data-binary "@$work/job.json" /v1/jobs
-refused 422 invalid 'not known: slurm_load_node error: Unable to contact slurm controller; give cluster.threads_per_worker' "nor is one while Slurm is away"
+refused 422 invalid 'not known: slurm_load_node error: Unable to contact slurm controller; set cluster.threads_per_worker' "nor is one while Slurm is away"
 "$trainctl" --server "$url" submit --print-sbatch "$work/job.json" >"$work/script" 2>&1
 isnt=$?
 ok "submit --print-sbatch prints none" test $isnt != 0
-like "$(cat "$work/script")" 'no batch script: .*Unable to contact slurm controller; give cluster.threads_per_worker' "and says why"
+like "$(cat "$work/script")" 'no batch script: .*Unable to contact slurm controller; set cluster.threads_per_worker' "and says why"
 
 # ------------------------------------------------------------------ the administrator knows
 

@@ -77,7 +77,7 @@ refused 422 invalid 'metric: top1 is measured on data.eval' "a sweep by top1 who
 mkdir -p "$work/classes/"{a,b,c,d,e}
 touch "$work/classes/"{a,b,c,d,e}/1.jpg
 sweep "{parameters: {\"/lr/base\": [0.1]}, base: (\$base | .data.train = \"$work/classes\")}"
-refused 422 invalid 'base.model.classes: is 4, but the training data have 5' "one whose data have more classes than its network"
+refused 422 invalid 'base.model.classes: is 4, but the training data has 5' "one whose data have more classes than its network"
 sweep '{parameters: {"/lr/bse": [1]}}'
 json '.errors[0] | [.pointer, .suggestion] | tojson' '["/parameters/~1lr~1bse","/lr/base"]' "a key that no job has"
 sweep '{parameters: {"/data/train": ["synthetic", "/etc"]}}'

@@ -94,12 +94,12 @@ submit_noted "fixture steps=100000 step_ms=20" "$(jq -n --arg here "$here" '[{to
 ok "a job runs" eventually has_events "$id" 1
 events=$state/jobs/$id/attempt-1/events.jsonl
 for n in 1 2; do # as the workers' watchers write them, behind the fixture's own
-    printf '{"seq": %d, "t": 1789.5, "type": "straggler", "step": 1, "rank": 1, "host": "n1", "phase": "forward", "busy_ms": 200, "median_ms": 100, "steps": 5, "message": "rank 1 holds up the others"}\n' $((900000 + 2 * n)) >>"$events"
+    printf '{"seq": %d, "t": 1789.5, "type": "straggler", "step": 1, "rank": 1, "host": "n1", "phase": "forward", "busy_ms": 200, "median_ms": 100, "steps": 5, "message": "rank 1 is slower than the others"}\n' $((900000 + 2 * n)) >>"$events"
     printf '{"seq": %d, "t": 1789.5, "type": "warning", "message": "no step for 300 s", "stalled_seconds": 300}\n' $((900001 + 2 * n)) >>"$events"
 done
 ok "straggler and stall are told" eventually has_got hook 7
-is "$(got hook . | jq -r 'select(.path == "/cancelled") | .body | fromjson | select(.kind == "straggler") | .reason')" "rank 1 holds up the others" "with the worker's words"
-like "$("$trainctl" --server "$url" show "$id")" '^straggler +rank 1 holds up the others' "which trainctl show tells too"
+is "$(got hook . | jq -r 'select(.path == "/cancelled") | .body | fromjson | select(.kind == "straggler") | .reason')" "rank 1 is slower than the others" "with the worker's words"
+like "$("$trainctl" --server "$url" show "$id")" '^straggler +rank 1 is slower than the others' "which trainctl show tells too"
 call -X POST "/v1/jobs/$id/cancel"
 ok "it is cancelled" wait_state "$id" cancelled
 ok "which is told too" eventually has_got hook 8

@@ -34,7 +34,7 @@ for key in slurm.via slurm.restd_socket slurm.restd_url slurm.restd_token; do
     like "$("$traind" --config "$work/old.conf" --check-config 2>&1)" "no $key any more: jobs go to Slurm by sbatch, squeue and scancel" "$key of an older traind is named"
 done
 echo "max_import_bytes = 1" >"$work/old.conf"
-like "$("$traind" --config "$work/old.conf" --check-config 2>&1)" "no max_import_bytes any more: archives .* are not imported; remove the line" "so is a key of imports"
+like "$("$traind" --config "$work/old.conf" --check-config 2>&1)" "max_import_bytes is no longer supported: archives .* are not imported; remove the line" "so is a key of imports"
 
 # TRAIND_STATE stands between the command line and the file.
 printf 'state = %s\n' "$work/from-file" >"$work/state.conf"

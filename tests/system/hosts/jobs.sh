@@ -19,7 +19,7 @@ for wrong in "hosts[1]=nowhere|host nowhere does not answer: .*[Cc]ould not reso
     "hosts[1]=10.87.0.99|host 10.87.0.99 does not answer: " \
     "hosts[1]=10.87.0.1|host 10.87.0.1 is the same machine as host $h1" \
     "interface=eth7|host $h1 has no network interface eth7" \
-    "hosts=[\"$h2\"] | .nodes = 1 | .threads_per_worker = 1024|host $h2 has [0-9]+ cores, into which 2 workers of 1024 threads do not fit"; do
+    "hosts=[\"$h2\"] | .nodes = 1 | .threads_per_worker = 1024|host $h2 has [0-9]+ cores, too few for 2 workers of 1024 threads"; do
     key=${wrong%%=*} rest=${wrong#*=}
     value=${rest%|*}
     [[ $value == [\[]* ]] || value="\"$value\""

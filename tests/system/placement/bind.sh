@@ -43,7 +43,7 @@ is "$("$top_builddir/trainctl" --server "unix:$socket" --json show "$id" | jq -r
     "$("$top_builddir/trainctl" --server "unix:$socket" --json events "$id" | jq -r 'select(.type == "gradients") | .message')" "and in its events"
 train "$(jq -c --arg b "$h2" '.bind = "numa" | .threads_per_worker = 1024 | .nodes = 1 | .hosts = [$b]' <<<"$two")" '{"restart": {"max": 0}}'
 ok "workers that fit into no NUMA domain of the hosts fail the job" wait_state "$id" failed
-like "$(job "$id" reason)" "host $h2 has [0-9]+ NUMA domains? of [0-9]+ cores, into which 2 workers of 1024 threads do not fit: use fewer workers or threads, or another cluster.bind" \
+like "$(job "$id" reason)" "host $h2 has [0-9]+ NUMA domains? of [0-9]+ cores, too few for 2 workers of 1024 threads: use fewer workers or threads, or another cluster.bind" \
     "with what the host has"
 
 # ---- what is refused
@@ -57,7 +57,7 @@ refused 422 invalid '/cluster/mpi_args/0' "arguments of mpirun that place ranks,
 ok "the daemon stops" stop_daemon
 start_hosts "slots = 4096"
 train '{"bind": "socket", "workers_per_node": 4, "threads_per_worker": 1024}'
-refused 422 invalid 'cluster.bind: this machine has [0-9]+ sockets? of [0-9]+ cores, into which 4 workers of 1024 threads do not fit' "sockets that are too small"
+refused 422 invalid 'cluster.bind: this machine has [0-9]+ sockets? of [0-9]+ cores, too few for 4 workers of 1024 threads' "sockets that are too small"
 train '{"bind": "none", "workers_per_node": 4, "threads_per_worker": 1}' '{"steps": 1}'
 want 201 "more workers than cores are taken where nothing is bound"
 ok "the daemon stops" stop_daemon

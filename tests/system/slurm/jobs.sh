@@ -41,7 +41,7 @@ is "$(sbatch --parsable "$script" >"$work/again" && eventually grep -qs 'has bee
 # ---------------------------------------------------------------- what is refused
 slurm_job "nowhere" 4 '.cluster.partition = "nowhere"'
 ok "a job for a partition that is not there fails" ends "$id" failed
-is "$(job "$id" reason)" "Slurm did not take the job: sbatch: error: invalid partition specified: nowhere;sbatch: error: Batch job submission failed: Invalid partition name specified" "with Slurm's words"
+is "$(job "$id" reason)" "Slurm rejected the job: sbatch: error: invalid partition specified: nowhere;sbatch: error: Batch job submission failed: Invalid partition name specified" "with Slurm's words"
 slurm_job "lines" 4 '.cluster.partition = "a\n#SBATCH --wrap=x" | .cluster.account = "x\ny"'
 refused 422 invalid '/cluster/partition' "a line break in a partition's name"
 

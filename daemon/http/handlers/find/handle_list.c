@@ -35,7 +35,7 @@ static int list_parse_states(const char *text, unsigned *states, struct error *e
         enum job_state state = job_state_of(name);
         if (state == JOB_STATE_COUNT)
             return error_set(e, ERR_USAGE,
-                             "there is no state \"%s\"; the states are queued, starting, running, "
+                             "unknown state \"%s\"; the states are queued, starting, running, "
                              "evaluating, succeeded, failed and cancelled",
                              name);
         *states |= 1u << state;
@@ -67,7 +67,7 @@ static int list_parse_after(const char *text, struct store_job_filter *filter, s
         e, ERR_USAGE,
         "after must be the value of next on the previous page, a whole number from 1%s, "
         "not \"%s\"",
-        filter->sort ? ", alone or with what the list is sorted by" : "", text);
+        filter->sort ? ", alone or followed by the sort key" : "", text);
 }
 
 /* "paper,table-2": all of them. */
@@ -112,7 +112,7 @@ static const struct job_option *list_find_key(const char *what, const char *text
     for (char *at = path; (at = strchr(at, '/'));)
         *at = '.';
     if (!option)
-        error_set(e, ERR_USAGE, "%s: there is no key %.*s in a job document%s%s%s", what,
+        error_set(e, ERR_USAGE, "%s: unknown job key %.*s%s%s%s", what,
                   (int)(length < 100 ? length : 100), text, nearest ? "; did you mean " : "",
                   nearest ? problem_key(nearest, near) : "", nearest ? "?" : "");
     return option;
@@ -124,9 +124,9 @@ static int list_parse_where(const char *text, struct list_query *l, struct error
     const char *equals = text ? strchr(text, '=') : NULL;
 
     if (text && (!equals || equals == text))
-        return error_set(e, ERR_USAGE,
-                         "where must be KEY=VALUE, as in where=optimizer.name=lars, not \"%.80s\"",
-                         text);
+        return error_set(
+            e, ERR_USAGE,
+            "where must be KEY=VALUE, for example where=optimizer.name=lars, not \"%.80s\"", text);
     if (!text)
         return 0;
     const struct job_option *option =
@@ -164,7 +164,7 @@ static int list_parse_group(const char *text, struct list_query *l, struct error
                          "their number of jobs, not by %s",
                          store_sort_name(l->filter.sort));
     if (l->filter.after)
-        return error_set(e, ERR_USAGE, "groups have no pages: after does not go with group");
+        return error_set(e, ERR_USAGE, "after cannot be used with group: groups have no pages");
     if (strcmp(text, "tag") == 0 || strcmp(text, "tags") == 0)
         return 0;
     return list_find_key("group", text, strlen(text), l->by, e) ? 0 : -(int)e->code;
@@ -182,7 +182,7 @@ static int list_parse(const struct request *q, struct list_query *l, struct erro
     if (filter->text && !*filter->text)
         filter->text = NULL;
     if (states && !*states)
-        return error_set(e, ERR_USAGE, "state must name a state, as in state=queued,running");
+        return error_set(e, ERR_USAGE, "state must not be empty; for example state=queued,running");
     if (list_parse_states(states, &filter->states, e) ||
         request_query_int(q, "limit", 1, 1000, 50, &filter->limit, e) ||
         request_query_int(q, "sweep", 1, INT64_MAX, 0, &filter->sweep, e) ||

@@ -37,8 +37,8 @@ static json_t *look_here(const struct request *q, const struct job_provenance *p
     if (!status)
         found = json_loads(s.text[SPAWN_OUT].data ? s.text[SPAWN_OUT].data : "", 0, NULL);
     if (!status && !found)
-        error_set(e, ERR_INTERNAL, "what this machine computes with cannot be told: %.200s",
-                  s.text[SPAWN_ERR].data ? s.text[SPAWN_ERR].data : "train-worker said nothing");
+        error_set(e, ERR_INTERNAL, "cannot determine the provenance of this machine: %.200s",
+                  s.text[SPAWN_ERR].data ? s.text[SPAWN_ERR].data : "train-worker printed nothing");
     spawn_clear(&s);
     free(worker);
     return found;
@@ -106,8 +106,8 @@ static json_t *differences_here(const struct request *q, const struct job_proven
         json_array_append(remarks, error);
     if (!ran_here(document))
         json_array_append_new(remarks,
-                              json_string("its workers run on other machines: what these compute "
-                                          "with is compared when it has ended"));
+                              json_string("its workers run on other machines, whose provenance is "
+                                          "compared when the job has ended"));
     json_t *now = as_attempt(here, ran_here(document));
     const json_t *both[] = {p->attempt, now};
     json_t *differences = provenance_differences(both, 2);

@@ -233,10 +233,10 @@ static int open_model(const struct request *q, struct store_job *job, int *fd,
         snprintf(tag, DIGEST_BYTES + 2, "\"%s\"", digest_in(state, CHECKPOINT_MODEL));
     } else {
         close(*fd);
-        status = error_set(e, ERR_CORRUPT,
-                           "the checkpoint of step %lld is not whole: its weights are not what was "
-                           "written",
-                           (long long)step);
+        status = error_set(
+            e, ERR_CORRUPT,
+            "the checkpoint of step %lld is damaged: its weights do not match their digest",
+            (long long)step);
     }
     json_decref(state);
     return status;
@@ -275,7 +275,7 @@ static void refuse_range(struct reply *r, uint64_t size, uint64_t from)
     struct error e;
 
     reply_header(r, "Content-Range", "bytes */%llu", (unsigned long long)size);
-    error_set(&e, ERR_USAGE, "the file has %llu bytes; there is nothing from byte %llu on",
+    error_set(&e, ERR_USAGE, "the file has %llu bytes, which does not reach byte %llu",
               (unsigned long long)size, (unsigned long long)from);
     reply_problem(r, 416, &e, NULL);
 }

@@ -29,7 +29,7 @@ static int unknown_metric(const char *name, int length, struct error *e)
         size_t used = strlen(all);
         snprintf(all + used, sizeof all - used, "%s%s", i ? ", " : "", event_metric_at(i)->name);
     }
-    return error_set(e, ERR_USAGE, "there is no metric \"%.*s\"; the metrics are %s, and images",
+    return error_set(e, ERR_USAGE, "unknown metric \"%.*s\"; the metrics are %s, and images",
                      length, name, all);
 }
 

@@ -23,9 +23,8 @@ static void slurm_judge_time(const struct slurm_end *end, struct verdict *v)
     else
         snprintf(
             v->reason, sizeof v->reason,
-            "the time of Slurm's job %lld was over before it had written a checkpoint: give it "
-            "more (cluster.time_limit), or let it write them more often "
-            "(checkpoint.every_steps)",
+            "Slurm job %lld reached its time limit before it had written a checkpoint: increase "
+            "cluster.time_limit, or write checkpoints more often (checkpoint.every_steps)",
             (long long)end->slurm->job_id);
 }
 
@@ -77,7 +76,7 @@ static void slurm_judge_silence(const struct slurm_end *end, struct verdict *v)
 {
     v->state = JOB_FAILED;
     snprintf(v->reason, sizeof v->reason,
-             "Slurm's job %lld ended [%s%s%s] before a worker said anything; see "
+             "Slurm's job %lld ended [%s%s%s] before a worker reported anything; see "
              "attempt-%lld/slurm.log",
              (long long)end->slurm->job_id, end->slurm->state,
              strcmp(end->slurm->reason, "None") ? ", " : "",
@@ -97,8 +96,7 @@ void slurm_verdict(const struct slurm_end *end, struct verdict *v)
     if (end->slurm->phase == SLURM_REFUSED) {
         v->state = end->why == FAILURE_CANCELLED ? JOB_CANCELLED : JOB_FAILED;
         v->own_fault = true;
-        snprintf(v->reason, sizeof v->reason, "Slurm did not take the job: %.480s",
-                 end->slurm->words);
+        snprintf(v->reason, sizeof v->reason, "Slurm rejected the job: %.480s", end->slurm->words);
     } else if (slurm_is_state(end, "PREEMPTED") || slurm_is_state(end, "NODE_FAIL") ||
                (slurm_is_state(end, "CANCELLED") && end->why == FAILURE_NOT_STOPPED)) {
         slurm_judge_state(end, words, v);

@@ -40,8 +40,8 @@ Test(view, events_say_what_and_where)
                                 " \"median_ms\": 20}"),
         "straggler at step 9: rank 3 on n2, 80 ms of data instead of 20", "of an older worker");
     cr_expect_str_eq(view_words("straggler", "{\"t\": 1, \"step\": 9, \"rank\": 3, "
-                                             "\"message\": \"rank 3 holds up the others\"}"),
-                     "straggler at step 9: rank 3 holds up the others");
+                                             "\"message\": \"rank 3 is slower than the others\"}"),
+                     "straggler at step 9: rank 3 is slower than the others");
 }
 
 Test(view, a_log_line_cannot_steer_the_terminal)

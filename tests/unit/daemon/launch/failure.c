@@ -272,7 +272,7 @@ Test(failure, closed_connection_is_not_taken_for_the_rank_that_failed)
     cr_assert_eq(v.who.rank, -1);
     v = judge_failure(RUN_START, closed_and_killed_5, 137, -1, FAILURE_NOT_STOPPED);
     cr_assert_str_eq(v.reason, "rank 3 on n2 was ended by signal 9 (SIGKILL, Killed) in phase "
-                               "data; if nobody did that, the kernel was out of memory: see dmesg; "
+                               "data; unless somebody did that, the kernel was out of memory: see dmesg; "
                                "last lines of the log: step 2");
     cr_assert_eq(v.who.rank, 3);
     v = judge_failure(RUN_START, CLOSED_5, 14, -1, FAILURE_NOT_STOPPED);
@@ -371,7 +371,7 @@ Test(failure, says_what_mpirun_said_when_no_worker_ran)
     struct verdict v =
         judge_failure(NULL, RULE "There are not enough slots available\nin the system\n" RULE, 1,
                       -1, FAILURE_NOT_STOPPED);
-    cr_assert_str_eq(v.reason, "mpirun ended with exit code 1; mpirun says: There are not enough "
+    cr_assert_str_eq(v.reason, "mpirun ended with exit code 1; mpirun: There are not enough "
                                "slots available in the system");
     cr_assert_eq(failure_cause_length(v.reason), strlen("mpirun ended with exit code 1"));
     v = judge_failure(NULL, not_launched, 132, -1, FAILURE_NOT_STOPPED);

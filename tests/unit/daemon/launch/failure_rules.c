@@ -119,7 +119,7 @@ Test(failure_rules, names_every_wrong_line)
         {"a notfy x",                               "no action \"notfy\""                                   },
         {"a - (x",                                  "line 1: \"(x\" is no POSIX extended regular expression"},
         {"a - (x)\\1",                              "no back references"                                    },
-        {"a - x*",                                  "fits every line"                                       },
+        {"a - x*",                                  "matches every line"                                       },
         {"\n\nb - (\na - x\nc c",                   "line 3: \"(\" is no POSIX"                             },
         {"\n\nb - (\na - x\nc c x",                 "line 5: there is no action \"c\""                      },
     };

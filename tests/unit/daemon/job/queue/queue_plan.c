@@ -51,7 +51,7 @@ Test(queue_plan, passes_over_who_has_enough_slots)
     struct queue_decision d = decide(p, 3, 2, "a");
     cr_assert(d.capped);
     cr_assert(isinf(d.start));
-    cr_assert_str_eq(d.reason, "waits for 2 slots of a, who takes 3 of 4 (max_slots_per_user)");
+    cr_assert_str_eq(d.reason, "waiting for 2 slots of a, who uses 3 of 4 (max_slots_per_user)");
     cr_assert_eq(decide(p, 4, 1, "a").choice, QUEUE_STARTS, "as much as is left");
     cr_assert(decide(p, 5, 1, "a").capped);
     cr_assert_eq(decide(p, 6, 4, "").choice, QUEUE_STARTS);
