@@ -52,7 +52,7 @@ static int check_empty_shards(const struct dataset_list *list, struct error *e)
         all = all && list->bytes[i] == 0;
     }
     if (all)
-        return error_set(e, ERR_CORRUPT, "%s and all other shards in %s are empty", list->files[0],
+        return error_set(e, ERR_CORRUPT, "%s is empty, as are all shards in %s", list->files[0],
                          list->folder);
     return some ? manifest_check_empty(list, e) : 0;
 }

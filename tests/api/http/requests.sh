@@ -78,7 +78,7 @@ refused 400 usage 'state tag q' "an unknown query parameter"
 call '/healthz?a=1'
 refused 400 usage 'takes none' "a query parameter where there is none"
 call '/v1/jobs?limit=1&limit=2'
-refused 400 usage 'twice' "a query parameter twice"
+refused 400 usage 'duplicate query parameter' "a query parameter twice"
 call '/v1/jobs?limit'
 refused 400 usage 'no value' "a query parameter without a value"
 call "/v1/jobs?$(seq -s '&' -f 'a%g=1' 100)"
@@ -363,7 +363,7 @@ done >/dev/null
 call /v1/jobs
 json '.jobs | length' 0 "twenty bodies cut off make no job"
 call '/v1/speeds?key=%ff'
-refused 400 usage 'key must say of which jobs' "speeds of what is no key"
+refused 400 usage 'key is missing' "speeds of what is no key"
 call -X PATCH /v1/jobs/1
 refused 400 usage 'the document is empty' "a change without a body"
 call /v1/jobs/77/mllog

@@ -172,7 +172,7 @@ call -d "$(jq '.notify = [{to: "ftp://x", on: ["succeded", "failed"], format: "x
 want 422 "a plan with wrong rules is refused"
 json '[.errors[] | .pointer] | sort | join(" ")' "/notify/0/format /notify/0/on/0 /notify/0/to /notify/1/colour /notify/1/on /notify/1/to /notify/2 /notify/3/to /notify/4/to" "all at once"
 json '.errors[] | select(.pointer == "/notify/0/on/0") | .suggestion' succeeded "with the nearest word"
-like "$(jq -r '.errors[] | select(.pointer == "/notify/3/to") | .message' <<<"$body")" "user name or a password" "a password is none for a document"
+like "$(jq -r '.errors[] | select(.pointer == "/notify/3/to") | .message' <<<"$body")" "user name or password" "a password is none for a document"
 call -d "$(jq '.notify = [range(9) | {to: "https://example.org/"}]' "$work/job.json")" /v1/jobs
 refused 422 invalid "at most 8 objects" "more rules than eight"
 call -d '{"to": "https://example.org/#x", "on": ["failed"], "form": 1}' /v1/notices/test

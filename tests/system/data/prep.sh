@@ -112,7 +112,7 @@ check "the order does not depend on the file system, nor on train/" same_tree f/
 # ---- bad input
 
 check "no command" refused 2 "Usage"
-check "an unknown command" refused 2 "there is no command bake" bake
+check "an unknown command" refused 2 "unknown command bake" bake
 check "a mistyped command" refused 2 "did you mean show" shwo
 check "an unknown option" refused 2 "unrecognized option" convert --wings
 check "a missing option" refused 2 "--shards is missing" convert --from idx --in small --out x
@@ -128,11 +128,11 @@ check "folders named train and test are no classes" refused 2 "parts/train as th
 mkdir systems/lost+found systems/nobody
 run convert --from folder --in systems --out sf --shards 2
 check "nor are a file system's folders" test "$status" = 0 -a "$(jq -r '.classes | index("lost+found")' sf/manifest.json)" = null
-check "which is said" grep -q "warning: systems: .* and are not read: lost+found" err
+check "which is said" grep -q "warning: systems: .* and are ignored: lost+found" err
 check "as is a class without images" grep -q "warning: systems: .* no images and count as classes all the same: nobody" err
 check "which counts" test "$(jq -r '.classes | index("nobody")' sf/manifest.json)" != null
 mkdir systems/nobody/inside
-check "classes are not nested" refused 2 "systems/nobody/inside is a folder, but the folder of a class holds images only" \
+check "classes are not nested" refused 2 "systems/nobody/inside is a folder, but class folders may contain only images" \
     convert --from folder --in systems --out x --shards 1
 cp -r f beside-f && cp beside-f/train/train-00000-of-00004 beside-f/train/train-00000-of-00004.bak
 run show beside-f
@@ -140,7 +140,7 @@ check "a copy beside shards is not read" test "$status" = 0 -a "$(grep -c . out)
 check "which is said" grep -q "warning: beside-f/train: these files are not shards of the data set and are ignored: train-00000-of-00004.bak" err
 rm beside-f/train/train-00003-of-00004
 check "and hides no missing one" refused 3 "shard train-00003-of-00004 is missing" show beside-f
-check "an empty folder" refused 2 "holds no data set" convert --from folder --in empty --out x --shards 1
+check "an empty folder" refused 2 "no data set in empty" convert --from folder --in empty --out x --shards 1
 idx counts train 10 9
 check "counts that differ" refused 2 "10 train images, but 9 labels" convert --from idx --in counts --out x --shards 1
 cp -r small magic && cp magic/train-labels-idx1-ubyte magic/t10k-images-idx3-ubyte
@@ -150,7 +150,7 @@ check "a truncated gzip" refused 1 "train-images-idx3-ubyte.gz is truncated" con
 cp -r small badgz && printf '\377\377' | dd of=badgz/train-images-idx3-ubyte.gz bs=1 seek=60 conv=notrunc 2>/dev/null
 check "a corrupt gzip" refused 1 "train-images-idx3-ubyte.gz is " convert --from idx --in badgz --out x --shards 1
 cp -r small longer && echo more >>longer/train-labels-idx1-ubyte
-check "bytes behind the end" refused 2 "longer than its header says" convert --from idx --in longer --out x --shards 1
+check "bytes behind the end" refused 2 "longer than its header specifies" convert --from idx --in longer --out x --shards 1
 cp -r small half && rm half/t10k-labels-idx1-ubyte
 check "images without labels" refused 3 "t10k-labels" convert --from idx --in half --out x --shards 1
 printf 'a\nb\nc\nd\n' >four
@@ -244,7 +244,7 @@ if [ -f /usr/share/datasets/fashion-mnist/train-images-idx3-ubyte.gz ]; then
     check "another seed does not go on with it" refused 1 "with seed 1, not 2" \
         "${fm[@]}" --out fm --seed 2
     mkdir only && cp small/train* only/
-    check "nor does other input" refused 1 "other input" convert --from idx --in only --out fm --shards 24 --pad 2
+    check "nor does other input" refused 1 "different input" convert --from idx --in only --out fm --shards 24 --pad 2
     cp -r fm begun
     for _ in $(seq 20); do
         ended_by KILL $(($(wc -l <fm/.convert.jsonl) + 2)) 2

@@ -88,8 +88,8 @@ check "and no reason to fail" test "$status" = 0 -a "$(jq -r .verdict out)" = wa
 mv bad/train/train-00005-of-00006 kept && : >bad/train/train-00005-of-00006 && cp kept bad/train/train-00005-of-00006.bak
 audit bad
 check "a shard of 0 bytes without a manifest is no problem" test "$status" = 0
-check "but a warning, as is a file beside shards" of files '.status == "warning" and (.text | test("0 bytes .*: train-00005-of-00006")) and
-    (.text | test("not read: train-00005-of-00006.bak"))'
+check "but a warning, as is a file beside shards" of files '.status == "warning" and (.text | test("shards are empty .0 bytes.: train-00005-of-00006")) and
+    (.text | test("ignored: train-00005-of-00006.bak"))'
 rm -rf bad && cp -r good bad && rm bad/manifest.json && cp good/manifest.json bad/train/
 jq '.classes |= reverse' good/manifest.json >bad/validation/manifest.json
 audit bad
@@ -178,7 +178,7 @@ audit --plan eval.json good
 check "data of other classes" of plan '.status == "problem" and (.text | test("data.eval: has the classes of data.train in a different order"))'
 jq '.model.classes = 11' job.json >few.json
 audit --plan few.json good
-check "more classes than the model has" of plan '.status == "problem" and (.text | test("have 12 classes"))'
+check "more classes than the model has" of plan '.status == "problem" and (.text | test("data has 12 classes"))'
 job 500 2
 audit --plan job.json good
 check "a batch larger than the data" of plan '.status == "problem"'
@@ -192,6 +192,6 @@ audit
 check "no folder" test "$status" = 2
 mkdir -p folder/a && touch folder/a/x.jpg
 audit folder
-check "class folders are not what it looks at" grep -q "holds no TFRecord shards" err
+check "class folders are not what it looks at" grep -q "contains no TFRecord shards" err
 
 done_testing

@@ -106,19 +106,19 @@ check "to the same end" diff -r --exclude='.*' data killed
 
 # ---- whose fault it is
 
-check "no such data" refused 6 "there is no nowhere/manifest.json" stage --from nowhere --to x
+check "no such data" refused 6 "nowhere/manifest.json does not exist" stage --from nowhere --to x
 cp -r data wrong && printf 'X' | dd of=wrong/train/train-00002-of-00007 bs=1 seek=5000 conv=notrunc 2>/dev/null
-check "a shard that is not what the manifest says" refused 6 "train-00002-of-00007 is not what the manifest says" stage --from wrong --to y
+check "a shard that is not what the manifest says" refused 6 "train-00002-of-00007 does not match the manifest" stage --from wrong --to y
 check "is not left in scratch" test ! -e y/train/train-00002-of-00007 -a ! -e y/manifest.json
 truncate -s -10 wrong/train/train-00001-of-00007
 check "a truncated shard" refused 6 "train-00001-of-00007 is shorter than" stage --from wrong --to z
 rm wrong/train/train-00001-of-00007
 check "a missing shard" refused 6 "cannot open wrong/train/train-00001-of-00007" stage --from wrong --to z
 sed 's|train/train-00000-of-00007|train/../../../../escape|' data/manifest.json >wrong/manifest.json
-check "a manifest that leads elsewhere" refused 6 "is not a manifest" stage --from wrong --to z
+check "a manifest that leads elsewhere" refused 6 "is not a train-prep manifest" stage --from wrong --to z
 echo '{' >wrong/manifest.json
 check "a broken manifest" refused 6 "cannot be read: not valid JSON at line" stage --from wrong --to z
-check "a data set that was not staged is not touched" refused 7 "was not staged there" stage --from data --to data
+check "a data set that was not staged is not touched" refused 7 "contains other data" stage --from data --to data
 touch file
 check "scratch that is no folder" refused 7 "file" stage --from data --to file/scratch
 check "space left for others" refused 7 "TB too few" stage --from data --to s --keep-free 1000000T

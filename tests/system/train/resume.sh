@@ -230,7 +230,7 @@ resume "$run/checkpoints/step-00000002" "$work/foreign.json" "$work/foreign"
 like "$output" 'belongs to a different job: its seed is 1, but this job.s is 2' "a checkpoint of another seed is refused"
 job "$work/foreign.json" '.model.classes = 11'
 resume latest "$work/foreign.json" "$run"
-like "$output" 'none of the 3 checkpoints.*its model.classes is 10, this job.s is 11' "latest refuses when all are another job's"
+like "$output" 'none of the 3 checkpoints.*its model.classes is 10, but this job.s is 11' "latest refuses when all are another job's"
 job "$work/foreign.json" '.data.train_images = 80'
 resume "$run/checkpoints/step-00000002" "$work/foreign.json" "$work/foreign3"
 like "$output" 'is from a run with 96 training images, but there are now 80' "and of another number of images"

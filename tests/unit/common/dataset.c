@@ -139,9 +139,9 @@ Test(dataset, numbers_class_folders_in_sorted_order)
 Test(dataset, names_what_is_missing_empty_or_no_data_set)
 {
     expect_refused(dataset_path("nowhere"), ERR_NOT_FOUND, "there is no data set at");
-    expect_refused(folder, ERR_INVALID, "holds no data set");
+    expect_refused(folder, ERR_INVALID, "no data set in ");
     fixture_write(dataset_path("notes.txt"), "x", 1);
-    expect_refused(folder, ERR_INVALID, "holds no data set");
+    expect_refused(folder, ERR_INVALID, "no data set in ");
     expect_refused(dataset_path("notes.txt"), ERR_INVALID, "is a file");
     fixture_write(dataset_path("train-00000-of-00002"), "", 0);
     expect_refused(folder, ERR_NOT_FOUND, "shard train-00001-of-00002 is missing");
@@ -406,11 +406,11 @@ Test(dataset, shards_of_other_people_s_names_are_read_but_no_side_files)
     fixture_shard(dataset_path("train-a.bak"), 3, 2, 10);
     fixture_shard(dataset_path("train-b.tfrecord~"), 3, 2, 10);
     fixture_write(dataset_path("train-b.idx"), "0 100\n", 6);
-    expect_images(5, "not read: train-a.bak, train-b.idx, train-b.tfrecord~");
+    expect_images(5, "ignored: train-a.bak, train-b.idx, train-b.tfrecord~");
     for (const char *const *name = (const char *const[]){"train-a", "train-b.tfrecord", NULL};
          *name; name++)
         unlink(dataset_path(*name));
-    expect_refused(folder, ERR_INVALID, "holds no data set");
+    expect_refused(folder, ERR_INVALID, "no data set in ");
     expect_refused(folder, ERR_INVALID, "train-a.bak");
 }
 
@@ -434,15 +434,15 @@ static void expect_set(const char *const *names, enum error_code code, const cha
 Test(dataset, numbered_shards_are_one_whole_set)
 {
     expect_set(NAMES("train-00000-of-00002", "train-00001-of-00002", "train-00000-of-00004"),
-               ERR_INVALID, "two data sets: train-00000-of-00002 and train-00000-of-00004");
+               ERR_INVALID, "two data sets (train-00000-of-00002 and train-00000-of-00004)");
     expect_set(NAMES("train-00000-of-00001", "train-more-00000-of-00001"), ERR_INVALID,
                "two data sets");
     expect_set(NAMES("train-0-of-2", "train-00000-of-00002", "train-1-of-2"), ERR_INVALID,
-               "twice: train-0-of-2 and train-00000-of-00002");
+               "the same number, train-0-of-2 and train-00000-of-00002");
     expect_set(NAMES("train-00000-of-00001", "train-00000-of-00001.tfrecord"), ERR_INVALID,
-               "twice");
+               "the same number");
     expect_set(NAMES("train-0-of-2", "train-1-of-2", "train-2-of-2"), ERR_INVALID,
-               "a shard too many: train-2-of-2");
+               "train-2-of-2, but numbers start at 0");
     expect_set(NAMES("train-00001-of-00002.tfrecord"), ERR_NOT_FOUND,
                "shard train-00000-of-00002.tfrecord is missing");
     expect_set(NAMES("train-00000-of-00003", "train-00002-of-00003"), ERR_NOT_FOUND,
@@ -462,7 +462,7 @@ Test(dataset, a_shard_of_0_bytes_holds_no_images)
     fixture_write(dataset_path("train-00000-of-00003"), "", 0);
     fixture_shard(dataset_path("train-00001-of-00003"), 0, 3, 10);
     fixture_write(dataset_path("train-00002-of-00003"), "", 0);
-    expect_images(3, "0 bytes and hold no images: train-00000-of-00003, train-00002-of-00003");
+    expect_images(3, "are empty (0 bytes): train-00000-of-00003, train-00002-of-00003");
     cr_expect_eq(count_images_read(), 3);
     dataset_look(folder, DATASET_TRAIN, &glance);
     cr_expect_eq(glance.width, 28, "the first image is that of the second shard");
@@ -475,7 +475,7 @@ Test(dataset, a_shard_of_0_bytes_holds_no_images)
     fixture_shard(dataset_path("train-00001-of-00002"), 0, 3, 10);
     stat(dataset_path("train-00001-of-00002"), &st);
     write_manifest_of("train-00000-of-00002", st.st_size, 3, "[]");
-    expect_refused(folder, ERR_CORRUPT, "train-00000-of-00002 is empty: manifest.json says");
+    expect_refused(folder, ERR_CORRUPT, "train-00000-of-00002 is empty, but manifest.json lists");
 }
 
 Test(dataset, a_label_without_a_name_is_corrupt)
@@ -545,12 +545,12 @@ Test(dataset, folders_named_as_parts_of_a_data_set_are_no_classes)
 Test(dataset, folders_that_systems_make_are_no_classes)
 {
     make_classes(NAMES("ant", "zebra", "lost+found", "@eaDir", "__MACOSX"));
-    expect_images(2, "not read: @eaDir, __MACOSX, lost+found");
+    expect_images(2, "ignored: @eaDir, __MACOSX, lost+found");
     mkdir(dataset_path("giraffe"), 0755);
     expect_images(2, "no images and count as classes all the same: giraffe");
     mkdir(dataset_path("ant/more"), 0755);
     expect_refused(folder, ERR_INVALID, "ant/more is a folder");
-    expect_refused(folder, ERR_INVALID, "classes must not be nested");
+    expect_refused(folder, ERR_INVALID, "classes cannot be nested");
 }
 
 Test(dataset, a_folder_of_one_role_has_none_of_the_other)
@@ -692,9 +692,11 @@ Test(dataset, classes_are_those_of_the_weights)
         cr_expect_str_eq(out.unknown, "");
         cr_expect_str_eq(out.remark, "");
         cr_expect_eq(compare_with_weights(mode, NULL, false, &out, &e), 0, "%s", e.text);
-        cr_expect_not_null(strstr(out.unknown, "the weights do not say"), "%s", out.unknown);
+        cr_expect_not_null(strstr(out.unknown, "the weights contain no class names"), "%s",
+                           out.unknown);
         cr_expect_eq(compare_with_weights(mode, "nonsense", false, &out, &e), 0, "%s", e.text);
-        cr_expect_not_null(strstr(out.unknown, "the weights do not say"), "%s", out.unknown);
+        cr_expect_not_null(strstr(out.unknown, "the weights contain no class names"), "%s",
+                           out.unknown);
     }
     cr_expect_eq(compare_with_weights(JOB_MODE_EVAL, other, false, &out, &e), -ERR_INVALID);
     cr_expect_not_null(strstr(e.text, "class number 1 is wasp there and bee here"), "%s", e.text);

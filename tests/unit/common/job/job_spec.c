@@ -808,19 +808,19 @@ Test(job_spec, variables_of_loaders_launchers_and_other_keys_are_refused)
     static const struct {
         const char *name, *words;
     } refused[] = {
-        {"LD_PRELOAD",                  "whatever job_env_prefixes" },
-        {"LD_AUDIT",                    "whatever job_env_prefixes" },
-        {"PATH",                        "whatever job_env_prefixes" },
-        {"UCX_MODULE_DIR",              "whatever job_env_prefixes" },
-        {"UCX_LOG_FILE",                "whatever job_env_prefixes" },
-        {"UCX_GDB_COMMAND",             "whatever job_env_prefixes" },
-        {"OMP_TOOL_LIBRARIES",          "whatever job_env_prefixes" },
-        {"MALLOC_TRACE",                "whatever job_env_prefixes" },
-        {"SLURM_JOB_ID",                "whatever job_env_prefixes" },
-        {"TRAIND_ATTEMPT",              "whatever job_env_prefixes" },
-        {"OMP_NUM_THREADS",             "cluster.threads_per_worker"},
-        {"OPENBLAS_NUM_THREADS",        "cluster.threads_per_worker"},
-        {"OMPI_MCA_btl_tcp_if_include", "set by cluster.interface"  },
+        {"LD_PRELOAD",                  "regardless of job_env_prefixes"},
+        {"LD_AUDIT",                    "regardless of job_env_prefixes"},
+        {"PATH",                        "regardless of job_env_prefixes"},
+        {"UCX_MODULE_DIR",              "regardless of job_env_prefixes"},
+        {"UCX_LOG_FILE",                "regardless of job_env_prefixes"},
+        {"UCX_GDB_COMMAND",             "regardless of job_env_prefixes"},
+        {"OMP_TOOL_LIBRARIES",          "regardless of job_env_prefixes"},
+        {"MALLOC_TRACE",                "regardless of job_env_prefixes"},
+        {"SLURM_JOB_ID",                "regardless of job_env_prefixes"},
+        {"TRAIND_ATTEMPT",              "regardless of job_env_prefixes"},
+        {"OMP_NUM_THREADS",             "cluster.threads_per_worker"    },
+        {"OPENBLAS_NUM_THREADS",        "cluster.threads_per_worker"    },
+        {"OMPI_MCA_btl_tcp_if_include", "set by cluster.interface"      },
     };
     static const char *const taken[] = {
         "OMP_WAIT_POLICY",  "GOMP_SPINCOUNT",   "KMP_BLOCKTIME",         "KMP_LIBRARY",

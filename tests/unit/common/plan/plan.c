@@ -425,7 +425,7 @@ Test(plan, fewer_images_than_the_global_batch_are_refused)
     cr_assert_null(plan_document("{\"data\": {\"train\": \"x\"}}", 95, &p));
     cr_assert_eq(p.count, 1);
     cr_assert_str_eq(p.items[0].pointer, "/batch_per_worker");
-    cr_assert_not_null(strstr(p.items[0].message, "at most 47 images a worker"));
+    cr_assert_not_null(strstr(p.items[0].message, "at most 47 images per worker"));
     problems_clear(&p);
     cr_assert_null(plan_document("{\"data\": {\"train\": \"x\"}}", 1, &p));
     cr_assert_str_eq(p.items[0].pointer, "/cluster/workers_per_node");

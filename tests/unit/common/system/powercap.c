@@ -127,7 +127,8 @@ Test(powercap, says_what_is_missing)
     add_zone("intel-rapl:0", "package-0\n", 7);
     put("intel-rapl:0", "energy_uj", "many\n");
     cr_assert_eq(powercap_open(root, &p, &e), -ERR_CORRUPT);
-    cr_assert_not_null(strstr(e.text, "intel-rapl:0/energy_uj does not contain a number"), "%s", e.text);
+    cr_assert_not_null(strstr(e.text, "intel-rapl:0/energy_uj does not contain a number"), "%s",
+                       e.text);
 }
 
 Test(powercap, says_who_may_read)
