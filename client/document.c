@@ -9,9 +9,9 @@
 
 #include "client/api.h"
 #include "client/change.h"
+#include "common/dataset/job_data.h"
 #include "common/dataset/plan_inputs.h"
 #include "common/job/job_document.h"
-#include "common/job/recipe/preset.h"
 #include "common/json.h"
 #include "common/system/file.h"
 #include "common/text/printable.h"
@@ -237,7 +237,7 @@ int document_open(const char *path, const struct cmd_args *args, struct job_spec
         json_decref(document);
         return cmd_fail(&e);
     }
-    *spec = job_spec_read(document, preset_lookup, NULL, &problems, unsupported);
+    *spec = job_data_read(document, &problems, unsupported);
     if (problems.count) {
         struct error ignored; /* what is counted is looked at, so that all that is wrong is told */
         if (*spec && document_state_images(*spec, args, &ignored) == 0)

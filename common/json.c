@@ -12,28 +12,20 @@
 #include "common/system/file.h"
 #include "common/text/decimal.h"
 
-/* The byte in front of the token that ends at the position, blanks left out; 0: none. */
-static char byte_before_token(const char *text, const json_error_t *where)
-{
-    size_t at = where->position > 0 ? (size_t)where->position - 1 : 0;
-
-    while (at > 0 && strchr(" \t\r\n", text[at - 1]))
-        at--;
-    return at > 0 ? text[at - 1] : '\0';
-}
-
 /* What to change where people write what JSON does not have; NULL: something else. */
-static const char *json_advice(const char *text, const json_error_t *where)
+static const char *json_advice(const char *words)
 {
-    const char *words = where->text, *near = strstr(words, " near '");
+    const char *near = strstr(words, " near '");
     char token = near ? near[strlen(" near '")] : '\0';
     bool ends_list =
         strncmp(words + 1, "}' expected", 11) == 0 || strncmp(words + 1, "]' expected", 11) == 0;
 
     if (strstr(words, "near end of file") || strncmp(words, "premature end", 13) == 0)
         return "the document ends too early: a quote, ] or } is missing";
-    if ((token == '}' || token == ']') && byte_before_token(text, where) == ',')
-        return token == '}' ? "remove the comma in front of }" : "remove the comma in front of ]";
+    if (token == '}' && *words == 's') /* a string was expected */
+        return "remove the comma in front of }";
+    if (strcmp(words, "unexpected token near ']'") == 0)
+        return "remove the comma in front of ]";
     if (token == '/' || token == '#')
         return "JSON has no comments";
     if (token == '\'')
@@ -55,7 +47,7 @@ static json_t *json_parse(const char *text, size_t bytes, struct error *e)
     if (content_skip_mark(&text, &bytes, e))
         return NULL;
     json_t *value = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, &where);
-    const char *advice = value ? NULL : json_advice(text, &where);
+    const char *advice = value ? NULL : json_advice(where.text);
     if (!value)
         error_set(e, ERR_USAGE, "not valid JSON at line %d, column %d: %s", where.line,
                   where.column, advice ? advice : where.text);
@@ -191,6 +183,17 @@ json_t *json_text_or_null(const char *text)
 {
     json_t *string = text && *text ? json_string(text) : NULL;
     return string ? string : json_null();
+}
+
+const json_t *json_get_at(const json_t *document, const char *pointer)
+{
+    char part[256];
+
+    while (document && *pointer) {
+        pointer = json_pointer_part(pointer, part);
+        document = json_object_get(document, part);
+    }
+    return document;
 }
 
 void json_set_at(json_t *document, const char *pointer, json_t *value)

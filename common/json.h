@@ -40,6 +40,9 @@ json_t *json_number_or_null(double value);
 json_t *json_integer_or_null(bool known, json_int_t value);
 json_t *json_text_or_null(const char *text);
 
+/* What stands at "/lr/base"; NULL: nothing. */
+const json_t *json_get_at(const json_t *document, const char *pointer);
+
 /* Puts a value (taken over) at "/lr/base", making objects on the way; keys have no "/" or "~". */
 void json_set_at(json_t *document, const char *pointer, json_t *value);
 

@@ -3,9 +3,8 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "common/dataset/job_data.h"
 #include "common/job/job_document.h"
-#include "common/job/recipe/preset.h"
-#include "common/json.h"
 #include "common/system/host.h"
 #include "common/system/placement.h"
 #include "worker/comm/traincomm.h"
@@ -24,20 +23,11 @@ static const char *settings_folder(const char *path)
 /* NULL: what is wrong has been said. */
 static struct job_spec *settings_load_job(const char *job_file)
 {
-    struct problems problems = {0};
-    struct error e = {0};
-    char key[PROBLEM_KEY_BYTES];
-    json_t *document = json_document_load(job_file, &e);
-    struct job_spec *spec =
-        document ? job_spec_parse(document, preset_lookup, NULL, &problems, NULL) : NULL;
+    struct error e;
+    struct job_spec *spec = job_data_load(job_file, &e);
 
-    json_decref(document);
-    if (!spec && problems.count)
-        fprintf(stderr, "train-worker: %s: %s: %s\n", job_file,
-                problem_key(problems.items[0].pointer, key), problems.items[0].message);
-    else if (!spec)
+    if (!spec)
         fprintf(stderr, "train-worker: %s\n", e.text);
-    problems_clear(&problems);
     return spec;
 }
 

@@ -160,11 +160,26 @@ static void phase_rows(struct libscols_table *table, const struct plan *plan)
     }
 }
 
+/* The keys that the document left to its data: their names have a dot. */
+static void data_rows(struct libscols_table *table, const struct plan *plan)
+{
+    const char *key;
+    json_t *entry;
+
+    json_object_foreach (plan->explain, key, entry) {
+        char *value = print_value(json_object_get(entry, "value"));
+        if (strchr(key, '.'))
+            table_row(table, key, value, json_get_text(entry, "source", ""));
+        free(value);
+    }
+}
+
 static void plan_print_table(const struct plan *plan)
 {
     struct libscols_table *table = table_create(0, "name,value>,remark|");
     char memory[HUMAN_BYTES];
 
+    data_rows(table, plan);
     if (plan->mode == JOB_MODE_TRAIN) {
         count_row(table, plan, "train_images", plan->train_images);
         count_row(table, plan, "global_batch", plan->global_batch);

@@ -14,40 +14,30 @@
 #include "common/plan/plan.h"
 #include "common/system/file.h"
 
-/* The first warning of a plan of more than a day; NULL: it is shorter, or its time is unknown. */
-static const char *warning_of_time(const json_t *plan)
-{
-    const json_t *time = json_object_get(json_object_get(plan, "predicted"), "ttt_seconds");
-
-    if (json_get_number(time, "value", 0) <= PLAN_LONG_SECONDS)
-        return NULL;
-    return json_string_value(json_array_get(json_object_get(plan, "warnings"), 0));
-}
-
-/* On a terminal a job of more than a day is confirmed first. What is wrong with the document is
+/* A job of more than a day is confirmed first, on a terminal. What is wrong with the document is
  * left to its submission. */
-static bool is_confirmed(const char *text, size_t bytes)
+static bool is_confirmed(const struct cmd_args *args, const char *text, size_t bytes)
 {
     struct error ignored;
-    char line[80] = "";
+    char answer[80] = "y";
     json_t *plan;
 
-    if (api_post("/v1/plan", text, bytes, &plan, &ignored) < 0)
+    if (client.json || api_post("/v1/plan", text, bytes, &plan, &ignored) < 0)
         return true;
-    const char *warning = warning_of_time(plan);
-    if (warning) {
-        print_wrapped(stderr, "warning: ", 2, warning);
-        fputs("Submit it? [y/N] ", stderr);
+    if (json_number_value(json_get_at(plan, "/predicted/ttt_seconds/value")) > PLAN_LONG_SECONDS) {
+        print_wrapped(stderr, "warning: ", 2,
+                      json_string_value(json_array_get(json_object_get(plan, "warnings"), 0)));
+        if (!cmd_flag(args, "yes") && isatty(STDIN_FILENO) && isatty(STDERR_FILENO)) {
+            fputs("Submit it? [y/N] ", stderr);
+            *answer = fgets(answer, sizeof answer, stdin) ? *answer : 'n';
+        }
     }
-    bool yes = !warning || (fgets(line, sizeof line, stdin) && (*line == 'y' || *line == 'Y'));
     json_decref(plan);
-    return yes;
+    return *answer == 'y' || *answer == 'Y';
 }
 
 int submit_text(const struct cmd_args *args, const char *text, size_t bytes)
 {
-    bool asks =
-        !client.json && !cmd_flag(args, "yes") && isatty(STDIN_FILENO) && isatty(STDERR_FILENO);
     bool wait = cmd_flag(args, "wait"), watch = cmd_flag(args, "watch");
     struct error e;
     struct job job;
@@ -55,17 +45,13 @@ int submit_text(const struct cmd_args *args, const char *text, size_t bytes)
 
     if (wait && watch)
         return cmd_usage(args->cmd, "--wait and --watch exclude each other");
-    if (asks && !is_confirmed(text, bytes)) {
+    if (!is_confirmed(args, text, bytes)) {
         error_set(&e, ERR_CONFLICT, "nothing was submitted");
         return cmd_fail(&e);
     }
     if (api_post("/v1/jobs", text, bytes, &answer, &e) < 0)
         return cmd_fail(&e);
     job_read(answer, &job);
-    const char *warning =
-        asks || client.json ? NULL : warning_of_time(json_object_get(answer, "plan"));
-    if (warning)
-        print_wrapped(stderr, "warning: ", 2, warning);
     long id = job.id;
     if (client.json && !wait && !watch)
         print_json(answer);

@@ -16,6 +16,8 @@
 #include "common/system/open_beneath.h"
 
 #define RECORD_LIMIT_BYTES ((size_t)16 << 20)
+#define SAMPLE_IMAGES      16
+#define SMALL_PIXELS       64
 #define HEAD_BYTES         ((size_t)256 << 10) /* of a JPEG file: its size stands behind EXIF */
 
 /* A PNG's IHDR comes first. */
@@ -54,8 +56,9 @@ bool dataset_image_size(const uint8_t *image, size_t bytes, int *width, int *hei
     return false;
 }
 
-/* The bytes of the file from its beginning, at most so many: the caller frees them. */
-static uint8_t *head_of(const char *path, size_t limit, size_t *bytes, struct dataset_glance *out)
+/* The bytes of the file from there on, at most so many: the caller frees them. */
+static uint8_t *bytes_of(const char *path, uint64_t from, size_t limit, size_t *bytes,
+                         struct dataset_glance *out)
 {
     struct error e;
     struct stat st;
@@ -69,7 +72,7 @@ static uint8_t *head_of(const char *path, size_t limit, size_t *bytes, struct da
         out->inode = st.st_ino;
         do {
             *bytes += (size_t)got;
-            got = pread(fd, data + *bytes, limit - *bytes, (off_t)*bytes);
+            got = pread(fd, data + *bytes, limit - *bytes, (off_t)(from + *bytes));
         } while (got > 0);
     }
     if (fd >= 0)
@@ -77,20 +80,22 @@ static uint8_t *head_of(const char *path, size_t limit, size_t *bytes, struct da
     return data;
 }
 
-static void look_at_shard(const char *path, struct dataset_glance *out)
+/* At the record that begins there; *from: where the next one does. */
+static void look_at_record(const char *path, uint64_t *from, struct dataset_glance *out)
 {
     size_t bytes;
     uint64_t payload;
     struct tf_example_view view;
     struct error e;
-    uint8_t *head = head_of(path, TFRECORD_HEADER_BYTES, &bytes, out);
+    uint8_t *head = bytes_of(path, *from, TFRECORD_HEADER_BYTES, &bytes, out);
 
     if (head && bytes == TFRECORD_HEADER_BYTES &&
         tfrecord_frame(head, INT64_MAX, path, 0, &payload, &e) == 0 &&
         payload <= RECORD_LIMIT_BYTES) {
         size_t whole = TFRECORD_HEADER_BYTES + payload;
         free(head);
-        head = head_of(path, whole, &bytes, out);
+        head = bytes_of(path, *from, whole, &bytes, out);
+        *from += whole + TFRECORD_FOOTER_BYTES;
         if (head && bytes == whole &&
             tf_example_parse(head + TFRECORD_HEADER_BYTES, payload, &view, &e) == 0)
             dataset_image_size(view.jpeg, view.jpeg_bytes, &out->width, &out->height);
@@ -101,15 +106,16 @@ static void look_at_shard(const char *path, struct dataset_glance *out)
 static void look_at_image(const char *path, struct dataset_glance *out)
 {
     size_t bytes;
-    uint8_t *head = head_of(path, HEAD_BYTES, &bytes, out);
+    uint8_t *head = bytes_of(path, 0, HEAD_BYTES, &bytes, out);
 
     if (head)
         dataset_image_size(head, bytes, &out->width, &out->height);
     free(head);
 }
 
-/* The first image of a class folder by name, as the list would have it. */
-static void look_at_class(const char *folder, const char *name, struct dataset_glance *out)
+/* The first image of a class folder by name, as the list would have it, or just any. */
+static void look_at_class(const char *folder, const char *name, bool any,
+                          struct dataset_glance *out)
 {
     char path[PATH_MAX], first[NAME_MAX + 1] = "";
     const struct dirent *entry;
@@ -119,7 +125,7 @@ static void look_at_class(const char *folder, const char *name, struct dataset_g
         return;
     int fd = open_beneath_folder(path, &e);
     DIR *images = fd < 0 ? NULL : fdopendir(fd);
-    while (images && (entry = readdir(images)))
+    while (images && !(any && *first) && (entry = readdir(images)))
         if (dataset_is_image_name(entry->d_name) && (!*first || strcmp(entry->d_name, first) < 0))
             snprintf(first, sizeof first, "%s", entry->d_name);
     if (images)
@@ -150,11 +156,38 @@ void dataset_look(const char *path, enum dataset_role role, struct dataset_glanc
             size_t first = 0;
             while (first + 1 < list.count && list.bytes[first] == 0)
                 first++;
-            look_at_shard(list.files[first], out);
+            uint64_t from = 0;
+            look_at_record(list.files[first], &from, out);
         } else {
             out->classes = list.class_count;
-            look_at_class(list.folder, list.classes[0], out);
+            look_at_class(list.folder, list.classes[0], false, out);
         }
     }
     dataset_list_free(&list);
+}
+
+int64_t dataset_small_size(const struct dataset_list *list)
+{
+    bool folders = list->format != DATASET_TFRECORD;
+    size_t count = folders ? (size_t)list->class_count : list->count, before = count;
+    uint64_t from = 0;
+    int size = 0;
+
+    for (size_t k = 0; k < SAMPLE_IMAGES; k++) {
+        struct dataset_glance image = {0};
+        size_t i = k * count / SAMPLE_IMAGES;
+        if (folders && i == before)
+            continue;
+        from = i == before ? from : 0;
+        before = i;
+        if (folders)
+            look_at_class(list->folder, list->classes[i], true, &image);
+        else
+            look_at_record(list->files[i], &from, &image);
+        if (image.width > SMALL_PIXELS || image.width != image.height ||
+            (size && image.width && image.width != size))
+            return 0;
+        size = image.width ? image.width : size;
+    }
+    return size;
 }

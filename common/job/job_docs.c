@@ -57,8 +57,9 @@ static void print_row(const struct job_option *o)
     job_option_expects(o, expects);
     printf(".It Cm %s\n", name);
     docs_print_wrapped(o->help);
-    snprintf(line, sizeof line, "Takes %s%s%s%s; default %s.", expects, o->unit ? " (" : "",
-             o->unit ? o->unit : "", o->unit ? ")" : "", o->fallback);
+    snprintf(line, sizeof line, "Takes %s%s%s%s; default %s%s.", expects, o->unit ? " (" : "",
+             o->unit ? o->unit : "", o->unit ? ")" : "",
+             o->from_data ? "from the training data, otherwise " : "", o->fallback);
     docs_print_wrapped(line);
     print_built(o);
 }

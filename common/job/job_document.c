@@ -7,6 +7,7 @@
 #include "common/job/job_batch.h"
 #include "common/job/job_options.h"
 #include "common/job/recipe/optimizers.h"
+#include "common/json.h"
 #include "common/net/arch.h"
 #include "common/text/suggest.h"
 #include "common/needed.h"
@@ -16,21 +17,6 @@
 
 /* What a preset says about itself beside the job's values. */
 static const char *const preset_meta[] = {"description", "source", "recipe_images", "top1"};
-
-/* The value of one of the table's pointers in a document; NULL: absent. */
-static const json_t *spec_value_at(const json_t *document, const char *pointer)
-{
-    char key[64];
-    const json_t *value = document;
-
-    while (value && *pointer == '/') {
-        size_t length = strcspn(pointer + 1, "/");
-        snprintf(key, sizeof key, "%.*s", (int)length, pointer + 1);
-        value = json_object_get(value, key);
-        pointer += 1 + length;
-    }
-    return value;
-}
 
 /* ---- keys that are none of the table's */
 
@@ -70,7 +56,7 @@ static void spec_check_keys(const json_t *object, const char *parent, size_t *un
 static bool spec_is_complete(const json_t *document)
 {
     for (size_t i = 0; job_option_at(i); i++)
-        if (!spec_value_at(document, job_option_at(i)->pointer))
+        if (!json_get_at(document, job_option_at(i)->pointer))
             return false;
     return true;
 }
@@ -83,7 +69,7 @@ static bool preset_right(const char *name, const json_t *preset, struct problems
 
     spec_check_keys(preset, "", &unknown, &own);
     for (size_t i = 0; job_option_at(i); i++) {
-        const json_t *value = spec_value_at(preset, job_option_at(i)->pointer);
+        const json_t *value = json_get_at(preset, job_option_at(i)->pointer);
         if (value)
             job_value_check(job_option_at(i), value, &own);
     }
@@ -147,8 +133,8 @@ static json_t *find_preset(const json_t *document, job_preset_lookup *lookup, vo
 static const struct optimizer_kind *find_optimizer(const json_t *document, const json_t *preset)
 {
     static const char pointer[] = "/optimizer/name";
-    const json_t *given = spec_value_at(document, pointer);
-    const char *name = json_string_value(given ? given : spec_value_at(preset, pointer));
+    const json_t *given = json_get_at(document, pointer);
+    const char *name = json_string_value(given ? given : json_get_at(preset, pointer));
 
     for (size_t i = 0; name && optimizer_kind_at(i); i++)
         if (strcmp(optimizer_kind_at(i)->name, name) == 0)
@@ -159,8 +145,8 @@ static const struct optimizer_kind *find_optimizer(const json_t *document, const
 static const struct arch *find_arch(const json_t *document, const json_t *preset)
 {
     static const char pointer[] = "/model/arch";
-    const json_t *given = spec_value_at(document, pointer);
-    const char *name = json_string_value(given ? given : spec_value_at(preset, pointer));
+    const json_t *given = json_get_at(document, pointer);
+    const char *name = json_string_value(given ? given : json_get_at(preset, pointer));
     const struct arch *arch = name ? arch_find(name) : NULL;
 
     return arch ? arch : arch_at(0);
@@ -180,10 +166,10 @@ static void parse_row(const struct job_option *option, const json_t *document, c
                       struct job_spec *spec, struct problems *problems,
                       struct problems *unsupported)
 {
-    const json_t *given = spec_value_at(document, option->pointer);
+    const json_t *given = json_get_at(document, option->pointer);
     json_t *fallback =
         default_of(option, find_optimizer(document, preset), find_arch(document, preset));
-    const json_t *value = given ? given : spec_value_at(preset, option->pointer);
+    const json_t *value = given ? given : json_get_at(preset, option->pointer);
 
     if (!value)
         value = fallback;
@@ -210,7 +196,7 @@ struct job_spec *job_spec_read(const json_t *document, job_preset_lookup *lookup
     for (size_t i = 0; job_option_at(i); i++)
         parse_row(job_option_at(i), document, preset, spec, problems, unsupported);
     json_decref(preset);
-    spec->states_batch = spec_value_at(document, "/batch_per_worker") != NULL;
+    spec->states_batch = json_get_at(document, "/batch_per_worker") != NULL;
     if (spec->cluster.workers_per_node > 0)
         job_batch_settle(spec, spec->states_batch, problems);
     job_check_together(spec, problems);
@@ -256,5 +242,6 @@ void job_spec_destroy(struct job_spec *spec)
         return;
     for (size_t i = 0; job_option_at(i); i++)
         job_value_clear(job_option_at(i), spec);
+    json_decref(spec->from_data);
     free(spec);
 }

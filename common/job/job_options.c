@@ -21,6 +21,7 @@ _Static_assert(sizeof(enum job_mode) == sizeof(int), "enums are ints");
 #define RANGE(low, high)    .min = low, .max = high
 #define ABOVE               .above_min = true
 #define APART               .apart = true
+#define FROM_DATA           .from_data = true
 #define BELOW               .below_max = true
 #define LENGTH(high)        .min = 1, .max = high
 #define TEXT(kind)          .text = JOB_TEXT_##kind
@@ -52,9 +53,9 @@ static const struct job_option options[] = {
           "cnn is the small network of TensorFlow's MNIST example, for grey images: two 5x5 convolutions with 32 and 64 filters, each "
           "followed by 2x2 max-pooling, then 1024 hidden units and dropout. cnn changes these defaults: model.classes 10, "
           "model.image_size 28, model.dropout 0.4, data.preprocess whole, data.augment false.")},
-    {"/model/classes", JOB_OPTION_INTEGER, AT(model.classes), DEFAULT("1000"), RANGE(2, 100000), UNIT("classes"),
+    {"/model/classes", JOB_OPTION_INTEGER, AT(model.classes), FROM_DATA, DEFAULT("1000"), RANGE(2, 100000), UNIT("classes"),
      HELP("Number of classes; labels are 0 to classes - 1.")},
-    {"/model/image_size", JOB_OPTION_SIZES, AT(model.image_size), FLAG(model.sizes), DEFAULT("224"), RANGE(28, 1024), UNIT("pixels"),
+    {"/model/image_size", JOB_OPTION_SIZES, AT(model.image_size), FLAG(model.sizes), FROM_DATA, DEFAULT("224"), RANGE(28, 1024), UNIT("pixels"),
      HELP("Width and height of the network's input. All networks except cnn need at least 32. The size can also change with the epoch, "
           "which saves computation: [[0, 160], [16, 192]] trains at 160 pixels, and at 192 from epoch 16; {\"from\": 160, \"to\": 192, "
           "\"ramp\": [6, 17], \"multiple\": 32} increases the size linearly between two epochs, rounded to multiples. Evaluation uses "
@@ -93,7 +94,7 @@ static const struct job_option options[] = {
     {"/data/train", JOB_OPTION_STRING, OR_NULL, AT(data.train), DEFAULT("null"), TEXT(PATH), LENGTH(4095),
      HELP("Training images: a folder of TFRecord shards, a folder of class folders with JPEG and PNG files, or \"synthetic\" (random "
           "images). Their layout is described in train-job(5), DATA. Required unless mode is eval.")},
-    {"/data/eval", JOB_OPTION_STRING, OR_NULL, AT(data.eval), DEFAULT("null"), TEXT(PATH), LENGTH(4095),
+    {"/data/eval", JOB_OPTION_STRING, OR_NULL, AT(data.eval), FROM_DATA, DEFAULT("null"), TEXT(PATH), LENGTH(4095),
      HELP("Evaluation images, in the same formats as data.train and with the same classes; null: no evaluation.")},
     {"/data/train_images", JOB_OPTION_INTEGER, OR_NULL, AT(data.train_images), FLAG(data.has_train_images),
      DEFAULT("null"), RANGE(1, 1e12), UNIT("images"),
@@ -104,7 +105,7 @@ static const struct job_option options[] = {
      DEFAULT("null"), RANGE(1, 1e12), UNIT("images"),
      HELP("Number of evaluation images; null: count them. If it is smaller than the data set, the first ones are used. If this and "
           "data.train_images are set, traind does not read the data; only the nodes need it.")},
-    {"/data/preprocess", CHOICE("tpu", "mlperf", "torchvision", "whole"), AT(data.preprocess), DEFAULT("\"tpu\""),
+    {"/data/preprocess", CHOICE("tpu", "mlperf", "torchvision", "whole"), AT(data.preprocess), FROM_DATA, DEFAULT("\"tpu\""),
      HELP("Crop, resize and normalisation. Train and evaluate with the same choice; weights published by torchvision need torchvision. "
           "whole uses the whole image without cropping, resized only if its size is not model.image_size, with values from 0 to 1.")},
     {"/data/augment", JOB_OPTION_BOOLEAN, AT(data.augment), DEFAULT("true"),

@@ -41,6 +41,7 @@ struct job_option {
     bool nullable;
     bool above_min;       /* min itself is too small */
     bool below_max;       /* max itself is too large */
+    bool from_data;       /* the default is what the training data say: common/dataset/job_data.h */
     bool apart;           /* bears on no bit of what a run comes to */
     size_t offset;        /* of the field in struct job_spec */
     size_t flag;          /* of its has_ field, a list's count or the sizes; 0: it has none */

@@ -97,9 +97,11 @@ static json_t *schema_describe(const struct job_option *o)
 {
     json_t *built = job_option_built(o);
     char *values = built ? json_to_text(built, JSON_ENCODE_ANY) : NULL;
-    json_t *text = json_sprintf("%s%s%s%s%s%s", o->help, o->unit ? " Unit: " : "",
+    json_t *text = json_sprintf("%s%s%s%s%s%s%s%s%s", o->help, o->unit ? " Unit: " : "",
                                 o->unit ? o->unit : "", o->unit ? "." : "",
-                                built ? " This version takes: " : "", values ? values : "");
+                                built ? " This version takes: " : "", values ? values : "",
+                                o->from_data ? " Default: from the training data, otherwise " : "",
+                                o->from_data ? o->fallback : "", o->from_data ? "." : "");
     free(values);
     json_decref(built);
     return text;
@@ -116,7 +118,8 @@ static json_t *row_schema(const struct job_option *o)
                         o->nullable ? json_pack("[o, s]", type, "null")
                         : words     ? json_pack("[o, s]", type, "string")
                                     : type);
-    json_object_set_new(schema, "default", job_option_default(o));
+    if (!o->from_data)
+        json_object_set_new(schema, "default", job_option_default(o));
     if (o->type == JOB_OPTION_CHOICE || o->type == JOB_OPTION_ARCH)
         add_choices(schema, o);
     else if (o->type == JOB_OPTION_STRING)

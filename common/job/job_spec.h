@@ -7,6 +7,7 @@
  */
 #pragma once
 
+#include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -208,6 +209,7 @@ struct job_spec {
     } restart;
     int64_t priority;
     struct notice_rules notify; /* of the daemon alone; planner and worker ignore it */
+    json_t *from_data; /* not a key: of what was left to the data, explanations of a plan */
     int64_t
         recipe_images; /* not a key: the training images the preset's numbers are meant for, or 0 */
 };

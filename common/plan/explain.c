@@ -536,6 +536,7 @@ static void explain_predicted(struct plan *plan, const struct job_spec *spec,
 
 void plan_explain(struct plan *plan, const struct job_spec *spec, const struct plan_inputs *inputs)
 {
+    json_object_update(plan->explain, spec->from_data);
     explain_images(plan, spec);
     explain_batch(plan, spec);
     explain_workers(plan, inputs);

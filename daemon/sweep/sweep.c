@@ -9,6 +9,7 @@
 
 #include "common/buffer.h"
 #include "common/clock.h"
+#include "common/dataset/job_data.h"
 #include "common/dataset/plan_inputs.h"
 #include "common/job/job_document.h"
 #include "common/job/recipe/preset.h"
@@ -37,14 +38,14 @@ static bool has_state(const struct store_trial *t, const char *state)
 /* ---- a new one */
 
 /* A trial's document must be right, and its feature built; else NULL and why. */
-static struct job_spec *parse_trial(struct job_manager *m, const json_t *document,
+static struct job_spec *parse_trial(struct job_manager *m, json_t *document,
                                     const struct sweep_permit *permit, struct problems *own)
 {
     struct problems unsupported = {0};
-    struct job_spec *spec = job_spec_parse(document, preset_lookup, NULL, own, &unsupported);
+    struct job_spec *spec = job_data_read(document, own, &unsupported);
     struct error e;
 
-    if (spec && permit)
+    if (spec && own->count == 0 && permit)
         permit->check(spec, permit->context, own);
     for (size_t i = 0; i < unsupported.count; i++)
         problems_add(own, unsupported.items[i].pointer, unsupported.items[i].suggestion, "%s",

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/dataset/job_data.h"
 #include "common/job/job_document.h"
-#include "common/job/recipe/preset.h"
 #include "common/json.h"
 #include "common/needed.h"
 #include "common/net/arch.h"
@@ -168,7 +168,7 @@ static struct job_spec *point_spec(const struct preview *p, int64_t number, int6
     struct problems ignored = {0};
     json_t *point = sweep_point(p->document, number);
     json_t *job = sweep_job(p->document, point, rung);
-    struct job_spec *spec = job_spec_parse(job, preset_lookup, NULL, &ignored, NULL);
+    struct job_spec *spec = job_data_read(job, &ignored, NULL);
 
     json_decref(point);
     json_decref(job);

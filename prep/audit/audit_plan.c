@@ -4,8 +4,8 @@
 #include <stdlib.h>
 
 #include "common/dataset/class_names.h"
+#include "common/dataset/job_data.h"
 #include "common/job/job_document.h"
-#include "common/job/recipe/preset.h"
 #include "common/json.h"
 #include "common/plan/plan.h"
 #include "prep/audit/audit.h"
@@ -112,26 +112,12 @@ static int audit_make_plan(struct audit *a, const struct job_spec *spec, struct 
 
 int audit_check_plan(struct audit *a, struct error *e)
 {
-    struct problems problems = {0}, unsupported = {0};
-    const char *path = a->options->plan;
-
-    if (!path)
+    if (!a->options->plan)
         return 0;
-    json_t *document = json_document_load(path, e);
-    if (!document)
+    struct job_spec *spec = job_data_load(a->options->plan, e);
+    if (!spec)
         return -(int)e->code;
-    struct job_spec *spec = job_spec_parse(document, preset_lookup, NULL, &problems, &unsupported);
-    int rc;
-    if (spec) {
-        rc = audit_make_plan(a, spec, e);
-    } else {
-        char *text = problems_to_text(&problems);
-        rc = error_set(e, ERR_USAGE, "%s is not a valid job document:\n%s", path, text);
-        free(text);
-    }
+    int rc = audit_make_plan(a, spec, e);
     job_spec_destroy(spec);
-    problems_clear(&problems);
-    problems_clear(&unsupported);
-    json_decref(document);
     return rc;
 }

@@ -6,11 +6,10 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include "common/dataset/job_data.h"
 #include "common/job/job_document.h"
 #include "common/job/job_env.h"
-#include "common/job/recipe/preset.h"
 #include "common/json.h"
-#include "common/problem.h"
 #include "common/system/build_id.h"
 #include "common/system/cpuinfo.h"
 #include "common/system/open_beneath.h"
@@ -168,29 +167,10 @@ static void add_data(json_t *data, json_t *errors, const char *key, const char *
     dataset_close(open);
 }
 
-static struct job_spec *load_spec(const char *path, struct error *e)
-{
-    struct problems problems = {0}, unsupported = {0};
-    json_t *document = json_document_load(path, e);
-
-    if (!document)
-        return NULL;
-    struct job_spec *spec = job_spec_parse(document, preset_lookup, NULL, &problems, &unsupported);
-    json_decref(document);
-    if (!spec) {
-        char *text = problems_to_text(&problems);
-        error_set(e, ERR_INVALID, "%s: %s", path, text ? text : "not a valid job");
-        free(text);
-    }
-    problems_clear(&problems);
-    problems_clear(&unsupported);
-    return spec;
-}
-
 int machine_print(const char *job_file)
 {
     struct error e;
-    struct job_spec *spec = load_spec(job_file, &e);
+    struct job_spec *spec = job_data_load(job_file, &e);
 
     if (!spec) {
         fprintf(stderr, "train-worker: %s\n", e.text);

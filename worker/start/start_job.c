@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 
 #include "common/buffer.h"
+#include "common/dataset/job_data.h"
 #include "common/job/job_batch.h"
 #include "common/job/job_document.h"
 #include "common/job/recipe/preset.h"
@@ -27,6 +28,8 @@ static int share_document(struct run *r, const char *path, json_t **document, st
     if (r->rank == 0) {
         value = json_document_load(path, e);
         status = value ? 0 : -(int)e->code;
+        if (value) /* here alone: the data of other hosts may differ */
+            json_decref(job_data_complete(value));
     }
     status = run_agree(r, status, e);
     if (status)

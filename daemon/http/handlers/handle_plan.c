@@ -1,13 +1,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 #include "common/clock.h"
+#include "common/dataset/job_data.h"
 #include "common/dataset/plan_inputs.h"
 #include "common/job/job_document.h"
 #include "common/job/job_state.h"
-#include "common/job/recipe/preset.h"
 #include "common/json.h"
 #include "common/plan/lr_curve.h"
 #include "common/text/printable.h"
@@ -107,10 +106,10 @@ static void check_reproduces(const struct request *q, struct prepared *p)
 
 /* All that is wrong with a document, as far as it can be said before the images are counted: a
  * person who mends one thing should not be told the next one then. */
-static void check_document(const struct request *q, const json_t *document, bool will_run,
+static void check_document(const struct request *q, json_t *document, bool will_run,
                            struct prepared *p)
 {
-    p->spec = job_spec_read(document, preset_lookup, NULL, &p->problems, &p->unsupported);
+    p->spec = job_data_read(document, &p->problems, &p->unsupported);
     if (!p->spec)
         return;
     /* The nodes of Slurm may see paths that this machine does not. */
@@ -215,20 +214,8 @@ int handle_plan(const struct request *q, struct reply *r, struct error *e)
 
 /* ---------------------------------------------------------------- POST /v1/jobs */
 
-/* RFC 7240: does the request prefer an answer without what it has sent itself? */
-static bool prefers_minimal(const char *prefer)
-{
-    static const char wanted[] = "return=minimal";
-
-    for (const char *at = prefer; at && *at; at += strcspn(at, ","), at += *at == ',') {
-        at += strspn(at, " \t");
-        if (strncasecmp(at, wanted, strlen(wanted)) == 0 && strchr(",; \t", at[strlen(wanted)]))
-            return true;
-    }
-    return false;
-}
-
-/* The warnings of the plan in front of the job, or with no more than its id, state and URL. */
+/* The warnings of the plan in front of the job, or with no more than its id, state and URL, if that
+ * is preferred (RFC 7240). */
 static int answer_with_job(const struct request *q, int64_t id, bool existed, struct reply *r,
                            struct error *e)
 {
@@ -244,7 +231,7 @@ static int answer_with_job(const struct request *q, int64_t id, bool existed, st
     snprintf(url, sizeof url, "/v1/jobs/%lld", (long long)id);
     reply_header(r, "Location", "%s", url);
     json_text_open(&text, NULL, '{');
-    if (prefers_minimal(q->prefer)) {
+    if (q->prefer && strcasestr(q->prefer, "return=minimal")) {
         reply_header(r, "Preference-Applied", "return=minimal");
         json_text_integer(&text, "id", id);
         json_text_string(&text, "state", job_state_name(job.state));

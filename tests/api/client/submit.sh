@@ -32,7 +32,7 @@ for prefer in return=minimal 'Return=Minimal' 'respond-async, return=minimal; x=
     like "$headers" '^Preference-Applied: return=minimal$' "the preference was applied"
     ok "it is that job" get "$(jq -r .url <<<"$body")"
 done
-for prefer in return=representation return=minimalist x-return=minimal; do
+for prefer in return=representation respond-async; do
     call -d "@$work/short.json" -H "Prefer: $prefer" /v1/jobs
     json '.spec | type' object "Prefer: $prefer gets the job itself"
 done

@@ -634,7 +634,7 @@ static const json_t *schema_of_row(const json_t *schema, const char *pointer)
     return value;
 }
 
-Test(job_spec, schema_lists_every_row_with_its_default)
+Test(job_spec, schema_lists_every_row_with_a_default_of_its_own)
 {
     json_t *schema = job_spec_schema();
 
@@ -643,7 +643,9 @@ Test(job_spec, schema_lists_every_row_with_its_default)
         const json_t *row = schema_of_row(schema, o->pointer);
         json_t *fallback = job_option_default(o);
         cr_assert_not_null(row, "%s", o->pointer);
-        cr_assert(json_equal(json_object_get(row, "default"), fallback), "%s", o->pointer);
+        cr_assert(o->from_data ? !json_object_get(row, "default")
+                               : json_equal(json_object_get(row, "default"), fallback),
+                  "%s", o->pointer);
         cr_assert_not_null(json_object_get(row, "type"), "%s", o->pointer);
         json_decref(fallback);
     }
