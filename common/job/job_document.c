@@ -26,9 +26,33 @@ static void spec_report_unknown(const char *pointer, size_t *unknown, struct pro
         return;
     if (*unknown > UNKNOWN_KEYS_SHOWN)
         problems_add(problems, "", NULL, "has more than %d unknown keys", UNKNOWN_KEYS_SHOWN);
+    else if (strcasestr(pointer, "gpu"))
+        problems_add(problems, pointer, NULL, "is not a key: traind trains on CPUs, without GPUs");
     else
         problems_add(problems, pointer, job_option_nearest(pointer),
                      "is not a key of a job document");
+}
+
+/* "; did you mean {"arch": "resnet50"}?", by the first key of the group that takes the value; "":
+ * none does. The caller frees it. */
+static char *spec_meant(const char *group, const json_t *value)
+{
+    size_t length = strlen(group);
+    const struct job_option *o;
+    char *text = NULL, *meant = NULL;
+
+    for (size_t i = 0; (o = job_option_at(i)) && !text && !json_is_boolean(value); i++) {
+        struct problems ignored = {0};
+        if (strncmp(o->pointer, group, length) == 0 && o->pointer[length] == '/' &&
+            job_value_check(o, value, &ignored))
+            text = json_to_text(value, JSON_ENCODE_ANY);
+        if (text &&
+            asprintf(&meant, "; did you mean {\"%s\": %s}?", o->pointer + length + 1, text) < 0)
+            abort();
+        problems_clear(&ignored);
+    }
+    free(text);
+    return meant ? meant : needed(strdup(""));
 }
 
 static void spec_check_keys(const json_t *object, const char *parent, size_t *unknown,
@@ -40,13 +64,15 @@ static void spec_check_keys(const json_t *object, const char *parent, size_t *un
     json_object_foreach ((json_t *)(uintptr_t)object, key, value) {
         char *pointer = problem_pointer(parent, key);
         bool group = job_option_is_group(pointer);
-        if (group && json_is_object(value))
-            spec_check_keys(value, pointer, unknown, problems);
-        else if (group)
+        char *meant = group && !json_is_object(value) ? spec_meant(pointer, value) : NULL;
+        if (meant)
             problems_add(problems, pointer, NULL,
-                         "must be an object {...} of keys as in man train-job");
+                         "must be an object {...} of keys as in man train-job%s", meant);
+        else if (group)
+            spec_check_keys(value, pointer, unknown, problems);
         else if (!job_option_find(pointer))
             spec_report_unknown(pointer, unknown, problems);
+        free(meant);
         free(pointer);
     }
 }

@@ -373,7 +373,7 @@ static const struct {
     {"epsilon", "/optimizer/eps"},       {"decay_rate", "/lr/gamma"},
     {"warmup", "/lr/warmup_epochs"},
     {"disable_checkpoints", "/checkpoint/disable"},
-    {"profile_steps", "/profile/steps"}, {"gpus", "/cluster/workers_per_node"},
+    {"profile_steps", "/profile/steps"},
 };
 /* clang-format on */
 

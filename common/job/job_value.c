@@ -140,10 +140,14 @@ static void fraction_words(const struct job_option *o, const json_t *v, char tex
 
 static const char *nearest_choice(const struct job_option *o, const json_t *v)
 {
+    static const char *const half[] = {"fp16", "float16", "half", "mixed", "amp", "bfloat16"};
     const char *word = json_string_value(v), *choice;
 
     if (!word)
         return NULL;
+    for (size_t i = 0; i < sizeof half / sizeof half[0]; i++)
+        if (strcmp(word, half[i]) == 0 && strcmp(o->pointer, "/precision") == 0)
+            return "bf16";
     struct suggest near = {.word = word};
     for (size_t i = 0; (choice = job_option_choice(o, i)); i++) {
         suggest_offer(&near, choice);

@@ -93,6 +93,35 @@ Test(job_spec, every_number_refuses_what_is_below_and_above_its_range)
     cr_assert_gt(numbers, 30);
 }
 
+/* What other programs' users write. */
+Test(job_spec, tells_what_was_meant)
+{
+    static const struct {
+        const char *document, *pointer, *words, *suggestion;
+    } cases[] = {
+        {"{\"model\": \"resnet50\"}",    "/model",        "did you mean {\"arch\": \"resnet50\"}?", NULL  },
+        {"{\"lr\": 0.1}",                "/lr",           "did you mean {\"base\": 0.1}?",          NULL  },
+        {"{\"optimizer\": \"adam\"}",    "/optimizer",    "did you mean {\"name\": \"adam\"}?",     NULL  },
+        {"{\"data\": \"/shards\"}",      "/data",         "did you mean {\"train\": \"/shards\"}?", NULL  },
+        {"{\"lr\": true}",               "/lr",           "keys as in man train-job",               NULL  },
+        {"{\"cluster\": {\"gpus\": 4}}", "/cluster/gpus", "trains on CPUs, without GPUs",           NULL  },
+        {"{\"num_gpus\": 4}",            "/num_gpus",     "trains on CPUs, without GPUs",           NULL  },
+        {"{\"precision\": \"fp16\"}",    "/precision",    "must be one of",                         "bf16"},
+    };
+
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct problems problems = {0};
+        job_parse(cases[i].document, &problems, NULL);
+        const struct problem *p = problem_at(&problems, cases[i].pointer);
+        cr_assert_not_null(p, "%s", cases[i].document);
+        cr_expect_not_null(strstr(p->message, cases[i].words), "%s: %s", cases[i].document,
+                           p->message);
+        if (cases[i].suggestion)
+            cr_expect_str_eq(p->suggestion, cases[i].suggestion);
+        problems_clear(&problems);
+    }
+}
+
 static json_t *repeated(char letter, size_t count)
 {
     char *text = malloc(count);
