@@ -174,6 +174,8 @@ static enum match route_match(const char *pattern, const char *path, int64_t *id
         pattern = strchr(pattern, '}') + 1;
         path += length;
     }
+    if (!*pattern && strcmp(path, "/") == 0 && path[-1] != '/') /* as people type it */
+        path++;
     return *pattern || *path ? MATCH_NONE : result;
 }
 
@@ -198,8 +200,6 @@ const struct route *route_find(const char *method, const char *path, int64_t *id
     enum match found = MATCH_NONE;
     bool takes_method = false;
 
-    if (strcmp(path, "/v1/") == 0) /* as people type it; a path in OpenAPI ends without a slash */
-        path = "/v1";
     allow[0] = '\0';
     for (size_t i = 0; i < ROUTE_COUNT; i++) {
         enum match m = route_match(routes[i].pattern, path, id);

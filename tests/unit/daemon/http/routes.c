@@ -31,6 +31,12 @@ Test(routes, a_path_finds_its_route)
     cr_assert_str_eq(found("GET", "/v1/jobs"), "/v1/jobs");
     cr_assert_str_eq(found("GET", "/v1/jobs/7"), "/v1/jobs/{id}");
     cr_assert_eq(id, 7);
+    cr_assert_str_eq(found("GET", "/v1/"), "/v1", "a slash behind it changes nothing");
+    cr_assert_str_eq(found("POST", "/v1/jobs/"), "/v1/jobs");
+    cr_assert_str_eq(found("GET", "/v1/jobs/8/"), "/v1/jobs/{id}");
+    cr_assert_eq(id, 8);
+    cr_assert_eq(refused("GET", "/v1/jobs//"), ERR_NOT_FOUND);
+    cr_assert_str_eq(found("GET", "//"), "/{file}");
     cr_assert_str_eq(found("GET", "/v1/jobs/12/checkpoints/520"),
                      "/v1/jobs/{id}/checkpoints/{step}");
     cr_assert_eq(id, 12);
