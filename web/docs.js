@@ -47,6 +47,14 @@ function operationDetails(path, method, one, components) {
     ...answers.flatMap(([status, answer]) => body(answer.content, `Answer ${status}`)));
 }
 
+function authentication() {
+  return h("section", { class: "card" }, h("h2", {}, "Authentication"),
+    h("p", {}, "Over TCP, requests need an access token in the header Authorization, unless traind.conf has require_token = no. ",
+      h("code", {}, "trainctl token create NAME"), " creates one on the server. Requests over the unix socket need none."),
+    h("pre", { tabindex: 0, role: "group", "aria-label": "A request with a token" },
+      `curl -H "Authorization: Bearer $TRAINCTL_TOKEN" ${location.origin}/v1/jobs`));
+}
+
 function draw(api) {
   const groups = new Map();
   for (const [path, methods] of Object.entries(api.paths)) {
@@ -56,7 +64,7 @@ function draw(api) {
     }
   }
   main.replaceChildren(h("div", { class: "docs" }, h("h1", { tabindex: -1 }, `API of traind ${api.info.version}`), h("p", {}, api.info.description),
-    ...[...groups].map(([tag, list]) => h("section", { class: "card" }, h("h2", {}, tag), ...list)),
+    authentication(), ...[...groups].map(([tag, list]) => h("section", { class: "card" }, h("h2", {}, tag[0].toUpperCase() + tag.slice(1)), ...list)),
     h("section", { class: "card" }, h("h2", {}, "Schemas"), ...Object.entries(api.components.schemas).map(([name, schema]) =>
       h("details", { id: `schema-${name}` }, h("summary", {}, h("code", {}, name), schema.description ? ` ${schema.description}` : ""),
         schema.properties ? members(schema) : h("p", {}, kind(schema)))))));

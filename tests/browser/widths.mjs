@@ -127,6 +127,9 @@ try {
   const api3 = await api("/openapi.json");
   await page.locator("details#cancelJob[open]").waitFor();
   same(await page.locator(".docs section:not(:last-child) details").count(), Object.values(api3.paths).flatMap(Object.keys).length, "the API's page has every operation");
+  const headings = await page.locator(".docs h2").allInnerTexts();
+  ok(headings[0] === "Authentication" && headings.includes("Jobs"), "it says how to authenticate, and names its groups", headings.join(", "));
+  ok((await page.locator(".docs pre").first().innerText()).includes(`${origin}/v1/jobs`), "with a request to this daemon");
   await accessible(page, "the API's page");
   await page.emulateMedia({ colorScheme: "dark" });
   await accessible(page, "the API's page in the dark");
