@@ -222,8 +222,7 @@ static json_t *document_load(const char *path, struct error *e)
     return document;
 }
 
-int document_open(const char *path, const struct cmd_args *args, struct job_spec **spec,
-                  struct problems *unsupported)
+int document_open(const char *path, const struct cmd_args *args, struct job_spec **spec)
 {
     struct problems problems = {0};
     struct error e;
@@ -237,12 +236,11 @@ int document_open(const char *path, const struct cmd_args *args, struct job_spec
         json_decref(document);
         return cmd_fail(&e);
     }
-    *spec = job_data_read(document, &problems, unsupported);
+    *spec = job_data_read(document, &problems);
     if (problems.count) {
         struct error ignored; /* what is counted is looked at, so that all that is wrong is told */
         if (*spec && document_state_images(*spec, args, &ignored) == 0)
             plan_inputs_look(*spec, false, &problems);
-        problems_extend(&problems, unsupported);
         code = document_refuse(&problems);
         job_spec_destroy(*spec);
         *spec = NULL;

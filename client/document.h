@@ -9,12 +9,10 @@
  * refused. */
 int document_read(const char *path, char **text, size_t *bytes, struct error *e);
 
-/* Reads a document ("-": standard input), changes it as --set says, makes its paths absolute
- * and checks it. Returns 0, or the
- * exit code with *spec NULL and everything that is wrong printed. The caller destroys *spec and
- * clears *unsupported. */
-int document_open(const char *path, const struct cmd_args *args, struct job_spec **spec,
-                  struct problems *unsupported);
+/* Reads a document ("-": standard input), changes it as --set says, makes its paths absolute and
+ * checks it. Returns 0, or the exit code with *spec NULL and everything that is wrong printed. The
+ * caller destroys *spec. */
+int document_open(const char *path, const struct cmd_args *args, struct job_spec **spec);
 
 /* What a document means on this machine: with the workers that the plan chose. */
 struct planned {

@@ -431,11 +431,11 @@ static int make_inputs(struct job_spec *spec, const struct cmd_args *args, struc
 
 int plan_file(const char *path, const struct cmd_args *args, struct planned *p)
 {
-    struct problems problems = {0}, unsupported = {0};
+    struct problems problems = {0};
     struct plan_inputs inputs;
     struct error e;
     json_t *remarks = json_array();
-    int code = document_open(path, args, &p->spec, &unsupported);
+    int code = document_open(path, args, &p->spec);
 
     if (code == 0 && make_inputs(p->spec, args, p, &inputs, remarks, &problems, &e)) {
         code = cmd_fail(&e);
@@ -443,16 +443,13 @@ int plan_file(const char *path, const struct cmd_args *args, struct planned *p)
         /* A file that is not here may be on the daemon's machine. */
         weights_check(p->spec, true, &problems);
         p->plan = problems.count ? NULL : plan_make(p->spec, &inputs, &problems);
-        if (p->plan) {
-            plan_warn_unsupported(p->plan, &unsupported);
+        if (p->plan)
             json_array_extend(p->plan->warnings, remarks);
-        } else {
+        else
             code = document_refuse(&problems);
-        }
     }
     json_decref(remarks);
     problems_clear(&problems);
-    problems_clear(&unsupported);
     return code;
 }
 

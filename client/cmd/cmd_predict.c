@@ -572,7 +572,6 @@ static int predict_answer(const struct cmd_args *args, struct question *q, struc
 
 static int cmd_predict(const struct cmd_args *args)
 {
-    struct problems unsupported = {0};
     struct error e;
     struct question *q;
     int code;
@@ -582,7 +581,7 @@ static int cmd_predict(const struct cmd_args *args)
     q->deadline = q->budget = INFINITY;
     if (read_options(args, q, &e)) {
         code = cmd_fail(&e);
-    } else if ((code = document_open(args->operands[0], args, &q->spec, &unsupported)) == 0) {
+    } else if ((code = document_open(args->operands[0], args, &q->spec)) == 0) {
         if (predict_answer(args, q, &e)) {
             code = cmd_fail(&e);
         } else {
@@ -593,7 +592,6 @@ static int cmd_predict(const struct cmd_args *args)
     for (int i = 0; i < q->count; i++)
         free(q->points[i].problem);
     job_spec_destroy(q->spec);
-    problems_clear(&unsupported);
     free(q);
     return code;
 }

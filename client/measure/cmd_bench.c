@@ -117,25 +117,22 @@ static int bench_refuse(const struct problems *problems, struct error *e)
 
 static int make_spec(const struct cmd_args *args, struct run *r, struct error *e)
 {
-    struct problems problems = {0}, unsupported = {0};
+    struct problems problems = {0};
     const char *steps = cmd_value(args, "steps");
     int status = cmd_number(steps ? steps : STEPS_DEFAULT, "steps", 1, 100000, &r->steps, e);
 
     if (status)
         return status;
     json_t *document = make_document(args, r->steps);
-    r->spec = job_spec_parse(document, NULL, NULL, &problems, &unsupported);
+    r->spec = job_spec_parse(document, NULL, NULL, &problems);
     if (!r->spec)
         status = bench_refuse(&problems, e);
-    else if (unsupported.count)
-        status = bench_refuse(&unsupported, e);
     else if (job_spec_leaves_workers(r->spec))
         status = error_set(e, ERR_USAGE,
                            "--workers must be 1 or more: a bench measures what is "
                            "asked for");
     json_decref(document);
     problems_clear(&problems);
-    problems_clear(&unsupported);
     return status;
 }
 

@@ -433,7 +433,6 @@ static int scale_measure(const struct cmd_args *args, struct scaling *s, struct 
 
 static int cmd_scale(const struct cmd_args *args)
 {
-    struct problems unsupported = {0};
     struct scaling s = {0};
     struct error e;
     int code;
@@ -442,10 +441,8 @@ static int cmd_scale(const struct cmd_args *args)
     s.ways[WEAK] = cmd_flag(args, "weak") || !cmd_flag(args, "strong");
     if (parse_workers(args, &s, &e)) {
         code = cmd_fail(&e);
-    } else if ((code = document_open(args->operands[0], args, &s.spec, &unsupported)) == 0) {
-        if (unsupported.count)
-            code = document_refuse(&unsupported);
-        else if (job_spec_leaves_workers(s.spec))
+    } else if ((code = document_open(args->operands[0], args, &s.spec)) == 0) {
+        if (job_spec_leaves_workers(s.spec))
             code = cmd_usage(args->cmd,
                              "cluster.workers_per_node is 0, so the global batch is not known: "
                              "add --set cluster.workers_per_node=N");
@@ -459,7 +456,6 @@ static int cmd_scale(const struct cmd_args *args)
             show_plots(&s);
     }
     job_spec_destroy(s.spec);
-    problems_clear(&unsupported);
     return code;
 }
 

@@ -13,8 +13,7 @@
 json_t *job_data_complete(json_t *document);
 
 /* job_spec_read with presets, of the document that this completes. */
-struct job_spec *job_data_read(json_t *document, struct problems *problems,
-                               struct problems *unsupported);
+struct job_spec *job_data_read(json_t *document, struct problems *problems);
 
 /* The same of a file. NULL with *e filled, if anything is wrong. */
 struct job_spec *job_data_load(const char *path, struct error *e);

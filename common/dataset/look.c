@@ -57,8 +57,8 @@ bool dataset_image_size(const uint8_t *image, size_t bytes, int *width, int *hei
 }
 
 /* The bytes of the file from there on, at most so many: the caller frees them. */
-static uint8_t *bytes_of(const char *path, uint64_t from, size_t limit, size_t *bytes,
-                         struct dataset_glance *out)
+static uint8_t *look_bytes(const char *path, uint64_t from, size_t limit, size_t *bytes,
+                           struct dataset_glance *out)
 {
     struct error e;
     struct stat st;
@@ -87,14 +87,14 @@ static void look_at_record(const char *path, uint64_t *from, struct dataset_glan
     uint64_t payload;
     struct tf_example_view view;
     struct error e;
-    uint8_t *head = bytes_of(path, *from, TFRECORD_HEADER_BYTES, &bytes, out);
+    uint8_t *head = look_bytes(path, *from, TFRECORD_HEADER_BYTES, &bytes, out);
 
     if (head && bytes == TFRECORD_HEADER_BYTES &&
         tfrecord_frame(head, INT64_MAX, path, 0, &payload, &e) == 0 &&
         payload <= RECORD_LIMIT_BYTES) {
         size_t whole = TFRECORD_HEADER_BYTES + payload;
         free(head);
-        head = bytes_of(path, *from, whole, &bytes, out);
+        head = look_bytes(path, *from, whole, &bytes, out);
         *from += whole + TFRECORD_FOOTER_BYTES;
         if (head && bytes == whole &&
             tf_example_parse(head + TFRECORD_HEADER_BYTES, payload, &view, &e) == 0)
@@ -106,7 +106,7 @@ static void look_at_record(const char *path, uint64_t *from, struct dataset_glan
 static void look_at_image(const char *path, struct dataset_glance *out)
 {
     size_t bytes;
-    uint8_t *head = bytes_of(path, 0, HEAD_BYTES, &bytes, out);
+    uint8_t *head = look_bytes(path, 0, HEAD_BYTES, &bytes, out);
 
     if (head)
         dataset_image_size(head, bytes, &out->width, &out->height);

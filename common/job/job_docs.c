@@ -33,20 +33,6 @@ static void docs_print_wrapped(const char *text)
     putchar('\n');
 }
 
-static void print_built(const struct job_option *o)
-{
-    json_t *built = job_option_built(o);
-    char *values = built ? json_dumps(built, JSON_REAL_PRECISION(10)) : NULL, line[512];
-
-    if (values) {
-        values[strlen(values) - 1] = '\0'; /* the list's brackets */
-        snprintf(line, sizeof line, "This version takes %s only.", values + 1);
-        docs_print_wrapped(line);
-    }
-    free(values);
-    json_decref(built);
-}
-
 static void print_row(const struct job_option *o)
 {
     char name[64], expects[JOB_OPTION_EXPECTS_BYTES], line[1024];
@@ -61,7 +47,6 @@ static void print_row(const struct job_option *o)
              o->unit ? o->unit : "", o->unit ? ")" : "",
              o->from_data ? "from the training data, otherwise " : "", o->fallback);
     docs_print_wrapped(line);
-    print_built(o);
 }
 
 int main(int argc, char **argv)

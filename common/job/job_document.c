@@ -189,8 +189,7 @@ static json_t *default_of(const struct job_option *option, const struct optimize
 
 /* Stores the row's value from the document, else the preset, else the default. */
 static void parse_row(const struct job_option *option, const json_t *document, const json_t *preset,
-                      struct job_spec *spec, struct problems *problems,
-                      struct problems *unsupported)
+                      struct job_spec *spec, struct problems *problems)
 {
     const json_t *given = json_get_at(document, option->pointer);
     json_t *fallback =
@@ -201,14 +200,12 @@ static void parse_row(const struct job_option *option, const json_t *document, c
         value = fallback;
     if (given && !job_value_check(option, given, problems))
         value = fallback;
-    else if (unsupported)
-        job_value_check_built(option, value, unsupported);
     job_value_store(option, value, spec);
     json_decref(fallback);
 }
 
 struct job_spec *job_spec_read(const json_t *document, job_preset_lookup *lookup, void *context,
-                               struct problems *problems, struct problems *unsupported)
+                               struct problems *problems)
 {
     size_t unknown = 0;
 
@@ -220,7 +217,7 @@ struct job_spec *job_spec_read(const json_t *document, job_preset_lookup *lookup
     spec_check_keys(document, "", &unknown, problems);
     json_t *preset = find_preset(document, lookup, context, &spec->recipe_images, problems);
     for (size_t i = 0; job_option_at(i); i++)
-        parse_row(job_option_at(i), document, preset, spec, problems, unsupported);
+        parse_row(job_option_at(i), document, preset, spec, problems);
     json_decref(preset);
     spec->states_batch = json_get_at(document, "/batch_per_worker") != NULL;
     if (spec->cluster.workers_per_node > 0)
@@ -230,10 +227,10 @@ struct job_spec *job_spec_read(const json_t *document, job_preset_lookup *lookup
 }
 
 struct job_spec *job_spec_parse(const json_t *document, job_preset_lookup *lookup, void *context,
-                                struct problems *problems, struct problems *unsupported)
+                                struct problems *problems)
 {
     size_t before = problems->count;
-    struct job_spec *spec = job_spec_read(document, lookup, context, problems, unsupported);
+    struct job_spec *spec = job_spec_read(document, lookup, context, problems);
 
     if (problems->count == before)
         return spec;

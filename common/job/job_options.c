@@ -26,7 +26,6 @@ _Static_assert(sizeof(enum job_mode) == sizeof(int), "enums are ints");
 #define LENGTH(high)        .min = 1, .max = high
 #define TEXT(kind)          .text = JOB_TEXT_##kind
 #define NAMES(kind, length) .names = JOB_TEXT_##kind, .name_max = length
-#define BUILT(json)         .built = json
 #define UNIQUE              .unique = true
 #define UNIT(name)          .unit = name
 #define HELP(words)         .help = words
@@ -430,19 +429,6 @@ const char *job_option_choice(const struct job_option *option, size_t i)
 json_t *job_option_default(const struct job_option *option)
 {
     return json_loads(option->fallback, JSON_DECODE_ANY, NULL);
-}
-
-json_t *job_option_built(const struct job_option *option)
-{
-    const struct arch *arch;
-
-    if (option->type != JOB_OPTION_ARCH)
-        return option->built ? json_loads(option->built, 0, NULL) : NULL;
-    json_t *list = json_array();
-    for (size_t i = 0; (arch = arch_at(i)); i++)
-        if (arch->built)
-            json_array_append_new(list, json_string(arch->name));
-    return list;
 }
 
 static const char *last_part(const char *pointer)

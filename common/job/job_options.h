@@ -51,9 +51,8 @@ struct job_option {
     size_t most;          /* elements of a list or MAP */
     const char *const *choices; /* ends with NULL; in the order of the field's enum. Of an integer:
                                    words that it takes too, stored as min - 1, min - 2, ... */
-    const char *built; /* JSON list of the values this version supports; NULL: all of them */
-    const char *unit;  /* "images"; NULL: a bare number, or none at all */
-    const char *help;  /* a sentence or two, without the range and the default */
+    const char *unit;           /* "images"; NULL: a bare number, or none at all */
+    const char *help;           /* a sentence or two, without the range and the default */
 };
 
 const struct job_option *job_option_at(size_t i); /* NULL behind the last */
@@ -70,9 +69,6 @@ const char *job_option_choice(const struct job_option *option, size_t i);
 
 json_t *job_option_default(const struct job_option *option); /* a new reference */
 
-/* What this version supports of the row: a JSON list (new reference), or NULL for everything. */
-json_t *job_option_built(const struct job_option *option);
-
 /* The nearest right pointer to an unknown one, or NULL. */
 const char *job_option_nearest(const char *unknown);
 
@@ -88,10 +84,6 @@ bool job_value_check(const struct job_option *option, const json_t *value,
 
 /* What was given, short enough for a message. The caller frees it. */
 char *job_value_show(const json_t *value);
-
-/* Adds a line to *unsupported if the (right) value is one this version does not support. */
-void job_value_check_built(const struct job_option *option, const json_t *value,
-                           struct problems *unsupported);
 
 /* Puts a right value into the spec, freeing what a string or list held. */
 void job_value_store(const struct job_option *option, const json_t *value, struct job_spec *spec);

@@ -95,16 +95,10 @@ static void add_sizes(json_t *schema, const struct job_option *o)
 
 static json_t *schema_describe(const struct job_option *o)
 {
-    json_t *built = job_option_built(o);
-    char *values = built ? json_to_text(built, JSON_ENCODE_ANY) : NULL;
-    json_t *text = json_sprintf("%s%s%s%s%s%s%s%s%s", o->help, o->unit ? " Unit: " : "",
-                                o->unit ? o->unit : "", o->unit ? "." : "",
-                                built ? " This version takes: " : "", values ? values : "",
-                                o->from_data ? " Default: from the training data, otherwise " : "",
-                                o->from_data ? o->fallback : "", o->from_data ? "." : "");
-    free(values);
-    json_decref(built);
-    return text;
+    return json_sprintf("%s%s%s%s%s%s%s", o->help, o->unit ? " Unit: " : "", o->unit ? o->unit : "",
+                        o->unit ? "." : "",
+                        o->from_data ? " Default: from the training data, otherwise " : "",
+                        o->from_data ? o->fallback : "", o->from_data ? "." : "");
 }
 
 static json_t *row_schema(const struct job_option *o)

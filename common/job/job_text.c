@@ -77,59 +77,48 @@ static bool right_folder(const char *text)
 #define MARKS "\\u007f-\\u009f\\u061c\\u200e\\u200f\\u2028-\\u202e\\u2066-\\u2069"
 
 /* letters NULL: any but control characters. first: what the text may begin with; NULL: letters. */
+/* clang-format off */
 static const struct {
     const char *first, *letters;
     bool (*right)(const char *text); /* NULL: nothing more is asked */
     const char *made_of, *expects, *pattern;
 } kinds[JOB_TEXT_KINDS] = {
-    [JOB_TEXT_TITLE] = {NULL,                 NULL,                 NULL,            NULL,                                      "text without control characters",
-                        "^[^\\u0000-\\u001f" MARKS "]*$"                                                                                                                                                                                                                        },
-    [JOB_TEXT_NOTE] = {NULL,                 NULL,                 NULL,            NULL,
-                        "text without control characters except newlines and tabs",                                                                                                         "^[^\\u0000-\\u0008\\u000b-\\u001f" MARKS "]*$"                                     },
-    [JOB_TEXT_TAG] = {LETTERS DIGITS "_",   NAME ":/",            NULL,            "letters, digits and _.-:/",
-                        "a word of letters, digits and _.-:/ that begins with a letter, a digit or _",
-                        "^[A-Za-z0-9_][A-Za-z0-9._:/-]*$"                                                                                                                                                                                                                       },
-    [JOB_TEXT_PATH] = {NULL,                 NULL,                 NULL,            NULL,                                      "a path without control characters",
-                        "^[^\\u0000-\\u001f" MARKS "]*$"                                                                                                                                                                                                                        },
-    [JOB_TEXT_FILE] = {LETTERS DIGITS "_",   NAME,                 NULL,
-                        "letters, digits, dots, hyphens and underscores",                                                       "a name of letters, digits, dots, hyphens and underscores",
-                        "^[A-Za-z0-9_][A-Za-z0-9._-]*$"                                                                                                                                                                                                                         },
-    [JOB_TEXT_HOST] =
-        {LETTERS DIGITS "._[", NAME ":,[]",          right_host,      "letters, digits and _.-:,[]",
-                        "a host's name, or name:slots with 1 to 4096 slots: letters, digits, dots, "
-         "hyphens and underscores, as in \"n1\", \"n1.cluster:16\" or, for many, \"n[01-64,70]\"",                                                                                          "^[A-Za-z0-9._\\[][A-Za-z0-9._:,\\[\\]-]*$"                                         },
-    [JOB_TEXT_INTERFACE] =
-        {LETTERS DIGITS "_",   INTERFACE "/",        right_interface, "letters, digits and _.-@/",
-                        "one interface's name or an IPv4 subnet, as in \"eth0\" or \"10.0.0.0/24\"",                                                                                        "^[A-Za-z0-9_][A-Za-z0-9._@-]*(/[0-9]+)?$"                                          },
-    [JOB_TEXT_NAMES] =
-        {LETTERS DIGITS "_",   NAME ",+@:/",         NULL,            "letters, digits and _.-+@:/,",
-                        "one name, or several with commas between them, of letters, digits and _.-+@:/",
-                        "^[A-Za-z0-9_][A-Za-z0-9._,+@:/-]*$"                                                                                                                                                                                                                    },
-    [JOB_TEXT_FEATURES] = {LETTERS DIGITS "_([", NAME ",+@:/=&|*()[]", NULL,
-                        "letters, digits and _.-+@:/=,&|*()[]",                                                                 "features of letters, digits and _.-+@:/= with Slurm's operators "
-                           ",&|*()[] between them",                                                                          "^[A-Za-z0-9_(\\[][A-Za-z0-9._,+@:/=&|*()\\[\\]-]*$"                                },
-    [JOB_TEXT_TIME] = {DIGITS,               DIGITS ":-",          right_time,      "digits, colons and hyphens",
-                        "a time above 0 as Slurm writes it: \"90\" (minutes), \"90:00\" "
-                       "(minutes:seconds), \"01:30:00\", \"2-12\" (days-hours) or \"2-12:30:00\"",                                                                                          "^[0-9]+(-[0-9]+)?(:[0-9]+){0,2}$"                                                  },
-    [JOB_TEXT_ARGUMENT] = {NULL,                 NAME ",:^+=/@% ",     NULL,            "letters, digits, spaces and _.-,:^+=/@%",
-                        "an argument of letters, digits, spaces and _.-,:^+=/@%",                                                                                                           "^[A-Za-z0-9._,:^+=/@% -]+$"                                                        },
-    [JOB_TEXT_VARIABLE] =
-        {LETTERS "_",          LETTERS DIGITS "_",   NULL,            "letters, digits and underscores",
-                        "a variable's name: letters, digits and underscores, not beginning with a digit",
-                        "^[A-Za-z_][A-Za-z0-9_]*$"                                                                                                                                                                                                                              },
-    [JOB_TEXT_SETTING] = {NULL,                 NAME ",:^+=/@% ",     NULL,            "letters, digits, spaces and _.-,:^+=/@%",
-                        "a value of letters, digits, spaces and _.-,:^+=/@%",                                                                                                               "^[A-Za-z0-9._,:^+=/@% -]+$"                                                        },
-    [JOB_TEXT_PREFIX] = {"/",                  NAME "+/",            right_folder,    "letters, digits and _.-+/",
-                        "an absolute folder without \"..\", of letters, digits and _.-+/",                                                                                                  "^/[A-Za-z0-9._+/-]*$"                                                              },
-    [JOB_TEXT_TILES] =
-        {DIGITS,               DIGITS "x-:/ ",       right_tiles,     "digits, spaces and x-:/",
-                        "convolutions with the tiles of their three directions (0, 2 or 4), as in "
-         "\"56x64-64:4/4/2 28x128-128:0/2/4\"",                                                                                                                                             "^[0-9]+x[0-9]+-[0-9]+:[024]/[024]/[024]( [0-9]+x[0-9]+-[0-9]+:[024]/[024]/[024])*$"},
-    [JOB_TEXT_WORDS] = {NULL,                 NAME ",:^+",          NULL,            "letters, digits and _.-,:^+",
-                        "words of letters, digits and _.-,:^+",                                                                                                                             "^[A-Za-z0-9._,:^+-]+$"                                                             },
-    [JOB_TEXT_NETWORKS] = {NULL,                 NAME ",:^+/",         right_networks,  "letters, digits and _.-,:^+/",
-                        "interfaces and IPv4 subnets with commas between them",                                                                                                             "^[A-Za-z0-9._,:^+/-]+$"                                                            },
+    [JOB_TEXT_TITLE] = {NULL, NULL, NULL, NULL, "text without control characters",
+     "^[^\\u0000-\\u001f" MARKS "]*$"},
+    [JOB_TEXT_NOTE] = {NULL, NULL, NULL, NULL, "text without control characters except newlines and tabs",
+     "^[^\\u0000-\\u0008\\u000b-\\u001f" MARKS "]*$"},
+    [JOB_TEXT_TAG] = {LETTERS DIGITS "_", NAME ":/", NULL, "letters, digits and _.-:/", "a word of letters, digits and _.-:/ that begins with a letter, a digit or _",
+     "^[A-Za-z0-9_][A-Za-z0-9._:/-]*$"},
+    [JOB_TEXT_PATH] = {NULL, NULL, NULL, NULL, "a path without control characters",
+     "^[^\\u0000-\\u001f" MARKS "]*$"},
+    [JOB_TEXT_FILE] = {LETTERS DIGITS "_", NAME, NULL, "letters, digits, dots, hyphens and underscores", "a name of letters, digits, dots, hyphens and underscores",
+     "^[A-Za-z0-9_][A-Za-z0-9._-]*$"},
+    [JOB_TEXT_HOST] = {LETTERS DIGITS "._[", NAME ":,[]", right_host, "letters, digits and _.-:,[]", "a host's name, or name:slots with 1 to 4096 slots: letters, digits, dots, hyphens and underscores, as in \"n1\", \"n1.cluster:16\" or, for many, \"n[01-64,70]\"",
+     "^[A-Za-z0-9._\\[][A-Za-z0-9._:,\\[\\]-]*$"},
+    [JOB_TEXT_INTERFACE] = {LETTERS DIGITS "_", INTERFACE "/", right_interface, "letters, digits and _.-@/", "one interface's name or an IPv4 subnet, as in \"eth0\" or \"10.0.0.0/24\"",
+     "^[A-Za-z0-9_][A-Za-z0-9._@-]*(/[0-9]+)?$"},
+    [JOB_TEXT_NAMES] = {LETTERS DIGITS "_", NAME ",+@:/", NULL, "letters, digits and _.-+@:/,", "one name, or several with commas between them, of letters, digits and _.-+@:/",
+     "^[A-Za-z0-9_][A-Za-z0-9._,+@:/-]*$"},
+    [JOB_TEXT_FEATURES] = {LETTERS DIGITS "_([", NAME ",+@:/=&|*()[]", NULL, "letters, digits and _.-+@:/=,&|*()[]", "features of letters, digits and _.-+@:/= with Slurm's operators ,&|*()[] between them",
+     "^[A-Za-z0-9_(\\[][A-Za-z0-9._,+@:/=&|*()\\[\\]-]*$"},
+    [JOB_TEXT_TIME] = {DIGITS, DIGITS ":-", right_time, "digits, colons and hyphens", "a time above 0 as Slurm writes it: \"90\" (minutes), \"90:00\" (minutes:seconds), \"01:30:00\", \"2-12\" (days-hours) or \"2-12:30:00\"",
+     "^[0-9]+(-[0-9]+)?(:[0-9]+){0,2}$"},
+    [JOB_TEXT_ARGUMENT] = {NULL, NAME ",:^+=/@% ", NULL, "letters, digits, spaces and _.-,:^+=/@%", "an argument of letters, digits, spaces and _.-,:^+=/@%",
+     "^[A-Za-z0-9._,:^+=/@% -]+$"},
+    [JOB_TEXT_VARIABLE] = {LETTERS "_", LETTERS DIGITS "_", NULL, "letters, digits and underscores", "a variable's name: letters, digits and underscores, not beginning with a digit",
+     "^[A-Za-z_][A-Za-z0-9_]*$"},
+    [JOB_TEXT_SETTING] = {NULL, NAME ",:^+=/@% ", NULL, "letters, digits, spaces and _.-,:^+=/@%", "a value of letters, digits, spaces and _.-,:^+=/@%",
+     "^[A-Za-z0-9._,:^+=/@% -]+$"},
+    [JOB_TEXT_PREFIX] = {"/", NAME "+/", right_folder, "letters, digits and _.-+/", "an absolute folder without \"..\", of letters, digits and _.-+/",
+     "^/[A-Za-z0-9._+/-]*$"},
+    [JOB_TEXT_TILES] = {DIGITS, DIGITS "x-:/ ", right_tiles, "digits, spaces and x-:/", "convolutions with the tiles of their three directions (0, 2 or 4), as in \"56x64-64:4/4/2 28x128-128:0/2/4\"",
+     "^[0-9]+x[0-9]+-[0-9]+:[024]/[024]/[024]( [0-9]+x[0-9]+-[0-9]+:[024]/[024]/[024])*$"},
+    [JOB_TEXT_WORDS] = {NULL, NAME ",:^+", NULL, "letters, digits and _.-,:^+", "words of letters, digits and _.-,:^+",
+     "^[A-Za-z0-9._,:^+-]+$"},
+    [JOB_TEXT_NETWORKS] = {NULL, NAME ",:^+/", right_networks, "letters, digits and _.-,:^+/", "interfaces and IPv4 subnets with commas between them",
+     "^[A-Za-z0-9._,:^+/-]+$"},
 };
+/* clang-format on */
 
 bool job_text_right(enum job_text kind, const char *text)
 {

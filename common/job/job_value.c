@@ -256,40 +256,6 @@ bool job_value_check(const struct job_option *o, const json_t *v, struct problem
     return false;
 }
 
-static bool option_same_value(const json_t *a, const json_t *b)
-{
-    if (json_is_number(a) && json_is_number(b))
-        return json_number_value(a) == json_number_value(b);
-    return json_equal(a, b);
-}
-
-void job_value_check_built(const struct job_option *o, const json_t *v,
-                           struct problems *unsupported)
-{
-    json_t *built = job_option_built(o), *choice, *takes = json_string("");
-    size_t i;
-
-    if (!built)
-        goto out;
-    json_array_foreach (built, i, choice) {
-        if (option_same_value(choice, v))
-            goto out;
-        char *shown = job_value_show(choice);
-        json_t *longer = json_sprintf("%s%s%s", json_string_value(takes), i ? " or " : "", shown);
-        json_decref(takes);
-        takes = longer;
-        free(shown);
-    }
-    char *shown = job_value_show(v);
-    problems_add(unsupported, o->pointer, NULL,
-                 "%s is not supported by this version: it takes %s only", shown,
-                 json_string_value(takes));
-    free(shown);
-out:
-    json_decref(takes);
-    json_decref(built);
-}
-
 /* ---- struct job_spec */
 
 static void *option_field(const struct job_option *o, const struct job_spec *spec)

@@ -7,16 +7,16 @@
  * is TensorFlow's official MNIST example (tensorflow/models, official/mnist/mnist.py), which Cray's
  * Scaling Deep Learning (ALCF 2018) trains. */
 static const struct arch archs[] = {
-    {"resnet50",         ARCH_RESIDUAL, true,  {3, 4, 6, 3},  1,  64, false, true},
-    {"resnet18",         ARCH_RESIDUAL, false, {2, 2, 2, 2},  1,  64, false, true},
-    {"resnet34",         ARCH_RESIDUAL, false, {3, 4, 6, 3},  1,  64, false, true},
-    {"resnet101",        ARCH_RESIDUAL, true,  {3, 4, 23, 3}, 1,  64, false, true},
-    {"resnet152",        ARCH_RESIDUAL, true,  {3, 8, 36, 3}, 1,  64, false, true},
-    {"resnet50v1",       ARCH_RESIDUAL, true,  {3, 4, 6, 3},  1,  64, true,  true},
-    {"resnext50_32x4d",  ARCH_RESIDUAL, true,  {3, 4, 6, 3},  32, 4,  false, true},
-    {"resnext101_32x4d", ARCH_RESIDUAL, true,  {3, 4, 23, 3}, 32, 4,  false, true},
-    {"resnext101_32x8d", ARCH_RESIDUAL, true,  {3, 4, 23, 3}, 32, 8,  false, true},
-    {"cnn",              ARCH_CNN,      false, {0},           1,  0,  false, true},
+    {"resnet50",         ARCH_RESIDUAL, true,  {3, 4, 6, 3},  1,  64, false},
+    {"resnet18",         ARCH_RESIDUAL, false, {2, 2, 2, 2},  1,  64, false},
+    {"resnet34",         ARCH_RESIDUAL, false, {3, 4, 6, 3},  1,  64, false},
+    {"resnet101",        ARCH_RESIDUAL, true,  {3, 4, 23, 3}, 1,  64, false},
+    {"resnet152",        ARCH_RESIDUAL, true,  {3, 8, 36, 3}, 1,  64, false},
+    {"resnet50v1",       ARCH_RESIDUAL, true,  {3, 4, 6, 3},  1,  64, true },
+    {"resnext50_32x4d",  ARCH_RESIDUAL, true,  {3, 4, 6, 3},  32, 4,  false},
+    {"resnext101_32x4d", ARCH_RESIDUAL, true,  {3, 4, 23, 3}, 32, 4,  false},
+    {"resnext101_32x8d", ARCH_RESIDUAL, true,  {3, 4, 23, 3}, 32, 8,  false},
+    {"cnn",              ARCH_CNN,      false, {0},           1,  0,  false},
 };
 
 enum { CNN_FILTERS = 32, CNN_KERNEL = 5, CNN_HIDDEN = 1024 };

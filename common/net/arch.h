@@ -31,7 +31,6 @@ struct arch {
     int groups;          /* of the 3x3 convolution */
     int width_per_group; /* 64 for ResNet */
     bool stride_in_1x1;  /* v1: the down-sampling stride is in the first 1x1; v1.5: in the 3x3 */
-    bool built;          /* this version's engine can train it */
 };
 
 /* An architecture with all that decides its shapes. */

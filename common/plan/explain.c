@@ -27,77 +27,42 @@ static const struct {
     const char *key, *meaning, *change;
 } words[] = {
   /* clang-format off */
-    {"train_images",
-     "Number of training images. Each epoch uses every one of them once.",
+    {"train_images", "Number of training images. Each epoch uses every one of them once.",
      "data.train, or data.train_images, which states the number instead of counting"},
-    {"eval_images",
-     "Number of images on which top-1 and top-5 are measured.",
+    {"eval_images", "Number of images on which top-1 and top-5 are measured.",
      "data.eval, or data.eval_images"},
-    {"world_size",
-     "Number of workers (MPI ranks). Each trains on a part of every batch.",
+    {"world_size", "Number of workers (MPI ranks). Each trains on a part of every batch.",
      "cluster.nodes or cluster.workers_per_node; the global batch grows with them"},
-    {"batch_per_node",
-     "Images that one node processes at a time.",
-     "cluster.workers_per_node or batch_per_worker; only the latter changes the memory of "
-     "a worker"},
-    {"global_batch",
-     "Images per update of the weights.",
-     "global_batch itself, which then determines batch_per_worker; otherwise "
-     "cluster.nodes, cluster.workers_per_node, batch_per_worker, or accumulate_steps, "
-     "which needs no more memory. Twice the batch halves the steps and, with lr.scaling "
-     "linear, doubles the peak learning rate"},
-    {"workers_per_node",
-     "Workers per node, chosen by the plan; the list has the alternatives (workers x "
-     "threads) with their speed relative to the fastest.",
+    {"batch_per_node", "Images that one node processes at a time.",
+     "cluster.workers_per_node or batch_per_worker; only the latter changes the memory of a worker"},
+    {"global_batch", "Images per update of the weights.",
+     "global_batch itself, which then determines batch_per_worker; otherwise cluster.nodes, cluster.workers_per_node, batch_per_worker, or accumulate_steps, which needs no more memory. Twice the batch halves the steps and, with lr.scaling linear, doubles the peak learning rate"},
+    {"workers_per_node", "Workers per node, chosen by the plan; the list has the alternatives (workers x threads) with their speed relative to the fastest.",
      "cluster.workers_per_node (0: chosen by the plan)"},
-    {"threads_per_worker",
-     "Compute threads of each worker.",
-     "cluster.threads_per_worker, or cluster.workers_per_node, which divide up the cores "
-     "of a node"},
-    {"env",
-     "Environment variables that the job sets for its workers.",
-     "cluster.env. Their names must begin with one of job_env_prefixes of traind.conf; for "
-     "threads, use cluster.threads_per_worker"},
-    {"steps_per_epoch",
-     "Updates in one pass over the training images.",
-     "the global batch. Images that do not fill the last batch of an epoch are left out, "
-     "unless steps_rounding is exact"},
-    {"warmup_steps",
-     "Updates in which the learning rate rises to its peak.",
+    {"threads_per_worker", "Compute threads of each worker.",
+     "cluster.threads_per_worker, or cluster.workers_per_node, which divide up the cores of a node"},
+    {"env", "Environment variables that the job sets for its workers.",
+     "cluster.env. Their names must begin with one of job_env_prefixes of traind.conf; for threads, use cluster.threads_per_worker"},
+    {"steps_per_epoch", "Updates in one pass over the training images.",
+     "the global batch. Images that do not fill the last batch of an epoch are left out, unless steps_rounding is exact"},
+    {"warmup_steps", "Updates in which the learning rate rises to its peak.",
      "lr.warmup_epochs; large global batches need warm-up, usually 5 epochs"},
-    {"train_steps",
-     "Number of updates.",
-     "epochs, or steps, which overrides it; or the global batch: a larger one means fewer "
-     "steps per epoch"},
-    {"start_lr",
-     "Learning rate of the first update.",
+    {"train_steps", "Number of updates.",
+     "epochs, or steps, which overrides it; or the global batch: a larger one means fewer steps per epoch"},
+    {"start_lr", "Learning rate of the first update.",
      "lr.start (default: lr.base)"},
-    {"last_lr",
-     "The learning rate at each step; the value is that of the last step.",
-     "lr.decay and the keys of that decay: lr.power, lr.end, lr.milestones, lr.gamma, "
-     "lr.decay_epochs, lr.staircase"},
-    {"memory_bytes_per_worker",
-     "Estimate of the maximum memory of a worker.",
-     "mainly batch_per_worker (for an evaluation: eval.batch), then model.image_size and "
-     "model.arch. accumulate_steps increases the global batch without more memory"},
-    {"predicted",
-     "Predicted time to train in seconds.",
-     "more nodes or workers, as long as exchanging gradients takes little of a step; fewer "
-     "epochs, or eval.stop_at_target; eval.every_epochs, if evaluations take long. "
-     "trainctl predict compares node counts"},
-    {"image_sizes",
-     "Width and height of the images, and the step from which each is used.",
-     "model.image_size. Small images early in the run save almost all of the pixels they "
-     "leave out; evaluation uses the last size"},
-    {"phases",
-     "The parts of the run whose steps have the same number of images.",
-     "batch_schedule, which is constant by default; model.image_size, by which the batches "
-     "change; batch_per_worker, from which they are calculated"},
-    {"peak_lr",
-     "The highest learning rate, reached at the end of warm-up.",
-     "lr.base, lr.factor, or the global batch, as lr.scaling says: with linear, twice the "
-     "batch doubles the peak, with sqrt four times the batch does, with none it has no "
-     "effect"},
+    {"last_lr", "The learning rate at each step; the value is that of the last step.",
+     "lr.decay and the keys of that decay: lr.power, lr.end, lr.milestones, lr.gamma, lr.decay_epochs, lr.staircase"},
+    {"memory_bytes_per_worker", "Estimate of the maximum memory of a worker.",
+     "mainly batch_per_worker (for an evaluation: eval.batch), then model.image_size and model.arch. accumulate_steps increases the global batch without more memory"},
+    {"predicted", "Predicted time to train in seconds.",
+     "more nodes or workers, as long as exchanging gradients takes little of a step; fewer epochs, or eval.stop_at_target; eval.every_epochs, if evaluations take long. trainctl predict compares node counts"},
+    {"image_sizes", "Width and height of the images, and the step from which each is used.",
+     "model.image_size. Small images early in the run save almost all of the pixels they leave out; evaluation uses the last size"},
+    {"phases", "The parts of the run whose steps have the same number of images.",
+     "batch_schedule, which is constant by default; model.image_size, by which the batches change; batch_per_worker, from which they are calculated"},
+    {"peak_lr", "The highest learning rate, reached at the end of warm-up.",
+     "lr.base, lr.factor, or the global batch, as lr.scaling says: with linear, twice the batch doubles the peak, with sqrt four times the batch does, with none it has no effect"},
   /* clang-format on */
 };
 

@@ -108,9 +108,6 @@ struct plan *plan_make(const struct job_spec *document, const struct plan_inputs
                        struct problems *problems);
 void plan_destroy(struct plan *plan); /* NULL is fine */
 
-/* What job_spec_parse put aside as not supported by this version becomes warnings of the plan. */
-void plan_warn_unsupported(struct plan *plan, const struct problems *unsupported);
-
 /* Images of this size that a worker takes at a time: with batch_schedule fill, as many as need no
  * more memory than batch_per_worker of the largest size. */
 int64_t plan_batch_of_size(const struct job_spec *spec, int64_t size);

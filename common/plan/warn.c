@@ -463,12 +463,3 @@ void plan_warn(struct plan *plan, const struct job_spec *spec, const struct plan
     warn_of_comm(plan, spec);
     warn_of_no_effect(plan, spec);
 }
-
-void plan_warn_unsupported(struct plan *plan, const struct problems *unsupported)
-{
-    char key[PROBLEM_KEY_BYTES];
-
-    for (size_t i = 0; i < unsupported->count; i++)
-        plan_warn_with(plan, json_sprintf("%s: %s", problem_key(unsupported->items[i].pointer, key),
-                                          unsupported->items[i].message));
-}

@@ -73,18 +73,12 @@ static json_t *again_merge(const struct store_job *job, const json_t *changes,
 static struct job_spec *changed_spec(const struct store_job *job, const json_t *changes,
                                      struct problems *problems, struct error *e)
 {
-    struct problems unsupported = {0};
     struct job_spec *spec = NULL, *before = job_stored_spec(job, e);
     json_t *document = before ? again_merge(job, changes, problems) : NULL;
 
     if (document)
-        spec = job_spec_parse(document, preset_lookup, NULL, problems, &unsupported);
+        spec = job_spec_parse(document, preset_lookup, NULL, problems);
     json_decref(document);
-    if (spec && unsupported.count)
-        for (size_t i = 0; i < unsupported.count; i++)
-            problems_add(problems, unsupported.items[i].pointer, NULL, "%s",
-                         unsupported.items[i].message);
-    problems_clear(&unsupported);
     if (spec && job_spec_leaves_workers(spec))
         problems_add(problems, "/cluster/workers_per_node", NULL,
                      "0 lets the plan choose for a new job; one that goes on keeps its workers, or "

@@ -14,7 +14,7 @@ struct job_spec *job_stored_spec(const struct store_job *job, struct error *e)
     struct job_spec *spec = NULL;
 
     if (document)
-        spec = job_spec_parse(document, preset_lookup, NULL, &problems, NULL);
+        spec = job_spec_parse(document, preset_lookup, NULL, &problems);
     if (document && !spec) {
         char *text = problems_to_text(&problems);
         error_set(e, ERR_INVALID, "the stored job document is not valid in this version: %s",

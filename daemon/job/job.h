@@ -87,8 +87,7 @@ void job_manager_stop(struct job_manager *m);
 
 void job_manager_destroy(struct job_manager *m); /* NULL is fine; jobs go on */
 
-/* What a submission brings, checked by the caller: the document is valid and has no unsupported
- * value. */
+/* What a submission brings, checked by the caller: the document is valid. */
 struct job_submission {
     const struct job_spec *spec;
     const struct plan *plan;

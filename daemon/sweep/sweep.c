@@ -37,22 +37,17 @@ static bool has_state(const struct store_trial *t, const char *state)
 
 /* ---- a new one */
 
-/* A trial's document must be right, and its feature built; else NULL and why. */
+/* A trial's document must be right; else NULL and why. */
 static struct job_spec *parse_trial(struct job_manager *m, json_t *document,
                                     const struct sweep_permit *permit, struct problems *own)
 {
-    struct problems unsupported = {0};
-    struct job_spec *spec = job_data_read(document, own, &unsupported);
+    struct job_spec *spec = job_data_read(document, own);
     struct error e;
 
     if (spec && own->count == 0 && permit)
         permit->check(spec, permit->context, own);
-    for (size_t i = 0; i < unsupported.count; i++)
-        problems_add(own, unsupported.items[i].pointer, unsupported.items[i].suggestion, "%s",
-                     unsupported.items[i].message);
     if (spec && own->count == 0 && job_check_fits(m, spec, own, &e))
         problems_add(own, "/cluster", NULL, "%s", e.text);
-    problems_clear(&unsupported);
     if (own->count == 0)
         return spec;
     job_spec_destroy(spec);
@@ -209,7 +204,7 @@ static int sweep_count_images(struct job_manager *m, const json_t *d, struct sto
 {
     json_t *document = json_loads(sweep->trials[0].spec, 0, NULL);
     struct problems ignored = {0};
-    struct job_spec *spec = job_spec_parse(document, NULL, NULL, &ignored, NULL);
+    struct job_spec *spec = job_spec_parse(document, NULL, NULL, &ignored);
     struct plan_inputs inputs = {0};
     const char *pointer;
     int status = spec ? plan_inputs_count(spec, &inputs, &pointer, e) : 0;
@@ -464,7 +459,7 @@ static int submit_trial(struct job_manager *m, const struct store_sweep *sweep,
     struct problems problems = {0};
     struct plan_inputs inputs = {0};
     json_t *document = json_loads(t->spec, 0, NULL);
-    struct job_spec *spec = job_spec_parse(document, preset_lookup, NULL, &problems, NULL);
+    struct job_spec *spec = job_spec_parse(document, preset_lookup, NULL, &problems);
     struct plan *plan = NULL;
     char key[64];
     int status = 0;

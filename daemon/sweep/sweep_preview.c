@@ -168,7 +168,7 @@ static struct job_spec *point_spec(const struct preview *p, int64_t number, int6
     struct problems ignored = {0};
     json_t *point = sweep_point(p->document, number);
     json_t *job = sweep_job(p->document, point, rung);
-    struct job_spec *spec = job_data_read(job, &ignored, NULL);
+    struct job_spec *spec = job_data_read(job, &ignored);
 
     json_decref(point);
     json_decref(job);

@@ -112,7 +112,7 @@ static void judge_written(const struct job_spec *spec)
     struct problems problems = {0};
     json_t *document = job_spec_to_json(spec);
     char *text = json_dumps(document, 0);
-    struct job_spec *again = job_spec_parse(document, NULL, NULL, &problems, NULL);
+    struct job_spec *again = job_spec_parse(document, NULL, NULL, &problems);
 
     FUZZ_CHECK(again, "%s is refused: %s %s", text, problems.count ? problems.items[0].pointer : "",
                problems.count ? problems.items[0].message : "");
@@ -147,12 +147,12 @@ static void plan_fuzzed(const struct job_spec *spec, struct problems *problems)
 int fuzz_job(const uint8_t *data, size_t bytes)
 {
     struct error e;
-    struct problems problems = {0}, unsupported = {0};
+    struct problems problems = {0};
     json_t *document = json_document_parse((const char *)data, bytes, &e);
 
     if (!document)
         return 0;
-    struct job_spec *spec = job_spec_read(document, preset_of_job, NULL, &problems, &unsupported);
+    struct job_spec *spec = job_spec_read(document, preset_of_job, NULL, &problems);
     if (spec && problems.count == 0) {
         judge_written(spec);
         plan_fuzzed(spec, &problems);
@@ -160,7 +160,6 @@ int fuzz_job(const uint8_t *data, size_t bytes)
     json_decref(problems_to_json(&problems));
     job_spec_destroy(spec);
     problems_clear(&problems);
-    problems_clear(&unsupported);
     json_decref(document);
     return 0;
 }

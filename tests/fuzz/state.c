@@ -32,7 +32,7 @@ static void state_begin(void)
                                  "resnet18", "stem", "small", "classes", 10, "image_size", 32,
                                  "data", "train", "synthetic", "seed", 1);
 
-    spec = job_spec_parse(document, NULL, NULL, &problems, NULL);
+    spec = job_spec_parse(document, NULL, NULL, &problems);
     FUZZ_CHECK(spec, "the job is refused");
     json_decref(document);
     snprintf(folder, sizeof folder, "%s/step-00000001", fuzz_folder());

@@ -67,7 +67,7 @@ static struct job_spec *optim_read_job(const char *path)
 
     if (!document)
         optim_die(&e);
-    struct job_spec *spec = job_spec_parse(document, NULL, NULL, &problems, NULL);
+    struct job_spec *spec = job_spec_parse(document, NULL, NULL, &problems);
     json_decref(document);
     if (!spec) {
         fprintf(stderr, "optim_driver: %s: %s\n", problems.items[0].pointer,

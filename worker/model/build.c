@@ -347,9 +347,6 @@ static int check_precision(const struct model *m, struct error *e)
 
 static int check_config(const struct model_config *c, struct error *e)
 {
-    if (!c->arch->built)
-        return error_set(e, ERR_UNSUPPORTED, "model.arch \"%s\" is not supported by this version",
-                         c->arch->name);
     int least = c->arch->family == ARCH_CNN ? 4 : 32, smallest = c->image_size;
     for (int i = 0; i < MODEL_SIZES_MAX && c->more_sizes[i]; i++)
         smallest = c->more_sizes[i] < smallest ? c->more_sizes[i] : smallest;

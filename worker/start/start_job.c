@@ -66,16 +66,13 @@ int start_refuse(const struct problems *problems, const char *path, enum error_c
 static int parse_document(const char *path, const json_t *document, struct job_spec **spec,
                           struct error *e)
 {
-    struct problems problems = {0}, unsupported = {0};
+    struct problems problems = {0};
     int status = 0;
 
-    *spec = job_spec_parse(document, preset_lookup, NULL, &problems, &unsupported);
+    *spec = job_spec_parse(document, preset_lookup, NULL, &problems);
     if (!*spec)
         status = start_refuse(&problems, path, ERR_INVALID, e);
-    else if (unsupported.count > 0)
-        status = start_refuse(&unsupported, path, ERR_UNSUPPORTED, e);
     problems_clear(&problems);
-    problems_clear(&unsupported);
     return status;
 }
 

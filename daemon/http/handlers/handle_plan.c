@@ -24,8 +24,7 @@
 struct prepared {
     struct job_spec *spec;
     struct plan *plan;
-    struct problems problems;    /* what is wrong with the document */
-    struct problems unsupported; /* right, but not built in this version */
+    struct problems problems; /* what is wrong with the document */
     struct job_cores cores;
     char *cores_unknown; /* why not */
 };
@@ -35,7 +34,6 @@ static void prepared_clear(struct prepared *p)
     plan_destroy(p->plan);
     job_spec_destroy(p->spec);
     problems_clear(&p->problems);
-    problems_clear(&p->unsupported);
     free(p->cores_unknown);
 }
 
@@ -109,7 +107,7 @@ static void check_reproduces(const struct request *q, struct prepared *p)
 static void check_document(const struct request *q, json_t *document, bool will_run,
                            struct prepared *p)
 {
-    p->spec = job_data_read(document, &p->problems, &p->unsupported);
+    p->spec = job_data_read(document, &p->problems);
     if (!p->spec)
         return;
     /* The nodes of Slurm may see paths that this machine does not. */
@@ -119,14 +117,11 @@ static void check_document(const struct request *q, json_t *document, bool will_
     permit_spec(p->spec, q->config, !will_run || (q->rights & RIGHT(ROLE_ADMIN)), &refused);
     problems_extend(&p->problems, &refused);
     problems_clear(&refused);
-    bool wrong = p->problems.count > 0 || (will_run && p->unsupported.count > 0);
-    if (wrong || here)
+    if (p->problems.count || here)
         plan_inputs_look(p->spec, here, &p->problems);
     check_reproduces(q, p);
     if (!problems_within(&p->problems, "/model"))
         permit_weights(p->spec, &p->problems);
-    if (p->problems.count)
-        problems_extend(&p->problems, &p->unsupported);
 }
 
 /* 0: p->plan is there, or p->problems is not empty; negative: the request itself is wrong. */
@@ -143,7 +138,7 @@ static int plan_prepare(const struct request *q, bool will_run, struct prepared 
         return -(int)e->code;
     check_document(q, document, will_run, p);
     json_decref(document);
-    if (p->problems.count || (will_run && p->unsupported.count))
+    if (p->problems.count)
         return 0;
     share_cores(q, will_run, p);
     if (p->problems.count)
@@ -202,7 +197,6 @@ int handle_plan(const struct request *q, struct reply *r, struct error *e)
     if (status == 0 && p.problems.count) {
         status = reply_refusal(r, ERR_INVALID, &p.problems);
     } else if (status == 0) {
-        plan_warn_unsupported(p.plan, &p.unsupported);
         if (p.cores_unknown)
             json_array_append_new(p.plan->warnings, json_string(p.cores_unknown));
         plan_warn_of_misfit(q, &p);
@@ -256,8 +250,6 @@ static int plan_submit(const struct request *q, const char *digest, struct reply
     int status = plan_prepare(q, true, &p, e);
     if (status == 0 && p.problems.count) {
         status = reply_refusal(r, ERR_INVALID, &p.problems);
-    } else if (status == 0 && p.unsupported.count) {
-        status = reply_refusal(r, ERR_UNSUPPORTED, &p.unsupported);
     } else if (status == 0) {
         struct job_submission submission = {p.spec, p.plan, q->idempotency_key, digest,
                                             request_by(q)};

@@ -8,14 +8,13 @@
 #include "common/job/job_document.h"
 #include "common/job/recipe/preset.h"
 
-static inline struct job_spec *job_parse(const char *text, struct problems *problems,
-                                         struct problems *unsupported)
+static inline struct job_spec *job_parse(const char *text, struct problems *problems)
 {
     json_error_t where;
     json_t *document = json_loads(text, 0, &where);
 
     cr_assert_not_null(document, "the test's own JSON is wrong: %s in %s", where.text, text);
-    struct job_spec *spec = job_spec_parse(document, preset_lookup, NULL, problems, unsupported);
+    struct job_spec *spec = job_spec_parse(document, preset_lookup, NULL, problems);
     json_decref(document);
     return spec;
 }
@@ -24,7 +23,7 @@ static inline struct job_spec *job_parse(const char *text, struct problems *prob
 static inline struct job_spec *job_of(const char *text)
 {
     struct problems problems = {0};
-    struct job_spec *spec = job_parse(text, &problems, NULL);
+    struct job_spec *spec = job_parse(text, &problems);
     char *words = problems_to_text(&problems);
 
     cr_assert_not_null(spec, "%s: %s", text, words);

@@ -51,7 +51,7 @@ static struct job_spec *read_job(const char *more, struct problems *problems)
              more);
     json_t *document = json_loads(text, 0, NULL);
     cr_assert_not_null(document, "%s", text);
-    struct job_spec *spec = job_data_read(document, problems, NULL);
+    struct job_spec *spec = job_data_read(document, problems);
     json_decref(document);
     return spec;
 }
@@ -146,7 +146,7 @@ Test(job_data, a_document_that_is_wrong_is_refused_as_before)
     }
     struct problems problems = {0};
     json_t *list = json_array();
-    cr_expect_null(job_data_read(list, &problems, NULL));
+    cr_expect_null(job_data_read(list, &problems));
     json_decref(list);
     problems_clear(&problems);
 }

@@ -11,7 +11,7 @@ static struct job_spec *bench_spec(const char *text)
 {
     struct problems problems = {0};
     json_t *document = json_loads(text, 0, NULL);
-    struct job_spec *spec = job_spec_parse(document, NULL, NULL, &problems, NULL);
+    struct job_spec *spec = job_spec_parse(document, NULL, NULL, &problems);
 
     cr_assert_not_null(spec);
     json_decref(document);

@@ -69,7 +69,7 @@ static void batch_refuses(const char *keys, const char *pointer, const char *wor
     struct problems problems = {0};
 
     snprintf(text, sizeof text, "{\"data\": {\"train\": \"x\"}, %s}", keys);
-    cr_assert_null(job_parse(text, &problems, NULL), "%s", keys);
+    cr_assert_null(job_parse(text, &problems), "%s", keys);
     cr_assert_eq(problems.count, 1, "%s: one problem, not %zu", keys, problems.count);
     const struct problem *p = problem_at(&problems, pointer);
     cr_assert_not_null(p, "%s: %s has none", keys, pointer);

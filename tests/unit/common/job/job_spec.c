@@ -33,7 +33,7 @@ static void spec_refuses(const struct job_option *o, json_t *value, const char *
 {
     struct problems problems = {0};
     json_t *document = document_with(o->pointer, value);
-    struct job_spec *spec = job_spec_parse(document, NULL, NULL, &problems, NULL);
+    struct job_spec *spec = job_spec_parse(document, NULL, NULL, &problems);
     char *text = problems_to_text(&problems);
 
     cr_assert_null(spec, "%s took %s", o->pointer, what);
@@ -111,7 +111,7 @@ Test(job_spec, tells_what_was_meant)
 
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct problems problems = {0};
-        job_parse(cases[i].document, &problems, NULL);
+        job_parse(cases[i].document, &problems);
         const struct problem *p = problem_at(&problems, cases[i].pointer);
         cr_assert_not_null(p, "%s", cases[i].document);
         cr_expect_not_null(strstr(p->message, cases[i].words), "%s: %s", cases[i].document,
@@ -158,18 +158,16 @@ Test(job_spec, every_choice_refuses_what_is_none_and_names_all)
     }
 }
 
-Test(job_spec, every_default_is_right_and_built)
+Test(job_spec, every_default_is_right)
 {
-    struct problems problems = {0}, unsupported = {0};
+    struct problems problems = {0};
 
     for (size_t i = 0; job_option_at(i); i++) {
         json_t *value = job_option_default(job_option_at(i));
         cr_assert_not_null(value, "%s", job_option_at(i)->pointer);
         cr_assert(job_value_check(job_option_at(i), value, &problems));
-        job_value_check_built(job_option_at(i), value, &unsupported);
         json_decref(value);
     }
-    cr_assert_eq(unsupported.count, 0);
 }
 
 /* ---- whole documents */
@@ -191,7 +189,7 @@ Test(job_spec, only_data_train_is_required)
     job_spec_destroy(spec);
 
     struct problems problems = {0};
-    cr_assert_null(job_parse("{}", &problems, NULL));
+    cr_assert_null(job_parse("{}", &problems));
     cr_assert_eq(problems.count, 1);
     cr_assert_str_eq(problems.items[0].pointer, "/data/train");
     problems_clear(&problems);
@@ -272,7 +270,7 @@ Test(job_spec, a_written_document_parses_to_the_same)
                " \"profile\": {\"steps\": [3, 4]}, \"steps\": 7.0}");
     json_t *written = job_spec_to_json(spec);
     struct problems problems = {0};
-    struct job_spec *again = job_spec_parse(written, NULL, NULL, &problems, NULL);
+    struct job_spec *again = job_spec_parse(written, NULL, NULL, &problems);
 
     cr_assert_not_null(again);
     json_t *rewritten = job_spec_to_json(again);
@@ -334,7 +332,7 @@ Test(job_spec, all_problems_at_once_with_the_nearest_right_key)
         " \"lr\": {\"bas\": 1, \"warmup\": 3, \"scaling\": \"linea\", \"decay\": \"polynomial\"},"
         " \"cluster\": {\"nodes\": -1, \"workers\": 2}, \"model\": {\"arch\": \"ResNet-50\"},"
         " \"data\": {\"train\": \"x\", \"evaluation\": \"y\"}}",
-        &p, NULL));
+        &p));
     cr_assert_eq(p.count, sizeof expected / sizeof expected[0]);
     for (size_t i = 0; i < sizeof expected / sizeof expected[0]; i++) {
         const struct problem *found = problem_at(&p, expected[i].pointer);
@@ -354,7 +352,7 @@ Test(job_spec, nodes_out_of_range_name_the_range)
         struct problems p = {0};
         snprintf(text, sizeof text, "{\"data\": {\"train\": \"x\"}, \"cluster\": {\"nodes\": %s}}",
                  wrong[i]);
-        cr_assert_null(job_parse(text, &p, NULL));
+        cr_assert_null(job_parse(text, &p));
         cr_assert_eq(p.count, 1);
         cr_assert_not_null(strstr(p.items[0].message, "from 1 to 100000, not "));
         cr_assert_not_null(strstr(p.items[0].message, wrong[i]));
@@ -366,11 +364,11 @@ Test(job_spec, a_group_must_be_an_object)
 {
     struct problems p = {0};
 
-    cr_assert_null(job_parse("{\"data\": {\"train\": \"x\"}, \"lr\": 0.1}", &p, NULL));
+    cr_assert_null(job_parse("{\"data\": {\"train\": \"x\"}, \"lr\": 0.1}", &p));
     cr_assert_eq(p.count, 1);
     cr_assert_str_eq(p.items[0].pointer, "/lr");
     problems_clear(&p);
-    cr_assert_null(job_parse("{\"data\": null}", &p, NULL));
+    cr_assert_null(job_parse("{\"data\": null}", &p));
     cr_assert_eq(p.count, 1); /* data.train is not asked for a second time */
     problems_clear(&p);
 }
@@ -385,7 +383,7 @@ Test(job_spec, thousands_of_unknown_keys_are_cut_short)
         snprintf(key, sizeof key, "key%d", i);
         json_object_set_new(document, key, json_integer(i));
     }
-    cr_assert_null(job_spec_parse(document, NULL, NULL, &p, NULL));
+    cr_assert_null(job_spec_parse(document, NULL, NULL, &p));
     cr_assert_lt(p.count, 100);
     problems_clear(&p);
     json_decref(document);
@@ -397,7 +395,7 @@ static void refuse_document(const char *text, const char *pointer)
 {
     struct problems p = {0};
 
-    cr_assert_null(job_parse(text, &p, NULL), "%s", text);
+    cr_assert_null(job_parse(text, &p), "%s", text);
     cr_assert_eq(p.count, 1, "%s", text);
     cr_assert_str_eq(p.items[0].pointer, pointer);
     problems_clear(&p);
@@ -419,7 +417,7 @@ Test(job_spec, a_percentage_is_shown_as_a_fraction)
         snprintf(text, sizeof text,
                  "{\"data\": {\"train\": \"x\", \"eval\": \"e\"}, \"eval\": {\"target_top1\": %s}}",
                  cases[i].value);
-        cr_assert_null(job_parse(text, &p, NULL));
+        cr_assert_null(job_parse(text, &p));
         cr_expect_str_eq(p.items[0].message, cases[i].message);
         problems_clear(&p);
     }
@@ -432,7 +430,7 @@ static const char *hosts_refused(const char *hosts)
     json_t *document = json_pack("{s:{s:s}, s:{s:o}}", "data", "train", "x", "cluster", "hosts",
                                  json_loads(hosts, 0, NULL));
 
-    cr_assert_null(job_spec_parse(document, NULL, NULL, &problems, NULL), "%s", hosts);
+    cr_assert_null(job_spec_parse(document, NULL, NULL, &problems), "%s", hosts);
     snprintf(message, sizeof message, "%s: %s", problems.items[0].pointer,
              problems.items[0].message);
     problems_clear(&problems);
@@ -447,7 +445,7 @@ Test(job_spec, ranges_of_hosts_become_their_names)
         json_loads("{\"data\": {\"train\": \"x\"}, \"cluster\": {\"nodes\": 3, \"hosts\": "
                    "[\"gpu[01-02,07]-ib:16\", \"login,n[9-10]\"]}}",
                    0, NULL);
-    struct job_spec *spec = job_spec_parse(document, NULL, NULL, &problems, NULL);
+    struct job_spec *spec = job_spec_parse(document, NULL, NULL, &problems);
     cr_assert_not_null(spec, "%s", problems.count ? problems.items[0].message : "");
     json_t *stored = job_spec_to_json(spec);
     char *text =
@@ -460,7 +458,7 @@ Test(job_spec, ranges_of_hosts_become_their_names)
     job_spec_destroy(spec);
     document = json_pack("{s:{s:s}, s:{s:[s,s]}}", "data", "train", "x", "cluster", "hosts",
                          "n[0-4094]", "last");
-    spec = job_spec_parse(document, NULL, NULL, &problems, NULL);
+    spec = job_spec_parse(document, NULL, NULL, &problems);
     cr_assert_not_null(spec);
     cr_assert_eq(spec->cluster.host_count, 4096);
     cr_assert_str_eq(spec->cluster.hosts[4095], "last");
@@ -551,42 +549,31 @@ Test(job_spec, keys_that_need_each_other)
         job_of("{\"mode\": \"eval\", \"model\": {\"init\": \"w\"}, \"data\": {\"eval\": \"e\"}}"));
 }
 
-/* ---- what this version supports */
+/* ---- what is right */
 
-static void unsupported_is(const char *more, const char *pointer)
+static void is_taken(const char *more)
 {
     char text[256];
-    struct problems problems = {0}, unsupported = {0};
 
     snprintf(text, sizeof text, "{\"data\": {\"train\": \"synthetic\"}, %s}", more);
-    struct job_spec *spec = job_parse(text, &problems, &unsupported);
-    cr_assert_not_null(spec, "%s", text);
-    cr_assert_eq(unsupported.count, pointer ? 1 : 0, "%s", text);
-    if (pointer) {
-        cr_assert_str_eq(unsupported.items[0].pointer, pointer);
-        cr_assert_not_null(strstr(unsupported.items[0].message, "not supported by this version"));
-    }
-    problems_clear(&unsupported);
-    job_spec_destroy(spec);
+    job_spec_destroy(job_of(text));
 }
 
-Test(job_spec, what_is_not_built_is_told_apart_from_what_is_wrong)
+Test(job_spec, takes_what_is_right)
 {
-    unsupported_is("\"precision\": \"bf16\"", NULL);
-    unsupported_is("\"model\": {\"arch\": \"resnext101_32x8d\"}", NULL);
-    unsupported_is("\"model\": {\"arch\": \"resnet18\", \"stem\": \"small\"}", NULL);
-    unsupported_is("\"cluster\": {\"nodes\": 256}", NULL);
-    unsupported_is("\"cluster\": {\"launcher\": \"slurm\", \"partition\": \"x\"}", NULL);
-    unsupported_is("\"cluster\": {\"hosts\": [\"a:4\", \"b\"], \"interface\": \"ib0\"}", NULL);
-    unsupported_is("\"priority\": 1, \"restart\": {\"max\": 0}", NULL);
-    unsupported_is("\"cluster\": {\"time_limit\": \"1:30:00\"}", NULL);
-    unsupported_is(
-        "\"optimizer\": {\"nesterov\": true, \"label_smoothing\": 0.1, \"decay_bn\": true}", NULL);
-    unsupported_is("\"accumulate_steps\": 2, \"optimizer\": {\"name\": \"lars\"}", NULL);
-    unsupported_is("\"cluster\": {\"mpi_args\": [\"-x\"]}, \"restart\": {\"max\": 3}", NULL);
-    unsupported_is(
-        "\"lr\": {\"decay\": \"cosine\", \"scaling\": \"sqrt\"}, \"comm\": {\"overlap\": false}",
-        NULL);
+    is_taken("\"precision\": \"bf16\"");
+    is_taken("\"model\": {\"arch\": \"resnext101_32x8d\"}");
+    is_taken("\"model\": {\"arch\": \"resnet18\", \"stem\": \"small\"}");
+    is_taken("\"cluster\": {\"nodes\": 256}");
+    is_taken("\"cluster\": {\"launcher\": \"slurm\", \"partition\": \"x\"}");
+    is_taken("\"cluster\": {\"hosts\": [\"a:4\", \"b\"], \"interface\": \"ib0\"}");
+    is_taken("\"priority\": 1, \"restart\": {\"max\": 0}");
+    is_taken("\"cluster\": {\"time_limit\": \"1:30:00\"}");
+    is_taken("\"optimizer\": {\"nesterov\": true, \"label_smoothing\": 0.1, \"decay_bn\": true}");
+    is_taken("\"accumulate_steps\": 2, \"optimizer\": {\"name\": \"lars\"}");
+    is_taken("\"cluster\": {\"mpi_args\": [\"-x\"]}, \"restart\": {\"max\": 3}");
+    is_taken(
+        "\"lr\": {\"decay\": \"cosine\", \"scaling\": \"sqrt\"}, \"comm\": {\"overlap\": false}");
 }
 
 /* ---- presets */
@@ -607,7 +594,7 @@ Test(job_spec, a_preset_supplies_what_the_document_does_not_state)
 
     /* Where the preset is not to be had, the written document still says it all. */
     struct problems p = {0};
-    spec = job_spec_parse(written, NULL, NULL, &p, NULL);
+    spec = job_spec_parse(written, NULL, NULL, &p);
     cr_assert_not_null(spec);
     cr_assert_eq(spec->cluster.nodes, 256);
     job_spec_destroy(spec);
@@ -618,14 +605,13 @@ Test(job_spec, an_unknown_preset_gets_the_nearest_name)
 {
     struct problems p = {0};
 
-    cr_assert_null(
-        job_parse("{\"preset\": \"surfsara24k\", \"data\": {\"train\": \"x\"}}", &p, NULL));
+    cr_assert_null(job_parse("{\"preset\": \"surfsara24k\", \"data\": {\"train\": \"x\"}}", &p));
     cr_assert_eq(p.count, 1);
     cr_assert_str_eq(p.items[0].pointer, "/preset");
     cr_assert_str_eq(p.items[0].suggestion, "surfsara-24k");
     problems_clear(&p);
     cr_assert_null(
-        job_parse("{\"preset\": \"../surfsara-24k\", \"data\": {\"train\": \"x\"}}", &p, NULL));
+        job_parse("{\"preset\": \"../surfsara-24k\", \"data\": {\"train\": \"x\"}}", &p));
     problems_clear(&p);
 }
 
@@ -758,7 +744,7 @@ static void refuse_env(json_t *env, struct problems *problems)
     json_t *document = document_with("/cluster/env", env);
 
     *problems = (struct problems){0};
-    cr_assert_null(job_spec_parse(document, NULL, NULL, problems, NULL));
+    cr_assert_null(job_spec_parse(document, NULL, NULL, problems));
     cr_assert_eq(problems->count, 1);
     json_decref(document);
 }
@@ -979,7 +965,7 @@ static void model_refused(const char *model, const char *data, const char *point
 
     snprintf(text, sizeof text, "{\"data\": {\"train\": \"synthetic\"%s}, \"model\": {%s}}", data,
              model);
-    cr_assert_null(job_parse(text, &problems, NULL), "%s", text);
+    cr_assert_null(job_parse(text, &problems), "%s", text);
     const struct problem *p = problem_at(&problems, pointer);
     cr_assert(p && strstr(p->message, words), "%s: %s", text, p ? p->message : "nothing");
     problems_clear(&problems);
@@ -1003,7 +989,7 @@ static void sizes_refused(const char *value, size_t count, const char *words)
 
     snprintf(text, sizeof text,
              "{\"data\": {\"train\": \"synthetic\"}, \"model\": {\"image_size\": %s}}", value);
-    cr_assert_null(job_parse(text, &problems, NULL), "%s", text);
+    cr_assert_null(job_parse(text, &problems), "%s", text);
     char *all = problems_to_text(&problems);
     cr_assert_eq(problems.count, count, "%s: %s", value, all);
     cr_assert_not_null(strstr(all, words), "%s: %s", value, all);
@@ -1046,7 +1032,7 @@ static void sizes_are(const char *value, const char *expected, int64_t largest)
     char *sizes = json_dumps(json, JSON_COMPACT);
     cr_assert_str_eq(sizes, expected);
     cr_assert_eq(spec->model.image_size, largest);
-    struct job_spec *again = job_spec_parse(document, NULL, NULL, &(struct problems){0}, NULL);
+    struct job_spec *again = job_spec_parse(document, NULL, NULL, &(struct problems){0});
     cr_assert(again && !memcmp(&again->model.sizes, &spec->model.sizes, sizeof list));
     free(sizes);
     json_decref(json);
@@ -1098,8 +1084,8 @@ Test(job_spec, where_loss_scale_and_bf16_gradients_make_no_sense)
     model_refused("}, \"loss_scale\": 0, \"comm\": {", "", "/loss_scale", "0");
     model_refused(bf16, eval, "/loss_scale", "no gradients");
     model_refused("}, \"comm\": {\"dtype\": \"bf16\"", eval, "/comm/dtype", "no gradients");
-    unsupported_is("\"precision\": \"bf16\", \"loss_scale\": 128", NULL);
-    unsupported_is("\"comm\": {\"dtype\": \"bf16\"}", NULL);
+    is_taken("\"precision\": \"bf16\", \"loss_scale\": 128");
+    is_taken("\"comm\": {\"dtype\": \"bf16\"}");
 }
 
 Test(job_spec, what_bf16_demands)

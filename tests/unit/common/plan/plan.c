@@ -595,18 +595,6 @@ Test(plan, every_number_is_explained_by_what_it_says)
     plan_destroy(plan);
 }
 
-Test(plan, what_is_not_supported_becomes_a_warning)
-{
-    struct problems unsupported = {0};
-    struct plan *plan = right_plan_of(SURFSARA, 1280000);
-
-    problems_add(&unsupported, "/precision", NULL, "bf16 is not supported by this version");
-    plan_warn_unsupported(plan, &unsupported);
-    cr_assert(plan_warns(plan, "precision: bf16 is not supported by this version"));
-    problems_clear(&unsupported);
-    plan_destroy(plan);
-}
-
 Test(plan, rates_that_go_the_wrong_way_are_mentioned)
 {
     struct plan *plan =

@@ -34,7 +34,7 @@ static void parse_cluster(const char *cluster)
     cr_assert_not_null(document, "%s", e.text);
     job_spec_destroy(spec);
     plan_destroy(plan);
-    spec = job_spec_parse(document, NULL, NULL, &problems, NULL);
+    spec = job_spec_parse(document, NULL, NULL, &problems);
     cr_assert_not_null(spec, "%s", problems.count ? problems.items[0].message : "");
     plan = plan_make(spec, &inputs, &problems);
     cr_assert_not_null(plan, "%s", problems.count ? problems.items[0].message : "");

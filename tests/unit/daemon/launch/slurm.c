@@ -16,7 +16,7 @@ static struct job_spec *slurm_spec(const char *text)
 {
     struct problems problems = {0};
     json_t *document = json_loads(text, 0, NULL);
-    struct job_spec *spec = job_spec_parse(document, preset_lookup, NULL, &problems, NULL);
+    struct job_spec *spec = job_spec_parse(document, preset_lookup, NULL, &problems);
 
     json_decref(document);
     problems_clear(&problems);
