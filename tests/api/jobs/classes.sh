@@ -123,7 +123,7 @@ rm -r "$work/same" && mv "$work/gone" "$work/same"
 # ---- training goes on from weights
 plan same/train "{data: {train: \"$work/order/train\", eval: null}, model: {init: \"$weights\"}}"
 want 200 "weights may learn other classes"
-json '[.warnings[] | select(test("^the weights of model.init were trained for other classes, .* class number 0 is bee here and ant there"))] | length' 1 "which is said"
+json '[.warnings[] | select(test("^the weights of model.init were trained for other classes, .* class 0 is bee here and ant there"))] | length' 1 "which is said"
 ok "the daemon stops in order" stop_daemon
 document "{data: {eval: null}}" >"$work/job.json"
 "$top_builddir/tests/bin/train-worker" --job "$work/job.json" --run-dir "$work/again" >/dev/null 2>&1
