@@ -7,7 +7,7 @@
 
 #define TINY_ARCH(...)                                                                             \
     {                                                                                              \
-        .name = "tiny", .groups = 1, .width_per_group = 64, .built = true, __VA_ARGS__             \
+        .name = "tiny", .groups = 1, .width_per_group = 64, __VA_ARGS__                            \
     }
 
 /* A basic block a stage, the smallest of the family; a bottleneck a stage. */

@@ -15,8 +15,7 @@ static const struct arch tiny_groups = {
     .bottleneck = true,
     .blocks = {1, 1, WHOLE, WHOLE},
     .groups = 32,
-    .width_per_group = 4,
-    .built = true
+    .width_per_group = 4
 };
 
 static struct model_config bf16_config_of(const struct arch *arch, int threads)

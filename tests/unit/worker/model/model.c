@@ -421,12 +421,6 @@ Test(model, refuses_what_it_cannot_do)
     c.image_size = 31;
     cr_assert_eq(model_create(&c, &m, &e), -ERR_INVALID);
     cr_assert_not_null(strstr(e.text, "at least 32"));
-    c.image_size = 32;
-    struct arch other = tiny;
-    other.built = false;
-    c.arch = &other;
-    cr_assert_eq(model_create(&c, &m, &e), -ERR_UNSUPPORTED);
-    cr_assert_not_null(strstr(e.text, "not supported by this version"));
 }
 
 static void in_folder(char path[64])
