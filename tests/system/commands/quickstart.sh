@@ -102,6 +102,7 @@ daemon=
 ok "which goes on" test -d "/proc/$worker"
 
 # ---- --remove, with the daemon stopped and the training on its way
+mkdir -p "$work/cache/traind"
 mkdir -p _build/dev && touch _build/dev/config.status # another build, which needs configure
 run --remove --yes
 is $status 0 "--remove --yes"
@@ -110,6 +111,7 @@ is "$(ls -A | paste -s -d ' ') $(ls _data _build | paste -s -d ' ')" "_build _da
 gone() { [ ! -d "/proc/$worker" ]; }
 ok "the training was cancelled" eventually gone
 is "$("$top_builddir/trainctl" --json context | jq -c .contexts)" "{}" "trainctl forgets the address"
+is "$(find "$work/config" "$work/cache" -name '*traind*' 2>/dev/null)" "" "nothing is left in the user's folders"
 rm -r _build
 run --remove --yes
 is "$status $(ls -A | paste -s -d ' ')" "0 _data quickstart setup" "without another build configure goes, too"
