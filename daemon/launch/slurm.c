@@ -117,7 +117,7 @@ static void slurm_submit_job(struct slurm *s, struct slurm_job *j)
         j->status.job_id = id;
         j->status.phase = SLURM_WAITING;
         j->status.silent = false;
-        snprintf(j->status.words, sizeof j->status.words, "waits for Slurm to look at it");
+        snprintf(j->status.words, sizeof j->status.words, "waiting for Slurm to look at it");
         s->look_at = clock_monotonic() + SOON_SECONDS;
         log_info("%s: Slurm's job %lld", j->name, (long long)id);
     } else if (e.code == ERR_UNREACHABLE) {

@@ -109,37 +109,37 @@ int64_t slurm_reply_ahead(const json_t *jobs, const struct slurm_reply *r)
 static const struct {
     const char *code, *words;
 } reasons[] = {
-    {"Priority",                        "waits for priority"                                      },
-    {"Resources",                       "waits for nodes that are in use: it is the next"         },
-    {"Dependency",                      "waits for another job to end"                            },
+    {"Priority",                        "waiting for priority"                                    },
+    {"Resources",                       "waiting for nodes that are in use: it is the next"       },
+    {"Dependency",                      "waiting for another job to end"                          },
     {"DependencyNeverSatisfied",        "will never start: a job it depends on has failed"        },
-    {"BeginTime",                       "waits for its begin time"                                },
+    {"BeginTime",                       "waiting for its begin time"                              },
     {"JobHeldUser",                     "is held: scontrol release lets it go"                    },
     {"JobHeldAdmin",                    "is held by an administrator"                             },
     {"JobHoldMaxRequeue",               "is held: it was put back too often"                      },
     {"launch_failed_requeued_held",     "is held: a node's prolog failed; scontrol release lets "
                                     "it go"                    },
-    {"ReqNodeNotAvail",                 "waits for nodes that are down or reserved"               },
-    {"Nodes_required_for_job_are_DOWN", "waits for nodes that are down, drained or reserved"      },
-    {"NodeDown",                        "waits for nodes that are down"                           },
-    {"PartitionDown",                   "waits for a partition that is down"                      },
-    {"PartitionInactive",               "waits for a partition that is inactive"                  },
+    {"ReqNodeNotAvail",                 "waiting for nodes that are down or reserved"             },
+    {"Nodes_required_for_job_are_DOWN", "waiting for nodes that are down, drained or reserved"    },
+    {"NodeDown",                        "waiting for nodes that are down"                         },
+    {"PartitionDown",                   "waiting for a partition that is down"                    },
+    {"PartitionInactive",               "waiting for a partition that is inactive"                },
     {"PartitionNodeLimit",              "requests more nodes than the partition has or allows"    },
     {"PartitionTimeLimit",              "requests more time than the partition allows"            },
     {"PartitionConfig",                 "asks for nodes that the partition does not have"         },
     {"BadConstraints",                  "requests a feature that no node has (cluster.constraint)"},
-    {"Reservation",                     "waits for its reservation"                               },
-    {"Licenses",                        "waits for licenses"                                      },
+    {"Reservation",                     "waiting for its reservation"                             },
+    {"Licenses",                        "waiting for licenses"                                    },
     {"Cleaning",                        "waiting until the previous attempt has been cleaned up"  },
     {"Prolog",                          "its nodes are being prepared (prolog)"                   },
-    {"AssocGrpCpuLimit",                "waits for its account's limit of cores"                  },
-    {"AssocGrpNodeLimit",               "waits for its account's limit of nodes"                  },
-    {"AssocGrpJobsLimit",               "waits for its account's limit of jobs"                   },
-    {"AssocMaxJobsLimit",               "waits for its account's limit of jobs"                   },
-    {"QOSMaxJobsPerUserLimit",          "waits for its quality of service's limit of jobs"        },
-    {"QOSMaxNodePerUserLimit",          "waits for its quality of service's limit of nodes"       },
-    {"QOSMaxCpuPerUserLimit",           "waits for its quality of service's limit of cores"       },
-    {"QOSGrpNodeLimit",                 "waits for its quality of service's limit of nodes"       },
+    {"AssocGrpCpuLimit",                "waiting for its account's limit of cores"                },
+    {"AssocGrpNodeLimit",               "waiting for its account's limit of nodes"                },
+    {"AssocGrpJobsLimit",               "waiting for its account's limit of jobs"                 },
+    {"AssocMaxJobsLimit",               "waiting for its account's limit of jobs"                 },
+    {"QOSMaxJobsPerUserLimit",          "waiting for its quality of service's limit of jobs"      },
+    {"QOSMaxNodePerUserLimit",          "waiting for its quality of service's limit of nodes"     },
+    {"QOSMaxCpuPerUserLimit",           "waiting for its quality of service's limit of cores"     },
+    {"QOSGrpNodeLimit",                 "waiting for its quality of service's limit of nodes"     },
     {"InvalidAccount",                  "uses an account that is not permitted (cluster.account)" },
     {"InvalidQOS",                      "uses a quality of service that is not permitted"         },
 };
@@ -152,18 +152,18 @@ static const char *slurm_reply_reason(const char *code)
              code[strlen(reasons[i].code)] == '_'))
             return reasons[i].words;
     if (strncmp(code, "Assoc", 5) == 0)
-        return "waits for a limit of its account";
+        return "waiting for a limit of its account";
     if (strncmp(code, "QOS", 3) == 0)
-        return "waits for a limit of its quality of service";
-    return "waits in Slurm's queue";
+        return "waiting for a limit of its quality of service";
+    return "waiting in Slurm's queue";
 }
 
 void slurm_reply_waiting(const struct slurm_reply *r, int64_t ahead, char *text, size_t bytes)
 {
     if (!*r->reason || strcmp(r->reason, "None") == 0)
-        snprintf(text, bytes, "waits for Slurm to look at it");
+        snprintf(text, bytes, "waiting for Slurm to look at it");
     else if (strcmp(r->reason, "Priority") == 0)
-        snprintf(text, bytes, "waits for priority: %lld %s ahead [Priority]", (long long)ahead,
+        snprintf(text, bytes, "waiting for priority: %lld %s ahead [Priority]", (long long)ahead,
                  ahead == 1 ? "job" : "jobs");
     else
         snprintf(text, bytes, "%s [%s]", slurm_reply_reason(r->reason), r->reason);

@@ -28,7 +28,7 @@ bool slurm_reply_read(const json_t *job, struct slurm_reply *reply);
 /* Jobs in the partition's queue that stand before it. */
 int64_t slurm_reply_ahead(const json_t *jobs, const struct slurm_reply *reply);
 
-/* "waits for priority: 3 jobs ahead [Priority]" */
+/* "waiting for priority: 3 jobs ahead [Priority]" */
 void slurm_reply_waiting(const struct slurm_reply *reply, int64_t ahead, char *text, size_t bytes);
 
 /* "failed as a node did [NODE_FAIL]": how an allocation ended. */

@@ -107,17 +107,19 @@ static void queue_words_for_slots(const struct queue_plan *p, const struct queue
     char running[128];
     int by;
     double when = forecast_fit(p->likely, p->first_placed, p->slots, job->slots, 0, &by);
-    int used = snprintf(reason, QUEUE_REASON_BYTES, "waits for %lld of %lld slots; ",
+    int used = snprintf(reason, QUEUE_REASON_BYTES, "waiting for %lld of %lld slots ",
                         (long long)job->slots, (long long)p->slots);
 
     if (isfinite(when) && by >= 0) {
-        used += snprintf(reason + used, (size_t)(QUEUE_REASON_BYTES - used), "job %lld ends ",
-                         (long long)p->ids[by]);
+        used += snprintf(reason + used, (size_t)(QUEUE_REASON_BYTES - used),
+                         "(job %lld should finish ", (long long)p->ids[by]);
         forecast_words(when, reason + used, (size_t)(QUEUE_REASON_BYTES - used));
+        used = (int)strlen(reason);
+        snprintf(reason + used, (size_t)(QUEUE_REASON_BYTES - used), ")");
         return;
     }
     int count = queue_name_running(p, running, sizeof running);
-    snprintf(reason + used, (size_t)(QUEUE_REASON_BYTES - used), "running: job%s %s",
+    snprintf(reason + used, (size_t)(QUEUE_REASON_BYTES - used), "(running: job%s %s)",
              count > 1 ? "s" : "", running);
 }
 
@@ -164,14 +166,14 @@ static bool queue_hosts_are_free(const struct queue_plan *p, const struct job_ho
         const struct host *h = &hosts->items[i];
         int64_t by = 0, used = queue_host_slots_used(p, h->name, &by);
         if (job_hosts_find(&p->claimed, h->name)) {
-            snprintf(reason, QUEUE_REASON_BYTES, "waits for host %.150s, behind job %lld", h->name,
-                     (long long)p->claimed_by);
+            snprintf(reason, QUEUE_REASON_BYTES, "waiting for host %.150s, behind job %lld",
+                     h->name, (long long)p->claimed_by);
             return false;
         }
         if (used == 0 || (used > 0 && h->slots && used + hosts->slots <= h->slots))
             continue;
-        snprintf(reason, QUEUE_REASON_BYTES, "waits for host %.150s, which job %lld uses", h->name,
-                 (long long)by);
+        snprintf(reason, QUEUE_REASON_BYTES, "waiting for host %.150s, which job %lld uses",
+                 h->name, (long long)by);
         return false;
     }
     return true;
@@ -222,7 +224,7 @@ static bool queue_is_capped(const struct queue_plan *p, const struct queue_waiti
         return false;
     if (p->caps.running && running >= p->caps.running) {
         snprintf(reason, QUEUE_REASON_BYTES,
-                 "waits until a job of %.150s ends: %lld of %lld run (max_running_per_user)", who,
+                 "waiting until a job of %.150s ends: %lld of %lld run (max_running_per_user)", who,
                  running, (long long)p->caps.running);
         return true;
     }
@@ -251,7 +253,7 @@ void queue_plan_decide(struct queue_plan *p, const struct queue_waiting *job,
         d->choice = QUEUE_STARTS;
         d->overtakes = p->held_by;
     } else if (p->held_by) {
-        snprintf(d->reason, sizeof d->reason, "waits behind job %lld", (long long)p->held_by);
+        snprintf(d->reason, sizeof d->reason, "waiting behind job %lld", (long long)p->held_by);
         d->start = queue_estimate(p, job);
     } else {
         p->held_by = job->id;

@@ -16,9 +16,9 @@ running=$id
 ok "a job runs" eventually has_events "$running" 19
 submit "steps=1" "$two"
 last=$id
-like "$(job "$last" reason)" "^waits for 2 of 2 slots; (job $running ends in .*|running: job $running)$" "one waits"
+like "$(job "$last" reason)" "^waiting for 2 of 2 slots \((job $running should finish in .*|running: job $running)\)$" "one waits"
 ok "its start is estimated" eventually estimate_is_there "$last"
-like "$(job "$last" reason)" "^waits for 2 of 2 slots; job $running ends in about [0-9]+ min$" "... and the words say whom it waits for"
+like "$(job "$last" reason)" "^waiting for 2 of 2 slots \(job $running should finish in about [0-9]+ min\)$" "... and the words say whom it waits for"
 is "$(job "$last" 'estimated_start | . > now and . < now + 3600')" true "... at a time of the near future"
 is "$(job "$running" estimated_start)" null "a running job has none"
 # Its speed changes, and the queue is not looked at before some seconds have passed.
@@ -37,7 +37,7 @@ submit "steps=1" "$two" '{"priority": 5}'
 high=$id
 submit "steps=1" "$two" '{"priority": 5}'
 high_too=$id
-waits_behind() { [ "$(job "$1" reason)" = "waits behind job $2" ]; }
+waits_behind() { [ "$(job "$1" reason)" = "waiting behind job $2" ]; }
 ok "a job of a higher priority is waited for" eventually waits_behind "$last" "$high"
 sql "update job set queued_at = queued_at - 10000 where id = $low" # it waited long: 100 points
 call -X POST "/v1/jobs/$running/cancel"
@@ -58,9 +58,9 @@ submit "steps=1" '{"workers_per_node": 1, "threads_per_worker": 1, "time_limit":
 short=$id
 ok "a job that ends in time by its limit starts before it" wait_state "$short" succeeded
 is "$(job "$big" state) $(job "$unbounded" state)" "queued queued" "the big one waits, and so does one that may take long"
-is "$(job "$unbounded" reason)" "waits behind job $big" "... and says so"
+is "$(job "$unbounded" reason)" "waiting behind job $big" "... and says so"
 out=$("$top_builddir/trainctl" --server "$url" list)
-like "$out" "$big .* in [0-9a-z ]+ .*waits for 2 of 2 slots; job $long ends" "trainctl list tells it"
+like "$out" "$big .* in [0-9a-z ]+ .*waiting for 2 of 2 slots \(job $long should finish" "trainctl list tells it"
 like "$("$top_builddir/trainctl" --server "$url" show "$big")" "starts +20.*\(in about " "trainctl show too"
 call -X POST "/v1/jobs/$long/cancel"
 ok "all run" wait_state "$big" succeeded

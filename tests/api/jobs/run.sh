@@ -12,8 +12,8 @@ second=$id
 submit "steps=5"
 third=$id
 has_reason() { grep -qE -- "$2" <<<"$(job "$1" reason)"; }
-ok "the second says what it waits for" eventually has_reason "$second" "^waits for 2 of 2 slots; (running: job $first|job $first ends in .*)$"
-ok "the third says whom it waits behind" eventually has_reason "$third" "^waits behind job $second$"
+ok "the second says what it waits for" eventually has_reason "$second" "^waiting for 2 of 2 slots \((running: job $first|job $first should finish in .*)\)$"
+ok "the third says whom it waits behind" eventually has_reason "$third" "^waiting behind job $second$"
 : >"$state/jobs/$first/attempt-1/go"
 ok "the first succeeds" wait_state "$first" succeeded
 is "$(job "$first" step)" 20 "its progress"

@@ -15,14 +15,14 @@ behind=$id
 waits() { [[ $(job "$1" reason) == *"[$2]" ]]; }
 ok "one behind it waits" eventually waits "$behind" Resources
 is "$(job "$behind" state)" queued "it is queued"
-is "$(job "$behind" reason)" "in Slurm's queue as job $(slurm "$behind" job_id): waits for nodes that are in use: it is the next [Resources]" "its reason says for what"
+is "$(job "$behind" reason)" "in Slurm's queue as job $(slurm "$behind" job_id): waiting for nodes that are in use: it is the next [Resources]" "its reason says for what"
 # Another user's job comes between two of traind's.
 chmod 755 "$work"
 other=$(cd / && setpriv --reuid=nobody --regid=nogroup --clear-groups sbatch --parsable --nodes=2 --output=/dev/null --wrap true)
 fixture_job "steps=3 step_ms=100"
 third=$id
 ok "the last one waits for its turn" eventually waits "$third" Priority
-like "$(job "$third" reason)" "waits for priority: 2 jobs ahead \[Priority\]$" "and says how many are ahead"
+like "$(job "$third" reason)" "waiting for priority: 2 jobs ahead \[Priority\]$" "and says how many are ahead"
 
 submit "steps=2" '{"workers_per_node": 2, "threads_per_worker": 1}'
 ok "a job of this machine is not held back by those in Slurm" ends "$id" succeeded

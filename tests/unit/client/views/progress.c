@@ -54,8 +54,8 @@ Test(progress, before_the_first_step_the_reason_stands_there)
     char text[512];
 
     job.step = NAN;
-    job.reason = "waits for 2 of 4 slots";
-    cr_expect_str_eq(progress_words(text, sizeof text, &job, 1000), "waits for 2 of 4 slots");
+    job.reason = "waiting for 2 of 4 slots";
+    cr_expect_str_eq(progress_words(text, sizeof text, &job, 1000), "waiting for 2 of 4 slots");
 }
 
 Test(progress, a_bar_has_its_width_and_grows)
@@ -84,7 +84,7 @@ Test(progress, a_line_is_printed_where_something_has_changed, .init = cr_redirec
     for (int i = 0; i < 3; i++) {
         static const char *const reasons[] = {"waiting for 2 slots (job 2 should finish in 5 min)",
                                               "waiting for 2 slots (job 2 should finish in 4 min)",
-                                              "waits behind job 3; 4 min"};
+                                              "waiting behind job 3; 4 min"};
         job.reason = reasons[i];
         progress_show(&shown, &job);
         shown.last_line -= 3600; /* time alone is no news */
@@ -101,7 +101,7 @@ Test(progress, a_line_is_printed_where_something_has_changed, .init = cr_redirec
     }
     fflush(stdout);
     cr_expect_stdout_eq_str("job 4 queued  waiting for 2 slots (job 2 should finish in 5 min)\n"
-                            "job 4 queued  waits behind job 3; 4 min\n"
+                            "job 4 queued  waiting behind job 3; 4 min\n"
                             "job 4 running   10 %  step 1/10  -  loss 0.8123\n"
                             "job 4 running   20 %  step 2/10  -  loss 0.8123\n"
                             "job 4 running   30 %  step 3/10  -  loss 0.8123\n");

@@ -218,15 +218,15 @@ static void waiting_is(const char *reason, int64_t ahead, const char *words)
 
 Test(slurm, reasons_are_told_in_words)
 {
-    waiting_is("Priority", 3, "waits for priority: 3 jobs ahead [Priority]");
-    waiting_is("Priority", 1, "waits for priority: 1 job ahead [Priority]");
+    waiting_is("Priority", 3, "waiting for priority: 3 jobs ahead [Priority]");
+    waiting_is("Priority", 1, "waiting for priority: 1 job ahead [Priority]");
     waiting_is("ReqNodeNotAvail,_UnavailableNodes:n[1-2]", 0,
-               "waits for nodes that are down or reserved "
+               "waiting for nodes that are down or reserved "
                "[ReqNodeNotAvail,_UnavailableNodes:n[1-2]]");
     waiting_is("AssocGrpBillingMinutes", 0,
-               "waits for a limit of its account [AssocGrpBillingMinutes]");
-    waiting_is("SomethingNew", 0, "waits in Slurm's queue [SomethingNew]");
-    waiting_is("None", 0, "waits for Slurm to look at it");
+               "waiting for a limit of its account [AssocGrpBillingMinutes]");
+    waiting_is("SomethingNew", 0, "waiting in Slurm's queue [SomethingNew]");
+    waiting_is("None", 0, "waiting for Slurm to look at it");
 }
 
 Test(slurm, those_ahead_are_of_its_partition_and_have_more_priority_or_came_before)

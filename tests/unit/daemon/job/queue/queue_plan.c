@@ -32,7 +32,7 @@ Test(queue_plan, passes_over_who_has_enough_jobs)
     cr_assert_eq(d.choice, QUEUE_WAITS);
     cr_assert(d.capped);
     cr_assert_str_eq(d.reason,
-                     "waits until a job of token:eve ends: 2 of 2 run (max_running_per_user)");
+                     "waiting until a job of token:eve ends: 2 of 2 run (max_running_per_user)");
     d = decide(p, 4, 1, "user:eve"); /* another one, who is not held back by that */
     cr_assert_eq(d.choice, QUEUE_STARTS);
     cr_assert_eq(d.overtakes, 0);
