@@ -35,7 +35,7 @@ static const struct result results[] = {
     {"loss",             offsetof(struct job, loss),             human_number,   -1, ALL_JOBS   },
     {"top-1",            offsetof(struct job, top1),             human_percent,  1,  ALL_JOBS   },
     {"best top-1",       offsetof(struct job, best_top1),        human_percent,  1,  ALL_JOBS   },
-    {"at step",          offsetof(struct job, best_top1_step),   steps_words,    0,  ALL_JOBS   },
+    {"best at step",     offsetof(struct job, best_top1_step),   steps_words,    0,  ALL_JOBS   },
     {"top-5",            offsetof(struct job, top5),             human_percent,  1,  ALL_JOBS   },
     {"speed",            offsetof(struct job, images_per_sec),   human_rate,     1,  ALL_JOBS   },
     {"time to train",    offsetof(struct job, ttt_seconds),      human_duration, -1, TRAININGS  },
