@@ -1,6 +1,7 @@
-// Submitting by the dashboard (#/submit), in a real browser against a real daemon: node submit.mjs http://HOST:PORT. Prints TAP.
+// Submitting by the dashboard (#/submit), in a real browser against a real daemon: node submit.mjs http://HOST:PORT SOCKET PID TRAIND STATE CONFIG. Prints TAP.
 
 import { execFileSync } from "node:child_process";
+import { mkdirSync, writeFileSync } from "node:fs";
 import { cpus } from "node:os";
 import { openBrowser } from "./lib/browser.mjs";
 import { accessible, api, brightness, clean, forget, jobIn, JOB, listen, origin, sideways, story, until } from "./lib/checks.mjs";
@@ -196,7 +197,8 @@ async function submitting(page) {
   same(await json(page).inputValue(), "{}", "submit: the draft is gone");
   await startFrom(page, "last");
   await until("the last job", async () => (await written(page)).name === "it's by the form");
-  same(JSON.stringify(await written(page)), JSON.stringify(document), "start: from the last job, as it was submitted");
+  const stored = { ...document, data: { ...document.data, preprocess: "tpu" } }; // which synthetic data have
+  same(JSON.stringify(await written(page)), JSON.stringify(stored), "start: from the last job, as it was stored");
   await startFrom(page, "");
   return job;
 }
@@ -269,6 +271,27 @@ async function elsewhere(page) {
   await page.getByRole("button", { name: "Clear the form" }).click();
 }
 
+const ONE_PIXEL = Buffer.from("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAQAAAC1HAwCAAAAC0lEQVR42mNk+A8AAQUBAScY42YAAAAASUVORK5CYII=", "base64");
+
+// What earlier jobs trained on is offered.
+async function knownData(page) {
+  const folder = `${process.argv[6]}/known`, data = { train: `${folder}/train`, eval: `${folder}/validation`, train_images: 64, eval_images: 8 };
+  for (const path of [data.train, data.eval]) {
+    mkdirSync(`${path}/class`, { recursive: true });
+    writeFileSync(`${path}/class/0.png`, ONE_PIXEL);
+  }
+  const { id } = await api("/v1/jobs", { method: "POST", body: JSON.stringify({ ...JOB, name: "elsewhere", data }) });
+  await api(`/v1/jobs/${id}/cancel`, { method: "POST" });
+  await page.goto("about:blank");
+  await page.goto(`${origin}/#/submit`);
+  await page.getByText(HINT).waitFor();
+  for (const [key, path] of [["train", data.train], ["eval", data.eval]]) {
+    const list = await field(page, `/data/${key}`).getAttribute("list");
+    const offered = await page.locator(`#${list} option`).evaluateAll((options) => options.map((option) => option.value));
+    same(offered.join(), `${path},synthetic`, `data: the sets of earlier jobs are offered for data.${key}`);
+  }
+}
+
 // One that is predicted to take days is asked about first, by keyboard; and after an error the plan from before is greyed.
 async function longOne(page) {
   const days = { ...JOB, name: "days", steps: 100000000 };
@@ -336,6 +359,7 @@ await story(async ({ context, page }) => {
   await cloning(page, job);
   await mixedPrecision(page, job);
   await elsewhere(page);
+  await knownData(page);
   await longOne(page);
   await outage(context, page);
   forget(/status of (422|404)|ERR_INTERNET_DISCONNECTED/);
