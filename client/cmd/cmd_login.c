@@ -172,7 +172,7 @@ static int cmd_context(const struct cmd_args *args)
 const struct cmd cmd_login_entry = {
     .name = "login", .synopsis = "[--name NAME] [--token-file FILE] ADDRESS",
     .help = "keep a daemon's address and a token for it as a context, and select that", .example = "trainctl login https://train.example.org:7077",
-    .run = cmd_login, .operands = {1, 1},
+    .run = cmd_login, .completion = "none", .operands = {1, 1},
     .options = {
         {"name", 0, "NAME", "the name of the context (default: the host and port; local for a socket)", "none"},
         {"token-file", 0, "FILE", "use the token in this file, now and later, instead of asking for one", "file"},

@@ -73,7 +73,7 @@ static int check_place(int fd, const char *roots, const char *path, struct error
     if (open_beneath_holds(roots, real))
         return 0;
     return error_set(e, ERR_NOT_ALLOWED,
-                     "%s is not below a folder that jobs may use here (%s), or leads out of it by "
+                     "%s is not in a folder that jobs may use here (%s), or leads out of it by "
                      "a symbolic link",
                      path, roots);
 }

@@ -183,7 +183,7 @@ job() { # TRAIN [MORE]
 for path in "$work/outside" /etc "$work/data/link" "$work/data/../outside" relative "$work/data/none/../../outside" "$work/database"; do
     for route in /v1/jobs /v1/plan; do
         with submit -d "$(job "$path")" "$route"
-        refused 422 invalid "not below a folder that jobs may use|must be" "$route with data.train ${path#"$work"}"
+        refused 422 invalid "not in a folder that jobs may use|must be" "$route with data.train ${path#"$work"}"
     done
 done
 with submit -d "$(job synthetic '' ", \"eval\": \"$work/outside\"")" /v1/jobs
@@ -208,22 +208,22 @@ want 201 "an administrator may give mpirun what he likes"
 for caller in submit admin; do # the list is the settings', whoever submits
     for route in /v1/plan /v1/jobs; do
         with $caller -d "$(job synthetic ', "cluster": {"env": {"OMP_WAIT_POLICY": "active", "EDITOR": "vi"}}')" $route
-        refused 422 invalid '^cluster.env.EDITOR: .*begin with one of OMP_ KMP_ .* UCX_; an administrator of traind can change that by job_env_prefixes' \
+        refused 422 invalid '^cluster.env.EDITOR: .*begin with one of OMP_ KMP_ .* UCX_; an administrator can add its prefix to job_env_prefixes in traind.conf' \
             "$route: a variable that is not on the list ($caller)"
     done
     with $caller -d "$(job synthetic ', "cluster": {"env": {"OMPI_MCA_btl_vader_x": "/x"}}')" /v1/jobs
     refused 422 invalid 'OMPI_MCA_btl_vader_x=/x is for administrators only' "a parameter of Open MPI's with a path ($caller)"
     with $caller -d "$(job synthetic ', "cluster": {"env": {"LD_PRELOAD": "/x.so"}}')" /v1/jobs
-    refused 422 invalid '^cluster.env.LD_PRELOAD: .*whatever job_env_prefixes' "one that loads code ($caller)"
+    refused 422 invalid '^cluster.env.LD_PRELOAD: .*regardless of job_env_prefixes' "one that loads code ($caller)"
 done
 for prefix in /opt/mpi /opt/mpi-4.1/../x /usr/; do
     with admin -d "$(job synthetic ", \"cluster\": {\"mpi_prefix\": \"$prefix\"}")" /v1/jobs
     refused 422 invalid '/cluster/mpi_prefix' "mpi_prefix $prefix, which is not on the list"
 done
 with submit -d "$(job synthetic ', "cluster": {"mpi_prefix": "/opt/mpi"}')" /v1/plan
-refused 422 invalid '/opt/mpi is none of the folders .*/opt/mpi-4.1:/usr.* mpi_prefixes in traind.conf' "whose refusal says who can change it"
+refused 422 invalid '/opt/mpi is not an allowed folder .*/opt/mpi-4.1:/usr.* mpi_prefixes in traind.conf' "whose refusal says who can change it"
 with submit -d '{"cluster": {"mpi_prefix": "/opt/mpi"}}' /v1/jobs/1/resume
-refused 422 invalid 'none of the folders' "a resume with one"
+refused 422 invalid 'not an allowed folder' "a resume with one"
 with submit -d "$(job synthetic ', "cluster": {"mpi_prefix": "/usr"}')" /v1/plan
 want 200 "one that is on the list"
 with submit -d "{\"base\": $(job synthetic), \"parameters\": {\"/cluster/env\": [{\"EDITOR\": \"vi\"}]}}" /v1/sweeps

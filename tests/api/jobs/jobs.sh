@@ -157,7 +157,7 @@ json '[.step, .lr] | tostring' '[[250,750],[0.1,0.1]]' "two points are the halve
 call '/v1/jobs/5/metrics'
 json '[.rows, .step] | tostring' '[0,[]]' "no steps yet"
 call '/v1/jobs/6/metrics?names=loss,speed'
-refused 400 usage 'no metric "speed".*images_per_sec' "an unknown metric"
+refused 400 usage 'unknown metric "speed".*images_per_sec' "an unknown metric"
 call '/v1/jobs/6/metrics?points=1'
 refused 400 usage 'from 2' "one point"
 call /v1/jobs/6/evals

@@ -14,7 +14,7 @@ other=(--state "$work/other" --listen 127.0.0.1:0)
 
 # ------------------------------------------------------------------ command line and settings
 
-refuses 2 'not an option|no other arguments' "an argument" "${other[@]}" now
+refuses 2 'unexpected argument "now"' "an argument" "${other[@]}" now
 refuses 2 'HOST:PORT' "an address without a port" --state "$work/other" --listen localhost
 refuses 2 'HOST:PORT' "port 65536" --state "$work/other" --listen 127.0.0.1:65536
 refuses 2 'loopback' "an address that others can reach" --state "$work/other" --listen 0.0.0.0:0
@@ -29,7 +29,7 @@ refuses 2 'line 1 of .*slots must be a whole number from 0 to 4096' "a key with 
 settings 'slots = 5000'
 refuses 2 'from 0 to 4096' "a key out of range" "${other[@]}" --config "$work/bad.conf"
 settings 'slots = 1' 'slots = 2'
-refuses 2 'twice' "a key twice" "${other[@]}" --config "$work/bad.conf"
+refuses 2 'duplicate key "slots"' "a key twice" "${other[@]}" --config "$work/bad.conf"
 settings '[daemon]' 'slots = 1'
 refuses 2 'sections are not used' "a section" "${other[@]}" --config "$work/bad.conf"
 settings 'slots'

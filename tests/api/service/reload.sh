@@ -33,7 +33,7 @@ def ask(parity):
         text = reply.read().decode()
         with lock:
             answers[reply.status] = answers.get(reply.status, 0) + 1
-            if reply.status not in (200, 422) or reply.status == 422 and "is not below a folder" not in text:
+            if reply.status not in (200, 422) or reply.status == 422 and "is not in a folder" not in text:
                 wrong.append(f"{reply.status} {text[:300]}")
             if reply.status == 200:
                 stalls = re.findall(r"--stall[a-z-]* (\d+)", text)

@@ -42,7 +42,7 @@ plan 3 "data that is not here: how to plan without it" "$surfsara" '/not/here' '
 mkdir -p "$tmp/shards"
 touch "$tmp/shards/train-00000-of-00002"
 plan 3 "a shard that is missing: what to set where nodes have their own" "{\"data\": {\"train\": \"$tmp/shards\"}}" \
-    'train-00001-of-00002 is missing' 'data.locality "node"'
+    'train-00001-of-00002 is missing' 'data.locality to "node"'
 ! grep -q 'data.train_images' "$tmp/all"
 verdict $? "and no advice to state how many there are"
 plan 0 "a size in the document needs no data" \
@@ -60,7 +60,7 @@ options=()
 
 plan 0 "more workers than this machine has cores" \
     '{"data": {"train": "synthetic"}, "cluster": {"workers_per_node": 1000, "threads_per_worker": 100}, "batch_per_worker": 1}' \
-    "the job takes 1000 x 100 = 100000 slots .*, but this machine has [0-9]+, where it would be refused"
+    "the job needs 1000 x 100 = 100000 slots .*, but this machine has [0-9]+, so it would be refused"
 plan 0 "warm-up at a global batch below lr.base_batch" '{"data": {"train": "synthetic", "train_images": 1000}, "batch_per_worker": 32, "epochs": 2}' \
     'warm-up has no effect: it begins at the peak'
 

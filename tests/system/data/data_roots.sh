@@ -93,11 +93,11 @@ cp "$roots/pictures/a/2.jpg" "$work/secret/2.jpg"
 ln -sf "$work/secret/2.jpg" "$roots/pictures/a/2.jpg"
 release
 ok "the first job fails" wait_state "$shard" failed
-like "$(job "$shard" reason)" "$roots/set/train is not below a folder that jobs may use" "by the folder that became a link"
+like "$(job "$shard" reason)" "$roots/set/train is not in a folder that jobs may use" "by the folder that became a link"
 ok "the second fails" wait_state "$weights" failed
-like "$(job "$weights" reason)" "$roots/model.safetensors is not below a folder that jobs may use" "by the weights that became a link"
+like "$(job "$weights" reason)" "$roots/model.safetensors is not in a folder that jobs may use" "by the weights that became a link"
 ok "the third fails" wait_state "$pictures" failed
-like "$(job "$pictures" reason)" "2.jpg is not below a folder that jobs may use" "by the picture that became a link"
+like "$(job "$pictures" reason)" "2.jpg is not in a folder that jobs may use" "by the picture that became a link"
 is "$(find "$work/secret" -name '.traind-index*')" "" "no index was written outside"
 
 ok "the daemon stops in order" stop_daemon

@@ -108,7 +108,7 @@ head -c 300 bad/meta.mat >m && mv m bad/meta.mat
 check "a truncated meta.mat" refused 1 "meta.mat cannot be read" convert --from imagenet --in bad --out x --shards 1
 rm bad/meta.mat
 sed '3s/.*/n99999999/' in/labels.txt >bad/imagenet_2012_validation_synset_labels.txt
-check "a class that is not in the training tar" refused 2 "the class n99999999" convert --from imagenet --in bad --out x --shards 1
+check "a class that is not in the training tar" refused 2 "to class n99999999, which ILSVRC2012_img_train.tar does not have" convert --from imagenet --in bad --out x --shards 1
 sed '3s/.*/a cat/' in/labels.txt >bad/imagenet_2012_validation_synset_labels.txt
 check "a label that is no synset" refused 2 'line 3 of imagenet_2012_validation_synset_labels.txt is "a cat"' convert --from imagenet --in bad --out x --shards 1
 head -n 39 in/labels.txt >bad/imagenet_2012_validation_synset_labels.txt

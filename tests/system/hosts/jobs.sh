@@ -89,7 +89,7 @@ chmod +x "$work/mpi/bin/$orted"
 start_hosts "slots = 4"
 train "$(jq -c ".mpi_prefix = \"$work/mpi\"" <<<"$two")"
 want 422 "an MPI prefix that is not listed is refused"
-like "$body" "$work/mpi is none of the folders .*mpi_prefixes" "by name"
+like "$body" "$work/mpi is not an allowed folder .*mpi_prefixes" "by name"
 ok "the daemon stops" stop_daemon
 worker=tests/paced/train-worker
 start_hosts "slots = 4" "mpi_prefixes = /opt/mpi:$work/mpi"
@@ -117,7 +117,7 @@ is "$status $(job "$id" state)" "201 queued" "the next one waits"
 ln -sf "$work/secret/model.safetensors" "$work/data/init.safetensors"
 call -X POST "/v1/jobs/$busy/cancel"
 ok "it fails" wait_state "$id" failed
-like "$(job "$id" reason)" 'init.safetensors is not below a folder that jobs may use' "because of the link"
+like "$(job "$id" reason)" 'init.safetensors is not in a folder that jobs may use' "because of the link"
 like "$(cat "$state/jobs/$id/attempt-1/command")" "--data-roots $work/data" "whose roots the command of all ranks names"
 ok "the daemon stops" stop_daemon
 done_testing

@@ -59,7 +59,7 @@ is "$(steps_of "$alone") $(job "$alone" restarts)" "30 0" "with all its steps, a
 # No checkpoint in time: it would go on for ever.
 fixture_job "steps=1000 step_ms=200" '.cluster.time_limit = "0:06"'
 ok "a job whose time is over before its first checkpoint fails" ends "$id" failed
-like "$(job "$id" reason)" "was over before it had written a checkpoint: give it more \(cluster.time_limit\)" "and says what to do"
+like "$(job "$id" reason)" "reached its time limit before it had written a checkpoint: increase cluster.time_limit" "and says what to do"
 
 # ---------------------------------------------------------------- preempted
 fixture_job "steps=80 step_ms=100 every=1000 gate=40"

@@ -63,7 +63,8 @@ Test(complete, each_command_and_each_key_option_says_what_it_takes)
 {
     for (size_t i = 0; cmd_at(i); i++) {
         const struct cmd *cmd = cmd_at(i);
-        cr_expect(cmd->completion, "%s does not say what its operands are", cmd->name);
+        cr_expect(cmd->completion || !cmd->operands[1], "%s does not say what its operands are",
+                  cmd->name);
         for (size_t k = 0; k < CMD_OPTIONS_MAX && cmd->options[k].name; k++)
             if (cmd->options[k].value && strcmp(cmd->options[k].value, "KEY=VALUE") == 0)
                 cr_expect_str_eq(cmd->options[k].completion, "key");

@@ -99,6 +99,6 @@ Test(journal, other_settings_are_refused_by_name)
     json_object_set_new(settings, "seed", json_integer(1));
     json_object_set_new(settings, "input", json_string("0000"));
     cr_assert_eq(journal_open(folder, settings, &j, &e), -ERR_CONFLICT);
-    cr_assert_not_null(strstr(e.text, "other input"), "%s", e.text);
+    cr_assert_not_null(strstr(e.text, "different input"), "%s", e.text);
     json_decref(settings);
 }

@@ -242,7 +242,7 @@ Test(find, a_tag_too_many_changes_nothing)
         snprintf(change + strlen(change), sizeof change - strlen(change), ", \"t%d\"", i);
     strcat(change, "]}");
     cr_expect_eq(find_label(id, change), -ERR_INVALID);
-    cr_expect_not_null(strstr(e.text, "18 of them, and 17 is the most"), "%s", e.text);
+    cr_expect_not_null(strstr(e.text, "18 tags, but at most 17 are allowed"), "%s", e.text);
     cr_assert_eq(store_job_get(store, id, &job, &e), 0);
     cr_expect_str_eq(job.tags, "[\"old\"]");
     cr_expect_str_eq(job.name, "a");
