@@ -79,7 +79,7 @@ printf x | dd of="$model" bs=1 seek=5000 conv=notrunc status=none
 call /v1/jobs/1/checkpoints
 json '[.checkpoints[].complete] | tojson' '[false,true]' "a damaged one is told"
 call /v1/jobs/1/checkpoints/4
-refused 422 corrupt 'not whole' "and not given out"
+refused 422 corrupt 'is damaged' "and not given out"
 for file in optimizer ema; do
     mv "$run/step-00000002/$file.safetensors" "$work/kept"
     call /v1/jobs/1/checkpoints

@@ -56,7 +56,7 @@ is "$(job 3 'tags | length')" 0 "and nothing is changed"
 patch 3 "$(jq -nc '{tags: [range(16) | "t\(.)"]}')"
 want 200 "16 tags"
 patch 3 '{"add_tags": ["a", "b"]}'
-refused 422 invalid '18 of them, and 17 is the most' "two more"
+refused 422 invalid '18 tags, but at most 17 are allowed' "two more"
 patch 3 '{"tags": null}'
 is "$(jq -c .tags <<<"$body")" '[]' "null removes all tags"
 patch 99 '{"note": null}'
@@ -113,7 +113,7 @@ is "$(jq -c '[.groups[].value]' <<<"$body")" '[4]' "by a number"
 call '/v1/jobs?group=optimizer.momentun'
 refused 400 usage 'did you mean optimizer.momentum' "by a key that there is not"
 call '/v1/jobs?group=optimizer'
-refused 400 usage 'no key optimizer' "by a group of keys"
+refused 400 usage 'unknown job key optimizer' "by a group of keys"
 call '/v1/jobs?group=tag&sort=loss'
 refused 400 usage 'best_top1 or ttt_seconds' "sorted by what a group has not"
 call '/v1/jobs?group=tag&after=3'

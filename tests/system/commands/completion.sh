@@ -51,7 +51,7 @@ is "$(first_words events --types state,e)" "state,eval_progress state,eval state
 is "$(first_words -- --serv)" "" "nothing behind --"
 is "$(first_words export 1 '')" ":file " "the second operand's files"
 is "$(first_words note 1 '')$(first_words rename 1 '')$(first_words export 1 f '')" "" "nothing where text or nothing comes"
-is "$(first_words help comp)" "compare " "help's commands"
+is "$(first_words help comp)" "compare completion " "help's commands"
 is "$(first_words help h)$(first_words help list '')" "hold " "one command, and not help itself"
 is "$(first_words --server http://127.0.0.1:1 show '')" "" "nobody there: nothing, and soon"
 # The daemon has 700 ms to answer, which may be too short on a busy machine.
