@@ -16,7 +16,8 @@ const here = `http://127.0.0.1:${receiver.address().port}`;
 async function theForm(page) {
   await page.goto(`${origin}/#/submit`);
   const field = page.locator("[data-pointer='/notify']");
-  await page.getByLabel("Find a key").fill("notify");
+  await page.getByText("All settings").click();
+  await page.getByLabel("Search the settings").fill("notify");
   await field.locator("input").fill('[{"to": "ftp://example.org"}]');
   const problem = field.locator(".error");
   await until("the problem", async () => (await problem.textContent()).includes("https://HOST")).catch(() => {});

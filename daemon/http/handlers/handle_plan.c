@@ -298,8 +298,9 @@ int handle_speeds(const struct request *q, struct reply *r, struct error *e)
     size_t count;
 
     if (!is_speed_key(key))
-        return error_set(e, ERR_USAGE,
-                         "key is missing, for example key=resnet50-imagenet-224-fp32-t1");
+        return error_set(
+            e, ERR_USAGE,
+            "key must be that of a speed, for example key=resnet50-imagenet-224-fp32-t1");
     int status = store_speed_find(q->app->store, key, speed_cpu(cpu), request_by(q), samples,
                                   SPEEDS_MAX, &count, e);
     if (status)
@@ -318,8 +319,9 @@ static int read_speed(const json_t *body, struct store_speed *speed, struct erro
     speed->key = json_string_value(json_object_get(body, "key"));
     speed->cpu = json_string_value(json_object_get(body, "cpu"));
     if (!is_speed_key(speed->key))
-        return error_set(e, ERR_INVALID,
-                         "key is missing, for example \"resnet50-imagenet-224-fp32-t1\"");
+        return error_set(
+            e, ERR_INVALID,
+            "key must be that of a speed, for example \"resnet50-imagenet-224-fp32-t1\"");
     if (!speed->cpu || !*speed->cpu || strlen(speed->cpu) >= SPEED_CPU_BYTES ||
         !printable_is(speed->cpu))
         return error_set(e, ERR_INVALID,

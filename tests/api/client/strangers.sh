@@ -46,7 +46,7 @@ nothing_left() {
 meet page
 for words in list 'show 1' 'logs 1' 'wait 1' watch "export 1 $work/archive"; do
     # shellcheck disable=SC2086 # several words
-    refuses 1 'answered /v1/.* with text/html instead of (application|text)/.*: is it traind that listens there' "$words of a page" $words
+    refuses 1 'answered /v1/.* with text/html instead of (application|text)/.*: is this traind\?' "$words of a page" $words
 done
 nothing_left "export of a page"
 meet json

@@ -44,7 +44,7 @@ for host in 127.0.0.1 '[::1]' '[::ffff:127.0.0.1]' '[::ffff:10.0.0.1]' 0.0.0.0 1
     not_delivered "http://$host:$hook/inside" "is not a public address, and notify_allow" "$host is refused"
 done
 for host in localhost 2130706433 0x7f.1; do
-    not_delivered "http://$host:$hook/inside" "^$host has no address that a notice may go to: none at all, or none that is public, and notify_allow" "$host is refused"
+    not_delivered "http://$host:$hook/inside" "^$host has no address that notices may be sent to: it has none, or only private ones that notify_allow" "$host is refused"
 done
 is "$(count hook)" "$before" "nothing was sent there"
 settings "notify_allow = 10.0.0.0/8 localhost"
@@ -64,7 +64,7 @@ not_delivered "$here/gone" "410" "a receiver that is gone"
 delivered "$here/large" "an answer without end is cut, and taken"
 port=$(/usr/bin/python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
 not_delivered "http://127.0.0.1:$port/" "[Cc]onnect" "a receiver that is not there"
-not_delivered "http://no-such-host.invalid/" "^no-such-host.invalid has no address that a notice may go to: none at all, or none that is public" "a name that is none: in the same words"
+not_delivered "http://no-such-host.invalid/" "^no-such-host.invalid has no address that notices may be sent to: it has none, or only private ones" "a name that is none: in the same words"
 
 # ------------------------------------------------------------------ redirects
 
@@ -157,7 +157,7 @@ for i in {1..10}; do
 done
 is "$i $status" "10 202" "a submitter sends ten tests"
 call -d "{\"to\": \"$here/limited\"}" /v1/notices/test
-refused 429 too-many 'one user may send 10: try again in [0-9]+ s' "the next within a minute"
+refused 429 too-many 'a user may send only 10: try again in [0-9]+ s' "the next within a minute"
 like "$headers" "^Retry-After: [1-9][0-9]?$" "says when"
 
 # ------------------------------------------------------------------ given up

@@ -120,7 +120,7 @@ like "$(doctor PrologFlags)" '^false .*PrologFlags=Alloc' "and says what of slur
 like "$(doctor SchedulerParameters) $(doctor runs) $(doctor token) $(doctor reports)" \
     "^true .*nohold.* true $state/jobs null true $work/token has mode 600 null true 2 nodes have reported, and Slurm lists 2" "the rest is right"
 TRAIND_NODE_CONF=$work/none "$trainctl" --server "$url" doctor --slurm --json >"$work/doctor" 2>&1
-like "$(doctor node.conf)" '^false .*every job passes unchecked' "it misses traind-node.conf"
+like "$(doctor node.conf)" '^false .*without it jobs start unchecked' "it misses traind-node.conf"
 
 # ------------------------------------------------------------------ jobs of others
 
