@@ -315,9 +315,9 @@ static int load_again(struct daemon_life *d, struct config_changes *changes,
 static void log_changes(const struct config_changes *changes)
 {
     if (!*changes->taken && !*changes->needs_restart)
-        log_info("settings reloaded, nothing has changed");
+        log_info("settings reloaded; nothing has changed");
     else
-        log_info("the settings were read again%s%s%s%s", *changes->taken ? ": " : "",
+        log_info("settings reloaded%s%s%s%s", *changes->taken ? ": " : "",
                  changes->taken, *changes->needs_restart ? "; only a restart changes " : "",
                  changes->needs_restart);
 }

@@ -47,7 +47,7 @@ mkdir -m 755 "$state"
 echo x >"$state/notes"
 before=$(wc -l <"$work/daemon.log")
 start_daemon --config "$work/traind.conf"
-like "$(tail -n +$((before + 1)) "$work/daemon.log")" "warning: the state folder $state is open to other users \(mode 0755\) and stays so" "a folder that is not traind's alone is left as it is"
+like "$(tail -n +$((before + 1)) "$work/daemon.log")" "warning: the state folder $state is accessible to other users \(mode 0755\); this is not changed" "a folder that is not traind's alone is left as it is"
 is "$(stat -c %a "$state" "$state/notes" | xargs)" "755 644" "with what is in it"
 is "$(open_to_others -mindepth 1 ! -name notes)" "" "what traind makes there is closed"
 ok "stop" stop_daemon

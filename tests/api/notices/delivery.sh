@@ -10,9 +10,9 @@ settings() { # SETTING...: of a daemon that is told to read them again
     local before
     printf '%s\n' "worker = $top_builddir/tests/api/fixture_worker" "slots = 2" "require_token = no" "node_check_seconds = 0" "$@" >"$work/traind.conf"
     [ -n "$daemon" ] || { start_daemon --config "$work/traind.conf"; return; }
-    before=$(grep -c 'settings were read again' "$work/daemon.log")
+    before=$(grep -c 'settings reloaded' "$work/daemon.log")
     kill -HUP "$daemon"
-    read_again() { [ "$(grep -c 'settings were read again' "$work/daemon.log")" -gt "$before" ]; }
+    read_again() { [ "$(grep -c 'settings reloaded' "$work/daemon.log")" -gt "$before" ]; }
     eventually read_again || { echo "Bail out! the settings were not read"; tail -n 3 "$work/daemon.log"; exit 1; }
 }
 test_notice() { # TARGET: its end in $state_of and $error_of

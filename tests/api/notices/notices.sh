@@ -193,7 +193,7 @@ kill -HUP "$daemon"
 ok "on SIGHUP they change nothing" eventually grep -q "settings stay as they were: notify_rules" "$work/daemon.log"
 echo '[]' >"$work/rules.json"
 kill -HUP "$daemon"
-ok "right ones are taken" eventually grep -q "settings were read again" "$work/daemon.log"
+ok "right ones are taken" eventually grep -q "settings reloaded" "$work/daemon.log"
 submit_noted "fixture steps=4 rank=0 at=2 exit=3" '[]'
 ok "a job fails" wait_state "$id" failed
 ok "nothing waits" eventually settled

@@ -11,7 +11,7 @@ settings() { # LINE...: the file, renamed into its place
 logged() { # COUNT WORDS
     [ "$(grep -c -- "$2" "$work/daemon.log")" -ge "$1" ]
 }
-reread='the settings were read again'
+reread='settings reloaded'
 settings "data_roots = $work/even" "stall_seconds = 1000" "max_body_bytes = 4096"
 start_daemon --config "$work/traind.conf"
 

@@ -280,7 +280,7 @@ for run in 911 912 913; do # a history of its own
 done
 sed -i 's/^node_slow_percent.*/node_slow_percent = 30/; s/^node_drain_percent.*/node_drain_percent = 40/' "$work/traind.conf"
 kill -HUP "$daemon"
-ok "the daemon takes the limits" eventually grep -q 'the settings were read again' "$work/daemon.log"
+ok "the daemon takes the limits" eventually grep -q 'settings reloaded' "$work/daemon.log"
 # One that others slow down is not its fault: its real check says that they compute.
 other_worker busy "[ \"\$1\" = --self-check ] || exec $work/bin/train-worker"' "$@"
 '"exec taskset -c $core $top_builddir/tests/bin/train-worker"' "$@"'
