@@ -92,9 +92,9 @@ refused_reload() { # WORDS NAME LINE...
     want 400 "$2: nothing of the file is taken"
 }
 refused_reload 'unknown key "nothing"' "a file with an unknown key" "nothing = 1"
-refused_reload 'there is no folder' "a folder that is not there" "data_roots = $work/none"
+refused_reload 'data_roots: folder .* does not exist' "a folder that is not there" "data_roots = $work/none"
 refused_reload 'TLS needs both' "half of TLS, though that needs a restart" "tls_key = $work/key.pem"
-refused_reload 'there is no group' "a group that is not there, though that needs a restart" "socket_group = no-such-group"
+refused_reload 'no group "no-such-group"' "a group that is not there, though that needs a restart" "socket_group = no-such-group"
 rm "$work/traind.conf"
 kill -HUP "$daemon"
 ok "a file that is gone" eventually logged 1 "stay as they were: cannot read the configuration"
