@@ -74,6 +74,7 @@ int store_event_each(struct store *s, const struct store_event_range *range,
         if (!visit(context, &event)) {
             sql_done(row);
             status = 0;
+            break;
         }
     }
     sql_read_end(s, c);
