@@ -480,6 +480,13 @@ Test(store, what_nodes_in_an_older_database_saw_is_found)
     sqlite3_close(db);
 }
 
+static bool take_one_event(void *context, const struct store_event_row *row)
+{
+    (void)row;
+    ++*(int *)context;
+    return false;
+}
+
 Test(store, results_of_a_run_reach_the_job_row_and_the_listing)
 {
     int64_t id = submit_stored();
@@ -508,6 +515,11 @@ Test(store, results_of_a_run_reach_the_job_row_and_the_listing)
     cr_assert_str_eq(json_string_value(json_object_get(last, "type")), "run_stop");
     cr_assert_eq(json_real_value(json_object_get(last, "ttt_seconds")), 12.5);
     json_decref(list);
+    int seen = 0;
+    cr_assert_eq(store_event_each(store, &(struct store_event_range){.job_id = id}, take_one_event,
+                                  &seen, &e),
+                 0);
+    cr_assert_eq(seen, 1, "a visit that returns false is the last: %d", seen);
     cr_assert_eq(store_event_list(store,
                                   &(struct store_event_range){.job_id = id, .after = 2, .limit = 1},
                                   &list, &e),
