@@ -32,7 +32,7 @@ static const struct {
     X(created_at) X(started_at) X(finished_at) X(step) X(train_steps) X(evaluated_images) X(eval_images) \
     X(epoch) X(loss) X(lr) X(images_per_sec) X(joules) X(joules_per_image) X(kwh) X(node_hours) X(cost) \
     X(ttt_seconds) X(top1) X(top5) X(best_top1) X(best_top1_step) X(global_batch) X(estimated_start) \
-    X(checkpoint_step) X(restarts) X(attempt)
+    X(checkpoint_step) X(restarts) X(attempt) X(disk_bytes)
 /* clang-format on */
 
 void job_read(const json_t *json, struct job *job)

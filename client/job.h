@@ -18,7 +18,7 @@ struct job {
     double best_top1, best_top1_step;
     double global_batch;    /* images a step */
     double estimated_start; /* of a queued job, Unix seconds */
-    double checkpoint_step, restarts, attempt;
+    double checkpoint_step, restarts, attempt, disk_bytes;
     double left, left_low,
         left_high; /* of an active job: seconds to its end, as the daemon thinks */
     const char *energy_source, *currency;

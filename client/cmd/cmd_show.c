@@ -344,6 +344,8 @@ void show_job(const json_t *json)
     date_row(table, "started", job.started_at);
     date_row(table, "finished", job.finished_at);
     show_add_row(table, "run directory", run_dir ? run_dir : "");
+    if (!isnan(job.disk_bytes))
+        show_add_row(table, "on disk", human_size(id, sizeof id, job.disk_bytes));
     table_finish(table);
 }
 

@@ -323,6 +323,24 @@ int file_remove_tree(const char *path, struct error *e)
     return file_remove_tree_until(path, INFINITY, e);
 }
 
+static _Thread_local int64_t tree_bytes; /* of the walk under way */
+
+static int count_entry(const char *path, const struct stat *st, int type, struct FTW *walk)
+{
+    (void)path;
+    (void)walk;
+    if (type == FTW_F)
+        tree_bytes += st->st_size;
+    return 0;
+}
+
+int64_t file_tree_bytes(const char *path)
+{
+    tree_bytes = 0;
+    nftw(path, count_entry, 16, FTW_PHYS);
+    return tree_bytes;
+}
+
 bool file_cache_folder(char path[PATH_MAX])
 {
     const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");

@@ -75,3 +75,6 @@ void file_refuse_closed_streams(void);
 int file_remove_tree(const char *path, struct error *e);
 /* As much of it as can go until then (monotonic), but one entry at least. 1: there is more. */
 int file_remove_tree_until(const char *path, double until, struct error *e);
+
+/* Of all files below a folder, as far as they can be looked at; 0 of one that is missing. */
+int64_t file_tree_bytes(const char *path);

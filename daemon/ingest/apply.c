@@ -8,6 +8,7 @@
 #include "common/clock.h"
 #include "common/log.h"
 #include "common/needed.h"
+#include "common/system/file.h"
 #include "common/text/plural.h"
 #include "common/text/printable.h"
 #include "daemon/ingest/follow.h"
@@ -19,6 +20,7 @@
 struct ingest {
     struct store *store;
     int64_t job_id, attempt;
+    char run_dir[PATH_MAX];
     struct follow *follow;
     int64_t last_seq;
     int warnings;
@@ -29,6 +31,7 @@ struct ingest {
 struct batch {
     size_t count;
     int64_t bad;
+    bool saved;           /* a checkpoint is among them */
     char bad_words[256];  /* of the first bad line */
     enum job_state state; /* the last that the events say; JOB_STATE_COUNT: none */
 };
@@ -42,6 +45,7 @@ int ingest_create(struct store *store, int64_t job_id, int64_t attempt, const ch
 
     *i = (struct ingest){.store = store, .job_id = job_id, .attempt = attempt};
     snprintf(path, sizeof path, "%s/events.jsonl", attempt_dir);
+    snprintf(i->run_dir, sizeof i->run_dir, "%s/..", attempt_dir);
     int status = store_ingest_position(store, job_id, attempt, &position, e);
     if (!status)
         status = store_ingest_seq(store, job_id, attempt, &i->last_seq, e);
@@ -95,6 +99,7 @@ static void accept_event(struct ingest *i, struct batch *b)
     const struct store_event *event = &i->events[b->count++];
 
     i->last_seq = event->seq;
+    b->saved = b->saved || event->type == EVENT_CHECKPOINT;
     if (state_told(event->type) != JOB_STATE_COUNT)
         b->state = state_told(event->type);
 }
@@ -200,13 +205,15 @@ static int ingest_commit(struct ingest *i, struct batch *b, int64_t to_bytes, st
         return status;
     }
     follow_advance(i->follow, to_bytes);
+    if (b->saved)
+        status = store_job_set_disk(i->store, i->job_id, file_tree_bytes(i->run_dir), e);
     if (b->bad) {
         char message[320];
         snprintf(message, sizeof message, "%lld bad line%s, the first is %s", (long long)b->bad,
                  plural(b->bad), b->bad_words);
         ingest_warn(i, message);
     }
-    return 0;
+    return status;
 }
 
 static int apply_chunk(struct ingest *i, const struct follow_chunk *chunk, struct error *e)

@@ -70,9 +70,11 @@ struct job_manager {
     double queue_next_at;      /* the loop's: when the queue is looked at in any case, monotonic */
     struct trim_later *trim_later; /* the loop's: of ended runs, what is to be removed (trim.h) */
     double trim_next_at;           /* monotonic: when that is tried again */
-    atomic_bool removing;          /* something may be left of removed jobs (remove.h) */
-    bool beyond;           /* the loop's: there may be more runs than keep_runs, to be removed */
-    double remove_next_at; /* the loop's, monotonic: not before */
+    double measure_next_at; /* the loop's, monotonic: when older jobs are measured (trim.h) */
+    int64_t measured_id;    /* the loop's: the last of them */
+    atomic_bool removing;   /* something may be left of removed jobs (remove.h) */
+    bool beyond;            /* the loop's: there may be more runs than keep_runs, to be removed */
+    double remove_next_at;  /* the loop's, monotonic: not before */
 
     pthread_mutex_t files; /* taken while a run directory is made, changed or removed: a job may be
                               launched in the same moment */

@@ -225,7 +225,7 @@ static size_t fill_fds(const struct job_manager *m, struct round *r)
 static int wait_ms(const struct job_manager *m, const struct round *r, double now)
 {
     double until = fmin(fmin(m->active ? r->next_poll : INFINITY, m->queue_next_at),
-                        fmin(m->round_next_at, m->trim_next_at));
+                        fmin(fmin(m->round_next_at, m->trim_next_at), m->measure_next_at));
 
     if (m->look_at_queue)
         return 0;
@@ -349,6 +349,7 @@ static int one_round(struct job_manager *m, struct round *r, struct error *e)
         m->queue_next_at = fmin(m->queue_next_at, clock_monotonic() + again);
     }
     job_trim_again(m, now);
+    job_measure_older(m, now);
     job_go_on_removing(m);
     publish_slots(m);
     if (m->each_round)

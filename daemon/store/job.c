@@ -28,7 +28,7 @@
 #define JOB_INTEGERS(X) \
     X(attempt) X(priority) X(slots) X(launcher_pid) X(launcher_start) X(train_steps) X(step) \
     X(global_batch) X(restarts) X(resumes) X(eval_images) X(evaluations) X(cancel_attempt) \
-    X(best_top1_step) X(joules_whole) X(nodes)
+    X(best_top1_step) X(joules_whole) X(nodes) X(disk_bytes)
 #define JOB_REALS(X) \
     X(epoch) X(loss) X(lr) X(images_per_sec) X(ttt_seconds) X(top1) X(top5) X(time_limit_seconds) \
     X(predicted_seconds) X(predicted_low_seconds) X(predicted_high_seconds) X(best_top1) \
@@ -282,6 +282,27 @@ int store_job_each_id(struct store *s, store_job_id_visit *visit, void *context,
         visit(context, sqlite3_column_int64(row, 0), sqlite3_column_int(row, 1));
     sql_read_end(s, c);
     return status;
+}
+
+int store_job_set_disk(struct store *s, int64_t id, int64_t bytes, struct error *e)
+{
+    return once_run(s, false, NULL, e,
+                    "update job set disk_bytes = ?2 where id = ?1 and disk_bytes is not ?2", "ii",
+                    id, bytes);
+}
+
+int store_disk_bytes(struct store *s, int64_t *bytes, struct error *e)
+{
+    return once_integer(s, bytes, e, "select bytes from disk", "");
+}
+
+int store_job_unmeasured(struct store *s, int64_t above, int64_t *id, struct error *e)
+{
+    return once_integer(s, id, e,
+                        "select coalesce((select id from job not indexed where id > ?1 and "
+                        "disk_bytes is null and state in ('succeeded', 'failed', 'cancelled') "
+                        "order by id limit 1), 0)",
+                        "i", above);
 }
 
 /* ---------------------------------------------------------------- submission */

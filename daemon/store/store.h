@@ -122,6 +122,7 @@ struct store_job {
     double node_share;   /* of the cores of each, that are the job's; others may take the rest */
     double active_since; /* 0: it does not run */
     double node_seconds; /* of ended attempts, of whole nodes; NAN: not known */
+    int64_t disk_bytes;  /* of its run directory, as last measured; 0: none, or not known yet */
 };
 void store_job_clear(struct store_job *job); /* frees the strings and zeroes it; NULL is fine */
 /* Its newest attempt was asked to be cancelled: it ends soon, or has. */
@@ -215,7 +216,8 @@ enum store_sort {
     STORE_SORT_SPEED,
     STORE_SORT_TIME,
     STORE_SORT_FINISHED,
-    STORE_SORT_BEST_TOP1
+    STORE_SORT_BEST_TOP1,
+    STORE_SORT_DISK
 };
 const char *store_sort_name(size_t sort); /* "newest"...; NULL behind the last */
 
@@ -300,6 +302,12 @@ int store_job_asked_by(struct store *s, int64_t id, int64_t attempt, char **by, 
 
 /* How many jobs are in these states (bits as in the filter). */
 int store_job_count(struct store *s, unsigned states, int64_t *count, struct error *e);
+
+/* disk_bytes of a job. */
+int store_job_set_disk(struct store *s, int64_t id, int64_t bytes, struct error *e);
+int store_disk_bytes(struct store *s, int64_t *bytes, struct error *e); /* of all jobs */
+/* The first ended job above this id whose disk_bytes are not known; 0: none. */
+int store_job_unmeasured(struct store *s, int64_t above, int64_t *id, struct error *e);
 
 /* At most `most` ids of ended jobs beyond the `keep` that ended last; those that were imported, and
  * those whose sweep has not taken their result, do not count. */

@@ -198,6 +198,8 @@ async function overviewTools(page) {
   await page.locator("tr[data-job]").nth(1).waitFor();
   await page.keyboard.press("j");
   ok(await page.locator("tr[data-job] th a").first().evaluate((link) => link === document.activeElement), "overview: Escape clears the search and leaves it, to j and k");
+  await until("the size", async () => (await summary.textContent()).endsWith(" on disk")).catch(() => {});
+  ok(/ active, [0-9.]+ [KMG]i?B on disk$/.test(await summary.textContent()), "overview: and tells what all jobs take on the disk");
   await page.goto(`${origin}/#/?sort=id`);
   const ids = () => page.locator("tr[data-job]").evaluateAll((rows) => rows.map((row) => Number(row.dataset.job)));
   const sorted = async (by, name) => { // the list before has another order

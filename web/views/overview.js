@@ -69,7 +69,7 @@ export function mount(main, { query, heading, kept }) {
   const rows = new Map(), jobs = new Map(), dirty = new Set();
   const found = new Map(); // word -> ids that the daemon found by it, which also looks at networks and data
   let everywhere = []; // the active jobs that the cluster's numbers are about, whatever the list is narrowed to
-  let asked = 0, next = null, most = kept?.most ?? ROWS, typing = 0;
+  let asked = 0, next = null, diskBytes = 0, most = kept?.most ?? ROWS, typing = 0;
   const settings = {};
   const read = (from) => Object.assign(settings, { state: FILTERS[from.get("state")] ? from.get("state") : "all", q: from.get("q") ?? "", tag: askedTags(from), sort: from.get("sort") ?? "-id", shown: shownOf(from) });
   read(query);
@@ -170,7 +170,8 @@ export function mount(main, { query, heading, kept }) {
     show(table, shown.length > 0);
     more.update(next !== null && made.length === shown.length);
     const active = shown.filter((job) => !ended(job)).length, which = (next === null ? "" : SORTED[settings.sort] ? " best" : " newest") + (narrowed || settings.state !== "all" ? " matching" : "");
-    say(summary, shown.length ? `${f.count(shown.length)}${which} ${shown.length === 1 ? "job" : "jobs"}, ${active} active` : "");
+    const disk = diskBytes && !which.endsWith("matching") ? `, ${f.size(diskBytes)} on disk` : "";
+    say(summary, shown.length ? `${f.count(shown.length)}${which} ${shown.length === 1 ? "job" : "jobs"}, ${active} active${disk}` : "");
     cluster.tell(everywhere);
   }
 
@@ -196,7 +197,11 @@ export function mount(main, { query, heading, kept }) {
     const words = [...new Set(wordsOf(settings.q))].sort((a, b) => b.length - a.length).slice(0, WORDS);
     const sort = (SORTED[settings.sort] ? `&sort=${SORTED[settings.sort]}` : "")
       + (settings.tag ? `&tag=${encodeURIComponent(tagWords(settings.tag).join(","))}` : "");
-    const ask = (what, limit = PAGE) => get(`/v1/jobs?limit=${limit}${what}`, signal);
+    const ask = async (what, limit = PAGE) => {
+      const page = await get(`/v1/jobs?limit=${limit}${what}`, signal);
+      diskBytes = page.disk_bytes ?? 0;
+      return page;
+    };
     const narrow = sort + (STATES[settings.state] ? `&state=${STATES[settings.state]}` : "");
     // However many wait: those that run, and those that start next, are the oldest of them.
     const [listed, newest, { all: active }, ...searched] = await Promise.all([many(ask, "jobs", narrow, settings.shown), narrow === sort ? { jobs: [] } : ask(sort), many(ask, "jobs", `&state=${ACTIVE}`, Infinity),

@@ -1,5 +1,6 @@
 #include <curl/curl.h>
 #include <limits.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -8,6 +9,7 @@
 #include "client/cmd.h"
 #include "client/cmd/admin/doctor.h"
 #include "client/local.h"
+#include "client/views/human.h"
 #include "client/views/table.h"
 #include "common/check.h"
 #include "common/json.h"
@@ -92,6 +94,19 @@ static void doctor_check_state(json_t *list)
                    "checked by the daemon, which is not ready when it is full");
 }
 
+static void doctor_check_jobs(json_t *list)
+{
+    char size[HUMAN_BYTES];
+    struct error e;
+    json_t *answer;
+
+    if (api_get("/v1/jobs?limit=1", &answer, &e) < 0)
+        return;
+    human_size(size, sizeof size, json_get_number(answer, "disk_bytes", NAN));
+    check_note(list, "jobs", true, NULL, "%s on disk", size);
+    json_decref(answer);
+}
+
 static void check_daemon(json_t *list)
 {
     struct error e;
@@ -120,6 +135,7 @@ static void check_daemon(json_t *list)
         "%lld, of which %lld %s in use; this machine has %lld core%s", total, used,
         used == 1 ? "is" : "are", cores, plural(cores));
     json_decref(ready);
+    doctor_check_jobs(list);
 }
 
 /* A line an item, the advice below it where there is some. */

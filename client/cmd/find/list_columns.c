@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "client/cmd/find/list.h"
 #include "client/job.h"
@@ -28,6 +29,8 @@ enum column {
     PRIORITY,
     TAGS,
     SUBMITTED,
+    FINISHED,
+    DISK,
     REASON,
     NOTE,
     COLUMNS
@@ -54,6 +57,8 @@ static const struct {
     [PRIORITY] = {"priority",       "PRIORITY",  TABLE_RIGHT,               WIDE_ONLY},
     [TAGS] = {"tags",           "TAGS",      0,                         WIDE_ONLY},
     [SUBMITTED] = {"submitted",      "SUBMITTED", TABLE_RIGHT,               ALWAYS   },
+    [FINISHED] = {"finished",       "FINISHED",  TABLE_RIGHT,               IF_ASKED },
+    [DISK] = {"disk_bytes",     "DISK",      TABLE_RIGHT | TABLE_SPARE, ALWAYS   },
     [REASON] = {"reason",         "REASON",    TABLE_TRUNC | TABLE_SPARE, ALWAYS   },
     [NOTE] = {"note",           "NOTE",      TABLE_TRUNC,               IF_ASKED },
 };
@@ -86,16 +91,8 @@ static bool column_has_values(enum column c, const json_t *jobs)
 
 static bool column_is_shown(enum column c, const json_t *jobs, bool wide)
 {
-    switch (columns[c].shown) {
-    case IF_ASKED:
-        return false;
-    case WIDE_ONLY:
-        return wide;
-    case IF_SOME:
-        return column_has_values(c, jobs);
-    default:
-        return true;
-    }
+    return columns[c].shown == ALWAYS || (columns[c].shown == WIDE_ONLY && wide) ||
+           (columns[c].shown == IF_SOME && column_has_values(c, jobs));
 }
 
 static struct layout make_layout(const json_t *jobs, bool wide)
@@ -170,22 +167,19 @@ static const char *list_short(enum column c, const struct job *job, const json_t
         return text;
     case SUBMITTED:
         return human_ago(text, TEXT_BYTES, clock_now() - job->created_at);
+    case FINISHED:
+        return human_ago(text, TEXT_BYTES, clock_now() - job->finished_at);
+    case DISK:
+        return human_size(text, TEXT_BYTES, job->disk_bytes);
     default:
         return "";
     }
 }
 
-/* Frees words. */
-static void list_set_words(struct libscols_line *line, size_t i, char *words)
-{
-    table_set(line, i, words);
-    free(words);
-}
-
 static void list_set(struct libscols_line *line, size_t i, enum column c, const struct job *job,
                      const json_t *json)
 {
-    char text[TEXT_BYTES], reason[512];
+    char text[TEXT_BYTES], reason[512], *words;
     bool imported = json_is_object(json_object_get(json, "imported_from"));
 
     switch (c) {
@@ -202,7 +196,9 @@ static void list_set(struct libscols_line *line, size_t i, enum column c, const 
         break;
     case TAGS:
     case NOTE:
-        list_set_words(line, i, c == TAGS ? job_tags_words(json) : job_note_words(json));
+        words = c == TAGS ? job_tags_words(json) : job_note_words(json);
+        table_set(line, i, words);
+        free(words);
         break;
     default:
         table_set(line, i, list_short(c, job, json, text));
@@ -227,12 +223,14 @@ void list_print_jobs(const json_t *answer, const char *asked, bool wide)
     const json_t *jobs = json_object_get(answer, "jobs"), *item;
     struct libscols_table *table = table_create(1, "");
     struct layout layout = asked ? asked_layout(asked) : make_layout(jobs, wide);
+    char text[HUMAN_BYTES];
     size_t i;
 
     for (int k = 0; k < layout.count; k++) {
         enum column c = layout.order[k];
         table_column(table, columns[c].heading,
-                     columns[c].flags | (c == SUBMITTED && !wide && !asked ? table_if_wide() : 0));
+                     columns[c].flags |
+                         ((c == SUBMITTED || c == DISK) && !wide && !asked ? table_if_wide() : 0));
     }
     json_array_foreach (jobs, i, item) {
         struct libscols_line *line = table_line(table);
@@ -243,6 +241,9 @@ void list_print_jobs(const json_t *answer, const char *asked, bool wide)
     }
     (wide || asked ? table_finish_whole : table_finish)(table);
     long long total = json_get_integer(answer, "total", 0);
+    if (isatty(STDERR_FILENO) && json_get_integer(answer, "disk_bytes", 0) > 0)
+        fprintf(stderr, "all jobs together: %s on disk\n",
+                human_size(text, sizeof text, json_get_number(answer, "disk_bytes", 0)));
     if (total > (long long)json_array_size(jobs))
         fprintf(stderr, "%zu of %lld jobs shown; --limit N shows more\n", json_array_size(jobs),
                 total);

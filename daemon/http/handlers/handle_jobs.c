@@ -91,6 +91,7 @@ void job_members(struct json_text *t, const struct request *q, const struct stor
         json_text_raw(t, "slurm", job->slurm);
     json_text_known(t, "exit_code", job->exit_code != STORE_NO_EXIT, job->exit_code);
     json_text_known(t, "exit_signal", job->exit_signal != STORE_NO_EXIT, job->exit_signal);
+    json_text_positive(t, "disk_bytes", job->disk_bytes);
     json_text_string(t, "run_dir", job->run_dir);
     if (job->spec)
         json_text_raw(t, "spec", job->spec);

@@ -184,6 +184,34 @@ void job_trim_forget(struct job_manager *m)
     }
 }
 
+/* ---------------------------------------------------------------- sizes */
+
+#define MEASURE_EVERY_SECONDS 0.01
+
+static void trim_measure(const struct job_manager *m, int64_t id, const char *run_dir)
+{
+    struct error e;
+
+    if (store_job_set_disk(m->store, id, file_tree_bytes(run_dir), &e))
+        log_warning("job %lld: its size is not stored: %s", (long long)id, e.text);
+}
+
+void job_measure_older(struct job_manager *m, double now)
+{
+    struct store_job job;
+    struct error e;
+
+    if (now < m->measure_next_at)
+        return;
+    int status = store_job_unmeasured(m->store, m->measured_id, &m->measured_id, &e);
+    m->measure_next_at = status || !m->measured_id ? INFINITY : now + MEASURE_EVERY_SECONDS;
+    if (isinf(m->measure_next_at) || store_job_get(m->store, m->measured_id, &job, &e))
+        return;
+    if (run_dir_look(m->store, &job, &e) == RUN_DIR_OWN)
+        trim_measure(m, job.id, job.run_dir);
+    store_job_clear(&job);
+}
+
 /* ---------------------------------------------------------------- the end of a run */
 
 void job_trim_run(struct job_manager *m, const struct active_job *a)
@@ -197,4 +225,5 @@ void job_trim_run(struct job_manager *m, const struct active_job *a)
         trim_store(m, a->id, true);
     }
     trim_checkpoints(m, a);
+    trim_measure(m, a->id, a->run_dir);
 }

@@ -1,4 +1,4 @@
-/* What is kept of an ended run: log_limit_bytes and keep_checkpoints. */
+/* What is kept of an ended run: log_limit_bytes and keep_checkpoints. Then its size is measured. */
 #pragma once
 
 #include "daemon/job/inside.h"
@@ -10,3 +10,6 @@ void job_trim_run(struct job_manager *m, const struct active_job *a);
 void job_trim_again(struct job_manager *m, double now);
 void job_trim_remember(struct job_manager *m);
 void job_trim_forget(struct job_manager *m); /* at the manager's end */
+
+/* Once it is m->measure_next_at: measures the next job that ended under an older version. */
+void job_measure_older(struct job_manager *m, double now);

@@ -14,7 +14,7 @@ static const char *const sorts[] = {
     [STORE_SORT_PRIORITY] = "priority",   [STORE_SORT_TOP1] = "top1",
     [STORE_SORT_LOSS] = "loss",           [STORE_SORT_SPEED] = "images_per_sec",
     [STORE_SORT_TIME] = "ttt_seconds",    [STORE_SORT_FINISHED] = "finished_at",
-    [STORE_SORT_BEST_TOP1] = "best_top1",
+    [STORE_SORT_BEST_TOP1] = "best_top1", [STORE_SORT_DISK] = "disk_bytes",
 };
 
 const char *store_sort_name(size_t sort)
@@ -28,12 +28,12 @@ const char *store_sort_name(size_t sort)
 #define KEY                                                                                        \
     "case ?15 when 1 then lower(name) when 2 then -priority when 3 then -top1 when 4 then loss "   \
     "when 5 then -images_per_sec when 6 then ttt_seconds when 7 then -finished_at "                \
-    "when 8 then -best_top1 end"
+    "when 8 then -best_top1 when 9 then -disk_bytes end"
 #define BEHIND                                                                                     \
     " and (?13 = 0 or (?16 is null and " KEY " is null and id < ?13) or "                          \
     "(?16 is not null and (" KEY " > ?16 or " KEY " is null or (" KEY " = ?16 and id < ?13)))) "
 _Static_assert(STORE_SORT_NEWEST == 0 && STORE_SORT_NAME == 1 && STORE_SORT_PRIORITY == 2 &&
-                   STORE_SORT_FINISHED == 7 && STORE_SORT_BEST_TOP1 == 8,
+                   STORE_SORT_FINISHED == 7 && STORE_SORT_BEST_TOP1 == 8 && STORE_SORT_DISK == 9,
                "the numbers in KEY");
 
 /* Where the search begins: at an index, if the filter has what it is over. */

@@ -140,7 +140,7 @@ END
 }
 
 run doctor --json
-is "$(jq -c '[.[] | .check]' <<<"$out")" '["libraries","MPI","worker","GEMM","bandwidth","frequency","load","versions","BLAS","memory","clock","Slurm","disk","daemon","access","slots"]' "doctor looks at everything"
+is "$(jq -c '[.[] | .check]' <<<"$out")" '["libraries","MPI","worker","GEMM","bandwidth","frequency","load","versions","BLAS","memory","clock","Slurm","disk","daemon","access","slots","jobs"]' "doctor looks at everything"
 is "$(jq -c '[.[] | select(.check == "daemon" or .check == "BLAS" or .check == "MPI") | .ok]' <<<"$out")" '[true,true,true]' "and finds this daemon, BLAS and MPI"
 like "$(jq -r '.[] | select(.check == "GEMM") | .found' <<<"$out")" '[1-9][0-9.]* GFLOP/s' "BLAS is measured"
 is "$(jq -r '.[] | select(.check == "clock" and (.found | test("no NTP"))) | .advice | test("NTP client")' <<<"$out" | grep -v true)" "" "a clock without NTP is a warning"

@@ -200,10 +200,11 @@ static int list_reply_jobs(const struct request *q, const struct store_job_filte
                            struct reply *r, struct error *e)
 {
     struct store_jobs jobs;
-    int64_t total;
+    int64_t total, disk_bytes;
     char *next;
 
-    if (store_job_search(q->app->store, filter, &jobs, &total, &next, e))
+    if (store_disk_bytes(q->app->store, &disk_bytes, e) ||
+        store_job_search(q->app->store, filter, &jobs, &total, &next, e))
         return -(int)e->code;
     struct json_text text = JSON_TEXT;
     json_text_open(&text, NULL, '{');
@@ -220,6 +221,7 @@ static int list_reply_jobs(const struct request *q, const struct store_job_filte
         json_text_string(&text, "next", next);
     free(next);
     json_text_integer(&text, "total", total);
+    json_text_integer(&text, "disk_bytes", disk_bytes);
     json_text_close(&text, '}');
     store_jobs_clear(&jobs);
     return reply_json_text(r, 200, &text, e);
@@ -265,11 +267,12 @@ static int list_reply_groups(const struct request *q, const struct list_query *l
     struct store_groups groups;
     struct store_jobs jobs;
     char *next;
-    int64_t total;
+    int64_t total, disk_bytes;
 
     one.limit = 1;
     one.sort = STORE_SORT_NEWEST;
-    if (store_job_search(q->app->store, &one, &jobs, &total, &next, e))
+    if (store_disk_bytes(q->app->store, &disk_bytes, e) ||
+        store_job_search(q->app->store, &one, &jobs, &total, &next, e))
         return -(int)e->code;
     free(next);
     store_jobs_clear(&jobs);
@@ -285,6 +288,7 @@ static int list_reply_groups(const struct request *q, const struct list_query *l
     json_text_integer(&text, "group_count", groups.total);
     json_text_raw(&text, "next", NULL);
     json_text_integer(&text, "total", total);
+    json_text_integer(&text, "disk_bytes", disk_bytes);
     json_text_close(&text, '}');
     store_groups_clear(&groups);
     return reply_json_text(r, 200, &text, e);

@@ -1,0 +1,71 @@
+#!/usr/bin/env bash
+# What jobs take on the disk: measured after checkpoints and at the end, and shown. Prints TAP.
+# shellcheck source=tests/api/runs.sh.inc
+. "$(dirname "$0")/../runs.sh.inc"
+trainctl=$(realpath "$top_builddir/trainctl")
+unset TRAINCTL_TOKEN
+export NO_COLOR=1 LC_ALL=C.UTF-8 HOME=$work
+start_runs "node_check_seconds = 0"
+export TRAINCTL_SERVER=unix:$socket
+one='{"workers_per_node": 1, "threads_per_worker": 1}'
+
+files() { find "$state/jobs/$1" -type f -printf '%s\n' | awk '{ n += $1 } END { print n + 0 }'; }
+measured() { [ "$(sql "select disk_bytes from job where id = $1")" = "$(files "$1")" ]; }
+rm_old() { code=0; "$trainctl" rm --older-than "$@" >"$work/out" 2>&1 </dev/null || code=$?; }
+
+submit "short steps=4" "$one"
+ok "a job ends" wait_state "$id" succeeded
+ok "its size is that of its files" eventually measured 1
+submit "long steps=20 every=5 gate=12" "$one"
+has_checkpoint() { [ -e "$state/jobs/$1/checkpoints/step-00000010" ]; }
+ok "another has written checkpoints" eventually has_checkpoint 2
+some() { [ "$(sql "select coalesce(disk_bytes, 0) > 0 from job where id = 2")" = 1 ]; }
+ok "and is measured while it runs" eventually some
+touch "$state/jobs/2/attempt-1/go"
+ok "it ends" wait_state 2 succeeded
+ok "and is measured again" eventually measured 2
+submit "bad fail=1 rank=0 at=2" "$one" '{"tags": ["starred"]}'
+ok "one fails" wait_state 3 failed
+ok "and is measured too" eventually measured 3
+submit "stays gate=1" "$one"
+ok "one runs on" wait_state 4 running
+
+call /v1/jobs
+json .disk_bytes "$(($(files 1) + $(files 2) + $(files 3)))" "the list has the sum"
+call '/v1/jobs?sort=disk_bytes&limit=1'
+json '.jobs[0].id' 2 "the largest comes first"
+json '.disk_bytes' "$(sql 'select bytes from disk')" "with the sum of all jobs"
+call /v1/jobs?group=tag
+json '.disk_bytes' "$(sql 'select bytes from disk')" "which groups have too"
+is "$("$trainctl" list --columns id,disk_bytes --json | jq -c '[.jobs[] | [.id, .disk_bytes]]')" "[[4,null],[3,$(files 3)],[2,$(files 2)],[1,$(files 1)]]" "each has its own"
+like "$("$trainctl" list)" ' [0-9.]+ KiB ' "trainctl list shows it"
+like "$("$trainctl" show 2)" 'on disk +[0-9.]+ KiB' "trainctl show too"
+for columns in 80 200; do
+    /usr/bin/python3 "$top_srcdir/tests/api/client/terminal.py" $columns "$trainctl" list >"$work/out" 2>&1
+    is "$(grep -c DISK "$work/out")" $((columns / 200)) "a terminal of $columns columns"
+done
+like "$(cat "$work/out")" 'all jobs together: [0-9.]+ KiB on disk' "and how much it is in all"
+like "$("$trainctl" doctor --json | jq -r '.[] | select(.check == "jobs") | .found')" \
+    '^[0-9.]+ KiB on disk$' "trainctl doctor has the sum"
+
+# ------------------------------------------------------------------ jobs that ended under an older version
+
+touch "$state/jobs/4/attempt-1/go"
+ok "the last one ends" wait_state 4 succeeded
+ok "and is measured" eventually measured 4
+ok "the daemon stops" stop_daemon
+sql "update job set disk_bytes = null"
+rm -r "$state/jobs/3"
+columns=$(sql "select group_concat(name) from pragma_table_info('job') where name not in ('id', 'run_dir', 'idempotency_key')")
+for id in $(seq 101 112); do
+    sql "insert into job (id, run_dir, $columns) select $id, 'jobs/$id', $columns from job where id = 1"
+    cp -r "$state/jobs/1" "$state/jobs/$id"
+    [ "$id" = 112 ] || sed -i "s/\"job\": *1,/\"job\":$id,/" "$state/jobs/$id/owner.json"
+done
+restart_runs
+is_measured() { [ "$(sql 'select count(*) from job where disk_bytes is null')" = 2 ]; }
+ok "they are measured in the background" eventually is_measured
+is "$(sql 'select group_concat(id) from (select id from job where disk_bytes is null order by id)')" 3,112 "except those whose folder is missing, or of another job"
+for id in 1 4 101 111; do ok "job $id by its files" measured $id; done
+ok "the daemon stops" stop_daemon
+done_testing
