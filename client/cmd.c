@@ -502,6 +502,14 @@ int cmd_number(const char *text, const char *option, long minimum, long maximum,
     return 0;
 }
 
+bool cmd_agrees(const char *question)
+{
+    char line[80] = "";
+
+    fprintf(stderr, "%s [y/N] ", question);
+    return fgets(line, sizeof line, stdin) && (*line == 'y' || *line == 'Y');
+}
+
 int cmd_duration(const struct cmd_args *args, const char *option, double *seconds, struct error *e)
 {
     static const struct {

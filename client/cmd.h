@@ -100,6 +100,9 @@ int cmd_usage(const struct cmd *cmd, const char *format, ...) __attribute__((for
 bool cmd_whole(const char *text, const char **end, long long *number);
 bool cmd_decimal(const char *text, const char **end, double *number);
 
+/* Asks a person on the terminal: "Submit it? [y/N]". */
+bool cmd_agrees(const char *question);
+
 /* An operand that must be the id of what ("token") this list shows: 0, or a usage error that names
  * the operand. */
 int cmd_id(const char *text, const char *what, const char *list, long *id, struct error *e);

@@ -19,7 +19,7 @@
 static bool is_confirmed(const struct cmd_args *args, const char *text, size_t bytes)
 {
     struct error ignored;
-    char answer[80] = "y";
+    bool yes = true;
     json_t *plan;
 
     if (client.json || api_post("/v1/plan", text, bytes, &plan, &ignored) < 0)
@@ -27,13 +27,11 @@ static bool is_confirmed(const struct cmd_args *args, const char *text, size_t b
     if (json_number_value(json_get_at(plan, "/predicted/ttt_seconds/value")) > PLAN_LONG_SECONDS) {
         print_wrapped(stderr, "warning: ", 2,
                       json_string_value(json_array_get(json_object_get(plan, "warnings"), 0)));
-        if (!cmd_flag(args, "yes") && isatty(STDIN_FILENO) && isatty(STDERR_FILENO)) {
-            fputs("Submit it? [y/N] ", stderr);
-            *answer = fgets(answer, sizeof answer, stdin) ? *answer : 'n';
-        }
+        yes = cmd_flag(args, "yes") || !isatty(STDIN_FILENO) || !isatty(STDERR_FILENO) ||
+              cmd_agrees("Submit it?");
     }
     json_decref(plan);
-    return *answer == 'y' || *answer == 'Y';
+    return yes;
 }
 
 int submit_text(const struct cmd_args *args, const char *text, size_t bytes)
