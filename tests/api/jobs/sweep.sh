@@ -302,7 +302,7 @@ call --max-time 600 -d "@$work/many.json" /v1/sweeps
 refused 422 invalid 'is not a key' "so are 20,000 unknown keys of the base"
 jq -n --argjson base "$base" '{base: ($base | .cluster.hosts = [range(4096) | "host-with-a-long-name-\(.)"]), method: "random", samples: 1000, parameters: {"/seed": [1]}}' >"$work/many.json"
 call --max-time 600 -d "@$work/many.json" /v1/sweeps
-refused 422 invalid 'over 16 MiB' "and a thousand documents of 4096 hosts"
+refused 422 invalid 'exceed 16 MiB' "and a thousand documents of 4096 hosts"
 
 # The keys of a sweep's jobs: another's job may come under the name that they had.
 next=$(($(sql 'select max(id) from sweep') + 1))
