@@ -363,7 +363,7 @@ done >/dev/null
 call /v1/jobs
 json '.jobs | length' 0 "twenty bodies cut off make no job"
 call '/v1/speeds?key=%ff'
-refused 400 usage 'key is missing' "speeds of what is no key"
+refused 400 usage 'key must be that of a speed' "speeds of what is no key"
 call -X PATCH /v1/jobs/1
 refused 400 usage 'the document is empty' "a change without a body"
 call /v1/jobs/77/mllog
