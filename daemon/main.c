@@ -317,8 +317,8 @@ static void log_changes(const struct config_changes *changes)
     if (!*changes->taken && !*changes->needs_restart)
         log_info("settings reloaded; nothing has changed");
     else
-        log_info("settings reloaded%s%s%s%s", *changes->taken ? ": " : "",
-                 changes->taken, *changes->needs_restart ? "; only a restart changes " : "",
+        log_info("settings reloaded%s%s%s%s", *changes->taken ? ": " : "", changes->taken,
+                 *changes->needs_restart ? "; only a restart changes " : "",
                  changes->needs_restart);
 }
 
