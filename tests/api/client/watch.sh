@@ -111,7 +111,7 @@ shows "^ queue .* 1 running  1 queued  1 of 2 slots" "the queue counts jobs and 
 shows "^ +$long curve .*running" "its jobs"
 shows "^ +$waiting waiting .*queued .*" "those that wait too"
 t send-keys Down
-shows "^ job $waiting: waits " "the chosen job's reason"
+shows "^ job $waiting: waiting for " "the chosen job's reason"
 t send-keys Enter
 shows "^ job $waiting  waiting .*queued" "enter shows the job"
 t send-keys q

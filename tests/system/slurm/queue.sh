@@ -42,7 +42,7 @@ ok "behind the other user's" [ ! "$(started "$(slurm "$third" job_id)")" '<' "$(
 # A worker that does not stop is ended by Slurm.
 sed -i 's/^cancel_grace_seconds.*/cancel_grace_seconds = 12/' "$work/traind.conf"
 kill -HUP "$daemon"
-ok "the daemon takes a shorter grace" eventually grep -q 'read again: cancel_grace_seconds' "$work/daemon.log"
+ok "the daemon takes a shorter grace" eventually grep -q 'settings reloaded: cancel_grace_seconds' "$work/daemon.log"
 fixture_job "steps=2000 step_ms=200 deaf=1"
 ok "a deaf one runs" eventually has_events "$id" 1
 call -X POST "/v1/jobs/$id/cancel"
