@@ -70,7 +70,7 @@ while IFS= read -r jpeg; do
 done < <(find "$work/out" -name '*.jp*g' | sort | head -32)
 ln -s "$work/secret" "$roots/pictures/c"
 small pictures ".data.train = \"$roots/pictures\""
-refused 422 invalid 'pictures/c is not below' "a class folder that is a link to elsewhere"
+refused 422 invalid 'pictures/c is not in a folder' "a class folder that is a link to elsewhere"
 rm "$roots/pictures/c"
 
 # ---- what comes while the job waits
