@@ -426,7 +426,7 @@ int stalled_keep(const char *attempt_dir, const struct stalled *s, struct error 
     char *text = needed(json_dumps(body, 0));
     int status = 0;
 
-    if (!status && (size_t)snprintf(path, sizeof path, "%s/" KEPT, attempt_dir) >= sizeof path)
+    if ((size_t)snprintf(path, sizeof path, "%s/" KEPT, attempt_dir) >= sizeof path)
         status = error_set(e, ERR_INVALID, "the run directory's path is too long");
     if (!status)
         status = file_write_atomic(path, text, strlen(text), e);

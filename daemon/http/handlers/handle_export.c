@@ -20,8 +20,7 @@ static int export_send(const struct request *q, exporter *export, const char *ty
         return -(int)e->code;
     FILE *out = needed(open_memstream(&text, &bytes));
     int status = export(q->app->store, &job, out, e);
-    if (out)
-        fclose(out);
+    fclose(out);
     store_job_clear(&job);
     if (status == 0)
         status = reply_text(r, 200, type, text, bytes, e);
