@@ -39,13 +39,13 @@ const json_t *api_problem(void)
     return last_problem;
 }
 
-static size_t take_bytes(char *data, size_t size, size_t count, void *context)
+static size_t api_take_bytes(char *data, size_t size, size_t count, void *context)
 {
     size_t bytes = size * count;
     return buffer_append(context, data, bytes) ? bytes : 0;
 }
 
-static void set_defaults(CURL *curl)
+static void api_set_defaults(CURL *curl)
 {
     curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
     curl_easy_setopt(curl, CURLOPT_PROXY, ""); /* a daemon on loopback is not behind one */
@@ -56,7 +56,7 @@ static void set_defaults(CURL *curl)
         curl_easy_setopt(curl, CURLOPT_CAINFO, ca);
 }
 
-static bool is_2xx(CURL *curl)
+static bool api_is_2xx(CURL *curl)
 {
     long status = 0;
 
@@ -65,7 +65,7 @@ static bool is_2xx(CURL *curl)
 }
 
 /* The URL of a path, and the socket it goes through. */
-static int set_address(CURL *curl, const char *path, struct error *e)
+static int api_set_address(CURL *curl, const char *path, struct error *e)
 {
     bool socket = server_is_socket(client.server);
     const char *base = socket ? "http://localhost" : client.server;
@@ -185,7 +185,7 @@ static bool api_is_loopback(const char *server)
 }
 
 /* What to do where the daemon wants a token, or another one. */
-static void tell_way_in(struct error *e)
+static void api_tell_way_in(struct error *e)
 {
     const char *source = token_source(), *socket;
 
@@ -209,7 +209,7 @@ int api_problem_to_error(const json_t *problem, long status, struct error *e)
     free(last_words);
     last_words = api_problem_words(problem);
     error_set(e, api_error_code(json_get_text(problem, "type", NULL), status), "%s", last_words);
-    tell_way_in(e);
+    api_tell_way_in(e);
     return -(int)e->code;
 }
 
@@ -221,7 +221,7 @@ const char *api_error_words(const struct error *e)
     return cut && last_words && strncmp(last_words, e->text, length) == 0 ? last_words : e->text;
 }
 
-static int take_problem(const struct buffer *answer, long status, struct error *e)
+static int api_take_problem(const struct buffer *answer, long status, struct error *e)
 {
     json_t *problem = answer->data ? json_loadb(answer->data, answer->bytes, 0, NULL) : NULL;
 
@@ -269,7 +269,7 @@ static CURL *api_prepare(const char *type, struct error *e)
     }
     silence_seconds = 0;
     curl_easy_reset(connection); /* keeps the connection itself */
-    set_defaults(connection);
+    api_set_defaults(connection);
     curl_easy_setopt(connection, CURLOPT_TIMEOUT_MS, answer_timeout_ms);
     curl_easy_setopt(connection, CURLOPT_ACCEPT_ENCODING, "gzip");
     curl_easy_setopt(connection, CURLOPT_PRIVATE, type);
@@ -278,7 +278,7 @@ static CURL *api_prepare(const char *type, struct error *e)
 
 /* A transfer may take as long as it takes, as long as it moves. The daemon is silent too while it
  * copies the database for a backup. */
-static int limit_silence(CURL *curl, struct error *e)
+static int api_limit_silence(CURL *curl, struct error *e)
 {
     const char *given = getenv("TRAINCTL_SILENCE_SECONDS");
     bool set = given && *given;
@@ -295,7 +295,7 @@ static int limit_silence(CURL *curl, struct error *e)
     return 0;
 }
 
-static const char *answer_type(CURL *curl)
+static const char *api_answer_type(CURL *curl)
 {
     const char *type = NULL;
 
@@ -303,7 +303,7 @@ static const char *answer_type(CURL *curl)
     return type ? type : "nothing";
 }
 
-static const char *wanted_type(CURL *curl)
+static const char *api_wanted_type(CURL *curl)
 {
     char *type = NULL; /* as the macro demands */
 
@@ -311,18 +311,18 @@ static const char *wanted_type(CURL *curl)
     return type;
 }
 
-static bool is_of_type(CURL *curl, const char *type)
+static bool api_is_of_type(CURL *curl, const char *type)
 {
-    return strncmp(answer_type(curl), type, strlen(type)) == 0;
+    return strncmp(api_answer_type(curl), type, strlen(type)) == 0;
 }
 
 bool api_is_good(CURL *curl)
 {
-    return is_2xx(curl) && is_of_type(curl, wanted_type(curl));
+    return api_is_2xx(curl) && api_is_of_type(curl, api_wanted_type(curl));
 }
 
 /* Who listens there has no certificate that we may believe. */
-static int distrust(CURL *curl, const char *words, struct error *e)
+static int api_distrust(CURL *curl, const char *words, struct error *e)
 {
     enum { NOT_LOOKED = 1, NOT_YET_VALID = 9, EXPIRED = 10 }; /* X509_V_ERR_... of OpenSSL */
     const char *advice = "TRAINCTL_CA names a PEM file with its certificate, or with that of who "
@@ -339,14 +339,14 @@ static int distrust(CURL *curl, const char *words, struct error *e)
 }
 
 /* A call with an answer that is not traind's. */
-static int answered_by_another(CURL *curl, const char *path, struct error *e)
+static int api_answered_by_another(CURL *curl, const char *path, struct error *e)
 {
     return error_set(e, ERR_INTERNAL, "%s answered %s with %s instead of %s: is this traind?",
-                     client.server, path, answer_type(curl), wanted_type(curl));
+                     client.server, path, api_answer_type(curl), api_wanted_type(curl));
 }
 
 /* Whether a call had a connection when its time was over: the daemon was there, but silent. */
-static bool had_connection(CURL *curl)
+static bool api_had_connection(CURL *curl)
 {
     curl_off_t microseconds = 0;
 
@@ -354,7 +354,7 @@ static bool had_connection(CURL *curl)
     return microseconds > 0;
 }
 
-static int fell_silent(const char *path, struct error *e)
+static int api_fell_silent(const char *path, struct error *e)
 {
     if (silence_seconds)
         return error_set(
@@ -369,15 +369,15 @@ static int fell_silent(const char *path, struct error *e)
 }
 
 /* Why a call got no answer; 0 if it got one. words: libcurl's. */
-static int failure_of(CURL *curl, CURLcode code, const char *path, const char *words,
-                      struct error *e)
+static int api_failure_of(CURL *curl, CURLcode code, const char *path, const char *words,
+                          struct error *e)
 {
     long os_errno = 0;
 
-    if (api_is_good(curl) || is_of_type(curl, "application/problem+json"))
+    if (api_is_good(curl) || api_is_of_type(curl, "application/problem+json"))
         any_answer = true; /* though it may have been cut since */
-    if ((code == CURLE_OK || code == CURLE_WRITE_ERROR) && is_2xx(curl) && !api_is_good(curl))
-        return answered_by_another(curl, path, e);
+    if ((code == CURLE_OK || code == CURLE_WRITE_ERROR) && api_is_2xx(curl) && !api_is_good(curl))
+        return api_answered_by_another(curl, path, e);
     if (code == CURLE_OK)
         return 0;
     words = *words ? words : curl_easy_strerror(code);
@@ -385,7 +385,7 @@ static int failure_of(CURL *curl, CURLcode code, const char *path, const char *w
         return error_set(e, ERR_TOO_LARGE, "the answer to %s is over %u MiB", path,
                          API_ANSWER_LIMIT_BYTES >> 20);
     if (code == CURLE_PEER_FAILED_VERIFICATION)
-        return distrust(curl, words, e);
+        return api_distrust(curl, words, e);
     if (code == CURLE_SSL_CACERT_BADFILE)
         return error_set(e, ERR_NOT_ALLOWED,
                          "%s\n  TRAINCTL_CA should name a PEM file with certificates to trust",
@@ -394,8 +394,8 @@ static int failure_of(CURL *curl, CURLcode code, const char *path, const char *w
         return error_set(e, ERR_UNREACHABLE,
                          "no TLS with %s (%s)\n  A daemon without TLS is reached by http://%s",
                          client.server, words, strstr(client.server, "//") + 2);
-    if (code == CURLE_OPERATION_TIMEDOUT && had_connection(curl))
-        return fell_silent(path, e);
+    if (code == CURLE_OPERATION_TIMEDOUT && api_had_connection(curl))
+        return api_fell_silent(path, e);
     if (code == CURLE_UNSUPPORTED_PROTOCOL || code == CURLE_WEIRD_SERVER_REPLY ||
         code == CURLE_BAD_CONTENT_ENCODING)
         return error_set(e, ERR_UNREACHABLE, "what answers at %s is not traind (%s)", client.server,
@@ -405,38 +405,38 @@ static int failure_of(CURL *curl, CURLcode code, const char *path, const char *w
 }
 
 /* Carries out a prepared call; the caller clears answer in any case. */
-static int perform_with(CURL *curl, const char *path, struct buffer *answer, struct error *e)
+static int api_perform_with(CURL *curl, const char *path, struct buffer *answer, struct error *e)
 {
     char words[CURL_ERROR_SIZE] = "";
     long status = 0;
 
     curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, words);
     if (answer) {
-        curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, take_bytes);
+        curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, api_take_bytes);
         curl_easy_setopt(curl, CURLOPT_WRITEDATA, answer);
     }
-    int code = failure_of(curl, curl_easy_perform(curl), path, words, e);
+    int code = api_failure_of(curl, curl_easy_perform(curl), path, words, e);
     curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, NULL);
     if (code)
         return code;
     curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &status);
     if (status < 200 || status > 299)
-        return answer ? take_problem(answer, status, e) : api_problem_to_error(NULL, status, e);
+        return answer ? api_take_problem(answer, status, e) : api_problem_to_error(NULL, status, e);
     return 0;
 }
 
 /* Headers: of the call, and the caller's to free no more. answer NULL: the caller set where the
  * answer goes. */
-static int perform_and_free(CURL *curl, const char *path, struct curl_slist *headers,
-                            struct buffer *answer, struct error *e)
+static int api_perform_and_free(CURL *curl, const char *path, struct curl_slist *headers,
+                                struct buffer *answer, struct error *e)
 {
-    int code = set_address(curl, path, e);
+    int code = api_set_address(curl, path, e);
 
     if (code == 0)
         code = api_add_token(&headers, e);
     if (code == 0) {
         curl_easy_setopt(curl, CURLOPT_HTTPHEADER, headers);
-        code = perform_with(curl, path, answer, e);
+        code = api_perform_with(curl, path, answer, e);
     }
     curl_slist_free_all(headers);
     return code;
@@ -444,7 +444,7 @@ static int perform_and_free(CURL *curl, const char *path, struct curl_slist *hea
 
 static int api_perform(CURL *curl, const char *path, struct buffer *answer, struct error *e)
 {
-    return perform_and_free(curl, path, NULL, answer, e);
+    return api_perform_and_free(curl, path, NULL, answer, e);
 }
 
 static int api_parse_json(const char *path, const struct buffer *answer, json_t **json,
@@ -470,11 +470,11 @@ CURL *api_open(const char *path, const char *type, struct curl_slist **headers, 
         error_set(e, ERR_NO_MEMORY, "libcurl could not be started");
         return NULL;
     }
-    set_defaults(curl);
+    api_set_defaults(curl);
     curl_easy_setopt(curl, CURLOPT_PRIVATE, type);
     *words = '\0';
     curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, words);
-    if (set_address(curl, path, e) == 0 && api_add_token(headers, e) == 0) {
+    if (api_set_address(curl, path, e) == 0 && api_add_token(headers, e) == 0) {
         curl_easy_setopt(curl, CURLOPT_HTTPHEADER, *headers);
         return curl;
     }
@@ -489,8 +489,9 @@ int api_outcome(CURL *curl, CURLcode code, const char *path, const char *words, 
     long status = 0;
 
     curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &status);
-    int failure = failure_of(curl, code, path, words, e);
-    return failure || (status >= 200 && status <= 299) ? failure : take_problem(&answer, status, e);
+    int failure = api_failure_of(curl, code, path, words, e);
+    return failure || (status >= 200 && status <= 299) ? failure
+                                                       : api_take_problem(&answer, status, e);
 }
 
 bool api_has_answered(void)
@@ -522,7 +523,7 @@ struct api_sink {
     struct buffer problem;
 };
 
-static size_t sink_take(char *data, size_t size, size_t count, void *context)
+static size_t api_sink_take(char *data, size_t size, size_t count, void *context)
 {
     struct api_sink *sink = context;
 
@@ -542,11 +543,12 @@ int api_get_file(const char *path, const char *type, FILE *out, struct error *e)
     struct curl_slist *headers = NULL;
     char words[CURL_ERROR_SIZE] = "";
 
-    if (!curl || limit_silence(curl, e) || set_address(curl, path, e) || api_add_token(&headers, e))
+    if (!curl || api_limit_silence(curl, e) || api_set_address(curl, path, e) ||
+        api_add_token(&headers, e))
         return -(int)e->code;
     curl_easy_setopt(curl, CURLOPT_HTTPHEADER, headers);
     curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, words);
-    curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, sink_take);
+    curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, api_sink_take);
     curl_easy_setopt(curl, CURLOPT_WRITEDATA, &sink);
     CURLcode code = curl_easy_perform(curl);
     int status = api_outcome(curl, code, path, words, sink.problem.data, sink.problem.bytes, e);
@@ -607,7 +609,7 @@ static int api_send(const char *method, const char *path, const char *body, size
         curl_easy_setopt(curl, CURLOPT_CUSTOMREQUEST, method);
     curl_easy_setopt(curl, CURLOPT_POSTFIELDS, body ? body : "");
     curl_easy_setopt(curl, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)(body ? bytes : 0));
-    int code = perform_and_free(curl, path, headers, &answer, e);
+    int code = api_perform_and_free(curl, path, headers, &answer, e);
     if (code == 0)
         code = api_parse_json(path, &answer, json, e);
     buffer_clear(&answer);

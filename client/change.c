@@ -9,7 +9,7 @@
 #define POINTER_BYTES 128
 
 /* "lr.base" and "/lr/base" are one. */
-static void pointer_of(const char *key, size_t length, char pointer[POINTER_BYTES])
+static void change_pointer_of(const char *key, size_t length, char pointer[POINTER_BYTES])
 {
     snprintf(pointer, POINTER_BYTES, "%s%.*s", *key == '/' ? "" : "/", (int)length, key);
     for (char *c = pointer; *key != '/' && (c = strchr(c, '.'));)
@@ -57,7 +57,7 @@ int change_apply(json_t *document, const char *text, struct error *e)
 
     if (!equals || equals == text || (size_t)(equals - text) >= POINTER_BYTES - 1)
         return error_set(e, ERR_USAGE, "\"%s\" is not KEY=VALUE, e.g. lr.base=0.2", text);
-    pointer_of(text, (size_t)(equals - text), pointer);
+    change_pointer_of(text, (size_t)(equals - text), pointer);
     const struct job_option *option = change_find_option(pointer, e);
     if (!option)
         return -(int)ERR_USAGE;

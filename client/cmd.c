@@ -95,7 +95,7 @@ const struct cmd_option *cmd_option_at(const struct cmd *cmd, size_t i)
 /* getopt's two tables from ours. A long option's val is its index from 1000 on. */
 #define LONG_BASE   1000
 #define USAGE_SHORT 60 /* a longer one stands in --help alone */
-static void getopt_tables(const struct cmd *cmd, struct option *longs, char *letters)
+static void cmd_getopt_tables(const struct cmd *cmd, struct option *longs, char *letters)
 {
     const struct cmd_option *option;
     size_t i = 0;
@@ -128,7 +128,7 @@ static const struct cmd_option *cmd_find_option(const struct cmd *cmd, int found
     return NULL;
 }
 
-static int unknown_option(const struct cmd *cmd, const char *word)
+static int cmd_unknown_option(const struct cmd *cmd, const char *word)
 {
     const struct cmd_option *option;
     char name[64];
@@ -148,7 +148,7 @@ static int unknown_option(const struct cmd *cmd, const char *word)
 }
 
 /* Carries out a common option; -1 to go on, else the exit code. */
-static int take_common(const struct cmd *cmd, const struct cmd_option *option)
+static int cmd_take_common(const struct cmd *cmd, const struct cmd_option *option)
 {
     if (strcmp(option->name, "server") == 0) {
         client.server = optarg;
@@ -176,8 +176,8 @@ static int take_common(const struct cmd *cmd, const struct cmd_option *option)
 }
 
 /* Keeps a command's own option; -1 to go on, else the exit code. */
-static int take_own(const struct cmd *cmd, const struct cmd_option *option, size_t index,
-                    struct cmd_args *args)
+static int cmd_take_own(const struct cmd *cmd, const struct cmd_option *option, size_t index,
+                        struct cmd_args *args)
 {
     args->values[index] = option->value ? optarg : "";
     if (!option->value || strcmp(option->value, "KEY=VALUE") != 0)
@@ -197,7 +197,7 @@ static int cmd_parse_options(const struct cmd *cmd, struct cmd_args *args, int a
     size_t index;
     int found, code;
 
-    getopt_tables(cmd, longs, letters);
+    cmd_getopt_tables(cmd, longs, letters);
     optind = 0; /* GNU: start anew, also inside a second argv */
     opterr = 0;
     while ((found = getopt_long(argc, argv, letters, longs, NULL)) != -1) {
@@ -205,11 +205,11 @@ static int cmd_parse_options(const struct cmd *cmd, struct cmd_args *args, int a
             return cmd_usage(cmd, "%s needs a value", argv[optind - 1]);
         option = cmd_find_option(cmd, found, &index);
         if (found == '?' || !option)
-            return unknown_option(cmd, argv[optind - 1]);
+            return cmd_unknown_option(cmd, argv[optind - 1]);
         if (!args || !cmd || index >= CMD_OPTIONS_MAX || option != &cmd->options[index])
-            code = take_common(cmd, option);
+            code = cmd_take_common(cmd, option);
         else
-            code = take_own(cmd, option, index, args);
+            code = cmd_take_own(cmd, option, index, args);
         if (code >= 0)
             return code;
     }
@@ -229,7 +229,7 @@ int cmd_parse_common(int argc, char **argv, int *code)
 }
 
 /* word NULL: one is missing. With the usage where that is short. */
-static int wrong_operand(const struct cmd *cmd, const char *word)
+static int cmd_wrong_operand(const struct cmd *cmd, const char *word)
 {
     const char *synopsis = cmd->synopsis, *quote = word ? "\"" : "";
     bool brief = strlen(synopsis) <= USAGE_SHORT;
@@ -248,9 +248,9 @@ int cmd_parse(struct cmd_args *args, int argc, char **argv)
     if (code >= 0)
         return code;
     if (argc - optind < args->cmd->operands[0])
-        return wrong_operand(args->cmd, NULL);
+        return cmd_wrong_operand(args->cmd, NULL);
     if (argc - optind > args->cmd->operands[1])
-        return wrong_operand(args->cmd, argv[optind + args->cmd->operands[1]]);
+        return cmd_wrong_operand(args->cmd, argv[optind + args->cmd->operands[1]]);
     for (int i = optind; i < argc; i++)
         args->operands[args->operand_count++] = argv[i];
     return -1;
@@ -271,7 +271,7 @@ bool cmd_flag(const struct cmd_args *args, const char *option)
 
 #define HELP_COLUMN 27 /* of what an option or a command is for */
 
-static void print_option(FILE *out, const struct cmd_option *option)
+static void cmd_print_option(FILE *out, const struct cmd_option *option)
 {
     char name[64], label[80];
 
@@ -295,7 +295,7 @@ void cmd_print_help(FILE *out, const struct cmd *cmd)
     print_wrapped(out, "", 0, cmd->help);
     fputs("\nOptions:\n", out);
     for (size_t i = 0; (option = cmd_option_at(cmd, i)); i++)
-        print_option(out, option);
+        cmd_print_option(out, option);
     fprintf(out, "\nExample:\n  %s\n", cmd->example);
 }
 
@@ -313,7 +313,7 @@ void cmd_print_overview(FILE *out)
     }
     fputs("\nOptions:\n", out);
     for (size_t i = 0; (option = cmd_common_at(i)); i++)
-        print_option(out, option);
+        cmd_print_option(out, option);
     fputs("\nSee \"trainctl COMMAND --help\" and man trainctl.\n", out);
 }
 

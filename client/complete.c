@@ -31,7 +31,7 @@ struct cursor {
 };
 
 /* Is it an item of the list before the cursor? */
-static bool has_item(const struct cursor *c, const char *candidate)
+static bool complete_has_item(const struct cursor *c, const char *candidate)
 {
     size_t length = strlen(candidate);
 
@@ -45,18 +45,18 @@ static void complete_offer(const struct cursor *c, const char *candidate, const 
 {
     const char *typed = c->word + c->kept;
 
-    if (strncmp(candidate, typed, strlen(typed)) != 0 || has_item(c, candidate))
+    if (strncmp(candidate, typed, strlen(typed)) != 0 || complete_has_item(c, candidate))
         return;
     printf("%.*s%s\t%s\n", (int)c->kept, c->word, candidate, remark ? remark : "");
 }
 
-static void offer_commands(const struct cursor *c)
+static void complete_offer_commands(const struct cursor *c)
 {
     for (size_t i = 0; cmd_at(i); i++)
         complete_offer(c, cmd_at(i)->name, cmd_at(i)->help);
 }
 
-static void offer_options(const struct cursor *c, const struct cmd *cmd)
+static void complete_offer_options(const struct cursor *c, const struct cmd *cmd)
 {
     const struct cmd_option *option;
     char text[64];
@@ -67,7 +67,7 @@ static void offer_options(const struct cursor *c, const struct cmd *cmd)
     }
 }
 
-static void offer_words(const struct cursor *c, const char *words, size_t length)
+static void complete_offer_words(const struct cursor *c, const char *words, size_t length)
 {
     char word[64];
 
@@ -81,7 +81,7 @@ static void offer_words(const struct cursor *c, const char *words, size_t length
     }
 }
 
-static void offer_names(const struct cursor *c, const char *name_at(size_t))
+static void complete_offer_names(const struct cursor *c, const char *name_at(size_t))
 {
     for (size_t i = 0; name_at(i); i++)
         complete_offer(c, name_at(i), "");
@@ -89,7 +89,7 @@ static void offer_names(const struct cursor *c, const char *name_at(size_t))
 
 /* The newest jobs, by name where one is being typed; nothing where the daemon does not answer at
  * once. */
-static void offer_jobs(const struct cursor *c)
+static void complete_offer_jobs(const struct cursor *c)
 {
     char path[64], id[32], remark[256];
     struct error ignored;
@@ -116,8 +116,8 @@ static void offer_jobs(const struct cursor *c)
 }
 
 /* The items of a list of the daemon's, by a key: sweeps, nodes. */
-static void offer_list(const struct cursor *c, const char *path, const char *list, const char *key,
-                       const char *remark)
+static void complete_offer_list(const struct cursor *c, const char *path, const char *list,
+                                const char *key, const char *remark)
 {
     struct error ignored;
     json_t *answer;
@@ -137,7 +137,7 @@ static void offer_list(const struct cursor *c, const char *path, const char *lis
     json_decref(answer);
 }
 
-static void offer_contexts(const struct cursor *c)
+static void complete_offer_contexts(const struct cursor *c)
 {
     struct error ignored;
     json_t *all = contexts_read(&ignored), *context;
@@ -149,12 +149,12 @@ static void offer_contexts(const struct cursor *c)
 }
 
 /* Tags that jobs have. */
-static void offer_tags(const struct cursor *c)
+static void complete_offer_tags(const struct cursor *c)
 {
-    offer_list(c, "/v1/jobs?group=tag&limit=200", "groups", "value", "");
+    complete_offer_list(c, "/v1/jobs?group=tag&limit=200", "groups", "value", "");
 }
 
-static void offer_choices(const struct cursor *c, const char *pointer)
+static void complete_offer_choices(const struct cursor *c, const char *pointer)
 {
     const struct job_option *option = job_option_find(pointer);
     const char *choice;
@@ -162,10 +162,10 @@ static void offer_choices(const struct cursor *c, const char *pointer)
     for (size_t i = 0; option && (choice = job_option_choice(option, i)); i++)
         complete_offer(c, choice, "");
     if (option && option->type == JOB_OPTION_BOOLEAN)
-        offer_words(c, "true|false", strlen("true|false"));
+        complete_offer_words(c, "true|false", strlen("true|false"));
 }
 
-static void offer_presets(const struct cursor *c)
+static void complete_offer_presets(const struct cursor *c)
 {
     json_t *presets = preset_list(), *preset;
     size_t i;
@@ -177,7 +177,7 @@ static void offer_presets(const struct cursor *c)
 }
 
 /* KEY=VALUE: keys as lr.base= or, behind a slash, as /lr/base=; then values a key has by name. */
-static void offer_keys(struct cursor c)
+static void complete_offer_keys(struct cursor c)
 {
     const char *typed = c.word + c.kept, *equals = strchr(typed, '=');
     const struct job_option *option;
@@ -193,16 +193,16 @@ static void offer_keys(struct cursor c)
                    key[equals + 1 - typed] == '\0') {
             c.kept = (size_t)(equals + 1 - c.word);
             if (strcmp(option->pointer, "/preset") == 0)
-                offer_presets(&c);
+                complete_offer_presets(&c);
             else
-                offer_choices(&c, option->pointer);
+                complete_offer_choices(&c, option->pointer);
             return;
         }
     }
 }
 
 /* Lists with commas: what stands behind the last one. */
-static struct cursor behind_comma(struct cursor c)
+static struct cursor complete_behind_comma(struct cursor c)
 {
     const char *comma = strrchr(c.word + c.kept, ',');
 
@@ -212,47 +212,47 @@ static struct cursor behind_comma(struct cursor c)
     return c;
 }
 
-static void offer_kind(struct cursor c, const char *kind, size_t length)
+static void complete_offer_kind(struct cursor c, const char *kind, size_t length)
 {
-    struct cursor part = behind_comma(c);
+    struct cursor part = complete_behind_comma(c);
 
     if (strncmp(kind, "job", length) == 0)
-        offer_jobs(&c);
+        complete_offer_jobs(&c);
     else if (strncmp(kind, "file", length) == 0)
         puts(":file");
     else if (strncmp(kind, "state", length) == 0)
-        offer_names(&part, cmd_state_at);
+        complete_offer_names(&part, cmd_state_at);
     else if (strncmp(kind, "metric", length) == 0)
-        offer_names(&part, cmd_metric_at);
+        complete_offer_names(&part, cmd_metric_at);
     else if (strncmp(kind, "event", length) == 0)
-        offer_names(&part, event_kind_at);
+        complete_offer_names(&part, event_kind_at);
     else if (strncmp(kind, "role", length) == 0)
-        offer_names(&c, cmd_role_at);
+        complete_offer_names(&c, cmd_role_at);
     else if (strncmp(kind, "preset", length) == 0)
-        offer_presets(&c);
+        complete_offer_presets(&c);
     else if (strncmp(kind, "key", length) == 0)
-        offer_keys(c);
+        complete_offer_keys(c);
     else if (strncmp(kind, "node", length) == 0)
-        offer_list(&c, "/v1/nodes?limit=1000", "nodes", "name", "verdict");
+        complete_offer_list(&c, "/v1/nodes?limit=1000", "nodes", "name", "verdict");
     else if (strncmp(kind, "tag", length) == 0)
-        offer_tags(&part);
+        complete_offer_tags(&part);
     else if (strncmp(kind, "sweep", length) == 0)
-        offer_list(&c, "/v1/sweeps?limit=1000", "sweeps", "id", "name");
+        complete_offer_list(&c, "/v1/sweeps?limit=1000", "sweeps", "id", "name");
     else if (strncmp(kind, "context", length) == 0)
-        offer_contexts(&c);
+        complete_offer_contexts(&c);
     else if (strncmp(kind, "token", length) == 0)
-        offer_list(&c, "/v1/tokens", "tokens", "id", "name");
+        complete_offer_list(&c, "/v1/tokens", "tokens", "id", "name");
     else if (*kind == '/')
-        offer_choices(&c, kind);
+        complete_offer_choices(&c, kind);
     else if (memchr(kind, '|', length))
-        offer_words(c.list ? &part : &c, kind, length);
+        complete_offer_words(c.list ? &part : &c, kind, length);
 }
 
-static void offer_kinds(struct cursor c, const char *kinds)
+static void complete_offer_kinds(struct cursor c, const char *kinds)
 {
     while (kinds && *kinds) {
         size_t length = strcspn(kinds, " ,");
-        offer_kind(c, kinds, length);
+        complete_offer_kind(c, kinds, length);
         if (kinds[length] != ' ')
             break;
         kinds += length + 1;
@@ -260,14 +260,14 @@ static void offer_kinds(struct cursor c, const char *kinds)
 }
 
 /* Behind a command's own first word: what that word takes, by its colon. */
-static void offer_behind_word(struct cursor c, const char *words, const char *first)
+static void complete_offer_behind_word(struct cursor c, const char *words, const char *first)
 {
     size_t length = strlen(first);
 
     for (const char *at = words; *at && *at != ' ';) {
         size_t end = strcspn(at, "| ");
         if (end > length && strncmp(at, first, length) == 0 && at[length] == ':')
-            offer_kind(c, at + length + 1, end - length - 1);
+            complete_offer_kind(c, at + length + 1, end - length - 1);
         at += end + (at[end] == '|');
     }
 }
@@ -319,7 +319,7 @@ static void complete_pass(struct place *p, const char *word)
     }
 }
 
-static void offer_operand(struct cursor c, const struct place *p)
+static void complete_offer_operand(struct cursor c, const struct place *p)
 {
     const char *kinds = p->cmd->completion;
     bool words = kinds && strcspn(kinds, "|") < strcspn(kinds, " ");
@@ -328,12 +328,12 @@ static void offer_operand(struct cursor c, const struct place *p)
         return;
     if (p->operand && words) {
         if (p->operands == 1)
-            offer_behind_word(c, kinds, p->operand);
+            complete_offer_behind_word(c, kinds, p->operand);
         return;
     }
     for (int i = 0; kinds && i < p->operands && strchr(kinds, ','); i++)
         kinds = strchr(kinds, ',') + 1;
-    offer_kinds(c, kinds);
+    complete_offer_kinds(c, kinds);
 }
 
 int complete(int argc, char **argv)
@@ -352,13 +352,13 @@ int complete(int argc, char **argv)
     }
     c.list = p.option && p.option->value && strchr(p.option->value, ',');
     if (p.option)
-        offer_kinds(c, p.option->completion);
+        complete_offer_kinds(c, p.option->completion);
     else if (!p.no_options && c.word[0] == '-')
-        offer_options(&c, p.cmd);
+        complete_offer_options(&c, p.cmd);
     else if (!p.command || (strcmp(p.command, "help") == 0 && !p.operand))
-        offer_commands(&c);
+        complete_offer_commands(&c);
     else if (p.cmd)
-        offer_operand(c, &p);
+        complete_offer_operand(c, &p);
     if (!p.option && !p.command && (p.no_options || c.word[0] != '-'))
         complete_offer(&c, "help", "show a command's help");
     return 0;

@@ -23,7 +23,7 @@ bool server_is_socket(const char *server)
 }
 
 /* Whether a path may stand behind it. */
-static bool is_base_address(const char *server)
+static bool context_is_base_address(const char *server)
 {
     bool scheme = strncmp(server, "http://", 7) == 0 || strncmp(server, "https://", 8) == 0;
     CURLU *url = curl_url();
@@ -48,7 +48,7 @@ int server_address(const char *text, char address[SERVER_BYTES], struct error *e
                                           : "https://";
     int length =
         snprintf(address, SERVER_BYTES, "%s%s%s%s", before, folder, *folder ? "/" : "", rest);
-    if (length >= SERVER_BYTES || !(socket || is_base_address(address)))
+    if (length >= SERVER_BYTES || !(socket || context_is_base_address(address)))
         return error_set(e, ERR_USAGE,
                          "\"%s\" is not a server's address: it should look like http://HOST:PORT, "
                          "https://HOST:PORT, HOST:PORT or unix:/path/to/traind.sock",
@@ -58,7 +58,7 @@ int server_address(const char *text, char address[SERVER_BYTES], struct error *e
     return 0;
 }
 
-static const char *find_socket(const char *folder, const char *below)
+static const char *context_find_socket(const char *folder, const char *below)
 {
     static char server[sizeof "unix:" + PATH_MAX];
     struct stat st;
@@ -75,14 +75,14 @@ static const char *find_socket(const char *folder, const char *below)
 const char *server_find_socket(bool below)
 {
     char folder[PATH_MAX];
-    const char *found = find_socket(getenv("TRAIND_STATE"), "");
+    const char *found = context_find_socket(getenv("TRAIND_STATE"), "");
 
     if (!found && geteuid() != 0)
-        found = find_socket(getenv("HOME"), "/.local/state/traind");
+        found = context_find_socket(getenv("HOME"), "/.local/state/traind");
     if (!found)
-        found = find_socket("/var/lib/traind", "");
+        found = context_find_socket("/var/lib/traind", "");
     if (!found && below && getcwd(folder, sizeof folder))
-        found = find_socket(folder, "/_state");
+        found = context_find_socket(folder, "/_state");
     return found;
 }
 
@@ -143,7 +143,7 @@ const json_t *context_find(const json_t *all, const char *name, struct error *e)
 }
 
 /* name NULL: the current one, if there is one. The settings borrow from the file, which stays. */
-static int choose_context(const char *name, struct error *e)
+static int context_choose(const char *name, struct error *e)
 {
     static json_t *all;
 
@@ -175,7 +175,7 @@ void server_choose(void)
     client.server = server;
     client.context = NULL;
     if (!server)
-        choose_context(context, &chosen);
+        context_choose(context, &chosen);
     else if (server_address(server, address, &chosen) == 0)
         client.server = address;
     const char *socket = client.server ? NULL : server_find_socket(false);

@@ -116,7 +116,7 @@ int document_count(struct job_spec *spec, struct plan_inputs *inputs, json_t *re
 /* ---- paths */
 
 /* Beside the current folder, with no link followed, as the workers may see other ones. */
-static json_t *absolute_of(const char *path, struct error *e)
+static json_t *document_absolute_of(const char *path, struct error *e)
 {
     char folder[PATH_MAX], *real = NULL;
     json_t *absolute = NULL;
@@ -142,7 +142,7 @@ static int document_make_absolute(json_t *object, const char *key, bool *changed
 
     if (!path || !*path || *path == '/' || strcmp(path, "synthetic") == 0)
         return 0;
-    json_t *absolute = absolute_of(path, e);
+    json_t *absolute = document_absolute_of(path, e);
     if (!absolute)
         return -(int)e->code;
     json_object_set_new(object, key, absolute);
@@ -162,7 +162,8 @@ int document_paths_absolute(json_t *document, bool *changed, struct error *e)
     return 0;
 }
 
-static int list_absolute(json_t *parameters, const char *pointer, bool *changed, struct error *e)
+static int document_list_absolute(json_t *parameters, const char *pointer, bool *changed,
+                                  struct error *e)
 {
     json_t *values = json_object_get(parameters, pointer);
     int status = 0;
@@ -185,7 +186,8 @@ int sweep_paths_absolute(json_t *sweep, bool *changed, struct error *e)
     int status = document_paths_absolute(json_object_get(sweep, "base"), changed, e);
 
     for (size_t i = 0; !status && i < sizeof pointers / sizeof pointers[0]; i++)
-        status = list_absolute(json_object_get(sweep, "parameters"), pointers[i], changed, e);
+        status =
+            document_list_absolute(json_object_get(sweep, "parameters"), pointers[i], changed, e);
     return status;
 }
 

@@ -24,7 +24,7 @@ static const int download_signals[] = {SIGINT, SIGTERM, SIGHUP};
 #define DOWNLOAD_SIGNALS (sizeof download_signals / sizeof download_signals[0])
 
 /* A signal that is ignored, as SIGHUP under nohup, stays so. */
-static void catch_signals(struct sigaction before[DOWNLOAD_SIGNALS])
+static void download_catch_signals(struct sigaction before[DOWNLOAD_SIGNALS])
 {
     struct sigaction action = {.sa_handler = download_on_signal, .sa_flags = (int)SA_RESETHAND};
 
@@ -35,7 +35,7 @@ static void catch_signals(struct sigaction before[DOWNLOAD_SIGNALS])
 }
 
 /* A device, a pipe or a folder is not to be replaced by a file. */
-static int check_place(const char *file, struct error *e)
+static int download_check_place(const char *file, struct error *e)
 {
     struct stat st;
 
@@ -70,9 +70,9 @@ int download(const char *path, const char *type, const char *file, double *bytes
 
     if ((size_t)snprintf(temporary, sizeof temporary, "%s.part", file) >= sizeof temporary)
         return error_set(e, ERR_USAGE, "the path of the file is too long");
-    if (check_place(file, e))
+    if (download_check_place(file, e))
         return -(int)e->code;
-    catch_signals(before);
+    download_catch_signals(before);
     int status = download_fetch(path, type, bytes, e);
     if (status == 0 && rename(temporary, file))
         status = error_set_errno(e, errno, "cannot write %s", file);

@@ -60,7 +60,7 @@ static void follow_show(struct following *f)
 }
 
 /* Seconds until what is new may be shown; below 0: nothing is. */
-static double until_shown(const struct following *f)
+static double follow_until_shown(const struct following *f)
 {
     double left = f->shown + f->follow->interval_seconds - clock_monotonic();
 
@@ -100,7 +100,7 @@ static int follow_handle(struct following *f, int news, const struct stream_even
     if (news == STREAM_EVENT)
         job_take_event(&f->job, event->type, event->body);
     f->news = f->news || news == STREAM_EVENT || news == STREAM_ALIVE;
-    if (f->news && until_shown(f) == 0)
+    if (f->news && follow_until_shown(f) == 0)
         follow_show(f);
     return 0;
 }
@@ -118,7 +118,7 @@ static int follow_stream(struct following *f, struct error *e)
     struct stream *stream = stream_create(path, newest);
     status = follow_read_job(f, e); /* it may have ended before the stream's first event */
     while (status == 0 && !job_ended(&f->job)) {
-        int news = stream_next(stream, -1, until_shown(f), &event, e);
+        int news = stream_next(stream, -1, follow_until_shown(f), &event, e);
         status = news < 0 ? news : follow_handle(f, news, &event, e);
     }
     stream_destroy(stream);

@@ -134,7 +134,7 @@ const char *job_state_color(const char *state)
     return NULL;
 }
 
-static double training_left(const struct job *job)
+static double job_training_left(const struct job *job)
 {
     if (!(job->images_per_sec > 0) || isnan(job->train_steps) || isnan(job->global_batch))
         return NAN;
@@ -149,7 +149,8 @@ struct job_left job_time_left(const struct job *job, double now)
     if (job_ended(job))
         return (struct job_left){NAN, NAN, NAN};
     if (isnan(job->left))
-        return (struct job_left){job->step < job->train_steps ? training_left(job) : NAN, NAN, NAN};
+        return (struct job_left){job->step < job->train_steps ? job_training_left(job) : NAN, NAN,
+                                 NAN};
     return (struct job_left){fmax(job->left - passed, 0), fmax(job->left_low - passed, 0),
                              fmax(job->left_high - passed, 0)};
 }

@@ -25,7 +25,7 @@
 
 static volatile sig_atomic_t signals; /* that came and were not acted on */
 
-static void note_signal(int number)
+static void local_note_signal(int number)
 {
     (void)number;
     signals++;
@@ -48,7 +48,7 @@ int local_find_worker(char **path, struct error *e)
 int local_start(struct local *l, struct error *e)
 {
     const struct job_spec *spec = l->spec;
-    struct sigaction note = {.sa_handler = note_signal};
+    struct sigaction note = {.sa_handler = local_note_signal};
     char *mpirun = NULL, *worker = NULL;
     int64_t threads = speeds_threads(spec);
     bool fits = threads * spec->cluster.workers_per_node <= launch_node_slots(spec->cluster.smt);
@@ -97,7 +97,7 @@ void local_stop(struct local *l)
     l->stopped_at = clock_monotonic();
 }
 
-static void act_on_signals(struct local *l)
+static void local_act_on_signals(struct local *l)
 {
     bool at_once = l->stops > (l->benchmarks ? 0 : 1);
 
@@ -142,7 +142,7 @@ void local_clear(struct local *l)
 }
 
 /* The members that the job has from the start, and an event too, are the event's. */
-static void take_event(struct local *l, enum event_type type)
+static void local_take_event(struct local *l, enum event_type type)
 {
     static const char *const own[EVENT_TYPE_COUNT][3] = {
         [EVENT_RUN_START] = {"resumed_step", "step",             "running"   },
@@ -167,7 +167,7 @@ static void take_event(struct local *l, enum event_type type)
 }
 
 /* The next whole line of the file. */
-static bool next_event(struct local *l, struct stream_event *event)
+static bool local_next_event(struct local *l, struct stream_event *event)
 {
     char path[PATH_MAX];
     size_t room = 0;
@@ -187,18 +187,18 @@ static bool next_event(struct local *l, struct stream_event *event)
     free(line);
     if (!type) {
         json_decref(body);
-        return whole && next_event(l, event);
+        return whole && local_next_event(l, event);
     }
     json_decref(l->event);
     l->event = body;
-    take_event(l, event_type_of(type));
+    local_take_event(l, event_type_of(type));
     *event = (struct stream_event){.type = type, .body = body};
     return true;
 }
 
 /* The last event: what became of it, also where no event said so, as of a run that was stopped
  * before its first step, or a worker that crashed. */
-static int tell_end(struct local *l, struct stream_event *event)
+static int local_tell_end(struct local *l, struct stream_event *event)
 {
     const char *state = json_get_text(l->job, "outcome", "");
     bool good = strcmp(state, "success") == 0;
@@ -230,11 +230,11 @@ int local_next(struct local *l, int fd, double seconds, struct stream_event *eve
             {.fd = l->process.pidfd, .events = POLLIN}
         };
         bool was_gone = l->gone;
-        if (next_event(l, event))
+        if (local_next_event(l, event))
             return STREAM_EVENT;
         if (was_gone)
-            return l->ended ? STREAM_NOTHING : tell_end(l, event);
-        act_on_signals(l);
+            return l->ended ? STREAM_NOTHING : local_tell_end(l, event);
+        local_act_on_signals(l);
         double left = fmin(until - clock_monotonic(), LOOK_SECONDS);
         if (left <= 0)
             return STREAM_NOTHING;

@@ -14,7 +14,7 @@
 #include "config.h"
 #include "launch/hosts.h"
 
-static int unknown_command(const char *name)
+static int main_unknown_command(const char *name)
 {
     /* What other programs call our commands. */
     static const struct {
@@ -54,7 +54,7 @@ static int main_help(char **words)
     const struct cmd *cmd = name ? cmd_find(name) : NULL;
 
     if (name && !cmd)
-        return unknown_command(name);
+        return main_unknown_command(name);
     if (name && words[1])
         return cmd_usage(NULL, "unexpected argument \"%s\". Usage: trainctl help [COMMAND]",
                          words[1]);
@@ -65,7 +65,7 @@ static int main_help(char **words)
     return 0;
 }
 
-static void read_environment(void)
+static void main_read_environment(void)
 {
     const char *no_color = getenv("NO_COLOR"), *term = getenv("TERM");
 
@@ -90,7 +90,7 @@ static int main_run(int argc, char **argv)
         return puts("trainctl " PACKAGE_VERSION) < 0;
     const struct cmd *cmd = cmd_find(name);
     if (!cmd)
-        return unknown_command(name);
+        return main_unknown_command(name);
     struct cmd_args args;
     code = cmd_parse(&args, argc - first, argv + first);
     server_choose();
@@ -104,7 +104,7 @@ int main(int argc, char **argv)
         return hosts_launch(argv + 2);
     setlocale(LC_CTYPE, "");
     core_dump_forbid();
-    read_environment();
+    main_read_environment();
     int code = main_run(argc, argv);
     bool unwritten = fflush(stdout) || ferror(stdout); /* now, or before */
     if (unwritten && code == 0) {

@@ -26,7 +26,7 @@ int sse_add(struct sse *sse, const char *text, size_t bytes)
 }
 
 /* The next whole line, without its end; NULL: there is none yet. */
-static char *next_line(struct sse *sse)
+static char *sse_next_line(struct sse *sse)
 {
     char *line = sse->text.data ? sse->text.data + sse->from : NULL;
     char *end = line ? memchr(line, '\n', sse->text.bytes - sse->from) : NULL;
@@ -65,7 +65,7 @@ int sse_next(struct sse *sse, const char **type, const char **data)
     static char type_of_last[sizeof sse->type];
     char *line;
 
-    while ((line = next_line(sse))) {
+    while ((line = sse_next_line(sse))) {
         if (*line) {
             if (!sse_parse_field(sse, line))
                 return 0;

@@ -76,7 +76,7 @@ static size_t stream_receive(char *text, size_t size, size_t count, void *contex
     return sse_add(&s->sse, text, size * count) ? 0 : size * count;
 }
 
-static int connect_now(struct stream *s, struct error *e)
+static int stream_connect_now(struct stream *s, struct error *e)
 {
     char position[64];
 
@@ -98,7 +98,7 @@ static int connect_now(struct stream *s, struct error *e)
     return 0;
 }
 
-static bool answered_well(const struct stream *s)
+static bool stream_answered_well(const struct stream *s)
 {
     return s->call && api_is_good(s->call);
 }
@@ -108,7 +108,7 @@ static int stream_parse(struct stream *s, struct stream_event *event)
 {
     const char *type, *data;
 
-    if (!answered_well(s) || !sse_next(&s->sse, &type, &data))
+    if (!stream_answered_well(s) || !sse_next(&s->sse, &type, &data))
         return 0;
     s->fed = true;
     json_decref(s->event);
@@ -161,7 +161,7 @@ static int stream_perform(struct stream *s, struct error *e)
     int running, left, news = STREAM_NOTHING;
     CURLMsg *message;
 
-    if (!s->call && clock_monotonic() >= s->next_try && connect_now(s, e) < 0)
+    if (!s->call && clock_monotonic() >= s->next_try && stream_connect_now(s, e) < 0)
         return -(int)e->code;
     curl_multi_perform(s->multi, &running);
     while ((message = curl_multi_info_read(s->multi, &left)))
@@ -171,9 +171,9 @@ static int stream_perform(struct stream *s, struct error *e)
 }
 
 /* What has come, as news; STREAM_NOTHING: not even a heartbeat. */
-static int read_news(struct stream *s, struct stream_event *event)
+static int stream_read_news(struct stream *s, struct stream_event *event)
 {
-    if (answered_well(s) && !s->begun) {
+    if (stream_answered_well(s) && !s->begun) {
         bool back = s->lost_at > 0;
         s->begun = true;
         s->lost_at = 0;
@@ -210,13 +210,13 @@ int stream_next(struct stream *s, int fd, double seconds, struct stream_event *e
     double until = seconds < 0 ? INFINITY : clock_monotonic() + seconds;
 
     for (;;) {
-        int news = read_news(s, event);
+        int news = stream_read_news(s, event);
         if (news != STREAM_NOTHING)
             return news;
         news = stream_perform(s, e);
         if (news != STREAM_NOTHING)
             return news;
-        news = read_news(s, event);
+        news = stream_read_news(s, event);
         if (news != STREAM_NOTHING)
             return news;
         if (stream_wait(s, fd, until) || clock_monotonic() >= until)

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <time.h>
 
-static double read_clock(clockid_t id)
+static double clock_read(clockid_t id)
 {
     struct timespec t;
     clock_gettime(id, &t);
@@ -12,12 +12,12 @@ static double read_clock(clockid_t id)
 
 double clock_monotonic(void)
 {
-    return read_clock(CLOCK_MONOTONIC);
+    return clock_read(CLOCK_MONOTONIC);
 }
 
 double clock_now(void)
 {
-    return read_clock(CLOCK_REALTIME);
+    return clock_read(CLOCK_REALTIME);
 }
 
 bool clock_wait(pthread_cond_t *condition, pthread_mutex_t *mutex, double until)

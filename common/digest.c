@@ -12,7 +12,7 @@
 
 #define PIECE_BYTES ((size_t)1 << 20)
 
-static void write_hex(XXH128_hash_t hash, char hex[DIGEST_BYTES])
+static void digest_write_hex(XXH128_hash_t hash, char hex[DIGEST_BYTES])
 {
     snprintf(hex, DIGEST_BYTES, "%016llx%016llx", (unsigned long long)hash.high64,
              (unsigned long long)hash.low64);
@@ -20,7 +20,7 @@ static void write_hex(XXH128_hash_t hash, char hex[DIGEST_BYTES])
 
 void digest_text(const void *data, size_t bytes, char hex[DIGEST_BYTES])
 {
-    write_hex(XXH3_128bits(data, bytes), hex);
+    digest_write_hex(XXH3_128bits(data, bytes), hex);
 }
 
 struct digest {
@@ -46,12 +46,12 @@ void digest_end(struct digest *d, char hex[DIGEST_BYTES])
 {
     hex[0] = '\0';
     if (d)
-        write_hex(XXH3_128bits_digest(&d->state), hex);
+        digest_write_hex(XXH3_128bits_digest(&d->state), hex);
     free(d);
 }
 
 /* Returns an errno. */
-static int hash_all(int fd, XXH3_state_t *state)
+static int digest_hash_all(int fd, XXH3_state_t *state)
 {
     char *piece = malloc(PIECE_BYTES);
     ssize_t n = 0;
@@ -74,10 +74,10 @@ int digest_file(const char *path, char hex[DIGEST_BYTES], struct error *e)
 
     if (fd < 0)
         return fd;
-    int failed = hash_all(fd, &state);
+    int failed = digest_hash_all(fd, &state);
     close(fd);
     if (failed)
         return error_set_errno(e, failed, "cannot read %s", path);
-    write_hex(XXH3_128bits_digest(&state), hex);
+    digest_write_hex(XXH3_128bits_digest(&state), hex);
     return 0;
 }

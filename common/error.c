@@ -54,7 +54,7 @@ int error_set(struct error *e, enum error_code code, const char *format, ...)
     return -(int)code;
 }
 
-static enum error_code code_of_errno(int errnum)
+static enum error_code error_code_of_errno(int errnum)
 {
     switch (errnum) {
     case ENOSPC:
@@ -75,7 +75,7 @@ static enum error_code code_of_errno(int errnum)
 
 int error_set_errno(struct error *e, int errnum, const char *format, ...)
 {
-    enum error_code code = code_of_errno(errnum);
+    enum error_code code = error_code_of_errno(errnum);
 
     if (e) {
         va_list args;

@@ -55,7 +55,7 @@ static json_t *json_parse(const char *text, size_t bytes, struct error *e)
 }
 
 /* Depth is counted before parsing, so that a hostile document costs neither stack nor memory. */
-static int depth_of(const char *text, size_t bytes)
+static int json_depth_of(const char *text, size_t bytes)
 {
     int depth = 0, deepest = 0, in_string = 0;
 
@@ -89,7 +89,7 @@ json_t *json_document_parse(const char *text, size_t bytes, struct error *e)
         error_set(e, ERR_USAGE, "the document is empty: it must be a JSON object");
         return NULL;
     }
-    int depth = depth_of(text, bytes);
+    int depth = json_depth_of(text, bytes);
     if (depth > JSON_DEPTH_LIMIT) {
         error_set(e, ERR_USAGE, "the document is nested %d levels deep; at most %d are taken",
                   depth, JSON_DEPTH_LIMIT);
@@ -211,12 +211,12 @@ void json_set_at(json_t *document, const char *pointer, json_t *value)
     json_object_set_new(document, part, value);
 }
 
-static void differences_at(json_t *const *values, size_t count, const char *pointer,
-                           json_t *differences);
+static void json_differences_at(json_t *const *values, size_t count, const char *pointer,
+                                json_t *differences);
 
 /* Key by key, those of all objects. */
-static void differences_below(json_t *const *values, size_t count, const char *pointer,
-                              json_t *differences)
+static void json_differences_below(json_t *const *values, size_t count, const char *pointer,
+                                   json_t *differences)
 {
     json_t *keys = json_object(), *ignored, **below = calloc(count, sizeof *below);
     char deeper[512];
@@ -229,14 +229,14 @@ static void differences_below(json_t *const *values, size_t count, const char *p
             below[i] = json_object_get(values[i], key);
         snprintf(deeper, sizeof deeper, "%s/%s", pointer, key);
         if (below)
-            differences_at(below, count, deeper, differences);
+            json_differences_at(below, count, deeper, differences);
     }
     free(below);
     json_decref(keys);
 }
 
-static void differences_at(json_t *const *values, size_t count, const char *pointer,
-                           json_t *differences)
+static void json_differences_at(json_t *const *values, size_t count, const char *pointer,
+                                json_t *differences)
 {
     bool same = true, objects = true;
 
@@ -247,7 +247,7 @@ static void differences_at(json_t *const *values, size_t count, const char *poin
     if (same)
         return;
     if (objects) {
-        differences_below(values, count, pointer, differences);
+        json_differences_below(values, count, pointer, differences);
         return;
     }
     json_t *list = json_array();
@@ -258,7 +258,7 @@ static void differences_at(json_t *const *values, size_t count, const char *poin
 
 void json_differences(json_t *const *values, size_t count, json_t *differences)
 {
-    differences_at(values, count, "", differences);
+    json_differences_at(values, count, "", differences);
 }
 
 /* Puts the number that begins at from, of the given length, at to, which is not behind it. Returns

@@ -55,7 +55,7 @@ char *problem_pointer(const char *parent, const char *key)
 }
 
 /* One step of a pointer, whose end is given. */
-static void key_add_step(FILE *out, const char *step, const char *end, bool first)
+static void problem_key_add_step(FILE *out, const char *step, const char *end, bool first)
 {
     size_t length = (size_t)(end - step);
     bool index = length && strspn(step, "0123456789") == length;
@@ -84,7 +84,7 @@ const char *problem_key(const char *pointer, char text[PROBLEM_KEY_BYTES])
         fputs("the document", out);
     for (const char *step = pointer, *end; *step == '/'; step = end) {
         end = strchrnul(step + 1, '/');
-        key_add_step(out, step + 1, end, step == pointer);
+        problem_key_add_step(out, step + 1, end, step == pointer);
     }
     fclose(out);
     text[PROBLEM_KEY_BYTES - 1] = '\0';

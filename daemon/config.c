@@ -160,7 +160,7 @@ static char **config_text(const struct config *c, const struct config_key *key)
 }
 
 /* The index of text among space-separated words, -1: it is none of them. */
-static int word_index(const char *words, const char *text)
+static int config_word_index(const char *words, const char *text)
 {
     size_t length = strlen(text);
 
@@ -173,10 +173,10 @@ static int word_index(const char *words, const char *text)
     return -1;
 }
 
-static int set_word(struct config *c, const struct config_key *key, const char *text,
-                    const char *source, struct error *e)
+static int config_set_word(struct config *c, const struct config_key *key, const char *text,
+                           const char *source, struct error *e)
 {
-    int i = word_index(key->words, text);
+    int i = config_word_index(key->words, text);
     char words[128];
 
     if (i >= 0) {
@@ -195,8 +195,8 @@ static int set_word(struct config *c, const struct config_key *key, const char *
     return error_set(e, ERR_USAGE, "%s: %s must be %s, not \"%s\"", source, key->name, words, text);
 }
 
-static int set_number(struct config *c, const struct config_key *key, const char *text,
-                      const char *source, struct error *e)
+static int config_set_number(struct config *c, const struct config_key *key, const char *text,
+                             const char *source, struct error *e)
 {
     char *end;
     errno = 0;
@@ -215,8 +215,8 @@ static double *config_real(const struct config *c, const struct config_key *key)
     return (double *)(void *)((char *)c + key->offset);
 }
 
-static int set_real(struct config *c, const struct config_key *key, const char *text,
-                    const char *source, struct error *e)
+static int config_set_real(struct config *c, const struct config_key *key, const char *text,
+                           const char *source, struct error *e)
 {
     char *end;
     double value = strtod(text, &end);
@@ -239,14 +239,14 @@ static int config_set_text(struct config *c, const struct config_key *key, const
     return 0;
 }
 
-static int set_value(struct config *c, const struct config_key *key, const char *text,
-                     const char *source, struct error *e)
+static int config_set_value(struct config *c, const struct config_key *key, const char *text,
+                            const char *source, struct error *e)
 {
     if (key->kind == 'w')
-        return set_word(c, key, text, source, e);
+        return config_set_word(c, key, text, source, e);
     if (key->kind == 'r')
-        return set_real(c, key, text, source, e);
-    return key->kind == 'i' ? set_number(c, key, text, source, e)
+        return config_set_real(c, key, text, source, e);
+    return key->kind == 'i' ? config_set_number(c, key, text, source, e)
                             : config_set_text(c, key, text, source, e);
 }
 
@@ -279,7 +279,7 @@ static int config_unknown_key(const char *name, const char *source, struct error
                      name);
 }
 
-static int index_of(const char *name)
+static int config_index_of(const char *name)
 {
     for (size_t i = 0; i < KEY_COUNT; i++)
         if (strcmp(keys[i].name, name) == 0)
@@ -290,10 +290,10 @@ static int index_of(const char *name)
 int config_set(struct config *c, const char *name, const char *text, const char *source,
                struct error *e)
 {
-    int i = index_of(name);
+    int i = config_index_of(name);
     if (i < 0)
         return config_unknown_key(name, source, e);
-    int status = set_value(c, &keys[i], text, source, e);
+    int status = config_set_value(c, &keys[i], text, source, e);
     if (status == 0)
         c->given |= KEY_BIT(i);
     return status;
@@ -331,7 +331,7 @@ static int config_parse_line(void *context, const char *section, const char *nam
     struct reading *r = context;
     struct config unused = {0};
     struct error e;
-    int i = index_of(name);
+    int i = config_index_of(name);
 
     if (*section) {
         error_set(&e, ERR_USAGE, "sections are not used; write %s without [%s]", name, section);
@@ -367,7 +367,7 @@ static int config_read_file(struct config *c, const char *path, struct error *e)
 /* ---------------------------------------------------------------- defaults */
 
 /* systemd names the folder of StateDirectory=, "a:b" where there are several. */
-static char *default_state(void)
+static char *config_default_state(void)
 {
     const char *home = getenv("HOME"), *unit = getenv("STATE_DIRECTORY");
     char *path = NULL;
@@ -394,14 +394,14 @@ static char *config_make_absolute(char *path)
     return full;
 }
 
-static int fill_defaults(struct config *c, struct error *e)
+static int config_fill_defaults(struct config *c, struct error *e)
 {
     for (size_t i = 0; i < KEY_COUNT; i++)
         if (!(c->given & KEY_BIT(i)) && keys[i].default_text &&
-            set_value(c, &keys[i], keys[i].default_text, "default", e))
+            config_set_value(c, &keys[i], keys[i].default_text, "default", e))
             return -(int)e->code;
     if (!c->state)
-        c->state = default_state();
+        c->state = config_default_state();
     c->state = config_make_absolute(c->state);
     c->socket = config_make_absolute(c->socket);
     if (!c->socket && c->state && asprintf(&c->socket, "%s/traind.sock", c->state) < 0)
@@ -424,7 +424,7 @@ int config_load(struct config *c, const char *path, struct error *e)
         path = installed;
     if (path && config_read_file(c, path, e))
         return -(int)e->code;
-    return fill_defaults(c, e);
+    return config_fill_defaults(c, e);
 }
 
 /* ---------------------------------------------------------------- reloading and checking */
@@ -441,7 +441,7 @@ static bool config_same_value(const struct config *a, const struct config *b,
 }
 
 /* As it would stand in the file. */
-static void print_value(FILE *out, const struct config *c, const struct config_key *key)
+static void config_print_value(FILE *out, const struct config *c, const struct config_key *key)
 {
     if (key->kind == 's') {
         fputs(*config_text(c, key) ? *config_text(c, key) : "not set", out);
@@ -459,7 +459,8 @@ static void print_value(FILE *out, const struct config *c, const struct config_k
     }
 }
 
-static int copy_value(struct config *c, const struct config *from, const struct config_key *key)
+static int config_copy_value(struct config *c, const struct config *from,
+                             const struct config_key *key)
 {
     if (key->kind != 's') {
         *config_number(c, key) = *config_number(from, key);
@@ -473,19 +474,19 @@ static int copy_value(struct config *c, const struct config *from, const struct 
     return 0;
 }
 
-static int inherit_value(struct config *fresh, const struct config *before,
-                         const struct config_key *key, FILE *taken, FILE *needs_restart)
+static int config_inherit_value(struct config *fresh, const struct config *before,
+                                const struct config_key *key, FILE *taken, FILE *needs_restart)
 {
     if (config_same_value(before, fresh, key))
         return 0;
     if (!key->reloads) {
         fprintf(needs_restart, "%s%s", ftell(needs_restart) ? ", " : "", key->name);
-        return copy_value(fresh, before, key);
+        return config_copy_value(fresh, before, key);
     }
     fprintf(taken, "%s%s = ", ftell(taken) ? ", " : "", key->name);
-    print_value(taken, fresh, key);
+    config_print_value(taken, fresh, key);
     fputs(" (was ", taken);
-    print_value(taken, before, key);
+    config_print_value(taken, before, key);
     fputc(')', taken);
     return 0;
 }
@@ -500,7 +501,7 @@ int config_inherit(struct config *fresh, const struct config *before,
     int status = taken && needs_restart ? 0 : -1;
 
     for (size_t i = 0; i < KEY_COUNT && !status; i++)
-        status = inherit_value(fresh, before, &keys[i], taken, needs_restart);
+        status = config_inherit_value(fresh, before, &keys[i], taken, needs_restart);
     if (taken && fclose(taken))
         status = -1;
     if (needs_restart && fclose(needs_restart))
@@ -515,14 +516,14 @@ void config_changes_clear(struct config_changes *changes)
     *changes = (struct config_changes){0};
 }
 
-static int check_readable(const char *key, const char *path, struct error *e)
+static int config_check_readable(const char *key, const char *path, struct error *e)
 {
     if (access(path, R_OK) == 0)
         return 0;
     return error_set(e, ERR_USAGE, "%s: cannot read %s: %s", key, path, strerror(errno));
 }
 
-static int check_roots(const char *roots, struct error *e)
+static int config_check_roots(const char *roots, struct error *e)
 {
     char path[PATH_MAX];
 
@@ -541,7 +542,7 @@ static int check_roots(const char *roots, struct error *e)
 }
 
 /* A prefix that takes in what no job may set is a mistake: "LD_" would never work. */
-static int check_prefixes(const char *prefixes, struct error *e)
+static int config_check_prefixes(const char *prefixes, struct error *e)
 {
     char prefix[JOB_ENV_NAME_BYTES];
 
@@ -562,7 +563,7 @@ static int check_prefixes(const char *prefixes, struct error *e)
 }
 
 /* They need not be here: they are folders of the nodes. */
-static int check_mpi_prefixes(const char *prefixes, struct error *e)
+static int config_check_mpi_prefixes(const char *prefixes, struct error *e)
 {
     char path[PATH_MAX];
 
@@ -577,9 +578,9 @@ static int check_mpi_prefixes(const char *prefixes, struct error *e)
     return 0;
 }
 
-static int check_slurm(const struct config *c, struct error *e)
+static int config_check_slurm(const struct config *c, struct error *e)
 {
-    return c->slurm_setup ? check_readable("slurm.setup", c->slurm_setup, e) : 0;
+    return c->slurm_setup ? config_check_readable("slurm.setup", c->slurm_setup, e) : 0;
 }
 
 int config_check(const struct config *c, struct error *e)
@@ -588,15 +589,15 @@ int config_check(const struct config *c, struct error *e)
         return error_set(e, ERR_USAGE,
                          "TLS needs both tls_certificate and tls_key, and %s is not set",
                          c->tls_key ? "tls_certificate" : "tls_key");
-    if (c->tls_key && (check_readable("tls_certificate", c->tls_certificate, e) ||
-                       check_readable("tls_key", c->tls_key, e)))
+    if (c->tls_key && (config_check_readable("tls_certificate", c->tls_certificate, e) ||
+                       config_check_readable("tls_key", c->tls_key, e)))
         return -(int)e->code;
     if (c->socket_group && !getgrnam(c->socket_group))
         return error_set(e, ERR_USAGE, "socket_group: no group \"%s\"", c->socket_group);
-    if (check_slurm(c, e) || check_prefixes(c->job_env_prefixes, e) ||
-        check_mpi_prefixes(c->mpi_prefixes, e))
+    if (config_check_slurm(c, e) || config_check_prefixes(c->job_env_prefixes, e) ||
+        config_check_mpi_prefixes(c->mpi_prefixes, e))
         return -(int)e->code;
-    return c->data_roots ? check_roots(c->data_roots, e) : 0;
+    return c->data_roots ? config_check_roots(c->data_roots, e) : 0;
 }
 
 #define HELP_COLUMNS 78

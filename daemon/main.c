@@ -58,8 +58,8 @@ static const struct argp_option options[] = {
 /* clang-format on */
 
 /* Refused at once where it is wrong, kept for when the settings are loaded. */
-static void take_setting(struct arguments *a, const char *key, const char *text, const char *option,
-                         struct argp_state *state)
+static void main_take_setting(struct arguments *a, const char *key, const char *text,
+                              const char *option, struct argp_state *state)
 {
     struct config unused = {0};
     struct error e;
@@ -74,7 +74,7 @@ static void take_setting(struct arguments *a, const char *key, const char *text,
     a->given[a->given_count++].option = option;
 }
 
-static error_t parse_option(int key, char *text, struct argp_state *state)
+static error_t main_parse_option(int key, char *text, struct argp_state *state)
 {
     struct arguments *a = state->input;
 
@@ -83,13 +83,13 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
         a->config_file = text;
         break;
     case 's':
-        take_setting(a, "state", text, "--state", state);
+        main_take_setting(a, "state", text, "--state", state);
         break;
     case 'l':
-        take_setting(a, "listen", text, "--listen", state);
+        main_take_setting(a, "listen", text, "--listen", state);
         break;
     case 'u':
-        take_setting(a, "socket", text, "--socket", state);
+        main_take_setting(a, "socket", text, "--socket", state);
         break;
     case OPTION_CHECK:
         a->check_config = true;
@@ -107,7 +107,7 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
 }
 
 /* --help lists the keys of the file too, from their table. */
-static char *help_text(int key, const char *text, void *input)
+static char *main_help_text(int key, const char *text, void *input)
 {
     char *keys = NULL;
     size_t bytes;
@@ -128,7 +128,7 @@ static char *help_text(int key, const char *text, void *input)
 /* ---------------------------------------------------------------- the state folder */
 
 /* What a killed daemon was just forking holds its lock until it has closed its descriptors. */
-static bool daemon_lock(int fd)
+static bool main_daemon_lock(int fd)
 {
     for (int tries = 0; flock(fd, LOCK_EX | LOCK_NB); tries++) {
         if (errno != EWOULDBLOCK || tries == 20)
@@ -139,7 +139,7 @@ static bool daemon_lock(int fd)
 }
 
 /* One daemon a folder: the lock lives as long as the process. */
-static int lock_state(const struct config *c, int *fd, struct error *e)
+static int main_lock_state(const struct config *c, int *fd, struct error *e)
 {
     char *path = NULL, text[32] = "";
 
@@ -147,7 +147,7 @@ static int lock_state(const struct config *c, int *fd, struct error *e)
         return error_set(e, ERR_NO_MEMORY, "out of memory");
     *fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0644);
     int status = *fd < 0 ? error_set_errno(e, errno, "cannot open %s", path) : 0;
-    if (status == 0 && !daemon_lock(*fd)) {
+    if (status == 0 && !main_daemon_lock(*fd)) {
         if (read(*fd, text, sizeof text - 1) < 0)
             text[0] = '\0';
         text[strcspn(text, "\n")] = '\0';
@@ -162,7 +162,7 @@ static int lock_state(const struct config *c, int *fd, struct error *e)
     return status;
 }
 
-static int state_file(const struct config *c, const char *name, char **path, struct error *e)
+static int main_state_file(const struct config *c, const char *name, char **path, struct error *e)
 {
     if (asprintf(path, "%s/%s", c->state, name) >= 0)
         return 0;
@@ -170,11 +170,11 @@ static int state_file(const struct config *c, const char *name, char **path, str
     return error_set(e, ERR_NO_MEMORY, "out of memory");
 }
 
-static int write_url(const struct config *c, const char *url, struct error *e)
+static int main_write_url(const struct config *c, const char *url, struct error *e)
 {
     char *path, line[160];
 
-    if (state_file(c, "listen", &path, e))
+    if (main_state_file(c, "listen", &path, e))
         return -(int)e->code;
     int bytes = snprintf(line, sizeof line, "%s\n", url);
     int status = file_write_atomic(path, line, (size_t)bytes, e);
@@ -182,11 +182,11 @@ static int write_url(const struct config *c, const char *url, struct error *e)
     return status;
 }
 
-static void remove_url(const struct config *c)
+static void main_remove_url(const struct config *c)
 {
     char *path;
 
-    if (state_file(c, "listen", &path, NULL))
+    if (main_state_file(c, "listen", &path, NULL))
         return;
     unlink(path);
     free(path);
@@ -206,7 +206,7 @@ struct daemon_life {
 static struct job_manager *signalled; /* what a signal stops */
 static atomic_bool reload_wanted;     /* a signal may come on any thread */
 
-static void daemon_on_signal(int number)
+static void main_daemon_on_signal(int number)
 {
     if (number == SIGHUP) {
         atomic_store(&reload_wanted, true);
@@ -216,9 +216,9 @@ static void daemon_on_signal(int number)
     }
 }
 
-static void catch_signals(struct job_manager *m)
+static void main_catch_signals(struct job_manager *m)
 {
-    struct sigaction act = {.sa_handler = daemon_on_signal, .sa_flags = SA_RESTART};
+    struct sigaction act = {.sa_handler = main_daemon_on_signal, .sa_flags = SA_RESTART};
 
     signalled = m;
     signal(SIGPIPE, SIG_IGN);
@@ -228,14 +228,14 @@ static void catch_signals(struct job_manager *m)
 }
 
 /* Before what they would stop is freed: a second SIGTERM or Ctrl-C changes nothing by then. */
-static void ignore_signals(void)
+static void main_ignore_signals(void)
 {
     signal(SIGTERM, SIG_IGN);
     signal(SIGINT, SIG_IGN);
     signal(SIGHUP, SIG_IGN);
 }
 
-static struct job_limits limits_of(const struct config *c)
+static struct job_limits main_limits_of(const struct config *c)
 {
     return (struct job_limits){
         .cancel_grace_seconds = (double)c->cancel_grace_seconds,
@@ -252,14 +252,14 @@ static struct job_limits limits_of(const struct config *c)
     };
 }
 
-static struct job_manager_config manager_settings(const struct config *c)
+static struct job_manager_config main_manager_settings(const struct config *c)
 {
     return (struct job_manager_config){
         .mpirun = c->mpirun,
         .worker = c->worker,
         .agent = c->launch_agent,
         .slots = c->slots,
-        .limits = limits_of(c),
+        .limits = main_limits_of(c),
         .slurm = {.srun = c->slurm_start,
                   .account = c->slurm_account,
                   .options = c->slurm_options,
@@ -270,7 +270,7 @@ static struct job_manager_config manager_settings(const struct config *c)
 }
 
 /* The settings that are the process's. */
-static void use_process_settings(const struct config *c)
+static void main_use_process_settings(const struct config *c)
 {
     open_beneath_set_roots(c->data_roots);
     log_set_level((enum log_level)c->log_level);
@@ -278,7 +278,7 @@ static void use_process_settings(const struct config *c)
 }
 
 /* The settings as they would be at a new start: the command line, the file, the defaults. */
-static int load_settings(const struct arguments *a, struct config *c, struct error *e)
+static int main_load_settings(const struct arguments *a, struct config *c, struct error *e)
 {
     memset(c, 0, sizeof *c);
     for (size_t i = 0; i < a->given_count; i++)
@@ -289,12 +289,12 @@ static int load_settings(const struct arguments *a, struct config *c, struct err
 }
 
 /* Settings that a new start would refuse are refused here too, though they may need a restart. */
-static int load_again(struct daemon_life *d, struct config_changes *changes,
-                      struct failure_rules **rules, struct error *e)
+static int main_load_again(struct daemon_life *d, struct config_changes *changes,
+                           struct failure_rules **rules, struct error *e)
 {
     struct config fresh;
     struct notice_settings *notices = NULL;
-    int status = load_settings(d->arguments, &fresh, e);
+    int status = main_load_settings(d->arguments, &fresh, e);
 
     if (!status)
         status = failure_rules_load(fresh.failure_rules, rules, e);
@@ -312,7 +312,7 @@ static int load_again(struct daemon_life *d, struct config_changes *changes,
     return status;
 }
 
-static void log_changes(const struct config_changes *changes)
+static void main_log_changes(const struct config_changes *changes)
 {
     if (!*changes->taken && !*changes->needs_restart)
         log_info("settings reloaded; nothing has changed");
@@ -322,30 +322,30 @@ static void log_changes(const struct config_changes *changes)
                  changes->needs_restart);
 }
 
-static void daemon_reload(struct daemon_life *d)
+static void main_daemon_reload(struct daemon_life *d)
 {
     struct config_changes changes = {0};
     struct failure_rules *rules = NULL;
     struct error e;
 
     sd_notify(0, "RELOADING=1");
-    if (load_again(d, &changes, &rules, &e)) {
+    if (main_load_again(d, &changes, &rules, &e)) {
         log_error("the settings stay as they were: %s", e.text);
         failure_rules_destroy(rules);
     } else {
         const struct config *config = settings_get(d->app.settings);
-        struct job_limits limits = limits_of(config);
-        use_process_settings(config);
+        struct job_limits limits = main_limits_of(config);
+        main_use_process_settings(config);
         job_manager_set_rules(d->app.jobs, rules, config->node_drain_command);
         settings_release(config);
         job_manager_set_limits(d->app.jobs, &limits);
-        log_changes(&changes);
+        main_log_changes(&changes);
     }
     config_changes_clear(&changes);
     sd_notify(0, "READY=1");
 }
 
-static struct node_self_settings node_settings(const struct config *c)
+static struct node_self_settings main_node_settings(const struct config *c)
 {
     return (struct node_self_settings){
         .worker = c->worker,
@@ -355,43 +355,43 @@ static struct node_self_settings node_settings(const struct config *c)
 }
 
 /* Each round of the manager's loop. */
-static double on_round(void *context)
+static double main_on_round(void *context)
 {
     struct daemon_life *d = context;
 
     if (atomic_exchange(&reload_wanted, false))
-        daemon_reload(d);
+        main_daemon_reload(d);
     const struct config *config = settings_get(d->app.settings);
-    struct node_self_settings settings = node_settings(config);
+    struct node_self_settings settings = main_node_settings(config);
     double next = node_self_round(d->self, &settings);
     settings_release(config);
     return fmin(next, watchdog_round(d->watchdog));
 }
 
-static int daemon_open_store(const struct config *c, struct http_app *app, struct error *e)
+static int main_daemon_open_store(const struct config *c, struct http_app *app, struct error *e)
 {
     char *path;
 
-    if (state_file(c, "traind.db", &path, e))
+    if (main_state_file(c, "traind.db", &path, e))
         return -(int)e->code;
     int status = store_open(path, &app->store, e);
     free(path);
-    if (status || state_file(c, "tokens.json", &path, e))
+    if (status || main_state_file(c, "tokens.json", &path, e))
         return -(int)e->code;
     status = tokens_open(path, &app->tokens, e);
     free(path);
     return status;
 }
 
-static int create_manager(const struct config *c, struct store *store, struct job_manager **m,
-                          struct error *e)
+static int main_create_manager(const struct config *c, struct store *store, struct job_manager **m,
+                               struct error *e)
 {
-    struct job_manager_config settings = manager_settings(c);
+    struct job_manager_config settings = main_manager_settings(c);
     char *jobs_dir;
 
     if (failure_rules_load(c->failure_rules, &settings.rules, e))
         return -(int)e->code;
-    if (state_file(c, "jobs", &jobs_dir, e)) {
+    if (main_state_file(c, "jobs", &jobs_dir, e)) {
         failure_rules_destroy(settings.rules);
         return -(int)e->code;
     }
@@ -402,14 +402,14 @@ static int create_manager(const struct config *c, struct store *store, struct jo
     return status;
 }
 
-static int create_streams(const struct config *c, struct http_app *app, struct error *e)
+static int main_create_streams(const struct config *c, struct http_app *app, struct error *e)
 {
     struct streams_limits limits = {c->streams_per_client, c->heartbeat_seconds};
 
     return streams_create(app->store, app->tokens, &limits, &app->streams, e);
 }
 
-static int create_notices(const struct config *c, struct http_app *app, struct error *e)
+static int main_create_notices(const struct config *c, struct http_app *app, struct error *e)
 {
     struct notice_settings *settings;
 
@@ -418,7 +418,7 @@ static int create_notices(const struct config *c, struct http_app *app, struct e
     return notices_create(app->store, settings, &app->notices, e);
 }
 
-static void say_ready(const struct daemon_life *d, const char *url)
+static void main_say_ready(const struct daemon_life *d, const char *url)
 {
     log_info("listening on %s and on %s; state in %s", url, d->config->socket, d->config->state);
     if (!d->config->require_token)
@@ -430,53 +430,53 @@ static void say_ready(const struct daemon_life *d, const char *url)
     sd_notifyf(0, "READY=1\nSTATUS=listening on %s", url);
 }
 
-static int daemon_serve(struct daemon_life *d, struct error *e)
+static int main_daemon_serve(struct daemon_life *d, struct error *e)
 {
     struct http_server *server;
 
-    catch_signals(d->app.jobs);
-    job_manager_each_round(d->app.jobs, on_round, d);
+    main_catch_signals(d->app.jobs);
+    job_manager_each_round(d->app.jobs, main_on_round, d);
     if (http_server_listen(&d->app, &server, e))
         return -(int)e->code;
     /* Before the first answer: who got one finds the file. */
-    int status = write_url(d->config, http_server_url(server), e);
+    int status = main_write_url(d->config, http_server_url(server), e);
     if (status == 0)
         status = http_server_start(server, e);
     if (status == 0) {
-        say_ready(d, http_server_url(server));
+        main_say_ready(d, http_server_url(server));
         status = job_manager_run(d->app.jobs, e);
     }
-    remove_url(d->config);
+    main_remove_url(d->config);
     sd_notify(0, "STOPPING=1");
     streams_stop(d->app.streams);
     http_server_stop(server);
     return status;
 }
 
-static gid_t daemon_find_group(const char *name)
+static gid_t main_daemon_find_group(const char *name)
 {
     const struct group *group = name ? getgrnam(name) : NULL;
     return group ? group->gr_gid : (gid_t)-1;
 }
 
-static int daemon_run(struct daemon_life *d, struct error *e)
+static int main_daemon_run(struct daemon_life *d, struct error *e)
 {
     const struct config *config = d->config;
     struct http_app *app = &d->app;
     int lock = -1;
 
-    app->socket_gid = daemon_find_group(config->socket_group);
+    app->socket_gid = main_daemon_find_group(config->socket_group);
     int status = state_folder_prepare(config->state, config->socket, app->socket_gid, e);
     if (status == 0)
-        status = lock_state(config, &lock, e);
+        status = main_lock_state(config, &lock, e);
     if (status == 0)
-        status = daemon_open_store(config, app, e);
+        status = main_daemon_open_store(config, app, e);
     if (status == 0)
-        status = create_notices(config, app, e); /* before anything can happen to a job */
+        status = main_create_notices(config, app, e); /* before anything can happen to a job */
     if (status == 0)
-        status = create_manager(config, app->store, &app->jobs, e);
+        status = main_create_manager(config, app->store, &app->jobs, e);
     if (status == 0)
-        status = create_streams(config, app, e);
+        status = main_create_streams(config, app, e);
     if (status == 0 && !(d->self = node_self_create(app->store, app->jobs)))
         status = error_set(e, ERR_NO_MEMORY, "out of memory");
     if (status == 0)
@@ -484,11 +484,11 @@ static int daemon_run(struct daemon_life *d, struct error *e)
     if (status == 0)
         status = notices_start(app->notices, e);
     if (status == 0)
-        status = daemon_serve(d, e);
+        status = main_daemon_serve(d, e);
     watchdog_stop(d->watchdog);
     streams_destroy(app->streams);
     node_self_destroy(d->self);
-    ignore_signals();
+    main_ignore_signals();
     job_manager_destroy(app->jobs);
     notices_destroy(app->notices);
     tokens_close(app->tokens);
@@ -499,11 +499,11 @@ static int daemon_run(struct daemon_life *d, struct error *e)
 }
 
 /* Takes over the settings. */
-static int daemon_loop(struct daemon_life *d, struct error *e)
+static int main_daemon_loop(struct daemon_life *d, struct error *e)
 {
     d->config = settings_get(d->app.settings);
-    use_process_settings(d->config);
-    int status = daemon_run(d, e);
+    main_use_process_settings(d->config);
+    int status = main_daemon_run(d, e);
     if (status == 0)
         log_info("stopped; running jobs continue");
     settings_release(d->config);
@@ -511,7 +511,7 @@ static int daemon_loop(struct daemon_life *d, struct error *e)
     return status;
 }
 
-static int print_openapi(void)
+static int main_print_openapi(void)
 {
     json_t *document = openapi_document();
     int failed = json_dumpf(document, stdout, JSON_INDENT(1)) || putchar('\n') == EOF;
@@ -521,7 +521,7 @@ static int print_openapi(void)
 }
 
 /* The labels, in their order. */
-static void daemon_print_rules(const struct failure_rules *rules)
+static void main_daemon_print_rules(const struct failure_rules *rules)
 {
     int64_t unlabelled;
     json_t *list = failure_rules_to_json(rules, &unlabelled);
@@ -537,7 +537,7 @@ static void daemon_print_rules(const struct failure_rules *rules)
 }
 
 /* What the settings name. */
-static int check_files(const struct config *c, struct error *e)
+static int main_check_files(const struct config *c, struct error *e)
 {
     struct notice_settings *notices = NULL;
     int status = http_server_check(c, e);
@@ -548,17 +548,17 @@ static int check_files(const struct config *c, struct error *e)
     return status;
 }
 
-static int daemon_check_config(const struct config *c, const struct failure_rules *rules)
+static int main_daemon_check_config(const struct config *c, const struct failure_rules *rules)
 {
     printf("the settings are valid: traind would listen on %s%s and on %s, with its state in %s\n",
            c->listen, c->tls_key ? " (TLS)" : "", c->socket, c->state);
-    daemon_print_rules(rules);
+    main_daemon_print_rules(rules);
     return EXIT_SUCCESS;
 }
 
 /* Started without one of 0 to 2, a file opened here would take its number: what is written to
  * stderr would go into it, and the launcher puts others in its place. */
-static void fill_standard_streams(void)
+static void main_fill_standard_streams(void)
 {
     int fd = open("/dev/null", O_RDWR);
 
@@ -571,14 +571,16 @@ static void fill_standard_streams(void)
 int main(int argc, char **argv)
 {
     static const struct argp parser = {
-        options, parse_option, NULL, "Serves training jobs over HTTP, in the foreground.\v(keys)",
-        NULL,    help_text,    NULL};
+        options, main_parse_option,
+        NULL,    "Serves training jobs over HTTP, in the foreground.\v(keys)",
+        NULL,    main_help_text,
+        NULL};
     struct arguments a = {0};
     struct config config;
     struct daemon_life life = {.arguments = &a};
     struct error e = {0};
 
-    fill_standard_streams();
+    main_fill_standard_streams();
     if (argc > 3 && strcmp(argv[1], HOSTS_LAUNCH) == 0)
         return hosts_launch(argv + 2);
     core_dump_forbid();
@@ -590,20 +592,20 @@ int main(int argc, char **argv)
         return EXIT_FAILURE;
     }
     if (a.print_openapi)
-        return print_openapi();
-    status = load_settings(&a, &config, &e);
+        return main_print_openapi();
+    status = main_load_settings(&a, &config, &e);
     if (status == 0 && a.check_config) {
         struct failure_rules *rules = NULL;
-        status = check_files(&config, &e);
+        status = main_check_files(&config, &e);
         if (status == 0)
             status = failure_rules_load(config.failure_rules, &rules, &e);
         if (status == 0)
-            daemon_check_config(&config, rules);
+            main_daemon_check_config(&config, rules);
         failure_rules_destroy(rules);
     } else if (status == 0) {
         status = settings_create(&config, &life.app.settings, &e);
         if (status == 0)
-            status = daemon_loop(&life, &e);
+            status = main_daemon_loop(&life, &e);
     }
     if (status)
         log_error("%s", e.text);

@@ -17,7 +17,7 @@ struct settings {
 };
 
 /* With one reference. */
-static struct snapshot *create_snapshot(struct config *c)
+static struct snapshot *settings_create_snapshot(struct config *c)
 {
     struct snapshot *s = calloc(1, sizeof *s);
 
@@ -34,7 +34,7 @@ int settings_create(struct config *first, struct settings **out, struct error *e
     struct settings *s = calloc(1, sizeof *s);
 
     *out = NULL;
-    if (!s || !(s->current = create_snapshot(first))) {
+    if (!s || !(s->current = settings_create_snapshot(first))) {
         free(s);
         return error_set(e, ERR_NO_MEMORY, "no memory for the settings");
     }
@@ -76,7 +76,7 @@ int settings_replace(struct settings *s, struct config *fresh, struct config_cha
 {
     const struct config *before = settings_get(s);
     int status = config_inherit(fresh, before, changes, e);
-    struct snapshot *next = status ? NULL : create_snapshot(fresh);
+    struct snapshot *next = status ? NULL : settings_create_snapshot(fresh);
 
     if (!status && !next)
         status = error_set(e, ERR_NO_MEMORY, "no memory for the settings");

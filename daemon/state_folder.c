@@ -17,7 +17,8 @@
 
 #define PRIVATE 077 /* what others than the owner may not */
 
-static int close_entry(const char *path, const struct stat *st, int type, struct FTW *walk)
+static int state_folder_close_entry(const char *path, const struct stat *st, int type,
+                                    struct FTW *walk)
 {
     (void)walk;
     if ((type == FTW_F || type == FTW_D || type == FTW_DNR) && !S_ISSOCK(st->st_mode) &&
@@ -27,7 +28,7 @@ static int close_entry(const char *path, const struct stat *st, int type, struct
 }
 
 /* What traind keeps there, and nothing else. */
-static void close_contents(const char *path)
+static void state_folder_close_contents(const char *path)
 {
     static const char *const names[] = {"traind.db",   "traind.db-wal", "traind.db-shm",
                                         "tokens.json", "lock",          "jobs"};
@@ -37,12 +38,12 @@ static void close_contents(const char *path)
         if ((size_t)snprintf(entry, sizeof entry, "%s/%s", path, names[i]) < sizeof entry)
             real = realpath(entry, NULL);
         if (real)
-            nftw(real, close_entry, 16, FTW_PHYS);
+            nftw(real, state_folder_close_entry, 16, FTW_PHYS);
         free(real);
     }
 }
 
-static bool is_state(const char *path)
+static bool state_folder_is_state(const char *path)
 {
     char database[PATH_MAX];
     DIR *folder;
@@ -84,7 +85,7 @@ int state_folder_prepare(const char *path, const char *socket, gid_t socket_grou
     mode_t mode = shared ? 0710 : 0700, now = st.st_mode & 07777;
     if (now == mode && (!shared || st.st_gid == socket_group))
         return 0;
-    if (st.st_uid != geteuid() || now & S_ISVTX || !is_state(path)) {
+    if (st.st_uid != geteuid() || now & S_ISVTX || !state_folder_is_state(path)) {
         if (now & PRIVATE)
             log_warning("the state folder %s is accessible to other users (mode %04o); this is not "
                         "changed, as it does not belong to traind alone",
@@ -97,7 +98,7 @@ int state_folder_prepare(const char *path, const char *socket, gid_t socket_grou
         return 0;
     }
     if (now & PRIVATE & ~mode) {
-        close_contents(path);
+        state_folder_close_contents(path);
         log_info("the state folder %s was open to other users (mode %04o): it is closed now "
                  "(%04o), with all in it",
                  path, (unsigned)now, (unsigned)mode);

@@ -63,7 +63,7 @@ static char *ask_copy(const char *text)
 
 /* The probe's command line. It finds MPI's libraries where mpirun --prefix will let the ranks find
  * them. */
-static char **probe_argv(const struct asking *a)
+static char **ask_hosts_probe_argv(const struct asking *a)
 {
     char **argv = calloc(11, sizeof *argv), attempt[24];
     const char *prefix = json_get_text(a->plan, "mpi_prefix", NULL);
@@ -88,7 +88,7 @@ static char **probe_argv(const struct asking *a)
 
 /* The agent's words, the host, and the probe as one word for the shell there: as mpirun calls an
  * agent. */
-static char **agent_argv(const struct asking *a, const char *host, char **probe)
+static char **ask_hosts_agent_argv(const struct asking *a, const char *host, char **probe)
 {
     char *agent = ask_copy(json_get_text(a->plan, "agent", NULL)), *rest = NULL;
     char **argv = calloc(strlen(agent) + 4, sizeof *argv);
@@ -109,8 +109,8 @@ static char **agent_argv(const struct asking *a, const char *host, char **probe)
 
 static void ask_begin(const struct asking *a, struct asked *h)
 {
-    char **probe = probe_argv(a);
-    char **argv = host_is_here(h->name, true) ? NULL : agent_argv(a, h->name, probe);
+    char **probe = ask_hosts_probe_argv(a);
+    char **argv = host_is_here(h->name, true) ? NULL : ask_hosts_agent_argv(a, h->name, probe);
     char **run = argv ? argv : probe;
     struct spawn_request r = {
         .argv = run, .stream = {SPAWN_COLLECTED, SPAWN_COLLECTED},
@@ -178,7 +178,7 @@ static void ask_batches(struct asking *a)
 /* ---------------------------------------------------------------- judging */
 
 /* The last line, without control characters. */
-static const char *last_line(char *text)
+static const char *ask_hosts_last_line(char *text)
 {
     size_t length = strlen(text);
 
@@ -192,7 +192,7 @@ static const char *last_line(char *text)
     return line;
 }
 
-static void set_problem(struct asked *h, json_t *words)
+static void ask_hosts_set_problem(struct asked *h, json_t *words)
 {
     if (!json_object_get(h->host, "problem"))
         json_object_set(h->host, "problem", words);
@@ -203,21 +203,22 @@ static void ask_judge_silence(const struct asking *a, struct asked *h)
 {
     int code = WIFEXITED(h->status) ? WEXITSTATUS(h->status) : -1;
 
-    const char *line = last_line(h->words);
+    const char *line = ask_hosts_last_line(h->words);
     if (h->late)
-        set_problem(h, json_sprintf("does not answer within %.0f s", ANSWER_SECONDS));
+        ask_hosts_set_problem(h, json_sprintf("does not answer within %.0f s", ANSWER_SECONDS));
     else if (code == 126 || code == 127)
-        set_problem(
+        ask_hosts_set_problem(
             h, json_sprintf("cannot run %s: %.200s", json_get_text(a->plan, "worker", NULL), line));
     else
-        set_problem(h, json_sprintf("does not answer: %.200s",
-                                    *line ? line : json_get_text(a->plan, "agent", NULL)));
+        ask_hosts_set_problem(h,
+                              json_sprintf("does not answer: %.200s",
+                                           *line ? line : json_get_text(a->plan, "agent", NULL)));
 }
 
 /* The answer's fields become the entry's own. */
-static bool take_answer(struct asked *h)
+static bool ask_hosts_take_answer(struct asked *h)
 {
-    json_t *answer = json_loads(last_line(h->answer), 0, NULL);
+    json_t *answer = json_loads(ask_hosts_last_line(h->answer), 0, NULL);
     if (!json_is_string(json_object_get(answer, "machine"))) {
         json_decref(answer);
         return false;
@@ -241,14 +242,15 @@ static void ask_compare(struct asked *h, const json_t *first)
     for (size_t i = 0; i < sizeof same / sizeof same[0]; i++)
         if (strcmp(json_get_text(h->host, same[i].key, "?"),
                    json_get_text(first, same[i].key, "?")) != 0)
-            set_problem(h, json_sprintf("has %s %s, but host %s has %s: install the same on both",
-                                        same[i].what, json_get_text(h->host, same[i].key, "?"),
-                                        json_get_text(first, "name", "?"),
-                                        json_get_text(first, same[i].key, "?")));
+            ask_hosts_set_problem(
+                h, json_sprintf("has %s %s, but host %s has %s: install the same on both",
+                                same[i].what, json_get_text(h->host, same[i].key, "?"),
+                                json_get_text(first, "name", "?"),
+                                json_get_text(first, same[i].key, "?")));
 }
 
 /* Of a host that answered; zero where its train-worker does not say. */
-static struct placement_machine machine_of(const json_t *host)
+static struct placement_machine ask_hosts_machine_of(const json_t *host)
 {
     struct placement_machine m = {0};
     const struct {
@@ -269,7 +271,7 @@ static struct placement_machine machine_of(const json_t *host)
     return m;
 }
 
-static struct placement_wish wish_of(const struct asking *a)
+static struct placement_wish ask_hosts_wish_of(const struct asking *a)
 {
     return (struct placement_wish){(enum job_bind)json_get_integer(a->plan, "bind", 0),
                                    json_is_true(json_object_get(a->plan, "smt")),
@@ -280,8 +282,8 @@ static struct placement_wish wish_of(const struct asking *a)
 static void ask_judge(const struct asking *a, size_t index, const json_t *first)
 {
     struct asked *h = &a->hosts[index];
-    struct placement_machine machine = machine_of(h->host);
-    struct placement_wish wish = wish_of(a);
+    struct placement_machine machine = ask_hosts_machine_of(h->host);
+    struct placement_wish wish = ask_hosts_wish_of(a);
     struct error e;
 
     if (first)
@@ -289,26 +291,28 @@ static void ask_judge(const struct asking *a, size_t index, const json_t *first)
     for (size_t i = 0; i < index; i++)
         if (strcmp(json_get_text(a->hosts[i].host, "machine", "?"),
                    json_get_text(h->host, "machine", "?")) == 0)
-            set_problem(h, json_sprintf("is the same machine as host %s", a->hosts[i].name));
+            ask_hosts_set_problem(h,
+                                  json_sprintf("is the same machine as host %s", a->hosts[i].name));
     if (json_is_false(json_object_get(h->host, "interface")))
-        set_problem(h, json_sprintf("has no network interface %s (cluster.interface)",
-                                    json_get_text(a->plan, "interface", NULL)));
+        ask_hosts_set_problem(h, json_sprintf("has no network interface %s (cluster.interface)",
+                                              json_get_text(a->plan, "interface", NULL)));
     if (placement_check(&machine, &wish, &e))
-        set_problem(h, json_string(e.text));
+        ask_hosts_set_problem(h, json_string(e.text));
     if (!first && json_is_false(json_object_get(h->host, "run_dir")))
-        set_problem(h, json_sprintf("cannot read %s/job.json: the first host, where rank 0 runs, "
-                                    "must see the state folder",
-                                    json_get_text(a->plan, "run_dir", NULL)));
+        ask_hosts_set_problem(
+            h, json_sprintf("cannot read %s/job.json: the first host, where rank 0 runs, "
+                            "must see the state folder",
+                            json_get_text(a->plan, "run_dir", NULL)));
 }
 
-static size_t judge_all(struct asking *a)
+static size_t ask_hosts_judge_all(struct asking *a)
 {
     const json_t *first = NULL;
     size_t usable = 0;
 
     for (size_t i = 0; i < a->count; i++) {
         struct asked *h = &a->hosts[i];
-        if (h->late || h->status || !take_answer(h))
+        if (h->late || h->status || !ask_hosts_take_answer(h))
             ask_judge_silence(a, h);
         else
             ask_judge(a, i, first);
@@ -323,7 +327,8 @@ static size_t judge_all(struct asking *a)
 
 /* ---------------------------------------------------------------- what comes of it */
 
-static int write_text(const char *attempt_dir, const char *name, const char *text, struct error *e)
+static int ask_hosts_write_text(const char *attempt_dir, const char *name, const char *text,
+                                struct error *e)
 {
     char path[PATH_MAX];
 
@@ -332,7 +337,8 @@ static int write_text(const char *attempt_dir, const char *name, const char *tex
     return file_write_unsynced(path, text, strlen(text), e);
 }
 
-static int write_hostfile(const struct asking *a, const char *attempt_dir, struct error *e)
+static int ask_hosts_write_hostfile(const struct asking *a, const char *attempt_dir,
+                                    struct error *e)
 {
     char *text;
     size_t bytes;
@@ -348,7 +354,7 @@ static int write_hostfile(const struct asking *a, const char *attempt_dir, struc
             nodes--;
         }
     fclose(out);
-    int status = write_text(attempt_dir, "hostfile", text, e);
+    int status = ask_hosts_write_text(attempt_dir, "hostfile", text, e);
     free(text);
     return status;
 }
@@ -367,7 +373,7 @@ static void ask_report(const struct asking *a, bool enough)
     }
 }
 
-static int open_plan(const char *attempt_dir, struct asking *a, struct error *e)
+static int ask_hosts_open_plan(const char *attempt_dir, struct asking *a, struct error *e)
 {
     char path[PATH_MAX];
     json_t *host;
@@ -387,7 +393,7 @@ static int open_plan(const char *attempt_dir, struct asking *a, struct error *e)
     return 0;
 }
 
-static struct placement_machine least_machine(const struct asking *a)
+static struct placement_machine ask_hosts_least_machine(const struct asking *a)
 {
     struct placement_machine least = {0};
     bool any = false;
@@ -396,7 +402,7 @@ static struct placement_machine least_machine(const struct asking *a)
     for (size_t i = 0; i < a->count && nodes > 0; i++) {
         if (json_object_get(a->hosts[i].host, "problem"))
             continue;
-        struct placement_machine m = machine_of(a->hosts[i].host);
+        struct placement_machine m = ask_hosts_machine_of(a->hosts[i].host);
         least = any ? placement_least(least, m) : m;
         any = true;
         nodes--;
@@ -405,10 +411,10 @@ static struct placement_machine least_machine(const struct asking *a)
 }
 
 /* Where the ranks go was written before the hosts were asked. */
-static void place_ranks(const struct asking *a, char **argv, struct placement *p)
+static void ask_hosts_place_ranks(const struct asking *a, char **argv, struct placement *p)
 {
-    struct placement_machine least = least_machine(a);
-    struct placement_wish wish = wish_of(a);
+    struct placement_machine least = ask_hosts_least_machine(a);
+    struct placement_wish wish = ask_hosts_wish_of(a);
 
     for (size_t i = 0; i < a->count && !wish.mpi; i++)
         wish.mpi = placement_mpi_version(json_get_text(a->hosts[i].host, "mpi", ""));
@@ -427,22 +433,22 @@ int hosts_launch(char **argv)
     const char *attempt_dir = argv[0];
     struct asking a = {0};
     struct error e;
-    int status = open_plan(attempt_dir, &a, &e);
+    int status = ask_hosts_open_plan(attempt_dir, &a, &e);
 
     if (!status) {
         ask_batches(&a);
-        bool enough = judge_all(&a) >= (size_t)json_get_integer(a.plan, "nodes", 0);
+        bool enough = ask_hosts_judge_all(&a) >= (size_t)json_get_integer(a.plan, "nodes", 0);
         json_object_set_new(a.plan, "asked", json_true());
         ask_report(&a, enough);
         char *text = json_dumps(a.plan, JSON_INDENT(1));
-        status = write_text(attempt_dir, "hosts.json", text ? text : "", &e);
+        status = ask_hosts_write_text(attempt_dir, "hosts.json", text ? text : "", &e);
         free(text);
         if (!status && !enough)
             return HOSTS_MISSING_EXIT;
     }
     if (!status)
-        status = write_hostfile(&a, attempt_dir, &e);
-    place_ranks(&a, argv + 1, &placement);
+        status = ask_hosts_write_hostfile(&a, attempt_dir, &e);
+    ask_hosts_place_ranks(&a, argv + 1, &placement);
     if (status)
         fprintf(stderr, "traind: %s\n", e.text);
     else

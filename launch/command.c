@@ -57,7 +57,7 @@ void command_free(char **strings)
 
 /* Two bound jobs on one node would both get its first cores, as one mpirun knows nothing of the
  * other. */
-static void add_placement(struct vector *v, const struct launch_request *r)
+static void command_add_placement(struct vector *v, const struct launch_request *r)
 {
     struct placement_wish wish = placement_wish_of(r->spec, r->threads);
     const char *options[PLACEMENT_OPTIONS];
@@ -94,7 +94,7 @@ char *command_agent(const struct launch_request *r)
  * 4 s answers one of the probes, whenever it was cut.
  * Ranks of Open MPI 5 abort the job when a connection with a rank is closed, without a word on that
  * rank: they wait until mpirun has heard of its end, and ends them. */
-static void add_network(struct vector *v, const struct launch_request *r)
+static void command_add_network(struct vector *v, const struct launch_request *r)
 {
     const char *interface = r->spec->cluster.interface;
     char *agent = command_agent(r);
@@ -116,13 +116,13 @@ char **command_network(const struct launch_request *r)
 {
     struct vector v = {0};
 
-    add_network(&v, r);
+    command_add_network(&v, r);
     return command_finish(&v);
 }
 
 /* What chooses the kernels, of the engine and of OpenBLAS: ranks on other hosts do not inherit it,
  * and would compute with others, whose last bits differ. */
-static void add_kernel_choice(struct vector *v, const struct job_spec *spec)
+static void command_add_kernel_choice(struct vector *v, const struct job_spec *spec)
 {
     static const char *const names[] = {"GLIBC_TUNABLES", "OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE"};
 
@@ -135,7 +135,7 @@ static void add_kernel_choice(struct vector *v, const struct job_spec *spec)
 
 /* Open MPI sends them to its daemons as data: no shell sees them. They win over what mpirun
  * inherited. */
-static void add_variables(struct vector *v, const struct job_spec *spec)
+static void command_add_variables(struct vector *v, const struct job_spec *spec)
 {
     for (size_t i = 0; i < spec->cluster.env_count; i++) {
         command_add(v, "-x");
@@ -147,7 +147,7 @@ char **command_variables(const struct job_spec *spec)
 {
     struct vector v = {0};
 
-    add_variables(&v, spec);
+    command_add_variables(&v, spec);
     return command_finish(&v);
 }
 
@@ -166,9 +166,9 @@ char **command_argv(const struct launch_request *r, const char *attempt_dir, boo
     command_add(&v, "%lld", (long long)job_spec_world_size(r->spec));
     command_add(&v, "--hostfile");
     command_add(&v, "%s/hostfile", attempt_dir);
-    add_placement(&v, r);
+    command_add_placement(&v, r);
     if (job_spec_names_hosts(r->spec))
-        add_network(&v, r);
+        command_add_network(&v, r);
     /* A rank that ends with an error ends the job, also behind MPI_Finalize. */
     command_add_parameter(&v, "orte_abort_on_non_zero_status", "1");
     static const char *const exported[] = {"OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", ATTEMPT_MARK};
@@ -177,8 +177,8 @@ char **command_argv(const struct launch_request *r, const char *attempt_dir, boo
         command_add(&v, "%s", exported[i]);
     }
     if (job_spec_names_hosts(r->spec))
-        add_kernel_choice(&v, r->spec);
-    add_variables(&v, r->spec);
+        command_add_kernel_choice(&v, r->spec);
+    command_add_variables(&v, r->spec);
     for (size_t i = 0; i < r->spec->cluster.mpi_arg_count; i++)
         command_add(&v, "%s", r->spec->cluster.mpi_args[i]);
     command_add(&v, "%s", r->worker);
@@ -215,7 +215,7 @@ bool command_has_prefix(const char *variable, const char *const *prefixes, size_
     return false;
 }
 
-static bool from_an_outer_launcher(const char *variable)
+static bool command_from_an_outer_launcher(const char *variable)
 {
     static const char *const prefixes[] = {
         "OMPI_COMM_",
@@ -269,7 +269,7 @@ char **command_environment(char *const *inherited, const struct launch_request *
     struct vector v = {0};
 
     for (; inherited && *inherited; inherited++) {
-        if (!from_an_outer_launcher(*inherited))
+        if (!command_from_an_outer_launcher(*inherited))
             command_add(&v, "%s", *inherited);
         if (command_has_prefix(*inherited, own, 1))
             shared = NULL;
@@ -291,7 +291,7 @@ char **command_environment(char *const *inherited, const struct launch_request *
     return command_finish(&v);
 }
 
-static void quote_into(FILE *out, const char *word)
+static void command_quote_into(FILE *out, const char *word)
 {
     static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
                                 "_-+=./:,@%^";
@@ -319,7 +319,7 @@ char *command_quote(char *const *argv)
     for (char *const *word = argv; *word; word++) {
         if (word != argv)
             fputc(' ', out);
-        quote_into(out, *word);
+        command_quote_into(out, *word);
     }
     fputc('\n', out);
     fclose(out);

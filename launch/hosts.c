@@ -12,7 +12,7 @@
 #include "common/system/host.h"
 #include "launch/command.h"
 
-static json_t *entries_of(const struct job_spec *spec)
+static json_t *hosts_entries_of(const struct job_spec *spec)
 {
     json_t *list = json_array();
 
@@ -36,7 +36,7 @@ int hosts_write(const struct launch_request *r, const char *attempt_dir, struct 
         "worker", r->worker, "run_dir", r->run_dir, "attempt", (json_int_t)r->attempt, "nodes",
         (json_int_t)r->spec->cluster.nodes, "workers_per_node", (json_int_t)workers, "threads",
         (json_int_t)r->threads, "bind", (int)r->bind, "smt", (int)r->spec->cluster.smt, "hosts",
-        entries_of(r->spec));
+        hosts_entries_of(r->spec));
     char *text = plan ? json_dumps(plan, JSON_INDENT(1)) : NULL;
     int status = text ? 0 : error_set(e, ERR_NO_MEMORY, "no memory for the job's hosts");
 

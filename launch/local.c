@@ -31,9 +31,9 @@ static void local_write_stderr(const char *text)
     (void)ignored;
 }
 
-static void become_mpirun(const struct child *c) __attribute__((noreturn));
+static void local_become_mpirun(const struct child *c) __attribute__((noreturn));
 
-static void become_mpirun(const struct child *c)
+static void local_become_mpirun(const struct child *c)
 {
     struct sigaction standard = {.sa_handler = SIG_DFL};
     sigset_t none;
@@ -68,7 +68,7 @@ static void become_mpirun(const struct child *c)
     _exit(127);
 }
 
-static int start_child(struct child *c, struct launch_process *p, struct error *e)
+static int local_start_child(struct child *c, struct launch_process *p, struct error *e)
 {
     int gate[2];
 
@@ -77,7 +77,7 @@ static int start_child(struct child *c, struct launch_process *p, struct error *
     c->gate = gate[0];
     pid_t pid = fork();
     if (pid == 0)
-        become_mpirun(c);
+        local_become_mpirun(c);
     int why = errno;
     close(gate[0]);
     if (pid < 0) {
@@ -96,7 +96,7 @@ static int start_child(struct child *c, struct launch_process *p, struct error *
 
 /* Where the ranks of an attempt on this host share memory: a folder of its own, as ranks that are
  * killed leave their part of it, which nobody would find among those of others. */
-static void shared_folder(const char *attempt_dir, char path[64])
+static void local_shared_folder(const char *attempt_dir, char path[64])
 {
     char hex[DIGEST_BYTES];
 
@@ -105,16 +105,16 @@ static void shared_folder(const char *attempt_dir, char path[64])
 }
 
 /* Anybody may make files beside it: false where it is not ours. */
-static bool is_own_folder(const char *path)
+static bool local_is_own_folder(const char *path)
 {
     struct stat st;
 
     return lstat(path, &st) == 0 && S_ISDIR(st.st_mode) && st.st_uid == geteuid();
 }
 
-static bool make_shared_folder(const char *path)
+static bool local_make_shared_folder(const char *path)
 {
-    return (mkdir(path, 0700) == 0 || errno == EEXIST) && is_own_folder(path);
+    return (mkdir(path, 0700) == 0 || errno == EEXIST) && local_is_own_folder(path);
 }
 
 /* Not synced, as their folder: what a power cut leaves of them is not launched from. */
@@ -131,7 +131,7 @@ static int local_write_file(const char *folder, const char *name, char *text, st
     return status;
 }
 
-static int open_log(const char *attempt_dir, int *fd, struct error *e)
+static int local_open_log(const char *attempt_dir, int *fd, struct error *e)
 {
     char path[PATH_MAX + 16];
 
@@ -158,9 +158,9 @@ static int local_prepare(const struct launch_request *r, const char *attempt_dir
     c->argv = hosts && mpirun ? command_on_hosts(mpirun, attempt_dir) : mpirun;
     if (hosts)
         command_free(mpirun);
-    shared_folder(attempt_dir, shared);
-    c->environment = command_environment(environ, r, attempt_dir,
-                                         !hosts && make_shared_folder(shared) ? shared : NULL);
+    local_shared_folder(attempt_dir, shared);
+    c->environment = command_environment(
+        environ, r, attempt_dir, !hosts && local_make_shared_folder(shared) ? shared : NULL);
     if (!status && (!c->argv || !c->environment))
         status = error_set(e, ERR_NO_MEMORY, "no memory to launch");
     if (status)
@@ -182,9 +182,9 @@ static int local_start(const struct launch_request *r, struct launch_process *p,
     if (!status)
         status = local_prepare(r, attempt_dir, &c, e);
     if (!status)
-        status = open_log(attempt_dir, &c.log, e);
+        status = local_open_log(attempt_dir, &c.log, e);
     if (!status)
-        status = start_child(&c, p, e);
+        status = local_start_child(&c, p, e);
     if (c.log >= 0)
         close(c.log);
     command_free(c.argv);
@@ -192,7 +192,7 @@ static int local_start(const struct launch_request *r, struct launch_process *p,
     return status;
 }
 
-static size_t look_for_members(struct launch_process *p, const char *attempt_dir)
+static size_t local_look_for_members(struct launch_process *p, const char *attempt_dir)
 {
     return process_set_update(&p->members, attempt_dir, p->session, p->start);
 }
@@ -200,7 +200,7 @@ static size_t look_for_members(struct launch_process *p, const char *attempt_dir
 /* What is forked between the look and the signal is found by the next look. */
 static void local_stop(struct launch_process *p, const char *attempt_dir, enum launch_stop how)
 {
-    size_t members = look_for_members(p, attempt_dir);
+    size_t members = local_look_for_members(p, attempt_dir);
 
     if (how != LAUNCH_STOP_KILL) {
         if (p->pidfd >= 0)
@@ -211,13 +211,13 @@ static void local_stop(struct launch_process *p, const char *attempt_dir, enum l
     }
     for (int look = 0; look < 3 && members; look++) {
         process_set_signal(&p->members, SIGKILL);
-        members = look_for_members(p, attempt_dir);
+        members = local_look_for_members(p, attempt_dir);
     }
 }
 
 /* What a killed mpirun leaves of its session, whose folder has its number; as Open MPI 4
  * and 5 name it. (Without hosts it is in the shared folder.) */
-static void remove_session(const struct launch_process *p)
+static void local_remove_session(const struct launch_process *p)
 {
     const char *tmp = getenv("TMPDIR");
     char host[128] = "", all[PATH_MAX], path[PATH_MAX + 16];
@@ -228,11 +228,11 @@ static void remove_session(const struct launch_process *p)
     host[strcspn(host, ".")] = '\0';
     snprintf(path, sizeof path, "%s/prterun.%s.%d.%u", tmp && *tmp ? tmp : "/tmp", host,
              (int)p->pid, geteuid());
-    if (is_own_folder(path))
+    if (local_is_own_folder(path))
         file_remove_tree(path, NULL);
     if ((size_t)snprintf(all, sizeof all, "%s/ompi.%s.%u", tmp && *tmp ? tmp : "/tmp", host,
                          geteuid()) >= sizeof all ||
-        !is_own_folder(all))
+        !local_is_own_folder(all))
         return;
     snprintf(path, sizeof path, "%s/pid.%d", all, (int)p->pid);
     file_remove_tree(path, NULL);
@@ -240,13 +240,13 @@ static void remove_session(const struct launch_process *p)
 
 static int local_survivors(struct launch_process *p, const char *attempt_dir)
 {
-    int members = (int)look_for_members(p, attempt_dir);
+    int members = (int)local_look_for_members(p, attempt_dir);
     char shared[64];
 
-    shared_folder(attempt_dir, shared);
+    local_shared_folder(attempt_dir, shared);
     if (members == 0) {
         file_remove_tree(shared, NULL);
-        remove_session(p);
+        local_remove_session(p);
     }
     return members;
 }

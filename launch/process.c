@@ -22,7 +22,7 @@
 #include "launch/process.h"
 
 /* False: no such process, or it has ended and only waits to be reaped. */
-static bool read_living(int64_t pid, struct process_stat *stat)
+static bool process_read_living(int64_t pid, struct process_stat *stat)
 {
     return process_stat_read(pid, stat) && !process_has_ended(stat);
 }
@@ -30,7 +30,7 @@ static bool read_living(int64_t pid, struct process_stat *stat)
 int64_t process_start(int64_t pid)
 {
     struct process_stat stat;
-    return read_living(pid, &stat) ? stat.start : -1;
+    return process_read_living(pid, &stat) ? stat.start : -1;
 }
 
 bool launch_release(struct launch_process *p)
@@ -107,7 +107,7 @@ struct process_list {
 };
 
 /* Every living process. */
-static void list_processes(struct process_list *list)
+static void process_list_processes(struct process_list *list)
 {
     DIR *folder = opendir("/proc");
     struct dirent *entry;
@@ -116,7 +116,7 @@ static void list_processes(struct process_list *list)
         char *end;
         struct process_stat f;
         long pid = strtol(entry->d_name, &end, 10);
-        if (*end || pid <= 1 || pid == getpid() || !read_living(pid, &f))
+        if (*end || pid <= 1 || pid == getpid() || !process_read_living(pid, &f))
             continue;
         struct process *items =
             array_grow(list->items, list->count, &list->room, sizeof *list->items);
@@ -129,7 +129,7 @@ static void list_processes(struct process_list *list)
         closedir(folder);
 }
 
-static bool is_of_attempt(int64_t pid, const char *attempt_dir)
+static bool process_is_of_attempt(int64_t pid, const char *attempt_dir)
 {
     char *its = process_variable(pid, ATTEMPT_MARK);
     bool same = its && strcmp(its, attempt_dir) == 0;
@@ -138,7 +138,7 @@ static bool is_of_attempt(int64_t pid, const char *attempt_dir)
     return same;
 }
 
-static bool in_set(const struct process_set *set, const struct process *p)
+static bool process_in_set(const struct process_set *set, const struct process *p)
 {
     for (size_t i = 0; i < set->count; i++)
         if (set->items[i].pid == p->pid && set->items[i].start == p->start)
@@ -146,7 +146,7 @@ static bool in_set(const struct process_set *set, const struct process *p)
     return false;
 }
 
-static bool is_child_of_member(const struct process_list *list, const struct process *p)
+static bool process_is_child_of_member(const struct process_list *list, const struct process *p)
 {
     for (size_t i = 0; i < list->count; i++)
         if (list->items[i].member && list->items[i].pid == p->parent)
@@ -154,19 +154,19 @@ static bool is_child_of_member(const struct process_list *list, const struct pro
     return false;
 }
 
-static void mark_members(struct process_list *list, const struct process_set *set,
-                         const char *attempt_dir, int64_t session, int64_t since)
+static void process_mark_members(struct process_list *list, const struct process_set *set,
+                                 const char *attempt_dir, int64_t session, int64_t since)
 {
     for (size_t i = 0; i < list->count; i++) {
         struct process *p = &list->items[i];
-        p->member = in_set(set, p) || (session > 0 && p->session == session) ||
-                    (p->start >= since && is_of_attempt(p->pid, attempt_dir));
+        p->member = process_in_set(set, p) || (session > 0 && p->session == session) ||
+                    (p->start >= since && process_is_of_attempt(p->pid, attempt_dir));
     }
     for (bool more = true; more;) {
         more = false;
         for (size_t i = 0; i < list->count; i++) {
             struct process *p = &list->items[i];
-            if (!p->member && is_child_of_member(list, p))
+            if (!p->member && process_is_child_of_member(list, p))
                 p->member = more = true;
         }
     }
@@ -177,8 +177,8 @@ size_t process_set_update(struct process_set *set, const char *attempt_dir, int6
 {
     struct process_list look = {0};
 
-    list_processes(&look);
-    mark_members(&look, set, attempt_dir, session, since);
+    process_list_processes(&look);
+    process_mark_members(&look, set, attempt_dir, session, since);
     set->count = 0;
     for (size_t i = 0; i < look.count; i++) {
         if (!look.items[i].member)
@@ -195,7 +195,7 @@ size_t process_set_update(struct process_set *set, const char *attempt_dir, int6
 }
 
 /* -1: it is no rank. */
-static int64_t rank_of(int64_t pid)
+static int64_t process_rank_of(int64_t pid)
 {
     char *text = process_variable(pid, "OMPI_COMM_WORLD_RANK");
     int64_t rank = text ? strtoll(text, NULL, 10) : -1;
@@ -204,7 +204,7 @@ static int64_t rank_of(int64_t pid)
     return rank;
 }
 
-static void read_name(int64_t pid, char *name, size_t bytes)
+static void process_read_name(int64_t pid, char *name, size_t bytes)
 {
     char path[64];
 
@@ -227,7 +227,7 @@ bool process_set_find_stopped(const struct process_set *set, int64_t first,
         if (!process_stat_read(pid, &stat) || stat.start != set->items[i].start ||
             !process_is_stopped(&stat))
             continue;
-        int64_t rank = pid == first ? -1 : rank_of(pid);
+        int64_t rank = pid == first ? -1 : process_rank_of(pid);
         if (pid == first || found->pid < 0 ||
             (found->pid != first && rank >= 0 && (found->rank < 0 || rank < found->rank))) {
             found->pid = pid;
@@ -235,7 +235,7 @@ bool process_set_find_stopped(const struct process_set *set, int64_t first,
         }
     }
     if (found->pid >= 0)
-        read_name(found->pid, found->name, sizeof found->name);
+        process_read_name(found->pid, found->name, sizeof found->name);
     return found->pid >= 0;
 }
 
@@ -262,13 +262,13 @@ double launch_elapsed_seconds(const struct launch_process *p)
     return p->start > 0 && elapsed > 0 ? elapsed : 0;
 }
 
-static bool is_program(const char *path)
+static bool process_is_program(const char *path)
 {
     struct stat st;
     return stat(path, &st) == 0 && S_ISREG(st.st_mode) && access(path, X_OK) == 0;
 }
 
-static int find_in_path(const char *name, char **path, struct error *e)
+static int process_find_in_path(const char *name, char **path, struct error *e)
 {
     const char *folders = getenv("PATH");
 
@@ -276,7 +276,7 @@ static int find_in_path(const char *name, char **path, struct error *e)
         size_t length = strcspn(at, ":");
         if (length && asprintf(path, "%.*s/%s", (int)length, at, name) < 0)
             return error_set(e, ERR_NO_MEMORY, "no memory for a path");
-        if (length && is_program(*path))
+        if (length && process_is_program(*path))
             return 0;
         if (length)
             free(*path);
@@ -290,10 +290,10 @@ int launch_find_program(const char *name, char **path, struct error *e)
 {
     *path = NULL;
     if (!strchr(name, '/'))
-        return find_in_path(name, path, e);
+        return process_find_in_path(name, path, e);
     if (access(name, F_OK))
         return error_set_errno(e, errno, "%s cannot be run", name);
-    if (!is_program(name))
+    if (!process_is_program(name))
         return error_set(e, ERR_NOT_ALLOWED, "%s is not an executable file", name);
     /* Not realpath(): mpirun is a link and looks at the name it was called by. */
     char folder[PATH_MAX];
@@ -304,7 +304,7 @@ int launch_find_program(const char *name, char **path, struct error *e)
     return *path ? 0 : error_set(e, ERR_NO_MEMORY, "no memory for a path");
 }
 
-static int ask_version(const char *mpirun)
+static int process_ask_version(const char *mpirun)
 {
     char *argv[] = {(char *)mpirun, "--version", NULL};
     struct spawn_request r = {
@@ -331,7 +331,7 @@ int launch_mpi_version(const char *mpirun)
     if (!known || strcmp(known, mpirun) != 0) {
         free(known);
         known = strdup(mpirun);
-        version = ask_version(mpirun);
+        version = process_ask_version(mpirun);
     }
     int answer = version;
     pthread_mutex_unlock(&lock);

@@ -44,7 +44,7 @@ struct place {
     char temporary[PATH_MAX], final[PATH_MAX];
 };
 
-static void find_place(const struct job *job, int64_t i, struct place *p)
+static void convert_find_place(const struct job *job, int64_t i, struct place *p)
 {
     bool train = i < job->shards[DATASET_TRAIN];
 
@@ -61,15 +61,15 @@ static void find_place(const struct job *job, int64_t i, struct place *p)
              p->of);
 }
 
-static int all_shards(const struct job *job)
+static int convert_all_shards(const struct job *job)
 {
     return job->shards[DATASET_TRAIN] + job->shards[DATASET_EVAL];
 }
 
 /* ---- one shard, by any thread */
 
-static int put_image(struct job *job, struct picture_maker *maker, struct shard_writer *w,
-                     enum dataset_role role, int64_t i, struct error *e)
+static int convert_put_image(struct job *job, struct picture_maker *maker, struct shard_writer *w,
+                             enum dataset_role role, int64_t i, struct error *e)
 {
     const struct source_class_list *classes = &job->source->classes;
     struct source_image image = {0};
@@ -94,7 +94,7 @@ static int put_image(struct job *job, struct picture_maker *maker, struct shard_
     return rc;
 }
 
-static int write_shard(void *context, void *maker, int64_t i, struct error *e)
+static int convert_write_shard(void *context, void *maker, int64_t i, struct error *e)
 {
     struct job *job = context;
     struct shard_writer *w;
@@ -104,12 +104,13 @@ static int write_shard(void *context, void *maker, int64_t i, struct error *e)
 
     if (job->done[i])
         return 0;
-    find_place(job, i, &p);
+    convert_find_place(job, i, &p);
     int rc = shard_writer_create(p.temporary, &w, e);
     for (int64_t at = p.first; at < p.end && rc == 0; at++) {
         rc = prep_interrupted ? error_set(e, ERR_INTERRUPTED, "interrupted") : 0;
         if (rc == 0)
-            rc = put_image(job, maker, w, p.role, rng_permutation_at(&job->orders[p.role], at), e);
+            rc = convert_put_image(job, maker, w, p.role,
+                                   rng_permutation_at(&job->orders[p.role], at), e);
     }
     if (rc) {
         shard_writer_abandon(w);
@@ -139,7 +140,7 @@ static void convert_end_thread(void *maker)
 
 /* ---- going on from an earlier run */
 
-static bool is_there(const char *path, const json_t *shard)
+static bool convert_is_there(const char *path, const json_t *shard)
 {
     struct stat st;
     return stat(path, &st) == 0 &&
@@ -148,15 +149,16 @@ static bool is_there(const char *path, const json_t *shard)
 
 /* What the journal has, if its file is still there: under its own name if the earlier run ended
  * while it renamed. */
-static int64_t find_done(struct job *job)
+static int64_t convert_find_done(struct job *job)
 {
     int64_t images = 0;
     struct place p;
 
-    for (int i = 0; i < all_shards(job); i++) {
-        find_place(job, i, &p);
+    for (int i = 0; i < convert_all_shards(job); i++) {
+        convert_find_place(job, i, &p);
         const json_t *shard = journal_find(job->journal, p.name);
-        job->done[i] = shard && (is_there(p.temporary, shard) || is_there(p.final, shard));
+        job->done[i] =
+            shard && (convert_is_there(p.temporary, shard) || convert_is_there(p.final, shard));
         images += job->done[i] ? p.end - p.first : 0;
     }
     return images;
@@ -177,7 +179,7 @@ static json_t *convert_settings(const struct job *job)
 
 /* ---- the end */
 
-static int settle_shard(const struct place *p, struct error *e)
+static int convert_settle_shard(const struct place *p, struct error *e)
 {
     if (rename(p->temporary, p->final) == 0)
         return 0;
@@ -187,14 +189,14 @@ static int settle_shard(const struct place *p, struct error *e)
     return error_set_errno(e, reason, "cannot rename %s to %s", p->temporary, p->final);
 }
 
-static int describe_role(const struct job *job, enum dataset_role role, json_t *manifest,
-                         struct error *e)
+static int convert_describe_role(const struct job *job, enum dataset_role role, json_t *manifest,
+                                 struct error *e)
 {
     json_t *shards = json_array();
     struct place p;
 
     for (int k = 0; k < job->shards[role]; k++) {
-        find_place(job, role == DATASET_TRAIN ? k : job->shards[DATASET_TRAIN] + k, &p);
+        convert_find_place(job, role == DATASET_TRAIN ? k : job->shards[DATASET_TRAIN] + k, &p);
         json_array_append(shards, journal_find(job->journal, p.name));
     }
     if ((int)json_array_size(shards) == job->shards[role])
@@ -206,8 +208,8 @@ static int describe_role(const struct job *job, enum dataset_role role, json_t *
     return error_set(e, ERR_INTERNAL, "a shard was not written");
 }
 
-static int describe_classes(const struct source_class_list *classes, json_t *manifest,
-                            struct error *e)
+static int convert_describe_classes(const struct source_class_list *classes, json_t *manifest,
+                                    struct error *e)
 {
     json_t *names = json_array(), *texts = json_array();
     int rc = 0;
@@ -231,10 +233,10 @@ static int convert_write_manifest(const struct job *job, const char *path, struc
                   "format", MANIFEST_FORMAT, "source", o->from, "seed", (json_int_t)o->seed, "pad",
                   o->pad, "resize", o->resize, "quality", o->resize ? o->quality : 0);
 
-    int rc = describe_classes(&job->source->classes, manifest, e);
+    int rc = convert_describe_classes(&job->source->classes, manifest, e);
     for (enum dataset_role role = DATASET_TRAIN; role <= DATASET_EVAL && rc == 0; role++)
         if (job->shards[role])
-            rc = describe_role(job, role, manifest, e);
+            rc = convert_describe_role(job, role, manifest, e);
     if (rc == 0)
         rc = json_file_write(path, manifest, e);
     json_decref(manifest);
@@ -252,9 +254,9 @@ static int convert_settle(const struct job *job, struct error *e)
     snprintf(temporary, PATH_MAX, "%.3900s/." MANIFEST_NAME ".tmp", out);
     snprintf(final, PATH_MAX, "%.3900s/" MANIFEST_NAME, out);
     int rc = convert_write_manifest(job, temporary, e);
-    for (int i = 0; i < all_shards(job) && rc == 0; i++) {
-        find_place(job, i, &p);
-        rc = settle_shard(&p, e);
+    for (int i = 0; i < convert_all_shards(job) && rc == 0; i++) {
+        convert_find_place(job, i, &p);
+        rc = convert_settle_shard(&p, e);
         if (rc == 0 && p.k == p.of - 1)
             file_sync_dir_of(p.final);
     }
@@ -269,7 +271,7 @@ static int convert_settle(const struct job *job, struct error *e)
 
 /* ---- the whole */
 
-static int check_options(struct job *job, struct error *e)
+static int convert_check_job_options(struct job *job, struct error *e)
 {
     const struct convert_options *o = job->options;
     const int64_t *images = job->source->images;
@@ -289,7 +291,7 @@ static int check_options(struct job *job, struct error *e)
     return 0;
 }
 
-static int make_folders(const struct job *job, struct error *e)
+static int convert_make_folders(const struct job *job, struct error *e)
 {
     char folder[PATH_MAX];
     int rc = 0;
@@ -302,12 +304,12 @@ static int make_folders(const struct job *job, struct error *e)
     return rc;
 }
 
-static int write_shards(struct job *job, struct error *e)
+static int convert_write_shards(struct job *job, struct error *e)
 {
-    static const struct parallel_work work = {convert_begin_thread, write_shard,
+    static const struct parallel_work work = {convert_begin_thread, convert_write_shard,
                                               convert_end_thread};
     const int64_t *images = job->source->images;
-    int64_t done = find_done(job);
+    int64_t done = convert_find_done(job);
 
     for (enum dataset_role role = DATASET_TRAIN; role <= DATASET_EVAL; role++)
         job->orders[role] =
@@ -319,7 +321,7 @@ static int write_shards(struct job *job, struct error *e)
                 done, images[DATASET_TRAIN] + images[DATASET_EVAL]);
     progress_begin(&job->progress, "convert", images[DATASET_TRAIN] + images[DATASET_EVAL] - done,
                    0);
-    int rc = parallel_run(job->options->threads, all_shards(job), &work, job, e);
+    int rc = parallel_run(job->options->threads, convert_all_shards(job), &work, job, e);
     progress_end(&job->progress);
     return rc;
 }
@@ -332,13 +334,13 @@ static int convert_write_all(struct job *job, struct error *e)
     json_decref(set);
     if (rc)
         return rc;
-    job->done = calloc((size_t)all_shards(job), sizeof *job->done);
+    job->done = calloc((size_t)convert_all_shards(job), sizeof *job->done);
     if (!job->done)
         rc = error_set(e, ERR_NO_MEMORY, "no memory for a list of shards");
     if (rc == 0)
-        rc = make_folders(job, e);
+        rc = convert_make_folders(job, e);
     if (rc == 0)
-        rc = write_shards(job, e);
+        rc = convert_write_shards(job, e);
     if (rc == 0)
         rc = convert_settle(job, e);
     else if (journal_count(job->journal) == 0)
@@ -347,7 +349,7 @@ static int convert_write_all(struct job *job, struct error *e)
         fprintf(stderr,
                 "train-prep: %" PRId64
                 " of %d shards are finished; run the same command again to continue\n",
-                journal_count(job->journal), all_shards(job));
+                journal_count(job->journal), convert_all_shards(job));
     journal_close(job->journal);
     free(job->done);
     return rc;
@@ -398,7 +400,7 @@ int convert(const struct convert_options *o, struct error *e)
     int rc = source_open(o->from, o->in, &source, &job.source, e);
     if (rc)
         return rc;
-    rc = check_options(&job, e);
+    rc = convert_check_job_options(&job, e);
     if (rc == 0)
         rc = out_folder_take(o->out, o->force, &lock, e);
     if (rc == 0) {

@@ -11,7 +11,7 @@
 
 /* A record's filename comes from others: only its last part is used, and only harmless characters
  * of it. */
-static void safe_name(const char *name, char out[128])
+static void extract_safe_name(const char *name, char out[128])
 {
     const char *slash = strrchr(name, '/');
     size_t used = 0;
@@ -29,8 +29,8 @@ struct extraction {
     struct progress progress;
 };
 
-static int print_file(int64_t i, const struct dataset_image *image, const char *path,
-                      struct error *e)
+static int extract_print_file(int64_t i, const struct dataset_image *image, const char *path,
+                              struct error *e)
 {
     json_t *line =
         json_pack("{s:I, s:i, s:s, s:s, s:I}", "record", (json_int_t)i, "class", image->label,
@@ -46,14 +46,14 @@ static int extract_record(struct dataset *d, int64_t i, const struct dataset_ima
     char path[PATH_MAX], name[128];
     (void)d;
 
-    safe_name(image->name[0] ? image->name : "image.jpg", name);
+    extract_safe_name(image->name[0] ? image->name : "image.jpg", name);
     if ((size_t)snprintf(path, sizeof path, "%s/%09" PRId64 "-%s", folder, i, name) >= sizeof path)
         return error_set(e, ERR_INVALID, "the path %s is too long", folder);
     if (access(path, F_OK) == 0)
         return error_set(e, ERR_CONFLICT, "%s exists already", path);
     int rc = file_write_atomic(path, image->jpeg, image->jpeg_bytes, e);
     if (rc == 0 && x->options->json)
-        rc = print_file(i, image, path, e);
+        rc = extract_print_file(i, image, path, e);
     progress_add(&x->progress, 1, (int64_t)image->jpeg_bytes);
     return rc;
 }

@@ -27,8 +27,8 @@ static int journal_write_line(struct journal *j, const json_t *line, struct erro
     return 0;
 }
 
-static int compare_settings(const struct journal *j, const json_t *then, const json_t *now,
-                            struct error *e)
+static int journal_compare_settings(const struct journal *j, const json_t *then, const json_t *now,
+                                    struct error *e)
 {
     const char *key;
     json_t *value;
@@ -55,7 +55,8 @@ static int compare_settings(const struct journal *j, const json_t *then, const j
 }
 
 /* Takes the lines of an earlier run; *good_bytes is where the last whole one ends, 0: none. */
-static int read_lines(struct journal *j, const json_t *settings, long *good_bytes, struct error *e)
+static int journal_read_lines(struct journal *j, const json_t *settings, long *good_bytes,
+                              struct error *e)
 {
     char *text, *line, *end;
     size_t bytes;
@@ -70,7 +71,7 @@ static int read_lines(struct journal *j, const json_t *settings, long *good_byte
         json_t *object = json_loadb(line, (size_t)(end - line), JSON_REJECT_DUPLICATES, NULL);
         const char *file = json_string_value(json_object_get(object, "file"));
         if (line == text && object)
-            rc = compare_settings(j, object, settings, e);
+            rc = journal_compare_settings(j, object, settings, e);
         else if (object && file)
             json_object_set(j->done, file, object);
         json_decref(object);
@@ -93,7 +94,7 @@ int journal_open(const char *folder, const json_t *settings, struct journal **ou
     pthread_mutex_init(&j->lock, NULL);
     j->done = json_object();
     snprintf(j->path, sizeof j->path, "%.3900s/" JOURNAL_NAME, folder);
-    int rc = read_lines(j, settings, &good_bytes, e);
+    int rc = journal_read_lines(j, settings, &good_bytes, e);
     if (rc == 0)
         j->file = fopen(j->path, "ae");
     if (rc == 0 && (!j->file || ftruncate(fileno(j->file), good_bytes)))

@@ -11,7 +11,7 @@
 
 volatile int prep_interrupted;
 
-static void prep_on_signal(int number)
+static void main_prep_on_signal(int number)
 {
     (void)number;
     prep_interrupted = 1;
@@ -30,7 +30,7 @@ static const struct command {
 };
 #define COMMANDS (sizeof commands / sizeof *commands)
 
-static void print_help(FILE *to)
+static void main_print_help(FILE *to)
 {
     fputs("Usage: train-prep COMMAND [OPTION...]\nCreates, checks, lists and distributes data sets "
           "for traind.\n\n",
@@ -44,7 +44,7 @@ static void print_help(FILE *to)
         to);
 }
 
-static const struct command *find_command(const char *name)
+static const struct command *main_find_command(const char *name)
 {
     for (size_t i = 0; i < COMMANDS; i++)
         if (strcmp(name, commands[i].name) == 0)
@@ -52,7 +52,7 @@ static const struct command *find_command(const char *name)
     return NULL;
 }
 
-static void refuse_command(const char *name)
+static void main_refuse_command(const char *name)
 {
     struct suggest near = {.word = name};
 
@@ -64,7 +64,7 @@ static void refuse_command(const char *name)
     fputs("\n\n", stderr);
 }
 
-static int prep_run(const struct command *command, int argc, char **argv)
+static int main_prep_run(const struct command *command, int argc, char **argv)
 {
     char name[64];
     struct error e;
@@ -80,15 +80,15 @@ static int prep_run(const struct command *command, int argc, char **argv)
 
 int main(int argc, char **argv)
 {
-    struct sigaction action = {.sa_handler = prep_on_signal, .sa_flags = SA_RESETHAND};
-    const struct command *command = argc > 1 ? find_command(argv[1]) : NULL;
+    struct sigaction action = {.sa_handler = main_prep_on_signal, .sa_flags = SA_RESETHAND};
+    const struct command *command = argc > 1 ? main_find_command(argv[1]) : NULL;
 
     file_refuse_closed_streams();
     argp_err_exit_status = 2;
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
     if (argc > 1 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "help") == 0)) {
-        print_help(stdout);
+        main_print_help(stdout);
         return 0;
     }
     if (argc > 1 && strcmp(argv[1], "--version") == 0) {
@@ -97,9 +97,9 @@ int main(int argc, char **argv)
     }
     if (!command) {
         if (argc > 1)
-            refuse_command(argv[1]);
-        print_help(stderr);
+            main_refuse_command(argv[1]);
+        main_print_help(stderr);
         return 2;
     }
-    return prep_run(command, argc, argv);
+    return main_prep_run(command, argc, argv);
 }

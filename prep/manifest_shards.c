@@ -14,15 +14,15 @@
 static const char *const folders[] = {[DATASET_TRAIN] = "train/", [DATASET_EVAL] = "validation/"};
 
 /* A manifest may come from anywhere: what it names is copied and written, so it stays inside. */
-static int is_harmless(const char *file, enum dataset_role role)
+static int manifest_shards_is_harmless(const char *file, enum dataset_role role)
 {
     size_t folder = strlen(folders[role]);
     return file && strncmp(file, folders[role], folder) == 0 && strlen(file) < 128 &&
            file[folder] && file[folder] != '.' && !strchr(file + folder, '/');
 }
 
-static int take_shard(struct manifest_shards *m, enum dataset_role role, int number,
-                      const json_t *shard)
+static int manifest_shards_take(struct manifest_shards *m, enum dataset_role role, int number,
+                                const json_t *shard)
 {
     struct manifest_shard *s = &m->shards[m->count];
 
@@ -32,13 +32,14 @@ static int take_shard(struct manifest_shards *m, enum dataset_role role, int num
     s->bytes = (uint64_t)json_integer_value(json_object_get(shard, "bytes"));
     s->role = role;
     s->number = number;
-    if (!is_harmless(s->file, role) || !s->hash || s->images < 1 || (int64_t)s->bytes < 1)
+    if (!manifest_shards_is_harmless(s->file, role) || !s->hash || s->images < 1 ||
+        (int64_t)s->bytes < 1)
         return -1;
     m->count++;
     return 0;
 }
 
-static int take_role(struct manifest_shards *m, enum dataset_role role)
+static int manifest_shards_take_role(struct manifest_shards *m, enum dataset_role role)
 {
     const char *name = role == DATASET_TRAIN ? "train" : "validation";
     const json_t *shards = json_object_get(json_object_get(m->manifest, name), "shards");
@@ -51,7 +52,7 @@ static int take_role(struct manifest_shards *m, enum dataset_role role)
         return -1;
     m->shards = larger;
     json_array_foreach (shards, i, shard)
-        if (take_shard(m, role, (int)i, shard))
+        if (manifest_shards_take(m, role, (int)i, shard))
             return -1;
     return 0;
 }
@@ -73,7 +74,8 @@ int manifest_shards_read(const char *folder, struct manifest_shards *m, struct e
     if (!m->manifest)
         return -(int)e->code;
     if (json_integer_value(json_object_get(m->manifest, "format")) != MANIFEST_FORMAT ||
-        take_role(m, DATASET_TRAIN) || take_role(m, DATASET_EVAL) || m->count == 0)
+        manifest_shards_take_role(m, DATASET_TRAIN) || manifest_shards_take_role(m, DATASET_EVAL) ||
+        m->count == 0)
         return error_set(e, ERR_CORRUPT, "%s is not a train-prep manifest of format %d", path,
                          MANIFEST_FORMAT);
     const json_t *stage = json_object_get(m->manifest, "stage");

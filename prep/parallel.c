@@ -21,7 +21,7 @@ int parallel_default_threads(void)
     return count < PARALLEL_THREADS_MAX ? count : PARALLEL_THREADS_MAX;
 }
 
-static void keep_error(struct parallel *p, int64_t item, const struct error *e)
+static void parallel_keep_error(struct parallel *p, int64_t item, const struct error *e)
 {
     pthread_mutex_lock(&p->lock);
     if (p->failed_item < 0 || item < p->failed_item) {
@@ -43,7 +43,7 @@ static void *parallel_run_items(void *argument)
     while (rc == 0 && (i = atomic_fetch_add(&p->next, 1)) < p->items)
         rc = p->work->item(p->context, scratch, i, &e);
     if (rc)
-        keep_error(p, i, &e);
+        parallel_keep_error(p, i, &e);
     p->work->end(scratch);
     return NULL;
 }

@@ -37,7 +37,7 @@ static void progress_format_duration(double seconds, char out[32])
         snprintf(out, 32, "%" PRId64 " h %02" PRId64 " min", s / 3600, s / 60 % 60);
 }
 
-static void print_line(const struct progress *p, bool last)
+static void progress_print_line(const struct progress *p, bool last)
 {
     double spent = progress_seconds(p);
     double share = p->total_images  ? (double)p->images / (double)p->total_images
@@ -67,7 +67,7 @@ void progress_add(struct progress *p, int64_t images, int64_t bytes)
     double now = clock_monotonic();
     if (now - p->last >= every) {
         p->last = now;
-        print_line(p, false);
+        progress_print_line(p, false);
     }
     pthread_mutex_unlock(&p->lock);
 }
@@ -75,7 +75,7 @@ void progress_add(struct progress *p, int64_t images, int64_t bytes)
 void progress_end(struct progress *p)
 {
     if (p->terminal || p->last > p->started)
-        print_line(p, true);
+        progress_print_line(p, true);
     pthread_mutex_destroy(&p->lock);
 }
 

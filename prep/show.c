@@ -14,7 +14,7 @@ struct table {
 };
 
 /* As wide as the longest name, within reason. */
-static int width_of_files(const struct dataset *d, int64_t first, int64_t end)
+static int show_width_of_files(const struct dataset *d, int64_t first, int64_t end)
 {
     size_t width = strlen("file");
 
@@ -88,7 +88,7 @@ int show(const struct show_options *o, struct error *e)
         return rc;
     rc = jpeg_decoder_create(&t.decoder, e);
     if (!o->json && rc == 0)
-        t.file_width = width_of_files(d, o->choice.first, end);
+        t.file_width = show_width_of_files(d, o->choice.first, end);
     if (rc == 0)
         rc = records_visit(d, &o->choice, end, show_record, &t, &taken, e);
     if (rc == 0 && (fflush(stdout) || ferror(stdout)))

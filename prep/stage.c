@@ -51,14 +51,14 @@ struct stage {
 };
 
 /* Errors are told apart by whose they are. */
-static int data_error(struct stage *s, int rc)
+static int stage_data_error(struct stage *s, int rc)
 {
     if (rc)
         *s->fault = STAGE_FAULT_DATA;
     return rc;
 }
 
-static int scratch_error(struct stage *s, int rc)
+static int stage_scratch_error(struct stage *s, int rc)
 {
     if (rc)
         *s->fault = STAGE_FAULT_SCRATCH;
@@ -150,52 +150,53 @@ static int stage_copy_bytes(struct stage *s, int in, int out, const char *from,
         if (got < 0 && errno == EINTR)
             continue;
         if (got < 0)
-            return data_error(s, error_set_errno(e, errno, "cannot read %s", from));
+            return stage_data_error(s, error_set_errno(e, errno, "cannot read %s", from));
         bytes += (uint64_t)got;
         if (bytes > shard->bytes)
             break;
         hash_add(s->hash, s->chunk, (size_t)got);
         if (file_write_all(out, s->chunk, (size_t)got))
-            return scratch_error(s, error_set_errno(e, errno, "cannot write %s", temporary));
+            return stage_scratch_error(s, error_set_errno(e, errno, "cannot write %s", temporary));
         progress_add(&s->progress, 0, got);
         stage_pace(s, (size_t)got);
     }
     hash_hex(s->hash, hex);
     if (bytes != shard->bytes)
-        return data_error(s, error_set(e, ERR_CORRUPT,
-                                       "%s is %s than the %" PRIu64 " bytes of the manifest", from,
-                                       bytes < shard->bytes ? "shorter" : "longer", shard->bytes));
+        return stage_data_error(
+            s, error_set(e, ERR_CORRUPT, "%s is %s than the %" PRIu64 " bytes of the manifest",
+                         from, bytes < shard->bytes ? "shorter" : "longer", shard->bytes));
     if (strcmp(hex, shard->hash) != 0)
-        return data_error(s,
-                          error_set(e, ERR_CORRUPT,
-                                    "%s does not match the manifest: its hash is %s, expected %s",
-                                    from, hex, shard->hash));
-    return fsync(out) ? scratch_error(s, error_set_errno(e, errno, "cannot write %s", temporary))
-                      : 0;
+        return stage_data_error(
+            s,
+            error_set(e, ERR_CORRUPT, "%s does not match the manifest: its hash is %s, expected %s",
+                      from, hex, shard->hash));
+    return fsync(out)
+               ? stage_scratch_error(s, error_set_errno(e, errno, "cannot write %s", temporary))
+               : 0;
 }
 
-static int copy_shard(struct stage *s, const struct manifest_shard *shard, struct error *e)
+static int stage_copy_shard(struct stage *s, const struct manifest_shard *shard, struct error *e)
 {
     char from[PATH_MAX], to[PATH_MAX], temporary[PATH_MAX];
 
     stage_make_paths(s, shard, from, to, temporary);
     int in = file_open(from, e);
     if (in < 0)
-        return data_error(s, in);
+        return stage_data_error(s, in);
     unlink(temporary); /* of a run that was killed; never through a link */
     int out = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
     if (out < 0) {
         int reason = errno;
         close(in);
-        return scratch_error(s, error_set_errno(e, reason, "cannot create %s", temporary));
+        return stage_scratch_error(s, error_set_errno(e, reason, "cannot create %s", temporary));
     }
     posix_fadvise(in, 0, 0, POSIX_FADV_SEQUENTIAL);
     int rc = stage_copy_bytes(s, in, out, from, temporary, shard, e);
     close(in);
     if (close(out) && rc == 0)
-        rc = scratch_error(s, error_set_errno(e, errno, "cannot write %s", temporary));
+        rc = stage_scratch_error(s, error_set_errno(e, errno, "cannot write %s", temporary));
     if (rc == 0 && rename(temporary, to))
-        rc = scratch_error(s, error_set_errno(e, errno, "cannot rename %s", temporary));
+        rc = stage_scratch_error(s, error_set_errno(e, errno, "cannot rename %s", temporary));
     if (rc) {
         unlink(temporary);
         return rc;
@@ -210,7 +211,7 @@ static int copy_shard(struct stage *s, const struct manifest_shard *shard, struc
 
 /* ---- what is wanted */
 
-static int find_wanted(struct stage *s, uint64_t *bytes, struct error *e)
+static int stage_find_wanted(struct stage *s, uint64_t *bytes, struct error *e)
 {
     char from[PATH_MAX], to[PATH_MAX], temporary[PATH_MAX];
 
@@ -224,7 +225,7 @@ static int find_wanted(struct stage *s, uint64_t *bytes, struct error *e)
         unlink(temporary); /* of a copy that was interrupted: the lock is ours */
         int rc = stage_is_whole(s, to, shard, &whole, e);
         if (rc)
-            return rc == -ERR_INTERRUPTED ? rc : scratch_error(s, rc);
+            return rc == -ERR_INTERRUPTED ? rc : stage_scratch_error(s, rc);
         s->wanted[i] = !whole;
         *bytes += whole ? 0 : shard->bytes;
         s->kept += whole;
@@ -234,7 +235,7 @@ static int find_wanted(struct stage *s, uint64_t *bytes, struct error *e)
 }
 
 #define SIZE_TEXT_BYTES 32
-static const char *size_text(uint64_t bytes, char text[SIZE_TEXT_BYTES])
+static const char *stage_size_text(uint64_t bytes, char text[SIZE_TEXT_BYTES])
 {
     static const char *const units[] = {"KB", "MB", "GB", "TB"};
     double size = (double)bytes * 1e-3;
@@ -247,7 +248,7 @@ static const char *size_text(uint64_t bytes, char text[SIZE_TEXT_BYTES])
 }
 
 /* Before anything is removed: a staging that cannot end leaves what was there. */
-static int check_space(struct stage *s, uint64_t needed, struct error *e)
+static int stage_check_space(struct stage *s, uint64_t needed, struct error *e)
 {
     char there[SIZE_TEXT_BYTES], wanted[SIZE_TEXT_BYTES], missing[SIZE_TEXT_BYTES];
     struct statvfs fs;
@@ -256,16 +257,18 @@ static int check_space(struct stage *s, uint64_t needed, struct error *e)
     if (needed == 0)
         return 0;
     if (statvfs(s->options->to, &fs))
-        return scratch_error(s, error_set_errno(e, errno, "cannot look at %s", s->options->to));
+        return stage_scratch_error(s,
+                                   error_set_errno(e, errno, "cannot look at %s", s->options->to));
     free_bytes = (uint64_t)fs.f_bavail * fs.f_frsize + s->unwanted_bytes;
     needed += s->options->keep_free + SPARE_BYTES;
     if (free_bytes >= needed)
         return 0;
-    return scratch_error(
+    return stage_scratch_error(
         s, error_set(e, ERR_NO_SPACE, "%s has %s free, and %s are needed%s: %s too few",
-                     s->options->to, size_text(free_bytes, there), size_text(needed, wanted),
+                     s->options->to, stage_size_text(free_bytes, there),
+                     stage_size_text(needed, wanted),
                      s->options->keep_free ? " in addition to --keep-free" : "",
-                     size_text(needed - free_bytes, missing)));
+                     stage_size_text(needed - free_bytes, missing)));
 }
 
 /* ---- what is not wanted */
@@ -286,9 +289,9 @@ static bool stage_is_wanted(const struct stage *s, const char *role, const char 
 
 /* Calls act for each shard of a role that an earlier staging left, of other data or as another
  * node: they take space, and shards of two data sets in one folder cannot be read. */
-static int each_unwanted(struct stage *s, const char *role,
-                         int (*act)(struct stage *s, const char *path, struct error *e),
-                         struct error *e)
+static int stage_each_unwanted(struct stage *s, const char *role,
+                               int (*act)(struct stage *s, const char *path, struct error *e),
+                               struct error *e)
 {
     char folder[PATH_MAX], path[PATH_MAX];
     struct dirent *entry;
@@ -309,34 +312,36 @@ static int each_unwanted(struct stage *s, const char *role,
     return rc;
 }
 
-static int count_unwanted(struct stage *s, const char *path, struct error *e)
+static int stage_count_unwanted(struct stage *s, const char *path, struct error *e)
 {
     struct stat st;
 
     if (lstat(path, &st))
-        return scratch_error(s, error_set_errno(e, errno, "cannot look at %s", path));
+        return stage_scratch_error(s, error_set_errno(e, errno, "cannot look at %s", path));
     s->unwanted++;
     if (st.st_nlink == 1) /* else its blocks stay in use under another name */
         s->unwanted_bytes += (uint64_t)st.st_blocks * 512;
     return 0;
 }
 
-static int remove_unwanted(struct stage *s, const char *path, struct error *e)
+static int stage_remove_unwanted(struct stage *s, const char *path, struct error *e)
 {
-    return unlink(path) ? scratch_error(s, error_set_errno(e, errno, "cannot remove %s", path)) : 0;
+    return unlink(path)
+               ? stage_scratch_error(s, error_set_errno(e, errno, "cannot remove %s", path))
+               : 0;
 }
 
 /* ---- the manifest, which makes it complete */
 
 /* The one of an earlier staging, before the first shard goes or comes: not complete from here on
  * until all is copied. */
-static int remove_manifest(struct stage *s, struct error *e)
+static int stage_remove_manifest(struct stage *s, struct error *e)
 {
     char path[PATH_MAX];
 
     snprintf(path, sizeof path, "%.3900s/" MANIFEST_NAME, s->options->to);
     if (unlink(path) && errno != ENOENT)
-        return scratch_error(s, error_set_errno(e, errno, "cannot remove %s", path));
+        return stage_scratch_error(s, error_set_errno(e, errno, "cannot remove %s", path));
     file_sync_dir(s->options->to);
     return 0;
 }
@@ -355,7 +360,7 @@ static int stage_write_manifest(struct stage *s, struct error *e)
     if (part.of > 1)
         json_object_set_new(s->from.manifest, "stage",
                             json_pack("{s:i, s:i}", "node", part.number, "nodes", part.of));
-    return scratch_error(s, json_file_write(path, s->from.manifest, e));
+    return stage_scratch_error(s, json_file_write(path, s->from.manifest, e));
 }
 
 /* ---- the whole */
@@ -370,7 +375,7 @@ static int stage_check_folder(struct stage *s, struct error *e)
     snprintf(path, sizeof path, "%.3900s/" MANIFEST_NAME, s->options->to);
     if (s->was_staged || access(path, F_OK))
         return 0;
-    return scratch_error(
+    return stage_scratch_error(
         s,
         error_set(e, ERR_CONFLICT, "%s contains other data: choose another --to", s->options->to));
 }
@@ -385,14 +390,14 @@ static int stage_lock(struct stage *s, int *lock, struct error *e)
     for (int r = 0; r < 2 && rc == 0; r++) {
         snprintf(path, sizeof path, "%.3900s/%s", s->options->to, roles[r]);
         if (json_object_get(s->from.manifest, roles[r]))
-            rc = scratch_error(s, file_make_dirs(path, e));
+            rc = stage_scratch_error(s, file_make_dirs(path, e));
     }
     if (rc)
         return rc;
     snprintf(path, sizeof path, "%.3900s/" LOCK_NAME, s->options->to);
     *lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0644);
     if (*lock < 0)
-        return scratch_error(s, error_set_errno(e, errno, "cannot create %s", path));
+        return stage_scratch_error(s, error_set_errno(e, errno, "cannot create %s", path));
     if (flock(*lock, LOCK_EX | LOCK_NB) == 0)
         return 0;
     fprintf(stderr, "train-prep: another process is staging to %s: waiting for it\n",
@@ -401,12 +406,12 @@ static int stage_lock(struct stage *s, int *lock, struct error *e)
         if (errno == EINTR && prep_interrupted)
             return error_set(e, ERR_INTERRUPTED, "interrupted");
         if (errno != EINTR)
-            return scratch_error(s, error_set_errno(e, errno, "cannot lock %s", path));
+            return stage_scratch_error(s, error_set_errno(e, errno, "cannot lock %s", path));
     }
     return 0;
 }
 
-static int copy_wanted(struct stage *s, uint64_t bytes, struct error *e)
+static int stage_copy_wanted(struct stage *s, uint64_t bytes, struct error *e)
 {
     int rc = 0;
 
@@ -414,7 +419,7 @@ static int copy_wanted(struct stage *s, uint64_t bytes, struct error *e)
     s->budget_started = clock_monotonic();
     for (size_t i = 0; i < s->from.count && rc == 0; i++)
         if (s->wanted[i])
-            rc = copy_shard(s, &s->from.shards[i], e);
+            rc = stage_copy_shard(s, &s->from.shards[i], e);
     progress_end(&s->progress);
     return rc;
 }
@@ -440,9 +445,9 @@ static int stage_make_room(struct stage *s, uint64_t bytes, struct error *e)
 {
     if (bytes == 0 && s->unwanted == 0)
         return 0;
-    int rc = remove_manifest(s, e);
+    int rc = stage_remove_manifest(s, e);
     for (int r = 0; r < 2 && rc == 0; r++)
-        rc = each_unwanted(s, roles[r], remove_unwanted, e);
+        rc = stage_each_unwanted(s, roles[r], stage_remove_unwanted, e);
     return rc;
 }
 
@@ -452,18 +457,18 @@ static int stage_locked(struct stage *s, struct error *e)
     int rc = 0;
 
     for (int r = 0; r < 2 && rc == 0; r++)
-        rc = each_unwanted(s, roles[r], count_unwanted, e);
+        rc = stage_each_unwanted(s, roles[r], stage_count_unwanted, e);
     if (rc == 0)
-        rc = find_wanted(s, &bytes, e);
+        rc = stage_find_wanted(s, &bytes, e);
     if (rc == 0)
-        rc = check_space(s, bytes, e);
+        rc = stage_check_space(s, bytes, e);
     if (rc == 0)
         rc = stage_make_room(s, bytes, e);
     if (rc)
         return rc;
     stage_print_event(s, json_pack("{s:s, s:I, s:i}", "type", "start", "bytes", (json_int_t)bytes,
                                    "kept", s->kept));
-    rc = copy_wanted(s, bytes, e);
+    rc = stage_copy_wanted(s, bytes, e);
     if (rc == 0)
         rc = stage_write_manifest(s, e);
     if (rc == 0)
@@ -477,11 +482,11 @@ int stage(const struct stage_options *o, enum stage_fault *fault, struct error *
     int lock = -1;
 
     *fault = STAGE_FAULT_NONE;
-    int rc = data_error(&s, manifest_shards_read(o->from, &s.from, e));
+    int rc = stage_data_error(&s, manifest_shards_read(o->from, &s.from, e));
     if (rc == 0 && s.from.part.of > 1)
-        rc = data_error(&s, error_set(e, ERR_INVALID,
-                                      "%s is a staged copy, perhaps of a part: use the original",
-                                      o->from));
+        rc = stage_data_error(
+            &s, error_set(e, ERR_INVALID,
+                          "%s is a staged copy, perhaps of a part: use the original", o->from));
     if (rc == 0)
         rc = hash_create(&s.hash, e);
     s.chunk = malloc(CHUNK_BYTES);

@@ -23,7 +23,7 @@ struct tally {
     double top1, top5, images, bad, not_finite;
 };
 
-static bool logits_are_finite(const float *logits, int classes)
+static bool evaluate_logits_are_finite(const float *logits, int classes)
 {
     for (int c = 0; c < classes; c++)
         if (!isfinite(logits[c]))
@@ -33,7 +33,7 @@ static bool logits_are_finite(const float *logits, int classes)
 
 /* How many classes have a larger logit; ties go to the lower class number, as argmax does. All
  * logits are finite: no number is larger than NaN, which would make every label the best. */
-static int rank_of_label(const float *logits, int classes, int label)
+static int evaluate_rank_of_label(const float *logits, int classes, int label)
 {
     int better = 0;
     for (int c = 0; c < classes; c++)
@@ -41,7 +41,7 @@ static int rank_of_label(const float *logits, int classes, int label)
     return better;
 }
 
-static double cross_entropy(const float *logits, int classes, int label)
+static double evaluate_cross_entropy(const float *logits, int classes, int label)
 {
     double largest = logits[0], sum = 0;
     for (int c = 1; c < classes; c++)
@@ -51,24 +51,24 @@ static double cross_entropy(const float *logits, int classes, int label)
     return largest + log(sum) - logits[label];
 }
 
-static void tally_image(struct tally *t, const float *logits, int classes, int label)
+static void evaluate_tally_image(struct tally *t, const float *logits, int classes, int label)
 {
     t->images++;
     if (label < 0) { /* did not decode */
         t->bad++;
         return;
     }
-    if (!logits_are_finite(logits, classes)) {
+    if (!evaluate_logits_are_finite(logits, classes)) {
         t->not_finite++;
         return;
     }
-    int better = rank_of_label(logits, classes, label);
+    int better = evaluate_rank_of_label(logits, classes, label);
     t->top1 += better == 0;
     t->top5 += better < 5;
-    t->loss += cross_entropy(logits, classes, label);
+    t->loss += evaluate_cross_entropy(logits, classes, label);
 }
 
-static void count_seen_labels(double *counts, const struct loader_batch *b)
+static void evaluate_count_seen_labels(double *counts, const struct loader_batch *b)
 {
     for (int i = 0; counts && i < b->n; i++)
         if (b->labels[i] >= 0)
@@ -76,7 +76,8 @@ static void count_seen_labels(double *counts, const struct loader_batch *b)
 }
 
 /* Behind the first evaluation: an accuracy says nothing of classes not seen. Collective. */
-static int say_missing_classes(struct run *r, int64_t step, double *counts, struct error *e)
+static int evaluate_say_missing_classes(struct run *r, int64_t step, double *counts,
+                                        struct error *e)
 {
     int classes = (int)r->spec->model.classes, missing = 0, first = 0;
     char message[160];
@@ -95,7 +96,7 @@ static int say_missing_classes(struct run *r, int64_t step, double *counts, stru
     return run_agree(r, run_warn(r, step, message, e), e);
 }
 
-static int open_loader(struct run *r, struct loader **loader, struct error *e)
+static int evaluate_open_loader(struct run *r, struct loader **loader, struct error *e)
 {
     const struct job_spec *s = r->spec;
     struct loader_config config = {
@@ -119,7 +120,8 @@ static int open_loader(struct run *r, struct loader **loader, struct error *e)
 }
 
 /* Mirrors n images, of `bytes` bytes a number. */
-static void mirror_images(const struct run *r, const char *from, char *to, int n, size_t bytes)
+static void evaluate_mirror_images(const struct run *r, const char *from, char *to, int n,
+                                   size_t bytes)
 {
     size_t size = (size_t)job_spec_eval_size(r->spec);
     size_t pixel = bytes * (size_t)arch_image_channels(arch_find(r->spec->model.arch));
@@ -138,24 +140,25 @@ struct eval_buffers {
 };
 
 /* The model takes so many images at once; the batch of the evaluation may be larger. */
-static int images_at_once(const struct job_spec *s)
+static int evaluate_images_at_once(const struct job_spec *s)
 {
     return (int)(s->mode == JOB_MODE_EVAL ? s->eval.batch : s->batch_per_worker);
 }
 
-static size_t eval_image_floats(const struct job_spec *s)
+static size_t evaluate_eval_image_floats(const struct job_spec *s)
 {
     size_t size = (size_t)job_spec_eval_size(s);
     return size * size * (size_t)arch_image_channels(arch_find(s->model.arch));
 }
 
-static void predict_batch(struct run *r, const struct loader_batch *b, struct eval_buffers *to)
+static void evaluate_predict_batch(struct run *r, const struct loader_batch *b,
+                                   struct eval_buffers *to)
 {
     const struct job_spec *s = r->spec;
-    size_t classes = (size_t)s->model.classes, floats = eval_image_floats(s);
+    size_t classes = (size_t)s->model.classes, floats = evaluate_eval_image_floats(s);
     size_t bytes = b->images_bf16 ? sizeof(bf16) : sizeof(float);
     const char *all = b->images_bf16 ? (const char *)b->images_bf16 : (const char *)b->images;
-    int most = images_at_once(s);
+    int most = evaluate_images_at_once(s);
 
     for (int from = 0; from < b->n; from += most) {
         int n = b->n - from < most ? b->n - from : most;
@@ -164,25 +167,27 @@ static void predict_batch(struct run *r, const struct loader_batch *b, struct ev
         model_predict(r->model, images, n, to->logits + at);
         if (!to->mirror)
             continue;
-        mirror_images(r, images, to->mirror, n, bytes);
+        evaluate_mirror_images(r, images, to->mirror, n, bytes);
         model_predict(r->model, to->mirror, n, to->mirrored + at);
         for (size_t i = at; i < at + (size_t)n * classes; i++)
             to->logits[i] = (to->logits[i] + to->mirrored[i]) / 2;
     }
 }
 
-static void free_eval_buffers(struct eval_buffers *b)
+static void evaluate_free_eval_buffers(struct eval_buffers *b)
 {
     free(b->logits);
     free(b->mirrored);
     free(b->mirror);
 }
 
-static int allocate_eval_buffers(const struct job_spec *s, struct eval_buffers *b, struct error *e)
+static int evaluate_allocate_eval_buffers(const struct job_spec *s, struct eval_buffers *b,
+                                          struct error *e)
 {
     size_t logits = (size_t)s->eval.batch * (size_t)s->model.classes * sizeof *b->logits;
-    size_t most = (size_t)(images_at_once(s) < s->eval.batch ? images_at_once(s) : s->eval.batch);
-    size_t bytes = most * eval_image_floats(s) * sizeof(float);
+    size_t most = (size_t)(evaluate_images_at_once(s) < s->eval.batch ? evaluate_images_at_once(s)
+                                                                      : s->eval.batch);
+    size_t bytes = most * evaluate_eval_image_floats(s) * sizeof(float);
 
     *b = (struct eval_buffers){.logits = malloc(logits)};
     if (s->eval.flip) {
@@ -191,7 +196,7 @@ static int allocate_eval_buffers(const struct job_spec *s, struct eval_buffers *
     }
     if (b->logits && (!s->eval.flip || (b->mirrored && b->mirror)))
         return 0;
-    free_eval_buffers(b);
+    evaluate_free_eval_buffers(b);
     return error_set(e, ERR_NO_MEMORY, "no memory for the logits of an evaluation batch");
 }
 
@@ -211,8 +216,8 @@ static int evaluate_report_progress(struct run *r, int64_t done, int64_t batches
 }
 
 /* Ten lines an evaluation, like the seeds' log: rank 0 speaks for all, who are equally far. */
-static int progress_after(struct run *r, int64_t mine, int64_t batches, int64_t step,
-                          struct error *e)
+static int evaluate_progress_after(struct run *r, int64_t mine, int64_t batches, int64_t step,
+                                   struct error *e)
 {
     int64_t done = mine * r->world < batches ? mine * r->world : batches;
     int64_t before = (mine - 1) * r->world;
@@ -231,7 +236,7 @@ static int evaluate_batches(struct run *r, struct loader *loader, int64_t step,
     struct loader_batch b;
     struct eval_buffers buffers;
 
-    if (allocate_eval_buffers(s, &buffers, e))
+    if (evaluate_allocate_eval_buffers(s, &buffers, e))
         return -(int)e->code;
     const float *logits = buffers.logits;
     for (int64_t mine = 1;; mine++) {
@@ -240,23 +245,23 @@ static int evaluate_batches(struct run *r, struct loader *loader, int64_t step,
         stall_doing(r->stall, STALL_COMPUTE);
         if (status || b.n == 0)
             break;
-        predict_batch(r, &b, &buffers);
+        evaluate_predict_batch(r, &b, &buffers);
         progress_add((uint64_t)b.n);
-        count_seen_labels(labels, &b);
+        evaluate_count_seen_labels(labels, &b);
         for (int i = 0; i < b.n; i++)
-            tally_image(t, logits + (size_t)i * classes, classes, b.labels[i]);
+            evaluate_tally_image(t, logits + (size_t)i * classes, classes, b.labels[i]);
         status = predictions_add(predictions, &b, logits, classes, e);
         if (!status)
-            status = progress_after(r, mine, batches, step, e);
+            status = evaluate_progress_after(r, mine, batches, step, e);
         if (status || run_stop_requested())
             break;
     }
-    free_eval_buffers(&buffers);
+    evaluate_free_eval_buffers(&buffers);
     return status;
 }
 
-static int say_eval(struct run *r, int64_t step, double epoch, const struct evaluation *v,
-                    struct error *e)
+static int evaluate_say_eval(struct run *r, int64_t step, double epoch, const struct evaluation *v,
+                             struct error *e)
 {
     report_begin(r->report, EVENT_EVAL);
     report_int(r->report, "step", step);
@@ -283,7 +288,7 @@ static int say_eval(struct run *r, int64_t step, double epoch, const struct eval
     return report_end(r->report, e);
 }
 
-static int check_all_counted(const struct run *r, const struct tally *sum, struct error *e)
+static int evaluate_check_all_counted(const struct run *r, const struct tally *sum, struct error *e)
 {
     if ((int64_t)sum->images == r->plan->eval_images)
         return 0;
@@ -320,7 +325,7 @@ static int evaluate_weights(struct run *r, int64_t step, bool predictions, struc
     double *labels = counts ? calloc((size_t)r->spec->model.classes, sizeof *labels) : NULL;
     double start = clock_monotonic(), span = trace_begin();
 
-    int status = open_loader(r, &loader, e);
+    int status = evaluate_open_loader(r, &loader, e);
     if (!status && counts && !labels)
         status = error_set(e, ERR_NO_MEMORY, "no memory to count labels");
     if (!status && predictions)
@@ -340,7 +345,7 @@ static int evaluate_weights(struct run *r, int64_t step, bool predictions, struc
         if (!status && predictions)
             status = predictions_write(file, r, e);
         if (!status && labels)
-            status = say_missing_classes(r, step, labels, e);
+            status = evaluate_say_missing_classes(r, step, labels, e);
     }
     free(labels);
     predictions_destroy(file);
@@ -353,7 +358,7 @@ static int evaluate_weights(struct run *r, int64_t step, bool predictions, struc
                                .images = (int64_t)sum.images,
                                .seconds = ended - start,
                                .ended = ended};
-    status = check_all_counted(r, &sum, e);
+    status = evaluate_check_all_counted(r, &sum, e);
     if (!status)
         status = loader_judge_bad((int64_t)sum.bad, (int64_t)sum.images, true, e);
     return run_agree(r, status, e);
@@ -396,7 +401,7 @@ int evaluate(struct run *r, int64_t step, double epoch, bool predictions, struct
     if (status || *stopped)
         return status;
     provenance_evaluation(r, step, out);
-    return run_agree(r, say_eval(r, step, epoch, out, e), e);
+    return run_agree(r, evaluate_say_eval(r, step, epoch, out, e), e);
 }
 
 int evaluate_again(struct run *r, int64_t step, bool *stopped, struct error *e)

@@ -14,7 +14,7 @@
 #include "worker/watch/profile.h"
 #include "worker/watch/stall.h"
 
-static int run_to_end(const struct start_options *options, struct traincomm *comm)
+static int main_run_to_end(const struct start_options *options, struct traincomm *comm)
 {
     struct run run;
     struct error e = {0};
@@ -60,7 +60,7 @@ int main(int argc, char **argv)
     if (stall_share(options.stall, comm, &e))
         log_warning("%s", e.text);
     options.energy = energy_create(comm);
-    exit_status = run_to_end(&options, comm);
+    exit_status = main_run_to_end(&options, comm);
     energy_destroy(options.energy);
     stall_phase(options.stall, STALL_IN_END);
     stall_unshare(options.stall);

@@ -19,7 +19,7 @@ static const double SPIN_SECONDS = 500e-6;           /* longer than most message
 static const double SAME_WAIT = 300e-6;              /* at most, between two looks of one wait */
 static const double REST_SECONDS[] = {100e-6, 1e-3}; /* at least, at most */
 
-static void rest(double waited)
+static void patient_yield_rest(double waited)
 {
     double seconds = fmin(fmax(waited / 8, REST_SECONDS[0]), REST_SECONDS[1]);
     nanosleep(&(struct timespec){.tv_nsec = (long)(1e9 * seconds)}, NULL);
@@ -35,7 +35,7 @@ int sched_yield(void)
     last = now;
     if (now - began <= SPIN_SECONDS)
         return (int)syscall(SYS_sched_yield);
-    rest(now - began);
+    patient_yield_rest(now - began);
     last = clock_monotonic();
     return 0;
 }

@@ -64,7 +64,7 @@ void report_destroy(struct report *r)
     free(r);
 }
 
-static void open_line(struct report *r, enum event_type type)
+static void report_open_line(struct report *r, enum event_type type)
 {
     if (r->fd < 0)
         return;
@@ -77,7 +77,7 @@ static void open_line(struct report *r, enum event_type type)
 void report_begin(struct report *r, enum event_type type)
 {
     pthread_mutex_lock(&r->lock);
-    open_line(r, type);
+    report_open_line(r, type);
 }
 
 bool report_begin_within(struct report *r, enum event_type type, int seconds)
@@ -88,7 +88,7 @@ bool report_begin_within(struct report *r, enum event_type type, int seconds)
     until.tv_sec += seconds;
     if (pthread_mutex_clocklock(&r->lock, CLOCK_MONOTONIC, &until))
         return false;
-    open_line(r, type);
+    report_open_line(r, type);
     return true;
 }
 
@@ -109,7 +109,7 @@ void report_real(struct report *r, const char *name, double value)
 }
 
 /* Six times faster than printf's %g: rank 0 writes one for every rank in every step. */
-static void put_thousandths(FILE *out, double value)
+static void report_put_thousandths(FILE *out, double value)
 {
     char text[32], *at = text + sizeof text;
     int64_t left = value > 0 && value < 1e12 ? llround(1e3 * value) : 0;
@@ -130,7 +130,7 @@ void report_durations(struct report *r, const char *name, const double *values, 
     for (size_t i = 0; i < count; i++) {
         if (i > 0)
             fputs(", ", r->line);
-        put_thousandths(r->line, values[i]);
+        report_put_thousandths(r->line, values[i]);
     }
     fputc(']', r->line);
 }

@@ -16,7 +16,7 @@ void run_request_stop(void)
     stop_requested = 1;
 }
 
-static void on_stop_signal(int signal_number)
+static void run_on_stop_signal(int signal_number)
 {
     (void)signal_number;
     run_request_stop();
@@ -24,7 +24,7 @@ static void on_stop_signal(int signal_number)
 
 void run_catch_signals(void)
 {
-    struct sigaction action = {.sa_handler = on_stop_signal, .sa_flags = SA_RESTART};
+    struct sigaction action = {.sa_handler = run_on_stop_signal, .sa_flags = SA_RESTART};
     sigaction(SIGTERM, &action, NULL);
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGUSR1, &action, NULL);

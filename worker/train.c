@@ -41,7 +41,7 @@ struct step_times {
     double start, data, forward, backward, comm, optim, total; /* seconds but start: clock */
 };
 
-static int load_optimizer(const struct run *r, struct optimizer *optimizer, struct error *e)
+static int train_load_optimizer(const struct run *r, struct optimizer *optimizer, struct error *e)
 {
     char path[PATH_MAX + 32];
     snprintf(path, sizeof path, "%s/optimizer.safetensors", r->resumed_from);
@@ -49,7 +49,7 @@ static int load_optimizer(const struct run *r, struct optimizer *optimizer, stru
 }
 
 /* An error is the same on every rank. */
-static int open_gradients(struct run *r, struct trainer *t, struct error *e)
+static int train_open_gradients(struct run *r, struct trainer *t, struct error *e)
 {
     struct traincomm_options options = {
         .bucket_bytes = (size_t)r->spec->comm.fusion_bytes,
@@ -67,20 +67,20 @@ static int open_gradients(struct run *r, struct trainer *t, struct error *e)
 }
 
 /* Of the data set's first image, for its random numbers. */
-static int64_t first_number(const struct run *r)
+static int64_t train_first_number(const struct run *r)
 {
     return (int64_t)r->part.number << 40;
 }
 
 /* The loader counts positions in its node's part, and so does its shift: rounded up, so that no
  * image comes twice where another number of nodes had trained. */
-static int64_t shift_in_part(const struct run *r)
+static int64_t train_shift_in_part(const struct run *r)
 {
     return r->image_shift / r->part.of; /* of a number that is not above 0: up */
 }
 
 /* Of a run whose batches change. */
-static void list_phases(const struct plan *plan, struct loader_config *loader)
+static void train_list_phases(const struct plan *plan, struct loader_config *loader)
 {
     for (size_t i = 0; i < plan->phase_count && plan->phase_count > 1; i++) {
         const struct plan_phase *p = &plan->phases[i];
@@ -94,7 +94,7 @@ static void list_phases(const struct plan *plan, struct loader_config *loader)
     }
 }
 
-static int open_trainer(struct run *r, struct trainer *t, struct error *e)
+static int train_open_trainer(struct run *r, struct trainer *t, struct error *e)
 {
     const struct job_spec *s = r->spec;
     struct loader_config loader = {
@@ -110,7 +110,7 @@ static int open_trainer(struct run *r, struct trainer *t, struct error *e)
         .classes = (int)s->model.classes,
         .channels = arch_image_channels(arch_find(s->model.arch)),
         .batch = (int)s->batch_per_worker,
-        .first_number = first_number(r),
+        .first_number = train_first_number(r),
         .rank = r->rank % (r->world / r->part.of),
         .world = r->world / r->part.of,
         .seed = s->seed,
@@ -119,7 +119,7 @@ static int open_trainer(struct run *r, struct trainer *t, struct error *e)
         .steps_per_epoch = r->plan->steps_per_epoch,
         .epoch_images = r->plan->exact ? r->plan->train_images : 0,
         .batches_per_step = (int)s->accumulate_steps,
-        .first_epoch_shift = shift_in_part(r),
+        .first_epoch_shift = train_shift_in_part(r),
         .mixup = s->data.mixup,
         .bf16 = job_spec_has_bf16_images(s),
         .threads = (int)s->data.prefetch_threads,
@@ -129,7 +129,7 @@ static int open_trainer(struct run *r, struct trainer *t, struct error *e)
     for (size_t i = 0; i < r->plan->size_count; i++)
         loader.sizes[loader.size_count++] =
             (struct loader_size){r->plan->sizes[i].step, (int)r->plan->sizes[i].size};
-    list_phases(r->plan, &loader);
+    train_list_phases(r->plan, &loader);
     int status = loader_create(&loader, &t->loader, e);
     if (!status)
         status = optimizer_create(r->model, s, &t->optimizer, e);
@@ -139,11 +139,11 @@ static int open_trainer(struct run *r, struct trainer *t, struct error *e)
         status = profile_create(r, &t->profile, e);
     stall_doing(r->stall, STALL_FILES);
     if (!status && r->resumes && r->rank == 0)
-        status = load_optimizer(r, t->optimizer, e);
+        status = train_load_optimizer(r, t->optimizer, e);
     status = run_agree(r, status, e);
     stall_doing(r->stall, STALL_COMPUTE);
     if (!status)
-        status = open_gradients(r, t, e);
+        status = train_open_gradients(r, t, e);
     if (!status && r->resumes)
         status = ema_resume(r, e);
     if (!status && r->resumes)
@@ -157,7 +157,7 @@ static int open_trainer(struct run *r, struct trainer *t, struct error *e)
     return status;
 }
 
-static void close_trainer(struct trainer *t)
+static void train_close_trainer(struct trainer *t)
 {
     loader_destroy(t->loader);
     optimizer_destroy(t->optimizer);
@@ -175,7 +175,7 @@ static double train_lap(double *since, const char *phase)
     return passed;
 }
 
-static void gradients_ready(size_t offset, size_t count, void *gradients)
+static void train_gradients_ready(size_t offset, size_t count, void *gradients)
 {
     (void)count;
     traincomm_gradients_ready(gradients, offset);
@@ -188,8 +188,8 @@ struct batch_result {
 
 /* Batch j of the step's accumulate_steps: the gradients of the first overwrite, the others add, and
  * those of the last are complete, so that the all-reduce goes behind its backward. */
-static struct batch_result compute_batch(struct trainer *t, const struct loader_batch *b, int64_t j,
-                                         struct step_times *times)
+static struct batch_result train_compute_batch(struct trainer *t, const struct loader_batch *b,
+                                               int64_t j, struct step_times *times)
 {
     struct run *r = t->run;
     int64_t batches = r->spec->accumulate_steps;
@@ -202,20 +202,20 @@ static struct batch_result compute_batch(struct trainer *t, const struct loader_
     model_draw(r->model, &(struct model_draw){.seed = r->spec->seed,
                                               .epoch = b->epoch,
                                               .next_epoch_at = b->next_epoch_at,
-                                              .first_number = first_number(r),
+                                              .first_number = train_first_number(r),
                                               .indices = b->indices});
     const void *images = b->images_bf16 ? (const void *)b->images_bf16 : b->images;
     double loss = model_forward(r->model, images, b->labels, b->n, &correct);
     times->forward += train_lap(&clock, "forward");
     model_backward(r->model, r->spec->loss_scale / (double)(r->world * batches), j > 0,
-                   last ? gradients_ready : NULL, t->gradients);
+                   last ? train_gradients_ready : NULL, t->gradients);
     times->backward += train_lap(&clock, "backward");
     return (struct batch_result){loss, correct};
 }
 
 /* In the log at the start, and when it is decided what drives buckets; between machines that is an
  * event, too. */
-static int say_sum(struct trainer *t, int64_t step, struct error *e)
+static int train_say_sum(struct trainer *t, int64_t step, struct error *e)
 {
     static const char *const drives[] = {"after", "calls", "thread"}; /* enum traincomm_drive */
     struct report *report = t->run->report;
@@ -255,8 +255,8 @@ static double train_update(struct trainer *t, int64_t step, double lr, struct st
     return norm;
 }
 
-static struct rank_step gather_step(struct trainer *t, const struct batch_result *step,
-                                    const struct step_times *times)
+static struct rank_step train_gather_step(struct trainer *t, const struct batch_result *step,
+                                          const struct step_times *times)
 {
     struct rank_step mine = {
         .loss = step->loss,
@@ -270,8 +270,8 @@ static struct rank_step gather_step(struct trainer *t, const struct batch_result
     return pace_gather(t->pace, &mine);
 }
 
-static int say_step(const struct trainer *t, int64_t step, const struct rank_step *all,
-                    const struct step_times *times, double grad_norm, struct error *e)
+static int train_say_step(const struct trainer *t, int64_t step, const struct rank_step *all,
+                          const struct step_times *times, double grad_norm, struct error *e)
 {
     struct run *r = t->run;
     double images = (double)run_images(r, step - 1, step);
@@ -298,13 +298,13 @@ static int say_step(const struct trainer *t, int64_t step, const struct rank_ste
 }
 
 /* The number of the run's last step. */
-static int64_t last_step(const struct run *r)
+static int64_t train_last_step(const struct run *r)
 {
     return r->plan->train_steps - r->step_shift;
 }
 
 /* Images a second in the steps of this attempt. */
-static double images_per_sec(const struct trainer *t)
+static double train_images_per_sec(const struct trainer *t)
 {
     double images = (double)run_images(t->run, t->first_step, t->result.steps);
     return t->step_seconds_sum > 0 ? images / t->step_seconds_sum : 0;
@@ -317,29 +317,29 @@ static double train_cost(const struct run *r, int64_t from, int64_t to)
 }
 
 /* log.every_seconds, log.every_steps, and the last step. */
-static bool progress_is_due(const struct trainer *t, int64_t step, double now)
+static bool train_progress_is_due(const struct trainer *t, int64_t step, double now)
 {
     const struct job_spec *s = t->run->spec;
 
-    return step >= last_step(t->run) ||
+    return step >= train_last_step(t->run) ||
            (s->log.every_seconds > 0 && now - t->last_progress >= s->log.every_seconds) ||
            (s->log.every_steps > 0 && step % s->log.every_steps == 0);
 }
 
-static void print_progress(struct trainer *t, int64_t step, double loss, double lr)
+static void train_print_progress(struct trainer *t, int64_t step, double loss, double lr)
 {
     struct run *r = t->run;
     double now = clock_monotonic();
 
-    if (r->rank != 0 || !progress_is_due(t, step, now))
+    if (r->rank != 0 || !train_progress_is_due(t, step, now))
         return;
     t->last_progress = now;
-    double rate = images_per_sec(t);
-    double left = train_cost(r, step, last_step(r)) * t->step_seconds_sum /
+    double rate = train_images_per_sec(t);
+    double left = train_cost(r, step, train_last_step(r)) * t->step_seconds_sum /
                   train_cost(r, t->first_step, step);
     /* fabs: processors make NaNs with a sign, which would be printed as "-nan" */
     printf("Step [%lld/%lld] epoch %.2f loss %.4f lr %.5g %.1f images/s, %.0f s left\n",
-           (long long)step, (long long)last_step(r), run_epoch(r, step), fabs(loss), lr, rate,
+           (long long)step, (long long)train_last_step(r), run_epoch(r, step), fabs(loss), lr, rate,
            left);
     fflush(stdout);
 }
@@ -376,7 +376,7 @@ static int train_compute_gradients(struct trainer *t, struct batch_result *step,
         times->data += batch.wait_seconds;
         r->phase = "train";
         stall_doing(t->run->stall, STALL_COMPUTE);
-        struct batch_result one = compute_batch(t, &batch, j, times);
+        struct batch_result one = train_compute_batch(t, &batch, j, times);
         step->loss += one.loss / (double)batches;
         step->correct += one.correct;
     }
@@ -412,7 +412,7 @@ static int train_step(struct trainer *t, int64_t index, bool *stop, struct error
     double grad_norm = train_update(t, index + r->step_shift, lr, &times),
            clock = clock_monotonic();
     stall_doing(t->run->stall, STALL_WAIT);
-    struct rank_step all = gather_step(t, &mine, &times);
+    struct rank_step all = train_gather_step(t, &mine, &times);
     stall_step_ended(r->stall, index + 1);
     stall_doing(r->stall, STALL_FILES); /* the event */
     train_lap(&clock, "wait for all ranks");
@@ -423,31 +423,31 @@ static int train_step(struct trainer *t, int64_t index, bool *stop, struct error
     t->result.steps = index + 1;
     t->lr = lr;
     provenance_step(r, index + 1, all.loss, grad_norm);
-    status = say_sum(t, index + 1, e);
+    status = train_say_sum(t, index + 1, e);
     if (!status)
-        status = say_step(t, index + 1, &all, &times, grad_norm, e);
+        status = train_say_step(t, index + 1, &all, &times, grad_norm, e);
     if (!status)
         status = train_check_finite(index + 1, all.loss, grad_norm, e);
     if (!status)
         status =
             loader_judge_bad((int64_t)all.bad_images, run_images(r, t->first_step, t->result.steps),
-                             t->result.steps == last_step(r), e);
-    print_progress(t, index + 1, all.loss, lr);
+                             t->result.steps == train_last_step(r), e);
+    train_print_progress(t, index + 1, all.loss, lr);
     return run_agree(r, status, e);
 }
 
-static void set_stopped(struct trainer *t)
+static void train_set_stopped(struct trainer *t)
 {
     t->result.status = "cancelled";
     t->run->cancelled = true;
 }
 
-static bool was_stopped(const struct trainer *t)
+static bool train_was_stopped(const struct trainer *t)
 {
     return t->run->cancelled;
 }
 
-static int evaluate_now(struct trainer *t, bool last, struct error *e)
+static int train_evaluate_now(struct trainer *t, bool last, struct error *e)
 {
     struct run *r = t->run;
     struct result *result = &t->result;
@@ -457,7 +457,7 @@ static int evaluate_now(struct trainer *t, bool last, struct error *e)
     int status = evaluate(r, result->steps, epoch, last && r->spec->eval.predictions, &evaluation,
                           &stopped, e);
     if (stopped)
-        set_stopped(t);
+        train_set_stopped(t);
     if (status || stopped)
         return status;
     result->evaluated = true;
@@ -471,7 +471,7 @@ static int evaluate_now(struct trainer *t, bool last, struct error *e)
 }
 
 /* Where the run is now, for a checkpoint. */
-static struct run_state state_of(const struct trainer *t)
+static struct run_state train_state_of(const struct trainer *t)
 {
     const struct run *r = t->run;
     const struct plan *plan = r->plan;
@@ -510,11 +510,12 @@ static struct run_state state_of(const struct trainer *t)
 
 /* A checkpoint on the way that cannot be written is a warning: the older ones and the training are
  * worth more. */
-static int checkpoint_now(struct trainer *t, bool last, struct error *e)
+static int train_checkpoint_now(struct trainer *t, bool last, struct error *e)
 {
     struct run *r = t->run;
-    struct run_state state = state_of(t);
-    int status = checkpoint_write(r, t->optimizer, &state, was_stopped(t), t->result.model, e);
+    struct run_state state = train_state_of(t);
+    int status =
+        checkpoint_write(r, t->optimizer, &state, train_was_stopped(t), t->result.model, e);
 
     if (!status)
         t->saved_at = t->result.steps;
@@ -525,39 +526,39 @@ static int checkpoint_now(struct trainer *t, bool last, struct error *e)
     return run_agree(r, run_warn(r, t->result.steps, message, e), e);
 }
 
-static int evaluate_if_due(struct trainer *t, struct error *e)
+static int train_evaluate_if_due(struct trainer *t, struct error *e)
 {
     const struct run *r = t->run;
     int64_t step = t->result.steps;
 
-    if (!r->spec->data.eval || t->evaluated_at == step || step >= last_step(r) ||
+    if (!r->spec->data.eval || t->evaluated_at == step || step >= train_last_step(r) ||
         !plan_is_due(r->plan, r->spec->eval.every_epochs, step + r->step_shift))
         return 0;
-    return evaluate_now(t, false, e);
+    return train_evaluate_now(t, false, e);
 }
 
 /* The end has its own evaluation and checkpoint. */
-static int between_steps(struct trainer *t, struct error *e)
+static int train_between_steps(struct trainer *t, struct error *e)
 {
     const struct run *r = t->run;
     const struct job_spec *s = r->spec;
     int64_t step = t->result.steps;
     bool by_steps = s->checkpoint.every_steps > 0 && step % s->checkpoint.every_steps == 0;
     bool saves =
-        !s->checkpoint.disable && step < last_step(r) &&
+        !s->checkpoint.disable && step < train_last_step(r) &&
         (by_steps || plan_is_due(r->plan, s->checkpoint.every_epochs, step + r->step_shift));
-    int status = evaluate_if_due(t, e);
+    int status = train_evaluate_if_due(t, e);
 
     if (!status && saves)
-        status = checkpoint_now(t, false, e);
+        status = train_checkpoint_now(t, false, e);
     stall_step_ended(r->stall, step);
     return status;
 }
 
-static bool goes_on(const struct trainer *t)
+static bool train_goes_on(const struct trainer *t)
 {
     bool reached = t->run->spec->eval.stop_at_target && t->result.target_reached;
-    return t->result.steps < last_step(t->run) && !reached && !was_stopped(t);
+    return t->result.steps < train_last_step(t->run) && !reached && !train_was_stopped(t);
 }
 
 static int train_steps(struct trainer *t, struct error *e)
@@ -565,42 +566,42 @@ static int train_steps(struct trainer *t, struct error *e)
     bool stop = false;
     stall_step_ended(t->run->stall, t->result.steps);
     /* An evaluation that a signal cut short before the checkpoint was written. */
-    int status = t->run->resumes ? evaluate_if_due(t, e) : 0;
+    int status = t->run->resumes ? train_evaluate_if_due(t, e) : 0;
 
-    while (!status && goes_on(t)) {
+    while (!status && train_goes_on(t)) {
         status = profile_before_step(t->profile, t->result.steps + 1, e);
         if (!status)
             status = train_step(t, t->result.steps, &stop, e);
         if (stop)
-            set_stopped(t);
+            train_set_stopped(t);
         else if (!status)
-            status = between_steps(t, e);
+            status = train_between_steps(t, e);
     }
     return status;
 }
 
 /* One on the way may have been the last, as it met the target, or the run resumed behind it. */
-static int evaluate_at_end(struct trainer *t, struct error *e)
+static int train_evaluate_at_end(struct trainer *t, struct error *e)
 {
     const struct job_spec *s = t->run->spec;
     bool stopped;
 
-    if (was_stopped(t) || !s->data.eval)
+    if (train_was_stopped(t) || !s->data.eval)
         return 0;
     if (t->evaluated_at != t->result.steps)
-        return evaluate_now(t, true, e);
+        return train_evaluate_now(t, true, e);
     if (!s->eval.predictions)
         return 0;
     int status = evaluate_again(t->run, t->result.steps, &stopped, e);
     if (stopped)
-        set_stopped(t);
+        train_set_stopped(t);
     return status;
 }
 
 /* Images a second in all steps of the run, each counted once. NAN: not known. */
-static double run_images_per_sec(const struct trainer *t)
+static double train_run_images_per_sec(const struct trainer *t)
 {
-    const struct run_state now = state_of(t);
+    const struct run_state now = train_state_of(t);
     return now.train_seconds == 0 ? 0 : (double)now.images_seen / now.train_seconds;
 }
 
@@ -611,29 +612,29 @@ static int train_finish(struct trainer *t, struct error *e)
 
     if (!result->evaluated)
         result->ttt_seconds = clock_monotonic() - r->started;
-    int status = evaluate_at_end(t, e);
-    if (was_stopped(t))
+    int status = train_evaluate_at_end(t, e);
+    if (train_was_stopped(t))
         result->ttt_seconds = NAN;
     if (!status)
         status = profile_finish(t->profile, e);
     /* Nobody can resume from step 0, where nothing was trained. */
     if (!status && !r->spec->checkpoint.disable && result->steps > 0 &&
         t->saved_at != result->steps)
-        status = checkpoint_now(t, true, e);
+        status = train_checkpoint_now(t, true, e);
     if (status)
         return status;
     stall_phase(r->stall, STALL_IN_END);
     stall_doing(r->stall, STALL_FILES);
     result->has_target = r->spec->eval.has_target_top1;
-    result->images_per_sec = run_images_per_sec(t);
+    result->images_per_sec = train_run_images_per_sec(t);
     status = run_agree(r, result_write(r, result, e), e);
-    if (!status && !was_stopped(t) && t->saved_at == result->steps)
+    if (!status && !train_was_stopped(t) && t->saved_at == result->steps)
         checkpoint_keep_last(r, result->steps);
     return status;
 }
 
 /* What was done before this attempt. */
-static void take_up(struct trainer *t)
+static void train_take_up(struct trainer *t)
 {
     struct run *r = t->run;
     const struct run_state *from = &r->from;
@@ -667,8 +668,8 @@ int train(struct run *r, struct error *e)
                         .result = {.status = "success"}};
 
     if (r->resumes)
-        take_up(&t);
-    int status = open_trainer(r, &t, e);
+        train_take_up(&t);
+    int status = train_open_trainer(r, &t, e);
     if (!status)
         status = provenance_begin(r, t.gradients, e);
     if (!status)
@@ -677,7 +678,7 @@ int train(struct run *r, struct error *e)
         status = train_steps(&t, e);
     if (!status)
         status = train_finish(&t, e);
-    close_trainer(&t);
+    train_close_trainer(&t);
     ema_destroy(r->ema);
     r->ema = NULL;
     return status;

@@ -9,7 +9,7 @@
 #include "client/views/print.h"
 
 /* The job's document, every key stated; the preset's name would say again what stands there. */
-static json_t *document_of(const struct cmd_args *args, struct error *e)
+static json_t *cmd_clone_document_of(const struct cmd_args *args, struct error *e)
 {
     struct job job;
     json_t *json, *document = NULL;
@@ -40,7 +40,7 @@ static int cmd_clone(const struct cmd_args *args)
     bool submits = cmd_flag(args, "submit");
     if (!submits && (cmd_flag(args, "wait") || cmd_flag(args, "watch")))
         return cmd_usage(args->cmd, "--wait and --watch go with --submit");
-    json_t *document = document_of(args, &e);
+    json_t *document = cmd_clone_document_of(args, &e);
     if (!document)
         return cmd_fail(&e);
     if (submits) {

@@ -23,28 +23,28 @@ struct result {
     enum jobs of; /* the others have none of it */
 };
 
-static char *steps_words(char *text, size_t bytes, double value)
+static char *cmd_compare_steps_words(char *text, size_t bytes, double value)
 {
     return isnan(value) ? human_number(text, bytes, value)
                         : human_count(text, bytes, (long long)value);
 }
 
 static const struct result results[] = {
-    {"steps",            offsetof(struct job, step),             steps_words,    0,  ALL_JOBS   },
-    {"epoch",            offsetof(struct job, epoch),            human_number,   0,  ALL_JOBS   },
-    {"loss",             offsetof(struct job, loss),             human_number,   -1, ALL_JOBS   },
-    {"top-1",            offsetof(struct job, top1),             human_percent,  1,  ALL_JOBS   },
-    {"best top-1",       offsetof(struct job, best_top1),        human_percent,  1,  ALL_JOBS   },
-    {"best at step",     offsetof(struct job, best_top1_step),   steps_words,    0,  ALL_JOBS   },
-    {"top-5",            offsetof(struct job, top5),             human_percent,  1,  ALL_JOBS   },
-    {"speed",            offsetof(struct job, images_per_sec),   human_rate,     1,  ALL_JOBS   },
-    {"time to train",    offsetof(struct job, ttt_seconds),      human_duration, -1, TRAININGS  },
-    {"time to evaluate", offsetof(struct job, ttt_seconds),      human_duration, -1, EVALUATIONS},
-    {"J per image",      offsetof(struct job, joules_per_image), human_number,   -1, ALL_JOBS   },
-    {"kWh",              offsetof(struct job, kwh),              human_number,   -1, ALL_JOBS   },
-    {"node-hours",       offsetof(struct job, node_hours),       human_number,   -1, ALL_JOBS   },
-    {"cost",             offsetof(struct job, cost),             human_number,   -1, ALL_JOBS   },
-    {"global batch",     offsetof(struct job, global_batch),     steps_words,    0,  ALL_JOBS   },
+    {"steps",            offsetof(struct job, step),             cmd_compare_steps_words, 0,  ALL_JOBS   },
+    {"epoch",            offsetof(struct job, epoch),            human_number,            0,  ALL_JOBS   },
+    {"loss",             offsetof(struct job, loss),             human_number,            -1, ALL_JOBS   },
+    {"top-1",            offsetof(struct job, top1),             human_percent,           1,  ALL_JOBS   },
+    {"best top-1",       offsetof(struct job, best_top1),        human_percent,           1,  ALL_JOBS   },
+    {"best at step",     offsetof(struct job, best_top1_step),   cmd_compare_steps_words, 0,  ALL_JOBS   },
+    {"top-5",            offsetof(struct job, top5),             human_percent,           1,  ALL_JOBS   },
+    {"speed",            offsetof(struct job, images_per_sec),   human_rate,              1,  ALL_JOBS   },
+    {"time to train",    offsetof(struct job, ttt_seconds),      human_duration,          -1, TRAININGS  },
+    {"time to evaluate", offsetof(struct job, ttt_seconds),      human_duration,          -1, EVALUATIONS},
+    {"J per image",      offsetof(struct job, joules_per_image), human_number,            -1, ALL_JOBS   },
+    {"kWh",              offsetof(struct job, kwh),              human_number,            -1, ALL_JOBS   },
+    {"node-hours",       offsetof(struct job, node_hours),       human_number,            -1, ALL_JOBS   },
+    {"cost",             offsetof(struct job, cost),             human_number,            -1, ALL_JOBS   },
+    {"global batch",     offsetof(struct job, global_batch),     cmd_compare_steps_words, 0,  ALL_JOBS   },
 };
 
 static double compare_value(const struct job *job, const struct result *result)
@@ -55,7 +55,7 @@ static double compare_value(const struct job *job, const struct result *result)
 }
 
 /* The index of the best, -1 where there is none or all are equal. */
-static int best_of(const struct job *jobs, int count, const struct result *result)
+static int cmd_compare_best_of(const struct job *jobs, int count, const struct result *result)
 {
     int best = -1, different = 0;
 
@@ -70,7 +70,7 @@ static int best_of(const struct job *jobs, int count, const struct result *resul
     return different && result->better ? best : -1;
 }
 
-static struct libscols_table *make_table(const struct job *jobs, int count)
+static struct libscols_table *cmd_compare_make_table(const struct job *jobs, int count)
 {
     struct libscols_table *table = table_create(1, "");
     char text[HUMAN_BYTES];
@@ -101,7 +101,7 @@ static void compare_label_row(struct libscols_table *table, const json_t *list, 
     }
 }
 
-static void name_rows(struct libscols_table *table, const struct job *jobs, int count)
+static void cmd_compare_name_rows(struct libscols_table *table, const struct job *jobs, int count)
 {
     struct libscols_line *names = table_line(table), *states = table_line(table);
 
@@ -114,11 +114,11 @@ static void name_rows(struct libscols_table *table, const struct job *jobs, int 
     }
 }
 
-static void result_row(struct libscols_table *table, const struct job *jobs, int count,
-                       const struct result *result)
+static void cmd_compare_result_row(struct libscols_table *table, const struct job *jobs, int count,
+                                   const struct result *result)
 {
     struct libscols_line *line = NULL;
-    int best = best_of(jobs, count, result);
+    int best = cmd_compare_best_of(jobs, count, result);
     char text[HUMAN_BYTES];
 
     for (int i = 0; i < count; i++) {
@@ -170,20 +170,21 @@ static void compare_run_rows(struct libscols_table *table, const json_t *differe
     }
 }
 
-static void print_documents(const struct job *jobs, int count, const json_t *differences)
+static void cmd_compare_print_documents(const struct job *jobs, int count,
+                                        const json_t *differences)
 {
     if (json_array_size(differences) == 0) {
         puts("\nThe documents are the same.");
         return;
     }
     puts("\nDifferences between the documents:");
-    struct libscols_table *table = make_table(jobs, count);
+    struct libscols_table *table = cmd_compare_make_table(jobs, count);
     compare_difference_rows(table, differences);
     table_finish(table);
 }
 
 /* What trainctl provenance shows of each. */
-static void print_runs(const struct job *jobs, int count, const json_t *provenance)
+static void cmd_compare_print_runs(const struct job *jobs, int count, const json_t *provenance)
 {
     const json_t *differences = json_object_get(provenance, "differences"),
                  *unknown = json_object_get(provenance, "unknown"), *id;
@@ -191,7 +192,7 @@ static void print_runs(const struct job *jobs, int count, const json_t *provenan
 
     if (json_array_size(differences) > 0) {
         puts("\nDifferences between the runs (*: does not change the result):");
-        struct libscols_table *table = make_table(jobs, count);
+        struct libscols_table *table = cmd_compare_make_table(jobs, count);
         compare_run_rows(table, differences);
         table_finish(table);
     } else if (json_array_size(unknown) + 1 < (size_t)count) {
@@ -202,7 +203,7 @@ static void print_runs(const struct job *jobs, int count, const json_t *provenan
                (long long)json_integer_value(id));
 }
 
-static void print_comparison(const json_t *answer)
+static void cmd_compare_print_comparison(const json_t *answer)
 {
     const json_t *jobs = json_object_get(answer, "jobs"), *item;
     struct job read[CMD_OPERANDS_MAX];
@@ -212,15 +213,15 @@ static void print_comparison(const json_t *answer)
     json_array_foreach (jobs, i, item)
         if (count < CMD_OPERANDS_MAX)
             job_read(item, &read[count++]);
-    struct libscols_table *table = make_table(read, count);
-    name_rows(table, read, count);
+    struct libscols_table *table = cmd_compare_make_table(read, count);
+    cmd_compare_name_rows(table, read, count);
     compare_label_row(table, jobs, count, "tags", job_tags_words);
     compare_label_row(table, jobs, count, "note", job_note_words);
     for (i = 0; i < sizeof results / sizeof results[0]; i++)
-        result_row(table, read, count, &results[i]);
+        cmd_compare_result_row(table, read, count, &results[i]);
     table_finish(table);
-    print_documents(read, count, json_object_get(answer, "differences"));
-    print_runs(read, count, json_object_get(answer, "provenance"));
+    cmd_compare_print_documents(read, count, json_object_get(answer, "differences"));
+    cmd_compare_print_runs(read, count, json_object_get(answer, "provenance"));
 }
 
 static int cmd_compare(const struct cmd_args *args)
@@ -235,7 +236,7 @@ static int cmd_compare(const struct cmd_args *args)
             return cmd_fail(&e);
         snprintf(path + used, sizeof path - used, "%s%ld", i ? "," : "", id);
     }
-    return cmd_show_path(path, print_comparison);
+    return cmd_show_path(path, cmd_compare_print_comparison);
 }
 
 /* clang-format off */

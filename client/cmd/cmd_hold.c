@@ -22,7 +22,7 @@ static int hold_job(long id, struct error *e)
     return hold_post(id, "hold", NULL, "Job %ld held. Release it with: trainctl release %ld\n", e);
 }
 
-static int release_job(long id, struct error *e)
+static int cmd_hold_release_job(long id, struct error *e)
 {
     return hold_post(id, "release", NULL, "Job %ld released.\n", e);
 }
@@ -54,7 +54,7 @@ const struct cmd cmd_hold_entry = {
 };
 const struct cmd cmd_release_entry = {
     .name = "release", .synopsis = "ID...", .help = "release held jobs", .example = "trainctl release 7",
-    .run = cmd_each_job, .one = release_job, .completion = "job", .operands = {1, CMD_OPERANDS_MAX},
+    .run = cmd_each_job, .one = cmd_hold_release_job, .completion = "job", .operands = {1, CMD_OPERANDS_MAX},
 };
 const struct cmd cmd_priority_entry = {
     .name = "priority", .synopsis = "--to N ID...", .help = "change the priority of queued jobs", .example = "trainctl priority --to 10 7",

@@ -38,7 +38,7 @@ static int reproduce_differences(FILE *out, const json_t *differences, const cha
     return serious;
 }
 
-static void print_pinned(const json_t *answer)
+static void cmd_reproduce_print_pinned(const json_t *answer)
 {
     const json_t *one, *remark;
     char key[PROBLEM_KEY_BYTES];
@@ -54,12 +54,12 @@ static void print_pinned(const json_t *answer)
 }
 
 /* 0: go on. */
-static int check_here(const json_t *answer, bool force, struct error *e)
+static int cmd_reproduce_check_here(const json_t *answer, bool force, struct error *e)
 {
     const json_t *differences = json_object_get(answer, "differences");
 
     if (!client.json)
-        print_pinned(answer);
+        cmd_reproduce_print_pinned(answer);
     if (json_array_size(differences) == 0)
         return 0;
     fputs("Differences between this machine and the original run:\n", stderr);
@@ -72,7 +72,8 @@ static int check_here(const json_t *answer, bool force, struct error *e)
                      plural(serious));
 }
 
-static int submit_again(const struct cmd_args *args, long id, long *copy, struct error *e)
+static int cmd_reproduce_submit_again(const struct cmd_args *args, long id, long *copy,
+                                      struct error *e)
 {
     char path[64];
     json_t *answer, *job;
@@ -81,7 +82,7 @@ static int submit_again(const struct cmd_args *args, long id, long *copy, struct
     if (api_get(path, &answer, e) < 0)
         return -(int)e->code;
     json_t *document = json_object_get(answer, "document");
-    int status = check_here(answer, cmd_flag(args, "force"), e);
+    int status = cmd_reproduce_check_here(answer, cmd_flag(args, "force"), e);
     if (!status)
         status = changes_apply(document, args, e);
     if (!status)
@@ -99,7 +100,7 @@ static int submit_again(const struct cmd_args *args, long id, long *copy, struct
 
 /* ---- what is said at the end */
 
-static void print_same(const char *what, const json_t *same)
+static void cmd_reproduce_print_same(const char *what, const json_t *same)
 {
     printf("%-12s %s\n", what,
            json_is_true(same)    ? "bit-identical"
@@ -107,7 +108,7 @@ static void print_same(const char *what, const json_t *same)
                                  : "not known");
 }
 
-static void print_changes(const json_t *documents)
+static void cmd_reproduce_print_changes(const json_t *documents)
 {
     const json_t *one;
     char key[PROBLEM_KEY_BYTES];
@@ -124,7 +125,7 @@ static void print_changes(const json_t *documents)
     }
 }
 
-static void print_reasons(const json_t *answer)
+static void cmd_reproduce_print_reasons(const json_t *answer)
 {
     const json_t *differences = json_object_get(answer, "differences"),
                  *documents = json_object_get(answer, "documents");
@@ -137,22 +138,22 @@ static void print_reasons(const json_t *answer)
         return;
     }
     puts("Possible causes:");
-    print_changes(documents);
+    cmd_reproduce_print_changes(documents);
     reproduce_differences(stdout, differences, "in this job");
 }
 
-static void print_verdict(const json_t *answer, const char *verdict)
+static void cmd_reproduce_print_verdict(const json_t *answer, const char *verdict)
 {
     const json_t *same = json_object_get(answer, "same");
 
     if (strcmp(verdict, "running") != 0) {
-        print_same("weights", json_object_get(same, "weights"));
-        print_same("losses", json_object_get(same, "losses"));
-        print_same("evaluations", json_object_get(same, "evaluations"));
+        cmd_reproduce_print_same("weights", json_object_get(same, "weights"));
+        cmd_reproduce_print_same("losses", json_object_get(same, "losses"));
+        cmd_reproduce_print_same("evaluations", json_object_get(same, "evaluations"));
     }
     puts(json_get_text(answer, "words", verdict));
     if (strcmp(verdict, "differs") == 0)
-        print_reasons(answer);
+        cmd_reproduce_print_reasons(answer);
 }
 
 static int reproduce_tell(long copy)
@@ -168,7 +169,7 @@ static int reproduce_tell(long copy)
     if (client.json)
         print_json(answer);
     else
-        print_verdict(answer, verdict);
+        cmd_reproduce_print_verdict(answer, verdict);
     int code = strcmp(verdict, "same") == 0          ? 0
                : strcmp(verdict, "same_so_far") == 0 ? SO_FAR_EXIT
                                                      : 1;
@@ -178,7 +179,7 @@ static int reproduce_tell(long copy)
 
 /* ---- the command */
 
-static int wait_for(long copy, bool progress, struct error *e)
+static int cmd_reproduce_wait_for(long copy, bool progress, struct error *e)
 {
     struct follow follow = {.id = copy};
     json_t *json = NULL;
@@ -191,7 +192,7 @@ static int wait_for(long copy, bool progress, struct error *e)
 }
 
 /* Rather than that nobody waits for it any more. */
-static bool has_ended(long copy)
+static bool cmd_reproduce_has_ended(long copy)
 {
     struct error ignored;
     struct job job;
@@ -213,15 +214,15 @@ static int cmd_reproduce(const struct cmd_args *args)
         return cmd_fail(&e);
     if (cmd_flag(args, "check"))
         return reproduce_tell(id);
-    if (submit_again(args, id, &copy, &e) < 0)
+    if (cmd_reproduce_submit_again(args, id, &copy, &e) < 0)
         return cmd_fail(&e);
     if (cmd_flag(args, "no-wait")) {
         if (client.json)
             printf("{\"job\": %ld, \"reproduces\": %ld}\n", copy, id);
         return 0;
     }
-    int outcome = wait_for(copy, true, &e);
-    if (outcome == error_type(ERR_INTERRUPTED)->exit_code && !has_ended(copy))
+    int outcome = cmd_reproduce_wait_for(copy, true, &e);
+    if (outcome == error_type(ERR_INTERRUPTED)->exit_code && !cmd_reproduce_has_ended(copy))
         return outcome;
     return reproduce_tell(copy);
 }

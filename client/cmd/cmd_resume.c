@@ -33,7 +33,7 @@ static void resume_format_value(const json_t *value, char *text, size_t bytes)
 
 /* What differs between the two plans; nothing where nothing does. The steps are those that the job
  * will have made in all: another global batch changes how many are left, not how many were. */
-static void print_numbers(const json_t *resume)
+static void cmd_resume_print_numbers(const json_t *resume)
 {
     const json_t *before = json_object_get(resume, "before"), *new;
     json_t *after = json_object_get(resume, "after");
@@ -57,7 +57,7 @@ static void print_numbers(const json_t *resume)
     table_finish(table);
 }
 
-static void print_answer(const json_t *answer)
+static void cmd_resume_print_answer(const json_t *answer)
 {
     const json_t *resume = json_object_get(answer, "resume");
     struct job job;
@@ -66,7 +66,7 @@ static void print_answer(const json_t *answer)
     printf("job %ld %s: resumes from step %lld, %lld steps are left\n", job.id, job.state,
            (long long)json_integer_value(json_object_get(resume, "step")),
            (long long)json_integer_value(json_object_get(resume, "steps_left")));
-    print_numbers(resume);
+    cmd_resume_print_numbers(resume);
 }
 
 static int cmd_resume(const struct cmd_args *args)
@@ -81,7 +81,7 @@ static int cmd_resume(const struct cmd_args *args)
     snprintf(path, sizeof path, "/v1/jobs/%ld/resume", id);
     int status = api_post_json(path, changes, &answer, &e);
     json_decref(changes);
-    return status < 0 ? cmd_fail(&e) : cmd_show_answer(answer, print_answer);
+    return status < 0 ? cmd_fail(&e) : cmd_show_answer(answer, cmd_resume_print_answer);
 }
 
 /* clang-format off */

@@ -10,7 +10,7 @@
 #include "common/json.h"
 #include "common/text/plural.h"
 
-static int remove_job(long id, struct error *e)
+static int cmd_rm_remove_job(long id, struct error *e)
 {
     char path[64];
     json_t *answer;
@@ -63,7 +63,7 @@ static int rm_old(const struct cmd_args *args, json_t *jobs, double before)
         return cmd_fail(&e);
     }
     for (size_t i = 0; i < count && !dry; i++)
-        if (remove_job((long)json_get_integer(json_array_get(jobs, i), "id", 0), &e) < 0)
+        if (cmd_rm_remove_job((long)json_get_integer(json_array_get(jobs, i), "id", 0), &e) < 0)
             code = cmd_fail(&e);
     return code;
 }
@@ -97,7 +97,7 @@ static int cmd_rm(const struct cmd_args *args)
 const struct cmd cmd_rm_entry = {
     .name = "rm", .synopsis = "ID... | --older-than AGE [--state S] [--dry-run] [--yes]", .help = "remove jobs that have ended, with their run directories",
     .example = "trainctl rm --older-than 30d --dry-run",
-    .run = cmd_rm, .one = remove_job, .completion = "job", .operands = {0, CMD_OPERANDS_MAX},
+    .run = cmd_rm, .one = cmd_rm_remove_job, .completion = "job", .operands = {0, CMD_OPERANDS_MAX},
     .options = {
         {"older-than", 0, "AGE", "all jobs that ended longer ago, e.g. 7d or 12h, except starred ones", "none"},
         {"state", 0, "S", "with --older-than: only jobs in these states, e.g. failed,cancelled", "succeeded|failed|cancelled"},

@@ -44,7 +44,7 @@ static const char *run_path(const struct run *r, const char *name, int64_t attem
 }
 
 /* --run-dir, or in the current folder the job's name, else that of its file. */
-static int choose_folder(struct run *r, const char *name, struct error *e)
+static int cmd_run_choose_folder(struct run *r, const char *name, struct error *e)
 {
     const char *given = cmd_value(r->args, "run-dir");
     char base[NAME_MAX + 1], current[PATH_MAX / 4] = "";
@@ -64,7 +64,7 @@ static int choose_folder(struct run *r, const char *name, struct error *e)
 }
 
 /* With other workers it is the same job, which the workers plan again. */
-static int check_same_job(const struct run *r, const json_t *job, struct error *e)
+static int cmd_run_check_same_job(const struct run *r, const json_t *job, struct error *e)
 {
     json_t *before = json_document_load(run_path(r, "job.json", 0), e);
     int status = before ? 0 : -(int)e->code;
@@ -81,7 +81,7 @@ static int check_same_job(const struct run *r, const json_t *job, struct error *
 }
 
 /* The last attempt of the run, which must have ended. */
-static int find_attempt(struct run *r, struct error *e)
+static int cmd_run_find_attempt(struct run *r, struct error *e)
 {
     struct launch_process earlier = {.pidfd = -1, .gate = -1};
     int status = 0;
@@ -95,15 +95,15 @@ static int find_attempt(struct run *r, struct error *e)
     return status;
 }
 
-static int prepare_folder(struct run *r, json_t *job, struct error *e)
+static int cmd_run_prepare_folder(struct run *r, json_t *job, struct error *e)
 {
     bool resumes = cmd_flag(r->args, "resume");
     int status = 0;
 
     if (access(run_path(r, "job.json", 0), F_OK) == 0) {
-        status = check_same_job(r, job, e);
+        status = cmd_run_check_same_job(r, job, e);
         if (!status)
-            status = find_attempt(r, e);
+            status = cmd_run_find_attempt(r, e);
         if (!status && !resumes)
             status = error_set(e, ERR_CONFLICT,
                                "%s has a run of this job: go on from its newest checkpoint with "
@@ -121,7 +121,7 @@ static int prepare_folder(struct run *r, json_t *job, struct error *e)
 }
 
 /* What is known before the first event, and what the events say. */
-static json_t *describe(const struct run *r)
+static json_t *cmd_run_describe(const struct run *r)
 {
     const struct plan *plan = r->planned.plan;
 
@@ -136,7 +136,7 @@ static json_t *describe(const struct run *r)
 }
 
 /* Until it has ended: on a terminal as watch shows it, and in lines. */
-static void follow_run(struct local *l)
+static void cmd_run_follow(struct local *l)
 {
     bool view = !client.json && terminal_full() && screen_open(&(struct error){0}) == 0;
     struct progress shown = {0};
@@ -158,7 +158,7 @@ static void follow_run(struct local *l)
 }
 
 /* Returns the exit code: what became of it, what was kept, and how to go on. */
-static int conclude_run(const struct run *r)
+static int cmd_run_conclude(const struct run *r)
 {
     struct error e;
     struct job job;
@@ -181,7 +181,7 @@ static int conclude_run(const struct run *r)
     return job_outcome(&job);
 }
 
-static int start_here(struct run *r, struct error *e)
+static int cmd_run_start_here(struct run *r, struct error *e)
 {
     const struct job_spec *spec = r->planned.spec;
     json_t *job = job_spec_to_json(spec);
@@ -193,9 +193,9 @@ static int start_here(struct run *r, struct error *e)
                       "cluster.launcher is slurm: send the job to a daemon by trainctl submit, "
                       "or run it here with --set cluster.launcher=local");
     if (!status)
-        status = choose_folder(r, spec->name, e);
+        status = cmd_run_choose_folder(r, spec->name, e);
     if (!status)
-        status = prepare_folder(r, job, e);
+        status = cmd_run_prepare_folder(r, job, e);
     json_decref(job);
     if (status)
         return status;
@@ -205,7 +205,7 @@ static int start_here(struct run *r, struct error *e)
         .run_dir = r->folder,
         .attempt = r->attempt + 1,
         .resumes = cmd_flag(r->args, "resume"),
-        .job = describe(r),
+        .job = cmd_run_describe(r),
     };
     return local_start(&r->local, e);
 }
@@ -217,11 +217,11 @@ static int cmd_run(const struct cmd_args *args)
 
     api_hurry(1000); /* for the speeds that a daemon may have measured */
     int code = plan_file(args->operands[0], args, &r.planned);
-    if (code == 0 && start_here(&r, &e)) {
+    if (code == 0 && cmd_run_start_here(&r, &e)) {
         code = cmd_fail(&e);
     } else if (code == 0) {
-        follow_run(&r.local);
-        code = conclude_run(&r);
+        cmd_run_follow(&r.local);
+        code = cmd_run_conclude(&r);
     }
     local_clear(&r.local);
     planned_clear(&r.planned);

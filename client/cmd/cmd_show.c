@@ -18,7 +18,7 @@ static void show_add_row(struct libscols_table *table, const char *name, const c
         table_row(table, name, text, NULL);
 }
 
-static void date_row(struct libscols_table *table, const char *name, double unix_time)
+static void cmd_show_date_row(struct libscols_table *table, const char *name, double unix_time)
 {
     char date[HUMAN_BYTES], ago[HUMAN_BYTES], text[2 * HUMAN_BYTES + 8];
 
@@ -29,7 +29,7 @@ static void date_row(struct libscols_table *table, const char *name, double unix
     show_add_row(table, name, text);
 }
 
-static void progress_rows(struct libscols_table *table, const struct job *job)
+static void cmd_show_progress_rows(struct libscols_table *table, const struct job *job)
 {
     char text[JOB_DONE_BYTES + 16], done[JOB_DONE_BYTES], left[JOB_LEFT_BYTES];
 
@@ -58,7 +58,7 @@ static void progress_rows(struct libscols_table *table, const struct job *job)
     show_add_row(table, job_time_label(job), human_duration(text, sizeof text, job->ttt_seconds));
 }
 
-static void plan_rows(struct libscols_table *table, const json_t *plan)
+static void cmd_show_plan_rows(struct libscols_table *table, const json_t *plan)
 {
     char text[2 * HUMAN_BYTES + 8], part[HUMAN_BYTES], images[HUMAN_BYTES];
     const json_t *batch = json_object_get(plan, "global_batch");
@@ -79,7 +79,7 @@ static void plan_rows(struct libscols_table *table, const json_t *plan)
 }
 
 /* "0.12 kWh (measured), 3.2 J per image" */
-static void energy_rows(struct libscols_table *table, const struct job *job)
+static void cmd_show_energy_rows(struct libscols_table *table, const struct job *job)
 {
     char text[3 * HUMAN_BYTES], kwh[HUMAN_BYTES], each[HUMAN_BYTES];
 
@@ -102,7 +102,8 @@ static void energy_rows(struct libscols_table *table, const struct job *job)
 }
 
 /* "1.5 s (1.3 s to 1.7 s), actual 1.4 s: 9 % too long" */
-static void judged_row(struct libscols_table *table, const char *name, const json_t *judged)
+static void cmd_show_judged_row(struct libscols_table *table, const char *name,
+                                const json_t *judged)
 {
     char value[HUMAN_BYTES], low[HUMAN_BYTES], high[HUMAN_BYTES], actual[HUMAN_BYTES];
     char text[5 * HUMAN_BYTES];
@@ -122,27 +123,27 @@ static void judged_row(struct libscols_table *table, const char *name, const jso
 }
 
 /* How good the estimates were, of a job that has ended. */
-static void forecast_rows(struct libscols_table *table, const json_t *forecast)
+static void cmd_show_forecast_rows(struct libscols_table *table, const json_t *forecast)
 {
     char name[64];
     const json_t *one;
     size_t i;
 
-    judged_row(table, "predicted", json_object_get(forecast, "ttt_seconds"));
+    cmd_show_judged_row(table, "predicted", json_object_get(forecast, "ttt_seconds"));
     json_array_foreach (json_object_get(forecast, "time_left"), i, one) {
         snprintf(name, sizeof name, "time left at %.0f %%",
                  100 * json_number_value(json_object_get(one, "share")));
-        judged_row(table, name, one);
+        cmd_show_judged_row(table, name, one);
     }
     json_array_foreach (json_object_get(forecast, "target"), i, one) {
         snprintf(name, sizeof name, "until target at %.0f %%",
                  100 * json_number_value(json_object_get(one, "share")));
-        judged_row(table, name, one);
+        cmd_show_judged_row(table, name, one);
     }
 }
 
 /* "expected at step 400 (380 to 420), in 3 min 20 s (2 min 40 s to 4 min 10 s)" */
-static void target_expected(const json_t *target, char *text, size_t bytes)
+static void cmd_show_target_expected(const json_t *target, char *text, size_t bytes)
 {
     char value[HUMAN_BYTES], low[HUMAN_BYTES], high[HUMAN_BYTES];
     const json_t *step = json_object_get(target, "step"),
@@ -162,7 +163,7 @@ static void target_expected(const json_t *target, char *text, size_t bytes)
              human_duration(high, sizeof high, json_get_number(left, "high", NAN)));
 }
 
-static void target_row(struct libscols_table *table, const json_t *target, bool ended)
+static void cmd_show_target_row(struct libscols_table *table, const json_t *target, bool ended)
 {
     char text[6 * HUMAN_BYTES], name[HUMAN_BYTES + 16], percent[HUMAN_BYTES];
     long long met = json_get_integer(target, "met_step", -1);
@@ -176,14 +177,14 @@ static void target_row(struct libscols_table *table, const json_t *target, bool 
     else if (ended)
         snprintf(text, sizeof text, "not met");
     else if (json_is_number(json_object_get(json_object_get(target, "step"), "value")))
-        target_expected(target, text, sizeof text);
+        cmd_show_target_expected(target, text, sizeof text);
     else
         snprintf(text, sizeof text, "not yet known: too few evaluations, or no improvement");
     show_add_row(table, name, text);
 }
 
 /* Of one that waits here. */
-static void position_row(struct libscols_table *table, const json_t *json)
+static void cmd_show_position_row(struct libscols_table *table, const json_t *json)
 {
     long long position = json_get_integer(json, "queue_position", 0);
     char text[64];
@@ -194,7 +195,7 @@ static void position_row(struct libscols_table *table, const json_t *json)
         show_add_row(table, "in the queue", text);
 }
 
-static void starts_row(struct libscols_table *table, const struct job *job)
+static void cmd_show_starts_row(struct libscols_table *table, const struct job *job)
 {
     char date[HUMAN_BYTES], in[HUMAN_BYTES], text[2 * HUMAN_BYTES + 16];
     double left = job->estimated_start - clock_now();
@@ -208,7 +209,8 @@ static void starts_row(struct libscols_table *table, const struct job *job)
 }
 
 /* Of the first attempt that failed, whatever came after it. */
-static void failure_rows(struct libscols_table *table, const struct job *job, const json_t *failure)
+static void cmd_show_failure_rows(struct libscols_table *table, const struct job *job,
+                                  const json_t *failure)
 {
     const char *reason = json_string_value(json_object_get(failure, "reason"));
     const json_t *line;
@@ -232,7 +234,7 @@ static void failure_rows(struct libscols_table *table, const struct job *job, co
 
 /* Of one that Slurm runs: "4711 PENDING: Resources" as far as there is something to say; "None" is
  * Slurm's word for no reason. */
-static void slurm_row(struct libscols_table *table, const json_t *slurm)
+static void cmd_show_slurm_row(struct libscols_table *table, const json_t *slurm)
 {
     const json_t *id = json_object_get(slurm, "job_id");
     char text[512], *number = id && !json_is_null(id) ? print_value(id) : NULL;
@@ -251,7 +253,7 @@ static void slurm_row(struct libscols_table *table, const json_t *slurm)
 }
 
 /* The newest three of the last attempt; none where the daemon does not tell them. */
-static void straggler_rows(struct libscols_table *table, const struct job *job)
+static void cmd_show_straggler_rows(struct libscols_table *table, const struct job *job)
 {
     json_t *answer, *event;
     struct error e;
@@ -286,14 +288,14 @@ static void show_labels(struct libscols_table *table, const json_t *json)
     free(tags);
 }
 
-static char *human_step(char *text, size_t bytes, double step)
+static char *cmd_show_human_step(char *text, size_t bytes, double step)
 {
     snprintf(text, bytes, "step %.0f", step);
     return text;
 }
 
 /* Of one that came from another daemon. */
-static void imported_row(struct libscols_table *table, const json_t *from)
+static void cmd_show_imported_row(struct libscols_table *table, const json_t *from)
 {
     const char *by = json_string_value(json_object_get(from, "submitted_by"));
     char text[512];
@@ -324,25 +326,25 @@ void show_job(const json_t *json)
     table_set(line, 1, job.state);
     table_set_color(line, 1, job_state_color(job.state));
     show_add_row(table, "reason", job.reason);
-    position_row(table, json);
-    starts_row(table, &job);
-    slurm_row(table, json_object_get(json, "slurm"));
-    failure_rows(table, &job, json_object_get(json, "failure"));
-    progress_rows(table, &job);
+    cmd_show_position_row(table, json);
+    cmd_show_starts_row(table, &job);
+    cmd_show_slurm_row(table, json_object_get(json, "slurm"));
+    cmd_show_failure_rows(table, &job, json_object_get(json, "failure"));
+    cmd_show_progress_rows(table, &job);
     if (job.id)
-        straggler_rows(table, &job);
-    target_row(table, json_object_get(json, "target"), job_ended(&job));
+        cmd_show_straggler_rows(table, &job);
+    cmd_show_target_row(table, json_object_get(json, "target"), job_ended(&job));
     if (!isnan(job.checkpoint_step) && strcmp(job.state, "succeeded") != 0)
-        show_add_row(table, "checkpoint", human_step(id, sizeof id, job.checkpoint_step));
-    imported_row(table, json_object_get(json, "imported_from"));
-    plan_rows(table, json_object_get(json, "plan"));
+        show_add_row(table, "checkpoint", cmd_show_human_step(id, sizeof id, job.checkpoint_step));
+    cmd_show_imported_row(table, json_object_get(json, "imported_from"));
+    cmd_show_plan_rows(table, json_object_get(json, "plan"));
     show_add_row(table, "gradients",
                  json_get_text(json_object_get(json, "gradients"), "message", ""));
-    energy_rows(table, &job);
-    forecast_rows(table, json_object_get(json, "forecast"));
-    date_row(table, "submitted", job.created_at);
-    date_row(table, "started", job.started_at);
-    date_row(table, "finished", job.finished_at);
+    cmd_show_energy_rows(table, &job);
+    cmd_show_forecast_rows(table, json_object_get(json, "forecast"));
+    cmd_show_date_row(table, "submitted", job.created_at);
+    cmd_show_date_row(table, "started", job.started_at);
+    cmd_show_date_row(table, "finished", job.finished_at);
     show_add_row(table, "run directory", run_dir ? run_dir : "");
     if (!isnan(job.disk_bytes))
         show_add_row(table, "on disk", human_size(id, sizeof id, job.disk_bytes));

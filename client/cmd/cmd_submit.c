@@ -16,7 +16,7 @@
 
 /* A job of more than a day is confirmed first, on a terminal. What is wrong with the document is
  * left to its submission. */
-static bool is_confirmed(const struct cmd_args *args, const char *text, size_t bytes)
+static bool cmd_submit_is_confirmed(const struct cmd_args *args, const char *text, size_t bytes)
 {
     struct error ignored;
     bool yes = true;
@@ -43,7 +43,7 @@ int submit_text(const struct cmd_args *args, const char *text, size_t bytes)
 
     if (wait && watch)
         return cmd_usage(args->cmd, "--wait and --watch exclude each other");
-    if (!is_confirmed(args, text, bytes)) {
+    if (!cmd_submit_is_confirmed(args, text, bytes)) {
         error_set(&e, ERR_CONFLICT, "nothing was submitted");
         return cmd_fail(&e);
     }
@@ -62,7 +62,8 @@ int submit_text(const struct cmd_args *args, const char *text, size_t bytes)
 
 /* The document as it is, so that lines and columns in the daemon's answer are the file's; made anew
  * where an option changes it, or a path in it is relative to the current folder. */
-static int read_document(const struct cmd_args *args, char **text, size_t *bytes, struct error *e)
+static int cmd_submit_read_document(const struct cmd_args *args, char **text, size_t *bytes,
+                                    struct error *e)
 {
     struct error wrong;
     int64_t train, eval;
@@ -96,7 +97,7 @@ static int read_document(const struct cmd_args *args, char **text, size_t *bytes
 }
 
 /* The daemon makes it, as it would for itself: it knows the settings. */
-static int print_sbatch(const char *text, size_t bytes)
+static int cmd_submit_print_sbatch(const char *text, size_t bytes)
 {
     struct error e;
     json_t *plan;
@@ -127,10 +128,10 @@ static int cmd_submit(const struct cmd_args *args)
     size_t bytes;
     int code;
 
-    if (read_document(args, &text, &bytes, &e))
+    if (cmd_submit_read_document(args, &text, &bytes, &e))
         return cmd_fail(&e);
-    code =
-        cmd_flag(args, "print-sbatch") ? print_sbatch(text, bytes) : submit_text(args, text, bytes);
+    code = cmd_flag(args, "print-sbatch") ? cmd_submit_print_sbatch(text, bytes)
+                                          : submit_text(args, text, bytes);
     free(text);
     return code;
 }

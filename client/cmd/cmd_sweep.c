@@ -23,7 +23,7 @@ static char *sweep_format_number(const json_t *json, const char *key, char text[
 }
 
 /* "lr.base=0.2 optimizer.nesterov=true": as --set takes it. The caller frees it. */
-static char *point_words(json_t *point)
+static char *cmd_sweep_point_words(json_t *point)
 {
     char *words = NULL;
     size_t bytes = 0;
@@ -57,11 +57,12 @@ static char *sweep_format_result(const json_t *trial, const char *metric, char t
                                                 : human_number(text, HUMAN_BYTES, result);
 }
 
-static void trial_row(struct libscols_table *table, const json_t *trial, const char *metric)
+static void cmd_sweep_trial_row(struct libscols_table *table, const json_t *trial,
+                                const char *metric)
 {
     struct libscols_line *line = table_line(table);
     char text[HUMAN_BYTES];
-    char *point = point_words(json_object_get(trial, "point"));
+    char *point = cmd_sweep_point_words(json_object_get(trial, "point"));
 
     table_set(line, 0, sweep_format_result(trial, metric, text));
     table_set(line, 1, sweep_format_number(trial, "budget", text));
@@ -73,7 +74,7 @@ static void trial_row(struct libscols_table *table, const json_t *trial, const c
     free(point);
 }
 
-static bool has_reasons(const json_t *sweep)
+static bool cmd_sweep_has_reasons(const json_t *sweep)
 {
     const json_t *trial;
     size_t i;
@@ -101,9 +102,10 @@ static void sweep_show(const json_t *sweep)
     table_column(table, "STATE", 0);
     table_column(table, "JOB", TABLE_RIGHT);
     table_column(table, "POINT", TABLE_WRAP);
-    table_column(table, "REASON", has_reasons(sweep) ? TABLE_TRUNC | TABLE_SPARE : SCOLS_FL_HIDDEN);
+    table_column(table, "REASON",
+                 cmd_sweep_has_reasons(sweep) ? TABLE_TRUNC | TABLE_SPARE : SCOLS_FL_HIDDEN);
     json_array_foreach (json_object_get(sweep, "trials"), i, trial)
-        trial_row(table, trial, metric);
+        cmd_sweep_trial_row(table, trial, metric);
     table_finish(table);
 }
 
@@ -133,7 +135,8 @@ static void sweep_list(const json_t *answer)
 typedef char *band_format(char *text, size_t bytes, double value);
 
 /* "2 h 5 min, between 1 h 50 min and 2 h 20 min"; false: it is not known. */
-static bool band_words(const json_t *band, band_format *format, char text[4 * HUMAN_BYTES])
+static bool cmd_sweep_band_words(const json_t *band, band_format *format,
+                                 char text[4 * HUMAN_BYTES])
 {
     char value[HUMAN_BYTES], low[HUMAN_BYTES], high[HUMAN_BYTES];
     double middle = json_get_number(band, "value", NAN);
@@ -148,16 +151,16 @@ static bool band_words(const json_t *band, band_format *format, char text[4 * HU
     return true;
 }
 
-static void plan_line(const json_t *plan, const char *key, const char *label, band_format *format,
-                      const char *behind)
+static void cmd_sweep_plan_line(const json_t *plan, const char *key, const char *label,
+                                band_format *format, const char *behind)
 {
     char text[4 * HUMAN_BYTES];
 
-    if (band_words(json_object_get(plan, key), format, text))
+    if (cmd_sweep_band_words(json_object_get(plan, key), format, text))
         printf("%-12s%s%s\n", label, text, behind);
 }
 
-static void plan_rungs(const json_t *rungs)
+static void cmd_sweep_plan_rungs(const json_t *rungs)
 {
     struct libscols_table *table =
         table_create(1, "RUNG>,BUDGET>,JOBS>,PARALLEL>,IMAGES>,TIME>,SLOT-HOURS>");
@@ -196,22 +199,23 @@ static void sweep_plan(const json_t *plan)
         human_count(images, sizeof images, json_get_integer(plan, "images", 0)),
         human_count(evaluated, sizeof evaluated, json_get_integer(plan, "evaluated_images", 0)));
     putchar('\n');
-    plan_rungs(json_object_get(plan, "rungs"));
+    cmd_sweep_plan_rungs(json_object_get(plan, "rungs"));
     puts("");
     if (json_get_integer(plan, "jobs_without_speed", 0) > 0)
         puts("time        not yet known");
-    plan_line(plan, "seconds", "time", human_duration, ", if no other job competes for the slots");
-    plan_line(plan, "slot_hours", "slot-hours", human_number, "");
-    plan_line(plan, "node_hours", "node-hours", human_number, "");
-    plan_line(plan, "kwh", "energy", human_number, " kWh (estimate)");
+    cmd_sweep_plan_line(plan, "seconds", "time", human_duration,
+                        ", if no other job competes for the slots");
+    cmd_sweep_plan_line(plan, "slot_hours", "slot-hours", human_number, "");
+    cmd_sweep_plan_line(plan, "node_hours", "node-hours", human_number, "");
+    cmd_sweep_plan_line(plan, "kwh", "energy", human_number, " kWh (estimate)");
     snprintf(unit, sizeof unit, "%s%s", *money ? " " : "", money);
-    plan_line(plan, "cost", "cost", human_number, unit);
+    cmd_sweep_plan_line(plan, "cost", "cost", human_number, unit);
     json_array_foreach (json_object_get(plan, "warnings"), i, warning)
         print_wrapped(stdout, "warning: ", 2, json_string_value(warning));
 }
 
 /* The text stays as it is where no path in it is relative. */
-static int make_paths_absolute(char **text, size_t *bytes, struct error *e)
+static int cmd_sweep_make_paths_absolute(char **text, size_t *bytes, struct error *e)
 {
     struct error wrong;
     bool changed = false;
@@ -236,7 +240,7 @@ static int sweep_post(const char *path, const char *file, json_t **answer, struc
 
     if (status)
         return status;
-    status = make_paths_absolute(&text, &bytes, e);
+    status = cmd_sweep_make_paths_absolute(&text, &bytes, e);
     if (status == 0)
         status = api_post(path, text, bytes, answer, e);
     free(text);
@@ -302,7 +306,7 @@ static int sweep_outcome(const json_t *sweep)
 
 /* ---- the command */
 
-static int no_such_verb(const char *word, struct error *e)
+static int cmd_sweep_no_such_verb(const char *word, struct error *e)
 {
     static const char *const verbs[] = {"plan", "show", "wait", "list", "cancel"};
     struct suggest near = {.word = word};
@@ -330,7 +334,7 @@ static int sweep_request(const struct cmd_args *args, json_t **answer, struct er
     bool plans = strcmp(word, "plan") == 0;
     bool verb = cancels || waits || plans || strcmp(word, "show") == 0;
     if (!verb && args->operand_count > 1) /* a file stands alone */
-        return no_such_verb(word, e);
+        return cmd_sweep_no_such_verb(word, e);
     if (!verb)
         return sweep_post("/v1/sweeps", word, answer, e);
     if (args->operand_count < 2 && plans)

@@ -16,7 +16,7 @@ static void watch_show_line(void *context, const struct job *job)
     progress_show(context, job);
 }
 
-static int follow_to_end(long id, bool progress)
+static int cmd_watch_follow_to_end(long id, bool progress)
 {
     struct progress shown = {0};
     struct follow follow = {.id = id, .context = &shown};
@@ -75,7 +75,7 @@ int watch_until_end(long id, bool progress)
 {
     int code = progress ? watch_view(id) : NO_VIEW;
 
-    return code >= 0 ? code : follow_to_end(id, progress && code == NO_VIEW);
+    return code >= 0 ? code : cmd_watch_follow_to_end(id, progress && code == NO_VIEW);
 }
 
 static int cmd_watch(const struct cmd_args *args)
@@ -92,7 +92,7 @@ static int cmd_watch(const struct cmd_args *args)
 }
 
 /* Whether all are there: not learnt of the last one when the first has ended. */
-static int wait_check(const long *ids, int count, struct error *e)
+static int cmd_watch_wait_check(const long *ids, int count, struct error *e)
 {
     struct job job;
     json_t *json;
@@ -112,7 +112,7 @@ static int cmd_wait(const struct cmd_args *args)
     int code = 0;
 
     if (cmd_job_ids(args, ids, &e) < 0 ||
-        (args->operand_count > 1 && wait_check(ids, args->operand_count, &e) < 0))
+        (args->operand_count > 1 && cmd_watch_wait_check(ids, args->operand_count, &e) < 0))
         return cmd_fail(&e);
     for (int i = 0; i < args->operand_count; i++) {
         int outcome = watch_until_end(ids[i], false);

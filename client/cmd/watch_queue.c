@@ -9,7 +9,7 @@
 #include "client/views/view.h"
 
 /* The news of all jobs: under --json each event as it came, steps too. */
-static void print_event(const struct stream_event *event)
+static void watch_queue_print_event(const struct stream_event *event)
 {
     char words[512];
 
@@ -33,7 +33,7 @@ int watch_queue(void)
     follow_on_interrupt();
     while (!ferror(stdout) && (news = stream_next(stream, -1, -1, &event, &e)) >= 0) {
         if (news == STREAM_EVENT)
-            print_event(&event);
+            watch_queue_print_event(&event);
         stream_report(news, "");
     }
     stream_destroy(stream);

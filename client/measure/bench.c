@@ -29,7 +29,7 @@ const char *bench_phase_name(enum bench_phase phase)
     return words[phase];
 }
 
-static bool series_grow(struct series *s)
+static bool bench_series_grow(struct series *s)
 {
     struct array arrays[COLUMNS];
 
@@ -38,9 +38,9 @@ static bool series_grow(struct series *s)
     return arrays_grow(arrays, COLUMNS, s->count, &s->room);
 }
 
-static void series_add_step(struct series *s, const json_t *event)
+static void bench_series_add_step(struct series *s, const json_t *event)
 {
-    if (json_get_number(event, "step", 0) < 2 || !series_grow(s))
+    if (json_get_number(event, "step", 0) < 2 || !bench_series_grow(s))
         return;
     for (int i = 0; i < COLUMNS; i++)
         s->values[i][s->count] = json_get_number(event, names[i], 0);
@@ -48,11 +48,11 @@ static void series_add_step(struct series *s, const json_t *event)
 }
 
 /* Time between two lines of progress, by a worker's batches between them. */
-static void series_add_progress(struct series *s, const json_t *event, double world)
+static void bench_series_add_progress(struct series *s, const json_t *event, double world)
 {
     double t = json_get_number(event, "t", 0), batch = json_get_number(event, "batch", 0);
 
-    if (s->last_t > 0 && batch > s->last_batch && series_grow(s)) {
+    if (s->last_t > 0 && batch > s->last_batch && bench_series_grow(s)) {
         for (int i = 0; i < COLUMNS; i++)
             s->values[i][s->count] = 0;
         s->values[STEP_MS][s->count] = 1e3 * (t - s->last_t) / ((batch - s->last_batch) / world);
@@ -63,7 +63,8 @@ static void series_add_progress(struct series *s, const json_t *event, double wo
     s->last_batch = batch;
 }
 
-static void series_add_event(struct series *s, struct bench *b, const json_t *event, double world)
+static void bench_series_add_event(struct series *s, struct bench *b, const json_t *event,
+                                   double world)
 {
     const char *type = json_string_value(json_object_get(event, "type"));
     const char *gemm = json_string_value(json_object_get(event, "gemm"));
@@ -73,10 +74,10 @@ static void series_add_event(struct series *s, struct bench *b, const json_t *ev
         snprintf(b->gemm, sizeof b->gemm, "%s", gemm ? gemm : "");
         break;
     case EVENT_STEP:
-        series_add_step(s, event);
+        bench_series_add_step(s, event);
         break;
     case EVENT_EVAL_PROGRESS:
-        series_add_progress(s, event, world);
+        bench_series_add_progress(s, event, world);
         break;
     case EVENT_RUN_STOP:
         b->memory_bytes = json_get_number(event, "memory_peak_bytes", 0);
@@ -87,7 +88,7 @@ static void series_add_event(struct series *s, struct bench *b, const json_t *ev
     }
 }
 
-static void series_conclude(struct series *s, const struct job_spec *spec, struct bench *b)
+static void bench_series_conclude(struct series *s, const struct job_spec *spec, struct bench *b)
 {
     double world = (double)job_spec_world_size(spec);
     double batch = (double)(b->evaluates ? spec->eval.batch : spec->batch_per_worker);
@@ -116,14 +117,14 @@ int bench_read(const char *events_path, const struct job_spec *spec, struct benc
     *out = (struct bench){.evaluates = spec->mode == JOB_MODE_EVAL};
     for (char *line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
         json_t *event = json_loads(line, 0, NULL);
-        series_add_event(&series, out, event, (double)job_spec_world_size(spec));
+        bench_series_add_event(&series, out, event, (double)job_spec_world_size(spec));
         json_decref(event);
     }
     free(text);
     if (series.count == 0)
         status = error_set(e, ERR_CORRUPT, "%s contains no step after the first", events_path);
     else
-        series_conclude(&series, spec, out);
+        bench_series_conclude(&series, spec, out);
     for (int i = 0; i < COLUMNS; i++)
         free(series.values[i]);
     return status;

@@ -52,7 +52,7 @@ static json_t *bench_parse_value(const char *text)
 }
 
 /* Enough images for one epoch of all steps, as far as the numbers make sense at all. */
-static double images_needed(const json_t *document, long steps)
+static double cmd_bench_images_needed(const json_t *document, long steps)
 {
     double batch = json_number_value(json_object_get(document, "batch_per_worker"));
     double workers = json_number_value(
@@ -60,7 +60,7 @@ static double images_needed(const json_t *document, long steps)
     return fmin(fmax(batch * workers * (double)(steps + 1), 1), 1e12);
 }
 
-static json_t *make_document(const struct cmd_args *args, long steps)
+static json_t *cmd_bench_make_document(const struct cmd_args *args, long steps)
 {
     json_t *d = json_object();
     bool eval = cmd_flag(args, "eval");
@@ -74,7 +74,8 @@ static json_t *make_document(const struct cmd_args *args, long steps)
     }
     json_set_at(d, "/mode", json_string(eval ? "eval" : "train"));
     json_set_at(d, "/data/train", json_string("synthetic"));
-    json_set_at(d, "/data/train_images", json_integer((json_int_t)images_needed(d, steps)));
+    json_set_at(d, "/data/train_images",
+                json_integer((json_int_t)cmd_bench_images_needed(d, steps)));
     json_set_at(d, "/checkpoint/disable", json_true());
     json_set_at(d, "/lr/warmup_epochs", json_integer(0));
     json_set_at(d, "/lr/scaling",
@@ -115,7 +116,7 @@ static int bench_refuse(const struct problems *problems, struct error *e)
                      problems->items[0].message);
 }
 
-static int make_spec(const struct cmd_args *args, struct run *r, struct error *e)
+static int cmd_bench_make_spec(const struct cmd_args *args, struct run *r, struct error *e)
 {
     struct problems problems = {0};
     const char *steps = cmd_value(args, "steps");
@@ -123,7 +124,7 @@ static int make_spec(const struct cmd_args *args, struct run *r, struct error *e
 
     if (status)
         return status;
-    json_t *document = make_document(args, r->steps);
+    json_t *document = cmd_bench_make_document(args, r->steps);
     r->spec = job_spec_parse(document, NULL, NULL, &problems);
     if (!r->spec)
         status = bench_refuse(&problems, e);
@@ -164,7 +165,7 @@ static void bench_show_json(const struct run *r, const struct bench *b)
     json_decref(answer);
 }
 
-static void phase_row(struct libscols_table *table, const struct bench *b, int phase)
+static void cmd_bench_phase_row(struct libscols_table *table, const struct bench *b, int phase)
 {
     char name[32], value[32], share[32];
 
@@ -175,7 +176,7 @@ static void phase_row(struct libscols_table *table, const struct bench *b, int p
 }
 
 /* To stderr, so that JSON stays JSON. */
-static void warn_of_crowding(const struct job_spec *s)
+static void cmd_bench_warn_of_crowding(const struct job_spec *s)
 {
     int64_t wanted = s->cluster.workers_per_node * speeds_threads(s),
             cores = launch_node_slots(s->cluster.smt);
@@ -218,7 +219,7 @@ static void bench_show_table(const struct run *r, const struct bench *b)
     table_row(table, b->evaluates ? "batch" : "step", value, "");
     for (int i = 0; i < BENCH_PHASES; i++)
         if (!b->evaluates || i == BENCH_FORWARD)
-            phase_row(table, b, i);
+            cmd_bench_phase_row(table, b, i);
     table_finish(table);
 }
 
@@ -228,9 +229,9 @@ static int cmd_bench(const struct cmd_args *args)
     struct bench bench;
     struct error e;
 
-    int status = make_spec(args, &r, &e);
+    int status = cmd_bench_make_spec(args, &r, &e);
     if (!status)
-        warn_of_crowding(r.spec);
+        cmd_bench_warn_of_crowding(r.spec);
     if (!status)
         status = bench_run(r.spec, &bench, &e);
     /* Predictions are of jobs as they are by default. */

@@ -52,7 +52,7 @@ struct scaling {
 
 /* ---- the command line */
 
-static int parse_workers(const struct cmd_args *args, struct scaling *s, struct error *e)
+static int cmd_scale_parse_workers(const struct cmd_args *args, struct scaling *s, struct error *e)
 {
     const char *what = cmd_value(args, "nodes") ? "nodes" : "workers";
     const char *text = cmd_value(args, what);
@@ -74,7 +74,7 @@ static int parse_workers(const struct cmd_args *args, struct scaling *s, struct 
     return 0;
 }
 
-static int check_slots(const struct scaling *s, struct error *e)
+static int cmd_scale_check_slots(const struct scaling *s, struct error *e)
 {
     int64_t cores = launch_node_slots(s->spec->cluster.smt);
     int64_t threads = s->spec->cluster.threads_per_worker;
@@ -93,7 +93,7 @@ static int check_slots(const struct scaling *s, struct error *e)
 }
 
 /* From here on the points are of workers. */
-static int check_nodes(struct scaling *s, struct error *e)
+static int cmd_scale_check_nodes(struct scaling *s, struct error *e)
 {
     int64_t most = job_spec_names_hosts(s->spec) ? (int64_t)s->spec->cluster.host_count : 0;
 
@@ -111,7 +111,7 @@ static int check_nodes(struct scaling *s, struct error *e)
     return 0;
 }
 
-static int check_batch(const struct scaling *s, struct error *e)
+static int cmd_scale_check_batch(const struct scaling *s, struct error *e)
 {
     for (int i = 0; s->ways[STRONG] && i < s->count; i++)
         if (s->global_batch % s->workers[i])
@@ -124,7 +124,7 @@ static int check_batch(const struct scaling *s, struct error *e)
 }
 
 /* The document, made a short run on synthetic images that writes no checkpoint. */
-static void make_short(struct scaling *s, long steps)
+static void cmd_scale_make_short(struct scaling *s, long steps)
 {
     struct job_spec *spec = s->spec;
 
@@ -155,8 +155,8 @@ static void make_short(struct scaling *s, long steps)
 
 /* ---- the runs */
 
-static void take_workers(struct job_spec *spec, const struct scaling *s, int64_t workers,
-                         int64_t batch)
+static void cmd_scale_take_workers(struct job_spec *spec, const struct scaling *s, int64_t workers,
+                                   int64_t batch)
 {
     spec->cluster.workers_per_node = s->per_node ? s->per_node : workers;
     spec->cluster.nodes = workers / spec->cluster.workers_per_node;
@@ -166,7 +166,7 @@ static void take_workers(struct job_spec *spec, const struct scaling *s, int64_t
 
 /* Two runs that send after backward, in small and in large buckets, differ by their rounds. What is
  * no constant of a network is not kept. */
-static int measure_network(struct scaling *s, double in_memory, struct error *e)
+static int cmd_scale_measure_network(struct scaling *s, double in_memory, struct error *e)
 {
     static const int64_t buckets[] = {256 << 10, 8 << 20};
     struct plan_network hop = plan_network_default;
@@ -175,7 +175,7 @@ static int measure_network(struct scaling *s, double in_memory, struct error *e)
     struct bench bench;
     struct job_spec with = *s->spec;
 
-    take_workers(&with, s, s->workers[s->count - 1], s->batch);
+    cmd_scale_take_workers(&with, s, s->workers[s->count - 1], s->batch);
     with.comm.overlap = false;
     hop.hop_seconds = 1;
     hop.bytes_per_second = INFINITY;
@@ -197,8 +197,8 @@ static int measure_network(struct scaling *s, double in_memory, struct error *e)
     return speed_network_keep(with.cluster.interface, &hop, e);
 }
 
-static int run_point(struct scaling *s, enum way way, int i, struct plan_speed *first,
-                     struct error *e)
+static int cmd_scale_run_point(struct scaling *s, enum way way, int i, struct plan_speed *first,
+                               struct error *e)
 {
     struct point *p = &s->points[way][i], *base = &s->points[way][0];
     struct job_spec *spec = s->spec;
@@ -207,7 +207,7 @@ static int run_point(struct scaling *s, enum way way, int i, struct plan_speed *
 
     p->workers = s->workers[i];
     p->batch = way == STRONG ? s->global_batch / p->workers : s->batch;
-    take_workers(spec, s, p->workers, p->batch);
+    cmd_scale_take_workers(spec, s, p->workers, p->batch);
     int status = bench_run(spec, &bench, e);
     if (status)
         return error_prefix(e, "%lld workers", (long long)p->workers);
@@ -219,7 +219,7 @@ static int run_point(struct scaling *s, enum way way, int i, struct plan_speed *
     if (i == 0) {
         struct plan_sample sample = speeds_sample(spec, &bench);
         *first = plan_speed_of(&sample, 1, 0, 0);
-        if (s->per_node && measure_network(s, first->exchange_seconds, e))
+        if (s->per_node && cmd_scale_measure_network(s, first->exchange_seconds, e))
             return -(int)e->code;
     }
     if (predict_step(spec, first, &s->network, &step)) {
@@ -238,13 +238,13 @@ static void scale_show_progress(const struct scaling *s, enum way way, int i)
                 (long long)s->workers[i], plural(s->workers[i]));
 }
 
-static void end_progress(void)
+static void cmd_scale_end_progress(void)
 {
     if (isatty(STDERR_FILENO))
         fputs("\r\033[K", stderr);
 }
 
-static int run_all(struct scaling *s, struct error *e)
+static int cmd_scale_run_all(struct scaling *s, struct error *e)
 {
     struct plan_speed first;
     int64_t threads = s->spec->cluster.threads_per_worker;
@@ -258,15 +258,15 @@ static int run_all(struct scaling *s, struct error *e)
     for (int way = 0; way < WAYS; way++)
         for (int i = 0; s->ways[way] && i < s->count && !status; i++) {
             scale_show_progress(s, (enum way)way, i);
-            status = run_point(s, (enum way)way, i, &first, e);
+            status = cmd_scale_run_point(s, (enum way)way, i, &first, e);
         }
-    end_progress();
+    cmd_scale_end_progress();
     return status;
 }
 
 /* ---- what it says */
 
-static json_t *points_to_json(const struct scaling *s, enum way way)
+static json_t *cmd_scale_points_to_json(const struct scaling *s, enum way way)
 {
     json_t *out = json_array();
 
@@ -294,7 +294,8 @@ static void scale_show_json(const struct scaling *s)
 
     for (int way = 0; way < WAYS; way++)
         json_object_set_new(out, way_names[way],
-                            s->ways[way] ? points_to_json(s, (enum way)way) : json_null());
+                            s->ways[way] ? cmd_scale_points_to_json(s, (enum way)way)
+                                         : json_null());
     print_json(out);
     json_decref(out);
 }
@@ -327,7 +328,7 @@ static void scale_show_table(const struct scaling *s, enum way way)
     table_finish(table);
 }
 
-static void show_tables(const struct scaling *s)
+static void cmd_scale_show_tables(const struct scaling *s)
 {
     double cores = (double)launch_node_slots(false);
 
@@ -362,7 +363,7 @@ static void scale_print_plot(const char *title, const struct plot_series *series
 }
 
 /* The curves of both ways, and the ideal: the faster first point times the workers. */
-static void show_plots(const struct scaling *s)
+static void cmd_scale_show_plots(const struct scaling *s)
 {
     double workers[POINTS_MAX], ideal[POINTS_MAX], one[POINTS_MAX], rate[WAYS][POINTS_MAX],
         share[WAYS][POINTS_MAX], best = 0;
@@ -421,14 +422,14 @@ static int scale_measure(const struct cmd_args *args, struct scaling *s, struct 
     if (!status && s->spec->mode != JOB_MODE_TRAIN)
         status = error_set(e, ERR_INVALID, "the job's mode is eval: there is nothing to train");
     if (!status) {
-        status = cmd_value(args, "nodes") ? check_nodes(s, e) : 0;
-        make_short(s, steps);
+        status = cmd_value(args, "nodes") ? cmd_scale_check_nodes(s, e) : 0;
+        cmd_scale_make_short(s, steps);
     }
     if (!status)
-        status = check_batch(s, e);
+        status = cmd_scale_check_batch(s, e);
     if (!status && !s->per_node && !cmd_flag(args, "oversubscribe"))
-        status = check_slots(s, e);
-    return status ? status : run_all(s, e);
+        status = cmd_scale_check_slots(s, e);
+    return status ? status : cmd_scale_run_all(s, e);
 }
 
 static int cmd_scale(const struct cmd_args *args)
@@ -439,7 +440,7 @@ static int cmd_scale(const struct cmd_args *args)
 
     s.ways[STRONG] = cmd_flag(args, "strong") || !cmd_flag(args, "weak");
     s.ways[WEAK] = cmd_flag(args, "weak") || !cmd_flag(args, "strong");
-    if (parse_workers(args, &s, &e)) {
+    if (cmd_scale_parse_workers(args, &s, &e)) {
         code = cmd_fail(&e);
     } else if ((code = document_open(args->operands[0], args, &s.spec)) == 0) {
         if (job_spec_leaves_workers(s.spec))
@@ -451,9 +452,9 @@ static int cmd_scale(const struct cmd_args *args)
         else if (client.json)
             scale_show_json(&s);
         else
-            show_tables(&s);
+            cmd_scale_show_tables(&s);
         if (!code && !client.json && cmd_flag(args, "plot"))
-            show_plots(&s);
+            cmd_scale_show_plots(&s);
     }
     job_spec_destroy(s.spec);
     return code;

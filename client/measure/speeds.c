@@ -26,7 +26,7 @@ static bool speed_of(const struct job_spec *spec, struct plan_speed *speed, void
     return speed->samples > 0;
 }
 
-static int stated_cores(const struct cmd_args *args, int64_t *cores, struct error *e)
+static int speeds_stated_cores(const struct cmd_args *args, int64_t *cores, struct error *e)
 {
     const char *text = cmd_value(args, "node-cores");
     const char *end;
@@ -43,7 +43,7 @@ static int stated_cores(const struct cmd_args *args, int64_t *cores, struct erro
 }
 
 /* Of a job that runs here. */
-static struct plan_workers_node this_machine(const struct job_spec *spec)
+static struct plan_workers_node speeds_this_machine(const struct job_spec *spec)
 {
     struct placement_machine machine;
 
@@ -64,12 +64,12 @@ int speeds_choose_workers(struct job_spec *spec, const struct cmd_args *args,
     int64_t cores;
 
     *chosen = (struct plan_workers){0};
-    if (stated_cores(args, &cores, e))
+    if (speeds_stated_cores(args, &cores, e))
         return -(int)e->code;
     if (cores)
         node.cores = cores;
     else if (here)
-        node = this_machine(spec);
+        node = speeds_this_machine(spec);
     if (!node.cores && job_spec_leaves_workers(spec))
         return error_set(
             e, ERR_USAGE,
@@ -103,7 +103,7 @@ struct plan_sample speeds_sample(const struct job_spec *spec, const struct bench
 
 /* So that its plans, on the dashboard too, predict from the same speed. A bench needs no daemon:
  * that none answers, or that it refuses, is no failure. */
-static void tell_daemon(const char *key, const struct plan_sample *sample)
+static void speeds_tell_daemon(const char *key, const struct plan_sample *sample)
 {
     json_t *body = speed_sample_to_json(sample), *answer = NULL;
     char cpu[SPEED_CPU_BYTES];
@@ -128,10 +128,10 @@ void speeds_keep(const struct job_spec *spec, const struct bench *bench)
         return;
     if (speed_cache_add(speed_key(spec, threads, key), &sample, &e))
         fprintf(stderr, "trainctl: warning: predictions will not know of this: %s\n", e.text);
-    tell_daemon(key, &sample);
+    speeds_tell_daemon(key, &sample);
 }
 
-static size_t ask_daemon(const char *key, struct plan_sample *samples)
+static size_t speeds_ask_daemon(const char *key, struct plan_sample *samples)
 {
     char path[SPEED_KEY_BYTES + 32];
     json_t *answer = NULL, *item;
@@ -148,8 +148,9 @@ static size_t ask_daemon(const char *key, struct plan_sample *samples)
     return count;
 }
 
-/* The daemon has most of what is in the cache (tell_daemon). */
-static bool is_among(const struct plan_sample *sample, const struct plan_sample *of, size_t count)
+/* The daemon has most of what is in the cache (speeds_tell_daemon). */
+static bool speeds_is_among(const struct plan_sample *sample, const struct plan_sample *of,
+                            size_t count)
 {
     for (size_t i = 0; i < count; i++)
         if (fabs(of[i].image_seconds / sample->image_seconds - 1) < 1e-9 &&
@@ -164,10 +165,10 @@ struct plan_speed speeds_find(const struct job_spec *spec)
     char key[SPEED_KEY_BYTES];
 
     speed_key(spec, speeds_threads(spec), key);
-    size_t count = ask_daemon(key, samples);
+    size_t count = speeds_ask_daemon(key, samples);
     size_t told = count, cached = speed_cache_find(key, samples + count, SAMPLES);
     for (size_t i = 0; i < cached; i++)
-        if (!is_among(&samples[told + i], samples, told))
+        if (!speeds_is_among(&samples[told + i], samples, told))
             samples[count++] = samples[told + i];
     return plan_speed_of(samples, count, spec->cluster.workers_per_node, spec->batch_per_worker);
 }

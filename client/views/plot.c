@@ -170,7 +170,8 @@ static void plot_widen(struct range *r, const struct range *other)
     r->high = fmax(r->high, other->high);
 }
 
-static void find_ranges(struct plot *p, const struct plot_series *series, size_t count, int axes)
+static void plot_find_ranges(struct plot *p, const struct plot_series *series, size_t count,
+                             int axes)
 {
     p->x = p->y = plot_range(NULL, 0);
     for (size_t i = 0; i < count; i++) {
@@ -194,7 +195,7 @@ struct plot *plot_create_series(const struct plot_series *series, size_t count, 
     p->utf8 = utf8;
     p->axis = rows >= 5;
     p->rows = rows - (p->axis ? AXIS_ROWS : 0);
-    find_ranges(p, series, count, axes);
+    plot_find_ranges(p, series, count, axes);
     for (int row = 0; row < p->rows; row++) {
         int width = (int)strlen(plot_label(p, row, text));
         p->gutter = width > p->gutter ? width : p->gutter;
@@ -242,7 +243,7 @@ static char *plot_cell(char *at, unsigned char dots, char mark, bool utf8)
     return at;
 }
 
-static const char *grid_line(struct plot *p, int row)
+static const char *plot_grid_line(struct plot *p, int row)
 {
     char text[HUMAN_BYTES];
     bool labelled = *plot_label(p, row, text);
@@ -259,7 +260,7 @@ static const char *grid_line(struct plot *p, int row)
     return p->line;
 }
 
-static const char *axis_line(struct plot *p)
+static const char *plot_axis_line(struct plot *p)
 {
     char *at =
         p->line + snprintf(p->line, LINE_BYTES, "%*s %s", p->gutter, "", p->utf8 ? "└" : "+");
@@ -270,7 +271,7 @@ static const char *axis_line(struct plot *p)
 }
 
 /* The first x on the left, the last one on the right. */
-static const char *range_line(struct plot *p)
+static const char *plot_range_line(struct plot *p)
 {
     char first[HUMAN_BYTES], last[HUMAN_BYTES];
 
@@ -284,8 +285,8 @@ static const char *range_line(struct plot *p)
 const char *plot_line(struct plot *plot, int i)
 {
     if (i < plot->rows)
-        return grid_line(plot, i);
+        return plot_grid_line(plot, i);
     if (!plot->axis || i > plot->rows + 1)
         return NULL;
-    return i == plot->rows ? axis_line(plot) : range_line(plot);
+    return i == plot->rows ? plot_axis_line(plot) : plot_range_line(plot);
 }

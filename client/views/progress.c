@@ -70,7 +70,7 @@ char *progress_bar(char *text, size_t bytes, double share, int columns, bool utf
 }
 
 /* What stands behind a semicolon or in parentheses is an estimate, which changes all the time. */
-static bool same_reason(const char *a, const char *b)
+static bool progress_same_reason(const char *a, const char *b)
 {
     size_t length = strcspn(a, ";(");
 
@@ -81,7 +81,7 @@ static bool same_reason(const char *a, const char *b)
 static bool progress_is_news(const struct progress *progress, const struct job *job)
 {
     return strcmp(progress->state, job->state) != 0 ||
-           (!progress_started(job) && !same_reason(progress->reason, job->reason)) ||
+           (!progress_started(job) && !progress_same_reason(progress->reason, job->reason)) ||
            (!isnan(job->top1) && !(fabs(job->top1 - progress->top1) < 1e-9));
 }
 

@@ -37,7 +37,7 @@ static const struct {
 
 /* ---- opening and closing */
 
-static int take_signals(struct error *e)
+static int screen_take_signals(struct error *e)
 {
     struct epoll_event keys = {.events = EPOLLIN, .data.fd = STDIN_FILENO};
     static const int numbers[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGWINCH};
@@ -56,7 +56,7 @@ static int take_signals(struct error *e)
     return 0;
 }
 
-static void leave_signals(void)
+static void screen_leave_signals(void)
 {
     if (signals >= 0)
         close(signals);
@@ -66,7 +66,7 @@ static void leave_signals(void)
     sigprocmask(SIG_SETMASK, &signals_before, NULL);
 }
 
-static void set_up_terminal(void)
+static void screen_set_up_terminal(void)
 {
     cbreak();
     noecho();
@@ -88,17 +88,17 @@ int screen_open(struct error *e)
 {
     static int at_exit;
 
-    if (take_signals(e)) {
-        leave_signals();
+    if (screen_take_signals(e)) {
+        screen_leave_signals();
         return -(int)e->code;
     }
     terminal = newterm(NULL, stdout, stdin);
     if (!terminal) {
-        leave_signals();
+        screen_leave_signals();
         return error_set(e, ERR_UNSUPPORTED, "terminals of the kind \"%s\" are not known here",
                          getenv("TERM") ? getenv("TERM") : "");
     }
-    set_up_terminal();
+    screen_set_up_terminal();
     if (!at_exit++)
         atexit(screen_close);
     return 0;
@@ -111,7 +111,7 @@ void screen_close(void)
     endwin();
     delscreen(terminal);
     terminal = NULL;
-    leave_signals();
+    screen_leave_signals();
 }
 
 /* ---- keys */
@@ -193,7 +193,7 @@ static attr_t screen_attributes(int style)
            (style & SCREEN_REVERSE ? A_REVERSE : A_NORMAL);
 }
 
-static short pair_of(const char *color)
+static short screen_pair_of(const char *color)
 {
     for (size_t i = 0; client.color && color && i < COLOR_COUNT; i++)
         if (strcmp(color, colors[i].name) == 0)
@@ -249,7 +249,7 @@ static int screen_put(int row, int column, int width, int style, const char *col
     if (row < 0 || row >= LINES || column < 0 || room <= 0)
         return column;
     int used = screen_fit(text, width < 0 || width > room ? room : width, wide);
-    attr_set(screen_attributes(style), pair_of(color), NULL);
+    attr_set(screen_attributes(style), screen_pair_of(color), NULL);
     mvaddwstr(row, column, wide);
     attr_set(A_NORMAL, 0, NULL);
     return column + used;

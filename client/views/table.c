@@ -71,7 +71,7 @@ void table_set(struct libscols_line *line, size_t i, const char *text)
 
 /* The columns of the first character as libsmartcols prints it, which escapes what the locale
  * cannot print, each byte as \xHH. *bytes: its length. */
-static int width_of_one(const char *text, size_t left, size_t *bytes)
+static int table_width_of_one(const char *text, size_t left, size_t *bytes)
 {
     mbstate_t state = {0};
     wchar_t c;
@@ -82,33 +82,33 @@ static int width_of_one(const char *text, size_t left, size_t *bytes)
     return whole && iswprint((wint_t)c) ? wcwidth(c) : 4 * (int)*bytes;
 }
 
-static int width_of(const char *text, size_t bytes)
+static int table_width_of(const char *text, size_t bytes)
 {
     size_t length;
     int width = 0;
 
     for (size_t i = 0; i < bytes; i += length)
-        width += width_of_one(text + i, bytes - i, &length);
+        width += table_width_of_one(text + i, bytes - i, &length);
     return width;
 }
 
 int table_width(const char *text)
 {
-    return width_of(text, strlen(text));
+    return table_width_of(text, strlen(text));
 }
 
-static void cell_set_cut(struct libscols_cell *cell, const char *text, int room)
+static void table_cell_set_cut(struct libscols_cell *cell, const char *text, int room)
 {
     const char *dots = terminal_utf8() ? "…" : "~";
     char *cut;
     size_t bytes = 0, length, all = strlen(text);
 
-    if (width_of(text, all) <= room) {
+    if (table_width_of(text, all) <= room) {
         scols_cell_set_data(cell, text);
         return;
     }
     for (int left = room - 1; bytes < all; bytes += length)
-        if ((left -= width_of_one(text + bytes, all - bytes, &length)) < 0)
+        if ((left -= table_width_of_one(text + bytes, all - bytes, &length)) < 0)
             break;
     if (asprintf(&cut, "%.*s%s", (int)bytes, text, dots) < 0)
         return;
@@ -118,7 +118,7 @@ static void cell_set_cut(struct libscols_cell *cell, const char *text, int room)
 
 void table_set_cut(struct libscols_line *line, size_t i, const char *text, int room)
 {
-    cell_set_cut(scols_line_get_cell(line, i), text, room);
+    table_cell_set_cut(scols_line_get_cell(line, i), text, room);
 }
 
 /* The bytes of a word that fit so many columns, one character at least. */
@@ -127,10 +127,10 @@ static size_t table_bytes_in(const char *word, size_t bytes, int room)
     size_t fit = 0, length = 0;
 
     for (int left = room; fit < bytes; fit += length)
-        if ((left -= width_of_one(word + fit, bytes - fit, &length)) < 0)
+        if ((left -= table_width_of_one(word + fit, bytes - fit, &length)) < 0)
             break;
     if (fit == 0)
-        width_of_one(word, bytes, &fit);
+        table_width_of_one(word, bytes, &fit);
     return fit;
 }
 
@@ -141,18 +141,19 @@ static void table_write_wrapped(FILE *out, const char *text, int room)
 
     while (*text) {
         size_t word = strcspn(text, " \n"), part;
-        while (width_of(text, word) > left && (part = table_bytes_in(text, word, left)) < word) {
+        while (table_width_of(text, word) > left &&
+               (part = table_bytes_in(text, word, left)) < word) {
             fprintf(out, "%.*s\n", (int)part, text);
             text += part;
             word -= part;
             left = room;
         }
         fwrite(text, 1, word, out);
-        left -= width_of(text, word);
+        left -= table_width_of(text, word);
         text += word;
         if (!*text)
             break;
-        bool ends = *text == '\n' || width_of(text + 1, strcspn(text + 1, " \n")) + 1 > left;
+        bool ends = *text == '\n' || table_width_of(text + 1, strcspn(text + 1, " \n")) + 1 > left;
         fputc(ends ? '\n' : ' ', out);
         left = ends ? room : left - 1;
         text++;
@@ -202,7 +203,7 @@ struct fit {
     int *width; /* of each column as it would be printed; hidden: -FIT_BETWEEN */
 };
 
-static const char *fit_text(const struct fit *fit, size_t line, size_t i)
+static const char *table_fit_text(const struct fit *fit, size_t line, size_t i)
 {
     const char *text =
         scols_cell_get_data(scols_line_get_cell(scols_table_get_line(fit->table, line), i));
@@ -210,7 +211,7 @@ static const char *fit_text(const struct fit *fit, size_t line, size_t i)
     return text ? text : "";
 }
 
-static int fit_width(const struct fit *fit, size_t i)
+static int table_fit_width(const struct fit *fit, size_t i)
 {
     struct libscols_column *column = scols_table_get_column(fit->table, i);
     const char *heading = scols_cell_get_data(scols_column_get_header(column));
@@ -219,13 +220,13 @@ static int fit_width(const struct fit *fit, size_t i)
     if (scols_column_is_hidden(column))
         return -FIT_BETWEEN;
     for (size_t k = 0; k < fit->lines; k++) {
-        int width = table_width(fit_text(fit, k, i));
+        int width = table_width(table_fit_text(fit, k, i));
         widest = width > widest ? width : widest;
     }
     return widest;
 }
 
-static bool fit_is_flexible(const struct fit *fit, size_t i)
+static bool table_fit_is_flexible(const struct fit *fit, size_t i)
 {
     struct libscols_column *column = scols_table_get_column(fit->table, i);
 
@@ -233,17 +234,17 @@ static bool fit_is_flexible(const struct fit *fit, size_t i)
 }
 
 /* Columns of the whole table where the flexible ones have at most `most`. */
-static int fit_sum(const struct fit *fit, int most)
+static int table_fit_sum(const struct fit *fit, int most)
 {
     int sum = -FIT_BETWEEN;
 
     for (size_t i = 0; i < fit->columns; i++)
-        sum +=
-            FIT_BETWEEN + (fit->width[i] > most && fit_is_flexible(fit, i) ? most : fit->width[i]);
+        sum += FIT_BETWEEN +
+               (fit->width[i] > most && table_fit_is_flexible(fit, i) ? most : fit->width[i]);
     return sum;
 }
 
-static void fit_hide(struct fit *fit, size_t i)
+static void table_fit_hide(struct fit *fit, size_t i)
 {
     struct libscols_column *column = scols_table_get_column(fit->table, i);
 
@@ -252,25 +253,25 @@ static void fit_hide(struct fit *fit, size_t i)
 }
 
 /* The first column stays: it is what a line is about. */
-static void fit_hide_silent(struct fit *fit)
+static void table_fit_hide_silent(struct fit *fit)
 {
     for (size_t i = 1; i < fit->columns; i++) {
         bool silent = true;
         for (size_t k = 0; k < fit->lines && silent; k++)
-            silent = !*fit_text(fit, k, i) || strcmp(fit_text(fit, k, i), "-") == 0;
+            silent = !*table_fit_text(fit, k, i) || strcmp(table_fit_text(fit, k, i), "-") == 0;
         if (silent && fit->lines)
-            fit_hide(fit, i);
+            table_fit_hide(fit, i);
     }
 }
 
 /* The last spare column that is shown; false: there is none. */
-static bool fit_hide_spare(struct fit *fit)
+static bool table_fit_hide_spare(struct fit *fit)
 {
     for (size_t i = fit->columns; i-- > 0;) {
         struct libscols_cell *heading =
             scols_column_get_header(scols_table_get_column(fit->table, i));
         if (fit->width[i] >= 0 && scols_cell_get_userdata(heading) == &table_spare) {
-            fit_hide(fit, i);
+            table_fit_hide(fit, i);
             return true;
         }
     }
@@ -278,7 +279,7 @@ static bool fit_hide_spare(struct fit *fit)
 }
 
 /* Gives a flexible column so many. */
-static void fit_column(const struct fit *fit, size_t i, int room)
+static void table_fit_column(const struct fit *fit, size_t i, int room)
 {
     struct libscols_column *column = scols_table_get_column(fit->table, i);
     struct libscols_cell *heading = scols_column_get_header(column);
@@ -286,32 +287,32 @@ static void fit_column(const struct fit *fit, size_t i, int room)
     char *text = strdup(words ? words : "");
 
     if (text)
-        cell_set_cut(heading, text, room);
+        table_cell_set_cut(heading, text, room);
     free(text);
     for (size_t k = 0; k < fit->lines; k++) {
         struct libscols_line *line = scols_table_get_line(fit->table, k);
-        if ((text = strdup(fit_text(fit, k, i))) && table_width(text) > room)
+        if ((text = strdup(table_fit_text(fit, k, i))) && table_width(text) > room)
             (scols_column_is_wrap(column) ? table_set_wrapped : table_set_cut)(line, i, text, room);
         free(text);
     }
 }
 
-static void fit_into(struct fit *fit, int room)
+static void table_fit_into(struct fit *fit, int room)
 {
     int most = room > FIT_LEAST ? room : FIT_LEAST;
 
     for (size_t i = 0; i < fit->columns; i++)
-        fit->width[i] = fit_width(fit, i);
-    if (fit_sum(fit, INT_MAX) <= room)
+        fit->width[i] = table_fit_width(fit, i);
+    if (table_fit_sum(fit, INT_MAX) <= room)
         return;
-    fit_hide_silent(fit);
-    while (fit_sum(fit, FIT_FEW) > room && fit_hide_spare(fit))
+    table_fit_hide_silent(fit);
+    while (table_fit_sum(fit, FIT_FEW) > room && table_fit_hide_spare(fit))
         ;
-    while (most > FIT_LEAST && fit_sum(fit, most) > room)
+    while (most > FIT_LEAST && table_fit_sum(fit, most) > room)
         most--;
     for (size_t i = 0; i < fit->columns; i++)
-        if (fit->width[i] > most && fit_is_flexible(fit, i))
-            fit_column(fit, i, most);
+        if (fit->width[i] > most && table_fit_is_flexible(fit, i))
+            table_fit_column(fit, i, most);
 }
 
 void table_fit(struct libscols_table *table, int room)
@@ -321,7 +322,7 @@ void table_fit(struct libscols_table *table, int room)
                       .columns = scols_table_get_ncols(table)};
 
     if ((fit.width = calloc(fit.columns + 1, sizeof *fit.width)))
-        fit_into(&fit, room);
+        table_fit_into(&fit, room);
     free(fit.width);
 }
 

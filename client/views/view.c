@@ -31,7 +31,7 @@ static void view_draw(struct view *v)
 }
 
 /* All keys that were pressed. */
-static int take_keys(struct view *v, struct error *e)
+static int view_take_keys(struct view *v, struct error *e)
 {
     int key, end = VIEW_STAY;
 
@@ -48,7 +48,7 @@ static int take_keys(struct view *v, struct error *e)
 }
 
 /* Only the stream says that the daemon is away: what is asked in between may fail. */
-static int read_again(struct view *v, struct error *e)
+static int view_read_again(struct view *v, struct error *e)
 {
     v->stale = false;
     v->read_at = clock_monotonic();
@@ -58,7 +58,7 @@ static int read_again(struct view *v, struct error *e)
     return v->stale ? VIEW_STAY : end;
 }
 
-static void take_news(struct view *v, int news, const struct stream_event *event)
+static void view_take_news(struct view *v, int news, const struct stream_event *event)
 {
     bool state = news == STREAM_EVENT && strcmp(event->type, "state") == 0;
 
@@ -76,7 +76,7 @@ static void take_news(struct view *v, int news, const struct stream_event *event
     }
 }
 
-static double seconds_to_wait(const struct view *v)
+static double view_seconds_to_wait(const struct view *v)
 {
     double now = clock_monotonic();
     double wait = v->drawn_at + (v->dirty ? DRAW_SECONDS : TICK_SECONDS) - now;
@@ -94,16 +94,16 @@ int view_run(struct view *v, struct error *e)
     view_draw(v);
     v->read_at = clock_monotonic();
     while (end == VIEW_STAY) {
-        double wait = seconds_to_wait(v);
+        double wait = view_seconds_to_wait(v);
         int news = v->local ? local_next(v->local, screen_fd(), wait, &event)
                             : stream_next(v->stream, screen_fd(), wait, &event, e);
         if (news < 0)
             return news;
-        take_news(v, news, &event);
-        end = take_keys(v, e);
+        view_take_news(v, news, &event);
+        end = view_take_keys(v, e);
         double now = clock_monotonic();
         if (end == VIEW_STAY && v->stale && !v->lost && now >= v->read_at + STALE_SECONDS)
-            end = read_again(v, e);
+            end = view_read_again(v, e);
         if (now >= v->drawn_at + (v->dirty ? DRAW_SECONDS : TICK_SECONDS))
             view_draw(v);
     }
@@ -179,7 +179,7 @@ static void view_format_step(char *text, size_t bytes, const json_t *body)
         snprintf(text + used, bytes - used, " at step %.0f", json_get_number(body, "step", NAN));
 }
 
-static void eval_words(const json_t *body, char *text, size_t bytes)
+static void view_eval_words(const json_t *body, char *text, size_t bytes)
 {
     char top1[HUMAN_BYTES], top5[HUMAN_BYTES];
     size_t used = strlen(text);
@@ -217,7 +217,7 @@ bool view_event_words(const struct stream_event *event, char *text, size_t bytes
     if (*words)
         snprintf(text + used, bytes - used, ": %s", words);
     else if (strcmp(type, "eval") == 0)
-        eval_words(body, text, bytes);
+        view_eval_words(body, text, bytes);
     else if (strcmp(type, "straggler") == 0) /* an older worker's, without a message */
         snprintf(text + used, bytes - used, ": rank %.0f on %s, %.0f ms of %s instead of %.0f",
                  json_get_number(body, "rank", NAN), json_get_text(body, "host", ""),

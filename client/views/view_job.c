@@ -41,7 +41,7 @@ struct job_view {
 
 /* ---- the curves */
 
-static void curve_add(struct curve *c, double x, double y)
+static void view_job_curve_add(struct curve *c, double x, double y)
 {
     if (isnan(x) || isnan(y) || (c->count && x <= c->x[c->count - 1]))
         return;
@@ -56,7 +56,7 @@ static void curve_add(struct curve *c, double x, double y)
     c->y[c->count++] = y;
 }
 
-static void curve_read(struct curve *c, const json_t *answer, const char *name)
+static void view_job_curve_read(struct curve *c, const json_t *answer, const char *name)
 {
     const json_t *steps = json_object_get(answer, "step"), *values = json_object_get(answer, name);
     const json_t *step;
@@ -65,11 +65,11 @@ static void curve_read(struct curve *c, const json_t *answer, const char *name)
     json_array_foreach (steps, i, step) {
         const json_t *value = json_array_get(values, i);
         if (json_is_number(value))
-            curve_add(c, json_number_value(step), json_number_value(value));
+            view_job_curve_add(c, json_number_value(step), json_number_value(value));
     }
 }
 
-static void read_curves(struct job_view *v)
+static void view_job_read_curves(struct job_view *v)
 {
     struct error e;
     json_t *answer;
@@ -79,8 +79,8 @@ static void read_curves(struct job_view *v)
              POINTS_ASKED);
     if (api_get(path, &answer, &e))
         return; /* the live stream brings others */
-    curve_read(&v->loss, answer, "loss");
-    curve_read(&v->rate, answer, "images_per_sec");
+    view_job_curve_read(&v->loss, answer, "loss");
+    view_job_curve_read(&v->rate, answer, "images_per_sec");
     json_decref(answer);
 }
 
@@ -120,8 +120,9 @@ static void view_job_handle(void *context, const struct stream_event *event)
     }
     if (!(step < v->job.step)) /* events from before we asked come again */
         job_take_event(&v->job, event->type, event->body);
-    curve_add(&v->loss, step, json_number_value(json_object_get(event->body, "loss")));
-    curve_add(&v->rate, step, json_number_value(json_object_get(event->body, "images_per_sec")));
+    view_job_curve_add(&v->loss, step, json_number_value(json_object_get(event->body, "loss")));
+    view_job_curve_add(&v->rate, step,
+                       json_number_value(json_object_get(event->body, "images_per_sec")));
 }
 
 static int view_job_key(void *context, int key, struct error *e)
@@ -155,7 +156,7 @@ static int view_job_draw_title(const struct job_view *v, int row)
     return row + 1;
 }
 
-static int draw_progress(const struct job_view *v, int row)
+static int view_job_draw_progress(const struct job_view *v, int row)
 {
     const struct job *job = &v->job;
     char done[JOB_DONE_BYTES], words[JOB_DONE_BYTES + 16], bar[PROGRESS_BAR_BYTES(512)];
@@ -195,7 +196,7 @@ static void view_job_pair(struct pairs *p, const char *name, const char *value)
     p->column = screen_text(p->row, p->column, -1, SCREEN_BOLD, NULL, "%s", value) + 3;
 }
 
-static int draw_numbers(const struct job_view *v, int row)
+static int view_job_draw_numbers(const struct job_view *v, int row)
 {
     const struct job *job = &v->job;
     struct pairs p = {row, 1};
@@ -218,7 +219,7 @@ static int draw_numbers(const struct job_view *v, int row)
     return p.column > 1 ? p.row + 1 : p.row;
 }
 
-static int draw_spark(const char *name, const struct plot_points *points, int row)
+static int view_job_draw_spark(const char *name, const struct plot_points *points, int row)
 {
     char line[PLOT_SPARK_BYTES(1024)];
     int width = screen_columns() - 12 < 1024 ? screen_columns() - 12 : 1024;
@@ -231,7 +232,7 @@ static int draw_spark(const char *name, const struct plot_points *points, int ro
 }
 
 /* A curve in so many rows with its name, or in one as a line of blocks. */
-static int draw_curve(const char *name, const struct curve *curve, int row, int rows)
+static int view_job_draw_curve(const char *name, const struct curve *curve, int row, int rows)
 {
     struct plot_points points = {curve->x, curve->y, curve->count};
     struct plot *plot = NULL;
@@ -240,7 +241,7 @@ static int draw_curve(const char *name, const struct curve *curve, int row, int 
     if (rows > CURVE_ROWS)
         plot = plot_create(&points, screen_columns() - 2, rows - 1, terminal_utf8());
     if (!plot)
-        return draw_spark(name, &points, row);
+        return view_job_draw_spark(name, &points, row);
     screen_text(row++, 1, -1, SCREEN_DIM, NULL, "%s", name);
     for (int i = 0; (line = plot_line(plot, i)); i++)
         screen_text(row++, 1, -1, SCREEN_PLAIN, NULL, "%s", line);
@@ -249,7 +250,7 @@ static int draw_curve(const char *name, const struct curve *curve, int row, int 
 }
 
 /* The newest at the bottom. */
-static void draw_news(const struct job_view *v, int row, int rows)
+static void view_job_draw_news(const struct job_view *v, int row, int rows)
 {
     size_t have = v->news_count < NEWS_MAX ? v->news_count : NEWS_MAX;
     size_t shown = rows > 0 ? (size_t)rows : 0;
@@ -269,15 +270,15 @@ static void view_job_draw(void *context)
 
     if (*v->job.reason)
         screen_text(row++, 1, -1, SCREEN_PLAIN, NULL, "%s", v->job.reason);
-    row = draw_progress(v, row);
-    row = draw_numbers(v, row) + 1;
+    row = view_job_draw_progress(v, row);
+    row = view_job_draw_numbers(v, row) + 1;
     /* what is left: half for the loss, a quarter for the speed, the rest for the news */
     int left = rows - row - 2;
     if (v->loss.count > 1 && left > 0)
-        row = draw_curve("loss", &v->loss, row, left * 9 / 20);
+        row = view_job_draw_curve("loss", &v->loss, row, left * 9 / 20);
     if (v->rate.count > 1 && row < rows - 3)
-        row = draw_curve("images/s", &v->rate, row, left * 6 / 20) + 1;
-    draw_news(v, row, rows - 1 - row);
+        row = view_job_draw_curve("images/s", &v->rate, row, left * 6 / 20) + 1;
+    view_job_draw_news(v, row, rows - 1 - row);
     view_footer(&v->view, v->view.local ? "c stop, to go on later"
                           : v->stay     ? "q back  c cancel the job"
                                         : "q quit  c cancel the job");
@@ -296,7 +297,7 @@ static int view_job_connect(struct job_view *v, struct error *e)
         end = view_job_read(v, e);
     if (end != VIEW_STAY)
         return end;
-    read_curves(v);
+    view_job_read_curves(v);
     snprintf(path, sizeof path, "/v1/jobs/%ld/events", v->id);
     v->view.stream = stream_create(path, newest > NEWS_BACK ? newest - NEWS_BACK : 0);
     return VIEW_STAY;

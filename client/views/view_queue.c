@@ -37,7 +37,7 @@ static int view_queue_group(const struct job *job)
 }
 
 /* Running and ended ones the newest first, waiting ones as they will start. */
-static int by_group(const void *a, const void *b)
+static int view_queue_by_group(const void *a, const void *b)
 {
     const struct job *x = a, *y = b;
     int group = view_queue_group(x) - view_queue_group(y);
@@ -65,7 +65,7 @@ static void view_queue_add_jobs(struct queue_view *v, const json_t *answer)
 }
 
 /* Best effort: the jobs matter more. */
-static void read_slots(struct queue_view *v)
+static void view_queue_read_slots(struct queue_view *v)
 {
     struct error ignored;
     json_t *answer;
@@ -77,7 +77,7 @@ static void read_slots(struct queue_view *v)
     json_decref(answer);
 }
 
-static int read_queue(void *context, struct error *e)
+static int view_queue_read(void *context, struct error *e)
 {
     struct queue_view *v = context;
     json_t *live, *ended;
@@ -101,16 +101,16 @@ static int read_queue(void *context, struct error *e)
     v->count = v->running = v->queued = 0;
     view_queue_add_jobs(v, live);
     view_queue_add_jobs(v, ended);
-    qsort(v->jobs, (size_t)v->count, sizeof v->jobs[0], by_group);
+    qsort(v->jobs, (size_t)v->count, sizeof v->jobs[0], view_queue_by_group);
     for (int i = 0; i < v->count; i++) {
         v->running += view_queue_group(&v->jobs[i]) == 0;
         v->queued += view_queue_group(&v->jobs[i]) == 1;
     }
-    read_slots(v);
+    view_queue_read_slots(v);
     return VIEW_STAY;
 }
 
-static struct job *job_of(struct queue_view *v, long id)
+static struct job *view_queue_job_of(struct queue_view *v, long id)
 {
     for (int i = 0; i < v->count; i++)
         if (v->jobs[i].id == id)
@@ -121,7 +121,8 @@ static struct job *job_of(struct queue_view *v, long id)
 static void view_queue_handle(void *context, const struct stream_event *event)
 {
     struct queue_view *v = context;
-    struct job *job = job_of(v, (long)json_integer_value(json_object_get(event->body, "job")));
+    struct job *job =
+        view_queue_job_of(v, (long)json_integer_value(json_object_get(event->body, "job")));
 
     if (job)
         job_take_event(job, event->type, event->body);
@@ -147,7 +148,7 @@ static void view_queue_move(struct queue_view *v, int by)
 }
 
 /* Another view for a while; its errors are told below this one. */
-static int open_job(struct queue_view *v)
+static int view_queue_open_job(struct queue_view *v)
 {
     struct error e;
     int end = view_job(v->selected, true, NULL, &e);
@@ -161,7 +162,7 @@ static int open_job(struct queue_view *v)
 static int view_queue_key(void *context, int key, struct error *e)
 {
     struct queue_view *v = context;
-    const struct job *selected = job_of(v, v->selected);
+    const struct job *selected = view_queue_job_of(v, v->selected);
 
     (void)e;
     if (view_cancel_key(&v->view, key, v->selected, selected && job_ended(selected)))
@@ -178,7 +179,7 @@ static int view_queue_key(void *context, int key, struct error *e)
         view_queue_move(v, 1);
         return VIEW_STAY;
     case SCREEN_ENTER:
-        return v->selected ? open_job(v) : VIEW_STAY;
+        return v->selected ? view_queue_open_job(v) : VIEW_STAY;
     default:
         return VIEW_STAY;
     }
@@ -205,7 +206,7 @@ struct layout {
     int name, state, bar, done, top1, speed, left, reason; /* speed, reason 0: no room */
 };
 
-static struct layout layout_of(int columns)
+static struct layout view_queue_layout_of(int columns)
 {
     struct layout l = {.name = 6};
     int name = columns >= 120 ? 28 : columns >= 100 ? 20 : 16, bar = columns >= 100 ? 16 : 0;
@@ -223,7 +224,7 @@ static struct layout layout_of(int columns)
     return l;
 }
 
-static void draw_heading(const struct layout *l, int row)
+static void view_queue_draw_heading(const struct layout *l, int row)
 {
     screen_text_right(row, l->name - 1, SCREEN_DIM, "ID");
     screen_text(row, l->name, -1, SCREEN_DIM, NULL, "NAME");
@@ -253,8 +254,8 @@ static const char *view_queue_format_time(const struct job *job, char text[HUMAN
     return text;
 }
 
-static void draw_job(const struct queue_view *v, const struct layout *l, int row,
-                     const struct job *job)
+static void view_queue_draw_job(const struct queue_view *v, const struct layout *l, int row,
+                                const struct job *job)
 {
     char text[HUMAN_BYTES + 16], bar[PROGRESS_BAR_BYTES(16)];
     bool selected = job->id == v->selected;
@@ -282,7 +283,7 @@ static void draw_job(const struct queue_view *v, const struct layout *l, int row
 }
 
 /* What a narrow terminal has no column for: why the chosen job is as it is. */
-static void draw_reason(const struct queue_view *v, int row)
+static void view_queue_draw_reason(const struct queue_view *v, int row)
 {
     const struct job *job = &v->jobs[view_queue_find(v, v->selected)];
 
@@ -293,11 +294,11 @@ static void draw_reason(const struct queue_view *v, int row)
 static void view_queue_draw(void *context)
 {
     struct queue_view *v = context;
-    struct layout l = layout_of(screen_columns());
+    struct layout l = view_queue_layout_of(screen_columns());
     int rows = screen_rows() - 5, place;
 
     view_queue_draw_title(v);
-    if (!job_of(v, v->selected))
+    if (!view_queue_job_of(v, v->selected))
         view_queue_move(v, 0);
     place = view_queue_find(v, v->selected);
     if (place < v->top)
@@ -308,10 +309,10 @@ static void view_queue_draw(void *context)
         screen_text(2, 1, -1, SCREEN_PLAIN, NULL,
                     "No jobs yet. Submit one with: trainctl submit FILE");
     else
-        draw_heading(&l, 2);
+        view_queue_draw_heading(&l, 2);
     for (int i = 0; i < rows && v->top + i < v->count; i++)
-        draw_job(v, &l, 3 + i, &v->jobs[v->top + i]);
-    draw_reason(v, screen_rows() - 2);
+        view_queue_draw_job(v, &l, 3 + i, &v->jobs[v->top + i]);
+    view_queue_draw_reason(v, screen_rows() - 2);
     view_footer(&v->view, "q quit  up/down choose  enter show the job  c cancel it");
 }
 
@@ -328,10 +329,10 @@ int view_queue(struct error *e)
     v->view.draw = view_queue_draw;
     v->view.take = view_queue_handle;
     v->view.key = view_queue_key;
-    v->view.read = read_queue;
+    v->view.read = view_queue_read;
     int end = stream_newest(&newest, e);
     if (end == 0)
-        end = read_queue(v, e);
+        end = view_queue_read(v, e);
     if (end == VIEW_STAY) {
         v->view.stream = stream_create("/v1/events", newest);
         end = view_run(&v->view, e);

@@ -158,7 +158,7 @@ static bool class_names_seen(const struct class_names *names)
     return names->list || names->why;
 }
 
-static int compare_data(struct job_classes *c, struct error *e)
+static int class_names_compare_data(struct job_classes *c, struct error *e)
 {
     bool same = c->train.first && c->eval.first && strcmp(c->train.first, c->eval.first) == 0;
     const char *key = c->eval.why ? "data.eval" : "data.train";
@@ -178,8 +178,8 @@ static int compare_data(struct job_classes *c, struct error *e)
 }
 
 /* key: "data.eval" or "data.train"; weights: "model.init". */
-static int compare_weights(struct job_classes *c, const struct class_names *data, const char *key,
-                           const char *weights, struct error *e)
+static int class_names_compare_weights(struct job_classes *c, const struct class_names *data,
+                                       const char *key, const char *weights, struct error *e)
 {
     if (c->weights.list && data->list)
         return class_names_compare(data, &c->weights, weights, e);
@@ -211,11 +211,11 @@ int job_classes_compare(const struct job_spec *spec, struct dataset_part part,
     class_names_of_data(spec->data.eval, DATASET_EVAL, (struct dataset_part){0, 1}, &out->eval);
     class_names_of_weights(weights, &out->weights);
     *key = "data.eval";
-    int status = trains ? compare_data(out, e) : 0;
+    int status = trains ? class_names_compare_data(out, e) : 0;
     if (strict && !out->weights.list)
         return status; /* a run whose data have no names */
-    if (status ||
-        !compare_weights(out, data, of_weights, strict ? "the checkpoint" : "model.init", &other))
+    if (status || !class_names_compare_weights(out, data, of_weights,
+                                               strict ? "the checkpoint" : "model.init", &other))
         return status;
     *key = of_weights;
     if (!trains || strict)

@@ -28,7 +28,7 @@ struct dataset {
     bool was_kept;
 };
 
-static int index_shard(struct dataset *d, uint32_t file, struct error *e)
+static int dataset_index_shard(struct dataset *d, uint32_t file, struct error *e)
 {
     uint64_t *lengths, count, offset = 0;
     int rc = shards_walk(&d->list, file, &lengths, &count, e);
@@ -43,7 +43,7 @@ static int index_shard(struct dataset *d, uint32_t file, struct error *e)
 }
 
 /* Shards of 0 bytes hold nothing; some must hold something, and none may have lost it. */
-static int check_empty_shards(const struct dataset_list *list, struct error *e)
+static int dataset_check_empty_shards(const struct dataset_list *list, struct error *e)
 {
     bool some = false, all = true;
 
@@ -57,20 +57,20 @@ static int check_empty_shards(const struct dataset_list *list, struct error *e)
     return some ? manifest_check_empty(list, e) : 0;
 }
 
-static int make_index(struct dataset *d, struct error *e)
+static int dataset_make_index(struct dataset *d, struct error *e)
 {
     bool shards = d->list.format == DATASET_TFRECORD;
     int rc = shards ? 0 : dataset_list_images(&d->list, e);
 
     for (uint32_t i = 0; i < d->list.count && rc == 0; i++) {
         struct dataset_entry image = {i, d->list.labels[i], 0, d->list.bytes[i]};
-        rc = shards ? index_shard(d, i, e) : dataset_index_add(&d->index, image, e);
+        rc = shards ? dataset_index_shard(d, i, e) : dataset_index_add(&d->index, image, e);
     }
     return rc;
 }
 
 /* The images of the part, in their order. */
-static int take_part(struct dataset *d, struct dataset_part part, struct error *e)
+static int dataset_take_part(struct dataset *d, struct dataset_part part, struct error *e)
 {
     const struct dataset_entry *all = d->index.entries;
     bool owns = true;
@@ -96,7 +96,7 @@ static int take_part(struct dataset *d, struct dataset_part part, struct error *
                      d->list.folder, part.of, part.number);
 }
 
-static int open_shards(struct dataset *d, struct error *e)
+static int dataset_open_shards(struct dataset *d, struct error *e)
 {
     const char *why;
     json_t *classes = manifest_classes(&d->list, &why);
@@ -117,15 +117,15 @@ int dataset_open_part(const char *path, enum dataset_role role, struct dataset_p
     d->listed_at = clock_now();
     int rc = dataset_list_find(path, role, part, &d->list, e);
     if (rc == 0 && d->list.format == DATASET_TFRECORD)
-        rc = check_empty_shards(&d->list, e);
+        rc = dataset_check_empty_shards(&d->list, e);
     if (rc == 0)
         d->was_kept = dataset_index_load(&d->list, &d->index);
     if (rc == 0 && !d->was_kept)
-        rc = make_index(d, e);
+        rc = dataset_make_index(d, e);
     if (rc == 0)
-        rc = take_part(d, part, e);
+        rc = dataset_take_part(d, part, e);
     if (rc == 0 && d->list.format == DATASET_TFRECORD)
-        rc = open_shards(d, e);
+        rc = dataset_open_shards(d, e);
     dataset_list_note_empty(&d->list);
     if (rc) {
         dataset_close(d);
@@ -193,8 +193,8 @@ void dataset_digest(const struct dataset *d, struct dataset_digest *out)
 }
 
 /* Adds up the images of the files by the nodes they belong to. */
-static int count_parts(const struct dataset_list *list, const int64_t *in_file, int nodes,
-                       struct dataset_counts *counts, struct error *e)
+static int dataset_count_list_parts(const struct dataset_list *list, const int64_t *in_file,
+                                    int nodes, struct dataset_counts *counts, struct error *e)
 {
     int64_t *of_node = calloc((size_t)nodes, sizeof *of_node);
 
@@ -213,8 +213,8 @@ static int count_parts(const struct dataset_list *list, const int64_t *in_file, 
     return 0;
 }
 
-static int count_by_index(const char *path, enum dataset_role role, int nodes,
-                          struct dataset_counts *counts, struct error *e)
+static int dataset_count_by_index(const char *path, enum dataset_role role, int nodes,
+                                  struct dataset_counts *counts, struct error *e)
 {
     struct dataset *d;
     int rc = dataset_open(path, role, &d, e);
@@ -225,7 +225,7 @@ static int count_by_index(const char *path, enum dataset_role role, int nodes,
     int64_t *in_file = calloc(d->list.count, sizeof *in_file);
     for (int64_t i = 0; in_file && i < d->images; i++)
         in_file[d->index.entries[i].file]++;
-    rc = in_file ? count_parts(&d->list, in_file, nodes, counts, e)
+    rc = in_file ? dataset_count_list_parts(&d->list, in_file, nodes, counts, e)
                  : error_set(e, ERR_NO_MEMORY, "no memory for the list of files");
     memcpy(counts->remarks, d->list.remarks, sizeof counts->remarks);
     free(in_file);
@@ -247,16 +247,16 @@ int dataset_count_parts(const char *path, enum dataset_role role, int nodes,
         int64_t *in_file = calloc(list.count, sizeof *in_file);
         known = in_file && manifest_count(&list, in_file);
         if (known)
-            rc = count_parts(&list, in_file, nodes, counts, e);
+            rc = dataset_count_list_parts(&list, in_file, nodes, counts, e);
         memcpy(counts->remarks, list.remarks, sizeof counts->remarks);
         free(in_file);
     }
     dataset_list_free(&list);
-    return rc || known ? rc : count_by_index(path, role, nodes, counts, e);
+    return rc || known ? rc : dataset_count_by_index(path, role, nodes, counts, e);
 }
 
-static int view_record(const struct dataset *d, const struct dataset_entry *entry,
-                       struct dataset_image *image, struct error *e)
+static int dataset_view_record(const struct dataset *d, const struct dataset_entry *entry,
+                               struct dataset_image *image, struct error *e)
 {
     const char *name = d->list.files[entry->file];
     const uint8_t *payload = (const uint8_t *)image->owned + TFRECORD_HEADER_BYTES;
@@ -281,8 +281,8 @@ static int view_record(const struct dataset *d, const struct dataset_entry *entr
     return 0;
 }
 
-static int read_record(const struct dataset *d, const struct dataset_entry *entry,
-                       struct dataset_image *image, struct error *e)
+static int dataset_read_record(const struct dataset *d, const struct dataset_entry *entry,
+                               struct dataset_image *image, struct error *e)
 {
     uint8_t *frame;
     int rc = shards_read(d->shards, entry, &frame, e);
@@ -290,7 +290,7 @@ static int read_record(const struct dataset *d, const struct dataset_entry *entr
     if (rc)
         return rc;
     image->owned = frame;
-    rc = view_record(d, entry, image, e);
+    rc = dataset_view_record(d, entry, image, e);
     if (rc)
         dataset_image_release(image);
     return rc;
@@ -320,7 +320,8 @@ int dataset_read(struct dataset *d, int64_t i, struct dataset_image *image, stru
     const struct dataset_entry *entry = dataset_entry(d, i);
 
     *image = (struct dataset_image){0};
-    return d->shards ? read_record(d, entry, image, e) : dataset_read_file(d, entry, image, e);
+    return d->shards ? dataset_read_record(d, entry, image, e)
+                     : dataset_read_file(d, entry, image, e);
 }
 
 void dataset_image_release(struct dataset_image *image)

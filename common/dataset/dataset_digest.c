@@ -6,30 +6,30 @@
 #include "common/dataset/list.h"
 #include "common/system/file.h"
 
-static void add_number(struct digest *d, uint64_t number)
+static void dataset_digest_add_number(struct digest *d, uint64_t number)
 {
     digest_add(d, &number, sizeof number);
 }
 
-static void add_name(struct digest *d, const char *name)
+static void dataset_digest_add_name(struct digest *d, const char *name)
 {
-    add_number(d, strlen(name));
+    dataset_digest_add_number(d, strlen(name));
     digest_add(d, name, strlen(name));
 }
 
 /* Shards by name and size; images by class and name, as far as the index goes. */
-static void add_files(struct digest *d, const struct dataset_list *list)
+static void dataset_digest_add_files(struct digest *d, const struct dataset_list *list)
 {
-    add_number(d, (uint64_t)list->format);
+    dataset_digest_add_number(d, (uint64_t)list->format);
     for (int i = 0; i < list->class_count; i++)
-        add_name(d, list->classes[i]);
+        dataset_digest_add_name(d, list->classes[i]);
     for (size_t i = 0; i < list->count; i++) {
-        add_name(d, file_base_name(list->files[i]));
-        add_number(d, list->bytes[i]);
+        dataset_digest_add_name(d, file_base_name(list->files[i]));
+        dataset_digest_add_number(d, list->bytes[i]);
     }
 }
 
-static int64_t newest_change(const struct dataset_list *list)
+static int64_t dataset_digest_newest_change(const struct dataset_list *list)
 {
     int64_t newest = 0;
 
@@ -45,12 +45,12 @@ void dataset_list_digest(const struct dataset_list *list, const struct dataset_e
 {
     struct digest *d = digest_begin();
 
-    add_files(d, list);
+    dataset_digest_add_files(d, list);
     for (int64_t i = 0; i < images; i++) {
-        add_number(d, entries[i].bytes);
-        add_number(d, (uint64_t)(int64_t)entries[i].label);
+        dataset_digest_add_number(d, entries[i].bytes);
+        dataset_digest_add_number(d, (uint64_t)(int64_t)entries[i].label);
     }
     digest_end(d, out->hex);
     out->images = images;
-    out->changed = 1e-9 * (double)newest_change(list);
+    out->changed = 1e-9 * (double)dataset_digest_newest_change(list);
 }

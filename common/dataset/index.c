@@ -32,49 +32,49 @@ struct header {
 
 /* ---- keys: what an index is believed by */
 
-static bool of_shards(const struct dataset_list *list)
+static bool index_of_shards(const struct dataset_list *list)
 {
     return list->format == DATASET_TFRECORD;
 }
 
-static size_t key_count(const struct dataset_list *list)
+static size_t index_key_count(const struct dataset_list *list)
 {
-    return of_shards(list) ? list->count : (size_t)list->class_count;
+    return index_of_shards(list) ? list->count : (size_t)list->class_count;
 }
 
-static const char *key_name(const struct dataset_list *list, size_t i)
+static const char *index_key_name(const struct dataset_list *list, size_t i)
 {
-    return of_shards(list) ? file_base_name(list->files[i]) : list->classes[i];
+    return index_of_shards(list) ? file_base_name(list->files[i]) : list->classes[i];
 }
 
-static uint64_t key_bytes(const struct dataset_list *list, size_t i)
+static uint64_t index_key_bytes(const struct dataset_list *list, size_t i)
 {
-    return of_shards(list) ? list->bytes[i] : 0;
+    return index_of_shards(list) ? list->bytes[i] : 0;
 }
 
-static int64_t key_changed_ns(const struct dataset_list *list, size_t i)
+static int64_t index_key_changed_ns(const struct dataset_list *list, size_t i)
 {
-    return of_shards(list) ? list->changed_ns[i] : list->class_changed_ns[i];
+    return index_of_shards(list) ? list->changed_ns[i] : list->class_changed_ns[i];
 }
 
 /* ---- where it lies */
 
-static void place_beside(const struct dataset_list *list, char path[PATH_MAX])
+static void index_place_beside(const struct dataset_list *list, char path[PATH_MAX])
 {
     const char *kind = "classes";
 
-    if (of_shards(list))
+    if (index_of_shards(list))
         kind = strncmp(file_base_name(list->files[0]), "train-", 6) == 0 ? "train" : "validation";
     snprintf(path, PATH_MAX, "%s/.traind-index-%s", list->folder, kind);
 }
 
 /* "" where there is no cache folder. */
-static void place_in_cache(const struct dataset_list *list, char path[PATH_MAX])
+static void index_place_in_cache(const struct dataset_list *list, char path[PATH_MAX])
 {
     char beside[PATH_MAX], real[PATH_MAX], cache[PATH_MAX];
 
     path[0] = '\0';
-    place_beside(list, beside);
+    index_place_beside(list, beside);
     if (!realpath(list->folder, real) || !file_cache_folder(cache))
         return;
     if ((size_t)snprintf(path, PATH_MAX, "%s/%08x%s", cache, tfrecord_crc32c(real, strlen(real)),
@@ -89,7 +89,7 @@ struct cursor {
     bool bad; /* read past the end */
 };
 
-static uint64_t take_u64(struct cursor *c)
+static uint64_t index_take_u64(struct cursor *c)
 {
     uint64_t value = 0;
 
@@ -105,7 +105,7 @@ static uint64_t take_u64(struct cursor *c)
 /* The name's bytes, without an end. */
 static const char *index_read_name(struct cursor *c, size_t *length)
 {
-    uint64_t bytes = take_u64(c);
+    uint64_t bytes = index_take_u64(c);
     const char *name = c->at;
 
     if (c->bad || bytes > (uint64_t)(c->end - c->at)) {
@@ -117,26 +117,27 @@ static const char *index_read_name(struct cursor *c, size_t *length)
     return name;
 }
 
-static bool key_fits(struct cursor *c, const struct dataset_list *list, size_t i, uint64_t *images)
+static bool index_key_fits(struct cursor *c, const struct dataset_list *list, size_t i,
+                           uint64_t *images)
 {
     size_t length = 0;
-    *images = take_u64(c);
+    *images = index_take_u64(c);
     const char *name = index_read_name(c, &length);
-    uint64_t bytes = take_u64(c), changed = take_u64(c);
+    uint64_t bytes = index_take_u64(c), changed = index_take_u64(c);
 
-    return !c->bad && strlen(key_name(list, i)) == length &&
-           memcmp(key_name(list, i), name, length) == 0 && bytes == key_bytes(list, i) &&
-           (int64_t)changed == key_changed_ns(list, i);
+    return !c->bad && strlen(index_key_name(list, i)) == length &&
+           memcmp(index_key_name(list, i), name, length) == 0 &&
+           bytes == index_key_bytes(list, i) && (int64_t)changed == index_key_changed_ns(list, i);
 }
 
-static bool load_shard(struct cursor *c, const struct dataset_list *list, size_t file,
-                       uint64_t images, struct dataset_index *index)
+static bool index_load_shard(struct cursor *c, const struct dataset_list *list, size_t file,
+                             uint64_t images, struct dataset_index *index)
 {
     uint64_t offset = 0;
     struct error e;
 
     for (uint64_t i = 0; i < images; i++) {
-        uint64_t left = list->bytes[file] - offset, bytes = take_u64(c);
+        uint64_t left = list->bytes[file] - offset, bytes = index_take_u64(c);
         if (c->bad || bytes > left ||
             left - bytes < TFRECORD_HEADER_BYTES + TFRECORD_FOOTER_BYTES ||
             dataset_index_add(index, (struct dataset_entry){(uint32_t)file, -1, offset, bytes}, &e))
@@ -146,13 +147,14 @@ static bool load_shard(struct cursor *c, const struct dataset_list *list, size_t
     return offset == list->bytes[file];
 }
 
-static bool load_class(struct cursor *c, struct dataset_list *list, size_t class, uint64_t images)
+static bool index_load_class(struct cursor *c, struct dataset_list *list, size_t class,
+                             uint64_t images)
 {
     struct error e;
 
     for (uint64_t i = 0; i < images; i++) {
         size_t length = 0;
-        uint64_t bytes = take_u64(c);
+        uint64_t bytes = index_take_u64(c);
         const char *name = index_read_name(c, &length);
         char *path;
         if (c->bad || asprintf(&path, "%s/%s/%.*s", list->folder, list->classes[class], (int)length,
@@ -165,24 +167,24 @@ static bool load_class(struct cursor *c, struct dataset_list *list, size_t class
 }
 
 /* The keys come first: their numbers of images are read again with the images. */
-static bool load_body(struct cursor c, struct dataset_list *list, struct dataset_index *index)
+static bool index_load_body(struct cursor c, struct dataset_list *list, struct dataset_index *index)
 {
-    size_t keys = key_count(list);
+    size_t keys = index_key_count(list);
     uint64_t *images = calloc(keys + 1, sizeof *images);
     bool good = images != NULL;
 
     for (size_t i = 0; i < keys && good; i++)
-        good = key_fits(&c, list, i, &images[i]);
+        good = index_key_fits(&c, list, i, &images[i]);
     for (size_t i = 0; i < keys && good; i++)
-        good = of_shards(list) ? load_shard(&c, list, i, images[i], index)
-                               : load_class(&c, list, i, images[i]);
+        good = index_of_shards(list) ? index_load_shard(&c, list, i, images[i], index)
+                                     : index_load_class(&c, list, i, images[i]);
     free(images);
     return good && c.at == c.end;
 }
 
 static void index_clear(struct dataset_list *list, struct dataset_index *index)
 {
-    if (!of_shards(list)) {
+    if (!index_of_shards(list)) {
         for (size_t i = 0; i < list->count; i++)
             free(list->files[i]);
         list->count = 0;
@@ -191,8 +193,8 @@ static void index_clear(struct dataset_list *list, struct dataset_index *index)
 }
 
 /* fd: of the index, or negative. */
-static bool load_from(int fd, const char *path, struct dataset_list *list,
-                      struct dataset_index *index)
+static bool index_load_from(int fd, const char *path, struct dataset_list *list,
+                            struct dataset_index *index)
 {
     struct header h;
     struct error e;
@@ -205,11 +207,11 @@ static bool load_from(int fd, const char *path, struct dataset_list *list,
     if (good) {
         memcpy(&h, text, sizeof h);
         good = h.magic == MAGIC && h.body_bytes == bytes - sizeof h &&
-               h.format == (uint32_t)list->format && h.keys == key_count(list) &&
+               h.format == (uint32_t)list->format && h.keys == index_key_count(list) &&
                h.body_crc == tfrecord_crc32c(text + sizeof h, h.body_bytes);
     }
     if (good)
-        good = load_body((struct cursor){text + sizeof h, text + bytes, false}, list, index);
+        good = index_load_body((struct cursor){text + sizeof h, text + bytes, false}, list, index);
     free(text);
     if (!good)
         index_clear(list, index);
@@ -221,13 +223,13 @@ bool dataset_index_load(struct dataset_list *list, struct dataset_index *index)
     char path[PATH_MAX];
     struct error e;
 
-    place_beside(list, path);
-    bool good = load_from(open_beneath_file(path, &e), path, list, index);
+    index_place_beside(list, path);
+    bool good = index_load_from(open_beneath_file(path, &e), path, list, index);
     if (!good) {
-        place_in_cache(list, path);
-        good = path[0] && load_from(file_open(path, &e), path, list, index);
+        index_place_in_cache(list, path);
+        good = path[0] && index_load_from(file_open(path, &e), path, list, index);
     }
-    for (size_t i = 0; i < list->count && good && !of_shards(list); i++)
+    for (size_t i = 0; i < list->count && good && !index_of_shards(list); i++)
         good = dataset_index_add(
                    index, (struct dataset_entry){(uint32_t)i, list->labels[i], 0, list->bytes[i]},
                    &e) == 0;
@@ -249,43 +251,44 @@ int dataset_index_add(struct dataset_index *index, struct dataset_entry entry, s
 
 /* ---- writing */
 
-static void put_u64(FILE *out, uint64_t value)
+static void index_put_u64(FILE *out, uint64_t value)
 {
     fwrite(&value, sizeof value, 1, out);
 }
 
-static void put_name(FILE *out, const char *name)
+static void index_put_name(FILE *out, const char *name)
 {
-    put_u64(out, strlen(name));
+    index_put_u64(out, strlen(name));
     fputs(name, out);
 }
 
-static void put_body(FILE *out, const struct dataset_list *list, const struct dataset_index *index)
+static void index_put_body(FILE *out, const struct dataset_list *list,
+                           const struct dataset_index *index)
 {
     const struct dataset_entry *entry = index->entries, *end = entry + index->images;
 
-    for (size_t i = 0; i < key_count(list); i++) {
+    for (size_t i = 0; i < index_key_count(list); i++) {
         uint64_t images = 0;
-        while (entry < end && (of_shards(list) ? entry->file : (uint32_t)entry->label) == i) {
+        while (entry < end && (index_of_shards(list) ? entry->file : (uint32_t)entry->label) == i) {
             images++;
             entry++;
         }
-        put_u64(out, images);
-        put_name(out, key_name(list, i));
-        put_u64(out, key_bytes(list, i));
-        put_u64(out, (uint64_t)key_changed_ns(list, i));
+        index_put_u64(out, images);
+        index_put_name(out, index_key_name(list, i));
+        index_put_u64(out, index_key_bytes(list, i));
+        index_put_u64(out, (uint64_t)index_key_changed_ns(list, i));
     }
     for (entry = index->entries; entry < end; entry++) {
-        put_u64(out, entry->bytes);
-        if (!of_shards(list))
-            put_name(out, file_base_name(list->files[entry->file]));
+        index_put_u64(out, entry->bytes);
+        if (!index_of_shards(list))
+            index_put_name(out, file_base_name(list->files[entry->file]));
     }
 }
 
-static bool is_settled(const struct dataset_list *list, double listed_at)
+static bool index_is_settled(const struct dataset_list *list, double listed_at)
 {
-    for (size_t i = 0; i < key_count(list); i++)
-        if (1e-9 * (double)key_changed_ns(list, i) > listed_at - 1)
+    for (size_t i = 0; i < index_key_count(list); i++)
+        if (1e-9 * (double)index_key_changed_ns(list, i) > listed_at - 1)
             return false;
     return true;
 }
@@ -293,14 +296,14 @@ static bool is_settled(const struct dataset_list *list, double listed_at)
 static char *index_make(const struct dataset_list *list, const struct dataset_index *index,
                         size_t *bytes)
 {
-    struct header h = {.magic = MAGIC, .format = list->format, .keys = key_count(list)};
+    struct header h = {.magic = MAGIC, .format = list->format, .keys = index_key_count(list)};
     char *text = NULL;
     FILE *out = open_memstream(&text, bytes);
 
     if (!out)
         return NULL;
     fwrite(&h, sizeof h, 1, out);
-    put_body(out, list, index);
+    index_put_body(out, list, index);
     if (fclose(out)) {
         free(text);
         return NULL;
@@ -311,12 +314,12 @@ static char *index_make(const struct dataset_list *list, const struct dataset_in
     return text;
 }
 
-static int store_in_cache(const struct dataset_list *list, const char *text, size_t bytes,
-                          struct error *e)
+static int index_store_in_cache(const struct dataset_list *list, const char *text, size_t bytes,
+                                struct error *e)
 {
     char path[PATH_MAX];
 
-    place_in_cache(list, path);
+    index_place_in_cache(list, path);
     if (!path[0])
         return error_set(e, ERR_NOT_FOUND, "there is no cache folder: HOME is not set");
     char *slash = strrchr(path, '/');
@@ -327,7 +330,7 @@ static int store_in_cache(const struct dataset_list *list, const char *text, siz
 }
 
 /* A daemon's umask is its own: who may list the data may read their index. */
-static void share_as_data(int folder, const char *name)
+static void index_share_as_data(int folder, const char *name)
 {
     struct stat st;
 
@@ -335,18 +338,18 @@ static void share_as_data(int folder, const char *name)
         log_debug("the index %s stays closed to other users", name);
 }
 
-static int store_beside(const struct dataset_list *list, const char *text, size_t bytes,
-                        struct error *e)
+static int index_store_beside(const struct dataset_list *list, const char *text, size_t bytes,
+                              struct error *e)
 {
     char path[PATH_MAX];
     int folder = open_beneath_folder(list->folder, e);
 
     if (folder < 0)
         return folder;
-    place_beside(list, path);
+    index_place_beside(list, path);
     int rc = file_write_atomic_in(folder, file_base_name(path), text, bytes, e);
     if (rc == 0)
-        share_as_data(folder, file_base_name(path));
+        index_share_as_data(folder, file_base_name(path));
     close(folder);
     return rc;
 }
@@ -357,12 +360,13 @@ void dataset_index_store(const struct dataset_list *list, const struct dataset_i
     struct error beside, in_cache;
     size_t bytes;
 
-    if (!is_settled(list, listed_at))
+    if (!index_is_settled(list, listed_at))
         return;
     char *text = index_make(list, index, &bytes);
     if (!text)
         return;
-    if (store_beside(list, text, bytes, &beside) && store_in_cache(list, text, bytes, &in_cache))
+    if (index_store_beside(list, text, bytes, &beside) &&
+        index_store_in_cache(list, text, bytes, &in_cache))
         log_info("the index of %s is not kept, so the next run makes it again: %s; %s",
                  list->folder, beside.text, in_cache.text);
     free(text);

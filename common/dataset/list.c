@@ -25,7 +25,7 @@ struct names {
     int count;
 };
 
-static int not_hidden(const struct dirent *entry)
+static int list_not_hidden(const struct dirent *entry)
 {
     return entry->d_name[0] != '.';
 }
@@ -35,7 +35,7 @@ static int list_compare_names(const struct dirent **a, const struct dirent **b)
     return strcmp((*a)->d_name, (*b)->d_name);
 }
 
-static int names_read(const char *folder, struct names *names, struct error *e)
+static int list_names_read(const char *folder, struct names *names, struct error *e)
 {
     struct stat st;
     int fd = -1, status = open_beneath_stat(folder, &st, e);
@@ -51,7 +51,7 @@ static int names_read(const char *folder, struct names *names, struct error *e)
         status = fd;
     if (status)
         return status;
-    names->count = scandirat(fd, ".", &names->entries, not_hidden, list_compare_names);
+    names->count = scandirat(fd, ".", &names->entries, list_not_hidden, list_compare_names);
     progress_add(1);
     if (names->count < 0) {
         *names = (struct names){0};
@@ -61,7 +61,7 @@ static int names_read(const char *folder, struct names *names, struct error *e)
     return status;
 }
 
-static void names_free(struct names *names)
+static void list_names_free(struct names *names)
 {
     for (int i = 0; i < names->count; i++)
         free(names->entries[i]);
@@ -85,7 +85,7 @@ static bool list_is_folder(const char *folder, const struct dirent *entry)
     return yes;
 }
 
-int dataset_list_add(struct dataset_list *list, char *path, uint64_t bytes, int64_t changed_ns,
+int dataset_list_add(struct dataset_list *list, char *path, uint64_t bytes, int64_t list_changed_ns,
                      int32_t label, struct error *e)
 {
     const struct array arrays[] = {ARRAY(list->files), ARRAY(list->bytes), ARRAY(list->changed_ns),
@@ -97,13 +97,13 @@ int dataset_list_add(struct dataset_list *list, char *path, uint64_t bytes, int6
     }
     list->files[list->count] = path;
     list->bytes[list->count] = bytes;
-    list->changed_ns[list->count] = changed_ns;
+    list->changed_ns[list->count] = list_changed_ns;
     list->labels[list->count] = label;
     list->count++;
     return 0;
 }
 
-static int64_t changed_ns(const struct stat *st)
+static int64_t list_changed_ns(const struct stat *st)
 {
     return (int64_t)st->st_mtim.tv_sec * 1000000000 + st->st_mtim.tv_nsec;
 }
@@ -121,7 +121,7 @@ static int list_file(struct dataset_list *list, const char *folder, const char *
         free(path);
         return rc;
     }
-    return dataset_list_add(list, path, (uint64_t)st.st_size, label < 0 ? changed_ns(&st) : 0,
+    return dataset_list_add(list, path, (uint64_t)st.st_size, label < 0 ? list_changed_ns(&st) : 0,
                             label, e);
 }
 
@@ -138,7 +138,7 @@ struct named {
     char text[NAMED_AT_MOST * 98];
 };
 
-static void named_add(struct named *n, const char *name)
+static void list_named_add(struct named *n, const char *name)
 {
     char shown[96];
     size_t used = strlen(n->text);
@@ -166,14 +166,14 @@ static void list_remark(struct dataset_list *list, const struct named *n, const 
 
 /* ---- shards */
 
-static bool begins_with(const char *name, enum dataset_role role)
+static bool list_begins_with(const char *name, enum dataset_role role)
 {
     return strncmp(name, prefixes[role], strlen(prefixes[role])) == 0;
 }
 
-static bool is_shard(const char *folder, const struct dirent *entry, enum dataset_role role)
+static bool list_is_shard(const char *folder, const struct dirent *entry, enum dataset_role role)
 {
-    return begins_with(entry->d_name, role) && !list_is_folder(folder, entry);
+    return list_begins_with(entry->d_name, role) && !list_is_folder(folder, entry);
 }
 
 int dataset_list_node(const struct dataset_list *list, int nodes, uint32_t file)
@@ -191,19 +191,19 @@ static int list_shards_of(const struct names *names, enum dataset_role role,
     int rc = 0;
 
     for (int i = 0; i < names->count && !numbered; i++)
-        numbered = is_shard(list->folder, names->entries[i], role) &&
+        numbered = list_is_shard(list->folder, names->entries[i], role) &&
                    shard_name_is_numbered(names->entries[i]->d_name);
     for (int i = 0; i < names->count && rc == 0; i++) {
         const char *name = names->entries[i]->d_name;
-        if (!is_shard(list->folder, names->entries[i], role))
+        if (!list_is_shard(list->folder, names->entries[i], role))
             continue;
         if (numbered ? !shard_name_is_numbered(name) : shard_name_is_side_file(name)) {
-            named_add(&others, name);
+            list_named_add(&others, name);
             continue;
         }
         rc = list_file(list, list->folder, name, -1, e);
         if (rc == 0 && list->bytes[list->count - 1] == 0)
-            named_add(&empty, name);
+            list_named_add(&empty, name);
     }
     list_remark(list, &others, "these files are not shards of the data set and are ignored");
     list_remark(list, &empty, "these shards are empty (0 bytes)");
@@ -234,7 +234,7 @@ bool dataset_is_image_name(const char *name)
 }
 
 /* A file whose name is none of an image's, with what it is. */
-static int refuse_name(const char *folder, const char *name, struct error *e)
+static int list_refuse_name(const char *folder, const char *name, struct error *e)
 {
     char head[CONTENT_HEAD_BYTES];
     char *path = list_join_path(folder, name);
@@ -257,7 +257,7 @@ static int list_class(struct dataset_list *list, int32_t label, struct error *e)
 {
     struct names images = {0};
     char *folder = list_join_path(list->folder, list->classes[label]);
-    int rc = folder ? names_read(folder, &images, e)
+    int rc = folder ? list_names_read(folder, &images, e)
                     : error_set(e, ERR_NO_MEMORY, "no memory for a list of files");
 
     for (int i = 0; i < images.count && rc == 0; i++) {
@@ -268,16 +268,16 @@ static int list_class(struct dataset_list *list, int32_t label, struct error *e)
                            "cannot be nested",
                            folder, image);
         else if (!dataset_is_image_name(image))
-            rc = refuse_name(folder, image, e);
+            rc = list_refuse_name(folder, image, e);
         else
             rc = list_file(list, folder, image, label, e);
     }
-    names_free(&images);
+    list_names_free(&images);
     free(folder);
     return rc;
 }
 
-static int no_data_set(const char *folder, struct error *e)
+static int list_no_data_set(const char *folder, struct error *e)
 {
     return error_set(e, ERR_INVALID,
                      "no data set in %s: expected shards named train-* or validation-*, or a "
@@ -292,7 +292,7 @@ int dataset_list_images(struct dataset_list *list, struct error *e)
     for (int i = 0; i < list->class_count && rc == 0; i++)
         rc = list_class(list, i, e);
     if (rc == 0 && list->count == 0)
-        rc = no_data_set(list->folder, e);
+        rc = list_no_data_set(list->folder, e);
     return rc;
 }
 
@@ -303,7 +303,7 @@ void dataset_list_note_empty(struct dataset_list *list)
 
     for (int class = 0; class < list->class_count && list->role == DATASET_TRAIN; class ++) {
         if (next >= list->count || list->labels[next] != class)
-            named_add(&empty, list->classes[class]);
+            list_named_add(&empty, list->classes[class]);
         while (next < list->count && list->labels[next] == class)
             next++;
     }
@@ -311,7 +311,7 @@ void dataset_list_note_empty(struct dataset_list *list)
 }
 
 /* Folders of file systems, network drives and archivers. */
-static bool is_system_folder(const char *name)
+static bool list_is_system_folder(const char *name)
 {
     static const char *const names[] = {
         "lost+found",   "@eaDir",      "#recycle",
@@ -327,7 +327,7 @@ static bool is_system_folder(const char *name)
 
 /* Whether a folder is called like a part of a data set: "train", "Test", "val2017", "training_set".
  */
-static bool is_role_like(const char *name)
+static bool list_is_role_like(const char *name)
 {
     static const char *const roles[] = {
         "training", "trainval", "train",      "testing", "test", "validation", "validate",
@@ -349,16 +349,16 @@ static bool is_role_like(const char *name)
 }
 
 /* One beside other classes may be one: CIFAR-100 has trains. */
-static int check_no_roles(struct dataset_list *list, struct error *e)
+static int list_check_no_roles(struct dataset_list *list, struct error *e)
 {
     struct named roles = {0};
     const char *train = NULL, *eval = NULL;
 
     for (int i = 0; i < list->class_count; i++) {
         const char *name = list->classes[i];
-        if (!is_role_like(name))
+        if (!list_is_role_like(name))
             continue;
-        named_add(&roles, name);
+        list_named_add(&roles, name);
         if (strncasecmp(name, "train", 5) == 0)
             train = name;
         else
@@ -387,7 +387,7 @@ static int list_class_folder(struct dataset_list *list, const char *name, struct
     bool seen = path && stat(path, &st) == 0;
 
     free(path);
-    list->class_changed_ns[list->class_count] = seen ? changed_ns(&st) : 0;
+    list->class_changed_ns[list->class_count] = seen ? list_changed_ns(&st) : 0;
     list->classes[list->class_count] = strdup(name);
     if (!list->classes[list->class_count])
         return error_set(e, ERR_NO_MEMORY, "no memory for the name of a class");
@@ -410,20 +410,21 @@ static int list_classes(const struct names *names, struct dataset_list *list, st
         const char *name = names->entries[i]->d_name;
         if (!list_is_folder(list->folder, names->entries[i]))
             continue;
-        if (is_system_folder(name))
-            named_add(&left_out, name);
+        if (list_is_system_folder(name))
+            list_named_add(&left_out, name);
         else
             rc = list_class_folder(list, name, e);
     }
     list_remark(list, &left_out, "these system folders are not classes and are ignored");
     if (rc == 0)
-        rc = list->class_count > 0 ? check_no_roles(list, e) : no_data_set(list->folder, e);
+        rc = list->class_count > 0 ? list_check_no_roles(list, e)
+                                   : list_no_data_set(list->folder, e);
     return rc;
 }
 
 /* ---- folders of roles */
 
-static bool is_role_name(const char *name, enum dataset_role role)
+static bool list_is_role_name(const char *name, enum dataset_role role)
 {
     if (role == DATASET_TRAIN)
         return strcmp(name, "train") == 0;
@@ -432,8 +433,8 @@ static bool is_role_name(const char *name, enum dataset_role role)
 
 /* The entry to go into, or NULL. A class may be called "train" too: then other classes stand beside
  * it, but none called "val" or "validation". Beside both, other folders hold something else. */
-static const char *role_folder(const char *folder, const struct names *names,
-                               enum dataset_role role)
+static const char *list_role_folder(const char *folder, const struct names *names,
+                                    enum dataset_role role)
 {
     enum dataset_role other = role == DATASET_TRAIN ? DATASET_EVAL : DATASET_TRAIN;
     const char *found = NULL;
@@ -441,11 +442,11 @@ static const char *role_folder(const char *folder, const struct names *names,
 
     for (int i = 0; i < names->count; i++) {
         const char *name = names->entries[i]->d_name;
-        if (!list_is_folder(folder, names->entries[i]) || is_system_folder(name))
+        if (!list_is_folder(folder, names->entries[i]) || list_is_system_folder(name))
             continue;
-        if (is_role_name(name, role))
+        if (list_is_role_name(name, role))
             found = name;
-        else if (is_role_name(name, other))
+        else if (list_is_role_name(name, other))
             has_other_role = true;
         else
             has_more = true;
@@ -454,8 +455,8 @@ static const char *role_folder(const char *folder, const struct names *names,
 }
 
 /* The folder has one of the other role, and nothing of this one. */
-static int lacks_role(struct dataset_list *list, enum dataset_role role, const char *other,
-                      struct error *e)
+static int list_lacks_role(struct dataset_list *list, enum dataset_role role, const char *other,
+                           struct error *e)
 {
     static const char *const words[] = {[DATASET_TRAIN] = "train", [DATASET_EVAL] = "validation"};
     enum dataset_role other_role = role == DATASET_TRAIN ? DATASET_EVAL : DATASET_TRAIN;
@@ -463,10 +464,10 @@ static int lacks_role(struct dataset_list *list, enum dataset_role role, const c
     struct names names = {0};
     bool shards = false;
 
-    if (folder && names_read(folder, &names, e) == 0)
+    if (folder && list_names_read(folder, &names, e) == 0)
         for (int i = 0; i < names.count && !shards; i++)
-            shards = is_shard(folder, names.entries[i], other_role);
-    names_free(&names);
+            shards = list_is_shard(folder, names.entries[i], other_role);
+    list_names_free(&names);
     free(folder);
     list->lacks_role = true;
     const char *what = shards ? "shards" : "images";
@@ -480,31 +481,31 @@ static int list_folder(struct dataset_list *list, enum dataset_role role, struct
                        bool enter, struct error *e)
 {
     struct names names = {0};
-    int rc = names_read(list->folder, &names, e);
+    int rc = list_names_read(list->folder, &names, e);
 
     if (rc == 0)
         rc = list_shards(&names, role, part, list, e);
     if (rc == 0 && list->count == 0) {
         enum dataset_role other = role == DATASET_TRAIN ? DATASET_EVAL : DATASET_TRAIN;
-        const char *deeper = enter ? role_folder(list->folder, &names, role) : NULL;
-        const char *not_here = enter ? role_folder(list->folder, &names, other) : NULL;
+        const char *deeper = enter ? list_role_folder(list->folder, &names, role) : NULL;
+        const char *not_here = enter ? list_role_folder(list->folder, &names, other) : NULL;
         char *folder = deeper ? list_join_path(list->folder, deeper) : NULL;
         if (folder) {
             free(list->folder);
             list->folder = folder;
             rc = list_folder(list, role, part, false, e);
         } else if (not_here) {
-            rc = lacks_role(list, role, not_here, e);
+            rc = list_lacks_role(list, role, not_here, e);
         } else {
             rc = list_classes(&names, list, e);
         }
     }
-    names_free(&names);
+    list_names_free(&names);
     return rc;
 }
 
 /* What was left out may be the reason. */
-static int with_remarks(struct dataset_list *list, int rc, struct error *e)
+static int list_with_remarks(struct dataset_list *list, int rc, struct error *e)
 {
     if (rc == 0 || !e || !*list->remarks)
         return rc;
@@ -523,7 +524,7 @@ int dataset_list_find(const char *path, enum dataset_role role, struct dataset_p
         return error_set(e, ERR_NO_MEMORY, "no memory for a path");
     for (size_t end = strlen(list->folder); end > 1 && list->folder[end - 1] == '/'; end--)
         list->folder[end - 1] = '\0';
-    return with_remarks(list, list_folder(list, role, part, true, e), e);
+    return list_with_remarks(list, list_folder(list, role, part, true, e), e);
 }
 
 int dataset_list(const char *path, enum dataset_role role, struct dataset_list *list,

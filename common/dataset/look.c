@@ -21,7 +21,7 @@
 #define HEAD_BYTES         ((size_t)256 << 10) /* of a JPEG file: its size stands behind EXIF */
 
 /* A PNG's IHDR comes first. */
-static bool png_size(const uint8_t *png, size_t bytes, int *width, int *height)
+static bool look_png_size(const uint8_t *png, size_t bytes, int *width, int *height)
 {
     const struct content *kind = content_of(png, bytes);
     uint32_t sizes[2];
@@ -38,7 +38,7 @@ bool dataset_image_size(const uint8_t *image, size_t bytes, int *width, int *hei
 {
     size_t at = 2;
 
-    if (png_size(image, bytes, width, height))
+    if (look_png_size(image, bytes, width, height))
         return true;
     if (bytes < 4 || image[0] != 0xff || image[1] != 0xd8)
         return false;

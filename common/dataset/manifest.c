@@ -12,7 +12,7 @@
 
 /* The entry of a shard; NULL: none of this name. *next: where it may be, and where the one behind
  * it may be afterwards, as manifests have them in the list's order. */
-static const json_t *find_entry(const json_t *manifest, const char *file, size_t *next)
+static const json_t *manifest_find_entry(const json_t *manifest, const char *file, size_t *next)
 {
     static const char *const roles[] = {"train", "validation"};
 
@@ -34,9 +34,10 @@ static const json_t *find_entry(const json_t *manifest, const char *file, size_t
 
 /* The images of one shard, or -1 if the manifest knows none of this name and size, or says more
  * than have room in it. */
-static int64_t shard_images(const json_t *manifest, const char *file, uint64_t bytes, size_t *next)
+static int64_t manifest_shard_images(const json_t *manifest, const char *file, uint64_t bytes,
+                                     size_t *next)
 {
-    const json_t *shard = find_entry(manifest, file, next);
+    const json_t *shard = manifest_find_entry(manifest, file, next);
     json_int_t images = json_integer_value(json_object_get(shard, "images"));
     uint64_t most = bytes / (TFRECORD_HEADER_BYTES + TFRECORD_FOOTER_BYTES);
 
@@ -51,7 +52,7 @@ static bool manifest_fits(const json_t *manifest, const struct dataset_list *lis
     size_t next = 0;
 
     for (size_t i = 0; i < list->count && fits; i++) {
-        in_file[i] = shard_images(manifest, list->files[i], list->bytes[i], &next);
+        in_file[i] = manifest_shard_images(manifest, list->files[i], list->bytes[i], &next);
         fits = in_file[i] > 0;
     }
     return fits;
@@ -139,10 +140,11 @@ int manifest_check_empty(const struct dataset_list *list, struct error *e)
     for (int place = 0; place < 2 && !status; place++) {
         json_t *manifest = manifest_load(list, place, &ignored);
         for (size_t i = 0; i < list->count && manifest && !status; i++) {
-            json_int_t bytes = list->bytes[i]
-                                   ? 0
-                                   : json_integer_value(json_object_get(
-                                         find_entry(manifest, list->files[i], &next), "bytes"));
+            json_int_t bytes =
+                list->bytes[i]
+                    ? 0
+                    : json_integer_value(json_object_get(
+                          manifest_find_entry(manifest, list->files[i], &next), "bytes"));
             if (bytes > 0)
                 status =
                     error_set(e, ERR_CORRUPT, "%s is empty, but manifest.json lists %lld bytes",

@@ -13,7 +13,7 @@
 
 /* As many as the training set has, at most ImageNet's: so that data.train_images sizes an
  * evaluation too. */
-static int64_t synthetic_eval_images(const struct job_spec *spec)
+static int64_t plan_inputs_synthetic_eval_images(const struct job_spec *spec)
 {
     bool sized = job_spec_is_synthetic(spec->data.train) && spec->data.has_train_images;
     int64_t images = spec->data.train_images;
@@ -22,7 +22,7 @@ static int64_t synthetic_eval_images(const struct job_spec *spec)
 }
 
 /* Everything that needs no look at the data; -1 where a look is needed. */
-static void fill_from_spec(const struct job_spec *spec, struct plan_inputs *inputs)
+static void plan_inputs_fill_from_spec(const struct job_spec *spec, struct plan_inputs *inputs)
 {
     bool trains = spec->mode == JOB_MODE_TRAIN;
 
@@ -36,13 +36,14 @@ static void fill_from_spec(const struct job_spec *spec, struct plan_inputs *inpu
     else if (spec->data.has_eval_images)
         return;
     else if (job_spec_is_synthetic(spec->data.eval))
-        inputs->eval_images = synthetic_eval_images(spec);
+        inputs->eval_images = plan_inputs_synthetic_eval_images(spec);
 }
 
 /* Images that each node must have of its own. Fewer by data.train_images: each node's share of
  * them. counts: NULL where the data are not here. */
-static void fill_node_images(const struct job_spec *spec, const struct dataset_counts *counts,
-                             struct plan_inputs *inputs)
+static void plan_inputs_fill_node_images(const struct job_spec *spec,
+                                         const struct dataset_counts *counts,
+                                         struct plan_inputs *inputs)
 {
     int64_t share = inputs->train_images / spec->cluster.nodes;
     bool fewer = !counts || inputs->train_images < counts->images;
@@ -51,7 +52,7 @@ static void fill_node_images(const struct job_spec *spec, const struct dataset_c
     inputs->node_images_most = fewer && (!counts || share < counts->most) ? share : counts->most;
 }
 
-static bool is_shared_out(const struct job_spec *spec)
+static bool plan_inputs_is_shared_out(const struct job_spec *spec)
 {
     return spec->mode == JOB_MODE_TRAIN && spec->data.locality == JOB_LOCALITY_NODE &&
            !job_spec_is_synthetic(spec->data.train);
@@ -59,8 +60,8 @@ static bool is_shared_out(const struct job_spec *spec)
 
 void plan_inputs_share_out(const struct job_spec *spec, struct plan_inputs *inputs)
 {
-    if (is_shared_out(spec))
-        fill_node_images(spec, NULL, inputs);
+    if (plan_inputs_is_shared_out(spec))
+        plan_inputs_fill_node_images(spec, NULL, inputs);
 }
 
 /* Behind those that are there; lines. */
@@ -73,7 +74,7 @@ static void plan_inputs_remark(struct plan_data *data, const char *lines)
         data->remarks[used] = '\0'; /* left out, not cut */
 }
 
-static void glance_at_classes(const struct job_spec *spec, struct plan_data *data)
+static void plan_inputs_glance_at_classes(const struct job_spec *spec, struct plan_data *data)
 {
     char path[PATH_MAX];
     struct safetensors *weights = NULL;
@@ -93,7 +94,7 @@ static void glance_at_classes(const struct job_spec *spec, struct plan_data *dat
 }
 
 /* Where both numbers are stated and the job runs elsewhere, the data are not opened. */
-static void glance(const struct job_spec *spec, struct plan_data *data)
+static void plan_inputs_glance(const struct job_spec *spec, struct plan_data *data)
 {
     bool elsewhere = spec->cluster.launcher != JOB_LAUNCHER_LOCAL;
     bool trains = spec->mode == JOB_MODE_TRAIN && spec->data.train;
@@ -111,7 +112,7 @@ static void glance(const struct job_spec *spec, struct plan_data *data)
     data->height = train.height;
     data->evaluates_training =
         train.inode && train.inode == eval.inode && train.device == eval.device;
-    glance_at_classes(spec, data);
+    plan_inputs_glance_at_classes(spec, data);
     if (spec->data.has_train_images)
         plan_inputs_remark(data, train.remarks);
     if (spec->data.has_eval_images && strcmp(train.remarks, eval.remarks) != 0)
@@ -124,8 +125,8 @@ int plan_inputs_count(const struct job_spec *spec, struct plan_inputs *inputs, c
     struct dataset_counts train = {0}, eval = {0};
 
     *pointer = "/data/train";
-    glance(spec, &inputs->data);
-    fill_from_spec(spec, inputs);
+    plan_inputs_glance(spec, &inputs->data);
+    plan_inputs_fill_from_spec(spec, inputs);
     if (inputs->train_images >= 0) {
         plan_inputs_share_out(spec, inputs);
     } else {
@@ -133,13 +134,13 @@ int plan_inputs_count(const struct job_spec *spec, struct plan_inputs *inputs, c
                                 e))
             return -(int)e->code;
         inputs->train_images = train.images;
-        if (is_shared_out(spec) && train.least == 0)
+        if (plan_inputs_is_shared_out(spec) && train.least == 0)
             return error_set(
                 e, ERR_INVALID,
                 "data.locality node: %s has too few files to share out over %lld nodes",
                 spec->data.train, (long long)spec->cluster.nodes);
-        if (is_shared_out(spec))
-            fill_node_images(spec, &train, inputs);
+        if (plan_inputs_is_shared_out(spec))
+            plan_inputs_fill_node_images(spec, &train, inputs);
         plan_inputs_remark(&inputs->data, train.remarks);
     }
     *pointer = "/data/eval";
@@ -152,7 +153,7 @@ int plan_inputs_count(const struct job_spec *spec, struct plan_inputs *inputs, c
     return status;
 }
 
-static void look_at(const char *path, const char *pointer, struct problems *problems)
+static void plan_inputs_look_at(const char *path, const char *pointer, struct problems *problems)
 {
     struct error e;
 
@@ -179,22 +180,22 @@ static void look_at(const char *path, const char *pointer, struct problems *prob
 void plan_inputs_look(const struct job_spec *spec, bool will_run_here, struct problems *problems)
 {
     if (spec->mode == JOB_MODE_TRAIN && (will_run_here || !spec->data.has_train_images))
-        look_at(spec->data.train, "/data/train", problems);
+        plan_inputs_look_at(spec->data.train, "/data/train", problems);
     if (will_run_here || !spec->data.has_eval_images)
-        look_at(spec->data.eval, "/data/eval", problems);
+        plan_inputs_look_at(spec->data.eval, "/data/eval", problems);
 }
 
 int plan_inputs_of_counts(const struct job_spec *spec, const struct plan_counts *counts,
                           struct plan_inputs *inputs, struct error *e)
 {
-    fill_from_spec(spec, inputs);
+    plan_inputs_fill_from_spec(spec, inputs);
     if (inputs->train_images < 0)
         inputs->train_images = counts->train.images > 0 ? counts->train.images : -1;
     if (inputs->eval_images < 0)
         inputs->eval_images = counts->eval > 0 ? counts->eval : -1;
     if (inputs->train_images < 0 || inputs->eval_images < 0)
         return error_set(e, ERR_INTERNAL, "a data set was not opened before the plan was made");
-    if (is_shared_out(spec))
-        fill_node_images(spec, &counts->train, inputs);
+    if (plan_inputs_is_shared_out(spec))
+        plan_inputs_fill_node_images(spec, &counts->train, inputs);
     return 0;
 }

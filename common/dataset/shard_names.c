@@ -70,15 +70,15 @@ int shard_name_number(const char *path, int other)
     return shard_parse(path, &s) ? s.number : other;
 }
 
-static int by_number(const void *a, const void *b)
+static int shard_names_by_number(const void *a, const void *b)
 {
     const struct shard_number *x = a, *y = b;
     return x->number != y->number ? (x->number < y->number ? -1 : 1) : strcmp(x->name, y->name);
 }
 
 /* Of one set, and none twice. */
-static int check_one_set(const char *folder, const struct shard_number *s, size_t n,
-                         struct error *e)
+static int shard_names_check_one_set(const char *folder, const struct shard_number *s, size_t n,
+                                     struct error *e)
 {
     for (size_t i = 1; i < n; i++) {
         if (s[i].of != s[0].of || s[i].name_bytes != s[0].name_bytes ||
@@ -96,8 +96,8 @@ static int check_one_set(const char *folder, const struct shard_number *s, size_
 }
 
 /* Numbers count from 0, or with other people from 1. */
-static int check_none_missing(const char *folder, const struct shard_number *s, size_t n,
-                              struct dataset_part part, struct error *e)
+static int shard_names_check_none_missing(const char *folder, const struct shard_number *s,
+                                          size_t n, struct dataset_part part, struct error *e)
 {
     int first = s[0].number > 0 && s[n - 1].number == s[0].of, next = first, i = 0;
 
@@ -127,10 +127,10 @@ int shard_names_check(char *const *paths, size_t count, const char *folder,
         return error_set(e, ERR_NO_MEMORY, "no memory for a list of shards");
     for (size_t i = 0; i < count; i++)
         n += shard_parse(paths[i], &s[n]);
-    qsort(s, n, sizeof *s, by_number);
-    int rc = check_one_set(folder, s, n, e);
+    qsort(s, n, sizeof *s, shard_names_by_number);
+    int rc = shard_names_check_one_set(folder, s, n, e);
     if (rc == 0 && n > 0)
-        rc = check_none_missing(folder, s, n, part, e);
+        rc = shard_names_check_none_missing(folder, s, n, part, e);
     free(s);
     return rc;
 }

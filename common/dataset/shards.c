@@ -23,7 +23,7 @@ struct shards {
 };
 
 /* How many of count descriptors may stay open. */
-static uint32_t descriptors_for(size_t count)
+static uint32_t shards_descriptors_for(size_t count)
 {
     struct rlimit limit;
 
@@ -47,7 +47,7 @@ int shards_create(const struct dataset_list *list, struct shards **out, struct e
     *out = NULL;
     if (s) {
         s->list = list;
-        s->keep = descriptors_for(list->count);
+        s->keep = shards_descriptors_for(list->count);
         s->fds = calloc(s->keep + 1, sizeof *s->fds);
     }
     if (!s || !s->fds) {
@@ -171,7 +171,7 @@ int shards_walk(struct dataset_list *list, uint32_t file, uint64_t **lengths, ui
 }
 
 /* A changed time alone is fine: people touch files so that scratch folders keep them. */
-static int check_unchanged(const struct shards *s, uint32_t file, int fd, struct error *e)
+static int shards_check_unchanged(const struct shards *s, uint32_t file, int fd, struct error *e)
 {
     const char *name = s->list->files[file];
     struct stat st;
@@ -188,12 +188,12 @@ static int check_unchanged(const struct shards *s, uint32_t file, int fd, struct
     return 0;
 }
 
-static int read_frame(struct shards *s, const struct dataset_entry *entry, int fd, uint8_t *frame,
-                      struct error *e)
+static int shards_read_frame(struct shards *s, const struct dataset_entry *entry, int fd,
+                             uint8_t *frame, struct error *e)
 {
     const char *name = s->list->files[entry->file];
     uint64_t length, bytes = TFRECORD_HEADER_BYTES + entry->bytes + TFRECORD_FOOTER_BYTES;
-    int rc = check_unchanged(s, entry->file, fd, e);
+    int rc = shards_check_unchanged(s, entry->file, fd, e);
 
     if (rc == 0)
         rc = shard_read_bytes(fd, name, frame, bytes, entry->offset, e);
@@ -220,7 +220,7 @@ int shards_read(struct shards *s, const struct dataset_entry *entry, uint8_t **f
         return fd;
     *frame = malloc(bytes);
     int rc =
-        *frame ? read_frame(s, entry, fd, *frame, e)
+        *frame ? shards_read_frame(s, entry, fd, *frame, e)
                : error_set(e, ERR_NO_MEMORY, "no memory for a record of %" PRIu64 " bytes", bytes);
     shard_release(s, entry->file, fd);
     if (rc) {

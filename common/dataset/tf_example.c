@@ -18,7 +18,7 @@ struct packed {
     int64_t number;
 };
 
-static void pack_start(struct packed *p, const char *key)
+static void tf_example_pack_start(struct packed *p, const char *key)
 {
     tensorflow__feature_entry__init(&p->entry);
     tensorflow__feature__init(&p->feature);
@@ -28,9 +28,9 @@ static void pack_start(struct packed *p, const char *key)
     p->entry.value = &p->feature;
 }
 
-static void pack_bytes(struct packed *p, const char *key, const void *data, size_t bytes)
+static void tf_example_pack_bytes(struct packed *p, const char *key, const void *data, size_t bytes)
 {
-    pack_start(p, key);
+    tf_example_pack_start(p, key);
     p->bytes = (ProtobufCBinaryData){bytes, (uint8_t *)data};
     p->bytes_list.n_value = 1;
     p->bytes_list.value = &p->bytes;
@@ -38,14 +38,14 @@ static void pack_bytes(struct packed *p, const char *key, const void *data, size
     p->feature.bytes_list = &p->bytes_list;
 }
 
-static void pack_string(struct packed *p, const char *key, const char *text)
+static void tf_example_pack_string(struct packed *p, const char *key, const char *text)
 {
-    pack_bytes(p, key, text, strlen(text));
+    tf_example_pack_bytes(p, key, text, strlen(text));
 }
 
-static void pack_number(struct packed *p, const char *key, int64_t number)
+static void tf_example_pack_number(struct packed *p, const char *key, int64_t number)
 {
-    pack_start(p, key);
+    tf_example_pack_start(p, key);
     p->number = number;
     p->int64_list.n_value = 1;
     p->int64_list.value = &p->number;
@@ -60,16 +60,16 @@ int tf_example_pack(const struct tf_example *x, uint8_t **out, size_t *bytes, st
     Tensorflow__Features features = TENSORFLOW__FEATURES__INIT;
     Tensorflow__Example message = TENSORFLOW__EXAMPLE__INIT;
 
-    pack_number(&p[0], "image/height", x->height);
-    pack_number(&p[1], "image/width", x->width);
-    pack_string(&p[2], "image/colorspace", x->channels == 1 ? "Grayscale" : "RGB");
-    pack_number(&p[3], "image/channels", x->channels);
-    pack_number(&p[4], "image/class/label", x->label);
-    pack_string(&p[5], "image/class/synset", x->synset);
-    pack_string(&p[6], "image/class/text", x->text);
-    pack_string(&p[7], "image/format", "JPEG");
-    pack_string(&p[8], "image/filename", x->filename);
-    pack_bytes(&p[9], "image/encoded", x->jpeg, x->jpeg_bytes);
+    tf_example_pack_number(&p[0], "image/height", x->height);
+    tf_example_pack_number(&p[1], "image/width", x->width);
+    tf_example_pack_string(&p[2], "image/colorspace", x->channels == 1 ? "Grayscale" : "RGB");
+    tf_example_pack_number(&p[3], "image/channels", x->channels);
+    tf_example_pack_number(&p[4], "image/class/label", x->label);
+    tf_example_pack_string(&p[5], "image/class/synset", x->synset);
+    tf_example_pack_string(&p[6], "image/class/text", x->text);
+    tf_example_pack_string(&p[7], "image/format", "JPEG");
+    tf_example_pack_string(&p[8], "image/filename", x->filename);
+    tf_example_pack_bytes(&p[9], "image/encoded", x->jpeg, x->jpeg_bytes);
     for (int i = 0; i < KEYS; i++)
         entries[i] = &p[i].entry;
     features.n_feature = KEYS;
@@ -94,7 +94,8 @@ static const Tensorflow__Feature *tf_example_find(const Tensorflow__Features *fe
     return NULL;
 }
 
-static const ProtobufCBinaryData *find_bytes(const Tensorflow__Features *features, const char *key)
+static const ProtobufCBinaryData *tf_example_find_bytes(const Tensorflow__Features *features,
+                                                        const char *key)
 {
     const Tensorflow__Feature *f = tf_example_find(features, key);
     if (!f || f->kind_case != TENSORFLOW__FEATURE__KIND_BYTES_LIST || f->bytes_list->n_value != 1)
@@ -102,7 +103,7 @@ static const ProtobufCBinaryData *find_bytes(const Tensorflow__Features *feature
     return &f->bytes_list->value[0];
 }
 
-static const int64_t *find_number(const Tensorflow__Features *features, const char *key)
+static const int64_t *tf_example_find_number(const Tensorflow__Features *features, const char *key)
 {
     const Tensorflow__Feature *f = tf_example_find(features, key);
     if (!f || f->kind_case != TENSORFLOW__FEATURE__KIND_INT64_LIST || f->int64_list->n_value != 1)
@@ -110,7 +111,7 @@ static const int64_t *find_number(const Tensorflow__Features *features, const ch
     return &f->int64_list->value[0];
 }
 
-static void copy_text(char *out, size_t room, const ProtobufCBinaryData *text)
+static void tf_example_copy_text(char *out, size_t room, const ProtobufCBinaryData *text)
 {
     size_t bytes = text ? text->len : 0;
     if (bytes > room - 1)
@@ -139,8 +140,8 @@ static const uint8_t *tf_example_locate(const uint8_t *payload, size_t bytes,
 }
 
 /* A feature that is not one value of the kind that is needed. */
-static int refuse_feature(const Tensorflow__Features *features, const char *key, const char *needed,
-                          struct error *e)
+static int tf_example_refuse_feature(const Tensorflow__Features *features, const char *key,
+                                     const char *needed, struct error *e)
 {
     const Tensorflow__Feature *f = tf_example_find(features, key);
     const char *kind = NULL;
@@ -164,28 +165,29 @@ static int refuse_feature(const Tensorflow__Features *features, const char *key,
                      plural((int64_t)values), kind, needed);
 }
 
-static int view_features(const Tensorflow__Features *features, const uint8_t *payload, size_t bytes,
-                         struct tf_example_view *view, struct error *e)
+static int tf_example_view_features(const Tensorflow__Features *features, const uint8_t *payload,
+                                    size_t bytes, struct tf_example_view *view, struct error *e)
 {
-    const ProtobufCBinaryData *jpeg = find_bytes(features, "image/encoded");
-    const int64_t *label = find_number(features, "image/class/label");
-    const ProtobufCBinaryData *text = find_bytes(features, "image/class/text");
+    const ProtobufCBinaryData *jpeg = tf_example_find_bytes(features, "image/encoded");
+    const int64_t *label = tf_example_find_number(features, "image/class/label");
+    const ProtobufCBinaryData *text = tf_example_find_bytes(features, "image/class/text");
 
     if (!jpeg)
-        return refuse_feature(features, "image/encoded", "bytes string", e);
+        return tf_example_refuse_feature(features, "image/encoded", "bytes string", e);
     if (jpeg->len == 0)
         return error_set(e, ERR_CORRUPT, "image/encoded is empty: the record has no image");
     if (!label)
-        return refuse_feature(features, "image/class/label", "int64", e);
+        return tf_example_refuse_feature(features, "image/class/label", "int64", e);
     view->label = *label;
     view->jpeg_bytes = jpeg->len;
     view->jpeg = tf_example_locate(payload, bytes, jpeg);
     if (!view->jpeg)
         return error_set(e, ERR_INTERNAL, "the image was not found in its own record");
-    copy_text(view->filename, sizeof view->filename, find_bytes(features, "image/filename"));
+    tf_example_copy_text(view->filename, sizeof view->filename,
+                         tf_example_find_bytes(features, "image/filename"));
     if (!text || text->len == 0)
-        text = find_bytes(features, "image/class/synset");
-    copy_text(view->text, sizeof view->text, text);
+        text = tf_example_find_bytes(features, "image/class/synset");
+    tf_example_copy_text(view->text, sizeof view->text, text);
     return 0;
 }
 
@@ -198,7 +200,7 @@ int tf_example_parse(const uint8_t *payload, size_t bytes, struct tf_example_vie
     if (!message)
         return error_set(e, ERR_CORRUPT, "the record is not a tf.Example");
     if (message->features)
-        rc = view_features(message->features, payload, bytes, view, e);
+        rc = tf_example_view_features(message->features, payload, bytes, view, e);
     else
         rc = error_set(e, ERR_CORRUPT, "the record has no features");
     tensorflow__example__free_unpacked(message, NULL);

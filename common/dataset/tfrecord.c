@@ -21,14 +21,14 @@ uint32_t tfrecord_mask(uint32_t crc)
     return (crc >> 15 | crc << 17) + 0xa282ead8u;
 }
 
-static uint32_t read_u32(const uint8_t *at)
+static uint32_t tfrecord_read_u32(const uint8_t *at)
 {
     uint32_t value;
     memcpy(&value, at, sizeof value);
     return le32toh(value);
 }
 
-static void write_u32(uint8_t *at, uint32_t value)
+static void tfrecord_write_u32(uint8_t *at, uint32_t value)
 {
     value = htole32(value);
     memcpy(at, &value, sizeof value);
@@ -38,12 +38,12 @@ void tfrecord_header(uint64_t payload_bytes, uint8_t out[TFRECORD_HEADER_BYTES])
 {
     uint64_t length = htole64(payload_bytes);
     memcpy(out, &length, sizeof length);
-    write_u32(out + 8, tfrecord_mask(tfrecord_crc32c(out, 8)));
+    tfrecord_write_u32(out + 8, tfrecord_mask(tfrecord_crc32c(out, 8)));
 }
 
 void tfrecord_footer(const void *payload, size_t bytes, uint8_t out[TFRECORD_FOOTER_BYTES])
 {
-    write_u32(out, tfrecord_mask(tfrecord_crc32c(payload, bytes)));
+    tfrecord_write_u32(out, tfrecord_mask(tfrecord_crc32c(payload, bytes)));
 }
 
 int tfrecord_frame(const uint8_t *header, uint64_t file_bytes, const char *name, uint64_t offset,
@@ -58,7 +58,7 @@ int tfrecord_frame(const uint8_t *header, uint64_t file_bytes, const char *name,
                          name, offset, rest, TFRECORD_HEADER_BYTES);
     memcpy(&length, header, sizeof length);
     length = le64toh(length);
-    if (read_u32(header + 8) != tfrecord_mask(tfrecord_crc32c(header, 8)))
+    if (tfrecord_read_u32(header + 8) != tfrecord_mask(tfrecord_crc32c(header, 8)))
         return error_set(e, ERR_CORRUPT,
                          "%s is corrupt: the checksum of the record length at byte %" PRIu64
                          " is wrong",
@@ -76,7 +76,8 @@ int tfrecord_frame(const uint8_t *header, uint64_t file_bytes, const char *name,
 int tfrecord_check(const uint8_t *payload, uint64_t payload_bytes, const char *name,
                    uint64_t offset, struct error *e)
 {
-    if (read_u32(payload + payload_bytes) == tfrecord_mask(tfrecord_crc32c(payload, payload_bytes)))
+    if (tfrecord_read_u32(payload + payload_bytes) ==
+        tfrecord_mask(tfrecord_crc32c(payload, payload_bytes)))
         return 0;
     return error_set(e, ERR_CORRUPT,
                      "%s is corrupt: the checksum of the record at byte %" PRIu64 " (%" PRIu64

@@ -21,14 +21,14 @@ struct jpeg_decoder {
     bool has_end; /* the open JPEG ends with its end marker */
 };
 
-static struct jpeg_decoder *decoder_of(j_common_ptr jpeg)
+static struct jpeg_decoder *jpeg_decoder_of(j_common_ptr jpeg)
 {
     return jpeg->client_data;
 }
 
 static void jpeg_on_error(j_common_ptr jpeg)
 {
-    struct jpeg_decoder *d = decoder_of(jpeg);
+    struct jpeg_decoder *d = jpeg_decoder_of(jpeg);
     jpeg->err->format_message(jpeg, d->words);
     longjmp(d->failed, 1);
 }
@@ -124,8 +124,8 @@ bool jpeg_has_end(const uint8_t *jpeg, size_t bytes)
 
 /* Each scan is a pass over all coefficients, and may have next to no bytes: a small file could keep
  * a decoder busy for minutes. */
-static int check_scans(struct jpeg_decompress_struct *jpeg, const uint8_t *file, size_t bytes,
-                       struct error *e)
+static int jpeg_check_scans(struct jpeg_decompress_struct *jpeg, const uint8_t *file, size_t bytes,
+                            struct error *e)
 {
     bool has_end;
 
@@ -137,7 +137,7 @@ static int check_scans(struct jpeg_decompress_struct *jpeg, const uint8_t *file,
 }
 
 /* What is no JPEG at all, before libjpeg says that in numbers. */
-static int check_start(const uint8_t *file, size_t bytes, struct error *e)
+static int jpeg_check_start(const uint8_t *file, size_t bytes, struct error *e)
 {
     if (bytes < 2 || (file[0] == 0xff && file[1] == 0xd8))
         return 0;
@@ -148,8 +148,8 @@ static int check_start(const uint8_t *file, size_t bytes, struct error *e)
                      c->advice ? "; " : "", c->advice ? c->advice : "");
 }
 
-static int check_header(struct jpeg_decompress_struct *jpeg, const uint8_t *file, size_t bytes,
-                        struct error *e)
+static int jpeg_check_header(struct jpeg_decompress_struct *jpeg, const uint8_t *file, size_t bytes,
+                             struct error *e)
 {
     if ((uint64_t)jpeg->image_width * jpeg->image_height > JPEG_PIXELS_MAX)
         return error_set(e, ERR_TOO_LARGE, "%u x %u pixels are over the limit of %d million",
@@ -160,25 +160,26 @@ static int check_header(struct jpeg_decompress_struct *jpeg, const uint8_t *file
     case JCS_YCbCr:
     case JCS_CMYK:
     case JCS_YCCK:
-        return check_scans(jpeg, file, bytes, e);
+        return jpeg_check_scans(jpeg, file, bytes, e);
     default:
         return error_set(e, ERR_UNSUPPORTED, "a JPEG of %d colour components is not supported",
                          jpeg->num_components);
     }
 }
 
-static int must_open(struct jpeg_decoder *d, const uint8_t *jpeg, size_t bytes, struct error *e)
+static int jpeg_must_open(struct jpeg_decoder *d, const uint8_t *jpeg, size_t bytes,
+                          struct error *e)
 {
-    int rc = check_start(jpeg, bytes, e);
+    int rc = jpeg_check_start(jpeg, bytes, e);
 
     if (rc)
         return rc;
     jpeg_mem_src(&d->jpeg, jpeg, bytes);
     jpeg_read_header(&d->jpeg, TRUE);
-    return check_header(&d->jpeg, jpeg, bytes, e);
+    return jpeg_check_header(&d->jpeg, jpeg, bytes, e);
 }
 
-static J_COLOR_SPACE output_space(J_COLOR_SPACE stored, J_COLOR_SPACE rgb)
+static J_COLOR_SPACE jpeg_output_space(J_COLOR_SPACE stored, J_COLOR_SPACE rgb)
 {
     if (stored == JCS_GRAYSCALE)
         return JCS_GRAYSCALE;
@@ -198,7 +199,7 @@ static int jpeg_reserve(struct jpeg_decoder *d, size_t bytes, struct error *e)
 }
 
 /* In place, 4 bytes a pixel to channels, 3 or 4. Adobe stores the inks inverted. */
-static void rgb_from_cmyk(uint8_t *pixels, size_t count, int channels, bool inverted)
+static void jpeg_rgb_from_cmyk(uint8_t *pixels, size_t count, int channels, bool inverted)
 {
     for (size_t i = 0; i < count; i++) {
         const uint8_t *in = pixels + 4 * i;
@@ -219,7 +220,7 @@ void jpeg_luma(uint8_t *pixels, size_t count)
 }
 
 /* Reads from the decoder's scanline on, below each other to pixels. */
-static void must_read_rows(struct jpeg_decoder *d, unsigned count, size_t row_bytes)
+static void jpeg_must_read_rows(struct jpeg_decoder *d, unsigned count, size_t row_bytes)
 {
     for (unsigned done = 0; done < count;) {
         JSAMPROW rows[8];
@@ -233,19 +234,19 @@ static void must_read_rows(struct jpeg_decoder *d, unsigned count, size_t row_by
 static int jpeg_decode_scaled(struct jpeg_decoder *d, const uint8_t *jpeg, size_t bytes,
                               struct error *e)
 {
-    int rc = must_open(d, jpeg, bytes, e);
+    int rc = jpeg_must_open(d, jpeg, bytes, e);
     if (rc)
         return rc;
-    d->jpeg.out_color_space = output_space(d->jpeg.jpeg_color_space, JCS_RGB);
+    d->jpeg.out_color_space = jpeg_output_space(d->jpeg.jpeg_color_space, JCS_RGB);
     jpeg_start_decompress(&d->jpeg);
     size_t row_bytes = (size_t)d->jpeg.output_width * (size_t)d->jpeg.output_components;
     rc = jpeg_reserve(d, row_bytes * d->jpeg.output_height, e);
     if (rc)
         return rc;
-    must_read_rows(d, d->jpeg.output_height, row_bytes);
+    jpeg_must_read_rows(d, d->jpeg.output_height, row_bytes);
     if (d->jpeg.out_color_space == JCS_CMYK)
-        rgb_from_cmyk(d->pixels, (size_t)d->jpeg.output_width * d->jpeg.output_height, 3,
-                      d->jpeg.saw_Adobe_marker);
+        jpeg_rgb_from_cmyk(d->pixels, (size_t)d->jpeg.output_width * d->jpeg.output_height, 3,
+                           d->jpeg.saw_Adobe_marker);
     jpeg_finish_decompress(&d->jpeg);
     return 0;
 }
@@ -274,7 +275,7 @@ int jpeg_decode(struct jpeg_decoder *d, const uint8_t *jpeg, size_t bytes, struc
 /* ---- a part of the image */
 
 /* Some files have a few bytes behind it. jpeg: from the first scan's data on. */
-static bool ends_with_marker(const uint8_t *jpeg, size_t bytes)
+static bool jpeg_ends_with_marker(const uint8_t *jpeg, size_t bytes)
 {
     size_t from = bytes > 64 ? bytes - 64 : 0;
     return memmem(jpeg + from, bytes - from, "\xff\xd9", 2) != NULL;
@@ -287,14 +288,14 @@ int jpeg_open(struct jpeg_decoder *d, const uint8_t *jpeg, size_t bytes, struct 
         jpeg_abort_decompress(&d->jpeg);
         return error_set(e, ERR_CORRUPT, "%s", d->words);
     }
-    int rc = must_open(d, jpeg, bytes, e);
+    int rc = jpeg_must_open(d, jpeg, bytes, e);
     *out = (struct jpeg_info){(int)d->jpeg.image_width, (int)d->jpeg.image_height,
                               d->jpeg.num_components};
     if (rc) {
         jpeg_abort_decompress(&d->jpeg);
         return rc;
     }
-    d->has_end = ends_with_marker(d->jpeg.src->next_input_byte, d->jpeg.src->bytes_in_buffer);
+    d->has_end = jpeg_ends_with_marker(d->jpeg.src->next_input_byte, d->jpeg.src->bytes_in_buffer);
     return 0;
 }
 
@@ -312,14 +313,14 @@ int jpeg_header(struct jpeg_decoder *d, const uint8_t *jpeg, size_t bytes, struc
 #define RIM 2
 
 /* Widens [*first, *end) by the rim, within [0, size). */
-static void add_rim(int *first, int *end, unsigned size)
+static void jpeg_add_rim(int *first, int *end, unsigned size)
 {
     *first = *first > RIM ? *first - RIM : 0;
     *end = *end + RIM < (int)size ? *end + RIM : (int)size;
 }
 
 /* Skipping to the very end would not look at what it skips. */
-static void must_read_to_end(struct jpeg_decoder *d, JSAMPROW row)
+static void jpeg_must_read_to_end(struct jpeg_decoder *d, JSAMPROW row)
 {
     JDIMENSION left = d->jpeg.output_height - d->jpeg.output_scanline;
 
@@ -329,17 +330,17 @@ static void must_read_to_end(struct jpeg_decoder *d, JSAMPROW row)
         jpeg_read_scanlines(&d->jpeg, &row, 1);
 }
 
-static int read_part(struct jpeg_decoder *d, struct jpeg_rectangle *part, struct error *e)
+static int jpeg_read_part(struct jpeg_decoder *d, struct jpeg_rectangle *part, struct error *e)
 {
     struct jpeg_decompress_struct *jpeg = &d->jpeg;
     int left = part->x, right = part->x + part->width;
     int top = part->y, bottom = part->y + part->height;
 
-    jpeg->out_color_space = output_space(jpeg->jpeg_color_space, JCS_EXT_RGBX);
+    jpeg->out_color_space = jpeg_output_space(jpeg->jpeg_color_space, JCS_EXT_RGBX);
     jpeg->scale_denom = part->halved ? 2 : 1; /* jpeg_open has set scale_num to 1 */
     jpeg_start_decompress(jpeg);
-    add_rim(&left, &right, jpeg->output_width);
-    add_rim(&top, &bottom, jpeg->output_height);
+    jpeg_add_rim(&left, &right, jpeg->output_width);
+    jpeg_add_rim(&top, &bottom, jpeg->output_height);
     JDIMENSION x = (JDIMENSION)left, width = (JDIMENSION)(right - left);
     if (width < jpeg->output_width)
         jpeg_crop_scanline(jpeg, &x, &width);
@@ -351,11 +352,12 @@ static int read_part(struct jpeg_decoder *d, struct jpeg_rectangle *part, struct
         return rc;
     if (top > 0)
         jpeg_skip_scanlines(jpeg, (JDIMENSION)top);
-    must_read_rows(d, (unsigned)part->height, row_bytes);
+    jpeg_must_read_rows(d, (unsigned)part->height, row_bytes);
     if (!d->has_end)
-        must_read_to_end(d, d->pixels + row_bytes * (size_t)part->height);
+        jpeg_must_read_to_end(d, d->pixels + row_bytes * (size_t)part->height);
     if (jpeg->out_color_space == JCS_CMYK)
-        rgb_from_cmyk(d->pixels, (size_t)width * (size_t)part->height, 4, jpeg->saw_Adobe_marker);
+        jpeg_rgb_from_cmyk(d->pixels, (size_t)width * (size_t)part->height, 4,
+                           jpeg->saw_Adobe_marker);
     if (part->grey && jpeg->out_color_space != JCS_GRAYSCALE)
         jpeg_luma(d->pixels, (size_t)width * (size_t)part->height);
     return 0;
@@ -368,7 +370,7 @@ int jpeg_read(struct jpeg_decoder *d, struct jpeg_rectangle *part, struct jpeg_p
         jpeg_abort_decompress(&d->jpeg);
         return error_set(e, ERR_CORRUPT, "%s", d->words);
     }
-    int rc = read_part(d, part, e);
+    int rc = jpeg_read_part(d, part, e);
     *out = (struct jpeg_pixels){
         .data = d->pixels,
         .width = part->width,

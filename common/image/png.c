@@ -40,7 +40,7 @@ static void png_on_read(png_structp png, png_bytep out, size_t bytes)
 
 /* The functions with `must_` in their names leave by longjmp when libpng is unhappy. */
 
-static int must_read_header(struct reading *r, struct jpeg_info *out, struct error *e)
+static int png_must_read_header(struct reading *r, struct jpeg_info *out, struct error *e)
 {
     r->info = png_create_info_struct(r->png);
     if (!r->info)
@@ -61,7 +61,7 @@ static int must_read_header(struct reading *r, struct jpeg_info *out, struct err
 }
 
 /* To bytes of grey or RGB; returns the passes of an interlaced picture. */
-static int must_set_format(struct reading *r, const struct jpeg_info *info, int colour)
+static int png_must_set_format(struct reading *r, const struct jpeg_info *info, int colour)
 {
     if (png_get_color_type(r->png, r->info) == PNG_COLOR_TYPE_PALETTE)
         png_set_palette_to_rgb(r->png);
@@ -76,10 +76,10 @@ static int must_set_format(struct reading *r, const struct jpeg_info *info, int 
     return passes;
 }
 
-static int must_read_pixels(struct reading *r, struct png_decoder *d, const struct jpeg_info *info,
-                            int colour, struct error *e)
+static int png_must_read_pixels(struct reading *r, struct png_decoder *d,
+                                const struct jpeg_info *info, int colour, struct error *e)
 {
-    int passes = must_set_format(r, info, colour);
+    int passes = png_must_set_format(r, info, colour);
     size_t row = png_get_rowbytes(r->png, r->info), bytes = row * (size_t)info->height;
 
     if (bytes > d->room) {
@@ -109,9 +109,9 @@ static int png_read_all(struct png_decoder *d, const uint8_t *file, size_t bytes
     if (setjmp(r.failed)) {
         rc = error_set(e, ERR_CORRUPT, "a PNG that cannot be read: %s", r.words);
     } else {
-        rc = must_read_header(&r, info, e);
+        rc = png_must_read_header(&r, info, e);
         if (rc == 0 && d)
-            rc = must_read_pixels(&r, d, info, colour, e);
+            rc = png_must_read_pixels(&r, d, info, colour, e);
     }
     png_destroy_read_struct(&r.png, &r.info, NULL);
     return rc;

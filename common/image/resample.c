@@ -36,7 +36,7 @@ static int resample_reserve(struct resample_filter *f, int inputs, int outputs, 
 }
 
 /* The inputs [*from, *end) of the triangle around center. */
-static void triangle_span(double center, double support, int inputs, int *from, int *end)
+static void resample_triangle_span(double center, double support, int inputs, int *from, int *end)
 {
     *from = (int)(center - support + 0.5);
     *end = (int)(center + support + 0.5);
@@ -54,7 +54,7 @@ int resample_filter_triangle(struct resample_filter *f, int inputs, double low, 
     int taps = 1, from, end;
 
     for (int i = 0; i < count; i++) {
-        triangle_span(low + (first + i + 0.5) * scale, support, inputs, &from, &end);
+        resample_triangle_span(low + (first + i + 0.5) * scale, support, inputs, &from, &end);
         taps = end - from > taps ? end - from : taps;
     }
     int rc = resample_reserve(f, inputs, count, taps, e);
@@ -62,7 +62,7 @@ int resample_filter_triangle(struct resample_filter *f, int inputs, double low, 
         return rc;
     for (int i = 0; i < count; i++) {
         double center = low + (first + i + 0.5) * scale, sum = 0;
-        triangle_span(center, support, inputs, &from, &end);
+        resample_triangle_span(center, support, inputs, &from, &end);
         int start = from + taps > inputs ? inputs - taps : from;
         float *weights = f->weights + (size_t)i * (size_t)taps;
         for (int x = from; x < end; x++)
@@ -133,7 +133,7 @@ int resample_filter_tf_bilinear(struct resample_filter *f, int inputs, int size,
     return 0;
 }
 
-static void swap_weights(float *a, float *b)
+static void resample_swap_weights(float *a, float *b)
 {
     float weight = *a;
     *a = *b;
@@ -149,7 +149,8 @@ void resample_filter_flip_outputs(struct resample_filter *f)
         f->start[i] = f->start[j];
         f->start[j] = start;
         for (size_t k = 0; k < taps; k++)
-            swap_weights(f->weights + (size_t)i * taps + k, f->weights + (size_t)j * taps + k);
+            resample_swap_weights(f->weights + (size_t)i * taps + k,
+                                  f->weights + (size_t)j * taps + k);
     }
 }
 
@@ -159,7 +160,7 @@ void resample_filter_flip_inputs(struct resample_filter *f)
         float *weights = f->weights + (size_t)i * (size_t)f->taps;
         f->start[i] = f->inputs - f->start[i] - f->taps;
         for (int a = 0, b = f->taps - 1; a < b; a++, b--)
-            swap_weights(weights + a, weights + b);
+            resample_swap_weights(weights + a, weights + b);
     }
 }
 
@@ -189,8 +190,8 @@ static inline __attribute__((always_inline)) void add_taps(const uint8_t *restri
 }
 
 /* row[i] = sum over all taps. */
-static void add_rows(const uint8_t *source, size_t stride, const float *weights, int taps,
-                     int count, float *row)
+static void resample_add_rows(const uint8_t *source, size_t stride, const float *weights, int taps,
+                              int count, float *row)
 {
     for (bool add = false; taps > 0; add = true) {
         if (taps >= 4 && add)
@@ -215,8 +216,8 @@ static float resample_round(float value)
     return value < 0 ? 0 : value > 255 ? 255 : value;
 }
 
-static void grey_columns(const float *row, const struct resample_filter *f,
-                         const struct resample_output *o, float *restrict out)
+static void resample_grey_columns(const float *row, const struct resample_filter *f,
+                                  const struct resample_output *o, float *restrict out)
 {
     for (int x = 0; x < f->outputs; x++) {
         const float *from = row + f->start[x], *weights = f->weights + (size_t)x * (size_t)f->taps;
@@ -236,7 +237,7 @@ typedef float pixel_anywhere __attribute__((vector_size(16), aligned(4)));
 typedef int32_t whole_pixel __attribute__((vector_size(16)));
 
 /* To the nearest of 0 to 255; the comparisons give all bits or none. */
-static inline pixel round_pixel(pixel p)
+static inline pixel resample_round_pixel(pixel p)
 {
     whole_pixel number = __builtin_convertvector(p + 0.5f, whole_pixel);
     number &= number > 0;
@@ -260,7 +261,7 @@ colour_taps(const float *row, int channels, const struct resample_filter *f, int
         for (int k = 1; k < taps; k++)
             value += weights[k] * *(const pixel_anywhere *)(from + k * channels);
         if (o->round)
-            value = round_pixel(value);
+            value = resample_round_pixel(value);
         value = value * scale + shift;
         if (out == last)
             memcpy(out, &value, 3 * sizeof *out);
@@ -269,8 +270,8 @@ colour_taps(const float *row, int channels, const struct resample_filter *f, int
     }
 }
 
-static void colour_columns(const float *row, int channels, const struct resample_filter *f,
-                           const struct resample_output *o, float *out, float *last)
+static void resample_colour_columns(const float *row, int channels, const struct resample_filter *f,
+                                    const struct resample_output *o, float *out, float *last)
 {
     if (channels == 4 && f->taps == 2)
         colour_taps(row, 4, f, 2, o, out, last);
@@ -297,10 +298,11 @@ void resample(const struct jpeg_pixels *in, const struct resample_box *box,
     for (int y = 0; y < rows->outputs; y++, out += floats) {
         const uint8_t *source = in->data + (size_t)(box->y + rows->start[y]) * stride + skip;
         const float *weights = rows->weights + (size_t)y * (size_t)rows->taps;
-        add_rows(source, stride, weights, rows->taps, (end - first) * in->channels, row + into);
+        resample_add_rows(source, stride, weights, rows->taps, (end - first) * in->channels,
+                          row + into);
         if (in->channels == 1)
-            grey_columns(row, columns, output, out);
+            resample_grey_columns(row, columns, output, out);
         else
-            colour_columns(row, in->channels, columns, output, out, last);
+            resample_colour_columns(row, in->channels, columns, output, out, last);
     }
 }

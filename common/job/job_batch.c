@@ -13,8 +13,8 @@ int64_t job_batch_even(int64_t share, int64_t most)
     return batch;
 }
 
-static void refuse_uneven(const struct job_spec *spec, int64_t unit, const char *of,
-                          struct problems *problems)
+static void job_batch_refuse_uneven(const struct job_spec *spec, int64_t unit, const char *of,
+                                    struct problems *problems)
 {
     long long below = spec->global_batch / unit * unit, above = below + unit;
 
@@ -30,7 +30,7 @@ static void refuse_uneven(const struct job_spec *spec, int64_t unit, const char 
 }
 
 /* The fewest batches of equal size, none larger than batch_per_worker. */
-static void settle_auto(struct job_spec *spec, int64_t share, struct problems *problems)
+static void job_batch_settle_auto(struct job_spec *spec, int64_t share, struct problems *problems)
 {
     int64_t most = spec->batch_per_worker, batch = job_batch_even(share, most);
 
@@ -49,8 +49,8 @@ static void settle_auto(struct job_spec *spec, int64_t share, struct problems *p
     spec->accumulate_steps = share / batch;
 }
 
-static void settle_fixed(struct job_spec *spec, bool stated, int64_t share,
-                         struct problems *problems)
+static void job_batch_settle_fixed(struct job_spec *spec, bool stated, int64_t share,
+                                   struct problems *problems)
 {
     int64_t batch = share / spec->accumulate_steps;
     int64_t most = (int64_t)job_option_find("/batch_per_worker")->max;
@@ -83,11 +83,11 @@ static void batch_settle(struct job_spec *spec, bool stated, struct problems *pr
         snprintf(of, sizeof of, "%lld workers with %lld batches each", (long long)world,
                  (long long)spec->accumulate_steps);
     if (spec->global_batch % unit != 0)
-        refuse_uneven(spec, unit, of, problems);
+        job_batch_refuse_uneven(spec, unit, of, problems);
     else if (automatic)
-        settle_auto(spec, spec->global_batch / world, problems);
+        job_batch_settle_auto(spec, spec->global_batch / world, problems);
     else
-        settle_fixed(spec, stated, spec->global_batch / world, problems);
+        job_batch_settle_fixed(spec, stated, spec->global_batch / world, problems);
 }
 
 void job_batch_settle(struct job_spec *spec, bool stated, struct problems *problems)

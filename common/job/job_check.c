@@ -24,7 +24,7 @@ static bool job_check_ascending(const double *values, size_t count)
 }
 
 /* What is wrong with entry i of cluster.hosts; NULL: nothing. seen: the names before it. */
-static const char *wrong_host(const struct job_spec *spec, size_t i, json_t *seen)
+static const char *job_check_wrong_host(const struct job_spec *spec, size_t i, json_t *seen)
 {
     struct host host;
     int64_t threads = spec->cluster.threads_per_worker > 0 ? spec->cluster.threads_per_worker : 1;
@@ -47,7 +47,7 @@ static void check_hosts(const struct job_spec *spec, struct problems *p)
 
     const char *wrong = NULL; /* the first one is told: a range is wrong as a whole */
     for (size_t i = 0; spec->cluster.hosts && i < spec->cluster.host_count && !wrong; i++) {
-        wrong = wrong_host(spec, i, seen);
+        wrong = job_check_wrong_host(spec, i, seen);
         snprintf(pointer, sizeof pointer, "/cluster/hosts/%zu", i);
         if (wrong && !problems_about(p, pointer))
             problems_add(p, pointer, NULL, "%s %s", spec->cluster.hosts[i], wrong);

@@ -33,7 +33,7 @@ static void docs_print_wrapped(const char *text)
     putchar('\n');
 }
 
-static void print_row(const struct job_option *o)
+static void job_docs_print_row(const struct job_option *o)
 {
     char name[64], expects[JOB_OPTION_EXPECTS_BYTES], line[1024];
 
@@ -53,7 +53,7 @@ int main(int argc, char **argv)
 {
     if (argc == 2 && strcmp(argv[1], "man") == 0) {
         for (size_t i = 0; job_option_at(i); i++)
-            print_row(job_option_at(i));
+            job_docs_print_row(job_option_at(i));
     } else if (argc == 2 && strcmp(argv[1], "schema") == 0) {
         json_t *schema = job_spec_schema();
         json_dumpf(schema, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(10));

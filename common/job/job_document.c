@@ -20,7 +20,8 @@ static const char *const preset_meta[] = {"description", "source", "recipe_image
 
 /* ---- keys that are none of the table's */
 
-static void spec_report_unknown(const char *pointer, size_t *unknown, struct problems *problems)
+static void job_document_spec_report_unknown(const char *pointer, size_t *unknown,
+                                             struct problems *problems)
 {
     if (++*unknown > UNKNOWN_KEYS_SHOWN + 1)
         return;
@@ -35,7 +36,7 @@ static void spec_report_unknown(const char *pointer, size_t *unknown, struct pro
 
 /* "; did you mean {"arch": "resnet50"}?", by the first key of the group that takes the value; "":
  * none does. The caller frees it. */
-static char *spec_meant(const char *group, const json_t *value)
+static char *job_document_spec_meant(const char *group, const json_t *value)
 {
     size_t length = strlen(group);
     const struct job_option *o;
@@ -55,8 +56,8 @@ static char *spec_meant(const char *group, const json_t *value)
     return meant ? meant : needed(strdup(""));
 }
 
-static void spec_check_keys(const json_t *object, const char *parent, size_t *unknown,
-                            struct problems *problems)
+static void job_document_spec_check_keys(const json_t *object, const char *parent, size_t *unknown,
+                                         struct problems *problems)
 {
     const char *key;
     json_t *value;
@@ -64,14 +65,15 @@ static void spec_check_keys(const json_t *object, const char *parent, size_t *un
     json_object_foreach ((json_t *)(uintptr_t)object, key, value) {
         char *pointer = problem_pointer(parent, key);
         bool group = job_option_is_group(pointer);
-        char *meant = group && !json_is_object(value) ? spec_meant(pointer, value) : NULL;
+        char *meant =
+            group && !json_is_object(value) ? job_document_spec_meant(pointer, value) : NULL;
         if (meant)
             problems_add(problems, pointer, NULL,
                          "must be an object {...} of keys as in man train-job%s", meant);
         else if (group)
-            spec_check_keys(value, pointer, unknown, problems);
+            job_document_spec_check_keys(value, pointer, unknown, problems);
         else if (!job_option_find(pointer))
-            spec_report_unknown(pointer, unknown, problems);
+            job_document_spec_report_unknown(pointer, unknown, problems);
         free(meant);
         free(pointer);
     }
@@ -79,7 +81,7 @@ static void spec_check_keys(const json_t *object, const char *parent, size_t *un
 
 /* ---- the preset */
 
-static bool spec_is_complete(const json_t *document)
+static bool job_document_spec_is_complete(const json_t *document)
 {
     for (size_t i = 0; job_option_at(i); i++)
         if (!json_get_at(document, job_option_at(i)->pointer))
@@ -88,12 +90,13 @@ static bool spec_is_complete(const json_t *document)
 }
 
 /* A preset is checked like a document; what is wrong in it is one problem of the job. */
-static bool preset_right(const char *name, const json_t *preset, struct problems *problems)
+static bool job_document_preset_right(const char *name, const json_t *preset,
+                                      struct problems *problems)
 {
     struct problems own = {0};
     size_t unknown = 0;
 
-    spec_check_keys(preset, "", &unknown, &own);
+    job_document_spec_check_keys(preset, "", &unknown, &own);
     for (size_t i = 0; job_option_at(i); i++) {
         const json_t *value = json_get_at(preset, job_option_at(i)->pointer);
         if (value)
@@ -107,8 +110,8 @@ static bool preset_right(const char *name, const json_t *preset, struct problems
     return right;
 }
 
-static void unknown_preset(const char *name, job_preset_lookup *lookup, void *context,
-                           struct problems *problems)
+static void job_document_unknown_preset(const char *name, job_preset_lookup *lookup, void *context,
+                                        struct problems *problems)
 {
     json_t *names = lookup ? lookup(NULL, context) : NULL, *known;
     struct suggest near = {.word = name};
@@ -120,8 +123,8 @@ static void unknown_preset(const char *name, job_preset_lookup *lookup, void *co
     json_decref(names);
 }
 
-/* The preset's name; NULL: none, or one that parse_row will refuse. */
-static const char *preset_name(const json_t *document)
+/* The preset's name; NULL: none, or one that job_document_parse_row will refuse. */
+static const char *job_document_preset_name(const json_t *document)
 {
     const json_t *value = json_object_get(document, "preset");
     struct problems ignored = {0};
@@ -132,20 +135,21 @@ static const char *preset_name(const json_t *document)
 }
 
 /* The preset's values, checked and without what it says of itself: a new reference, or NULL. */
-static json_t *find_preset(const json_t *document, job_preset_lookup *lookup, void *context,
-                           int64_t *recipe_images, struct problems *problems)
+static json_t *job_document_find_preset(const json_t *document, job_preset_lookup *lookup,
+                                        void *context, int64_t *recipe_images,
+                                        struct problems *problems)
 {
-    const char *name = preset_name(document);
+    const char *name = job_document_preset_name(document);
     json_t *found = name && lookup ? lookup(name, context) : NULL;
 
-    if (name && !found && !spec_is_complete(document))
-        unknown_preset(name, lookup, context, problems);
+    if (name && !found && !job_document_spec_is_complete(document))
+        job_document_unknown_preset(name, lookup, context, problems);
     json_t *preset = found ? json_deep_copy(found) : NULL;
     json_decref(found);
     *recipe_images = json_integer_value(json_object_get(preset, "recipe_images"));
     for (size_t i = 0; i < sizeof preset_meta / sizeof preset_meta[0]; i++)
         json_object_del(preset, preset_meta[i]);
-    if (preset && !preset_right(name, preset, problems)) {
+    if (preset && !job_document_preset_right(name, preset, problems)) {
         json_decref(preset);
         return NULL;
     }
@@ -156,7 +160,8 @@ static json_t *find_preset(const json_t *document, job_preset_lookup *lookup, vo
 
 /* The optimiser and the network that the document names, else the preset, else the default: some
  * keys' defaults depend on them. */
-static const struct optimizer_kind *find_optimizer(const json_t *document, const json_t *preset)
+static const struct optimizer_kind *job_document_find_optimizer(const json_t *document,
+                                                                const json_t *preset)
 {
     static const char pointer[] = "/optimizer/name";
     const json_t *given = json_get_at(document, pointer);
@@ -168,7 +173,7 @@ static const struct optimizer_kind *find_optimizer(const json_t *document, const
     return optimizer_kind_at(JOB_OPTIMIZER_SGD);
 }
 
-static const struct arch *find_arch(const json_t *document, const json_t *preset)
+static const struct arch *job_document_find_arch(const json_t *document, const json_t *preset)
 {
     static const char pointer[] = "/model/arch";
     const json_t *given = json_get_at(document, pointer);
@@ -178,8 +183,9 @@ static const struct arch *find_arch(const json_t *document, const json_t *preset
     return arch ? arch : arch_at(0);
 }
 
-static json_t *default_of(const struct job_option *option, const struct optimizer_kind *optimizer,
-                          const struct arch *arch)
+static json_t *job_document_default_of(const struct job_option *option,
+                                       const struct optimizer_kind *optimizer,
+                                       const struct arch *arch)
 {
     const char *own = optimizer_default(optimizer, option->pointer);
 
@@ -188,12 +194,14 @@ static json_t *default_of(const struct job_option *option, const struct optimize
 }
 
 /* Stores the row's value from the document, else the preset, else the default. */
-static void parse_row(const struct job_option *option, const json_t *document, const json_t *preset,
-                      struct job_spec *spec, struct problems *problems)
+static void job_document_parse_row(const struct job_option *option, const json_t *document,
+                                   const json_t *preset, struct job_spec *spec,
+                                   struct problems *problems)
 {
     const json_t *given = json_get_at(document, option->pointer);
     json_t *fallback =
-        default_of(option, find_optimizer(document, preset), find_arch(document, preset));
+        job_document_default_of(option, job_document_find_optimizer(document, preset),
+                                job_document_find_arch(document, preset));
     const json_t *value = given ? given : json_get_at(preset, option->pointer);
 
     if (!value)
@@ -214,10 +222,11 @@ struct job_spec *job_spec_read(const json_t *document, job_preset_lookup *lookup
         return NULL;
     }
     struct job_spec *spec = needed(calloc(1, sizeof *spec));
-    spec_check_keys(document, "", &unknown, problems);
-    json_t *preset = find_preset(document, lookup, context, &spec->recipe_images, problems);
+    job_document_spec_check_keys(document, "", &unknown, problems);
+    json_t *preset =
+        job_document_find_preset(document, lookup, context, &spec->recipe_images, problems);
     for (size_t i = 0; job_option_at(i); i++)
-        parse_row(job_option_at(i), document, preset, spec, problems);
+        job_document_parse_row(job_option_at(i), document, preset, spec, problems);
     json_decref(preset);
     spec->states_batch = json_get_at(document, "/batch_per_worker") != NULL;
     if (spec->cluster.workers_per_node > 0)

@@ -35,7 +35,7 @@ static bool env_name_matches(const char *name, const char *row)
 }
 
 /* One of the words between underscores: UCX_MODULE_DIR has three. */
-static bool has_word(const char *name, const char *word)
+static bool job_env_has_word(const char *name, const char *word)
 {
     size_t length = strlen(word);
 
@@ -64,7 +64,7 @@ bool job_env_is_refused(const char *name)
         if (env_name_matches(name, names[i]))
             return true;
     for (size_t i = 0; i < COUNT(words); i++)
-        if (has_word(name, words[i]))
+        if (job_env_has_word(name, words[i]))
             return true;
     return false;
 }

@@ -431,12 +431,12 @@ json_t *job_option_default(const struct job_option *option)
     return json_loads(option->fallback, JSON_DECODE_ANY, NULL);
 }
 
-static const char *last_part(const char *pointer)
+static const char *job_options_last_part(const char *pointer)
 {
     return strrchr(pointer, '/') + 1;
 }
 
-static size_t key_parts(const char *pointer)
+static size_t job_options_key_parts(const char *pointer)
 {
     size_t parts = 0;
 
@@ -446,34 +446,36 @@ static size_t key_parts(const char *pointer)
 }
 
 /* What stands before the last part, cut where it is too long to be near anything. */
-static void copy_group(const char *pointer, char group[SUGGEST_WORD_MAX + 2])
+static void job_options_copy_group(const char *pointer, char group[SUGGEST_WORD_MAX + 2])
 {
-    snprintf(group, SUGGEST_WORD_MAX + 2, "%.*s", (int)(last_part(pointer) - pointer), pointer);
+    snprintf(group, SUGGEST_WORD_MAX + 2, "%.*s", (int)(job_options_last_part(pointer) - pointer),
+             pointer);
 }
 
 /* 0: the same group, 1: one wrong letter, 2: another group, 3: also of another depth. */
-static size_t group_distance(const char *unknown, const char *known)
+static size_t job_options_group_distance(const char *unknown, const char *known)
 {
     char a[SUGGEST_WORD_MAX + 2], b[SUGGEST_WORD_MAX + 2];
 
-    copy_group(unknown, a);
-    copy_group(known, b);
+    job_options_copy_group(unknown, a);
+    job_options_copy_group(known, b);
     size_t edits = suggest_distance(a, b);
-    return (edits < 2 ? edits : 2) + (key_parts(unknown) != key_parts(known));
+    return (edits < 2 ? edits : 2) +
+           (job_options_key_parts(unknown) != job_options_key_parts(known));
 }
 
 /* How far a known key is from an unknown one; smaller is nearer. The same last part in another
  * group is as near as one wrong letter in the right group. */
-static size_t key_distance(const char *unknown, const char *known)
+static size_t job_options_key_distance(const char *unknown, const char *known)
 {
-    const char *a = last_part(unknown), *b = last_part(known);
+    const char *a = job_options_last_part(unknown), *b = job_options_last_part(known);
     size_t edits = suggest_distance(a, b), length = strlen(a);
 
     if (length >= 3 && edits > 1 && (strstr(b, a) || strstr(a, b)))
         edits = 2;
     if (edits > 1 + length / 4)
         return SUGGEST_WORD_MAX;
-    return 2 * edits + group_distance(unknown, known);
+    return 2 * edits + job_options_group_distance(unknown, known);
 }
 
 const char *job_option_nearest(const char *unknown)
@@ -482,18 +484,18 @@ const char *job_option_nearest(const char *unknown)
     const char *nearest = NULL;
 
     for (size_t i = 0; i < COUNT(options); i++)
-        if ((distance = key_distance(unknown, options[i].pointer)) < best) {
+        if ((distance = job_options_key_distance(unknown, options[i].pointer)) < best) {
             best = distance;
             nearest = options[i].pointer;
         }
     for (size_t i = 0; i < COUNT(aliases); i++)
-        if (suggest_distance(last_part(unknown), aliases[i].word) == 0 && best > 0)
+        if (suggest_distance(job_options_last_part(unknown), aliases[i].word) == 0 && best > 0)
             return aliases[i].pointer;
     return nearest;
 }
 
 /* "from 1 to 100000", "above 0, at most 1000", "from 0 up to but not including 1" */
-static void describe_range(const struct job_option *o, char *text, size_t bytes)
+static void job_options_describe_range(const struct job_option *o, char *text, size_t bytes)
 {
     if (o->above_min && o->below_max)
         snprintf(text, bytes, "above %.16g and below %.16g", o->min, o->max);
@@ -505,7 +507,7 @@ static void describe_range(const struct job_option *o, char *text, size_t bytes)
         snprintf(text, bytes, "from %.16g to %.16g", o->min, o->max);
 }
 
-static void describe_choices(const struct job_option *o, char *text, size_t bytes)
+static void job_options_describe_choices(const struct job_option *o, char *text, size_t bytes)
 {
     size_t used = (size_t)snprintf(text, bytes, "one of");
     const char *choice;
@@ -514,7 +516,7 @@ static void describe_choices(const struct job_option *o, char *text, size_t byte
         used += (size_t)snprintf(text + used, bytes - used, "%s \"%s\"", i ? "," : "", choice);
 }
 
-static const char *made_of(const struct job_option *o)
+static const char *job_options_made_of(const struct job_option *o)
 {
     const char *letters = job_text_letters(o->text);
     return letters                    ? letters
@@ -528,7 +530,7 @@ void job_option_expects(const struct job_option *o, char text[JOB_OPTION_EXPECTS
     const char *word;
     char range[128];
 
-    describe_range(o, range, sizeof range);
+    job_options_describe_range(o, range, sizeof range);
     switch (o->type) {
     case JOB_OPTION_BOOLEAN:
         snprintf(text, bytes, "true or false");
@@ -542,15 +544,16 @@ void job_option_expects(const struct job_option *o, char text[JOB_OPTION_EXPECTS
         snprintf(text, bytes, "a number %s", range);
         break;
     case JOB_OPTION_STRING:
-        snprintf(text, bytes, "a string of %.0f to %.0f %s", o->min, o->max, made_of(o));
+        snprintf(text, bytes, "a string of %.0f to %.0f %s", o->min, o->max,
+                 job_options_made_of(o));
         break;
     case JOB_OPTION_CHOICE:
     case JOB_OPTION_ARCH:
-        describe_choices(o, text, bytes);
+        job_options_describe_choices(o, text, bytes);
         break;
     case JOB_OPTION_STRINGS:
         snprintf(text, bytes, "a list of at most %zu strings of %.0f to %.0f %s", o->most, o->min,
-                 o->max, made_of(o));
+                 o->max, job_options_made_of(o));
         break;
     case JOB_OPTION_NUMBERS:
         snprintf(text, bytes, "a list of at most %zu numbers %s", o->most, range);
@@ -559,7 +562,8 @@ void job_option_expects(const struct job_option *o, char text[JOB_OPTION_EXPECTS
         snprintf(text, bytes,
                  "an object of at most %zu names of 1 to %zu %s, each with a string of %.0f to "
                  "%.0f %s",
-                 o->most, o->name_max, job_text_letters(o->names), o->min, o->max, made_of(o));
+                 o->most, o->name_max, job_text_letters(o->names), o->min, o->max,
+                 job_options_made_of(o));
         break;
     case JOB_OPTION_SIZES:
         job_sizes_expects(o->min, o->max, text, bytes);

@@ -21,7 +21,7 @@ static json_t *schema_bound_json(double value)
                                               : json_number(value);
 }
 
-static void add_range(json_t *schema, const struct job_option *o)
+static void job_schema_add_range(json_t *schema, const struct job_option *o)
 {
     json_object_set_new(schema, o->above_min ? "exclusiveMinimum" : "minimum",
                         schema_bound_json(o->min));
@@ -29,7 +29,7 @@ static void add_range(json_t *schema, const struct job_option *o)
                         schema_bound_json(o->max));
 }
 
-static void add_length(json_t *schema, const struct job_option *o)
+static void job_schema_add_length(json_t *schema, const struct job_option *o)
 {
     json_object_set_new(schema, "minLength", schema_bound_json(o->min));
     json_object_set_new(schema, "maxLength", schema_bound_json(o->max));
@@ -37,7 +37,7 @@ static void add_length(json_t *schema, const struct job_option *o)
         json_object_set_new(schema, "pattern", json_string(job_text_pattern(o->text)));
 }
 
-static void add_choices(json_t *schema, const struct job_option *o)
+static void job_schema_add_choices(json_t *schema, const struct job_option *o)
 {
     json_t *list = json_array();
 
@@ -46,15 +46,15 @@ static void add_choices(json_t *schema, const struct job_option *o)
     json_object_set_new(schema, "enum", list);
 }
 
-static void add_elements(json_t *schema, const struct job_option *o)
+static void job_schema_add_elements(json_t *schema, const struct job_option *o)
 {
     bool strings = o->type == JOB_OPTION_STRINGS, steps = o->type == JOB_OPTION_STEPS;
     json_t *element = json_pack("{s:s}", "type", strings ? "string" : steps ? "integer" : "number");
 
     if (strings)
-        add_length(element, o);
+        job_schema_add_length(element, o);
     else
-        add_range(element, o);
+        job_schema_add_range(element, o);
     json_object_set_new(schema, "items", element);
     json_object_set_new(schema, "maxItems", json_integer(steps ? 2 : (json_int_t)o->most));
     if (steps)
@@ -63,11 +63,11 @@ static void add_elements(json_t *schema, const struct job_option *o)
         json_object_set_new(schema, "uniqueItems", json_true());
 }
 
-static void add_map(json_t *schema, const struct job_option *o)
+static void job_schema_add_map(json_t *schema, const struct job_option *o)
 {
     json_t *value = json_pack("{s:s}", "type", "string");
 
-    add_length(value, o);
+    job_schema_add_length(value, o);
     json_object_set_new(schema, "maxProperties", json_integer((json_int_t)o->most));
     json_object_set_new(schema, "propertyNames",
                         json_pack("{s:i, s:I, s:s}", "minLength", 1, "maxLength",
@@ -76,10 +76,10 @@ static void add_map(json_t *schema, const struct job_option *o)
 }
 
 /* A number, a list of pairs, or a ramp. */
-static void add_sizes(json_t *schema, const struct job_option *o)
+static void job_schema_add_sizes(json_t *schema, const struct job_option *o)
 {
     json_t *size = json_pack("{s:s}", "type", "integer");
-    add_range(size, o);
+    job_schema_add_range(size, o);
     json_t *pair = json_pack("{s:s, s:{s:s}, s:i, s:i}", "type", "array", "items", "type", "number",
                              "minItems", 2, "maxItems", 2);
     json_t *list = json_pack("{s:s, s:O, s:i, s:i}", "type", "array", "items", pair, "minItems", 1,
@@ -101,7 +101,7 @@ static json_t *schema_describe(const struct job_option *o)
                         o->from_data ? o->fallback : "", o->from_data ? "." : "");
 }
 
-static json_t *row_schema(const struct job_option *o)
+static json_t *job_schema_row(const struct job_option *o)
 {
     json_t *schema = json_object(), *type = json_string(type_names[o->type]);
     bool words = o->type == JOB_OPTION_INTEGER && o->choices;
@@ -115,20 +115,20 @@ static json_t *row_schema(const struct job_option *o)
     if (!o->from_data)
         json_object_set_new(schema, "default", job_option_default(o));
     if (o->type == JOB_OPTION_CHOICE || o->type == JOB_OPTION_ARCH)
-        add_choices(schema, o);
+        job_schema_add_choices(schema, o);
     else if (o->type == JOB_OPTION_STRING)
-        add_length(schema, o);
+        job_schema_add_length(schema, o);
     else if (o->type == JOB_OPTION_INTEGER || o->type == JOB_OPTION_NUMBER)
-        add_range(schema, o);
+        job_schema_add_range(schema, o);
     else if (o->type == JOB_OPTION_MAP)
-        add_map(schema, o);
+        job_schema_add_map(schema, o);
     else if (o->type == JOB_OPTION_SIZES)
-        add_sizes(schema, o);
+        job_schema_add_sizes(schema, o);
     else if (o->type == JOB_OPTION_NOTIFY)
         json_object_update_new(schema, json_pack("{s:o, s:i}", "items", notice_rule_schema(),
                                                  "maxItems", NOTICE_RULES_MAX));
     else if (o->type != JOB_OPTION_BOOLEAN)
-        add_elements(schema, o);
+        job_schema_add_elements(schema, o);
     for (size_t i = 0, used = 0; words && o->choices[i]; i++) {
         used += (size_t)snprintf(pattern + used, sizeof pattern - used, "%s^%s$", i ? "|" : "",
                                  o->choices[i]);
@@ -137,14 +137,14 @@ static json_t *row_schema(const struct job_option *o)
     return schema;
 }
 
-static json_t *object_schema(void)
+static json_t *job_schema_object(void)
 {
     return json_pack("{s:s, s:b, s:{}}", "type", "object", "additionalProperties", 0, "properties");
 }
 
 /* What a training and what an evaluation cannot do without; a preset may supply anything else.
  * job_check.c has the same rules. */
-static json_t *required_by_mode(void)
+static json_t *job_schema_required_by_mode(void)
 {
     return json_loads(
         "{\"if\": {\"required\": [\"mode\"], \"properties\": {\"mode\": {\"const\": \"eval\"}}},"
@@ -167,7 +167,7 @@ json_t *job_spec_schema(void)
     json_t *schema =
         json_pack("{s:s, s:s, s:s}", "$schema", "https://json-schema.org/draft/2020-12/schema",
                   "title", "A traind job", "description", "Made from common/job/job_options.c.");
-    json_t *object = object_schema(), *rules = required_by_mode();
+    json_t *object = job_schema_object(), *rules = job_schema_required_by_mode();
 
     json_object_update(schema, object);
     json_object_update(schema, rules);
@@ -182,11 +182,11 @@ json_t *job_spec_schema(void)
             char group[64];
             snprintf(group, sizeof group, "%.*s", (int)(slash - key), key);
             if (!json_object_get(top, group))
-                json_object_set_new(top, group, object_schema());
+                json_object_set_new(top, group, job_schema_object());
             properties = json_object_get(json_object_get(top, group), "properties");
             key = slash + 1;
         }
-        json_object_set_new(properties, key, row_schema(o));
+        json_object_set_new(properties, key, job_schema_row(o));
     }
     return schema;
 }

@@ -16,19 +16,19 @@
 #define NAME      LETTERS DIGITS "._-"
 #define INTERFACE NAME "@"
 
-static bool right_host(const char *text)
+static bool job_text_right_host(const char *text)
 {
     char wrong[HOSTLIST_WRONG_BYTES];
     return hostlist_expand(text, JOB_HOSTS_MAX, NULL, wrong) > 0;
 }
 
-static bool right_interface(const char *text)
+static bool job_text_right_interface(const char *text)
 {
     return !strchr(text, '/') || host_is_subnet(text);
 }
 
 /* Each part between commas is plain or a subnet. */
-static bool right_networks(const char *text)
+static bool job_text_right_networks(const char *text)
 {
     char part[64];
 
@@ -46,13 +46,13 @@ static bool right_networks(const char *text)
     return true;
 }
 
-static bool right_time(const char *text)
+static bool job_text_right_time(const char *text)
 {
     return !isnan(time_limit_seconds(text));
 }
 
 /* "56x64-64:4/4/2 28x128-128:0/2/4" */
-static bool right_tiles(const char *text)
+static bool job_text_right_tiles(const char *text)
 {
     int size, in, out, tile[3], length;
 
@@ -68,7 +68,7 @@ static bool right_tiles(const char *text)
     return true;
 }
 
-static bool right_folder(const char *text)
+static bool job_text_right_folder(const char *text)
 {
     return !strstr(text, "/../") && !(strlen(text) >= 3 && strcmp(strrchr(text, '/'), "/..") == 0);
 }
@@ -93,15 +93,15 @@ static const struct {
      "^[^\\u0000-\\u001f" MARKS "]*$"},
     [JOB_TEXT_FILE] = {LETTERS DIGITS "_", NAME, NULL, "letters, digits, dots, hyphens and underscores", "a name of letters, digits, dots, hyphens and underscores",
      "^[A-Za-z0-9_][A-Za-z0-9._-]*$"},
-    [JOB_TEXT_HOST] = {LETTERS DIGITS "._[", NAME ":,[]", right_host, "letters, digits and _.-:,[]", "a host's name, or name:slots with 1 to 4096 slots: letters, digits, dots, hyphens and underscores, as in \"n1\", \"n1.cluster:16\" or, for many, \"n[01-64,70]\"",
+    [JOB_TEXT_HOST] = {LETTERS DIGITS "._[", NAME ":,[]", job_text_right_host, "letters, digits and _.-:,[]", "a host's name, or name:slots with 1 to 4096 slots: letters, digits, dots, hyphens and underscores, as in \"n1\", \"n1.cluster:16\" or, for many, \"n[01-64,70]\"",
      "^[A-Za-z0-9._\\[][A-Za-z0-9._:,\\[\\]-]*$"},
-    [JOB_TEXT_INTERFACE] = {LETTERS DIGITS "_", INTERFACE "/", right_interface, "letters, digits and _.-@/", "one interface's name or an IPv4 subnet, as in \"eth0\" or \"10.0.0.0/24\"",
+    [JOB_TEXT_INTERFACE] = {LETTERS DIGITS "_", INTERFACE "/", job_text_right_interface, "letters, digits and _.-@/", "one interface's name or an IPv4 subnet, as in \"eth0\" or \"10.0.0.0/24\"",
      "^[A-Za-z0-9_][A-Za-z0-9._@-]*(/[0-9]+)?$"},
     [JOB_TEXT_NAMES] = {LETTERS DIGITS "_", NAME ",+@:/", NULL, "letters, digits and _.-+@:/,", "one name, or several with commas between them, of letters, digits and _.-+@:/",
      "^[A-Za-z0-9_][A-Za-z0-9._,+@:/-]*$"},
     [JOB_TEXT_FEATURES] = {LETTERS DIGITS "_([", NAME ",+@:/=&|*()[]", NULL, "letters, digits and _.-+@:/=,&|*()[]", "features of letters, digits and _.-+@:/= with Slurm's operators ,&|*()[] between them",
      "^[A-Za-z0-9_(\\[][A-Za-z0-9._,+@:/=&|*()\\[\\]-]*$"},
-    [JOB_TEXT_TIME] = {DIGITS, DIGITS ":-", right_time, "digits, colons and hyphens", "a time above 0 as Slurm writes it: \"90\" (minutes), \"90:00\" (minutes:seconds), \"01:30:00\", \"2-12\" (days-hours) or \"2-12:30:00\"",
+    [JOB_TEXT_TIME] = {DIGITS, DIGITS ":-", job_text_right_time, "digits, colons and hyphens", "a time above 0 as Slurm writes it: \"90\" (minutes), \"90:00\" (minutes:seconds), \"01:30:00\", \"2-12\" (days-hours) or \"2-12:30:00\"",
      "^[0-9]+(-[0-9]+)?(:[0-9]+){0,2}$"},
     [JOB_TEXT_ARGUMENT] = {NULL, NAME ",:^+=/@% ", NULL, "letters, digits, spaces and _.-,:^+=/@%", "an argument of letters, digits, spaces and _.-,:^+=/@%",
      "^[A-Za-z0-9._,:^+=/@% -]+$"},
@@ -109,13 +109,13 @@ static const struct {
      "^[A-Za-z_][A-Za-z0-9_]*$"},
     [JOB_TEXT_SETTING] = {NULL, NAME ",:^+=/@% ", NULL, "letters, digits, spaces and _.-,:^+=/@%", "a value of letters, digits, spaces and _.-,:^+=/@%",
      "^[A-Za-z0-9._,:^+=/@% -]+$"},
-    [JOB_TEXT_PREFIX] = {"/", NAME "+/", right_folder, "letters, digits and _.-+/", "an absolute folder without \"..\", of letters, digits and _.-+/",
+    [JOB_TEXT_PREFIX] = {"/", NAME "+/", job_text_right_folder, "letters, digits and _.-+/", "an absolute folder without \"..\", of letters, digits and _.-+/",
      "^/[A-Za-z0-9._+/-]*$"},
-    [JOB_TEXT_TILES] = {DIGITS, DIGITS "x-:/ ", right_tiles, "digits, spaces and x-:/", "convolutions with the tiles of their three directions (0, 2 or 4), as in \"56x64-64:4/4/2 28x128-128:0/2/4\"",
+    [JOB_TEXT_TILES] = {DIGITS, DIGITS "x-:/ ", job_text_right_tiles, "digits, spaces and x-:/", "convolutions with the tiles of their three directions (0, 2 or 4), as in \"56x64-64:4/4/2 28x128-128:0/2/4\"",
      "^[0-9]+x[0-9]+-[0-9]+:[024]/[024]/[024]( [0-9]+x[0-9]+-[0-9]+:[024]/[024]/[024])*$"},
     [JOB_TEXT_WORDS] = {NULL, NAME ",:^+", NULL, "letters, digits and _.-,:^+", "words of letters, digits and _.-,:^+",
      "^[A-Za-z0-9._,:^+-]+$"},
-    [JOB_TEXT_NETWORKS] = {NULL, NAME ",:^+/", right_networks, "letters, digits and _.-,:^+/", "interfaces and IPv4 subnets with commas between them",
+    [JOB_TEXT_NETWORKS] = {NULL, NAME ",:^+/", job_text_right_networks, "letters, digits and _.-,:^+/", "interfaces and IPv4 subnets with commas between them",
      "^[A-Za-z0-9._,:^+/-]+$"},
 };
 /* clang-format on */

@@ -13,7 +13,7 @@
 
 /* ---- checks */
 
-static bool number_right(const struct job_option *o, const json_t *v)
+static bool job_value_number_right(const struct job_option *o, const json_t *v)
 {
     double x = json_number_value(v);
 
@@ -23,12 +23,12 @@ static bool number_right(const struct job_option *o, const json_t *v)
 }
 
 /* 2.0 is an integer, as in JSON Schema. */
-static bool integer_right(const struct job_option *o, const json_t *v)
+static bool job_value_integer_right(const struct job_option *o, const json_t *v)
 {
-    return number_right(o, v) && json_number_value(v) == trunc(json_number_value(v));
+    return job_value_number_right(o, v) && json_number_value(v) == trunc(json_number_value(v));
 }
 
-static bool string_right(const struct job_option *o, const json_t *v)
+static bool job_value_string_right(const struct job_option *o, const json_t *v)
 {
     const char *text = json_string_value(v);
     size_t length = !text                      ? 0
@@ -39,7 +39,7 @@ static bool string_right(const struct job_option *o, const json_t *v)
 }
 
 /* -1: it is none. */
-static int choice_index(const struct job_option *o, const json_t *v)
+static int job_value_choice_index(const struct job_option *o, const json_t *v)
 {
     const char *text = json_string_value(v), *choice;
 
@@ -49,7 +49,7 @@ static int choice_index(const struct job_option *o, const json_t *v)
     return -1;
 }
 
-static bool list_right(const struct job_option *o, const json_t *v)
+static bool job_value_list_right(const struct job_option *o, const json_t *v)
 {
     size_t count = json_array_size(v);
 
@@ -57,13 +57,14 @@ static bool list_right(const struct job_option *o, const json_t *v)
         return false;
     for (size_t i = 0; i < count; i++) {
         const json_t *element = json_array_get(v, i);
-        if (o->type == JOB_OPTION_STRINGS ? !string_right(o, element) : !number_right(o, element))
+        if (o->type == JOB_OPTION_STRINGS ? !job_value_string_right(o, element)
+                                          : !job_value_number_right(o, element))
             return false;
     }
     return true;
 }
 
-static bool map_right(const struct job_option *o, const json_t *v)
+static bool job_value_map_right(const struct job_option *o, const json_t *v)
 {
     const char *name;
     json_t *value;
@@ -71,17 +72,17 @@ static bool map_right(const struct job_option *o, const json_t *v)
     if (!json_is_object(v) || json_object_size(v) > o->most)
         return false;
     json_object_foreach ((json_t *)(uintptr_t)v, name, value)
-        if (!*name || strlen(name) > o->name_max || !string_right(o, value))
+        if (!*name || strlen(name) > o->name_max || !job_value_string_right(o, value))
             return false;
     return true;
 }
 
-static bool steps_right(const struct job_option *o, const json_t *v)
+static bool job_value_steps_right(const struct job_option *o, const json_t *v)
 {
     const json_t *first = json_array_get(v, 0), *last = json_array_get(v, 1);
 
-    return json_array_size(v) == 2 && integer_right(o, first) && integer_right(o, last) &&
-           json_number_value(first) <= json_number_value(last);
+    return json_array_size(v) == 2 && job_value_integer_right(o, first) &&
+           job_value_integer_right(o, last) && json_number_value(first) <= json_number_value(last);
 }
 
 static bool value_right(const struct job_option *o, const json_t *v)
@@ -92,21 +93,21 @@ static bool value_right(const struct job_option *o, const json_t *v)
     case JOB_OPTION_BOOLEAN:
         return json_is_boolean(v);
     case JOB_OPTION_INTEGER:
-        return choice_index(o, v) >= 0 || integer_right(o, v);
+        return job_value_choice_index(o, v) >= 0 || job_value_integer_right(o, v);
     case JOB_OPTION_NUMBER:
-        return number_right(o, v);
+        return job_value_number_right(o, v);
     case JOB_OPTION_STRING:
-        return string_right(o, v);
+        return job_value_string_right(o, v);
     case JOB_OPTION_CHOICE:
     case JOB_OPTION_ARCH:
-        return choice_index(o, v) >= 0;
+        return job_value_choice_index(o, v) >= 0;
     case JOB_OPTION_STRINGS:
     case JOB_OPTION_NUMBERS:
-        return list_right(o, v);
+        return job_value_list_right(o, v);
     case JOB_OPTION_STEPS:
-        return steps_right(o, v);
+        return job_value_steps_right(o, v);
     case JOB_OPTION_MAP:
-        return map_right(o, v);
+        return job_value_map_right(o, v);
     case JOB_OPTION_SIZES: /* job_value_check does these */
     case JOB_OPTION_NOTIFY:
         break;
@@ -128,7 +129,7 @@ char *job_value_show(const json_t *v)
 }
 
 /* "; 75.9 % is 0.759" behind a percentage where a fraction is wanted; else "". */
-static void fraction_words(const struct job_option *o, const json_t *v, char text[64])
+static void job_value_fraction_words(const struct job_option *o, const json_t *v, char text[64])
 {
     double value = json_number_value(v);
     bool percent = o->unit && strcmp(o->unit, "fraction") == 0 && value > 1 && value <= 100;
@@ -138,7 +139,7 @@ static void fraction_words(const struct job_option *o, const json_t *v, char tex
         snprintf(text, 64, "; %.10g %% is %.10g", value, value / 100);
 }
 
-static const char *nearest_choice(const struct job_option *o, const json_t *v)
+static const char *job_value_nearest_choice(const struct job_option *o, const json_t *v)
 {
     static const char *const half[] = {"fp16", "float16", "half", "mixed", "amp", "bfloat16"};
     const char *word = json_string_value(v), *choice;
@@ -158,8 +159,8 @@ static const char *nearest_choice(const struct job_option *o, const json_t *v)
 }
 
 /* What a string is made of, once its type and length are right. */
-static bool option_check_kind(enum job_text kind, const json_t *v, const char *pointer,
-                              struct problems *problems)
+static bool job_value_option_check_kind(enum job_text kind, const json_t *v, const char *pointer,
+                                        struct problems *problems)
 {
     if (json_is_null(v) || job_text_right(kind, json_string_value(v)))
         return true;
@@ -172,14 +173,15 @@ static bool option_check_kind(enum job_text kind, const json_t *v, const char *p
     return false;
 }
 
-static bool check_text(const struct job_option *o, const json_t *v, const char *pointer,
-                       struct problems *problems)
+static bool job_value_check_text(const struct job_option *o, const json_t *v, const char *pointer,
+                                 struct problems *problems)
 {
-    return option_check_kind(o->text, v, pointer, problems);
+    return job_value_option_check_kind(o->text, v, pointer, problems);
 }
 
 /* Element i of a list in which nothing may stand twice. */
-static bool check_first(const json_t *v, size_t i, const char *pointer, struct problems *problems)
+static bool job_value_check_first(const json_t *v, size_t i, const char *pointer,
+                                  struct problems *problems)
 {
     for (size_t k = 0; k < i; k++)
         if (json_equal(json_array_get(v, k), json_array_get(v, i))) {
@@ -191,15 +193,16 @@ static bool check_first(const json_t *v, size_t i, const char *pointer, struct p
 }
 
 /* The first wrong one is told. */
-static bool check_texts(const struct job_option *o, const json_t *v, struct problems *problems)
+static bool job_value_check_texts(const struct job_option *o, const json_t *v,
+                                  struct problems *problems)
 {
     char pointer[80], wrong[HOSTLIST_WRONG_BYTES];
     size_t hosts = 0;
 
     for (size_t i = 0; i < json_array_size(v); i++) {
         snprintf(pointer, sizeof pointer, "%s/%zu", o->pointer, i);
-        if (!check_text(o, json_array_get(v, i), pointer, problems) ||
-            (o->unique && !check_first(v, i, pointer, problems)))
+        if (!job_value_check_text(o, json_array_get(v, i), pointer, problems) ||
+            (o->unique && !job_value_check_first(v, i, pointer, problems)))
             return false;
         if (o->text == JOB_TEXT_HOST)
             hosts += hostlist_expand(json_string_value(json_array_get(v, i)), o->most, NULL, wrong);
@@ -212,7 +215,8 @@ static bool check_texts(const struct job_option *o, const json_t *v, struct prob
 }
 
 /* Names and values; the first wrong one is told. */
-static bool check_map(const struct job_option *o, const json_t *v, struct problems *problems)
+static bool job_value_check_map(const struct job_option *o, const json_t *v,
+                                struct problems *problems)
 {
     const char *key;
     json_t *value;
@@ -220,8 +224,8 @@ static bool check_map(const struct job_option *o, const json_t *v, struct proble
     json_object_foreach ((json_t *)(uintptr_t)v, key, value) {
         char *pointer = problem_pointer(o->pointer, key);
         json_t *name = json_string(key);
-        bool right = option_check_kind(o->names, name, pointer, problems) &&
-                     check_text(o, value, pointer, problems);
+        bool right = job_value_option_check_kind(o->names, name, pointer, problems) &&
+                     job_value_check_text(o, value, pointer, problems);
         json_decref(name);
         free(pointer);
         if (!right)
@@ -241,34 +245,34 @@ bool job_value_check(const struct job_option *o, const json_t *v, struct problem
     if (o->type == JOB_OPTION_NOTIFY && json_is_array(v) && json_array_size(v) <= o->most)
         return notice_rules_check(v, o->pointer, problems);
     if (value_right(o, v))
-        return o->type == JOB_OPTION_STRING    ? check_text(o, v, o->pointer, problems)
-               : o->type == JOB_OPTION_STRINGS ? check_texts(o, v, problems)
-               : o->type == JOB_OPTION_MAP     ? check_map(o, v, problems)
+        return o->type == JOB_OPTION_STRING    ? job_value_check_text(o, v, o->pointer, problems)
+               : o->type == JOB_OPTION_STRINGS ? job_value_check_texts(o, v, problems)
+               : o->type == JOB_OPTION_MAP     ? job_value_check_map(o, v, problems)
                                                : true;
     job_option_expects(o, expects);
     char *shown = job_value_show(v);
     if (shown && o->most && json_array_size(v) > o->most && strlen(shown) > 30)
         sprintf(shown, "%zu of them", json_array_size(v));
-    fraction_words(o, v, fraction);
-    problems_add(problems, o->pointer, nearest_choice(o, v), "must be %s, not %s%s", expects,
-                 shown ? shown : "this", fraction);
+    job_value_fraction_words(o, v, fraction);
+    problems_add(problems, o->pointer, job_value_nearest_choice(o, v), "must be %s, not %s%s",
+                 expects, shown ? shown : "this", fraction);
     free(shown);
     return false;
 }
 
 /* ---- struct job_spec */
 
-static void *option_field(const struct job_option *o, const struct job_spec *spec)
+static void *job_value_option_field(const struct job_option *o, const struct job_spec *spec)
 {
     return (char *)(uintptr_t)spec + o->offset;
 }
 
-static void *flag_of(const struct job_option *o, const struct job_spec *spec)
+static void *job_value_flag_of(const struct job_option *o, const struct job_spec *spec)
 {
     return (char *)(uintptr_t)spec + o->flag;
 }
 
-static char *option_copy_text(const char *text)
+static char *job_value_option_copy_text(const char *text)
 {
     return needed(strdup(text));
 }
@@ -276,42 +280,42 @@ static char *option_copy_text(const char *text)
 void job_value_clear(const struct job_option *o, struct job_spec *spec)
 {
     if (o->type == JOB_OPTION_STRING || o->type == JOB_OPTION_ARCH) {
-        free(*(char **)option_field(o, spec));
-        *(char **)option_field(o, spec) = NULL;
+        free(*(char **)job_value_option_field(o, spec));
+        *(char **)job_value_option_field(o, spec) = NULL;
     } else if (o->type == JOB_OPTION_STRINGS || o->type == JOB_OPTION_MAP) {
-        char ***list = option_field(o, spec);
-        size_t *count = flag_of(o, spec);
+        char ***list = job_value_option_field(o, spec);
+        size_t *count = job_value_flag_of(o, spec);
         for (size_t i = 0; i < *count; i++)
             free((*list)[i]);
         free(*list);
         *list = NULL;
         *count = 0;
     } else if (o->type == JOB_OPTION_NOTIFY) {
-        notice_rules_clear(option_field(o, spec));
+        notice_rules_clear(job_value_option_field(o, spec));
     }
 }
 
-static char **new_list(size_t count)
+static char **job_value_new_list(size_t count)
 {
     return count ? needed(calloc(count + 1, sizeof(char *))) : NULL; /* a NULL behind them */
 }
 
-static void store_map(const struct job_option *o, const json_t *v, struct job_spec *spec)
+static void job_value_store_map(const struct job_option *o, const json_t *v, struct job_spec *spec)
 {
-    char **list = new_list(json_object_size(v));
+    char **list = job_value_new_list(json_object_size(v));
     const char *name;
     json_t *value;
     size_t i = 0;
 
-    *(char ***)option_field(o, spec) = list;
-    *(size_t *)flag_of(o, spec) = json_object_size(v);
+    *(char ***)job_value_option_field(o, spec) = list;
+    *(size_t *)job_value_flag_of(o, spec) = json_object_size(v);
     json_object_foreach ((json_t *)(uintptr_t)v, name, value)
         if (asprintf(&list[i++], "%s=%s", name, json_string_value(value)) < 0)
             needed(NULL);
 }
 
 /* Each by itself, as many as they may be (job_check.c). */
-static size_t store_hosts(const json_t *v, char **list)
+static size_t job_value_store_hosts(const json_t *v, char **list)
 {
     char wrong[HOSTLIST_WRONG_BYTES];
     size_t count = 0;
@@ -322,53 +326,57 @@ static size_t store_hosts(const json_t *v, char **list)
     return count;
 }
 
-static void store_strings(const struct job_option *o, const json_t *v, struct job_spec *spec)
+static void job_value_store_strings(const struct job_option *o, const json_t *v,
+                                    struct job_spec *spec)
 {
     size_t count = json_array_size(v);
-    char **list = new_list(count && o->text == JOB_TEXT_HOST ? JOB_HOSTS_MAX : count);
+    char **list = job_value_new_list(count && o->text == JOB_TEXT_HOST ? JOB_HOSTS_MAX : count);
 
     if (o->text == JOB_TEXT_HOST)
-        count = store_hosts(v, list);
+        count = job_value_store_hosts(v, list);
     else
         for (size_t i = 0; i < count; i++)
-            list[i] = option_copy_text(json_string_value(json_array_get(v, i)));
-    *(char ***)option_field(o, spec) = list;
-    *(size_t *)flag_of(o, spec) = count;
+            list[i] = job_value_option_copy_text(json_string_value(json_array_get(v, i)));
+    *(char ***)job_value_option_field(o, spec) = list;
+    *(size_t *)job_value_flag_of(o, spec) = count;
 }
 
-static void store_numbers(const struct job_option *o, const json_t *v, struct job_spec *spec)
+static void job_value_store_numbers(const struct job_option *o, const json_t *v,
+                                    struct job_spec *spec)
 {
     size_t count = json_array_size(v);
 
     for (size_t i = 0; i < count; i++)
-        ((double *)option_field(o, spec))[i] = json_number_value(json_array_get(v, i));
-    *(size_t *)flag_of(o, spec) = count;
+        ((double *)job_value_option_field(o, spec))[i] = json_number_value(json_array_get(v, i));
+    *(size_t *)job_value_flag_of(o, spec) = count;
 }
 
-static int64_t option_integer(const struct job_option *o, const json_t *v)
+static int64_t job_value_option_integer(const struct job_option *o, const json_t *v)
 {
     if (json_is_string(v))
-        return (int64_t)o->min - 1 - choice_index(o, v);
+        return (int64_t)o->min - 1 - job_value_choice_index(o, v);
     return json_is_integer(v) ? json_integer_value(v) : (int64_t)json_real_value(v);
 }
 
-static void store_steps(const struct job_option *o, const json_t *v, struct job_spec *spec)
+static void job_value_store_steps(const struct job_option *o, const json_t *v,
+                                  struct job_spec *spec)
 {
-    int64_t *pair = option_field(o, spec);
+    int64_t *pair = job_value_option_field(o, spec);
 
-    pair[0] = option_integer(o, json_array_get(v, 0));
-    pair[1] = option_integer(o, json_array_get(v, 1));
+    pair[0] = job_value_option_integer(o, json_array_get(v, 0));
+    pair[1] = job_value_option_integer(o, json_array_get(v, 1));
 }
 _Static_assert(offsetof(struct job_spec, profile.last_step) ==
                    offsetof(struct job_spec, profile.first_step) + sizeof(int64_t),
                "the pair is stored as an array");
 
-static void store_sizes(const struct job_option *o, const json_t *v, struct job_spec *spec)
+static void job_value_store_sizes(const struct job_option *o, const json_t *v,
+                                  struct job_spec *spec)
 {
-    struct job_sizes *sizes = flag_of(o, spec);
+    struct job_sizes *sizes = job_value_flag_of(o, spec);
 
     job_sizes_read(v, sizes);
-    *(int64_t *)option_field(o, spec) = sizes->at[sizes->count - 1].size;
+    *(int64_t *)job_value_option_field(o, spec) = sizes->at[sizes->count - 1].size;
 }
 
 void job_value_store(const struct job_option *o, const json_t *v, struct job_spec *spec)
@@ -377,122 +385,125 @@ void job_value_store(const struct job_option *o, const json_t *v, struct job_spe
 
     job_value_clear(o, spec);
     if (o->flag && o->nullable && o->type != JOB_OPTION_STRINGS)
-        *(bool *)flag_of(o, spec) = !is_null;
+        *(bool *)job_value_flag_of(o, spec) = !is_null;
     if (is_null)
         return;
     switch (o->type) {
     case JOB_OPTION_BOOLEAN:
-        *(bool *)option_field(o, spec) = json_is_true(v);
+        *(bool *)job_value_option_field(o, spec) = json_is_true(v);
         break;
     case JOB_OPTION_INTEGER:
-        *(int64_t *)option_field(o, spec) = option_integer(o, v);
+        *(int64_t *)job_value_option_field(o, spec) = job_value_option_integer(o, v);
         break;
     case JOB_OPTION_NUMBER:
-        *(double *)option_field(o, spec) = json_number_value(v);
+        *(double *)job_value_option_field(o, spec) = json_number_value(v);
         break;
     case JOB_OPTION_STRING:
     case JOB_OPTION_ARCH:
-        *(char **)option_field(o, spec) = option_copy_text(json_string_value(v));
+        *(char **)job_value_option_field(o, spec) =
+            job_value_option_copy_text(json_string_value(v));
         break;
     case JOB_OPTION_CHOICE:
-        *(int *)option_field(o, spec) = choice_index(o, v);
+        *(int *)job_value_option_field(o, spec) = job_value_choice_index(o, v);
         break;
     case JOB_OPTION_STRINGS:
-        store_strings(o, v, spec);
+        job_value_store_strings(o, v, spec);
         break;
     case JOB_OPTION_NUMBERS:
-        store_numbers(o, v, spec);
+        job_value_store_numbers(o, v, spec);
         break;
     case JOB_OPTION_STEPS:
-        store_steps(o, v, spec);
+        job_value_store_steps(o, v, spec);
         break;
     case JOB_OPTION_MAP:
-        store_map(o, v, spec);
+        job_value_store_map(o, v, spec);
         break;
     case JOB_OPTION_SIZES:
-        store_sizes(o, v, spec);
+        job_value_store_sizes(o, v, spec);
         break;
     case JOB_OPTION_NOTIFY:
-        notice_rules_read(v, option_field(o, spec));
+        notice_rules_read(v, job_value_option_field(o, spec));
         break;
     }
 }
 
 /* 90 rather than 90.0: people read these documents. */
-static json_t *number_to_json(double x)
+static json_t *job_value_number_to_json(double x)
 {
     return x == trunc(x) && fabs(x) < 1e15 ? json_integer((json_int_t)x) : json_number(x);
 }
 
-static json_t *list_to_json(const struct job_option *o, const struct job_spec *spec)
+static json_t *job_value_list_to_json(const struct job_option *o, const struct job_spec *spec)
 {
-    size_t count = *(size_t *)flag_of(o, spec);
+    size_t count = *(size_t *)job_value_flag_of(o, spec);
     json_t *list = json_array();
 
     for (size_t i = 0; i < count; i++)
-        json_array_append_new(list, o->type == JOB_OPTION_STRINGS
-                                        ? json_string((*(char ***)option_field(o, spec))[i])
-                                        : number_to_json(((double *)option_field(o, spec))[i]));
+        json_array_append_new(
+            list, o->type == JOB_OPTION_STRINGS
+                      ? json_string((*(char ***)job_value_option_field(o, spec))[i])
+                      : job_value_number_to_json(((double *)job_value_option_field(o, spec))[i]));
     return list;
 }
 
-static json_t *map_to_json(const struct job_option *o, const struct job_spec *spec)
+static json_t *job_value_map_to_json(const struct job_option *o, const struct job_spec *spec)
 {
-    size_t count = *(size_t *)flag_of(o, spec);
+    size_t count = *(size_t *)job_value_flag_of(o, spec);
     json_t *map = json_object();
 
     for (size_t i = 0; i < count; i++) {
-        const char *pair = (*(char ***)option_field(o, spec))[i], *equals = strchr(pair, '=');
+        const char *pair = (*(char ***)job_value_option_field(o, spec))[i],
+                   *equals = strchr(pair, '=');
         json_object_setn_new(map, pair, (size_t)(equals - pair), json_string(equals + 1));
     }
     return map;
 }
 
-static json_t *sizes_to_json(const struct job_option *o, const struct job_spec *spec)
+static json_t *job_value_sizes_to_json(const struct job_option *o, const struct job_spec *spec)
 {
-    const struct job_sizes *sizes = flag_of(o, spec);
+    const struct job_sizes *sizes = job_value_flag_of(o, spec);
 
     return sizes->count > 1 ? job_sizes_to_json(sizes)
-                            : json_integer(*(const int64_t *)option_field(o, spec));
+                            : json_integer(*(const int64_t *)job_value_option_field(o, spec));
 }
 
 json_t *job_value_load(const struct job_option *o, const struct job_spec *spec)
 {
-    const int64_t *integers = option_field(o, spec);
+    const int64_t *integers = job_value_option_field(o, spec);
     const char *text;
 
     if (o->type == JOB_OPTION_STRINGS) {
-        if (o->nullable && !*(char ***)option_field(o, spec))
+        if (o->nullable && !*(char ***)job_value_option_field(o, spec))
             return json_null();
-    } else if (o->flag && o->nullable && !*(bool *)flag_of(o, spec)) {
+    } else if (o->flag && o->nullable && !*(bool *)job_value_flag_of(o, spec)) {
         return json_null();
     }
     switch (o->type) {
     case JOB_OPTION_BOOLEAN:
-        return json_boolean(*(bool *)option_field(o, spec));
+        return json_boolean(*(bool *)job_value_option_field(o, spec));
     case JOB_OPTION_INTEGER:
         return o->choices && (double)*integers < o->min
                    ? json_string(o->choices[(int64_t)o->min - 1 - *integers])
                    : json_integer(*integers);
     case JOB_OPTION_NUMBER:
-        return number_to_json(*(double *)option_field(o, spec));
+        return job_value_number_to_json(*(double *)job_value_option_field(o, spec));
     case JOB_OPTION_STRING:
     case JOB_OPTION_ARCH:
-        text = *(char **)option_field(o, spec);
+        text = *(char **)job_value_option_field(o, spec);
         return text ? json_string(text) : json_null();
     case JOB_OPTION_CHOICE:
-        return json_string(o->choices[*(int *)option_field(o, spec)]);
+        return json_string(o->choices[*(int *)job_value_option_field(o, spec)]);
     case JOB_OPTION_STRINGS:
     case JOB_OPTION_NUMBERS:
-        return list_to_json(o, spec);
+        return job_value_list_to_json(o, spec);
     case JOB_OPTION_STEPS:
         return json_pack("[I, I]", (json_int_t)integers[0], (json_int_t)integers[1]);
     case JOB_OPTION_MAP:
-        return map_to_json(o, spec);
+        return job_value_map_to_json(o, spec);
     case JOB_OPTION_SIZES:
-        return sizes_to_json(o, spec);
+        return job_value_sizes_to_json(o, spec);
     case JOB_OPTION_NOTIFY:
-        return notice_rules_to_json(option_field(o, spec));
+        return notice_rules_to_json(job_value_option_field(o, spec));
     }
     return NULL;
 }

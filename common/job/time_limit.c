@@ -6,7 +6,7 @@
 #define DIGITS_MAX 7
 
 /* Reads "H:M:S" and shorter ones into fields; how many there are; 0: it is something else. */
-static int read_fields(const char *text, double fields[3])
+static int time_limit_read_fields(const char *text, double fields[3])
 {
     for (int count = 0; count < 3; text++) {
         size_t digits = strspn(text, "0123456789");
@@ -25,7 +25,7 @@ static int read_fields(const char *text, double fields[3])
     return 0;
 }
 
-static double or_nan(double seconds)
+static double time_limit_or_nan(double seconds)
 {
     return seconds > 0 ? seconds : NAN;
 }
@@ -43,19 +43,19 @@ double time_limit_seconds(const char *text)
             return NAN;
         for (size_t i = 0; i < digits; i++)
             days = 10 * days + (text[i] - '0');
-        int count = read_fields(rest + 1, f);
+        int count = time_limit_read_fields(rest + 1, f);
         if (count == 0)
             return NAN;
-        return or_nan(86400 * days + 3600 * f[0] + (count > 1 ? 60 * f[1] : 0) +
-                      (count > 2 ? f[2] : 0));
+        return time_limit_or_nan(86400 * days + 3600 * f[0] + (count > 1 ? 60 * f[1] : 0) +
+                                 (count > 2 ? f[2] : 0));
     }
-    switch (read_fields(text, f)) {
+    switch (time_limit_read_fields(text, f)) {
     case 1:
-        return or_nan(60 * f[0]);
+        return time_limit_or_nan(60 * f[0]);
     case 2:
-        return or_nan(60 * f[0] + f[1]);
+        return time_limit_or_nan(60 * f[0] + f[1]);
     case 3:
-        return or_nan(3600 * f[0] + 60 * f[1] + f[2]);
+        return time_limit_or_nan(3600 * f[0] + 60 * f[1] + f[2]);
     default:
         return NAN;
     }

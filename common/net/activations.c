@@ -12,7 +12,7 @@ struct walk {
     int now;
 };
 
-static int walk_add(struct walk *w, size_t numbers)
+static int activations_walk_add(struct walk *w, size_t numbers)
 {
     struct activations *a = w->a;
     size_t line = ALIGNMENT / w->number_bytes;
@@ -23,13 +23,13 @@ static int walk_add(struct walk *w, size_t numbers)
     return a->count++;
 }
 
-static int add_like(struct walk *w, int unit)
+static int activations_add_like(struct walk *w, int unit)
 {
-    return walk_add(w, network_floats(&w->n->convs[unit]));
+    return activations_walk_add(w, network_floats(&w->n->convs[unit]));
 }
 
 /* In use now. -1 is allowed. */
-static void walk_use(struct walk *w, int buffer)
+static void activations_walk_use(struct walk *w, int buffer)
 {
     if (buffer < 0)
         return;
@@ -39,7 +39,7 @@ static void walk_use(struct walk *w, int buffer)
     b->last = w->now;
 }
 
-static bool is_inner(const struct network *n, int unit)
+static bool activations_is_inner(const struct network *n, int unit)
 {
     for (int i = 0; i < n->block_count; i++)
         if (unit == network_block_last(&n->blocks[i]) || unit == n->blocks[i].downsample)
@@ -47,25 +47,25 @@ static bool is_inner(const struct network *n, int unit)
     return true;
 }
 
-static void add_units(struct walk *w, bool inference)
+static void activations_add_units(struct walk *w, bool inference)
 {
     for (int i = 0; i < w->n->conv_count; i++) {
         struct activation_unit *u = &w->a->units[i];
-        *u = (struct activation_unit){add_like(w, i), -1, -1, -1, -1};
+        *u = (struct activation_unit){activations_add_like(w, i), -1, -1, -1, -1};
         if (inference)
             continue;
-        if (!is_inner(w->n, i)) {
-            u->dz = add_like(w, i);
+        if (!activations_is_inner(w->n, i)) {
+            u->dz = activations_add_like(w, i);
             continue;
         }
-        u->y = add_like(w, i);
-        u->g = u->dz = add_like(w, i);
-        u->y_again = i == 0 && w->n->pools ? -1 : add_like(w, i);
+        u->y = activations_add_like(w, i);
+        u->g = u->dz = activations_add_like(w, i);
+        u->y_again = i == 0 && w->n->pools ? -1 : activations_add_like(w, i);
     }
 }
 
 /* The first block behind the stage that block i is in. */
-static int stage_end(const struct network *n, int i)
+static int activations_stage_end(const struct network *n, int i)
 {
     for (i++; i < n->block_count && n->blocks[i].downsample < 0; i++)
         ;
@@ -73,7 +73,7 @@ static int stage_end(const struct network *n, int i)
 }
 
 /* Cuts a stage's outputs into runs of about the same length: each end but the last is kept. */
-static void cut_stage(struct walk *w, int first, int end)
+static void activations_cut_stage(struct walk *w, int first, int end)
 {
     struct activation_block *b = w->a->blocks;
     int blocks = end - first, runs = (blocks + MOST_IN_RUN - 1) / MOST_IN_RUN;
@@ -84,24 +84,24 @@ static void cut_stage(struct walk *w, int first, int end)
         for (int i = from; i < behind; i++)
             b[i].out_again = kept && i == behind - 1
                                  ? b[i].out
-                                 : add_like(w, network_block_last(&w->n->blocks[i]));
+                                 : activations_add_like(w, network_block_last(&w->n->blocks[i]));
         if (!kept || behind - 1 > from)
             b[kept ? behind - 1 : behind].derive = from;
         from = behind;
     }
 }
 
-static void add_outputs(struct walk *w)
+static void activations_add_outputs(struct walk *w)
 {
     const struct network *n = w->n;
     struct activation_block *b = w->a->blocks;
 
     for (int i = 0; i < n->block_count; i++)
-        b[i].out = add_like(w, network_block_last(&n->blocks[i]));
+        b[i].out = activations_add_like(w, network_block_last(&n->blocks[i]));
     for (int i = 0, end; i < n->block_count; i = end) {
-        end = stage_end(n, i);
+        end = activations_stage_end(n, i);
         if (end < n->block_count)
-            cut_stage(w, i, end);
+            activations_cut_stage(w, i, end);
         else
             for (; i < end; i++)
                 b[i].out_again = b[i].out;
@@ -110,7 +110,7 @@ static void add_outputs(struct walk *w)
 
 /* The gradient of an output goes on as that of the input, unless a shortcut changes the shape. A
  * block with such a shortcut needs it last in its last unit, which may overwrite it. */
-static void add_gradients(struct walk *w)
+static void activations_add_gradients(struct walk *w)
 {
     const struct network *n = w->n;
     struct activations *a = w->a;
@@ -119,20 +119,20 @@ static void add_gradients(struct walk *w)
         const struct network_block *b = &n->blocks[i];
         bool goes_on = i + 1 < n->block_count && n->blocks[i + 1].downsample < 0;
         int last = network_block_last(b);
-        a->blocks[i].g = goes_on ? a->blocks[i + 1].g : add_like(w, last);
+        a->blocks[i].g = goes_on ? a->blocks[i + 1].g : activations_add_like(w, last);
         if (b->downsample >= 0)
             a->units[last].dz = a->blocks[i].g;
     }
 }
 
-static void add_input(struct walk *w, bool inference)
+static void activations_add_input(struct walk *w, bool inference)
 {
     const struct network *n = w->n;
     struct activations *a = w->a;
     size_t numbers =
         (size_t)n->pooled_size * (size_t)n->pooled_size * (size_t)n->convs[0].out_channels;
 
-    bool goes_on = n->blocks[0].downsample < 0; /* the gradient, as in add_gradients */
+    bool goes_on = n->blocks[0].downsample < 0; /* the gradient, as in activations_add_gradients */
 
     if (!n->pools) {
         a->in = inference ? a->units[0].z : a->units[0].y;
@@ -142,100 +142,100 @@ static void add_input(struct walk *w, bool inference)
         a->g_in = a->units[0].g;
         return;
     }
-    a->in = a->in_again = walk_add(w, numbers);
+    a->in = a->in_again = activations_walk_add(w, numbers);
     if (inference)
         return;
-    a->tap = walk_add(w, (numbers + w->number_bytes - 1) / w->number_bytes);
-    a->g_in = goes_on ? a->blocks[0].g : walk_add(w, numbers);
+    a->tap = activations_walk_add(w, (numbers + w->number_bytes - 1) / w->number_bytes);
+    a->g_in = goes_on ? a->blocks[0].g : activations_walk_add(w, numbers);
 }
 
 /* z of a unit, and in training its y in a pass behind it. */
-static void forward_unit(struct walk *w, int unit, int in)
+static void activations_forward_unit(struct walk *w, int unit, int in)
 {
     w->now++;
-    walk_use(w, in);
-    walk_use(w, w->a->units[unit].z);
+    activations_walk_use(w, in);
+    activations_walk_use(w, w->a->units[unit].z);
     if (w->a->units[unit].y < 0)
         return;
     w->now++;
-    walk_use(w, w->a->units[unit].z);
-    walk_use(w, w->a->units[unit].y);
+    activations_walk_use(w, w->a->units[unit].z);
+    activations_walk_use(w, w->a->units[unit].y);
 }
 
 /* Returns the buffer of the output. */
-static int forward_block(struct walk *w, int i, int in)
+static int activations_forward_block(struct walk *w, int i, int in)
 {
     const struct network_block *b = &w->n->blocks[i];
     const struct activations *a = w->a;
     int last = network_block_last(b), out = a->blocks[i].out, x = in;
 
     if (b->downsample >= 0)
-        forward_unit(w, b->downsample, in);
+        activations_forward_unit(w, b->downsample, in);
     for (int u = b->first; u <= last; u++) {
-        forward_unit(w, u, x);
+        activations_forward_unit(w, u, x);
         x = a->units[u].y >= 0 ? a->units[u].y : a->units[u].z;
     }
     if (out >= 0)
         w->now++; /* else normalised in the convolution's tiles */
-    walk_use(w, a->units[last].z);
-    walk_use(w, b->downsample >= 0 ? a->units[b->downsample].z : in);
-    walk_use(w, out);
+    activations_walk_use(w, a->units[last].z);
+    activations_walk_use(w, b->downsample >= 0 ? a->units[b->downsample].z : in);
+    activations_walk_use(w, out);
     return out >= 0 ? out : a->units[last].z;
 }
 
-static void walk_forward(struct walk *w)
+static void activations_walk_forward(struct walk *w)
 {
     const struct activations *a = w->a;
     int in = a->in;
 
-    forward_unit(w, 0, -1);
+    activations_forward_unit(w, 0, -1);
     if (w->n->pools) {
         w->now++;
-        walk_use(w, a->units[0].y >= 0 ? a->units[0].y : a->units[0].z);
-        walk_use(w, a->in);
-        walk_use(w, a->tap);
+        activations_walk_use(w, a->units[0].y >= 0 ? a->units[0].y : a->units[0].z);
+        activations_walk_use(w, a->in);
+        activations_walk_use(w, a->tap);
     }
     for (int i = 0; i < w->n->block_count; i++)
-        in = forward_block(w, i, in);
+        in = activations_forward_block(w, i, in);
     w->now++;
-    walk_use(w, in);
+    activations_walk_use(w, in);
 }
 
 /* What masks the gradient of a block's output and takes its sums. */
-static void use_target(struct walk *w, int block)
+static void activations_use_target(struct walk *w, int block)
 {
     const struct network_block *b = &w->n->blocks[block];
 
-    walk_use(w, w->a->blocks[block].out_again);
-    walk_use(w, w->a->units[network_block_last(b)].z);
+    activations_walk_use(w, w->a->blocks[block].out_again);
+    activations_walk_use(w, w->a->units[network_block_last(b)].z);
     if (b->downsample >= 0)
-        walk_use(w, w->a->units[b->downsample].z);
+        activations_walk_use(w, w->a->units[b->downsample].z);
 }
 
-static void walk_derive(struct walk *w, int first, int end)
+static void activations_walk_derive(struct walk *w, int first, int end)
 {
     const struct activations *a = w->a;
 
     w->now++;
     if (first == 0 && !w->n->pools)
-        walk_use(w, a->units[0].z);
-    walk_use(w, first ? a->blocks[first - 1].out_again : a->in_again);
+        activations_walk_use(w, a->units[0].z);
+    activations_walk_use(w, first ? a->blocks[first - 1].out_again : a->in_again);
     for (int i = first; i < end; i++)
-        use_target(w, i);
+        activations_use_target(w, i);
 }
 
 /* Gradients of a unit's weights and of its input x; g may be dz. */
-static void backward_unit(struct walk *w, int unit, int g, int x, int dx)
+static void activations_backward_unit(struct walk *w, int unit, int g, int x, int dx)
 {
     w->now++;
-    walk_use(w, g);
-    walk_use(w, w->a->units[unit].z);
-    walk_use(w, w->a->units[unit].dz);
-    walk_use(w, x);
-    walk_use(w, dx);
+    activations_walk_use(w, g);
+    activations_walk_use(w, w->a->units[unit].z);
+    activations_walk_use(w, w->a->units[unit].dz);
+    activations_walk_use(w, x);
+    activations_walk_use(w, dx);
 }
 
-static void backward_block(struct walk *w, int i)
+static void activations_backward_block(struct walk *w, int i)
 {
     const struct network_block *b = &w->n->blocks[i];
     const struct activations *a = w->a;
@@ -243,43 +243,43 @@ static void backward_block(struct walk *w, int i)
     int g = a->blocks[i].g;
 
     if (a->blocks[i].derive >= 0)
-        walk_derive(w, a->blocks[i].derive, i);
+        activations_walk_derive(w, a->blocks[i].derive, i);
     if (b->downsample >= 0)
-        backward_unit(w, b->downsample, g, in, g_in);
+        activations_backward_unit(w, b->downsample, g, in, g_in);
     for (int u = network_block_last(b); u > b->first; u--) {
-        backward_unit(w, u, g, a->units[u - 1].y_again, a->units[u - 1].g);
-        walk_use(w, a->units[u - 1].z);
+        activations_backward_unit(w, u, g, a->units[u - 1].y_again, a->units[u - 1].g);
+        activations_walk_use(w, a->units[u - 1].z);
         g = a->units[u - 1].g;
     }
-    backward_unit(w, b->first, g, in, g_in);
+    activations_backward_unit(w, b->first, g, in, g_in);
     if (i)
-        use_target(w, i - 1);
+        activations_use_target(w, i - 1);
     else if (!w->n->pools)
-        walk_use(w, a->units[0].z);
+        activations_walk_use(w, a->units[0].z);
 }
 
-static void walk_backward(struct walk *w)
+static void activations_walk_backward(struct walk *w)
 {
     const struct activations *a = w->a;
     int blocks = w->n->block_count;
 
     w->now++;
-    walk_use(w, a->blocks[blocks - 1].g);
-    use_target(w, blocks - 1);
+    activations_walk_use(w, a->blocks[blocks - 1].g);
+    activations_use_target(w, blocks - 1);
     for (int i = blocks - 1; i >= 0; i--)
-        backward_block(w, i);
+        activations_backward_block(w, i);
     if (w->n->pools) {
         w->now++;
-        walk_use(w, a->g_in);
-        walk_use(w, a->tap);
-        walk_use(w, a->units[0].z);
-        walk_use(w, a->units[0].g);
+        activations_walk_use(w, a->g_in);
+        activations_walk_use(w, a->tap);
+        activations_walk_use(w, a->units[0].z);
+        activations_walk_use(w, a->units[0].g);
     }
-    backward_unit(w, 0, a->units[0].g, -1, -1);
+    activations_backward_unit(w, 0, a->units[0].g, -1, -1);
 }
 
 /* Buffers that turned out to be another's: of size 0. */
-static void drop_unused(struct activations *a)
+static void activations_drop_unused(struct activations *a)
 {
     for (int i = 0; i < a->count; i++)
         if (a->buffers[i].first < 0)
@@ -295,15 +295,15 @@ void activations_plan(const struct network *network, bool inference, size_t numb
     out->tap = out->g_in = -1;
     for (int i = 0; i < network->block_count; i++)
         out->blocks[i] = (struct activation_block){-1, -1, -1, -1};
-    add_units(&w, inference);
+    activations_add_units(&w, inference);
     if (!inference) {
-        add_outputs(&w);
-        add_gradients(&w);
+        activations_add_outputs(&w);
+        activations_add_gradients(&w);
     }
-    add_input(&w, inference);
-    walk_forward(&w);
+    activations_add_input(&w, inference);
+    activations_walk_forward(&w);
     if (!inference)
-        walk_backward(&w);
-    drop_unused(out);
+        activations_walk_backward(&w);
+    activations_drop_unused(out);
     out->numbers = arena_place(out->buffers, out->count);
 }

@@ -107,7 +107,7 @@ static int arch_widen(const struct arch_shape *shape, int channels)
 }
 
 /* Inner channels of a bottleneck. */
-static int inner_width(const struct arch_shape *shape, int planes)
+static int arch_inner_width(const struct arch_shape *shape, int planes)
 {
     const struct arch *arch = shape->arch;
 
@@ -126,8 +126,8 @@ struct walk {
 };
 
 /* Visits one convolution that reads channels x size x size; returns the size of its output. */
-static int visit_conv(struct walk *w, const char *name, const char *bn_name, int in, int out,
-                      int kernel, int stride, int groups, int size)
+static int arch_visit_conv(struct walk *w, const char *name, const char *bn_name, int in, int out,
+                           int kernel, int stride, int groups, int size)
 {
     struct arch_conv conv = {.in_channels = in,
                              .out_channels = out,
@@ -147,69 +147,69 @@ static int visit_conv(struct walk *w, const char *name, const char *bn_name, int
 }
 
 /* Convolution number of a block ("layer1.0.conv2", "layer1.0.bn2"). */
-static int block_conv(struct walk *w, const char *block, int number, int in, int out, int kernel,
-                      int stride, int groups, int size)
+static int arch_block_conv(struct walk *w, const char *block, int number, int in, int out,
+                           int kernel, int stride, int groups, int size)
 {
     char name[48], bn_name[48];
 
     snprintf(name, sizeof name, "%s.conv%d", block, number);
     snprintf(bn_name, sizeof bn_name, "%s.bn%d", block, number);
-    return visit_conv(w, name, bn_name, in, out, kernel, stride, groups, size);
+    return arch_visit_conv(w, name, bn_name, in, out, kernel, stride, groups, size);
 }
 
-static void visit_block(struct walk *w, const struct arch_shape *shape, const char *block,
-                        int planes, int stride)
+static void arch_visit_block(struct walk *w, const struct arch_shape *shape, const char *block,
+                             int planes, int stride)
 {
     const struct arch *arch = shape->arch;
     int in = w->channels, out = arch->bottleneck ? 4 * planes : planes, size = w->size;
     char name[48], bn_name[48];
 
     if (arch->bottleneck) {
-        int width = inner_width(shape, planes);
+        int width = arch_inner_width(shape, planes);
         int first = arch->stride_in_1x1 ? stride : 1;
-        size = block_conv(w, block, 1, in, width, 1, first, 1, size);
-        size = block_conv(w, block, 2, width, width, 3, stride / first, arch->groups, size);
-        size = block_conv(w, block, 3, width, out, 1, 1, 1, size);
+        size = arch_block_conv(w, block, 1, in, width, 1, first, 1, size);
+        size = arch_block_conv(w, block, 2, width, width, 3, stride / first, arch->groups, size);
+        size = arch_block_conv(w, block, 3, width, out, 1, 1, 1, size);
     } else {
         int width = arch_widen(shape, planes);
-        size = block_conv(w, block, 1, in, width, 3, stride, 1, size);
-        size = block_conv(w, block, 2, width, out, 3, 1, 1, size);
+        size = arch_block_conv(w, block, 1, in, width, 3, stride, 1, size);
+        size = arch_block_conv(w, block, 2, width, out, 3, 1, 1, size);
     }
     if (stride != 1 || in != out) {
         snprintf(name, sizeof name, "%s.downsample.0", block);
         snprintf(bn_name, sizeof bn_name, "%s.downsample.1", block);
-        visit_conv(w, name, bn_name, in, out, 1, stride, 1, w->size);
+        arch_visit_conv(w, name, bn_name, in, out, 1, stride, 1, w->size);
     }
     w->channels = out;
     w->size = size;
 }
 
-static void visit_residual(struct walk *w, const struct arch_shape *shape)
+static void arch_visit_residual(struct walk *w, const struct arch_shape *shape)
 {
     int size = shape->image_size;
     char block[32];
 
     w->channels = 64;
     if (shape->stem == JOB_STEM_SMALL) {
-        w->size = visit_conv(w, "conv1", "bn1", 3, 64, 3, 1, 1, size);
+        w->size = arch_visit_conv(w, "conv1", "bn1", 3, 64, 3, 1, 1, size);
     } else {
-        w->size = visit_conv(w, "conv1", "bn1", 3, 64, 7, 2, 1, size);
+        w->size = arch_visit_conv(w, "conv1", "bn1", 3, 64, 7, 2, 1, size);
         w->size = (w->size + 2 - 3) / 2 + 1; /* the 3x3 max-pooling */
     }
     for (int stage = 0; stage < 4; stage++)
         for (int i = 0; i < shape->arch->blocks[stage]; i++) {
             snprintf(block, sizeof block, "layer%d.%d", stage + 1, i);
-            visit_block(w, shape, block, 64 << stage, stage > 0 && i == 0 ? 2 : 1);
+            arch_visit_block(w, shape, block, 64 << stage, stage > 0 && i == 0 ? 2 : 1);
         }
 }
 
-static void visit_cnn(struct walk *w, const struct arch_shape *shape)
+static void arch_visit_cnn(struct walk *w, const struct arch_shape *shape)
 {
     int first = arch_widen(shape, CNN_FILTERS), second = arch_widen(shape, 2 * CNN_FILTERS);
     int size = shape->image_size;
 
-    size = visit_conv(w, "conv1", "", 1, first, CNN_KERNEL, 1, 1, size) / ARCH_CNN_POOL;
-    visit_conv(w, "conv2", "", first, second, CNN_KERNEL, 1, 1, size);
+    size = arch_visit_conv(w, "conv1", "", 1, first, CNN_KERNEL, 1, 1, size) / ARCH_CNN_POOL;
+    arch_visit_conv(w, "conv2", "", first, second, CNN_KERNEL, 1, 1, size);
 }
 
 int arch_each_conv(const struct arch_shape *shape,
@@ -218,9 +218,9 @@ int arch_each_conv(const struct arch_shape *shape,
     struct walk w = {.visit = visit, .context = context};
 
     if (shape->arch->family == ARCH_CNN)
-        visit_cnn(&w, shape);
+        arch_visit_cnn(&w, shape);
     else
-        visit_residual(&w, shape);
+        arch_visit_residual(&w, shape);
     return w.convs;
 }
 
@@ -239,16 +239,16 @@ int arch_linears(const struct arch_shape *shape, struct arch_linear out[ARCH_LIN
     return 2;
 }
 
-static double weights_of(const struct arch_conv *conv)
+static double arch_weights_of(const struct arch_conv *conv)
 {
     return (double)conv->out_channels * conv->in_channels / conv->groups * conv->kernel *
            conv->kernel;
 }
 
-static void add_parameters(const struct arch_conv *conv, void *context)
+static void arch_add_parameters(const struct arch_conv *conv, void *context)
 {
     int vectors = *conv->bn_name ? 2 : 1; /* gamma and beta, or a bias */
-    *(int64_t *)context += (int64_t)weights_of(conv) + vectors * (int64_t)conv->out_channels;
+    *(int64_t *)context += (int64_t)arch_weights_of(conv) + vectors * (int64_t)conv->out_channels;
 }
 
 int64_t arch_parameters(const struct arch_shape *shape)
@@ -258,13 +258,13 @@ int64_t arch_parameters(const struct arch_shape *shape)
 
     for (int i = arch_linears(shape, linears) - 1; i >= 0; i--)
         sum += (linears[i].in + (int64_t)1) * linears[i].out;
-    arch_each_conv(shape, add_parameters, &sum);
+    arch_each_conv(shape, arch_add_parameters, &sum);
     return sum;
 }
 
-static void add_macs(const struct arch_conv *conv, void *context)
+static void arch_add_macs(const struct arch_conv *conv, void *context)
 {
-    *(double *)context += weights_of(conv) * conv->out_size * conv->out_size;
+    *(double *)context += arch_weights_of(conv) * conv->out_size * conv->out_size;
 }
 
 double arch_forward_macs(const struct arch_shape *shape)
@@ -274,24 +274,24 @@ double arch_forward_macs(const struct arch_shape *shape)
 
     for (int i = arch_linears(shape, linears) - 1; i >= 0; i--)
         sum += (double)linears[i].in * linears[i].out;
-    arch_each_conv(shape, add_macs, &sum);
+    arch_each_conv(shape, arch_add_macs, &sum);
     return sum;
 }
 
-static bool is_multiple_of_32(int channels)
+static bool arch_is_multiple_of_32(int channels)
 {
     return channels > 0 && channels % 32 == 0;
 }
 
-static void check_bf16(const struct arch_conv *c, void *context)
+static void arch_check_bf16(const struct arch_conv *c, void *context)
 {
     bool *takes = context;
     int group = c->in_channels / c->groups;
 
-    if (!is_multiple_of_32(c->out_channels) ||
-        (!is_multiple_of_32(c->in_channels) && c->in_channels > 3))
+    if (!arch_is_multiple_of_32(c->out_channels) ||
+        (!arch_is_multiple_of_32(c->in_channels) && c->in_channels > 3))
         *takes = false;
-    if (c->groups > 1 && 32 % group && !is_multiple_of_32(group))
+    if (c->groups > 1 && 32 % group && !arch_is_multiple_of_32(group))
         *takes = false;
 }
 
@@ -299,6 +299,6 @@ bool arch_takes_bf16(const struct arch_shape *shape)
 {
     bool takes = shape->arch->family != ARCH_CNN;
 
-    arch_each_conv(shape, check_bf16, &takes);
+    arch_each_conv(shape, arch_check_bf16, &takes);
     return takes;
 }

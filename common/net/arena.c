@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 /* Largest first; of the same size the one that is used first. */
-static int compare_size(const void *x, const void *y)
+static int arena_compare_size(const void *x, const void *y)
 {
     const struct arena_buffer *a = *(struct arena_buffer *const *)x,
                               *b = *(struct arena_buffer *const *)y;
@@ -14,20 +14,20 @@ static int compare_size(const void *x, const void *y)
     return (a->first > b->first) - (a->first < b->first);
 }
 
-static bool live_together(const struct arena_buffer *a, const struct arena_buffer *b)
+static bool arena_live_together(const struct arena_buffer *a, const struct arena_buffer *b)
 {
     return a->first <= b->last && b->first <= a->last;
 }
 
 /* The lowest gap between those that live at the same time; `placed` is sorted by offset. */
-static size_t lowest_gap(const struct arena_buffer *b, struct arena_buffer *const *placed,
-                         int count)
+static size_t arena_lowest_gap(const struct arena_buffer *b, struct arena_buffer *const *placed,
+                               int count)
 {
     size_t at = 0;
 
     for (int i = 0; i < count; i++) {
         const struct arena_buffer *p = placed[i];
-        if (!live_together(b, p))
+        if (!arena_live_together(b, p))
             continue;
         if (p->offset >= at + b->size)
             break;
@@ -45,11 +45,11 @@ size_t arena_place(struct arena_buffer *buffers, int count)
     assert(count <= ARENA_BUFFERS);
     for (int i = 0; i < count; i++)
         order[i] = &buffers[i];
-    qsort(order, (size_t)count, sizeof order[0], compare_size);
+    qsort(order, (size_t)count, sizeof order[0], arena_compare_size);
     for (int i = 0; i < count; i++) {
         struct arena_buffer *b = order[i];
         int at = i;
-        b->offset = lowest_gap(b, placed, i);
+        b->offset = arena_lowest_gap(b, placed, i);
         for (; at > 0 && placed[at - 1]->offset > b->offset; at--)
             placed[at] = placed[at - 1];
         placed[at] = b;

@@ -30,7 +30,7 @@ size_t bf16_grid_reach(const struct bf16_grid *g, size_t f)
 }
 
 /* So wide that what lies beyond a row's end is a zero of the next row's beginning. */
-static void set_width(struct bf16_grid *g)
+static void bf16_grid_set_width(struct bf16_grid *g)
 {
     g->lead = 0;
     for (size_t f = 0; f < g->phases; f++)
@@ -45,7 +45,7 @@ static void set_width(struct bf16_grid *g)
 }
 
 /* The last taps of x and dz; the last chunk of the first layer's rows of the kernel. */
-static void set_slack(struct bf16_grid *g)
+static void bf16_grid_set_slack(struct bf16_grid *g)
 {
     size_t taps = grid_max(bf16_grid_reach(g, 0), g->lead + bf16_grid_lead(g, 0));
 
@@ -69,7 +69,7 @@ bool bf16_grid_is_large(const struct bf16_grid *g)
     return g->kernel * g->kernel * g->gi * g->co > LARGE_WEIGHTS;
 }
 
-static size_t group_bytes(const struct bf16_grid *g)
+static size_t bf16_grid_group_bytes(const struct bf16_grid *g)
 {
     return bf16_grid_is_large(g) ? LARGE_GROUP_BYTES : GROUP_BYTES;
 }
@@ -89,18 +89,18 @@ struct bf16_grid bf16_grid_make(const struct arch_conv *c)
     g.phases = grid_min(g.stride, g.kernel);
     g.chunks_in = grid_max(g.gi, BF16_CHUNK) / BF16_CHUNK;
     g.chunks_out = grid_max(g.go, BF16_CHUNK) / BF16_CHUNK;
-    set_width(&g);
-    set_slack(&g);
+    bf16_grid_set_width(&g);
+    bf16_grid_set_slack(&g);
     g.x_in_place = g.kernel == 1 && g.stride == 1 && !g.pad;
     g.dz_in_place = g.kernel == 1 && g.width == g.out;
     size_t channels = grid_max(g.ci, g.co) * sizeof(bf16);
-    g.rows = grid_max(group_bytes(&g) / (g.width * g.width * channels), 1) * g.width;
-    g.in_place = grid_max(group_bytes(&g) / channels & ~(size_t)31, 64);
+    g.rows = grid_max(bf16_grid_group_bytes(&g) / (g.width * g.width * channels), 1) * g.width;
+    g.in_place = grid_max(bf16_grid_group_bytes(&g) / channels & ~(size_t)31, 64);
     return g;
 }
 
 /* The most rows of positions that one of so many threads has. */
-static size_t share_rows(const struct bf16_grid *g, size_t images, int threads)
+static size_t bf16_grid_share_rows(const struct bf16_grid *g, size_t images, int threads)
 {
     size_t parts = threads > 0 ? (size_t)threads : 1;
     size_t rows = (images * g->width + parts - 1) / parts;
@@ -110,7 +110,7 @@ static size_t share_rows(const struct bf16_grid *g, size_t images, int threads)
 
 void bf16_grid_share(struct bf16_grid *g, size_t images, int threads)
 {
-    size_t rows = share_rows(g, images, threads);
+    size_t rows = bf16_grid_share_rows(g, images, threads);
 
     g->rows = grid_min(g->rows, rows);
     g->in_place = grid_min(g->in_place, grid_max(bf16_round_up(rows * g->out, 32), 64));
@@ -123,7 +123,7 @@ bool bf16_grid_is_first(const struct bf16_grid *g)
 
 /* ---- scratch memory */
 
-static void *carve(char *memory, size_t *used, size_t bytes)
+static void *bf16_grid_carve(char *memory, size_t *used, size_t bytes)
 {
     void *p = memory ? memory + *used : NULL;
     *used += bf16_round_up(bytes, 64);
@@ -149,27 +149,32 @@ struct bf16_scratch bf16_scratch_of(const struct bf16_grid *g, enum bf16_use use
 
     /* rows that do not fall on each other in the first-level cache */
     s.ld = all + (all / 32 % 2 ? 0 : 32);
-    s.chunk = carve(memory, &s.bytes, (taps * chunks + g->kernel * 32) * sizeof *s.chunk);
-    s.pixel = carve(memory, &s.bytes, (n + BF16_ROWS) * sizeof *s.pixel);
+    s.chunk = bf16_grid_carve(memory, &s.bytes, (taps * chunks + g->kernel * 32) * sizeof *s.chunk);
+    s.pixel = bf16_grid_carve(memory, &s.bytes, (n + BF16_ROWS) * sizeof *s.pixel);
     if (!g->x_in_place)
-        s.x = carve(memory, &s.bytes, phases * all * (first ? g->stride : 1) * g->ci * sizeof *s.x);
+        s.x = bf16_grid_carve(memory, &s.bytes,
+                              phases * all * (first ? g->stride : 1) * g->ci * sizeof *s.x);
     if (use == BF16_FORWARD)
         return s;
-    s.block = carve(memory, &s.bytes, (all / 32 + 1) * sizeof *s.block);
-    s.tail = carve(memory, &s.bytes, 32 * grid_max(g->ci, g->co) * sizeof *s.tail);
+    s.block = bf16_grid_carve(memory, &s.bytes, (all / 32 + 1) * sizeof *s.block);
+    s.tail = bf16_grid_carve(memory, &s.bytes, 32 * grid_max(g->ci, g->co) * sizeof *s.tail);
     if (use == BF16_BACKWARD)
-        s.x_columns = carve(memory, &s.bytes,
+        s.x_columns =
+            bf16_grid_carve(memory, &s.bytes,
                             (first ? g->stride * g->stride : phases) * g->ci * s.ld * sizeof *s.x);
     if (first) {
-        s.dw = carve(memory, &s.bytes, bf16_first_layer_rows(g) * g->co * sizeof *s.dw);
-        s.dz = carve(memory, &s.bytes, BF16_BLOCK_POSITIONS * g->co * sizeof *s.dz);
-        s.dz_panels = carve(memory, &s.bytes, BF16_BLOCK_POSITIONS * g->co * sizeof *s.dz);
-        s.left = carve(memory, &s.bytes, bf16_first_layer_rows(g) * BF16_LEFT_LD * sizeof *s.left);
+        s.dw = bf16_grid_carve(memory, &s.bytes, bf16_first_layer_rows(g) * g->co * sizeof *s.dw);
+        s.dz = bf16_grid_carve(memory, &s.bytes, BF16_BLOCK_POSITIONS * g->co * sizeof *s.dz);
+        s.dz_panels =
+            bf16_grid_carve(memory, &s.bytes, BF16_BLOCK_POSITIONS * g->co * sizeof *s.dz);
+        s.left = bf16_grid_carve(memory, &s.bytes,
+                                 bf16_first_layer_rows(g) * BF16_LEFT_LD * sizeof *s.left);
         return s;
     }
-    s.dz = carve(memory, &s.bytes, (g->dz_in_place ? 0 : all * g->co) * sizeof *s.dz);
+    s.dz = bf16_grid_carve(memory, &s.bytes, (g->dz_in_place ? 0 : all * g->co) * sizeof *s.dz);
     if (use == BF16_BACKWARD)
-        s.dz_panels = carve(memory, &s.bytes, bf16_round_up(n, 32) * g->co * sizeof *s.dz);
+        s.dz_panels =
+            bf16_grid_carve(memory, &s.bytes, bf16_round_up(n, 32) * g->co * sizeof *s.dz);
     return s;
 }
 
@@ -180,34 +185,35 @@ enum {
     UNEVEN_POSITIONS = 64, /* a block's products of so many are as quick as adding its part */
 };
 
-static size_t dw_blocks(const struct bf16_grid *g)
+static size_t bf16_grid_dw_blocks(const struct bf16_grid *g)
 {
     return g->kernel * g->kernel * (g->gi / BF16_CHUNK) * (g->co / BF16_COLUMNS);
 }
 
-static size_t image_positions(const struct bf16_grid *g)
+static size_t bf16_grid_image_positions(const struct bf16_grid *g)
 {
     return g->x_in_place ? g->out * g->out : g->width * g->width;
 }
 
 size_t bf16_shared_images(const struct bf16_grid *g, int threads)
 {
-    size_t parts = threads > 0 ? (size_t)threads : 1, blocks = dw_blocks(g);
+    size_t parts = threads > 0 ? (size_t)threads : 1, blocks = bf16_grid_dw_blocks(g);
     size_t most = (blocks + parts - 1) / parts * parts;
 
     if (threads < 2 || g->gi != g->ci || bf16_grid_is_first(g))
         return 0;
-    size_t images =
-        SHARED_READS * g->kernel * g->kernel * grid_max(g->ci, g->co) / image_positions(g);
+    size_t images = SHARED_READS * g->kernel * g->kernel * grid_max(g->ci, g->co) /
+                    bf16_grid_image_positions(g);
     if (most == blocks)
         return images;
-    size_t even = UNEVEN_POSITIONS * parts * blocks / (most - blocks) / image_positions(g);
+    size_t even =
+        UNEVEN_POSITIONS * parts * blocks / (most - blocks) / bf16_grid_image_positions(g);
     return grid_min(images, even);
 }
 
 struct bf16_shared bf16_shared_of(const struct bf16_grid *g, size_t images, int threads)
 {
-    size_t n = share_rows(g, images, threads) * g->width, most = bf16_grid_positions(g);
+    size_t n = bf16_grid_share_rows(g, images, threads) * g->width, most = bf16_grid_positions(g);
     struct bf16_shared s = {0};
 
     s.pieces = (n + most - 1) / most;
@@ -220,7 +226,7 @@ struct bf16_shared bf16_shared_of(const struct bf16_grid *g, size_t images, int 
 }
 
 /* Of as many threads as the system may give. */
-static size_t shared_bytes(const struct bf16_grid *g, size_t images, int threads)
+static size_t bf16_grid_shared_bytes(const struct bf16_grid *g, size_t images, int threads)
 {
     size_t most = 0;
 
@@ -240,7 +246,7 @@ struct network_bytes {
     int threads;
 };
 
-static void add_convolution(const struct arch_conv *c, void *context)
+static void bf16_grid_add_convolution(const struct arch_conv *c, void *context)
 {
     struct network_bytes *n = context;
     struct bf16_grid g = bf16_grid_make(c);
@@ -256,7 +262,7 @@ static void add_convolution(const struct arch_conv *c, void *context)
     if (!n->backward)
         return;
     if (shared)
-        n->most.shared = grid_max(n->most.shared, shared_bytes(&g, shared, n->threads));
+        n->most.shared = grid_max(n->most.shared, bf16_grid_shared_bytes(&g, shared, n->threads));
     if (shared < n->images)
         n->most.dw = grid_max(n->most.dw, dw);
 }
@@ -266,6 +272,6 @@ struct bf16_thread_bytes bf16_thread_bytes_of(const struct arch_shape *shape, bo
 {
     struct network_bytes n = {.backward = backward, .images = images, .threads = threads};
 
-    arch_each_conv(shape, add_convolution, &n);
+    arch_each_conv(shape, bf16_grid_add_convolution, &n);
     return n.most;
 }

@@ -11,20 +11,20 @@ static void network_add_conv(const struct arch_conv *conv, void *context)
 }
 
 /* "layer1.0.conv2" belongs to block "layer1.0." */
-static size_t block_prefix(const char *name)
+static size_t network_block_prefix(const char *name)
 {
     const char *dot = strchr(name, '.');
     return dot && (dot = strchr(dot + 1, '.')) ? (size_t)(dot + 1 - name) : 0;
 }
 
-static void group_blocks(struct network *n)
+static void network_group_blocks(struct network *n)
 {
     const char *open = "";
 
     for (int i = 1; i < n->conv_count; i++) {
         const char *name = n->convs[i].name;
-        size_t prefix = block_prefix(name);
-        if (block_prefix(open) != prefix || strncmp(open, name, prefix) != 0) {
+        size_t prefix = network_block_prefix(name);
+        if (network_block_prefix(open) != prefix || strncmp(open, name, prefix) != 0) {
             assert(n->block_count < NETWORK_BLOCKS);
             n->blocks[n->block_count++] = (struct network_block){.first = i, .downsample = -1};
         }
@@ -41,7 +41,7 @@ void network_make(const struct arch_shape *shape, struct network *out)
 {
     out->conv_count = out->block_count = 0;
     arch_each_conv(shape, network_add_conv, out);
-    group_blocks(out);
+    network_group_blocks(out);
     out->pools = shape->stem == JOB_STEM_IMAGENET;
     out->pooled_size = out->convs[out->blocks[0].first].in_size;
 }

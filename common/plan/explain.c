@@ -67,8 +67,9 @@ static const struct {
 };
 
 /* note may be NULL; value and inputs are taken over. */
-static void plan_add_explanation(struct plan *plan, const char *key, const char *formula,
-                                 json_t *inputs, json_t *value, const char *source, json_t *note)
+static void explain_plan_add_explanation(struct plan *plan, const char *key, const char *formula,
+                                         json_t *inputs, json_t *value, const char *source,
+                                         json_t *note)
 {
     json_t *entry = json_pack("{s:s, s:o, s:o, s:s}", "formula", formula, "inputs", inputs, "value",
                               value, "source", source);
@@ -89,7 +90,7 @@ static void explain_images(struct plan *plan, const struct job_spec *spec)
     bool given = spec->data.has_train_images && spec->data.train_images == plan->train_images;
 
     if (plan->mode == JOB_MODE_TRAIN)
-        plan_add_explanation(
+        explain_plan_add_explanation(
             plan, "train_images", given ? "data.train_images" : "images in data.train",
             json_pack("{s:s}", "data.train", spec->data.train), json_integer(plan->train_images),
             given       ? JOB
@@ -98,11 +99,11 @@ static void explain_images(struct plan *plan, const struct job_spec *spec)
                         : "counted",
             NULL);
     bool stated = spec->data.eval && spec->data.has_eval_images;
-    plan_add_explanation(plan, "eval_images", stated ? "data.eval_images" : "images in data.eval",
-                         json_pack("{s:s?}", "data.eval", spec->data.eval),
-                         json_integer(plan->eval_images),
-                         spec->data.eval && !stated ? "counted" : JOB,
-                         spec->data.eval ? NULL : json_string("no data.eval: no evaluation"));
+    explain_plan_add_explanation(
+        plan, "eval_images", stated ? "data.eval_images" : "images in data.eval",
+        json_pack("{s:s?}", "data.eval", spec->data.eval), json_integer(plan->eval_images),
+        spec->data.eval && !stated ? "counted" : JOB,
+        spec->data.eval ? NULL : json_string("no data.eval: no evaluation"));
 }
 
 /* Where the document left them to the plan. */
@@ -115,7 +116,7 @@ static void explain_workers(struct plan *plan, const struct plan_inputs *inputs)
     json_t *in = json_pack("{s:I, s:s}", "node_cores", (json_int_t)w->cores, "ways", w->ways);
     if (w->memory_bytes)
         json_object_set_new(in, "node_memory_bytes", json_integer((json_int_t)w->memory_bytes));
-    plan_add_explanation(
+    explain_plan_add_explanation(
         plan, "workers_per_node",
         "the fewest workers within 5 % of the fastest way to cut a node's cores (10 % where each "
         "worker brings a batch of its own), as far as its "
@@ -141,10 +142,10 @@ static void explain_threads(struct plan *plan, const struct job_spec *spec,
         json_object_set_new(in, spec->cluster.smt ? "node_hardware_threads" : "node_cores",
                             json_integer((json_int_t)inputs->node_cores));
     if (inputs->node_cores)
-        plan_add_explanation(plan, "threads_per_worker", share, in,
-                             json_integer((json_int_t)threads), inputs->cores_source, NULL);
+        explain_plan_add_explanation(plan, "threads_per_worker", share, in,
+                                     json_integer((json_int_t)threads), inputs->cores_source, NULL);
     else
-        plan_add_explanation(
+        explain_plan_add_explanation(
             plan, "threads_per_worker", threads ? "cluster.threads_per_worker" : share, in,
             threads ? json_integer((json_int_t)threads) : json_null(), JOB,
             threads ? NULL
@@ -159,7 +160,8 @@ static void explain_env(struct plan *plan, const struct job_spec *spec)
     for (size_t i = 0; i < spec->cluster.env_count; i++)
         json_array_append_new(variables, json_string(spec->cluster.env[i]));
     if (spec->cluster.env_count)
-        plan_add_explanation(plan, "env", "cluster.env", json_object(), variables, JOB, NULL);
+        explain_plan_add_explanation(plan, "env", "cluster.env", json_object(), variables, JOB,
+                                     NULL);
     else
         json_decref(variables);
 }
@@ -168,16 +170,17 @@ static void explain_batch(struct plan *plan, const struct job_spec *spec)
 {
     json_int_t nodes = spec->cluster.nodes, workers = spec->cluster.workers_per_node;
 
-    plan_add_explanation(plan, "world_size", "nodes x workers_per_node",
-                         json_pack("{s:I, s:I}", "nodes", nodes, "workers_per_node", workers),
-                         json_integer(plan->world_size), BKM, NULL);
+    explain_plan_add_explanation(
+        plan, "world_size", "nodes x workers_per_node",
+        json_pack("{s:I, s:I}", "nodes", nodes, "workers_per_node", workers),
+        json_integer(plan->world_size), BKM, NULL);
     if (plan->mode == JOB_MODE_EVAL)
         return;
-    plan_add_explanation(plan, "batch_per_node", "workers_per_node x batch_per_worker",
-                         json_pack("{s:I, s:I}", "workers_per_node", workers, "batch_per_worker",
-                                   (json_int_t)spec->batch_per_worker),
-                         json_integer(plan->batch_per_node), BKM, NULL);
-    plan_add_explanation(
+    explain_plan_add_explanation(plan, "batch_per_node", "workers_per_node x batch_per_worker",
+                                 json_pack("{s:I, s:I}", "workers_per_node", workers,
+                                           "batch_per_worker", (json_int_t)spec->batch_per_worker),
+                                 json_integer(plan->batch_per_node), BKM, NULL);
+    explain_plan_add_explanation(
         plan, "global_batch", "nodes x batch_per_node x accumulate_steps",
         json_pack("{s:I, s:I, s:I}", "nodes", nodes, "batch_per_node",
                   (json_int_t)plan->batch_per_node, "accumulate_steps",
@@ -197,7 +200,7 @@ static void explain_step_count(struct plan *plan, const char *key, const char *e
     char formula[96];
 
     if (plan->phase_count > 1) {
-        plan_add_explanation(
+        explain_plan_add_explanation(
             plan, key, "the steps of all phases, up to this epoch",
             json_pack("{s:o}", epochs_key, json_number(epochs)), json_integer(steps), source,
             json_sprintf("%.1f with batch_schedule constant", plan->steps_in_epoch * epochs));
@@ -206,15 +209,15 @@ static void explain_step_count(struct plan *plan, const char *key, const char *e
     snprintf(formula, sizeof formula, "round(%s x %s)",
              plan->exact ? "train_images / global_batch" : "steps_per_epoch", epochs_key);
     if (plan->exact)
-        plan_add_explanation(plan, key, formula,
-                             json_pack("{s:I, s:I, s:o}", "train_images",
-                                       (json_int_t)plan->train_images, "global_batch",
-                                       (json_int_t)plan->global_batch, epochs_key,
-                                       json_number(epochs)),
-                             json_integer(steps), source,
-                             json_sprintf("steps_rounding exact: %.2f before rounding", exact));
+        explain_plan_add_explanation(
+            plan, key, formula,
+            json_pack("{s:I, s:I, s:o}", "train_images", (json_int_t)plan->train_images,
+                      "global_batch", (json_int_t)plan->global_batch, epochs_key,
+                      json_number(epochs)),
+            json_integer(steps), source,
+            json_sprintf("steps_rounding exact: %.2f before rounding", exact));
     else
-        plan_add_explanation(
+        explain_plan_add_explanation(
             plan, key, formula,
             json_pack("{s:I, s:o}", "steps_per_epoch", (json_int_t)plan->steps_per_epoch,
                       epochs_key, json_number(epochs)),
@@ -227,7 +230,7 @@ static void explain_steps(struct plan *plan, const struct job_spec *spec)
     json_int_t per_epoch = plan->steps_per_epoch;
 
     if (plan->node_images_least > 0)
-        plan_add_explanation(
+        explain_plan_add_explanation(
             plan, "steps_per_epoch",
             "floor(node_images / (batch_per_node x accumulate_steps)) of the node with the "
             "fewest images",
@@ -239,7 +242,7 @@ static void explain_steps(struct plan *plan, const struct job_spec *spec)
                          "result would be floor(%.2f)",
                          (long long)plan->node_images_most, exact));
     else
-        plan_add_explanation(
+        explain_plan_add_explanation(
             plan, "steps_per_epoch", "floor(train_images / global_batch)",
             json_pack("{s:I, s:I}", "train_images", (json_int_t)plan->train_images, "global_batch",
                       (json_int_t)plan->global_batch),
@@ -252,11 +255,11 @@ static void explain_steps(struct plan *plan, const struct job_spec *spec)
     explain_step_count(plan, "warmup_steps", "warmup_epochs", spec->lr.warmup_epochs,
                        plan->warmup_steps, BKM "; " GOYAL);
     if (spec->has_steps)
-        plan_add_explanation(plan, "train_steps", "steps",
-                             json_pack("{s:I}", "steps", (json_int_t)spec->steps),
-                             json_integer(plan->train_steps), JOB,
-                             json_sprintf("steps overrides epochs; it corresponds to %.4g epochs",
-                                          plan_epochs_after(plan, spec->steps)));
+        explain_plan_add_explanation(
+            plan, "train_steps", "steps", json_pack("{s:I}", "steps", (json_int_t)spec->steps),
+            json_integer(plan->train_steps), JOB,
+            json_sprintf("steps overrides epochs; it corresponds to %.4g epochs",
+                         plan_epochs_after(plan, spec->steps)));
     else
         explain_step_count(plan, "train_steps", "epochs", spec->epochs, plan->train_steps, BKM);
 }
@@ -275,7 +278,7 @@ static void explain_sizes(struct plan *plan, const struct job_spec *spec)
     for (size_t i = 0; i < plan->size_count; i++)
         json_array_append_new(value, json_pack("[I, I]", (json_int_t)plan->sizes[i].step,
                                                (json_int_t)plan->sizes[i].size));
-    plan_add_explanation(
+    explain_plan_add_explanation(
         plan, "image_sizes",
         plan->phase_count > 1 ? "from the first step of each phase"
                               : "from step round(steps_per_epoch x epoch)",
@@ -301,7 +304,7 @@ static void explain_phases(struct plan *plan, const struct job_spec *spec)
         json_array_append_new(value, json_pack("[o, I]",
                                                json_number(decimal_rounded(plan->phases[i].epoch)),
                                                (json_int_t)plan->phases[i].batch_per_worker));
-    plan_add_explanation(
+    explain_plan_add_explanation(
         plan, "phases",
         "batch = batch_per_worker x image_bytes(last size) / image_bytes(size), rounded down to a "
         "multiple of 8 and at least batch_per_worker",
@@ -339,22 +342,22 @@ static void explain_peak(struct plan *plan, const struct job_spec *spec)
     json_object_set_new(inputs, "lr.factor", json_number(spec->lr.factor));
     const struct optimizer_kind *optimizer = optimizer_kind_at((size_t)spec->optimizer.name);
     bool root_of_adaptive = optimizer->adaptive && spec->lr.scaling == JOB_SCALING_SQRT;
-    plan_add_explanation(plan, "peak_lr", formulas[spec->lr.scaling], inputs,
-                         json_number(plan->peak_lr),
-                         root_of_adaptive ? CRAY "; " MALLADI : sources[spec->lr.scaling], note);
+    explain_plan_add_explanation(
+        plan, "peak_lr", formulas[spec->lr.scaling], inputs, json_number(plan->peak_lr),
+        root_of_adaptive ? CRAY "; " MALLADI : sources[spec->lr.scaling], note);
 }
 
 static void explain_start(struct plan *plan, const struct job_spec *spec)
 {
     if (spec->lr.has_start)
-        plan_add_explanation(plan, "start_lr", "lr.start",
-                             json_pack("{s:o}", "lr.start", json_number(spec->lr.start)),
-                             json_number(plan->start_lr), JOB, NULL);
+        explain_plan_add_explanation(plan, "start_lr", "lr.start",
+                                     json_pack("{s:o}", "lr.start", json_number(spec->lr.start)),
+                                     json_number(plan->start_lr), JOB, NULL);
     else
-        plan_add_explanation(plan, "start_lr", "min(lr.base, peak_lr)",
-                             json_pack("{s:o, s:o}", "lr.base", json_number(spec->lr.base),
-                                       "peak_lr", json_number(plan->peak_lr)),
-                             json_number(plan->start_lr), BKM "; " GOYAL, NULL);
+        explain_plan_add_explanation(plan, "start_lr", "min(lr.base, peak_lr)",
+                                     json_pack("{s:o, s:o}", "lr.base", json_number(spec->lr.base),
+                                               "peak_lr", json_number(plan->peak_lr)),
+                                     json_number(plan->start_lr), BKM "; " GOYAL, NULL);
 }
 
 /* The rate by steps, s the step, W warmup_steps, T train_steps. */
@@ -397,7 +400,7 @@ static void explain_schedule(struct plan *plan, const struct job_spec *spec)
         json_object_set_new(inputs, "gamma", json_number(lr->gamma));
         json_object_set_new(inputs, "D", json_number(decimal_rounded(lr->decay_steps)));
     }
-    plan_add_explanation(
+    explain_plan_add_explanation(
         plan, "last_lr",
         lr->decay == JOB_DECAY_EXPONENTIAL && lr->staircase
             ? "s < W: start + (peak - start) s/W; then peak x gamma^floor((s-W)/D)"
@@ -423,7 +426,7 @@ static void explain_memory(struct plan *plan, const struct job_spec *spec)
                   (json_int_t)m.fixed_bytes, "threads beyond one", (json_int_t)m.more_threads,
                   "thread_bytes", (json_int_t)m.thread_bytes);
 
-    plan_add_explanation(
+    explain_plan_add_explanation(
         plan, "memory_bytes_per_worker",
         trains ? "copies x parameter_bytes + batch_per_worker x bytes_per_image + "
                  "eval_input_bytes + fixed_bytes + threads beyond one x thread_bytes"
@@ -441,7 +444,8 @@ static void explain_memory(struct plan *plan, const struct job_spec *spec)
                      "and three inputs. fixed_bytes: the program, estimated"));
 }
 
-static json_t *predicted_unknown(const struct job_spec *spec, const struct plan_speed *speed)
+static json_t *explain_predicted_unknown(const struct job_spec *spec,
+                                         const struct plan_speed *speed)
 {
     long long workers = spec->cluster.workers_per_node > 0 ? spec->cluster.workers_per_node : 1;
 
@@ -463,9 +467,9 @@ static void explain_predicted(struct plan *plan, const struct job_spec *spec,
     const struct plan_speed *speed = &inputs->speed;
 
     if (!plan->predicted.known) {
-        plan_add_explanation(plan, "predicted", "time of a step, from a measured speed",
-                             json_object(), json_null(), "no measurement",
-                             predicted_unknown(spec, speed));
+        explain_plan_add_explanation(plan, "predicted", "time of a step, from a measured speed",
+                                     json_object(), json_null(), "no measurement",
+                                     explain_predicted_unknown(spec, speed));
         return;
     }
     json_t *in = json_pack("{s:o, s:o, s:o, s:I, s:o, s:o, s:o, s:I, s:I}", "image_ms",
@@ -483,7 +487,7 @@ static void explain_predicted(struct plan *plan, const struct job_spec *spec,
         json_object_set_new(in, "slowest_node_times",
                             json_number(decimal_rounded(speed->slowest_times)));
     }
-    plan_add_explanation(
+    explain_plan_add_explanation(
         plan, "predicted",
         spec->cluster.nodes > 1
             ? "step = (batch x image + update + exchange) x e^(jitter x slowest of n nodes) + "

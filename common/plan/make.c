@@ -9,7 +9,7 @@
 #include "common/needed.h"
 
 /* The schedule is then that of a run whose steps all have the last phase's batch. */
-static void plan_rate_phases(struct plan *plan, const struct job_spec *spec)
+static void make_plan_rate_phases(struct plan *plan, const struct job_spec *spec)
 {
     struct lr_schedule *lr = &plan->lr;
 
@@ -28,7 +28,7 @@ static void plan_rate_phases(struct plan *plan, const struct job_spec *spec)
     }
 }
 
-static void plan_rate(struct plan *plan, const struct job_spec *spec)
+static void make_plan_rate(struct plan *plan, const struct job_spec *spec)
 {
     struct lr_schedule *lr = &plan->lr;
 
@@ -50,10 +50,10 @@ static void plan_rate(struct plan *plan, const struct job_spec *spec)
     for (size_t i = 0; i < lr->milestone_count; i++)
         lr->milestone_steps[i] = llround(plan->steps_in_epoch * spec->lr.milestones[i]);
     if (plan->phase_count > 1)
-        plan_rate_phases(plan, spec);
+        make_plan_rate_phases(plan, spec);
 }
 
-static void plan_costs(struct plan *plan, const struct job_spec *spec)
+static void make_plan_costs(struct plan *plan, const struct job_spec *spec)
 {
     plan->size_cost = plan->step_cost = 1;
     if (plan->mode == JOB_MODE_EVAL || plan->size_count < 2)
@@ -78,7 +78,7 @@ void plan_check_data(const struct job_spec *spec, const struct plan_data *data,
 }
 
 /* The document's threads, or a worker's share of the cores that are known. */
-static int64_t threads_of(const struct job_spec *spec, const struct plan_inputs *inputs)
+static int64_t make_threads_of(const struct job_spec *spec, const struct plan_inputs *inputs)
 {
     int64_t threads = spec->cluster.threads_per_worker, workers = spec->cluster.workers_per_node;
 
@@ -94,7 +94,7 @@ struct plan *plan_make(const struct job_spec *document, const struct plan_inputs
     struct job_spec with_threads = *document;
     const struct job_spec *spec = &with_threads;
 
-    with_threads.cluster.threads_per_worker = threads_of(document, inputs);
+    with_threads.cluster.threads_per_worker = make_threads_of(document, inputs);
     plan->mode = spec->mode;
     plan->train_images = spec->mode == JOB_MODE_TRAIN ? inputs->train_images : 0;
     plan->eval_images = inputs->eval_images;
@@ -110,8 +110,8 @@ struct plan *plan_make(const struct job_spec *document, const struct plan_inputs
     }
     plan_sizes(plan, spec);
     if (plan->mode == JOB_MODE_TRAIN)
-        plan_rate(plan, spec);
-    plan_costs(plan, spec);
+        make_plan_rate(plan, spec);
+    make_plan_costs(plan, spec);
     struct plan_memory memory = plan_memory_of(spec);
     plan->memory_bytes_per_worker = plan_memory_bytes(&memory);
     plan_predict(plan, spec, inputs);
@@ -138,7 +138,7 @@ json_t *plan_band_to_json(bool known, const struct plan_band *band)
                      json_number(decimal_rounded(band->high)));
 }
 
-static json_t *predicted_to_json(const struct plan *plan)
+static json_t *make_predicted_to_json(const struct plan *plan)
 {
     bool known = plan->predicted.known;
 
@@ -154,7 +154,7 @@ static json_t *predicted_to_json(const struct plan *plan)
         "currency", json_text_or_null(plan->predicted.currency));
 }
 
-static json_t *plan_sizes_to_json(const struct plan *plan)
+static json_t *make_plan_sizes_to_json(const struct plan *plan)
 {
     json_t *sizes = json_array();
 
@@ -166,7 +166,7 @@ static json_t *plan_sizes_to_json(const struct plan *plan)
 }
 
 /* Those that the run comes to. */
-static json_t *plan_phases_to_json(const struct plan *plan)
+static json_t *make_plan_phases_to_json(const struct plan *plan)
 {
     json_t *phases = json_array();
 
@@ -206,15 +206,15 @@ json_t *plan_to_json(const struct plan *plan)
     json_object_set_new(out, "peak_lr", trains ? json_number(plan->peak_lr) : json_null());
     json_object_set_new(out, "start_lr", trains ? json_number(plan->start_lr) : json_null());
     if (plan->size_count > 1) {
-        json_object_set_new(out, "image_sizes", plan_sizes_to_json(plan));
+        json_object_set_new(out, "image_sizes", make_plan_sizes_to_json(plan));
         json_object_set_new(out, "size_cost", json_number(decimal_rounded(plan->size_cost)));
     }
     if (plan->phase_count > 1)
-        json_object_set_new(out, "phases", plan_phases_to_json(plan));
+        json_object_set_new(out, "phases", make_plan_phases_to_json(plan));
     json_object_set_new(out, "eval_images", json_integer(plan->eval_images));
     json_object_set_new(out, "memory_bytes_per_worker",
                         json_integer(plan->memory_bytes_per_worker));
-    json_object_set_new(out, "predicted", predicted_to_json(plan));
+    json_object_set_new(out, "predicted", make_predicted_to_json(plan));
     json_object_set(out, "warnings", plan->warnings);
     json_object_set(out, "explain", plan->explain);
     return out;

@@ -23,7 +23,7 @@
 #define BF16_THREAD_BYTES (1ll << 19) /* beside what it works in */
 
 /* Of one image. */
-static size_t activation_bytes(const struct job_spec *spec, const struct arch_shape *shape)
+static size_t memory_activation_bytes(const struct job_spec *spec, const struct arch_shape *shape)
 {
     bool inference = spec->mode != JOB_MODE_TRAIN;
     size_t number_bytes = spec->precision == JOB_PRECISION_BF16 ? 2 : sizeof(float);
@@ -40,8 +40,8 @@ static size_t activation_bytes(const struct job_spec *spec, const struct arch_sh
     return activations.numbers * number_bytes;
 }
 
-static struct bf16_thread_bytes bf16_bytes(const struct job_spec *spec,
-                                           const struct arch_shape *shape)
+static struct bf16_thread_bytes memory_bf16_bytes(const struct job_spec *spec,
+                                                  const struct arch_shape *shape)
 {
     bool trains = spec->mode == JOB_MODE_TRAIN;
     int64_t images = trains ? spec->batch_per_worker : spec->eval.batch;
@@ -55,33 +55,34 @@ struct thread_memory {
     int64_t all;  /* of all together */
 };
 
-static struct thread_memory thread_memory_of(const struct job_spec *spec,
-                                             const struct arch_shape *shape)
+static struct thread_memory memory_thread_memory_of(const struct job_spec *spec,
+                                                    const struct arch_shape *shape)
 {
     if (shape->arch->family == ARCH_CNN)
         return (struct thread_memory){CNN_THREAD_BYTES, 0};
     if (spec->precision != JOB_PRECISION_BF16)
         return (struct thread_memory){THREAD_BYTES, 0};
-    struct bf16_thread_bytes bytes = bf16_bytes(spec, shape);
+    struct bf16_thread_bytes bytes = memory_bf16_bytes(spec, shape);
     return (struct thread_memory){BF16_THREAD_BYTES + (int64_t)(bytes.scratch + bytes.dw),
                                   (int64_t)bytes.shared};
 }
 
 /* Of training, or of an evaluation at another size, whichever is more. */
-static size_t most_activation_bytes(const struct job_spec *spec, const struct arch_shape *shape)
+static size_t memory_most_activation_bytes(const struct job_spec *spec,
+                                           const struct arch_shape *shape)
 {
     struct job_spec evaluation = *spec; /* borrows its texts */
-    size_t training = activation_bytes(spec, shape);
+    size_t training = memory_activation_bytes(spec, shape);
 
     if (spec->mode == JOB_MODE_EVAL || job_spec_eval_size(spec) <= spec->model.image_size)
         return training;
     evaluation.mode = JOB_MODE_EVAL;
     struct arch_shape larger = arch_shape_of(&evaluation);
-    size_t alone = activation_bytes(&evaluation, &larger);
+    size_t alone = memory_activation_bytes(&evaluation, &larger);
     return alone > training ? alone : training;
 }
 
-static int64_t input_bytes_of(const struct job_spec *spec)
+static int64_t memory_input_bytes_of(const struct job_spec *spec)
 {
     return job_spec_has_bf16_images(spec) ? 2 : sizeof(float);
 }
@@ -92,8 +93,8 @@ int64_t plan_image_bytes(const struct job_spec *spec, int64_t size)
     int64_t input = arch_image_channels(shape.arch) * size * size;
 
     shape.image_size = (int)size;
-    return input_bytes_of(spec) * (spec->data.prefetch_batches + 1) * input +
-           (int64_t)activation_bytes(spec, &shape);
+    return memory_input_bytes_of(spec) * (spec->data.prefetch_batches + 1) * input +
+           (int64_t)memory_activation_bytes(spec, &shape);
 }
 
 struct plan_memory plan_memory_of(const struct job_spec *spec)
@@ -106,15 +107,15 @@ struct plan_memory plan_memory_of(const struct job_spec *spec)
     int64_t input =
         trains ? channels * spec->model.image_size * spec->model.image_size : eval_input;
 
-    int64_t input_bytes = input_bytes_of(spec);
+    int64_t input_bytes = memory_input_bytes_of(spec);
     int64_t batches = trains ? spec->data.prefetch_batches + 1 : EVAL_BATCHES;
     int64_t parameters = arch_parameters(&shape);
-    struct thread_memory threads = thread_memory_of(spec, &shape);
+    struct thread_memory threads = memory_thread_memory_of(spec, &shape);
     return (struct plan_memory){
         .parameter_bytes = (int64_t)sizeof(float) * parameters,
         .copies = trains ? 2 + (int)optimizer_states_of(spec, states) + (spec->ema.decay > 0) : 1,
         .bytes_per_image =
-            input_bytes * batches * input + (int64_t)most_activation_bytes(spec, &shape),
+            input_bytes * batches * input + (int64_t)memory_most_activation_bytes(spec, &shape),
         .images = trains ? spec->batch_per_worker : spec->eval.batch,
         .eval_input_bytes = spec->data.eval ? input_bytes * (EVAL_BATCHES + spec->eval.flip) *
                                                   eval_input * spec->eval.batch

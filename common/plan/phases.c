@@ -29,8 +29,8 @@ int64_t plan_batch_of_size(const struct job_spec *spec, int64_t size)
 }
 
 /* Whole steps of the node with the fewest images, with data.locality node. */
-static int64_t whole_steps(const struct plan *plan, const struct job_spec *spec,
-                           int64_t batch_per_worker)
+static int64_t phases_whole_steps(const struct plan *plan, const struct job_spec *spec,
+                                  int64_t batch_per_worker)
 {
     int64_t on_node = spec->cluster.workers_per_node * batch_per_worker * spec->accumulate_steps;
     int64_t steps = plan->train_images / (spec->cluster.nodes * on_node);
@@ -46,7 +46,7 @@ struct plan_phase plan_phase_of(const struct plan *plan, const struct job_spec *
         .size = size,
         .batch_per_worker = batch,
         .global_batch = job_spec_world_size(spec) * batch * spec->accumulate_steps,
-        .steps_per_epoch = whole_steps(plan, spec, batch),
+        .steps_per_epoch = phases_whole_steps(plan, spec, batch),
     };
 
     p.steps_in_epoch = plan->exact ? (double)plan->train_images / (double)p.global_batch

@@ -4,29 +4,29 @@
 
 #include "common/job/job_batch.h"
 
-static int64_t global_batch(const struct job_spec *spec)
+static int64_t replan_global_batch(const struct job_spec *spec)
 {
     return job_spec_world_size(spec) * spec->batch_per_worker * spec->accumulate_steps;
 }
 
 static void replan_rescale(struct job_spec *spec, int64_t world)
 {
-    int64_t before = global_batch(spec);
+    int64_t before = replan_global_batch(spec);
 
     spec->cluster.nodes = 1;
     spec->cluster.workers_per_node = world;
     if (!spec->has_steps)
         return;
-    spec->steps = llround((double)spec->steps * (double)before / (double)global_batch(spec));
+    spec->steps = llround((double)spec->steps * (double)before / (double)replan_global_batch(spec));
     if (spec->steps < 1)
         spec->steps = 1;
 }
 
 /* The largest batch that fits into memory and divides a worker's share; but batch norm wants no
  * tiny ones. */
-static int keep_batch(struct job_spec *spec, int64_t world, struct error *e)
+static int replan_keep_batch(struct job_spec *spec, int64_t world, struct error *e)
 {
-    int64_t all = global_batch(spec), share = all / world;
+    int64_t all = replan_global_batch(spec), share = all / world;
     int64_t most = share < spec->batch_per_worker ? share : spec->batch_per_worker;
     int64_t batch = share > 0 ? job_batch_even(share, most) : 0;
 
@@ -48,14 +48,14 @@ int replan_spec(struct job_spec *spec, int64_t world, struct error *e)
 {
     spec->has_global_batch = false; /* what follows decides */
     if (spec->restart.on_fewer_nodes == JOB_RESCALE_KEEP_BATCH)
-        return keep_batch(spec, world, e);
+        return replan_keep_batch(spec, world, e);
     replan_rescale(spec, world);
     return 0;
 }
 
 /* The last phase that an image of an epoch is behind the beginning of. */
-static const struct plan_phase *phase_of_image(const struct plan *plan, int64_t epoch,
-                                               int64_t epoch_images)
+static const struct plan_phase *replan_phase_of_image(const struct plan *plan, int64_t epoch,
+                                                      int64_t epoch_images)
 {
     size_t i = plan->phase_count;
     int64_t place = epoch * plan->train_images + epoch_images;
@@ -66,7 +66,7 @@ static const struct plan_phase *phase_of_image(const struct plan *plan, int64_t 
 }
 
 /* The epoch at which a phase of whole epochs begins. */
-static int64_t first_epoch(const struct plan_phase *p)
+static int64_t replan_first_epoch(const struct plan_phase *p)
 {
     return (int64_t)p->epoch;
 }
@@ -74,7 +74,7 @@ static int64_t first_epoch(const struct plan_phase *p)
 void replan_place(int64_t epoch, int64_t epoch_images, const struct plan *plan,
                   int64_t *schedule_step, int64_t *image_shift)
 {
-    const struct plan_phase *p = phase_of_image(plan, epoch, epoch_images);
+    const struct plan_phase *p = replan_phase_of_image(plan, epoch, epoch_images);
     int64_t batch = p->global_batch;
     int64_t images =
         plan->exact ? epoch * plan->train_images + epoch_images - p->first_image : epoch_images;
@@ -87,16 +87,16 @@ void replan_place(int64_t epoch, int64_t epoch_images, const struct plan *plan,
     }
     bool over = steps >= p->steps_per_epoch;
     *schedule_step =
-        p->step + (epoch - first_epoch(p) + over) * p->steps_per_epoch + (over ? 0 : steps);
+        p->step + (epoch - replan_first_epoch(p) + over) * p->steps_per_epoch + (over ? 0 : steps);
     *image_shift = over ? 0 : epoch_images - steps * batch;
 }
 
 /* The epoch of a step, where epochs are whole steps. */
-static int64_t epoch_of_step(const struct plan *plan, int64_t step)
+static int64_t replan_epoch_of_step(const struct plan *plan, int64_t step)
 {
     const struct plan_phase *p = plan_phase_at(plan, step);
 
-    return first_epoch(p) + (step - p->step) / p->steps_per_epoch;
+    return replan_first_epoch(p) + (step - p->step) / p->steps_per_epoch;
 }
 
 void replan_position(const struct plan *plan, int64_t schedule_step, int64_t first_step,
@@ -111,7 +111,7 @@ void replan_position(const struct plan *plan, int64_t schedule_step, int64_t fir
         *epoch_images = images % plan->train_images;
         return;
     }
-    *epoch = epoch_of_step(plan, schedule_step);
+    *epoch = replan_epoch_of_step(plan, schedule_step);
     *epoch_images = steps % p->steps_per_epoch * p->global_batch +
-                    (*epoch == epoch_of_step(plan, first_step) ? image_shift : 0);
+                    (*epoch == replan_epoch_of_step(plan, first_step) ? image_shift : 0);
 }

@@ -36,7 +36,7 @@ double plan_size_cost(const struct job_spec *spec, int64_t size)
 }
 
 /* Images of a step of this size, by those of the last batch. */
-static double batch_cost(const struct plan *plan, const struct plan_size *size)
+static double sizes_batch_cost(const struct plan *plan, const struct plan_size *size)
 {
     return (double)plan_phase_at(plan, size->step)->global_batch / (double)plan->global_batch;
 }
@@ -52,7 +52,7 @@ double plan_steps_cost(const struct plan *plan, const struct job_spec *spec, int
             i + 1 < plan->size_count && plan->sizes[i + 1].step < to ? plan->sizes[i + 1].step : to;
         if (end > first)
             cost += (double)(end - first) * plan_size_cost(spec, plan->sizes[i].size) *
-                    batch_cost(plan, &plan->sizes[i]);
+                    sizes_batch_cost(plan, &plan->sizes[i]);
     }
     return cost;
 }

@@ -19,7 +19,7 @@ int64_t plan_evaluations(const struct plan *plan, const struct job_spec *spec)
 
 /* The epochs that will be trained: those of the job, unless it stops at a target that is reached
  * before, as others reached it. */
-static struct plan_band epochs_of(const struct plan *plan, const struct job_spec *spec)
+static struct plan_band time_epochs_of(const struct plan *plan, const struct job_spec *spec)
 {
     double own = plan_epochs_after(plan, plan->train_steps);
     struct plan_band epochs;
@@ -41,7 +41,8 @@ double plan_evaluation_passes(const struct job_spec *spec)
 }
 
 /* A target is seen to be reached by the next evaluation. */
-static double epochs_until_seen(const struct plan *plan, const struct job_spec *spec, double epochs)
+static double time_epochs_until_seen(const struct plan *plan, const struct job_spec *spec,
+                                     double epochs)
 {
     double every = spec->eval.every_epochs, own = plan_epochs_after(plan, plan->train_steps);
 
@@ -52,8 +53,8 @@ static double epochs_until_seen(const struct plan *plan, const struct job_spec *
 
 /* An evaluated image costs a forward pass: a third of training's forward and backward. step: the
  * mean over all sizes and batches. */
-static double training_seconds(const struct plan *plan, const struct job_spec *spec, double epochs,
-                               double step)
+static double time_training_seconds(const struct plan *plan, const struct job_spec *spec,
+                                    double epochs, double step)
 {
     double rate = (double)plan->global_batch / step * plan->step_cost;
     double steps = plan_steps_until(plan, epochs), share = steps / (double)plan->train_steps;
@@ -64,8 +65,8 @@ static double training_seconds(const struct plan *plan, const struct job_spec *s
 }
 
 /* What it takes besides time. */
-static void plan_predict_cost(struct plan_predicted *p, const struct job_spec *spec,
-                              const struct plan_inputs *inputs)
+static void time_plan_predict_cost(struct plan_predicted *p, const struct job_spec *spec,
+                                   const struct plan_inputs *inputs)
 {
     const struct plan_prices *prices = &inputs->prices;
     double share = inputs->node_share > 0 ? inputs->node_share : 1;
@@ -97,13 +98,13 @@ void plan_predict(struct plan *plan, const struct job_spec *spec, const struct p
     p->known = true;
     p->images_per_sec = (struct plan_band){
         batch / p->step_seconds.value, batch / p->step_seconds.high, batch / p->step_seconds.low};
-    p->epochs = inputs->epochs.value > 0 ? inputs->epochs : epochs_of(plan, spec);
-    struct plan_band seen = {epochs_until_seen(plan, spec, p->epochs.value),
-                             epochs_until_seen(plan, spec, p->epochs.low),
-                             epochs_until_seen(plan, spec, p->epochs.high)};
+    p->epochs = inputs->epochs.value > 0 ? inputs->epochs : time_epochs_of(plan, spec);
+    struct plan_band seen = {time_epochs_until_seen(plan, spec, p->epochs.value),
+                             time_epochs_until_seen(plan, spec, p->epochs.low),
+                             time_epochs_until_seen(plan, spec, p->epochs.high)};
     p->ttt_seconds =
-        (struct plan_band){training_seconds(plan, spec, seen.value, p->step_seconds.value),
-                           training_seconds(plan, spec, seen.low, p->step_seconds.low),
-                           training_seconds(plan, spec, seen.high, p->step_seconds.high)};
-    plan_predict_cost(p, spec, inputs);
+        (struct plan_band){time_training_seconds(plan, spec, seen.value, p->step_seconds.value),
+                           time_training_seconds(plan, spec, seen.low, p->step_seconds.low),
+                           time_training_seconds(plan, spec, seen.high, p->step_seconds.high)};
+    time_plan_predict_cost(p, spec, inputs);
 }

@@ -19,13 +19,13 @@
 #define USUAL_BATCH     256
 #define ENLARGED_TIMES  2
 
-static void plan_warn_with(struct plan *plan, json_t *text)
+static void warn_plan_warn_with(struct plan *plan, json_t *text)
 {
     json_array_append_new(plan->warnings, text);
 }
 
 /* In the phase that drops most. */
-static long long dropped_images(const struct plan *plan)
+static long long warn_dropped_images(const struct plan *plan)
 {
     int64_t most = plan->dropped_images_per_epoch;
 
@@ -40,13 +40,13 @@ static long long dropped_images(const struct plan *plan)
 static void warn_of_batch(struct plan *plan, const struct job_spec *spec)
 {
     long long n = plan->train_images, b = plan->phases[0].global_batch; /* the largest */
-    long long dropped = dropped_images(plan);
+    long long dropped = warn_dropped_images(plan);
 
     char share[DECIMAL_BYTES];
     bool halved = spec->lr.scaling == JOB_SCALING_LINEAR && spec->lr.factor <= 0.5;
 
     if (b > LARGE_BATCH && spec->optimizer.name == JOB_OPTIMIZER_SGD)
-        plan_warn_with(
+        warn_plan_warn_with(
             plan,
             json_sprintf("the global batch is %lld: above %d, accuracy usually falls with plain "
                          "SGD (Goyal et al. 2017); %s, as SURFsara and Intel with 24576",
@@ -55,7 +55,7 @@ static void warn_of_batch(struct plan *plan, const struct job_spec *spec)
                                 : "use LARS, or half of the linearly scaled learning rate "
                                   "(lr.factor 0.5)"));
     if (dropped)
-        plan_warn_with(
+        warn_plan_warn_with(
             plan,
             json_sprintf(
                 "the last partial batch of an epoch is dropped: %s%lld of %lld images (%s %%)",
@@ -63,14 +63,14 @@ static void warn_of_batch(struct plan *plan, const struct job_spec *spec)
                 decimal_percent((double)dropped, (double)n, share)));
     b = plan->global_batch;
     if (spec->recipe_images && spec->recipe_images != n)
-        plan_warn_with(
+        warn_plan_warn_with(
             plan, json_sprintf("the recipe is for %lld training images, but there are %lld: %lld / "
                                "%lld = %.2f steps per epoch, counted as %.10g, instead of %.2f",
                                (long long)spec->recipe_images, n, n, b, (double)n / (double)b,
                                plan->steps_in_epoch, (double)spec->recipe_images / (double)b));
 }
 
-static void find_smallest_output(const struct arch_conv *conv, void *context)
+static void warn_find_smallest_output(const struct arch_conv *conv, void *context)
 {
     int64_t *pixels = context, own = (int64_t)conv->out_size * conv->out_size;
 
@@ -79,13 +79,13 @@ static void find_smallest_output(const struct arch_conv *conv, void *context)
 }
 
 /* Pixels of an image in the smallest batch norm; 0: there is none. */
-static int64_t smallest_batch_norm(const struct job_spec *spec, int64_t image_size)
+static int64_t warn_smallest_batch_norm(const struct job_spec *spec, int64_t image_size)
 {
     struct arch_shape shape = arch_shape_of(spec);
     int64_t pixels = 0;
 
     shape.image_size = (int)image_size;
-    arch_each_conv(&shape, find_smallest_output, &pixels);
+    arch_each_conv(&shape, warn_find_smallest_output, &pixels);
     return pixels;
 }
 
@@ -95,14 +95,14 @@ static void warn_of_single_images(struct plan *plan, const struct job_spec *spec
     int64_t pixels = 0, size = 0;
 
     for (size_t i = 0; i < plan->size_count; i++) {
-        int64_t own = smallest_batch_norm(spec, plan->sizes[i].size);
+        int64_t own = warn_smallest_batch_norm(spec, plan->sizes[i].size);
         if (plan_batch_of_size(spec, plan->sizes[i].size) == 1 && (pixels == 0 || own < pixels)) {
             pixels = own;
             size = plan->sizes[i].size;
         }
     }
     if (pixels == 1)
-        plan_warn_with(
+        warn_plan_warn_with(
             plan,
             json_sprintf("with one image of %lld pixels at a time, batch norm in the last layers "
                          "has one value per channel, and what it makes of it does not depend on "
@@ -110,7 +110,7 @@ static void warn_of_single_images(struct plan *plan, const struct job_spec *spec
                          (long long)size,
                          spec->model.stem == JOB_STEM_IMAGENET ? ", or model.stem small" : ""));
     else if (pixels)
-        plan_warn_with(
+        warn_plan_warn_with(
             plan,
             json_string("with batch_per_worker 1, batch norm normalises each image by itself in "
                         "training and by running statistics in evaluations, which costs much "
@@ -126,19 +126,19 @@ static void warn_of_data(struct plan *plan, const struct job_spec *spec,
     long long size = spec->model.image_size, classes = spec->model.classes;
 
     if (data->classes && data->classes < classes)
-        plan_warn_with(
+        warn_plan_warn_with(
             plan, json_sprintf("model.classes is %lld, but the training data have %lld classes: "
                                "the remaining outputs of the network are unused",
                                classes, (long long)data->classes));
     if (side && size >= (long long)ENLARGED_TIMES * side)
-        plan_warn_with(
+        warn_plan_warn_with(
             plan, json_sprintf("model.image_size is %lld, but the first training image has %d x "
                                "%d pixels: enlarging takes about %.0f times the computation and "
                                "adds no information",
                                size, data->width, data->height,
                                (double)(size * size) / ((double)side * side)));
     if (data->evaluates_training)
-        plan_warn_with(
+        warn_plan_warn_with(
             plan, json_string("data.eval is the training data: the accuracy does not show how well "
                               "the network classifies images it has not seen"));
 }
@@ -147,7 +147,7 @@ static void warn_of_remarks(struct plan *plan, const char *remarks)
 {
     for (size_t length; *remarks; remarks += length + (remarks[length] == '\n')) {
         length = strcspn(remarks, "\n");
-        plan_warn_with(plan, json_stringn(remarks, length));
+        warn_plan_warn_with(plan, json_stringn(remarks, length));
     }
 }
 
@@ -159,7 +159,7 @@ static void warn_of_locality(struct plan *plan, const struct job_spec *spec)
 
     if (spec->data.locality != JOB_LOCALITY_NODE || least == 0 || spec->cluster.nodes == 1)
         return;
-    plan_warn_with(
+    warn_plan_warn_with(
         plan,
         json_sprintf("data.locality node: each node trains only on its own %lld to %lld images (a "
                      "difference of %s %%), shuffled among themselves; an epoch has the %lld "
@@ -183,22 +183,24 @@ static void warn_of_epochs(struct plan *plan, const struct job_spec *spec)
         return;
     const char *doubt = predict_epochs_doubt(batch);
     if (!predict_epochs_to_target(batch, &need))
-        plan_warn_with(plan, json_sprintf("no run with a global batch of %lld is known to have "
-                                          "reached 75.9 %%: %s",
-                                          batch, doubt));
+        warn_plan_warn_with(plan,
+                            json_sprintf("no run with a global batch of %lld is known to have "
+                                         "reached 75.9 %%: %s",
+                                         batch, doubt));
     else if (own < need.low - 0.5)
-        plan_warn_with(plan, json_sprintf("the job has %.3g epochs, but reaching 75.9 %% takes "
-                                          "%.3g to %.3g with a global batch of %lld, by MLPerf's "
-                                          "reference runs (LARS)%s%s",
-                                          own, need.low, need.high, batch, doubt ? "; " : "",
-                                          doubt ? doubt : ""));
+        warn_plan_warn_with(plan,
+                            json_sprintf("the job has %.3g epochs, but reaching 75.9 %% takes "
+                                         "%.3g to %.3g with a global batch of %lld, by MLPerf's "
+                                         "reference runs (LARS)%s%s",
+                                         own, need.low, need.high, batch, doubt ? "; " : "",
+                                         doubt ? doubt : ""));
 }
 
 static void warn_of_sizes(struct plan *plan)
 {
     for (size_t i = 1; i < plan->size_count; i++)
         if (plan->sizes[i].step >= plan->train_steps) {
-            plan_warn_with(
+            warn_plan_warn_with(
                 plan, json_sprintf("the run ends at step %lld, before images reach %lld pixels at "
                                    "step %lld (model.image_size)",
                                    (long long)plan->train_steps, (long long)plan->sizes[i].size,
@@ -210,8 +212,9 @@ static void warn_of_sizes(struct plan *plan)
 static void warn_of_schedule(struct plan *plan, const struct job_spec *spec)
 {
     if (spec->batch_schedule == JOB_BATCH_FILL && plan->size_count < 2)
-        plan_warn_with(plan, json_string("batch_schedule \"fill\" has no effect with one image "
-                                         "size: give model.image_size sizes by epoch"));
+        warn_plan_warn_with(plan,
+                            json_string("batch_schedule \"fill\" has no effect with one image "
+                                        "size: give model.image_size sizes by epoch"));
 }
 
 /* By the rate itself and by that of a batch of 256, as a large batch takes a greater one. */
@@ -221,7 +224,7 @@ static void warn_of_high_rate(struct plan *plan, const struct job_spec *spec)
     const struct optimizer_kind *kind = optimizer_kind_at((size_t)spec->optimizer.name);
 
     if (!kind->adaptive && fmin(peak, scaled) >= HIGH_RATE_TIMES * USUAL_RATE)
-        plan_warn_with(
+        warn_plan_warn_with(
             plan, json_sprintf("the learning rate rises to %.10g with a global batch of %lld: %s "
                                "usually works with about %.10g (0.1 per 256 images, Goyal et al. "
                                "2017), and diverges far above it",
@@ -235,35 +238,35 @@ static void warn_of_rate(struct plan *plan, const struct job_spec *spec)
     bool falls_to_end = spec->lr.decay == JOB_DECAY_POLY || spec->lr.decay == JOB_DECAY_COSINE;
 
     if (warmup > 0 && plan->start_lr == plan->peak_lr)
-        plan_warn_with(
+        warn_plan_warn_with(
             plan, json_sprintf("warm-up has no effect: it begins at the peak (%.10g); set lr.start "
                                "below it, or lr.warmup_epochs to 0",
                                plan->peak_lr));
     else if (warmup >= steps)
-        plan_warn_with(
+        warn_plan_warn_with(
             plan,
             json_sprintf("warm-up (%lld steps) is %s the run (%lld steps): the learning rate never "
                          "reaches its peak; lower lr.warmup_epochs or train longer",
                          warmup, warmup > steps ? "longer than" : "as long as", steps));
     if (plan->start_lr > plan->peak_lr && warmup > 0)
-        plan_warn_with(
+        warn_plan_warn_with(
             plan,
             json_sprintf("lr.start (%.10g) is above the peak (%.10g): warm-up lowers the rate",
                          plan->start_lr, plan->peak_lr));
     if (falls_to_end && spec->lr.end > plan->peak_lr)
-        plan_warn_with(
+        warn_plan_warn_with(
             plan,
             json_sprintf("lr.end (%.10g) is above the peak (%.10g): the rate rises after warm-up",
                          spec->lr.end, plan->peak_lr));
     if (spec->lr.decay == JOB_DECAY_STEP && plan->lr.milestone_count &&
         plan->lr.milestone_steps[0] >= steps)
-        plan_warn_with(
+        warn_plan_warn_with(
             plan,
             json_string("the run ends before the first of lr.milestones: the rate never decays"));
 }
 
 /* As numbers compare: a document may state 1 for 1.0. */
-static bool is_default(const struct job_option *option, const struct job_spec *spec)
+static bool warn_is_default(const struct job_option *option, const struct job_spec *spec)
 {
     json_t *value = job_value_load(option, spec), *fallback = job_option_default(option);
     bool same = json_is_number(value) && json_is_number(fallback)
@@ -282,12 +285,13 @@ static void warn_of_optimizer(struct plan *plan, const struct job_spec *spec)
     const struct job_option *option;
 
     for (size_t i = 0; (option = job_option_at(i)); i++)
-        if (!optimizer_uses(kind, option->pointer) && !is_default(option, spec))
-            plan_warn_with(plan, json_sprintf("optimizer.%s has no effect with optimizer.name %s",
-                                              strrchr(option->pointer, '/') + 1, kind->name));
+        if (!optimizer_uses(kind, option->pointer) && !warn_is_default(option, spec))
+            warn_plan_warn_with(plan,
+                                json_sprintf("optimizer.%s has no effect with optimizer.name %s",
+                                             strrchr(option->pointer, '/') + 1, kind->name));
     const char *usual = optimizer_default(kind, "/lr/base");
     if (usual && spec->lr.base >= HIGH_RATE_TIMES * strtod(usual, NULL))
-        plan_warn_with(
+        warn_plan_warn_with(
             plan,
             json_sprintf("lr.base is %.10g, far above the usual learning rate of %s, %s (Cray, "
                          "Scaling Deep Learning, ALCF 2018)",
@@ -301,12 +305,12 @@ static void warn_of_arch(struct plan *plan, const struct job_spec *spec)
     const struct job_option *option;
 
     for (size_t i = 0; (option = job_option_at(i)); i++)
-        if (!arch_uses(arch, option->pointer) && !is_default(option, spec))
-            plan_warn_with(plan, json_sprintf("model.%s has no effect with model.arch %s",
-                                              strrchr(option->pointer, '/') + 1, arch->name));
+        if (!arch_uses(arch, option->pointer) && !warn_is_default(option, spec))
+            warn_plan_warn_with(plan, json_sprintf("model.%s has no effect with model.arch %s",
+                                                   strrchr(option->pointer, '/') + 1, arch->name));
     if (arch->family == ARCH_CNN && spec->optimizer.decay_bn &&
         !optimizer_kind_at((size_t)spec->optimizer.name)->spares_biases)
-        plan_warn_with(
+        warn_plan_warn_with(
             plan, json_sprintf("optimizer.decay_bn has no effect with model.arch %s: it has no "
                                "batch norm",
                                arch->name));
@@ -325,7 +329,7 @@ static void warn_of_threads(struct plan *plan, const struct job_spec *spec)
     if (enough)
         snprintf(way, sizeof way, "batch_per_worker %lld would reach %.0f %%", enough,
                  100 * plan_threads_keep(spec, threads, enough));
-    plan_warn_with(
+    warn_plan_warn_with(
         plan, json_sprintf(
                   "a batch of %lld image%s is too small for %lld threads per worker: layers with "
                   "%lldx%lld pixels do not divide evenly among them, which leaves about %.0f %% "
@@ -337,7 +341,7 @@ static void warn_of_threads(struct plan *plan, const struct job_spec *spec)
 static void warn_of_slowest(struct plan *plan, const struct plan_speed *speed)
 {
     if (speed->slowest_times > 1)
-        plan_warn_with(
+        warn_plan_warn_with(
             plan,
             json_sprintf("node %s is %.0f %% slower than others of its kind; all nodes wait for "
                          "the slowest in each step, so the prediction uses its speed",
@@ -349,7 +353,7 @@ static void warn_of_hosts(struct plan *plan, const struct job_spec *spec)
     long long hosts = (long long)spec->cluster.host_count, nodes = spec->cluster.nodes;
 
     if (spec->cluster.hosts && hosts > nodes)
-        plan_warn_with(
+        warn_plan_warn_with(
             plan, json_sprintf(
                       "cluster.hosts has %lld hosts and cluster.nodes is %lld: %lld %s in reserve, "
                       "for hosts that do not answer",
@@ -366,12 +370,12 @@ static void warn_of_comm(struct plan *plan, const struct job_spec *spec)
     if (spec->cluster.nodes > 1)
         return;
     if (workers == 1 && spec->comm.dtype != JOB_PRECISION_FP32)
-        plan_warn_with(
+        warn_plan_warn_with(
             plan,
             json_string("comm.dtype has no effect with one worker, which exchanges no gradients"));
     for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++)
-        if (!is_default(job_option_find(keys[i]), spec))
-            plan_warn_with(
+        if (!warn_is_default(job_option_find(keys[i]), spec))
+            warn_plan_warn_with(
                 plan,
                 workers > 1
                     ? json_sprintf(
@@ -394,7 +398,7 @@ static void warn_of_env(struct plan *plan, const struct job_spec *spec)
         job_env_split(spec->cluster.env[i], name);
         if (strncmp(name, "KMP_", 4) != 0)
             continue;
-        plan_warn_with(
+        warn_plan_warn_with(
             plan,
             json_sprintf("cluster.env: %s is for the OpenMP of Intel and LLVM and has no effect "
                          "with that of GNU (libgomp), which the engine uses by default; set "
@@ -408,15 +412,15 @@ static void warn_of_env(struct plan *plan, const struct job_spec *spec)
 static void warn_of_no_effect(struct plan *plan, const struct job_spec *spec)
 {
     if (spec->eval.has_target_top1 && !spec->data.eval)
-        plan_warn_with(plan, json_string("eval.target_top1 has no effect without data.eval"));
+        warn_plan_warn_with(plan, json_string("eval.target_top1 has no effect without data.eval"));
     if (spec->data.has_eval_images && !spec->data.eval)
-        plan_warn_with(plan, json_string("data.eval_images has no effect without data.eval"));
+        warn_plan_warn_with(plan, json_string("data.eval_images has no effect without data.eval"));
     if (spec->cluster.nodes > 1 && spec->comm.core != JOB_CORE_AUTO && !spec->comm.overlap)
-        plan_warn_with(plan, json_string("comm.core has no effect without comm.overlap"));
+        warn_plan_warn_with(plan, json_string("comm.core has no effect without comm.overlap"));
     if (spec->ema.decay <= 0 && spec->ema.from_epoch > 0)
-        plan_warn_with(plan, json_string("ema.from_epoch has no effect without ema.decay"));
+        warn_plan_warn_with(plan, json_string("ema.from_epoch has no effect without ema.decay"));
     if (spec->profile.has_steps && spec->profile.first_step > plan->train_steps)
-        plan_warn_with(
+        warn_plan_warn_with(
             plan, json_sprintf("profile.steps begins with step %lld, but the job has %lld: "
                                "nothing will be traced",
                                (long long)spec->profile.first_step, (long long)plan->train_steps));
@@ -429,11 +433,11 @@ static void warn_of_time(struct plan *plan)
     const double day = 86400;
 
     if (plan->predicted.known && seconds->value > PLAN_LONG_SECONDS)
-        plan_warn_with(plan,
-                       json_sprintf("the job is predicted to take %.3g days (%.3g to %.3g); fewer "
-                                    "epochs, smaller images (model.image_size), a smaller network "
-                                    "(model.arch) or more workers shorten it",
-                                    seconds->value / day, seconds->low / day, seconds->high / day));
+        warn_plan_warn_with(
+            plan, json_sprintf("the job is predicted to take %.3g days (%.3g to %.3g); fewer "
+                               "epochs, smaller images (model.image_size), a smaller network "
+                               "(model.arch) or more workers shorten it",
+                               seconds->value / day, seconds->low / day, seconds->high / day));
 }
 
 void plan_warn(struct plan *plan, const struct job_spec *spec, const struct plan_inputs *inputs)
@@ -443,8 +447,9 @@ void plan_warn(struct plan *plan, const struct job_spec *spec, const struct plan
     warn_of_env(plan, spec);
     warn_of_arch(plan, spec);
     if (spec->precision == JOB_PRECISION_BF16 && inputs->emulates_bf16)
-        plan_warn_with(plan, json_string("precision \"bf16\" is emulated: no faster than fp32 on "
-                                         "this processor, which has neither AMX nor AVX512_BF16"));
+        warn_plan_warn_with(plan,
+                            json_string("precision \"bf16\" is emulated: no faster than fp32 on "
+                                        "this processor, which has neither AMX nor AVX512_BF16"));
     warn_of_remarks(plan, inputs->data.remarks);
     if (plan->mode == JOB_MODE_EVAL)
         return;

@@ -37,8 +37,8 @@ struct ways {
 };
 
 /* The document with this way in it, the strings are the document's; or what is wrong with it. */
-static bool take_way(const struct job_spec *spec, const struct way *w, struct job_spec *out,
-                     struct problems *problems)
+static bool workers_take_way(const struct job_spec *spec, const struct way *w, struct job_spec *out,
+                             struct problems *problems)
 {
     *out = *spec;
     out->cluster.workers_per_node = w->workers;
@@ -48,21 +48,21 @@ static bool take_way(const struct job_spec *spec, const struct way *w, struct jo
     return problems->count == 0;
 }
 
-static int64_t images_of(const struct job_spec *spec)
+static int64_t workers_images_of(const struct job_spec *spec)
 {
     return spec->mode == JOB_MODE_TRAIN ? spec->batch_per_worker : spec->eval.batch;
 }
 
-static void consider(const struct job_spec *spec, const struct plan_workers_node *node,
-                     struct way way, struct ways *ways, struct problems *problems)
+static void workers_consider(const struct job_spec *spec, const struct plan_workers_node *node,
+                             struct way way, struct ways *ways, struct problems *problems)
 {
     struct job_spec with;
     bool norm = arch_find(spec->model.arch)->family != ARCH_CNN && spec->mode == JOB_MODE_TRAIN;
 
-    if (ways->count == WAYS_MAX || !take_way(spec, &way, &with, problems))
+    if (ways->count == WAYS_MAX || !workers_take_way(spec, &way, &with, problems))
         return;
     struct plan_memory memory = plan_memory_of(&with);
-    way.images = images_of(&with);
+    way.images = workers_images_of(&with);
     way.memory_bytes = way.workers * plan_memory_bytes(&memory);
     if (!node->domain_cores || way.threads <= node->domain_cores)
         way.keeps |= KEEPS_DOMAIN;
@@ -80,8 +80,8 @@ static void consider(const struct job_spec *spec, const struct plan_workers_node
 }
 
 /* Of the ways to get the same number of threads the one with the most workers. */
-static void find_ways(const struct job_spec *spec, const struct plan_workers_node *node,
-                      struct ways *ways, struct problems *problems)
+static void workers_find_ways(const struct job_spec *spec, const struct plan_workers_node *node,
+                              struct ways *ways, struct problems *problems)
 {
     int64_t stated = spec->cluster.threads_per_worker;
     int64_t most = node->cores / (stated > 0 ? stated : 1);
@@ -90,13 +90,13 @@ static void find_ways(const struct job_spec *spec, const struct plan_workers_nod
         int64_t threads = stated > 0 ? stated : node->cores / workers;
         bool known = stated == 0 && ways->count && ways->of[ways->count - 1].threads == threads;
         if (!known)
-            consider(spec, node, (struct way){.workers = workers, .threads = threads}, ways,
-                     problems);
+            workers_consider(spec, node, (struct way){.workers = workers, .threads = threads}, ways,
+                             problems);
     }
 }
 
 /* The measured way whose threads are nearest. */
-static const struct way *nearest_measured(const struct ways *ways, int64_t threads)
+static const struct way *workers_nearest_measured(const struct ways *ways, int64_t threads)
 {
     const struct way *best = NULL;
     double least = INFINITY;
@@ -112,20 +112,20 @@ static const struct way *nearest_measured(const struct ways *ways, int64_t threa
 }
 
 /* Threads' speed with so many images, in threads that lose nothing. */
-static double strength(const struct job_spec *spec, int64_t threads, int64_t images)
+static double workers_strength(const struct job_spec *spec, int64_t threads, int64_t images)
 {
     double keep = plan_threads_keep(spec, threads, images);
     return (double)threads * (keep > 0 ? keep : 1);
 }
 
-static struct plan_speed speed_from_shape(const struct job_spec *spec, const struct way *w)
+static struct plan_speed workers_speed_from_shape(const struct job_spec *spec, const struct way *w)
 {
     struct arch_shape shape = arch_shape_of(spec);
     double flops = spec->precision == JOB_PRECISION_BF16 ? FLOPS_BF16 : FLOPS_FP32;
     double parameters = (double)arch_parameters(&shape);
 
     return (struct plan_speed){.image_seconds = 6 * arch_forward_macs(&shape) / flops /
-                                                strength(spec, w->threads, w->images),
+                                                workers_strength(spec, w->threads, w->images),
                                .update_seconds =
                                    UPDATE_BYTES * parameters / CORE_BYTES / (double)w->threads,
                                .workers = 1, /* so that the exchange is estimated */
@@ -134,10 +134,10 @@ static struct plan_speed speed_from_shape(const struct job_spec *spec, const str
 }
 
 /* Zeroed where nothing was measured. */
-static struct plan_speed measured_speed(const struct job_spec *spec, const struct ways *ways,
-                                        const struct way *w)
+static struct plan_speed workers_measured_speed(const struct job_spec *spec,
+                                                const struct ways *ways, const struct way *w)
 {
-    const struct way *from = nearest_measured(ways, w->threads);
+    const struct way *from = workers_nearest_measured(ways, w->threads);
 
     if (!from)
         return (struct plan_speed){0};
@@ -145,14 +145,14 @@ static struct plan_speed measured_speed(const struct job_spec *spec, const struc
     if (from->threads == w->threads)
         return speed;
     int64_t batch = speed.batch > 0 ? speed.batch : w->images;
-    speed.image_seconds *=
-        strength(spec, from->threads, batch) / strength(spec, w->threads, w->images);
+    speed.image_seconds *= workers_strength(spec, from->threads, batch) /
+                           workers_strength(spec, w->threads, w->images);
     speed.update_seconds *= (double)from->threads / (double)w->threads;
     speed.batch = w->images;
     return speed;
 }
 
-static void find_rates(const struct job_spec *spec, struct ways *ways)
+static void workers_find_rates(const struct job_spec *spec, struct ways *ways)
 {
     struct problems ignored = {0};
 
@@ -160,11 +160,11 @@ static void find_rates(const struct job_spec *spec, struct ways *ways)
         struct way *w = &ways->of[i];
         struct plan_band step;
         struct job_spec with;
-        take_way(spec, w, &with, &ignored);
+        workers_take_way(spec, w, &with, &ignored);
         with.cluster.nodes = 1;
         with.batch_per_worker = w->images;
-        struct plan_speed speed =
-            ways->measured ? measured_speed(&with, ways, w) : speed_from_shape(&with, w);
+        struct plan_speed speed = ways->measured ? workers_measured_speed(&with, ways, w)
+                                                 : workers_speed_from_shape(&with, w);
         if (predict_step(&with, &speed, &plan_network_default, &step))
             w->rate = (double)(w->workers * w->images * with.accumulate_steps) / step.value;
     }
@@ -174,7 +174,7 @@ static void find_rates(const struct job_spec *spec, struct ways *ways)
 /* ---- the choice */
 
 /* The least that every one of the best ways keeps. */
-static int best_keeping(const struct ways *ways)
+static int workers_best_keeping(const struct ways *ways)
 {
     int best = 0;
 
@@ -184,7 +184,7 @@ static int best_keeping(const struct ways *ways)
 }
 
 /* Of those that keep as much as any. */
-static const struct way *fastest_of(const struct ways *ways, int keeps)
+static const struct way *workers_fastest_of(const struct ways *ways, int keeps)
 {
     const struct way *best = NULL;
 
@@ -194,7 +194,7 @@ static const struct way *fastest_of(const struct ways *ways, int keeps)
     return best;
 }
 
-static double slack_of(const struct job_spec *spec)
+static double workers_slack_of(const struct job_spec *spec)
 {
     bool open = spec->mode == JOB_MODE_TRAIN && !spec->has_global_batch;
     return open ? PLAN_WORKERS_SLACK_OPEN : PLAN_WORKERS_SLACK;
@@ -202,8 +202,8 @@ static double slack_of(const struct job_spec *spec)
 
 /* The ways are there with the most workers first. With stated threads fewer workers would leave
  * cores without work. */
-static const struct way *choose_way(const struct job_spec *spec, const struct ways *ways, int keeps,
-                                    const struct way *fastest)
+static const struct way *workers_choose_way(const struct job_spec *spec, const struct ways *ways,
+                                            int keeps, const struct way *fastest)
 {
     const struct way *best = fastest;
 
@@ -211,12 +211,12 @@ static const struct way *choose_way(const struct job_spec *spec, const struct wa
         return fastest;
     for (size_t i = 0; i < ways->count; i++)
         if (ways->of[i].keeps == keeps && ways->of[i].workers < best->workers &&
-            ways->of[i].rate >= (1 - slack_of(spec)) * fastest->rate)
+            ways->of[i].rate >= (1 - workers_slack_of(spec)) * fastest->rate)
             best = &ways->of[i];
     return best;
 }
 
-static int count_without(const struct ways *ways, int what)
+static int workers_count_without(const struct ways *ways, int what)
 {
     int count = 0;
 
@@ -228,17 +228,18 @@ static int count_without(const struct ways *ways, int what)
 /* ---- in words */
 
 /* What does not fit is left out from the part on that it is of. */
-static void set_words(char *to, struct buffer *w)
+static void workers_set_words(char *to, struct buffer *w)
 {
     strcpy(to, w->data ? w->data : "");
     buffer_clear(w);
 }
 
-static void say_left_out(struct buffer *w, const struct ways *ways, int keeps,
-                         const struct plan_workers_node *node)
+static void workers_say_left_out(struct buffer *w, const struct ways *ways, int keeps,
+                                 const struct plan_workers_node *node)
 {
-    int memory = count_without(ways, KEEPS_MEMORY), norm = count_without(ways, KEEPS_NORM),
-        domain = count_without(ways, KEEPS_DOMAIN);
+    int memory = workers_count_without(ways, KEEPS_MEMORY),
+        norm = workers_count_without(ways, KEEPS_NORM),
+        domain = workers_count_without(ways, KEEPS_DOMAIN);
 
     if (!(keeps & KEEPS_MEMORY))
         buffer_printf(w, "; no combination fits into the node's %.3g GB of memory",
@@ -259,9 +260,9 @@ static void say_left_out(struct buffer *w, const struct ways *ways, int keeps,
                       (long long)node->domain_cores);
 }
 
-static void say_reason(const struct ways *ways, const struct way *chosen, const struct way *fastest,
-                       const struct plan_workers_node *node, const struct job_spec *spec,
-                       struct plan_workers *out)
+static void workers_say_reason(const struct ways *ways, const struct way *chosen,
+                               const struct way *fastest, const struct plan_workers_node *node,
+                               const struct job_spec *spec, struct plan_workers *out)
 {
     struct buffer w = BUFFER(sizeof out->reason - 1);
     bool all = spec->mode == JOB_MODE_TRAIN;
@@ -284,17 +285,18 @@ static void say_reason(const struct ways *ways, const struct way *chosen, const 
             "the fewest workers within %.0f %% of the fastest way (%lld x %lld, %.1f %% faster), "
             "as "
             "each more takes memory and has weights to update%s",
-            100 * slack_of(spec), (long long)fastest->workers, (long long)fastest->threads,
+            100 * workers_slack_of(spec), (long long)fastest->workers, (long long)fastest->threads,
             100 * (fastest->rate / chosen->rate - 1),
             all && !spec->has_global_batch ? " and makes the global batch larger" : "");
-    say_left_out(&w, ways, chosen->keeps, node);
+    workers_say_left_out(&w, ways, chosen->keeps, node);
     buffer_printf(&w, "; speeds are %s",
                   ways->measured ? "measured, and from these by what threads lose"
                                  : "predicted, as none was measured here");
-    set_words(out->reason, &w);
+    workers_set_words(out->reason, &w);
 }
 
-static void say_ways(const struct ways *ways, const struct way *fastest, struct plan_workers *out)
+static void workers_say_ways(const struct ways *ways, const struct way *fastest,
+                             struct plan_workers *out)
 {
     struct buffer w = BUFFER(sizeof out->ways - 1);
 
@@ -302,7 +304,7 @@ static void say_ways(const struct ways *ways, const struct way *fastest, struct 
         buffer_printf(&w, "%s%lld x %lld: %.2f", w.bytes ? ", " : "",
                       (long long)ways->of[i].workers, (long long)ways->of[i].threads,
                       ways->of[i].rate / fastest->rate);
-    set_words(out->ways, &w);
+    workers_set_words(out->ways, &w);
 }
 
 bool plan_workers_choose(struct job_spec *spec, const struct plan_workers_node *node,
@@ -313,23 +315,23 @@ bool plan_workers_choose(struct job_spec *spec, const struct plan_workers_node *
     struct job_spec with;
 
     *chosen = (struct plan_workers){.cores = node->cores, .memory_bytes = node->memory_bytes};
-    find_ways(spec, node, &ways, &refused);
+    workers_find_ways(spec, node, &ways, &refused);
     if (!ways.count) {
         problems_add(problems, refused.items[refused.count - 1].pointer, NULL, "%s",
                      refused.items[refused.count - 1].message);
         problems_clear(&refused);
         return false;
     }
-    find_rates(spec, &ways);
-    int keeps = best_keeping(&ways);
-    const struct way *fastest = fastest_of(&ways, keeps);
-    const struct way *way = choose_way(spec, &ways, keeps, fastest);
+    workers_find_rates(spec, &ways);
+    int keeps = workers_best_keeping(&ways);
+    const struct way *fastest = workers_fastest_of(&ways, keeps);
+    const struct way *way = workers_choose_way(spec, &ways, keeps, fastest);
     chosen->workers = way->workers;
     chosen->threads = way->threads;
-    say_ways(&ways, fastest, chosen);
-    say_reason(&ways, way, fastest, node, spec, chosen);
-    take_way(spec, way, &with, &refused);
-    chosen->speed = measured_speed(&with, &ways, way);
+    workers_say_ways(&ways, fastest, chosen);
+    workers_say_reason(&ways, way, fastest, node, spec, chosen);
+    workers_take_way(spec, way, &with, &refused);
+    chosen->speed = workers_measured_speed(&with, &ways, way);
     *spec = with;
     problems_clear(&refused);
     return true;

@@ -20,7 +20,7 @@ bool checkpoint_step(const char *name, int64_t *step)
     return true;
 }
 
-static int newest_first(const struct dirent **a, const struct dirent **b)
+static int checkpoints_newest_first(const struct dirent **a, const struct dirent **b)
 {
     int64_t x = 0, y = 0;
     checkpoint_step((*a)->d_name, &x);
@@ -28,7 +28,7 @@ static int newest_first(const struct dirent **a, const struct dirent **b)
     return (x < y) - (x > y);
 }
 
-static int is_checkpoint(const struct dirent *entry)
+static int checkpoints_is_checkpoint(const struct dirent *entry)
 {
     int64_t step;
     return checkpoint_step(entry->d_name, &step);
@@ -36,7 +36,7 @@ static int is_checkpoint(const struct dirent *entry)
 
 int checkpoint_list(const char *checkpoints, struct dirent ***names, struct error *e)
 {
-    int count = scandir(checkpoints, names, is_checkpoint, newest_first);
+    int count = scandir(checkpoints, names, checkpoints_is_checkpoint, checkpoints_newest_first);
     if (count >= 0)
         return count;
     *names = NULL;

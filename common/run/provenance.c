@@ -70,7 +70,7 @@ const json_t *provenance_attempt(const json_t *file)
 
 /* ---- one fact of one attempt, as text: a new one, NULL where it is not told */
 
-static char *fact_date(const json_t *value)
+static char *provenance_fact_date(const json_t *value)
 {
     char text[64] = "";
     time_t at = (time_t)json_number_value(value);
@@ -81,21 +81,21 @@ static char *fact_date(const json_t *value)
     return strdup(text);
 }
 
-static char *fact_text(const json_t *value, enum fact_kind kind)
+static char *provenance_fact_text(const json_t *value, enum fact_kind kind)
 {
     if (!value)
         return NULL;
     if (json_is_null(value))
         return strdup("none");
     if (kind == FACT_TIME)
-        return fact_date(value);
+        return provenance_fact_date(value);
     if (json_is_string(value))
         return strdup(*json_string_value(value) ? json_string_value(value) : "none");
     return json_to_text(value, JSON_ENCODE_ANY | JSON_COMPACT);
 }
 
 /* Along "a.b.c"; below a null there is nothing. */
-static const json_t *fact_find(const json_t *at, const char *path)
+static const json_t *provenance_fact_find(const json_t *at, const char *path)
 {
     char key[64];
 
@@ -112,7 +112,7 @@ static const json_t *fact_find(const json_t *at, const char *path)
 }
 
 /* Those of all kinds of machines, each once: "a, b". name: a member of the fact; NULL: itself. */
-static char *fact_of_machines(const json_t *attempt, const char *key, const char *name)
+static char *provenance_fact_of_machines(const json_t *attempt, const char *key, const char *name)
 {
     struct buffer out = BUFFER(VALUE_LIMIT_BYTES);
     const json_t *machine, *machines = json_object_get(attempt, "machines");
@@ -123,7 +123,8 @@ static char *fact_of_machines(const json_t *attempt, const char *key, const char
     json_array_foreach (machines, i, machine) {
         const json_t *value = json_object_get(machine, key);
         told = told || value;
-        char *text = fact_text(name && value ? json_object_get(value, name) : value, FACT_MACHINES);
+        char *text = provenance_fact_text(name && value ? json_object_get(value, name) : value,
+                                          FACT_MACHINES);
         if (!text && name && value)
             text = strdup("not there");
         if (text && (!before || strcmp(before, text) != 0))
@@ -139,19 +140,19 @@ static char *fact_of_machines(const json_t *attempt, const char *key, const char
 }
 
 /* The whole "machine" of train-worker --provenance is as one of "machines". */
-static char *fact_of(const json_t *attempt, const struct fact *fact, const char *name)
+static char *provenance_fact_of(const json_t *attempt, const struct fact *fact, const char *name)
 {
     if (!attempt)
         return NULL;
     if (fact->kind >= FACT_MACHINES)
-        return fact_of_machines(attempt, fact->what + strlen("machines."), name);
-    return fact_text(fact_find(attempt, fact->what), fact->kind);
+        return provenance_fact_of_machines(attempt, fact->what + strlen("machines."), name);
+    return provenance_fact_text(provenance_fact_find(attempt, fact->what), fact->kind);
 }
 
 /* ---- all attempts */
 
 /* Of text, each once, as the keys of a new object. */
-static json_t *words_of(const char *text)
+static json_t *provenance_words_of(const char *text)
 {
     static const char between[] = ", ";
     json_t *words = json_object();
@@ -168,7 +169,7 @@ static json_t *words_of(const char *text)
 }
 
 /* The words of a text that fewer than `texts` have; "none" where there is none. */
-static json_t *rare_words(json_t *words, const json_t *counts, size_t texts)
+static json_t *provenance_rare_words(json_t *words, const json_t *counts, size_t texts)
 {
     struct buffer out = BUFFER(VALUE_LIMIT_BYTES);
     const char *word;
@@ -184,14 +185,14 @@ static json_t *rare_words(json_t *words, const json_t *counts, size_t texts)
 }
 
 /* Steals the texts. */
-static json_t *without_common_words(json_t *texts)
+static json_t *provenance_without_common_words(json_t *texts)
 {
     json_t *lists = json_array(), *counts = json_object(), *values = json_array(), *list, *value;
     const char *word;
     size_t i, known = 0;
 
     json_array_foreach (texts, i, value) {
-        list = json_is_string(value) ? words_of(json_string_value(value)) : json_null();
+        list = json_is_string(value) ? provenance_words_of(json_string_value(value)) : json_null();
         known += json_is_object(list);
         json_array_append_new(lists, list);
         json_object_foreach (list, word, value)
@@ -199,23 +200,24 @@ static json_t *without_common_words(json_t *texts)
                 counts, word, json_integer(json_integer_value(json_object_get(counts, word)) + 1));
     }
     json_array_foreach (lists, i, list)
-        json_array_append_new(values,
-                              json_is_object(list) ? rare_words(list, counts, known) : json_null());
+        json_array_append_new(values, json_is_object(list)
+                                          ? provenance_rare_words(list, counts, known)
+                                          : json_null());
     json_decref(texts);
     json_decref(lists);
     json_decref(counts);
     return values;
 }
 
-static void compare_fact(const json_t *const *attempts, size_t count, const struct fact *fact,
-                         const char *name, json_t *differences)
+static void provenance_compare_fact(const json_t *const *attempts, size_t count,
+                                    const struct fact *fact, const char *name, json_t *differences)
 {
     json_t *values = json_array();
     const char *first = NULL;
     bool differ = false;
 
     for (size_t i = 0; i < count; i++) {
-        char *text = fact_of(attempts[i], fact, name);
+        char *text = provenance_fact_of(attempts[i], fact, name);
         json_array_append_new(values, json_text_or_null(text));
         const char *kept = json_string_value(json_array_get(values, i));
         differ = differ || (kept && first && strcmp(kept, first) != 0);
@@ -223,7 +225,7 @@ static void compare_fact(const json_t *const *attempts, size_t count, const stru
         free(text);
     }
     if (differ && fact->kind == FACT_FLAGS)
-        values = without_common_words(values);
+        values = provenance_without_common_words(values);
     if (differ)
         json_array_append_new(
             differences, json_pack("{s:s++, s:s+, s:O, s:b}", "what", fact->what, name ? "." : "",
@@ -233,7 +235,8 @@ static void compare_fact(const json_t *const *attempts, size_t count, const stru
 }
 
 /* The names of all: of a fact that is an object of texts. */
-static json_t *names_of(const json_t *const *attempts, size_t count, const struct fact *fact)
+static json_t *provenance_names_of(const json_t *const *attempts, size_t count,
+                                   const struct fact *fact)
 {
     json_t *names = json_object();
     const json_t *machine;
@@ -253,12 +256,12 @@ json_t *provenance_differences(const json_t *const *attempts, size_t count)
 
     for (size_t i = 0; i < sizeof facts / sizeof facts[0]; i++) {
         if (facts[i].kind != FACT_NAMED) {
-            compare_fact(attempts, count, &facts[i], NULL, differences);
+            provenance_compare_fact(attempts, count, &facts[i], NULL, differences);
             continue;
         }
-        json_t *names = names_of(attempts, count, &facts[i]);
+        json_t *names = provenance_names_of(attempts, count, &facts[i]);
         json_object_foreach (names, name, value)
-            compare_fact(attempts, count, &facts[i], name, differences);
+            provenance_compare_fact(attempts, count, &facts[i], name, differences);
         json_decref(names);
     }
     return differences;

@@ -53,8 +53,9 @@ static json_t *safetensors_describe(const struct safetensors_tensor *t, size_t o
 }
 
 /* The header's text, padded to a multiple of 8; the caller frees it. */
-static char *make_header(const struct safetensors_tensor *tensors, size_t count,
-                         const struct safetensors_meta *meta, size_t meta_count, size_t *length)
+static char *safetensors_make_header(const struct safetensors_tensor *tensors, size_t count,
+                                     const struct safetensors_meta *meta, size_t meta_count,
+                                     size_t *length)
 {
     json_t *header = json_object(), *strings = json_object();
     size_t offset = 0;
@@ -82,7 +83,7 @@ static char *make_header(const struct safetensors_tensor *tensors, size_t count,
     return padded;
 }
 
-static int write_part(int fd, const void *data, size_t bytes)
+static int safetensors_write_part(int fd, const void *data, size_t bytes)
 {
     int failed = file_write_all(fd, data, bytes);
     if (!failed)
@@ -90,18 +91,18 @@ static int write_part(int fd, const void *data, size_t bytes)
     return failed;
 }
 
-static int write_header(int fd, const char *header, size_t length)
+static int safetensors_write_header(int fd, const char *header, size_t length)
 {
     unsigned char prefix[8];
     for (int i = 0; i < 8; i++)
         prefix[i] = (unsigned char)((uint64_t)length >> (8 * i));
-    int failed = write_part(fd, prefix, sizeof prefix);
-    return failed ? failed : write_part(fd, header, length);
+    int failed = safetensors_write_part(fd, prefix, sizeof prefix);
+    return failed ? failed : safetensors_write_part(fd, header, length);
 }
 
 /* Returns an errno. */
-static int write_tensors(int fd, const struct safetensors_tensor *tensors, size_t count,
-                         safetensors_fill *fill, void *context)
+static int safetensors_write_tensors(int fd, const struct safetensors_tensor *tensors, size_t count,
+                                     safetensors_fill *fill, void *context)
 {
     size_t largest = 1;
     int failed = 0;
@@ -114,7 +115,7 @@ static int write_tensors(int fd, const struct safetensors_tensor *tensors, size_
         return ENOMEM;
     for (size_t i = 0; i < count && !failed; i++) {
         fill(i, buffer, context);
-        failed = write_part(fd, buffer, safetensors_bytes(&tensors[i]));
+        failed = safetensors_write_part(fd, buffer, safetensors_bytes(&tensors[i]));
     }
     free(buffer);
     return failed;
@@ -126,7 +127,7 @@ int safetensors_write(const char *path, const struct safetensors_tensor *tensors
 {
     size_t length = 0;
     char temporary[4096];
-    char *header = make_header(tensors, count, meta, meta_count, &length);
+    char *header = safetensors_make_header(tensors, count, meta, meta_count, &length);
 
     if (!header)
         return error_set(e, ERR_NO_MEMORY, "no memory for the header of %s", path);
@@ -142,9 +143,9 @@ int safetensors_write(const char *path, const struct safetensors_tensor *tensors
     if (fd < 0)
         failed = errno;
     if (!failed)
-        failed = write_header(fd, header, length);
+        failed = safetensors_write_header(fd, header, length);
     if (!failed)
-        failed = write_tensors(fd, tensors, count, fill, context);
+        failed = safetensors_write_tensors(fd, tensors, count, fill, context);
     free(header);
     if (!failed && fsync(fd))
         failed = errno;
@@ -241,20 +242,20 @@ static int safetensors_read_header(struct safetensors *s, struct error *e)
     return 0;
 }
 
-static int bad_tensor(const struct safetensors *s, struct error *e, const char *name,
-                      const char *what)
+static int safetensors_bad_tensor(const struct safetensors *s, struct error *e, const char *name,
+                                  const char *what)
 {
     return error_set(e, ERR_CORRUPT,
                      "%s is not a sound safetensors file: header, tensor \"%.200s\": %s", s->path,
                      name, what);
 }
 
-static int read_dtype(const struct safetensors *s, const char *name, const json_t *value,
-                      struct entry *entry, struct error *e)
+static int safetensors_read_dtype(const struct safetensors *s, const char *name,
+                                  const json_t *value, struct entry *entry, struct error *e)
 {
     const char *dtype = json_string_value(value);
     if (!dtype)
-        return bad_tensor(s, e, name, "it has no dtype");
+        return safetensors_bad_tensor(s, e, name, "it has no dtype");
     for (size_t i = 0; i < sizeof dtypes / sizeof dtypes[0]; i++)
         if (!strcmp(dtype, dtypes[i].name)) {
             entry->tensor.dtype = (enum safetensors_dtype)i;
@@ -266,38 +267,38 @@ static int read_dtype(const struct safetensors *s, const char *name, const json_
                      s->path, name, dtype);
 }
 
-static int read_shape(const struct safetensors *s, const char *name, const json_t *value,
-                      struct entry *entry, struct error *e)
+static int safetensors_read_shape(const struct safetensors *s, const char *name,
+                                  const json_t *value, struct entry *entry, struct error *e)
 {
     uint64_t bytes = dtypes[entry->tensor.dtype].bytes;
     const json_t *dim;
     size_t i;
 
     if (!json_is_array(value) || json_array_size(value) > SAFETENSORS_DIMS_MAX)
-        return bad_tensor(s, e, name, "its shape is not a list of at most 8 sizes");
+        return safetensors_bad_tensor(s, e, name, "its shape is not a list of at most 8 sizes");
     json_array_foreach (value, i, dim) {
         json_int_t size = json_integer_value(dim);
         if (!json_is_integer(dim) || size < 0)
-            return bad_tensor(s, e, name,
-                              "its shape has a size that is not a whole number from 0 on");
+            return safetensors_bad_tensor(
+                s, e, name, "its shape has a size that is not a whole number from 0 on");
         if (__builtin_mul_overflow(bytes, (uint64_t)size, &bytes))
-            return bad_tensor(s, e, name, "its shape is too large");
+            return safetensors_bad_tensor(s, e, name, "its shape is too large");
         entry->tensor.shape[i] = size;
     }
     entry->tensor.dims = (int)json_array_size(value);
     if (entry->end - entry->first != bytes)
-        return bad_tensor(s, e, name, "its data_offsets do not match its shape");
+        return safetensors_bad_tensor(s, e, name, "its data_offsets do not match its shape");
     return 0;
 }
 
-static int read_offsets(const struct safetensors *s, const char *name, const json_t *value,
-                        struct entry *entry, struct error *e)
+static int safetensors_read_offsets(const struct safetensors *s, const char *name,
+                                    const json_t *value, struct entry *entry, struct error *e)
 {
     const json_t *first = json_array_get(value, 0), *end = json_array_get(value, 1);
 
     if (json_array_size(value) != 2 || !json_is_integer(first) || !json_is_integer(end) ||
         json_integer_value(first) < 0 || json_integer_value(end) < json_integer_value(first))
-        return bad_tensor(s, e, name, "its data_offsets are not two growing offsets");
+        return safetensors_bad_tensor(s, e, name, "its data_offsets are not two growing offsets");
     entry->first = (uint64_t)json_integer_value(first);
     entry->end = (uint64_t)json_integer_value(end);
     if (entry->end > s->data_bytes)
@@ -308,21 +309,23 @@ static int read_offsets(const struct safetensors *s, const char *name, const jso
     return 0;
 }
 
-static int read_entry(const struct safetensors *s, const char *name, const json_t *value,
-                      struct entry *entry, struct error *e)
+static int safetensors_read_entry(const struct safetensors *s, const char *name,
+                                  const json_t *value, struct entry *entry, struct error *e)
 {
     entry->tensor.name = name;
     if (!json_is_object(value))
-        return bad_tensor(s, e, name, "it is not described by a JSON object");
-    int status = read_dtype(s, name, json_object_get(value, "dtype"), entry, e);
+        return safetensors_bad_tensor(s, e, name, "it is not described by a JSON object");
+    int status = safetensors_read_dtype(s, name, json_object_get(value, "dtype"), entry, e);
     if (!status)
-        status = read_offsets(s, name, json_object_get(value, "data_offsets"), entry, e);
+        status =
+            safetensors_read_offsets(s, name, json_object_get(value, "data_offsets"), entry, e);
     if (!status)
-        status = read_shape(s, name, json_object_get(value, "shape"), entry, e);
+        status = safetensors_read_shape(s, name, json_object_get(value, "shape"), entry, e);
     return status;
 }
 
-static int check_metadata(const struct safetensors *s, const json_t *meta, struct error *e)
+static int safetensors_check_metadata(const struct safetensors *s, const json_t *meta,
+                                      struct error *e)
 {
     const json_t *value;
     const char *key;
@@ -335,7 +338,7 @@ static int check_metadata(const struct safetensors *s, const json_t *meta, struc
     return 0;
 }
 
-static int by_offset(const void *a, const void *b)
+static int safetensors_by_offset(const void *a, const void *b)
 {
     const struct entry *x = a, *y = b;
     if (x->first != y->first)
@@ -343,7 +346,7 @@ static int by_offset(const void *a, const void *b)
     return x->end < y->end ? -1 : x->end > y->end;
 }
 
-static int check_holes(const struct safetensors *s, struct error *e)
+static int safetensors_check_holes(const struct safetensors *s, struct error *e)
 {
     uint64_t end = 0;
     for (size_t i = 0; i < s->count; i++) {
@@ -358,7 +361,7 @@ static int check_holes(const struct safetensors *s, struct error *e)
     return 0;
 }
 
-static int read_entries(struct safetensors *s, struct error *e)
+static int safetensors_read_entries(struct safetensors *s, struct error *e)
 {
     const json_t *value;
     const char *name;
@@ -369,14 +372,14 @@ static int read_entries(struct safetensors *s, struct error *e)
     json_object_foreach (s->header, name, value) {
         int status;
         if (!strcmp(name, "__metadata__"))
-            status = check_metadata(s, value, e);
+            status = safetensors_check_metadata(s, value, e);
         else
-            status = read_entry(s, name, value, &s->entries[s->count++], e);
+            status = safetensors_read_entry(s, name, value, &s->entries[s->count++], e);
         if (status)
             return status;
     }
-    qsort(s->entries, s->count, sizeof *s->entries, by_offset);
-    return check_holes(s, e);
+    qsort(s->entries, s->count, sizeof *s->entries, safetensors_by_offset);
+    return safetensors_check_holes(s, e);
 }
 
 int safetensors_open(const char *path, struct safetensors **out, struct error *e)
@@ -398,7 +401,7 @@ int safetensors_open_fd(int fd, const char *path, struct safetensors **out, stru
     if (status == -ERR_CORRUPT)
         status = content_explain_fd(fd, path, "a safetensors file", e);
     if (!status)
-        status = read_entries(s, e);
+        status = safetensors_read_entries(s, e);
     if (status) {
         safetensors_close(s);
         return status;
@@ -458,7 +461,7 @@ const char *safetensors_dtype_name(enum safetensors_dtype dtype)
     return dtypes[dtype].name;
 }
 
-static float float_of_half(uint16_t half)
+static float safetensors_float_of_half(uint16_t half)
 {
     unsigned exponent = half >> 10 & 31, fraction = half & 0x3ff;
     float value = exponent == 31 ? (fraction ? NAN : INFINITY)
@@ -468,7 +471,7 @@ static float float_of_half(uint16_t half)
     return half & 0x8000 ? -value : value;
 }
 
-static float float_of_bfloat(uint16_t high)
+static float safetensors_float_of_bfloat(uint16_t high)
 {
     uint32_t bits = (uint32_t)high << 16;
     float value;
@@ -491,7 +494,8 @@ int safetensors_read_floats(struct safetensors *s, const struct safetensors_tens
                         : error_set(e, ERR_NO_MEMORY, "no memory to read %s", s->path);
     for (size_t i = 0; i < count && !status; i++) {
         uint16_t value = le16toh(halves[i]);
-        data[i] = t->dtype == SAFETENSORS_F16 ? float_of_half(value) : float_of_bfloat(value);
+        data[i] = t->dtype == SAFETENSORS_F16 ? safetensors_float_of_half(value)
+                                              : safetensors_float_of_bfloat(value);
     }
     free(halves);
     return status;

@@ -31,7 +31,7 @@ char *speed_key(const struct job_spec *spec, int64_t threads, char key[SPEED_KEY
 
 static char model_name[SPEED_CPU_BYTES] = "unknown";
 
-static void read_model_name(void)
+static void speed_read_model_name(void)
 {
     char *name = cpuinfo_value("model name");
 
@@ -45,7 +45,7 @@ char *speed_cpu(char cpu[SPEED_CPU_BYTES])
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-    pthread_once(&once, read_model_name);
+    pthread_once(&once, speed_read_model_name);
     snprintf(cpu, SPEED_CPU_BYTES, "%s", model_name);
     return cpu;
 }
@@ -98,7 +98,7 @@ bool speed_sample_read(const json_t *json, struct plan_sample *s)
 /* ---- the cache file */
 
 /* The cache's text; "" where there is none. The caller frees it. */
-static char *cache_text(const char *folder)
+static char *speed_cache_text(const char *folder)
 {
     char path[PATH_MAX], *text;
     size_t bytes;
@@ -131,7 +131,7 @@ int speed_cache_add(const char *key, const struct plan_sample *sample, struct er
     int status = file_make_dirs(folder, e);
     if (status)
         return status;
-    char *old = cache_text(folder);
+    char *old = speed_cache_text(folder);
     json_t *line = speed_sample_to_json(sample);
     json_object_set_new(line, "key", json_string(key));
     json_object_set_new(line, "cpu", json_string(speed_cpu(cpu)));
@@ -149,7 +149,7 @@ int speed_cache_add(const char *key, const struct plan_sample *sample, struct er
     return status;
 }
 
-static bool is_about(const json_t *line, const char *key, const char *cpu)
+static bool speed_is_about(const json_t *line, const char *key, const char *cpu)
 {
     const char *its_key = json_string_value(json_object_get(line, "key"));
     const char *its_cpu = json_string_value(json_object_get(line, "cpu"));
@@ -164,7 +164,7 @@ size_t speed_cache_find(const char *key, struct plan_sample *samples, size_t mos
 
     if (!file_cache_folder(folder))
         return 0;
-    char *text = cache_text(folder), *end;
+    char *text = speed_cache_text(folder), *end;
     speed_cpu(cpu);
     while (text && *text && count < most) { /* from its last line to its first */
         size_t length = strlen(text);
@@ -172,7 +172,7 @@ size_t speed_cache_find(const char *key, struct plan_sample *samples, size_t mos
             text[--length] = '\0';
         end = strrchr(text, '\n');
         json_t *line = json_loads(end ? end + 1 : text, 0, NULL);
-        if (is_about(line, key, cpu) && speed_sample_read(line, &samples[count]))
+        if (speed_is_about(line, key, cpu) && speed_sample_read(line, &samples[count]))
             count++;
         json_decref(line);
         *(end ? end : text) = '\0';
@@ -183,7 +183,7 @@ size_t speed_cache_find(const char *key, struct plan_sample *samples, size_t mos
 
 /* ---- networks */
 
-static json_t *network_load(char path[PATH_MAX])
+static json_t *speed_network_load(char path[PATH_MAX])
 {
     char folder[PATH_MAX];
     struct error ignored;
@@ -197,7 +197,7 @@ static json_t *network_load(char path[PATH_MAX])
 int speed_network_keep(const char *interface, const struct plan_network *network, struct error *e)
 {
     char path[PATH_MAX];
-    json_t *all = network_load(path);
+    json_t *all = speed_network_load(path);
 
     all = json_is_object(all) ? all : json_object();
     json_object_set_new(all, interface ? interface : "",
@@ -211,7 +211,7 @@ int speed_network_keep(const char *interface, const struct plan_network *network
 void speed_network_find(const char *interface, struct plan_network *network)
 {
     char path[PATH_MAX];
-    json_t *all = network_load(path);
+    json_t *all = speed_network_load(path);
     const json_t *one = json_object_get(all, interface ? interface : "");
     double hop = json_get_number(one, "hop_seconds", -1);
     double bytes = json_get_number(one, "bytes_per_second", -1);

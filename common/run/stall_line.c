@@ -54,7 +54,7 @@ enum stall_phase stall_phase_of(const char *name)
     return STALL_IN_STEP;
 }
 
-static const char *host_words(const struct stall_line *line, bool others)
+static const char *stall_line_host_words(const struct stall_line *line, bool others)
 {
     if (line->state == STALL_GETS_ON)
         return "its ranks are at work";
@@ -66,7 +66,8 @@ static const char *host_words(const struct stall_line *line, bool others)
 }
 
 /* What a line begins with. */
-static void print_opening(enum stall_phase phase, bool gets_on, char words[STALL_LINE_BYTES])
+static void stall_line_print_opening(enum stall_phase phase, bool gets_on,
+                                     char words[STALL_LINE_BYTES])
 {
     if (gets_on)
         snprintf(words, STALL_LINE_BYTES, "in %.40s", phases[phase].place);
@@ -78,23 +79,23 @@ void stall_line_print(const struct stall_line *line, bool others, char text[STAL
 {
     char opening[STALL_LINE_BYTES];
 
-    print_opening(line->phase, line->state == STALL_GETS_ON, opening);
+    stall_line_print_opening(line->phase, line->state == STALL_GETS_ON, opening);
     if (line->rank >= 0)
         snprintf(text, STALL_LINE_BYTES, "%.64s for %.0f s: rank %d on %s %s", opening,
                  line->seconds, line->rank, line->host, states[line->state]);
     else
         snprintf(text, STALL_LINE_BYTES, "%.64s for %.0f s on %s: %s", opening, line->seconds,
-                 line->host, host_words(line, others));
+                 line->host, stall_line_host_words(line, others));
 }
 
-static bool parse_opening(const char *text, const char **rest, struct stall_line *line)
+static bool stall_line_parse_opening(const char *text, const char **rest, struct stall_line *line)
 {
     for (size_t i = 0; i < 2 * PHASES; i++) {
         char opening[STALL_LINE_BYTES];
         bool gets_on = i % 2;
         line->phase = (enum stall_phase)(i / 2);
         line->state = gets_on ? STALL_GETS_ON : STALL_WAITS;
-        print_opening(line->phase, gets_on, opening);
+        stall_line_print_opening(line->phase, gets_on, opening);
         size_t length = strlen(opening);
         *rest = text + length;
         if (strncmp(text, opening, length) == 0 && strncmp(*rest, " for ", 5) == 0)
@@ -103,7 +104,7 @@ static bool parse_opening(const char *text, const char **rest, struct stall_line
     return false;
 }
 
-static bool parse_state(const char *text, enum stall_state *state)
+static bool stall_line_parse_state(const char *text, enum stall_state *state)
 {
     for (size_t i = 0; i < STATES; i++)
         if (strncmp(text, states[i], strlen(states[i])) == 0) {
@@ -119,12 +120,12 @@ bool stall_line_parse(const char *text, struct stall_line *line)
     int words = 0;
 
     *line = (struct stall_line){.rank = -1};
-    if (!parse_opening(text, &rest, line))
+    if (!stall_line_parse_opening(text, &rest, line))
         return false;
     if (sscanf(rest, " for %lf s: rank %d on %127s %n", &line->seconds, &line->rank, line->host,
                &words) == 3 &&
         words)
-        return parse_state(rest + words, &line->state);
+        return stall_line_parse_state(rest + words, &line->state);
     line->rank = -1;
     if (sscanf(rest, " for %lf s on %127[^: \n]: %n", &line->seconds, line->host, &words) != 2 ||
         !words)

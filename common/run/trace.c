@@ -37,7 +37,7 @@ void trace_name_thread(const char *format, ...)
     va_end(arguments);
 }
 
-static struct trace_buffer *make_buffer(void)
+static struct trace_buffer *trace_make_buffer(void)
 {
     struct trace_buffer *b = calloc(1, sizeof *b);
 
@@ -64,7 +64,7 @@ static bool trace_grow(struct trace_buffer *b)
 static void trace_keep(struct trace_span *span, const char *category, const char *name)
 {
     if (!own)
-        own = make_buffer();
+        own = trace_make_buffer();
     if (!own)
         return;
     snprintf(span->category, sizeof span->category, "%s", category);
@@ -95,7 +95,7 @@ void trace_share(int thread, double seconds)
 }
 
 /* Over the mean; and forgets them. */
-static double largest_share(void)
+static double trace_largest_share(void)
 {
     double largest = 0, sum = 0;
     int threads = 0;
@@ -115,11 +115,11 @@ void trace_record_layer(double start, const char *category, const char *name, do
 
     for (int i = 0; i < TRACE_PARTS; i++)
         span.parts[i] = 1e-9 * (double)atomic_exchange(&trace_part_ns[i], 0);
-    span.largest_share = largest_share();
+    span.largest_share = trace_largest_share();
     trace_keep(&span, category, name);
 }
 
-static struct trace_buffer *first_buffer(void)
+static struct trace_buffer *trace_first_buffer(void)
 {
     pthread_mutex_lock(&list_lock);
     struct trace_buffer *first = buffers;
@@ -129,7 +129,7 @@ static struct trace_buffer *first_buffer(void)
 
 const char *trace_thread_name(int thread)
 {
-    for (struct trace_buffer *b = first_buffer(); b; b = b->next)
+    for (struct trace_buffer *b = trace_first_buffer(); b; b = b->next)
         if (b->thread == thread)
             return b->name;
     return NULL;
@@ -139,8 +139,8 @@ void trace_start(size_t limit)
 {
     /* The caller is thread 0, however early the others record. */
     if (!own)
-        own = make_buffer();
-    for (struct trace_buffer *b = first_buffer(); b; b = b->next) {
+        own = trace_make_buffer();
+    for (struct trace_buffer *b = trace_first_buffer(); b; b = b->next) {
         pthread_mutex_lock(&b->lock);
         b->count = b->dropped = 0;
         pthread_mutex_unlock(&b->lock);
@@ -158,7 +158,7 @@ void trace_stop(void)
     atomic_store(&trace_is_on, false);
 }
 
-static int by_thread_and_start(const void *a, const void *b)
+static int trace_by_thread_and_start(const void *a, const void *b)
 {
     const struct trace_span *x = a, *y = b;
 
@@ -175,7 +175,7 @@ size_t trace_take(struct trace_span **spans, size_t *dropped)
 
     *spans = NULL;
     *dropped = 0;
-    for (struct trace_buffer *b = first_buffer(); b; b = b->next) {
+    for (struct trace_buffer *b = trace_first_buffer(); b; b = b->next) {
         pthread_mutex_lock(&b->lock);
         struct trace_span *all = array_reserve(*spans, count + b->count, &room, sizeof *all);
         if (all) {
@@ -189,6 +189,6 @@ size_t trace_take(struct trace_span **spans, size_t *dropped)
         pthread_mutex_unlock(&b->lock);
     }
     if (count)
-        qsort(*spans, count, sizeof **spans, by_thread_and_start);
+        qsort(*spans, count, sizeof **spans, trace_by_thread_and_start);
     return count;
 }

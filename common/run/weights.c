@@ -49,7 +49,7 @@ static bool weights_checkpoint_is_whole(const char *checkpoint)
     return whole;
 }
 
-static int find_newest(const char *checkpoints, char path[PATH_MAX], struct error *e)
+static int weights_find_newest(const char *checkpoints, char path[PATH_MAX], struct error *e)
 {
     struct dirent **names;
     char folder[PATH_MAX];
@@ -85,8 +85,8 @@ static int weights_find(const char *init, char path[PATH_MAX], struct error *e)
         return fits ? 0 : error_set(e, ERR_INVALID, "the path %.200s... is too long", init);
     }
     if (weights_exist(init, "checkpoints") && weights_join_path(checkpoints, init, "checkpoints"))
-        return find_newest(checkpoints, path, e);
-    return find_newest(init, path, e);
+        return weights_find_newest(checkpoints, path, e);
+    return weights_find_newest(init, path, e);
 }
 
 int weights_open(const char *init, char path[PATH_MAX], struct safetensors **out, struct error *e)
@@ -133,7 +133,7 @@ complain(struct complaint *c, const char *format, ...)
         problems_add(c->rest, "/model/init", NULL, "%s", words);
 }
 
-static const char *shape_text(const struct safetensors_tensor *t, char text[96])
+static const char *weights_shape_text(const struct safetensors_tensor *t, char text[96])
 {
     size_t used = 1;
     text[0] = '(';
@@ -145,7 +145,8 @@ static const char *shape_text(const struct safetensors_tensor *t, char text[96])
     return text;
 }
 
-static bool same_shape(const struct safetensors_tensor *a, const struct safetensors_tensor *b)
+static bool weights_same_shape(const struct safetensors_tensor *a,
+                               const struct safetensors_tensor *b)
 {
     return a->dims == b->dims && !memcmp(a->shape, b->shape, (size_t)a->dims * sizeof a->shape[0]);
 }
@@ -155,8 +156,8 @@ static bool weights_is_float(const struct safetensors_tensor *t)
     return t->dtype != SAFETENSORS_I64;
 }
 
-static void check_tensor(const struct safetensors *file, const struct safetensors_tensor *want,
-                         struct complaint *c)
+static void weights_check_tensor(const struct safetensors *file,
+                                 const struct safetensors_tensor *want, struct complaint *c)
 {
     const struct safetensors_tensor *have = safetensors_find(file, want->name);
     char there[96], here[96];
@@ -168,14 +169,14 @@ static void check_tensor(const struct safetensors *file, const struct safetensor
         complain(c, "%s has dtype %s instead of %s", want->name,
                  safetensors_dtype_name(have->dtype),
                  weights_is_float(want) ? "F32, F16 or BF16" : "I64");
-    } else if (!same_shape(have, want) && !strncmp(want->name, "fc.", 3) &&
+    } else if (!weights_same_shape(have, want) && !strncmp(want->name, "fc.", 3) &&
                have->dims == want->dims) {
         complain(c, "%s is for %lld classes, the job has %lld (set model.classes to %lld)",
                  want->name, (long long)have->shape[0], (long long)want->shape[0],
                  (long long)have->shape[0]);
-    } else if (!same_shape(have, want)) {
-        complain(c, "%s has shape %s instead of %s", want->name, shape_text(have, there),
-                 shape_text(want, here));
+    } else if (!weights_same_shape(have, want)) {
+        complain(c, "%s has shape %s instead of %s", want->name, weights_shape_text(have, there),
+                 weights_shape_text(want, here));
     }
 }
 
@@ -195,7 +196,7 @@ int weights_compare(const struct safetensors *file, const struct safetensors_ten
     struct complaint c = {.rest = rest};
 
     for (size_t i = 0; i < count; i++)
-        check_tensor(file, &wanted[i], &c);
+        weights_check_tensor(file, &wanted[i], &c);
     for (size_t i = 0; i < safetensors_tensors(file); i++)
         if (!weights_is_wanted(wanted, count, safetensors_at(file, i)->name))
             complain(&c, "%.100s is not part of this model", safetensors_at(file, i)->name);
@@ -232,7 +233,7 @@ static void weights_list_tensor(struct listing *l, const char *layer, const char
     snprintf(l->names[l->count++], NAME_BYTES, "%.60s.%s", layer, part);
 }
 
-static void list_conv(const struct arch_conv *c, void *context)
+static void weights_list_conv(const struct arch_conv *c, void *context)
 {
     static const char *const channels[] = {"weight", "bias", "running_mean", "running_var"};
     struct listing *l = context;
@@ -251,13 +252,13 @@ static void list_conv(const struct arch_conv *c, void *context)
     weights_list_tensor(l, c->bn_name, "num_batches_tracked", SAFETENSORS_I64, 0, (int64_t[4]){0});
 }
 
-static void list_network(struct listing *l, const struct job_spec *spec)
+static void weights_list_network(struct listing *l, const struct job_spec *spec)
 {
     struct arch_shape shape = arch_shape_of(spec);
     struct arch_linear linears[ARCH_LINEARS];
     int count = arch_linears(&shape, linears);
 
-    arch_each_conv(&shape, list_conv, l);
+    arch_each_conv(&shape, weights_list_conv, l);
     for (int i = 0; i < count; i++) {
         int64_t sizes[4] = {linears[i].out, linears[i].in};
         weights_list_tensor(l, linears[i].name, "weight", SAFETENSORS_F32, 2, sizes);
@@ -267,7 +268,7 @@ static void list_network(struct listing *l, const struct job_spec *spec)
         l->tensors[i].name = l->names[i]; /* they move no more */
 }
 
-static int check_file(const struct job_spec *spec, struct problems *rest, struct error *e)
+static int weights_check_file(const struct job_spec *spec, struct problems *rest, struct error *e)
 {
     struct listing l = {0};
     struct safetensors *file;
@@ -276,7 +277,7 @@ static int check_file(const struct job_spec *spec, struct problems *rest, struct
 
     if (status)
         return status;
-    list_network(&l, spec);
+    weights_list_network(&l, spec);
     status = l.failed ? error_set(e, ERR_NO_MEMORY, "no memory to list a model's tensors")
                       : weights_compare(file, l.tensors, l.count, path, spec->model.arch, rest, e);
     free(l.tensors);
@@ -289,7 +290,7 @@ void weights_check(const struct job_spec *spec, bool elsewhere, struct problems 
 {
     struct problems rest = {0};
     struct error e;
-    int status = spec->model.init ? check_file(spec, &rest, &e) : 0;
+    int status = spec->model.init ? weights_check_file(spec, &rest, &e) : 0;
 
     if (status && !(elsewhere && status == -ERR_NOT_FOUND))
         problems_add(problems, "/model/init", NULL, "%s", e.text);

@@ -14,20 +14,20 @@ struct walk {
     void *context;
 };
 
-static size_t note_align(size_t bytes)
+static size_t build_id_note_align(size_t bytes)
 {
     return (bytes + 3) & ~(size_t)3;
 }
 
 /* Looks through the notes of one segment. */
-static void note_find(const char *at, size_t bytes, char hex[BUILD_ID_BYTES])
+static void build_id_note_find(const char *at, size_t bytes, char hex[BUILD_ID_BYTES])
 {
     const char *end = at + bytes;
     ElfW(Nhdr) n;
 
     while ((size_t)(end - at) >= sizeof n) {
         memcpy(&n, at, sizeof n);
-        size_t name = note_align(n.n_namesz), data = note_align(n.n_descsz);
+        size_t name = build_id_note_align(n.n_namesz), data = build_id_note_align(n.n_descsz);
         const char *body = at + sizeof n;
         if (name > (size_t)(end - body) || data > (size_t)(end - body) - name)
             return;
@@ -49,7 +49,8 @@ static int build_id_look(struct dl_phdr_info *info, size_t size, void *context)
     for (int i = 0; i < info->dlpi_phnum && !*hex; i++) {
         const ElfW(Phdr) *h = &info->dlpi_phdr[i];
         if (h->p_type == PT_NOTE)
-            note_find((const char *)(uintptr_t)(info->dlpi_addr + h->p_vaddr), h->p_memsz, hex);
+            build_id_note_find((const char *)(uintptr_t)(info->dlpi_addr + h->p_vaddr), h->p_memsz,
+                               hex);
     }
     w->visit(w->context, file_base_name(info->dlpi_name ? info->dlpi_name : ""), hex);
     return 0;
@@ -61,7 +62,7 @@ void build_id_each(build_id_visit *visit, void *context)
     dl_iterate_phdr(build_id_look, &w);
 }
 
-static void take_own(void *context, const char *name, const char *hex)
+static void build_id_take_own(void *context, const char *name, const char *hex)
 {
     if (!*name)
         snprintf(context, BUILD_ID_BYTES, "%s", hex);
@@ -70,6 +71,6 @@ static void take_own(void *context, const char *name, const char *hex)
 char *build_id_own(char hex[BUILD_ID_BYTES])
 {
     hex[0] = '\0';
-    build_id_each(take_own, hex);
+    build_id_each(build_id_take_own, hex);
     return hex;
 }

@@ -85,7 +85,7 @@ int file_open(const char *path, struct error *e)
 }
 
 /* A shell's <(command) is a pipe that this program was handed. */
-static bool is_descriptor(const char *path)
+static bool file_is_descriptor(const char *path)
 {
     return strcmp(path, "-") == 0 || strcmp(path, "/dev/stdin") == 0 ||
            strncmp(path, "/dev/fd/", 8) == 0 || strncmp(path, "/proc/self/fd/", 14) == 0;
@@ -99,11 +99,11 @@ static const char *file_words(const char *path)
 
 int file_read(const char *path, size_t limit_bytes, char **text, size_t *bytes, struct error *e)
 {
-    int fd = strcmp(path, "-") == 0 ? fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0)
-             : is_descriptor(path)  ? open(path, O_RDONLY | O_CLOEXEC)
-                                    : file_open(path, e);
+    int fd = strcmp(path, "-") == 0     ? fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0)
+             : file_is_descriptor(path) ? open(path, O_RDONLY | O_CLOEXEC)
+                                        : file_open(path, e);
 
-    if (fd < 0 && is_descriptor(path))
+    if (fd < 0 && file_is_descriptor(path))
         return error_set_errno(e, errno, "cannot open %s", file_words(path));
     return fd < 0 ? fd : file_read_fd(fd, path, limit_bytes, text, bytes, e);
 }
@@ -179,7 +179,7 @@ enum write_way {
 };
 
 /* Gives the complete file its name. 0, or -1 and errno. */
-static int put_in_place(int folder, const char *temporary, const char *path, int ways)
+static int file_put_in_place(int folder, const char *temporary, const char *path, int ways)
 {
     if (ways & WRITE_FIRST) {
         if (linkat(folder, temporary, folder, path, 0) == 0 || errno == EEXIST)
@@ -191,8 +191,8 @@ static int put_in_place(int folder, const char *temporary, const char *path, int
 }
 
 /* path is relative to folder (AT_FDCWD: to the working folder). ways: of enum write_way. */
-static int write_and_rename(int folder, const char *path, const void *data, size_t bytes, int ways,
-                            mode_t mode, struct error *e)
+static int file_write_and_rename(int folder, const char *path, const void *data, size_t bytes,
+                                 int ways, mode_t mode, struct error *e)
 {
     static atomic_uint serial; /* threads may write the same file at once */
     char temporary[PATH_MAX];
@@ -210,7 +210,7 @@ static int write_and_rename(int folder, const char *path, const void *data, size
         failed = 1;
         reason = errno;
     }
-    if (!failed && put_in_place(folder, temporary, path, ways)) {
+    if (!failed && file_put_in_place(folder, temporary, path, ways)) {
         failed = 1;
         reason = errno;
     }
@@ -227,31 +227,31 @@ static int write_and_rename(int folder, const char *path, const void *data, size
 
 int file_write_atomic(const char *path, const void *data, size_t bytes, struct error *e)
 {
-    return write_and_rename(AT_FDCWD, path, data, bytes, WRITE_SYNCED, 0644, e);
+    return file_write_and_rename(AT_FDCWD, path, data, bytes, WRITE_SYNCED, 0644, e);
 }
 
 int file_write_atomic_in(int folder, const char *name, const void *data, size_t bytes,
                          struct error *e)
 {
-    return write_and_rename(folder, name, data, bytes, WRITE_SYNCED, 0644, e);
+    return file_write_and_rename(folder, name, data, bytes, WRITE_SYNCED, 0644, e);
 }
 
 int file_write_secret(const char *path, const void *data, size_t bytes, struct error *e)
 {
-    return write_and_rename(AT_FDCWD, path, data, bytes, WRITE_SYNCED, 0600, e);
+    return file_write_and_rename(AT_FDCWD, path, data, bytes, WRITE_SYNCED, 0600, e);
 }
 
 int file_write_first(const char *path, const void *data, size_t bytes, struct error *e)
 {
-    return write_and_rename(AT_FDCWD, path, data, bytes, WRITE_SYNCED | WRITE_FIRST, 0644, e);
+    return file_write_and_rename(AT_FDCWD, path, data, bytes, WRITE_SYNCED | WRITE_FIRST, 0644, e);
 }
 
 int file_write_unsynced(const char *path, const void *data, size_t bytes, struct error *e)
 {
-    return write_and_rename(AT_FDCWD, path, data, bytes, 0, 0644, e);
+    return file_write_and_rename(AT_FDCWD, path, data, bytes, 0, 0644, e);
 }
 
-static int make_dirs(const char *path, bool synced, struct error *e)
+static int file_make_parents(const char *path, bool synced, struct error *e)
 {
     char copy[PATH_MAX];
     if ((size_t)snprintf(copy, sizeof copy, "%s", path) >= sizeof copy)
@@ -277,18 +277,18 @@ static int make_dirs(const char *path, bool synced, struct error *e)
 
 int file_make_dirs(const char *path, struct error *e)
 {
-    return make_dirs(path, true, e);
+    return file_make_parents(path, true, e);
 }
 
 int file_make_dirs_unsynced(const char *path, struct error *e)
 {
-    return make_dirs(path, false, e);
+    return file_make_parents(path, false, e);
 }
 
 static _Thread_local double remove_until; /* of the walk under way */
 
 /* What another process has removed meanwhile is no reason to end the walk. */
-static int remove_entry(const char *path, const struct stat *st, int type, struct FTW *walk)
+static int file_remove_entry(const char *path, const struct stat *st, int type, struct FTW *walk)
 {
     (void)st;
     (void)type;
@@ -307,7 +307,7 @@ int file_remove_tree_until(const char *path, double until, struct error *e)
     /* The walk itself ends where a folder vanishes before it is opened: then what is left is walked
      * anew. */
     for (int i = 0; i < WALKS_MAX; i++) {
-        if ((walked = nftw(path, remove_entry, 16, FTW_DEPTH | FTW_PHYS)) >= 0)
+        if ((walked = nftw(path, file_remove_entry, 16, FTW_DEPTH | FTW_PHYS)) >= 0)
             return walked;
         reason = errno;
         if (reason != ENOENT)
@@ -325,7 +325,7 @@ int file_remove_tree(const char *path, struct error *e)
 
 static _Thread_local int64_t tree_bytes; /* of the walk under way */
 
-static int count_entry(const char *path, const struct stat *st, int type, struct FTW *walk)
+static int file_count_entry(const char *path, const struct stat *st, int type, struct FTW *walk)
 {
     (void)path;
     (void)walk;
@@ -337,7 +337,7 @@ static int count_entry(const char *path, const struct stat *st, int type, struct
 int64_t file_tree_bytes(const char *path)
 {
     tree_bytes = 0;
-    nftw(path, count_entry, 16, FTW_PHYS);
+    nftw(path, file_count_entry, 16, FTW_PHYS);
     return tree_bytes;
 }
 

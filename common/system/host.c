@@ -31,7 +31,7 @@ bool host_parse(const char *text, struct host *host)
     return *end == '\0' && host->slots <= HOST_SLOTS_MAX;
 }
 
-static bool same_address(const struct sockaddr *a, const struct sockaddr *b)
+static bool host_same_address(const struct sockaddr *a, const struct sockaddr *b)
 {
     if (a->sa_family != b->sa_family)
         return false;
@@ -43,7 +43,7 @@ static bool same_address(const struct sockaddr *a, const struct sockaddr *b)
                   &((const struct sockaddr_in6 *)b)->sin6_addr, sizeof(struct in6_addr)) == 0;
 }
 
-static bool is_own_name(const char *name)
+static bool host_is_own_name(const char *name)
 {
     char own[HOST_NAME_BYTES] = "";
 
@@ -61,7 +61,7 @@ bool host_is_here(const char *name, bool ask)
     struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = ask ? 0 : AI_NUMERICHOST};
     struct addrinfo *found = NULL;
     struct ifaddrs *interfaces = NULL;
-    bool here = is_own_name(name);
+    bool here = host_is_own_name(name);
 
     if (here || getaddrinfo(name, NULL, &hints, &found))
         return here;
@@ -69,7 +69,7 @@ bool host_is_here(const char *name, bool ask)
         interfaces = NULL;
     for (const struct addrinfo *a = found; a && !here; a = a->ai_next)
         for (const struct ifaddrs *i = interfaces; i && !here; i = i->ifa_next)
-            here = i->ifa_addr && same_address(a->ai_addr, i->ifa_addr);
+            here = i->ifa_addr && host_same_address(a->ai_addr, i->ifa_addr);
     freeaddrinfo(found);
     if (interfaces)
         freeifaddrs(interfaces);
@@ -77,7 +77,7 @@ bool host_is_here(const char *name, bool ask)
 }
 
 /* IPv4 alone, as Open MPI reads subnets. */
-static bool has_address_in(struct in_addr net, int bits)
+static bool host_has_address_in(struct in_addr net, int bits)
 {
     struct ifaddrs *interfaces = NULL;
     uint32_t mask = bits ? htonl(~UINT32_C(0) << (32 - bits)) : 0;
@@ -95,7 +95,7 @@ static bool has_address_in(struct in_addr net, int bits)
 }
 
 /* Reads "10.0.0.0/24". */
-static bool parse_subnet(const char *text, struct in_addr *net, int *bits)
+static bool host_parse_subnet(const char *text, struct in_addr *net, int *bits)
 {
     char address[32];
     int end = 0;
@@ -109,7 +109,7 @@ bool host_is_subnet(const char *text)
     struct in_addr net;
     int bits;
 
-    return text[strspn(text, "0123456789./")] == '\0' && parse_subnet(text, &net, &bits);
+    return text[strspn(text, "0123456789./")] == '\0' && host_parse_subnet(text, &net, &bits);
 }
 
 bool host_has_interface(const char *interface)
@@ -119,11 +119,11 @@ bool host_has_interface(const char *interface)
 
     if (!strchr(interface, '/'))
         return if_nametoindex(interface) != 0;
-    return parse_subnet(interface, &net, &bits) && has_address_in(net, bits);
+    return host_parse_subnet(interface, &net, &bits) && host_has_address_in(net, bits);
 }
 
 /* Nothing, or ":" and a port; any, as a tunnel may change it. */
-static bool is_port(const char *text)
+static bool host_is_port(const char *text)
 {
     size_t digits = *text == ':' ? strspn(text + 1, "0123456789") : 0;
 
@@ -136,7 +136,7 @@ bool host_is_loopback(const char *host)
     struct in_addr v4;
     size_t length = host[0] == '[' ? strcspn(host, "]") + 1 : strcspn(host, ":");
 
-    if (length >= sizeof name || length > strlen(host) || !is_port(host + length))
+    if (length >= sizeof name || length > strlen(host) || !host_is_port(host + length))
         return false;
     snprintf(name, sizeof name, "%.*s", (int)length, host);
     if (strcasecmp(name, "localhost") == 0 || strcmp(name, "[::1]") == 0)

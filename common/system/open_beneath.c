@@ -55,16 +55,16 @@ bool open_beneath_holds(const char *roots, const char *path)
     return false;
 }
 
-static void name_link(int fd, char link[32])
+static void open_beneath_name_link(int fd, char link[32])
 {
     snprintf(link, 32, "/proc/self/fd/%d", fd);
 }
 
-static int check_place(int fd, const char *roots, const char *path, struct error *e)
+static int open_beneath_check_place(int fd, const char *roots, const char *path, struct error *e)
 {
     char link[32], real[PATH_MAX];
 
-    name_link(fd, link);
+    open_beneath_name_link(fd, link);
     ssize_t length = readlink(link, real, sizeof real - 1);
     if (length < 0)
         return error_set_errno(e, errno, "cannot see where %s lies, for which /proc is needed",
@@ -85,7 +85,7 @@ static int open_place(const char *path, const char *roots, struct error *e)
 
     if (fd < 0)
         return error_set_errno(e, errno, "cannot open %s", path);
-    int status = check_place(fd, roots, path, e);
+    int status = open_beneath_check_place(fd, roots, path, e);
     if (status) {
         close(fd);
         return status;
@@ -98,7 +98,7 @@ static int open_beneath_reopen(int place, int flags)
 {
     char link[32];
 
-    name_link(place, link);
+    open_beneath_name_link(place, link);
     return open(link, flags);
 }
 

@@ -48,7 +48,7 @@ static void placement_find(const char *sys, const char *folder, const char *name
 }
 
 /* "0-3,8": the first cpu of the list stands for its core. */
-static bool is_first_of_core(const char *sys, int cpu, const cpu_set_t *allowed)
+static bool placement_is_first_of_core(const char *sys, int cpu, const cpu_set_t *allowed)
 {
     int first = placement_read_number(sys, cpu, "topology/thread_siblings_list", cpu);
     return first == cpu || first < 0 || first >= CPU_SETSIZE || !CPU_ISSET(first, allowed);
@@ -67,7 +67,7 @@ static void placement_count(const char *sys, int cpu, const cpu_set_t *allowed, 
     if (part < 0 || part >= PARTS_MAX || !CPU_ISSET(cpu, allowed))
         return;
     c->part[part].cpus++;
-    if (is_first_of_core(sys, cpu, allowed))
+    if (placement_is_first_of_core(sys, cpu, allowed))
         c->part[part].cores++;
 }
 
@@ -76,7 +76,7 @@ static int64_t placement_min(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-static struct placement_parts sum_up(const struct counts *c)
+static struct placement_parts placement_sum_up(const struct counts *c)
 {
     struct placement_parts p = {0};
 
@@ -92,8 +92,8 @@ static struct placement_parts sum_up(const struct counts *c)
 
 /* Reads "0-23,48-71" into the counts of this domain. False: it has no cpu at all, so mpirun, which
  * counts such a domain too, could not deal out over domains. */
-static bool count_domain(const char *sys, const char *list, int domain, const cpu_set_t *allowed,
-                         struct counts *c)
+static bool placement_count_domain(const char *sys, const char *list, int domain,
+                                   const cpu_set_t *allowed, struct counts *c)
 {
     bool any = false;
 
@@ -108,7 +108,7 @@ static bool count_domain(const char *sys, const char *list, int domain, const cp
     return any;
 }
 
-static struct placement_parts read_domains(const char *sys, const cpu_set_t *allowed)
+static struct placement_parts placement_read_domains(const char *sys, const cpu_set_t *allowed)
 {
     struct counts c = {0};
     cpu_set_t domains;
@@ -120,15 +120,15 @@ static struct placement_parts read_domains(const char *sys, const cpu_set_t *all
             continue;
         snprintf(path, sizeof path, "%s/devices/system/node/node%d/cpulist", sys, domain);
         if (placement_read_text(path, text, sizeof text) &&
-            !count_domain(sys, text, domain, allowed, &c))
+            !placement_count_domain(sys, text, domain, allowed, &c))
             return (struct placement_parts){0};
     }
-    return sum_up(&c);
+    return placement_sum_up(&c);
 }
 
 /* all: what is allowed may not be there. */
-static void read_sockets(const char *sys, const cpu_set_t *allowed, bool all,
-                         struct placement_machine *m)
+static void placement_read_sockets(const char *sys, const cpu_set_t *allowed, bool all,
+                                   struct placement_machine *m)
 {
     struct counts sockets = {0}, whole = {0};
 
@@ -139,14 +139,14 @@ static void read_sockets(const char *sys, const cpu_set_t *allowed, bool all,
         placement_count(sys, cpu, allowed, socket, &sockets);
         placement_count(sys, cpu, allowed, all && socket == PARTS_MAX ? -1 : 0, &whole);
     }
-    m->sockets = sum_up(&sockets);
-    m->whole = sum_up(&whole);
+    m->sockets = placement_sum_up(&sockets);
+    m->whole = placement_sum_up(&whole);
 }
 
 void placement_read_cpus(const cpu_set_t *cpus, struct placement_machine *machine)
 {
-    machine->numa = read_domains("/sys", cpus);
-    read_sockets("/sys", cpus, false, machine);
+    machine->numa = placement_read_domains("/sys", cpus);
+    placement_read_sockets("/sys", cpus, false, machine);
 }
 
 void placement_read(const char *sys, struct placement_machine *machine)
@@ -154,8 +154,8 @@ void placement_read(const char *sys, struct placement_machine *machine)
     cpu_set_t all;
 
     placement_find(sys, "cpu", "cpu", &all);
-    machine->numa = read_domains(sys, &all);
-    read_sockets(sys, &all, true, machine);
+    machine->numa = placement_read_domains(sys, &all);
+    placement_read_sockets(sys, &all, true, machine);
 }
 
 /* Known for the cpus of the last call: the daemon asks at each submission, and the answer lies in
@@ -234,7 +234,8 @@ static bool placement_fits(const struct placement_parts *p, const struct placeme
     return p->parts > 0 && w->threads > 0 && slots / w->threads * p->parts >= w->workers;
 }
 
-static const struct placement_parts *parts_of(const struct placement_machine *m, enum job_bind bind)
+static const struct placement_parts *placement_parts_of(const struct placement_machine *m,
+                                                        enum job_bind bind)
 {
     return bind == JOB_BIND_NUMA ? &m->numa : bind == JOB_BIND_SOCKET ? &m->sockets : &m->whole;
 }
@@ -242,7 +243,7 @@ static const struct placement_parts *parts_of(const struct placement_machine *m,
 int placement_check(const struct placement_machine *m, const struct placement_wish *w,
                     struct error *e)
 {
-    const struct placement_parts *p = parts_of(m, w->bind);
+    const struct placement_parts *p = placement_parts_of(m, w->bind);
     const char *slot = w->smt ? "hardware threads" : "cores";
     char has[64];
 
@@ -262,7 +263,8 @@ int placement_check(const struct placement_machine *m, const struct placement_wi
                      has, (long long)w->workers, (long long)w->threads);
 }
 
-static const char *level_of(const struct placement_machine *m, const struct placement_wish *w)
+static const char *placement_level_of(const struct placement_machine *m,
+                                      const struct placement_wish *w)
 {
     bool decides = w->bind == JOB_BIND_AUTO;
 
@@ -298,7 +300,8 @@ struct placement placement_choose(const struct placement_machine *m, const struc
         p.bind_to = "none";
         snprintf(p.map_by, sizeof p.map_by, "slot:OVERSUBSCRIBE");
     } else {
-        snprintf(p.map_by, sizeof p.map_by, "%s:PE=%lld", level_of(m, w), (long long)w->threads);
+        snprintf(p.map_by, sizeof p.map_by, "%s:PE=%lld", placement_level_of(m, w),
+                 (long long)w->threads);
     }
     return p;
 }

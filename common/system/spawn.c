@@ -16,14 +16,14 @@
 
 #define LOOK_MS 200
 
-static void close_one(int *fd)
+static void spawn_close_one(int *fd)
 {
     if (*fd >= 0)
         close(*fd);
     *fd = -1;
 }
 
-static void set_stream(enum spawn_stream wish, int pipe_end, int null, int stream)
+static void spawn_set_stream(enum spawn_stream wish, int pipe_end, int null, int stream)
 {
     if (wish != SPAWN_OURS)
         dup2(wish == SPAWN_COLLECTED ? pipe_end : null, stream);
@@ -45,8 +45,8 @@ static void spawn_exec(const struct spawn_request *r, const int ends[SPAWN_STREA
     sigprocmask(SIG_SETMASK, &none, NULL);
     core_dump_allow_again();
     dup2(r->input > 0 ? r->input : null, STDIN_FILENO);
-    set_stream(r->stream[SPAWN_OUT], ends[SPAWN_OUT], null, STDOUT_FILENO);
-    set_stream(r->stream[SPAWN_ERR], ends[SPAWN_ERR], null, STDERR_FILENO);
+    spawn_set_stream(r->stream[SPAWN_OUT], ends[SPAWN_OUT], null, STDOUT_FILENO);
+    spawn_set_stream(r->stream[SPAWN_ERR], ends[SPAWN_ERR], null, STDERR_FILENO);
     execvpe(r->argv[0], r->argv, r->environment ? r->environment : environ);
     int why = errno;
     ssize_t ignored = write(failure, &why, sizeof why);
@@ -78,7 +78,7 @@ static int spawn_start_process(const struct spawn_request *r, struct spawn *s,
     if (pid == 0)
         spawn_exec(r, ends, failure[1]);
     s->pid = pid;
-    close_one(&failure[1]);
+    spawn_close_one(&failure[1]);
     while (read(failure[0], &why, sizeof why) < 0 && errno == EINTR)
         ;
     if (!why && (s->pidfd = pidfd_open(pid, 0)) < 0)
@@ -95,8 +95,8 @@ int spawn_begin(const struct spawn_request *r, struct spawn *s, struct error *e)
         s->text[i] = BUFFER(r->limit_bytes);
     int why = spawn_start_process(r, s, ends, failure);
     for (int i = 0; i < 2; i++) {
-        close_one(&ends[i]);
-        close_one(&failure[i]);
+        spawn_close_one(&ends[i]);
+        spawn_close_one(&failure[i]);
     }
     if (!why)
         return 0;
@@ -107,7 +107,7 @@ int spawn_begin(const struct spawn_request *r, struct spawn *s, struct error *e)
 }
 
 /* What stands in the pipe. */
-static void read_stream(struct spawn *s, int i)
+static void spawn_read_stream(struct spawn *s, int i)
 {
     struct buffer *text = &s->text[i];
     char bytes[16384];
@@ -123,7 +123,7 @@ static void read_stream(struct spawn *s, int i)
         size_t left = text->limit - text->bytes;
         buffer_append(text, bytes, (size_t)n < left ? (size_t)n : left);
     }
-    close_one(&s->fd[i]);
+    spawn_close_one(&s->fd[i]);
 }
 
 static void spawn_reap(struct spawn *s)
@@ -131,9 +131,9 @@ static void spawn_reap(struct spawn *s)
     while (waitpid(s->pid, &s->status, 0) < 0 && errno == EINTR)
         ;
     s->pid = 0;
-    close_one(&s->pidfd);
-    close_one(&s->fd[SPAWN_OUT]);
-    close_one(&s->fd[SPAWN_ERR]);
+    spawn_close_one(&s->pidfd);
+    spawn_close_one(&s->fd[SPAWN_OUT]);
+    spawn_close_one(&s->fd[SPAWN_ERR]);
 }
 
 bool spawn_look(struct spawn *s, int wait_ms)
@@ -149,8 +149,8 @@ bool spawn_look(struct spawn *s, int wait_ms)
     if (poll(fds, 3, wait_ms) <= 0)
         return false;
     /* After its end nothing more of it comes: what is read now is all. */
-    read_stream(s, SPAWN_OUT);
-    read_stream(s, SPAWN_ERR);
+    spawn_read_stream(s, SPAWN_OUT);
+    spawn_read_stream(s, SPAWN_ERR);
     if (fds[0].revents)
         spawn_reap(s);
     return s->pid == 0;
@@ -176,9 +176,9 @@ void spawn_clear(struct spawn *s)
         kill(s->pid, SIGKILL);
         spawn_reap(s);
     }
-    close_one(&s->pidfd);
+    spawn_close_one(&s->pidfd);
     for (int i = 0; i < SPAWN_STREAMS; i++) {
-        close_one(&s->fd[i]);
+        spawn_close_one(&s->fd[i]);
         buffer_clear(&s->text[i]);
     }
 }

@@ -7,7 +7,7 @@
 #include <string.h>
 
 /* The bytes of a sequence by its first one; 0: none begins so. */
-static size_t sequence_length(unsigned char first)
+static size_t printable_sequence_length(unsigned char first)
 {
     return first < 0x80                    ? 1
            : first >= 0xc2 && first < 0xe0 ? 2
@@ -20,7 +20,7 @@ static size_t sequence_length(unsigned char first)
 static size_t printable_decode(const char *text, size_t bytes, uint32_t *c)
 {
     static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
-    size_t length = sequence_length((unsigned char)text[0]);
+    size_t length = printable_sequence_length((unsigned char)text[0]);
 
     if (length == 0 || length > bytes)
         return 0;
@@ -34,7 +34,7 @@ static size_t printable_decode(const char *text, size_t bytes, uint32_t *c)
 }
 
 /* The patterns of the JSON Schema say the same (common/job/job_text.c). */
-static bool is_unsafe(uint32_t c)
+static bool printable_is_unsafe(uint32_t c)
 {
     return c < 0x20 || (c >= 0x7f && c < 0xa0) || c == 0x61c || /* the Arabic letter mark */
            c == 0x200e || c == 0x200f ||   /* left-to-right and right-to-left marks */
@@ -60,13 +60,13 @@ bool printable_is_but(const char *text, const char *keep)
 
     for (; left > 0; text += length, left -= length) {
         length = printable_decode(text, left, &c);
-        if (length == 0 || (is_unsafe(c) && !printable_is_kept(c, keep)))
+        if (length == 0 || (printable_is_unsafe(c) && !printable_is_kept(c, keep)))
             return false;
     }
     return true;
 }
 
-static int escape_character(char *out, size_t room, uint32_t c)
+static int printable_escape_character(char *out, size_t room, uint32_t c)
 {
     static const char letters[] = "\b\t\n\f\r", names[] = "btnfr";
     const char *at = c && c < 0x20 ? strchr(letters, (int)c) : NULL;
@@ -87,8 +87,8 @@ size_t printable_escape(char *out, size_t room, const char *text, size_t bytes, 
         length = wide ? wide : 1;
         if (!wide)
             put = snprintf(piece, sizeof piece, "\\ufffd");
-        else if (is_unsafe(c) && !printable_is_kept(c, keep))
-            put = escape_character(piece, sizeof piece, c);
+        else if (printable_is_unsafe(c) && !printable_is_kept(c, keep))
+            put = printable_escape_character(piece, sizeof piece, c);
         if (used + (put ? (size_t)put : length) >= room)
             break;
         memcpy(out + used, put ? piece : text + i, put ? (size_t)put : length);
@@ -108,7 +108,7 @@ char *printable_copy(const char *text, const char *keep)
     return copy;
 }
 
-static void escape_string(json_t *string, const char *keep)
+static void printable_escape_string(json_t *string, const char *keep)
 {
     if (printable_is(json_string_value(string)))
         return;
@@ -117,7 +117,7 @@ static void escape_string(json_t *string, const char *keep)
     free(copy);
 }
 
-static void escape_keys(json_t *object)
+static void printable_escape_keys(json_t *object)
 {
     const char *key;
     json_t *value;
@@ -134,7 +134,7 @@ static void escape_keys(json_t *object)
     }
 }
 
-static bool is_listed_key(const char *key, const char *lines)
+static bool printable_is_listed_key(const char *key, const char *lines)
 {
     size_t length = strlen(key);
     const char *at = lines ? strstr(lines, key) : NULL;
@@ -142,25 +142,25 @@ static bool is_listed_key(const char *key, const char *lines)
     return at && (at == lines || at[-1] == ' ') && (!at[length] || at[length] == ' ');
 }
 
-static void escape_value(json_t *value, const char *lines, const char *keep)
+static void printable_escape_value(json_t *value, const char *lines, const char *keep)
 {
     const char *key;
     json_t *child;
     size_t i;
 
     if (json_is_string(value))
-        escape_string(value, keep);
+        printable_escape_string(value, keep);
     json_array_foreach (value, i, child)
-        escape_value(child, lines, keep);
+        printable_escape_value(child, lines, keep);
     if (json_is_object(value))
-        escape_keys(value);
+        printable_escape_keys(value);
     json_object_foreach (value, key, child)
-        escape_value(child, lines, is_listed_key(key, lines) ? "\n\t" : "");
+        printable_escape_value(child, lines, printable_is_listed_key(key, lines) ? "\n\t" : "");
 }
 
 void printable_json(json_t *value, const char *lines)
 {
-    escape_value(value, lines, "");
+    printable_escape_value(value, lines, "");
 }
 
 size_t printable_bytes_of(const char *text, size_t most)
@@ -188,7 +188,7 @@ size_t printable_incomplete(const char *text, size_t bytes)
         unsigned char c = (unsigned char)text[bytes - back];
         if ((c & 0xc0) == 0x80)
             continue;
-        return sequence_length(c) > back ? back : 0;
+        return printable_sequence_length(c) > back ? back : 0;
     }
     return 0;
 }

@@ -13,8 +13,8 @@
 
 /* ---- the files */
 
-static int add(struct job_archive_files *files, struct job_archive_file file, const char *name,
-               struct error *e)
+static int write_add(struct job_archive_files *files, struct job_archive_file file,
+                     const char *name, struct error *e)
 {
     struct job_archive_file *larger =
         array_grow(files->items, files->count, &files->room, sizeof *larger);
@@ -43,11 +43,11 @@ int job_archive_add_text(struct job_archive_files *files, const char *name, char
         return error_set(e, ERR_NO_MEMORY, "no memory for %s", name);
     file.bytes = strlen(text);
     digest_text(text, file.bytes, file.hex);
-    return add(files, file, name, e);
+    return write_add(files, file, name, e);
 }
 
 /* Reads on from *from; an errno, or 0 with *got. */
-static int read_piece(int fd, char *piece, uint64_t from, size_t wanted, ssize_t *got)
+static int write_read_piece(int fd, char *piece, uint64_t from, size_t wanted, ssize_t *got)
 {
     do
         *got = pread(fd, piece, wanted, (off_t)from);
@@ -55,7 +55,7 @@ static int read_piece(int fd, char *piece, uint64_t from, size_t wanted, ssize_t
     return *got < 0 ? errno : 0;
 }
 
-static int digest_fd(int fd, uint64_t bytes, char hex[DIGEST_BYTES])
+static int write_digest_fd(int fd, uint64_t bytes, char hex[DIGEST_BYTES])
 {
     char *piece = malloc(PIECE_BYTES);
     struct digest *d = piece ? digest_begin() : NULL;
@@ -64,7 +64,7 @@ static int digest_fd(int fd, uint64_t bytes, char hex[DIGEST_BYTES])
 
     for (uint64_t at = 0; !failed && at < bytes; at += (uint64_t)got) {
         size_t wanted = bytes - at < PIECE_BYTES ? (size_t)(bytes - at) : PIECE_BYTES;
-        failed = read_piece(fd, piece, at, wanted, &got);
+        failed = write_read_piece(fd, piece, at, wanted, &got);
         if (!failed && got == 0)
             failed = EIO; /* it has become shorter */
         if (!failed)
@@ -76,24 +76,25 @@ static int digest_fd(int fd, uint64_t bytes, char hex[DIGEST_BYTES])
 }
 
 /* Its size and digest. */
-static int archive_look_at(struct job_archive_file *file, const char *name, int fd, struct error *e)
+static int write_archive_look_at(struct job_archive_file *file, const char *name, int fd,
+                                 struct error *e)
 {
     struct stat st;
     int failed = fstat(fd, &st) ? errno : 0;
 
     file->bytes = failed ? 0 : (uint64_t)st.st_size;
     if (!failed)
-        failed = digest_fd(fd, file->bytes, file->hex);
+        failed = write_digest_fd(fd, file->bytes, file->hex);
     return failed ? error_set_errno(e, failed, "cannot read %s", name) : 0;
 }
 
 int job_archive_add_fd(struct job_archive_files *files, const char *name, int fd, struct error *e)
 {
     struct job_archive_file file = {.fd = fd};
-    int status = archive_look_at(&file, name, fd, e);
+    int status = write_archive_look_at(&file, name, fd, e);
 
     if (!status)
-        return add(files, file, name, e);
+        return write_add(files, file, name, e);
     close(fd);
     return status;
 }
@@ -101,10 +102,10 @@ int job_archive_add_fd(struct job_archive_files *files, const char *name, int fd
 int job_archive_add_file(struct job_archive_files *files, const char *name, int fd, struct error *e)
 {
     struct job_archive_file file = {.fd = -1};
-    int status = archive_look_at(&file, name, fd, e);
+    int status = write_archive_look_at(&file, name, fd, e);
 
     close(fd);
-    return status ? status : add(files, file, name, e);
+    return status ? status : write_add(files, file, name, e);
 }
 
 void job_archive_files_clear(struct job_archive_files *files)
@@ -153,7 +154,7 @@ static int write_data(struct archive *a, const char *name, const void *data, siz
     return archive_write_data(a, data, bytes) == (la_ssize_t)bytes ? 0 : write_failed(a, name, e);
 }
 
-static int file_changed(const struct job_archive_file *f, struct error *e)
+static int write_file_changed(const struct job_archive_file *f, struct error *e)
 {
     return error_set(e, ERR_CONFLICT, "%s has changed while it was exported; try again", f->name);
 }
@@ -167,10 +168,10 @@ static int write_fd(struct archive *a, const struct job_archive_file *f, int fd,
 
     for (uint64_t at = 0; !status && at < f->bytes; at += (uint64_t)got) {
         size_t wanted = f->bytes - at < PIECE_BYTES ? (size_t)(f->bytes - at) : PIECE_BYTES;
-        int failed = read_piece(fd, piece, at, wanted, &got);
+        int failed = write_read_piece(fd, piece, at, wanted, &got);
         if (failed || got == 0) {
-            status =
-                failed ? error_set_errno(e, failed, "cannot read %s", f->name) : file_changed(f, e);
+            status = failed ? error_set_errno(e, failed, "cannot read %s", f->name)
+                            : write_file_changed(f, e);
         } else {
             digest_add(d, piece, (size_t)got);
             status = write_data(a, f->name, piece, (size_t)got, e);
@@ -178,7 +179,7 @@ static int write_fd(struct archive *a, const struct job_archive_file *f, int fd,
     }
     digest_end(d, hex);
     free(piece);
-    return status || strcmp(hex, f->hex) == 0 ? status : file_changed(f, e);
+    return status || strcmp(hex, f->hex) == 0 ? status : write_file_changed(f, e);
 }
 
 /* Of the bytes that were listed; those that came behind them meanwhile are left out. */
@@ -188,7 +189,7 @@ static int write_file(struct archive *a, const struct job_archive_files *files,
     int fd = f->fd >= 0 ? f->fd : files->open(files->folder, f->name);
 
     if (fd < 0)
-        return errno == ENOENT ? file_changed(f, e)
+        return errno == ENOENT ? write_file_changed(f, e)
                                : error_set_errno(e, errno, "cannot open %s again", f->name);
     int status = write_fd(a, f, fd, e);
     if (f->fd < 0)
@@ -206,7 +207,7 @@ static int write_member(struct archive *a, const struct job_archive_files *files
     return f->text ? write_data(a, f->name, f->text, f->bytes, e) : write_file(a, files, f, e);
 }
 
-static char *manifest_text(const struct job_archive_files *files, json_t *manifest)
+static char *write_manifest_text(const struct job_archive_files *files, json_t *manifest)
 {
     json_t *list = json_array();
 
@@ -235,7 +236,7 @@ int job_archive_write(const struct job_archive_files *files, json_t *manifest, i
                       int out, struct error *e)
 {
     struct archive *a = archive_write_new();
-    char *text = manifest_text(files, manifest);
+    char *text = write_manifest_text(files, manifest);
     int status = a && text ? write_open(a, out, e)
                            : error_set(e, ERR_NO_MEMORY, "no memory for the archive");
 

@@ -8,8 +8,8 @@
 
 typedef int exporter(struct store *store, const struct store_job *job, FILE *out, struct error *e);
 
-static int write_one(struct store *store, const struct store_job *job, exporter *export,
-                     const char *path, struct error *e)
+static int export_write_one(struct store *store, const struct store_job *job, exporter *export,
+                            const char *path, struct error *e)
 {
     char *text = NULL;
     size_t bytes;
@@ -23,19 +23,19 @@ static int write_one(struct store *store, const struct store_job *job, exporter 
     return status;
 }
 
-static int write_both(struct store *store, const struct store_job *job, struct error *e)
+static int export_write_both(struct store *store, const struct store_job *job, struct error *e)
 {
     char path[PATH_MAX];
 
     snprintf(path, sizeof path, "%s/mllog.txt", job->run_dir);
-    if (write_one(store, job, export_mllog, path, e))
+    if (export_write_one(store, job, export_mllog, path, e))
         return -(int)e->code;
     snprintf(path, sizeof path, "%s/tensorboard", job->run_dir);
     if (file_make_dirs_unsynced(path, e))
         return -(int)e->code;
     snprintf(path, sizeof path, "%s/tensorboard/" EXPORT_TENSORBOARD_NAME, job->run_dir,
              (long long)job->created_at, (long long)job->id);
-    return write_one(store, job, export_tensorboard, path, e);
+    return export_write_one(store, job, export_tensorboard, path, e);
 }
 
 int export_write(struct store *store, int64_t job_id, struct error *e)
@@ -44,7 +44,7 @@ int export_write(struct store *store, int64_t job_id, struct error *e)
 
     if (store_job_get(store, job_id, &job, e))
         return -(int)e->code;
-    int status = write_both(store, &job, e);
+    int status = export_write_both(store, &job, e);
     store_job_clear(&job);
     return status;
 }

@@ -66,7 +66,7 @@ static void mllog_put(struct mllog *m, double t, enum kind kind, const char *key
 }
 #define PUT(m, t, kind, key, value, metadata) mllog_put(m, t, kind, key, value, metadata, __LINE__)
 
-static int by_time(const void *a, const void *b)
+static int mllog_by_time(const void *a, const void *b)
 {
     const struct line *x = a, *y = b;
 
@@ -89,7 +89,7 @@ static json_t *mllog_lookup(const json_t *object, const char *path)
     return at ? json_incref((json_t *)at) : NULL;
 }
 
-static double number_in(const json_t *object, const char *path)
+static double mllog_number_in(const json_t *object, const char *path)
 {
     json_t *value = mllog_lookup(object, path);
     double number = json_is_number(value) ? json_number_value(value) : NAN;
@@ -116,11 +116,12 @@ static const struct {
 };
 
 /* Of the poly decay alone: its length begins behind warm-up. */
-static void put_decay(struct mllog *m, double t, const char *prefix)
+static void mllog_put_decay(struct mllog *m, double t, const char *prefix)
 {
     json_t *decay = mllog_lookup(m->spec, "lr.decay");
     bool poly = json_is_string(decay) && strcmp(json_string_value(decay), "poly") == 0;
-    double steps = number_in(m->plan, "train_steps") - number_in(m->plan, "warmup_steps");
+    double steps =
+        mllog_number_in(m->plan, "train_steps") - mllog_number_in(m->plan, "warmup_steps");
     char key[80];
 
     json_decref(decay);
@@ -132,7 +133,7 @@ static void put_decay(struct mllog *m, double t, const char *prefix)
     PUT(m, t, POINT, key, isnan(steps) ? NULL : json_integer((json_int_t)steps), NULL);
 }
 
-static void put_optimizer(struct mllog *m, double t)
+static void mllog_put_optimizer(struct mllog *m, double t)
 {
     json_t *value = mllog_lookup(m->spec, "optimizer.name");
     const char *name = json_is_string(value) ? json_string_value(value) : "sgd";
@@ -153,7 +154,7 @@ static void put_optimizer(struct mllog *m, double t)
                          optimizer_settings[i].path),
             NULL);
     }
-    put_decay(m, t, prefix);
+    mllog_put_decay(m, t, prefix);
 }
 
 /* What people wrote on the job, as it is now. */
@@ -165,38 +166,38 @@ static json_t *mllog_labels(const struct store_job *job)
                      "note", job->note);
 }
 
-static void put_settings(struct mllog *m, double t)
+static void mllog_put_settings(struct mllog *m, double t)
 {
     PUT(m, t, POINT, "submission_benchmark", json_string(BENCHMARK), mllog_labels(m->job));
     PUT(m, t, POINT, "submission_org", json_string("traind"), NULL);
     PUT(m, t, POINT, "submission_division", json_string("open"), NULL);
     PUT(m, t, POINT, "submission_status", json_string("research"), NULL);
     PUT(m, t, POINT, "submission_platform",
-        json_sprintf("%lldx CPU", (long long)number_in(m->spec, "cluster.nodes")), NULL);
+        json_sprintf("%lldx CPU", (long long)mllog_number_in(m->spec, "cluster.nodes")), NULL);
     PUT(m, t, POINT, "seed", mllog_lookup(m->spec, "seed"), NULL);
     PUT(m, t, POINT, "global_batch_size", mllog_lookup(m->plan, "global_batch"), NULL);
     PUT(m, t, POINT, "gradient_accumulation_steps", mllog_lookup(m->spec, "accumulate_steps"),
         NULL);
     PUT(m, t, POINT, "train_samples", mllog_lookup(m->plan, "train_images"), NULL);
     PUT(m, t, POINT, "eval_samples", mllog_lookup(m->plan, "eval_images"), NULL);
-    put_optimizer(m, t);
+    mllog_put_optimizer(m, t);
 }
 
 /* ---------------------------------------------------------------- the run */
 
 /* Another attempt: the run has not stopped after all. */
-static void take_back_run_stop(struct mllog *m)
+static void mllog_take_back_run_stop(struct mllog *m)
 {
     m->run_stop = 0;
     m->ended = m->success = false;
 }
 
-static void take_state(struct mllog *m, const json_t *body, double t)
+static void mllog_take_state(struct mllog *m, const json_t *body, double t)
 {
     enum job_state state = job_state_of(json_get_text(body, "state", ""));
 
     if (state == JOB_QUEUED || state == JOB_STARTING)
-        take_back_run_stop(m);
+        mllog_take_back_run_stop(m);
     if (state != JOB_STARTING)
         return;
     m->starting = t;
@@ -207,11 +208,11 @@ static void take_state(struct mllog *m, const json_t *body, double t)
 /* An attempt that goes on from a checkpoint goes on with the run, whose time never pauses, and
  * evaluates again what was evaluated behind the checkpoint. One without a checkpoint begins the run
  * anew, as it does the workers' time to train. */
-static void take_run_start(struct mllog *m, const json_t *body, double t)
+static void mllog_take_run_start(struct mllog *m, const json_t *body, double t)
 {
     json_int_t step = json_get_integer(body, "resumed_step", 0);
 
-    take_back_run_stop(m);
+    mllog_take_back_run_stop(m);
     while (m->eval_count && m->evals[m->eval_count - 1].step > step)
         json_decref(m->evals[--m->eval_count].top1);
     if (m->run_start > 0 && step > 0)
@@ -220,7 +221,7 @@ static void take_run_start(struct mllog *m, const json_t *body, double t)
     m->started = m->starting;
 }
 
-static void take_eval(struct mllog *m, const json_t *body, double t)
+static void mllog_take_eval(struct mllog *m, const json_t *body, double t)
 {
     array_add(m->evals, m->eval_count, m->eval_room) = (struct eval){
         .step = json_get_integer(body, "step", 0),
@@ -231,10 +232,10 @@ static void take_eval(struct mllog *m, const json_t *body, double t)
     };
 }
 
-static void take_run_stop(struct mllog *m, const json_t *body, double t)
+static void mllog_take_run_stop(struct mllog *m, const json_t *body, double t)
 {
     m->run_stop = t;
-    m->ttt_seconds = number_in(body, "ttt_seconds");
+    m->ttt_seconds = mllog_number_in(body, "ttt_seconds");
     m->ended = strcmp(json_get_text(body, "status", ""), "success") == 0;
     m->success = m->ended && !json_is_false(json_object_get(body, "target_reached"));
 }
@@ -245,22 +246,22 @@ static bool mllog_add_event(void *context, const struct store_event_row *row)
     json_t *body = json_loads(row->body, 0, NULL);
 
     if (strcmp(row->type, "state") == 0)
-        take_state(m, body, row->t);
+        mllog_take_state(m, body, row->t);
     else if (strcmp(row->type, "run_start") == 0)
-        take_run_start(m, body, row->t);
+        mllog_take_run_start(m, body, row->t);
     else if (strcmp(row->type, "eval") == 0)
-        take_eval(m, body, row->t);
+        mllog_take_eval(m, body, row->t);
     else if (strcmp(row->type, "run_stop") == 0)
-        take_run_stop(m, body, row->t);
+        mllog_take_run_stop(m, body, row->t);
     json_decref(body);
     return m->status == 0;
 }
 
 /* When the evaluation ended that decided: the first that reached the target, else the last. 0:
  * there is none. */
-static double decided_at(const struct mllog *m)
+static double mllog_decided_at(const struct mllog *m)
 {
-    double target = number_in(m->spec, "eval.target_top1");
+    double target = mllog_number_in(m->spec, "eval.target_top1");
 
     for (size_t i = 0; i < m->eval_count; i++)
         if (json_number_value(m->evals[i].top1) >= target)
@@ -274,14 +275,14 @@ static double decided_at(const struct mllog *m)
  * A run without eval.stop_at_target may train on behind it. These epochs and evaluations stay in
  * the log: MLPerf's compliance checker wants one run_stop and all of them behind run_start, no
  * more, and what counts the epochs to the target reads as far as run_stop. */
-static void put_run_stop(struct mllog *m)
+static void mllog_put_run_stop(struct mllog *m)
 {
     double t = m->run_stop;
 
     if (t == 0 && job_state_is_final(m->job->state))
         t = m->job->finished_at;
     else if (t > 0 && isfinite(m->ttt_seconds))
-        t = fmax(fmin(m->run_start + m->ttt_seconds, t), decided_at(m));
+        t = fmax(fmin(m->run_start + m->ttt_seconds, t), mllog_decided_at(m));
     if (t > 0)
         PUT(m, fmax(t, m->run_start), END, "run_stop", NULL,
             json_pack("{s:s}", "status", m->success ? "success" : "aborted"));
@@ -295,7 +296,7 @@ struct place {
     double epoch, t;
 };
 
-static void keep_place(void *context, const struct store_metric_part *part)
+static void mllog_keep_place(void *context, const struct store_metric_part *part)
 {
     *(struct place *)context = (struct place){part->step, part->epoch, part->t};
 }
@@ -305,7 +306,7 @@ static void keep_place(void *context, const struct store_metric_part *part)
 static int mllog_find_step(struct mllog *m, int64_t from, struct place *place)
 {
     *place = (struct place){0};
-    int status = store_metric_each(m->store, m->job->id, from, 1, keep_place, place, m->e);
+    int status = store_metric_each(m->store, m->job->id, from, 1, mllog_keep_place, place, m->e);
 
     if (place->step > m->job->step)
         *place = (struct place){0};
@@ -315,7 +316,7 @@ static int mllog_find_step(struct mllog *m, int64_t from, struct place *place)
 /* The step with which epoch n = 1, 2, ... ends, from this one on, by what was stored with each: the
  * plan is that of the newest attempt alone, and exact epochs end within a step. Searched in strides
  * that double, then by halves. */
-static int find_epoch_end(struct mllog *m, int64_t from, int64_t n, struct place *end)
+static int mllog_find_epoch_end(struct mllog *m, int64_t from, int64_t n, struct place *end)
 {
     int64_t low = from, high = m->job->step + 1, stride = 1;
 
@@ -335,7 +336,7 @@ static int find_epoch_end(struct mllog *m, int64_t from, int64_t n, struct place
     return mllog_find_step(m, low, end);
 }
 
-static void put_epoch(struct mllog *m, enum kind kind, int64_t number, double t)
+static void mllog_put_epoch(struct mllog *m, enum kind kind, int64_t number, double t)
 {
     PUT(m, t, kind, kind == START ? "epoch_start" : "epoch_stop", NULL,
         json_pack("{s:I}", "epoch_num", (json_int_t)number));
@@ -343,41 +344,41 @@ static void put_epoch(struct mllog *m, enum kind kind, int64_t number, double t)
 
 /* The epoch behind the last whole one: it ends with a run that came to its end, and stays open in
  * one that goes on or was broken off. */
-static int put_last_epoch(struct mllog *m, int64_t number, int64_t first, double begin)
+static int mllog_put_last_epoch(struct mllog *m, int64_t number, int64_t first, double begin)
 {
     struct place last;
     int status = mllog_find_step(m, first, &last);
 
     if (status || last.step == 0)
         return status;
-    put_epoch(m, START, number, begin);
+    mllog_put_epoch(m, START, number, begin);
     if (!m->ended)
         return 0;
     status = mllog_find_step(m, m->job->step, &last);
-    put_epoch(m, END, number, fmax(last.t, begin));
+    mllog_put_epoch(m, END, number, fmax(last.t, begin));
     return status;
 }
 
-static int put_epochs(struct mllog *m)
+static int mllog_put_epochs(struct mllog *m)
 {
     double begin = m->run_start;
     struct place end = {0};
     int64_t first = 1;
 
     for (int64_t n = 1; n <= EPOCHS_MAX; n++) {
-        int status = find_epoch_end(m, first, n, &end);
+        int status = mllog_find_epoch_end(m, first, n, &end);
         if (status || end.step == 0)
-            return status ? status : put_last_epoch(m, n, first, begin);
-        put_epoch(m, START, n, begin);
+            return status ? status : mllog_put_last_epoch(m, n, first, begin);
+        mllog_put_epoch(m, START, n, begin);
         begin = fmax(end.t, begin);
-        put_epoch(m, END, n, begin);
+        mllog_put_epoch(m, END, n, begin);
         first = end.step + 1;
     }
     return 0;
 }
 
 /* The epoch that its step ended, else the one that runs. */
-static int number_eval(struct mllog *m, const struct eval *eval, json_int_t *number)
+static int mllog_number_eval(struct mllog *m, const struct eval *eval, json_int_t *number)
 {
     double whole = floor(eval->epoch + NOISE);
     struct place before = {0};
@@ -388,12 +389,12 @@ static int number_eval(struct mllog *m, const struct eval *eval, json_int_t *num
     return status;
 }
 
-static int put_evals(struct mllog *m)
+static int mllog_put_evals(struct mllog *m)
 {
     for (size_t i = 0; i < m->eval_count; i++) {
         const struct eval *eval = &m->evals[i];
         json_int_t number;
-        int status = number_eval(m, eval, &number);
+        int status = mllog_number_eval(m, eval, &number);
         if (status)
             return status;
         PUT(m, eval->t - fmax(eval->seconds, 0), START, "eval_start", NULL,
@@ -416,15 +417,15 @@ static int mllog_collect(struct mllog *m)
         return status ? status : m->status;
     PUT(m, m->started, POINT, "cache_clear", json_true(), NULL);
     PUT(m, m->started, START, "init_start", NULL, NULL);
-    put_settings(m, m->started);
+    mllog_put_settings(m, m->started);
     if (m->run_start == 0)
         return m->status;
     PUT(m, m->run_start, END, "init_stop", NULL, NULL);
     PUT(m, m->run_start, START, "run_start", NULL, NULL);
-    status = put_epochs(m);
+    status = mllog_put_epochs(m);
     if (!status)
-        status = put_evals(m);
-    put_run_stop(m);
+        status = mllog_put_evals(m);
+    mllog_put_run_stop(m);
     return status ? status : m->status;
 }
 
@@ -448,7 +449,7 @@ int export_mllog(struct store *store, const struct store_job *job, FILE *out, st
     m.plan = json_loads(job->plan, 0, NULL);
     int status = mllog_collect(&m);
     if (status == 0 && m.count) /* a job that never ran has none */
-        qsort(m.lines, m.count, sizeof *m.lines, by_time);
+        qsort(m.lines, m.count, sizeof *m.lines, mllog_by_time);
     for (size_t i = 0; status == 0 && i < m.count; i++)
         fprintf(out, ":::MLLOG %s\n", m.lines[i].text);
     mllog_clear(&m);

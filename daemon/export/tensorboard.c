@@ -24,7 +24,7 @@ struct board {
 
 /* ---------------------------------------------------------------- records */
 
-static void write_event(struct board *b, const Tensorboard__Event *event)
+static void tensorboard_write_event(struct board *b, const Tensorboard__Event *event)
 {
     uint8_t header[TFRECORD_HEADER_BYTES], footer[TFRECORD_FOOTER_BYTES];
     size_t bytes = tensorboard__event__get_packed_size(event);
@@ -39,18 +39,18 @@ static void write_event(struct board *b, const Tensorboard__Event *event)
     free(payload);
 }
 
-static void write_version(struct board *b, double t)
+static void tensorboard_write_version(struct board *b, double t)
 {
     Tensorboard__Event event = TENSORBOARD__EVENT__INIT;
 
     event.wall_time = t;
     event.what_case = TENSORBOARD__EVENT__WHAT_FILE_VERSION;
     event.file_version = (char *)"brain.Event:2";
-    write_event(b, &event);
+    tensorboard_write_event(b, &event);
 }
 
-static void write_summary(struct board *b, double t, int64_t step,
-                          Tensorboard__SummaryValue **values, size_t count)
+static void tensorboard_write_summary(struct board *b, double t, int64_t step,
+                                      Tensorboard__SummaryValue **values, size_t count)
 {
     Tensorboard__Event event = TENSORBOARD__EVENT__INIT;
     Tensorboard__Summary summary = TENSORBOARD__SUMMARY__INIT;
@@ -63,7 +63,7 @@ static void write_summary(struct board *b, double t, int64_t step,
     event.step = step;
     event.what_case = TENSORBOARD__EVENT__WHAT_SUMMARY;
     event.summary = &summary;
-    write_event(b, &event);
+    tensorboard_write_event(b, &event);
 }
 
 /* ---------------------------------------------------------------- scalars */
@@ -73,7 +73,7 @@ struct scalars {
     size_t count;
 };
 
-static void scalars_add(struct scalars *s, const char *tag, double value)
+static void tensorboard_scalars_add(struct scalars *s, const char *tag, double value)
 {
     if (!isfinite(value) || s->count == VALUES_MAX)
         return;
@@ -85,7 +85,7 @@ static void scalars_add(struct scalars *s, const char *tag, double value)
     s->pointers[s->count++] = v;
 }
 
-static void write_step(void *context, const struct store_metric_part *of)
+static void tensorboard_write_step(void *context, const struct store_metric_part *of)
 {
     static const char *const wanted[] = {"loss", "lr", "images_per_sec", "grad_norm", "top1"};
     struct board *b = context;
@@ -102,11 +102,12 @@ static void write_step(void *context, const struct store_metric_part *of)
     for (size_t i = 0; event_metric_at(i); i++)
         for (size_t w = 0; w < sizeof wanted / sizeof wanted[0]; w++)
             if (part->of[i].count && strcmp(event_metric_at(i)->name, wanted[w]) == 0)
-                scalars_add(&s, wanted[w], part->of[i].sum / part->of[i].count);
-    write_summary(b, part->t, part->step, s.pointers, s.count);
+                tensorboard_scalars_add(&s, wanted[w], part->of[i].sum / part->of[i].count);
+    tensorboard_write_summary(b, part->t, part->step, s.pointers, s.count);
 }
 
-static int write_evals(struct board *b, struct store *store, int64_t job_id, struct error *e)
+static int tensorboard_write_evals(struct board *b, struct store *store, int64_t job_id,
+                                   struct error *e)
 {
     json_t *evals, *eval;
     size_t i;
@@ -115,11 +116,12 @@ static int write_evals(struct board *b, struct store *store, int64_t job_id, str
         return -(int)e->code;
     json_array_foreach (evals, i, eval) {
         struct scalars s = {.count = 0};
-        scalars_add(&s, "eval/top1", json_get_number(eval, "top1", NAN));
-        scalars_add(&s, "eval/top5", json_get_number(eval, "top5", NAN));
-        scalars_add(&s, "eval/loss", json_get_number(eval, "loss", NAN));
-        write_summary(b, json_get_number(eval, "t", NAN),
-                      json_integer_value(json_object_get(eval, "step")), s.pointers, s.count);
+        tensorboard_scalars_add(&s, "eval/top1", json_get_number(eval, "top1", NAN));
+        tensorboard_scalars_add(&s, "eval/top5", json_get_number(eval, "top5", NAN));
+        tensorboard_scalars_add(&s, "eval/loss", json_get_number(eval, "loss", NAN));
+        tensorboard_write_summary(b, json_get_number(eval, "t", NAN),
+                                  json_integer_value(json_object_get(eval, "step")), s.pointers,
+                                  s.count);
     }
     json_decref(evals);
     return 0;
@@ -134,7 +136,7 @@ struct hparams {
     size_t count;
 };
 
-static void add_hparam(struct hparams *h, const char *key, const json_t *value)
+static void tensorboard_add_hparam(struct hparams *h, const char *key, const json_t *value)
 {
     if (h->count == HPARAMS_MAX ||
         !(json_is_number(value) || json_is_string(value) || json_is_boolean(value)))
@@ -160,7 +162,7 @@ static void add_hparam(struct hparams *h, const char *key, const json_t *value)
 }
 
 /* "optimizer.momentum": the document's keys, down to the values. */
-static void add_hparams(struct hparams *h, json_t *object, const char *prefix)
+static void tensorboard_add_hparams(struct hparams *h, json_t *object, const char *prefix)
 {
     const char *key;
     json_t *value;
@@ -169,14 +171,14 @@ static void add_hparams(struct hparams *h, json_t *object, const char *prefix)
         char path[64];
         snprintf(path, sizeof path, "%s%s%s", prefix, *prefix ? "." : "", key);
         if (json_is_object(value))
-            add_hparams(h, value, path);
+            tensorboard_add_hparams(h, value, path);
         else
-            add_hparam(h, path, value);
+            tensorboard_add_hparam(h, path, value);
     }
 }
 
 /* Name, tags and note are told as they are now; tags as a text, "baseline, paper:table-2". */
-static void add_labels(json_t *spec, const struct store_job *job)
+static void tensorboard_add_labels(json_t *spec, const struct store_job *job)
 {
     json_t *tags = job->tags ? json_loads(job->tags, 0, NULL) : NULL, *tag, *text = NULL;
     size_t i;
@@ -195,8 +197,9 @@ static void add_labels(json_t *spec, const struct store_job *job)
 }
 
 /* A tensor is what TensorBoard wants of a plug-in, whatever it holds. */
-static void write_tensor(struct board *b, double t, const char *tag, const char *plugin_name,
-                         ProtobufCBinaryData content, Tensorboard__Tensor *tensor)
+static void tensorboard_write_tensor(struct board *b, double t, const char *tag,
+                                     const char *plugin_name, ProtobufCBinaryData content,
+                                     Tensorboard__Tensor *tensor)
 {
     Tensorboard__SummaryValue value = TENSORBOARD__SUMMARY_VALUE__INIT, *pointer = &value;
     Tensorboard__SummaryMetadata metadata = TENSORBOARD__SUMMARY_METADATA__INIT;
@@ -211,11 +214,11 @@ static void write_tensor(struct board *b, double t, const char *tag, const char 
     value.metadata = &metadata;
     value.value_case = TENSORBOARD__SUMMARY_VALUE__VALUE_TENSOR;
     value.tensor = tensor;
-    write_summary(b, t, 0, &pointer, 1);
+    tensorboard_write_summary(b, t, 0, &pointer, 1);
 }
 
 /* For the page TEXT. */
-static void write_note(struct board *b, const struct store_job *job)
+static void tensorboard_write_note(struct board *b, const struct store_job *job)
 {
     Tensorboard__Tensor tensor = TENSORBOARD__TENSOR__INIT;
 
@@ -225,10 +228,10 @@ static void write_note(struct board *b, const struct store_job *job)
     tensor.dtype = STRING_TYPE;
     tensor.n_string_val = 1;
     tensor.string_val = &text;
-    write_tensor(b, job->created_at, "note", "text", (ProtobufCBinaryData){0}, &tensor);
+    tensorboard_write_tensor(b, job->created_at, "note", "text", (ProtobufCBinaryData){0}, &tensor);
 }
 
-static void write_plugin(struct board *b, double t, uint8_t *content, size_t bytes)
+static void tensorboard_write_plugin(struct board *b, double t, uint8_t *content, size_t bytes)
 {
     Tensorboard__Tensor tensor = TENSORBOARD__TENSOR__INIT;
     float zero = 0;
@@ -236,11 +239,11 @@ static void write_plugin(struct board *b, double t, uint8_t *content, size_t byt
     tensor.dtype = FLOAT_TYPE;
     tensor.n_float_val = 1;
     tensor.float_val = &zero;
-    write_tensor(b, t, "_hparams_/session_start_info", "hparams",
-                 (ProtobufCBinaryData){bytes, content}, &tensor);
+    tensorboard_write_tensor(b, t, "_hparams_/session_start_info", "hparams",
+                             (ProtobufCBinaryData){bytes, content}, &tensor);
 }
 
-static int write_hparams(struct board *b, const struct store_job *job)
+static int tensorboard_write_hparams(struct board *b, const struct store_job *job)
 {
     Tensorboard__HparamsData data = TENSORBOARD__HPARAMS_DATA__INIT;
     Tensorboard__SessionStart start = TENSORBOARD__SESSION_START__INIT;
@@ -248,8 +251,8 @@ static int write_hparams(struct board *b, const struct store_job *job)
     json_t *spec = json_loads(job->spec, 0, NULL);
     char name[32];
 
-    add_labels(spec, job);
-    add_hparams(h, spec, "");
+    tensorboard_add_labels(spec, job);
+    tensorboard_add_hparams(h, spec, "");
     json_int_t every =
         json_integer_value(json_object_get(json_object_get(spec, "tensorboard"), "every_steps"));
     b->every_steps = every > 0 ? every : 1; /* jobs of older versions have none */
@@ -263,7 +266,7 @@ static int write_hparams(struct board *b, const struct store_job *job)
     uint8_t *content = malloc(bytes);
     if (content) {
         tensorboard__hparams_data__pack(&data, content);
-        write_plugin(b, job->created_at, content, bytes);
+        tensorboard_write_plugin(b, job->created_at, content, bytes);
     }
     free(content);
     free(h);
@@ -278,17 +281,17 @@ int export_tensorboard(struct store *store, const struct store_job *job, FILE *o
     struct board b = {.out = out, .e = e};
     struct store_metric_ends ends;
 
-    write_version(&b, job->created_at);
-    int status = write_hparams(&b, job);
+    tensorboard_write_version(&b, job->created_at);
+    int status = tensorboard_write_hparams(&b, job);
     if (status == 0)
-        write_note(&b, job);
+        tensorboard_write_note(&b, job);
     if (status == 0)
         status = store_metric_ends(store, job->id, 0, INT64_MAX, STEPS_EXACT, &ends, e);
     if (status == 0)
         status = store_metric_parts(store, job->id, ends.first_step, ends.last_step + 1,
                                     ends.rows > STEPS_EXACT ? STEPS_EXACT / 2 : INT64_MAX,
-                                    write_step, &b, e);
+                                    tensorboard_write_step, &b, e);
     if (status == 0)
-        status = write_evals(&b, store, job->id, e);
+        status = tensorboard_write_evals(&b, store, job->id, e);
     return status ? status : b.status;
 }

@@ -16,7 +16,7 @@ struct download {
     uint64_t from;
 };
 
-static ssize_t read_block(void *context, uint64_t position, char *buffer, size_t room)
+static ssize_t download_read_block(void *context, uint64_t position, char *buffer, size_t room)
 {
     const struct download *d = context;
 
@@ -26,7 +26,7 @@ static ssize_t read_block(void *context, uint64_t position, char *buffer, size_t
     return bytes > 0 ? bytes : MHD_CONTENT_READER_END_WITH_ERROR; /* it has become shorter */
 }
 
-static void close_download(void *context)
+static void download_close(void *context)
 {
     struct download *d = context;
 
@@ -42,8 +42,8 @@ struct MHD_Response *download_response(struct tokens *tokens, int64_t token, int
     if (!d)
         return NULL;
     *d = (struct download){tokens, token, fd, from};
-    struct MHD_Response *response =
-        MHD_create_response_from_callback(bytes, BLOCK_BYTES, read_block, d, close_download);
+    struct MHD_Response *response = MHD_create_response_from_callback(
+        bytes, BLOCK_BYTES, download_read_block, d, download_close);
     if (!response)
         free(d);
     return response;

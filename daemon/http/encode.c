@@ -10,7 +10,7 @@
 
 #define SMALLEST_BYTES 1024 /* below it gzip gains less than its headers cost */
 
-static bool has_header(const struct reply *r, const char *name)
+static bool encode_has_header(const struct reply *r, const char *name)
 {
     for (int i = 0; i < r->header_count; i++)
         if (strcmp(r->headers[i].name, name) == 0)
@@ -22,7 +22,7 @@ void encode_tag(struct reply *r, const char *if_none_match)
 {
     char tag[48];
 
-    if (has_header(r, "ETag"))
+    if (encode_has_header(r, "ETag"))
         return;
     XXH128_hash_t hash = XXH3_128bits(r->body, r->bytes);
     /* Weak: a compressed answer has the same one. */
@@ -38,7 +38,7 @@ void encode_tag(struct reply *r, const char *if_none_match)
 }
 
 /* "gzip" or "*" among "br, gzip;q=0.8", and not with q=0. */
-static bool takes_gzip(const char *accept)
+static bool encode_takes_gzip(const char *accept)
 {
     for (const char *at = accept; at && *at; at += strcspn(at, ","), at += *at == ',') {
         at += strspn(at, " \t");
@@ -55,7 +55,7 @@ static bool takes_gzip(const char *accept)
     return false;
 }
 
-static bool deflate_body(struct reply *r, char *to, size_t room, size_t *bytes)
+static bool encode_deflate_body(struct reply *r, char *to, size_t room, size_t *bytes)
 {
     z_stream z = {.next_in = (unsigned char *)r->body,
                   .avail_in = (unsigned)r->bytes,
@@ -75,11 +75,11 @@ void encode_compress(struct reply *r, const char *accept_encoding)
 {
     size_t bytes;
 
-    if (r->bytes < SMALLEST_BYTES || r->bytes > UINT32_MAX || !takes_gzip(accept_encoding) ||
-        has_header(r, "Content-Encoding"))
+    if (r->bytes < SMALLEST_BYTES || r->bytes > UINT32_MAX || !encode_takes_gzip(accept_encoding) ||
+        encode_has_header(r, "Content-Encoding"))
         return;
     char *packed = malloc(r->bytes);
-    if (packed && deflate_body(r, packed, r->bytes, &bytes)) {
+    if (packed && encode_deflate_body(r, packed, r->bytes, &bytes)) {
         free(r->body);
         r->body = packed;
         r->bytes = bytes;

@@ -13,7 +13,7 @@ static void json_text_append(struct json_text *t, const char *text, size_t bytes
     buffer_append(&t->out, text, bytes);
 }
 
-static void add_key(struct json_text *t, const char *key)
+static void json_text_add_key(struct json_text *t, const char *key)
 {
     char last = t->out.bytes ? t->out.data[t->out.bytes - 1] : '[';
 
@@ -26,7 +26,7 @@ static void add_key(struct json_text *t, const char *key)
     json_text_append(t, "\":", 2);
 }
 
-static void add_null(struct json_text *t)
+static void json_text_add_null(struct json_text *t)
 {
     json_text_append(t, "null", 4);
 }
@@ -34,7 +34,7 @@ static void add_null(struct json_text *t)
 void json_text_open(struct json_text *t, const char *key, char bracket)
 {
     if (t->out.bytes)
-        add_key(t, key);
+        json_text_add_key(t, key);
     json_text_append(t, &bracket, 1);
 }
 
@@ -48,14 +48,14 @@ static bool json_text_is_plain(unsigned char c)
     return c >= ' ' && c != '"' && c != '\\';
 }
 
-static bool is_ascii(const char *text)
+static bool json_text_is_ascii(const char *text)
 {
     while (*text && !(*text & 0x80))
         text++;
     return !*text;
 }
 
-static void add_escaped(struct json_text *t, unsigned char c)
+static void json_text_add_escaped(struct json_text *t, unsigned char c)
 {
     char text[8];
     const char *names = "\"\\\b\f\n\r\t", *letters = "\"\\bfnrt";
@@ -68,13 +68,13 @@ static void add_escaped(struct json_text *t, unsigned char c)
 
 void json_text_string(struct json_text *t, const char *key, const char *value)
 {
-    if (value && !is_ascii(value)) {
+    if (value && !json_text_is_ascii(value)) {
         json_text_value(t, key, json_string(value)); /* NULL where it is not UTF-8 */
         return;
     }
-    add_key(t, key);
+    json_text_add_key(t, key);
     if (!value) {
-        add_null(t);
+        json_text_add_null(t);
         return;
     }
     json_text_append(t, "\"", 1);
@@ -85,7 +85,7 @@ void json_text_string(struct json_text *t, const char *key, const char *value)
         json_text_append(t, value, plain);
         value += plain;
         if (*value)
-            add_escaped(t, (unsigned char)*value++);
+            json_text_add_escaped(t, (unsigned char)*value++);
     }
     json_text_append(t, "\"", 1);
 }
@@ -106,12 +106,12 @@ void json_text_integer(struct json_text *t, const char *key, int64_t value)
 
     if (value < 0)
         *--at = '-';
-    add_key(t, key);
+    json_text_add_key(t, key);
     json_text_append(t, at, (size_t)(end - at));
 }
 
 /* n / 10^decimals, decimals >= 1, with at least one digit on each side of the point. */
-static void add_scaled(struct json_text *t, bool negative, uint64_t n, int decimals)
+static void json_text_add_scaled(struct json_text *t, bool negative, uint64_t n, int decimals)
 {
     char text[48], *end = text + sizeof text;
 
@@ -131,18 +131,18 @@ static void add_scaled(struct json_text *t, bool negative, uint64_t n, int decim
 /* Most numbers have few decimals, as dates with microseconds: value = n / scale exactly as a
  * division of doubles, so these digits are read back as the same double. printf takes ten times as
  * long. */
-static bool add_decimal(struct json_text *t, double value, int decimals, double scale)
+static bool json_text_add_decimal(struct json_text *t, double value, int decimals, double scale)
 {
     double scaled = round(fabs(value) * scale);
 
     if (!(scaled < 9007199254740992.0) || scaled / scale != fabs(value))
         return false;
-    add_scaled(t, signbit(value), (uint64_t)scaled, decimals);
+    json_text_add_scaled(t, signbit(value), (uint64_t)scaled, decimals);
     return true;
 }
 
 /* JSON's reals have a point or an exponent. */
-static void add_printed(struct json_text *t, const char *digits)
+static void json_text_add_printed(struct json_text *t, const char *digits)
 {
     json_text_append(t, digits, strlen(digits));
     if (!strpbrk(digits, ".e"))
@@ -153,11 +153,11 @@ void json_text_real(struct json_text *t, const char *key, double value)
 {
     char digits[DECIMAL_BYTES];
 
-    add_key(t, key);
+    json_text_add_key(t, key);
     if (!isfinite(value))
-        add_null(t);
-    else if (!add_decimal(t, value, 6, 1e6) && !add_decimal(t, value, 9, 1e9))
-        add_printed(t, decimal_text(value, digits));
+        json_text_add_null(t);
+    else if (!json_text_add_decimal(t, value, 6, 1e6) && !json_text_add_decimal(t, value, 9, 1e9))
+        json_text_add_printed(t, decimal_text(value, digits));
 }
 
 void json_text_known(struct json_text *t, const char *key, bool known, int64_t value)
@@ -186,18 +186,19 @@ void json_text_rounded(struct json_text *t, const char *key, double value)
                                   1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16};
     char digits[DECIMAL_BYTES];
 
-    add_key(t, key);
+    json_text_add_key(t, key);
     if (!isfinite(value)) {
-        add_null(t);
+        json_text_add_null(t);
         return;
     }
     int before = value == 0 ? 1 : (int)floor(log10(fabs(value))) + 1; /* digits before the point */
     int decimals = ROUNDED_DIGITS - before;
     if (decimals < 1 || decimals > 16) {
         snprintf(digits, sizeof digits, "%.*g", ROUNDED_DIGITS, value);
-        add_printed(t, digits);
+        json_text_add_printed(t, digits);
     } else {
-        add_scaled(t, signbit(value), (uint64_t)llround(fabs(value) * tens[decimals]), decimals);
+        json_text_add_scaled(t, signbit(value), (uint64_t)llround(fabs(value) * tens[decimals]),
+                             decimals);
     }
 }
 
@@ -205,9 +206,9 @@ void json_text_value(struct json_text *t, const char *key, json_t *value)
 {
     char *text = value ? json_to_text(value, JSON_COMPACT | JSON_ENCODE_ANY) : NULL;
 
-    add_key(t, key);
+    json_text_add_key(t, key);
     if (!value)
-        add_null(t);
+        json_text_add_null(t);
     else if (text)
         json_text_append(t, text, strlen(text));
     else
@@ -233,9 +234,9 @@ static size_t json_text_token(const char *json)
 
 void json_text_raw(struct json_text *t, const char *key, const char *json)
 {
-    add_key(t, key);
+    json_text_add_key(t, key);
     if (!json) {
-        add_null(t);
+        json_text_add_null(t);
         return;
     }
     while (*(json += strspn(json, " \t\r\n"))) {

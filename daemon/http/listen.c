@@ -53,7 +53,7 @@ static bool listen_is_loopback(const struct sockaddr *address)
     return address->sa_family == AF_INET6 && IN6_IS_ADDR_LOOPBACK(&v6->sin6_addr);
 }
 
-static int tell_url(int fd, bool tls, char *url, size_t url_bytes, struct error *e)
+static int listen_tell_url(int fd, bool tls, char *url, size_t url_bytes, struct error *e)
 {
     struct sockaddr_storage bound;
     socklen_t length = sizeof bound;
@@ -69,7 +69,7 @@ static int tell_url(int fd, bool tls, char *url, size_t url_bytes, struct error 
 }
 
 /* Whether it is a traind that listens there; it has a second to answer. */
-static bool is_traind(const struct addrinfo *found)
+static bool listen_is_traind(const struct addrinfo *found)
 {
     static const char ask[] = "GET /healthz HTTP/1.0\r\nHost: localhost\r\n\r\n";
     struct timeval patience = {.tv_sec = 1};
@@ -87,8 +87,8 @@ static bool is_traind(const struct addrinfo *found)
     return strstr(answer, "\"status\":\"ok\",\"version\"");
 }
 
-static int bind_and_listen(int fd, const struct addrinfo *found, const char *address,
-                           struct error *e)
+static int listen_bind_and_listen(int fd, const struct addrinfo *found, const char *address,
+                                  struct error *e)
 {
     int yes = 1;
 
@@ -99,11 +99,11 @@ static int bind_and_listen(int fd, const struct addrinfo *found, const char *add
         return error_set(e, ERR_CONFLICT,
                          "%s is in use by another %s. Stop that one, or choose another "
                          "address with --listen HOST:PORT (port 0 takes a free one)",
-                         address, is_traind(found) ? "traind" : "program");
+                         address, listen_is_traind(found) ? "traind" : "program");
     return error_set_errno(e, errno, "cannot listen on %s", address);
 }
 
-static int check_loopback(const struct sockaddr *found, const char *address, struct error *e)
+static int listen_check_loopback(const struct sockaddr *found, const char *address, struct error *e)
 {
     if (!listen_is_loopback(found))
         return error_set(
@@ -115,12 +115,13 @@ static int check_loopback(const struct sockaddr *found, const char *address, str
     return 0;
 }
 
-static int open_tcp(const struct addrinfo *found, const char *address, int *fd, struct error *e)
+static int listen_open_tcp(const struct addrinfo *found, const char *address, int *fd,
+                           struct error *e)
 {
     *fd = socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (*fd < 0)
         return error_set_errno(e, errno, "cannot make a socket for %s", address);
-    return bind_and_listen(*fd, found, address, e);
+    return listen_bind_and_listen(*fd, found, address, e);
 }
 
 /* The address found and allowed; freed with freeaddrinfo where 0 is returned. */
@@ -137,7 +138,7 @@ static int listen_resolve(const char *address, const struct listen_rules *rules,
     if (reason)
         return error_set(e, ERR_USAGE, "cannot find the address %s: %s", address,
                          gai_strerror(reason));
-    int status = rules->everywhere ? 0 : check_loopback((*found)->ai_addr, address, e);
+    int status = rules->everywhere ? 0 : listen_check_loopback((*found)->ai_addr, address, e);
     if (status)
         freeaddrinfo(*found);
     return status;
@@ -161,10 +162,10 @@ int listen_tcp(const char *address, const struct listen_rules *rules, int *fd, c
     *fd = -1;
     if (listen_resolve(address, rules, &found, e))
         return -(int)e->code;
-    int status = open_tcp(found, address, fd, e);
+    int status = listen_open_tcp(found, address, fd, e);
     freeaddrinfo(found);
     if (status == 0)
-        status = tell_url(*fd, rules->tls, url, url_bytes, e);
+        status = listen_tell_url(*fd, rules->tls, url, url_bytes, e);
     if (status && *fd >= 0) {
         close(*fd);
         *fd = -1;
@@ -175,7 +176,7 @@ int listen_tcp(const char *address, const struct listen_rules *rules, int *fd, c
 /* ---------------------------------------------------------------- unix */
 
 /* A socket file that a killed daemon left refuses connections. */
-static int clear_stale(const struct sockaddr_un *address, struct error *e)
+static int listen_clear_stale(const struct sockaddr_un *address, struct error *e)
 {
     struct stat st;
 
@@ -210,7 +211,7 @@ int listen_unix(const char *path, gid_t group, int *fd, struct error *e)
                          "takes; choose a shorter one with --socket",
                          path, sizeof address.sun_path - 1);
     strcpy(address.sun_path, path);
-    if (clear_stale(&address, e))
+    if (listen_clear_stale(&address, e))
         return -(int)e->code;
     *fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (*fd < 0)
@@ -231,7 +232,7 @@ int listen_unix(const char *path, gid_t group, int *fd, struct error *e)
 
 /* ---------------------------------------------------------------- sockets from systemd */
 
-static int sort_inherited(int fd, struct listen_inherited *in, struct error *e)
+static int listen_sort_inherited(int fd, struct listen_inherited *in, struct error *e)
 {
     bool local = sd_is_socket(fd, AF_UNIX, SOCK_STREAM, 1) > 0;
     bool tcp = sd_is_socket_inet(fd, AF_UNSPEC, SOCK_STREAM, 1, 0) > 0;
@@ -250,18 +251,18 @@ static int sort_inherited(int fd, struct listen_inherited *in, struct error *e)
     return 0;
 }
 
-static int check_inherited(int fd, const struct listen_rules *rules, char *url, size_t url_bytes,
-                           struct error *e)
+static int listen_check_inherited(int fd, const struct listen_rules *rules, char *url,
+                                  size_t url_bytes, struct error *e)
 {
     struct sockaddr_storage bound;
     socklen_t length = sizeof bound;
-    int status = tell_url(fd, rules->tls, url, url_bytes, e);
+    int status = listen_tell_url(fd, rules->tls, url, url_bytes, e);
 
     if (status || rules->everywhere)
         return status;
     if (getsockname(fd, (struct sockaddr *)&bound, &length))
         return error_set_errno(e, errno, "cannot find the address of systemd's socket");
-    return check_loopback((struct sockaddr *)&bound, url, e);
+    return listen_check_loopback((struct sockaddr *)&bound, url, e);
 }
 
 int listen_inherit(const struct listen_rules *rules, struct listen_inherited *in, char *url,
@@ -271,9 +272,9 @@ int listen_inherit(const struct listen_rules *rules, struct listen_inherited *in
 
     *in = (struct listen_inherited){-1, -1};
     for (int i = 0; i < count && !status; i++)
-        status = sort_inherited(SD_LISTEN_FDS_START + i, in, e);
+        status = listen_sort_inherited(SD_LISTEN_FDS_START + i, in, e);
     if (!status && in->tcp >= 0)
-        status = check_inherited(in->tcp, rules, url, url_bytes, e);
+        status = listen_check_inherited(in->tcp, rules, url, url_bytes, e);
     for (int i = 0; i < count && status; i++)
         close(SD_LISTEN_FDS_START + i);
     if (status)

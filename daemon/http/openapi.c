@@ -25,7 +25,7 @@ static json_t *openapi_reference(const char *where, const char *name)
 }
 
 /* A schema by its name, or as it stands there. */
-static json_t *schema_of(const json_t *schema)
+static json_t *openapi_schema_of(const json_t *schema)
 {
     const char *name = json_string_value(schema);
     return name ? openapi_reference("schemas", name) : json_deep_copy(schema);
@@ -34,7 +34,7 @@ static json_t *schema_of(const json_t *schema)
 /* ---- examples */
 
 /* What examples send or get in one place: {name: {"value": ...}}, or NULL where none has it. */
-static json_t *examples_in(const struct described *d, const char *group, const char *key)
+static json_t *openapi_examples_in(const struct described *d, const char *group, const char *key)
 {
     json_t *out = json_object(), *example;
     const char *name;
@@ -54,7 +54,7 @@ static json_t *examples_in(const struct described *d, const char *group, const c
 }
 
 /* The answers among the examples with this status and type. */
-static json_t *answers_among(const struct described *d, int status, const char *type)
+static json_t *openapi_answers_among(const struct described *d, int status, const char *type)
 {
     json_t *out = json_object(), *example;
     const char *name;
@@ -75,10 +75,11 @@ static json_t *answers_among(const struct described *d, int status, const char *
     return NULL;
 }
 
-static json_t *content_of(const struct described *d, int status, const char *type, json_t *schema)
+static json_t *openapi_content_of(const struct described *d, int status, const char *type,
+                                  json_t *schema)
 {
     json_t *media = json_pack("{s:o}", "schema", schema);
-    json_t *examples = answers_among(d, status, type);
+    json_t *examples = openapi_answers_among(d, status, type);
 
     if (examples)
         json_object_set_new(media, "examples", examples);
@@ -88,7 +89,7 @@ static json_t *content_of(const struct described *d, int status, const char *typ
 /* ---- parameters */
 
 /* What a GET answers from memory has an entity tag (encode.c). */
-static bool is_tagged(const struct described *d)
+static bool openapi_is_tagged(const struct described *d)
 {
     return strcmp(d->route->method, "GET") == 0 && !json_is_true(json_object_get(d->doc, "file"));
 }
@@ -99,7 +100,7 @@ static void openapi_add_parameter(json_t *list, const struct described *d, const
     bool in_path = strcmp(in, "path") == 0;
     json_t *schema = about ? json_deep_copy(about) : json_pack("{s:s}", "type", "string");
     json_t *parameter = json_pack("{s:s, s:s}", "name", name, "in", in);
-    json_t *examples = examples_in(d, strcmp(in, "header") == 0 ? "headers" : in, name);
+    json_t *examples = openapi_examples_in(d, strcmp(in, "header") == 0 ? "headers" : in, name);
     const json_t *words = json_object_get(schema, "description");
 
     if (words)
@@ -114,7 +115,7 @@ static void openapi_add_parameter(json_t *list, const struct described *d, const
     json_array_append_new(list, parameter);
 }
 
-static json_t *parameters_of(const struct described *d)
+static json_t *openapi_parameters_of(const struct described *d)
 {
     const json_t *known = json_object_get(d->doc, "parameters");
     json_t *list = json_array(), *about,
@@ -134,7 +135,7 @@ static json_t *parameters_of(const struct described *d)
     }
     json_object_foreach (json_object_get(d->doc, "headers"), name, about)
         openapi_add_parameter(list, d, "header", name, about);
-    if (is_tagged(d))
+    if (openapi_is_tagged(d))
         json_array_append_new(list, openapi_reference("parameters", "IfNoneMatch"));
     json_decref(number);
     return list;
@@ -142,7 +143,7 @@ static json_t *parameters_of(const struct described *d)
 
 /* ---- answers */
 
-static void add_header(json_t *answer, const char *name, const char *words)
+static void openapi_add_header(json_t *answer, const char *name, const char *words)
 {
     json_t *headers = json_object_get(answer, "headers");
 
@@ -158,8 +159,8 @@ static void add_header(json_t *answer, const char *name, const char *words)
 static void openapi_add_problem(json_t *responses, const struct described *d, int status)
 {
     char code[8];
-    json_t *media =
-        content_of(d, status, "application/problem+json", openapi_reference("schemas", "Problem"));
+    json_t *media = openapi_content_of(d, status, "application/problem+json",
+                                       openapi_reference("schemas", "Problem"));
 
     snprintf(code, sizeof code, "%d", status);
     if (json_object_get(media, "examples"))
@@ -194,7 +195,7 @@ static void openapi_add_problems(json_t *responses, const struct described *d)
     json_object_set_new(responses, "default", openapi_reference("responses", "Problem"));
 }
 
-static json_t *good_answer(const struct described *d, const char *code, const json_t *types)
+static json_t *openapi_good_answer(const struct described *d, const char *code, const json_t *types)
 {
     json_t *content = json_object(), *schema, *words;
     json_t *answer = json_pack("{s:s}", "description", d->route->summary);
@@ -202,23 +203,24 @@ static json_t *good_answer(const struct described *d, const char *code, const js
     int status = atoi(code);
 
     json_object_foreach ((json_t *)types, name, schema)
-        json_object_set_new(content, name, content_of(d, status, name, schema_of(schema)));
+        json_object_set_new(content, name,
+                            openapi_content_of(d, status, name, openapi_schema_of(schema)));
     json_object_set_new(answer, "content", content);
     json_object_foreach (json_object_get(d->doc, "answer_headers"), name, words)
-        add_header(answer, name, json_string_value(words));
-    if (is_tagged(d))
-        add_header(answer, "ETag", "entity tag of the answer, for If-None-Match");
+        openapi_add_header(answer, name, json_string_value(words));
+    if (openapi_is_tagged(d))
+        openapi_add_header(answer, "ETag", "entity tag of the answer, for If-None-Match");
     return answer;
 }
 
-static json_t *responses_of(const struct described *d)
+static json_t *openapi_responses_of(const struct described *d)
 {
     json_t *responses = json_object(), *types;
     const char *code;
 
     json_object_foreach (json_object_get(d->doc, "answers"), code, types)
-        json_object_set_new(responses, code, good_answer(d, code, types));
-    if (is_tagged(d))
+        json_object_set_new(responses, code, openapi_good_answer(d, code, types));
+    if (openapi_is_tagged(d))
         json_object_set_new(responses, "304", openapi_reference("responses", "NotModified"));
     if (!d->route->handler)
         openapi_add_problem(responses, d, 501);
@@ -228,15 +230,15 @@ static json_t *responses_of(const struct described *d)
 
 /* ---- the document */
 
-static json_t *body_of(const struct described *d)
+static json_t *openapi_body_of(const struct described *d)
 {
     const json_t *body = json_object_get(d->doc, "body");
     json_t *media, *examples;
 
     if (!body)
         return NULL;
-    media = json_pack("{s:o}", "schema", schema_of(body));
-    examples = examples_in(d, NULL, "body");
+    media = json_pack("{s:o}", "schema", openapi_schema_of(body));
+    examples = openapi_examples_in(d, NULL, "body");
     if (examples)
         json_object_set_new(media, "examples", examples);
     return json_pack("{s:b, s:{s:o}}", "required",
@@ -250,8 +252,8 @@ static json_t *openapi_operation(const struct described *d, const char *tag)
     json_t *json = json_pack("{s:O, s:s, s:[s], s:s, s:o, s:o}", "operationId",
                              json_object_get(d->doc, "operation"), "summary", route->summary,
                              "tags", tag, "x-role", role_at(route->role)->name, "parameters",
-                             parameters_of(d), "responses", responses_of(d));
-    json_t *body = body_of(d);
+                             openapi_parameters_of(d), "responses", openapi_responses_of(d));
+    json_t *body = openapi_body_of(d);
 
     if (body)
         json_object_set_new(json, "requestBody", body);
@@ -343,7 +345,7 @@ static json_t *openapi_job_schema(bool request)
     return schema;
 }
 
-static json_t *components_of(json_t *const docs[])
+static json_t *openapi_components_of(json_t *const docs[])
 {
     json_t *schemas = json_pack("{s:o, s:o}", "JobDocument", openapi_job_schema(true), "JobSpec",
                                 openapi_job_schema(false));
@@ -356,7 +358,7 @@ static json_t *components_of(json_t *const docs[])
 
     for (size_t i = 0; api_docs[i].name; i++)
         json_object_update(schemas, json_object_get(docs[i], "schemas"));
-    add_header(too_many, "Retry-After", "seconds");
+    openapi_add_header(too_many, "Retry-After", "seconds");
     json_t *tag = json_pack("{s:s, s:s, s:s, s:{s:s}}", "name", "If-None-Match", "in", "header",
                             "description",
                             "entity tags of answers the client has; 304 if one of them is current",
@@ -369,7 +371,7 @@ static json_t *components_of(json_t *const docs[])
 }
 
 /* What each role may beyond the routes with its x-role: those of roles it includes, and more. */
-static json_t *roles_of(void)
+static json_t *openapi_roles_of(void)
 {
     json_t *all = json_array();
 
@@ -404,8 +406,8 @@ json_t *openapi_document(void)
         "{s:s, s:{s:s, s:s, s:s, s:{s:s, s:s}}, s:[{s:s, s:s}], s:o, s:o, s:o}", "openapi", "3.1.0",
         "info", "title", "traind", "version", PACKAGE_VERSION, "description", about, "license",
         "name", "Apache-2.0", "identifier", "Apache-2.0", "servers", "url", "/", "description",
-        "the daemon that this document is from", "x-roles", roles_of(), "paths",
-        openapi_paths(docs), "components", components_of(docs));
+        "the daemon that this document is from", "x-roles", openapi_roles_of(), "paths",
+        openapi_paths(docs), "components", openapi_components_of(docs));
     for (size_t i = 0; i < DOCS_MAX; i++)
         json_decref(docs[i]);
     return document;

@@ -25,7 +25,7 @@ void reply_header(struct reply *r, const char *name, const char *format, ...)
     r->header_count++;
 }
 
-static void set_body(struct reply *r, int status, const char *type, char *body, size_t bytes)
+static void reply_set_body(struct reply *r, int status, const char *type, char *body, size_t bytes)
 {
     r->status = status;
     r->type = type;
@@ -42,7 +42,7 @@ int reply_json(struct reply *r, int status, json_t *value, struct error *e)
         return error_set(e, ERR_NO_MEMORY, "no memory for the answer");
     size_t bytes = strlen(text);
     text[bytes] = '\n'; /* in the place of the final NUL, which is not sent */
-    set_body(r, status, "application/json", text, bytes + 1);
+    reply_set_body(r, status, "application/json", text, bytes + 1);
     return 0;
 }
 
@@ -53,7 +53,7 @@ int reply_json_text(struct reply *r, int status, struct json_text *text, struct 
         return error_set(e, ERR_NO_MEMORY, "no memory for the answer");
     }
     size_t bytes = text->out.bytes;
-    set_body(r, status, "application/json", buffer_take(&text->out, NULL), bytes);
+    reply_set_body(r, status, "application/json", buffer_take(&text->out, NULL), bytes);
     return 0;
 }
 
@@ -66,14 +66,14 @@ int reply_text(struct reply *r, int status, const char *type, const void *text, 
         return error_set(e, ERR_NO_MEMORY, "no memory for the answer");
     if (bytes)
         memcpy(copy, text, bytes);
-    set_body(r, status, type, copy, bytes);
+    reply_set_body(r, status, type, copy, bytes);
     return 0;
 }
 
 void reply_file(struct reply *r, int status, const char *type, int fd, uint64_t from,
                 uint64_t bytes)
 {
-    set_body(r, status, type, NULL, 0);
+    reply_set_body(r, status, type, NULL, 0);
     r->fd = fd;
     r->file_from = from;
     r->file_bytes = bytes;
@@ -99,7 +99,7 @@ void reply_problem(struct reply *r, int status, const struct error *e,
     if (problems && problems->count)
         json_object_set_new(body, "errors", problems_to_json(problems));
     if (reply_json(r, status, body, &ignored))
-        set_body(r, status, NULL, NULL, 0);
+        reply_set_body(r, status, NULL, NULL, 0);
     r->type = "application/problem+json";
 }
 

@@ -142,7 +142,7 @@ const struct route *route_at(size_t i)
 enum match { MATCH_NONE, MATCH_BAD_ID, MATCH_NO_SUCH_ID, MATCH_YES };
 
 /* An id is decimal digits. Digits that no int64 holds are an id that no job has. */
-static enum match match_id(const char *text, size_t length, int64_t *id)
+static enum match routes_match_id(const char *text, size_t length, int64_t *id)
 {
     char digits[20];
 
@@ -170,7 +170,7 @@ static enum match route_match(const char *pattern, const char *path, int64_t *id
         if (length == 0)
             return MATCH_NONE;
         if (strncmp(pattern, "{id}", 4) == 0)
-            result = match_id(path, length, id);
+            result = routes_match_id(path, length, id);
         pattern = strchr(pattern, '}') + 1;
         path += length;
     }
@@ -179,7 +179,7 @@ static enum match route_match(const char *pattern, const char *path, int64_t *id
     return *pattern || *path ? MATCH_NONE : result;
 }
 
-static const struct route *not_found(const char *method, const char *path, struct error *e)
+static const struct route *routes_not_found(const char *method, const char *path, struct error *e)
 {
     if (strncmp(path, "/v1/", 4) != 0 && strcmp(path, "/v1") != 0 && strcmp(method, "GET") == 0)
         return &dashboard;
@@ -187,7 +187,7 @@ static const struct route *not_found(const char *method, const char *path, struc
     return NULL;
 }
 
-static void allow_also(char *allow, size_t bytes, const char *method)
+static void routes_allow_also(char *allow, size_t bytes, const char *method)
 {
     size_t used = strlen(allow);
     snprintf(allow + used, bytes - used, "%s%s%s", used ? ", " : "", method,
@@ -209,10 +209,10 @@ const struct route *route_find(const char *method, const char *path, int64_t *id
             return &routes[i];
         found = m;
         takes_method = takes_method || strcmp(routes[i].method, method) == 0;
-        allow_also(allow, allow_bytes, routes[i].method);
+        routes_allow_also(allow, allow_bytes, routes[i].method);
     }
     if (found == MATCH_NONE)
-        return not_found(method, path, e);
+        return routes_not_found(method, path, e);
     if (!takes_method)
         error_set(e, ERR_METHOD, "%s does not allow %s, only %s", path, method, allow);
     else if (found == MATCH_BAD_ID)

@@ -74,8 +74,8 @@ static const char *server_header(struct MHD_Connection *c, const char *name)
     return MHD_lookup_connection_value(c, MHD_HEADER_KIND, name);
 }
 
-static enum MHD_Result take_parameter(void *context, enum MHD_ValueKind kind, const char *name,
-                                      const char *value)
+static enum MHD_Result server_take_parameter(void *context, enum MHD_ValueKind kind,
+                                             const char *name, const char *value)
 {
     struct request *q = context;
 
@@ -87,13 +87,13 @@ static enum MHD_Result take_parameter(void *context, enum MHD_ValueKind kind, co
     return MHD_YES;
 }
 
-static bool is_gettable(const char *method)
+static bool server_is_gettable(const char *method)
 {
     return strcmp(method, MHD_HTTP_METHOD_GET) == 0 || strcmp(method, MHD_HTTP_METHOD_HEAD) == 0;
 }
 
-static int check_request(const struct endpoint *at, struct MHD_Connection *c,
-                         const struct exchange *x, struct request *q, struct error *e)
+static int server_check_request(const struct endpoint *at, struct MHD_Connection *c,
+                                const struct exchange *x, struct request *q, struct error *e)
 {
     if (at->guarded &&
         guard_check(x->config->require_token, server_header(c, "Host"), server_header(c, "Origin"),
@@ -115,8 +115,8 @@ static int check_request(const struct endpoint *at, struct MHD_Connection *c,
 }
 
 /* What the sender may do; counts: against a token's rate. */
-static int find_caller(const struct exchange *x, bool counts, struct caller *caller,
-                       struct error *e)
+static int server_find_caller(const struct exchange *x, bool counts, struct caller *caller,
+                              struct error *e)
 {
     struct MHD_Connection *c = x->connection;
     const union MHD_ConnectionInfo *info =
@@ -128,7 +128,7 @@ static int find_caller(const struct exchange *x, bool counts, struct caller *cal
 }
 
 /* What says how to ask so that it is answered. */
-static void add_retry_headers(struct reply *r, const struct error *e)
+static void server_add_retry_headers(struct reply *r, const struct error *e)
 {
     if (e->code == ERR_NO_TOKEN)
         reply_header(r, "WWW-Authenticate", "Bearer realm=\"traind\"");
@@ -138,13 +138,13 @@ static void add_retry_headers(struct reply *r, const struct error *e)
         reply_header(r, "Accept-Encoding", "identity");
 }
 
-static int route_request(const struct exchange *x, struct request *q, struct reply *r,
-                         struct error *e)
+static int server_route_request(const struct exchange *x, struct request *q, struct reply *r,
+                                struct error *e)
 {
     char allow[64];
     struct caller caller;
 
-    if (find_caller(x, true, &caller, e))
+    if (server_find_caller(x, true, &caller, e))
         return -(int)e->code;
     q->rights = caller.rights;
     q->token = r->token = caller.token;
@@ -161,14 +161,14 @@ static int route_request(const struct exchange *x, struct request *q, struct rep
         reply_problem(r, 501, e, NULL);
         return 0;
     }
-    MHD_get_connection_values(x->connection, MHD_GET_ARGUMENT_KIND, take_parameter, q);
+    MHD_get_connection_values(x->connection, MHD_GET_ARGUMENT_KIND, server_take_parameter, q);
     if (q->query_count == QUERY_MAX)
         return error_set(e, ERR_USAGE, "more than %d query parameters", QUERY_MAX - 1);
     int status = route_check_query(q, e);
     return status ? status : q->route->handler(q, r, e);
 }
 
-static void name_client(struct MHD_Connection *c, char *name, size_t bytes)
+static void server_name_client(struct MHD_Connection *c, char *name, size_t bytes)
 {
     const union MHD_ConnectionInfo *info =
         MHD_get_connection_info(c, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
@@ -192,7 +192,7 @@ static void server_answer(struct exchange *x)
     struct request q = {
         .app = at->app,
         .config = x->config,
-        .method = is_gettable(method) ? "GET" : method,
+        .method = server_is_gettable(method) ? "GET" : method,
         .path = x->url,
         .on_socket = !at->guarded,
         .host = server_header(c, "Host"),
@@ -208,10 +208,10 @@ static void server_answer(struct exchange *x)
     };
     double began = clock_monotonic();
 
-    name_client(c, q.client, sizeof q.client);
+    server_name_client(c, q.client, sizeof q.client);
 
-    if (check_request(at, c, x, &q, &e) || route_request(x, &q, r, &e)) {
-        add_retry_headers(r, &e);
+    if (server_check_request(at, c, x, &q, &e) || server_route_request(x, &q, r, &e)) {
+        server_add_retry_headers(r, &e);
         if (x->malformed)
             reply_header(r, "Connection", "close"); /* where it ends is not known */
         if (e.code == ERR_INTERNAL)
@@ -243,15 +243,15 @@ static const struct {
                                 "frame-ancestors 'none'; object-src 'none'"},
 };
 
-static struct MHD_Response *file_response(const struct http_app *app, const struct reply *r)
+static struct MHD_Response *server_file_response(const struct http_app *app, const struct reply *r)
 {
     if (r->token)
         return download_response(app->tokens, r->token, r->fd, r->file_from, r->file_bytes);
     return MHD_create_response_from_fd_at_offset64(r->file_bytes, r->fd, r->file_from);
 }
 
-static struct MHD_Response *to_mhd(const struct http_app *app, struct reply *r,
-                                   struct MHD_Connection *c)
+static struct MHD_Response *server_to_mhd(const struct http_app *app, struct reply *r,
+                                          struct MHD_Connection *c)
 {
     struct MHD_Response *response;
 
@@ -260,7 +260,7 @@ static struct MHD_Response *to_mhd(const struct http_app *app, struct reply *r,
         if (response)
             r->stream = NULL;
     } else if (r->file_bytes) {
-        response = file_response(app, r);
+        response = server_file_response(app, r);
         if (response)
             r->file_bytes = 0; /* the response closes it */
     } else {
@@ -271,10 +271,10 @@ static struct MHD_Response *to_mhd(const struct http_app *app, struct reply *r,
     return response;
 }
 
-static enum MHD_Result send_reply(const struct http_app *app, struct MHD_Connection *c,
-                                  struct reply *r)
+static enum MHD_Result server_send_reply(const struct http_app *app, struct MHD_Connection *c,
+                                         struct reply *r)
 {
-    struct MHD_Response *response = to_mhd(app, r, c);
+    struct MHD_Response *response = server_to_mhd(app, r, c);
     bool cached = false, tagged = false;
 
     if (!response)
@@ -299,7 +299,7 @@ static enum MHD_Result send_reply(const struct http_app *app, struct MHD_Connect
 /* ---------------------------------------------------------------- receiving */
 
 /* MHD_NO ends the connection. */
-static enum MHD_Result take_body(struct exchange *x, const char *data, size_t *bytes)
+static enum MHD_Result server_take_body(struct exchange *x, const char *data, size_t *bytes)
 {
     size_t more = *bytes;
 
@@ -315,7 +315,7 @@ static enum MHD_Result take_body(struct exchange *x, const char *data, size_t *b
 }
 
 /* A body announced as far too large is refused before it is sent. */
-static bool content_length_exceeds_limit(const struct exchange *x)
+static bool server_content_length_exceeds_limit(const struct exchange *x)
 {
     const char *length = server_header(x->connection, "Content-Length");
     /* For "100 Continue": nothing is lost by refusing now. */
@@ -327,23 +327,23 @@ static bool content_length_exceeds_limit(const struct exchange *x)
            (unsigned long long)x->body.limit * (waits ? 1 : DRAIN_FACTOR);
 }
 
-static const struct route *route_of(const struct exchange *x)
+static const struct route *server_route_of(const struct exchange *x)
 {
     struct error e;
     int64_t id;
     char allow[64];
 
-    return route_find(is_gettable(x->method) ? "GET" : x->method, x->url, &id, allow, sizeof allow,
-                      &e);
+    return route_find(server_is_gettable(x->method) ? "GET" : x->method, x->url, &id, allow,
+                      sizeof allow, &e);
 }
 
 /* Nobody without a token may fill the memory with bodies. The answer says why, later. */
-static bool is_refused(const struct exchange *x)
+static bool server_is_refused(const struct exchange *x)
 {
     struct error e;
     struct caller caller;
 
-    return find_caller(x, false, &caller, &e) || !x->route ||
+    return server_find_caller(x, false, &caller, &e) || !x->route ||
            auth_check(x->route, caller.rights, &e);
 }
 
@@ -355,7 +355,7 @@ struct framing {
     bool bad_name;
 };
 
-static bool is_token(const char *name)
+static bool server_is_token(const char *name)
 {
     static const char others[] = "!#$%&'*+-.^_`|~";
 
@@ -365,8 +365,8 @@ static bool is_token(const char *name)
     return true;
 }
 
-static enum MHD_Result count_field(void *context, enum MHD_ValueKind kind, const char *name,
-                                   const char *value)
+static enum MHD_Result server_count_field(void *context, enum MHD_ValueKind kind, const char *name,
+                                          const char *value)
 {
     struct framing *f = context;
 
@@ -380,16 +380,16 @@ static enum MHD_Result count_field(void *context, enum MHD_ValueKind kind, const
     if (strcasecmp(name, "Content-Encoding") == 0 && value && *value &&
         strcasecmp(value, "identity") != 0)
         f->encoding = value;
-    f->bad_name = f->bad_name || !is_token(name);
+    f->bad_name = f->bad_name || !server_is_token(name);
     return MHD_YES;
 }
 
 /* What microhttpd takes and should not: NULL for nothing. */
-static const char *find_fault(struct MHD_Connection *c, const char **encoding)
+static const char *server_find_fault(struct MHD_Connection *c, const char **encoding)
 {
     struct framing f = {0};
 
-    MHD_get_connection_values(c, MHD_HEADER_KIND, count_field, &f);
+    MHD_get_connection_values(c, MHD_HEADER_KIND, server_count_field, &f);
     *encoding = f.encoding;
     if (f.bad_name)
         return "a header's name has a character that is not allowed there, as a space before the "
@@ -405,8 +405,8 @@ static const char *find_fault(struct MHD_Connection *c, const char **encoding)
     return NULL;
 }
 
-static struct exchange *begin_exchange(const struct endpoint *at, struct MHD_Connection *c,
-                                       const char *url, const char *method)
+static struct exchange *server_begin_exchange(const struct endpoint *at, struct MHD_Connection *c,
+                                              const char *url, const char *method)
 {
     struct exchange *x = calloc(1, sizeof *x);
 
@@ -418,19 +418,19 @@ static struct exchange *begin_exchange(const struct endpoint *at, struct MHD_Con
     x->method = method;
     x->config = settings_get(at->app->settings);
     x->body = BUFFER((size_t)x->config->max_body_bytes);
-    x->malformed = find_fault(c, &x->encoding);
+    x->malformed = server_find_fault(c, &x->encoding);
     const union MHD_ConnectionInfo *info =
         MHD_get_connection_info(c, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
     x->current = info ? info->socket_context : NULL;
     if (x->current)
         *x->current = x;
-    x->too_large = content_length_exceeds_limit(x);
-    x->route = route_of(x);
-    x->refused = is_refused(x);
+    x->too_large = server_content_length_exceeds_limit(x);
+    x->route = server_route_of(x);
+    x->refused = server_is_refused(x);
     return x;
 }
 
-static void answer_and_resume(void *context)
+static void server_answer_and_resume(void *context)
 {
     struct exchange *x = context;
 
@@ -440,17 +440,17 @@ static void answer_and_resume(void *context)
 
 /* What changes something waits for the disk, as do copies and digests of large files. microhttpd
  * asks again when the answer is there. */
-static bool leave_to_crew(struct exchange *x)
+static bool server_leave_to_crew(struct exchange *x)
 {
     if (x->refused || x->too_large || x->malformed)
         return false;
-    bool reads = is_gettable(x->method);
+    bool reads = server_is_gettable(x->method);
     if (reads && !route_reads_files(x->route))
         return false;
-    x->task = (struct crew_task){answer_and_resume, x, NULL};
+    x->task = (struct crew_task){server_answer_and_resume, x, NULL};
     MHD_suspend_connection(x->connection);
     if (!crew_do(reads ? x->at->readers : x->at->crew, &x->task))
-        answer_and_resume(x);
+        server_answer_and_resume(x);
     return true;
 }
 
@@ -462,24 +462,24 @@ static enum MHD_Result server_handle(void *context, struct MHD_Connection *c, co
 
     (void)version;
     if (!x) {
-        *state = x = begin_exchange(context, c, url, method);
+        *state = x = server_begin_exchange(context, c, url, method);
         if (!x)
             return MHD_NO;
         if (!x->too_large && !x->malformed)
             return MHD_YES;
     } else if (*bytes) {
-        return take_body(x, data, bytes);
+        return server_take_body(x, data, bytes);
     }
-    if (!x->answered && leave_to_crew(x))
+    if (!x->answered && server_leave_to_crew(x))
         return MHD_YES;
     if (!x->answered)
         server_answer(x);
-    enum MHD_Result result = send_reply(x->at->app, c, &x->reply);
+    enum MHD_Result result = server_send_reply(x->at->app, c, &x->reply);
     reply_clear(&x->reply);
     return result;
 }
 
-static void exchange_destroy(struct exchange *x)
+static void server_exchange_destroy(struct exchange *x)
 {
     if (!x)
         return;
@@ -497,7 +497,7 @@ static void server_on_completed(void *context, struct MHD_Connection *c, void **
     (void)context;
     (void)c;
     (void)code;
-    exchange_destroy(*state);
+    server_exchange_destroy(*state);
     *state = NULL;
 }
 
@@ -511,7 +511,7 @@ static void server_on_connection(void *context, struct MHD_Connection *c, void *
     if (code == MHD_CONNECTION_NOTIFY_STARTED) {
         *current = calloc(1, sizeof(struct exchange *));
     } else if (*current) {
-        exchange_destroy(*(struct exchange **)*current);
+        server_exchange_destroy(*(struct exchange **)*current);
         free(*current);
         *current = NULL;
     }
@@ -521,7 +521,7 @@ static void server_on_connection(void *context, struct MHD_Connection *c, void *
  * its memory is too small for the parameters, so the query ends behind those that are too many
  * already: they are refused with 400. The text is in the connection's buffer, which may be changed,
  * as when it is unescaped. */
-static void *shorten_query(void *context, const char *address, struct MHD_Connection *c)
+static void *server_shorten_query(void *context, const char *address, struct MHD_Connection *c)
 {
     char *at = strchr((char *)(uintptr_t)address, '?');
 
@@ -547,7 +547,7 @@ static size_t server_unescape(void *context, struct MHD_Connection *c, char *tex
 
 /* ---------------------------------------------------------------- start and stop */
 
-static void library_words(void *context, const char *format, va_list args)
+static void server_library_words(void *context, const char *format, va_list args)
 {
     char text[512];
 
@@ -563,8 +563,8 @@ static void library_words(void *context, const char *format, va_list args)
     "+AES-256-GCM:+CHACHA20-POLY1305:+AES-128-GCM:-MAC-ALL:+AEAD:%SERVER_PRECEDENCE"
 
 /* Takes over *fd, which becomes -1. */
-static int start_endpoint(struct endpoint *at, int *fd, unsigned threads,
-                          const struct http_server *s, struct error *e)
+static int server_start_endpoint(struct endpoint *at, int *fd, unsigned threads,
+                                 const struct http_server *s, struct error *e)
 {
     bool tls = at->guarded && s->key;
     struct MHD_OptionItem keys[] = {
@@ -577,9 +577,9 @@ static int start_endpoint(struct endpoint *at, int *fd, unsigned threads,
     at->daemon = MHD_start_daemon(
         MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG |
             (tls ? MHD_USE_TLS : 0u),
-        0, NULL, NULL, server_handle, at, MHD_OPTION_EXTERNAL_LOGGER, library_words, NULL,
+        0, NULL, NULL, server_handle, at, MHD_OPTION_EXTERNAL_LOGGER, server_library_words, NULL,
         MHD_OPTION_UNESCAPE_CALLBACK, server_unescape, NULL, MHD_OPTION_URI_LOG_CALLBACK,
-        shorten_query, NULL, MHD_OPTION_LISTEN_SOCKET, *fd, MHD_OPTION_NOTIFY_COMPLETED,
+        server_shorten_query, NULL, MHD_OPTION_LISTEN_SOCKET, *fd, MHD_OPTION_NOTIFY_COMPLETED,
         server_on_completed, NULL, MHD_OPTION_NOTIFY_CONNECTION, server_on_connection, NULL,
         MHD_OPTION_CONNECTION_LIMIT, (unsigned)s->config->max_connections,
         MHD_OPTION_PER_IP_CONNECTION_LIMIT,
@@ -600,7 +600,7 @@ static int start_endpoint(struct endpoint *at, int *fd, unsigned threads,
 
 #define PEM_LIMIT_BYTES ((size_t)1 << 20)
 
-static int load_keys(struct http_server *s, const struct config *c, struct error *e)
+static int server_load_keys(struct http_server *s, const struct config *c, struct error *e)
 {
     size_t bytes;
 
@@ -612,16 +612,16 @@ static int load_keys(struct http_server *s, const struct config *c, struct error
     return 0;
 }
 
-static struct listen_rules rules_of(const struct config *c)
+static struct listen_rules server_rules_of(const struct config *c)
 {
     return (struct listen_rules){c->tls_key != NULL, c->tls_key && c->require_token};
 }
 
 /* The sockets: systemd's, or our own. A path that systemd made stays at the end. */
-static int open_sockets(struct http_server *s, const struct http_app *app, struct error *e)
+static int server_open_sockets(struct http_server *s, const struct http_app *app, struct error *e)
 {
     const struct config *c = s->config;
-    struct listen_rules rules = rules_of(c);
+    struct listen_rules rules = server_rules_of(c);
     int status = listen_inherit(&rules, &s->fds, s->url, sizeof s->url, e);
 
     if (!status && s->fds.tcp < 0)
@@ -636,7 +636,7 @@ static int open_sockets(struct http_server *s, const struct http_app *app, struc
 
 int http_server_check(const struct config *c, struct error *e)
 {
-    struct listen_rules rules = rules_of(c);
+    struct listen_rules rules = server_rules_of(c);
     return listen_check(c->listen, &rules, e);
 }
 
@@ -653,9 +653,9 @@ int http_server_listen(const struct http_app *app, struct http_server **out, str
     s->tcp = (struct endpoint){app, s->crew, s->readers, NULL, true};
     s->local = (struct endpoint){app, s->crew, s->readers, NULL, false};
     if (!status)
-        status = load_keys(s, s->config, e);
+        status = server_load_keys(s, s->config, e);
     if (!status)
-        status = open_sockets(s, app, e);
+        status = server_open_sockets(s, app, e);
     if (status)
         http_server_stop(s);
     else
@@ -666,9 +666,10 @@ int http_server_listen(const struct http_app *app, struct http_server **out, str
 int http_server_start(struct http_server *s, struct error *e)
 {
     unsigned threads = (unsigned)s->config->http_threads;
-    int status = start_endpoint(&s->tcp, &s->fds.tcp, threads, s, e);
+    int status = server_start_endpoint(&s->tcp, &s->fds.tcp, threads, s, e);
 
-    return status ? status : start_endpoint(&s->local, &s->fds.local, threads > 1 ? 2 : 0, s, e);
+    return status ? status
+                  : server_start_endpoint(&s->local, &s->fds.local, threads > 1 ? 2 : 0, s, e);
 }
 
 const char *http_server_url(const struct http_server *s)

@@ -48,13 +48,13 @@ static int static_is_plain(const char *path)
     return !strstr(path, "/.") && !strstr(path, "//");
 }
 
-static int no_such_file(const struct request *q, struct error *e)
+static int static_no_such_file(const struct request *q, struct error *e)
 {
     return error_set(e, ERR_NOT_FOUND, "there is no %s; GET /openapi.json lists the routes",
                      q->path);
 }
 
-static int no_dashboard(const struct request *q, struct error *e)
+static int static_no_dashboard(const struct request *q, struct error *e)
 {
     return error_set(e, ERR_NOT_FOUND,
                      "the dashboard's files are not in %s; install them, or set web_dir",
@@ -71,13 +71,13 @@ static int static_send_file(struct reply *r, int fd, const struct stat *st, stru
     return 0;
 }
 
-static bool is_text(const char *type)
+static bool static_is_text(const char *type)
 {
     return strncmp(type, "text/", 5) == 0 || strcmp(type, "image/svg+xml") == 0 ||
            strcmp(type, "application/json") == 0;
 }
 
-static int send_text(struct reply *r, const char *path, struct error *e)
+static int static_send_text(struct reply *r, const char *path, struct error *e)
 {
     int status = file_read(path, TEXT_BYTES_MAX, &r->body, &r->bytes, e);
 
@@ -96,15 +96,15 @@ int handle_static(const struct request *q, struct reply *r, struct error *e)
 
     if (!static_is_plain(name) || !static_content_type(name) ||
         (size_t)snprintf(path, sizeof path, "%s%s", q->config->web_dir, name) >= sizeof path)
-        return no_such_file(q, e);
+        return static_no_such_file(q, e);
     int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
     if (fd < 0 && (errno == ENOENT || errno == ENOTDIR))
-        return strcmp(q->path, "/") == 0 ? no_dashboard(q, e) : no_such_file(q, e);
+        return strcmp(q->path, "/") == 0 ? static_no_dashboard(q, e) : static_no_such_file(q, e);
     if (fd < 0)
         return error_set_errno(e, errno, "cannot open %s", path);
     if (fstat(fd, &st) || !S_ISREG(st.st_mode)) {
         close(fd);
-        return no_such_file(q, e);
+        return static_no_such_file(q, e);
     }
     r->type = static_content_type(name);
     snprintf(tag, sizeof tag, "W/\"%llx-%llx-%lx\"", (unsigned long long)st.st_size,
@@ -115,8 +115,8 @@ int handle_static(const struct request *q, struct reply *r, struct error *e)
         close(fd);
         return reply_text(r, 304, r->type, "", 0, e);
     }
-    if (!is_text(r->type) || st.st_size > TEXT_BYTES_MAX)
+    if (!static_is_text(r->type) || st.st_size > TEXT_BYTES_MAX)
         return static_send_file(r, fd, &st, e);
     close(fd);
-    return send_text(r, path, e);
+    return static_send_text(r, path, e);
 }

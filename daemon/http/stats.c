@@ -40,24 +40,24 @@ void stats_count(const struct route *route, int status, double seconds)
     atomic_fetch_add(&routes[r].microseconds, (uint_fast64_t)(seconds * 1e6));
 }
 
-static const char *method_of(size_t r)
+static const char *stats_method_of(size_t r)
 {
     return r < ROUTES_MAX - 1 ? route_at(r)->method : "any";
 }
 
-static const char *pattern_of(size_t r)
+static const char *stats_pattern_of(size_t r)
 {
     return r < ROUTES_MAX - 1 ? route_at(r)->pattern : "other";
 }
 
-static void print_statuses(FILE *out, size_t r)
+static void stats_print_statuses(FILE *out, size_t r)
 {
     for (size_t s = 0; s < STATUS_COUNT; s++) {
         unsigned long long count = atomic_load(&routes[r].by_status[s]);
         if (count == 0)
             continue;
         fprintf(out, "traind_http_requests_total{route=\"%s\",method=\"%s\",status=\"",
-                pattern_of(r), method_of(r));
+                stats_pattern_of(r), stats_method_of(r));
         if (statuses[s])
             fprintf(out, "%d\"} %llu\n", statuses[s], count);
         else
@@ -65,27 +65,27 @@ static void print_statuses(FILE *out, size_t r)
     }
 }
 
-static void print_durations(FILE *out, size_t r)
+static void stats_print_durations(FILE *out, size_t r)
 {
     unsigned long long sum = 0;
     const char *const name = "traind_http_request_duration_seconds";
 
     for (size_t l = 0; l <= LIMIT_COUNT; l++) {
         sum += atomic_load(&routes[r].below[l]);
-        fprintf(out, "%s_bucket{route=\"%s\",method=\"%s\",le=\"", name, pattern_of(r),
-                method_of(r));
+        fprintf(out, "%s_bucket{route=\"%s\",method=\"%s\",le=\"", name, stats_pattern_of(r),
+                stats_method_of(r));
         if (l < LIMIT_COUNT)
             fprintf(out, "%g\"} %llu\n", limits[l], sum);
         else
             fprintf(out, "+Inf\"} %llu\n", sum);
     }
-    fprintf(out, "%s_sum{route=\"%s\",method=\"%s\"} %.6f\n", name, pattern_of(r), method_of(r),
-            (double)atomic_load(&routes[r].microseconds) / 1e6);
-    fprintf(out, "%s_count{route=\"%s\",method=\"%s\"} %llu\n", name, pattern_of(r), method_of(r),
-            sum);
+    fprintf(out, "%s_sum{route=\"%s\",method=\"%s\"} %.6f\n", name, stats_pattern_of(r),
+            stats_method_of(r), (double)atomic_load(&routes[r].microseconds) / 1e6);
+    fprintf(out, "%s_count{route=\"%s\",method=\"%s\"} %llu\n", name, stats_pattern_of(r),
+            stats_method_of(r), sum);
 }
 
-static int was_asked(size_t r)
+static int stats_was_asked(size_t r)
 {
     if (r < ROUTES_MAX - 1 && !route_at(r))
         return 0;
@@ -101,12 +101,12 @@ void stats_print(FILE *out)
           "# TYPE traind_http_requests_total counter\n",
           out);
     for (size_t r = 0; r < ROUTES_MAX; r++)
-        if (was_asked(r))
-            print_statuses(out, r);
+        if (stats_was_asked(r))
+            stats_print_statuses(out, r);
     fputs("# HELP traind_http_request_duration_seconds Time to an answer, without sending it.\n"
           "# TYPE traind_http_request_duration_seconds histogram\n",
           out);
     for (size_t r = 0; r < ROUTES_MAX; r++)
-        if (was_asked(r))
-            print_durations(out, r);
+        if (stats_was_asked(r))
+            stats_print_durations(out, r);
 }

@@ -68,7 +68,7 @@ void ingest_destroy(struct ingest *i)
 }
 
 /* A line may hold any bytes: what is told of it is text. */
-static void note_bad(struct batch *b, const char *what, const char *line)
+static void apply_note_bad(struct batch *b, const char *what, const char *line)
 {
     char shown[160];
 
@@ -79,7 +79,7 @@ static void note_bad(struct batch *b, const char *what, const char *line)
 }
 
 /* The state a type of event tells; JOB_STATE_COUNT: none. */
-static enum job_state state_told(enum event_type type)
+static enum job_state apply_state_told(enum event_type type)
 {
     switch (type) {
     case EVENT_RUN_START:
@@ -94,17 +94,17 @@ static enum job_state state_told(enum event_type type)
 }
 
 /* The event that stands behind the last of the batch becomes one of it. */
-static void accept_event(struct ingest *i, struct batch *b)
+static void apply_accept_event(struct ingest *i, struct batch *b)
 {
     const struct store_event *event = &i->events[b->count++];
 
     i->last_seq = event->seq;
     b->saved = b->saved || event->type == EVENT_CHECKPOINT;
-    if (state_told(event->type) != JOB_STATE_COUNT)
-        b->state = state_told(event->type);
+    if (apply_state_told(event->type) != JOB_STATE_COUNT)
+        b->state = apply_state_told(event->type);
 }
 
-static bool ingest_apply_step(struct ingest *i, struct batch *b, char *line)
+static bool apply_ingest_step(struct ingest *i, struct batch *b, char *line)
 {
     struct store_event *event = &i->events[b->count];
     size_t own;
@@ -113,23 +113,23 @@ static bool ingest_apply_step(struct ingest *i, struct batch *b, char *line)
         return false;
     line[own - 1] = '{';
     event->own = line + own - 1;
-    accept_event(i, b);
+    apply_accept_event(i, b);
     return true;
 }
 
-static void ingest_apply_event(struct ingest *i, struct batch *b, json_t *body, char *line)
+static void apply_ingest_event(struct ingest *i, struct batch *b, json_t *body, char *line)
 {
     const json_t *seq = json_object_get(body, "seq");
     const json_t *t = json_object_get(body, "t");
     const char *type = json_string_value(json_object_get(body, "type"));
 
     if (!json_is_integer(seq) || !json_is_number(t) || !type) {
-        note_bad(b, "an event without seq, t or type", line);
+        apply_note_bad(b, "an event without seq, t or type", line);
         json_decref(body);
         return;
     }
     if (json_integer_value(seq) <= i->last_seq) {
-        note_bad(b, "an event whose seq does not increase", line);
+        apply_note_bad(b, "an event whose seq does not increase", line);
         json_decref(body);
         return;
     }
@@ -139,26 +139,26 @@ static void ingest_apply_event(struct ingest *i, struct batch *b, json_t *body, 
                                   .type = event_type_of(type),
                                   .body = body};
     if (event->type == EVENT_TYPE_COUNT)
-        note_bad(b, "an event of unknown type, stored unchanged", line);
+        apply_note_bad(b, "an event of unknown type, stored unchanged", line);
     if (event->type == EVENT_STEP)
         store_step_of(body, &event->step);
-    accept_event(i, b);
+    apply_accept_event(i, b);
 }
 
-static void ingest_apply_line(struct ingest *i, struct batch *b, char *line)
+static void apply_ingest_line(struct ingest *i, struct batch *b, char *line)
 {
-    if (ingest_apply_step(i, b, line))
+    if (apply_ingest_step(i, b, line))
         return;
     json_t *body = json_loads(line, JSON_REJECT_DUPLICATES, NULL);
     if (json_is_object(body)) {
-        ingest_apply_event(i, b, body, line);
+        apply_ingest_event(i, b, body, line);
         return;
     }
     json_decref(body);
-    note_bad(b, "a line that is not a JSON object", line);
+    apply_note_bad(b, "a line that is not a JSON object", line);
 }
 
-static void ingest_warn(struct ingest *i, const char *message)
+static void apply_ingest_warn(struct ingest *i, const char *message)
 {
     struct error e;
     json_t *fields = json_pack("{s:s}", "message", message);
@@ -171,7 +171,7 @@ static void ingest_warn(struct ingest *i, const char *message)
 }
 
 /* The events tell a state, but the store may know better: a job that is at its end stays there. */
-static bool wants_change(struct ingest *i, const struct batch *b)
+static bool apply_wants_change(struct ingest *i, const struct batch *b)
 {
     struct store_job job;
     struct error e;
@@ -183,7 +183,7 @@ static bool wants_change(struct ingest *i, const struct batch *b)
     return wanted;
 }
 
-static int ingest_commit(struct ingest *i, struct batch *b, int64_t to_bytes, struct error *e)
+static int apply_ingest_commit(struct ingest *i, struct batch *b, int64_t to_bytes, struct error *e)
 {
     struct store_state_change change = {b->state, NULL, clock_now(), NULL};
     struct store_batch batch = {
@@ -193,7 +193,7 @@ static int ingest_commit(struct ingest *i, struct batch *b, int64_t to_bytes, st
         .to_bytes = to_bytes,
         .events = i->events,
         .count = b->count,
-        .change = wants_change(i, b) ? &change : NULL,
+        .change = apply_wants_change(i, b) ? &change : NULL,
     };
     int64_t seq_before = b->count ? i->events[0].seq - 1 : i->last_seq;
 
@@ -211,7 +211,7 @@ static int ingest_commit(struct ingest *i, struct batch *b, int64_t to_bytes, st
         char message[320];
         snprintf(message, sizeof message, "%lld bad line%s, the first is %s", (long long)b->bad,
                  plural(b->bad), b->bad_words);
-        ingest_warn(i, message);
+        apply_ingest_warn(i, message);
     }
     return status;
 }
@@ -222,14 +222,14 @@ static int apply_chunk(struct ingest *i, const struct follow_chunk *chunk, struc
     char *line = chunk->text, *end = chunk->text + chunk->bytes;
 
     if (chunk->overlong) {
-        note_bad(&b, "a line longer than 256 KiB", chunk->text);
-        return ingest_commit(i, &b, chunk->to_bytes, e);
+        apply_note_bad(&b, "a line longer than 256 KiB", chunk->text);
+        return apply_ingest_commit(i, &b, chunk->to_bytes, e);
     }
     while (line < end) {
-        ingest_apply_line(i, &b, line);
+        apply_ingest_line(i, &b, line);
         line += strlen(line) + 1;
         if (b.count == EVENTS_A_COMMIT || line >= end) {
-            int status = ingest_commit(i, &b, chunk->from_bytes + (line - chunk->text), e);
+            int status = apply_ingest_commit(i, &b, chunk->from_bytes + (line - chunk->text), e);
             if (status)
                 return status;
             b = (struct batch){.state = JOB_STATE_COUNT};
@@ -250,6 +250,7 @@ int ingest_catch_up(struct ingest *i, struct error *e)
             return status;
     }
     if (truncated)
-        ingest_warn(i, "the file became shorter than what was read of it: events may be missing");
+        apply_ingest_warn(
+            i, "the file became shorter than what was read of it: events may be missing");
     return status;
 }

@@ -64,7 +64,7 @@ static int follow_open_file(struct follow *f, struct error *e)
     return 1;
 }
 
-static bool is_truncated(struct follow *f, bool *truncated)
+static bool follow_is_truncated(struct follow *f, bool *truncated)
 {
     struct stat st;
     bool shorter = fstat(f->fd, &st) == 0 && st.st_size < f->position;
@@ -75,7 +75,7 @@ static bool is_truncated(struct follow *f, bool *truncated)
 }
 
 /* Cuts what was read behind its last whole line; 0: there is none. */
-static size_t whole_lines(struct follow *f, size_t n, struct follow_chunk *chunk)
+static size_t follow_whole_lines(struct follow *f, size_t n, struct follow_chunk *chunk)
 {
     char *last = memrchr(f->buffer, '\n', n);
 
@@ -97,12 +97,12 @@ int follow_read(struct follow *f, struct follow_chunk *chunk, bool *truncated, s
     int status = follow_open_file(f, e);
     if (status <= 0)
         return status;
-    if (is_truncated(f, truncated))
+    if (follow_is_truncated(f, truncated))
         return 0;
     ssize_t n = pread(f->fd, f->buffer, FOLLOW_CHUNK_BYTES, f->position);
     if (n < 0)
         return error_set_errno(e, errno, "cannot read %s", f->path);
-    chunk->bytes = whole_lines(f, (size_t)n, chunk);
+    chunk->bytes = follow_whole_lines(f, (size_t)n, chunk);
     chunk->text = f->buffer;
     chunk->from_bytes = f->position;
     chunk->to_bytes = f->position + (int64_t)chunk->bytes;

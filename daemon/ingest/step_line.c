@@ -13,7 +13,7 @@ struct number {
     int64_t integer;
 };
 
-static bool is_digit(char c)
+static bool step_line_is_digit(char c)
 {
     return c >= '0' && c <= '9';
 }
@@ -27,11 +27,11 @@ static bool step_line_accept(const char **at, const char *text, size_t bytes)
 }
 #define TAKE(at, text) step_line_accept(at, text, sizeof text - 1)
 
-static int take_digits(const char **at, int64_t *digits)
+static int step_line_take_digits(const char **at, int64_t *digits)
 {
     const char *begin = *at;
 
-    for (; is_digit(**at); (*at)++)
+    for (; step_line_is_digit(**at); (*at)++)
         if (*at - begin < DIGITS_MAX)
             *digits = 10 * *digits + (**at - '0');
     return (int)(*at - begin);
@@ -50,13 +50,13 @@ static double step_line_value(int64_t digits, int exponent, const char *text)
     return exponent < 0 ? (double)digits / tens[-exponent] : (double)digits * tens[exponent];
 }
 
-static bool take_number(const char **at, struct number *n)
+static bool step_line_take_number(const char **at, struct number *n)
 {
     const char *begin = *at;
     int64_t digits = 0, power = 0;
     bool negative = TAKE(at, "-"), down;
     const char *first = *at;
-    int whole = take_digits(at, &digits), behind = 0;
+    int whole = step_line_take_digits(at, &digits), behind = 0;
 
     if (whole == 0 || whole > DIGITS_MAX || (whole > 1 && *first == '0'))
         return false;
@@ -66,7 +66,7 @@ static bool take_number(const char **at, struct number *n)
     if (n->whole)
         return true;
     if (TAKE(at, ".")) {
-        for (behind = 0; is_digit(**at); (*at)++, behind++)
+        for (behind = 0; step_line_is_digit(**at); (*at)++, behind++)
             if (whole + behind < DIGITS_MAX)
                 digits = 10 * digits + (**at - '0');
         if (behind == 0)
@@ -76,7 +76,7 @@ static bool take_number(const char **at, struct number *n)
         down = TAKE(at, "-");
         if (!down)
             (void)TAKE(at, "+");
-        int length = take_digits(at, &power);
+        int length = step_line_take_digits(at, &power);
         if (length == 0 || length > 3)
             return false;
         power = down ? -power : power;
@@ -87,7 +87,7 @@ static bool take_number(const char **at, struct number *n)
     return isfinite(n->value);
 }
 
-static bool take_list(const char **at)
+static bool step_line_take_list(const char **at)
 {
     struct number unused;
 
@@ -96,7 +96,7 @@ static bool take_list(const char **at)
     if (TAKE(at, "]"))
         return true;
     do
-        if (!take_number(at, &unused))
+        if (!step_line_take_number(at, &unused))
             return false;
     while (TAKE(at, ", "));
     return TAKE(at, "]");
@@ -112,11 +112,11 @@ struct keys {
     size_t count;
 };
 
-static size_t take_key(const char **at, struct keys *keys)
+static size_t step_line_take_key(const char **at, struct keys *keys)
 {
     const char *begin = *at;
 
-    while (is_digit(**at) || **at == '_' || (**at >= 'a' && **at <= 'z'))
+    while (step_line_is_digit(**at) || **at == '_' || (**at >= 'a' && **at <= 'z'))
         (*at)++;
     size_t bytes = (size_t)(*at - begin);
     if (bytes == 0 || keys->count == KEYS_MAX)
@@ -129,7 +129,7 @@ static size_t take_key(const char **at, struct keys *keys)
     return bytes;
 }
 
-static bool is_key(const char *key, size_t bytes, const char *name)
+static bool step_line_is_key(const char *key, size_t bytes, const char *name)
 {
     return strncmp(key, name, bytes) == 0 && name[bytes] == '\0';
 }
@@ -139,10 +139,10 @@ static int step_line_metric(const char *key, size_t bytes, int *next)
 {
     const struct event_metric *metric = event_metric_at((size_t)*next);
 
-    if (metric && is_key(key, bytes, metric->name))
+    if (metric && step_line_is_key(key, bytes, metric->name))
         return (*next)++;
     for (int i = 0; (metric = event_metric_at((size_t)i)); i++)
-        if (is_key(key, bytes, metric->name))
+        if (step_line_is_key(key, bytes, metric->name))
             return i;
     return -1;
 }
@@ -154,9 +154,9 @@ static void step_line_note(struct store_step *step, const char *key, size_t byte
 
     if (metric >= 0)
         step->metrics[metric] = n->value;
-    else if (is_key(key, bytes, "step"))
+    else if (step_line_is_key(key, bytes, "step"))
         step->step = n->whole ? n->integer : -1;
-    else if (is_key(key, bytes, "epoch"))
+    else if (step_line_is_key(key, bytes, "epoch"))
         step->epoch = n->value;
 }
 
@@ -167,15 +167,15 @@ static bool step_line_field(const char **at, struct keys *keys, struct store_ste
     if (!TAKE(at, "\""))
         return false;
     const char *key = *at;
-    size_t bytes = take_key(at, keys);
-    if (!bytes || is_key(key, bytes, "seq") || is_key(key, bytes, "t") ||
-        is_key(key, bytes, "type") || !TAKE(at, "\": "))
+    size_t bytes = step_line_take_key(at, keys);
+    if (!bytes || step_line_is_key(key, bytes, "seq") || step_line_is_key(key, bytes, "t") ||
+        step_line_is_key(key, bytes, "type") || !TAKE(at, "\": "))
         return false;
     if (**at == '[')
-        return take_list(at);
+        return step_line_take_list(at);
     if (**at == 'n')
         return TAKE(at, "null");
-    if (!take_number(at, &n))
+    if (!step_line_take_number(at, &n))
         return false;
     step_line_note(step, key, bytes, &n, next);
     return true;
@@ -188,8 +188,9 @@ bool step_line_read(const char *line, struct store_event *event, size_t *own)
     const char *at = line;
     int next = 0;
 
-    if (!TAKE(&at, "{\"seq\": ") || !take_number(&at, &seq) || !seq.whole ||
-        !TAKE(&at, ", \"t\": ") || !take_number(&at, &t) || !TAKE(&at, ", \"type\": \"step\", "))
+    if (!TAKE(&at, "{\"seq\": ") || !step_line_take_number(&at, &seq) || !seq.whole ||
+        !TAKE(&at, ", \"t\": ") || !step_line_take_number(&at, &t) ||
+        !TAKE(&at, ", \"type\": \"step\", "))
         return false;
     *own = (size_t)(at - line);
     *event = (struct store_event){.seq = seq.integer, .t = t.value, .type = EVENT_STEP};

@@ -15,7 +15,7 @@
 #include "daemon/job/queue/size.h"
 #include "launch/hosts.h"
 
-static int read_place(const struct store_job *job, struct place *at, struct error *e)
+static int again_read_place(const struct store_job *job, struct place *at, struct error *e)
 {
     int found = place_find(job->run_dir, at, e);
 
@@ -36,7 +36,7 @@ static int read_place(const struct store_job *job, struct place *at, struct erro
 
 /* ---------------------------------------------------------------- the document */
 
-static bool may_change(const char *key)
+static bool again_may_change(const char *key)
 {
     return strcmp(key, "cluster") == 0 || strcmp(key, "restart") == 0 ||
            strcmp(key, "priority") == 0;
@@ -53,7 +53,7 @@ static json_t *again_merge(const struct store_job *job, const json_t *changes,
         char pointer[128];
         json_t *group = json_object_get(document, key);
         snprintf(pointer, sizeof pointer, "/%.100s", key);
-        if (!may_change(key))
+        if (!again_may_change(key))
             problems_add(problems, pointer, NULL,
                          "cannot be changed by a resume: only cluster, restart and priority can");
         else if (json_is_object(group) && json_is_object(value))
@@ -70,8 +70,8 @@ static json_t *again_merge(const struct store_job *job, const json_t *changes,
 }
 
 /* The spec with the changes in it, made for its new number of workers. */
-static struct job_spec *changed_spec(const struct store_job *job, const json_t *changes,
-                                     struct problems *problems, struct error *e)
+static struct job_spec *again_changed_spec(const struct store_job *job, const json_t *changes,
+                                           struct problems *problems, struct error *e)
 {
     struct job_spec *spec = NULL, *before = job_stored_spec(job, e);
     json_t *document = before ? again_merge(job, changes, problems) : NULL;
@@ -105,8 +105,9 @@ static struct job_spec *changed_spec(const struct store_job *job, const json_t *
 }
 
 /* The data are those of the old plan: they need not be counted again. */
-static struct plan *new_plan(struct job_manager *m, const struct job_spec *spec, const char *by,
-                             const json_t *old_plan, struct problems *problems, struct error *e)
+static struct plan *again_new_plan(struct job_manager *m, const struct job_spec *spec,
+                                   const char *by, const json_t *old_plan,
+                                   struct problems *problems, struct error *e)
 {
     struct plan_inputs inputs = {
         .train_images = json_integer_value(json_object_get(old_plan, "train_images")),
@@ -176,16 +177,16 @@ static int again_count(struct again *a, struct error *e)
 int again_prepare(struct job_manager *m, const json_t *changes, struct again *a,
                   struct problems *problems, struct error *e)
 {
-    if (read_place(&a->job, &a->at, e))
+    if (again_read_place(&a->job, &a->at, e))
         return -(int)e->code;
     a->old_spec = json_loads(a->job.spec, 0, NULL);
     a->old_plan = json_loads(a->job.plan, 0, NULL);
-    a->spec = changed_spec(&a->job, changes, problems, e);
+    a->spec = again_changed_spec(&a->job, changes, problems, e);
     if (!a->spec || job_check_fits(m, a->spec, problems, e))
         return -(int)e->code;
     if (problems->count)
         return error_set(e, ERR_INVALID, "%s", problems->items[0].message);
-    a->plan = new_plan(m, a->spec, a->job.submitted_by, a->old_plan, problems, e);
+    a->plan = again_new_plan(m, a->spec, a->job.submitted_by, a->old_plan, problems, e);
     return a->plan ? again_count(a, e) : -(int)e->code;
 }
 
@@ -257,7 +258,7 @@ int job_shrink(struct job_manager *m, int64_t id, struct error *e)
 
 /* ---------------------------------------------------------------- on fewer hosts */
 
-static json_t *without_them(const struct hosts_found *found)
+static json_t *again_without_them(const struct hosts_found *found)
 {
     json_t *hosts = json_array();
 
@@ -267,13 +268,13 @@ static json_t *without_them(const struct hosts_found *found)
                      hosts);
 }
 
-static int go_on_with(struct job_manager *m, int64_t id, const struct hosts_found *found,
-                      struct error *e)
+static int again_go_on_with(struct job_manager *m, int64_t id, const struct hosts_found *found,
+                            struct error *e)
 {
     struct again a = {0};
     struct problems problems = {0};
     char reason[FAILURE_TEXT_BYTES + 128];
-    json_t *changes = without_them(found);
+    json_t *changes = again_without_them(found);
     int status = store_job_get(m->store, id, &a.job, e);
 
     if (!status)
@@ -299,7 +300,7 @@ void job_leave_hosts(struct job_manager *m, int64_t id, const char *attempt_dir)
 
     if (!hosts_read(attempt_dir, &found))
         return;
-    if (found.usable_count > 0 && found.problems && go_on_with(m, id, &found, &e))
+    if (found.usable_count > 0 && found.problems && again_go_on_with(m, id, &found, &e))
         log_warning("job %lld does not go on with fewer hosts: %s", (long long)id, e.text);
     hosts_found_clear(&found);
 }

@@ -10,8 +10,8 @@
 #include "daemon/job/queue/size.h"
 
 /* A node of the job; on error *problems says why it is not known. */
-static int find_node(const struct job_manager *m, const struct job_spec *spec,
-                     struct slurm_cores *found, struct problems *problems)
+static int cores_find_node(const struct job_manager *m, const struct job_spec *spec,
+                           struct slurm_cores *found, struct problems *problems)
 {
     struct error e;
 
@@ -34,7 +34,7 @@ struct cores_for {
     const char *by;
 };
 
-static bool speed_of(const struct job_spec *spec, struct plan_speed *speed, void *context)
+static bool cores_speed_of(const struct job_spec *spec, struct plan_speed *speed, void *context)
 {
     const struct cores_for *f = context;
     struct error ignored;
@@ -42,12 +42,12 @@ static bool speed_of(const struct job_spec *spec, struct plan_speed *speed, void
     return measure_speed(f->m->store, spec, f->m->slots, f->by, speed, &ignored) == 0;
 }
 
-static int choose_workers(const struct job_manager *m, struct job_spec *spec, const char *by,
-                          struct job_cores *found, struct problems *problems)
+static int cores_choose_workers(const struct job_manager *m, struct job_spec *spec, const char *by,
+                                struct job_cores *found, struct problems *problems)
 {
     struct cores_for job = {m, by};
-    struct plan_workers_node node = {.speed = speed_of, .context = &job};
-    int status = find_node(m, spec, &found->node, problems);
+    struct plan_workers_node node = {.speed = cores_speed_of, .context = &job};
+    int status = cores_find_node(m, spec, &found->node, problems);
 
     if (status)
         return status;
@@ -64,8 +64,8 @@ static int choose_workers(const struct job_manager *m, struct job_spec *spec, co
 }
 
 /* Of a job for Slurm. */
-static int share_out(struct job_spec *spec, const struct slurm_cores *node,
-                     struct problems *problems)
+static int cores_share_out(struct job_spec *spec, const struct slurm_cores *node,
+                           struct problems *problems)
 {
     int64_t workers = spec->cluster.workers_per_node;
 
@@ -87,11 +87,11 @@ int job_share_cores(const struct job_manager *m, struct job_spec *spec, const ch
 
     *found = (struct job_cores){0};
     if (job_spec_leaves_workers(spec))
-        return choose_workers(m, spec, by, found, problems);
+        return cores_choose_workers(m, spec, by, found, problems);
     if (spec->cluster.threads_per_worker > 0 || (!slurm && job_spec_names_hosts(spec)))
         return 0;
-    int status = find_node(m, spec, &found->node, problems);
-    return status || !slurm ? status : share_out(spec, &found->node, problems);
+    int status = cores_find_node(m, spec, &found->node, problems);
+    return status || !slurm ? status : cores_share_out(spec, &found->node, problems);
 }
 
 void job_cores_tell(const struct job_cores *cores, struct plan_inputs *inputs)

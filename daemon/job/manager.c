@@ -86,7 +86,7 @@ void job_manager_each_round(struct job_manager *m, job_manager_round *round, voi
     m->round_next_at = 0;
 }
 
-static void wake_by_slurm(void *context)
+static void manager_wake_by_slurm(void *context)
 {
     job_manager_wake(context);
 }
@@ -127,7 +127,7 @@ int job_manager_create(const struct job_manager_config *config, struct store *st
     if (!status && (m->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) < 0)
         status = error_set_errno(e, errno, "cannot make an eventfd");
     if (!status)
-        status = slurm_create(&m->slurm_settings, wake_by_slurm, m, &m->slurm, e);
+        status = slurm_create(&m->slurm_settings, manager_wake_by_slurm, m, &m->slurm, e);
     if (status) {
         job_manager_destroy(m);
         return status;
@@ -203,7 +203,7 @@ struct round {
     double gather_at; /* monotonic: when those that inotify told of are; 0: none told */
 };
 
-static size_t fill_fds(const struct job_manager *m, struct round *r)
+static size_t manager_fill_fds(const struct job_manager *m, struct round *r)
 {
     size_t count = FD_PROCESSES;
 
@@ -222,7 +222,7 @@ static size_t fill_fds(const struct job_manager *m, struct round *r)
     return count;
 }
 
-static int wait_ms(const struct job_manager *m, const struct round *r, double now)
+static int manager_wait_ms(const struct job_manager *m, const struct round *r, double now)
 {
     double until = fmin(fmin(m->active ? r->next_poll : INFINITY, m->queue_next_at),
                         fmin(fmin(m->round_next_at, m->trim_next_at), m->measure_next_at));
@@ -247,7 +247,7 @@ static void manager_drain_wakeups(int fd)
         ;
 }
 
-static void look_at_results(struct job_manager *m, struct round *r, double now)
+static void manager_look_at_results(struct job_manager *m, struct round *r, double now)
 {
     struct pollfd *fd = r->fds + FD_PROCESSES;
 
@@ -266,7 +266,7 @@ static void look_at_results(struct job_manager *m, struct round *r, double now)
 }
 
 /* A job that is not there any more has ended in the meantime. */
-static void take_cancel_requests(struct job_manager *m)
+static void manager_take_cancel_requests(struct job_manager *m)
 {
     pthread_mutex_lock(&m->mutex);
     int64_t *ids = m->cancel_ids;
@@ -282,7 +282,7 @@ static void take_cancel_requests(struct job_manager *m)
     free(ids);
 }
 
-static void look_at_jobs(struct job_manager *m, struct round *r, double now)
+static void manager_look_at_jobs(struct job_manager *m, struct round *r, double now)
 {
     bool due = now >= r->next_poll || (r->gather_at && now >= r->gather_at);
 
@@ -296,7 +296,7 @@ static void look_at_jobs(struct job_manager *m, struct round *r, double now)
     }
 }
 
-static void publish_slots(struct job_manager *m)
+static void manager_publish_slots(struct job_manager *m)
 {
     int64_t running = 0;
 
@@ -309,7 +309,7 @@ static void publish_slots(struct job_manager *m)
 }
 
 /* Many submissions in a row share a look at the queue. */
-static bool queue_is_due(struct job_manager *m, double now)
+static bool manager_queue_is_due(struct job_manager *m, double now)
 {
     double earliest = m->queue_looked_at + GATHER_SECONDS;
 
@@ -323,27 +323,27 @@ static bool queue_is_due(struct job_manager *m, double now)
     return true;
 }
 
-static int one_round(struct job_manager *m, struct round *r, struct error *e)
+static int manager_one_round(struct job_manager *m, struct round *r, struct error *e)
 {
-    size_t count = fill_fds(m, r);
+    size_t count = manager_fill_fds(m, r);
     if (!count)
         return error_set(e, ERR_NO_MEMORY, "no memory to watch the jobs");
-    if (poll(r->fds, count, wait_ms(m, r, clock_monotonic())) < 0) {
+    if (poll(r->fds, count, manager_wait_ms(m, r, clock_monotonic())) < 0) {
         if (errno == EINTR)
             return 0;
         return error_set_errno(e, errno, "cannot wait for the jobs");
     }
     double now = clock_monotonic();
-    look_at_results(m, r, now);
+    manager_look_at_results(m, r, now);
     if (m->stop)
         return 0;
-    take_cancel_requests(m);
-    look_at_jobs(m, r, now);
+    manager_take_cancel_requests(m);
+    manager_look_at_jobs(m, r, now);
     if (m->active && now >= m->sweeps_next_at) {
         sweeps_stop_losers(m);
         m->sweeps_next_at = now + POLL_SECONDS;
     }
-    if (queue_is_due(m, now)) {
+    if (manager_queue_is_due(m, now)) {
         double again = sweeps_go_on(m);
         queue_start_jobs(m);
         m->queue_next_at = fmin(m->queue_next_at, clock_monotonic() + again);
@@ -351,7 +351,7 @@ static int one_round(struct job_manager *m, struct round *r, struct error *e)
     job_trim_again(m, now);
     job_measure_older(m, now);
     job_go_on_removing(m);
-    publish_slots(m);
+    manager_publish_slots(m);
     if (m->each_round)
         m->round_next_at = clock_monotonic() + m->each_round(m->round_context);
     return 0;
@@ -365,9 +365,9 @@ int job_manager_run(struct job_manager *m, struct error *e)
     job_trim_remember(m);
 
     job_keep_limits(m);
-    publish_slots(m);
+    manager_publish_slots(m);
     while (!status && !m->stop)
-        status = one_round(m, &round, e);
+        status = manager_one_round(m, &round, e);
     /* What is there is stored; the rest is read by the next daemon. */
     for (struct active_job *a = m->active; a; a = a->next)
         watch_events(a);

@@ -64,7 +64,7 @@ static void measure_add_part(void *context, const struct store_metric_part *part
     s->count++;
 }
 
-static void find_columns(struct steps *s)
+static void measure_find_columns(struct steps *s)
 {
     for (size_t m = 0; event_metric_at(m); m++)
         for (int i = 0; i < COLUMNS; i++)
@@ -84,8 +84,9 @@ static int64_t measure_first_step(const struct store_job *job)
     return step + STEPS_LEFT_OUT + 1;
 }
 
-static int store_speed_of(struct store *s, const struct store_job *job, const struct job_spec *spec,
-                          int64_t slots, struct steps *steps, double now, struct error *e)
+static int measure_store_speed_of(struct store *s, const struct store_job *job,
+                                  const struct job_spec *spec, int64_t slots, struct steps *steps,
+                                  double now, struct error *e)
 {
     char key[SPEED_KEY_BYTES], cpu[SPEED_CPU_BYTES];
     int status = store_metric_each(s, job->id, measure_first_step(job), STEPS_MAX, measure_add_part,
@@ -124,7 +125,7 @@ static json_t *measure_judge(const struct plan_band *band, double actual)
     return out;
 }
 
-static json_t *band_or_null(const struct forecast_end *end)
+static json_t *measure_band_or_null(const struct forecast_end *end)
 {
     struct plan_band band = {end->likely, end->soonest, end->latest};
     bool known = isfinite(band.value);
@@ -187,7 +188,7 @@ static struct forecast_pace measure_pace(const struct store_job *job)
 /* ---- the target */
 
 /* Its evaluations; the caller frees the list. */
-static struct target_eval *read_evals(struct store *s, int64_t id, size_t *count)
+static struct target_eval *measure_read_evals(struct store *s, int64_t id, size_t *count)
 {
     json_t *evals = NULL;
     const json_t *one;
@@ -208,7 +209,7 @@ static struct target_eval *read_evals(struct store *s, int64_t id, size_t *count
 }
 
 /* The step of the first evaluation from here on. */
-static double evaluated_at(const struct store_job *job, double step)
+static double measure_evaluated_at(const struct store_job *job, double step)
 {
     double interval = job->evaluations > 0 ? (double)job->train_steps / (double)job->evaluations
                                            : (double)job->train_steps;
@@ -217,17 +218,18 @@ static double evaluated_at(const struct store_job *job, double step)
 }
 
 /* Seconds until the evaluation that will show the target met. */
-static struct forecast_end target_end(const struct store_job *job, const struct forecast_pace *pace,
-                                      const struct plan_band *step)
+static struct forecast_end measure_target_end(const struct store_job *job,
+                                              const struct forecast_pace *pace,
+                                              const struct plan_band *step)
 {
     return (struct forecast_end){
-        forecast_until(job, pace, evaluated_at(job, step->low)).soonest,
-        forecast_until(job, pace, evaluated_at(job, step->value)).likely,
-        forecast_until(job, pace, evaluated_at(job, step->high)).latest,
+        forecast_until(job, pace, measure_evaluated_at(job, step->low)).soonest,
+        forecast_until(job, pace, measure_evaluated_at(job, step->value)).likely,
+        forecast_until(job, pace, measure_evaluated_at(job, step->high)).latest,
     };
 }
 
-static double spec_target(const struct store_job *job)
+static double measure_spec_target(const struct store_job *job)
 {
     json_t *spec = job->spec ? json_loads(job->spec, 0, NULL) : NULL;
     double target = json_get_number(json_object_get(spec, "eval"), "target_top1", NAN);
@@ -236,8 +238,8 @@ static double spec_target(const struct store_job *job)
     return target;
 }
 
-static json_t *target_to_json(const struct store_job *job, double target,
-                              const struct target_eval *evals, size_t count)
+static json_t *measure_target_to_json(const struct store_job *job, double target,
+                                      const struct target_eval *evals, size_t count)
 {
     const struct target_eval *met = target_met(evals, count, target);
     struct plan_band step;
@@ -250,8 +252,8 @@ static json_t *target_to_json(const struct store_job *job, double target,
 
     if (within && job->finished_at <= 0) {
         struct forecast_pace pace = measure_pace(job);
-        struct forecast_end end = target_end(job, &pace, &step);
-        left = band_or_null(&end);
+        struct forecast_end end = measure_target_end(job, &pace, &step);
+        left = measure_band_or_null(&end);
     }
     json_object_set_new(out, "seconds", left);
     json_object_set_new(out, "within_run", known ? json_boolean(within) : json_null());
@@ -260,20 +262,20 @@ static json_t *target_to_json(const struct store_job *job, double target,
 
 json_t *measure_target(struct store *s, const struct store_job *job)
 {
-    double target = spec_target(job);
+    double target = measure_spec_target(job);
     size_t count;
 
     if (!(target > 0))
         return NULL;
-    struct target_eval *evals = read_evals(s, job->id, &count);
-    json_t *out = target_to_json(job, target, evals, count);
+    struct target_eval *evals = measure_read_evals(s, job->id, &count);
+    json_t *out = measure_target_to_json(job, target, evals, count);
     free(evals);
     return out;
 }
 
 /* ---- how good they were */
 
-static json_t *judge_end(const struct forecast_end *said, double actual, double share)
+static json_t *measure_judge_end(const struct forecast_end *said, double actual, double share)
 {
     struct plan_band band = {said->likely, said->soonest, said->latest};
 
@@ -295,8 +297,8 @@ struct judged_run {
 };
 
 /* Of a target that was met later than `at`, by the evaluations until then. */
-static json_t *judge_target(const struct judged_run *run, const struct store_job *then, double at,
-                            double share)
+static json_t *measure_judge_target(const struct judged_run *run, const struct store_job *then,
+                                    double at, double share)
 {
     const struct target_eval *met = target_met(run->evals, run->eval_count, run->target);
     struct plan_band step;
@@ -306,14 +308,14 @@ static json_t *judge_target(const struct judged_run *run, const struct store_job
         count++;
     if (!met || met->t <= at || !target_step(run->evals, count, run->target, &step))
         return NULL;
-    struct forecast_end said = target_end(then, &run->pace, &step);
-    return judge_end(&said, met->t - at, share);
+    struct forecast_end said = measure_target_end(then, &run->pace, &step);
+    return measure_judge_end(&said, met->t - at, share);
 }
 
 /* What was said when this share of the run was done: *left of its end, *target of that of the
  * target; NULL: nothing was. */
-static void judge_at(struct store *s, const struct judged_run *run, double share, json_t **left,
-                     json_t **target)
+static void measure_judge_at(struct store *s, const struct judged_run *run, double share,
+                             json_t **left, json_t **target)
 {
     static const struct steps none;
     struct steps *row = needed(malloc(sizeof *row));
@@ -321,35 +323,36 @@ static void judge_at(struct store *s, const struct judged_run *run, double share
     struct error ignored;
 
     *row = none;
-    find_columns(row);
+    measure_find_columns(row);
     then.step = (int64_t)ceil(share * (double)run->job->step);
     then.state = JOB_RUNNING;
     if (store_metric_each(s, then.id, then.step, 1, measure_add_part, row, &ignored) == 0 &&
         row->count) {
         then.images_per_sec = row->values[RATE][0];
         struct forecast_end said = forecast_running(&then, &run->pace, 0);
-        *left = judge_end(&said, run->end - row->t, share);
-        *target = judge_target(run, &then, row->t, share);
+        *left = measure_judge_end(&said, run->end - row->t, share);
+        *target = measure_judge_target(run, &then, row->t, share);
     }
     free(row);
 }
 
-static struct judged_run judged_run_of(struct store *s, const struct store_job *job, double now)
+static struct judged_run measure_judged_run_of(struct store *s, const struct store_job *job,
+                                               double now)
 {
     struct judged_run run = {
-        .job = job, .pace = measure_pace(job), .end = now, .target = spec_target(job)};
+        .job = job, .pace = measure_pace(job), .end = now, .target = measure_spec_target(job)};
 
-    run.evals = run.target > 0 ? read_evals(s, job->id, &run.eval_count) : NULL;
+    run.evals = run.target > 0 ? measure_read_evals(s, job->id, &run.eval_count) : NULL;
     return run;
 }
 
-static json_t *forecast_judged(struct store *s, const struct store_job *job, double now)
+static json_t *measure_forecast_judged(struct store *s, const struct store_job *job, double now)
 {
     static const double shares[] = {0.25, 0.5, 0.75};
     json_t *left = json_array(), *target = json_array(), *out = json_object();
     struct plan_band predicted = {job->predicted_seconds, job->predicted_low_seconds,
                                   job->predicted_high_seconds};
-    struct judged_run run = judged_run_of(s, job, now);
+    struct judged_run run = measure_judged_run_of(s, job, now);
 
     json_object_set_new(out, "ttt_seconds",
                         predicted.value > 0 && job->ttt_seconds > 0
@@ -357,7 +360,7 @@ static json_t *forecast_judged(struct store *s, const struct store_job *job, dou
                             : json_null());
     for (size_t i = 0; i < sizeof shares / sizeof shares[0]; i++) {
         json_t *end = NULL, *met = NULL;
-        judge_at(s, &run, shares[i], &end, &met);
+        measure_judge_at(s, &run, shares[i], &end, &met);
         if (end)
             json_array_append_new(left, end);
         if (met)
@@ -376,12 +379,12 @@ static int measure_job(struct store *s, const struct store_job *job, const struc
 {
     struct steps *steps = needed(calloc(1, sizeof *steps));
 
-    find_columns(steps);
-    int status = store_speed_of(s, job, spec, slots, steps, now, e);
+    measure_find_columns(steps);
+    int status = measure_store_speed_of(s, job, spec, slots, steps, now, e);
     free(steps);
     if (status || job->attempt != 1) /* after a restart the times are those of several attempts */
         return status;
-    json_t *forecast = forecast_judged(s, job, now);
+    json_t *forecast = measure_forecast_judged(s, job, now);
     char *text = json_dumps(forecast, JSON_COMPACT | JSON_REAL_PRECISION(9));
     json_decref(forecast);
     if (text)
@@ -449,5 +452,5 @@ json_t *measure_time_left(struct job_manager *m, const struct store_job *job, do
     struct forecast_end end;
     if (!job_queue_end(m, job->id, &end))
         end = measure_end(m->store, job, began > 0 ? now - began : 0);
-    return band_or_null(&end);
+    return measure_band_or_null(&end);
 }

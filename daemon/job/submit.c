@@ -34,7 +34,7 @@ static int submit_insert(struct job_manager *m, const struct job_submission *s, 
 }
 
 /* The first problem; of a list, whoever asked has all of them. */
-static int refuse_misfit(const struct problems *problems, struct error *e)
+static int submit_refuse_misfit(const struct problems *problems, struct error *e)
 {
     char key[PROBLEM_KEY_BYTES];
     const struct problem *first = &problems->items[0];
@@ -51,7 +51,7 @@ int job_submit(struct job_manager *m, const struct job_submission *s, struct pro
     if (!status && !problems->count)
         job_check_caps(m, s->spec, problems);
     if (!status && problems->count)
-        status = refuse_misfit(problems, e);
+        status = submit_refuse_misfit(problems, e);
     if (status)
         return status;
     char *spec = needed(job_json_text(job_spec_to_json(s->spec)));

@@ -23,7 +23,7 @@ struct line {
 };
 
 /* The newest evaluations that have a logarithm, newest first. */
-static void line_points(struct line *l, const struct target_eval *evals, size_t count)
+static void target_line_points(struct line *l, const struct target_eval *evals, size_t count)
 {
     for (size_t i = count; i-- > 0 && l->count < EVALS_MOST;) {
         const struct target_eval *one = &evals[i];
@@ -36,7 +36,7 @@ static void line_points(struct line *l, const struct target_eval *evals, size_t 
 }
 
 /* Least squares. */
-static void line_fit(struct line *l)
+static void target_line_fit(struct line *l)
 {
     double sxx = 0, sxy = 0, left = 0, n = (double)l->count;
 
@@ -57,7 +57,7 @@ static void line_fit(struct line *l)
 }
 
 /* Where the line, shifted up by so much, crosses the target's error. */
-static double line_crossing(const struct line *l, double target, double shift)
+static double target_line_crossing(const struct line *l, double target, double shift)
 {
     double step = exp(l->mean_x + (log(1 - target) - l->mean_y - shift) / l->slope);
 
@@ -69,15 +69,15 @@ bool target_step(const struct target_eval *evals, size_t count, double target,
 {
     struct line l = {0};
 
-    line_points(&l, evals, count);
+    target_line_points(&l, evals, count);
     if (l.count < EVALS_LEAST || target >= 1)
         return false;
-    line_fit(&l);
+    target_line_fit(&l);
     if (!(l.slope < SLOPE_LEAST))
         return false;
     double band = 2 * fmax(l.scatter, SCATTER_MIN);
-    step->value = line_crossing(&l, target, 0);
-    step->low = line_crossing(&l, target, -band);
-    step->high = line_crossing(&l, target, band);
+    step->value = target_line_crossing(&l, target, 0);
+    step->low = target_line_crossing(&l, target, -band);
+    step->high = target_line_crossing(&l, target, band);
     return isfinite(step->value) && isfinite(step->high);
 }

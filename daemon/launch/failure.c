@@ -22,7 +22,7 @@
 
 /* ---------------------------------------------------------------- mpirun's messages */
 
-static bool read_signal(const char *log, struct failure_rank *r)
+static bool failure_read_signal(const char *log, struct failure_rank *r)
 {
     /* "mpirun noticed ...", or by what other name it was called */
     const char *at = strstr(log, " noticed that process rank ");
@@ -39,7 +39,7 @@ static bool read_signal(const char *log, struct failure_rank *r)
 }
 
 /* The keepalive gave up. The far daemon is named where Open MPI knows its node. */
-static bool read_lost_host(const char *log, struct failure_rank *r)
+static bool failure_read_lost_host(const char *log, struct failure_rank *r)
 {
     const char *at = strstr(log, "lost communication with a remote daemon");
 
@@ -69,7 +69,7 @@ static bool failure_read_exit(const char *log, struct failure_rank *r)
     return true;
 }
 
-static bool read_abort(const char *log, struct failure_rank *r)
+static bool failure_read_abort(const char *log, struct failure_rank *r)
 {
     const char *at = strstr(log, "MPI_ABORT was invoked on rank ");
     const char *number = at ? strcasestr(at, "errorcode") : NULL;
@@ -88,13 +88,14 @@ static bool read_abort(const char *log, struct failure_rank *r)
 bool failure_read_log(const char *log, struct failure_rank *r)
 {
     *r = (struct failure_rank){.rank = -1, .signal = -1, .exit_code = -1};
-    return read_signal(log, r) || read_lost_host(log, r) || failure_read_exit(log, r) ||
-           read_abort(log, r);
+    return failure_read_signal(log, r) || failure_read_lost_host(log, r) ||
+           failure_read_exit(log, r) || failure_read_abort(log, r);
 }
 
 /* "[host:pid] *** reported by process [JOB,RANK]" of Open MPI's message on an error that it found
  * itself: which call, and what kind of error. */
-static bool read_mpi_error(const char *log, struct failure_rank *r, char *words, size_t bytes)
+static bool failure_read_mpi_error(const char *log, struct failure_rank *r, char *words,
+                                   size_t bytes)
 {
     const char *at = strstr(log, "*** An error occurred in ");
     const char *process = at ? strstr(at, "*** reported by process [") : NULL;
@@ -111,7 +112,7 @@ static bool read_mpi_error(const char *log, struct failure_rank *r, char *words,
 }
 
 /* What ranks of Open MPI 5 end by when another one is gone; of that one nothing is known. */
-static bool read_closed(const char *log, char *words, size_t bytes)
+static bool failure_read_closed(const char *log, char *words, size_t bytes)
 {
     const char *at = strstr(log, "*** An error occurred in Socket closed");
     const char *by = at ? strstr(at, " due to process rank ") : NULL;
@@ -130,13 +131,13 @@ static bool read_closed(const char *log, char *words, size_t bytes)
 
 /* ---------------------------------------------------------------- last lines */
 
-static bool is_rule(const char *line, size_t length)
+static bool failure_is_rule(const char *line, size_t length)
 {
     return length >= 60 && strspn(line, "-") >= length;
 }
 
 /* Open MPI's own, among them the stack trace of a crash, and UCX's trace of it (the last three). */
-static bool is_trace(const char *line, size_t length)
+static bool failure_is_trace(const char *line, size_t length)
 {
     static const char *const formats[] = {
         " [%*[^]:[]:%*[0-9]]%n",        /* "[host:01234] ..." */
@@ -164,7 +165,7 @@ struct lines {
     size_t count;
 };
 
-static void keep_line(struct lines *lines, const char *line, size_t length)
+static void failure_keep_line(struct lines *lines, const char *line, size_t length)
 {
     if (lines->count == LAST_LINES) {
         memmove(lines->at, lines->at + 1, (LAST_LINES - 1) * sizeof *lines->at);
@@ -176,24 +177,24 @@ static void keep_line(struct lines *lines, const char *line, size_t length)
 }
 
 /* The workers' lines, or what stands in mpirun's banners, which are framed by rules. */
-static void collect_lines(const char *log, bool banners, struct lines *lines)
+static void failure_collect_lines(const char *log, bool banners, struct lines *lines)
 {
     bool in_banner = false;
 
     for (const char *line = log; *line;) {
         size_t length = strcspn(line, "\n");
         bool blank = strspn(line, " \t\r") >= length;
-        if (is_rule(line, length))
+        if (failure_is_rule(line, length))
             in_banner = !in_banner;
-        else if (!blank && in_banner == banners && !is_trace(line, length) &&
+        else if (!blank && in_banner == banners && !failure_is_trace(line, length) &&
                  !(banners && lines->count == LAST_LINES)) /* a banner says it at its start */
-            keep_line(lines, line, length);
+            failure_keep_line(lines, line, length);
         line += length + (line[length] == '\n');
     }
 }
 
 /* Of lines below each other what all are indented by, as they may be a table. */
-static void lines_strip(struct lines *lines, bool below)
+static void failure_lines_strip(struct lines *lines, bool below)
 {
     size_t blanks[LAST_LINES], least = SIZE_MAX;
 
@@ -211,7 +212,7 @@ static void failure_print_lines(struct lines *lines, const char *between, char *
 {
     FILE *out = fmemopen(text, bytes, "w");
 
-    lines_strip(lines, *between == '\n');
+    failure_lines_strip(lines, *between == '\n');
     for (size_t i = 0; out && i < lines->count; i++) {
         size_t length = lines->length[i] < LINE_BYTES ? lines->length[i] : LINE_BYTES;
         fputs(i ? between : "", out);
@@ -225,26 +226,27 @@ static void failure_print_lines(struct lines *lines, const char *between, char *
     text[bytes - 1] = '\0';
 }
 
-static void last_lines(const char *log, const char *between, char *text, size_t bytes)
+static void failure_last_lines_between(const char *log, const char *between, char *text,
+                                       size_t bytes)
 {
     struct lines lines = {0};
     text[0] = '\0';
-    collect_lines(log, false, &lines);
+    failure_collect_lines(log, false, &lines);
     if (lines.count)
         failure_print_lines(&lines, between, text, bytes);
 }
 
 void failure_last_lines(const char *log, char *text, size_t bytes)
 {
-    last_lines(log, "; ", text, bytes);
+    failure_last_lines_between(log, "; ", text, bytes);
 }
 
 /* What mpirun itself had to say, when no worker said anything. */
-static void banner_words(const char *log, char *text, size_t bytes)
+static void failure_banner_words(const char *log, char *text, size_t bytes)
 {
     struct lines lines = {0};
     text[0] = '\0';
-    collect_lines(log, true, &lines);
+    failure_collect_lines(log, true, &lines);
     if (lines.count)
         failure_print_lines(&lines, " ", text, bytes);
 }
@@ -285,7 +287,7 @@ size_t failure_cause_length(const char *reason)
     return log ? (size_t)(log - reason) : strlen(reason);
 }
 
-static void add_last_lines(struct verdict *v, const char *log, bool only_workers)
+static void failure_add_last_lines(struct verdict *v, const char *log, bool only_workers)
 {
     char lines[FAILURE_TEXT_BYTES];
     size_t used = strlen(v->reason);
@@ -293,7 +295,7 @@ static void add_last_lines(struct verdict *v, const char *log, bool only_workers
 
     failure_last_lines(log, lines, sizeof lines);
     if (!lines[0] && !only_workers) {
-        banner_words(log, lines, sizeof lines);
+        failure_banner_words(log, lines, sizeof lines);
         title = OF_MPIRUN;
     }
     if (lines[0])
@@ -302,21 +304,21 @@ static void add_last_lines(struct verdict *v, const char *log, bool only_workers
 
 /* mpirun ends with 128 + signal of a rank; its words on it may be missing. (132, that would be
  * SIGILL, is also its code for workers that could not be started.) */
-static bool is_signal_code(int64_t code)
+static bool failure_is_signal_code(int64_t code)
 {
     return code == 134 || code == 135 || code == 136 || code == 137 || code == 139 || code == 143;
 }
 
 /* Who went wrong, in words and in v->who. */
-static void name_rank(struct verdict *v, const struct launch_exit *how, bool said)
+static void failure_name_rank(struct verdict *v, const struct launch_exit *how, bool said)
 {
     struct failure_rank *r = &v->who;
     char words[128];
 
     if (!said)
-        r->signal = how->signal >= 0            ? how->signal
-                    : is_signal_code(how->code) ? how->code - 128
-                                                : -1;
+        r->signal = how->signal >= 0                    ? how->signal
+                    : failure_is_signal_code(how->code) ? how->code - 128
+                                                        : -1;
     if (!said && r->signal < 0)
         r->exit_code = how->code;
     if (r->signal >= 0)
@@ -343,17 +345,17 @@ static void name_rank(struct verdict *v, const struct launch_exit *how, bool sai
         snprintf(v->reason, sizeof v->reason, "the workers ended without saying how the run went");
 }
 
-static void judge_by_log(struct verdict *v, const struct launch_exit *how, const char *log)
+static void failure_judge_by_log(struct verdict *v, const struct launch_exit *how, const char *log)
 {
     bool said = failure_read_log(log, &v->who);
     char words[256];
     size_t used;
 
-    name_rank(v, how, said);
-    if (!said && v->who.signal < 0 && read_closed(log, words, sizeof words))
+    failure_name_rank(v, how, said);
+    if (!said && v->who.signal < 0 && failure_read_closed(log, words, sizeof words))
         snprintf(v->reason, sizeof v->reason, "%s", words);
     used = strlen(v->reason);
-    if (read_mpi_error(log, &v->who, words, sizeof words)) {
+    if (failure_read_mpi_error(log, &v->who, words, sizeof words)) {
         snprintf(v->reason + used, sizeof v->reason - used, "; on rank %lld %s",
                  (long long)v->who.rank, words);
         used = strlen(v->reason);
@@ -367,7 +369,7 @@ static void judge_by_log(struct verdict *v, const struct launch_exit *how, const
         snprintf(v->reason + used, sizeof v->reason - used, "; the last step was %lld",
                  (long long)v->step);
     }
-    add_last_lines(v, log, said);
+    failure_add_last_lines(v, log, said);
 }
 
 /* ---------------------------------------------------------------- the verdict */
@@ -396,7 +398,8 @@ static void failure_keep_event(json_t **kept, json_t *event)
 }
 
 /* The last run_stop and failed events (new references or NULL), the last step and the phase. */
-static void read_outcome(const char *events, json_t **run_stop, json_t **failed, struct verdict *v)
+static void failure_read_outcome(const char *events, json_t **run_stop, json_t **failed,
+                                 struct verdict *v)
 {
     *run_stop = *failed = NULL;
     for (const char *line = events; *line;) {
@@ -419,7 +422,7 @@ static void read_outcome(const char *events, json_t **run_stop, json_t **failed,
     }
 }
 
-static void judge_by_failed_event(struct verdict *v, const json_t *failed)
+static void failure_judge_by_failed_event(struct verdict *v, const json_t *failed)
 {
     const char *host = json_string_value(json_object_get(failed, "host"));
     const char *phase = json_string_value(json_object_get(failed, "phase"));
@@ -442,7 +445,7 @@ static void judge_by_failed_event(struct verdict *v, const json_t *failed)
                  phase ? "phase " : "", phase ? phase : "");
 }
 
-static const char *stop_words(enum failure_stop why)
+static const char *failure_stop_words(enum failure_stop why)
 {
     if (why == FAILURE_CANCELLED)
         return "cancelled on request";
@@ -451,7 +454,7 @@ static const char *stop_words(enum failure_stop why)
                : "the workers were stopped by a signal that traind did not send";
 }
 
-static void judge_by_stall(struct verdict *v, const struct stalled *stall)
+static void failure_judge_by_stall(struct verdict *v, const struct stalled *stall)
 {
     v->who.rank = stall->rank;
     snprintf(v->who.host, sizeof v->who.host, "%s", stall->host);
@@ -462,7 +465,7 @@ static void judge_by_stall(struct verdict *v, const struct stalled *stall)
 }
 
 /* No worker has run. */
-static bool judge_by_hosts(const char *attempt_dir, struct verdict *v)
+static bool failure_judge_by_hosts(const char *attempt_dir, struct verdict *v)
 {
     struct hosts_found found;
 
@@ -475,19 +478,19 @@ static bool judge_by_hosts(const char *attempt_dir, struct verdict *v)
     return true;
 }
 
-static bool has_succeeded(const json_t *run_stop)
+static bool failure_has_succeeded(const json_t *run_stop)
 {
     const char *status = json_string_value(json_object_get(run_stop, "status"));
     return status && strcmp(status, "success") == 0;
 }
 
-static void judge_by_run_stop(struct verdict *v, const json_t *run_stop,
-                              const struct launch_exit *how, enum failure_stop why)
+static void failure_judge_by_run_stop(struct verdict *v, const json_t *run_stop,
+                                      const struct launch_exit *how, enum failure_stop why)
 {
     const char *status = json_string_value(json_object_get(run_stop, "status"));
     long long step = json_get_integer(run_stop, "step", 0);
 
-    if (has_succeeded(run_stop)) {
+    if (failure_has_succeeded(run_stop)) {
         v->state = JOB_SUCCEEDED;
         if (how->code > 0 || how->signal > 0)
             snprintf(v->reason, sizeof v->reason,
@@ -495,7 +498,7 @@ static void judge_by_run_stop(struct verdict *v, const json_t *run_stop,
     } else if (why || (status && strcmp(status, "failed") != 0)) {
         v->state = JOB_CANCELLED;
         snprintf(v->reason, sizeof v->reason, step > 0 ? "%s after step %lld" : "%s",
-                 stop_words(why), step);
+                 failure_stop_words(why), step);
     } else {
         snprintf(v->reason, sizeof v->reason, "the workers ended the run with status %s",
                  status ? status : "null");
@@ -503,7 +506,7 @@ static void judge_by_run_stop(struct verdict *v, const json_t *run_stop,
 }
 
 /* The run is over, but something of it had to be ended. */
-static void add_late_end(struct verdict *v, const struct stalled *stall)
+static void failure_add_late_end(struct verdict *v, const struct stalled *stall)
 {
     size_t used;
 
@@ -514,7 +517,7 @@ static void add_late_end(struct verdict *v, const struct stalled *stall)
 }
 
 /* Somebody removed or renamed it under the run. */
-static bool judge_by_missing_folder(const char *attempt_dir, struct verdict *v)
+static bool failure_judge_by_missing_folder(const char *attempt_dir, struct verdict *v)
 {
     char run_dir[PATH_MAX];
 
@@ -540,12 +543,13 @@ void failure_judge(const char *attempt_dir, const struct launch_exit *how, enum 
     *v = (struct verdict){
         .state = JOB_FAILED, .who = {.rank = -1, .signal = -1, .exit_code = -1}
     };
-    read_outcome(events ? events : "", &run_stop, &failed, v);
-    last_lines(log ? log : "", "\n", v->lines, sizeof v->lines);
+    failure_read_outcome(events ? events : "", &run_stop, &failed, v);
+    failure_last_lines_between(log ? log : "", "\n", v->lines, sizeof v->lines);
     struct stalled stall;
     struct failure_rank lost;
     /* mpirun tells the ranks to stop when it has lost a host, and they may do so in order. */
-    if (run_stop && !why && !has_succeeded(run_stop) && read_lost_host(log ? log : "", &lost)) {
+    if (run_stop && !why && !failure_has_succeeded(run_stop) &&
+        failure_read_lost_host(log ? log : "", &lost)) {
         json_decref(run_stop);
         run_stop = NULL;
     }
@@ -554,33 +558,33 @@ void failure_judge(const char *attempt_dir, const struct launch_exit *how, enum 
     bool has_ended = stalled && stall.phase == STALL_IN_END && (run_stop || failed);
     if (has_ended)
         why = FAILURE_NOT_STOPPED;
-    if (stalled && !has_ended && !has_succeeded(run_stop)) {
-        judge_by_stall(v, &stall);
+    if (stalled && !has_ended && !failure_has_succeeded(run_stop)) {
+        failure_judge_by_stall(v, &stall);
     } else if (!run_stop && !why && how->code == HOSTS_MISSING_EXIT &&
-               judge_by_hosts(attempt_dir, v)) {
+               failure_judge_by_hosts(attempt_dir, v)) {
         ; /* said */
     } else if (run_stop) {
-        judge_by_run_stop(v, run_stop, how, why);
+        failure_judge_by_run_stop(v, run_stop, how, why);
     } else if (why) {
         v->state = JOB_CANCELLED;
-        snprintf(v->reason, sizeof v->reason, "%s%s", stop_words(why),
+        snprintf(v->reason, sizeof v->reason, "%s%s", failure_stop_words(why),
                  how->signal == 9 || how->code == 137 ? "; its workers did not stop in time and "
                                                         "were killed"
                                                       : "");
     } else if (failed) {
-        judge_by_failed_event(v, failed);
+        failure_judge_by_failed_event(v, failed);
         v->own_fault = how->code == OWN_FAULT_EXIT;
-    } else if (judge_by_missing_folder(attempt_dir, v)) {
+    } else if (failure_judge_by_missing_folder(attempt_dir, v)) {
         ; /* said */
     } else if (how->code < 0 && how->signal < 0 && events && !*events && log && !*log) {
         v->state = JOB_QUEUED;
         snprintf(v->reason, sizeof v->reason, "the daemon ended before it had launched the job");
     } else {
-        judge_by_log(v, how, log ? log : "");
+        failure_judge_by_log(v, how, log ? log : "");
         v->own_fault = v->who.exit_code == OWN_FAULT_EXIT;
     }
     if (has_ended)
-        add_late_end(v, &stall);
+        failure_add_late_end(v, &stall);
     json_decref(run_stop);
     json_decref(failed);
     free(events);
@@ -589,7 +593,7 @@ void failure_judge(const char *attempt_dir, const struct launch_exit *how, enum 
 
 /* ---------------------------------------------------------------- for the store */
 
-static json_t *signal_to_json(int64_t signal_number)
+static json_t *failure_signal_to_json(int64_t signal_number)
 {
     const char *name = signal_number < 0 ? NULL : sigabbrev_np((int)signal_number);
 
@@ -598,7 +602,7 @@ static json_t *signal_to_json(int64_t signal_number)
     return name ? json_sprintf("SIG%s", name) : json_sprintf("%lld", (long long)signal_number);
 }
 
-static json_t *lines_to_json(const char *lines)
+static json_t *failure_lines_to_json(const char *lines)
 {
     json_t *list = json_array();
 
@@ -616,8 +620,8 @@ json_t *failure_to_json(const struct verdict *v, int64_t attempt)
                      (json_int_t)attempt, "step", (json_int_t)v->step, "rank",
                      json_integer_or_null(v->who.rank >= 0, v->who.rank), "host",
                      json_text_or_null(v->who.host), "phase", json_text_or_null(v->phase), "signal",
-                     signal_to_json(v->who.signal), "exit_code",
+                     failure_signal_to_json(v->who.signal), "exit_code",
                      json_integer_or_null(v->who.exit_code >= 0, v->who.exit_code), "reason",
                      json_text_or_null(v->reason), "label", json_text_or_null(v->label), "log",
-                     lines_to_json(v->lines));
+                     failure_lines_to_json(v->lines));
 }

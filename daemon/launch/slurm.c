@@ -71,7 +71,7 @@ static bool slurm_job_has_ended(const struct slurm_job *j)
     return j->status.phase >= SLURM_ENDED;
 }
 
-static void file_of(const struct slurm_job *j, const char *name, char path[PATH_MAX])
+static void slurm_file_of(const struct slurm_job *j, const char *name, char path[PATH_MAX])
 {
     if ((size_t)snprintf(path, PATH_MAX, "%s/attempt-%lld/%s", j->run_dir,
                          (long long)j->first_attempt, name) >= PATH_MAX)
@@ -89,8 +89,8 @@ static bool slurm_is_news(char complaint[256], const char *words)
 
 /* With the mutex. What became of a submission that was cancelled meanwhile: one that Slurm may have
  * is looked for, and cancelled. */
-static void submitted_too_late(struct slurm *s, struct slurm_job *j, int64_t id,
-                               const struct error *e)
+static void slurm_submitted_too_late(struct slurm *s, struct slurm_job *j, int64_t id,
+                                     const struct error *e)
 {
     j->status.job_id = id;
     j->look_first = id == 0;
@@ -107,12 +107,12 @@ static void slurm_submit_job(struct slurm *s, struct slurm_job *j)
     char path[PATH_MAX];
     int64_t id = 0;
 
-    file_of(j, SCRIPT, path);
+    slurm_file_of(j, SCRIPT, path);
     int status = slurm_call_submit(&s->call, path, &id, &e);
     pthread_mutex_lock(&s->mutex);
     s->submitting = NULL;
     if (slurm_job_has_ended(j)) {
-        submitted_too_late(s, j, id, &e);
+        slurm_submitted_too_late(s, j, id, &e);
     } else if (status == 0) {
         j->status.job_id = id;
         j->status.phase = SLURM_WAITING;
@@ -136,13 +136,13 @@ static void slurm_submit_job(struct slurm *s, struct slurm_job *j)
 }
 
 /* The script has run, if Slurm's id stands in its folder. */
-static int64_t id_of_script(const struct slurm_job *j)
+static int64_t slurm_id_of_script(const struct slurm_job *j)
 {
     char path[PATH_MAX], *text;
     size_t bytes;
     int64_t id = 0;
 
-    file_of(j, "slurm-job", path);
+    slurm_file_of(j, "slurm-job", path);
     if (file_read(path, 64, &text, &bytes, NULL) == 0) {
         id = strtoll(text, NULL, 10);
         free(text);
@@ -172,7 +172,7 @@ static void slurm_cancel_job(struct slurm *s, struct slurm_job *j, int64_t id)
 
 /* ---------------------------------------------------------------- the thread: a look at all */
 
-static enum slurm_phase phase_of(struct slurm_job *j, const struct slurm_reply *r, double now)
+static enum slurm_phase slurm_phase_of(struct slurm_job *j, const struct slurm_reply *r, double now)
 {
     static const char *const running[] = {"RUNNING",   "CONFIGURING", "SUSPENDED", "STOPPED",
                                           "SIGNALING", "STAGE_OUT",   "RESIZING",  "POWER_UP_NODE"};
@@ -201,7 +201,7 @@ static void slurm_update_job(struct slurm_job *j, const struct slurm_reply *r, c
     status->job_id = r->id;
     bool put_back = r->completing && (r->restarts > status->restarts ||
                                       (status->phase == SLURM_WAITING && status->restarts > 0));
-    enum slurm_phase phase = phase_of(j, r, now);
+    enum slurm_phase phase = slurm_phase_of(j, r, now);
     /* Its processes may still write events, which belong to the attempt that ends. */
     if (put_back && phase == SLURM_RUNNING && status->phase == SLURM_RUNNING)
         return;
@@ -240,7 +240,7 @@ static bool slurm_find_job(const json_t *all, const struct slurm_job *j, struct 
 static void slurm_job_missing(struct slurm *s, struct slurm_job *j, double now)
 {
     if (j->status.job_id == 0)
-        j->status.job_id = id_of_script(j);
+        j->status.job_id = slurm_id_of_script(j);
     if (j->status.job_id == 0) {
         j->look_first = false; /* it was not submitted */
     } else if (++j->missing >= MISSING_LOOKS) {
@@ -252,14 +252,14 @@ static void slurm_job_missing(struct slurm *s, struct slurm_job *j, double now)
 }
 
 /* A look at one that has ended for traind: only that it ends in Slurm too is left. */
-static void look_at_owed(struct slurm_job *j, const json_t *all)
+static void slurm_look_at_owed(struct slurm_job *j, const json_t *all)
 {
     struct slurm_reply reply;
     struct slurm_job there = *j;
 
     j->look_first = false;
-    j->owed =
-        slurm_find_job(all, j, &reply) && phase_of(&there, &reply, clock_monotonic()) < SLURM_ENDED;
+    j->owed = slurm_find_job(all, j, &reply) &&
+              slurm_phase_of(&there, &reply, clock_monotonic()) < SLURM_ENDED;
     if (j->owed)
         j->status.job_id = reply.id;
 }
@@ -290,7 +290,7 @@ static void slurm_poll(struct slurm *s)
             continue;
         }
         if (j->owed)
-            look_at_owed(j, all);
+            slurm_look_at_owed(j, all);
         if (j->dead || j->held || slurm_job_has_ended(j) ||
             (j->status.job_id == 0 && !j->look_first))
             continue;
@@ -309,17 +309,17 @@ static void slurm_poll(struct slurm *s)
 /* ---------------------------------------------------------------- the thread */
 
 /* Forgotten, but it is still to be cancelled. */
-static bool has_last_call(const struct slurm_job *j)
+static bool slurm_has_last_call(const struct slurm_job *j)
 {
     return j->owed ||
            (j->dead && j->cancel && !j->cancelled && j->status.job_id && !slurm_job_has_ended(j));
 }
 
-static void free_dead(struct slurm *s)
+static void slurm_free_dead(struct slurm *s)
 {
     for (struct slurm_job **at = &s->jobs; *at;) {
         struct slurm_job *j = *at;
-        if (!j->dead || (has_last_call(j) && !s->quit)) {
+        if (!j->dead || (slurm_has_last_call(j) && !s->quit)) {
             at = &j->next;
             continue;
         }
@@ -329,16 +329,16 @@ static void free_dead(struct slurm *s)
     }
 }
 
-static bool wants_call(const struct slurm_job *j)
+static bool slurm_wants_call(const struct slurm_job *j)
 {
     if (j->dead || j->owed)
-        return has_last_call(j) && j->status.job_id;
+        return slurm_has_last_call(j) && j->status.job_id;
     return !j->held && !slurm_job_has_ended(j) &&
            (j->status.job_id == 0 ? !j->look_first && !j->cancel : j->cancel);
 }
 
 /* When there is something to do; *job: for this one, NULL: the look at all. */
-static double next_call(const struct slurm *s, struct slurm_job **job)
+static double slurm_next_call(const struct slurm *s, struct slurm_job **job)
 {
     double at = INFINITY;
 
@@ -349,7 +349,7 @@ static double next_call(const struct slurm *s, struct slurm_job **job)
             at = s->look_at;
             *job = NULL;
         }
-        if (wants_call(j) && j->next_at < at) {
+        if (slurm_wants_call(j) && j->next_at < at) {
             at = j->next_at;
             *job = j;
         }
@@ -358,7 +358,7 @@ static double next_call(const struct slurm *s, struct slurm_job **job)
 }
 
 /* With the mutex on entry and on return; without it in between. */
-static void call_for(struct slurm *s, struct slurm_job *j)
+static void slurm_call_for(struct slurm *s, struct slurm_job *j)
 {
     int64_t id = j->status.job_id;
 
@@ -379,12 +379,12 @@ static void *slurm_serve(void *context)
 
     pthread_mutex_lock(&s->mutex);
     while (!s->quit) {
-        free_dead(s);
-        double at = next_call(s, &job);
+        slurm_free_dead(s);
+        double at = slurm_next_call(s, &job);
         if (at > clock_monotonic()) {
             clock_wait(&s->wake, &s->mutex, at);
         } else if (job) {
-            call_for(s, job);
+            slurm_call_for(s, job);
         } else {
             pthread_mutex_unlock(&s->mutex);
             slurm_poll(s);
@@ -426,7 +426,7 @@ void slurm_destroy(struct slurm *s)
         pthread_join(s->thread, NULL);
     for (struct slurm_job *j = s->jobs; j; j = j->next)
         j->dead = true;
-    free_dead(s);
+    slurm_free_dead(s);
     pthread_cond_destroy(&s->wake);
     pthread_mutex_destroy(&s->mutex);
     free(s);
@@ -517,40 +517,40 @@ static void slurm_change(struct slurm_job *j, void (*set)(struct slurm_job *))
     pthread_mutex_unlock(&j->slurm->mutex);
 }
 
-static void set_soon(struct slurm_job *j)
+static void slurm_set_soon(struct slurm_job *j)
 {
     struct slurm *s = j->slurm;
     double soon = fmax(clock_monotonic(), s->looked_at + SOON_SECONDS);
     s->look_at = fmin(s->look_at, soon);
 }
 
-static void set_released(struct slurm_job *j)
+static void slurm_set_released(struct slurm_job *j)
 {
     j->held = false;
-    set_soon(j);
+    slurm_set_soon(j);
 }
 
-static void set_cancel(struct slurm_job *j)
+static void slurm_set_cancel(struct slurm_job *j)
 {
     if (!j->cancel)
         j->next_at = 0;
     j->cancel = true;
 }
 
-static void set_dead(struct slurm_job *j)
+static void slurm_set_dead(struct slurm_job *j)
 {
     j->dead = true;
 }
 
 void slurm_release(struct slurm_job *job)
 {
-    slurm_change(job, set_released);
+    slurm_change(job, slurm_set_released);
 }
 
 /* With the mutex. A script that starts all the same ends once it finds that it was cancelled. */
-static bool end_unstarted(struct slurm_job *j)
+static bool slurm_end_unstarted(struct slurm_job *j)
 {
-    int64_t ran = id_of_script(j);
+    int64_t ran = slurm_id_of_script(j);
 
     if (ran) {
         j->status.job_id = ran;
@@ -565,7 +565,7 @@ static bool end_unstarted(struct slurm_job *j)
 bool slurm_disown(struct slurm_job *job)
 {
     pthread_mutex_lock(&job->slurm->mutex);
-    bool ended = slurm_job_has_ended(job) || end_unstarted(job);
+    bool ended = slurm_job_has_ended(job) || slurm_end_unstarted(job);
     pthread_cond_signal(&job->slurm->wake);
     pthread_mutex_unlock(&job->slurm->mutex);
     return ended;
@@ -573,19 +573,19 @@ bool slurm_disown(struct slurm_job *job)
 
 void slurm_look_soon(struct slurm_job *job)
 {
-    slurm_change(job, set_soon);
+    slurm_change(job, slurm_set_soon);
 }
 
 void slurm_cancel(struct slurm_job *job)
 {
-    slurm_change(job, set_cancel);
+    slurm_change(job, slurm_set_cancel);
     job->slurm->told(job->slurm->context);
 }
 
 void slurm_forget(struct slurm_job *job)
 {
     if (job)
-        slurm_change(job, set_dead);
+        slurm_change(job, slurm_set_dead);
 }
 
 void slurm_read(struct slurm_job *job, struct slurm_status *status)
@@ -607,7 +607,7 @@ int64_t slurm_first_attempt(const struct slurm_job *job)
 
 /* ---------------------------------------------------------------- the launcher */
 
-static int write_files(const struct launch_request *r, struct error *e)
+static int slurm_write_files(const struct launch_request *r, struct error *e)
 {
     char folder[PATH_MAX], path[PATH_MAX + 32], *text = NULL;
 
@@ -629,7 +629,7 @@ static int slurm_start_attempt(const struct launch_request *r, struct launch_pro
 
     *process = (struct launch_process){.pidfd = -1, .gate = -1};
     slurm_job_name(r, name);
-    int status = write_files(r, e);
+    int status = slurm_write_files(r, e);
     return status ? status : slurm_follow(r->cluster, name, 0, r->run_dir, process, e);
 }
 

@@ -44,7 +44,7 @@ bool slurm_call_is_unclear(const char *words)
 /* ---------------------------------------------------------------- a command */
 
 /* Variables of another job, and those that are options of the commands. */
-static bool is_left_out(const char *variable)
+static bool slurm_call_is_left_out(const char *variable)
 {
     static const char *const prefixes[] = {
         "SLURM_", "SBATCH_",    "SQUEUE_",        "SCANCEL_", "SRUN_",
@@ -62,14 +62,14 @@ static char **slurm_call_environment(void)
         count++;
     char **list = calloc(count + 1, sizeof *list);
     for (size_t i = 0; list && i < count; i++)
-        if (!is_left_out(environ[i]))
+        if (!slurm_call_is_left_out(environ[i]))
             list[kept++] = environ[i];
     return list;
 }
 
 /* "sbatch: error: Batch job submission failed: Invalid partition name specified": as it is, but
  * in one line. */
-static void one_line(char *text)
+static void slurm_call_one_line(char *text)
 {
     size_t length = text ? strlen(text) : 0;
 
@@ -96,7 +96,7 @@ static int slurm_call_refusal(const char *program, char *words, int wait_status,
 {
     if (words && slurm_call_is_unclear(words))
         return error_set(e, ERR_UNREACHABLE, "%.*s", COMPLAIN_BYTES, slurm_call_last_line(words));
-    one_line(words);
+    slurm_call_one_line(words);
     if (!words || !*words)
         return error_set(e, ERR_UNREACHABLE, "%s exited with status %d without a message", program,
                          wait_status);
@@ -146,7 +146,7 @@ int slurm_call_submit(const struct slurm_call *c, const char *script_path, int64
         return status;
     *job_id = strtoll(answer, NULL, 10); /* "12", or "12;cluster" */
     if (*job_id <= 0) {
-        one_line(answer);
+        slurm_call_one_line(answer);
         status = error_set(e, ERR_UNREACHABLE, "sbatch answered \"%.200s\"", answer);
     }
     free(answer);

@@ -11,7 +11,7 @@
 #define MIB         ((int64_t)1 << 20)
 
 /* Is name in a list as "a,b(x),c"? Slurm adds a count or a state in parentheses to some. */
-static bool is_in_list(const char *list, const char *name)
+static bool slurm_cores_is_in_list(const char *list, const char *name)
 {
     size_t length = strlen(name);
 
@@ -25,14 +25,14 @@ static bool is_in_list(const char *list, const char *name)
 }
 
 /* A feature, and no expression of several. NULL: there is none that can be compared. */
-static const char *feature_of(const struct job_spec *spec)
+static const char *slurm_cores_feature_of(const struct job_spec *spec)
 {
     const char *constraint = spec->cluster.constraint;
     return constraint && *constraint && !strpbrk(constraint, "&|[]()*,! ") ? constraint : NULL;
 }
 
-static void find_fewest(const json_t *nodes, const char *feature, const char *what,
-                        struct slurm_cores *found, size_t *count)
+static void slurm_cores_find_fewest(const json_t *nodes, const char *feature, const char *what,
+                                    struct slurm_cores *found, size_t *count)
 {
     const json_t *node;
     size_t i;
@@ -42,7 +42,7 @@ static void find_fewest(const json_t *nodes, const char *feature, const char *wh
     json_array_foreach (nodes, i, node) {
         int64_t cores = json_integer_value(json_object_get(node, what));
         const char *features = json_string_value(json_object_get(node, "features"));
-        if (cores < 1 || (feature && !is_in_list(features ? features : "", feature)))
+        if (cores < 1 || (feature && !slurm_cores_is_in_list(features ? features : "", feature)))
             continue;
         int64_t sockets = json_integer_value(json_object_get(node, "sockets"));
         int64_t in_socket = sockets > 0 ? cores / sockets : cores;
@@ -91,7 +91,7 @@ static int slurm_cores_ask(const struct slurm_settings *settings, const struct j
 {
     static const atomic_bool never = false;
     const struct slurm_call call = {settings, &never, ASK_SECONDS};
-    const char *feature = feature_of(spec);
+    const char *feature = slurm_cores_feature_of(spec);
     char *hosts = spec->cluster.host_count ? slurm_cores_join_hosts(spec) : NULL, where[128];
     json_t *nodes = NULL;
     size_t count = 0;
@@ -99,7 +99,8 @@ static int slurm_cores_ask(const struct slurm_settings *settings, const struct j
 
     slurm_cores_describe(spec, feature, where, sizeof where);
     if (!status) {
-        find_fewest(nodes, feature, spec->cluster.smt ? "cpus" : "cores", found, &count);
+        slurm_cores_find_fewest(nodes, feature, spec->cluster.smt ? "cpus" : "cores", found,
+                                &count);
         if (count == 0)
             status = error_set(e, ERR_NOT_FOUND, "sinfo knows no nodes %s", where);
     }

@@ -32,7 +32,7 @@ void slurm_job_name(const struct launch_request *r, char name[SLURM_NAME_BYTES])
 /* ---------------------------------------------------------------- quoting */
 
 /* A word of the shell. */
-static void put_word(FILE *out, const char *word)
+static void slurm_script_put_word(FILE *out, const char *word)
 {
     char *const argv[] = {(char *)word, NULL};
     char *quoted = command_quote(argv);
@@ -44,7 +44,7 @@ static void put_word(FILE *out, const char *word)
 
 /* --option="value": sbatch reads quotes and backslashes in its lines as a shell does. A newline
  * cannot be there: strings of a job document are printable, and see check_path. */
-static void put_option(FILE *out, const char *option, const char *value)
+static void slurm_script_put_option(FILE *out, const char *option, const char *value)
 {
     fprintf(out, "#SBATCH --%s=\"", option);
     for (; *value; value++)
@@ -84,7 +84,7 @@ static char *slurm_script_join_hosts(const struct launch_request *r)
     return text;
 }
 
-static void put_directives(FILE *out, const struct launch_request *r)
+static void slurm_script_put_directives(FILE *out, const struct launch_request *r)
 {
     const struct job_spec *spec = r->spec;
     char name[SLURM_NAME_BYTES];
@@ -94,7 +94,7 @@ static void put_directives(FILE *out, const struct launch_request *r)
     if (!r->by_hand) {
         char folder[PATH_MAX + 32];
         snprintf(folder, sizeof folder, "%s/attempt-%lld", r->run_dir, (long long)r->attempt);
-        put_option(out, "chdir", folder);
+        slurm_script_put_option(out, "chdir", folder);
         fputs("#SBATCH --output=slurm.log --open-mode=append\n", out);
     }
     fprintf(out, "#SBATCH --nodes=%lld --ntasks-per-node=%lld --cpus-per-task=%lld\n",
@@ -104,18 +104,18 @@ static void put_directives(FILE *out, const struct launch_request *r)
         fputs("#SBATCH --threads-per-core=1\n", out);
     fputs("#SBATCH --requeue\n", out);
     if (spec->cluster.time_limit)
-        put_option(out, "time", spec->cluster.time_limit);
+        slurm_script_put_option(out, "time", spec->cluster.time_limit);
     if (isnan(r->time_limit_seconds) || r->time_limit_seconds >= SIGNAL_FROM_SECONDS)
         fprintf(out, "#SBATCH --signal=B:USR1@%.0f\n", ceil(r->lead_seconds));
     if (spec->cluster.partition)
-        put_option(out, "partition", spec->cluster.partition);
+        slurm_script_put_option(out, "partition", spec->cluster.partition);
     if (slurm_script_account(r))
-        put_option(out, "account", slurm_script_account(r));
+        slurm_script_put_option(out, "account", slurm_script_account(r));
     if (spec->cluster.constraint)
-        put_option(out, "constraint", spec->cluster.constraint);
+        slurm_script_put_option(out, "constraint", spec->cluster.constraint);
     char *hosts = spec->cluster.host_count ? slurm_script_join_hosts(r) : NULL;
     if (hosts)
-        put_option(out, "nodelist", hosts);
+        slurm_script_put_option(out, "nodelist", hosts);
     free(hosts);
     if (spec->priority)
         fprintf(out, "#SBATCH --nice=%lld\n", (long long)-spec->priority);
@@ -125,7 +125,7 @@ static void put_directives(FILE *out, const struct launch_request *r)
 
 /* ---------------------------------------------------------------- the script's body */
 
-static void put_folder(FILE *out, const struct launch_request *r)
+static void slurm_script_put_folder(FILE *out, const struct launch_request *r)
 {
     fputs("\numask 077\n", out);
     if (r->by_hand) {
@@ -134,7 +134,7 @@ static void put_folder(FILE *out, const struct launch_request *r)
         fprintf(out, "%s\nTRAIND_JOB\n", r->document);
     } else {
         fputs("run=", out);
-        put_word(out, r->run_dir);
+        slurm_script_put_word(out, r->run_dir);
         fputc('\n', out);
     }
     fprintf(out, "resume=%s\n\n", r->resumes ? "'--resume latest'" : "");
@@ -169,14 +169,14 @@ static void put_folder(FILE *out, const struct launch_request *r)
 }
 
 /* export NAME='value' */
-static void put_variables(FILE *out, const struct job_spec *spec)
+static void slurm_script_put_variables(FILE *out, const struct job_spec *spec)
 {
     char name[JOB_ENV_NAME_BYTES];
 
     for (size_t i = 0; i < spec->cluster.env_count; i++) {
         const char *value = job_env_split(spec->cluster.env[i], name);
         fprintf(out, "export %s=", name);
-        put_word(out, value);
+        slurm_script_put_word(out, value);
         fputc('\n', out);
     }
 }
@@ -187,7 +187,7 @@ static bool slurm_script_is_bound(const struct job_spec *spec)
 }
 
 /* The job's own variables are behind the site's setup, which would win over them. */
-static void put_environment(FILE *out, const struct launch_request *r)
+static void slurm_script_put_environment(FILE *out, const struct launch_request *r)
 {
     fprintf(out,
             "export OMP_NUM_THREADS=%lld OMP_PROC_BIND=%s%s OPENBLAS_NUM_THREADS=1 " ATTEMPT_MARK
@@ -198,29 +198,29 @@ static void put_environment(FILE *out, const struct launch_request *r)
                                             : "cores");
     if (r->spec->cluster.interface && r->slurm->srun) {
         fputs("export OMPI_MCA_btl_tcp_if_include=", out);
-        put_word(out, r->spec->cluster.interface);
+        slurm_script_put_word(out, r->spec->cluster.interface);
         fputs("\nexport OMPI_MCA_oob_tcp_if_include=\"$OMPI_MCA_btl_tcp_if_include\"\n", out);
     }
     if (r->slurm->setup) {
         fputs(". ", out);
-        put_word(out, r->slurm->setup);
+        slurm_script_put_word(out, r->slurm->setup);
         fputs(" || exit 1\n", out);
     }
     if (r->slurm->srun)
-        put_variables(out, r->spec);
+        slurm_script_put_variables(out, r->spec);
 }
 
-static void put_words(FILE *out, char *const *words)
+static void slurm_script_put_words(FILE *out, char *const *words)
 {
     if (words && *words)
         fputs(" \\\n   ", out);
     for (; words && *words; words++) {
         fputc(' ', out);
-        put_word(out, *words);
+        slurm_script_put_word(out, *words);
     }
 }
 
-static void put_srun(FILE *out, const struct launch_request *r)
+static void slurm_script_put_srun(FILE *out, const struct launch_request *r)
 {
     const struct job_spec *spec = r->spec;
 
@@ -241,7 +241,7 @@ static void put_srun(FILE *out, const struct launch_request *r)
 
 /* Sockets and NUMA domains are known where the script runs, the first of the nodes. Slurm gives
  * mpirun as many slots of each node as it has workers. */
-static void put_placement(FILE *out, const struct launch_request *r)
+static void slurm_script_put_placement(FILE *out, const struct launch_request *r)
 {
     if (!slurm_script_is_bound(r->spec)) {
         fputs("place='--map-by slot:OVERSUBSCRIBE --bind-to none'\n", out);
@@ -250,10 +250,10 @@ static void put_placement(FILE *out, const struct launch_request *r)
     fputs("place=$(", out);
     if (r->spec->cluster.mpi_prefix) { /* as mpirun --prefix does for the ranks */
         fputs("LD_LIBRARY_PATH=", out);
-        put_word(out, r->spec->cluster.mpi_prefix);
+        slurm_script_put_word(out, r->spec->cluster.mpi_prefix);
         fputs("/lib ", out);
     }
-    put_word(out, r->worker);
+    slurm_script_put_word(out, r->worker);
     fprintf(out,
             " --placement \"$run/job.json\") || {\n"
             "    echo %d >\"$dir/exit\"\n"
@@ -263,7 +263,7 @@ static void put_placement(FILE *out, const struct launch_request *r)
             PLACEMENT_EXIT, PLACEMENT_EXIT);
 }
 
-static void put_mpirun(FILE *out, const struct launch_request *r)
+static void slurm_script_put_mpirun(FILE *out, const struct launch_request *r)
 {
     const struct job_spec *spec = r->spec;
 
@@ -272,11 +272,11 @@ static void put_mpirun(FILE *out, const struct launch_request *r)
         "[ \"$(id -u)\" != 0 ] || export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 "
         "\\\n    PRTE_ALLOW_RUN_AS_ROOT=1 PRTE_ALLOW_RUN_AS_ROOT_CONFIRM=1\n",
         out);
-    put_placement(out, r);
-    put_word(out, r->mpirun);
+    slurm_script_put_placement(out, r);
+    slurm_script_put_word(out, r->mpirun);
     if (spec->cluster.mpi_prefix) {
         fputs(" --prefix ", out);
-        put_word(out, spec->cluster.mpi_prefix);
+        slurm_script_put_word(out, spec->cluster.mpi_prefix);
     }
     fprintf(out, " -np %lld $place", (long long)job_spec_world_size(spec));
     fprintf(out,
@@ -286,35 +286,35 @@ static void put_mpirun(FILE *out, const struct launch_request *r)
             !slurm_script_is_bound(spec) || job_env_value(spec, "OMP_PLACES") ? ""
                                                                               : " -x OMP_PLACES");
     char **variables = command_variables(spec);
-    put_words(out, variables);
+    slurm_script_put_words(out, variables);
     command_free(variables);
     struct launch_request in_slurm = *r;
     in_slurm.agent = NULL; /* Slurm reaches the hosts by itself */
     char **network = command_network(&in_slurm);
-    put_words(out, network);
+    slurm_script_put_words(out, network);
     command_free(network);
-    put_words(out, spec->cluster.mpi_args);
+    slurm_script_put_words(out, spec->cluster.mpi_args);
 }
 
 /* $run and $attempt are the script's. */
-static void put_worker(FILE *out, const struct launch_request *r)
+static void slurm_script_put_worker(FILE *out, const struct launch_request *r)
 {
     fputs(" \\\n    ", out);
-    put_word(out, r->worker);
+    slurm_script_put_word(out, r->worker);
     fprintf(out,
             " --job \"$run/job.json\" --run-dir \"$run\" --attempt $attempt --stall-seconds %lld ",
             (long long)r->stall_seconds);
     /* Whoever submits the script by hand reads with rights of their own. */
     if (r->data_roots && !r->by_hand) {
         fputs("--data-roots ", out);
-        put_word(out, r->data_roots);
+        slurm_script_put_word(out, r->data_roots);
         fputc(' ', out);
     }
     fputs("$resume &\npid=$!\n\n", out);
 }
 
 /* The watcher ends with the script, and its sleep with the watcher: the epilog finds neither. */
-static void put_watch(FILE *out, const struct launch_request *r)
+static void slurm_script_put_watch(FILE *out, const struct launch_request *r)
 {
     fputs("# The workers finish their step, write a checkpoint and stop.\n"
           "stop() {\n"
@@ -352,7 +352,7 @@ static void put_watch(FILE *out, const struct launch_request *r)
 
 /* Steps that run are sstat's, those that have ended sacct's, where there is a data base. Asked
  * before traind is told of the end, as nobody could ask for the former later. */
-static void put_energy(FILE *out, const struct launch_request *r)
+static void slurm_script_put_energy(FILE *out, const struct launch_request *r)
 {
     fprintf(out,
             "# what a plugin of Slurm has measured\n"
@@ -367,7 +367,7 @@ static void put_energy(FILE *out, const struct launch_request *r)
             r->slurm->srun ? "srun" : "mpirun");
 }
 
-static void put_exit(FILE *out)
+static void slurm_script_put_exit(FILE *out)
 {
     fputs("echo $code >\"$dir/exit.new\" && mv \"$dir/exit.new\" \"$dir/exit\"\n"
           "exit $code\n",
@@ -391,20 +391,20 @@ int slurm_script(const struct launch_request *r, char **text, struct error *e)
     if (r->threads_source)
         fprintf(out, "# %lld threads per worker, from the cores of a node (%s)\n",
                 (long long)r->threads, r->threads_source);
-    put_directives(out, r);
-    put_folder(out, r);
-    put_environment(out, r);
+    slurm_script_put_directives(out, r);
+    slurm_script_put_folder(out, r);
+    slurm_script_put_environment(out, r);
     if (!isnan(r->time_limit_seconds))
         fputs("begun=$(date +%s)\n", out);
     fputc('\n', out);
     if (r->slurm->srun)
-        put_srun(out, r);
+        slurm_script_put_srun(out, r);
     else
-        put_mpirun(out, r);
-    put_worker(out, r);
-    put_watch(out, r);
-    put_energy(out, r);
-    put_exit(out);
+        slurm_script_put_mpirun(out, r);
+    slurm_script_put_worker(out, r);
+    slurm_script_put_watch(out, r);
+    slurm_script_put_energy(out, r);
+    slurm_script_put_exit(out);
     if (fclose(out) == 0)
         return 0;
     free(*text);

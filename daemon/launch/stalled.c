@@ -64,7 +64,7 @@ static struct progress stalled_last_progress(const char *events, double launched
 }
 
 /* -1: there is no such file. */
-static double seconds_since_written(const char *attempt_dir, const char *name, double now)
+static double stalled_seconds_since_written(const char *attempt_dir, const char *name, double now)
 {
     char path[PATH_MAX];
     struct stat st;
@@ -97,7 +97,7 @@ static double stalled_line_time(const char *line, const char *words)
     return rest ? (double)timegm(&tm) : 0;
 }
 
-static void note_host(struct stall_reports *s, const struct stall_line *line)
+static void stalled_note_host(struct stall_reports *s, const struct stall_line *line)
 {
     for (size_t i = 0; i < s->host_count; i++)
         if (strcmp(s->hosts[i].host, line->host) == 0) {
@@ -107,7 +107,8 @@ static void note_host(struct stall_reports *s, const struct stall_line *line)
     array_add(s->hosts, s->host_count, s->host_room) = *line;
 }
 
-static void note_line(struct stall_reports *s, const char *line, const char *end, double since)
+static void stalled_note_line(struct stall_reports *s, const char *line, const char *end,
+                              double since)
 {
     struct stall_line parsed;
     char text[STALL_LINE_BYTES];
@@ -123,7 +124,7 @@ static void note_line(struct stall_reports *s, const char *line, const char *end
     if (!words || words >= end || stalled_line_time(line, words) < since)
         return;
     if (parsed.rank < 0 || parsed.state != STALL_WAITS) {
-        note_host(s, &parsed);
+        stalled_note_host(s, &parsed);
     } else if (parsed.rank < s->world && s->waiting && !s->waiting[parsed.rank]) {
         s->waiting[parsed.rank] = 1;
         s->waiting_count++;
@@ -134,13 +135,13 @@ static void stalled_read_reports(struct stall_reports *s, const char *log, doubl
 {
     for (const char *line = log; *line;) {
         const char *end = line + strcspn(line, "\n");
-        note_line(s, line, end, since);
+        stalled_note_line(s, line, end, since);
         line = end + (*end == '\n');
     }
 }
 
 /* How many ranks there are, by the run's job.json, which has every default written out. */
-static void learn_world(const char *attempt_dir, struct stall_reports *s)
+static void stalled_learn_world(const char *attempt_dir, struct stall_reports *s)
 {
     char path[PATH_MAX];
     struct error e;
@@ -162,7 +163,7 @@ static void learn_world(const char *attempt_dir, struct stall_reports *s)
 
 /* ---------------------------------------------------------------- the verdict */
 
-static void name_host(const char *attempt_dir, const char *machine, struct stalled *out)
+static void stalled_name_host(const char *attempt_dir, const char *machine, struct stalled *out)
 {
     char *name = hosts_name_of(attempt_dir, machine);
 
@@ -170,16 +171,16 @@ static void name_host(const char *attempt_dir, const char *machine, struct stall
     free(name);
 }
 
-static void name_this_host(const char *attempt_dir, struct stalled *out)
+static void stalled_name_this_host(const char *attempt_dir, struct stalled *out)
 {
     char host[128] = "";
 
     gethostname(host, sizeof host - 1);
-    name_host(attempt_dir, host, out);
+    stalled_name_host(attempt_dir, host, out);
 }
 
 /* "no step ended for 12 s" */
-static void print_quiet(enum stall_phase phase, double quiet, char words[QUIET_BYTES])
+static void stalled_print_quiet(enum stall_phase phase, double quiet, char words[QUIET_BYTES])
 {
     char missing[STALL_LINE_BYTES];
 
@@ -188,20 +189,20 @@ static void print_quiet(enum stall_phase phase, double quiet, char words[QUIET_B
              phase == STALL_IN_STEP ? " ended" : "", quiet);
 }
 
-static void judge_rank(const char *attempt_dir, const struct stall_line *line, double quiet,
-                       struct stalled *out)
+static void stalled_judge_rank(const char *attempt_dir, const struct stall_line *line, double quiet,
+                               struct stalled *out)
 {
     char words[QUIET_BYTES];
 
     out->rank = line->rank;
     out->phase = line->phase;
-    name_host(attempt_dir, line->host, out);
-    print_quiet(line->phase, quiet, words);
+    stalled_name_host(attempt_dir, line->host, out);
+    stalled_print_quiet(line->phase, quiet, words);
     snprintf(out->reason, sizeof out->reason, "rank %d on %s %s: %s", line->rank, out->host,
              stall_state_words(line->state), words);
 }
 
-static bool has_reported(const struct stall_reports *s, const char *machine)
+static bool stalled_has_reported(const struct stall_reports *s, const char *machine)
 {
     for (size_t i = 0; i < s->host_count; i++)
         if (strcmp(s->hosts[i].host, machine) == 0)
@@ -210,7 +211,8 @@ static bool has_reported(const struct stall_reports *s, const char *machine)
 }
 
 /* The first of the job's hosts that said nothing, as the job names it; false: all spoke. */
-static bool find_silent(const char *attempt_dir, const struct stall_reports *s, char host[128])
+static bool stalled_find_silent(const char *attempt_dir, const struct stall_reports *s,
+                                char host[128])
 {
     struct hosts_taken taken;
     bool found = false;
@@ -218,7 +220,7 @@ static bool find_silent(const char *attempt_dir, const struct stall_reports *s, 
     if (!hosts_read_taken(attempt_dir, &taken))
         return false;
     for (size_t i = 0; i < taken.count && !found; i++)
-        if (!has_reported(s, taken.machines[i])) {
+        if (!stalled_has_reported(s, taken.machines[i])) {
             snprintf(host, 128, "%s", taken.names[i]);
             found = true;
         }
@@ -226,14 +228,14 @@ static bool find_silent(const char *attempt_dir, const struct stall_reports *s, 
     return found;
 }
 
-static void judge_waiting_hosts(const char *attempt_dir, const struct stall_reports *s,
-                                double quiet, struct stalled *out)
+static void stalled_judge_waiting_hosts(const char *attempt_dir, const struct stall_reports *s,
+                                        double quiet, struct stalled *out)
 {
     char words[QUIET_BYTES];
 
     out->phase = s->hosts[0].phase;
-    print_quiet(out->phase, quiet, words);
-    if (find_silent(attempt_dir, s, out->host))
+    stalled_print_quiet(out->phase, quiet, words);
+    if (stalled_find_silent(attempt_dir, s, out->host))
         snprintf(out->reason, sizeof out->reason,
                  "host %s does not answer: %s, and its ranks do not report while the others wait "
                  "for them",
@@ -246,14 +248,14 @@ static void judge_waiting_hosts(const char *attempt_dir, const struct stall_repo
 }
 
 /* Ranks are numbered node by node, as mpirun places them. */
-static void name_host_of_rank(const char *attempt_dir, const struct stall_reports *s,
-                              struct stalled *out)
+static void stalled_name_host_of_rank(const char *attempt_dir, const struct stall_reports *s,
+                                      struct stalled *out)
 {
     struct hosts_taken taken;
     size_t node = s->workers_per_node > 0 ? (size_t)(out->rank / s->workers_per_node) : 0;
 
     if (!hosts_read_taken(attempt_dir, &taken)) {
-        name_this_host(attempt_dir, out);
+        stalled_name_this_host(attempt_dir, out);
         return;
     }
     if (node < taken.count)
@@ -262,13 +264,13 @@ static void name_host_of_rank(const char *attempt_dir, const struct stall_report
 }
 
 /* Ranks that do not know each other yet: some wait in MPI's start, and others do not come there. */
-static void judge_waiting_ranks(const char *attempt_dir, const struct stall_reports *s,
-                                double quiet, struct stalled *out)
+static void stalled_judge_waiting_ranks(const char *attempt_dir, const struct stall_reports *s,
+                                        double quiet, struct stalled *out)
 {
     char words[QUIET_BYTES];
 
     out->phase = STALL_IN_START;
-    print_quiet(out->phase, quiet, words);
+    stalled_print_quiet(out->phase, quiet, words);
     if (s->waiting_count == s->world) {
         snprintf(out->reason, sizeof out->reason,
                  "all ranks wait for each other in MPI_Init: %s; MPI's network may be down "
@@ -279,35 +281,35 @@ static void judge_waiting_ranks(const char *attempt_dir, const struct stall_repo
     out->rank = 0;
     while (s->waiting[out->rank])
         out->rank++;
-    name_host_of_rank(attempt_dir, s, out);
+    stalled_name_host_of_rank(attempt_dir, s, out);
     snprintf(out->reason, sizeof out->reason,
              "rank %lld on %s does not report while others wait for it in MPI_Init: %s",
              (long long)out->rank, out->host, words);
 }
 
-static bool judge_by_words(const char *attempt_dir, const struct stall_reports *s, double quiet,
-                           struct stalled *out)
+static bool stalled_judge_by_words(const char *attempt_dir, const struct stall_reports *s,
+                                   double quiet, struct stalled *out)
 {
     for (size_t i = 0; i < s->host_count; i++)
         if (s->hosts[i].state <= STALL_STARVED) {
-            judge_rank(attempt_dir, &s->hosts[i], quiet, out);
+            stalled_judge_rank(attempt_dir, &s->hosts[i], quiet, out);
             return true;
         }
     for (size_t i = 0; i < s->host_count; i++)
         if (s->hosts[i].state != STALL_WAITS)
             return false;
     if (s->host_count > 0)
-        judge_waiting_hosts(attempt_dir, s, quiet, out);
+        stalled_judge_waiting_hosts(attempt_dir, s, quiet, out);
     else if (s->waiting_count > 0)
-        judge_waiting_ranks(attempt_dir, s, quiet, out);
+        stalled_judge_waiting_ranks(attempt_dir, s, quiet, out);
     return s->host_count > 0 || s->waiting_count > 0;
 }
 
 /* ---------------------------------------------------------------- processes here */
 
 /* True: one of this machine has been stopped for as long as it takes to be sure. */
-static bool judge_processes(struct stall_look *l, const struct progress *last, double now,
-                            struct stalled *out)
+static bool stalled_judge_processes(struct stall_look *l, const struct progress *last, double now,
+                                    struct stalled *out)
 {
     struct process_stopped found;
     char words[QUIET_BYTES];
@@ -323,12 +325,12 @@ static bool judge_processes(struct stall_look *l, const struct progress *last, d
         return false;
     out->phase = last->phase;
     out->rank = found.rank;
-    print_quiet(last->phase, now - last->at, words);
+    stalled_print_quiet(last->phase, now - last->at, words);
     if (found.rank >= 0) {
         struct stall_reports reports = {0};
-        learn_world(l->attempt_dir, &reports);
-        name_host_of_rank(l->attempt_dir, &reports,
-                          out); /* it may be another name of this machine */
+        stalled_learn_world(l->attempt_dir, &reports);
+        stalled_name_host_of_rank(l->attempt_dir, &reports,
+                                  out); /* it may be another name of this machine */
         free(reports.waiting);
         snprintf(out->reason, sizeof out->reason, "rank %lld on %s %s: %s", (long long)found.rank,
                  out->host, stall_state_words(STALL_STOPPED), words);
@@ -349,27 +351,27 @@ static bool stalled_judge_silence(const struct stall_look *l, const struct progr
                                   double now, struct stalled *out)
 {
     double enough = stalled_longest_silence(l->stall_seconds);
-    double log = seconds_since_written(l->attempt_dir, "stdout.log", now);
+    double log = stalled_seconds_since_written(l->attempt_dir, "stdout.log", now);
     char words[QUIET_BYTES];
 
     if (!l->launcher || now - last->at < enough || log < enough)
         return false;
     out->phase = last->phase;
-    print_quiet(last->phase, now - last->at, words);
+    stalled_print_quiet(last->phase, now - last->at, words);
     snprintf(out->reason, sizeof out->reason,
              "no rank reports any more: %s; their hosts, or mpirun's daemons there, hang", words);
     return true;
 }
 
-static bool judge_end(const struct stall_look *l, const struct progress *last, double now,
-                      struct stalled *out)
+static bool stalled_judge_end(const struct stall_look *l, const struct progress *last, double now,
+                              struct stalled *out)
 {
     char words[QUIET_BYTES];
 
     if (!l->launcher)
         return false;
     out->phase = STALL_IN_END;
-    print_quiet(STALL_IN_END, now - last->at, words);
+    stalled_print_quiet(STALL_IN_END, now - last->at, words);
     snprintf(out->reason, sizeof out->reason, "mpirun does not end by itself: %s", words);
     return true;
 }
@@ -380,19 +382,19 @@ static bool stalled_judge(struct stall_look *l, const struct progress *last, dou
     struct stall_reports reports = {0};
 
     *out = (struct stalled){.rank = -1};
-    if (judge_processes(l, last, now, out))
+    if (stalled_judge_processes(l, last, now, out))
         return true;
     if (l->stopped_since > 0)
         return false; /* soon */
     if (last->phase == STALL_IN_END)
-        return judge_end(l, last, now, out);
-    learn_world(l->attempt_dir, &reports);
+        return stalled_judge_end(l, last, now, out);
+    stalled_learn_world(l->attempt_dir, &reports);
     char *log = attempt_read_tail(l->attempt_dir, "stdout.log");
     /* Each speaks again after stall_seconds; the rest is for clocks that differ by host. */
     stalled_read_reports(
         &reports, log ? log : "",
         fmax(last->at + l->stall_seconds / 2, now - 1.5 * l->stall_seconds - LISTEN_SECONDS));
-    bool found = judge_by_words(l->attempt_dir, &reports, now - last->at, out) ||
+    bool found = stalled_judge_by_words(l->attempt_dir, &reports, now - last->at, out) ||
                  stalled_judge_silence(l, last, now, out);
     free(log);
     free(reports.hosts);
@@ -402,7 +404,7 @@ static bool stalled_judge(struct stall_look *l, const struct progress *last, dou
 
 bool stalled_look(struct stall_look *l, double now, struct stalled *out)
 {
-    double written = seconds_since_written(l->attempt_dir, "events.jsonl", now);
+    double written = stalled_seconds_since_written(l->attempt_dir, "events.jsonl", now);
 
     if (l->stall_seconds <= 0 || (written >= 0 && written < LISTEN_SECONDS))
         return false;

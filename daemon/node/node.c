@@ -44,7 +44,7 @@ char *node_own_name(char name[NODE_NAME_BYTES])
 
 enum figure { GFLOPS, MEMORY };
 
-static double figure_of(const struct node_figures *f, enum figure which)
+static double node_figure_of(const struct node_figures *f, enum figure which)
 {
     return which == GFLOPS ? f->gflops : f->memory_gb_per_sec;
 }
@@ -57,8 +57,8 @@ static double node_usual_figure(const struct node_figures *list, size_t count, e
     size_t n = 0;
 
     for (size_t i = 0; values && i < count; i++)
-        if (figure_of(&list[i], which) > 0)
-            values[n++] = figure_of(&list[i], which);
+        if (node_figure_of(&list[i], which) > 0)
+            values[n++] = node_figure_of(&list[i], which);
     if (n >= PEERS_MIN)
         middle = median(values, n);
     free(values);
@@ -91,7 +91,7 @@ struct yardstick {
     char words[160]; /* "the median of ... " */
 };
 
-static struct yardstick own_yardstick(const struct node_peers *p, enum figure which)
+static struct yardstick node_own_yardstick(const struct node_peers *p, enum figure which)
 {
     struct yardstick y;
     size_t n;
@@ -101,7 +101,7 @@ static struct yardstick own_yardstick(const struct node_peers *p, enum figure wh
     return y;
 }
 
-static struct yardstick others_yardstick(const struct node_peers *p, enum figure which)
+static struct yardstick node_others_yardstick(const struct node_peers *p, enum figure which)
 {
     struct yardstick y;
     size_t n;
@@ -116,7 +116,7 @@ static enum node_verdict node_compare(const struct node_figures *f, enum figure 
                                       const struct yardstick *y, const struct node_limits *limits,
                                       char reason[NODE_REASON_BYTES])
 {
-    double value = figure_of(f, which), behind = 1 - value / y->median;
+    double value = node_figure_of(f, which), behind = 1 - value / y->median;
 
     if (!(value > 0) || !(behind >= limits->slow))
         return NODE_FINE;
@@ -134,8 +134,8 @@ enum node_verdict node_judge_speed(const struct node_figures *figures,
 
     reason[0] = '\0';
     for (int which = GFLOPS; which <= MEMORY; which++) {
-        struct yardstick others = others_yardstick(peers, (enum figure)which);
-        struct yardstick own = own_yardstick(peers, (enum figure)which);
+        struct yardstick others = node_others_yardstick(peers, (enum figure)which);
+        struct yardstick own = node_own_yardstick(peers, (enum figure)which);
         enum node_verdict by_others =
             node_compare(figures, (enum figure)which, &others, limits, reason);
         verdict = node_worse_verdict(verdict, by_others);
@@ -187,7 +187,7 @@ static double node_report_number(const json_t *report, const char *key, bool nee
     return NAN;
 }
 
-static int64_t whole_of(const json_t *report, const char *key, struct problems *problems)
+static int64_t node_whole_of(const json_t *report, const char *key, struct problems *problems)
 {
     double value = node_report_number(report, key, false, problems);
     return isnan(value) ? 0 : (int64_t)value;
@@ -203,8 +203,8 @@ static void node_check_word(const char *pointer, const char *word, const char *c
         problems_add(problems, pointer, NULL, "must be %s, not \"%.40s\"", words, word);
 }
 
-static void read_report(const json_t *report, double now, struct reading *r,
-                        struct problems *problems)
+static void node_read_report(const json_t *report, double now, struct reading *r,
+                             struct problems *problems)
 {
     static const char *const phases[] = {"prolog", "epilog", "self", NULL};
     static const char *const outcomes[] = {"fine", "node", "data", "scratch", NULL};
@@ -220,9 +220,9 @@ static void read_report(const json_t *report, double now, struct reading *r,
         .checks = json_object_get(report, "checks"),
         .data = json_object_get(report, "data"),
         .t = node_report_number(report, "t", true, problems),
-        .cores = whole_of(report, "cores", problems),
-        .job_id = whole_of(report, "job", problems),
-        .load = whole_of(report, "load", problems),
+        .cores = node_whole_of(report, "cores", problems),
+        .job_id = node_whole_of(report, "job", problems),
+        .load = node_whole_of(report, "load", problems),
         .late = json_is_true(json_object_get(report, "late")),
         .figures = {node_report_number(report, "gflops", false, problems),
                     node_report_number(report, "memory_gb_per_sec", false, problems),
@@ -237,7 +237,7 @@ static void read_report(const json_t *report, double now, struct reading *r,
 /* ---- what else there is to say */
 
 /* The words of the lines that are not ok. */
-static void say_failures(const struct reading *r, char reason[NODE_REASON_BYTES])
+static void node_say_failures(const struct reading *r, char reason[NODE_REASON_BYTES])
 {
     const json_t *item;
     size_t i;
@@ -270,7 +270,7 @@ static int node_find_witness(struct store *s, const struct reading *r, const cha
 }
 
 /* What is odd and yet no reason to leave a node out. */
-static void say_oddities(const struct reading *r, double now, char reason[NODE_REASON_BYTES])
+static void node_say_oddities(const struct reading *r, double now, char reason[NODE_REASON_BYTES])
 {
     if (!r->late && fabs(now - r->t) > CLOCK_OFF)
         node_set_reason(reason, "its clock is %.0f s behind traind's", now - r->t);
@@ -281,9 +281,9 @@ static void say_oddities(const struct reading *r, double now, char reason[NODE_R
 
 /* ---- judging */
 
-static int judge_speed(struct store *s, const char *name, const struct reading *r,
-                       const struct node_limits *limits, double now, struct node_judged *judged,
-                       struct error *e)
+static int node_judge_figures(struct store *s, const char *name, const struct reading *r,
+                              const struct node_limits *limits, double now,
+                              struct node_judged *judged, struct error *e)
 {
     struct node_figures own[OWN_CHECKS], others[PEERS_MOST];
     struct node_peers peers = {.own = own, .others = others, .kind = r->kind};
@@ -330,7 +330,7 @@ static int node_judge_report(struct store *s, const char *name, const struct rea
     char *witness = NULL;
 
     *judged = (struct node_judged){.verdict = NODE_FINE};
-    int status = r->figures.gflops > 0 ? judge_speed(s, name, r, limits, now, judged, e)
+    int status = r->figures.gflops > 0 ? node_judge_figures(s, name, r, limits, now, judged, e)
                                        : node_judge_as_before(s, name, judged, e);
     if (!status && strcmp(r->outcome, "data") == 0)
         status = node_find_witness(s, r, name, &witness, e);
@@ -338,24 +338,24 @@ static int node_judge_report(struct store *s, const char *name, const struct rea
         judged->verdict == NODE_UNKNOWN || !(r->figures.gflops > 0) ? strlen(judged->reason) : 0;
     if (strcmp(r->outcome, "node") == 0 || strcmp(r->outcome, "scratch") == 0 || witness) {
         judged->verdict = NODE_DRAIN;
-        say_failures(r, judged->reason);
+        node_say_failures(r, judged->reason);
     } else if (strcmp(r->outcome, "data") == 0) {
         node_set_reason(judged->reason, "not its fault, job %lld was rejected",
                         (long long)r->job_id);
-        say_failures(r, judged->reason);
+        node_say_failures(r, judged->reason);
     }
     if (strcmp(r->outcome, "fine") == 0 && r->words)
         node_set_reason(judged->reason, "%.400s", r->words);
     if (witness)
         node_set_reason(judged->reason, "%s sees them: a mount is missing here?", witness);
     if (r->figures.gflops > 0)
-        say_oddities(r, now, judged->reason);
+        node_say_oddities(r, now, judged->reason);
     free(witness);
     return status;
 }
 
-static void tell_job(struct store *s, const char *name, const struct reading *r,
-                     const struct node_judged *judged, double now)
+static void node_tell_job(struct store *s, const char *name, const struct reading *r,
+                          const struct node_judged *judged, double now)
 {
     const char *news = judged->reason + judged->known;
     struct error ignored;
@@ -373,9 +373,9 @@ static void tell_job(struct store *s, const char *name, const struct reading *r,
     json_decref(fields);
 }
 
-static int store_it(struct store *s, const char *name, const json_t *report,
-                    const struct reading *r, const struct node_judged *judged, double now,
-                    struct error *e)
+static int node_store_it(struct store *s, const char *name, const json_t *report,
+                         const struct reading *r, const struct node_judged *judged, double now,
+                         struct error *e)
 {
     char *text = json_dumps(report, JSON_COMPACT | JSON_REAL_PRECISION(12));
     struct store_node_check check = {
@@ -405,17 +405,17 @@ int node_report(struct store *s, const char *name, const json_t *report,
 {
     struct reading r;
 
-    read_report(report, now, &r, problems);
+    node_read_report(report, now, &r, problems);
     if (problems->count)
         return 0;
     int status = node_judge_report(s, name, &r, limits, now, judged, e);
     if (!status)
-        status = store_it(s, name, report, &r, judged, now, e);
+        status = node_store_it(s, name, report, &r, judged, now, e);
     if (status)
         return status;
     if (judged->verdict > NODE_FINE)
         log_warning("node %s: %s: %s", name, node_verdict_name(judged->verdict), judged->reason);
-    tell_job(s, name, &r, judged, now);
+    node_tell_job(s, name, &r, judged, now);
     return 0;
 }
 
@@ -433,7 +433,7 @@ enum node_verdict node_verdict_now(const struct store_node *node, double now,
 
 /* ---------------------------------------------------------------- plans */
 
-static bool may_get(const struct job_spec *spec, const struct store_node *n, const char *own)
+static bool node_may_get(const struct job_spec *spec, const struct store_node *n, const char *own)
 {
     if (n->verdict == NODE_DRAIN || !(n->figures.gflops > 0))
         return false;
@@ -452,8 +452,8 @@ static bool may_get(const struct job_spec *spec, const struct store_node *n, con
 
 /* GFLOP/s that such a node usually has: the median of its kind with as many cores, or, where it is
  * alone, of its own earlier checks. */
-static int usual_gflops(struct store *s, const struct store_node *n, double now, double *usual,
-                        struct error *e)
+static int node_usual_gflops(struct store *s, const struct store_node *n, double now, double *usual,
+                             struct error *e)
 {
     struct node_figures list[PEERS_MOST > OWN_CHECKS ? PEERS_MOST : OWN_CHECKS];
     size_t count, used;
@@ -482,9 +482,9 @@ int node_slowest(struct store *s, const struct job_spec *spec, double now, doubl
     for (size_t i = 0; !status && i < nodes.count; i++) {
         const struct store_node *n = &nodes.items[i];
         double usual = NAN;
-        if (n->verdict != NODE_SLOW || !may_get(spec, n, own))
+        if (n->verdict != NODE_SLOW || !node_may_get(spec, n, own))
             continue;
-        status = usual_gflops(s, n, now, &usual, e);
+        status = node_usual_gflops(s, n, now, &usual, e);
         if (status || !(usual / n->figures.gflops > *times))
             continue;
         *times = usual / n->figures.gflops;

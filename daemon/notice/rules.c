@@ -111,7 +111,7 @@ bool notice_admin_rule_is_for(const struct notice_admin_rule *rule, const char *
 /* ---------------------------------------------------------------- secrets */
 
 /* "HOST SECRET"; 1: a secret; 0: an empty line or a remark; -1: neither. */
-static int secrets_read_line(char *line, struct notice_secret *s)
+static int rules_secrets_read_line(char *line, struct notice_secret *s)
 {
     char *save, *host = strtok_r(line, " \t\r", &save), *secret = strtok_r(NULL, " \t\r", &save);
 
@@ -136,7 +136,7 @@ int notice_secrets_parse(const char *text, const char *name, struct notice_secre
             status =
                 error_set(e, ERR_INVALID, "%s: more than %d secrets", name, NOTICE_RULES_FILE_MAX);
         else if (strlen(line) > 0) {
-            int read = secrets_read_line(line, &secrets->items[secrets->count]);
+            int read = rules_secrets_read_line(line, &secrets->items[secrets->count]);
             secrets->count += read > 0;
             if (read < 0) /* the line itself is not shown: it holds a secret */
                 status = error_set(e, ERR_INVALID,

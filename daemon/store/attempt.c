@@ -11,7 +11,7 @@
 #include "daemon/store/store.h"
 #include "daemon/store/usage.h"
 
-static int begin_attempt(struct sql *c, int64_t id, const struct store_state_change *change,
+static int attempt_begin(struct sql *c, int64_t id, const struct store_state_change *change,
                          int64_t above, int64_t *attempt, struct error *e)
 {
     int status = store_check_not_held(c, id, e);
@@ -35,7 +35,7 @@ int store_job_begin_attempt(struct store *s, int64_t id, const struct store_stat
 {
     struct sql *c = sql_write_begin(s, false, e);
 
-    return c ? sql_write_end(s, c, begin_attempt(c, id, change, above, attempt, e), e)
+    return c ? sql_write_end(s, c, attempt_begin(c, id, change, above, attempt, e), e)
              : -(int)e->code;
 }
 
@@ -73,8 +73,8 @@ int store_job_set_slurm(struct store *s, int64_t id, const char *slurm, struct e
 
 /* ---------------------------------------------------------------- the end of an attempt */
 
-static int keep_failure(struct sql *c, int64_t id, const struct store_attempt_end *end,
-                        struct error *e)
+static int attempt_keep_failure(struct sql *c, int64_t id, const struct store_attempt_end *end,
+                                struct error *e)
 {
     char *text = needed(json_dumps(end->failure, JSON_COMPACT));
     int status = sql_run(c, e, NULL, "update job set failure = coalesce(failure, ?) where id = ?",
@@ -92,8 +92,8 @@ static int keep_failure(struct sql *c, int64_t id, const struct store_attempt_en
 
 /* A run so short that nobody heard of its start (Slurm's), or that no event told of its running,
  * has run nevertheless. */
-static int pass_through_running(struct sql *c, int64_t id, const struct store_attempt_end *end,
-                                struct error *e)
+static int attempt_pass_through_running(struct sql *c, int64_t id,
+                                        const struct store_attempt_end *end, struct error *e)
 {
     static const struct {
         const char *from;
@@ -136,8 +136,8 @@ static int attempt_energy(struct sql *c, int64_t id, const struct store_attempt_
     return status || !changed ? status : store_job_sum_energy(c, id, e);
 }
 
-static int tell_failure(struct sql *c, int64_t id, const struct store_attempt_end *end,
-                        struct error *e)
+static int attempt_tell_failure(struct sql *c, int64_t id, const struct store_attempt_end *end,
+                                struct error *e)
 {
     struct store_fact fact = {
         .what = STORE_FACT_FAILURE,
@@ -151,7 +151,7 @@ static int tell_failure(struct sql *c, int64_t id, const struct store_attempt_en
     return store_tell(c, &fact, e);
 }
 
-static int end_attempt(struct sql *c, int64_t id, const struct store_attempt_end *end,
+static int attempt_end(struct sql *c, int64_t id, const struct store_attempt_end *end,
                        struct error *e)
 {
     int status = end->change.to == JOB_QUEUED ? store_check_not_cancelled(c, id, e) : 0;
@@ -163,7 +163,7 @@ static int end_attempt(struct sql *c, int64_t id, const struct store_attempt_end
                      "images_per_sec = coalesce(?, images_per_sec) where id = ?",
                      "nndi", end->exit_code, end->exit_signal, end->images_per_sec, id);
     if (!status && end->failure)
-        status = keep_failure(c, id, end, e);
+        status = attempt_keep_failure(c, id, end, e);
     if (!status)
         status = attempt_energy(c, id, end, e);
     if (!status && (end->restarts || end->goes_on))
@@ -173,13 +173,13 @@ static int end_attempt(struct sql *c, int64_t id, const struct store_attempt_end
                          "iitii", id, (int64_t)end->resumes, end->not_before,
                          (int64_t)end->restarts, (int64_t)(end->next != NULL));
     if (!status)
-        status = pass_through_running(c, id, end, e);
+        status = attempt_pass_through_running(c, id, end, e);
     if (!status)
         status = store_state_apply(c, id, &end->change, e);
     if (!status && end->failure)
-        status = tell_failure(c, id, end, e);
+        status = attempt_tell_failure(c, id, end, e);
     if (!status && end->next)
-        status = begin_attempt(c, id, &end->change, 0, end->next, e);
+        status = attempt_begin(c, id, &end->change, 0, end->next, e);
     return status;
 }
 
@@ -188,12 +188,12 @@ int store_attempt_end(struct store *s, int64_t id, const struct store_attempt_en
 {
     struct sql *c = sql_write_begin(s, true, e);
 
-    return c ? sql_write_end(s, c, end_attempt(c, id, end, e), e) : -(int)e->code;
+    return c ? sql_write_end(s, c, attempt_end(c, id, end, e), e) : -(int)e->code;
 }
 
 /* ---------------------------------------------------------------- back into the queue */
 
-static int check_from(struct sql *c, int64_t id, bool queued, struct error *e)
+static int attempt_check_from(struct sql *c, int64_t id, bool queued, struct error *e)
 {
     int right =
         sql_exists(c, e,
@@ -207,7 +207,7 @@ static int check_from(struct sql *c, int64_t id, bool queued, struct error *e)
 }
 
 /* The queue of whoever submitted the job gets longer, whoever resumes it. */
-static int check_limit(struct sql *c, int64_t id, int64_t max_queued, struct error *e)
+static int attempt_check_limit(struct sql *c, int64_t id, int64_t max_queued, struct error *e)
 {
     sqlite3_stmt *row = sql_query(c, e,
                                   "select submitted_by from job where id = ? and "
@@ -228,10 +228,10 @@ static int attempt_requeue(struct sql *c, int64_t id, const struct store_job_aga
                            struct error *e)
 {
     struct store_state_change queued = {JOB_QUEUED, a->reason, a->now, a->by};
-    int status = check_from(c, id, a->keeps_place, e);
+    int status = attempt_check_from(c, id, a->keeps_place, e);
 
     if (!status && a->max_queued > 0 && !a->keeps_place)
-        status = check_limit(c, id, a->max_queued, e);
+        status = attempt_check_limit(c, id, a->max_queued, e);
     if (!status)
         status = sql_run(c, e, NULL,
                          "update job set spec = ?2, plan = ?3, priority = ?4, resumes = ?5, "

@@ -4,7 +4,7 @@
 #define CHECKPOINT_PAGES 1000 /* SQLite's own, SQLITE_DEFAULT_WAL_AUTOCHECKPOINT */
 
 /* All pages in one step: a read transaction of WAL, so that writers go on meanwhile. */
-static int copy_pages(sqlite3 *from, sqlite3 *to, struct error *e)
+static int backup_copy_pages(sqlite3 *from, sqlite3 *to, struct error *e)
 {
     sqlite3_backup *backup = sqlite3_backup_init(to, "main", from, "main");
 
@@ -50,7 +50,7 @@ int store_backup(struct store *s, const char *path, struct error *e)
     } else {
         backup_set_checkpoints(s, 1);
         struct sql *c = sql_read_begin(s);
-        status = copy_pages(sql_db(c), to, e);
+        status = backup_copy_pages(sql_db(c), to, e);
         sql_read_end(s, c);
         backup_carry_over(s);
         backup_set_checkpoints(s, -1);

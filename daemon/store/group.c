@@ -16,7 +16,7 @@ struct sql_member {
     struct sql_member *next;
 };
 
-static int write_member(struct sql *c, struct sql_member *m)
+static int group_write_member(struct sql *c, struct sql_member *m)
 {
     int status = sql_run(c, m->e, NULL, "savepoint member", "");
     if (status)
@@ -34,7 +34,7 @@ static int write_member(struct sql *c, struct sql_member *m)
 }
 
 /* Those whose write had gone well until then learn of what happened to the transaction. */
-static void fail_all(struct sql_member *group, int status, const struct error *e)
+static void group_fail_all(struct sql_member *group, int status, const struct error *e)
 {
     for (struct sql_member *m = group; m; m = m->next) {
         if (m->status)
@@ -44,13 +44,13 @@ static void fail_all(struct sql_member *group, int status, const struct error *e
     }
 }
 
-static void write_group(struct sql *c, struct store *s, struct sql_member *group)
+static void group_write(struct sql *c, struct store *s, struct sql_member *group)
 {
     struct error e = {0};
     int status = 0;
 
     for (struct sql_member *m = group; m && !status; m = m->next) {
-        m->status = write_member(c, m);
+        m->status = group_write_member(c, m);
         if (m->status && sqlite3_get_autocommit(c->db)) {
             status = m->status;
             e = *m->e;
@@ -58,10 +58,10 @@ static void write_group(struct sql *c, struct store *s, struct sql_member *group
     }
     status = sql_write_end(s, c, status, &e);
     if (status)
-        fail_all(group, status, &e);
+        group_fail_all(group, status, &e);
 }
 
-static struct sql_member *take_group(struct store *s)
+static struct sql_member *group_take(struct store *s)
 {
     pthread_mutex_lock(&s->grouping);
     struct sql_member *group = s->group;
@@ -76,12 +76,12 @@ static struct sql_member *group_lead(struct store *s)
 {
     struct error e = {0};
     struct sql *c = sql_write_begin(s, true, &e);
-    struct sql_member *group = take_group(s);
+    struct sql_member *group = group_take(s);
 
     if (c)
-        write_group(c, s, group);
+        group_write(c, s, group);
     else
-        fail_all(group, -(int)e.code, &e);
+        group_fail_all(group, -(int)e.code, &e);
     return group;
 }
 

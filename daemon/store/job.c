@@ -79,7 +79,7 @@ static double job_time(sqlite3_stmt *row, int column)
 #define JOBS "jobs/" /* what run_dir begins with in the database: relative to the state folder */
 
 /* Takes the text of the database over. */
-static char *absolute_run_dir(const struct store *s, char *stored)
+static char *job_absolute_run_dir(const struct store *s, char *stored)
 {
     char *path;
 
@@ -111,7 +111,7 @@ static void job_read_row(const struct store *s, sqlite3_stmt *row, bool document
     JOB_INTEGERS(READ_INTEGER)
     JOB_REALS(READ_REAL)
     JOB_TIMES(READ_TIME)
-    job->run_dir = absolute_run_dir(s, job->run_dir);
+    job->run_dir = job_absolute_run_dir(s, job->run_dir);
     if (documents) {
         job->spec = sql_text(row, at);
         job->plan = sql_text(row, at + 1);
@@ -139,7 +139,7 @@ int store_job_get(struct store *s, int64_t id, struct store_job *job, struct err
 
 /* The states asked for as the inside of a JSON array, "queued","running"; the names are our own, so
  * nothing in them needs an escape. */
-static void states_text(unsigned states, char *text, size_t bytes)
+static void job_states_text(unsigned states, char *text, size_t bytes)
 {
     size_t used = 0;
     text[0] = '\0';
@@ -156,8 +156,8 @@ static void states_text(unsigned states, char *text, size_t bytes)
     " order by queued_at - priority * ?2, id limit ?3)"
 
 /* By the index alone, however many jobs wait: those of this machine, or the few of Slurm. */
-static sqlite3_stmt *queue_query(struct sql *c, const struct store_job_filter *filter,
-                                 int64_t limit, struct error *e)
+static sqlite3_stmt *job_queue_query(struct sql *c, const struct store_job_filter *filter,
+                                     int64_t limit, struct error *e)
 {
     static const char *const lists[] = {
         [STORE_ANY_LAUNCHER] = QUEUE_LIST("where state = 'queued' and held_at is null"),
@@ -178,8 +178,8 @@ static sqlite3_stmt *queue_query(struct sql *c, const struct store_job_filter *f
     "select * from (select id from job where ?1 & " bit " and state = '" state                     \
     "' and id < ?2 order by id desc limit ?3)"
 
-static sqlite3_stmt *newest_query(struct sql *c, const struct store_job_filter *filter,
-                                  int64_t after, int64_t limit, struct error *e)
+static sqlite3_stmt *job_newest_query(struct sql *c, const struct store_job_filter *filter,
+                                      int64_t after, int64_t limit, struct error *e)
 {
     _Static_assert(JOB_QUEUED == 0 && JOB_CANCELLED == 6 && JOB_STATE_COUNT == 7,
                    "the bits below are those of the states");
@@ -196,16 +196,16 @@ static sqlite3_stmt *newest_query(struct sql *c, const struct store_job_filter *
     return sql_query(c, e, sql, "iii", (int64_t)filter->states, after, limit);
 }
 
-static sqlite3_stmt *list_query(struct sql *c, const struct store_job_filter *filter,
-                                struct error *e)
+static sqlite3_stmt *job_list_query(struct sql *c, const struct store_job_filter *filter,
+                                    struct error *e)
 {
     char states[256];
     int64_t after = filter->after > 0 ? filter->after : INT64_MAX;
     int64_t limit = filter->limit > 0 ? filter->limit : -1; /* SQLite: negative is no limit */
 
-    states_text(filter->states, states, sizeof states);
+    job_states_text(filter->states, states, sizeof states);
     if (filter->order == STORE_QUEUE_ORDER && filter->states == 1u << JOB_QUEUED)
-        return queue_query(c, filter, limit, e);
+        return job_queue_query(c, filter, limit, e);
     if (filter->order == STORE_QUEUE_ORDER)
         return sql_query(c, e, QUEUE_LIST("where " STATE_IN), "sdi", states,
                          filter->priority_seconds, limit);
@@ -214,11 +214,11 @@ static sqlite3_stmt *list_query(struct sql *c, const struct store_job_filter *fi
                          "select " BRIEF ", spec, plan from job where id < ?1 "
                          "order by id desc limit ?2",
                          "ii", after, limit);
-    return newest_query(c, filter, after, limit, e);
+    return job_newest_query(c, filter, after, limit, e);
 }
 
 /* A job's place in the queue: lower comes first. */
-static int compare_in_queue(const void *left, const void *right, void *priority_seconds)
+static int job_compare_in_queue(const void *left, const void *right, void *priority_seconds)
 {
     const struct store_job *a = left, *b = right;
     double each = *(const double *)priority_seconds;
@@ -238,14 +238,14 @@ int store_job_list(struct store *s, const struct store_job_filter *filter, struc
     if (all.order == STORE_QUEUE_ORDER && all.states == 0)
         all.states = (1u << JOB_STATE_COUNT) - 1;
     struct sql *c = sql_read_begin(s);
-    sqlite3_stmt *row = list_query(c, &all, e);
+    sqlite3_stmt *row = job_list_query(c, &all, e);
     while ((status = sql_row(c, row, e)) > 0)
         job_read_row(s, row, filter->documents, &array_add(jobs->items, jobs->count, jobs->room));
     sql_read_end(s, c);
     if (status)
         store_jobs_clear(jobs);
     else if (all.order == STORE_QUEUE_ORDER && jobs->count)
-        qsort_r(jobs->items, jobs->count, sizeof jobs->items[0], compare_in_queue,
+        qsort_r(jobs->items, jobs->count, sizeof jobs->items[0], job_compare_in_queue,
                 &all.priority_seconds);
     return status;
 }
@@ -307,7 +307,7 @@ int store_job_unmeasured(struct store *s, int64_t above, int64_t *id, struct err
 
 /* ---------------------------------------------------------------- submission */
 
-static int ids_above(struct sql *c, int64_t id, struct error *e)
+static int job_ids_above(struct sql *c, int64_t id, struct error *e)
 {
     int changed = 0;
     int status =
@@ -324,7 +324,7 @@ int store_job_ids_above(struct store *s, int64_t id, struct error *e)
 {
     struct sql *c = sql_write_begin(s, true, e);
 
-    return c ? sql_write_end(s, c, ids_above(c, id, e), e) : -(int)e->code;
+    return c ? sql_write_end(s, c, job_ids_above(c, id, e), e) : -(int)e->code;
 }
 
 int store_find_key(struct sql *c, const char *query, const char *what, const struct store_key *key,
@@ -424,7 +424,7 @@ static int job_insert(struct sql *c, const struct store_job_new *job, int64_t *i
 
 /* A trial's job is there if and only if the trial says so: whoever ends the sweep finds its jobs by
  * its trials. */
-static int join_trial(struct sql *c, const char *key, int64_t job_id, struct error *e)
+static int job_join_trial(struct sql *c, const char *key, int64_t job_id, struct error *e)
 {
     long long sweep, rung, number;
     int changed = 0;
@@ -447,7 +447,7 @@ struct insertion {
     bool *existed;
 };
 
-static int insert_once(struct sql *c, void *context, struct error *e)
+static int job_insert_once(struct sql *c, void *context, struct error *e)
 {
     struct insertion *i = context;
     const struct store_key key = {i->job->idempotency_key, i->job->request_digest,
@@ -458,12 +458,12 @@ static int insert_once(struct sql *c, void *context, struct error *e)
     if (status < 0)
         return status;
     if (*i->existed)
-        return join_trial(c, key.key, *i->id, e);
+        return job_join_trial(c, key.key, *i->id, e);
     if (i->job->max_queued > 0)
         status = store_usage_check_queued(c, i->job->submitted_by, i->job->max_queued, e);
     if (!status)
         status = job_insert(c, i->job, i->id, e);
-    return status ? status : join_trial(c, key.key, *i->id, e);
+    return status ? status : job_join_trial(c, key.key, *i->id, e);
 }
 
 int store_job_insert(struct store *s, const struct store_job_new *job, int64_t *id, bool *existed,
@@ -472,12 +472,12 @@ int store_job_insert(struct store *s, const struct store_job_new *job, int64_t *
     struct insertion insertion = {job, id, existed};
 
     *existed = false;
-    return sql_write_grouped(s, insert_once, &insertion, e);
+    return sql_write_grouped(s, job_insert_once, &insertion, e);
 }
 
 /* ---------------------------------------------------------------- changes */
 
-static int state_now(struct sql *c, int64_t id, enum job_state *state, struct error *e)
+static int job_state_now(struct sql *c, int64_t id, enum job_state *state, struct error *e)
 {
     sqlite3_stmt *row = sql_query(c, e, "select state from job where id = ?", "i", id);
     int found = sql_row(c, row, e);
@@ -508,7 +508,7 @@ int store_state_apply(struct sql *c, int64_t id, const struct store_state_change
                       struct error *e)
 {
     enum job_state from;
-    int status = state_now(c, id, &from, e);
+    int status = job_state_now(c, id, &from, e);
 
     if (status)
         return status;
@@ -550,8 +550,8 @@ int store_job_set_state(struct store *s, int64_t id, const struct store_state_ch
     return c ? sql_write_end(s, c, store_state_apply(c, id, change, e), e) : -(int)e->code;
 }
 
-static int cancel_waiting(struct sql *c, int64_t id, const char *reason, const char *by, double now,
-                          struct error *e)
+static int job_cancel_waiting(struct sql *c, int64_t id, const char *reason, const char *by,
+                              double now, struct error *e)
 {
     struct store_state_change cancelled = {JOB_CANCELLED, reason, now, by};
     int found = sql_exists(
@@ -571,11 +571,12 @@ int store_job_cancel_waiting(struct store *s, int64_t id, const char *reason, co
 {
     struct sql *c = sql_write_begin(s, true, e);
 
-    return c ? sql_write_end(s, c, cancel_waiting(c, id, reason, by, now, e), e) : -(int)e->code;
+    return c ? sql_write_end(s, c, job_cancel_waiting(c, id, reason, by, now, e), e)
+             : -(int)e->code;
 }
 
-static int ask_cancel(struct sql *c, int64_t id, int64_t attempt, const char *by, double now,
-                      struct error *e)
+static int job_ask_cancel(struct sql *c, int64_t id, int64_t attempt, const char *by, double now,
+                          struct error *e)
 {
     struct store_state_change same = {JOB_QUEUED, "being cancelled", now, by};
     int changed = 0;
@@ -592,7 +593,7 @@ static int ask_cancel(struct sql *c, int64_t id, int64_t attempt, const char *by
     if (!status)
         status = store_audit_write(c, &line, e);
     if (!status)
-        status = state_now(c, id, &same.to, e);
+        status = job_state_now(c, id, &same.to, e);
     return status ? status : store_state_apply(c, id, &same, e);
 }
 
@@ -601,7 +602,7 @@ int store_job_ask_cancel(struct store *s, int64_t id, int64_t attempt, const cha
 {
     struct sql *c = sql_write_begin(s, true, e);
 
-    return c ? sql_write_end(s, c, ask_cancel(c, id, attempt, by, now, e), e) : -(int)e->code;
+    return c ? sql_write_end(s, c, job_ask_cancel(c, id, attempt, by, now, e), e) : -(int)e->code;
 }
 
 /* What the workers wrote has a seq: they cannot name somebody here. */
@@ -628,14 +629,14 @@ int store_job_count(struct store *s, unsigned states, int64_t *count, struct err
 {
     char names[256];
 
-    states_text(states, names, sizeof names);
+    job_states_text(states, names, sizeof names);
     return once_integer(s, count, e, "select count(*) from job where " STATE_IN, "s", names);
 }
 
-static int delete_job(struct sql *c, int64_t id, struct error *e)
+static int job_delete(struct sql *c, int64_t id, struct error *e)
 {
     enum job_state state;
-    int status = state_now(c, id, &state, e);
+    int status = job_state_now(c, id, &state, e);
 
     if (status)
         return status;
@@ -650,7 +651,7 @@ int store_job_delete(struct store *s, int64_t id, struct error *e)
 {
     struct sql *c = sql_write_begin(s, true, e);
 
-    return c ? sql_write_end(s, c, delete_job(c, id, e), e) : -(int)e->code;
+    return c ? sql_write_end(s, c, job_delete(c, id, e), e) : -(int)e->code;
 }
 
 int store_jobs_beyond(struct store *s, int64_t keep, int64_t *ids, size_t most, size_t *count,

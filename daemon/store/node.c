@@ -59,7 +59,7 @@ static int node_upsert(struct sql *c, const struct store_node_check *k, struct e
 #undef STAY
 }
 
-static int add_check(struct sql *c, const struct store_node_check *k, struct error *e)
+static int node_insert_check(struct sql *c, const struct store_node_check *k, struct error *e)
 {
     const struct node_figures *f = &k->figures;
 
@@ -119,7 +119,7 @@ int store_node_check(struct store *s, const struct store_node_check *k, double n
     if (!status)
         status = node_upsert(c, k, e);
     if (!status)
-        status = add_check(c, k, e);
+        status = node_insert_check(c, k, e);
     if (!status)
         status = sql_run(c, e, NULL,
                          "delete from node_check where node = ?1 and id <= (select id from "
@@ -149,20 +149,20 @@ void store_nodes_clear(struct store_nodes *nodes)
     *nodes = (struct store_nodes){0};
 }
 
-static struct node_figures read_figures(sqlite3_stmt *row, int column)
+static struct node_figures node_read_figures(sqlite3_stmt *row, int column)
 {
     return (struct node_figures){sql_double(row, column), sql_double(row, column + 1),
                                  sql_double(row, column + 2)};
 }
 
-static struct store_node read_node(sqlite3_stmt *row)
+static struct store_node node_read(sqlite3_stmt *row)
 {
     return (struct store_node){
         .name = sql_text(row, 0),
         .kind = sql_text(row, 1),
         .cores = sql_int(row, 2, 0),
         .partition = sql_text(row, 3),
-        .figures = read_figures(row, 4),
+        .figures = node_read_figures(row, 4),
         .verdict = node_verdict_of((const char *)sqlite3_column_text(row, 7)),
         .reason = sql_text(row, 8),
         .checked_at = sql_double(row, 9),
@@ -176,7 +176,7 @@ static int node_append(sqlite3_stmt *row, void *list, struct error *e)
     struct store_nodes *nodes = list;
 
     (void)e;
-    array_add(nodes->items, nodes->count, nodes->room) = read_node(row);
+    array_add(nodes->items, nodes->count, nodes->room) = node_read(row);
     return 0;
 }
 
@@ -232,9 +232,9 @@ int store_node_witness(struct store *s, const char *name, const char *path, doub
                      "sds", path, after, name);
 }
 
-static json_t *check_json(sqlite3_stmt *row)
+static json_t *node_check_json(sqlite3_stmt *row)
 {
-    struct node_figures f = read_figures(row, 3);
+    struct node_figures f = node_read_figures(row, 3);
     int64_t job = sql_int(row, 2, 0);
 
     return json_pack("{s:o, s:s, s:o, s:o, s:o, s:o, s:I, s:s, s:s?}", "t",
@@ -250,7 +250,7 @@ static int node_add_check(sqlite3_stmt *row, void *nodes, struct error *e)
     const json_t *node = json_object_get(nodes, (const char *)sqlite3_column_text(row, 9));
 
     (void)e;
-    json_array_append_new(json_object_get(node, "history"), check_json(row));
+    json_array_append_new(json_object_get(node, "history"), node_check_json(row));
     return 0;
 }
 
@@ -275,7 +275,7 @@ static int node_add_figures(sqlite3_stmt *row, void *list, struct error *e)
     struct node_figures_list *l = list;
 
     (void)e;
-    l->items[(*l->count)++] = read_figures(row, 0);
+    l->items[(*l->count)++] = node_read_figures(row, 0);
     return 0;
 }
 

@@ -25,7 +25,7 @@
 
 /* WAL needs shared memory between processes, which network file systems do not give: SQLite's
  * documentation, "Write-Ahead Logging", section 1. */
-static int check_file_system(const char *path, struct error *e)
+static int open_check_file_system(const char *path, struct error *e)
 {
     char folder[PATH_MAX];
     struct statfs fs;
@@ -44,7 +44,7 @@ static int check_file_system(const char *path, struct error *e)
 }
 
 /* SQLite would wait for ever for a named pipe. */
-static int store_check_kind(const char *path, struct error *e)
+static int open_store_check_kind(const char *path, struct error *e)
 {
     struct stat st;
 
@@ -68,7 +68,7 @@ static int open_connection(struct sql *c, const char *path, int flags, struct er
     return error_prefix(e, "%s", path);
 }
 
-static void close_connection(struct sql *c)
+static void open_close_connection(struct sql *c)
 {
     for (int i = 0; i < c->count; i++)
         sqlite3_finalize(c->statements[i].statement);
@@ -78,7 +78,7 @@ static void close_connection(struct sql *c)
 /* A new database leaves its rollback journal with this step. "extra" syncs the folder behind the
  * journal's removal: one that a power cut brought back would spoil a database that goes on in WAL
  * mode. */
-static int use_wal(struct sql *c, const char *path, struct error *e)
+static int open_use_wal(struct sql *c, const char *path, struct error *e)
 {
     sqlite3_stmt *statement = NULL;
     int wal = 0;
@@ -102,13 +102,13 @@ static int use_wal(struct sql *c, const char *path, struct error *e)
 #define CHECK_SECONDS     0.15 /* at start: a large database is checked as far as this goes */
 #define CHECK_WHOLE_BYTES ((int64_t)48 << 20)
 
-static int out_of_time(void *deadline)
+static int open_out_of_time(void *deadline)
 {
     return clock_monotonic() > *(const double *)deadline;
 }
 
 /* 0 where the table is whole, or could not be read to its end in time. */
-static int check_table(sqlite3 *db, const char *path, const char *sql, struct error *e)
+static int open_check_table(sqlite3 *db, const char *path, const char *sql, struct error *e)
 {
     sqlite3_stmt *statement = NULL;
     int code = sqlite3_prepare_v2(db, sql, -1, &statement, NULL);
@@ -128,26 +128,27 @@ static int check_table(sqlite3 *db, const char *path, const char *sql, struct er
 
 /* The table of jobs first: it is the one that nothing else can replace. quick_check cannot be
  * stopped inside a table, so a large one is read instead, the newest jobs first. */
-static int check_pages(struct sql *c, const char *path, struct error *e)
+static int open_check_pages(struct sql *c, const char *path, struct error *e)
 {
     double deadline = clock_monotonic() + CHECK_SECONDS;
     struct stat st;
     bool large = stat(path, &st) == 0 && st.st_size > CHECK_WHOLE_BYTES;
 
-    sqlite3_progress_handler(c->db, 1000, out_of_time, &deadline);
-    int status = check_table(c->db, path,
-                             large ? "select 'ok', sum(length(spec) + length(plan) + created_at) "
-                                     "from (select * from job order by id desc)"
-                                   : "pragma quick_check('job')",
-                             e);
+    sqlite3_progress_handler(c->db, 1000, open_out_of_time, &deadline);
+    int status =
+        open_check_table(c->db, path,
+                         large ? "select 'ok', sum(length(spec) + length(plan) + created_at) "
+                                 "from (select * from job order by id desc)"
+                               : "pragma quick_check('job')",
+                         e);
     if (status == 0 && !large)
-        status = check_table(c->db, path, "pragma quick_check(1)", e);
+        status = open_check_table(c->db, path, "pragma quick_check(1)", e);
     sqlite3_progress_handler(c->db, 0, NULL, NULL);
     return status;
 }
 
 /* A job in a state that is none would be in no list and never end. By the index alone. */
-static int check_states(struct sql *c, const char *path, struct error *e)
+static int open_check_states(struct sql *c, const char *path, struct error *e)
 {
     sqlite3_stmt *row = sql_query(c, e, "select state, min(id) from job group by state", "");
     int status;
@@ -166,7 +167,7 @@ static int check_states(struct sql *c, const char *path, struct error *e)
     return status;
 }
 
-static int read_identity(struct store *s, const char *path, struct error *e)
+static int open_read_identity(struct store *s, const char *path, struct error *e)
 {
     struct sql *c = sql_read_begin(s);
     sqlite3_stmt *row = sql_query(c, e, "select uuid, unmarked from identity", "");
@@ -196,7 +197,7 @@ int store_set_jobs_dir(struct store *s, const char *jobs_dir, struct error *e)
     return s->jobs_dir ? 0 : error_set(e, ERR_NO_MEMORY, "no memory for the store");
 }
 
-static int make_tables(const char *path, struct error *e)
+static int open_make_tables(const char *path, struct error *e)
 {
     struct sql c = {0};
     int status = open_connection(&c, path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, e);
@@ -205,11 +206,11 @@ static int make_tables(const char *path, struct error *e)
         status = sql_set_durable(&c, true, e);
     if (status == 0 && (status = store_migrate(c.db, store_migrations, store_migration_count, e)))
         status = error_prefix(e, "%s", path);
-    close_connection(&c);
+    open_close_connection(&c);
     return status;
 }
 
-static void remove_beside(const char *database, const char *suffix)
+static void open_remove_beside(const char *database, const char *suffix)
 {
     char path[PATH_MAX + 16];
 
@@ -217,7 +218,7 @@ static void remove_beside(const char *database, const char *suffix)
     unlink(path);
 }
 
-static bool has_pages(const char *path)
+static bool open_has_pages(const char *path)
 {
     struct stat st;
 
@@ -226,19 +227,20 @@ static bool has_pages(const char *path)
 
 /* A new database gets its name when it is whole and on disk: a power cut while it is made leaves
  * nothing that would have to be removed by hand. */
-static int make_database(const char *path, struct error *e)
+static int open_make_database(const char *path, struct error *e)
 {
     char unfinished[PATH_MAX];
 
     if ((size_t)snprintf(unfinished, sizeof unfinished, "%s.new", path) >= sizeof unfinished)
         return error_set(e, ERR_INVALID, "the path %s is too long", path);
-    remove_beside(unfinished, "-journal"); /* of an earlier start that did not come to its end */
-    remove_beside(unfinished, "");
-    int status = make_tables(unfinished, e);
+    open_remove_beside(unfinished,
+                       "-journal"); /* of an earlier start that did not come to its end */
+    open_remove_beside(unfinished, "");
+    int status = open_make_tables(unfinished, e);
     if (status)
         return status;
-    remove_beside(path, "-wal"); /* of a database that was removed: SQLite would apply them */
-    remove_beside(path, "-journal");
+    open_remove_beside(path, "-wal"); /* of a database that was removed: SQLite would apply them */
+    open_remove_beside(path, "-journal");
     if (rename(unfinished, path))
         return error_set_errno(e, errno, "cannot create %s", path);
     file_sync_dir_of(path);
@@ -246,7 +248,7 @@ static int make_database(const char *path, struct error *e)
 }
 
 /* Of an earlier start, perhaps of an earlier traind, and perhaps touched by somebody since. */
-static int make_current(sqlite3 *db, const char *path, struct error *e)
+static int open_make_current(sqlite3 *db, const char *path, struct error *e)
 {
     if (store_migrate(db, store_migrations, store_migration_count, e) ||
         store_migrate_verify(db, store_migrations, store_migration_count, e))
@@ -254,39 +256,39 @@ static int make_current(sqlite3 *db, const char *path, struct error *e)
     return 0;
 }
 
-static int store_open_all(struct store *s, const char *path, bool made, struct error *e)
+static int open_store_open_all(struct store *s, const char *path, bool made, struct error *e)
 {
     int status = open_connection(&s->writer, path, SQLITE_OPEN_READWRITE, e);
 
     if (status == 0)
-        status = use_wal(&s->writer, path, e);
+        status = open_use_wal(&s->writer, path, e);
     if (status == 0 && !made)
-        status = make_current(s->writer.db, path, e);
+        status = open_make_current(s->writer.db, path, e);
     if (status == 0)
-        status = check_pages(&s->writer, path, e);
+        status = open_check_pages(&s->writer, path, e);
     if (status == 0)
-        status = check_states(&s->writer, path, e);
+        status = open_check_states(&s->writer, path, e);
     for (int i = 0; status == 0 && i < STORE_READERS; i++) {
         status = open_connection(&s->readers[i], path, SQLITE_OPEN_READONLY, e);
         s->free_readers[i] = &s->readers[i];
         s->free_count = i + 1;
     }
     if (status == 0)
-        status = read_identity(s, path, e);
+        status = open_read_identity(s, path, e);
     return status ? status : store_buckets_fill(s, e);
 }
 
 int store_open(const char *path, struct store **out, struct error *e)
 {
     *out = NULL;
-    int status = check_file_system(path, e);
+    int status = open_check_file_system(path, e);
     if (!status)
-        status = store_check_kind(path, e);
+        status = open_store_check_kind(path, e);
     if (status == 0)
         status = store_migrate_check(path, store_migration_count, e);
-    bool made = !has_pages(path);
+    bool made = !open_has_pages(path);
     if (status == 0 && made)
-        status = make_database(path, e);
+        status = open_make_database(path, e);
     if (status)
         return status;
     struct store *s = needed(calloc(1, sizeof *s));
@@ -298,7 +300,7 @@ int store_open(const char *path, struct store **out, struct error *e)
     s->group_end = &s->group;
     pthread_mutex_init(&s->lending, NULL);
     pthread_cond_init(&s->returned, NULL);
-    status = store_open_all(s, path, made, e);
+    status = open_store_open_all(s, path, made, e);
     if (status) {
         store_close(s);
         return status;
@@ -312,8 +314,8 @@ void store_close(struct store *s)
     if (!s)
         return;
     for (int i = 0; i < STORE_READERS; i++)
-        close_connection(&s->readers[i]);
-    close_connection(&s->writer); /* the last one writes the log back into the database */
+        open_close_connection(&s->readers[i]);
+    open_close_connection(&s->writer); /* the last one writes the log back into the database */
     pthread_cond_destroy(&s->returned);
     pthread_mutex_destroy(&s->lending);
     pthread_cond_destroy(&s->group_written);

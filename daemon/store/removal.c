@@ -7,7 +7,7 @@
 #define ROWS_AT_A_TIME 100 /* between two looks at the clock: about a millisecond */
 
 /* From the tables that have no foreign key (0031_removal.sql), one after the other. */
-static int delete_rows(struct sql *c, int64_t job_id, int *deleted, struct error *e)
+static int removal_delete_rows(struct sql *c, int64_t job_id, int *deleted, struct error *e)
 {
     static const char *const from[] = {
         "delete from job_event where id in "
@@ -39,7 +39,7 @@ int store_removal_go_on(struct store *s, double seconds, int64_t *id, bool *rows
     int deleted = *id != 0;
     if (!status && *id)
         do
-            status = delete_rows(c, *id, &deleted, e);
+            status = removal_delete_rows(c, *id, &deleted, e);
         while (!status && deleted && clock_monotonic() < until);
     *rows_left = deleted > 0;
     return sql_write_end(s, c, status, e);

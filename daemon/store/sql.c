@@ -55,7 +55,7 @@ static sqlite3_stmt *sql_prepared(struct sql *c, const char *sql)
 }
 
 /* copy: whether texts and blobs must be copied, as they end before the statement does. */
-static int bind_one(sqlite3_stmt *statement, int place, char kind, bool copy, va_list *values)
+static int sql_bind_one(sqlite3_stmt *statement, int place, char kind, bool copy, va_list *values)
 {
     void (*lives)(void *) = copy ? SQLITE_TRANSIENT : SQLITE_STATIC;
 
@@ -93,7 +93,7 @@ static sqlite3_stmt *sql_run_query(struct sql *c, struct error *e, const char *s
     }
     sqlite3_reset(statement);
     for (int i = 0; format[i]; i++) {
-        if (bind_one(statement, i + 1, format[i], copy, values) != SQLITE_OK) {
+        if (sql_bind_one(statement, i + 1, format[i], copy, values) != SQLITE_OK) {
             sql_error(c->db, e, "binding a value");
             return NULL;
         }
@@ -224,7 +224,7 @@ int sql_set_durable(struct sql *c, bool durable, struct error *e)
 
 /* Whoever has waited while another waited for another program's lock in vain waits for it no more:
  * thirty writers are answered after five seconds, not after a hundred and fifty. */
-static int begin_transaction(struct store *s, double since, struct error *e)
+static int sql_begin_transaction(struct store *s, double since, struct error *e)
 {
     bool waited = s->busy_at > since;
 
@@ -248,7 +248,7 @@ struct sql *sql_write_begin(struct store *s, bool durable, struct error *e)
     pthread_mutex_lock(&s->writing);
     int status = sql_set_durable(&s->writer, durable, e);
     if (!status)
-        status = begin_transaction(s, since, e);
+        status = sql_begin_transaction(s, since, e);
     if (watched)
         atomic_store(&s->waits_since, 0);
     if (!status)

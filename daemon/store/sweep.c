@@ -23,8 +23,8 @@ void store_sweep_clear(struct store_sweep *sweep)
     memset(sweep, 0, sizeof *sweep);
 }
 
-static int insert_trials(struct sql *c, int64_t id, const struct store_trial *trials, size_t count,
-                         struct error *e)
+static int sweep_insert_trials(struct sql *c, int64_t id, const struct store_trial *trials,
+                               size_t count, struct error *e)
 {
     int status = 0;
 
@@ -56,7 +56,7 @@ int store_sweep_find_key(struct store *s, const struct store_key *key, int64_t *
     return found < 0 ? found : 0;
 }
 
-static int insert_sweep(struct sql *c, struct store_sweep *sweep, const struct store_key *key,
+static int sweep_insert(struct sql *c, struct store_sweep *sweep, const struct store_key *key,
                         struct error *e)
 {
     int status =
@@ -68,7 +68,7 @@ static int insert_sweep(struct sql *c, struct store_sweep *sweep, const struct s
                 sweep->created_at, key->key, key->digest, sweep->submitted_by);
 
     sweep->id = sqlite3_last_insert_rowid(sql_db(c));
-    return status ? status : insert_trials(c, sweep->id, sweep->trials, sweep->count, e);
+    return status ? status : sweep_insert_trials(c, sweep->id, sweep->trials, sweep->count, e);
 }
 
 int store_sweep_insert(struct store *s, struct store_sweep *sweep, const struct store_key *key,
@@ -80,10 +80,10 @@ int store_sweep_insert(struct store *s, struct store_sweep *sweep, const struct 
         return -(int)e->code;
     int found = sweep_find_by_key(c, key, &sweep->id, e);
     *existed = found > 0;
-    return sql_write_end(s, c, found ? (found > 0 ? 0 : found) : insert_sweep(c, sweep, key, e), e);
+    return sql_write_end(s, c, found ? (found > 0 ? 0 : found) : sweep_insert(c, sweep, key, e), e);
 }
 
-static int check_running(struct sql *c, int64_t id, struct error *e)
+static int sweep_check_running(struct sql *c, int64_t id, struct error *e)
 {
     sqlite3_stmt *row =
         sql_query(c, e, "select state = 'running' from sweep where id = ?", "i", id);
@@ -107,8 +107,8 @@ int store_sweep_add_trials(struct store *s, int64_t id, const struct store_trial
 
     if (!c)
         return -(int)e->code;
-    int status = check_running(c, id, e);
-    return sql_write_end(s, c, status ? status : insert_trials(c, id, trials, count, e), e);
+    int status = sweep_check_running(c, id, e);
+    return sql_write_end(s, c, status ? status : sweep_insert_trials(c, id, trials, count, e), e);
 }
 
 int store_sweep_set_trial(struct store *s, int64_t id, const struct store_trial *t, struct error *e)
@@ -126,7 +126,7 @@ int store_sweep_end(struct store *s, int64_t id, const char *state, double now, 
 
     if (!c)
         return -(int)e->code;
-    int status = check_running(c, id, e);
+    int status = sweep_check_running(c, id, e);
     if (!status)
         status = sql_run(c, e, NULL, "update sweep set state = ?2, finished_at = ?3 where id = ?1",
                          "isd", id, state, now);
@@ -141,7 +141,7 @@ int store_sweep_end(struct store *s, int64_t id, const char *state, double now, 
     return sql_write_end(s, c, status, e);
 }
 
-static int read_trials(struct sql *c, struct store_sweep *sweep, struct error *e)
+static int sweep_read_trials(struct sql *c, struct store_sweep *sweep, struct error *e)
 {
     sqlite3_stmt *row = sql_query(c, e,
                                   "select rung, number, point, spec, state, job_id, metric, reason "
@@ -185,7 +185,7 @@ int store_sweep_get(struct store *s, int64_t id, struct store_sweep *sweep, stru
         sweep->finished_at = sql_double(row, 7);
         sweep->submitted_by = sql_text(row, 8);
         sql_done(row);
-        status = read_trials(c, sweep, e);
+        status = sweep_read_trials(c, sweep, e);
     }
     sql_read_end(s, c);
     if (status)

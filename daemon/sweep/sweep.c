@@ -30,7 +30,7 @@
 /* A sweep may have ended while jobs of its trials have not. After a start nobody knows. */
 static atomic_bool some_end = true;
 
-static bool has_state(const struct store_trial *t, const char *state)
+static bool sweep_has_state(const struct store_trial *t, const char *state)
 {
     return strcmp(t->state, state) == 0;
 }
@@ -38,8 +38,8 @@ static bool has_state(const struct store_trial *t, const char *state)
 /* ---- a new one */
 
 /* A trial's document must be right; else NULL and why. */
-static struct job_spec *parse_trial(struct job_manager *m, json_t *document,
-                                    const struct sweep_permit *permit, struct problems *own)
+static struct job_spec *sweep_parse_trial(struct job_manager *m, json_t *document,
+                                          const struct sweep_permit *permit, struct problems *own)
 {
     struct job_spec *spec = job_data_read(document, own);
     struct error e;
@@ -54,12 +54,12 @@ static struct job_spec *parse_trial(struct job_manager *m, json_t *document,
     return NULL;
 }
 
-static int fill_trial(struct job_manager *m, const json_t *d, const struct sweep_permit *permit,
-                      int64_t rung, int64_t number, struct store_trial *t, struct problems *own,
-                      struct error *e)
+static int sweep_fill_trial(struct job_manager *m, const json_t *d,
+                            const struct sweep_permit *permit, int64_t rung, int64_t number,
+                            struct store_trial *t, struct problems *own, struct error *e)
 {
     json_t *point = sweep_point(d, number), *job = sweep_job(d, point, rung);
-    struct job_spec *spec = parse_trial(m, job, permit, own);
+    struct job_spec *spec = sweep_parse_trial(m, job, permit, own);
     int status = 0;
 
     *t = (struct store_trial){.rung = rung, .number = number, .metric = NAN};
@@ -102,8 +102,9 @@ static void sweep_add_problems(struct problems *problems, const struct problems 
 }
 
 /* All points of the first rung, until there is enough wrong with them. */
-static int fill_trials(struct job_manager *m, const json_t *d, const struct sweep_permit *permit,
-                       struct store_sweep *sweep, struct problems *problems, struct error *e)
+static int sweep_fill_trials(struct job_manager *m, const json_t *d,
+                             const struct sweep_permit *permit, struct store_sweep *sweep,
+                             struct problems *problems, struct error *e)
 {
     json_t *point;
     size_t bytes = 0;
@@ -123,7 +124,7 @@ static int fill_trials(struct job_manager *m, const json_t *d, const struct swee
         if (!more)
             return error_set(e, ERR_NO_MEMORY, "no memory for a sweep's trials");
         sweep->trials = more;
-        status = fill_trial(m, d, permit, 0, i, &more[sweep->count], &own, e);
+        status = sweep_fill_trial(m, d, permit, 0, i, &more[sweep->count], &own, e);
         sweep_add_problems(problems, &own, &more[sweep->count]);
         bytes += more[sweep->count].spec ? strlen(more[sweep->count].spec) : 0;
         sweep->count++;
@@ -141,8 +142,8 @@ static int fill_trials(struct job_manager *m, const json_t *d, const struct swee
 
 /* What the budget of each rung makes of the first point: the others differ in their parameters, of
  * which none is the budget's key. */
-static void check_rungs(struct job_manager *m, const json_t *d, const struct store_sweep *sweep,
-                        struct problems *problems)
+static void sweep_check_rungs(struct job_manager *m, const json_t *d,
+                              const struct store_sweep *sweep, struct problems *problems)
 {
     struct plan_inputs inputs = {.train_images = sweep->train_images,
                                  .eval_images = sweep->eval_images};
@@ -153,7 +154,7 @@ static void check_rungs(struct job_manager *m, const json_t *d, const struct sto
          rung++) {
         struct problems own = {0};
         json_t *point = sweep_point(d, 0), *job = sweep_job(d, point, rung);
-        struct job_spec *spec = parse_trial(m, job, NULL, &own);
+        struct job_spec *spec = sweep_parse_trial(m, job, NULL, &own);
         struct job_cores cores = {0};
         if (spec && job_share_cores(m, spec, sweep->submitted_by, &cores, &own) == 0) {
             job_cores_tell(&cores, &inputs);
@@ -236,12 +237,12 @@ int sweep_make(struct job_manager *m, const json_t *d, const struct sweep_new *n
     const char *name = json_string_value(json_object_get(d, "name"));
 
     sweep->submitted_by = new->key.by ? strdup(new->key.by) : NULL;
-    int status = fill_trials(m, d, &new->permit, sweep, problems, e);
+    int status = sweep_fill_trials(m, d, &new->permit, sweep, problems, e);
 
     if (!status && problems->count == 0)
         status = sweep_count_images(m, d, sweep, problems, e);
     if (!status && problems->count == 0)
-        check_rungs(m, d, sweep, problems);
+        sweep_check_rungs(m, d, sweep, problems);
     sweep->name = name ? strdup(name) : NULL;
     sweep->document = json_to_text(d, JSON_COMPACT);
     return status;
@@ -293,27 +294,27 @@ static double sweep_metric(const struct store_job *job, const char *name)
                                                  : job->ttt_seconds;
 }
 
-static void set_state(struct store_trial *t, const char *state)
+static void sweep_set_state(struct store_trial *t, const char *state)
 {
     free(t->state);
     t->state = needed(strdup(state));
 }
 
-static int take_result(struct job_manager *m, const struct store_sweep *sweep, const json_t *d,
-                       struct store_trial *t, struct error *e)
+static int sweep_take_result(struct job_manager *m, const struct store_sweep *sweep,
+                             const json_t *d, struct store_trial *t, struct error *e)
 {
     struct store_job job;
     int status = store_job_get(m->store, t->job_id, &job, e);
 
     if (status == -(int)ERR_NOT_FOUND) { /* removed by its user */
-        set_state(t, "cancelled");
+        sweep_set_state(t, "cancelled");
         return store_sweep_set_trial(m->store, sweep->id, t, e);
     }
     if (status)
         return status;
     if (job.state == JOB_SUCCEEDED || job.state == JOB_FAILED || job.state == JOB_CANCELLED) {
         bool stopped = job.state == JOB_CANCELLED && t->reason;
-        set_state(t, stopped ? "stopped" : job_state_name(job.state));
+        sweep_set_state(t, stopped ? "stopped" : job_state_name(job.state));
         if (job.state == JOB_SUCCEEDED)
             t->metric = sweep_metric(&job, json_string_value(json_object_get(d, "metric")));
         status = store_sweep_set_trial(m->store, sweep->id, t, e);
@@ -324,8 +325,8 @@ static int take_result(struct job_manager *m, const struct store_sweep *sweep, c
 
 /* ---- cancelled */
 
-static int trial_cancel(struct job_manager *m, const struct store_sweep *sweep,
-                        struct store_trial *t, const char *by, struct error *e)
+static int sweep_trial_cancel(struct job_manager *m, const struct store_sweep *sweep,
+                              struct store_trial *t, const char *by, struct error *e)
 {
     struct store_job job;
     int status = store_job_get(m->store, t->job_id, &job, e);
@@ -352,12 +353,12 @@ static int sweep_cancel_trials(struct job_manager *m, int64_t id, const char *by
 
     for (size_t i = 0; !status && i < sweep.count; i++) {
         struct store_trial *t = &sweep.trials[i];
-        if (!has_state(t, "submitted"))
+        if (!sweep_has_state(t, "submitted"))
             continue;
-        status = trial_cancel(m, &sweep, t, by, e);
+        status = sweep_trial_cancel(m, &sweep, t, by, e);
         if (!status)
-            status = take_result(m, &sweep, d, t, e);
-        *left = *left || has_state(t, "submitted");
+            status = sweep_take_result(m, &sweep, d, t, e);
+        *left = *left || sweep_has_state(t, "submitted");
     }
     json_decref(d);
     store_sweep_clear(&sweep);
@@ -453,8 +454,8 @@ struct plan *sweep_plan_trial(struct job_manager *m, const struct store_sweep *s
     return plan;
 }
 
-static int submit_trial(struct job_manager *m, const struct store_sweep *sweep,
-                        struct store_trial *t, struct error *e)
+static int sweep_submit_trial(struct job_manager *m, const struct store_sweep *sweep,
+                              struct store_trial *t, struct error *e)
 {
     struct problems problems = {0};
     struct plan_inputs inputs = {0};
@@ -484,13 +485,13 @@ static int submit_trial(struct job_manager *m, const struct store_sweep *sweep,
     m->sweeps_room--;
     m->sweeps_slurm_away = m->sweeps_slurm_away || status == -(int)ERR_UNREACHABLE;
     if (!status) {
-        set_state(t, "submitted"); /* as it is stored with its job */
+        sweep_set_state(t, "submitted"); /* as it is stored with its job */
     } else if (e->code != ERR_CONFLICT && !sweep_is_transient(e)) {
         log_warning("sweep %lld, point %lld: %s", (long long)sweep->id, (long long)t->number,
                     e->text);
         free(t->reason);
         t->reason = printable_copy(e->text, "");
-        set_state(t, "failed");
+        sweep_set_state(t, "failed");
         status = store_sweep_set_trial(m->store, sweep->id, t, e);
     }
     plan_destroy(plan);
@@ -502,7 +503,7 @@ static int submit_trial(struct job_manager *m, const struct store_sweep *sweep,
 
 /* ---- ranking */
 
-static int better_by(const void *a, const void *b, void *context)
+static int sweep_better_by(const void *a, const void *b, void *context)
 {
     const struct store_trial *x = *(struct store_trial *const *)a;
     const struct store_trial *y = *(struct store_trial *const *)b;
@@ -528,12 +529,12 @@ static struct store_trial **sweep_rank(const struct store_sweep *sweep, const js
         abort();
     for (size_t i = 0; i < sweep->count; i++)
         order[i] = &sweep->trials[i];
-    qsort_r(order, sweep->count, sizeof(*order), better_by, &maximises);
+    qsort_r(order, sweep->count, sizeof(*order), sweep_better_by, &maximises);
     return order;
 }
 
 /* The newest rung's first trial, if all trials of that rung failed or were refused; else NULL. */
-static const struct store_trial *all_failed(const struct store_sweep *sweep)
+static const struct store_trial *sweep_all_failed(const struct store_sweep *sweep)
 {
     const struct store_trial *first = NULL;
     int64_t rung = 0;
@@ -543,7 +544,7 @@ static const struct store_trial *all_failed(const struct store_sweep *sweep)
     for (size_t i = 0; i < sweep->count; i++) {
         if (sweep->trials[i].rung != rung)
             continue;
-        if (!has_state(&sweep->trials[i], "failed"))
+        if (!sweep_has_state(&sweep->trials[i], "failed"))
             return NULL;
         first = first ? first : &sweep->trials[i];
     }
@@ -569,7 +570,8 @@ static int sweep_promote(struct job_manager *m, const struct store_sweep *sweep,
     most = (size_t)ceil((double)most / eta);
     struct store_trial *next = *ended ? NULL : calloc(most, sizeof *next);
     for (size_t i = 0; next && !status && i < count && i < most; i++)
-        status = fill_trial(m, d, NULL, rung + 1, order[i]->number, &next[made++], &problems, e);
+        status =
+            sweep_fill_trial(m, d, NULL, rung + 1, order[i]->number, &next[made++], &problems, e);
     if (next && !status)
         status = store_sweep_add_trials(m->store, sweep->id, next, made, e);
     for (size_t i = 0; i < made; i++) {
@@ -594,24 +596,24 @@ static int sweep_go_on(struct job_manager *m, struct store_sweep *sweep, const j
     int status = 0;
 
     for (size_t i = 0; !status && i < sweep->count; i++) {
-        if (has_state(&sweep->trials[i], "submitted"))
-            status = take_result(m, sweep, d, &sweep->trials[i], e);
-        active += has_state(&sweep->trials[i], "submitted");
+        if (sweep_has_state(&sweep->trials[i], "submitted"))
+            status = sweep_take_result(m, sweep, d, &sweep->trials[i], e);
+        active += sweep_has_state(&sweep->trials[i], "submitted");
     }
     for (size_t i = 0; !status && i < sweep->count; i++) {
-        if (!has_state(&sweep->trials[i], "waiting"))
+        if (!sweep_has_state(&sweep->trials[i], "waiting"))
             continue;
         if (active < most && m->sweeps_room > 0)
-            status = submit_trial(m, sweep, &sweep->trials[i], e);
-        active += has_state(&sweep->trials[i], "submitted");
-        waiting += has_state(&sweep->trials[i], "waiting");
+            status = sweep_submit_trial(m, sweep, &sweep->trials[i], e);
+        active += sweep_has_state(&sweep->trials[i], "submitted");
+        waiting += sweep_has_state(&sweep->trials[i], "waiting");
     }
     if (status || active || waiting)
         return status;
     status = sweep_promote(m, sweep, d, &ended, e);
     if (status || !ended)
         return status ? status : 1;
-    return store_sweep_end(m->store, sweep->id, all_failed(sweep) ? "failed" : "succeeded",
+    return store_sweep_end(m->store, sweep->id, sweep_all_failed(sweep) ? "failed" : "succeeded",
                            clock_now(), e);
 }
 
@@ -658,7 +660,7 @@ bool sweeps_visit_running(struct job_manager *m, sweep_visit *visit)
 
 /* ---- as JSON */
 
-static json_t *trial_to_json(const struct store_trial *t, const json_t *d)
+static json_t *sweep_trial_to_json(const struct store_trial *t, const json_t *d)
 {
     double budget = sweep_budget(d, t->rung);
 
@@ -670,9 +672,9 @@ static json_t *trial_to_json(const struct store_trial *t, const json_t *d)
 }
 
 /* Why a sweep has failed; else null. */
-static json_t *reason_to_json(const struct store_sweep *sweep, const json_t *d)
+static json_t *sweep_reason_to_json(const struct store_sweep *sweep, const json_t *d)
 {
-    const struct store_trial *t = all_failed(sweep);
+    const struct store_trial *t = sweep_all_failed(sweep);
     char rung[64] = "", job[64];
 
     if (strcmp(sweep->state, "failed") != 0 || !t)
@@ -690,19 +692,19 @@ json_t *sweep_to_json(const struct store_sweep *sweep)
     struct store_trial **order = sweep_rank(sweep, d);
 
     for (size_t i = 0; i < sweep->count; i++)
-        json_array_append_new(trials, trial_to_json(order[i], d));
+        json_array_append_new(trials, sweep_trial_to_json(order[i], d));
     /* Of the highest rung that has a result. */
     json_t *best = NULL;
     for (size_t i = 0; i < sweep->count && !best; i++)
         if (!isnan(order[i]->metric))
-            best = trial_to_json(order[i], d);
+            best = sweep_trial_to_json(order[i], d);
     if (!best)
         best = json_null();
     free(order);
-    return json_pack("{s:I, s:s?, s:s?, s:s, s:o, s:o, s:o, s:o, s:o, s:o}", "id",
-                     (json_int_t)sweep->id, "name", sweep->name, "submitted_by",
-                     sweep->submitted_by, "state", sweep->state, "reason", reason_to_json(sweep, d),
-                     "created_at", json_number(sweep->created_at), "finished_at",
-                     sweep->finished_at > 0 ? json_number(sweep->finished_at) : json_null(), "best",
-                     best, "trials", trials, "document", d);
+    return json_pack(
+        "{s:I, s:s?, s:s?, s:s, s:o, s:o, s:o, s:o, s:o, s:o}", "id", (json_int_t)sweep->id, "name",
+        sweep->name, "submitted_by", sweep->submitted_by, "state", sweep->state, "reason",
+        sweep_reason_to_json(sweep, d), "created_at", json_number(sweep->created_at), "finished_at",
+        sweep->finished_at > 0 ? json_number(sweep->finished_at) : json_null(), "best", best,
+        "trials", trials, "document", d);
 }

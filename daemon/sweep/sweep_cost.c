@@ -9,12 +9,12 @@
 
 enum end { LOW, VALUE, HIGH };
 
-static double end_of(const struct plan_band *band, enum end end)
+static double sweep_cost_end_of(const struct plan_band *band, enum end end)
 {
     return end == LOW ? band->low : end == HIGH ? band->high : band->value;
 }
 
-static double sum_of(const double *values, size_t count)
+static double sweep_cost_sum_of(const double *values, size_t count)
 {
     double sum = 0;
 
@@ -24,18 +24,19 @@ static double sum_of(const double *values, size_t count)
 }
 
 /* An amount of each of the rung's jobs into out (room for all points); false: one is not known. */
-static bool fill_jobs(const struct sweep_cost *points, size_t count, const struct sweep_rung *r,
-                      enum sweep_amount amount, enum end end, double *out)
+static bool sweep_cost_fill_jobs(const struct sweep_cost *points, size_t count,
+                                 const struct sweep_rung *r, enum sweep_amount amount, enum end end,
+                                 double *out)
 {
     size_t jobs = (size_t)r->jobs;
 
     for (size_t i = 0; i < count; i++) {
-        out[i] = end_of(&points[i].of[amount], end);
+        out[i] = sweep_cost_end_of(&points[i].of[amount], end);
         if (isnan(out[i]))
             return false;
     }
     if (end == VALUE && jobs < count) {
-        double mean = sum_of(out, count) / (double)count;
+        double mean = sweep_cost_sum_of(out, count) / (double)count;
         for (size_t i = 0; i < jobs; i++)
             out[i] = mean;
     } else if (end != VALUE && (jobs < count || end == LOW)) {
@@ -49,7 +50,7 @@ static bool fill_jobs(const struct sweep_cost *points, size_t count, const struc
 }
 
 /* When the last of these jobs ends, each on the first of the places to become free. */
-static double last_end(const double *seconds, size_t count, int64_t together)
+static double sweep_cost_last_end(const double *seconds, size_t count, int64_t together)
 {
     size_t places = together < (int64_t)count ? (size_t)together : count;
     double *until = needed(calloc(places, sizeof *until)), last = 0;
@@ -73,11 +74,11 @@ void sweep_rung_cost(const struct sweep_cost *points, size_t count, const struct
 
     for (int amount = 0; amount < SWEEP_AMOUNTS; amount++) {
         for (int end = LOW; end <= HIGH; end++) {
-            bool known =
-                fill_jobs(points, count, r, (enum sweep_amount)amount, (enum end)end, jobs);
-            total[end] = known ? sum_of(jobs, (size_t)r->jobs) : NAN;
+            bool known = sweep_cost_fill_jobs(points, count, r, (enum sweep_amount)amount,
+                                              (enum end)end, jobs);
+            total[end] = known ? sweep_cost_sum_of(jobs, (size_t)r->jobs) : NAN;
             if (amount == SWEEP_SECONDS)
-                last[end] = known ? last_end(jobs, (size_t)r->jobs, r->together) : NAN;
+                last[end] = known ? sweep_cost_last_end(jobs, (size_t)r->jobs, r->together) : NAN;
         }
         sum->of[amount] = (struct plan_band){total[VALUE], total[LOW], total[HIGH]};
     }

@@ -34,7 +34,7 @@ static const char *const metrics[] = {"top1",           "top5",        "loss",
 static const char *const samplings[] = {"random", "halton", NULL};
 static const char *const goals[] = {"max", "min", NULL};
 
-static bool is_one_of(const char *word, const char *const *words)
+static bool sweep_document_is_one_of(const char *word, const char *const *words)
 {
     for (; *words; words++)
         if (strcmp(word, *words) == 0)
@@ -50,7 +50,7 @@ static void sweep_check_keys(const json_t *object, const char *where, const char
 
     json_object_foreach ((json_t *)object, key, value) {
         struct suggest near = {.word = key};
-        if (is_one_of(key, known))
+        if (sweep_document_is_one_of(key, known))
             continue;
         if (problems->count >= SWEEP_PROBLEMS_MAX)
             return;
@@ -70,7 +70,7 @@ static bool sweep_check_word(const json_t *value, const char *pointer, const cha
     struct suggest near = {.word = word};
     char list[128] = "";
 
-    if (word && is_one_of(word, words))
+    if (word && sweep_document_is_one_of(word, words))
         return true;
     for (; *words; words++) {
         if (word)
@@ -111,7 +111,7 @@ static void sweep_check_integer(json_t *d, const char *key, int64_t fallback, in
                      (long long)least, (long long)most);
 }
 
-static void check_budget(json_t *d, struct problems *problems)
+static void sweep_document_check_budget(json_t *d, struct problems *problems)
 {
     json_t *budget = json_object_get(d, "budget");
     const json_t *named = json_object_get(budget, "key");
@@ -126,7 +126,7 @@ static void check_budget(json_t *d, struct problems *problems)
     if (!json_object_get(budget, "eta"))
         json_object_set_new(budget, "eta", json_integer(3));
     /* Stored as a pointer, however it came. */
-    if (!key || !is_one_of(key, budget_pointers)) {
+    if (!key || !sweep_document_is_one_of(key, budget_pointers)) {
         if (sweep_check_word(named, "/budget/key", budget_amounts, problems))
             json_object_set_new(budget, "key", json_sprintf("/%s", key));
     }
@@ -143,7 +143,7 @@ static void check_budget(json_t *d, struct problems *problems)
 }
 
 /* Halving stops its losers unless it is told not to; a grid and a random search are asked to. */
-static void check_early_stop(json_t *d, bool halving, struct problems *problems)
+static void sweep_document_check_early_stop(json_t *d, bool halving, struct problems *problems)
 {
     json_t *stop = json_object_get(d, "early_stop");
     const char *metric = json_string_value(json_object_get(d, "metric"));
@@ -178,7 +178,7 @@ static void check_early_stop(json_t *d, bool halving, struct problems *problems)
         problems_add(problems, "/early_stop/least", NULL, "must be a whole number from 1");
 }
 
-static bool is_boolean_or_absent(const json_t *value)
+static bool sweep_document_is_boolean_or_absent(const json_t *value)
 {
     return !value || json_is_boolean(value);
 }
@@ -186,15 +186,16 @@ static bool is_boolean_or_absent(const json_t *value)
 /* Whole numbers beyond this are not told apart by a double. */
 #define WHOLE_MAX 9007199254740992.0
 
-static void check_range(const json_t *values, const char *pointer, struct problems *problems)
+static void sweep_document_check_range(const json_t *values, const char *pointer,
+                                       struct problems *problems)
 {
     double low = json_get_number(values, "min", NAN), high = json_get_number(values, "max", NAN);
     bool logs = json_is_true(json_object_get(values, "log"));
     bool whole = json_is_true(json_object_get(values, "integer"));
 
     sweep_check_keys(values, pointer, range_keys, problems);
-    if (!is_boolean_or_absent(json_object_get(values, "log")) ||
-        !is_boolean_or_absent(json_object_get(values, "integer")))
+    if (!sweep_document_is_boolean_or_absent(json_object_get(values, "log")) ||
+        !sweep_document_is_boolean_or_absent(json_object_get(values, "integer")))
         problems_add(problems, pointer, NULL, "log and integer must be true or false");
     if (!(low < high) || (logs && !(low > 0)))
         problems_add(problems, pointer, NULL, "needs numbers min < max%s",
@@ -205,13 +206,13 @@ static void check_range(const json_t *values, const char *pointer, struct proble
         problems_add(problems, pointer, NULL, "whole numbers are drawn up to 2^53");
 }
 
-static void check_values(const json_t *values, const char *pointer, bool grid,
-                         struct problems *problems)
+static void sweep_document_check_values(const json_t *values, const char *pointer, bool grid,
+                                        struct problems *problems)
 {
     if (json_is_array(values) && json_array_size(values) > 0)
         return;
     if (json_is_object(values) && !grid)
-        check_range(values, pointer, problems);
+        sweep_document_check_range(values, pointer, problems);
     else
         problems_add(problems, pointer, NULL,
                      grid ? "must be a list of values in a grid"
@@ -219,7 +220,7 @@ static void check_values(const json_t *values, const char *pointer, bool grid,
 }
 
 /* The job key that a parameter's name stands for: "/lr/base" or "lr.base". False: none. */
-static bool job_key(const char *name, char key[JOB_KEY_BYTES])
+static bool sweep_document_job_key(const char *name, char key[JOB_KEY_BYTES])
 {
     bool dotted = name[0] != '/';
 
@@ -237,7 +238,7 @@ static void sweep_check_name(const char *name, const char *pointer, json_t *seen
 {
     char key[JOB_KEY_BYTES];
 
-    if (!job_key(name, key)) {
+    if (!sweep_document_job_key(name, key)) {
         problems_add(problems, pointer, key[0] == '/' && key[1] ? job_option_nearest(key) : NULL,
                      "is not a key of a job document");
         return;
@@ -248,7 +249,7 @@ static void sweep_check_name(const char *name, const char *pointer, json_t *seen
     json_object_set_new(seen, key, json_string(name));
 }
 
-static void check_parameters(json_t *d, struct problems *problems)
+static void sweep_document_check_parameters(json_t *d, struct problems *problems)
 {
     json_t *parameters = json_object_get(d, "parameters"), *values, *seen = json_object();
     const char *method = json_string_value(json_object_get(d, "method")), *name;
@@ -267,7 +268,7 @@ static void check_parameters(json_t *d, struct problems *problems)
             break;
         char *pointer = problem_pointer("/parameters", name);
         sweep_check_name(name, pointer, seen, problems);
-        check_values(values, pointer, grid, problems);
+        sweep_document_check_values(values, pointer, grid, problems);
         points *= (double)json_array_size(values);
         free(pointer);
     }
@@ -283,7 +284,7 @@ static bool sweep_is_even(const json_t *d)
     return sampling && strcmp(sampling, "halton") == 0;
 }
 
-static void check_sampling(json_t *d, bool grid, struct problems *problems)
+static void sweep_document_check_sampling(json_t *d, bool grid, struct problems *problems)
 {
     size_t count = json_object_size(json_object_get(d, "parameters"));
 
@@ -321,16 +322,17 @@ json_t *sweep_document_check(const json_t *document, struct problems *problems)
         job_value_check(job_option_find("/name"), name, problems);
     if (!json_is_object(json_object_get(d, "base")))
         problems_add(problems, "/base", NULL, "must be a job document");
-    check_parameters(d, problems);
-    check_sampling(d,
-                   json_is_string(json_object_get(d, "method")) &&
-                       strcmp(json_string_value(json_object_get(d, "method")), "grid") == 0,
-                   problems);
+    sweep_document_check_parameters(d, problems);
+    sweep_document_check_sampling(
+        d,
+        json_is_string(json_object_get(d, "method")) &&
+            strcmp(json_string_value(json_object_get(d, "method")), "grid") == 0,
+        problems);
     const char *method = json_string_value(json_object_get(d, "method"));
     if (method && strcmp(method, "halving") == 0)
-        check_budget(d, problems);
-    check_early_stop(d, method && strcmp(method, "halving") == 0, problems);
-    if (method && is_one_of(method, methods) && strcmp(method, "halving") != 0 &&
+        sweep_document_check_budget(d, problems);
+    sweep_document_check_early_stop(d, method && strcmp(method, "halving") == 0, problems);
+    if (method && sweep_document_is_one_of(method, methods) && strcmp(method, "halving") != 0 &&
         json_object_get(d, "budget"))
         problems_add(problems, "/budget", NULL, "is for the method halving");
     if (problems->count == 0)
@@ -398,7 +400,7 @@ json_t *sweep_point(const json_t *d, int64_t index)
 }
 
 /* "/lr/base" or "lr.base". */
-static void set_at(json_t *document, const char *name, json_t *value)
+static void sweep_document_set_at(json_t *document, const char *name, json_t *value)
 {
     char copy[256], *rest;
 
@@ -490,12 +492,12 @@ json_t *sweep_job(const json_t *d, const json_t *point, int64_t rung)
     const char *name;
 
     json_object_foreach ((json_t *)point, name, value)
-        set_at(job, name, value);
+        sweep_document_set_at(job, name, value);
     if (budget) {
         const char *key = json_string_value(json_object_get(budget, "key"));
         double amount = sweep_budget(d, rung);
         value = strcmp(key, "/steps") == 0 ? json_integer(llround(amount)) : json_number(amount);
-        set_at(job, key, value);
+        sweep_document_set_at(job, key, value);
         json_decref(value);
     }
     char *called = sweep_job_name(d, point, job);

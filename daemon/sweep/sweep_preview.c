@@ -57,7 +57,7 @@ struct rung_points {
 
 /* ---- speeds */
 
-static double macs_of(const struct job_spec *spec)
+static double sweep_preview_macs_of(const struct job_spec *spec)
 {
     struct arch_shape shape = arch_shape_of(spec);
 
@@ -65,7 +65,8 @@ static double macs_of(const struct job_spec *spec)
 }
 
 /* The key without the size of the images. */
-static void key_of_any_size(const struct job_spec *spec, int64_t slots, char key[SPEED_KEY_BYTES])
+static void sweep_preview_key_of_any_size(const struct job_spec *spec, int64_t slots,
+                                          char key[SPEED_KEY_BYTES])
 {
     struct job_spec any = *spec; /* borrows */
 
@@ -73,7 +74,8 @@ static void key_of_any_size(const struct job_spec *spec, int64_t slots, char key
     speed_key(&any, job_threads(spec, slots), key);
 }
 
-static const struct known_speed *find_speed(const struct preview *p, const char *key, int64_t size)
+static const struct known_speed *sweep_preview_find_speed(const struct preview *p, const char *key,
+                                                          int64_t size)
 {
     const struct known_speed *found = NULL;
 
@@ -90,9 +92,10 @@ static const struct known_speed *find_speed(const struct preview *p, const char 
 /* The speeds that were measured of any point, so that points of other sizes can borrow them. */
 static int preview_collect(struct preview *p, const struct job_spec *spec, struct error *e)
 {
-    struct known_speed one = {.image_size = spec->model.image_size, .macs = macs_of(spec)};
-    key_of_any_size(spec, p->m->slots, one.key);
-    const struct known_speed *same = find_speed(p, one.key, one.image_size);
+    struct known_speed one = {.image_size = spec->model.image_size,
+                              .macs = sweep_preview_macs_of(spec)};
+    sweep_preview_key_of_any_size(spec, p->m->slots, one.key);
+    const struct known_speed *same = sweep_preview_find_speed(p, one.key, one.image_size);
 
     if (same && same->image_size == one.image_size)
         return 0;
@@ -104,24 +107,25 @@ static int preview_collect(struct preview *p, const struct job_spec *spec, struc
 }
 
 /* By the arithmetic of an image; no speed where none of any size is known. */
-static struct plan_speed borrowed_speed(struct preview *p, const struct job_spec *spec)
+static struct plan_speed sweep_preview_borrowed_speed(struct preview *p,
+                                                      const struct job_spec *spec)
 {
     struct plan_speed speed = {0};
     char key[SPEED_KEY_BYTES], words[64];
 
-    key_of_any_size(spec, p->m->slots, key);
-    const struct known_speed *known = find_speed(p, key, spec->model.image_size);
+    sweep_preview_key_of_any_size(spec, p->m->slots, key);
+    const struct known_speed *known = sweep_preview_find_speed(p, key, spec->model.image_size);
     if (!known || known->image_size == spec->model.image_size)
         return speed; /* that one is measured with the workers of the job itself */
     speed = known->speed;
-    speed.image_seconds *= macs_of(spec) / known->macs;
+    speed.image_seconds *= sweep_preview_macs_of(spec) / known->macs;
     snprintf(words, sizeof words, "%lld from %lld", (long long)spec->model.image_size,
              (long long)known->image_size);
     json_object_set_new(p->derived, words, json_true());
     return speed;
 }
 
-static void note_unknown(struct preview *p, const struct job_spec *spec)
+static void sweep_preview_note_unknown(struct preview *p, const struct job_spec *spec)
 {
     char key[SPEED_KEY_BYTES];
 
@@ -131,13 +135,13 @@ static void note_unknown(struct preview *p, const struct job_spec *spec)
 
 /* ---- a point */
 
-static struct plan_band times(const struct plan_band *band, double factor)
+static struct plan_band sweep_preview_times(const struct plan_band *band, double factor)
 {
     return (struct plan_band){band->value * factor, band->low * factor, band->high * factor};
 }
 
 /* Slots of this machine, or as many cores of the job's others. */
-static double slots_of(const struct job_spec *spec, int64_t total)
+static double sweep_preview_slots_of(const struct job_spec *spec, int64_t total)
 {
     int64_t here = spec->cluster.launcher == JOB_LAUNCHER_LOCAL ? job_slots_needed(spec, total) : 0;
 
@@ -146,8 +150,8 @@ static double slots_of(const struct job_spec *spec, int64_t total)
                                job_threads(spec, total));
 }
 
-static void take_cost(const struct preview *p, const struct job_spec *spec, const struct plan *plan,
-                      struct sweep_cost *cost)
+static void sweep_preview_take_cost(const struct preview *p, const struct job_spec *spec,
+                                    const struct plan *plan, struct sweep_cost *cost)
 {
     static const struct plan_band not_known = {NAN, NAN, NAN};
     const struct plan_predicted *predicted = &plan->predicted;
@@ -157,13 +161,15 @@ static void take_cost(const struct preview *p, const struct job_spec *spec, cons
     if (!predicted->known)
         return;
     cost->of[SWEEP_SECONDS] = predicted->ttt_seconds;
-    cost->of[SWEEP_SLOT_HOURS] = times(&predicted->ttt_seconds, slots_of(spec, p->m->slots) / 3600);
+    cost->of[SWEEP_SLOT_HOURS] = sweep_preview_times(
+        &predicted->ttt_seconds, sweep_preview_slots_of(spec, p->m->slots) / 3600);
     cost->of[SWEEP_NODE_HOURS] = predicted->node_hours;
     cost->of[SWEEP_KWH] = predicted->kwh;
     cost->of[SWEEP_COST] = predicted->cost;
 }
 
-static struct job_spec *point_spec(const struct preview *p, int64_t number, int64_t rung)
+static struct job_spec *sweep_preview_point_spec(const struct preview *p, int64_t number,
+                                                 int64_t rung)
 {
     struct problems ignored = {0};
     json_t *point = sweep_point(p->document, number);
@@ -179,14 +185,14 @@ static struct job_spec *point_spec(const struct preview *p, int64_t number, int6
 static int preview_point(struct preview *p, int64_t number, int64_t rung, struct rung_points *all,
                          struct error *e)
 {
-    struct job_spec *spec = point_spec(p, number, rung);
+    struct job_spec *spec = sweep_preview_point_spec(p, number, rung);
     struct problems problems = {0};
 
     if (!spec)
         return error_set(e, ERR_INTERNAL, "point %lld of the sweep is no job", (long long)number);
     struct plan_inputs inputs = {.prices = p->prices,
                                  .node_share = job_node_share(spec, p->m->slots),
-                                 .speed = borrowed_speed(p, spec)};
+                                 .speed = sweep_preview_borrowed_speed(p, spec)};
     struct plan *plan = sweep_plan_trial(p->m, p->sweep, spec, &inputs, &problems, e);
     if (plan) {
         int64_t slots =
@@ -194,9 +200,9 @@ static int preview_point(struct preview *p, int64_t number, int64_t rung, struct
         all->slots = slots > all->slots ? slots : all->slots;
         all->images += (double)plan_images_of_steps(plan, 0, plan->train_steps);
         all->evaluated += (double)plan->eval_images * (double)plan_evaluations(plan, spec);
-        take_cost(p, spec, plan, &all->costs[all->count++]);
+        sweep_preview_take_cost(p, spec, plan, &all->costs[all->count++]);
         if (!plan->predicted.known)
-            note_unknown(p, spec);
+            sweep_preview_note_unknown(p, spec);
         all->unknown += !plan->predicted.known;
     }
     problems_clear(&problems);
@@ -209,7 +215,7 @@ static int preview_point(struct preview *p, int64_t number, int64_t rung, struct
 /* ---- a rung */
 
 /* How many of a rung's jobs run side by side, on a machine without others. */
-static int64_t side_by_side(const struct preview *p, int64_t jobs, int64_t slots)
+static int64_t sweep_preview_side_by_side(const struct preview *p, int64_t jobs, int64_t slots)
 {
     int64_t most = json_get_integer(p->document, "concurrency", 1);
     int64_t cap = job_manager_limits(p->m).caps.slots;
@@ -221,7 +227,7 @@ static int64_t side_by_side(const struct preview *p, int64_t jobs, int64_t slots
     return most > 0 ? most : 1;
 }
 
-static struct sweep_rung rung_of(const struct preview *p, int64_t jobs, int64_t slots)
+static struct sweep_rung sweep_preview_rung_of(const struct preview *p, int64_t jobs, int64_t slots)
 {
     const json_t *stop = json_object_get(p->document, "early_stop");
     const char *rule = json_get_text(stop, "rule", "none");
@@ -233,15 +239,15 @@ static struct sweep_rung rung_of(const struct preview *p, int64_t jobs, int64_t 
 
     whole = whole > least ? whole : least; /* to be compared with */
     return (struct sweep_rung){jobs, whole < jobs ? whole : jobs, json_get_number(stop, "from", 1),
-                               side_by_side(p, jobs, slots)};
+                               sweep_preview_side_by_side(p, jobs, slots)};
 }
 
-static json_t *band_json(const struct plan_band *band)
+static json_t *sweep_preview_band_json(const struct plan_band *band)
 {
     return plan_band_to_json(!isnan(band->value), band);
 }
 
-static void add_band(struct plan_band *sum, const struct plan_band *more)
+static void sweep_preview_add_band(struct plan_band *sum, const struct plan_band *more)
 {
     sum->value += more->value;
     sum->low += more->low;
@@ -252,7 +258,7 @@ static void add_band(struct plan_band *sum, const struct plan_band *more)
 static void preview_add_rung(struct preview *p, int64_t rung, int64_t jobs,
                              const struct rung_points *points)
 {
-    struct sweep_rung of = rung_of(p, jobs, points->slots);
+    struct sweep_rung of = sweep_preview_rung_of(p, jobs, points->slots);
     double share = (double)jobs / (double)points->count, budget = sweep_budget(p->document, rung);
     struct plan_band elapsed;
     struct sweep_cost sum;
@@ -264,11 +270,12 @@ static void preview_add_rung(struct preview *p, int64_t rung, int64_t jobs,
                   budget > 0 ? json_number(decimal_rounded(budget)) : json_null(), "jobs",
                   (json_int_t)jobs, "side_by_side", (json_int_t)of.together, "images",
                   (json_int_t)llround(points->images * share), "evaluated_images",
-                  (json_int_t)llround(points->evaluated * share), "seconds", band_json(&elapsed),
-                  "slot_hours", band_json(&sum.of[SWEEP_SLOT_HOURS])));
+                  (json_int_t)llround(points->evaluated * share), "seconds",
+                  sweep_preview_band_json(&elapsed), "slot_hours",
+                  sweep_preview_band_json(&sum.of[SWEEP_SLOT_HOURS])));
     for (int i = 0; i < SWEEP_AMOUNTS; i++)
-        add_band(&p->sum.of[i], &sum.of[i]);
-    add_band(&p->elapsed, &elapsed);
+        sweep_preview_add_band(&p->sum.of[i], &sum.of[i]);
+    sweep_preview_add_band(&p->elapsed, &elapsed);
     p->images += points->images * share;
     p->evaluated += points->evaluated * share;
     p->jobs += jobs;
@@ -300,7 +307,7 @@ static int preview_rungs(struct preview *p, struct error *e)
     int status = 0;
 
     for (int64_t i = 0; !status && i < points; i++) {
-        struct job_spec *spec = point_spec(p, i, 0);
+        struct job_spec *spec = sweep_preview_point_spec(p, i, 0);
         status = spec ? preview_collect(p, spec, e) : 0;
         job_spec_destroy(spec);
     }
@@ -312,7 +319,7 @@ static int preview_rungs(struct preview *p, struct error *e)
 }
 
 /* The keys of an object as words: "a, b, c and 4 more". */
-static void list_words(const json_t *object, char *text, size_t bytes)
+static void sweep_preview_list_words(const json_t *object, char *text, size_t bytes)
 {
     size_t used = 0, told = 0, count = json_object_size(object);
     const char *key;
@@ -334,7 +341,7 @@ static json_t *preview_warnings(const struct preview *p)
     char words[4 * SPEED_KEY_BYTES];
 
     if (json_object_size(p->unknown) > 0) {
-        list_words(p->unknown, words, sizeof words);
+        sweep_preview_list_words(p->unknown, words, sizeof words);
         json_array_append_new(
             warnings,
             json_sprintf("no speed is known yet of %lld of %lld jobs (%s): time and cost are known "
@@ -342,7 +349,7 @@ static json_t *preview_warnings(const struct preview *p)
                          (long long)p->jobs_unknown, (long long)p->jobs, words));
     }
     if (json_object_size(p->derived) > 0) {
-        list_words(p->derived, words, sizeof words);
+        sweep_preview_list_words(p->derived, words, sizeof words);
         json_array_append_new(
             warnings, json_sprintf("some image sizes have not been measured: their speed is "
                                    "derived from that of another size by the computation of an "
@@ -354,15 +361,17 @@ static json_t *preview_warnings(const struct preview *p)
 
 static json_t *preview_to_json(struct preview *p)
 {
-    return json_pack(
-        "{s:s?, s:I, s:I, s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:s?, s:O, s:o}", "name",
-        p->sweep->name, "points", (json_int_t)p->sweep->count, "jobs", (json_int_t)p->jobs,
-        "jobs_without_speed", (json_int_t)p->jobs_unknown, "images", (json_int_t)llround(p->images),
-        "evaluated_images", (json_int_t)llround(p->evaluated), "seconds", band_json(&p->elapsed),
-        "slot_hours", band_json(&p->sum.of[SWEEP_SLOT_HOURS]), "node_hours",
-        band_json(&p->sum.of[SWEEP_NODE_HOURS]), "kwh", band_json(&p->sum.of[SWEEP_KWH]), "cost",
-        band_json(&p->sum.of[SWEEP_COST]), "currency", p->prices.currency, "rungs", p->rungs,
-        "warnings", preview_warnings(p));
+    return json_pack("{s:s?, s:I, s:I, s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:s?, s:O, s:o}",
+                     "name", p->sweep->name, "points", (json_int_t)p->sweep->count, "jobs",
+                     (json_int_t)p->jobs, "jobs_without_speed", (json_int_t)p->jobs_unknown,
+                     "images", (json_int_t)llround(p->images), "evaluated_images",
+                     (json_int_t)llround(p->evaluated), "seconds",
+                     sweep_preview_band_json(&p->elapsed), "slot_hours",
+                     sweep_preview_band_json(&p->sum.of[SWEEP_SLOT_HOURS]), "node_hours",
+                     sweep_preview_band_json(&p->sum.of[SWEEP_NODE_HOURS]), "kwh",
+                     sweep_preview_band_json(&p->sum.of[SWEEP_KWH]), "cost",
+                     sweep_preview_band_json(&p->sum.of[SWEEP_COST]), "currency",
+                     p->prices.currency, "rungs", p->rungs, "warnings", preview_warnings(p));
 }
 
 static json_t *preview_make(struct preview *p, struct error *e)

@@ -38,7 +38,7 @@ struct race {
     size_t least;
 };
 
-static void read_race(struct race *r, const json_t *d)
+static void sweep_stop_read_race(struct race *r, const json_t *d)
 {
     const json_t *stop = json_object_get(d, "early_stop");
     const char *rule = json_string_value(json_object_get(stop, "rule"));
@@ -63,7 +63,7 @@ struct mean {
     int64_t last_step;
 };
 
-static void race_add_part(void *context, const struct store_metric_part *part)
+static void sweep_stop_race_add_part(void *context, const struct store_metric_part *part)
 {
     struct mean *mean = context;
 
@@ -72,7 +72,7 @@ static void race_add_part(void *context, const struct store_metric_part *part)
     mean->last_step = part->step;
 }
 
-static double mean_at(const struct race *r, int64_t job, int64_t step)
+static double sweep_stop_mean_at(const struct race *r, int64_t job, int64_t step)
 {
     struct mean mean = {0};
     struct error ignored;
@@ -80,14 +80,15 @@ static double mean_at(const struct race *r, int64_t job, int64_t step)
 
     while (event_metric_at(mean.index) && strcmp(event_metric_at(mean.index)->name, r->metric) != 0)
         mean.index++;
-    if (!event_metric_at(mean.index) || store_metric_each(r->m->store, job, step - window + 1,
-                                                          window, race_add_part, &mean, &ignored))
+    if (!event_metric_at(mean.index) ||
+        store_metric_each(r->m->store, job, step - window + 1, window, sweep_stop_race_add_part,
+                          &mean, &ignored))
         return NAN;
     return mean.last_step == step && mean.count > 0 ? mean.sum / mean.count : NAN;
 }
 
 /* Of the evaluation at a step; step 0: of the newest, whose step it becomes. */
-static double evaluation_at(const struct race *r, int64_t job, int64_t *step)
+static double sweep_stop_evaluation_at(const struct race *r, int64_t job, int64_t *step)
 {
     struct error ignored;
     double value = NAN;
@@ -109,21 +110,22 @@ static double evaluation_at(const struct race *r, int64_t job, int64_t *step)
     return value;
 }
 
-static bool is_evaluated(const struct race *r)
+static bool sweep_stop_is_evaluated(const struct race *r)
 {
     return strncmp(r->metric, "top", 3) == 0;
 }
 
-static double race_value_at(const struct race *r, int64_t job, int64_t step)
+static double sweep_stop_race_value_at(const struct race *r, int64_t job, int64_t step)
 {
-    return is_evaluated(r) ? evaluation_at(r, job, &step) : mean_at(r, job, step);
+    return sweep_stop_is_evaluated(r) ? sweep_stop_evaluation_at(r, job, &step)
+                                      : sweep_stop_mean_at(r, job, step);
 }
 
 /* ---- the verdict */
 
 /* The others' values at the step, best first; the caller frees them. */
-static double *others_at(const struct race *r, const struct store_trial *t,
-                         const struct store_job *job, int64_t step, size_t *count)
+static double *sweep_stop_others_at(const struct race *r, const struct store_trial *t,
+                                    const struct store_job *job, int64_t step, size_t *count)
 {
     double *values = calloc(r->sweep->count, sizeof *values);
 
@@ -136,7 +138,7 @@ static double *others_at(const struct race *r, const struct store_trial *t,
             store_job_get(r->m->store, o->job_id, &other, &ignored))
             continue;
         double value = other.train_steps == job->train_steps && other.step >= step
-                           ? race_value_at(r, o->job_id, step)
+                           ? sweep_stop_race_value_at(r, o->job_id, step)
                            : NAN;
         store_job_clear(&other);
         if (isnan(value))
@@ -149,12 +151,12 @@ static double *others_at(const struct race *r, const struct store_trial *t,
     return values;
 }
 
-static bool is_worse(const struct race *r, double value, double than)
+static bool sweep_stop_is_worse(const struct race *r, double value, double than)
 {
     return r->maximises ? value < than : value > than;
 }
 
-static size_t trials_of_rung(const struct store_sweep *sweep, int64_t rung)
+static size_t sweep_stop_trials_of_rung(const struct store_sweep *sweep, int64_t rung)
 {
     size_t count = 0;
 
@@ -164,31 +166,32 @@ static size_t trials_of_rung(const struct store_sweep *sweep, int64_t rung)
 }
 
 /* What the trial is compared with: the median, or the last of those that go on. NAN: nothing. */
-static double bar_of(const struct race *r, const struct store_trial *t, const double *values,
-                     size_t count)
+static double sweep_stop_bar_of(const struct race *r, const struct store_trial *t,
+                                const double *values, size_t count)
 {
     if (count < r->least)
         return NAN;
     if (r->rule == RULE_MEDIAN)
         return (values[(count - 1) / 2] + values[count / 2]) / 2;
-    size_t go_on = (size_t)ceil((double)trials_of_rung(r->sweep, t->rung) / r->eta);
+    size_t go_on = (size_t)ceil((double)sweep_stop_trials_of_rung(r->sweep, t->rung) / r->eta);
     return count >= go_on ? values[go_on - 1] : NAN;
 }
 
-static bool has_lost(const struct race *r, const struct store_trial *t, const struct store_job *job,
-                     char **why)
+static bool sweep_stop_has_lost(const struct race *r, const struct store_trial *t,
+                                const struct store_job *job, char **why)
 {
-    int64_t step = is_evaluated(r) ? 0 : job->step;
-    double mine = is_evaluated(r) ? evaluation_at(r, job->id, &step) : mean_at(r, job->id, step);
+    int64_t step = sweep_stop_is_evaluated(r) ? 0 : job->step;
+    double mine = sweep_stop_is_evaluated(r) ? sweep_stop_evaluation_at(r, job->id, &step)
+                                             : sweep_stop_mean_at(r, job->id, step);
     size_t count;
 
     if (isnan(mine) || step >= job->train_steps ||
         (double)step < r->from * (double)job->train_steps)
         return false;
-    double *others = others_at(r, t, job, step, &count);
-    double bar = others ? bar_of(r, t, others, count) : NAN;
+    double *others = sweep_stop_others_at(r, t, job, step, &count);
+    double bar = others ? sweep_stop_bar_of(r, t, others, count) : NAN;
     free(others);
-    if (isnan(bar) || !is_worse(r, mine, bar))
+    if (isnan(bar) || !sweep_stop_is_worse(r, mine, bar))
         return false;
     return asprintf(why, "stopped at step %lld: its %s of %.6g is worse than %.6g, %s %zu others",
                     (long long)step, r->metric, mine, bar,
@@ -198,7 +201,7 @@ static bool has_lost(const struct race *r, const struct store_trial *t, const st
 
 /* The reason is stored first: whenever the daemon is killed, the trial's end is known for what it
  * is, and asked for again. */
-static void race_stop(const struct race *r, struct store_trial *t, char *why)
+static void sweep_stop_race(const struct race *r, struct store_trial *t, char *why)
 {
     struct error e;
     bool is_new = !t->reason;
@@ -214,7 +217,7 @@ static void race_stop(const struct race *r, struct store_trial *t, char *why)
     job_cancel(r->m, t->job_id, by, &e); /* it may just have ended */
 }
 
-static void race_judge(struct race *r)
+static void sweep_stop_race_judge(struct race *r)
 {
     for (size_t i = 0; i < r->sweep->count; i++) {
         struct store_trial *t = &r->sweep->trials[i];
@@ -225,8 +228,8 @@ static void race_judge(struct race *r)
             store_job_get(r->m->store, t->job_id, &job, &ignored))
             continue;
         if ((job.state == JOB_RUNNING || job.state == JOB_EVALUATING) &&
-            !store_job_cancel_asked(&job) && (t->reason || has_lost(r, t, &job, &why)))
-            race_stop(r, t, why);
+            !store_job_cancel_asked(&job) && (t->reason || sweep_stop_has_lost(r, t, &job, &why)))
+            sweep_stop_race(r, t, why);
         store_job_clear(&job);
     }
 }
@@ -237,9 +240,9 @@ static int sweep_stop_losers(struct job_manager *m, struct store_sweep *sweep, c
     struct race race = {.m = m, .sweep = sweep};
 
     (void)e;
-    read_race(&race, d);
+    sweep_stop_read_race(&race, d);
     if (race.rule != RULE_NONE)
-        race_judge(&race);
+        sweep_stop_race_judge(&race);
     return 0;
 }
 

@@ -15,7 +15,7 @@
 
 /* ---- which shards */
 
-static bool same_files(const struct dataset_list *a, const struct dataset_list *b)
+static bool audit_same_files(const struct dataset_list *a, const struct dataset_list *b)
 {
     return a->count && b->count && strcmp(a->files[0], b->files[0]) == 0;
 }
@@ -39,7 +39,7 @@ static int audit_open_role(struct audit *a, enum dataset_role role, struct error
     return r->shards ? 0 : error_set(e, ERR_NO_MEMORY, "no memory for a list of shards");
 }
 
-static void drop_role(struct audit_role *r)
+static void audit_drop_role(struct audit_role *r)
 {
     for (size_t s = 0; r->shards && s < r->list.count; s++)
         free(r->shards[s].records);
@@ -49,7 +49,7 @@ static void drop_role(struct audit_role *r)
 }
 
 /* The manifest lies in the folder or, for a folder of one role, above it. */
-static void open_manifest(struct audit *a, struct error *e)
+static void audit_open_manifest(struct audit *a, struct error *e)
 {
     char above[PATH_MAX];
     int rc = manifest_shards_read(a->options->dir, &a->manifest, e);
@@ -81,14 +81,14 @@ static int audit_open_roles(struct audit *a, struct error *e)
     if (rc) {
         if (!train->list.lacks_role)
             audit_find(a, "%s", e->text);
-        drop_role(train);
+        audit_drop_role(train);
     }
     rc = audit_open_role(a, DATASET_EVAL, e);
     if (rc && rc != -ERR_UNSUPPORTED && !eval->list.lacks_role)
         audit_find(a, "%s", e->text);
-    if (rc || same_files(&train->list, &eval->list)) {
+    if (rc || audit_same_files(&train->list, &eval->list)) {
         const char *name = rc ? "" : strrchr(train->list.files[0], '/') + 1;
-        drop_role(strncmp(name, "validation-", 11) == 0 ? train : eval);
+        audit_drop_role(strncmp(name, "validation-", 11) == 0 ? train : eval);
     }
     return rc == -ERR_NOT_FOUND || (rc && train->present) ? 0 : rc;
 }
@@ -118,7 +118,7 @@ static void audit_end_thread(void *scratch)
     free(r);
 }
 
-static int walk_item(void *context, void *scratch, int64_t i, struct error *e)
+static int audit_walk_item(void *context, void *scratch, int64_t i, struct error *e)
 {
     struct audit *a = context;
     int64_t trains = (int64_t)a->roles[DATASET_TRAIN].list.count;
@@ -127,9 +127,10 @@ static int walk_item(void *context, void *scratch, int64_t i, struct error *e)
                       (uint32_t)(train ? i : i - trains), e);
 }
 
-static int walk_shards(struct audit *a, struct error *e)
+static int audit_walk_shards(struct audit *a, struct error *e)
 {
-    static const struct parallel_work work = {audit_begin_thread, walk_item, audit_end_thread};
+    static const struct parallel_work work = {audit_begin_thread, audit_walk_item,
+                                              audit_end_thread};
     int64_t bytes = 0, shards = 0;
 
     for (int role = 0; role < 2; role++)
@@ -152,8 +153,8 @@ struct sample {
     int64_t count;
 };
 
-static const struct audit_record *find_record(const struct audit *a, int64_t i,
-                                              enum dataset_role *role)
+static const struct audit_record *audit_find_record(const struct audit *a, int64_t i,
+                                                    enum dataset_role *role)
 {
     for (*role = DATASET_TRAIN; *role <= DATASET_EVAL; (*role)++)
         for (size_t s = 0; s < a->roles[*role].list.count; s++) {
@@ -165,7 +166,7 @@ static const struct audit_record *find_record(const struct audit *a, int64_t i,
     return NULL;
 }
 
-static int decode_item(void *context, void *scratch, int64_t i, struct error *e)
+static int audit_decode_item(void *context, void *scratch, int64_t i, struct error *e)
 {
     struct sample *s = context;
     enum dataset_role role;
@@ -173,15 +174,16 @@ static int decode_item(void *context, void *scratch, int64_t i, struct error *e)
     if (prep_interrupted)
         return error_set(e, ERR_INTERRUPTED, "interrupted");
     const struct audit_record *record =
-        find_record(s->audit, rng_permutation_at(&s->order, i), &role);
+        audit_find_record(s->audit, rng_permutation_at(&s->order, i), &role);
     int rc = audit_decode(s->audit, scratch, role, record, e);
     progress_add(&s->audit->progress, 1, (int64_t)record->bytes);
     return rc;
 }
 
-static int decode_sample(struct audit *a, struct error *e)
+static int audit_decode_sample(struct audit *a, struct error *e)
 {
-    static const struct parallel_work work = {audit_begin_thread, decode_item, audit_end_thread};
+    static const struct parallel_work work = {audit_begin_thread, audit_decode_item,
+                                              audit_end_thread};
     int64_t images = a->roles[DATASET_TRAIN].images + a->roles[DATASET_EVAL].images;
     struct sample s = {a, rng_permutation(images, rng_stream(1, 0, 0, RNG_CONVERT)),
                        a->options->sample < images ? a->options->sample : images};
@@ -196,7 +198,7 @@ static int decode_sample(struct audit *a, struct error *e)
 
 /* ---- the checks */
 
-static void check_records(struct audit *a)
+static void audit_check_records(struct audit *a)
 {
     const struct audit_role *train = &a->roles[DATASET_TRAIN], *eval = &a->roles[DATASET_EVAL];
     int64_t damaged = 0;
@@ -239,10 +241,10 @@ static void audit_count_classes(struct audit *a)
     a->classes = most < 1000000 ? most + 1 : 1000000;
 }
 
-static int check_all(struct audit *a, struct error *e)
+static int audit_check_all(struct audit *a, struct error *e)
 {
     audit_count_classes(a);
-    check_records(a);
+    audit_check_records(a);
     int rc = audit_check_labels(a, e);
     if (rc == 0)
         rc = audit_check_duplicates(a, e);
@@ -288,7 +290,7 @@ static void audit_print_table(const struct audit *a)
     printf("%s: %s\n", a->options->dir, audit_overall_verdict(a));
 }
 
-static void print_json(const struct audit *a)
+static void audit_print_json(const struct audit *a)
 {
     json_t *out = json_pack("{s:s, s:s, s:O, s:O}", "dir", a->options->dir, "verdict",
                             audit_overall_verdict(a), "checks", a->checks, "findings", a->findings);
@@ -297,20 +299,20 @@ static void print_json(const struct audit *a)
     json_decref(out);
 }
 
-static int run_audit(struct audit *a, struct error *e)
+static int audit_run(struct audit *a, struct error *e)
 {
-    open_manifest(a, e);
+    audit_open_manifest(a, e);
     int rc = audit_open_roles(a, e);
     if (rc == 0)
-        rc = walk_shards(a, e);
+        rc = audit_walk_shards(a, e);
     if (rc == 0)
-        rc = decode_sample(a, e);
+        rc = audit_decode_sample(a, e);
     if (rc == 0)
-        rc = check_all(a, e);
+        rc = audit_check_all(a, e);
     if (rc)
         return rc;
     if (a->options->json)
-        print_json(a);
+        audit_print_json(a);
     else
         audit_print_table(a);
     return fflush(stdout) ? error_set(e, ERR_IO, "cannot write to standard output") : 0;
@@ -325,10 +327,10 @@ int audit(const struct audit_options *o, bool *problems, struct error *e)
     a.findings = json_array();
     a.checks = json_array();
     pthread_mutex_init(&a.lock, NULL);
-    int rc = run_audit(&a, e);
+    int rc = audit_run(&a, e);
     *problems = strcmp(audit_overall_verdict(&a), "problems") == 0;
     for (int role = 0; role < 2; role++)
-        drop_role(&a.roles[role]);
+        audit_drop_role(&a.roles[role]);
     manifest_shards_free(&a.manifest);
     json_decref(a.findings);
     json_decref(a.checks);

@@ -20,7 +20,7 @@ static const char *const role_names[] = {[DATASET_TRAIN] = "train", [DATASET_EVA
 
 #define SPAN_BYTES 64
 /* "12 images", "12 to 13 images" */
-static const char *images_span(int64_t least, int64_t most, char text[SPAN_BYTES])
+static const char *audit_checks_images_span(int64_t least, int64_t most, char text[SPAN_BYTES])
 {
     if (least == most)
         snprintf(text, SPAN_BYTES, "%" PRId64 " image%s", most, plural(most));
@@ -37,8 +37,8 @@ struct label_counts {
     int64_t least, most; /* images of a class that has some */
 };
 
-static int count_labels(const struct audit *a, enum dataset_role role, struct label_counts *out,
-                        struct error *e)
+static int audit_checks_count_labels(const struct audit *a, enum dataset_role role,
+                                     struct label_counts *out, struct error *e)
 {
     int64_t *counts = calloc((size_t)a->classes + 1, sizeof *counts);
     const struct audit_role *r = &a->roles[role];
@@ -73,7 +73,7 @@ int audit_check_labels(struct audit *a, struct error *e)
     for (enum dataset_role role = DATASET_TRAIN; role <= DATASET_EVAL; role++) {
         if (!a->roles[role].present)
             continue;
-        int rc = count_labels(a, role, &counts, e);
+        int rc = audit_checks_count_labels(a, role, &counts, e);
         if (rc)
             return rc;
         char missing[80] = "", span[SPAN_BYTES];
@@ -97,7 +97,7 @@ int audit_check_labels(struct audit *a, struct error *e)
                             (json_int_t)counts.outside, "least", (json_int_t)counts.least, "most",
                             (json_int_t)counts.most),
                   "%d class%s of %s%s%s", there, there == 1 ? "" : "es",
-                  images_span(counts.least, counts.most, span), missing, outside);
+                  audit_checks_images_span(counts.least, counts.most, span), missing, outside);
     }
     return 0;
 }
@@ -110,7 +110,7 @@ struct copy {
     uint8_t role;
 };
 
-static int by_hash(const void *a, const void *b)
+static int audit_checks_by_hash(const void *a, const void *b)
 {
     const struct copy *x = a, *y = b;
     for (int i = 0; i < 2; i++)
@@ -144,7 +144,7 @@ struct duplicates {
 };
 
 /* One run of equal hashes, its training images first. */
-static void count_group(const struct copy *group, int64_t count, struct duplicates *d)
+static void audit_checks_count_group(const struct copy *group, int64_t count, struct duplicates *d)
 {
     int64_t of[2] = {0, 0};
     bool disagree = false;
@@ -167,13 +167,13 @@ int audit_check_duplicates(struct audit *a, struct error *e)
 
     if (!copies)
         return error_set(e, ERR_NO_MEMORY, "no memory to look for duplicates");
-    qsort(copies, (size_t)count, sizeof *copies, by_hash);
+    qsort(copies, (size_t)count, sizeof *copies, audit_checks_by_hash);
     for (int64_t first = 0; first < count; first = end) {
         for (end = first + 1; end < count && copies[end].hash[0] == copies[first].hash[0] &&
                               copies[end].hash[1] == copies[first].hash[1];)
             end++;
         if (end - first > 1)
-            count_group(copies + first, end - first, &d);
+            audit_checks_count_group(copies + first, end - first, &d);
     }
     free(copies);
     bool many = (double)d.leaked > LEAKED_MAX * (double)a->roles[DATASET_EVAL].images;
@@ -245,14 +245,14 @@ void audit_check_balance(struct audit *a)
                             (json_int_t)r->list.count, "least", (json_int_t)least, "most",
                             (json_int_t)most),
                   "%zu shard%s of %s", r->list.count, plural((int64_t)r->list.count),
-                  images_span(least, most, span));
+                  audit_checks_images_span(least, most, span));
     }
 }
 
 /* ---- manifest */
 
-static const struct manifest_shard *find_shard(const struct audit *a, enum dataset_role role,
-                                               const char *path)
+static const struct manifest_shard *
+audit_checks_find_shard(const struct audit *a, enum dataset_role role, const char *path)
 {
     const char *name = file_base_name(path);
 
@@ -265,11 +265,11 @@ static const struct manifest_shard *find_shard(const struct audit *a, enum datas
 }
 
 /* 1 if the shard is not as the manifest says. */
-static int compare_shard(struct audit *a, enum dataset_role role, size_t s)
+static int audit_checks_compare_shard(struct audit *a, enum dataset_role role, size_t s)
 {
     const struct audit_shard *got = &a->roles[role].shards[s];
     const char *path = a->roles[role].list.files[s];
-    const struct manifest_shard *said = find_shard(a, role, path);
+    const struct manifest_shard *said = audit_checks_find_shard(a, role, path);
 
     if (!said)
         audit_find(a, "%s is not in the manifest", path);
@@ -299,7 +299,7 @@ void audit_check_manifest(struct audit *a)
     for (enum dataset_role role = DATASET_TRAIN; role <= DATASET_EVAL; role++) {
         size_t said = 0, there = a->roles[role].present ? a->roles[role].list.count : 0;
         for (size_t s = 0; s < there; s++)
-            wrong += compare_shard(a, role, s);
+            wrong += audit_checks_compare_shard(a, role, s);
         for (size_t i = 0; i < a->manifest.count; i++)
             said += a->manifest.shards[i].role == role &&
                     manifest_shard_in(&a->manifest.shards[i], a->manifest.part);

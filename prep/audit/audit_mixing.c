@@ -5,8 +5,8 @@
 #include "prep/audit/audit.h"
 
 /* X^2 of one shard's row of the table: its classes against their shares of the whole. */
-static double row_deviation(const int64_t *row, int64_t row_images, const int64_t *totals,
-                            int64_t images, int classes)
+static double audit_mixing_row_deviation(const int64_t *row, int64_t row_images,
+                                         const int64_t *totals, int64_t images, int classes)
 {
     double sum = 0;
 
@@ -59,7 +59,7 @@ int mixing_measure(const struct audit_shard *shards, int count, int classes, str
         present += totals[c] > 0;
     for (int s = 0; s < count; s++) {
         int64_t in_row = mixing_count_classes(&shards[s], classes, row);
-        double of_row = row_deviation(row, in_row, totals, images, classes);
+        double of_row = audit_mixing_row_deviation(row, in_row, totals, images, classes);
         double row_score = mixing_score(of_row, present - 1, in_row);
         deviation += of_row;
         if (row_score < out->worst_score) {

@@ -11,7 +11,7 @@
 #include "prep/audit/audit.h"
 
 /* Training: what does not fill a global batch is left out of each epoch. */
-static void check_train(struct audit *a, const struct plan *plan)
+static void audit_plan_check_train(struct audit *a, const struct plan *plan)
 {
     int64_t dropped = plan->dropped_images_per_epoch, batch = plan->global_batch;
     double of_epoch = 100.0 * (double)dropped / (double)plan->train_images;
@@ -31,7 +31,7 @@ static void check_train(struct audit *a, const struct plan *plan)
 }
 
 /* Evaluation: each image once, so some ranks idle in the last run. */
-static void check_eval(struct audit *a, const struct plan *plan, int64_t batch)
+static void audit_plan_check_eval(struct audit *a, const struct plan *plan, int64_t batch)
 {
     int64_t images = plan->eval_images, run = plan->world_size * batch;
     int64_t runs = (images + run - 1) / run, idle = runs * run - images;
@@ -48,7 +48,7 @@ static void check_eval(struct audit *a, const struct plan *plan, int64_t batch)
 
 /* Shards dealt to nodes, as data staged by node has them: an epoch is as long as the node with the
  * fewest images allows. */
-static void check_nodes(struct audit *a, int nodes)
+static void audit_plan_check_nodes(struct audit *a, int nodes)
 {
     const struct audit_role *r = &a->roles[DATASET_TRAIN];
     int64_t *of = calloc((size_t)nodes, sizeof *of), least = INT64_MAX, most = 0;
@@ -101,10 +101,10 @@ static int audit_make_plan(struct audit *a, const struct job_spec *spec, struct 
         problems_clear(&problems);
         return 0;
     }
-    check_train(a, plan);
+    audit_plan_check_train(a, plan);
     if (plan->eval_images > 0)
-        check_eval(a, plan, spec->eval.batch);
-    check_nodes(a, (int)spec->cluster.nodes);
+        audit_plan_check_eval(a, plan, spec->eval.batch);
+    audit_plan_check_nodes(a, (int)spec->cluster.nodes);
     plan_destroy(plan);
     problems_clear(&problems);
     return 0;

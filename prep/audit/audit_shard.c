@@ -28,8 +28,8 @@ struct walk {
     enum dataset_role role;
 };
 
-static int read_at(const char *path, int fd, void *out, size_t bytes, uint64_t offset,
-                   struct error *e)
+static int audit_shard_read_at(const char *path, int fd, void *out, size_t bytes, uint64_t offset,
+                               struct error *e)
 {
     for (size_t done = 0; done < bytes;) {
         ssize_t got = pread(fd, (char *)out + done, bytes - done, (off_t)(offset + done));
@@ -54,7 +54,8 @@ static int audit_reader_reserve(struct audit_reader *r, size_t bytes, struct err
                      : error_set(e, ERR_NO_MEMORY, "no memory for a record of %zu bytes", bytes);
 }
 
-static int add_record(struct audit_shard *s, const struct audit_record *record, struct error *e)
+static int audit_shard_add_record(struct audit_shard *s, const struct audit_record *record,
+                                  struct error *e)
 {
     struct audit_record *larger =
         array_grow(s->records, (size_t)s->count, &s->room, sizeof *larger);
@@ -85,7 +86,8 @@ static int audit_reader_decode(struct audit *a, struct audit_reader *r, const ch
 }
 
 /* One whole payload in the reader's buffer. */
-static int take_payload(struct walk *w, uint64_t offset, uint64_t bytes, struct error *e)
+static int audit_shard_take_payload(struct walk *w, uint64_t offset, uint64_t bytes,
+                                    struct error *e)
 {
     const uint8_t *payload = w->reader->buffer;
     struct tf_example_view view;
@@ -111,7 +113,7 @@ static int take_payload(struct walk *w, uint64_t offset, uint64_t bytes, struct 
                    "%s, record at byte %" PRIu64 " (%s): the label %" PRId64
                    " is no class: they count from 1",
                    w->path, offset, view.filename, view.label);
-    rc = add_record(w->shard, &record, e);
+    rc = audit_shard_add_record(w->shard, &record, e);
     if (rc == 0 && w->audit->options->all)
         rc = audit_reader_decode(w->audit, w->reader, w->path, offset, &view, e);
     return rc;
@@ -119,13 +121,13 @@ static int take_payload(struct walk *w, uint64_t offset, uint64_t bytes, struct 
 
 /* Goes to the next record. *done: the walk ends, at the end of the file or where it makes no more
  * sense. */
-static int take_record(struct walk *w, uint64_t *offset, bool *done, struct error *e)
+static int audit_shard_take_record(struct walk *w, uint64_t *offset, bool *done, struct error *e)
 {
     uint8_t header[TFRECORD_HEADER_BYTES];
     uint64_t left = w->shard->bytes - *offset, bytes = 0;
 
     size_t header_bytes = left < sizeof header ? (size_t)left : sizeof header;
-    int rc = read_at(w->path, w->fd, header, header_bytes, *offset, e);
+    int rc = audit_shard_read_at(w->path, w->fd, header, header_bytes, *offset, e);
     if (rc == 0)
         rc = tfrecord_frame(header, w->shard->bytes, w->path, *offset, &bytes, e);
     if (rc == 0 && bytes > RECORD_BYTES_MAX)
@@ -136,8 +138,8 @@ static int take_record(struct walk *w, uint64_t *offset, bool *done, struct erro
     if (rc == 0 && audit_reader_reserve(w->reader, bytes + TFRECORD_FOOTER_BYTES, e))
         return -ERR_NO_MEMORY;
     if (rc == 0)
-        rc = read_at(w->path, w->fd, w->reader->buffer, bytes + TFRECORD_FOOTER_BYTES,
-                     *offset + sizeof header, e);
+        rc = audit_shard_read_at(w->path, w->fd, w->reader->buffer, bytes + TFRECORD_FOOTER_BYTES,
+                                 *offset + sizeof header, e);
     if (rc && *offset == 0)
         content_explain_fd(w->fd, w->path, "a TFRecord file", e);
     if (rc) { /* where the next record begins is not known */
@@ -148,7 +150,7 @@ static int take_record(struct walk *w, uint64_t *offset, bool *done, struct erro
     }
     hash_add(w->reader->hash, header, sizeof header);
     hash_add(w->reader->hash, w->reader->buffer, bytes + TFRECORD_FOOTER_BYTES);
-    rc = take_payload(w, *offset, bytes, e);
+    rc = audit_shard_take_payload(w, *offset, bytes, e);
     *offset += sizeof header + bytes + TFRECORD_FOOTER_BYTES;
     *done = *offset >= w->shard->bytes;
     progress_add(&w->audit->progress, 0, (int64_t)(sizeof header + bytes + TFRECORD_FOOTER_BYTES));
@@ -182,7 +184,7 @@ int audit_walk(struct audit *a, struct audit_reader *r, enum dataset_role role, 
     hash_reset(r->hash);
     for (bool done = false; !done && rc == 0;)
         rc = prep_interrupted ? error_set(e, ERR_INTERRUPTED, "interrupted")
-                              : take_record(&w, &offset, &done, e);
+                              : audit_shard_take_record(&w, &offset, &done, e);
     close(w.fd);
     if (offset == w.shard->bytes)
         hash_hex(r->hash, w.shard->hash);
@@ -200,7 +202,8 @@ int audit_decode(struct audit *a, struct audit_reader *r, enum dataset_role role
         return fd;
     int rc = audit_reader_reserve(r, record->bytes, e);
     if (rc == 0)
-        rc = read_at(path, fd, r->buffer, record->bytes, record->offset + TFRECORD_HEADER_BYTES, e);
+        rc = audit_shard_read_at(path, fd, r->buffer, record->bytes,
+                                 record->offset + TFRECORD_HEADER_BYTES, e);
     close(fd);
     if (rc == 0)
         rc = tf_example_parse(r->buffer, record->bytes, &view, e);

@@ -11,7 +11,7 @@
 static const struct record_choice all_records = {.to_end = true, .any_class = true};
 
 /* N, N-M or N- */
-static void parse_records(struct argp_state *state, const char *text, void *field)
+static void cmd_show_parse_records(struct argp_state *state, const char *text, void *field)
 {
     struct record_choice *c = field;
     char *end, *dash;
@@ -29,7 +29,7 @@ static void parse_records(struct argp_state *state, const char *text, void *fiel
         argp_error(state, "--record %s: expected N, N-M or N-, as 7, 7-9 or 7-", text);
 }
 
-static void parse_class(struct argp_state *state, const char *text, void *field)
+static void cmd_show_parse_class(struct argp_state *state, const char *text, void *field)
 {
     struct record_choice *c = field;
     char *end;
@@ -42,7 +42,7 @@ static void parse_class(struct argp_state *state, const char *text, void *field)
     c->any_class = false;
 }
 
-static void parse_role(struct argp_state *state, const char *text, void *field)
+static void cmd_show_parse_role(struct argp_state *state, const char *text, void *field)
 {
     struct record_choice *c = field;
 
@@ -53,11 +53,11 @@ static void parse_role(struct argp_state *state, const char *text, void *field)
 
 /* clang-format off */
 #define CHOICE_OPTIONS(type) \
-    {.name = "role", .value = "ROLE", .kind = CMD_OWN, .offset = offsetof(type, choice), .parse = parse_role, \
+    {.name = "role", .value = "ROLE", .kind = CMD_OWN, .offset = offsetof(type, choice), .parse = cmd_show_parse_role, \
      .help = "train (default) or validation, if the folder contains both"}, \
-    {.name = "record", .letter = 'r', .value = "N[-[M]]", .kind = CMD_OWN, .offset = offsetof(type, choice), .parse = parse_records, \
+    {.name = "record", .letter = 'r', .value = "N[-[M]]", .kind = CMD_OWN, .offset = offsetof(type, choice), .parse = cmd_show_parse_records, \
      .help = "record N, or N to M, or from N on (default: all)"}, \
-    {.name = "class", .value = "C", .kind = CMD_OWN, .offset = offsetof(type, choice), .parse = parse_class, \
+    {.name = "class", .value = "C", .kind = CMD_OWN, .offset = offsetof(type, choice), .parse = cmd_show_parse_class, \
      .help = "only records of this class, counted from 0"}, \
     {.name = "limit", .letter = 'n', .value = "N", .kind = CMD_INT64, .offset = offsetof(type, choice.limit), .least = 1, .most = INT64_MAX, \
      .help = "at most this many (default: all)"}

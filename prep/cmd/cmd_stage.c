@@ -26,12 +26,12 @@ static uint64_t stage_parse_size(struct argp_state *state, const char *option, c
     return (uint64_t)value;
 }
 
-static void parse_bandwidth(struct argp_state *state, const char *text, void *field)
+static void cmd_stage_parse_bandwidth(struct argp_state *state, const char *text, void *field)
 {
     *(uint64_t *)field = stage_parse_size(state, "--bandwidth", text);
 }
 
-static void parse_keep_free(struct argp_state *state, const char *text, void *field)
+static void cmd_stage_parse_keep_free(struct argp_state *state, const char *text, void *field)
 {
     *(uint64_t *)field = stage_parse_size(state, "--keep-free", text);
 }
@@ -54,9 +54,9 @@ static const struct cmd_option stage_table[] = {
              "--nodes differs from their number, all shards are copied"},
     {.name = "host", .value = "NAME", .kind = CMD_TEXT, .offset = AT(host),
      .help = "instead of --node: the name of this node in that list"},
-    {.name = "bandwidth", .value = "SIZE", .kind = CMD_OWN, .offset = AT(bandwidth_per_sec), .parse = parse_bandwidth,
+    {.name = "bandwidth", .value = "SIZE", .kind = CMD_OWN, .offset = AT(bandwidth_per_sec), .parse = cmd_stage_parse_bandwidth,
      .help = "read at most this many bytes per second, as in 200M (default: no limit)"},
-    {.name = "keep-free", .value = "SIZE", .kind = CMD_OWN, .offset = AT(keep_free), .parse = parse_keep_free,
+    {.name = "keep-free", .value = "SIZE", .kind = CMD_OWN, .offset = AT(keep_free), .parse = cmd_stage_parse_keep_free,
      .help = "leave this much disk space free, as in 10G (default: 0)"},
     {.name = "keep", .kind = CMD_FLAG, .offset = AT(keep),
      .help = "keep shards of an earlier staging that this node does not need (default: remove them)"},

@@ -17,7 +17,7 @@
 #define BLOCK_BYTES 512
 
 /* The name alone; "" where libarchive cannot decode the member's path. */
-static const char *member_name(struct archive_entry *entry)
+static const char *archive_member_name(struct archive_entry *entry)
 {
     const char *path = archive_entry_pathname(entry);
     return path ? file_base_name(path) : "";
@@ -25,8 +25,8 @@ static const char *member_name(struct archive_entry *entry)
 
 /* ---- index */
 
-static int index_add(struct archive_index *index, const char *name, uint64_t offset, uint64_t bytes,
-                     struct error *e)
+static int archive_index_add(struct archive_index *index, const char *name, uint64_t offset,
+                             uint64_t bytes, struct error *e)
 {
     struct archive_member *larger =
         array_grow(index->members, index->count, &index->room, sizeof *larger);
@@ -68,8 +68,8 @@ static int archive_locate(struct archive *a, struct archive_entry *entry, const 
     return 0;
 }
 
-static int check_end(const uint8_t *map, uint64_t end, uint64_t last, const char *name,
-                     struct error *e)
+static int archive_check_end(const uint8_t *map, uint64_t end, uint64_t last, const char *name,
+                             struct error *e)
 {
     static const uint8_t zeros[BLOCK_BYTES];
 
@@ -78,8 +78,9 @@ static int check_end(const uint8_t *map, uint64_t end, uint64_t last, const char
     return error_set(e, ERR_CORRUPT, "%s is truncated: the end-of-archive marker is missing", name);
 }
 
-static int index_members(struct archive *a, const uint8_t *map, uint64_t first, uint64_t last,
-                         const char *name, struct archive_index *index, struct error *e)
+static int archive_index_members(struct archive *a, const uint8_t *map, uint64_t first,
+                                 uint64_t last, const char *name, struct archive_index *index,
+                                 struct error *e)
 {
     struct archive_entry *entry;
     uint64_t offset, bytes, end = first;
@@ -91,14 +92,14 @@ static int index_members(struct archive *a, const uint8_t *map, uint64_t first, 
             continue;
         rc = archive_locate(a, entry, map, last, name, &offset, &bytes, e);
         if (rc == 0)
-            rc = index_add(index, member_name(entry), offset, bytes, e);
+            rc = archive_index_add(index, archive_member_name(entry), offset, bytes, e);
         if (bytes)
             end = offset + (bytes + BLOCK_BYTES - 1) / BLOCK_BYTES * BLOCK_BYTES;
     }
     if (rc == 0 && status != ARCHIVE_EOF)
         return error_set(e, ERR_CORRUPT, "%s cannot be read as a plain tar: %s", name,
                          archive_error_string(a));
-    return rc || end == first ? rc : check_end(map, end, last, name, e);
+    return rc || end == first ? rc : archive_check_end(map, end, last, name, e);
 }
 
 int archive_index(const uint8_t *map, uint64_t offset, uint64_t bytes, const char *name,
@@ -115,7 +116,7 @@ int archive_index(const uint8_t *map, uint64_t offset, uint64_t bytes, const cha
         rc = error_set(e, ERR_CORRUPT, "%s cannot be read as a plain tar: %s", name,
                        archive_error_string(a));
     if (rc == 0)
-        rc = index_members(a, map, offset, offset + bytes, name, index, e);
+        rc = archive_index_members(a, map, offset, offset + bytes, name, index, e);
     if (rc && index->count == 0)
         rc = content_explain(name, map + offset, bytes, "a tar archive", e);
     archive_read_free(a);
@@ -132,8 +133,8 @@ void archive_index_free(struct archive_index *index)
 
 /* ---- contents */
 
-static int read_blob(struct archive *a, struct archive_entry *entry, const char *path,
-                     size_t limit_bytes, struct archive_blob *blob, struct error *e)
+static int archive_read_blob(struct archive *a, struct archive_entry *entry, const char *path,
+                             size_t limit_bytes, struct archive_blob *blob, struct error *e)
 {
     la_int64_t bytes = archive_entry_size(entry);
 
@@ -153,8 +154,8 @@ static int read_blob(struct archive *a, struct archive_entry *entry, const char 
     return 0;
 }
 
-static int pick_members(struct archive *a, const char *path, struct archive_blob *blobs,
-                        size_t count, size_t limit_bytes, struct error *e)
+static int archive_pick_members(struct archive *a, const char *path, struct archive_blob *blobs,
+                                size_t count, size_t limit_bytes, struct error *e)
 {
     struct archive_entry *entry;
     int status, rc = 0;
@@ -162,8 +163,8 @@ static int pick_members(struct archive *a, const char *path, struct archive_blob
     while (rc == 0 &&
            ((status = archive_read_next_header(a, &entry)) == ARCHIVE_OK || status == ARCHIVE_WARN))
         for (size_t i = 0; i < count && rc == 0; i++)
-            if (strcmp(member_name(entry), blobs[i].name) == 0)
-                rc = read_blob(a, entry, path, limit_bytes, &blobs[i], e);
+            if (strcmp(archive_member_name(entry), blobs[i].name) == 0)
+                rc = archive_read_blob(a, entry, path, limit_bytes, &blobs[i], e);
     if (rc == 0 && status != ARCHIVE_EOF)
         rc = error_set(e, ERR_CORRUPT, "%s is truncated, corrupt or not a tar archive: %s", path,
                        archive_error_string(a));
@@ -171,7 +172,7 @@ static int pick_members(struct archive *a, const char *path, struct archive_blob
 }
 
 /* No tar, plain or compressed: what it is. */
-static int explain_file(const char *path, struct error *e)
+static int archive_explain_file(const char *path, struct error *e)
 {
     struct error unseen;
     int fd = file_open(path, &unseen), rc = -(int)e->code;
@@ -183,8 +184,8 @@ static int explain_file(const char *path, struct error *e)
     return rc;
 }
 
-static int pick_from_archive(const char *path, struct archive_blob *blobs, size_t count,
-                             size_t limit_bytes, struct error *e)
+static int archive_pick_from_archive(const char *path, struct archive_blob *blobs, size_t count,
+                                     size_t limit_bytes, struct error *e)
 {
     struct archive *a = archive_read_new();
     int rc = 0;
@@ -197,9 +198,9 @@ static int pick_from_archive(const char *path, struct archive_blob *blobs, size_
         rc = error_set(e, ERR_CORRUPT, "%s cannot be read as a tar: %s", path,
                        archive_error_string(a));
     if (rc == 0)
-        rc = pick_members(a, path, blobs, count, limit_bytes, e);
+        rc = archive_pick_members(a, path, blobs, count, limit_bytes, e);
     if (rc && archive_file_count(a) == 0 && archive_filter_code(a, 0) == ARCHIVE_FILTER_NONE)
-        rc = explain_file(path, e);
+        rc = archive_explain_file(path, e);
     archive_read_free(a);
     return rc;
 }
@@ -214,7 +215,7 @@ int archive_pick(const char *path, struct archive_blob *blobs, size_t count, siz
     for (size_t i = 0; i < count; i++)
         blobs[i].data = NULL;
     if (stat(path, &st) == 0 && !S_ISDIR(st.st_mode))
-        return pick_from_archive(path, blobs, count, limit_bytes, e);
+        return archive_pick_from_archive(path, blobs, count, limit_bytes, e);
     for (size_t i = 0; i < count && rc == 0; i++) {
         snprintf(file, sizeof file, "%.3900s/%s", path, blobs[i].name);
         if (access(file, F_OK) == 0)

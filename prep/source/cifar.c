@@ -46,8 +46,9 @@ struct cifar_source {
     int side;           /* with padding */
 };
 
-static int add_records(struct cifar_source *s, enum dataset_role role, const struct cifar_set *set,
-                       const struct archive_blob *blob, int64_t *at, struct error *e)
+static int cifar_add_records(struct cifar_source *s, enum dataset_role role,
+                             const struct cifar_set *set, const struct archive_blob *blob,
+                             int64_t *at, struct error *e)
 {
     size_t record = (size_t)set->label_bytes + 3 * PLANE;
     const uint8_t *in = (const uint8_t *)blob->data;
@@ -68,9 +69,9 @@ static int add_records(struct cifar_source *s, enum dataset_role role, const str
     return 0;
 }
 
-static int add_role(struct cifar_source *s, enum dataset_role role, const struct cifar_set *set,
-                    const struct archive_blob *blobs, size_t count, const char *path,
-                    struct error *e)
+static int cifar_add_role(struct cifar_source *s, enum dataset_role role,
+                          const struct cifar_set *set, const struct archive_blob *blobs,
+                          size_t count, const char *path, struct error *e)
 {
     size_t record = (size_t)set->label_bytes + 3 * PLANE;
     int64_t images = 0, at = 0;
@@ -91,25 +92,26 @@ static int add_role(struct cifar_source *s, enum dataset_role role, const struct
         return error_set(e, ERR_NO_MEMORY, "no memory for %" PRId64 " images", images);
     int rc = 0;
     for (size_t i = 0; i < count && rc == 0; i++)
-        rc = add_records(s, role, set, &blobs[i], &at, e);
+        rc = cifar_add_records(s, role, set, &blobs[i], &at, e);
     return rc;
 }
 
-static int add_set(struct cifar_source *s, const struct cifar_set *set, struct archive_blob *blobs,
-                   size_t trains, const char *path, struct error *e)
+static int cifar_add_set(struct cifar_source *s, const struct cifar_set *set,
+                         struct archive_blob *blobs, size_t trains, const char *path,
+                         struct error *e)
 {
     if (!blobs[0].data)
         return error_set(e, ERR_NOT_FOUND, "there is no %s in %s", set->names, path);
     int rc = source_classes_split(blobs[0].data, &s->base.classes, e);
     if (rc == 0)
-        rc = add_role(s, DATASET_TRAIN, set, blobs + 2, trains, path, e);
+        rc = cifar_add_role(s, DATASET_TRAIN, set, blobs + 2, trains, path, e);
     if (rc == 0)
-        rc = add_role(s, DATASET_EVAL, set, blobs + 1, 1, path, e);
+        rc = cifar_add_role(s, DATASET_EVAL, set, blobs + 1, 1, path, e);
     return rc;
 }
 
-static int read_set(struct cifar_source *s, const struct cifar_set *set, const char *path,
-                    struct error *e)
+static int cifar_read_set(struct cifar_source *s, const struct cifar_set *set, const char *path,
+                          struct error *e)
 {
     struct archive_blob blobs[FILES_MAX] = {{.name = set->names}, {.name = set->test}};
     size_t trains = 0;
@@ -118,14 +120,14 @@ static int read_set(struct cifar_source *s, const struct cifar_set *set, const c
         blobs[2 + trains].name = set->train[trains];
     int rc = archive_pick(path, blobs, 2 + trains, LIMIT_BYTES, e);
     if (rc == 0)
-        rc = add_set(s, set, blobs, trains, path, e);
+        rc = cifar_add_set(s, set, blobs, trains, path, e);
     archive_blobs_free(blobs, 2 + trains);
     return rc;
 }
 
 /* Path may be the archive, the folder in it, or what holds one of the two. */
-static int find_set(const char *path, char where[PATH_MAX], const struct cifar_set **set,
-                    struct error *e)
+static int cifar_find_set(const char *path, char where[PATH_MAX], const struct cifar_set **set,
+                          struct error *e)
 {
     const char *name = file_base_name(path);
 
@@ -197,10 +199,10 @@ static int cifar_open(struct source *base, const char *path, const struct source
 
     if (options->classes_file)
         return error_set(e, ERR_USAGE, "--classes is for --from idx only: CIFAR has class names");
-    int rc = find_set(path, where, &set, e);
+    int rc = cifar_find_set(path, where, &set, e);
     s->side = SIDE + 2 * options->pad;
     if (rc == 0)
-        rc = read_set(s, set, where, e);
+        rc = cifar_read_set(s, set, where, e);
     if (rc == 0)
         cifar_identify(s);
     for (int role = 0; role < 2 && rc == 0; role++)

@@ -24,7 +24,8 @@ struct folder_source {
     int *class_of[2]; /* (classes of the role's list) -> class of the data set; -1: unknown */
 };
 
-static int take_classes(struct folder_source *s, const struct dataset_list *train, struct error *e)
+static int folder_take_classes(struct folder_source *s, const struct dataset_list *train,
+                               struct error *e)
 {
     struct source_class_list *list = &s->base.classes;
 
@@ -36,7 +37,7 @@ static int take_classes(struct folder_source *s, const struct dataset_list *trai
 
 /* The classes are numbered by the training folder, so that a validation folder that lacks one keeps
  * the numbers. */
-static int match_classes(struct folder_source *s, enum dataset_role role, struct error *e)
+static int folder_match_classes(struct folder_source *s, enum dataset_role role, struct error *e)
 {
     const struct dataset_list *list = &s->lists[role];
 
@@ -66,8 +67,8 @@ static int folder_open_role(struct folder_source *s, const char *folder, enum da
         return error_set(e, ERR_INVALID, "%s holds TFRecord shards already, not class folders",
                          list->folder);
     s->base.images[role] = (int64_t)list->count;
-    rc = role == DATASET_TRAIN ? take_classes(s, list, e) : 0;
-    return rc ? rc : match_classes(s, role, e);
+    rc = role == DATASET_TRAIN ? folder_take_classes(s, list, e) : 0;
+    return rc ? rc : folder_match_classes(s, role, e);
 }
 
 static int folder_exists(const char *path, const char *name, char out[PATH_MAX])
@@ -80,7 +81,7 @@ static int folder_exists(const char *path, const char *name, char out[PATH_MAX])
 
 /* ---- a flat validation folder: what imagenet_to_gcs and preprocess_imagenet call raw data */
 
-static int images_only(const struct dirent *entry)
+static int folder_images_only(const struct dirent *entry)
 {
     return entry->d_name[0] != '.' && dataset_is_image_name(entry->d_name);
 }
@@ -90,8 +91,8 @@ static int folder_compare_names(const struct dirent **a, const struct dirent **b
     return strcmp((*a)->d_name, (*b)->d_name);
 }
 
-static int add_flat(struct folder_source *s, const char *name, const char *synset,
-                    const char *source, struct error *e)
+static int folder_add_flat(struct folder_source *s, const char *name, const char *synset,
+                           const char *source, struct error *e)
 {
     struct dataset_list *list = &s->lists[DATASET_EVAL];
     int class = source_classes_find(&s->base.classes, synset);
@@ -113,8 +114,8 @@ static int add_flat(struct folder_source *s, const char *name, const char *synse
 }
 
 /* The labels are those of the files in the order of their names. */
-static int label_flat(struct folder_source *s, const char *path, struct dirent **names, int count,
-                      struct error *e)
+static int folder_label_flat(struct folder_source *s, const char *path, struct dirent **names,
+                             int count, struct error *e)
 {
     struct dataset_list *list = &s->lists[DATASET_EVAL];
     struct imagenet_truth truth;
@@ -130,14 +131,14 @@ static int label_flat(struct folder_source *s, const char *path, struct dirent *
         rc = error_set(e, ERR_INVALID, "%s holds %d images, but %s has %lld labels", list->folder,
                        count, truth.source, (long long)truth.images);
     for (int i = 0; i < count && rc == 0; i++)
-        rc = add_flat(s, names[i]->d_name, truth.synsets[i], truth.source, e);
+        rc = folder_add_flat(s, names[i]->d_name, truth.synsets[i], truth.source, e);
     imagenet_truth_free(&truth);
     return rc;
 }
 
 /* The classes of the list are the training folder's. */
-static int open_flat(struct folder_source *s, const char *path, const char *validation,
-                     struct dirent **names, int count, struct error *e)
+static int folder_open_flat(struct folder_source *s, const char *path, const char *validation,
+                            struct dirent **names, int count, struct error *e)
 {
     struct dataset_list *list = &s->lists[DATASET_EVAL];
     int classes = s->base.classes.count;
@@ -149,17 +150,17 @@ static int open_flat(struct folder_source *s, const char *path, const char *vali
         return error_set(e, ERR_NO_MEMORY, "no memory for the numbers of the classes");
     for (int i = 0; i < classes; i++)
         s->class_of[DATASET_EVAL][i] = i;
-    int rc = label_flat(s, path, names, count, e);
+    int rc = folder_label_flat(s, path, names, count, e);
     s->base.images[DATASET_EVAL] = (int64_t)list->count;
     return rc;
 }
 
-static int open_validation(struct folder_source *s, const char *path, const char *validation,
-                           struct error *e)
+static int folder_open_validation(struct folder_source *s, const char *path, const char *validation,
+                                  struct error *e)
 {
     struct dirent **names;
-    int count = scandir(validation, &names, images_only, folder_compare_names);
-    int rc = count > 0 ? open_flat(s, path, validation, names, count, e)
+    int count = scandir(validation, &names, folder_images_only, folder_compare_names);
+    int rc = count > 0 ? folder_open_flat(s, path, validation, names, count, e)
                        : folder_open_role(s, validation, DATASET_EVAL, e);
 
     for (int i = 0; i < count; i++)
@@ -181,7 +182,7 @@ static int folder_open_roles(struct folder_source *s, const char *path, struct e
         strcmp(s->lists[DATASET_TRAIN].folder + strlen(path), "/train") != 0)
         return 0;
     if (folder_exists(path, "validation", validation) || folder_exists(path, "val", validation))
-        return open_validation(s, path, validation, e);
+        return folder_open_validation(s, path, validation, e);
     return 0;
 }
 

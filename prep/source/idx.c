@@ -54,7 +54,7 @@ static int idx_read_bytes(gzFile file, const char *path, void *out, size_t bytes
     return 0;
 }
 
-static uint32_t big_endian(const uint8_t at[4])
+static uint32_t idx_big_endian(const uint8_t at[4])
 {
     return (uint32_t)at[0] << 24 | (uint32_t)at[1] << 16 | (uint32_t)at[2] << 8 | at[3];
 }
@@ -67,11 +67,11 @@ static int idx_read_header(gzFile file, const char *path, int dimensions, struct
 
     if (rc)
         return rc;
-    if (big_endian(word) != 0x800u + (unsigned)dimensions)
+    if (idx_big_endian(word) != 0x800u + (unsigned)dimensions)
         return error_set(e, ERR_INVALID,
                          "%s is not an IDX file of %d dimensions of bytes: its magic number is "
                          "0x%08" PRIx32 ", expected 0x%08x",
-                         path, dimensions, big_endian(word), 0x800u + (unsigned)dimensions);
+                         path, dimensions, idx_big_endian(word), 0x800u + (unsigned)dimensions);
     uint64_t total = 1;
     for (int i = 0; i < 3; i++)
         idx->dims[i] = 1;
@@ -79,7 +79,7 @@ static int idx_read_header(gzFile file, const char *path, int dimensions, struct
         rc = idx_read_bytes(file, path, word, 4, e);
         if (rc)
             return rc;
-        idx->dims[i] = big_endian(word);
+        idx->dims[i] = idx_big_endian(word);
         if (idx->dims[i] == 0 || (i > 0 && idx->dims[i] > IDX_DIMENSION_MAX))
             return error_set(e, ERR_INVALID, "%s: dimension %d is %" PRIu32 "; expected 1 to %d",
                              path, i, idx->dims[i], i > 0 ? IDX_DIMENSION_MAX : INT_MAX);
@@ -110,8 +110,8 @@ static int idx_read_data(gzFile file, const char *path, struct idx *idx, size_t 
     return 0;
 }
 
-static int read_content(gzFile file, const char *path, int dimensions, struct idx *idx,
-                        struct error *e)
+static int idx_read_content(gzFile file, const char *path, int dimensions, struct idx *idx,
+                            struct error *e)
 {
     uint8_t extra;
     size_t bytes = 0;
@@ -158,15 +158,15 @@ static int idx_load(const char *folder, const char *stem, const char *kind, int 
     if (!file)
         return error_set(e, ERR_NOT_FOUND, "there is no %s-%s[.gz] in %s", stem, kind, folder);
     gzbuffer(file, 1 << 17);
-    int rc = read_content(file, path, dimensions, idx, e);
+    int rc = idx_read_content(file, path, dimensions, idx, e);
     if (rc && !idx->data)
         rc = idx_explain(file, path, e);
     gzclose(file);
     return rc;
 }
 
-static int read_role(struct idx_source *s, const char *folder, enum dataset_role role,
-                     struct error *e)
+static int idx_read_role(struct idx_source *s, const char *folder, enum dataset_role role,
+                         struct error *e)
 {
     int rc = idx_load(folder, stems[role], "images-idx3-ubyte", 3, &s->pixels[role], e);
     if (rc == 0)
@@ -181,7 +181,7 @@ static int read_role(struct idx_source *s, const char *folder, enum dataset_role
     return 0;
 }
 
-static int pad_images(struct idx *pixels, int pad, struct error *e)
+static int idx_pad_images(struct idx *pixels, int pad, struct error *e)
 {
     int rc = source_pad(&pixels->data, pixels->dims[0], (int)pixels->dims[1], (int)pixels->dims[2],
                         1, pad, e);
@@ -191,7 +191,7 @@ static int pad_images(struct idx *pixels, int pad, struct error *e)
     return rc;
 }
 
-static int largest_label(const struct idx_source *s)
+static int idx_largest_label(const struct idx_source *s)
 {
     int most = 0;
     for (int role = 0; role < 2; role++)
@@ -204,7 +204,7 @@ static int largest_label(const struct idx_source *s)
 static int idx_name_classes(struct idx_source *s, const char *classes_file, struct error *e)
 {
     struct source_class_list *list = &s->base.classes;
-    int most = largest_label(s);
+    int most = idx_largest_label(s);
 
     if (classes_file) {
         int rc = source_classes_read(classes_file, list, e);
@@ -259,9 +259,9 @@ static int idx_open(struct source *base, const char *path, const struct source_o
 {
     struct idx_source *s = (struct idx_source *)base;
     int rc = access(path, F_OK) ? error_set_errno(e, errno, "cannot open %s", path)
-                                : read_role(s, path, DATASET_TRAIN, e);
+                                : idx_read_role(s, path, DATASET_TRAIN, e);
     if (rc == 0) {
-        rc = read_role(s, path, DATASET_EVAL, e);
+        rc = idx_read_role(s, path, DATASET_EVAL, e);
         /* A data set without a validation half is fine; half of a half is not. */
         if (rc == -ERR_NOT_FOUND && !s->pixels[DATASET_EVAL].data)
             rc = 0;
@@ -269,7 +269,7 @@ static int idx_open(struct source *base, const char *path, const struct source_o
     if (rc == 0)
         rc = idx_name_classes(s, options->classes_file, e);
     for (int role = 0; role < 2 && rc == 0 && options->pad > 0; role++)
-        rc = pad_images(&s->pixels[role], options->pad, e);
+        rc = idx_pad_images(&s->pixels[role], options->pad, e);
     for (int role = 0; role < 2 && rc == 0; role++)
         base->identity =
             idx_identify(&s->labels[role], idx_identify(&s->pixels[role], base->identity));

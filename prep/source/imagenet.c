@@ -57,7 +57,7 @@ struct imagenet_source {
 
 /* ---- a tar's list */
 
-static int tar_reserve(struct tar *t, size_t name_bytes, struct error *e)
+static int imagenet_tar_reserve(struct tar *t, size_t name_bytes, struct error *e)
 {
     struct entry *entries = array_grow(t->entries, (size_t)t->count, &t->room, sizeof *t->entries);
     if (entries)
@@ -70,14 +70,15 @@ static int tar_reserve(struct tar *t, size_t name_bytes, struct error *e)
     return 0;
 }
 
-static int add_entry(struct tar *t, const struct archive_member *m, int class, struct error *e)
+static int imagenet_add_entry(struct tar *t, const struct archive_member *m, int class,
+                              struct error *e)
 {
     size_t name_bytes = strlen(m->name) + 1;
 
     if (m->bytes > IMAGE_BYTES_MAX)
         return error_set(e, ERR_TOO_LARGE, "%s: %s in it is %" PRIu64 " bytes; the limit is %u",
                          t->path, m->name, m->bytes, IMAGE_BYTES_MAX);
-    int rc = tar_reserve(t, name_bytes, e);
+    int rc = imagenet_tar_reserve(t, name_bytes, e);
     if (rc)
         return rc;
     memcpy(t->names + t->names_used, m->name, name_bytes);
@@ -86,7 +87,7 @@ static int add_entry(struct tar *t, const struct archive_member *m, int class, s
     return 0;
 }
 
-static int by_class_and_name(const void *a, const void *b, void *names)
+static int imagenet_by_class_and_name(const void *a, const void *b, void *names)
 {
     const struct entry *x = a, *y = b;
     if (x->class != y->class)
@@ -95,13 +96,15 @@ static int by_class_and_name(const void *a, const void *b, void *names)
     return order ? order : (x->offset > y->offset) - (x->offset < y->offset);
 }
 
-static void sort_entries(struct tar *t)
+static void imagenet_sort_entries(struct tar *t)
 {
     if (t->count)
-        qsort_r(t->entries, (size_t)t->count, sizeof *t->entries, by_class_and_name, t->names);
+        qsort_r(t->entries, (size_t)t->count, sizeof *t->entries, imagenet_by_class_and_name,
+                t->names);
 }
 
-static int open_tar(struct tar *t, const char *folder, enum dataset_role role, struct error *e)
+static int imagenet_open_tar(struct tar *t, const char *folder, enum dataset_role role,
+                             struct error *e)
 {
     struct stat st;
 
@@ -130,15 +133,15 @@ static void imagenet_unmap(struct tar *t)
 
 /* ---- training: a tar of class tars */
 
-static int by_name(const void *a, const void *b)
+static int imagenet_by_name(const void *a, const void *b)
 {
     return strcmp(((const struct archive_member *)a)->name,
                   ((const struct archive_member *)b)->name);
 }
 
 /* "n01440764.tar" -> the class's name. */
-static int take_class(struct source_class_list *list, const struct tar *t,
-                      const struct archive_member *m, struct error *e)
+static int imagenet_take_class(struct source_class_list *list, const struct tar *t,
+                               const struct archive_member *m, struct error *e)
 {
     size_t length = strlen(m->name);
 
@@ -153,13 +156,14 @@ static int take_class(struct source_class_list *list, const struct tar *t,
 }
 
 /* Each header keeps a page in memory, and those of 1.3 million images are 5 GB. */
-static void forget_pages(const struct tar *t, uint64_t offset, uint64_t bytes)
+static void imagenet_forget_pages(const struct tar *t, uint64_t offset, uint64_t bytes)
 {
     uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), start = offset - offset % page;
     madvise((void *)(t->map + start), offset + bytes - start, MADV_DONTNEED);
 }
 
-static int index_class(struct tar *t, const struct archive_member *m, int class, struct error *e)
+static int imagenet_index_class(struct tar *t, const struct archive_member *m, int class,
+                                struct error *e)
 {
     struct archive_index images;
     char name[PATH_MAX + 64];
@@ -167,14 +171,14 @@ static int index_class(struct tar *t, const struct archive_member *m, int class,
     snprintf(name, sizeof name, "%s, %.40s", t->path, m->name);
     int rc = archive_index(t->map, m->offset, m->bytes, name, &images, e);
     for (size_t i = 0; i < images.count && rc == 0; i++)
-        rc = add_entry(t, &images.members[i], class, e);
+        rc = imagenet_add_entry(t, &images.members[i], class, e);
     archive_index_free(&images);
-    forget_pages(t, m->offset, m->bytes);
+    imagenet_forget_pages(t, m->offset, m->bytes);
     return rc;
 }
 
 /* Classes are numbered by their sorted names. */
-static int index_train(struct imagenet_source *s, struct error *e)
+static int imagenet_index_train(struct imagenet_source *s, struct error *e)
 {
     struct tar *t = &s->tars[DATASET_TRAIN];
     struct source_class_list *list = &s->base.classes;
@@ -183,23 +187,23 @@ static int index_train(struct imagenet_source *s, struct error *e)
 
     int rc = archive_index(t->map, 0, t->bytes, t->path, &classes, e);
     if (rc == 0 && classes.count)
-        qsort(classes.members, classes.count, sizeof *classes.members, by_name);
+        qsort(classes.members, classes.count, sizeof *classes.members, imagenet_by_name);
     if (rc == 0)
         rc = source_classes_reserve(list, classes.count, e);
     progress_begin(&progress, "index", 0, (int64_t)t->bytes);
     for (size_t i = 0; i < classes.count && rc == 0; i++) {
         rc = prep_interrupted ? error_set(e, ERR_INTERRUPTED, "interrupted") : 0;
         if (rc == 0)
-            rc = take_class(list, t, &classes.members[i], e);
+            rc = imagenet_take_class(list, t, &classes.members[i], e);
         if (rc == 0)
-            rc = index_class(t, &classes.members[i], (int)i, e);
+            rc = imagenet_index_class(t, &classes.members[i], (int)i, e);
         progress_add(&progress, 0, (int64_t)classes.members[i].bytes);
     }
     progress_end(&progress);
     archive_index_free(&classes);
     if (rc == 0 && t->count == 0)
         rc = error_set(e, ERR_INVALID, "%s holds no images", t->path);
-    sort_entries(t);
+    imagenet_sort_entries(t);
     return rc;
 }
 
@@ -221,8 +225,8 @@ static int imagenet_find_class(const struct source_class_list *list, const char 
     return -1;
 }
 
-static int add_validation(struct imagenet_source *s, const struct imagenet_truth *truth,
-                          const struct archive_member *m, struct error *e)
+static int imagenet_add_validation(struct imagenet_source *s, const struct imagenet_truth *truth,
+                                   const struct archive_member *m, struct error *e)
 {
     struct tar *t = &s->tars[DATASET_EVAL];
     int64_t number;
@@ -240,11 +244,11 @@ static int add_validation(struct imagenet_source *s, const struct imagenet_truth
         return error_set(e, ERR_INVALID, "%s assigns %s to class %s, which %s does not have",
                          truth->source, m->name, truth->synsets[number - 1],
                          tar_names[DATASET_TRAIN]);
-    return add_entry(t, m, class, e);
+    return imagenet_add_entry(t, m, class, e);
 }
 
-static int index_validation(struct imagenet_source *s, const struct imagenet_truth *truth,
-                            struct error *e)
+static int imagenet_index_validation(struct imagenet_source *s, const struct imagenet_truth *truth,
+                                     struct error *e)
 {
     struct tar *t = &s->tars[DATASET_EVAL];
     struct archive_index images;
@@ -258,12 +262,12 @@ static int index_validation(struct imagenet_source *s, const struct imagenet_tru
             t->path);
     int rc = archive_index(t->map, 0, t->bytes, t->path, &images, e);
     for (size_t i = 0; i < images.count && rc == 0; i++)
-        rc = add_validation(s, truth, &images.members[i], e);
+        rc = imagenet_add_validation(s, truth, &images.members[i], e);
     archive_index_free(&images);
     if (rc == 0 && t->count != truth->images)
         rc = error_set(e, ERR_INVALID, "%s holds %" PRId64 " images, but %s has %" PRId64 " labels",
                        t->path, t->count, truth->source, truth->images);
-    sort_entries(t);
+    imagenet_sort_entries(t);
     return rc;
 }
 
@@ -345,17 +349,17 @@ static int imagenet_open_all(struct imagenet_source *s, const char *folder, stru
 {
     struct imagenet_truth truth = {0};
 
-    int rc = open_tar(&s->tars[DATASET_TRAIN], folder, DATASET_TRAIN, e);
+    int rc = imagenet_open_tar(&s->tars[DATASET_TRAIN], folder, DATASET_TRAIN, e);
     if (rc == 0)
         rc = imagenet_truth_read(folder, &truth, e);
     if (rc == 0)
-        rc = index_train(s, e);
+        rc = imagenet_index_train(s, e);
     if (rc == 0)
         rc = imagenet_name_classes(&s->base.classes, &truth, e);
     if (rc == 0) {
-        rc = open_tar(&s->tars[DATASET_EVAL], folder, DATASET_EVAL, e);
+        rc = imagenet_open_tar(&s->tars[DATASET_EVAL], folder, DATASET_EVAL, e);
         if (rc == 0)
-            rc = index_validation(s, &truth, e);
+            rc = imagenet_index_validation(s, &truth, e);
         else if (rc == -ERR_NOT_FOUND) /* training alone is fine */
             rc = 0;
     }

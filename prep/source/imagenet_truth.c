@@ -19,7 +19,8 @@
 #define FILE_LIMIT_BYTES (64u << 20)
 #define IMAGES_MAX       10000000
 
-static int add_image(struct imagenet_truth *t, int64_t i, const char *synset, size_t length)
+static int imagenet_truth_add_image(struct imagenet_truth *t, int64_t i, const char *synset,
+                                    size_t length)
 {
     size_t room = t->room;
     char(*larger)[SYNSET_BYTES] =
@@ -35,7 +36,8 @@ static int add_image(struct imagenet_truth *t, int64_t i, const char *synset, si
     return 0;
 }
 
-static int add_words(struct imagenet_truth *t, const char *synset, size_t length, const char *text)
+static int imagenet_truth_add_words(struct imagenet_truth *t, const char *synset, size_t length,
+                                    const char *text)
 {
     struct imagenet_words *larger =
         array_grow(t->words, (size_t)t->word_count, &t->word_room, sizeof *larger);
@@ -49,7 +51,7 @@ static int add_words(struct imagenet_truth *t, const char *synset, size_t length
 }
 
 /* The length of a synset ("n" and digits) at the start of a text, or 0. */
-static size_t synset_length(const char *text)
+static size_t imagenet_truth_synset_length(const char *text)
 {
     size_t digits = text[0] == 'n' ? strspn(text + 1, "0123456789") : 0;
     return digits && digits + 2 < SYNSET_BYTES ? digits + 1 : 0;
@@ -60,13 +62,13 @@ static size_t synset_length(const char *text)
 /* Takes a line; number counts from 1. Returns 0, or -1 if it makes no sense. */
 typedef int take_line(struct imagenet_truth *t, int64_t number, char *line);
 
-static int take_synset(struct imagenet_truth *t, int64_t number, char *line)
+static int imagenet_truth_take_synset(struct imagenet_truth *t, int64_t number, char *line)
 {
-    size_t length = synset_length(line);
-    return length && !line[length] ? add_image(t, number - 1, line, length) : -1;
+    size_t length = imagenet_truth_synset_length(line);
+    return length && !line[length] ? imagenet_truth_add_image(t, number - 1, line, length) : -1;
 }
 
-static int take_solution(struct imagenet_truth *t, int64_t number, char *line)
+static int imagenet_truth_take_solution(struct imagenet_truth *t, int64_t number, char *line)
 {
     int64_t image;
     int used = 0;
@@ -76,22 +78,22 @@ static int take_solution(struct imagenet_truth *t, int64_t number, char *line)
     if (sscanf(line, "ILSVRC2012_val_%8" SCNd64 ",%n", &image, &used) != 1 || !used || image < 1 ||
         image > IMAGES_MAX)
         return -1;
-    size_t length = synset_length(line + used);
-    return length ? add_image(t, image - 1, line + used, length) : -1;
+    size_t length = imagenet_truth_synset_length(line + used);
+    return length ? imagenet_truth_add_image(t, image - 1, line + used, length) : -1;
 }
 
-static int take_word(struct imagenet_truth *t, int64_t number, char *line)
+static int imagenet_truth_take_word(struct imagenet_truth *t, int64_t number, char *line)
 {
-    size_t length = synset_length(line);
+    size_t length = imagenet_truth_synset_length(line);
 
     (void)number;
     if (!length || !isblank((unsigned char)line[length]))
         return -1;
-    return add_words(t, line, length, line + length + strspn(line + length, " \t"));
+    return imagenet_truth_add_words(t, line, length, line + length + strspn(line + length, " \t"));
 }
 
-static int take_lines(struct imagenet_truth *t, char *text, const char *name, take_line *take,
-                      const char *expected, struct error *e)
+static int imagenet_truth_take_lines(struct imagenet_truth *t, char *text, const char *name,
+                                     take_line *take, const char *expected, struct error *e)
 {
     size_t bytes = strlen(text);
     char *rest, *line;
@@ -109,7 +111,8 @@ static int take_lines(struct imagenet_truth *t, char *text, const char *name, ta
 /* ---- meta.mat: a MATLAB file with a struct array "synsets" */
 
 /* A field of a struct as text, cut to room. */
-static bool matlab_text(matvar_t *synsets, const char *field, size_t i, char *out, size_t room)
+static bool imagenet_truth_matlab_text(matvar_t *synsets, const char *field, size_t i, char *out,
+                                       size_t room)
 {
     const matvar_t *v = Mat_VarGetStructFieldByName(synsets, field, i);
     size_t used = 0;
@@ -129,8 +132,8 @@ static bool matlab_text(matvar_t *synsets, const char *field, size_t i, char *ou
 }
 
 /* ILSVRC2012_ID -> synset, for the 1000 that are classes (the others are groups of them). */
-static int take_synsets(struct imagenet_truth *t, matvar_t *synsets, char (*of_id)[SYNSET_BYTES],
-                        int ids)
+static int imagenet_truth_take_synsets(struct imagenet_truth *t, matvar_t *synsets,
+                                       char (*of_id)[SYNSET_BYTES], int ids)
 {
     size_t count = 1;
     char synset[SYNSET_BYTES], words[1024];
@@ -140,20 +143,21 @@ static int take_synsets(struct imagenet_truth *t, matvar_t *synsets, char (*of_i
     for (size_t i = 0; i < count; i++) {
         const matvar_t *id = Mat_VarGetStructFieldByName(synsets, "ILSVRC2012_ID", i);
         if (!id || id->class_type != MAT_C_DOUBLE || id->nbytes < sizeof(double) ||
-            !matlab_text(synsets, "WNID", i, synset, sizeof synset) || !synset_length(synset))
+            !imagenet_truth_matlab_text(synsets, "WNID", i, synset, sizeof synset) ||
+            !imagenet_truth_synset_length(synset))
             return -1;
         double number = *(const double *)id->data;
         if (number >= 1 && number <= ids)
             snprintf(of_id[(int)number - 1], SYNSET_BYTES, "%s", synset);
-        if (matlab_text(synsets, "words", i, words, sizeof words) &&
-            add_words(t, synset, strlen(synset), words))
+        if (imagenet_truth_matlab_text(synsets, "words", i, words, sizeof words) &&
+            imagenet_truth_add_words(t, synset, strlen(synset), words))
             return -1;
     }
     return 0;
 }
 
 /* matio reads files only: the content gets one that exists in memory alone. */
-static mat_t *open_content(const struct archive_blob *meta)
+static mat_t *imagenet_truth_open_content(const struct archive_blob *meta)
 {
     int fd = memfd_create("meta.mat", MFD_CLOEXEC);
     char path[64];
@@ -168,15 +172,15 @@ static mat_t *open_content(const struct archive_blob *meta)
     return mat;
 }
 
-static int read_meta(struct imagenet_truth *t, const struct archive_blob *meta,
-                     char (*of_id)[SYNSET_BYTES], int ids, struct error *e)
+static int imagenet_truth_read_meta(struct imagenet_truth *t, const struct archive_blob *meta,
+                                    char (*of_id)[SYNSET_BYTES], int ids, struct error *e)
 {
-    mat_t *mat = open_content(meta);
+    mat_t *mat = imagenet_truth_open_content(meta);
     matvar_t *synsets = mat ? Mat_VarRead(mat, "synsets") : NULL;
     int rc = -1;
 
     if (synsets && synsets->class_type == MAT_C_STRUCT)
-        rc = take_synsets(t, synsets, of_id, ids);
+        rc = imagenet_truth_take_synsets(t, synsets, of_id, ids);
     Mat_VarFree(synsets);
     if (mat)
         Mat_Close(mat);
@@ -190,8 +194,8 @@ static int read_meta(struct imagenet_truth *t, const struct archive_blob *meta,
 
 #define IDS 1000
 
-static int take_ids(struct imagenet_truth *t, const struct archive_blob *truth,
-                    char (*of_id)[SYNSET_BYTES], struct error *e)
+static int imagenet_truth_take_ids(struct imagenet_truth *t, const struct archive_blob *truth,
+                                   char (*of_id)[SYNSET_BYTES], struct error *e)
 {
     size_t bytes = strlen(truth->data);
     char *rest, *line;
@@ -212,14 +216,15 @@ static int take_ids(struct imagenet_truth *t, const struct archive_blob *truth,
             return error_set(e, ERR_INVALID,
                              "line %" PRId64 " of %s is %ld, which meta.mat has no synset for",
                              number, truth->name, id);
-        if (add_image(t, number - 1, of_id[id - 1], strlen(of_id[id - 1])))
+        if (imagenet_truth_add_image(t, number - 1, of_id[id - 1], strlen(of_id[id - 1])))
             return error_set(e, ERR_NO_MEMORY, "no memory for labels");
     }
     return 0;
 }
 
 /* labels: take the ground truth; words: take the words. */
-static int read_kit(struct imagenet_truth *t, const char *path, bool labels, struct error *e)
+static int imagenet_truth_read_kit(struct imagenet_truth *t, const char *path, bool labels,
+                                   struct error *e)
 {
     struct archive_blob kit[2] = {{.name = "ILSVRC2012_validation_ground_truth.txt"},
                                   {.name = "meta.mat"}};
@@ -227,21 +232,21 @@ static int read_kit(struct imagenet_truth *t, const char *path, bool labels, str
 
     int rc = archive_pick(path, kit, 2, FILE_LIMIT_BYTES, e);
     if (rc == 0 && kit[1].data)
-        rc = read_meta(t, &kit[1], of_id, IDS, e);
+        rc = imagenet_truth_read_meta(t, &kit[1], of_id, IDS, e);
     else if (rc == 0 && kit[0].data && labels)
         rc = error_set(e, ERR_NOT_FOUND,
                        "%s has %s, but not meta.mat, which maps numbers to synsets: both are in "
                        "ILSVRC2012_devkit_t12.tar.gz",
                        path, kit[0].name);
     if (rc == 0 && kit[0].data && kit[1].data && labels) {
-        rc = take_ids(t, &kit[0], of_id, e);
+        rc = imagenet_truth_take_ids(t, &kit[0], of_id, e);
         snprintf(t->source, sizeof t->source, "%s", kit[0].name);
     }
     archive_blobs_free(kit, 2);
     return rc;
 }
 
-static int read_kits(struct imagenet_truth *t, const char *folder, struct error *e)
+static int imagenet_truth_read_kits(struct imagenet_truth *t, const char *folder, struct error *e)
 {
     static const char *const places[] = {"", "/ILSVRC2012_devkit_t12.tar.gz",
                                          "/ILSVRC2012_devkit_t12/data", "/data"};
@@ -251,7 +256,7 @@ static int read_kits(struct imagenet_truth *t, const char *folder, struct error 
     for (size_t i = 0; i < sizeof places / sizeof *places && rc == 0; i++) {
         snprintf(path, sizeof path, "%.3900s%s", folder, places[i]);
         if (access(path, F_OK) == 0)
-            rc = read_kit(t, path, !t->source[0], e);
+            rc = imagenet_truth_read_kit(t, path, !t->source[0], e);
     }
     return rc;
 }
@@ -264,12 +269,14 @@ static const struct text_file {
     take_line *take;
     const char *expected;
 } text_files[] = {
-    {"imagenet_2012_validation_synset_labels.txt", true,  take_synset,   "a synset as n01440764"                },
-    {"synset_labels.txt",                          true,  take_synset,   "a synset as n01440764"                },
-    {"LOC_val_solution.csv",                       true,  take_solution, "ILSVRC2012_val_00000001,n01440764 ..."},
-    {"LOC_synset_mapping.txt",                     false, take_word,     "a synset and its words"               },
-    {"synset_words.txt",                           false, take_word,     "a synset and its words"               },
-    {"imagenet_metadata.txt",                      false, take_word,     "a synset and its words"               },
+    {"imagenet_2012_validation_synset_labels.txt", true,  imagenet_truth_take_synset,
+     "a synset as n01440764"                                                                                    },
+    {"synset_labels.txt",                          true,  imagenet_truth_take_synset,   "a synset as n01440764" },
+    {"LOC_val_solution.csv",                       true,  imagenet_truth_take_solution,
+     "ILSVRC2012_val_00000001,n01440764 ..."                                                                    },
+    {"LOC_synset_mapping.txt",                     false, imagenet_truth_take_word,     "a synset and its words"},
+    {"synset_words.txt",                           false, imagenet_truth_take_word,     "a synset and its words"},
+    {"imagenet_metadata.txt",                      false, imagenet_truth_take_word,     "a synset and its words"},
 };
 
 static int truth_read_text(struct imagenet_truth *t, const char *folder, const struct text_file *f,
@@ -284,7 +291,7 @@ static int truth_read_text(struct imagenet_truth *t, const char *folder, const s
     int rc = file_read(path, FILE_LIMIT_BYTES, &text, &bytes, e);
     if (rc)
         return rc;
-    rc = take_lines(t, text, f->name, f->take, f->expected, e);
+    rc = imagenet_truth_take_lines(t, text, f->name, f->take, f->expected, e);
     free(text);
     if (f->labels)
         snprintf(t->source, sizeof t->source, "%s", f->name);
@@ -300,7 +307,7 @@ int imagenet_truth_read(const char *folder, struct imagenet_truth *t, struct err
         if (!text_files[i].labels || !t->source[0])
             rc = truth_read_text(t, folder, &text_files[i], e);
     if (rc == 0 && (!t->source[0] || !t->words))
-        rc = read_kits(t, folder, e);
+        rc = imagenet_truth_read_kits(t, folder, e);
     return rc;
 }
 

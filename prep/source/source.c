@@ -74,7 +74,7 @@ int source_pad(uint8_t **pixels, int64_t n, int height, int width, int channels,
     return 0;
 }
 
-static void free_names(char **names, int count)
+static void source_free_names(char **names, int count)
 {
     for (int i = 0; names && i < count; i++)
         free(names[i]);
@@ -83,8 +83,8 @@ static void free_names(char **names, int count)
 
 void source_classes_free(struct source_class_list *list)
 {
-    free_names(list->names, list->count);
-    free_names(list->texts, list->count);
+    source_free_names(list->names, list->count);
+    source_free_names(list->texts, list->count);
     *list = (struct source_class_list){0};
 }
 

@@ -51,8 +51,8 @@ void encoder_destroy(struct encoder *c)
     free(c);
 }
 
-static void set_parameters(struct jpeg_compress_struct *jpeg, int width, int height, int channels,
-                           int quality)
+static void encode_set_parameters(struct jpeg_compress_struct *jpeg, int width, int height,
+                                  int channels, int quality)
 {
     jpeg->image_width = (JDIMENSION)width;
     jpeg->image_height = (JDIMENSION)height;
@@ -75,7 +75,7 @@ int encode(struct encoder *c, const uint8_t *pixels, int width, int height, int 
     unsigned long size = c->room;
     unsigned char *before = c->out;
     jpeg_mem_dest(&c->jpeg, &c->out, &size);
-    set_parameters(&c->jpeg, width, height, channels, quality);
+    encode_set_parameters(&c->jpeg, width, height, channels, quality);
     jpeg_start_compress(&c->jpeg, TRUE);
     while (c->jpeg.next_scanline < c->jpeg.image_height) {
         JSAMPROW row = (JSAMPROW)pixels + c->jpeg.next_scanline * (size_t)width * (size_t)channels;

@@ -15,15 +15,15 @@
 
 static const char *const role_folders[] = {"train", "validation"};
 
-static bool ends_with(const char *text, const char *end)
+static bool out_folder_ends_with(const char *text, const char *end)
 {
     size_t a = strlen(text), b = strlen(end);
     return a >= b && strcmp(text + a - b, end) == 0;
 }
 
-static bool is_temporary(const char *name)
+static bool out_folder_is_temporary(const char *name)
 {
-    return name[0] == '.' && ends_with(name, ".tmp");
+    return name[0] == '.' && out_folder_ends_with(name, ".tmp");
 }
 
 bool out_folder_is_shard(const char *name, const char *role)
@@ -42,8 +42,9 @@ struct cleaning {
 };
 
 /* *other gets the name of the first thing that is not ours. */
-static int clean_role(const char *path, const char *role, const struct cleaning *cleaning,
-                      char other[PATH_MAX], struct error *e)
+static int out_folder_clean_role(const char *path, const char *role,
+                                 const struct cleaning *cleaning, char other[PATH_MAX],
+                                 struct error *e)
 {
     char folder[PATH_MAX], file[PATH_MAX];
     struct dirent *entry;
@@ -61,7 +62,7 @@ static int clean_role(const char *path, const char *role, const struct cleaning 
         if ((size_t)snprintf(file, sizeof file, "%s/%s", folder, name) >= sizeof file)
             continue;
         bool shard = out_folder_is_shard(name, role) && (cleaning->force || cleaning->keep_ours);
-        if (!is_temporary(name) && !shard)
+        if (!out_folder_is_temporary(name) && !shard)
             snprintf(other, PATH_MAX, "%s", file);
         else if (!cleaning->keep_ours && unlink(file))
             rc = error_set_errno(e, errno, "cannot remove %s", file);
@@ -70,7 +71,7 @@ static int clean_role(const char *path, const char *role, const struct cleaning 
     return rc;
 }
 
-static int find_strangers(const char *path, char other[PATH_MAX], struct error *e)
+static int out_folder_find_strangers(const char *path, char other[PATH_MAX], struct error *e)
 {
     struct dirent *entry;
     DIR *dir = opendir(path);
@@ -79,8 +80,8 @@ static int find_strangers(const char *path, char other[PATH_MAX], struct error *
         return error_set_errno(e, errno, "cannot read %s", path);
     while ((entry = readdir(dir))) {
         const char *name = entry->d_name;
-        bool ours = strcmp(name, ".") == 0 || strcmp(name, "..") == 0 || is_temporary(name) ||
-                    strcmp(name, JOURNAL_NAME) == 0;
+        bool ours = strcmp(name, ".") == 0 || strcmp(name, "..") == 0 ||
+                    out_folder_is_temporary(name) || strcmp(name, JOURNAL_NAME) == 0;
         for (int r = 0; r < 2; r++)
             ours = ours || strcmp(name, role_folders[r]) == 0;
         if (!ours)
@@ -90,7 +91,7 @@ static int find_strangers(const char *path, char other[PATH_MAX], struct error *
     return 0;
 }
 
-static int make_fresh(const char *path, bool force, struct error *e)
+static int out_folder_make_fresh(const char *path, bool force, struct error *e)
 {
     char manifest[PATH_MAX], journal[PATH_MAX], other[PATH_MAX] = "";
 
@@ -103,9 +104,9 @@ static int make_fresh(const char *path, bool force, struct error *e)
         return error_set_errno(e, errno, "cannot remove %s", manifest);
     if (force)
         journal_remove(path);
-    int rc = force ? 0 : find_strangers(path, other, e);
+    int rc = force ? 0 : out_folder_find_strangers(path, other, e);
     for (int r = 0; r < 2 && rc == 0; r++)
-        rc = clean_role(path, role_folders[r], &cleaning, other, e);
+        rc = out_folder_clean_role(path, role_folders[r], &cleaning, other, e);
     if (rc == 0 && !force && other[0])
         return error_set(e, ERR_CONFLICT,
                          "%s is not empty (%.500s): choose another --out, or use --force to "
@@ -129,7 +130,7 @@ int out_folder_take(const char *path, bool force, int *fd, struct error *e)
                  ? error_set(e, ERR_CONFLICT, "another train-prep is writing to %s", path)
                  : error_set_errno(e, errno, "cannot lock %s", path);
     if (rc == 0)
-        rc = make_fresh(path, force, e);
+        rc = out_folder_make_fresh(path, force, e);
     if (rc) {
         close(*fd);
         *fd = -1;

@@ -52,7 +52,7 @@ void picture_maker_destroy(struct picture_maker *m)
 }
 
 /* Another size of scratch: what was in it is not kept. */
-static int take_memory(void *memory, size_t bytes, struct error *e)
+static int picture_take_memory(void *memory, size_t bytes, struct error *e)
 {
     void **at = memory;
     free(*at);
@@ -60,7 +60,8 @@ static int take_memory(void *memory, size_t bytes, struct error *e)
     return *at ? 0 : error_set(e, ERR_NO_MEMORY, "no memory for an image of %zu bytes", bytes);
 }
 
-static int resampled_size(const struct jpeg_pixels *in, int short_side, int *width, int *height)
+static int picture_resampled_size(const struct jpeg_pixels *in, int short_side, int *width,
+                                  int *height)
 {
     int shorter = in->width < in->height ? in->width : in->height;
 
@@ -72,7 +73,7 @@ static int resampled_size(const struct jpeg_pixels *in, int short_side, int *wid
     return 1;
 }
 
-static void to_bytes(const float *floats, size_t pixels, int channels, uint8_t *out)
+static void picture_to_bytes(const float *floats, size_t pixels, int channels, uint8_t *out)
 {
     for (size_t i = 0; i < pixels; i++)
         for (int c = 0; c < channels; c++)
@@ -96,25 +97,26 @@ static int picture_shrink(struct picture_maker *m, struct jpeg_pixels *pixels, i
         rc = resample_filter_triangle(&m->columns, pixels->width, 0, pixels->width, width, 0, width,
                                       e);
     if (rc == 0)
-        rc = take_memory(&m->row, ((size_t)pixels->width * channels + 1) * sizeof *m->row, e);
+        rc = picture_take_memory(&m->row, ((size_t)pixels->width * channels + 1) * sizeof *m->row,
+                                 e);
     if (rc == 0)
-        rc = take_memory(&m->floats, 3 * count * sizeof *m->floats, e);
+        rc = picture_take_memory(&m->floats, 3 * count * sizeof *m->floats, e);
     if (rc == 0)
-        rc = take_memory(&m->small, count * channels, e);
+        rc = picture_take_memory(&m->small, count * channels, e);
     if (rc)
         return rc;
     resample(pixels, &box, &m->rows, &m->columns, &whole, m->row, m->floats);
-    to_bytes(m->floats, count, pixels->channels, m->small);
+    picture_to_bytes(m->floats, count, pixels->channels, m->small);
     *pixels = (struct jpeg_pixels){m->small, width, height, pixels->channels};
     return 0;
 }
 
-static int encode_pixels(struct picture_maker *m, struct jpeg_pixels pixels, struct tf_example *x,
-                         struct error *e)
+static int picture_encode_pixels(struct picture_maker *m, struct jpeg_pixels pixels,
+                                 struct tf_example *x, struct error *e)
 {
     int width, height, quality = ENCODE_QUALITY_BEST, rc = 0;
 
-    if (resampled_size(&pixels, m->options.resize, &width, &height)) {
+    if (picture_resampled_size(&pixels, m->options.resize, &width, &height)) {
         quality = m->options.quality;
         rc = picture_shrink(m, &pixels, width, height, e);
     }
@@ -146,8 +148,8 @@ static int picture_keep(struct picture_maker *m, const struct source_image *in,
     return 0;
 }
 
-static int make_from_jpeg(struct picture_maker *m, const struct source_image *in,
-                          struct tf_example *x, struct error *e)
+static int picture_make_from_jpeg(struct picture_maker *m, const struct source_image *in,
+                                  struct tf_example *x, struct error *e)
 {
     struct jpeg_info info;
     struct jpeg_pixels pixels = {0};
@@ -158,10 +160,10 @@ static int make_from_jpeg(struct picture_maker *m, const struct source_image *in
         return rc;
     pixels.width = info.width;
     pixels.height = info.height;
-    if (info.channels != 4 && !resampled_size(&pixels, m->options.resize, &width, &height))
+    if (info.channels != 4 && !picture_resampled_size(&pixels, m->options.resize, &width, &height))
         return picture_keep(m, in, &info, x, e);
     rc = jpeg_decode(m->decoder, in->file, in->file_bytes, &pixels, e);
-    return rc ? rc : encode_pixels(m, pixels, x, e);
+    return rc ? rc : picture_encode_pixels(m, pixels, x, e);
 }
 
 int picture_make(struct picture_maker *m, const struct source_image *in, struct tf_example *x,
@@ -170,9 +172,9 @@ int picture_make(struct picture_maker *m, const struct source_image *in, struct 
     struct jpeg_pixels pixels = {in->pixels, in->width, in->height, in->channels};
 
     if (!in->file)
-        return encode_pixels(m, pixels, x, e);
+        return picture_encode_pixels(m, pixels, x, e);
     if (!png_is(in->file, in->file_bytes))
-        return make_from_jpeg(m, in, x, e);
+        return picture_make_from_jpeg(m, in, x, e);
     int rc = png_decode(&m->png, in->file, in->file_bytes, 3, &pixels, e);
-    return rc ? rc : encode_pixels(m, pixels, x, e);
+    return rc ? rc : picture_encode_pixels(m, pixels, x, e);
 }

@@ -22,7 +22,7 @@
 #include "worker/kernels/kind.h"
 
 /* Two names of one machine have the same; two containers of one machine do not. */
-static void machine_id(const char *host, char *text, size_t bytes)
+static void probe_machine_id(const char *host, char *text, size_t bytes)
 {
     char boot[64] = "";
     FILE *file = fopen("/proc/sys/kernel/random/boot_id", "re");
@@ -36,7 +36,7 @@ static void machine_id(const char *host, char *text, size_t bytes)
 }
 
 /* The attempt of the run that a process was started for; 0: of none. */
-static int attempt_of(int64_t pid, const char *run_dir)
+static int probe_attempt_of(int64_t pid, const char *run_dir)
 {
     char *folder = process_variable(pid, ATTEMPT_MARK);
     size_t length = strlen(run_dir);
@@ -50,7 +50,7 @@ static int attempt_of(int64_t pid, const char *run_dir)
 }
 
 /* What an earlier attempt left here, as its launcher could not be reached. */
-static int end_leftovers(const char *run_dir, int attempt)
+static int probe_end_leftovers(const char *run_dir, int attempt)
 {
     DIR *folder = opendir("/proc");
     const struct dirent *entry;
@@ -62,7 +62,7 @@ static int end_leftovers(const char *run_dir, int attempt)
         if (*end || pid <= 1 || pid == getpid())
             continue;
         int fd = pidfd_open((pid_t)pid, 0); /* first: the pid cannot pass to another unseen */
-        int of = fd >= 0 ? attempt_of(pid, run_dir) : 0;
+        int of = fd >= 0 ? probe_attempt_of(pid, run_dir) : 0;
         if (of > 0 && of < attempt && pidfd_send_signal(fd, SIGKILL, NULL, 0) == 0)
             ended++;
         if (fd >= 0)
@@ -73,7 +73,7 @@ static int end_leftovers(const char *run_dir, int attempt)
     return ended;
 }
 
-static bool holds_job(const char *run_dir)
+static bool probe_holds_job(const char *run_dir)
 {
     char path[PATH_MAX];
 
@@ -81,7 +81,7 @@ static bool holds_job(const char *run_dir)
            access(path, R_OK) == 0;
 }
 
-static json_t *parts_to_json(const struct placement_parts *p)
+static json_t *probe_parts_to_json(const struct placement_parts *p)
 {
     return json_pack("[I, I, I]", (json_int_t)p->parts, (json_int_t)p->cores, (json_int_t)p->cpus);
 }
@@ -93,20 +93,20 @@ int probe_print(const struct probe_options *o)
     struct error e;
 
     gethostname(host, sizeof host - 1);
-    machine_id(host, machine, sizeof machine);
+    probe_machine_id(host, machine, sizeof machine);
     digest_file("/proc/self/exe", digest, &e);
     traincomm_mpi_version(mpi, sizeof mpi);
     mpi[strcspn(mpi, ",\n")] = '\0';
     json_t *interface = o->interface ? json_boolean(host_has_interface(o->interface)) : json_null();
     struct placement_machine parts;
     placement_read_mine(&parts);
-    json_t *run_dir = o->run_dir ? json_boolean(holds_job(o->run_dir)) : json_null();
+    json_t *run_dir = o->run_dir ? json_boolean(probe_holds_job(o->run_dir)) : json_null();
     json_t *answer = json_pack(
         "{s:s, s:s, s:s, s:s, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:i}", "host", host, "machine",
         machine, "version", PACKAGE_VERSION, "kernels", kernels_kind(), "digest", digest, "mpi",
-        mpi, "whole", parts_to_json(&parts.whole), "numa", parts_to_json(&parts.numa), "sockets",
-        parts_to_json(&parts.sockets), "interface", interface, "run_dir", run_dir, "ended",
-        o->run_dir ? end_leftovers(o->run_dir, o->attempt) : 0);
+        mpi, "whole", probe_parts_to_json(&parts.whole), "numa", probe_parts_to_json(&parts.numa),
+        "sockets", probe_parts_to_json(&parts.sockets), "interface", interface, "run_dir", run_dir,
+        "ended", o->run_dir ? probe_end_leftovers(o->run_dir, o->attempt) : 0);
     int bad = !answer || json_dumpf(answer, stdout, JSON_COMPACT) || puts("") < 0;
     json_decref(answer);
     return bad ? 1 : 0;

@@ -30,7 +30,7 @@
 
 /* ---- who this is */
 
-static void add_versions(json_t *report, json_t *list)
+static void self_check_add_versions(json_t *report, json_t *list)
 {
     char mpi[TRAINCOMM_TEXT_BYTES], cpu[SPEED_CPU_BYTES], host[HOST_NAME_MAX + 1] = "";
 
@@ -63,7 +63,7 @@ static void check_blas(json_t *report, json_t *list)
 /* ---- what is free */
 
 /* Of /proc/meminfo, in bytes. */
-static double memory_of(const char *text, const char *name)
+static double self_check_memory_of(const char *text, const char *name)
 {
     const char *at = strstr(text, name);
     return at ? strtod(at + strlen(name), NULL) * 1024 : 0;
@@ -78,7 +78,8 @@ static void check_memory(json_t *report, json_t *list)
     if (file)
         fclose(file);
     text[got] = '\0';
-    double all = memory_of(text, "MemTotal:"), free_bytes = memory_of(text, "MemAvailable:");
+    double all = self_check_memory_of(text, "MemTotal:"),
+           free_bytes = self_check_memory_of(text, "MemAvailable:");
     json_object_set_new(report, "memory_bytes", json_number(all));
     json_object_set_new(report, "memory_free_bytes", json_number(free_bytes));
     check_note(list, "memory", free_bytes > MEMORY_LOW_SHARE * all,
@@ -132,7 +133,7 @@ static void self_check_speed_and_load(json_t *report, json_t *list)
         check_note(list, "load", true, NULL, "nothing else computed meanwhile");
 }
 
-static bool is_writable(const char *folder, struct error *e)
+static bool self_check_is_writable(const char *folder, struct error *e)
 {
     char path[PATH_MAX];
 
@@ -160,7 +161,7 @@ static bool check_scratch(const char *folder, json_t *report, json_t *list)
     size_t before = json_array_size(list);
 
     json_object_set_new(report, "scratch", json_pack("{s:s}", "path", folder));
-    if (!is_writable(folder, &e)) {
+    if (!self_check_is_writable(folder, &e)) {
         check_note(list, "scratch", false, advice, "%s", e.text);
         return false;
     }
@@ -170,7 +171,7 @@ static bool check_scratch(const char *folder, json_t *report, json_t *list)
 
 /* ---- the whole */
 
-static const char *outcome_name(int status)
+static const char *self_check_outcome_name(int status)
 {
     return status == SELF_CHECK_FINE      ? "fine"
            : status == SELF_CHECK_DATA    ? "data"
@@ -232,7 +233,7 @@ static int self_check_measure(const struct self_check_options *o, char *text, js
     bool data, scratch = true;
 
     self_check_speed_and_load(report, list);
-    add_versions(report, list);
+    self_check_add_versions(report, list);
     check_blas(report, list);
     check_memory(report, list);
     check_clock(list);
@@ -263,7 +264,7 @@ int self_check(const struct self_check_options *o)
     json_t *report = json_object(), *list = json_array();
     int status = self_check_measure(o, text, report, list);
 
-    json_object_set_new(report, "outcome", json_string(outcome_name(status)));
+    json_object_set_new(report, "outcome", json_string(self_check_outcome_name(status)));
     json_object_set_new(report, "seconds", json_number(clock_monotonic() - began));
     if (o->json) {
         json_object_set(report, "checks", list);

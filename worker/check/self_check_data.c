@@ -19,7 +19,7 @@
     "train-prep audit shows details"
 
 /* The manifest of the data set that the list's files belong to; false: there is none. */
-static bool find_manifest(const struct dataset_list *list, char path[PATH_MAX])
+static bool self_check_data_find_manifest(const struct dataset_list *list, char path[PATH_MAX])
 {
     static const char *const places[] = {"", "../"};
 
@@ -32,7 +32,7 @@ static bool find_manifest(const struct dataset_list *list, char path[PATH_MAX])
 }
 
 /* What train-prep stage brought to this machine may be a part of the shards. */
-static struct dataset_part part_of(const char *path)
+static struct dataset_part self_check_data_part_of(const char *path)
 {
     static const char *const places[] = {"", "../"};
     struct dataset_part part = {0, 1};
@@ -55,7 +55,7 @@ static struct dataset_part part_of(const char *path)
 }
 
 /* Names and sizes say little of a file server that does not answer. */
-static int read_a_byte(const struct dataset_list *list, struct error *e)
+static int self_check_data_read_a_byte(const struct dataset_list *list, struct error *e)
 {
     size_t first = 0;
     char byte;
@@ -81,11 +81,13 @@ static int self_check_read_image(const struct dataset_list *list, struct data_fo
 {
     char manifest[PATH_MAX];
     int64_t *in_file = calloc(list->count + 1, sizeof *in_file);
-    int status = in_file ? read_a_byte(list, e) : error_set(e, ERR_NO_MEMORY, "no memory");
+    int status =
+        in_file ? self_check_data_read_a_byte(list, e) : error_set(e, ERR_NO_MEMORY, "no memory");
 
     found->shards = (long long)list->count;
     found->classes = list->class_count;
-    if (!status && list->format == DATASET_TFRECORD && find_manifest(list, manifest)) {
+    if (!status && list->format == DATASET_TFRECORD &&
+        self_check_data_find_manifest(list, manifest)) {
         status = digest_file(manifest, found->manifest, e);
         if (!status && !manifest_count(list, in_file))
             status = error_set(e, ERR_CORRUPT,
@@ -107,7 +109,7 @@ void data_look(const char *path, struct data_found *found)
     *found = (struct data_found){.ok = true};
     if (strcmp(path, "synthetic") == 0)
         return;
-    int status = dataset_list_find(path, DATASET_TRAIN, part_of(path), &files, &e);
+    int status = dataset_list_find(path, DATASET_TRAIN, self_check_data_part_of(path), &files, &e);
     if (!status)
         status = self_check_read_image(&files, found, &e);
     if (status) {
@@ -145,7 +147,7 @@ void data_print_line(FILE *out, const struct data_found *found)
         fprintf(out, "bad %s\n", words);
 }
 
-static bool read_ok(const char *line, struct data_found *found)
+static bool self_check_data_read_ok(const char *line, struct data_found *found)
 {
     static const char pattern[] = "^ok ([0-9]{1,12}) ([0-9]{1,12}) ([0-9]{1,15}) (-|[0-9a-f]{32})$";
     regmatch_t m[5];
@@ -171,7 +173,7 @@ void data_read_line(char **text, struct data_found *found)
     char *line = strsep(text, "\n");
 
     *found = (struct data_found){.words = "the look at it gave no answer"};
-    if (!line || read_ok(line, found))
+    if (!line || self_check_data_read_ok(line, found))
         return;
     bool is_words = strncmp(line, "bad ", 4) == 0 && strlen(line) < DATA_WORDS_BYTES;
     snprintf(found->words, sizeof found->words, "%s",

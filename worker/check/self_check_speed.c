@@ -25,7 +25,7 @@
 /* ---- GEMM */
 
 /* GFLOP/s over the whole time, the pauses between products with it; 0: no memory. */
-static double sgemm_rate(int threads, double seconds)
+static double self_check_speed_sgemm_rate(int threads, double seconds)
 {
     struct sgemm *s = sgemm_create(SIZE, threads);
     double products = 0, elapsed = 0;
@@ -48,7 +48,7 @@ struct core_type {
     int cores, first; /* a hardware thread of it */
 };
 
-static bool read_line(const char *path, char *line, size_t bytes)
+static bool self_check_speed_read_line(const char *path, char *line, size_t bytes)
 {
     FILE *file = fopen(path, "re");
     bool got = file && fgets(line, (int)bytes, file);
@@ -59,7 +59,7 @@ static bool read_line(const char *path, char *line, size_t bytes)
 }
 
 /* Is number in a list as "0-3,8,10-11"? */
-static bool in_list(const char *list, int number)
+static bool self_check_speed_in_list(const char *list, int number)
 {
     while (*list) {
         char *end;
@@ -81,14 +81,14 @@ static void self_check_cpu_type(int cpu, char name[32])
     char path[128], line[4096];
 
     snprintf(name, 32, "all");
-    if (read_line("/sys/devices/cpu_atom/cpus", line, sizeof line))
-        snprintf(name, 32, in_list(line, cpu) ? "efficiency" : "performance");
+    if (self_check_speed_read_line("/sys/devices/cpu_atom/cpus", line, sizeof line))
+        snprintf(name, 32, self_check_speed_in_list(line, cpu) ? "efficiency" : "performance");
     snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu%d/cpu_capacity", cpu);
-    if (read_line(path, line, sizeof line))
+    if (self_check_speed_read_line(path, line, sizeof line))
         snprintf(name, 32, "capacity %d", atoi(line));
 }
 
-static int find_types(const cpu_set_t *allowed, struct core_type types[TYPES_MAX])
+static int self_check_speed_find_types(const cpu_set_t *allowed, struct core_type types[TYPES_MAX])
 {
     int count = 0, t;
     char name[32];
@@ -110,27 +110,27 @@ static int find_types(const cpu_set_t *allowed, struct core_type types[TYPES_MAX
     return count;
 }
 
-static double rate_on(int cpu, const cpu_set_t *allowed)
+static double self_check_speed_rate_on(int cpu, const cpu_set_t *allowed)
 {
     cpu_set_t one;
 
     CPU_ZERO(&one);
     CPU_SET(cpu, &one);
     sched_setaffinity(0, sizeof one, &one);
-    double rate = sgemm_rate(1, ONE_CORE_SECONDS);
+    double rate = self_check_speed_sgemm_rate(1, ONE_CORE_SECONDS);
     sched_setaffinity(0, sizeof *allowed, allowed);
     return rate;
 }
 
-static json_t *measure_types(const cpu_set_t *allowed, char *words, size_t bytes)
+static json_t *self_check_speed_measure_types(const cpu_set_t *allowed, char *words, size_t bytes)
 {
     struct core_type types[TYPES_MAX];
-    int count = find_types(allowed, types);
+    int count = self_check_speed_find_types(allowed, types);
     json_t *list = json_array();
     size_t used = 0;
 
     for (int t = 0; t < count; t++) {
-        double rate = rate_on(types[t].first, allowed);
+        double rate = self_check_speed_rate_on(types[t].first, allowed);
         json_array_append_new(list, json_pack("{s:s, s:i, s:o}", "type", types[t].name, "cores",
                                               types[t].cores, "gflops", json_number(rate)));
         if (used < bytes)
@@ -158,7 +158,7 @@ static void self_check_touch(int thread, int first, int end, void *context)
     memset(c->to + c->bytes * (size_t)first, 2, c->bytes);
 }
 
-static void copy_part(int thread, int first, int end, void *context)
+static void self_check_speed_copy_part(int thread, int first, int end, void *context)
 {
     struct copy *c = context;
 
@@ -177,7 +177,7 @@ static size_t self_check_copy_bytes(void)
     return wanted > COPY_BYTES_MIN ? wanted : COPY_BYTES_MIN;
 }
 
-static double measure_memory(int threads)
+static double self_check_speed_measure_memory(int threads)
 {
     struct copy c = {.bytes = self_check_copy_bytes() / (size_t)threads};
     size_t all = c.bytes * (size_t)threads;
@@ -191,7 +191,7 @@ static double measure_memory(int threads)
     parallel_run(threads, threads, self_check_touch, &c);
     for (double began = clock_monotonic(); elapsed < COPY_SECONDS;
          elapsed = clock_monotonic() - began) {
-        parallel_run(threads, threads, copy_part, &c);
+        parallel_run(threads, threads, self_check_speed_copy_part, &c);
         copied += 2 * (double)all;
     }
     munmap(c.from, 2 * all);
@@ -203,7 +203,7 @@ static double measure_memory(int threads)
 #define ADDITIONS 1000000
 
 /* The quickest of some runs: a moment without the processor is not a slow clock. */
-static double measure_clock(void)
+static double self_check_speed_measure_clock(void)
 {
     double best = 0;
 
@@ -226,18 +226,19 @@ static double measure_clock(void)
 }
 
 /* GHz that the processor should hold with all cores busy; 0: Linux does not say. */
-static double base_clock(void)
+static double self_check_speed_base_clock(void)
 {
     char line[64];
 
-    return read_line("/sys/devices/system/cpu/cpu0/cpufreq/base_frequency", line, sizeof line)
+    return self_check_speed_read_line("/sys/devices/system/cpu/cpu0/cpufreq/base_frequency", line,
+                                      sizeof line)
                ? atof(line) * 1e-6
                : 0;
 }
 
 static void check_frequency(json_t *report, json_t *list)
 {
-    double ghz = measure_clock(), base = base_clock();
+    double ghz = self_check_speed_measure_clock(), base = self_check_speed_base_clock();
 
     json_object_set_new(report, "clock_ghz", json_number(ghz));
     if (base > 0)
@@ -259,8 +260,9 @@ void self_check_speed(json_t *report, json_t *list)
         CPU_SET(0, &allowed);
     }
     int threads = CPU_COUNT(&allowed);
-    json_t *types = measure_types(&allowed, words, sizeof words);
-    double all = sgemm_rate(threads, ALL_SECONDS), memory = measure_memory(threads);
+    json_t *types = self_check_speed_measure_types(&allowed, words, sizeof words);
+    double all = self_check_speed_sgemm_rate(threads, ALL_SECONDS),
+           memory = self_check_speed_measure_memory(threads);
     json_object_set_new(report, "cores", json_integer(threads));
     json_object_set_new(report, "gflops", json_number(all));
     json_object_set_new(report, "core_types", types);

@@ -14,7 +14,7 @@ struct sgemm {
     double *gflops;      /* (threads) of the last round */
 };
 
-static size_t matrix_bytes(const struct sgemm *s)
+static size_t sgemm_matrix_bytes(const struct sgemm *s)
 {
     return 3 * s->floats * (size_t)s->threads * sizeof(float);
 }
@@ -64,8 +64,8 @@ struct sgemm *sgemm_create(int size, int threads)
     s->gflops = calloc((size_t)threads, sizeof *s->gflops);
     /* Mapped, not allocated: freeing large blocks would change how malloc serves the run that
      * follows. */
-    s->matrices =
-        mmap(NULL, matrix_bytes(s), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    s->matrices = mmap(NULL, sgemm_matrix_bytes(s), PROT_READ | PROT_WRITE,
+                       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (s->matrices == MAP_FAILED || !s->gflops) {
         sgemm_destroy(s);
         return NULL;
@@ -90,7 +90,7 @@ void sgemm_destroy(struct sgemm *s)
     if (!s)
         return;
     if (s->matrices != MAP_FAILED)
-        munmap(s->matrices, matrix_bytes(s));
+        munmap(s->matrices, sgemm_matrix_bytes(s));
     free(s->gflops);
     free(s);
 }

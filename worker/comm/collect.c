@@ -47,7 +47,7 @@ void traincomm_all_gather(struct traincomm *c, const void *mine, size_t bytes, v
     comm_wait_ends(c);
 }
 
-static void send_to_root(struct traincomm *c, const char *data, size_t bytes)
+static void collect_send_to_root(struct traincomm *c, const char *data, size_t bytes)
 {
     for (size_t from = 0; from < bytes; from += PIECE_BYTES_MAX) {
         size_t n = bytes - from < PIECE_BYTES_MAX ? bytes - from : PIECE_BYTES_MAX;
@@ -95,13 +95,13 @@ static int collect_make_room(struct traincomm *c, uint64_t bytes, uint64_t **siz
 }
 
 /* One call for each rank. */
-static void gather_each(struct traincomm *c, const void *mine, size_t bytes, const uint64_t *sizes,
-                        char *to)
+static void collect_gather_each(struct traincomm *c, const void *mine, size_t bytes,
+                                const uint64_t *sizes, char *to)
 {
     size_t used = bytes;
 
     if (c->rank != 0) {
-        send_to_root(c, mine, bytes);
+        collect_send_to_root(c, mine, bytes);
         return;
     }
     if (bytes > 0)
@@ -129,7 +129,7 @@ int traincomm_gather(struct traincomm *c, const void *mine, size_t bytes, void *
     if (!status && same) /* MPI does this in a tree */
         MPI_Gather(mine, (int)bytes, MPI_BYTE, to, (int)bytes, MPI_BYTE, 0, c->comm);
     else if (!status)
-        gather_each(c, mine, bytes, sizes, to);
+        collect_gather_each(c, mine, bytes, sizes, to);
     comm_wait_ends(c);
     free(sizes);
     *all = to;

@@ -87,7 +87,7 @@ static size_t gradient_bytes(const struct traincomm_gradients *g)
     return g->narrow ? sizeof(uint16_t) : sizeof *g->gradients;
 }
 
-static bool leads(const struct traincomm_gradients *g)
+static bool gradients_leads(const struct traincomm_gradients *g)
 {
     return g->c->host_rank < g->leaders;
 }
@@ -95,7 +95,8 @@ static bool leads(const struct traincomm_gradients *g)
 /* ---- a bucket's stages */
 
 /* This rank's part, between machines. */
-static void begin_exchange(struct traincomm_gradients *g, struct bucket *b, unsigned number)
+static void gradients_begin_exchange(struct traincomm_gradients *g, struct bucket *b,
+                                     unsigned number)
 {
     size_t first = 0, end = b->n;
 
@@ -110,7 +111,7 @@ static void begin_exchange(struct traincomm_gradients *g, struct bucket *b, unsi
 }
 
 /* Does what can be done. False: nothing. */
-static bool advance_bucket(struct traincomm_gradients *g, unsigned number)
+static bool gradients_advance_bucket(struct traincomm_gradients *g, unsigned number)
 {
     struct bucket *b = &g->buckets[number % SLOTS];
 
@@ -118,13 +119,13 @@ static bool advance_bucket(struct traincomm_gradients *g, unsigned number)
     case EXPOSE:
         if (!host_sum_expose(g->host, number, b->at, b->n))
             return false;
-        b->stage = leads(g) ? ADD : COLLECT;
+        b->stage = gradients_leads(g) ? ADD : COLLECT;
         return true;
     case ADD:
         if (!host_sum_add(g->host, number, b->at, b->n))
             return false;
         if (g->machines > 1)
-            begin_exchange(g, b, number);
+            gradients_begin_exchange(g, b, number);
         else
             b->stage = PUBLISH;
         return true;
@@ -151,12 +152,12 @@ static bool advance_bucket(struct traincomm_gradients *g, unsigned number)
 
 /* ---- all of them */
 
-static bool under_way(const struct traincomm_gradients *g)
+static bool gradients_under_way(const struct traincomm_gradients *g)
 {
     return g->begun != g->finished;
 }
 
-static bool begin_bucket(struct traincomm_gradients *g)
+static bool gradients_begin_bucket(struct traincomm_gradients *g)
 {
     size_t ready_from = atomic_load(&g->ready_from), n = g->sent_from - ready_from;
     struct bucket *b = &g->buckets[g->begun % SLOTS];
@@ -167,7 +168,7 @@ static bool begin_bucket(struct traincomm_gradients *g)
     g->sent_from -= n;
     *b = (struct bucket){.at = g->gradients + g->sent_from, .n = n};
     if (!g->host)
-        begin_exchange(g, b, g->begun);
+        gradients_begin_exchange(g, b, g->begun);
     g->begun++;
     g->stats.buckets++;
     if (g->busy_since == 0)
@@ -176,7 +177,7 @@ static bool begin_bucket(struct traincomm_gradients *g)
 }
 
 /* What was on its way until now was hidden behind the caller's work. */
-static void end_hidden(struct traincomm_gradients *g, double now)
+static void gradients_end_hidden(struct traincomm_gradients *g, double now)
 {
     if (g->busy_since > 0)
         g->stats.hidden_seconds += now - g->busy_since;
@@ -188,29 +189,29 @@ static bool gradients_advance(struct traincomm_gradients *g)
 {
     bool moved = false;
 
-    while (begin_bucket(g))
+    while (gradients_begin_bucket(g))
         moved = true;
     for (unsigned i = g->finished; i != g->begun; i++)
-        while (advance_bucket(g, i))
+        while (gradients_advance_bucket(g, i))
             moved = true;
-    while (under_way(g) && g->buckets[g->finished % SLOTS].stage == DONE)
+    while (gradients_under_way(g) && g->buckets[g->finished % SLOTS].stage == DONE)
         g->finished++;
     return moved;
 }
 
-static bool advance_hidden(struct traincomm_gradients *g)
+static bool gradients_advance_hidden(struct traincomm_gradients *g)
 {
     bool moved = false;
 
     while (gradients_advance(g))
         moved = true;
-    if (!under_way(g) && g->busy_since > 0)
-        end_hidden(g, comm_clock());
+    if (!gradients_under_way(g) && g->busy_since > 0)
+        gradients_end_hidden(g, comm_clock());
     return moved;
 }
 
 /* Between machines, what is sent moves only while somebody asks for it. */
-static bool is_exchanging(const struct traincomm_gradients *g)
+static bool gradients_is_exchanging(const struct traincomm_gradients *g)
 {
     for (unsigned i = g->finished; i != g->begun; i++)
         if (g->buckets[i % SLOTS].stage == EXCHANGE)
@@ -218,7 +219,7 @@ static bool is_exchanging(const struct traincomm_gradients *g)
     return false;
 }
 
-static void finish_buckets(struct traincomm_gradients *g)
+static void gradients_finish_buckets(struct traincomm_gradients *g)
 {
     uint64_t summed = g->stats.buckets - (g->begun - g->finished);
 
@@ -228,9 +229,9 @@ static void finish_buckets(struct traincomm_gradients *g)
         unsigned news = g->host ? host_sum_news(g->host) : 0;
         if (gradients_advance(g))
             looks = 0;
-        else if (!under_way(g) && g->sent_from == 0)
+        else if (!gradients_under_way(g) && g->sent_from == 0)
             break;
-        else if (g->host && !is_exchanging(g))
+        else if (g->host && !gradients_is_exchanging(g))
             host_sum_wait(g->host, news);
         else
             comm_look_again(g->c, looks);
@@ -244,13 +245,14 @@ static void finish_buckets(struct traincomm_gradients *g)
 
 /* ---- the library's own thread */
 
-static bool has_work(const struct traincomm_gradients *g)
+static bool gradients_has_work(const struct traincomm_gradients *g)
 {
     return g->drive == TRAINCOMM_DRIVE_THREAD && !atomic_load(&g->driver.paused) &&
-           (under_way(g) || g->sent_from - atomic_load(&g->ready_from) >= g->bucket_floats);
+           (gradients_under_way(g) ||
+            g->sent_from - atomic_load(&g->ready_from) >= g->bucket_floats);
 }
 
-static void driver_bind(const struct driver *d)
+static void gradients_driver_bind(const struct driver *d)
 {
     cpu_set_t cpus;
 
@@ -261,22 +263,22 @@ static void driver_bind(const struct driver *d)
     pthread_setaffinity_np(pthread_self(), sizeof cpus, &cpus);
 }
 
-static void *driver_main(void *context)
+static void *gradients_driver_main(void *context)
 {
     struct traincomm_gradients *g = context;
     struct driver *d = &g->driver;
     int looks = 0;
 
-    driver_bind(d);
+    gradients_driver_bind(d);
     pthread_mutex_lock(&d->lock);
     while (!d->ends) {
-        atomic_store(&d->asleep, !has_work(g));
-        if (!has_work(g)) {
+        atomic_store(&d->asleep, !gradients_has_work(g));
+        if (!gradients_has_work(g)) {
             if (atomic_load(&d->asleep))
                 pthread_cond_wait(&d->wake, &d->lock);
             continue;
         }
-        looks = advance_hidden(g) ? 0 : looks + 1;
+        looks = gradients_advance_hidden(g) ? 0 : looks + 1;
         pthread_mutex_unlock(&d->lock);
         comm_look_again(g->c, looks);
         pthread_mutex_lock(&d->lock);
@@ -285,7 +287,7 @@ static void *driver_main(void *context)
     return NULL;
 }
 
-static void driver_wake(struct driver *d)
+static void gradients_driver_wake(struct driver *d)
 {
     if (!atomic_load(&d->asleep))
         return;
@@ -295,7 +297,7 @@ static void driver_wake(struct driver *d)
 }
 
 /* MPI is called by two threads, though not for the same gradients. */
-static void driver_start(struct traincomm_gradients *g, int cpu)
+static void gradients_driver_start(struct traincomm_gradients *g, int cpu)
 {
     struct driver *d = &g->driver;
     int level;
@@ -305,10 +307,10 @@ static void driver_start(struct traincomm_gradients *g, int cpu)
         return;
     pthread_mutex_init(&d->lock, NULL);
     pthread_cond_init(&d->wake, NULL);
-    d->runs = pthread_create(&d->thread, NULL, driver_main, g) == 0;
+    d->runs = pthread_create(&d->thread, NULL, gradients_driver_main, g) == 0;
 }
 
-static void driver_end(struct driver *d)
+static void gradients_driver_end(struct driver *d)
 {
     if (!d->runs)
         return;
@@ -375,10 +377,10 @@ static int gradients_join(struct traincomm_gradients *g, const struct traincomm_
     if (g->machines == 1)
         return 0;
     comm_wait_begins(c);
-    MPI_Comm_split(c->comm, leads(g) ? c->host_rank : MPI_UNDEFINED, c->rank, &peers);
+    MPI_Comm_split(c->comm, gradients_leads(g) ? c->host_rank : MPI_UNDEFINED, c->rank, &peers);
     mine[LEAST_STATUS] = gradients_make_exchange(g, peers);
     if (options->thread && !options->no_overlap)
-        driver_start(g, options->thread_cpu);
+        gradients_driver_start(g, options->thread_cpu);
     mine[LEAST_DRIVER] = g->driver.runs;
     MPI_Allreduce(mine, all, LEAST, MPI_INT, MPI_MIN, c->comm);
     comm_wait_ends(c);
@@ -437,7 +439,7 @@ void traincomm_gradients_destroy(struct traincomm_gradients *g)
 {
     if (!g)
         return;
-    driver_end(&g->driver);
+    gradients_driver_end(&g->driver);
     host_sum_destroy(g->host);
     comm_wait_begins(g->c);
     exchange_free(&g->between);
@@ -448,13 +450,13 @@ void traincomm_gradients_destroy(struct traincomm_gradients *g)
 
 /* ---- what drives buckets */
 
-static bool trial_ended(const struct drive_trial *t)
+static bool gradients_trial_ended(const struct drive_trial *t)
 {
     return t->drives == 1 || t->round > t->drives * TRIAL_ROUNDS;
 }
 
 /* Calls, unless it is clearly faster not to send during backward, or by a thread. */
-static enum traincomm_drive trial_best(const struct drive_trial *t)
+static enum traincomm_drive gradients_trial_best(const struct drive_trial *t)
 {
     const double *least = t->least;
     enum traincomm_drive best =
@@ -468,7 +470,7 @@ static enum traincomm_drive trial_best(const struct drive_trial *t)
 }
 
 /* A round has ended. The ranks agree: of each drive the slowest rank's fastest. */
-static void trial_round(struct traincomm_gradients *g)
+static void gradients_trial_round(struct traincomm_gradients *g)
 {
     struct drive_trial *t = &g->trial;
     double now = comm_clock(), seconds = now - t->since;
@@ -477,14 +479,14 @@ static void trial_round(struct traincomm_gradients *g)
     if (t->round > 0 && (t->least[g->drive] == 0 || seconds < t->least[g->drive]))
         t->least[g->drive] = seconds; /* the first warms up */
     g->drive = (enum traincomm_drive)(t->round++ % t->drives);
-    if (!trial_ended(t))
+    if (!gradients_trial_ended(t))
         return;
     MPI_Allreduce(MPI_IN_PLACE, t->least, DRIVES, MPI_DOUBLE, MPI_MAX, g->c->comm);
-    g->drive = trial_best(t);
+    g->drive = gradients_trial_best(t);
 }
 
 /* "a step takes 1.2 s (1.3 s by calls)". */
-static int describe_trial(const struct traincomm_gradients *g, char *text, size_t bytes)
+static int gradients_describe_trial(const struct traincomm_gradients *g, char *text, size_t bytes)
 {
     static const char *const other[DRIVES] = {"after backward", "by calls", "by a thread"};
     const struct drive_trial *t = &g->trial;
@@ -501,7 +503,7 @@ bool traincomm_gradients_describe(const struct traincomm_gradients *g, char *tex
 {
     static const char *const drives[DRIVES] = {"after backward", "during backward, driven by calls",
                                                "during backward, driven by a thread"};
-    bool decided = trial_ended(&g->trial);
+    bool decided = gradients_trial_ended(&g->trial);
     char words[512];
     int n = snprintf(words, sizeof words, "gradients of %d ranks are summed", g->c->size);
 
@@ -517,7 +519,7 @@ bool traincomm_gradients_describe(const struct traincomm_gradients *g, char *tex
                   decided ? drives[g->drive]
                           : "during backward or after it as the first steps show");
     if (decided && g->trial.drives > 1)
-        describe_trial(g, words + n, sizeof words - (size_t)n);
+        gradients_describe_trial(g, words + n, sizeof words - (size_t)n);
     snprintf(text, bytes, "%s", words);
     return decided;
 }
@@ -531,9 +533,9 @@ void traincomm_gradients_ready(struct traincomm_gradients *g, size_t offset)
     atomic_store(&g->ready_from, offset);
     sums_use_threads(g->threads);
     if (g->drive == TRAINCOMM_DRIVE_CALLS)
-        advance_hidden(g);
+        gradients_advance_hidden(g);
     else
-        driver_wake(&g->driver);
+        gradients_driver_wake(&g->driver);
 }
 
 static void gradients_round(struct traincomm_gradients *g, double start)
@@ -544,11 +546,11 @@ static void gradients_round(struct traincomm_gradients *g, double start)
     if (d->runs)
         pthread_mutex_lock(&d->lock);
     sums_use_threads(g->threads);
-    end_hidden(g, start);
-    finish_buckets(g);
+    gradients_end_hidden(g, start);
+    gradients_finish_buckets(g);
     comm_span(g->c, "wait for buckets", 0, start, g->count * gradient_bytes(g));
-    if (!trial_ended(&g->trial))
-        trial_round(g);
+    if (!gradients_trial_ended(&g->trial))
+        gradients_trial_round(g);
     if (d->runs)
         pthread_mutex_unlock(&d->lock);
     atomic_store(&d->paused, false);

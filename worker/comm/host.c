@@ -27,7 +27,7 @@ static void host_ping(MPI_Comm comm, int other, double answer[2])
     MPI_Send(answer, 2, MPI_DOUBLE, other, TAG, comm);
 }
 
-static void answer_pings(MPI_Comm comm, double result[2])
+static void host_answer_pings(MPI_Comm comm, double result[2])
 {
     for (int i = 0; i < PINGS; i++) {
         double sent, now;
@@ -44,7 +44,7 @@ void traincomm_clock_offset(struct traincomm *c, double *offset, double *error)
 
     comm_wait_begins(c);
     if (c->rank != 0)
-        answer_pings(c->comm, mine);
+        host_answer_pings(c->comm, mine);
     else
         for (int i = 1; i < c->size; i++)
             host_ping(c->comm, i, other);

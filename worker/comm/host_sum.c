@@ -141,14 +141,14 @@ static struct progress *host_sum_own(const struct host_sum *h)
 }
 
 /* Numbers wrap. */
-static bool is_past(const atomic_uint *step, unsigned bucket)
+static bool host_sum_is_past(const atomic_uint *step, unsigned bucket)
 {
     return (int)(atomic_load_explicit(step, memory_order_acquire) - bucket) > 0;
 }
 
 /* ---- the steps */
 
-static float *slot_of(const struct host_sum *h, unsigned bucket, int rank)
+static float *host_sum_slot_of(const struct host_sum *h, unsigned bucket, int rank)
 {
     return h->slots[rank] + bucket % HOST_SUM_SLOTS * h->floats;
 }
@@ -171,11 +171,11 @@ void host_sum_mine(const struct host_sum *h, size_t n, size_t *first, size_t *en
 
 bool host_sum_expose(struct host_sum *h, unsigned bucket, const float *at, size_t n)
 {
-    float *slot = slot_of(h, bucket, h->c->host_rank);
+    float *slot = host_sum_slot_of(h, bucket, h->c->host_rank);
     size_t first, end;
 
     for (int r = 0; r < h->c->host_size; r++)
-        if (!is_past(&h->progress[r]->collected, bucket - HOST_SUM_SLOTS))
+        if (!host_sum_is_past(&h->progress[r]->collected, bucket - HOST_SUM_SLOTS))
             return false;
     host_sum_mine(h, n, &first, &end);
     if (h->narrow) {
@@ -193,11 +193,11 @@ bool host_sum_add(struct host_sum *h, unsigned bucket, float *at, size_t n)
     size_t first, end;
 
     for (int r = 0; r < h->c->host_size; r++)
-        if (!is_past(&h->progress[r]->exposed, bucket))
+        if (!host_sum_is_past(&h->progress[r]->exposed, bucket))
             return false;
     host_sum_mine(h, n, &first, &end);
     for (int r = 0; r < h->c->host_size; r++) {
-        float *slot = slot_of(h, bucket, r);
+        float *slot = host_sum_slot_of(h, bucket, r);
         if (h->narrow)
             h->from[r] = (sums_bf16_t *)slot + first;
         else
@@ -205,7 +205,7 @@ bool host_sum_add(struct host_sum *h, unsigned bucket, float *at, size_t n)
     }
     if (h->narrow)
         sums_bf16((const sums_bf16_t *const *)h->from, h->c->host_size, end - first,
-                  (sums_bf16_t *)slot_of(h, bucket, h->c->host_rank) + first);
+                  (sums_bf16_t *)host_sum_slot_of(h, bucket, h->c->host_rank) + first);
     else
         sums_fp32((const float *const *)h->from, h->c->host_size, end - first, at + first);
     return true;
@@ -216,11 +216,11 @@ bool host_sum_publish(struct host_sum *h, unsigned bucket, const float *at, size
     struct progress *own = host_sum_own(h);
     size_t first, end;
 
-    if (!is_past(&own->published, bucket - 1))
+    if (!host_sum_is_past(&own->published, bucket - 1))
         return false;
     host_sum_mine(h, n, &first, &end);
     if (!h->narrow) /* there it is */
-        sums_copy(at + first, slot_of(h, bucket, h->c->host_rank) + first, end - first);
+        sums_copy(at + first, host_sum_slot_of(h, bucket, h->c->host_rank) + first, end - first);
     host_sum_tell(h, &own->published, bucket + 1);
     return true;
 }
@@ -229,14 +229,14 @@ bool host_sum_collect(struct host_sum *h, unsigned bucket, float *at, size_t n)
 {
     struct progress *own = host_sum_own(h);
 
-    if (!is_past(&own->collected, bucket - 1))
+    if (!host_sum_is_past(&own->collected, bucket - 1))
         return false;
     for (int r = 0; r < h->leaders; r++)
-        if (!is_past(&h->progress[r]->published, bucket))
+        if (!host_sum_is_past(&h->progress[r]->published, bucket))
             return false;
     for (int r = 0; r < h->leaders; r++) {
         size_t first = host_sum_part(h, n, r), end = host_sum_part(h, n, r + 1);
-        const float *slot = slot_of(h, bucket, r);
+        const float *slot = host_sum_slot_of(h, bucket, r);
         if (h->narrow)
             sums_widen((const sums_bf16_t *)slot + first, at + first, end - first);
         else if (r != h->c->host_rank)

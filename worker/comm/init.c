@@ -45,19 +45,19 @@ void traincomm_mpi_version(char *text, size_t bytes)
 }
 
 /* An error of one rank is everybody's: what follows is collective. */
-static int worst_of_all(MPI_Comm comm, int status)
+static int init_worst_of_all(MPI_Comm comm, int status)
 {
     MPI_Allreduce(MPI_IN_PLACE, &status, 1, MPI_INT, MPI_MIN, comm);
     return status;
 }
 
-static int learn_hosts(struct traincomm *c)
+static int init_learn_hosts(struct traincomm *c)
 {
     char mine[TRAINCOMM_HOST_BYTES] = "";
 
     gethostname(mine, sizeof mine - 1);
     c->hosts = calloc((size_t)c->size, sizeof *c->hosts);
-    int status = worst_of_all(c->comm, c->hosts ? 0 : -TRAINCOMM_ERROR_MEMORY);
+    int status = init_worst_of_all(c->comm, c->hosts ? 0 : -TRAINCOMM_ERROR_MEMORY);
     if (!status)
         MPI_Allgather(mine, sizeof mine, MPI_BYTE, c->hosts, sizeof mine, MPI_BYTE, c->comm);
     return status;
@@ -65,7 +65,7 @@ static int learn_hosts(struct traincomm *c)
 
 /* The ranks of this machine. The environment's TRAINCOMM_HOST_RANKS makes several machines of it,
  * of so many ranks each: for measurements and tests of what goes on between machines. */
-static void find_node(struct traincomm *c)
+static void init_find_node(struct traincomm *c)
 {
     const char *text = getenv("TRAINCOMM_HOST_RANKS");
     int most = text ? atoi(text) : 0, rank, ranks;
@@ -87,7 +87,7 @@ int traincomm_init_from(MPI_Comm comm, struct traincomm **out)
     struct traincomm *c = calloc(1, sizeof *c);
 
     *out = NULL;
-    status = worst_of_all(comm, c ? 0 : -TRAINCOMM_ERROR_MEMORY);
+    status = init_worst_of_all(comm, c ? 0 : -TRAINCOMM_ERROR_MEMORY);
     if (status) {
         free(c);
         return status;
@@ -95,8 +95,8 @@ int traincomm_init_from(MPI_Comm comm, struct traincomm **out)
     MPI_Comm_dup(comm, &c->comm);
     MPI_Comm_rank(c->comm, &c->rank);
     MPI_Comm_size(c->comm, &c->size);
-    find_node(c);
-    status = learn_hosts(c);
+    init_find_node(c);
+    status = init_learn_hosts(c);
     if (status) {
         traincomm_finalize(c);
         return status;
@@ -183,7 +183,7 @@ static struct {
     void *context;
 } on_error;
 
-static void end_by_error(MPI_Comm *comm, int *code, ...)
+static void init_end_by_error(MPI_Comm *comm, int *code, ...)
 {
     char words[MPI_MAX_ERROR_STRING] = "";
     int length;
@@ -200,7 +200,7 @@ void traincomm_on_error(struct traincomm *c, traincomm_error_call *call, void *c
 
     on_error.call = call;
     on_error.context = context;
-    if (MPI_Comm_create_errhandler(end_by_error, &handler))
+    if (MPI_Comm_create_errhandler(init_end_by_error, &handler))
         return;
     MPI_Comm_set_errhandler(c->comm, handler);
     MPI_Comm_set_errhandler(c->node, handler);

@@ -16,8 +16,8 @@ static const struct crop_rule {
 /* TensorFlow's GenerateRandomCrop (core/kernels/image/sample_distorted_bounding_box_op.cc): a
  * height uniform between those of the least and the largest area at this aspect, in single
  * precision as there. Its offsets leave out the last one. */
-static bool tf_crop(int width, int height, float min_area, float aspect, struct rng *r,
-                    struct resample_box *box)
+static bool augment_tf_crop(int width, int height, float min_area, float aspect, struct rng *r,
+                            struct resample_box *box)
 {
     float least = min_area * (float)width * (float)height, most = (float)width * (float)height;
     int h = (int)lrintf(sqrtf(least / aspect)), max_h = (int)lrintf(sqrtf(most / aspect));
@@ -49,22 +49,22 @@ static bool tf_crop(int width, int height, float min_area, float aspect, struct 
 }
 
 /* sample_distorted_bounding_box. False: no attempt fits. */
-static bool tf_box(const struct crop_rule *rule, int width, int height, struct rng *r,
-                   struct resample_box *box)
+static bool augment_tf_box(const struct crop_rule *rule, int width, int height, struct rng *r,
+                           struct resample_box *box)
 {
     const double min_covered = 0.1; /* of the whole image, the op's only bounding box */
 
     for (int i = 0; i < rule->attempts; i++) {
         float aspect = (float)rng_range(r, rule->min_aspect, rule->max_aspect);
-        if (tf_crop(width, height, (float)rule->min_area, aspect, r, box) &&
+        if (augment_tf_crop(width, height, (float)rule->min_area, aspect, r, box) &&
             (double)box->width * box->height >= min_covered * width * height)
             return true;
     }
     return false;
 }
 
-static void torchvision_box(const struct crop_rule *rule, int width, int height, struct rng *r,
-                            struct resample_box *box)
+static void augment_torchvision_box(const struct crop_rule *rule, int width, int height,
+                                    struct rng *r, struct resample_box *box)
 {
     double area = (double)width * height, ratio = (double)width / height;
 
@@ -86,18 +86,18 @@ static void torchvision_box(const struct crop_rule *rule, int width, int height,
     box->y = (height - box->height) / 2;
 }
 
-static void random_crop(enum job_preprocess family, int width, int height, int size, struct rng *r,
-                        struct augment_plan *plan)
+static void augment_random_crop(enum job_preprocess family, int width, int height, int size,
+                                struct rng *r, struct augment_plan *plan)
 {
     const struct crop_rule *rule = &crop_rules[family];
     struct resample_box *box = &plan->box;
 
     *plan = (struct augment_plan){.resized_width = size, .resized_height = size};
     if (family == JOB_PREPROCESS_TORCHVISION) {
-        torchvision_box(rule, width, height, r, box);
+        augment_torchvision_box(rule, width, height, r, box);
         return;
     }
-    bool found = tf_box(rule, width, height, r, box);
+    bool found = augment_tf_box(rule, width, height, r, box);
     if (family == JOB_PREPROCESS_MLPERF && !found)
         *box = (struct resample_box){0, 0, width, height};
     else if (family == JOB_PREPROCESS_TPU &&
@@ -111,13 +111,13 @@ void augment_plan_train(enum job_preprocess family, struct augment_parts parts, 
     bool flip = rng_u32(r) >> 31; /* drawn first: the crop takes more or fewer numbers */
 
     if (parts.crop && family != JOB_PREPROCESS_WHOLE)
-        random_crop(family, width, height, size, r, plan);
+        augment_random_crop(family, width, height, size, r, plan);
     else
         augment_plan_eval(family, width, height, size, plan);
     plan->flip = parts.flip && flip;
 }
 
-static void tpu_eval(int width, int height, int size, struct augment_plan *plan)
+static void augment_tpu_eval(int width, int height, int size, struct augment_plan *plan)
 {
     int side = (int)(0.875f * (float)(width < height ? width : height));
 
@@ -129,7 +129,7 @@ static void tpu_eval(int width, int height, int size, struct augment_plan *plan)
     };
 }
 
-static void torchvision_eval(int width, int height, int size, struct augment_plan *plan)
+static void augment_torchvision_eval(int width, int height, int size, struct augment_plan *plan)
 {
     int side = (int)lrint(size * 256.0 / 224.0);
 
@@ -144,7 +144,7 @@ static void torchvision_eval(int width, int height, int size, struct augment_pla
 }
 
 /* Single precision and a whole central offset, as the reference has them. */
-static void mlperf_eval(int width, int height, int size, struct augment_plan *plan)
+static void augment_mlperf_eval(int width, int height, int size, struct augment_plan *plan)
 {
     float scale = roundf((float)size * 256 / 224) / (float)(width < height ? width : height);
 
@@ -161,16 +161,16 @@ void augment_plan_eval(enum job_preprocess family, int width, int height, int si
                        struct augment_plan *plan)
 {
     if (family == JOB_PREPROCESS_TORCHVISION)
-        torchvision_eval(width, height, size, plan);
+        augment_torchvision_eval(width, height, size, plan);
     else if (family == JOB_PREPROCESS_MLPERF)
-        mlperf_eval(width, height, size, plan);
+        augment_mlperf_eval(width, height, size, plan);
     else if (family == JOB_PREPROCESS_WHOLE)
         *plan = (struct augment_plan){
             .box = {0, 0, width, height},
               .resized_width = size, .resized_height = size
         };
     else
-        tpu_eval(width, height, size, plan);
+        augment_tpu_eval(width, height, size, plan);
 }
 
 void augmenter_free(struct augmenter *a)
@@ -187,7 +187,7 @@ void augmenter_free(struct augmenter *a)
  * differ. */
 #define HALVE_FROM 4
 
-static bool may_be_halved(enum job_preprocess family, const struct augment_plan *p)
+static bool augment_may_be_halved(enum job_preprocess family, const struct augment_plan *p)
 {
     return family == JOB_PREPROCESS_TORCHVISION && !p->never_halved &&
            p->box.width >= HALVE_FROM * p->resized_width &&
@@ -195,7 +195,7 @@ static bool may_be_halved(enum job_preprocess family, const struct augment_plan 
 }
 
 /* The pixels of the decoded image that hold the plan's box. */
-static struct resample_box decoded_box(const struct resample_box *box, bool halved)
+static struct resample_box augment_decoded_box(const struct resample_box *box, bool halved)
 {
     int x = box->x / 2, y = box->y / 2;
 
@@ -206,8 +206,9 @@ static struct resample_box decoded_box(const struct resample_box *box, bool halv
 }
 
 /* One axis of the box: of its pixels from `start` to `start + length` the window of size. */
-static int make_filter(struct resample_filter *f, enum job_preprocess family, bool halved,
-                       int start, int length, int resized, int first, int size, struct error *e)
+static int augment_make_filter(struct resample_filter *f, enum job_preprocess family, bool halved,
+                               int start, int length, int resized, int first, int size,
+                               struct error *e)
 {
     int inputs = halved ? (start + length + 1) / 2 - start / 2 : length;
 
@@ -225,15 +226,15 @@ static int make_filter(struct resample_filter *f, enum job_preprocess family, bo
 int augment_prepare(struct augmenter *a, enum job_preprocess family, const struct augment_plan *p,
                     int size, struct jpeg_rectangle *needed, struct error *e)
 {
-    bool halved = may_be_halved(family, p);
-    struct resample_box box = decoded_box(&p->box, halved);
+    bool halved = augment_may_be_halved(family, p);
+    struct resample_box box = augment_decoded_box(&p->box, halved);
     int left, right, top, bottom;
-    int rc = make_filter(&a->rows, family, halved, p->box.y, p->box.height, p->resized_height,
-                         p->top, size, e);
+    int rc = augment_make_filter(&a->rows, family, halved, p->box.y, p->box.height,
+                                 p->resized_height, p->top, size, e);
 
     if (rc == 0)
-        rc = make_filter(&a->columns, family, halved, p->box.x, p->box.width, p->resized_width,
-                         p->left, size, e);
+        rc = augment_make_filter(&a->columns, family, halved, p->box.x, p->box.width,
+                                 p->resized_width, p->left, size, e);
     if (rc)
         return rc;
     if (p->flip && family == JOB_PREPROCESS_MLPERF)
@@ -250,7 +251,7 @@ int augment_prepare(struct augmenter *a, enum job_preprocess family, const struc
     return 0;
 }
 
-static struct resample_output output_of(enum job_preprocess family, int grey_channels)
+static struct resample_output augment_output_of(enum job_preprocess family, int grey_channels)
 {
     static const float mean[3] = {.485f, .456f, .406f}, deviation[3] = {.229f, .224f, .225f};
     struct resample_output output = {.round = family == JOB_PREPROCESS_TORCHVISION,
@@ -277,8 +278,8 @@ int augment_apply(struct augmenter *a, enum job_preprocess family, const struct 
                   const struct jpeg_pixels *in, const struct jpeg_rectangle *part, float *out,
                   struct error *e)
 {
-    struct resample_output output = output_of(family, part->grey ? 1 : 3);
-    struct resample_box box = decoded_box(&plan->box, part->halved);
+    struct resample_output output = augment_output_of(family, part->grey ? 1 : 3);
+    struct resample_box box = augment_decoded_box(&plan->box, part->halved);
     size_t room = (size_t)box.width * (size_t)in->channels + 1;
 
     if (room > a->row_room) {

@@ -27,7 +27,8 @@ void decode_scratch_free(struct decode_scratch *s)
 }
 
 /* Puts the place of an image in front of a message. */
-static int name_place(const struct dataset *d, int64_t index, const char *name, struct error *e)
+static int decode_name_place(const struct dataset *d, int64_t index, const char *name,
+                             struct error *e)
 {
     const struct dataset_entry *entry = dataset_entry(d, index);
     const char *file = dataset_file(d, entry->file);
@@ -37,8 +38,8 @@ static int name_place(const struct dataset *d, int64_t index, const char *name, 
     return error_prefix(e, "%s, record at byte %" PRIu64 " (%s)", file, entry->offset, name);
 }
 
-static int check_label(const struct loader_config *c, const struct dataset_image *image,
-                       struct error *e)
+static int decode_check_label(const struct loader_config *c, const struct dataset_image *image,
+                              struct error *e)
 {
     if (image->label >= 0 && image->label < c->classes)
         return 0;
@@ -51,8 +52,8 @@ static int check_label(const struct loader_config *c, const struct dataset_image
         image->label, image->label + 1, c->classes, c->classes);
 }
 
-static void plan_image(const struct loader_config *c, int size, int64_t epoch, int64_t index,
-                       const struct jpeg_info *info, struct augment_plan *plan)
+static void decode_plan_image(const struct loader_config *c, int size, int64_t epoch, int64_t index,
+                              const struct jpeg_info *info, struct augment_plan *plan)
 {
     struct augment_parts parts = {c->random_crop, c->random_flip};
 
@@ -80,7 +81,7 @@ static int decode_pixels(struct decode_scratch *s, const struct loader_config *c
 
     if (rc)
         return rc;
-    plan_image(c, size, epoch, index, &info, &plan);
+    decode_plan_image(c, size, epoch, index, &info, &plan);
     plan.never_halved = png;
     rc = augment_prepare(&s->augmenter, c->preprocess, &plan, size, &part, e);
     if (png)
@@ -105,7 +106,7 @@ int decode_image(struct decode_scratch *s, const struct loader_config *c, int si
     if (rc)
         return rc;
     *label = image.label;
-    rc = check_label(c, &image, e);
+    rc = decode_check_label(c, &image, e);
     if (rc == 0) {
         rc = decode_pixels(s, c, size, epoch, index, &image, c->bf16 ? s->image : out, e);
         *bad = rc && rc != -ERR_NO_MEMORY;
@@ -113,7 +114,7 @@ int decode_image(struct decode_scratch *s, const struct loader_config *c, int si
     if (rc == 0 && c->bf16)
         bf16_from_floats(s->image, loader_floats_of(c, size), out);
     if (rc)
-        name_place(c->dataset, index, image.name, e);
+        decode_name_place(c->dataset, index, image.name, e);
     dataset_image_release(&image);
     return rc;
 }

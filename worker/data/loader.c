@@ -73,17 +73,17 @@ struct loader {
 
 /* ---- filling */
 
-static void *image_at(const struct slot *s, int i)
+static void *loader_image_at(const struct slot *s, int i)
 {
     return (char *)s->images + (size_t)i * s->image_bytes;
 }
 
-static size_t number_bytes(const struct loader_config *c)
+static size_t loader_number_bytes(const struct loader_config *c)
 {
     return c->bf16 ? sizeof(bf16) : sizeof(float);
 }
 
-static void fail_slot(struct loader *l, struct slot *s, int i, const struct error *e)
+static void loader_fail_slot(struct loader *l, struct slot *s, int i, const struct error *e)
 {
     pthread_mutex_lock(&l->lock);
     if (s->failed_at < 0 || i < s->failed_at) { /* the same one, whichever thread is faster */
@@ -93,32 +93,33 @@ static void fail_slot(struct loader *l, struct slot *s, int i, const struct erro
     pthread_mutex_unlock(&l->lock);
 }
 
-static int64_t epoch_of_image(const struct slot *s, int i)
+static int64_t loader_epoch_of_image(const struct slot *s, int i)
 {
     return s->batch.epoch + (i >= s->batch.next_epoch_at);
 }
 
-static void fill_image(struct loader *l, struct decode_scratch *scratch, struct slot *s, int i)
+static void loader_fill_image(struct loader *l, struct decode_scratch *scratch, struct slot *s,
+                              int i)
 {
     struct error e;
     bool bad;
     double span = trace_begin();
 
-    int rc = decode_image(scratch, &l->config, s->image_size, epoch_of_image(s, i), s->indices[i],
-                          image_at(s, i), &s->labels[i], &bad, &e);
+    int rc = decode_image(scratch, &l->config, s->image_size, loader_epoch_of_image(s, i),
+                          s->indices[i], loader_image_at(s, i), &s->labels[i], &bad, &e);
     trace_end(span, "decode", "decode image", 0);
     progress_add(1);
     if (rc && !bad)
-        fail_slot(l, s, i, &e);
+        loader_fail_slot(l, s, i, &e);
     else if (rc && !(s->bad[i] = strdup(e.text))) {
         error_set(&e, ERR_NO_MEMORY, "no memory for a message");
-        fail_slot(l, s, i, &e);
+        loader_fail_slot(l, s, i, &e);
     }
 }
 
-static void copy_image(struct slot *s, int to, int from)
+static void loader_copy_image(struct slot *s, int to, int from)
 {
-    memcpy(image_at(s, to), image_at(s, from), s->image_bytes);
+    memcpy(loader_image_at(s, to), loader_image_at(s, from), s->image_bytes);
     s->labels[to] = s->labels[from];
     s->indices[to] = s->indices[from];
 }
@@ -133,16 +134,16 @@ static void loader_substitute(struct loader *l, struct decode_scratch *scratch, 
 
     for (int k = 1; k <= SUBSTITUTE_TRIES && rc && bad; k++) {
         int64_t index = (s->indices[i] + k) % l->config.images;
-        rc = decode_image(scratch, &l->config, s->image_size, epoch_of_image(s, i), index,
-                          image_at(s, i), &s->labels[i], &bad, &e);
+        rc = decode_image(scratch, &l->config, s->image_size, loader_epoch_of_image(s, i), index,
+                          loader_image_at(s, i), &s->labels[i], &bad, &e);
         if (rc == 0)
             s->indices[i] = index;
     }
     if (rc)
-        fail_slot(l, s, i, &e);
+        loader_fail_slot(l, s, i, &e);
 }
 
-static void replace_bad(struct loader *l, struct decode_scratch *scratch, struct slot *s)
+static void loader_replace_bad(struct loader *l, struct decode_scratch *scratch, struct slot *s)
 {
     int n = s->batch.n;
 
@@ -150,7 +151,7 @@ static void replace_bad(struct loader *l, struct decode_scratch *scratch, struct
         if (!s->bad[i])
             continue;
         if (l->config.role == DATASET_EVAL) {
-            memset(image_at(s, i), 0, s->image_bytes);
+            memset(loader_image_at(s, i), 0, s->image_bytes);
             s->labels[i] = -1;
             continue;
         }
@@ -158,7 +159,7 @@ static void replace_bad(struct loader *l, struct decode_scratch *scratch, struct
         while (good < n && s->bad[(i + good) % n])
             good++;
         if (good < n)
-            copy_image(s, i, (i + good) % n);
+            loader_copy_image(s, i, (i + good) % n);
         else
             loader_substitute(l, scratch, s, i);
     }
@@ -167,10 +168,10 @@ static void replace_bad(struct loader *l, struct decode_scratch *scratch, struct
 static void loader_set_size(const struct loader *l, struct slot *s)
 {
     s->image_size = loader_size_at(&l->config, s->batch.step);
-    s->image_bytes = loader_floats_of(&l->config, s->image_size) * number_bytes(&l->config);
+    s->image_bytes = loader_floats_of(&l->config, s->image_size) * loader_number_bytes(&l->config);
 }
 
-static void start_slot(struct loader *l, struct slot *s)
+static void loader_start_slot(struct loader *l, struct slot *s)
 {
     s->batch = sampler_batch(&l->config, l->filling, s->indices);
     loader_set_size(l, s);
@@ -178,7 +179,7 @@ static void start_slot(struct loader *l, struct slot *s)
     s->failed_at = -1;
 }
 
-static double lambda_of(const struct loader *l, const struct slot *s)
+static double loader_lambda_of(const struct loader *l, const struct slot *s)
 {
     if (l->config.mixup <= 0 || l->config.role != DATASET_TRAIN)
         return 1;
@@ -189,7 +190,7 @@ static double lambda_of(const struct loader *l, const struct slot *s)
 
 static void loader_mix(const struct loader *l, const struct slot *s, float *to)
 {
-    double lambda = lambda_of(l, s);
+    double lambda = loader_lambda_of(l, s);
     if (lambda < 1)
         mixup_images(to, s->images, s->batch.n, loader_floats_of(&l->config, s->image_size),
                      lambda);
@@ -197,7 +198,7 @@ static void loader_mix(const struct loader *l, const struct slot *s, float *to)
 
 /* Waits for something to do: images [*first, *end) of the slot returned. NULL: the end. Called and
  * returns locked. */
-static struct slot *take_run(struct loader *l, int *first, int *end)
+static struct slot *loader_take_run(struct loader *l, int *first, int *end)
 {
     while (!l->stop && l->filling >= l->released + l->slot_count)
         pthread_cond_wait(&l->slot_free, &l->lock);
@@ -205,7 +206,7 @@ static struct slot *take_run(struct loader *l, int *first, int *end)
         return NULL;
     struct slot *s = &l->slots[l->filling % l->slot_count];
     if (s->taken == 0 && !s->ready)
-        start_slot(l, s);
+        loader_start_slot(l, s);
     if (s->batch.n == 0) { /* the end of the data: the next thread sees it too */
         s->ready = true;
         pthread_cond_signal(&l->slot_ready);
@@ -221,14 +222,14 @@ static struct slot *take_run(struct loader *l, int *first, int *end)
     return s;
 }
 
-static void fill_run(struct loader *l, struct decode_scratch *scratch, struct slot *s, int first,
-                     int end)
+static void loader_fill_run(struct loader *l, struct decode_scratch *scratch, struct slot *s,
+                            int first, int end)
 {
     double begun = clock_monotonic();
 
     dataset_expect(l->config.dataset, s->indices + first, end - first);
     for (int i = first; i < end; i++)
-        fill_image(l, scratch, s, i);
+        loader_fill_image(l, scratch, s, i);
     pthread_mutex_lock(&l->lock);
     s->done += end - first;
     l->fill_seconds += clock_monotonic() - begun;
@@ -237,7 +238,7 @@ static void fill_run(struct loader *l, struct decode_scratch *scratch, struct sl
     pthread_mutex_unlock(&l->lock);
     if (!last)
         return;
-    replace_bad(l, scratch, s);
+    loader_replace_bad(l, scratch, s);
     loader_mix(l, s, s->images);
     pthread_mutex_lock(&l->lock);
     s->ready = true;
@@ -247,7 +248,7 @@ static void fill_run(struct loader *l, struct decode_scratch *scratch, struct sl
 
 /* Threads that cannot even begin leave the work to the others, whose number is returned; where
  * there are none, the batch that would be next fails. */
-static int lose_threads(struct loader *l, int count, const struct error *e)
+static int loader_lose_threads(struct loader *l, int count, const struct error *e)
 {
     pthread_mutex_lock(&l->lock);
     int able = l->able -= count;
@@ -271,15 +272,15 @@ static void *loader_prefetch(void *argument)
 
     trace_name_thread("prefetch");
     if (decode_scratch_init(&scratch, &l->config, &e)) {
-        int able = lose_threads(l, 1, &e);
+        int able = loader_lose_threads(l, 1, &e);
         if (able)
             log_warning("a prefetch thread cannot begin: %s; %d go on", e.text, able);
         return NULL;
     }
     pthread_mutex_lock(&l->lock);
-    while ((s = take_run(l, &first, &end))) {
+    while ((s = loader_take_run(l, &first, &end))) {
         pthread_mutex_unlock(&l->lock);
-        fill_run(l, &scratch, s, first, end);
+        loader_fill_run(l, &scratch, s, first, end);
         pthread_mutex_lock(&l->lock);
     }
     pthread_mutex_unlock(&l->lock);
@@ -290,14 +291,15 @@ static void *loader_prefetch(void *argument)
 /* ---- making and ending */
 
 /* Images of a rank in a step of so large batches. */
-static int64_t step_images(const struct loader_config *c, int batch)
+static int64_t loader_step_images(const struct loader_config *c, int batch)
 {
     return (int64_t)batch * (c->batches_per_step ? c->batches_per_step : 1);
 }
 
-static int check_phase(const struct loader_config *c, const struct loader_phase *p, struct error *e)
+static int loader_check_phase(const struct loader_config *c, const struct loader_phase *p,
+                              struct error *e)
 {
-    int64_t mine = step_images(c, p->batch);
+    int64_t mine = loader_step_images(c, p->batch);
 
     if (p->batch < 1 || p->steps_per_epoch < 1 || p->first_epoch < 0 || p->first_image < 0)
         return error_set(e, ERR_INTERNAL, "the loader was given a phase that makes no sense");
@@ -309,15 +311,15 @@ static int check_phase(const struct loader_config *c, const struct loader_phase 
     return 0;
 }
 
-static int check_epoch(const struct loader_config *c, struct error *e)
+static int loader_check_epoch(const struct loader_config *c, struct error *e)
 {
-    int64_t batch = step_images(c, loader_most_images(c)) * c->world;
+    int64_t batch = loader_step_images(c, loader_most_images(c)) * c->world;
     struct loader_phase always = {.batch = c->batch, .steps_per_epoch = c->steps_per_epoch};
     struct loader_phase first = loader_phase_at(c, c->first_step);
-    int status = check_phase(c, &always, e);
+    int status = loader_check_phase(c, &always, e);
 
     for (int i = 0; i < c->phase_count && !status; i++)
-        status = check_phase(c, &c->phases[i], e);
+        status = loader_check_phase(c, &c->phases[i], e);
     if (status)
         return status;
     if (c->first_epoch_shift > 0 || c->first_epoch_shift <= -batch ||
@@ -341,13 +343,14 @@ static int loader_check_config(const struct loader_config *c, struct error *e)
         return error_set(e, ERR_INVALID,
                          "%" PRId64 " images are asked for, but the data set holds only %" PRId64,
                          c->images, dataset_images(c->dataset));
-    return train ? check_epoch(c, e) : 0;
+    return train ? loader_check_epoch(c, e) : 0;
 }
 
-static int make_slots(struct loader *l, struct error *e)
+static int loader_make_slots(struct loader *l, struct error *e)
 {
     size_t n = (size_t)loader_most_images(&l->config);
-    size_t bytes = (loader_most_floats(&l->config) * number_bytes(&l->config) + 63) / 64 * 64;
+    size_t bytes =
+        (loader_most_floats(&l->config) * loader_number_bytes(&l->config) + 63) / 64 * 64;
 
     l->slots = calloc((size_t)l->slot_count, sizeof *l->slots);
     for (int i = 0; l->slots && i < l->slot_count; i++) {
@@ -365,17 +368,17 @@ static int make_slots(struct loader *l, struct error *e)
     return l->slots ? 0 : error_set(e, ERR_NO_MEMORY, "no memory for batches");
 }
 
-static int most_threads(const struct loader *l)
+static int loader_most_threads(const struct loader *l)
 {
     if (l->config.threads > 0)
         return l->config.threads;
     return l->config.most_threads > 1 ? l->config.most_threads : 1;
 }
 
-static int start_threads(struct loader *l, int wanted, struct error *e)
+static int loader_start_threads(struct loader *l, int wanted, struct error *e)
 {
-    if (!l->threads && !(l->threads = calloc((size_t)most_threads(l), sizeof *l->threads)))
-        return error_set(e, ERR_NO_MEMORY, "no memory for %d threads", most_threads(l));
+    if (!l->threads && !(l->threads = calloc((size_t)loader_most_threads(l), sizeof *l->threads)))
+        return error_set(e, ERR_NO_MEMORY, "no memory for %d threads", loader_most_threads(l));
     pthread_mutex_lock(&l->lock);
     l->able += wanted - l->thread_count; /* all, before the first one can fail */
     pthread_mutex_unlock(&l->lock);
@@ -386,13 +389,13 @@ static int start_threads(struct loader *l, int wanted, struct error *e)
             continue;
         error_set_errno(e, reason,
                         "cannot start a prefetch thread (no memory for it, or a limit on threads)");
-        lose_threads(l, wanted - l->thread_count, e);
+        loader_lose_threads(l, wanted - l->thread_count, e);
         return -(int)e->code;
     }
     return 0;
 }
 
-static int fill_synthetic(struct loader *l, int number, struct error *e)
+static int loader_fill_synthetic(struct loader *l, int number, struct error *e)
 {
     struct slot *s = &l->slots[number];
     size_t floats = loader_most_floats(&l->config);
@@ -421,16 +424,16 @@ int loader_create(const struct loader_config *config, struct loader **out, struc
     if (!l)
         return error_set(e, ERR_NO_MEMORY, "no memory for a loader");
     l->config = *config;
-    l->image_bytes = loader_image_floats(config) * number_bytes(config);
+    l->image_bytes = loader_image_floats(config) * loader_number_bytes(config);
     l->slot_count = config->dataset ? config->depth + 1 : 2;
     pthread_mutex_init(&l->lock, NULL);
     pthread_cond_init(&l->slot_free, NULL);
     pthread_cond_init(&l->slot_ready, NULL);
-    rc = make_slots(l, e);
+    rc = loader_make_slots(l, e);
     for (int i = 0; i < l->slot_count && rc == 0 && !config->dataset; i++)
-        rc = fill_synthetic(l, i, e);
+        rc = loader_fill_synthetic(l, i, e);
     if (rc == 0 && config->dataset)
-        rc = start_threads(l, config->threads > 0 ? config->threads : 1, e);
+        rc = loader_start_threads(l, config->threads > 0 ? config->threads : 1, e);
     if (rc) {
         loader_destroy(l);
         return rc;
@@ -439,7 +442,7 @@ int loader_create(const struct loader_config *config, struct loader **out, struc
     return 0;
 }
 
-static void forget_bad(const struct loader *l, struct slot *s)
+static void loader_forget_bad(const struct loader *l, struct slot *s)
 {
     for (int i = 0; s->bad && i < loader_most_images(&l->config); i++) {
         free(s->bad[i]);
@@ -451,7 +454,7 @@ static void loader_free_slots(struct loader *l)
 {
     for (int i = 0; l->slots && i < l->slot_count; i++) {
         struct slot *s = &l->slots[i];
-        forget_bad(l, s);
+        loader_forget_bad(l, s);
         free(s->images);
         free(s->labels);
         free(s->indices);
@@ -481,7 +484,7 @@ void loader_destroy(struct loader *l)
 
 /* ---- giving */
 
-static void release_last(struct loader *l)
+static void loader_release_last(struct loader *l)
 {
     if (l->next == l->released)
         return;
@@ -494,7 +497,7 @@ static void release_last(struct loader *l)
 }
 
 /* NULL: a thread could not begin. */
-static struct slot *wait_ready(struct loader *l)
+static struct slot *loader_wait_ready(struct loader *l)
 {
     struct slot *s = &l->slots[l->next % l->slot_count];
 
@@ -508,7 +511,7 @@ static struct slot *wait_ready(struct loader *l)
 
 /* Counted where batches are handed over, so that the number does not depend on how far the threads
  * are. */
-static void count_bad(struct loader *l, struct slot *s)
+static void loader_count_bad(struct loader *l, struct slot *s)
 {
     for (int i = 0; i < s->batch.n; i++) {
         if (!s->bad[i])
@@ -519,7 +522,7 @@ static void count_bad(struct loader *l, struct slot *s)
                                                    : "replaced by another image",
                     s->bad[i]);
     }
-    forget_bad(l, s);
+    loader_forget_bad(l, s);
 }
 
 int loader_judge_bad(int64_t bad, int64_t seen, bool end, struct error *e)
@@ -537,9 +540,9 @@ int loader_judge_bad(int64_t bad, int64_t seen, bool end, struct error *e)
 
 /* As many as fill a batch in the time that the caller works on one, and one more than now where
  * that is not enough, as with a slow disk. Threads beyond what is needed sleep: they are kept. */
-static int threads_wanted(struct loader *l, int images, double work_seconds)
+static int loader_threads_wanted(struct loader *l, int images, double work_seconds)
 {
-    int most = most_threads(l), wanted = l->thread_count + 1;
+    int most = loader_most_threads(l), wanted = l->thread_count + 1;
 
     pthread_mutex_lock(&l->lock);
     double fill = l->filled_images ? l->fill_seconds / (double)l->filled_images : 0;
@@ -551,15 +554,16 @@ static int threads_wanted(struct loader *l, int images, double work_seconds)
 }
 
 /* A thread that cannot be started leaves those that are there. */
-static void add_threads(struct loader *l, int images, double work_seconds, double wait_seconds)
+static void loader_add_threads(struct loader *l, int images, double work_seconds,
+                               double wait_seconds)
 {
     int before = l->thread_count;
     struct error e;
 
-    if (l->config.threads > 0 || before >= most_threads(l) || work_seconds <= 0 ||
+    if (l->config.threads > 0 || before >= loader_most_threads(l) || work_seconds <= 0 ||
         wait_seconds < WAIT_SHARE * work_seconds || wait_seconds < WAIT_SECONDS)
         return;
-    if (start_threads(l, threads_wanted(l, images, work_seconds), &e))
+    if (loader_start_threads(l, loader_threads_wanted(l, images, work_seconds), &e))
         log_warning("%s; %d go on", e.text, l->thread_count);
     else
         log_info("rank %d waited %.3g s for a batch that it works %.3g s on: %d prefetch threads "
@@ -572,10 +576,10 @@ int loader_threads(const struct loader *l)
     return l->thread_count;
 }
 
-static int take_ready(struct loader *l, struct slot **out, struct error *e)
+static int loader_take_ready(struct loader *l, struct slot **out, struct error *e)
 {
-    release_last(l);
-    *out = wait_ready(l);
+    loader_release_last(l);
+    *out = loader_wait_ready(l);
     if (!*out) {
         *e = l->failure;
         return -(int)e->code;
@@ -584,11 +588,11 @@ static int take_ready(struct loader *l, struct slot **out, struct error *e)
         *e = (*out)->failure;
         return -(int)e->code;
     }
-    count_bad(l, *out);
+    loader_count_bad(l, *out);
     return 0;
 }
 
-static int next_synthetic(struct loader *l, struct slot **out)
+static int loader_next_synthetic(struct loader *l, struct slot **out)
 {
     /* The same one in a resumed run. */
     int per_step = l->config.batches_per_step ? l->config.batches_per_step : 1;
@@ -610,13 +614,13 @@ int loader_next(struct loader *l, struct loader_batch *batch, struct error *e)
         *e = l->failure;
         return -(int)e->code;
     }
-    int rc = l->config.dataset ? take_ready(l, &s, e) : next_synthetic(l, &s);
+    int rc = l->config.dataset ? loader_take_ready(l, &s, e) : loader_next_synthetic(l, &s);
     if (rc) {
         l->failed = true;
         l->failure = *e;
         return rc;
     }
-    double lambda = s->batch.n > 0 ? lambda_of(l, s) : 1;
+    double lambda = s->batch.n > 0 ? loader_lambda_of(l, s) : 1;
     *batch = (struct loader_batch){
         .images = l->config.bf16           ? NULL
                   : l->mixed && lambda < 1 ? l->mixed
@@ -637,7 +641,7 @@ int loader_next(struct loader *l, struct loader_batch *batch, struct error *e)
         return 0;
     l->next++;
     if (l->config.dataset)
-        add_threads(l, batch->n, worked, batch->wait_seconds);
+        loader_add_threads(l, batch->n, worked, batch->wait_seconds);
     l->given_at = clock_monotonic();
     return 0;
 }

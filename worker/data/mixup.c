@@ -13,7 +13,7 @@ static double mixup_normal(struct rng *r)
 /* The logarithm of a number from Gamma(shape, 1): Marsaglia and Tsang, "A simple method for
  * generating gamma variables", 2000, with their way from shape + 1 to shape. As a logarithm,
  * because of a small shape's numbers most are smaller than a double can be. */
-static double log_gamma_number(struct rng *r, double shape)
+static double mixup_log_gamma_number(struct rng *r, double shape)
 {
     double boost = shape < 1 ? log(1 - rng_unit(r)) / shape : 0;
     double d = (shape < 1 ? shape + 1 : shape) - 1.0 / 3, c = 1 / sqrt(9 * d);
@@ -31,7 +31,7 @@ static double log_gamma_number(struct rng *r, double shape)
 double mixup_lambda(double alpha, int64_t seed, int64_t epoch, int64_t step)
 {
     struct rng r = rng_stream(seed, epoch, step, RNG_MIXUP);
-    double a = log_gamma_number(&r, alpha), b = log_gamma_number(&r, alpha);
+    double a = mixup_log_gamma_number(&r, alpha), b = mixup_log_gamma_number(&r, alpha);
 
     return 1 / (1 + exp(b - a));
 }

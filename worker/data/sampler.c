@@ -2,14 +2,15 @@
 
 #include "common/rng.h"
 
-static struct rng_permutation order_of(const struct loader_config *c, int64_t epoch)
+static struct rng_permutation sampler_order_of(const struct loader_config *c, int64_t epoch)
 {
     return rng_permutation(c->images, rng_stream(c->seed, epoch, 0, RNG_SHUFFLE));
 }
 
 /* The first of the batch's positions, counted over this rank's steps of so many images from `step`
  * on as if that were the first of an epoch. */
-static int64_t first_position(const struct loader_config *c, int64_t k, int64_t step, int images)
+static int64_t sampler_first_position(const struct loader_config *c, int64_t k, int64_t step,
+                                      int images)
 {
     int64_t per_step = c->batches_per_step ? c->batches_per_step : 1;
 
@@ -17,44 +18,44 @@ static int64_t first_position(const struct loader_config *c, int64_t k, int64_t 
 }
 
 /* Of epochs that are whole steps. */
-static int64_t epoch_of_step(const struct loader_config *c, int64_t step)
+static int64_t sampler_epoch_of_step(const struct loader_config *c, int64_t step)
 {
     struct loader_phase p = loader_phase_at(c, step);
 
     return p.first_epoch + (step - p.step) / p.steps_per_epoch;
 }
 
-static void take_within_epoch(const struct loader_config *c, int64_t k, struct sampler_batch *b,
-                              int64_t *indices)
+static void sampler_take_within_epoch(const struct loader_config *c, int64_t k,
+                                      struct sampler_batch *b, int64_t *indices)
 {
     struct loader_phase p = loader_phase_at(c, b->step);
 
-    b->epoch = epoch_of_step(c, b->step);
-    struct rng_permutation order = order_of(c, b->epoch);
-    int64_t first = first_position(c, k, (b->step - p.step) % p.steps_per_epoch, p.batch);
+    b->epoch = sampler_epoch_of_step(c, b->step);
+    struct rng_permutation order = sampler_order_of(c, b->epoch);
+    int64_t first = sampler_first_position(c, k, (b->step - p.step) % p.steps_per_epoch, p.batch);
 
-    if (b->epoch == epoch_of_step(c, c->first_step))
+    if (b->epoch == sampler_epoch_of_step(c, c->first_step))
         first += c->first_epoch_shift;
     for (int i = 0; i < b->n; i++)
         indices[i] = c->shuffle ? rng_permutation_at(&order, first + i) : first + i;
 }
 
 /* Epochs of epoch_images images each, wherever in a batch they end. */
-static void take_across_epochs(const struct loader_config *c, int64_t k, struct sampler_batch *b,
-                               int64_t *indices)
+static void sampler_take_across_epochs(const struct loader_config *c, int64_t k,
+                                       struct sampler_batch *b, int64_t *indices)
 {
     struct loader_phase p = loader_phase_at(c, b->step);
-    int64_t first =
-        p.first_image + first_position(c, k, b->step - p.step, p.batch) + c->first_epoch_shift;
+    int64_t first = p.first_image + sampler_first_position(c, k, b->step - p.step, p.batch) +
+                    c->first_epoch_shift;
 
     b->epoch = first / c->epoch_images;
-    struct rng_permutation order = order_of(c, b->epoch);
+    struct rng_permutation order = sampler_order_of(c, b->epoch);
     for (int i = 0; i < b->n; i++) {
         int64_t at = first + i - b->epoch * c->epoch_images;
         if (at >= c->epoch_images) {
             if (b->next_epoch_at == b->n) {
                 b->next_epoch_at = i;
-                order = order_of(c, b->epoch + 1);
+                order = sampler_order_of(c, b->epoch + 1);
             }
             at -= c->epoch_images;
         }
@@ -62,7 +63,8 @@ static void take_across_epochs(const struct loader_config *c, int64_t k, struct 
     }
 }
 
-static struct sampler_batch train_batch(const struct loader_config *c, int64_t k, int64_t *indices)
+static struct sampler_batch sampler_train_batch(const struct loader_config *c, int64_t k,
+                                                int64_t *indices)
 {
     int64_t per_step = c->batches_per_step ? c->batches_per_step : 1;
     struct sampler_batch b = {.step = c->first_step + k / per_step};
@@ -71,13 +73,14 @@ static struct sampler_batch train_batch(const struct loader_config *c, int64_t k
         return b;
     b.n = b.next_epoch_at = loader_phase_at(c, b.step).batch;
     if (c->epoch_images)
-        take_across_epochs(c, k, &b, indices);
+        sampler_take_across_epochs(c, k, &b, indices);
     else
-        take_within_epoch(c, k, &b, indices);
+        sampler_take_within_epoch(c, k, &b, indices);
     return b;
 }
 
-static struct sampler_batch eval_batch(const struct loader_config *c, int64_t k, int64_t *indices)
+static struct sampler_batch sampler_eval_batch(const struct loader_config *c, int64_t k,
+                                               int64_t *indices)
 {
     int64_t run = k * c->world + c->rank, first = run * c->batch, left = c->images - first;
     int n = left < 0 ? 0 : left < c->batch ? (int)left : c->batch;
@@ -90,6 +93,6 @@ static struct sampler_batch eval_batch(const struct loader_config *c, int64_t k,
 
 struct sampler_batch sampler_batch(const struct loader_config *config, int64_t k, int64_t *indices)
 {
-    return config->role == DATASET_TRAIN ? train_batch(config, k, indices)
-                                         : eval_batch(config, k, indices);
+    return config->role == DATASET_TRAIN ? sampler_train_batch(config, k, indices)
+                                         : sampler_eval_batch(config, k, indices);
 }

@@ -6,7 +6,7 @@
 
 enum { ROWS_IN_FLOAT = 128, WIDE = 4 * VEC };
 
-static void add_to(double *sum, const float *part, size_t n)
+static void batchnorm_add_to(double *sum, const float *part, size_t n)
 {
     for (size_t i = 0; i < n; i++)
         sum[i] += part[i];
@@ -28,10 +28,10 @@ static inline __attribute__((always_inline)) void sums_block(const float *z, siz
         }
     for (int v = 0; v < width; v++)
         vec_store(out + v * VEC, s[v]);
-    add_to(sum, out, (size_t)width * VEC);
+    batchnorm_add_to(sum, out, (size_t)width * VEC);
     for (int v = 0; v < width; v++)
         vec_store(out + v * VEC, q[v]);
-    add_to(square_sum, out, (size_t)width * VEC);
+    batchnorm_add_to(square_sum, out, (size_t)width * VEC);
 }
 
 void batchnorm_sums(const float *z, size_t rows, size_t c, size_t ld, const float *shift,
@@ -56,7 +56,7 @@ void batchnorm_sums(const float *z, size_t rows, size_t c, size_t ld, const floa
 }
 
 /* One text for forward and for backward's mask, so that both round alike. */
-static inline vec normalised(const float *z, const float *scale, const float *shift)
+static inline vec batchnorm_normalised(const float *z, const float *scale, const float *shift)
 {
     return vec_load(z) * vec_load(scale) + vec_load(shift);
 }
@@ -72,7 +72,7 @@ apply(const float *z, size_t rows, size_t c, size_t ld, const float *scale, cons
         float *yr = y + r * ld;
         size_t j = 0;
         for (; j + VEC <= c; j += VEC) {
-            vec v = normalised(zr + j, scale + j, shift + j);
+            vec v = batchnorm_normalised(zr + j, scale + j, shift + j);
             if (kind == PLAIN_RESIDUAL)
                 v += vec_load(rr + j);
             if (kind == SCALED_RESIDUAL)
@@ -126,8 +126,9 @@ mask_sums_block(float *g, const struct batchnorm_mask *mask, size_t rows, size_t
             if (kind == MASK_OF_Y)
                 x = vec_where_positive(x, vec_load(mask->y + at));
             if (kind == MASK_OF_Z)
-                x = vec_where_positive(
-                    x, normalised(branch[0].z + at, mask->scale + channel, mask->shift + channel));
+                x = vec_where_positive(x,
+                                       batchnorm_normalised(branch[0].z + at, mask->scale + channel,
+                                                            mask->shift + channel));
             if (kind)
                 vec_store(g + at, x);
             s[v] += x;
@@ -138,30 +139,31 @@ mask_sums_block(float *g, const struct batchnorm_mask *mask, size_t rows, size_t
         }
     for (int v = 0; v < width; v++)
         vec_store(out + v * VEC, s[v]);
-    add_to(g_sum + j, out, n);
+    batchnorm_add_to(g_sum + j, out, n);
     for (int v = 0; v < width; v++)
         vec_store(out + v * VEC, p[v]);
     if (branches > 0)
-        add_to(branch[0].gz_sum + j, out, n);
+        batchnorm_add_to(branch[0].gz_sum + j, out, n);
     for (int v = 0; v < width; v++)
         vec_store(out + v * VEC, q[v]);
     if (branches > 1)
-        add_to(branch[1].gz_sum + j, out, n);
+        batchnorm_add_to(branch[1].gz_sum + j, out, n);
 }
 
-static bool passes(const struct batchnorm_mask *mask, const float *z, size_t at, size_t j)
+static bool batchnorm_passes(const struct batchnorm_mask *mask, const float *z, size_t at, size_t j)
 {
     if (!mask)
         return true;
     return (mask->y ? mask->y[at] : z[at] * mask->scale[j] + mask->shift[j]) > 0;
 }
 
-static void mask_sums_column(float *g, const struct batchnorm_mask *mask, size_t rows, size_t ld,
-                             size_t j, const struct batchnorm_branch *branch, double *g_sum)
+static void batchnorm_mask_sums_column(float *g, const struct batchnorm_mask *mask, size_t rows,
+                                       size_t ld, size_t j, const struct batchnorm_branch *branch,
+                                       double *g_sum)
 {
     for (size_t r = 0; r < rows; r++) {
         size_t at = r * ld + j;
-        if (!passes(mask, branch[0].z, at, j))
+        if (!batchnorm_passes(mask, branch[0].z, at, j))
             g[at] = 0;
         g_sum[j] += g[at];
         for (int b = 0; b < 2; b++)
@@ -171,8 +173,9 @@ static void mask_sums_column(float *g, const struct batchnorm_mask *mask, size_t
 }
 
 /* Rows that are summed in float; the kinds that training has are compiled by themselves. */
-static void mask_sums_rows(float *g, const struct batchnorm_mask *mask, size_t rows, size_t c,
-                           size_t ld, const struct batchnorm_branch *branch, double *g_sum)
+static void batchnorm_mask_sums_rows(float *g, const struct batchnorm_mask *mask, size_t rows,
+                                     size_t c, size_t ld, const struct batchnorm_branch *branch,
+                                     double *g_sum)
 {
     int branches = !branch[0].z ? 0 : !branch[1].z ? 1 : 2;
     enum mask_kind kind = !mask ? NO_MASK : mask->y ? MASK_OF_Y : MASK_OF_Z;
@@ -189,7 +192,7 @@ static void mask_sums_rows(float *g, const struct batchnorm_mask *mask, size_t r
             mask_sums_block(g, mask, rows, ld, j, 2, kind, branches, branch, g_sum);
     }
     for (; j < c; j++)
-        mask_sums_column(g, mask, rows, ld, j, branch, g_sum);
+        batchnorm_mask_sums_column(g, mask, rows, ld, j, branch, g_sum);
 }
 
 void batchnorm_mask_sums(float *g, const struct batchnorm_mask *mask, size_t rows, size_t c,
@@ -204,7 +207,7 @@ void batchnorm_mask_sums(float *g, const struct batchnorm_mask *mask, size_t row
         for (int i = 0; i < 2; i++)
             b[i].z = b[i].z ? b[i].z + at : NULL;
         shifted.y = shifted.y ? shifted.y + at : NULL;
-        mask_sums_rows(g + at, mask ? &shifted : NULL, n, c, ld, b, g_sum);
+        batchnorm_mask_sums_rows(g + at, mask ? &shifted : NULL, n, c, ld, b, g_sum);
     }
 }
 

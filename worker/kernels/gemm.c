@@ -24,7 +24,7 @@ struct reserve {
     float *c;       /* (threads, PRODUCT_SIDE, PRODUCT_SIDE) */
 };
 
-static void reserve_one(struct parallel_share share, void *context)
+static void gemm_reserve_one(struct parallel_share share, void *context)
 {
     struct reserve *r = context;
     const int n = PRODUCT_SIDE;
@@ -50,7 +50,7 @@ int gemm_reserve(int threads, struct error *e)
         return error_set(e, ERR_NO_MEMORY, "no memory for a product of matrices");
     struct reserve r = {.a = squares, .c = squares + square};
     gemm_single_threaded();
-    parallel_team(threads, reserve_one, &r);
+    parallel_team(threads, gemm_reserve_one, &r);
     free(squares);
     return 0;
 }

@@ -11,14 +11,14 @@ POOL_INLINE vec load_floats(const void *at)
     return vec_load(at);
 }
 
-static void max_of_vector(const struct window *w, const float *x, struct window_hits ty,
-                          struct window_hits tx, float *y, uint8_t *tap)
+static void pool_max_of_lanes(const struct window *w, const float *x, struct window_hits ty,
+                              struct window_hits tx, float *y, uint8_t *tap)
 {
     vec_store(y, pool_max_of_vector(w, x, sizeof *x, load_floats, ty, tx, tap));
 }
 
-static void max_of_channel(const struct window *w, const float *x, struct window_hits ty,
-                           struct window_hits tx, float *y, uint8_t *tap)
+static void pool_max_of_channel(const struct window *w, const float *x, struct window_hits ty,
+                                struct window_hits tx, float *y, uint8_t *tap)
 {
     uint8_t best = 0;
     *y = -INFINITY;
@@ -48,14 +48,14 @@ void pool_max(const struct window *w, const float *x, size_t first, size_t end, 
         const float *from = x + i / pixels * image;
         size_t j = 0;
         for (; j + VEC <= c; j += VEC)
-            max_of_vector(w, from + j, ty, tx, y + i * c + j, tap ? tap + i * c + j : NULL);
+            pool_max_of_lanes(w, from + j, ty, tx, y + i * c + j, tap ? tap + i * c + j : NULL);
         for (; j < c; j++)
-            max_of_channel(w, from + j, ty, tx, y + i * c + j, tap ? tap + i * c + j : NULL);
+            pool_max_of_channel(w, from + j, ty, tx, y + i * c + j, tap ? tap + i * c + j : NULL);
     }
 }
 
 /* dx += dy where the maximum came from this tap. */
-static void send_back(const float *dy, const uint8_t *tap, uint8_t wanted, size_t c, float *dx)
+static void pool_send_back(const float *dy, const uint8_t *tap, uint8_t wanted, size_t c, float *dx)
 {
     size_t j = 0;
     for (; j + VEC <= c; j += VEC) {
@@ -68,15 +68,16 @@ static void send_back(const float *dy, const uint8_t *tap, uint8_t wanted, size_
 }
 
 /* To a line of dx from a row of outputs that sees it by its taps ky. */
-static void send_row_back(const struct window *w, const float *dy, const uint8_t *tap, int ky,
-                          float *dx)
+static void pool_send_row_back(const struct window *w, const float *dy, const uint8_t *tap, int ky,
+                               float *dx)
 {
     size_t c = (size_t)w->channels;
 
     for (int o = 0; o < w->out; o++, dy += c, tap += c) {
         struct window_hits tx = window_hits_at(w, o);
         for (int kx = tx.first; kx < tx.end; kx++)
-            send_back(dy, tap, (uint8_t)(ky * w->kernel + kx), c, dx + (size_t)(tx.start + kx) * c);
+            pool_send_back(dy, tap, (uint8_t)(ky * w->kernel + kx), c,
+                           dx + (size_t)(tx.start + kx) * c);
     }
 }
 
@@ -93,7 +94,7 @@ void pool_max_backward(const struct window *w, const float *dy, const uint8_t *t
             int ky = (int)(line % in) + w->pad - o * w->stride;
             size_t from = (line / in * out + (size_t)o) * out * c;
             if (ky >= 0 && ky < w->kernel)
-                send_row_back(w, dy + from, tap + from, ky, dx + line * in * c);
+                pool_send_row_back(w, dy + from, tap + from, ky, dx + line * in * c);
         }
 }
 

@@ -5,7 +5,7 @@
 
 #include "worker/team/dry_run.h"
 
-static int largest(const float *x, int n)
+static int softmax_loss_largest(const float *x, int n)
 {
     int best = 0;
     for (int i = 1; i < n; i++)
@@ -17,7 +17,7 @@ static int largest(const float *x, int n)
 /* own: the logit of the label, or the mean of two labels' by their weights. */
 static double loss_of_row(const float *x, int classes, double own, double smoothing, float *p)
 {
-    double top = x[largest(x, classes)], sum = 0, all = 0;
+    double top = x[softmax_loss_largest(x, classes)], sum = 0, all = 0;
 
     for (int j = 0; j < classes; j++) {
         double shifted = x[j] - top;
@@ -31,16 +31,16 @@ static double loss_of_row(const float *x, int classes, double own, double smooth
     return log(sum) - (1 - smoothing) * (own - top) - smoothing * all / classes;
 }
 
-static struct softmax_row make_row(const float *logits, const int32_t *labels, int n, int i,
-                                   int classes, double smoothing, double lambda,
-                                   float *probabilities)
+static struct softmax_row softmax_loss_make_row(const float *logits, const int32_t *labels, int n,
+                                                int i, int classes, double smoothing, double lambda,
+                                                float *probabilities)
 {
     const float *x = logits + (size_t)i * (size_t)classes;
     double own = x[labels[i]];
 
     if (lambda < 1)
         own = lambda * own + (1 - lambda) * x[labels[n - 1 - i]];
-    int correct = largest(x, classes) == labels[lambda < 0.5 ? n - 1 - i : i];
+    int correct = softmax_loss_largest(x, classes) == labels[lambda < 0.5 ? n - 1 - i : i];
     double loss =
         loss_of_row(x, classes, own, smoothing, probabilities + (size_t)i * (size_t)classes);
     return (struct softmax_row){loss, correct};
@@ -51,7 +51,8 @@ void softmax_loss_rows(const float *logits, const int32_t *labels, int n, int fi
                        struct softmax_row *rows)
 {
     for (int i = first; i < end && !dry_run; i++)
-        rows[i] = make_row(logits, labels, n, i, classes, smoothing, lambda, probabilities);
+        rows[i] =
+            softmax_loss_make_row(logits, labels, n, i, classes, smoothing, lambda, probabilities);
 }
 
 double softmax_loss_sum(const struct softmax_row *rows, int n, int *correct)

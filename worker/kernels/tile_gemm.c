@@ -102,7 +102,7 @@ static micro_kernel *const by_columns[TILE_ROWS + 1] = {
     NULL, columns_1, columns_2, columns_3, columns_4, columns_5, columns_6 MORE(columns_)};
 
 /* k rows of one panel from B (k, n). */
-static void copy_panel(const float *b, size_t ld, size_t k, float *panel)
+static void tile_gemm_copy_panel(const float *b, size_t ld, size_t k, float *panel)
 {
     for (size_t l = 0; l < k; l++, b += ld, panel += TILE_COLUMNS) {
         vec_store(panel, vec_load(b));
@@ -112,7 +112,7 @@ static void copy_panel(const float *b, size_t ld, size_t k, float *panel)
 
 #ifdef __AVX512F__
 /* Rows of 16 floats, ld apart, become columns of the panel. */
-static void transpose_block(const float *from, size_t ld, float *to, size_t to_ld)
+static void tile_gemm_transpose_block(const float *from, size_t ld, float *to, size_t to_ld)
 {
     __m512 r[16], t[16];
 
@@ -144,13 +144,13 @@ static void transpose_block(const float *from, size_t ld, float *to, size_t to_l
 #endif
 
 /* k rows of one panel from B stored as (n, k). */
-static void transpose_panel(const float *b, size_t ld, size_t k, float *panel)
+static void tile_gemm_transpose_panel(const float *b, size_t ld, size_t k, float *panel)
 {
     size_t l = 0;
 #ifdef __AVX512F__
     for (; l + 16 <= k; l += 16) {
-        transpose_block(b + l, ld, panel + l * TILE_COLUMNS, TILE_COLUMNS);
-        transpose_block(b + 16 * ld + l, ld, panel + l * TILE_COLUMNS + 16, TILE_COLUMNS);
+        tile_gemm_transpose_block(b + l, ld, panel + l * TILE_COLUMNS, TILE_COLUMNS);
+        tile_gemm_transpose_block(b + 16 * ld + l, ld, panel + l * TILE_COLUMNS + 16, TILE_COLUMNS);
     }
 #endif
     for (; l < k; l++)
@@ -158,13 +158,13 @@ static void transpose_panel(const float *b, size_t ld, size_t k, float *panel)
             panel[l * TILE_COLUMNS + j] = b[j * ld + l];
 }
 
-static void make_panel(const struct tile_matrix *b, size_t k0, size_t k, size_t column,
-                       float *panel)
+static void tile_gemm_make_panel(const struct tile_matrix *b, size_t k0, size_t k, size_t column,
+                                 float *panel)
 {
     if (b->transposed)
-        transpose_panel(b->data + column * b->ld + k0, b->ld, k, panel);
+        tile_gemm_transpose_panel(b->data + column * b->ld + k0, b->ld, k, panel);
     else
-        copy_panel(b->data + k0 * b->ld + column, b->ld, k, panel);
+        tile_gemm_copy_panel(b->data + k0 * b->ld + column, b->ld, k, panel);
 }
 
 void tile_pack(const struct tile_matrix *b, size_t k, size_t n, float *panels, size_t k_all)
@@ -172,11 +172,11 @@ void tile_pack(const struct tile_matrix *b, size_t k, size_t n, float *panels, s
     if (dry_run_moves(2 * k * n))
         return;
     for (size_t j = 0; j < n; j += TILE_COLUMNS)
-        make_panel(b, 0, k, j, panels + j * k_all);
+        tile_gemm_make_panel(b, 0, k, j, panels + j * k_all);
 }
 
 /* The next rows of A: no hardware prefetcher follows 14 short rows at once. */
-static void prefetch_rows(const float *a, size_t lda, size_t rows, size_t k)
+static void tile_gemm_prefetch_rows(const float *a, size_t lda, size_t rows, size_t k)
 {
     for (size_t i = 0; i < rows; i++)
         for (size_t l = 0; l < k; l += 16)
@@ -185,9 +185,9 @@ static void prefetch_rows(const float *a, size_t lda, size_t rows, size_t k)
 
 /* All rows of C for one block of a panel: shares of almost the same size, so that none is tiny.
  * Meanwhile as many rows of B that the next panel will be made of are fetched (later, or NULL). */
-static void run_rows(size_t m, const float *a, size_t lda, bool by_k, bool fetch,
-                     const float *panel, size_t k, float *c, size_t ldc, bool add,
-                     const float *later, size_t later_ld)
+static void tile_gemm_run_rows(size_t m, const float *a, size_t lda, bool by_k, bool fetch,
+                               const float *panel, size_t k, float *c, size_t ldc, bool add,
+                               const float *later, size_t later_ld)
 {
     micro_kernel *const *kernels = by_k ? by_columns : by_rows;
     size_t shares = (m + TILE_ROWS - 1) / TILE_ROWS;
@@ -195,10 +195,10 @@ static void run_rows(size_t m, const float *a, size_t lda, bool by_k, bool fetch
     for (size_t s = 0, row = 0; s < shares; s++) {
         size_t end = m * (s + 1) / shares;
         if (fetch && s + 1 < shares)
-            prefetch_rows(a + end * lda, lda, m * (s + 2) / shares - end, k);
+            tile_gemm_prefetch_rows(a + end * lda, lda, m * (s + 2) / shares - end, k);
         if (later)
-            prefetch_rows(later + k * s / shares * later_ld, later_ld,
-                          k * (s + 1) / shares - k * s / shares, TILE_COLUMNS);
+            tile_gemm_prefetch_rows(later + k * s / shares * later_ld, later_ld,
+                                    k * (s + 1) / shares - k * s / shares, TILE_COLUMNS);
         kernels[end - row](a + (by_k ? row : row * lda), lda, panel, k, c + row * ldc, ldc, add);
         row = end;
     }
@@ -206,7 +206,7 @@ static void run_rows(size_t m, const float *a, size_t lda, bool by_k, bool fetch
 
 /* k columns of A, rows a multiple of 4 KiB apart, to rows that do not fall on each other in the
  * first-level cache. */
-static void copy_rows(size_t m, const float *a, size_t lda, size_t k, float *to)
+static void tile_gemm_copy_rows(size_t m, const float *a, size_t lda, size_t k, float *to)
 {
     for (size_t i = 0; i < m; i++)
         memcpy(to + i * COPY_LD, a + i * lda, k * sizeof *to);
@@ -223,7 +223,7 @@ INLINE void run_block(size_t m, size_t n, size_t k0, size_t k, const float *a, s
     for (size_t j = 0; j < n; j += TILE_COLUMNS) {
         const float *panel = b->data + j * b->ld + k0 * TILE_COLUMNS;
         if (!b->packed) {
-            make_panel(b, k0, k, j, block);
+            tile_gemm_make_panel(b, k0, k, j, block);
             panel = block;
         }
         const float *later = NULL;
@@ -231,14 +231,15 @@ INLINE void run_block(size_t m, size_t n, size_t k0, size_t k, const float *a, s
             later = j + TILE_COLUMNS < n ? b->data + k0 * b->ld + j + TILE_COLUMNS
                     : more               ? b->data + (k0 + k) * b->ld
                                          : NULL;
-        run_rows(m, a, lda, by_k, !by_k && !j, panel, k, c + j, ldc, add, later, b->ld);
+        tile_gemm_run_rows(m, a, lda, by_k, !by_k && !j, panel, k, c + j, ldc, add, later, b->ld);
     }
 }
 
 /* Rows of C, complete from left to right: 14 rows of A stay in the first-level cache and meet the
  * packed panels, which stay in the second. Meanwhile the next rows are fetched. */
-static void run_panels(size_t m, size_t n, const float *a, size_t lda, const float *panels,
-                       size_t panel_ld, size_t k, float *c, size_t ldc, bool add)
+static void tile_gemm_run_panels(size_t m, size_t n, const float *a, size_t lda,
+                                 const float *panels, size_t panel_ld, size_t k, float *c,
+                                 size_t ldc, bool add)
 {
     float copy[TILE_ROWS * COPY_LD] __attribute__((aligned(64)));
     size_t shares = (m + TILE_ROWS - 1) / TILE_ROWS, columns = n / TILE_COLUMNS;
@@ -248,10 +249,10 @@ static void run_panels(size_t m, size_t n, const float *a, size_t lda, const flo
         size_t end = m * (s + 1) / shares, next = s + 1 < shares ? m * (s + 2) / shares - end : 0;
         const float *rows = a + row * lda;
         if (collide)
-            copy_rows(end - row, rows, lda, k, copy);
+            tile_gemm_copy_rows(end - row, rows, lda, k, copy);
         for (size_t j = 0; j < columns; j++) {
             size_t from = next * j / columns, to = next * (j + 1) / columns;
-            prefetch_rows(a + (end + from) * lda, lda, to - from, k);
+            tile_gemm_prefetch_rows(a + (end + from) * lda, lda, to - from, k);
             by_rows[end - row](collide ? copy : rows, collide ? COPY_LD : lda,
                                panels + j * panel_ld, k, c + row * ldc + j * TILE_COLUMNS, ldc,
                                add);
@@ -270,9 +271,9 @@ static void gemm_by_panels(size_t m, size_t n, size_t k, const float *a, size_t 
         size_t length = extent_min(k - k0, BLOCK_K);
         size_t step = PANELS_FLOATS / length / TILE_COLUMNS * TILE_COLUMNS;
         for (size_t j = 0; j < n; j += step)
-            run_panels(m, extent_min(n - j, step), a + k0, lda,
-                       b->data + j * b->ld + k0 * TILE_COLUMNS, b->ld * TILE_COLUMNS, length, c + j,
-                       ldc, add || k0);
+            tile_gemm_run_panels(m, extent_min(n - j, step), a + k0, lda,
+                                 b->data + j * b->ld + k0 * TILE_COLUMNS, b->ld * TILE_COLUMNS,
+                                 length, c + j, ldc, add || k0);
     }
 }
 
@@ -288,7 +289,7 @@ static void gemm_by_rows(size_t m, size_t n, size_t k, const float *a, size_t ld
             size_t rows = extent_min(m - row, step), length = extent_min(k - k0, BLOCK_K);
             const float *block = a + row * lda + k0;
             if (collide)
-                copy_rows(rows, block, lda, length, copy);
+                tile_gemm_copy_rows(rows, block, lda, length, copy);
             run_block(rows, n, k0, length, collide ? copy : block, collide ? COPY_LD : lda, false,
                       b, c + row * ldc, ldc, add || k0, false);
         }

@@ -1,7 +1,7 @@
 #include "worker/kernels/window.h"
 
 /* Does a tap ever hit a real pixel? */
-static int tap_is_used(const struct window *w, int tap)
+static int window_tap_is_used(const struct window *w, int tap)
 {
     for (int o = 0; o < w->out; o++) {
         int i = o * w->stride + tap - w->pad;
@@ -17,9 +17,9 @@ struct window window_make(int in, int channels, int kernel, int stride, int pad)
         .in = in, .channels = channels, .kernel = kernel, .stride = stride, .pad = pad};
     w.out = (in + 2 * pad - kernel) / stride + 1;
     w.tap_end = kernel;
-    while (w.tap_first + 1 < kernel && !tap_is_used(&w, w.tap_first))
+    while (w.tap_first + 1 < kernel && !window_tap_is_used(&w, w.tap_first))
         w.tap_first++;
-    while (w.tap_end - 1 > w.tap_first && !tap_is_used(&w, w.tap_end - 1))
+    while (w.tap_end - 1 > w.tap_first && !window_tap_is_used(&w, w.tap_end - 1))
         w.tap_end--;
     return w;
 }

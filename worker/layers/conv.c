@@ -22,7 +22,7 @@ enum {
 };
 
 /* Columns of the widest im2col matrix: of x, or of dz. */
-static size_t widest_columns(const struct conv *c)
+static size_t conv_widest_columns(const struct conv *c)
 {
     struct window w = conv_turned_window(c);
     size_t turned =
@@ -30,23 +30,23 @@ static size_t widest_columns(const struct conv *c)
     return conv_columns(&c->window) > turned ? conv_columns(&c->window) : turned;
 }
 
-static size_t tile_floats(const struct conv *c)
+static size_t conv_tile_capacity(const struct conv *c)
 {
     return conv_weights(c) > LARGE_WEIGHTS_FLOATS ? LARGE_TILE_FLOATS : TILE_FLOATS;
 }
 
-static size_t rows_of_tile(const struct conv *c)
+static size_t conv_rows_of_tile(const struct conv *c)
 {
-    size_t widest = widest_columns(c);
+    size_t widest = conv_widest_columns(c);
     if (widest < (size_t)c->out_channels)
         widest = (size_t)c->out_channels;
-    size_t rows = tile_floats(c) / widest & ~(size_t)15;
+    size_t rows = conv_tile_capacity(c) / widest & ~(size_t)15;
     return rows < 16 ? 16 : rows;
 }
 
 /* A pass by Winograd finds its transformed weights (or their gradient) at the beginning of the
  * scratch memory, its tiles behind them. */
-static size_t winograd_scratch_floats(const struct conv *c)
+static size_t conv_winograd_scratch_floats(const struct conv *c)
 {
     size_t most = 0;
     for (int i = 0; i < CONV_DIRECTIONS; i++)
@@ -60,9 +60,10 @@ size_t conv_scratch_floats(const struct conv *c)
 {
     if (c->algorithm == CONV_GROUPED)
         return conv_grouped_scratch_floats(c);
-    return extent_max(conv_weights(c) +
-                          (conv_reads_in_place(c) ? 0 : rows_of_tile(c) * widest_columns(c)),
-                      winograd_scratch_floats(c));
+    return extent_max(conv_weights(c) + (conv_reads_in_place(c)
+                                             ? 0
+                                             : conv_rows_of_tile(c) * conv_widest_columns(c)),
+                      conv_winograd_scratch_floats(c));
 }
 
 /* A weight matrix as the products want it: as it is, or packed beforehand when several tiles need
@@ -72,14 +73,14 @@ struct weights {
     bool packed;
 };
 
-static bool packs(const struct conv *c, size_t rows, size_t n)
+static bool conv_packs(const struct conv *c, size_t rows, size_t n)
 {
-    return conv_uses_tile(c, n) && rows > rows_of_tile(c);
+    return conv_uses_tile(c, n) && rows > conv_rows_of_tile(c);
 }
 
 /* z = col W, dcol = dz W^T, dW += col^T dz: over the runs. */
-static void multiply_forward(const struct conv *c, struct weights w, const float *col, size_t rows,
-                             float *z)
+static void conv_multiply_forward(const struct conv *c, struct weights w, const float *col,
+                                  size_t rows, float *z)
 {
     struct conv_runs runs = conv_weight_runs(c);
     size_t k = conv_columns(&c->window), n = (size_t)c->out_channels;
@@ -96,8 +97,8 @@ static void multiply_forward(const struct conv *c, struct weights w, const float
     }
 }
 
-static void multiply_data(const struct conv *c, struct weights w, const float *dz, size_t rows,
-                          float *dcol, bool add)
+static void conv_multiply_data(const struct conv *c, struct weights w, const float *dz, size_t rows,
+                               float *dcol, bool add)
 {
     struct conv_runs runs = conv_weight_runs(c);
     size_t k = conv_columns(&c->window), n = (size_t)c->out_channels;
@@ -113,8 +114,8 @@ static void multiply_data(const struct conv *c, struct weights w, const float *d
     }
 }
 
-static void multiply_weights(const struct conv *c, const float *col, const float *dz, size_t rows,
-                             float *dw, bool add)
+static void conv_multiply_weights(const struct conv *c, const float *col, const float *dz,
+                                  size_t rows, float *dw, bool add)
 {
     struct conv_runs runs = conv_weight_runs(c);
     size_t k = conv_columns(&c->window), n = (size_t)c->out_channels;
@@ -129,9 +130,9 @@ static void multiply_weights(const struct conv *c, const float *col, const float
 }
 
 /* Images that are worked on together: of tiny ones as many as a product of all their rows wants. */
-static size_t images_at_once(const struct conv *c, int images)
+static size_t conv_images_at_once(const struct conv *c, int images)
 {
-    size_t fit = rows_of_tile(c) / conv_pixels_out(c);
+    size_t fit = conv_rows_of_tile(c) / conv_pixels_out(c);
 
     if (conv_by_pixel(c, images))
         return CONV_PIXEL_IMAGES_AT_ONCE;
@@ -140,9 +141,9 @@ static size_t images_at_once(const struct conv *c, int images)
     return fit ? fit : 1;
 }
 
-static void forward_by_pixel(const struct conv *c, const float *w, const float *x, float *z,
-                             size_t first, size_t end, float *scratch, conv_rows *done,
-                             void *context)
+static void conv_forward_by_pixel(const struct conv *c, const float *w, const float *x, float *z,
+                                  size_t first, size_t end, float *scratch, conv_rows *done,
+                                  void *context)
 {
     for (size_t i = first; i < end; i += CONV_PIXEL_IMAGES_AT_ONCE) {
         size_t images = extent_min(end - i, CONV_PIXEL_IMAGES_AT_ONCE);
@@ -152,8 +153,8 @@ static void forward_by_pixel(const struct conv *c, const float *w, const float *
     }
 }
 
-static struct conv_winograd_pass forward_pass(const struct conv *c, const float *x, float *z,
-                                              float *scratch, conv_rows *done, void *context)
+static struct conv_winograd_pass conv_forward_pass(const struct conv *c, const float *x, float *z,
+                                                   float *scratch, conv_rows *done, void *context)
 {
     enum conv_winograd m = c->winograd[CONV_FORWARD];
     return (struct conv_winograd_pass){.m = m,
@@ -165,11 +166,11 @@ static struct conv_winograd_pass forward_pass(const struct conv *c, const float 
                                        .context = context};
 }
 
-static void forward_by_winograd(const struct conv *c, const float *w, const float *x, float *z,
-                                size_t first, size_t end, float *scratch, conv_rows *done,
-                                void *context)
+static void conv_forward_by_winograd(const struct conv *c, const float *w, const float *x, float *z,
+                                     size_t first, size_t end, float *scratch, conv_rows *done,
+                                     void *context)
 {
-    struct conv_winograd_pass p = forward_pass(c, x, z, scratch, done, context);
+    struct conv_winograd_pass p = conv_forward_pass(c, x, z, scratch, done, context);
 
     conv_winograd_pack(c, p.m, false, PARALLEL_ALL, w, scratch);
     conv_winograd_run(c, &p, first, end);
@@ -179,8 +180,8 @@ void conv_forward(const struct conv *c, const float *w, const float *x, float *z
                   int end, float *scratch, conv_rows *done, void *context)
 {
     size_t row = (size_t)first * conv_pixels_out(c), last = (size_t)end * conv_pixels_out(c);
-    size_t tile = rows_of_tile(c), k = conv_matrix_rows(c), n = (size_t)c->out_channels;
-    struct weights weights = {w, packs(c, last - row, n)};
+    size_t tile = conv_rows_of_tile(c), k = conv_matrix_rows(c), n = (size_t)c->out_channels;
+    struct weights weights = {w, conv_packs(c, last - row, n)};
     float *tile_col = scratch + conv_weights(c);
 
     if (c->algorithm == CONV_GROUPED) {
@@ -188,11 +189,11 @@ void conv_forward(const struct conv *c, const float *w, const float *x, float *z
         return;
     }
     if (c->winograd[CONV_FORWARD]) {
-        forward_by_winograd(c, w, x, z, (size_t)first, (size_t)end, scratch, done, context);
+        conv_forward_by_winograd(c, w, x, z, (size_t)first, (size_t)end, scratch, done, context);
         return;
     }
     if (conv_by_pixel(c, end - first)) {
-        forward_by_pixel(c, w, x, z, (size_t)first, (size_t)end, scratch, done, context);
+        conv_forward_by_pixel(c, w, x, z, (size_t)first, (size_t)end, scratch, done, context);
         return;
     }
     if (weights.packed) {
@@ -206,14 +207,14 @@ void conv_forward(const struct conv *c, const float *w, const float *x, float *z
             col = x + row * (size_t)c->window.channels;
         else
             im2col(&c->window, x, row, rows, tile_col);
-        multiply_forward(c, weights, col, rows, z + row * n);
+        conv_multiply_forward(c, weights, col, rows, z + row * n);
         conv_tell_rows(done, row, rows, n, context);
     }
 }
 
 /* A tile's rows of dz are in cache. */
-static void backward_tile(const struct conv *c, const struct conv_backward *b, struct weights w,
-                          size_t row, size_t rows, bool first_tile)
+static void conv_backward_tile(const struct conv *c, const struct conv_backward *b,
+                               struct weights w, size_t row, size_t rows, bool first_tile)
 {
     const float *dz = b->dz + row * (size_t)c->out_channels;
     float *col = b->scratch + conv_weights(c);
@@ -221,21 +222,21 @@ static void backward_tile(const struct conv *c, const struct conv_backward *b, s
 
     if (conv_reads_in_place(c)) {
         size_t at = row * (size_t)c->window.channels;
-        multiply_weights(c, b->x + at, dz, rows, b->dw, add_dw);
+        conv_multiply_weights(c, b->x + at, dz, rows, b->dw, add_dw);
         if (b->dx)
-            multiply_data(c, w, dz, rows, b->dx + at, b->add_dx);
+            conv_multiply_data(c, w, dz, rows, b->dx + at, b->add_dx);
         return;
     }
     im2col(&c->window, b->x, row, rows, col);
-    multiply_weights(c, col, dz, rows, b->dw, add_dw);
+    conv_multiply_weights(c, col, dz, rows, b->dw, add_dw);
     if (b->dx && !conv_turns_kernel(c)) {
-        multiply_data(c, w, dz, rows, col, false);
+        conv_multiply_data(c, w, dz, rows, col, false);
         col2im(&c->window, col, row, rows, b->dx);
     }
 }
 
-static void backward_pixels(const struct conv *c, const struct conv_backward *b, size_t image,
-                            size_t images, bool first_group)
+static void conv_backward_pixels(const struct conv *c, const struct conv_backward *b, size_t image,
+                                 size_t images, bool first_group)
 {
     conv_tell_rows(b->ready, image * conv_pixels_out(c), images * conv_pixels_out(c),
                    (size_t)c->out_channels, b->context);
@@ -248,13 +249,13 @@ static void backward_pixels(const struct conv *c, const struct conv_backward *b,
 }
 
 /* dx of a group of images whose dz is ready. */
-static void data_by_turned_kernel(const struct conv *c, const struct conv_backward *b,
-                                  struct weights w, size_t row, size_t last)
+static void conv_data_by_turned_kernel(const struct conv *c, const struct conv_backward *b,
+                                       struct weights w, size_t row, size_t last)
 {
     struct window t = conv_turned_window(c);
     size_t k = (size_t)(window_taps(&t) * window_taps(&t) * t.channels),
            ci = (size_t)c->window.channels;
-    size_t tile = rows_of_tile(c);
+    size_t tile = conv_rows_of_tile(c);
     float *col = b->scratch + conv_weights(c);
 
     for (; row < last; row += tile) {
@@ -267,11 +268,11 @@ static void data_by_turned_kernel(const struct conv *c, const struct conv_backwa
 }
 
 /* A group of images is finished together, because windows overlap within one. */
-static void backward_group(const struct conv *c, const struct conv_backward *b, struct weights w,
-                           size_t image, size_t images, bool first_group)
+static void conv_backward_group(const struct conv *c, const struct conv_backward *b,
+                                struct weights w, size_t image, size_t images, bool first_group)
 {
     size_t out = conv_pixels_out(c), in = conv_pixels_in(c), ch = (size_t)c->window.channels;
-    size_t row = image * out, last = (image + images) * out, tile = rows_of_tile(c);
+    size_t row = image * out, last = (image + images) * out, tile = conv_rows_of_tile(c);
     bool whole = b->dx && !conv_reads_in_place(c), turned = whole && conv_turns_kernel(c);
 
     if (whole && !turned && !b->add_dx && !dry_run)
@@ -279,19 +280,19 @@ static void backward_group(const struct conv *c, const struct conv_backward *b, 
     for (; row < last; row += tile) {
         size_t rows = extent_min(last - row, tile);
         conv_tell_rows(b->ready, row, rows, (size_t)c->out_channels, b->context);
-        backward_tile(c, b, w, row, rows, first_group && row == image * out);
+        conv_backward_tile(c, b, w, row, rows, first_group && row == image * out);
         if (b->dx && conv_reads_in_place(c))
             conv_tell_rows(b->done, row, rows, ch, b->context);
     }
     if (turned)
-        data_by_turned_kernel(c, b, w, image * out, last);
+        conv_data_by_turned_kernel(c, b, w, image * out, last);
     else if (whole)
         conv_tell_rows(b->done, image * in, images * in, ch, b->context);
 }
 
 /* What the products with the weights will read: packed once if many tiles need it. */
-static struct weights backward_weights(const struct conv *c, const struct conv_backward *b,
-                                       int images)
+static struct weights conv_backward_weights(const struct conv *c, const struct conv_backward *b,
+                                            int images)
 {
     size_t k = conv_matrix_rows(c), n = (size_t)c->out_channels;
 
@@ -302,31 +303,31 @@ static struct weights backward_weights(const struct conv *c, const struct conv_b
                          b->w, b->scratch);
         return (struct weights){b->scratch, true};
     }
-    if (!packs(c, (size_t)images * conv_pixels_out(c), k) || conv_weight_runs(c).count > 1)
+    if (!conv_packs(c, (size_t)images * conv_pixels_out(c), k) || conv_weight_runs(c).count > 1)
         return (struct weights){b->w, false};
     tile_pack(&(struct tile_matrix){b->w, n, true, false}, n, k, b->scratch, n);
     return (struct weights){b->scratch, true};
 }
 
-static void backward_directly(const struct conv *c, const struct conv_backward *b, int first,
-                              int end)
+static void conv_backward_directly(const struct conv *c, const struct conv_backward *b, int first,
+                                   int end)
 {
     bool pixels = conv_by_pixel(c, end - first);
-    size_t images = images_at_once(c, end - first);
-    struct weights w = backward_weights(c, b, end - first);
+    size_t images = conv_images_at_once(c, end - first);
+    struct weights w = conv_backward_weights(c, b, end - first);
 
     if (!pixels && !b->add_dw && window_taps(&c->window) < c->window.kernel && !dry_run)
         memset(b->dw, 0, conv_weights(c) * sizeof *b->dw);
     for (size_t i = (size_t)first; i < (size_t)end; i += images) {
         size_t count = extent_min((size_t)end - i, images);
         if (pixels)
-            backward_pixels(c, b, i, count, i == (size_t)first);
+            conv_backward_pixels(c, b, i, count, i == (size_t)first);
         else
-            backward_group(c, b, w, i, count, i == (size_t)first);
+            conv_backward_group(c, b, w, i, count, i == (size_t)first);
     }
 }
 
-static struct conv_winograd_sums sums_pass(const struct conv *c, const struct conv_backward *b)
+static struct conv_winograd_sums conv_sums_pass(const struct conv *c, const struct conv_backward *b)
 {
     enum conv_winograd m = c->winograd[CONV_WEIGHTS];
     return (struct conv_winograd_sums){.m = m,
@@ -336,10 +337,10 @@ static struct conv_winograd_sums sums_pass(const struct conv *c, const struct co
                                        .work = b->scratch + conv_winograd_weights_floats(c, m)};
 }
 
-static void weights_by_winograd(const struct conv *c, const struct conv_backward *b, size_t first,
-                                size_t end)
+static void conv_weights_by_winograd(const struct conv *c, const struct conv_backward *b,
+                                     size_t first, size_t end)
 {
-    struct conv_winograd_sums p = sums_pass(c, b);
+    struct conv_winograd_sums p = conv_sums_pass(c, b);
     size_t images = conv_winograd_images(c, p.m);
 
     for (size_t i = first; i < end; i += images) {
@@ -352,7 +353,7 @@ static void weights_by_winograd(const struct conv *c, const struct conv_backward
     conv_winograd_finish_weights(c, p.m, PARALLEL_ALL, p.sums, b->dw, b->add_dw);
 }
 
-static struct conv_winograd_pass data_pass(const struct conv *c, const struct conv_backward *b)
+static struct conv_winograd_pass conv_data_pass(const struct conv *c, const struct conv_backward *b)
 {
     enum conv_winograd m = c->winograd[CONV_DATA];
     return (struct conv_winograd_pass){.m = m,
@@ -366,33 +367,34 @@ static struct conv_winograd_pass data_pass(const struct conv *c, const struct co
                                        .context = b->context};
 }
 
-static void data_by_winograd(const struct conv *c, const struct conv_backward *b, size_t first,
-                             size_t end)
+static void conv_data_by_winograd(const struct conv *c, const struct conv_backward *b, size_t first,
+                                  size_t end)
 {
-    struct conv_winograd_pass p = data_pass(c, b);
+    struct conv_winograd_pass p = conv_data_pass(c, b);
 
     conv_winograd_pack(c, p.m, true, PARALLEL_ALL, b->w, b->scratch);
     conv_winograd_run(c, &p, first, end);
 }
 
 /* One gradient after the other: of the weights first, which calls `ready`. */
-static void backward_by_winograd(const struct conv *c, const struct conv_backward *b, int first,
-                                 int end)
+static void conv_backward_by_winograd(const struct conv *c, const struct conv_backward *b,
+                                      int first, int end)
 {
     struct conv_backward weights = *b;
 
     weights.dx = NULL;
     if (c->winograd[CONV_WEIGHTS])
-        weights_by_winograd(c, b, (size_t)first, (size_t)end);
+        conv_weights_by_winograd(c, b, (size_t)first, (size_t)end);
     else
-        backward_directly(c, &weights, first, end);
+        conv_backward_directly(c, &weights, first, end);
     if (!b->dx)
         return;
     if (c->winograd[CONV_DATA])
-        data_by_winograd(c, b, (size_t)first, (size_t)end);
+        conv_data_by_winograd(c, b, (size_t)first, (size_t)end);
     else
-        data_by_turned_kernel(c, b, backward_weights(c, b, 1), (size_t)first * conv_pixels_out(c),
-                              (size_t)end * conv_pixels_out(c));
+        conv_data_by_turned_kernel(c, b, conv_backward_weights(c, b, 1),
+                                   (size_t)first * conv_pixels_out(c),
+                                   (size_t)end * conv_pixels_out(c));
 }
 
 void conv_backward(const struct conv *c, const struct conv_backward *b, int first, int end)
@@ -400,7 +402,7 @@ void conv_backward(const struct conv *c, const struct conv_backward *b, int firs
     if (c->algorithm == CONV_GROUPED)
         conv_grouped_backward(c, b, (size_t)first, (size_t)end);
     else if (c->winograd[CONV_WEIGHTS] || c->winograd[CONV_DATA])
-        backward_by_winograd(c, b, first, end);
+        conv_backward_by_winograd(c, b, first, end);
     else
-        backward_directly(c, b, first, end);
+        conv_backward_directly(c, b, first, end);
 }

@@ -25,7 +25,7 @@ struct slices {
     size_t in, out, stride;
 };
 
-static struct slices slices_of(const struct conv *c)
+static struct slices conv_grouped_slices_of(const struct conv *c)
 {
     size_t group = (size_t)(c->window.channels / c->groups);
     return (struct slices){group,
@@ -45,23 +45,23 @@ bool conv_grouped_takes(const struct conv *c)
            c->window.kernel == KERNEL && c->window.pad == 1 && c->window.stride <= 2;
 }
 
-static size_t slice_weights(const struct slices *s)
+static size_t conv_grouped_slice_weights(const struct slices *s)
 {
     return TAPS * s->group * s->width;
 }
 
-static size_t slice_count(const struct slices *s)
+static size_t conv_grouped_slice_count(const struct slices *s)
 {
     return s->channels / s->width;
 }
 
-static struct parallel_range all_slices(const struct slices *s)
+static struct parallel_range conv_grouped_all_slices(const struct slices *s)
 {
-    return (struct parallel_range){0, slice_count(s)};
+    return (struct parallel_range){0, conv_grouped_slice_count(s)};
 }
 
 /* The products of a slice and an image. */
-static bool counts_slice(const struct slices *s)
+static bool conv_grouped_counts_slice(const struct slices *s)
 {
     return dry_run_products(s->out * s->out, s->width, TAPS * s->group);
 }
@@ -69,17 +69,18 @@ static bool counts_slice(const struct slices *s)
 /* Weights, their gradient, slices of input and dz with their borders. */
 size_t conv_grouped_scratch_floats(const struct conv *c)
 {
-    struct slices s = slices_of(c);
+    struct slices s = conv_grouped_slices_of(c);
     size_t out = s.out + 2;
     return 2 * conv_weights(c) + (s.padded * s.padded + out * out) * s.width;
 }
 
 /* To (slice, ky, kx, channel of the group that is read, channel written). */
-static void pack(const struct slices *s, struct parallel_range of, const float *w, float *to)
+static void conv_grouped_pack(const struct slices *s, struct parallel_range of, const float *w,
+                              float *to)
 {
-    if (dry_run_moves(2 * (of.end - of.first) * slice_weights(s)))
+    if (dry_run_moves(2 * (of.end - of.first) * conv_grouped_slice_weights(s)))
         return;
-    to += of.first * slice_weights(s);
+    to += of.first * conv_grouped_slice_weights(s);
     for (size_t at = of.first * s->width; at < of.end * s->width; at += s->width)
         for (size_t row = 0; row < TAPS * s->group; row++, to += s->width)
             memcpy(to, w + row * s->channels + at, s->width * sizeof *to);
@@ -90,9 +91,9 @@ static void pack(const struct slices *s, struct parallel_range of, const float *
 static void grouped_pack_turned(const struct slices *s, struct parallel_range of, const float *w,
                                 float *to)
 {
-    if (dry_run_moves(2 * (of.end - of.first) * slice_weights(s)))
+    if (dry_run_moves(2 * (of.end - of.first) * conv_grouped_slice_weights(s)))
         return;
-    to += of.first * slice_weights(s);
+    to += of.first * conv_grouped_slice_weights(s);
     for (size_t at = of.first * s->width; at < of.end * s->width; at += s->width)
         for (size_t t = 0; t < TAPS; t++, to += s->group * s->width)
             for (size_t i = 0; i < s->group; i++) {
@@ -103,9 +104,9 @@ static void grouped_pack_turned(const struct slices *s, struct parallel_range of
             }
 }
 
-static void unpack(const struct slices *s, const float *from, float *dw, bool add)
+static void conv_grouped_unpack(const struct slices *s, const float *from, float *dw, bool add)
 {
-    if (dry_run_moves(2 * slice_count(s) * slice_weights(s)))
+    if (dry_run_moves(2 * conv_grouped_slice_count(s) * conv_grouped_slice_weights(s)))
         return;
     for (size_t at = 0; at < s->channels; at += s->width)
         for (size_t row = 0; row < TAPS * s->group; row++, from += s->width) {
@@ -117,7 +118,8 @@ static void unpack(const struct slices *s, const float *from, float *dw, bool ad
 
 /* A slice of an image (size, size, channels), inside a border of zeros. The slice beside it is
  * wanted next, and no hardware prefetcher follows steps of all channels. */
-static void copy_padded(const struct slices *s, const float *from, size_t size, float *to)
+static void conv_grouped_copy_padded(const struct slices *s, const float *from, size_t size,
+                                     float *to)
 {
     size_t row = (size + 2) * s->width;
 
@@ -138,7 +140,7 @@ static void copy_padded(const struct slices *s, const float *from, size_t size, 
 }
 
 /* For each lane, the number of the first channel of its group. */
-static vec_int group_starts(size_t group)
+static vec_int conv_grouped_group_starts(size_t group)
 {
     vec_int v;
     for (int i = 0; i < VEC; i++)
@@ -171,7 +173,7 @@ INLINE void strip(const struct slices *s, size_t pixels, size_t stride, bool sev
                   const float *from, const float *w, float *z, bool add)
 {
     vec sum[STRIP];
-    vec_int starts = group_starts(s->group);
+    vec_int starts = conv_grouped_group_starts(s->group);
     size_t tap = s->group * s->width;
 
 #pragma GCC unroll 14
@@ -204,7 +206,7 @@ INLINE void strip_back(const struct slices *s, size_t pixels, size_t valid, size
                        bool several, const float *from, const float *w, float *dx, bool add)
 {
     vec sum[STRIP];
-    vec_int starts = group_starts(s->group);
+    vec_int starts = conv_grouped_group_starts(s->group);
     size_t tap = s->group * s->width;
 
 #pragma GCC unroll 14
@@ -265,12 +267,12 @@ STRIPS(strip_of_one_group_apart, 2, false)
 BACKS(back_of_groups, true)
 BACKS(back_of_one_group, false)
 
-static size_t next_strip(size_t pixels)
+static size_t conv_grouped_next_strip(size_t pixels)
 {
     return pixels >= STRIP ? STRIP : pixels >= 7 ? 7 : pixels >= 4 ? 4 : 1;
 }
 
-static size_t next_back(size_t pixels)
+static size_t conv_grouped_next_back(size_t pixels)
 {
     return pixels >= STRIP / 2 ? STRIP / 2 : pixels >= 2 ? 2 : 1;
 }
@@ -281,14 +283,14 @@ static void grouped_convolve(const struct slices *s, const float *padded, const 
 {
     bool several = s->group<VEC, apart = stride> 1;
 
-    if (counts_slice(s))
+    if (conv_grouped_counts_slice(s))
         return;
     for (size_t v = 0; v < s->width; v += VEC)
         for (size_t y = 0; y < size; y++)
             for (size_t x = 0, n; x < size; x += n) {
                 const float *from = padded + (y * stride * s->padded + x * stride) * s->width;
                 float *to = z + (y * size + x) * s->channels + v;
-                n = next_strip(size - x);
+                n = conv_grouped_next_strip(size - x);
                 if (several)
                     (apart ? strip_of_groups_apart : strip_of_groups)(s, n, from, w + v, to, add);
                 else
@@ -301,7 +303,7 @@ static void grouped_convolve(const struct slices *s, const float *padded, const 
 static void grouped_convolve_back(const struct slices *s, const float *dz, const float *w,
                                   float *dx, bool add)
 {
-    if (counts_slice(s))
+    if (conv_grouped_counts_slice(s))
         return;
     for (size_t v = 0; v < s->width; v += VEC)
         for (size_t y = 0; y < s->in; y++)
@@ -309,7 +311,7 @@ static void grouped_convolve_back(const struct slices *s, const float *dz, const
                 const float *from = dz + ((y / 2 + 1) * (s->out + 2) + x + 1) * s->width;
                 float *to = dx + (y * s->in + 2 * x) * s->channels + v;
                 size_t first_ky = y % 2 ? 0 : 1, valid = s->in - 2 * x;
-                n = next_back(s->out - x);
+                n = conv_grouped_next_back(s->out - x);
                 if (s->group < VEC)
                     back_of_groups(s, n, valid, first_ky, from, w + v, to, add);
                 else
@@ -317,16 +319,16 @@ static void grouped_convolve_back(const struct slices *s, const float *dz, const
             }
 }
 
-static void forward_slice(const struct slices *s, const float *weights, const float *x, float *z,
-                          size_t image, size_t slice, float *padded)
+static void conv_grouped_forward_slice(const struct slices *s, const float *weights, const float *x,
+                                       float *z, size_t image, size_t slice, float *padded)
 {
     size_t at = slice * s->width;
     double piece = trace_begin();
 
-    copy_padded(s, x + image * s->in * s->in * s->channels + at, s->in, padded);
+    conv_grouped_copy_padded(s, x + image * s->in * s->in * s->channels + at, s->in, padded);
     trace_part(piece, TRACE_IM2COL);
     piece = trace_begin();
-    grouped_convolve(s, padded, weights + slice * slice_weights(s), s->out, s->stride,
+    grouped_convolve(s, padded, weights + slice * conv_grouped_slice_weights(s), s->out, s->stride,
                      z + image * s->out * s->out * s->channels + at, false);
     trace_part(piece, TRACE_GEMM);
 }
@@ -334,14 +336,14 @@ static void forward_slice(const struct slices *s, const float *weights, const fl
 void conv_grouped_forward(const struct conv *c, const float *w, const float *x, float *z,
                           size_t first, size_t end, float *scratch, conv_rows *done, void *context)
 {
-    struct slices s = slices_of(c);
+    struct slices s = conv_grouped_slices_of(c);
     float *padded = scratch + 2 * conv_weights(c);
     size_t pixels = s.out * s.out;
 
-    pack(&s, all_slices(&s), w, scratch);
+    conv_grouped_pack(&s, conv_grouped_all_slices(&s), w, scratch);
     for (size_t i = first; i < end; i++) {
-        for (size_t k = 0; k < slice_count(&s); k++)
-            forward_slice(&s, scratch, x, z, i, k, padded);
+        for (size_t k = 0; k < conv_grouped_slice_count(&s); k++)
+            conv_grouped_forward_slice(&s, scratch, x, z, i, k, padded);
         conv_tell_rows(done, i * pixels, pixels, s.channels, context);
     }
 }
@@ -356,7 +358,7 @@ INLINE void weights_of_row(const struct slices *s, size_t stride, bool several, 
                            const float *dz, size_t channel, float *dw)
 {
     vec sum[KERNEL][WEIGHT_CHANNELS] = {0};
-    vec_int starts = group_starts(s->group);
+    vec_int starts = conv_grouped_group_starts(s->group);
     size_t width = s->width;
 
     for (size_t y = 0; y < s->out; y++, x += stride * s->padded * width, dz += (s->out + 2) * width)
@@ -397,12 +399,12 @@ WEIGHTS(weights_of_one_group, 1, false)
 WEIGHTS(weights_of_groups_apart, 2, true)
 WEIGHTS(weights_of_one_group_apart, 2, false)
 
-static void weights_of_slice(const struct slices *s, const float *padded, const float *dz,
-                             float *dw)
+static void conv_grouped_weights_of_slice(const struct slices *s, const float *padded,
+                                          const float *dz, float *dw)
 {
     bool several = s->group<VEC, apart = s->stride> 1;
 
-    if (counts_slice(s))
+    if (conv_grouped_counts_slice(s))
         return;
     for (size_t ky = 0; ky < KERNEL; ky++)
         for (size_t v = 0; v < s->width; v += VEC)
@@ -424,18 +426,20 @@ struct slice_work {
 };
 
 /* Its weights' gradient is added to dw. */
-static void backward_slice(const struct slices *s, const struct conv_backward *b, size_t image,
-                           size_t slice, const struct slice_work *work, float *dw)
+static void conv_grouped_backward_slice(const struct slices *s, const struct conv_backward *b,
+                                        size_t image, size_t slice, const struct slice_work *work,
+                                        float *dw)
 {
     size_t at = slice * s->width, in = image * s->in * s->in * s->channels + at;
-    const float *turned = work->turned + slice * slice_weights(s);
+    const float *turned = work->turned + slice * conv_grouped_slice_weights(s);
     double piece = trace_begin();
 
-    copy_padded(s, b->dz + image * s->out * s->out * s->channels + at, s->out, work->dz);
-    copy_padded(s, b->x + in, s->in, work->padded);
+    conv_grouped_copy_padded(s, b->dz + image * s->out * s->out * s->channels + at, s->out,
+                             work->dz);
+    conv_grouped_copy_padded(s, b->x + in, s->in, work->padded);
     trace_part(piece, TRACE_IM2COL);
     piece = trace_begin();
-    weights_of_slice(s, work->padded, work->dz, dw);
+    conv_grouped_weights_of_slice(s, work->padded, work->dz, dw);
     if (b->dx && s->stride > 1)
         grouped_convolve_back(s, work->dz, turned, b->dx + in, b->add_dx);
     else if (b->dx)
@@ -446,7 +450,7 @@ static void backward_slice(const struct slices *s, const struct conv_backward *b
 void conv_grouped_backward(const struct conv *c, const struct conv_backward *b, size_t first,
                            size_t end)
 {
-    struct slices s = slices_of(c);
+    struct slices s = conv_grouped_slices_of(c);
     size_t weights = conv_weights(c), in = s.in * s.in, out = s.out * s.out;
     float *dw = b->scratch + weights, *padded = dw + weights;
     struct slice_work work = {b->scratch, padded, padded + s.padded * s.padded * s.width};
@@ -454,20 +458,21 @@ void conv_grouped_backward(const struct conv *c, const struct conv_backward *b, 
     if (!dry_run)
         memset(dw, 0, weights * sizeof *dw);
     if (b->dx)
-        grouped_pack_turned(&s, all_slices(&s), b->w, b->scratch);
+        grouped_pack_turned(&s, conv_grouped_all_slices(&s), b->w, b->scratch);
     for (size_t i = first; i < end; i++) {
         conv_tell_rows(b->ready, i * out, out, s.channels, b->context);
-        for (size_t k = 0; k < slice_count(&s); k++)
-            backward_slice(&s, b, i, k, &work, dw + k * slice_weights(&s));
+        for (size_t k = 0; k < conv_grouped_slice_count(&s); k++)
+            conv_grouped_backward_slice(&s, b, i, k, &work,
+                                        dw + k * conv_grouped_slice_weights(&s));
         if (b->dx)
             conv_tell_rows(b->done, i * in, in, s.channels, b->context);
     }
-    unpack(&s, dw, b->dw, b->add_dw);
+    conv_grouped_unpack(&s, dw, b->dw, b->add_dw);
 }
 
 /* ---- teams: slices of images are shared out, slice by slice */
 
-static size_t own_work_floats(const struct slices *s)
+static size_t conv_grouped_own_work_floats(const struct slices *s)
 {
     return (s->padded * s->padded + (s->out + 2) * (s->out + 2)) * s->width;
 }
@@ -481,12 +486,12 @@ size_t conv_grouped_team_floats(const struct conv *c)
 /* Behind the work: sums of the first and the last slice of a thread, if it shares them. */
 size_t conv_grouped_own_floats(const struct conv *c)
 {
-    struct slices s = slices_of(c);
-    return own_work_floats(&s) + 2 * slice_weights(&s);
+    struct slices s = conv_grouped_slices_of(c);
+    return conv_grouped_own_work_floats(&s) + 2 * conv_grouped_slice_weights(&s);
 }
 
-static struct parallel_block slice_rows(const struct slices *s, size_t image, size_t pixels,
-                                        size_t slice)
+static struct parallel_block conv_grouped_slice_rows(const struct slices *s, size_t image,
+                                                     size_t pixels, size_t slice)
 {
     return (struct parallel_block){image * pixels, pixels, slice * s->width, s->width};
 }
@@ -505,11 +510,12 @@ static void grouped_forward_piece(const struct parallel_piece *piece, void *cont
     const struct grouped_forward *f = context;
     const struct slices *s = f->s;
     size_t n = f->images;
-    struct parallel_range mine = parallel_range(slice_count(s) * n, parallel_piece_share(piece));
+    struct parallel_range mine =
+        parallel_range(conv_grouped_slice_count(s) * n, parallel_piece_share(piece));
 
     for (size_t i = mine.first; i < mine.end; i++) {
-        forward_slice(s, f->packed, f->x, f->z, i % n, i / n, f->own);
-        conv_tell(f->done, slice_rows(s, i % n, s->out * s->out, i / n), f->context);
+        conv_grouped_forward_slice(s, f->packed, f->x, f->z, i % n, i / n, f->own);
+        conv_tell(f->done, conv_grouped_slice_rows(s, i % n, s->out * s->out, i / n), f->context);
     }
 }
 
@@ -517,14 +523,14 @@ void conv_grouped_forward_team(const struct conv *c, const float *w, const float
                                int images, struct parallel_share share,
                                const struct conv_memory *memory, conv_rows *done, void *context)
 {
-    struct slices s = slices_of(c);
+    struct slices s = conv_grouped_slices_of(c);
     struct grouped_forward f = {&s,   memory->team, x, z, memory->own[share.part], (size_t)images,
                                 done, context};
 
-    pack(&s, parallel_range(slice_count(&s), share), w, memory->team);
+    conv_grouped_pack(&s, parallel_range(conv_grouped_slice_count(&s), share), w, memory->team);
     parallel_barrier(share);
-    parallel_take(share, slice_count(&s) * f.images / (size_t)share.parts, grouped_forward_piece,
-                  &f);
+    parallel_take(share, conv_grouped_slice_count(&s) * f.images / (size_t)share.parts,
+                  grouped_forward_piece, &f);
 }
 
 /* Who has images of a slice; a single thread sums in the team's memory. */
@@ -532,43 +538,46 @@ struct sharers {
     int first, last;
 };
 
-static struct sharers sharers_of(const struct slices *s, size_t slice, size_t images, int parts)
+static struct sharers conv_grouped_sharers_of(const struct slices *s, size_t slice, size_t images,
+                                              int parts)
 {
-    size_t all = slice_count(s) * images;
+    size_t all = conv_grouped_slice_count(s) * images;
     return (struct sharers){parallel_owner(slice * images, all, parts),
                             parallel_owner((slice + 1) * images - 1, all, parts)};
 }
 
 /* A slice's sums in one of its sharers. */
-static float *sums_of(const struct slices *s, const struct conv *c, size_t slice, size_t images,
-                      struct sharers sharers, struct parallel_share of,
-                      const struct conv_memory *memory)
+static float *conv_grouped_sums_of(const struct slices *s, const struct conv *c, size_t slice,
+                                   size_t images, struct sharers sharers, struct parallel_share of,
+                                   const struct conv_memory *memory)
 {
-    size_t first = parallel_range(slice_count(s) * images, of).first / images;
+    size_t first = parallel_range(conv_grouped_slice_count(s) * images, of).first / images;
 
     if (sharers.first == sharers.last)
-        return memory->team + conv_weights(c) + slice * slice_weights(s);
-    return memory->own[of.part] + own_work_floats(s) + (first == slice ? 0 : slice_weights(s));
+        return memory->team + conv_weights(c) + slice * conv_grouped_slice_weights(s);
+    return memory->own[of.part] + conv_grouped_own_work_floats(s) +
+           (first == slice ? 0 : conv_grouped_slice_weights(s));
 }
 
-static void unpack_team(const struct slices *s, const struct conv *c, const struct conv_backward *b,
-                        size_t images, struct parallel_share share,
-                        const struct conv_memory *memory)
+static void conv_grouped_unpack_team(const struct slices *s, const struct conv *c,
+                                     const struct conv_backward *b, size_t images,
+                                     struct parallel_share share, const struct conv_memory *memory)
 {
     size_t rows = TAPS * s->group;
-    struct parallel_range mine = parallel_range(slice_count(s) * rows, share);
+    struct parallel_range mine = parallel_range(conv_grouped_slice_count(s) * rows, share);
 
     if (dry_run_moves(2 * (mine.end - mine.first) * s->width))
         return;
     for (size_t i = mine.first; i < mine.end; i++) {
         size_t slice = i / rows, row = i % rows;
-        struct sharers sharers = sharers_of(s, slice, images, share.parts);
+        struct sharers sharers = conv_grouped_sharers_of(s, slice, images, share.parts);
         float *to = b->dw + row * s->channels + slice * s->width;
         for (int t = sharers.first; t <= sharers.last; t++) {
             struct parallel_share of = {t, share.parts};
-            const float *from = sums_of(s, c, slice, images, sharers, of, memory) + row * s->width;
+            const float *from =
+                conv_grouped_sums_of(s, c, slice, images, sharers, of, memory) + row * s->width;
             bool add = b->add_dw || t > sharers.first;
-            if (parallel_is_empty(slice_count(s) * images, of))
+            if (parallel_is_empty(conv_grouped_slice_count(s) * images, of))
                 continue;
             for (size_t k = 0; k < s->width; k++)
                 to[k] = add ? to[k] + from[k] : from[k];
@@ -579,26 +588,28 @@ static void unpack_team(const struct slices *s, const struct conv *c, const stru
 void conv_grouped_backward_team(const struct conv *c, const struct conv_backward *b, int images,
                                 struct parallel_share share, const struct conv_memory *memory)
 {
-    struct slices s = slices_of(c);
+    struct slices s = conv_grouped_slices_of(c);
     size_t n = (size_t)images, in = s.in * s.in, out = s.out * s.out;
-    struct parallel_range mine = parallel_range(slice_count(&s) * n, share);
+    struct parallel_range mine = parallel_range(conv_grouped_slice_count(&s) * n, share);
     float *own = memory->own[share.part], *dw = NULL;
     struct slice_work work = {memory->team, own, own + s.padded * s.padded * s.width};
 
     if (b->dx)
-        grouped_pack_turned(&s, parallel_range(slice_count(&s), share), b->w, memory->team);
+        grouped_pack_turned(&s, parallel_range(conv_grouped_slice_count(&s), share), b->w,
+                            memory->team);
     parallel_barrier(share);
     for (size_t i = mine.first; i < mine.end; i++) {
         if (i == mine.first || i % n == 0) {
-            dw = sums_of(&s, c, i / n, n, sharers_of(&s, i / n, n, share.parts), share, memory);
+            dw = conv_grouped_sums_of(
+                &s, c, i / n, n, conv_grouped_sharers_of(&s, i / n, n, share.parts), share, memory);
             if (!dry_run)
-                memset(dw, 0, slice_weights(&s) * sizeof *dw);
+                memset(dw, 0, conv_grouped_slice_weights(&s) * sizeof *dw);
         }
-        conv_tell(b->ready, slice_rows(&s, i % n, out, i / n), b->context);
-        backward_slice(&s, b, i % n, i / n, &work, dw);
+        conv_tell(b->ready, conv_grouped_slice_rows(&s, i % n, out, i / n), b->context);
+        conv_grouped_backward_slice(&s, b, i % n, i / n, &work, dw);
         if (b->dx)
-            conv_tell(b->done, slice_rows(&s, i % n, in, i / n), b->context);
+            conv_tell(b->done, conv_grouped_slice_rows(&s, i % n, in, i / n), b->context);
     }
     parallel_barrier(share);
-    unpack_team(&s, c, b, n, share, memory);
+    conv_grouped_unpack_team(&s, c, b, n, share, memory);
 }

@@ -18,7 +18,7 @@ struct phase {
     size_t k;          /* taps of the classes before */
 };
 
-static struct phase team_phase(const struct window *w, int y, int x, size_t k)
+static struct phase conv_phases_team(const struct window *w, int y, int x, size_t k)
 {
     struct phase p = {.y = y, .x = x, .k = k};
 
@@ -36,20 +36,21 @@ static size_t phase_taps(const struct window *w)
     return side * side;
 }
 
-static size_t lines(const struct window *w)
+static size_t conv_phases_lines(const struct window *w)
 {
     return (size_t)((w->in + w->stride - 1) / w->stride);
 }
 
-static size_t gathered_row_floats(const struct conv *c)
+static size_t conv_phases_gathered_row_floats(const struct conv *c)
 {
     return phase_taps(&c->window) * (size_t)c->out_channels + (size_t)c->window.channels;
 }
 
 /* Lines that are worked on together. */
-static size_t lines_at_once(const struct conv *c)
+static size_t conv_phases_lines_at_once(const struct conv *c)
 {
-    size_t n = conv_tile_floats(c) / (lines(&c->window) * gathered_row_floats(c));
+    size_t n =
+        conv_tile_floats(c) / (conv_phases_lines(&c->window) * conv_phases_gathered_row_floats(c));
     return n ? n : 1;
 }
 
@@ -62,7 +63,7 @@ void conv_phases_pack(const struct conv *c, const float *w, struct parallel_shar
     size_t first = panels.first * tile_columns(), count = panels.end * tile_columns() - first;
 
     for (int i = 0; i < win->stride * win->stride; i++) {
-        struct phase p = team_phase(win, i / win->stride, i % win->stride, 0);
+        struct phase p = conv_phases_team(win, i / win->stride, i % win->stride, 0);
         for (int t = 0; t < p.taps; t++, k += co) {
             struct tile_matrix b = {w + ((size_t)p.tap[t] * ci + first) * co, co, true, false};
             tile_pack(&b, co, count, to + first * k_all + k * tile_columns(), k_all);
@@ -79,25 +80,26 @@ struct gather {
 };
 
 /* Rows of a line's class: how many pixels. */
-static size_t line_pixels(const struct window *w, const struct phase *p)
+static size_t conv_phases_line_pixels(const struct window *w, const struct phase *p)
 {
     return (size_t)((w->in - p->x + w->stride - 1) / w->stride);
 }
 
-static bool has_line(const struct window *w, const struct phase *p, size_t line)
+static bool conv_phases_has_line(const struct window *w, const struct phase *p, size_t line)
 {
-    return (int)(line % lines(w)) * w->stride + p->y < w->in;
+    return (int)(line % conv_phases_lines(w)) * w->stride + p->y < w->in;
 }
 
 /* dz as the taps of a class see it from the pixels of a line. */
-static float *gather_line(const struct gather *g, const struct phase *p, size_t line, float *col)
+static float *conv_phases_gather_line(const struct gather *g, const struct phase *p, size_t line,
+                                      float *col)
 {
     const struct window *w = &g->c->window;
-    size_t co = (size_t)g->c->out_channels, image = line / lines(w);
-    int a = (int)(line % lines(w)), out = w->out;
+    size_t co = (size_t)g->c->out_channels, image = line / conv_phases_lines(w);
+    int a = (int)(line % conv_phases_lines(w)), out = w->out;
     const float *dz = g->b->dz + image * (size_t)(out * out) * co;
 
-    for (size_t i = 0; i < line_pixels(w, p); i++)
+    for (size_t i = 0; i < conv_phases_line_pixels(w, p); i++)
         for (int t = 0; t < p->taps; t++, col += co) {
             int y = a + (p->y + w->pad - p->tap[t] / w->kernel) / w->stride;
             int x = (int)i + (p->x + w->pad - p->tap[t] % w->kernel) / w->stride;
@@ -110,8 +112,8 @@ static float *gather_line(const struct gather *g, const struct phase *p, size_t 
 }
 
 /* Products of a class, (rows, columns), from the column on. */
-static void multiply_phase(const struct gather *g, const struct phase *p, size_t rows,
-                           const struct parallel_block *of)
+static void conv_phases_multiply(const struct gather *g, const struct phase *p, size_t rows,
+                                 const struct parallel_block *of)
 {
     const struct window *w = &g->c->window;
     size_t ci = (size_t)w->channels, co = (size_t)g->c->out_channels, k = (size_t)p->taps * co;
@@ -129,24 +131,25 @@ static void multiply_phase(const struct gather *g, const struct phase *p, size_t
                 t > 0);
 }
 
-static void put_pixel(float *to, const float *from, size_t n, bool add)
+static void conv_phases_put_pixel(float *to, const float *from, size_t n, bool add)
 {
     for (size_t i = 0; i < n; i++)
         to[i] = add ? to[i] + from[i] : from[i];
 }
 
 /* The class's pixels of a line to dx. */
-static const float *team_put_line(const struct gather *g, const struct phase *p, size_t line,
-                                  const struct parallel_block *of, const float *from)
+static const float *conv_phases_team_put_line(const struct gather *g, const struct phase *p,
+                                              size_t line, const struct parallel_block *of,
+                                              const float *from)
 {
     const struct window *w = &g->c->window;
-    size_t ci = (size_t)w->channels, in = (size_t)w->in, image = line / lines(w);
-    size_t y = line % lines(w) * (size_t)w->stride + (size_t)p->y;
+    size_t ci = (size_t)w->channels, in = (size_t)w->in, image = line / conv_phases_lines(w);
+    size_t y = line % conv_phases_lines(w) * (size_t)w->stride + (size_t)p->y;
     float *to = g->b->dx + ((image * in + y) * in + (size_t)p->x) * ci + of->column;
 
-    for (size_t i = 0; i < line_pixels(w, p); i++, to += (size_t)w->stride * ci) {
+    for (size_t i = 0; i < conv_phases_line_pixels(w, p); i++, to += (size_t)w->stride * ci) {
         if (p->taps) {
-            put_pixel(to, from, of->columns, g->b->add_dx);
+            conv_phases_put_pixel(to, from, of->columns, g->b->add_dx);
             from += of->columns;
         } else if (!g->b->add_dx) {
             memset(to, 0, of->columns * sizeof *to);
@@ -156,8 +159,8 @@ static const float *team_put_line(const struct gather *g, const struct phase *p,
 }
 
 /* A class of some lines. of: rows are lines. */
-static void run_phase(const struct gather *g, const struct phase *p,
-                      const struct parallel_block *of)
+static void conv_phases_run(const struct gather *g, const struct phase *p,
+                            const struct parallel_block *of)
 {
     const struct window *w = &g->c->window;
     size_t co = (size_t)g->c->out_channels, rows = 0, end = of->row + of->rows;
@@ -166,49 +169,50 @@ static void run_phase(const struct gather *g, const struct phase *p,
     double piece = trace_begin();
 
     for (size_t line = of->row; line < end; line++)
-        if (has_line(w, p, line)) {
-            rows += line_pixels(w, p);
+        if (conv_phases_has_line(w, p, line)) {
+            rows += conv_phases_line_pixels(w, p);
             if (!dry_run)
-                col = gather_line(g, p, line, col);
+                col = conv_phases_gather_line(g, p, line, col);
         }
     dry_run_moves(2 * rows * ((size_t)p->taps * co + of->columns));
     trace_part(piece, TRACE_IM2COL);
     if (p->taps && rows)
-        multiply_phase(g, p, rows, of);
+        conv_phases_multiply(g, p, rows, of);
     piece = trace_begin();
     for (size_t line = of->row; line < end && !dry_run; line++)
-        if (has_line(w, p, line))
-            out = team_put_line(g, p, line, of, out);
+        if (conv_phases_has_line(w, p, line))
+            out = conv_phases_team_put_line(g, p, line, of, out);
     trace_part(piece, TRACE_IM2COL);
 }
 
 /* The first pixel of a line, counted through the batch. */
-static size_t line_pixel(const struct window *w, size_t line)
+static size_t conv_phases_line_pixel(const struct window *w, size_t line)
 {
     size_t in = (size_t)w->in;
-    return (line / lines(w) * in + line % lines(w) * (size_t)w->stride) * in;
+    return (line / conv_phases_lines(w) * in + line % conv_phases_lines(w) * (size_t)w->stride) *
+           in;
 }
 
-static void run_lines(const struct gather *g, const struct parallel_block *of)
+static void conv_phases_run_lines(const struct gather *g, const struct parallel_block *of)
 {
     const struct window *w = &g->c->window;
-    size_t k = 0, first = line_pixel(w, of->row);
+    size_t k = 0, first = conv_phases_line_pixel(w, of->row);
 
     for (int i = 0; i < w->stride * w->stride; i++) {
-        struct phase p = team_phase(w, i / w->stride, i % w->stride, k);
+        struct phase p = conv_phases_team(w, i / w->stride, i % w->stride, k);
         k += (size_t)p.taps;
-        run_phase(g, &p, of);
+        conv_phases_run(g, &p, of);
     }
     conv_tell(g->b->done,
-              (struct parallel_block){first, line_pixel(w, of->row + of->rows) - first, of->column,
-                                      of->columns},
+              (struct parallel_block){first, conv_phases_line_pixel(w, of->row + of->rows) - first,
+                                      of->column, of->columns},
               g->b->context);
 }
 
 static void phases_piece(const struct parallel_piece *piece, void *context)
 {
     const struct gather *g = context;
-    size_t ci = (size_t)g->c->window.channels, most = lines_at_once(g->c);
+    size_t ci = (size_t)g->c->window.channels, most = conv_phases_lines_at_once(g->c);
     struct parallel_block block[PARALLEL_BLOCKS];
     int blocks = parallel_matrix(g->lines, g->lines, ci, g->packed ? tile_columns() : ci,
                                  parallel_piece_share(piece), block);
@@ -218,16 +222,16 @@ static void phases_piece(const struct parallel_piece *piece, void *context)
             struct parallel_block of = block[i];
             of.row += line;
             of.rows = extent_min(block[i].rows - line, most);
-            run_lines(g, &of);
+            conv_phases_run_lines(g, &of);
         }
 }
 
 void conv_phases_data(const struct conv *c, const struct conv_backward *b, int images,
                       struct parallel_share share, const float *packed, float *own)
 {
-    size_t most = lines_at_once(c), rows = most * lines(&c->window);
+    size_t most = conv_phases_lines_at_once(c), rows = most * conv_phases_lines(&c->window);
     struct gather g = {c,      b,
-                       packed, lines(&c->window) * (size_t)images,
+                       packed, conv_phases_lines(&c->window) * (size_t)images,
                        own,    own + rows * phase_taps(&c->window) * (size_t)c->out_channels};
 
     parallel_take(share, g.lines / (size_t)share.parts / most, phases_piece, &g);
@@ -235,5 +239,6 @@ void conv_phases_data(const struct conv *c, const struct conv_backward *b, int i
 
 size_t conv_phases_floats(const struct conv *c)
 {
-    return lines_at_once(c) * lines(&c->window) * gathered_row_floats(c);
+    return conv_phases_lines_at_once(c) * conv_phases_lines(&c->window) *
+           conv_phases_gathered_row_floats(c);
 }

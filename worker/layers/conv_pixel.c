@@ -31,8 +31,8 @@ static void pixel_taps_at(const struct window *w, int o, int *from, int *end)
 
 /* All taps of a pixel: a product for each kernel row, whose taps lie side by side in image and
  * weights. */
-static void forward_pixel(const struct conv *c, const struct tile_matrix *weights, const float *x,
-                          float *z, int oy, int ox, size_t images)
+static void conv_pixel_forward_pixel(const struct conv *c, const struct tile_matrix *weights,
+                                     const float *x, float *z, int oy, int ox, size_t images)
 {
     const struct window *w = &c->window;
     struct sizes s = pixel_sizes(c);
@@ -50,35 +50,36 @@ static void forward_pixel(const struct conv *c, const struct tile_matrix *weight
     }
 }
 
-static size_t rows_of_weights(const struct conv *c)
+static size_t conv_pixel_rows_of_weights(const struct conv *c)
 {
     return (size_t)(c->window.kernel * c->window.kernel) * (size_t)c->window.channels;
 }
 
 void conv_pixel_pack(const struct conv *c, struct parallel_range panels, const float *w, float *to)
 {
-    size_t k = rows_of_weights(c), first = panels.first * tile_columns();
+    size_t k = conv_pixel_rows_of_weights(c), first = panels.first * tile_columns();
     struct tile_matrix b = {.data = w + first, .ld = (size_t)c->out_channels};
 
     tile_pack(&b, k, panels.end * tile_columns() - first, to + first * k, k);
 }
 
-static void forward_pixels(const struct conv *c, const struct tile_matrix *weights, const float *x,
-                           float *z, size_t first, size_t images)
+static void conv_pixel_forward_pixels(const struct conv *c, const struct tile_matrix *weights,
+                                      const float *x, float *z, size_t first, size_t images)
 {
     struct sizes s = pixel_sizes(c);
     int out = c->window.out;
 
     for (int p = 0; p < out * out; p++)
-        forward_pixel(c, weights, x + first * s.image_in, z + first * s.image_out, p / out, p % out,
-                      images);
+        conv_pixel_forward_pixel(c, weights, x + first * s.image_in, z + first * s.image_out,
+                                 p / out, p % out, images);
 }
 
 void conv_pixel_forward_packed(const struct conv *c, const float *packed, const float *x, float *z,
                                size_t first, size_t images)
 {
-    struct tile_matrix weights = {.data = packed, .ld = rows_of_weights(c), .packed = true};
-    forward_pixels(c, &weights, x, z, first, images);
+    struct tile_matrix weights = {
+        .data = packed, .ld = conv_pixel_rows_of_weights(c), .packed = true};
+    conv_pixel_forward_pixels(c, &weights, x, z, first, images);
 }
 
 void conv_pixel_forward(const struct conv *c, const float *w, const float *x, float *z,
@@ -87,7 +88,7 @@ void conv_pixel_forward(const struct conv *c, const float *w, const float *x, fl
     struct tile_matrix weights = {.data = w, .ld = (size_t)c->out_channels};
 
     if (c->window.out == 1) { /* needed once */
-        forward_pixels(c, &weights, x, z, first, images);
+        conv_pixel_forward_pixels(c, &weights, x, z, first, images);
         return;
     }
     conv_pixel_pack(c, (struct parallel_range){0, (size_t)c->out_channels / tile_columns()}, w,
@@ -96,7 +97,7 @@ void conv_pixel_forward(const struct conv *c, const float *w, const float *x, fl
 }
 
 /* The output position that reads input position i through a tap, or -1. */
-static int reader(const struct window *w, int i, int tap)
+static int conv_pixel_reader(const struct window *w, int i, int tap)
 {
     int at = i + w->pad - tap;
     if (at < 0 || at % w->stride || at / w->stride >= w->out)
@@ -110,8 +111,8 @@ size_t conv_pixel_hits(const struct conv *c, int tap)
     size_t hits = 0;
 
     for (int p = 0; p < w->in * w->in; p++)
-        hits += reader(w, p / w->in, tap / w->kernel) >= 0 &&
-                reader(w, p % w->in, tap % w->kernel) >= 0;
+        hits += conv_pixel_reader(w, p / w->in, tap / w->kernel) >= 0 &&
+                conv_pixel_reader(w, p % w->in, tap % w->kernel) >= 0;
     return hits;
 }
 
@@ -124,7 +125,8 @@ bool conv_pixel_weights_part(const struct conv *c, const float *x, const float *
     size_t row = 0;
 
     for (int p = 0; p < w->in * w->in; p++) {
-        int oy = reader(w, p / w->in, tap / w->kernel), ox = reader(w, p % w->in, tap % w->kernel);
+        int oy = conv_pixel_reader(w, p / w->in, tap / w->kernel),
+            ox = conv_pixel_reader(w, p % w->in, tap % w->kernel);
         if (oy < 0 || ox < 0)
             continue;
         size_t from = rows.first > row ? rows.first - row : 0;
@@ -144,8 +146,8 @@ bool conv_pixel_weights_part(const struct conv *c, const float *x, const float *
     return add;
 }
 
-static void weights_of_tap(const struct conv *c, const float *x, const float *dz, int tap,
-                           size_t images, float *dw, bool add)
+static void conv_pixel_weights_of_tap(const struct conv *c, const float *x, const float *dz,
+                                      int tap, size_t images, float *dw, bool add)
 {
     struct sizes s = pixel_sizes(c);
     struct parallel_range all = {0, conv_pixel_hits(c, tap) * images};
@@ -162,19 +164,21 @@ void conv_pixel_weights(const struct conv *c, const float *x, const float *dz, s
     int kernel = c->window.kernel;
 
     for (int t = 0; t < kernel * kernel; t++)
-        weights_of_tap(c, x + first * s.image_in, dz + first * s.image_out, t, images,
-                       dw + (size_t)t * s.tap, add);
+        conv_pixel_weights_of_tap(c, x + first * s.image_in, dz + first * s.image_out, t, images,
+                                  dw + (size_t)t * s.tap, add);
 }
 
-static void data_of_pixel(const struct conv *c, const struct tile_matrix *weights, const float *dz,
-                          float *dx, bool add, int iy, int ix, size_t images)
+static void conv_pixel_data_of_pixel(const struct conv *c, const struct tile_matrix *weights,
+                                     const float *dz, float *dx, bool add, int iy, int ix,
+                                     size_t images)
 {
     const struct window *w = &c->window;
     struct sizes s = pixel_sizes(c);
     float *to = dx + (size_t)(iy * w->in + ix) * s.ci;
 
     for (int t = 0; t < w->kernel * w->kernel; t++) {
-        int oy = reader(w, iy, t / w->kernel), ox = reader(w, ix, t % w->kernel);
+        int oy = conv_pixel_reader(w, iy, t / w->kernel),
+            ox = conv_pixel_reader(w, ix, t % w->kernel);
         struct tile_matrix b = *weights;
         if (oy < 0 || ox < 0)
             continue;
@@ -200,22 +204,23 @@ void conv_pixel_pack_data(const struct conv *c, struct parallel_range panels, co
     }
 }
 
-static void data_of_pixels(const struct conv *c, const struct tile_matrix *weights, const float *dz,
-                           float *dx, bool add, size_t first, size_t images)
+static void conv_pixel_data_of_pixels(const struct conv *c, const struct tile_matrix *weights,
+                                      const float *dz, float *dx, bool add, size_t first,
+                                      size_t images)
 {
     struct sizes s = pixel_sizes(c);
     int in = c->window.in;
 
     for (int p = 0; p < in * in; p++)
-        data_of_pixel(c, weights, dz + first * s.image_out, dx + first * s.image_in, add, p / in,
-                      p % in, images);
+        conv_pixel_data_of_pixel(c, weights, dz + first * s.image_out, dx + first * s.image_in, add,
+                                 p / in, p % in, images);
 }
 
 void conv_pixel_data_packed(const struct conv *c, const float *packed, const float *dz, float *dx,
                             bool add, size_t first, size_t images)
 {
     struct tile_matrix weights = {.data = packed, .ld = (size_t)c->out_channels, .packed = true};
-    data_of_pixels(c, &weights, dz, dx, add, first, images);
+    conv_pixel_data_of_pixels(c, &weights, dz, dx, add, first, images);
 }
 
 void conv_pixel_data(const struct conv *c, const float *w, const float *dz, float *dx, bool add,
@@ -224,7 +229,7 @@ void conv_pixel_data(const struct conv *c, const float *w, const float *dz, floa
     struct tile_matrix weights = {.data = w, .ld = (size_t)c->out_channels, .transposed = true};
 
     if (c->window.out == 1) {
-        data_of_pixels(c, &weights, dz, dx, add, first, images);
+        conv_pixel_data_of_pixels(c, &weights, dz, dx, add, first, images);
         return;
     }
     conv_pixel_pack_data(c, (struct parallel_range){0, (size_t)c->window.channels / tile_columns()},

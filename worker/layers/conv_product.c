@@ -21,13 +21,13 @@ size_t conv_tile_rows(const struct conv *c, size_t columns)
     return rows < tile_rows() ? tile_rows() : rows;
 }
 
-static size_t tiles_of(size_t rows)
+static size_t conv_product_tiles_of(size_t rows)
 {
     return (rows + tile_rows() - 1) / tile_rows();
 }
 
-static void multiply_tile(const struct conv_product *p, const float *col, size_t rows,
-                          size_t column, size_t columns, float *to)
+static void conv_product_multiply_tile(const struct conv_product *p, const float *col, size_t rows,
+                                       size_t column, size_t columns, float *to)
 {
     size_t k = conv_columns(&p->window), n = p->channels;
 
@@ -59,8 +59,8 @@ void conv_product_block(const struct conv_product *p, const struct parallel_bloc
         rows = extent_min(end - row, tile);
         if (!p->in_place)
             im2col(&p->window, p->from, row, rows, p->col);
-        multiply_tile(p, col, rows, block->column, block->columns,
-                      p->to + row * p->channels + block->column);
+        conv_product_multiply_tile(p, col, rows, block->column, block->columns,
+                                   p->to + row * p->channels + block->column);
         conv_tell(p->done, (struct parallel_block){row, rows, block->column, block->columns},
                   p->context);
     }
@@ -76,7 +76,7 @@ static void product_piece(const struct parallel_piece *piece, void *context)
     const struct product_of_rows *of = context;
     const struct conv_product *p = of->p;
     struct parallel_block block[PARALLEL_BLOCKS];
-    int blocks = parallel_matrix(of->rows, tiles_of(of->rows), p->channels,
+    int blocks = parallel_matrix(of->rows, conv_product_tiles_of(of->rows), p->channels,
                                  p->packed ? tile_columns() : p->channels,
                                  parallel_piece_share(piece), block);
 

@@ -38,7 +38,7 @@ bool conv_sums_whole(const struct conv *c, int images, int threads)
     return conv_may_sum_whole(c) && (conv_weights(c) <= SMALL_FLOATS || rows >= MANY_ROWS);
 }
 
-static struct dw_block block_at(const struct conv_blocks *s, size_t i)
+static struct dw_block conv_sums_block_at(const struct conv_blocks *s, size_t i)
 {
     size_t ci = (size_t)s->c->window.channels, co = (size_t)s->c->out_channels;
     size_t units = (co + s->n_unit - 1) / s->n_unit;
@@ -64,12 +64,12 @@ static struct dw_block block_at(const struct conv_blocks *s, size_t i)
     };
 }
 
-static size_t all_work(const struct conv_blocks *s)
+static size_t conv_sums_all_work(const struct conv_blocks *s)
 {
     size_t work = 0;
 
     for (size_t i = 0; i < s->count; i++) {
-        struct dw_block b = block_at(s, i);
+        struct dw_block b = conv_sums_block_at(s, i);
         work += b.rows * b.work;
     }
     return work;
@@ -95,13 +95,13 @@ struct conv_blocks conv_blocks_of(const struct conv *c, int images, int threads,
     if (s.pixel)
         s.rows = (size_t)images;
     s.count = s.whole ? 1 : (size_t)(s.taps * s.taps) * s.k_parts * s.n_parts;
-    s.work = all_work(&s);
+    s.work = conv_sums_all_work(&s);
     return s;
 }
 
 /* Rows of a block that a thread has: those whose work begins in its range of all work. */
-static struct parallel_range rows_of(const struct dw_block *b, size_t before,
-                                     struct parallel_range mine)
+static struct parallel_range conv_sums_rows_of(const struct dw_block *b, size_t before,
+                                               struct parallel_range mine)
 {
     struct parallel_range r = {0, 0};
 
@@ -113,8 +113,8 @@ static struct parallel_range rows_of(const struct dw_block *b, size_t before,
 }
 
 /* A tap's part of the im2col matrix: c_in channels of it. */
-static void gather_tap(const struct window *w, const float *x, size_t row, size_t rows, int tap,
-                       size_t channel, size_t channels, float *col)
+static void conv_sums_gather_tap(const struct window *w, const float *x, size_t row, size_t rows,
+                                 int tap, size_t channel, size_t channels, float *col)
 {
     size_t c = (size_t)w->channels, out = (size_t)w->out, in = (size_t)w->in;
     double piece = trace_begin();
@@ -134,8 +134,9 @@ static void gather_tap(const struct window *w, const float *x, size_t row, size_
     trace_part(piece, TRACE_IM2COL);
 }
 
-static void add_products(const struct conv *c, size_t rows, const float *col, size_t ld,
-                         const struct parallel_block *at, const float *dz, const struct sums_to *to)
+static void conv_sums_add_products(const struct conv *c, size_t rows, const float *col, size_t ld,
+                                   const struct parallel_block *at, const float *dz,
+                                   const struct sums_to *to)
 {
     size_t n = (size_t)c->out_channels;
     struct tile_matrix b = {dz + at->column, n, false, false};
@@ -167,9 +168,9 @@ static void sum_block(const struct conv_blocks *s, const struct conv_backward *b
         if (!conv_reads_in_place(c)) {
             ld = block->at.rows;
             from = col;
-            gather_tap(&c->window, b->x, row, count, block->tap, block->at.row, ld, col);
+            conv_sums_gather_tap(&c->window, b->x, row, count, block->tap, block->at.row, ld, col);
         }
-        add_products(c, count, from, ld, &block->at, dz, &to);
+        conv_sums_add_products(c, count, from, ld, &block->at, dz, &to);
     }
 }
 
@@ -177,14 +178,14 @@ static void sum_block(const struct conv_blocks *s, const struct conv_backward *b
 
 /* A thread has memory for the sums of so many pieces: of the largest weights that are summed so, or
  * of several smaller ones. */
-static size_t most_grains(const struct conv *c)
+static size_t conv_sums_most_grains(const struct conv *c)
 {
     return conv_weights(c) <= SMALL_FLOATS ? 8 : 1;
 }
 
 size_t conv_sums_whole_floats(const struct conv *c)
 {
-    return (size_t)parallel_pieces(most_grains(c)) * conv_weights(c);
+    return (size_t)parallel_pieces(conv_sums_most_grains(c)) * conv_weights(c);
 }
 
 /* Of a thread. Others sum there for it, perhaps while it still makes dx: so not where it does. */
@@ -193,14 +194,15 @@ static float *sums_at(const struct conv_blocks *s, int thread, const struct conv
     return memory->own[thread] + s->own_floats;
 }
 
-static size_t whole_tile(const struct conv *c)
+static size_t conv_sums_whole_tile(const struct conv *c)
 {
     return conv_tile_rows(c, extent_max(conv_columns(&c->window), (size_t)c->out_channels));
 }
 
-static size_t whole_grains(const struct conv_blocks *s, int parts)
+static size_t conv_sums_whole_grains(const struct conv_blocks *s, int parts)
 {
-    return extent_min(s->rows / (size_t)parts / whole_tile(s->c), most_grains(s->c));
+    return extent_min(s->rows / (size_t)parts / conv_sums_whole_tile(s->c),
+                      conv_sums_most_grains(s->c));
 }
 
 /* Of all weights from some rows, tile by tile; with `data`, dx of the rows too. */
@@ -209,7 +211,8 @@ static void sum_rows(const struct conv *c, const struct conv_backward *b,
                      const struct conv_product *data)
 {
     struct conv_runs runs = conv_weight_runs(c);
-    size_t k = conv_columns(&c->window), n = (size_t)c->out_channels, tile = whole_tile(c);
+    size_t k = conv_columns(&c->window), n = (size_t)c->out_channels,
+           tile = conv_sums_whole_tile(c);
 
     for (size_t row = rows.first; row < rows.end; row += tile, to.add = true) {
         size_t count = extent_min(rows.end - row, tile);
@@ -221,7 +224,8 @@ static void sum_rows(const struct conv *c, const struct conv_backward *b,
         for (size_t i = 0; i < runs.count; i++) {
             struct parallel_block at = {0, runs.length, 0, n};
             struct sums_to part = {to.to + (runs.first + i * runs.step) * n, n, to.add};
-            add_products(c, count, from + i * runs.length, k, &at, b->dz + row * n, &part);
+            conv_sums_add_products(c, count, from + i * runs.length, k, &at, b->dz + row * n,
+                                   &part);
         }
         if (data)
             conv_product_block(data, &(struct parallel_block){row, count, 0, data->channels});
@@ -237,7 +241,7 @@ struct sums {
     float *col;
 };
 
-static void whole_piece(const struct parallel_piece *piece, void *context)
+static void conv_sums_whole_piece(const struct parallel_piece *piece, void *context)
 {
     const struct sums *w = context;
     const struct conv *c = w->s->c;
@@ -256,10 +260,10 @@ void conv_sum_whole(const struct conv_blocks *s, const struct conv_backward *b,
 {
     struct sums w = {s, b, memory, data, memory->own[share.part]};
 
-    parallel_take(share, whole_grains(s, share.parts), whole_piece, &w);
+    parallel_take(share, conv_sums_whole_grains(s, share.parts), conv_sums_whole_piece, &w);
 }
 
-static void team_add_rows(float *to, const float *from, size_t n, bool add)
+static void conv_sums_team_add_rows(float *to, const float *from, size_t n, bool add)
 {
     if (dry_run_moves((add ? 3 : 2) * n))
         return;
@@ -268,12 +272,12 @@ static void team_add_rows(float *to, const float *from, size_t n, bool add)
 }
 
 /* A thread's share of the weights: from the sums of all pieces that have rows. */
-static void add_whole(const struct conv_blocks *s, const struct conv_backward *b,
-                      struct parallel_share share, const struct conv_memory *memory)
+static void conv_sums_add_whole(const struct conv_blocks *s, const struct conv_backward *b,
+                                struct parallel_share share, const struct conv_memory *memory)
 {
     size_t n = (size_t)s->c->out_channels;
     struct parallel_range mine = parallel_range(conv_matrix_rows(s->c), share);
-    int pieces = parallel_pieces(whole_grains(s, share.parts));
+    int pieces = parallel_pieces(conv_sums_whole_grains(s, share.parts));
     bool add = b->add_dw;
 
     for (int i = 0; i < share.parts * pieces; i++) {
@@ -283,8 +287,8 @@ static void add_whole(const struct conv_blocks *s, const struct conv_backward *b
             continue;
         const float *from =
             sums_at(s, home.part, memory) + (size_t)piece.number * conv_weights(s->c);
-        team_add_rows(b->dw + mine.first * n, from + mine.first * n, (mine.end - mine.first) * n,
-                      add);
+        conv_sums_team_add_rows(b->dw + mine.first * n, from + mine.first * n,
+                                (mine.end - mine.first) * n, add);
         add = true;
     }
 }
@@ -292,12 +296,12 @@ static void add_whole(const struct conv_blocks *s, const struct conv_backward *b
 /* ---- dw in blocks */
 
 /* A thread's own sums of a block that it shares: of the one in which its range begins, or ends. */
-static float *own_sums(size_t before, struct parallel_range mine, float *own)
+static float *conv_sums_own(size_t before, struct parallel_range mine, float *own)
 {
     return own + (mine.first >= before ? 0 : BLOCK_FLOATS);
 }
 
-static float *weights_at(const struct conv *c, const struct dw_block *b, float *dw)
+static float *conv_sums_weights_at(const struct conv *c, const struct dw_block *b, float *dw)
 {
     size_t ci = (size_t)c->window.channels, co = (size_t)c->out_channels;
     size_t tap = b->tap < 0 ? 0 : (size_t)b->tap;
@@ -305,7 +309,7 @@ static float *weights_at(const struct conv *c, const struct dw_block *b, float *
 }
 
 /* Taps that only ever see padding. */
-static void clear_unseen(const struct conv *c, float *dw, struct parallel_share share)
+static void conv_sums_clear_unseen(const struct conv *c, float *dw, struct parallel_share share)
 {
     const struct window *w = &c->window;
     size_t floats = (size_t)w->channels * (size_t)c->out_channels;
@@ -324,25 +328,25 @@ static void sum_rows_of_block(const struct conv_blocks *s, const struct conv_bac
                               const struct dw_block *block, size_t before,
                               struct parallel_range share, float *own, float *col)
 {
-    struct parallel_range rows = rows_of(block, before, share);
-    struct sums_to to = {own_sums(before, share, own), block->at.columns, false};
+    struct parallel_range rows = conv_sums_rows_of(block, before, share);
+    struct sums_to to = {conv_sums_own(before, share, own), block->at.columns, false};
 
     if (rows.first == 0 && rows.end == block->rows)
-        to =
-            (struct sums_to){weights_at(s->c, block, b->dw), (size_t)s->c->out_channels, b->add_dw};
+        to = (struct sums_to){conv_sums_weights_at(s->c, block, b->dw), (size_t)s->c->out_channels,
+                              b->add_dw};
     if (rows.first < rows.end)
         sum_block(s, b, block, rows, to, col);
 }
 
 /* The blocks that a range of the work has part in; *before: the work before the first one. */
-static struct parallel_range blocks_of(const struct conv_blocks *s, struct parallel_range work,
-                                       size_t *before)
+static struct parallel_range conv_sums_blocks_of(const struct conv_blocks *s,
+                                                 struct parallel_range work, size_t *before)
 {
     struct parallel_range of = {0, 0};
     size_t at = 0;
 
     for (; of.end < s->count && at < work.end; of.end++) {
-        struct dw_block block = block_at(s, of.end);
+        struct dw_block block = conv_sums_block_at(s, of.end);
         size_t behind = at + block.rows * block.work;
         if (behind <= work.first) {
             of.first = of.end + 1;
@@ -354,16 +358,16 @@ static struct parallel_range blocks_of(const struct conv_blocks *s, struct paral
 }
 
 /* A piece is some of the blocks that its share has part in. */
-static void blocks_piece(const struct parallel_piece *piece, void *context)
+static void conv_sums_blocks_piece(const struct parallel_piece *piece, void *context)
 {
     const struct sums *w = context;
     struct parallel_range work = parallel_range(w->s->work, piece->home);
     size_t before = 0;
-    struct parallel_range all = blocks_of(w->s, work, &before);
+    struct parallel_range all = conv_sums_blocks_of(w->s, work, &before);
     struct parallel_range some = parallel_range(all.end - all.first, piece->of);
 
     for (size_t i = 0; i < some.end; i++) {
-        struct dw_block block = block_at(w->s, all.first + i);
+        struct dw_block block = conv_sums_block_at(w->s, all.first + i);
         if (i >= some.first)
             sum_rows_of_block(w->s, w->b, &block, before, work,
                               sums_at(w->s, piece->home.part, w->memory), w->col);
@@ -377,31 +381,31 @@ void conv_sum_blocks(const struct conv_blocks *s, const struct conv_backward *b,
     struct sums w = {s, b, memory, NULL, memory->own[share.part]};
 
     if (!b->add_dw)
-        clear_unseen(s->c, b->dw, share);
-    parallel_take(share, s->count / (size_t)share.parts, blocks_piece, &w);
+        conv_sums_clear_unseen(s->c, b->dw, share);
+    parallel_take(share, s->count / (size_t)share.parts, conv_sums_blocks_piece, &w);
 }
 
 /* Of a block that several threads have rows of: a thread's share of the weights. */
-static void add_block(const struct conv_blocks *s, const struct dw_block *block, size_t before,
-                      const struct conv_backward *b, struct parallel_share share,
-                      const struct conv_memory *memory)
+static void conv_sums_add_block(const struct conv_blocks *s, const struct dw_block *block,
+                                size_t before, const struct conv_backward *b,
+                                struct parallel_share share, const struct conv_memory *memory)
 {
     size_t n = block->at.columns, co = (size_t)s->c->out_channels, work = block->rows * block->work;
     struct parallel_range mine = parallel_range(block->at.rows, share);
-    float *dw = weights_at(s->c, block, b->dw);
+    float *dw = conv_sums_weights_at(s->c, block, b->dw);
     bool add = b->add_dw;
 
     for (int t = parallel_owner(before, s->work, share.parts);
          t <= parallel_owner(before + work - 1, s->work, share.parts); t++) {
         struct parallel_range of = parallel_range(s->work, (struct parallel_share){t, share.parts});
-        struct parallel_range rows = rows_of(block, before, of);
+        struct parallel_range rows = conv_sums_rows_of(block, before, of);
         if (rows.first == rows.end)
             continue;
         if (rows.first == 0 && rows.end == block->rows)
             return; /* it is there */
-        const float *from = own_sums(before, of, sums_at(s, t, memory));
+        const float *from = conv_sums_own(before, of, sums_at(s, t, memory));
         for (size_t row = mine.first; row < mine.end; row++)
-            team_add_rows(dw + row * co, from + row * n, n, add);
+            conv_sums_team_add_rows(dw + row * co, from + row * n, n, add);
         add = true;
     }
 }
@@ -412,12 +416,12 @@ void conv_add_sums(const struct conv_blocks *s, const struct conv_backward *b,
     size_t before = 0;
 
     if (s->whole) {
-        add_whole(s, b, share, memory);
+        conv_sums_add_whole(s, b, share, memory);
         return;
     }
     for (size_t i = 0; i < s->count; i++) {
-        struct dw_block block = block_at(s, i);
-        add_block(s, &block, before, b, share, memory);
+        struct dw_block block = conv_sums_block_at(s, i);
+        conv_sums_add_block(s, &block, before, b, share, memory);
         before += block.rows * block.work;
     }
 }

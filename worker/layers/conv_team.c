@@ -25,9 +25,10 @@ static void team_pack_forward(const struct conv *c, const float *w, struct paral
               panels.end * tile_columns() - first, to + first * k, k);
 }
 
-static void forward_directly(const struct conv *c, const float *w, const float *x, float *z,
-                             int images, struct parallel_share share,
-                             const struct conv_memory *memory, conv_rows *done, void *context)
+static void conv_team_forward_directly(const struct conv *c, const float *w, const float *x,
+                                       float *z, int images, struct parallel_share share,
+                                       const struct conv_memory *memory, conv_rows *done,
+                                       void *context)
 {
     size_t n = (size_t)c->out_channels;
     bool packed = conv_uses_tile(c, n);
@@ -64,7 +65,7 @@ struct by_pixel {
     void *context;
 };
 
-static void forward_pixel_piece(const struct parallel_piece *piece, void *context)
+static void conv_team_forward_pixel_piece(const struct parallel_piece *piece, void *context)
 {
     const struct by_pixel *p = context;
     struct parallel_range mine = parallel_range((size_t)p->images, parallel_piece_share(piece));
@@ -77,7 +78,7 @@ static void forward_pixel_piece(const struct parallel_piece *piece, void *contex
     }
 }
 
-static size_t pixel_grains(int images, struct parallel_share share)
+static size_t conv_team_pixel_grains(int images, struct parallel_share share)
 {
     return (size_t)images / (size_t)share.parts / CONV_PIXEL_IMAGES_AT_ONCE;
 }
@@ -96,7 +97,7 @@ static void team_forward_by_pixel(const struct conv *c, const float *w, const fl
 
     conv_pixel_pack(c, conv_panels((size_t)c->out_channels, share), w, memory->team);
     parallel_barrier(share);
-    parallel_take(share, pixel_grains(images, share), forward_pixel_piece, &p);
+    parallel_take(share, conv_team_pixel_grains(images, share), conv_team_forward_pixel_piece, &p);
 }
 
 void conv_forward_team(const struct conv *c, const float *w, const float *x, float *z, int images,
@@ -114,19 +115,19 @@ void conv_forward_team(const struct conv *c, const float *w, const float *x, flo
     else if (conv_by_pixel_in_team(c, images, share.parts))
         team_forward_by_pixel(c, w, x, z, images, share, memory, done, context);
     else
-        forward_directly(c, w, x, z, images, share, memory, done, context);
+        conv_team_forward_directly(c, w, x, z, images, share, memory, done, context);
 }
 
 /* ---- dx */
 
-static bool packs_data(const struct conv *c)
+static bool conv_team_packs_data(const struct conv *c)
 {
     return conv_uses_tile(c, (size_t)c->window.channels);
 }
 
-/* Weights for dx, as data_directly wants them. */
-static void pack_data(const struct conv *c, const float *w, int images, struct parallel_share share,
-                      float *to)
+/* Weights for dx, as conv_team_data_directly wants them. */
+static void conv_team_pack_data(const struct conv *c, const float *w, int images,
+                                struct parallel_share share, float *to)
 {
     size_t n = (size_t)c->out_channels;
     struct parallel_range panels = conv_panels((size_t)c->window.channels, share);
@@ -134,18 +135,19 @@ static void pack_data(const struct conv *c, const float *w, int images, struct p
 
     if (conv_by_pixel_in_team(c, images, share.parts))
         conv_pixel_pack_data(c, panels, w, to);
-    else if (conv_reads_in_place(c) && packs_data(c))
+    else if (conv_reads_in_place(c) && conv_team_packs_data(c))
         tile_pack(&(struct tile_matrix){w + first * n, n, true, false}, n, count, to + first * n,
                   n);
     else if (conv_turns_kernel(c))
         conv_pack_turned(c, panels, w, to);
-    else if (packs_data(c))
+    else if (conv_team_packs_data(c))
         conv_phases_pack(c, w, share, to);
 }
 
 /* dx as a product over rows of dz: of a 1x1, or with the turned kernel. */
-static struct conv_product data_product(const struct conv *c, const struct conv_backward *b,
-                                        const float *packed, float *own)
+static struct conv_product conv_team_data_product(const struct conv *c,
+                                                  const struct conv_backward *b,
+                                                  const float *packed, float *own)
 {
     struct window t = conv_turned_window(c);
     return (struct conv_product){
@@ -166,7 +168,7 @@ static struct conv_product data_product(const struct conv *c, const struct conv_
     };
 }
 
-static void data_pixel_piece(const struct parallel_piece *piece, void *context)
+static void conv_team_data_pixel_piece(const struct parallel_piece *piece, void *context)
 {
     const struct by_pixel *p = context;
     const struct conv_backward *b = p->b;
@@ -180,32 +182,32 @@ static void data_pixel_piece(const struct parallel_piece *piece, void *context)
     }
 }
 
-static void data_by_pixel(const struct conv *c, const struct conv_backward *b, int images,
-                          struct parallel_share share, const float *packed)
+static void conv_team_data_by_pixel(const struct conv *c, const struct conv_backward *b, int images,
+                                    struct parallel_share share, const float *packed)
 {
     struct by_pixel p = {.c = c, .packed = packed, .b = b, .images = images};
 
-    parallel_take(share, pixel_grains(images, share), data_pixel_piece, &p);
+    parallel_take(share, conv_team_pixel_grains(images, share), conv_team_data_pixel_piece, &p);
 }
 
-static bool is_product(const struct conv *c)
+static bool conv_team_is_product(const struct conv *c)
 {
-    return (conv_reads_in_place(c) && packs_data(c)) || conv_turns_kernel(c);
+    return (conv_reads_in_place(c) && conv_team_packs_data(c)) || conv_turns_kernel(c);
 }
 
-/* After pack_data and a barrier. */
-static void data_directly(const struct conv *c, const struct conv_backward *b, int images,
-                          struct parallel_share share, const struct conv_memory *memory)
+/* After conv_team_pack_data and a barrier. */
+static void conv_team_data_directly(const struct conv *c, const struct conv_backward *b, int images,
+                                    struct parallel_share share, const struct conv_memory *memory)
 {
     float *own = memory->own[share.part];
-    struct conv_product p = data_product(c, b, memory->team, own);
+    struct conv_product p = conv_team_data_product(c, b, memory->team, own);
 
     if (conv_by_pixel_in_team(c, images, share.parts))
-        data_by_pixel(c, b, images, share, memory->team);
-    else if (is_product(c))
+        conv_team_data_by_pixel(c, b, images, share, memory->team);
+    else if (conv_team_is_product(c))
         conv_product_team(&p, (size_t)images * conv_pixels_in(c), share);
     else
-        conv_phases_data(c, b, images, share, packs_data(c) ? memory->team : NULL, own);
+        conv_phases_data(c, b, images, share, conv_team_packs_data(c) ? memory->team : NULL, own);
 }
 
 /* ---- both gradients */
@@ -215,7 +217,8 @@ bool conv_backward_by_rows(const struct conv *c, int images, int threads, bool w
     if (c->algorithm == CONV_GROUPED || c->winograd[CONV_WEIGHTS] ||
         conv_by_pixel_in_team(c, images, threads) || !conv_sums_whole(c, images, threads))
         return false;
-    return !wants_dx || (!c->winograd[CONV_DATA] && conv_reads_in_place(c) && packs_data(c));
+    return !wants_dx ||
+           (!c->winograd[CONV_DATA] && conv_reads_in_place(c) && conv_team_packs_data(c));
 }
 
 enum { READY_CHANNELS = 64, READY_FLOATS = 16 * 1024 };
@@ -226,7 +229,7 @@ struct gradients {
     size_t rows;
 };
 
-static void ready_piece(const struct parallel_piece *piece, void *context)
+static void conv_team_ready_piece(const struct parallel_piece *piece, void *context)
 {
     const struct gradients *g = context;
     struct parallel_block block[PARALLEL_BLOCKS];
@@ -237,20 +240,21 @@ static void ready_piece(const struct parallel_piece *piece, void *context)
         conv_tell(g->b->ready, block[i], g->b->context);
 }
 
-static void make_ready(const struct conv *c, const struct conv_backward *b, int images,
-                       struct parallel_share share)
+static void conv_team_make_ready(const struct conv *c, const struct conv_backward *b, int images,
+                                 struct parallel_share share)
 {
     struct gradients g = {c, b, (size_t)images * conv_pixels_out(c)};
 
     parallel_take(share, g.rows * (size_t)c->out_channels / (size_t)share.parts / READY_FLOATS,
-                  ready_piece, &g);
+                  conv_team_ready_piece, &g);
 }
 
-static void weights_directly(const struct conv_blocks *s, const struct conv_backward *b,
-                             struct parallel_share share, const struct conv_memory *memory,
-                             bool by_rows)
+static void conv_team_weights_directly(const struct conv_blocks *s, const struct conv_backward *b,
+                                       struct parallel_share share,
+                                       const struct conv_memory *memory, bool by_rows)
 {
-    struct conv_product data = data_product(s->c, b, memory->team, memory->own[share.part]);
+    struct conv_product data =
+        conv_team_data_product(s->c, b, memory->team, memory->own[share.part]);
 
     if (s->whole)
         conv_sum_whole(s, b, share, memory, by_rows && b->dx ? &data : NULL);
@@ -284,29 +288,30 @@ static void team_data_by_winograd(const struct conv *c, const struct conv_backwa
     conv_winograd_run_team(c, &pass, b->w, images, share, memory->own[share.part]);
 }
 
-static size_t product_floats(const struct conv *c, const struct window *w, size_t channels)
+static size_t conv_team_product_floats(const struct conv *c, const struct window *w,
+                                       size_t channels)
 {
     size_t widest = extent_max(conv_columns(w), channels);
     return conv_tile_rows(c, widest) * widest;
 }
 
-static size_t data_floats(const struct conv *c)
+static size_t conv_team_data_floats(const struct conv *c)
 {
     struct window turned = conv_turned_window(c);
 
-    if (c->winograd[CONV_DATA] || (conv_reads_in_place(c) && packs_data(c)))
+    if (c->winograd[CONV_DATA] || (conv_reads_in_place(c) && conv_team_packs_data(c)))
         return 0;
-    return conv_turns_kernel(c) ? product_floats(c, &turned, (size_t)c->window.channels)
+    return conv_turns_kernel(c) ? conv_team_product_floats(c, &turned, (size_t)c->window.channels)
                                 : conv_phases_floats(c);
 }
 
-static size_t tile_own_floats(const struct conv *c)
+static size_t conv_team_tile_own_floats(const struct conv *c)
 {
-    size_t most = extent_max(data_floats(c), conv_gathered_floats(c));
+    size_t most = extent_max(conv_team_data_floats(c), conv_gathered_floats(c));
 
     if (conv_reads_in_place(c))
         return most;
-    return extent_max(most, product_floats(c, &c->window, (size_t)c->out_channels));
+    return extent_max(most, conv_team_product_floats(c, &c->window, (size_t)c->out_channels));
 }
 
 /* dx of its own, where it is not made row by row with dw; dw first, if by Winograd. */
@@ -315,15 +320,15 @@ static void team_backward_directly(const struct conv *c, const struct conv_backw
                                    bool data)
 {
     bool by_rows = conv_backward_by_rows(c, images, share.parts, b->dx != NULL);
-    struct conv_blocks s = conv_blocks_of(c, images, share.parts, tile_own_floats(c));
+    struct conv_blocks s = conv_blocks_of(c, images, share.parts, conv_team_tile_own_floats(c));
 
     if (data)
-        pack_data(c, b->w, images, share, memory->team);
+        conv_team_pack_data(c, b->w, images, share, memory->team);
     if (data || !by_rows)
         parallel_barrier(share);
     if (data && !by_rows)
-        data_directly(c, b, images, share, memory);
-    weights_directly(&s, b, share, memory, by_rows);
+        conv_team_data_directly(c, b, images, share, memory);
+    conv_team_weights_directly(&s, b, share, memory, by_rows);
     parallel_barrier(share);
     conv_add_sums(&s, b, share, memory);
 }
@@ -338,7 +343,7 @@ void conv_backward_team(const struct conv *c, const struct conv_backward *b, int
         return;
     }
     if (!conv_backward_by_rows(c, images, share.parts, b->dx != NULL))
-        make_ready(c, b, images, share);
+        conv_team_make_ready(c, b, images, share);
     if (c->winograd[CONV_WEIGHTS])
         team_weights_by_winograd(c, b, images, share, memory);
     else
@@ -347,9 +352,9 @@ void conv_backward_team(const struct conv *c, const struct conv_backward *b, int
         return;
     parallel_barrier(share);
     if (data) {
-        pack_data(c, b->w, images, share, memory->team);
+        conv_team_pack_data(c, b->w, images, share, memory->team);
         parallel_barrier(share);
-        data_directly(c, b, images, share, memory);
+        conv_team_data_directly(c, b, images, share, memory);
     } else {
         team_data_by_winograd(c, b, images, share, memory);
     }
@@ -377,7 +382,7 @@ size_t conv_own_floats(const struct conv *c)
         return conv_grouped_own_floats(c);
     if (conv_may_sum_whole(c))
         sums = extent_max(sums, conv_sums_whole_floats(c));
-    most = tile_own_floats(c) + sums;
+    most = conv_team_tile_own_floats(c) + sums;
     for (int i = 0; i < CONV_DIRECTIONS; i++)
         if (c->winograd[i])
             most = extent_max(most, conv_winograd_own_floats(c, c->winograd[i]));

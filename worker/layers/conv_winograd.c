@@ -34,15 +34,16 @@ struct sizes {
     size_t weights_step;
 };
 
-static bool has_large_weights(const struct sizes *s)
+static bool conv_winograd_has_large_weights(const struct sizes *s)
 {
     return s->positions * s->weights_step * sizeof(float) > LARGE_WEIGHTS_BYTES;
 }
 
-static size_t group_rows(const struct sizes *s)
+static size_t conv_winograd_group_rows(const struct sizes *s)
 {
     size_t tile_bytes = s->positions * (s->from_ld + s->to_ld) * sizeof(float);
-    size_t tiles = (has_large_weights(s) ? LARGE_WORK_BYTES : WORK_BYTES) / tile_bytes;
+    size_t tiles =
+        (conv_winograd_has_large_weights(s) ? LARGE_WORK_BYTES : WORK_BYTES) / tile_bytes;
 
     return tiles < s->tiles ? 1 : tiles / s->tiles;
 }
@@ -58,7 +59,7 @@ static struct sizes winograd_sizes(const struct conv *c, enum conv_winograd m, b
     s.from_ld = s.from + PAD;
     s.to_ld = s.to + PAD;
     s.weights_step = ci * co + PAD;
-    s.rows = group_rows(&s);
+    s.rows = conv_winograd_group_rows(&s);
     s.group = s.rows * s.tiles;
     s.from_step = s.group * s.from_ld + PAD;
     s.to_step = s.group * s.to_ld + PAD;
@@ -85,7 +86,7 @@ size_t conv_winograd_weights_floats(const struct conv *c, enum conv_winograd m)
 }
 
 /* Behind the two groups of tiles: a pixel of zeros, and one for what nobody wants. */
-static size_t edge_floats(const struct sizes *s)
+static size_t conv_winograd_edge_floats(const struct sizes *s)
 {
     return s->from > s->to ? s->from : s->to;
 }
@@ -93,7 +94,7 @@ static size_t edge_floats(const struct sizes *s)
 size_t conv_winograd_work_floats(const struct conv *c, enum conv_winograd m)
 {
     struct sizes s = winograd_sizes(c, m, false);
-    return s.positions * (s.from_step + s.to_step) + 2 * edge_floats(&s);
+    return s.positions * (s.from_step + s.to_step) + 2 * conv_winograd_edge_floats(&s);
 }
 
 /* Panels (to / TILE_COLUMNS, from, TILE_COLUMNS) of each position. */
@@ -149,7 +150,7 @@ struct place {
     size_t image, y, x; /* of its first output */
 };
 
-static struct place place_of(const struct sizes *s, size_t tile)
+static struct place conv_winograd_place_of(const struct sizes *s, size_t tile)
 {
     size_t m = (size_t)s->m, row = tile / s->tiles;
     return (struct place){row / s->tiles, row % s->tiles * m, tile % s->tiles * m};
@@ -157,8 +158,9 @@ static struct place place_of(const struct sizes *s, size_t tile)
 
 /* The pixels of a window of `size` at (y, x), which may begin at -1; `edge` stands for those
  * outside. */
-static void find_pixels(const struct sizes *s, size_t image, ptrdiff_t y, ptrdiff_t x, int size,
-                        const float *base, size_t channels, const float *edge, const float **pixels)
+static void conv_winograd_find_pixels(const struct sizes *s, size_t image, ptrdiff_t y, ptrdiff_t x,
+                                      int size, const float *base, size_t channels,
+                                      const float *edge, const float **pixels)
 {
     ptrdiff_t side = (ptrdiff_t)s->side;
 
@@ -177,63 +179,63 @@ struct part {
     size_t channel, channels;
 };
 
-static struct part whole_part(size_t base, size_t tiles, size_t channels)
+static struct part conv_winograd_whole_part(size_t base, size_t tiles, size_t channels)
 {
     return (struct part){base, 0, tiles, 0, channels};
 }
 
-static bool counts_transform(const struct part *r, size_t values)
+static bool conv_winograd_counts_transform(const struct part *r, size_t values)
 {
     return dry_run_moves((r->end - r->first) * r->channels * values);
 }
 
-static void transform_inputs(const struct sizes *s, const float *x, struct part r,
-                             const float *zeros, float *v)
+static void conv_winograd_transform_inputs(const struct sizes *s, const float *x, struct part r,
+                                           const float *zeros, float *v)
 {
     const float *pixels[WINOGRAD_POSITIONS_MAX];
     double piece = trace_begin();
 
-    if (counts_transform(&r, 2 * s->positions))
+    if (conv_winograd_counts_transform(&r, 2 * s->positions))
         return;
     for (size_t t = r.first; t < r.end; t++) {
-        struct place p = place_of(s, r.base + t);
-        find_pixels(s, p.image, (ptrdiff_t)p.y - 1, (ptrdiff_t)p.x - 1, s->m + 2, x + r.channel,
-                    s->from, zeros, pixels);
+        struct place p = conv_winograd_place_of(s, r.base + t);
+        conv_winograd_find_pixels(s, p.image, (ptrdiff_t)p.y - 1, (ptrdiff_t)p.x - 1, s->m + 2,
+                                  x + r.channel, s->from, zeros, pixels);
         winograd_input(s->m, pixels, r.channels, v + t * s->from_ld + r.channel, s->from_step);
     }
     trace_part(piece, TRACE_IM2COL);
 }
 
-static void transform_outputs(const struct sizes *s, const float *v, struct part r, float *unwanted,
-                              float *z, bool add)
+static void conv_winograd_transform_outputs(const struct sizes *s, const float *v, struct part r,
+                                            float *unwanted, float *z, bool add)
 {
     const float *pixels[WINOGRAD_OUTPUTS_MAX];
     double piece = trace_begin();
 
-    if (counts_transform(&r, s->positions + (size_t)(s->m * s->m)))
+    if (conv_winograd_counts_transform(&r, s->positions + (size_t)(s->m * s->m)))
         return;
     for (size_t t = r.first; t < r.end; t++) {
-        struct place p = place_of(s, r.base + t);
-        find_pixels(s, p.image, (ptrdiff_t)p.y, (ptrdiff_t)p.x, s->m, z + r.channel, s->to,
-                    unwanted, pixels);
+        struct place p = conv_winograd_place_of(s, r.base + t);
+        conv_winograd_find_pixels(s, p.image, (ptrdiff_t)p.y, (ptrdiff_t)p.x, s->m, z + r.channel,
+                                  s->to, unwanted, pixels);
         winograd_output(s->m, v + t * s->to_ld + r.channel, s->to_step, r.channels,
                         (float *const *)pixels, add);
     }
     trace_part(piece, TRACE_IM2COL);
 }
 
-static void transform_gradients(const struct sizes *s, const float *dz, struct part r,
-                                const float *zeros, float *v)
+static void conv_winograd_transform_gradients(const struct sizes *s, const float *dz, struct part r,
+                                              const float *zeros, float *v)
 {
     const float *pixels[WINOGRAD_OUTPUTS_MAX];
     double piece = trace_begin();
 
-    if (counts_transform(&r, s->positions + (size_t)(s->m * s->m)))
+    if (conv_winograd_counts_transform(&r, s->positions + (size_t)(s->m * s->m)))
         return;
     for (size_t t = r.first; t < r.end; t++) {
-        struct place p = place_of(s, r.base + t);
-        find_pixels(s, p.image, (ptrdiff_t)p.y, (ptrdiff_t)p.x, s->m, dz + r.channel, s->to, zeros,
-                    pixels);
+        struct place p = conv_winograd_place_of(s, r.base + t);
+        conv_winograd_find_pixels(s, p.image, (ptrdiff_t)p.y, (ptrdiff_t)p.x, s->m, dz + r.channel,
+                                  s->to, zeros, pixels);
         winograd_output_gradient(s->m, pixels, r.channels, v + t * s->to_ld + r.channel,
                                  s->to_step);
     }
@@ -241,23 +243,25 @@ static void transform_gradients(const struct sizes *s, const float *dz, struct p
 }
 
 /* The first pixel of a row of tiles. */
-static size_t first_pixel(const struct sizes *s, size_t row)
+static size_t conv_winograd_first_pixel(const struct sizes *s, size_t row)
 {
     return (row / s->tiles * s->side + row % s->tiles * (size_t)s->m) * s->side;
 }
 
 /* Tells the pixels of some tiles: whole rows of tiles together, otherwise row by row of pixels. */
-static void tell_tiles(const struct sizes *s, const struct part *r, conv_rows *done, void *context)
+static void conv_winograd_tell_tiles(const struct sizes *s, const struct part *r, conv_rows *done,
+                                     void *context)
 {
     size_t tile = r->base + r->first, end = r->base + r->end, m = (size_t)s->m;
 
     while (done && tile < end) {
         size_t row = tile / s->tiles, x = tile % s->tiles, left = end - tile;
         if (x == 0 && left >= s->tiles) {
-            size_t rows = left / s->tiles, pixel = first_pixel(s, row);
+            size_t rows = left / s->tiles, pixel = conv_winograd_first_pixel(s, row);
             conv_tell(done,
-                      (struct parallel_block){pixel, first_pixel(s, row + rows) - pixel, r->channel,
-                                              r->channels},
+                      (struct parallel_block){pixel,
+                                              conv_winograd_first_pixel(s, row + rows) - pixel,
+                                              r->channel, r->channels},
                       context);
             tile += rows * s->tiles;
             continue;
@@ -265,10 +269,11 @@ static void tell_tiles(const struct sizes *s, const struct part *r, conv_rows *d
         size_t count = extent_min(s->tiles - x, left),
                pixels = extent_min(count * m, s->side - x * m);
         for (size_t y = 0; y < m && row % s->tiles * m + y < s->side; y++)
-            conv_tell(done,
-                      (struct parallel_block){first_pixel(s, row) + y * s->side + x * m, pixels,
-                                              r->channel, r->channels},
-                      context);
+            conv_tell(
+                done,
+                (struct parallel_block){conv_winograd_first_pixel(s, row) + y * s->side + x * m,
+                                        pixels, r->channel, r->channels},
+                context);
         tile += count;
     }
 }
@@ -278,49 +283,50 @@ struct work {
     float *inputs, *others, *zeros, *unwanted;
 };
 
-static struct work work_at(const struct sizes *s, float *memory)
+static struct work conv_winograd_work_at(const struct sizes *s, float *memory)
 {
     struct work w = {.inputs = memory, .others = memory + s->positions * s->from_step};
 
     w.zeros = w.others + s->positions * s->to_step;
-    w.unwanted = w.zeros + edge_floats(s);
+    w.unwanted = w.zeros + conv_winograd_edge_floats(s);
     return w;
 }
 
-static void begin(const struct sizes *s, const struct work *w)
+static void conv_winograd_begin(const struct sizes *s, const struct work *w)
 {
     if (!dry_run)
-        memset(w->zeros, 0, edge_floats(s) * sizeof *w->zeros);
+        memset(w->zeros, 0, conv_winograd_edge_floats(s) * sizeof *w->zeros);
 }
 
 /* One group in one thread: of all channels. */
-static void run_group(const struct sizes *s, const struct conv_winograd_pass *p,
-                      const struct work *w, size_t base, size_t tiles)
+static void conv_winograd_run_group(const struct sizes *s, const struct conv_winograd_pass *p,
+                                    const struct work *w, size_t base, size_t tiles)
 {
-    struct part to = whole_part(base, tiles, s->to);
+    struct part to = conv_winograd_whole_part(base, tiles, s->to);
 
-    transform_inputs(s, p->from, whole_part(base, tiles, s->from), w->zeros, w->inputs);
+    conv_winograd_transform_inputs(s, p->from, conv_winograd_whole_part(base, tiles, s->from),
+                                   w->zeros, w->inputs);
     for (size_t i = 0; i < s->positions; i++) {
         struct tile_matrix b = {p->u + i * s->weights_step, s->from, false, true};
         tile_gemm(tiles, s->to, s->from, w->inputs + i * s->from_step, s->from_ld, &b,
                   w->others + i * s->to_step, s->to_ld, false);
     }
-    transform_outputs(s, w->others, to, w->unwanted, p->to, p->add);
-    tell_tiles(s, &to, p->done, p->context);
+    conv_winograd_transform_outputs(s, w->others, to, w->unwanted, p->to, p->add);
+    conv_winograd_tell_tiles(s, &to, p->done, p->context);
 }
 
 /* The tiles [first, end) of the batch. */
-static void run_groups(const struct sizes *s, const struct conv_winograd_pass *p, float *memory,
-                       size_t first, size_t end)
+static void conv_winograd_run_groups(const struct sizes *s, const struct conv_winograd_pass *p,
+                                     float *memory, size_t first, size_t end)
 {
-    struct work w = work_at(s, memory);
+    struct work w = conv_winograd_work_at(s, memory);
 
-    begin(s, &w);
+    conv_winograd_begin(s, &w);
     for (; first < end; first += s->group)
-        run_group(s, p, &w, first, extent_min(end - first, s->group));
+        conv_winograd_run_group(s, p, &w, first, extent_min(end - first, s->group));
 }
 
-static size_t image_tiles(const struct sizes *s)
+static size_t conv_winograd_image_tiles(const struct sizes *s)
 {
     return s->tiles * s->tiles;
 }
@@ -330,22 +336,25 @@ void conv_winograd_run(const struct conv *c, const struct conv_winograd_pass *p,
 {
     struct sizes s = winograd_sizes(c, p->m, p->turned);
 
-    run_groups(&s, p, p->work, first * image_tiles(&s), end * image_tiles(&s));
+    conv_winograd_run_groups(&s, p, p->work, first * conv_winograd_image_tiles(&s),
+                             end * conv_winograd_image_tiles(&s));
 }
 
 void conv_winograd_sum_weights(const struct conv *c, const struct conv_winograd_sums *p,
                                size_t first, size_t end)
 {
     struct sizes s = winograd_sizes(c, p->m, false);
-    struct work w = work_at(&s, p->work);
+    struct work w = conv_winograd_work_at(&s, p->work);
     bool add = p->add;
 
-    begin(&s, &w);
-    for (size_t base = first * image_tiles(&s), tiles; base < end * image_tiles(&s);
-         base += s.group, add = true) {
-        tiles = extent_min(end * image_tiles(&s) - base, s.group);
-        transform_inputs(&s, p->x, whole_part(base, tiles, s.from), w.zeros, w.inputs);
-        transform_gradients(&s, p->dz, whole_part(base, tiles, s.to), w.zeros, w.others);
+    conv_winograd_begin(&s, &w);
+    for (size_t base = first * conv_winograd_image_tiles(&s), tiles;
+         base < end * conv_winograd_image_tiles(&s); base += s.group, add = true) {
+        tiles = extent_min(end * conv_winograd_image_tiles(&s) - base, s.group);
+        conv_winograd_transform_inputs(&s, p->x, conv_winograd_whole_part(base, tiles, s.from),
+                                       w.zeros, w.inputs);
+        conv_winograd_transform_gradients(&s, p->dz, conv_winograd_whole_part(base, tiles, s.to),
+                                          w.zeros, w.others);
         for (size_t i = 0; i < s.positions; i++) {
             struct tile_matrix b = {w.others + i * s.to_step, s.to_ld, false, false};
             tile_gemm_transposed(s.from, s.to, tiles, w.inputs + i * s.from_step, s.from_ld, &b,
@@ -378,13 +387,13 @@ void conv_winograd_finish_weights(const struct conv *c, enum conv_winograd m,
 
 /* Weights that fit a core's cache meet so many tiles of a thread that they fill register tiles, or
  * the threads share each product. */
-static bool has_own_tiles(const struct sizes *s, int images, int threads)
+static bool conv_winograd_has_own_tiles(const struct sizes *s, int images, int threads)
 {
-    return !has_large_weights(s) &&
-           image_tiles(s) * (size_t)images / (size_t)threads >= 2 * tile_rows();
+    return !conv_winograd_has_large_weights(s) &&
+           conv_winograd_image_tiles(s) * (size_t)images / (size_t)threads >= 2 * tile_rows();
 }
 
-static void set_group(struct sizes *s, size_t tiles)
+static void conv_winograd_set_group(struct sizes *s, size_t tiles)
 {
     s->group = tiles;
     s->from_step = tiles * s->from_ld + PAD;
@@ -392,35 +401,37 @@ static void set_group(struct sizes *s, size_t tiles)
 }
 
 /* A group in one thread's own memory. */
-static void set_own_group(struct sizes *s)
+static void conv_winograd_set_own_group(struct sizes *s)
 {
     size_t tiles = WORK_BYTES / (s->positions * (s->from_ld + s->to_ld) * sizeof(float));
-    set_group(s, tiles ? tiles : 1);
+    conv_winograd_set_group(s, tiles ? tiles : 1);
 }
 
 /* A group that the threads share: as much as their caches hold, but two barriers each; and groups
  * of the same size. */
-static size_t most_team_tiles(const struct sizes *s, int threads)
+static size_t conv_winograd_most_team_tiles(const struct sizes *s, int threads)
 {
     size_t bytes = (size_t)threads * TEAM_WORK_BYTES;
     if (bytes < LARGE_WORK_BYTES)
-        bytes = has_large_weights(s) ? LARGE_WORK_BYTES
-                                     : extent_min((size_t)threads * WORK_BYTES, LARGE_WORK_BYTES);
+        bytes = conv_winograd_has_large_weights(s)
+                    ? LARGE_WORK_BYTES
+                    : extent_min((size_t)threads * WORK_BYTES, LARGE_WORK_BYTES);
     size_t tiles = bytes / (s->positions * (s->from_ld + s->to_ld) * sizeof(float));
     return tiles ? tiles : 1;
 }
 
-static void set_team_group(struct sizes *s, int images, int threads)
+static void conv_winograd_set_team_group(struct sizes *s, int images, int threads)
 {
-    size_t most = most_team_tiles(s, threads), all = image_tiles(s) * (size_t)images;
+    size_t most = conv_winograd_most_team_tiles(s, threads),
+           all = conv_winograd_image_tiles(s) * (size_t)images;
     size_t groups = (all + most - 1) / most;
 
-    set_group(s, (all + groups - 1) / groups);
+    conv_winograd_set_group(s, (all + groups - 1) / groups);
 }
 
-static size_t work_floats(const struct sizes *s)
+static size_t conv_winograd_transform_floats(const struct sizes *s)
 {
-    return s->positions * (s->from_step + s->to_step) + 2 * edge_floats(s);
+    return s->positions * (s->from_step + s->to_step) + 2 * conv_winograd_edge_floats(s);
 }
 
 size_t conv_winograd_team_floats(const struct conv *c, enum conv_winograd m, int images,
@@ -428,16 +439,18 @@ size_t conv_winograd_team_floats(const struct conv *c, enum conv_winograd m, int
 {
     struct sizes s = winograd_sizes(c, m, false);
 
-    set_group(&s, extent_min(most_team_tiles(&s, threads), image_tiles(&s) * (size_t)images));
-    return s.positions * s.weights_step + work_floats(&s);
+    conv_winograd_set_group(&s, extent_min(conv_winograd_most_team_tiles(&s, threads),
+                                           conv_winograd_image_tiles(&s) * (size_t)images));
+    return s.positions * s.weights_step + conv_winograd_transform_floats(&s);
 }
 
 size_t conv_winograd_own_floats(const struct conv *c, enum conv_winograd m)
 {
     struct sizes s = winograd_sizes(c, m, false);
 
-    set_own_group(&s);
-    return has_large_weights(&s) ? edge_floats(&s) : work_floats(&s);
+    conv_winograd_set_own_group(&s);
+    return conv_winograd_has_large_weights(&s) ? conv_winograd_edge_floats(&s)
+                                               : conv_winograd_transform_floats(&s);
 }
 
 /* Some products of a position: panels of columns by tiles of rows. */
@@ -459,7 +472,7 @@ struct team_pass {
 };
 
 /* Part of the products of all positions, (rows, columns) each, panel by panel. */
-static void products_piece(const struct parallel_piece *piece, void *context)
+static void conv_winograd_products_piece(const struct parallel_piece *piece, void *context)
 {
     const struct team_pass *t = context;
     struct parallel_block part[PARALLEL_BLOCKS];
@@ -477,14 +490,14 @@ static void products_piece(const struct parallel_piece *piece, void *context)
         }
 }
 
-static void take_products(struct team_pass *t, size_t rows, size_t columns, make_product *make,
-                          struct parallel_share share)
+static void conv_winograd_take_products(struct team_pass *t, size_t rows, size_t columns,
+                                        make_product *make, struct parallel_share share)
 {
     t->rows = rows;
     t->columns = columns;
     t->make = make;
     parallel_take(share, t->s->positions * columns / tile_columns() / (size_t)share.parts,
-                  products_piece, t);
+                  conv_winograd_products_piece, t);
 }
 
 static void winograd_multiply(const struct team_pass *t, const struct product *p)
@@ -499,7 +512,7 @@ static void winograd_multiply(const struct team_pass *t, const struct product *p
               false);
 }
 
-static void sum_products(const struct team_pass *t, const struct product *p)
+static void conv_winograd_sum_products(const struct team_pass *t, const struct product *p)
 {
     const struct sizes *s = t->s;
     struct tile_matrix b = {t->w.others + p->position * s->to_step + p->column, s->to_ld, false,
@@ -514,8 +527,9 @@ static void sum_products(const struct team_pass *t, const struct product *p)
 enum { CHANNELS_AT_ONCE = 64 };
 
 /* A piece of the group's tiles and channels. */
-static int tiles_of_piece(const struct team_pass *t, size_t channels,
-                          const struct parallel_piece *piece, struct part part[PARALLEL_BLOCKS])
+static int conv_winograd_tiles_of_piece(const struct team_pass *t, size_t channels,
+                                        const struct parallel_piece *piece,
+                                        struct part part[PARALLEL_BLOCKS])
 {
     struct parallel_block block[PARALLEL_BLOCKS];
     int count = parallel_matrix(t->tiles, t->tiles, channels, CHANNELS_AT_ONCE,
@@ -527,51 +541,53 @@ static int tiles_of_piece(const struct team_pass *t, size_t channels,
     return count;
 }
 
-static void inputs_piece(const struct parallel_piece *piece, void *context)
+static void conv_winograd_inputs_piece(const struct parallel_piece *piece, void *context)
 {
     const struct team_pass *t = context;
     struct part part[PARALLEL_BLOCKS];
-    int parts = tiles_of_piece(t, t->s->from, piece, part);
+    int parts = conv_winograd_tiles_of_piece(t, t->s->from, piece, part);
 
     for (int i = 0; i < parts; i++)
-        transform_inputs(t->s, t->p ? t->p->from : t->sums->x, part[i], t->w.zeros, t->w.inputs);
+        conv_winograd_transform_inputs(t->s, t->p ? t->p->from : t->sums->x, part[i], t->w.zeros,
+                                       t->w.inputs);
 }
 
-static void outputs_piece(const struct parallel_piece *piece, void *context)
+static void conv_winograd_outputs_piece(const struct parallel_piece *piece, void *context)
 {
     const struct team_pass *t = context;
     const struct conv_winograd_pass *p = t->p;
     struct part part[PARALLEL_BLOCKS];
-    int parts = tiles_of_piece(t, t->s->to, piece, part);
+    int parts = conv_winograd_tiles_of_piece(t, t->s->to, piece, part);
 
     for (int i = 0; i < parts; i++) {
-        transform_outputs(t->s, t->w.others, part[i], t->w.unwanted, p->to, p->add);
-        tell_tiles(t->s, &part[i], p->done, p->context);
+        conv_winograd_transform_outputs(t->s, t->w.others, part[i], t->w.unwanted, p->to, p->add);
+        conv_winograd_tell_tiles(t->s, &part[i], p->done, p->context);
     }
 }
 
-static void gradients_piece(const struct parallel_piece *piece, void *context)
+static void conv_winograd_gradients_piece(const struct parallel_piece *piece, void *context)
 {
     const struct team_pass *t = context;
     struct part part[PARALLEL_BLOCKS];
-    int parts = tiles_of_piece(t, t->s->to, piece, part);
+    int parts = conv_winograd_tiles_of_piece(t, t->s->to, piece, part);
 
     for (int i = 0; i < parts; i++)
-        transform_gradients(t->s, t->sums->dz, part[i], t->w.zeros, t->w.others);
+        conv_winograd_transform_gradients(t->s, t->sums->dz, part[i], t->w.zeros, t->w.others);
 }
 
-static void take_tiles(struct team_pass *t, parallel_piece_body *body, struct parallel_share share)
+static void conv_winograd_take_tiles(struct team_pass *t, parallel_piece_body *body,
+                                     struct parallel_share share)
 {
     parallel_take(share, t->tiles / (size_t)share.parts, body, t);
 }
 
-static void run_team_group(struct team_pass *t, struct parallel_share share)
+static void conv_winograd_run_team_group(struct team_pass *t, struct parallel_share share)
 {
-    take_tiles(t, inputs_piece, share);
+    conv_winograd_take_tiles(t, conv_winograd_inputs_piece, share);
     parallel_barrier(share);
-    take_products(t, t->tiles, t->s->to, winograd_multiply, share);
+    conv_winograd_take_products(t, t->tiles, t->s->to, winograd_multiply, share);
     parallel_barrier(share);
-    take_tiles(t, outputs_piece, share);
+    conv_winograd_take_tiles(t, conv_winograd_outputs_piece, share);
 }
 
 /* Groups of tiles that a thread has to itself. */
@@ -582,38 +598,40 @@ struct own_tiles {
     size_t all;
 };
 
-static void own_tiles_piece(const struct parallel_piece *piece, void *context)
+static void conv_winograd_own_tiles_piece(const struct parallel_piece *piece, void *context)
 {
     const struct own_tiles *o = context;
     struct parallel_range tiles = parallel_range(o->all, parallel_piece_share(piece));
 
-    run_groups(o->s, o->p, o->own, tiles.first, tiles.end);
+    conv_winograd_run_groups(o->s, o->p, o->own, tiles.first, tiles.end);
 }
 
 void conv_winograd_run_team(const struct conv *c, const struct conv_winograd_pass *p,
                             const float *w, int images, struct parallel_share share, float *own)
 {
     struct sizes s = winograd_sizes(c, p->m, p->turned);
-    size_t all = image_tiles(&s) * (size_t)images;
+    size_t all = conv_winograd_image_tiles(&s) * (size_t)images;
     float *u = (float *)p->u;
 
     conv_winograd_pack(c, p->m, p->turned, share, w, u);
-    if (has_own_tiles(&s, images, share.parts)) {
+    if (conv_winograd_has_own_tiles(&s, images, share.parts)) {
         struct own_tiles o = {&s, p, own, all};
-        set_own_group(&s);
+        conv_winograd_set_own_group(&s);
         parallel_barrier(share);
-        parallel_take(share, all / (size_t)share.parts / s.group, own_tiles_piece, &o);
+        parallel_take(share, all / (size_t)share.parts / s.group, conv_winograd_own_tiles_piece,
+                      &o);
         return;
     }
-    set_team_group(&s, images, share.parts);
-    struct team_pass t = {.s = &s, .p = p, .w = work_at(&s, u + s.positions * s.weights_step)};
+    conv_winograd_set_team_group(&s, images, share.parts);
+    struct team_pass t = {
+        .s = &s, .p = p, .w = conv_winograd_work_at(&s, u + s.positions * s.weights_step)};
     t.w.unwanted = own;
     if (share.part == 0)
-        begin(&s, &t.w);
+        conv_winograd_begin(&s, &t.w);
     parallel_barrier(share);
     for (; t.base < all; t.base += s.group) {
         t.tiles = extent_min(all - t.base, s.group);
-        run_team_group(&t, share);
+        conv_winograd_run_team_group(&t, share);
     }
 }
 
@@ -622,20 +640,21 @@ void conv_winograd_sum_team(const struct conv *c, const struct conv_winograd_sum
 {
     struct sizes s = winograd_sizes(c, sums->m, false);
     struct conv_winograd_sums pass = *sums;
-    size_t all = image_tiles(&s) * (size_t)images;
+    size_t all = conv_winograd_image_tiles(&s) * (size_t)images;
 
-    set_team_group(&s, images, share.parts);
-    struct team_pass t = {
-        .s = &s, .sums = &pass, .w = work_at(&s, pass.sums + s.positions * s.weights_step)};
+    conv_winograd_set_team_group(&s, images, share.parts);
+    struct team_pass t = {.s = &s,
+                          .sums = &pass,
+                          .w = conv_winograd_work_at(&s, pass.sums + s.positions * s.weights_step)};
     if (share.part == 0)
-        begin(&s, &t.w);
+        conv_winograd_begin(&s, &t.w);
     parallel_barrier(share);
     for (; t.base < all; t.base += s.group, pass.add = true) {
         t.tiles = extent_min(all - t.base, s.group);
-        take_tiles(&t, inputs_piece, share);
-        take_tiles(&t, gradients_piece, share);
+        conv_winograd_take_tiles(&t, conv_winograd_inputs_piece, share);
+        conv_winograd_take_tiles(&t, conv_winograd_gradients_piece, share);
         parallel_barrier(share);
-        take_products(&t, s.from, s.to, sum_products, share);
+        conv_winograd_take_products(&t, s.from, s.to, conv_winograd_sum_products, share);
         parallel_barrier(share);
     }
 }

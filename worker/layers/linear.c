@@ -7,14 +7,14 @@
 #include "worker/kernels/tile_gemm.h"
 #include "worker/kernels/tile_size.h"
 
-static bool uses_tile(const struct linear *l)
+static bool linear_uses_tile(const struct linear *l)
 {
     return l->tile && tile_gemm_takes(l->in);
 }
 
 /* Outputs behind the last whole panel. */
-static void add_dots(const struct linear *l, const float *w, const float *x,
-                     const struct parallel_block *of, float *y)
+static void linear_add_dots(const struct linear *l, const float *w, const float *x,
+                            const struct parallel_block *of, float *y)
 {
     if (dry_run_products(of->rows, of->columns, l->in))
         return;
@@ -29,8 +29,8 @@ static void add_dots(const struct linear *l, const float *w, const float *x,
         }
 }
 
-static void forward_by_tile(const struct linear *l, const float *w, const float *x,
-                            const struct parallel_block *of, float *y)
+static void linear_forward_by_tile(const struct linear *l, const float *w, const float *x,
+                                   const struct parallel_block *of, float *y)
 {
     size_t whole = of->columns / tile_columns() * tile_columns();
     struct tile_matrix b = {w + of->column * l->in, l->in, true, false};
@@ -38,7 +38,7 @@ static void forward_by_tile(const struct linear *l, const float *w, const float 
 
     tile_gemm(of->rows, whole, l->in, x + of->row * l->in, l->in, &b,
               y + of->row * l->out + of->column, l->out, true);
-    add_dots(l, w, x, &rest, y);
+    linear_add_dots(l, w, x, &rest, y);
 }
 
 void linear_forward(const struct linear *l, const float *w, const float *b, const float *x,
@@ -48,8 +48,8 @@ void linear_forward(const struct linear *l, const float *w, const float *b, cons
 
     for (size_t i = 0; i < of->rows && !dry_run; i++)
         memcpy(to + i * l->out, b + of->column, of->columns * sizeof *y);
-    if (uses_tile(l))
-        forward_by_tile(l, w, x, of, y);
+    if (linear_uses_tile(l))
+        linear_forward_by_tile(l, w, x, of, y);
     else
         gemm_nt(of->rows, of->columns, l->in, x + of->row * l->in, l->in, w + of->column * l->in,
                 l->in, to, l->out, true);
@@ -61,7 +61,7 @@ void linear_weight_gradients(const struct linear *l, const float *x, const float
     float *to = dw + of->row * l->in + of->column;
     struct tile_matrix b = {x + of->column, l->in, false, false};
 
-    if (uses_tile(l))
+    if (linear_uses_tile(l))
         tile_gemm_transposed(of->rows, of->columns, n, dy + of->row, l->out, &b, to, l->in, add);
     else
         gemm_tn(of->rows, of->columns, n, dy + of->row, l->out, x + of->column, l->in, to, l->in,
@@ -80,7 +80,7 @@ void linear_input_gradient(const struct linear *l, const float *w, const float *
     float *to = dx + of->row * l->in + of->column;
     struct tile_matrix b = {w + of->column, l->in, false, false};
 
-    if (uses_tile(l))
+    if (linear_uses_tile(l))
         tile_gemm(of->rows, of->columns, l->out, dy + of->row * l->out, l->out, &b, to, l->in,
                   false);
     else

@@ -15,7 +15,7 @@ typedef float number;
 #include "worker/model/backward_walk.h"
 #include "worker/model/bf16.h"
 
-static void make_y_again(const struct unit *u, const struct parallel_block *part)
+static void backward_make_y_again(const struct unit *u, const struct parallel_block *part)
 {
     size_t c = unit_channels(u), at = part->row * c + part->column;
     batchnorm_apply(u->z + at, part->rows, part->columns, c, u->scale + part->column,
@@ -23,14 +23,14 @@ static void make_y_again(const struct unit *u, const struct parallel_block *part
 }
 
 /* A 1x1 convolution that reads the same rows of x and dz: both are made in the tile. */
-static bool reads_rows(const struct pass *p, int threads)
+static bool backward_reads_rows(const struct pass *p, int threads)
 {
     const struct conv *c = &p->u->conv;
     return c->window.kernel == 1 && c->window.stride == 1 &&
            (threads == 1 || conv_backward_by_rows(c, p->m->n, threads, p->dx != NULL));
 }
 
-static void make_dz(const struct parallel_block *part, void *context)
+static void backward_make_dz(const struct parallel_block *part, void *context)
 {
     const struct pass *p = context;
     const struct unit *u = p->u;
@@ -39,7 +39,7 @@ static void make_dz(const struct parallel_block *part, void *context)
 
     if (p->below_by_rows) {
         struct parallel_block rows = {part->row, part->rows, 0, unit_channels(p->below)};
-        make_y_again(p->below, &rows);
+        backward_make_y_again(p->below, &rows);
     }
     batchnorm_input_gradient(p->g + at, u->z + at, part->rows, part->columns, c, u->ga + column,
                              u->gb + column, u->gc + column, p->dz + at);
@@ -47,8 +47,8 @@ static void make_dz(const struct parallel_block *part, void *context)
 }
 
 /* Masks rows of g and takes the sums of the target's batch norms. */
-static void finish_rows(const struct target *t, struct lane *l, float *g,
-                        const struct parallel_block *part)
+static void backward_finish_rows(const struct target *t, struct lane *l, float *g,
+                                 const struct parallel_block *part)
 {
     const struct unit *u = t->unit;
     size_t c = unit_channels(u), column = part->column, at = part->row * c + column;
@@ -64,15 +64,15 @@ static void finish_rows(const struct target *t, struct lane *l, float *g,
     batchnorm_mask_sums(g + at, &mask, part->rows, part->columns, c, branch, l->sum + column);
 }
 
-static void finish_dx(const struct parallel_block *part, void *context)
+static void backward_finish_dx(const struct parallel_block *part, void *context)
 {
     const struct pass *p = context;
     double piece = trace_begin();
-    finish_rows(&p->target, model_lane(p->m), p->dx, part);
+    backward_finish_rows(&p->target, model_lane(p->m), p->dx, part);
     trace_part(piece, TRACE_NORM);
 }
 
-static struct conv_backward arguments(struct pass *p)
+static struct conv_backward backward_arguments(struct pass *p)
 {
     const struct model *m = p->m;
     return (struct conv_backward){
@@ -84,14 +84,14 @@ static struct conv_backward arguments(struct pass *p)
         .dw = m->grads + p->u->weight,
         .add_dw = p->accumulate,
         .scratch = m->own[0],
-        .ready = make_dz,
-        .done = p->target.unit ? finish_dx : NULL,
+        .ready = backward_make_dz,
+        .done = p->target.unit ? backward_finish_dx : NULL,
         .context = p,
     };
 }
 
 /* The input of a convolution that reads beyond the rows of a tile. */
-static void input_piece(const struct parallel_piece *of, void *context)
+static void backward_input_piece(const struct parallel_piece *of, void *context)
 {
     const struct pass *p = context;
     struct parallel_block part[PARALLEL_BLOCKS];
@@ -99,7 +99,7 @@ static void input_piece(const struct parallel_piece *of, void *context)
     double piece = trace_begin();
 
     for (int i = 0; i < parts; i++)
-        make_y_again(p->below, &part[i]);
+        backward_make_y_again(p->below, &part[i]);
     trace_part(piece, TRACE_NORM);
 }
 
@@ -110,10 +110,10 @@ static void walk_convolve(struct parallel_share share, void *context)
     struct model *m = p.m;
     struct conv_memory memory = model_memory(m);
 
-    p.below_by_rows = p.below && reads_rows(&p, share.parts);
-    struct conv_backward b = arguments(&p);
+    p.below_by_rows = p.below && backward_reads_rows(&p, share.parts);
+    struct conv_backward b = backward_arguments(&p);
     if (p.below && !p.below_by_rows)
-        parallel_take(share, unit_grains(p.below, m->n, share), input_piece, &p);
+        parallel_take(share, unit_grains(p.below, m->n, share), backward_input_piece, &p);
     if (m->config.threads == 1)
         conv_backward(&p.u->conv, &b, 0, m->n);
     else
@@ -122,7 +122,7 @@ static void walk_convolve(struct parallel_share share, void *context)
 }
 
 /* Part of the run's outputs, one block after the other: what the next one adds is in cache. */
-static void derive_part(const struct run *r, const struct parallel_block *part)
+static void backward_derive_part(const struct run *r, const struct parallel_block *part)
 {
     struct model *m = r->m;
     size_t column = part->column;
@@ -143,22 +143,23 @@ static void derive_part(const struct run *r, const struct parallel_block *part)
 
 enum { DERIVED_FLOATS = 16 * 1024 }; /* at once */
 
-static const struct unit *derived_unit(const struct run *r)
+static const struct unit *backward_derived_unit(const struct run *r)
 {
     return block_last(r->m, &r->m->layout->blocks[r->first]);
 }
 
-static void derive_piece(const struct parallel_piece *piece, void *context)
+static void backward_derive_piece(const struct parallel_piece *piece, void *context)
 {
     const struct run *r = context;
     struct parallel_block part[PARALLEL_BLOCKS];
-    int parts = unit_parts(derived_unit(r), r->m->n, parallel_piece_share(piece), part);
+    int parts = unit_parts(backward_derived_unit(r), r->m->n, parallel_piece_share(piece), part);
 
     for (int i = 0; i < parts; i++) {
         size_t step = DERIVED_FLOATS / part[i].columns, end = part[i].row + part[i].rows;
         for (size_t row = part[i].row; row < end; row += step) {
             size_t rows = end - row < step ? end - row : step;
-            derive_part(r, &(struct parallel_block){row, rows, part[i].column, part[i].columns});
+            backward_derive_part(
+                r, &(struct parallel_block){row, rows, part[i].column, part[i].columns});
         }
     }
 }
@@ -173,16 +174,17 @@ static void walk_derive(struct parallel_share share, void *context)
     if (r->first == 0 && !m->pools) {
         int parts = unit_parts(stem, m->n, share, part);
         for (int i = 0; i < parts; i++)
-            make_y_again(stem, &part[i]);
+            backward_make_y_again(stem, &part[i]);
         parallel_barrier(share);
     }
-    parallel_take(share, unit_grains(derived_unit(r), m->n, share), derive_piece, context);
+    parallel_take(share, unit_grains(backward_derived_unit(r), m->n, share), backward_derive_piece,
+                  context);
 }
 
 enum { WEIGHTS_AT_ONCE = 128 };
 
 /* A thread's part of the classifier's gradients: of its weights and biases, and of the head. */
-static void classifier_back(struct parallel_share share, void *context)
+static void backward_classifier_back(struct parallel_share share, void *context)
 {
     const struct pass *p = context;
     struct model *m = p->m;
@@ -210,25 +212,25 @@ static void classifier_back(struct parallel_share share, void *context)
         model_drop(m, (int)i, m->d_head + i * classifier.in);
 }
 
-static void run_classifier(struct model *m, double scale, bool accumulate)
+static void backward_run_classifier(struct model *m, double scale, bool accumulate)
 {
     struct pass p = {.m = m, .scale = scale, .accumulate = accumulate};
     double span = trace_begin();
 
-    parallel_team(m->config.threads, classifier_back, &p);
+    parallel_team(m->config.threads, backward_classifier_back, &p);
     trace_end_layer(span, "backward", m->cnn ? "fc2" : "avgpool, fc",
                     4.0 * m->n * (double)m->config.classes * m->features);
 }
 
 /* Of rows of a part, those of the image that `row` is in. */
-static size_t rows_of_image(size_t row, size_t end, size_t pixels)
+static size_t backward_rows_of_image(size_t row, size_t end, size_t pixels)
 {
     size_t behind = (row / pixels + 1) * pixels;
     return (behind < end ? behind : end) - row;
 }
 
 /* Gradient of the last block's output, masked and summed. */
-static void average_piece(const struct parallel_piece *piece, void *context)
+static void backward_average_piece(const struct parallel_piece *piece, void *context)
 {
     const struct pass *p = context;
     struct model *m = p->m;
@@ -238,10 +240,10 @@ static void average_piece(const struct parallel_piece *piece, void *context)
 
     for (int i = 0; i < parts; i++)
         for (size_t row = part[i].row, end = row + part[i].rows, rows; row < end; row += rows) {
-            rows = rows_of_image(row, end, pixels);
+            rows = backward_rows_of_image(row, end, pixels);
             struct parallel_block of = {row, rows, part[i].column, part[i].columns};
             pool_average_backward(m->d_head, &of, (int)pixels, c, p->dx);
-            finish_rows(&p->target, model_lane(m), p->dx, &of);
+            backward_finish_rows(&p->target, model_lane(m), p->dx, &of);
         }
 }
 
@@ -249,12 +251,13 @@ static void walk_spread_average(struct parallel_share share, void *context)
 {
     const struct pass *p = context;
 
-    parallel_take(share, unit_grains(p->target.unit, p->m->n, share), average_piece, context);
+    parallel_take(share, unit_grains(p->target.unit, p->m->n, share), backward_average_piece,
+                  context);
     walk_finish_target(p, share);
 }
 
 /* Gradient of the stem's activation from that of the pool, masked and summed. */
-static void maxima_piece(const struct parallel_piece *piece, void *context)
+static void backward_maxima_piece(const struct parallel_piece *piece, void *context)
 {
     const struct pass *p = context;
     struct model *m = p->m;
@@ -262,10 +265,10 @@ static void maxima_piece(const struct parallel_piece *piece, void *context)
     struct parallel_range lines = parallel_range((size_t)m->n * in, parallel_piece_share(piece));
 
     for (size_t line = lines.first, count; line < lines.end; line += count) {
-        count = rows_of_image(line, lines.end, in);
+        count = backward_rows_of_image(line, lines.end, in);
         struct parallel_block of = {line * in, count * in, 0, c};
         pool_max_backward(&m->layout->pool, p->g, m->layout->tap, line, line + count, p->dx);
-        finish_rows(&p->target, model_lane(m), p->dx, &of);
+        backward_finish_rows(&p->target, model_lane(m), p->dx, &of);
     }
 }
 
@@ -273,7 +276,8 @@ static void walk_spread_maxima(struct parallel_share share, void *context)
 {
     const struct pass *p = context;
 
-    parallel_take(share, unit_grains(p->target.unit, p->m->n, share), maxima_piece, context);
+    parallel_take(share, unit_grains(p->target.unit, p->m->n, share), backward_maxima_piece,
+                  context);
     walk_finish_target(p, share);
 }
 
@@ -282,7 +286,7 @@ void model_backward(struct model *m, double scale, bool accumulate, model_grads_
 {
     struct announcement a = {ready, context};
 
-    run_classifier(m, scale, accumulate);
+    backward_run_classifier(m, scale, accumulate);
     if (ready)
         ready(m->fc_weight, m->param_count - m->fc_weight, context);
     if (m->cnn) {

@@ -23,7 +23,7 @@ struct moments {
 };
 
 /* Chan et al. 1983: moments of two sets together. */
-static void add_moments(struct moments *a, double count, double mean, double m2)
+static void batchnorm_add_moments(struct moments *a, double count, double mean, double m2)
 {
     double total = a->count + count, delta = mean - a->mean;
     if (count == 0)
@@ -33,7 +33,7 @@ static void add_moments(struct moments *a, double count, double mean, double m2)
     a->count = total;
 }
 
-static struct moments moments_of_channel(const struct model *m, size_t j, int lanes)
+static struct moments batchnorm_moments_of_channel(const struct model *m, size_t j, int lanes)
 {
     struct moments all = {0};
     for (int i = 0; i < lanes; i++) {
@@ -42,12 +42,12 @@ static struct moments moments_of_channel(const struct model *m, size_t j, int la
         if (n == 0)
             continue;
         double m2 = l->square_sum[j] - l->sum[j] * mean;
-        add_moments(&all, n, l->shift[j] + mean, m2 > 0 ? m2 : isnan(m2) ? m2 : 0);
+        batchnorm_add_moments(&all, n, l->shift[j] + mean, m2 > 0 ? m2 : isnan(m2) ? m2 : 0);
     }
     return all;
 }
 
-static void set_scale(struct model *m, struct unit *u, size_t j, double mean, double var)
+static void batchnorm_set_scale(struct model *m, struct unit *u, size_t j, double mean, double var)
 {
     double inv_sd = 1 / sqrt(var + BATCHNORM_EPSILON);
     u->batch_mean[j] = (float)mean;
@@ -63,10 +63,10 @@ void unit_finish_statistics(struct model *m, struct unit *u, int n, struct paral
     float *mean = m->stats + u->mean, *var = m->stats + u->var;
 
     for (size_t j = mine.first; j < mine.end && !dry_run; j++) {
-        struct moments all = moments_of_channel(m, j, parallel_lanes(share.parts));
+        struct moments all = batchnorm_moments_of_channel(m, j, parallel_lanes(share.parts));
         double biased = all.m2 / count;
         double unbiased = count > 1 ? all.m2 / (count - 1) : biased; /* one value has no variance */
-        set_scale(m, u, j, all.mean, biased);
+        batchnorm_set_scale(m, u, j, all.mean, biased);
         mean[j] = (float)((1 - momentum) * mean[j] + momentum * all.mean);
         var[j] = (float)((1 - momentum) * var[j] + momentum * unbiased);
     }
@@ -76,7 +76,7 @@ void unit_finish_statistics(struct model *m, struct unit *u, int n, struct paral
 void unit_use_running_statistics(struct model *m, struct unit *u)
 {
     for (size_t j = 0; j < unit_channels(u); j++)
-        set_scale(m, u, j, m->stats[u->mean + j], m->stats[u->var + j]);
+        batchnorm_set_scale(m, u, j, m->stats[u->mean + j], m->stats[u->var + j]);
 }
 
 void unit_finish_gradients(struct model *m, struct unit *u, int n, bool shortcut, bool accumulate,

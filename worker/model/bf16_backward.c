@@ -66,7 +66,7 @@ static void bf16_finish_dx(size_t row, size_t rows, void *context)
 enum { SUMS = 256 }; /* at once: they stay in the first-level cache while all parts are added */
 
 /* Has the thread lines, of which the first thread's are not part? */
-static bool has_part(const struct pass *p, int thread, int threads)
+static bool bf16_backward_has_part(const struct pass *p, int thread, int threads)
 {
     struct parallel_range lines =
         model_bf16_lines(p->m, p->u, (struct parallel_share){thread, threads});
@@ -74,7 +74,7 @@ static bool has_part(const struct pass *p, int thread, int threads)
 }
 
 /* The first thread that has lines writes the gradient, the others' parts are added in order. */
-static void add_parts(const struct pass *p, struct parallel_share share)
+static void bf16_backward_add_parts(const struct pass *p, struct parallel_share share)
 {
     struct model *m = p->m;
     float *sum = m->grads + p->u->weight;
@@ -86,20 +86,20 @@ static void add_parts(const struct pass *p, struct parallel_share share)
         return;
     parallel_barrier(share);
     for (int t = 1; t < share.parts; t++)
-        parts += has_part(p, t, share.parts);
+        parts += bf16_backward_has_part(p, t, share.parts);
     if (dry_run_moves((size_t)(parts + 2) * (end - 16 * mine.first)))
         return;
     for (size_t from = 16 * mine.first, to; from < end; from = to) {
         to = end - from < SUMS ? end : from + SUMS;
         for (int t = 1; t < share.parts; t++)
-            if (has_part(p, t, share.parts))
+            if (bf16_backward_has_part(p, t, share.parts))
                 for (size_t i = from; i < to; i++)
                     sum[i] += m->dw[t][i];
     }
 }
 
 /* Do threads share whole images, so that none needs what another one makes? */
-static bool shares_images(const struct pass *p, struct parallel_share share)
+static bool bf16_backward_shares_images(const struct pass *p, struct parallel_share share)
 {
     return p->m->n % share.parts == 0 || conv_bf16_keeps_lines(&p->u->conv);
 }
@@ -112,7 +112,7 @@ static void walk_convolve(struct parallel_share share, void *context)
     struct parallel_range lines = model_bf16_lines(m, p.u, share);
     size_t out = (size_t)p.u->conv.window.out;
     bool leads = lines.first == 0 && lines.end > 0;
-    bool by_images = shares_images(&p, share);
+    bool by_images = bf16_backward_shares_images(&p, share);
     bool shares_dw = m->team && conv_bf16_shares(&p.u->conv, (size_t)m->n, m->config.threads);
 
     if (p.dx)
@@ -144,13 +144,13 @@ static void walk_convolve(struct parallel_share share, void *context)
         parallel_barrier(share);
         conv_bf16_sum_shared(&p.u->conv, &b);
     } else {
-        add_parts(&p, share);
+        bf16_backward_add_parts(&p, share);
     }
     walk_finish_target(&p, share);
 }
 
 /* Rows of the run's outputs, one block after the other: what the next one adds is in cache. */
-static void derive_rows(const struct run *r, size_t row, size_t rows)
+static void bf16_backward_derive_rows(const struct run *r, size_t row, size_t rows)
 {
     struct model *m = r->m;
 
@@ -184,7 +184,7 @@ static void walk_derive(struct parallel_share share, void *context)
     }
     struct parallel_range rows = parallel_range(n * unit_pixels(u), share);
     for (size_t row = rows.first; row < rows.end; row += step)
-        derive_rows(r, row, rows.end - row < step ? rows.end - row : step);
+        bf16_backward_derive_rows(r, row, rows.end - row < step ? rows.end - row : step);
 }
 
 /* Gradient of the last block's output, masked and summed. */

@@ -76,7 +76,7 @@ static conv_bf16_rows *bf16_rows_done(const struct pass *p)
 }
 
 /* A thread's lines: z, its sums, and the batch's statistics of them. */
-static void convolve(struct parallel_share share, void *context)
+static void bf16_forward_convolve(struct parallel_share share, void *context)
 {
     struct pass p = *(struct pass *)context;
     struct model *m = p.m;
@@ -101,11 +101,11 @@ static void bf16_forward_run_unit(struct pass *p)
 
     if (m->evaluating || m->frozen)
         unit_use_running_statistics(m, u);
-    parallel_team(m->config.threads, convolve, p);
+    parallel_team(m->config.threads, bf16_forward_convolve, p);
     trace_end_layer(span, model_trace_category(m), u->name, unit_flops(u, m->n));
 }
 
-static void apply(struct parallel_share share, void *context)
+static void bf16_forward_apply(struct parallel_share share, void *context)
 {
     const struct pass *p = context;
     struct parallel_range rows = parallel_range((size_t)p->m->n * unit_pixels(p->u), share);
@@ -124,7 +124,7 @@ static const bf16 *bf16_run_normalised(struct pass *p, bf16 *out)
         return p->out;
     p->out = out;
     double span = trace_begin();
-    parallel_team(m->config.threads, apply, p);
+    parallel_team(m->config.threads, bf16_forward_apply, p);
     trace_end(span, model_trace_category(m), p->u->bn_name, 0);
     return p->out;
 }
@@ -150,7 +150,7 @@ static const bf16 *bf16_forward_run_block(struct model *m, const struct block *b
     return bf16_run_normalised(&p, b->half.out);
 }
 
-static void pool(struct parallel_share share, void *context)
+static void bf16_forward_pool(struct parallel_share share, void *context)
 {
     const struct pass *p = context;
     struct model *m = p->m;
@@ -161,7 +161,7 @@ static void pool(struct parallel_share share, void *context)
                   m->evaluating ? NULL : m->layout->tap);
 }
 
-static void average(struct parallel_share share, void *context)
+static void bf16_forward_average(struct parallel_share share, void *context)
 {
     const struct pass *p = context;
     size_t n = (size_t)p->m->n, c = unit_channels(p->u);
@@ -181,7 +181,7 @@ void model_bf16_forward(struct model *m)
     if (m->pools) {
         struct pass pooled = {.m = m, .in = at, .out = m->layout->half.in};
         span = trace_begin();
-        parallel_team(m->config.threads, pool, &pooled);
+        parallel_team(m->config.threads, bf16_forward_pool, &pooled);
         trace_end(span, model_trace_category(m), "maxpool", 0);
         at = m->layout->half.in;
     }
@@ -189,5 +189,5 @@ void model_bf16_forward(struct model *m)
         at = bf16_forward_run_block(m, &m->layout->blocks[i], at);
     struct pass averages = {
         .m = m, .u = block_last(m, &m->layout->blocks[m->block_count - 1]), .in = at};
-    parallel_team(m->config.threads, average, &averages);
+    parallel_team(m->config.threads, bf16_forward_average, &averages);
 }

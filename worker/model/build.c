@@ -9,14 +9,14 @@
 #include "worker/model/bf16.h"
 #include "worker/model/tune.h"
 
-static int model_allocate_floats(struct model *m, float **p, size_t floats, struct error *e)
+static int build_model_allocate_floats(struct model *m, float **p, size_t floats, struct error *e)
 {
     *p = model_allocate(m, floats * sizeof(float), e);
     return *p ? 0 : -(int)e->code;
 }
 
 /* The threads' scratch, each written first by its own. */
-static int allocate_own(struct model *m, size_t bytes, struct error *e)
+static int build_allocate_own(struct model *m, size_t bytes, struct error *e)
 {
     memory_allocate_each((void **)m->own, bytes, m->config.threads);
     for (int t = 0; t < m->config.threads; t++)
@@ -26,7 +26,7 @@ static int allocate_own(struct model *m, size_t bytes, struct error *e)
 }
 
 /* Of the ImageNet stem, behind its convolution. */
-static struct window pool_of(const struct unit *stem)
+static struct window build_pool_of(const struct unit *stem)
 {
     return window_make(stem->conv.window.out, stem->conv.out_channels, 3, 2, 1);
 }
@@ -58,75 +58,75 @@ static int build_blocks(struct model *m, const struct network *n, struct error *
     m->features = block_last(m, &m->layout->blocks[m->block_count - 1])->conv.out_channels;
     m->pools = n->pools;
     if (m->pools)
-        m->layout->pool = pool_of(&m->layout->units[0]);
+        m->layout->pool = build_pool_of(&m->layout->units[0]);
     return 0;
 }
 
 /* Seven rows of C numbers. */
-static int allocate_channels(struct model *m, struct unit *u, struct error *e)
+static int build_allocate_channels(struct model *m, struct unit *u, struct error *e)
 {
     float **rows[] = {&u->batch_mean, &u->inv_sd, &u->scale, &u->shift, &u->ga, &u->gb, &u->gc};
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
-        if (model_allocate_floats(m, rows[i], unit_channels(u), e))
+        if (build_model_allocate_floats(m, rows[i], unit_channels(u), e))
             return -(int)e->code;
     return 0;
 }
 
-static size_t number_bytes(const struct model *m)
+static size_t build_number_bytes(const struct model *m)
 {
     return model_is_bf16(m) ? sizeof(bf16) : sizeof(float);
 }
 
 /* A buffer of the arena for the layout in use; its plan counts in numbers of one image. */
-static void *buffer_at(const struct model *m, const struct activations *a, int buffer)
+static void *build_buffer_at(const struct model *m, const struct activations *a, int buffer)
 {
     if (buffer < 0 || !a->buffers[buffer].size)
         return NULL;
     return (char *)m->arena +
-           (size_t)m->layout->batch * a->buffers[buffer].offset * number_bytes(m);
+           (size_t)m->layout->batch * a->buffers[buffer].offset * build_number_bytes(m);
 }
 
-static void place_units(struct model *m, const struct activations *a)
+static void build_place_units(struct model *m, const struct activations *a)
 {
     for (int i = 0; i < m->unit_count; i++) {
         const struct activation_unit *from = &a->units[i];
         struct unit *u = &m->layout->units[i];
         if (model_is_bf16(m)) {
-            u->half.z = buffer_at(m, a, from->z);
-            u->half.y = buffer_at(m, a, from->y);
-            u->half.y_again = buffer_at(m, a, from->y_again);
-            u->half.g = buffer_at(m, a, from->g);
-            u->half.dz = buffer_at(m, a, from->dz);
+            u->half.z = build_buffer_at(m, a, from->z);
+            u->half.y = build_buffer_at(m, a, from->y);
+            u->half.y_again = build_buffer_at(m, a, from->y_again);
+            u->half.g = build_buffer_at(m, a, from->g);
+            u->half.dz = build_buffer_at(m, a, from->dz);
             continue;
         }
-        u->z = buffer_at(m, a, from->z);
-        u->y = buffer_at(m, a, from->y);
-        u->y_again = buffer_at(m, a, from->y_again);
-        u->g = buffer_at(m, a, from->g);
-        u->dz = buffer_at(m, a, from->dz);
+        u->z = build_buffer_at(m, a, from->z);
+        u->y = build_buffer_at(m, a, from->y);
+        u->y_again = build_buffer_at(m, a, from->y_again);
+        u->g = build_buffer_at(m, a, from->g);
+        u->dz = build_buffer_at(m, a, from->dz);
     }
 }
 
-static void place_blocks(struct model *m, const struct activations *a)
+static void build_place_blocks(struct model *m, const struct activations *a)
 {
     for (int i = 0; i < m->block_count; i++) {
         const struct activation_block *from = &a->blocks[i];
         struct block *b = &m->layout->blocks[i];
         b->derive = from->derive;
         if (model_is_bf16(m)) {
-            b->half.out = buffer_at(m, a, from->out);
-            b->half.out_again = buffer_at(m, a, from->out_again);
-            b->half.g = buffer_at(m, a, from->g);
+            b->half.out = build_buffer_at(m, a, from->out);
+            b->half.out_again = build_buffer_at(m, a, from->out_again);
+            b->half.g = build_buffer_at(m, a, from->g);
             continue;
         }
-        b->out = buffer_at(m, a, from->out);
-        b->out_again = buffer_at(m, a, from->out_again);
-        b->g = buffer_at(m, a, from->g);
+        b->out = build_buffer_at(m, a, from->out);
+        b->out_again = build_buffer_at(m, a, from->out_again);
+        b->g = build_buffer_at(m, a, from->g);
     }
 }
 
 /* For the weights of one convolution after the other. */
-static int allocate_packed(struct model *m, struct error *e)
+static int build_allocate_packed(struct model *m, struct error *e)
 {
     size_t most = 0;
 
@@ -141,7 +141,7 @@ static int allocate_packed(struct model *m, struct error *e)
 
 /* Units and blocks of another size, from those of the first, which know their channels and
  * tensors by now. */
-static int copy_layout(struct model *m, struct layout *l, struct error *e)
+static int build_copy_layout(struct model *m, struct layout *l, struct error *e)
 {
     struct arch_shape shape = model_shape(&m->config);
     size_t units = (size_t)m->unit_count * sizeof *l->units;
@@ -159,41 +159,42 @@ static int copy_layout(struct model *m, struct layout *l, struct error *e)
     for (int i = 0; i < m->unit_count; i++)
         l->units[i].conv = model_make_unit(&n.convs[i], &m->config).conv;
     if (m->pools)
-        l->pool = pool_of(&l->units[0]);
+        l->pool = build_pool_of(&l->units[0]);
     return 0;
 }
 
-static int copy_layouts(struct model *m, struct error *e)
+static int build_copy_layouts(struct model *m, struct error *e)
 {
     for (int i = 1; i < m->layout_count; i++)
-        if (copy_layout(m, &m->layouts[i], e))
+        if (build_copy_layout(m, &m->layouts[i], e))
             return -(int)e->code;
     return 0;
 }
 
-static void place(struct model *m, const struct activations *a)
+static void build_place(struct model *m, const struct activations *a)
 {
-    place_units(m, a);
-    place_blocks(m, a);
-    m->layout->tap = buffer_at(m, a, a->tap);
+    build_place_units(m, a);
+    build_place_blocks(m, a);
+    m->layout->tap = build_buffer_at(m, a, a->tap);
     if (model_is_bf16(m)) {
-        m->layout->half.in = buffer_at(m, a, a->in);
-        m->layout->half.in_again = buffer_at(m, a, a->in_again);
-        m->layout->half.g_in = buffer_at(m, a, a->g_in);
+        m->layout->half.in = build_buffer_at(m, a, a->in);
+        m->layout->half.in_again = build_buffer_at(m, a, a->in_again);
+        m->layout->half.g_in = build_buffer_at(m, a, a->g_in);
         return;
     }
-    m->layout->in = buffer_at(m, a, a->in);
-    m->layout->in_again = buffer_at(m, a, a->in_again);
-    m->layout->g_in = buffer_at(m, a, a->g_in);
+    m->layout->in = build_buffer_at(m, a, a->in);
+    m->layout->in_again = build_buffer_at(m, a, a->in_again);
+    m->layout->g_in = build_buffer_at(m, a, a->g_in);
 }
 
 /* Of so many numbers. Each buffer of the first layout shared out as the passes over it are: by
  * images, and by rows of them. In the order of their first use, so that what is kept until backward
  * has its way. */
-static int allocate_arena(struct model *m, const struct activations *a, size_t numbers,
-                          struct error *e)
+static int build_allocate_arena(struct model *m, const struct activations *a, size_t numbers,
+                                struct error *e)
 {
-    size_t batch = (size_t)m->config.batch * number_bytes(m), bytes = number_bytes(m) * numbers;
+    size_t batch = (size_t)m->config.batch * build_number_bytes(m),
+           bytes = build_number_bytes(m) * numbers;
     struct memory_extent *extents = calloc((size_t)a->count + 1, sizeof *extents);
 
     if (!extents)
@@ -207,18 +208,18 @@ static int allocate_arena(struct model *m, const struct activations *a, size_t n
     return m->arena ? 0 : -(int)e->code;
 }
 
-static void plan_layout(const struct model *m, const struct layout *l, struct activations *a)
+static void build_plan_layout(const struct model *m, const struct layout *l, struct activations *a)
 {
     struct arch_shape shape = model_shape(&m->config);
     struct network n;
 
     shape.image_size = l->image_size;
     network_make(&shape, &n);
-    activations_plan(&n, l->predicts, number_bytes(m), a);
+    activations_plan(&n, l->predicts, build_number_bytes(m), a);
 }
 
 /* One arena for all sizes. The units of each are placed in it once. */
-static int allocate_activations(struct model *m, struct error *e)
+static int build_allocate_activations(struct model *m, struct error *e)
 {
     struct activations a;
     size_t numbers = 0;
@@ -226,22 +227,22 @@ static int allocate_activations(struct model *m, struct error *e)
     if (m->cnn)
         return cnn_allocate(m, e);
     for (int i = m->layout_count - 1; i >= 0; i--) { /* the first one's stays in a */
-        plan_layout(m, &m->layouts[i], &a);
+        build_plan_layout(m, &m->layouts[i], &a);
         numbers = extent_max(numbers, (size_t)m->layouts[i].batch * a.numbers);
     }
-    if (allocate_arena(m, &a, numbers, e))
+    if (build_allocate_arena(m, &a, numbers, e))
         return -(int)e->code;
     for (int i = m->layout_count - 1; i >= 0; i--) {
         m->layout = &m->layouts[i];
-        plan_layout(m, m->layout, &a);
-        place(m, &a);
+        build_plan_layout(m, m->layout, &a);
+        build_place(m, &a);
     }
-    return model_is_bf16(m) ? allocate_packed(m, e) : 0;
+    return model_is_bf16(m) ? build_allocate_packed(m, e) : 0;
 }
 
 /* bf16: each thread's scratch; from the second thread on its part of a weight gradient; and the
  * factors of those that threads make for each other. */
-static int allocate_bf16(struct model *m, struct error *e)
+static int build_allocate_bf16(struct model *m, struct error *e)
 {
     struct arch_shape shape = model_shape(&m->config);
     struct bf16_thread_bytes bytes = {0};
@@ -256,40 +257,40 @@ static int allocate_bf16(struct model *m, struct error *e)
     }
 
     for (int t = 1; t < m->config.threads && bytes.dw; t++)
-        if (model_allocate_floats(m, &m->dw[t], bytes.dw / sizeof(float), e))
+        if (build_model_allocate_floats(m, &m->dw[t], bytes.dw / sizeof(float), e))
             return -(int)e->code;
-    if (bytes.shared && model_allocate_floats(m, &m->team, bytes.shared / sizeof(float), e))
+    if (bytes.shared && build_model_allocate_floats(m, &m->team, bytes.shared / sizeof(float), e))
         return -(int)e->code;
-    return allocate_own(m, bytes.scratch, e);
+    return build_allocate_own(m, bytes.scratch, e);
 }
 
 /* Of the convolutions: a single thread's scratch, or what a team and its threads want. Batches may
  * be smaller than those of the layouts. */
-static int allocate_team(struct model *m, struct error *e)
+static int build_allocate_team(struct model *m, struct error *e)
 {
     int threads = m->config.threads;
     size_t own = 0, team = 0;
 
     if (model_is_bf16(m))
-        return allocate_bf16(m, e);
+        return build_allocate_bf16(m, e);
     for (int k = 0; k < m->layout_count; k++)
         for (int i = 0; i < m->unit_count; i++) {
             const struct conv *c = &m->layouts[k].units[i].conv;
             own = extent_max(own, threads == 1 ? conv_scratch_floats(c) : conv_own_floats(c));
             team = extent_max(team, conv_team_floats(c, m->layouts[k].batch, threads));
         }
-    if (threads > 1 && model_allocate_floats(m, &m->team, team, e))
+    if (threads > 1 && build_model_allocate_floats(m, &m->team, team, e))
         return -(int)e->code;
-    return allocate_own(m, own * sizeof(float), e);
+    return build_allocate_own(m, own * sizeof(float), e);
 }
 
-static int allocate_lane(struct model *m, struct lane *l, struct error *e)
+static int build_allocate_lane(struct model *m, struct lane *l, struct error *e)
 {
     size_t widest = 0;
 
     for (int i = 0; i < m->unit_count; i++)
         widest = extent_max(widest, unit_channels(&m->layout->units[i]));
-    if (model_allocate_floats(m, &l->shift, widest, e))
+    if (build_model_allocate_floats(m, &l->shift, widest, e))
         return -(int)e->code;
     double **sums[] = {&l->sum, &l->square_sum, &l->branch_sum};
     for (size_t i = 0; i < sizeof sums / sizeof sums[0]; i++)
@@ -298,40 +299,40 @@ static int allocate_lane(struct model *m, struct lane *l, struct error *e)
     return 0;
 }
 
-static int allocate_head(struct model *m, struct error *e)
+static int build_allocate_head(struct model *m, struct error *e)
 {
     size_t n = (size_t)m->most_images;
 
-    if (model_allocate_floats(m, &m->head, n * (size_t)m->features, e) ||
-        model_allocate_floats(m, &m->d_head, n * (size_t)m->features, e) ||
-        model_allocate_floats(m, &m->logits, n * (size_t)m->config.classes, e))
+    if (build_model_allocate_floats(m, &m->head, n * (size_t)m->features, e) ||
+        build_model_allocate_floats(m, &m->d_head, n * (size_t)m->features, e) ||
+        build_model_allocate_floats(m, &m->logits, n * (size_t)m->config.classes, e))
         return -(int)e->code;
     m->losses = model_allocate(m, n * sizeof *m->losses, e);
     return m->losses ? 0 : -(int)e->code;
 }
 
-static int allocate(struct model *m, struct error *e)
+static int build_allocate(struct model *m, struct error *e)
 {
     m->params = model_allocate_shared(m, m->param_count * sizeof(float), e);
-    if (!m->params || model_allocate_floats(m, &m->stats, m->stat_count, e))
+    if (!m->params || build_model_allocate_floats(m, &m->stats, m->stat_count, e))
         return -(int)e->code;
     if (!m->config.inference &&
         !(m->grads = model_allocate_shared(m, m->param_count * sizeof(float), e)))
         return -(int)e->code;
     for (int i = 0; i < m->unit_count; i++)
-        if (allocate_channels(m, &m->layout->units[i], e))
+        if (build_allocate_channels(m, &m->layout->units[i], e))
             return -(int)e->code;
     for (int i = 0; i < parallel_lanes(m->config.threads); i++)
-        if (allocate_lane(m, &m->lanes[i], e))
+        if (build_allocate_lane(m, &m->lanes[i], e))
             return -(int)e->code;
-    if (copy_layouts(m, e) || allocate_team(m, e))
+    if (build_copy_layouts(m, e) || build_allocate_team(m, e))
         return -(int)e->code;
-    if (allocate_activations(m, e) || allocate_head(m, e))
+    if (build_allocate_activations(m, e) || build_allocate_head(m, e))
         return -(int)e->code;
     return 0;
 }
 
-static int check_precision(const struct model *m, struct error *e)
+static int build_check_precision(const struct model *m, struct error *e)
 {
     for (int i = 0; model_is_bf16(m) && i < m->unit_count; i++) {
         const struct conv *c = &m->layout->units[i].conv;
@@ -345,7 +346,7 @@ static int check_precision(const struct model *m, struct error *e)
     return 0;
 }
 
-static int check_config(const struct model_config *c, struct error *e)
+static int build_check_config(const struct model_config *c, struct error *e)
 {
     int least = c->arch->family == ARCH_CNN ? 4 : 32, smallest = c->image_size;
     for (int i = 0; i < MODEL_SIZES_MAX && c->more_sizes[i]; i++)
@@ -378,12 +379,12 @@ static int build(struct model *m, struct network *n, struct error *e)
         return cnn_build(m, e);
     network_make(&shape, n);
     int status = build_blocks(m, n, e);
-    return status ? status : check_precision(m, e);
+    return status ? status : build_check_precision(m, e);
 }
 
 int model_create(const struct model_config *config, struct model **out, struct error *e)
 {
-    int status = check_config(config, e);
+    int status = build_check_config(config, e);
     if (status)
         return status;
     gemm_single_threaded();
@@ -397,7 +398,7 @@ int model_create(const struct model_config *config, struct model **out, struct e
     if (!status)
         status = model_lay_out_tensors(m, e);
     if (!status)
-        status = allocate(m, e);
+        status = build_allocate(m, e);
     m->config.tuning = NULL;
     if (status) {
         model_destroy(m);
@@ -407,14 +408,14 @@ int model_create(const struct model_config *config, struct model **out, struct e
     return 0;
 }
 
-static void free_unit(struct unit *u)
+static void build_free_unit(struct unit *u)
 {
     float *rows[] = {u->batch_mean, u->inv_sd, u->scale, u->shift, u->ga, u->gb, u->gc};
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
         free(rows[i]);
 }
 
-static void free_lane(struct lane *l)
+static void build_free_lane(struct lane *l)
 {
     free(l->shift);
     free(l->sum);
@@ -427,13 +428,13 @@ void model_destroy(struct model *m)
     if (!m)
         return;
     for (int i = 0; i < m->unit_count; i++)
-        free_unit(&m->layout->units[i]);
+        build_free_unit(&m->layout->units[i]);
     for (int i = 0; i < m->layout_count; i++) {
         free(m->layouts[i].units);
         free(m->layouts[i].blocks);
     }
     for (int i = 0; m->lanes && i < parallel_lanes(m->config.threads); i++)
-        free_lane(&m->lanes[i]);
+        build_free_lane(&m->lanes[i]);
     for (int t = 0; m->own && m->dw && t < m->config.threads; t++) {
         free(m->own[t]);
         free(m->dw[t]);

@@ -39,7 +39,7 @@ int cnn_build(struct model *m, struct error *e)
 }
 
 /* The next buffer of so many floats an image. */
-static float *take_buffer(struct model *m, float **next, size_t floats)
+static float *cnn_take_buffer(struct model *m, float **next, size_t floats)
 {
     float *buffer = *next;
     *next += (size_t)m->config.batch * floats;
@@ -56,12 +56,12 @@ int cnn_allocate(struct model *m, struct error *e)
         return -(int)e->code;
     float *next = m->arena, *dy;
     for (int s = 0; s < CNN_STAGES; s++) {
-        m->layout->units[s].z = take_buffer(m, &next, l->y[s]);
-        c->pooled[s] = take_buffer(m, &next, l->pooled[s]);
-        c->tap[s] = (uint8_t *)take_buffer(m, &next, l->tap[s]);
+        m->layout->units[s].z = cnn_take_buffer(m, &next, l->y[s]);
+        c->pooled[s] = cnn_take_buffer(m, &next, l->pooled[s]);
+        c->tap[s] = (uint8_t *)cnn_take_buffer(m, &next, l->tap[s]);
     }
-    dy = take_buffer(m, &next, l->largest_y);
-    c->d_pooled = take_buffer(m, &next, l->largest_pooled);
+    dy = cnn_take_buffer(m, &next, l->largest_y);
+    c->d_pooled = cnn_take_buffer(m, &next, l->largest_pooled);
     for (int s = 0; s < CNN_STAGES; s++) {
         struct unit *u = &m->layout->units[s];
         u->g = u->dz = dy;
@@ -87,25 +87,25 @@ struct pass {
     bool accumulate;
 };
 
-static struct pass stage_pass(struct model *m, int s, bool accumulate)
+static struct pass cnn_stage_pass(struct model *m, int s, bool accumulate)
 {
     const float *in = s ? m->cnn->pooled[s - 1] : m->images;
     return (struct pass){m, &m->layout->units[s], s, in, accumulate};
 }
 
-static const char *pool_name(int s)
+static const char *cnn_pool_name(int s)
 {
     return s ? "pool2" : "pool1";
 }
 
-static double hidden_flops(const struct model *m)
+static double cnn_hidden_flops(const struct model *m)
 {
     return 2.0 * m->n * (double)m->cnn->hidden.in * (double)m->cnn->hidden.out;
 }
 
 /* ---- forward */
 
-static void add_bias(const struct parallel_block *part, void *context)
+static void cnn_add_bias(const struct parallel_block *part, void *context)
 {
     const struct pass *p = context;
     const struct unit *u = p->u;
@@ -126,9 +126,9 @@ static void cnn_convolve(struct parallel_share share, void *context)
     const float *w = m->params + p->u->weight;
 
     if (m->config.threads == 1)
-        conv_forward(&p->u->conv, w, p->in, p->u->z, 0, m->n, m->own[0], add_bias, p);
+        conv_forward(&p->u->conv, w, p->in, p->u->z, 0, m->n, m->own[0], cnn_add_bias, p);
     else
-        conv_forward_team(&p->u->conv, w, p->in, p->u->z, m->n, share, &memory, add_bias, p);
+        conv_forward_team(&p->u->conv, w, p->in, p->u->z, m->n, share, &memory, cnn_add_bias, p);
 }
 
 static void cnn_pool(struct parallel_share share, void *context)
@@ -142,7 +142,7 @@ static void cnn_pool(struct parallel_share share, void *context)
              p->m->evaluating ? NULL : c->tap[p->s]);
 }
 
-static void make_hidden(struct parallel_share share, void *context)
+static void cnn_make_hidden(struct parallel_share share, void *context)
 {
     const struct model *m = ((struct pass *)context)->m;
     const struct cnn *c = m->cnn;
@@ -165,23 +165,23 @@ void cnn_forward(struct model *m)
     struct pass p = {.m = m};
 
     for (int s = 0; s < CNN_STAGES; s++) {
-        p = stage_pass(m, s, false);
+        p = cnn_stage_pass(m, s, false);
         double span = trace_begin();
         parallel_team(m->config.threads, cnn_convolve, &p);
         trace_end_layer(span, category, p.u->name, unit_flops(p.u, m->n));
         span = trace_begin();
         parallel_team(m->config.threads, cnn_pool, &p);
-        trace_end(span, category, pool_name(s), 0);
+        trace_end(span, category, cnn_pool_name(s), 0);
     }
     double span = trace_begin();
-    parallel_team(m->config.threads, make_hidden, &p);
-    trace_end_layer(span, category, "fc1", hidden_flops(m));
+    parallel_team(m->config.threads, cnn_make_hidden, &p);
+    trace_end_layer(span, category, "fc1", cnn_hidden_flops(m));
 }
 
 /* ---- backward */
 
 /* A thread's part of the hidden layer's gradients; d_head is masked by the ReLU first. */
-static void hidden_back(struct parallel_share share, void *context)
+static void cnn_hidden_back(struct parallel_share share, void *context)
 {
     const struct pass *p = context;
     const struct model *m = p->m;
@@ -201,16 +201,16 @@ static void hidden_back(struct parallel_share share, void *context)
                                 &part[i], m->grads + c->weight, m->grads + c->bias, p->accumulate);
 }
 
-static void run_hidden_back(struct model *m, bool accumulate)
+static void cnn_run_hidden_back(struct model *m, bool accumulate)
 {
     struct pass p = {.m = m, .accumulate = accumulate};
     double span = trace_begin();
 
-    parallel_team(m->config.threads, hidden_back, &p);
-    trace_end_layer(span, "backward", "fc1", 2 * hidden_flops(m));
+    parallel_team(m->config.threads, cnn_hidden_back, &p);
+    trace_end_layer(span, "backward", "fc1", 2 * cnn_hidden_flops(m));
 }
 
-static void finish_bias(const struct pass *p, struct parallel_share share)
+static void cnn_finish_bias(const struct pass *p, struct parallel_share share)
 {
     struct parallel_range mine = unit_channel_share(p->u, share);
     float *d_bias = p->m->grads + p->u->beta;
@@ -225,7 +225,7 @@ static void finish_bias(const struct pass *p, struct parallel_share share)
 }
 
 /* The gradient of y from that of the pooling, masked by the ReLU; its sums are the bias's. */
-static void pool_back(struct parallel_share share, void *context)
+static void cnn_pool_back(struct parallel_share share, void *context)
 {
     const struct pass *p = context;
     const struct cnn *c = p->m->cnn;
@@ -244,7 +244,7 @@ static void pool_back(struct parallel_share share, void *context)
                             none, lane->sum);
     }
     parallel_barrier(share);
-    finish_bias(p, share);
+    cnn_finish_bias(p, share);
 }
 
 static void cnn_convolve_back(struct parallel_share share, void *context)
@@ -266,13 +266,13 @@ static void cnn_convolve_back(struct parallel_share share, void *context)
         conv_backward_team(&p->u->conv, &b, m->n, share, &memory);
 }
 
-static void run_stage_back(struct pass *p)
+static void cnn_run_stage_back(struct pass *p)
 {
     struct model *m = p->m;
     double span = trace_begin();
 
-    parallel_team(m->config.threads, pool_back, p);
-    trace_end(span, "backward", pool_name(p->s), 0);
+    parallel_team(m->config.threads, cnn_pool_back, p);
+    trace_end(span, "backward", cnn_pool_name(p->s), 0);
     span = trace_begin();
     parallel_team(m->config.threads, cnn_convolve_back, p);
     trace_end_layer(span, "backward", p->u->name, unit_flops(p->u, m->n) * (p->s ? 2 : 1));
@@ -280,11 +280,11 @@ static void run_stage_back(struct pass *p)
 
 void cnn_backward(struct model *m, bool accumulate, const struct announcement *a)
 {
-    run_hidden_back(m, accumulate);
+    cnn_run_hidden_back(m, accumulate);
     model_announce(a, m->cnn->weight, m->cnn->grads_end);
     for (int s = CNN_STAGES - 1; s >= 0; s--) {
-        struct pass p = stage_pass(m, s, accumulate);
-        run_stage_back(&p);
+        struct pass p = cnn_stage_pass(m, s, accumulate);
+        cnn_run_stage_back(&p);
         model_announce(a, p.u->weight, p.u->grads_end);
     }
 }

@@ -16,7 +16,7 @@ struct pass {
 };
 
 /* The first row of a channel is its shift. */
-static void count_rows(struct lane *l, const float *z, const struct parallel_block *part)
+static void forward_count_rows(struct lane *l, const float *z, const struct parallel_block *part)
 {
     for (size_t j = 0; j < part->columns && !dry_run; j++) {
         size_t channel = part->column + j;
@@ -26,7 +26,7 @@ static void count_rows(struct lane *l, const float *z, const struct parallel_blo
     }
 }
 
-static void take_sums(const struct parallel_block *part, void *context)
+static void forward_take_sums(const struct parallel_block *part, void *context)
 {
     struct pass *p = context;
     struct lane *lane = model_lane(p->m);
@@ -34,13 +34,13 @@ static void take_sums(const struct parallel_block *part, void *context)
     const float *z = p->u->z + part->row * c + column;
     double piece = trace_begin();
 
-    count_rows(lane, z, part);
+    forward_count_rows(lane, z, part);
     batchnorm_sums(z, part->rows, part->columns, c, lane->shift + column, lane->sum + column,
                    lane->square_sum + column);
     trace_part(piece, TRACE_NORM);
 }
 
-static void normalise(const struct pass *p, const struct parallel_block *part)
+static void forward_normalise(const struct pass *p, const struct parallel_block *part)
 {
     const struct unit *u = p->u;
     size_t column = part->column, at = part->row * unit_channels(u) + column;
@@ -55,19 +55,19 @@ static void normalise(const struct pass *p, const struct parallel_block *part)
                     u->shift + column, &residual, true, p->out + at);
 }
 
-static void normalise_tile(const struct parallel_block *part, void *context)
+static void forward_normalise_tile(const struct parallel_block *part, void *context)
 {
     double piece = trace_begin();
-    normalise(context, part);
+    forward_normalise(context, part);
     trace_part(piece, TRACE_NORM);
 }
 
 /* What a thread does with rows of z. */
-static conv_rows *rows_done(const struct pass *p)
+static conv_rows *forward_rows_done(const struct pass *p)
 {
     if (p->m->evaluating)
-        return p->out ? normalise_tile : NULL;
-    return p->m->frozen ? NULL : take_sums;
+        return p->out ? forward_normalise_tile : NULL;
+    return p->m->frozen ? NULL : forward_take_sums;
 }
 
 /* A thread's part: z, its sums, and the batch's statistics of them. */
@@ -77,13 +77,13 @@ static void forward_convolve(struct parallel_share share, void *context)
     struct model *m = p->m;
     struct conv_memory memory = model_memory(m);
     const float *w = m->params + p->u->weight;
-    conv_rows *done = rows_done(p);
+    conv_rows *done = forward_rows_done(p);
 
     if (m->config.threads == 1)
         conv_forward(&p->u->conv, w, p->in, p->u->z, 0, m->n, m->own[0], done, p);
     else
         conv_forward_team(&p->u->conv, w, p->in, p->u->z, m->n, share, &memory, done, p);
-    if (done != take_sums)
+    if (done != forward_take_sums)
         return;
     parallel_barrier(share);
     unit_finish_statistics(m, p->u, m->n, share);
@@ -102,24 +102,24 @@ static void forward_run_unit(struct pass *p)
     trace_end_layer(span, model_trace_category(m), u->name, unit_flops(u, m->n));
 }
 
-static void apply_piece(const struct parallel_piece *piece, void *context)
+static void forward_apply_piece(const struct parallel_piece *piece, void *context)
 {
     const struct pass *p = context;
     struct parallel_block part[PARALLEL_BLOCKS];
     int parts = unit_parts(p->u, p->m->n, parallel_piece_share(piece), part);
 
     for (int i = 0; i < parts; i++)
-        normalise(p, &part[i]);
+        forward_normalise(p, &part[i]);
 }
 
 static void forward_apply(struct parallel_share share, void *context)
 {
     const struct pass *p = context;
-    parallel_take(share, unit_grains(p->u, p->m->n, share), apply_piece, context);
+    parallel_take(share, unit_grains(p->u, p->m->n, share), forward_apply_piece, context);
 }
 
 /* p->out of a unit, and where it lies. Evaluation has it in the place of z. */
-static const float *run_normalised(struct pass *p, float *out)
+static const float *forward_run_normalised(struct pass *p, float *out)
 {
     struct model *m = p->m;
 
@@ -145,17 +145,17 @@ static const float *forward_run_block(struct model *m, const struct block *b, co
     }
     for (int k = 0; k < b->units - 1; k++) {
         p.u = &m->layout->units[b->first + k];
-        p.in = run_normalised(&p, p.u->y);
+        p.in = forward_run_normalised(&p, p.u->y);
     }
     p.u = block_last(m, b);
     if (b->downsample >= 0)
         p.shortcut = &m->layout->units[b->downsample];
     else
         p.identity = in;
-    return run_normalised(&p, b->out);
+    return forward_run_normalised(&p, b->out);
 }
 
-static void pool_piece(const struct parallel_piece *piece, void *context)
+static void forward_pool_piece(const struct parallel_piece *piece, void *context)
 {
     const struct pass *p = context;
     struct model *m = p->m;
@@ -171,10 +171,10 @@ static void forward_pool(struct parallel_share share, void *context)
     const struct pass *p = context;
     size_t lines = (size_t)(p->m->n * p->m->layout->pool.out);
 
-    parallel_take(share, lines / (size_t)share.parts, pool_piece, context);
+    parallel_take(share, lines / (size_t)share.parts, forward_pool_piece, context);
 }
 
-static const float *run_pool(struct model *m, const float *y)
+static const float *forward_run_pool(struct model *m, const float *y)
 {
     struct pass p = {.m = m, .in = y, .out = m->layout->in};
     double span = trace_begin();
@@ -185,7 +185,7 @@ static const float *run_pool(struct model *m, const float *y)
 
 /* A thread's part of the averages (of p->in, if there is one), of the drops, of the logits, and of
  * what a training makes of them: losses and probabilities. */
-static void classify(struct parallel_share share, void *context)
+static void forward_classify(struct parallel_share share, void *context)
 {
     const struct pass *p = context;
     struct model *m = p->m;
@@ -218,41 +218,41 @@ static void classify(struct parallel_share share, void *context)
 }
 
 /* in: of the averages; NULL: the head is there. */
-static void run_head(struct model *m, const float *in)
+static void forward_run_head(struct model *m, const float *in)
 {
     struct pass p = {.m = m, .in = in};
     double span = trace_begin();
 
     if (in)
         p.u = block_last(m, &m->layout->blocks[m->block_count - 1]);
-    parallel_team(m->config.threads, classify, &p);
+    parallel_team(m->config.threads, forward_classify, &p);
     trace_end_layer(span, model_trace_category(m), m->cnn ? "fc2" : "avgpool, fc",
                     2.0 * m->n * (double)m->config.classes * m->features);
 }
 
-static void run(struct model *m, const void *images, int n)
+static void forward_run(struct model *m, const void *images, int n)
 {
     m->n = n;
     if (m->cnn) {
         m->images = images;
         cnn_forward(m);
-        run_head(m, NULL);
+        forward_run_head(m, NULL);
         return;
     }
     if (model_is_bf16(m)) {
         m->images = images;
         model_bf16_forward(m);
-        run_head(m, NULL);
+        forward_run_head(m, NULL);
         return;
     }
     struct pass p = {.m = m, .u = &m->layout->units[0], .in = images};
-    const float *at = run_normalised(&p, m->layout->units[0].y);
+    const float *at = forward_run_normalised(&p, m->layout->units[0].y);
 
     if (m->pools)
-        at = run_pool(m, at);
+        at = forward_run_pool(m, at);
     for (int i = 0; i < m->block_count; i++)
         at = forward_run_block(m, &m->layout->blocks[i], at);
-    run_head(m, at);
+    forward_run_head(m, at);
 }
 
 double model_forward(struct model *m, const void *images, const int32_t *labels, int n,
@@ -261,7 +261,7 @@ double model_forward(struct model *m, const void *images, const int32_t *labels,
     m->evaluating = false;
     m->images = images;
     m->labels = labels;
-    run(m, images, n);
+    forward_run(m, images, n);
     return softmax_loss_sum(m->losses, n, correct) / n;
 }
 
@@ -278,6 +278,6 @@ void model_draw(struct model *m, const struct model_draw *draw)
 void model_predict(struct model *m, const void *images, int n, float *logits)
 {
     m->evaluating = true;
-    run(m, images, n);
+    forward_run(m, images, n);
     memcpy(logits, m->logits, (size_t)n * (size_t)m->config.classes * sizeof *logits);
 }

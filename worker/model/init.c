@@ -6,13 +6,13 @@
 #include "worker/model/internal.h"
 #include "worker/model/normal.h"
 
-static void fill(float *x, size_t count, float value)
+static void init_fill(float *x, size_t count, float value)
 {
     for (size_t i = 0; i < count; i++)
         x[i] = value;
 }
 
-static void fill_uniform(float *x, size_t count, double bound, struct rng r)
+static void init_fill_uniform(float *x, size_t count, double bound, struct rng r)
 {
     for (size_t i = 0; i < count; i++)
         x[i] = (float)rng_range(&r, -bound, bound);
@@ -25,9 +25,9 @@ static void init_cnn_tensor(struct model *m, const struct model_tensor *t, struc
     double bound = sqrt(6 / (taps * (double)(t->shape[0] + t->shape[1])));
 
     if (t->dims > 1)
-        fill_uniform(m->params + t->offset, t->count, bound, r);
+        init_fill_uniform(m->params + t->offset, t->count, bound, r);
     else
-        fill(m->params + t->offset, t->count, 0);
+        init_fill(m->params + t->offset, t->count, 0);
 }
 
 static void init_tensor(struct model *m, const struct model_tensor *t, struct rng r)
@@ -41,10 +41,10 @@ static void init_tensor(struct model *m, const struct model_tensor *t, struct rn
         break;
     case MODEL_FC_WEIGHT:
     case MODEL_FC_BIAS:
-        fill_uniform(x, t->count, bound, r);
+        init_fill_uniform(x, t->count, bound, r);
         break;
     default:
-        fill(x, t->count, t->kind == MODEL_BN_GAMMA);
+        init_fill(x, t->count, t->kind == MODEL_BN_GAMMA);
     }
 }
 
@@ -61,8 +61,8 @@ void model_init(struct model *m, int64_t seed)
     for (int i = 0; i < m->unit_count && !m->cnn; i++) {
         const struct unit *u = &m->layout->units[i];
         if (u->starts_at_zero && m->config.zero_init_residual)
-            fill(m->params + u->gamma, unit_channels(u), 0);
-        fill(m->stats + u->mean, unit_channels(u), 0);
-        fill(m->stats + u->var, unit_channels(u), 1);
+            init_fill(m->params + u->gamma, unit_channels(u), 0);
+        init_fill(m->stats + u->mean, unit_channels(u), 0);
+        init_fill(m->stats + u->var, unit_channels(u), 1);
     }
 }

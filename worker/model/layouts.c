@@ -10,7 +10,7 @@ void model_use_size(struct model *m, int image_size)
         }
 }
 
-static void list_layout(struct model *m, int size, int batch, bool predicts)
+static void layouts_list(struct model *m, int size, int batch, bool predicts)
 {
     for (int i = 0; i < m->layout_count; i++)
         if (m->layouts[i].image_size == size)
@@ -24,11 +24,11 @@ void model_list_layouts(struct model *m)
 {
     const struct model_config *c = &m->config;
 
-    list_layout(m, c->image_size, c->batch, c->inference);
+    layouts_list(m, c->image_size, c->batch, c->inference);
     for (int i = 0; i < MODEL_SIZES_MAX && c->more_sizes[i]; i++)
-        list_layout(m, c->more_sizes[i], c->more_batches[i] ? c->more_batches[i] : c->batch,
-                    c->inference);
+        layouts_list(m, c->more_sizes[i], c->more_batches[i] ? c->more_batches[i] : c->batch,
+                     c->inference);
     if (c->eval_size)
-        list_layout(m, c->eval_size, c->batch, true);
+        layouts_list(m, c->eval_size, c->batch, true);
     m->layout = &m->layouts[0];
 }

@@ -17,8 +17,8 @@ enum { PAIRS = 256 }; /* at a time */
 #define DOUBT 0x1p-44
 
 /* Of pairs from `first` on: 1 - u and 2 pi v. A pair takes one block of the generator. */
-static void draw_pairs(const struct rng *stream, size_t first, double rest[PAIRS],
-                       double angle[PAIRS])
+static void normal_draw_pairs(const struct rng *stream, size_t first, double rest[PAIRS],
+                              double angle[PAIRS])
 {
     const uint32_t *counter = stream->counter;
 
@@ -33,8 +33,8 @@ static void draw_pairs(const struct rng *stream, size_t first, double rest[PAIRS
 }
 
 /* In loops of their own, or the compiler makes one call of sine and cosine, without vectors. */
-static void fast_normals(const double rest[PAIRS], const double angle[PAIRS], double sd,
-                         double normals[2][PAIRS])
+static void normal_fast(const double rest[PAIRS], const double angle[PAIRS], double sd,
+                        double normals[2][PAIRS])
 {
     double radius[PAIRS];
 
@@ -47,7 +47,7 @@ static void fast_normals(const double rest[PAIRS], const double angle[PAIRS], do
 }
 
 /* Whether a small error of x could change what it is rounded to. */
-static bool has_doubtful(const double x[PAIRS])
+static bool normal_has_doubtful(const double x[PAIRS])
 {
     int count = 0;
 
@@ -56,8 +56,8 @@ static bool has_doubtful(const double x[PAIRS])
     return count > 0;
 }
 
-static void exact_normals(const double rest[PAIRS], const double angle[PAIRS], double sd,
-                          double normals[2][PAIRS])
+static void normal_exact(const double rest[PAIRS], const double angle[PAIRS], double sd,
+                         double normals[2][PAIRS])
 {
     for (int i = 0; i < PAIRS; i++) {
         volatile double one_rest = rest[i]; /* not several at a time */
@@ -72,10 +72,10 @@ void normal_fill(float *x, size_t count, double sd, const struct rng *stream)
     double rest[PAIRS], angle[PAIRS], normals[2][PAIRS];
 
     for (size_t done = 0; done < count; done += 2 * PAIRS) {
-        draw_pairs(stream, done / 2, rest, angle);
-        fast_normals(rest, angle, sd, normals);
-        if (has_doubtful(normals[0]) || has_doubtful(normals[1]))
-            exact_normals(rest, angle, sd, normals);
+        normal_draw_pairs(stream, done / 2, rest, angle);
+        normal_fast(rest, angle, sd, normals);
+        if (normal_has_doubtful(normals[0]) || normal_has_doubtful(normals[1]))
+            normal_exact(rest, angle, sd, normals);
         for (size_t i = 0; i < 2 * PAIRS && done + i < count; i++)
             x[done + i] = (float)normals[i % 2][i / 2];
     }

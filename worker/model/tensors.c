@@ -7,14 +7,14 @@
 #include "worker/model/internal.h"
 
 /* Offsets are multiples of 16 floats. */
-static size_t model_align(size_t floats)
+static size_t tensors_model_align(size_t floats)
 {
     return (floats + 15) & ~(size_t)15;
 }
 
 /* One more tensor at *end of its buffer; returns its offset. */
-static size_t add_tensor(struct model *m, enum model_tensor_kind kind, const char *prefix,
-                         const char *suffix, const int64_t shape[4], size_t *end)
+static size_t tensors_add(struct model *m, enum model_tensor_kind kind, const char *prefix,
+                          const char *suffix, const int64_t shape[4], size_t *end)
 {
     struct model_tensor *t = &m->tensors[m->tensor_count++];
 
@@ -26,34 +26,34 @@ static size_t add_tensor(struct model *m, enum model_tensor_kind kind, const cha
         t->shape[t->dims] = shape[t->dims];
         t->count *= (size_t)shape[t->dims];
     }
-    *end += model_align(t->count);
+    *end += tensors_model_align(t->count);
     return t->offset;
 }
 
-static void lay_out_unit(struct model *m, struct unit *u)
+static void tensors_lay_out_unit(struct model *m, struct unit *u)
 {
     const struct window *w = &u->conv.window;
     int64_t channels[4] = {u->conv.out_channels};
     int64_t shape[4] = {u->conv.out_channels, w->channels / u->conv.groups, w->kernel, w->kernel};
 
-    u->weight = add_tensor(m, MODEL_CONV_WEIGHT, u->name, "weight", shape, &m->param_count);
+    u->weight = tensors_add(m, MODEL_CONV_WEIGHT, u->name, "weight", shape, &m->param_count);
     if (!*u->bn_name) {
-        u->beta = add_tensor(m, MODEL_CONV_BIAS, u->name, "bias", channels, &m->param_count);
+        u->beta = tensors_add(m, MODEL_CONV_BIAS, u->name, "bias", channels, &m->param_count);
         u->grads_end = m->param_count;
         return;
     }
-    u->gamma = add_tensor(m, MODEL_BN_GAMMA, u->bn_name, "weight", channels, &m->param_count);
-    u->beta = add_tensor(m, MODEL_BN_BETA, u->bn_name, "bias", channels, &m->param_count);
+    u->gamma = tensors_add(m, MODEL_BN_GAMMA, u->bn_name, "weight", channels, &m->param_count);
+    u->beta = tensors_add(m, MODEL_BN_BETA, u->bn_name, "bias", channels, &m->param_count);
     u->grads_end = m->param_count;
 }
 
-static void lay_out_linear(struct model *m, const struct arch_linear *l, bool classifies)
+static void tensors_lay_out_linear(struct model *m, const struct arch_linear *l, bool classifies)
 {
     int64_t shape[4] = {l->out, l->in}, outputs[4] = {l->out};
-    size_t weight = add_tensor(m, MODEL_FC_WEIGHT, l->name, "weight", shape, &m->param_count);
+    size_t weight = tensors_add(m, MODEL_FC_WEIGHT, l->name, "weight", shape, &m->param_count);
 
     m->tensors[m->tensor_count - 1].pixels = l->pixels;
-    size_t bias = add_tensor(m, MODEL_FC_BIAS, l->name, "bias", outputs, &m->param_count);
+    size_t bias = tensors_add(m, MODEL_FC_BIAS, l->name, "bias", outputs, &m->param_count);
     if (classifies) {
         m->fc_weight = weight;
         m->fc_bias = bias;
@@ -74,9 +74,9 @@ int model_lay_out_tensors(struct model *m, struct error *e)
     if (!m->tensors)
         return error_set(e, ERR_NO_MEMORY, "no memory for the table of tensors");
     for (int i = 0; i < m->unit_count; i++)
-        lay_out_unit(m, &m->layout->units[i]);
+        tensors_lay_out_unit(m, &m->layout->units[i]);
     for (int i = 0; i < count; i++)
-        lay_out_linear(m, &linears[i], i == count - 1);
+        tensors_lay_out_linear(m, &linears[i], i == count - 1);
     m->trainable_count = m->tensor_count;
     for (int i = 0; i < m->unit_count; i++) {
         struct unit *u = &m->layout->units[i];
@@ -84,8 +84,8 @@ int model_lay_out_tensors(struct model *m, struct error *e)
             continue;
         int64_t channels[4] = {u->conv.out_channels};
         u->mean =
-            add_tensor(m, MODEL_BN_MEAN, u->bn_name, "running_mean", channels, &m->stat_count);
-        u->var = add_tensor(m, MODEL_BN_VAR, u->bn_name, "running_var", channels, &m->stat_count);
+            tensors_add(m, MODEL_BN_MEAN, u->bn_name, "running_mean", channels, &m->stat_count);
+        u->var = tensors_add(m, MODEL_BN_VAR, u->bn_name, "running_var", channels, &m->stat_count);
     }
     return 0;
 }
@@ -100,7 +100,7 @@ const struct model_tensor *model_tensor(const struct model *m, size_t i)
     return &m->tensors[i];
 }
 
-static float *storage(const struct model *m, size_t i)
+static float *tensors_storage(const struct model *m, size_t i)
 {
     return (i < m->trainable_count ? m->params : m->stats) + m->tensors[i].offset;
 }
@@ -114,7 +114,8 @@ struct weights_tile {
     size_t row, rows, weight, weights; /* weight: (b, k) of a row */
 };
 
-static void reorder_tile(const struct weights_tile *t, float *engine, float *torch, bool to_torch)
+static void tensors_reorder_tile(const struct weights_tile *t, float *engine, float *torch,
+                                 bool to_torch)
 {
     float tile[TILE_O][TILE_WEIGHTS + 1];
     float *theirs = torch + t->row * t->i * t->taps + t->weight;
@@ -135,7 +136,8 @@ static void reorder_tile(const struct weights_tile *t, float *engine, float *tor
 }
 
 /* Every weight with its place in torch's (O, I, taps) and in the engine's (taps, I, O). */
-static void reorder(size_t o, size_t i, size_t taps, float *engine, float *torch, bool to_torch)
+static void tensors_reorder(size_t o, size_t i, size_t taps, float *engine, float *torch,
+                            bool to_torch)
 {
     struct weights_tile t = {.o = o, .i = i, .taps = taps};
 
@@ -143,21 +145,23 @@ static void reorder(size_t o, size_t i, size_t taps, float *engine, float *torch
         t.rows = extent_min(o - t.row, TILE_O);
         for (t.weight = 0; t.weight < i * taps; t.weight += t.weights) {
             t.weights = extent_min(i * taps - t.weight, TILE_WEIGHTS);
-            reorder_tile(&t, engine, torch, to_torch);
+            tensors_reorder_tile(&t, engine, torch, to_torch);
         }
     }
 }
 
-static void convert(const struct model_tensor *t, float *engine, float *torch, bool to_torch)
+static void tensors_convert(const struct model_tensor *t, float *engine, float *torch,
+                            bool to_torch)
 {
     size_t o = (size_t)t->shape[0], pixels = (size_t)t->pixels;
 
     if (t->kind == MODEL_CONV_WEIGHT)
-        reorder(o, (size_t)t->shape[1], (size_t)(t->shape[2] * t->shape[3]), engine, torch,
-                to_torch);
+        tensors_reorder(o, (size_t)t->shape[1], (size_t)(t->shape[2] * t->shape[3]), engine, torch,
+                        to_torch);
     else if (t->pixels > 1) /* behind a flattening: (O, I, pixels) and (O, pixels, I) */
         for (size_t a = 0, size = t->count / o; a < o; a++)
-            reorder(size / pixels, 1, pixels, engine + a * size, torch + a * size, to_torch);
+            tensors_reorder(size / pixels, 1, pixels, engine + a * size, torch + a * size,
+                            to_torch);
     else if (to_torch)
         memcpy(torch, engine, t->count * sizeof(float));
     else
@@ -166,20 +170,20 @@ static void convert(const struct model_tensor *t, float *engine, float *torch, b
 
 void tensor_to_torch(const struct model_tensor *t, const float *engine, float *torch)
 {
-    convert(t, (float *)engine, torch, true);
+    tensors_convert(t, (float *)engine, torch, true);
 }
 
 void tensor_from_torch(const struct model_tensor *t, const float *torch, float *engine)
 {
-    convert(t, engine, (float *)torch, false);
+    tensors_convert(t, engine, (float *)torch, false);
 }
 
 void model_tensor_export(const struct model *m, size_t i, float *torch_layout)
 {
-    tensor_to_torch(&m->tensors[i], storage(m, i), torch_layout);
+    tensor_to_torch(&m->tensors[i], tensors_storage(m, i), torch_layout);
 }
 
 void model_tensor_import(struct model *m, size_t i, const float *torch_layout)
 {
-    tensor_from_torch(&m->tensors[i], torch_layout, storage(m, i));
+    tensor_from_torch(&m->tensors[i], torch_layout, tensors_storage(m, i));
 }

@@ -28,7 +28,7 @@ enum { ROUNDS = 2 };
 static const enum conv_winograd ways[] = {CONV_NO_WINOGRAD, CONV_WINOGRAD_2, CONV_WINOGRAD_4};
 enum { WAYS = sizeof ways / sizeof ways[0] };
 
-static bool is_shape_of(const struct tuned_shape *s, const struct conv *c)
+static bool tune_is_shape_of(const struct tuned_shape *s, const struct conv *c)
 {
     return s->size == c->window.in && s->in_channels == c->window.channels &&
            s->out_channels == c->out_channels;
@@ -37,11 +37,11 @@ static bool is_shape_of(const struct tuned_shape *s, const struct conv *c)
 void model_tuning_apply(const struct model_tuning *tuning, struct conv *c)
 {
     for (int i = 0; tuning && i < tuning->count; i++)
-        if (is_shape_of(&tuning->shapes[i], c) && conv_winograd_takes(c))
+        if (tune_is_shape_of(&tuning->shapes[i], c) && conv_winograd_takes(c))
             memcpy(c->winograd, tuning->shapes[i].winograd, sizeof c->winograd);
 }
 
-static void add_shape(const struct arch_conv *a, void *context)
+static void tune_add_shape(const struct arch_conv *a, void *context)
 {
     struct model_tuning *t = context;
     struct conv c = conv_make(a->in_size, a->in_channels, a->out_channels, a->kernel, a->stride,
@@ -50,31 +50,31 @@ static void add_shape(const struct arch_conv *a, void *context)
     if (!conv_winograd_takes(&c) || t->count == TUNED_SHAPES_MAX)
         return;
     for (int i = 0; i < t->count; i++)
-        if (is_shape_of(&t->shapes[i], &c))
+        if (tune_is_shape_of(&t->shapes[i], &c))
             return;
     t->shapes[t->count++] =
         (struct tuned_shape){a->in_size, a->in_channels, a->out_channels, {CONV_NO_WINOGRAD}};
 }
 
-static void list_shapes(const struct model_config *c, struct model_tuning *t)
+static void tune_list_shapes(const struct model_config *c, struct model_tuning *t)
 {
     struct arch_shape shape = model_shape(c);
 
     *t = (struct model_tuning){0};
-    arch_each_conv(&shape, add_shape, t);
+    arch_each_conv(&shape, tune_add_shape, t);
     for (int i = 0; i < MODEL_SIZES_MAX && c->more_sizes[i]; i++) {
         shape.image_size = c->more_sizes[i];
-        arch_each_conv(&shape, add_shape, t);
+        arch_each_conv(&shape, tune_add_shape, t);
     }
     shape.image_size = c->eval_size;
     if (c->eval_size)
-        arch_each_conv(&shape, add_shape, t);
+        arch_each_conv(&shape, tune_add_shape, t);
 }
 
 void model_tune_all(const struct model_config *config, enum conv_winograd m,
                     struct model_tuning *tuning)
 {
-    list_shapes(config, tuning);
+    tune_list_shapes(config, tuning);
     for (int i = 0; i < tuning->count; i++)
         for (int k = 0; k < CONV_DIRECTIONS; k++)
             tuning->shapes[i].winograd[k] = m;
@@ -88,7 +88,7 @@ struct trial {
 };
 
 /* The values do not matter, only that there are no denormals. */
-static float *filled(size_t floats)
+static float *tune_filled(size_t floats)
 {
     float *p = memory_allocate(floats * sizeof *p);
     for (size_t i = 0; p && i < floats; i++)
@@ -96,7 +96,7 @@ static float *filled(size_t floats)
     return p;
 }
 
-static size_t most_scratch(struct conv c)
+static size_t tune_most_scratch(struct conv c)
 {
     size_t most = 0;
     for (int i = 0; i < WAYS; i++) {
@@ -108,22 +108,22 @@ static size_t most_scratch(struct conv c)
     return most;
 }
 
-static bool make_trial(struct trial *t)
+static bool tune_make_trial(struct trial *t)
 {
     size_t pixels =
         (size_t)t->images * (size_t)t->c.window.in * (size_t)t->c.window.in; /* in and out */
     size_t in = pixels * (size_t)t->c.window.channels, out = pixels * (size_t)t->c.out_channels;
 
-    t->x = filled(in);
-    t->dx = filled(in);
-    t->z = filled(out);
-    t->w = filled(conv_weights(&t->c));
-    t->dw = filled(conv_weights(&t->c));
-    t->scratch = filled(most_scratch(t->c));
+    t->x = tune_filled(in);
+    t->dx = tune_filled(in);
+    t->z = tune_filled(out);
+    t->w = tune_filled(conv_weights(&t->c));
+    t->dw = tune_filled(conv_weights(&t->c));
+    t->scratch = tune_filled(tune_most_scratch(t->c));
     return t->x && t->dx && t->z && t->w && t->dw && t->scratch;
 }
 
-static void drop_trial(struct trial *t)
+static void tune_drop_trial(struct trial *t)
 {
     free(t->x);
     free(t->dx);
@@ -140,7 +140,7 @@ struct timed_pass {
     enum pass pass;
 };
 
-static void run_pass(int thread, int first, int end, void *context)
+static void tune_run_pass(int thread, int first, int end, void *context)
 {
     const struct timed_pass *p = context;
     const struct trial *t = p->trial;
@@ -158,7 +158,7 @@ static void run_pass(int thread, int first, int end, void *context)
 }
 
 /* Of this thread's processor: neighbours on the machine count less. */
-static double processor_seconds(void)
+static double tune_processor_seconds(void)
 {
     struct timespec t;
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
@@ -167,7 +167,8 @@ static double processor_seconds(void)
 
 /* Tries all ways of one direction, taking turns, and leaves the chosen one in the convolution.
  * `fixed` seconds of the pass do not depend on the way. Returns the chosen one's seconds. */
-static double choose(struct trial *t, enum conv_direction direction, enum pass pass, double fixed)
+static double tune_choose(struct trial *t, enum conv_direction direction, enum pass pass,
+                          double fixed)
 {
     double best[WAYS] = {INFINITY, INFINITY, INFINITY};
     int chosen = 0;
@@ -175,10 +176,10 @@ static double choose(struct trial *t, enum conv_direction direction, enum pass p
     for (int i = 0; i < ROUNDS * WAYS; i++) {
         struct timed_pass p = {t, pass};
         t->c.winograd[direction] = ways[i % WAYS];
-        double start = processor_seconds();
-        parallel_run(1, t->images, run_pass, &p);
+        double start = tune_processor_seconds();
+        parallel_run(1, t->images, tune_run_pass, &p);
         progress_add(1);
-        best[i % WAYS] = fmin(best[i % WAYS], processor_seconds() - start);
+        best[i % WAYS] = fmin(best[i % WAYS], tune_processor_seconds() - start);
     }
     for (int i = 1; i < WAYS; i++)
         if (best[i] - fixed < MARGIN * (best[chosen] - fixed))
@@ -187,22 +188,22 @@ static double choose(struct trial *t, enum conv_direction direction, enum pass p
     return best[chosen];
 }
 
-static void measure(struct tuned_shape *s, int images)
+static void tune_measure(struct tuned_shape *s, int images)
 {
     struct trial t = {.c = conv_make(s->size, s->in_channels, s->out_channels, 3, 1, 1, 1),
                       .images = images};
 
-    if (make_trial(&t)) {
-        choose(&t, CONV_FORWARD, PASS_FORWARD, 0);
-        double weights = choose(&t, CONV_WEIGHTS, PASS_WEIGHTS, 0);
-        choose(&t, CONV_DATA, PASS_BACKWARD, weights);
+    if (tune_make_trial(&t)) {
+        tune_choose(&t, CONV_FORWARD, PASS_FORWARD, 0);
+        double weights = tune_choose(&t, CONV_WEIGHTS, PASS_WEIGHTS, 0);
+        tune_choose(&t, CONV_DATA, PASS_BACKWARD, weights);
         memcpy(s->winograd, t.c.winograd, sizeof s->winograd);
     }
-    drop_trial(&t);
+    tune_drop_trial(&t);
 }
 
 /* Of the batch: threads share what is made of large weights. */
-static int trial_images(const struct model_config *c, const struct tuned_shape *s)
+static int tune_trial_images(const struct model_config *c, const struct tuned_shape *s)
 {
     double flops = 18.0 * s->size * s->size * s->in_channels * s->out_channels;
     double enough = ceil(TRIAL_FLOPS / flops);
@@ -210,7 +211,7 @@ static int trial_images(const struct model_config *c, const struct tuned_shape *
 }
 
 /* As part of a file's name. */
-static void processor_model(char *model, size_t size)
+static void tune_processor_model(char *model, size_t size)
 {
     char *name = cpuinfo_value("model name");
 
@@ -222,7 +223,7 @@ static void processor_model(char *model, size_t size)
 }
 
 /* NULL: there is none. */
-static const char *choices_folder(char *path, size_t size)
+static const char *tune_choices_folder(char *path, size_t size)
 {
     char cache[PATH_MAX];
 
@@ -231,17 +232,17 @@ static const char *choices_folder(char *path, size_t size)
     return path;
 }
 
-static void cache_file(const char *folder, const struct tuned_shape *s, int images, char *path,
-                       size_t size)
+static void tune_cache_file(const char *folder, const struct tuned_shape *s, int images, char *path,
+                            size_t size)
 {
     char model[128];
-    processor_model(model, sizeof model);
+    tune_processor_model(model, sizeof model);
     snprintf(path, size, "%s/%s-%s-%s-%dx%d-%d-%d", folder, PACKAGE_VERSION, kernels_kind(), model,
              s->size, s->in_channels, s->out_channels, images);
 }
 
 /* A file holds the text of its one shape. */
-static bool read_choice(const char *path, struct tuned_shape *s)
+static bool tune_read_choice(const char *path, struct tuned_shape *s)
 {
     struct model_tuning t = {0};
     struct error e;
@@ -262,8 +263,8 @@ static bool read_choice(const char *path, struct tuned_shape *s)
 
 /* Another job may have measured the shape meanwhile and trains with its own choice, which is what
  * the next one will read: this one takes it too. A file that says nothing is replaced. */
-static int remember_choice(const char *folder, const char *path, struct tuned_shape *s,
-                           struct error *e)
+static int tune_remember_choice(const char *folder, const char *path, struct tuned_shape *s,
+                                struct error *e)
 {
     struct model_tuning t = {1, {*s}};
     char text[TUNING_TEXT_BYTES + 1];
@@ -273,7 +274,7 @@ static int remember_choice(const char *folder, const char *path, struct tuned_sh
     strcat(text, "\n");
     if (!status)
         status = file_write_first(path, text, strlen(text), e);
-    if (status || read_choice(path, s))
+    if (status || tune_read_choice(path, s))
         return status;
     return file_write_atomic(path, text, strlen(text), e);
 }
@@ -282,21 +283,21 @@ void model_tune(const struct model_config *config, struct model_tuning *tuning, 
 {
     char folder[PATH_MAX], path[PATH_MAX + 512];
     struct error e;
-    const char *cache = choices_folder(folder, sizeof folder);
+    const char *cache = tune_choices_folder(folder, sizeof folder);
 
     problem[0] = '\0';
     if (!cache)
         snprintf(problem, 256, "neither XDG_CACHE_HOME nor HOME is the path of a folder");
-    list_shapes(config, tuning);
+    tune_list_shapes(config, tuning);
     for (int i = 0; i < tuning->count; i++) {
         struct tuned_shape *s = &tuning->shapes[i];
-        int images = trial_images(config, s);
+        int images = tune_trial_images(config, s);
         if (cache)
-            cache_file(cache, s, images, path, sizeof path);
-        if (cache && read_choice(path, s))
+            tune_cache_file(cache, s, images, path, sizeof path);
+        if (cache && tune_read_choice(path, s))
             continue;
-        measure(s, images);
-        if (cache && remember_choice(cache, path, s, &e))
+        tune_measure(s, images);
+        if (cache && tune_remember_choice(cache, path, s, &e))
             snprintf(problem, 256, "%.250s", e.text);
     }
 }
@@ -313,7 +314,7 @@ void model_tuning_to_text(const struct model_tuning *tuning, char text[TUNING_TE
     }
 }
 
-static bool has_shape(const struct model_tuning *tuning, const struct tuned_shape *s)
+static bool tune_has_shape(const struct model_tuning *tuning, const struct tuned_shape *s)
 {
     for (int i = 0; i < tuning->count; i++) {
         const struct tuned_shape *t = &tuning->shapes[i];
@@ -329,12 +330,12 @@ int model_tuning_take(const struct model_config *config, const char *text,
 {
     struct model_tuning own;
 
-    list_shapes(config, &own);
+    tune_list_shapes(config, &own);
     if (model_tuning_from_text(text, tuning))
         return error_set(e, ERR_INVALID, "model.winograd_tiles cannot be read");
     for (int i = 0; i < own.count; i++) {
         const struct tuned_shape *s = &own.shapes[i];
-        if (!has_shape(tuning, s))
+        if (!tune_has_shape(tuning, s))
             return error_set(e, ERR_INVALID,
                              "model.winograd_tiles does not name the convolution %dx%d-%d of this "
                              "network: take the words from the provenance of a run of it",
@@ -342,7 +343,7 @@ int model_tuning_take(const struct model_config *config, const char *text,
     }
     for (int i = 0; i < tuning->count; i++) {
         const struct tuned_shape *s = &tuning->shapes[i];
-        if (!has_shape(&own, s))
+        if (!tune_has_shape(&own, s))
             return error_set(e, ERR_INVALID,
                              "model.winograd_tiles names the convolution %dx%d-%d, which this "
                              "network does not compute so",
@@ -351,7 +352,7 @@ int model_tuning_take(const struct model_config *config, const char *text,
     return 0;
 }
 
-static bool is_way(int m)
+static bool tune_is_way(int m)
 {
     return m == CONV_NO_WINOGRAD || m == CONV_WINOGRAD_2 || m == CONV_WINOGRAD_4;
 }
@@ -368,7 +369,7 @@ int model_tuning_from_text(const char *text, struct model_tuning *tuning)
                    &m[CONV_FORWARD], &m[CONV_DATA], &m[CONV_WEIGHTS], &length) != 6)
             return -1;
         for (int i = 0; i < CONV_DIRECTIONS; i++) {
-            if (!is_way(m[i]))
+            if (!tune_is_way(m[i]))
                 return -1;
             s->winograd[i] = (enum conv_winograd)m[i];
         }

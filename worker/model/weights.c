@@ -20,8 +20,8 @@ struct listing {
     size_t count;
 };
 
-static void list_tensor(struct listing *l, const char *name, enum safetensors_dtype dtype,
-                        const struct model_tensor *t, size_t source)
+static void weights_list_one(struct listing *l, const char *name, enum safetensors_dtype dtype,
+                             const struct model_tensor *t, size_t source)
 {
     struct safetensors_tensor *to = &l->tensors[l->count];
     snprintf(l->names[l->count], NAME_BYTES, "%s", name);
@@ -33,7 +33,7 @@ static void list_tensor(struct listing *l, const char *name, enum safetensors_dt
     l->sources[l->count++] = source;
 }
 
-static void free_listing(struct listing *l)
+static void weights_free_listing(struct listing *l)
 {
     free(l->tensors);
     free(l->names);
@@ -41,8 +41,8 @@ static void free_listing(struct listing *l)
 }
 
 /* buffers: how many there are at most; 0: the model's own. */
-static int allocate_listing(struct listing *l, const struct model *m, size_t buffers,
-                            struct error *e)
+static int weights_allocate_listing(struct listing *l, const struct model *m, size_t buffers,
+                                    struct error *e)
 {
     size_t most = buffers ? buffers * m->trainable_count : m->tensor_count + (size_t)m->unit_count;
     *l = (struct listing){.m = m, .tensors = calloc(most, sizeof *l->tensors)};
@@ -50,36 +50,36 @@ static int allocate_listing(struct listing *l, const struct model *m, size_t buf
     l->sources = calloc(most, sizeof *l->sources);
     if (l->tensors && l->names && l->sources)
         return 0;
-    free_listing(l);
+    weights_free_listing(l);
     return error_set(e, ERR_NO_MEMORY, "no memory to list a model's tensors");
 }
 
-static void list_model(struct listing *l)
+static void weights_list_model(struct listing *l)
 {
     const struct model *m = l->m;
     char name[NAME_BYTES];
 
     for (size_t i = 0; i < m->tensor_count; i++)
-        list_tensor(l, m->tensors[i].name, SAFETENSORS_F32, &m->tensors[i], i);
+        weights_list_one(l, m->tensors[i].name, SAFETENSORS_F32, &m->tensors[i], i);
     for (int i = 0; i < m->unit_count && !m->cnn; i++) {
         snprintf(name, sizeof name, "%s.num_batches_tracked", m->layout->units[i].bn_name);
-        list_tensor(l, name, SAFETENSORS_I64, NULL, SIZE_MAX);
+        weights_list_one(l, name, SAFETENSORS_I64, NULL, SIZE_MAX);
     }
 }
 
 /* Buffer after buffer is listed, each with all trainable tensors. */
-static float *buffer_of(const struct listing *l, size_t i)
+static float *weights_buffer_of(const struct listing *l, size_t i)
 {
     return l->buffers[i / l->m->trainable_count].data + l->m->tensors[l->sources[i]].offset;
 }
 
-static void fill_tensor(size_t i, void *data, void *context)
+static void weights_fill_tensor(size_t i, void *data, void *context)
 {
     const struct listing *l = context;
     if (l->sources[i] == SIZE_MAX)
         memset(data, 0, sizeof(int64_t));
     else if (l->buffers)
-        tensor_to_torch(&l->m->tensors[l->sources[i]], buffer_of(l, i), data);
+        tensor_to_torch(&l->m->tensors[l->sources[i]], weights_buffer_of(l, i), data);
     else
         model_tensor_export(l->m, l->sources[i], data);
 }
@@ -88,16 +88,18 @@ int model_save(const struct model *m, const char *path, const struct safetensors
                size_t meta_count, struct error *e)
 {
     struct listing l;
-    int status = allocate_listing(&l, m, 0, e);
+    int status = weights_allocate_listing(&l, m, 0, e);
     if (status)
         return status;
-    list_model(&l);
-    status = safetensors_write(path, l.tensors, l.count, meta, meta_count, fill_tensor, &l, e);
-    free_listing(&l);
+    weights_list_model(&l);
+    status =
+        safetensors_write(path, l.tensors, l.count, meta, meta_count, weights_fill_tensor, &l, e);
+    weights_free_listing(&l);
     return status;
 }
 
-static void list_buffers(struct listing *l, const struct model_buffer *buffers, size_t count)
+static void weights_list_buffers(struct listing *l, const struct model_buffer *buffers,
+                                 size_t count)
 {
     const struct model *m = l->m;
     char name[NAME_BYTES];
@@ -107,7 +109,7 @@ static void list_buffers(struct listing *l, const struct model_buffer *buffers, 
         for (size_t i = 0; i < m->trainable_count; i++) {
             snprintf(name, sizeof name, "%.16s%s%s", buffers[k].name, *buffers[k].name ? "." : "",
                      m->tensors[i].name);
-            list_tensor(l, name, SAFETENSORS_F32, &m->tensors[i], i);
+            weights_list_one(l, name, SAFETENSORS_F32, &m->tensors[i], i);
         }
 }
 
@@ -116,20 +118,21 @@ int model_save_buffers(const struct model *m, const struct model_buffer *buffers
                        struct error *e)
 {
     struct listing l;
-    int status = allocate_listing(&l, m, count, e);
+    int status = weights_allocate_listing(&l, m, count, e);
     if (status)
         return status;
-    list_buffers(&l, buffers, count);
-    status = safetensors_write(path, l.tensors, l.count, meta, meta_count, fill_tensor, &l, e);
-    free_listing(&l);
+    weights_list_buffers(&l, buffers, count);
+    status =
+        safetensors_write(path, l.tensors, l.count, meta, meta_count, weights_fill_tensor, &l, e);
+    weights_free_listing(&l);
     return status;
 }
 
 /* ---- loading */
 
 /* Reads everything before the model is touched. */
-static int read_tensors(const struct listing *l, struct safetensors *file, float **data,
-                        struct error *e)
+static int weights_read_tensors(const struct listing *l, struct safetensors *file, float **data,
+                                struct error *e)
 {
     for (size_t i = 0; i < l->m->tensor_count; i++) {
         data[i] = malloc(l->m->tensors[i].count * sizeof(float));
@@ -142,13 +145,13 @@ static int read_tensors(const struct listing *l, struct safetensors *file, float
     return 0;
 }
 
-static int import_file(struct model *m, const struct listing *l, struct safetensors *file,
-                       struct error *e)
+static int weights_import_file(struct model *m, const struct listing *l, struct safetensors *file,
+                               struct error *e)
 {
     float **data = calloc(m->tensor_count, sizeof *data);
     if (!data)
         return error_set(e, ERR_NO_MEMORY, "no memory to read weights");
-    int status = read_tensors(l, file, data, e);
+    int status = weights_read_tensors(l, file, data, e);
     for (size_t i = 0; i < m->tensor_count; i++) {
         if (!status)
             model_tensor_import(m, i, data[i]);
@@ -173,19 +176,20 @@ int model_load(struct model *m, const char *path, struct error *e)
 int model_load_file(struct model *m, struct safetensors *file, const char *path, struct error *e)
 {
     struct listing l;
-    int status = allocate_listing(&l, m, 0, e);
+    int status = weights_allocate_listing(&l, m, 0, e);
 
     if (status)
         return status;
-    list_model(&l);
+    weights_list_model(&l);
     status = weights_compare(file, l.tensors, l.count, path, l.m->config.arch->name, NULL, e);
     if (!status)
-        status = import_file(m, &l, file, e);
-    free_listing(&l);
+        status = weights_import_file(m, &l, file, e);
+    weights_free_listing(&l);
     return status;
 }
 
-static int import_buffers(const struct listing *l, struct safetensors *file, struct error *e)
+static int weights_import_buffers(const struct listing *l, struct safetensors *file,
+                                  struct error *e)
 {
     int status = 0;
 
@@ -196,7 +200,7 @@ static int import_buffers(const struct listing *l, struct safetensors *file, str
             return error_set(e, ERR_NO_MEMORY, "no memory to read %s", l->names[i]);
         status = safetensors_read_floats(file, safetensors_find(file, l->names[i]), data, e);
         if (!status)
-            tensor_from_torch(t, data, buffer_of(l, i));
+            tensor_from_torch(t, data, weights_buffer_of(l, i));
         free(data);
     }
     return status;
@@ -211,13 +215,13 @@ int model_load_buffers(const struct model *m, const struct model_buffer *buffers
 
     if (status)
         return status;
-    status = allocate_listing(&l, m, count, e);
+    status = weights_allocate_listing(&l, m, count, e);
     if (!status) {
-        list_buffers(&l, buffers, count);
+        weights_list_buffers(&l, buffers, count);
         status = weights_compare(file, l.tensors, l.count, path, l.m->config.arch->name, NULL, e);
         if (!status)
-            status = import_buffers(&l, file, e);
-        free_listing(&l);
+            status = weights_import_buffers(&l, file, e);
+        weights_free_listing(&l);
     }
     safetensors_close(file);
     return status;

@@ -78,7 +78,7 @@ static inline __attribute__((always_inline)) double update_all(const struct opti
 
 /* ---- Adam, AdamW: the mean, the mean of squares */
 
-static inline void step_adam(const struct optim_rule *r, struct lanes *l)
+static inline void adaptive_step_adam(const struct optim_rule *r, struct lanes *l)
 {
     l->state[0] = vec_all(r->mean_keep) * l->state[0] + vec_all(r->mean_add) * l->g;
     l->state[1] = vec_all(r->square_keep) * l->state[1] + vec_all(r->square_add) * (l->g * l->g);
@@ -86,14 +86,14 @@ static inline void step_adam(const struct optim_rule *r, struct lanes *l)
     l->w = vec_all(r->keep) * l->w - vec_all(r->lr) * (l->state[0] / size);
 }
 
-static double update_adam(const struct optim_rule *r, float *w, float *const state[],
-                          const float *g, size_t n)
+static double adaptive_update_adam(const struct optim_rule *r, float *w, float *const state[],
+                                   const float *g, size_t n)
 {
-    return update_all(r, step_adam, w, state, 2, g, n);
+    return update_all(r, adaptive_step_adam, w, state, 2, g, n);
 }
 
-static void refine_adam(struct optim_rule *r, const struct job_optimizer_keys *keys,
-                        const struct optim_step *step)
+static void adaptive_refine_adam(struct optim_rule *r, const struct job_optimizer_keys *keys,
+                                 const struct optim_step *step)
 {
     double number = (double)step->number;
 
@@ -105,21 +105,21 @@ static void refine_adam(struct optim_rule *r, const struct job_optimizer_keys *k
     r->square_add = (float)(1 - keys->beta2);
 }
 
-static void refine_adamw(struct optim_rule *r, const struct job_optimizer_keys *keys,
-                         const struct optim_step *step)
+static void adaptive_refine_adamw(struct optim_rule *r, const struct job_optimizer_keys *keys,
+                                  const struct optim_step *step)
 {
-    refine_adam(r, keys, step);
+    adaptive_refine_adam(r, keys, step);
     r->decay = 0;
     r->keep = (float)(1 - (step->decays ? step->lr * keys->weight_decay : 0));
 }
 
-const struct optim_kernel optim_adam = {false, refine_adam, update_adam};
-const struct optim_kernel optim_adamw = {false, refine_adamw, update_adam};
+const struct optim_kernel optim_adam = {false, adaptive_refine_adam, adaptive_update_adam};
+const struct optim_kernel optim_adamw = {false, adaptive_refine_adamw, adaptive_update_adam};
 
 /* ---- RMSProp: the mean of squares; centered, the mean; with momentum, the velocity */
 
-static inline void step_rmsprop(const struct optim_rule *r, struct lanes *l, bool centered,
-                                bool momentum)
+static inline void adaptive_step_rmsprop(const struct optim_rule *r, struct lanes *l, bool centered,
+                                         bool momentum)
 {
     vec *velocity = &l->state[centered ? 2 : 1], variance;
 
@@ -138,71 +138,71 @@ static inline void step_rmsprop(const struct optim_rule *r, struct lanes *l, boo
     l->w -= vec_all(r->lr) * down;
 }
 
-static inline void step_plain(const struct optim_rule *r, struct lanes *l)
+static inline void adaptive_step_plain(const struct optim_rule *r, struct lanes *l)
 {
-    step_rmsprop(r, l, false, false);
+    adaptive_step_rmsprop(r, l, false, false);
 }
 
-static inline void step_velocity(const struct optim_rule *r, struct lanes *l)
+static inline void adaptive_step_velocity(const struct optim_rule *r, struct lanes *l)
 {
-    step_rmsprop(r, l, false, true);
+    adaptive_step_rmsprop(r, l, false, true);
 }
 
-static inline void step_centered(const struct optim_rule *r, struct lanes *l)
+static inline void adaptive_step_centered(const struct optim_rule *r, struct lanes *l)
 {
-    step_rmsprop(r, l, true, false);
+    adaptive_step_rmsprop(r, l, true, false);
 }
 
-static inline void step_centered_velocity(const struct optim_rule *r, struct lanes *l)
+static inline void adaptive_step_centered_velocity(const struct optim_rule *r, struct lanes *l)
 {
-    step_rmsprop(r, l, true, true);
+    adaptive_step_rmsprop(r, l, true, true);
 }
 
-static double update_rmsprop(const struct optim_rule *r, float *w, float *const state[],
-                             const float *g, size_t n)
+static double adaptive_update_rmsprop(const struct optim_rule *r, float *w, float *const state[],
+                                      const float *g, size_t n)
 {
     if (r->centered)
-        return r->momentum > 0 ? update_all(r, step_centered_velocity, w, state, 3, g, n)
-                               : update_all(r, step_centered, w, state, 2, g, n);
-    return r->momentum > 0 ? update_all(r, step_velocity, w, state, 2, g, n)
-                           : update_all(r, step_plain, w, state, 1, g, n);
+        return r->momentum > 0 ? update_all(r, adaptive_step_centered_velocity, w, state, 3, g, n)
+                               : update_all(r, adaptive_step_centered, w, state, 2, g, n);
+    return r->momentum > 0 ? update_all(r, adaptive_step_velocity, w, state, 2, g, n)
+                           : update_all(r, adaptive_step_plain, w, state, 1, g, n);
 }
 
-static void refine_rmsprop(struct optim_rule *r, const struct job_optimizer_keys *keys,
-                           const struct optim_step *step)
+static void adaptive_refine_rmsprop(struct optim_rule *r, const struct job_optimizer_keys *keys,
+                                    const struct optim_step *step)
 {
     (void)step;
     r->square_keep = (float)keys->alpha;
     r->square_add = (float)(1 - keys->alpha);
 }
 
-const struct optim_kernel optim_rmsprop = {false, refine_rmsprop, update_rmsprop};
+const struct optim_kernel optim_rmsprop = {false, adaptive_refine_rmsprop, adaptive_update_rmsprop};
 
 /* ---- Adagrad: the sum of squares */
 
-static inline void step_adagrad(const struct optim_rule *r, struct lanes *l)
+static inline void adaptive_step_adagrad(const struct optim_rule *r, struct lanes *l)
 {
     l->state[0] += l->g * l->g;
     l->w -= vec_all(r->lr) * (l->g / (vec_sqrt(l->state[0]) + vec_all(r->eps)));
 }
 
-static double update_adagrad(const struct optim_rule *r, float *w, float *const state[],
-                             const float *g, size_t n)
+static double adaptive_update_adagrad(const struct optim_rule *r, float *w, float *const state[],
+                                      const float *g, size_t n)
 {
-    return update_all(r, step_adagrad, w, state, 1, g, n);
+    return update_all(r, adaptive_step_adagrad, w, state, 1, g, n);
 }
 
-static void refine_adagrad(struct optim_rule *r, const struct job_optimizer_keys *keys,
-                           const struct optim_step *step)
+static void adaptive_refine_adagrad(struct optim_rule *r, const struct job_optimizer_keys *keys,
+                                    const struct optim_step *step)
 {
     r->lr = (float)(step->lr / (1 + (double)(step->number - 1) * keys->lr_decay));
 }
 
-const struct optim_kernel optim_adagrad = {false, refine_adagrad, update_adagrad};
+const struct optim_kernel optim_adagrad = {false, adaptive_refine_adagrad, adaptive_update_adagrad};
 
 /* ---- Adadelta: the mean of squares, and that of the steps */
 
-static inline void step_adadelta(const struct optim_rule *r, struct lanes *l)
+static inline void adaptive_step_adadelta(const struct optim_rule *r, struct lanes *l)
 {
     vec keep = vec_all(r->square_keep), add = vec_all(r->square_add), eps = vec_all(r->eps);
 
@@ -212,18 +212,19 @@ static inline void step_adadelta(const struct optim_rule *r, struct lanes *l)
     l->w -= vec_all(r->lr) * down;
 }
 
-static double update_adadelta(const struct optim_rule *r, float *w, float *const state[],
-                              const float *g, size_t n)
+static double adaptive_update_adadelta(const struct optim_rule *r, float *w, float *const state[],
+                                       const float *g, size_t n)
 {
-    return update_all(r, step_adadelta, w, state, 2, g, n);
+    return update_all(r, adaptive_step_adadelta, w, state, 2, g, n);
 }
 
-static void refine_adadelta(struct optim_rule *r, const struct job_optimizer_keys *keys,
-                            const struct optim_step *step)
+static void adaptive_refine_adadelta(struct optim_rule *r, const struct job_optimizer_keys *keys,
+                                     const struct optim_step *step)
 {
     (void)step;
     r->square_keep = (float)keys->rho;
     r->square_add = (float)(1 - keys->rho);
 }
 
-const struct optim_kernel optim_adadelta = {false, refine_adadelta, update_adadelta};
+const struct optim_kernel optim_adadelta = {false, adaptive_refine_adadelta,
+                                            adaptive_update_adadelta};

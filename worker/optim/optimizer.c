@@ -69,27 +69,27 @@ struct optim_rule optim_rule_of(enum job_optimizer name, const struct job_optimi
     return r;
 }
 
-static bool is_trainable(enum model_tensor_kind kind)
+static bool optimizer_is_trainable(enum model_tensor_kind kind)
 {
     return kind != MODEL_BN_MEAN && kind != MODEL_BN_VAR;
 }
 
 /* Gamma and beta, and for some optimisers the biases. */
-static bool is_spared(const struct optimizer *o, enum model_tensor_kind kind)
+static bool optimizer_is_spared(const struct optimizer *o, enum model_tensor_kind kind)
 {
     return kind == MODEL_BN_GAMMA || kind == MODEL_BN_BETA ||
            ((kind == MODEL_FC_BIAS || kind == MODEL_CONV_BIAS) && o->kind->spares_biases);
 }
 
 /* In the order of the flat buffer, as the tensors are. Returns how many there are. */
-static size_t cut_tensors(const struct optimizer *o, size_t floats, struct piece *pieces)
+static size_t optimizer_cut_tensors(const struct optimizer *o, size_t floats, struct piece *pieces)
 {
     size_t count = 0;
 
     for (size_t i = 0; i < model_tensor_count(o->model); i++) {
         const struct model_tensor *t = model_tensor(o->model, i);
         size_t end = t->offset + t->count;
-        if (!is_trainable(t->kind))
+        if (!optimizer_is_trainable(t->kind))
             continue;
         for (size_t from = t->offset; from < end; from += floats)
             pieces[count++] = (struct piece){from, end - from > floats ? from + floats : end, i};
@@ -138,8 +138,8 @@ int optimizer_create(struct model *m, const struct job_spec *spec, struct optimi
         optimizer_destroy(o);
         return status;
     }
-    o->piece_count = cut_tensors(o, PIECE_FLOATS, o->pieces);
-    o->chunk_count = cut_tensors(o, OPTIM_FLOATS_IN_SUM, o->chunks);
+    o->piece_count = optimizer_cut_tensors(o, PIECE_FLOATS, o->pieces);
+    o->chunk_count = optimizer_cut_tensors(o, OPTIM_FLOATS_IN_SUM, o->chunks);
     *out = o;
     return 0;
 }
@@ -159,14 +159,14 @@ void optimizer_destroy(struct optimizer *o)
 }
 
 /* Where a piece is first read, while it is in cache. */
-static void divide_gradients(const struct optimizer *o, float *g, const struct piece *p)
+static void optimizer_divide_gradients(const struct optimizer *o, float *g, const struct piece *p)
 {
     for (size_t i = p->first; i < p->end && o->loss_scale != 1; i++)
         g[i] /= o->loss_scale;
 }
 
 /* The first of `pieces` that begins in a share of the floats or behind it. */
-static size_t first_piece(const struct piece *pieces, size_t count, size_t at)
+static size_t optimizer_first_piece(const struct piece *pieces, size_t count, size_t at)
 {
     size_t low = 0;
 
@@ -181,18 +181,19 @@ static size_t first_piece(const struct piece *pieces, size_t count, size_t at)
 }
 
 /* Those that begin in a thread's share of the floats, so that small tensors weigh little. */
-static struct parallel_range pieces_of(const struct optimizer *o, const struct piece *pieces,
-                                       size_t count, struct parallel_share share)
+static struct parallel_range optimizer_pieces_of(const struct optimizer *o,
+                                                 const struct piece *pieces, size_t count,
+                                                 struct parallel_share share)
 {
     struct parallel_range floats = parallel_range(model_param_count(o->model), share);
-    return (struct parallel_range){first_piece(pieces, count, floats.first),
-                                   first_piece(pieces, count, floats.end)};
+    return (struct parallel_range){optimizer_first_piece(pieces, count, floats.first),
+                                   optimizer_first_piece(pieces, count, floats.end)};
 }
 
-static void sum_pieces(struct parallel_share share, void *context)
+static void optimizer_sum_pieces(struct parallel_share share, void *context)
 {
     struct optimizer *o = context;
-    struct parallel_range mine = pieces_of(o, o->pieces, o->piece_count, share);
+    struct parallel_range mine = optimizer_pieces_of(o, o->pieces, o->piece_count, share);
     const float *w = model_params(o->model);
     float *g = model_grads(o->model);
 
@@ -200,15 +201,15 @@ static void sum_pieces(struct parallel_share share, void *context)
         const struct piece *p = &o->pieces[i];
         if (dry_run_moves(2 * (p->end - p->first)))
             continue;
-        divide_gradients(o, g, p);
+        optimizer_divide_gradients(o, g, p);
         o->norms[i] = optim_norms_of(w + p->first, g + p->first, p->end - p->first);
     }
 }
 
-static void update_chunks(struct parallel_share share, void *context)
+static void optimizer_update_chunks(struct parallel_share share, void *context)
 {
     struct optimizer *o = context;
-    struct parallel_range mine = pieces_of(o, o->chunks, o->chunk_count, share);
+    struct parallel_range mine = optimizer_pieces_of(o, o->chunks, o->chunk_count, share);
     float *w = model_params(o->model), *g = model_grads(o->model);
 
     for (size_t i = mine.first; i < mine.end; i++) {
@@ -219,18 +220,18 @@ static void update_chunks(struct parallel_share share, void *context)
         for (size_t k = 0; k < o->state_count; k++)
             state[k] = o->states[k] + p->first;
         if (!o->kernel->wants_norms)
-            divide_gradients(o, g, p);
+            optimizer_divide_gradients(o, g, p);
         o->squares[i] = o->kernel->update(&o->rules[p->tensor], w + p->first, state, g + p->first,
                                           p->end - p->first);
     }
 }
 
 /* The rules of all tensors, from the norms of their pieces where the kernel wants them. */
-static void make_rules(struct optimizer *o, double lr)
+static void optimizer_make_rules(struct optimizer *o, double lr)
 {
     for (size_t i = 0; i < o->piece_count;) {
         size_t tensor = o->pieces[i].tensor;
-        bool spared = is_spared(o, model_tensor(o->model, tensor)->kind);
+        bool spared = optimizer_is_spared(o, model_tensor(o->model, tensor)->kind);
         struct optim_step step = {.lr = lr,
                                   .last_lr = o->last_lr,
                                   .number = o->steps + 1,
@@ -244,7 +245,7 @@ static void make_rules(struct optimizer *o, double lr)
     }
 }
 
-static double squares_of_gradients(const struct optimizer *o)
+static double optimizer_squares_of_gradients(const struct optimizer *o)
 {
     double all = 0;
 
@@ -262,12 +263,12 @@ double optimizer_step(struct optimizer *o, double lr)
     int threads = model_threads(o->model);
 
     if (o->kernel->wants_norms)
-        parallel_team(threads, sum_pieces, o);
-    make_rules(o, lr);
-    parallel_team(threads, update_chunks, o);
+        parallel_team(threads, optimizer_sum_pieces, o);
+    optimizer_make_rules(o, lr);
+    parallel_team(threads, optimizer_update_chunks, o);
     o->steps++;
     o->last_lr = lr;
-    return squares_of_gradients(o);
+    return optimizer_squares_of_gradients(o);
 }
 
 void optimizer_set_place(struct optimizer *o, int64_t steps, double last_lr)

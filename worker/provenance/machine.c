@@ -25,7 +25,7 @@ extern char **environ;
 
 /* ---- the processor */
 
-static json_t *cpuinfo(const char *name)
+static json_t *machine_cpuinfo(const char *name)
 {
     char *text = cpuinfo_value(name);
     json_t *value = json_text_or_null(text);
@@ -43,7 +43,7 @@ static json_t *machine_kernel(void)
 /* ---- libraries */
 
 /* Those whose code computes or moves numbers, or reads images. */
-static bool is_library_told(const char *name)
+static bool machine_is_library_told(const char *name)
 {
     static const char *const names[] = {
         "libtrainengine.", "libtraincomm.", "libopenblas", "libblas",   "libgomp.",     "libomp.",
@@ -57,9 +57,9 @@ static bool is_library_told(const char *name)
     return false;
 }
 
-static void add_library(void *context, const char *name, const char *hex)
+static void machine_add_library(void *context, const char *name, const char *hex)
 {
-    if (is_library_told(name))
+    if (machine_is_library_told(name))
         json_object_set_new(context, name, json_text_or_null(hex));
 }
 
@@ -67,7 +67,7 @@ static void add_library(void *context, const char *name, const char *hex)
 
 /* What decides on kernels, threads, libraries and the way between ranks. "NAME*": all that begin
  * so. */
-static bool is_variable_told(const char *variable)
+static bool machine_is_variable_told(const char *variable)
 {
     static const char *const names[] = {
         "OPENBLAS_*",       "OMP_*",
@@ -92,7 +92,7 @@ static json_t *machine_environment(void)
     char name[JOB_ENV_NAME_BYTES];
 
     for (char **at = environ; at && *at; at++) {
-        if (!is_variable_told(*at))
+        if (!machine_is_variable_told(*at))
             continue;
         const char *value = job_env_split(*at, name);
         json_t *text = json_stringn(value, strnlen(value, VALUE_BYTES));
@@ -111,14 +111,14 @@ json_t *machine_facts(bool in_bf16)
     gemm_library(openblas);
     traincomm_mpi_version(mpi, sizeof mpi);
     mpi[strcspn(mpi, ",\n")] = '\0';
-    build_id_each(add_library, libraries);
+    build_id_each(machine_add_library, libraries);
     return json_pack(
         "{s:s, s:o, s:s, s:o, s:s, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o}", "version",
         PACKAGE_VERSION, "build_id", json_text_or_null(build_id_own(id)), "kernels", kernels_kind(),
         "bf16", in_bf16 ? json_string(bf16_kind_name(bf16_kind())) : json_null(), "openblas",
         openblas, "openblas_config", gemm_config(), "mpi", mpi, "libraries", libraries, "cpu",
-        cpuinfo("model name"), "microcode", cpuinfo("microcode"), "flags", cpuinfo("flags"),
-        "kernel", machine_kernel(), "environment", machine_environment());
+        machine_cpuinfo("model name"), "microcode", machine_cpuinfo("microcode"), "flags",
+        machine_cpuinfo("flags"), "kernel", machine_kernel(), "environment", machine_environment());
 }
 
 json_t *machine_data(const char *path, const struct dataset *data)
@@ -137,7 +137,7 @@ json_t *machine_data(const char *path, const struct dataset *data)
 /* ---- train-worker --provenance */
 
 /* The job's own variables decide when a program is loaded: so it is loaded once more with them. */
-static void load_again_with(const struct job_spec *spec, const char *job_file)
+static void machine_load_again_with(const struct job_spec *spec, const char *job_file)
 {
     static const char mark[] = "TRAIND_PROVENANCE";
     char name[JOB_ENV_NAME_BYTES];
@@ -153,7 +153,7 @@ static void load_again_with(const struct job_spec *spec, const char *job_file)
           open_beneath_roots() ? "--data-roots" : (char *)NULL, open_beneath_roots(), (char *)NULL);
 }
 
-static void add_data(json_t *data, json_t *errors, const char *key, const char *path)
+static void machine_add_data(json_t *data, json_t *errors, const char *key, const char *path)
 {
     enum dataset_role role = strcmp(key, "train") == 0 ? DATASET_TRAIN : DATASET_EVAL;
     struct dataset *open = NULL;
@@ -176,10 +176,10 @@ int machine_print(const char *job_file)
         fprintf(stderr, "train-worker: %s\n", e.text);
         return 2;
     }
-    load_again_with(spec, job_file);
+    machine_load_again_with(spec, job_file);
     json_t *data = json_object(), *errors = json_array();
-    add_data(data, errors, "train", spec->mode == JOB_MODE_TRAIN ? spec->data.train : NULL);
-    add_data(data, errors, "eval", spec->data.eval);
+    machine_add_data(data, errors, "train", spec->mode == JOB_MODE_TRAIN ? spec->data.train : NULL);
+    machine_add_data(data, errors, "eval", spec->data.eval);
     json_t *answer = json_pack("{s:o, s:o, s:o}", "machine",
                                machine_facts(spec->precision == JOB_PRECISION_BF16), "data", data,
                                "errors", errors);

@@ -20,7 +20,7 @@
 /* ---- the machines */
 
 /* Of each machine one rank tells. */
-static char *facts_of_this(const struct run *r)
+static char *provenance_facts_of_this(const struct run *r)
 {
     if (traincomm_host_rank(r->comm) != 0)
         return NULL;
@@ -33,7 +33,7 @@ static char *facts_of_this(const struct run *r)
 }
 
 /* The kind that has these facts, which is added if there was none. */
-static json_t *kind_with(json_t *kinds, const json_t *facts)
+static json_t *provenance_kind_with(json_t *kinds, const json_t *facts)
 {
     json_t *kind;
     size_t i;
@@ -46,14 +46,14 @@ static json_t *kind_with(json_t *kinds, const json_t *facts)
     return kind;
 }
 
-static void add_machine(json_t *kinds, json_t *facts)
+static void provenance_add_machine(json_t *kinds, json_t *facts)
 {
     json_t *host = json_incref(json_object_get(facts, "host"));
     json_int_t ranks = json_integer_value(json_object_get(facts, "ranks"));
 
     json_object_del(facts, "host");
     json_object_del(facts, "ranks");
-    json_t *kind = kind_with(kinds, facts), *hosts = json_object_get(kind, "hosts");
+    json_t *kind = provenance_kind_with(kinds, facts), *hosts = json_object_get(kind, "hosts");
     if (json_array_size(hosts) < HOSTS_NAMED)
         json_array_append(hosts, host);
     json_decref(host);
@@ -62,7 +62,7 @@ static void add_machine(json_t *kinds, json_t *facts)
 }
 
 /* [{"facts", "hosts", "ranks"}] -> [{...facts, "hosts", "ranks"}]: a new array. */
-static json_t *flat_kinds(json_t *kinds)
+static json_t *provenance_flat_kinds(json_t *kinds)
 {
     json_t *out = json_array(), *kind;
     size_t i;
@@ -77,7 +77,7 @@ static json_t *flat_kinds(json_t *kinds)
 }
 
 /* text: of one object a machine, each with its NUL. */
-static json_t *machines_from(const char *text, size_t bytes)
+static json_t *provenance_machines_from(const char *text, size_t bytes)
 {
     json_t *kinds = json_array();
     const char *end = text ? text + bytes : text;
@@ -85,17 +85,17 @@ static json_t *machines_from(const char *text, size_t bytes)
     for (const char *at = text; at < end; at += strlen(at) + 1) {
         json_t *facts = json_loads(at, 0, NULL);
         if (facts)
-            add_machine(kinds, facts);
+            provenance_add_machine(kinds, facts);
         json_decref(facts);
     }
-    json_t *machines = flat_kinds(kinds);
+    json_t *machines = provenance_flat_kinds(kinds);
     json_decref(kinds);
     return machines;
 }
 
-static int gather_machines(struct run *r, json_t **machines, struct error *e)
+static int provenance_gather_machines(struct run *r, json_t **machines, struct error *e)
 {
-    char *mine = facts_of_this(r);
+    char *mine = provenance_facts_of_this(r);
     void *all = NULL;
     size_t bytes = 0;
     int status = traincomm_gather(r->comm, mine, mine ? strlen(mine) + 1 : 0, &all, &bytes);
@@ -104,7 +104,7 @@ static int gather_machines(struct run *r, json_t **machines, struct error *e)
     if (status)
         return error_set(e, ERR_NO_MEMORY, "cannot collect the provenance of the machines: %s",
                          traincomm_strerror(status));
-    *machines = r->rank == 0 ? machines_from(all, bytes) : NULL;
+    *machines = r->rank == 0 ? provenance_machines_from(all, bytes) : NULL;
     free(all);
     return 0;
 }
@@ -112,7 +112,7 @@ static int gather_machines(struct run *r, json_t **machines, struct error *e)
 /* ---- what it starts from */
 
 /* Of a JSON document by its values, whatever its spaces. Takes the value over. */
-static json_t *digest_of_json(json_t *value)
+static json_t *provenance_digest_of_json(json_t *value)
 {
     char hex[DIGEST_BYTES];
     char *text = json_dumps(value, JSON_COMPACT | JSON_SORT_KEYS | JSON_REAL_PRECISION(17));
@@ -123,7 +123,7 @@ static json_t *digest_of_json(json_t *value)
     return json_string(hex);
 }
 
-static json_t *digest_of_file(const char *path)
+static json_t *provenance_digest_of_file(const char *path)
 {
     char hex[DIGEST_BYTES];
     struct error e;
@@ -139,16 +139,17 @@ static json_t *provenance_init(const struct run *r)
     if (r->resumes) {
         snprintf(path, sizeof path, "%s/model.safetensors", r->resumed_from);
         return json_pack("{s:s, s:I, s:o}", "path", r->resumed_from, "step",
-                         (json_int_t)r->from.step, "xxh128", digest_of_file(path));
+                         (json_int_t)r->from.step, "xxh128", provenance_digest_of_file(path));
     }
     if (!*r->init_path)
         return json_null();
     return json_pack("{s:s, s:I, s:o}", "path", r->init_path, "step", (json_int_t)r->init_step,
-                     "xxh128", digest_of_file(r->init_path));
+                     "xxh128", provenance_digest_of_file(r->init_path));
 }
 
 /* What decides the bits, without what the first steps decide. NULL: no other rank. */
-static const char *way_of(const struct run *r, const struct traincomm_gradients *gradients)
+static const char *provenance_way_of(const struct run *r,
+                                     const struct traincomm_gradients *gradients)
 {
     struct traincomm_stats stats;
 
@@ -158,7 +159,7 @@ static const char *way_of(const struct run *r, const struct traincomm_gradients 
     return stats.machines == 1 ? "memory" : "messages";
 }
 
-static json_t *attempt_facts(const struct run *r, const char *way, json_t *machines)
+static json_t *provenance_attempt_facts(const struct run *r, const char *way, json_t *machines)
 {
     char tuning[TUNING_TEXT_BYTES];
     int attempt = 1;
@@ -170,11 +171,11 @@ static json_t *attempt_facts(const struct run *r, const char *way, json_t *machi
     return json_pack(
         "{s:i, s:o, s:o, s:o, s:i, s:i, s:I, s:I, s:o, s:o, s:s, s:s?, s:{s:o, s:o}, s:n}",
         "attempt", attempt, "started_at", json_number(clock_now()), "job",
-        digest_of_json(job_spec_to_json(r->spec)), "plan", digest_of_json(plan_to_json(r->plan)),
-        "world_size", r->world, "threads_per_worker", r->threads, "batch_per_worker",
-        (json_int_t)r->spec->batch_per_worker, "accumulate_steps",
-        (json_int_t)r->spec->accumulate_steps, "weights", provenance_init(r), "machines", machines,
-        "winograd", tuning, "gradients", way, "data", "train",
+        provenance_digest_of_json(job_spec_to_json(r->spec)), "plan",
+        provenance_digest_of_json(plan_to_json(r->plan)), "world_size", r->world,
+        "threads_per_worker", r->threads, "batch_per_worker", (json_int_t)r->spec->batch_per_worker,
+        "accumulate_steps", (json_int_t)r->spec->accumulate_steps, "weights", provenance_init(r),
+        "machines", machines, "winograd", tuning, "gradients", way, "data", "train",
         machine_data(r->spec->data.train, r->train_data), "eval",
         machine_data(r->spec->data.eval, r->eval_data), "result");
 }
@@ -182,7 +183,7 @@ static json_t *attempt_facts(const struct run *r, const char *way, json_t *machi
 /* ---- the file */
 
 /* The attempts of it that are not this one. */
-static json_t *earlier_attempts(const char *path, const json_t *mine)
+static json_t *provenance_earlier_attempts(const char *path, const json_t *mine)
 {
     struct error e;
     json_t *file = json_read_fd(file_open(path, &e), path, PROVENANCE_LIMIT_BYTES, &e), *attempt;
@@ -201,7 +202,7 @@ static int provenance_write(const struct run *r, struct error *e)
     char path[PATH_MAX + 32];
 
     snprintf(path, sizeof path, "%s/" PROVENANCE_NAME, r->run_dir);
-    json_t *attempts = earlier_attempts(path, r->provenance);
+    json_t *attempts = provenance_earlier_attempts(path, r->provenance);
     json_array_append(attempts, r->provenance);
     json_t *file = json_pack("{s:i, s:o}", "format", FORMAT, "attempts", attempts);
     char *text = file ? json_dumps(file, JSON_INDENT(1) | JSON_REAL_PRECISION(17)) : NULL;
@@ -227,12 +228,12 @@ static int provenance_write_or_warn(struct run *r, struct error *e)
 int provenance_begin(struct run *r, const struct traincomm_gradients *gradients, struct error *e)
 {
     json_t *machines = NULL;
-    int status = run_agree(r, gather_machines(r, &machines, e), e);
+    int status = run_agree(r, provenance_gather_machines(r, &machines, e), e);
 
     if (status)
         return status;
     if (r->rank == 0) {
-        r->provenance = attempt_facts(r, way_of(r, gradients), machines);
+        r->provenance = provenance_attempt_facts(r, provenance_way_of(r, gradients), machines);
         status = provenance_write_or_warn(r, e);
     }
     return run_agree(r, status, e); /* the warning may not fit on the disk either */
@@ -253,7 +254,7 @@ void provenance_evaluation(struct run *r, int64_t step, const struct evaluation 
 }
 
 /* Of all tensors in torch's layout: it does not depend on how this engine lays them out. */
-static json_t *weights_digest(const struct model *m)
+static json_t *provenance_weights_digest(const struct model *m)
 {
     char hex[DIGEST_BYTES];
     size_t most = 0;
@@ -278,8 +279,8 @@ void provenance_end(struct run *r, const char *status, int64_t steps)
     if (!r->provenance)
         return;
     json_t *result = json_pack("{s:s, s:I, s:o, s:o, s:o}", "status", status, "steps",
-                               (json_int_t)steps, "weights", weights_digest(r->model), "losses",
-                               json_text_or_null(chain_text(&r->losses)), "evaluations",
+                               (json_int_t)steps, "weights", provenance_weights_digest(r->model),
+                               "losses", json_text_or_null(chain_text(&r->losses)), "evaluations",
                                json_text_or_null(chain_text(&r->evaluations)));
     json_object_set_new(r->provenance, "result", result);
     if (provenance_write(r, &e))

@@ -17,8 +17,9 @@
 #define KEPT_IN_TRAINING 2 /* with checkpoint.keep auto */
 
 /* The averaged weights, as the raw ones are written. */
-static int save_average(struct run *r, const char *folder, const struct safetensors_meta *meta,
-                        size_t meta_count, struct error *e)
+static int checkpoint_save_average(struct run *r, const char *folder,
+                                   const struct safetensors_meta *meta, size_t meta_count,
+                                   struct error *e)
 {
     char path[PATH_MAX + 128];
 
@@ -38,8 +39,8 @@ struct checkpoint_parts {
     json_t *digests; /* of the statistics of each rank; mostly empty */
 };
 
-static int fill_folder(struct run *r, const struct checkpoint_parts *parts, const char *folder,
-                       struct error *e)
+static int checkpoint_fill_folder(struct run *r, const struct checkpoint_parts *parts,
+                                  const char *folder, struct error *e)
 {
     const struct run_state *state = parts->state;
     char path[PATH_MAX + 128], steps[32];
@@ -55,7 +56,7 @@ static int fill_folder(struct run *r, const struct checkpoint_parts *parts, cons
     snprintf(path, sizeof path, "%s/model.safetensors", folder);
     int status = model_save(r->model, path, meta, meta_count, e);
     if (!status)
-        status = save_average(r, folder, meta, meta_count, e);
+        status = checkpoint_save_average(r, folder, meta, meta_count, e);
     if (status)
         return status;
     snprintf(path, sizeof path, "%s/optimizer.safetensors", folder);
@@ -63,21 +64,21 @@ static int fill_folder(struct run *r, const struct checkpoint_parts *parts, cons
     return status ? status : run_state_write(state, r->spec, folder, parts->digests, e);
 }
 
-static int begin_folder(const char *checkpoints, const char *hidden, struct error *e)
+static int checkpoint_begin_folder(const char *checkpoints, const char *hidden, struct error *e)
 {
     if (checkpoint_remove_unfinished(checkpoints, e))
         log_warning("%s", e->text);
     return file_make_dirs(hidden, e);
 }
 
-static int write_folder(struct run *r, const struct checkpoint_parts *parts,
-                        const char *checkpoints, const char *hidden, struct error *e)
+static int checkpoint_write_folder(struct run *r, const struct checkpoint_parts *parts,
+                                   const char *checkpoints, const char *hidden, struct error *e)
 {
     int64_t step = parts->state->step;
     char final[PATH_MAX + 64];
 
     snprintf(final, sizeof final, "%s/step-%08lld", checkpoints, (long long)step);
-    int status = fill_folder(r, parts, hidden, e);
+    int status = checkpoint_fill_folder(r, parts, hidden, e);
     if (!status)
         status = file_remove_tree(final, e); /* of a past that this run left */
     if (!status && rename(hidden, final))
@@ -90,7 +91,7 @@ static int write_folder(struct run *r, const struct checkpoint_parts *parts,
     return 0;
 }
 
-static int say_checkpoint(struct run *r, int64_t step, const char *relative, double seconds,
+static int checkpoint_say(struct run *r, int64_t step, const char *relative, double seconds,
                           struct error *e)
 {
     report_begin(r->report, EVENT_CHECKPOINT);
@@ -117,7 +118,7 @@ int checkpoint_write(struct run *r, struct optimizer *optimizer, const struct ru
     snprintf(checkpoints, sizeof checkpoints, "%s/checkpoints", r->run_dir);
     snprintf(hidden, sizeof hidden, "%s/.step-%08lld.tmp", checkpoints, (long long)step);
     if (r->rank == 0)
-        status = begin_folder(checkpoints, hidden, e);
+        status = checkpoint_begin_folder(checkpoints, hidden, e);
     status = run_agree(r, status, e);
     if (!status && stopped && r->averaged_at != step)
         status = rank_statistics_save(r, hidden, parts.digests, e);
@@ -126,9 +127,9 @@ int checkpoint_write(struct run *r, struct optimizer *optimizer, const struct ru
              (long long)step);
     if (!status) {
         if (r->rank == 0)
-            status = write_folder(r, &parts, checkpoints, hidden, e);
+            status = checkpoint_write_folder(r, &parts, checkpoints, hidden, e);
         if (r->rank == 0 && !status)
-            status = say_checkpoint(r, step, model_path, clock_monotonic() - start, e);
+            status = checkpoint_say(r, step, model_path, clock_monotonic() - start, e);
         status = run_agree(r, status, e);
     }
     json_decref(parts.digests);

@@ -76,7 +76,7 @@ int predictions_add(struct predictions *p, const struct loader_batch *batch, con
     return 0;
 }
 
-static int by_index(const void *a, const void *b)
+static int predictions_by_index(const void *a, const void *b)
 {
     int64_t x = ((const struct prediction *)a)->index, y = ((const struct prediction *)b)->index;
     return (x > y) - (x < y);
@@ -85,7 +85,7 @@ static int by_index(const void *a, const void *b)
 /* RFC 4180: quotes around a name, doubled inside it. An apostrophe before a name that a spreadsheet
  * would take for a formula, and before one that has such apostrophes already: without its first it
  * is the name again. */
-static void print_name(FILE *out, const char *name)
+static void predictions_print_name(FILE *out, const char *name)
 {
     const char *first = name + strspn(name, "'");
 
@@ -120,7 +120,7 @@ static void predictions_name(struct predictions *p, int64_t index, char name[NAM
     dataset_image_release(&image);
 }
 
-static int write_csv(struct predictions *p, const char *path, struct error *e)
+static int predictions_write_csv(struct predictions *p, const char *path, struct error *e)
 {
     char *text = NULL;
     size_t bytes = 0;
@@ -128,12 +128,12 @@ static int write_csv(struct predictions *p, const char *path, struct error *e)
 
     if (!out)
         return error_set(e, ERR_NO_MEMORY, "no memory for %s", path);
-    qsort(p->items, p->count, sizeof *p->items, by_index);
+    qsort(p->items, p->count, sizeof *p->items, predictions_by_index);
     fputs("file,label,top1,p\n", out);
     for (size_t i = 0; i < p->count; i++) {
         char name[NAME_BYTES];
         predictions_name(p, p->items[i].index, name);
-        print_name(out, name);
+        predictions_print_name(out, name);
         fprintf(out, ",%d,%d,%.6g\n", p->items[i].label, p->items[i].top1, p->items[i].p);
         progress_add(1);
     }
@@ -166,7 +166,7 @@ int predictions_write(struct predictions *p, struct run *r, struct error *e)
     snprintf(path, sizeof path, "%s/predictions.csv", r->attempt_dir);
     if (!status && r->rank == 0) {
         stall_doing(r->stall, STALL_FILES);
-        status = write_csv(p, path, e);
+        status = predictions_write_csv(p, path, e);
         stall_doing(r->stall, STALL_COMPUTE);
     }
     return run_agree(r, status, e);

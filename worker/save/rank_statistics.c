@@ -39,7 +39,7 @@ struct rank_rows {
 };
 
 /* Collective; an error is the same on every rank. */
-static int open_rows(struct rank_rows *rows, struct run *r, struct error *e)
+static int rank_statistics_open_rows(struct rank_rows *rows, struct run *r, struct error *e)
 {
     size_t floats = 1 + model_stat_count(r->model) * (ema_has_begun(r->ema) ? 2 : 1);
 
@@ -53,7 +53,7 @@ static int open_rows(struct rank_rows *rows, struct run *r, struct error *e)
 }
 
 /* Between this rank's row and its model. */
-static void copy_row(const struct rank_rows *rows, bool into_row)
+static void rank_statistics_copy_row(const struct rank_rows *rows, bool into_row)
 {
     const struct run *r = rows->run;
     size_t count = model_stat_count(r->model), bytes = count * sizeof(float);
@@ -66,7 +66,7 @@ static void copy_row(const struct rank_rows *rows, bool into_row)
     }
 }
 
-static void close_rows(struct rank_rows *rows)
+static void rank_statistics_close_rows(struct rank_rows *rows)
 {
     traincomm_shared_destroy(rows->shared);
     free(rows->tensors);
@@ -74,7 +74,7 @@ static void close_rows(struct rank_rows *rows)
 
 /* ---- the file */
 
-static int list_tensors(struct rank_rows *rows, struct error *e)
+static int rank_statistics_list_tensors(struct rank_rows *rows, struct error *e)
 {
     const struct model *m = rows->run->model;
     size_t tensors = model_tensor_count(m), lists = ema_has_begun(rows->run->ema) ? 2 : 1;
@@ -97,7 +97,7 @@ static int list_tensors(struct rank_rows *rows, struct error *e)
     return 0;
 }
 
-static void fill_of_ranks(size_t i, void *data, void *context)
+static void rank_statistics_fill_of_ranks(size_t i, void *data, void *context)
 {
     const struct rank_rows *rows = context;
     const struct rank_tensor *t = &rows->tensors[i];
@@ -108,7 +108,8 @@ static void fill_of_ranks(size_t i, void *data, void *context)
                t->channels * sizeof(float));
 }
 
-static struct safetensors_tensor entry_of(const struct rank_tensor *t, int64_t ranks)
+static struct safetensors_tensor rank_statistics_entry_of(const struct rank_tensor *t,
+                                                          int64_t ranks)
 {
     return (struct safetensors_tensor){
         .name = t->name,
@@ -119,28 +120,28 @@ static struct safetensors_tensor entry_of(const struct rank_tensor *t, int64_t r
 }
 
 /* The machine's first rank. */
-static int write_file(struct rank_rows *rows, const char *folder, char hex[DIGEST_BYTES],
-                      struct error *e)
+static int rank_statistics_write_file(struct rank_rows *rows, const char *folder,
+                                      char hex[DIGEST_BYTES], struct error *e)
 {
     char path[PATH_MAX + 128];
-    int status = list_tensors(rows, e);
+    int status = rank_statistics_list_tensors(rows, e);
 
     if (status)
         return status;
     struct safetensors_tensor *entries = calloc(rows->count, sizeof *entries);
     for (size_t i = 0; entries && i < rows->count; i++)
-        entries[i] = entry_of(&rows->tensors[i], rows->ranks);
+        entries[i] = rank_statistics_entry_of(&rows->tensors[i], rows->ranks);
     snprintf(path, sizeof path, "%s/" CHECKPOINT_STATISTICS_OF, folder, rows->run->rank);
-    status = entries
-                 ? safetensors_write(path, entries, rows->count, NULL, 0, fill_of_ranks, rows, e)
-                 : error_set(e, ERR_NO_MEMORY, "no memory to write %s", path);
+    status = entries ? safetensors_write(path, entries, rows->count, NULL, 0,
+                                         rank_statistics_fill_of_ranks, rows, e)
+                     : error_set(e, ERR_NO_MEMORY, "no memory to write %s", path);
     free(entries);
     return status ? status : digest_file(path, hex, e);
 }
 
 /* Of the machines' first ranks; those of the others are empty. */
-static int gather_digests(struct run *r, const char hex[DIGEST_BYTES], json_t *digests,
-                          struct error *e)
+static int rank_statistics_gather_digests(struct run *r, const char hex[DIGEST_BYTES],
+                                          json_t *digests, struct error *e)
 {
     void *all;
     size_t bytes;
@@ -164,26 +165,26 @@ int rank_statistics_save(struct run *r, const char *folder, json_t *digests, str
 
     if (r->world == 1 || model_stat_count(r->model) == 0)
         return 0;
-    int status = open_rows(&rows, r, e);
+    int status = rank_statistics_open_rows(&rows, r, e);
     if (status)
         return status;
-    copy_row(&rows, true);
+    rank_statistics_copy_row(&rows, true);
     traincomm_barrier(r->comm);
     if (traincomm_host_rank(r->comm) == 0)
-        status = write_file(&rows, folder, hex, e);
+        status = rank_statistics_write_file(&rows, folder, hex, e);
     status = run_agree(r, status, e);
-    close_rows(&rows);
-    return status ? status : run_agree(r, gather_digests(r, hex, digests, e), e);
+    rank_statistics_close_rows(&rows);
+    return status ? status : run_agree(r, rank_statistics_gather_digests(r, hex, digests, e), e);
 }
 
 /* ---- going on */
 
 /* (ranks, channels), or NULL. */
-static float *read_tensor(struct safetensors *file, const struct rank_tensor *t, int64_t ranks,
-                          const char *path, struct error *e)
+static float *rank_statistics_read_tensor(struct safetensors *file, const struct rank_tensor *t,
+                                          int64_t ranks, const char *path, struct error *e)
 {
     const struct safetensors_tensor *found = safetensors_find(file, t->name);
-    struct safetensors_tensor wanted = entry_of(t, ranks);
+    struct safetensors_tensor wanted = rank_statistics_entry_of(t, ranks);
 
     if (!found || found->dtype != wanted.dtype || found->dims != wanted.dims ||
         memcmp(found->shape, wanted.shape, 2 * sizeof wanted.shape[0]) != 0) {
@@ -201,8 +202,8 @@ static float *read_tensor(struct safetensors *file, const struct rank_tensor *t,
 }
 
 /* ranks: whose the file has; NULL: all ranks'. Returns how many of this machine's they are. */
-static int take_tensor(const struct rank_rows *rows, const struct rank_tensor *t, const float *data,
-                       const float *ranks, int64_t count)
+static int rank_statistics_take_tensor(const struct rank_rows *rows, const struct rank_tensor *t,
+                                       const float *data, const float *ranks, int64_t count)
 {
     int taken = 0;
 
@@ -217,7 +218,7 @@ static int take_tensor(const struct rank_rows *rows, const struct rank_tensor *t
     return taken;
 }
 
-static int read_file(struct rank_rows *rows, const char *path, struct error *e)
+static int rank_statistics_read_file(struct rank_rows *rows, const char *path, struct error *e)
 {
     struct safetensors *file;
     float *ranks = NULL, *data;
@@ -227,13 +228,13 @@ static int read_file(struct rank_rows *rows, const char *path, struct error *e)
         return status;
     const struct safetensors_tensor *list = safetensors_find(file, rows->tensors[0].name);
     int64_t count = list ? list->shape[0] : rows->run->world;
-    if (list && !(ranks = read_tensor(file, &rows->tensors[0], count, path, e)))
+    if (list && !(ranks = rank_statistics_read_tensor(file, &rows->tensors[0], count, path, e)))
         status = -(int)e->code;
     for (size_t i = 1; !status && i < rows->count; i++) {
-        if (!(data = read_tensor(file, &rows->tensors[i], count, path, e)))
+        if (!(data = rank_statistics_read_tensor(file, &rows->tensors[i], count, path, e)))
             status = -(int)e->code;
         else
-            taken = take_tensor(rows, &rows->tensors[i], data, ranks, count);
+            taken = rank_statistics_take_tensor(rows, &rows->tensors[i], data, ranks, count);
         free(data);
     }
     rows->found += taken;
@@ -244,11 +245,11 @@ static int read_file(struct rank_rows *rows, const char *path, struct error *e)
 
 /* The machine's first rank. Where the ranks are on the same machines as they were its own file has
  * all; otherwise it looks into those of older versions and of the other machines. */
-static int read_rows(struct rank_rows *rows, struct error *e)
+static int rank_statistics_read_rows(struct rank_rows *rows, struct error *e)
 {
     const struct run *r = rows->run;
     char path[PATH_MAX + 128];
-    int status = list_tensors(rows, e);
+    int status = rank_statistics_list_tensors(rows, e);
 
     for (int i = -2; !status && rows->found < rows->ranks && i < r->world; i++) {
         snprintf(path, sizeof path, "%s/" CHECKPOINT_STATISTICS_OF, r->resumed_from,
@@ -256,7 +257,7 @@ static int read_rows(struct rank_rows *rows, struct error *e)
         if (i == -1)
             snprintf(path, sizeof path, "%s/statistics.safetensors", r->resumed_from);
         if (i != r->rank && access(path, F_OK) == 0)
-            status = read_file(rows, path, e);
+            status = rank_statistics_read_file(rows, path, e);
     }
     if (status || rows->found == rows->ranks)
         return status;
@@ -279,17 +280,17 @@ int rank_statistics_resume(struct run *r, struct error *e)
              (long long)r->from.world_size);
     if (r->world != r->from.world_size)
         return run_agree(r, run_warn(r, r->from.step, message, e), e);
-    int status = open_rows(&rows, r, e);
+    int status = rank_statistics_open_rows(&rows, r, e);
     if (status)
         return status;
     stall_doing(r->stall, STALL_FILES);
     traincomm_barrier(r->comm);
     if (traincomm_host_rank(r->comm) == 0)
-        status = read_rows(&rows, e);
+        status = rank_statistics_read_rows(&rows, e);
     status = run_agree(r, status, e);
     stall_doing(r->stall, STALL_COMPUTE);
     if (!status)
-        copy_row(&rows, false);
-    close_rows(&rows);
+        rank_statistics_copy_row(&rows, false);
+    rank_statistics_close_rows(&rows);
     return status;
 }

@@ -9,7 +9,8 @@
 #include "worker/watch/energy.h"
 #include "worker/watch/peak.h"
 
-static int say_run_stop(struct run *r, const struct result *s, int64_t memory, struct error *e)
+static int result_say_run_stop(struct run *r, const struct result *s, int64_t memory,
+                               struct error *e)
 {
     report_begin(r->report, EVENT_RUN_STOP);
     report_text(r->report, "status", s->status);
@@ -27,7 +28,7 @@ static int say_run_stop(struct run *r, const struct result *s, int64_t memory, s
     return report_end(r->report, e);
 }
 
-static int write_result_file(const struct run *r, const struct result *s, struct error *e)
+static int result_write_file(const struct run *r, const struct result *s, struct error *e)
 {
     char path[PATH_MAX + 16];
     const struct evaluation *v = &s->evaluation;
@@ -48,7 +49,7 @@ static int write_result_file(const struct run *r, const struct result *s, struct
     return status;
 }
 
-static void print_summary(const struct run *r, const struct result *s)
+static void result_print_summary(const struct run *r, const struct result *s)
 {
     bool evaluates = r->spec->mode == JOB_MODE_EVAL;
 
@@ -78,10 +79,10 @@ int result_write(struct run *r, const struct result *result, struct error *e)
         return status;
     provenance_end(r, result->status, result->steps);
     /* The file first: whoever sees run_stop may read it. */
-    status = write_result_file(r, result, e);
+    status = result_write_file(r, result, e);
     if (!status)
-        status = say_run_stop(r, result, memory, e);
+        status = result_say_run_stop(r, result, memory, e);
     if (!status)
-        print_summary(r, result);
+        result_print_summary(r, result);
     return status;
 }

@@ -6,8 +6,8 @@
 
 #include "common/run/checkpoints.h"
 
-static int find_named(const char *from, const struct job_spec *spec, char path[PATH_MAX],
-                      struct run_state *state, struct error *e)
+static int resume_find_named(const char *from, const struct job_spec *spec, char path[PATH_MAX],
+                             struct run_state *state, struct error *e)
 {
     if (!realpath(from, path)) {
         path[0] = '\0';
@@ -24,8 +24,8 @@ static int find_named(const char *from, const struct job_spec *spec, char path[P
     return status;
 }
 
-static int find_latest(const char *run_dir, const struct job_spec *spec, char path[PATH_MAX],
-                       struct run_state *state, json_t *warnings, struct error *e)
+static int resume_find_latest(const char *run_dir, const struct job_spec *spec, char path[PATH_MAX],
+                              struct run_state *state, json_t *warnings, struct error *e)
 {
     char checkpoints[PATH_MAX + 16], folder[PATH_MAX + 300];
     struct dirent **names;
@@ -64,6 +64,6 @@ int resume_find(const char *run_dir, const char *from, const struct job_spec *sp
 {
     path[0] = '\0';
     if (strcmp(from, "latest") == 0)
-        return find_latest(run_dir, spec, path, state, warnings, e);
-    return find_named(from, spec, path, state, e);
+        return resume_find_latest(run_dir, spec, path, state, warnings, e);
+    return resume_find_named(from, spec, path, state, e);
 }

@@ -17,7 +17,7 @@
 
 #define FORMAT 3 /* of state.json; older ones had no digests */
 
-static json_t *evaluation_to_json(const struct run_state *s)
+static json_t *state_evaluation_to_json(const struct run_state *s)
 {
     const struct evaluation *v = &s->evaluation;
     if (!s->evaluated)
@@ -29,7 +29,7 @@ static json_t *evaluation_to_json(const struct run_state *s)
 }
 
 /* What a run cannot change on its way: of another value, the checkpoint is not this job's. */
-static json_t *identity_of(const struct job_spec *spec)
+static json_t *state_identity_of(const struct job_spec *spec)
 {
     static const char *const pointers[][2] = {
         {"model",     "arch"      },
@@ -53,7 +53,7 @@ static json_t *identity_of(const struct job_spec *spec)
 }
 
 /* Of the folder's files that rank 0 wrote, by name. */
-static int add_digests(const char *folder, json_t *digests, struct error *e)
+static int state_add_digests(const char *folder, json_t *digests, struct error *e)
 {
     static const char *const names[] = {CHECKPOINT_MODEL, CHECKPOINT_OPTIMIZER, CHECKPOINT_EMA};
     char path[PATH_MAX + 128], hex[DIGEST_BYTES];
@@ -78,7 +78,7 @@ static json_t *state_to_json(const struct run_state *s, const struct job_spec *s
     return json_pack(
         "{s:i, s:s, s:o, s:I, s:o, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:o, s:I, "
         "s:o, s:b, s:o, s:s, s:s, s:s, s:o}",
-        "format", FORMAT, "version", PACKAGE_VERSION, "job", identity_of(spec), "step",
+        "format", FORMAT, "version", PACKAGE_VERSION, "job", state_identity_of(spec), "step",
         (json_int_t)s->step, "epoch", json_number(s->epochs_done), "schedule_step",
         (json_int_t)s->schedule_step, "epoch_number", (json_int_t)s->epoch, "epoch_images",
         (json_int_t)s->epoch_images, "images_seen", (json_int_t)s->images_seen, "global_batch",
@@ -86,13 +86,13 @@ static json_t *state_to_json(const struct run_state *s, const struct job_spec *s
         (json_int_t)s->threads, "steps_per_epoch", (json_int_t)s->steps_per_epoch, "train_images",
         (json_int_t)s->train_images, "peak_lr", json_number(s->peak_lr), "lr", json_number(s->lr),
         "bad_images", (json_int_t)s->bad_images, "run_started", json_number(s->run_started),
-        "target_reached", s->target_reached, "evaluation", evaluation_to_json(s), "winograd",
+        "target_reached", s->target_reached, "evaluation", state_evaluation_to_json(s), "winograd",
         tuning, "losses", s->losses.hex, "evaluations", s->evaluations.hex, "train_seconds",
         json_number_or_null(s->train_seconds));
 }
 
 /* Every digit of its numbers: the learning rate of the last step goes into the next one. */
-static int write_exactly(const char *path, const json_t *state, struct error *e)
+static int state_write_exactly(const char *path, const json_t *state, struct error *e)
 {
     char *text = json_dumps(state, JSON_INDENT(2) | JSON_REAL_PRECISION(17));
     int status = text ? file_write_atomic(path, text, strlen(text), e)
@@ -105,7 +105,7 @@ int run_state_write(const struct run_state *s, const struct job_spec *spec, cons
                     json_t *digests, struct error *e)
 {
     char path[PATH_MAX + 128], hex[DIGEST_BYTES];
-    int status = add_digests(folder, digests, e);
+    int status = state_add_digests(folder, digests, e);
     if (status)
         return status;
     json_t *state = state_to_json(s, spec);
@@ -115,7 +115,7 @@ int run_state_write(const struct run_state *s, const struct job_spec *spec, cons
         checkpoint_state_digest(state, hex);
         json_object_set_new(state, "xxh128", json_string(hex));
         snprintf(path, sizeof path, "%s/state.json", folder);
-        status = write_exactly(path, state, e);
+        status = state_write_exactly(path, state, e);
     }
     json_decref(state);
     return status;
@@ -127,7 +127,7 @@ static int state_differs(const json_t *wanted, const char *hex)
     return !text || strcmp(text, hex) != 0;
 }
 
-static int check_self(const json_t *state, const char *folder, struct error *e)
+static int state_check_self(const json_t *state, const char *folder, struct error *e)
 {
     char hex[DIGEST_BYTES];
 
@@ -139,7 +139,8 @@ static int check_self(const json_t *state, const char *folder, struct error *e)
                      folder);
 }
 
-static int check_file(const json_t *wanted, const char *name, const char *folder, struct error *e)
+static int state_check_file(const json_t *wanted, const char *name, const char *folder,
+                            struct error *e)
 {
     char path[PATH_MAX + 128], hex[DIGEST_BYTES];
 
@@ -155,22 +156,22 @@ static int check_file(const json_t *wanted, const char *name, const char *folder
                      name);
 }
 
-static int check_files(const json_t *state, const char *folder, struct error *e)
+static int state_check_files(const json_t *state, const char *folder, struct error *e)
 {
     json_t *files = checkpoint_files(state), *wanted;
     const char *name;
-    int status = files ? 0 : check_file(NULL, CHECKPOINT_MODEL, folder, e);
+    int status = files ? 0 : state_check_file(NULL, CHECKPOINT_MODEL, folder, e);
 
     json_object_foreach (files, name, wanted)
         if (!status)
-            status = check_file(wanted, name, folder, e);
+            status = state_check_file(wanted, name, folder, e);
     return status;
 }
 
-static int check_identity(const json_t *state, const struct job_spec *spec, const char *path,
-                          struct error *e)
+static int state_check_identity(const json_t *state, const struct job_spec *spec, const char *path,
+                                struct error *e)
 {
-    json_t *mine = identity_of(spec), *theirs = json_object_get(state, "job"), *value;
+    json_t *mine = state_identity_of(spec), *theirs = json_object_get(state, "job"), *value;
     const char *key;
     int status = 0;
 
@@ -191,7 +192,7 @@ static int check_identity(const json_t *state, const struct job_spec *spec, cons
     return status;
 }
 
-static int read_numbers(json_t *state, struct run_state *s)
+static int state_read_numbers(json_t *state, struct run_state *s)
 {
     json_int_t step, schedule, epoch, images, seen, batch, world, threads, per_epoch, train, bad;
     const char *tuning, *name;
@@ -233,7 +234,7 @@ static int read_numbers(json_t *state, struct run_state *s)
     return 0;
 }
 
-static void read_evaluation(const json_t *state, struct run_state *s)
+static void state_read_evaluation(const json_t *state, struct run_state *s)
 {
     const json_t *v = json_object_get(state, "evaluation");
 
@@ -267,16 +268,16 @@ int run_state_read(const char *folder, const struct job_spec *spec, struct run_s
                            "(expected format %d); model.init can load its weights",
                            path, FORMAT);
     if (!status)
-        status = check_self(state, folder, e);
+        status = state_check_self(state, folder, e);
     if (!status)
-        status = check_identity(state, spec, path, e);
+        status = state_check_identity(state, spec, path, e);
     if (!status)
-        status = check_files(state, folder, e);
-    if (!status && read_numbers(state, s))
+        status = state_check_files(state, folder, e);
+    if (!status && state_read_numbers(state, s))
         status =
             error_set(e, ERR_CORRUPT, "%s lacks a number or has one that makes no sense", path);
     if (!status)
-        read_evaluation(state, s);
+        state_read_evaluation(state, s);
     json_decref(state);
     return status;
 }

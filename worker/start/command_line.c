@@ -102,7 +102,7 @@ static const char exit_statuses[] =
     "a signal; of the self-check 1: this machine failed, 6: the data failed,\n7: the scratch "
     "folder failed.\n";
 
-static int print_usage(void)
+static int command_line_print_usage(void)
 {
     char label[LABEL_BYTES];
 
@@ -117,7 +117,7 @@ static int print_usage(void)
     return 0;
 }
 
-static int usage_error(const char *message, const char *what)
+static int command_line_usage_error(const char *message, const char *what)
 {
     fprintf(stderr, "train-worker: %s%s; see train-worker --help\n", message, what);
     return 2;
@@ -125,34 +125,36 @@ static int usage_error(const char *message, const char *what)
 
 /* ---- values: -1, or an exit status */
 
-static int add_data(struct self_check_options *check, const char *path)
+static int command_line_add_data(struct self_check_options *check, const char *path)
 {
     if (check->data_count == SELF_CHECK_DATA_MAX)
-        return usage_error("too many data sets: ", path);
+        return command_line_usage_error("too many data sets: ", path);
     check->data[check->data_count++] = path;
     return -1;
 }
 
-static int store_count(const struct row *row, const char *text, int *field)
+static int command_line_store_count(const struct row *row, const char *text, int *field)
 {
     char *end, words[LABEL_BYTES];
 
     *field = (int)strtol(text, &end, 10);
     snprintf(words, sizeof words, "--%s takes a number from 1, not ", row->name);
-    return *end || *field < 1 ? usage_error(words, text) : -1;
+    return *end || *field < 1 ? command_line_usage_error(words, text) : -1;
 }
 
-static int store_seconds(const struct row *row, const char *text, double *field)
+static int command_line_store_seconds(const struct row *row, const char *text, double *field)
 {
     char *end, words[LABEL_BYTES];
 
     *field = strtod(text, &end);
     snprintf(words, sizeof words, "--%s takes seconds, 0 for never, not ", row->name);
-    return end == text || *end || !(*field >= 0 && *field <= row->most) ? usage_error(words, text)
-                                                                        : -1;
+    return end == text || *end || !(*field >= 0 && *field <= row->most)
+               ? command_line_usage_error(words, text)
+               : -1;
 }
 
-static int store_value(const struct row *row, const char *text, struct command_line *line)
+static int command_line_store_value(const struct row *row, const char *text,
+                                    struct command_line *line)
 {
     void *field = (char *)line + row->offset;
 
@@ -164,22 +166,22 @@ static int store_value(const struct row *row, const char *text, struct command_l
         *(const char **)field = text;
         return -1;
     case KIND_TEXTS:
-        return add_data(field, text);
+        return command_line_add_data(field, text);
     case KIND_COUNT:
-        return store_count(row, text, field);
+        return command_line_store_count(row, text, field);
     case KIND_SECONDS:
-        return store_seconds(row, text, field);
+        return command_line_store_seconds(row, text, field);
     }
     return 2;
 }
 
 /* These need nothing of what is behind them. */
-static bool is_all(const struct command_line *line)
+static bool command_line_is_all(const struct command_line *line)
 {
     return line->help || line->version || line->settings_of;
 }
 
-static int read_words(int argc, char **argv, struct command_line *line)
+static int command_line_read_words(int argc, char **argv, struct command_line *line)
 {
     struct option options[OPTIONS_MAX] = {0};
     int status = -1, found;
@@ -190,32 +192,32 @@ static int read_words(int argc, char **argv, struct command_line *line)
             .has_arg = rows[i].value ? required_argument : no_argument,
             .val = (int)i + 1,
         };
-    while (status < 0 && !is_all(line) &&
+    while (status < 0 && !command_line_is_all(line) &&
            (found = getopt_long(argc, argv, "", options, NULL)) != -1)
-        status = found == '?' ? 2 : store_value(&rows[found - 1], optarg, line);
-    if (status < 0 && !is_all(line) && optind < argc)
-        return usage_error("unexpected argument ", argv[optind]);
+        status = found == '?' ? 2 : command_line_store_value(&rows[found - 1], optarg, line);
+    if (status < 0 && !command_line_is_all(line) && optind < argc)
+        return command_line_usage_error("unexpected argument ", argv[optind]);
     return status;
 }
 
 /* ---- what is asked for */
 
-static int check_together(const struct command_line *line)
+static int command_line_check_together(const struct command_line *line)
 {
     const struct self_check_options *check = &line->check;
 
     if (!line->checks &&
         (check->json || check->data_count || check->scratch || check->lines || check->found))
-        return usage_error("--json, --data, --scratch, --lines and --found belong to --self-check",
-                           "");
+        return command_line_usage_error(
+            "--json, --data, --scratch, --lines and --found belong to --self-check", "");
     if (check->lines && (check->json || check->scratch || check->found))
-        return usage_error("--lines goes with --data only", "");
+        return command_line_usage_error("--lines goes with --data only", "");
     if (!line->checks && (!line->start.job_file || !line->start.run_dir))
-        return usage_error("--job FILE and --run-dir DIR are needed", "");
+        return command_line_usage_error("--job FILE and --run-dir DIR are needed", "");
     return line->checks ? self_check(check) : -1;
 }
 
-static int print_version(void)
+static int command_line_print_version(void)
 {
     printf("train-worker %s (kernels: %s)\n", PACKAGE_VERSION, kernels_kind());
     return 0;
@@ -226,7 +228,7 @@ int command_line(int argc, char **argv, struct start_options *options)
     struct command_line line = {
         .start = {.attempt = 1, .stall_seconds = STALL_SECONDS}
     };
-    int status = read_words(argc, argv, &line);
+    int status = command_line_read_words(argc, argv, &line);
 
     *options = line.start;
     if (status >= 0)
@@ -234,9 +236,9 @@ int command_line(int argc, char **argv, struct start_options *options)
     if (line.data_roots)
         open_beneath_set_roots(line.data_roots);
     if (line.help)
-        return print_usage();
+        return command_line_print_usage();
     if (line.version)
-        return print_version();
+        return command_line_print_version();
     if (line.settings_of)
         return job_settings_print(line.settings_of);
     if (line.place)
@@ -246,5 +248,5 @@ int command_line(int argc, char **argv, struct start_options *options)
     if (line.probe)
         return probe_print(
             &(struct probe_options){options->run_dir, options->attempt, line.interface});
-    return check_together(&line);
+    return command_line_check_together(&line);
 }

@@ -19,7 +19,7 @@
 #include "worker/watch/stall.h"
 
 /* The event log is opened first, so that whatever fails afterwards is in it. */
-static int open_run_dir(struct run *r, const struct start_options *options, struct error *e)
+static int start_open_run_dir(struct run *r, const struct start_options *options, struct error *e)
 {
     char path[PATH_MAX];
     int status = 0;
@@ -42,7 +42,7 @@ static int open_run_dir(struct run *r, const struct start_options *options, stru
     return run_agree(r, status, e);
 }
 
-static int find_checkpoint(struct run *r, const char *from, struct error *e)
+static int start_find_checkpoint(struct run *r, const char *from, struct error *e)
 {
     int status = 0;
 
@@ -62,7 +62,7 @@ static int find_checkpoint(struct run *r, const char *from, struct error *e)
     return 0;
 }
 
-static int say_run_start(struct run *r, struct error *e)
+static int start_say_run(struct run *r, struct error *e)
 {
     char host[64] = "", tuning[TUNING_TEXT_BYTES], openblas[GEMM_LIBRARY_BYTES];
     double machines = traincomm_host_rank(r->comm) == 0;
@@ -113,11 +113,11 @@ int start_run(const struct start_options *options, struct traincomm *comm, struc
     r->stall = options->stall;
     r->energy = options->energy;
     stall_doing(r->stall, STALL_FILES);
-    int status = open_run_dir(r, options, e);
+    int status = start_open_run_dir(r, options, e);
     if (!status)
         status = start_job(r, options->job_file, options->resume != NULL, e);
     if (!status)
-        status = find_checkpoint(r, options->resume, e);
+        status = start_find_checkpoint(r, options->resume, e);
     stall_doing(r->stall, STALL_COMPUTE);
     if (status)
         return status;
@@ -137,7 +137,7 @@ int start_run(const struct start_options *options, struct traincomm *comm, struc
         return status;
     /* Time to train counts from just before the first touch of the data (MLPerf training rules). */
     traincomm_barrier(r->comm);
-    status = run_agree(r, say_run_start(r, e), e);
+    status = run_agree(r, start_say_run(r, e), e);
     if (status)
         return status;
     r->phase = "data";

@@ -14,8 +14,8 @@
 #include "common/text/plural.h"
 #include "worker/start/start_parts.h"
 
-static int open_data(const char *path, enum dataset_role role, struct dataset_part part,
-                     struct dataset **data, struct error *e)
+static int start_data_open(const char *path, enum dataset_role role, struct dataset_part part,
+                           struct dataset **data, struct error *e)
 {
     if (!path || strcmp(path, "synthetic") == 0)
         return 0;
@@ -25,34 +25,34 @@ static int open_data(const char *path, enum dataset_role role, struct dataset_pa
     return status;
 }
 
-static int open_both(struct run *r, struct error *e)
+static int start_data_open_both(struct run *r, struct error *e)
 {
     const struct dataset_part whole = {0, 1};
     int status = 0;
 
     if (r->spec->mode == JOB_MODE_TRAIN)
-        status = open_data(r->spec->data.train, DATASET_TRAIN, r->part, &r->train_data, e);
+        status = start_data_open(r->spec->data.train, DATASET_TRAIN, r->part, &r->train_data, e);
     if (!status)
-        status = open_data(r->spec->data.eval, DATASET_EVAL, whole, &r->eval_data, e);
+        status = start_data_open(r->spec->data.eval, DATASET_EVAL, whole, &r->eval_data, e);
     return status;
 }
 
 /* Rank 0 first, then one rank of each other machine, then all: so that an index that has to be made
  * is made once, whether the data lie on a shared disk or on each machine's own. Collective. */
-static int open_in_turn(struct run *r, struct error *e)
+static int start_data_open_in_turn(struct run *r, struct error *e)
 {
     int mine = r->rank == 0 ? 0 : traincomm_host_rank(r->comm) == 0 ? 1 : 2, status = 0;
 
     for (int turn = 0; turn < 3 && !status; turn++) {
         if (turn == mine)
-            status = open_both(r, e);
+            status = start_data_open_both(r, e);
         status = run_agree(r, status, e);
     }
     return status;
 }
 
 /* Ranks are numbered node by node, as mpirun places them. */
-static struct dataset_part part_of_rank(const struct run *r)
+static struct dataset_part start_data_part_of_rank(const struct run *r)
 {
     int workers = (int)r->spec->cluster.workers_per_node;
 
@@ -77,7 +77,8 @@ static void start_count_images(const struct run *r, struct plan_counts *counts)
     };
 }
 
-static int check_image_count(const struct run *r, const struct plan_counts *counts, struct error *e)
+static int start_data_check_image_count(const struct run *r, const struct plan_counts *counts,
+                                        struct error *e)
 {
     if (r->eval_data && r->plan->eval_images > counts->eval)
         return error_set(e, ERR_INVALID,
@@ -106,12 +107,12 @@ static int start_make_plan(struct run *r, const struct plan_counts *counts, stru
         status = start_refuse(&problems, "plan", ERR_INVALID, e);
     problems_clear(&problems);
     if (!status)
-        status = check_image_count(r, counts, e);
+        status = start_data_check_image_count(r, counts, e);
     return status;
 }
 
 /* Warns of each line, unless the plan that is stored with the job has told its submitter. */
-static int say_remarks(struct run *r, const char *lines, struct error *e)
+static int start_data_say_lines(struct run *r, const char *lines, struct error *e)
 {
     char path[PATH_MAX + 16];
     struct error none;
@@ -134,7 +135,8 @@ static int say_remarks(struct run *r, const char *lines, struct error *e)
     return status;
 }
 
-static int open_weights(const struct run *r, struct safetensors **weights, struct error *e)
+static int start_data_open_weights(const struct run *r, struct safetensors **weights,
+                                   struct error *e)
 {
     char path[PATH_MAX + 32];
 
@@ -146,13 +148,13 @@ static int open_weights(const struct run *r, struct safetensors **weights, struc
 }
 
 /* The plan of a daemon has compared them, unless the data changed since. */
-static int check_classes(struct run *r, struct error *e)
+static int start_data_check_classes(struct run *r, struct error *e)
 {
     const struct job_spec *s = r->spec;
     struct safetensors *weights;
     struct job_classes c;
     const char *key;
-    int status = open_weights(r, &weights, e);
+    int status = start_data_open_weights(r, &weights, e);
 
     if (status)
         return status;
@@ -160,9 +162,9 @@ static int check_classes(struct run *r, struct error *e)
         status = error_prefix(e, "%s, %s", key,
                               strcmp(key, "data.eval") == 0 ? s->data.eval : s->data.train);
     if (!status)
-        status = say_remarks(r, c.unknown, e);
+        status = start_data_say_lines(r, c.unknown, e);
     if (!status)
-        status = say_remarks(r, c.remark, e);
+        status = start_data_say_lines(r, c.remark, e);
     r->classes = class_names_to_text(c.train.list || !r->resumes ? &c.train : &c.weights);
     job_classes_clear(&c);
     safetensors_close(weights);
@@ -170,13 +172,13 @@ static int check_classes(struct run *r, struct error *e)
 }
 
 /* What is not wrong with the data, and yet should be known. */
-static int say_data_remarks(struct run *r, struct error *e)
+static int start_data_say_remarks(struct run *r, struct error *e)
 {
     const char *train = r->train_data ? dataset_remarks(r->train_data) : "";
     const char *eval = r->eval_data ? dataset_remarks(r->eval_data) : "";
-    int status = say_remarks(r, train, e);
+    int status = start_data_say_lines(r, train, e);
 
-    return status || strcmp(train, eval) == 0 ? status : say_remarks(r, eval, e);
+    return status || strcmp(train, eval) == 0 ? status : start_data_say_lines(r, eval, e);
 }
 
 static const char *const plan_keys[] = {"train_images", "global_batch", "train_steps",
@@ -184,24 +186,24 @@ static const char *const plan_keys[] = {"train_images", "global_batch", "train_s
 #define PLAN_KEYS (sizeof plan_keys / sizeof plan_keys[0])
 
 /* A file keeps numbers with twelve digits. */
-static bool plan_same_number(const json_t *stored, const json_t *mine)
+static bool start_data_plan_same_number(const json_t *stored, const json_t *mine)
 {
     double a = json_number_value(stored), b = json_number_value(mine);
     return fabs(a - b) <= 1e-9 * fmax(fabs(a), fabs(b));
 }
 
 /* Compares the first keys of two plans. Returns the first that differs, or keys. */
-static size_t first_difference(const json_t *stored, const json_t *mine, size_t keys)
+static size_t start_data_first_difference(const json_t *stored, const json_t *mine, size_t keys)
 {
     size_t i = 0;
-    while (i < keys && plan_same_number(json_object_get(stored, plan_keys[i]),
-                                        json_object_get(mine, plan_keys[i])))
+    while (i < keys && start_data_plan_same_number(json_object_get(stored, plan_keys[i]),
+                                                   json_object_get(mine, plan_keys[i])))
         i++;
     return i;
 }
 
-static int refuse_plan(const char *path, const char *key, const json_t *stored, const json_t *mine,
-                       struct error *e)
+static int start_data_refuse_plan(const char *path, const char *key, const json_t *stored,
+                                  const json_t *mine, struct error *e)
 {
     return error_set(e, ERR_CONFLICT,
                      "%s has %s = %.12g, but the data now gives %.12g: the data set or the job has "
@@ -212,8 +214,8 @@ static int refuse_plan(const char *path, const char *key, const json_t *stored, 
 
 /* A resumed run may go by another plan (on other workers): plan.json is then the one in force, and
  * the attempt's folder keeps the one before it. */
-static int replace_plan(const struct run *r, const char *path, const json_t *stored,
-                        const json_t *mine, struct error *e)
+static int start_data_replace_plan(const struct run *r, const char *path, const json_t *stored,
+                                   const json_t *mine, struct error *e)
 {
     char kept[PATH_MAX + 32];
 
@@ -222,24 +224,24 @@ static int replace_plan(const struct run *r, const char *path, const json_t *sto
     return status ? status : json_file_write(path, mine, e);
 }
 
-static int check_against_stored_plan(const struct run *r, const char *path, const json_t *mine,
-                                     struct error *e)
+static int start_data_check_against_stored_plan(const struct run *r, const char *path,
+                                                const json_t *mine, struct error *e)
 {
     json_t *stored = json_document_load(path, e);
     if (!stored)
         return -(int)e->code;
     size_t strict = r->resumes ? 1 : PLAN_KEYS; /* the number of images */
-    size_t differs = first_difference(stored, mine, PLAN_KEYS);
+    size_t differs = start_data_first_difference(stored, mine, PLAN_KEYS);
     int status = 0;
     if (differs < strict)
-        status = refuse_plan(path, plan_keys[differs], stored, mine, e);
+        status = start_data_refuse_plan(path, plan_keys[differs], stored, mine, e);
     else if (differs < PLAN_KEYS)
-        status = replace_plan(r, path, stored, mine, e);
+        status = start_data_replace_plan(r, path, stored, mine, e);
     json_decref(stored);
     return status;
 }
 
-static int store_or_check_plan(const struct run *r, struct error *e)
+static int start_data_store_or_check_plan(const struct run *r, struct error *e)
 {
     char plan_path[PATH_MAX + 16], job_path[PATH_MAX + 16];
     json_t *job = job_spec_to_json(r->spec), *plan = plan_to_json(r->plan);
@@ -248,7 +250,7 @@ static int store_or_check_plan(const struct run *r, struct error *e)
     snprintf(plan_path, sizeof plan_path, "%s/plan.json", r->run_dir);
     snprintf(job_path, sizeof job_path, "%s/job.json", r->run_dir);
     if (access(plan_path, F_OK) == 0) {
-        status = check_against_stored_plan(r, plan_path, plan, e);
+        status = start_data_check_against_stored_plan(r, plan_path, plan, e);
     } else {
         if (access(job_path, F_OK) != 0)
             status = json_file_write(job_path, job, e);
@@ -260,7 +262,7 @@ static int store_or_check_plan(const struct run *r, struct error *e)
     return status;
 }
 
-static int take_place(struct run *r, struct error *e)
+static int start_data_take_place(struct run *r, struct error *e)
 {
     const struct run_state *from = &r->from;
 
@@ -279,7 +281,7 @@ static int take_place(struct run *r, struct error *e)
 }
 
 /* A `warning` with the old and new numbers. */
-static int say_new_numbers(struct run *r, struct error *e)
+static int start_data_say_new_numbers(struct run *r, struct error *e)
 {
     const struct run_state *from = &r->from;
     const struct plan *plan = r->plan;
@@ -300,7 +302,7 @@ static int say_new_numbers(struct run *r, struct error *e)
     return run_warn(r, from->step, message, e);
 }
 
-static int say_other_threads(struct run *r, struct error *e)
+static int start_data_say_other_threads(struct run *r, struct error *e)
 {
     char message[256];
 
@@ -318,24 +320,24 @@ int start_data(struct run *r, struct error *e)
 {
     struct plan_counts counts;
 
-    r->part = part_of_rank(r);
-    int status = open_in_turn(r, e);
+    r->part = start_data_part_of_rank(r);
+    int status = start_data_open_in_turn(r, e);
     if (status)
         return status;
     start_count_images(r, &counts);
     status = start_make_plan(r, &counts, e);
     if (!status && r->rank == 0)
-        status = check_classes(r, e);
+        status = start_data_check_classes(r, e);
     if (!status && r->rank == 0)
-        status = say_data_remarks(r, e);
+        status = start_data_say_remarks(r, e);
     if (!status)
-        status = take_place(r, e);
+        status = start_data_take_place(r, e);
     status = run_agree(r, status, e);
     if (!status && r->rank == 0)
-        status = store_or_check_plan(r, e);
+        status = start_data_store_or_check_plan(r, e);
     if (!status)
-        status = say_new_numbers(r, e);
+        status = start_data_say_new_numbers(r, e);
     if (!status)
-        status = say_other_threads(r, e);
+        status = start_data_say_other_threads(r, e);
     return run_agree(r, status, e);
 }

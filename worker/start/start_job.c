@@ -18,7 +18,8 @@
 
 #define STORED_DIGITS 12 /* of a number in job.json, as json_file_write writes it */
 
-static int share_document(struct run *r, const char *path, json_t **document, struct error *e)
+static int start_job_share_document(struct run *r, const char *path, json_t **document,
+                                    struct error *e)
 {
     char *text = NULL;
     long long bytes = -1;
@@ -63,8 +64,8 @@ int start_refuse(const struct problems *problems, const char *path, enum error_c
     return status;
 }
 
-static int parse_document(const char *path, const json_t *document, struct job_spec **spec,
-                          struct error *e)
+static int start_job_parse_document(const char *path, const json_t *document,
+                                    struct job_spec **spec, struct error *e)
 {
     struct problems problems = {0};
     int status = 0;
@@ -77,7 +78,7 @@ static int parse_document(const char *path, const json_t *document, struct job_s
 }
 
 /* Where the document leaves the workers to whoever plans it: those that were started. */
-static int take_workers(struct job_spec *spec, int world, struct error *e)
+static int start_job_take_workers(struct job_spec *spec, int world, struct error *e)
 {
     struct problems problems = {0};
     int64_t nodes = spec->cluster.nodes;
@@ -98,7 +99,7 @@ static int take_workers(struct job_spec *spec, int world, struct error *e)
 
 /* With data.locality node as many nodes as before keep their parts of the data, of which the
  * checkpoint says how far they are used; on others the parts are new. */
-static int replan_workers(struct job_spec *spec, int world, struct error *e)
+static int start_job_replan_workers(struct job_spec *spec, int world, struct error *e)
 {
     int64_t nodes = spec->cluster.nodes;
     int status = replan_spec(spec, world, e);
@@ -111,15 +112,15 @@ static int replan_workers(struct job_spec *spec, int world, struct error *e)
 }
 
 /* A run that is resumed may have other workers than the job asks for; one that begins may not. */
-static int fit_world(struct job_spec *spec, int world, bool resumes, struct error *e)
+static int start_job_fit_world(struct job_spec *spec, int world, bool resumes, struct error *e)
 {
     if (job_spec_leaves_workers(spec))
-        return take_workers(spec, world, e);
+        return start_job_take_workers(spec, world, e);
     int64_t wanted = job_spec_world_size(spec);
     if (wanted == world)
         return 0;
     if (resumes)
-        return replan_workers(spec, world, e);
+        return start_job_replan_workers(spec, world, e);
     return error_set(e, ERR_INVALID,
                      "the job asks for %lld x %lld = %lld workers, but %d %s started: "
                      "use mpirun -np %lld, or change cluster.nodes and cluster.workers_per_node",
@@ -141,8 +142,8 @@ static json_t *job_as_stored(const struct job_spec *spec)
     return stored;
 }
 
-static int compare_jobs(const char *path, const struct job_spec *stored,
-                        const struct job_spec *mine, struct error *e)
+static int start_job_compare(const char *path, const struct job_spec *stored,
+                             const struct job_spec *mine, struct error *e)
 {
     json_t *jobs[] = {job_as_stored(stored), job_as_stored(mine)}, *differences = json_array();
     char key[PROBLEM_KEY_BYTES];
@@ -161,30 +162,30 @@ static int compare_jobs(const char *path, const struct job_spec *stored,
     return status;
 }
 
-static int check_stored_job(const struct run *r, const char *path, struct error *e)
+static int start_job_check_stored(const struct run *r, const char *path, struct error *e)
 {
     struct job_spec *stored = NULL;
     json_t *document = json_document_load(path, e);
 
     if (!document)
         return -(int)e->code;
-    int status = parse_document(path, document, &stored, e);
+    int status = start_job_parse_document(path, document, &stored, e);
     json_decref(document);
     /* Where it states other workers than were started, that is the key that differs. */
     if (!status && job_spec_leaves_workers(stored)) {
-        status = take_workers(stored, r->world, e);
+        status = start_job_take_workers(stored, r->world, e);
         if (status)
             error_prefix(e, "%s", path);
     }
     if (!status)
-        status = compare_jobs(path, stored, r->spec, e);
+        status = start_job_compare(path, stored, r->spec, e);
     job_spec_destroy(stored);
     return status;
 }
 
 /* A run that begins must not mix its events and plan with those of another job; a refusal is no
  * event of that job either. The daemon passes the directory's own file. Rank 0. */
-static int check_run_dir(struct run *r, const char *job_file, struct error *e)
+static int start_job_check_run_dir(struct run *r, const char *job_file, struct error *e)
 {
     char path[PATH_MAX + 16];
     struct stat own, stored;
@@ -194,7 +195,7 @@ static int check_run_dir(struct run *r, const char *job_file, struct error *e)
         return 0;
     if (stat(job_file, &own) == 0 && own.st_dev == stored.st_dev && own.st_ino == stored.st_ino)
         return 0;
-    int status = check_stored_job(r, path, e);
+    int status = start_job_check_stored(r, path, e);
     if (status) {
         stall_report_to(r->stall, NULL);
         report_destroy(r->report);
@@ -206,14 +207,14 @@ static int check_run_dir(struct run *r, const char *job_file, struct error *e)
 int start_job(struct run *r, const char *path, bool resumes, struct error *e)
 {
     json_t *document = NULL;
-    int status = share_document(r, path, &document, e);
+    int status = start_job_share_document(r, path, &document, e);
 
     if (!status)
-        status = parse_document(path, document, &r->spec, e);
+        status = start_job_parse_document(path, document, &r->spec, e);
     json_decref(document);
     if (!status)
-        status = fit_world(r->spec, r->world, resumes, e);
+        status = start_job_fit_world(r->spec, r->world, resumes, e);
     if (!status && !resumes && r->rank == 0)
-        status = check_run_dir(r, path, e);
+        status = start_job_check_run_dir(r, path, e);
     return run_agree(r, status, e);
 }

@@ -9,7 +9,7 @@
 #include "worker/start/start_parts.h"
 #include "worker/watch/stall.h"
 
-static int load_init(struct run *r, struct error *e)
+static int start_model_load_init(struct run *r, struct error *e)
 {
     char path[PATH_MAX];
     struct safetensors *file;
@@ -30,31 +30,32 @@ static int load_init(struct run *r, struct error *e)
     return 0;
 }
 
-static int read_weights(struct run *r, struct error *e)
+static int start_model_read_weights(struct run *r, struct error *e)
 {
     char path[PATH_MAX + 32];
 
     if (!r->resumes)
-        return load_init(r, e);
+        return start_model_load_init(r, e);
     snprintf(path, sizeof path, "%s/model.safetensors", r->resumed_from);
     return model_load(r->model, path, e);
 }
 
-static int fill_model(struct run *r, struct error *e)
+static int start_model_fill(struct run *r, struct error *e)
 {
     if (!r->resumes)
         model_init(r->model, r->spec->seed);
     if (!r->resumes && !r->spec->model.init)
         return 0;
     stall_doing(r->stall, STALL_FILES);
-    int status = read_weights(r, e);
+    int status = start_model_read_weights(r, e);
     stall_doing(r->stall, STALL_COMPUTE);
     return status;
 }
 
 /* Rank 0 measures, or remembers, for all; a run that goes on computes as it did before, unless the
  * job turns Winograd off. */
-static int choose_convolutions(struct run *r, const struct model_config *config, struct error *e)
+static int start_model_choose_convolutions(struct run *r, const struct model_config *config,
+                                           struct error *e)
 {
     const char *tiles = r->spec->model.winograd_tiles;
     char problem[256] = "";
@@ -86,7 +87,7 @@ static int choose_convolutions(struct run *r, const struct model_config *config,
     return 0;
 }
 
-static int build_model(struct run *r, struct error *e)
+static int start_model_build(struct run *r, struct error *e)
 {
     const struct job_spec *s = r->spec;
     bool evaluates = s->mode == JOB_MODE_EVAL;
@@ -117,15 +118,15 @@ static int build_model(struct run *r, struct error *e)
     int status = gemm_reserve(r->threads, e);
     status = run_agree(r, status, e);
     if (!status)
-        status = choose_convolutions(r, &config, e);
+        status = start_model_choose_convolutions(r, &config, e);
     if (!status)
         status = model_create(&config, &r->model, e);
     if (!status && r->rank == 0)
-        status = fill_model(r, e);
+        status = start_model_fill(r, e);
     return run_agree(r, status, e);
 }
 
-static void broadcast_model(struct run *r)
+static void start_model_broadcast(struct run *r)
 {
     traincomm_broadcast(r->comm, model_params(r->model),
                         model_param_count(r->model) * sizeof(float), 0);
@@ -136,8 +137,8 @@ static void broadcast_model(struct run *r)
 
 int start_model(struct run *r, struct error *e)
 {
-    int status = build_model(r, e);
+    int status = start_model_build(r, e);
     if (!status)
-        broadcast_model(r);
+        start_model_broadcast(r);
     return status;
 }

@@ -9,14 +9,14 @@
 
 enum { CACHE_LINE = 64, HUGE_PAGE = 2 << 20 };
 
-static size_t whole_lines(size_t bytes)
+static size_t memory_whole_lines(size_t bytes)
 {
     return (bytes + CACHE_LINE - 1) & ~(size_t)(CACHE_LINE - 1);
 }
 
 static void *memory_reserve(size_t bytes)
 {
-    size_t whole = whole_lines(bytes);
+    size_t whole = memory_whole_lines(bytes);
     void *p;
 
     if (whole < bytes ||
@@ -30,7 +30,7 @@ static void *memory_reserve(size_t bytes)
 }
 
 /* A model that is only counted has memory of any size, of which none is touched. */
-static bool is_counted(void)
+static bool memory_is_counted(void)
 {
     return team_watch && team_watch->dry;
 }
@@ -39,7 +39,7 @@ void *memory_allocate(size_t bytes)
 {
     void *p = memory_reserve(bytes);
 
-    return p && !is_counted() ? memset(p, 0, whole_lines(bytes)) : p;
+    return p && !memory_is_counted() ? memset(p, 0, memory_whole_lines(bytes)) : p;
 }
 
 struct memory_parts {
@@ -48,7 +48,7 @@ struct memory_parts {
     int count;
 };
 
-static void zero_parts(struct parallel_share share, void *context)
+static void memory_zero_parts(struct parallel_share share, void *context)
 {
     const struct memory_parts *m = context;
 
@@ -64,8 +64,8 @@ void *memory_allocate_shared(size_t bytes, const struct memory_extent *extents, 
 {
     struct memory_parts m = {memory_reserve(bytes), extents, count};
 
-    if (m.shared && !is_counted())
-        parallel_team(threads, zero_parts, &m);
+    if (m.shared && !memory_is_counted())
+        parallel_team(threads, memory_zero_parts, &m);
     return m.shared;
 }
 
@@ -75,14 +75,14 @@ struct memory_list {
     int count;
 };
 
-static void zero_each(struct parallel_share share, void *context)
+static void memory_zero_each(struct parallel_share share, void *context)
 {
     const struct memory_list *m = context;
     struct parallel_range mine = parallel_range((size_t)m->count, share);
 
     for (size_t i = mine.first; i < mine.end; i++)
         if (m->each[i])
-            memset(m->each[i], 0, whole_lines(m->bytes));
+            memset(m->each[i], 0, memory_whole_lines(m->bytes));
 }
 
 void memory_allocate_each(void **memory, size_t bytes, int threads)
@@ -91,6 +91,6 @@ void memory_allocate_each(void **memory, size_t bytes, int threads)
 
     for (int i = 0; i < threads; i++)
         memory[i] = memory_reserve(bytes);
-    if (!is_counted())
-        parallel_team(threads, zero_each, &m);
+    if (!memory_is_counted())
+        parallel_team(threads, memory_zero_each, &m);
 }

@@ -16,8 +16,8 @@ _Thread_local size_t dry_run_vec;
 _Thread_local struct team_watch *team_watch;
 
 /* Unit numbers first to end of rows of `columns`. */
-static int cut_rows(size_t first, size_t end, size_t columns,
-                    struct parallel_block block[PARALLEL_BLOCKS])
+static int parallel_cut_rows(size_t first, size_t end, size_t columns,
+                             struct parallel_block block[PARALLEL_BLOCKS])
 {
     int count = 0;
 
@@ -38,12 +38,13 @@ int parallel_blocks(size_t rows, size_t columns, struct parallel_share share,
                     struct parallel_block block[PARALLEL_BLOCKS])
 {
     struct parallel_range r = parallel_range(rows * columns, share);
-    return cut_rows(r.first, r.end, columns, block);
+    return parallel_cut_rows(r.first, r.end, columns, block);
 }
 
 /* The unit with which a share begins: of rows in `units` parts, which differ by one row at most, so
  * that it is rows that are shared out, not parts. */
-static size_t first_unit(size_t rows, size_t units, size_t columns, size_t part, size_t parts)
+static size_t parallel_first_unit(size_t rows, size_t units, size_t columns, size_t part,
+                                  size_t parts)
 {
     size_t at = rows * columns * part / parts, unit;
 
@@ -59,9 +60,9 @@ int parallel_matrix(size_t rows, size_t row_units, size_t columns, size_t width,
                     struct parallel_share share, struct parallel_block block[PARALLEL_BLOCKS])
 {
     size_t blocks = (columns + width - 1) / width, part = (size_t)share.part;
-    size_t first = first_unit(rows, row_units, blocks, part, (size_t)share.parts);
-    size_t end = first_unit(rows, row_units, blocks, part + 1, (size_t)share.parts);
-    int count = cut_rows(first, end, blocks, block);
+    size_t first = parallel_first_unit(rows, row_units, blocks, part, (size_t)share.parts);
+    size_t end = parallel_first_unit(rows, row_units, blocks, part + 1, (size_t)share.parts);
+    int count = parallel_cut_rows(first, end, blocks, block);
 
     for (int i = 0; i < count; i++) {
         struct parallel_block *b = &block[i];
@@ -78,18 +79,18 @@ int parallel_matrix(size_t rows, size_t row_units, size_t columns, size_t width,
 #ifdef __SANITIZE_THREAD__
 static pthread_barrier_t meeting;
 
-static void meet(void)
+static void parallel_meet(void)
 {
     pthread_barrier_wait(&meeting);
 }
 #else
-static void meet(void)
+static void parallel_meet(void)
 {
 #pragma omp barrier
 }
 #endif
 
-static void flush_denormals(void)
+static void parallel_flush_denormals(void)
 {
 #ifdef __SSE3__
     _MM_SET_FLUSH_ZERO_MODE(_MM_FLUSH_ZERO_ON);
@@ -113,12 +114,12 @@ static _Thread_local struct {
 
 /* While there is a trace: what the share took, without waiting; and the others are waited for here
  * rather than unseen behind the body. */
-static void run_share(struct parallel_share share, struct begun *begun, parallel_team_body *body,
-                      void *context)
+static void parallel_run_share(struct parallel_share share, struct begun *begun,
+                               parallel_team_body *body, void *context)
 {
     double start = trace_begin();
 
-    flush_denormals();
+    parallel_flush_denormals();
     self.begun = begun;
     self.pass = 0;
     self.lane = share.part * PARALLEL_PIECES;
@@ -130,7 +131,7 @@ static void run_share(struct parallel_share share, struct begun *begun, parallel
     }
 }
 
-static void run_dry(int threads, parallel_team_body *body, void *context)
+static void parallel_run_dry(int threads, parallel_team_body *body, void *context)
 {
     struct dry_run *shares = calloc((size_t)threads, sizeof *shares);
 
@@ -158,14 +159,15 @@ struct member {
     void *context;
 };
 
-static void *run_member(void *context)
+static void *parallel_run_member(void *context)
 {
     const struct member *m = context;
-    run_share(m->share, m->begun, m->body, m->context);
+    parallel_run_share(m->share, m->begun, m->body, m->context);
     return NULL;
 }
 
-static void run_members(int threads, struct begun *begun, parallel_team_body *body, void *context)
+static void parallel_run_members(int threads, struct begun *begun, parallel_team_body *body,
+                                 void *context)
 {
     struct member *members = calloc((size_t)threads, sizeof *members);
 
@@ -176,10 +178,10 @@ static void run_members(int threads, struct begun *begun, parallel_team_body *bo
             .share = {i, threads},
               .begun = begun, .body = body, .context = context
         };
-        if (i > 0 && pthread_create(&members[i].thread, NULL, run_member, &members[i]))
+        if (i > 0 && pthread_create(&members[i].thread, NULL, parallel_run_member, &members[i]))
             abort();
     }
-    run_member(&members[0]);
+    parallel_run_member(&members[0]);
     for (int i = 1; i < threads; i++)
         pthread_join(members[i].thread, NULL);
     pthread_barrier_destroy(&meeting);
@@ -188,26 +190,27 @@ static void run_members(int threads, struct begun *begun, parallel_team_body *bo
 
 #else
 
-static void run_members(int threads, struct begun *begun, parallel_team_body *body, void *context)
+static void parallel_run_members(int threads, struct begun *begun, parallel_team_body *body,
+                                 void *context)
 {
 #pragma omp parallel num_threads(threads)
-    run_share((struct parallel_share){omp_get_thread_num(), omp_get_num_threads()}, begun, body,
-              context);
+    parallel_run_share((struct parallel_share){omp_get_thread_num(), omp_get_num_threads()}, begun,
+                       body, context);
 }
 
 #endif
 
-static void run_team(int threads, parallel_team_body *body, void *context)
+static void parallel_run_team(int threads, parallel_team_body *body, void *context)
 {
     if (threads <= 1) {
-        run_share(PARALLEL_ALL, NULL, body, context);
+        parallel_run_share(PARALLEL_ALL, NULL, body, context);
         return;
     }
     struct begun *begun = aligned_alloc(sizeof *begun, (size_t)threads * sizeof *begun);
 
     for (int i = 0; begun && i < threads; i++)
         atomic_init(&begun[i].state, ALL_BEGUN);
-    run_members(threads, begun, body, context);
+    parallel_run_members(threads, begun, body, context);
     free(begun);
 }
 
@@ -216,11 +219,11 @@ void parallel_team(int threads, parallel_team_body *body, void *context)
     struct team_watch *watch = team_watch;
 
     if (watch && watch->dry) {
-        run_dry(threads < 1 ? 1 : threads, body, context);
+        parallel_run_dry(threads < 1 ? 1 : threads, body, context);
         return;
     }
     double start = watch ? clock_monotonic() : 0;
-    run_team(threads, body, context);
+    parallel_run_team(threads, body, context);
     if (watch)
         watch->team(threads, NULL, clock_monotonic() - start, watch->context);
 }
@@ -232,7 +235,7 @@ void parallel_barrier(struct parallel_share share)
     if (share.parts == 1 || dry_run)
         return;
     double waits = trace_begin();
-    meet();
+    parallel_meet();
     trace_part(waits, TRACE_WAIT);
     if (waits > 0)
         self.waited += clock_monotonic() - waits;
@@ -268,7 +271,7 @@ struct parallel_piece parallel_piece(struct parallel_share home, int number, int
 
 /* The number of the next piece of a thread, which the caller is to work on; `pieces`: all have been
  * begun, or the thread has not come here and has still to begin some of the pass before. */
-static int begin_piece(struct begun *of, unsigned pass, int pieces)
+static int parallel_begin_piece(struct begun *of, unsigned pass, int pieces)
 {
     unsigned seen = atomic_load(&of->state), next;
 
@@ -284,8 +287,8 @@ static int begin_piece(struct begun *of, unsigned pass, int pieces)
     return (int)next;
 }
 
-static void work_on(struct parallel_share home, int number, int pieces, parallel_piece_body *body,
-                    void *context)
+static void parallel_work_on(struct parallel_share home, int number, int pieces,
+                             parallel_piece_body *body, void *context)
 {
     struct parallel_piece piece = parallel_piece(home, number, pieces);
 
@@ -301,12 +304,12 @@ void parallel_take(struct parallel_share share, size_t grains, parallel_piece_bo
     self.pass++;
     if (share.parts == 1 || dry_run || !self.begun)
         for (int i = 0; i < pieces; i++)
-            work_on(share, i, pieces, body, context);
+            parallel_work_on(share, i, pieces, body, context);
     else
         for (int t = 0, i; t < share.parts; t++) {
             struct parallel_share home = {(share.part + t) % share.parts, share.parts};
-            while ((i = begin_piece(&self.begun[home.part], self.pass, pieces)) < pieces)
-                work_on(home, i, pieces, body, context);
+            while ((i = parallel_begin_piece(&self.begun[home.part], self.pass, pieces)) < pieces)
+                parallel_work_on(home, i, pieces, body, context);
         }
     self.lane = lane;
 }
@@ -317,7 +320,7 @@ struct items {
     void *context;
 };
 
-static void run_items(struct parallel_share share, void *context)
+static void parallel_take_items(struct parallel_share share, void *context)
 {
     const struct items *i = context;
     struct parallel_range r = parallel_range((size_t)i->count, share);
@@ -330,5 +333,5 @@ void parallel_run(int threads, int items, parallel_body *body, void *context)
 {
     struct items i = {items, body, context};
 
-    parallel_team(threads < items ? threads : items, run_items, &i);
+    parallel_team(threads < items ? threads : items, parallel_take_items, &i);
 }

@@ -13,12 +13,12 @@
 
 /* ---------------------------------------------------------------- of this rank */
 
-static void copy_word(char to[BINDING_WORD_BYTES], const char *from)
+static void binding_copy_word(char to[BINDING_WORD_BYTES], const char *from)
 {
     snprintf(to, BINDING_WORD_BYTES, "%s", from ? from : "");
 }
 
-static int numa_node_of(int cpu)
+static int binding_numa_node_of(int cpu)
 {
     char path[96];
 
@@ -31,7 +31,7 @@ static int numa_node_of(int cpu)
 }
 
 /* Each thread may have been bound by OMP_PROC_BIND and OMP_PLACES. */
-static void read_threads(int threads, cpu_set_t *all)
+static void binding_read_threads(int threads, cpu_set_t *all)
 {
     CPU_ZERO(all);
 #pragma omp parallel num_threads(threads)
@@ -51,22 +51,22 @@ void binding_read(int threads, struct binding *b)
         CPU_ZERO(&b->cpus);
     b->threads = threads;
     b->machine_cpus = (int)sysconf(_SC_NPROCESSORS_ONLN);
-    read_threads(threads, &b->thread_cpus);
+    binding_read_threads(threads, &b->thread_cpus);
     /* With OMP_PROC_BIND the runtime has bound this thread too: the rank's cpus are all of theirs.
      */
     CPU_OR(&b->cpus, &b->cpus, &b->thread_cpus);
     for (int cpu = 0; cpu < CPU_SETSIZE; cpu++)
         if (CPU_ISSET(cpu, &b->cpus))
-            b->numa_nodes |= 1u << numa_node_of(cpu);
+            b->numa_nodes |= 1u << binding_numa_node_of(cpu);
     struct placement_machine machine;
     placement_read("/sys", &machine);
     b->numa_cores = machine.numa.parts > 0 ? (int)machine.numa.cores : 0;
     placement_read_cpus(&b->cpus, &machine);
     b->cores = (int)machine.whole.cores;
     b->sockets = (int)machine.sockets.parts;
-    copy_word(b->omp_threads, getenv("OMP_NUM_THREADS"));
-    copy_word(b->blas_threads, getenv("OPENBLAS_NUM_THREADS"));
-    copy_word(b->kernels, kernels_kind());
+    binding_copy_word(b->omp_threads, getenv("OMP_NUM_THREADS"));
+    binding_copy_word(b->blas_threads, getenv("OPENBLAS_NUM_THREADS"));
+    binding_copy_word(b->kernels, kernels_kind());
     gemm_library(b->openblas);
 }
 
@@ -104,8 +104,8 @@ static bool binding_is_bound(const struct binding *b)
 
 /* A rank that spans two NUMA domains though its threads would fit one: half of its memory is far.
  */
-static void check_numa(const struct binding *b, int rank, const char *host, bool *told,
-                       json_t *problems)
+static void binding_check_numa(const struct binding *b, int rank, const char *host, bool *told,
+                               json_t *problems)
 {
     char where[CPUS_BYTES];
 
@@ -121,8 +121,8 @@ static void check_numa(const struct binding *b, int rank, const char *host, bool
                      rank, host, where, b->numa_cores, b->threads, b->threads));
 }
 
-static void check_rank(const struct binding *b, int rank, const char *host, bool smt, bool told[2],
-                       json_t *problems)
+static void binding_check_rank(const struct binding *b, int rank, const char *host, bool smt,
+                               bool told[2], json_t *problems)
 {
     int cpus = CPU_COUNT(&b->cpus), slots = smt || !b->cores ? cpus : b->cores;
     char where[CPUS_BYTES];
@@ -146,8 +146,8 @@ static void check_rank(const struct binding *b, int rank, const char *host, bool
     }
 }
 
-static void name_pair(const struct binding *ranks, const char *host, int a, int b,
-                      const cpu_set_t *both, json_t *problems)
+static void binding_name_pair(const struct binding *ranks, const char *host, int a, int b,
+                              const cpu_set_t *both, json_t *problems)
 {
     char where[CPUS_BYTES];
 
@@ -159,15 +159,15 @@ static void name_pair(const struct binding *ranks, const char *host, int a, int 
 }
 
 /* The first two of a machine that may run on the same core. */
-static void find_pair(const struct binding *ranks, const int *here, int n, const char *host,
-                      json_t *problems)
+static void binding_find_pair(const struct binding *ranks, const int *here, int n, const char *host,
+                              json_t *problems)
 {
     for (int a = 0; a < n; a++)
         for (int b = a + 1; b < n; b++) {
             cpu_set_t both;
             CPU_AND(&both, &ranks[here[a]].cpus, &ranks[here[b]].cpus);
             if (CPU_COUNT(&both)) {
-                name_pair(ranks, host, here[a], here[b], &both, problems);
+                binding_name_pair(ranks, host, here[a], here[b], &both, problems);
                 return;
             }
         }
@@ -193,7 +193,7 @@ static bool binding_check_machine(const struct binding *ranks, const char *const
     if (threads <= CPU_COUNT(&all))
         return false;
     if (bound)
-        find_pair(ranks, here, n, hosts[from], problems);
+        binding_find_pair(ranks, here, n, hosts[from], problems);
     else
         binding_add_problem(
             problems,
@@ -204,8 +204,8 @@ static bool binding_check_machine(const struct binding *ranks, const char *const
 }
 
 /* NULL: the rank got what the job asked for. here: all that ranks of its host may run on. */
-static const char *what_differs(const struct binding *b, const cpu_set_t *here,
-                                const struct placement_wish *asked)
+static const char *binding_what_differs(const struct binding *b, const cpu_set_t *here,
+                                        const struct placement_wish *asked)
 {
     int slots = asked->smt || !b->cores ? CPU_COUNT(&b->cpus) : b->cores;
 
@@ -221,8 +221,8 @@ static const char *what_differs(const struct binding *b, const cpu_set_t *here,
 }
 
 /* Arguments of mpirun, settings of the site or of Slurm may have undone what the job asked for. */
-static void check_asked(const struct binding *ranks, const char *const *hosts, int count,
-                        const struct placement_wish *asked, json_t *problems)
+static void binding_check_asked(const struct binding *ranks, const char *const *hosts, int count,
+                                const struct placement_wish *asked, json_t *problems)
 {
     static const char *const names[] = {"auto", "core", "socket", "numa", "none"};
     cpu_set_t here;
@@ -235,7 +235,7 @@ static void check_asked(const struct binding *ranks, const char *const *hosts, i
             for (int k = i; k < count && strcmp(hosts[k], hosts[i]) == 0; k++)
                 CPU_OR(&here, &here, &ranks[k].cpus);
         }
-        const char *differs = what_differs(&ranks[i], &here, asked);
+        const char *differs = binding_what_differs(&ranks[i], &here, asked);
         if (!differs)
             continue;
         binding_cpus_to_text(&ranks[i].cpus, where, sizeof where);
@@ -255,10 +255,10 @@ json_t *binding_problems(const struct binding *ranks, const char *const *hosts, 
     bool told[2] = {false, false}, told_numa = false, shared = false;
 
     for (int i = 0; i < count; i++)
-        check_rank(&ranks[i], i, hosts[i], asked->smt, told, problems);
+        binding_check_rank(&ranks[i], i, hosts[i], asked->smt, told, problems);
     for (int i = 0; i < count; i++)
-        check_numa(&ranks[i], i, hosts[i], &told_numa, problems);
-    check_asked(ranks, hosts, count, asked, problems);
+        binding_check_numa(&ranks[i], i, hosts[i], &told_numa, problems);
+    binding_check_asked(ranks, hosts, count, asked, problems);
     for (int i = 0; here && i < count && !shared && !told[1]; i++)
         if (i == 0 || strcmp(hosts[i], hosts[i - 1]) != 0)
             shared = binding_check_machine(ranks, hosts, count, i, here, problems);

@@ -11,7 +11,7 @@
 
 #define RANKS_SHOWN 64
 #define CPUS_BYTES  128
-static json_t *numa_to_json(unsigned nodes)
+static json_t *binding_report_numa_to_json(unsigned nodes)
 {
     json_t *list = json_array();
 
@@ -21,7 +21,7 @@ static json_t *numa_to_json(unsigned nodes)
     return list;
 }
 
-static json_t *rank_to_json(const struct binding *b, int rank, const char *host)
+static json_t *binding_report_rank_to_json(const struct binding *b, int rank, const char *host)
 {
     char cpus[CPUS_BYTES];
 
@@ -29,13 +29,13 @@ static json_t *rank_to_json(const struct binding *b, int rank, const char *host)
     return json_pack("{s:i, s:s, s:s, s:i, s:o, s:o, s:o, s:o, s:s, s:s}", "rank", rank, "host",
                      host, "cpus", cpus, "threads", b->threads, "comm_cpu",
                      b->comm_cpu < 0 ? json_null() : json_integer(b->comm_cpu), "numa_nodes",
-                     numa_to_json(b->numa_nodes), "omp_num_threads",
+                     binding_report_numa_to_json(b->numa_nodes), "omp_num_threads",
                      json_text_or_null(b->omp_threads), "openblas_num_threads",
                      json_text_or_null(b->blas_threads), "kernels", b->kernels, "openblas",
                      b->openblas);
 }
 
-static void print_rank(const struct binding *b, int rank, const char *host)
+static void binding_report_print_rank(const struct binding *b, int rank, const char *host)
 {
     char cpus[CPUS_BYTES];
 
@@ -56,8 +56,8 @@ static void binding_describe(struct run *r, const struct binding *ranks, const c
 
     r->binding = json_array();
     for (int i = 0; i < shown; i++) {
-        print_rank(&ranks[i], i, hosts[i]);
-        json_array_append_new(r->binding, rank_to_json(&ranks[i], i, hosts[i]));
+        binding_report_print_rank(&ranks[i], i, hosts[i]);
+        json_array_append_new(r->binding, binding_report_rank_to_json(&ranks[i], i, hosts[i]));
     }
     if (shown < r->world)
         printf("%6s  and %d more\n", "", r->world - shown);

@@ -23,7 +23,7 @@ static json_t *kind_of(json_t *kinds, const struct binding *b)
     return kind;
 }
 
-static void add_host(json_t *hosts, const char *host)
+static void kernel_kinds_add_host(json_t *hosts, const char *host)
 {
     const json_t *there;
     size_t i;
@@ -40,12 +40,12 @@ json_t *kernel_kinds(const struct binding *ranks, const char *const *hosts, int 
     json_t *kinds = json_array();
 
     for (int i = 0; i < count; i++)
-        add_host(json_object_get(kind_of(kinds, &ranks[i]), "hosts"), hosts[i]);
+        kernel_kinds_add_host(json_object_get(kind_of(kinds, &ranks[i]), "hosts"), hosts[i]);
     return kinds;
 }
 
 /* "avx2 with OpenBLAS 0.3.21 Haswell on c, d" */
-static void say_kind(FILE *out, const json_t *kind)
+static void kernel_kinds_say(FILE *out, const json_t *kind)
 {
     const json_t *hosts = json_object_get(kind, "hosts"), *host;
     size_t i;
@@ -73,7 +73,7 @@ json_t *kernel_kinds_problem(const json_t *kinds)
           out);
     json_array_foreach (kinds, i, kind) {
         fputs(i ? "; " : "", out);
-        say_kind(out, kind);
+        kernel_kinds_say(out, kind);
     }
     fputs(": use machines of one kind with the same OpenBLAS, or set GLIBC_TUNABLES="
           "glibc.cpu.hwcaps and OPENBLAS_CORETYPE for the lesser kind",

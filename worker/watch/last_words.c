@@ -19,7 +19,7 @@ static struct sigaction before[CRASHES];
 static char words[256]; /* made while there is memory */
 static char stack[16384] __attribute__((aligned(16)));
 
-static bool is_short_of_memory(void)
+static bool last_words_is_short_of_memory(void)
 {
     void *room = mmap(NULL, ROOM_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
@@ -28,32 +28,32 @@ static bool is_short_of_memory(void)
     return room == MAP_FAILED && errno == ENOMEM;
 }
 
-static void say_if_short(void)
+static void last_words_say_if_short(void)
 {
-    if (is_short_of_memory() && write(STDERR_FILENO, words, strlen(words)) < 0)
+    if (last_words_is_short_of_memory() && write(STDERR_FILENO, words, strlen(words)) < 0)
         return; /* nobody else to tell it to */
 }
 
-static void say_at_crash(int number)
+static void last_words_say_at_crash(int number)
 {
-    say_if_short();
+    last_words_say_if_short();
     for (size_t i = 0; i < CRASHES; i++)
         if (crashes[i] == number)
             sigaction(number, &before[i], NULL);
     raise(number); /* to the handler before, when this one returns */
 }
 
-static void say_at_error(void *context, const char *error)
+static void last_words_say_at_error(void *context, const char *error)
 {
     (void)context;
     log_error("MPI ended the run: %s", error);
-    say_if_short();
+    last_words_say_if_short();
 }
 
 void last_words_prepare(struct traincomm *comm)
 {
     stack_t other = {.ss_sp = stack, .ss_size = sizeof stack};
-    struct sigaction action = {.sa_handler = say_at_crash, .sa_flags = SA_ONSTACK};
+    struct sigaction action = {.sa_handler = last_words_say_at_crash, .sa_flags = SA_ONSTACK};
 
     snprintf(
         words, sizeof words,
@@ -63,5 +63,5 @@ void last_words_prepare(struct traincomm *comm)
     sigaltstack(&other, NULL); /* a stack that could not grow holds no handler */
     for (size_t i = 0; i < CRASHES; i++)
         sigaction(crashes[i], &action, &before[i]);
-    traincomm_on_error(comm, say_at_error, NULL);
+    traincomm_on_error(comm, last_words_say_at_error, NULL);
 }

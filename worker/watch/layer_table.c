@@ -30,7 +30,7 @@ static struct layer *layer_of(struct table *t, const char *name)
     return l;
 }
 
-static void add_span(struct table *t, const struct trace_span *s)
+static void layer_table_add_span(struct table *t, const struct trace_span *s)
 {
     int way;
 
@@ -50,7 +50,8 @@ static void add_span(struct table *t, const struct trace_span *s)
         l->parts[way][i] += s->parts[i];
 }
 
-static void write_way(FILE *out, const struct table *t, const struct layer *l, int way, double peak)
+static void layer_table_write_way(FILE *out, const struct table *t, const struct layer *l, int way,
+                                  double peak)
 {
     double seconds = l->seconds[way], work = l->work[way], steps = t->steps ? (double)t->steps : 1;
     double gflops = seconds > 0 ? work / seconds * 1e-9 : 0;
@@ -78,15 +79,15 @@ static void write_way(FILE *out, const struct table *t, const struct layer *l, i
         fprintf(out, " %6s", "-");
 }
 
-static void write_layer(FILE *out, const struct table *t, const struct layer *l, double peak)
+static void layer_table_write(FILE *out, const struct table *t, const struct layer *l, double peak)
 {
     fprintf(out, "%-26s", l->name);
     for (int way = 0; way < WAYS; way++)
-        write_way(out, t, l, way, peak);
+        layer_table_write_way(out, t, l, way, peak);
     fputc('\n', out);
 }
 
-static void add_layer(struct layer *sum, const struct layer *l)
+static void layer_table_add(struct layer *sum, const struct layer *l)
 {
     for (int way = 0; way < WAYS; way++) {
         sum->seconds[way] += l->seconds[way];
@@ -98,7 +99,7 @@ static void add_layer(struct layer *sum, const struct layer *l)
     }
 }
 
-static void write_head(FILE *out, const struct table *t, double peak)
+static void layer_table_write_head(FILE *out, const struct table *t, double peak)
 {
     fprintf(out,
             "Rank 0, mean of %zu steps; SGEMM peak of a rank %.1f GFLOP/s, by processor "
@@ -116,16 +117,16 @@ static void write_head(FILE *out, const struct table *t, double peak)
     fputc('\n', out);
 }
 
-static void write_table(FILE *out, const struct table *t, double peak)
+static void layer_table_write_table(FILE *out, const struct table *t, double peak)
 {
     struct layer sum = {.name = "all"};
 
-    write_head(out, t, peak);
+    layer_table_write_head(out, t, peak);
     for (size_t i = 0; i < t->count; i++) {
-        write_layer(out, t, &t->layers[i], peak);
-        add_layer(&sum, &t->layers[i]);
+        layer_table_write(out, t, &t->layers[i], peak);
+        layer_table_add(&sum, &t->layers[i]);
     }
-    write_layer(out, t, &sum, peak);
+    layer_table_write(out, t, &sum, peak);
 }
 
 char *layer_table(const struct trace_span *spans, size_t count, int threads, double peak_gflops)
@@ -137,10 +138,10 @@ char *layer_table(const struct trace_span *spans, size_t count, int threads, dou
     if (!t.layers)
         return NULL;
     for (size_t i = 0; i < count; i++)
-        add_span(&t, &spans[i]);
+        layer_table_add_span(&t, &spans[i]);
     FILE *out = open_memstream(&text, &bytes);
     if (out) {
-        write_table(out, &t, peak_gflops);
+        layer_table_write_table(out, &t, peak_gflops);
         fclose(out);
     }
     free(t.layers);

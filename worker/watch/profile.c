@@ -69,7 +69,7 @@ void profile_comm_span(void *context, const char *what, int number, double start
 
 /* ---- one rank's part of the file */
 
-static void write_name(FILE *out, const char *what, int rank, int thread, const char *name)
+static void profile_write_name(FILE *out, const char *what, int rank, int thread, const char *name)
 {
     fprintf(out,
             "{\"ph\": \"M\", \"name\": \"%s\", \"pid\": %d, \"tid\": %d, \"args\": {\"name\": "
@@ -77,14 +77,14 @@ static void write_name(FILE *out, const char *what, int rank, int thread, const 
             what, rank, thread, name);
 }
 
-static void write_names(const struct profile *p, FILE *out, size_t dropped)
+static void profile_write_names(const struct profile *p, FILE *out, size_t dropped)
 {
     const struct run *r = p->run;
     char host[64] = "", name[128];
 
     gethostname(host, sizeof host - 1);
     snprintf(name, sizeof name, "rank %d on %s", r->rank, host);
-    write_name(out, "process_name", r->rank, 0, name);
+    profile_write_name(out, "process_name", r->rank, 0, name);
     fprintf(out,
             "{\"ph\": \"M\", \"name\": \"process_labels\", \"pid\": %d, \"args\": {\"labels\": "
             "\"clock within %.1f us of "
@@ -94,11 +94,11 @@ static void write_names(const struct profile *p, FILE *out, size_t dropped)
             r->rank, p->error * 1e6, conv_gemm_name(r->spec->model.gemm), p->offset * 1e6,
             p->error * 1e6, dropped);
     for (int t = 0; trace_thread_name(t); t++)
-        write_name(out, "thread_name", r->rank, t, trace_thread_name(t));
+        profile_write_name(out, "thread_name", r->rank, t, trace_thread_name(t));
 }
 
 /* Of a layer: means of the threads, to be compared with its duration. */
-static void write_parts(FILE *out, const struct trace_span *s, int threads)
+static void profile_write_parts(FILE *out, const struct trace_span *s, int threads)
 {
     static const char *const names[TRACE_PARTS] = {"im2col_ms", "gemm_ms", "bn_ms", "wait_ms"};
 
@@ -107,7 +107,7 @@ static void write_parts(FILE *out, const struct trace_span *s, int threads)
             fprintf(out, ", \"%s\": %.4f", names[i], 1e3 * s->parts[i] / threads);
 }
 
-static void write_span(const struct profile *p, FILE *out, const struct trace_span *s)
+static void profile_write_span(const struct profile *p, FILE *out, const struct trace_span *s)
 {
     double seconds = s->end - s->start;
 
@@ -124,7 +124,7 @@ static void write_span(const struct profile *p, FILE *out, const struct trace_sp
     } else if (s->work > 0) {
         fprintf(out, ", \"args\": {\"gflop\": %.4f, \"gflops\": %.2f", s->work * 1e-9,
                 s->work / seconds * 1e-9);
-        write_parts(out, s, p->run->threads);
+        profile_write_parts(out, s, p->run->threads);
         if (s->largest_share > 0)
             fprintf(out, ", \"largest_share\": %.3f", s->largest_share);
         fputc('}', out);
@@ -132,17 +132,17 @@ static void write_span(const struct profile *p, FILE *out, const struct trace_sp
     fputs("},\n", out);
 }
 
-static char *rank_text(const struct profile *p, const struct trace_span *spans, size_t count,
-                       size_t dropped, size_t *bytes)
+static char *profile_rank_text(const struct profile *p, const struct trace_span *spans,
+                               size_t count, size_t dropped, size_t *bytes)
 {
     char *text = NULL;
     FILE *out = open_memstream(&text, bytes);
 
     if (!out)
         return NULL;
-    write_names(p, out, dropped);
+    profile_write_names(p, out, dropped);
     for (size_t i = 0; i < count; i++)
-        write_span(p, out, &spans[i]);
+        profile_write_span(p, out, &spans[i]);
     fclose(out);
     return text;
 }
@@ -184,7 +184,7 @@ static int profile_write_all(struct profile *p, const struct trace_span *spans, 
     char *all = NULL;
     size_t bytes = 0;
     double peak = peak_sgemm_gflops(r->comm, r->threads) / r->world;
-    char *text = rank_text(p, spans, count, dropped, &bytes);
+    char *text = profile_rank_text(p, spans, count, dropped, &bytes);
     int status = text ? 0 : error_set(e, ERR_NO_MEMORY, "no memory for a trace");
 
     status = run_agree(r, status, e);
@@ -203,7 +203,7 @@ static int profile_write_all(struct profile *p, const struct trace_span *spans, 
     return run_agree(r, status, e);
 }
 
-static int warn_of_dropped(struct profile *p, size_t dropped, struct error *e)
+static int profile_warn_of_dropped(struct profile *p, size_t dropped, struct error *e)
 {
     struct run *r = p->run;
     double all = (double)dropped;
@@ -230,7 +230,7 @@ static int profile_end(struct profile *p, struct error *e)
     size_t count = trace_take(&spans, &dropped);
     int status = profile_write_all(p, spans, count, dropped, e);
     free(spans);
-    return status ? status : warn_of_dropped(p, dropped, e);
+    return status ? status : profile_warn_of_dropped(p, dropped, e);
 }
 
 int profile_before_step(struct profile *p, int64_t step, struct error *e)

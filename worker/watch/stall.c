@@ -67,12 +67,12 @@ struct stall {
 static const char *const words[] = {"waiting for data", "computing", "reading or writing files",
                                     "in the all-reduce", "waiting for the other ranks"};
 
-static struct pulse *pulse_of(const struct stall *s, int host_rank)
+static struct pulse *stall_pulse_of(const struct stall *s, int host_rank)
 {
     return s->shared ? traincomm_shared_part(s->shared, host_rank) : s->own;
 }
 
-static void set_doing(struct stall *s, int doing)
+static void stall_set_doing(struct stall *s, int doing)
 {
     double now = clock_monotonic();
     atomic_store(&s->own->doing, doing);
@@ -83,7 +83,7 @@ static void set_doing(struct stall *s, int doing)
 void stall_doing(struct stall *s, enum stall_doing doing)
 {
     if (s)
-        set_doing(s, (int)doing);
+        stall_set_doing(s, (int)doing);
 }
 
 void stall_phase(struct stall *s, enum stall_phase phase)
@@ -105,16 +105,16 @@ void stall_step_ended(struct stall *s, int64_t step)
 }
 
 /* Of libtraincomm: a call that waits for the other ranks begins or ends. */
-static void note_wait(void *context, bool waits)
+static void stall_note_wait(void *context, bool waits)
 {
     struct stall *s = context;
     int doing = atomic_load(&s->own->doing);
 
     if (waits) {
         s->doing_before = doing;
-        set_doing(s, doing == STALL_ALLREDUCE ? doing : STALL_WAIT);
+        stall_set_doing(s, doing == STALL_ALLREDUCE ? doing : STALL_WAIT);
     } else {
-        set_doing(s, s->doing_before);
+        stall_set_doing(s, s->doing_before);
     }
 }
 
@@ -126,7 +126,7 @@ struct verdict {
 };
 
 /* For how long its process did not run, as far as that can be seen; 0: it does run. */
-static double stopped_for(const struct pulse *p, double now)
+static double stall_stopped_for(const struct pulse *p, double now)
 {
     double silent = now - atomic_load(&p->beat);
     return silent > LATE_SECONDS ? silent : 0;
@@ -138,7 +138,7 @@ static bool stall_has_ended(const struct pulse *p)
     return !process_stat_read(p->pid, &stat) || process_has_ended(&stat);
 }
 
-static bool is_stopped(const struct pulse *p)
+static bool stall_is_stopped(const struct pulse *p)
 {
     struct process_stat stat;
     return process_stat_read(p->pid, &stat) && process_is_stopped(&stat);
@@ -146,11 +146,11 @@ static bool is_stopped(const struct pulse *p)
 
 /* Whether a rank's process does not run, and it counts: a long phase may live on behind a rank that
  * is slow to wake, a step cannot. */
-static bool judge_process(const struct stall *s, const struct pulse *p, double now,
-                          struct verdict *v)
+static bool stall_judge_process(const struct stall *s, const struct pulse *p, double now,
+                                struct verdict *v)
 {
-    bool in_step = atomic_load(&s->own->phase) == STALL_IN_STEP, stopped = is_stopped(p);
-    double silent = stopped_for(p, now);
+    bool in_step = atomic_load(&s->own->phase) == STALL_IN_STEP, stopped = stall_is_stopped(p);
+    double silent = stall_stopped_for(p, now);
 
     if (stall_has_ended(p))
         *v = (struct verdict){STALL_DEAD, p};
@@ -161,11 +161,11 @@ static bool judge_process(const struct stall *s, const struct pulse *p, double n
     return true;
 }
 
-static const struct pulse *first_doing(const struct stall *s, enum stall_doing doing)
+static const struct pulse *stall_first_doing(const struct stall *s, enum stall_doing doing)
 {
     for (int i = 0; i < s->ranks_here; i++)
-        if (atomic_load(&pulse_of(s, i)->doing) == (int)doing)
-            return pulse_of(s, i);
+        if (atomic_load(&stall_pulse_of(s, i)->doing) == (int)doing)
+            return stall_pulse_of(s, i);
     return NULL;
 }
 
@@ -174,26 +174,26 @@ static double stall_last_progress(const struct stall *s)
     double last = 0;
 
     for (int i = 0; i < s->ranks_here; i++) {
-        double at = atomic_load(&pulse_of(s, i)->progress_at);
+        double at = atomic_load(&stall_pulse_of(s, i)->progress_at);
         last = at > last ? at : last;
     }
     return last;
 }
 
 /* A step that takes so long is worth a warning even if it is still at work. */
-static bool gets_on(const struct stall *s, double now)
+static bool stall_gets_on(const struct stall *s, double now)
 {
     return s->shared && atomic_load(&s->own->phase) != STALL_IN_STEP &&
            now - stall_last_progress(s) < s->seconds;
 }
 
 /* A step whose gradients move is slow, and no more: it ends if nobody ends the run. */
-static bool exchanges(const struct stall *s, double now)
+static bool stall_exchanges(const struct stall *s, double now)
 {
     double last = -INFINITY;
 
     for (int i = 0; i < s->ranks_here; i++)
-        last = fmax(last, atomic_load(&pulse_of(s, i)->moved_at));
+        last = fmax(last, atomic_load(&stall_pulse_of(s, i)->moved_at));
     return s->shared && atomic_load(&s->own->phase) == STALL_IN_STEP && now - last < s->seconds / 2;
 }
 
@@ -204,24 +204,24 @@ static struct verdict stall_judge(const struct stall *s, double now)
     struct verdict v;
 
     for (int i = 0; i < s->ranks_here; i++)
-        if (judge_process(s, pulse_of(s, i), now, &v))
+        if (stall_judge_process(s, stall_pulse_of(s, i), now, &v))
             return v;
-    if (gets_on(s, now))
+    if (stall_gets_on(s, now))
         return (struct verdict){STALL_GETS_ON, NULL};
-    if ((p = first_doing(s, STALL_DATA)))
+    if ((p = stall_first_doing(s, STALL_DATA)))
         return (struct verdict){STALL_DATA_LATE, p};
-    if ((p = first_doing(s, STALL_FILES)))
+    if ((p = stall_first_doing(s, STALL_FILES)))
         return (struct verdict){STALL_FILES_LATE, p};
-    if ((p = first_doing(s, STALL_COMPUTE)))
+    if ((p = stall_first_doing(s, STALL_COMPUTE)))
         return (struct verdict){STALL_COMPUTES, p};
-    if (exchanges(s, now))
+    if (stall_exchanges(s, now))
         return (struct verdict){STALL_EXCHANGES, NULL};
     return (struct verdict){STALL_WAITS, s->shared ? NULL : s->own};
 }
 
 /* ---- saying it */
 
-static const char *cause_of(enum stall_state state)
+static const char *stall_cause_of(enum stall_state state)
 {
     switch (state) {
     case STALL_STOPPED:
@@ -240,7 +240,7 @@ static const char *cause_of(enum stall_state state)
     }
 }
 
-static void say_event(struct stall *s, const struct stall_line *line, const char *text)
+static void stall_say_event(struct stall *s, const struct stall_line *line, const char *text)
 {
     struct report *report = s->report;
     struct error ignored;
@@ -249,7 +249,7 @@ static void say_event(struct stall *s, const struct stall_line *line, const char
         return;
     report_int(report, "step", atomic_load(&s->own->steps));
     report_text(report, "message", text);
-    report_text(report, "cause", cause_of(line->state));
+    report_text(report, "cause", stall_cause_of(line->state));
     if (line->rank >= 0) {
         report_int(report, "rank", line->rank);
         report_text(report, "host", line->host);
@@ -273,10 +273,10 @@ static void stall_report(struct stall *s, const struct verdict *v, double second
     else
         log_warning("%s", text);
     if (with_event && v->state != STALL_GETS_ON)
-        say_event(s, &line, text);
+        stall_say_event(s, &line, text);
 }
 
-static void say_own_part(const struct stall *s, double now, double idle)
+static void stall_say_own_part(const struct stall *s, double now, double idle)
 {
     enum stall_phase phase = (enum stall_phase)atomic_load(&s->own->phase);
     char missing[STALL_LINE_BYTES];
@@ -287,17 +287,18 @@ static void say_own_part(const struct stall *s, double now, double idle)
 }
 
 /* Of the ranks of this machine: one speaks for all. */
-static bool is_first_that_runs(const struct stall *s, double now)
+static bool stall_is_first_that_runs(const struct stall *s, double now)
 {
-    for (int i = 0; pulse_of(s, i) != s->own; i++)
-        if (!stall_has_ended(pulse_of(s, i)) && stopped_for(pulse_of(s, i), now) <= 0)
+    for (int i = 0; stall_pulse_of(s, i) != s->own; i++)
+        if (!stall_has_ended(stall_pulse_of(s, i)) &&
+            stall_stopped_for(stall_pulse_of(s, i), now) <= 0)
             return false;
     return true;
 }
 
 /* A host that is cut off is not told to end: its ranks end themselves, long after whoever could has
  * ended the run. */
-static void give_up(const struct stall *s, const struct verdict *v, double now)
+static void stall_give_up(const struct stall *s, const struct verdict *v, double now)
 {
     bool in_step = atomic_load(&s->own->phase) == STALL_IN_STEP;
     double idle = now - stall_last_progress(s);
@@ -325,24 +326,24 @@ static void stall_log(struct stall *s, const struct verdict *v, double now, doub
     s->reported_at = now;
     s->reported = severity;
     if (first && v->state != STALL_GETS_ON)
-        say_own_part(s, now, now - began);
-    if (is_first_that_runs(s, now))
+        stall_say_own_part(s, now, now - began);
+    if (stall_is_first_that_runs(s, now))
         stall_report(s, v, now - began, first);
 }
 
-static bool waits_for_others(const struct stall *s)
+static bool stall_waits_for_others(const struct stall *s)
 {
     int doing = atomic_load(&s->own->doing);
     return doing == STALL_ALLREDUCE || doing == STALL_WAIT;
 }
 
 /* In the second half of what a step may take, if this rank waits in it. */
-static void look_at_traffic(struct stall *s, double now, double began)
+static void stall_look_at_traffic(struct stall *s, double now, double began)
 {
     double since = atomic_load(&s->own->since);
 
     if (now - began < s->seconds / 2 || !s->shared || s->ranks_here == s->world ||
-        !waits_for_others(s))
+        !stall_waits_for_others(s))
         return;
     uint64_t bytes = traffic_tcp_bytes();
     if (since > s->moved_wait || bytes < s->moved) { /* another wait, or a connection was closed */
@@ -367,11 +368,11 @@ static void stall_check(struct stall *s)
     if (progress != s->progress || slept)
         atomic_store(&s->own->progress_at, now);
     s->progress = progress;
-    look_at_traffic(s, now, began);
+    stall_look_at_traffic(s, now, began);
     if (slept || now - began < s->seconds)
         return;
     struct verdict v = stall_judge(s, now);
-    give_up(s, &v, now);
+    stall_give_up(s, &v, now);
     stall_log(s, &v, now, began);
 }
 
@@ -392,7 +393,7 @@ static void *stall_watch(void *argument)
 /* ---- making and ending */
 
 /* As whoever started this process says; MPI is not there yet. -1: nobody does. */
-static int rank_by_environment(void)
+static int stall_rank_by_environment(void)
 {
     static const char *const names[] = {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "SLURM_PROCID"};
 
@@ -429,12 +430,12 @@ int stall_create(double seconds, double give_up_seconds, struct stall **out, str
     s->give_up_seconds = give_up_seconds;
     s->own = &s->alone;
     s->ranks_here = 1;
-    s->alone.rank = rank_by_environment();
+    s->alone.rank = stall_rank_by_environment();
     s->alone.pid = getpid();
     atomic_store(&s->alone.beat, clock_monotonic());
     atomic_store(&s->alone.moved_at, -INFINITY);
     stall_phase(s, STALL_IN_START);
-    set_doing(s, STALL_WAIT);
+    stall_set_doing(s, STALL_WAIT);
     if (stall_start_thread(s, e)) {
         free(s);
         return -(int)e->code;
@@ -444,7 +445,7 @@ int stall_create(double seconds, double give_up_seconds, struct stall **out, str
 }
 
 /* The watcher is outside while the pulse moves. */
-static void move_pulse(struct stall *s, struct pulse *to)
+static void stall_move_pulse(struct stall *s, struct pulse *to)
 {
     const struct pulse *from = s->own;
 
@@ -468,14 +469,14 @@ int stall_share(struct stall *s, struct traincomm *comm, struct error *e)
     if (!s)
         return 0;
     s->alone.rank = traincomm_rank(comm);
-    traincomm_on_wait(comm, note_wait, s);
-    set_doing(s, STALL_COMPUTE);
+    traincomm_on_wait(comm, stall_note_wait, s);
+    stall_set_doing(s, STALL_COMPUTE);
     int status = traincomm_shared_create(comm, sizeof(struct pulse), &shared);
     if (status)
         return error_set(e, ERR_NO_MEMORY, "no memory to watch for stalls: %s",
                          traincomm_strerror(status));
     pthread_mutex_lock(&s->lock);
-    move_pulse(s, traincomm_shared_part(shared, traincomm_host_rank(comm)));
+    stall_move_pulse(s, traincomm_shared_part(shared, traincomm_host_rank(comm)));
     pthread_mutex_unlock(&s->lock);
     traincomm_barrier(comm); /* nobody looks before all have written */
     pthread_mutex_lock(&s->lock);
@@ -492,13 +493,13 @@ void stall_unshare(struct stall *s)
         return;
     struct traincomm_shared *shared = s->shared;
     pthread_mutex_lock(&s->lock);
-    move_pulse(s, &s->alone);
+    stall_move_pulse(s, &s->alone);
     s->shared = NULL;
     s->ranks_here = 1;
     s->world = 0;
     pthread_mutex_unlock(&s->lock);
     traincomm_shared_destroy(shared);
-    set_doing(s, STALL_WAIT);
+    stall_set_doing(s, STALL_WAIT);
 }
 
 void stall_report_to(struct stall *s, struct report *report)

@@ -83,7 +83,7 @@ static int straggler_at(const struct stragglers *s, int back)
 }
 
 /* Of all sorted values but one, which is left out where it stands. */
-static double median_of_others(const struct stragglers *s, double own)
+static double straggler_median_of_others(const struct stragglers *s, double own)
 {
     const double *all = s->sorted;
     int n = s->world - 1, low = (n - 1) / 2, high = n / 2;
@@ -191,7 +191,7 @@ bool stragglers_add(struct stragglers *s, const struct rank_times *every, double
     median_sort(s->sorted, (size_t)s->world);
     for (int i = 0; i < s->world && s->world > 1; i++) {
         s->ranks[i].steps[at].times = every[i];
-        s->ranks[i].steps[at].median_ms = median_of_others(s, rank_busy_ms(&every[i]));
+        s->ranks[i].steps[at].median_ms = straggler_median_of_others(s, rank_busy_ms(&every[i]));
     }
     for (int r = 0; r < RULES && !any; r++)
         if (s->steps % rules[r].steps == 0 && s->steps >= rules[r].steps * rules[r].blocks)
@@ -199,7 +199,7 @@ bool stragglers_add(struct stragglers *s, const struct rank_times *every, double
     return any;
 }
 
-static int host_compare(const void *a, const void *b)
+static int straggler_host_compare(const void *a, const void *b)
 {
     const struct host_pace *x = a, *y = b;
     return (x->busy_ms < y->busy_ms) - (x->busy_ms > y->busy_ms);
@@ -219,6 +219,6 @@ int host_paces(const struct rank_times *every, const int *host, int world, struc
     for (int i = 0; i < world; i++)
         if (host[i] == i)
             hosts[count++] = hosts[i];
-    qsort(hosts, (size_t)count, sizeof *hosts, host_compare);
+    qsort(hosts, (size_t)count, sizeof *hosts, straggler_host_compare);
     return count;
 }

@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdlib.h>
 
-static uint64_t bytes_of(int fd)
+static uint64_t traffic_bytes_of(int fd)
 {
     struct tcp_info info = {0};
     socklen_t size = sizeof info;
@@ -26,7 +26,7 @@ uint64_t traffic_tcp_bytes(void)
         return 0;
     for (struct dirent *entry; (entry = readdir(folder));)
         if (entry->d_name[0] != '.')
-            total += bytes_of(atoi(entry->d_name));
+            total += traffic_bytes_of(atoi(entry->d_name));
     closedir(folder);
     return total;
 }

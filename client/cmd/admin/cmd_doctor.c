@@ -22,7 +22,7 @@
 
 /* ---------------------------------------------------------------- programs */
 
-static bool first_line(char *const *argv, char *line, size_t bytes)
+static bool cmd_doctor_first_line(char *const *argv, char *line, size_t bytes)
 {
     bool ok = spawn_output(argv, line, bytes);
 
@@ -30,10 +30,11 @@ static bool first_line(char *const *argv, char *line, size_t bytes)
     return ok;
 }
 
-static void check_program(json_t *list, const char *check, const char *path, const char *advice)
+static void cmd_doctor_check_program(json_t *list, const char *check, const char *path,
+                                     const char *advice)
 {
     char line[128], *argv[] = {(char *)path, (char *)"--version", NULL};
-    bool ok = first_line(argv, line, sizeof line);
+    bool ok = cmd_doctor_first_line(argv, line, sizeof line);
 
     if (ok)
         check_note(list, check, true, NULL, "%s", line);
@@ -55,22 +56,24 @@ static void doctor_check_machine(json_t *list, const char *worker)
     free(text);
 }
 
-static void check_programs(json_t *list)
+static void cmd_doctor_check_programs(json_t *list)
 {
     char line[128], *slurm[] = {(char *)"sinfo", (char *)"--version", NULL}, *worker = NULL;
     struct error e;
 
-    check_program(list, "MPI", MPIRUN,
-                  "install Open MPI: apt-get install openmpi-bin, or set mpirun in traind.conf");
+    cmd_doctor_check_program(
+        list, "MPI", MPIRUN,
+        "install Open MPI: apt-get install openmpi-bin, or set mpirun in traind.conf");
     if (local_find_worker(&worker, &e)) {
         check_note(list, "worker", false, "make install, or set worker in traind.conf", "%s",
                    e.text);
     } else {
-        check_program(list, "worker", worker, "make install, or set worker in traind.conf");
+        cmd_doctor_check_program(list, "worker", worker,
+                                 "make install, or set worker in traind.conf");
         doctor_check_machine(list, worker);
     }
     free(worker);
-    bool ok = first_line(slurm, line, sizeof line);
+    bool ok = cmd_doctor_first_line(slurm, line, sizeof line);
     check_note(list, "Slurm", true, NULL, "%s", ok ? line : "not installed (optional)");
 }
 
@@ -107,7 +110,7 @@ static void doctor_check_jobs(json_t *list)
     json_decref(answer);
 }
 
-static void check_daemon(json_t *list)
+static void cmd_doctor_check_daemon(json_t *list)
 {
     struct error e;
     json_t *ready;
@@ -164,9 +167,9 @@ static int cmd_doctor(const struct cmd_args *args)
 
     check_note(list, "libraries", true, NULL, "libcurl %s, jansson %s",
                curl_version_info(CURLVERSION_NOW)->version, jansson_version_str());
-    check_programs(list);
+    cmd_doctor_check_programs(list);
     doctor_check_state(list);
-    check_daemon(list);
+    cmd_doctor_check_daemon(list);
     if (cmd_flag(args, "slurm"))
         doctor_slurm(list);
     bool all = check_all_ok(list);

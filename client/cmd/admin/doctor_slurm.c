@@ -43,7 +43,7 @@ static const char *doctor_slurm_setting(const char *config, const char *key,
 
 /* ---------------------------------------------------------------- slurm.conf */
 
-static bool is_chained(const char *path, const char *ours)
+static bool doctor_slurm_is_chained(const char *path, const char *ours)
 {
     char *text;
     size_t bytes;
@@ -57,14 +57,15 @@ static bool is_chained(const char *path, const char *ours)
     return found;
 }
 
-static void check_script(json_t *list, const char *config, const char *key, const char *name)
+static void doctor_slurm_check_script(json_t *list, const char *config, const char *key,
+                                      const char *name)
 {
     char path[VALUE_BYTES], ours[VALUE_BYTES], advice[2 * VALUE_BYTES];
 
     snprintf(ours, sizeof ours, SCRIPTS "/%s", name);
     doctor_slurm_setting(config, key, path);
     /* Newer Slurm lists them: Prolog[0], Prolog[1], ... */
-    for (int i = 0; !*path || !is_chained(path, ours); i++) {
+    for (int i = 0; !*path || !doctor_slurm_is_chained(path, ours); i++) {
         char listed[32], other[VALUE_BYTES];
         snprintf(listed, sizeof listed, "%s[%d]", key, i);
         if (!*doctor_slurm_setting(config, listed, other))
@@ -78,7 +79,7 @@ static void check_script(json_t *list, const char *config, const char *key, cons
     } else if (access(path, X_OK)) {
         check_note(list, key, false, "it must be there, and executable, on all nodes",
                    "%s is not an executable file here", path);
-    } else if (!is_chained(path, ours)) {
+    } else if (!doctor_slurm_is_chained(path, ours)) {
         snprintf(advice, sizeof advice, "let it call traind's at its end, for example: exec %s",
                  ours);
         check_note(list, key, false, advice, "%s does not call traind's %s", path, name);
@@ -97,7 +98,7 @@ static void doctor_check_word(json_t *list, const char *config, const char *key,
                *value ? value : "is not set");
 }
 
-static void check_batch_start(json_t *list, const char *config, double needed)
+static void doctor_slurm_check_batch_start(json_t *list, const char *config, double needed)
 {
     char value[VALUE_BYTES], advice[VALUE_BYTES];
     double seconds = atof(doctor_slurm_setting(config, "BatchStartTimeout", value));
@@ -113,7 +114,7 @@ static void check_batch_start(json_t *list, const char *config, double needed)
 /* ---------------------------------------------------------------- traind-node.conf */
 
 /* The last name=value of the file, without quotes; "" for none. */
-static char *node_setting(const char *text, const char *name, char value[VALUE_BYTES])
+static char *doctor_slurm_node_setting(const char *text, const char *name, char value[VALUE_BYTES])
 {
     size_t length = strlen(name);
 
@@ -132,7 +133,7 @@ static char *node_setting(const char *text, const char *name, char value[VALUE_B
     return value;
 }
 
-static void check_token(json_t *list, const char *path)
+static void doctor_slurm_check_token(json_t *list, const char *path)
 {
     struct stat st;
 
@@ -148,7 +149,7 @@ static void check_token(json_t *list, const char *path)
     }
 }
 
-static void check_node_conf(json_t *list, const char *config)
+static void doctor_slurm_check_node_conf(json_t *list, const char *config)
 {
     const char *path = getenv("TRAIND_NODE_CONF");
     char value[VALUE_BYTES], *text;
@@ -163,15 +164,16 @@ static void check_node_conf(json_t *list, const char *config)
         return;
     }
     check_note(list, "node.conf", true, NULL, "%s", path);
-    node_setting(text, "runs", value);
+    doctor_slurm_node_setting(text, "runs", value);
     check_note(list, "runs", access(value, X_OK) == 0,
                "runs must be the folder jobs of traind's state, on a file system that all nodes "
                "mount under this name",
                "%s", *value ? value : "is not set");
-    check_token(list, node_setting(text, "token_file", value));
-    double staging =
-        *node_setting(text, "stage", value) ? atof(node_setting(text, "stage_seconds", value)) : 0;
-    check_batch_start(list, config, 20 + staging);
+    doctor_slurm_check_token(list, doctor_slurm_node_setting(text, "token_file", value));
+    double staging = *doctor_slurm_node_setting(text, "stage", value)
+                         ? atof(doctor_slurm_node_setting(text, "stage_seconds", value))
+                         : 0;
+    doctor_slurm_check_batch_start(list, config, 20 + staging);
     free(text);
 }
 
@@ -186,7 +188,7 @@ static int doctor_count_lines(const char *text)
     return lines;
 }
 
-static void check_partitions(json_t *list, char *text)
+static void doctor_slurm_check_partitions(json_t *list, char *text)
 {
     char *argv[] = {(char *)"sinfo", (char *)"-h", (char *)"-o", (char *)"%P", NULL};
     char *down[] = {(char *)"sinfo", (char *)"-h",     (char *)"-R",
@@ -207,7 +209,7 @@ static void check_partitions(json_t *list, char *text)
         bad ? "%d lines of drained nodes, such as %.200s" : "no node is drained", bad, text);
 }
 
-static void check_reports(json_t *list, char *text)
+static void doctor_slurm_check_reports(json_t *list, char *text)
 {
     char *argv[] = {(char *)"sinfo", (char *)"-h", (char *)"-N", (char *)"-o", (char *)"%N", NULL};
     json_t *answer = NULL;
@@ -240,9 +242,9 @@ void doctor_slurm(json_t *list)
         check_note(list, "slurmctld", true, NULL, "answers; cluster %s", value);
         doctor_slurm_setting(config, "AuthType", value);
         check_note(list, "auth", true, NULL, "%s works here", value);
-        check_script(list, config, "Prolog", "prolog");
-        check_script(list, config, "Epilog", "epilog");
-        check_script(list, config, "TaskProlog", "task-prolog");
+        doctor_slurm_check_script(list, config, "Prolog", "prolog");
+        doctor_slurm_check_script(list, config, "Epilog", "epilog");
+        doctor_slurm_check_script(list, config, "TaskProlog", "task-prolog");
         doctor_check_word(
             list, config, "PrologFlags", "Alloc",
             "set PrologFlags=Alloc: else a job's other nodes are checked when it has begun");
@@ -250,13 +252,13 @@ void doctor_slurm(json_t *list)
             list, config, "SchedulerParameters", "nohold_on_prolog_fail",
             "add nohold_on_prolog_fail: else a job whose node is drained is held until "
             "somebody releases it");
-        check_node_conf(list, config);
+        doctor_slurm_check_node_conf(list, config);
         bool pmix = spawn_output(mpi_argv, text, TEXT_BYTES) && strstr(text, "pmix");
         check_note(list, "PMIx", pmix,
                    "install slurm-wlm-basic-plugins, or leave slurm.start at mpirun",
                    pmix ? "srun --mpi=pmix is there" : "srun has no --mpi=pmix");
-        check_partitions(list, text);
-        check_reports(list, text);
+        doctor_slurm_check_partitions(list, text);
+        doctor_slurm_check_reports(list, text);
     }
     free(config);
     free(text);

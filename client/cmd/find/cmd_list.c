@@ -15,7 +15,7 @@ static const char *const list_parameters[] = {"user", "name",  "tag",   "where",
 #define LIST_FILTERS    6
 #define LIST_PARAMETERS (sizeof list_parameters / sizeof list_parameters[0])
 
-static void print_none(const struct cmd_args *args)
+static void cmd_list_print_none(const struct cmd_args *args)
 {
     const char *state = cmd_value(args, "state");
     bool filtered = cmd_value(args, "sweep");
@@ -38,7 +38,7 @@ static void list_print(const struct cmd_args *args, const json_t *answer)
     if (client.json)
         print_json(answer);
     else if (json_array_size(json_object_get(answer, list)) == 0)
-        print_none(args);
+        cmd_list_print_none(args);
     else if (group)
         list_print_groups(answer, group);
     else

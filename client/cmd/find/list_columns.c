@@ -95,7 +95,7 @@ static bool column_is_shown(enum column c, const json_t *jobs, bool wide)
            (columns[c].shown == IF_SOME && column_has_values(c, jobs));
 }
 
-static struct layout make_layout(const json_t *jobs, bool wide)
+static struct layout list_columns_make_layout(const json_t *jobs, bool wide)
 {
     struct layout layout = {0};
 
@@ -106,7 +106,7 @@ static struct layout make_layout(const json_t *jobs, bool wide)
 }
 
 /* Those that were asked for, in their order. */
-static struct layout asked_layout(const char *names)
+static struct layout list_columns_asked_layout(const char *names)
 {
     struct layout layout = {0};
 
@@ -222,7 +222,8 @@ void list_print_jobs(const json_t *answer, const char *asked, bool wide)
 {
     const json_t *jobs = json_object_get(answer, "jobs"), *item;
     struct libscols_table *table = table_create(1, "");
-    struct layout layout = asked ? asked_layout(asked) : make_layout(jobs, wide);
+    struct layout layout =
+        asked ? list_columns_asked_layout(asked) : list_columns_make_layout(jobs, wide);
     char text[HUMAN_BYTES];
     size_t i;
 

@@ -111,7 +111,7 @@ const char *optimizer_default(const struct optimizer_kind *kind, const char *poi
 }
 
 /* RMSProp keeps a mean only if centered and a velocity only with momentum, as PyTorch does. */
-static bool needs_state(const struct job_spec *spec, const char *state)
+static bool optimizers_needs_state(const struct job_spec *spec, const char *state)
 {
     if (spec->optimizer.name != JOB_OPTIMIZER_RMSPROP)
         return true;
@@ -126,7 +126,7 @@ size_t optimizer_states_of(const struct job_spec *spec, const char *names[OPTIMI
     size_t count = 0;
 
     for (size_t i = 0; kind->states[i]; i++)
-        if (needs_state(spec, kind->states[i]))
+        if (optimizers_needs_state(spec, kind->states[i]))
             names[count++] = kind->states[i];
     return count;
 }

@@ -34,7 +34,7 @@ static json_t *preset_load(const char *name)
     return document;
 }
 
-static int is_preset_file(const struct dirent *entry)
+static int preset_is_preset_file(const struct dirent *entry)
 {
     const char *end = strrchr(entry->d_name, '.');
 
@@ -44,7 +44,7 @@ static int is_preset_file(const struct dirent *entry)
 static json_t *preset_names(void)
 {
     struct dirent **entries = NULL;
-    int count = scandir(preset_folder(), &entries, is_preset_file, alphasort);
+    int count = scandir(preset_folder(), &entries, preset_is_preset_file, alphasort);
     json_t *list = json_array();
 
     for (int i = 0; i < count; i++) {

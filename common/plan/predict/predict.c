@@ -44,7 +44,7 @@ double predict_slowest(int64_t nodes)
 #define SPREAD_WORKERS 0.15 /* more: fewer or more workers shared the node's memory */
 #define NETWORK_SPREAD 1.5  /* times better or worse than said, its jitter too */
 
-static double spread_of(const struct job_spec *spec, const struct plan_speed *speed)
+static double predict_spread_of(const struct job_spec *spec, const struct plan_speed *speed)
 {
     double spread = speed->samples > 1 ? fmax(SPREAD_MIN, speed->spread) : SPREAD_ONE;
 
@@ -55,7 +55,7 @@ static double spread_of(const struct job_spec *spec, const struct plan_speed *sp
     return fmin(spread, 0.9);
 }
 
-static double parameter_bytes(const struct job_spec *spec)
+static double predict_parameter_bytes(const struct job_spec *spec)
 {
     struct arch_shape shape = arch_shape_of(spec);
 
@@ -63,33 +63,34 @@ static double parameter_bytes(const struct job_spec *spec)
 }
 
 /* As they are sent. */
-static double gradient_bytes(const struct job_spec *spec)
+static double predict_gradient_bytes(const struct job_spec *spec)
 {
-    return parameter_bytes(spec) / (spec->comm.dtype == JOB_PRECISION_BF16 ? 2 : 1);
+    return predict_parameter_bytes(spec) / (spec->comm.dtype == JOB_PRECISION_BF16 ? 2 : 1);
 }
 
 /* Sent by each of n, by what is summed. */
-static double ring_share(int64_t n)
+static double predict_ring_share(int64_t n)
 {
     return n > 1 ? 2.0 * (double)(n - 1) / (double)n : 0;
 }
 
 /* All-reduce among a node's workers: as measured, for another number of them by the share that each
  * sends. */
-static double node_exchange(const struct job_spec *spec, const struct plan_speed *speed,
-                            const struct plan_network *network)
+static double predict_node_exchange(const struct job_spec *spec, const struct plan_speed *speed,
+                                    const struct plan_network *network)
 {
-    double share = ring_share(spec->cluster.workers_per_node);
+    double share = predict_ring_share(spec->cluster.workers_per_node);
 
     if (speed->workers == 0 || speed->workers == spec->cluster.workers_per_node)
         return speed->exchange_seconds;
     if (speed->workers > 1)
-        return speed->exchange_seconds * share / ring_share(speed->workers);
-    return speed->exchange_seconds + gradient_bytes(spec) * share / network->node_bytes_per_second;
+        return speed->exchange_seconds * share / predict_ring_share(speed->workers);
+    return speed->exchange_seconds +
+           predict_gradient_bytes(spec) * share / network->node_bytes_per_second;
 }
 
 /* How many times as long an image takes as it did in the batch that was measured. */
-static double batch_times(const struct job_spec *spec, const struct plan_speed *speed)
+static double predict_batch_times(const struct job_spec *spec, const struct plan_speed *speed)
 {
     int64_t threads = spec->cluster.threads_per_worker;
     double measured = plan_threads_keep(spec, threads, speed->batch);
@@ -102,7 +103,7 @@ static double batch_times(const struct job_spec *spec, const struct plan_speed *
 
 /* Bytes through memory for each byte of the gradients: of a level, parts are read and their sum is
  * written. In bf16 it is one level, and all are rounded before and widened behind it. */
-static double add_passes(int64_t nodes, bool bf16)
+static double predict_add_passes(int64_t nodes, bool bf16)
 {
     int digits[SUM_LEVELS_MAX], levels = sum_levels_find((int)nodes, digits);
     double passes = 0, part = 1;
@@ -119,10 +120,12 @@ static double add_passes(int64_t nodes, bool bf16)
 /* Seconds from the end of backward, which makes buckets ready one behind the other, until all are
  * summed. They share the link; a round takes a look of backward's calls, as long as there are any.
  * 0: after backward. */
-static double buckets_seconds(const struct job_spec *spec, const struct plan_network *network,
-                              const struct predict_exchange *x, double backward)
+static double predict_buckets_seconds(const struct job_spec *spec,
+                                      const struct plan_network *network,
+                                      const struct predict_exchange *x, double backward)
 {
-    double whole = parameter_bytes(spec), bucket = (double)spec->comm.fusion_bytes, done = 0;
+    double whole = predict_parameter_bytes(spec), bucket = (double)spec->comm.fusion_bytes,
+           done = 0;
     double look = fmax(network->hop_seconds, backward / BACKWARD_CALLS);
 
     for (double ready = 0; ready < whole;) {
@@ -147,11 +150,12 @@ struct predict_exchange predict_exchange(const struct job_spec *spec,
     if (n <= 1)
         return x;
     x.rounds = sum_levels_rounds((int)n, bf16);
-    x.bytes = gradient_bytes(spec) * ring_share(n);
-    x.add_seconds = gradient_bytes(spec) * add_passes(n, bf16) / network->add_bytes_per_second;
-    x.seconds = x.exposed_seconds = buckets_seconds(spec, network, &x, 0);
+    x.bytes = predict_gradient_bytes(spec) * predict_ring_share(n);
+    x.add_seconds =
+        predict_gradient_bytes(spec) * predict_add_passes(n, bf16) / network->add_bytes_per_second;
+    x.seconds = x.exposed_seconds = predict_buckets_seconds(spec, network, &x, 0);
     if (spec->comm.overlap)
-        x.exposed_seconds = fmin(x.seconds, buckets_seconds(spec, network, &x, backward));
+        x.exposed_seconds = fmin(x.seconds, predict_buckets_seconds(spec, network, &x, backward));
     x.exposed_seconds += SMALL_ROUNDS * ceil(log2((double)n)) * network->hop_seconds;
     return x;
 }
@@ -160,17 +164,18 @@ struct predict_exchange predict_exchange(const struct job_spec *spec,
 
 /* scale: of the image's time; noise: of the network's times, and of slowest: what the slowest node
  * takes longer. */
-static double step_seconds(const struct job_spec *spec, const struct plan_speed *speed,
-                           const struct plan_network *network, double scale, double noise,
-                           double slowest)
+static double predict_step_seconds(const struct job_spec *spec, const struct plan_speed *speed,
+                                   const struct plan_network *network, double scale, double noise,
+                                   double slowest)
 {
     double images = (double)spec->batch_per_worker * (double)spec->accumulate_steps;
     struct plan_network times = *network;
     double image, node;
 
     scale *= fmax(speed->slowest_times, 1); /* all wait for it in every step */
-    image = speed->image_seconds * scale * batch_times(spec, speed);
-    node = images * image + scale * (speed->update_seconds + node_exchange(spec, speed, network));
+    image = speed->image_seconds * scale * predict_batch_times(spec, speed);
+    node = images * image +
+           scale * (speed->update_seconds + predict_node_exchange(spec, speed, network));
     times.hop_seconds *= noise;
     times.bytes_per_second /= noise;
     times.add_bytes_per_second /= noise;
@@ -182,12 +187,12 @@ bool predict_step(const struct job_spec *spec, const struct plan_speed *speed,
                   const struct plan_network *network, struct plan_band *seconds)
 {
     double slowest = predict_slowest(spec->cluster.nodes) * network->jitter;
-    double spread = spread_of(spec, speed), more = NETWORK_SPREAD;
+    double spread = predict_spread_of(spec, speed), more = NETWORK_SPREAD;
 
     if (!(speed->image_seconds > 0))
         return false;
-    seconds->value = step_seconds(spec, speed, network, 1, 1, slowest);
-    seconds->low = step_seconds(spec, speed, network, 1 - spread, 1 / more, slowest);
-    seconds->high = step_seconds(spec, speed, network, 1 + spread, more, slowest);
+    seconds->value = predict_step_seconds(spec, speed, network, 1, 1, slowest);
+    seconds->low = predict_step_seconds(spec, speed, network, 1 - spread, 1 / more, slowest);
+    seconds->high = predict_step_seconds(spec, speed, network, 1 + spread, more, slowest);
     return true;
 }

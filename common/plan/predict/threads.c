@@ -35,7 +35,7 @@ static const struct threads_fit *threads_fit_of(const struct job_spec *spec,
 enum { SIZE = 224, CNN_SIZE = 28 }; /* that the networks are made for */
 
 /* Of images that the usual stem would make as large as this one does. */
-static double size_behind_stem(const struct arch_shape *shape)
+static double threads_size_behind_stem(const struct arch_shape *shape)
 {
     struct network network;
 
@@ -54,8 +54,9 @@ double plan_threads_keep(const struct job_spec *spec, int64_t threads, int64_t i
         return 0;
     if (threads == 1)
         return 1;
-    double lost = f->first * pow((double)threads, f->threads) /
-                  (pow((double)images, f->images) * pow(size_behind_stem(&shape) / SIZE, f->size));
+    double lost =
+        f->first * pow((double)threads, f->threads) /
+        (pow((double)images, f->images) * pow(threads_size_behind_stem(&shape) / SIZE, f->size));
     return 1 / (1 + f->fixed + lost);
 }
 

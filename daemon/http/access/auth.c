@@ -14,7 +14,7 @@
 
 /* ---------------------------------------------------------------- over the unix socket */
 
-static bool in_group(int socket, gid_t primary, gid_t group)
+static bool auth_in_group(int socket, gid_t primary, gid_t group)
 {
     gid_t groups[1024];
     socklen_t bytes = sizeof groups;
@@ -29,7 +29,7 @@ static bool in_group(int socket, gid_t primary, gid_t group)
     return false;
 }
 
-static void name_user(uid_t uid, char *who)
+static void auth_name_user(uid_t uid, char *who)
 {
     struct passwd user, *found = NULL;
     char text[4096];
@@ -40,25 +40,25 @@ static void name_user(uid_t uid, char *who)
         snprintf(who, REQUEST_WHO_BYTES, "uid:%lu", (unsigned long)uid);
 }
 
-static unsigned peer_rights(const struct http_app *app, int socket, char *who)
+static unsigned auth_peer_rights(const struct http_app *app, int socket, char *who)
 {
     struct ucred peer;
     socklen_t bytes = sizeof peer;
 
     if (getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &bytes))
         return role_at(ROLE_ANYONE)->rights;
-    name_user(peer.uid, who);
+    auth_name_user(peer.uid, who);
     if (peer.uid == 0 || peer.uid == geteuid())
         return role_at(ROLE_ADMIN)->rights;
-    if (app->socket_gid != (gid_t)-1 && in_group(socket, peer.gid, app->socket_gid))
+    if (app->socket_gid != (gid_t)-1 && auth_in_group(socket, peer.gid, app->socket_gid))
         return role_at(ROLE_SUBMIT)->rights;
     return role_at(ROLE_ANYONE)->rights;
 }
 
 /* ---------------------------------------------------------------- tokens */
 
-static int token_rights(const struct http_app *app, const char *authorization, int64_t per_second,
-                        struct caller *caller, struct error *e)
+static int auth_token_rights(const struct http_app *app, const char *authorization,
+                             int64_t per_second, struct caller *caller, struct error *e)
 {
     struct token_owner owner;
 
@@ -81,10 +81,10 @@ int auth_caller(const struct http_app *app, const struct config *config, int soc
 {
     *caller = (struct caller){.rights = role_at(ROLE_ANYONE)->rights};
     if (authorization)
-        return token_rights(app, authorization, counts ? config->requests_per_second : 0, caller,
-                            e);
+        return auth_token_rights(app, authorization, counts ? config->requests_per_second : 0,
+                                 caller, e);
     if (socket >= 0)
-        caller->rights = peer_rights(app, socket, caller->who);
+        caller->rights = auth_peer_rights(app, socket, caller->who);
     else if (!config->require_token)
         caller->rights = role_at(ROLE_SUBMIT)->rights;
     return 0;
@@ -128,7 +128,7 @@ static int auth_check_owner(const struct request *q, const char *owner, const ch
                      owner, *q->who ? q->who : "not known here", role_at(ROLE_OPERATOR)->name);
 }
 
-static int sweep_owner(const struct request *q, int64_t id, char **owner, struct error *e)
+static int auth_sweep_owner(const struct request *q, int64_t id, char **owner, struct error *e)
 {
     struct store_sweep sweep;
     int status = store_sweep_get(q->app->store, id, &sweep, e);
@@ -145,7 +145,7 @@ static int sweep_owner(const struct request *q, int64_t id, char **owner, struct
 int auth_check_sweep(const struct request *q, int64_t id, struct error *e)
 {
     char what[32], *owner;
-    int status = sweep_owner(q, id, &owner, e);
+    int status = auth_sweep_owner(q, id, &owner, e);
 
     snprintf(what, sizeof what, "sweep %lld", (long long)id);
     if (!status)
@@ -169,7 +169,7 @@ int auth_check_job(const struct request *q, int64_t id, struct error *e)
     /* A user or a token has its kind before its name, so this is no one's name. */
     if (owner && sscanf(owner, "sweep %lld%n", &sweep, &used) == 1 && !owner[used]) {
         free(owner);
-        status = sweep_owner(q, sweep, &owner, e);
+        status = auth_sweep_owner(q, sweep, &owner, e);
     }
     snprintf(what, sizeof what, "job %lld", (long long)id);
     if (!status)

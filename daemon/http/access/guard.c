@@ -5,7 +5,7 @@
 
 #include "common/system/host.h"
 
-static bool same_site(const char *origin, const char *host)
+static bool guard_same_site(const char *origin, const char *host)
 {
     size_t scheme = strncasecmp(origin, "http://", 7) == 0    ? 7
                     : strncasecmp(origin, "https://", 8) == 0 ? 8
@@ -24,7 +24,7 @@ int guard_check(bool any_host, const char *host, const char *origin, const char 
                          host);
     if (!changes)
         return 0;
-    if ((origin && !same_site(origin, host)) ||
+    if ((origin && !guard_same_site(origin, host)) ||
         (fetch_site && strcmp(fetch_site, "same-origin") != 0 && strcmp(fetch_site, "none") != 0))
         return error_set(e, ERR_NOT_ALLOWED,
                          "requests from the pages of other web sites are not taken");

@@ -36,7 +36,7 @@ static bool permit_path(const char *roots, const char *path)
 }
 
 /* The daemon's current folder is none of the client's, and none of the workers'. */
-static bool is_absolute(const char *path, const char *pointer, struct problems *problems)
+static bool permit_is_absolute(const char *path, const char *pointer, struct problems *problems)
 {
     if (!path || *path == '/' || strcmp(path, "synthetic") == 0)
         return true;
@@ -50,7 +50,7 @@ static bool is_absolute(const char *path, const char *pointer, struct problems *
 static void permit_check_path(const char *roots, const char *path, const char *pointer,
                               struct problems *problems)
 {
-    if (!is_absolute(path, pointer, problems))
+    if (!permit_is_absolute(path, pointer, problems))
         return;
     if (path && strcmp(path, "synthetic") != 0 && !permit_path(roots, path))
         problems_add(problems, pointer, NULL, "%s is not in a folder that jobs may use (%s)", path,
@@ -90,7 +90,7 @@ static bool permit_name_matches(const char *name, const char *row)
 }
 
 /* Some parameters among them name a file or a folder, to be read or written. */
-static bool names_a_file(const char *name)
+static bool permit_names_a_file(const char *name)
 {
     static const char *const words[] = {"file", "path", "dir", "topo", "output"};
 
@@ -100,10 +100,10 @@ static bool names_a_file(const char *name)
     return false;
 }
 
-static bool is_harmless_parameter(const char *name, const char *value)
+static bool permit_is_harmless_parameter(const char *name, const char *value)
 {
     if (name[strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_")] ||
-        names_a_file(name))
+        permit_names_a_file(name))
         return false;
     for (size_t i = 0; i < sizeof parameters / sizeof parameters[0]; i++)
         if (permit_name_matches(name, parameters[i].name))
@@ -122,7 +122,7 @@ static size_t permit_is_harmless(char *const *args, size_t i, size_t count)
         if (strcmp(args[i], reports[k]) == 0)
             return 1;
     bool mca = strcmp(args[i], "--mca") == 0 || strcmp(args[i], "-mca") == 0;
-    return mca && i + 2 < count && is_harmless_parameter(args[i + 1], args[i + 2]) ? 3 : 0;
+    return mca && i + 2 < count && permit_is_harmless_parameter(args[i + 1], args[i + 2]) ? 3 : 0;
 }
 
 void permit_mpi_args(char *const *args, size_t count, struct problems *problems)
@@ -146,7 +146,7 @@ void permit_mpi_args(char *const *args, size_t count, struct problems *problems)
     }
 }
 
-static bool is_listed_folder(const char *folder, const char *list)
+static bool permit_is_listed_folder(const char *folder, const char *list)
 {
     size_t length = strlen(folder);
 
@@ -160,7 +160,7 @@ void permit_mpi_prefix(const char *prefix, const struct config *config, struct p
 {
     const char *list = config->mpi_prefixes;
 
-    if (!prefix || (list && is_listed_folder(prefix, list)))
+    if (!prefix || (list && permit_is_listed_folder(prefix, list)))
         return;
     problems_add(problems, "/cluster/mpi_prefix", NULL,
                  "%.200s is not an allowed folder (%s); an administrator can add it to "
@@ -170,7 +170,7 @@ void permit_mpi_prefix(const char *prefix, const struct config *config, struct p
 
 /* ---------------------------------------------------------------- environment variables */
 
-static bool has_listed_prefix(const char *name, const char *prefixes)
+static bool permit_has_listed_prefix(const char *name, const char *prefixes)
 {
     for (const char *at = prefixes; *at; at += strcspn(at, " "), at += strspn(at, " ")) {
         size_t length = strcspn(at, " ");
@@ -191,14 +191,14 @@ void permit_env(const char *name, const char *value, const struct config *config
     snprintf(pointer, sizeof pointer, "/cluster/env/%s", name);
     if (problems_about(problems, pointer))
         return;
-    if (none || !has_listed_prefix(name, prefixes))
+    if (none || !permit_has_listed_prefix(name, prefixes))
         problems_add(problems, pointer, NULL,
                      "%s is not a variable that jobs may set%s%s; an administrator can add its "
                      "prefix to job_env_prefixes in traind.conf",
                      name, none ? ": there are none" : ", which begin with one of ",
                      none ? "" : prefixes);
     else if (strncmp(name, parameter, strlen(parameter)) == 0 &&
-             !is_harmless_parameter(name + strlen(parameter), value))
+             !permit_is_harmless_parameter(name + strlen(parameter), value))
         problems_add(problems, pointer, NULL,
                      "%s=%.60s is for administrators only, who can set it with \"--mca\" in "
                      "cluster.mpi_args",

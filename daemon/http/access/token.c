@@ -42,7 +42,7 @@ static json_t *token_to_json(const struct token *k)
                      "used_at", json_number_or_null(k->used_at > 0 ? k->used_at : NAN));
 }
 
-static void hash_of(const char *text, unsigned char hash[HASH_BYTES])
+static void token_hash_of(const char *text, unsigned char hash[HASH_BYTES])
 {
     crypto_generichash(hash, HASH_BYTES, (const unsigned char *)text, strlen(text), NULL, 0);
 }
@@ -64,7 +64,7 @@ static int tokens_damaged(const struct tokens *t, struct error *e)
                      t->path);
 }
 
-static int read_token(struct tokens *t, const json_t *item, struct error *e)
+static int token_read(struct tokens *t, const json_t *item, struct error *e)
 {
     const char *name = json_string_value(json_object_get(item, "name"));
     const char *hash = json_string_value(json_object_get(item, "hash"));
@@ -99,7 +99,7 @@ static int tokens_load(struct tokens *t, struct error *e)
         status = tokens_damaged(t, e);
     json_array_foreach (list, i, item)
         if (status == 0)
-            status = read_token(t, item, e);
+            status = token_read(t, item, e);
     json_decref(document);
     return status;
 }
@@ -159,7 +159,7 @@ void tokens_close(struct tokens *t)
 
 /* ---------------------------------------------------------------- changes */
 
-static void make_text(int64_t id, char text[TOKEN_TEXT_BYTES])
+static void token_make_text(int64_t id, char text[TOKEN_TEXT_BYTES])
 {
     unsigned char secret[SECRET_BYTES];
 
@@ -178,8 +178,8 @@ static int tokens_add(struct tokens *t, const struct token *wanted, char text[TO
     struct token *k = tokens_append(t);
     *k = *wanted;
     k->id = t->next++;
-    make_text(k->id, text);
-    hash_of(text, k->hash);
+    token_make_text(k->id, text);
+    token_hash_of(text, k->hash);
     t->count++;
     int status = tokens_save(t, e);
     if (status) {
@@ -245,7 +245,7 @@ int tokens_revoke(struct tokens *t, int64_t id, struct error *e)
 
 /* ---------------------------------------------------------------- checking */
 
-static struct token *find_token(struct tokens *t, int64_t id)
+static struct token *token_find_token(struct tokens *t, int64_t id)
 {
     for (size_t i = 0; i < t->count; i++)
         if (t->items[i].id == id)
@@ -253,7 +253,7 @@ static struct token *find_token(struct tokens *t, int64_t id)
     return NULL;
 }
 
-static bool has_expired(const struct token *k, double now)
+static bool token_has_expired(const struct token *k, double now)
 {
     return k->expires_at > 0 && now >= k->expires_at;
 }
@@ -261,14 +261,14 @@ static bool has_expired(const struct token *k, double now)
 bool tokens_alive(struct tokens *t, int64_t id, double now)
 {
     pthread_mutex_lock(&t->mutex);
-    const struct token *k = find_token(t, id);
-    bool alive = k && !has_expired(k, now);
+    const struct token *k = token_find_token(t, id);
+    bool alive = k && !token_has_expired(k, now);
     pthread_mutex_unlock(&t->mutex);
     return alive;
 }
 
 /* The id within "traind-ID-SECRET", 0: it is not such a text. */
-static int64_t id_of(const char *text)
+static int64_t token_id_of(const char *text)
 {
     char *end;
 
@@ -280,7 +280,7 @@ static int64_t id_of(const char *text)
 }
 
 /* Bucket of a second's requests, refilled all the time. */
-static bool within_rate(struct token *k, double now, double per_second)
+static bool token_within_rate(struct token *k, double now, double per_second)
 {
     double passed = fmin(fmax(now - k->counted_at, 0), 1);
 
@@ -298,16 +298,16 @@ static int token_check(struct tokens *t, const unsigned char hash[HASH_BYTES], i
                        double now, int64_t per_second, struct token_owner *owner, struct error *e)
 {
     static const unsigned char nobody[HASH_BYTES];
-    struct token *k = find_token(t, id);
+    struct token *k = token_find_token(t, id);
 
     if (sodium_memcmp(hash, k ? k->hash : nobody, HASH_BYTES) != 0 || !k)
         return error_set(e, ERR_NO_TOKEN, "this token is not known here, or was revoked");
-    if (has_expired(k, now))
+    if (token_has_expired(k, now))
         return error_set(e, ERR_NO_TOKEN,
                          "the token %lld (%s) has expired: have a new one made with trainctl token "
                          "create",
                          (long long)id, k->name);
-    if (!within_rate(k, now, (double)per_second))
+    if (!token_within_rate(k, now, (double)per_second))
         return error_set(e, ERR_TOO_MANY,
                          "the token %lld (%s) has made more than %lld requests within a second "
                          "(requests_per_second)",
@@ -323,9 +323,9 @@ int tokens_check(struct tokens *t, const char *text, double now, int64_t per_sec
 {
     unsigned char hash[HASH_BYTES];
 
-    hash_of(text, hash);
+    token_hash_of(text, hash);
     pthread_mutex_lock(&t->mutex);
-    owner->id = id_of(text);
+    owner->id = token_id_of(text);
     int status = token_check(t, hash, owner->id, now, per_second, owner, e);
     pthread_mutex_unlock(&t->mutex);
     return status;

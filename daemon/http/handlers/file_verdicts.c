@@ -19,7 +19,7 @@ struct verdict {
 static struct verdict verdicts[SLOTS];
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 
-static struct verdict *slot_of(const struct stat *st)
+static struct verdict *file_verdicts_slot_of(const struct stat *st)
 {
     return &verdicts[(st->st_ino ^ st->st_dev) % SLOTS];
 }
@@ -27,7 +27,7 @@ static struct verdict *slot_of(const struct stat *st)
 bool file_verdict_find(const struct stat *st, const char *digest, bool *whole)
 {
     pthread_mutex_lock(&mutex);
-    const struct verdict *v = slot_of(st);
+    const struct verdict *v = file_verdicts_slot_of(st);
     bool found = v->device == st->st_dev && v->inode == st->st_ino && v->bytes == st->st_size &&
                  v->changed.tv_sec == st->st_mtim.tv_sec &&
                  v->changed.tv_nsec == st->st_mtim.tv_nsec && strcmp(v->digest, digest) == 0;
@@ -41,7 +41,7 @@ void file_verdict_keep(const struct stat *st, const char *digest, bool whole)
     if (strlen(digest) >= DIGEST_BYTES)
         return;
     pthread_mutex_lock(&mutex);
-    struct verdict *v = slot_of(st);
+    struct verdict *v = file_verdicts_slot_of(st);
     *v = (struct verdict){.device = st->st_dev,
                           .inode = st->st_ino,
                           .bytes = st->st_size,

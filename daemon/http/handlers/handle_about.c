@@ -53,7 +53,7 @@ int handle_healthz(const struct request *q, struct reply *r, struct error *e)
 
 /* As a submission would find it: a quota, or no inodes left, are a full disk too. Where the file
  * system cannot tell without a trace, it has room. */
-static int check_room(const char *folder, struct error *e)
+static int handle_about_check_room(const char *folder, struct error *e)
 {
     int fd = open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
     int failed = fd < 0 || fallocate(fd, 0, 0, ROOM_BYTES) ? errno : 0;
@@ -73,7 +73,7 @@ int handle_readyz(const struct request *q, struct reply *r, struct error *e)
 {
     struct job_slots slots;
 
-    if (store_check(q->app->store, e) || check_room(q->config->state, e)) {
+    if (store_check(q->app->store, e) || handle_about_check_room(q->config->state, e)) {
         reply_problem(r, 503, e, NULL);
         return 0;
     }

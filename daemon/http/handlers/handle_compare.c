@@ -18,7 +18,7 @@ struct compared {
     json_t *files[JOBS_MAX]; /* provenance.json; NULL: it has none */
 };
 
-static int parse_ids(const char *text, int64_t *ids, size_t *count, struct error *e)
+static int handle_compare_parse_ids(const char *text, int64_t *ids, size_t *count, struct error *e)
 {
     const char *at = text;
 
@@ -35,12 +35,13 @@ static int parse_ids(const char *text, int64_t *ids, size_t *count, struct error
                      JOBS_MAX, text ? text : "");
 }
 
-static int compared_load(const struct request *q, struct compared *c, struct error *e)
+static int handle_compare_compared_load(const struct request *q, struct compared *c,
+                                        struct error *e)
 {
     int64_t ids[JOBS_MAX];
     size_t count;
 
-    if (parse_ids(request_query(q, "ids"), ids, &count, e))
+    if (handle_compare_parse_ids(request_query(q, "ids"), ids, &count, e))
         return -(int)e->code;
     for (size_t i = 0; i < count; i++) {
         if (store_job_get(q->app->store, ids[i], &c->jobs[i], e))
@@ -58,7 +59,7 @@ static int compared_load(const struct request *q, struct compared *c, struct err
     return 0;
 }
 
-static void compared_clear(struct compared *c)
+static void handle_compare_compared_clear(struct compared *c)
 {
     for (size_t i = 0; i < c->count; i++) {
         store_job_clear(&c->jobs[i]);
@@ -86,8 +87,8 @@ int handle_compare(const struct request *q, struct reply *r, struct error *e)
     struct compared c = {0};
     struct json_text text = JSON_TEXT;
 
-    if (compared_load(q, &c, e)) {
-        compared_clear(&c);
+    if (handle_compare_compared_load(q, &c, e)) {
+        handle_compare_compared_clear(&c);
         return -(int)e->code;
     }
     json_t *differences = json_array();
@@ -103,6 +104,6 @@ int handle_compare(const struct request *q, struct reply *r, struct error *e)
     json_text_value(&text, "differences", differences);
     json_text_value(&text, "provenance", compare_runs(&c));
     json_text_close(&text, '}');
-    compared_clear(&c);
+    handle_compare_compared_clear(&c);
     return reply_json_text(r, 200, &text, e);
 }

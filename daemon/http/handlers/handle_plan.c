@@ -20,7 +20,7 @@
 #include "daemon/job/queue/size.h"
 #include "daemon/store/audit.h"
 
-/* A body made into a plan. Zero-initialise; free with prepared_clear. */
+/* A body made into a plan. Zero-initialise; free with handle_plan_prepared_clear. */
 struct prepared {
     struct job_spec *spec;
     struct plan *plan;
@@ -29,7 +29,7 @@ struct prepared {
     char *cores_unknown; /* why not */
 };
 
-static void prepared_clear(struct prepared *p)
+static void handle_plan_prepared_clear(struct prepared *p)
 {
     plan_destroy(p->plan);
     job_spec_destroy(p->spec);
@@ -38,15 +38,15 @@ static void prepared_clear(struct prepared *p)
 }
 
 /* Without other hosts, and not by Slurm. */
-static bool runs_here(const struct job_spec *spec)
+static bool handle_plan_runs_here(const struct job_spec *spec)
 {
     return spec->cluster.launcher == JOB_LAUNCHER_LOCAL && !job_spec_names_hosts(spec);
 }
 
 /* What a job's data holds, and how fast such jobs were. A data set that cannot be counted is a
  * problem of the document, whatever its cause. */
-static int find_inputs(const struct request *q, struct prepared *p, struct plan_inputs *inputs,
-                       struct error *e)
+static int handle_plan_find_inputs(const struct request *q, struct prepared *p,
+                                   struct plan_inputs *inputs, struct error *e)
 {
     struct job_slots slots;
 
@@ -67,13 +67,13 @@ static int find_inputs(const struct request *q, struct prepared *p, struct plan_
     inputs->speed = known_speed;
     inputs->prices = job_prices(q->config);
     inputs->node_share = job_node_share(p->spec, slots.total);
-    inputs->emulates_bf16 = p->spec->precision == JOB_PRECISION_BF16 && runs_here(p->spec) &&
-                            !speed_cpu_has("avx512_bf16");
+    inputs->emulates_bf16 = p->spec->precision == JOB_PRECISION_BF16 &&
+                            handle_plan_runs_here(p->spec) && !speed_cpu_has("avx512_bf16");
     return 0;
 }
 
 /* A plan can be made without the number of threads; a run cannot. */
-static void share_cores(const struct request *q, bool will_run, struct prepared *p)
+static void handle_plan_share_cores(const struct request *q, bool will_run, struct prepared *p)
 {
     struct problems problems = {0};
     int status = job_share_cores(q->app->jobs, p->spec, request_by(q), &p->cores, &problems);
@@ -86,7 +86,7 @@ static void share_cores(const struct request *q, bool will_run, struct prepared 
     problems_clear(&problems);
 }
 
-static void check_reproduces(const struct request *q, struct prepared *p)
+static void handle_plan_check_reproduces(const struct request *q, struct prepared *p)
 {
     struct store_job job;
     struct error e;
@@ -104,8 +104,8 @@ static void check_reproduces(const struct request *q, struct prepared *p)
 
 /* All that is wrong with a document, as far as it can be said before the images are counted: a
  * person who mends one thing should not be told the next one then. */
-static void check_document(const struct request *q, json_t *document, bool will_run,
-                           struct prepared *p)
+static void handle_plan_check_document(const struct request *q, json_t *document, bool will_run,
+                                       struct prepared *p)
 {
     p->spec = job_data_read(document, &p->problems);
     if (!p->spec)
@@ -119,7 +119,7 @@ static void check_document(const struct request *q, json_t *document, bool will_
     problems_clear(&refused);
     if (p->problems.count || here)
         plan_inputs_look(p->spec, here, &p->problems);
-    check_reproduces(q, p);
+    handle_plan_check_reproduces(q, p);
     if (!problems_within(&p->problems, "/model"))
         permit_weights(p->spec, &p->problems);
 }
@@ -136,14 +136,14 @@ static int plan_prepare(const struct request *q, bool will_run, struct prepared 
     json_t *document = json_document_parse(q->body, q->body_bytes, e);
     if (!document)
         return -(int)e->code;
-    check_document(q, document, will_run, p);
+    handle_plan_check_document(q, document, will_run, p);
     json_decref(document);
     if (p->problems.count)
         return 0;
-    share_cores(q, will_run, p);
+    handle_plan_share_cores(q, will_run, p);
     if (p->problems.count)
         return 0;
-    int status = find_inputs(q, p, &inputs, e);
+    int status = handle_plan_find_inputs(q, p, &inputs, e);
     if (status || p->problems.count)
         return status;
     job_cores_tell(&p->cores, &inputs);
@@ -157,8 +157,8 @@ static int plan_prepare(const struct request *q, bool will_run, struct prepared 
 
 /* With the learning rate drawn, and the batch script of a job for Slurm, unless something in it
  * keeps one from being made. */
-static int reply_plan(const struct request *q, const struct prepared *p, struct reply *r,
-                      struct error *e)
+static int handle_plan_reply(const struct request *q, const struct prepared *p, struct reply *r,
+                             struct error *e)
 {
     json_t *plan = plan_to_json(p->plan);
     char *script = NULL;
@@ -200,9 +200,9 @@ int handle_plan(const struct request *q, struct reply *r, struct error *e)
         if (p.cores_unknown)
             json_array_append_new(p.plan->warnings, json_string(p.cores_unknown));
         plan_warn_of_misfit(q, &p);
-        status = reply_plan(q, &p, r, e);
+        status = handle_plan_reply(q, &p, r, e);
     }
-    prepared_clear(&p);
+    handle_plan_prepared_clear(&p);
     return status;
 }
 
@@ -210,8 +210,8 @@ int handle_plan(const struct request *q, struct reply *r, struct error *e)
 
 /* The warnings of the plan in front of the job, or with no more than its id, state and URL, if that
  * is preferred (RFC 7240). */
-static int answer_with_job(const struct request *q, int64_t id, bool existed, struct reply *r,
-                           struct error *e)
+static int handle_plan_answer_with_job(const struct request *q, int64_t id, bool existed,
+                                       struct reply *r, struct error *e)
 {
     struct json_text text = JSON_TEXT;
     struct store_job job;
@@ -255,11 +255,11 @@ static int plan_submit(const struct request *q, const char *digest, struct reply
                                             request_by(q)};
         status = job_submit(q->app->jobs, &submission, &p.problems, &id, &existed, e);
         if (status == 0)
-            status = answer_with_job(q, id, existed, r, e);
+            status = handle_plan_answer_with_job(q, id, existed, r, e);
         else if (p.problems.count)
             status = reply_refusal(r, ERR_INVALID, &p.problems);
     }
-    prepared_clear(&p);
+    handle_plan_prepared_clear(&p);
     return status;
 }
 
@@ -274,13 +274,14 @@ int handle_job_submit(const struct request *q, struct reply *r, struct error *e)
         status = store_job_find_key(q->app->store, &key, &earlier, e);
     if (status)
         return status;
-    return earlier ? answer_with_job(q, earlier, true, r, e) : plan_submit(q, digest, r, e);
+    return earlier ? handle_plan_answer_with_job(q, earlier, true, r, e)
+                   : plan_submit(q, digest, r, e);
 }
 
 /* ---------------------------------------------------------------- GET /v1/speeds */
 
 /* "resnet50-imagenet-224-fp32-t1", as speed_key() makes them. */
-static bool is_speed_key(const char *key)
+static bool handle_plan_is_speed_key(const char *key)
 {
     size_t length = key ? strlen(key) : 0;
 
@@ -297,7 +298,7 @@ int handle_speeds(const struct request *q, struct reply *r, struct error *e)
     char cpu[SPEED_CPU_BYTES];
     size_t count;
 
-    if (!is_speed_key(key))
+    if (!handle_plan_is_speed_key(key))
         return error_set(
             e, ERR_USAGE,
             "key must be that of a speed, for example key=resnet50-imagenet-224-fp32-t1");
@@ -314,11 +315,11 @@ int handle_speeds(const struct request *q, struct reply *r, struct error *e)
 
 /* ---------------------------------------------------------------- POST /v1/speeds */
 
-static int read_speed(const json_t *body, struct store_speed *speed, struct error *e)
+static int handle_plan_read_speed(const json_t *body, struct store_speed *speed, struct error *e)
 {
     speed->key = json_string_value(json_object_get(body, "key"));
     speed->cpu = json_string_value(json_object_get(body, "cpu"));
-    if (!is_speed_key(speed->key))
+    if (!handle_plan_is_speed_key(speed->key))
         return error_set(
             e, ERR_INVALID,
             "key must be that of a speed, for example \"resnet50-imagenet-224-fp32-t1\"");
@@ -332,7 +333,8 @@ static int read_speed(const json_t *body, struct store_speed *speed, struct erro
 }
 
 /* An operator's are for everybody's plans. */
-static int speed_keep(const struct request *q, struct store_speed *speed, struct error *e)
+static int handle_plan_speed_keep(const struct request *q, struct store_speed *speed,
+                                  struct error *e)
 {
     const char *by = request_by(q);
     bool shared = q->rights & RIGHT(ROLE_OPERATOR);
@@ -352,9 +354,9 @@ int handle_speed_add(const struct request *q, struct reply *r, struct error *e)
 
     if (!body)
         return -(int)e->code;
-    int status = read_speed(body, &speed, e);
+    int status = handle_plan_read_speed(body, &speed, e);
     if (!status)
-        status = speed_keep(q, &speed, e);
+        status = handle_plan_speed_keep(q, &speed, e);
     if (!status)
         status = reply_json(r, 201, speed_sample_to_json(&speed.sample), e);
     json_decref(body);

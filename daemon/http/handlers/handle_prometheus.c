@@ -20,7 +20,7 @@ static void prometheus_gauge(FILE *out, const char *name, const char *help, doub
     fprintf(out, "# HELP %s %s\n# TYPE %s gauge\n%s %.10g\n", name, help, name, name, value);
 }
 
-static int print_states(const struct request *q, FILE *out, struct error *e)
+static int handle_prometheus_print_states(const struct request *q, FILE *out, struct error *e)
 {
     fputs("# HELP traind_jobs Jobs by state.\n# TYPE traind_jobs gauge\n", out);
     for (int state = 0; state < JOB_STATE_COUNT; state++) {
@@ -33,7 +33,7 @@ static int print_states(const struct request *q, FILE *out, struct error *e)
     return 0;
 }
 
-static void print_slots(const struct request *q, FILE *out)
+static void handle_prometheus_print_slots(const struct request *q, FILE *out)
 {
     struct job_slots slots;
 
@@ -46,7 +46,7 @@ static void print_slots(const struct request *q, FILE *out)
 
 /* ---------------------------------------------------------------- running jobs */
 
-static double lag_bytes(const struct request *q, const struct store_job *job)
+static double handle_prometheus_lag_bytes(const struct request *q, const struct store_job *job)
 {
     char path[PATH_MAX];
     struct stat st;
@@ -110,11 +110,11 @@ static double prometheus_job_value(const struct request *q, const struct store_j
         return which == JOB_JOULES ? bill.joules : bill.node_hours * 3600;
     }
     default:
-        return lag_bytes(q, job);
+        return handle_prometheus_lag_bytes(q, job);
     }
 }
 
-static int print_running(const struct request *q, FILE *out, struct error *e)
+static int handle_prometheus_print_running(const struct request *q, FILE *out, struct error *e)
 {
     struct store_job_filter filter = {.states = 1u << JOB_STARTING | 1u << JOB_RUNNING |
                                                 1u << JOB_EVALUATING,
@@ -139,7 +139,13 @@ static int print_running(const struct request *q, FILE *out, struct error *e)
 
 /* ---------------------------------------------------------------- nodes */
 
-enum node_value { NODE_FLOPS, NODE_MEMORY, NODE_CLOCK, NODE_CHECKED, NODE_VALUES };
+enum handle_prometheus_node_value {
+    NODE_FLOPS,
+    NODE_MEMORY,
+    NODE_CLOCK,
+    NODE_CHECKED,
+    NODE_VALUES
+};
 
 static const struct {
     const char *name, *help;
@@ -152,7 +158,8 @@ static const struct {
     [NODE_CHECKED] = {"traind_node_checked_timestamp_seconds", "When a node was last checked."                           },
 };
 
-static double node_value(const struct store_node *n, enum node_value which)
+static double handle_prometheus_node_value(const struct store_node *n,
+                                           enum handle_prometheus_node_value which)
 {
     switch (which) {
     case NODE_FLOPS:
@@ -178,7 +185,8 @@ static int prometheus_print_nodes(const struct request *q, FILE *out, struct err
         fprintf(out, "# HELP %s %s\n# TYPE %s gauge\n", node_values[which].name,
                 node_values[which].help, node_values[which].name);
         for (size_t i = 0; i < nodes.count; i++) {
-            double value = node_value(&nodes.items[i], (enum node_value)which);
+            double value = handle_prometheus_node_value(&nodes.items[i],
+                                                        (enum handle_prometheus_node_value)which);
             if (!isnan(value))
                 fprintf(out, "%s{node=\"%s\"} %.14g\n", node_values[which].name,
                         nodes.items[i].name, value);
@@ -199,7 +207,7 @@ static int prometheus_print_nodes(const struct request *q, FILE *out, struct err
 
 /* ---------------------------------------------------------------- notices */
 
-static int print_notices(const struct request *q, FILE *out, struct error *e)
+static int handle_prometheus_print_notices(const struct request *q, FILE *out, struct error *e)
 {
     struct notices_counts counts;
     int64_t waiting;
@@ -231,17 +239,17 @@ int handle_prometheus(const struct request *q, struct reply *r, struct error *e)
             "# HELP traind_build_info The version that runs.\n# TYPE traind_build_info gauge\n"
             "traind_build_info{version=\"%s\"} 1\n",
             PACKAGE_VERSION);
-    int status = print_states(q, out, e);
+    int status = handle_prometheus_print_states(q, out, e);
     if (status == 0)
-        status = print_running(q, out, e);
+        status = handle_prometheus_print_running(q, out, e);
     if (status == 0)
         status = prometheus_print_nodes(q, out, e);
     if (status == 0)
-        status = print_notices(q, out, e);
+        status = handle_prometheus_print_notices(q, out, e);
     if (status == 0)
         status = usage_print(q, out, e);
     failures_print(q, out);
-    print_slots(q, out);
+    handle_prometheus_print_slots(q, out);
     stats_print(out);
     fclose(out);
     if (status == 0)

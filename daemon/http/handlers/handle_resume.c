@@ -45,7 +45,8 @@ static void resume_check_mpi_args(const struct request *q, const json_t *list,
     permit_mpi_args(args, count, problems);
 }
 
-static void check_changes(const struct request *q, const json_t *changes, struct problems *problems)
+static void handle_resume_check_changes(const struct request *q, const json_t *changes,
+                                        struct problems *problems)
 {
     const json_t *cluster = json_object_get(changes, "cluster");
 
@@ -73,7 +74,8 @@ static int resume_reply(const struct request *q, json_t *numbers, struct reply *
 }
 
 /* The document of an imported job was never submitted here: who resumes it must be one who may. */
-static int check_imported(const struct request *q, struct problems *problems, struct error *e)
+static int handle_resume_check_imported(const struct request *q, struct problems *problems,
+                                        struct error *e)
 {
     struct store_job job;
     int status = store_job_get(q->app->store, q->id, &job, e);
@@ -108,8 +110,8 @@ int handle_job_resume(const struct request *q, struct reply *r, struct error *e)
         json_decref(changes);
         return -(int)e->code;
     }
-    check_changes(q, changes, &problems);
-    int status = check_imported(q, &problems, e);
+    handle_resume_check_changes(q, changes, &problems);
+    int status = handle_resume_check_imported(q, &problems, e);
     if (!status)
         status = problems.count ? -(int)ERR_INVALID
                                 : job_resume(q->app->jobs, q->id, changes, request_by(q), &problems,

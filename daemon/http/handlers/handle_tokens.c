@@ -16,14 +16,14 @@ struct wish {
     double seconds; /* 0: does not expire */
 };
 
-static int bad_key(const char *key, struct error *e)
+static int handle_tokens_bad_key(const char *key, struct error *e)
 {
     return error_set(e, ERR_INVALID,
                      "%s: unknown key; a token is asked for with name, role and expires_seconds",
                      key);
 }
 
-static int bad_role(struct error *e)
+static int handle_tokens_bad_role(struct error *e)
 {
     char names[128];
 
@@ -31,7 +31,7 @@ static int bad_role(struct error *e)
     return error_set(e, ERR_INVALID, "role: must be %s", names);
 }
 
-static int read_wish(const json_t *body, struct wish *w, struct error *e)
+static int handle_tokens_read_wish(const json_t *body, struct wish *w, struct error *e)
 {
     const json_t *seconds = json_object_get(body, "expires_seconds");
     const char *key, *role = json_string_value(json_object_get(body, "role"));
@@ -40,7 +40,7 @@ static int read_wish(const json_t *body, struct wish *w, struct error *e)
     json_object_foreach ((json_t *)body, key, value)
         if (strcmp(key, "name") != 0 && strcmp(key, "role") != 0 &&
             strcmp(key, "expires_seconds") != 0)
-            return bad_key(key, e);
+            return handle_tokens_bad_key(key, e);
     w->name = json_string_value(json_object_get(body, "name"));
     w->role = role_of_token(role);
     w->seconds = json_number_value(seconds);
@@ -52,7 +52,7 @@ static int read_wish(const json_t *body, struct wish *w, struct error *e)
             "will use it",
             TOKEN_NAME_MAX);
     if (w->role < 0)
-        return bad_role(e);
+        return handle_tokens_bad_role(e);
     if (seconds && !json_is_null(seconds) &&
         (!json_is_number(seconds) || !(w->seconds > 0) || w->seconds > SECONDS_LIMIT))
         return error_set(e, ERR_INVALID,
@@ -85,7 +85,7 @@ int handle_token_create(const struct request *q, struct reply *r, struct error *
 
     if (!body)
         return -(int)e->code;
-    int status = read_wish(body, &wish, e);
+    int status = handle_tokens_read_wish(body, &wish, e);
     if (status == 0)
         status = tokens_handle_create(q, &wish, r, e);
     json_decref(body);

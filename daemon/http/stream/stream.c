@@ -64,7 +64,7 @@ static void stream_wake(struct stream *s)
     MHD_resume_connection(s->connection);
 }
 
-static void wake_for_events(struct streams *all)
+static void stream_wake_for_events(struct streams *all)
 {
     for (struct stream *s = all->first; s; s = s->next) {
         if (!s->waiting)
@@ -76,7 +76,7 @@ static void wake_for_events(struct streams *all)
     }
 }
 
-static void wake_for_heartbeat(struct streams *all, double now)
+static void stream_wake_for_heartbeat(struct streams *all, double now)
 {
     for (struct stream *s = all->first; s; s = s->next)
         if (now - s->sent_at >= (double)all->limits.heartbeat_seconds)
@@ -84,7 +84,7 @@ static void wake_for_heartbeat(struct streams *all, double now)
 }
 
 /* A suspended connection is not read by microhttpd, which would learn of its end by a heartbeat. */
-static bool has_left(struct stream *s)
+static bool stream_has_left(struct stream *s)
 {
     struct pollfd fd = {.fd = s->socket, .events = POLLRDHUP};
 
@@ -93,25 +93,25 @@ static bool has_left(struct stream *s)
     return s->left;
 }
 
-static bool has_lost_token(struct stream *s)
+static bool stream_has_lost_token(struct stream *s)
 {
     s->refused = s->token && !tokens_alive(s->all->tokens, s->token, clock_now());
     return s->refused;
 }
 
-static void end_those_that_left(struct streams *all, double now)
+static void stream_end_those_that_left(struct streams *all, double now)
 {
     if (now - all->looked_at < LOOK_SECONDS)
         return;
     all->looked_at = now;
     for (struct stream *s = all->first; s; s = s->next)
-        if (has_lost_token(s) || (s->waiting && has_left(s)))
+        if (stream_has_lost_token(s) || (s->waiting && stream_has_left(s)))
             stream_wake(s);
 }
 
 /* ---------------------------------------------------------------- following the store */
 
-static void on_commit(void *context)
+static void stream_on_commit(void *context)
 {
     struct streams *all = context;
 
@@ -139,7 +139,7 @@ static bool streams_add_event(void *context, const struct store_event_row *row)
     return true;
 }
 
-static int64_t ring_head(struct streams *all)
+static int64_t stream_ring_head(struct streams *all)
 {
     pthread_mutex_lock(&all->lock);
     int64_t head = all->ring->head;
@@ -147,7 +147,7 @@ static int64_t ring_head(struct streams *all)
     return head;
 }
 
-static void ring_restart(struct streams *all, int64_t head)
+static void stream_ring_restart(struct streams *all, int64_t head)
 {
     pthread_mutex_lock(&all->lock);
     ring_reset(all->ring, head);
@@ -159,25 +159,25 @@ static void ring_restart(struct streams *all, int64_t head)
 static int streams_follow(struct streams *all, struct error *e)
 {
     struct store_event_range range = {.limit = FOLLOW_EVENTS};
-    int64_t newest, head = ring_head(all);
+    int64_t newest, head = stream_ring_head(all);
 
     if (store_event_newest(all->store, &newest, e))
         return -(int)e->code;
     if (newest - head > (int64_t)RING_EVENTS) {
-        ring_restart(all, newest);
+        stream_ring_restart(all, newest);
         return 0;
     }
     do {
         range.after = head;
         if (store_event_each(all->store, &range, streams_add_event, all, e))
             return -(int)e->code;
-        head = ring_head(all);
+        head = stream_ring_head(all);
     } while (head > range.after && head < newest);
     return 0;
 }
 
 /* Seconds are whole: heartbeats need no more. */
-static void wait_for_change(struct streams *all)
+static void stream_wait_for_change(struct streams *all)
 {
     double until = clock_monotonic() + 1;
 
@@ -192,7 +192,7 @@ static void *streams_run(void *context)
 
     pthread_mutex_lock(&all->lock);
     while (!all->stopping) {
-        wait_for_change(all);
+        stream_wait_for_change(all);
         bool look = all->committed && all->first;
         all->committed = false;
         if (look) {
@@ -201,10 +201,10 @@ static void *streams_run(void *context)
             pthread_mutex_lock(&all->lock);
             if (status)
                 log_warning("streams: the events cannot be read: %s", e.text);
-            wake_for_events(all);
+            stream_wake_for_events(all);
         }
-        wake_for_heartbeat(all, clock_monotonic());
-        end_those_that_left(all, clock_monotonic());
+        stream_wake_for_heartbeat(all, clock_monotonic());
+        stream_end_those_that_left(all, clock_monotonic());
     }
     pthread_mutex_unlock(&all->lock);
     return NULL;
@@ -212,7 +212,7 @@ static void *streams_run(void *context)
 
 /* ---------------------------------------------------------------- what is sent */
 
-static size_t send_pending(struct stream *s, char *buffer, size_t room)
+static size_t stream_send_pending(struct stream *s, char *buffer, size_t room)
 {
     size_t bytes = s->pending.bytes - s->pending_from;
 
@@ -227,7 +227,7 @@ static size_t send_pending(struct stream *s, char *buffer, size_t room)
 }
 
 /* Whole events from the ring, as many as fit; a large one is put into pending. Holds the lock. */
-static size_t send_from_ring(struct stream *s, char *buffer, size_t room)
+static size_t stream_send_from_ring(struct stream *s, char *buffer, size_t room)
 {
     const struct stream_ring *ring = s->all->ring;
     const struct ring_event *event = ring_find(ring, s->after, s->job_id);
@@ -251,7 +251,7 @@ struct page {
     bool failed;
 };
 
-static bool add_to_page(void *context, const struct store_event_row *row)
+static bool stream_add_to_page(void *context, const struct store_event_row *row)
 {
     struct page *page = context;
     size_t bytes;
@@ -267,13 +267,13 @@ static bool add_to_page(void *context, const struct store_event_row *row)
 }
 
 /* What the ring has not any more. head: of the ring before this, all events up to it are stored. */
-static int read_page(struct stream *s, int64_t head)
+static int stream_read_page(struct stream *s, int64_t head)
 {
     struct page page = {.stream = s};
     struct store_event_range range = {.job_id = s->job_id, .after = s->after, .limit = PAGE_EVENTS};
     struct error e;
 
-    if (store_event_each(s->all->store, &range, add_to_page, &page, &e))
+    if (store_event_each(s->all->store, &range, stream_add_to_page, &page, &e))
         return log_warning("streams: the events cannot be read: %s", e.text), -1;
     if (page.failed)
         return -1;
@@ -282,7 +282,7 @@ static int read_page(struct stream *s, int64_t head)
     return 0;
 }
 
-static size_t send_heartbeat(char *buffer, size_t room)
+static size_t stream_send_heartbeat(char *buffer, size_t room)
 {
     int bytes = snprintf(buffer, room, "event: heartbeat\ndata: {\"t\":%.3f}\n\n", clock_now());
     return bytes > 0 && (size_t)bytes < room ? (size_t)bytes : 0;
@@ -293,7 +293,7 @@ static ssize_t stream_read_idle(struct stream *s, char *buffer, size_t room, dou
 {
     if (now - s->sent_at >= (double)s->all->limits.heartbeat_seconds) {
         s->sent_at = now;
-        return (ssize_t)send_heartbeat(buffer, room);
+        return (ssize_t)stream_send_heartbeat(buffer, room);
     }
     s->waiting = true;
     MHD_suspend_connection(s->connection);
@@ -301,16 +301,16 @@ static ssize_t stream_read_idle(struct stream *s, char *buffer, size_t room, dou
 }
 
 /* With the lock held, which it gives back for a look into the store. */
-static ssize_t send_some(struct stream *s, char *buffer, size_t room)
+static ssize_t stream_send_some(struct stream *s, char *buffer, size_t room)
 {
     struct streams *all = s->all;
     size_t bytes = 0;
 
     while (!all->stopping && !s->left && !s->refused) {
         if (s->pending.data)
-            bytes = send_pending(s, buffer, room);
+            bytes = stream_send_pending(s, buffer, room);
         else if (s->after >= all->ring->base)
-            bytes = send_from_ring(s, buffer, room);
+            bytes = stream_send_from_ring(s, buffer, room);
         if (bytes) {
             s->sent_at = clock_monotonic();
             return (ssize_t)bytes;
@@ -321,7 +321,7 @@ static ssize_t send_some(struct stream *s, char *buffer, size_t room)
             return stream_read_idle(s, buffer, room, clock_monotonic());
         int64_t head = all->ring->head;
         pthread_mutex_unlock(&all->lock);
-        int status = read_page(s, head);
+        int status = stream_read_page(s, head);
         pthread_mutex_lock(&all->lock);
         if (status)
             return MHD_CONTENT_READER_END_WITH_ERROR;
@@ -335,7 +335,7 @@ static ssize_t stream_read(void *context, uint64_t position, char *buffer, size_
 
     (void)position;
     pthread_mutex_lock(&s->all->lock);
-    ssize_t bytes = send_some(s, buffer, room);
+    ssize_t bytes = stream_send_some(s, buffer, room);
     pthread_mutex_unlock(&s->all->lock);
     return bytes;
 }
@@ -347,7 +347,7 @@ static int64_t streams_of(struct streams *all, const char *client)
     int64_t count = 0;
 
     for (struct stream *s = all->first; s; s = s->next)
-        count += strncmp(s->client, client, CLIENT_BYTES - 1) == 0 && !has_left(s);
+        count += strncmp(s->client, client, CLIENT_BYTES - 1) == 0 && !stream_has_left(s);
     return count;
 }
 
@@ -434,7 +434,7 @@ void stream_close(struct stream *s)
     free(s);
 }
 
-static void close_it(void *context)
+static void stream_close_it(void *context)
 {
     stream_close(context);
 }
@@ -449,7 +449,7 @@ struct MHD_Response *stream_response(struct stream *s, struct MHD_Connection *co
     s->socket = info ? info->connect_fd : -1;
     pthread_mutex_unlock(&s->all->lock);
     return MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, BLOCK_BYTES, stream_read, s,
-                                             close_it);
+                                             stream_close_it);
 }
 
 /* ---------------------------------------------------------------- all streams */
@@ -475,7 +475,7 @@ int streams_create(struct store *store, struct tokens *tokens, const struct stre
         return error_set(e, ERR_NO_MEMORY, "no thread for streams");
     }
     all->has_thread = true;
-    store_on_commit(store, on_commit, all);
+    store_on_commit(store, stream_on_commit, all);
     *out = all;
     return 0;
 }

@@ -9,7 +9,7 @@
 /* ---------------------------------------------------------------- text */
 
 /* Steps are most of the events: their fields are taken as they are stored. */
-static char *step_data(const struct store_event_row *row)
+static char *stream_ring_step_data(const struct store_event_row *row)
 {
     char *data = NULL;
     bool empty = row->body[1] == '}';
@@ -22,7 +22,7 @@ static char *step_data(const struct store_event_row *row)
     return data;
 }
 
-static char *other_data(const struct store_event_row *row)
+static char *stream_ring_other_data(const struct store_event_row *row)
 {
     json_t *event = store_event_json(row);
     char *data = event ? json_to_text(event, JSON_COMPACT) : NULL;
@@ -39,7 +39,7 @@ static bool ring_is_word(const char *text)
 char *event_text(const struct store_event_row *row, size_t *bytes)
 {
     bool step = strcmp(row->type, "step") == 0 && !strpbrk(row->body, "\r\n");
-    char *data = step ? step_data(row) : other_data(row), *text = NULL;
+    char *data = step ? stream_ring_step_data(row) : stream_ring_other_data(row), *text = NULL;
 
     if (!data)
         return NULL;
@@ -63,7 +63,7 @@ void ring_reset(struct stream_ring *r, int64_t head)
     r->first = r->count = r->used_to = 0;
 }
 
-static void drop_oldest(struct stream_ring *r)
+static void stream_ring_drop_oldest(struct stream_ring *r)
 {
     r->base = ring_nth(r, 0)->id;
     r->first = (r->first + 1) % RING_EVENTS;
@@ -76,12 +76,12 @@ static void ring_make_room(struct stream_ring *r, size_t bytes)
 {
     if (r->used_to + bytes > RING_BYTES) {
         while (r->count && ring_nth(r, 0)->at >= r->used_to)
-            drop_oldest(r);
+            stream_ring_drop_oldest(r);
         r->used_to = 0;
     }
     while (r->count && (r->count == RING_EVENTS || (ring_nth(r, 0)->at >= r->used_to &&
                                                     ring_nth(r, 0)->at < r->used_to + bytes)))
-        drop_oldest(r);
+        stream_ring_drop_oldest(r);
 }
 
 void ring_add(struct stream_ring *r, int64_t id, int64_t job_id, const char *text, size_t bytes)

@@ -35,7 +35,7 @@ static int remove_paths(const struct job_manager *m, int64_t id, char *run, char
     return error_set(e, ERR_INTERNAL, "the path of the run directory is too long");
 }
 
-static int put_aside(const char *run, const char *removed, struct error *e)
+static int remove_put_aside(const char *run, const char *removed, struct error *e)
 {
     if (rename(run, removed) == 0 || errno == ENOENT)
         return 0;
@@ -43,7 +43,8 @@ static int put_aside(const char *run, const char *removed, struct error *e)
 }
 
 /* *run_dir: the job's own directory, or none; what is foreign stays. */
-static int check_ended(struct job_manager *m, int64_t id, enum run_dir *run_dir, struct error *e)
+static int remove_check_ended(struct job_manager *m, int64_t id, enum run_dir *run_dir,
+                              struct error *e)
 {
     struct error why;
     struct store_job job;
@@ -69,13 +70,13 @@ int job_remove(struct job_manager *m, int64_t id, const char *by, struct error *
     int status = remove_paths(m, id, run, removed, e);
 
     if (!status)
-        status = check_ended(m, id, &run_dir, e);
+        status = remove_check_ended(m, id, &run_dir, e);
     if (status)
         return status;
     bool own = run_dir == RUN_DIR_OWN;
     pthread_mutex_lock(&m->files);
     if (own)
-        status = put_aside(run, removed, e);
+        status = remove_put_aside(run, removed, e);
     if (!status && (status = store_job_delete(m->store, id, e)) && own && rename(removed, run))
         log_warning("%s could not be given its name back", removed);
     pthread_mutex_unlock(&m->files);
@@ -89,7 +90,8 @@ int job_remove(struct job_manager *m, int64_t id, const char *by, struct error *
     return 0;
 }
 
-static bool is_its_directory(struct job_manager *m, const struct store_job *job, char *folder)
+static bool remove_is_its_directory(struct job_manager *m, const struct store_job *job,
+                                    char *folder)
 {
     struct store_job there = {.id = job->id, .created_at = job->created_at, .run_dir = folder};
     struct error why;
@@ -97,7 +99,7 @@ static bool is_its_directory(struct job_manager *m, const struct store_job *job,
     return run_dir_look(m->store, &there, &why) == RUN_DIR_OWN;
 }
 
-static void finish_removal(struct job_manager *m, int64_t id)
+static void remove_finish_removal(struct job_manager *m, int64_t id)
 {
     char run[PATH_MAX], removed[PATH_MAX];
     struct store_job job;
@@ -106,7 +108,7 @@ static void finish_removal(struct job_manager *m, int64_t id)
     if (remove_paths(m, id, run, removed, &e))
         return;
     int status = store_job_get(m->store, id, &job, &e);
-    if (status == 0 && is_its_directory(m, &job, removed) && rename(removed, run) == 0)
+    if (status == 0 && remove_is_its_directory(m, &job, removed) && rename(removed, run) == 0)
         log_info("job %lld: its removal was interrupted, the job has been restored", (long long)id);
     else if (status != -(int)ERR_NOT_FOUND || store_removal_set(m->store, id, true, &e))
         log_warning("%s is left over from a removal, and could not be cleared up", removed);
@@ -125,7 +127,7 @@ void job_finish_removals(struct job_manager *m)
         used = 0;
         if (sscanf(entry->d_name, REMOVED "%lld%n", &id, &used) == 1 && !entry->d_name[used] &&
             id > 0)
-            finish_removal(m, id);
+            remove_finish_removal(m, id);
     }
     if (folder)
         closedir(folder);
@@ -195,7 +197,7 @@ void job_go_on_removing(struct job_manager *m)
 
 /* ---------------------------------------------------------------- limits */
 
-static void keep_audit_days(struct job_manager *m)
+static void remove_keep_audit_days(struct job_manager *m)
 {
     struct error e;
     int deleted;
@@ -212,7 +214,7 @@ static void keep_audit_days(struct job_manager *m)
 
 void job_keep_limits(struct job_manager *m)
 {
-    keep_audit_days(m);
+    remove_keep_audit_days(m);
     m->beyond = m->limits.keep_runs > 0;
     if (m->beyond)
         m->removing = true;

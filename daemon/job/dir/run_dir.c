@@ -30,7 +30,7 @@ struct owner {
     double created_at;
 };
 
-static int read_owner(const char *run_dir, struct owner *owner, struct error *e)
+static int run_dir_read_owner(const char *run_dir, struct owner *owner, struct error *e)
 {
     char path[PATH_MAX];
     char *text;
@@ -53,8 +53,8 @@ static int read_owner(const char *run_dir, struct owner *owner, struct error *e)
     return status;
 }
 
-static int write_owner(struct store *s, const struct store_job *job, const char *folder,
-                       struct error *e)
+static int run_dir_write_owner(struct store *s, const struct store_job *job, const char *folder,
+                               struct error *e)
 {
     char path[PATH_MAX];
     json_t *json = json_pack("{s:s, s:I, s:o}", "store", store_identity(s)->uuid, "job",
@@ -77,13 +77,13 @@ static int write_owner(struct store *s, const struct store_job *job, const char 
 
 /* Times are compared, not databases: one that was migrated from a backup of an older version has a
  * new name, and its jobs are the same. */
-static bool is_of(const struct owner *owner, const struct store_job *job)
+static bool run_dir_is_of(const struct owner *owner, const struct store_job *job)
 {
     return owner->job == job->id && fabs(owner->created_at - job->created_at) < 1e-6;
 }
 
-static void say_foreign(struct store *s, const struct store_job *job, const struct owner *owner,
-                        struct error *e)
+static void run_dir_say_foreign(struct store *s, const struct store_job *job,
+                                const struct owner *owner, struct error *e)
 {
     char when[64] = "";
     time_t at = (time_t)owner->created_at;
@@ -111,11 +111,11 @@ enum run_dir run_dir_look(struct store *s, const struct store_job *job, struct e
                         (long long)job->id, job->run_dir);
         return RUN_DIR_MISSING;
     }
-    int status = read_owner(job->run_dir, &owner, &why);
-    if (status == 0 && is_of(&owner, job))
+    int status = run_dir_read_owner(job->run_dir, &owner, &why);
+    if (status == 0 && run_dir_is_of(&owner, job))
         return RUN_DIR_OWN;
     if (status == 0) {
-        say_foreign(s, job, &owner, e);
+        run_dir_say_foreign(s, job, &owner, e);
     } else if (status == -(int)ERR_NOT_FOUND) {
         if (job->id <= store_identity(s)->unmarked)
             return RUN_DIR_OWN;
@@ -160,7 +160,7 @@ static int run_dir_make(struct store *s, const struct store_job *job, struct err
     if (!status)
         status = file_make_dirs_unsynced(fresh, e);
     if (!status)
-        status = write_owner(s, job, fresh, e);
+        status = run_dir_write_owner(s, job, fresh, e);
     if (!status && rename(fresh, job->run_dir))
         status = error_set_errno(e, errno, "cannot create the folder %s", job->run_dir);
     if (!status)
@@ -170,7 +170,7 @@ static int run_dir_make(struct store *s, const struct store_job *job, struct err
     return status;
 }
 
-static bool has_owner(const char *run_dir)
+static bool run_dir_has_owner(const char *run_dir)
 {
     char path[PATH_MAX];
 
@@ -180,7 +180,7 @@ static bool has_owner(const char *run_dir)
 
 int run_dir_mark(struct store *s, const struct store_job *job, struct error *e)
 {
-    return write_owner(s, job, job->run_dir, e);
+    return run_dir_write_owner(s, job, job->run_dir, e);
 }
 
 int run_dir_claim(struct store *s, const struct store_job *job, struct error *e)
@@ -189,7 +189,7 @@ int run_dir_claim(struct store *s, const struct store_job *job, struct error *e)
 
     switch (run_dir_look(s, job, &why)) {
     case RUN_DIR_OWN:
-        return has_owner(job->run_dir) ? 0 : write_owner(s, job, job->run_dir, e);
+        return run_dir_has_owner(job->run_dir) ? 0 : run_dir_write_owner(s, job, job->run_dir, e);
     case RUN_DIR_MISSING:
         if (job->attempt > 0)
             log_warning("%s; it is made again", why.text);
@@ -261,7 +261,7 @@ struct id_list {
     int64_t count, named;
 };
 
-static void id_list_add(struct id_list *list, int64_t id)
+static void run_dir_id_list_add(struct id_list *list, int64_t id)
 {
     size_t used = strlen(list->text);
 
@@ -273,7 +273,7 @@ static void id_list_add(struct id_list *list, int64_t id)
     }
 }
 
-static const char *id_list_text(struct id_list *list)
+static const char *run_dir_id_list_text(struct id_list *list)
 {
     size_t used = strlen(list->text);
 
@@ -290,14 +290,14 @@ struct survey {
     struct id_list without_job, without_folder;
 };
 
-static int compare_ids(const void *a, const void *b)
+static int run_dir_compare_ids(const void *a, const void *b)
 {
     int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
     return (x > y) - (x < y);
 }
 
 /* "7" and ".removed-7" */
-static int list_folders(const char *jobs_dir, struct survey *v, struct error *e)
+static int run_dir_list_folders(const char *jobs_dir, struct survey *v, struct error *e)
 {
     DIR *folder = opendir(jobs_dir);
     const struct dirent *entry;
@@ -320,43 +320,43 @@ static int list_folders(const char *jobs_dir, struct survey *v, struct error *e)
     if (folder)
         closedir(folder);
     if (!status && v->count)
-        qsort(v->ids, v->count, sizeof v->ids[0], compare_ids);
+        qsort(v->ids, v->count, sizeof v->ids[0], run_dir_compare_ids);
     return status;
 }
 
-static void compare_with_job(void *context, int64_t id, bool launched)
+static void run_dir_compare_with_job(void *context, int64_t id, bool launched)
 {
     struct survey *v = context;
 
     while (v->at < v->count && v->ids[v->at] < id)
-        id_list_add(&v->without_job, v->ids[v->at++]);
+        run_dir_id_list_add(&v->without_job, v->ids[v->at++]);
     if (v->at < v->count && v->ids[v->at] == id)
         v->at++;
     else if (launched)
-        id_list_add(&v->without_folder, id);
+        run_dir_id_list_add(&v->without_folder, id);
 }
 
 int run_dirs_survey(struct store *s, const char *jobs_dir, struct error *e)
 {
     struct survey v = {0};
-    int status = list_folders(jobs_dir, &v, e);
+    int status = run_dir_list_folders(jobs_dir, &v, e);
 
     if (!status && v.highest)
         status = store_job_ids_above(s, v.highest, e);
     if (!status)
-        status = store_job_each_id(s, compare_with_job, &v, e);
+        status = store_job_each_id(s, run_dir_compare_with_job, &v, e);
     while (!status && v.at < v.count)
-        id_list_add(&v.without_job, v.ids[v.at++]);
+        run_dir_id_list_add(&v.without_job, v.ids[v.at++]);
     free(v.ids);
     if (status)
         return status;
     if (v.without_job.count)
         log_warning("%s has run directories that the database has no job for: %s. They are left "
                     "alone; new jobs get ids above %lld",
-                    jobs_dir, id_list_text(&v.without_job), (long long)v.highest);
+                    jobs_dir, run_dir_id_list_text(&v.without_job), (long long)v.highest);
     if (v.without_folder.count)
         log_warning("the run directories of these jobs are missing in %s: %s. Their logs and "
                     "checkpoints are not available",
-                    jobs_dir, id_list_text(&v.without_folder));
+                    jobs_dir, run_dir_id_list_text(&v.without_folder));
     return 0;
 }

@@ -26,7 +26,7 @@ static void trim_checkpoints(const struct job_manager *m, const struct active_jo
 }
 
 /* The last bytes of a log, from the first whole line on, behind a line that tells of the rest. */
-static int cut_log(const char *path, int64_t size, int64_t keep, struct error *e)
+static int trim_cut_log(const char *path, int64_t size, int64_t keep, struct error *e)
 {
     char title[128], *text = calloc(1, (size_t)keep + sizeof title + 1);
     int fd = file_open(path, e);
@@ -63,7 +63,7 @@ static void trim_log(const struct job_manager *m, const struct active_job *a)
         (size_t)snprintf(path, sizeof path, "%s/stdout.log", a->attempt_dir) >= sizeof path ||
         stat(path, &st) || st.st_size <= m->limits.log_limit_bytes)
         return;
-    if (cut_log(path, st.st_size, m->limits.log_limit_bytes, &e))
+    if (trim_cut_log(path, st.st_size, m->limits.log_limit_bytes, &e))
         log_warning("job %lld: %s", (long long)a->id, e.text);
 }
 

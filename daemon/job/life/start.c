@@ -22,7 +22,8 @@
 
 /* ---------------------------------------------------------------- what it takes */
 
-static int find_programs(const struct job_manager *m, char **mpirun, char **worker, struct error *e)
+static int start_find_programs(const struct job_manager *m, char **mpirun, char **worker,
+                               struct error *e)
 {
     int status = launch_find_program(m->mpirun, mpirun, e);
     if (status)
@@ -41,8 +42,8 @@ static int find_programs(const struct job_manager *m, char **mpirun, char **work
 
 /* A job that is bound would sit on the cores of another that is. One whose hosts' slots are not
  * said has them to itself. */
-static bool has_cores_to_itself(const struct job_manager *m, const struct job_spec *spec,
-                                int64_t slots)
+static bool start_has_cores_to_itself(const struct job_manager *m, const struct job_spec *spec,
+                                      int64_t slots)
 {
     if (!job_spec_names_hosts(spec))
         return 2 * slots > m->slots && m->slots <= launch_node_slots(false);
@@ -50,16 +51,16 @@ static bool has_cores_to_itself(const struct job_manager *m, const struct job_sp
     return 2 * need > job_hosts_slots(spec, need);
 }
 
-static enum job_bind bind_of(const struct job_manager *m, const struct job_spec *spec,
-                             int64_t slots)
+static enum job_bind start_bind_of(const struct job_manager *m, const struct job_spec *spec,
+                                   int64_t slots)
 {
     if (spec->cluster.bind != JOB_BIND_AUTO || spec->cluster.launcher == JOB_LAUNCHER_SLURM)
         return spec->cluster.bind;
-    return has_cores_to_itself(m, spec, slots) ? JOB_BIND_AUTO : JOB_BIND_NONE;
+    return start_has_cores_to_itself(m, spec, slots) ? JOB_BIND_AUTO : JOB_BIND_NONE;
 }
 
 /* Three steps, as long as they are thought to be; before the first one by the plan. */
-static double lead_seconds(const struct job_limits *limits, const struct store_job *job)
+static double start_lead_seconds(const struct job_limits *limits, const struct store_job *job)
 {
     struct store_job guess = *job;
 
@@ -70,8 +71,10 @@ static double lead_seconds(const struct job_limits *limits, const struct store_j
     return isnan(job->time_limit_seconds) ? lead : fmin(lead, job->time_limit_seconds / 2);
 }
 
-static struct launch_request request_for(struct job_manager *m, const struct job_limits *limits,
-                                         const struct store_job *job, const struct job_spec *spec)
+static struct launch_request start_request_for(struct job_manager *m,
+                                               const struct job_limits *limits,
+                                               const struct store_job *job,
+                                               const struct job_spec *spec)
 {
     struct placement_machine machine = {0};
 
@@ -82,7 +85,7 @@ static struct launch_request request_for(struct job_manager *m, const struct job
         .run_dir = job->run_dir,
         .spec = spec,
         .threads = job_threads(spec, m->slots),
-        .bind = bind_of(m, spec, job->slots),
+        .bind = start_bind_of(m, spec, job->slots),
         .machine = machine,
         .agent = m->agent,
         .data_roots = open_beneath_roots(),
@@ -92,14 +95,14 @@ static struct launch_request request_for(struct job_manager *m, const struct job
         .cluster = m->slurm,
         .created_at = job->created_at,
         .time_limit_seconds = job->time_limit_seconds,
-        .lead_seconds = lead_seconds(limits, job),
+        .lead_seconds = start_lead_seconds(limits, job),
     };
 }
 
 /* A job for Slurm has its threads since it was submitted (job_share_cores); one that an earlier
  * version took may have none. */
-static int check_threads(const struct job_manager *m, struct job_spec *spec, const char *by,
-                         struct error *e)
+static int start_check_threads(const struct job_manager *m, struct job_spec *spec, const char *by,
+                               struct error *e)
 {
     struct problems problems = {0};
     struct job_cores cores;
@@ -114,7 +117,7 @@ static int check_threads(const struct job_manager *m, struct job_spec *spec, con
 }
 
 /* What the plan says of the threads where it shared out cores; the caller frees it. */
-static char *threads_source(const json_t *plan)
+static char *start_threads_source(const json_t *plan)
 {
     const json_t *threads = json_object_get(json_object_get(plan, "explain"), "threads_per_worker");
     const char *source = json_string_value(json_object_get(threads, "source"));
@@ -127,8 +130,8 @@ static char *threads_source(const json_t *plan)
 
 /* The checkpoints of attempts that the database does not know are not those of a run that begins
  * anew. */
-static int put_checkpoints_aside(struct job_manager *m, const struct store_job *job, int64_t last,
-                                 struct error *e)
+static int start_put_checkpoints_aside(struct job_manager *m, const struct store_job *job,
+                                       int64_t last, struct error *e)
 {
     char from[PATH_MAX], to[PATH_MAX], message[PATH_MAX + 200];
     struct error why;
@@ -156,8 +159,8 @@ static int put_checkpoints_aside(struct job_manager *m, const struct store_job *
 
 /* A database that was restored from a backup may be behind what the run directory shows: what runs
  * there still must not be joined by another. */
-static int settle_unknown_attempts(struct job_manager *m, const struct store_job *job,
-                                   struct error *e)
+static int start_settle_unknown_attempts(struct job_manager *m, const struct store_job *job,
+                                         struct error *e)
 {
     int64_t last = run_dir_last_attempt(job->run_dir);
 
@@ -175,7 +178,7 @@ static int settle_unknown_attempts(struct job_manager *m, const struct store_job
                 "a backup?), is still running as process %lld: end it, then resume the job",
                 (long long)attempt, (long long)job->id, pid);
     }
-    return put_checkpoints_aside(m, job, last, e);
+    return start_put_checkpoints_aside(m, job, last, e);
 }
 
 /* ---------------------------------------------------------------- the steps */
@@ -214,22 +217,22 @@ int start_prepare(struct job_manager *m, struct active_job *a, struct error *e)
 
     if (!a->spec && !(a->spec = job_stored_spec(&s->job, e)))
         return -(int)e->code;
-    int status = check_threads(m, a->spec, s->job.submitted_by, e);
+    int status = start_check_threads(m, a->spec, s->job.submitted_by, e);
     json_t *plan = json_loads(s->job.plan ? s->job.plan : "{}", 0, NULL);
-    s->threads_source = threads_source(plan);
+    s->threads_source = start_threads_source(plan);
     json_decref(plan);
     if (!status)
-        status = find_programs(m, &s->mpirun, &s->worker, e);
+        status = start_find_programs(m, &s->mpirun, &s->worker, e);
     if (!status) {
         pthread_mutex_lock(&m->files);
         status = run_dir_prepare(m->store, &s->job, e);
         pthread_mutex_unlock(&m->files);
     }
     if (!status)
-        status = settle_unknown_attempts(m, &s->job, e);
+        status = start_settle_unknown_attempts(m, &s->job, e);
     if (status)
         return status;
-    s->request = request_for(m, &m->limits, &s->job, a->spec);
+    s->request = start_request_for(m, &m->limits, &s->job, a->spec);
     s->request.mpirun = s->mpirun;
     s->request.worker = s->worker;
     s->request.threads_source = s->threads_source;
@@ -341,14 +344,14 @@ int job_slurm_script(struct job_manager *m, const struct job_spec *spec, const s
                             .predicted_seconds = size.predicted_seconds,
                             .predicted_high_seconds = size.predicted_high_seconds};
     struct job_limits limits = job_manager_limits(m);
-    struct launch_request request = request_for(m, &limits, &job, spec);
+    struct launch_request request = start_request_for(m, &limits, &job, spec);
     char *mpirun = NULL, *worker = NULL;
-    int status = find_programs(m, &mpirun, &worker, e);
+    int status = start_find_programs(m, &mpirun, &worker, e);
 
     *text = NULL;
     char *document = job_json_text(job_spec_to_json(spec));
     json_t *explained = plan_to_json(plan);
-    char *source = threads_source(explained);
+    char *source = start_threads_source(explained);
     json_decref(explained);
     request.threads_source = source;
     request.attempt = 1;

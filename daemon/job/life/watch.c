@@ -62,7 +62,7 @@ static void watch_time(struct job_manager *m, struct active_job *a)
 
 /* A clock that steps forward, as of a machine that slept, makes old what was written before: until
  * everyone has had the time to speak again, silence means nothing. */
-static bool clock_is_steady(struct job_manager *m, double now)
+static bool watch_clock_is_steady(struct job_manager *m, double now)
 {
     double monotonic = clock_monotonic(), offset = now - monotonic;
 
@@ -84,7 +84,7 @@ static bool watch_finds_stall(struct job_manager *m, struct active_job *a)
 
     if (stalled_read(a->attempt_dir, &a->stall)) /* by another daemon */
         return true;
-    if (!clock_is_steady(m, now))
+    if (!watch_clock_is_steady(m, now))
         return false;
     if (!a->process.slurm) {
         look.launched_at = now - launch_elapsed_seconds(&a->process);

@@ -20,7 +20,7 @@ bool forecast_chains(const struct store_job *job)
 
 static const struct forecast_end unknown = {0, INFINITY, INFINITY};
 
-static double at_least_0(double x)
+static double forecast_at_least_0(double x)
 {
     return x > 0 ? x : 0;
 }
@@ -29,7 +29,7 @@ static void forecast_limit(struct forecast_end *end, double seconds)
 {
     if (isnan(seconds))
         return;
-    end->latest = fmin(end->latest, at_least_0(seconds));
+    end->latest = fmin(end->latest, forecast_at_least_0(seconds));
     if (end->likely > end->latest && isfinite(end->likely))
         end->likely = end->latest;
     end->soonest = fmin(end->soonest, end->latest);
@@ -46,9 +46,11 @@ struct forecast_end forecast_queued(const struct store_job *job)
     return end;
 }
 
-static double share_left(const struct store_job *job)
+static double forecast_share_left(const struct store_job *job)
 {
-    return job->train_steps > 0 ? at_least_0(1 - (double)job->step / (double)job->train_steps) : 1;
+    return job->train_steps > 0
+               ? forecast_at_least_0(1 - (double)job->step / (double)job->train_steps)
+               : 1;
 }
 
 /* ---- steps that are not alike */
@@ -68,12 +70,12 @@ double forecast_steps(const struct forecast_pace *pace, double from, double to)
     double sum = 0;
 
     if (pace->count == 0)
-        return at_least_0(to - from);
+        return forecast_at_least_0(to - from);
     for (size_t i = 0; i < pace->count; i++) {
         const struct forecast_part *part = &pace->parts[i];
         double first = fmax(from, (double)part->step);
         double end = i + 1 < pace->count ? fmin(to, (double)part[1].step) : to;
-        sum += at_least_0(end - first) * part->images * part->cost;
+        sum += forecast_at_least_0(end - first) * part->images * part->cost;
     }
     return sum;
 }
@@ -104,8 +106,8 @@ struct forecast_end forecast_until(const struct store_job *job, const struct for
         forecast_steps(pace, (double)job->step, step) * (double)job->global_batch * image;
     double evaluation = (double)job->eval_images * PREDICT_EVAL_COST * image *
                         (pace->evaluation > 0 ? pace->evaluation : 1);
-    double whole =
-        at_least_0(floor(step / interval + 1e-9) - floor((double)job->step / interval + 1e-9));
+    double whole = forecast_at_least_0(floor(step / interval + 1e-9) -
+                                       floor((double)job->step / interval + 1e-9));
     bool under_way =
         job->evaluations > 0 && (job->state == JOB_EVALUATING || step <= (double)job->step);
     return (struct forecast_end){
@@ -115,12 +117,13 @@ struct forecast_end forecast_until(const struct store_job *job, const struct for
     };
 }
 
-static struct forecast_end by_speed(const struct store_job *job, const struct forecast_pace *pace)
+static struct forecast_end forecast_by_speed(const struct store_job *job,
+                                             const struct forecast_pace *pace)
 {
     struct forecast_end end = forecast_until(job, pace, (double)job->train_steps);
 
     /* Behind the last step there may be an evaluation of unknown length. */
-    if (share_left(job) == 0 && job->evaluations == 0)
+    if (forecast_share_left(job) == 0 && job->evaluations == 0)
         end.latest = INFINITY;
     return end;
 }
@@ -135,11 +138,12 @@ struct forecast_end forecast_running(const struct store_job *job, const struct f
                   : 1;
 
     if (job->step > 0 && job->global_batch > 0 && job->images_per_sec > 0)
-        end = by_speed(job, pace);
+        end = forecast_by_speed(job, pace);
     else if (job->predicted_seconds > 0)
-        end = (struct forecast_end){at_least_0(left * job->predicted_low_seconds - elapsed),
-                                    at_least_0(left * job->predicted_seconds - elapsed),
-                                    at_least_0(left * job->predicted_high_seconds - elapsed)};
+        end = (struct forecast_end){
+            forecast_at_least_0(left * job->predicted_low_seconds - elapsed),
+            forecast_at_least_0(left * job->predicted_seconds - elapsed),
+            forecast_at_least_0(left * job->predicted_high_seconds - elapsed)};
     if (!forecast_chains(job))
         forecast_limit(&end, job->time_limit_seconds - elapsed);
     return end;

@@ -9,7 +9,7 @@
 #include "launch/hosts.h"
 
 /* Whether one of the hosts is this machine. */
-static bool job_hosts_are_here(const struct job_spec *spec)
+static bool size_job_hosts_are_here(const struct job_spec *spec)
 {
     struct host host;
 
@@ -32,7 +32,7 @@ int64_t job_hosts_slots(const struct job_spec *spec, int64_t total)
 }
 
 /* Hardware threads of a core of this machine, where the job counts those. */
-static int64_t threads_of_core(const struct job_spec *spec)
+static int64_t size_threads_of_core(const struct job_spec *spec)
 {
     if (!spec->cluster.smt)
         return 1;
@@ -42,7 +42,7 @@ static int64_t threads_of_core(const struct job_spec *spec)
 
 int64_t job_machine_slots(const struct job_spec *spec, int64_t total)
 {
-    return total * threads_of_core(spec);
+    return total * size_threads_of_core(spec);
 }
 
 int64_t job_threads(const struct job_spec *spec, int64_t total)
@@ -57,16 +57,16 @@ int64_t job_threads(const struct job_spec *spec, int64_t total)
 int64_t job_slots_needed(const struct job_spec *spec, int64_t total)
 {
     int64_t needed;
-    if (job_spec_names_hosts(spec) && !job_hosts_are_here(spec))
+    if (job_spec_names_hosts(spec) && !size_job_hosts_are_here(spec))
         return 0;
     if (__builtin_mul_overflow(spec->cluster.workers_per_node, job_threads(spec, total), &needed))
         return INT64_MAX;
-    int64_t together = threads_of_core(spec);
+    int64_t together = size_threads_of_core(spec);
     return needed / together + (needed % together != 0);
 }
 
-static int check_fits_slurm(const struct job_manager *m, const struct job_spec *spec,
-                            struct problems *problems, struct error *e)
+static int size_check_fits_slurm(const struct job_manager *m, const struct job_spec *spec,
+                                 struct problems *problems, struct error *e)
 {
     if (m->slurm_settings.srun && spec->cluster.mpi_arg_count)
         problems_add(problems, "/cluster/mpi_args", NULL,
@@ -80,8 +80,8 @@ static int check_fits_slurm(const struct job_manager *m, const struct job_spec *
 }
 
 /* What is asked for by name must fit into this machine; of other hosts they say it themselves. */
-static void check_binding(const struct job_manager *m, const struct job_spec *spec,
-                          struct problems *problems)
+static void size_check_binding(const struct job_manager *m, const struct job_spec *spec,
+                               struct problems *problems)
 {
     struct placement_wish wish = placement_wish_of(spec, job_threads(spec, m->slots));
     struct placement_machine machine;
@@ -100,7 +100,7 @@ int job_check_fits(const struct job_manager *m, const struct job_spec *spec,
     int64_t needed = job_slots_needed(spec, m->slots);
 
     if (spec->cluster.launcher == JOB_LAUNCHER_SLURM)
-        return check_fits_slurm(m, spec, problems, e);
+        return size_check_fits_slurm(m, spec, problems, e);
     if (spec->cluster.nodes != 1 && !job_spec_names_hosts(spec))
         problems_add(problems, "/cluster/nodes", NULL,
                      "launcher \"local\" needs to know which %lld machines: name them in "
@@ -114,7 +114,7 @@ int job_check_fits(const struct job_manager *m, const struct job_spec *spec,
             (long long)spec->cluster.workers_per_node, (long long)job_threads(spec, m->slots),
             (long long)needed, spec->cluster.smt ? ", hardware threads" : "", (long long)m->slots);
     else
-        check_binding(m, spec, problems);
+        size_check_binding(m, spec, problems);
     return 0;
 }
 

@@ -24,7 +24,7 @@ static const char *const special[] = {
     /* IPv6: inside 2000::/3, which alone is given out */
     "2001::/23", "2001:db8::/32", "3fff::/20"};
 
-static bool network_has(const struct network *n, const unsigned char bytes[16])
+static bool address_network_has(const struct network *n, const unsigned char bytes[16])
 {
     int whole = n->bits / 8, rest = n->bits % 8;
 
@@ -32,7 +32,7 @@ static bool network_has(const struct network *n, const unsigned char bytes[16])
            (rest == 0 || (n->bytes[whole] ^ bytes[whole]) >> (8 - rest) == 0);
 }
 
-static void network_map(const void *v4, unsigned char bytes[16])
+static void address_network_map(const void *v4, unsigned char bytes[16])
 {
     memset(bytes, 0, 10);
     bytes[10] = bytes[11] = 0xff;
@@ -40,7 +40,7 @@ static void network_map(const void *v4, unsigned char bytes[16])
 }
 
 /* "10.0.0.0/8", "::1" */
-static bool network_parse(const char *text, size_t length, struct network *n)
+static bool address_network_parse(const char *text, size_t length, struct network *n)
 {
     char copy[INET6_ADDRSTRLEN + 8], *slash, *end = NULL;
 
@@ -53,7 +53,7 @@ static bool network_parse(const char *text, size_t length, struct network *n)
     struct in_addr v4;
     bool is_v4 = inet_pton(AF_INET, copy, &v4) == 1;
     if (is_v4)
-        network_map(&v4, n->bytes);
+        address_network_map(&v4, n->bytes);
     else if (inet_pton(AF_INET6, copy, n->bytes) != 1)
         return false;
     long most = is_v4 ? 32 : 128, bits = slash ? strtol(slash + 1, &end, 10) : most;
@@ -67,7 +67,7 @@ static bool network_parse(const char *text, size_t length, struct network *n)
 static bool address_bytes(const struct sockaddr *address, unsigned char bytes[16])
 {
     if (address->sa_family == AF_INET)
-        network_map(&((const struct sockaddr_in *)(const void *)address)->sin_addr, bytes);
+        address_network_map(&((const struct sockaddr_in *)(const void *)address)->sin_addr, bytes);
     else if (address->sa_family == AF_INET6)
         memcpy(bytes, &((const struct sockaddr_in6 *)(const void *)address)->sin6_addr, 16);
     else
@@ -79,7 +79,7 @@ static bool address_is_within(const char *network, const unsigned char bytes[16]
 {
     struct network n;
 
-    return network_parse(network, strlen(network), &n) && network_has(&n, bytes);
+    return address_network_parse(network, strlen(network), &n) && address_network_has(&n, bytes);
 }
 
 /* The IPv4 address inside, in its mapped form. */
@@ -95,7 +95,7 @@ static bool address_unwrap(unsigned char bytes[16])
         memcpy(inner, bytes + 2, 4);
     else
         return false;
-    network_map(inner, bytes);
+    address_network_map(inner, bytes);
     return true;
 }
 
@@ -159,7 +159,7 @@ int address_list_check(const char *list, struct error *e)
     const char *word, *at = list;
 
     while (list && (word = address_next_word(&at, &length)))
-        if (!network_parse(word, length, &n) && !address_name_right(word, length))
+        if (!address_network_parse(word, length, &n) && !address_name_right(word, length))
             return error_set(e, ERR_USAGE,
                              "notify_allow: \"%.*s\" is neither a network (10.0.0.0/8), an address "
                              "nor a host, with or without a port (chat.internal:8443)",
@@ -177,7 +177,7 @@ bool address_is_allowed(const char *list, const struct sockaddr *address)
     if (!list || !address_bytes(address, bytes))
         return false;
     while ((word = address_next_word(&at, &length)))
-        if (network_parse(word, length, &n) && network_has(&n, bytes))
+        if (address_network_parse(word, length, &n) && address_network_has(&n, bytes))
             return true;
     return false;
 }
@@ -190,7 +190,7 @@ bool address_host_is_allowed(const char *list, const char *host, int port)
 
     while (list && (word = address_next_word(&at, &length))) {
         int only;
-        if (network_parse(word, length, &n))
+        if (address_network_parse(word, length, &n))
             continue;
         size_t name = address_port_at(word, length, &only);
         if (strlen(host) == name && strncasecmp(word, host, name) == 0 && (!only || only == port))

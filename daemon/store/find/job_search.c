@@ -64,7 +64,7 @@ static const struct search *search_of(const struct store_job_filter *f)
 
 /* All jobs in these states. Pages ask for it far more often than jobs change, and to count a
  * hundred thousand takes longer than the rest of the answer: counted once a commit. */
-static int count_all(struct store *s, unsigned states, int64_t *total, struct error *e)
+static int job_search_count_all(struct store *s, unsigned states, int64_t *total, struct error *e)
 {
     uint64_t commits = atomic_load(&s->commits); /* before the count: it may be newer, not older */
 
@@ -183,7 +183,7 @@ int store_job_search(struct store *s, const struct store_job_filter *filter,
     *next = NULL;
     if (!ids)
         return error_set(e, ERR_NO_MEMORY, "no memory for a list of jobs");
-    int status = all ? count_all(s, filter->states, total, e) : 0;
+    int status = all ? job_search_count_all(s, filter->states, total, e) : 0;
     struct sql *c = sql_read_begin(s);
     if (!all)
         status = search_count(c, filter, total, e);

@@ -30,7 +30,7 @@ static json_t *label_read(struct sql *c, int64_t id, struct error *e)
     return needed(labels);
 }
 
-static int compare_tags(const void *a, const void *b)
+static int label_compare_tags(const void *a, const void *b)
 {
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
@@ -55,7 +55,7 @@ static json_t *label_tags(const json_t *before, const json_t *change)
     json_object_foreach (set, name, ignored)
         if (count < sizeof names / sizeof names[0])
             names[count++] = name;
-    qsort(names, count, sizeof names[0], compare_tags);
+    qsort(names, count, sizeof names[0], label_compare_tags);
     for (i = 0; i < count; i++)
         json_array_append_new(sorted, json_string(names[i]));
     json_decref(set);

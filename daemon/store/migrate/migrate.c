@@ -23,7 +23,7 @@ static int migrate_read_number(sqlite3 *db, const char *sql, int *value, struct 
     return status;
 }
 
-static int check_version(sqlite3 *db, const char *path, int count, struct error *e)
+static int migrate_check_version(sqlite3 *db, const char *path, int count, struct error *e)
 {
     int version, application, tables;
 
@@ -52,7 +52,7 @@ static int check_version(sqlite3 *db, const char *path, int count, struct error 
 
 /* "file:PATH?immutable=1": SQLite then puts nothing beside the file. Only right while there is no
  * log that holds newer pages. */
-static void immutable_uri(const char *path, char *uri, size_t bytes)
+static void migrate_immutable_uri(const char *path, char *uri, size_t bytes)
 {
     size_t used = (size_t)snprintf(uri, bytes, "file:");
 
@@ -62,7 +62,7 @@ static void immutable_uri(const char *path, char *uri, size_t bytes)
     snprintf(uri + used, bytes - used, "?immutable=1");
 }
 
-static int open_to_look(const char *path, sqlite3 **db)
+static int migrate_open_to_look(const char *path, sqlite3 **db)
 {
     char uri[3 * PATH_MAX], log[PATH_MAX + 8];
     struct stat st;
@@ -70,7 +70,7 @@ static int open_to_look(const char *path, sqlite3 **db)
     snprintf(log, sizeof log, "%s-wal", path);
     if (stat(log, &st) == 0 && st.st_size > 0)
         return sqlite3_open_v2(path, db, SQLITE_OPEN_READONLY, NULL);
-    immutable_uri(path, uri, sizeof uri);
+    migrate_immutable_uri(path, uri, sizeof uri);
     return sqlite3_open_v2(uri, db, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI, NULL);
 }
 
@@ -81,11 +81,11 @@ int store_migrate_check(const char *path, int count, struct error *e)
 
     if (access(path, F_OK))
         return 0;
-    if (open_to_look(path, &db) != SQLITE_OK) {
+    if (migrate_open_to_look(path, &db) != SQLITE_OK) {
         sql_error(db, e, "opening the database");
         status = error_prefix(e, "%s", path);
     } else {
-        status = check_version(db, path, count, e);
+        status = migrate_check_version(db, path, count, e);
     }
     sqlite3_close(db);
     return status;
@@ -129,7 +129,7 @@ int store_migrate(sqlite3 *db, const struct store_migration *migrations, int cou
 
 /* ---------------------------------------------------------------- what must be there */
 
-static int check_entries(sqlite3 *db, sqlite3 *wanted, struct error *e)
+static int migrate_check_entries(sqlite3 *db, sqlite3 *wanted, struct error *e)
 {
     sqlite3_stmt *each = NULL, *look = NULL;
     int code = sqlite3_prepare_v2(
@@ -164,7 +164,7 @@ int store_migrate_verify(sqlite3 *db, const struct store_migration *migrations, 
                      : sql_error(wanted, e, "opening a database in memory");
 
     if (status == 0)
-        status = check_entries(db, wanted, e);
+        status = migrate_check_entries(db, wanted, e);
     sqlite3_close(wanted);
     return status;
 }

@@ -15,14 +15,14 @@ static void bucket_clear(struct store_metric_part *p)
     memset(p, 0, sizeof *p);
 }
 
-static void place_at(struct store_metric_part *p, int64_t step, double epoch, double t)
+static void bucket_place_at(struct store_metric_part *p, int64_t step, double epoch, double t)
 {
     p->step = step;
     p->epoch = epoch;
     p->t = t;
 }
 
-static void merge_metric(struct store_metric_sum *into, const struct store_metric_sum *from)
+static void bucket_merge_metric(struct store_metric_sum *into, const struct store_metric_sum *from)
 {
     if (from->count == 0)
         return;
@@ -34,10 +34,10 @@ static void merge_metric(struct store_metric_sum *into, const struct store_metri
 
 void store_metric_fold(struct store_metric_part *into, const struct store_metric_part *part)
 {
-    place_at(into, part->step, part->epoch, part->t);
+    bucket_place_at(into, part->step, part->epoch, part->t);
     into->rows += part->rows;
     for (int i = 0; event_metric_at((size_t)i); i++)
-        merge_metric(&into->of[i], &part->of[i]);
+        bucket_merge_metric(&into->of[i], &part->of[i]);
 }
 
 void store_metric_to_middle(struct store_metric_part *part, struct store_metric_part *before)
@@ -46,17 +46,18 @@ void store_metric_to_middle(struct store_metric_part *part, struct store_metric_
     int64_t span = part->step - before->step, steps = part->rows / 2;
     double back = span > 0 ? (double)steps / (double)span : 0;
 
-    place_at(part, part->step - steps, part->epoch - back * (part->epoch - before->epoch),
-             part->t - back * (part->t - before->t));
+    bucket_place_at(part, part->step - steps, part->epoch - back * (part->epoch - before->epoch),
+                    part->t - back * (part->t - before->t));
     *before = last;
 }
 
 /* ---------------------------------------------------------------- rows */
 
-static void read_step(sqlite3_stmt *row, struct store_metric_part *p)
+static void bucket_read_step(sqlite3_stmt *row, struct store_metric_part *p)
 {
     bucket_clear(p);
-    place_at(p, sqlite3_column_int64(row, 0), sql_double(row, 1), sqlite3_column_double(row, 2));
+    bucket_place_at(p, sqlite3_column_int64(row, 0), sql_double(row, 1),
+                    sqlite3_column_double(row, 2));
     p->rows = 1;
     for (int i = 0; event_metric_at((size_t)i); i++) {
         double v = sql_double(row, 3 + i);
@@ -65,10 +66,11 @@ static void read_step(sqlite3_stmt *row, struct store_metric_part *p)
     }
 }
 
-static void read_bucket(sqlite3_stmt *row, struct store_metric_part *p)
+static void bucket_read(sqlite3_stmt *row, struct store_metric_part *p)
 {
     bucket_clear(p);
-    place_at(p, sqlite3_column_int64(row, 1), sql_double(row, 2), sqlite3_column_double(row, 3));
+    bucket_place_at(p, sqlite3_column_int64(row, 1), sql_double(row, 2),
+                    sqlite3_column_double(row, 3));
     p->rows = sqlite3_column_int64(row, 0);
     size_t bytes = (size_t)sqlite3_column_bytes(row, 4);
     memcpy(p->of, sqlite3_column_blob(row, 4), bytes < sizeof p->of ? bytes : sizeof p->of);
@@ -98,9 +100,9 @@ static int bucket_each(struct sql *c, int64_t job_id, int level, int64_t from, i
 
     while ((status = sql_row(c, row, e)) > 0) {
         if (level == 0)
-            read_step(row, &part);
+            bucket_read_step(row, &part);
         else
-            read_bucket(row, &part);
+            bucket_read(row, &part);
         visit(context, &part);
     }
     return status;
@@ -120,7 +122,7 @@ int store_metric_each(struct store *s, int64_t job_id, int64_t from_step, int64_
     int status;
 
     while ((status = sql_row(c, row, e)) > 0) {
-        read_step(row, &part);
+        bucket_read_step(row, &part);
         visit(context, &part);
     }
     sql_read_end(s, c);
@@ -137,7 +139,7 @@ struct writer {
     struct error *e;
 };
 
-static void write_bucket(struct writer *w)
+static void bucket_write(struct writer *w)
 {
     int metrics = 0;
 
@@ -160,7 +162,7 @@ static void bucket_add_part(void *context, const struct store_metric_part *part)
     int64_t bucket = part->step >> (w->level * LEVEL_BITS);
 
     if (bucket != w->bucket)
-        write_bucket(w);
+        bucket_write(w);
     w->bucket = bucket;
     store_metric_fold(&w->part, part);
 }
@@ -174,7 +176,7 @@ int store_buckets_update(struct sql *c, int64_t job_id, int64_t first_step, int6
         int status = bucket_each(c, job_id, level - 1, first_step / size * size,
                                  (last_step / size + 1) * size, bucket_add_part, &w, e);
         if (status == 0) {
-            write_bucket(&w);
+            bucket_write(&w);
             status = w.status;
         }
         if (status)
@@ -185,7 +187,7 @@ int store_buckets_update(struct sql *c, int64_t job_id, int64_t first_step, int6
 
 /* ---------------------------------------------------------------- an older database */
 
-static int fill_one(struct sql *c, int64_t job_id, struct error *e)
+static int bucket_fill_one(struct sql *c, int64_t job_id, struct error *e)
 {
     sqlite3_stmt *row = sql_query(
         c, e,
@@ -218,7 +220,7 @@ int store_buckets_fill(struct store *s, struct error *e)
             sql_done(row);
             if (filled == 0)
                 log_info("store: making the series of earlier jobs faster to draw, once");
-            int status = fill_one(c, id, e);
+            int status = bucket_fill_one(c, id, e);
             if ((status = sql_write_end(s, c, status, e)))
                 return status;
             continue;

@@ -42,7 +42,7 @@ struct steps {
     const struct store_step *newest;
 };
 
-static void note_step(struct steps *steps, const struct store_step *step)
+static void event_note_step(struct steps *steps, const struct store_step *step)
 {
     if (!steps->newest || step->step < steps->first)
         steps->first = step->step;
@@ -51,7 +51,8 @@ static void note_step(struct steps *steps, const struct store_step *step)
     steps->newest = step;
 }
 
-static int finish_steps(struct sql *c, int64_t job_id, const struct steps *steps, struct error *e)
+static int event_finish_steps(struct sql *c, int64_t job_id, const struct steps *steps,
+                              struct error *e)
 {
     if (!steps->newest)
         return 0;
@@ -66,15 +67,15 @@ static int finish_steps(struct sql *c, int64_t job_id, const struct steps *steps
                    newest->metrics[1], newest->metrics[2]);
 }
 
-static int ingest_step(struct sql *c, int64_t job_id, const struct store_event *event,
-                       struct steps *steps, struct error *e)
+static int event_ingest_step(struct sql *c, int64_t job_id, const struct store_event *event,
+                             struct steps *steps, struct error *e)
 {
     const struct store_step *step = &event->step;
     const double *v = step->metrics;
 
     if (step->step < 0 || step->step > EVENT_STEP_MAX)
         return 0; /* kept as an event; a step without its number is in no series */
-    note_step(steps, step);
+    event_note_step(steps, step);
     return sql_run(c, e, NULL,
                    "insert or replace into step_metric (job_id, step, epoch, t, loss, lr, "
                    "images_per_sec, step_ms, data_ms, forward_ms, backward_ms, comm_ms, "
@@ -94,8 +95,8 @@ static int64_t event_step(const json_t *body, const char *key)
 
 /* The best of the job's evaluations, after one was stored: it is better, or stands in the place of
  * the best one, as after a resume from an earlier step. */
-static int ingest_best(struct sql *c, int64_t job_id, int64_t step, double epoch, double top1,
-                       double t, struct error *e)
+static int event_ingest_best(struct sql *c, int64_t job_id, int64_t step, double epoch, double top1,
+                             double t, struct error *e)
 {
     int better = 0;
     int status = sql_run(c, e, &better,
@@ -113,8 +114,8 @@ static int ingest_best(struct sql *c, int64_t job_id, int64_t step, double epoch
                    "ii", job_id, step);
 }
 
-static int ingest_eval(struct sql *c, int64_t job_id, const struct store_event *event,
-                       struct error *e)
+static int event_ingest_eval(struct sql *c, int64_t job_id, const struct store_event *event,
+                             struct error *e)
 {
     const json_t *body = event->body;
     int64_t step = event_step(body, "step");
@@ -128,7 +129,7 @@ static int ingest_eval(struct sql *c, int64_t job_id, const struct store_event *
                 "iiddddnd", job_id, step, epoch, top1, top5, json_get_number(body, "loss", NAN),
                 json_get_integer(body, "images", -1), event->t);
     if (!status && !isnan(top1))
-        status = ingest_best(c, job_id, step, epoch, top1, event->t, e);
+        status = event_ingest_best(c, job_id, step, epoch, top1, event->t, e);
     if (status)
         return status;
     /* A job without steps of its own evaluates weights of that step. */
@@ -148,8 +149,8 @@ int store_job_sum_energy(struct sql *c, int64_t job_id, struct error *e)
 }
 
 /* Each event has the sum of its attempt so far. */
-static int ingest_energy(struct sql *c, const struct store_batch *batch,
-                         const struct store_event *event, struct error *e)
+static int event_ingest_energy(struct sql *c, const struct store_batch *batch,
+                               const struct store_event *event, struct error *e)
 {
     const json_t *body = event->body;
     double joules = json_get_number(body, "joules", NAN);
@@ -165,8 +166,8 @@ static int ingest_energy(struct sql *c, const struct store_batch *batch,
     return status ? status : store_job_sum_energy(c, batch->job_id, e);
 }
 
-static int ingest_run_stop(struct sql *c, int64_t job_id, const struct store_event *event,
-                           struct error *e)
+static int event_ingest_run_stop(struct sql *c, int64_t job_id, const struct store_event *event,
+                                 struct error *e)
 {
     const json_t *body = event->body;
     return sql_run(c, e, NULL,
@@ -179,15 +180,15 @@ static int ingest_run_stop(struct sql *c, int64_t job_id, const struct store_eve
 }
 
 /* Where the attempt begins: behind the steps of an earlier one that came after its checkpoint. */
-static int ingest_run_start(struct sql *c, int64_t job_id, const struct store_event *event,
-                            struct error *e)
+static int event_ingest_run_start(struct sql *c, int64_t job_id, const struct store_event *event,
+                                  struct error *e)
 {
     return sql_run(c, e, NULL, "update job set step = ?2 where id = ?1", "ii", job_id,
                    event_step(event->body, "resumed_step"));
 }
 
-static int ingest_event(struct sql *c, const struct store_batch *batch,
-                        const struct store_event *event, struct steps *steps, struct error *e)
+static int event_ingest_event(struct sql *c, const struct store_batch *batch,
+                              const struct store_event *event, struct steps *steps, struct error *e)
 {
     /* An unknown type is stored under its name. */
     const char *type = json_string_value(json_object_get(event->body, "type"));
@@ -207,21 +208,21 @@ static int ingest_event(struct sql *c, const struct store_batch *batch,
                               .t = event->t};
     switch (event->type) {
     case EVENT_RUN_START:
-        return ingest_run_start(c, batch->job_id, event, e);
+        return event_ingest_run_start(c, batch->job_id, event, e);
     case EVENT_STEP:
-        return ingest_step(c, batch->job_id, event, steps, e);
+        return event_ingest_step(c, batch->job_id, event, steps, e);
     case EVENT_EVAL:
-        status = ingest_eval(c, batch->job_id, event, e);
+        status = event_ingest_eval(c, batch->job_id, event, e);
         return status ? status : event_tell(c, &fact, e);
     case EVENT_ENERGY:
-        return ingest_energy(c, batch, event, e);
+        return event_ingest_energy(c, batch, event, e);
     case EVENT_STRAGGLER:
     case EVENT_WARNING:
         return event_tell(c, &fact, e);
     case EVENT_RUN_STOP: /* says more of the speed than the last step */
-        status = finish_steps(c, batch->job_id, steps, e);
+        status = event_finish_steps(c, batch->job_id, steps, e);
         steps->newest = NULL;
-        return status ? status : ingest_run_stop(c, batch->job_id, event, e);
+        return status ? status : event_ingest_run_stop(c, batch->job_id, event, e);
     default:
         return 0;
     }
@@ -236,7 +237,7 @@ static int event_position(struct sql *c, int64_t job_id, int64_t attempt, int64_
                        job_id, attempt);
 }
 
-static int change_state(struct sql *c, const struct store_batch *batch, struct error *e)
+static int event_change_state(struct sql *c, const struct store_batch *batch, struct error *e)
 {
     if (!batch->change)
         return 0;
@@ -259,15 +260,15 @@ static int event_ingest(struct sql *c, const struct store_batch *batch, struct e
                            (long long)batch->job_id, (long long)batch->attempt, (long long)at,
                            (long long)batch->from_bytes);
     for (size_t i = 0; status == 0 && i < batch->count; i++)
-        status = ingest_event(c, batch, &batch->events[i], &steps, e);
+        status = event_ingest_event(c, batch, &batch->events[i], &steps, e);
     if (status == 0)
-        status = finish_steps(c, batch->job_id, &steps, e);
+        status = event_finish_steps(c, batch->job_id, &steps, e);
     if (status == 0)
         status = sql_run(c, e, NULL,
                          "insert or replace into ingest_position (job_id, attempt, bytes) "
                          "values (?, ?, ?)",
                          "iii", batch->job_id, batch->attempt, batch->to_bytes);
-    return status ? status : change_state(c, batch, e);
+    return status ? status : event_change_state(c, batch, e);
 }
 
 int store_ingest(struct store *s, const struct store_batch *batch, struct error *e)

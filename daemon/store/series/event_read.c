@@ -11,7 +11,7 @@
 #define OF_TYPES "and instr(',' || ? || ',', ',' || type || ',') "
 
 /* Whether "step" is one of the comma-separated types. */
-static bool steps_wanted(const char *types)
+static bool event_read_steps_wanted(const char *types)
 {
     for (; *types; types += strcspn(types, ","), types += *types == ',')
         if (strcspn(types, ",") == 4 && strncmp(types, "step", 4) == 0)
@@ -19,8 +19,8 @@ static bool steps_wanted(const char *types)
     return false;
 }
 
-static sqlite3_stmt *select_events(struct sql *c, const struct store_event_range *range,
-                                   struct error *e)
+static sqlite3_stmt *event_read_select(struct sql *c, const struct store_event_range *range,
+                                       struct error *e)
 {
     int64_t job_id = range->job_id, after = range->after;
     int64_t limit = range->limit > 0 ? range->limit : -1;
@@ -34,7 +34,7 @@ static sqlite3_stmt *select_events(struct sql *c, const struct store_event_range
                          "job_event.attempt > coalesce(imported_attempts, -1)) "
                          "order by job_event.id limit ?",
                          "ii", after, limit);
-    if (range->types && !steps_wanted(range->types))
+    if (range->types && !event_read_steps_wanted(range->types))
         return sql_query(c, e, NO_STEPS OF_TYPES "order by id limit ?", "iisi", job_id, after,
                          range->types, limit);
     if (range->types)
@@ -66,7 +66,7 @@ int store_event_each(struct store *s, const struct store_event_range *range,
                      store_event_visit *visit, void *context, struct error *e)
 {
     struct sql *c = sql_read_begin(s);
-    sqlite3_stmt *row = select_events(c, range, e);
+    sqlite3_stmt *row = event_read_select(c, range, e);
     int status;
 
     while ((status = sql_row(c, row, e)) > 0) {
@@ -117,8 +117,8 @@ int store_event_newest(struct store *s, int64_t *id, struct error *e)
 }
 
 /* 0 and -1 where it has none yet. */
-static int first_and_last_step(struct sql *c, int64_t job_id, int64_t *first, int64_t *last,
-                               struct error *e)
+static int event_read_first_and_last_step(struct sql *c, int64_t job_id, int64_t *first,
+                                          int64_t *last, struct error *e)
 {
     sqlite3_stmt *row = sql_query(
         c, e,
@@ -141,7 +141,7 @@ int store_event_steps_spread(struct store *s, int64_t job_id, int64_t most,
 {
     int64_t first = 0, last = -1, taken = -1;
     struct sql *c = sql_read_begin(s);
-    int status = first_and_last_step(c, job_id, &first, &last, e);
+    int status = event_read_first_and_last_step(c, job_id, &first, &last, e);
 
     for (int64_t i = 0; status == 0 && first <= last && i < most; i++) {
         int64_t from =

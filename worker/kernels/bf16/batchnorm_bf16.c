@@ -15,8 +15,8 @@ BF16_INLINE void add_to(double *sum, const vec *part)
 }
 
 /* WIDE channels; the sums stay in registers. */
-static void sums_block(const bf16 *z, size_t rows, size_t c, const float *shift, double *sum,
-                       double *square_sum)
+static void batchnorm_bf16_sums_block(const bf16 *z, size_t rows, size_t c, const float *shift,
+                                      double *sum, double *square_sum)
 {
     vec s[WIDTH] = {{0}}, q[WIDTH] = {{0}};
 
@@ -37,8 +37,8 @@ void batchnorm_bf16_sums(const bf16 *z, size_t rows, size_t c, const float *shif
         return;
     for (size_t r = 0; r < rows; r += ROWS_IN_FLOAT)
         for (size_t j = 0; j < c; j += WIDE)
-            sums_block(z + r * c + j, extent_min(rows - r, ROWS_IN_FLOAT), c, shift + j, sum + j,
-                       square_sum + j);
+            batchnorm_bf16_sums_block(z + r * c + j, extent_min(rows - r, ROWS_IN_FLOAT), c,
+                                      shift + j, sum + j, square_sum + j);
 }
 
 /* One text for forward and for backward's mask, so that both round alike. */

@@ -165,7 +165,7 @@ struct tile_config {
 };
 
 /* Tiles 0 to 3 are C, 4 and 5 A, 6 and 7 B. */
-static void configure_tiles(size_t rows)
+static void bf16_multiply_configure_tiles(size_t rows)
 {
     uint8_t upper = (uint8_t)(rows < 16 ? rows : 16), lower = (uint8_t)(rows - upper);
     struct tile_config config = {.palette = 1};
@@ -246,25 +246,25 @@ static void multiply_upper_tiles(const struct bf16_product *p, float *c, size_t 
 static void multiply_amx(const struct bf16_product *p, size_t rows, float *c, size_t ldc, bool add)
 {
     if (rows < BF16_ROWS)
-        configure_tiles(rows);
+        bf16_multiply_configure_tiles(rows);
     if (rows > 16)
         multiply_tiles(p, c, ldc, add);
     else
         multiply_upper_tiles(p, c, ldc, add);
     if (rows < BF16_ROWS)
-        configure_tiles(BF16_ROWS);
+        bf16_multiply_configure_tiles(BF16_ROWS);
 }
 
 /* ---------------------------------------------------------------- what the processor has */
 
-static bool has_dot(void)
+static bool bf16_multiply_has_dot(void)
 {
     unsigned a, b, c, d;
     return __get_cpuid_count(7, 1, &a, &b, &c, &d) && a & 1u << 5;
 }
 
 /* Linux grants the tiles' state to a process that asks (arch_prctl(2), ARCH_REQ_XCOMP_PERM). */
-static bool has_tiles(void)
+static bool bf16_multiply_has_tiles(void)
 {
     enum { REQUEST_PERMISSION = 0x1023, TILE_DATA = 18, AMX_BF16 = 1 << 22, AMX_TILE = 1 << 24 };
     unsigned a, b, c, d;
@@ -276,12 +276,12 @@ static bool has_tiles(void)
 #define multiply_dot NULL
 #define multiply_amx NULL
 
-static bool has_dot(void)
+static bool bf16_multiply_has_dot(void)
 {
     return false;
 }
 
-static bool has_tiles(void)
+static bool bf16_multiply_has_tiles(void)
 {
     return false;
 }
@@ -295,8 +295,8 @@ static enum bf16_kind kind;
 /* Before main: threads only read these. */
 __attribute__((constructor)) static void choose_kind(void)
 {
-    converts = has[BF16_DOT] = has_dot();
-    has[BF16_AMX] = has[BF16_DOT] && has_tiles();
+    converts = has[BF16_DOT] = bf16_multiply_has_dot();
+    has[BF16_AMX] = has[BF16_DOT] && bf16_multiply_has_tiles();
     kind = has[BF16_AMX] ? BF16_AMX : has[BF16_DOT] ? BF16_DOT : BF16_EMULATED;
 }
 
@@ -331,7 +331,7 @@ void bf16_begin(void)
 #endif
 #if NATIVE
     if (kind == BF16_AMX)
-        configure_tiles(BF16_ROWS);
+        bf16_multiply_configure_tiles(BF16_ROWS);
 #endif
 }
 

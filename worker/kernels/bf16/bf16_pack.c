@@ -40,7 +40,7 @@ void bf16_pack(const bf16 *from, size_t ld, bf16 *chunk)
 
 #ifdef __AVX512BW__
 /* Rows of 16 dwords become columns. */
-static void transpose_dwords(__m512i r[16])
+static void bf16_pack_transpose_dwords(__m512i r[16])
 {
     __m512i t[16];
 
@@ -77,8 +77,8 @@ static void bf16_transpose_block(const bf16 *from, size_t ld, bf16 *to, size_t t
         low[i] = _mm512_unpacklo_epi16(a, b); /* channels 8 l + 0 to 3 of each lane l */
         high[i] = _mm512_unpackhi_epi16(a, b);
     }
-    transpose_dwords(low);
-    transpose_dwords(high);
+    bf16_pack_transpose_dwords(low);
+    bf16_pack_transpose_dwords(high);
     for (int i = 0; i < 16; i++) {
         size_t channel = (size_t)(i / 4 * 8 + i % 4);
         _mm512_storeu_si512(to + channel * to_ld, low[i]);
@@ -115,7 +115,7 @@ static void pack_rows(const float *from, size_t ld, size_t rows, bf16 *chunk)
 
 #ifndef __AVX512BW__
 /* Where element (i, j) of a chunk lies. */
-static size_t place(size_t i, size_t j)
+static size_t bf16_pack_place(size_t i, size_t j)
 {
     return (j / 16 * 16 + i / 2) * 32 + j % 16 * 2 + i % 2;
 }
@@ -134,14 +134,14 @@ static void pack_columns(const float *from, size_t ld, size_t rows, bf16 *chunk)
         __m512i r[16];
         for (size_t i = 0; i < 16; i++)
             r[i] = _mm512_loadu_si512(block + (tile * 16 + i) * 32);
-        transpose_dwords(r);
+        bf16_pack_transpose_dwords(r);
         for (size_t i = 0; i < 16; i++)
             _mm512_storeu_si512(chunk + tile * 512 + i * 32, r[i]);
     }
 #else
     for (size_t j = 0; j < 32; j++)
         for (size_t i = 0; i < 32; i++)
-            chunk[place(i, j)] = block[j * 32 + i];
+            chunk[bf16_pack_place(i, j)] = block[j * 32 + i];
 #endif
 }
 

@@ -33,7 +33,7 @@ void pool_bf16_max(const struct window *w, const bf16 *x, size_t first, size_t e
 }
 
 /* Windows of one direction that see input position p: [first, end). */
-static struct window_hits windows_at(const struct window *w, int p)
+static struct window_hits pool_bf16_windows_at(const struct window *w, int p)
 {
     int reach = p + w->pad - w->kernel + 1;
     struct window_hits t = {reach > 0 ? (reach + w->stride - 1) / w->stride : 0,
@@ -44,10 +44,10 @@ static struct window_hits windows_at(const struct window *w, int p)
 }
 
 /* VEC channels of one pixel: what the windows that see it send back. */
-static void gather_vector(const struct window *w, int y, int x, const bf16 *dy, const uint8_t *tap,
-                          bf16 *dx)
+static void pool_bf16_gather_vector(const struct window *w, int y, int x, const bf16 *dy,
+                                    const uint8_t *tap, bf16 *dx)
 {
-    struct window_hits wy = windows_at(w, y), wx = windows_at(w, x);
+    struct window_hits wy = pool_bf16_windows_at(w, y), wx = pool_bf16_windows_at(w, x);
     vec sum = {0};
 
     for (int oy = wy.first; oy < wy.end; oy++)
@@ -71,8 +71,9 @@ void pool_bf16_max_backward(const struct window *w, const bf16 *dy, const uint8_
         return;
     for (size_t i = first; i < end; i++)
         for (size_t j = 0; j < c; j += VEC)
-            gather_vector(w, (int)(i % in) / w->in, (int)(i % in) % w->in,
-                          dy + i / in * out * c + j, tap + i / in * out * c + j, dx + i * c + j);
+            pool_bf16_gather_vector(w, (int)(i % in) / w->in, (int)(i % in) % w->in,
+                                    dy + i / in * out * c + j, tap + i / in * out * c + j,
+                                    dx + i * c + j);
 }
 
 void pool_bf16_average(const bf16 *x, const struct parallel_block *of, int pixels, size_t c,

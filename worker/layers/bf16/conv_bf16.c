@@ -13,7 +13,7 @@ bool conv_bf16_takes(const struct conv *c)
 }
 
 /* Distances of forward's chunks; `phase` elements lie between two phases. */
-static void forward_chunks(const struct bf16_grid *g, size_t phase, size_t *chunk)
+static void conv_bf16_forward_chunks(const struct bf16_grid *g, size_t phase, size_t *chunk)
 {
     struct bf16_tap t = {0};
 
@@ -24,13 +24,13 @@ static void forward_chunks(const struct bf16_grid *g, size_t phase, size_t *chun
     while (bf16_next_tap(g, &t));
 }
 
-static void forward_in_place(const struct bf16_grid *g, const struct bf16_scratch *s,
-                             const bf16 *packed, const bf16 *x, bf16 *z, size_t row, size_t last,
-                             conv_bf16_rows *done, void *context)
+static void conv_bf16_forward_in_place(const struct bf16_grid *g, const struct bf16_scratch *s,
+                                       const bf16 *packed, const bf16 *x, bf16 *z, size_t row,
+                                       size_t last, conv_bf16_rows *done, void *context)
 {
     size_t step = bf16_grid_positions(g), chunks = bf16_panel_chunks(g, CONV_FORWARD);
 
-    forward_chunks(g, 0, s->chunk);
+    conv_bf16_forward_chunks(g, 0, s->chunk);
     for (; row < last; row += step) {
         size_t rows = extent_min(last - row, step);
         bf16_multiply_rows(&(struct bf16_rows){
@@ -48,13 +48,14 @@ static void forward_in_place(const struct bf16_grid *g, const struct bf16_scratc
     }
 }
 
-static void forward_piece(const struct bf16_grid *g, const struct bf16_scratch *s,
-                          const bf16 *packed, const bf16 *x, bf16 *z, struct bf16_piece piece)
+static void conv_bf16_forward_piece(const struct bf16_grid *g, const struct bf16_scratch *s,
+                                    const bf16 *packed, const bf16 *x, bf16 *z,
+                                    struct bf16_piece piece)
 {
     size_t chunks = bf16_panel_chunks(g, CONV_FORWARD);
     struct bf16_place place = {g->out, 1, 0, 0, g->out, g->out, g->width};
 
-    forward_chunks(g, bf16_lay_x(g, x, piece, s->x), s->chunk);
+    conv_bf16_forward_chunks(g, bf16_lay_x(g, x, piece, s->x), s->chunk);
     bf16_find_pixels(&place, piece, s->pixel);
     bf16_multiply_rows(&(struct bf16_rows){
         .p = {s->x, g->ci, s->chunk, chunks, packed},
@@ -68,9 +69,9 @@ static void forward_piece(const struct bf16_grid *g, const struct bf16_scratch *
     });
 }
 
-static void forward_pieces(const struct bf16_grid *g, const struct bf16_scratch *s,
-                           const bf16 *packed, const void *x, bf16 *z, size_t first, size_t end,
-                           conv_bf16_rows *done, void *context, bool bf16_x)
+static void conv_bf16_forward_pieces(const struct bf16_grid *g, const struct bf16_scratch *s,
+                                     const bf16 *packed, const void *x, bf16 *z, size_t first,
+                                     size_t end, conv_bf16_rows *done, void *context, bool bf16_x)
 {
     size_t last = bf16_grid_behind(g, end);
     struct bf16_piece p;
@@ -80,7 +81,7 @@ static void forward_pieces(const struct bf16_grid *g, const struct bf16_scratch 
         if (bf16_grid_is_first(g))
             bf16_forward_first(g, s, packed, x, bf16_x, z, p);
         else
-            forward_piece(g, s, packed, x, z, p);
+            conv_bf16_forward_piece(g, s, packed, x, z, p);
         size_t line = bf16_grid_line(g, row, g->out, 1),
                behind = bf16_grid_line(g, row + p.rows, g->out, 1);
         if (done && behind > line)
@@ -97,9 +98,9 @@ void conv_bf16_forward(const struct conv *c, const bf16 *packed, const void *x, 
 
     bf16_begin();
     if (g.x_in_place)
-        forward_in_place(&g, &s, packed, x, z, first * g.out, end * g.out, done, context);
+        conv_bf16_forward_in_place(&g, &s, packed, x, z, first * g.out, end * g.out, done, context);
     else
-        forward_pieces(&g, &s, packed, x, z, first, end, done, context, bf16_x);
+        conv_bf16_forward_pieces(&g, &s, packed, x, z, first, end, done, context, bf16_x);
     bf16_end();
 }
 

@@ -18,7 +18,8 @@ static void bf16_turn_x(const struct bf16_grid *g, const bf16 *x, size_t rows, b
 }
 
 /* dw of groups of fewer channels than 32 from a product of 32 by 32. */
-static void add_small_groups(const struct bf16_grid *g, const float *block, float *dw, bool add)
+static void conv_bf16_backward_add_small_groups(const struct bf16_grid *g, const float *block,
+                                                float *dw, bool add)
 {
     for (size_t i = 0; i < g->gi; i++)
         for (size_t o = 0; o < 32; o++) {
@@ -37,8 +38,8 @@ struct bf16_sums {
 };
 
 /* Panel j of dz with rows [i0, end) of x at one tap, for a block of positions. */
-static void sum_tap(const struct bf16_sums *w, struct bf16_tap t, size_t j, size_t i0, size_t end,
-                    size_t k0, size_t k, bool add)
+static void conv_bf16_backward_sum_tap(const struct bf16_sums *w, struct bf16_tap t, size_t j,
+                                       size_t i0, size_t end, size_t k0, size_t k, bool add)
 {
     const struct bf16_grid *g = w->g;
 
@@ -53,7 +54,7 @@ static void sum_tap(const struct bf16_sums *w, struct bf16_tap t, size_t j, size
 
     if (g->gi < BF16_CHUNK) {
         bf16_multiply(&p, 32, block, 32, false);
-        add_small_groups(g, block, dw, add);
+        conv_bf16_backward_add_small_groups(g, block, dw, add);
         return;
     }
     for (size_t i = i0; i < end; i += 32) {
@@ -62,33 +63,33 @@ static void sum_tap(const struct bf16_sums *w, struct bf16_tap t, size_t j, size
     }
 }
 
-static size_t begin_sums(const struct bf16_sums *w)
+static size_t conv_bf16_backward_begin_sums(const struct bf16_sums *w)
 {
     for (size_t i = 0; i < w->positions / 32 && !dry_run; i++)
         w->s->block[i] = 32 * i;
     return bf16_grid_is_large(w->g) ? BF16_LARGE_BLOCK_POSITIONS : BF16_BLOCK_POSITIONS;
 }
 
-static void sum_weights(const struct bf16_sums *w)
+static void conv_bf16_backward_sum_weights(const struct bf16_sums *w)
 {
-    size_t most = begin_sums(w);
+    size_t most = conv_bf16_backward_begin_sums(w);
 
     for (size_t k0 = 0; k0 < w->positions; k0 += most)
         for (size_t j = 0; j < w->g->co / 32; j++) {
             struct bf16_tap t = {0};
             do
-                sum_tap(w, t, j, 0, w->g->gi, k0, extent_min(w->positions - k0, most),
-                        w->add || k0);
+                conv_bf16_backward_sum_tap(w, t, j, 0, w->g->gi, k0,
+                                           extent_min(w->positions - k0, most), w->add || k0);
             while (bf16_next_tap(w->g, &t));
         }
 }
 
 /* Rows of x or panels of dz, whichever are more, by the other, by taps: so a share reads few of the
  * more. */
-static void sum_blocks(const struct bf16_sums *w, struct parallel_range blocks)
+static void conv_bf16_backward_sum_blocks(const struct bf16_sums *w, struct parallel_range blocks)
 {
     const struct bf16_grid *g = w->g;
-    size_t most = begin_sums(w), rows = g->gi / 32, panels = g->co / 32;
+    size_t most = conv_bf16_backward_begin_sums(w), rows = g->gi / 32, panels = g->co / 32;
     bool by_rows = rows > panels;
     size_t inner = by_rows ? panels : rows, u = 0;
 
@@ -99,16 +100,19 @@ static void sum_blocks(const struct bf16_sums *w, struct parallel_range blocks)
                 for (size_t k = 0; k < inner; k++, u++)
                     if (u >= blocks.first && u < blocks.end) {
                         size_t i = 32 * (by_rows ? outer : k), j = by_rows ? k : outer;
-                        sum_tap(w, t, j, i, i + 32, k0, extent_min(w->positions - k0, most),
-                                w->add || k0);
+                        conv_bf16_backward_sum_tap(w, t, j, i, i + 32, k0,
+                                                   extent_min(w->positions - k0, most),
+                                                   w->add || k0);
                     }
             while (bf16_next_tap(g, &t));
         }
 }
 
 /* Where the factors of the share's piece number `piece` are. */
-static struct bf16_scratch factors_at(const struct bf16_grid *g, const struct bf16_scratch *s,
-                                      const struct conv_bf16_backward *b, int part, size_t piece)
+static struct bf16_scratch conv_bf16_backward_factors_at(const struct bf16_grid *g,
+                                                         const struct bf16_scratch *s,
+                                                         const struct conv_bf16_backward *b,
+                                                         int part, size_t piece)
 {
     struct bf16_scratch at = *s;
 
@@ -125,9 +129,11 @@ static struct bf16_scratch factors_at(const struct bf16_grid *g, const struct bf
 /* ---- dx */
 
 /* Of one phase, whose taps are behind `chunks` others in the panels. dz: of the first position. */
-static size_t data_of_phase(const struct bf16_grid *g, const struct bf16_scratch *s,
-                            const struct conv_bf16_backward *b, const bf16 *dz,
-                            struct bf16_piece piece, size_t fy, size_t fx, size_t chunks)
+static size_t conv_bf16_backward_data_of_phase(const struct bf16_grid *g,
+                                               const struct bf16_scratch *s,
+                                               const struct conv_bf16_backward *b, const bf16 *dz,
+                                               struct bf16_piece piece, size_t fy, size_t fx,
+                                               size_t chunks)
 {
     size_t y0 = bf16_grid_lead(g, fy), x0 = bf16_grid_lead(g, fx), n = 0;
     struct bf16_place place = {g->in,
@@ -160,7 +166,8 @@ static size_t data_of_phase(const struct bf16_grid *g, const struct bf16_scratch
 }
 
 /* Rows [row, row + rows) of dx belong to a piece. */
-static void rows_of_dx(const struct bf16_grid *g, struct bf16_piece p, size_t *row, size_t *rows)
+static void conv_bf16_backward_rows_of_dx(const struct bf16_grid *g, struct bf16_piece p,
+                                          size_t *row, size_t *rows)
 {
     size_t line = bf16_grid_line(g, p.row, g->in, g->stride);
 
@@ -168,17 +175,19 @@ static void rows_of_dx(const struct bf16_grid *g, struct bf16_piece p, size_t *r
     *rows = (bf16_grid_line(g, p.row + p.rows, g->in, g->stride) - line) * g->in;
 }
 
-static void data_of_piece(const struct bf16_grid *g, const struct bf16_scratch *s,
-                          const struct conv_bf16_backward *b, const bf16 *dz,
-                          struct bf16_piece piece)
+static void conv_bf16_backward_data_of_piece(const struct bf16_grid *g,
+                                             const struct bf16_scratch *s,
+                                             const struct conv_bf16_backward *b, const bf16 *dz,
+                                             struct bf16_piece piece)
 {
     size_t chunks = 0, row, rows;
 
-    rows_of_dx(g, piece, &row, &rows);
+    conv_bf16_backward_rows_of_dx(g, piece, &row, &rows);
     if (g->phases < g->stride && !b->add_dx && !dry_run_moves_bf16(rows * g->ci))
         bf16_zero(b->dx + row * g->ci, rows * g->ci);
     for (size_t f = 0; f < g->phases * g->phases; f++)
-        chunks += data_of_phase(g, s, b, dz, piece, f / g->phases, f % g->phases, chunks);
+        chunks += conv_bf16_backward_data_of_phase(g, s, b, dz, piece, f / g->phases, f % g->phases,
+                                                   chunks);
     if (b->done && rows)
         b->done(row, rows, b->context);
 }
@@ -199,9 +208,10 @@ static void backward_piece(const struct bf16_grid *g, const struct bf16_scratch 
                     factors->x_columns + f * g->ci * factors->ld, factors->ld);
     bf16_pack_dz(g, dz + g->lead * (g->width + 1) * g->co, n, s->tail, factors->dz_panels);
     if (!b->shared)
-        sum_weights(&(struct bf16_sums){g, s, g->ci * s->ld, bf16_round_up(n, 32), b->dw, add_dw});
+        conv_bf16_backward_sum_weights(
+            &(struct bf16_sums){g, s, g->ci * s->ld, bf16_round_up(n, 32), b->dw, add_dw});
     if (b->dx)
-        data_of_piece(g, s, b, dz, piece);
+        conv_bf16_backward_data_of_piece(g, s, b, dz, piece);
 }
 
 static void backward_pieces(const struct bf16_grid *g, const struct bf16_scratch *s,
@@ -211,7 +221,8 @@ static void backward_pieces(const struct bf16_grid *g, const struct bf16_scratch
     struct bf16_piece p;
 
     for (size_t row = start; row < last; row += p.rows) {
-        struct bf16_scratch factors = factors_at(g, s, b, b->share.part, number++);
+        struct bf16_scratch factors =
+            conv_bf16_backward_factors_at(g, s, b, b->share.part, number++);
         p = bf16_next_piece(g, row, last);
         size_t line = bf16_grid_line(g, row, g->out, 1);
         size_t lines = bf16_grid_line(g, row + p.rows, g->out, 1) - line;
@@ -228,7 +239,8 @@ static void backward_in_place(const struct bf16_grid *g, const struct bf16_scrat
     bool add_dw = b->add_dw;
 
     for (; row < last; row += step, add_dw = true) {
-        struct bf16_scratch factors = factors_at(g, s, b, b->share.part, number++);
+        struct bf16_scratch factors =
+            conv_bf16_backward_factors_at(g, s, b, b->share.part, number++);
         size_t rows = extent_min(last - row, step);
         const bf16 *dz = b->dz + row * g->co;
         if (b->ready)
@@ -237,7 +249,8 @@ static void backward_in_place(const struct bf16_grid *g, const struct bf16_scrat
                     factors.ld);
         bf16_pack_dz(g, dz, rows, s->tail, factors.dz_panels);
         if (!b->shared)
-            sum_weights(&(struct bf16_sums){g, s, 0, bf16_round_up(rows, 32), b->dw, add_dw});
+            conv_bf16_backward_sum_weights(
+                &(struct bf16_sums){g, s, 0, bf16_round_up(rows, 32), b->dw, add_dw});
         if (!b->dx)
             continue;
         for (size_t i = 0; i < chunks; i++)
@@ -258,7 +271,8 @@ static void backward_in_place(const struct bf16_grid *g, const struct bf16_scrat
     }
 }
 
-static struct bf16_scratch scratch_of(const struct bf16_grid *g, const struct conv_bf16_backward *b)
+static struct bf16_scratch conv_bf16_backward_scratch_of(const struct bf16_grid *g,
+                                                         const struct conv_bf16_backward *b)
 {
     enum bf16_use use = b->shared ? BF16_BACKWARD_SHARED : BF16_BACKWARD;
     return bf16_scratch_of(g, use, b->scratch.memory);
@@ -268,7 +282,7 @@ void conv_bf16_backward(const struct conv *c, const struct conv_bf16_backward *b
                         size_t end)
 {
     struct bf16_grid g = bf16_grid_of_share(c, b->scratch.images, b->scratch.threads);
-    struct bf16_scratch s = scratch_of(&g, b);
+    struct bf16_scratch s = conv_bf16_backward_scratch_of(&g, b);
 
     bf16_begin();
     if (bf16_grid_is_first(&g))
@@ -287,9 +301,9 @@ bool conv_bf16_shares(const struct conv *c, size_t images, int threads)
 }
 
 /* Of the pieces of one share's lines, as its conv_bf16_backward made them. */
-static void sum_share(const struct bf16_grid *g, const struct bf16_scratch *s,
-                      const struct conv_bf16_backward *b, int part, struct parallel_range blocks,
-                      bool *add)
+static void conv_bf16_backward_sum_share(const struct bf16_grid *g, const struct bf16_scratch *s,
+                                         const struct conv_bf16_backward *b, int part,
+                                         struct parallel_range blocks, bool *add)
 {
     struct parallel_range lines =
         bf16_grid_lines(g, b->images, (struct parallel_share){part, b->share.parts});
@@ -298,14 +312,14 @@ static void sum_share(const struct bf16_grid *g, const struct bf16_scratch *s,
            number = 0;
 
     for (; row < last; row += n) {
-        struct bf16_scratch factors = factors_at(g, s, b, part, number++);
+        struct bf16_scratch factors = conv_bf16_backward_factors_at(g, s, b, part, number++);
         if (g->x_in_place)
             n = extent_min(last - row, bf16_grid_positions(g));
         else
             n = bf16_next_piece(g, row, last).rows;
         size_t positions = bf16_round_up(g->x_in_place ? n : n * g->width, 32);
-        sum_blocks(&(struct bf16_sums){g, &factors, g->ci * factors.ld, positions, b->dw, *add},
-                   blocks);
+        conv_bf16_backward_sum_blocks(
+            &(struct bf16_sums){g, &factors, g->ci * factors.ld, positions, b->dw, *add}, blocks);
         *add = true;
     }
 }
@@ -313,12 +327,12 @@ static void sum_share(const struct bf16_grid *g, const struct bf16_scratch *s,
 void conv_bf16_sum_shared(const struct conv *c, const struct conv_bf16_backward *b)
 {
     struct bf16_grid g = bf16_grid_of_share(c, b->scratch.images, b->scratch.threads);
-    struct bf16_scratch s = scratch_of(&g, b);
+    struct bf16_scratch s = conv_bf16_backward_scratch_of(&g, b);
     struct parallel_range blocks = parallel_range(conv_weights(c) / BF16_CHUNK_SIZE, b->share);
     bool add = b->add_dw;
 
     bf16_begin();
     for (int part = 0; part < b->share.parts; part++)
-        sum_share(&g, &s, b, part, blocks, &add);
+        conv_bf16_backward_sum_share(&g, &s, b, part, blocks, &add);
     bf16_end();
 }

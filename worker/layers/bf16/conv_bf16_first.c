@@ -6,8 +6,8 @@
 
 /* A piece of images as rows of phase fy, with all columns of a row side by side: (phases,
  * positions, stride, ci). Returns the elements of a phase. */
-static size_t lay_first(const struct bf16_grid *g, const void *x, bool bf16_x, struct bf16_piece p,
-                        bf16 *to)
+static size_t conv_bf16_first_lay(const struct bf16_grid *g, const void *x, bool bf16_x,
+                                  struct bf16_piece p, bf16 *to)
 {
     size_t line = g->width * g->stride * g->ci, lead = g->pad * g->ci, pixels = g->in * g->ci;
     size_t size = bf16_grid_laid(g, p.rows * g->width) * g->stride * g->ci;
@@ -34,7 +34,7 @@ static size_t lay_first(const struct bf16_grid *g, const void *x, bool bf16_x, s
 void bf16_forward_first(const struct bf16_grid *g, const struct bf16_scratch *s, const bf16 *packed,
                         const void *x, bool bf16_x, bf16 *z, struct bf16_piece piece)
 {
-    size_t phase = lay_first(g, x, bf16_x, piece, s->x), n = bf16_row_chunks(g);
+    size_t phase = conv_bf16_first_lay(g, x, bf16_x, piece, s->x), n = bf16_row_chunks(g);
     struct bf16_place place = {g->out, 1, 0, 0, g->out, g->out, g->width};
 
     for (size_t ky = 0; ky < g->kernel; ky++)
@@ -55,8 +55,8 @@ void bf16_forward_first(const struct bf16_grid *g, const struct bf16_scratch *s,
 }
 
 /* Each column of each remainder by the stride by itself: (phases, stride, ci, ld). */
-static void turn_first(const struct bf16_grid *g, const struct bf16_scratch *s, size_t phase,
-                       size_t n)
+static void conv_bf16_first_turn(const struct bf16_grid *g, const struct bf16_scratch *s,
+                                 size_t phase, size_t n)
 {
     if (dry_run_moves_bf16(2 * g->phases * g->stride * g->ci * n))
         return;
@@ -90,8 +90,8 @@ static void first_rows(const struct bf16_grid *g, const struct bf16_scratch *s, 
 }
 
 /* Positions [k0, k0 + k) of a piece of dz, and zeros behind it. */
-static void lay_first_dz(const struct bf16_grid *g, const bf16 *dz, struct bf16_piece p, size_t k0,
-                         size_t k, bf16 *to)
+static void conv_bf16_first_lay_dz(const struct bf16_grid *g, const bf16 *dz, struct bf16_piece p,
+                                   size_t k0, size_t k, bf16 *to)
 {
     if (dry_run_moves_bf16(2 * k * g->co))
         return;
@@ -105,18 +105,19 @@ static void lay_first_dz(const struct bf16_grid *g, const bf16 *dz, struct bf16_
     }
 }
 
-static void sum_first(const struct bf16_grid *g, const struct bf16_scratch *s,
-                      const struct conv_bf16_backward *b, struct bf16_piece p, bool add)
+static void conv_bf16_first_sum(const struct bf16_grid *g, const struct bf16_scratch *s,
+                                const struct conv_bf16_backward *b, struct bf16_piece p, bool add)
 {
-    size_t phase = lay_first(g, b->x, b->bf16_x, p, s->x), n = bf16_round_up(p.rows * g->width, 32);
+    size_t phase = conv_bf16_first_lay(g, b->x, b->bf16_x, p, s->x),
+           n = bf16_round_up(p.rows * g->width, 32);
 
-    turn_first(g, s, phase, bf16_grid_laid(g, n) - BF16_CHUNK);
+    conv_bf16_first_turn(g, s, phase, bf16_grid_laid(g, n) - BF16_CHUNK);
     for (size_t i = 0; i < extent_min(n, BF16_BLOCK_POSITIONS) / 32 && !dry_run; i++)
         s->block[i] = 32 * i;
     for (size_t k0 = 0; k0 < n; k0 += BF16_BLOCK_POSITIONS) {
         size_t k = extent_min(n - k0, BF16_BLOCK_POSITIONS);
         first_rows(g, s, k0, k, s->left, BF16_LEFT_LD);
-        lay_first_dz(g, b->dz, p, k0, k, s->dz);
+        conv_bf16_first_lay_dz(g, b->dz, p, k0, k, s->dz);
         bf16_pack_dz(g, s->dz, k, s->tail, s->dz_panels);
         if (dry_run_products(bf16_first_layer_rows(g), g->co, k))
             continue;
@@ -142,7 +143,7 @@ void bf16_backward_first(const struct bf16_grid *g, const struct bf16_scratch *s
         size_t lines = bf16_grid_line(g, row + p.rows, g->out, 1) - line;
         if (b->ready && lines)
             b->ready(line * g->out, lines * g->out, b->context);
-        sum_first(g, s, b, p, row > start);
+        conv_bf16_first_sum(g, s, b, p, row > start);
     }
     for (size_t i = 0; i < weights && !dry_run; i++)
         b->dw[i] = b->add_dw ? b->dw[i] + s->dw[i] : s->dw[i];

@@ -77,7 +77,7 @@ struct layout {
     size_t size, c, stride, fy, fx, pad, width;
 };
 
-static void lay_row(const struct layout *l, const bf16 *line, bf16 *to)
+static void conv_bf16_grid_lay_row(const struct layout *l, const bf16 *line, bf16 *to)
 {
     size_t before = l->fx < l->pad ? (l->pad - l->fx + l->stride - 1) / l->stride : 0;
     size_t end = extent_min((l->size + l->pad - l->fx + l->stride - 1) / l->stride, l->width);
@@ -93,15 +93,15 @@ static void lay_row(const struct layout *l, const bf16 *line, bf16 *to)
 }
 
 /* Rows of positions; what is behind them, up to `positions`, is zero. */
-static void lay_rows(const struct layout *l, const bf16 *from, struct bf16_piece p,
-                     size_t positions, bf16 *to)
+static void conv_bf16_grid_lay_rows(const struct layout *l, const bf16 *from, struct bf16_piece p,
+                                    size_t positions, bf16 *to)
 {
     size_t row = l->width * l->c;
 
     for (size_t r = p.row; r < p.row + p.rows; r++, to += row) {
         size_t y = r % l->width * l->stride + l->fy - l->pad; /* huge before the first */
         if (y < l->size)
-            lay_row(l, from + (r / l->width * l->size + y) * l->size * l->c, to);
+            conv_bf16_grid_lay_row(l, from + (r / l->width * l->size + y) * l->size * l->c, to);
         else
             bf16_zero(to, row);
     }
@@ -143,21 +143,21 @@ size_t bf16_rows_behind(const struct bf16_grid *g, struct bf16_piece p, size_t w
     return within ? extent_min(wanted, g->width - within) : 0;
 }
 
-static size_t laid_positions(const struct bf16_grid *g, struct bf16_piece p)
+static size_t conv_bf16_grid_laid_positions(const struct bf16_grid *g, struct bf16_piece p)
 {
     return bf16_grid_laid(g, p.rows * g->width);
 }
 
 size_t bf16_lay_x(const struct bf16_grid *g, const bf16 *x, struct bf16_piece p, bf16 *to)
 {
-    size_t positions = laid_positions(g, p);
+    size_t positions = conv_bf16_grid_laid_positions(g, p);
 
     if (dry_run_moves_bf16(2 * g->phases * g->phases * positions * g->ci))
         return positions * g->ci;
     p.rows += bf16_rows_behind(g, p, bf16_grid_reach(g, 0));
     for (size_t f = 0; f < g->phases * g->phases; f++) {
         struct layout l = {g->in, g->ci, g->stride, f / g->phases, f % g->phases, g->pad, g->width};
-        lay_rows(&l, x, p, positions, to + f * positions * g->ci);
+        conv_bf16_grid_lay_rows(&l, x, p, positions, to + f * positions * g->ci);
     }
     return positions * g->ci;
 }
@@ -165,12 +165,12 @@ size_t bf16_lay_x(const struct bf16_grid *g, const bf16 *x, struct bf16_piece p,
 void bf16_lay_dz(const struct bf16_grid *g, const bf16 *dz, struct bf16_piece p, bf16 *to)
 {
     struct layout l = {g->out, g->co, 1, 0, 0, g->lead, g->width};
-    size_t positions = laid_positions(g, p);
+    size_t positions = conv_bf16_grid_laid_positions(g, p);
 
     if (dry_run_moves_bf16(2 * positions * g->co))
         return;
     p.rows += bf16_rows_behind(g, p, g->lead + bf16_grid_lead(g, 0));
-    lay_rows(&l, dz, p, positions, to);
+    conv_bf16_grid_lay_rows(&l, dz, p, positions, to);
 }
 
 void bf16_find_pixels(const struct bf16_place *p, struct bf16_piece piece, int32_t *pixel)

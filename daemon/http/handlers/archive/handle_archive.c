@@ -19,7 +19,7 @@
 #include "daemon/job/dir/run_dir.h"
 
 /* Has no name: nothing is left behind. */
-static int nameless_file(const struct request *q, struct error *e)
+static int handle_archive_nameless_file(const struct request *q, struct error *e)
 {
     char path[PATH_MAX];
 
@@ -35,16 +35,17 @@ static int nameless_file(const struct request *q, struct error *e)
 
 /* ---- the events */
 
-static bool write_event(void *context, const struct store_event_row *row)
+static bool handle_archive_write_event(void *context, const struct store_event_row *row)
 {
     return fprintf(context, "{\"attempt\": %lld, \"t\": %.6f, \"type\": \"%s\", \"body\": %s}\n",
                    (long long)row->attempt, row->t, row->type, row->body) > 0;
 }
 
-static int add_events(const struct request *q, struct job_archive_files *files, struct error *e)
+static int handle_archive_add_events(const struct request *q, struct job_archive_files *files,
+                                     struct error *e)
 {
     struct store_event_range range = {.job_id = q->id};
-    int fd = nameless_file(q, e);
+    int fd = handle_archive_nameless_file(q, e);
     FILE *out = fd < 0 ? NULL : fdopen(dup(fd), "w");
 
     if (fd < 0)
@@ -53,7 +54,7 @@ static int add_events(const struct request *q, struct job_archive_files *files, 
         close(fd);
         return error_set(e, ERR_NO_MEMORY, "no memory for the archive");
     }
-    int status = store_event_each(q->app->store, &range, write_event, out, e);
+    int status = store_event_each(q->app->store, &range, handle_archive_write_event, out, e);
     bool failed = ferror(out);
     if ((fclose(out) || failed) && !status)
         status = error_set_errno(e, errno ? errno : EIO, "cannot write the events of the job");
@@ -65,8 +66,8 @@ static int add_events(const struct request *q, struct job_archive_files *files, 
 
 /* ---- files of the run directory, as far as they are there */
 
-static int add_run_file(const struct store_job *job, const char *name,
-                        struct job_archive_files *files, struct error *e)
+static int handle_archive_add_run_file(const struct store_job *job, const char *name,
+                                       struct job_archive_files *files, struct error *e)
 {
     struct stat st;
     int fd = run_file_open(job->run_dir, name);
@@ -82,8 +83,8 @@ static int add_run_file(const struct store_job *job, const char *name,
     return job_archive_add_file(files, name, fd, e);
 }
 
-static int add_attempts(const struct store_job *job, struct job_archive_files *files,
-                        struct error *e)
+static int handle_archive_add_attempts(const struct store_job *job, struct job_archive_files *files,
+                                       struct error *e)
 {
     static const char *const names[] = {"stdout.log", "trace.json", "layers.txt",
                                         "predictions.csv"};
@@ -93,14 +94,14 @@ static int add_attempts(const struct store_job *job, struct job_archive_files *f
     for (int64_t attempt = 1; attempt <= job->attempt && !status; attempt++)
         for (size_t i = 0; !status && i < sizeof names / sizeof names[0]; i++) {
             snprintf(name, sizeof name, "attempt-%lld/%s", (long long)attempt, names[i]);
-            status = add_run_file(job, name, files, e);
+            status = handle_archive_add_run_file(job, name, files, e);
         }
     return status;
 }
 
 /* The newest checkpoint, all of it. */
-static int add_weights(const struct store_job *job, struct job_archive_files *files,
-                       struct error *e)
+static int handle_archive_add_weights(const struct store_job *job, struct job_archive_files *files,
+                                      struct error *e)
 {
     int64_t step = job_newest_checkpoint(job->run_dir, e);
     struct dirent **names = NULL;
@@ -121,7 +122,7 @@ static int add_weights(const struct store_job *job, struct job_archive_files *fi
         snprintf(name, sizeof name, "checkpoints/step-%08lld/%s", (long long)step,
                  names[i]->d_name);
         if (names[i]->d_name[0] != '.')
-            status = add_run_file(job, name, files, e);
+            status = handle_archive_add_run_file(job, name, files, e);
     }
     checkpoint_list_free(names, count);
     if (folder >= 0)
@@ -129,8 +130,8 @@ static int add_weights(const struct store_job *job, struct job_archive_files *fi
     return status;
 }
 
-static int add_all(const struct request *q, const struct store_job *job, bool weights,
-                   struct job_archive_files *files, struct error *e)
+static int handle_archive_add_all(const struct request *q, const struct store_job *job,
+                                  bool weights, struct job_archive_files *files, struct error *e)
 {
     struct error missing;
     int status = job_archive_add_text(files, "job.json", strdup(job->spec), e);
@@ -138,7 +139,7 @@ static int add_all(const struct request *q, const struct store_job *job, bool we
     if (!status)
         status = job_archive_add_text(files, "plan.json", strdup(job->plan), e);
     if (!status)
-        status = add_events(q, files, e);
+        status = handle_archive_add_events(q, files, e);
     if (status)
         return status;
     /* One that never ran has no directory; another's is left alone. */
@@ -146,17 +147,17 @@ static int add_all(const struct request *q, const struct store_job *job, bool we
     if (!own && weights)
         return error_set(e, missing.code, "%s", missing.text);
     if (own)
-        status = add_run_file(job, PROVENANCE_NAME, files, e);
+        status = handle_archive_add_run_file(job, PROVENANCE_NAME, files, e);
     if (own && !status)
-        status = add_run_file(job, "result.json", files, e);
+        status = handle_archive_add_run_file(job, "result.json", files, e);
     if (own && !status)
-        status = add_attempts(job, files, e);
-    return status || !weights ? status : add_weights(job, files, e);
+        status = handle_archive_add_attempts(job, files, e);
+    return status || !weights ? status : handle_archive_add_weights(job, files, e);
 }
 
 /* ---- the answer */
 
-static json_t *manifest_of(const struct request *q, const struct store_job *job)
+static json_t *handle_archive_manifest_of(const struct request *q, const struct store_job *job)
 {
     json_t *from = job->imported_from ? json_loads(job->imported_from, 0, NULL) : NULL;
 
@@ -174,15 +175,16 @@ static json_t *manifest_of(const struct request *q, const struct store_job *job)
         "imported_from", from ? from : json_null());
 }
 
-static int send_archive(const struct request *q, const struct store_job *job,
-                        const struct job_archive_files *files, struct reply *r, struct error *e)
+static int handle_archive_send(const struct request *q, const struct store_job *job,
+                               const struct job_archive_files *files, struct reply *r,
+                               struct error *e)
 {
-    int fd = nameless_file(q, e);
+    int fd = handle_archive_nameless_file(q, e);
     struct stat st;
 
     if (fd < 0)
         return fd;
-    json_t *manifest = manifest_of(q, job);
+    json_t *manifest = handle_archive_manifest_of(q, job);
     int status = job_archive_write(files, manifest, (int64_t)job->finished_at, fd, e);
     json_decref(manifest);
     if (!status && fstat(fd, &st))
@@ -197,7 +199,7 @@ static int send_archive(const struct request *q, const struct store_job *job,
     return 0;
 }
 
-static int read_weights_flag(const struct request *q, bool *weights, struct error *e)
+static int handle_archive_read_weights_flag(const struct request *q, bool *weights, struct error *e)
 {
     const char *text = request_query(q, "weights");
 
@@ -213,7 +215,8 @@ int handle_archive(const struct request *q, struct reply *r, struct error *e)
     struct store_job job;
     bool weights;
 
-    if (read_weights_flag(q, &weights, e) || store_job_get(q->app->store, q->id, &job, e))
+    if (handle_archive_read_weights_flag(q, &weights, e) ||
+        store_job_get(q->app->store, q->id, &job, e))
         return -(int)e->code;
     int status = 0;
     if (!job_state_is_final(job.state))
@@ -222,9 +225,9 @@ int handle_archive(const struct request *q, struct reply *r, struct error *e)
     files.open = run_file_open;
     files.folder = job.run_dir;
     if (!status)
-        status = add_all(q, &job, weights, &files, e);
+        status = handle_archive_add_all(q, &job, weights, &files, e);
     if (!status)
-        status = send_archive(q, &job, &files, r, e);
+        status = handle_archive_send(q, &job, &files, r, e);
     job_archive_files_clear(&files);
     store_job_clear(&job);
     return status;

@@ -17,7 +17,8 @@
 #define LOOK_SECONDS 120 /* a data set without an index is walked through */
 #define ANSWER_BYTES ((size_t)1 << 20)
 
-static json_t *look_here(const struct request *q, const struct job_provenance *p, struct error *e)
+static json_t *handle_pinned_look_here(const struct request *q, const struct job_provenance *p,
+                                       struct error *e)
 {
     char *worker, job_file[PATH_MAX], *roots = (char *)open_beneath_roots();
     struct spawn s = SPAWN_NONE;
@@ -45,7 +46,7 @@ static json_t *look_here(const struct request *q, const struct job_provenance *p
 }
 
 /* Where the job's workers run on other machines, this one's programs say nothing of them. */
-static bool ran_here(const json_t *document)
+static bool handle_pinned_ran_here(const json_t *document)
 {
     const json_t *cluster = json_object_get(document, "cluster");
 
@@ -54,7 +55,7 @@ static bool ran_here(const json_t *document)
 }
 
 /* What train-worker --provenance told, as an attempt; without what it cannot know. */
-static json_t *as_attempt(const json_t *here, bool machines)
+static json_t *handle_pinned_as_attempt(const json_t *here, bool machines)
 {
     json_t *attempt = json_pack("{s:O}", "data", json_object_get(here, "data"));
     static const char *const of_no_run[] = {"ranks", "hosts"};
@@ -70,7 +71,7 @@ static json_t *as_attempt(const json_t *here, bool machines)
 }
 
 /* One that was interrupted and went on elsewhere may not be repeated in one piece. */
-static void say_attempts(const struct job_provenance *p, json_t *remarks)
+static void handle_pinned_say_attempts(const struct job_provenance *p, json_t *remarks)
 {
     const json_t *attempts = json_object_get(p->file, "attempts");
     const json_t *both[] = {json_array_get(attempts, 0), p->attempt};
@@ -85,11 +86,12 @@ static void say_attempts(const struct job_provenance *p, json_t *remarks)
     json_decref(differences);
 }
 
-static json_t *differences_here(const struct request *q, const struct job_provenance *p,
-                                const json_t *document, json_t *remarks)
+static json_t *handle_pinned_differences_here(const struct request *q,
+                                              const struct job_provenance *p,
+                                              const json_t *document, json_t *remarks)
 {
     struct error e;
-    json_t *here = p->attempt ? look_here(q, p, &e) : NULL, *error;
+    json_t *here = p->attempt ? handle_pinned_look_here(q, p, &e) : NULL, *error;
     size_t i;
 
     if (!p->attempt) {
@@ -101,14 +103,14 @@ static json_t *differences_here(const struct request *q, const struct job_proven
         json_array_append_new(remarks, json_string(e.text));
         return json_array();
     }
-    say_attempts(p, remarks);
+    handle_pinned_say_attempts(p, remarks);
     json_array_foreach (json_object_get(here, "errors"), i, error)
         json_array_append(remarks, error);
-    if (!ran_here(document))
+    if (!handle_pinned_ran_here(document))
         json_array_append_new(remarks,
                               json_string("its workers run on other machines, whose provenance is "
                                           "compared when the job has ended"));
-    json_t *now = as_attempt(here, ran_here(document));
+    json_t *now = handle_pinned_as_attempt(here, handle_pinned_ran_here(document));
     const json_t *both[] = {p->attempt, now};
     json_t *differences = provenance_differences(both, 2);
     json_decref(now);
@@ -129,7 +131,7 @@ int handle_pinned(const struct request *q, struct reply *r, struct error *e)
     }
     json_t *pinned = json_array(), *remarks = json_array();
     json_t *document = pinned_document(&p, pinned);
-    json_t *differences = differences_here(q, &p, document, remarks);
+    json_t *differences = handle_pinned_differences_here(q, &p, document, remarks);
     job_provenance_clear(&p);
     return reply_json(r, 200,
                       json_pack("{s:I, s:o, s:o, s:o, s:o}", "job", (json_int_t)q->id, "document",

@@ -9,7 +9,7 @@
 
 #define REPRODUCTIONS_MAX 100
 
-static json_t *daemon_facts(void)
+static json_t *handle_provenance_daemon_facts(void)
 {
     char id[BUILD_ID_BYTES];
 
@@ -18,7 +18,7 @@ static json_t *daemon_facts(void)
                      "microhttpd", MHD_get_version(), "jansson", jansson_version_str());
 }
 
-static int reproduced_by(const struct request *q, json_t **list, struct error *e)
+static int handle_provenance_reproduced_by(const struct request *q, json_t **list, struct error *e)
 {
     int64_t ids[REPRODUCTIONS_MAX];
     size_t count;
@@ -37,7 +37,7 @@ int handle_provenance(const struct request *q, struct reply *r, struct error *e)
     int status = job_provenance_load(q, q->id, &p, e);
 
     if (!status)
-        status = reproduced_by(q, &by, e);
+        status = handle_provenance_reproduced_by(q, &by, e);
     if (status) {
         json_decref(by);
         job_provenance_clear(&p);
@@ -50,10 +50,10 @@ int handle_provenance(const struct request *q, struct reply *r, struct error *e)
         slurm = json_loads(p.job.slurm, 0, NULL);
     json_t *answer =
         json_pack("{s:I, s:o, s:o, s:s, s:o, s:o, s:o, s:o}", "job", (json_int_t)q->id, "daemon",
-                  daemon_facts(), "submitted_by", json_text_or_null(p.job.submitted_by), "launcher",
-                  p.job.launcher, "slurm", slurm ? slurm : json_null(), "reproduces",
-                  reproduces ? reproduces : json_null(), "reproduced_by", by, "attempts",
-                  attempts ? attempts : json_array());
+                  handle_provenance_daemon_facts(), "submitted_by",
+                  json_text_or_null(p.job.submitted_by), "launcher", p.job.launcher, "slurm",
+                  slurm ? slurm : json_null(), "reproduces", reproduces ? reproduces : json_null(),
+                  "reproduced_by", by, "attempts", attempts ? attempts : json_array());
     json_decref(spec);
     job_provenance_clear(&p);
     return reply_json(r, 200, answer, e);

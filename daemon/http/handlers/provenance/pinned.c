@@ -15,7 +15,7 @@ int pinned_check(const struct store_job *job, struct error *e)
 }
 
 /* pinned: what was changed is appended to it. */
-static void pin(json_t *document, json_t *pinned, const char *pointer, const json_t *value)
+static void pinned_pin(json_t *document, json_t *pinned, const char *pointer, const json_t *value)
 {
     json_t *one = json_pack("{s:s, s:O}", "pointer", pointer, "value", value);
 
@@ -23,19 +23,19 @@ static void pin(json_t *document, json_t *pinned, const char *pointer, const jso
     json_array_append_new(pinned, one);
 }
 
-static void pin_count(json_t *document, json_t *pinned, const char *group, const char *key,
-                      const json_t *value)
+static void pinned_pin_count(json_t *document, json_t *pinned, const char *group, const char *key,
+                             const json_t *value)
 {
     char pointer[64];
     const json_t *in = group ? json_object_get(document, group) : document;
 
     snprintf(pointer, sizeof pointer, "%s%s/%s", group ? "/" : "", group ? group : "", key);
     if (json_integer_value(value) > 0 && !json_equal(json_object_get(in, key), value))
-        pin(document, pinned, pointer, value);
+        pinned_pin(document, pinned, pointer, value);
 }
 
 /* Of a plan that chose how many workers a node has. */
-static void pin_workers(json_t *document, json_t *pinned, const json_t *attempt)
+static void pinned_pin_workers(json_t *document, json_t *pinned, const json_t *attempt)
 {
     json_t *cluster = json_object_get(document, "cluster");
     json_int_t nodes = json_integer_value(json_object_get(cluster, "nodes"));
@@ -44,12 +44,12 @@ static void pin_workers(json_t *document, json_t *pinned, const json_t *attempt)
     if (nodes < 1 || world % nodes)
         return;
     json_t *workers = json_integer(world / nodes);
-    pin_count(document, pinned, "cluster", "workers_per_node", workers);
+    pinned_pin_count(document, pinned, "cluster", "workers_per_node", workers);
     json_decref(workers);
 }
 
 /* Of a plan that chose the workers, and the batch by them. */
-static void pin_batch(json_t *document, json_t *pinned, const json_t *attempt)
+static void pinned_pin_batch(json_t *document, json_t *pinned, const json_t *attempt)
 {
     const json_t *batch = json_object_get(attempt, "batch_per_worker"),
                  *times = json_object_get(attempt, "accumulate_steps");
@@ -58,22 +58,22 @@ static void pin_batch(json_t *document, json_t *pinned, const json_t *attempt)
         json_equal(json_object_get(document, "accumulate_steps"), times))
         return;
     json_object_set_new(document, "global_batch", json_null());
-    pin_count(document, pinned, NULL, "batch_per_worker", batch);
-    pin_count(document, pinned, NULL, "accumulate_steps", times);
+    pinned_pin_count(document, pinned, NULL, "batch_per_worker", batch);
+    pinned_pin_count(document, pinned, NULL, "accumulate_steps", times);
 }
 
-static void pin_tiles(json_t *document, json_t *pinned, const json_t *attempt)
+static void pinned_pin_tiles(json_t *document, json_t *pinned, const json_t *attempt)
 {
     const json_t *tiles = json_object_get(attempt, "winograd"),
                  *model = json_object_get(document, "model");
 
     if (json_is_string(tiles) && *json_string_value(tiles) &&
         !json_equal(json_object_get(model, "winograd_tiles"), tiles))
-        pin(document, pinned, "/model/winograd_tiles", tiles);
+        pinned_pin(document, pinned, "/model/winograd_tiles", tiles);
 }
 
 /* What OpenBLAS went by where the daemon's environment said so. */
-static void pin_environment(json_t *document, json_t *pinned, const json_t *attempt)
+static void pinned_pin_environment(json_t *document, json_t *pinned, const json_t *attempt)
 {
     static const char *const names[] = {"OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE"};
     const json_t *machine = json_array_get(json_object_get(attempt, "machines"), 0);
@@ -88,7 +88,7 @@ static void pin_environment(json_t *document, json_t *pinned, const json_t *atte
             (here && strcmp(here, json_string_value(value)) == 0))
             continue;
         snprintf(pointer, sizeof pointer, "/cluster/env/%s", names[i]);
-        pin(document, pinned, pointer, value);
+        pinned_pin(document, pinned, pointer, value);
     }
 }
 
@@ -99,12 +99,12 @@ json_t *pinned_document(const struct job_provenance *p, json_t *pinned)
     json_object_set_new(document, "reproduces", json_integer((json_int_t)p->job.id));
     json_object_set_new(document, "preset", json_null()); /* its values stand there */
     if (p->attempt) {
-        pin_workers(document, pinned, p->attempt);
-        pin_count(document, pinned, "cluster", "threads_per_worker",
-                  json_object_get(p->attempt, "threads_per_worker"));
-        pin_batch(document, pinned, p->attempt);
-        pin_tiles(document, pinned, p->attempt);
-        pin_environment(document, pinned, p->attempt);
+        pinned_pin_workers(document, pinned, p->attempt);
+        pinned_pin_count(document, pinned, "cluster", "threads_per_worker",
+                         json_object_get(p->attempt, "threads_per_worker"));
+        pinned_pin_batch(document, pinned, p->attempt);
+        pinned_pin_tiles(document, pinned, p->attempt);
+        pinned_pin_environment(document, pinned, p->attempt);
     }
     return document;
 }

@@ -53,16 +53,16 @@ static json_t *checkpoint_read_state(const char *run_dir, int64_t step, struct s
     return NULL;
 }
 
-static const char *digest_in(const json_t *state, const char *name)
+static const char *handle_checkpoints_digest_in(const json_t *state, const char *name)
 {
     return json_string_value(json_object_get(json_object_get(state, "files"), name));
 }
 
 /* By its every byte. */
-static bool is_as_written(const json_t *state, const char *name, int fd)
+static bool handle_checkpoints_is_as_written(const json_t *state, const char *name, int fd)
 {
     char path[32], hex[DIGEST_BYTES];
-    const char *wanted = digest_in(state, name);
+    const char *wanted = handle_checkpoints_digest_in(state, name);
     struct error ignored;
     struct stat st;
 
@@ -75,12 +75,12 @@ static bool is_as_written(const json_t *state, const char *name, int fd)
 
 /* ---------------------------------------------------------------- the list */
 
-static bool is_after(const struct timespec *a, const struct timespec *b)
+static bool handle_checkpoints_is_after(const struct timespec *a, const struct timespec *b)
 {
     return a->tv_sec > b->tv_sec || (a->tv_sec == b->tv_sec && a->tv_nsec > b->tv_nsec);
 }
 
-static bool has_its_size(int fd)
+static bool handle_checkpoints_has_its_size(int fd)
 {
     char path[32];
     struct safetensors *file;
@@ -93,18 +93,19 @@ static bool has_its_size(int fd)
 }
 
 /* Read in whole only where it has changed since state.json, which is written last, and once. */
-static bool seems_whole(const json_t *state, const struct stat *state_file, const char *name,
-                        int fd)
+static bool handle_checkpoints_seems_whole(const json_t *state, const struct stat *state_file,
+                                           const char *name, int fd)
 {
-    const char *wanted = digest_in(state, name);
+    const char *wanted = handle_checkpoints_digest_in(state, name);
     struct stat st;
     bool whole;
 
-    if (!wanted || fstat(fd, &st) || !has_its_size(fd))
+    if (!wanted || fstat(fd, &st) || !handle_checkpoints_has_its_size(fd))
         return false;
     if (file_verdict_find(&st, wanted, &whole))
         return whole;
-    return !is_after(&st.st_mtim, &state_file->st_mtim) || is_as_written(state, name, fd);
+    return !handle_checkpoints_is_after(&st.st_mtim, &state_file->st_mtim) ||
+           handle_checkpoints_is_as_written(state, name, fd);
 }
 
 static bool checkpoint_is_complete(const char *run_dir, int64_t step, const json_t *state,
@@ -116,7 +117,7 @@ static bool checkpoint_is_complete(const char *run_dir, int64_t step, const json
 
     json_object_foreach (files, name, digest) {
         int fd = whole ? checkpoint_open(run_dir, step, name) : -1;
-        whole = fd >= 0 && seems_whole(state, state_file, name, fd);
+        whole = fd >= 0 && handle_checkpoints_seems_whole(state, state_file, name, fd);
         if (fd >= 0)
             close(fd);
     }
@@ -144,7 +145,8 @@ static json_t *checkpoint_to_json(const char *run_dir, int64_t step)
                      "complete", complete);
 }
 
-static int list_of(const struct store_job *job, struct dirent ***names, struct error *e)
+static int handle_checkpoints_list_of(const struct store_job *job, struct dirent ***names,
+                                      struct error *e)
 {
     char folder[PATH_MAX];
 
@@ -155,7 +157,8 @@ static int list_of(const struct store_job *job, struct dirent ***names, struct e
 }
 
 /* The job, where its run directory may be read. */
-static int get_job(const struct request *q, struct store_job *job, struct error *e)
+static int handle_checkpoints_get_job(const struct request *q, struct store_job *job,
+                                      struct error *e)
 {
     int status = store_job_get(q->app->store, q->id, job, e);
 
@@ -169,9 +172,9 @@ int handle_checkpoints(const struct request *q, struct reply *r, struct error *e
     struct store_job job;
     struct dirent **names;
 
-    if (get_job(q, &job, e))
+    if (handle_checkpoints_get_job(q, &job, e))
         return -(int)e->code;
-    int count = list_of(&job, &names, e);
+    int count = handle_checkpoints_list_of(&job, &names, e);
     if (count < 0) {
         store_job_clear(&job);
         return count;
@@ -189,12 +192,12 @@ int handle_checkpoints(const struct request *q, struct reply *r, struct error *e
 
 /* ---------------------------------------------------------------- the weights */
 
-static int no_such_step(const struct request *q, const struct store_job *job, const char *text,
-                        struct error *e)
+static int handle_checkpoints_no_such_step(const struct request *q, const struct store_job *job,
+                                           const char *text, struct error *e)
 {
     char steps[200] = "";
     struct dirent **names;
-    int count = list_of(job, &names, e);
+    int count = handle_checkpoints_list_of(job, &names, e);
 
     if (count < 0)
         return count;
@@ -214,8 +217,8 @@ static int no_such_step(const struct request *q, const struct store_job *job, co
 }
 
 /* The file with its digest, which is its entity tag; damaged ones are refused. */
-static int open_model(const struct request *q, struct store_job *job, int *fd,
-                      char tag[DIGEST_BYTES + 2], struct error *e)
+static int handle_checkpoints_open_model(const struct request *q, struct store_job *job, int *fd,
+                                         char tag[DIGEST_BYTES + 2], struct error *e)
 {
     const char *text = strrchr(q->path, '/') + 1;
     size_t digits = strspn(text, "0123456789");
@@ -225,12 +228,13 @@ static int open_model(const struct request *q, struct store_job *job, int *fd,
     int64_t step = digits <= 18 ? strtoll(text, NULL, 10) : -1;
     *fd = checkpoint_open(job->run_dir, step, CHECKPOINT_MODEL);
     if (*fd < 0)
-        return no_such_step(q, job, text, e);
+        return handle_checkpoints_no_such_step(q, job, text, e);
     struct stat unused;
     json_t *state = checkpoint_read_state(job->run_dir, step, &unused);
     int status = 0;
-    if (is_as_written(state, CHECKPOINT_MODEL, *fd)) {
-        snprintf(tag, DIGEST_BYTES + 2, "\"%s\"", digest_in(state, CHECKPOINT_MODEL));
+    if (handle_checkpoints_is_as_written(state, CHECKPOINT_MODEL, *fd)) {
+        snprintf(tag, DIGEST_BYTES + 2, "\"%s\"",
+                 handle_checkpoints_digest_in(state, CHECKPOINT_MODEL));
     } else {
         close(*fd);
         status = error_set(
@@ -244,7 +248,8 @@ static int open_model(const struct request *q, struct store_job *job, int *fd,
 
 /* "bytes=FROM-", "bytes=FROM-TO", "bytes=-LAST" (RFC 9110, 14.1.2). false: not one range of bytes,
  * which is as none. */
-static bool parse_range(const char *text, uint64_t size, uint64_t *from, uint64_t *bytes)
+static bool handle_checkpoints_parse_range(const char *text, uint64_t size, uint64_t *from,
+                                           uint64_t *bytes)
 {
     char *end;
 
@@ -270,7 +275,7 @@ static bool parse_range(const char *text, uint64_t size, uint64_t *from, uint64_
     return !*end && to >= first;
 }
 
-static void refuse_range(struct reply *r, uint64_t size, uint64_t from)
+static void handle_checkpoints_refuse_range(struct reply *r, uint64_t size, uint64_t from)
 {
     struct error e;
 
@@ -281,8 +286,8 @@ static void refuse_range(struct reply *r, uint64_t size, uint64_t from)
 }
 
 /* Takes over fd. */
-static int send_model(const struct request *q, struct reply *r, int fd, const char *tag,
-                      struct error *e)
+static int handle_checkpoints_send_model(const struct request *q, struct reply *r, int fd,
+                                         const char *tag, struct error *e)
 {
     struct stat st;
     uint64_t from = 0, bytes;
@@ -300,10 +305,10 @@ static int send_model(const struct request *q, struct reply *r, int fd, const ch
         close(fd);
         return reply_text(r, 304, r->type, "", 0, e);
     }
-    bool part = same && parse_range(q->range, size, &from, &bytes);
+    bool part = same && handle_checkpoints_parse_range(q->range, size, &from, &bytes);
     if (part && bytes == 0) {
         close(fd);
-        refuse_range(r, size, from);
+        handle_checkpoints_refuse_range(r, size, from);
         return 0;
     }
     if (!part) {
@@ -323,14 +328,14 @@ int handle_checkpoint(const struct request *q, struct reply *r, struct error *e)
     char tag[DIGEST_BYTES + 2];
     int fd = -1;
 
-    if (get_job(q, &job, e))
+    if (handle_checkpoints_get_job(q, &job, e))
         return -(int)e->code;
-    int status = open_model(q, &job, &fd, tag, e);
+    int status = handle_checkpoints_open_model(q, &job, &fd, tag, e);
     if (status == 0) {
         reply_header(r, "Content-Disposition",
                      "attachment; filename=\"job-%lld-step-%s.safetensors\"", (long long)q->id,
                      strrchr(q->path, '/') + 1);
-        status = send_model(q, r, fd, tag, e);
+        status = handle_checkpoints_send_model(q, r, fd, tag, e);
     }
     store_job_clear(&job);
     return status;

@@ -7,7 +7,7 @@
 #include "daemon/http/routes.h"
 #include "daemon/http/stream/stream.h"
 
-static bool wants_stream(const struct request *q)
+static bool handle_events_wants_stream(const struct request *q)
 {
     return q->accept && strstr(q->accept, "text/event-stream");
 }
@@ -103,11 +103,12 @@ int handle_events(const struct request *q, struct reply *r, struct error *e)
     if (store_job_get(q->app->store, q->id, &job, e))
         return -(int)e->code;
     store_job_clear(&job);
-    return wants_stream(q) ? events_stream(q, q->id, r, e) : events_page(q, q->id, r, e);
+    return handle_events_wants_stream(q) ? events_stream(q, q->id, r, e)
+                                         : events_page(q, q->id, r, e);
 }
 
 int handle_all_events(const struct request *q, struct reply *r, struct error *e)
 {
-    return wants_stream(q) ? events_stream(q, STORE_ALL_JOBS, r, e)
-                           : events_page(q, STORE_ALL_JOBS, r, e);
+    return handle_events_wants_stream(q) ? events_stream(q, STORE_ALL_JOBS, r, e)
+                                         : events_page(q, STORE_ALL_JOBS, r, e);
 }

@@ -18,7 +18,7 @@ static int log_reply_empty(struct reply *r, int64_t next, struct error *e)
 }
 
 /* The part of the file from byte from on; takes over fd. */
-static int send_part(struct reply *r, int fd, int64_t from, struct error *e)
+static int handle_log_send_part(struct reply *r, int fd, int64_t from, struct error *e)
 {
     struct stat st;
 
@@ -69,5 +69,5 @@ int handle_log(const struct request *q, struct reply *r, struct error *e)
     if (fd < 0)
         return error_set_errno(e, why, "cannot open the log %s of job %lld", name,
                                (long long)q->id);
-    return send_part(r, fd, tail > 0 ? log_tail(fd, from, tail) : from, e);
+    return handle_log_send_part(r, fd, tail > 0 ? log_tail(fd, from, tail) : from, e);
 }

@@ -9,7 +9,7 @@ struct ranks {
     size_t world;                    /* of the newest step */
 };
 
-static json_t *value_or_null(json_t *body, const char *key)
+static json_t *handle_ranks_value_or_null(json_t *body, const char *key)
 {
     json_t *value = json_object_get(body, key);
     return value ? json_incref(value) : json_null();
@@ -21,8 +21,8 @@ static bool ranks_add_event(void *context, const struct store_event_row *row)
     json_t *body = json_loads(row->body, 0, NULL), *busy = json_object_get(body, "rank_busy_ms");
 
     if (json_array_size(busy) > 0) {
-        json_array_append_new(ranks->step, value_or_null(body, "step"));
-        json_array_append_new(ranks->epoch, value_or_null(body, "epoch"));
+        json_array_append_new(ranks->step, handle_ranks_value_or_null(body, "step"));
+        json_array_append_new(ranks->epoch, handle_ranks_value_or_null(body, "epoch"));
         json_array_append_new(ranks->t, json_number(row->t));
         json_array_append(ranks->busy, busy);
         ranks->world = json_array_size(busy);

@@ -8,7 +8,8 @@
 #include "daemon/http/routes.h"
 
 /* Of a job that is there. */
-static int read_images(const struct request *q, struct images_seen *seen, struct error *e)
+static int handle_series_read_images(const struct request *q, struct images_seen *seen,
+                                     struct error *e)
 {
     struct store_job job;
 
@@ -21,7 +22,7 @@ static int read_images(const struct request *q, struct images_seen *seen, struct
 
 /* ---------------------------------------------------------------- metrics */
 
-static int unknown_metric(const char *name, int length, struct error *e)
+static int handle_series_unknown_metric(const char *name, int length, struct error *e)
 {
     char all[512] = "";
 
@@ -34,7 +35,8 @@ static int unknown_metric(const char *name, int length, struct error *e)
 }
 
 /* "loss,lr" to bits of event_metric_at, "images" to *images; all where no names are given. */
-static int parse_names(const char *text, unsigned *wanted, bool *images, struct error *e)
+static int handle_series_parse_names(const char *text, unsigned *wanted, bool *images,
+                                     struct error *e)
 {
     *wanted = 0;
     *images = !text;
@@ -51,7 +53,7 @@ static int parse_names(const char *text, unsigned *wanted, bool *images, struct 
                 strncmp(event_metric_at(i)->name, text, length) != 0))
             i++;
         if (!event_metric_at(i))
-            return unknown_metric(text, length > 64 ? 64 : (int)length, e);
+            return handle_series_unknown_metric(text, length > 64 ? 64 : (int)length, e);
         *images = *images || counts;
         *wanted |= counts ? 0 : 1u << i;
         text += length;
@@ -60,7 +62,7 @@ static int parse_names(const char *text, unsigned *wanted, bool *images, struct 
 }
 
 /* CSV by ?format=csv or by Accept; JSON otherwise. */
-static int parse_format(const struct request *q, bool *csv, struct error *e)
+static int handle_series_parse_format(const struct request *q, bool *csv, struct error *e)
 {
     const char *format = request_query(q, "format");
 
@@ -120,11 +122,12 @@ int handle_metrics(const struct request *q, struct reply *r, struct error *e)
     bool csv;
     struct images_seen seen;
 
-    if (parse_names(request_query(q, "names"), &shape.wanted, &shape.images, e) ||
-        parse_format(q, &csv, e) || request_query_int(q, "from", 0, INT64_MAX, 0, &from, e) ||
+    if (handle_series_parse_names(request_query(q, "names"), &shape.wanted, &shape.images, e) ||
+        handle_series_parse_format(q, &csv, e) ||
+        request_query_int(q, "from", 0, INT64_MAX, 0, &from, e) ||
         request_query_int(q, "to", 0, INT64_MAX, INT64_MAX, &to, e) ||
         request_query_int(q, "points", 2, SERIES_POINTS_MAX, 0, &points, e) ||
-        read_images(q, &seen, e))
+        handle_series_read_images(q, &seen, e))
         return -(int)e->code;
     shape.points = points ? points : SERIES_POINTS_MAX;
     if (store_metric_ends(q->app->store, q->id, from, to, shape.points, &ends, e)) {
@@ -150,7 +153,7 @@ int handle_metrics(const struct request *q, struct reply *r, struct error *e)
 /* ---------------------------------------------------------------- evals */
 
 /* Of this step, in evaluations that ascend by step; NULL: there is none. */
-static json_t *eval_of_step(const json_t *evals, json_int_t step)
+static json_t *handle_series_eval_of_step(const json_t *evals, json_int_t step)
 {
     size_t from = 0, to = json_array_size(evals);
 
@@ -166,7 +169,7 @@ static json_t *eval_of_step(const json_t *evals, json_int_t step)
 }
 
 /* With ema: what the weights that are not averaged came to, of the newest evaluation of a step. */
-static int evals_add_raw(const struct request *q, json_t *evals, struct error *e)
+static int handle_series_evals_add_raw(const struct request *q, json_t *evals, struct error *e)
 {
     static const char *const raw[] = {"raw_top1", "raw_top5", "raw_loss"};
     const struct store_event_range range = {.job_id = q->id, .types = "eval"};
@@ -176,7 +179,7 @@ static int evals_add_raw(const struct request *q, json_t *evals, struct error *e
     if (store_event_list(q->app->store, &range, &events, e))
         return -(int)e->code;
     json_array_foreach (events, i, event) {
-        one = eval_of_step(evals, json_get_integer(event, "step", -1));
+        one = handle_series_eval_of_step(evals, json_get_integer(event, "step", -1));
         for (k = 0; one && k < sizeof raw / sizeof raw[0]; k++)
             if (json_object_get(event, raw[k]))
                 json_object_set(one, raw[k], json_object_get(event, raw[k]));
@@ -191,7 +194,7 @@ int handle_evals(const struct request *q, struct reply *r, struct error *e)
     json_t *evals, *one;
     size_t i;
 
-    if (read_images(q, &seen, e))
+    if (handle_series_read_images(q, &seen, e))
         return -(int)e->code;
     if (store_eval_list(q->app->store, q->id, &evals, e)) {
         images_seen_clear(&seen);
@@ -202,7 +205,7 @@ int handle_evals(const struct request *q, struct reply *r, struct error *e)
         json_object_set_new(one, "images_seen", json_integer_or_null(images >= 0, images));
     }
     images_seen_clear(&seen);
-    if (evals_add_raw(q, evals, e)) {
+    if (handle_series_evals_add_raw(q, evals, e)) {
         json_decref(evals);
         return -(int)e->code;
     }

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 /* A FIFO or a device would hold the reader up. */
-static int only_file_or_folder(int fd)
+static int run_file_only_file_or_folder(int fd)
 {
     struct stat st;
 
@@ -31,5 +31,5 @@ int run_file_open(const char *run_dir, const char *name)
     int why = errno;
     close(folder);
     errno = why;
-    return fd < 0 ? -1 : only_file_or_folder(fd);
+    return fd < 0 ? -1 : run_file_only_file_or_folder(fd);
 }

@@ -136,7 +136,7 @@ static void series_slots(struct json_text *t, const struct series *s,
     json_text_close(t, ']');
 }
 
-static int64_t count_points(const struct series *s)
+static int64_t series_count_points(const struct series *s)
 {
     int64_t points = 0;
 
@@ -148,7 +148,7 @@ static int64_t count_points(const struct series *s)
 void series_members(struct json_text *t, const struct series *s, const struct images_seen *seen)
 {
     json_text_integer(t, "rows", s->rows);
-    json_text_integer(t, "points", count_points(s));
+    json_text_integer(t, "points", series_count_points(s));
     json_text_raw(t, "downsampled", s->shape.exact ? "false" : "true");
     series_slots(t, s, seen);
     series_add_columns(t, s, VALUE_MEAN);
@@ -171,14 +171,14 @@ static void series_print_number(FILE *out, double value)
         fprintf(out, "%.12g", value);
 }
 
-static void print_images(FILE *out, int64_t images)
+static void series_print_images(FILE *out, int64_t images)
 {
     fputc(',', out);
     if (images >= 0)
         fprintf(out, "%lld", (long long)images);
 }
 
-static void put_names(const struct series *s, FILE *out)
+static void series_put_names(const struct series *s, FILE *out)
 {
     fputs("step,epoch,t", out);
     for (int m = 0; event_metric_at((size_t)m); m++) {
@@ -192,8 +192,8 @@ static void put_names(const struct series *s, FILE *out)
     fputs(s->shape.images ? ",images\r\n" : "\r\n", out);
 }
 
-static void put_line(const struct series *s, const struct images_seen *seen,
-                     const struct store_metric_part *p, FILE *out)
+static void series_put_line(const struct series *s, const struct images_seen *seen,
+                            const struct store_metric_part *p, FILE *out)
 {
     fprintf(out, "%lld", (long long)p->step);
     series_print_number(out, p->epoch);
@@ -208,7 +208,7 @@ static void put_line(const struct series *s, const struct images_seen *seen,
         }
     }
     if (s->shape.images)
-        print_images(out, images_seen_at(seen, p->step));
+        series_print_images(out, images_seen_at(seen, p->step));
     fputs("\r\n", out);
 }
 
@@ -220,9 +220,9 @@ char *series_to_csv(const struct series *s, const struct images_seen *seen, size
 
     if (!out)
         return NULL;
-    put_names(s, out);
+    series_put_names(s, out);
     for (int64_t i = 0; (p = series_next_part(s, &i));)
-        put_line(s, seen, p, out);
+        series_put_line(s, seen, p, out);
     fclose(out);
     return text;
 }
