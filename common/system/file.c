@@ -5,6 +5,7 @@
 #include <ftw.h>
 #include <libgen.h>
 #include <math.h>
+#include <stdarg.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -151,6 +152,20 @@ int file_write_all(int fd, const void *data, size_t bytes)
     return 0;
 }
 
+int file_path(char path[PATH_MAX], struct error *e, const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    int length = vsnprintf(path, PATH_MAX, format, args);
+    va_end(args);
+    if (length >= 0 && length < PATH_MAX)
+        return 0;
+    error_set(e, ERR_INVALID, "the path %.200s... is too long", path);
+    *path = '\0';
+    return -ERR_INVALID;
+}
+
 const char *file_base_name(const char *path)
 {
     const char *slash = strrchr(path, '/');
@@ -196,9 +211,8 @@ static int file_write_and_rename(int folder, const char *path, const void *data,
 {
     static atomic_uint serial; /* threads may write the same file at once */
     char temporary[PATH_MAX];
-    if ((size_t)snprintf(temporary, sizeof temporary, "%s.tmp.%ld.%u", path, (long)getpid(),
-                         serial++) >= sizeof temporary)
-        return error_set(e, ERR_INVALID, "the path %s is too long", path);
+    if (file_path(temporary, e, "%s.tmp.%ld.%u", path, (long)getpid(), serial++))
+        return -ERR_INVALID;
     /* Never through a link that somebody put there. */
     unlinkat(folder, temporary, 0);
     int fd = openat(folder, temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
@@ -254,8 +268,8 @@ int file_write_unsynced(const char *path, const void *data, size_t bytes, struct
 static int file_make_parents(const char *path, bool synced, struct error *e)
 {
     char copy[PATH_MAX];
-    if ((size_t)snprintf(copy, sizeof copy, "%s", path) >= sizeof copy)
-        return error_set(e, ERR_INVALID, "the path %s is too long", path);
+    if (file_path(copy, e, "%s", path))
+        return -ERR_INVALID;
     for (char *slash = copy + 1;; slash++) {
         slash = strchr(slash, '/');
         if (slash)

@@ -34,6 +34,11 @@ int file_read_text(const char *path, size_t limit_bytes, char **text, size_t *by
 /* write(2) until all is written: 0, or an errno. */
 int file_write_all(int fd, const void *data, size_t bytes);
 
+/* Makes a path, as snprintf. ERR_INVALID and an empty path if it has PATH_MAX bytes or more; an
+ * open of that fails with ENOENT, so a caller that reports nothing else may leave the result. */
+int file_path(char path[PATH_MAX], struct error *e, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
 const char *file_base_name(const char *path); /* what stands after the last "/" of it */
 
 /* Writes path through a temporary file beside it: fsync, rename, fsync of the folder. */

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -69,4 +70,24 @@ Test(file, a_tree_that_is_not_there_is_no_error)
     struct error e;
 
     cr_expect_eq(file_remove_tree("/tmp/traind-file-none/a", &e), 0, "%s", e.text);
+}
+
+Test(file, a_path_that_does_not_fit_is_refused_and_left_empty)
+{
+    char path[PATH_MAX], longest[PATH_MAX - 2];
+    struct error e = {0};
+
+    memset(longest, 'x', sizeof longest - 1);
+    longest[sizeof longest - 1] = '\0';
+    cr_expect_eq(file_path(path, &e, "/%s/%s-%d", "run", "attempt", 2), 0);
+    cr_expect_str_eq(path, "/run/attempt-2");
+    cr_expect_eq(file_path(path, &e, "%s/%s", longest, ""), 0);
+    cr_expect_eq(strlen(path), PATH_MAX - 2);
+    cr_expect_eq(file_path(path, &e, "%s/%s", longest, "a"), 0);
+    cr_expect_eq(e.code, ERR_NONE);
+    cr_expect_eq(file_path(path, &e, "%s/%s", longest, "ab"), -ERR_INVALID);
+    cr_expect_str_eq(path, "");
+    cr_expect_eq(e.code, ERR_INVALID);
+    cr_expect(strstr(e.text, "xxx... is too long"), "%s", e.text);
+    cr_expect_eq(file_path(path, NULL, "%s/%s", longest, "ab"), -ERR_INVALID);
 }
