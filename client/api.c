@@ -9,7 +9,7 @@
 #include "client/token.h"
 #include "common/buffer.h"
 #include "common/json.h"
-#include "common/needed.h"
+#include "common/xalloc.h"
 #include "common/system/host.h"
 #include "common/text/plural.h"
 #include "common/text/printable.h"
@@ -69,7 +69,7 @@ static int api_set_address(CURL *curl, const char *path, struct error *e)
 {
     bool socket = server_is_socket(client.server);
     const char *base = socket ? "http://localhost" : client.server;
-    char *url = needed(malloc(strlen(base) + strlen(path) + 1));
+    char *url = xmalloc(strlen(base) + strlen(path) + 1);
 
     curl_easy_setopt(curl, CURLOPT_UNIX_SOCKET_PATH, socket ? client.server + 5 : NULL);
     curl_easy_setopt(curl, CURLOPT_URL, strcat(strcpy(url, base), path));
@@ -153,7 +153,7 @@ char *api_problem_words(const json_t *problem)
     const char *detail = json_get_text(problem, "detail", json_get_text(problem, "title", NULL));
     char *words = NULL;
     size_t bytes, i;
-    FILE *out = needed(open_memstream(&words, &bytes));
+    FILE *out = must_alloc(open_memstream(&words, &bytes));
 
     detail = detail ? detail : "the daemon refused without a reason";
     const char *cut = strstr(detail, place);
@@ -168,7 +168,7 @@ char *api_problem_words(const json_t *problem)
         api_print_item(out, json_array_get(errors, i));
     }
     fclose(out);
-    return needed(words);
+    return must_alloc(words);
 }
 
 /* Of "http://127.0.0.1:7077/", as libcurl reads it: what stands before an @ is no host. */

@@ -12,7 +12,7 @@
 #include "client/views/print.h"
 #include "common/buffer.h"
 #include "common/job/job_state.h"
-#include "common/needed.h"
+#include "common/xalloc.h"
 #include "common/text/printable.h"
 #include "common/run/event.h"
 #include "common/text/suggest.h"
@@ -449,7 +449,7 @@ char *cmd_query(const struct cmd_args *args, const char *path, const char *const
                           strcmp(options[i], "find") == 0 ? "q" : options[i], escaped);
         curl_free(escaped);
     }
-    return needed(buffer_take(&query, NULL));
+    return must_alloc(buffer_take(&query, NULL));
 }
 
 int cmd_show_answer(json_t *answer, void (*print)(const json_t *answer))

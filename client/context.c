@@ -9,7 +9,7 @@
 
 #include "client/settings.h"
 #include "common/json.h"
-#include "common/needed.h"
+#include "common/xalloc.h"
 #include "common/system/file.h"
 #include "common/system/host.h"
 #include "common/text/suggest.h"
@@ -100,7 +100,7 @@ json_t *contexts_read(struct error *e)
     char path[PATH_MAX];
 
     if (!config_path(path, "contexts.json") || access(path, F_OK))
-        return needed(json_pack("{s:{}}", "contexts"));
+        return must_alloc(json_pack("{s:{}}", "contexts"));
     json_t *all = json_document_load(path, e);
     if (all && json_is_object(json_object_get(all, "contexts")))
         return all;
@@ -118,7 +118,7 @@ int contexts_write(const json_t *all, struct error *e)
     if (!config_path(path, "tokens"))
         return error_set(e, ERR_NOT_FOUND, "neither XDG_CONFIG_HOME nor HOME is set");
     int status = file_make_dirs(path, e);
-    char *text = needed(json_dumps(all, JSON_INDENT(2)));
+    char *text = must_alloc(json_dumps(all, JSON_INDENT(2)));
     if (!status && config_path(path, "contexts.json"))
         status = file_write_secret(path, text, strlen(text), e);
     free(text);

@@ -10,7 +10,7 @@
 #include "common/buffer.h"
 #include "common/clock.h"
 #include "common/json.h"
-#include "common/needed.h"
+#include "common/xalloc.h"
 
 static const struct {
     const char *state, *color;
@@ -59,12 +59,12 @@ char *job_tags_words(const json_t *json)
     buffer_printf(&words, "%s", "");
     json_array_foreach (json_object_get(json, "tags"), i, tag)
         buffer_printf(&words, "%s%s", i ? ", " : "", json_string_value(tag));
-    return needed(buffer_take(&words, NULL));
+    return must_alloc(buffer_take(&words, NULL));
 }
 
 char *job_note_words(const json_t *json)
 {
-    char *words = needed(strdup(json_get_text(json, "note", "")));
+    char *words = xstrdup(json_get_text(json, "note", ""));
 
     for (char *at = words; (at = strpbrk(at, "\n\t"));)
         *at = ' ';

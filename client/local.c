@@ -13,7 +13,7 @@
 #include "client/measure/speeds.h"
 #include "common/clock.h"
 #include "common/json.h"
-#include "common/needed.h"
+#include "common/xalloc.h"
 #include "common/run/event.h"
 #include "common/system/file.h"
 #include "common/system/install_paths.h"

@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "common/needed.h"
+#include "common/xalloc.h"
 
 struct buffer {
     char *data;   /* owned; NUL-terminated behind its bytes; NULL while there are none */
@@ -60,9 +60,9 @@ static inline void *array_grow(void *items, size_t count, size_t *room, size_t i
 }
 
 /* The new last item of an array, count and room of which are variables; ends the program without
- * memory (needed.h): for what is small. */
+ * memory (xalloc.h): for what is small. */
 #define array_add(items, count, room)                                                              \
-    (*((items) = needed(array_grow((items), (count), &(room), sizeof *(items))),                   \
+    (*((items) = must_alloc(array_grow((items), (count), &(room), sizeof *(items))),               \
        &(items)[(count)++]))
 
 /* The same for arrays that have one count and one room. */

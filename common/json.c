@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "common/log.h"
-#include "common/needed.h"
+#include "common/xalloc.h"
 #include "common/system/content.h"
 #include "common/system/file.h"
 #include "common/text/decimal.h"
@@ -313,7 +313,7 @@ char *json_to_text(const json_t *value, size_t flags)
 
 int json_file_write(const char *path, const json_t *value, struct error *e)
 {
-    char *text = needed(json_dumps(value, JSON_INDENT(2) | JSON_REAL_PRECISION(12)));
+    char *text = must_alloc(json_dumps(value, JSON_INDENT(2) | JSON_REAL_PRECISION(12)));
     size_t bytes = strlen(text);
     text[bytes] = '\n'; /* the place of the terminating NUL, which is not written */
     int status = file_write_atomic(path, text, bytes + 1, e);

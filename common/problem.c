@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "common/buffer.h"
-#include "common/needed.h"
+#include "common/xalloc.h"
 
 void problems_add(struct problems *p, const char *pointer, const char *suggestion,
                   const char *format, ...)
@@ -16,13 +16,13 @@ void problems_add(struct problems *p, const char *pointer, const char *suggestio
 
     va_start(args, format);
     if (vasprintf(&message, format, args) < 0)
-        needed(NULL);
+        must_alloc(NULL);
     va_end(args);
-    p->items = needed(array_grow(p->items, p->count, &p->room, sizeof *p->items));
+    p->items = must_alloc(array_grow(p->items, p->count, &p->room, sizeof *p->items));
     p->items[p->count++] = (struct problem){
-        .pointer = needed(strdup(pointer)),
+        .pointer = xstrdup(pointer),
         .message = message,
-        .suggestion = suggestion ? needed(strdup(suggestion)) : NULL,
+        .suggestion = xstrdup_or_null(suggestion),
     };
 }
 
@@ -40,7 +40,7 @@ void problems_extend(struct problems *p, const struct problems *from)
 
 char *problem_pointer(const char *parent, const char *key)
 {
-    char *pointer = needed(malloc(strlen(parent) + 2 * strlen(key) + 2));
+    char *pointer = xmalloc(strlen(parent) + 2 * strlen(key) + 2);
     char *end = stpcpy(stpcpy(pointer, parent), "/");
     for (; *key; key++) {
         if (*key == '~' || *key == '/') {
@@ -78,7 +78,7 @@ static void problem_key_add_step(FILE *out, const char *step, const char *end, b
 
 const char *problem_key(const char *pointer, char text[PROBLEM_KEY_BYTES])
 {
-    FILE *out = needed(fmemopen(text, PROBLEM_KEY_BYTES, "w"));
+    FILE *out = must_alloc(fmemopen(text, PROBLEM_KEY_BYTES, "w"));
 
     if (*pointer != '/')
         fputs("the document", out);
@@ -147,7 +147,7 @@ char *problems_to_text(const struct problems *p)
 {
     char *text = NULL;
     size_t bytes = 0;
-    FILE *out = needed(open_memstream(&text, &bytes));
+    FILE *out = must_alloc(open_memstream(&text, &bytes));
 
     for (size_t i = 0; i < p->count; i++) {
         const struct problem *item = &p->items[i];
@@ -158,5 +158,5 @@ char *problems_to_text(const struct problems *p)
         fputc('\n', out);
     }
     fclose(out);
-    return needed(text);
+    return must_alloc(text);
 }

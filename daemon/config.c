@@ -11,7 +11,7 @@
 
 #include "common/job/job_env.h"
 #include "common/job/job_text.h"
-#include "common/needed.h"
+#include "common/xalloc.h"
 #include "common/text/suggest.h"
 #include "common/system/install_paths.h"
 #include "launch/launch.h"
@@ -233,7 +233,7 @@ static int config_set_text(struct config *c, const struct config_key *key, const
 {
     if (!*text)
         return error_set(e, ERR_USAGE, "%s: %s must not be empty", source, key->name);
-    char *copy = needed(strdup(text));
+    char *copy = xstrdup(text);
     free(*config_text(c, key));
     *config_text(c, key) = copy;
     return 0;

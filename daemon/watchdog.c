@@ -7,7 +7,7 @@
 #include <systemd/sd-daemon.h>
 
 #include "common/clock.h"
-#include "common/needed.h"
+#include "common/xalloc.h"
 
 #define WAIT_MOST_SECONDS 60 /* for the writer, before it counts as a hang */
 
@@ -53,7 +53,7 @@ int watchdog_start(struct store *store, struct watchdog **out, struct error *e)
     *out = NULL;
     if (sd_watchdog_enabled(0, &microseconds) <= 0)
         return 0;
-    struct watchdog *w = needed(calloc(1, sizeof *w));
+    struct watchdog *w = xcalloc(1, sizeof *w);
     w->store = store;
     w->seconds = (double)microseconds / 4e6;
     store_watch_thread(store);

@@ -13,7 +13,7 @@
 
 #include "common/clock.h"
 #include "common/json.h"
-#include "common/needed.h"
+#include "common/xalloc.h"
 #include "common/system/file.h"
 #include "common/system/host.h"
 #include "common/system/placement.h"
@@ -385,7 +385,7 @@ static int ask_hosts_open_plan(const char *attempt_dir, struct asking *a, struct
         return -(int)e->code;
     json_t *hosts = json_object_get(a->plan, "hosts");
     a->count = json_array_size(hosts);
-    a->hosts = needed(calloc(a->count + 1, sizeof *a->hosts));
+    a->hosts = xcalloc(a->count + 1, sizeof *a->hosts);
     json_array_foreach (hosts, i, host) {
         a->hosts[i].host = host;
         a->hosts[i].name = json_string_value(json_object_get(host, "name"));

@@ -10,7 +10,7 @@
 #include "client/token.h"
 #include "client/views/table.h"
 #include "common/json.h"
-#include "common/needed.h"
+#include "common/xalloc.h"
 #include "common/system/file.h"
 
 /* Of a context: a file's name too. */

@@ -22,7 +22,7 @@
 #include "common/clock.h"
 #include "common/job/job_document.h"
 #include "common/json.h"
-#include "common/needed.h"
+#include "common/xalloc.h"
 #include "common/system/file.h"
 
 struct run {
@@ -125,7 +125,7 @@ static json_t *cmd_run_describe(const struct run *r)
 {
     const struct plan *plan = r->planned.plan;
 
-    return needed(json_pack(
+    return must_alloc(json_pack(
         "{s:s, s:o, s:I, s:I, s:I, s:I, s:o, s:s, s:o, s:n, s:n, s:n, s:n, s:n, s:n, s:n, s:n, "
         "s:n}",
         "state", "starting", "name", json_text_or_null(r->planned.spec->name), "attempt",

@@ -15,7 +15,7 @@
 #include "client/views/terminal.h"
 #include "client/views/view.h"
 #include "common/clock.h"
-#include "common/needed.h"
+#include "common/xalloc.h"
 
 #define POINTS_MAX   2048 /* of a curve; when they are full, two become one */
 #define POINTS_ASKED 512
@@ -305,7 +305,7 @@ static int view_job_connect(struct job_view *v, struct error *e)
 
 int view_job(long id, bool stay, struct local *local, struct error *e)
 {
-    struct job_view *v = needed(calloc(1, sizeof *v));
+    struct job_view *v = xcalloc(1, sizeof *v);
 
     v->id = id;
     v->stay = stay;

@@ -10,7 +10,7 @@
 #include "common/json.h"
 #include "common/net/arch.h"
 #include "common/text/suggest.h"
-#include "common/needed.h"
+#include "common/xalloc.h"
 
 /* A hostile document can hold a hundred thousand wrong keys; a person reads a few. */
 #define UNKNOWN_KEYS_SHOWN 50
@@ -53,7 +53,7 @@ static char *job_document_spec_meant(const char *group, const json_t *value)
         problems_clear(&ignored);
     }
     free(text);
-    return meant ? meant : needed(strdup(""));
+    return meant ? meant : xstrdup("");
 }
 
 static void job_document_spec_check_keys(const json_t *object, const char *parent, size_t *unknown,
@@ -221,7 +221,7 @@ struct job_spec *job_spec_read(const json_t *document, job_preset_lookup *lookup
         problems_add(problems, "", NULL, "must be a JSON object");
         return NULL;
     }
-    struct job_spec *spec = needed(calloc(1, sizeof *spec));
+    struct job_spec *spec = xcalloc(1, sizeof *spec);
     job_document_spec_check_keys(document, "", &unknown, problems);
     json_t *preset =
         job_document_find_preset(document, lookup, context, &spec->recipe_images, problems);

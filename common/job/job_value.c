@@ -8,7 +8,7 @@
 #include "common/json.h"
 #include "common/text/printable.h"
 #include "common/text/suggest.h"
-#include "common/needed.h"
+#include "common/xalloc.h"
 #include "common/system/hostlist.h"
 
 /* ---- checks */
@@ -274,7 +274,7 @@ static void *job_value_flag_of(const struct job_option *o, const struct job_spec
 
 static char *job_value_option_copy_text(const char *text)
 {
-    return needed(strdup(text));
+    return xstrdup(text);
 }
 
 void job_value_clear(const struct job_option *o, struct job_spec *spec)
@@ -297,7 +297,7 @@ void job_value_clear(const struct job_option *o, struct job_spec *spec)
 
 static char **job_value_new_list(size_t count)
 {
-    return count ? needed(calloc(count + 1, sizeof(char *))) : NULL; /* a NULL behind them */
+    return count ? xcalloc(count + 1, sizeof(char *)) : NULL; /* a NULL behind them */
 }
 
 static void job_value_store_map(const struct job_option *o, const json_t *v, struct job_spec *spec)
@@ -311,7 +311,7 @@ static void job_value_store_map(const struct job_option *o, const json_t *v, str
     *(size_t *)job_value_flag_of(o, spec) = json_object_size(v);
     json_object_foreach ((json_t *)(uintptr_t)v, name, value)
         if (asprintf(&list[i++], "%s=%s", name, json_string_value(value)) < 0)
-            needed(NULL);
+            must_alloc(NULL);
 }
 
 /* Each by itself, as many as they may be (job_check.c). */

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/needed.h"
+#include "common/xalloc.h"
 #include "common/notify/target.h"
 #include "common/text/suggest.h"
 
@@ -124,7 +124,7 @@ struct notice_rule notice_rule_read(const json_t *rule)
     const json_t *on = json_object_get(rule, "on");
     const char *format = json_string_value(json_object_get(rule, "format"));
     struct notice_rule r = {
-        .to = needed(strdup(json_string_value(json_object_get(rule, "to")))),
+        .to = xstrdup(json_string_value(json_object_get(rule, "to"))),
         .kinds = on ? 0 : NOTICE_DEFAULT_KINDS,
         .format = format ? notice_format_of(format) : NOTICE_JSON,
     };

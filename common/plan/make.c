@@ -6,7 +6,7 @@
 
 #include "common/text/decimal.h"
 #include "common/plan/parts.h"
-#include "common/needed.h"
+#include "common/xalloc.h"
 
 /* The schedule is then that of a run whose steps all have the last phase's batch. */
 static void make_plan_rate_phases(struct plan *plan, const struct job_spec *spec)
@@ -90,7 +90,7 @@ static int64_t make_threads_of(const struct job_spec *spec, const struct plan_in
 struct plan *plan_make(const struct job_spec *document, const struct plan_inputs *inputs,
                        struct problems *problems)
 {
-    struct plan *plan = needed(calloc(1, sizeof *plan));
+    struct plan *plan = xcalloc(1, sizeof *plan);
     struct job_spec with_threads = *document;
     const struct job_spec *spec = &with_threads;
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/needed.h"
+#include "common/xalloc.h"
 #include "common/system/host.h"
 
 #define HOSTS_MAX  1000000
@@ -33,7 +33,7 @@ static bool hostlist_add(struct expansion *x)
     if (!x->name && !host_parse(x->host, &host))
         return false;
     if (x->hosts)
-        x->hosts[x->count] = needed(strdup(x->host));
+        x->hosts[x->count] = xstrdup(x->host);
     if (x->name && x->place == SIZE_MAX && strcmp(x->host, x->name) == 0)
         x->place = x->count;
     x->count++;
@@ -95,7 +95,7 @@ static bool hostlist_read(struct expansion *x, const char *list)
     for (const char *from = list; right; from = list + 1) {
         for (list = from; *list && (inside || *list != ','); list++)
             inside = *list == '[' || (inside && *list != ']');
-        char *name = needed(strndup(from, (size_t)(list - from)));
+        char *name = xstrndup(from, (size_t)(list - from));
         right = hostlist_name(x, 0, name);
         free(name);
         if (!*list)

@@ -1,5 +1,5 @@
 #include "common/text/printable.h"
-#include "common/needed.h"
+#include "common/xalloc.h"
 
 #include <stdint.h>
 #include <stdio.h>
@@ -102,7 +102,7 @@ size_t printable_escape(char *out, size_t room, const char *text, size_t bytes, 
 char *printable_copy(const char *text, const char *keep)
 {
     size_t bytes = strlen(text), room = PRINTABLE_GROWTH * bytes + 1;
-    char *copy = needed(malloc(room));
+    char *copy = xmalloc(room);
 
     printable_escape(copy, room, text, bytes, keep);
     return copy;

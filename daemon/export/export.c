@@ -3,7 +3,7 @@
 #include <limits.h>
 #include <stdlib.h>
 
-#include "common/needed.h"
+#include "common/xalloc.h"
 #include "common/system/file.h"
 
 typedef int exporter(struct store *store, const struct store_job *job, FILE *out, struct error *e);
@@ -13,7 +13,7 @@ static int export_write_one(struct store *store, const struct store_job *job, ex
 {
     char *text = NULL;
     size_t bytes;
-    FILE *out = needed(open_memstream(&text, &bytes));
+    FILE *out = must_alloc(open_memstream(&text, &bytes));
 
     int status = export(store, job, out, e);
     fclose(out);

@@ -58,7 +58,7 @@ static void mllog_put(struct mllog *m, double t, enum kind kind, const char *key
     json_t *json = json_pack("{s:s, s:I, s:s, s:s, s:o, s:o}", "namespace", "", "time_ms",
                              (json_int_t)llround(t * 1e3), "event_type", kinds[kind], "key", key,
                              "value", value ? value : json_null(), "metadata", about);
-    char *text = needed(json_dumps(json, JSON_REAL_PRECISION(12)));
+    char *text = must_alloc(json_dumps(json, JSON_REAL_PRECISION(12)));
     size_t at = m->count;
 
     json_decref(json);

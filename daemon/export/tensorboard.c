@@ -4,7 +4,7 @@
 
 #include "common/dataset/tfrecord.h"
 #include "common/json.h"
-#include "common/needed.h"
+#include "common/xalloc.h"
 #include "daemon/export/event.pb-c.h"
 #include "daemon/export/export.h"
 
@@ -28,7 +28,7 @@ static void tensorboard_write_event(struct board *b, const Tensorboard__Event *e
 {
     uint8_t header[TFRECORD_HEADER_BYTES], footer[TFRECORD_FOOTER_BYTES];
     size_t bytes = tensorboard__event__get_packed_size(event);
-    uint8_t *payload = needed(malloc(bytes));
+    uint8_t *payload = xmalloc(bytes);
 
     tensorboard__event__pack(event, payload);
     tfrecord_header(bytes, header);
@@ -247,7 +247,7 @@ static int tensorboard_write_hparams(struct board *b, const struct store_job *jo
 {
     Tensorboard__HparamsData data = TENSORBOARD__HPARAMS_DATA__INIT;
     Tensorboard__SessionStart start = TENSORBOARD__SESSION_START__INIT;
-    struct hparams *h = needed(calloc(1, sizeof *h));
+    struct hparams *h = xcalloc(1, sizeof *h);
     json_t *spec = json_loads(job->spec, 0, NULL);
     char name[32];
 

@@ -642,7 +642,7 @@ int http_server_check(const struct config *c, struct error *e)
 
 int http_server_listen(const struct http_app *app, struct http_server **out, struct error *e)
 {
-    struct http_server *s = needed(calloc(1, sizeof *s));
+    struct http_server *s = xcalloc(1, sizeof *s);
 
     *out = NULL;
     s->config = settings_get(app->settings);

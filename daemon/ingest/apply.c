@@ -7,7 +7,7 @@
 
 #include "common/clock.h"
 #include "common/log.h"
-#include "common/needed.h"
+#include "common/xalloc.h"
 #include "common/system/file.h"
 #include "common/text/plural.h"
 #include "common/text/printable.h"
@@ -41,7 +41,7 @@ int ingest_create(struct store *store, int64_t job_id, int64_t attempt, const ch
 {
     char path[PATH_MAX];
     int64_t position;
-    struct ingest *i = needed(calloc(1, sizeof *i));
+    struct ingest *i = xcalloc(1, sizeof *i);
 
     *i = (struct ingest){.store = store, .job_id = job_id, .attempt = attempt};
     snprintf(path, sizeof path, "%s/events.jsonl", attempt_dir);

@@ -11,7 +11,7 @@
 #include "common/buffer.h"
 #include "common/clock.h"
 #include "common/log.h"
-#include "common/needed.h"
+#include "common/xalloc.h"
 #include "common/system/file.h"
 #include "common/system/install_paths.h"
 #include "daemon/job/active.h"
@@ -94,7 +94,7 @@ static void manager_wake_by_slurm(void *context)
 int job_manager_create(const struct job_manager_config *config, struct store *store,
                        struct job_manager **out, struct error *e)
 {
-    struct job_manager *m = needed(calloc(1, sizeof *m));
+    struct job_manager *m = xcalloc(1, sizeof *m);
 
     m->store = store;
     m->wake_fd = m->inotify_fd = -1;

@@ -10,7 +10,7 @@
 #include "common/log.h"
 #include "common/json.h"
 #include "common/median.h"
-#include "common/needed.h"
+#include "common/xalloc.h"
 #include "common/plan/plan.h"
 #include "common/run/speed.h"
 #include "daemon/job/document.h"
@@ -318,7 +318,7 @@ static void measure_judge_at(struct store *s, const struct judged_run *run, doub
                              json_t **left, json_t **target)
 {
     static const struct steps none;
-    struct steps *row = needed(malloc(sizeof *row));
+    struct steps *row = xmalloc(sizeof *row);
     struct store_job then = *run->job;
     struct error ignored;
 
@@ -377,7 +377,7 @@ static json_t *measure_forecast_judged(struct store *s, const struct store_job *
 static int measure_job(struct store *s, const struct store_job *job, const struct job_spec *spec,
                        int64_t slots, double now, struct error *e)
 {
-    struct steps *steps = needed(calloc(1, sizeof *steps));
+    struct steps *steps = xcalloc(1, sizeof *steps);
 
     measure_find_columns(steps);
     int status = measure_store_speed_of(s, job, spec, slots, steps, now, e);

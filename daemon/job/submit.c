@@ -4,7 +4,7 @@
 #include "common/clock.h"
 #include "common/log.h"
 #include "common/job/job_document.h"
-#include "common/needed.h"
+#include "common/xalloc.h"
 #include "daemon/job/document.h"
 #include "daemon/job/inside.h"
 #include "daemon/job/queue/size.h"
@@ -54,8 +54,8 @@ int job_submit(struct job_manager *m, const struct job_submission *s, struct pro
         status = submit_refuse_misfit(problems, e);
     if (status)
         return status;
-    char *spec = needed(job_json_text(job_spec_to_json(s->spec)));
-    char *plan = needed(job_json_text(plan_to_json(s->plan)));
+    char *spec = must_alloc(job_json_text(job_spec_to_json(s->spec)));
+    char *plan = must_alloc(job_json_text(plan_to_json(s->plan)));
     if (!status)
         status = submit_insert(m, s, spec, plan, id, &before, e);
     free(spec);

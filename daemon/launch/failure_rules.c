@@ -96,7 +96,7 @@ static int rules_take_notify(struct failure_rule *rule, const char *word, struct
         if (!notice_target_parse(to, &target, &why))
             return error_set(e, ERR_USAGE, "%.*s \"%.80s\" %s", (int)strlen(prefixes[i]) - 1,
                              prefixes[i], to, why);
-        rule->notify = needed(strdup(to));
+        rule->notify = xstrdup(to);
         rule->notify_format = (enum notice_format)i;
         return 1;
     }
@@ -179,7 +179,7 @@ static int rules_compile(struct failure_rule *rule, const char *pattern, struct 
         regfree(&rule->pattern);
         return error_set(e, ERR_USAGE, "the pattern \"%.80s\" matches every line", pattern);
     }
-    rule->text = needed(strdup(pattern));
+    rule->text = xstrdup(pattern);
     return 0;
 }
 
@@ -251,7 +251,7 @@ static int rules_read(struct failure_rules *r, char *text, bool shipped, struct 
 static int rules_read_text(struct failure_rules *r, const char *path, char *text, struct error *e)
 {
     struct buffer bad = BUFFER(ERROR_TEXT_BYTES - 512);
-    char *shipped = needed(strdup(rules_shipped));
+    char *shipped = xstrdup(rules_shipped);
     int status = 0;
 
     if (text && rules_read(r, text, false, &bad))
@@ -267,7 +267,7 @@ static int rules_read_text(struct failure_rules *r, const char *path, char *text
 
 int failure_rules_load(const char *path, struct failure_rules **out, struct error *e)
 {
-    struct failure_rules *r = needed(calloc(1, sizeof *r));
+    struct failure_rules *r = xcalloc(1, sizeof *r);
     char *text = NULL;
     size_t bytes;
     int status = 0;

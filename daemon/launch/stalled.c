@@ -425,7 +425,7 @@ int stalled_keep(const char *attempt_dir, const struct stalled *s, struct error 
     json_t *body =
         json_pack("{s:s, s:s, s:I, s:s}", "reason", s->reason, "phase", stall_phase_name(s->phase),
                   "rank", (json_int_t)s->rank, "host", s->host);
-    char *text = needed(json_dumps(body, 0));
+    char *text = must_alloc(json_dumps(body, 0));
     int status = 0;
 
     if ((size_t)snprintf(path, sizeof path, "%s/" KEPT, attempt_dir) >= sizeof path)

@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "common/needed.h"
+#include "common/xalloc.h"
 #include "common/system/file.h"
 #include "daemon/notice/send/address.h"
 
@@ -114,12 +114,12 @@ static int settings_check(const struct config *c, struct error *e)
 
 static char *settings_copy(const char *text)
 {
-    return text ? needed(strdup(text)) : NULL;
+    return xstrdup_or_null(text);
 }
 
 int notice_settings_load(const struct config *c, struct notice_settings **out, struct error *e)
 {
-    struct notice_settings *s = needed(calloc(1, sizeof *s));
+    struct notice_settings *s = xcalloc(1, sizeof *s);
 
     atomic_init(&s->references, 1);
     s->allow = settings_copy(c->notify_allow);

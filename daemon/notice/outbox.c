@@ -6,7 +6,7 @@
 
 #include "common/buffer.h"
 #include "common/digest.h"
-#include "common/needed.h"
+#include "common/xalloc.h"
 #include "daemon/store/once.h"
 #include "daemon/store/sql.h"
 

@@ -6,7 +6,7 @@
 #include <strings.h>
 
 #include "common/json.h"
-#include "common/needed.h"
+#include "common/xalloc.h"
 #include "common/notify/target.h"
 
 /* ---------------------------------------------------------------- rules */
@@ -47,14 +47,14 @@ static void rules_check(const json_t *list, struct problems *problems)
 static char *rules_copy(const json_t *rule, const char *key)
 {
     const char *text = json_string_value(json_object_get(rule, key));
-    return text ? needed(strdup(text)) : NULL;
+    return xstrdup_or_null(text);
 }
 
 static void rules_read(const json_t *list, struct notice_admin_rules *rules)
 {
     size_t count = json_array_size(list);
 
-    rules->items = needed(calloc(count + 1, sizeof *rules->items));
+    rules->items = xcalloc(count + 1, sizeof *rules->items);
     for (size_t i = 0; i < count; i++) {
         const json_t *rule = json_array_get(list, i);
         rules->items[rules->count++] = (struct notice_admin_rule){
@@ -119,18 +119,18 @@ static int rules_secrets_read_line(char *line, struct notice_secret *s)
         return 0;
     if (!secret || strtok_r(NULL, " \t\r", &save))
         return -1;
-    *s = (struct notice_secret){needed(strdup(host)), needed(strdup(secret))};
+    *s = (struct notice_secret){xstrdup(host), xstrdup(secret)};
     return 1;
 }
 
 int notice_secrets_parse(const char *text, const char *name, struct notice_secrets *secrets,
                          struct error *e)
 {
-    char *copy = needed(strdup(text)), *save, *line = strtok_r(copy, "\n", &save);
+    char *copy = xstrdup(text), *save, *line = strtok_r(copy, "\n", &save);
     int status = 0;
 
     secrets->count = 0;
-    secrets->items = needed(calloc(NOTICE_RULES_FILE_MAX, sizeof *secrets->items));
+    secrets->items = xcalloc(NOTICE_RULES_FILE_MAX, sizeof *secrets->items);
     for (; line && !status; line = strtok_r(NULL, "\n", &save)) {
         if (secrets->count == NOTICE_RULES_FILE_MAX)
             status =

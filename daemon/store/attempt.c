@@ -2,7 +2,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "common/needed.h"
+#include "common/xalloc.h"
 #include "daemon/store/audit.h"
 #include "daemon/store/find/label.h"
 #include "daemon/store/once.h"
@@ -76,7 +76,7 @@ int store_job_set_slurm(struct store *s, int64_t id, const char *slurm, struct e
 static int attempt_keep_failure(struct sql *c, int64_t id, const struct store_attempt_end *end,
                                 struct error *e)
 {
-    char *text = needed(json_dumps(end->failure, JSON_COMPACT));
+    char *text = must_alloc(json_dumps(end->failure, JSON_COMPACT));
     int status = sql_run(c, e, NULL, "update job set failure = coalesce(failure, ?) where id = ?",
                          "si", text, id);
     free(text);

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "common/buffer.h"
-#include "common/needed.h"
+#include "common/xalloc.h"
 #include "daemon/store/audit.h"
 #include "daemon/store/find/label.h"
 #include "daemon/store/once.h"

@@ -5,7 +5,7 @@
 
 #include "common/buffer.h"
 #include "common/json.h"
-#include "common/needed.h"
+#include "common/xalloc.h"
 #include "daemon/store/once.h"
 #include "daemon/store/sql.h"
 #include "daemon/store/store_internal.h"

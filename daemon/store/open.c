@@ -1,4 +1,4 @@
-#include "common/needed.h"
+#include "common/xalloc.h"
 #include "daemon/store/store.h"
 
 #include <assert.h>
@@ -291,7 +291,7 @@ int store_open(const char *path, struct store **out, struct error *e)
         status = open_make_database(path, e);
     if (status)
         return status;
-    struct store *s = needed(calloc(1, sizeof *s));
+    struct store *s = xcalloc(1, sizeof *s);
     atomic_init(&s->commits, 1);
     pthread_mutex_init(&s->counting, NULL);
     pthread_mutex_init(&s->writing, NULL);

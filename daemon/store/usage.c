@@ -73,7 +73,7 @@ static struct store_use *usage_row(struct store_uses *uses, const char *user)
         if (strcmp(uses->items[i].user, user) == 0)
             return &uses->items[i];
     struct store_use *added = &array_add(uses->items, uses->count, uses->room);
-    *added = (struct store_use){.user = needed(strdup(user))};
+    *added = (struct store_use){.user = xstrdup(user)};
     return added;
 }
 
@@ -182,6 +182,6 @@ int store_usage_user(struct store *s, const char *submitted_by, char **user, str
 {
     if (submitted_by && strncmp(submitted_by, "sweep ", 6) == 0)
         return once_text(s, user, e, "select " SQL_USER_OF("?1"), "s", submitted_by);
-    *user = needed(strdup(submitted_by ? submitted_by : ""));
+    *user = xstrdup(submitted_by ? submitted_by : "");
     return 0;
 }

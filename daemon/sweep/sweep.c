@@ -20,7 +20,7 @@
 #include "daemon/job/inside.h"
 #include "daemon/job/measure.h"
 #include "daemon/job/queue/size.h"
-#include "common/needed.h"
+#include "common/xalloc.h"
 
 /* The loop does nothing else while jobs are submitted: so many, then it looks after the others. */
 #define SUBMITTED_A_LOOK 16
@@ -81,7 +81,7 @@ static char *sweep_shorten(const char *text)
     size_t bytes = strlen(text) < 300 ? strlen(text) : 300;
 
     bytes -= printable_incomplete(text, bytes);
-    return needed(strndup(text, bytes));
+    return xstrndup(text, bytes);
 }
 
 /* What is wrong with a point, under /base, with its values. */
@@ -297,7 +297,7 @@ static double sweep_metric(const struct store_job *job, const char *name)
 static void sweep_set_state(struct store_trial *t, const char *state)
 {
     free(t->state);
-    t->state = needed(strdup(state));
+    t->state = xstrdup(state);
 }
 
 static int sweep_take_result(struct job_manager *m, const struct store_sweep *sweep,

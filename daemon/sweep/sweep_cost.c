@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "common/median.h"
-#include "common/needed.h"
+#include "common/xalloc.h"
 
 enum end { LOW, VALUE, HIGH };
 
@@ -53,7 +53,7 @@ static bool sweep_cost_fill_jobs(const struct sweep_cost *points, size_t count,
 static double sweep_cost_last_end(const double *seconds, size_t count, int64_t together)
 {
     size_t places = together < (int64_t)count ? (size_t)together : count;
-    double *until = needed(calloc(places, sizeof *until)), last = 0;
+    double *until = xcalloc(places, sizeof *until), last = 0;
 
     for (size_t i = 0; i < count; i++) {
         size_t first = 0;
@@ -70,7 +70,7 @@ static double sweep_cost_last_end(const double *seconds, size_t count, int64_t t
 void sweep_rung_cost(const struct sweep_cost *points, size_t count, const struct sweep_rung *r,
                      struct sweep_cost *sum, struct plan_band *elapsed)
 {
-    double *jobs = needed(calloc(count + 1, sizeof *jobs)), total[HIGH + 1], last[HIGH + 1];
+    double *jobs = xcalloc(count + 1, sizeof *jobs), total[HIGH + 1], last[HIGH + 1];
 
     for (int amount = 0; amount < SWEEP_AMOUNTS; amount++) {
         for (int end = LOW; end <= HIGH; end++) {

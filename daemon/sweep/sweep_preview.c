@@ -7,7 +7,7 @@
 #include "common/dataset/job_data.h"
 #include "common/job/job_document.h"
 #include "common/json.h"
-#include "common/needed.h"
+#include "common/xalloc.h"
 #include "common/net/arch.h"
 #include "common/text/decimal.h"
 #include "common/run/speed.h"
@@ -286,7 +286,7 @@ static int preview_rung(struct preview *p, int64_t rung, int64_t jobs, struct er
 {
     int64_t points = (int64_t)p->sweep->count;
     int64_t planned = rung > 0 && points > POINTS_PLANNED ? POINTS_PLANNED : points;
-    struct rung_points all = {.costs = needed(calloc((size_t)points, sizeof *all.costs))};
+    struct rung_points all = {.costs = xcalloc((size_t)points, sizeof *all.costs)};
     int status = 0;
 
     planned = planned > jobs ? planned : jobs;
@@ -378,12 +378,12 @@ static json_t *preview_make(struct preview *p, struct error *e)
 {
     json_t *answer = NULL;
 
-    p->speeds = needed(calloc(p->sweep->count, sizeof *p->speeds));
+    p->speeds = xcalloc(p->sweep->count, sizeof *p->speeds);
     p->unknown = json_object();
     p->derived = json_object();
     p->rungs = json_array();
     if (preview_rungs(p, e) == 0)
-        answer = needed(preview_to_json(p));
+        answer = must_alloc(preview_to_json(p));
     json_decref(p->rungs);
     json_decref(p->derived);
     json_decref(p->unknown);

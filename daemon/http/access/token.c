@@ -52,7 +52,7 @@ static void token_hash_of(const char *text, unsigned char hash[HASH_BYTES])
 /* The item after the last one, which does not count yet. */
 static struct token *tokens_append(struct tokens *t)
 {
-    t->items = needed(array_grow(t->items, t->count, &t->room, sizeof *t->items));
+    t->items = must_alloc(array_grow(t->items, t->count, &t->room, sizeof *t->items));
     return memset(&t->items[t->count], 0, sizeof *t->items);
 }
 

@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "common/needed.h"
+#include "common/xalloc.h"
 #include "daemon/export/export.h"
 #include "daemon/http/routes.h"
 
@@ -18,7 +18,7 @@ static int export_send(const struct request *q, exporter *export, const char *ty
 
     if (store_job_get(q->app->store, q->id, &job, e))
         return -(int)e->code;
-    FILE *out = needed(open_memstream(&text, &bytes));
+    FILE *out = must_alloc(open_memstream(&text, &bytes));
     int status = export(q->app->store, &job, out, e);
     fclose(out);
     store_job_clear(&job);

@@ -4,7 +4,7 @@
 
 #include "common/json.h"
 #include "common/median.h"
-#include "common/needed.h"
+#include "common/xalloc.h"
 #include "common/text/decimal.h"
 #include "daemon/http/routes.h"
 
@@ -85,7 +85,7 @@ static json_t *forecasts_score(const struct kind *kind, struct score *score)
 
 int handle_forecasts(const struct request *q, struct reply *r, struct error *e)
 {
-    struct scores *scores = needed(calloc(1, sizeof *scores));
+    struct scores *scores = xcalloc(1, sizeof *scores);
     int status = store_forecast_each(q->app->store, JOBS_MOST, forecasts_add, scores, e);
 
     if (!status) {

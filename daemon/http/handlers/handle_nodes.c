@@ -6,7 +6,7 @@
 #include "common/clock.h"
 #include "common/json.h"
 #include "common/log.h"
-#include "common/needed.h"
+#include "common/xalloc.h"
 #include "common/run/speed.h"
 #include "daemon/http/routes.h"
 #include "daemon/node/node.h"
@@ -42,7 +42,7 @@ static void handle_nodes_add_this_machine(struct store_nodes *nodes, const char 
 {
     char cpu[SPEED_CPU_BYTES];
     struct store_node *grown =
-        needed(array_grow(nodes->items, nodes->count, &nodes->room, sizeof *grown));
+        must_alloc(array_grow(nodes->items, nodes->count, &nodes->room, sizeof *grown));
     size_t at = nodes->count;
 
     nodes->items = grown;
@@ -52,8 +52,8 @@ static void handle_nodes_add_this_machine(struct store_nodes *nodes, const char 
         return;
     memmove(&grown[at + 1], &grown[at], (nodes->count++ - at) * sizeof *grown);
     grown[at] = (struct store_node){
-        .name = needed(strdup(own)),
-        .kind = needed(strdup(speed_cpu(cpu))),
+        .name = xstrdup(own),
+        .kind = xstrdup(speed_cpu(cpu)),
         .figures = {NAN, NAN, NAN},
     };
 }

@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 
 #include "common/clock.h"
-#include "common/needed.h"
+#include "common/xalloc.h"
 #include "config.h"
 #include "daemon/http/handlers/job_json.h"
 #include "daemon/http/routes.h"
@@ -233,7 +233,7 @@ int handle_prometheus(const struct request *q, struct reply *r, struct error *e)
 {
     char *text = NULL;
     size_t bytes;
-    FILE *out = needed(open_memstream(&text, &bytes));
+    FILE *out = must_alloc(open_memstream(&text, &bytes));
 
     fprintf(out,
             "# HELP traind_build_info The version that runs.\n# TYPE traind_build_info gauge\n"

@@ -14,7 +14,7 @@
 #include "common/buffer.h"
 #include "common/json.h"
 #include "common/log.h"
-#include "common/needed.h"
+#include "common/xalloc.h"
 #include "common/system/file.h"
 
 #define OWNER                "owner.json"

@@ -10,7 +10,7 @@
 #include "common/clock.h"
 #include "common/job/job_document.h"
 #include "common/log.h"
-#include "common/needed.h"
+#include "common/xalloc.h"
 #include "common/system/open_beneath.h"
 #include "common/text/plural.h"
 #include "daemon/job/document.h"
@@ -285,7 +285,7 @@ int start_store_launcher(struct job_manager *m, struct active_job *a, struct err
 
     if (!a->process.slurm)
         return store_job_set_launcher(m->store, a->id, a->process.pid, a->process.start, e);
-    char *text = needed(start_slurm_json(slurm_name(a->process.slurm), &none));
+    char *text = must_alloc(start_slurm_json(slurm_name(a->process.slurm), &none));
     int status = store_job_hand_to_slurm(m->store, a->id, a->attempt, text, e);
     free(text);
     return status;

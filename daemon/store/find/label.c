@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "common/job/job_spec.h"
-#include "common/needed.h"
+#include "common/xalloc.h"
 #include "daemon/store/audit.h"
 #include "daemon/store/series/event_insert.h"
 #include "daemon/store/sql.h"
@@ -27,7 +27,7 @@ static json_t *label_read(struct sql *c, int64_t id, struct error *e)
                                json_loads((const char *)sqlite3_column_text(row, 1), 0, NULL),
                                keys[2], sqlite3_column_text(row, 2));
     sql_done(row);
-    return needed(labels);
+    return must_alloc(labels);
 }
 
 static int label_compare_tags(const void *a, const void *b)

@@ -1,7 +1,7 @@
 /* The writing of single events, inside the caller's transaction. */
 #include "daemon/store/series/event_insert.h"
 
-#include "common/needed.h"
+#include "common/xalloc.h"
 
 #include <stdlib.h>
 
@@ -12,7 +12,7 @@ static char *event_own_fields(const json_t *body)
     json_object_del(own, "seq");
     json_object_del(own, "t");
     json_object_del(own, "type");
-    char *text = needed(json_dumps(own, JSON_COMPACT | JSON_REAL_PRECISION(12)));
+    char *text = must_alloc(json_dumps(own, JSON_COMPACT | JSON_REAL_PRECISION(12)));
     json_decref(own);
     return text;
 }

@@ -5,7 +5,7 @@
 
 #include "common/clock.h"
 #include "common/json.h"
-#include "common/needed.h"
+#include "common/xalloc.h"
 #include "common/run/event.h"
 #include "daemon/http/routes.h"
 
@@ -61,7 +61,7 @@ static int handle_throughput_bins_add_job(struct store *s, const struct store_tr
 static int handle_throughput_bins_fill(struct store *s, struct bins *b, struct error *e)
 {
     size_t count;
-    struct store_trained *jobs = needed(calloc(JOBS_MOST, sizeof *jobs));
+    struct store_trained *jobs = xcalloc(JOBS_MOST, sizeof *jobs);
 
     for (size_t i = 0; event_metric_at(i); i++)
         if (strcmp(event_metric_at(i)->name, "step_ms") == 0)

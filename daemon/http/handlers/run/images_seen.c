@@ -6,7 +6,7 @@
 
 #include "common/buffer.h"
 #include "common/json.h"
-#include "common/needed.h"
+#include "common/xalloc.h"
 #include "common/run/event.h"
 
 struct images_reader {
@@ -110,7 +110,7 @@ static int images_resumed(struct store *s, int64_t job_id, int64_t now, int64_t 
     *steps = NULL;
     if (status)
         return status;
-    *steps = needed(calloc(json_array_size(events) + 1, sizeof **steps));
+    *steps = xcalloc(json_array_size(events) + 1, sizeof **steps);
     if (now > 0)
         (*steps)[(*count)++] = now;
     json_array_foreach (events, i, event) {
