@@ -15,8 +15,8 @@
 #include "common/job/job_spec.h"
 #include "common/plan/plan.h"
 #include "common/plan/workers.h"
-#include "daemon/job/queue/fair.h"
-#include "daemon/job/queue/forecast.h"
+#include "daemon/job/job_fair.h"
+#include "daemon/job/job_forecast.h"
 #include "daemon/launch/slurm.h"
 #include "daemon/launch/slurm_cores.h"
 #include "daemon/store/store.h"
@@ -149,12 +149,6 @@ int job_remove(struct job_manager *m, int64_t id, const char *by, struct error *
 
 /* by in words for the log: itself, or words for nobody who is known. */
 const char *job_by_words(const char *by);
-
-/* The step of the newest checkpoint of a run; 0: it has none; negative: an error, they cannot be
- * listed. */
-int64_t job_newest_checkpoint(const char *run_dir, struct error *e);
-/* Of those whose state.json can be read; 0 also where that is none, which is logged. */
-int64_t job_usable_checkpoint(const char *run_dir);
 
 /* How full the node is. Thread-safe. */
 struct job_slots {

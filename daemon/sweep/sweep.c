@@ -17,9 +17,9 @@
 #include "common/log.h"
 #include "common/text/printable.h"
 #include "daemon/job/document.h"
-#include "daemon/job/inside.h"
-#include "daemon/job/measure.h"
-#include "daemon/job/queue/size.h"
+#include "daemon/job/job_manager_internal.h"
+#include "daemon/job/job_estimate.h"
+#include "daemon/job/job_resources.h"
 #include "common/xalloc.h"
 
 /* The loop does nothing else while jobs are submitted: so many, then it looks after the others. */
@@ -442,7 +442,7 @@ struct plan *sweep_plan_trial(struct job_manager *m, const struct store_sweep *s
     }
     job_cores_tell(&cores, inputs);
     if (inputs->speed.samples == 0 &&
-        measure_speed(m->store, spec, m->slots, sweep->submitted_by, &inputs->speed, e))
+        job_estimate_speed(m->store, spec, m->slots, sweep->submitted_by, &inputs->speed, e))
         return NULL;
     plan_inputs_share_out(spec, inputs);
     struct plan *plan = plan_make(spec, inputs, problems);

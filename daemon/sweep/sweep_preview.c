@@ -11,9 +11,9 @@
 #include "common/net/arch.h"
 #include "common/text/decimal.h"
 #include "common/run/speed.h"
-#include "daemon/job/inside.h"
-#include "daemon/job/measure.h"
-#include "daemon/job/queue/size.h"
+#include "daemon/job/job_manager_internal.h"
+#include "daemon/job/job_estimate.h"
+#include "daemon/job/job_resources.h"
 #include "daemon/sweep/sweep.h"
 #include "daemon/sweep/sweep_cost.h"
 
@@ -100,7 +100,7 @@ static int preview_collect(struct preview *p, const struct job_spec *spec, struc
     if (same && same->image_size == one.image_size)
         return 0;
     int status =
-        measure_speed(p->m->store, spec, p->m->slots, p->sweep->submitted_by, &one.speed, e);
+        job_estimate_speed(p->m->store, spec, p->m->slots, p->sweep->submitted_by, &one.speed, e);
     if (!status && one.speed.samples > 0)
         p->speeds[p->speed_count++] = one;
     return status;

@@ -21,7 +21,7 @@
 
 #include "common/log.h"
 #include "common/run/event.h"
-#include "daemon/job/inside.h"
+#include "daemon/job/job_manager_internal.h"
 #include "daemon/sweep/sweep.h"
 
 #define WINDOW_MAX 1000 /* steps of a mean */

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "daemon/job/queue/queue_plan.h"
+#include "daemon/job/job_queue_plan.h"
 #include "tests/simulate/world.h"
 
 #define GRACE_SECONDS   10

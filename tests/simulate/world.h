@@ -1,5 +1,5 @@
 /*
- * A made-up world for the real core of a job's life (daemon/job/life/decide/life.h, life_end.h,
+ * A made-up world for the real core of a job's life (daemon/job/job_life.h, life_end.h,
  * queue_plan.h): a store, run directories, processes, Slurm, users and a clock. The store, the run
  * directories, processes and Slurm outlive a daemon that is killed.
  */
@@ -10,9 +10,9 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "daemon/job/life/decide/life.h"
-#include "daemon/job/life/decide/life_end.h"
-#include "daemon/job/queue/fair.h"
+#include "daemon/job/job_life.h"
+#include "daemon/job/job_life_end.h"
+#include "daemon/job/job_fair.h"
 #include "tests/simulate/chance.h"
 
 #define JOBS_MAX     6

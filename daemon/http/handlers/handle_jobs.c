@@ -6,9 +6,10 @@
 #include "daemon/http/access/auth.h"
 #include "daemon/http/handlers/job_json.h"
 #include "daemon/http/routes.h"
-#include "daemon/job/bill.h"
-#include "daemon/job/measure.h"
-#include "daemon/job/dir/run_dir.h"
+#include "daemon/job/job_cost.h"
+#include "daemon/job/job_estimate.h"
+#include "daemon/job/resume_point.h"
+#include "daemon/job/run_dir.h"
 
 /* Where no evaluation was, best_top1_step is null too. */
 static void job_add_best(struct json_text *t, const struct store_job *job)
@@ -50,9 +51,9 @@ struct plan_prices job_prices(const struct config *config)
 static void job_add_bill(struct json_text *t, const struct request *q, const struct store_job *job)
 {
     struct plan_prices prices = job_prices(q->config);
-    struct bill bill = bill_of(job, &prices, clock_now());
+    struct job_cost bill = job_cost_of(job, &prices, clock_now());
 
-    json_text_string(t, "energy_source", bill_source_name(bill.source));
+    json_text_string(t, "energy_source", job_energy_source_name(bill.source));
     json_text_rounded(t, "joules", bill.joules);
     json_text_rounded(t, "joules_per_image", bill.joules_per_image);
     json_text_rounded(t, "kwh", bill.kwh);
@@ -84,7 +85,7 @@ void job_members(struct json_text *t, const struct request *q, const struct stor
     json_text_time(t, "started_at", job->started_at);
     json_text_time(t, "finished_at", job->finished_at);
     job_add_progress(t, job);
-    json_text_value(t, "time_left", measure_time_left(q->app->jobs, job, clock_now()));
+    json_text_value(t, "time_left", job_estimate_time_left(q->app->jobs, job, clock_now()));
     json_text_raw(t, "forecast", job->forecast);
     job_add_bill(t, q, job);
     if (job->slurm)
@@ -135,12 +136,12 @@ int handle_job_show(const struct request *q, struct reply *r, struct error *e)
     struct json_text text = JSON_TEXT;
     struct error why; /* the routes of its files tell it */
     int64_t checkpoint =
-        run_dir_check(q->app->store, &job, &why) ? 0 : job_newest_checkpoint(job.run_dir, &why);
+        run_dir_check(q->app->store, &job, &why) ? 0 : resume_point_newest_step(job.run_dir, &why);
     json_text_open(&text, NULL, '{');
     job_members(&text, q, &job);
     json_text_positive(&text, "checkpoint_step", checkpoint);
     job_add_position(&text, q, &job);
-    json_t *target = measure_target(q->app->store, &job);
+    json_t *target = job_estimate_target(q->app->store, &job);
     if (target)
         json_text_value(&text, "target", target);
     if (!store_gradients_of(q->app->store, &job, &gradients, &why) && gradients)

@@ -16,8 +16,8 @@
 #include "daemon/http/handlers/job_json.h"
 #include "daemon/http/handlers/provenance/pinned.h"
 #include "daemon/http/routes.h"
-#include "daemon/job/measure.h"
-#include "daemon/job/queue/size.h"
+#include "daemon/job/job_estimate.h"
+#include "daemon/job/job_resources.h"
 #include "daemon/store/audit.h"
 
 /* A body made into a plan. Zero-initialise; free with handle_plan_prepared_clear. */
@@ -53,7 +53,7 @@ static int handle_plan_find_inputs(const struct request *q, struct prepared *p,
     memset(inputs, 0, sizeof *inputs);
     job_manager_slots(q->app->jobs, &slots);
     int status =
-        measure_speed(q->app->store, p->spec, slots.total, request_by(q), &inputs->speed, e);
+        job_estimate_speed(q->app->store, p->spec, slots.total, request_by(q), &inputs->speed, e);
     if (status)
         return status;
     struct plan_speed known_speed = inputs->speed;

@@ -12,7 +12,7 @@
 #include "daemon/http/routes.h"
 #include "daemon/http/stats.h"
 #include "daemon/http/stream/stream.h"
-#include "daemon/job/bill.h"
+#include "daemon/job/job_cost.h"
 #include "daemon/node/node.h"
 
 static void prometheus_gauge(FILE *out, const char *name, const char *help, double value)
@@ -106,7 +106,7 @@ static double prometheus_job_value(const struct request *q, const struct store_j
     case JOB_JOULES:
     case JOB_NODE_SECONDS: {
         struct plan_prices prices = job_prices(q->config);
-        struct bill bill = bill_of(job, &prices, clock_now());
+        struct job_cost bill = job_cost_of(job, &prices, clock_now());
         return which == JOB_JOULES ? bill.joules : bill.node_hours * 3600;
     }
     default:

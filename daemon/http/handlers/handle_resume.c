@@ -6,7 +6,7 @@
 #include "daemon/http/handlers/job_json.h"
 #include "daemon/http/routes.h"
 #include "daemon/job/document.h"
-#include "daemon/job/life/place.h"
+#include "daemon/job/resume_point.h"
 
 /* The body may be left out: then nothing changes. */
 static int resume_read_changes(const struct request *q, json_t **changes, struct error *e)
@@ -82,7 +82,7 @@ static int handle_resume_check_imported(const struct request *q, struct problems
 
     if (status)
         return status;
-    if (job.imported_from && job_newest_checkpoint(job.run_dir, e) == 0 &&
+    if (job.imported_from && resume_point_newest_step(job.run_dir, e) == 0 &&
         job_state_is_final(job.state)) {
         status = error_set(e, ERR_CONFLICT,
                            "job %lld was imported without its weights and cannot be resumed; "

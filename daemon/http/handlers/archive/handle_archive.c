@@ -15,8 +15,8 @@
 #include "daemon/archive/job_archive.h"
 #include "daemon/http/handlers/run/run_file.h"
 #include "daemon/http/routes.h"
-#include "daemon/job/life/place.h"
-#include "daemon/job/dir/run_dir.h"
+#include "daemon/job/resume_point.h"
+#include "daemon/job/run_dir.h"
 
 /* Has no name: nothing is left behind. */
 static int handle_archive_nameless_file(const struct request *q, struct error *e)
@@ -103,7 +103,7 @@ static int handle_archive_add_attempts(const struct store_job *job, struct job_a
 static int handle_archive_add_weights(const struct store_job *job, struct job_archive_files *files,
                                       struct error *e)
 {
-    int64_t step = job_newest_checkpoint(job->run_dir, e);
+    int64_t step = resume_point_newest_step(job->run_dir, e);
     struct dirent **names = NULL;
     char name[512];
     int status = 0;

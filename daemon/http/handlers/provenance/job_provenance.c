@@ -4,7 +4,7 @@
 #include "common/log.h"
 #include "common/run/provenance.h"
 #include "daemon/http/handlers/run/run_file.h"
-#include "daemon/job/dir/run_dir.h"
+#include "daemon/job/run_dir.h"
 
 /* What workers wrote: anything may stand there. */
 json_t *job_provenance_file(const struct request *q, const struct store_job *job,

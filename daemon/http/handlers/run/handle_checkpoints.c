@@ -13,7 +13,7 @@
 #include "daemon/http/handlers/file_verdicts.h"
 #include "daemon/http/handlers/run/run_file.h"
 #include "daemon/http/routes.h"
-#include "daemon/job/dir/run_dir.h"
+#include "daemon/job/run_dir.h"
 
 /* A file of a checkpoint, or -1 with errno. */
 static int checkpoint_open(const char *run_dir, int64_t step, const char *name)

@@ -6,7 +6,7 @@
 #include "common/text/plural.h"
 #include "daemon/http/handlers/run/run_file.h"
 #include "daemon/http/routes.h"
-#include "daemon/job/dir/run_dir.h"
+#include "daemon/job/run_dir.h"
 
 #define CHUNK_BYTES (8 * 1024 * 1024) /* of one answer: readers go on at X-Log-Next */
 #define LOG_TYPE    "text/plain; charset=utf-8"

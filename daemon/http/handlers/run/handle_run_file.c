@@ -6,7 +6,7 @@
 
 #include "daemon/http/handlers/run/run_file.h"
 #include "daemon/http/routes.h"
-#include "daemon/job/dir/run_dir.h"
+#include "daemon/job/run_dir.h"
 
 struct run_file {
     const char *name, *what, *type;

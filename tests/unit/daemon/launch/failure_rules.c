@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "common/system/file.h"
-#include "daemon/job/life/decide/life_end.h"
+#include "daemon/job/job_life_end.h"
 #include "daemon/launch/failure_rules.h"
 
 static char folder[64], path[128];

@@ -1,0 +1,457 @@
+#include "daemon/job/job_estimate.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/clock.h"
+#include "common/run/event.h"
+#include "common/job/job_document.h"
+#include "common/log.h"
+#include "common/json.h"
+#include "common/median.h"
+#include "common/xalloc.h"
+#include "common/plan/plan.h"
+#include "common/run/speed.h"
+#include "daemon/job/document.h"
+#include "daemon/job/job_manager_internal.h"
+#include "daemon/job/job_resources.h"
+#include "daemon/job/job_target.h"
+#include "daemon/job/resume_point.h"
+#include "daemon/node/node.h"
+
+#define STEPS_LEFT_OUT 2 /* page faults, BLAS's buffers */
+#define STEPS_MIN      3
+#define STEPS_MAX      1024
+
+int job_estimate_speed(struct store *s, const struct job_spec *spec, int64_t slots, const char *by,
+                       struct plan_speed *speed, struct error *e)
+{
+    struct plan_sample samples[4 * PLAN_SAMPLES_MAX];
+    char key[SPEED_KEY_BYTES], cpu[SPEED_CPU_BYTES];
+    size_t count;
+    int status = store_speed_find(s, speed_key(spec, job_threads(spec, slots), key), speed_cpu(cpu),
+                                  by, samples, sizeof samples / sizeof samples[0], &count, e);
+
+    if (!status)
+        *speed =
+            plan_speed_of(samples, count, spec->cluster.workers_per_node, spec->batch_per_worker);
+    if (!status && speed->samples)
+        status = node_slowest(s, spec, clock_now(), &speed->slowest_times, speed->slowest, e);
+    return status;
+}
+
+/* ---- the speed of a run */
+
+enum column { STEP, COMM, OPTIM, RATE, COLUMNS };
+static const char *const names[COLUMNS] = {"step_ms", "comm_ms", "optim_ms", "images_per_sec"};
+
+struct steps {
+    size_t index[COLUMNS]; /* of event_metric_at */
+    double values[COLUMNS][STEPS_MAX];
+    size_t count;
+    double t; /* of the newest row */
+};
+
+static void estimate_add_part(void *context, const struct store_metric_part *part)
+{
+    struct steps *s = context;
+
+    s->t = part->t;
+    if (s->count == STEPS_MAX)
+        return;
+    for (int i = 0; i < COLUMNS; i++)
+        s->values[i][s->count] = part->of[s->index[i]].sum;
+    s->count++;
+}
+
+static void estimate_find_columns(struct steps *s)
+{
+    for (size_t m = 0; event_metric_at(m); m++)
+        for (int i = 0; i < COLUMNS; i++)
+            if (strcmp(event_metric_at(m)->name, names[i]) == 0)
+                s->index[i] = m;
+}
+
+/* The first step of the largest images, which is what a speed is kept for. */
+static int64_t estimate_first_step(const struct store_job *job)
+{
+    json_t *plan = job->plan ? json_loads(job->plan, 0, NULL) : NULL;
+    const json_t *sizes = json_object_get(plan, "image_sizes");
+    const json_t *last = json_array_get(sizes, json_array_size(sizes) - 1);
+    int64_t step = json_integer_value(json_object_get(last, "step"));
+
+    json_decref(plan);
+    return step + STEPS_LEFT_OUT + 1;
+}
+
+static int estimate_store_speed_of(struct store *s, const struct store_job *job,
+                                   const struct job_spec *spec, int64_t slots, struct steps *steps,
+                                   double now, struct error *e)
+{
+    char key[SPEED_KEY_BYTES], cpu[SPEED_CPU_BYTES];
+    int status = store_metric_each(s, job->id, estimate_first_step(job), STEPS_MAX,
+                                   estimate_add_part, steps, e);
+
+    if (status || steps->count < STEPS_MIN || spec->cluster.nodes != 1)
+        return status;
+    double exchange = median(steps->values[COMM], steps->count) / 1e3;
+    double update = median(steps->values[OPTIM], steps->count) / 1e3;
+    double images = (double)spec->batch_per_worker * (double)spec->accumulate_steps;
+    struct store_speed speed = {
+        .key = speed_key(spec, job_threads(spec, slots), key),
+        .cpu = speed_cpu(cpu),
+        .t = now,
+        .sample = {.workers = spec->cluster.workers_per_node,
+                   .batch = spec->batch_per_worker,
+                   .exchange_seconds = exchange,
+                   .update_seconds = update,
+                   .image_seconds =
+                       (median(steps->values[STEP], steps->count) / 1e3 - exchange - update) /
+                       images},
+    };
+    return speed_sample_is_sound(&speed.sample) ? store_speed_add(s, &speed, NULL, e) : 0;
+}
+
+/* ---- how good the bands were */
+
+static json_t *estimate_judge(const struct plan_band *band, double actual)
+{
+    json_t *out = plan_band_to_json(true, band);
+
+    json_object_set_new(out, "actual", json_number(actual));
+    json_object_set_new(out, "inside", json_boolean(actual >= band->low && actual <= band->high));
+    if (actual > 0)
+        json_object_set_new(out, "error", json_number(band->value / actual - 1));
+    return out;
+}
+
+static json_t *estimate_band_or_null(const struct forecast_end *end)
+{
+    struct plan_band band = {end->likely, end->soonest, end->latest};
+    bool known = isfinite(band.value);
+
+    if (known && !isfinite(band.high))
+        known = false;
+    return plan_band_to_json(known, &band);
+}
+
+/* Images of a step, mean over the run: the job's global_batch. */
+static double estimate_mean_batch(const json_t *plan)
+{
+    const json_t *phases = json_object_get(plan, "phases"), *phase;
+    double images = 0, steps = 0;
+    size_t i;
+
+    json_array_foreach (phases, i, phase) {
+        images += json_get_number(phase, "steps", 0) * json_get_number(phase, "global_batch", 0);
+        steps += json_get_number(phase, "steps", 0);
+    }
+    return images > 0 && steps > 0 ? images / steps : json_get_number(plan, "global_batch", 1);
+}
+
+/* Sizes and batches by step, as the plan has them, and what they cost. */
+static struct forecast_pace estimate_pace_of(const struct job_spec *spec, const json_t *plan)
+{
+    struct forecast_pace pace = {.evaluation = plan_evaluation_passes(spec)};
+    const json_t *parts = json_object_get(plan, "phases"), *part;
+    double batch = estimate_mean_batch(plan);
+    size_t i;
+
+    parts = parts ? parts : json_object_get(plan, "image_sizes");
+    json_array_foreach (parts, i, part) {
+        int64_t size = json_get_integer(part, "size", json_get_integer(part, "image_size", 0));
+        if (size < 1 || pace.count == sizeof pace.parts / sizeof pace.parts[0])
+            break;
+        pace.parts[pace.count++] = (struct forecast_part){
+            json_get_integer(part, "step", 0), json_get_number(part, "global_batch", batch) / batch,
+            plan_size_cost(spec, size)};
+    }
+    return pace;
+}
+
+/* Of a stored job; all steps alike where its document cannot be read any more. */
+static struct forecast_pace estimate_pace(const struct store_job *job)
+{
+    struct forecast_pace pace = {0};
+    struct error ignored;
+    struct job_spec *spec = job->spec ? job_stored_spec(job, &ignored) : NULL;
+
+    if (spec) {
+        json_t *plan = job->plan ? json_loads(job->plan, 0, NULL) : NULL;
+        pace = estimate_pace_of(spec, plan);
+        json_decref(plan);
+    }
+    job_spec_destroy(spec);
+    return pace;
+}
+
+/* ---- the target */
+
+/* Its evaluations; the caller frees the list. */
+static struct target_eval *estimate_read_evals(struct store *s, int64_t id, size_t *count)
+{
+    json_t *evals = NULL;
+    const json_t *one;
+    struct error ignored;
+    size_t i;
+
+    *count = 0;
+    if (store_eval_list(s, id, &evals, &ignored))
+        return NULL;
+    struct target_eval *list = calloc(json_array_size(evals) + 1, sizeof *list);
+    json_array_foreach (evals, i, one)
+        if (list)
+            list[(*count)++] = (struct target_eval){json_get_number(one, "step", NAN),
+                                                    json_get_number(one, "top1", NAN),
+                                                    json_get_number(one, "t", NAN)};
+    json_decref(evals);
+    return list;
+}
+
+/* The step of the first evaluation from here on. */
+static double estimate_evaluated_at(const struct store_job *job, double step)
+{
+    double interval = job->evaluations > 0 ? (double)job->train_steps / (double)job->evaluations
+                                           : (double)job->train_steps;
+
+    return interval * ceil(step / interval - 1e-9);
+}
+
+/* Seconds until the evaluation that will show the target met. */
+static struct forecast_end estimate_target_end(const struct store_job *job,
+                                               const struct forecast_pace *pace,
+                                               const struct plan_band *step)
+{
+    return (struct forecast_end){
+        forecast_until(job, pace, estimate_evaluated_at(job, step->low)).soonest,
+        forecast_until(job, pace, estimate_evaluated_at(job, step->value)).likely,
+        forecast_until(job, pace, estimate_evaluated_at(job, step->high)).latest,
+    };
+}
+
+static double estimate_spec_target(const struct store_job *job)
+{
+    json_t *spec = job->spec ? json_loads(job->spec, 0, NULL) : NULL;
+    double target = json_get_number(json_object_get(spec, "eval"), "target_top1", NAN);
+
+    json_decref(spec);
+    return target;
+}
+
+static json_t *estimate_target_to_json(const struct store_job *job, double target,
+                                       const struct target_eval *evals, size_t count)
+{
+    const struct target_eval *met = target_met(evals, count, target);
+    struct plan_band step;
+    bool known = !met && target_step(evals, count, target, &step);
+    bool within = known && step.value <= (double)job->train_steps;
+    json_t *out = json_pack("{s:o, s:o, s:o}", "top1", json_number(target), "met_step",
+                            json_integer_or_null(met, met ? (json_int_t)met->step : 0), "step",
+                            plan_band_to_json(known, known ? &step : NULL));
+    json_t *left = json_null();
+
+    if (within && job->finished_at <= 0) {
+        struct forecast_pace pace = estimate_pace(job);
+        struct forecast_end end = estimate_target_end(job, &pace, &step);
+        left = estimate_band_or_null(&end);
+    }
+    json_object_set_new(out, "seconds", left);
+    json_object_set_new(out, "within_run", known ? json_boolean(within) : json_null());
+    return out;
+}
+
+json_t *job_estimate_target(struct store *s, const struct store_job *job)
+{
+    double target = estimate_spec_target(job);
+    size_t count;
+
+    if (!(target > 0))
+        return NULL;
+    struct target_eval *evals = estimate_read_evals(s, job->id, &count);
+    json_t *out = estimate_target_to_json(job, target, evals, count);
+    free(evals);
+    return out;
+}
+
+/* ---- how good they were */
+
+static json_t *estimate_judge_end(const struct forecast_end *said, double actual, double share)
+{
+    struct plan_band band = {said->likely, said->soonest, said->latest};
+
+    if (!isfinite(band.value) || !isfinite(band.high))
+        return NULL;
+    json_t *out = estimate_judge(&band, actual);
+    json_object_set_new(out, "share", json_number(share));
+    return out;
+}
+
+/* All that was known of a run whose forecasts are judged. */
+struct judged_run {
+    const struct store_job *job;
+    struct forecast_pace pace;
+    double end; /* Unix seconds */
+    double target;
+    struct target_eval *evals;
+    size_t eval_count;
+};
+
+/* Of a target that was met later than `at`, by the evaluations until then. */
+static json_t *estimate_judge_target(const struct judged_run *run, const struct store_job *then,
+                                     double at, double share)
+{
+    const struct target_eval *met = target_met(run->evals, run->eval_count, run->target);
+    struct plan_band step;
+    size_t count = 0;
+
+    while (count < run->eval_count && run->evals[count].t <= at)
+        count++;
+    if (!met || met->t <= at || !target_step(run->evals, count, run->target, &step))
+        return NULL;
+    struct forecast_end said = estimate_target_end(then, &run->pace, &step);
+    return estimate_judge_end(&said, met->t - at, share);
+}
+
+/* What was said when this share of the run was done: *left of its end, *target of that of the
+ * target; NULL: nothing was. */
+static void estimate_judge_at(struct store *s, const struct judged_run *run, double share,
+                              json_t **left, json_t **target)
+{
+    static const struct steps none;
+    struct steps *row = xmalloc(sizeof *row);
+    struct store_job then = *run->job;
+    struct error ignored;
+
+    *row = none;
+    estimate_find_columns(row);
+    then.step = (int64_t)ceil(share * (double)run->job->step);
+    then.state = JOB_RUNNING;
+    if (store_metric_each(s, then.id, then.step, 1, estimate_add_part, row, &ignored) == 0 &&
+        row->count) {
+        then.images_per_sec = row->values[RATE][0];
+        struct forecast_end said = forecast_running(&then, &run->pace, 0);
+        *left = estimate_judge_end(&said, run->end - row->t, share);
+        *target = estimate_judge_target(run, &then, row->t, share);
+    }
+    free(row);
+}
+
+static struct judged_run estimate_judged_run_of(struct store *s, const struct store_job *job,
+                                                double now)
+{
+    struct judged_run run = {
+        .job = job, .pace = estimate_pace(job), .end = now, .target = estimate_spec_target(job)};
+
+    run.evals = run.target > 0 ? estimate_read_evals(s, job->id, &run.eval_count) : NULL;
+    return run;
+}
+
+static json_t *estimate_forecast_judged(struct store *s, const struct store_job *job, double now)
+{
+    static const double shares[] = {0.25, 0.5, 0.75};
+    json_t *left = json_array(), *target = json_array(), *out = json_object();
+    struct plan_band predicted = {job->predicted_seconds, job->predicted_low_seconds,
+                                  job->predicted_high_seconds};
+    struct judged_run run = estimate_judged_run_of(s, job, now);
+
+    json_object_set_new(out, "ttt_seconds",
+                        predicted.value > 0 && job->ttt_seconds > 0
+                            ? estimate_judge(&predicted, job->ttt_seconds)
+                            : json_null());
+    for (size_t i = 0; i < sizeof shares / sizeof shares[0]; i++) {
+        json_t *end = NULL, *met = NULL;
+        estimate_judge_at(s, &run, shares[i], &end, &met);
+        if (end)
+            json_array_append_new(left, end);
+        if (met)
+            json_array_append_new(target, met);
+    }
+    json_object_set_new(out, "time_left", left);
+    json_object_set_new(out, "target", target);
+    free(run.evals);
+    return out;
+}
+
+/* ---- the end of a job */
+
+static int estimate_job(struct store *s, const struct store_job *job, const struct job_spec *spec,
+                        int64_t slots, double now, struct error *e)
+{
+    struct steps *steps = xcalloc(1, sizeof *steps);
+
+    estimate_find_columns(steps);
+    int status = estimate_store_speed_of(s, job, spec, slots, steps, now, e);
+    free(steps);
+    if (status || job->attempt != 1) /* after a restart the times are those of several attempts */
+        return status;
+    json_t *forecast = estimate_forecast_judged(s, job, now);
+    char *text = json_dumps(forecast, JSON_COMPACT | JSON_REAL_PRECISION(9));
+    json_decref(forecast);
+    if (text)
+        status = store_job_set_forecast(s, job->id, text, e);
+    free(text);
+    return status;
+}
+
+void job_estimate_finished(struct store *s, int64_t id, int64_t slots, double now)
+{
+    struct store_job job;
+    struct error e;
+    int status = store_job_get(s, id, &job, &e);
+
+    if (!status) {
+        struct job_spec *spec = job_stored_spec(&job, &e);
+        if (!spec)
+            status = -(int)e.code;
+        else if (spec->mode == JOB_MODE_TRAIN && job.train_steps > 0)
+            status = estimate_job(s, &job, spec, slots, now, &e);
+        job_spec_destroy(spec);
+    }
+    if (status)
+        log_warning("job %lld: cannot store its measured speed: %s", (long long)id, e.text);
+    store_job_clear(&job);
+}
+
+/* A job of a list is there without its documents. */
+static struct forecast_pace estimate_whole_pace(struct store *s, const struct store_job *job)
+{
+    struct forecast_pace pace = {0};
+    struct store_job whole;
+    struct error ignored;
+
+    if (job->spec)
+        return estimate_pace(job);
+    if (store_job_get(s, job->id, &whole, &ignored))
+        return pace;
+    pace = estimate_pace(&whole);
+    store_job_clear(&whole);
+    return pace;
+}
+
+struct forecast_end job_estimate_end(struct store *s, const struct store_job *job, double elapsed)
+{
+    struct store_job at = *job; /* borrows its texts */
+    struct error e;
+
+    /* It will say with its first event from where it goes on. */
+    if (job->state == JOB_STARTING && job->attempt > 1)
+        at.step = job->resumes || job->restarts ? resume_point_newest_step(job->run_dir, &e) : 0;
+    if (at.step < 0)
+        at.step = 0;
+    struct forecast_pace pace = estimate_whole_pace(s, job);
+    return forecast_running(&at, &pace, elapsed);
+}
+
+json_t *job_estimate_time_left(struct job_manager *m, const struct store_job *job, double now)
+{
+    bool between = job->state == JOB_QUEUED && forecast_chains(job) && job->step > 0;
+    if (job->state != JOB_STARTING && job->state != JOB_RUNNING && job->state != JOB_EVALUATING &&
+        !between)
+        return json_null();
+    double began = job->attempt_started_at > 0 ? job->attempt_started_at : job->started_at;
+    struct forecast_end end;
+    if (!job_queue_end(m, job->id, &end))
+        end = job_estimate_end(m->store, job, began > 0 ? now - began : 0);
+    return estimate_band_or_null(&end);
+}

@@ -1,0 +1,194 @@
+#include "daemon/job/job_forecast.h"
+
+#include <math.h>
+#include <stdio.h>
+
+#include "common/plan/predict/predict.h"
+#include <string.h>
+
+/* A measured speed is trusted to a fifth: checkpoints come on top of it, and other jobs come and
+ * go. What an evaluation takes is a guess by that speed: to a half. */
+#define SOONER      0.8
+#define LATER       1.25
+#define LATER_EVAL  2.0
+#define SOONER_EVAL 0.5
+
+bool forecast_chains(const struct store_job *job)
+{
+    return job->launcher && strcmp(job->launcher, "slurm") == 0;
+}
+
+static const struct forecast_end unknown = {0, INFINITY, INFINITY};
+
+static double forecast_at_least_0(double x)
+{
+    return x > 0 ? x : 0;
+}
+
+static void forecast_limit(struct forecast_end *end, double seconds)
+{
+    if (isnan(seconds))
+        return;
+    end->latest = fmin(end->latest, forecast_at_least_0(seconds));
+    if (end->likely > end->latest && isfinite(end->likely))
+        end->likely = end->latest;
+    end->soonest = fmin(end->soonest, end->latest);
+}
+
+struct forecast_end forecast_queued(const struct store_job *job)
+{
+    struct forecast_end end = unknown;
+
+    if (job->predicted_seconds > 0)
+        end = (struct forecast_end){job->predicted_low_seconds, job->predicted_seconds,
+                                    job->predicted_high_seconds};
+    forecast_limit(&end, job->time_limit_seconds);
+    return end;
+}
+
+static double forecast_share_left(const struct store_job *job)
+{
+    return job->train_steps > 0
+               ? forecast_at_least_0(1 - (double)job->step / (double)job->train_steps)
+               : 1;
+}
+
+/* ---- steps that are not alike */
+
+/* The part that a step is in; NULL: all steps are alike. */
+static const struct forecast_part *forecast_part_at(const struct forecast_pace *pace, double step)
+{
+    size_t i = pace->count;
+
+    while (i > 1 && (double)pace->parts[i - 1].step > step)
+        i--;
+    return i ? &pace->parts[i - 1] : NULL;
+}
+
+double forecast_steps(const struct forecast_pace *pace, double from, double to)
+{
+    double sum = 0;
+
+    if (pace->count == 0)
+        return forecast_at_least_0(to - from);
+    for (size_t i = 0; i < pace->count; i++) {
+        const struct forecast_part *part = &pace->parts[i];
+        double first = fmax(from, (double)part->step);
+        double end = i + 1 < pace->count ? fmin(to, (double)part[1].step) : to;
+        sum += forecast_at_least_0(end - first) * part->images * part->cost;
+    }
+    return sum;
+}
+
+/* Seconds of an image of the largest size, by the newest step's speed. */
+static double forecast_image_seconds(const struct store_job *job, const struct forecast_pace *pace)
+{
+    const struct forecast_part *part = forecast_part_at(pace, (double)job->step - 1);
+
+    return 1 / (job->images_per_sec * (part ? part->cost : 1));
+}
+
+/* Between two evaluations, in steps; INFINITY: there is none. */
+static double forecast_interval(const struct store_job *job)
+{
+    return job->evaluations > 0 ? (double)job->train_steps / (double)job->evaluations : INFINITY;
+}
+
+/* By the speed of its steps: the steps and the evaluations that are still to come. Of one under way
+ * nobody knows how much is done. */
+struct forecast_end forecast_until(const struct store_job *job, const struct forecast_pace *pace,
+                                   double step)
+{
+    if (!(job->step > 0 && job->global_batch > 0 && job->images_per_sec > 0))
+        return unknown;
+    double image = forecast_image_seconds(job, pace), interval = forecast_interval(job);
+    double train =
+        forecast_steps(pace, (double)job->step, step) * (double)job->global_batch * image;
+    double evaluation = (double)job->eval_images * PREDICT_EVAL_COST * image *
+                        (pace->evaluation > 0 ? pace->evaluation : 1);
+    double whole = forecast_at_least_0(floor(step / interval + 1e-9) -
+                                       floor((double)job->step / interval + 1e-9));
+    bool under_way =
+        job->evaluations > 0 && (job->state == JOB_EVALUATING || step <= (double)job->step);
+    return (struct forecast_end){
+        SOONER * train + SOONER_EVAL * whole * evaluation,
+        train + (whole + under_way * 0.5) * evaluation,
+        LATER * train + LATER_EVAL * (whole + under_way) * evaluation,
+    };
+}
+
+static struct forecast_end forecast_by_speed(const struct store_job *job,
+                                             const struct forecast_pace *pace)
+{
+    struct forecast_end end = forecast_until(job, pace, (double)job->train_steps);
+
+    /* Behind the last step there may be an evaluation of unknown length. */
+    if (forecast_share_left(job) == 0 && job->evaluations == 0)
+        end.latest = INFINITY;
+    return end;
+}
+
+struct forecast_end forecast_running(const struct store_job *job, const struct forecast_pace *pace,
+                                     double elapsed)
+{
+    struct forecast_end end = unknown;
+    double steps = (double)job->train_steps;
+    double left =
+        steps > 0 ? forecast_steps(pace, (double)job->step, steps) / forecast_steps(pace, 0, steps)
+                  : 1;
+
+    if (job->step > 0 && job->global_batch > 0 && job->images_per_sec > 0)
+        end = forecast_by_speed(job, pace);
+    else if (job->predicted_seconds > 0)
+        end = (struct forecast_end){
+            forecast_at_least_0(left * job->predicted_low_seconds - elapsed),
+            forecast_at_least_0(left * job->predicted_seconds - elapsed),
+            forecast_at_least_0(left * job->predicted_high_seconds - elapsed)};
+    if (!forecast_chains(job))
+        forecast_limit(&end, job->time_limit_seconds - elapsed);
+    return end;
+}
+
+static int64_t forecast_free_slots(const struct forecast_span *spans, size_t count, int64_t total,
+                                   double at)
+{
+    for (size_t i = 0; i < count; i++)
+        if (spans[i].end > at)
+            total -= spans[i].slots;
+    return total;
+}
+
+double forecast_fit(const struct forecast_span *spans, size_t count, int64_t total, int64_t wanted,
+                    double from, int *by)
+{
+    double best = INFINITY;
+
+    if (by)
+        *by = -1;
+    if (forecast_free_slots(spans, count, total, from) >= wanted)
+        return from;
+    for (size_t i = 0; i < count; i++) {
+        if (spans[i].end <= from || spans[i].end >= best ||
+            forecast_free_slots(spans, count, total, spans[i].end) < wanted)
+            continue;
+        best = spans[i].end;
+        if (by)
+            *by = (int)i;
+    }
+    return best;
+}
+
+void forecast_words(double seconds, char *text, size_t bytes)
+{
+    double minutes = round(seconds / 60);
+
+    if (minutes < 1)
+        snprintf(text, bytes, "in less than a minute");
+    else if (minutes < 60)
+        snprintf(text, bytes, "in about %.0f min", minutes);
+    else if (minutes < 48 * 60)
+        snprintf(text, bytes, "in about %.0f h %.0f min", floor(minutes / 60),
+                 10 * floor(fmod(minutes, 60) / 10));
+    else
+        snprintf(text, bytes, "in about %.0f days", round(minutes / 1440));
+}

@@ -1,0 +1,416 @@
+#include "daemon/job/job_queue.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/clock.h"
+#include "common/log.h"
+#include "daemon/job/job_active.h"
+#include "daemon/job/job_act.h"
+#include "daemon/job/job_life_end.h"
+#include "daemon/job/job_start.h"
+#include "daemon/job/job_estimate.h"
+#include "daemon/job/job_queue_plan.h"
+#include "daemon/store/usage.h"
+
+#define QUEUE_SCAN_MAX  256 /* jobs at the head of the queue that are looked at, of each kind */
+#define REFRESH_SECONDS 10  /* estimates change while jobs run */
+/* Jobs that are sorted by their users' use, or passed over, as they wait for something else than
+ * this machine's slots. */
+#define QUEUE_READ_MAX 4096
+
+/* A job that waits, and whose it is: "" where nobody was named. */
+struct queue_entry {
+    const struct store_job *job;
+    char *user; /* NULL: users do not matter */
+    double place;
+};
+
+/* One look at the queue. */
+struct queue_look {
+    double now; /* Unix seconds */
+    struct queue_plan *plan;
+    char **users; /* of the active jobs, in their order; NULL: users do not matter */
+    size_t user_count;
+    struct store_waiting *changes; /* reasons to be stored */
+    size_t change_count;
+    size_t seen; /* jobs that wait for slots */
+    bool over;   /* a job has become smaller: the next look, at once, begins with it */
+};
+
+/* ---------------------------------------------------------------- what runs */
+
+/* A job whose progress cannot be read is one that nothing is known of. */
+static struct queue_running queue_running_of(struct job_manager *m, struct active_job *a,
+                                             char **user)
+{
+    struct queue_running r = {
+        .id = a->id,
+        .slots = a->slots,
+        .slurm = a->life.slurm,
+        .ends = {0, INFINITY, INFINITY},
+        .hosts = &a->hosts
+    };
+    struct store_job job;
+    struct error e;
+
+    if (!r.slurm && (a->process.pid > 0 || user) && store_job_get(m->store, a->id, &job, &e) == 0) {
+        if (a->process.pid > 0)
+            r.ends = job_estimate_end(m->store, &job, launch_elapsed_seconds(&a->process));
+        if (user && store_usage_user(m->store, job.submitted_by, user, &e) == 0)
+            r.user = *user;
+        store_job_clear(&job);
+    }
+    return r;
+}
+
+static bool queue_has_users(const struct job_manager *m)
+{
+    return m->limits.caps.running || m->limits.caps.slots || m->limits.fair_share.weight > 0;
+}
+
+static void queue_publish_ends(struct job_manager *m, const struct queue_running *running,
+                               size_t count)
+{
+    struct queue_ends *ends = calloc(count + 1, sizeof *ends);
+    size_t kept = 0;
+
+    for (size_t i = 0; ends && i < count; i++)
+        if (isfinite(running[i].ends.likely))
+            ends[kept++] = (struct queue_ends){running[i].id, running[i].ends};
+    pthread_mutex_lock(&m->mutex);
+    free(m->queue_ends);
+    m->queue_ends = ends;
+    m->queue_ends_count = kept;
+    m->queue_ends_at = clock_monotonic();
+    pthread_mutex_unlock(&m->mutex);
+}
+
+static void queue_make_plan(struct job_manager *m, struct queue_look *l)
+{
+    size_t count = 0, i = 0;
+
+    for (const struct active_job *a = m->active; a; a = a->next)
+        count++;
+    struct queue_running *running = calloc(count + 1, sizeof *running);
+    if (queue_has_users(m) && (l->users = calloc(count + 1, sizeof *l->users)))
+        l->user_count = count;
+    for (struct active_job *a = running ? m->active : NULL; a; a = a->next, i++)
+        running[i] = queue_running_of(m, a, l->users ? &l->users[i] : NULL);
+    queue_publish_ends(m, running, running ? count : 0);
+    l->plan = running && (l->users || !queue_has_users(m))
+                  ? queue_plan_create(m->slots, &m->limits.caps, running, count)
+                  : NULL;
+    free(running);
+}
+
+/* ---------------------------------------------------------------- what waits */
+
+static void queue_set_reason(struct queue_look *l, const struct store_job *job, const char *reason,
+                             double start)
+{
+    double estimated_start = isfinite(start) && start > 0 ? l->now + start : 0;
+    double moved = fabs(estimated_start - job->estimated_start);
+    bool same_time = moved < 5 || (estimated_start > 0 && job->estimated_start > 0 &&
+                                   moved < 0.05 * (estimated_start - l->now));
+
+    if (!reason)
+        reason = job->reason;
+    if (same_time && reason && job->reason && strcmp(job->reason, reason) == 0)
+        return;
+    char *copy = strdup(reason ? reason : "");
+    if (copy)
+        l->changes[l->change_count++] = (struct store_waiting){job->id, copy, estimated_start};
+}
+
+/* Seconds until its restart's pause is over. */
+static double queue_pause(const struct job_manager *m, const struct store_job *job, double now)
+{
+    double wait = job->not_before - now;
+    double longest = life_restart_delay(m->limits.restart_delay_seconds, job->restarts - 1);
+
+    return wait > longest + 1 ? 0 : wait; /* a longer one than there can be: the clock was set */
+}
+
+/* The list has no documents: they are loaded for the one that starts. */
+static struct active_job *queue_load(struct job_manager *m, int64_t id)
+{
+    struct store_job job = {0};
+    struct active_job *a = NULL;
+    struct error e;
+
+    if (store_job_get(m->store, id, &job, &e) == 0 &&
+        (a = active_create(m, &job, LIFE_WAITING, &e)) && !(a->start = start_create(&job))) {
+        active_destroy(m, a);
+        a = NULL;
+        error_set(&e, ERR_NO_MEMORY, "no memory for it");
+    }
+    if (!a)
+        log_error("job %lld cannot be started: %s", (long long)id, e.text);
+    store_job_clear(&job);
+    return a;
+}
+
+/* True: it has its slots, or takes none. */
+static bool queue_start(struct job_manager *m, struct active_job *a)
+{
+    struct life_observation may = {.event = LIFE_MAY_START, .now = clock_monotonic()};
+    struct error e;
+
+    active_add(m, a);
+    return job_handle(m, a, &may, &e) == LIFE_DONE;
+}
+
+/* True: it was planned for fewer workers, and stays in the queue. */
+static bool queue_refuse(struct job_manager *m, const struct store_job *job)
+{
+    struct life_observation never = {.event = LIFE_NEVER_FITS};
+    struct error e;
+    struct active_job *a = queue_load(m, job->id);
+
+    if (!a)
+        return false;
+    if (job_handle(m, a, &never, &e) < 0 && e.code != ERR_CONFLICT)
+        log_warning("job %lld: %s", (long long)job->id, e.text);
+    bool smaller = a->life.phase == LIFE_WAITING;
+    active_destroy(m, a);
+    return smaller;
+}
+
+static void queue_try(struct job_manager *m, struct queue_look *l, const struct store_job *job,
+                      const struct queue_waiting *waiting, struct queue_decision *d)
+{
+    struct active_job *a = queue_load(m, job->id);
+
+    if (!a)
+        return;
+    if (!queue_plan_hosts(l->plan, waiting, &a->hosts, d)) {
+        active_destroy(m, a);
+        return;
+    }
+    if (d->overtakes)
+        log_info("job %lld starts before job %lld, which it does not delay", (long long)job->id,
+                 (long long)d->overtakes);
+    if (queue_start(m, a))
+        queue_plan_started(l->plan, waiting, &a->hosts);
+}
+
+/* True: the job stays in the queue. *passed: for a limit of its user, or until its pause ends. */
+static bool queue_look_at(struct job_manager *m, struct queue_look *l,
+                          const struct queue_entry *entry, bool *passed)
+{
+    const struct store_job *job = entry->job;
+    struct queue_waiting waiting = {.id = job->id,
+                                    .slots = job->slots,
+                                    .user = entry->user,
+                                    .not_before = queue_pause(m, job, l->now),
+                                    .length = forecast_queued(job)};
+    struct queue_decision d;
+
+    if (active_find(m, job->id)) /* that it could not be started is not stored yet */
+        return true;
+    queue_plan_decide(l->plan, &waiting, &d);
+    *passed = d.capped || d.choice == QUEUE_PAUSES;
+    if (d.choice == QUEUE_STARTS)
+        queue_try(m, l, job, &waiting, &d); /* may make it wait for its hosts */
+    switch (d.choice) {
+    case QUEUE_WAITS:
+        queue_set_reason(l, job, d.reason, d.start);
+        return true;
+    case QUEUE_PAUSES:
+        m->queue_next_at = fmin(m->queue_next_at, clock_monotonic() + waiting.not_before);
+        queue_set_reason(l, job, NULL, d.start);
+        return true;
+    case QUEUE_NEVER_FITS:
+        l->over = queue_refuse(m, job);
+        return false;
+    default:
+        return false;
+    }
+}
+
+/* ---------------------------------------------------------------- a look */
+
+static void queue_publish(struct job_manager *m)
+{
+    int64_t queued;
+    struct error e;
+
+    if (store_job_count(m->store, 1u << JOB_QUEUED, &queued, &e))
+        return;
+    pthread_mutex_lock(&m->mutex);
+    m->used.queued = queued;
+    pthread_mutex_unlock(&m->mutex);
+}
+
+static int queue_read(struct job_manager *m, enum store_launcher launcher, struct store_jobs *jobs)
+{
+    struct store_job_filter filter = {.states = 1u << JOB_QUEUED,
+                                      .order = STORE_QUEUE_ORDER,
+                                      .priority_seconds = m->limits.priority_seconds,
+                                      .launcher = launcher,
+                                      .limit = launcher == STORE_LOCAL &&
+                                                       (queue_has_users(m) || m->queue_is_passed)
+                                                   ? QUEUE_READ_MAX
+                                                   : QUEUE_SCAN_MAX};
+    struct error e;
+    int status = store_job_list(m->store, &filter, jobs, &e);
+
+    if (status) {
+        log_error("cannot read the queue: %s", e.text);
+        m->queue_next_at = fmin(m->queue_next_at, clock_monotonic() + 1);
+    }
+    return status;
+}
+
+/* Jobs for Slurm take no slots and wait in its queue, not here. */
+static void queue_hand_to_slurm(struct job_manager *m)
+{
+    struct store_jobs jobs = {0};
+    double now = clock_now();
+
+    queue_read(m, STORE_SLURM, &jobs);
+    for (size_t i = 0; i < jobs.count && !m->stop; i++) {
+        double pause = queue_pause(m, &jobs.items[i], now);
+        if (active_find(m, jobs.items[i].id))
+            continue;
+        struct active_job *a = pause > 0 ? NULL : queue_load(m, jobs.items[i].id);
+        if (pause > 0)
+            m->queue_next_at = fmin(m->queue_next_at, clock_monotonic() + pause);
+        else if (a)
+            queue_start(m, a);
+    }
+    m->look_at_queue = m->look_at_queue || jobs.count == QUEUE_SCAN_MAX;
+    store_jobs_clear(&jobs);
+}
+
+/* Lower places first; those of one place stay in the order of their ids. */
+static int queue_compare(const void *left, const void *right)
+{
+    const struct queue_entry *a = left, *b = right;
+
+    return a->place != b->place ? (a->place > b->place) - (a->place < b->place)
+                                : (a->job->id > b->job->id) - (a->job->id < b->job->id);
+}
+
+/* In the order of the queue: as they are listed, unless use counts. NULL: it cannot be told. */
+static struct queue_entry *queue_sort(struct job_manager *m, const struct store_jobs *jobs,
+                                      double now)
+{
+    const struct queue_fair_share *fair = &m->limits.fair_share;
+    struct queue_entry *entries = calloc(jobs->count + 1, sizeof *entries);
+    struct store_uses uses = {0};
+    struct error e = {0};
+    int status =
+        fair->weight > 0 ? store_usage(m->store, now, fair->half_life_seconds, &uses, &e) : 0;
+
+    for (size_t i = 0; entries && i < jobs->count; i++) {
+        const struct store_job *job = &jobs->items[i];
+        entries[i].job = job;
+        if (queue_has_users(m) && !status)
+            status = store_usage_user(m->store, job->submitted_by, &entries[i].user, &e);
+        double share = entries[i].user ? store_uses_share(&uses, entries[i].user) : 0;
+        entries[i].place =
+            queue_place(job->queued_at, job->priority, m->limits.priority_seconds, fair, share);
+    }
+    if (status)
+        log_warning("cannot list the waiting jobs, so the queue is checked by time only: %s",
+                    e.text);
+    if (entries && fair->weight > 0)
+        qsort(entries, jobs->count, sizeof *entries, queue_compare);
+    store_uses_clear(&uses);
+    return entries;
+}
+
+/* For those who ask for the place of a job. */
+static void queue_publish_order(struct job_manager *m, const struct queue_entry *entries,
+                                size_t count)
+{
+    int64_t *ids = calloc(count + 1, sizeof *ids);
+    size_t kept = 0;
+
+    for (size_t i = 0; ids && i < count; i++)
+        if (!active_find(m, entries[i].job->id))
+            ids[kept++] = entries[i].job->id;
+    pthread_mutex_lock(&m->mutex);
+    free(m->queue_ids);
+    m->queue_ids = ids;
+    m->queue_count = kept;
+    pthread_mutex_unlock(&m->mutex);
+}
+
+/* True: jobs wait. A job that is passed over, or waits for other machines, does not count as one
+ * that was looked at: behind many of them others come to their turn. */
+static bool queue_look_at_entries(struct job_manager *m, struct queue_look *l,
+                                  const struct queue_entry *entries, size_t count)
+{
+    bool waiting = false;
+    size_t elsewhere = 0;
+
+    for (size_t i = 0; i < count && l->seen < QUEUE_SCAN_MAX && !m->stop && !l->over; i++) {
+        bool passed = false, here = entries[i].job->slots > 0;
+        if (!here && elsewhere++ >= QUEUE_SCAN_MAX)
+            continue;
+        waiting |= queue_look_at(m, l, &entries[i], &passed);
+        l->seen += here && !passed;
+    }
+    return waiting;
+}
+
+static void queue_look_end(struct queue_look *l, struct queue_entry *entries, size_t count)
+{
+    for (size_t i = 0; entries && i < count; i++)
+        free(entries[i].user);
+    for (size_t i = 0; i < l->user_count; i++)
+        free(l->users[i]);
+    for (size_t i = 0; i < l->change_count; i++)
+        free((char *)l->changes[i].reason);
+    free(entries);
+    free(l->users);
+    free(l->changes);
+    queue_plan_destroy(l->plan);
+}
+
+static bool queue_look_at_all(struct job_manager *m, const struct store_jobs *jobs)
+{
+    struct queue_look l = {.now = clock_now()};
+    bool waiting = false;
+    struct error e;
+
+    queue_make_plan(m, &l);
+    l.changes = calloc(jobs->count + 1, sizeof *l.changes);
+    struct queue_entry *entries = queue_sort(m, jobs, l.now);
+    if (l.plan && l.changes && entries)
+        waiting = queue_look_at_entries(m, &l, entries, jobs->count);
+    else
+        log_error("no memory to look at the queue");
+    bool passed = l.seen < QUEUE_SCAN_MAX && jobs->count >= QUEUE_SCAN_MAX;
+    if (passed && !m->queue_is_passed) /* those behind them come at once */
+        m->look_at_queue = true;
+    m->queue_is_passed = passed;
+    if (entries)
+        queue_publish_order(m, entries, jobs->count);
+    if (l.change_count && store_jobs_wait(m->store, l.changes, l.change_count, &e))
+        log_warning("cannot store what the queued jobs wait for: %s", e.text);
+    queue_look_end(&l, entries, jobs->count);
+    return waiting;
+}
+
+void queue_start_jobs(struct job_manager *m)
+{
+    struct store_jobs jobs = {0};
+
+    m->look_at_queue = false;
+    m->queue_next_at = INFINITY;
+    queue_hand_to_slurm(m);
+    if (queue_read(m, STORE_LOCAL, &jobs) == 0 && jobs.count == 0) {
+        queue_publish_order(m, NULL, 0);
+        queue_publish_ends(m, NULL, 0);
+    }
+    if (jobs.count && queue_look_at_all(m, &jobs) && m->active)
+        m->queue_next_at = fmin(m->queue_next_at, clock_monotonic() + REFRESH_SECONDS);
+    store_jobs_clear(&jobs);
+    queue_publish(m);
+}

@@ -1,0 +1,278 @@
+#include "daemon/job/job_queue_plan.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/buffer.h"
+
+#define QUEUE_NAMED 5 /* running jobs that a reason names */
+
+struct queue_plan {
+    int64_t slots, used;
+    struct queue_caps caps;
+    struct queue_running *running; /* running_count of them run or have just been started */
+    size_t running_count, running_room;
+    struct forecast_span *soonest, *likely; /* of running jobs, then of those placed before */
+    int64_t *ids;                           /* whose span it is */
+    size_t count, room;
+    size_t first_placed;      /* spans before it are of jobs that ran when the look began */
+    int64_t held_by;          /* the first job that does not fit; 0: none */
+    double held_until;        /* the earliest that it can start */
+    double last_start;        /* estimated, of the job before */
+    struct job_hosts claimed; /* by jobs that wait, of those named before them */
+    size_t claimed_room;
+    int64_t claimed_by; /* the first of them; 0: none */
+};
+
+/* ---------------------------------------------------------------- making */
+
+/* Without memory estimates leave it out. */
+static void queue_add_span(struct queue_plan *p, int64_t id, int64_t slots, double soonest,
+                           double likely)
+{
+    const struct array arrays[] = {ARRAY(p->soonest), ARRAY(p->likely), ARRAY(p->ids)};
+
+    if (!arrays_grow(arrays, 3, p->count, &p->room))
+        return;
+    p->ids[p->count] = id;
+    p->soonest[p->count] = (struct forecast_span){slots, soonest};
+    p->likely[p->count++] = (struct forecast_span){slots, likely};
+}
+
+static void queue_add_running(struct queue_plan *p, const struct queue_running *r)
+{
+    array_add(p->running, p->running_count, p->running_room) = *r;
+    p->used += r->slots;
+    if (!r->slurm)
+        queue_add_span(p, r->id, r->slots, r->ends.soonest, r->ends.likely);
+}
+
+struct queue_plan *queue_plan_create(int64_t slots, const struct queue_caps *caps,
+                                     const struct queue_running *running, size_t count)
+{
+    struct queue_plan *p = calloc(1, sizeof *p);
+
+    if (!p)
+        return NULL;
+    p->slots = slots;
+    if (caps)
+        p->caps = *caps;
+    for (size_t i = 0; i < count; i++)
+        queue_add_running(p, &running[i]);
+    p->first_placed = p->count;
+    return p;
+}
+
+void queue_plan_destroy(struct queue_plan *p)
+{
+    if (!p)
+        return;
+    job_hosts_clear(&p->claimed);
+    free(p->running);
+    free(p->soonest);
+    free(p->likely);
+    free(p->ids);
+    free(p);
+}
+
+/* ---------------------------------------------------------------- words */
+
+/* "3, 4 and 5"; returns how many there are. */
+static int queue_name_running(const struct queue_plan *p, char *text, size_t bytes)
+{
+    int count = 0, left = 0;
+    size_t used = 0;
+
+    text[0] = '\0';
+    for (size_t i = 0; i < p->running_count; i++)
+        left += !p->running[i].slurm;
+    int all = left;
+    for (size_t i = 0; i < p->running_count && count < QUEUE_NAMED && used < bytes; i++) {
+        if (p->running[i].slurm)
+            continue;
+        left--;
+        const char *before = count == 0 ? "" : left > 0 && count < QUEUE_NAMED - 1 ? ", " : " and ";
+        used += (size_t)snprintf(text + used, bytes - used, "%s%lld", before,
+                                 (long long)p->running[i].id);
+        count++;
+    }
+    return all;
+}
+
+static void queue_words_for_slots(const struct queue_plan *p, const struct queue_waiting *job,
+                                  char *reason)
+{
+    char running[128];
+    int by;
+    double when = forecast_fit(p->likely, p->first_placed, p->slots, job->slots, 0, &by);
+    int used = snprintf(reason, QUEUE_REASON_BYTES, "waiting for %lld of %lld slots ",
+                        (long long)job->slots, (long long)p->slots);
+
+    if (isfinite(when) && by >= 0) {
+        used += snprintf(reason + used, (size_t)(QUEUE_REASON_BYTES - used),
+                         "(job %lld should finish ", (long long)p->ids[by]);
+        forecast_words(when, reason + used, (size_t)(QUEUE_REASON_BYTES - used));
+        used = (int)strlen(reason);
+        snprintf(reason + used, (size_t)(QUEUE_REASON_BYTES - used), ")");
+        return;
+    }
+    int count = queue_name_running(p, running, sizeof running);
+    snprintf(reason + used, (size_t)(QUEUE_REASON_BYTES - used), "(running: job%s %s)",
+             count > 1 ? "s" : "", running);
+}
+
+/* ---------------------------------------------------------------- hosts */
+
+/* The slots of a host that running jobs take; -1: one of them has it to itself. *by: the last. */
+static int64_t queue_host_slots_used(const struct queue_plan *p, const char *name, int64_t *by)
+{
+    int64_t used = 0;
+
+    for (size_t i = 0; i < p->running_count; i++) {
+        const struct job_hosts *hosts = p->running[i].hosts;
+        const struct host *there = hosts ? job_hosts_find(hosts, name) : NULL;
+        if (!there)
+            continue;
+        *by = p->running[i].id;
+        if (there->slots == 0)
+            return -1;
+        used += hosts->slots;
+    }
+    return used;
+}
+
+/* Jobs behind this one leave its hosts alone, so that it comes to its turn. */
+static void queue_claim(struct queue_plan *p, const struct job_hosts *hosts, int64_t id)
+{
+    size_t count = p->claimed.count + hosts->count;
+    struct host *items = array_reserve(p->claimed.items, count, &p->claimed_room, sizeof *items);
+
+    if (!items)
+        return;
+    if (hosts->count)
+        memcpy(items + p->claimed.count, hosts->items, hosts->count * sizeof *items);
+    p->claimed.items = items;
+    p->claimed.count = count;
+    if (!p->claimed_by)
+        p->claimed_by = id;
+}
+
+static bool queue_hosts_are_free(const struct queue_plan *p, const struct job_hosts *hosts,
+                                 char *reason)
+{
+    for (size_t i = 0; i < hosts->count; i++) {
+        const struct host *h = &hosts->items[i];
+        int64_t by = 0, used = queue_host_slots_used(p, h->name, &by);
+        if (job_hosts_find(&p->claimed, h->name)) {
+            snprintf(reason, QUEUE_REASON_BYTES, "waiting for host %.150s, behind job %lld",
+                     h->name, (long long)p->claimed_by);
+            return false;
+        }
+        if (used == 0 || (used > 0 && h->slots && used + hosts->slots <= h->slots))
+            continue;
+        snprintf(reason, QUEUE_REASON_BYTES, "waiting for host %.150s, which job %lld uses",
+                 h->name, (long long)by);
+        return false;
+    }
+    return true;
+}
+
+bool queue_plan_hosts(struct queue_plan *p, const struct queue_waiting *job,
+                      const struct job_hosts *hosts, struct queue_decision *d)
+{
+    if (queue_hosts_are_free(p, hosts, d->reason))
+        return true;
+    queue_claim(p, hosts, job->id);
+    d->choice = QUEUE_WAITS;
+    d->start = INFINITY;
+    return false;
+}
+
+/* ---------------------------------------------------------------- one job */
+
+/* Where this job starts, as far as one can say, if all before it take the time they are thought to.
+ */
+static double queue_estimate(struct queue_plan *p, const struct queue_waiting *job)
+{
+    double from = fmax(p->last_start, fmax(job->not_before, 0));
+    double start = forecast_fit(p->likely, p->count, p->slots, job->slots, from, NULL);
+
+    p->last_start = start;
+    if (isfinite(start))
+        queue_add_span(p, job->id, job->slots, start + job->length.soonest,
+                       start + job->length.likely);
+    return start;
+}
+
+/* A limit of the user that keeps the job from starting now, in words. */
+static bool queue_is_capped(const struct queue_plan *p, const struct queue_waiting *job,
+                            char *reason)
+{
+    const char *who = job->user && *job->user ? job->user : "whoever has no token";
+    long long running = 0, slots = 0;
+
+    for (size_t i = 0; job->user && i < p->running_count; i++) {
+        const struct queue_running *r = &p->running[i];
+        if (r->slurm || !r->user || strcmp(r->user, job->user) != 0)
+            continue;
+        running++;
+        slots += r->slots;
+    }
+    if (!job->user)
+        return false;
+    if (p->caps.running && running >= p->caps.running) {
+        snprintf(reason, QUEUE_REASON_BYTES,
+                 "waiting until a job of %.150s ends: %lld of %lld run (max_running_per_user)", who,
+                 running, (long long)p->caps.running);
+        return true;
+    }
+    if (!p->caps.slots || slots + job->slots <= p->caps.slots)
+        return false;
+    snprintf(reason, QUEUE_REASON_BYTES,
+             "waiting for %lld slots of %.150s, who uses %lld of %lld (max_slots_per_user)",
+             (long long)job->slots, who, slots, (long long)p->caps.slots);
+    return true;
+}
+
+void queue_plan_decide(struct queue_plan *p, const struct queue_waiting *job,
+                       struct queue_decision *d)
+{
+    bool fits = job->slots <= p->slots - p->used;
+
+    *d = (struct queue_decision){.choice = QUEUE_WAITS, .start = job->not_before};
+    if (job->slots > p->slots) {
+        d->choice = QUEUE_NEVER_FITS;
+    } else if (job->not_before > 0) {
+        d->choice = QUEUE_PAUSES;
+    } else if (queue_is_capped(p, job, d->reason)) {
+        d->capped = true;
+        d->start = INFINITY;
+    } else if (fits && (!p->held_by || job->length.latest <= p->held_until)) {
+        d->choice = QUEUE_STARTS;
+        d->overtakes = p->held_by;
+    } else if (p->held_by) {
+        snprintf(d->reason, sizeof d->reason, "waiting behind job %lld", (long long)p->held_by);
+        d->start = queue_estimate(p, job);
+    } else {
+        p->held_by = job->id;
+        p->held_until = forecast_fit(p->soonest, p->count, p->slots, job->slots, 0, NULL);
+        queue_words_for_slots(p, job, d->reason);
+        d->start = queue_estimate(p, job);
+    }
+}
+
+void queue_plan_started(struct queue_plan *p, const struct queue_waiting *job,
+                        const struct job_hosts *hosts)
+{
+    struct queue_running r = {
+        .id = job->id,
+        .slots = job->slots,
+        .user = job->user,
+        .ends = {job->length.soonest, job->length.likely, INFINITY},
+        .hosts = hosts
+    };
+
+    queue_add_running(p, &r);
+}

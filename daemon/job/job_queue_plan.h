@@ -1,0 +1,75 @@
+/*
+ * Which of the jobs that wait may start, and what the others wait for. Pure: no clock, no store, no
+ * processes; tests/simulate uses it too.
+ *
+ * A job that does not fit yet holds back those behind it. One of those may start before it only
+ * where it does not delay it: where it will have ended, by its time limit or the upper end of its
+ * prediction, before the running jobs can have made room.
+ *
+ * A job whose user has reached a limit is passed over: it neither starts nor holds back others, and
+ * keeps its place in the order.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "daemon/job/job_fair.h"
+#include "daemon/job/job_forecast.h"
+#include "daemon/job/job_hosts.h"
+
+#define QUEUE_REASON_BYTES 320
+
+/* A job that runs. */
+struct queue_running {
+    int64_t id, slots;
+    bool slurm;               /* takes no slots here, and is not named */
+    const char *user;         /* whose job; of the caller; NULL: does not count */
+    struct forecast_end ends; /* seconds from now */
+    const struct job_hosts *hosts;
+};
+
+/* A job that waits. */
+struct queue_waiting {
+    int64_t id, slots;
+    const char *user;           /* as above */
+    double not_before;          /* seconds from now; at most 0: at once */
+    struct forecast_end length; /* how long it will run */
+};
+
+enum queue_choice {
+    QUEUE_STARTS,
+    QUEUE_WAITS,  /* with reason and start */
+    QUEUE_PAUSES, /* until its not_before; its reason stays */
+    QUEUE_NEVER_FITS
+};
+
+struct queue_decision {
+    enum queue_choice choice;
+    bool capped;       /* QUEUE_WAITS: for a limit of its user */
+    int64_t overtakes; /* QUEUE_STARTS: the job that it does not delay; 0: none */
+    char reason[QUEUE_REASON_BYTES];
+    double start; /* seconds from now; INFINITY: not known */
+};
+
+struct queue_plan;
+
+/* One look at the queue. running is copied, its hosts and users are not. caps: of each user; NULL:
+ * none. NULL: no memory. */
+struct queue_plan *queue_plan_create(int64_t slots, const struct queue_caps *caps,
+                                     const struct queue_running *running, size_t count);
+void queue_plan_destroy(struct queue_plan *p); /* NULL is fine */
+
+/* The jobs that wait one after another, in the order of the queue. */
+void queue_plan_decide(struct queue_plan *p, const struct queue_waiting *job,
+                       struct queue_decision *decision);
+
+/* Of a job that may start by its slots: false, with the reason, where its hosts are not free; they
+ * are kept for it then. hosts must outlive the plan. */
+bool queue_plan_hosts(struct queue_plan *p, const struct queue_waiting *job,
+                      const struct job_hosts *hosts, struct queue_decision *decision);
+
+/* It has started. */
+void queue_plan_started(struct queue_plan *p, const struct queue_waiting *job,
+                        const struct job_hosts *hosts);

@@ -1,0 +1,149 @@
+#include "daemon/job/job_recover.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "common/clock.h"
+#include "common/log.h"
+#include "common/run/attempt.h"
+#include "common/system/process_stat.h"
+#include "daemon/job/job_active.h"
+#include "daemon/job/job_act.h"
+#include "daemon/job/run_dir.h"
+
+/* The state folder may be a copy: the launcher then belongs to the job that it is a copy of, and
+ * works in another folder. */
+static bool recover_is_ours(const struct store_job *job, const struct launch_process *process)
+{
+    char own[PATH_MAX], *its = process_variable(process->pid, ATTEMPT_MARK);
+    struct stat a, b;
+
+    snprintf(own, sizeof own, "%s/attempt-%lld", job->run_dir, (long long)job->attempt);
+    bool other = its && strcmp(its, own) != 0 && stat(its, &a) == 0 &&
+                 (stat(own, &b) || a.st_dev != b.st_dev || a.st_ino != b.st_ino);
+    free(its);
+    return !other;
+}
+
+static bool recover_process(const struct store_job *job, struct active_job *a)
+{
+    bool alive = launch_adopt(job->launcher_pid, job->launcher_start, &a->process);
+
+    if (alive && !recover_is_ours(job, &a->process)) {
+        launch_process_close(&a->process);
+        alive = false;
+    }
+    if (!alive)
+        a->process.session = 0; /* another may have this number by now */
+    return alive;
+}
+
+static int recover_in_slurm(struct job_manager *m, const struct store_job *job,
+                            struct active_job *a, struct error *e)
+{
+    json_t *slurm = json_loads(job->slurm, 0, NULL);
+    const char *name = json_string_value(json_object_get(slurm, "name"));
+    int64_t id = json_integer_value(json_object_get(slurm, "job_id"));
+    int status = name ? slurm_adopt(m->slurm, name, id, job->run_dir, &a->process, e)
+                      : error_set(e, ERR_CORRUPT, "job %lld: its name in Slurm is not stored",
+                                  (long long)job->id);
+
+    if (!status)
+        log_info("job %lld: looked for in Slurm as %s", (long long)job->id, name);
+    json_decref(slurm);
+    return status;
+}
+
+/* What runs in the directory says whose it is. What has ended in one of an unknown owner is not
+ * touched. */
+static bool recover_unknown(struct job_manager *m, const struct store_job *job,
+                            const struct active_job *a, const struct life_found *found)
+{
+    struct error e;
+
+    if (!found->alive && !found->slurm)
+        return false;
+    log_warning("job %lld: %s; it runs there, and is followed again", (long long)job->id,
+                a->no_start.text);
+    if (found->alive && run_dir_mark(m->store, job, &e))
+        log_warning("job %lld: %s", (long long)job->id, e.text);
+    return true;
+}
+
+static int recover_look(struct job_manager *m, const struct store_job *job, struct active_job *a,
+                        enum life_event *event, struct error *e)
+{
+    enum run_dir run_dir = run_dir_look(m->store, job, &a->no_start);
+    struct life_found found = {.foreign = run_dir == RUN_DIR_FOREIGN,
+                               .missing = run_dir == RUN_DIR_MISSING,
+                               .slurm = job->slurm != NULL,
+                               .launched = job->launcher_pid > 0};
+    int status = 0;
+
+    if (!found.foreign && !found.slurm && found.launched)
+        found.alive = recover_process(job, a);
+    if (run_dir == RUN_DIR_UNKNOWN)
+        found.foreign = !recover_unknown(m, job, a, &found);
+    *event = life_found(&found);
+    if (found.missing && (*event == LIFE_FOUND_ALIVE || *event == LIFE_FOUND_IN_SLURM))
+        status = run_dir_claim(m->store, job, e);
+    if (!status && *event == LIFE_FOUND_IN_SLURM)
+        status = recover_in_slurm(m, job, a, e);
+    return status;
+}
+
+static void recover_tell(const struct store_job *job, struct active_job *a, enum life_event event)
+{
+    if (event == LIFE_FOUND_UNLAUNCHED) {
+        log_info("job %lld: its launch had not been completed", (long long)job->id);
+        if (a->launcher == &launcher_local) /* the folder that was made for its ranks */
+            launcher_local.survivors(&a->process, a->attempt_dir);
+    }
+    if (event == LIFE_FOUND_ALIVE || event == LIFE_FOUND_DEAD)
+        log_info("job %lld: %s", (long long)job->id,
+                 event == LIFE_FOUND_ALIVE ? "still runs, followed again"
+                                           : "ended while traind was away");
+}
+
+static int recover_job(struct job_manager *m, const struct store_job *job, struct error *e)
+{
+    struct active_job *a = active_create(m, job, LIFE_LOST, e);
+    struct life_observation seen = {.now = clock_monotonic()};
+
+    if (!a)
+        return -(int)e->code;
+    active_add(m, a);
+    int status = recover_look(m, job, a, &seen.event, e);
+    if (!status) {
+        recover_tell(job, a, seen.event);
+        if (seen.event == LIFE_FOUND_ALIVE)
+            seen.ran_seconds = launch_elapsed_seconds(&a->process);
+        status = job_handle(m, a, &seen, e);
+    }
+    return status < 0 ? status : 0;
+}
+
+static int recover_those(struct job_manager *m, unsigned states, enum store_launcher launcher,
+                         struct error *e)
+{
+    struct store_job_filter filter = {
+        .states = states, .order = STORE_QUEUE_ORDER, .launcher = launcher, .documents = true};
+    struct store_jobs jobs = {0};
+    int status = store_job_list(m->store, &filter, &jobs, e);
+
+    for (size_t i = 0; !status && i < jobs.count; i++)
+        status = recover_job(m, &jobs.items[i], e);
+    store_jobs_clear(&jobs);
+    return status;
+}
+
+int recover_all(struct job_manager *m, struct error *e)
+{
+    unsigned active = 1u << JOB_STARTING | 1u << JOB_RUNNING | 1u << JOB_EVALUATING;
+    int status = recover_those(m, active, STORE_ANY_LAUNCHER, e);
+
+    return status ? status : recover_those(m, 1u << JOB_QUEUED, STORE_IN_SLURM, e);
+}

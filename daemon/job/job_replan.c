@@ -1,0 +1,306 @@
+#include "daemon/job/job_replan.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/clock.h"
+#include "common/dataset/plan_inputs.h"
+#include "common/job/job_document.h"
+#include "common/job/recipe/preset.h"
+#include "common/log.h"
+#include "common/plan/replan.h"
+#include "daemon/job/document.h"
+#include "daemon/job/job_estimate.h"
+#include "daemon/job/job_resources.h"
+#include "launch/hosts.h"
+
+static int replan_read_place(const struct store_job *job, struct resume_point *at, struct error *e)
+{
+    int found = resume_point_find(job->run_dir, at, e);
+
+    if (found > 0)
+        return 0;
+    if (found < 0 && !at->passed_over)
+        return error_prefix(e, "job %lld cannot be resumed", (long long)job->id);
+    if (found < 0)
+        return error_set(e, e->code,
+                         "job %lld cannot be resumed, as none of its checkpoints can be used; the "
+                         "newest: %s",
+                         (long long)job->id, at->why_not);
+    return error_set(e, ERR_CONFLICT,
+                     "job %lld has no checkpoint to resume from: submit its document again, with "
+                     "checkpoint.every_steps or every_epochs so that the next one has",
+                     (long long)job->id);
+}
+
+/* ---------------------------------------------------------------- the document */
+
+static bool replan_may_change(const char *key)
+{
+    return strcmp(key, "cluster") == 0 || strcmp(key, "restart") == 0 ||
+           strcmp(key, "priority") == 0;
+}
+
+/* The stored document with the changes over it: a new reference, or NULL with problems. */
+static json_t *replan_merge(const struct store_job *job, const json_t *changes,
+                            struct problems *problems)
+{
+    json_t *document = json_loads(job->spec, 0, NULL), *value;
+    const char *key;
+
+    json_object_foreach ((json_t *)changes, key, value) {
+        char pointer[128];
+        json_t *group = json_object_get(document, key);
+        snprintf(pointer, sizeof pointer, "/%.100s", key);
+        if (!replan_may_change(key))
+            problems_add(problems, pointer, NULL,
+                         "cannot be changed by a resume: only cluster, restart and priority can");
+        else if (json_is_object(group) && json_is_object(value))
+            json_object_update(group, value);
+        else
+            json_object_set(document, key, value);
+    }
+    /* Its batches are settled; on other workers restart.on_fewer_nodes says what they become. */
+    json_object_set_new(document, "global_batch", json_null());
+    if (problems->count == 0)
+        return document;
+    json_decref(document);
+    return NULL;
+}
+
+/* The spec with the changes in it, made for its new number of workers. */
+static struct job_spec *replan_changed_spec(const struct store_job *job, const json_t *changes,
+                                            struct problems *problems, struct error *e)
+{
+    struct job_spec *spec = NULL, *before = job_stored_spec(job, e);
+    json_t *document = before ? replan_merge(job, changes, problems) : NULL;
+
+    if (document)
+        spec = job_spec_parse(document, preset_lookup, NULL, problems);
+    json_decref(document);
+    if (spec && job_spec_leaves_workers(spec))
+        problems_add(problems, "/cluster/workers_per_node", NULL,
+                     "0 lets the plan choose for a new job; one that goes on keeps its workers, or "
+                     "is given a number");
+    if (spec && problems->count == 0) {
+        int64_t nodes = spec->cluster.nodes, workers = spec->cluster.workers_per_node;
+        spec->cluster.nodes = before->cluster.nodes;
+        spec->cluster.workers_per_node = before->cluster.workers_per_node;
+        int status = nodes * workers == job_spec_world_size(before)
+                         ? 0
+                         : replan_spec(spec, nodes * workers, e);
+        spec->cluster.nodes = nodes;
+        spec->cluster.workers_per_node = workers;
+        if (!status) {
+            job_spec_destroy(before);
+            return spec;
+        }
+    } else if (before) {
+        error_set(e, ERR_INVALID, "the changes do not fit");
+    }
+    job_spec_destroy(spec);
+    job_spec_destroy(before);
+    return NULL;
+}
+
+/* The data are those of the old plan: they need not be counted again. */
+static struct plan *replan_new_plan(struct job_manager *m, const struct job_spec *spec,
+                                    const char *by, const json_t *old_plan,
+                                    struct problems *problems, struct error *e)
+{
+    struct plan_inputs inputs = {
+        .train_images = json_integer_value(json_object_get(old_plan, "train_images")),
+        .eval_images = json_integer_value(json_object_get(old_plan, "eval_images")),
+    };
+    struct plan *plan = NULL;
+
+    plan_inputs_share_out(spec, &inputs);
+    if (job_estimate_speed(m->store, spec, m->slots, by, &inputs.speed, e) == 0) {
+        plan = plan_make(spec, &inputs, problems);
+        if (!plan)
+            error_set(e, ERR_INVALID, "no plan can be made for these workers");
+    }
+    return plan;
+}
+
+/* ---------------------------------------------------------------- numbers */
+
+static json_t *replan_numbers(const json_t *spec, const json_t *plan)
+{
+    static const char *const of_plan[] = {
+        "world_size", "global_batch", "steps_per_epoch",        "train_steps",
+        "peak_lr",    "start_lr",     "memory_bytes_per_worker"};
+    static const char *const of_spec[] = {"batch_per_worker", "accumulate_steps"};
+    json_t *out = json_object();
+
+    for (size_t i = 0; i < sizeof of_plan / sizeof of_plan[0]; i++)
+        json_object_set(out, of_plan[i], json_object_get(plan, of_plan[i]));
+    for (size_t i = 0; i < sizeof of_spec / sizeof of_spec[0]; i++)
+        json_object_set(out, of_spec[i], json_object_get(spec, of_spec[i]));
+    json_object_set(out, "threads_per_worker",
+                    json_object_get(json_object_get(spec, "cluster"), "threads_per_worker"));
+    return out;
+}
+
+void again_clear(struct again *a)
+{
+    store_job_clear(&a->job);
+    job_spec_destroy(a->spec);
+    plan_destroy(a->plan);
+    json_decref(a->old_spec);
+    json_decref(a->old_plan);
+    json_decref(a->numbers);
+    free(a->spec_text);
+    free(a->plan_text);
+}
+
+static int replan_count(struct again *a, struct error *e)
+{
+    int64_t schedule_step, shift;
+    json_t *spec = job_spec_to_json(a->spec), *plan = plan_to_json(a->plan);
+
+    replan_place(a->at.epoch, a->at.epoch_images, a->plan, &schedule_step, &shift);
+    int64_t left = a->plan->train_steps - schedule_step;
+    a->last_step = a->at.step + (left > 0 ? left : 0);
+    a->numbers =
+        json_pack("{s:I, s:I, s:o, s:o}", "step", (json_int_t)a->at.step, "steps_left",
+                  (json_int_t)(left > 0 ? left : 0), "before",
+                  replan_numbers(a->old_spec, a->old_plan), "after", replan_numbers(spec, plan));
+    a->spec_text = job_json_text(spec);
+    a->plan_text = job_json_text(plan);
+    if (a->numbers && a->spec_text && a->plan_text)
+        return 0;
+    return error_set(e, ERR_NO_MEMORY, "no memory to resume job %lld", (long long)a->job.id);
+}
+
+int again_prepare(struct job_manager *m, const json_t *changes, struct again *a,
+                  struct problems *problems, struct error *e)
+{
+    if (replan_read_place(&a->job, &a->at, e))
+        return -(int)e->code;
+    a->old_spec = json_loads(a->job.spec, 0, NULL);
+    a->old_plan = json_loads(a->job.plan, 0, NULL);
+    a->spec = replan_changed_spec(&a->job, changes, problems, e);
+    if (!a->spec || job_check_fits(m, a->spec, problems, e))
+        return -(int)e->code;
+    if (problems->count)
+        return error_set(e, ERR_INVALID, "%s", problems->items[0].message);
+    a->plan = replan_new_plan(m, a->spec, a->job.submitted_by, a->old_plan, problems, e);
+    return a->plan ? replan_count(a, e) : -(int)e->code;
+}
+
+int again_store(struct job_manager *m, const struct again *a, bool keeps_place, const char *reason,
+                const char *by, struct error *e)
+{
+    struct store_job_again again = {
+        .spec = a->spec_text,
+        .plan = a->plan_text,
+        .priority = a->spec->priority,
+        .size = job_size(m, a->spec, a->plan),
+        .resumes = true,
+        .other_speed =
+            json_integer_value(json_object_get(a->old_plan, "world_size")) != a->plan->world_size,
+        .keeps_place = keeps_place,
+        .max_queued = job_manager_limits(m).max_queued_per_user,
+        .event = a->numbers,
+        .reason = reason,
+        .now = clock_now(),
+        .by = by,
+    };
+    /* Only a part of the plan's steps may be left. */
+    double of_plan = (double)a->last_step / (double)a->plan->train_steps;
+    again.size.train_steps = a->last_step;
+    again.size.predicted_seconds *= of_plan;
+    again.size.predicted_low_seconds *= of_plan;
+    again.size.predicted_high_seconds *= of_plan;
+    pthread_mutex_lock(&m->files); /* it may be about to be removed */
+    int status = store_job_again(m->store, a->job.id, &again, e);
+    pthread_mutex_unlock(&m->files);
+    return status;
+}
+
+/* ---------------------------------------------------------------- on a smaller node */
+
+int job_shrink(struct job_manager *m, int64_t id, struct error *e)
+{
+    struct again a = {0};
+    struct problems problems = {0};
+    char reason[160];
+    json_t *fewer = NULL;
+    int status = store_job_get(m->store, id, &a.job, e);
+    struct job_spec *spec = status ? NULL : job_stored_spec(&a.job, e);
+
+    if (!spec) {
+        again_clear(&a);
+        return -(int)e->code;
+    }
+    int64_t threads = spec->cluster.threads_per_worker;
+    int64_t workers = job_machine_slots(spec, m->slots) / (threads > 0 ? threads : 1);
+    if (workers > spec->cluster.workers_per_node)
+        workers = spec->cluster.workers_per_node;
+    job_spec_destroy(spec);
+    fewer = json_pack("{s:{s:I}}", "cluster", "workers_per_node", (json_int_t)workers);
+    status = again_prepare(m, fewer, &a, &problems, e);
+    if (!status) {
+        snprintf(reason, sizeof reason,
+                 "continues with %lld workers, as this node has only %lld slots now",
+                 (long long)workers, (long long)m->slots);
+        status = again_store(m, &a, true, reason, NULL, e);
+    }
+    if (!status)
+        log_info("job %lld: %s", (long long)id, reason);
+    json_decref(fewer);
+    problems_clear(&problems);
+    again_clear(&a);
+    return status;
+}
+
+/* ---------------------------------------------------------------- on fewer hosts */
+
+static json_t *replan_without_them(const struct hosts_found *found)
+{
+    json_t *hosts = json_array();
+
+    for (size_t i = 0; i < found->usable_count; i++)
+        json_array_append_new(hosts, json_string(found->usable[i]));
+    return json_pack("{s:{s:I, s:o}}", "cluster", "nodes", (json_int_t)found->usable_count, "hosts",
+                     hosts);
+}
+
+static int replan_go_on_with(struct job_manager *m, int64_t id, const struct hosts_found *found,
+                             struct error *e)
+{
+    struct again a = {0};
+    struct problems problems = {0};
+    char reason[FAILURE_TEXT_BYTES + 128];
+    json_t *changes = replan_without_them(found);
+    int status = store_job_get(m->store, id, &a.job, e);
+
+    if (!status)
+        status = again_prepare(m, changes, &a, &problems, e);
+    if (!status) {
+        snprintf(reason, sizeof reason, "continues with %lld workers on %zu %s: %s",
+                 (long long)job_spec_world_size(a.spec), found->usable_count,
+                 found->usable_count == 1 ? "host" : "hosts", found->problems);
+        status = again_store(m, &a, true, reason, NULL, e);
+    }
+    if (!status)
+        log_info("job %lld: %s", (long long)id, reason);
+    json_decref(changes);
+    problems_clear(&problems);
+    again_clear(&a);
+    return status;
+}
+
+void job_leave_hosts(struct job_manager *m, int64_t id, const char *attempt_dir)
+{
+    struct hosts_found found;
+    struct error e;
+
+    if (!hosts_read(attempt_dir, &found))
+        return;
+    if (found.usable_count > 0 && found.problems && replan_go_on_with(m, id, &found, &e))
+        log_warning("job %lld does not go on with fewer hosts: %s", (long long)id, e.text);
+    hosts_found_clear(&found);
+}

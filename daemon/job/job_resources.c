@@ -1,0 +1,171 @@
+#include "daemon/job/job_resources.h"
+
+#include <math.h>
+
+#include "common/job/time_limit.h"
+#include "common/system/host.h"
+#include "common/system/placement.h"
+#include "daemon/job/job_manager_internal.h"
+#include "launch/hosts.h"
+
+/* Whether one of the hosts is this machine. */
+static bool resources_job_hosts_are_here(const struct job_spec *spec)
+{
+    struct host host;
+
+    for (size_t i = 0; i < spec->cluster.host_count; i++)
+        if (host_parse(spec->cluster.hosts[i], &host) && host_is_here(host.name, false))
+            return true;
+    return false;
+}
+
+int64_t job_hosts_slots(const struct job_spec *spec, int64_t total)
+{
+    int64_t least = 0;
+    struct host host;
+
+    for (size_t i = 0; job_spec_names_hosts(spec) && i < spec->cluster.host_count; i++)
+        if (host_parse(spec->cluster.hosts[i], &host) && host.slots &&
+            (least == 0 || host.slots < least))
+            least = host.slots;
+    return least ? least : total;
+}
+
+/* Hardware threads of a core of this machine, where the job counts those. */
+static int64_t resources_threads_of_core(const struct job_spec *spec)
+{
+    if (!spec->cluster.smt)
+        return 1;
+    int64_t cores = launch_node_slots(false);
+    return (launch_node_slots(true) + cores - 1) / cores;
+}
+
+int64_t job_machine_slots(const struct job_spec *spec, int64_t total)
+{
+    return total * resources_threads_of_core(spec);
+}
+
+int64_t job_threads(const struct job_spec *spec, int64_t total)
+{
+    int64_t threads = spec->cluster.threads_per_worker;
+    if (threads <= 0 && spec->cluster.workers_per_node > 0)
+        threads =
+            job_hosts_slots(spec, job_machine_slots(spec, total)) / spec->cluster.workers_per_node;
+    return threads > 0 ? threads : 1;
+}
+
+int64_t job_slots_needed(const struct job_spec *spec, int64_t total)
+{
+    int64_t needed;
+    if (job_spec_names_hosts(spec) && !resources_job_hosts_are_here(spec))
+        return 0;
+    if (__builtin_mul_overflow(spec->cluster.workers_per_node, job_threads(spec, total), &needed))
+        return INT64_MAX;
+    int64_t together = resources_threads_of_core(spec);
+    return needed / together + (needed % together != 0);
+}
+
+static int resources_check_fits_slurm(const struct job_manager *m, const struct job_spec *spec,
+                                      struct problems *problems, struct error *e)
+{
+    if (m->slurm_settings.srun && spec->cluster.mpi_arg_count)
+        problems_add(problems, "/cluster/mpi_args", NULL,
+                     "are for mpirun, and here srun starts the workers (slurm.start of "
+                     "traind.conf)");
+    if (m->slurm_settings.srun && spec->cluster.mpi_prefix)
+        problems_add(problems, "/cluster/mpi_prefix", NULL,
+                     "is for mpirun, and here srun starts the workers (slurm.start of "
+                     "traind.conf)");
+    return problems->count ? 0 : slurm_check(e);
+}
+
+/* What is asked for by name must fit into this machine; of other hosts they say it themselves. */
+static void resources_check_binding(const struct job_manager *m, const struct job_spec *spec,
+                                    struct problems *problems)
+{
+    struct placement_wish wish = placement_wish_of(spec, job_threads(spec, m->slots));
+    struct placement_machine machine;
+    struct error why;
+
+    if (job_spec_names_hosts(spec) || wish.bind == JOB_BIND_AUTO)
+        return;
+    placement_read_mine(&machine);
+    if (placement_check(&machine, &wish, &why))
+        problems_add(problems, "/cluster/bind", NULL, "this machine %s", why.text);
+}
+
+int job_check_fits(const struct job_manager *m, const struct job_spec *spec,
+                   struct problems *problems, struct error *e)
+{
+    int64_t needed = job_slots_needed(spec, m->slots);
+
+    if (spec->cluster.launcher == JOB_LAUNCHER_SLURM)
+        return resources_check_fits_slurm(m, spec, problems, e);
+    if (spec->cluster.nodes != 1 && !job_spec_names_hosts(spec))
+        problems_add(problems, "/cluster/nodes", NULL,
+                     "launcher \"local\" needs to know which %lld machines: name them in "
+                     "cluster.hosts, as in [\"n1\", \"n2:16\"]",
+                     (long long)spec->cluster.nodes);
+    if (needed > m->slots)
+        problems_add(
+            problems, "/cluster/workers_per_node", NULL,
+            "the job takes %lld x %lld = %lld slots (workers_per_node x threads_per_worker%s), but "
+            "this node has %lld: use fewer workers or threads, or set slots in traind.conf",
+            (long long)spec->cluster.workers_per_node, (long long)job_threads(spec, m->slots),
+            (long long)needed, spec->cluster.smt ? ", hardware threads" : "", (long long)m->slots);
+    else
+        resources_check_binding(m, spec, problems);
+    return 0;
+}
+
+void job_check_caps(struct job_manager *m, const struct job_spec *spec, struct problems *problems)
+{
+    int64_t most = job_manager_limits(m).caps.slots, needed = job_slots_needed(spec, m->slots);
+
+    if (spec->cluster.launcher == JOB_LAUNCHER_SLURM || !most || needed <= most)
+        return;
+    problems_add(problems, "/cluster/workers_per_node", NULL,
+                 "the job takes %lld slots, and one user may take %lld at the same time "
+                 "(max_slots_per_user of traind.conf): use fewer workers or threads",
+                 (long long)needed, (long long)most);
+}
+
+/* A job in Slurm, and one that does not say a host's slots, has its nodes to itself. */
+double job_node_share(const struct job_spec *spec, int64_t total)
+{
+    bool shares = spec->cluster.launcher == JOB_LAUNCHER_LOCAL;
+    int64_t cores = launch_node_slots(false);
+    double own;
+
+    if (!shares || spec->cluster.workers_per_node < 1)
+        return 1;
+    if (!job_spec_names_hosts(spec)) {
+        own = (double)job_slots_needed(spec, total);
+        return fmin(1, own / (double)(total > cores ? total : cores));
+    }
+    own = (double)(spec->cluster.workers_per_node * job_threads(spec, total));
+    double slots = (double)job_hosts_slots(spec, 0);
+    return slots > 0 ? fmin(1, own / slots) : 1;
+}
+
+struct store_job_size job_size(const struct job_manager *m, const struct job_spec *spec,
+                               const struct plan *plan)
+{
+    bool known = plan->predicted.known;
+
+    bool slurm = spec->cluster.launcher == JOB_LAUNCHER_SLURM;
+    return (struct store_job_size){
+        .launcher = slurm ? "slurm" : "local",
+        .slots = slurm ? 0 : job_slots_needed(spec, m->slots),
+        .train_steps = plan->train_steps,
+        .global_batch = llround(plan_mean_batch(plan)),
+        .evaluations = plan_evaluations(plan, spec),
+        .nodes = spec->cluster.nodes,
+        .node_share = job_node_share(spec, m->slots),
+        .eval_images = plan->eval_images,
+        .time_limit_seconds = time_limit_seconds(spec->cluster.time_limit),
+        .predicted_seconds = known ? plan->predicted.ttt_seconds.value : NAN,
+        .predicted_low_seconds = known ? plan->predicted.ttt_seconds.low : NAN,
+        .predicted_high_seconds = known ? plan->predicted.ttt_seconds.high : NAN,
+    };
+}

@@ -1,0 +1,215 @@
+#include <criterion/criterion.h>
+#include <math.h>
+
+#include "daemon/job/job_forecast.h"
+
+static const struct store_job nothing_known = {.state = JOB_STARTING,
+                                               .train_steps = 100,
+                                               .time_limit_seconds = NAN,
+                                               .predicted_seconds = NAN,
+                                               .predicted_low_seconds = NAN,
+                                               .predicted_high_seconds = NAN,
+                                               .images_per_sec = NAN};
+
+static const struct forecast_pace alike;
+
+Test(forecast, of_what_is_not_known_nothing_is_said)
+{
+    struct forecast_end end = forecast_running(&nothing_known, &alike, 5);
+    cr_expect_eq(end.soonest, 0);
+    cr_expect_eq(end.likely, INFINITY);
+    cr_expect_eq(end.latest, INFINITY);
+}
+
+Test(forecast, a_running_job_by_its_progress)
+{
+    struct store_job job = nothing_known;
+    job.state = JOB_RUNNING;
+    job.step = 40;
+    job.global_batch = 50;
+    job.images_per_sec = 10;
+    struct forecast_end end = forecast_running(&job, &alike, 200);
+    cr_expect_float_eq(end.likely, 300, 1e-9);
+    cr_expect_float_eq(end.soonest, 240, 1e-9);
+    cr_expect_float_eq(end.latest, 375, 1e-9);
+    job.time_limit_seconds = 460; /* 260 s of it are left */
+    end = forecast_running(&job, &alike, 200);
+    cr_expect_float_eq(end.likely, 260, 1e-9);
+    cr_expect_float_eq(end.latest, 260, 1e-9);
+    cr_expect_float_eq(end.soonest, 240, 1e-9);
+}
+
+Test(forecast, evaluations_to_come_count)
+{
+    struct store_job job = nothing_known;
+    job.state = JOB_RUNNING;
+    job.step = 40;
+    job.global_batch = 50;
+    job.images_per_sec = 10;
+    job.evaluations =
+        4; /* at the steps 25, 50, 75 and 100; one image costs a third of a trained one */
+    job.eval_images = 600;
+    struct forecast_end end = forecast_running(&job, &alike, 200);
+    cr_expect_float_eq(end.likely, 300 + 3 * 20, 1e-9);
+    cr_expect_float_eq(end.soonest, 240 + 3 * 10, 1e-9);
+    cr_expect_float_eq(end.latest, 375 + 3 * 40, 1e-9);
+    job.step = 50;
+    job.state = JOB_EVALUATING; /* half of it may be done */
+    end = forecast_running(&job, &alike, 200);
+    cr_expect_float_eq(end.likely, 250 + 2.5 * 20, 1e-9);
+    job.step = 100;
+    end = forecast_running(&job, &alike, 200);
+    cr_expect_float_eq(end.likely, 10, 1e-9);
+    cr_expect_float_eq(end.latest, 40, 1e-9);
+    cr_expect_eq(end.soonest, 0);
+}
+
+Test(forecast, a_resumed_job_before_its_first_step)
+{
+    struct store_job job = nothing_known;
+    job.step = 60; /* of its checkpoint */
+    job.global_batch = 50;
+    job.images_per_sec = 10; /* before it was stopped */
+    job.predicted_seconds = 1000;
+    job.predicted_low_seconds = 900;
+    job.predicted_high_seconds = 1400;
+    cr_expect_float_eq(forecast_running(&job, &alike, 3).likely, 200, 1e-9);
+    job.images_per_sec = NAN; /* other workers */
+    struct forecast_end end = forecast_running(&job, &alike, 3);
+    cr_expect_float_eq(end.likely, 397, 1e-9);
+    cr_expect_float_eq(end.soonest, 357, 1e-9);
+    cr_expect_float_eq(end.latest, 557, 1e-9);
+}
+
+Test(forecast, before_the_first_step_by_the_plan)
+{
+    struct store_job job = nothing_known;
+    job.predicted_seconds = 100;
+    job.predicted_low_seconds = 90;
+    job.predicted_high_seconds = 140;
+    struct forecast_end end = forecast_running(&job, &alike, 95);
+    cr_expect_float_eq(end.likely, 5, 1e-9);
+    cr_expect_eq(end.soonest, 0);
+    cr_expect_float_eq(end.latest, 45, 1e-9);
+    end = forecast_queued(&job);
+    cr_expect_eq(end.latest, 140);
+    job.time_limit_seconds = 60;
+    end = forecast_queued(&job);
+    cr_expect_eq(end.latest, 60);
+    cr_expect_eq(end.likely, 60);
+}
+
+Test(forecast, a_time_limit_alone_bounds_the_end_but_is_no_guess)
+{
+    struct store_job job = nothing_known;
+    job.time_limit_seconds = 60;
+    struct forecast_end end = forecast_queued(&job);
+    cr_expect_eq(end.latest, 60);
+    cr_expect_eq(end.likely, INFINITY);
+    cr_expect_eq(end.soonest, 0);
+}
+
+Test(forecast, the_first_gap_that_is_large_enough)
+{
+    const struct forecast_span spans[] = {
+        {2, 100     },
+        {1, 50      },
+        {1, INFINITY}
+    };
+    int by;
+    cr_expect_eq(forecast_fit(spans, 3, 4, 1, 0, &by), 50);
+    cr_expect_eq(by, 1);
+    cr_expect_eq(forecast_fit(spans, 3, 4, 2, 0, &by), 100);
+    cr_expect_eq(by, 0);
+    cr_expect_eq(forecast_fit(spans, 3, 4, 4, 0, &by), INFINITY);
+    cr_expect_eq(by, -1);
+    cr_expect_eq(forecast_fit(spans, 3, 5, 1, 0, &by), 0, "there is room at once");
+    cr_expect_eq(forecast_fit(spans, 3, 4, 1, 70, NULL), 70, "and later");
+}
+
+Test(forecast, words)
+{
+    static const struct {
+        double seconds;
+        const char *words;
+    } cases[] = {
+        {0,      "in less than a minute"},
+        {29,     "in less than a minute"},
+        {61,     "in about 1 min"       },
+        {2400,   "in about 40 min"      },
+        {12060,  "in about 3 h 20 min"  },
+        {432000, "in about 5 days"      },
+    };
+    char text[64];
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        forecast_words(cases[i].seconds, text, sizeof text);
+        cr_expect_str_eq(text, cases[i].words);
+    }
+}
+
+/* Steps 0 to 49 of images of a quarter of the arithmetic, the others of the largest. */
+static const struct forecast_pace grows = {
+    .parts = {{0, 1, 0.25}, {50, 1, 1}},
+      .count = 2, .evaluation = 2
+};
+
+Test(forecast, images_that_grow_take_longer)
+{
+    struct store_job job = nothing_known;
+    job.state = JOB_RUNNING;
+    job.step = 20;
+    job.global_batch = 50;
+    job.images_per_sec = 40; /* 5 s for 4 steps; of the largest 5 s a step */
+    cr_expect_float_eq(forecast_steps(&grows, 20, 100), 30 * 0.25 + 50, 1e-9);
+    struct forecast_end end = forecast_running(&job, &grows, 20);
+    cr_expect_float_eq(end.likely, 30 * 1.25 + 50 * 5, 1e-9);
+    job.step = 50; /* the newest step was still a small one */
+    end = forecast_running(&job, &grows, 20);
+    cr_expect_float_eq(end.likely, 50 * 5, 1e-9);
+    job.step = 60;
+    job.images_per_sec = 10;
+    end = forecast_running(&job, &grows, 20);
+    cr_expect_float_eq(end.likely, 40 * 5, 1e-9);
+}
+
+Test(forecast, batches_that_shrink_too)
+{
+    static const struct forecast_pace fills = {
+        .parts = {{0, 4, 0.25}, {50, 1, 1}},
+          .count = 2
+    };
+    struct store_job job = nothing_known;
+    job.state = JOB_RUNNING;
+    job.step = 20;
+    job.global_batch = 50;
+    job.images_per_sec = 40; /* 200 images a step: 5 s, as behind */
+    cr_expect_float_eq(forecast_running(&job, &fills, 20).likely, 80 * 5, 1e-9);
+}
+
+Test(forecast, until_a_step_with_its_evaluation)
+{
+    struct store_job job = nothing_known;
+    job.state = JOB_RUNNING;
+    job.step = 20;
+    job.global_batch = 50;
+    job.images_per_sec = 40;
+    job.evaluations = 4;
+    job.eval_images = 600; /* a third of a trained one each, twice, at the largest size: 40 s */
+    struct forecast_end end = forecast_until(&job, &grows, 75);
+    cr_expect_float_eq(end.likely, 30 * 1.25 + 25 * 5 + 3 * 40, 1e-9);
+    cr_expect_lt(end.soonest, end.likely);
+    cr_expect_gt(end.latest, end.likely);
+    job.images_per_sec = NAN;
+    cr_expect_eq(forecast_until(&job, &grows, 75).latest, INFINITY);
+}
+
+/* Before its first step the plan's prediction is shared out by what steps cost. */
+Test(forecast, a_resumed_run_by_what_is_left)
+{
+    struct store_job job = nothing_known;
+    job.step = 50;
+    job.predicted_seconds = 625;
+    job.predicted_low_seconds = 625;
+    job.predicted_high_seconds = 625;
+    cr_expect_float_eq(forecast_running(&job, &grows, 0).likely, 500, 1e-9);
+}
