@@ -27,46 +27,46 @@ static const struct config_key keys[] = {
     {"state", 's', NULL, 0, 0, FIELD(state),
      .help = "folder of the database and the runs (default: $TRAIND_STATE, else systemd's StateDirectory, else /var/lib/traind for "
      "root, else ~/.local/state/traind)"},
-    {"slots", 'i', "0", 0, 4096, FIELD(slots),
+    {"slots", 'i', "0", 0, 4096, FIELD(jobs.slots),
      .help = "cores that jobs may use at the same time; 0 means all"},
-    {"mpirun", 's', MPIRUN, 0, 0, FIELD(mpirun), .help = "program that starts the workers of a job"},
-    {"worker", 's', BINDIR "/train-worker", 0, 0, FIELD(worker), .help = "the worker program"},
-    {"launch_agent", 's', LAUNCH_AGENT, 0, 0, FIELD(launch_agent),
+    {"mpirun", 's', MPIRUN, 0, 0, FIELD(jobs.mpirun), .help = "program that starts the workers of a job"},
+    {"worker", 's', BINDIR "/train-worker", 0, 0, FIELD(jobs.worker), .help = "the worker program"},
+    {"launch_agent", 's', LAUNCH_AGENT, 0, 0, FIELD(jobs.agent),
      .help = "program, with its options, that runs a command on another host (cluster.hosts); it is called with the host and the command, and with -p PORT for jobs with a cluster.ssh_port"},
-    {"cancel_grace_seconds", 'i', "10", 0, 3600, FIELD(cancel_grace_seconds),
+    {"cancel_grace_seconds", 'd', "10", 0, 3600, FIELD(jobs.limits.cancel_grace_seconds),
      .help = "time that the workers of a cancelled job have to finish their step and write a checkpoint, in seconds; three steps if that is longer", .reloads = true},
-    {"priority_seconds", 'i', "3600", 1, 604800, FIELD(priority_seconds),
+    {"priority_seconds", 'd', "3600", 1, 604800, FIELD(jobs.limits.priority_seconds),
      .help = "waiting time that is worth one point of priority, in seconds", .reloads = true},
-    {"max_running_per_user", 'i', "0", 0, 1000000, FIELD(max_running_per_user),
+    {"max_running_per_user", 'i', "0", 0, 1000000, FIELD(jobs.limits.caps.running),
      .help = "maximum number of running jobs per user on this machine; further ones wait; 0: no limit", .reloads = true},
-    {"max_slots_per_user", 'i', "0", 0, 1000000, FIELD(max_slots_per_user),
+    {"max_slots_per_user", 'i', "0", 0, 1000000, FIELD(jobs.limits.caps.slots),
      .help = "maximum number of slots in use per user; further jobs wait; 0: no limit", .reloads = true},
-    {"max_queued_per_user", 'i', "0", 0, 1000000, FIELD(max_queued_per_user),
+    {"max_queued_per_user", 'i', "0", 0, 1000000, FIELD(jobs.limits.max_queued_per_user),
      .help = "maximum number of queued jobs per user; further ones are refused with status 429; 0: no limit", .reloads = true},
-    {"fair_share_weight", 'i', "0", 0, 1000, FIELD(fair_share_weight),
+    {"fair_share_weight", 'd', "0", 0, 1000, FIELD(jobs.limits.fair_share.weight),
      .help = "points of priority that a user with all of the recent use of the slots loses, others in proportion; 0: use does not count", .reloads = true},
-    {"fair_share_half_life_hours", 'i', "168", 6, 2160, FIELD(fair_share_half_life_hours),
+    {"fair_share_half_life_hours", 'd', "168", 6, 2160, FIELD(jobs.limits.fair_share.half_life_seconds), .times = 3600,
      .help = "time after which use counts half, in hours", .reloads = true},
-    {"restart_delay_seconds", 'i', "10", 0, 600, FIELD(restart_delay_seconds),
+    {"restart_delay_seconds", 'd', "10", 0, 600, FIELD(jobs.limits.restart_delay_seconds),
      .help = "delay before a failed job is restarted, in seconds; it doubles with each restart, up to 600", .reloads = true},
-    {"keep_runs", 'i', "0", 0, 1000000000, FIELD(keep_runs),
+    {"keep_runs", 'i', "0", 0, 1000000000, FIELD(jobs.limits.keep_runs),
      .help = "number of finished jobs to keep; older ones are removed with their run directories; 0 keeps all", .reloads = true},
-    {"keep_checkpoints", 'i', "0", 0, 1000000, FIELD(keep_checkpoints),
+    {"keep_checkpoints", 'i', "0", 0, 1000000, FIELD(jobs.limits.keep_checkpoints),
      .help = "number of newest checkpoints to keep of a finished job; 0 keeps those that its checkpoint.keep kept", .reloads = true},
-    {"keep_audit_days", 'i', "730", 0, 36500, FIELD(keep_audit_days),
+    {"keep_audit_days", 'i', "730", 0, 36500, FIELD(jobs.limits.keep_audit_days),
      .help = "days to keep a line of the audit log; 0 keeps all", .reloads = true},
-    {"log_limit_bytes", 'i', "0", 0, 1073741824, FIELD(log_limit_bytes),
+    {"log_limit_bytes", 'i', "0", 0, 1073741824, FIELD(jobs.limits.log_limit_bytes),
      .help = "maximum size of a worker log after its attempt has ended, in bytes; the end is kept; 0 keeps all of it", .reloads = true},
-    {"stall_seconds", 'i', "300", 0, 1000000, FIELD(stall_seconds),
+    {"stall_seconds", 'i', "300", 0, 1000000, FIELD(jobs.limits.stall_seconds),
      .help = "time without progress after which a warning names the rank that is the cause, and the run is restarted if it cannot recover, in seconds; 0: never", .reloads = true},
     {"log_level", 'w', "info", 0, 0, FIELD(log_level), .help = "error, warning, info or debug", .reloads = true, .words = "error warning info debug"},
     {"log_format", 'w', "text", 0, 0, FIELD(log_format), .help = "text, or json: one object per line", .reloads = true, .words = "text json"},
     {"max_body_bytes", 'i', "1048576", 1024, 1048576, FIELD(max_body_bytes),
      .help = "largest request body, in bytes", .reloads = true},
     {"http_threads", 'i', "4", 1, 64, FIELD(http_threads), .help = "threads that answer requests"},
-    {"streams_per_client", 'i', "256", 1, 1024, FIELD(streams_per_client),
+    {"streams_per_client", 'i', "256", 1, 1024, FIELD(streams.per_client),
      .help = "maximum number of open event streams per client (a token or an address)"},
-    {"heartbeat_seconds", 'i', "10", 1, 15, FIELD(heartbeat_seconds),
+    {"heartbeat_seconds", 'i', "10", 1, 15, FIELD(streams.heartbeat_seconds),
      .help = "interval of heartbeats on an idle event stream, in seconds"},
     {"web_dir", 's', PKGDATADIR "/web", 0, 0, FIELD(web_dir), .help = "folder of the dashboard files"},
     {"require_token", 'w', "yes", 0, 0, FIELD(require_token),
@@ -85,21 +85,21 @@ static const struct config_key keys[] = {
     {"max_connections", 'i', "1024", 8, 100000, FIELD(max_connections), .help = "maximum number of connections over TCP, and again over the unix socket"},
     {"connections_per_address", 'i', "512", 0, 100000, FIELD(connections_per_address),
      .help = "maximum number of TCP connections per address, which all clients of a proxy share; 0: no limit"},
-    {"node_check_seconds", 'i', "60", 0, 1000000, FIELD(node_check_seconds),
+    {"node_check_seconds", 'd', "60", 0, 1000000, FIELD(nodes.idle_seconds),
      .help = "idle time after which this machine is checked (train-worker --self-check), and then once a day, in seconds; 0: never", .reloads = true},
-    {"node_slow_percent", 'i', "15", 1, 100, FIELD(node_slow_percent),
+    {"node_slow_percent", 'd', "15", 1, 100, FIELD(nodes.limits.slow), .over = 100,
      .help = "percentage by which a node must be slower than its earlier checks or the median of its kind to be reported as slow", .reloads = true},
-    {"node_drain_percent", 'i', "30", 0, 100, FIELD(node_drain_percent),
+    {"node_drain_percent", 'd', "30", 0, 100, FIELD(nodes.limits.drain), .over = 100,
      .help = "percentage by which a node must be slower to be drained; 0: nodes are never drained for their speed", .reloads = true},
-    {"node_drain_command", 's', PKGDATADIR "/slurm/drain-node", 0, 0, FIELD(node_drain_command),
+    {"node_drain_command", 's', PKGDATADIR "/slurm/drain-node", 0, 0, FIELD(jobs.drain_command),
      .help = "program that is called with the name of a node and the reason to drain it", .reloads = true},
     {"failure_rules", 's', NULL, 0, 0, FIELD(failure_rules),
      .help = "file with rules that give failures a label, prevent or allow restarts, and drain nodes; read again on reload (default: the built-in rules only)", .reloads = true},
-    {"node_watts", 'i', "0", 0, 100000, FIELD(node_watts),
+    {"node_watts", 'd', "0", 0, 100000, FIELD(prices.node_watts),
      .help = "power of a node under load, in watts, from which the energy of jobs is estimated where it is not measured; 0: not known", .reloads = true},
-    {"price_per_kwh", 'r', "0", 0, 1000000, FIELD(price_per_kwh), .help = "price of a kilowatt-hour; 0: not known", .reloads = true},
-    {"price_per_node_hour", 'r', "0", 0, 1000000, FIELD(price_per_node_hour), .help = "price of one node-hour, excluding energy; 0: not known", .reloads = true},
-    {"currency", 's', NULL, 0, 0, FIELD(currency), .help = "name of the currency of these prices, as EUR (default: none)", .reloads = true},
+    {"price_per_kwh", 'r', "0", 0, 1000000, FIELD(prices.per_kwh), .help = "price of a kilowatt-hour; 0: not known", .reloads = true},
+    {"price_per_node_hour", 'r', "0", 0, 1000000, FIELD(prices.per_node_hour), .help = "price of one node-hour, excluding energy; 0: not known", .reloads = true},
+    {"currency", 's', NULL, 0, 0, FIELD(prices.currency), .help = "name of the currency of these prices, as EUR (default: none)", .reloads = true},
     {"requests_per_second", 'i', "1000", 0, 1000000, FIELD(requests_per_second),
      .help = "requests per second allowed for each token; 0: no limit", .reloads = true},
     {"public_url", 's', NULL, 0, 0, FIELD(public_url),
@@ -126,17 +126,17 @@ static const struct config_key keys[] = {
      .help = "time after which a notice that cannot be delivered is given up, in seconds", .reloads = true},
     {"keep_notice_days", 'i', "30", 0, 36500, FIELD(keep_notice_days),
      .help = "days to keep a notice after it was delivered or given up; 0 keeps all", .reloads = true},
-    {"slurm.start", 'w', "mpirun", 0, 0, FIELD(slurm_start),
+    {"slurm.start", 'w', "mpirun", 0, 0, FIELD(jobs.slurm.srun),
      .help = "program that starts the workers in a Slurm job: mpirun, or srun (--mpi=pmix)", .words = "mpirun srun"},
-    {"slurm.account", 's', NULL, 0, 0, FIELD(slurm_account),
+    {"slurm.account", 's', NULL, 0, 0, FIELD(jobs.slurm.account),
      .help = "Slurm account of jobs that do not set one (default: that of Slurm)"},
-    {"slurm.options", 's', NULL, 0, 0, FIELD(slurm_options),
+    {"slurm.options", 's', NULL, 0, 0, FIELD(jobs.slurm.options),
      .help = "additional sbatch options for all jobs, as in --qos=long --exclusive (default: none)"},
-    {"slurm.setup", 's', NULL, 0, 0, FIELD(slurm_setup),
+    {"slurm.setup", 's', NULL, 0, 0, FIELD(jobs.slurm.setup),
      .help = "shell file that each batch script sources first, for modules and variables (default: none)"},
-    {"slurm.poll_seconds", 'i', "10", 1, 600, FIELD(slurm_poll_seconds),
+    {"slurm.poll_seconds", 'i', "10", 1, 600, FIELD(jobs.slurm.poll_seconds),
      .help = "interval between queries of the queue of Slurm, in seconds"},
-    {"slurm.node_cores", 'i', "0", 0, 100000, FIELD(slurm_node_cores),
+    {"slurm.node_cores", 'i', "0", 0, 100000, FIELD(jobs.slurm.node_cores),
      .help = "cores of a cluster node, divided among the workers if threads_per_worker is 0; 0: ask Slurm"},
 };
 /* clang-format on */
@@ -149,105 +149,77 @@ const struct config_key *config_key_at(size_t i)
     return i < KEY_COUNT ? &keys[i] : NULL;
 }
 
-static int64_t *config_number(const struct config *c, const struct config_key *key)
-{
-    return (int64_t *)(void *)((char *)c + key->offset);
-}
-
 static char **config_text(const struct config *c, const struct config_key *key)
 {
     return (char **)(void *)((char *)c + key->offset);
 }
 
-/* The index of text among space-separated words, -1: it is none of them. */
-static int config_word_index(const char *words, const char *text)
+/* As the file has it: in the key's unit, and of a word its index. Whole numbers are below 2^53. */
+static double config_number(const struct config *c, const struct config_key *key)
 {
-    size_t length = strlen(text);
+    const void *field = (const char *)c + key->offset;
+    double value = key->kind == 'i' || key->kind == 'w' ? (double)*(const int64_t *)field
+                                                        : *(const double *)field;
 
-    for (int i = 0; *words; i++) {
-        size_t n = strcspn(words, " ");
-        if (n == length && strncmp(words, text, n) == 0)
-            return i;
-        words += n + (words[n] == ' ');
-    }
-    return -1;
+    return value * (double)(key->over ? key->over : 1) / (double)(key->times ? key->times : 1);
+}
+
+static void config_set_number(struct config *c, const struct config_key *key, double value)
+{
+    void *field = (char *)c + key->offset;
+
+    if (key->kind == 'i' || key->kind == 'w')
+        *(int64_t *)field = (int64_t)value;
+    else
+        *(double *)field =
+            value * (double)(key->times ? key->times : 1) / (double)(key->over ? key->over : 1);
 }
 
 static int config_set_word(struct config *c, const struct config_key *key, const char *text,
                            const char *source, struct error *e)
 {
-    int i = config_word_index(key->words, text);
     char words[128];
+    size_t used = 0; /* of words: "a, b or c" */
+    int i = 0;
 
-    if (i >= 0) {
-        *config_number(c, key) = i;
-        return 0;
-    }
-    /* "a, b or c" */
-    size_t used = 0;
-    for (const char *w = key->words; *w && used < sizeof words - 1;) {
+    for (const char *w = key->words; *w; i++) {
         size_t n = strcspn(w, " ");
         const char *rest = w[n] ? w + n + 1 : w + n;
         const char *between = !*rest ? "" : strchr(rest, ' ') ? ", " : " or ";
+        if (n == strlen(text) && strncmp(w, text, n) == 0) {
+            config_set_number(c, key, i);
+            return 0;
+        }
         used += (size_t)snprintf(words + used, sizeof words - used, "%.*s%s", (int)n, w, between);
         w = rest;
     }
     return error_set(e, ERR_USAGE, "%s: %s must be %s, not \"%s\"", source, key->name, words, text);
 }
 
-static int config_set_number(struct config *c, const struct config_key *key, const char *text,
-                             const char *source, struct error *e)
-{
-    char *end;
-    errno = 0;
-    long long value = strtoll(text, &end, 10);
-
-    if (errno || end == text || *end || value < key->minimum || value > key->maximum)
-        return error_set(e, ERR_USAGE,
-                         "%s: %s must be a whole number from %lld to %lld, not \"%s\"", source,
-                         key->name, (long long)key->minimum, (long long)key->maximum, text);
-    *config_number(c, key) = value;
-    return 0;
-}
-
-static double *config_real(const struct config *c, const struct config_key *key)
-{
-    return (double *)(void *)((char *)c + key->offset);
-}
-
-static int config_set_real(struct config *c, const struct config_key *key, const char *text,
-                           const char *source, struct error *e)
-{
-    char *end;
-    double value = strtod(text, &end);
-
-    if (end == text || *end || !(value >= (double)key->minimum && value <= (double)key->maximum))
-        return error_set(e, ERR_USAGE, "%s: %s must be a number from %lld to %lld, not \"%s\"",
-                         source, key->name, (long long)key->minimum, (long long)key->maximum, text);
-    *config_real(c, key) = value;
-    return 0;
-}
-
-static int config_set_text(struct config *c, const struct config_key *key, const char *text,
-                           const char *source, struct error *e)
-{
-    if (!*text)
-        return error_set(e, ERR_USAGE, "%s: %s must not be empty", source, key->name);
-    char *copy = xstrdup(text);
-    free(*config_text(c, key));
-    *config_text(c, key) = copy;
-    return 0;
-}
-
 static int config_set_value(struct config *c, const struct config_key *key, const char *text,
                             const char *source, struct error *e)
 {
+    bool real = key->kind == 'r';
+    char *end;
+
     if (key->kind == 'w')
         return config_set_word(c, key, text, source, e);
-    if (key->kind == 'r')
-        return config_set_real(c, key, text, source, e);
-    return key->kind == 'i' ? config_set_number(c, key, text, source, e)
-                            : config_set_text(c, key, text, source, e);
+    if (key->kind == 's') {
+        if (!*text)
+            return error_set(e, ERR_USAGE, "%s: %s must not be empty", source, key->name);
+        free(*config_text(c, key));
+        *config_text(c, key) = xstrdup(text);
+        return 0;
+    }
+    errno = 0;
+    double value = real ? strtod(text, &end) : (double)strtoll(text, &end, 10);
+    if ((errno && !real) || end == text || *end ||
+        !(value >= (double)key->minimum && value <= (double)key->maximum))
+        return error_set(e, ERR_USAGE, "%s: %s must be a %snumber from %lld to %lld, not \"%s\"",
+                         source, key->name, real ? "" : "whole ", (long long)key->minimum,
+                         (long long)key->maximum, text);
+    config_set_number(c, key, value);
+    return 0;
 }
 
 static int config_unknown_key(const char *name, const char *source, struct error *e)
@@ -301,7 +273,7 @@ int config_set(struct config *c, const char *name, const char *text, const char 
 
 /* ---------------------------------------------------------------- the file */
 
-struct reading {
+struct config_reading {
     struct config *config;
     const char *path;
     config_keys outside; /* keys given before the file, which win over it */
@@ -310,7 +282,7 @@ struct reading {
     size_t bad_bytes;
 };
 
-static int config_bad_line(struct reading *r, const char *text)
+static int config_bad_line(struct config_reading *r, const char *text)
 {
     size_t prefix = strlen(r->path);
 
@@ -328,7 +300,7 @@ static int config_bad_line(struct reading *r, const char *text)
 static int config_parse_line(void *context, const char *section, const char *name,
                              const char *value)
 {
-    struct reading *r = context;
+    struct config_reading *r = context;
     struct config unused = {0};
     struct error e;
     int i = config_index_of(name);
@@ -351,7 +323,7 @@ static int config_parse_line(void *context, const char *section, const char *nam
 
 static int config_read_file(struct config *c, const char *path, struct error *e)
 {
-    struct reading r = {.config = c, .path = path, .outside = c->given};
+    struct config_reading r = {.config = c, .path = path, .outside = c->given};
 
     errno = 0;
     int line = ini_parse(path, config_parse_line, &r);
@@ -366,51 +338,26 @@ static int config_read_file(struct config *c, const char *path, struct error *e)
 
 /* ---------------------------------------------------------------- defaults */
 
-/* systemd names the folder of StateDirectory=, "a:b" where there are several. */
 static char *config_default_state(void)
 {
     const char *home = getenv("HOME"), *unit = getenv("STATE_DIRECTORY");
-    char *path = NULL;
 
-    if (unit && *unit == '/')
-        return strndup(unit, strcspn(unit, ":"));
+    if (unit && *unit == '/') /* "a:b" if StateDirectory= names several */
+        return xstrndup(unit, strcspn(unit, ":"));
     if (geteuid() == 0 || !home || !*home)
-        return strdup("/var/lib/traind");
-    if (asprintf(&path, "%s/.local/state/traind", home) < 0)
-        return NULL;
-    return path;
+        return xstrdup("/var/lib/traind");
+    return xasprintf("%s/.local/state/traind", home);
 }
 
 /* The folder may not exist yet; jobs' paths must not depend on where the daemon was started. */
-static char *config_make_absolute(char *path)
+static void config_make_absolute(char **path)
 {
-    char cwd[PATH_MAX], *full = NULL;
+    char cwd[PATH_MAX], *relative = *path;
 
-    if (!path || *path == '/' || !getcwd(cwd, sizeof cwd))
-        return path;
-    if (asprintf(&full, "%s/%s", cwd, path) < 0)
-        return path;
-    free(path);
-    return full;
-}
-
-static int config_fill_defaults(struct config *c, struct error *e)
-{
-    for (size_t i = 0; i < KEY_COUNT; i++)
-        if (!(c->given & KEY_BIT(i)) && keys[i].default_text &&
-            config_set_value(c, &keys[i], keys[i].default_text, "default", e))
-            return -(int)e->code;
-    if (!c->state)
-        c->state = config_default_state();
-    c->state = config_make_absolute(c->state);
-    c->socket = config_make_absolute(c->socket);
-    if (!c->socket && c->state && asprintf(&c->socket, "%s/traind.sock", c->state) < 0)
-        c->socket = NULL;
-    if (!c->state || !c->socket)
-        return error_set(e, ERR_NO_MEMORY, "no memory for the configuration");
-    if (c->slots == 0)
-        c->slots = launch_node_slots(false);
-    return 0;
+    if (!relative || *relative == '/' || !getcwd(cwd, sizeof cwd))
+        return;
+    *path = xasprintf("%s/%s", cwd, relative);
+    free(relative);
 }
 
 int config_load(struct config *c, const char *path, struct error *e)
@@ -424,7 +371,19 @@ int config_load(struct config *c, const char *path, struct error *e)
         path = installed;
     if (path && config_read_file(c, path, e))
         return -(int)e->code;
-    return config_fill_defaults(c, e);
+    for (size_t i = 0; i < KEY_COUNT; i++)
+        if (!(c->given & KEY_BIT(i)) && keys[i].default_text &&
+            config_set_value(c, &keys[i], keys[i].default_text, "default", e))
+            return -(int)e->code;
+    if (!c->state)
+        c->state = config_default_state();
+    config_make_absolute(&c->state);
+    config_make_absolute(&c->socket);
+    if (!c->socket)
+        c->socket = xasprintf("%s/traind.sock", c->state);
+    if (c->jobs.slots == 0)
+        c->jobs.slots = launch_node_slots(false);
+    return 0;
 }
 
 /* ---------------------------------------------------------------- reloading and checking */
@@ -432,10 +391,8 @@ int config_load(struct config *c, const char *path, struct error *e)
 static bool config_same_value(const struct config *a, const struct config *b,
                               const struct config_key *key)
 {
-    if (key->kind == 'r')
-        return *config_real(a, key) == *config_real(b, key);
     if (key->kind != 's')
-        return *config_number(a, key) == *config_number(b, key);
+        return config_number(a, key) == config_number(b, key);
     const char *x = *config_text(a, key), *y = *config_text(b, key);
     return x && y ? strcmp(x, y) == 0 : x == y;
 }
@@ -445,13 +402,11 @@ static void config_print_value(FILE *out, const struct config *c, const struct c
 {
     if (key->kind == 's') {
         fputs(*config_text(c, key) ? *config_text(c, key) : "not set", out);
-    } else if (key->kind == 'r') {
-        fprintf(out, "%.12g", *config_real(c, key));
-    } else if (key->kind == 'i') {
-        fprintf(out, "%lld", (long long)*config_number(c, key));
+    } else if (key->kind != 'w') {
+        fprintf(out, "%.12g", config_number(c, key));
     } else {
         const char *word = key->words;
-        for (int64_t i = *config_number(c, key); i > 0 && *word; i--) {
+        for (double i = config_number(c, key); i > 0 && *word; i--) {
             word += strcspn(word, " ");
             word += *word == ' ';
         }
@@ -459,54 +414,50 @@ static void config_print_value(FILE *out, const struct config *c, const struct c
     }
 }
 
-static int config_copy_value(struct config *c, const struct config *from,
-                             const struct config_key *key)
+static void config_copy_value(struct config *c, const struct config *from,
+                              const struct config_key *key)
 {
-    if (key->kind != 's') {
-        *config_number(c, key) = *config_number(from, key);
-        return 0;
+    if (key->kind == 's') {
+        const char *text = *config_text(from, key);
+        free(*config_text(c, key));
+        *config_text(c, key) = xstrdup_or_null(text);
+    } else {
+        config_set_number(c, key, config_number(from, key));
     }
-    char *text = *config_text(from, key) ? strdup(*config_text(from, key)) : NULL;
-    if (!text && *config_text(from, key))
-        return -1;
-    free(*config_text(c, key));
-    *config_text(c, key) = text;
-    return 0;
 }
 
-static int config_inherit_value(struct config *fresh, const struct config *before,
-                                const struct config_key *key, FILE *taken, FILE *needs_restart)
+void config_copy(struct config *c, const struct config *from)
 {
-    if (config_same_value(before, fresh, key))
-        return 0;
-    if (!key->reloads) {
-        fprintf(needs_restart, "%s%s", ftell(needs_restart) ? ", " : "", key->name);
-        return config_copy_value(fresh, before, key);
-    }
-    fprintf(taken, "%s%s = ", ftell(taken) ? ", " : "", key->name);
-    config_print_value(taken, fresh, key);
-    fputs(" (was ", taken);
-    config_print_value(taken, before, key);
-    fputc(')', taken);
-    return 0;
+    for (size_t i = 0; i < KEY_COUNT; i++)
+        config_copy_value(c, from, &keys[i]);
+    c->given = from->given;
 }
 
-int config_inherit(struct config *fresh, const struct config *before,
-                   struct config_changes *changes, struct error *e)
+void config_inherit(struct config *fresh, const struct config *before,
+                    struct config_changes *changes)
 {
     size_t bytes[2];
-    *changes = (struct config_changes){0};
-    FILE *taken = open_memstream(&changes->taken, &bytes[0]);
-    FILE *needs_restart = open_memstream(&changes->needs_restart, &bytes[1]);
-    int status = taken && needs_restart ? 0 : -1;
+    FILE *taken = must_alloc(open_memstream(&changes->taken, &bytes[0]));
+    FILE *needs_restart = must_alloc(open_memstream(&changes->needs_restart, &bytes[1]));
 
-    for (size_t i = 0; i < KEY_COUNT && !status; i++)
-        status = config_inherit_value(fresh, before, &keys[i], taken, needs_restart);
-    if (taken && fclose(taken))
-        status = -1;
-    if (needs_restart && fclose(needs_restart))
-        status = -1;
-    return status ? error_set(e, ERR_NO_MEMORY, "no memory for the settings") : 0;
+    for (const struct config_key *key = keys; key < keys + KEY_COUNT; key++) {
+        if (config_same_value(before, fresh, key))
+            continue;
+        if (!key->reloads) {
+            fprintf(needs_restart, "%s%s", ftell(needs_restart) ? ", " : "", key->name);
+            config_copy_value(fresh, before, key);
+            continue;
+        }
+        fprintf(taken, "%s%s = ", ftell(taken) ? ", " : "", key->name);
+        config_print_value(taken, fresh, key);
+        fputs(" (was ", taken);
+        config_print_value(taken, before, key);
+        fputc(')', taken);
+    }
+    fclose(taken);
+    fclose(needs_restart);
+    must_alloc(changes->taken);
+    must_alloc(changes->needs_restart);
 }
 
 void config_changes_clear(struct config_changes *changes)
@@ -523,64 +474,60 @@ static int config_check_readable(const char *key, const char *path, struct error
     return error_set(e, ERR_USAGE, "%s: cannot read %s: %s", key, path, strerror(errno));
 }
 
-static int config_check_roots(const char *roots, struct error *e)
+static int config_check_root(const char *path, struct error *e)
 {
-    char path[PATH_MAX];
+    struct stat st;
 
-    for (const char *at = roots; *at; at += strcspn(at, ":"), at += *at == ':') {
-        struct stat st;
-        snprintf(path, sizeof path, "%.*s", (int)strcspn(at, ":"), at);
-        if (path[0] != '/')
-            return error_set(e, ERR_USAGE,
-                             "data_roots must be absolute folders separated by colons, for example "
-                             "/data:/scratch; \"%s\" is not an absolute path",
-                             path);
-        if (stat(path, &st) || !S_ISDIR(st.st_mode))
-            return error_set(e, ERR_USAGE, "data_roots: folder %s does not exist", path);
-    }
+    if (path[0] != '/')
+        return error_set(e, ERR_USAGE,
+                         "data_roots must be absolute folders separated by colons, for example "
+                         "/data:/scratch; \"%s\" is not an absolute path",
+                         path);
+    if (stat(path, &st) || !S_ISDIR(st.st_mode))
+        return error_set(e, ERR_USAGE, "data_roots: folder %s does not exist", path);
     return 0;
 }
 
 /* A prefix that takes in what no job may set is a mistake: "LD_" would never work. */
-static int config_check_prefixes(const char *prefixes, struct error *e)
+static int config_check_env_prefix(const char *prefix, struct error *e)
 {
-    char prefix[JOB_ENV_NAME_BYTES];
-
-    for (const char *at = prefixes; *at; at += strcspn(at, " "), at += strspn(at, " ")) {
-        snprintf(prefix, sizeof prefix, "%.*s", (int)strcspn(at, " "), at);
-        if (!job_text_right(JOB_TEXT_VARIABLE, prefix))
-            return error_set(e, ERR_USAGE,
-                             "job_env_prefixes must be prefixes of variable names separated by "
-                             "spaces, for example OMP_ UCX_; \"%s\" is not valid",
-                             prefix);
-        if (job_env_is_refused(prefix))
-            return error_set(e, ERR_USAGE,
-                             "job_env_prefixes: variables that begin with %s are never taken "
-                             "from jobs",
-                             prefix);
-    }
+    if (!job_text_right(JOB_TEXT_VARIABLE, prefix))
+        return error_set(e, ERR_USAGE,
+                         "job_env_prefixes must be prefixes of variable names separated by "
+                         "spaces, for example OMP_ UCX_; \"%s\" is not valid",
+                         prefix);
+    if (job_env_is_refused(prefix))
+        return error_set(e, ERR_USAGE,
+                         "job_env_prefixes: variables that begin with %s are never taken "
+                         "from jobs",
+                         prefix);
     return 0;
 }
 
-/* They need not be here: they are folders of the nodes. */
-static int config_check_mpi_prefixes(const char *prefixes, struct error *e)
+/* It need not exist here: it is a folder of the nodes. */
+static int config_check_mpi_prefix(const char *path, struct error *e)
 {
-    char path[PATH_MAX];
-
-    for (const char *at = prefixes; at && *at; at += strcspn(at, ":"), at += *at == ':') {
-        snprintf(path, sizeof path, "%.*s", (int)strcspn(at, ":"), at);
-        if (!job_text_right(JOB_TEXT_PREFIX, path))
-            return error_set(e, ERR_USAGE,
-                             "mpi_prefixes must be folders with colons between, and \"%s\" is "
-                             "not %s",
-                             path, job_text_expects(JOB_TEXT_PREFIX));
-    }
-    return 0;
+    if (job_text_right(JOB_TEXT_PREFIX, path))
+        return 0;
+    return error_set(e, ERR_USAGE,
+                     "mpi_prefixes must be folders with colons between, and \"%s\" is not %s", path,
+                     job_text_expects(JOB_TEXT_PREFIX));
 }
 
-static int config_check_slurm(const struct config *c, struct error *e)
+/* Each item of a list, cut at PATH_MAX; NULL: there are none. */
+static int config_check_items(const char *list, const char *separator,
+                              int check(const char *item, struct error *e), struct error *e)
 {
-    return c->slurm_setup ? config_check_readable("slurm.setup", c->slurm_setup, e) : 0;
+    char item[PATH_MAX];
+    int status = 0;
+
+    while (list && *list && !status) {
+        size_t length = strcspn(list, separator);
+        snprintf(item, sizeof item, "%.*s", (int)length, list);
+        list += length + (list[length] != '\0');
+        status = *separator == ' ' && !*item ? 0 : check(item, e);
+    }
+    return status;
 }
 
 int config_check(const struct config *c, struct error *e)
@@ -594,10 +541,11 @@ int config_check(const struct config *c, struct error *e)
         return -(int)e->code;
     if (c->socket_group && !getgrnam(c->socket_group))
         return error_set(e, ERR_USAGE, "socket_group: no group \"%s\"", c->socket_group);
-    if (config_check_slurm(c, e) || config_check_prefixes(c->job_env_prefixes, e) ||
-        config_check_mpi_prefixes(c->mpi_prefixes, e))
+    if ((c->jobs.slurm.setup && config_check_readable("slurm.setup", c->jobs.slurm.setup, e)) ||
+        config_check_items(c->job_env_prefixes, " ", config_check_env_prefix, e) ||
+        config_check_items(c->mpi_prefixes, ":", config_check_mpi_prefix, e))
         return -(int)e->code;
-    return c->data_roots ? config_check_roots(c->data_roots, e) : 0;
+    return config_check_items(c->data_roots, ":", config_check_root, e);
 }
 
 #define HELP_COLUMNS 78

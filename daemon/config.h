@@ -12,6 +12,10 @@
 
 #include "common/error.h"
 #include "common/log.h"
+#include "common/plan/predict/prices.h"
+#include "daemon/http/stream/stream.h"
+#include "daemon/job/job.h"
+#include "daemon/node/node_self.h"
 
 #define CONFIG_NONE "none" /* as the value of job_env_prefixes: there are none */
 
@@ -20,64 +24,49 @@ typedef unsigned __int128 config_keys;
 
 /* Zero-initialise. Strings are owned by the struct; all values are set once config_load gave 0. */
 struct config {
-    config_keys given;            /* bit i: config_key_at(i) was set by hand */
-    char *listen;                 /* "127.0.0.1:7077"; port 0 takes a free one */
-    char *socket;                 /* path of the unix socket */
-    char *state;                  /* folder of everything the daemon keeps; absolute */
-    int64_t slots;                /* cores that jobs may take; never 0 after config_load */
-    char *mpirun;                 /* program that starts workers */
-    char *worker;                 /* program it starts */
-    char *launch_agent;           /* words, the first is the program */
-    int64_t cancel_grace_seconds; /* between asking the workers to stop and SIGTERM */
-    int64_t priority_seconds;     /* of waiting, for a point of priority */
-    int64_t restart_delay_seconds;
-    int64_t keep_runs, keep_checkpoints, keep_audit_days; /* 0: all */
-    int64_t log_limit_bytes;                              /* 0: none */
-    int64_t stall_seconds;  /* without a step before a run warns of it; 0: never */
+    config_keys given;      /* bit i: config_key_at(i) was set by hand */
+    char *listen;           /* "127.0.0.1:7077"; port 0 takes a free one */
+    char *socket;           /* path of the unix socket */
+    char *state;            /* folder of everything the daemon keeps; absolute */
     int64_t log_level;      /* enum log_level */
     int64_t log_format;     /* enum log_format */
     int64_t max_body_bytes; /* of a request */
     int64_t http_threads;
-    int64_t streams_per_client, heartbeat_seconds; /* of events, live */
-    char *web_dir;                                 /* the dashboard's files */
-    int64_t require_token;                         /* over TCP; 0: no */
-    char *tls_certificate, *tls_key;               /* PEM files; NULL: no TLS */
-    char *socket_group;                            /* its members may use the socket; NULL: none */
-    char *data_roots;                              /* "/a:/b"; NULL: any folder */
-    char *job_env_prefixes;                        /* "OMP_ UCX_", or CONFIG_NONE */
-    char *mpi_prefixes;                            /* "/a:/b"; NULL: none */
+    struct streams_limits streams;
+    char *web_dir;                   /* the dashboard's files */
+    int64_t require_token;           /* over TCP; 0: no */
+    char *tls_certificate, *tls_key; /* PEM files; NULL: no TLS */
+    char *socket_group;              /* its members may use the socket; NULL: none */
+    char *data_roots;                /* "/a:/b"; NULL: any folder */
+    char *job_env_prefixes;          /* "OMP_ UCX_", or CONFIG_NONE */
+    char *mpi_prefixes;              /* "/a:/b"; NULL: none */
     int64_t max_connections, connections_per_address; /* the latter 0: any number */
-    int64_t node_check_seconds;                       /* 0: this machine is not checked */
-    int64_t node_slow_percent, node_drain_percent;    /* 0: no node is drained for its speed */
-    char *node_drain_command;                         /* called with a node's name and the reason */
-    int64_t max_running_per_user, max_slots_per_user, max_queued_per_user; /* 0: no limit */
-    int64_t fair_share_weight; /* points of priority; 0: off */
-    int64_t fair_share_half_life_hours;
-    double price_per_kwh, price_per_node_hour; /* 0: not known */
-    int64_t node_watts;                        /* likewise */
-    char *currency;                            /* of the prices; NULL: not said */
-    char *failure_rules;                       /* a file; NULL: traind's own alone */
-    int64_t requests_per_second;               /* of a token; 0: any number */
-    /* Notices: daemon/notice/notice_settings.h; NULL: not set. */
-    char *notify_rules, *notify_secret_file, *notify_allow, *notify_proxy, *notify_ca_file;
-    char *notify_sendmail, *notify_from, *notify_mail_domains, *public_url;
-    int64_t notify_redirects, notify_retry_seconds;
-    int64_t keep_notice_days; /* 0: all */
-    /* The launcher slurm; NULL: not set. */
-    int64_t slurm_start; /* 1: srun */
-    char *slurm_account, *slurm_options, *slurm_setup;
-    int64_t slurm_poll_seconds, slurm_node_cores;
+    int64_t requests_per_second;                      /* of a token; 0: any number */
+    char *failure_rules;                              /* a file; NULL: traind's own alone */
+    struct job_manager_config jobs;                   /* but for jobs_dir and rules */
+    struct node_self_settings nodes;
+    struct plan_prices prices;
+    /* Notices; NULL: not set. */
+    char *notify_rules, *notify_secret_file; /* files */
+    char *notify_allow;                      /* as daemon/notice/send/address.h reads it */
+    char *notify_proxy, *notify_ca_file, *notify_sendmail, *notify_from, *notify_mail_domains;
+    char *public_url;
+    int64_t notify_redirects;
+    int64_t notify_retry_seconds; /* since it happened: later failures are final */
+    int64_t keep_notice_days;     /* of one that is done; 0: all */
 };
 
 struct config_key {
     const char *name;
-    char kind;                /* 's' text, 'i' integer, 'r' real, 'w' one of words (its index) */
+    char kind; /* 's' text, 'i' whole number in an int64_t, 'd' in a double, 'r' any number in a
+                * double, 'w' one of words (its index, in an int64_t) */
     const char *default_text; /* as it would stand in the file; NULL: see help */
     int64_t minimum, maximum; /* of a number */
     size_t offset;            /* in struct config */
     const char *help;
-    bool reloads;      /* SIGHUP changes it as the daemon runs */
-    const char *words; /* of kind 'w', with spaces between */
+    bool reloads;        /* SIGHUP changes it as the daemon runs */
+    const char *words;   /* of kind 'w', with spaces between */
+    int64_t times, over; /* of kind 'd': what is stored is the value x times / over; 0: 1 */
 };
 const struct config_key *config_key_at(size_t i); /* NULL behind the last */
 
@@ -97,9 +86,11 @@ struct config_changes {
 };
 
 /* Gives fresh the values of before for all keys but those that SIGHUP changes. The caller frees
- * what *changes gets. ERR_NO_MEMORY leaves both to be cleared. */
-int config_inherit(struct config *fresh, const struct config *before,
-                   struct config_changes *changes, struct error *e);
+ * what *changes gets. */
+void config_inherit(struct config *fresh, const struct config *before,
+                    struct config_changes *changes);
+
+void config_copy(struct config *c, const struct config *from); /* into one that is set or zeroed */
 
 /* ERR_USAGE where settings do not go together: TLS with one of its two files, addresses beyond the
  * loopback without tokens and TLS, a group or a folder that is not there. */

@@ -9,7 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <systemd/sd-daemon.h>
 #include <unistd.h>
 
@@ -18,6 +17,7 @@
 #include "common/system/file.h"
 #include "common/system/install_paths.h"
 #include "common/system/open_beneath.h"
+#include "common/xalloc.h"
 #include <config.h> /* the build's, not daemon/config.h */
 #include "daemon/config.h"
 #include "launch/hosts.h"
@@ -125,73 +125,6 @@ static char *main_help_text(int key, const char *text, void *input)
     return keys;
 }
 
-/* ---------------------------------------------------------------- the state folder */
-
-/* What a killed daemon was just forking holds its lock until it has closed its descriptors. */
-static bool main_daemon_lock(int fd)
-{
-    for (int tries = 0; flock(fd, LOCK_EX | LOCK_NB); tries++) {
-        if (errno != EWOULDBLOCK || tries == 20)
-            return false;
-        usleep(50000);
-    }
-    return true;
-}
-
-/* One daemon a folder: the lock lives as long as the process. */
-static int main_lock_state(const struct config *c, int *fd, struct error *e)
-{
-    char *path = NULL, text[32] = "";
-
-    if (asprintf(&path, "%s/lock", c->state) < 0)
-        return error_set(e, ERR_NO_MEMORY, "out of memory");
-    *fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0644);
-    int status = *fd < 0 ? error_set_errno(e, errno, "cannot open %s", path) : 0;
-    if (status == 0 && !main_daemon_lock(*fd)) {
-        if (read(*fd, text, sizeof text - 1) < 0)
-            text[0] = '\0';
-        text[strcspn(text, "\n")] = '\0';
-        status = error_set(e, ERR_CONFLICT,
-                           "another traind (pid %s) works in %s. Stop that one, or give another "
-                           "folder with --state",
-                           *text ? text : "unknown", c->state);
-    }
-    if (status == 0 && (ftruncate(*fd, 0) || dprintf(*fd, "%ld\n", (long)getpid()) < 0))
-        status = error_set_errno(e, errno, "cannot write %s", path);
-    free(path);
-    return status;
-}
-
-static int main_state_file(const struct config *c, const char *name, char **path, struct error *e)
-{
-    if (asprintf(path, "%s/%s", c->state, name) >= 0)
-        return 0;
-    *path = NULL;
-    return error_set(e, ERR_NO_MEMORY, "out of memory");
-}
-
-static int main_write_url(const struct config *c, const char *url, struct error *e)
-{
-    char *path, line[160];
-
-    if (main_state_file(c, "listen", &path, e))
-        return -(int)e->code;
-    int bytes = snprintf(line, sizeof line, "%s\n", url);
-    int status = file_write_atomic(path, line, (size_t)bytes, e);
-    free(path);
-    return status;
-}
-
-static void main_remove_url(const struct config *c)
-{
-    char *path;
-
-    if (main_state_file(c, "listen", &path, NULL))
-        return;
-    unlink(path);
-    free(path);
-}
-
 /* ---------------------------------------------------------------- the life of the daemon */
 
 /* What the daemon is made of, and what it needs to change its settings as it runs. */
@@ -235,40 +168,6 @@ static void main_ignore_signals(void)
     signal(SIGHUP, SIG_IGN);
 }
 
-static struct job_limits main_limits_of(const struct config *c)
-{
-    return (struct job_limits){
-        .cancel_grace_seconds = (double)c->cancel_grace_seconds,
-        .priority_seconds = (double)c->priority_seconds,
-        .restart_delay_seconds = (double)c->restart_delay_seconds,
-        .caps = {c->max_running_per_user,      c->max_slots_per_user                       },
-        .max_queued_per_user = c->max_queued_per_user,
-        .fair_share = {(double)c->fair_share_weight, 3600 * (double)c->fair_share_half_life_hours},
-        .keep_runs = c->keep_runs,
-        .keep_checkpoints = c->keep_checkpoints,
-        .keep_audit_days = c->keep_audit_days,
-        .log_limit_bytes = c->log_limit_bytes,
-        .stall_seconds = c->stall_seconds,
-    };
-}
-
-static struct job_manager_config main_manager_settings(const struct config *c)
-{
-    return (struct job_manager_config){
-        .mpirun = c->mpirun,
-        .worker = c->worker,
-        .agent = c->launch_agent,
-        .slots = c->slots,
-        .limits = main_limits_of(c),
-        .slurm = {.srun = c->slurm_start,
-                  .account = c->slurm_account,
-                  .options = c->slurm_options,
-                  .setup = c->slurm_setup,
-                  .poll_seconds = c->slurm_poll_seconds,
-                  .node_cores = c->slurm_node_cores}
-    };
-}
-
 /* The settings that are the process's. */
 static void main_use_process_settings(const struct config *c)
 {
@@ -302,12 +201,12 @@ static int main_load_again(struct daemon_life *d, struct config_changes *changes
         status = http_server_check(&fresh, e);
     if (!status)
         status = notice_settings_load(&fresh, &notices, e);
-    if (!status)
-        status = settings_replace(d->app.settings, &fresh, changes, e);
-    if (!status)
-        notices_set(d->app.notices, notices);
-    else
+    if (status) {
         notice_settings_release(notices);
+    } else {
+        settings_replace(d->app.settings, &fresh, changes);
+        notices_set(d->app.notices, notices);
+    }
     config_clear(&fresh);
     return status;
 }
@@ -334,24 +233,14 @@ static void main_daemon_reload(struct daemon_life *d)
         failure_rules_destroy(rules);
     } else {
         const struct config *config = settings_get(d->app.settings);
-        struct job_limits limits = main_limits_of(config);
         main_use_process_settings(config);
-        job_manager_set_rules(d->app.jobs, rules, config->node_drain_command);
+        job_manager_set_rules(d->app.jobs, rules, config->jobs.drain_command);
+        job_manager_set_limits(d->app.jobs, &config->jobs.limits);
         settings_release(config);
-        job_manager_set_limits(d->app.jobs, &limits);
         main_log_changes(&changes);
     }
     config_changes_clear(&changes);
     sd_notify(0, "READY=1");
-}
-
-static struct node_self_settings main_node_settings(const struct config *c)
-{
-    return (struct node_self_settings){
-        .worker = c->worker,
-        .idle_seconds = (double)c->node_check_seconds,
-        .limits = {(double)c->node_slow_percent / 100, (double)c->node_drain_percent / 100},
-    };
 }
 
 /* Each round of the manager's loop. */
@@ -362,51 +251,36 @@ static double main_on_round(void *context)
     if (atomic_exchange(&reload_wanted, false))
         main_daemon_reload(d);
     const struct config *config = settings_get(d->app.settings);
-    struct node_self_settings settings = main_node_settings(config);
-    double next = node_self_round(d->self, &settings);
+    double next = node_self_round(d->self, &config->nodes);
     settings_release(config);
     return fmin(next, watchdog_round(d->watchdog));
 }
 
-static int main_daemon_open_store(const struct config *c, struct http_app *app, struct error *e)
+static int main_open_store(const struct config *c, struct http_app *app, struct error *e)
 {
-    char *path;
+    char *database = xasprintf("%s/traind.db", c->state);
+    char *tokens = xasprintf("%s/tokens.json", c->state);
+    int status = store_open(database, &app->store, e);
 
-    if (main_state_file(c, "traind.db", &path, e))
-        return -(int)e->code;
-    int status = store_open(path, &app->store, e);
-    free(path);
-    if (status || main_state_file(c, "tokens.json", &path, e))
-        return -(int)e->code;
-    status = tokens_open(path, &app->tokens, e);
-    free(path);
+    if (status == 0)
+        status = tokens_open(tokens, &app->tokens, e);
+    free(database);
+    free(tokens);
     return status;
 }
 
 static int main_create_manager(const struct config *c, struct store *store, struct job_manager **m,
                                struct error *e)
 {
-    struct job_manager_config settings = main_manager_settings(c);
-    char *jobs_dir;
+    struct job_manager_config settings = c->jobs;
 
     if (failure_rules_load(c->failure_rules, &settings.rules, e))
         return -(int)e->code;
-    if (main_state_file(c, "jobs", &jobs_dir, e)) {
-        failure_rules_destroy(settings.rules);
-        return -(int)e->code;
-    }
+    char *jobs_dir = xasprintf("%s/jobs", c->state);
     settings.jobs_dir = jobs_dir;
-    settings.drain_command = c->node_drain_command;
     int status = job_manager_create(&settings, store, m, e);
     free(jobs_dir);
     return status;
-}
-
-static int main_create_streams(const struct config *c, struct http_app *app, struct error *e)
-{
-    struct streams_limits limits = {c->streams_per_client, c->heartbeat_seconds};
-
-    return streams_create(app->store, app->tokens, &limits, &app->streams, e);
 }
 
 static int main_create_notices(const struct config *c, struct http_app *app, struct error *e)
@@ -439,14 +313,14 @@ static int main_daemon_serve(struct daemon_life *d, struct error *e)
     if (http_server_listen(&d->app, &server, e))
         return -(int)e->code;
     /* Before the first answer: who got one finds the file. */
-    int status = main_write_url(d->config, http_server_url(server), e);
+    int status = state_folder_write_url(d->config->state, http_server_url(server), e);
     if (status == 0)
         status = http_server_start(server, e);
     if (status == 0) {
         main_say_ready(d, http_server_url(server));
         status = job_manager_run(d->app.jobs, e);
     }
-    main_remove_url(d->config);
+    state_folder_remove_url(d->config->state);
     sd_notify(0, "STOPPING=1");
     streams_stop(d->app.streams);
     http_server_stop(server);
@@ -468,17 +342,17 @@ static int main_daemon_run(struct daemon_life *d, struct error *e)
     app->socket_gid = main_daemon_find_group(config->socket_group);
     int status = state_folder_prepare(config->state, config->socket, app->socket_gid, e);
     if (status == 0)
-        status = main_lock_state(config, &lock, e);
+        status = state_folder_lock(config->state, &lock, e);
     if (status == 0)
-        status = main_daemon_open_store(config, app, e);
+        status = main_open_store(config, app, e);
     if (status == 0)
         status = main_create_notices(config, app, e); /* before anything can happen to a job */
     if (status == 0)
         status = main_create_manager(config, app->store, &app->jobs, e);
     if (status == 0)
-        status = main_create_streams(config, app, e);
-    if (status == 0 && !(d->self = node_self_create(app->store, app->jobs)))
-        status = error_set(e, ERR_NO_MEMORY, "out of memory");
+        status = streams_create(app->store, app->tokens, &config->streams, &app->streams, e);
+    if (status == 0)
+        d->self = node_self_create(app->store, app->jobs, config->jobs.worker);
     if (status == 0)
         status = watchdog_start(app->store, &d->watchdog, e);
     if (status == 0)
@@ -603,9 +477,8 @@ int main(int argc, char **argv)
             main_daemon_check_config(&config, rules);
         failure_rules_destroy(rules);
     } else if (status == 0) {
-        status = settings_create(&config, &life.app.settings, &e);
-        if (status == 0)
-            status = main_daemon_loop(&life, &e);
+        life.app.settings = settings_create(&config);
+        status = main_daemon_loop(&life, &e);
     }
     if (status)
         log_error("%s", e.text);

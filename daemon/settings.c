@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/xalloc.h"
+
 /* What settings_get gives is the address of config. */
 struct snapshot {
     struct config config;
@@ -12,35 +14,27 @@ struct snapshot {
 };
 
 struct settings {
-    pthread_mutex_t mutex; /* guards the pointer: who gets a reference does so before it is gone */
+    pthread_mutex_t mutex;    /* guards current */
     struct snapshot *current; /* one reference is ours */
 };
 
 /* With one reference. */
 static struct snapshot *settings_create_snapshot(struct config *c)
 {
-    struct snapshot *s = calloc(1, sizeof *s);
+    struct snapshot *s = xmalloc(sizeof *s);
 
-    if (!s)
-        return NULL;
-    s->config = *c;
-    atomic_init(&s->references, 1);
+    *s = (struct snapshot){.config = *c, .references = 1};
     memset(c, 0, sizeof *c);
     return s;
 }
 
-int settings_create(struct config *first, struct settings **out, struct error *e)
+struct settings *settings_create(struct config *first)
 {
-    struct settings *s = calloc(1, sizeof *s);
+    struct settings *s = xmalloc(sizeof *s);
 
-    *out = NULL;
-    if (!s || !(s->current = settings_create_snapshot(first))) {
-        free(s);
-        return error_set(e, ERR_NO_MEMORY, "no memory for the settings");
-    }
     pthread_mutex_init(&s->mutex, NULL);
-    *out = s;
-    return 0;
+    s->current = settings_create_snapshot(first);
+    return s;
 }
 
 void settings_destroy(struct settings *s)
@@ -71,22 +65,15 @@ void settings_release(const struct config *snapshot)
     free(s);
 }
 
-int settings_replace(struct settings *s, struct config *fresh, struct config_changes *changes,
-                     struct error *e)
+void settings_replace(struct settings *s, struct config *fresh, struct config_changes *changes)
 {
     const struct config *before = settings_get(s);
-    int status = config_inherit(fresh, before, changes, e);
-    struct snapshot *next = status ? NULL : settings_create_snapshot(fresh);
 
-    if (!status && !next)
-        status = error_set(e, ERR_NO_MEMORY, "no memory for the settings");
-    if (!status) {
-        pthread_mutex_lock(&s->mutex);
-        struct snapshot *last = s->current;
-        s->current = next;
-        pthread_mutex_unlock(&s->mutex);
-        settings_release(&last->config);
-    }
+    config_inherit(fresh, before, changes);
+    pthread_mutex_lock(&s->mutex);
+    struct snapshot *last = s->current;
+    s->current = settings_create_snapshot(fresh);
+    pthread_mutex_unlock(&s->mutex);
+    settings_release(&last->config);
     settings_release(before);
-    return status;
 }

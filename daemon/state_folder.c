@@ -2,6 +2,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <ftw.h>
 #include <libgen.h>
 #include <limits.h>
@@ -9,11 +10,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "common/log.h"
 #include "common/system/file.h"
+#include "common/xalloc.h"
 
 #define PRIVATE 077 /* what others than the owner may not */
 
@@ -34,24 +37,23 @@ static void state_folder_close_contents(const char *path)
                                         "tokens.json", "lock",          "jobs"};
 
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-        char entry[PATH_MAX], *real = NULL;
-        if ((size_t)snprintf(entry, sizeof entry, "%s/%s", path, names[i]) < sizeof entry)
-            real = realpath(entry, NULL);
+        char *entry = xasprintf("%s/%s", path, names[i]), *real = realpath(entry, NULL);
         if (real)
             nftw(real, state_folder_close_entry, 16, FTW_PHYS);
+        free(entry);
         free(real);
     }
 }
 
 static bool state_folder_is_state(const char *path)
 {
-    char database[PATH_MAX];
+    char *database = xasprintf("%s/traind.db", path);
+    bool exists = access(database, F_OK) == 0, empty = true;
     DIR *folder;
     const struct dirent *entry;
-    bool empty = true;
 
-    if ((size_t)snprintf(database, sizeof database, "%s/traind.db", path) < sizeof database &&
-        access(database, F_OK) == 0)
+    free(database);
+    if (exists)
         return true;
     folder = opendir(path);
     while (folder && empty && (entry = readdir(folder)))
@@ -104,4 +106,51 @@ int state_folder_prepare(const char *path, const char *socket, gid_t socket_grou
                  path, (unsigned)now, (unsigned)mode);
     }
     return 0;
+}
+
+int state_folder_lock(const char *folder, int *fd, struct error *e)
+{
+    char *path = xasprintf("%s/lock", folder), pid[32] = "";
+    int status = 0, tries = 0;
+
+    *fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+    if (*fd < 0)
+        status = error_set_errno(e, errno, "cannot open %s", path);
+    /* A child that a killed daemon had just forked holds its lock until it closes its descriptors.
+     */
+    while (status == 0 && flock(*fd, LOCK_EX | LOCK_NB)) {
+        if (errno == EWOULDBLOCK && tries++ < 20) {
+            usleep(50000);
+            continue;
+        }
+        if (read(*fd, pid, sizeof pid - 1) < 0)
+            pid[0] = '\0';
+        pid[strcspn(pid, "\n")] = '\0';
+        status = error_set(e, ERR_CONFLICT,
+                           "another traind (pid %s) works in %s. Stop that one, or give another "
+                           "folder with --state",
+                           *pid ? pid : "unknown", folder);
+    }
+    if (status == 0 && (ftruncate(*fd, 0) || dprintf(*fd, "%ld\n", (long)getpid()) < 0))
+        status = error_set_errno(e, errno, "cannot write %s", path);
+    free(path);
+    return status;
+}
+
+int state_folder_write_url(const char *folder, const char *url, struct error *e)
+{
+    char *path = xasprintf("%s/listen", folder), line[160];
+    int bytes = snprintf(line, sizeof line, "%s\n", url);
+    int status = file_write_atomic(path, line, (size_t)bytes, e);
+
+    free(path);
+    return status;
+}
+
+void state_folder_remove_url(const char *folder)
+{
+    char *path = xasprintf("%s/listen", folder);
+
+    unlink(path);
+    free(path);
 }

@@ -9,6 +9,7 @@
 
 #include <jansson.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 
 #include "common/error.h"
 #include "daemon/launch/slurm_settings.h"

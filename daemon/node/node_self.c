@@ -6,6 +6,7 @@
 #include "common/clock.h"
 #include "common/log.h"
 #include "common/system/spawn.h"
+#include "common/xalloc.h"
 
 #define LOOK_SECONDS   0.1  /* while the check runs */
 #define LONGEST        60.0 /* of a check, which takes a second when nothing else runs */
@@ -16,6 +17,7 @@
 struct node_self {
     struct store *store;
     struct job_manager *jobs;
+    const char *worker;
     double idle_since; /* monotonic, as are the others */
     double again;      /* seconds before the check is repeated that was made under load */
     double next_at;
@@ -23,19 +25,21 @@ struct node_self {
     double began;
 };
 
-struct node_self *node_self_create(struct store *s, struct job_manager *m)
+struct node_self *node_self_create(struct store *s, struct job_manager *m, const char *worker)
 {
-    struct node_self *n = calloc(1, sizeof *n);
+    struct node_self *n = xmalloc(sizeof *n);
 
-    if (n)
-        *n = (struct node_self){
-            .store = s, .jobs = m, .idle_since = clock_monotonic(), .check = SPAWN_NONE};
+    *n = (struct node_self){.store = s,
+                            .jobs = m,
+                            .worker = worker,
+                            .idle_since = clock_monotonic(),
+                            .check = SPAWN_NONE};
     return n;
 }
 
-static void node_self_begin(struct node_self *n, const char *worker, double now)
+static void node_self_begin(struct node_self *n, double now)
 {
-    char *const argv[] = {(char *)worker, (char *)"--self-check", (char *)"--json", NULL};
+    char *const argv[] = {(char *)n->worker, (char *)"--self-check", (char *)"--json", NULL};
     struct spawn_request r = {
         .argv = argv, .stream = {SPAWN_COLLECTED, SPAWN_OURS},
              .limit_bytes = REPORT_BYTES
@@ -122,7 +126,7 @@ double node_self_round(struct node_self *n, const struct node_self_settings *set
     double due = fmax(n->idle_since + settings->idle_seconds, n->next_at);
     if (now < due)
         return due - now;
-    node_self_begin(n, settings->worker, now);
+    node_self_begin(n, now);
     return n->check.pid ? LOOK_SECONDS : FAILED_SECONDS;
 }
 

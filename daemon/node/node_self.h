@@ -11,12 +11,12 @@
 struct node_self;
 
 struct node_self_settings {
-    const char *worker;
     double idle_seconds; /* without a job before it is checked; 0: never */
     struct node_limits limits;
 };
 
-struct node_self *node_self_create(struct store *s, struct job_manager *m); /* NULL: no memory */
+/* worker: the program, borrowed. */
+struct node_self *node_self_create(struct store *s, struct job_manager *m, const char *worker);
 
 /* What there is to do now. Returns after how many seconds to call again at the latest; INFINITY:
  * whenever something happens. */

@@ -19,12 +19,12 @@ static char *message_link(const struct outbox_notice *n, const struct notice_set
     char *link = NULL;
     int written = -1;
 
-    if (s->public_url && n->job_id > 0)
-        written = asprintf(&link, "%s/#/jobs/%lld", s->public_url, (long long)n->job_id);
-    else if (s->public_url && n->sweep_id > 0)
-        written = asprintf(&link, "%s/#/sweeps/%lld", s->public_url, (long long)n->sweep_id);
-    else if (s->public_url)
-        written = asprintf(&link, "%s/", s->public_url);
+    if (s->config.public_url && n->job_id > 0)
+        written = asprintf(&link, "%s/#/jobs/%lld", s->config.public_url, (long long)n->job_id);
+    else if (s->config.public_url && n->sweep_id > 0)
+        written = asprintf(&link, "%s/#/sweeps/%lld", s->config.public_url, (long long)n->sweep_id);
+    else if (s->config.public_url)
+        written = asprintf(&link, "%s/", s->config.public_url);
     return written < 0 ? NULL : link;
 }
 
@@ -123,8 +123,8 @@ int message_mail(const struct outbox_notice *n, const struct notice_settings *se
                       : NULL;
 
     if (words) {
-        if (settings->from)
-            buffer_printf(&out, "From: %s\n", settings->from);
+        if (settings->config.notify_from)
+            buffer_printf(&out, "From: %s\n", settings->config.notify_from);
         buffer_printf(&out, "To: %s\n", n->target + strlen("mailto:"));
         message_subject(&out, words);
         buffer_printf(

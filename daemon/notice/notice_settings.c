@@ -112,29 +112,15 @@ static int settings_check(const struct config *c, struct error *e)
     return address_list_check(c->notify_allow, e);
 }
 
-static char *settings_copy(const char *text)
-{
-    return xstrdup_or_null(text);
-}
-
 int notice_settings_load(const struct config *c, struct notice_settings **out, struct error *e)
 {
     struct notice_settings *s = xcalloc(1, sizeof *s);
 
     atomic_init(&s->references, 1);
-    s->allow = settings_copy(c->notify_allow);
-    s->proxy = settings_copy(c->notify_proxy);
-    s->ca_file = settings_copy(c->notify_ca_file);
-    s->sendmail = settings_copy(c->notify_sendmail);
-    s->from = settings_copy(c->notify_from);
-    s->domains = settings_copy(c->notify_mail_domains);
-    s->public_url = settings_copy(c->public_url);
-    s->redirects = c->notify_redirects;
-    s->retry_seconds = c->notify_retry_seconds;
-    s->keep_days = c->keep_notice_days;
-    for (size_t end = s->public_url ? strlen(s->public_url) : 0;
-         end && s->public_url[end - 1] == '/';)
-        s->public_url[--end] = '\0';
+    config_copy(&s->config, c);
+    char *url = s->config.public_url;
+    for (size_t end = url ? strlen(url) : 0; end && url[end - 1] == '/';)
+        url[--end] = '\0';
     int status = settings_check(c, e);
     if (!status)
         status = settings_load_rules(c, s, e);
@@ -152,12 +138,6 @@ void notice_settings_release(struct notice_settings *s)
         return;
     notice_admin_rules_clear(&s->rules);
     notice_secrets_clear(&s->secrets);
-    free(s->allow);
-    free(s->proxy);
-    free(s->ca_file);
-    free(s->sendmail);
-    free(s->from);
-    free(s->domains);
-    free(s->public_url);
+    config_clear(&s->config);
     free(s);
 }

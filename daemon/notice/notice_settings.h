@@ -11,16 +11,7 @@
 struct notice_settings {
     struct notice_admin_rules rules;
     struct notice_secrets secrets;
-    char *allow;      /* as daemon/notice/send/address.h reads it; NULL: public addresses alone */
-    char *proxy;      /* NULL: none */
-    char *ca_file;    /* NULL: the system's */
-    char *sendmail;   /* the program */
-    char *from;       /* NULL: as sendmail chooses */
-    char *domains;    /* of mail, but for the administrator's rules; NULL: any */
-    char *public_url; /* without a slash at its end; NULL: notices have no links */
-    int64_t redirects;
-    int64_t retry_seconds; /* since it happened: later failures are final */
-    int64_t keep_days;     /* of one that is done; 0: for ever */
+    struct config config;  /* a copy; public_url has no slash at its end */
     atomic_int references; /* own */
 };
 

@@ -1,6 +1,7 @@
 /* traind.conf: what is taken is in the range that the table of keys states. */
 #include "daemon/config.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "tests/fuzz/fuzz.h"
@@ -10,13 +11,20 @@ static void config_judge(const struct config *c)
     const struct config_key *key;
 
     for (size_t i = 0; (key = config_key_at(i)); i++) {
-        if (key->kind != 'i' || !(c->given >> i & 1))
+        const void *field = (const char *)c + key->offset;
+        double value;
+        if ((key->kind != 'i' && key->kind != 'd') || !(c->given >> i & 1))
             continue;
-        int64_t value = *(const int64_t *)((const char *)c + key->offset);
-        FUZZ_CHECK(value >= key->minimum && value <= key->maximum, "%s is %lld", key->name,
-                   (long long)value);
+        if (key->kind == 'i')
+            value = (double)*(const int64_t *)field;
+        else
+            value = *(const double *)field * (double)(key->over ? key->over : 1) /
+                    (double)(key->times ? key->times : 1);
+        value = round(value * 1e6) / 1e6;
+        FUZZ_CHECK(value >= (double)key->minimum && value <= (double)key->maximum, "%s is %g",
+                   key->name, value);
     }
-    FUZZ_CHECK(c->listen && c->socket && c->state && c->slots > 0, "a setting is not set");
+    FUZZ_CHECK(c->listen && c->socket && c->state && c->jobs.slots > 0, "a setting is not set");
 }
 
 int fuzz_config(const uint8_t *data, size_t bytes)

@@ -88,7 +88,7 @@ static void http_begin(void)
     signal(SIGPIPE, SIG_IGN);
     http_settings(&config);
     FUZZ_CHECK(notice_settings_load(&config, &notices, &e) == 0, "%s", e.text);
-    FUZZ_CHECK(settings_create(&config, &app.settings, &e) == 0, "%s", e.text);
+    app.settings = settings_create(&config);
     snprintf(path, sizeof path, "%s/state/traind.db", folder);
     FUZZ_CHECK(store_open(path, &app.store, &e) == 0, "%s", e.text);
     FUZZ_CHECK(notices_create(app.store, notices, &app.notices, &e) == 0, "%s", e.text);

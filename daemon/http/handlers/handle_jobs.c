@@ -40,18 +40,10 @@ static void job_add_progress(struct json_text *t, const struct store_job *job)
     job_add_best(t, job);
 }
 
-struct plan_prices job_prices(const struct config *config)
-{
-    return (struct plan_prices){.node_watts = (double)config->node_watts,
-                                .per_kwh = config->price_per_kwh,
-                                .per_node_hour = config->price_per_node_hour,
-                                .currency = config->currency};
-}
-
 static void job_add_bill(struct json_text *t, const struct request *q, const struct store_job *job)
 {
-    struct plan_prices prices = job_prices(q->config);
-    struct job_cost bill = job_cost_of(job, &prices, clock_now());
+    const struct plan_prices *prices = &q->config->prices;
+    struct job_cost bill = job_cost_of(job, prices, clock_now());
 
     json_text_string(t, "energy_source", job_energy_source_name(bill.source));
     json_text_rounded(t, "joules", bill.joules);
@@ -59,7 +51,7 @@ static void job_add_bill(struct json_text *t, const struct request *q, const str
     json_text_rounded(t, "kwh", bill.kwh);
     json_text_rounded(t, "node_hours", bill.node_hours);
     json_text_rounded(t, "cost", bill.cost);
-    json_text_string(t, "currency", prices.currency);
+    json_text_string(t, "currency", prices->currency);
 }
 
 void job_members(struct json_text *t, const struct request *q, const struct store_job *job)

@@ -199,7 +199,7 @@ int handle_node(const struct request *q, struct reply *r, struct error *e)
 static void node_drain(const struct request *q, const char *name, const struct node_judged *judged,
                        const json_t *report)
 {
-    const char *command = q->config->node_drain_command;
+    const char *command = q->config->jobs.drain_command;
     const char *phase = json_string_value(json_object_get(report, "phase"));
     struct error e;
 
@@ -211,8 +211,6 @@ static void node_drain(const struct request *q, const char *name, const struct n
 
 int handle_node_report(const struct request *q, struct reply *r, struct error *e)
 {
-    struct node_limits limits = {(double)q->config->node_slow_percent / 100,
-                                 (double)q->config->node_drain_percent / 100};
     char name[NODE_NAME_BYTES];
     struct problems problems = {0};
     struct node_judged judged;
@@ -226,8 +224,8 @@ int handle_node_report(const struct request *q, struct reply *r, struct error *e
     json_t *report = json_document_parse(q->body, q->body_bytes, e);
     if (!report)
         return -(int)e->code;
-    int status =
-        node_report(q->app->store, name, report, &limits, clock_now(), &judged, &problems, e);
+    int status = node_report(q->app->store, name, report, &q->config->nodes.limits, clock_now(),
+                             &judged, &problems, e);
     if (!status && problems.count) {
         status = reply_refusal(r, ERR_INVALID, &problems);
     } else if (!status) {

@@ -65,7 +65,7 @@ static int handle_plan_find_inputs(const struct request *q, struct prepared *p,
         plan_inputs_look(p->spec, false, &p->problems); /* the other one may be wrong too */
     }
     inputs->speed = known_speed;
-    inputs->prices = job_prices(q->config);
+    inputs->prices = q->config->prices;
     inputs->node_share = job_node_share(p->spec, slots.total);
     inputs->emulates_bf16 = p->spec->precision == JOB_PRECISION_BF16 &&
                             handle_plan_runs_here(p->spec) && !speed_cpu_has("avx512_bf16");

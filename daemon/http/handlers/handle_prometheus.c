@@ -105,8 +105,8 @@ static double prometheus_job_value(const struct request *q, const struct store_j
         return job->images_per_sec;
     case JOB_JOULES:
     case JOB_NODE_SECONDS: {
-        struct plan_prices prices = job_prices(q->config);
-        struct job_cost bill = job_cost_of(job, &prices, clock_now());
+        const struct plan_prices *prices = &q->config->prices;
+        struct job_cost bill = job_cost_of(job, prices, clock_now());
         return which == JOB_JOULES ? bill.joules : bill.node_hours * 3600;
     }
     default:

@@ -62,7 +62,7 @@ static json_t *sweeps_document(const struct request *q, struct error *e)
 
 int handle_sweep_plan(const struct request *q, struct reply *r, struct error *e)
 {
-    struct plan_prices prices = job_prices(q->config);
+    const struct plan_prices *prices = &q->config->prices;
     struct problems problems = {0};
     json_t *document = sweeps_document(q, e);
 
@@ -71,7 +71,7 @@ int handle_sweep_plan(const struct request *q, struct reply *r, struct error *e)
     const struct sweep_new new = {
         .document = document, .permit = {sweeps_permit, q}
     };
-    json_t *preview = sweep_preview(q->app->jobs, &new, &prices, &problems, e);
+    json_t *preview = sweep_preview(q->app->jobs, &new, prices, &problems, e);
     int status = preview          ? reply_json(r, 200, preview, e)
                  : problems.count ? reply_refusal(r, ERR_INVALID, &problems)
                                   : -(int)e->code;

@@ -15,4 +15,3 @@ int reply_job(struct reply *r, const struct request *q, int status, struct store
               struct error *e);
 
 /* Of the settings; borrowed from them. */
-struct plan_prices job_prices(const struct config *config);

@@ -63,7 +63,8 @@ static bool deliver_gives_up(const struct flight *f, double next)
     const struct outbox_notice *n = &f->notice;
 
     return n->kind == NOTICE_TEST ||
-           (n->attempts + 1 >= LEAST_ATTEMPTS && next > n->t + (double)f->settings->retry_seconds);
+           (n->attempts + 1 >= LEAST_ATTEMPTS &&
+            next > n->t + (double)f->settings->config.notify_retry_seconds);
 }
 
 /* The target itself may be a secret: the log has the id, which trainctl notify list knows. */
@@ -247,7 +248,7 @@ static int deliver_look_at_mails(struct deliver *d, struct curl_waitfd fds[DELIV
 static void deliver_trim(struct deliver *d)
 {
     struct notice_settings *settings = d->settings(d->context);
-    double days = (double)settings->keep_days;
+    double days = (double)settings->config.keep_notice_days;
     struct error e;
     int deleted;
 

@@ -39,18 +39,19 @@ static int mail_file(const char *text, struct error *e)
 static int mail_start(struct mail *m, const struct outbox_notice *n,
                       const struct notice_settings *s, int input, struct error *e)
 {
-    char *plain[] = {s->sendmail, (char *)"-i", n->target + strlen("mailto:"), NULL};
-    char *from[] = {s->sendmail, (char *)"-i", (char *)"-f", s->from, n->target + strlen("mailto:"),
-                    NULL};
+    char *plain[] = {s->config.notify_sendmail, (char *)"-i", n->target + strlen("mailto:"), NULL};
+    char *from[] = {
+        s->config.notify_sendmail,     (char *)"-i", (char *)"-f", s->config.notify_from,
+        n->target + strlen("mailto:"), NULL};
     struct spawn_request request = {
-        .argv = s->from ? from : plain,
+        .argv = s->config.notify_from ? from : plain,
         .input = input,
         .stream = {SPAWN_COLLECTED, SPAWN_COLLECTED},
         .limit_bytes = MAIL_OUTPUT_BYTES,
         .ends_with_us = true
     };
 
-    snprintf(m->program, sizeof m->program, "%s", s->sendmail);
+    snprintf(m->program, sizeof m->program, "%s", s->config.notify_sendmail);
     m->until = clock_monotonic() + MAIL_SECONDS;
     return spawn_begin(&request, &m->command, e);
 }
@@ -66,11 +67,12 @@ int mail_create(const struct outbox_notice *n, const struct notice_settings *set
     if (!m)
         return error_set(e, ERR_NO_MEMORY, "no memory for a mail");
     m->command = SPAWN_NONE;
-    int status = n->by_rule || address_mail_is_allowed(settings->domains, n->target)
-                     ? message_mail(n, settings, &text, e)
-                     : error_set(e, ERR_INVALID,
-                                 "notify_mail_domains of traind.conf does not "
-                                 "list the domain");
+    int status =
+        n->by_rule || address_mail_is_allowed(settings->config.notify_mail_domains, n->target)
+            ? message_mail(n, settings, &text, e)
+            : error_set(e, ERR_INVALID,
+                        "notify_mail_domains of traind.conf does not "
+                        "list the domain");
     if (!status)
         status = (input = mail_file(text, e)) < 0 ? input : 0;
     if (!status)

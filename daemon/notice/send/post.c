@@ -39,8 +39,8 @@ static bool post_may_call(const struct post *p, const struct sockaddr *address)
 {
     const struct notice_settings *s = p->settings;
 
-    return address_is_public(address) || address_is_allowed(s->allow, address) ||
-           address_host_is_allowed(s->allow, p->target.host, p->target.port);
+    return address_is_public(address) || address_is_allowed(s->config.notify_allow, address) ||
+           address_host_is_allowed(s->config.notify_allow, p->target.host, p->target.port);
 }
 
 /* The proxy's address is the administrator's choice. */
@@ -50,7 +50,7 @@ static curl_socket_t post_open_socket(void *context, curlsocktype purpose,
     struct post *p = context;
 
     (void)purpose;
-    if (!p->settings->proxy && !post_may_call(p, &address->addr)) {
+    if (!p->settings->config.notify_proxy && !post_may_call(p, &address->addr)) {
         p->refused = true;
         return CURL_SOCKET_BAD;
     }
@@ -64,7 +64,7 @@ static bool post_proxy_may_call(struct post *p)
     struct addrinfo hints = {.ai_socktype = SOCK_STREAM}, *found = NULL;
     bool may = true;
 
-    if (!p->settings->proxy || getaddrinfo(p->target.host, NULL, &hints, &found))
+    if (!p->settings->config.notify_proxy || getaddrinfo(p->target.host, NULL, &hints, &found))
         return true;
     for (const struct addrinfo *a = found; a && may; a = a->ai_next)
         if (!post_may_call(p, a->ai_addr)) {
@@ -159,10 +159,10 @@ static void post_set_options(struct post *p)
     curl_easy_setopt(p->curl, CURLOPT_FORBID_REUSE, 1L);
     curl_easy_setopt(p->curl, CURLOPT_FRESH_CONNECT, 1L);
     /* What the daemon's environment says of proxies is meant for others. */
-    curl_easy_setopt(p->curl, CURLOPT_PROXY, s->proxy ? s->proxy : "");
+    curl_easy_setopt(p->curl, CURLOPT_PROXY, s->config.notify_proxy ? s->config.notify_proxy : "");
     curl_easy_setopt(p->curl, CURLOPT_NOPROXY, "");
-    if (s->ca_file)
-        curl_easy_setopt(p->curl, CURLOPT_CAINFO, s->ca_file);
+    if (s->config.notify_ca_file)
+        curl_easy_setopt(p->curl, CURLOPT_CAINFO, s->config.notify_ca_file);
 }
 
 int post_create(const struct outbox_notice *n, const struct notice_settings *settings,
@@ -247,10 +247,10 @@ static bool post_follow(struct post *p, long status, struct post_outcome *o)
     curl_easy_getinfo(p->curl, CURLINFO_REDIRECT_URL, &url);
     if (!url)
         return !post_end(o, OUTBOX_WAITING, "the answer is %ld without a Location", status);
-    if (p->hops++ >= p->settings->redirects)
+    if (p->hops++ >= p->settings->config.notify_redirects)
         return !post_end(
             o, OUTBOX_FAILED,
-            p->settings->redirects
+            p->settings->config.notify_redirects
                 ? "the answer is a redirect (%ld) again, and notify_redirects is used up"
                 : "the answer is a redirect (%ld), which notify_redirects does not "
                   "allow",

@@ -32,7 +32,7 @@ Test(config, an_empty_file_gives_the_defaults)
     cr_assert_str_eq(c.listen, "127.0.0.1:7077");
     cr_assert_eq(c.max_body_bytes, 1048576);
     cr_assert_eq(c.log_level, LOG_LEVEL_INFO);
-    cr_assert(c.slots >= 1, "0 is the number of cores");
+    cr_assert(c.jobs.slots >= 1, "0 is the number of cores");
     cr_assert_eq(c.state[0], '/');
     cr_assert_eq(strncmp(c.socket, c.state, strlen(c.state)), 0,
                  "the socket is in the state folder");
@@ -86,7 +86,7 @@ Test(config, the_command_line_wins_over_the_environment_and_that_over_the_file)
                  e.text);
     cr_assert_str_eq(c.listen, "127.0.0.1:1");
     cr_assert_str_eq(c.state, "/environment");
-    cr_assert_eq(c.slots, 3);
+    cr_assert_eq(c.jobs.slots, 3);
     config_clear(&c);
     cr_assert_eq(config_set(&c, "state", "/line", "--state", &e), 0);
     cr_assert_eq(load_config(&c, "state = /file\n"), 0);
@@ -101,7 +101,7 @@ Test(config, a_value_hidden_by_the_command_line_is_checked_all_the_same)
 
     cr_assert_eq(config_set(&c, "slots", "2", "--slots", &e), 0);
     cr_assert_eq(load_config(&c, "slots = lots\n"), -ERR_USAGE);
-    cr_assert_eq(c.slots, 2);
+    cr_assert_eq(c.jobs.slots, 2);
     config_clear(&c);
 }
 

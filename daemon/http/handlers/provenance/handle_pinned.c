@@ -25,7 +25,7 @@ static json_t *handle_pinned_look_here(const struct request *q, const struct job
     json_t *found = NULL;
 
     snprintf(job_file, sizeof job_file, "%s/job.json", p->job.run_dir);
-    if (launch_find_program(q->config->worker, &worker, e))
+    if (launch_find_program(q->config->jobs.worker, &worker, e))
         return NULL;
     char *argv[] = {worker, "--provenance", job_file, roots ? "--data-roots" : NULL, roots, NULL};
     struct spawn_request request = {

@@ -53,9 +53,9 @@ static double due_after_script(const char *script)
     cr_assert_eq(file_write_unsynced(worker, script, strlen(script), &e), 0, "%s", e.text);
     cr_assert_eq(chmod(worker, 0755), 0);
     struct node_self_settings settings = {
-        .worker = worker, .idle_seconds = 0.01, .limits = {0.15, 0.3}
+        .idle_seconds = 0.01, .limits = {0.15, 0.3}
     };
-    struct node_self *self = node_self_create(store, manager);
+    struct node_self *self = node_self_create(store, manager, worker);
     double next;
     cr_assert_not_null(self);
     while ((next = node_self_round(self, &settings)) <= 1)
