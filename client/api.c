@@ -11,8 +11,7 @@
 #include "common/json.h"
 #include "common/xalloc.h"
 #include "common/system/host.h"
-#include "common/text/plural.h"
-#include "common/text/printable.h"
+#include "common/text.h"
 #include "common/problem.h"
 
 #define JSON_TYPE           "application/json"
@@ -230,7 +229,7 @@ static int api_take_problem(const struct buffer *answer, long status, struct err
         problem = NULL;
     }
     if (!client.json)
-        printable_json(problem, NULL);
+        text_escape_json(problem, NULL);
     json_decref(last_problem);
     last_problem = problem;
     return api_problem_to_error(problem, status, e);
@@ -457,7 +456,7 @@ static int api_parse_json(const char *path, const struct buffer *answer, json_t 
         return error_set(e, ERR_INTERNAL, "%s answered %s with something that is not JSON (%s)",
                          client.server, path, where.text);
     if (!client.json) /* for a terminal; only a batch script has lines */
-        printable_json(*json, "sbatch note");
+        text_escape_json(*json, "sbatch note");
     return 0;
 }
 

@@ -13,9 +13,8 @@
 #include "common/buffer.h"
 #include "common/job/job_state.h"
 #include "common/xalloc.h"
-#include "common/text/printable.h"
-#include "common/run/event.h"
-#include "common/text/suggest.h"
+#include "common/text.h"
+#include "common/run/attempt.h"
 #include "config.h"
 
 /* clang-format off */
@@ -141,7 +140,7 @@ static int cmd_unknown_option(const struct cmd *cmd, const char *word)
     snprintf(name, sizeof name, "%.*s", (int)strcspn(word + 2, "="), word + 2);
     struct suggest near = {.word = name};
     for (size_t i = 0; (option = cmd_option_at(cmd, i)); i++)
-        suggest_offer(&near, option->name);
+        text_suggest(&near, option->name);
     if (near.best)
         return cmd_usage(cmd, "there is no option --%s; did you mean --%s?", name, near.best);
     return cmd_usage(cmd, "there is no option --%s", name);
@@ -340,7 +339,7 @@ int cmd_fail(const struct error *e)
     } else if (client.json) {
         cmd_fail_json(e, NULL);
     } else {
-        char *text = printable_copy(api_error_words(e), "\n\t");
+        char *text = text_escape_copy(api_error_words(e), "\n\t");
         fprintf(stderr, "trainctl: %s\n", text);
         free(text);
     }
@@ -389,7 +388,7 @@ int cmd_word(const char *word, const char *what, const char *name_at(size_t), st
         size_t used = strlen(all);
         if (strcmp(name_at(i), word) == 0)
             return 0;
-        suggest_offer(&near, name_at(i));
+        text_suggest(&near, name_at(i));
         snprintf(all + used, sizeof all - used, "%s%s", i ? ", " : "", name_at(i));
     }
     if (near.best)

@@ -13,7 +13,7 @@
 #include "common/job/job_options.h"
 #include "common/job/recipe/preset.h"
 #include "common/net/arch.h"
-#include "common/run/event.h"
+#include "common/run/attempt.h"
 
 #define HURRY_MS 700 /* nobody waits longer for a key */
 #define JOBS_MAX 100

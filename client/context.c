@@ -12,7 +12,7 @@
 #include "common/xalloc.h"
 #include "common/system/file.h"
 #include "common/system/host.h"
-#include "common/text/suggest.h"
+#include "common/text.h"
 
 struct client_settings client = {.server = "http://127.0.0.1:7077"};
 static struct error chosen; /* why there is no server */
@@ -134,7 +134,7 @@ const json_t *context_find(const json_t *all, const char *name, struct error *e)
     if (json_get_text(context, "server", NULL))
         return context;
     json_object_foreach (contexts, other, context)
-        suggest_offer(&near, other);
+        text_suggest(&near, other);
     bool found = near.best && strcmp(near.best, name) != 0;
     error_set(e, ERR_NOT_FOUND, "there is no context \"%s\" with a server%s%s%s", name,
               found ? "; did you mean \"" : ": trainctl login makes one", found ? near.best : "",

@@ -14,7 +14,7 @@
 #include "common/job/job_document.h"
 #include "common/json.h"
 #include "common/system/file.h"
-#include "common/text/printable.h"
+#include "common/text.h"
 
 /* ---- a document that is wrong */
 
@@ -41,7 +41,7 @@ int document_refuse(const struct problems *problems)
         return cmd_fail_json(&e, problems_to_json(problems));
     json_t *problem =
         json_pack("{s:s, s:o}", "detail", e.text, "errors", problems_to_json(problems));
-    char *text = api_problem_words(problem), *safe = printable_copy(text, "\n");
+    char *text = api_problem_words(problem), *safe = text_escape_copy(text, "\n");
     fprintf(stderr, "trainctl: %s\n", safe);
     free(safe);
     free(text);

@@ -14,7 +14,7 @@
 #include "common/clock.h"
 #include "common/json.h"
 #include "common/xalloc.h"
-#include "common/run/event.h"
+#include "common/run/attempt.h"
 #include "common/system/file.h"
 #include "common/system/install_paths.h"
 

@@ -8,8 +8,8 @@
 #include "client/cmd.h"
 #include "client/complete.h"
 #include "client/context.h"
-#include "common/text/suggest.h"
-#include "common/system/core_dump.h"
+#include "common/text.h"
+#include "common/system/process.h"
 #include "common/system/file.h"
 #include "config.h"
 #include "launch/hosts.h"
@@ -38,7 +38,7 @@ static int main_unknown_command(const char *name)
     struct suggest near = {.word = name};
 
     for (size_t i = 0; cmd_at(i); i++)
-        suggest_offer(&near, cmd_at(i)->name);
+        text_suggest(&near, cmd_at(i)->name);
     for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
         if (strcmp(name, others[i].word) == 0)
             near.best = others[i].command;
@@ -103,7 +103,7 @@ int main(int argc, char **argv)
     if (argc > 3 && strcmp(argv[1], HOSTS_LAUNCH) == 0)
         return hosts_launch(argv + 2);
     setlocale(LC_CTYPE, "");
-    core_dump_forbid();
+    process_forbid_core_dump();
     main_read_environment();
     int code = main_run(argc, argv);
     bool unwritten = fflush(stdout) || ferror(stdout); /* now, or before */

@@ -9,7 +9,7 @@
 #include "client/api.h"
 #include "client/cmd.h"
 #include "common/clock.h"
-#include "common/text/printable.h"
+#include "common/text.h"
 
 #define RETRY_MS        1000 /* if the daemon names none */
 #define RETRY_MS_MOST   15000
@@ -114,7 +114,7 @@ static int stream_parse(struct stream *s, struct stream_event *event)
     json_decref(s->event);
     s->event = strcmp(type, "heartbeat") == 0 ? NULL : json_loads(data, 0, NULL);
     if (s->event && !client.json)
-        printable_json(s->event, NULL);
+        text_escape_json(s->event, NULL);
     *event = (struct stream_event){.type = type, .body = s->event};
     return s->event ? 1 : 2;
 }

@@ -20,7 +20,7 @@
 struct stream;
 
 struct stream_event {
-    const char *type; /* "state", "step"... (common/run/event.c; the daemon's own: state) */
+    const char *type; /* "state", "step"... (common/run/attempt.c; the daemon's own: state) */
     json_t *body;     /* {"id", "job", "attempt", "t", "type", ...its own fields} */
 };
 

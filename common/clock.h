@@ -1,12 +1,36 @@
-/* Time. All durations are seconds as double, all dates Unix seconds (UTC). */
+/* Time. Durations are seconds as double, dates Unix seconds (UTC). */
 #pragma once
 
+#include <math.h>
 #include <pthread.h>
 #include <stdbool.h>
+#include <time.h>
 
-double clock_monotonic(void); /* seconds since some fixed moment: for durations */
-double clock_now(void);       /* Unix time with microseconds: for dates in events and in SQLite */
+static inline double clock_read(clockid_t id)
+{
+    struct timespec t;
+    clock_gettime(id, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
 
-/* Waits for the condition until clock_monotonic() is `until`; INFINITY: without end. false: that
- * time has come. */
-bool clock_wait(pthread_cond_t *condition, pthread_mutex_t *mutex, double until);
+/* Seconds since an arbitrary moment: for durations. */
+static inline double clock_monotonic(void)
+{
+    return clock_read(CLOCK_MONOTONIC);
+}
+
+/* Unix time with microseconds: for dates in events and in SQLite. */
+static inline double clock_now(void)
+{
+    return clock_read(CLOCK_REALTIME);
+}
+
+/* Waits for the condition until clock_monotonic() is `until`; INFINITY: without a limit. False: the
+ * time is over. */
+static inline bool clock_wait(pthread_cond_t *condition, pthread_mutex_t *mutex, double until)
+{
+    if (isinf(until))
+        return pthread_cond_wait(condition, mutex) == 0;
+    struct timespec t = {.tv_sec = (time_t)until, .tv_nsec = (long)(1e9 * fmod(until, 1))};
+    return pthread_cond_clockwait(condition, mutex, CLOCK_MONOTONIC, &t) == 0;
+}

@@ -10,7 +10,7 @@
 #include "common/xalloc.h"
 #include "common/system/content.h"
 #include "common/system/file.h"
-#include "common/text/decimal.h"
+#include "common/number.h"
 
 /* What to change where people write what JSON does not have; NULL: something else. */
 static const char *json_advice(const char *words)
@@ -265,10 +265,10 @@ void json_differences(json_t *const *values, size_t count, json_t *differences)
  * the end of what it wrote. */
 static char *json_shorten_number(char *to, const char *from, size_t length)
 {
-    char text[DECIMAL_BYTES + sizeof ".0"];
+    char text[NUMBER_BYTES + sizeof ".0"];
 
     if (memchr(from, '.', length) || memchr(from, 'e', length)) {
-        decimal_text(strtod(from, NULL), text);
+        number_text(strtod(from, NULL), text);
         if (!strpbrk(text, ".e"))
             strcat(text, ".0"); /* stays no integer */
         if (strlen(text) <= length) {

@@ -6,7 +6,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "common/text/printable.h"
+#include "common/text.h"
 
 static _Atomic(enum log_level) limit = LOG_LEVEL_INFO;
 static _Atomic(enum log_format) shape = LOG_TEXT;
@@ -27,7 +27,7 @@ void log_set_name(const char *name)
     snprintf(speaker, sizeof speaker, "%s%s", name ? name : "", name ? ": " : "");
 }
 
-/* Words as the inside of a JSON string, but for what printable_escape does. */
+/* Words as the inside of a JSON string, but for what text_escape does. */
 static size_t log_quote(char *out, size_t room, const char *words)
 {
     size_t used = 0;
@@ -50,7 +50,7 @@ static void log_write_line(char *line, size_t used)
 static void log_format_line(enum log_level level, const char *format, va_list args)
 {
     static const char *const words[] = {"error", "warning", "info", "debug"};
-    char line[PRINTABLE_GROWTH * 4096], message[4096 - 64], quoted[2 * 4096], date[40];
+    char line[TEXT_ESCAPE_GROWTH * 4096], message[4096 - 64], quoted[2 * 4096], date[40];
     struct timespec now;
     struct tm utc;
     size_t used;
@@ -66,12 +66,12 @@ static void log_format_line(enum log_level level, const char *format, va_list ar
         used = (size_t)snprintf(line, sizeof line,
                                 "{\"t\": \"%s\", \"level\": \"%s\", \"message\": \"", date,
                                 words[level]);
-        used += printable_escape(line + used, sizeof line - used - 3, quoted, bytes, "");
+        used += text_escape(line + used, sizeof line - used - 3, quoted, bytes, "");
         line[used++] = '"';
         line[used++] = '}';
     } else {
         used = (size_t)snprintf(line, sizeof line, "%s %s: ", date, words[level]);
-        used += printable_escape(line + used, sizeof line - used - 1, message, strlen(message), "");
+        used += text_escape(line + used, sizeof line - used - 1, message, strlen(message), "");
     }
     log_write_line(line, used);
 }

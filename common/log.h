@@ -1,6 +1,6 @@
 /*
  * Log lines on stderr: "2026-11-21T13:15:02.123Z warning: words". Thread-safe, one write a line.
- * What is in the words of others (a file's name, a node's report) forges no line: see printable.h.
+ * What is in the words of others (a file's name, a node's report) forges no line: see text.h.
  * A worker's rank is put in front of its lines once log_set_name("rank 3") was called.
  */
 #pragma once

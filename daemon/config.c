@@ -12,7 +12,7 @@
 #include "common/job/job_env.h"
 #include "common/job/job_text.h"
 #include "common/xalloc.h"
-#include "common/text/suggest.h"
+#include "common/text.h"
 #include "common/system/install_paths.h"
 #include "launch/launch.h"
 
@@ -243,7 +243,7 @@ static int config_unknown_key(const char *name, const char *source, struct error
             return error_set(e, ERR_USAGE, "%s: %s is no longer supported: %s; remove the line",
                              source, name, removed[i].why);
     for (size_t i = 0; i < KEY_COUNT; i++)
-        suggest_offer(&nearest, keys[i].name);
+        text_suggest(&nearest, keys[i].name);
     if (nearest.best)
         return error_set(e, ERR_USAGE, "%s: unknown key \"%s\"; did you mean \"%s\"?", source, name,
                          nearest.best);

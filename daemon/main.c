@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "common/log.h"
-#include "common/system/core_dump.h"
+#include "common/system/process.h"
 #include "common/system/file.h"
 #include "common/system/install_paths.h"
 #include "common/system/open_beneath.h"
@@ -457,7 +457,7 @@ int main(int argc, char **argv)
     main_fill_standard_streams();
     if (argc > 3 && strcmp(argv[1], HOSTS_LAUNCH) == 0)
         return hosts_launch(argv + 2);
-    core_dump_forbid();
+    process_forbid_core_dump();
     argp_program_version = "traind " PACKAGE_VERSION;
     argp_err_exit_status = error_type(ERR_USAGE)->exit_code;
     int status = argp_parse(&parser, argc, argv, 0, NULL, &a);

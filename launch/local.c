@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "common/digest.h"
-#include "common/system/core_dump.h"
+#include "common/system/process.h"
 #include "common/system/file.h"
 #include "launch/command.h"
 #include "launch/hosts.h"
@@ -44,7 +44,7 @@ static void local_become_mpirun(const struct child *c)
         sigaction(s, &standard, NULL);
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
-    core_dump_allow_again();
+    process_allow_core_dump();
     int null = open("/dev/null", O_RDONLY);
     /* main.c keeps 0 to 2 open, so log and gate are above them. */
     dup2(null, STDIN_FILENO);

@@ -17,7 +17,7 @@
 #include "common/buffer.h"
 #include "common/run/attempt.h"
 #include "common/system/placement.h"
-#include "common/system/process_stat.h"
+#include "common/system/process.h"
 #include "common/system/spawn.h"
 #include "launch/process.h"
 

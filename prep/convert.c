@@ -12,7 +12,7 @@
 #include "common/json.h"
 #include "common/rng.h"
 #include "common/system/file.h"
-#include "common/text/plural.h"
+#include "common/text.h"
 #include "config.h"
 #include "prep/journal.h"
 #include "prep/parallel.h"

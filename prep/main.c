@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "common/system/file.h"
-#include "common/text/suggest.h"
+#include "common/text.h"
 #include "config.h"
 #include "prep/cmd.h"
 #include "prep/prep.h"
@@ -57,7 +57,7 @@ static void main_refuse_command(const char *name)
     struct suggest near = {.word = name};
 
     for (size_t i = 0; i < COMMANDS; i++)
-        suggest_offer(&near, commands[i].name);
+        text_suggest(&near, commands[i].name);
     fprintf(stderr, "train-prep: unknown command %s", name);
     if (near.best)
         fprintf(stderr, "; did you mean %s?", near.best);

@@ -20,7 +20,7 @@
 #include "common/dataset/manifest.h"
 #include "common/json.h"
 #include "common/system/file.h"
-#include "common/text/plural.h"
+#include "common/text.h"
 #include "prep/hash.h"
 #include "prep/manifest_shards.h"
 #include "prep/prep.h"

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "common/clock.h"
-#include "common/run/progress.h"
+#include "common/run/stall_report.h"
 #include "common/run/trace.h"
 #include "worker/data/loader.h"
 #include "worker/ema.h"
@@ -246,7 +246,7 @@ static int evaluate_batches(struct run *r, struct loader *loader, int64_t step,
         if (status || b.n == 0)
             break;
         evaluate_predict_batch(r, &b, &buffers);
-        progress_add((uint64_t)b.n);
+        stall_progress_add((uint64_t)b.n);
         evaluate_count_seen_labels(labels, &b);
         for (int i = 0; i < b.n; i++)
             evaluate_tally_image(t, logits + (size_t)i * classes, classes, b.labels[i]);

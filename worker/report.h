@@ -11,7 +11,7 @@
 #include <jansson.h>
 
 #include "common/error.h"
-#include "common/run/event.h"
+#include "common/run/attempt.h"
 
 struct report;
 

@@ -7,7 +7,7 @@
 #include "client/job.h"
 #include "client/views/print.h"
 #include "client/views/view.h"
-#include "common/run/event.h"
+#include "common/run/attempt.h"
 #include "common/json.h"
 
 #define PAGE_EVENTS 1000

@@ -8,7 +8,7 @@
 #include "client/follow.h"
 #include "client/views/print.h"
 #include "common/buffer.h"
-#include "common/text/printable.h"
+#include "common/text.h"
 
 #define LOG_TAIL_LIMIT_BYTES ((size_t)64 << 20)
 #define LOG_LINE_BYTES       ((size_t)1 << 20) /* longer ones are cut under --json */
@@ -29,11 +29,11 @@ static void cmd_logs_print_line_json(const char *text, size_t bytes)
     json_t *words = json_stringn(text, bytes), *line;
 
     if (!words) {
-        size_t room = PRINTABLE_GROWTH * bytes + 1;
+        size_t room = TEXT_ESCAPE_GROWTH * bytes + 1;
         char *safe = malloc(room);
         if (!safe)
             abort();
-        words = json_stringn(safe, printable_escape(safe, room, text, bytes, "\t"));
+        words = json_stringn(safe, text_escape(safe, room, text, bytes, "\t"));
         free(safe);
     }
     line = json_pack("{s:o}", "line", words);
@@ -72,7 +72,7 @@ static void cmd_logs_print_lines_json(struct log *log, const char *text, size_t 
 /* Lines and tabs as they are; anything else that a terminal would obey is escaped. */
 static void cmd_logs_print_text(struct log *log, const char *text, size_t bytes)
 {
-    size_t held = strlen(log->rest), all = held + bytes, room = PRINTABLE_GROWTH * all + 1;
+    size_t held = strlen(log->rest), all = held + bytes, room = TEXT_ESCAPE_GROWTH * all + 1;
 
     if (client.json) {
         cmd_logs_print_lines_json(log, text, bytes);
@@ -84,10 +84,10 @@ static void cmd_logs_print_text(struct log *log, const char *text, size_t bytes)
         abort();
     memcpy(joined, log->rest, held);
     memcpy(joined + held, text, bytes);
-    size_t incomplete = bytes ? printable_incomplete(joined, all) : 0;
+    size_t incomplete = bytes ? text_incomplete(joined, all) : 0;
     memcpy(log->rest, joined + all - incomplete, incomplete);
     log->rest[incomplete] = '\0';
-    fwrite(safe, 1, printable_escape(safe, room, joined, all - incomplete, "\n\t"), stdout);
+    fwrite(safe, 1, text_escape(safe, room, joined, all - incomplete, "\n\t"), stdout);
     free(joined);
     free(safe);
 }

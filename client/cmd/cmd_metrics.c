@@ -9,7 +9,7 @@
 #include "client/views/print.h"
 #include "client/views/table.h"
 #include "client/views/terminal.h"
-#include "common/run/event.h"
+#include "common/run/attempt.h"
 
 #define NAMES_DEFAULT "loss,lr,images_per_sec"
 #define NAMES_MAX     32

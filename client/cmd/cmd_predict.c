@@ -18,7 +18,7 @@
 #include "common/plan/predict/threads.h"
 #include "common/problem.h"
 #include "common/run/speed.h"
-#include "common/text/plural.h"
+#include "common/text.h"
 
 #define POINTS_MAX    64
 #define NODES_MAX     65536

@@ -9,7 +9,7 @@
 #include "client/views/table.h"
 #include "common/json.h"
 #include "common/job/recipe/preset.h"
-#include "common/text/suggest.h"
+#include "common/text.h"
 
 /* Images a step, of all workers. */
 static long long presets_batch(const json_t *document)
@@ -48,7 +48,7 @@ static int presets_unknown(const json_t *presets, const char *name)
     size_t i;
 
     json_array_foreach (presets, i, preset)
-        suggest_offer(&near, json_get_text(preset, "name", ""));
+        text_suggest(&near, json_get_text(preset, "name", ""));
     error_set(&e, ERR_NOT_FOUND, "there is no preset \"%s\"%s%s%s", name,
               near.best ? "; did you mean \"" : "", near.best ? near.best : "",
               near.best ? "\"?" : "");

@@ -12,7 +12,7 @@
 #include "client/views/print.h"
 #include "common/json.h"
 #include "common/problem.h"
-#include "common/text/plural.h"
+#include "common/text.h"
 
 #define SO_FAR_EXIT 6 /* of trainctl(1), EXIT STATUS */
 

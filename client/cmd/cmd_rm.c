@@ -8,7 +8,7 @@
 #include "client/views/print.h"
 #include "common/clock.h"
 #include "common/json.h"
-#include "common/text/plural.h"
+#include "common/text.h"
 
 static int cmd_rm_remove_job(long id, struct error *e)
 {

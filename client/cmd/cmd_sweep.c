@@ -13,8 +13,8 @@
 #include "client/views/print.h"
 #include "client/views/table.h"
 #include "common/json.h"
-#include "common/text/decimal.h"
-#include "common/text/suggest.h"
+#include "common/number.h"
+#include "common/text.h"
 #include "common/system/file.h"
 
 static char *sweep_format_number(const json_t *json, const char *key, char text[HUMAN_BYTES])
@@ -34,8 +34,8 @@ static char *cmd_sweep_point_words(json_t *point)
     if (!out)
         abort();
     json_object_foreach (point, key, value) {
-        char digits[DECIMAL_BYTES];
-        char *text = json_is_real(value) ? strdup(decimal_text(json_real_value(value), digits))
+        char digits[NUMBER_BYTES];
+        char *text = json_is_real(value) ? strdup(number_text(json_real_value(value), digits))
                                          : json_to_text(value, JSON_ENCODE_ANY | JSON_COMPACT);
         fputs(bytes || ftell(out) > 0 ? " " : "", out);
         for (const char *c = key + (*key == '/'); *c; c++)
@@ -312,7 +312,7 @@ static int cmd_sweep_no_such_verb(const char *word, struct error *e)
     struct suggest near = {.word = word};
 
     for (size_t i = 0; i < sizeof verbs / sizeof verbs[0]; i++)
-        suggest_offer(&near, verbs[i]);
+        text_suggest(&near, verbs[i]);
     return error_set(e, ERR_USAGE, "trainctl sweep has no command \"%.64s\"%s%s%s", word,
                      near.best ? "; did you mean \"" : "", near.best ? near.best : "",
                      near.best ? "\"?" : "");

@@ -5,9 +5,9 @@
 
 #include "common/buffer.h"
 #include "common/json.h"
-#include "common/median.h"
+#include "common/number.h"
 #include "common/net/arch.h"
-#include "common/run/event.h"
+#include "common/run/attempt.h"
 #include "common/system/file.h"
 
 #define EVENTS_LIMIT_BYTES ((size_t)256 << 20)
@@ -96,8 +96,8 @@ static void bench_series_conclude(struct series *s, const struct job_spec *spec,
     double macs = arch_forward_macs(&shape);
 
     for (int i = 0; i < BENCH_PHASES; i++)
-        b->phase_ms[i] = median(s->values[i], s->count);
-    b->step_ms = median(s->values[STEP_MS], s->count);
+        b->phase_ms[i] = number_median(s->values[i], s->count);
+    b->step_ms = number_median(s->values[STEP_MS], s->count);
     b->steps = (long)s->count;
     b->images_per_sec = 1e3 * world * batch / b->step_ms;
     b->gflop_per_image = 2e-9 * macs * (b->evaluates ? 1 : 3);

@@ -14,7 +14,7 @@
 #include "client/views/table.h"
 #include "common/job/job_document.h"
 #include "common/json.h"
-#include "common/text/plural.h"
+#include "common/text.h"
 #include "launch/launch.h"
 
 #define STEPS_DEFAULT "5"

@@ -19,7 +19,7 @@
 #include "common/job/job_document.h"
 #include "common/json.h"
 #include "common/run/speed.h"
-#include "common/text/plural.h"
+#include "common/text.h"
 #include "launch/launch.h"
 
 #define POINTS_MAX    32

@@ -9,12 +9,12 @@
 
 #include "client/views/terminal.h"
 #include "common/json.h"
-#include "common/text/printable.h"
+#include "common/text.h"
 
 static void print_json_as(FILE *out, const json_t *value, size_t flags)
 {
     char *text = json_to_text(value, flags | JSON_ENCODE_ANY);
-    char *safe = text ? printable_copy(text, "\n") : NULL; /* the same JSON */
+    char *safe = text ? text_escape_copy(text, "\n") : NULL; /* the same JSON */
 
     if (safe)
         fprintf(out, "%s\n", safe);
@@ -35,7 +35,7 @@ void print_json_line(FILE *out, const json_t *value)
 char *print_value(const json_t *value)
 {
     if (json_is_string(value))
-        return printable_copy(json_string_value(value), "");
+        return text_escape_copy(json_string_value(value), "");
     return json_to_text(value, JSON_ENCODE_ANY);
 }
 

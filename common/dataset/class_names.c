@@ -6,7 +6,7 @@
 
 #include "common/dataset/list.h"
 #include "common/dataset/manifest.h"
-#include "common/text/printable.h"
+#include "common/text.h"
 
 #define SHOWN_BYTES 160 /* of a name in a message */
 
@@ -20,7 +20,7 @@ static json_t *class_names_of_folders(const struct dataset_list *list)
     for (int i = 0; i < list->class_count; i++) {
         json_t *name = json_string(list->classes[i]);
         if (!name) {
-            char *shown = printable_copy(list->classes[i], "");
+            char *shown = text_escape_copy(list->classes[i], "");
             name = json_string(shown);
             free(shown);
         }
@@ -86,7 +86,7 @@ static const char *name_at(const json_t *list, size_t i)
 static const char *class_names_show(const char *name, char shown[SHOWN_BYTES])
 {
     if (name)
-        printable_escape(shown, SHOWN_BYTES, name, strlen(name), "");
+        text_escape(shown, SHOWN_BYTES, name, strlen(name), "");
     else
         snprintf(shown, SHOWN_BYTES, "none");
     return shown;

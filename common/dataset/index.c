@@ -11,7 +11,7 @@
 #include "common/buffer.h"
 #include "common/dataset/tfrecord.h"
 #include "common/log.h"
-#include "common/run/progress.h"
+#include "common/run/stall_report.h"
 #include "common/system/file.h"
 #include "common/system/open_beneath.h"
 
@@ -238,7 +238,7 @@ bool dataset_index_load(struct dataset_list *list, struct dataset_index *index)
 
 int dataset_index_add(struct dataset_index *index, struct dataset_entry entry, struct error *e)
 {
-    progress_add(1);
+    stall_progress_add(1);
     struct dataset_entry *larger =
         array_grow(index->entries, (size_t)index->images, &index->room, sizeof *larger);
     if (!larger)

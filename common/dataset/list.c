@@ -10,12 +10,11 @@
 
 #include "common/buffer.h"
 #include "common/dataset/shard_names.h"
-#include "common/run/progress.h"
+#include "common/run/stall_report.h"
 #include "common/system/content.h"
 #include "common/system/file.h"
 #include "common/system/open_beneath.h"
-#include "common/text/plural.h"
-#include "common/text/printable.h"
+#include "common/text.h"
 
 #define NAMED_AT_MOST 5 /* in a remark */
 
@@ -52,7 +51,7 @@ static int list_names_read(const char *folder, struct names *names, struct error
     if (status)
         return status;
     names->count = scandirat(fd, ".", &names->entries, list_not_hidden, list_compare_names);
-    progress_add(1);
+    stall_progress_add(1);
     if (names->count < 0) {
         *names = (struct names){0};
         status = error_set_errno(e, errno, "cannot read the folder %s", folder);
@@ -145,7 +144,7 @@ static void list_named_add(struct named *n, const char *name)
 
     if (n->count++ >= NAMED_AT_MOST)
         return;
-    printable_escape(shown, sizeof shown, name, strlen(name), "");
+    text_escape(shown, sizeof shown, name, strlen(name), "");
     snprintf(n->text + used, sizeof n->text - used, "%s%s", used ? ", " : "", shown);
 }
 

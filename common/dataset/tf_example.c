@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "common/dataset/example.pb-c.h"
-#include "common/text/plural.h"
+#include "common/text.h"
 
 #define KEYS 10
 

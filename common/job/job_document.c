@@ -9,7 +9,7 @@
 #include "common/job/recipe/optimizers.h"
 #include "common/json.h"
 #include "common/net/arch.h"
-#include "common/text/suggest.h"
+#include "common/text.h"
 #include "common/xalloc.h"
 
 /* A hostile document can hold a hundred thousand wrong keys; a person reads a few. */
@@ -118,7 +118,7 @@ static void job_document_unknown_preset(const char *name, job_preset_lookup *loo
     size_t i;
 
     json_array_foreach (names, i, known)
-        suggest_offer(&near, json_string_value(known));
+        text_suggest(&near, json_string_value(known));
     problems_add(problems, "/preset", near.best, "there is no preset \"%s\"", name);
     json_decref(names);
 }

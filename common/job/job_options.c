@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "common/net/arch.h"
-#include "common/text/suggest.h"
+#include "common/text.h"
 
 /* Enums are stored through an int, as gcc and clang lay them out. */
 _Static_assert(sizeof(enum job_mode) == sizeof(int), "enums are ints");
@@ -459,7 +459,7 @@ static size_t job_options_group_distance(const char *unknown, const char *known)
 
     job_options_copy_group(unknown, a);
     job_options_copy_group(known, b);
-    size_t edits = suggest_distance(a, b);
+    size_t edits = text_distance(a, b);
     return (edits < 2 ? edits : 2) +
            (job_options_key_parts(unknown) != job_options_key_parts(known));
 }
@@ -469,7 +469,7 @@ static size_t job_options_group_distance(const char *unknown, const char *known)
 static size_t job_options_key_distance(const char *unknown, const char *known)
 {
     const char *a = job_options_last_part(unknown), *b = job_options_last_part(known);
-    size_t edits = suggest_distance(a, b), length = strlen(a);
+    size_t edits = text_distance(a, b), length = strlen(a);
 
     if (length >= 3 && edits > 1 && (strstr(b, a) || strstr(a, b)))
         edits = 2;
@@ -489,7 +489,7 @@ const char *job_option_nearest(const char *unknown)
             nearest = options[i].pointer;
         }
     for (size_t i = 0; i < COUNT(aliases); i++)
-        if (suggest_distance(job_options_last_part(unknown), aliases[i].word) == 0 && best > 0)
+        if (text_distance(job_options_last_part(unknown), aliases[i].word) == 0 && best > 0)
             return aliases[i].pointer;
     return nearest;
 }

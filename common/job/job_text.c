@@ -7,9 +7,8 @@
 
 #include "common/job/job_spec.h"
 #include "common/job/time_limit.h"
-#include "common/text/printable.h"
+#include "common/text.h"
 #include "common/system/host.h"
-#include "common/system/hostlist.h"
 
 #define DIGITS    "0123456789"
 #define LETTERS   "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -18,8 +17,8 @@
 
 static bool job_text_right_host(const char *text)
 {
-    char wrong[HOSTLIST_WRONG_BYTES];
-    return hostlist_expand(text, JOB_HOSTS_MAX, NULL, wrong) > 0;
+    char wrong[HOST_LIST_WRONG_BYTES];
+    return host_list_expand(text, JOB_HOSTS_MAX, NULL, wrong) > 0;
 }
 
 static bool job_text_right_interface(const char *text)
@@ -73,7 +72,7 @@ static bool job_text_right_folder(const char *text)
     return !strstr(text, "/../") && !(strlen(text) >= 3 && strcmp(strrchr(text, '/'), "/..") == 0);
 }
 
-/* For a pattern: what printable_is refuses. */
+/* For a pattern: what text_is_printable refuses. */
 #define MARKS "\\u007f-\\u009f\\u061c\\u200e\\u200f\\u2028-\\u202e\\u2066-\\u2069"
 
 /* letters NULL: any but control characters. first: what the text may begin with; NULL: letters. */
@@ -125,7 +124,7 @@ bool job_text_right(enum job_text kind, const char *text)
     const char *letters = kinds[kind].letters, *first = kinds[kind].first;
     const char *keep = kind == JOB_TEXT_NOTE ? "\n\t" : "";
 
-    if (kind == JOB_TEXT_NONE || !*text || !printable_is_but(text, keep))
+    if (kind == JOB_TEXT_NONE || !*text || !text_is_printable_but(text, keep))
         return false; /* a row of strings that names no kind takes none */
     if (letters && text[strspn(text, letters)])
         return false;

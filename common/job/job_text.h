@@ -19,7 +19,7 @@ enum job_text {
     JOB_TEXT_TAG,   /* a word for people; never part of a command or a path */
     JOB_TEXT_PATH,  /* of a file or folder that traind's programs open; never part of a command */
     JOB_TEXT_FILE,  /* a file's name without a folder */
-    JOB_TEXT_HOST,  /* name or name:slots, or a list of them, see common/system/hostlist.h */
+    JOB_TEXT_HOST,  /* name or name:slots, or a list of them, see common/system/host.h */
     JOB_TEXT_INTERFACE, /* "eth0" or "10.0.0.0/24" */
     JOB_TEXT_NAMES,     /* of things in Slurm, with commas between them */
     JOB_TEXT_FEATURES,  /* of Slurm's nodes, with its operators */

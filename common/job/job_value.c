@@ -6,10 +6,9 @@
 
 #include "common/job/job_options.h"
 #include "common/json.h"
-#include "common/text/printable.h"
-#include "common/text/suggest.h"
+#include "common/text.h"
 #include "common/xalloc.h"
-#include "common/system/hostlist.h"
+#include "common/system/host.h"
 
 /* ---- checks */
 
@@ -33,7 +32,7 @@ static bool job_value_string_right(const struct job_option *o, const json_t *v)
     const char *text = json_string_value(v);
     size_t length = !text                      ? 0
                     : o->text == JOB_TEXT_PATH ? json_string_length(v) /* the kernel's limit */
-                                               : printable_length(text);
+                                               : text_length(text);
 
     return text && (double)length >= o->min && (double)length <= o->max;
 }
@@ -151,7 +150,7 @@ static const char *job_value_nearest_choice(const struct job_option *o, const js
             return "bf16";
     struct suggest near = {.word = word};
     for (size_t i = 0; (choice = job_option_choice(o, i)); i++) {
-        suggest_offer(&near, choice);
+        text_suggest(&near, choice);
         if (!near.best && strlen(choice) > 2 && strstr(word, choice))
             return choice; /* "polynomial" */
     }
@@ -164,9 +163,9 @@ static bool job_value_option_check_kind(enum job_text kind, const json_t *v, con
 {
     if (json_is_null(v) || job_text_right(kind, json_string_value(v)))
         return true;
-    char *shown = job_value_show(v), why[HOSTLIST_WRONG_BYTES] = "";
+    char *shown = job_value_show(v), why[HOST_LIST_WRONG_BYTES] = "";
     if (kind == JOB_TEXT_HOST)
-        hostlist_expand(json_string_value(v), JOB_HOSTS_MAX, NULL, why);
+        host_list_expand(json_string_value(v), JOB_HOSTS_MAX, NULL, why);
     problems_add(problems, pointer, NULL, "must be %s, not %s%s%s", job_text_expects(kind),
                  shown ? shown : "this", *why ? ": " : "", why);
     free(shown);
@@ -196,7 +195,7 @@ static bool job_value_check_first(const json_t *v, size_t i, const char *pointer
 static bool job_value_check_texts(const struct job_option *o, const json_t *v,
                                   struct problems *problems)
 {
-    char pointer[80], wrong[HOSTLIST_WRONG_BYTES];
+    char pointer[80], wrong[HOST_LIST_WRONG_BYTES];
     size_t hosts = 0;
 
     for (size_t i = 0; i < json_array_size(v); i++) {
@@ -205,7 +204,8 @@ static bool job_value_check_texts(const struct job_option *o, const json_t *v,
             (o->unique && !job_value_check_first(v, i, pointer, problems)))
             return false;
         if (o->text == JOB_TEXT_HOST)
-            hosts += hostlist_expand(json_string_value(json_array_get(v, i)), o->most, NULL, wrong);
+            hosts +=
+                host_list_expand(json_string_value(json_array_get(v, i)), o->most, NULL, wrong);
         if (hosts > o->most) {
             problems_add(problems, o->pointer, NULL, "names more than %zu hosts", o->most);
             return false;
@@ -317,12 +317,12 @@ static void job_value_store_map(const struct job_option *o, const json_t *v, str
 /* Each by itself, as many as they may be (job_check.c). */
 static size_t job_value_store_hosts(const json_t *v, char **list)
 {
-    char wrong[HOSTLIST_WRONG_BYTES];
+    char wrong[HOST_LIST_WRONG_BYTES];
     size_t count = 0;
 
     for (size_t i = 0; i < json_array_size(v); i++)
-        count += hostlist_expand(json_string_value(json_array_get(v, i)), JOB_HOSTS_MAX - count,
-                                 &list[count], wrong);
+        count += host_list_expand(json_string_value(json_array_get(v, i)), JOB_HOSTS_MAX - count,
+                                  &list[count], wrong);
     return count;
 }
 

@@ -7,7 +7,7 @@
 
 #include "common/xalloc.h"
 #include "common/notify/target.h"
-#include "common/text/suggest.h"
+#include "common/text.h"
 
 /* ---------------------------------------------------------------- checks */
 
@@ -24,7 +24,7 @@ static void rule_check_keys(const json_t *rule, const char *pointer, const char 
         for (int list = 0; list < 2; list++)
             for (const char *const *name = list ? more : own; name && *name; name++) {
                 known = known || strcmp(*name, key) == 0;
-                suggest_offer(&near, *name);
+                text_suggest(&near, *name);
             }
         if (known)
             continue;
@@ -71,7 +71,7 @@ static void rule_check_on(const json_t *on, const char *pointer, struct problems
         struct suggest near = {.word = name};
         char index[128];
         for (size_t k = 0; name && k < NOTICE_RULE_KINDS; k++)
-            suggest_offer(&near, notice_kind_name(k));
+            text_suggest(&near, notice_kind_name(k));
         snprintf(index, sizeof index, "%s/%zu", at, i);
         problems_add(problems, index, near.best, "must be one of %s", names);
     }

@@ -11,7 +11,7 @@
 #include "common/job/recipe/optimizers.h"
 #include "common/json.h"
 #include "common/net/arch.h"
-#include "common/text/decimal.h"
+#include "common/number.h"
 #include "common/plan/parts.h"
 #include "common/plan/workers.h"
 
@@ -284,7 +284,7 @@ static void explain_sizes(struct plan *plan, const struct job_spec *spec)
                               : "from step round(steps_per_epoch x epoch)",
         json_pack("{s:o, s:o}", "model.image_size", job_sizes_to_json(&sizes),
                   plan->exact ? "train_images / global_batch" : "steps_per_epoch",
-                  json_number(decimal_rounded(plan->steps_in_epoch))),
+                  json_number(number_rounded(plan->steps_in_epoch))),
         value,
         "Touvron et al. 2019, Fixing the train-test resolution discrepancy; FFCV's ResNet-50",
         json_sprintf("%.3g of the computation of all steps at size %lld, or that of %.3g epochs",
@@ -302,7 +302,7 @@ static void explain_phases(struct plan *plan, const struct job_spec *spec)
     }
     for (size_t i = 0; i < plan->phase_count; i++)
         json_array_append_new(value, json_pack("[o, I]",
-                                               json_number(decimal_rounded(plan->phases[i].epoch)),
+                                               json_number(number_rounded(plan->phases[i].epoch)),
                                                (json_int_t)plan->phases[i].batch_per_worker));
     explain_plan_add_explanation(
         plan, "phases",
@@ -398,14 +398,14 @@ static void explain_schedule(struct plan *plan, const struct job_spec *spec)
     }
     if (lr->decay == JOB_DECAY_EXPONENTIAL) {
         json_object_set_new(inputs, "gamma", json_number(lr->gamma));
-        json_object_set_new(inputs, "D", json_number(decimal_rounded(lr->decay_steps)));
+        json_object_set_new(inputs, "D", json_number(number_rounded(lr->decay_steps)));
     }
     explain_plan_add_explanation(
         plan, "last_lr",
         lr->decay == JOB_DECAY_EXPONENTIAL && lr->staircase
             ? "s < W: start + (peak - start) s/W; then peak x gamma^floor((s-W)/D)"
             : formulas[spec->lr.decay],
-        inputs, json_number(decimal_rounded(lr_at(lr, plan->train_steps - 1))),
+        inputs, json_number(number_rounded(lr_at(lr, plan->train_steps - 1))),
         sources[spec->lr.decay],
         json_string(plan->phase_count > 1
                         ? "s is the epoch x steps_per_epoch, so that W and T are steps of the last "
@@ -473,19 +473,19 @@ static void explain_predicted(struct plan *plan, const struct job_spec *spec,
         return;
     }
     json_t *in = json_pack("{s:o, s:o, s:o, s:I, s:o, s:o, s:o, s:I, s:I}", "image_ms",
-                           json_number(decimal_rounded(1e3 * speed->image_seconds)), "update_ms",
-                           json_number(decimal_rounded(1e3 * speed->update_seconds)), "exchange_ms",
-                           json_number(decimal_rounded(1e3 * speed->exchange_seconds)),
+                           json_number(number_rounded(1e3 * speed->image_seconds)), "update_ms",
+                           json_number(number_rounded(1e3 * speed->update_seconds)), "exchange_ms",
+                           json_number(number_rounded(1e3 * speed->exchange_seconds)),
                            "measured_runs", (json_int_t)speed->samples, "step_seconds",
-                           json_number(decimal_rounded(plan->predicted.step_seconds.value)),
-                           "epochs", json_number(decimal_rounded(plan->predicted.epochs.value)),
+                           json_number(number_rounded(plan->predicted.step_seconds.value)),
+                           "epochs", json_number(number_rounded(plan->predicted.epochs.value)),
                            "jitter", json_number(network->jitter), "evaluations",
                            (json_int_t)plan_evaluations(plan, spec), "eval_images",
                            (json_int_t)plan->eval_images);
     if (speed->slowest_times > 1) {
         json_object_set_new(in, "slowest_node", json_string(speed->slowest));
         json_object_set_new(in, "slowest_node_times",
-                            json_number(decimal_rounded(speed->slowest_times)));
+                            json_number(number_rounded(speed->slowest_times)));
     }
     explain_plan_add_explanation(
         plan, "predicted",
@@ -494,7 +494,7 @@ static void explain_predicted(struct plan *plan, const struct job_spec *spec,
               "additions + what backward does not hide of the sum between nodes; seconds = steps x "
               "step + evaluations"
             : "step = batch x image + update + exchange; seconds = steps x step + evaluations",
-        in, json_number(decimal_rounded(plan->predicted.ttt_seconds.value)),
+        in, json_number(number_rounded(plan->predicted.ttt_seconds.value)),
         "speeds measured on this kind of processor; MLPerf training rules, by which time to train "
         "includes evaluation; libtraincomm's schedule between nodes, over links of 100 Gbit/s",
         json_string(

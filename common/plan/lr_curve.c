@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "common/text/decimal.h"
+#include "common/number.h"
 
 #define CURVE_STEPS 301 /* evenly spread */
 #define CURVE_MAX   (CURVE_STEPS + 1 + 2 * JOB_MILESTONES_MAX + 2 * (JOB_SIZES_MAX + 1))
@@ -48,7 +48,7 @@ json_t *lr_curve(const struct lr_schedule *s)
             continue;
         last = steps[i];
         json_array_append_new(points, json_pack("[I, o]", (json_int_t)last,
-                                                json_number(decimal_rounded(lr_at(s, last)))));
+                                                json_number(number_rounded(lr_at(s, last)))));
     }
     return points;
 }

@@ -2,7 +2,7 @@
 
 #include <math.h>
 
-#include "common/text/decimal.h"
+#include "common/number.h"
 
 double lr_peak(const struct job_spec *spec, int64_t global_batch)
 {
@@ -12,7 +12,7 @@ double lr_peak(const struct job_spec *spec, int64_t global_batch)
         ratio = sqrt(ratio);
     else if (spec->lr.scaling == JOB_SCALING_NONE)
         ratio = 1;
-    return decimal_rounded(spec->lr.base * ratio * spec->lr.factor);
+    return number_rounded(spec->lr.base * ratio * spec->lr.factor);
 }
 
 double lr_start(const struct job_spec *spec, double peak)

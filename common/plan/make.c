@@ -4,7 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "common/text/decimal.h"
+#include "common/number.h"
 #include "common/plan/parts.h"
 #include "common/xalloc.h"
 
@@ -133,9 +133,9 @@ json_t *plan_band_to_json(bool known, const struct plan_band *band)
 {
     if (!known)
         return json_pack("{s:n, s:n, s:n}", "value", "low", "high");
-    return json_pack("{s:o, s:o, s:o}", "value", json_number(decimal_rounded(band->value)), "low",
-                     json_number(decimal_rounded(band->low)), "high",
-                     json_number(decimal_rounded(band->high)));
+    return json_pack("{s:o, s:o, s:o}", "value", json_number(number_rounded(band->value)), "low",
+                     json_number(number_rounded(band->low)), "high",
+                     json_number(number_rounded(band->high)));
 }
 
 static json_t *make_predicted_to_json(const struct plan *plan)
@@ -178,14 +178,14 @@ static json_t *make_plan_phases_to_json(const struct plan *plan)
             phases,
             json_pack("{s:I, s:I, s:o, s:o, s:I, s:I, s:I, s:I, s:o, s:o, s:o}", "step",
                       (json_int_t)p->step, "steps", (json_int_t)(end - p->step), "epoch",
-                      json_number(decimal_rounded(p->epoch)), "end_epoch",
-                      json_number(decimal_rounded(plan_epochs_after(plan, end))), "image_size",
+                      json_number(number_rounded(p->epoch)), "end_epoch",
+                      json_number(number_rounded(plan_epochs_after(plan, end))), "image_size",
                       (json_int_t)p->size, "batch_per_worker", (json_int_t)p->batch_per_worker,
                       "global_batch", (json_int_t)p->global_batch, "steps_per_epoch",
                       (json_int_t)p->steps_per_epoch, "lr_factor",
-                      json_number(decimal_rounded(plan->lr.phases[i].factor)), "first_lr",
-                      json_number(decimal_rounded(lr_at(&plan->lr, p->step))), "last_lr",
-                      json_number(decimal_rounded(lr_at(&plan->lr, end - 1)))));
+                      json_number(number_rounded(plan->lr.phases[i].factor)), "first_lr",
+                      json_number(number_rounded(lr_at(&plan->lr, p->step))), "last_lr",
+                      json_number(number_rounded(lr_at(&plan->lr, end - 1)))));
     }
     return phases;
 }
@@ -207,7 +207,7 @@ json_t *plan_to_json(const struct plan *plan)
     json_object_set_new(out, "start_lr", trains ? json_number(plan->start_lr) : json_null());
     if (plan->size_count > 1) {
         json_object_set_new(out, "image_sizes", make_plan_sizes_to_json(plan));
-        json_object_set_new(out, "size_cost", json_number(decimal_rounded(plan->size_cost)));
+        json_object_set_new(out, "size_cost", json_number(number_rounded(plan->size_cost)));
     }
     if (plan->phase_count > 1)
         json_object_set_new(out, "phases", make_plan_phases_to_json(plan));

@@ -10,8 +10,8 @@
 #include "common/net/arch.h"
 #include "common/plan/parts.h"
 #include "common/plan/predict/threads.h"
-#include "common/text/decimal.h"
-#include "common/text/plural.h"
+#include "common/number.h"
+#include "common/text.h"
 
 #define LARGE_BATCH     8192 /* Goyal et al. 2017: the accuracy of plain SGD falls above 8K */
 #define HIGH_RATE_TIMES 20
@@ -42,7 +42,7 @@ static void warn_of_batch(struct plan *plan, const struct job_spec *spec)
     long long n = plan->train_images, b = plan->phases[0].global_batch; /* the largest */
     long long dropped = warn_dropped_images(plan);
 
-    char share[DECIMAL_BYTES];
+    char share[NUMBER_BYTES];
     bool halved = spec->lr.scaling == JOB_SCALING_LINEAR && spec->lr.factor <= 0.5;
 
     if (b > LARGE_BATCH && spec->optimizer.name == JOB_OPTIMIZER_SGD)
@@ -60,7 +60,7 @@ static void warn_of_batch(struct plan *plan, const struct job_spec *spec)
             json_sprintf(
                 "the last partial batch of an epoch is dropped: %s%lld of %lld images (%s %%)",
                 plan->phase_count > 1 ? "up to " : "", dropped, n,
-                decimal_percent((double)dropped, (double)n, share)));
+                number_percent((double)dropped, (double)n, share)));
     b = plan->global_batch;
     if (spec->recipe_images && spec->recipe_images != n)
         warn_plan_warn_with(
@@ -155,7 +155,7 @@ static void warn_of_locality(struct plan *plan, const struct job_spec *spec)
 {
     long long least = plan->node_images_least, most = plan->node_images_most;
     long long together = plan->train_images / plan->global_batch;
-    char share[DECIMAL_BYTES];
+    char share[NUMBER_BYTES];
 
     if (spec->data.locality != JOB_LOCALITY_NODE || least == 0 || spec->cluster.nodes == 1)
         return;
@@ -165,7 +165,7 @@ static void warn_of_locality(struct plan *plan, const struct job_spec *spec)
                      "difference of %s %%), shuffled among themselves; an epoch has the %lld "
                      "steps of the node with the fewest images, %lld fewer than with a global "
                      "shuffle",
-                     least, most, decimal_percent((double)(most - least), (double)least, share),
+                     least, most, number_percent((double)(most - least), (double)least, share),
                      (long long)plan->steps_per_epoch, together - plan->steps_per_epoch));
 }
 

@@ -8,7 +8,7 @@
 #include "common/net/arch.h"
 #include "common/plan/parts.h"
 #include "common/plan/predict/threads.h"
-#include "common/text/plural.h"
+#include "common/text.h"
 
 #define WAYS_MAX     64
 #define MEMORY_SHARE 0.9 /* of a node's memory; the rest is the system's and the page cache's */

@@ -1,9 +1,61 @@
-/* How the processes of an attempt are known, wherever they run. */
+/* An attempt of a run as its ranks and daemons know it: environment, flags, events. */
 #pragma once
 
-/* The variable in their environment: its value is the attempt's folder, RUN/attempt-N. */
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/error.h"
+
+/* The environment variable of all its processes; its value is the folder RUN/attempt-N. */
 #define ATTEMPT_MARK "TRAIND_ATTEMPT_DIR"
 
-/* With which a rank ends that has found the disk full, where neither its log nor its events may
- * hold another word. */
+/* Exit status of a rank that found the disk full, where it can write neither log nor event. */
 #define ATTEMPT_EXIT_NO_SPACE 8
+
+/* Empty files in the attempt's folder that say why it is to end: for the next daemon, the batch
+ * script, and ranks that start after the signal was sent. */
+#define ATTEMPT_FLAG_CANCEL "cancel-requested"
+#define ATTEMPT_FLAG_LIMIT  "time-limit-reached"
+
+int attempt_flag_write(const char *attempt_dir, const char *name, struct error *e);
+bool attempt_flag_is_set(const char *attempt_dir, const char *name);
+
+/* Whether a file is there and not empty. */
+bool attempt_file_is_filled(const char *attempt_dir, const char *name);
+
+/* Types of the lines of events.jsonl, {"seq": 1, "t": 1789.25, "type": "step", ...}, which rank 0
+ * writes and the daemon stores. Contract: schema/api/events.json. */
+enum event_type {
+    EVENT_RUN_START,
+    EVENT_GRADIENTS,
+    EVENT_STEP,
+    EVENT_EVAL_PROGRESS,
+    EVENT_EVAL,
+    EVENT_CHECKPOINT,
+    EVENT_STRAGGLER,
+    EVENT_WARNING,
+    EVENT_ENERGY,
+    EVENT_RUN_STOP,
+    EVENT_FAILED,
+    EVENT_TYPE_COUNT /* also: an unknown name */
+};
+
+const char *event_type_name(enum event_type type);
+enum event_type event_type_of(const char *name);
+
+/* Types that the API filters by: the daemon's own, as "state", then those above; NULL at the end.
+ */
+const char *event_kind_at(size_t i);
+
+/* The numeric fields of a step event that become metric series. */
+#define EVENT_METRICS_MAX 16
+struct event_metric {
+    const char *name; /* "images_per_sec" */
+    const char *unit; /* "images/s" */
+    const char *help;
+};
+const struct event_metric *event_metric_at(size_t i); /* NULL at the end */
+
+/* Larger steps are not stored: no run has so many, and arithmetic on them would overflow. */
+#define EVENT_STEP_MAX ((int64_t)1000 * 1000 * 1000 * 1000)

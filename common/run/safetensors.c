@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "common/run/progress.h"
+#include "common/run/stall_report.h"
 #include "common/system/content.h"
 #include "common/system/file.h"
 
@@ -87,7 +87,7 @@ static int safetensors_write_part(int fd, const void *data, size_t bytes)
 {
     int failed = file_write_all(fd, data, bytes);
     if (!failed)
-        progress_add(bytes);
+        stall_progress_add(bytes);
     return failed;
 }
 
@@ -200,7 +200,7 @@ static int safetensors_read_all(int fd, void *data, size_t bytes, uint64_t offse
             return -1;
         p += done;
         offset += (uint64_t)done;
-        progress_add((uint64_t)done);
+        stall_progress_add((uint64_t)done);
         bytes -= (size_t)done;
     }
     return 0;

@@ -9,7 +9,7 @@
 
 #include "common/clock.h"
 #include "common/json.h"
-#include "common/system/cpuinfo.h"
+#include "common/system/host.h"
 #include "common/system/file.h"
 
 #define CACHE_LINES       1000
@@ -33,7 +33,7 @@ static char model_name[SPEED_CPU_BYTES] = "unknown";
 
 static void speed_read_model_name(void)
 {
-    char *name = cpuinfo_value("model name");
+    char *name = host_cpuinfo("model name");
 
     if (name)
         snprintf(model_name, sizeof model_name, "%s", name);
@@ -52,7 +52,7 @@ char *speed_cpu(char cpu[SPEED_CPU_BYTES])
 
 bool speed_cpu_has(const char *flag)
 {
-    char *flags = cpuinfo_value("flags"), *rest = NULL;
+    char *flags = host_cpuinfo("flags"), *rest = NULL;
     bool has = false;
 
     for (char *word = flags ? strtok_r(flags, " ", &rest) : NULL; word && !has;

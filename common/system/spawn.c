@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "common/clock.h"
-#include "common/system/core_dump.h"
+#include "common/system/process.h"
 
 #define LOOK_MS 200
 
@@ -43,7 +43,7 @@ static void spawn_exec(const struct spawn_request *r, const int ends[SPAWN_STREA
     signal(SIGPIPE, SIG_DFL);
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
-    core_dump_allow_again();
+    process_allow_core_dump();
     dup2(r->input > 0 ? r->input : null, STDIN_FILENO);
     spawn_set_stream(r->stream[SPAWN_OUT], ends[SPAWN_OUT], null, STDOUT_FILENO);
     spawn_set_stream(r->stream[SPAWN_ERR], ends[SPAWN_ERR], null, STDERR_FILENO);

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "common/json.h"
-#include "common/text/decimal.h"
+#include "common/number.h"
 
 static void json_text_append(struct json_text *t, const char *text, size_t bytes)
 {
@@ -151,13 +151,13 @@ static void json_text_add_printed(struct json_text *t, const char *digits)
 
 void json_text_real(struct json_text *t, const char *key, double value)
 {
-    char digits[DECIMAL_BYTES];
+    char digits[NUMBER_BYTES];
 
     json_text_add_key(t, key);
     if (!isfinite(value))
         json_text_add_null(t);
     else if (!json_text_add_decimal(t, value, 6, 1e6) && !json_text_add_decimal(t, value, 9, 1e9))
-        json_text_add_printed(t, decimal_text(value, digits));
+        json_text_add_printed(t, number_text(value, digits));
 }
 
 void json_text_known(struct json_text *t, const char *key, bool known, int64_t value)
@@ -184,7 +184,7 @@ void json_text_rounded(struct json_text *t, const char *key, double value)
 {
     static const double tens[] = {1e0, 1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7, 1e8,
                                   1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16};
-    char digits[DECIMAL_BYTES];
+    char digits[NUMBER_BYTES];
 
     json_text_add_key(t, key);
     if (!isfinite(value)) {

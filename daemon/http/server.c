@@ -14,7 +14,7 @@
 #include "common/clock.h"
 #include "common/log.h"
 #include "common/system/file.h"
-#include "common/text/printable.h"
+#include "common/text.h"
 #include "daemon/http/access/auth.h"
 #include "daemon/http/access/guard.h"
 #include "daemon/http/crew.h"
@@ -102,8 +102,8 @@ static int server_check_request(const struct endpoint *at, struct MHD_Connection
     if (x->malformed)
         return error_set(e, ERR_USAGE, "%s", x->malformed);
     if (x->encoding && x->received) {
-        char shown[PRINTABLE_GROWTH * 32];
-        printable_escape(shown, sizeof shown, x->encoding, strlen(x->encoding), "");
+        char shown[TEXT_ESCAPE_GROWTH * 32];
+        text_escape(shown, sizeof shown, x->encoding, strlen(x->encoding), "");
         return error_set(e, ERR_ENCODING,
                          "Content-Encoding \"%s\" is not supported: send the body unencoded",
                          shown);

@@ -9,8 +9,7 @@
 #include "common/log.h"
 #include "common/xalloc.h"
 #include "common/system/file.h"
-#include "common/text/plural.h"
-#include "common/text/printable.h"
+#include "common/text.h"
 #include "daemon/ingest/follow.h"
 #include "daemon/ingest/step_line.h"
 
@@ -74,7 +73,7 @@ static void apply_note_bad(struct batch *b, const char *what, const char *line)
 
     if (b->bad++ > 0)
         return;
-    printable_escape(shown, sizeof shown, line, strnlen(line, 120), "");
+    text_escape(shown, sizeof shown, line, strnlen(line, 120), "");
     snprintf(b->bad_words, sizeof b->bad_words, "%s: %s", what, shown);
 }
 

@@ -6,7 +6,7 @@
 
 #include "common/clock.h"
 #include "common/log.h"
-#include "common/run/marks.h"
+#include "common/run/attempt.h"
 #include "daemon/job/job_active.h"
 #include "daemon/job/job_replan.h"
 #include "daemon/job/job_end.h"
@@ -98,7 +98,7 @@ static const char *act_stopping_words(const struct active_job *a)
 {
     if (a->life.phase == LIFE_IN_SLURM)
         return "being cancelled in Slurm's queue";
-    return a->life.cancel_asked || mark_is_there(a->attempt_dir, MARK_CANCEL)
+    return a->life.cancel_asked || attempt_flag_is_set(a->attempt_dir, ATTEMPT_FLAG_CANCEL)
                ? "being cancelled: the workers end after the step they are in"
                : "at its time limit: the workers end after the step they are in, with a checkpoint";
 }
@@ -185,7 +185,7 @@ static int act_disown_in_slurm(struct job_manager *m, struct active_job *a, stru
 static int act_mark_limit(struct job_manager *m, struct active_job *a, struct error *e)
 {
     (void)m;
-    return mark_write(a->attempt_dir, MARK_LIMIT, e);
+    return attempt_flag_write(a->attempt_dir, ATTEMPT_FLAG_LIMIT, e);
 }
 
 static int act_mark_stall(struct job_manager *m, struct active_job *a, struct error *e)

@@ -8,7 +8,7 @@
 #include "common/buffer.h"
 #include "common/clock.h"
 #include "common/log.h"
-#include "common/run/marks.h"
+#include "common/run/attempt.h"
 #include "common/system/file.h"
 #include "daemon/job/job_manager_internal.h"
 #include "daemon/job/run_dir.h"
@@ -58,7 +58,7 @@ static int cancel_mark_wish(const struct cancelling *c, struct error *e)
     if (!status)
         status = file_make_dirs(folder, e); /* it is about to be started, perhaps */
     pthread_mutex_unlock(&c->m->files);
-    return status ? status : mark_write(folder, MARK_CANCEL, e);
+    return status ? status : attempt_flag_write(folder, ATTEMPT_FLAG_CANCEL, e);
 }
 
 static void cancel_tell_loop(const struct cancelling *c)

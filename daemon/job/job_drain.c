@@ -8,7 +8,6 @@
 #include "common/clock.h"
 #include "common/log.h"
 #include "common/system/host.h"
-#include "common/system/hostlist.h"
 #include "daemon/node/node.h"
 
 /* Of a thread of its own: the command may take two seconds, for which the loop does not wait. */
@@ -47,7 +46,7 @@ static bool drain_is_of_job(const struct active_job *a, const char *host)
     int count;
 
     if (a->life.slurm)
-        return hostlist_place(a->slurm.nodes, host, &count) >= 0;
+        return host_list_place(a->slurm.nodes, host, &count) >= 0;
     return a->hosts.count ? job_hosts_find(&a->hosts, host) != NULL : host_is_here(host, false);
 }
 

@@ -8,7 +8,7 @@
 #include "common/clock.h"
 #include "common/log.h"
 #include "common/notify/rule.h"
-#include "common/run/marks.h"
+#include "common/run/attempt.h"
 #include "common/system/file.h"
 #include "daemon/export/export.h"
 #include "daemon/job/job_active.h"
@@ -33,11 +33,12 @@ static enum failure_stop end_why(const struct active_job *a)
     struct stalled stall;
 
     if (a->life.cancel_asked || a->life.stop_why == FAILURE_CANCELLED ||
-        mark_is_there(a->attempt_dir, MARK_CANCEL))
+        attempt_flag_is_set(a->attempt_dir, ATTEMPT_FLAG_CANCEL))
         return FAILURE_CANCELLED;
     if (a->life.stop_why == FAILURE_STALLED || stalled_read(a->attempt_dir, &stall))
         return FAILURE_STALLED;
-    return a->life.stop_why == FAILURE_TIME_LIMIT || mark_is_there(a->attempt_dir, MARK_LIMIT)
+    return a->life.stop_why == FAILURE_TIME_LIMIT ||
+                   attempt_flag_is_set(a->attempt_dir, ATTEMPT_FLAG_LIMIT)
                ? FAILURE_TIME_LIMIT
                : FAILURE_NOT_STOPPED;
 }
@@ -47,8 +48,8 @@ static struct slurm_end end_in_slurm(const struct active_job *a, enum failure_st
     return (struct slurm_end){.slurm = &a->slurm,
                               .attempt = a->attempt,
                               .why = why,
-                              .signalled = mark_is_there(a->attempt_dir, "slurm-signal"),
-                              .begun = mark_is_there(a->attempt_dir, "slurm-job")};
+                              .signalled = attempt_flag_is_set(a->attempt_dir, "slurm-signal"),
+                              .begun = attempt_flag_is_set(a->attempt_dir, "slurm-job")};
 }
 
 /* Its events are stored to the last one, then the run directory is asked, then Slurm. */

@@ -5,11 +5,11 @@
 #include <string.h>
 
 #include "common/clock.h"
-#include "common/run/event.h"
+#include "common/run/attempt.h"
 #include "common/job/job_document.h"
 #include "common/log.h"
 #include "common/json.h"
-#include "common/median.h"
+#include "common/number.h"
 #include "common/xalloc.h"
 #include "common/plan/plan.h"
 #include "common/run/speed.h"
@@ -95,8 +95,8 @@ static int estimate_store_speed_of(struct store *s, const struct store_job *job,
 
     if (status || steps->count < STEPS_MIN || spec->cluster.nodes != 1)
         return status;
-    double exchange = median(steps->values[COMM], steps->count) / 1e3;
-    double update = median(steps->values[OPTIM], steps->count) / 1e3;
+    double exchange = number_median(steps->values[COMM], steps->count) / 1e3;
+    double update = number_median(steps->values[OPTIM], steps->count) / 1e3;
     double images = (double)spec->batch_per_worker * (double)spec->accumulate_steps;
     struct store_speed speed = {
         .key = speed_key(spec, job_threads(spec, slots), key),
@@ -106,9 +106,9 @@ static int estimate_store_speed_of(struct store *s, const struct store_job *job,
                    .batch = spec->batch_per_worker,
                    .exchange_seconds = exchange,
                    .update_seconds = update,
-                   .image_seconds =
-                       (median(steps->values[STEP], steps->count) / 1e3 - exchange - update) /
-                       images},
+                   .image_seconds = (number_median(steps->values[STEP], steps->count) / 1e3 -
+                                     exchange - update) /
+                                    images},
     };
     return speed_sample_is_sound(&speed.sample) ? store_speed_add(s, &speed, NULL, e) : 0;
 }

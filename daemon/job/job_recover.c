@@ -9,7 +9,7 @@
 #include "common/clock.h"
 #include "common/log.h"
 #include "common/run/attempt.h"
-#include "common/system/process_stat.h"
+#include "common/system/process.h"
 #include "daemon/job/job_active.h"
 #include "daemon/job/job_act.h"
 #include "daemon/job/run_dir.h"

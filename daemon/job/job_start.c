@@ -12,7 +12,7 @@
 #include "common/log.h"
 #include "common/xalloc.h"
 #include "common/system/open_beneath.h"
-#include "common/text/plural.h"
+#include "common/text.h"
 #include "daemon/job/document.h"
 #include "daemon/job/job_grace.h"
 #include "daemon/job/job_resources.h"

@@ -4,7 +4,7 @@
 
 #include "common/clock.h"
 #include "common/log.h"
-#include "common/run/marks.h"
+#include "common/run/attempt.h"
 #include "daemon/job/job_active.h"
 #include "daemon/job/job_act.h"
 #include "daemon/job/job_grace.h"
@@ -134,7 +134,7 @@ void watch_job(struct job_manager *m, struct active_job *a, bool due)
     if (active_is_under_way(a)) {
         if (a->process.slurm)
             watch_slurm(m, a);
-        if (a->life.cancel_asked || mark_is_there(a->attempt_dir, MARK_CANCEL))
+        if (a->life.cancel_asked || attempt_flag_is_set(a->attempt_dir, ATTEMPT_FLAG_CANCEL))
             watch_cancel(m, a);
         watch_time(m, a);
         if (active_is_under_way(a))

@@ -13,7 +13,7 @@
 
 #include "common/clock.h"
 #include "common/log.h"
-#include "common/run/marks.h"
+#include "common/run/attempt.h"
 #include "common/system/file.h"
 #include "daemon/job/job_active.h"
 #include "daemon/job/job_act.h"
@@ -99,7 +99,7 @@ static void slurm_look_at_exit(struct active_job *a)
 {
     double now = clock_monotonic();
 
-    if (!mark_is_filled(a->attempt_dir, "exit")) {
+    if (!attempt_file_is_filled(a->attempt_dir, "exit")) {
         a->exit_seen_at = 0;
     } else if (a->exit_seen_at == 0) {
         a->exit_seen_at = now;
@@ -140,7 +140,7 @@ static void slurm_note_silence(struct job_manager *m, struct active_job *a)
 {
     struct life_observation seen = {.event = LIFE_SLURM_SILENT, .now = clock_monotonic()};
 
-    a->life.may_have_run = mark_is_filled(a->attempt_dir, "slurm-job");
+    a->life.may_have_run = attempt_file_is_filled(a->attempt_dir, "slurm-job");
     job_tell(m, a, &seen);
 }
 
@@ -157,7 +157,7 @@ void watch_slurm(struct job_manager *m, struct active_job *a)
     if (news)
         slurm_store_status(m, a);
     if (a->life.phase == LIFE_IN_SLURM) {
-        if (status.phase == SLURM_RUNNING || mark_is_filled(a->attempt_dir, "events.jsonl"))
+        if (status.phase == SLURM_RUNNING || attempt_file_is_filled(a->attempt_dir, "events.jsonl"))
             slurm_note_start(m, a);
         else if (news && status.phase <= SLURM_WAITING && a->life.stop == LIFE_STOP_NONE)
             slurm_say_waiting(m, a);

@@ -11,7 +11,6 @@
 
 #include "common/json.h"
 #include "common/run/attempt.h"
-#include "common/run/event.h"
 #include "common/system/file.h"
 #include "daemon/launch/attempt_tail.h"
 #include "daemon/launch/stalled.h"

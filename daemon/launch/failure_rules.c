@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "common/buffer.h"
-#include "common/text/suggest.h"
+#include "common/text.h"
 #include "common/system/file.h"
 #include "daemon/launch/attempt_tail.h"
 
@@ -68,7 +68,7 @@ static int rules_bad_action(const char *word, struct error *e)
     struct suggest nearest = {.word = word};
 
     for (size_t i = 0; i < ACTION_COUNT; i++)
-        suggest_offer(&nearest, rules_actions[i].word);
+        text_suggest(&nearest, rules_actions[i].word);
     return error_set(e, ERR_USAGE,
                      "there is no action \"%.40s\"%s%s%s: the actions are restart, no-restart, "
                      "drain, drain-unverified, notify=TARGET and notify-text=TARGET, with commas "

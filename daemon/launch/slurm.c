@@ -9,7 +9,7 @@
 
 #include "common/json.h"
 #include "common/clock.h"
-#include "common/run/marks.h"
+#include "common/run/attempt.h"
 #include "common/system/file.h"
 #include "common/log.h"
 #include "daemon/launch/slurm_call.h"
@@ -643,7 +643,7 @@ static void slurm_stop_attempt(struct launch_process *process, const char *attem
 
     slurm_read(process->slurm, &status);
     if (how != LAUNCH_STOP_AFTER_STEP ||
-        (status.phase != SLURM_RUNNING && !mark_is_filled(attempt_dir, "slurm-job")))
+        (status.phase != SLURM_RUNNING && !attempt_file_is_filled(attempt_dir, "slurm-job")))
         slurm_cancel(process->slurm);
 }
 

@@ -12,7 +12,7 @@
 
 #include "common/buffer.h"
 #include "common/json.h"
-#include "common/run/event.h"
+#include "common/run/attempt.h"
 #include "common/system/file.h"
 #include "daemon/launch/attempt_tail.h"
 #include "launch/hosts.h"
@@ -79,7 +79,7 @@ static double stalled_seconds_since_written(const char *attempt_dir, const char 
 
 /* The last word of each host, and which ranks wait that know of no others yet. */
 struct stall_reports {
-    struct stall_line *hosts;
+    struct stall_report *hosts;
     size_t host_count, host_room;
     char *waiting; /* (world) */
     int64_t world, workers_per_node, waiting_count;
@@ -97,7 +97,7 @@ static double stalled_line_time(const char *line, const char *words)
     return rest ? (double)timegm(&tm) : 0;
 }
 
-static void stalled_note_host(struct stall_reports *s, const struct stall_line *line)
+static void stalled_note_host(struct stall_reports *s, const struct stall_report *line)
 {
     for (size_t i = 0; i < s->host_count; i++)
         if (strcmp(s->hosts[i].host, line->host) == 0) {
@@ -110,14 +110,14 @@ static void stalled_note_host(struct stall_reports *s, const struct stall_line *
 static void stalled_note_line(struct stall_reports *s, const char *line, const char *end,
                               double since)
 {
-    struct stall_line parsed;
-    char text[STALL_LINE_BYTES];
+    struct stall_report parsed;
+    char text[STALL_REPORT_BYTES];
     const char *words = line;
 
     while ((words = strchr(words, ':')) && words < end) {
         snprintf(text, sizeof text, "%.*s", (int)(end - words > 2 ? end - words - 2 : 0),
                  words + 2);
-        if (stall_line_parse(text, &parsed))
+        if (stall_report_parse(text, &parsed))
             break;
         words++;
     }
@@ -182,15 +182,15 @@ static void stalled_name_this_host(const char *attempt_dir, struct stalled *out)
 /* "no step ended for 12 s" */
 static void stalled_print_quiet(enum stall_phase phase, double quiet, char words[QUIET_BYTES])
 {
-    char missing[STALL_LINE_BYTES];
+    char missing[STALL_REPORT_BYTES];
 
-    stall_missing(phase, missing);
+    stall_report_missing(phase, missing);
     snprintf(words, QUIET_BYTES, "%.80s%s for %.0f s", missing,
              phase == STALL_IN_STEP ? " ended" : "", quiet);
 }
 
-static void stalled_judge_rank(const char *attempt_dir, const struct stall_line *line, double quiet,
-                               struct stalled *out)
+static void stalled_judge_rank(const char *attempt_dir, const struct stall_report *line,
+                               double quiet, struct stalled *out)
 {
     char words[QUIET_BYTES];
 

@@ -1,7 +1,7 @@
 /*
  * A run in which nothing goes on any more: the daemon's own watch, as a rank that is stopped and a
  * host that is cut off say nothing. Sources: the last event and its time; what the ranks' watchers
- * say in the log (common/run/stall_line.h), which comes through from every host that answers; and
+ * say in the log (common/run/stall_report.h), which comes through from every host that answers; and
  * whether mpirun or a rank on this machine is stopped.
  */
 #pragma once
@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 #include "common/error.h"
-#include "common/run/stall_line.h"
+#include "common/run/stall_report.h"
 #include "launch/launch.h"
 
 struct stalled {

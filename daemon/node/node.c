@@ -6,8 +6,8 @@
 #include <sys/wait.h>
 
 #include "common/log.h"
-#include "common/median.h"
-#include "common/text/plural.h"
+#include "common/number.h"
+#include "common/text.h"
 #include "common/system/spawn.h"
 #include "config.h"
 
@@ -60,7 +60,7 @@ static double node_usual_figure(const struct node_figures *list, size_t count, e
         if (node_figure_of(&list[i], which) > 0)
             values[n++] = node_figure_of(&list[i], which);
     if (n >= PEERS_MIN)
-        middle = median(values, n);
+        middle = number_median(values, n);
     free(values);
     *used = n;
     return middle;

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "common/buffer.h"
-#include "common/text/printable.h"
+#include "common/text.h"
 #include "daemon/notice/text.h"
 
 #define MESSAGE_LIMIT_BYTES ((size_t)256 << 10)
@@ -72,11 +72,11 @@ int message_json(const struct outbox_notice *n, const struct notice_settings *se
 /* The first line of the text; beyond ASCII as RFC 2047 writes it. */
 static void message_subject(struct buffer *out, const char *text)
 {
-    char line[SUBJECT_BYTES * PRINTABLE_GROWTH], coded[2 * SUBJECT_BYTES];
+    char line[SUBJECT_BYTES * TEXT_ESCAPE_GROWTH], coded[2 * SUBJECT_BYTES];
     size_t length = strcspn(text, "\n"), plain = 0;
 
     if (length > SUBJECT_BYTES)
-        length = SUBJECT_BYTES - printable_incomplete(text, SUBJECT_BYTES);
+        length = SUBJECT_BYTES - text_incomplete(text, SUBJECT_BYTES);
     while (plain < length && text[plain] >= ' ' && text[plain] <= '~')
         plain++;
     if (plain == length) {
@@ -85,11 +85,11 @@ static void message_subject(struct buffer *out, const char *text)
     }
     /* A word of it has at most 75 characters: 42 bytes in base64. */
     buffer_printf(out, "Subject:");
-    length = printable_escape(line, sizeof line, text, length, "");
+    length = text_escape(line, sizeof line, text, length, "");
     for (size_t at = 0, n; at < length; at += n) {
         n = length - at < 42 ? length - at : 42;
         if (at + n < length)
-            n -= printable_incomplete(line + at, n);
+            n -= text_incomplete(line + at, n);
         sodium_bin2base64(coded, sizeof coded, (const unsigned char *)line + at, n,
                           sodium_base64_VARIANT_ORIGINAL);
         buffer_printf(out, " =?UTF-8?B?%s?=\n", coded);
@@ -103,7 +103,7 @@ static void message_lines(struct buffer *out, const char *text)
         size_t n = strcspn(text, "\n");
         bool ends = n <= MAIL_LINE_BYTES;
         if (!ends)
-            n = MAIL_LINE_BYTES - printable_incomplete(text, MAIL_LINE_BYTES);
+            n = MAIL_LINE_BYTES - text_incomplete(text, MAIL_LINE_BYTES);
         buffer_append(out, text, n);
         buffer_append(out, "\n", 1);
         text += n;

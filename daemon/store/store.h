@@ -24,7 +24,7 @@
 #include "common/error.h"
 #include "common/job/job_state.h"
 #include "common/plan/predict/predict.h"
-#include "common/run/event.h"
+#include "common/run/attempt.h"
 
 struct store;
 

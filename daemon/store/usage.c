@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "common/buffer.h"
-#include "common/text/plural.h"
+#include "common/text.h"
 #include "daemon/store/once.h"
 #include "daemon/store/sql.h"
 

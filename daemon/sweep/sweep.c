@@ -15,7 +15,7 @@
 #include "common/job/recipe/preset.h"
 #include "common/json.h"
 #include "common/log.h"
-#include "common/text/printable.h"
+#include "common/text.h"
 #include "daemon/job/document.h"
 #include "daemon/job/job_manager_internal.h"
 #include "daemon/job/job_estimate.h"
@@ -80,7 +80,7 @@ static char *sweep_shorten(const char *text)
 {
     size_t bytes = strlen(text) < 300 ? strlen(text) : 300;
 
-    bytes -= printable_incomplete(text, bytes);
+    bytes -= text_incomplete(text, bytes);
     return xstrndup(text, bytes);
 }
 
@@ -490,7 +490,7 @@ static int sweep_submit_trial(struct job_manager *m, const struct store_sweep *s
         log_warning("sweep %lld, point %lld: %s", (long long)sweep->id, (long long)t->number,
                     e->text);
         free(t->reason);
-        t->reason = printable_copy(e->text, "");
+        t->reason = text_escape_copy(e->text, "");
         sweep_set_state(t, "failed");
         status = store_sweep_set_trial(m->store, sweep->id, t, e);
     }

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/median.h"
+#include "common/number.h"
 #include "common/xalloc.h"
 
 enum end { LOW, VALUE, HIGH };
@@ -40,7 +40,7 @@ static bool sweep_cost_fill_jobs(const struct sweep_cost *points, size_t count,
         for (size_t i = 0; i < jobs; i++)
             out[i] = mean;
     } else if (end != VALUE && (jobs < count || end == LOW)) {
-        median_sort(out, count);
+        number_sort(out, count);
         if (end == HIGH)
             memmove(out, out + count - jobs, jobs * sizeof *out);
     }

@@ -8,9 +8,8 @@
 #include "common/job/job_text.h"
 #include "common/json.h"
 #include "common/rng.h"
-#include "common/text/decimal.h"
-#include "common/text/printable.h"
-#include "common/text/suggest.h"
+#include "common/number.h"
+#include "common/text.h"
 #include "daemon/sweep/halton.h"
 #include "daemon/sweep/sweep.h"
 
@@ -55,7 +54,7 @@ static void sweep_check_keys(const json_t *object, const char *where, const char
         if (problems->count >= SWEEP_PROBLEMS_MAX)
             return;
         for (const char *const *k = known; *k; k++)
-            suggest_offer(&near, *k);
+            text_suggest(&near, *k);
         char *pointer = problem_pointer(where, key);
         problems_add(problems, pointer, near.best, "unknown key");
         free(pointer);
@@ -74,7 +73,7 @@ static bool sweep_check_word(const json_t *value, const char *pointer, const cha
         return true;
     for (; *words; words++) {
         if (word)
-            suggest_offer(&near, *words);
+            text_suggest(&near, *words);
         strcat(strcat(list, *list ? ", " : ""), *words);
     }
     char *shown = value ? job_value_show(value) : NULL;
@@ -347,7 +346,7 @@ json_t *sweep_document_check(const json_t *document, struct problems *problems)
  * to tell it from others of its range. */
 static double sweep_round(double x, double low, double high)
 {
-    char text[DECIMAL_BYTES];
+    char text[NUMBER_BYTES];
     double rounded = x;
 
     for (int digits = DRAWN_DIGITS; digits <= DBL_DIG; digits++) {
@@ -425,7 +424,7 @@ double sweep_budget(const json_t *d, int64_t rung)
         return 0;
     if (rung > 0 && least * pow(eta, (double)rung - 1) >= most * (1 - 1e-9))
         return 0;
-    return fmin(most, decimal_rounded(least * pow(eta, (double)rung)));
+    return fmin(most, number_rounded(least * pow(eta, (double)rung)));
 }
 
 /* What a job's name may have. */
@@ -436,8 +435,8 @@ static size_t sweep_name_max(void)
 
 static void sweep_name_value(FILE *out, const char *pointer, const json_t *value)
 {
-    char digits[DECIMAL_BYTES];
-    char *text = json_is_real(value) ? strdup(decimal_text(json_real_value(value), digits))
+    char digits[NUMBER_BYTES];
+    char *text = json_is_real(value) ? strdup(number_text(json_real_value(value), digits))
                                      : json_to_text(value, JSON_ENCODE_ANY | JSON_COMPACT);
 
     fputc(' ', out);
@@ -450,8 +449,8 @@ static void sweep_name_value(FILE *out, const char *pointer, const json_t *value
 /* Cuts a name that is too long, between two characters. */
 static void sweep_name_cut(char *name)
 {
-    if (printable_length(name) > sweep_name_max())
-        strcpy(name + printable_bytes_of(name, sweep_name_max() - strlen("...")), "...");
+    if (text_length(name) > sweep_name_max())
+        strcpy(name + text_bytes_of(name, sweep_name_max() - strlen("...")), "...");
 }
 
 /* "rn18 lr.base=0.2 steps=16": what the base, or the sweep, is called and where this job differs
@@ -467,7 +466,7 @@ static char *sweep_job_name(const json_t *d, const json_t *point, const json_t *
     size_t bytes;
     bool own = json_object_get(point, "/name") || json_object_get(point, "name") ||
                (base && (json_string_length(base) == 0 ||
-                         printable_length(json_string_value(base)) > sweep_name_max()));
+                         text_length(json_string_value(base)) > sweep_name_max()));
     FILE *out = own ? NULL : open_memstream(&name, &bytes);
 
     if (!out)

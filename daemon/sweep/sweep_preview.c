@@ -9,7 +9,7 @@
 #include "common/json.h"
 #include "common/xalloc.h"
 #include "common/net/arch.h"
-#include "common/text/decimal.h"
+#include "common/number.h"
 #include "common/run/speed.h"
 #include "daemon/job/job_manager_internal.h"
 #include "daemon/job/job_estimate.h"
@@ -267,7 +267,7 @@ static void preview_add_rung(struct preview *p, int64_t rung, int64_t jobs,
     json_array_append_new(
         p->rungs,
         json_pack("{s:I, s:o, s:I, s:I, s:I, s:I, s:o, s:o}", "rung", (json_int_t)rung, "budget",
-                  budget > 0 ? json_number(decimal_rounded(budget)) : json_null(), "jobs",
+                  budget > 0 ? json_number(number_rounded(budget)) : json_null(), "jobs",
                   (json_int_t)jobs, "side_by_side", (json_int_t)of.together, "images",
                   (json_int_t)llround(points->images * share), "evaluated_images",
                   (json_int_t)llround(points->evaluated * share), "seconds",

@@ -20,7 +20,7 @@
 #include <string.h>
 
 #include "common/log.h"
-#include "common/run/event.h"
+#include "common/run/attempt.h"
 #include "daemon/job/job_manager_internal.h"
 #include "daemon/sweep/sweep.h"
 

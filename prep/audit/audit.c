@@ -10,7 +10,7 @@
 
 #include "common/dataset/manifest.h"
 #include "common/rng.h"
-#include "common/text/plural.h"
+#include "common/text.h"
 #include "prep/parallel.h"
 
 /* ---- which shards */

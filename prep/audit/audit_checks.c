@@ -6,7 +6,7 @@
 #include "common/dataset/class_names.h"
 #include "common/json.h"
 #include "common/system/file.h"
-#include "common/text/plural.h"
+#include "common/text.h"
 #include "prep/audit/audit.h"
 
 static const char *const role_names[] = {[DATASET_TRAIN] = "train", [DATASET_EVAL] = "validation"};

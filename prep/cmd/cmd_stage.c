@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/system/hostlist.h"
+#include "common/system/host.h"
 #include "prep/cmd.h"
 #include "prep/prep.h"
 
@@ -73,7 +73,7 @@ static void stage_check_options(void *fields, struct argp_state *state)
     if (!o->hosts != !o->host)
         argp_error(state, "--hosts and --host must be used together");
     int stated = o->part.of;
-    if (o->hosts && (o->part.number = hostlist_place(o->hosts, o->host, &o->part.of)) < 0)
+    if (o->hosts && (o->part.number = host_list_place(o->hosts, o->host, &o->part.of)) < 0)
         argp_error(state, "--host %s is not in --hosts %s", o->host, o->hosts);
     /* Slurm's prolog may get the nodes of a step instead of the job's. */
     if (o->hosts && stated > 1 && stated != o->part.of) {

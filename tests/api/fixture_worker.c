@@ -25,7 +25,7 @@
 
 #include "common/json.h"
 #include "common/run/checkpoints.h"
-#include "common/run/marks.h"
+#include "common/run/attempt.h"
 #include "common/system/file.h"
 #include "worker/report.h"
 
@@ -257,7 +257,7 @@ static void open_events(int rank, const char *run_dir, const char *number)
     snprintf(attempt_dir, sizeof attempt_dir, "%s/attempt-%s", run_dir, number);
     snprintf(checkpoints, sizeof checkpoints, "%s/checkpoints", run_dir);
     attempt = (int)strtol(number, NULL, 10);
-    if (mark_is_there(attempt_dir, MARK_CANCEL)) /* as worker/start/start.c */
+    if (attempt_flag_is_set(attempt_dir, ATTEMPT_FLAG_CANCEL)) /* as worker/start/start.c */
         stop = 1;
     snprintf(path, sizeof path, "%s/events.jsonl", attempt_dir);
     if (report_create(rank == 0 ? path : NULL, &events, &e)) {

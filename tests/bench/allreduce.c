@@ -17,7 +17,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "common/median.h"
+#include "common/number.h"
 #include "worker/comm/traincomm.h"
 
 #define COUNT        25557032 /* parameters of ResNet-50 */
@@ -147,8 +147,8 @@ static void print_behind(struct traincomm_gradients *const *sums, int rank)
     for (int k = 0; rank == 0 && k < asked.kinds; k++) {
         traincomm_gradients_describe(sums[k], words, sizeof words);
         printf(", \"%s_step_ms\": %.2f, \"%s_unhidden_ms\": %.2f, \"%s_words\": \"%s\"", names[k],
-               median(whole[k], rounds) * 1e3, names[k], median(unhidden[k], rounds) * 1e3,
-               names[k], words);
+               number_median(whole[k], rounds) * 1e3, names[k],
+               number_median(unhidden[k], rounds) * 1e3, names[k], words);
     }
 }
 
@@ -168,7 +168,7 @@ static double allreduce_hop_seconds(int rank, int size)
             MPI_Send(NULL, 0, MPI_BYTE, 0, 0, MPI_COMM_WORLD);
         seconds[i] = (MPI_Wtime() - start) / 2;
     }
-    return size > 1 ? median(seconds, HOPS) : 0;
+    return size > 1 ? number_median(seconds, HOPS) : 0;
 }
 
 /* Bytes a second that a machine sends, and receives, while all ranks send to those of the other
@@ -218,7 +218,7 @@ static double allreduce_node_seconds(const struct traincomm *c, float *g)
     traincomm_gradients_destroy(sum);
     traincomm_finalize(node);
     MPI_Comm_free(&comm);
-    mine = median(seconds, NODE_ROUNDS);
+    mine = number_median(seconds, NODE_ROUNDS);
     MPI_Allreduce(&mine, &slowest_rank, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
     return slowest_rank;
 }

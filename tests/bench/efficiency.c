@@ -14,7 +14,7 @@
 #include <time.h>
 
 #include "common/clock.h"
-#include "common/median.h"
+#include "common/number.h"
 #include "worker/comm/traincomm.h"
 #include "worker/model/tune.h"
 #include "worker/optim/optimizer.h"
@@ -163,8 +163,9 @@ static void print_speeds(struct speeds *s, size_t rounds, int ranks)
 {
     printf("{\"ranks\": %d, \"alone_images_per_sec\": %.3f, \"apart_images_per_sec\": %.3f, "
            "\"images_per_sec\": %.3f, \"waits\": %.4f, \"sum\": %.4f}\n",
-           ranks, median(s->alone, rounds), median(s->apart, rounds), median(s->together, rounds),
-           median(s->waits, rounds), median(s->sum, rounds));
+           ranks, number_median(s->alone, rounds), number_median(s->apart, rounds),
+           number_median(s->together, rounds), number_median(s->waits, rounds),
+           number_median(s->sum, rounds));
 }
 
 int main(int argc, char **argv)

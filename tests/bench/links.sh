@@ -49,7 +49,7 @@ mpich=
 if command -v mpicc.mpich mpirun.mpich >"$work/log"; then
     include=$(dirname "$(find "$build" -maxdepth 1 -name config.h)")
     mpicc.mpich -w -std=gnu11 -O2 -fopenmp -D_GNU_SOURCE -include "$include/config.h" -I"$source_dir" -I"$include" -o "$work/mpich" \
-        "$source_dir"/worker/comm/*.c "$source_dir/common/median.c" "$source_dir/tests/bench/allreduce.c" -lm -lpthread || die "MPICH cannot compile it"
+        "$source_dir"/worker/comm/*.c "$source_dir/common/number.c" "$source_dir/tests/bench/allreduce.c" -lm -lpthread || die "MPICH cannot compile it"
     mpich=$work/mpich
 fi
 

@@ -19,7 +19,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "common/median.h"
+#include "common/number.h"
 #include "common/system/file.h"
 #include "worker/start/start.h"
 #include "worker/watch/pace.h"
@@ -208,7 +208,7 @@ static double time_steps(struct run *r)
         seconds[i] = own_seconds() - since;
     }
     pace_destroy(pace);
-    return median(seconds, STEPS);
+    return number_median(seconds, STEPS);
 }
 
 /* The same while the others wait. */
@@ -244,7 +244,7 @@ static double time_stragglers(void)
         seconds[i] = own_seconds() - since;
     }
     stragglers_destroy(stragglers);
-    return median(seconds, STEPS);
+    return number_median(seconds, STEPS);
 }
 
 /* The worker's words on stdout are not wanted. Where the answer goes instead. */

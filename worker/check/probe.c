@@ -1,6 +1,6 @@
 #include "worker/check/probe.h"
 
-#include "common/system/process_stat.h"
+#include "common/system/process.h"
 #include "config.h"
 
 #include <dirent.h>

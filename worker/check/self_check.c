@@ -15,7 +15,7 @@
 #include "common/check.h"
 #include "common/clock.h"
 #include "common/json.h"
-#include "common/text/plural.h"
+#include "common/text.h"
 #include "common/run/speed.h"
 #include "common/system/file.h"
 #include "config.h"

@@ -8,7 +8,7 @@
 #include "common/check.h"
 #include "common/clock.h"
 #include "common/json.h"
-#include "common/text/plural.h"
+#include "common/text.h"
 #include "worker/check/self_check_parts.h"
 #include "worker/check/sgemm.h"
 #include "worker/team/parallel.h"

@@ -14,9 +14,9 @@
 
 #include "common/clock.h"
 #include "common/log.h"
-#include "common/run/progress.h"
+#include "common/run/stall_report.h"
 #include "common/run/trace.h"
-#include "common/text/decimal.h"
+#include "common/number.h"
 #include "worker/data/decode.h"
 #include "worker/data/mixup.h"
 #include "worker/data/sampler.h"
@@ -108,7 +108,7 @@ static void loader_fill_image(struct loader *l, struct decode_scratch *scratch, 
     int rc = decode_image(scratch, &l->config, s->image_size, loader_epoch_of_image(s, i),
                           s->indices[i], loader_image_at(s, i), &s->labels[i], &bad, &e);
     trace_end(span, "decode", "decode image", 0);
-    progress_add(1);
+    stall_progress_add(1);
     if (rc && !bad)
         loader_fail_slot(l, s, i, &e);
     else if (rc && !(s->bad[i] = strdup(e.text))) {
@@ -529,13 +529,13 @@ int loader_judge_bad(int64_t bad, int64_t seen, bool end, struct error *e)
 {
     if ((seen < JUDGED_FROM && !end) || (double)bad <= MOST_BAD * (double)seen)
         return 0;
-    char share[DECIMAL_BYTES], most[DECIMAL_BYTES];
+    char share[NUMBER_BYTES], most[NUMBER_BYTES];
     return error_set(e, ERR_INVALID,
                      "%" PRId64 " of the %" PRId64
                      " images read so far do not decode (%s %%); at most %s %% may; the log names "
                      "each",
-                     bad, seen, decimal_percent((double)bad, (double)seen, share),
-                     decimal_percent(MOST_BAD, 1, most));
+                     bad, seen, number_percent((double)bad, (double)seen, share),
+                     number_percent(MOST_BAD, 1, most));
 }
 
 /* As many as fill a batch in the time that the caller works on one, and one more than now where

@@ -2,7 +2,7 @@
 #include <math.h>
 
 #include "common/rng.h"
-#include "common/run/progress.h"
+#include "common/run/stall_report.h"
 #include "worker/model/internal.h"
 #include "worker/model/normal.h"
 
@@ -56,7 +56,7 @@ void model_init(struct model *m, int64_t seed)
             init_cnn_tensor(m, &m->tensors[i], r);
         else
             init_tensor(m, &m->tensors[i], r);
-        progress_add(1);
+        stall_progress_add(1);
     }
     for (int i = 0; i < m->unit_count && !m->cnn; i++) {
         const struct unit *u = &m->layout->units[i];

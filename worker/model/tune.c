@@ -9,8 +9,8 @@
 #include <string.h>
 #include <time.h>
 
-#include "common/run/progress.h"
-#include "common/system/cpuinfo.h"
+#include "common/run/stall_report.h"
+#include "common/system/host.h"
 #include "common/system/file.h"
 #include "worker/kernels/kind.h"
 #include "worker/team/memory.h"
@@ -178,7 +178,7 @@ static double tune_choose(struct trial *t, enum conv_direction direction, enum p
         t->c.winograd[direction] = ways[i % WAYS];
         double start = tune_processor_seconds();
         parallel_run(1, t->images, tune_run_pass, &p);
-        progress_add(1);
+        stall_progress_add(1);
         best[i % WAYS] = fmin(best[i % WAYS], tune_processor_seconds() - start);
     }
     for (int i = 1; i < WAYS; i++)
@@ -213,7 +213,7 @@ static int tune_trial_images(const struct model_config *c, const struct tuned_sh
 /* As part of a file's name. */
 static void tune_processor_model(char *model, size_t size)
 {
-    char *name = cpuinfo_value("model name");
+    char *name = host_cpuinfo("model name");
 
     snprintf(model, size, "%s", name ? name : "unknown");
     free(name);

@@ -10,8 +10,8 @@
 #include "common/job/job_document.h"
 #include "common/job/job_env.h"
 #include "common/json.h"
-#include "common/system/build_id.h"
-#include "common/system/cpuinfo.h"
+#include "common/system/process.h"
+#include "common/system/host.h"
 #include "common/system/open_beneath.h"
 #include "config.h"
 #include "worker/comm/traincomm.h"
@@ -27,7 +27,7 @@ extern char **environ;
 
 static json_t *machine_cpuinfo(const char *name)
 {
-    char *text = cpuinfo_value(name);
+    char *text = host_cpuinfo(name);
     json_t *value = json_text_or_null(text);
 
     free(text);
@@ -105,19 +105,19 @@ static json_t *machine_environment(void)
 
 json_t *machine_facts(bool in_bf16)
 {
-    char openblas[GEMM_LIBRARY_BYTES], mpi[128], id[BUILD_ID_BYTES];
+    char openblas[GEMM_LIBRARY_BYTES], mpi[128], id[PROCESS_BUILD_ID_BYTES];
     json_t *libraries = json_object();
 
     gemm_library(openblas);
     traincomm_mpi_version(mpi, sizeof mpi);
     mpi[strcspn(mpi, ",\n")] = '\0';
-    build_id_each(machine_add_library, libraries);
+    process_build_id_each(machine_add_library, libraries);
     return json_pack(
         "{s:s, s:o, s:s, s:o, s:s, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o}", "version",
-        PACKAGE_VERSION, "build_id", json_text_or_null(build_id_own(id)), "kernels", kernels_kind(),
-        "bf16", in_bf16 ? json_string(bf16_kind_name(bf16_kind())) : json_null(), "openblas",
-        openblas, "openblas_config", gemm_config(), "mpi", mpi, "libraries", libraries, "cpu",
-        machine_cpuinfo("model name"), "microcode", machine_cpuinfo("microcode"), "flags",
+        PACKAGE_VERSION, "build_id", json_text_or_null(process_build_id(id)), "kernels",
+        kernels_kind(), "bf16", in_bf16 ? json_string(bf16_kind_name(bf16_kind())) : json_null(),
+        "openblas", openblas, "openblas_config", gemm_config(), "mpi", mpi, "libraries", libraries,
+        "cpu", machine_cpuinfo("model name"), "microcode", machine_cpuinfo("microcode"), "flags",
         machine_cpuinfo("flags"), "kernel", machine_kernel(), "environment", machine_environment());
 }
 

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "common/buffer.h"
-#include "common/run/progress.h"
+#include "common/run/stall_report.h"
 #include "common/system/file.h"
 #include "worker/watch/stall.h"
 
@@ -135,7 +135,7 @@ static int predictions_write_csv(struct predictions *p, const char *path, struct
         predictions_name(p, p->items[i].index, name);
         predictions_print_name(out, name);
         fprintf(out, ",%d,%d,%.6g\n", p->items[i].label, p->items[i].top1, p->items[i].p);
-        progress_add(1);
+        stall_progress_add(1);
     }
     fclose(out);
     int status = file_write_atomic(path, text, bytes, e);

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "common/clock.h"
-#include "common/run/marks.h"
+#include "common/run/attempt.h"
 #include "common/system/file.h"
 #include "worker/kernels/bf16/bf16.h"
 #include "worker/kernels/gemm.h"
@@ -33,7 +33,7 @@ static int start_open_run_dir(struct run *r, const struct start_options *options
     if (!status && r->rank == 0)
         status = file_make_dirs(r->attempt_dir, e);
     /* The signal that goes with it may have come when mpirun had no ranks yet to hand it to. */
-    if (!status && r->rank == 0 && mark_is_there(r->attempt_dir, MARK_CANCEL))
+    if (!status && r->rank == 0 && attempt_flag_is_set(r->attempt_dir, ATTEMPT_FLAG_CANCEL))
         run_request_stop();
     if (!status)
         status = report_create(r->rank == 0 ? path : NULL, &r->report, e);

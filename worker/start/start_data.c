@@ -11,7 +11,7 @@
 #include "common/json.h"
 #include "common/plan/replan.h"
 #include "common/run/weights.h"
-#include "common/text/plural.h"
+#include "common/text.h"
 #include "worker/start/start_parts.h"
 
 static int start_data_open(const char *path, enum dataset_role role, struct dataset_part part,

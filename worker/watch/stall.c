@@ -8,8 +8,8 @@
 
 #include "common/clock.h"
 #include "common/log.h"
-#include "common/run/progress.h"
-#include "common/system/process_stat.h"
+#include "common/run/stall_report.h"
+#include "common/system/process.h"
 #include "worker/data/helper_thread.h"
 #include "worker/watch/traffic.h"
 
@@ -50,7 +50,7 @@ struct stall {
     struct traincomm_shared *shared; /* NULL: not yet, or not any more */
     int ranks_here, world;           /* 1 and 0 then */
     struct report *report;
-    uint64_t progress; /* progress_total as last seen */
+    uint64_t progress; /* stall_progress as last seen */
     uint64_t moved;    /* traffic_tcp_bytes at moved_at, or when the wait was found to be long */
     double moved_wait; /* since of that wait */
     int doing_before;  /* the wait */
@@ -240,7 +240,7 @@ static const char *stall_cause_of(enum stall_state state)
     }
 }
 
-static void stall_say_event(struct stall *s, const struct stall_line *line, const char *text)
+static void stall_say_event(struct stall *s, const struct stall_report *line, const char *text)
 {
     struct report *report = s->report;
     struct error ignored;
@@ -260,14 +260,14 @@ static void stall_say_event(struct stall *s, const struct stall_line *line, cons
 
 static void stall_report(struct stall *s, const struct verdict *v, double seconds, bool with_event)
 {
-    struct stall_line line = {.seconds = seconds,
-                              .phase = (enum stall_phase)atomic_load(&s->own->phase),
-                              .state = v->state,
-                              .rank = v->who ? v->who->rank : -1};
-    char text[STALL_LINE_BYTES];
+    struct stall_report line = {.seconds = seconds,
+                                .phase = (enum stall_phase)atomic_load(&s->own->phase),
+                                .state = v->state,
+                                .rank = v->who ? v->who->rank : -1};
+    char text[STALL_REPORT_BYTES];
 
     gethostname(line.host, sizeof line.host - 1);
-    stall_line_print(&line, s->ranks_here < s->world, text);
+    stall_report_print(&line, s->ranks_here < s->world, text);
     if (v->state == STALL_GETS_ON)
         log_info("%s", text);
     else
@@ -279,9 +279,9 @@ static void stall_report(struct stall *s, const struct verdict *v, double second
 static void stall_say_own_part(const struct stall *s, double now, double idle)
 {
     enum stall_phase phase = (enum stall_phase)atomic_load(&s->own->phase);
-    char missing[STALL_LINE_BYTES];
+    char missing[STALL_REPORT_BYTES];
 
-    stall_missing(phase, missing);
+    stall_report_missing(phase, missing);
     log_warning("%s for %.0f s; this rank is %s for %.0f s", missing, idle,
                 words[atomic_load(&s->own->doing)], now - atomic_load(&s->own->since));
 }
@@ -359,7 +359,7 @@ static void stall_look_at_traffic(struct stall *s, double now, double began)
 static void stall_check(struct stall *s)
 {
     double now = clock_monotonic(), began = atomic_load(&s->own->phase_at);
-    uint64_t progress = progress_total();
+    uint64_t progress = stall_progress();
 
     /* A watcher that was itself stopped wakes up with an old beat: its rank's clocks say nothing
      * about a stall. */

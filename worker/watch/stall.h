@@ -5,9 +5,9 @@
  *
  * A thread of each rank watches; what the ranks of a machine do lies in memory they share, as soon
  * as MPI is there. Each rank says its own part in its log; one speaks for its machine, again and
- * again while it lasts (common/run/stall_line.h); rank 0 writes a warning event about its machine.
- * A long phase in which work is done (common/run/progress.h) is said to get on, and is no stall.
- * The run is not ended: the daemon, which reads the log, decides that.
+ * again while it lasts (common/run/stall_report.h); rank 0 writes a warning event about its
+ * machine. A long phase in which work is done (stall_progress_add) is said to get on, and is no
+ * stall. The run is not ended: the daemon, which reads the log, decides that.
  */
 #pragma once
 
@@ -15,7 +15,7 @@
 #include <stdint.h>
 
 #include "common/error.h"
-#include "common/run/stall_line.h"
+#include "common/run/stall_report.h"
 #include "worker/comm/traincomm.h"
 #include "worker/report.h"
 

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "common/median.h"
+#include "common/number.h"
 
 #define BRIEF_MS 60 /* a shorter step is judged as if it took so long: it is too short to tell */
 
@@ -130,7 +130,7 @@ static bool straggler_stands_out(struct stragglers *s, int r, const struct recor
     for (int i = 0; i < s->world; i++)
         if (s->ranks[i].unit != rank->unit)
             s->sorted[n++] = s->ranks[i].excess;
-    median_sort(s->sorted, (size_t)n);
+    number_sort(s->sorted, (size_t)n);
     return rank->excess > rules[r].spread * (s->sorted[n * 7 / 8] - s->sorted[(n - 1) / 2]);
 }
 
@@ -188,7 +188,7 @@ bool stragglers_add(struct stragglers *s, const struct rank_times *every, double
     s->step_ms[at] = step_ms;
     for (int i = 0; i < s->world; i++)
         s->sorted[i] = rank_busy_ms(&every[i]);
-    median_sort(s->sorted, (size_t)s->world);
+    number_sort(s->sorted, (size_t)s->world);
     for (int i = 0; i < s->world && s->world > 1; i++) {
         s->ranks[i].steps[at].times = every[i];
         s->ranks[i].steps[at].median_ms = straggler_median_of_others(s, rank_busy_ms(&every[i]));

@@ -15,7 +15,7 @@
 #include "common/json.h"
 #include "common/system/install_paths.h"
 #include "common/system/spawn.h"
-#include "common/text/plural.h"
+#include "common/text.h"
 #include "launch/launch.h"
 
 #define CHECK_LIMIT_BYTES 65536 /* of what a program prints */

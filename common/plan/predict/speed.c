@@ -1,6 +1,6 @@
 /* What several measured runs say together. */
 
-#include "common/median.h"
+#include "common/number.h"
 #include "common/plan/predict/predict.h"
 
 static bool speed_fits(const struct plan_sample *s, int64_t workers, int64_t batch)
@@ -41,9 +41,9 @@ struct plan_speed plan_speed_of(const struct plan_sample *samples, size_t count,
         update[n] = samples[i].update_seconds;
         exchange[n++] = samples[i].exchange_seconds;
     }
-    speed.image_seconds = median(image, n);
-    speed.update_seconds = median(update, n);
-    speed.exchange_seconds = median(exchange, n);
+    speed.image_seconds = number_median(image, n);
+    speed.update_seconds = number_median(update, n);
+    speed.exchange_seconds = number_median(exchange, n);
     speed.spread = (image[n - 1] - image[0]) / 2 / speed.image_seconds;
     speed.samples = (int64_t)n;
     return speed;

@@ -3,9 +3,8 @@
 #include <stdlib.h>
 
 #include "common/json.h"
-#include "common/median.h"
+#include "common/number.h"
 #include "common/xalloc.h"
-#include "common/text/decimal.h"
 #include "daemon/http/routes.h"
 
 #define JOBS_MOST 1000
@@ -73,14 +72,14 @@ static json_t *forecasts_score(const struct kind *kind, struct score *score)
     if (n == 0)
         return json_pack("{s:s, s:o, s:i, s:n, s:n, s:n}", "of", kind->of, "share", share, "jobs",
                          0, "median_error", "median_bias", "inside");
-    double bias = median(score->errors, n);
+    double bias = number_median(score->errors, n);
     for (size_t i = 0; i < n; i++)
         score->errors[i] = fabs(score->errors[i]);
     return json_pack("{s:s, s:o, s:I, s:o, s:o, s:o}", "of", kind->of, "share", share, "jobs",
                      (json_int_t)n, "median_error",
-                     json_number(decimal_rounded(median(score->errors, n))), "median_bias",
-                     json_number(decimal_rounded(bias)), "inside",
-                     json_number(decimal_rounded((double)score->inside / (double)n)));
+                     json_number(number_rounded(number_median(score->errors, n))), "median_bias",
+                     json_number(number_rounded(bias)), "inside",
+                     json_number(number_rounded((double)score->inside / (double)n)));
 }
 
 int handle_forecasts(const struct request *q, struct reply *r, struct error *e)

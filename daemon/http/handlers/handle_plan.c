@@ -9,7 +9,7 @@
 #include "common/job/job_state.h"
 #include "common/json.h"
 #include "common/plan/lr_curve.h"
-#include "common/text/printable.h"
+#include "common/text.h"
 #include "common/run/speed.h"
 #include "daemon/http/access/auth.h"
 #include "daemon/http/access/permit.h"
@@ -324,7 +324,7 @@ static int handle_plan_read_speed(const json_t *body, struct store_speed *speed,
             e, ERR_INVALID,
             "key must be that of a speed, for example \"resnet50-imagenet-224-fp32-t1\"");
     if (!speed->cpu || !*speed->cpu || strlen(speed->cpu) >= SPEED_CPU_BYTES ||
-        !printable_is(speed->cpu))
+        !text_is_printable(speed->cpu))
         return error_set(e, ERR_INVALID,
                          "cpu must be the model name of the processor in /proc/cpuinfo");
     if (!speed_sample_read(body, &speed->sample))

@@ -3,7 +3,7 @@
 
 #include "common/clock.h"
 #include "common/json.h"
-#include "common/text/printable.h"
+#include "common/text.h"
 #include "daemon/http/access/auth.h"
 #include "daemon/http/access/token.h"
 #include "daemon/http/routes.h"
@@ -44,8 +44,8 @@ static int handle_tokens_read_wish(const json_t *body, struct wish *w, struct er
     w->name = json_string_value(json_object_get(body, "name"));
     w->role = role_of_token(role);
     w->seconds = json_number_value(seconds);
-    if (!w->name || !*w->name || printable_length(w->name) > TOKEN_NAME_MAX ||
-        !printable_is(w->name) /* it stands in the log and on terminals */)
+    if (!w->name || !*w->name || text_length(w->name) > TOKEN_NAME_MAX ||
+        !text_is_printable(w->name) /* it stands in the log and on terminals */)
         return error_set(
             e, ERR_INVALID,
             "name: must be a text of 1 to %d characters without control characters: who "

@@ -11,7 +11,7 @@
 #include "common/clock.h"
 #include "common/log.h"
 #include "common/notify/target.h"
-#include "common/text/plural.h"
+#include "common/text.h"
 #include "daemon/notice/send/mail.h"
 #include "daemon/notice/outbox.h"
 #include "daemon/notice/send/post.h"

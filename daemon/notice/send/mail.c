@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "common/clock.h"
-#include "common/text/printable.h"
+#include "common/text.h"
 #include "common/system/file.h"
 #include "common/system/spawn.h"
 #include "daemon/notice/message.h"
@@ -102,7 +102,7 @@ static void mail_words(const struct buffer *said, char *words, size_t bytes)
         size_t length = strcspn(line, "\n");
         if (length > 0 && used > 0)
             used += (size_t)snprintf(words + used, bytes - used, "; ");
-        used += printable_escape(words + used, bytes - used, line, length, "");
+        used += text_escape(words + used, bytes - used, line, length, "");
         line += length + (line[length] == '\n');
     }
 }

@@ -6,7 +6,7 @@
 
 #include "common/job/job_options.h"
 #include "common/json.h"
-#include "common/text/suggest.h"
+#include "common/text.h"
 #include "daemon/http/access/auth.h"
 #include "daemon/http/handlers/job_json.h"
 #include "daemon/http/routes.h"
@@ -32,7 +32,7 @@ static void label_refuse_key(const char *name, struct problems *problems)
 
     for (size_t i = 0; i < LABEL_KEYS; i++) {
         const char *before = near.best;
-        suggest_offer(&near, label_keys[i].name);
+        text_suggest(&near, label_keys[i].name);
         best = near.best != before ? i : best;
     }
     char *suggestion = near.best ? problem_pointer("", label_keys[best].name) : NULL;

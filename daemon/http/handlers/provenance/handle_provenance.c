@@ -3,7 +3,7 @@
 #include <sqlite3.h>
 
 #include "common/json.h"
-#include "common/system/build_id.h"
+#include "common/system/process.h"
 #include "config.h"
 #include "daemon/http/handlers/provenance/job_provenance.h"
 
@@ -11,10 +11,10 @@
 
 static json_t *handle_provenance_daemon_facts(void)
 {
-    char id[BUILD_ID_BYTES];
+    char id[PROCESS_BUILD_ID_BYTES];
 
     return json_pack("{s:s, s:o, s:s, s:s, s:s}", "version", PACKAGE_VERSION, "build_id",
-                     json_text_or_null(build_id_own(id)), "sqlite", sqlite3_libversion(),
+                     json_text_or_null(process_build_id(id)), "sqlite", sqlite3_libversion(),
                      "microhttpd", MHD_get_version(), "jansson", jansson_version_str());
 }
 

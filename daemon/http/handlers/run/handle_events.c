@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/run/event.h"
+#include "common/run/attempt.h"
 #include "daemon/http/routes.h"
 #include "daemon/http/stream/stream.h"
 

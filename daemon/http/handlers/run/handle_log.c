@@ -3,7 +3,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "common/text/plural.h"
+#include "common/text.h"
 #include "daemon/http/handlers/run/run_file.h"
 #include "daemon/http/routes.h"
 #include "daemon/job/run_dir.h"

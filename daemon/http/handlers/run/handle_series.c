@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "common/json.h"
-#include "common/run/event.h"
+#include "common/run/attempt.h"
 #include "daemon/http/handlers/run/series.h"
 #include "daemon/http/routes.h"
 

@@ -6,7 +6,7 @@
 #include "common/clock.h"
 #include "common/json.h"
 #include "common/xalloc.h"
-#include "common/run/event.h"
+#include "common/run/attempt.h"
 #include "daemon/http/routes.h"
 
 #define JOBS_MOST       1000 /* the newest; older ones hardly trained in the last days */

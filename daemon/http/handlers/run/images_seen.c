@@ -7,7 +7,7 @@
 #include "common/buffer.h"
 #include "common/json.h"
 #include "common/xalloc.h"
-#include "common/run/event.h"
+#include "common/run/attempt.h"
 
 struct images_reader {
     struct store *store;

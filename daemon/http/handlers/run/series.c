@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "common/run/event.h"
+#include "common/run/attempt.h"
 
 struct series {
     struct series_shape shape;

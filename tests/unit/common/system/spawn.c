@@ -6,7 +6,7 @@
 #include <sys/wait.h>
 
 #include "common/clock.h"
-#include "common/system/core_dump.h"
+#include "common/system/process.h"
 #include "common/system/spawn.h"
 
 static struct spawn_request shell(char *const *argv)
@@ -60,7 +60,7 @@ Test(spawn, a_child_may_leave_a_core_dump_where_its_parent_may_not)
         cr_skip_test("core dumps of this size are not allowed here");
     limit.rlim_cur = 1 << 20;
     setrlimit(RLIMIT_CORE, &limit);
-    core_dump_forbid();
+    process_forbid_core_dump();
     getrlimit(RLIMIT_CORE, &limit);
     cr_expect_eq(limit.rlim_cur, 0);
     cr_assert_eq(spawn_run(&r, &s, &e), 0);

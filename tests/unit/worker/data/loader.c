@@ -10,7 +10,7 @@
 #include <jpeglib.h>
 
 #include "common/log.h"
-#include "common/run/progress.h"
+#include "common/run/stall_report.h"
 #include "tests/unit/data_fixture.h"
 #include "worker/data/loader.h"
 #include "worker/data/mixup.h"
@@ -205,7 +205,7 @@ Test(loader, a_caller_that_waits_gets_more_threads_up_to_the_most)
 Test(loader, a_caller_that_never_waits_keeps_one_thread)
 {
     struct loader_config c = training(1, 0, 2);
-    uint64_t decoded = progress_total();
+    uint64_t decoded = stall_progress();
     struct loader_batch b;
 
     c.threads = 0;
@@ -216,9 +216,9 @@ Test(loader, a_caller_that_never_waits_keeps_one_thread)
         double longest = 0;
 
         cr_assert(next_batch(l, &b));
-        while (progress_total() < decoded + (uint64_t)(c.steps * c.batch))
+        while (stall_progress() < decoded + (uint64_t)(c.steps * c.batch))
             usleep(1000);
-        decoded = progress_total();
+        decoded = stall_progress();
         for (int64_t i = 1; i < c.steps; i++) {
             cr_assert(next_batch(l, &b));
             longest = fmax(longest, b.wait_seconds);

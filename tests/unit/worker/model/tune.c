@@ -4,7 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "common/run/progress.h"
+#include "common/run/stall_report.h"
 #include "common/system/file.h"
 #include "tests/unit/worker/compare.h"
 #include "tests/unit/worker/tiny.h"
@@ -86,7 +86,7 @@ static void *finish_first(void *context)
     uint64_t before = *(uint64_t *)context;
     char other[600], path[600];
 
-    while (progress_total() == before)
+    while (stall_progress() == before)
         sched_yield();
     snprintf(path, sizeof path, "%s/traind/winograd", folder);
     mkdir(path, 0755);
@@ -116,7 +116,7 @@ Test(tune, of_two_jobs_that_measure_at_once_the_first_decides, .init = make_cach
     snprintf(from, sizeof from, "%s/traind/winograd", folder);
     snprintf(to, sizeof to, "%s/other", folder);
     cr_assert_eq(rename(from, to), 0);
-    before = progress_total();
+    before = stall_progress();
     cr_assert_eq(pthread_create(&other, NULL, finish_first, &before), 0);
     model_tune(&c, &t, problem);
     pthread_join(other, NULL);

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "common/run/event.h"
+#include "common/run/attempt.h"
 #include "daemon/http/handlers/run/series.h"
 
 #define LOSS 0 /* place in event_metric_at */

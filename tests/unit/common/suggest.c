@@ -1,13 +1,13 @@
 #include <criterion/criterion.h>
 
-#include "common/text/suggest.h"
+#include "common/text.h"
 
 static const char *suggested(const char *word, const char *const candidates[])
 {
     struct suggest s = {.word = word};
 
     for (size_t i = 0; candidates[i]; i++)
-        suggest_offer(&s, candidates[i]);
+        text_suggest(&s, candidates[i]);
     return s.best;
 }
 

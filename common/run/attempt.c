@@ -1,6 +1,11 @@
-#include "common/run/event.h"
+#include "common/run/attempt.h"
 
+#include <limits.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/system/file.h"
 
 static const char *const names[EVENT_TYPE_COUNT] = {
     [EVENT_RUN_START] = "run_start", [EVENT_GRADIENTS] = "gradients",
@@ -27,7 +32,7 @@ static const struct event_metric metrics[] = {
 };
 
 _Static_assert(sizeof metrics / sizeof metrics[0] <= EVENT_METRICS_MAX,
-               "EVENT_METRICS_MAX is the room of those who keep them");
+               "EVENT_METRICS_MAX is too small");
 
 const char *event_type_name(enum event_type type)
 {
@@ -53,4 +58,29 @@ const char *event_kind_at(size_t i)
 const struct event_metric *event_metric_at(size_t i)
 {
     return i < sizeof metrics / sizeof metrics[0] ? &metrics[i] : NULL;
+}
+
+int attempt_flag_write(const char *attempt_dir, const char *name, struct error *e)
+{
+    char path[PATH_MAX];
+
+    return file_path(path, e, "%s/%s", attempt_dir, name) ? -ERR_INVALID
+                                                          : file_write_atomic(path, "", 0, e);
+}
+
+bool attempt_flag_is_set(const char *attempt_dir, const char *name)
+{
+    char path[PATH_MAX];
+
+    file_path(path, NULL, "%s/%s", attempt_dir, name);
+    return access(path, F_OK) == 0;
+}
+
+bool attempt_file_is_filled(const char *attempt_dir, const char *name)
+{
+    char path[PATH_MAX];
+    struct stat st;
+
+    file_path(path, NULL, "%s/%s", attempt_dir, name);
+    return stat(path, &st) == 0 && st.st_size > 0;
 }

@@ -7,7 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "common/system/process_stat.h"
+#include "common/system/process.h"
 
 Test(process_stat, names_may_hold_anything)
 {

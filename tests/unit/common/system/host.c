@@ -4,11 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/system/hostlist.h"
+#include "common/system/host.h"
 
 static void hostlist_position(const char *list, const char *name, int expected, int of)
 {
-    int count, found = hostlist_place(list, name, &count);
+    int count, found = host_list_place(list, name, &count);
 
     cr_expect_eq(found, expected, "%s in %s: %d", name, list, found);
     if (of)
@@ -45,8 +45,8 @@ Test(hostlist, what_is_none)
 
 static void hostlist_is(const char *list, const char *hosts, const char *wrong)
 {
-    char text[256] = "", words[HOSTLIST_WRONG_BYTES], *found[12] = {NULL};
-    size_t count = hostlist_expand(list, 12, found, words);
+    char text[256] = "", words[HOST_LIST_WRONG_BYTES], *found[12] = {NULL};
+    size_t count = host_list_expand(list, 12, found, words);
 
     for (size_t i = 0; i < 12; i++) {
         if (i < count)

@@ -1,5 +1,6 @@
-#include "common/run/stall_line.h"
+#include "common/run/stall_report.h"
 
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -35,9 +36,9 @@ const char *stall_state_words(enum stall_state state)
     return states[state];
 }
 
-void stall_missing(enum stall_phase phase, char words[STALL_LINE_BYTES])
+void stall_report_missing(enum stall_phase phase, char words[STALL_REPORT_BYTES])
 {
-    snprintf(words, STALL_LINE_BYTES, phase == STALL_IN_STEP ? "no step" : "no progress in %.40s",
+    snprintf(words, STALL_REPORT_BYTES, phase == STALL_IN_STEP ? "no step" : "no progress in %.40s",
              phases[phase].place);
 }
 
@@ -54,48 +55,48 @@ enum stall_phase stall_phase_of(const char *name)
     return STALL_IN_STEP;
 }
 
-static const char *stall_line_host_words(const struct stall_line *line, bool others)
+static const char *stall_host_words(const struct stall_report *report, bool others)
 {
-    if (line->state == STALL_GETS_ON)
+    if (report->state == STALL_GETS_ON)
         return "its ranks are at work";
-    if (line->state == STALL_EXCHANGES)
+    if (report->state == STALL_EXCHANGES)
         return exchanging;
     return others ? "all ranks of this machine are waiting for ranks on other machines: a network "
                     "or machine is down"
                   : "all ranks wait for each other";
 }
 
-/* What a line begins with. */
-static void stall_line_print_opening(enum stall_phase phase, bool gets_on,
-                                     char words[STALL_LINE_BYTES])
+static void stall_print_opening(enum stall_phase phase, bool gets_on,
+                                char words[STALL_REPORT_BYTES])
 {
     if (gets_on)
-        snprintf(words, STALL_LINE_BYTES, "in %.40s", phases[phase].place);
+        snprintf(words, STALL_REPORT_BYTES, "in %.40s", phases[phase].place);
     else
-        stall_missing(phase, words);
+        stall_report_missing(phase, words);
 }
 
-void stall_line_print(const struct stall_line *line, bool others, char text[STALL_LINE_BYTES])
+void stall_report_print(const struct stall_report *report, bool others,
+                        char text[STALL_REPORT_BYTES])
 {
-    char opening[STALL_LINE_BYTES];
+    char opening[STALL_REPORT_BYTES];
 
-    stall_line_print_opening(line->phase, line->state == STALL_GETS_ON, opening);
-    if (line->rank >= 0)
-        snprintf(text, STALL_LINE_BYTES, "%.64s for %.0f s: rank %d on %s %s", opening,
-                 line->seconds, line->rank, line->host, states[line->state]);
+    stall_print_opening(report->phase, report->state == STALL_GETS_ON, opening);
+    if (report->rank >= 0)
+        snprintf(text, STALL_REPORT_BYTES, "%.64s for %.0f s: rank %d on %s %s", opening,
+                 report->seconds, report->rank, report->host, states[report->state]);
     else
-        snprintf(text, STALL_LINE_BYTES, "%.64s for %.0f s on %s: %s", opening, line->seconds,
-                 line->host, stall_line_host_words(line, others));
+        snprintf(text, STALL_REPORT_BYTES, "%.64s for %.0f s on %s: %s", opening, report->seconds,
+                 report->host, stall_host_words(report, others));
 }
 
-static bool stall_line_parse_opening(const char *text, const char **rest, struct stall_line *line)
+static bool stall_parse_opening(const char *text, const char **rest, struct stall_report *report)
 {
     for (size_t i = 0; i < 2 * PHASES; i++) {
-        char opening[STALL_LINE_BYTES];
+        char opening[STALL_REPORT_BYTES];
         bool gets_on = i % 2;
-        line->phase = (enum stall_phase)(i / 2);
-        line->state = gets_on ? STALL_GETS_ON : STALL_WAITS;
-        stall_line_print_opening(line->phase, gets_on, opening);
+        report->phase = (enum stall_phase)(i / 2);
+        report->state = gets_on ? STALL_GETS_ON : STALL_WAITS;
+        stall_print_opening(report->phase, gets_on, opening);
         size_t length = strlen(opening);
         *rest = text + length;
         if (strncmp(text, opening, length) == 0 && strncmp(*rest, " for ", 5) == 0)
@@ -104,7 +105,7 @@ static bool stall_line_parse_opening(const char *text, const char **rest, struct
     return false;
 }
 
-static bool stall_line_parse_state(const char *text, enum stall_state *state)
+static bool stall_parse_state(const char *text, enum stall_state *state)
 {
     for (size_t i = 0; i < STATES; i++)
         if (strncmp(text, states[i], strlen(states[i])) == 0) {
@@ -114,23 +115,36 @@ static bool stall_line_parse_state(const char *text, enum stall_state *state)
     return false;
 }
 
-bool stall_line_parse(const char *text, struct stall_line *line)
+bool stall_report_parse(const char *text, struct stall_report *report)
 {
     const char *rest;
     int words = 0;
 
-    *line = (struct stall_line){.rank = -1};
-    if (!stall_line_parse_opening(text, &rest, line))
+    *report = (struct stall_report){.rank = -1};
+    if (!stall_parse_opening(text, &rest, report))
         return false;
-    if (sscanf(rest, " for %lf s: rank %d on %127s %n", &line->seconds, &line->rank, line->host,
-               &words) == 3 &&
+    if (sscanf(rest, " for %lf s: rank %d on %127s %n", &report->seconds, &report->rank,
+               report->host, &words) == 3 &&
         words)
-        return stall_line_parse_state(rest + words, &line->state);
-    line->rank = -1;
-    if (sscanf(rest, " for %lf s on %127[^: \n]: %n", &line->seconds, line->host, &words) != 2 ||
+        return stall_parse_state(rest + words, &report->state);
+    report->rank = -1;
+    if (sscanf(rest, " for %lf s on %127[^: \n]: %n", &report->seconds, report->host, &words) !=
+            2 ||
         !words)
         return false;
     if (strncmp(rest + words, exchanging, sizeof exchanging - 1) == 0)
-        line->state = STALL_EXCHANGES;
+        report->state = STALL_EXCHANGES;
     return true;
+}
+
+static _Atomic uint64_t total;
+
+void stall_progress_add(uint64_t units)
+{
+    atomic_fetch_add_explicit(&total, units, memory_order_relaxed);
+}
+
+uint64_t stall_progress(void)
+{
+    return atomic_load_explicit(&total, memory_order_relaxed);
 }
