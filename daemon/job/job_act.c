@@ -96,9 +96,9 @@ static int act_store_started(struct job_manager *m, struct active_job *a, struct
 
 static const char *act_stopping_words(const struct active_job *a)
 {
-    if (a->life.phase == LIFE_IN_SLURM)
+    if (a->machine.phase == PHASE_IN_SLURM)
         return "being cancelled in Slurm's queue";
-    return a->life.cancel_asked || attempt_flag_is_set(a->attempt_dir, ATTEMPT_FLAG_CANCEL)
+    return a->machine.cancel_asked || attempt_flag_is_set(a->attempt_dir, ATTEMPT_FLAG_CANCEL)
                ? "being cancelled: the workers end after the step they are in"
                : "at its time limit: the workers end after the step they are in, with a checkpoint";
 }
@@ -149,9 +149,9 @@ static int act_terminate(struct job_manager *m, struct active_job *a, struct err
 {
     (void)m;
     (void)e;
-    if (a->life.stop == LIFE_STOP_ASKED)
+    if (a->machine.stop == STOP_ASKED)
         log_info("job %lld: the workers did not stop in time, %s is asked to end them",
-                 (long long)a->id, a->life.slurm ? "Slurm" : "mpirun");
+                 (long long)a->id, a->machine.slurm ? "Slurm" : "mpirun");
     a->launcher->stop(&a->process, a->attempt_dir, LAUNCH_STOP_NOW);
     return 0;
 }
@@ -160,7 +160,7 @@ static int act_kill(struct job_manager *m, struct active_job *a, struct error *e
 {
     (void)m;
     (void)e;
-    if (a->life.stop == LIFE_STOP_TERMINATED && a->life.phase == LIFE_RUNNING)
+    if (a->machine.stop == STOP_TERMINATED && a->machine.phase == PHASE_RUNNING)
         log_info("job %lld: its processes are killed", (long long)a->id);
     a->launcher->stop(&a->process, a->attempt_dir, LAUNCH_STOP_KILL);
     return 0;
@@ -241,35 +241,35 @@ static int act_forget(struct job_manager *m, struct active_job *a, struct error 
     return 0;
 }
 
-/* LIFE_CANCEL_ASKED is not the loop's: cancel.c has its actions. */
-static act_step *const act_steps[LIFE_ACTION_COUNT] = {
-    [LIFE_PREPARE] = start_prepare,
-    [LIFE_STORE_ATTEMPT] = start_store_attempt,
-    [LIFE_START_LAUNCHER] = start_launcher,
-    [LIFE_STORE_LAUNCHER] = start_store_launcher,
-    [LIFE_FOLLOW] = act_follow,
-    [LIFE_OPEN_GATE] = act_open_gate,
-    [LIFE_ABANDON_LAUNCHER] = start_abandon,
-    [LIFE_STORE_NO_START] = end_store_no_start,
-    [LIFE_TRY_LATER] = act_try_later,
-    [LIFE_SHRINK] = act_shrink,
-    [LIFE_STORE_UNFIT] = act_store_unfit,
-    [LIFE_STORE_CANCELLED] = act_store_cancelled,
-    [LIFE_MARK_LIMIT] = act_mark_limit,
-    [LIFE_MARK_STALL] = act_mark_stall,
-    [LIFE_ASK_WORKERS] = act_ask_workers,
-    [LIFE_TERMINATE] = act_terminate,
-    [LIFE_KILL] = act_kill,
-    [LIFE_SAY_STOPPING] = act_say_stopping,
-    [LIFE_STORE_STARTED] = act_store_started,
-    [LIFE_STORE_PUT_BACK] = end_store_put_back,
-    [LIFE_CANCEL_IN_SLURM] = act_cancel_in_slurm,
-    [LIFE_DISOWN_IN_SLURM] = act_disown_in_slurm,
-    [LIFE_STORE_END] = end_store,
-    [LIFE_FINISH] = act_finish,
-    [LIFE_STORE_BACK] = act_store_back,
-    [LIFE_STORE_LOST] = act_store_lost,
-    [LIFE_FORGET] = act_forget,
+/* ON_CANCEL_ASKED is not the loop's: cancel.c has its actions. */
+static act_step *const act_steps[] = {
+    [DO_PREPARE] = start_prepare,
+    [DO_STORE_ATTEMPT] = start_store_attempt,
+    [DO_START_LAUNCHER] = start_launcher,
+    [DO_STORE_LAUNCHER] = start_store_launcher,
+    [DO_FOLLOW] = act_follow,
+    [DO_OPEN_GATE] = act_open_gate,
+    [DO_ABANDON_LAUNCHER] = start_abandon,
+    [DO_STORE_NO_START] = end_store_no_start,
+    [DO_TRY_LATER] = act_try_later,
+    [DO_SHRINK] = act_shrink,
+    [DO_STORE_UNFIT] = act_store_unfit,
+    [DO_STORE_CANCELLED] = act_store_cancelled,
+    [DO_MARK_LIMIT] = act_mark_limit,
+    [DO_MARK_STALL] = act_mark_stall,
+    [DO_ASK_WORKERS] = act_ask_workers,
+    [DO_TERMINATE] = act_terminate,
+    [DO_KILL] = act_kill,
+    [DO_SAY_STOPPING] = act_say_stopping,
+    [DO_STORE_STARTED] = act_store_started,
+    [DO_STORE_PUT_BACK] = end_store_put_back,
+    [DO_CANCEL_IN_SLURM] = act_cancel_in_slurm,
+    [DO_DISOWN_IN_SLURM] = act_disown_in_slurm,
+    [DO_STORE_END] = end_store,
+    [DO_FINISH] = act_finish,
+    [DO_STORE_BACK] = act_store_back,
+    [DO_STORE_LOST] = act_store_lost,
+    [DO_FORGET] = act_forget,
 };
 
 struct acting {
@@ -277,7 +277,7 @@ struct acting {
     struct active_job *a;
 };
 
-static int act_one(void *context, enum life_action action, struct error *e)
+static int act_one(void *context, enum job_action action, struct error *e)
 {
     struct acting *acting = context;
     struct active_job *a = acting->a;
@@ -286,22 +286,22 @@ static int act_one(void *context, enum life_action action, struct error *e)
 
     if (!status)
         return 0;
-    if (action >= LIFE_PREPARE && action <= LIFE_OPEN_GATE)
+    if (action >= DO_PREPARE && action <= DO_OPEN_GATE)
         a->no_start = *e;
-    if (life_action_is_optional(action))
+    if (job_state_action_is_optional(action))
         log_warning("job %lld: %s", id, e->text);
     return status;
 }
 
-int job_handle(struct job_manager *m, struct active_job *a, const struct life_observation *seen,
+int job_handle(struct job_manager *m, struct active_job *a, const struct job_observation *seen,
                struct error *e)
 {
     struct acting acting = {m, a};
 
-    return life_carry_out(&a->life, seen, act_one, &acting, e);
+    return job_state_machine_step(&a->machine, seen, act_one, &acting, e);
 }
 
-void job_tell(struct job_manager *m, struct active_job *a, const struct life_observation *seen)
+void job_tell(struct job_manager *m, struct active_job *a, const struct job_observation *seen)
 {
     struct error e;
 

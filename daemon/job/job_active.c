@@ -29,7 +29,7 @@ static void active_read_document(struct job_manager *m, struct active_job *a,
 }
 
 struct active_job *active_create(struct job_manager *m, const struct store_job *job,
-                                 enum life_phase phase, struct error *e)
+                                 enum job_phase phase, struct error *e)
 {
     bool slurm = job->slurm || (job->launcher && strcmp(job->launcher, "slurm") == 0);
     struct active_job *a = calloc(1, sizeof *a);
@@ -55,12 +55,12 @@ struct active_job *active_create(struct job_manager *m, const struct store_job *
         .exit_signal = -1,
         .slurm = {.exit_code = -1, .exit_signal = -1},
     };
-    a->life = (struct life){
+    a->machine = (struct job_machine){
         .phase = phase,
         .slurm = slurm,
         .resumes = job->resumes,
         .may_have_run = job->state != JOB_QUEUED,
-        .cancel_asked = phase == LIFE_LOST && store_job_cancel_asked(job),
+        .cancel_asked = phase == PHASE_LOST && store_job_cancel_asked(job),
         .due = INFINITY,
         .limit_at = INFINITY,
         .limit_seconds = job->time_limit_seconds,
@@ -148,7 +148,7 @@ struct active_job *active_find(const struct job_manager *m, int64_t id)
 
 bool active_is_under_way(const struct active_job *a)
 {
-    return a->life.phase == LIFE_RUNNING || a->life.phase == LIFE_IN_SLURM;
+    return a->machine.phase == PHASE_RUNNING || a->machine.phase == PHASE_IN_SLURM;
 }
 
 int64_t active_slots(const struct job_manager *m)

@@ -6,7 +6,7 @@
 /* A job in the phase `phase`, which has no launcher yet; not in the list. job->spec is needed.
  * NULL: no memory. */
 struct active_job *active_create(struct job_manager *m, const struct store_job *job,
-                                 enum life_phase phase, struct error *e);
+                                 enum job_phase phase, struct error *e);
 
 /* Puts it at the end of the list: it takes its slots. */
 void active_add(struct job_manager *m, struct active_job *a);

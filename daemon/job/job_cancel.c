@@ -71,16 +71,16 @@ static void cancel_tell_loop(const struct cancelling *c)
     job_manager_wake(m);
 }
 
-static int cancel_act(void *context, enum life_action action, struct error *e)
+static int cancel_act(void *context, enum job_action action, struct error *e)
 {
     const struct cancelling *c = context;
 
     switch (action) {
-    case LIFE_STORE_CANCELLED:
+    case DO_STORE_CANCELLED:
         return cancel_store_cancelled(c, e);
-    case LIFE_STORE_WISH:
+    case DO_STORE_WISH:
         return cancel_store_wish(c, e);
-    case LIFE_MARK_WISH:
+    case DO_MARK_WISH:
         return cancel_mark_wish(c, e);
     default:
         cancel_tell_loop(c);
@@ -91,12 +91,12 @@ static int cancel_act(void *context, enum life_action action, struct error *e)
 static int cancel_once(struct job_manager *m, const struct store_job *job, const char *by,
                        struct error *e)
 {
-    struct life life = life_of_state(job->state, job->slurm != NULL);
-    struct life_observation asked = {.event = LIFE_CANCEL_ASKED};
+    struct job_machine machine = job_state_machine_of(job->state, job->slurm != NULL);
+    struct job_observation asked = {.event = ON_CANCEL_ASKED};
     struct cancelling cancelling = {m, job, by};
-    int status = life_carry_out(&life, &asked, cancel_act, &cancelling, e);
+    int status = job_state_machine_step(&machine, &asked, cancel_act, &cancelling, e);
 
-    if (status == LIFE_NOTHING)
+    if (status == MACHINE_NOTHING)
         return error_set(e, ERR_CONFLICT, "job %lld has %s already", (long long)job->id,
                          job->state == JOB_CANCELLED ? "been cancelled"
                                                      : job_state_name(job->state));

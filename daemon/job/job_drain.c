@@ -45,7 +45,7 @@ static bool drain_is_of_job(const struct active_job *a, const char *host)
 {
     int count;
 
-    if (a->life.slurm)
+    if (a->machine.slurm)
         return host_list_place(a->slurm.nodes, host, &count) >= 0;
     return a->hosts.count ? job_hosts_find(&a->hosts, host) != NULL : host_is_here(host, false);
 }

@@ -14,7 +14,7 @@
 #include "daemon/job/job_active.h"
 #include "daemon/job/job_replan.h"
 #include "daemon/job/job_drain.h"
-#include "daemon/job/job_life_end.h"
+#include "daemon/job/job_state_machine.h"
 #include "daemon/job/job_slurm_verdict.h"
 #include "daemon/job/job_estimate.h"
 #include "daemon/job/run_dir_trim.h"
@@ -32,12 +32,12 @@ static enum failure_stop end_why(const struct active_job *a)
 {
     struct stalled stall;
 
-    if (a->life.cancel_asked || a->life.stop_why == FAILURE_CANCELLED ||
+    if (a->machine.cancel_asked || a->machine.stop_why == FAILURE_CANCELLED ||
         attempt_flag_is_set(a->attempt_dir, ATTEMPT_FLAG_CANCEL))
         return FAILURE_CANCELLED;
-    if (a->life.stop_why == FAILURE_STALLED || stalled_read(a->attempt_dir, &stall))
+    if (a->machine.stop_why == FAILURE_STALLED || stalled_read(a->attempt_dir, &stall))
         return FAILURE_STALLED;
-    return a->life.stop_why == FAILURE_TIME_LIMIT ||
+    return a->machine.stop_why == FAILURE_TIME_LIMIT ||
                    attempt_flag_is_set(a->attempt_dir, ATTEMPT_FLAG_LIMIT)
                ? FAILURE_TIME_LIMIT
                : FAILURE_NOT_STOPPED;
@@ -62,7 +62,7 @@ static int end_judge(struct job_manager *m, struct active_job *a, struct error *
     if (status)
         return status;
     failure_judge(a->attempt_dir, &how, why, &a->verdict);
-    if (a->life.slurm) {
+    if (a->machine.slurm) {
         struct slurm_end end = end_in_slurm(a, why);
         slurm_verdict(&end, &a->verdict);
     }
@@ -107,10 +107,10 @@ char *end_first_failure(const struct store_job *job)
 }
 
 static void end_decide(const struct job_manager *m, const struct active_job *a,
-                       const struct store_job *job, bool keeps_slurm, struct life_end *end)
+                       const struct store_job *job, bool keeps_slurm, struct attempt_outcome *end)
 {
     char *first = end_first_failure(job);
-    struct life_history history = {
+    struct attempt_history history = {
         .restarts = job->restarts,
         .restarts_max = a->spec ? a->spec->restart.max : 0,
         .restart_delay_seconds = m->limits.restart_delay_seconds,
@@ -122,7 +122,7 @@ static void end_decide(const struct job_manager *m, const struct active_job *a,
         .first_failure = first,
     };
 
-    life_end_of(&a->verdict, &history, end);
+    job_state_after_attempt(&a->verdict, &history, end);
     free(first);
 }
 
@@ -131,7 +131,7 @@ static void end_decide(const struct job_manager *m, const struct active_job *a,
 /* NAN: Slurm measures none, or the script did not come to its end. */
 static double end_joules(const struct active_job *a)
 {
-    char *text = a->life.slurm ? attempt_read_tail(a->attempt_dir, SLURM_ENERGY) : NULL;
+    char *text = a->machine.slurm ? attempt_read_tail(a->attempt_dir, SLURM_ENERGY) : NULL;
     double joules = text ? slurm_energy_read(text) : NAN;
 
     free(text);
@@ -141,7 +141,7 @@ static double end_joules(const struct active_job *a)
 static int end_write(struct job_manager *m, struct active_job *a, const struct store_job *job,
                      int64_t *next, struct error *e)
 {
-    struct life_end end;
+    struct attempt_outcome end;
     char *by = NULL;
 
     end_decide(m, a, job, next != NULL, &end);
@@ -228,7 +228,7 @@ int end_judge_put_back(struct job_manager *m, struct active_job *a, bool *last, 
     enum failure_stop why = end_why(a) == FAILURE_STALLED ? FAILURE_STALLED : FAILURE_NOT_STOPPED;
     struct slurm_end in_slurm = end_in_slurm(a, why);
     struct store_job job = {0};
-    struct life_end end;
+    struct attempt_outcome end;
     char *refused = NULL;
     int status = ingest_catch_up(a->ingest, e);
 

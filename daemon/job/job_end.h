@@ -9,7 +9,7 @@ int end_judge_put_back(struct job_manager *m, struct active_job *a, bool *last, 
 /* The reason of the first attempt that failed, which the caller frees; NULL: none did. */
 char *end_first_failure(const struct store_job *job);
 
-/* Of LIFE_STORE_END, LIFE_STORE_NO_START and LIFE_STORE_PUT_BACK. */
+/* Of DO_STORE_END, DO_STORE_NO_START and DO_STORE_PUT_BACK. */
 int end_store(struct job_manager *m, struct active_job *a, struct error *e);
 int end_store_no_start(struct job_manager *m, struct active_job *a, struct error *e);
 int end_store_put_back(struct job_manager *m, struct active_job *a, struct error *e);

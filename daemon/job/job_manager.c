@@ -217,7 +217,7 @@ static size_t manager_fill_fds(const struct job_manager *m, struct round *r)
     r->fds[FD_INOTIFY] = (struct pollfd){.fd = m->inotify_fd, .events = POLLIN};
     struct pollfd *fd = r->fds + FD_PROCESSES;
     for (const struct active_job *a = m->active; a; a = a->next)
-        *fd++ = (struct pollfd){.fd = a->life.phase == LIFE_RUNNING ? a->process.pidfd : -1,
+        *fd++ = (struct pollfd){.fd = a->machine.phase == PHASE_RUNNING ? a->process.pidfd : -1,
                                 .events = POLLIN};
     return count;
 }
@@ -301,7 +301,7 @@ static void manager_publish_slots(struct job_manager *m)
     int64_t running = 0;
 
     for (const struct active_job *a = m->active; a; a = a->next)
-        running += a->life.phase != LIFE_IN_SLURM;
+        running += a->machine.phase != PHASE_IN_SLURM;
     pthread_mutex_lock(&m->mutex);
     m->used.used = active_slots(m);
     m->used.running = running;

@@ -6,7 +6,7 @@
 
 #include "daemon/ingest/apply.h"
 #include "daemon/job/job.h"
-#include "daemon/job/job_life.h"
+#include "daemon/job/job_state_machine.h"
 #include "daemon/job/job_hosts.h"
 #include "daemon/launch/stalled.h"
 #include "launch/launch.h"
@@ -15,7 +15,7 @@
 struct active_job {
     struct active_job *next;
     int64_t id, attempt, slots;
-    struct life life;
+    struct job_machine machine;
     struct job_spec *spec; /* NULL: the stored document cannot be read any more */
     char *run_dir, *attempt_dir;
     const struct launcher *launcher;

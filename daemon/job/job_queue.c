@@ -9,7 +9,7 @@
 #include "common/log.h"
 #include "daemon/job/job_active.h"
 #include "daemon/job/job_act.h"
-#include "daemon/job/job_life_end.h"
+#include "daemon/job/job_state_machine.h"
 #include "daemon/job/job_start.h"
 #include "daemon/job/job_estimate.h"
 #include "daemon/job/job_queue_plan.h"
@@ -49,7 +49,7 @@ static struct queue_running queue_running_of(struct job_manager *m, struct activ
     struct queue_running r = {
         .id = a->id,
         .slots = a->slots,
-        .slurm = a->life.slurm,
+        .slurm = a->machine.slurm,
         .ends = {0, INFINITY, INFINITY},
         .hosts = &a->hosts
     };
@@ -129,7 +129,7 @@ static void queue_set_reason(struct queue_look *l, const struct store_job *job, 
 static double queue_pause(const struct job_manager *m, const struct store_job *job, double now)
 {
     double wait = job->not_before - now;
-    double longest = life_restart_delay(m->limits.restart_delay_seconds, job->restarts - 1);
+    double longest = job_state_restart_delay(m->limits.restart_delay_seconds, job->restarts - 1);
 
     return wait > longest + 1 ? 0 : wait; /* a longer one than there can be: the clock was set */
 }
@@ -142,7 +142,7 @@ static struct active_job *queue_load(struct job_manager *m, int64_t id)
     struct error e;
 
     if (store_job_get(m->store, id, &job, &e) == 0 &&
-        (a = active_create(m, &job, LIFE_WAITING, &e)) && !(a->start = start_create(&job))) {
+        (a = active_create(m, &job, PHASE_WAITING, &e)) && !(a->start = start_create(&job))) {
         active_destroy(m, a);
         a = NULL;
         error_set(&e, ERR_NO_MEMORY, "no memory for it");
@@ -156,17 +156,17 @@ static struct active_job *queue_load(struct job_manager *m, int64_t id)
 /* True: it has its slots, or takes none. */
 static bool queue_start(struct job_manager *m, struct active_job *a)
 {
-    struct life_observation may = {.event = LIFE_MAY_START, .now = clock_monotonic()};
+    struct job_observation may = {.event = ON_MAY_START, .now = clock_monotonic()};
     struct error e;
 
     active_add(m, a);
-    return job_handle(m, a, &may, &e) == LIFE_DONE;
+    return job_handle(m, a, &may, &e) == MACHINE_DONE;
 }
 
 /* True: it was planned for fewer workers, and stays in the queue. */
 static bool queue_refuse(struct job_manager *m, const struct store_job *job)
 {
-    struct life_observation never = {.event = LIFE_NEVER_FITS};
+    struct job_observation never = {.event = ON_NEVER_FITS};
     struct error e;
     struct active_job *a = queue_load(m, job->id);
 
@@ -174,7 +174,7 @@ static bool queue_refuse(struct job_manager *m, const struct store_job *job)
         return false;
     if (job_handle(m, a, &never, &e) < 0 && e.code != ERR_CONFLICT)
         log_warning("job %lld: %s", (long long)job->id, e.text);
-    bool smaller = a->life.phase == LIFE_WAITING;
+    bool smaller = a->machine.phase == PHASE_WAITING;
     active_destroy(m, a);
     return smaller;
 }

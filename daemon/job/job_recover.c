@@ -60,7 +60,7 @@ static int recover_in_slurm(struct job_manager *m, const struct store_job *job,
 /* What runs in the directory says whose it is. What has ended in one of an unknown owner is not
  * touched. */
 static bool recover_unknown(struct job_manager *m, const struct store_job *job,
-                            const struct active_job *a, const struct life_found *found)
+                            const struct active_job *a, const struct job_found *found)
 {
     struct error e;
 
@@ -74,44 +74,44 @@ static bool recover_unknown(struct job_manager *m, const struct store_job *job,
 }
 
 static int recover_look(struct job_manager *m, const struct store_job *job, struct active_job *a,
-                        enum life_event *event, struct error *e)
+                        enum job_observed *event, struct error *e)
 {
     enum run_dir run_dir = run_dir_look(m->store, job, &a->no_start);
-    struct life_found found = {.foreign = run_dir == RUN_DIR_FOREIGN,
-                               .missing = run_dir == RUN_DIR_MISSING,
-                               .slurm = job->slurm != NULL,
-                               .launched = job->launcher_pid > 0};
+    struct job_found found = {.foreign = run_dir == RUN_DIR_FOREIGN,
+                              .missing = run_dir == RUN_DIR_MISSING,
+                              .slurm = job->slurm != NULL,
+                              .launched = job->launcher_pid > 0};
     int status = 0;
 
     if (!found.foreign && !found.slurm && found.launched)
         found.alive = recover_process(job, a);
     if (run_dir == RUN_DIR_UNKNOWN)
         found.foreign = !recover_unknown(m, job, a, &found);
-    *event = life_found(&found);
-    if (found.missing && (*event == LIFE_FOUND_ALIVE || *event == LIFE_FOUND_IN_SLURM))
+    *event = job_state_found_event(&found);
+    if (found.missing && (*event == ON_FOUND_ALIVE || *event == ON_FOUND_IN_SLURM))
         status = run_dir_claim(m->store, job, e);
-    if (!status && *event == LIFE_FOUND_IN_SLURM)
+    if (!status && *event == ON_FOUND_IN_SLURM)
         status = recover_in_slurm(m, job, a, e);
     return status;
 }
 
-static void recover_tell(const struct store_job *job, struct active_job *a, enum life_event event)
+static void recover_tell(const struct store_job *job, struct active_job *a, enum job_observed event)
 {
-    if (event == LIFE_FOUND_UNLAUNCHED) {
+    if (event == ON_FOUND_UNLAUNCHED) {
         log_info("job %lld: its launch had not been completed", (long long)job->id);
         if (a->launcher == &launcher_local) /* the folder that was made for its ranks */
             launcher_local.survivors(&a->process, a->attempt_dir);
     }
-    if (event == LIFE_FOUND_ALIVE || event == LIFE_FOUND_DEAD)
+    if (event == ON_FOUND_ALIVE || event == ON_FOUND_DEAD)
         log_info("job %lld: %s", (long long)job->id,
-                 event == LIFE_FOUND_ALIVE ? "still runs, followed again"
-                                           : "ended while traind was away");
+                 event == ON_FOUND_ALIVE ? "still runs, followed again"
+                                         : "ended while traind was away");
 }
 
 static int recover_job(struct job_manager *m, const struct store_job *job, struct error *e)
 {
-    struct active_job *a = active_create(m, job, LIFE_LOST, e);
-    struct life_observation seen = {.now = clock_monotonic()};
+    struct active_job *a = active_create(m, job, PHASE_LOST, e);
+    struct job_observation seen = {.now = clock_monotonic()};
 
     if (!a)
         return -(int)e->code;
@@ -119,7 +119,7 @@ static int recover_job(struct job_manager *m, const struct store_job *job, struc
     int status = recover_look(m, job, a, &seen.event, e);
     if (!status) {
         recover_tell(job, a, seen.event);
-        if (seen.event == LIFE_FOUND_ALIVE)
+        if (seen.event == ON_FOUND_ALIVE)
             seen.ran_seconds = launch_elapsed_seconds(&a->process);
         status = job_handle(m, a, &seen, e);
     }

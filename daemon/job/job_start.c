@@ -247,7 +247,7 @@ static void start_words(const struct job_manager *m, const struct active_job *a,
     long long world = job_spec_world_size(spec);
     const char *verb = a->start->job.resumes ? "continues with" : "starts";
 
-    if (a->life.slurm)
+    if (a->machine.slurm)
         snprintf(reason, bytes, "is handed to Slurm: %lld worker%s on %lld node%s", world,
                  plural(world), (long long)spec->cluster.nodes, plural(spec->cluster.nodes));
     else if (job_spec_names_hosts(spec))
@@ -262,7 +262,7 @@ static void start_words(const struct job_manager *m, const struct active_job *a,
 int start_store_attempt(struct job_manager *m, struct active_job *a, struct error *e)
 {
     char reason[128];
-    struct store_state_change change = {a->life.slurm ? JOB_QUEUED : JOB_STARTING, reason,
+    struct store_state_change change = {a->machine.slurm ? JOB_QUEUED : JOB_STARTING, reason,
                                         clock_now(), NULL};
     int64_t above = run_dir_last_attempt(a->run_dir);
 

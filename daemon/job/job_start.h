@@ -1,5 +1,5 @@
 /*
- * The steps of a start, one by one (LIFE_PREPARE to LIFE_OPEN_GATE), as act.h carries them out. A
+ * The steps of a start, one by one (DO_PREPARE to DO_OPEN_GATE), as act.h carries them out. A
  * daemon that is killed between two of them has started nothing that it does not find again.
  */
 #pragma once

@@ -16,7 +16,7 @@
 
 void watch_launcher_ended(struct job_manager *m, struct active_job *a)
 {
-    struct life_observation seen = {.event = LIFE_LAUNCHER_ENDED, .now = clock_monotonic()};
+    struct job_observation seen = {.event = ON_LAUNCHER_ENDED, .now = clock_monotonic()};
 
     launch_reap(&a->process, &a->exit_code, &a->exit_signal);
     seen.killed = a->exit_signal > 0;
@@ -39,9 +39,9 @@ static double watch_grace(struct job_manager *m, const struct active_job *a)
 
 void watch_cancel(struct job_manager *m, struct active_job *a)
 {
-    struct life_observation seen = {.event = LIFE_CANCEL_SEEN, .now = clock_monotonic()};
+    struct job_observation seen = {.event = ON_CANCEL_SEEN, .now = clock_monotonic()};
 
-    if (!active_is_under_way(a) || a->life.stop != LIFE_STOP_NONE)
+    if (!active_is_under_way(a) || a->machine.stop != STOP_NONE)
         return;
     seen.grace_seconds = watch_grace(m, a);
     job_tell(m, a, &seen);
@@ -49,11 +49,11 @@ void watch_cancel(struct job_manager *m, struct active_job *a)
 
 static void watch_time(struct job_manager *m, struct active_job *a)
 {
-    struct life_observation seen = {.event = LIFE_TIME_PASSED, .now = clock_monotonic()};
+    struct job_observation seen = {.event = ON_TIME_PASSED, .now = clock_monotonic()};
 
-    if (seen.now < a->life.due)
+    if (seen.now < a->machine.due)
         return;
-    if (a->life.stop == LIFE_STOP_NONE)
+    if (a->machine.stop == STOP_NONE)
         seen.grace_seconds = watch_grace(m, a);
     job_tell(m, a, &seen);
 }
@@ -99,9 +99,9 @@ static bool watch_finds_stall(struct job_manager *m, struct active_job *a)
 /* Ranks that are stopped do not hear that they should end in order. */
 static void watch_stall(struct job_manager *m, struct active_job *a)
 {
-    struct life_observation seen = {.event = LIFE_STALLED, .now = clock_monotonic()};
+    struct job_observation seen = {.event = ON_STALLED, .now = clock_monotonic()};
 
-    if (a->life.stop != LIFE_STOP_NONE || seen.now < a->stall_next_at)
+    if (a->machine.stop != STOP_NONE || seen.now < a->stall_next_at)
         return;
     a->stall_next_at = seen.now + STALL_LOOK_SECONDS;
     if (watch_finds_stall(m, a))
@@ -121,10 +121,10 @@ void watch_events(struct active_job *a)
 /* Of a job whose launcher has ended. */
 static void watch_rest(struct job_manager *m, struct active_job *a)
 {
-    bool left = !a->life.never_started && !a->without_slurm &&
+    bool left = !a->machine.never_started && !a->without_slurm &&
                 a->launcher->survivors(&a->process, a->attempt_dir) > 0;
-    struct life_observation seen = {.event = left ? LIFE_PROCESSES_LEFT : LIFE_NOTHING_LEFT,
-                                    .now = clock_monotonic()};
+    struct job_observation seen = {.event = left ? ON_PROCESSES_LEFT : ON_NOTHING_LEFT,
+                                   .now = clock_monotonic()};
 
     job_tell(m, a, &seen);
 }
@@ -134,7 +134,7 @@ void watch_job(struct job_manager *m, struct active_job *a, bool due)
     if (active_is_under_way(a)) {
         if (a->process.slurm)
             watch_slurm(m, a);
-        if (a->life.cancel_asked || attempt_flag_is_set(a->attempt_dir, ATTEMPT_FLAG_CANCEL))
+        if (a->machine.cancel_asked || attempt_flag_is_set(a->attempt_dir, ATTEMPT_FLAG_CANCEL))
             watch_cancel(m, a);
         watch_time(m, a);
         if (active_is_under_way(a))
@@ -148,5 +148,5 @@ void watch_job(struct job_manager *m, struct active_job *a, bool due)
 
 double watch_next_at(const struct active_job *a, double now)
 {
-    return active_is_under_way(a) ? a->life.due : now + REST_LOOK_SECONDS;
+    return active_is_under_way(a) ? a->machine.due : now + REST_LOOK_SECONDS;
 }

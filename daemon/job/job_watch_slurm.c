@@ -64,13 +64,13 @@ static void slurm_follow_restarts(struct job_manager *m, struct active_job *a)
     int64_t newest = slurm_first_attempt(a->process.slurm) + a->slurm.restarts;
 
     while (active_is_under_way(a) && a->attempt < newest) {
-        struct life_observation seen = {.event = LIFE_SLURM_PUT_BACK, .now = clock_monotonic()};
+        struct job_observation seen = {.event = ON_SLURM_PUT_BACK, .now = clock_monotonic()};
         struct error e;
         if (end_judge_put_back(m, a, &seen.last, &e)) {
             manager_complain(a, "its restart by Slurm was not stored", &e);
             return;
         }
-        if (job_handle(m, a, &seen, &e) != LIFE_DONE) {
+        if (job_handle(m, a, &seen, &e) != MACHINE_DONE) {
             a->judged = false;
             return;
         }
@@ -114,7 +114,7 @@ static void slurm_look_at_exit(struct active_job *a)
 
 static void slurm_note_end(struct job_manager *m, struct active_job *a)
 {
-    struct life_observation seen = {.event = LIFE_LAUNCHER_ENDED, .now = clock_monotonic()};
+    struct job_observation seen = {.event = ON_LAUNCHER_ENDED, .now = clock_monotonic()};
     int64_t code = slurm_exit_of_script(a);
 
     a->exit_code = code >= 0 ? code : a->slurm.exit_code;
@@ -127,8 +127,8 @@ static void slurm_note_end(struct job_manager *m, struct active_job *a)
 static void slurm_note_start(struct job_manager *m, struct active_job *a)
 {
     /* From here on by traind's clock, so that a change of the machine's does no harm. */
-    struct life_observation seen = {
-        .event = LIFE_SLURM_STARTED,
+    struct job_observation seen = {
+        .event = ON_SLURM_STARTED,
         .now = clock_monotonic(),
         .ran_seconds = a->slurm.start > 0 ? fmax(0, clock_now() - a->slurm.start) : 0};
 
@@ -138,9 +138,9 @@ static void slurm_note_start(struct job_manager *m, struct active_job *a)
 /* It is to end, and Slurm has not said anything of it, or does not any more. */
 static void slurm_note_silence(struct job_manager *m, struct active_job *a)
 {
-    struct life_observation seen = {.event = LIFE_SLURM_SILENT, .now = clock_monotonic()};
+    struct job_observation seen = {.event = ON_SLURM_SILENT, .now = clock_monotonic()};
 
-    a->life.may_have_run = attempt_file_is_filled(a->attempt_dir, "slurm-job");
+    a->machine.may_have_run = attempt_file_is_filled(a->attempt_dir, "slurm-job");
     job_tell(m, a, &seen);
 }
 
@@ -156,15 +156,15 @@ void watch_slurm(struct job_manager *m, struct active_job *a)
         return;
     if (news)
         slurm_store_status(m, a);
-    if (a->life.phase == LIFE_IN_SLURM) {
+    if (a->machine.phase == PHASE_IN_SLURM) {
         if (status.phase == SLURM_RUNNING || attempt_file_is_filled(a->attempt_dir, "events.jsonl"))
             slurm_note_start(m, a);
-        else if (news && status.phase <= SLURM_WAITING && a->life.stop == LIFE_STOP_NONE)
+        else if (news && status.phase <= SLURM_WAITING && a->machine.stop == STOP_NONE)
             slurm_say_waiting(m, a);
     }
     slurm_look_at_exit(a);
     if (status.phase >= SLURM_ENDED || a->without_slurm)
         slurm_note_end(m, a);
-    else if (status.silent && a->life.stop != LIFE_STOP_NONE)
+    else if (status.silent && a->machine.stop != STOP_NONE)
         slurm_note_silence(m, a);
 }

@@ -14,7 +14,7 @@
 struct acting {
     struct world *w;
     struct active *a;
-    const struct life_observation *seen;
+    const struct job_observation *seen;
 };
 
 typedef int shell_step(struct world *w, struct active *a, struct error *e);
@@ -52,7 +52,7 @@ void shell_forget_all(struct world *w)
     }
 }
 
-static struct active *shell_create(struct world *w, int id, enum life_phase phase)
+static struct active *shell_create(struct world *w, int id, enum job_phase phase)
 {
     struct job *job = &w->jobs[id];
 
@@ -61,15 +61,15 @@ static struct active *shell_create(struct world *w, int id, enum life_phase phas
         if (a->used)
             continue;
         *a = (struct active){.used = true, .job = id, .attempt = job->attempt, .ends = INFINITY};
-        a->life =
-            (struct life){.phase = phase,
-                          .slurm = job->for_slurm,
-                          .resumes = job->resumes,
-                          .may_have_run = job->state != JOB_QUEUED,
-                          .cancel_asked = phase == LIFE_LOST && job->cancel_attempt == job->attempt,
-                          .due = INFINITY,
-                          .limit_at = INFINITY,
-                          .limit_seconds = job->time_limit};
+        a->machine = (struct job_machine){.phase = phase,
+                                          .slurm = job->for_slurm,
+                                          .resumes = job->resumes,
+                                          .may_have_run = job->state != JOB_QUEUED,
+                                          .cancel_asked = phase == PHASE_LOST &&
+                                                          job->cancel_attempt == job->attempt,
+                                          .due = INFINITY,
+                                          .limit_at = INFINITY,
+                                          .limit_seconds = job->time_limit};
         return a;
     }
     world_violation(w, "the loop has more jobs than there are");
@@ -134,8 +134,8 @@ static int shell_start_launcher(struct world *w, struct active *a, struct error 
     if (w->disk_full)
         return shell_no_space(e);
     shell_attempt(w, a)->folder = true;
-    a->process = nature_start(w, a->job, a->attempt, a->life.slurm);
-    a->held = a->silent = a->life.slurm;
+    a->process = nature_start(w, a->job, a->attempt, a->machine.slurm);
+    a->held = a->silent = a->machine.slurm;
     return 0;
 }
 
@@ -145,10 +145,10 @@ static int shell_store_launcher(struct world *w, struct active *a, struct error 
 
     if (w->disk_full)
         return shell_no_space(e);
-    if (w->defect != DEFECT_SLURM_GETS_IT_ANYWAY && a->life.slurm &&
+    if (w->defect != DEFECT_SLURM_GETS_IT_ANYWAY && a->machine.slurm &&
         (job->state != JOB_QUEUED || job->attempt != a->attempt))
         return error_set(e, ERR_CONFLICT, "it was cancelled");
-    if (a->life.slurm) {
+    if (a->machine.slurm) {
         job->in_slurm = true;
         job->first_attempt = a->attempt;
     }
@@ -167,7 +167,7 @@ static int shell_follow(struct world *w, struct active *a, struct error *e)
 static int shell_open_gate(struct world *w, struct active *a, struct error *e)
 {
     (void)e;
-    if (a->life.slurm)
+    if (a->machine.slurm)
         a->held = false;
     else
         nature_release(w, shell_process(w, a));
@@ -190,12 +190,12 @@ static enum failure_stop shell_why(struct world *w, const struct active *a)
 {
     const struct attempt *at = shell_attempt(w, a);
 
-    if (a->life.cancel_asked || a->life.stop_why == FAILURE_CANCELLED || at->mark_cancel)
+    if (a->machine.cancel_asked || a->machine.stop_why == FAILURE_CANCELLED || at->mark_cancel)
         return FAILURE_CANCELLED;
-    if (a->life.stop_why == FAILURE_STALLED || at->mark_stall)
+    if (a->machine.stop_why == FAILURE_STALLED || at->mark_stall)
         return FAILURE_STALLED;
-    return a->life.stop_why == FAILURE_TIME_LIMIT || at->mark_limit ? FAILURE_TIME_LIMIT
-                                                                    : FAILURE_NOT_STOPPED;
+    return a->machine.stop_why == FAILURE_TIME_LIMIT || at->mark_limit ? FAILURE_TIME_LIMIT
+                                                                       : FAILURE_NOT_STOPPED;
 }
 
 /* As failure_judge does, by what is left of the attempt. */
@@ -216,7 +216,7 @@ static void shell_judge(struct world *w, struct active *a)
     } else if (at->outcome == RAN_INTO_FAILURE || at->outcome == RAN_INTO_DEATH) {
         v->own_fault = at->own_fault;
         world_copy(v->reason, sizeof v->reason, at->cause);
-    } else if (at->outcome == RAN_NOT && a->life.slurm) {
+    } else if (at->outcome == RAN_NOT && a->machine.slurm) {
         snprintf(v->reason, sizeof v->reason, "Slurm's job ended before a worker said anything");
     } else if (at->outcome == RAN_NOT) {
         v->state = JOB_QUEUED;
@@ -228,20 +228,20 @@ static void shell_judge(struct world *w, struct active *a)
 static int shell_store_verdict(struct world *w, struct active *a, bool put_back, struct error *e)
 {
     struct job *job = shell_job(w, a);
-    struct life_history history = {.restarts = job->restarts,
-                                   .restarts_max = job->restarts_max,
-                                   .restart_delay_seconds = RESTART_SECONDS,
-                                   .checkpoint = job->checkpoint,
-                                   .trains = job->trains,
-                                   .ran = true,
-                                   .resumes = job->resumes,
-                                   .keeps_slurm = put_back,
-                                   .first_failure = job->failure};
-    struct life_end end;
+    struct attempt_history history = {.restarts = job->restarts,
+                                      .restarts_max = job->restarts_max,
+                                      .restart_delay_seconds = RESTART_SECONDS,
+                                      .checkpoint = job->checkpoint,
+                                      .trains = job->trains,
+                                      .ran = true,
+                                      .resumes = job->resumes,
+                                      .keeps_slurm = put_back,
+                                      .first_failure = job->failure};
+    struct attempt_outcome end;
 
     if (w->disk_full)
         return shell_no_space(e);
-    life_end_of(&a->verdict, &history, &end);
+    job_state_after_attempt(&a->verdict, &history, &end);
     if (w->defect != DEFECT_WISH_IS_LOST && end.to == JOB_QUEUED &&
         job->cancel_attempt == job->attempt)
         return error_set(e, ERR_CONFLICT, "it was asked to be cancelled");
@@ -366,7 +366,7 @@ static bool shell_slurm_has_begun(struct world *w, const struct active *a)
 static int shell_ask_workers(struct world *w, struct active *a, struct error *e)
 {
     (void)e;
-    if (!a->life.slurm)
+    if (!a->machine.slurm)
         nature_ask(w, shell_process(w, a));
     else if (!shell_slurm_has_begun(w, a))
         a->cancel = true;
@@ -376,7 +376,7 @@ static int shell_ask_workers(struct world *w, struct active *a, struct error *e)
 static int shell_terminate(struct world *w, struct active *a, struct error *e)
 {
     (void)e;
-    if (a->life.slurm)
+    if (a->machine.slurm)
         a->cancel = true;
     else
         nature_terminate(w, shell_process(w, a));
@@ -386,7 +386,7 @@ static int shell_terminate(struct world *w, struct active *a, struct error *e)
 static int shell_kill(struct world *w, struct active *a, struct error *e)
 {
     (void)e;
-    if (a->life.slurm)
+    if (a->machine.slurm)
         a->cancel = true;
     else if (a->process)
         nature_kill(w, shell_process(w, a));
@@ -435,37 +435,37 @@ static int shell_forget(struct world *w, struct active *a, struct error *e)
     return 0;
 }
 
-static shell_step *const shell_steps[LIFE_ACTION_COUNT] = {
-    [LIFE_PREPARE] = shell_prepare,
-    [LIFE_STORE_ATTEMPT] = shell_store_attempt,
-    [LIFE_START_LAUNCHER] = shell_start_launcher,
-    [LIFE_STORE_LAUNCHER] = shell_store_launcher,
-    [LIFE_FOLLOW] = shell_follow,
-    [LIFE_OPEN_GATE] = shell_open_gate,
-    [LIFE_ABANDON_LAUNCHER] = shell_abandon,
-    [LIFE_STORE_NO_START] = shell_store_no_start,
-    [LIFE_TRY_LATER] = shell_nothing,
-    [LIFE_SHRINK] = shell_shrink,
-    [LIFE_STORE_UNFIT] = shell_store_failed,
-    [LIFE_STORE_CANCELLED] = shell_store_cancelled,
-    [LIFE_MARK_LIMIT] = shell_mark_limit,
-    [LIFE_MARK_STALL] = shell_mark_stall,
-    [LIFE_ASK_WORKERS] = shell_ask_workers,
-    [LIFE_TERMINATE] = shell_terminate,
-    [LIFE_KILL] = shell_kill,
-    [LIFE_SAY_STOPPING] = shell_nothing,
-    [LIFE_STORE_STARTED] = shell_store_started,
-    [LIFE_STORE_PUT_BACK] = shell_store_put_back,
-    [LIFE_CANCEL_IN_SLURM] = shell_cancel_in_slurm,
-    [LIFE_DISOWN_IN_SLURM] = shell_disown,
-    [LIFE_STORE_END] = shell_store_end,
-    [LIFE_FINISH] = shell_nothing,
-    [LIFE_STORE_BACK] = shell_store_back,
-    [LIFE_STORE_LOST] = shell_store_failed,
-    [LIFE_FORGET] = shell_forget,
+static shell_step *const shell_steps[] = {
+    [DO_PREPARE] = shell_prepare,
+    [DO_STORE_ATTEMPT] = shell_store_attempt,
+    [DO_START_LAUNCHER] = shell_start_launcher,
+    [DO_STORE_LAUNCHER] = shell_store_launcher,
+    [DO_FOLLOW] = shell_follow,
+    [DO_OPEN_GATE] = shell_open_gate,
+    [DO_ABANDON_LAUNCHER] = shell_abandon,
+    [DO_STORE_NO_START] = shell_store_no_start,
+    [DO_TRY_LATER] = shell_nothing,
+    [DO_SHRINK] = shell_shrink,
+    [DO_STORE_UNFIT] = shell_store_failed,
+    [DO_STORE_CANCELLED] = shell_store_cancelled,
+    [DO_MARK_LIMIT] = shell_mark_limit,
+    [DO_MARK_STALL] = shell_mark_stall,
+    [DO_ASK_WORKERS] = shell_ask_workers,
+    [DO_TERMINATE] = shell_terminate,
+    [DO_KILL] = shell_kill,
+    [DO_SAY_STOPPING] = shell_nothing,
+    [DO_STORE_STARTED] = shell_store_started,
+    [DO_STORE_PUT_BACK] = shell_store_put_back,
+    [DO_CANCEL_IN_SLURM] = shell_cancel_in_slurm,
+    [DO_DISOWN_IN_SLURM] = shell_disown,
+    [DO_STORE_END] = shell_store_end,
+    [DO_FINISH] = shell_nothing,
+    [DO_STORE_BACK] = shell_store_back,
+    [DO_STORE_LOST] = shell_store_failed,
+    [DO_FORGET] = shell_forget,
 };
 
-static int shell_act(void *context, enum life_action action, struct error *e)
+static int shell_act(void *context, enum job_action action, struct error *e)
 {
     struct acting *acting = context;
     struct active *a = acting->a;
@@ -474,38 +474,38 @@ static int shell_act(void *context, enum life_action action, struct error *e)
     *e = (struct error){0};
     int id = a->job, attempt = a->attempt;
     int status = shell_steps[action](acting->w, a, e);
-    world_trace(acting->w, "job %d.%d: %s%s%s", id, attempt, life_action_name(action),
+    world_trace(acting->w, "job %d.%d: %s%s%s", id, attempt, simulate_action_name(action),
                 status ? ": " : "", status ? e->text : "");
-    if (status && action >= LIFE_PREPARE && action <= LIFE_OPEN_GATE)
+    if (status && action >= DO_PREPARE && action <= DO_OPEN_GATE)
         a->no_start = *e;
     return status;
 }
 
-static int shell_tell(struct world *w, struct active *a, enum life_event event)
+static int shell_tell(struct world *w, struct active *a, enum job_observed event)
 {
-    struct life_observation seen = {.event = event,
-                                    .now = w->now,
-                                    .grace_seconds = GRACE_SECONDS,
-                                    .killed = a->process && shell_process(w, a)->killed_launcher};
+    struct job_observation seen = {.event = event,
+                                   .now = w->now,
+                                   .grace_seconds = GRACE_SECONDS,
+                                   .killed = a->process && shell_process(w, a)->killed_launcher};
     struct acting acting = {w, a, &seen};
     struct error e;
 
-    if (event == LIFE_FOUND_ALIVE || event == LIFE_SLURM_STARTED)
+    if (event == ON_FOUND_ALIVE || event == ON_SLURM_STARTED)
         seen.ran_seconds = w->now - shell_process(w, a)->began;
-    if (event == LIFE_SLURM_PUT_BACK) {
-        struct life_history h = {.restarts = shell_job(w, a)->restarts,
-                                 .restarts_max = shell_job(w, a)->restarts_max,
-                                 .keeps_slurm = true};
-        struct life_end end;
-        life_end_of(&a->verdict, &h, &end);
+    if (event == ON_SLURM_PUT_BACK) {
+        struct attempt_history h = {.restarts = shell_job(w, a)->restarts,
+                                    .restarts_max = shell_job(w, a)->restarts_max,
+                                    .keeps_slurm = true};
+        struct attempt_outcome end;
+        job_state_after_attempt(&a->verdict, &h, &end);
         seen.last = end.to != JOB_QUEUED;
     }
-    return life_carry_out(&a->life, &seen, shell_act, &acting, &e);
+    return simulate_step(&a->machine, &seen, shell_act, &acting, &e);
 }
 
 static bool shell_is_under_way(const struct active *a)
 {
-    return a->used && (a->life.phase == LIFE_RUNNING || a->life.phase == LIFE_IN_SLURM);
+    return a->used && (a->machine.phase == PHASE_RUNNING || a->machine.phase == PHASE_IN_SLURM);
 }
 
 /* ---------------------------------------------------------------- Slurm */
@@ -561,19 +561,19 @@ static bool shell_watch_slurm(struct world *w, struct active *a)
     if (a->known && !a->silent && a->attempt < p->first_attempt + p->restarts) {
         shell_judge_put_back(w, a);
         a->judged = true;
-        if (shell_tell(w, a, LIFE_SLURM_PUT_BACK) == LIFE_GONE)
+        if (shell_tell(w, a, ON_SLURM_PUT_BACK) == MACHINE_GONE)
             return false;
-        a->judged = a->judged && a->life.phase == LIFE_CLEARING;
+        a->judged = a->judged && a->machine.phase == PHASE_CLEARING;
     }
     if (!shell_is_under_way(a))
         return true;
-    if (a->life.phase == LIFE_IN_SLURM && (p->alive || shell_attempt(w, a)->begun))
-        shell_tell(w, a, LIFE_SLURM_STARTED);
+    if (a->machine.phase == PHASE_IN_SLURM && (p->alive || shell_attempt(w, a)->begun))
+        shell_tell(w, a, ON_SLURM_STARTED);
     if (a->ended_there)
-        shell_tell(w, a, LIFE_LAUNCHER_ENDED);
-    else if (a->silent && a->life.stop != LIFE_STOP_NONE) {
-        a->life.may_have_run = shell_attempt(w, a)->owner != 0;
-        shell_tell(w, a, LIFE_SLURM_SILENT);
+        shell_tell(w, a, ON_LAUNCHER_ENDED);
+    else if (a->silent && a->machine.stop != STOP_NONE) {
+        a->machine.may_have_run = shell_attempt(w, a)->owner != 0;
+        shell_tell(w, a, ON_SLURM_SILENT);
     }
     return true;
 }
@@ -582,24 +582,24 @@ static bool shell_watch_slurm(struct world *w, struct active *a)
 
 static void shell_watch_under_way(struct world *w, struct active *a)
 {
-    if (a->life.slurm && !shell_watch_slurm(w, a))
+    if (a->machine.slurm && !shell_watch_slurm(w, a))
         return;
     if (!shell_is_under_way(a))
         return;
-    if (!a->life.slurm && !shell_process(w, a)->alive)
-        shell_tell(w, a, LIFE_LAUNCHER_ENDED);
-    if (shell_is_under_way(a) && a->life.stop == LIFE_STOP_NONE &&
-        (a->life.cancel_asked || shell_attempt(w, a)->mark_cancel))
-        shell_tell(w, a, LIFE_CANCEL_SEEN);
-    if (shell_is_under_way(a) && w->now >= a->life.due) {
-        shell_tell(w, a, LIFE_TIME_PASSED);
-        if (shell_is_under_way(a) && w->now >= a->life.due)
+    if (!a->machine.slurm && !shell_process(w, a)->alive)
+        shell_tell(w, a, ON_LAUNCHER_ENDED);
+    if (shell_is_under_way(a) && a->machine.stop == STOP_NONE &&
+        (a->machine.cancel_asked || shell_attempt(w, a)->mark_cancel))
+        shell_tell(w, a, ON_CANCEL_SEEN);
+    if (shell_is_under_way(a) && w->now >= a->machine.due) {
+        shell_tell(w, a, ON_TIME_PASSED);
+        if (shell_is_under_way(a) && w->now >= a->machine.due)
             world_violation(w, "the loop does not sleep for job %d", a->job);
     }
-    if (shell_is_under_way(a) && a->life.phase == LIFE_RUNNING && shell_process(w, a)->hung &&
+    if (shell_is_under_way(a) && a->machine.phase == PHASE_RUNNING && shell_process(w, a)->hung &&
         shell_process(w, a)->attempt == a->attempt &&
         (w->chance.calm || chance_of(&w->chance, 6) == 1))
-        shell_tell(w, a, LIFE_STALLED);
+        shell_tell(w, a, ON_STALLED);
 }
 
 static void shell_watch(struct world *w, struct active *a)
@@ -608,11 +608,11 @@ static void shell_watch(struct world *w, struct active *a)
         shell_watch_under_way(w, a);
     if (!a->used || shell_is_under_way(a))
         return;
-    if (a->life.slurm && !a->ended_there && !a->life.never_started)
+    if (a->machine.slurm && !a->ended_there && !a->machine.never_started)
         shell_speak_with_slurm(w, a);
-    bool left = !a->life.never_started && a->process &&
-                (a->life.slurm ? !a->ended_there : nature_is_left(shell_process(w, a)));
-    shell_tell(w, a, left ? LIFE_PROCESSES_LEFT : LIFE_NOTHING_LEFT);
+    bool left = !a->machine.never_started && a->process &&
+                (a->machine.slurm ? !a->ended_there : nature_is_left(shell_process(w, a)));
+    shell_tell(w, a, left ? ON_PROCESSES_LEFT : ON_NOTHING_LEFT);
 }
 
 bool shell_is_before(const struct world *w, int one, int other)
@@ -653,16 +653,16 @@ bool shell_has(const struct world *w, int id)
 static void shell_start_job(struct world *w, int id)
 {
     w->jobs[id].tried = w->looks;
-    shell_tell(w, shell_create(w, id, LIFE_WAITING), LIFE_MAY_START);
+    shell_tell(w, shell_create(w, id, PHASE_WAITING), ON_MAY_START);
 }
 
 /* True: it has become smaller. */
 static bool shell_refuse(struct world *w, int id)
 {
-    struct active *a = shell_create(w, id, LIFE_WAITING);
+    struct active *a = shell_create(w, id, PHASE_WAITING);
 
-    shell_tell(w, a, LIFE_NEVER_FITS);
-    bool smaller = a->life.phase == LIFE_WAITING;
+    shell_tell(w, a, ON_NEVER_FITS);
+    bool smaller = a->machine.phase == PHASE_WAITING;
     shell_forget(w, a, NULL);
     return smaller;
 }
@@ -679,7 +679,7 @@ static void shell_start_local(struct world *w)
             running[count++] = (struct queue_running){
                 .id = a->job,
                 .slots = w->jobs[a->job].slots,
-                .slurm = a->life.slurm,
+                .slurm = a->machine.slurm,
                 .user = w->jobs[a->job].user,
                 .ends = {0, fmax(a->ends - w->now, 0) / 2, fmax(a->ends - w->now, 0)}
             };
@@ -731,13 +731,13 @@ static void shell_recover(struct world *w, int id)
 {
     struct job *job = &w->jobs[id];
     struct process *p = &w->processes[job->launcher];
-    struct life_found found = {.slurm = job->in_slurm,
-                               .launched = job->launcher > 0,
-                               .alive = job->launcher > 0 && p->alive};
+    struct job_found found = {.slurm = job->in_slurm,
+                              .launched = job->launcher > 0,
+                              .alive = job->launcher > 0 && p->alive};
     found.missing = !found.alive && chance_once_in(&w->chance, 30);
     found.foreign = !found.slurm && !nature_is_left(p) && chance_once_in(&w->chance, 30);
-    struct active *a = shell_create(w, id, LIFE_LOST);
-    enum life_event event = life_found(&found);
+    struct active *a = shell_create(w, id, PHASE_LOST);
+    enum job_observed event = job_state_found_event(&found);
 
     a->process = job->launcher;
     a->silent = true;

@@ -129,13 +129,13 @@ static int simulate_mutants(void)
 {
     int missed = 0;
 
-    for (int row = 0; row < life_row_count(); row++) {
-        printf("without \"%s\": ", life_row_words(row));
-        life_leave_out(row);
+    for (int row = 0; row < simulate_row_count(); row++) {
+        printf("without \"%s\": ", simulate_row_words(row));
+        simulate_leave_out(row);
         missed += !simulate_finds();
     }
-    life_leave_out(-1);
-    printf("%d rows of %d are not missed\n", missed, life_row_count());
+    simulate_leave_out(-1);
+    printf("%d rows of %d are not missed\n", missed, simulate_row_count());
     return 0;
 }
 
@@ -200,7 +200,7 @@ int main(int argc, char **argv)
         else if (option == 's')
             seed = strtoull(optarg, NULL, 10);
         else if (option == 'w')
-            life_leave_out(atoi(optarg));
+            simulate_leave_out(atoi(optarg));
         else if (option == 'r')
             replay = optarg;
         else if (option == 'm')
@@ -210,7 +210,7 @@ int main(int argc, char **argv)
         else if (option == 'D')
             defect = (enum defect)atoi(optarg);
         else if (option == 't')
-            return life_print_table(stdout), 0;
+            return simulate_print_table(), 0;
         else
             return 2;
     }

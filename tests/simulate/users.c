@@ -56,24 +56,24 @@ static int users_store_wish(struct asking *c, struct error *e)
     return 0;
 }
 
-static int users_act_one(void *context, enum life_action action, struct error *e)
+static int users_act_one(void *context, enum job_action action, struct error *e)
 {
     struct asking *c = context;
 
     users_between(c->w);
-    world_trace(c->w, "a user, job %d.%d: %s", c->id, c->attempt, life_action_name(action));
+    world_trace(c->w, "a user, job %d.%d: %s", c->id, c->attempt, simulate_action_name(action));
     switch (action) {
-    case LIFE_STORE_CANCELLED:
+    case DO_STORE_CANCELLED:
         return users_store_cancelled(c, e);
-    case LIFE_STORE_WISH:
+    case DO_STORE_WISH:
         return users_store_wish(c, e);
-    case LIFE_MARK_WISH:
+    case DO_MARK_WISH:
         if (c->w->disk_full)
             return users_fail(e, ERR_NO_SPACE);
         c->job->attempts[c->attempt].folder = true;
         c->job->attempts[c->attempt].mark_cancel = true;
         return 0;
-    default: /* LIFE_TELL_LOOP: it looks for the mark anyway */
+    default: /* DO_TELL_LOOP: it looks for the mark anyway */
         return 0;
     }
 }
@@ -83,12 +83,12 @@ static void users_cancel(struct world *w, int id)
     struct job *job = &w->jobs[id];
 
     for (int tries = 0; tries < 5; tries++) {
-        struct life life = life_of_state(job->state, job->in_slurm);
-        struct life_observation asked = {.event = LIFE_CANCEL_ASKED};
+        struct job_machine machine = job_state_machine_of(job->state, job->in_slurm);
+        struct job_observation asked = {.event = ON_CANCEL_ASKED};
         bool final = job_state_is_final(job->state);
         struct asking asking = {w, id, job->attempt, job->resumed, job};
         struct error e;
-        int status = life_carry_out(&life, &asked, users_act_one, &asking, &e);
+        int status = simulate_step(&machine, &asked, users_act_one, &asking, &e);
         if (final || (status < 0 && e.code != ERR_CONFLICT))
             break;
         if (status > 0 && asking.resumed != job->resumed)
@@ -98,7 +98,7 @@ static void users_cancel(struct world *w, int id)
             job->cancelled_since = w->now;
             return;
         }
-        if (status == LIFE_NOTHING && !final)
+        if (status == MACHINE_NOTHING && !final)
             world_violation(w, "job %d is not cancelled, and has not ended", id);
     }
 }

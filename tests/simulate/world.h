@@ -1,7 +1,7 @@
 /*
- * A made-up world for the real core of a job's life (daemon/job/job_life.h, life_end.h,
- * queue_plan.h): a store, run directories, processes, Slurm, users and a clock. The store, the run
- * directories, processes and Slurm outlive a daemon that is killed.
+ * A made-up world for the real core of a job's life (daemon/job/job_state_machine.h,
+ * job_queue_plan.h): a store, run directories, processes, Slurm, users and a clock. The store, the
+ * run directories, processes and Slurm outlive a daemon that is killed.
  */
 #pragma once
 
@@ -10,8 +10,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "daemon/job/job_life.h"
-#include "daemon/job/job_life_end.h"
+#include "daemon/job/job_state_machine.h"
 #include "daemon/job/job_fair.h"
 #include "tests/simulate/chance.h"
 
@@ -64,7 +63,7 @@ struct job {
     const char *user;
     bool resumes, trains, held;
     double queued_at, not_before, time_limit;
-    char reason[LIFE_REASON_BYTES], failure[FAILURE_TEXT_BYTES];
+    char reason[ATTEMPT_REASON_BYTES], failure[FAILURE_TEXT_BYTES];
     int64_t checkpoint;
     struct attempt attempts[ATTEMPTS_MAX];
     /* For the checks. */
@@ -82,7 +81,7 @@ struct job {
 struct active {
     bool used;
     int job, attempt, process;
-    struct life life;
+    struct job_machine machine;
     struct verdict verdict;
     bool judged;
     struct error no_start;
@@ -144,6 +143,17 @@ void world_copy(char *to, size_t bytes, const char *from);
 
 /* A line of the trace. */
 void world_trace(struct world *w, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* ---- the state machine (machine.c) */
+
+/* As job_state_machine_step, without a row of the table; -1: with all. */
+int simulate_step(struct job_machine *machine, const struct job_observation *seen, job_act *act,
+                  void *context, struct error *e);
+void simulate_leave_out(int row);
+int simulate_row_count(void);
+const char *simulate_row_words(int row);
+const char *simulate_action_name(enum job_action action);
+void simulate_print_table(void); /* for doc/job-lifecycle.md */
 
 /* ---- processes and Slurm (nature.c) */
 

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "common/system/file.h"
-#include "daemon/job/job_life_end.h"
+#include "daemon/job/job_state_machine.h"
 #include "daemon/launch/failure_rules.h"
 
 static char folder[64], path[128];
@@ -217,10 +217,10 @@ Test(failure_rules, labels_failures_alone)
 
 static bool restarts(const struct verdict *v, int64_t max)
 {
-    struct life_history h = {.restarts_max = max, .trains = true, .ran = true};
-    struct life_end end;
+    struct attempt_history h = {.restarts_max = max, .trains = true, .ran = true};
+    struct attempt_outcome end;
 
-    life_end_of(v, &h, &end);
+    job_state_after_attempt(v, &h, &end);
     return end.restarts;
 }
 
