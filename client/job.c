@@ -6,7 +6,7 @@
 
 #include "client/api.h"
 #include "client/cmd.h"
-#include "client/views/human.h"
+#include "client/views/format.h"
 #include "common/buffer.h"
 #include "common/clock.h"
 #include "common/json.h"
@@ -157,14 +157,14 @@ struct job_left job_time_left(const struct job *job, double now)
 
 char *job_left_words(char *text, size_t bytes, struct job_left left)
 {
-    char value[HUMAN_BYTES], low[HUMAN_BYTES], high[HUMAN_BYTES];
+    char value[FORMAT_BYTES], low[FORMAT_BYTES], high[FORMAT_BYTES];
 
-    human_duration(value, sizeof value, left.value);
+    format_duration(value, sizeof value, left.value);
     if (isnan(left.low) || isnan(left.high))
         snprintf(text, bytes, "%s", value);
     else
-        snprintf(text, bytes, "%s (%s to %s)", value, human_duration(low, sizeof low, left.low),
-                 human_duration(high, sizeof high, left.high));
+        snprintf(text, bytes, "%s (%s to %s)", value, format_duration(low, sizeof low, left.low),
+                 format_duration(high, sizeof high, left.high));
     return text;
 }
 
@@ -180,12 +180,12 @@ const char *job_time_label(const struct job *job)
 
 char *job_done_words(char *text, size_t bytes, const struct job *job)
 {
-    char done[HUMAN_BYTES], all[HUMAN_BYTES];
+    char done[FORMAT_BYTES], all[FORMAT_BYTES];
 
     if (job_evaluates_only(job))
         snprintf(text, bytes, "%s of %s images",
-                 human_count(done, sizeof done, (long long)job->evaluated_images),
-                 human_count(all, sizeof all, (long long)job->eval_images));
+                 format_count(done, sizeof done, (long long)job->evaluated_images),
+                 format_count(all, sizeof all, (long long)job->eval_images));
     else
         snprintf(text, bytes, "step %.0f of %.0f", isnan(job->step) ? 0 : job->step,
                  job->train_steps);
@@ -203,7 +203,7 @@ double job_progress(const struct job *job)
 
 void job_print_outcome(const struct job *job)
 {
-    char text[HUMAN_BYTES];
+    char text[FORMAT_BYTES];
     const char *between = ": ";
 
     printf("job %ld %s", job->id, job->state);
@@ -212,20 +212,20 @@ void job_print_outcome(const struct job *job)
         between = "; ";
     }
     if (!isnan(job->top1)) {
-        printf("%stop-1 %s", between, human_percent(text, sizeof text, job->top1));
+        printf("%stop-1 %s", between, format_percent(text, sizeof text, job->top1));
         between = ", ";
     }
     if (!isnan(job->top5)) {
-        printf("%stop-5 %s", between, human_percent(text, sizeof text, job->top5));
+        printf("%stop-5 %s", between, format_percent(text, sizeof text, job->top5));
         between = ", ";
     }
     if (!isnan(job->images_per_sec) && job_outcome(job) == 0) {
-        printf("%s%s", between, human_rate(text, sizeof text, job->images_per_sec));
+        printf("%s%s", between, format_rate(text, sizeof text, job->images_per_sec));
         between = ", ";
     }
     if (!isnan(job->ttt_seconds))
         printf("%s%s %s", between, job_time_label(job),
-               human_duration(text, sizeof text, job->ttt_seconds));
+               format_duration(text, sizeof text, job->ttt_seconds));
     putchar('\n');
     fflush(stdout);
 }

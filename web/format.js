@@ -1,4 +1,4 @@
-// Numbers as people say them, in the units of trainctl (client/views/human.c). null and NaN are "–".
+// Numbers as people say them, in the units of trainctl (client/views/format.c). null and NaN are "–".
 
 import { daemonTime } from "./clock.js";
 

@@ -5,7 +5,7 @@
 #include "client/cmd.h"
 #include "client/download.h"
 #include "client/job.h"
-#include "client/views/human.h"
+#include "client/views/format.h"
 #include "client/views/print.h"
 #include "client/views/table.h"
 #include "common/clock.h"
@@ -18,18 +18,18 @@ static void cmd_checkpoints_print_list(const json_t *list)
 {
     struct libscols_table *table = table_create(1, "STEP>,EPOCH>,SIZE>,WRITTEN>,REMARK");
     const json_t *item;
-    char text[HUMAN_BYTES];
+    char text[FORMAT_BYTES];
     size_t i;
 
     json_array_foreach (list, i, item) {
         struct libscols_line *line = table_line(table);
         table_set(line, 0,
-                  human_count(text, sizeof text, (long long)json_get_number(item, "step", NAN)));
-        table_set(line, 1, human_number(text, sizeof text, json_get_number(item, "epoch", NAN)));
-        table_set(line, 2, human_size(text, sizeof text, json_get_number(item, "bytes", NAN)));
+                  format_count(text, sizeof text, (long long)json_get_number(item, "step", NAN)));
+        table_set(line, 1, format_number(text, sizeof text, json_get_number(item, "epoch", NAN)));
+        table_set(line, 2, format_size(text, sizeof text, json_get_number(item, "bytes", NAN)));
         table_set(
             line, 3,
-            human_ago(text, sizeof text, clock_now() - json_get_number(item, "written", NAN)));
+            format_ago(text, sizeof text, clock_now() - json_get_number(item, "written", NAN)));
         table_set(line, 4, json_is_false(json_object_get(item, "complete")) ? "not complete" : "");
         if (json_is_false(json_object_get(item, "complete")))
             table_set_color(line, 4, "red");
@@ -61,7 +61,7 @@ static int checkpoints_get(const struct cmd_args *args, long id, const json_t *l
                            struct error *e)
 {
     const char *file = cmd_value(args, "output");
-    char path[96], name[96], size[HUMAN_BYTES];
+    char path[96], name[96], size[FORMAT_BYTES];
     double bytes;
     long step;
 
@@ -77,7 +77,7 @@ static int checkpoints_get(const struct cmd_args *args, long id, const json_t *l
         print_file(file ? file : name, bytes);
     else
         printf("%s: %s, weights of job %ld after step %ld\n", file ? file : name,
-               human_size(size, sizeof size, bytes), id, step);
+               format_size(size, sizeof size, bytes), id, step);
     return 0;
 }
 

@@ -6,7 +6,7 @@
 #include "client/api.h"
 #include "client/cmd.h"
 #include "client/job.h"
-#include "client/views/human.h"
+#include "client/views/format.h"
 #include "client/views/print.h"
 #include "client/views/table.h"
 #include "common/json.h"
@@ -25,25 +25,25 @@ struct result {
 
 static char *cmd_compare_steps_words(char *text, size_t bytes, double value)
 {
-    return isnan(value) ? human_number(text, bytes, value)
-                        : human_count(text, bytes, (long long)value);
+    return isnan(value) ? format_number(text, bytes, value)
+                        : format_count(text, bytes, (long long)value);
 }
 
 static const struct result results[] = {
     {"steps",            offsetof(struct job, step),             cmd_compare_steps_words, 0,  ALL_JOBS   },
-    {"epoch",            offsetof(struct job, epoch),            human_number,            0,  ALL_JOBS   },
-    {"loss",             offsetof(struct job, loss),             human_number,            -1, ALL_JOBS   },
-    {"top-1",            offsetof(struct job, top1),             human_percent,           1,  ALL_JOBS   },
-    {"best top-1",       offsetof(struct job, best_top1),        human_percent,           1,  ALL_JOBS   },
+    {"epoch",            offsetof(struct job, epoch),            format_number,           0,  ALL_JOBS   },
+    {"loss",             offsetof(struct job, loss),             format_number,           -1, ALL_JOBS   },
+    {"top-1",            offsetof(struct job, top1),             format_percent,          1,  ALL_JOBS   },
+    {"best top-1",       offsetof(struct job, best_top1),        format_percent,          1,  ALL_JOBS   },
     {"best at step",     offsetof(struct job, best_top1_step),   cmd_compare_steps_words, 0,  ALL_JOBS   },
-    {"top-5",            offsetof(struct job, top5),             human_percent,           1,  ALL_JOBS   },
-    {"speed",            offsetof(struct job, images_per_sec),   human_rate,              1,  ALL_JOBS   },
-    {"time to train",    offsetof(struct job, ttt_seconds),      human_duration,          -1, TRAININGS  },
-    {"time to evaluate", offsetof(struct job, ttt_seconds),      human_duration,          -1, EVALUATIONS},
-    {"J per image",      offsetof(struct job, joules_per_image), human_number,            -1, ALL_JOBS   },
-    {"kWh",              offsetof(struct job, kwh),              human_number,            -1, ALL_JOBS   },
-    {"node-hours",       offsetof(struct job, node_hours),       human_number,            -1, ALL_JOBS   },
-    {"cost",             offsetof(struct job, cost),             human_number,            -1, ALL_JOBS   },
+    {"top-5",            offsetof(struct job, top5),             format_percent,          1,  ALL_JOBS   },
+    {"speed",            offsetof(struct job, images_per_sec),   format_rate,             1,  ALL_JOBS   },
+    {"time to train",    offsetof(struct job, ttt_seconds),      format_duration,         -1, TRAININGS  },
+    {"time to evaluate", offsetof(struct job, ttt_seconds),      format_duration,         -1, EVALUATIONS},
+    {"J per image",      offsetof(struct job, joules_per_image), format_number,           -1, ALL_JOBS   },
+    {"kWh",              offsetof(struct job, kwh),              format_number,           -1, ALL_JOBS   },
+    {"node-hours",       offsetof(struct job, node_hours),       format_number,           -1, ALL_JOBS   },
+    {"cost",             offsetof(struct job, cost),             format_number,           -1, ALL_JOBS   },
     {"global batch",     offsetof(struct job, global_batch),     cmd_compare_steps_words, 0,  ALL_JOBS   },
 };
 
@@ -73,7 +73,7 @@ static int cmd_compare_best_of(const struct job *jobs, int count, const struct r
 static struct libscols_table *cmd_compare_make_table(const struct job *jobs, int count)
 {
     struct libscols_table *table = table_create(1, "");
-    char text[HUMAN_BYTES];
+    char text[FORMAT_BYTES];
 
     table_column(table, "", 0);
     for (int i = 0; i < count; i++) {
@@ -119,7 +119,7 @@ static void cmd_compare_result_row(struct libscols_table *table, const struct jo
 {
     struct libscols_line *line = NULL;
     int best = cmd_compare_best_of(jobs, count, result);
-    char text[HUMAN_BYTES];
+    char text[FORMAT_BYTES];
 
     for (int i = 0; i < count; i++) {
         if (isnan(compare_value(&jobs[i], result)))

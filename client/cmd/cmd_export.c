@@ -8,7 +8,7 @@
 #include "client/cmd.h"
 #include "client/download.h"
 #include "client/job.h"
-#include "client/views/human.h"
+#include "client/views/format.h"
 #include "client/views/print.h"
 #include "common/json.h"
 #include "common/system/file.h"
@@ -18,7 +18,7 @@
 static int cmd_export(const struct cmd_args *args)
 {
     struct error e;
-    char path[64], size[HUMAN_BYTES];
+    char path[64], size[FORMAT_BYTES];
     double bytes = 0;
     long id;
 
@@ -39,7 +39,7 @@ static int cmd_export(const struct cmd_args *args)
     if (client.json)
         print_file(file, bytes);
     else
-        printf("Job %ld written to %s (%s).\n", id, file, human_size(size, sizeof size, bytes));
+        printf("Job %ld written to %s (%s).\n", id, file, format_size(size, sizeof size, bytes));
     return 0;
 }
 

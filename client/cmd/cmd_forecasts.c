@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "client/cmd.h"
-#include "client/views/human.h"
+#include "client/views/format.h"
 #include "client/views/table.h"
 #include "common/json.h"
 
@@ -15,21 +15,21 @@ static const char *forecasts_of_words(const char *of)
                                         : "time to train";
 }
 
-static char *forecasts_percent(char text[HUMAN_BYTES], const json_t *score, const char *key,
+static char *forecasts_percent(char text[FORMAT_BYTES], const json_t *score, const char *key,
                                const char *format)
 {
     double share = json_get_number(score, key, NAN);
 
     if (isnan(share))
         return strcpy(text, "-");
-    snprintf(text, HUMAN_BYTES, format, 100 * share);
+    snprintf(text, FORMAT_BYTES, format, 100 * share);
     return text;
 }
 
 static void forecasts_print(const json_t *answer)
 {
     struct libscols_table *table = table_create(1, "ESTIMATE|,AT>,JOBS>,ERROR>,BIAS>,IN RANGE>");
-    char text[HUMAN_BYTES];
+    char text[FORMAT_BYTES];
     const json_t *score;
     size_t i;
 
@@ -40,7 +40,7 @@ static void forecasts_print(const json_t *answer)
                   isnan(json_get_number(score, "share", NAN))
                       ? "start"
                       : forecasts_percent(text, score, "share", "%.0f %%"));
-        table_set(line, 2, human_count(text, sizeof text, json_get_integer(score, "jobs", 0)));
+        table_set(line, 2, format_count(text, sizeof text, json_get_integer(score, "jobs", 0)));
         table_set(line, 3, forecasts_percent(text, score, "median_error", "%.0f %%"));
         table_set(line, 4, forecasts_percent(text, score, "median_bias", "%+.0f %%"));
         table_set(line, 5, forecasts_percent(text, score, "inside", "%.0f %%"));

@@ -9,7 +9,7 @@
 #include "client/cmd.h"
 #include "client/document.h"
 #include "client/measure/speeds.h"
-#include "client/views/human.h"
+#include "client/views/format.h"
 #include "client/views/print.h"
 #include "client/views/table.h"
 #include "common/dataset/plan_inputs.h"
@@ -34,7 +34,7 @@ static const char *cmd_plan_remark_on(const struct plan *plan, const char *key)
 static void cmd_plan_count_row(struct libscols_table *table, const struct plan *plan,
                                const char *key, int64_t count)
 {
-    char text[HUMAN_BYTES];
+    char text[FORMAT_BYTES];
 
     snprintf(text, sizeof text, "%lld", (long long)count);
     table_row(table, key, text, cmd_plan_remark_on(plan, key));
@@ -43,30 +43,30 @@ static void cmd_plan_count_row(struct libscols_table *table, const struct plan *
 static void cmd_plan_rate_row(struct libscols_table *table, const struct plan *plan,
                               const char *key, double rate)
 {
-    char text[HUMAN_BYTES];
+    char text[FORMAT_BYTES];
 
     snprintf(text, sizeof text, "%.10g", rate);
     table_row(table, key, text, cmd_plan_remark_on(plan, key));
 }
 
 static void cmd_plan_band_row(struct libscols_table *table, const char *name,
-                              char *human(char *text, size_t bytes, double value),
+                              char *format(char *text, size_t bytes, double value),
                               const struct plan_band *band)
 {
-    char value[HUMAN_BYTES], low[HUMAN_BYTES], high[HUMAN_BYTES], text[3 * HUMAN_BYTES];
+    char value[FORMAT_BYTES], low[FORMAT_BYTES], high[FORMAT_BYTES], text[3 * FORMAT_BYTES];
 
-    snprintf(text, sizeof text, "%s to %s", human(low, sizeof low, band->low),
-             human(high, sizeof high, band->high));
-    table_row(table, name, human(value, sizeof value, band->value), text);
+    snprintf(text, sizeof text, "%s to %s", format(low, sizeof low, band->low),
+             format(high, sizeof high, band->high));
+    table_row(table, name, format(value, sizeof value, band->value), text);
 }
 
 static void cmd_plan_predicted_rows(struct libscols_table *table, const struct plan *plan)
 {
     if (plan->predicted.known) {
-        cmd_plan_band_row(table, "images_per_sec", human_rate, &plan->predicted.images_per_sec);
-        cmd_plan_band_row(table, "ttt_seconds", human_duration, &plan->predicted.ttt_seconds);
+        cmd_plan_band_row(table, "images_per_sec", format_rate, &plan->predicted.images_per_sec);
+        cmd_plan_band_row(table, "ttt_seconds", format_duration, &plan->predicted.ttt_seconds);
         if (!isnan(plan->predicted.kwh.value))
-            cmd_plan_band_row(table, "kwh", human_number, &plan->predicted.kwh);
+            cmd_plan_band_row(table, "kwh", format_number, &plan->predicted.kwh);
     } else if (plan->mode == JOB_MODE_TRAIN) {
         table_row(table, "images_per_sec", "unknown", "");
         table_row(table, "ttt_seconds", "unknown", "");
@@ -122,7 +122,7 @@ static void cmd_plan_env_row(struct libscols_table *table, const struct plan *pl
 /* "160 192", and from which step on each. */
 static void cmd_plan_sizes_row(struct libscols_table *table, const struct plan *plan)
 {
-    char value[HUMAN_BYTES] = "", remark[HUMAN_BYTES + 256] = "";
+    char value[FORMAT_BYTES] = "", remark[FORMAT_BYTES + 256] = "";
     size_t n = plan->size_count;
 
     if (n < 2)
@@ -177,7 +177,7 @@ static void cmd_plan_data_rows(struct libscols_table *table, const struct plan *
 static void plan_print_table(const struct plan *plan)
 {
     struct libscols_table *table = table_create(0, "name,value>,remark|");
-    char memory[HUMAN_BYTES];
+    char memory[FORMAT_BYTES];
 
     cmd_plan_data_rows(table, plan);
     if (plan->mode == JOB_MODE_TRAIN) {
@@ -200,7 +200,7 @@ static void plan_print_table(const struct plan *plan)
     }
     cmd_plan_count_row(table, plan, "eval_images", plan->eval_images);
     table_row(table, "memory_bytes_per_worker",
-              human_size(memory, sizeof memory, (double)plan->memory_bytes_per_worker),
+              format_size(memory, sizeof memory, (double)plan->memory_bytes_per_worker),
               cmd_plan_remark_on(plan, "memory_bytes_per_worker"));
     cmd_plan_predicted_rows(table, plan);
     table_finish(table);

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "client/document.h"
-#include "client/views/human.h"
+#include "client/views/format.h"
 #include "client/views/print.h"
 #include "client/measure/speeds.h"
 #include "client/views/table.h"
@@ -211,14 +211,14 @@ static char *cmd_predict_point_problem(const struct question *q, const struct pr
     int64_t batch = s->has_global_batch ? s->global_batch
                                         : s->cluster.nodes * s->cluster.workers_per_node *
                                               s->batch_per_worker * s->accumulate_steps;
-    char of[HUMAN_BYTES], images[HUMAN_BYTES], key[PROBLEM_KEY_BYTES], text[512];
+    char of[FORMAT_BYTES], images[FORMAT_BYTES], key[PROBLEM_KEY_BYTES], text[512];
 
     if (!problems->count)
         snprintf(text, sizeof text, "no plan can be made");
     else if (batch > q->inputs.train_images)
         snprintf(text, sizeof text, "too few images: batch %s of %s",
-                 human_count(of, sizeof of, batch),
-                 human_count(images, sizeof images, q->inputs.train_images));
+                 format_count(of, sizeof of, batch),
+                 format_count(images, sizeof images, q->inputs.train_images));
     else
         snprintf(text, sizeof text, "%s: %s", problem_key(problems->items[0].pointer, key),
                  problems->items[0].message);
@@ -397,12 +397,12 @@ static void predict_show_json(const struct question *q)
 }
 
 /* Below `small` by the format, else a whole number with commas. */
-static const char *predict_number(char text[HUMAN_BYTES], double number, double small,
+static const char *predict_number(char text[FORMAT_BYTES], double number, double small,
                                   const char *format)
 {
     if (!(number < small))
-        return human_count(text, HUMAN_BYTES, llround(number));
-    snprintf(text, HUMAN_BYTES, format, number);
+        return format_count(text, FORMAT_BYTES, llround(number));
+    snprintf(text, FORMAT_BYTES, format, number);
     return text;
 }
 
@@ -410,11 +410,11 @@ static void cmd_predict_point_row(struct libscols_table *table, const struct que
                                   const struct point *p)
 {
     struct libscols_line *line = table_line(table);
-    char text[3 * HUMAN_BYTES + 128], low[HUMAN_BYTES], high[HUMAN_BYTES];
+    char text[3 * FORMAT_BYTES + 128], low[FORMAT_BYTES], high[FORMAT_BYTES];
     const struct plan_predicted *m = &p->predicted;
 
-    table_set(line, 0, human_count(text, sizeof text, p->nodes));
-    table_set(line, 1, p->batch ? human_count(text, sizeof text, p->batch) : "-");
+    table_set(line, 0, format_count(text, sizeof text, p->nodes));
+    table_set(line, 1, p->batch ? format_count(text, sizeof text, p->batch) : "-");
     if (p->problem) {
         table_set(line, 9, p->problem);
         return;
@@ -424,12 +424,12 @@ static void cmd_predict_point_row(struct libscols_table *table, const struct que
     table_set(line, 3, text);
     snprintf(text, sizeof text, "%.3g", m->epochs.value);
     table_set(line, 4, text);
-    table_set(line, 5, human_duration(text, sizeof text, m->ttt_seconds.value));
-    snprintf(text, sizeof text, "%s to %s", human_duration(low, sizeof low, m->ttt_seconds.low),
-             human_duration(high, sizeof high, m->ttt_seconds.high));
+    table_set(line, 5, format_duration(text, sizeof text, m->ttt_seconds.value));
+    snprintf(text, sizeof text, "%s to %s", format_duration(low, sizeof low, m->ttt_seconds.low),
+             format_duration(high, sizeof high, m->ttt_seconds.high));
     table_set(line, 6, text);
     table_set(line, 7, predict_number(text, p->node_hours.value, 10, "%.2g"));
-    table_set(line, 8, human_number(text, sizeof text, m->kwh.value));
+    table_set(line, 8, format_number(text, sizeof text, m->kwh.value));
     const char *marks[] = {p == q->fastest ? "fastest" : NULL, p == q->cheapest ? "cheapest" : NULL,
                            p == q->choice ? "choice" : NULL,
                            q->to_target ? predict_epochs_doubt(p->batch) : NULL};
@@ -450,12 +450,13 @@ static void cmd_predict_say_basis(const struct question *q)
     double rate = q->stated_speed
                       ? (double)s->cluster.workers_per_node / q->inputs.speed.image_seconds
                       : plan_speed_rate(&q->inputs.speed);
-    char text[HUMAN_BYTES];
+    char text[FORMAT_BYTES];
 
     print_prose("%s at %lldx%lld, %lld worker%s per node; one node: %s, %s", s->model.arch,
                 (long long)s->model.image_size, (long long)s->model.image_size,
                 (long long)s->cluster.workers_per_node, plural(s->cluster.workers_per_node),
-                human_rate(text, sizeof text, rate), q->stated_speed ? "as stated" : "as measured");
+                format_rate(text, sizeof text, rate),
+                q->stated_speed ? "as stated" : "as measured");
     if (q->workers.workers)
         print_wrapped(stdout, "", 2, q->workers.reason);
     double keep = q->threads_keep;
@@ -470,21 +471,22 @@ static void cmd_predict_say_basis(const struct question *q)
 
 static void cmd_predict_say_none(const struct question *q)
 {
-    char text[HUMAN_BYTES], nodes[HUMAN_BYTES];
+    char text[FORMAT_BYTES], nodes[FORMAT_BYTES];
 
     puts("none of these keeps to the deadline or the budget");
     if (q->fastest)
-        printf("  the fastest (%s) takes %s\n", human_count(nodes, sizeof nodes, q->fastest->nodes),
-               human_duration(text, sizeof text, predict_duration(q->fastest)));
+        printf("  the fastest (%s) takes %s\n",
+               format_count(nodes, sizeof nodes, q->fastest->nodes),
+               format_duration(text, sizeof text, predict_duration(q->fastest)));
     if (q->cheapest)
         printf("  the cheapest (%s) costs %s node-hours\n",
-               human_count(nodes, sizeof nodes, q->cheapest->nodes),
-               human_count(text, sizeof text, llround(predict_cost(q->cheapest))));
+               format_count(nodes, sizeof nodes, q->cheapest->nodes),
+               format_count(text, sizeof text, llround(predict_cost(q->cheapest))));
 }
 
 static void cmd_predict_say_choice(const struct question *q)
 {
-    char nodes[HUMAN_BYTES], batch[HUMAN_BYTES];
+    char nodes[FORMAT_BYTES], batch[FORMAT_BYTES];
 
     if (!isfinite(q->deadline) && !isfinite(q->budget))
         return;
@@ -494,21 +496,21 @@ static void cmd_predict_say_choice(const struct question *q)
     else
         print_prose(
             "choice: %s node%s with a global batch of %s%s",
-            human_count(nodes, sizeof nodes, q->choice->nodes), plural(q->choice->nodes),
-            human_count(batch, sizeof batch, q->choice->batch),
+            format_count(nodes, sizeof nodes, q->choice->nodes), plural(q->choice->nodes),
+            format_count(batch, sizeof batch, q->choice->batch),
             q->certain ? "" : ", which is likely to keep to it, but not by the band's worse end");
 }
 
 static void cmd_predict_say_enough(const struct question *q)
 {
-    char nodes[HUMAN_BYTES];
+    char nodes[FORMAT_BYTES];
 
     if (!q->enough)
         return;
     putchar('\n');
     print_prose("more than %s node%s hardly help%s: the next step here saves less than half of "
                 "what it could",
-                human_count(nodes, sizeof nodes, q->enough->nodes), plural(q->enough->nodes),
+                format_count(nodes, sizeof nodes, q->enough->nodes), plural(q->enough->nodes),
                 q->to_target ? ", as larger batches need more epochs" : "");
 }
 

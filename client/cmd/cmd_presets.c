@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "client/cmd.h"
-#include "client/views/human.h"
+#include "client/views/format.h"
 #include "client/views/print.h"
 #include "client/views/table.h"
 #include "common/json.h"
@@ -24,7 +24,7 @@ static long long presets_batch(const json_t *document)
 static void presets_table(const json_t *presets)
 {
     struct libscols_table *table = table_create(1, "NAME,NETWORK~,BATCH>,EPOCHS>,TOP-1>");
-    char text[HUMAN_BYTES];
+    char text[FORMAT_BYTES];
     const json_t *preset;
     size_t i;
 
@@ -33,9 +33,10 @@ static void presets_table(const json_t *presets)
         struct libscols_line *line = table_line(table);
         table_set(line, 0, json_get_text(preset, "name", ""));
         table_set(line, 1, json_get_text(json_object_get(document, "model"), "arch", "-"));
-        table_set(line, 2, human_count(text, sizeof text, presets_batch(document)));
-        table_set(line, 3, human_count(text, sizeof text, json_get_integer(document, "epochs", 0)));
-        table_set(line, 4, human_percent(text, sizeof text, json_get_number(preset, "top1", NAN)));
+        table_set(line, 2, format_count(text, sizeof text, presets_batch(document)));
+        table_set(line, 3,
+                  format_count(text, sizeof text, json_get_integer(document, "epochs", 0)));
+        table_set(line, 4, format_percent(text, sizeof text, json_get_number(preset, "top1", NAN)));
     }
     table_finish(table);
 }

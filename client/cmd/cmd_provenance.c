@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "client/cmd.h"
-#include "client/views/human.h"
+#include "client/views/format.h"
 #include "client/views/print.h"
 #include "client/views/table.h"
 #include "common/json.h"
@@ -70,14 +70,14 @@ static struct libscols_table *provenance_table(const char *title)
 static void cmd_provenance_print_data(struct libscols_table *table, const char *name,
                                       const json_t *data)
 {
-    char date[HUMAN_BYTES];
+    char date[FORMAT_BYTES];
 
     if (!json_is_object(data))
         return;
     json_t *text = json_sprintf(
         "%s: %lld images, index %s, changed %s", json_get_text(data, "path", ""),
         (long long)json_get_integer(data, "images", 0), json_get_text(data, "xxh128", ""),
-        human_date(date, sizeof date, json_get_number(data, "changed", NAN)));
+        format_date(date, sizeof date, json_get_number(data, "changed", NAN)));
     provenance_row(table, name, text);
     json_decref(text);
 }
@@ -117,12 +117,12 @@ static void cmd_provenance_print_machine(const json_t *machine)
 static void cmd_provenance_print_attempt(const json_t *attempt)
 {
     const json_t *machine, *data = json_object_get(attempt, "data");
-    char title[64], date[HUMAN_BYTES];
+    char title[64], date[FORMAT_BYTES];
     size_t i;
 
     snprintf(title, sizeof title, "attempt %lld, %s",
              (long long)json_get_integer(attempt, "attempt", 0),
-             human_date(date, sizeof date, json_get_number(attempt, "started_at", NAN)));
+             format_date(date, sizeof date, json_get_number(attempt, "started_at", NAN)));
     struct libscols_table *table = provenance_table(title);
     ROWS(table, attempt, attempt_rows);
     cmd_provenance_print_weights(table, json_object_get(attempt, "weights"));

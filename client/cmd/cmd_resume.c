@@ -3,7 +3,7 @@
 #include "client/change.h"
 #include "client/cmd.h"
 #include "client/job.h"
-#include "client/views/human.h"
+#include "client/views/format.h"
 #include "client/views/table.h"
 #include "common/json.h"
 
@@ -24,7 +24,7 @@ static json_t *resume_parse_changes(const struct cmd_args *args, struct error *e
 static void resume_format_value(const json_t *value, char *text, size_t bytes)
 {
     if (json_is_integer(value))
-        human_count(text, bytes, json_integer_value(value));
+        format_count(text, bytes, json_integer_value(value));
     else if (json_is_number(value))
         snprintf(text, bytes, "%.9g", json_number_value(value));
     else
@@ -37,7 +37,7 @@ static void cmd_resume_print_numbers(const json_t *resume)
 {
     const json_t *before = json_object_get(resume, "before"), *new;
     json_t *after = json_object_get(resume, "after");
-    char old_text[HUMAN_BYTES], new_text[HUMAN_BYTES];
+    char old_text[FORMAT_BYTES], new_text[FORMAT_BYTES];
     const char *key;
 
     if (json_equal((json_t *)before, after))

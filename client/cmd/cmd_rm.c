@@ -4,7 +4,7 @@
 #include "client/api.h"
 #include "client/cmd.h"
 #include "client/cmd/find/list.h"
-#include "client/views/human.h"
+#include "client/views/format.h"
 #include "client/views/print.h"
 #include "common/clock.h"
 #include "common/json.h"
@@ -36,7 +36,7 @@ static bool rm_is_old(const json_t *job, double before)
 static int rm_old(const struct cmd_args *args, json_t *jobs, double before)
 {
     bool dry = cmd_flag(args, "dry-run"), ask = !dry && !cmd_flag(args, "yes");
-    char size[HUMAN_BYTES];
+    char size[FORMAT_BYTES];
     double bytes = 0;
     struct error e;
     int code = 0;
@@ -53,7 +53,7 @@ static int rm_old(const struct cmd_args *args, json_t *jobs, double before)
     else if (!client.json && count)
         list_print_jobs(list, "id,name,state,finished,disk_bytes", false);
     json_decref(list);
-    human_size(size, sizeof size, bytes);
+    format_size(size, sizeof size, bytes);
     if (!client.json)
         printf("%zu job%s, %s\n", count, plural((int64_t)count), size);
     if (ask && count && !isatty(STDIN_FILENO))

@@ -6,7 +6,7 @@
 #include "client/cmd.h"
 #include "client/cmd/watch.h"
 #include "client/job.h"
-#include "client/views/human.h"
+#include "client/views/format.h"
 #include "client/views/print.h"
 #include "client/views/table.h"
 #include "common/clock.h"
@@ -20,12 +20,12 @@ static void show_add_row(struct libscols_table *table, const char *name, const c
 
 static void cmd_show_date_row(struct libscols_table *table, const char *name, double unix_time)
 {
-    char date[HUMAN_BYTES], ago[HUMAN_BYTES], text[2 * HUMAN_BYTES + 8];
+    char date[FORMAT_BYTES], ago[FORMAT_BYTES], text[2 * FORMAT_BYTES + 8];
 
     if (isnan(unix_time))
         return;
-    snprintf(text, sizeof text, "%s (%s)", human_date(date, sizeof date, unix_time),
-             human_ago(ago, sizeof ago, clock_now() - unix_time));
+    snprintf(text, sizeof text, "%s (%s)", format_date(date, sizeof date, unix_time),
+             format_ago(ago, sizeof ago, clock_now() - unix_time));
     show_add_row(table, name, text);
 }
 
@@ -42,61 +42,61 @@ static void cmd_show_progress_rows(struct libscols_table *table, const struct jo
         snprintf(text, sizeof text, "those of step %.0f", job->step);
         show_add_row(table, "weights", text);
     }
-    show_add_row(table, "epoch", human_number(text, sizeof text, job->epoch));
-    show_add_row(table, "loss", human_number(text, sizeof text, job->loss));
-    show_add_row(table, "learning rate", human_number(text, sizeof text, job->lr));
-    show_add_row(table, "speed", human_rate(text, sizeof text, job->images_per_sec));
+    show_add_row(table, "epoch", format_number(text, sizeof text, job->epoch));
+    show_add_row(table, "loss", format_number(text, sizeof text, job->loss));
+    show_add_row(table, "learning rate", format_number(text, sizeof text, job->lr));
+    show_add_row(table, "speed", format_rate(text, sizeof text, job->images_per_sec));
     show_add_row(table, "time left",
                  job_left_words(left, sizeof left, job_time_left(job, clock_now())));
-    show_add_row(table, "top-1", human_percent(text, sizeof text, job->top1));
+    show_add_row(table, "top-1", format_percent(text, sizeof text, job->top1));
     if (!isnan(job->best_top1) && job->best_top1 != job->top1) {
         snprintf(text, sizeof text, "%s at step %.0f",
-                 human_percent(left, HUMAN_BYTES, job->best_top1), job->best_top1_step);
+                 format_percent(left, FORMAT_BYTES, job->best_top1), job->best_top1_step);
         show_add_row(table, "best top-1", text);
     }
-    show_add_row(table, "top-5", human_percent(text, sizeof text, job->top5));
-    show_add_row(table, job_time_label(job), human_duration(text, sizeof text, job->ttt_seconds));
+    show_add_row(table, "top-5", format_percent(text, sizeof text, job->top5));
+    show_add_row(table, job_time_label(job), format_duration(text, sizeof text, job->ttt_seconds));
 }
 
 static void cmd_show_plan_rows(struct libscols_table *table, const json_t *plan)
 {
-    char text[2 * HUMAN_BYTES + 8], part[HUMAN_BYTES], images[HUMAN_BYTES];
+    char text[2 * FORMAT_BYTES + 8], part[FORMAT_BYTES], images[FORMAT_BYTES];
     const json_t *batch = json_object_get(plan, "global_batch");
 
     if (!json_is_number(batch))
         return;
     long long ranks = json_integer_value(json_object_get(plan, "world_size"));
     snprintf(text, sizeof text, "%s images over %s %s",
-             human_count(part, sizeof part, json_integer_value(batch)),
-             human_count(images, sizeof images, ranks), ranks == 1 ? "worker" : "workers");
+             format_count(part, sizeof part, json_integer_value(batch)),
+             format_count(images, sizeof images, ranks), ranks == 1 ? "worker" : "workers");
     show_add_row(table, "global batch", text);
     show_add_row(
         table, "peak learning rate",
-        human_number(text, sizeof text, json_number_value(json_object_get(plan, "peak_lr"))));
+        format_number(text, sizeof text, json_number_value(json_object_get(plan, "peak_lr"))));
     show_add_row(
         table, "training images",
-        human_count(text, sizeof text, json_integer_value(json_object_get(plan, "train_images"))));
+        format_count(text, sizeof text, json_integer_value(json_object_get(plan, "train_images"))));
 }
 
 /* "0.12 kWh (measured), 3.2 J per image" */
 static void cmd_show_energy_rows(struct libscols_table *table, const struct job *job)
 {
-    char text[3 * HUMAN_BYTES], kwh[HUMAN_BYTES], each[HUMAN_BYTES];
+    char text[3 * FORMAT_BYTES], kwh[FORMAT_BYTES], each[FORMAT_BYTES];
 
     if (!isnan(job->kwh)) {
         int used = snprintf(text, sizeof text, "%s kWh (%s)",
-                            human_number(kwh, sizeof kwh, job->kwh), job->energy_source);
+                            format_number(kwh, sizeof kwh, job->kwh), job->energy_source);
         if (!isnan(job->joules_per_image))
             snprintf(text + used, sizeof text - (size_t)used, ", %s J per image",
-                     human_number(each, sizeof each, job->joules_per_image));
+                     format_number(each, sizeof each, job->joules_per_image));
         show_add_row(table, "energy", text);
     } else if (!isnan(job->node_hours)) {
         show_add_row(table, "energy", "not available");
     }
-    show_add_row(table, "node-hours", human_number(text, sizeof text, job->node_hours));
+    show_add_row(table, "node-hours", format_number(text, sizeof text, job->node_hours));
     if (isnan(job->cost))
         return;
-    snprintf(text, sizeof text, "%s%s%s", human_number(kwh, sizeof kwh, job->cost),
+    snprintf(text, sizeof text, "%s%s%s", format_number(kwh, sizeof kwh, job->cost),
              *job->currency ? " " : "", job->currency);
     show_add_row(table, "cost", text);
 }
@@ -105,8 +105,8 @@ static void cmd_show_energy_rows(struct libscols_table *table, const struct job 
 static void cmd_show_judged_row(struct libscols_table *table, const char *name,
                                 const json_t *judged)
 {
-    char value[HUMAN_BYTES], low[HUMAN_BYTES], high[HUMAN_BYTES], actual[HUMAN_BYTES];
-    char text[5 * HUMAN_BYTES];
+    char value[FORMAT_BYTES], low[FORMAT_BYTES], high[FORMAT_BYTES], actual[FORMAT_BYTES];
+    char text[5 * FORMAT_BYTES];
     const json_t *error = json_object_get(judged, "error");
     double percent = 100 * json_number_value(error);
 
@@ -114,10 +114,11 @@ static void cmd_show_judged_row(struct libscols_table *table, const char *name,
         return;
     snprintf(
         text, sizeof text, "%s (%s to %s), actual %s: %.0f %% too %s",
-        human_duration(value, sizeof value, json_number_value(json_object_get(judged, "value"))),
-        human_duration(low, sizeof low, json_number_value(json_object_get(judged, "low"))),
-        human_duration(high, sizeof high, json_number_value(json_object_get(judged, "high"))),
-        human_duration(actual, sizeof actual, json_number_value(json_object_get(judged, "actual"))),
+        format_duration(value, sizeof value, json_number_value(json_object_get(judged, "value"))),
+        format_duration(low, sizeof low, json_number_value(json_object_get(judged, "low"))),
+        format_duration(high, sizeof high, json_number_value(json_object_get(judged, "high"))),
+        format_duration(actual, sizeof actual,
+                        json_number_value(json_object_get(judged, "actual"))),
         fabs(percent), percent < 0 ? "short" : "long");
     show_add_row(table, name, text);
 }
@@ -145,7 +146,7 @@ static void cmd_show_forecast_rows(struct libscols_table *table, const json_t *f
 /* "expected at step 400 (380 to 420), in 3 min 20 s (2 min 40 s to 4 min 10 s)" */
 static void cmd_show_target_expected(const json_t *target, char *text, size_t bytes)
 {
-    char value[HUMAN_BYTES], low[HUMAN_BYTES], high[HUMAN_BYTES];
+    char value[FORMAT_BYTES], low[FORMAT_BYTES], high[FORMAT_BYTES];
     const json_t *step = json_object_get(target, "step"),
                  *left = json_object_get(target, "seconds");
     int used = snprintf(text, bytes, "%s step %.0f (%.0f to %.0f)",
@@ -158,20 +159,20 @@ static void cmd_show_target_expected(const json_t *target, char *text, size_t by
     if (!json_is_number(json_object_get(left, "value")) || used < 0 || (size_t)used >= bytes)
         return;
     snprintf(text + used, bytes - (size_t)used, ", in %s (%s to %s)",
-             human_duration(value, sizeof value, json_get_number(left, "value", NAN)),
-             human_duration(low, sizeof low, json_get_number(left, "low", NAN)),
-             human_duration(high, sizeof high, json_get_number(left, "high", NAN)));
+             format_duration(value, sizeof value, json_get_number(left, "value", NAN)),
+             format_duration(low, sizeof low, json_get_number(left, "low", NAN)),
+             format_duration(high, sizeof high, json_get_number(left, "high", NAN)));
 }
 
 static void cmd_show_target_row(struct libscols_table *table, const json_t *target, bool ended)
 {
-    char text[6 * HUMAN_BYTES], name[HUMAN_BYTES + 16], percent[HUMAN_BYTES];
+    char text[6 * FORMAT_BYTES], name[FORMAT_BYTES + 16], percent[FORMAT_BYTES];
     long long met = json_get_integer(target, "met_step", -1);
 
     if (!target)
         return;
     snprintf(name, sizeof name, "target %s",
-             human_percent(percent, sizeof percent, json_get_number(target, "top1", NAN)));
+             format_percent(percent, sizeof percent, json_get_number(target, "top1", NAN)));
     if (met >= 0)
         snprintf(text, sizeof text, "met at step %lld", met);
     else if (ended)
@@ -197,14 +198,14 @@ static void cmd_show_position_row(struct libscols_table *table, const json_t *js
 
 static void cmd_show_starts_row(struct libscols_table *table, const struct job *job)
 {
-    char date[HUMAN_BYTES], in[HUMAN_BYTES], text[2 * HUMAN_BYTES + 16];
+    char date[FORMAT_BYTES], in[FORMAT_BYTES], text[2 * FORMAT_BYTES + 16];
     double left = job->estimated_start - clock_now();
 
     if (isnan(job->estimated_start))
         return;
     snprintf(text, sizeof text, "%s (in about %s)",
-             human_date(date, sizeof date, job->estimated_start),
-             human_duration(in, sizeof in, left > 0 ? left : 0));
+             format_date(date, sizeof date, job->estimated_start),
+             format_duration(in, sizeof in, left > 0 ? left : 0));
     show_add_row(table, "starts", text);
 }
 
@@ -288,7 +289,7 @@ static void show_labels(struct libscols_table *table, const json_t *json)
     free(tags);
 }
 
-static char *cmd_show_human_step(char *text, size_t bytes, double step)
+static char *cmd_show_format_step(char *text, size_t bytes, double step)
 {
     snprintf(text, bytes, "step %.0f", step);
     return text;
@@ -312,7 +313,7 @@ static void cmd_show_imported_row(struct libscols_table *table, const json_t *fr
 void show_job(const json_t *json)
 {
     struct libscols_table *table = table_create(0, "what,value|");
-    char id[HUMAN_BYTES];
+    char id[FORMAT_BYTES];
     const char *run_dir = json_string_value(json_object_get(json, "run_dir"));
     struct job job;
 
@@ -335,7 +336,7 @@ void show_job(const json_t *json)
         cmd_show_straggler_rows(table, &job);
     cmd_show_target_row(table, json_object_get(json, "target"), job_ended(&job));
     if (!isnan(job.checkpoint_step) && strcmp(job.state, "succeeded") != 0)
-        show_add_row(table, "checkpoint", cmd_show_human_step(id, sizeof id, job.checkpoint_step));
+        show_add_row(table, "checkpoint", cmd_show_format_step(id, sizeof id, job.checkpoint_step));
     cmd_show_imported_row(table, json_object_get(json, "imported_from"));
     cmd_show_plan_rows(table, json_object_get(json, "plan"));
     show_add_row(table, "gradients",
@@ -347,7 +348,7 @@ void show_job(const json_t *json)
     cmd_show_date_row(table, "finished", job.finished_at);
     show_add_row(table, "run directory", run_dir ? run_dir : "");
     if (!isnan(job.disk_bytes))
-        show_add_row(table, "on disk", human_size(id, sizeof id, job.disk_bytes));
+        show_add_row(table, "on disk", format_size(id, sizeof id, job.disk_bytes));
     table_finish(table);
 }
 

@@ -9,7 +9,7 @@
 #include "client/document.h"
 #include "client/job.h"
 #include "client/stream.h"
-#include "client/views/human.h"
+#include "client/views/format.h"
 #include "client/views/print.h"
 #include "client/views/table.h"
 #include "common/json.h"
@@ -17,9 +17,9 @@
 #include "common/text.h"
 #include "common/system/file.h"
 
-static char *sweep_format_number(const json_t *json, const char *key, char text[HUMAN_BYTES])
+static char *sweep_format_number(const json_t *json, const char *key, char text[FORMAT_BYTES])
 {
-    return human_number(text, HUMAN_BYTES, json_get_number(json, key, NAN));
+    return format_number(text, FORMAT_BYTES, json_get_number(json, key, NAN));
 }
 
 /* "lr.base=0.2 optimizer.nesterov=true": as --set takes it. The caller frees it. */
@@ -48,20 +48,20 @@ static char *cmd_sweep_point_words(json_t *point)
 }
 
 /* A result as jobs show it: accuracies as percentages. */
-static char *sweep_format_result(const json_t *trial, const char *metric, char text[HUMAN_BYTES])
+static char *sweep_format_result(const json_t *trial, const char *metric, char text[FORMAT_BYTES])
 {
     double result = json_get_number(trial, "metric", NAN);
 
-    return strncmp(metric, "top", 3) == 0       ? human_percent(text, HUMAN_BYTES, result)
-           : strcmp(metric, "ttt_seconds") == 0 ? human_duration(text, HUMAN_BYTES, result)
-                                                : human_number(text, HUMAN_BYTES, result);
+    return strncmp(metric, "top", 3) == 0       ? format_percent(text, FORMAT_BYTES, result)
+           : strcmp(metric, "ttt_seconds") == 0 ? format_duration(text, FORMAT_BYTES, result)
+                                                : format_number(text, FORMAT_BYTES, result);
 }
 
 static void cmd_sweep_trial_row(struct libscols_table *table, const json_t *trial,
                                 const char *metric)
 {
     struct libscols_line *line = table_line(table);
-    char text[HUMAN_BYTES];
+    char text[FORMAT_BYTES];
     char *point = cmd_sweep_point_words(json_object_get(trial, "point"));
 
     table_set(line, 0, sweep_format_result(trial, metric, text));
@@ -112,7 +112,7 @@ static void sweep_show(const json_t *sweep)
 static void sweep_list(const json_t *answer)
 {
     struct libscols_table *table = table_create(1, "ID>,NAME~,STATE,TRIALS>,BEST>");
-    char text[HUMAN_BYTES];
+    char text[FORMAT_BYTES];
     const json_t *sweep;
     size_t i;
 
@@ -136,9 +136,9 @@ typedef char *band_format(char *text, size_t bytes, double value);
 
 /* "2 h 5 min, between 1 h 50 min and 2 h 20 min"; false: it is not known. */
 static bool cmd_sweep_band_words(const json_t *band, band_format *format,
-                                 char text[4 * HUMAN_BYTES])
+                                 char text[4 * FORMAT_BYTES])
 {
-    char value[HUMAN_BYTES], low[HUMAN_BYTES], high[HUMAN_BYTES];
+    char value[FORMAT_BYTES], low[FORMAT_BYTES], high[FORMAT_BYTES];
     double middle = json_get_number(band, "value", NAN);
 
     if (isnan(middle))
@@ -147,14 +147,14 @@ static bool cmd_sweep_band_words(const json_t *band, band_format *format,
     format(low, sizeof low, json_get_number(band, "low", NAN));
     format(high, sizeof high, json_get_number(band, "high", NAN));
     bool narrow = strcmp(low, high) == 0;
-    snprintf(text, 4 * HUMAN_BYTES, narrow ? "%s" : "%s, between %s and %s", value, low, high);
+    snprintf(text, 4 * FORMAT_BYTES, narrow ? "%s" : "%s, between %s and %s", value, low, high);
     return true;
 }
 
 static void cmd_sweep_plan_line(const json_t *plan, const char *key, const char *label,
                                 band_format *format, const char *behind)
 {
-    char text[4 * HUMAN_BYTES];
+    char text[4 * FORMAT_BYTES];
 
     if (cmd_sweep_band_words(json_object_get(plan, key), format, text))
         printf("%-12s%s%s\n", label, text, behind);
@@ -164,7 +164,7 @@ static void cmd_sweep_plan_rungs(const json_t *rungs)
 {
     struct libscols_table *table =
         table_create(1, "RUNG>,BUDGET>,JOBS>,PARALLEL>,IMAGES>,TIME>,SLOT-HOURS>");
-    char text[HUMAN_BYTES];
+    char text[FORMAT_BYTES];
     const json_t *rung;
     size_t i;
 
@@ -174,10 +174,10 @@ static void cmd_sweep_plan_rungs(const json_t *rungs)
         table_set(line, 1, sweep_format_number(rung, "budget", text));
         table_set(line, 2, sweep_format_number(rung, "jobs", text));
         table_set(line, 3, sweep_format_number(rung, "side_by_side", text));
-        table_set(line, 4, human_count(text, sizeof text, json_get_integer(rung, "images", 0)));
+        table_set(line, 4, format_count(text, sizeof text, json_get_integer(rung, "images", 0)));
         table_set(line, 5,
-                  human_duration(text, sizeof text,
-                                 json_get_number(json_object_get(rung, "seconds"), "value", NAN)));
+                  format_duration(text, sizeof text,
+                                  json_get_number(json_object_get(rung, "seconds"), "value", NAN)));
         table_set(line, 6, sweep_format_number(json_object_get(rung, "slot_hours"), "value", text));
     }
     table_finish(table);
@@ -189,27 +189,27 @@ static void sweep_plan(const json_t *plan)
                *money = json_get_text(plan, "currency", "");
     long long points = json_get_integer(plan, "points", 0),
               jobs = json_get_integer(plan, "jobs", 0);
-    char images[HUMAN_BYTES], evaluated[HUMAN_BYTES], unit[HUMAN_BYTES];
+    char images[FORMAT_BYTES], evaluated[FORMAT_BYTES], unit[FORMAT_BYTES];
     const json_t *warning;
     size_t i;
 
     print_prose(
         "sweep%s%s: %lld %s, %lld %s, %s images to train on, %s to evaluate", *name ? " " : "",
         name, points, points == 1 ? "point" : "points", jobs, jobs == 1 ? "job" : "jobs",
-        human_count(images, sizeof images, json_get_integer(plan, "images", 0)),
-        human_count(evaluated, sizeof evaluated, json_get_integer(plan, "evaluated_images", 0)));
+        format_count(images, sizeof images, json_get_integer(plan, "images", 0)),
+        format_count(evaluated, sizeof evaluated, json_get_integer(plan, "evaluated_images", 0)));
     putchar('\n');
     cmd_sweep_plan_rungs(json_object_get(plan, "rungs"));
     puts("");
     if (json_get_integer(plan, "jobs_without_speed", 0) > 0)
         puts("time        not yet known");
-    cmd_sweep_plan_line(plan, "seconds", "time", human_duration,
+    cmd_sweep_plan_line(plan, "seconds", "time", format_duration,
                         ", if no other job competes for the slots");
-    cmd_sweep_plan_line(plan, "slot_hours", "slot-hours", human_number, "");
-    cmd_sweep_plan_line(plan, "node_hours", "node-hours", human_number, "");
-    cmd_sweep_plan_line(plan, "kwh", "energy", human_number, " kWh (estimate)");
+    cmd_sweep_plan_line(plan, "slot_hours", "slot-hours", format_number, "");
+    cmd_sweep_plan_line(plan, "node_hours", "node-hours", format_number, "");
+    cmd_sweep_plan_line(plan, "kwh", "energy", format_number, " kWh (estimate)");
     snprintf(unit, sizeof unit, "%s%s", *money ? " " : "", money);
-    cmd_sweep_plan_line(plan, "cost", "cost", human_number, unit);
+    cmd_sweep_plan_line(plan, "cost", "cost", format_number, unit);
     json_array_foreach (json_object_get(plan, "warnings"), i, warning)
         print_wrapped(stdout, "warning: ", 2, json_string_value(warning));
 }

@@ -9,7 +9,7 @@
 #include "client/cmd.h"
 #include "client/measure/bench.h"
 #include "client/measure/speeds.h"
-#include "client/views/human.h"
+#include "client/views/format.h"
 #include "client/views/print.h"
 #include "client/views/table.h"
 #include "common/job/job_document.h"
@@ -192,7 +192,7 @@ static void bench_show_table(const struct run *r, const struct bench *b)
 {
     struct libscols_table *table = table_create(0, ",>,|");
     const struct job_spec *s = r->spec;
-    char value[HUMAN_BYTES], remark[96];
+    char value[FORMAT_BYTES], remark[96];
 
     print_prose(
         "%s, %s at %lldx%lld, batch %lld per worker, %lld worker%s x %lld thread%s; median of %ld "
@@ -213,7 +213,7 @@ static void bench_show_table(const struct run *r, const struct bench *b)
     snprintf(remark, sizeof remark, "%.1f GFLOP/s, SGEMM on the same cores%s", b->peak_gflops,
              b->gflops > b->peak_gflops ? "; Winograd needs fewer products than are counted" : "");
     table_row(table, "speed of SGEMM", b->peak_gflops > 0 ? value : "-", remark);
-    table_row(table, "memory per worker", human_size(value, sizeof value, b->memory_bytes),
+    table_row(table, "memory per worker", format_size(value, sizeof value, b->memory_bytes),
               "maximum resident memory");
     snprintf(value, sizeof value, "%.1f ms", b->step_ms);
     table_row(table, b->evaluates ? "batch" : "step", value, "");

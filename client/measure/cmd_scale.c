@@ -11,7 +11,7 @@
 #include "client/document.h"
 #include "client/measure/bench.h"
 #include "client/measure/speeds.h"
-#include "client/views/human.h"
+#include "client/views/format.h"
 #include "client/views/plot.h"
 #include "client/views/print.h"
 #include "client/views/table.h"
@@ -308,18 +308,18 @@ static void scale_show_table(const struct scaling *s, enum way way)
     for (int i = 0; i < s->count; i++) {
         const struct point *p = &s->points[way][i];
         struct libscols_line *line = table_line(table);
-        char text[HUMAN_BYTES];
-        table_set(line, 0, human_count(text, sizeof text, p->workers));
-        table_set(line, 1, human_count(text, sizeof text, p->batch * p->workers));
-        table_set(line, 2, human_number(text, sizeof text, p->images_per_sec));
-        table_set(line, 3, human_number(text, sizeof text, p->speedup));
-        table_set(line, 4, human_percent(text, sizeof text, p->efficiency));
+        char text[FORMAT_BYTES];
+        table_set(line, 0, format_count(text, sizeof text, p->workers));
+        table_set(line, 1, format_count(text, sizeof text, p->batch * p->workers));
+        table_set(line, 2, format_number(text, sizeof text, p->images_per_sec));
+        table_set(line, 3, format_number(text, sizeof text, p->speedup));
+        table_set(line, 4, format_percent(text, sizeof text, p->efficiency));
         if (i == 0) { /* the others are predicted from it */
             table_set(line, 5, "-");
             table_set(line, 6, "-");
             continue;
         }
-        table_set(line, 5, human_number(text, sizeof text, p->predicted.value));
+        table_set(line, 5, format_number(text, sizeof text, p->predicted.value));
         snprintf(text, sizeof text, "%+.1f %%", 100 * (p->predicted.value / p->images_per_sec - 1));
         table_set(line, 6, text);
     }

@@ -5,11 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/views/human.h"
+#include "client/views/format.h"
 
 #define LINE_BYTES 4096
 #define AXIS_ROWS  2
-#define GRID_MAX   (LINE_BYTES / 3 - HUMAN_BYTES) /* columns */
+#define GRID_MAX   (LINE_BYTES / 3 - FORMAT_BYTES) /* columns */
 
 struct range {
     double low, high;
@@ -148,7 +148,7 @@ static void plot_draw(struct plot *p, const struct plot_series *series)
 
 /* The value at a row's height: at the top, the middle and the bottom, or where the only value is.
  * "" elsewhere. */
-static const char *plot_label(const struct plot *p, int row, char text[HUMAN_BYTES])
+static const char *plot_label(const struct plot *p, int row, char text[FORMAT_BYTES])
 {
     bool flat = !(p->y.low < p->y.high);
     double value = row == 0             ? p->y.high
@@ -160,7 +160,7 @@ static const char *plot_label(const struct plot *p, int row, char text[HUMAN_BYT
     if (flat
             ? row == p->rows / 2
             : row == 0 || row == p->rows - 1 || (p->rows >= 5 && p->rows % 2 && row == p->rows / 2))
-        human_number(text, HUMAN_BYTES, value);
+        format_number(text, FORMAT_BYTES, value);
     return text;
 }
 
@@ -188,7 +188,7 @@ struct plot *plot_create_series(const struct plot_series *series, size_t count, 
                                 int columns, int rows, bool utf8)
 {
     struct plot *p = calloc(1, sizeof *p);
-    char text[HUMAN_BYTES];
+    char text[FORMAT_BYTES];
 
     if (!p)
         return NULL;
@@ -245,7 +245,7 @@ static char *plot_cell(char *at, unsigned char dots, char mark, bool utf8)
 
 static const char *plot_grid_line(struct plot *p, int row)
 {
-    char text[HUMAN_BYTES];
+    char text[FORMAT_BYTES];
     bool labelled = *plot_label(p, row, text);
     char *at = p->line + snprintf(p->line, LINE_BYTES, "%*s %s", p->gutter, text,
                                   !p->utf8   ? "|"
@@ -273,7 +273,7 @@ static const char *plot_axis_line(struct plot *p)
 /* The first x on the left, the last one on the right. */
 static const char *plot_range_line(struct plot *p)
 {
-    char first[HUMAN_BYTES], last[HUMAN_BYTES];
+    char first[FORMAT_BYTES], last[FORMAT_BYTES];
 
     snprintf(first, sizeof first, "%.10g", p->x.low);
     snprintf(last, sizeof last, "%.10g", p->x.high);

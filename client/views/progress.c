@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "client/views/human.h"
+#include "client/views/format.h"
 #include "common/clock.h"
 
 #define PLAIN_LINE_SECONDS 10
@@ -30,7 +30,7 @@ static void progress_append(char *text, size_t bytes, const char *format, ...)
 
 char *progress_words(char *text, size_t bytes, const struct job *job, double now)
 {
-    char part[2 * HUMAN_BYTES], done[JOB_DONE_BYTES];
+    char part[2 * FORMAT_BYTES], done[JOB_DONE_BYTES];
     struct job_left left = job_time_left(job, now);
 
     *text = '\0';
@@ -45,12 +45,12 @@ char *progress_words(char *text, size_t bytes, const struct job *job, double now
     }
     progress_append(text, bytes, "%3.0f %%  step %.0f/%.0f", floor(100 * job_progress(job)),
                     job->step, job->train_steps);
-    progress_append(text, bytes, "  %s", human_rate(part, sizeof part, job->images_per_sec));
-    progress_append(text, bytes, "  loss %s", human_number(part, sizeof part, job->loss));
+    progress_append(text, bytes, "  %s", format_rate(part, sizeof part, job->images_per_sec));
+    progress_append(text, bytes, "  loss %s", format_number(part, sizeof part, job->loss));
     if (!isnan(job->top1))
-        progress_append(text, bytes, "  top-1 %s", human_percent(part, sizeof part, job->top1));
+        progress_append(text, bytes, "  top-1 %s", format_percent(part, sizeof part, job->top1));
     if (left.value > 0)
-        progress_append(text, bytes, "  %s left", human_duration(part, sizeof part, left.value));
+        progress_append(text, bytes, "  %s left", format_duration(part, sizeof part, left.value));
     return text;
 }
 

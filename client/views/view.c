@@ -9,7 +9,7 @@
 #include "client/cmd.h"
 #include "client/job.h"
 #include "client/local.h"
-#include "client/views/human.h"
+#include "client/views/format.h"
 #include "client/views/screen.h"
 #include "common/clock.h"
 #include "common/json.h"
@@ -181,12 +181,12 @@ static void view_format_step(char *text, size_t bytes, const json_t *body)
 
 static void view_eval_words(const json_t *body, char *text, size_t bytes)
 {
-    char top1[HUMAN_BYTES], top5[HUMAN_BYTES];
+    char top1[FORMAT_BYTES], top5[FORMAT_BYTES];
     size_t used = strlen(text);
 
     snprintf(text + used, bytes - used, ": top-1 %s, top-5 %s",
-             human_percent(top1, sizeof top1, json_get_number(body, "top1", NAN)),
-             human_percent(top5, sizeof top5, json_get_number(body, "top5", NAN)));
+             format_percent(top1, sizeof top1, json_get_number(body, "top1", NAN)),
+             format_percent(top5, sizeof top5, json_get_number(body, "top5", NAN)));
 }
 
 bool view_event_words(const struct stream_event *event, char *text, size_t bytes)

@@ -8,7 +8,7 @@
 #include "client/follow.h"
 #include "client/job.h"
 #include "client/local.h"
-#include "client/views/human.h"
+#include "client/views/format.h"
 #include "client/views/plot.h"
 #include "client/views/progress.h"
 #include "client/views/screen.h"
@@ -207,15 +207,15 @@ static int view_job_draw_numbers(const struct job_view *v, int row)
     view_job_pair(&p, "time left", job_left_words(text, sizeof text, job_time_left(job, now)));
     if (!isnan(job->estimated_start))
         view_job_pair(&p, "starts in",
-                      human_duration(text, sizeof text, fmax(0, job->estimated_start - now)));
-    view_job_pair(&p, "running for", human_duration(text, sizeof text, end - job->started_at));
-    view_job_pair(&p, "speed", human_rate(text, sizeof text, job->images_per_sec));
-    view_job_pair(&p, "loss", human_number(text, sizeof text, job->loss));
-    view_job_pair(&p, "epoch", human_number(text, sizeof text, job->epoch));
-    view_job_pair(&p, "learning rate", human_number(text, sizeof text, job->lr));
-    view_job_pair(&p, "top-1", human_percent(text, sizeof text, job->top1));
-    view_job_pair(&p, "top-5", human_percent(text, sizeof text, job->top5));
-    view_job_pair(&p, job_time_label(job), human_duration(text, sizeof text, job->ttt_seconds));
+                      format_duration(text, sizeof text, fmax(0, job->estimated_start - now)));
+    view_job_pair(&p, "running for", format_duration(text, sizeof text, end - job->started_at));
+    view_job_pair(&p, "speed", format_rate(text, sizeof text, job->images_per_sec));
+    view_job_pair(&p, "loss", format_number(text, sizeof text, job->loss));
+    view_job_pair(&p, "epoch", format_number(text, sizeof text, job->epoch));
+    view_job_pair(&p, "learning rate", format_number(text, sizeof text, job->lr));
+    view_job_pair(&p, "top-1", format_percent(text, sizeof text, job->top1));
+    view_job_pair(&p, "top-5", format_percent(text, sizeof text, job->top5));
+    view_job_pair(&p, job_time_label(job), format_duration(text, sizeof text, job->ttt_seconds));
     return p.column > 1 ? p.row + 1 : p.row;
 }
 

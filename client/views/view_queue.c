@@ -6,7 +6,7 @@
 #include "client/api.h"
 #include "client/cmd.h"
 #include "client/job.h"
-#include "client/views/human.h"
+#include "client/views/format.h"
 #include "client/views/progress.h"
 #include "client/views/screen.h"
 #include "client/views/terminal.h"
@@ -240,24 +240,24 @@ static void view_queue_draw_heading(const struct layout *l, int row)
 
 /* Time left of one that runs, until the start of one that waits, since the end of one that has
  * ended. */
-static const char *view_queue_format_time(const struct job *job, char text[HUMAN_BYTES + 16])
+static const char *view_queue_format_time(const struct job *job, char text[FORMAT_BYTES + 16])
 {
-    char part[HUMAN_BYTES];
+    char part[FORMAT_BYTES];
     double now = clock_now();
 
     if (job_ended(job))
-        return human_ago(text, HUMAN_BYTES, now - job->finished_at);
+        return format_ago(text, FORMAT_BYTES, now - job->finished_at);
     if (isnan(job->estimated_start))
-        return human_duration(text, HUMAN_BYTES, job_time_left(job, now).value);
-    human_duration(part, sizeof part, fmax(0, job->estimated_start - now));
-    snprintf(text, HUMAN_BYTES + 16, "in %s", part);
+        return format_duration(text, FORMAT_BYTES, job_time_left(job, now).value);
+    format_duration(part, sizeof part, fmax(0, job->estimated_start - now));
+    snprintf(text, FORMAT_BYTES + 16, "in %s", part);
     return text;
 }
 
 static void view_queue_draw_job(const struct queue_view *v, const struct layout *l, int row,
                                 const struct job *job)
 {
-    char text[HUMAN_BYTES + 16], bar[PROGRESS_BAR_BYTES(16)];
+    char text[FORMAT_BYTES + 16], bar[PROGRESS_BAR_BYTES(16)];
     bool selected = job->id == v->selected;
     int style = selected ? SCREEN_REVERSE : SCREEN_PLAIN;
 
@@ -273,10 +273,10 @@ static void view_queue_draw_job(const struct queue_view *v, const struct layout 
                     progress_bar(bar, sizeof bar, job_progress(job), 16, terminal_utf8()));
     snprintf(text, sizeof text, "%.0f %%", floor(100 * job_progress(job)));
     screen_text_right(row, l->done + 5, style, text);
-    screen_text_right(row, l->top1 + 8, style, human_percent(text, sizeof text, job->top1));
+    screen_text_right(row, l->top1 + 8, style, format_percent(text, sizeof text, job->top1));
     if (l->speed)
         screen_text_right(row, l->speed + 13, style,
-                          human_rate(text, sizeof text, job->images_per_sec));
+                          format_rate(text, sizeof text, job->images_per_sec));
     screen_text_right(row, l->left + 13, style, view_queue_format_time(job, text));
     if (l->reason)
         screen_text(row, l->reason, -1, style, NULL, "%s", job->reason);

@@ -4,7 +4,7 @@
 
 #include "client/api.h"
 #include "client/cmd.h"
-#include "client/views/human.h"
+#include "client/views/format.h"
 #include "client/views/table.h"
 #include "common/clock.h"
 #include "common/json.h"
@@ -12,7 +12,7 @@
 static void audit_print(const json_t *answer)
 {
     const json_t *lines = json_object_get(answer, "lines"), *one;
-    char text[HUMAN_BYTES];
+    char text[FORMAT_BYTES];
     size_t i;
 
     if (json_array_size(lines) == 0) {
@@ -22,9 +22,9 @@ static void audit_print(const json_t *answer)
     struct libscols_table *table = table_create(1, "ID>,WHEN,WHO~,WHAT,ON>,DETAIL|");
     json_array_foreach (lines, i, one) {
         struct libscols_line *line = table_line(table);
-        table_set(line, 0, human_count(text, sizeof text, json_get_integer(one, "id", 0)));
+        table_set(line, 0, format_count(text, sizeof text, json_get_integer(one, "id", 0)));
         table_set(line, 1,
-                  human_ago(text, sizeof text, clock_now() - json_get_number(one, "t", 0)));
+                  format_ago(text, sizeof text, clock_now() - json_get_number(one, "t", 0)));
         table_set(line, 2, json_get_text(one, "by", "-"));
         table_set(line, 3, json_get_text(one, "action", ""));
         snprintf(text, sizeof text, "%lld", json_get_integer(one, "target", 0));

@@ -6,7 +6,7 @@
 
 #include "client/cmd.h"
 #include "client/download.h"
-#include "client/views/human.h"
+#include "client/views/format.h"
 #include "client/views/print.h"
 
 /* FILE.tokens.json stands beside FILE. Without tokens there is none. */
@@ -46,9 +46,9 @@ static int backup_fetch(struct backup *b, struct error *e)
 
 static void backup_print(const struct backup *b)
 {
-    char size[HUMAN_BYTES];
+    char size[FORMAT_BYTES];
 
-    printf("database: %s (%s)\n", b->database, human_size(size, sizeof size, b->bytes));
+    printf("database: %s (%s)\n", b->database, format_size(size, sizeof size, b->bytes));
     if (b->any_tokens)
         printf("tokens:   %s\n", b->tokens);
     printf("runs:     not included; copy jobs/ of the state folder now, with rsync or tar\n");

@@ -9,7 +9,7 @@
 #include "client/cmd.h"
 #include "client/cmd/admin/doctor.h"
 #include "client/local.h"
-#include "client/views/human.h"
+#include "client/views/format.h"
 #include "client/views/table.h"
 #include "common/check.h"
 #include "common/json.h"
@@ -99,13 +99,13 @@ static void doctor_check_state(json_t *list)
 
 static void doctor_check_jobs(json_t *list)
 {
-    char size[HUMAN_BYTES];
+    char size[FORMAT_BYTES];
     struct error e;
     json_t *answer;
 
     if (api_get("/v1/jobs?limit=1", &answer, &e) < 0)
         return;
-    human_size(size, sizeof size, json_get_number(answer, "disk_bytes", NAN));
+    format_size(size, sizeof size, json_get_number(answer, "disk_bytes", NAN));
     check_note(list, "jobs", true, NULL, "%s on disk", size);
     json_decref(answer);
 }

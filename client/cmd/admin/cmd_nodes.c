@@ -3,7 +3,7 @@
 
 #include "client/api.h"
 #include "client/cmd.h"
-#include "client/views/human.h"
+#include "client/views/format.h"
 #include "client/views/print.h"
 #include "client/views/table.h"
 #include "common/clock.h"
@@ -66,7 +66,7 @@ static void nodes_print(const json_t *nodes)
         table_set(line, 4, text);
         table_set(line, 5, cmd_nodes_jobs_of(node, text, sizeof text));
         table_set(line, 6,
-                  isnan(checked) ? "never" : human_ago(text, sizeof text, clock_now() - checked));
+                  isnan(checked) ? "never" : format_ago(text, sizeof text, clock_now() - checked));
         table_set(line, 7, json_get_text(node, "reason", ""));
     }
     table_finish(table);
@@ -81,18 +81,18 @@ static void cmd_nodes_print_history(const json_t *history)
 
     json_array_foreach (history, i, check) {
         struct libscols_line *line = table_line(table);
-        char text[HUMAN_BYTES];
-        table_set(line, 0, human_date(text, sizeof text, json_get_number(check, "t", NAN)));
+        char text[FORMAT_BYTES];
+        table_set(line, 0, format_date(text, sizeof text, json_get_number(check, "t", NAN)));
         table_set(line, 1, json_get_text(check, "phase", ""));
-        table_set(line, 2, human_number(text, sizeof text, json_get_number(check, "job", NAN)));
+        table_set(line, 2, format_number(text, sizeof text, json_get_number(check, "job", NAN)));
         table_set(line, 3,
                   nodes_format_decimal(text, sizeof text, json_get_number(check, "gflops", NAN)));
         table_set(line, 4,
                   nodes_format_decimal(text, sizeof text,
                                        json_get_number(check, "memory_gb_per_sec", NAN)));
         table_set(line, 5,
-                  human_number(text, sizeof text, json_get_number(check, "clock_ghz", NAN)));
-        table_set(line, 6, human_number(text, sizeof text, json_get_number(check, "load", NAN)));
+                  format_number(text, sizeof text, json_get_number(check, "clock_ghz", NAN)));
+        table_set(line, 6, format_number(text, sizeof text, json_get_number(check, "load", NAN)));
         cmd_nodes_set_verdict(line, 7, check);
         table_set(line, 8, json_get_text(check, "reason", ""));
     }

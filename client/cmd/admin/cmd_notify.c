@@ -5,7 +5,7 @@
 
 #include "client/api.h"
 #include "client/cmd.h"
-#include "client/views/human.h"
+#include "client/views/format.h"
 #include "client/views/print.h"
 #include "client/views/table.h"
 #include "common/clock.h"
@@ -99,36 +99,36 @@ static int notify_test(const struct cmd_args *args, struct error *e)
 
 /* ---------------------------------------------------------------- list */
 
-static const char *notify_about(const json_t *n, char text[HUMAN_BYTES])
+static const char *notify_about(const json_t *n, char text[FORMAT_BYTES])
 {
     json_int_t job = json_get_integer(n, "job", 0), sweep = json_get_integer(n, "sweep", 0);
 
     if (job > 0)
-        snprintf(text, HUMAN_BYTES, "job %lld", job);
+        snprintf(text, FORMAT_BYTES, "job %lld", job);
     else if (sweep > 0)
-        snprintf(text, HUMAN_BYTES, "sweep %lld", sweep);
+        snprintf(text, FORMAT_BYTES, "sweep %lld", sweep);
     else
-        snprintf(text, HUMAN_BYTES, "%.40s", json_get_text(n, "node", "-"));
+        snprintf(text, FORMAT_BYTES, "%.40s", json_get_text(n, "node", "-"));
     return text;
 }
 
-static const char *notify_when(const json_t *n, char text[HUMAN_BYTES])
+static const char *notify_when(const json_t *n, char text[FORMAT_BYTES])
 {
     double next = json_get_number(n, "next_at", 0) - clock_now();
 
     if (!notify_waits(n))
-        return human_ago(text, HUMAN_BYTES, clock_now() - json_get_number(n, "done_at", 0));
+        return format_ago(text, FORMAT_BYTES, clock_now() - json_get_number(n, "done_at", 0));
     if (next <= 0)
         return "now";
-    snprintf(text, HUMAN_BYTES, "in ");
-    human_duration(text + 3, HUMAN_BYTES - 3, next);
+    snprintf(text, FORMAT_BYTES, "in ");
+    format_duration(text + 3, FORMAT_BYTES - 3, next);
     return text;
 }
 
 static void notify_add_row(struct libscols_table *table, const json_t *n)
 {
     struct libscols_line *line = table_line(table);
-    char text[HUMAN_BYTES];
+    char text[FORMAT_BYTES];
 
     snprintf(text, sizeof text, "%lld", json_get_integer(n, "id", 0));
     table_set(line, 0, text);

@@ -2,7 +2,7 @@
 
 #include "client/api.h"
 #include "client/cmd.h"
-#include "client/views/human.h"
+#include "client/views/format.h"
 #include "client/views/table.h"
 #include "common/clock.h"
 #include "common/json.h"
@@ -45,7 +45,7 @@ static int token_create(const struct cmd_args *args, struct error *e)
 static void token_add_row(struct libscols_table *table, const json_t *token)
 {
     struct libscols_line *line = table_line(table);
-    char words[HUMAN_BYTES];
+    char words[FORMAT_BYTES];
     double now = clock_now(), expires = json_get_number(token, "expires_at", 0),
            used = json_get_number(token, "used_at", 0);
 
@@ -54,13 +54,13 @@ static void token_add_row(struct libscols_table *table, const json_t *token)
     table_set(line, 1, json_get_text(token, "name", ""));
     table_set(line, 2, json_get_text(token, "role", ""));
     table_set(line, 3,
-              human_ago(words, sizeof words, now - json_get_number(token, "created_at", 0)));
+              format_ago(words, sizeof words, now - json_get_number(token, "created_at", 0)));
     if (expires > 0 && expires <= now)
         table_set(line, 4, "expired");
     else
         table_set(line, 4,
-                  expires > 0 ? human_duration(words, sizeof words, expires - now) : "never");
-    table_set(line, 5, used > 0 ? human_ago(words, sizeof words, now - used) : "-");
+                  expires > 0 ? format_duration(words, sizeof words, expires - now) : "never");
+    table_set(line, 5, used > 0 ? format_ago(words, sizeof words, now - used) : "-");
 }
 
 static void token_print_list(const json_t *answer)

@@ -3,7 +3,7 @@
 #include <stdio.h>
 
 #include "client/cmd.h"
-#include "client/views/human.h"
+#include "client/views/format.h"
 #include "client/views/print.h"
 #include "client/views/table.h"
 #include "common/json.h"
@@ -13,7 +13,7 @@ static void usage_print_users(const json_t *users)
     static const char *const counts[] = {"running", "slots", "queued"};
     struct libscols_table *table =
         table_create(1, "USER~,SHARE>,SLOT-HOURS>,RUNNING>,SLOTS>,QUEUED>");
-    char text[HUMAN_BYTES];
+    char text[FORMAT_BYTES];
     const json_t *user;
     size_t i;
 
@@ -23,7 +23,7 @@ static void usage_print_users(const json_t *users)
         snprintf(text, sizeof text, "%.0f %%", 100 * json_get_number(user, "share", 0));
         table_set(line, 1, text);
         table_set(line, 2,
-                  human_number(text, sizeof text, json_get_number(user, "slot_hours", NAN)));
+                  format_number(text, sizeof text, json_get_number(user, "slot_hours", NAN)));
         for (size_t c = 0; c < 3; c++) {
             snprintf(text, sizeof text, "%lld", json_get_integer(user, counts[c], 0));
             table_set(line, 3 + c, text);

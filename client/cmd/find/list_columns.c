@@ -7,7 +7,7 @@
 
 #include "client/cmd/find/list.h"
 #include "client/job.h"
-#include "client/views/human.h"
+#include "client/views/format.h"
 #include "client/views/table.h"
 #include "common/buffer.h"
 #include "common/clock.h"
@@ -121,18 +121,18 @@ static struct layout list_columns_asked_layout(const char *names)
 }
 
 /* Of one that waits: until it starts, as far as that is known. */
-static const char *list_format_wait(const struct job *job, char text[HUMAN_BYTES + 8])
+static const char *list_format_wait(const struct job *job, char text[FORMAT_BYTES + 8])
 {
-    char in[HUMAN_BYTES];
+    char in[FORMAT_BYTES];
 
     if (isnan(job->estimated_start))
-        return human_duration(text, HUMAN_BYTES, job_time_left(job, clock_now()).value);
-    human_duration(in, sizeof in, fmax(0, job->estimated_start - clock_now()));
-    snprintf(text, HUMAN_BYTES + 8, "in %s", in);
+        return format_duration(text, FORMAT_BYTES, job_time_left(job, clock_now()).value);
+    format_duration(in, sizeof in, fmax(0, job->estimated_start - clock_now()));
+    snprintf(text, FORMAT_BYTES + 8, "in %s", in);
     return text;
 }
 
-#define TEXT_BYTES (HUMAN_BYTES + 8)
+#define TEXT_BYTES (FORMAT_BYTES + 8)
 
 /* A short value; text has room for it. */
 static const char *list_short(enum column c, const struct job *job, const json_t *json,
@@ -148,29 +148,29 @@ static const char *list_short(enum column c, const struct job *job, const json_t
         snprintf(text, TEXT_BYTES, "%.0f %%", floor(100 * job_progress(job)));
         return text;
     case TOP1:
-        return human_percent(text, TEXT_BYTES, job->top1);
+        return format_percent(text, TEXT_BYTES, job->top1);
     case BEST:
-        return human_percent(text, TEXT_BYTES, job->best_top1);
+        return format_percent(text, TEXT_BYTES, job->best_top1);
     case BEST_AT:
         snprintf(text, TEXT_BYTES, isnan(job->best_top1) ? "-" : "step %.0f", job->best_top1_step);
         return text;
     case LOSS:
-        return human_number(text, TEXT_BYTES, job->loss);
+        return format_number(text, TEXT_BYTES, job->loss);
     case RATE:
-        return human_number(text, TEXT_BYTES, job->images_per_sec);
+        return format_number(text, TEXT_BYTES, job->images_per_sec);
     case LEFT:
         return list_format_wait(job, text);
     case TIME:
-        return human_duration(text, TEXT_BYTES, job->ttt_seconds);
+        return format_duration(text, TEXT_BYTES, job->ttt_seconds);
     case PRIORITY:
         snprintf(text, TEXT_BYTES, "%lld", (long long)json_get_integer(json, "priority", 0));
         return text;
     case SUBMITTED:
-        return human_ago(text, TEXT_BYTES, clock_now() - job->created_at);
+        return format_ago(text, TEXT_BYTES, clock_now() - job->created_at);
     case FINISHED:
-        return human_ago(text, TEXT_BYTES, clock_now() - job->finished_at);
+        return format_ago(text, TEXT_BYTES, clock_now() - job->finished_at);
     case DISK:
-        return human_size(text, TEXT_BYTES, job->disk_bytes);
+        return format_size(text, TEXT_BYTES, job->disk_bytes);
     default:
         return "";
     }
@@ -224,7 +224,7 @@ void list_print_jobs(const json_t *answer, const char *asked, bool wide)
     struct libscols_table *table = table_create(1, "");
     struct layout layout =
         asked ? list_columns_asked_layout(asked) : list_columns_make_layout(jobs, wide);
-    char text[HUMAN_BYTES];
+    char text[FORMAT_BYTES];
     size_t i;
 
     for (int k = 0; k < layout.count; k++) {
@@ -244,7 +244,7 @@ void list_print_jobs(const json_t *answer, const char *asked, bool wide)
     long long total = json_get_integer(answer, "total", 0);
     if (isatty(STDERR_FILENO) && json_get_integer(answer, "disk_bytes", 0) > 0)
         fprintf(stderr, "all jobs together: %s on disk\n",
-                human_size(text, sizeof text, json_get_number(answer, "disk_bytes", 0)));
+                format_size(text, sizeof text, json_get_number(answer, "disk_bytes", 0)));
     if (total > (long long)json_array_size(jobs))
         fprintf(stderr, "%zu of %lld jobs shown; --limit N shows more\n", json_array_size(jobs),
                 total);

@@ -4,17 +4,17 @@
 #include <stdlib.h>
 
 #include "client/cmd/find/list.h"
-#include "client/views/human.h"
+#include "client/views/format.h"
 #include "client/views/print.h"
 #include "client/views/table.h"
 #include "common/json.h"
 
-#define TEXT_BYTES (2 * HUMAN_BYTES)
+#define TEXT_BYTES (2 * FORMAT_BYTES)
 
 static char *groups_jobs(const json_t *group, const char *const states[], char *text)
 {
     (void)states;
-    return human_count(text, TEXT_BYTES, json_get_integer(group, "jobs", 0));
+    return format_count(text, TEXT_BYTES, json_get_integer(group, "jobs", 0));
 }
 
 /* Of these states together. */
@@ -26,7 +26,7 @@ static char *groups_in_states(const json_t *group, const char *const states[], c
     for (size_t i = 0; states[i]; i++)
         count += json_get_integer(counts, states[i], 0);
     if (count)
-        return human_count(text, TEXT_BYTES, count);
+        return format_count(text, TEXT_BYTES, count);
     snprintf(text, TEXT_BYTES, "-");
     return text;
 }
@@ -34,8 +34,8 @@ static char *groups_in_states(const json_t *group, const char *const states[], c
 static char *groups_best_top1(const json_t *group, const char *const states[], char *text)
 {
     (void)states;
-    return human_percent(text, TEXT_BYTES,
-                         json_get_number(json_object_get(group, "best"), "top1", NAN));
+    return format_percent(text, TEXT_BYTES,
+                          json_get_number(json_object_get(group, "best"), "top1", NAN));
 }
 
 /* "step 3", of the best job's number of this key; "-" where there is no best job. */
@@ -66,13 +66,13 @@ static char *groups_best_step(const json_t *group, const char *const states[], c
 static char *groups_mean_time(const json_t *group, const char *const states[], char *text)
 {
     (void)states;
-    return human_duration(text, TEXT_BYTES, json_get_number(group, "mean_ttt_seconds", NAN));
+    return format_duration(text, TEXT_BYTES, json_get_number(group, "mean_ttt_seconds", NAN));
 }
 
 static char *groups_images(const json_t *group, const char *const states[], char *text)
 {
     (void)states;
-    return human_count(text, TEXT_BYTES, json_get_integer(group, "images", 0));
+    return format_count(text, TEXT_BYTES, json_get_integer(group, "images", 0));
 }
 
 static const char *const active[] = {"queued", "starting", "running", "evaluating", NULL};

@@ -1,20 +1,20 @@
-#include "client/views/human.h"
+#include "client/views/format.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
 
-static char *human_dash(char *text, size_t bytes)
+static char *format_dash(char *text, size_t bytes)
 {
     snprintf(text, bytes, "-");
     return text;
 }
 
-char *human_duration(char *text, size_t bytes, double seconds)
+char *format_duration(char *text, size_t bytes, double seconds)
 {
     if (isnan(seconds) || seconds < 0)
-        return human_dash(text, bytes);
+        return format_dash(text, bytes);
     if (seconds >= 1000.0 * 86400) {
         snprintf(text, bytes, "over 1000 d");
         return text;
@@ -34,43 +34,43 @@ char *human_duration(char *text, size_t bytes, double seconds)
 }
 
 /* Three significant digits, never in exponents: 8.35, 64.1, 212. */
-static const char *human_digits3(char *text, size_t bytes, double value)
+static const char *format_digits3(char *text, size_t bytes, double value)
 {
     snprintf(text, bytes, "%.*f", value < 9.995 ? 2 : value < 99.95 ? 1 : 0, value);
     return text;
 }
 
-char *human_rate(char *text, size_t bytes, double images_per_sec)
+char *format_rate(char *text, size_t bytes, double images_per_sec)
 {
     char number[24];
 
     if (isnan(images_per_sec) || images_per_sec < 0)
-        return human_dash(text, bytes);
+        return format_dash(text, bytes);
     if (images_per_sec < 9999.5)
-        snprintf(text, bytes, "%s images/s", human_digits3(number, sizeof number, images_per_sec));
+        snprintf(text, bytes, "%s images/s", format_digits3(number, sizeof number, images_per_sec));
     else
         snprintf(text, bytes, "%sk images/s",
-                 human_digits3(number, sizeof number, images_per_sec / 1000));
+                 format_digits3(number, sizeof number, images_per_sec / 1000));
     return text;
 }
 
-char *human_percent(char *text, size_t bytes, double fraction)
+char *format_percent(char *text, size_t bytes, double fraction)
 {
     if (isnan(fraction))
-        return human_dash(text, bytes);
+        return format_dash(text, bytes);
     snprintf(text, bytes, "%.2f %%", 100 * fraction);
     return text;
 }
 
-char *human_number(char *text, size_t bytes, double value)
+char *format_number(char *text, size_t bytes, double value)
 {
     if (isnan(value))
-        return human_dash(text, bytes);
+        return format_dash(text, bytes);
     snprintf(text, bytes, "%.4g", value);
     return text;
 }
 
-char *human_count(char *text, size_t bytes, long long count)
+char *format_count(char *text, size_t bytes, long long count)
 {
     char plain[24];
     size_t out = 0;
@@ -86,42 +86,42 @@ char *human_count(char *text, size_t bytes, long long count)
     return text;
 }
 
-char *human_size(char *text, size_t bytes, double size_bytes)
+char *format_size(char *text, size_t bytes, double size_bytes)
 {
     static const char *const units[] = {"KiB", "MiB", "GiB", "TiB", "PiB"};
     char number[24];
     size_t unit = 0;
 
     if (isnan(size_bytes) || size_bytes < 0)
-        return human_dash(text, bytes);
+        return format_dash(text, bytes);
     if (size_bytes < 1024) {
         snprintf(text, bytes, "%.0f bytes", size_bytes);
         return text;
     }
     for (size_bytes /= 1024; size_bytes >= 1000 && unit < 4; unit++)
         size_bytes /= 1024;
-    snprintf(text, bytes, "%s %s", human_digits3(number, sizeof number, size_bytes), units[unit]);
+    snprintf(text, bytes, "%s %s", format_digits3(number, sizeof number, size_bytes), units[unit]);
     return text;
 }
 
-char *human_date(char *text, size_t bytes, double unix_time)
+char *format_date(char *text, size_t bytes, double unix_time)
 {
     struct tm local;
 
     if (isnan(unix_time) || unix_time <= 0)
-        return human_dash(text, bytes);
+        return format_dash(text, bytes);
     time_t seconds = (time_t)unix_time;
     localtime_r(&seconds, &local);
     strftime(text, bytes, "%Y-%m-%d %H:%M:%S", &local);
     return text;
 }
 
-char *human_ago(char *text, size_t bytes, double seconds)
+char *format_ago(char *text, size_t bytes, double seconds)
 {
-    char duration[HUMAN_BYTES];
+    char duration[FORMAT_BYTES];
 
     if (isnan(seconds))
-        return human_dash(text, bytes);
+        return format_dash(text, bytes);
     if (seconds < 10)
         snprintf(text, bytes, "just now");
     else if (seconds < 60)
@@ -129,6 +129,6 @@ char *human_ago(char *text, size_t bytes, double seconds)
     else if (seconds < 3600)
         snprintf(text, bytes, "%.0f min ago", floor(seconds / 60));
     else
-        snprintf(text, bytes, "%s ago", human_duration(duration, sizeof duration, seconds));
+        snprintf(text, bytes, "%s ago", format_duration(duration, sizeof duration, seconds));
     return text;
 }
