@@ -17,21 +17,21 @@
 #include "common/text.h"
 #include "daemon/http/access/auth.h"
 #include "daemon/http/access/guard.h"
-#include "daemon/http/crew.h"
+#include "daemon/http/thread_pool.h"
 #include "daemon/http/download.h"
 #include "daemon/http/encode.h"
 #include "daemon/http/listen.h"
 #include "daemon/http/stats.h"
 #include "daemon/http/stream/stream.h"
 
-#define IDLE_SECONDS 60u
-#define CREW_THREADS 32u
-#define READ_THREADS 16u /* apart: those who only read hold up nobody who changes something */
-#define DRAIN_FACTOR 8   /* of a body too large so much is read, for the client to see the answer */
+#define IDLE_SECONDS  60u
+#define WRITE_THREADS 32u
+#define READ_THREADS  16u /* apart: those who only read hold up nobody who changes something */
+#define DRAIN_FACTOR  8 /* of a body too large so much is read, for the client to see the answer */
 
 struct endpoint {
     const struct http_app *app;
-    struct crew *crew, *readers; /* the server's */
+    struct thread_pool *writers, *readers; /* the server's */
     struct MHD_Daemon *daemon;
     bool guarded; /* TCP: a browser can reach it */
 };
@@ -39,7 +39,7 @@ struct endpoint {
 struct http_server {
     const struct config *config; /* as of the start */
     struct endpoint tcp, local;
-    struct crew *crew, *readers;
+    struct thread_pool *writers, *readers;
     struct listen_inherited fds; /* what listens, until its endpoint has it; -1: none */
     char url[128];
     char *socket;            /* path, removed at the end */
@@ -59,8 +59,8 @@ struct exchange {
 
     bool answered;
     struct reply reply;
-    /* For the crew, which answers while the connection is suspended. */
-    struct crew_task task;
+    /* For a pool, which answers while the connection is suspended. */
+    struct pool_task task;
     const struct endpoint *at;
     const struct config *config; /* a reference, until it is answered */
     struct MHD_Connection *connection;
@@ -440,16 +440,16 @@ static void server_answer_and_resume(void *context)
 
 /* What changes something waits for the disk, as do copies and digests of large files. microhttpd
  * asks again when the answer is there. */
-static bool server_leave_to_crew(struct exchange *x)
+static bool server_hand_to_pool(struct exchange *x)
 {
     if (x->refused || x->too_large || x->malformed)
         return false;
     bool reads = server_is_gettable(x->method);
     if (reads && !route_reads_files(x->route))
         return false;
-    x->task = (struct crew_task){server_answer_and_resume, x, NULL};
+    x->task = (struct pool_task){server_answer_and_resume, x, NULL};
     MHD_suspend_connection(x->connection);
-    if (!crew_do(reads ? x->at->readers : x->at->crew, &x->task))
+    if (!thread_pool_submit(reads ? x->at->readers : x->at->writers, &x->task))
         server_answer_and_resume(x);
     return true;
 }
@@ -470,7 +470,7 @@ static enum MHD_Result server_handle(void *context, struct MHD_Connection *c, co
     } else if (*bytes) {
         return server_take_body(x, data, bytes);
     }
-    if (!x->answered && server_leave_to_crew(x))
+    if (!x->answered && server_hand_to_pool(x))
         return MHD_YES;
     if (!x->answered)
         server_answer(x);
@@ -647,13 +647,11 @@ int http_server_listen(const struct http_app *app, struct http_server **out, str
     *out = NULL;
     s->config = settings_get(app->settings);
     s->fds = (struct listen_inherited){-1, -1};
-    int status = crew_create(CREW_THREADS, &s->crew, e);
-    if (!status)
-        status = crew_create(READ_THREADS, &s->readers, e);
-    s->tcp = (struct endpoint){app, s->crew, s->readers, NULL, true};
-    s->local = (struct endpoint){app, s->crew, s->readers, NULL, false};
-    if (!status)
-        status = server_load_keys(s, s->config, e);
+    s->writers = thread_pool_create(WRITE_THREADS);
+    s->readers = thread_pool_create(READ_THREADS);
+    s->tcp = (struct endpoint){app, s->writers, s->readers, NULL, true};
+    s->local = (struct endpoint){app, s->writers, s->readers, NULL, false};
+    int status = server_load_keys(s, s->config, e);
     if (!status)
         status = server_open_sockets(s, app, e);
     if (status)
@@ -688,16 +686,14 @@ void http_server_stop(struct http_server *s)
     if (s->fds.local >= 0)
         close(s->fds.local);
     /* microhttpd cannot stop while connections are suspended. */
-    if (s->crew)
-        crew_dismiss(s->crew);
-    if (s->readers)
-        crew_dismiss(s->readers);
+    thread_pool_shutdown(s->writers);
+    thread_pool_shutdown(s->readers);
     if (s->tcp.daemon)
         MHD_stop_daemon(s->tcp.daemon);
     if (s->local.daemon)
         MHD_stop_daemon(s->local.daemon);
-    crew_destroy(s->crew);
-    crew_destroy(s->readers);
+    thread_pool_destroy(s->writers);
+    thread_pool_destroy(s->readers);
     settings_release(s->config);
     free(s->socket);
     free(s->certificate);

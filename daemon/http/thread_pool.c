@@ -1,0 +1,102 @@
+#include "daemon/http/thread_pool.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "common/needed.h"
+
+struct thread_pool {
+    pthread_mutex_t lock;
+    pthread_cond_t change;
+    struct pool_task *first, **end;
+    unsigned queued, idle, count, room;
+    bool shut_down;
+    pthread_t threads[]; /* (room) */
+};
+
+static struct pool_task *thread_pool_next_task(struct thread_pool *p)
+{
+    struct pool_task *task = p->first;
+
+    if (!task)
+        return NULL;
+    p->queued--;
+    p->first = task->next;
+    if (!p->first)
+        p->end = &p->first;
+    return task;
+}
+
+static void *thread_pool_run(void *context)
+{
+    struct thread_pool *p = context;
+
+    pthread_mutex_lock(&p->lock);
+    for (;;) {
+        struct pool_task *task = thread_pool_next_task(p);
+        if (task) {
+            pthread_mutex_unlock(&p->lock);
+            task->work(task->context);
+            pthread_mutex_lock(&p->lock);
+            continue;
+        }
+        if (p->shut_down)
+            break;
+        p->idle++;
+        pthread_cond_wait(&p->change, &p->lock);
+        p->idle--;
+    }
+    pthread_mutex_unlock(&p->lock);
+    return NULL;
+}
+
+struct thread_pool *thread_pool_create(unsigned threads)
+{
+    struct thread_pool *p = needed(calloc(1, sizeof *p + threads * sizeof p->threads[0]));
+
+    pthread_mutex_init(&p->lock, NULL);
+    pthread_cond_init(&p->change, NULL);
+    p->end = &p->first;
+    p->room = threads;
+    return p;
+}
+
+bool thread_pool_submit(struct thread_pool *p, struct pool_task *task)
+{
+    pthread_mutex_lock(&p->lock);
+    /* A thread that was woken counts as idle until it runs: it has a task in the queue. */
+    if (p->queued >= p->idle && p->count < p->room && !p->shut_down &&
+        pthread_create(&p->threads[p->count], NULL, thread_pool_run, p) == 0)
+        p->count++;
+    bool taken = p->count > 0 && !p->shut_down;
+    if (taken) {
+        task->next = NULL;
+        *p->end = task;
+        p->end = &task->next;
+        p->queued++;
+        pthread_cond_signal(&p->change);
+    }
+    pthread_mutex_unlock(&p->lock);
+    return taken;
+}
+
+void thread_pool_shutdown(struct thread_pool *p)
+{
+    pthread_mutex_lock(&p->lock);
+    unsigned count = p->shut_down ? 0 : p->count;
+    p->shut_down = true;
+    pthread_cond_broadcast(&p->change);
+    pthread_mutex_unlock(&p->lock);
+    for (unsigned i = 0; i < count; i++)
+        pthread_join(p->threads[i], NULL);
+}
+
+void thread_pool_destroy(struct thread_pool *p)
+{
+    if (!p)
+        return;
+    thread_pool_shutdown(p);
+    pthread_cond_destroy(&p->change);
+    pthread_mutex_destroy(&p->lock);
+    free(p);
+}
