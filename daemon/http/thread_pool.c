@@ -3,7 +3,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-#include "common/needed.h"
+#include "common/xalloc.h"
 
 struct thread_pool {
     pthread_mutex_t lock;
@@ -52,7 +52,7 @@ static void *thread_pool_run(void *context)
 
 struct thread_pool *thread_pool_create(unsigned threads)
 {
-    struct thread_pool *p = needed(calloc(1, sizeof *p + threads * sizeof p->threads[0]));
+    struct thread_pool *p = xcalloc(1, sizeof *p + threads * sizeof p->threads[0]);
 
     pthread_mutex_init(&p->lock, NULL);
     pthread_cond_init(&p->change, NULL);

@@ -10,29 +10,28 @@
 #include "common/xalloc.h"
 #include "common/system/file.h"
 #include "common/text.h"
-#include "daemon/ingest/follow.h"
-#include "daemon/ingest/step_line.h"
+#include "daemon/ingest/fast_step_parser.h"
+#include "daemon/ingest/tail.h"
 
-#define EVENTS_A_COMMIT 1024 /* bounds the memory and the time that the one writer is taken */
-#define WARNINGS_KEPT   20   /* of an attempt: a broken file must not fill the database */
+#define EVENTS_A_COMMIT 1024 /* bounds memory, and the time the store's writer is held */
+#define WARNINGS_KEPT   20   /* per attempt: a broken file must not fill the database */
 
 struct ingest {
     struct store *store;
     int64_t job_id, attempt;
     char run_dir[PATH_MAX];
-    struct follow *follow;
+    struct tail *tail;
     int64_t last_seq;
     int warnings;
     struct store_event events[EVENTS_A_COMMIT];
 };
 
-/* A batch while it is collected. */
 struct batch {
     size_t count;
     int64_t bad;
-    bool saved;           /* a checkpoint is among them */
-    char bad_words[256];  /* of the first bad line */
-    enum job_state state; /* the last that the events say; JOB_STATE_COUNT: none */
+    bool saved;           /* contains a checkpoint */
+    char bad_words[256];  /* the first bad line */
+    enum job_state state; /* by the events so far; JOB_STATE_COUNT: none */
 };
 
 int ingest_create(struct store *store, int64_t job_id, int64_t attempt, const char *attempt_dir,
@@ -43,17 +42,14 @@ int ingest_create(struct store *store, int64_t job_id, int64_t attempt, const ch
     struct ingest *i = xcalloc(1, sizeof *i);
 
     *i = (struct ingest){.store = store, .job_id = job_id, .attempt = attempt};
-    snprintf(path, sizeof path, "%s/events.jsonl", attempt_dir);
-    snprintf(i->run_dir, sizeof i->run_dir, "%s/..", attempt_dir);
-    int status = store_ingest_position(store, job_id, attempt, &position, e);
-    if (!status)
-        status = store_ingest_seq(store, job_id, attempt, &i->last_seq, e);
-    if (!status)
-        status = follow_create(path, position, &i->follow, e);
-    if (status) {
+    if (file_path(path, e, "%s/events.jsonl", attempt_dir) ||
+        file_path(i->run_dir, e, "%s/..", attempt_dir) ||
+        store_ingest_position(store, job_id, attempt, &position, e) ||
+        store_ingest_seq(store, job_id, attempt, &i->last_seq, e)) {
         ingest_destroy(i);
-        return status;
+        return -(int)e->code;
     }
+    i->tail = tail_create(path, position);
     *out = i;
     return 0;
 }
@@ -62,11 +58,11 @@ void ingest_destroy(struct ingest *i)
 {
     if (!i)
         return;
-    follow_destroy(i->follow);
+    tail_destroy(i->tail);
     free(i);
 }
 
-/* A line may hold any bytes: what is told of it is text. */
+/* Escapes the line, which may contain any bytes. */
 static void apply_note_bad(struct batch *b, const char *what, const char *line)
 {
     char shown[160];
@@ -77,30 +73,17 @@ static void apply_note_bad(struct batch *b, const char *what, const char *line)
     snprintf(b->bad_words, sizeof b->bad_words, "%s: %s", what, shown);
 }
 
-/* The state a type of event tells; JOB_STATE_COUNT: none. */
-static enum job_state apply_state_told(enum event_type type)
-{
-    switch (type) {
-    case EVENT_RUN_START:
-    case EVENT_STEP:
-        return JOB_RUNNING;
-    case EVENT_EVAL_PROGRESS:
-    case EVENT_EVAL:
-        return JOB_EVALUATING;
-    default:
-        return JOB_STATE_COUNT;
-    }
-}
-
-/* The event that stands behind the last of the batch becomes one of it. */
+/* Adds the event in the place after the batch's last one to the batch. */
 static void apply_accept_event(struct ingest *i, struct batch *b)
 {
     const struct store_event *event = &i->events[b->count++];
 
     i->last_seq = event->seq;
     b->saved = b->saved || event->type == EVENT_CHECKPOINT;
-    if (apply_state_told(event->type) != JOB_STATE_COUNT)
-        b->state = apply_state_told(event->type);
+    if (event->type == EVENT_RUN_START || event->type == EVENT_STEP)
+        b->state = JOB_RUNNING;
+    else if (event->type == EVENT_EVAL_PROGRESS || event->type == EVENT_EVAL)
+        b->state = JOB_EVALUATING;
 }
 
 static bool apply_ingest_step(struct ingest *i, struct batch *b, char *line)
@@ -108,7 +91,7 @@ static bool apply_ingest_step(struct ingest *i, struct batch *b, char *line)
     struct store_event *event = &i->events[b->count];
     size_t own;
 
-    if (!step_line_read(line, event, &own) || event->seq <= i->last_seq)
+    if (!fast_step_parse(line, event, &own) || event->seq <= i->last_seq)
         return false;
     line[own - 1] = '{';
     event->own = line + own - 1;
@@ -169,7 +152,7 @@ static void apply_ingest_warn(struct ingest *i, const char *message)
     json_decref(fields);
 }
 
-/* The events tell a state, but the store may know better: a job that is at its end stays there. */
+/* Whether the state by the events follows the stored one: a job that has ended stays so. */
 static bool apply_wants_change(struct ingest *i, const struct batch *b)
 {
     struct store_job job;
@@ -188,7 +171,7 @@ static int apply_ingest_commit(struct ingest *i, struct batch *b, int64_t to_byt
     struct store_batch batch = {
         .job_id = i->job_id,
         .attempt = i->attempt,
-        .from_bytes = follow_position(i->follow),
+        .from_bytes = tail_position(i->tail),
         .to_bytes = to_bytes,
         .events = i->events,
         .count = b->count,
@@ -200,10 +183,10 @@ static int apply_ingest_commit(struct ingest *i, struct batch *b, int64_t to_byt
     for (size_t k = 0; k < b->count; k++)
         json_decref((json_t *)i->events[k].body);
     if (status) {
-        i->last_seq = seq_before; /* the lines come again */
+        i->last_seq = seq_before; /* the lines are read again */
         return status;
     }
-    follow_advance(i->follow, to_bytes);
+    tail_advance(i->tail, to_bytes);
     if (b->saved)
         status = store_job_set_disk(i->store, i->job_id, file_tree_bytes(i->run_dir), e);
     if (b->bad) {
@@ -215,7 +198,7 @@ static int apply_ingest_commit(struct ingest *i, struct batch *b, int64_t to_byt
     return status;
 }
 
-static int apply_chunk(struct ingest *i, const struct follow_chunk *chunk, struct error *e)
+static int apply_chunk(struct ingest *i, const struct tail_chunk *chunk, struct error *e)
 {
     struct batch b = {.state = JOB_STATE_COUNT};
     char *line = chunk->text, *end = chunk->text + chunk->bytes;
@@ -239,11 +222,11 @@ static int apply_chunk(struct ingest *i, const struct follow_chunk *chunk, struc
 
 int ingest_catch_up(struct ingest *i, struct error *e)
 {
-    struct follow_chunk chunk;
+    struct tail_chunk chunk;
     bool truncated;
     int status;
 
-    while ((status = follow_read(i->follow, &chunk, &truncated, e)) > 0) {
+    while ((status = tail_read(i->tail, &chunk, &truncated, e)) > 0) {
         status = apply_chunk(i, &chunk, e);
         if (status)
             return status;

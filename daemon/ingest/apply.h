@@ -1,7 +1,7 @@
 /*
- * From lines of events.jsonl to rows: parses what follow_read found and commits it together with
- * the position behind it, so that every event is stored exactly once whatever happens to the
- * daemon. A line that is not an event is counted and told as a warning, never an error.
+ * Parses the lines of events.jsonl and commits them together with the position after them, so every
+ * event is stored exactly once, whatever happens to the daemon. A line that is not an event is
+ * counted and reported as a warning, never an error.
  */
 #pragma once
 
@@ -12,11 +12,11 @@
 
 struct ingest;
 
-/* Follows RUN/attempt-N/events.jsonl from the stored position on. The store must outlive it. */
+/* Reads ATTEMPT_DIR/events.jsonl from the stored position on. The store must outlive it. */
 int ingest_create(struct store *store, int64_t job_id, int64_t attempt, const char *attempt_dir,
                   struct ingest **out, struct error *e);
 void ingest_destroy(struct ingest *i); /* NULL is fine */
 
-/* Stores every whole line that is there now. Nothing is lost on an error: the next call tries
- * again. */
+/* Stores every whole line written so far. After an error the next call starts where this one did.
+ */
 int ingest_catch_up(struct ingest *i, struct error *e);

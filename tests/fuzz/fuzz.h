@@ -24,7 +24,7 @@ const struct fuzz_target *fuzz_target_at(size_t i); /* NULL behind the last */
 const struct fuzz_target *fuzz_target_find(const char *name);
 
 fuzz_function fuzz_job, fuzz_http, fuzz_config, fuzz_manifest, fuzz_index, fuzz_records, fuzz_jpeg,
-    fuzz_png, fuzz_safetensors, fuzz_state, fuzz_events, fuzz_step_line, fuzz_idx, fuzz_tar,
+    fuzz_png, fuzz_safetensors, fuzz_state, fuzz_events, fuzz_fast_step, fuzz_idx, fuzz_tar,
     fuzz_slurm, fuzz_tokens, fuzz_notices;
 
 /* ---- for targets: support.c */

@@ -15,7 +15,7 @@ static const struct fuzz_target targets[] = {
     {"safetensors", fuzz_safetensors, 4096,  4000},
     {"state",       fuzz_state,       4096,  1500},
     {"events",      fuzz_events,      2048,   300},
-    {"step-line",   fuzz_step_line,   2048,  8000},
+    {"step-line",   fuzz_fast_step,   2048,  8000},
     {"idx",         fuzz_idx,         2048,  2500},
     {"tar",         fuzz_tar,         8192,  2000},
     {"slurm",       fuzz_slurm,       4096,  8000},

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/ingest/step_line.h"
+#include "daemon/ingest/fast_step_parser.h"
 
 static inline bool same_step_number(double a, double b)
 {

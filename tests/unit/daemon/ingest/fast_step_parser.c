@@ -1,4 +1,4 @@
-#include "daemon/ingest/step_line.h"
+#include "daemon/ingest/fast_step_parser.h"
 
 #include <criterion/criterion.h>
 #include <jansson.h>
@@ -53,14 +53,14 @@ static bool agrees(const char *line)
     struct store_event event;
     size_t own;
 
-    if (!step_line_read(line, &event, &own))
+    if (!fast_step_parse(line, &event, &own))
         return false;
     const char *wrong = same_step_wrong(line, &event, own);
     cr_assert_null(wrong, "%s of %s", wrong, line);
     return true;
 }
 
-Test(step_line, the_workers_lines_are_read)
+Test(fast_step_parser, the_workers_lines_are_read)
 {
     char line[LINE_BYTES];
 
@@ -127,7 +127,7 @@ static void change_line(char *line)
     memcpy(line, text, strlen(text) + 1); /* some thousand bytes have room for two changes */
 }
 
-Test(step_line, changed_lines_are_read_as_jansson_reads_them_or_left_to_it)
+Test(fast_step_parser, changed_lines_are_read_as_jansson_reads_them_or_left_to_it)
 {
     char line[LINE_BYTES];
     int read = 0;
@@ -143,7 +143,7 @@ Test(step_line, changed_lines_are_read_as_jansson_reads_them_or_left_to_it)
 
 #define BEGIN "{\"seq\": 1, \"t\": 2, \"type\": \"step\", "
 
-Test(step_line, what_is_unusual_is_left_to_the_library)
+Test(fast_step_parser, what_is_unusual_is_left_to_the_library)
 {
     static const char *const lines[] = {
         "",
@@ -172,7 +172,7 @@ Test(step_line, what_is_unusual_is_left_to_the_library)
     size_t own;
 
     for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++)
-        cr_assert_not(step_line_read(lines[i], &event, &own), "%s", lines[i]);
+        cr_assert_not(fast_step_parse(lines[i], &event, &own), "%s", lines[i]);
     cr_assert(agrees(BEGIN "\"step\": 1}"));
     cr_assert(agrees(BEGIN "\"step\": 1.0, \"loss\": -0, \"lr\": -0.0, \"other\": 5e-324}"));
     cr_assert(agrees(BEGIN "\"loss\": 123456789012345678.5, \"lr\": 0.1234567890123456789}"));

@@ -2,13 +2,13 @@
 #include "tests/fuzz/fuzz.h"
 #include "tests/unit/daemon/ingest/same_step.h"
 
-int fuzz_step_line(const uint8_t *data, size_t bytes)
+int fuzz_fast_step(const uint8_t *data, size_t bytes)
 {
     struct store_event event;
     char *line = fuzz_text(data, bytes);
     size_t own;
 
-    if (step_line_read(line, &event, &own)) {
+    if (fast_step_parse(line, &event, &own)) {
         const char *wrong = same_step_wrong(line, &event, own);
         FUZZ_CHECK(!wrong, "%s of %s", wrong, line);
     }

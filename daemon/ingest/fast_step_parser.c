@@ -1,11 +1,11 @@
-#include "daemon/ingest/step_line.h"
+#include "daemon/ingest/fast_step_parser.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define KEYS_MAX   32
-#define DIGITS_MAX 18 /* a number of so many digits fits into 64 bits */
+#define DIGITS_MAX 18 /* fit into 64 bits */
 
 struct number {
     double value;
@@ -13,25 +13,25 @@ struct number {
     int64_t integer;
 };
 
-static bool step_line_is_digit(char c)
+static bool fast_step_is_digit(char c)
 {
     return c >= '0' && c <= '9';
 }
 
-static bool step_line_accept(const char **at, const char *text, size_t bytes)
+static bool fast_step_accept(const char **at, const char *text, size_t bytes)
 {
     if (strncmp(*at, text, bytes) != 0)
         return false;
     *at += bytes;
     return true;
 }
-#define TAKE(at, text) step_line_accept(at, text, sizeof text - 1)
+#define TAKE(at, text) fast_step_accept(at, text, sizeof text - 1)
 
-static int step_line_take_digits(const char **at, int64_t *digits)
+static int fast_step_take_digits(const char **at, int64_t *digits)
 {
     const char *begin = *at;
 
-    for (; step_line_is_digit(**at); (*at)++)
+    for (; fast_step_is_digit(**at); (*at)++)
         if (*at - begin < DIGITS_MAX)
             *digits = 10 * *digits + (**at - '0');
     return (int)(*at - begin);
@@ -39,7 +39,7 @@ static int step_line_take_digits(const char **at, int64_t *digits)
 
 /* digits x 10^exponent. Where both are doubles without rounding, one operation rounds as strtod
  * does: Clinger, How to Read Floating Point Numbers Accurately, 1990. */
-static double step_line_value(int64_t digits, int exponent, const char *text)
+static double fast_step_value(int64_t digits, int exponent, const char *text)
 {
     static const double tens[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
                                   1e8,  1e9,  1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
@@ -50,13 +50,13 @@ static double step_line_value(int64_t digits, int exponent, const char *text)
     return exponent < 0 ? (double)digits / tens[-exponent] : (double)digits * tens[exponent];
 }
 
-static bool step_line_take_number(const char **at, struct number *n)
+static bool fast_step_take_number(const char **at, struct number *n)
 {
     const char *begin = *at;
     int64_t digits = 0, power = 0;
     bool negative = TAKE(at, "-"), down;
     const char *first = *at;
-    int whole = step_line_take_digits(at, &digits), behind = 0;
+    int whole = fast_step_take_digits(at, &digits), behind = 0;
 
     if (whole == 0 || whole > DIGITS_MAX || (whole > 1 && *first == '0'))
         return false;
@@ -66,7 +66,7 @@ static bool step_line_take_number(const char **at, struct number *n)
     if (n->whole)
         return true;
     if (TAKE(at, ".")) {
-        for (behind = 0; step_line_is_digit(**at); (*at)++, behind++)
+        for (behind = 0; fast_step_is_digit(**at); (*at)++, behind++)
             if (whole + behind < DIGITS_MAX)
                 digits = 10 * digits + (**at - '0');
         if (behind == 0)
@@ -76,18 +76,18 @@ static bool step_line_take_number(const char **at, struct number *n)
         down = TAKE(at, "-");
         if (!down)
             (void)TAKE(at, "+");
-        int length = step_line_take_digits(at, &power);
+        int length = fast_step_take_digits(at, &power);
         if (length == 0 || length > 3)
             return false;
         power = down ? -power : power;
     }
     n->value = whole + behind > DIGITS_MAX ? fabs(strtod(begin, NULL))
-                                           : step_line_value(digits, (int)power - behind, begin);
+                                           : fast_step_value(digits, (int)power - behind, begin);
     n->value = negative ? -n->value : n->value;
     return isfinite(n->value);
 }
 
-static bool step_line_take_list(const char **at)
+static bool fast_step_take_list(const char **at)
 {
     struct number unused;
 
@@ -96,7 +96,7 @@ static bool step_line_take_list(const char **at)
     if (TAKE(at, "]"))
         return true;
     do
-        if (!step_line_take_number(at, &unused))
+        if (!fast_step_take_number(at, &unused))
             return false;
     while (TAKE(at, ", "));
     return TAKE(at, "]");
@@ -112,11 +112,11 @@ struct keys {
     size_t count;
 };
 
-static size_t step_line_take_key(const char **at, struct keys *keys)
+static size_t fast_step_take_key(const char **at, struct keys *keys)
 {
     const char *begin = *at;
 
-    while (step_line_is_digit(**at) || **at == '_' || (**at >= 'a' && **at <= 'z'))
+    while (fast_step_is_digit(**at) || **at == '_' || (**at >= 'a' && **at <= 'z'))
         (*at)++;
     size_t bytes = (size_t)(*at - begin);
     if (bytes == 0 || keys->count == KEYS_MAX)
@@ -129,74 +129,74 @@ static size_t step_line_take_key(const char **at, struct keys *keys)
     return bytes;
 }
 
-static bool step_line_is_key(const char *key, size_t bytes, const char *name)
+static bool fast_step_is_key(const char *key, size_t bytes, const char *name)
 {
     return strncmp(key, name, bytes) == 0 && name[bytes] == '\0';
 }
 
-/* The worker writes the metrics in the order of their table: *next is looked at first. */
-static int step_line_metric(const char *key, size_t bytes, int *next)
+/* Tries *next first: the worker writes the metrics in the order of their table. */
+static int fast_step_metric(const char *key, size_t bytes, int *next)
 {
     const struct event_metric *metric = event_metric_at((size_t)*next);
 
-    if (metric && step_line_is_key(key, bytes, metric->name))
+    if (metric && fast_step_is_key(key, bytes, metric->name))
         return (*next)++;
     for (int i = 0; (metric = event_metric_at((size_t)i)); i++)
-        if (step_line_is_key(key, bytes, metric->name))
+        if (fast_step_is_key(key, bytes, metric->name))
             return i;
     return -1;
 }
 
-static void step_line_note(struct store_step *step, const char *key, size_t bytes,
+static void fast_step_note(struct store_step *step, const char *key, size_t bytes,
                            const struct number *n, int *next)
 {
-    int metric = step_line_metric(key, bytes, next);
+    int metric = fast_step_metric(key, bytes, next);
 
     if (metric >= 0)
         step->metrics[metric] = n->value;
-    else if (step_line_is_key(key, bytes, "step"))
+    else if (fast_step_is_key(key, bytes, "step"))
         step->step = n->whole ? n->integer : -1;
-    else if (step_line_is_key(key, bytes, "epoch"))
+    else if (fast_step_is_key(key, bytes, "epoch"))
         step->epoch = n->value;
 }
 
-static bool step_line_field(const char **at, struct keys *keys, struct store_step *step, int *next)
+static bool fast_step_field(const char **at, struct keys *keys, struct store_step *step, int *next)
 {
     struct number n;
 
     if (!TAKE(at, "\""))
         return false;
     const char *key = *at;
-    size_t bytes = step_line_take_key(at, keys);
-    if (!bytes || step_line_is_key(key, bytes, "seq") || step_line_is_key(key, bytes, "t") ||
-        step_line_is_key(key, bytes, "type") || !TAKE(at, "\": "))
+    size_t bytes = fast_step_take_key(at, keys);
+    if (!bytes || fast_step_is_key(key, bytes, "seq") || fast_step_is_key(key, bytes, "t") ||
+        fast_step_is_key(key, bytes, "type") || !TAKE(at, "\": "))
         return false;
     if (**at == '[')
-        return step_line_take_list(at);
+        return fast_step_take_list(at);
     if (**at == 'n')
         return TAKE(at, "null");
-    if (!step_line_take_number(at, &n))
+    if (!fast_step_take_number(at, &n))
         return false;
-    step_line_note(step, key, bytes, &n, next);
+    fast_step_note(step, key, bytes, &n, next);
     return true;
 }
 
-bool step_line_read(const char *line, struct store_event *event, size_t *own)
+bool fast_step_parse(const char *line, struct store_event *event, size_t *own)
 {
     struct keys keys = {.count = 0};
     struct number seq, t;
     const char *at = line;
     int next = 0;
 
-    if (!TAKE(&at, "{\"seq\": ") || !step_line_take_number(&at, &seq) || !seq.whole ||
-        !TAKE(&at, ", \"t\": ") || !step_line_take_number(&at, &t) ||
+    if (!TAKE(&at, "{\"seq\": ") || !fast_step_take_number(&at, &seq) || !seq.whole ||
+        !TAKE(&at, ", \"t\": ") || !fast_step_take_number(&at, &t) ||
         !TAKE(&at, ", \"type\": \"step\", "))
         return false;
     *own = (size_t)(at - line);
     *event = (struct store_event){.seq = seq.integer, .t = t.value, .type = EVENT_STEP};
     store_step_clear(&event->step);
     do
-        if (!step_line_field(&at, &keys, &event->step, &next))
+        if (!fast_step_field(&at, &keys, &event->step, &next))
             return false;
     while (TAKE(&at, ", "));
     return TAKE(&at, "}") && *at == '\0';

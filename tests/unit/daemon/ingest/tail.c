@@ -5,26 +5,26 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "daemon/ingest/follow.h"
+#include "daemon/ingest/tail.h"
 
 static char path[64];
-static struct follow *follow;
-static struct follow_chunk chunk;
+static struct tail *tail;
+static struct tail_chunk chunk;
 static bool truncated;
 static struct error e;
 
 static void set_up(void)
 {
-    snprintf(path, sizeof path, "/tmp/traind-follow.XXXXXX");
+    snprintf(path, sizeof path, "/tmp/traind-tail.XXXXXX");
     int fd = mkstemp(path);
     cr_assert(fd >= 0);
     close(fd);
-    cr_assert_eq(follow_create(path, 0, &follow, &e), 0);
+    tail = tail_create(path, 0);
 }
 
 static void tear_down(void)
 {
-    follow_destroy(follow);
+    tail_destroy(tail);
     unlink(path);
 }
 
@@ -35,71 +35,71 @@ static void append_lines(const char *text)
     close(fd);
 }
 
-static int follow_next(void)
+static int tail_next(void)
 {
-    int status = follow_read(follow, &chunk, &truncated, &e);
+    int status = tail_read(tail, &chunk, &truncated, &e);
     if (status > 0)
-        follow_advance(follow, chunk.to_bytes);
+        tail_advance(tail, chunk.to_bytes);
     return status;
 }
 
-TestSuite(follow, .init = set_up, .fini = tear_down);
+TestSuite(tail, .init = set_up, .fini = tear_down);
 
-Test(follow, waits_for_a_file_that_is_not_there)
+Test(tail, waits_for_a_file_that_is_not_there)
 {
     unlink(path);
-    cr_assert_eq(follow_next(), 0);
+    cr_assert_eq(tail_next(), 0);
     append_lines("a\n");
-    cr_assert_eq(follow_next(), 1);
+    cr_assert_eq(tail_next(), 1);
     cr_assert_str_eq(chunk.text, "a");
 }
 
-Test(follow, a_torn_last_line_waits_for_its_rest)
+Test(tail, a_torn_last_line_waits_for_its_rest)
 {
     append_lines("one\ntw");
-    cr_assert_eq(follow_next(), 1);
+    cr_assert_eq(tail_next(), 1);
     cr_assert_eq(chunk.to_bytes, 4);
     cr_assert_str_eq(chunk.text, "one");
-    cr_assert_eq(follow_next(), 0);
+    cr_assert_eq(tail_next(), 0);
     append_lines("o\nthree\n");
-    cr_assert_eq(follow_next(), 1);
+    cr_assert_eq(tail_next(), 1);
     cr_assert_eq(chunk.bytes, 10);
     cr_assert_arr_eq(chunk.text, "two\0three", 10);
-    cr_assert_eq(follow_next(), 0);
+    cr_assert_eq(tail_next(), 0);
 }
 
-Test(follow, the_same_comes_again_until_it_is_advanced)
+Test(tail, the_same_comes_again_until_it_is_advanced)
 {
     append_lines("one\n");
     for (int i = 0; i < 3; i++) {
-        cr_assert_eq(follow_read(follow, &chunk, &truncated, &e), 1);
+        cr_assert_eq(tail_read(tail, &chunk, &truncated, &e), 1);
         cr_assert_str_eq(chunk.text, "one");
         cr_assert_eq(chunk.from_bytes, 0);
     }
 }
 
-Test(follow, starts_where_it_is_told)
+Test(tail, starts_where_it_is_told)
 {
     append_lines("one\ntwo\n");
-    follow_destroy(follow);
-    cr_assert_eq(follow_create(path, 4, &follow, &e), 0);
-    cr_assert_eq(follow_next(), 1);
+    tail_destroy(tail);
+    tail = tail_create(path, 4);
+    cr_assert_eq(tail_next(), 1);
     cr_assert_str_eq(chunk.text, "two");
     cr_assert_eq(chunk.from_bytes, 4);
 }
 
-Test(follow, says_once_that_a_file_became_shorter)
+Test(tail, says_once_that_a_file_became_shorter)
 {
     append_lines("one\ntwo\n");
-    cr_assert_eq(follow_next(), 1);
+    cr_assert_eq(tail_next(), 1);
     cr_assert_eq(truncate(path, 2), 0);
-    cr_assert_eq(follow_next(), 0);
+    cr_assert_eq(tail_next(), 0);
     cr_assert(truncated);
-    cr_assert_eq(follow_next(), 0);
+    cr_assert_eq(tail_next(), 0);
     cr_assert_not(truncated);
 }
 
-Test(follow, many_lines_come_in_pieces_and_none_twice)
+Test(tail, many_lines_come_in_pieces_and_none_twice)
 {
     static char line[1001];
     size_t total = 0, seen = 0;
@@ -109,7 +109,7 @@ Test(follow, many_lines_come_in_pieces_and_none_twice)
     for (int i = 0; i < 1000; i++)
         append_lines(line);
     total = 1000 * 1000;
-    while (follow_next() == 1) {
+    while (tail_next() == 1) {
         cr_assert_eq(chunk.from_bytes, (int64_t)seen);
         cr_assert_eq(chunk.bytes % 1000, 0);
         seen += chunk.bytes;
@@ -117,16 +117,16 @@ Test(follow, many_lines_come_in_pieces_and_none_twice)
     cr_assert_eq(seen, total);
 }
 
-Test(follow, a_line_without_end_comes_in_marked_pieces)
+Test(tail, a_line_without_end_comes_in_marked_pieces)
 {
-    static char line[FOLLOW_CHUNK_BYTES + 100];
+    static char line[TAIL_CHUNK_BYTES + 100];
     memset(line, 'x', sizeof line - 1);
     append_lines(line);
     append_lines("\nshort\n");
-    cr_assert_eq(follow_next(), 1);
+    cr_assert_eq(tail_next(), 1);
     cr_assert(chunk.overlong);
-    cr_assert_eq(chunk.bytes, FOLLOW_CHUNK_BYTES);
-    cr_assert_eq(follow_next(), 1);
+    cr_assert_eq(chunk.bytes, TAIL_CHUNK_BYTES);
+    cr_assert_eq(tail_next(), 1);
     cr_assert_not(chunk.overlong);
     cr_assert_str_eq(chunk.text + strlen(chunk.text) + 1, "short");
 }
