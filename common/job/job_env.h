@@ -1,7 +1,7 @@
 /*
  * cluster.env: environment variables of a job's ranks. What its names may be whoever sends the
  * document; which of them a daemon takes from its users is a list of its administrator's
- * (daemon/http/access/permit.h).
+ * (daemon/http/access/job_policy.h).
  */
 #pragma once
 

@@ -6,7 +6,7 @@
 #include "common/log.h"
 #include "common/notify/rule.h"
 #include "daemon/http/access/auth.h"
-#include "daemon/http/access/permit.h"
+#include "daemon/http/access/job_policy.h"
 #include "daemon/http/json_text.h"
 #include "daemon/http/routes.h"
 #include "daemon/job/job.h"
@@ -120,7 +120,7 @@ int handle_notice_test(const struct request *q, struct reply *r, struct error *e
     if (!body)
         return -(int)e->code;
     notice_rule_check(body, "", NULL, &problems);
-    permit_target(json_get_text(body, "to", ""), "/to", q->config, &problems);
+    job_policy_check_target(json_get_text(body, "to", ""), "/to", q->config, &problems);
     if (json_object_get(body, "on"))
         problems_add(&problems, "/on", NULL, "is not a key of a test, which has to and format");
     if (problems.count)

@@ -12,7 +12,7 @@
 #include "common/text.h"
 #include "common/run/speed.h"
 #include "daemon/http/access/auth.h"
-#include "daemon/http/access/permit.h"
+#include "daemon/http/access/job_policy.h"
 #include "daemon/http/handlers/job_json.h"
 #include "daemon/http/handlers/provenance/pinned.h"
 #include "daemon/http/routes.h"
@@ -114,14 +114,14 @@ static void handle_plan_check_document(const struct request *q, json_t *document
     bool here = will_run && p->spec->cluster.launcher == JOB_LAUNCHER_LOCAL &&
                 !problems_about(&p->problems, "/cluster/launcher");
     struct problems refused = {0};
-    permit_spec(p->spec, q->config, !will_run || (q->rights & RIGHT(ROLE_ADMIN)), &refused);
+    job_policy_check(p->spec, q->config, !will_run || (q->rights & RIGHT(ROLE_ADMIN)), &refused);
     problems_extend(&p->problems, &refused);
     problems_clear(&refused);
     if (p->problems.count || here)
         plan_inputs_look(p->spec, here, &p->problems);
     handle_plan_check_reproduces(q, p);
     if (!problems_within(&p->problems, "/model"))
-        permit_weights(p->spec, &p->problems);
+        job_policy_check_weights(p->spec, &p->problems);
 }
 
 /* 0: p->plan is there, or p->problems is not empty; negative: the request itself is wrong. */

@@ -2,7 +2,7 @@
 #include "common/job/job_text.h"
 #include "common/json.h"
 #include "daemon/http/access/auth.h"
-#include "daemon/http/access/permit.h"
+#include "daemon/http/access/job_policy.h"
 #include "daemon/http/handlers/job_json.h"
 #include "daemon/http/routes.h"
 #include "daemon/job/document.h"
@@ -26,7 +26,7 @@ static void resume_check_env(const struct request *q, json_t *env, struct proble
 
     json_object_foreach (env, name, value)
         if (json_is_string(value) && job_text_right(JOB_TEXT_VARIABLE, name))
-            permit_env(name, json_string_value(value), q->config, problems);
+            job_policy_check_env(name, json_string_value(value), q->config, problems);
 }
 
 /* Of the changes, mpirun's arguments are the ones that not everybody may give. What is no list of
@@ -42,7 +42,7 @@ static void resume_check_mpi_args(const struct request *q, const json_t *list,
     for (size_t i = 0; i < count; i++)
         if (!(args[i] = (char *)json_string_value(json_array_get(list, i))))
             return;
-    permit_mpi_args(args, count, problems);
+    job_policy_check_mpi_args(args, count, problems);
 }
 
 static void handle_resume_check_changes(const struct request *q, const json_t *changes,
@@ -52,8 +52,8 @@ static void handle_resume_check_changes(const struct request *q, const json_t *c
 
     resume_check_mpi_args(q, json_object_get(cluster, "mpi_args"), problems);
     resume_check_env(q, json_object_get(cluster, "env"), problems);
-    permit_mpi_prefix(json_string_value(json_object_get(cluster, "mpi_prefix")), q->config,
-                      problems);
+    job_policy_check_mpi_prefix(json_string_value(json_object_get(cluster, "mpi_prefix")),
+                                q->config, problems);
 }
 
 static int resume_reply(const struct request *q, json_t *numbers, struct reply *r, struct error *e)
@@ -92,7 +92,7 @@ static int handle_resume_check_imported(const struct request *q, struct problems
         struct job_spec *spec = job_stored_spec(&job, e);
         status = spec ? 0 : -(int)e->code;
         if (spec)
-            permit_spec(spec, q->config, q->rights & RIGHT(ROLE_ADMIN), problems);
+            job_policy_check(spec, q->config, q->rights & RIGHT(ROLE_ADMIN), problems);
         job_spec_destroy(spec);
     }
     store_job_clear(&job);

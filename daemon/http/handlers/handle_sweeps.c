@@ -1,7 +1,7 @@
 /* Sweeps over job keys: daemon/sweep/sweep.h. */
 #include "common/json.h"
 #include "daemon/http/access/auth.h"
-#include "daemon/http/access/permit.h"
+#include "daemon/http/access/job_policy.h"
 #include "daemon/http/handlers/job_json.h"
 #include "daemon/http/routes.h"
 #include "daemon/sweep/sweep.h"
@@ -26,9 +26,9 @@ static void sweeps_permit(const struct job_spec *spec, const void *context,
 {
     const struct request *q = context;
 
-    permit_spec(spec, q->config, (q->rights & RIGHT(ROLE_ADMIN)) != 0, problems);
+    job_policy_check(spec, q->config, (q->rights & RIGHT(ROLE_ADMIN)) != 0, problems);
     if (problems->count == 0)
-        permit_weights(spec, problems);
+        job_policy_check_weights(spec, problems);
 }
 
 static int sweeps_create(const struct request *q, const struct sweep_new *new, struct reply *r,

@@ -1,4 +1,4 @@
-#include "daemon/http/access/permit.h"
+#include "daemon/http/access/job_policy.h"
 
 #include <limits.h>
 #include <stdio.h>
@@ -13,7 +13,7 @@
 
 /* ---------------------------------------------------------------- paths */
 
-static bool permit_climbs(const char *path)
+static bool job_policy_climbs(const char *path)
 {
     for (const char *at = strstr(path, ".."); at; at = strstr(at + 1, ".."))
         if ((at == path || at[-1] == '/') && (at[2] == '/' || !at[2]))
@@ -21,46 +21,40 @@ static bool permit_climbs(const char *path)
     return false;
 }
 
-/* roots: "/a:/b", NULL: any folder. A path is followed through its symbolic links; one that is not
- * there is judged by its letters, and must not hold "..". */
-static bool permit_path(const char *roots, const char *path)
+/* Symbolic links are followed; a path that does not exist is judged by its text, and must not
+ * contain
+ * "..". */
+static bool job_policy_path_is_below(const char *roots, const char *path)
 {
     char real[PATH_MAX];
-    bool there = realpath(path, real) != NULL;
+    bool exists = realpath(path, real) != NULL;
 
-    if (!roots)
-        return true;
-    if (path[0] != '/' || (!there && permit_climbs(path)))
+    if (path[0] != '/' || (!exists && job_policy_climbs(path)))
         return false;
-    return open_beneath_holds(roots, there ? real : path);
+    return open_beneath_holds(roots, exists ? real : path);
 }
 
-/* The daemon's current folder is none of the client's, and none of the workers'. */
-static bool permit_is_absolute(const char *path, const char *pointer, struct problems *problems)
+/* roots: "/a:/b"; NULL: any folder. */
+static void job_policy_check_path(const char *roots, const char *path, const char *pointer,
+                                  struct problems *problems)
 {
-    if (!path || *path == '/' || strcmp(path, "synthetic") == 0)
-        return true;
-    problems_add(problems, pointer, NULL,
-                 "must be an absolute path, not \"%s\": it is read by workers in other folders and "
-                 "on other machines (trainctl makes it one)",
-                 path);
-    return false;
-}
-
-static void permit_check_path(const char *roots, const char *path, const char *pointer,
-                              struct problems *problems)
-{
-    if (!permit_is_absolute(path, pointer, problems))
+    if (!path || strcmp(path, "synthetic") == 0)
         return;
-    if (path && strcmp(path, "synthetic") != 0 && !permit_path(roots, path))
+    if (*path != '/')
+        problems_add(
+            problems, pointer, NULL,
+            "must be an absolute path, not \"%s\": it is read by workers in other folders and "
+            "on other machines (trainctl makes it one)",
+            path);
+    else if (roots && !job_policy_path_is_below(roots, path))
         problems_add(problems, pointer, NULL, "%s is not in a folder that jobs may use (%s)", path,
                      roots);
 }
 
 /* ---------------------------------------------------------------- arguments of mpirun */
 
-/* The parameters of --mca that start nothing and load nothing, and what their values are made of;
- * the first row that fits counts. "btl*" is every name that begins so. */
+/* Parameters of --mca that neither start nor load anything, and the form of their values. The first
+ * matching row counts; "btl*" matches every name that begins so. */
 static const struct {
     const char *name;
     enum job_text value;
@@ -82,15 +76,15 @@ static const struct {
     {"mpi_*",                JOB_TEXT_WORDS   },
 };
 
-static bool permit_name_matches(const char *name, const char *row)
+static bool job_policy_name_matches(const char *name, const char *row)
 {
     size_t length = strlen(row);
 
     return row[length - 1] == '*' ? strncmp(name, row, length - 1) == 0 : strcmp(name, row) == 0;
 }
 
-/* Some parameters among them name a file or a folder, to be read or written. */
-static bool permit_names_a_file(const char *name)
+/* Some matching parameters name a file or a folder to read or write. */
+static bool job_policy_names_a_file(const char *name)
 {
     static const char *const words[] = {"file", "path", "dir", "topo", "output"};
 
@@ -100,19 +94,19 @@ static bool permit_names_a_file(const char *name)
     return false;
 }
 
-static bool permit_is_harmless_parameter(const char *name, const char *value)
+static bool job_policy_is_harmless_parameter(const char *name, const char *value)
 {
     if (name[strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_")] ||
-        permit_names_a_file(name))
+        job_policy_names_a_file(name))
         return false;
     for (size_t i = 0; i < sizeof parameters / sizeof parameters[0]; i++)
-        if (permit_name_matches(name, parameters[i].name))
+        if (job_policy_name_matches(name, parameters[i].name))
             return job_text_right(parameters[i].value, value);
     return false;
 }
 
-/* How many arguments from args[i] on belong together and pass; 0: they do not. */
-static size_t permit_is_harmless(char *const *args, size_t i, size_t count)
+/* Returns how many arguments from args[i] on form one that is allowed; 0: it is not. */
+static size_t job_policy_is_harmless(char *const *args, size_t i, size_t count)
 {
     static const char *const reports[] = {"--report-bindings", "--display-map",
                                           "--display-allocation", "--tag-output",
@@ -122,15 +116,16 @@ static size_t permit_is_harmless(char *const *args, size_t i, size_t count)
         if (strcmp(args[i], reports[k]) == 0)
             return 1;
     bool mca = strcmp(args[i], "--mca") == 0 || strcmp(args[i], "-mca") == 0;
-    return mca && i + 2 < count && permit_is_harmless_parameter(args[i + 1], args[i + 2]) ? 3 : 0;
+    return mca && i + 2 < count && job_policy_is_harmless_parameter(args[i + 1], args[i + 2]) ? 3
+                                                                                              : 0;
 }
 
-void permit_mpi_args(char *const *args, size_t count, struct problems *problems)
+void job_policy_check_mpi_args(char *const *args, size_t count, struct problems *problems)
 {
     char pointer[64];
 
     for (size_t i = 0, step; i < count; i += step) {
-        step = permit_is_harmless(args, i, count);
+        step = job_policy_is_harmless(args, i, count);
         if (step)
             continue;
         snprintf(pointer, sizeof pointer, "/cluster/mpi_args/%zu", i);
@@ -146,7 +141,7 @@ void permit_mpi_args(char *const *args, size_t count, struct problems *problems)
     }
 }
 
-static bool permit_is_listed_folder(const char *folder, const char *list)
+static bool job_policy_is_listed_folder(const char *folder, const char *list)
 {
     size_t length = strlen(folder);
 
@@ -156,11 +151,12 @@ static bool permit_is_listed_folder(const char *folder, const char *list)
     return false;
 }
 
-void permit_mpi_prefix(const char *prefix, const struct config *config, struct problems *problems)
+void job_policy_check_mpi_prefix(const char *prefix, const struct config *config,
+                                 struct problems *problems)
 {
     const char *list = config->mpi_prefixes;
 
-    if (!prefix || (list && permit_is_listed_folder(prefix, list)))
+    if (!prefix || (list && job_policy_is_listed_folder(prefix, list)))
         return;
     problems_add(problems, "/cluster/mpi_prefix", NULL,
                  "%.200s is not an allowed folder (%s); an administrator can add it to "
@@ -170,7 +166,7 @@ void permit_mpi_prefix(const char *prefix, const struct config *config, struct p
 
 /* ---------------------------------------------------------------- environment variables */
 
-static bool permit_has_listed_prefix(const char *name, const char *prefixes)
+static bool job_policy_has_listed_prefix(const char *name, const char *prefixes)
 {
     for (const char *at = prefixes; *at; at += strcspn(at, " "), at += strspn(at, " ")) {
         size_t length = strcspn(at, " ");
@@ -180,8 +176,8 @@ static bool permit_has_listed_prefix(const char *name, const char *prefixes)
     return false;
 }
 
-void permit_env(const char *name, const char *value, const struct config *config,
-                struct problems *problems)
+void job_policy_check_env(const char *name, const char *value, const struct config *config,
+                          struct problems *problems)
 {
     static const char parameter[] = "OMPI_MCA_";
     const char *prefixes = config->job_env_prefixes;
@@ -191,33 +187,22 @@ void permit_env(const char *name, const char *value, const struct config *config
     snprintf(pointer, sizeof pointer, "/cluster/env/%s", name);
     if (problems_about(problems, pointer))
         return;
-    if (none || !permit_has_listed_prefix(name, prefixes))
+    if (none || !job_policy_has_listed_prefix(name, prefixes))
         problems_add(problems, pointer, NULL,
                      "%s is not a variable that jobs may set%s%s; an administrator can add its "
                      "prefix to job_env_prefixes in traind.conf",
                      name, none ? ": there are none" : ", which begin with one of ",
                      none ? "" : prefixes);
     else if (strncmp(name, parameter, strlen(parameter)) == 0 &&
-             !permit_is_harmless_parameter(name + strlen(parameter), value))
+             !job_policy_is_harmless_parameter(name + strlen(parameter), value))
         problems_add(problems, pointer, NULL,
                      "%s=%.60s is for administrators only, who can set it with \"--mca\" in "
                      "cluster.mpi_args",
                      name, value);
 }
 
-static void permit_check_env(const struct job_spec *spec, const struct config *config,
+void job_policy_check_target(const char *to, const char *pointer, const struct config *config,
                              struct problems *problems)
-{
-    char name[JOB_ENV_NAME_BYTES];
-
-    for (size_t i = 0; i < spec->cluster.env_count; i++) {
-        const char *value = job_env_split(spec->cluster.env[i], name);
-        permit_env(name, value, config, problems);
-    }
-}
-
-void permit_target(const char *to, const char *pointer, const struct config *config,
-                   struct problems *problems)
 {
     if (!address_mail_is_allowed(config->notify_mail_domains, to))
         problems_add(problems, pointer, NULL,
@@ -226,35 +211,29 @@ void permit_target(const char *to, const char *pointer, const struct config *con
                      config->notify_mail_domains);
 }
 
-static void permit_check_targets(const struct job_spec *spec, const struct config *config,
-                                 struct problems *problems)
-{
-    char pointer[32];
-
-    for (size_t i = 0; i < spec->notify.count; i++) {
-        snprintf(pointer, sizeof pointer, "/notify/%zu/to", i);
-        permit_target(spec->notify.at[i].to, pointer, config, problems);
-    }
-}
-
-void permit_spec(const struct job_spec *spec, const struct config *config, bool any_mpi_arg,
-                 struct problems *problems)
+void job_policy_check(const struct job_spec *spec, const struct config *config, bool any_mpi_arg,
+                      struct problems *problems)
 {
     const char *roots = config->data_roots;
+    char name[JOB_ENV_NAME_BYTES], pointer[32];
 
-    permit_check_path(roots, spec->data.train, "/data/train", problems);
-    permit_check_path(roots, spec->data.eval, "/data/eval", problems);
-    permit_check_path(roots, spec->model.init, "/model/init", problems);
-    permit_check_env(spec, config, problems);
-    permit_check_targets(spec, config, problems);
-    permit_mpi_prefix(spec->cluster.mpi_prefix, config, problems);
+    job_policy_check_path(roots, spec->data.train, "/data/train", problems);
+    job_policy_check_path(roots, spec->data.eval, "/data/eval", problems);
+    job_policy_check_path(roots, spec->model.init, "/model/init", problems);
+    for (size_t i = 0; i < spec->cluster.env_count; i++) {
+        const char *value = job_env_split(spec->cluster.env[i], name);
+        job_policy_check_env(name, value, config, problems);
+    }
+    for (size_t i = 0; i < spec->notify.count; i++) {
+        snprintf(pointer, sizeof pointer, "/notify/%zu/to", i);
+        job_policy_check_target(spec->notify.at[i].to, pointer, config, problems);
+    }
+    job_policy_check_mpi_prefix(spec->cluster.mpi_prefix, config, problems);
     if (!any_mpi_arg)
-        permit_mpi_args(spec->cluster.mpi_args, spec->cluster.mpi_arg_count, problems);
+        job_policy_check_mpi_args(spec->cluster.mpi_args, spec->cluster.mpi_arg_count, problems);
 }
 
-/* Weights that do not fit are better known now than when the job has waited for its slots. */
-void permit_weights(const struct job_spec *spec, struct problems *problems)
+void job_policy_check_weights(const struct job_spec *spec, struct problems *problems)
 {
-    weights_check(spec, spec->cluster.launcher != JOB_LAUNCHER_LOCAL /* what the nodes may see */,
-                  problems);
+    weights_check(spec, spec->cluster.launcher != JOB_LAUNCHER_LOCAL, problems);
 }
