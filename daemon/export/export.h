@@ -7,7 +7,7 @@
 #include <stdio.h>
 
 #include "common/error.h"
-#include "daemon/store/store.h"
+#include "daemon/store/job_row.h"
 
 /* The log of a training by MLPerf's rules (mlcommons/training_policies, training_rules: "Required
  * logging"): ":::MLLOG {json}" lines by time. */

@@ -6,6 +6,8 @@
 #include "common/job/job_state.h"
 #include "common/json.h"
 #include "daemon/export/export.h"
+#include "daemon/store/event.h"
+#include "daemon/store/metric.h"
 
 #define BENCHMARK  "resnet"
 #define EPOCHS_MAX 10000

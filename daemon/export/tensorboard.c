@@ -7,6 +7,7 @@
 #include "common/xalloc.h"
 #include "daemon/export/event.pb-c.h"
 #include "daemon/export/export.h"
+#include "daemon/store/metric.h"
 
 #define STEPS_EXACT 20000 /* longer series are told by the means of their parts */
 #define HPARAMS_MAX 128

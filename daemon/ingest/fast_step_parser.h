@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "daemon/store/store.h"
+#include "daemon/store/ingest.h"
 
 /* True: the line is {"seq": 1, "t": 2.5, "type": "step", "KEY": VALUE, ...} with unique keys of
  * letters, digits and underscores, and numbers, null or lists of numbers as values. Fills *event

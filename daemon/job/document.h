@@ -4,7 +4,7 @@
 #include <jansson.h>
 
 #include "common/job/job_spec.h"
-#include "daemon/store/store.h"
+#include "daemon/store/job_row.h"
 
 /* It was valid when it was taken, so a problem comes from another version. */
 struct job_spec *job_stored_spec(const struct store_job *job, struct error *e);

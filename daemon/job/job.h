@@ -137,7 +137,7 @@ int job_set_priority(struct job_manager *m, int64_t id, int64_t priority, const 
 
 /*
  * Changes name, note, tags and star of a job in any state; change is checked, as
- * daemon/store/find/label.h has it. ERR_NOT_FOUND; ERR_INVALID: too many tags. Thread-safe.
+ * daemon/store/job_label.h has it. ERR_NOT_FOUND; ERR_INVALID: too many tags. Thread-safe.
  */
 int job_label(struct job_manager *m, int64_t id, const json_t *change, const char *by,
               struct error *e);

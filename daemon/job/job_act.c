@@ -13,6 +13,8 @@
 #include "daemon/job/job_start.h"
 #include "daemon/job/run_dir_remove.h"
 #include "daemon/launch/stalled.h"
+#include "daemon/store/event.h"
+#include "daemon/store/job_change.h"
 
 #define TRY_LATER_SECONDS 1.0
 

@@ -12,6 +12,7 @@
 #include "common/system/file.h"
 #include "daemon/job/job_manager_internal.h"
 #include "daemon/job/run_dir.h"
+#include "daemon/store/job_change.h"
 
 const char *job_by_words(const char *by)
 {

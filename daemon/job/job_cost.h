@@ -8,7 +8,7 @@
 #pragma once
 
 #include "common/plan/predict/prices.h"
-#include "daemon/store/store.h"
+#include "daemon/store/job_row.h"
 
 enum job_energy_source {
     JOB_ENERGY_NONE,

@@ -9,6 +9,7 @@
 #include "common/log.h"
 #include "common/system/host.h"
 #include "daemon/node/node.h"
+#include "daemon/store/event.h"
 
 /* Of a thread of its own: the command may take two seconds, for which the loop does not wait. */
 struct drain {

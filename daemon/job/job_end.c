@@ -23,6 +23,8 @@
 #include "daemon/launch/failure_rules.h"
 #include "daemon/launch/slurm_energy.h"
 #include "daemon/launch/stalled.h"
+#include "daemon/store/attempt.h"
+#include "daemon/store/metric.h"
 #include "daemon/store/node.h"
 
 /* ---------------------------------------------------------------- the verdict */

@@ -19,6 +19,8 @@
 #include "daemon/job/job_target.h"
 #include "daemon/job/resume_point.h"
 #include "daemon/node/node.h"
+#include "daemon/store/metric.h"
+#include "daemon/store/speed.h"
 
 #define STEPS_LEFT_OUT 2 /* page faults, BLAS's buffers */
 #define STEPS_MIN      3

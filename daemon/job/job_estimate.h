@@ -5,7 +5,7 @@
 #include "common/job/job_spec.h"
 #include "daemon/job/job.h"
 #include "daemon/job/job_forecast.h"
-#include "daemon/store/store.h"
+#include "daemon/store/job_row.h"
 
 /* The speed of jobs of this kind on this processor, as this user may know it (store_speed_find);
  * zeroed where none has ended. slots: of the node (threads_per_worker 0 shares them out). */

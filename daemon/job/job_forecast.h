@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 #include "common/job/job_sizes.h"
-#include "daemon/store/store.h"
+#include "daemon/store/job_row.h"
 
 /* When a job is expected to have ended. soonest is 0 and latest INFINITY where nothing is known:
  * nobody may count on it. */

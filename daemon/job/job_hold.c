@@ -8,6 +8,7 @@
 #include "common/clock.h"
 #include "common/log.h"
 #include "daemon/job/job_manager_internal.h"
+#include "daemon/store/job_change.h"
 
 /* told: what the log says of it. */
 static int hold_change(struct job_manager *m, int64_t id, struct store_waiting_change *change,

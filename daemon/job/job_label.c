@@ -1,5 +1,5 @@
 /* What people write on a job. Only the store is written: neither the queue nor a run goes by it. */
-#include "daemon/store/find/label.h"
+#include "daemon/store/job_label.h"
 
 #include "common/clock.h"
 #include "common/log.h"

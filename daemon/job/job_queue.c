@@ -13,6 +13,7 @@
 #include "daemon/job/job_start.h"
 #include "daemon/job/job_estimate.h"
 #include "daemon/job/job_queue_plan.h"
+#include "daemon/store/attempt.h"
 #include "daemon/store/usage.h"
 
 #define QUEUE_SCAN_MAX  256 /* jobs at the head of the queue that are looked at, of each kind */

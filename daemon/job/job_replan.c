@@ -13,6 +13,7 @@
 #include "daemon/job/document.h"
 #include "daemon/job/job_estimate.h"
 #include "daemon/job/job_resources.h"
+#include "daemon/store/attempt.h"
 #include "launch/hosts.h"
 
 static int replan_read_place(const struct store_job *job, struct resume_point *at, struct error *e)

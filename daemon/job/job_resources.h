@@ -5,7 +5,7 @@
 #include "common/problem.h"
 #include "common/plan/plan.h"
 #include "daemon/job/job.h"
-#include "daemon/store/store.h"
+#include "daemon/store/job_insert.h"
 
 /* total cores as slots of the job's kind: with cluster.smt their hardware threads. */
 int64_t job_machine_slots(const struct job_spec *spec, int64_t total);

@@ -19,6 +19,9 @@
 #include "daemon/job/resume_point.h"
 #include "daemon/job/run_dir.h"
 #include "daemon/launch/slurm_script.h"
+#include "daemon/store/attempt.h"
+#include "daemon/store/event.h"
+#include "daemon/store/job_change.h"
 #include "launch/hosts.h"
 
 /* ---------------------------------------------------------------- what it takes */

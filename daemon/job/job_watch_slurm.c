@@ -19,6 +19,7 @@
 #include "daemon/job/job_act.h"
 #include "daemon/job/job_end.h"
 #include "daemon/job/job_start.h"
+#include "daemon/store/attempt.h"
 
 #define EXIT_SECONDS 60.0 /* Slurm knows of its script's end within this, or is told */
 

@@ -16,6 +16,7 @@
 #include "common/log.h"
 #include "common/xalloc.h"
 #include "common/system/file.h"
+#include "daemon/store/job_insert.h"
 
 #define OWNER                "owner.json"
 #define OWNER_BYTES          4096

@@ -8,7 +8,7 @@
 
 #include <stdint.h>
 
-#include "daemon/store/store.h"
+#include "daemon/store/job_row.h"
 
 enum run_dir {
     RUN_DIR_OWN,

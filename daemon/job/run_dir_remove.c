@@ -16,7 +16,8 @@
 #include "daemon/job/run_dir_remove.h"
 #include "daemon/job/run_dir.h"
 #include "daemon/store/audit.h"
-#include "daemon/store/removal.h"
+#include "daemon/store/job_removal.h"
+#include "daemon/store/job_row.h"
 
 #define REMOVED         ".removed-" /* and the job's id: in the folder of jobs */
 #define SECONDS_A_DAY   86400.0

@@ -14,7 +14,9 @@
 #include "common/run/checkpoints.h"
 #include "common/system/file.h"
 #include "daemon/job/run_dir.h"
-#include "daemon/store/removal.h"
+#include "daemon/store/job_change.h"
+#include "daemon/store/job_removal.h"
+#include "daemon/store/job_row.h"
 
 static void trim_checkpoints(const struct job_manager *m, const struct active_job *a)
 {

@@ -10,6 +10,7 @@
 #include "common/text.h"
 #include "common/system/spawn.h"
 #include "config.h"
+#include "daemon/store/event.h"
 
 #define OWN_CHECKS       20  /* that a node is compared with */
 #define PEERS_MIN        3   /* fewer checks or nodes make no median */

@@ -12,6 +12,7 @@
 #include "daemon/notice/raise.h"
 #include "daemon/notice/send/deliver.h"
 #include "daemon/store/sql.h"
+#include "daemon/store/store.h"
 
 struct notices {
     struct store *store;

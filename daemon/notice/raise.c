@@ -7,8 +7,10 @@
 #include "common/notify/target.h"
 #include "daemon/notice/body.h"
 #include "daemon/notice/outbox.h"
+#include "daemon/store/job_change.h"
 #include "daemon/store/node.h"
 #include "daemon/store/sql.h"
+#include "daemon/store/store.h"
 
 #define TOLD_MAX (1 + NOTICE_RULES_MAX + NOTICE_RULES_FILE_MAX)
 

@@ -1,15 +1,24 @@
-/* A job's attempts: their begin, their end, and what puts a job back into the queue. */
+#include "daemon/store/attempt.h"
+
 #include <math.h>
 #include <stdlib.h>
 
 #include "common/xalloc.h"
 #include "daemon/store/audit.h"
-#include "daemon/store/find/label.h"
+#include "daemon/store/event.h"
+#include "daemon/store/job_label.h"
 #include "daemon/store/once.h"
-#include "daemon/store/series/event_insert.h"
 #include "daemon/store/sql.h"
-#include "daemon/store/store.h"
 #include "daemon/store/usage.h"
+
+int store_job_sum_energy(struct sql *c, int64_t job_id, struct error *e)
+{
+    return sql_run(c, e, NULL,
+                   "update job set (joules, joules_whole) = (select nullif(sum(joules), 0), "
+                   "min(hosts_measured >= hosts) from attempt_energy where job_id = ?1) "
+                   "where id = ?1 and exists (select 1 from attempt_energy where job_id = ?1)",
+                   "i", job_id);
+}
 
 static int attempt_begin(struct sql *c, int64_t id, const struct store_state_change *change,
                          int64_t above, int64_t *attempt, struct error *e)

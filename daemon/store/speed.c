@@ -1,9 +1,9 @@
-/* Measured speeds, of finished jobs and of trainctl bench and scale. */
+#include "daemon/store/speed.h"
+
 #include "common/run/speed.h"
 #include "daemon/store/audit.h"
 #include "daemon/store/once.h"
 #include "daemon/store/sql.h"
-#include "daemon/store/store_internal.h"
 
 /* Of each owner, so that nobody displaces what others measured. */
 #define SPEEDS_KEPT     100   /* of a kind of job: more than anybody asks for */

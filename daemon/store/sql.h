@@ -23,13 +23,8 @@ struct sql; /* a connection, used by one thread at a time */
 struct sql *sql_write_begin(struct store *s, bool durable, struct error *e);
 int sql_write_end(struct store *s, struct sql *c, int status, struct error *e);
 
-/* Something to write inside the writer's transaction; a failure (negative, *e filled) undoes this
- * write alone. Called once, on any thread. */
-typedef int sql_write(struct sql *c, void *context, struct error *e);
-
-/* Durable when it returns, as sql_write_begin and sql_write_end, but what several threads bring at
- * a time shares one commit (group.c). */
-int sql_write_grouped(struct store *s, sql_write *write, void *context, struct error *e);
+/* Whether a commit waits for the disk. */
+int sql_set_durable(struct sql *c, bool durable, struct error *e);
 
 /* A reader; waits for a free one. */
 struct sql *sql_read_begin(struct store *s);
@@ -78,32 +73,10 @@ int sql_error(sqlite3 *db, struct error *e, const char *what);
 
 /* Passes the fact to the callback of store_on_fact, if there is one. */
 int store_tell(struct sql *c, const struct store_fact *fact, struct error *e);
+
 /* In SQL, where a job's events and series are read: those that a removed job has left are not
- * (removal.h). Value 1 is the job's id. */
+ * (job_removal.h). Value 1 is the job's id. */
 #define STORE_OF_JOB "job_id = (select id from job where id = ?1)"
 /* Of the table job: a JSON list, sorted, as it is read from the table's key. */
 #define STORE_TAGS_OF_JOB                                                                          \
     "(select json_group_array(its.tag) from job_tag as its where its.job_id = job.id)"
-/* event.c: the energy of all its attempts anew, by the table attempt_energy. */
-int store_job_sum_energy(struct sql *c, int64_t job_id, struct error *e);
-/* job.c, for attempt.c. */
-int store_job_set_size(struct sql *c, int64_t id, const struct store_job_size *size,
-                       struct error *e);
-/* In SQL, the Idempotency-Key as it is stored, of one that came from `by`: each user's keys are
- * their own (0028_keys_of_users.sql). A trial's stays what it is. */
-#define STORE_KEY(key, by)                                                                         \
-    "iif(" by " is null or unicode(" key ") = 1, " key ", char(2) || " by " || char(2) || " key ")"
-/* What came with this Idempotency-Key before, from the rows of query (key, digest, by -> id, is it
- * the same body?), a literal. 1: it is there and came from the same body; 0: it is not (or key is
- * NULL); ERR_CONFLICT: from another one. what: "job". */
-int store_find_key(struct sql *c, const char *query, const char *what, const struct store_key *key,
-                   int64_t *id, struct error *e);
-
-int store_job_to_end_of_queue(struct sql *c, int64_t id, double now, struct error *e);
-/* job.c, for event.c and attempt.c: a state change inside the caller's transaction. */
-int store_state_apply(struct sql *c, int64_t id, const struct store_state_change *change,
-                      struct error *e);
-/* ERR_CONFLICT: somebody has asked to cancel the newest attempt. */
-int store_check_not_cancelled(struct sql *c, int64_t id, struct error *e);
-/* waiting.c: ERR_CONFLICT: the job is held. */
-int store_check_not_held(struct sql *c, int64_t id, struct error *e);

@@ -31,7 +31,7 @@ struct store {
     pthread_mutex_t writing; /* held from sql_write_begin to sql_write_end */
     struct sql writer;
     double busy_at;    /* monotonic: another program's lock was waited for in vain; 0: never */
-    int backups;       /* under way (backup.c) */
+    int backups;       /* under way */
     pthread_t watched; /* store_watch_thread */
     _Atomic double waits_since; /* monotonic: the watched thread waits for the writer; 0: not */
     bool watches;
@@ -56,6 +56,3 @@ struct store {
     struct sql *free_readers[STORE_READERS];
     int free_count;
 };
-
-/* sql.c: whether a commit waits for the disk. */
-int sql_set_durable(struct sql *c, bool durable, struct error *e);

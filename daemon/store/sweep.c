@@ -1,11 +1,11 @@
-/* Sweeps and their trials. */
+#include "daemon/store/sweep.h"
+
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/buffer.h"
 #include "daemon/store/once.h"
 #include "daemon/store/sql.h"
-#include "daemon/store/store_internal.h"
 
 void store_sweep_clear(struct store_sweep *sweep)
 {

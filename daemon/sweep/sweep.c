@@ -21,6 +21,7 @@
 #include "daemon/job/job_estimate.h"
 #include "daemon/job/job_resources.h"
 #include "common/xalloc.h"
+#include "daemon/store/sweep.h"
 
 /* The loop does nothing else while jobs are submitted: so many, then it looks after the others. */
 #define SUBMITTED_A_LOOK 16

@@ -20,6 +20,8 @@
 
 #include "common/plan/plan.h"
 #include "daemon/job/job.h"
+#include "daemon/store/job_insert.h"
+#include "daemon/store/sweep.h"
 
 #define SWEEP_TRIALS_MAX   1000
 #define SWEEPS_RUNNING_MAX 256                /* that go on at a time */

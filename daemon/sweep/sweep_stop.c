@@ -22,6 +22,7 @@
 #include "common/log.h"
 #include "common/run/attempt.h"
 #include "daemon/job/job_manager_internal.h"
+#include "daemon/store/metric.h"
 #include "daemon/sweep/sweep.h"
 
 #define WINDOW_MAX 1000 /* steps of a mean */

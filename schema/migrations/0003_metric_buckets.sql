@@ -1,4 +1,4 @@
--- The series of the steps at coarser scales, so that a long one is drawn from a few thousand rows: daemon/store/series/bucket.c.
+-- The series of the steps at coarser scales, so that a long one is drawn from a few thousand rows: daemon/store/metric.c.
 
 create table metric_bucket (
     job_id integer not null references job (id) on delete cascade,

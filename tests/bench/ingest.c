@@ -9,6 +9,10 @@
 #include "common/clock.h"
 #include "common/system/file.h"
 #include "daemon/ingest/apply.h"
+#include "daemon/store/attempt.h"
+#include "daemon/store/job_change.h"
+#include "daemon/store/job_insert.h"
+#include "daemon/store/metric.h"
 
 static char folder[] = "/tmp/traind-ingest.XXXXXX";
 

@@ -11,6 +11,10 @@
 
 #include "common/system/file.h"
 #include "daemon/ingest/apply.h"
+#include "daemon/store/attempt.h"
+#include "daemon/store/event.h"
+#include "daemon/store/job_change.h"
+#include "daemon/store/job_insert.h"
 #include "tests/fuzz/fuzz.h"
 
 #define JOBS_A_STORE 400 /* then a new one: a large one is slow */

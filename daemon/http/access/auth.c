@@ -11,6 +11,7 @@
 
 #include "common/clock.h"
 #include "daemon/http/access/token.h"
+#include "daemon/store/sweep.h"
 
 /* ---------------------------------------------------------------- over the unix socket */
 

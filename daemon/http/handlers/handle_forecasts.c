@@ -6,6 +6,7 @@
 #include "common/number.h"
 #include "common/xalloc.h"
 #include "daemon/http/routes.h"
+#include "daemon/store/speed.h"
 
 #define JOBS_MOST 1000
 

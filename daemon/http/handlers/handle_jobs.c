@@ -10,6 +10,7 @@
 #include "daemon/job/job_estimate.h"
 #include "daemon/job/resume_point.h"
 #include "daemon/job/run_dir.h"
+#include "daemon/store/event.h"
 
 /* Where no evaluation was, best_top1_step is null too. */
 static void job_add_best(struct json_text *t, const struct store_job *job)

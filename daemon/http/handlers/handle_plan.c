@@ -19,6 +19,7 @@
 #include "daemon/job/job_estimate.h"
 #include "daemon/job/job_resources.h"
 #include "daemon/store/audit.h"
+#include "daemon/store/speed.h"
 
 /* A body made into a plan. Zero-initialise; free with handle_plan_prepared_clear. */
 struct prepared {

@@ -14,6 +14,7 @@
 #include "daemon/http/stream/stream.h"
 #include "daemon/job/job_cost.h"
 #include "daemon/node/node.h"
+#include "daemon/store/ingest.h"
 
 static void prometheus_gauge(FILE *out, const char *name, const char *help, double value)
 {

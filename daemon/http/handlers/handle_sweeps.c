@@ -4,6 +4,7 @@
 #include "daemon/http/access/job_policy.h"
 #include "daemon/http/handlers/job_json.h"
 #include "daemon/http/routes.h"
+#include "daemon/store/sweep.h"
 #include "daemon/sweep/sweep.h"
 
 #define LIST_MAX 1000

@@ -5,7 +5,7 @@
 #include "common/plan/predict/prices.h"
 #include "daemon/http/reply.h"
 #include "daemon/http/routes.h"
-#include "daemon/store/store.h"
+#include "daemon/store/job_row.h"
 
 /* Its members, for an object that is open. Numbers and times that are not there yet are null. */
 void job_members(struct json_text *t, const struct request *q, const struct store_job *job);

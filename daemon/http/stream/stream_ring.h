@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "daemon/store/store.h"
+#include "daemon/store/event.h"
 
 #define RING_BYTES  (4u * 1024 * 1024)
 #define RING_EVENTS 16384u /* a power of two */

@@ -13,6 +13,7 @@
 
 #include "common/system/file.h"
 #include "daemon/store/sql.h"
+#include "daemon/store/store.h"
 #include "daemon/watchdog.h"
 
 #define LOOK_MS 50 /* the watchdog's: a quarter of WATCHDOG_USEC */

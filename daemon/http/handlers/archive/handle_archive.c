@@ -17,6 +17,7 @@
 #include "daemon/http/routes.h"
 #include "daemon/job/resume_point.h"
 #include "daemon/job/run_dir.h"
+#include "daemon/store/event.h"
 
 /* Has no name: nothing is left behind. */
 static int handle_archive_nameless_file(const struct request *q, struct error *e)

@@ -8,7 +8,8 @@
 #include "common/json.h"
 #include "daemon/http/handlers/job_json.h"
 #include "daemon/http/routes.h"
-#include "daemon/store/find/groups.h"
+#include "daemon/store/job_row.h"
+#include "daemon/store/job_search.h"
 
 #define PATH_BYTES 128
 

@@ -11,6 +11,7 @@
 #include "common/json.h"
 #include "common/run/provenance.h"
 #include "daemon/http/handlers/provenance/pinned.h"
+#include "daemon/store/metric.h"
 
 #define STEPS_AT_A_TIME 4096
 

@@ -6,6 +6,7 @@
 #include "common/run/attempt.h"
 #include "daemon/http/routes.h"
 #include "daemon/http/stream/stream.h"
+#include "daemon/store/event.h"
 
 static bool handle_events_wants_stream(const struct request *q)
 {

@@ -1,6 +1,7 @@
 /* Each rank's time of a step, for a heat map: it is in the step events alone, not in a series. */
 #include "common/json.h"
 #include "daemon/http/routes.h"
+#include "daemon/store/event.h"
 
 #define POINTS_MAX 1000 /* of up to 64 ranks each (worker/watch/pace.c) */
 

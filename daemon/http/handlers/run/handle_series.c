@@ -6,6 +6,7 @@
 #include "common/run/attempt.h"
 #include "daemon/http/handlers/run/series.h"
 #include "daemon/http/routes.h"
+#include "daemon/store/event.h"
 
 /* Of a job that is there. */
 static int handle_series_read_images(const struct request *q, struct images_seen *seen,

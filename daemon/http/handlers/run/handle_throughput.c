@@ -8,6 +8,7 @@
 #include "common/xalloc.h"
 #include "common/run/attempt.h"
 #include "daemon/http/routes.h"
+#include "daemon/store/metric.h"
 
 #define JOBS_MOST       1000 /* the newest; older ones hardly trained in the last days */
 #define PARTS_LEAST     200  /* of a job in this time: a run of weeks is not cut as a whole */

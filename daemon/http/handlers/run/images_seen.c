@@ -8,6 +8,8 @@
 #include "common/json.h"
 #include "common/xalloc.h"
 #include "common/run/attempt.h"
+#include "daemon/store/event.h"
+#include "daemon/store/metric.h"
 
 struct images_reader {
     struct store *store;

@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "daemon/store/store.h"
+#include "daemon/store/job_row.h"
 
 #define IMAGES_LOOKUPS 20000 /* 1000 changes in a million steps */
 

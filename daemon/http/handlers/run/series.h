@@ -9,7 +9,7 @@
 
 #include "daemon/http/handlers/run/images_seen.h"
 #include "daemon/http/json_text.h"
-#include "daemon/store/store.h"
+#include "daemon/store/metric.h"
 
 #define SERIES_POINTS_MAX 20000 /* of one answer: bounds its memory */
 

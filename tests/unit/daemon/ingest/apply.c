@@ -14,6 +14,12 @@
 #include "common/clock.h"
 #include "common/system/file.h"
 #include "daemon/ingest/apply.h"
+#include "daemon/store/attempt.h"
+#include "daemon/store/event.h"
+#include "daemon/store/job_change.h"
+#include "daemon/store/job_insert.h"
+#include "daemon/store/job_row.h"
+#include "daemon/store/metric.h"
 
 static char folder[64], database[PATH_MAX], events_path[PATH_MAX];
 static struct store *store;

@@ -10,6 +10,7 @@
 
 #include "common/system/file.h"
 #include "daemon/store/sql.h"
+#include "daemon/store/store.h"
 
 static char folder[64], path[PATH_MAX];
 static struct store *store;

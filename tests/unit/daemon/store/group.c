@@ -11,6 +11,12 @@
 #include <unistd.h>
 
 #include "common/system/file.h"
+#include "daemon/store/job_insert.h"
+#include "daemon/store/job_row.h"
+#include "daemon/store/job_insert.h"
+#include "daemon/store/job_row.h"
+#include "daemon/store/job_insert.h"
+#include "daemon/store/job_row.h"
 #include "daemon/store/sql.h"
 #include "daemon/store/store.h"
 

@@ -1,5 +1,9 @@
 /* What a statement gives back where it cannot even be prepared. */
+#include "daemon/store/event.h"
+#include "daemon/store/event.h"
+#include "daemon/store/event.h"
 #include "daemon/store/sql.h"
+#include "daemon/store/store.h"
 
 #include <criterion/criterion.h>
 #include <limits.h>

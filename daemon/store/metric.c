@@ -1,28 +1,31 @@
-#include "daemon/store/series/bucket.h"
+#include "daemon/store/metric.h"
 
 #include <math.h>
 #include <string.h>
 
+#include "common/json.h"
 #include "common/log.h"
+#include "daemon/store/once.h"
+#include "daemon/store/sql.h"
 
 #define LEVELS     7 /* the last holds 2 million steps a row */
 #define LEVEL_BITS 3 /* 8 buckets become one */
 
 /* ---------------------------------------------------------------- folding */
 
-static void bucket_clear(struct store_metric_part *p)
+static void metric_clear(struct store_metric_part *p)
 {
     memset(p, 0, sizeof *p);
 }
 
-static void bucket_place_at(struct store_metric_part *p, int64_t step, double epoch, double t)
+static void metric_place_at(struct store_metric_part *p, int64_t step, double epoch, double t)
 {
     p->step = step;
     p->epoch = epoch;
     p->t = t;
 }
 
-static void bucket_merge_metric(struct store_metric_sum *into, const struct store_metric_sum *from)
+static void metric_merge(struct store_metric_sum *into, const struct store_metric_sum *from)
 {
     if (from->count == 0)
         return;
@@ -34,10 +37,10 @@ static void bucket_merge_metric(struct store_metric_sum *into, const struct stor
 
 void store_metric_fold(struct store_metric_part *into, const struct store_metric_part *part)
 {
-    bucket_place_at(into, part->step, part->epoch, part->t);
+    metric_place_at(into, part->step, part->epoch, part->t);
     into->rows += part->rows;
     for (int i = 0; event_metric_at((size_t)i); i++)
-        bucket_merge_metric(&into->of[i], &part->of[i]);
+        metric_merge(&into->of[i], &part->of[i]);
 }
 
 void store_metric_to_middle(struct store_metric_part *part, struct store_metric_part *before)
@@ -46,17 +49,17 @@ void store_metric_to_middle(struct store_metric_part *part, struct store_metric_
     int64_t span = part->step - before->step, steps = part->rows / 2;
     double back = span > 0 ? (double)steps / (double)span : 0;
 
-    bucket_place_at(part, part->step - steps, part->epoch - back * (part->epoch - before->epoch),
+    metric_place_at(part, part->step - steps, part->epoch - back * (part->epoch - before->epoch),
                     part->t - back * (part->t - before->t));
     *before = last;
 }
 
 /* ---------------------------------------------------------------- rows */
 
-static void bucket_read_step(sqlite3_stmt *row, struct store_metric_part *p)
+static void metric_read_step(sqlite3_stmt *row, struct store_metric_part *p)
 {
-    bucket_clear(p);
-    bucket_place_at(p, sqlite3_column_int64(row, 0), sql_double(row, 1),
+    metric_clear(p);
+    metric_place_at(p, sqlite3_column_int64(row, 0), sql_double(row, 1),
                     sqlite3_column_double(row, 2));
     p->rows = 1;
     for (int i = 0; event_metric_at((size_t)i); i++) {
@@ -66,10 +69,10 @@ static void bucket_read_step(sqlite3_stmt *row, struct store_metric_part *p)
     }
 }
 
-static void bucket_read(sqlite3_stmt *row, struct store_metric_part *p)
+static void metric_read_bucket(sqlite3_stmt *row, struct store_metric_part *p)
 {
-    bucket_clear(p);
-    bucket_place_at(p, sqlite3_column_int64(row, 1), sql_double(row, 2),
+    metric_clear(p);
+    metric_place_at(p, sqlite3_column_int64(row, 1), sql_double(row, 2),
                     sqlite3_column_double(row, 3));
     p->rows = sqlite3_column_int64(row, 0);
     size_t bytes = (size_t)sqlite3_column_bytes(row, 4);
@@ -78,8 +81,8 @@ static void bucket_read(sqlite3_stmt *row, struct store_metric_part *p)
 
 /* Steps (level 0) or buckets whose steps lie in [from, to), in order; both are multiples of the
  * bucket's size. */
-static int bucket_each(struct sql *c, int64_t job_id, int level, int64_t from, int64_t to,
-                       store_metric_visit *visit, void *context, struct error *e)
+static int metric_bucket_each(struct sql *c, int64_t job_id, int level, int64_t from, int64_t to,
+                              store_metric_visit *visit, void *context, struct error *e)
 {
     struct store_metric_part part;
     int shift = level * LEVEL_BITS;
@@ -100,9 +103,9 @@ static int bucket_each(struct sql *c, int64_t job_id, int level, int64_t from, i
 
     while ((status = sql_row(c, row, e)) > 0) {
         if (level == 0)
-            bucket_read_step(row, &part);
+            metric_read_step(row, &part);
         else
-            bucket_read(row, &part);
+            metric_read_bucket(row, &part);
         visit(context, &part);
     }
     return status;
@@ -122,7 +125,7 @@ int store_metric_each(struct store *s, int64_t job_id, int64_t from_step, int64_
     int status;
 
     while ((status = sql_row(c, row, e)) > 0) {
-        bucket_read_step(row, &part);
+        metric_read_step(row, &part);
         visit(context, &part);
     }
     sql_read_end(s, c);
@@ -139,7 +142,7 @@ struct writer {
     struct error *e;
 };
 
-static void bucket_write(struct writer *w)
+static void metric_write_bucket(struct writer *w)
 {
     int metrics = 0;
 
@@ -153,16 +156,16 @@ static void bucket_write(struct writer *w)
         "t, metrics) values (?, ?, ?, ?, ?, ?, ?, ?)",
         "iiiiiddb", w->job_id, (int64_t)w->level, w->bucket, w->part.rows, w->part.step,
         w->part.epoch, w->part.t, w->part.of, (int64_t)metrics * (int64_t)sizeof w->part.of[0]);
-    bucket_clear(&w->part);
+    metric_clear(&w->part);
 }
 
-static void bucket_add_part(void *context, const struct store_metric_part *part)
+static void metric_add_part(void *context, const struct store_metric_part *part)
 {
     struct writer *w = context;
     int64_t bucket = part->step >> (w->level * LEVEL_BITS);
 
     if (bucket != w->bucket)
-        bucket_write(w);
+        metric_write_bucket(w);
     w->bucket = bucket;
     store_metric_fold(&w->part, part);
 }
@@ -173,10 +176,10 @@ int store_buckets_update(struct sql *c, int64_t job_id, int64_t first_step, int6
     for (int level = 1; level <= LEVELS; level++) {
         struct writer w = {.c = c, .job_id = job_id, .level = level, .bucket = -1, .e = e};
         int64_t size = (int64_t)1 << (level * LEVEL_BITS);
-        int status = bucket_each(c, job_id, level - 1, first_step / size * size,
-                                 (last_step / size + 1) * size, bucket_add_part, &w, e);
+        int status = metric_bucket_each(c, job_id, level - 1, first_step / size * size,
+                                        (last_step / size + 1) * size, metric_add_part, &w, e);
         if (status == 0) {
-            bucket_write(&w);
+            metric_write_bucket(&w);
             status = w.status;
         }
         if (status)
@@ -187,7 +190,7 @@ int store_buckets_update(struct sql *c, int64_t job_id, int64_t first_step, int6
 
 /* ---------------------------------------------------------------- an older database */
 
-static int bucket_fill_one(struct sql *c, int64_t job_id, struct error *e)
+static int metric_fill_one(struct sql *c, int64_t job_id, struct error *e)
 {
     sqlite3_stmt *row = sql_query(
         c, e,
@@ -220,7 +223,7 @@ int store_buckets_fill(struct store *s, struct error *e)
             sql_done(row);
             if (filled == 0)
                 log_info("store: making the series of earlier jobs faster to draw, once");
-            int status = bucket_fill_one(c, id, e);
+            int status = metric_fill_one(c, id, e);
             if ((status = sql_write_end(s, c, status, e)))
                 return status;
             continue;
@@ -232,7 +235,7 @@ int store_buckets_fill(struct store *s, struct error *e)
 /* ---------------------------------------------------------------- reading */
 
 /* [from, to) as few parts as there are up to this level: finer ones at both ends. */
-static int bucket_cover(struct sql *c, int64_t job_id, int level, int64_t from, int64_t to,
+static int metric_cover(struct sql *c, int64_t job_id, int level, int64_t from, int64_t to,
                         store_metric_visit *visit, void *context, struct error *e)
 {
     int64_t size = (int64_t)1 << (level * LEVEL_BITS);
@@ -241,13 +244,13 @@ static int bucket_cover(struct sql *c, int64_t job_id, int level, int64_t from, 
     if (from >= to)
         return 0;
     if (level == 0)
-        return bucket_each(c, job_id, 0, from, to, visit, context, e);
+        return metric_bucket_each(c, job_id, 0, from, to, visit, context, e);
     if (begin >= end)
-        return bucket_cover(c, job_id, level - 1, from, to, visit, context, e);
-    int status = bucket_cover(c, job_id, level - 1, from, begin, visit, context, e);
+        return metric_cover(c, job_id, level - 1, from, to, visit, context, e);
+    int status = metric_cover(c, job_id, level - 1, from, begin, visit, context, e);
     if (status == 0)
-        status = bucket_each(c, job_id, level, begin, end, visit, context, e);
-    return status ? status : bucket_cover(c, job_id, level - 1, end, to, visit, context, e);
+        status = metric_bucket_each(c, job_id, level, begin, end, visit, context, e);
+    return status ? status : metric_cover(c, job_id, level - 1, end, to, visit, context, e);
 }
 
 int store_metric_parts(struct store *s, int64_t job_id, int64_t from_step, int64_t to_step,
@@ -258,7 +261,7 @@ int store_metric_parts(struct store *s, int64_t job_id, int64_t from_step, int64
 
     while (level < LEVELS && (to_step - from_step) >> ((level + 1) * LEVEL_BITS) >= parts)
         level++;
-    int status = bucket_cover(c, job_id, level, from_step, to_step, visit, context, e);
+    int status = metric_cover(c, job_id, level, from_step, to_step, visit, context, e);
     sql_read_end(s, c);
     return status;
 }
@@ -291,7 +294,7 @@ int store_metric_ends(struct store *s, int64_t job_id, int64_t from_step, int64_
 }
 
 /* The first step of [from, to): 1, 0: there is none; or an error. */
-static int bucket_first_step(struct sql *c, int64_t job_id, int64_t from, int64_t to, int64_t *step,
+static int metric_first_step(struct sql *c, int64_t job_id, int64_t from, int64_t to, int64_t *step,
                              double *t, struct error *e)
 {
     sqlite3_stmt *row = sql_query(c, e,
@@ -321,7 +324,7 @@ int store_metric_ends_since(struct store *s, int64_t job_id, double t,
     struct sql *c = sql_read_begin(s);
     while (low < high && found >= 0) {
         int64_t middle = low + (high - low) / 2;
-        found = bucket_first_step(c, job_id, middle, high, &at, &then, e);
+        found = metric_first_step(c, job_id, middle, high, &at, &then, e);
         if (found > 0 && then < t) {
             low = at + 1;
             continue;
@@ -334,4 +337,75 @@ int store_metric_ends_since(struct store *s, int64_t job_id, double t,
     }
     sql_read_end(s, c);
     return found < 0 ? found : 0;
+}
+
+/* ---------------------------------------------------------------- of whole runs */
+
+/* NULL columns become JSON null, as NaN has no place in JSON. */
+static json_t *metric_number_or_null(sqlite3_stmt *row, int column)
+{
+    return sqlite3_column_type(row, column) == SQLITE_NULL
+               ? json_null()
+               : json_number(sqlite3_column_double(row, column));
+}
+
+static json_t *metric_read_eval(sqlite3_stmt *row)
+{
+    return json_pack(
+        "{s:I, s:o, s:o, s:o, s:o, s:I, s:o}", "step", (json_int_t)sqlite3_column_int64(row, 0),
+        "epoch", metric_number_or_null(row, 1), "top1", metric_number_or_null(row, 2), "top5",
+        metric_number_or_null(row, 3), "loss", metric_number_or_null(row, 4), "images",
+        (json_int_t)sqlite3_column_int64(row, 5), "t", json_number(sqlite3_column_double(row, 6)));
+}
+
+int store_eval_list(struct store *s, int64_t job_id, json_t **evals, struct error *e)
+{
+    return once_json(s, metric_read_eval, evals, e,
+                     "select step, epoch, top1, top5, loss, images, t from eval "
+                     "where job_id = ? order by step",
+                     "i", job_id);
+}
+
+int store_jobs_trained_since(struct store *s, double since, int64_t most,
+                             struct store_trained *jobs, size_t *count, struct error *e)
+{
+    struct sql *c = sql_read_begin(s);
+    sqlite3_stmt *row = sql_query(c, e,
+                                  "select id, global_batch from "
+                                  "(select * from job order by id desc limit ?) "
+                                  "where started_at is not null and global_batch > 0 "
+                                  "and coalesce(imported_attempts, -1) < attempt "
+                                  "and step > 0 and (finished_at is null or finished_at >= ?)",
+                                  "id", most, since);
+    int status;
+
+    *count = 0;
+    while ((status = sql_row(c, row, e)) > 0)
+        jobs[(*count)++] =
+            (struct store_trained){sqlite3_column_int64(row, 0), sqlite3_column_int64(row, 1)};
+    sql_read_end(s, c);
+    return status;
+}
+
+int store_steps_speed(struct store *s, int64_t job_id, int64_t attempt, double *images_per_sec,
+                      struct error *e)
+{
+    struct sql *c = sql_read_begin(s);
+    sqlite3_stmt *row = sql_query(
+        c, e,
+        "select sum(images_per_sec * step_ms) / sum(step_ms) from step_metric where " STORE_OF_JOB
+        " and step <= (select step from job where id = ?1) and images_per_sec > 0 and step_ms > 0 "
+        "and not exists (select 1 from job_event where job_id = ?1 and attempt = ?2 "
+        "and type = 'run_stop' and json_extract(body, '$.images_per_sec') is not null)",
+        "ii", job_id, attempt);
+    int status = sql_row(c, row, e);
+
+    *images_per_sec = NAN;
+    if (status > 0) {
+        *images_per_sec = sql_double(row, 0);
+        sql_done(row);
+        status = 0;
+    }
+    sql_read_end(s, c);
+    return status;
 }

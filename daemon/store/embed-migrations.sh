@@ -1,7 +1,7 @@
 #!/bin/sh
 # Prints schema/migrations/*.sql, given in order of their number, as the C table of daemon/store/migrate.h.
 set -e
-echo '#include "daemon/store/migrate/migrate.h"'
+echo '#include "daemon/store/migrate.h"'
 echo 'const struct store_migration store_migrations[] = {'
 expected=1
 for file in "$@"; do

@@ -1,4 +1,3 @@
-#include "common/xalloc.h"
 #include "daemon/store/store.h"
 
 #include <assert.h>
@@ -15,8 +14,10 @@
 
 #include "common/clock.h"
 #include "common/system/file.h"
-#include "daemon/store/series/bucket.h"
-#include "daemon/store/migrate/migrate.h"
+#include "common/xalloc.h"
+#include "common/job/job_state.h"
+#include "daemon/store/metric.h"
+#include "daemon/store/migrate.h"
 #include "daemon/store/sql.h"
 #include "daemon/store/store_internal.h"
 
@@ -25,7 +26,7 @@
 
 /* WAL needs shared memory between processes, which network file systems do not give: SQLite's
  * documentation, "Write-Ahead Logging", section 1. */
-static int open_check_file_system(const char *path, struct error *e)
+static int store_check_file_system(const char *path, struct error *e)
 {
     char folder[PATH_MAX];
     struct statfs fs;
@@ -44,7 +45,7 @@ static int open_check_file_system(const char *path, struct error *e)
 }
 
 /* SQLite would wait for ever for a named pipe. */
-static int open_store_check_kind(const char *path, struct error *e)
+static int store_check_kind(const char *path, struct error *e)
 {
     struct stat st;
 
@@ -53,7 +54,7 @@ static int open_store_check_kind(const char *path, struct error *e)
     return error_set(e, ERR_INVALID, "%s is %s, not a database", path, file_kind(st.st_mode));
 }
 
-static int open_connection(struct sql *c, const char *path, int flags, struct error *e)
+static int store_open_connection(struct sql *c, const char *path, int flags, struct error *e)
 {
     int code = sqlite3_open_v2(path, &c->db, flags | SQLITE_OPEN_NOMUTEX, NULL);
 
@@ -68,7 +69,7 @@ static int open_connection(struct sql *c, const char *path, int flags, struct er
     return error_prefix(e, "%s", path);
 }
 
-static void open_close_connection(struct sql *c)
+static void store_close_connection(struct sql *c)
 {
     for (int i = 0; i < c->count; i++)
         sqlite3_finalize(c->statements[i].statement);
@@ -78,7 +79,7 @@ static void open_close_connection(struct sql *c)
 /* A new database leaves its rollback journal with this step. "extra" syncs the folder behind the
  * journal's removal: one that a power cut brought back would spoil a database that goes on in WAL
  * mode. */
-static int open_use_wal(struct sql *c, const char *path, struct error *e)
+static int store_use_wal(struct sql *c, const char *path, struct error *e)
 {
     sqlite3_stmt *statement = NULL;
     int wal = 0;
@@ -102,13 +103,13 @@ static int open_use_wal(struct sql *c, const char *path, struct error *e)
 #define CHECK_SECONDS     0.15 /* at start: a large database is checked as far as this goes */
 #define CHECK_WHOLE_BYTES ((int64_t)48 << 20)
 
-static int open_out_of_time(void *deadline)
+static int store_out_of_time(void *deadline)
 {
     return clock_monotonic() > *(const double *)deadline;
 }
 
 /* 0 where the table is whole, or could not be read to its end in time. */
-static int open_check_table(sqlite3 *db, const char *path, const char *sql, struct error *e)
+static int store_check_table(sqlite3 *db, const char *path, const char *sql, struct error *e)
 {
     sqlite3_stmt *statement = NULL;
     int code = sqlite3_prepare_v2(db, sql, -1, &statement, NULL);
@@ -128,27 +129,27 @@ static int open_check_table(sqlite3 *db, const char *path, const char *sql, stru
 
 /* The table of jobs first: it is the one that nothing else can replace. quick_check cannot be
  * stopped inside a table, so a large one is read instead, the newest jobs first. */
-static int open_check_pages(struct sql *c, const char *path, struct error *e)
+static int store_check_pages(struct sql *c, const char *path, struct error *e)
 {
     double deadline = clock_monotonic() + CHECK_SECONDS;
     struct stat st;
     bool large = stat(path, &st) == 0 && st.st_size > CHECK_WHOLE_BYTES;
 
-    sqlite3_progress_handler(c->db, 1000, open_out_of_time, &deadline);
+    sqlite3_progress_handler(c->db, 1000, store_out_of_time, &deadline);
     int status =
-        open_check_table(c->db, path,
-                         large ? "select 'ok', sum(length(spec) + length(plan) + created_at) "
-                                 "from (select * from job order by id desc)"
-                               : "pragma quick_check('job')",
-                         e);
+        store_check_table(c->db, path,
+                          large ? "select 'ok', sum(length(spec) + length(plan) + created_at) "
+                                  "from (select * from job order by id desc)"
+                                : "pragma quick_check('job')",
+                          e);
     if (status == 0 && !large)
-        status = open_check_table(c->db, path, "pragma quick_check(1)", e);
+        status = store_check_table(c->db, path, "pragma quick_check(1)", e);
     sqlite3_progress_handler(c->db, 0, NULL, NULL);
     return status;
 }
 
 /* A job in a state that is none would be in no list and never end. By the index alone. */
-static int open_check_states(struct sql *c, const char *path, struct error *e)
+static int store_check_states(struct sql *c, const char *path, struct error *e)
 {
     sqlite3_stmt *row = sql_query(c, e, "select state, min(id) from job group by state", "");
     int status;
@@ -167,7 +168,7 @@ static int open_check_states(struct sql *c, const char *path, struct error *e)
     return status;
 }
 
-static int open_read_identity(struct store *s, const char *path, struct error *e)
+static int store_read_identity(struct store *s, const char *path, struct error *e)
 {
     struct sql *c = sql_read_begin(s);
     sqlite3_stmt *row = sql_query(c, e, "select uuid, unmarked from identity", "");
@@ -197,20 +198,20 @@ int store_set_jobs_dir(struct store *s, const char *jobs_dir, struct error *e)
     return s->jobs_dir ? 0 : error_set(e, ERR_NO_MEMORY, "no memory for the store");
 }
 
-static int open_make_tables(const char *path, struct error *e)
+static int store_make_tables(const char *path, struct error *e)
 {
     struct sql c = {0};
-    int status = open_connection(&c, path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, e);
+    int status = store_open_connection(&c, path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, e);
 
     if (status == 0)
         status = sql_set_durable(&c, true, e);
     if (status == 0 && (status = store_migrate(c.db, store_migrations, store_migration_count, e)))
         status = error_prefix(e, "%s", path);
-    open_close_connection(&c);
+    store_close_connection(&c);
     return status;
 }
 
-static void open_remove_beside(const char *database, const char *suffix)
+static void store_remove_beside(const char *database, const char *suffix)
 {
     char path[PATH_MAX + 16];
 
@@ -218,7 +219,7 @@ static void open_remove_beside(const char *database, const char *suffix)
     unlink(path);
 }
 
-static bool open_has_pages(const char *path)
+static bool store_has_pages(const char *path)
 {
     struct stat st;
 
@@ -227,20 +228,20 @@ static bool open_has_pages(const char *path)
 
 /* A new database gets its name when it is whole and on disk: a power cut while it is made leaves
  * nothing that would have to be removed by hand. */
-static int open_make_database(const char *path, struct error *e)
+static int store_make_database(const char *path, struct error *e)
 {
     char unfinished[PATH_MAX];
 
     if ((size_t)snprintf(unfinished, sizeof unfinished, "%s.new", path) >= sizeof unfinished)
         return error_set(e, ERR_INVALID, "the path %s is too long", path);
-    open_remove_beside(unfinished,
-                       "-journal"); /* of an earlier start that did not come to its end */
-    open_remove_beside(unfinished, "");
-    int status = open_make_tables(unfinished, e);
+    store_remove_beside(unfinished,
+                        "-journal"); /* of an earlier start that did not come to its end */
+    store_remove_beside(unfinished, "");
+    int status = store_make_tables(unfinished, e);
     if (status)
         return status;
-    open_remove_beside(path, "-wal"); /* of a database that was removed: SQLite would apply them */
-    open_remove_beside(path, "-journal");
+    store_remove_beside(path, "-wal"); /* of a database that was removed: SQLite would apply them */
+    store_remove_beside(path, "-journal");
     if (rename(unfinished, path))
         return error_set_errno(e, errno, "cannot create %s", path);
     file_sync_dir_of(path);
@@ -248,7 +249,7 @@ static int open_make_database(const char *path, struct error *e)
 }
 
 /* Of an earlier start, perhaps of an earlier traind, and perhaps touched by somebody since. */
-static int open_make_current(sqlite3 *db, const char *path, struct error *e)
+static int store_make_current(sqlite3 *db, const char *path, struct error *e)
 {
     if (store_migrate(db, store_migrations, store_migration_count, e) ||
         store_migrate_verify(db, store_migrations, store_migration_count, e))
@@ -256,39 +257,39 @@ static int open_make_current(sqlite3 *db, const char *path, struct error *e)
     return 0;
 }
 
-static int open_store_open_all(struct store *s, const char *path, bool made, struct error *e)
+static int store_open_all(struct store *s, const char *path, bool made, struct error *e)
 {
-    int status = open_connection(&s->writer, path, SQLITE_OPEN_READWRITE, e);
+    int status = store_open_connection(&s->writer, path, SQLITE_OPEN_READWRITE, e);
 
     if (status == 0)
-        status = open_use_wal(&s->writer, path, e);
+        status = store_use_wal(&s->writer, path, e);
     if (status == 0 && !made)
-        status = open_make_current(s->writer.db, path, e);
+        status = store_make_current(s->writer.db, path, e);
     if (status == 0)
-        status = open_check_pages(&s->writer, path, e);
+        status = store_check_pages(&s->writer, path, e);
     if (status == 0)
-        status = open_check_states(&s->writer, path, e);
+        status = store_check_states(&s->writer, path, e);
     for (int i = 0; status == 0 && i < STORE_READERS; i++) {
-        status = open_connection(&s->readers[i], path, SQLITE_OPEN_READONLY, e);
+        status = store_open_connection(&s->readers[i], path, SQLITE_OPEN_READONLY, e);
         s->free_readers[i] = &s->readers[i];
         s->free_count = i + 1;
     }
     if (status == 0)
-        status = open_read_identity(s, path, e);
+        status = store_read_identity(s, path, e);
     return status ? status : store_buckets_fill(s, e);
 }
 
 int store_open(const char *path, struct store **out, struct error *e)
 {
     *out = NULL;
-    int status = open_check_file_system(path, e);
+    int status = store_check_file_system(path, e);
     if (!status)
-        status = open_store_check_kind(path, e);
+        status = store_check_kind(path, e);
     if (status == 0)
         status = store_migrate_check(path, store_migration_count, e);
-    bool made = !open_has_pages(path);
+    bool made = !store_has_pages(path);
     if (status == 0 && made)
-        status = open_make_database(path, e);
+        status = store_make_database(path, e);
     if (status)
         return status;
     struct store *s = xcalloc(1, sizeof *s);
@@ -300,7 +301,7 @@ int store_open(const char *path, struct store **out, struct error *e)
     s->group_end = &s->group;
     pthread_mutex_init(&s->lending, NULL);
     pthread_cond_init(&s->returned, NULL);
-    status = open_store_open_all(s, path, made, e);
+    status = store_open_all(s, path, made, e);
     if (status) {
         store_close(s);
         return status;
@@ -314,8 +315,8 @@ void store_close(struct store *s)
     if (!s)
         return;
     for (int i = 0; i < STORE_READERS; i++)
-        open_close_connection(&s->readers[i]);
-    open_close_connection(&s->writer); /* the last one writes the log back into the database */
+        store_close_connection(&s->readers[i]);
+    store_close_connection(&s->writer); /* the last one writes the log back into the database */
     pthread_cond_destroy(&s->returned);
     pthread_mutex_destroy(&s->lending);
     pthread_cond_destroy(&s->group_written);
@@ -369,4 +370,62 @@ void store_on_fact(struct store *s, store_witness *witness, store_undone *undone
     s->writer.undone = undone;
     s->writer.witness_context = context;
     pthread_mutex_unlock(&s->writing);
+}
+
+#define CHECKPOINT_PAGES 1000 /* SQLite's own, SQLITE_DEFAULT_WAL_AUTOCHECKPOINT */
+
+/* All pages in one step: a read transaction of WAL, so that writers go on meanwhile. */
+static int store_copy_pages(sqlite3 *from, sqlite3 *to, struct error *e)
+{
+    sqlite3_backup *backup = sqlite3_backup_init(to, "main", from, "main");
+
+    if (!backup)
+        return sql_error(to, e, "the backup");
+    sqlite3_backup_step(backup, -1);
+    if (sqlite3_backup_finish(backup) != SQLITE_OK)
+        return sql_error(to, e, "the backup");
+    /* A single file that can be moved alone. */
+    if (sqlite3_exec(to, "pragma journal_mode = delete", NULL, NULL, NULL))
+        return sql_error(to, e, "the backup");
+    return 0;
+}
+
+/* While a backup reads, the log cannot begin anew and grows. Commits do not carry it over then: the
+ * first one behind the backup would do all of it, with the writer. */
+static void store_set_checkpoints(struct store *s, int more)
+{
+    pthread_mutex_lock(&s->writing);
+    s->backups += more;
+    sqlite3_wal_autocheckpoint(s->writer.db, s->backups ? 0 : CHECKPOINT_PAGES);
+    pthread_mutex_unlock(&s->writing);
+}
+
+/* Carries the log over beside the writer, which goes on; if it cannot, a later commit does. */
+static void store_checkpoint_beside(struct store *s)
+{
+    sqlite3 *db = NULL;
+
+    if (sqlite3_open_v2(sqlite3_db_filename(s->writer.db, "main"), &db, SQLITE_OPEN_READWRITE,
+                        NULL) == SQLITE_OK)
+        sqlite3_wal_checkpoint_v2(db, NULL, SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
+    sqlite3_close(db);
+}
+
+int store_backup(struct store *s, const char *path, struct error *e)
+{
+    sqlite3 *to = NULL;
+    int status;
+
+    if (sqlite3_open_v2(path, &to, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, NULL) != SQLITE_OK) {
+        status = sql_error(to, e, "the backup");
+    } else {
+        store_set_checkpoints(s, 1);
+        struct sql *c = sql_read_begin(s);
+        status = store_copy_pages(sql_db(c), to, e);
+        sql_read_end(s, c);
+        store_checkpoint_beside(s);
+        store_set_checkpoints(s, -1);
+    }
+    sqlite3_close(to);
+    return status;
 }

@@ -1,7 +1,16 @@
-/* Jobs in groups: by their tags, or by what stands at a key of their documents. */
+/* Jobs that are looked for, as a list or in groups: by their tags, or by what stands at a key of
+ * their documents. */
 #pragma once
 
-#include "daemon/store/store.h"
+#include "daemon/store/job_row.h"
+
+const char *store_sort_name(size_t sort); /* "newest"...; NULL behind the last */
+
+/* The jobs that fit, at most filter->limit (1 to 1000) of *total. Case does not count. *next, which
+ * the caller frees, is what the next page begins behind: "ID" or "ID,KEY", for after and
+ * after_key; NULL: that was the last one. */
+int store_job_search(struct store *s, const struct store_job_filter *filter,
+                     struct store_jobs *jobs, int64_t *total, char **next, struct error *e);
 
 struct store_group {
     char *value; /* JSON text, owned: a tag or null, or the value in the document */

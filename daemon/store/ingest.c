@@ -1,23 +1,14 @@
+#include "daemon/store/ingest.h"
+
 #include <math.h>
 #include <stdlib.h>
 
 #include "common/json.h"
-#include "daemon/store/series/bucket.h"
+#include "daemon/store/attempt.h"
+#include "daemon/store/event.h"
+#include "daemon/store/metric.h"
 #include "daemon/store/once.h"
-#include "daemon/store/series/event_insert.h"
 #include "daemon/store/sql.h"
-#include "daemon/store/store.h"
-
-/* ---------------------------------------------------------------- writing */
-
-int store_event_add(struct store *s, int64_t job_id, int64_t attempt, const char *type,
-                    const json_t *fields, double now, struct error *e)
-{
-    struct sql *c = sql_write_begin(s, false, e);
-
-    return c ? sql_write_end(s, c, store_event_insert(c, job_id, attempt, type, fields, now, e), e)
-             : -(int)e->code;
-}
 
 void store_step_clear(struct store_step *step)
 {
@@ -42,7 +33,7 @@ struct steps {
     const struct store_step *newest;
 };
 
-static void event_note_step(struct steps *steps, const struct store_step *step)
+static void ingest_note_step(struct steps *steps, const struct store_step *step)
 {
     if (!steps->newest || step->step < steps->first)
         steps->first = step->step;
@@ -51,8 +42,8 @@ static void event_note_step(struct steps *steps, const struct store_step *step)
     steps->newest = step;
 }
 
-static int event_finish_steps(struct sql *c, int64_t job_id, const struct steps *steps,
-                              struct error *e)
+static int ingest_finish_steps(struct sql *c, int64_t job_id, const struct steps *steps,
+                               struct error *e)
 {
     if (!steps->newest)
         return 0;
@@ -67,15 +58,15 @@ static int event_finish_steps(struct sql *c, int64_t job_id, const struct steps 
                    newest->metrics[1], newest->metrics[2]);
 }
 
-static int event_ingest_step(struct sql *c, int64_t job_id, const struct store_event *event,
-                             struct steps *steps, struct error *e)
+static int ingest_step(struct sql *c, int64_t job_id, const struct store_event *event,
+                       struct steps *steps, struct error *e)
 {
     const struct store_step *step = &event->step;
     const double *v = step->metrics;
 
     if (step->step < 0 || step->step > EVENT_STEP_MAX)
         return 0; /* kept as an event; a step without its number is in no series */
-    event_note_step(steps, step);
+    ingest_note_step(steps, step);
     return sql_run(c, e, NULL,
                    "insert or replace into step_metric (job_id, step, epoch, t, loss, lr, "
                    "images_per_sec, step_ms, data_ms, forward_ms, backward_ms, comm_ms, "
@@ -86,7 +77,7 @@ static int event_ingest_step(struct sql *c, int64_t job_id, const struct store_e
 }
 
 /* The event's step; 0 where it has none that can be. */
-static int64_t event_step(const json_t *body, const char *key)
+static int64_t ingest_step_number(const json_t *body, const char *key)
 {
     int64_t step = json_get_integer(body, key, 0);
 
@@ -95,8 +86,8 @@ static int64_t event_step(const json_t *body, const char *key)
 
 /* The best of the job's evaluations, after one was stored: it is better, or stands in the place of
  * the best one, as after a resume from an earlier step. */
-static int event_ingest_best(struct sql *c, int64_t job_id, int64_t step, double epoch, double top1,
-                             double t, struct error *e)
+static int ingest_best(struct sql *c, int64_t job_id, int64_t step, double epoch, double top1,
+                       double t, struct error *e)
 {
     int better = 0;
     int status = sql_run(c, e, &better,
@@ -114,11 +105,11 @@ static int event_ingest_best(struct sql *c, int64_t job_id, int64_t step, double
                    "ii", job_id, step);
 }
 
-static int event_ingest_eval(struct sql *c, int64_t job_id, const struct store_event *event,
-                             struct error *e)
+static int ingest_eval(struct sql *c, int64_t job_id, const struct store_event *event,
+                       struct error *e)
 {
     const json_t *body = event->body;
-    int64_t step = event_step(body, "step");
+    int64_t step = ingest_step_number(body, "step");
     double top1 = json_get_number(body, "top1", NAN), top5 = json_get_number(body, "top5", NAN);
 
     double epoch = json_get_number(body, "epoch", NAN);
@@ -129,7 +120,7 @@ static int event_ingest_eval(struct sql *c, int64_t job_id, const struct store_e
                 "iiddddnd", job_id, step, epoch, top1, top5, json_get_number(body, "loss", NAN),
                 json_get_integer(body, "images", -1), event->t);
     if (!status && !isnan(top1))
-        status = event_ingest_best(c, job_id, step, epoch, top1, event->t, e);
+        status = ingest_best(c, job_id, step, epoch, top1, event->t, e);
     if (status)
         return status;
     /* A job without steps of its own evaluates weights of that step. */
@@ -139,18 +130,9 @@ static int event_ingest_eval(struct sql *c, int64_t job_id, const struct store_e
                    "iddi", job_id, top1, top5, step);
 }
 
-int store_job_sum_energy(struct sql *c, int64_t job_id, struct error *e)
-{
-    return sql_run(c, e, NULL,
-                   "update job set (joules, joules_whole) = (select nullif(sum(joules), 0), "
-                   "min(hosts_measured >= hosts) from attempt_energy where job_id = ?1) "
-                   "where id = ?1 and exists (select 1 from attempt_energy where job_id = ?1)",
-                   "i", job_id);
-}
-
 /* Each event has the sum of its attempt so far. */
-static int event_ingest_energy(struct sql *c, const struct store_batch *batch,
-                               const struct store_event *event, struct error *e)
+static int ingest_energy(struct sql *c, const struct store_batch *batch,
+                         const struct store_event *event, struct error *e)
 {
     const json_t *body = event->body;
     double joules = json_get_number(body, "joules", NAN);
@@ -166,8 +148,8 @@ static int event_ingest_energy(struct sql *c, const struct store_batch *batch,
     return status ? status : store_job_sum_energy(c, batch->job_id, e);
 }
 
-static int event_ingest_run_stop(struct sql *c, int64_t job_id, const struct store_event *event,
-                                 struct error *e)
+static int ingest_run_stop(struct sql *c, int64_t job_id, const struct store_event *event,
+                           struct error *e)
 {
     const json_t *body = event->body;
     return sql_run(c, e, NULL,
@@ -180,15 +162,15 @@ static int event_ingest_run_stop(struct sql *c, int64_t job_id, const struct sto
 }
 
 /* Where the attempt begins: behind the steps of an earlier one that came after its checkpoint. */
-static int event_ingest_run_start(struct sql *c, int64_t job_id, const struct store_event *event,
-                                  struct error *e)
+static int ingest_run_start(struct sql *c, int64_t job_id, const struct store_event *event,
+                            struct error *e)
 {
     return sql_run(c, e, NULL, "update job set step = ?2 where id = ?1", "ii", job_id,
-                   event_step(event->body, "resumed_step"));
+                   ingest_step_number(event->body, "resumed_step"));
 }
 
-static int event_ingest_event(struct sql *c, const struct store_batch *batch,
-                              const struct store_event *event, struct steps *steps, struct error *e)
+static int ingest_event(struct sql *c, const struct store_batch *batch,
+                        const struct store_event *event, struct steps *steps, struct error *e)
 {
     /* An unknown type is stored under its name. */
     const char *type = json_string_value(json_object_get(event->body, "type"));
@@ -208,28 +190,28 @@ static int event_ingest_event(struct sql *c, const struct store_batch *batch,
                               .t = event->t};
     switch (event->type) {
     case EVENT_RUN_START:
-        return event_ingest_run_start(c, batch->job_id, event, e);
+        return ingest_run_start(c, batch->job_id, event, e);
     case EVENT_STEP:
-        return event_ingest_step(c, batch->job_id, event, steps, e);
+        return ingest_step(c, batch->job_id, event, steps, e);
     case EVENT_EVAL:
-        status = event_ingest_eval(c, batch->job_id, event, e);
+        status = ingest_eval(c, batch->job_id, event, e);
         return status ? status : event_tell(c, &fact, e);
     case EVENT_ENERGY:
-        return event_ingest_energy(c, batch, event, e);
+        return ingest_energy(c, batch, event, e);
     case EVENT_STRAGGLER:
     case EVENT_WARNING:
         return event_tell(c, &fact, e);
     case EVENT_RUN_STOP: /* says more of the speed than the last step */
-        status = event_finish_steps(c, batch->job_id, steps, e);
+        status = ingest_finish_steps(c, batch->job_id, steps, e);
         steps->newest = NULL;
-        return status ? status : event_ingest_run_stop(c, batch->job_id, event, e);
+        return status ? status : ingest_run_stop(c, batch->job_id, event, e);
     default:
         return 0;
     }
 }
 
-static int event_position(struct sql *c, int64_t job_id, int64_t attempt, int64_t *bytes,
-                          struct error *e)
+static int ingest_read_position(struct sql *c, int64_t job_id, int64_t attempt, int64_t *bytes,
+                                struct error *e)
 {
     *bytes = 0;
     return sql_integer(c, e, bytes,
@@ -237,7 +219,7 @@ static int event_position(struct sql *c, int64_t job_id, int64_t attempt, int64_
                        job_id, attempt);
 }
 
-static int event_change_state(struct sql *c, const struct store_batch *batch, struct error *e)
+static int ingest_change_state(struct sql *c, const struct store_batch *batch, struct error *e)
 {
     if (!batch->change)
         return 0;
@@ -248,11 +230,11 @@ static int event_change_state(struct sql *c, const struct store_batch *batch, st
     return store_state_apply(c, batch->job_id, batch->change, e);
 }
 
-static int event_ingest(struct sql *c, const struct store_batch *batch, struct error *e)
+static int ingest_batch(struct sql *c, const struct store_batch *batch, struct error *e)
 {
     int64_t at;
     struct steps steps = {0};
-    int status = event_position(c, batch->job_id, batch->attempt, &at, e);
+    int status = ingest_read_position(c, batch->job_id, batch->attempt, &at, e);
 
     if (status == 0 && at != batch->from_bytes)
         status = error_set(e, ERR_CONFLICT,
@@ -260,22 +242,22 @@ static int event_ingest(struct sql *c, const struct store_batch *batch, struct e
                            (long long)batch->job_id, (long long)batch->attempt, (long long)at,
                            (long long)batch->from_bytes);
     for (size_t i = 0; status == 0 && i < batch->count; i++)
-        status = event_ingest_event(c, batch, &batch->events[i], &steps, e);
+        status = ingest_event(c, batch, &batch->events[i], &steps, e);
     if (status == 0)
-        status = event_finish_steps(c, batch->job_id, &steps, e);
+        status = ingest_finish_steps(c, batch->job_id, &steps, e);
     if (status == 0)
         status = sql_run(c, e, NULL,
                          "insert or replace into ingest_position (job_id, attempt, bytes) "
                          "values (?, ?, ?)",
                          "iii", batch->job_id, batch->attempt, batch->to_bytes);
-    return status ? status : event_change_state(c, batch, e);
+    return status ? status : ingest_change_state(c, batch, e);
 }
 
 int store_ingest(struct store *s, const struct store_batch *batch, struct error *e)
 {
     struct sql *c = sql_write_begin(s, false, e);
 
-    return c ? sql_write_end(s, c, event_ingest(c, batch, e), e) : -(int)e->code;
+    return c ? sql_write_end(s, c, ingest_batch(c, batch, e), e) : -(int)e->code;
 }
 
 /* ---------------------------------------------------------------- reading */
@@ -284,7 +266,7 @@ int store_ingest_position(struct store *s, int64_t job_id, int64_t attempt, int6
                           struct error *e)
 {
     struct sql *c = sql_read_begin(s);
-    int status = event_position(c, job_id, attempt, bytes, e);
+    int status = ingest_read_position(c, job_id, attempt, bytes, e);
     sql_read_end(s, c);
     return status;
 }

@@ -7,6 +7,16 @@
 
 #include "daemon/store/store.h"
 
+/* Removes a job: its row and what refers to it, and notes that its events and series are left
+ * below, which nobody can read any more. Durable. ERR_NOT_FOUND; ERR_CONFLICT where it has
+ * not ended. */
+int store_job_delete(struct store *s, int64_t id, struct error *e);
+
+/* At most `most` ids of ended jobs beyond the `keep` that ended last; those that were imported, and
+ * those whose sweep has not taken their result, do not count. */
+int store_jobs_beyond(struct store *s, int64_t keep, int64_t *ids, size_t most, size_t *count,
+                      struct error *e);
+
 /* Deletes rows of the removed job with the lowest id for this time, or little longer, in one
  * transaction. *id: which job that is, 0: there is none. *rows_left: it has more. */
 int store_removal_go_on(struct store *s, double seconds, int64_t *id, bool *rows_left,

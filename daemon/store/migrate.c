@@ -1,4 +1,4 @@
-#include "daemon/store/migrate/migrate.h"
+#include "daemon/store/migrate.h"
 
 #include <limits.h>
 #include <stdio.h>

@@ -1,8 +1,43 @@
-#include "daemon/store/removal.h"
+#include "daemon/store/job_removal.h"
 
 #include "common/clock.h"
+#include "daemon/store/job_change.h"
 #include "daemon/store/once.h"
 #include "daemon/store/sql.h"
+
+static int job_delete(struct sql *c, int64_t id, struct error *e)
+{
+    enum job_state state;
+    int status = store_job_state_now(c, id, &state, e);
+
+    if (status)
+        return status;
+    if (!job_state_is_final(state))
+        return error_set(e, ERR_CONFLICT, "job %lld is %s: cancel it first", (long long)id,
+                         job_state_name(state));
+    status = sql_run(c, e, NULL, "insert into removal (job_id) values (?)", "i", id);
+    return status ? status : sql_run(c, e, NULL, "delete from job where id = ?", "i", id);
+}
+
+int store_job_delete(struct store *s, int64_t id, struct error *e)
+{
+    struct sql *c = sql_write_begin(s, true, e);
+
+    return c ? sql_write_end(s, c, job_delete(c, id, e), e) : -(int)e->code;
+}
+
+int store_jobs_beyond(struct store *s, int64_t keep, int64_t *ids, size_t most, size_t *count,
+                      struct error *e)
+{
+    return once_integers(s, ids, count, e,
+                         "select id from job where state in ('succeeded', 'failed', "
+                         "'cancelled') and coalesce(imported_attempts, -1) < attempt "
+                         "and id not in (select job_id from sweep_trial where "
+                         "state = 'submitted' and job_id is not null) "
+                         "order by finished_at desc, id desc "
+                         "limit ?1 offset ?2",
+                         "ii", (int64_t)most, keep);
+}
 
 #define ROWS_AT_A_TIME 100 /* between two looks at the clock: about a millisecond */
 

@@ -4,7 +4,8 @@
  * all have brought by then; those who come meanwhile are the next group. Each write is in a
  * savepoint of its own, so one that fails takes nothing of the others' with it.
  */
-#include "daemon/store/sql.h"
+#include "daemon/store/group_commit.h"
+
 #include "daemon/store/store_internal.h"
 
 struct sql_member {

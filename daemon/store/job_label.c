@@ -1,4 +1,4 @@
-#include "daemon/store/find/label.h"
+#include "daemon/store/job_label.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -6,7 +6,7 @@
 #include "common/job/job_spec.h"
 #include "common/xalloc.h"
 #include "daemon/store/audit.h"
-#include "daemon/store/series/event_insert.h"
+#include "daemon/store/event.h"
 #include "daemon/store/sql.h"
 
 static const char *const keys[] = {"name", "tags", "note"};

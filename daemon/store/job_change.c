@@ -1,0 +1,277 @@
+#include "daemon/store/job_change.h"
+
+#include <stdio.h>
+
+#include "daemon/store/audit.h"
+#include "daemon/store/event.h"
+#include "daemon/store/once.h"
+#include "daemon/store/sql.h"
+#include "daemon/store/usage.h"
+
+int store_job_state_now(struct sql *c, int64_t id, enum job_state *state, struct error *e)
+{
+    sqlite3_stmt *row = sql_query(c, e, "select state from job where id = ?", "i", id);
+    int found = sql_row(c, row, e);
+
+    if (found == 0)
+        return error_set(e, ERR_NOT_FOUND, "there is no job %lld", (long long)id);
+    if (found < 0)
+        return found;
+    *state = job_state_of((const char *)sqlite3_column_text(row, 0));
+    sql_done(row);
+    if (*state == JOB_STATE_COUNT)
+        return error_set(e, ERR_CORRUPT, "job %lld has a state this version does not know",
+                         (long long)id);
+    return 0;
+}
+
+int store_check_not_cancelled(struct sql *c, int64_t id, struct error *e)
+{
+    int asked =
+        sql_exists(c, e, "select 1 from job where id = ? and cancel_attempt = attempt", "i", id);
+
+    if (asked <= 0)
+        return asked;
+    return error_set(e, ERR_CONFLICT, "job %lld was asked to be cancelled", (long long)id);
+}
+
+int store_state_apply(struct sql *c, int64_t id, const struct store_state_change *change,
+                      struct error *e)
+{
+    enum job_state from;
+    int status = store_job_state_now(c, id, &from, e);
+
+    if (status)
+        return status;
+    if (from != change->to && !job_state_leads_to(from, change->to))
+        return error_set(e, ERR_CONFLICT, "job %lld is %s and cannot become %s", (long long)id,
+                         job_state_name(from), job_state_name(change->to));
+    if (job_state_is_active(from) && change->to == JOB_QUEUED)
+        status = store_check_not_cancelled(c, id, e);
+    if (status)
+        return status;
+    if (job_state_is_active(from) && !job_state_is_active(change->to))
+        status = store_usage_end(c, id, change->now, e);
+    if (status)
+        return status;
+    status = sql_run(
+        c, e, NULL,
+        "update job set state = ?2, reason = ?3, "
+        "started_at = case when ?2 = 'starting' then coalesce(started_at, ?4) else started_at end, "
+        "finished_at = case when ?5 then ?4 else null end, "
+        "held_at = case when ?2 = 'queued' then held_at end, "
+        "node_seconds = case when active_since is not null and not ?6 "
+        "then coalesce(node_seconds, 0) + max(0, ?4 - active_since) * nodes else node_seconds end, "
+        "active_since = case when ?6 then coalesce(active_since, ?4) end where id = ?1",
+        "isstii", id, job_state_name(change->to), change->reason, change->now,
+        (int64_t)job_state_is_final(change->to), (int64_t)job_state_is_active(change->to));
+    if (!status)
+        status = store_event_state(c, id, change, e);
+    if (status || from == change->to || !job_state_is_final(change->to))
+        return status;
+    struct store_fact fact = {.what = STORE_FACT_END, .id = id, .change = change, .t = change->now};
+    return store_tell(c, &fact, e);
+}
+
+int store_job_set_state(struct store *s, int64_t id, const struct store_state_change *change,
+                        struct error *e)
+{
+    struct sql *c = sql_write_begin(s, true, e);
+
+    return c ? sql_write_end(s, c, store_state_apply(c, id, change, e), e) : -(int)e->code;
+}
+
+static int job_cancel_waiting(struct sql *c, int64_t id, const char *reason, const char *by,
+                              double now, struct error *e)
+{
+    struct store_state_change cancelled = {JOB_CANCELLED, reason, now, by};
+    int found = sql_exists(
+        c, e, "select 1 from job where id = ? and state = 'queued' and slurm is null", "i", id);
+
+    if (found < 0)
+        return found;
+    if (found == 0)
+        return error_set(e, ERR_CONFLICT, "the state of job %lld has just changed", (long long)id);
+    struct store_audit line = {STORE_AUDIT_JOB_CANCEL, id, by, NULL, now};
+    int status = store_audit_write(c, &line, e);
+    return status ? status : store_state_apply(c, id, &cancelled, e);
+}
+
+int store_job_cancel_waiting(struct store *s, int64_t id, const char *reason, const char *by,
+                             double now, struct error *e)
+{
+    struct sql *c = sql_write_begin(s, true, e);
+
+    return c ? sql_write_end(s, c, job_cancel_waiting(c, id, reason, by, now, e), e)
+             : -(int)e->code;
+}
+
+static int job_ask_cancel(struct sql *c, int64_t id, int64_t attempt, const char *by, double now,
+                          struct error *e)
+{
+    struct store_state_change same = {JOB_QUEUED, "being cancelled", now, by};
+    int changed = 0;
+    int status = sql_run(c, e, &changed,
+                         "update job set cancel_attempt = ?2 where id = ?1 and attempt = ?2 and "
+                         "(state in ('starting', 'running', 'evaluating') or "
+                         "state = 'queued' and slurm is not null)",
+                         "ii", id, attempt);
+
+    if (!status && changed == 0)
+        status =
+            error_set(e, ERR_CONFLICT, "the state of job %lld has just changed", (long long)id);
+    struct store_audit line = {STORE_AUDIT_JOB_CANCEL, id, by, NULL, now};
+    if (!status)
+        status = store_audit_write(c, &line, e);
+    if (!status)
+        status = store_job_state_now(c, id, &same.to, e);
+    return status ? status : store_state_apply(c, id, &same, e);
+}
+
+int store_job_ask_cancel(struct store *s, int64_t id, int64_t attempt, const char *by, double now,
+                         struct error *e)
+{
+    struct sql *c = sql_write_begin(s, true, e);
+
+    return c ? sql_write_end(s, c, job_ask_cancel(c, id, attempt, by, now, e), e) : -(int)e->code;
+}
+
+int store_job_set_disk(struct store *s, int64_t id, int64_t bytes, struct error *e)
+{
+    return once_run(s, false, NULL, e,
+                    "update job set disk_bytes = ?2 where id = ?1 and disk_bytes is not ?2", "ii",
+                    id, bytes);
+}
+
+/* ---------------------------------------------------------------- hold and priority */
+
+/* What is known of a job before the change. */
+struct waiting_job {
+    enum job_state state;
+    bool held, in_slurm;
+    int64_t priority;
+};
+
+static int change_read_waiting(struct sql *c, int64_t id, struct waiting_job *job, struct error *e)
+{
+    sqlite3_stmt *row = sql_query(c, e,
+                                  "select state, held_at is not null, slurm is not null, priority "
+                                  "from job where id = ?",
+                                  "i", id);
+    int found = sql_row(c, row, e);
+
+    if (found == 0)
+        return error_set(e, ERR_NOT_FOUND, "there is no job %lld", (long long)id);
+    if (found < 0)
+        return found;
+    *job = (struct waiting_job){
+        .state = job_state_of((const char *)sqlite3_column_text(row, 0)),
+        .held = sqlite3_column_int(row, 1) != 0,
+        .in_slurm = sqlite3_column_int(row, 2) != 0,
+        .priority = sqlite3_column_int64(row, 3),
+    };
+    sql_done(row);
+    return 0;
+}
+
+static int change_check_waiting(int64_t id, const struct waiting_job *job,
+                                const struct store_waiting_change *change, struct error *e)
+{
+    const char *what = change->what == STORE_PRIORITY ? "given another priority"
+                       : change->what == STORE_HOLD   ? "held"
+                                                      : "released";
+
+    if (job->state != JOB_QUEUED)
+        return error_set(e, ERR_CONFLICT, "job %lld is in state %s: only queued jobs can be %s",
+                         (long long)id, job_state_name(job->state), what);
+    if (job->in_slurm)
+        return error_set(e, ERR_CONFLICT,
+                         "job %lld waits in Slurm's queue, and so cannot be %s here: use scontrol",
+                         (long long)id, what);
+    if (change->what == STORE_HOLD && job->held)
+        return error_set(e, ERR_CONFLICT, "job %lld is held already", (long long)id);
+    if (change->what == STORE_RELEASE && !job->held)
+        return error_set(e, ERR_CONFLICT, "job %lld is not held", (long long)id);
+    return 0;
+}
+
+/* The time for which it was held counts as no waiting. */
+static int change_write_waiting(struct sql *c, int64_t id,
+                                const struct store_waiting_change *change, struct error *e)
+{
+    switch (change->what) {
+    case STORE_HOLD:
+        return sql_run(c, e, NULL,
+                       "update job set held_at = ?2, estimated_start = null where id = ?1", "id",
+                       id, change->now);
+    case STORE_RELEASE:
+        return sql_run(c, e, NULL,
+                       "update job set queued_at = queued_at + max(0, ?2 - held_at), "
+                       "held_at = null where id = ?1",
+                       "id", id, change->now);
+    default:
+        return sql_run(c, e, NULL,
+                       "update job set priority = ?2, spec = json_set(spec, '$.priority', ?2) "
+                       "where id = ?1",
+                       "ii", id, change->priority);
+    }
+}
+
+/* What is told as its reason, until the queue has looked at it. A job that is held is not looked
+ * at, so its words stay. */
+static void change_reason(const struct waiting_job *job, const struct store_waiting_change *change,
+                          char *text, size_t bytes)
+{
+    bool held = change->what == STORE_HOLD || (change->what == STORE_PRIORITY && job->held);
+
+    int used = snprintf(text, bytes, "%s", held ? "held until it is released" : "");
+    if (change->what == STORE_PRIORITY)
+        snprintf(text + used, bytes - (size_t)used, "%spriority %lld, it was %lld",
+                 held ? "; " : "", (long long)change->priority, (long long)job->priority);
+    else if (change->what == STORE_RELEASE)
+        snprintf(text, bytes, "released");
+}
+
+static int change_waiting_job(struct sql *c, int64_t id, const struct store_waiting_change *change,
+                              struct error *e)
+{
+    struct waiting_job job = {0};
+    char reason[128];
+    int status = change_read_waiting(c, id, &job, e);
+
+    if (!status)
+        status = change_check_waiting(id, &job, change, e);
+    if (!status)
+        status = change_write_waiting(c, id, change, e);
+    if (status)
+        return status;
+    change_reason(&job, change, reason, sizeof reason);
+    static const enum store_audit_kind kinds[] = {[STORE_HOLD] = STORE_AUDIT_JOB_HOLD,
+                                                  [STORE_RELEASE] = STORE_AUDIT_JOB_RELEASE,
+                                                  [STORE_PRIORITY] = STORE_AUDIT_JOB_PRIORITY};
+    struct store_audit line = {kinds[change->what], id, change->by, NULL, change->now};
+    char priority[24];
+    snprintf(priority, sizeof priority, "%lld", (long long)change->priority);
+    if (change->what == STORE_PRIORITY)
+        line.detail = priority;
+    status = store_audit_write(c, &line, e);
+    if (status)
+        return status;
+    struct store_state_change same = {JOB_QUEUED, reason, change->now, change->by};
+    return store_state_apply(c, id, &same, e);
+}
+
+int store_job_change_waiting(struct store *s, int64_t id, const struct store_waiting_change *change,
+                             struct error *e)
+{
+    struct sql *c = sql_write_begin(s, true, e);
+
+    return c ? sql_write_end(s, c, change_waiting_job(c, id, change, e), e) : -(int)e->code;
+}
+
+int store_check_not_held(struct sql *c, int64_t id, struct error *e)
+{
+    int held = sql_exists(c, e, "select 1 from job where id = ? and held_at is not null", "i", id);
+
+    return held <= 0 ? held : error_set(e, ERR_CONFLICT, "job %lld is held", (long long)id);
+}

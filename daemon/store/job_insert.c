@@ -1,0 +1,178 @@
+#include "daemon/store/job_insert.h"
+
+#include <stdio.h>
+
+#include "daemon/store/audit.h"
+#include "daemon/store/event.h"
+#include "daemon/store/group_commit.h"
+#include "daemon/store/job_change.h"
+#include "daemon/store/job_label.h"
+#include "daemon/store/sql.h"
+#include "daemon/store/usage.h"
+
+static int job_ids_above(struct sql *c, int64_t id, struct error *e)
+{
+    int changed = 0;
+    int status =
+        sql_run(c, e, &changed, "update sqlite_sequence set seq = max(seq, ?1) where name = 'job'",
+                "i", id);
+
+    if (status || changed)
+        return status;
+    return sql_run(c, e, NULL, "insert into sqlite_sequence (name, seq) values ('job', ?1)", "i",
+                   id);
+}
+
+int store_job_ids_above(struct store *s, int64_t id, struct error *e)
+{
+    struct sql *c = sql_write_begin(s, true, e);
+
+    return c ? sql_write_end(s, c, job_ids_above(c, id, e), e) : -(int)e->code;
+}
+
+int store_find_key(struct sql *c, const char *query, const char *what, const struct store_key *key,
+                   int64_t *id, struct error *e)
+{
+    if (!key->key)
+        return 0;
+    sqlite3_stmt *row = sql_query(c, e, query, "sss", key->key, key->digest, key->by);
+    int found = sql_row(c, row, e);
+    if (found <= 0)
+        return found;
+    *id = sqlite3_column_int64(row, 0);
+    int same = sqlite3_column_int(row, 1);
+    sql_done(row);
+    if (same)
+        return 1;
+    return error_set(e, ERR_CONFLICT,
+                     "the Idempotency-Key \"%s\" came before with another document (%s %lld); use "
+                     "a new key for a new %s",
+                     key->key, what, (long long)*id, what);
+}
+
+static int job_find_by_key(struct sql *c, const struct store_key *key, int64_t *id, struct error *e)
+{
+    return store_find_key(c,
+                          "select id, request_digest is ?2 from job "
+                          "where idempotency_key = " STORE_KEY("?1", "?3"),
+                          "job", key, id, e);
+}
+
+int store_job_find_key(struct store *s, const struct store_key *key, int64_t *id, struct error *e)
+{
+    struct sql *c = sql_read_begin(s);
+
+    *id = 0;
+    int found = job_find_by_key(c, key, id, e);
+    sql_read_end(s, c);
+    return found < 0 ? found : 0;
+}
+
+/* Behind all that wait, whatever the clock says: a step back must not change their order. SQLite
+ * would rather look at each of them than at the end of this index. */
+#define END_OF_QUEUE                                                                               \
+    "max(?1, coalesce((select max(queued_at) from job indexed by job_by_queue "                    \
+    "where state = 'queued'), ?1))"
+
+int store_job_to_end_of_queue(struct sql *c, int64_t id, double now, struct error *e)
+{
+    return sql_run(c, e, NULL, "update job set queued_at = " END_OF_QUEUE " where id = ?2", "di",
+                   now, id);
+}
+
+int store_job_set_size(struct sql *c, int64_t id, const struct store_job_size *size,
+                       struct error *e)
+{
+    return sql_run(
+        c, e, NULL,
+        "update job set slots = ?2, train_steps = ?3, global_batch = ?4, time_limit_seconds = ?5, "
+        "predicted_seconds = ?6, predicted_low_seconds = ?7, predicted_high_seconds = ?8, "
+        "launcher = ?9, slurm = null, evaluations = ?10, eval_images = ?11, "
+        "nodes = ?12, node_share = ?13 where id = ?1",
+        "iiiiddddsiiid", id, size->slots, size->train_steps, size->global_batch,
+        size->time_limit_seconds, size->predicted_seconds, size->predicted_low_seconds,
+        size->predicted_high_seconds, size->launcher ? size->launcher : "local", size->evaluations,
+        size->eval_images, size->nodes, size->node_share);
+}
+
+static int job_insert(struct sql *c, const struct store_job_new *job, int64_t *id, struct error *e)
+{
+    struct store_state_change queued = {JOB_QUEUED, job->reason, job->now, job->submitted_by};
+
+    int status = sql_run(
+        c, e, NULL,
+        "insert into job (name, state, reason, spec, plan, idempotency_key, request_digest, "
+        "priority, slots, train_steps, created_at, submitted_by, note, run_dir) "
+        "values (?1, ?2, ?3, ?4, ?5, " STORE_KEY("?6",
+                                                 "?12") ", ?7, ?8, ?9, ?10, ?11, ?12, ?13, '')",
+        "sssssssiiitss", job->name, job_state_name(JOB_QUEUED), job->reason, job->spec, job->plan,
+        job->idempotency_key, job->request_digest, job->priority, job->size.slots,
+        job->size.train_steps, job->now, job->submitted_by, job->note);
+    if (status)
+        return status;
+    *id = sqlite3_last_insert_rowid(sql_db(c));
+    status = sql_run(c, e, NULL, "update job set run_dir = 'jobs/' || id where id = ?", "i", *id);
+    if (!status)
+        status = store_tags_insert(c, *id, job->tags, job->tag_count, e);
+    if (!status)
+        status = store_job_set_size(c, *id, &job->size, e);
+    if (!status)
+        status = store_job_to_end_of_queue(c, *id, job->now, e);
+    struct store_audit line = {STORE_AUDIT_JOB_SUBMIT, *id, job->submitted_by, job->name, job->now};
+    if (!status)
+        status = store_audit_write(c, &line, e);
+    return status ? status : store_event_state(c, *id, &queued, e);
+}
+
+/* A trial's job is there if and only if the trial says so: whoever ends the sweep finds its jobs by
+ * its trials. */
+static int job_join_trial(struct sql *c, const char *key, int64_t job_id, struct error *e)
+{
+    long long sweep, rung, number;
+    int changed = 0;
+
+    if (!key || sscanf(key, STORE_TRIAL_KEY, &sweep, &rung, &number) != 3)
+        return 0;
+    int status = sql_run(c, e, &changed,
+                         "update sweep_trial set state = 'submitted', job_id = ?4 "
+                         "where sweep_id = ?1 and rung = ?2 and number = ?3 and state = 'waiting' "
+                         "and exists (select 1 from sweep where id = ?1 and state = 'running')",
+                         "iiii", (int64_t)sweep, (int64_t)rung, (int64_t)number, job_id);
+    if (status || changed)
+        return status;
+    return error_set(e, ERR_CONFLICT, "point %lld of sweep %lld waits no more", number, sweep);
+}
+
+struct insertion {
+    const struct store_job_new *job;
+    int64_t *id;
+    bool *existed;
+};
+
+static int job_insert_once(struct sql *c, void *context, struct error *e)
+{
+    struct insertion *i = context;
+    const struct store_key key = {i->job->idempotency_key, i->job->request_digest,
+                                  i->job->submitted_by};
+    int status = job_find_by_key(c, &key, i->id, e);
+
+    *i->existed = status > 0;
+    if (status < 0)
+        return status;
+    if (*i->existed)
+        return job_join_trial(c, key.key, *i->id, e);
+    if (i->job->max_queued > 0)
+        status = store_usage_check_queued(c, i->job->submitted_by, i->job->max_queued, e);
+    if (!status)
+        status = job_insert(c, i->job, i->id, e);
+    return status ? status : job_join_trial(c, key.key, *i->id, e);
+}
+
+int store_job_insert(struct store *s, const struct store_job_new *job, int64_t *id, bool *existed,
+                     struct error *e)
+{
+    struct insertion insertion = {job, id, existed};
+
+    *existed = false;
+    return sql_write_grouped(s, job_insert_once, &insertion, e);
+}

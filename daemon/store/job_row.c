@@ -1,0 +1,323 @@
+#include "daemon/store/job_row.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/buffer.h"
+#include "daemon/store/once.h"
+#include "daemon/store/sql.h"
+#include "daemon/store/store_internal.h"
+
+/* Of a job that evaluates only, as its newest event says. */
+#define EVALUATED                                                                                  \
+    "case when train_steps = 0 then (select json_extract(body, '$.images') from job_event "        \
+    "where job_id = job.id and job_event.attempt = job.attempt and type = 'eval_progress' "        \
+    "order by job_event.id desc limit 1) end"
+
+/* The columns that are members of store_job under their own names, by how they are read. */
+/* clang-format off */
+#define JOB_TEXTS(X) \
+    X(name) X(reason) X(idempotency_key) X(run_dir) X(failure) X(failure_label) X(forecast) X(launcher) \
+    X(slurm) X(submitted_by) X(note) X(imported_from)
+#define JOB_INTEGERS(X) \
+    X(attempt) X(priority) X(slots) X(launcher_pid) X(launcher_start) X(train_steps) X(step) \
+    X(global_batch) X(restarts) X(resumes) X(eval_images) X(evaluations) X(cancel_attempt) \
+    X(best_top1_step) X(joules_whole) X(nodes) X(disk_bytes)
+#define JOB_REALS(X) \
+    X(epoch) X(loss) X(lr) X(images_per_sec) X(ttt_seconds) X(top1) X(top5) X(time_limit_seconds) \
+    X(predicted_seconds) X(predicted_low_seconds) X(predicted_high_seconds) X(best_top1) \
+    X(best_top1_epoch) X(joules) X(node_share) X(node_seconds)
+#define JOB_TIMES(X) \
+    X(created_at) X(started_at) X(finished_at) X(queued_at) X(estimated_start) X(not_before) \
+    X(attempt_started_at) X(held_at) X(best_top1_at) X(active_since)
+/* clang-format on */
+#define COLUMN(member) ", " #member
+/* spec and plan stand behind them */
+#define BRIEF                                                                                      \
+    "id, state, exit_code, exit_signal, " EVALUATED ", " STORE_TAGS_OF_JOB JOB_TEXTS(COLUMN)       \
+        JOB_INTEGERS(COLUMN) JOB_REALS(COLUMN) JOB_TIMES(COLUMN)
+
+void store_job_clear(struct store_job *job)
+{
+    if (!job)
+        return;
+#define FREE(member) free(job->member);
+    JOB_TEXTS(FREE)
+    free(job->spec);
+    free(job->plan);
+    free(job->tags);
+    memset(job, 0, sizeof *job);
+}
+
+bool store_job_cancel_asked(const struct store_job *job)
+{
+    return job->cancel_attempt > 0 && job->cancel_attempt == job->attempt;
+}
+
+void store_jobs_clear(struct store_jobs *jobs)
+{
+    if (!jobs)
+        return;
+    for (size_t i = 0; i < jobs->count; i++)
+        store_job_clear(&jobs->items[i]);
+    free(jobs->items);
+    memset(jobs, 0, sizeof *jobs);
+}
+
+static double job_time(sqlite3_stmt *row, int column)
+{
+    double t = sql_double(row, column);
+    return isnan(t) ? 0 : t;
+}
+
+#define JOBS "jobs/" /* what run_dir begins with in the database: relative to the state folder */
+
+/* Takes the text of the database over. */
+static char *job_absolute_run_dir(const struct store *s, char *stored)
+{
+    char *path;
+
+    if (!s->jobs_dir || !stored || strncmp(stored, JOBS, strlen(JOBS)) != 0)
+        return stored;
+    if (asprintf(&path, "%s/%s", s->jobs_dir, stored + strlen(JOBS)) < 0)
+        path = NULL;
+    free(stored);
+    return path;
+}
+
+static void job_read_row(const struct store *s, sqlite3_stmt *row, bool documents,
+                         struct store_job *job)
+{
+    int at = 0;
+
+    memset(job, 0, sizeof *job);
+    job->id = sqlite3_column_int64(row, at++);
+    job->state = job_state_of((const char *)sqlite3_column_text(row, at++));
+    job->exit_code = sql_int(row, at++, STORE_NO_EXIT);
+    job->exit_signal = sql_int(row, at++, STORE_NO_EXIT);
+    job->evaluated_images = sqlite3_column_int64(row, at++);
+    job->tags = sql_text(row, at++);
+#define READ_TEXT(member)    job->member = sql_text(row, at++);
+#define READ_INTEGER(member) job->member = sqlite3_column_int64(row, at++);
+#define READ_REAL(member)    job->member = sql_double(row, at++);
+#define READ_TIME(member)    job->member = job_time(row, at++);
+    JOB_TEXTS(READ_TEXT)
+    JOB_INTEGERS(READ_INTEGER)
+    JOB_REALS(READ_REAL)
+    JOB_TIMES(READ_TIME)
+    job->run_dir = job_absolute_run_dir(s, job->run_dir);
+    if (documents) {
+        job->spec = sql_text(row, at);
+        job->plan = sql_text(row, at + 1);
+    }
+}
+
+/* ---------------------------------------------------------------- reading */
+
+int store_job_get(struct store *s, int64_t id, struct store_job *job, struct error *e)
+{
+    memset(job, 0, sizeof *job);
+    struct sql *c = sql_read_begin(s);
+    sqlite3_stmt *row =
+        sql_query(c, e, "select " BRIEF ", spec, plan from job where id = ?", "i", id);
+    int found = sql_row(c, row, e);
+    if (found > 0) {
+        job_read_row(s, row, true, job);
+        sql_done(row);
+    }
+    sql_read_end(s, c);
+    if (found == 0)
+        return error_set(e, ERR_NOT_FOUND, "there is no job %lld", (long long)id);
+    return found > 0 ? 0 : found;
+}
+
+/* The states asked for as the inside of a JSON array, "queued","running"; the names are our own, so
+ * nothing in them needs an escape. */
+static void job_states_text(unsigned states, char *text, size_t bytes)
+{
+    size_t used = 0;
+    text[0] = '\0';
+    for (int state = 0; state < JOB_STATE_COUNT; state++)
+        if (states & 1u << state)
+            used += (size_t)snprintf(text + used, bytes - used, "%s\"%s\"", used ? "," : "",
+                                     job_state_name((enum job_state)state));
+}
+
+#define STATE_IN "state in (select value from json_each('[' || ?1 || ']'))"
+
+#define QUEUE_LIST(from)                                                                           \
+    "select " BRIEF ", spec, plan from job where id in (select id from job " from                  \
+    " order by queued_at - priority * ?2, id limit ?3)"
+
+/* By the index alone, however many jobs wait: those of this machine, or the few of Slurm. */
+static sqlite3_stmt *job_queue_query(struct sql *c, const struct store_job_filter *filter,
+                                     int64_t limit, struct error *e)
+{
+    static const char *const lists[] = {
+        [STORE_ANY_LAUNCHER] = QUEUE_LIST("where state = 'queued' and held_at is null"),
+        [STORE_LOCAL] =
+            QUEUE_LIST("indexed by job_by_queue where state = 'queued' and launcher = 'local' "
+                       "and held_at is null"),
+        [STORE_SLURM] = QUEUE_LIST("indexed by job_of_slurm where state = 'queued' and launcher = "
+                                   "'slurm' and slurm is null and held_at is null"),
+        [STORE_IN_SLURM] = QUEUE_LIST("indexed by job_of_slurm where state = 'queued' and "
+                                      "launcher = 'slurm' and slurm is not null"),
+    };
+    return sql_query(c, e, lists[filter->launcher], "idi", (int64_t)0, filter->priority_seconds,
+                     limit);
+}
+
+/* Of each state the newest, by its index: to sort the rows would move their documents. */
+#define NEWEST_OF(state, bit)                                                                      \
+    "select * from (select id from job where ?1 & " bit " and state = '" state                     \
+    "' and id < ?2 order by id desc limit ?3)"
+
+static sqlite3_stmt *job_newest_query(struct sql *c, const struct store_job_filter *filter,
+                                      int64_t after, int64_t limit, struct error *e)
+{
+    _Static_assert(JOB_QUEUED == 0 && JOB_CANCELLED == 6 && JOB_STATE_COUNT == 7,
+                   "the bits below are those of the states");
+    /* clang-format off */
+    static const char sql[] = "select " BRIEF ", spec, plan from job where id in ("
+        NEWEST_OF("queued", "1") " union all "
+        NEWEST_OF("starting", "2") " union all "
+        NEWEST_OF("running", "4") " union all "
+        NEWEST_OF("evaluating", "8") " union all "
+        NEWEST_OF("succeeded", "16") " union all "
+        NEWEST_OF("failed", "32") " union all "
+        NEWEST_OF("cancelled", "64") ") order by id desc limit ?3";
+    /* clang-format on */
+    return sql_query(c, e, sql, "iii", (int64_t)filter->states, after, limit);
+}
+
+static sqlite3_stmt *job_list_query(struct sql *c, const struct store_job_filter *filter,
+                                    struct error *e)
+{
+    char states[256];
+    int64_t after = filter->after > 0 ? filter->after : INT64_MAX;
+    int64_t limit = filter->limit > 0 ? filter->limit : -1; /* SQLite: negative is no limit */
+
+    job_states_text(filter->states, states, sizeof states);
+    if (filter->order == STORE_QUEUE_ORDER && filter->states == 1u << JOB_QUEUED)
+        return job_queue_query(c, filter, limit, e);
+    if (filter->order == STORE_QUEUE_ORDER)
+        return sql_query(c, e, QUEUE_LIST("where " STATE_IN), "sdi", states,
+                         filter->priority_seconds, limit);
+    if (filter->states == 0)
+        return sql_query(c, e,
+                         "select " BRIEF ", spec, plan from job where id < ?1 "
+                         "order by id desc limit ?2",
+                         "ii", after, limit);
+    return job_newest_query(c, filter, after, limit, e);
+}
+
+/* A job's place in the queue: lower comes first. */
+static int job_compare_in_queue(const void *left, const void *right, void *priority_seconds)
+{
+    const struct store_job *a = left, *b = right;
+    double each = *(const double *)priority_seconds;
+    double x = a->queued_at - (double)a->priority * each;
+    double y = b->queued_at - (double)b->priority * each;
+
+    return x != y ? (x > y) - (x < y) : (a->id > b->id) - (a->id < b->id);
+}
+
+int store_job_list(struct store *s, const struct store_job_filter *filter, struct store_jobs *jobs,
+                   struct error *e)
+{
+    struct store_job_filter all = *filter;
+    int status;
+
+    memset(jobs, 0, sizeof *jobs);
+    if (all.order == STORE_QUEUE_ORDER && all.states == 0)
+        all.states = (1u << JOB_STATE_COUNT) - 1;
+    struct sql *c = sql_read_begin(s);
+    sqlite3_stmt *row = job_list_query(c, &all, e);
+    while ((status = sql_row(c, row, e)) > 0)
+        job_read_row(s, row, filter->documents, &array_add(jobs->items, jobs->count, jobs->room));
+    sql_read_end(s, c);
+    if (status)
+        store_jobs_clear(jobs);
+    else if (all.order == STORE_QUEUE_ORDER && jobs->count)
+        qsort_r(jobs->items, jobs->count, sizeof jobs->items[0], job_compare_in_queue,
+                &all.priority_seconds);
+    return status;
+}
+
+int store_job_list_ids(struct store *s, const int64_t *ids, size_t count, struct store_jobs *jobs,
+                       struct error *e)
+{
+    struct sql *c = sql_read_begin(s);
+    int status = 0;
+
+    *jobs = (struct store_jobs){0};
+    for (size_t i = 0; i < count && !status; i++) {
+        sqlite3_stmt *row = sql_query(c, e, "select " BRIEF " from job where id = ?", "i", ids[i]);
+        status = sql_row(c, row, e);
+        if (status > 0) {
+            job_read_row(s, row, false, &array_add(jobs->items, jobs->count, jobs->room));
+            sql_done(row);
+            status = 0;
+        }
+    }
+    sql_read_end(s, c);
+    if (status)
+        store_jobs_clear(jobs);
+    return status;
+}
+
+int store_job_each_id(struct store *s, store_job_id_visit *visit, void *context, struct error *e)
+{
+    struct sql *c = sql_read_begin(s);
+    sqlite3_stmt *row = sql_query(c, e, "select id, attempt > 0 from job order by id", "");
+    int status;
+
+    while ((status = sql_row(c, row, e)) > 0)
+        visit(context, sqlite3_column_int64(row, 0), sqlite3_column_int(row, 1));
+    sql_read_end(s, c);
+    return status;
+}
+
+int store_disk_bytes(struct store *s, int64_t *bytes, struct error *e)
+{
+    return once_integer(s, bytes, e, "select bytes from disk", "");
+}
+
+int store_job_unmeasured(struct store *s, int64_t above, int64_t *id, struct error *e)
+{
+    return once_integer(s, id, e,
+                        "select coalesce((select id from job not indexed where id > ?1 and "
+                        "disk_bytes is null and state in ('succeeded', 'failed', 'cancelled') "
+                        "order by id limit 1), 0)",
+                        "i", above);
+}
+
+/* What the workers wrote has a seq: they cannot name somebody here. */
+int store_job_asked_by(struct store *s, int64_t id, int64_t attempt, char **by, struct error *e)
+{
+    return once_text(s, by, e,
+                     "select json_extract(body, '$.by') from job_event where "
+                     "job_id = ?1 and attempt = ?2 and seq is null and type = 'state' "
+                     "and json_extract(body, '$.by') is not null "
+                     "order by id desc limit 1",
+                     "ii", id, attempt);
+}
+
+int store_job_reproduced_by(struct store *s, int64_t id, int64_t *ids, size_t most, size_t *count,
+                            struct error *e)
+{
+    return once_integers(s, ids, count, e,
+                         "select id from job indexed by job_reproduces where "
+                         "json_extract(spec, '$.reproduces') = ?1 order by id limit ?2",
+                         "ii", id, (int64_t)most);
+}
+
+int store_job_count(struct store *s, unsigned states, int64_t *count, struct error *e)
+{
+    char names[256];
+
+    job_states_text(states, names, sizeof names);
+    return once_integer(s, count, e, "select count(*) from job where " STATE_IN, "s", names);
+}
