@@ -175,19 +175,13 @@ static int outbox_collect(struct sql *c, sqlite3_stmt *row, size_t most,
 
 static int outbox_next_at(struct sql *c, double now, double *next_at, struct error *e)
 {
-    sqlite3_stmt *row =
-        sql_query(c, e,
-                  TURNS "select min(n.next_at) from turn join notice n on n.id = turn.id "
-                        "where n.next_at > ?",
-                  "d", now);
-    int found = sql_row(c, row, e);
+    int found = sql_one(c, e,
+                        TURNS "select min(n.next_at) from turn join notice n on n.id = turn.id "
+                              "where n.next_at > ?",
+                        "d:d", now, next_at);
 
-    *next_at = INFINITY;
-    if (found > 0) {
-        double at = sql_double(row, 0);
-        *next_at = isnan(at) ? INFINITY : at;
-        sql_done(row);
-    }
+    if (found >= 0 && isnan(*next_at))
+        *next_at = INFINITY;
     return found < 0 ? found : 0;
 }
 
@@ -213,18 +207,11 @@ int outbox_due(struct store *s, double now, int64_t of_owner, size_t most,
 int outbox_tests(struct sql *c, const char *owner, double t, int64_t *count, double *first,
                  struct error *e)
 {
-    sqlite3_stmt *row = sql_query(c, e,
-                                  "select count(*), min(t) from notice where kind = 'test' and "
-                                  "owner is ? and t > ?",
-                                  "sd", owner, t);
-    int found = sql_row(c, row, e);
+    int found = sql_one(c, e,
+                        "select count(*), min(t) from notice where kind = 'test' and owner is ? "
+                        "and t > ?",
+                        "sd:id", owner, t, count, first);
 
-    *count = 0;
-    if (found > 0) {
-        *count = sqlite3_column_int64(row, 0);
-        *first = sql_double(row, 1);
-        sql_done(row);
-    }
     return found < 0 ? found : 0;
 }
 
@@ -247,5 +234,5 @@ int outbox_list(struct store *s, const struct outbox_filter *f, struct outbox_no
 
 int outbox_waiting(struct store *s, int64_t *count, struct error *e)
 {
-    return once_integer(s, count, e, "select count(*) from notice where state = 'waiting'", "");
+    return once_get(s, e, "select count(*) from notice where state = 'waiting'", ":i", count);
 }

@@ -36,16 +36,14 @@ static int attempt_begin(struct sql *c, int64_t id, const struct store_state_cha
         status = store_state_apply(c, id, change, e);
     if (status)
         return status;
-    return sql_integer(c, e, attempt, "select attempt from job where id = ?", "i", id);
+    int found = sql_one(c, e, "select attempt from job where id = ?", "i:i", id, attempt);
+    return found < 0 ? found : 0;
 }
 
 int store_job_begin_attempt(struct store *s, int64_t id, const struct store_state_change *change,
                             int64_t above, int64_t *attempt, struct error *e)
 {
-    struct sql *c = sql_write_begin(s, false, e);
-
-    return c ? sql_write_end(s, c, attempt_begin(c, id, change, above, attempt, e), e)
-             : -(int)e->code;
+    return sql_transaction(s, false, c, e, attempt_begin(c, id, change, above, attempt, e));
 }
 
 int store_job_set_launcher(struct store *s, int64_t id, int64_t pid, int64_t pid_start,
@@ -91,7 +89,7 @@ static int attempt_keep_failure(struct sql *c, int64_t id, const struct store_at
     free(text);
     if (status)
         return status;
-    int told = sql_exists(
+    int told = sql_one(
         c, e, "select 1 from job_event where job_id = ? and attempt = ? and type = 'failed'", "ii",
         id, end->attempt);
     if (told)
@@ -114,8 +112,8 @@ static int attempt_pass_through_running(struct sql *c, int64_t id,
 
     for (size_t i = 0; end->change.to == JOB_SUCCEEDED && i < 2; i++) {
         struct store_state_change step = {steps[i].to, NULL, end->change.now, NULL};
-        int there = sql_exists(c, e, "select 1 from job where id = ? and state = ?", "is", id,
-                               steps[i].from);
+        int there =
+            sql_one(c, e, "select 1 from job where id = ? and state = ?", "is", id, steps[i].from);
         int status = there > 0 ? store_state_apply(c, id, &step, e) : there;
         if (status)
             return status;
@@ -195,9 +193,7 @@ static int attempt_end(struct sql *c, int64_t id, const struct store_attempt_end
 int store_attempt_end(struct store *s, int64_t id, const struct store_attempt_end *end,
                       struct error *e)
 {
-    struct sql *c = sql_write_begin(s, true, e);
-
-    return c ? sql_write_end(s, c, attempt_end(c, id, end, e), e) : -(int)e->code;
+    return sql_transaction(s, true, c, e, attempt_end(c, id, end, e));
 }
 
 /* ---------------------------------------------------------------- back into the queue */
@@ -205,10 +201,10 @@ int store_attempt_end(struct store *s, int64_t id, const struct store_attempt_en
 static int attempt_check_from(struct sql *c, int64_t id, bool queued, struct error *e)
 {
     int right =
-        sql_exists(c, e,
-                   queued ? "select 1 from job where id = ? and state = 'queued'"
-                          : "select 1 from job where id = ? and state in ('failed', 'cancelled')",
-                   "i", id);
+        sql_one(c, e,
+                queued ? "select 1 from job where id = ? and state = 'queued'"
+                       : "select 1 from job where id = ? and state in ('failed', 'cancelled')",
+                "i", id);
 
     if (right)
         return right < 0 ? right : 0;
@@ -218,16 +214,14 @@ static int attempt_check_from(struct sql *c, int64_t id, bool queued, struct err
 /* The queue of whoever submitted the job gets longer, whoever resumes it. */
 static int attempt_check_limit(struct sql *c, int64_t id, int64_t max_queued, struct error *e)
 {
-    sqlite3_stmt *row = sql_query(c, e,
-                                  "select submitted_by from job where id = ? and "
-                                  "coalesce(submitted_by, '') not glob 'sweep [0-9]*'",
-                                  "i", id);
-    int found = sql_row(c, row, e);
+    char *owner;
+    int found = sql_one(c, e,
+                        "select submitted_by from job where id = ? and "
+                        "coalesce(submitted_by, '') not glob 'sweep [0-9]*'",
+                        "i:s", id, &owner);
 
     if (found <= 0)
         return found;
-    char *owner = sql_text(row, 0);
-    sql_done(row);
     int status = store_usage_check_queued(c, owner, max_queued, e);
     free(owner);
     return status;
@@ -263,9 +257,9 @@ static int attempt_requeue(struct sql *c, int64_t id, const struct store_job_aga
         status = store_state_apply(c, id, &queued, e);
     if (status)
         return status;
-    int64_t attempt = 0;
-    status = sql_integer(c, e, &attempt, "select attempt from job where id = ?", "i", id);
-    if (status)
+    int64_t attempt;
+    status = sql_one(c, e, "select attempt from job where id = ?", "i:i", id, &attempt);
+    if (status < 0)
         return status;
     struct store_audit line = {STORE_AUDIT_JOB_RESUME, id, a->by, NULL, a->now};
     status = a->keeps_place ? 0 : store_audit_write(c, &line, e); /* nobody asked to shrink it */
@@ -274,9 +268,7 @@ static int attempt_requeue(struct sql *c, int64_t id, const struct store_job_aga
 
 int store_job_again(struct store *s, int64_t id, const struct store_job_again *a, struct error *e)
 {
-    struct sql *c = sql_write_begin(s, true, e);
-
-    return c ? sql_write_end(s, c, attempt_requeue(c, id, a, e), e) : -(int)e->code;
+    return sql_transaction(s, true, c, e, attempt_requeue(c, id, a, e));
 }
 
 int store_jobs_wait(struct store *s, const struct store_waiting *jobs, size_t count,

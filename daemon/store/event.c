@@ -92,10 +92,8 @@ int store_event_of_attempt(struct sql *c, int64_t job_id, const char *type, cons
 int store_event_add(struct store *s, int64_t job_id, int64_t attempt, const char *type,
                     const json_t *fields, double now, struct error *e)
 {
-    struct sql *c = sql_write_begin(s, false, e);
-
-    return c ? sql_write_end(s, c, store_event_insert(c, job_id, attempt, type, fields, now, e), e)
-             : -(int)e->code;
+    return sql_transaction(s, false, c, e,
+                           store_event_insert(c, job_id, attempt, type, fields, now, e));
 }
 
 #define NO_STEPS                                                                                   \
@@ -206,27 +204,21 @@ int store_event_list(struct store *s, const struct store_event_range *range, jso
 
 int store_event_newest(struct store *s, int64_t *id, struct error *e)
 {
-    return once_integer(s, id, e, "select coalesce(max(id), 0) from job_event", "");
+    return once_get(s, e, "select coalesce(max(id), 0) from job_event", ":i", id);
 }
 
 /* 0 and -1 where it has none yet. */
 static int event_read_first_and_last_step(struct sql *c, int64_t job_id, int64_t *first,
                                           int64_t *last, struct error *e)
 {
-    sqlite3_stmt *row = sql_query(
+    int found = sql_one(
         c, e,
         "select coalesce((select id from job_event where " STORE_OF_JOB " and type = 'step' "
         "order by id limit 1), 0), coalesce((select id from job_event where " STORE_OF_JOB " "
         "and type = 'step' order by id desc limit 1), -1)",
-        "i", job_id);
-    int status = sql_row(c, row, e);
+        "i:ii", job_id, first, last);
 
-    if (status <= 0)
-        return status;
-    *first = sqlite3_column_int64(row, 0);
-    *last = sqlite3_column_int64(row, 1);
-    sql_done(row);
-    return 0;
+    return found < 0 ? found : 0;
 }
 
 int store_event_steps_spread(struct store *s, int64_t job_id, int64_t most,
@@ -262,8 +254,8 @@ int store_event_steps_spread(struct store *s, int64_t job_id, int64_t most,
 
 int store_gradients_of(struct store *s, const struct store_job *job, char **body, struct error *e)
 {
-    return once_text(s, body, e,
-                     "select body from job_event where job_id = ? and attempt = ? "
-                     "and seq between 1 and 1000 and type = 'gradients' limit 1",
-                     "ii", job->id, job->attempt);
+    return once_get(s, e,
+                    "select body from job_event where job_id = ? and attempt = ? "
+                    "and seq between 1 and 1000 and type = 'gradients' limit 1",
+                    "ii:s", job->id, job->attempt, body);
 }

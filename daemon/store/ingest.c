@@ -213,18 +213,18 @@ static int ingest_event(struct sql *c, const struct store_batch *batch,
 static int ingest_read_position(struct sql *c, int64_t job_id, int64_t attempt, int64_t *bytes,
                                 struct error *e)
 {
-    *bytes = 0;
-    return sql_integer(c, e, bytes,
-                       "select bytes from ingest_position where job_id = ? and attempt = ?", "ii",
-                       job_id, attempt);
+    int found = sql_one(c, e, "select bytes from ingest_position where job_id = ? and attempt = ?",
+                        "ii:i", job_id, attempt, bytes);
+
+    return found < 0 ? found : 0;
 }
 
 static int ingest_change_state(struct sql *c, const struct store_batch *batch, struct error *e)
 {
     if (!batch->change)
         return 0;
-    int same = sql_exists(c, e, "select 1 from job where id = ? and state = ?", "is", batch->job_id,
-                          job_state_name(batch->change->to));
+    int same = sql_one(c, e, "select 1 from job where id = ? and state = ?", "is", batch->job_id,
+                       job_state_name(batch->change->to));
     if (same)
         return same > 0 ? 0 : same;
     return store_state_apply(c, batch->job_id, batch->change, e);
@@ -255,9 +255,7 @@ static int ingest_batch(struct sql *c, const struct store_batch *batch, struct e
 
 int store_ingest(struct store *s, const struct store_batch *batch, struct error *e)
 {
-    struct sql *c = sql_write_begin(s, false, e);
-
-    return c ? sql_write_end(s, c, ingest_batch(c, batch, e), e) : -(int)e->code;
+    return sql_transaction(s, false, c, e, ingest_batch(c, batch, e));
 }
 
 /* ---------------------------------------------------------------- reading */
@@ -274,7 +272,6 @@ int store_ingest_position(struct store *s, int64_t job_id, int64_t attempt, int6
 int store_ingest_seq(struct store *s, int64_t job_id, int64_t attempt, int64_t *seq,
                      struct error *e)
 {
-    return once_integer(s, seq, e,
-                        "select max(seq) from job_event where job_id = ? and attempt = ?", "ii",
-                        job_id, attempt);
+    return once_get(s, e, "select max(seq) from job_event where job_id = ? and attempt = ?", "ii:i",
+                    job_id, attempt, seq);
 }

@@ -1,6 +1,7 @@
 #include "daemon/store/job_change.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "daemon/store/audit.h"
 #include "daemon/store/event.h"
@@ -10,15 +11,15 @@
 
 int store_job_state_now(struct sql *c, int64_t id, enum job_state *state, struct error *e)
 {
-    sqlite3_stmt *row = sql_query(c, e, "select state from job where id = ?", "i", id);
-    int found = sql_row(c, row, e);
+    char *name;
+    int found = sql_one(c, e, "select state from job where id = ?", "i:s", id, &name);
 
     if (found == 0)
         return error_set(e, ERR_NOT_FOUND, "there is no job %lld", (long long)id);
     if (found < 0)
         return found;
-    *state = job_state_of((const char *)sqlite3_column_text(row, 0));
-    sql_done(row);
+    *state = job_state_of(name);
+    free(name);
     if (*state == JOB_STATE_COUNT)
         return error_set(e, ERR_CORRUPT, "job %lld has a state this version does not know",
                          (long long)id);
@@ -28,7 +29,7 @@ int store_job_state_now(struct sql *c, int64_t id, enum job_state *state, struct
 int store_check_not_cancelled(struct sql *c, int64_t id, struct error *e)
 {
     int asked =
-        sql_exists(c, e, "select 1 from job where id = ? and cancel_attempt = attempt", "i", id);
+        sql_one(c, e, "select 1 from job where id = ? and cancel_attempt = attempt", "i", id);
 
     if (asked <= 0)
         return asked;
@@ -76,16 +77,14 @@ int store_state_apply(struct sql *c, int64_t id, const struct store_state_change
 int store_job_set_state(struct store *s, int64_t id, const struct store_state_change *change,
                         struct error *e)
 {
-    struct sql *c = sql_write_begin(s, true, e);
-
-    return c ? sql_write_end(s, c, store_state_apply(c, id, change, e), e) : -(int)e->code;
+    return sql_transaction(s, true, c, e, store_state_apply(c, id, change, e));
 }
 
 static int job_cancel_waiting(struct sql *c, int64_t id, const char *reason, const char *by,
                               double now, struct error *e)
 {
     struct store_state_change cancelled = {JOB_CANCELLED, reason, now, by};
-    int found = sql_exists(
+    int found = sql_one(
         c, e, "select 1 from job where id = ? and state = 'queued' and slurm is null", "i", id);
 
     if (found < 0)
@@ -100,10 +99,7 @@ static int job_cancel_waiting(struct sql *c, int64_t id, const char *reason, con
 int store_job_cancel_waiting(struct store *s, int64_t id, const char *reason, const char *by,
                              double now, struct error *e)
 {
-    struct sql *c = sql_write_begin(s, true, e);
-
-    return c ? sql_write_end(s, c, job_cancel_waiting(c, id, reason, by, now, e), e)
-             : -(int)e->code;
+    return sql_transaction(s, true, c, e, job_cancel_waiting(c, id, reason, by, now, e));
 }
 
 static int job_ask_cancel(struct sql *c, int64_t id, int64_t attempt, const char *by, double now,
@@ -131,9 +127,7 @@ static int job_ask_cancel(struct sql *c, int64_t id, int64_t attempt, const char
 int store_job_ask_cancel(struct store *s, int64_t id, int64_t attempt, const char *by, double now,
                          struct error *e)
 {
-    struct sql *c = sql_write_begin(s, true, e);
-
-    return c ? sql_write_end(s, c, job_ask_cancel(c, id, attempt, by, now, e), e) : -(int)e->code;
+    return sql_transaction(s, true, c, e, job_ask_cancel(c, id, attempt, by, now, e));
 }
 
 int store_job_set_disk(struct store *s, int64_t id, int64_t bytes, struct error *e)
@@ -154,24 +148,14 @@ struct waiting_job {
 
 static int change_read_waiting(struct sql *c, int64_t id, struct waiting_job *job, struct error *e)
 {
-    sqlite3_stmt *row = sql_query(c, e,
-                                  "select state, held_at is not null, slurm is not null, priority "
-                                  "from job where id = ?",
-                                  "i", id);
-    int found = sql_row(c, row, e);
+    int status = store_job_state_now(c, id, &job->state, e);
 
-    if (found == 0)
-        return error_set(e, ERR_NOT_FOUND, "there is no job %lld", (long long)id);
-    if (found < 0)
-        return found;
-    *job = (struct waiting_job){
-        .state = job_state_of((const char *)sqlite3_column_text(row, 0)),
-        .held = sqlite3_column_int(row, 1) != 0,
-        .in_slurm = sqlite3_column_int(row, 2) != 0,
-        .priority = sqlite3_column_int64(row, 3),
-    };
-    sql_done(row);
-    return 0;
+    if (status)
+        return status;
+    status = sql_one(
+        c, e, "select held_at is not null, slurm is not null, priority from job where id = ?",
+        "i:bbi", id, &job->held, &job->in_slurm, &job->priority);
+    return status < 0 ? status : 0;
 }
 
 static int change_check_waiting(int64_t id, const struct waiting_job *job,
@@ -264,14 +248,12 @@ static int change_waiting_job(struct sql *c, int64_t id, const struct store_wait
 int store_job_change_waiting(struct store *s, int64_t id, const struct store_waiting_change *change,
                              struct error *e)
 {
-    struct sql *c = sql_write_begin(s, true, e);
-
-    return c ? sql_write_end(s, c, change_waiting_job(c, id, change, e), e) : -(int)e->code;
+    return sql_transaction(s, true, c, e, change_waiting_job(c, id, change, e));
 }
 
 int store_check_not_held(struct sql *c, int64_t id, struct error *e)
 {
-    int held = sql_exists(c, e, "select 1 from job where id = ? and held_at is not null", "i", id);
+    int held = sql_one(c, e, "select 1 from job where id = ? and held_at is not null", "i", id);
 
     return held <= 0 ? held : error_set(e, ERR_CONFLICT, "job %lld is held", (long long)id);
 }

@@ -25,9 +25,7 @@ static int job_ids_above(struct sql *c, int64_t id, struct error *e)
 
 int store_job_ids_above(struct store *s, int64_t id, struct error *e)
 {
-    struct sql *c = sql_write_begin(s, true, e);
-
-    return c ? sql_write_end(s, c, job_ids_above(c, id, e), e) : -(int)e->code;
+    return sql_transaction(s, true, c, e, job_ids_above(c, id, e));
 }
 
 int store_find_key(struct sql *c, const char *query, const char *what, const struct store_key *key,
@@ -35,15 +33,10 @@ int store_find_key(struct sql *c, const char *query, const char *what, const str
 {
     if (!key->key)
         return 0;
-    sqlite3_stmt *row = sql_query(c, e, query, "sss", key->key, key->digest, key->by);
-    int found = sql_row(c, row, e);
-    if (found <= 0)
+    bool same;
+    int found = sql_one(c, e, query, "sss:ib", key->key, key->digest, key->by, id, &same);
+    if (found <= 0 || same)
         return found;
-    *id = sqlite3_column_int64(row, 0);
-    int same = sqlite3_column_int(row, 1);
-    sql_done(row);
-    if (same)
-        return 1;
     return error_set(e, ERR_CONFLICT,
                      "the Idempotency-Key \"%s\" came before with another document (%s %lld); use "
                      "a new key for a new %s",

@@ -21,9 +21,7 @@ static int job_delete(struct sql *c, int64_t id, struct error *e)
 
 int store_job_delete(struct store *s, int64_t id, struct error *e)
 {
-    struct sql *c = sql_write_begin(s, true, e);
-
-    return c ? sql_write_end(s, c, job_delete(c, id, e), e) : -(int)e->code;
+    return sql_transaction(s, true, c, e, job_delete(c, id, e));
 }
 
 int store_jobs_beyond(struct store *s, int64_t keep, int64_t *ids, size_t most, size_t *count,
@@ -69,15 +67,14 @@ int store_removal_go_on(struct store *s, double seconds, int64_t *id, bool *rows
     if (!c)
         return -(int)e->code;
     double until = clock_monotonic() + seconds;
-    *id = 0;
-    int status = sql_integer(c, e, id, "select coalesce(min(job_id), 0) from removal", "");
-    int deleted = *id != 0;
-    if (!status && *id)
+    int status = sql_one(c, e, "select job_id from removal order by job_id limit 1", ":i", id);
+    int deleted = status > 0;
+    if (status > 0)
         do
             status = removal_delete_rows(c, *id, &deleted, e);
         while (!status && deleted && clock_monotonic() < until);
     *rows_left = deleted > 0;
-    return sql_write_end(s, c, status, e);
+    return sql_write_end(s, c, status < 0 ? status : 0, e);
 }
 
 int store_removal_set(struct store *s, int64_t job_id, bool left, struct error *e)

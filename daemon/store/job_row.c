@@ -282,27 +282,27 @@ int store_job_each_id(struct store *s, store_job_id_visit *visit, void *context,
 
 int store_disk_bytes(struct store *s, int64_t *bytes, struct error *e)
 {
-    return once_integer(s, bytes, e, "select bytes from disk", "");
+    return once_get(s, e, "select bytes from disk", ":i", bytes);
 }
 
 int store_job_unmeasured(struct store *s, int64_t above, int64_t *id, struct error *e)
 {
-    return once_integer(s, id, e,
-                        "select coalesce((select id from job not indexed where id > ?1 and "
-                        "disk_bytes is null and state in ('succeeded', 'failed', 'cancelled') "
-                        "order by id limit 1), 0)",
-                        "i", above);
+    return once_get(s, e,
+                    "select coalesce((select id from job not indexed where id > ?1 and "
+                    "disk_bytes is null and state in ('succeeded', 'failed', 'cancelled') "
+                    "order by id limit 1), 0)",
+                    "i:i", above, id);
 }
 
 /* What the workers wrote has a seq: they cannot name somebody here. */
 int store_job_asked_by(struct store *s, int64_t id, int64_t attempt, char **by, struct error *e)
 {
-    return once_text(s, by, e,
-                     "select json_extract(body, '$.by') from job_event where "
-                     "job_id = ?1 and attempt = ?2 and seq is null and type = 'state' "
-                     "and json_extract(body, '$.by') is not null "
-                     "order by id desc limit 1",
-                     "ii", id, attempt);
+    return once_get(s, e,
+                    "select json_extract(body, '$.by') from job_event where "
+                    "job_id = ?1 and attempt = ?2 and seq is null and type = 'state' "
+                    "and json_extract(body, '$.by') is not null "
+                    "order by id desc limit 1",
+                    "ii:s", id, attempt, by);
 }
 
 int store_job_reproduced_by(struct store *s, int64_t id, int64_t *ids, size_t most, size_t *count,
@@ -319,5 +319,5 @@ int store_job_count(struct store *s, unsigned states, int64_t *count, struct err
     char names[256];
 
     job_states_text(states, names, sizeof names);
-    return once_integer(s, count, e, "select count(*) from job where " STATE_IN, "s", names);
+    return once_get(s, e, "select count(*) from job where " STATE_IN, "s:i", names, count);
 }

@@ -164,7 +164,8 @@ static int search_count(struct sql *c, const struct store_job_filter *f, int64_t
     struct search_words words;
 
     search_words(f, &words);
-    return sql_integer(c, e, total, search_of(f)->count, FIND_FORMAT, FIND_BOUND(f, &words));
+    int found = sql_one(c, e, search_of(f)->count, FIND_FORMAT ":i", FIND_BOUND(f, &words), total);
+    return found < 0 ? found : 0;
 }
 
 /* Of the last row of a page: what the next one begins behind. */

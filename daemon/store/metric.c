@@ -192,19 +192,12 @@ int store_buckets_update(struct sql *c, int64_t job_id, int64_t first_step, int6
 
 static int metric_fill_one(struct sql *c, int64_t job_id, struct error *e)
 {
-    sqlite3_stmt *row = sql_query(
-        c, e,
-        "select coalesce(min(step), 0), coalesce(max(step), 0) from step_metric where job_id = ?",
-        "i", job_id);
-    int status = sql_row(c, row, e);
-    int64_t first = 0, last = 0;
+    int64_t first, last;
+    int status = sql_one(c, e, "select min(step), max(step) from step_metric where job_id = ?",
+                         "i:ii", job_id, &first, &last);
 
-    if (status > 0) {
-        first = sqlite3_column_int64(row, 0);
-        last = sqlite3_column_int64(row, 1);
-        sql_done(row);
+    if (status > 0)
         status = store_buckets_update(c, job_id, first, last, e);
-    }
     return status
                ? status
                : sql_run(c, e, NULL, "delete from metric_unfilled where job_id = ?", "i", job_id);
@@ -216,19 +209,13 @@ int store_buckets_fill(struct store *s, struct error *e)
         struct sql *c = sql_write_begin(s, false, e);
         if (!c)
             return -(int)e->code;
-        sqlite3_stmt *row = sql_query(c, e, "select job_id from metric_unfilled limit 1", "");
-        int found = sql_row(c, row, e);
-        if (found > 0) {
-            int64_t id = sqlite3_column_int64(row, 0);
-            sql_done(row);
-            if (filled == 0)
-                log_info("store: making the series of earlier jobs faster to draw, once");
-            int status = metric_fill_one(c, id, e);
-            if ((status = sql_write_end(s, c, status, e)))
-                return status;
-            continue;
-        }
-        return sql_write_end(s, c, found, e);
+        int64_t id;
+        int found = sql_one(c, e, "select job_id from metric_unfilled limit 1", ":i", &id);
+        if (found > 0 && filled == 0)
+            log_info("store: making the series of earlier jobs faster to draw, once");
+        int status = sql_write_end(s, c, found > 0 ? metric_fill_one(c, id, e) : found, e);
+        if (status || found == 0)
+            return status;
     }
 }
 
@@ -269,46 +256,25 @@ int store_metric_parts(struct store *s, int64_t job_id, int64_t from_step, int64
 int store_metric_ends(struct store *s, int64_t job_id, int64_t from_step, int64_t to_step,
                       int64_t most, struct store_metric_ends *ends, struct error *e)
 {
-    struct sql *c = sql_read_begin(s);
-    sqlite3_stmt *row = sql_query(
-        c, e,
+    *ends = (struct store_metric_ends){0};
+    return once_get(
+        s, e,
         "select (select count(*) from (select 1 from step_metric where " STORE_OF_JOB
         " and step >= ?2 and step <= ?3 limit ?4 + 1)), "
-        "coalesce((select min(step) from step_metric where " STORE_OF_JOB " and step >= ?2 "
-        "and step <= ?3), 0), "
-        "coalesce((select max(step) from step_metric where " STORE_OF_JOB " and step >= ?2 "
-        "and step <= ?3), 0)",
-        "iiii", job_id, from_step, to_step, most);
-    int status = sql_row(c, row, e);
-
-    *ends = (struct store_metric_ends){0};
-    if (status > 0) {
-        *ends =
-            (struct store_metric_ends){sqlite3_column_int64(row, 0), sqlite3_column_int64(row, 1),
-                                       sqlite3_column_int64(row, 2)};
-        sql_done(row);
-        status = 0;
-    }
-    sql_read_end(s, c);
-    return status;
+        "(select min(step) from step_metric where " STORE_OF_JOB " and step >= ?2 and step <= ?3), "
+        "(select max(step) from step_metric where " STORE_OF_JOB " and step >= ?2 and step <= ?3)",
+        "iiii:iii", job_id, from_step, to_step, most, &ends->rows, &ends->first_step,
+        &ends->last_step);
 }
 
 /* The first step of [from, to): 1, 0: there is none; or an error. */
 static int metric_first_step(struct sql *c, int64_t job_id, int64_t from, int64_t to, int64_t *step,
                              double *t, struct error *e)
 {
-    sqlite3_stmt *row = sql_query(c, e,
-                                  "select step, t from step_metric where " STORE_OF_JOB
-                                  " and step >= ?2 and step < ?3 order by step limit 1",
-                                  "iii", job_id, from, to);
-    int found = sql_row(c, row, e);
-
-    if (found <= 0)
-        return found;
-    *step = sqlite3_column_int64(row, 0);
-    *t = sqlite3_column_double(row, 1);
-    sql_done(row);
-    return 1;
+    return sql_one(c, e,
+                   "select step, t from step_metric where " STORE_OF_JOB
+                   " and step >= ?2 and step < ?3 order by step limit 1",
+                   "iii:id", job_id, from, to, step, t);
 }
 
 int store_metric_ends_since(struct store *s, int64_t job_id, double t,
@@ -390,22 +356,11 @@ int store_jobs_trained_since(struct store *s, double since, int64_t most,
 int store_steps_speed(struct store *s, int64_t job_id, int64_t attempt, double *images_per_sec,
                       struct error *e)
 {
-    struct sql *c = sql_read_begin(s);
-    sqlite3_stmt *row = sql_query(
-        c, e,
+    return once_get(
+        s, e,
         "select sum(images_per_sec * step_ms) / sum(step_ms) from step_metric where " STORE_OF_JOB
         " and step <= (select step from job where id = ?1) and images_per_sec > 0 and step_ms > 0 "
         "and not exists (select 1 from job_event where job_id = ?1 and attempt = ?2 "
         "and type = 'run_stop' and json_extract(body, '$.images_per_sec') is not null)",
-        "ii", job_id, attempt);
-    int status = sql_row(c, row, e);
-
-    *images_per_sec = NAN;
-    if (status > 0) {
-        *images_per_sec = sql_double(row, 0);
-        sql_done(row);
-        status = 0;
-    }
-    sql_read_end(s, c);
-    return status;
+        "ii:d", job_id, attempt, images_per_sec);
 }

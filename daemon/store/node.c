@@ -75,10 +75,10 @@ static int node_insert_check(struct sql *c, const struct store_node_check *k, st
 static int node_make_room(struct sql *c, const char *name, double now, struct error *e)
 {
     int forgotten = 0;
-    int full = sql_exists(c, e,
-                          "select 1 where not exists (select 1 from node where name = ?1) and "
-                          "(select count(*) from node) >= ?2",
-                          "si", name, (int64_t)STORE_NODES_MAX);
+    int full = sql_one(c, e,
+                       "select 1 where not exists (select 1 from node where name = ?1) and "
+                       "(select count(*) from node) >= ?2",
+                       "si", name, (int64_t)STORE_NODES_MAX);
 
     if (full <= 0)
         return full;
@@ -99,10 +99,10 @@ static int node_becomes_drained(struct sql *c, const struct store_node_check *k,
 {
     if (k->verdict != NODE_DRAIN)
         return 0;
-    int found = sql_exists(c, e,
-                           "select 1 from node where name = ? and (verdict = 'drain' or "
-                           "checked_at > ?)",
-                           "sd", k->node, k->t);
+    int found = sql_one(c, e,
+                        "select 1 from node where name = ? and (verdict = 'drain' or "
+                        "checked_at > ?)",
+                        "sd", k->node, k->t);
     return found < 0 ? found : !found;
 }
 
@@ -226,10 +226,10 @@ int store_node_sums(struct store *s, const char *own, int64_t slots, double chec
 int store_node_witness(struct store *s, const char *name, const char *path, double after,
                        char **witness, struct error *e)
 {
-    return once_text(s, witness, e,
-                     "select node from node_data where path = ? and seen_at > ? and node <> ? "
-                     "limit 1",
-                     "sds", path, after, name);
+    return once_get(s, e,
+                    "select node from node_data where path = ? and seen_at > ? and node <> ? "
+                    "limit 1",
+                    "sds:s", path, after, name, witness);
 }
 
 static json_t *node_check_json(sqlite3_stmt *row)
@@ -309,11 +309,11 @@ int store_node_peers(struct store *s, const char *node, const char *kind, int64_
 
 int store_node_refusal(struct store *s, int64_t job_id, double since, char **words, struct error *e)
 {
-    return once_text(s, words, e,
-                     "select 'node ' || node || coalesce(': ' || reason, '') from node_check where "
-                     "job_id = ? and phase = 'prolog' and verdict = 'drain' and t >= ? "
-                     "order by id desc limit 1",
-                     "id", job_id, since);
+    return once_get(s, e,
+                    "select 'node ' || node || coalesce(': ' || reason, '') from node_check where "
+                    "job_id = ? and phase = 'prolog' and verdict = 'drain' and t >= ? "
+                    "order by id desc limit 1",
+                    "id:s", job_id, since, words);
 }
 
 static json_t *node_job_json(sqlite3_stmt *row)

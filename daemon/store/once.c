@@ -5,17 +5,15 @@
 int once_run(struct store *s, bool durable, int *changed, struct error *e, const char *sql,
              const char *format, ...)
 {
-    struct sql *c = sql_write_begin(s, durable, e);
     va_list values;
 
     if (changed)
         *changed = 0;
-    if (!c)
-        return -(int)e->code;
     va_start(values, format);
-    int status = sql_run_values(c, e, changed, sql, format, &values);
+    int status =
+        sql_transaction(s, durable, c, e, sql_run_values(c, e, changed, sql, format, &values));
     va_end(values);
-    return sql_write_end(s, c, status, e);
+    return status;
 }
 
 static int once_read(struct store *s, once_row *take, void *context, struct error *e,
@@ -48,42 +46,16 @@ int once_each(struct store *s, once_row *take, void *context, struct error *e, c
     return status;
 }
 
-static int once_take_integer(sqlite3_stmt *row, void *value, struct error *e)
+int once_get(struct store *s, struct error *e, const char *sql, const char *format, ...)
 {
-    (void)e;
-    *(int64_t *)value = sqlite3_column_int64(row, 0);
-    return 1;
-}
-
-int once_integer(struct store *s, int64_t *value, struct error *e, const char *sql,
-                 const char *format, ...)
-{
+    struct sql *c = sql_read_begin(s);
     va_list values;
 
-    *value = 0;
     va_start(values, format);
-    int status = once_read(s, once_take_integer, value, e, sql, format, &values);
+    int found = sql_one_values(c, e, sql, format, &values);
     va_end(values);
-    return status;
-}
-
-static int once_take_text(sqlite3_stmt *row, void *text, struct error *e)
-{
-    (void)e;
-    *(char **)text = sql_text(row, 0);
-    return 1;
-}
-
-int once_text(struct store *s, char **text, struct error *e, const char *sql, const char *format,
-              ...)
-{
-    va_list values;
-
-    *text = NULL;
-    va_start(values, format);
-    int status = once_read(s, once_take_text, text, e, sql, format, &values);
-    va_end(values);
-    return status;
+    sql_read_end(s, c);
+    return found < 0 ? found : 0;
 }
 
 struct once_list {

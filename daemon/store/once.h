@@ -10,11 +10,8 @@
 int once_run(struct store *s, bool durable, int *changed, struct error *e, const char *sql,
              const char *format, ...);
 
-/* Of the first row the first column: 0 and NULL where there is none. */
-int once_integer(struct store *s, int64_t *value, struct error *e, const char *sql,
-                 const char *format, ...);
-int once_text(struct store *s, char **text, struct error *e, const char *sql, const char *format,
-              ...);
+/* Columns of the first row, as sql_one; 0 without one too. */
+int once_get(struct store *s, struct error *e, const char *sql, const char *format, ...);
 
 /* The first column of all rows, of which there must not be more than values has room for. */
 int once_integers(struct store *s, int64_t *values, size_t *count, struct error *e, const char *sql,

@@ -92,7 +92,7 @@ static sqlite3_stmt *sql_run_query(struct sql *c, struct error *e, const char *s
         return NULL;
     }
     sqlite3_reset(statement);
-    for (int i = 0; format[i]; i++) {
+    for (int i = 0; format[i] && format[i] != ':'; i++) {
         if (sql_bind_one(statement, i + 1, format[i], copy, values) != SQLITE_OK) {
             sql_error(c->db, e, "binding a value");
             return NULL;
@@ -135,25 +135,52 @@ void sql_done(sqlite3_stmt *statement)
     sqlite3_reset(statement);
 }
 
-/* 1: a row is there, of which *value (NULL is fine) becomes the first column; 0: none. The
- * statement is free again. */
-static int sql_first(struct sql *c, struct error *e, const char *sql, const char *format,
-                     va_list *values, int64_t *value)
+/* A column into what the next of the values points to; without a row what null gives. */
+static void sql_take_column(sqlite3_stmt *row, int column, char kind, va_list *values)
 {
-    sqlite3_stmt *statement = sql_run_query(c, e, sql, format, false, values);
-    int found = sql_row(c, statement, e);
+    switch (kind) {
+    case 'i':
+        *va_arg(*values, int64_t *) = row ? sqlite3_column_int64(row, column) : 0;
+        return;
+    case 'b':
+        *va_arg(*values, bool *) = row && sqlite3_column_int(row, column);
+        return;
+    case 's':
+        *va_arg(*values, char **) = row ? sql_text(row, column) : NULL;
+        return;
+    default:
+        *va_arg(*values, double *) = row ? sql_double(row, column) : NAN;
+    }
+}
 
-    if (found > 0 && value)
-        *value = sqlite3_column_int64(statement, 0);
+int sql_one_values(struct sql *c, struct error *e, const char *sql, const char *format,
+                   va_list *values)
+{
+    sqlite3_stmt *row = sql_run_query(c, e, sql, format, false, values);
+    const char *columns = strchr(format, ':');
+    int found = sql_row(c, row, e);
+
+    for (int i = 0; columns && columns[i + 1]; i++)
+        sql_take_column(found > 0 ? row : NULL, i, columns[i + 1], values);
     if (found > 0)
-        sql_done(statement);
+        sqlite3_reset(row);
+    return found;
+}
+
+int sql_one(struct sql *c, struct error *e, const char *sql, const char *format, ...)
+{
+    va_list values;
+
+    va_start(values, format);
+    int found = sql_one_values(c, e, sql, format, &values);
+    va_end(values);
     return found;
 }
 
 int sql_run_values(struct sql *c, struct error *e, int *changed, const char *sql,
                    const char *format, va_list *values)
 {
-    int found = sql_first(c, e, sql, format, values, NULL);
+    int found = sql_one_values(c, e, sql, format, values);
 
     if (changed)
         *changed = found < 0 ? 0 : sqlite3_changes(c->db);
@@ -168,27 +195,6 @@ int sql_run(struct sql *c, struct error *e, int *changed, const char *sql, const
     int status = sql_run_values(c, e, changed, sql, format, &values);
     va_end(values);
     return status;
-}
-
-int sql_exists(struct sql *c, struct error *e, const char *sql, const char *format, ...)
-{
-    va_list values;
-
-    va_start(values, format);
-    int found = sql_first(c, e, sql, format, &values, NULL);
-    va_end(values);
-    return found;
-}
-
-int sql_integer(struct sql *c, struct error *e, int64_t *value, const char *sql, const char *format,
-                ...)
-{
-    va_list values;
-
-    va_start(values, format);
-    int found = sql_first(c, e, sql, format, &values, value);
-    va_end(values);
-    return found < 0 ? found : 0;
 }
 
 char *sql_text(sqlite3_stmt *statement, int column)

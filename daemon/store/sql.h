@@ -23,6 +23,13 @@ struct sql; /* a connection, used by one thread at a time */
 struct sql *sql_write_begin(struct store *s, bool durable, struct error *e);
 int sql_write_end(struct store *s, struct sql *c, int status, struct error *e);
 
+/* The same around `write`, a call on connection c that returns a status; gives the final one. */
+#define sql_transaction(s, durable, c, e, write)                                                   \
+    ({                                                                                             \
+        struct sql *c = sql_write_begin(s, durable, e);                                            \
+        c ? sql_write_end(s, c, write, e) : -(int)(e)->code;                                       \
+    })
+
 /* Whether a commit waits for the disk. */
 int sql_set_durable(struct sql *c, bool durable, struct error *e);
 
@@ -49,12 +56,14 @@ int sql_run(struct sql *c, struct error *e, int *changed, const char *sql, const
 int sql_run_values(struct sql *c, struct error *e, int *changed, const char *sql,
                    const char *format, va_list *values);
 
-/* sql_query and sql_row where only this is of interest. 1: there is a row; 0: none. */
-int sql_exists(struct sql *c, struct error *e, const char *sql, const char *format, ...);
-
-/* The first row's first column; *value stays what it is without a row. */
-int sql_integer(struct sql *c, struct error *e, int64_t *value, const char *sql, const char *format,
-                ...);
+/* The first row of a statement. 1: it is there; 0: none; negative: *e says why. Behind a ':' the
+ * format goes on with a letter for each column, of which the address follows the values: i int64_t
+ * (0), d double (NAN), b bool (false), s char * (NULL; the caller frees it); in brackets what null,
+ * no row and a failure give. sql_one(c, e, "select name from job where id = ?", "i:s", id, &name)
+ */
+int sql_one(struct sql *c, struct error *e, const char *sql, const char *format, ...);
+int sql_one_values(struct sql *c, struct error *e, const char *sql, const char *format,
+                   va_list *values);
 
 sqlite3 *sql_db(struct sql *c);
 

@@ -171,15 +171,14 @@ static int store_check_states(struct sql *c, const char *path, struct error *e)
 static int store_read_identity(struct store *s, const char *path, struct error *e)
 {
     struct sql *c = sql_read_begin(s);
-    sqlite3_stmt *row = sql_query(c, e, "select uuid, unmarked from identity", "");
-    int found = sql_row(c, row, e);
+    char *uuid = NULL;
+    int found =
+        sql_one(c, e, "select uuid, unmarked from identity", ":si", &uuid, &s->identity.unmarked);
 
-    if (found > 0) {
-        snprintf(s->identity.uuid, sizeof s->identity.uuid, "%s", sqlite3_column_text(row, 0));
-        s->identity.unmarked = sqlite3_column_int64(row, 1);
-        sql_done(row);
-    }
     sql_read_end(s, c);
+    if (found > 0)
+        snprintf(s->identity.uuid, sizeof s->identity.uuid, "%s", uuid);
+    free(uuid);
     if (found == 0)
         return error_set(e, ERR_CORRUPT, "%s: the table identity has no row. " STORE_DAMAGED_ADVICE,
                          path);

@@ -85,30 +85,26 @@ int store_sweep_insert(struct store *s, struct store_sweep *sweep, const struct 
 
 static int sweep_check_running(struct sql *c, int64_t id, struct error *e)
 {
-    sqlite3_stmt *row =
-        sql_query(c, e, "select state = 'running' from sweep where id = ?", "i", id);
-    int found = sql_row(c, row, e);
+    bool running;
+    int found =
+        sql_one(c, e, "select state = 'running' from sweep where id = ?", "i:b", id, &running);
 
     if (found < 0)
         return found;
     if (found == 0)
         return error_set(e, ERR_NOT_FOUND, "there is no sweep %lld", (long long)id);
-    bool running = sqlite3_column_int(row, 0);
-    sql_done(row);
-    if (running)
-        return 0;
-    return error_set(e, ERR_CONFLICT, "sweep %lld has ended already", (long long)id);
+    if (!running)
+        return error_set(e, ERR_CONFLICT, "sweep %lld has ended already", (long long)id);
+    return 0;
 }
 
 int store_sweep_add_trials(struct store *s, int64_t id, const struct store_trial *trials,
                            size_t count, struct error *e)
 {
-    struct sql *c = sql_write_begin(s, true, e);
-
-    if (!c)
-        return -(int)e->code;
-    int status = sweep_check_running(c, id, e);
-    return sql_write_end(s, c, status ? status : sweep_insert_trials(c, id, trials, count, e), e);
+    return sql_transaction(s, true, c, e,
+                           sweep_check_running(c, id, e)
+                               ? -(int)e->code
+                               : sweep_insert_trials(c, id, trials, count, e));
 }
 
 int store_sweep_set_trial(struct store *s, int64_t id, const struct store_trial *t, struct error *e)
@@ -166,27 +162,15 @@ static int sweep_read_trials(struct sql *c, struct store_sweep *sweep, struct er
 int store_sweep_get(struct store *s, int64_t id, struct store_sweep *sweep, struct error *e)
 {
     struct sql *c = sql_read_begin(s);
-    sqlite3_stmt *row =
-        sql_query(c, e,
-                  "select id, name, state, document, train_images, eval_images, created_at, "
-                  "finished_at, submitted_by from sweep where id = ?",
-                  "i", id);
-    int found = sql_row(c, row, e), status = found;
 
-    memset(sweep, 0, sizeof *sweep);
-    if (found > 0) {
-        sweep->id = sqlite3_column_int64(row, 0);
-        sweep->name = sql_text(row, 1);
-        sweep->state = sql_text(row, 2);
-        sweep->document = sql_text(row, 3);
-        sweep->train_images = sqlite3_column_int64(row, 4);
-        sweep->eval_images = sqlite3_column_int64(row, 5);
-        sweep->created_at = sqlite3_column_double(row, 6);
-        sweep->finished_at = sql_double(row, 7);
-        sweep->submitted_by = sql_text(row, 8);
-        sql_done(row);
-        status = sweep_read_trials(c, sweep, e);
-    }
+    *sweep = (struct store_sweep){0};
+    int found = sql_one(c, e,
+                        "select id, name, state, document, train_images, eval_images, created_at, "
+                        "finished_at, submitted_by from sweep where id = ?",
+                        "i:isssiidds", id, &sweep->id, &sweep->name, &sweep->state,
+                        &sweep->document, &sweep->train_images, &sweep->eval_images,
+                        &sweep->created_at, &sweep->finished_at, &sweep->submitted_by);
+    int status = found > 0 ? sweep_read_trials(c, sweep, e) : found;
     sql_read_end(s, c);
     if (status)
         store_sweep_clear(sweep);

@@ -48,14 +48,14 @@ int store_usage_end(struct sql *c, int64_t job_id, double now, struct error *e)
 
 int store_usage_check_queued(struct sql *c, const char *submitted_by, int64_t most, struct error *e)
 {
-    int64_t queued = 0;
-    int status = sql_integer(c, e, &queued,
-                             "select count(*) from job where state = 'queued' and " SQL_USER_OF(
-                                 "job.submitted_by") " = coalesce(?1, '')",
-                             "s", submitted_by);
+    int64_t queued;
+    int status = sql_one(c, e,
+                         "select count(*) from job where state = 'queued' and " SQL_USER_OF(
+                             "job.submitted_by") " = coalesce(?1, '')",
+                         "s:i", submitted_by, &queued);
 
-    if (status || queued < most)
-        return status;
+    if (status < 0 || queued < most)
+        return status < 0 ? status : 0;
     return error_set(
         e, ERR_TOO_MANY,
         "%s has %lld queued job%s, and max_queued_per_user of traind.conf is %lld: wait "
@@ -181,7 +181,7 @@ double store_uses_share(const struct store_uses *uses, const char *user)
 int store_usage_user(struct store *s, const char *submitted_by, char **user, struct error *e)
 {
     if (submitted_by && strncmp(submitted_by, "sweep ", 6) == 0)
-        return once_text(s, user, e, "select " SQL_USER_OF("?1"), "s", submitted_by);
+        return once_get(s, e, "select " SQL_USER_OF("?1"), "s:s", submitted_by, user);
     *user = xstrdup(submitted_by ? submitted_by : "");
     return 0;
 }
