@@ -30,6 +30,7 @@
 #include "daemon/notice/notices.h"
 #include "daemon/state_folder.h"
 #include "daemon/store/store.h"
+#include "daemon/store/store_open.h"
 #include "daemon/watchdog.h"
 
 /* ---------------------------------------------------------------- command line */

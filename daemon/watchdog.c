@@ -8,6 +8,7 @@
 
 #include "common/clock.h"
 #include "common/xalloc.h"
+#include "daemon/store/store_open.h"
 
 #define WAIT_MOST_SECONDS 60 /* for the writer, before it counts as a hang */
 

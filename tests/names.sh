@@ -32,6 +32,6 @@ strangers() {
 mapfile -t files < <(find common launch daemon client prep worker -name '*.c' ! -name '*.pb-c.c')
 ok "private functions are found" test "$(functions "${files[@]}" | wc -l)" -gt 1000
 is "$(functions "${files[@]}" | strangers)" "" "every private function begins with a word of its file's name"
-is "$(printf '%s\n' 'rows_of_jobs daemon/store/job_row.c' 'job_rows daemon/store/job_row.c' | strangers)" "rows_of_jobs daemon/store/job_row.c" \
+is "$(printf '%s\n' 'lists_of_jobs daemon/store/job_row.c' 'job_rows daemon/store/job_row.c' | strangers)" "lists_of_jobs daemon/store/job_row.c" \
     "another name is found"
 done_testing

@@ -12,6 +12,8 @@
 #include "common/text.h"
 #include "daemon/ingest/fast_step_parser.h"
 #include "daemon/ingest/tail.h"
+#include "daemon/store/event.h"
+#include "daemon/store/job_row.h"
 
 #define EVENTS_A_COMMIT 1024 /* bounds memory, and the time the store's writer is held */
 #define WARNINGS_KEPT   20   /* per attempt: a broken file must not fill the database */

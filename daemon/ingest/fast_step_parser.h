@@ -1,6 +1,6 @@
 /*
- * Parser for the step lines that train-worker writes, which are nearly all lines of a run; about ten
- * times as fast as a JSON library. A line that differs in any way is left to the library.
+ * Parser for the step lines that train-worker writes, which are nearly all lines of a run; about
+ * ten times as fast as a JSON library. A line that differs in any way is left to the library.
  */
 #pragma once
 

@@ -23,6 +23,7 @@
 #include "daemon/job/run_dir.h"
 #include "daemon/job/run_dir_trim.h"
 #include "daemon/launch/failure_rules.h"
+#include "daemon/store/store_open.h"
 #include "daemon/sweep/sweep.h"
 
 #define POLL_SECONDS   1.0  /* where inotify says nothing (NFS, or a watch that could not be had) */

@@ -17,6 +17,7 @@
 #include "common/xalloc.h"
 #include "common/system/file.h"
 #include "daemon/store/job_insert.h"
+#include "daemon/store/store_open.h"
 
 #define OWNER                "owner.json"
 #define OWNER_BYTES          4096

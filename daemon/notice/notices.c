@@ -13,6 +13,7 @@
 #include "daemon/notice/send/deliver.h"
 #include "daemon/store/sql.h"
 #include "daemon/store/store.h"
+#include "daemon/store/store_open.h"
 
 struct notices {
     struct store *store;

@@ -5,7 +5,6 @@
 
 #include "common/json.h"
 #include "common/xalloc.h"
-#include "daemon/store/job_change.h"
 #include "daemon/store/job_row.h"
 #include "daemon/store/once.h"
 #include "daemon/store/sql.h"

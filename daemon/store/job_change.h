@@ -9,12 +9,6 @@
 /* A change of state with its words. Sets started_at at the first "starting" and finished_at at an
  * end. ERR_CONFLICT where the job's state (as in the database, not as the caller thinks) does not
  * lead there; the same state again only changes the reason. Durable. */
-struct store_state_change {
-    enum job_state to;
-    const char *reason; /* NULL: none */
-    double now;
-    const char *by; /* who asked for it; NULL: the daemon itself, or somebody who was not named */
-};
 int store_job_set_state(struct store *s, int64_t id, const struct store_state_change *change,
                         struct error *e);
 

@@ -21,48 +21,29 @@
 #include <stdint.h>
 
 #include "common/error.h"
+#include "common/job/job_state.h"
 #include "common/run/attempt.h"
 
 struct store;
-
-/* Opens or makes the database and migrates it to this version. Refuses (ERR_CONFLICT, untouched) a
- * database of a newer version, and a file system without WAL, as NFS. */
-int store_open(const char *path, struct store **out, struct error *e);
-void store_close(struct store *s); /* NULL is fine; no other thread may be inside */
+struct sql; /* a connection, used by one thread at a time */
+struct store_node_check;
+struct notice_rule;
 
 /* Which database this is: a restored backup is the one that it is a copy of. */
 struct store_identity {
     char uuid[33];
     int64_t unmarked; /* jobs up to this id are older than owner.json (job/dir/run_dir.h) */
 };
-const struct store_identity *store_identity(const struct store *s);
 
-/* STATE/jobs, absolute, which run_dir of a job is told with; before any other thread is there. */
-int store_set_jobs_dir(struct store *s, const char *jobs_dir, struct error *e);
+#define STORE_LISTENERS 4 /* of store_on_commit */
 
-/* Copies the database as it is now into path (a new or empty file), while others read and write
- *. */
-int store_backup(struct store *s, const char *path, struct error *e);
-
-/* For a watchdog: waits of the calling thread for the one writer are no hang of that thread. Called
- * before it shares the store with others. */
-void store_watch_thread(struct store *s);
-/* How long that thread has been waiting for the writer; 0: it does not. On any thread. */
-double store_wait_seconds(struct store *s);
-
-/* A read works: GET /readyz. */
-int store_check(struct store *s, struct error *e);
-
-/* Calls told(context) after every commit, from the thread that committed: it must be quick and not
- * call the store. At most STORE_LISTENERS may listen, each with a context of its own; told NULL
- * ends that of this context. */
-#define STORE_LISTENERS 4
-void store_on_commit(struct store *s, void (*told)(void *context), void *context);
-
-struct sql;
-struct store_node_check;
-struct store_state_change;
-struct notice_rule;
+/* A change of a job's state, with its words. */
+struct store_state_change {
+    enum job_state to;
+    const char *reason; /* NULL: none */
+    double now;
+    const char *by; /* who asked for it; NULL: the daemon itself, or somebody who was not named */
+};
 
 /* What somebody may want to be told of, as it is stored. */
 struct store_fact {
@@ -89,5 +70,3 @@ typedef int store_witness(struct sql *c, const struct store_fact *fact, void *co
                           struct error *e);
 /* undone(context): what the witness has written in this transaction was rolled back. */
 typedef void store_undone(void *context);
-/* NULL and NULL end it. */
-void store_on_fact(struct store *s, store_witness *witness, store_undone *undone, void *context);

@@ -13,6 +13,7 @@
 #include "daemon/store/job_change.h"
 #include "daemon/store/job_insert.h"
 #include "daemon/store/metric.h"
+#include "daemon/store/store_open.h"
 
 static char folder[] = "/tmp/traind-ingest.XXXXXX";
 

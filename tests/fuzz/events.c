@@ -15,6 +15,7 @@
 #include "daemon/store/event.h"
 #include "daemon/store/job_change.h"
 #include "daemon/store/job_insert.h"
+#include "daemon/store/store_open.h"
 #include "tests/fuzz/fuzz.h"
 
 #define JOBS_A_STORE 400 /* then a new one: a large one is slow */

@@ -22,6 +22,7 @@
 #include "common/system/open_beneath.h"
 #include "daemon/http/access/token.h"
 #include "daemon/http/stream/stream.h"
+#include "daemon/store/store_open.h"
 #include "tests/fuzz/fuzz.h"
 
 #define REQUESTS_A_DAEMON 2000 /* then a new one, whose store is empty */

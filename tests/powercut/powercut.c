@@ -40,6 +40,7 @@
 #include "daemon/store/job_removal.h"
 #include "daemon/store/job_row.h"
 #include "daemon/store/store.h"
+#include "daemon/store/store_open.h"
 #include "tests/powercut/power_vfs.h"
 
 #define JOBS_MAX       64

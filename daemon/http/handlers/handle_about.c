@@ -10,6 +10,7 @@
 #include "config.h"
 #include "daemon/http/access/role.h"
 #include "daemon/http/routes.h"
+#include "daemon/store/store_open.h"
 
 #define ROOM_BYTES (1 << 20) /* a job's row, its plan and the first lines of its log */
 

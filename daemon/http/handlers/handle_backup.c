@@ -10,6 +10,7 @@
 #include "daemon/http/access/auth.h"
 #include "daemon/http/routes.h"
 #include "daemon/job/job.h"
+#include "daemon/store/store_open.h"
 
 /* The copy is made whole first, in a file that has no name any more when it is sent: so neither a
  * slow client holds the database, nor is anything left behind. */

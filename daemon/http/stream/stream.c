@@ -12,6 +12,7 @@
 #include "common/log.h"
 #include "daemon/http/access/token.h"
 #include "daemon/http/stream/stream_ring.h"
+#include "daemon/store/store_open.h"
 
 #define PAGE_EVENTS   512u /* read from the store at once: bounds what a stream holds */
 #define PAGE_BYTES    (32u * 1024)

@@ -14,6 +14,7 @@
 #include "common/system/file.h"
 #include "daemon/store/sql.h"
 #include "daemon/store/store.h"
+#include "daemon/store/store_open.h"
 #include "daemon/watchdog.h"
 
 #define LOOK_MS 50 /* the watchdog's: a quarter of WATCHDOG_USEC */

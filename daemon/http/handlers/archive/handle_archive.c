@@ -18,6 +18,7 @@
 #include "daemon/job/resume_point.h"
 #include "daemon/job/run_dir.h"
 #include "daemon/store/event.h"
+#include "daemon/store/store_open.h"
 
 /* Has no name: nothing is left behind. */
 static int handle_archive_nameless_file(const struct request *q, struct error *e)

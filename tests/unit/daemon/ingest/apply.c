@@ -20,6 +20,7 @@
 #include "daemon/store/job_insert.h"
 #include "daemon/store/job_row.h"
 #include "daemon/store/metric.h"
+#include "daemon/store/store_open.h"
 
 static char folder[64], database[PATH_MAX], events_path[PATH_MAX];
 static struct store *store;

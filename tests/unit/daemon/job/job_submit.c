@@ -12,6 +12,7 @@
 #include "daemon/job/job.h"
 #include "daemon/job/job_queue.h"
 #include "daemon/job/run_dir.h"
+#include "daemon/store/store_open.h"
 
 static char folder[64], jobs_dir[256];
 static struct store *store;

@@ -8,6 +8,7 @@
 
 #include "common/system/file.h"
 #include "daemon/node/node.h"
+#include "daemon/store/store_open.h"
 
 static const struct node_limits limits = {0.15, 0.3};
 static const struct node_figures steady[] = {

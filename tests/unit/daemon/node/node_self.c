@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "common/system/file.h"
+#include "daemon/store/store_open.h"
 
 #define HOUR 3600.0
 #define REPORT                                                                                     \

@@ -11,6 +11,7 @@
 #include "common/system/file.h"
 #include "daemon/store/sql.h"
 #include "daemon/store/store.h"
+#include "daemon/store/store_open.h"
 
 static char folder[64], path[PATH_MAX];
 static struct store *store;

@@ -19,6 +19,7 @@
 #include "daemon/store/job_row.h"
 #include "daemon/store/sql.h"
 #include "daemon/store/store.h"
+#include "daemon/store/store_open.h"
 
 #define CLIENTS 8
 

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "common/system/file.h"
+#include "daemon/store/store_open.h"
 
 static char folder[64], path[PATH_MAX];
 static struct store *store;

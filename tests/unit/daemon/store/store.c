@@ -44,6 +44,7 @@
 #include "daemon/store/migrate.h"
 #include "daemon/store/speed.h"
 #include "daemon/store/store.h"
+#include "daemon/store/store_open.h"
 
 static char folder[64], path[PATH_MAX];
 static struct store *store;

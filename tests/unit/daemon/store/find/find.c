@@ -35,6 +35,7 @@
 #include "daemon/store/job_search.h"
 #include "daemon/store/migrate.h"
 #include "daemon/store/store.h"
+#include "daemon/store/store_open.h"
 
 static char folder[64], path[PATH_MAX];
 static struct store *store;

@@ -1,4 +1,4 @@
-#include "daemon/store/store.h"
+#include "daemon/store/store_open.h"
 
 #include <assert.h>
 #include <errno.h>
