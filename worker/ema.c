@@ -6,13 +6,15 @@
 #include <unistd.h>
 
 #include "common/run/checkpoints.h"
-#include "worker/average.h"
+#include "common/system/file.h"
+#include "common/xalloc.h"
+#include "worker/model/weights.h"
+#include "worker/run.h"
 #include "worker/team/memory.h"
 #include "worker/team/parallel.h"
-#include "worker/model/weights.h"
 #include "worker/watch/stall.h"
 
-enum { EMA_BLOCK = 4096 }; /* floats that a thread takes at a time */
+enum { EMA_BLOCK = 4096 }; /* floats per block, the unit of work of a thread */
 
 struct ema {
     float *params, *stats;
@@ -20,12 +22,7 @@ struct ema {
     int64_t first_step; /* of the schedule */
 };
 
-static bool ema_wanted(const struct run *r)
-{
-    return r->spec->mode == JOB_MODE_TRAIN && r->spec->ema.decay > 0;
-}
-
-/* Of the weights; in the same blocks on any number of ranks. */
+/* Range of weights of a rank; the same blocks for any number of ranks. */
 static struct parallel_range ema_share(const struct run *r, int rank)
 {
     size_t count = model_param_count(r->model), blocks = (count + EMA_BLOCK - 1) / EMA_BLOCK;
@@ -36,12 +33,12 @@ static struct parallel_range ema_share(const struct run *r, int rank)
     return range;
 }
 
-/* Rank 0 of a run that goes on. A checkpoint from before the average began has none. */
+/* Called by rank 0. A checkpoint from before the average began has none. */
 static int ema_load(struct run *r, struct error *e)
 {
-    char path[PATH_MAX + 32];
+    char path[PATH_MAX];
 
-    snprintf(path, sizeof path, "%s/%s", r->resumed_from, CHECKPOINT_EMA);
+    file_path(path, NULL, "%s/%s", r->resumed_from, CHECKPOINT_EMA);
     if (access(path, F_OK) != 0)
         return 0;
     ema_swap(r);
@@ -73,15 +70,13 @@ int ema_resume(struct run *r, struct error *e)
 
 int ema_create(struct run *r, struct error *e)
 {
-    if (!ema_wanted(r))
+    if (r->spec->mode != JOB_MODE_TRAIN || r->spec->ema.decay <= 0)
         return 0;
-    struct ema *m = r->ema = calloc(1, sizeof *m);
-    if (m) {
-        m->params = memory_allocate(model_param_count(r->model) * sizeof(float));
-        m->stats = memory_allocate(model_stat_count(r->model) * sizeof(float));
-        m->first_step = llround(plan_steps_until(r->plan, r->spec->ema.from_epoch));
-    }
-    if (m && m->params && m->stats)
+    struct ema *m = r->ema = xcalloc(1, sizeof *m);
+    m->params = memory_allocate(model_param_count(r->model) * sizeof(float));
+    m->stats = memory_allocate(model_stat_count(r->model) * sizeof(float));
+    m->first_step = llround(plan_steps_until(r->plan, r->spec->ema.from_epoch));
+    if (m->params && m->stats)
         return 0;
     return error_set(e, ERR_NO_MEMORY, "no memory for the averaged weights: %zu MiB",
                      model_param_count(r->model) * sizeof(float) >> 20);
@@ -100,8 +95,6 @@ bool ema_has_begun(const struct ema *m)
 {
     return m && m->begun;
 }
-
-/* ---- the average */
 
 struct ema_pass {
     float *average;
@@ -129,7 +122,7 @@ static void ema_add(const struct run *r, struct ema_pass p)
         parallel_run(r->threads, (int)blocks, ema_run_blocks, &p);
 }
 
-/* Of update n; the first one, 0, takes the weights as they are. */
+/* Decay of update n; 0 for the first one, which copies the weights. */
 static double ema_decay(const struct job_spec *spec, int64_t n)
 {
     double decay = spec->ema.decay;
@@ -164,7 +157,7 @@ void ema_gather(struct run *r)
         traincomm_broadcast(r->comm, r->ema->params + share.first,
                             (share.end - share.first) * sizeof(float), rank);
     }
-    average_over_ranks(r, r->ema->stats, model_stat_count(r->model));
+    run_average(r, r->ema->stats, model_stat_count(r->model));
 }
 
 float *ema_stats(struct ema *m)

@@ -8,6 +8,7 @@
 #include "common/clock.h"
 #include "common/run/stall_report.h"
 #include "common/run/trace.h"
+#include "common/xalloc.h"
 #include "worker/data/loader.h"
 #include "worker/ema.h"
 #include "worker/provenance/provenance.h"
@@ -16,10 +17,10 @@
 #include "worker/save/result.h"
 #include "worker/watch/stall.h"
 
-/* Sums of one rank, then of all. */
+/* Sums over the images of one rank, then of all */
 struct tally {
     double loss;
-    /* Counts; as doubles they travel in one all-reduce, exactly. */
+    /* Counts; doubles, so that one exact all-reduce sums everything */
     double top1, top5, images, bad, not_finite;
 };
 
@@ -31,8 +32,8 @@ static bool evaluate_logits_are_finite(const float *logits, int classes)
     return true;
 }
 
-/* How many classes have a larger logit; ties go to the lower class number, as argmax does. All
- * logits are finite: no number is larger than NaN, which would make every label the best. */
+/* Number of classes with a larger logit; ties go to the lower class number, as in argmax. The
+ * logits must be finite: comparisons with NaN would make every label the best. */
 static int evaluate_rank_of_label(const float *logits, int classes, int label)
 {
     int better = 0;
@@ -75,7 +76,7 @@ static void evaluate_count_seen_labels(double *counts, const struct loader_batch
             counts[b->labels[i]]++;
 }
 
-/* Behind the first evaluation: an accuracy says nothing of classes not seen. Collective. */
+/* Call after the first evaluation. Collective. */
 static int evaluate_say_missing_classes(struct run *r, int64_t step, double *counts,
                                         struct error *e)
 {
@@ -87,7 +88,8 @@ static int evaluate_say_missing_classes(struct run *r, int64_t step, double *cou
     for (int c = 0; c < classes; c++)
         if (counts[c] == 0 && missing++ == 0)
             first = c;
-    if (missing == 0 || missing == classes) /* without any, loader_judge_bad says what is wrong */
+    if (missing == 0 ||
+        missing == classes) /* with none at all, loader_judge_bad reports the error */
         return 0;
     snprintf(message, sizeof message,
              "data.eval has no images of %d of the %d classes, the first of them is %d: accuracies "
@@ -119,7 +121,6 @@ static int evaluate_open_loader(struct run *r, struct loader **loader, struct er
     return loader_create(&config, loader, e);
 }
 
-/* Mirrors n images, of `bytes` bytes a number. */
 static void evaluate_mirror_images(const struct run *r, const char *from, char *to, int n,
                                    size_t bytes)
 {
@@ -132,14 +133,13 @@ static void evaluate_mirror_images(const struct run *r, const char *from, char *
                    pixel);
 }
 
-/* What an evaluation works with beside the batch. */
 struct eval_buffers {
     float *logits;   /* (eval.batch, classes) */
-    float *mirrored; /* the same of mirror images; NULL: eval.flip is off */
-    char *mirror;    /* the images of one call of the model */
+    float *mirrored; /* logits of mirrored images; NULL: eval.flip is off */
+    char *mirror;    /* images of one call of the model */
 };
 
-/* The model takes so many images at once; the batch of the evaluation may be larger. */
+/* Batch size of the model, which may be less than that of the evaluation. */
 static int evaluate_images_at_once(const struct job_spec *s)
 {
     return (int)(s->mode == JOB_MODE_EVAL ? s->eval.batch : s->batch_per_worker);
@@ -200,11 +200,16 @@ static int evaluate_allocate_eval_buffers(const struct job_spec *s, struct eval_
     return error_set(e, ERR_NO_MEMORY, "no memory for the logits of an evaluation batch");
 }
 
-static int evaluate_report_progress(struct run *r, int64_t done, int64_t batches, int64_t step,
+/* Prints ten lines per evaluation. All ranks are equally far, so rank 0's progress stands for all.
+ */
+static int evaluate_report_progress(struct run *r, int64_t mine, int64_t batches, int64_t step,
                                     struct error *e)
 {
-    int64_t images = done * r->spec->eval.batch;
+    int64_t done = mine * r->world < batches ? mine * r->world : batches;
+    int64_t before = (mine - 1) * r->world, images = done * r->spec->eval.batch;
 
+    if (r->rank != 0 || (done * 10 / batches == before * 10 / batches && done < batches))
+        return 0;
     printf("Evaluation [%lld/%lld]\n", (long long)done, (long long)batches);
     fflush(stdout);
     report_begin(r->report, EVENT_EVAL_PROGRESS);
@@ -213,17 +218,6 @@ static int evaluate_report_progress(struct run *r, int64_t done, int64_t batches
     report_int(r->report, "batches", batches);
     report_int(r->report, "images", images < r->plan->eval_images ? images : r->plan->eval_images);
     return report_end(r->report, e);
-}
-
-/* Ten lines an evaluation, like the seeds' log: rank 0 speaks for all, who are equally far. */
-static int evaluate_progress_after(struct run *r, int64_t mine, int64_t batches, int64_t step,
-                                   struct error *e)
-{
-    int64_t done = mine * r->world < batches ? mine * r->world : batches;
-    int64_t before = (mine - 1) * r->world;
-    if (r->rank != 0 || (done * 10 / batches == before * 10 / batches && done < batches))
-        return 0;
-    return evaluate_report_progress(r, done, batches, step, e);
 }
 
 static int evaluate_batches(struct run *r, struct loader *loader, int64_t step,
@@ -252,7 +246,7 @@ static int evaluate_batches(struct run *r, struct loader *loader, int64_t step,
             evaluate_tally_image(t, logits + (size_t)i * classes, classes, b.labels[i]);
         status = predictions_add(predictions, &b, logits, classes, e);
         if (!status)
-            status = evaluate_progress_after(r, mine, batches, step, e);
+            status = evaluate_report_progress(r, mine, batches, step, e);
         if (status || run_stop_requested())
             break;
     }
@@ -288,15 +282,7 @@ static int evaluate_say_eval(struct run *r, int64_t step, double epoch, const st
     return report_end(r->report, e);
 }
 
-static int evaluate_check_all_counted(const struct run *r, const struct tally *sum, struct error *e)
-{
-    if ((int64_t)sum->images == r->plan->eval_images)
-        return 0;
-    return error_set(e, ERR_INTERNAL, "evaluation counted %lld images instead of %lld",
-                     (long long)sum->images, (long long)r->plan->eval_images);
-}
-
-/* An accuracy of such outputs means nothing, and must not be taken for a target that is met. */
+/* Such an accuracy is meaningless and must not count as reaching the target. */
 static int evaluate_check_finite(const struct run *r, const struct tally *sum, int64_t step,
                                  struct error *e)
 {
@@ -314,7 +300,7 @@ static int evaluate_check_finite(const struct run *r, const struct tally *sum, i
                      (long long)step, (long long)sum->not_finite, (long long)sum->images);
 }
 
-/* Of the weights that the model has. */
+/* Evaluates the current weights of the model. */
 static int evaluate_weights(struct run *r, int64_t step, bool predictions, struct evaluation *out,
                             bool *stopped, struct error *e)
 {
@@ -322,14 +308,12 @@ static int evaluate_weights(struct run *r, int64_t step, bool predictions, struc
     struct predictions *file = NULL;
     struct tally mine = {0}, sum = {0};
     bool counts = r->eval_data && !r->counted_labels;
-    double *labels = counts ? calloc((size_t)r->spec->model.classes, sizeof *labels) : NULL;
+    double *labels = counts ? xcalloc((size_t)r->spec->model.classes, sizeof *labels) : NULL;
     double start = clock_monotonic(), span = trace_begin();
 
     int status = evaluate_open_loader(r, &loader, e);
-    if (!status && counts && !labels)
-        status = error_set(e, ERR_NO_MEMORY, "no memory to count labels");
-    if (!status && predictions)
-        status = predictions_create(r, &file, e);
+    if (predictions)
+        file = predictions_create(r);
     if (!status)
         status = evaluate_batches(r, loader, step, file, &mine, labels, e);
     loader_destroy(loader);
@@ -340,8 +324,8 @@ static int evaluate_weights(struct run *r, int64_t step, bool predictions, struc
     if (!status && !*stopped) {
         sum = mine;
         traincomm_reduce(r->comm, TRAINCOMM_SUM, (double *)&sum, sizeof sum / sizeof(double));
-        ended = clock_monotonic(); /* the files behind it are no part of the evaluation */
-        status = evaluate_check_finite(r, &sum, step, e); /* the same numbers on every rank */
+        ended = clock_monotonic();                        /* excludes writing files */
+        status = evaluate_check_finite(r, &sum, step, e); /* same numbers on every rank */
         if (!status && predictions)
             status = predictions_write(file, r, e);
         if (!status && labels)
@@ -358,27 +342,12 @@ static int evaluate_weights(struct run *r, int64_t step, bool predictions, struc
                                .images = (int64_t)sum.images,
                                .seconds = ended - start,
                                .ended = ended};
-    status = evaluate_check_all_counted(r, &sum, e);
-    if (!status)
+    if (out->images != r->plan->eval_images)
+        status = error_set(e, ERR_INTERNAL, "evaluation counted %lld images instead of %lld",
+                           (long long)out->images, (long long)r->plan->eval_images);
+    else
         status = loader_judge_bad((int64_t)sum.bad, (int64_t)sum.images, true, e);
     return run_agree(r, status, e);
-}
-
-/* The averaged weights behind the raw ones, whose numbers *out has. */
-static int evaluate_average(struct run *r, int64_t step, bool predictions, struct evaluation *out,
-                            bool *stopped, struct error *e)
-{
-    struct evaluation raw = *out;
-
-    ema_swap(r);
-    int status = evaluate_weights(r, step, predictions, out, stopped, e);
-    ema_swap(r);
-    out->seconds += raw.seconds;
-    out->has_raw = true;
-    out->raw_top1 = raw.top1;
-    out->raw_top5 = raw.top5;
-    out->raw_loss = raw.loss;
-    return status;
 }
 
 static void evaluate_begin(struct run *r)
@@ -396,8 +365,17 @@ int evaluate(struct run *r, int64_t step, double epoch, bool predictions, struct
     rank_statistics_average(r, step);
     bool averages = ema_has_begun(r->ema);
     int status = evaluate_weights(r, step, predictions && !averages, out, stopped, e);
-    if (!status && !*stopped && averages)
-        status = evaluate_average(r, step, predictions, out, stopped, e);
+    if (!status && !*stopped && averages) {
+        struct evaluation raw = *out;
+        ema_swap(r);
+        status = evaluate_weights(r, step, predictions, out, stopped, e);
+        ema_swap(r);
+        out->seconds += raw.seconds;
+        out->has_raw = true;
+        out->raw_top1 = raw.top1;
+        out->raw_top5 = raw.top5;
+        out->raw_loss = raw.loss;
+    }
     if (status || *stopped)
         return status;
     provenance_evaluation(r, step, out);

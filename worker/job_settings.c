@@ -9,7 +9,7 @@
 #include "common/system/placement.h"
 #include "worker/comm/traincomm.h"
 
-/* A value is a line's rest as it is: the strings of a job document have no control characters. */
+/* A value extends to the end of the line; strings of a job document have no control characters. */
 static void settings_print(const char *name, const char *value)
 {
     printf("%s=%s\n", name, value ? value : "");
@@ -20,7 +20,7 @@ static const char *settings_folder(const char *path)
     return job_spec_is_synthetic(path) ? NULL : path;
 }
 
-/* NULL: what is wrong has been said. */
+/* Prints the error and returns NULL on failure. */
 static struct job_spec *settings_load_job(const char *job_file)
 {
     struct error e;
@@ -76,7 +76,7 @@ static int settings_place(const struct job_spec *spec, const char *sys)
     char mpi[256];
     traincomm_mpi_version(mpi, sizeof mpi);
     wish.mpi = placement_mpi_version(mpi);
-    /* Slurm may hold the script to few cores by its affinity, which mpirun does not look at. */
+    /* Slurm may restrict the script to few cores by its affinity, which mpirun ignores. */
     if (!sys && placement_check(&machine, &wish, &e))
         placement_read("/sys", &machine);
     if (placement_check(&machine, &wish, &e)) {

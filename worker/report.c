@@ -9,11 +9,12 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "common/system/file.h"
 #include "common/clock.h"
+#include "common/system/file.h"
+#include "common/xalloc.h"
 
 struct report {
-    pthread_mutex_t lock; /* from begin to end: the thread that watches for stalls writes too */
+    pthread_mutex_t lock; /* from begin to end; the stall watcher writes events too */
     int fd;
     int64_t seq;
     FILE *line;
@@ -21,7 +22,7 @@ struct report {
     size_t bytes;
 };
 
-/* An attempt's file is new, but a run started by hand may be started again in the same folder. */
+/* A run started by hand may be restarted in the same folder. */
 static int64_t report_count_lines(int fd)
 {
     char buffer[65536];
@@ -36,9 +37,7 @@ static int64_t report_count_lines(int fd)
 
 int report_create(const char *path, struct report **out, struct error *e)
 {
-    struct report *r = calloc(1, sizeof *r);
-    if (!r)
-        return error_set(e, ERR_NO_MEMORY, "no memory for the event log");
+    struct report *r = xcalloc(1, sizeof *r);
     pthread_mutex_init(&r->lock, NULL);
     r->fd = -1;
     if (path) {
@@ -68,10 +67,9 @@ static void report_open_line(struct report *r, enum event_type type)
 {
     if (r->fd < 0)
         return;
-    r->line = open_memstream(&r->text, &r->bytes);
-    if (r->line)
-        fprintf(r->line, "{\"seq\": %lld, \"t\": %.6f, \"type\": \"%s\"", (long long)++r->seq,
-                clock_now(), event_type_name(type));
+    r->line = must_alloc(open_memstream(&r->text, &r->bytes));
+    fprintf(r->line, "{\"seq\": %lld, \"t\": %.6f, \"type\": \"%s\"", (long long)++r->seq,
+            clock_now(), event_type_name(type));
 }
 
 void report_begin(struct report *r, enum event_type type)
@@ -108,7 +106,7 @@ void report_real(struct report *r, const char *name, double value)
         fprintf(r->line, ", \"%s\": null", name);
 }
 
-/* Six times faster than printf's %g: rank 0 writes one for every rank in every step. */
+/* Six times faster than printf's %g: rank 0 prints one number per rank and step. */
 static void report_put_thousandths(FILE *out, double value)
 {
     char text[32], *at = text + sizeof text;
@@ -139,12 +137,12 @@ void report_text(struct report *r, const char *name, const char *value)
 {
     if (!r->line)
         return;
-    /* jansson refuses bytes that are not UTF-8; a file's name may hold any. */
+    /* jansson refuses bytes that are not UTF-8, which a file name may contain */
     json_t *text = value ? json_string(value) : json_null();
     if (!text)
         text = json_string("(not UTF-8)");
-    char *quoted = json_dumps(text, JSON_ENCODE_ANY);
-    fprintf(r->line, ", \"%s\": %s", name, quoted ? quoted : "null");
+    char *quoted = must_alloc(json_dumps(text, JSON_ENCODE_ANY));
+    fprintf(r->line, ", \"%s\": %s", name, quoted);
     free(quoted);
     json_decref(text);
 }
@@ -168,21 +166,18 @@ int report_end(struct report *r, struct error *e)
 {
     int status = 0;
 
-    if (!r->line) {
-        pthread_mutex_unlock(&r->lock);
-        return 0;
+    if (r->line) {
+        fputs("}\n", r->line);
+        fclose(r->line);
+        r->line = NULL;
+        ssize_t written = write(r->fd, r->text, r->bytes);
+        if (written != (ssize_t)r->bytes) {
+            status = error_set_errno(e, written < 0 ? errno : ENOSPC, "cannot write the event log");
+            close(r->fd);
+            r->fd = -1;
+        }
+        free(r->text);
     }
-    fputs("}\n", r->line);
-    fclose(r->line);
-    r->line = NULL;
-    ssize_t written = write(r->fd, r->text, r->bytes);
-    if (written != (ssize_t)r->bytes) {
-        status = error_set_errno(e, written < 0 ? errno : ENOSPC, "cannot write the event log");
-        close(r->fd);
-        r->fd = -1;
-    }
-    free(r->text);
-    r->text = NULL;
     pthread_mutex_unlock(&r->lock);
     return status;
 }

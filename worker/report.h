@@ -1,6 +1,6 @@
 /*
- * What a run says: events.jsonl (one JSON object a line, written by rank 0 alone) and progress
- * lines on stdout for people. Contract: schema/api/events.json.
+ * events.jsonl (one JSON object per line, written by rank 0 only). Contract:
+ * schema/api/events.json.
  */
 #pragma once
 
@@ -15,23 +15,23 @@
 
 struct report;
 
-/* path NULL (every rank but 0): all calls do nothing. Appends; numbering goes on where the file
- * ends. */
+/* path NULL (all ranks but 0): the other calls have no effect. Appends; numbering continues from
+ * the end of the file. */
 int report_create(const char *path, struct report **out, struct error *e);
 void report_destroy(struct report *r); /* NULL is fine */
 
-/* One event: begin, fields, end. Other threads that begin one wait until then. end writes the line
- * with one write(2). NaN and infinities become null. */
+/* One event: begin, fields, end. Another thread's begin waits until then. end writes the line with
+ * one write(2). NaN and infinities become null. */
 void report_begin(struct report *r, enum event_type type);
-/* False: another thread has had one begun for so many seconds, as its file does not take it. */
+/* Returns false if another thread's event did not end for `seconds`, because its file does not
+ * accept it. */
 bool report_begin_within(struct report *r, enum event_type type, int seconds);
 void report_int(struct report *r, const char *name, int64_t value);
 void report_real(struct report *r, const char *name, double value); /* 9 significant digits */
-/* To thousandths; what is negative, not finite or above 1e12 becomes 0. */
+/* Rounded to thousandths; negative, non-finite and values above 1e12 become 0. */
 void report_durations(struct report *r, const char *name, const double *values, size_t count);
 void report_text(struct report *r, const char *name, const char *value);   /* NULL: null */
 void report_json(struct report *r, const char *name, const json_t *value); /* NULL: null */
 void report_flag(struct report *r, const char *name, int value);
-/* Returns ERR_NO_SPACE or ERR_IO when the line could not be written; later events are then dropped
- * too. */
+/* ERR_NO_SPACE or ERR_IO if the line could not be written; later events are then dropped. */
 int report_end(struct report *r, struct error *e);

@@ -8,17 +8,18 @@
 #include "common/clock.h"
 #include "common/plan/replan.h"
 #include "common/run/trace.h"
-#include "worker/save/checkpoint.h"
-#include "worker/save/rank_statistics.h"
+#include "common/system/file.h"
 #include "worker/data/loader.h"
 #include "worker/ema.h"
 #include "worker/evaluate.h"
 #include "worker/optim/optimizer.h"
 #include "worker/provenance/provenance.h"
+#include "worker/save/checkpoint.h"
+#include "worker/save/rank_statistics.h"
 #include "worker/save/result.h"
-#include "worker/watch/pace.h"
 #include "worker/watch/profile.h"
 #include "worker/watch/stall.h"
+#include "worker/watch/straggler.h"
 
 struct trainer {
     struct run *run;
@@ -26,25 +27,25 @@ struct trainer {
     struct optimizer *optimizer;
     struct traincomm_gradients *gradients;
     struct profile *profile;
-    struct pace *pace;
-    bool said_sum;                  /* the log has how gradients are summed */
+    struct rank_timing *timing;
+    bool said_sum;                  /* how gradients are summed was logged */
     double step_seconds_sum;        /* of this attempt */
-    double last_progress;           /* clock of the last line on stdout */
-    int64_t first_step;             /* steps done when this attempt began */
-    int64_t evaluated_at, saved_at; /* the step of the last one; -1: none yet */
+    double last_progress;           /* time of the last line on stdout */
+    int64_t first_step;             /* steps completed when this attempt began */
+    int64_t evaluated_at, saved_at; /* last such step, -1: none yet */
     double lr;                      /* of the last step */
     struct result result;
 };
 
-/* Times of one step on this rank. */
+/* Times of one step on this rank */
 struct step_times {
-    double start, data, forward, backward, comm, optim, total; /* seconds but start: clock */
+    double start, data, forward, backward, comm, optim, total; /* seconds; start: monotonic clock */
 };
 
 static int train_load_optimizer(const struct run *r, struct optimizer *optimizer, struct error *e)
 {
-    char path[PATH_MAX + 32];
-    snprintf(path, sizeof path, "%s/optimizer.safetensors", r->resumed_from);
+    char path[PATH_MAX];
+    file_path(path, NULL, "%s/optimizer.safetensors", r->resumed_from);
     return optimizer_load(optimizer, path, e);
 }
 
@@ -66,20 +67,19 @@ static int train_open_gradients(struct run *r, struct trainer *t, struct error *
                   : 0;
 }
 
-/* Of the data set's first image, for its random numbers. */
+/* Number of the data set's first image, which selects its random numbers. */
 static int64_t train_first_number(const struct run *r)
 {
     return (int64_t)r->part.number << 40;
 }
 
-/* The loader counts positions in its node's part, and so does its shift: rounded up, so that no
- * image comes twice where another number of nodes had trained. */
+/* The loader counts positions in its node's part. Rounded up, so that no image is used twice in an
+ * epoch if the number of nodes changed. */
 static int64_t train_shift_in_part(const struct run *r)
 {
-    return r->image_shift / r->part.of; /* of a number that is not above 0: up */
+    return r->image_shift / r->part.of; /* not above 0, so this rounds up */
 }
 
-/* Of a run whose batches change. */
 static void train_list_phases(const struct plan *plan, struct loader_config *loader)
 {
     for (size_t i = 0; i < plan->phase_count && plan->phase_count > 1; i++) {
@@ -135,8 +135,7 @@ static int train_open_trainer(struct run *r, struct trainer *t, struct error *e)
         status = optimizer_create(r->model, s, &t->optimizer, e);
     if (!status)
         status = ema_create(r, e);
-    if (!status)
-        status = profile_create(r, &t->profile, e);
+    t->profile = profile_create(r);
     stall_doing(r->stall, STALL_FILES);
     if (!status && r->resumes && r->rank == 0)
         status = train_load_optimizer(r, t->optimizer, e);
@@ -163,10 +162,10 @@ static void train_close_trainer(struct trainer *t)
     optimizer_destroy(t->optimizer);
     traincomm_gradients_destroy(t->gradients);
     profile_destroy(t->profile);
-    pace_destroy(t->pace);
+    rank_timing_destroy(t->timing);
 }
 
-/* Seconds since the last lap, which were this phase; the trace gets the same. */
+/* Returns the seconds since *since, which becomes now, and adds them to the trace. */
 static double train_lap(double *since, const char *phase)
 {
     trace_since(*since, "phase", phase);
@@ -186,8 +185,8 @@ struct batch_result {
     double correct; /* images */
 };
 
-/* Batch j of the step's accumulate_steps: the gradients of the first overwrite, the others add, and
- * those of the last are complete, so that the all-reduce goes behind its backward. */
+/* Batch j of accumulate_steps: the gradients of the first overwrite, the others add, and the last
+ * completes them, so that the all-reduce overlaps with its backward. */
 static struct batch_result train_compute_batch(struct trainer *t, const struct loader_batch *b,
                                                int64_t j, struct step_times *times)
 {
@@ -213,8 +212,8 @@ static struct batch_result train_compute_batch(struct trainer *t, const struct l
     return (struct batch_result){loss, correct};
 }
 
-/* In the log at the start, and when it is decided what drives buckets; between machines that is an
- * event, too. */
+/* Logs how gradients are summed: at the start, and once it is decided what drives the buckets; then
+ * also an event if there are several machines. */
 static int train_say_sum(struct trainer *t, int64_t step, struct error *e)
 {
     static const char *const drives[] = {"after", "calls", "thread"}; /* enum traincomm_drive */
@@ -267,7 +266,7 @@ static struct rank_step train_gather_step(struct trainer *t, const struct batch_
                    1e3 * times->optim}},
     };
 
-    return pace_gather(t->pace, &mine);
+    return rank_timing_gather(t->timing, &mine);
 }
 
 static int train_say_step(const struct trainer *t, int64_t step, const struct rank_step *all,
@@ -290,33 +289,31 @@ static int train_say_step(const struct trainer *t, int64_t step, const struct ra
     report_real(r->report, "optim_ms", times->optim * 1e3);
     report_real(r->report, "grad_norm", grad_norm);
     report_real(r->report, "top1", all->correct / images);
-    pace_report(t->pace);
+    rank_timing_report(t->timing);
     int status = report_end(r->report, e);
     if (!status)
-        status = energy_say(r->energy, r->report, step, &all->energy, false, e);
-    return status ? status : pace_judge(t->pace, step, 1e3 * times->total, e);
+        status = energy_report(r->energy, r->report, step, &all->energy, false, e);
+    return status ? status : straggler_report(t->timing, step, 1e3 * times->total, e);
 }
 
-/* The number of the run's last step. */
 static int64_t train_last_step(const struct run *r)
 {
     return r->plan->train_steps - r->step_shift;
 }
 
-/* Images a second in the steps of this attempt. */
+/* Mean over the steps of this attempt. */
 static double train_images_per_sec(const struct trainer *t)
 {
     double images = (double)run_images(t->run, t->first_step, t->result.steps);
     return t->step_seconds_sum > 0 ? images / t->step_seconds_sum : 0;
 }
 
-/* Of steps of the run, in steps of the largest images. */
+/* Cost of steps of the run, in steps with the largest images. */
 static double train_cost(const struct run *r, int64_t from, int64_t to)
 {
     return plan_steps_cost(r->plan, r->spec, from + r->step_shift, to + r->step_shift);
 }
 
-/* log.every_seconds, log.every_steps, and the last step. */
 static bool train_progress_is_due(const struct trainer *t, int64_t step, double now)
 {
     const struct job_spec *s = t->run->spec;
@@ -337,17 +334,17 @@ static void train_print_progress(struct trainer *t, int64_t step, double loss, d
     double rate = train_images_per_sec(t);
     double left = train_cost(r, step, train_last_step(r)) * t->step_seconds_sum /
                   train_cost(r, t->first_step, step);
-    /* fabs: processors make NaNs with a sign, which would be printed as "-nan" */
+    /* fabs: a NaN may have a sign, and would be printed as "-nan" */
     printf("Step [%lld/%lld] epoch %.2f loss %.4f lr %.5g %.1f images/s, %.0f s left\n",
            (long long)step, (long long)train_last_step(r), run_epoch(r, step), fabs(loss), lr, rate,
            left);
     fflush(stdout);
 }
 
-/* Forward and backward of all batches of a step. The ranks agree on a stop before the first one, so
- * that no half step is left in the running statistics, and on errors before the first and the last
- * one: behind that they meet in the all-reduce. *step gets this rank's mean loss and its sum of
- * correct images. */
+/* Runs forward and backward of all batches of a step; *step gets this rank's mean loss and number
+ * of correct images. The ranks agree on a stop before the first batch, so that no half step enters
+ * the running statistics, and on errors before the first and the last one: after that they meet in
+ * the all-reduce. */
 static int train_compute_gradients(struct trainer *t, struct batch_result *step,
                                    struct step_times *times, bool *stop, struct error *e)
 {
@@ -383,8 +380,8 @@ static int train_compute_gradients(struct trainer *t, struct batch_result *step,
     return 0;
 }
 
-/* The weights of a step whose gradients were not finite are lost, though its loss may still be a
- * number: they must neither be saved nor trained further. */
+/* After non-finite gradients the weights are lost even if the loss is still finite; they must not
+ * be saved. */
 static int train_check_finite(int64_t step, double loss, double grad_norm, struct error *e)
 {
     bool of_loss = !isfinite(loss);
@@ -398,7 +395,7 @@ static int train_check_finite(int64_t step, double loss, double grad_norm, struc
                      isnan(of_loss ? loss : grad_norm) ? "not a number (NaN)" : "infinite");
 }
 
-/* One step; index counts from 0. *stop: out, the ranks agreed to stop before it. */
+/* Runs one step; index counts from 0. Sets *stop if the ranks agreed to stop before it. */
 static int train_step(struct trainer *t, int64_t index, bool *stop, struct error *e)
 {
     struct run *r = t->run;
@@ -470,7 +467,6 @@ static int train_evaluate_now(struct trainer *t, bool last, struct error *e)
     return 0;
 }
 
-/* Where the run is now, for a checkpoint. */
 static struct run_state train_state_of(const struct trainer *t)
 {
     const struct run *r = t->run;
@@ -508,8 +504,7 @@ static struct run_state train_state_of(const struct trainer *t)
     };
 }
 
-/* A checkpoint on the way that cannot be written is a warning: the older ones and the training are
- * worth more. */
+/* Failing to write an intermediate checkpoint is a warning. */
 static int train_checkpoint_now(struct trainer *t, bool last, struct error *e)
 {
     struct run *r = t->run;
@@ -537,7 +532,7 @@ static int train_evaluate_if_due(struct trainer *t, struct error *e)
     return train_evaluate_now(t, false, e);
 }
 
-/* The end has its own evaluation and checkpoint. */
+/* Evaluation and checkpoint after a step, except the last one. */
 static int train_between_steps(struct trainer *t, struct error *e)
 {
     const struct run *r = t->run;
@@ -565,7 +560,7 @@ static int train_steps(struct trainer *t, struct error *e)
 {
     bool stop = false;
     stall_step_ended(t->run->stall, t->result.steps);
-    /* An evaluation that a signal cut short before the checkpoint was written. */
+    /* An evaluation that a signal interrupted before the checkpoint was written */
     int status = t->run->resumes ? train_evaluate_if_due(t, e) : 0;
 
     while (!status && train_goes_on(t)) {
@@ -580,7 +575,8 @@ static int train_steps(struct trainer *t, struct error *e)
     return status;
 }
 
-/* One on the way may have been the last, as it met the target, or the run resumed behind it. */
+/* The last intermediate evaluation may already be of the final step: it met the target, or the run
+ * resumed after it. */
 static int train_evaluate_at_end(struct trainer *t, struct error *e)
 {
     const struct job_spec *s = t->run->spec;
@@ -598,7 +594,7 @@ static int train_evaluate_at_end(struct trainer *t, struct error *e)
     return status;
 }
 
-/* Images a second in all steps of the run, each counted once. NAN: not known. */
+/* Over all steps of the run, each counted once; NAN: unknown. */
 static double train_run_images_per_sec(const struct trainer *t)
 {
     const struct run_state now = train_state_of(t);
@@ -617,7 +613,7 @@ static int train_finish(struct trainer *t, struct error *e)
         result->ttt_seconds = NAN;
     if (!status)
         status = profile_finish(t->profile, e);
-    /* Nobody can resume from step 0, where nothing was trained. */
+    /* A checkpoint of step 0, with nothing trained, cannot be resumed. */
     if (!status && !r->spec->checkpoint.disable && result->steps > 0 &&
         t->saved_at != result->steps)
         status = train_checkpoint_now(t, true, e);
@@ -633,13 +629,13 @@ static int train_finish(struct trainer *t, struct error *e)
     return status;
 }
 
-/* What was done before this attempt. */
-static void train_take_up(struct trainer *t)
+/* Continues from the checkpoint that the run resumes. */
+static void train_resume(struct trainer *t)
 {
     struct run *r = t->run;
     const struct run_state *from = &r->from;
     struct result *result = &t->result;
-    char relative[64], own[PATH_MAX + 64];
+    char relative[64], own[PATH_MAX];
 
     t->first_step = result->steps = from->step;
     t->lr = from->lr;
@@ -652,7 +648,7 @@ static void train_take_up(struct trainer *t)
     result->ttt_seconds = from->ttt_seconds;
     result->bad_images = from->bad_images;
     snprintf(relative, sizeof relative, "checkpoints/step-%08lld", (long long)from->step);
-    snprintf(own, sizeof own, "%s/%s", r->run_dir, relative);
+    file_path(own, NULL, "%s/%s", r->run_dir, relative);
     if (strcmp(own, r->resumed_from))
         return;
     t->saved_at = from->step;
@@ -668,12 +664,11 @@ int train(struct run *r, struct error *e)
                         .result = {.status = "success"}};
 
     if (r->resumes)
-        train_take_up(&t);
+        train_resume(&t);
     int status = train_open_trainer(r, &t, e);
     if (!status)
         status = provenance_begin(r, t.gradients, e);
-    if (!status)
-        status = run_agree(r, pace_create(r->comm, r->report, &t.pace, e), e);
+    t.timing = rank_timing_create(r->comm, r->report);
     if (!status)
         status = train_steps(&t, e);
     if (!status)

@@ -22,7 +22,7 @@
 #include "common/number.h"
 #include "common/system/file.h"
 #include "worker/start/start.h"
-#include "worker/watch/pace.h"
+#include "worker/watch/straggler.h"
 
 #define STARTS  3 /* the fastest counts: others only slow it down */
 #define STEPS   301
@@ -173,22 +173,22 @@ static int write_job(const char *folder, int world)
     return file_write_unsynced(path, text, (size_t)bytes, &e);
 }
 
-static void do_step(struct run *r, struct pace *pace, int step, struct error *e)
+static void do_step(struct run *r, struct rank_timing *pace, int step, struct error *e)
 {
     struct rank_step mine = {.loss = 1, .times = some_times(r->rank, step)};
     bool stop = false;
 
     alone.step = step;
     int status = run_agree_on_stop(r, 0, &stop, e);
-    struct rank_step all = pace_gather(pace, &mine);
+    struct rank_step all = rank_timing_gather(pace, &mine);
     report_begin(r->report, EVENT_STEP);
     report_int(r->report, "step", step);
     report_real(r->report, "loss", all.loss);
-    pace_report(pace);
+    rank_timing_report(pace);
     if (!status)
         status = report_end(r->report, e);
     if (!status)
-        status = pace_judge(pace, step, STEP_MS, e);
+        status = straggler_report(pace, step, STEP_MS, e);
     if (run_agree(r, status, e))
         ranks_fail(e->text);
 }
@@ -197,17 +197,15 @@ static void do_step(struct run *r, struct pace *pace, int step, struct error *e)
 static double time_steps(struct run *r)
 {
     static double seconds[STEPS];
-    struct pace *pace;
+    struct rank_timing *pace = rank_timing_create(r->comm, r->report);
     struct error e;
 
-    if (pace_create(r->comm, r->report, &pace, &e))
-        ranks_fail(e.text);
     for (int i = 0; i < STEPS; i++) {
         double since = own_seconds();
         do_step(r, pace, i, &e);
         seconds[i] = own_seconds() - since;
     }
-    pace_destroy(pace);
+    rank_timing_destroy(pace);
     return number_median(seconds, STEPS);
 }
 
@@ -230,12 +228,9 @@ static double time_stragglers(void)
     static struct rank_times every[MANY];
     static double seconds[STEPS];
     static const int one_host[MANY];
-    struct stragglers *stragglers;
+    struct stragglers *stragglers = stragglers_create(MANY, one_host);
     struct straggler found;
-    struct error e;
 
-    if (stragglers_create(MANY, one_host, &stragglers, &e))
-        ranks_fail(e.text);
     for (int i = 0; i < STEPS; i++) {
         for (int rank = 0; rank < MANY; rank++)
             every[rank] = some_times(rank, i);

@@ -1,8 +1,5 @@
 #include "worker/check/probe.h"
 
-#include "common/system/process.h"
-#include "config.h"
-
 #include <dirent.h>
 #include <jansson.h>
 #include <limits.h>
@@ -16,12 +13,15 @@
 
 #include "common/digest.h"
 #include "common/run/attempt.h"
+#include "common/system/file.h"
 #include "common/system/host.h"
 #include "common/system/placement.h"
+#include "common/system/process.h"
+#include "config.h"
 #include "worker/comm/traincomm.h"
 #include "worker/kernels/kind.h"
 
-/* Two names of one machine have the same; two containers of one machine do not. */
+/* Identifies the machine, whatever its name; containers of one machine differ. */
 static void probe_machine_id(const char *host, char *text, size_t bytes)
 {
     char boot[64] = "";
@@ -35,7 +35,7 @@ static void probe_machine_id(const char *host, char *text, size_t bytes)
     snprintf(text, bytes, "%s %s", boot, host);
 }
 
-/* The attempt of the run that a process was started for; 0: of none. */
+/* Returns the attempt of the run that the process belongs to, or 0. */
 static int probe_attempt_of(int64_t pid, const char *run_dir)
 {
     char *folder = process_variable(pid, ATTEMPT_MARK);
@@ -49,7 +49,7 @@ static int probe_attempt_of(int64_t pid, const char *run_dir)
     return attempt;
 }
 
-/* What an earlier attempt left here, as its launcher could not be reached. */
+/* Kills processes of earlier attempts, whose launcher could not be reached. */
 static int probe_end_leftovers(const char *run_dir, int attempt)
 {
     DIR *folder = opendir("/proc");
@@ -61,7 +61,8 @@ static int probe_end_leftovers(const char *run_dir, int attempt)
         long pid = strtol(entry->d_name, &end, 10);
         if (*end || pid <= 1 || pid == getpid())
             continue;
-        int fd = pidfd_open((pid_t)pid, 0); /* first: the pid cannot pass to another unseen */
+        int fd = pidfd_open((pid_t)pid,
+                            0); /* opened first, so that the pid cannot be reused unnoticed */
         int of = fd >= 0 ? probe_attempt_of(pid, run_dir) : 0;
         if (of > 0 && of < attempt && pidfd_send_signal(fd, SIGKILL, NULL, 0) == 0)
             ended++;
@@ -77,8 +78,7 @@ static bool probe_holds_job(const char *run_dir)
 {
     char path[PATH_MAX];
 
-    return (size_t)snprintf(path, sizeof path, "%s/job.json", run_dir) < sizeof path &&
-           access(path, R_OK) == 0;
+    return file_path(path, NULL, "%s/job.json", run_dir) == 0 && access(path, R_OK) == 0;
 }
 
 static json_t *probe_parts_to_json(const struct placement_parts *p)

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <math.h>
+#include <regex.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,21 +15,24 @@
 
 #include "common/check.h"
 #include "common/clock.h"
+#include "common/dataset/list.h"
+#include "common/dataset/manifest.h"
+#include "common/digest.h"
 #include "common/json.h"
-#include "common/text.h"
 #include "common/run/speed.h"
 #include "common/system/file.h"
+#include "common/text.h"
+#include "common/xalloc.h"
 #include "config.h"
-#include "worker/check/self_check_parts.h"
+#include "worker/check/speed.h"
 #include "worker/comm/traincomm.h"
 #include "worker/kernels/gemm.h"
 #include "worker/kernels/kind.h"
 
+#define DATA_TEXT_BYTES  512
 #define FOUND_BYTES      65536
-#define LOAD_LOW_SHARE   0.1  /* of the processors: so little of others hardly slows down */
-#define MEMORY_LOW_SHARE 0.05 /* of all: then something of an earlier job is still there */
-
-/* ---- who this is */
+#define LOAD_LOW_SHARE   0.1  /* of the processors: less of other load hardly slows down */
+#define MEMORY_LOW_SHARE 0.05 /* of all: with less, an earlier job has left something */
 
 static void self_check_add_versions(json_t *report, json_t *list)
 {
@@ -47,7 +51,7 @@ static void self_check_add_versions(json_t *report, json_t *list)
                PACKAGE_VERSION, kernels_kind(), mpi);
 }
 
-static void check_blas(json_t *report, json_t *list)
+static void self_check_blas(json_t *report, json_t *list)
 {
     const char *core = gemm_processor();
     bool slow = strcmp(core, "Prescott") == 0 || strcmp(core, "Generic") == 0;
@@ -60,16 +64,14 @@ static void check_blas(json_t *report, json_t *list)
                "OpenBLAS for %s", core);
 }
 
-/* ---- what is free */
-
-/* Of /proc/meminfo, in bytes. */
+/* Bytes; text: of /proc/meminfo */
 static double self_check_memory_of(const char *text, const char *name)
 {
     const char *at = strstr(text, name);
     return at ? strtod(at + strlen(name), NULL) * 1024 : 0;
 }
 
-static void check_memory(json_t *report, json_t *list)
+static void self_check_memory(json_t *report, json_t *list)
 {
     char text[4096];
     FILE *file = fopen("/proc/meminfo", "re");
@@ -87,9 +89,7 @@ static void check_memory(json_t *report, json_t *list)
                "%.1f of %.1f GB free", free_bytes / 1e9, all / 1e9);
 }
 
-/* ---- what else computes */
-
-/* Seconds that the processors of this process have worked, and its own share of them. */
+/* Seconds that this process's processors have been busy, and its own share. */
 static void self_check_read_busy(double *all, double *own)
 {
     FILE *file = fopen("/proc/stat", "re");
@@ -114,13 +114,13 @@ static void self_check_read_busy(double *all, double *own)
            1e-6 * (double)(used.ru_utime.tv_usec + used.ru_stime.tv_usec);
 }
 
-/* Measures the speed, and with it how much others computed on the same processors meanwhile. */
+/* Measures the speed and the load of other processes on the same processors meanwhile. */
 static void self_check_speed_and_load(json_t *report, json_t *list)
 {
     double all, own, all_before, own_before, began = clock_monotonic();
 
     self_check_read_busy(&all_before, &own_before);
-    self_check_speed(report, list);
+    speed_measure(report, list);
     self_check_read_busy(&all, &own);
     double others = (all - all_before - (own - own_before)) / (clock_monotonic() - began);
     double cores = json_number_value(json_object_get(report, "cores"));
@@ -137,11 +137,11 @@ static bool self_check_is_writable(const char *folder, struct error *e)
 {
     char path[PATH_MAX];
 
-    /* Without a name, where the file system can: root looks at a folder that anybody writes to. */
+    /* An unnamed file if supported, because root may check a world-writable folder. */
     *path = '\0';
     int fd = open(folder, O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600);
     if (fd < 0 && (errno == EOPNOTSUPP || errno == EISDIR)) {
-        snprintf(path, sizeof path, "%.4000s/.traind-check-XXXXXX", folder);
+        file_path(path, NULL, "%.4000s/.traind-check-XXXXXX", folder);
         fd = mkostemp(path, O_CLOEXEC);
     }
     bool good = fd >= 0 && write(fd, "x", 1) == 1 && fsync(fd) == 0;
@@ -154,7 +154,7 @@ static bool self_check_is_writable(const char *folder, struct error *e)
     return good;
 }
 
-static bool check_scratch(const char *folder, json_t *report, json_t *list)
+static bool self_check_scratch(const char *folder, json_t *report, json_t *list)
 {
     static const char advice[] = "mount or clean the scratch of this machine";
     struct error e;
@@ -169,7 +169,203 @@ static bool check_scratch(const char *folder, json_t *report, json_t *list)
     return json_is_true(json_object_get(json_array_get(list, before), "ok"));
 }
 
-/* ---- the whole */
+/* ---- data sets */
+
+#define DATA_ADVICE                                                                                \
+    "check that the file system is mounted here and that the path in the job is right; "           \
+    "train-prep audit shows details"
+
+/*
+ * A data set as found here, or by a process of another user who may read it. That process passes
+ * one line, which its job may have tampered with: "ok SHARDS CLASSES IMAGES MANIFEST" with numbers
+ * and 32 hex digits or "-", or "bad TEXT".
+ */
+struct data_found {
+    bool ok;
+    long long shards, classes, images;
+    char manifest[DIGEST_BYTES]; /* of manifest.json; "" if none */
+    char text[DATA_TEXT_BYTES];  /* what is wrong */
+};
+
+/* Finds the manifest of the list's data set; false if there is none. */
+static bool self_check_find_manifest(const struct dataset_list *list, char path[PATH_MAX])
+{
+    static const char *const places[] = {"", "../"};
+
+    for (size_t i = 0; i < 2; i++)
+        if (file_path(path, NULL, "%s/%s" MANIFEST_NAME, list->folder, places[i]) == 0 &&
+            access(path, R_OK) == 0)
+            return true;
+    return false;
+}
+
+/* train-prep stage may have copied only a part of the shards to this machine. */
+static struct dataset_part self_check_part_of(const char *path)
+{
+    static const char *const places[] = {"", "../"};
+    struct dataset_part part = {0, 1};
+    char name[PATH_MAX];
+    struct error e;
+
+    for (size_t i = 0; i < 2 && part.of == 1; i++) {
+        file_path(name, NULL, "%s/%s" MANIFEST_NAME, path, places[i]);
+        json_t *manifest = json_read_fd(file_open(name, &e), name, MANIFEST_LIMIT_BYTES, &e);
+        const json_t *stage = json_object_get(manifest, "stage");
+        int nodes = (int)json_integer_value(json_object_get(stage, "nodes"));
+        int node = (int)json_integer_value(json_object_get(stage, "node"));
+        if (nodes > 1 && node >= 0 && node < nodes)
+            part = (struct dataset_part){node, nodes};
+        json_decref(manifest);
+    }
+    return part;
+}
+
+/* A file server that does not answer may still serve names and sizes from a cache. */
+static int self_check_read_a_byte(const struct dataset_list *list, struct error *e)
+{
+    size_t first = 0;
+    char byte;
+
+    if (list->count == 0)
+        return 0;
+    while (first + 1 < list->count && list->bytes[first] == 0)
+        first++; /* writers leave files empty that got no records */
+    const char *path = list->files[first];
+    int fd = file_open(path, e);
+    if (fd < 0)
+        return fd;
+    ssize_t got = pread(fd, &byte, 1, 0);
+    int reason = errno;
+    close(fd);
+    if (got < 0)
+        return error_set_errno(e, reason, "cannot read %s", path);
+    return got ? 0 : error_set(e, ERR_CORRUPT, "%s is empty", path);
+}
+
+static int self_check_read_image(const struct dataset_list *list, struct data_found *found,
+                                 struct error *e)
+{
+    char manifest[PATH_MAX];
+    int64_t *in_file = xcalloc(list->count + 1, sizeof *in_file);
+    int status = self_check_read_a_byte(list, e);
+
+    found->shards = (long long)list->count;
+    found->classes = list->class_count;
+    if (!status && list->format == DATASET_TFRECORD && self_check_find_manifest(list, manifest)) {
+        status = digest_file(manifest, found->manifest, e);
+        if (!status && !manifest_count(list, in_file))
+            status = error_set(e, ERR_CORRUPT,
+                               "the shards in %s do not have the names and sizes that %s gives "
+                               "them",
+                               list->folder, manifest);
+        for (size_t i = 0; !status && i < list->count; i++)
+            found->images += in_file[i];
+    }
+    free(in_file);
+    return status;
+}
+
+static void self_check_inspect_data(const char *path, struct data_found *found)
+{
+    struct dataset_list files = {0};
+    struct error e = {0};
+
+    *found = (struct data_found){.ok = true};
+    if (strcmp(path, "synthetic") == 0)
+        return;
+    int status = dataset_list_find(path, DATASET_TRAIN, self_check_part_of(path), &files, &e);
+    if (!status)
+        status = self_check_read_image(&files, found, &e);
+    if (status) {
+        *found = (struct data_found){0};
+        snprintf(found->text, sizeof found->text, "%.*s", DATA_TEXT_BYTES - 8, e.text);
+    }
+    dataset_list_free(&files);
+}
+
+/* Makes it one line of valid UTF-8; file names may hold any bytes. */
+static void self_check_clean(char *words)
+{
+    for (char *c = words; *c; c++)
+        if ((unsigned char)*c < ' ' || *c == 0x7f)
+            *c = ' ';
+    json_t *text = json_string(words);
+    for (char *c = words; !text && *c; c++)
+        if ((unsigned char)*c > 0x7e)
+            *c = '?';
+    json_decref(text);
+}
+
+static void self_check_print_data(FILE *out, const struct data_found *found)
+{
+    char words[DATA_TEXT_BYTES];
+
+    snprintf(words, sizeof words, "%s", found->text);
+    self_check_clean(words);
+    if (found->ok)
+        fprintf(out, "ok %lld %lld %lld %s\n", found->shards, found->classes, found->images,
+                *found->manifest ? found->manifest : "-");
+    else
+        fprintf(out, "bad %s\n", words);
+}
+
+static bool self_check_read_ok(const char *line, struct data_found *found)
+{
+    static const char pattern[] = "^ok ([0-9]{1,12}) ([0-9]{1,12}) ([0-9]{1,15}) (-|[0-9a-f]{32})$";
+    regmatch_t m[5];
+    regex_t regex;
+
+    if (regcomp(&regex, pattern, REG_EXTENDED))
+        return false;
+    bool matches = regexec(&regex, line, 5, m, 0) == 0;
+    regfree(&regex);
+    if (!matches)
+        return false;
+    *found = (struct data_found){.ok = true,
+                                 .shards = strtoll(line + m[1].rm_so, NULL, 10),
+                                 .classes = strtoll(line + m[2].rm_so, NULL, 10),
+                                 .images = strtoll(line + m[3].rm_so, NULL, 10)};
+    if (line[m[4].rm_so] != '-')
+        snprintf(found->manifest, sizeof found->manifest, "%s", line + m[4].rm_so);
+    return true;
+}
+
+static void self_check_parse_data(char **text, struct data_found *found)
+{
+    char *line = strsep(text, "\n");
+
+    *found = (struct data_found){.text = "the look at it gave no answer"};
+    if (!line || self_check_read_ok(line, found))
+        return;
+    bool is_text = strncmp(line, "bad ", 4) == 0 && strlen(line) < DATA_TEXT_BYTES;
+    snprintf(found->text, sizeof found->text, "%s",
+             is_text ? line + 4 : "the look at it gave an answer that cannot be read");
+    self_check_clean(found->text);
+}
+
+static void self_check_note_data(const char *path, const struct data_found *found, json_t *report,
+                                 json_t *list)
+{
+    json_t *item = json_pack("{s:s, s:b, s:I, s:I, s:s*}", "path", path, "ok", found->ok, "shards",
+                             (json_int_t)found->shards, "classes", (json_int_t)found->classes,
+                             "manifest", *found->manifest ? found->manifest : NULL);
+
+    if (*found->manifest)
+        json_object_set_new(item, "images", json_integer((json_int_t)found->images));
+    json_array_append_new(json_object_get(report, "data"), item);
+    if (!found->ok)
+        check_note(list, "data", false, DATA_ADVICE, "%s", found->text);
+    else if (*found->manifest)
+        check_note(list, "data", true, NULL, "%s: %lld shards, %lld images, manifest %s", path,
+                   found->shards, found->images, found->manifest);
+    else if (found->shards)
+        check_note(list, "data", true, NULL, "%s: %lld shards, without a manifest", path,
+                   found->shards);
+    else if (found->classes)
+        check_note(list, "data", true, NULL, "%s: %lld class folders", path, found->classes);
+    else
+        check_note(list, "data", true, NULL, "%s", path);
+}
 
 static const char *self_check_outcome_name(int status)
 {
@@ -179,8 +375,9 @@ static const char *self_check_outcome_name(int status)
                                           : "node";
 }
 
-/* text: of o->found; NULL: the data sets are looked at here. */
-static bool check_data(const struct self_check_options *o, char *text, json_t *report, json_t *list)
+/* text: content of o->found; NULL: check the data sets here */
+static bool self_check_data(const struct self_check_options *o, char *text, json_t *report,
+                            json_t *list)
 {
     bool fine = true;
 
@@ -188,17 +385,16 @@ static bool check_data(const struct self_check_options *o, char *text, json_t *r
     for (int i = 0; i < o->data_count; i++) {
         struct data_found found;
         if (o->found)
-            data_read_line(&text, &found);
+            self_check_parse_data(&text, &found);
         else
-            data_look(o->data[i], &found);
-        data_note(o->data[i], &found, report, list);
+            self_check_inspect_data(o->data[i], &found);
+        self_check_note_data(o->data[i], &found, report, list);
         fine = fine && found.ok;
     }
     return fine;
 }
 
-/* A line an item, the advice below it where there is some: for the log of a node, where nothing is
- * fitted to a terminal. */
+/* One line per item, followed by its advice if any; not wrapped, for the log of a node. */
 static void self_check_print_list(const json_t *list)
 {
     const json_t *item;
@@ -220,8 +416,8 @@ static int self_check_print_lines(const struct self_check_options *o)
 
     for (int i = 0; i < o->data_count; i++) {
         struct data_found found;
-        data_look(o->data[i], &found);
-        data_print_line(stdout, &found);
+        self_check_inspect_data(o->data[i], &found);
+        self_check_print_data(stdout, &found);
         status = found.ok ? status : SELF_CHECK_DATA;
     }
     return status;
@@ -234,13 +430,13 @@ static int self_check_measure(const struct self_check_options *o, char *text, js
 
     self_check_speed_and_load(report, list);
     self_check_add_versions(report, list);
-    check_blas(report, list);
-    check_memory(report, list);
+    self_check_blas(report, list);
+    self_check_memory(report, list);
     check_clock(list);
     int status = check_all_ok(list) ? SELF_CHECK_FINE : SELF_CHECK_NODE;
     if (o->scratch)
-        scratch = check_scratch(o->scratch, report, list);
-    data = check_data(o, text, report, list);
+        scratch = self_check_scratch(o->scratch, report, list);
+    data = self_check_data(o, text, report, list);
     if (status == SELF_CHECK_FINE && !scratch)
         status = SELF_CHECK_SCRATCH;
     if (status == SELF_CHECK_FINE && !data)

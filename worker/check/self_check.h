@@ -1,8 +1,7 @@
 /*
- * Whether this machine is fit to train: how fast its processor and memory are, its clock, free
- * memory and scratch, the versions of what a worker runs with, and the data sets. Without MPI, in
- * less than two seconds, for a prolog. What is fast enough is not judged here: the daemon compares
- * with what this machine did before and with others of its kind.
+ * Checks whether this machine is fit to train: speed of processor and memory, clock, free memory,
+ * scratch, versions and data sets. Needs no MPI and less than two seconds, for a prolog. The daemon
+ * judges the speeds, by earlier checks of this machine and others of its kind.
  */
 #pragma once
 
@@ -11,22 +10,22 @@
 #define SELF_CHECK_DATA_MAX 4
 
 struct self_check_options {
-    bool json;           /* print one JSON object instead of a line a check */
-    const char *scratch; /* a folder on this machine's own disk; NULL: none */
+    bool json;           /* print one JSON object instead of text */
+    const char *scratch; /* folder on a local disk, or NULL */
     const char *data[SELF_CHECK_DATA_MAX];
     int data_count;
-    bool lines;        /* look at the data sets alone, and print a line each, for found */
-    const char *found; /* a file with those lines, or "-": what somebody found who may see the data;
-                          they are not opened here. NULL: none */
+    bool lines; /* check only the data sets, and print a line for each, as input for `found` */
+    const char *found; /* file with those lines, or "-", from a user who may read the data; the data
+                          are not opened here. NULL: none */
 };
 
-/* Exit statuses, those of train-prep stage: whose fault it is. */
+/* Exit statuses, as of train-prep stage */
 enum {
     SELF_CHECK_FINE = 0,
-    SELF_CHECK_NODE = 1,   /* this machine's */
-    SELF_CHECK_DATA = 6,   /* the data's: likely the same on every machine */
-    SELF_CHECK_SCRATCH = 7 /* this machine's scratch's */
+    SELF_CHECK_NODE = 1,   /* the machine is unfit */
+    SELF_CHECK_DATA = 6,   /* the data are wrong, probably on every machine */
+    SELF_CHECK_SCRATCH = 7 /* this machine's scratch is */
 };
 
-/* Prints what was found; returns the exit status. */
+/* Prints the results; returns the exit status. */
 int self_check(const struct self_check_options *options);

@@ -14,14 +14,14 @@
 
 #include "common/clock.h"
 #include "common/log.h"
+#include "common/number.h"
 #include "common/run/stall_report.h"
 #include "common/run/trace.h"
-#include "common/number.h"
 #include "worker/data/decode.h"
 #include "worker/data/mixup.h"
 #include "worker/data/sampler.h"
 #include "worker/data/synthetic.h"
-#include "worker/data/helper_thread.h"
+#include "worker/team/parallel.h"
 
 #define RUN              8   /* images a thread takes at a time */
 #define JUDGED_FROM      100 /* images seen before the bad ones are judged */

@@ -1,6 +1,5 @@
 #include "worker/model/tune.h"
 
-#include "config.h"
 #include <ctype.h>
 #include <limits.h>
 #include <math.h>
@@ -10,12 +9,13 @@
 #include <time.h>
 
 #include "common/run/stall_report.h"
-#include "common/system/host.h"
 #include "common/system/file.h"
+#include "common/system/host.h"
+#include "config.h"
 #include "worker/kernels/kind.h"
+#include "worker/layers/conv_winograd.h"
 #include "worker/team/memory.h"
 #include "worker/team/parallel.h"
-#include "worker/layers/conv_winograd.h"
 
 enum { ROUNDS = 2 };
 
@@ -223,22 +223,22 @@ static void tune_processor_model(char *model, size_t size)
 }
 
 /* NULL: there is none. */
-static const char *tune_choices_folder(char *path, size_t size)
+static const char *tune_choices_folder(char path[PATH_MAX])
 {
     char cache[PATH_MAX];
 
-    if (!file_cache_folder(cache) || (size_t)snprintf(path, size, "%s/winograd", cache) >= size)
+    if (!file_cache_folder(cache) || file_path(path, NULL, "%s/winograd", cache))
         return NULL;
     return path;
 }
 
-static void tune_cache_file(const char *folder, const struct tuned_shape *s, int images, char *path,
-                            size_t size)
+static void tune_cache_file(const char *folder, const struct tuned_shape *s, int images,
+                            char path[PATH_MAX])
 {
     char model[128];
     tune_processor_model(model, sizeof model);
-    snprintf(path, size, "%s/%s-%s-%s-%dx%d-%d-%d", folder, PACKAGE_VERSION, kernels_kind(), model,
-             s->size, s->in_channels, s->out_channels, images);
+    file_path(path, NULL, "%s/%s-%s-%s-%dx%d-%d-%d", folder, PACKAGE_VERSION, kernels_kind(), model,
+              s->size, s->in_channels, s->out_channels, images);
 }
 
 /* A file holds the text of its one shape. */
@@ -281,9 +281,9 @@ static int tune_remember_choice(const char *folder, const char *path, struct tun
 
 void model_tune(const struct model_config *config, struct model_tuning *tuning, char *problem)
 {
-    char folder[PATH_MAX], path[PATH_MAX + 512];
+    char folder[PATH_MAX], path[PATH_MAX];
     struct error e;
-    const char *cache = tune_choices_folder(folder, sizeof folder);
+    const char *cache = tune_choices_folder(folder);
 
     problem[0] = '\0';
     if (!cache)
@@ -293,7 +293,7 @@ void model_tune(const struct model_config *config, struct model_tuning *tuning, 
         struct tuned_shape *s = &tuning->shapes[i];
         int images = tune_trial_images(config, s);
         if (cache)
-            tune_cache_file(cache, s, images, path, sizeof path);
+            tune_cache_file(cache, s, images, path);
         if (cache && tune_read_choice(path, s))
             continue;
         tune_measure(s, images);

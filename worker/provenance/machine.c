@@ -10,20 +10,18 @@
 #include "common/job/job_document.h"
 #include "common/job/job_env.h"
 #include "common/json.h"
-#include "common/system/process.h"
 #include "common/system/host.h"
 #include "common/system/open_beneath.h"
+#include "common/system/process.h"
 #include "config.h"
 #include "worker/comm/traincomm.h"
 #include "worker/kernels/bf16/bf16.h"
 #include "worker/kernels/gemm.h"
 #include "worker/kernels/kind.h"
 
-#define VALUE_BYTES 1024 /* of a variable; what is behind is cut */
+#define VALUE_BYTES 1024 /* longer values of variables are truncated */
 
 extern char **environ;
-
-/* ---- the processor */
 
 static json_t *machine_cpuinfo(const char *name)
 {
@@ -40,9 +38,7 @@ static json_t *machine_kernel(void)
     return uname(&name) ? json_null() : json_sprintf("%s %s", name.sysname, name.release);
 }
 
-/* ---- libraries */
-
-/* Those whose code computes or moves numbers, or reads images. */
+/* Libraries that compute or move numbers, or read images. */
 static bool machine_is_library_told(const char *name)
 {
     static const char *const names[] = {
@@ -63,10 +59,7 @@ static void machine_add_library(void *context, const char *name, const char *hex
         json_object_set_new(context, name, json_text_or_null(hex));
 }
 
-/* ---- the environment */
-
-/* What decides on kernels, threads, libraries and the way between ranks. "NAME*": all that begin
- * so. */
+/* Variables that affect kernels, threads, libraries and communication. "NAME*" is a prefix. */
 static bool machine_is_variable_told(const char *variable)
 {
     static const char *const names[] = {
@@ -101,8 +94,6 @@ static json_t *machine_environment(void)
     return told;
 }
 
-/* ---- the whole */
-
 json_t *machine_facts(bool in_bf16)
 {
     char openblas[GEMM_LIBRARY_BYTES], mpi[128], id[PROCESS_BUILD_ID_BYTES];
@@ -136,7 +127,7 @@ json_t *machine_data(const char *path, const struct dataset *data)
 
 /* ---- train-worker --provenance */
 
-/* The job's own variables decide when a program is loaded: so it is loaded once more with them. */
+/* The job's variables take effect when a program is loaded, so execute it again with them. */
 static void machine_load_again_with(const struct job_spec *spec, const char *job_file)
 {
     static const char mark[] = "TRAIND_PROVENANCE";

@@ -12,14 +12,15 @@
 #include "common/plan/plan.h"
 #include "common/run/provenance.h"
 #include "common/system/file.h"
+#include "common/xalloc.h"
 #include "worker/provenance/machine.h"
 
 #define FORMAT      1
-#define HOSTS_NAMED 64 /* of one kind of machine */
+#define HOSTS_NAMED 64 /* per kind of machine */
 
 /* ---- the machines */
 
-/* Of each machine one rank tells. */
+/* The first rank of each machine returns its facts, the others NULL. */
 static char *provenance_facts_of_this(const struct run *r)
 {
     if (traincomm_host_rank(r->comm) != 0)
@@ -32,7 +33,7 @@ static char *provenance_facts_of_this(const struct run *r)
     return text;
 }
 
-/* The kind that has these facts, which is added if there was none. */
+/* Finds the entry with these facts, or adds one. */
 static json_t *provenance_kind_with(json_t *kinds, const json_t *facts)
 {
     json_t *kind;
@@ -61,7 +62,7 @@ static void provenance_add_machine(json_t *kinds, json_t *facts)
     json_object_set_new(kind, "ranks", json_integer(ranks));
 }
 
-/* [{"facts", "hosts", "ranks"}] -> [{...facts, "hosts", "ranks"}]: a new array. */
+/* [{"facts", "hosts", "ranks"}] -> [{...facts, "hosts", "ranks"}], a new array. */
 static json_t *provenance_flat_kinds(json_t *kinds)
 {
     json_t *out = json_array(), *kind;
@@ -76,7 +77,7 @@ static json_t *provenance_flat_kinds(json_t *kinds)
     return out;
 }
 
-/* text: of one object a machine, each with its NUL. */
+/* text: NUL-terminated objects, one per machine */
 static json_t *provenance_machines_from(const char *text, size_t bytes)
 {
     json_t *kinds = json_array();
@@ -109,16 +110,17 @@ static int provenance_gather_machines(struct run *r, json_t **machines, struct e
     return 0;
 }
 
-/* ---- what it starts from */
+/* ---- inputs */
 
-/* Of a JSON document by its values, whatever its spaces. Takes the value over. */
+/* Digest of a JSON document, independent of white space. Steals the reference. */
 static json_t *provenance_digest_of_json(json_t *value)
 {
     char hex[DIGEST_BYTES];
-    char *text = json_dumps(value, JSON_COMPACT | JSON_SORT_KEYS | JSON_REAL_PRECISION(17));
+    char *text =
+        must_alloc(json_dumps(value, JSON_COMPACT | JSON_SORT_KEYS | JSON_REAL_PRECISION(17)));
 
     json_decref(value);
-    digest_text(text ? text : "", text ? strlen(text) : 0, hex);
+    digest_text(text, strlen(text), hex);
     free(text);
     return json_string(hex);
 }
@@ -131,13 +133,13 @@ static json_t *provenance_digest_of_file(const char *path)
     return digest_file(path, hex, &e) ? json_null() : json_string(hex);
 }
 
-/* The weights that training began with; null for those drawn from the seed. */
+/* Initial weights of the training; null if drawn from the seed. */
 static json_t *provenance_init(const struct run *r)
 {
-    char path[PATH_MAX + 32];
+    char path[PATH_MAX];
 
     if (r->resumes) {
-        snprintf(path, sizeof path, "%s/model.safetensors", r->resumed_from);
+        file_path(path, NULL, "%s/model.safetensors", r->resumed_from);
         return json_pack("{s:s, s:I, s:o}", "path", r->resumed_from, "step",
                          (json_int_t)r->from.step, "xxh128", provenance_digest_of_file(path));
     }
@@ -147,7 +149,7 @@ static json_t *provenance_init(const struct run *r)
                      "xxh128", provenance_digest_of_file(r->init_path));
 }
 
-/* What decides the bits, without what the first steps decide. NULL: no other rank. */
+/* What decides the bits of the gradients' sums and is known at the start; NULL with one rank. */
 static const char *provenance_way_of(const struct run *r,
                                      const struct traincomm_gradients *gradients)
 {
@@ -182,7 +184,7 @@ static json_t *provenance_attempt_facts(const struct run *r, const char *way, js
 
 /* ---- the file */
 
-/* The attempts of it that are not this one. */
+/* Attempts in the file other than this one. */
 static json_t *provenance_earlier_attempts(const char *path, const json_t *mine)
 {
     struct error e;
@@ -199,34 +201,23 @@ static json_t *provenance_earlier_attempts(const char *path, const json_t *mine)
 
 static int provenance_write(const struct run *r, struct error *e)
 {
-    char path[PATH_MAX + 32];
+    char path[PATH_MAX];
 
-    snprintf(path, sizeof path, "%s/" PROVENANCE_NAME, r->run_dir);
+    file_path(path, NULL, "%s/" PROVENANCE_NAME, r->run_dir);
     json_t *attempts = provenance_earlier_attempts(path, r->provenance);
     json_array_append(attempts, r->provenance);
     json_t *file = json_pack("{s:i, s:o}", "format", FORMAT, "attempts", attempts);
-    char *text = file ? json_dumps(file, JSON_INDENT(1) | JSON_REAL_PRECISION(17)) : NULL;
-    int status = text ? file_write_atomic(path, text, strlen(text), e)
-                      : error_set(e, ERR_NO_MEMORY, "no memory for %s", path);
+    char *text = must_alloc(json_dumps(file, JSON_INDENT(1) | JSON_REAL_PRECISION(17)));
+    int status = file_write_atomic(path, text, strlen(text), e);
     free(text);
     json_decref(file);
     return status;
 }
 
-/* Rank 0. A run whose provenance cannot be written goes on with a warning. */
-static int provenance_write_or_warn(struct run *r, struct error *e)
+int provenance_begin(struct run *r, const struct traincomm_gradients *gradients, struct error *e)
 {
     char message[ERROR_TEXT_BYTES + 32];
     struct error why;
-
-    if (!provenance_write(r, &why))
-        return 0;
-    snprintf(message, sizeof message, "no provenance: %s", why.text);
-    return run_warn(r, r->from.step, message, e);
-}
-
-int provenance_begin(struct run *r, const struct traincomm_gradients *gradients, struct error *e)
-{
     json_t *machines = NULL;
     int status = run_agree(r, provenance_gather_machines(r, &machines, e), e);
 
@@ -234,9 +225,12 @@ int provenance_begin(struct run *r, const struct traincomm_gradients *gradients,
         return status;
     if (r->rank == 0) {
         r->provenance = provenance_attempt_facts(r, provenance_way_of(r, gradients), machines);
-        status = provenance_write_or_warn(r, e);
+        if (provenance_write(r, &why)) {
+            snprintf(message, sizeof message, "no provenance: %s", why.text);
+            status = run_warn(r, r->from.step, message, e);
+        }
     }
-    return run_agree(r, status, e); /* the warning may not fit on the disk either */
+    return run_agree(r, status, e); /* writing the warning may fail too */
 }
 
 /* ---- the run */
@@ -244,16 +238,16 @@ int provenance_begin(struct run *r, const struct traincomm_gradients *gradients,
 void provenance_step(struct run *r, int64_t step, double loss, double grad_norm)
 {
     const double numbers[] = {(double)step, loss, grad_norm};
-    chain_add(&r->losses, numbers, 3);
+    digest_chain_add(&r->losses, numbers, 3);
 }
 
 void provenance_evaluation(struct run *r, int64_t step, const struct evaluation *v)
 {
     const double numbers[] = {(double)step, v->top1, v->top5, v->loss, (double)v->images};
-    chain_add(&r->evaluations, numbers, 5);
+    digest_chain_add(&r->evaluations, numbers, 5);
 }
 
-/* Of all tensors in torch's layout: it does not depend on how this engine lays them out. */
+/* Over all tensors in torch's layout, which does not depend on the engine's. */
 static json_t *provenance_weights_digest(const struct model *m)
 {
     char hex[DIGEST_BYTES];
@@ -278,10 +272,11 @@ void provenance_end(struct run *r, const char *status, int64_t steps)
 
     if (!r->provenance)
         return;
-    json_t *result = json_pack("{s:s, s:I, s:o, s:o, s:o}", "status", status, "steps",
-                               (json_int_t)steps, "weights", provenance_weights_digest(r->model),
-                               "losses", json_text_or_null(chain_text(&r->losses)), "evaluations",
-                               json_text_or_null(chain_text(&r->evaluations)));
+    json_t *result =
+        json_pack("{s:s, s:I, s:o, s:o, s:o}", "status", status, "steps", (json_int_t)steps,
+                  "weights", provenance_weights_digest(r->model), "losses",
+                  json_text_or_null(digest_chain_text(&r->losses)), "evaluations",
+                  json_text_or_null(digest_chain_text(&r->evaluations)));
     json_object_set_new(r->provenance, "result", result);
     if (provenance_write(r, &e))
         log_warning("no digests of the result in " PROVENANCE_NAME ": %s", e.text);

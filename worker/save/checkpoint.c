@@ -16,34 +16,32 @@
 
 #define KEPT_IN_TRAINING 2 /* with checkpoint.keep auto */
 
-/* The averaged weights, as the raw ones are written. */
 static int checkpoint_save_average(struct run *r, const char *folder,
                                    const struct safetensors_meta *meta, size_t meta_count,
                                    struct error *e)
 {
-    char path[PATH_MAX + 128];
+    char path[PATH_MAX];
 
     if (!ema_has_begun(r->ema))
         return 0;
-    snprintf(path, sizeof path, "%s/" CHECKPOINT_EMA, folder);
+    file_path(path, NULL, "%s/" CHECKPOINT_EMA, folder);
     ema_swap(r);
     int status = model_save(r->model, path, meta, meta_count, e);
     ema_swap(r);
     return status;
 }
 
-/* What a checkpoint holds beside the model. */
 struct checkpoint_parts {
     struct optimizer *optimizer;
     const struct run_state *state;
-    json_t *digests; /* of the statistics of each rank; mostly empty */
+    json_t *digests; /* of the statistics files; usually empty */
 };
 
 static int checkpoint_fill_folder(struct run *r, const struct checkpoint_parts *parts,
                                   const char *folder, struct error *e)
 {
     const struct run_state *state = parts->state;
-    char path[PATH_MAX + 128], steps[32];
+    char path[PATH_MAX], steps[32];
     struct safetensors_meta meta[] = {
         {"format",        "pt"               },
         {"arch",          r->spec->model.arch},
@@ -53,13 +51,13 @@ static int checkpoint_fill_folder(struct run *r, const struct checkpoint_parts *
     size_t meta_count = sizeof meta / sizeof meta[0] - (r->classes ? 0 : 1);
 
     snprintf(steps, sizeof steps, "%lld", (long long)state->step);
-    snprintf(path, sizeof path, "%s/model.safetensors", folder);
+    file_path(path, NULL, "%s/model.safetensors", folder);
     int status = model_save(r->model, path, meta, meta_count, e);
     if (!status)
         status = checkpoint_save_average(r, folder, meta, meta_count, e);
     if (status)
         return status;
-    snprintf(path, sizeof path, "%s/optimizer.safetensors", folder);
+    file_path(path, NULL, "%s/optimizer.safetensors", folder);
     status = optimizer_save(parts->optimizer, state->step, path, e);
     return status ? status : run_state_write(state, r->spec, folder, parts->digests, e);
 }
@@ -75,12 +73,12 @@ static int checkpoint_write_folder(struct run *r, const struct checkpoint_parts 
                                    const char *checkpoints, const char *hidden, struct error *e)
 {
     int64_t step = parts->state->step;
-    char final[PATH_MAX + 64];
+    char final[PATH_MAX];
 
-    snprintf(final, sizeof final, "%s/step-%08lld", checkpoints, (long long)step);
+    file_path(final, NULL, "%s/step-%08lld", checkpoints, (long long)step);
     int status = checkpoint_fill_folder(r, parts, hidden, e);
     if (!status)
-        status = file_remove_tree(final, e); /* of a past that this run left */
+        status = file_remove_tree(final, e); /* left by an earlier attempt */
     if (!status && rename(hidden, final))
         status = error_set_errno(e, errno, "cannot name the checkpoint %s", final);
     if (status)
@@ -107,7 +105,7 @@ int checkpoint_write(struct run *r, struct optimizer *optimizer, const struct ru
 {
     struct checkpoint_parts parts = {optimizer, state, json_object()};
     int64_t step = state->step;
-    char checkpoints[PATH_MAX + 16], hidden[PATH_MAX + 64], model_path[64];
+    char checkpoints[PATH_MAX], hidden[PATH_MAX], model_path[64];
     double start = clock_monotonic();
     struct error ignored;
     int status = 0;
@@ -115,8 +113,8 @@ int checkpoint_write(struct run *r, struct optimizer *optimizer, const struct ru
     r->phase = "checkpoint";
     stall_phase(r->stall, STALL_IN_CHECKPOINT);
     stall_doing(r->stall, STALL_FILES);
-    snprintf(checkpoints, sizeof checkpoints, "%s/checkpoints", r->run_dir);
-    snprintf(hidden, sizeof hidden, "%s/.step-%08lld.tmp", checkpoints, (long long)step);
+    file_path(checkpoints, NULL, "%s/checkpoints", r->run_dir);
+    file_path(hidden, NULL, "%s/.step-%08lld.tmp", checkpoints, (long long)step);
     if (r->rank == 0)
         status = checkpoint_begin_folder(checkpoints, hidden, e);
     status = run_agree(r, status, e);
@@ -144,9 +142,9 @@ int checkpoint_write(struct run *r, struct optimizer *optimizer, const struct ru
 
 void checkpoint_keep_last(const struct run *r, int64_t step)
 {
-    char checkpoints[PATH_MAX + 16];
+    char checkpoints[PATH_MAX];
 
-    snprintf(checkpoints, sizeof checkpoints, "%s/checkpoints", r->run_dir);
+    file_path(checkpoints, NULL, "%s/checkpoints", r->run_dir);
     if (r->rank == 0 && r->spec->checkpoint.keep == 0)
         checkpoint_keep(checkpoints, step, 1, r->resumes);
 }

@@ -8,11 +8,12 @@
 #include "common/buffer.h"
 #include "common/run/stall_report.h"
 #include "common/system/file.h"
+#include "common/xalloc.h"
 #include "worker/watch/stall.h"
 
-enum { NAME_BYTES = 128 }; /* as dataset_image has it */
+enum { NAME_BYTES = 128 }; /* as in struct dataset_image */
 
-/* As it travels between ranks: plain bytes. */
+/* Plain bytes, sent between ranks */
 struct prediction {
     int64_t index; /* in the data set */
     int32_t label; /* -1: did not decode */
@@ -26,14 +27,12 @@ struct predictions {
     size_t count, room;
 };
 
-int predictions_create(const struct run *r, struct predictions **out, struct error *e)
+struct predictions *predictions_create(const struct run *r)
 {
-    struct predictions *p = calloc(1, sizeof *p);
-    if (!p)
-        return error_set(e, ERR_NO_MEMORY, "no memory for the predictions");
+    struct predictions *p = xcalloc(1, sizeof *p);
+
     p->data = r->eval_data;
-    *out = p;
-    return 0;
+    return p;
 }
 
 void predictions_destroy(struct predictions *p)
@@ -82,9 +81,9 @@ static int predictions_by_index(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* RFC 4180: quotes around a name, doubled inside it. An apostrophe before a name that a spreadsheet
- * would take for a formula, and before one that has such apostrophes already: without its first it
- * is the name again. */
+/* Quotes the name as in RFC 4180. Puts an apostrophe before a name that a spreadsheet would take
+ * for a formula, or that has apostrophes before such a character; removing one restores the
+ * name. */
 static void predictions_print_name(FILE *out, const char *name)
 {
     const char *first = name + strspn(name, "'");
@@ -98,7 +97,7 @@ static void predictions_print_name(FILE *out, const char *name)
     fputc('"', out);
 }
 
-/* Of class folders it is known; a record of a shard has it inside. */
+/* For class folders the path is known; a shard's record contains it. */
 static void predictions_name(struct predictions *p, int64_t index, char name[NAME_BYTES])
 {
     struct dataset_image image;
@@ -160,10 +159,10 @@ static int predictions_gather(struct predictions *p, struct run *r, struct error
 
 int predictions_write(struct predictions *p, struct run *r, struct error *e)
 {
-    char path[PATH_MAX + 32];
+    char path[PATH_MAX];
     int status = predictions_gather(p, r, e);
 
-    snprintf(path, sizeof path, "%s/predictions.csv", r->attempt_dir);
+    file_path(path, NULL, "%s/predictions.csv", r->attempt_dir);
     if (!status && r->rank == 0) {
         stall_doing(r->stall, STALL_FILES);
         status = predictions_write_csv(p, path, e);

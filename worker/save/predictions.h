@@ -1,4 +1,5 @@
-/* predictions.csv of an evaluation: file,label,top1,p - one line an image, in the data's order. */
+/* attempt-N/predictions.csv of an evaluation: file,label,top1,p, one line per image in the order of
+ * the data */
 #pragma once
 
 #include "worker/data/loader.h"
@@ -6,12 +7,12 @@
 
 struct predictions;
 
-int predictions_create(const struct run *r, struct predictions **out, struct error *e);
+struct predictions *predictions_create(const struct run *r);
 void predictions_destroy(struct predictions *p); /* NULL is fine */
 
-/* logits (n, classes) of a batch. p NULL: does nothing. */
+/* logits (n, classes) of a batch. p NULL: no effect. */
 int predictions_add(struct predictions *p, const struct loader_batch *batch, const float *logits,
                     int classes, struct error *e);
 
-/* Gathers all ranks' lines on rank 0, which writes attempt-N/predictions.csv. Collective. */
+/* Gathers the lines of all ranks; rank 0 writes the file. Collective. */
 int predictions_write(struct predictions *p, struct run *r, struct error *e);

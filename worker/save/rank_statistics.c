@@ -8,32 +8,35 @@
 #include "common/digest.h"
 #include "common/run/checkpoints.h"
 #include "common/run/safetensors.h"
-#include "worker/average.h"
+#include "common/system/file.h"
+#include "common/xalloc.h"
 #include "worker/ema.h"
+#include "worker/run.h"
 #include "worker/watch/stall.h"
 
 enum { NAME_BYTES = 80 };
 
 void rank_statistics_average(struct run *r, int64_t step)
 {
-    average_over_ranks(r, model_stats(r->model), model_stat_count(r->model));
+    run_average(r, model_stats(r->model), model_stat_count(r->model));
     ema_gather(r);
     r->averaged_at = step;
 }
 
-/* A tensor of the file: one of the model's statistics, of several ranks. The first tells which. */
+/* A tensor of the file: statistics of one layer, one row per rank. The first tensor lists the
+ * ranks. */
 struct rank_tensor {
     char name[NAME_BYTES];
-    size_t offset, channels; /* of a row */
+    size_t offset, channels; /* channels of a row */
 };
 
-/* The ranks of a machine share memory, each its row: its number, its statistics, those of its
- * averaged weights. */
+/* Shared memory with one row per rank of this machine: its number, its statistics, those of its
+ * averaged weights */
 struct rank_rows {
     struct run *run;
     struct traincomm_shared *shared;
     int ranks;
-    int found; /* of them, in files */
+    int found; /* rows read from files */
     struct rank_tensor *tensors;
     size_t count;
 };
@@ -52,7 +55,6 @@ static int rank_statistics_open_rows(struct rank_rows *rows, struct run *r, stru
     return 0;
 }
 
-/* Between this rank's row and its model. */
 static void rank_statistics_copy_row(const struct rank_rows *rows, bool into_row)
 {
     const struct run *r = rows->run;
@@ -74,15 +76,12 @@ static void rank_statistics_close_rows(struct rank_rows *rows)
 
 /* ---- the file */
 
-static int rank_statistics_list_tensors(struct rank_rows *rows, struct error *e)
+static void rank_statistics_list_tensors(struct rank_rows *rows)
 {
     const struct model *m = rows->run->model;
     size_t tensors = model_tensor_count(m), lists = ema_has_begun(rows->run->ema) ? 2 : 1;
 
-    rows->tensors = calloc(1 + lists * tensors, sizeof *rows->tensors);
-    if (!rows->tensors)
-        return error_set(e, ERR_NO_MEMORY, "no memory to list the statistics of %d ranks",
-                         rows->ranks);
+    rows->tensors = xcalloc(1 + lists * tensors, sizeof *rows->tensors);
     rows->tensors[rows->count++] = (struct rank_tensor){.name = "ranks", .channels = 1};
     for (size_t i = 0; i < lists * tensors; i++) {
         const struct model_tensor *t = model_tensor(m, i % tensors);
@@ -94,7 +93,6 @@ static int rank_statistics_list_tensors(struct rank_rows *rows, struct error *e)
         snprintf(to->name, sizeof to->name, "%s%s", i < tensors ? "" : "ema.", t->name);
         rows->count++;
     }
-    return 0;
 }
 
 static void rank_statistics_fill_of_ranks(size_t i, void *data, void *context)
@@ -119,27 +117,24 @@ static struct safetensors_tensor rank_statistics_entry_of(const struct rank_tens
     };
 }
 
-/* The machine's first rank. */
+/* Called by the machine's first rank. */
 static int rank_statistics_write_file(struct rank_rows *rows, const char *folder,
                                       char hex[DIGEST_BYTES], struct error *e)
 {
-    char path[PATH_MAX + 128];
-    int status = rank_statistics_list_tensors(rows, e);
+    char path[PATH_MAX];
 
-    if (status)
-        return status;
-    struct safetensors_tensor *entries = calloc(rows->count, sizeof *entries);
-    for (size_t i = 0; entries && i < rows->count; i++)
+    rank_statistics_list_tensors(rows);
+    struct safetensors_tensor *entries = xcalloc(rows->count, sizeof *entries);
+    for (size_t i = 0; i < rows->count; i++)
         entries[i] = rank_statistics_entry_of(&rows->tensors[i], rows->ranks);
-    snprintf(path, sizeof path, "%s/" CHECKPOINT_STATISTICS_OF, folder, rows->run->rank);
-    status = entries ? safetensors_write(path, entries, rows->count, NULL, 0,
-                                         rank_statistics_fill_of_ranks, rows, e)
-                     : error_set(e, ERR_NO_MEMORY, "no memory to write %s", path);
+    file_path(path, NULL, "%s/" CHECKPOINT_STATISTICS_OF, folder, rows->run->rank);
+    int status = safetensors_write(path, entries, rows->count, NULL, 0,
+                                   rank_statistics_fill_of_ranks, rows, e);
     free(entries);
     return status ? status : digest_file(path, hex, e);
 }
 
-/* Of the machines' first ranks; those of the others are empty. */
+/* Empty strings except for the first rank of each machine. */
 static int rank_statistics_gather_digests(struct run *r, const char hex[DIGEST_BYTES],
                                           json_t *digests, struct error *e)
 {
@@ -152,7 +147,7 @@ static int rank_statistics_gather_digests(struct run *r, const char hex[DIGEST_B
         const char *of = (const char *)all + (size_t)i * DIGEST_BYTES;
         snprintf(name, sizeof name, CHECKPOINT_STATISTICS_OF, i);
         if (*of)
-            bad = json_object_set_new(digests, name, json_string(of));
+            json_object_set_new(digests, name, json_string(of));
     }
     free(all);
     return bad ? error_set(e, ERR_NO_MEMORY, "no memory for digests of %d ranks", r->world) : 0;
@@ -177,9 +172,9 @@ int rank_statistics_save(struct run *r, const char *folder, json_t *digests, str
     return status ? status : run_agree(r, rank_statistics_gather_digests(r, hex, digests, e), e);
 }
 
-/* ---- going on */
+/* ---- resume */
 
-/* (ranks, channels), or NULL. */
+/* (ranks, channels), or NULL */
 static float *rank_statistics_read_tensor(struct safetensors *file, const struct rank_tensor *t,
                                           int64_t ranks, const char *path, struct error *e)
 {
@@ -201,7 +196,7 @@ static float *rank_statistics_read_tensor(struct safetensors *file, const struct
     return NULL;
 }
 
-/* ranks: whose the file has; NULL: all ranks'. Returns how many of this machine's they are. */
+/* ranks: the file's ranks; NULL: all in order. Returns how many are on this machine. */
 static int rank_statistics_take_tensor(const struct rank_rows *rows, const struct rank_tensor *t,
                                        const float *data, const float *ranks, int64_t count)
 {
@@ -243,19 +238,19 @@ static int rank_statistics_read_file(struct rank_rows *rows, const char *path, s
     return status;
 }
 
-/* The machine's first rank. Where the ranks are on the same machines as they were its own file has
- * all; otherwise it looks into those of older versions and of the other machines. */
+/* Called by the machine's first rank. Its own file is complete if the ranks are on the same
+ * machines as before; otherwise the files of older versions and of the other machines are read. */
 static int rank_statistics_read_rows(struct rank_rows *rows, struct error *e)
 {
     const struct run *r = rows->run;
-    char path[PATH_MAX + 128];
-    int status = rank_statistics_list_tensors(rows, e);
+    char path[PATH_MAX];
+    int status = 0;
 
+    rank_statistics_list_tensors(rows);
     for (int i = -2; !status && rows->found < rows->ranks && i < r->world; i++) {
-        snprintf(path, sizeof path, "%s/" CHECKPOINT_STATISTICS_OF, r->resumed_from,
-                 i < 0 ? r->rank : i);
+        file_path(path, NULL, "%s/" CHECKPOINT_STATISTICS_OF, r->resumed_from, i < 0 ? r->rank : i);
         if (i == -1)
-            snprintf(path, sizeof path, "%s/statistics.safetensors", r->resumed_from);
+            file_path(path, NULL, "%s/statistics.safetensors", r->resumed_from);
         if (i != r->rank && access(path, F_OK) == 0)
             status = rank_statistics_read_file(rows, path, e);
     }

@@ -3,11 +3,13 @@
 #include <jansson.h>
 #include <math.h>
 #include <stdio.h>
+#include <sys/resource.h>
 
 #include "common/json.h"
+#include "common/system/file.h"
+#include "worker/check/speed.h"
 #include "worker/provenance/provenance.h"
 #include "worker/watch/energy.h"
-#include "worker/watch/peak.h"
 
 static int result_say_run_stop(struct run *r, const struct result *s, int64_t memory,
                                struct error *e)
@@ -30,7 +32,7 @@ static int result_say_run_stop(struct run *r, const struct result *s, int64_t me
 
 static int result_write_file(const struct run *r, const struct result *s, struct error *e)
 {
-    char path[PATH_MAX + 16];
+    char path[PATH_MAX];
     const struct evaluation *v = &s->evaluation;
     json_t *file = json_pack(
         "{s:s, s:I, s:o, s:o, s:o, s:o, s:o, s:I, s:o, s:I, s:o}", "status", s->status, "steps",
@@ -41,9 +43,7 @@ static int result_write_file(const struct run *r, const struct result *s, struct
         json_number_or_null(s->evaluated ? v->loss : NAN), "eval_images", (json_int_t)v->images,
         "target_reached", s->has_target ? json_boolean(s->target_reached) : json_null(),
         "bad_images", (json_int_t)s->bad_images, "model", json_text_or_null(s->model));
-    if (!file)
-        return error_set(e, ERR_NO_MEMORY, "no memory for the text of result.json");
-    snprintf(path, sizeof path, "%s/result.json", r->run_dir);
+    file_path(path, NULL, "%s/result.json", r->run_dir);
     int status = json_file_write(path, file, e);
     json_decref(file);
     return status;
@@ -68,17 +68,27 @@ static void result_print_summary(const struct run *r, const struct result *s)
     fflush(stdout);
 }
 
+static int64_t result_peak_memory(struct traincomm *comm)
+{
+    struct rusage usage = {0};
+
+    getrusage(RUSAGE_SELF, &usage);
+    double bytes = (double)usage.ru_maxrss * 1024; /* ru_maxrss is in KiB */
+    traincomm_reduce(comm, TRAINCOMM_MAX, &bytes, 1);
+    return (int64_t)bytes;
+}
+
 int result_write(struct run *r, const struct result *result, struct error *e)
 {
-    int64_t memory = peak_memory_bytes(r->comm);
+    int64_t memory = result_peak_memory(r->comm);
 
-    if (r->measures_peak) /* behind the run: OpenBLAS keeps 20 MB for each thread that called it */
-        r->sgemm_gflops = peak_sgemm_gflops(r->comm, r->threads);
+    if (r->measures_peak) /* after the run: OpenBLAS keeps 20 MB per thread that called it */
+        r->sgemm_gflops = speed_sgemm_peak(r->comm, r->threads);
     int status = energy_finish(r->energy, r->comm, r->report, result->steps, e);
     if (status || r->rank != 0)
         return status;
     provenance_end(r, result->status, result->steps);
-    /* The file first: whoever sees run_stop may read it. */
+    /* The file first: a reader of run_stop may expect it. */
     status = result_write_file(r, result, e);
     if (!status)
         status = result_say_run_stop(r, result, memory, e);

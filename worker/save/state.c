@@ -1,19 +1,21 @@
 #include "worker/save/state.h"
 
-#include "common/job/job_document.h"
-#include "config.h"
 #include <jansson.h>
 #include <limits.h>
 #include <math.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "common/digest.h"
+#include "common/job/job_document.h"
 #include "common/json.h"
 #include "common/run/checkpoints.h"
 #include "common/system/file.h"
+#include "common/xalloc.h"
+#include "config.h"
 
 #define FORMAT 3 /* of state.json; older ones had no digests */
 
@@ -28,7 +30,7 @@ static json_t *state_evaluation_to_json(const struct run_state *s)
                      json_number_or_null(s->ttt_seconds));
 }
 
-/* What a run cannot change on its way: of another value, the checkpoint is not this job's. */
+/* What must not change during a run; other values mean another job's checkpoint. */
 static json_t *state_identity_of(const struct job_spec *spec)
 {
     static const char *const pointers[][2] = {
@@ -52,15 +54,15 @@ static json_t *state_identity_of(const struct job_spec *spec)
     return out;
 }
 
-/* Of the folder's files that rank 0 wrote, by name. */
+/* Adds the digests of the files that rank 0 wrote. */
 static int state_add_digests(const char *folder, json_t *digests, struct error *e)
 {
     static const char *const names[] = {CHECKPOINT_MODEL, CHECKPOINT_OPTIMIZER, CHECKPOINT_EMA};
-    char path[PATH_MAX + 128], hex[DIGEST_BYTES];
+    char path[PATH_MAX], hex[DIGEST_BYTES];
     int status = 0;
 
     for (size_t i = 0; !status && i < sizeof names / sizeof names[0]; i++) {
-        snprintf(path, sizeof path, "%s/%s", folder, names[i]);
+        file_path(path, NULL, "%s/%s", folder, names[i]);
         if (strcmp(names[i], CHECKPOINT_EMA) == 0 && access(path, F_OK))
             continue;
         status = digest_file(path, hex, e);
@@ -91,32 +93,22 @@ static json_t *state_to_json(const struct run_state *s, const struct job_spec *s
         json_number_or_null(s->train_seconds));
 }
 
-/* Every digit of its numbers: the learning rate of the last step goes into the next one. */
-static int state_write_exactly(const char *path, const json_t *state, struct error *e)
-{
-    char *text = json_dumps(state, JSON_INDENT(2) | JSON_REAL_PRECISION(17));
-    int status = text ? file_write_atomic(path, text, strlen(text), e)
-                      : error_set(e, ERR_NO_MEMORY, "no memory for %s", path);
-    free(text);
-    return status;
-}
-
 int run_state_write(const struct run_state *s, const struct job_spec *spec, const char *folder,
                     json_t *digests, struct error *e)
 {
-    char path[PATH_MAX + 128], hex[DIGEST_BYTES];
+    char path[PATH_MAX], hex[DIGEST_BYTES];
     int status = state_add_digests(folder, digests, e);
     if (status)
         return status;
-    json_t *state = state_to_json(s, spec);
-    if (!state || json_object_set(state, "files", digests))
-        status = error_set(e, ERR_NO_MEMORY, "no memory for state.json");
-    if (!status) {
-        checkpoint_state_digest(state, hex);
-        json_object_set_new(state, "xxh128", json_string(hex));
-        snprintf(path, sizeof path, "%s/state.json", folder);
-        status = state_write_exactly(path, state, e);
-    }
+    json_t *state = must_alloc(state_to_json(s, spec));
+    json_object_set(state, "files", digests);
+    checkpoint_state_digest(state, hex);
+    json_object_set_new(state, "xxh128", json_string(hex));
+    /* All digits: the next step depends on the learning rate of the last one. */
+    char *text = must_alloc(json_dumps(state, JSON_INDENT(2) | JSON_REAL_PRECISION(17)));
+    file_path(path, NULL, "%s/state.json", folder);
+    status = file_write_atomic(path, text, strlen(text), e);
+    free(text);
     json_decref(state);
     return status;
 }
@@ -142,9 +134,9 @@ static int state_check_self(const json_t *state, const char *folder, struct erro
 static int state_check_file(const json_t *wanted, const char *name, const char *folder,
                             struct error *e)
 {
-    char path[PATH_MAX + 128], hex[DIGEST_BYTES];
+    char path[PATH_MAX], hex[DIGEST_BYTES];
 
-    snprintf(path, sizeof path, "%s/%s", folder, name);
+    file_path(path, NULL, "%s/%s", folder, name);
     if (digest_file(path, hex, e)) {
         error_prefix(e, "checkpoint %s is damaged", folder);
         return -(int)(e->code = ERR_CORRUPT);
@@ -214,8 +206,8 @@ static int state_read_numbers(json_t *state, struct run_state *s)
     tuning = json_string_value(json_object_get(state, "winograd"));
     if (tuning && model_tuning_from_text(tuning, &s->tuning))
         return -1;
-    chain_take_up(&s->losses, json_get_text(state, "losses", NULL));
-    chain_take_up(&s->evaluations, json_get_text(state, "evaluations", NULL));
+    digest_chain_resume(&s->losses, json_get_text(state, "losses", NULL));
+    digest_chain_resume(&s->evaluations, json_get_text(state, "evaluations", NULL));
     s->step = step;
     s->schedule_step = schedule;
     s->epoch = epoch;
@@ -252,10 +244,10 @@ static void state_read_evaluation(const json_t *state, struct run_state *s)
 int run_state_read(const char *folder, const struct job_spec *spec, struct run_state *s,
                    struct error *e)
 {
-    char path[PATH_MAX + 128];
+    char path[PATH_MAX];
 
     *s = (struct run_state){0};
-    snprintf(path, sizeof path, "%s/state.json", folder);
+    file_path(path, NULL, "%s/state.json", folder);
     json_t *state = json_document_load(path, e);
     if (!state && e->code == ERR_NOT_FOUND)
         return error_set(e, ERR_NOT_FOUND, "%s is not a checkpoint: it has no state.json", folder);
@@ -280,4 +272,93 @@ int run_state_read(const char *folder, const struct job_spec *spec, struct run_s
         state_read_evaluation(state, s);
     json_decref(state);
     return status;
+}
+
+enum { NUMBERS_MAX = 8 };
+
+void digest_chain_add(struct digest_chain *c, const double *numbers, int count)
+{
+    char link[DIGEST_BYTES + NUMBERS_MAX * sizeof(double)];
+    size_t before = strlen(c->hex), bytes = (size_t)count * sizeof *numbers;
+
+    if (count > NUMBERS_MAX || strcmp(c->hex, CHAIN_UNKNOWN) == 0)
+        return;
+    memcpy(link, c->hex, before);
+    memcpy(link + before, numbers, bytes);
+    digest_text(link, before + bytes, c->hex);
+}
+
+void digest_chain_resume(struct digest_chain *c, const char *text)
+{
+    bool whole = text && strspn(text, "0123456789abcdef") == DIGEST_BYTES - 1 &&
+                 strlen(text) == DIGEST_BYTES - 1;
+    bool nothing = text && !*text;
+
+    snprintf(c->hex, sizeof c->hex, "%s", whole ? text : nothing ? "" : CHAIN_UNKNOWN);
+}
+
+const char *digest_chain_text(const struct digest_chain *c)
+{
+    return *c->hex && strcmp(c->hex, CHAIN_UNKNOWN) != 0 ? c->hex : NULL;
+}
+
+static int state_find_named(const char *from, const struct job_spec *spec, char path[PATH_MAX],
+                            struct run_state *state, struct error *e)
+{
+    if (!realpath(from, path)) {
+        path[0] = '\0';
+        return error_set(e, ERR_NOT_FOUND,
+                         "checkpoint %s does not exist: --resume takes a checkpoint folder, for "
+                         "example checkpoints/step-00000520, or latest",
+                         from);
+    }
+    int status = run_state_read(path, spec, state, e);
+    struct error what = *e;
+    if (status == -ERR_CORRUPT)
+        return error_set(e, ERR_CORRUPT, "%s; --resume latest takes the newest one that is whole",
+                         what.text);
+    return status;
+}
+
+static int state_find_latest(const char *run_dir, const struct job_spec *spec, char path[PATH_MAX],
+                             struct run_state *state, json_t *warnings, struct error *e)
+{
+    char checkpoints[PATH_MAX];
+    struct dirent **names;
+    struct error first;
+    int status = 0;
+
+    file_path(checkpoints, NULL, "%s/checkpoints", run_dir);
+    int count = checkpoint_list(checkpoints, &names, e);
+    if (count < 0)
+        return count;
+    for (int i = 0; i < count; i++) {
+        status = file_path(path, e, "%s/%s", checkpoints, names[i]->d_name);
+        if (!status)
+            status = run_state_read(path, spec, state, e);
+        if (!status)
+            break;
+        path[0] = '\0';
+        json_array_append_new(warnings, json_sprintf("%s; an older one is tried", e->text));
+        if (i == 0)
+            first = *e;
+    }
+    checkpoint_list_free(names, count);
+    if (count == 0)
+        json_array_append_new(
+            warnings,
+            json_sprintf("no checkpoint in %s: starting from the beginning", checkpoints));
+    if (!status)
+        return 0;
+    *e = first;
+    return error_prefix(e, "none of the %d checkpoints in %s can be resumed", count, checkpoints);
+}
+
+int run_state_find(const char *run_dir, const char *from, const struct job_spec *spec,
+                   char path[PATH_MAX], struct run_state *state, json_t *warnings, struct error *e)
+{
+    path[0] = '\0';
+    if (strcmp(from, "latest") == 0)
+        return state_find_latest(run_dir, spec, path, state, warnings, e);
+    return state_find_named(from, spec, path, state, e);
 }

@@ -1,59 +1,84 @@
 /*
- * state.json of a checkpoint: where a run is, and what must be the same for another to go on from
- * there.
+ * state.json of a checkpoint: the position of a run, and what must be unchanged to resume it.
  *
- * A place in the data is an epoch and the images of it that were used, not a step: so a run goes on
- * where it was even if its global batch is another. Steps count updates of the weights and only
- * grow; schedule_step counts in the plan's steps, from which the learning rate follows. The two
- * differ once the global batch changed.
+ * The position in the data is an epoch and the number of its images used, not a step, so that it
+ * remains valid with another global batch. Steps count updates of the weights and only grow;
+ * schedule_step counts steps of the plan, which determine the learning rate. The two differ once
+ * the global batch has changed.
  */
 #pragma once
 
+#include <jansson.h>
+#include <limits.h>
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "common/digest.h"
 #include "common/error.h"
 #include "common/job/job_spec.h"
 #include "worker/model/tune.h"
-#include "worker/provenance/chain.h"
 
 struct evaluation {
     double top1, top5; /* fractions of all images */
     double loss;       /* mean cross entropy, without label smoothing */
-    int64_t images;    /* counted, images that do not decode included (as wrong) */
+    int64_t images;    /* including those that do not decode, which count as wrong */
     double seconds;
-    double ended; /* monotonic clock, when the numbers were there; not kept, as seconds */
-    bool has_raw; /* the above is of the averaged weights, this of those that are trained */
+    double ended; /* monotonic clock; not stored, nor is `seconds` */
+    bool has_raw; /* the above is of the averaged weights, the below of the trained ones */
     double raw_top1, raw_top5, raw_loss;
 };
 
-/* Plain numbers: rank 0 reads them, one broadcast shares them. */
+/* Digest of a sequence of numbers, each link computed from the previous digest and the new numbers,
+ * so that a resumed run ends with the digest of an undisturbed one. "": empty; CHAIN_UNKNOWN:
+ * resumed from a checkpoint without it. */
+struct digest_chain {
+    char hex[DIGEST_BYTES];
+};
+#define CHAIN_UNKNOWN "?"
+
+/* Adds numbers by their bits. CHAIN_UNKNOWN stays so. */
+void digest_chain_add(struct digest_chain *c, const double *numbers, int count);
+
+/* text: from a checkpoint; NULL: it has none. */
+void digest_chain_resume(struct digest_chain *c, const char *text);
+
+/* NULL if empty or unknown. */
+const char *digest_chain_text(const struct digest_chain *c);
+
+/* Plain values: rank 0 reads them and broadcasts the struct. */
 struct run_state {
     int64_t step;          /* updates done */
     int64_t schedule_step; /* of the plan below */
     int64_t epoch, epoch_images, images_seen;
-    double train_seconds; /* of all these steps; NAN: an older checkpoint, which does not tell */
-    double epochs_done;   /* written for people; a resumed run counts it from the above */
+    double train_seconds; /* of all these steps; NAN: not in older checkpoints */
+    double epochs_done;   /* for people; a resumed run computes it from the above */
     int64_t global_batch, world_size, threads, steps_per_epoch, train_images;
     double peak_lr, lr; /* of the plan; of the last step */
     int64_t bad_images;
-    bool has_statistics; /* of each rank, beside their average; of a checkpoint that was read */
+    bool has_statistics; /* when read: each rank's are stored beside their average */
     double run_started;  /* Unix time of the first run_start: time to train never pauses */
     bool evaluated, target_reached;
     int64_t evaluated_at; /* step */
     double ttt_seconds;
-    struct evaluation evaluation; /* the last one; seconds and ended are not kept */
-    struct chain losses, evaluations;
-    struct model_tuning tuning; /* which convolutions are computed how decides the last bits */
+    struct evaluation evaluation; /* the last one; seconds and ended are not stored */
+    struct digest_chain losses, evaluations;
+    struct model_tuning tuning; /* the algorithms of the convolutions decide the last bits */
 };
 
-/* Writes folder/state.json, with the job's keys that a run cannot change on its way and the digests
- * (common/digest.h) of the folder's other files and of itself. In digests, those of what rank 0 did
- * not write; the others are added. */
+/* Writes folder/state.json with the job's immutable keys and the digests (common/digest.h) of the
+ * folder's other files and of itself. digests: those of the files that rank 0 did not write; the
+ * others are added to it. */
 int run_state_write(const struct run_state *s, const struct job_spec *spec, const char *folder,
                     json_t *digests, struct error *e);
 
-/* Checks every byte of the folder's files against the digests. ERR_NOT_FOUND, ERR_CORRUPT (not
- * whole: names the file), ERR_CONFLICT (of another job: names what differs). */
+/* Verifies the digests of all files. ERR_NOT_FOUND, ERR_CORRUPT (names the file), ERR_CONFLICT
+ * (another job's; names the difference). */
 int run_state_read(const char *folder, const struct job_spec *spec, struct run_state *s,
                    struct error *e);
+
+/* Finds the checkpoint for --resume. from: a folder, whose checkpoint must be whole and of this
+ * job, or "latest" for the newest valid one in run_dir/checkpoints, with a warning (string) about
+ * each newer one. Without any checkpoint path becomes "" with a warning: the run starts from the
+ * beginning. If there are some but none is valid, that is an error. */
+int run_state_find(const char *run_dir, const char *from, const struct job_spec *spec,
+                   char path[PATH_MAX], struct run_state *state, json_t *warnings, struct error *e);

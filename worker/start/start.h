@@ -1,4 +1,4 @@
-/* From a job's file to a run that can train or evaluate. */
+/* From a job's file to a run that can train or evaluate */
 #pragma once
 
 #include "worker/run.h"
@@ -7,17 +7,17 @@ struct start_options {
     const char *job_file;
     const char *run_dir;
     int attempt;
-    const char *resume;     /* a checkpoint's folder, or "latest"; NULL: from the beginning */
-    double stall_seconds;   /* 0: stalls are not watched for */
-    double give_up_seconds; /* a machine whose ranks wait for others in a step so long ends them,
-                               in other phases ten times as long; 0: never */
-    struct stall *stall;    /* who watches; NULL: nobody */
-    struct energy *energy;  /* who reads it; NULL: nobody */
-    bool measure_peak;      /* of SGEMM on these cores, for run_stop: see peak.h */
+    const char *resume;   /* folder of a checkpoint, or "latest"; NULL: start from the beginning */
+    double stall_seconds; /* 0: no watching for stalls */
+    double give_up_seconds; /* limit for waiting for other machines in a step, ten times as long in
+                               other phases, after which the rank exits; 0: none */
+    struct stall *stall;    /* may be NULL */
+    struct energy *energy;  /* may be NULL */
+    bool measure_peak;      /* measure the SGEMM peak after the run, for run_stop */
 };
 
-/* Reads the job, builds and broadcasts the model, says run_start, opens the data, makes the plan.
- * Collective; on an error all ranks get the same one, and r->failed_at says where it came from.
- * run_destroy frees r in any case. */
+/* Reads the job, builds and broadcasts the model, reports run_start, opens the data and makes the
+ * plan. Collective; all ranks get the same error, and r->failed_at says where it occurred. The
+ * caller frees r with run_destroy in any case. */
 int start_run(const struct start_options *options, struct traincomm *comm, struct run *r,
               struct error *e);

@@ -2,8 +2,10 @@
 
 #include <omp.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+
 #ifdef __SSE3__
 #include <pmmintrin.h>
 #endif
@@ -334,4 +336,40 @@ void parallel_run(int threads, int items, parallel_body *body, void *context)
     struct items i = {items, body, context};
 
     parallel_team(threads < items ? threads : items, parallel_take_items, &i);
+}
+
+int helper_thread_places(cpu_set_t *cpus)
+{
+    CPU_ZERO(cpus);
+    if (omp_get_proc_bind() == omp_proc_bind_false)
+        return 0;
+    for (int place = 0; place < omp_get_num_places(); place++) {
+        int count = omp_get_place_num_procs(place);
+        int *ids = calloc((size_t)count + 1, sizeof *ids);
+        if (ids)
+            omp_get_place_proc_ids(place, ids);
+        for (int i = 0; ids && i < count; i++)
+            CPU_SET((size_t)ids[i], cpus);
+        free(ids);
+    }
+    return CPU_COUNT(cpus);
+}
+
+int helper_thread_start(pthread_t *thread, const char *name, void *(*run)(void *), void *argument)
+{
+    pthread_attr_t attributes;
+    cpu_set_t cpus;
+    sigset_t all, before;
+
+    pthread_attr_init(&attributes);
+    if (helper_thread_places(&cpus) > 0)
+        pthread_attr_setaffinity_np(&attributes, sizeof cpus, &cpus);
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int reason = pthread_create(thread, &attributes, run, argument);
+    pthread_attr_destroy(&attributes);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (reason == 0)
+        pthread_setname_np(*thread, name);
+    return reason;
 }

@@ -6,12 +6,13 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/json.h"
 #include "common/system/placement.h"
+#include "common/xalloc.h"
+#include "worker/kernels/bf16/bf16.h"
 #include "worker/kernels/kind.h"
 
 #define CPUS_BYTES 128
-
-/* ---------------------------------------------------------------- of this rank */
 
 static void binding_copy_word(char to[BINDING_WORD_BYTES], const char *from)
 {
@@ -30,7 +31,7 @@ static int binding_numa_node_of(int cpu)
     return 0;
 }
 
-/* Each thread may have been bound by OMP_PROC_BIND and OMP_PLACES. */
+/* OMP_PROC_BIND and OMP_PLACES may bind each thread separately */
 static void binding_read_threads(int threads, cpu_set_t *all)
 {
     CPU_ZERO(all);
@@ -52,8 +53,8 @@ void binding_read(int threads, struct binding *b)
     b->threads = threads;
     b->machine_cpus = (int)sysconf(_SC_NPROCESSORS_ONLN);
     binding_read_threads(threads, &b->thread_cpus);
-    /* With OMP_PROC_BIND the runtime has bound this thread too: the rank's cpus are all of theirs.
-     */
+    /* With OMP_PROC_BIND the runtime has bound this thread too, so the rank has the CPUs of all its
+     * threads. */
     CPU_OR(&b->cpus, &b->cpus, &b->thread_cpus);
     for (int cpu = 0; cpu < CPU_SETSIZE; cpu++)
         if (CPU_ISSET(cpu, &b->cpus))
@@ -86,24 +87,18 @@ void binding_cpus_to_text(const cpu_set_t *cpus, char *text, size_t bytes)
     }
 }
 
-/* ---------------------------------------------------------------- what is wrong */
+/* ---- problems */
 
 #define REMEDY                                                                                     \
     "start with mpirun --map-by slot:PE=%d --bind-to core, or in Slurm srun --cpus-per-task=%d "   \
     "--cpu-bind=cores"
-
-static void binding_add_problem(json_t *problems, json_t *text)
-{
-    json_array_append_new(problems, text);
-}
 
 static bool binding_is_bound(const struct binding *b)
 {
     return CPU_COUNT(&b->cpus) < b->machine_cpus;
 }
 
-/* A rank that spans two NUMA domains though its threads would fit one: half of its memory is far.
- */
+/* A rank that spans two NUMA domains although its threads would fit into one */
 static void binding_check_numa(const struct binding *b, int rank, const char *host, bool *told,
                                json_t *problems)
 {
@@ -114,7 +109,7 @@ static void binding_check_numa(const struct binding *b, int rank, const char *ho
         return;
     *told = true;
     binding_cpus_to_text(&b->cpus, where, sizeof where);
-    binding_add_problem(
+    json_array_append_new(
         problems,
         json_sprintf("rank %d on %s spans NUMA domains with cores %s, though one has %d cores for "
                      "its %d threads: start with mpirun --map-by numa:PE=%d --bind-to core",
@@ -130,7 +125,7 @@ static void binding_check_rank(const struct binding *b, int rank, const char *ho
     binding_cpus_to_text(&b->thread_cpus, where, sizeof where);
     if (!told[0] && b->threads > 1 && CPU_COUNT(&b->thread_cpus) == 1 && cpus > 1) {
         told[0] = true;
-        binding_add_problem(
+        json_array_append_new(
             problems,
             json_sprintf("all %d threads of rank %d on %s run on core %s of its %d: unset "
                          "OMP_PLACES, or set OMP_PLACES=cores and OMP_PROC_BIND=close",
@@ -139,7 +134,7 @@ static void binding_check_rank(const struct binding *b, int rank, const char *ho
     if (!told[1] && slots > 0 && b->threads > slots) {
         told[1] = true;
         binding_cpus_to_text(&b->cpus, where, sizeof where);
-        binding_add_problem(
+        json_array_append_new(
             problems, json_sprintf("rank %d on %s computes with %d threads, but has %s %s: " REMEDY,
                                    rank, host, b->threads, cpus > 1 ? "only cores" : "only core",
                                    where, b->threads, b->threads));
@@ -152,13 +147,13 @@ static void binding_name_pair(const struct binding *ranks, const char *host, int
     char where[CPUS_BYTES];
 
     binding_cpus_to_text(both, where, sizeof where);
-    binding_add_problem(problems, json_sprintf("ranks %d and %d on %s share core%s %s: " REMEDY
-                                               "; without --cpu-set, and one mpirun on a machine",
-                                               a, b, host, CPU_COUNT(both) > 1 ? "s" : "", where,
-                                               ranks[a].threads, ranks[a].threads));
+    json_array_append_new(problems, json_sprintf("ranks %d and %d on %s share core%s %s: " REMEDY
+                                                 "; without --cpu-set, and one mpirun on a machine",
+                                                 a, b, host, CPU_COUNT(both) > 1 ? "s" : "", where,
+                                                 ranks[a].threads, ranks[a].threads));
 }
 
-/* The first two of a machine that may run on the same core. */
+/* Reports the first two ranks of a machine that may run on the same core. */
 static void binding_find_pair(const struct binding *ranks, const int *here, int n, const char *host,
                               json_t *problems)
 {
@@ -173,7 +168,7 @@ static void binding_find_pair(const struct binding *ranks, const int *here, int 
         }
 }
 
-/* Whether the machine of rank `from`, the first there, has a core for every thread. */
+/* Checks whether the machine of rank `from`, the first one there, has a core for every thread. */
 static bool binding_check_machine(const struct binding *ranks, const char *const *hosts, int count,
                                   int from, int *here, json_t *problems)
 {
@@ -195,7 +190,7 @@ static bool binding_check_machine(const struct binding *ranks, const char *const
     if (bound)
         binding_find_pair(ranks, here, n, hosts[from], problems);
     else
-        binding_add_problem(
+        json_array_append_new(
             problems,
             json_sprintf("the %d ranks on %s compute with %d threads together on %d cores: "
                          "fewer cluster.workers_per_node or threads_per_worker are faster",
@@ -203,7 +198,8 @@ static bool binding_check_machine(const struct binding *ranks, const char *const
     return true;
 }
 
-/* NULL: the rank got what the job asked for. here: all that ranks of its host may run on. */
+/* Returns NULL if the rank got what the job asked for. here: all CPUs that ranks of its host may
+ * use */
 static const char *binding_what_differs(const struct binding *b, const cpu_set_t *here,
                                         const struct placement_wish *asked)
 {
@@ -220,7 +216,7 @@ static const char *binding_what_differs(const struct binding *b, const cpu_set_t
     return NULL;
 }
 
-/* Arguments of mpirun, settings of the site or of Slurm may have undone what the job asked for. */
+/* Arguments of mpirun, site settings or Slurm may override what the job asked for. */
 static void binding_check_asked(const struct binding *ranks, const char *const *hosts, int count,
                                 const struct placement_wish *asked, json_t *problems)
 {
@@ -239,7 +235,7 @@ static void binding_check_asked(const struct binding *ranks, const char *const *
         if (!differs)
             continue;
         binding_cpus_to_text(&ranks[i].cpus, where, sizeof where);
-        binding_add_problem(
+        json_array_append_new(
             problems, json_sprintf("rank %d on %s %s (cores %s), but cluster.bind is \"%s\": an "
                                    "argument or a setting of mpirun or Slurm undoes it",
                                    i, hosts[i], differs, where, names[asked->bind]));
@@ -251,7 +247,7 @@ json_t *binding_problems(const struct binding *ranks, const char *const *hosts, 
                          const struct placement_wish *asked)
 {
     json_t *problems = json_array();
-    int *here = calloc((size_t)count, sizeof *here);
+    int *here = xcalloc((size_t)count, sizeof *here);
     bool told[2] = {false, false}, told_numa = false, shared = false;
 
     for (int i = 0; i < count; i++)
@@ -259,9 +255,174 @@ json_t *binding_problems(const struct binding *ranks, const char *const *hosts, 
     for (int i = 0; i < count; i++)
         binding_check_numa(&ranks[i], i, hosts[i], &told_numa, problems);
     binding_check_asked(ranks, hosts, count, asked, problems);
-    for (int i = 0; here && i < count && !shared && !told[1]; i++)
+    for (int i = 0; i < count && !shared && !told[1]; i++)
         if (i == 0 || strcmp(hosts[i], hosts[i - 1]) != 0)
             shared = binding_check_machine(ranks, hosts, count, i, here, problems);
     free(here);
     return problems;
+}
+
+#define HOSTS_SAID 8 /* per kind, in the warning */
+
+/* Finds the entry for the rank's kernels, or adds one. */
+static json_t *binding_kind_of(json_t *kinds, const struct binding *b)
+{
+    json_t *kind;
+    size_t i;
+
+    json_array_foreach (kinds, i, kind)
+        if (strcmp(json_get_text(kind, "kernels", NULL), b->kernels) == 0 &&
+            strcmp(json_get_text(kind, "openblas", NULL), b->openblas) == 0)
+            return kind;
+    kind = json_pack("{s:s, s:s, s:[]}", "kernels", b->kernels, "openblas", b->openblas, "hosts");
+    json_array_append_new(kinds, kind);
+    return kind;
+}
+
+static void binding_add_host(json_t *hosts, const char *host)
+{
+    const json_t *there;
+    size_t i;
+
+    json_array_foreach (hosts, i, there)
+        if (strcmp(json_string_value(there), host) == 0)
+            return;
+    if (i < KERNEL_KINDS_HOSTS)
+        json_array_append_new(hosts, json_string(host));
+}
+
+json_t *kernel_kinds(const struct binding *ranks, const char *const *hosts, int count)
+{
+    json_t *kinds = json_array();
+
+    for (int i = 0; i < count; i++)
+        binding_add_host(json_object_get(binding_kind_of(kinds, &ranks[i]), "hosts"), hosts[i]);
+    return kinds;
+}
+
+static void binding_print_kind(FILE *out, const json_t *kind)
+{
+    const json_t *hosts = json_object_get(kind, "hosts"), *host;
+    size_t i;
+
+    fprintf(out, "%s with OpenBLAS %s on ", json_get_text(kind, "kernels", NULL),
+            json_get_text(kind, "openblas", NULL));
+    json_array_foreach (hosts, i, host)
+        if (i < HOSTS_SAID)
+            fprintf(out, "%s%s", i ? ", " : "", json_string_value(host));
+    if (i > HOSTS_SAID)
+        fputs(" and others", out);
+}
+
+json_t *kernel_kinds_problem(const json_t *kinds)
+{
+    const json_t *kind;
+    char *text = NULL;
+    size_t bytes, i;
+    FILE *out;
+
+    if (json_array_size(kinds) < 2)
+        return NULL;
+    out = must_alloc(open_memstream(&text, &bytes));
+    fputs("kernels differ between hosts, so results differ in the last bits and the replicas "
+          "diverge: ",
+          out);
+    json_array_foreach (kinds, i, kind) {
+        fputs(i ? "; " : "", out);
+        binding_print_kind(out, kind);
+    }
+    fputs(": use machines of one kind with the same OpenBLAS, or set GLIBC_TUNABLES="
+          "glibc.cpu.hwcaps and OPENBLAS_CORETYPE for the lesser kind",
+          out);
+    fclose(out);
+    json_t *problem = json_string(text);
+    free(text);
+    return problem;
+}
+
+#define RANKS_SHOWN 64
+#define CPUS_BYTES  128
+static json_t *binding_report_numa_to_json(unsigned nodes)
+{
+    json_t *list = json_array();
+
+    for (int n = 0; n < 32; n++)
+        if (nodes & 1u << n)
+            json_array_append_new(list, json_integer(n));
+    return list;
+}
+
+static json_t *binding_report_rank_to_json(const struct binding *b, int rank, const char *host)
+{
+    char cpus[CPUS_BYTES];
+
+    binding_cpus_to_text(&b->cpus, cpus, sizeof cpus);
+    return json_pack("{s:i, s:s, s:s, s:i, s:o, s:o, s:o, s:o, s:s, s:s}", "rank", rank, "host",
+                     host, "cpus", cpus, "threads", b->threads, "comm_cpu",
+                     b->comm_cpu < 0 ? json_null() : json_integer(b->comm_cpu), "numa_nodes",
+                     binding_report_numa_to_json(b->numa_nodes), "omp_num_threads",
+                     json_text_or_null(b->omp_threads), "openblas_num_threads",
+                     json_text_or_null(b->blas_threads), "kernels", b->kernels, "openblas",
+                     b->openblas);
+}
+
+static void binding_report_print_rank(const struct binding *b, int rank, const char *host)
+{
+    char cpus[CPUS_BYTES];
+
+    binding_cpus_to_text(&b->cpus, cpus, sizeof cpus);
+    if (rank == 0)
+        printf("%6s  %-20s %-16s %8s  %-16s %-20s %-8s %s\n", "rank", "host", "cores", "threads",
+               "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "kernels", "OpenBLAS");
+    printf("%6d  %-20s %-16s %8d  %-16s %-20s %-8s %s\n", rank, host, cpus, b->threads,
+           *b->omp_threads ? b->omp_threads : "-", *b->blas_threads ? b->blas_threads : "-",
+           b->kernels, b->openblas);
+}
+
+static void binding_describe(struct run *r, const struct binding *ranks, const char *const *hosts)
+{
+    struct placement_wish asked = placement_wish_of(r->spec, r->threads);
+    json_t *problems = binding_problems(ranks, hosts, r->world, &asked);
+    int shown = r->world < RANKS_SHOWN ? r->world : RANKS_SHOWN;
+
+    r->binding = json_array();
+    for (int i = 0; i < shown; i++) {
+        binding_report_print_rank(&ranks[i], i, hosts[i]);
+        json_array_append_new(r->binding, binding_report_rank_to_json(&ranks[i], i, hosts[i]));
+    }
+    if (shown < r->world)
+        printf("%6s  and %d more\n", "", r->world - shown);
+    fflush(stdout);
+    json_array_extend(r->warnings, problems);
+    json_decref(problems);
+    r->kernel_kinds = kernel_kinds(ranks, hosts, r->world);
+    json_t *differ = kernel_kinds_problem(r->kernel_kinds);
+    if (differ)
+        json_array_append_new(r->warnings, differ);
+}
+
+int binding_report(struct run *r, struct error *e)
+{
+    struct binding mine;
+    void *all = NULL;
+    size_t bytes;
+
+    binding_read(r->threads, &mine);
+    mine.comm_cpu = r->comm_cpu;
+    if (r->spec->precision == JOB_PRECISION_BF16)
+        snprintf(mine.kernels, sizeof mine.kernels, "%s %s", kernels_kind(),
+                 bf16_kind_name(bf16_kind()));
+    int status = traincomm_gather(r->comm, &mine, sizeof mine, &all, &bytes);
+    if (status)
+        return error_set(e, ERR_NO_MEMORY, "where the ranks run cannot be gathered: %s",
+                         traincomm_strerror(status));
+    if (r->rank != 0)
+        return 0;
+    const char **hosts = xcalloc((size_t)r->world, sizeof *hosts);
+    for (int i = 0; i < r->world; i++)
+        hosts[i] = traincomm_host(r->comm, i);
+    binding_describe(r, all, hosts);
+    free(hosts);
+    free(all);
+    return 0;
 }

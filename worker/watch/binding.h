@@ -1,41 +1,60 @@
 /*
- * What every rank really got: cores, threads, NUMA nodes, thread settings; and what is wrong with
- * it. mpirun and Slurm place ranks by flags that are easily wrong, and nothing but slowness tells.
+ * The cores, NUMA nodes, thread settings and kernels that every rank got, and problems with them.
+ * Wrong placement flags of mpirun or Slurm otherwise show only as slowness.
  */
 #pragma once
 
-#include <sched.h>
-
 #include <jansson.h>
+#include <sched.h>
 
 #include "common/system/placement.h"
 #include "worker/kernels/gemm.h"
+#include "worker/run.h"
 
 #define BINDING_WORD_BYTES 32
 
-/* Of one rank; plain bytes, so that one gather carries it. */
+/* One rank's; plain bytes, for a gather */
 struct binding {
-    cpu_set_t cpus;        /* that it may run on */
-    cpu_set_t thread_cpus; /* all that its threads may run on */
-    int threads;           /* it computes with */
-    int comm_cpu;          /* of its thread that sums gradients between machines; -1: none */
-    int machine_cpus;      /* online where it is */
-    int cores;             /* of its cpus; 0: not known */
-    int sockets;           /* that its cpus lie in; 0: not known */
-    int numa_cores;        /* of the smallest NUMA domain of its machine; 0: not known */
-    unsigned numa_nodes;   /* bit n: some of its cpus are of node n (the last bit: or above) */
-    char omp_threads[BINDING_WORD_BYTES];  /* OMP_NUM_THREADS; "": not set */
-    char blas_threads[BINDING_WORD_BYTES]; /* OPENBLAS_NUM_THREADS; "": not set */
-    char kernels[BINDING_WORD_BYTES];      /* kernels_kind(); with bf16 its kind too */
-    char openblas[GEMM_LIBRARY_BYTES];     /* gemm_library() */
+    cpu_set_t cpus;        /* the rank may run on these */
+    cpu_set_t thread_cpus; /* union over its threads */
+    int threads;           /* compute threads */
+    int comm_cpu;          /* of the thread that sums gradients between machines, or -1 */
+    int machine_cpus;      /* online CPUs of its machine */
+    int cores;             /* among its CPUs; 0: unknown */
+    int sockets;           /* spanned by its CPUs; 0: unknown */
+    int numa_cores;        /* of the machine's smallest NUMA domain; 0: unknown */
+    unsigned numa_nodes;   /* bit n: has CPUs of node n; the last bit also stands for higher ones */
+    char omp_threads[BINDING_WORD_BYTES];  /* OMP_NUM_THREADS, "" if unset */
+    char blas_threads[BINDING_WORD_BYTES]; /* OPENBLAS_NUM_THREADS, "" if unset */
+    char kernels[BINDING_WORD_BYTES];      /* kernels_kind(), with bf16_kind_name() for bf16 */
+    char openblas[GEMM_LIBRARY_BYTES];
 };
 
 void binding_read(int threads, struct binding *binding); /* of the calling rank */
 
-/* hosts[i]: rank i's. asked: by the job; its threads are not looked at. One text with its remedy
- * for each kind of trouble, of the first ranks that have it: a new array of strings. Pure. */
+/* hosts[i]: host of rank i. asked: what the job asked for; its threads are ignored. Returns a
+ * new array of messages, one with its remedy per kind of problem, about the first ranks
+ * affected. Pure. */
 json_t *binding_problems(const struct binding *ranks, const char *const *hosts, int count,
                          const struct placement_wish *asked);
 
-/* "0-3,8": the caller gives room for it; cut if there is not enough. */
+/* Writes a CPU list such as "0-3,8", truncated to the buffer. */
 void binding_cpus_to_text(const cpu_set_t *cpus, char *text, size_t bytes);
+
+/*
+ * The engine and OpenBLAS choose their kernels by each host's processor and environment. Different
+ * kernels round differently: the job's result is then not reproducible bit for bit, and the
+ * replicas of the weights drift apart.
+ */
+
+#define KERNEL_KINDS_HOSTS 64 /* listed per kind */
+
+/* Returns a new array [{"kernels", "openblas", "hosts"}], rank 0's kind first. Pure. */
+json_t *kernel_kinds(const struct binding *ranks, const char *const *hosts, int count);
+
+/* Returns a new string with the warning for more than one kind, else NULL. */
+json_t *kernel_kinds_problem(const json_t *kinds);
+
+/* Gathers the bindings of all ranks. On rank 0: prints a table, appends problems to r->warnings,
+ * fills r->binding and r->kernel_kinds. Collective. */
+int binding_report(struct run *r, struct error *e);

@@ -6,23 +6,24 @@
 #include "common/clock.h"
 #include "common/log.h"
 #include "common/system/powercap.h"
-#include "worker/data/helper_thread.h"
+#include "common/xalloc.h"
+#include "worker/team/parallel.h"
 
 #define ROOT_VARIABLE "TRAIN_POWERCAP" /* another folder, for tests */
 #define FRESH_SECONDS 1.0
 
 struct energy {
-    bool first;                /* rank of its machine */
-    struct powercap *counters; /* NULL: they cannot be read, or are not this rank's */
-    pthread_mutex_t mutex;     /* guards what follows */
+    bool first;                /* first rank of its machine */
+    struct powercap *counters; /* NULL: unreadable, or this rank does not read */
+    pthread_mutex_t mutex;     /* guards the members below */
     pthread_cond_t quit_told;
     bool quit, threaded;
     double joules, read_at; /* monotonic */
     pthread_t thread;
-    double said_at; /* rank 0: the last event, monotonic; 0: none yet */
+    double said_at; /* rank 0: time of the last event, monotonic; 0: none yet */
 };
 
-/* Under the mutex. */
+/* Call with the mutex held. */
 static void energy_read(struct energy *energy)
 {
     struct error e;
@@ -60,10 +61,8 @@ static void energy_open(struct energy *energy)
 
 struct energy *energy_create(struct traincomm *comm)
 {
-    struct energy *energy = calloc(1, sizeof *energy);
+    struct energy *energy = xcalloc(1, sizeof *energy);
 
-    if (!energy)
-        return NULL;
     energy->first = traincomm_host_rank(comm) == 0;
     pthread_mutex_init(&energy->mutex, NULL);
     pthread_cond_init(&energy->quit_told, NULL);
@@ -88,7 +87,7 @@ void energy_destroy(struct energy *energy)
     free(energy);
 }
 
-/* fresh: however short ago the last reading was. */
+/* fresh: read again even if the last reading is recent */
 static struct energy_part energy_part_of(struct energy *energy, bool fresh)
 {
     struct energy_part part = {.hosts = energy && energy->first};
@@ -109,8 +108,8 @@ struct energy_part energy_now(struct energy *energy)
     return energy_part_of(energy, false);
 }
 
-int energy_say(struct energy *energy, struct report *report, int64_t step,
-               const struct energy_part *sum, bool last, struct error *e)
+int energy_report(struct energy *energy, struct report *report, int64_t step,
+                  const struct energy_part *sum, bool last, struct error *e)
 {
     double now = clock_monotonic();
     bool due =
@@ -135,5 +134,5 @@ int energy_finish(struct energy *energy, struct traincomm *comm, struct report *
 
     traincomm_reduce(comm, TRAINCOMM_SUM, sums, 3);
     struct energy_part sum = {sums[0], sums[1], sums[2]};
-    return traincomm_rank(comm) == 0 ? energy_say(energy, report, step, &sum, true, e) : 0;
+    return traincomm_rank(comm) == 0 ? energy_report(energy, report, step, &sum, true, e) : 0;
 }

@@ -1,5 +1,6 @@
 #include "worker/watch/profile.h"
 
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,31 +9,171 @@
 #include "common/clock.h"
 #include "common/run/trace.h"
 #include "common/system/file.h"
-#include "worker/watch/layer_table.h"
-#include "worker/watch/peak.h"
+#include "common/xalloc.h"
+#include "worker/check/speed.h"
 
-#define SPANS_MAX                                                                                  \
-    400000 /* of all ranks: a file of at most about 100 MB, which viewers still open */
+/* ---- layers.txt */
+
+enum { FORWARD, BACKWARD, WAYS };
+
+struct layer {
+    char name[48];
+    double seconds[WAYS], work[WAYS];
+    double parts[WAYS][TRACE_PARTS]; /* summed over the threads */
+    double largest[WAYS];            /* largest share of a thread, weighted by seconds */
+};
+
+struct table {
+    struct layer *layers;
+    size_t count, steps;
+    int threads;
+};
+
+static struct layer *profile_layer_of(struct table *t, const char *name)
+{
+    for (size_t i = 0; i < t->count; i++)
+        if (strcmp(t->layers[i].name, name) == 0)
+            return &t->layers[i];
+    struct layer *l = &t->layers[t->count++];
+    memset(l, 0, sizeof *l);
+    snprintf(l->name, sizeof l->name, "%s", name);
+    return l;
+}
+
+static void profile_layer_add_span(struct table *t, const struct trace_span *s)
+{
+    int way;
+
+    if (strcmp(s->category, "step") == 0)
+        t->steps++;
+    if (strcmp(s->category, "forward") == 0)
+        way = FORWARD;
+    else if (strcmp(s->category, "backward") == 0)
+        way = BACKWARD;
+    else
+        return;
+    struct layer *l = profile_layer_of(t, s->name);
+    l->seconds[way] += s->end - s->start;
+    l->work[way] += s->work;
+    l->largest[way] += s->largest_share * (s->end - s->start);
+    for (int i = 0; i < TRACE_PARTS; i++)
+        l->parts[way][i] += s->parts[i];
+}
+
+static void profile_layer_write_way(FILE *out, const struct table *t, const struct layer *l,
+                                    int way, double peak)
+{
+    double seconds = l->seconds[way], work = l->work[way], steps = t->steps ? (double)t->steps : 1;
+    double gflops = seconds > 0 ? work / seconds * 1e-9 : 0;
+
+    if (seconds > 0)
+        fprintf(out, " %11.2f", 1e3 * seconds / steps);
+    else
+        fprintf(out, " %11s", "-");
+    if (work > 0)
+        fprintf(out, " %8.1f", gflops);
+    else
+        fprintf(out, " %8s", "-");
+    if (work > 0 && peak > 0)
+        fprintf(out, " %5.0f %%", 100 * gflops / peak);
+    else
+        fprintf(out, " %7s", "-");
+    for (int i = 0; i < TRACE_PARTS; i++)
+        if (work > 0 && seconds > 0)
+            fprintf(out, " %4.0f %%", 100 * l->parts[way][i] / (seconds * t->threads));
+        else
+            fprintf(out, " %6s", "-");
+    if (work > 0 && l->largest[way] > 0)
+        fprintf(out, " %6.2f", l->largest[way] / seconds);
+    else
+        fprintf(out, " %6s", "-");
+}
+
+static void profile_layer_write(FILE *out, const struct table *t, const struct layer *l,
+                                double peak)
+{
+    fprintf(out, "%-26s", l->name);
+    for (int way = 0; way < WAYS; way++)
+        profile_layer_write_way(out, t, l, way, peak);
+    fputc('\n', out);
+}
+
+static void profile_layer_add(struct layer *sum, const struct layer *l)
+{
+    for (int way = 0; way < WAYS; way++) {
+        sum->seconds[way] += l->seconds[way];
+        sum->work[way] += l->work[way];
+        if (l->work[way] > 0)
+            sum->largest[way] += l->largest[way];
+        for (int i = 0; i < TRACE_PARTS; i++)
+            sum->parts[way][i] += l->parts[way][i];
+    }
+}
+
+static void profile_layer_write_head(FILE *out, const struct table *t, double peak)
+{
+    fprintf(out,
+            "Rank 0, mean of %zu steps; SGEMM peak of a rank %.1f GFLOP/s, by processor "
+            "time; convolutions count as direct, so Winograd's may be above it.\n"
+            "im2col (or Winograd's transforms), products and bn (batch norm's sums and gradients, "
+            "taken while a tile is in the cache) are shares of a layer's time, and so is wait: the "
+            "threads' for each other.\n"
+            "share: the thread that worked longest over the mean of all.\n\n"
+            "%-26s",
+            t->steps, peak, "layer");
+    for (int way = 0; way < WAYS; way++)
+        fprintf(out, " %11s %8s %7s %6s %6s %6s %6s %6s",
+                way == FORWARD ? "forward ms" : "backward ms", "GFLOP/s", "peak", "im2col", "gemm",
+                "bn", "wait", "share");
+    fputc('\n', out);
+}
+
+/* Returns the table of layers: one line per layer (spans of the categories forward and backward, in
+ * order of first appearance) with milliseconds per step, GFLOP/s, their share of peak_gflops (of
+ * one rank; 0: unknown) and the shares of the layer's parts, and a line of totals. The caller frees
+ * it. */
+static char *profile_layer_table(const struct trace_span *spans, size_t count, int threads,
+                                 double peak_gflops)
+{
+    struct table t = {.layers = xcalloc(count + 1, sizeof *t.layers), .threads = threads};
+    struct layer sum = {.name = "all"};
+    char *text = NULL;
+    size_t bytes;
+
+    for (size_t i = 0; i < count; i++)
+        profile_layer_add_span(&t, &spans[i]);
+    FILE *out = must_alloc(open_memstream(&text, &bytes));
+    profile_layer_write_head(out, &t, peak_gflops);
+    for (size_t i = 0; i < t.count; i++) {
+        profile_layer_write(out, &t, &t.layers[i], peak_gflops);
+        profile_layer_add(&sum, &t.layers[i]);
+    }
+    profile_layer_write(out, &t, &sum, peak_gflops);
+    fclose(out);
+    free(t.layers);
+    return text;
+}
+
+/* ---- trace.json */
+
+#define SPANS_MAX 400000 /* over all ranks: about 100 MB at most, which viewers still open */
 
 enum state { WAITS, RUNS, DONE };
 
 struct profile {
     struct run *run;
     enum state state;
-    double zero;          /* the trace's 0 on rank 0's clock */
-    double offset, error; /* this rank's clock less rank 0's, and how wrong that can be: seconds */
+    double zero;          /* the trace's time 0 on rank 0's clock */
+    double offset, error; /* this rank's clock minus rank 0's, and its uncertainty; seconds */
 };
 
-int profile_create(struct run *r, struct profile **out, struct error *e)
+struct profile *profile_create(struct run *r)
 {
-    struct profile *p = calloc(1, sizeof *p);
+    struct profile *p = xcalloc(1, sizeof *p);
 
-    if (!p)
-        return error_set(e, ERR_NO_MEMORY, "no memory for a profile");
     p->run = r;
     p->state = r->spec->profile.has_steps ? WAITS : DONE;
-    *out = p;
-    return 0;
+    return p;
 }
 
 void profile_destroy(struct profile *p)
@@ -58,7 +199,7 @@ void profile_comm_span(void *context, const char *what, int number, double start
     char name[40];
 
     (void)context;
-    (void)end; /* now */
+    (void)end; /* trace_end reads the clock */
     if (!atomic_load_explicit(&trace_is_on, memory_order_relaxed))
         return;
     if (gettid() != getpid())
@@ -66,8 +207,6 @@ void profile_comm_span(void *context, const char *what, int number, double start
     snprintf(name, sizeof name, number > 0 ? "%s %d" : "%s", what, number);
     trace_end(start, agrees ? "phase" : "all-reduce", name, (double)bytes);
 }
-
-/* ---- one rank's part of the file */
 
 static void profile_write_name(FILE *out, const char *what, int rank, int thread, const char *name)
 {
@@ -97,7 +236,7 @@ static void profile_write_names(const struct profile *p, FILE *out, size_t dropp
         profile_write_name(out, "thread_name", r->rank, t, trace_thread_name(t));
 }
 
-/* Of a layer: means of the threads, to be compared with its duration. */
+/* Mean over the threads, comparable with the layer's duration. */
 static void profile_write_parts(FILE *out, const struct trace_span *s, int threads)
 {
     static const char *const names[TRACE_PARTS] = {"im2col_ms", "gemm_ms", "bn_ms", "wait_ms"};
@@ -117,7 +256,7 @@ static void profile_write_span(const struct profile *p, FILE *out, const struct 
             s->name, s->category, p->run->rank, s->thread, (s->start - p->offset - p->zero) * 1e6,
             seconds * 1e6);
     if (!(seconds > 0)) {
-        /* no rate: JSON has no infinite number */
+        /* no rate: JSON has no infinity */
     } else if (s->work > 0 && strcmp(s->category, "all-reduce") == 0) {
         fprintf(out, ", \"args\": {\"bytes\": %.0f, \"gb_per_sec\": %.3f}", s->work,
                 s->work / seconds * 1e-9);
@@ -147,9 +286,7 @@ static char *profile_rank_text(const struct profile *p, const struct trace_span 
     return text;
 }
 
-/* ---- all ranks */
-
-/* Rank 0 gets the texts of all, in the order of the ranks, as one JSON array. */
+/* Rank 0 gets the texts of all ranks, in rank order, as one JSON array. */
 static int profile_gather(const struct run *r, const char *text, size_t bytes, char **all,
                           struct error *e)
 {
@@ -160,7 +297,7 @@ static int profile_gather(const struct run *r, const char *text, size_t bytes, c
         return error_set(e, ERR_NO_MEMORY, "no memory for the trace of all ranks");
     if (r->rank != 0)
         return 0;
-    /* without the last line's comma */
+    /* drops the comma of the last line */
     int status = asprintf(all, "[\n%.*s\n]\n", (int)used - 2, (char *)texts) < 0
                      ? error_set(e, ERR_NO_MEMORY, "no memory for the trace of all ranks")
                      : 0;
@@ -171,10 +308,10 @@ static int profile_gather(const struct run *r, const char *text, size_t bytes, c
 static int profile_write_file(const struct run *r, const char *name, const char *text,
                               struct error *e)
 {
-    char path[PATH_MAX + 32];
+    char path[PATH_MAX];
+    int status = file_path(path, e, "%s/%s", r->attempt_dir, name);
 
-    snprintf(path, sizeof path, "%s/%s", r->attempt_dir, name);
-    return file_write_atomic(path, text, strlen(text), e);
+    return status ? status : file_write_atomic(path, text, strlen(text), e);
 }
 
 static int profile_write_all(struct profile *p, const struct trace_span *spans, size_t count,
@@ -183,7 +320,7 @@ static int profile_write_all(struct profile *p, const struct trace_span *spans, 
     struct run *r = p->run;
     char *all = NULL;
     size_t bytes = 0;
-    double peak = peak_sgemm_gflops(r->comm, r->threads) / r->world;
+    double peak = speed_sgemm_peak(r->comm, r->threads) / r->world;
     char *text = profile_rank_text(p, spans, count, dropped, &bytes);
     int status = text ? 0 : error_set(e, ERR_NO_MEMORY, "no memory for a trace");
 
@@ -195,9 +332,8 @@ static int profile_write_all(struct profile *p, const struct trace_span *spans, 
     free(all);
     free(text);
     if (!status && r->rank == 0) {
-        char *table = layer_table(spans, count, r->threads, peak);
-        status = table ? profile_write_file(r, "layers.txt", table, e)
-                       : error_set(e, ERR_NO_MEMORY, "no memory for the table of layers");
+        char *table = profile_layer_table(spans, count, r->threads, peak);
+        status = profile_write_file(r, "layers.txt", table, e);
         free(table);
     }
     return run_agree(r, status, e);

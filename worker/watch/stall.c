@@ -1,8 +1,12 @@
 #include "worker/watch/stall.h"
 
+#include <dirent.h>
+#include <linux/tcp.h> /* glibc's netinet/tcp.h lacks members of struct tcp_info */
 #include <math.h>
+#include <netinet/in.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -10,31 +14,29 @@
 #include "common/log.h"
 #include "common/run/stall_report.h"
 #include "common/system/process.h"
-#include "worker/data/helper_thread.h"
-#include "worker/watch/traffic.h"
+#include "common/xalloc.h"
+#include "worker/team/parallel.h"
 
-#define BEAT_SECONDS 0.5
-#define LATE_SECONDS 3 /* without a beat: its process does not run */
-#define GIVE_UP_PATIENT                                                                            \
-    10                  /* times as long outside of steps: a checkpoint may take long elsewhere */
-#define EVENT_SECONDS 1 /* the event log may be what hangs */
-#define MOVED_BYTES   (1 << 16) /* more than what MPI's daemons send to see that they live */
+#define BEAT_SECONDS    0.5
+#define LATE_SECONDS    3  /* without a beat: the process does not run */
+#define GIVE_UP_PATIENT 10 /* factor outside of steps: a checkpoint elsewhere may take long */
+#define EVENT_SECONDS   1  /* the event log's disk may be what hangs */
+#define MOVED_BYTES     (1 << 16) /* more than the keep-alive traffic of MPI's daemons */
 
-/* A rank, as the others on its machine see it. Written by that rank alone. Clocks are monotonic,
- * one for the machine. */
-struct pulse {
+/* State of a rank, visible to the others on its machine and written by that rank alone. Monotonic
+ * clock. */
+struct heartbeat {
     _Atomic int doing, phase;
-    _Atomic double since;       /* that it is doing this */
-    _Atomic double phase_at;    /* that the phase, or the step, began */
-    _Atomic double progress_at; /* that it last got anything done */
-    _Atomic double moved_at;    /* that its connections last moved MOVED_BYTES in a long wait */
-    _Atomic double beat;        /* its watching thread's last sign of life */
-    _Atomic int64_t steps;      /* that ended in this run, of all attempts */
+    _Atomic double since;       /* start of what it is doing */
+    _Atomic double phase_at;    /* start of the phase or step */
+    _Atomic double progress_at; /* last progress */
+    _Atomic double moved_at;    /* last time its connections moved MOVED_BYTES in a long wait */
+    _Atomic double beat;        /* last wake-up of its watching thread */
+    _Atomic int64_t steps;      /* completed, over all attempts */
     int rank;
     pid_t pid;
 };
 
-/* How bad it is. */
 enum stall_severity {
     SEVERITY_NOTHING,
     SEVERITY_GETS_ON,
@@ -45,21 +47,20 @@ enum stall_severity {
 
 struct stall {
     double seconds, give_up_seconds;
-    struct pulse alone; /* this rank's while nothing is shared */
-    struct pulse *own;
-    struct traincomm_shared *shared; /* NULL: not yet, or not any more */
-    int ranks_here, world;           /* 1 and 0 then */
+    struct heartbeat alone; /* this rank's state while nothing is shared */
+    struct heartbeat *own;
+    struct traincomm_shared *shared; /* NULL before stall_share and after stall_unshare */
+    int ranks_here, world;           /* 1 and 0 while nothing is shared */
     struct report *report;
-    uint64_t progress; /* stall_progress as last seen */
-    uint64_t moved;    /* traffic_tcp_bytes at moved_at, or when the wait was found to be long */
-    double moved_wait; /* since of that wait */
-    int doing_before;  /* the wait */
-    double reported_phase; /* phase_at of what was reported last */
+    uint64_t progress; /* last value of stall_progress() */
+    uint64_t moved;    /* stall_tcp_bytes() at moved_at, or when the wait was found to be long */
+    double moved_wait; /* `since` of that wait */
+    int doing_before;  /* before the wait */
+    double reported_phase; /* phase_at of the last report */
     double reported_at;
     enum stall_severity reported;
-    bool thread_runs;
     pthread_t thread;
-    pthread_mutex_t lock; /* held while it looks */
+    pthread_mutex_t lock; /* held during a check */
     pthread_cond_t ends;
     bool end;
 };
@@ -67,7 +68,7 @@ struct stall {
 static const char *const words[] = {"waiting for data", "computing", "reading or writing files",
                                     "in the all-reduce", "waiting for the other ranks"};
 
-static struct pulse *stall_pulse_of(const struct stall *s, int host_rank)
+static struct heartbeat *stall_heartbeat_of(const struct stall *s, int host_rank)
 {
     return s->shared ? traincomm_shared_part(s->shared, host_rank) : s->own;
 }
@@ -104,7 +105,7 @@ void stall_step_ended(struct stall *s, int64_t step)
     stall_phase(s, STALL_IN_STEP);
 }
 
-/* Of libtraincomm: a call that waits for the other ranks begins or ends. */
+/* A traincomm_on_wait callback. */
 static void stall_note_wait(void *context, bool waits)
 {
     struct stall *s = context;
@@ -118,35 +119,35 @@ static void stall_note_wait(void *context, bool waits)
     }
 }
 
-/* ---- what is wrong */
+/* ---- diagnosis */
 
 struct verdict {
     enum stall_state state;
-    const struct pulse *who; /* NULL: all */
+    const struct heartbeat *who; /* NULL: all ranks */
 };
 
-/* For how long its process did not run, as far as that can be seen; 0: it does run. */
-static double stall_stopped_for(const struct pulse *p, double now)
+/* Seconds without a beat; 0 while the process runs. */
+static double stall_stopped_for(const struct heartbeat *p, double now)
 {
     double silent = now - atomic_load(&p->beat);
     return silent > LATE_SECONDS ? silent : 0;
 }
 
-static bool stall_has_ended(const struct pulse *p)
+static bool stall_has_ended(const struct heartbeat *p)
 {
     struct process_stat stat;
     return !process_stat_read(p->pid, &stat) || process_has_ended(&stat);
 }
 
-static bool stall_is_stopped(const struct pulse *p)
+static bool stall_is_stopped(const struct heartbeat *p)
 {
     struct process_stat stat;
     return process_stat_read(p->pid, &stat) && process_is_stopped(&stat);
 }
 
-/* Whether a rank's process does not run, and it counts: a long phase may live on behind a rank that
- * is slow to wake, a step cannot. */
-static bool stall_judge_process(const struct stall *s, const struct pulse *p, double now,
+/* Sets *v if the rank's process does not run. In a long phase, a rank that is slow to wake up is
+ * tolerated; a step cannot continue without it. */
+static bool stall_judge_process(const struct stall *s, const struct heartbeat *p, double now,
                                 struct verdict *v)
 {
     bool in_step = atomic_load(&s->own->phase) == STALL_IN_STEP, stopped = stall_is_stopped(p);
@@ -161,11 +162,11 @@ static bool stall_judge_process(const struct stall *s, const struct pulse *p, do
     return true;
 }
 
-static const struct pulse *stall_first_doing(const struct stall *s, enum stall_doing doing)
+static const struct heartbeat *stall_first_doing(const struct stall *s, enum stall_doing doing)
 {
     for (int i = 0; i < s->ranks_here; i++)
-        if (atomic_load(&stall_pulse_of(s, i)->doing) == (int)doing)
-            return stall_pulse_of(s, i);
+        if (atomic_load(&stall_heartbeat_of(s, i)->doing) == (int)doing)
+            return stall_heartbeat_of(s, i);
     return NULL;
 }
 
@@ -174,37 +175,37 @@ static double stall_last_progress(const struct stall *s)
     double last = 0;
 
     for (int i = 0; i < s->ranks_here; i++) {
-        double at = atomic_load(&stall_pulse_of(s, i)->progress_at);
+        double at = atomic_load(&stall_heartbeat_of(s, i)->progress_at);
         last = at > last ? at : last;
     }
     return last;
 }
 
-/* A step that takes so long is worth a warning even if it is still at work. */
+/* A step this long is worth a warning even if ranks still make progress. */
 static bool stall_gets_on(const struct stall *s, double now)
 {
     return s->shared && atomic_load(&s->own->phase) != STALL_IN_STEP &&
            now - stall_last_progress(s) < s->seconds;
 }
 
-/* A step whose gradients move is slow, and no more: it ends if nobody ends the run. */
+/* A step whose gradients still move is slow, and ends by itself. */
 static bool stall_exchanges(const struct stall *s, double now)
 {
     double last = -INFINITY;
 
     for (int i = 0; i < s->ranks_here; i++)
-        last = fmax(last, atomic_load(&stall_pulse_of(s, i)->moved_at));
+        last = fmax(last, atomic_load(&stall_heartbeat_of(s, i)->moved_at));
     return s->shared && atomic_load(&s->own->phase) == STALL_IN_STEP && now - last < s->seconds / 2;
 }
 
-/* The worst first: whoever does not run, then who does not come to where the others wait. */
+/* Most severe first: a rank that does not run, then one that the others wait for. */
 static struct verdict stall_judge(const struct stall *s, double now)
 {
-    const struct pulse *p;
+    const struct heartbeat *p;
     struct verdict v;
 
     for (int i = 0; i < s->ranks_here; i++)
-        if (stall_judge_process(s, stall_pulse_of(s, i), now, &v))
+        if (stall_judge_process(s, stall_heartbeat_of(s, i), now, &v))
             return v;
     if (stall_gets_on(s, now))
         return (struct verdict){STALL_GETS_ON, NULL};
@@ -219,7 +220,7 @@ static struct verdict stall_judge(const struct stall *s, double now)
     return (struct verdict){STALL_WAITS, s->shared ? NULL : s->own};
 }
 
-/* ---- saying it */
+/* ---- reports */
 
 static const char *stall_cause_of(enum stall_state state)
 {
@@ -286,18 +287,18 @@ static void stall_say_own_part(const struct stall *s, double now, double idle)
                 words[atomic_load(&s->own->doing)], now - atomic_load(&s->own->since));
 }
 
-/* Of the ranks of this machine: one speaks for all. */
+/* True on the one rank that reports for its machine. */
 static bool stall_is_first_that_runs(const struct stall *s, double now)
 {
-    for (int i = 0; stall_pulse_of(s, i) != s->own; i++)
-        if (!stall_has_ended(stall_pulse_of(s, i)) &&
-            stall_stopped_for(stall_pulse_of(s, i), now) <= 0)
+    for (int i = 0; stall_heartbeat_of(s, i) != s->own; i++)
+        if (!stall_has_ended(stall_heartbeat_of(s, i)) &&
+            stall_stopped_for(stall_heartbeat_of(s, i), now) <= 0)
             return false;
     return true;
 }
 
-/* A host that is cut off is not told to end: its ranks end themselves, long after whoever could has
- * ended the run. */
+/* An unreachable host cannot be signalled; its ranks time out on their own, after the rest of the
+ * run was stopped. */
 static void stall_give_up(const struct stall *s, const struct verdict *v, double now)
 {
     bool in_step = atomic_load(&s->own->phase) == STALL_IN_STEP;
@@ -310,8 +311,8 @@ static void stall_give_up(const struct stall *s, const struct verdict *v, double
     _exit(1);
 }
 
-/* It is said once for each phase or step, again when it becomes worse, and again after the same
- * time: for the daemon, a machine that says nothing is gone. */
+/* Reports once per phase or step, again if it gets worse, and again after the same time: the daemon
+ * considers a machine without reports lost. */
 static void stall_log(struct stall *s, const struct verdict *v, double now, double began)
 {
     enum stall_severity severity = v->state <= STALL_STARVED     ? SEVERITY_BAD
@@ -337,7 +338,32 @@ static bool stall_waits_for_others(const struct stall *s)
     return doing == STALL_ALLREDUCE || doing == STALL_WAIT;
 }
 
-/* In the second half of what a step may take, if this rank waits in it. */
+static uint64_t stall_tcp_bytes_of(int fd)
+{
+    struct tcp_info info = {0};
+    socklen_t size = sizeof info;
+
+    if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size) ||
+        size < offsetof(struct tcp_info, tcpi_bytes_received) + sizeof info.tcpi_bytes_received)
+        return 0;
+    return info.tcpi_bytes_acked + info.tcpi_bytes_received;
+}
+
+uint64_t stall_tcp_bytes(void)
+{
+    DIR *folder = opendir("/proc/self/fd");
+    uint64_t total = 0;
+
+    if (!folder)
+        return 0;
+    for (struct dirent *entry; (entry = readdir(folder));)
+        if (entry->d_name[0] != '.')
+            total += stall_tcp_bytes_of(atoi(entry->d_name));
+    closedir(folder);
+    return total;
+}
+
+/* Checks during the second half of the limit of a step, if this rank waits in it. */
 static void stall_look_at_traffic(struct stall *s, double now, double began)
 {
     double since = atomic_load(&s->own->since);
@@ -345,7 +371,7 @@ static void stall_look_at_traffic(struct stall *s, double now, double began)
     if (now - began < s->seconds / 2 || !s->shared || s->ranks_here == s->world ||
         !stall_waits_for_others(s))
         return;
-    uint64_t bytes = traffic_tcp_bytes();
+    uint64_t bytes = stall_tcp_bytes();
     if (since > s->moved_wait || bytes < s->moved) { /* another wait, or a connection was closed */
         s->moved_wait = since;
         s->moved = bytes;
@@ -361,8 +387,8 @@ static void stall_check(struct stall *s)
     double now = clock_monotonic(), began = atomic_load(&s->own->phase_at);
     uint64_t progress = stall_progress();
 
-    /* A watcher that was itself stopped wakes up with an old beat: its rank's clocks say nothing
-     * about a stall. */
+    /* A watcher that was itself stopped wakes up with an old beat; the times of its rank then mean
+     * nothing. */
     bool slept = now - atomic_load(&s->own->beat) > LATE_SECONDS;
     atomic_store(&s->own->beat, now);
     if (progress != s->progress || slept)
@@ -390,9 +416,9 @@ static void *stall_watch(void *argument)
     return NULL;
 }
 
-/* ---- making and ending */
+/* ---- public functions */
 
-/* As whoever started this process says; MPI is not there yet. -1: nobody does. */
+/* Rank number as set by the launcher, before MPI starts; -1: none. */
 static int stall_rank_by_environment(void)
 {
     static const char *const names[] = {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "SLURM_PROCID"};
@@ -407,25 +433,12 @@ static int stall_rank_by_environment(void)
     return -1;
 }
 
-static int stall_start_thread(struct stall *s, struct error *e)
-{
-
-    pthread_mutex_init(&s->lock, NULL);
-    pthread_cond_init(&s->ends, NULL);
-    int reason = helper_thread_start(&s->thread, "stall", stall_watch, s);
-    s->thread_runs = reason == 0;
-    return reason ? error_set_errno(e, reason, "cannot start a thread that watches for stalls") : 0;
-}
-
 int stall_create(double seconds, double give_up_seconds, struct stall **out, struct error *e)
 {
-    struct stall *s = seconds > 0 ? calloc(1, sizeof *s) : NULL;
-
     *out = NULL;
     if (seconds <= 0)
         return 0;
-    if (!s)
-        return error_set(e, ERR_NO_MEMORY, "no memory to watch for stalls");
+    struct stall *s = xcalloc(1, sizeof *s);
     s->seconds = seconds;
     s->give_up_seconds = give_up_seconds;
     s->own = &s->alone;
@@ -436,18 +449,21 @@ int stall_create(double seconds, double give_up_seconds, struct stall **out, str
     atomic_store(&s->alone.moved_at, -INFINITY);
     stall_phase(s, STALL_IN_START);
     stall_set_doing(s, STALL_WAIT);
-    if (stall_start_thread(s, e)) {
+    pthread_mutex_init(&s->lock, NULL);
+    pthread_cond_init(&s->ends, NULL);
+    int reason = helper_thread_start(&s->thread, "stall", stall_watch, s);
+    if (reason) {
         free(s);
-        return -(int)e->code;
+        return error_set_errno(e, reason, "cannot start a thread that watches for stalls");
     }
     *out = s;
     return 0;
 }
 
-/* The watcher is outside while the pulse moves. */
-static void stall_move_pulse(struct stall *s, struct pulse *to)
+/* The watcher must not run while the state moves. */
+static void stall_move_heartbeat(struct stall *s, struct heartbeat *to)
 {
-    const struct pulse *from = s->own;
+    const struct heartbeat *from = s->own;
 
     atomic_store(&to->doing, atomic_load(&from->doing));
     atomic_store(&to->phase, atomic_load(&from->phase));
@@ -471,14 +487,14 @@ int stall_share(struct stall *s, struct traincomm *comm, struct error *e)
     s->alone.rank = traincomm_rank(comm);
     traincomm_on_wait(comm, stall_note_wait, s);
     stall_set_doing(s, STALL_COMPUTE);
-    int status = traincomm_shared_create(comm, sizeof(struct pulse), &shared);
+    int status = traincomm_shared_create(comm, sizeof(struct heartbeat), &shared);
     if (status)
         return error_set(e, ERR_NO_MEMORY, "no memory to watch for stalls: %s",
                          traincomm_strerror(status));
     pthread_mutex_lock(&s->lock);
-    stall_move_pulse(s, traincomm_shared_part(shared, traincomm_host_rank(comm)));
+    stall_move_heartbeat(s, traincomm_shared_part(shared, traincomm_host_rank(comm)));
     pthread_mutex_unlock(&s->lock);
-    traincomm_barrier(comm); /* nobody looks before all have written */
+    traincomm_barrier(comm); /* no rank reads before all have written */
     pthread_mutex_lock(&s->lock);
     s->shared = shared;
     s->ranks_here = traincomm_host_size(comm);
@@ -493,7 +509,7 @@ void stall_unshare(struct stall *s)
         return;
     struct traincomm_shared *shared = s->shared;
     pthread_mutex_lock(&s->lock);
-    stall_move_pulse(s, &s->alone);
+    stall_move_heartbeat(s, &s->alone);
     s->shared = NULL;
     s->ranks_here = 1;
     s->world = 0;
@@ -515,12 +531,10 @@ void stall_destroy(struct stall *s)
 {
     if (!s)
         return;
-    if (s->thread_runs) {
-        pthread_mutex_lock(&s->lock);
-        s->end = true;
-        pthread_cond_signal(&s->ends);
-        pthread_mutex_unlock(&s->lock);
-        pthread_join(s->thread, NULL);
-    }
+    pthread_mutex_lock(&s->lock);
+    s->end = true;
+    pthread_cond_signal(&s->ends);
+    pthread_mutex_unlock(&s->lock);
+    pthread_join(s->thread, NULL);
     free(s);
 }

@@ -1,13 +1,13 @@
 /*
- * Notices that a run does not get on, in every phase from before MPI's start to its end, and says
- * why as far as one machine can see: a rank that is stopped or gone, one that waits for data, reads
- * or writes files or still computes, or all of them waiting for ranks of other machines.
+ * Detects that a run makes no progress, from before MPI's start to its end, and diagnoses the cause
+ * as far as one machine can see: a rank that is stopped or gone, waits for data, reads or writes
+ * files or still computes, or all ranks waiting for other machines.
  *
- * A thread of each rank watches; what the ranks of a machine do lies in memory they share, as soon
- * as MPI is there. Each rank says its own part in its log; one speaks for its machine, again and
- * again while it lasts (common/run/stall_report.h); rank 0 writes a warning event about its
- * machine. A long phase in which work is done (stall_progress_add) is said to get on, and is no
- * stall. The run is not ended: the daemon, which reads the log, decides that.
+ * A thread of each rank watches; once MPI runs, the ranks of a machine share their state in memory.
+ * Each rank logs its own part; one reports for the machine, repeatedly while the stall lasts
+ * (common/run/stall_report.h), and rank 0 writes a warning event about its machine. A long phase
+ * that makes progress (common/run/stall_report.h) is reported as such. The run is not ended here:
+ * the daemon reads the log and decides.
  */
 #pragma once
 
@@ -22,29 +22,34 @@
 enum stall_doing {
     STALL_DATA,
     STALL_COMPUTE,
-    STALL_FILES, /* reads or writes them */
+    STALL_FILES, /* reading or writing them */
     STALL_ALLREDUCE,
     STALL_WAIT /* for the other ranks */
 };
 
 struct stall;
 
-/* Begins to watch, in the phase of the start and waiting for the other ranks, as the start of MPI
- * is what comes next. seconds 0: nothing is watched, and *out is NULL, which all calls take.
- * give_up: see start.h. */
+/* Starts watching, in phase STALL_IN_START and waiting for the other ranks, because MPI's start
+ * comes next. With seconds 0 nothing is watched and *out is NULL, which all calls accept.
+ * give_up_seconds: see start.h. */
 int stall_create(double seconds, double give_up_seconds, struct stall **out, struct error *e);
 
-/* Collective: from now on the ranks of a machine see each other, until stall_unshare. */
+/* From now until stall_unshare the ranks of a machine see each other. Collective. */
 int stall_share(struct stall *s, struct traincomm *comm, struct error *e);
 void stall_unshare(struct stall *s); /* collective */
 void stall_destroy(struct stall *s);
 
-/* Where warnings go; NULL: nowhere any more. */
+/* Sets where warnings go; NULL: nowhere. */
 void stall_report_to(struct stall *s, struct report *report);
 
-/* What this rank does from now on. Cheap. */
+/* Sets what this rank does from now on. Cheap. */
 void stall_doing(struct stall *s, enum stall_doing doing);
 
-/* What the run is in from now on; for STALL_IN_STEP also called at the end of each step. */
+/* Sets the phase; for STALL_IN_STEP call it again at the end of each step. */
 void stall_phase(struct stall *s, enum stall_phase phase);
-void stall_step_ended(struct stall *s, int64_t step); /* so many are done */
+void stall_step_ended(struct stall *s, int64_t step); /* step: number of completed steps */
+
+/* Bytes sent (acknowledged) and received by all open TCP connections of this process, MPI's among
+ * them; decreases if a connection was closed. The gradients of a step move over a slow network long
+ * before their sum is complete, and MPI does not report progress. Other transports are not seen. */
+uint64_t stall_tcp_bytes(void);

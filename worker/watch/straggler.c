@@ -2,16 +2,19 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "common/json.h"
+#include "common/log.h"
 #include "common/number.h"
+#include "common/xalloc.h"
 
-#define BRIEF_MS 60 /* a shorter step is judged as if it took so long: it is too short to tell */
+#define BRIEF_MS 60 /* shorter steps are too noisy: they count as this long */
 
-/* A rank is slow whose excess over the median of the others, as a share of it, is more than `mean`
- * in so many blocks of steps one behind the other; in each of them more than `least` and `steady`
- * of the mean, so that neither a pause nor noise is one; and more than `spread` times what the
- * upper eighth of other units exceeds their middle by: in a mixed cluster the slower kind is none.
- */
+/* A rank is slow if its relative excess over the median of the others exceeds `mean` over `blocks`
+ * consecutive blocks of `steps`; in each block also `least` and `steady` times the mean, to exclude
+ * pauses and noise; and `spread` times the distance between the upper eighth and the median of
+ * other units, so that the slower kind of a mixed cluster is not reported. */
 static const struct rule {
     int steps, blocks;
     double mean, least, steady, spread;
@@ -22,18 +25,18 @@ static const struct rule {
 #define RULES ((int)(sizeof rules / sizeof *rules))
 
 struct record {
-    int unit; /* its host, or itself if that is the only one */
+    int unit; /* its host, or itself on a single host */
     bool named[RULES];
-    double excess; /* of all blocks of the rule that is judged */
+    double excess; /* over all blocks of the current rule */
     struct {
         struct rank_times times;
-        double median_ms;          /* of the others' whole times */
-    } steps[STRAGGLER_MEAN_STEPS]; /* a ring */
+        double median_ms;          /* of the others' busy times */
+    } steps[STRAGGLER_MEAN_STEPS]; /* ring */
 };
 
 struct stragglers {
     int world;
-    long steps;     /* that were added */
+    long steps;     /* added so far */
     double *sorted; /* (world), behind the ranks */
     double step_ms[STRAGGLER_MEAN_STEPS];
     struct record ranks[];
@@ -53,22 +56,19 @@ double rank_busy_ms(const struct rank_times *times)
     return sum;
 }
 
-int stragglers_create(int world, const int *host, struct stragglers **out, struct error *e)
+struct stragglers *stragglers_create(int world, const int *host)
 {
     struct stragglers *s =
-        calloc(1, sizeof *s + (size_t)world * (sizeof *s->ranks + sizeof *s->sorted));
+        xcalloc(1, sizeof *s + (size_t)world * (sizeof *s->ranks + sizeof *s->sorted));
     bool one_host = true;
 
-    if (!s)
-        return error_set(e, ERR_NO_MEMORY, "no memory for the times of %d ranks", world);
     s->world = world;
     s->sorted = (double *)(s->ranks + world);
     for (int i = 0; i < world; i++)
         one_host = one_host && host[i] == 0;
     for (int i = 0; i < world; i++)
         s->ranks[i].unit = one_host ? i : host[i];
-    *out = s;
-    return 0;
+    return s;
 }
 
 void stragglers_destroy(struct stragglers *s)
@@ -76,13 +76,13 @@ void stragglers_destroy(struct stragglers *s)
     free(s);
 }
 
-/* Where the newest step but `back` is in the rings. */
+/* Index in the rings of the step `back` before the newest. */
 static int straggler_at(const struct stragglers *s, int back)
 {
     return (int)((s->steps - 1 - back) % STRAGGLER_MEAN_STEPS);
 }
 
-/* Of all sorted values but one, which is left out where it stands. */
+/* Median of all sorted values except one that equals `own`. */
 static double straggler_median_of_others(const struct stragglers *s, double own)
 {
     const double *all = s->sorted;
@@ -91,7 +91,7 @@ static double straggler_median_of_others(const struct stragglers *s, double own)
     return (all[low + (own <= all[low])] + all[high + (own <= all[high])]) / 2;
 }
 
-/* In so many steps, the newest but `back` and before. */
+/* Over `steps` steps, the newest of them `back` before the newest of all. */
 static double straggler_excess(const struct stragglers *s, const struct record *rank, int back,
                                int steps)
 {
@@ -104,7 +104,7 @@ static double straggler_excess(const struct stragglers *s, const struct record *
     return (busy - median) / fmax(median, steps * BRIEF_MS);
 }
 
-/* The slowest rank that is not named yet, or NULL. */
+/* Returns the slowest rank that is not reported yet, or NULL. */
 static struct record *straggler_worst(struct stragglers *s, int r)
 {
     const struct rule *rule = &rules[r];
@@ -134,7 +134,7 @@ static bool straggler_stands_out(struct stragglers *s, int r, const struct recor
     return rank->excess > rules[r].spread * (s->sorted[n * 7 / 8] - s->sorted[(n - 1) / 2]);
 }
 
-/* Where it lost, and what the ranks that keep pace wait for those of its unit. */
+/* Fills in where the rank lost time, and how long the others waited for its unit. */
 static void straggler_describe(const struct stragglers *s, const struct rule *rule,
                                const struct record *slow, struct straggler *found)
 {
@@ -221,4 +221,127 @@ int host_paces(const struct rank_times *every, const int *host, int world, struc
             hosts[count++] = hosts[i];
     qsort(hosts, (size_t)count, sizeof *hosts, straggler_host_compare);
     return count;
+}
+
+#define RANKS_IN_AN_EVENT 64
+
+/* The arrays follow the struct, (world) each. */
+struct rank_timing {
+    struct traincomm *comm;
+    struct report *report;
+    int world, slowest;
+    struct stragglers *stragglers; /* on rank 0 */
+    struct rank_step *every;       /* last step of each rank */
+    struct rank_times *times;      /* of `every` */
+    struct host_pace *hosts;       /* scratch */
+    int *host;                     /* rank 0: lowest rank on each rank's host */
+};
+
+struct rank_timing *rank_timing_create(struct traincomm *comm, struct report *report)
+{
+    int world = traincomm_size(comm);
+    struct rank_timing *p =
+        xcalloc(1, sizeof *p + (size_t)world * (sizeof *p->every + sizeof *p->times +
+                                                sizeof *p->hosts + sizeof *p->host));
+
+    *p = (struct rank_timing){.comm = comm, .report = report, .world = world};
+    p->every = (struct rank_step *)(p + 1);
+    p->times = (struct rank_times *)(p->every + world);
+    p->hosts = (struct host_pace *)(p->times + world);
+    p->host = (int *)(p->hosts + world);
+    for (int i = 0; i < world && traincomm_rank(comm) == 0; i++)
+        while (strcmp(traincomm_host(comm, p->host[i]), traincomm_host(comm, i)) != 0)
+            p->host[i]++;
+    if (traincomm_rank(comm) == 0)
+        p->stragglers = stragglers_create(world, p->host);
+    return p;
+}
+
+void rank_timing_destroy(struct rank_timing *p)
+{
+    if (p)
+        stragglers_destroy(p->stragglers);
+    free(p);
+}
+
+struct rank_step rank_timing_gather(struct rank_timing *p, const struct rank_step *mine)
+{
+    struct rank_step all = {0};
+
+    traincomm_all_gather(p->comm, mine, sizeof *mine, p->every);
+    for (int i = 0; i < p->world; i++) {
+        all.loss += p->every[i].loss / p->world;
+        all.correct += p->every[i].correct;
+        all.bad_images += p->every[i].bad_images;
+        all.energy.joules += p->every[i].energy.joules;
+        all.energy.hosts += p->every[i].energy.hosts;
+        all.energy.unread += p->every[i].energy.unread;
+        p->times[i] = p->every[i].times;
+        if (i == 0 || rank_busy_ms(&p->times[i]) > rank_busy_ms(&p->times[p->slowest]))
+            p->slowest = i;
+    }
+    return all;
+}
+
+static void straggler_report_hosts(const struct rank_timing *p)
+{
+    double busy[8];
+    int n = host_paces(p->times, p->host, p->world, p->hosts), said = 0;
+    json_t *names = json_array();
+
+    for (; said < n && said < (int)(sizeof busy / sizeof *busy); said++) {
+        busy[said] = p->hosts[said].busy_ms;
+        json_array_append_new(names,
+                              json_text_or_null(traincomm_host(p->comm, p->hosts[said].first)));
+    }
+    report_json(p->report, "slowest_hosts", names);
+    report_durations(p->report, "slowest_hosts_ms", busy, (size_t)said);
+    report_real(p->report, "median_host_ms",
+                (p->hosts[(n - 1) / 2].busy_ms + p->hosts[n / 2].busy_ms) / 2);
+    json_decref(names);
+}
+
+void rank_timing_report(const struct rank_timing *p)
+{
+    double busy[RANKS_IN_AN_EVENT];
+
+    report_int(p->report, "slowest_rank", p->slowest);
+    if (p->world > RANKS_IN_AN_EVENT) {
+        if (p->stragglers)
+            straggler_report_hosts(p);
+        return;
+    }
+    for (int i = 0; i < p->world; i++)
+        busy[i] = rank_busy_ms(&p->times[i]);
+    report_durations(p->report, "rank_busy_ms", busy, (size_t)p->world);
+}
+
+int straggler_report(struct rank_timing *p, int64_t step, double step_ms, struct error *e)
+{
+    struct straggler s;
+    char message[512];
+
+    if (traincomm_rank(p->comm) != 0 || !stragglers_add(p->stragglers, p->times, step_ms, &s))
+        return 0;
+    snprintf(
+        message, sizeof message,
+        "rank %d%s on %s is slower than the others: %.1f ms a step in steps %lld to %lld, median "
+        "%.1f ms; it loses most in %s, and the others wait %.1f ms a step for it (%.1f %%)",
+        s.rank, s.ranks > 1 ? " (one of several)" : "", traincomm_host(p->comm, s.rank), s.busy_ms,
+        (long long)(step - s.steps + 1), (long long)step, s.median_ms, rank_phase_name(s.phase),
+        s.wait_ms, 100 * s.wait_share);
+    log_warning("%s", message);
+    report_begin(p->report, EVENT_STRAGGLER);
+    report_int(p->report, "step", step);
+    report_int(p->report, "rank", s.rank);
+    report_text(p->report, "host", traincomm_host(p->comm, s.rank));
+    report_int(p->report, "ranks", s.ranks);
+    report_text(p->report, "phase", rank_phase_name(s.phase));
+    report_real(p->report, "busy_ms", s.busy_ms);
+    report_real(p->report, "median_ms", s.median_ms);
+    report_int(p->report, "steps", s.steps);
+    report_real(p->report, "wait_ms", s.wait_ms);
+    report_real(p->report, "wait_share", s.wait_share);
+    report_text(p->report, "message", message);
+    return report_end(p->report, e);
 }

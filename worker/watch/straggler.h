@@ -1,21 +1,25 @@
 /*
- * Finds the rank that holds up the others. In data-parallel training every rank does the same work,
- * so a rank whose own time of a step (waiting for others left out) stays above the median of the
- * others has a slow core, disk or neighbour.
+ * Step times of the ranks, and the rank that holds up the others. In data-parallel training every
+ * rank does the same work, so a rank whose own time (without waiting for others) stays above the
+ * median of the others has a slow core, disk or neighbour.
  */
 #pragma once
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "common/error.h"
+#include "worker/comm/traincomm.h"
+#include "worker/report.h"
+#include "worker/watch/energy.h"
 
-#define STRAGGLER_STEPS      5   /* of a gross one, which takes half as long again as the median */
-#define STRAGGLER_MEAN_STEPS 160 /* of one that takes 3 % longer in their mean */
+#define STRAGGLER_STEPS      5   /* for a rank that takes 1.5 times the median */
+#define STRAGGLER_MEAN_STEPS 160 /* for a rank whose mean is 3 % above it */
 
 enum rank_phase { RANK_DATA, RANK_FORWARD, RANK_BACKWARD, RANK_OPTIM, RANK_PHASES };
-const char *rank_phase_name(enum rank_phase phase); /* "forward" */
+const char *rank_phase_name(enum rank_phase phase);
 
-/* What one rank did in one step, without waiting for others. */
+/* One rank's times in one step, without waiting for others */
 struct rank_times {
     double ms[RANK_PHASES];
 };
@@ -23,31 +27,64 @@ double rank_busy_ms(const struct rank_times *times);
 
 struct straggler {
     int rank;
-    int ranks;             /* of its host that are slow, itself among them */
-    int steps;             /* that the means are of */
-    enum rank_phase phase; /* where it lost most against the others */
+    int ranks;             /* slow ranks on its host, itself included */
+    int steps;             /* averaged over */
+    enum rank_phase phase; /* where it lost most */
     double busy_ms;        /* its mean */
-    double median_ms;      /* of the others' means */
-    double wait_ms;        /* a step: the others, but for those that are slow too, wait for it */
-    double wait_share;     /* that part of the steps' time */
+    double median_ms;      /* median of the others' means */
+    double wait_ms;        /* per step: what ranks of other units wait for it */
+    double wait_share;     /* as a fraction of the step time */
 };
 
 struct stragglers;
 
-/* host: (world), for each rank the lowest one on its host. Ranks of a host are named together, if
- * there are several hosts. */
-int stragglers_create(int world, const int *host, struct stragglers **out, struct error *e);
+/* host: (world), the lowest rank on each rank's host. With several hosts, slow ranks of one host
+ * are reported together. */
+struct stragglers *stragglers_create(int world, const int *host);
 void stragglers_destroy(struct stragglers *s); /* NULL is fine */
 
-/* every: (world), a step of all ranks, which took step_ms. True: *found has just become a
- * straggler, the slowest if there are several. It is not named again before it is half as slow. */
+/* every: (world), one step of all ranks, which took step_ms. Returns true with *found, the slowest
+ * one, if a rank has just become a straggler. It is not reported again before its excess has
+ * halved. */
 bool stragglers_add(struct stragglers *s, const struct rank_times *every, double step_ms,
                     struct straggler *found);
 
 struct host_pace {
-    int first, ranks; /* its lowest rank, and how many it has */
-    double busy_ms;   /* their mean */
+    int first, ranks; /* its lowest rank, and its number of ranks */
+    double busy_ms;   /* mean of its ranks */
 };
 
-/* host: as above. hosts (world) becomes the hosts, the slowest first; how many. */
+/* host: as above. Fills hosts (world) with the hosts, slowest first, and returns their number. */
 int host_paces(const struct rank_times *every, const int *host, int world, struct host_pace *hosts);
+
+/*
+ * Exchange of the step times. Everything that rank 0 does per rank and step is here;
+ * tests/bench/ranks measures its cost.
+ */
+
+/* What each rank tells the others after a step; plain doubles, for a gather. */
+struct rank_step {
+    double loss;
+    double correct; /* images with the label in first place */
+    double bad_images;
+    struct energy_part energy;
+    struct rank_times times;
+};
+
+struct rank_timing;
+
+/* Borrows comm and report. */
+struct rank_timing *rank_timing_create(struct traincomm *comm, struct report *report);
+void rank_timing_destroy(struct rank_timing *p); /* NULL is fine */
+
+/* Returns the mean loss of the step and the sums of the other numbers over the ranks, and keeps
+ * each rank's times. Collective; synchronises the ranks. */
+struct rank_step rank_timing_gather(struct rank_timing *p, const struct rank_step *mine);
+
+/* Adds to the step event being written: slowest_rank, and each rank's rank_busy_ms; with too many
+ * ranks for one line instead the slowest hosts (means over their ranks) and the median host. */
+void rank_timing_report(const struct rank_timing *p);
+
+/* Writes a `straggler` event and a warning if a rank has become one in this step, which took
+ * step_ms. Rank 0. */
+int straggler_report(struct rank_timing *p, int64_t step, double step_ms, struct error *e);

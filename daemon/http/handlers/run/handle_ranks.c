@@ -3,7 +3,7 @@
 #include "daemon/http/routes.h"
 #include "daemon/store/event.h"
 
-#define POINTS_MAX 1000 /* of up to 64 ranks each (worker/watch/pace.c) */
+#define POINTS_MAX 1000 /* of up to 64 ranks each (worker/watch/straggler.c) */
 
 struct ranks {
     json_t *step, *epoch, *t, *busy; /* arrays of the same length */

@@ -2,7 +2,6 @@
 #include <string.h>
 
 #include "worker/watch/binding.h"
-#include "worker/watch/kernel_kinds.h"
 
 #define HAS(text) (strstr(json_string_value(json_array_get(problems, 0)), text) != NULL)
 

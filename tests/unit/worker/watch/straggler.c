@@ -24,8 +24,7 @@ static void even_pace(void)
 
 static void set_up(void)
 {
-    struct error e;
-    cr_assert_eq(stragglers_create(WORLD, one_host, &s, &e), 0);
+    s = stragglers_create(WORLD, one_host);
     even_pace();
 }
 
@@ -114,9 +113,8 @@ Test(straggler, steps_too_short_to_tell_are_left_alone)
 Test(straggler, a_rank_alone_has_nobody_to_be_slower_than)
 {
     struct stragglers *alone;
-    struct error e;
 
-    cr_assert_eq(stragglers_create(1, one_host, &alone, &e), 0);
+    alone = stragglers_create(1, one_host);
     for (int i = 0; i < 20; i++)
         cr_expect_not(stragglers_add(alone, every, 200, &found));
     stragglers_destroy(alone);
@@ -134,14 +132,13 @@ Test(straggler, medians_are_of_the_others)
 {
     struct rank_times times[9];
     struct stragglers *many;
-    struct error e;
     unsigned dice = 1;
 
     for (int round = 0; round < 200; round++) {
         int world = 2 + round % 8, slow = round % world;
         double others[9];
         int n = 0;
-        cr_assert_eq(stragglers_create(world, one_host, &many, &e), 0);
+        many = stragglers_create(world, one_host);
         for (int i = 0; i < world; i++) {
             dice = dice * 1103515245 + 12345;
             times[i] = (struct rank_times){
@@ -193,11 +190,10 @@ static double normal(uint64_t *seed)
 static void cluster_open(struct cluster *c)
 {
     int host[512];
-    struct error e;
 
     for (int i = 0; i < c->world; i++)
         host[i] = i - i % c->per_host;
-    cr_assert_eq(stragglers_create(c->world, host, &c->stragglers, &e), 0);
+    c->stragglers = stragglers_create(c->world, host);
 }
 
 /* The step in which a rank was named, 0: none. */

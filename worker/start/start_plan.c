@@ -1,18 +1,233 @@
-/* The data of a run that starts, and the plan that follows from their number. */
+#include "worker/start/start_plan.h"
+
 #include <limits.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/buffer.h"
 #include "common/dataset/class_names.h"
+#include "common/dataset/job_data.h"
 #include "common/dataset/plan_inputs.h"
+#include "common/job/job_batch.h"
 #include "common/job/job_document.h"
+#include "common/job/recipe/preset.h"
 #include "common/json.h"
 #include "common/plan/replan.h"
 #include "common/run/weights.h"
+#include "common/system/file.h"
 #include "common/text.h"
-#include "worker/start/start_parts.h"
+#include "common/xalloc.h"
+#include "worker/watch/stall.h"
+
+#define STORED_DIGITS 12 /* of numbers in job.json, as json_file_write prints them */
+
+static int start_job_share_document(struct run *r, const char *path, json_t **document,
+                                    struct error *e)
+{
+    char *text = NULL;
+    long long bytes = -1;
+    json_t *value = NULL;
+    int status = 0;
+
+    if (r->rank == 0) {
+        value = json_document_load(path, e);
+        status = value ? 0 : -(int)e->code;
+        if (value) /* on rank 0 only: the data of other hosts may differ */
+            json_decref(job_data_complete(value));
+    }
+    status = run_agree(r, status, e);
+    if (status)
+        return status;
+    if (r->rank == 0) {
+        text = json_dumps(value, JSON_COMPACT);
+        bytes = (long long)strlen(text);
+    }
+    traincomm_broadcast(r->comm, &bytes, sizeof bytes, 0);
+    if (r->rank != 0)
+        text = xmalloc((size_t)bytes + 1);
+    traincomm_broadcast(r->comm, text, (size_t)bytes, 0);
+    if (r->rank != 0)
+        value = json_document_parse(text, (size_t)bytes, e);
+    free(text);
+    *document = value;
+    return value ? 0 : -(int)e->code;
+}
+
+static int start_refuse(const struct problems *problems, const char *path, enum error_code code,
+                        struct error *e)
+{
+    struct buffer words = BUFFER(ERROR_TEXT_BYTES);
+    char *text = problems_to_text(problems), *rest = NULL;
+
+    for (char *line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest))
+        buffer_printf(&words, "%s%s", words.bytes ? "; " : "", line);
+    int status = error_set(e, code, "%s: %s", path, words.bytes ? words.data : "not a valid job");
+    buffer_clear(&words);
+    free(text);
+    return status;
+}
+
+static int start_job_parse_document(const char *path, const json_t *document,
+                                    struct job_spec **spec, struct error *e)
+{
+    struct problems problems = {0};
+    int status = 0;
+
+    *spec = job_spec_parse(document, preset_lookup, NULL, &problems);
+    if (!*spec)
+        status = start_refuse(&problems, path, ERR_INVALID, e);
+    problems_clear(&problems);
+    return status;
+}
+
+/* The document leaves the workers to the plan: use those that were started. */
+static int start_job_take_workers(struct job_spec *spec, int world, struct error *e)
+{
+    struct problems problems = {0};
+    int64_t nodes = spec->cluster.nodes;
+    int status = 0;
+
+    if (world % nodes)
+        return error_set(e, ERR_INVALID,
+                         "cluster.workers_per_node is 0 and %d workers were started, which are not "
+                         "as many on each of %lld nodes",
+                         world, (long long)nodes);
+    spec->cluster.workers_per_node = world / nodes;
+    job_batch_settle(spec, spec->states_batch, &problems);
+    if (problems.count)
+        status = start_refuse(&problems, "the job", ERR_INVALID, e);
+    problems_clear(&problems);
+    return status;
+}
+
+/* With data.locality node, the same number of nodes keep their parts of the data, whose use the
+ * checkpoint records; other numbers get new parts. */
+static int start_job_replan_workers(struct job_spec *spec, int world, struct error *e)
+{
+    int64_t nodes = spec->cluster.nodes;
+    int status = replan_spec(spec, world, e);
+
+    if (status || spec->data.locality != JOB_LOCALITY_NODE || world % nodes)
+        return status;
+    spec->cluster.nodes = nodes;
+    spec->cluster.workers_per_node = world / nodes;
+    return 0;
+}
+
+/* Only a resumed run may have another number of workers than the job asks for. */
+static int start_job_fit_world(struct job_spec *spec, int world, bool resumes, struct error *e)
+{
+    if (job_spec_leaves_workers(spec))
+        return start_job_take_workers(spec, world, e);
+    int64_t wanted = job_spec_world_size(spec);
+    if (wanted == world)
+        return 0;
+    if (resumes)
+        return start_job_replan_workers(spec, world, e);
+    return error_set(e, ERR_INVALID,
+                     "the job asks for %lld x %lld = %lld workers, but %d %s started: "
+                     "use mpirun -np %lld, or change cluster.nodes and cluster.workers_per_node",
+                     (long long)spec->cluster.nodes, (long long)spec->cluster.workers_per_node,
+                     (long long)wanted, world, world == 1 ? "was" : "were", (long long)wanted);
+}
+
+/* ---- the job in the run directory */
+
+/* The document with numbers rounded as in a file. */
+static json_t *start_job_as_stored(const struct job_spec *spec)
+{
+    json_t *document = job_spec_to_json(spec);
+    char *text = json_dumps(document, JSON_REAL_PRECISION(STORED_DIGITS));
+    json_t *stored = text ? json_loads(text, 0, NULL) : NULL;
+
+    free(text);
+    json_decref(document);
+    return stored;
+}
+
+static int start_job_compare(const char *path, const struct job_spec *stored,
+                             const struct job_spec *mine, struct error *e)
+{
+    json_t *jobs[] = {start_job_as_stored(stored), start_job_as_stored(mine)},
+           *differences = json_array();
+    char key[PROBLEM_KEY_BYTES];
+    int status = 0;
+
+    json_differences(jobs, 2, differences);
+    const json_t *first = json_array_get(differences, 0);
+    if (first)
+        status = error_set(e, ERR_CONFLICT,
+                           "%s is another job's (%s differs): name another --run-dir, or go on "
+                           "with that job by --resume",
+                           path, problem_key(json_get_text(first, "pointer", ""), key));
+    json_decref(jobs[0]);
+    json_decref(jobs[1]);
+    json_decref(differences);
+    return status;
+}
+
+static int start_job_check_stored(const struct run *r, const char *path, struct error *e)
+{
+    struct job_spec *stored = NULL;
+    json_t *document = json_document_load(path, e);
+
+    if (!document)
+        return -(int)e->code;
+    int status = start_job_parse_document(path, document, &stored, e);
+    json_decref(document);
+    /* If it states other workers than were started, report that key. */
+    if (!status && job_spec_leaves_workers(stored)) {
+        status = start_job_take_workers(stored, r->world, e);
+        if (status)
+            error_prefix(e, "%s", path);
+    }
+    if (!status)
+        status = start_job_compare(path, stored, r->spec, e);
+    job_spec_destroy(stored);
+    return status;
+}
+
+/* Refuses a new run in the directory of another job, whose events and plan must not be mixed with;
+ * the refusal is not logged there either. The daemon passes the directory's own file. Rank 0. */
+static int start_job_check_run_dir(struct run *r, const char *job_file, struct error *e)
+{
+    char path[PATH_MAX];
+    struct stat own, stored;
+
+    file_path(path, NULL, "%s/job.json", r->run_dir);
+    if (stat(path, &stored))
+        return 0;
+    if (stat(job_file, &own) == 0 && own.st_dev == stored.st_dev && own.st_ino == stored.st_ino)
+        return 0;
+    int status = start_job_check_stored(r, path, e);
+    if (status) {
+        stall_report_to(r->stall, NULL);
+        report_destroy(r->report);
+        r->report = NULL;
+    }
+    return status;
+}
+
+int start_job(struct run *r, const char *path, bool resumes, struct error *e)
+{
+    json_t *document = NULL;
+    int status = start_job_share_document(r, path, &document, e);
+
+    if (!status)
+        status = start_job_parse_document(path, document, &r->spec, e);
+    json_decref(document);
+    if (!status)
+        status = start_job_fit_world(r->spec, r->world, resumes, e);
+    if (!status && !resumes && r->rank == 0)
+        status = start_job_check_run_dir(r, path, e);
+    return run_agree(r, status, e);
+}
+
+/* ---- data and plan */
 
 static int start_data_open(const char *path, enum dataset_role role, struct dataset_part part,
                            struct dataset **data, struct error *e)
@@ -37,8 +252,8 @@ static int start_data_open_both(struct run *r, struct error *e)
     return status;
 }
 
-/* Rank 0 first, then one rank of each other machine, then all: so that an index that has to be made
- * is made once, whether the data lie on a shared disk or on each machine's own. Collective. */
+/* Rank 0 first, then one rank of each other machine, then all, so that an index is built only once,
+ * on a shared disk or on each machine's own. Collective. */
 static int start_data_open_in_turn(struct run *r, struct error *e)
 {
     int mine = r->rank == 0 ? 0 : traincomm_host_rank(r->comm) == 0 ? 1 : 2, status = 0;
@@ -51,7 +266,7 @@ static int start_data_open_in_turn(struct run *r, struct error *e)
     return status;
 }
 
-/* Ranks are numbered node by node, as mpirun places them. */
+/* mpirun numbers the ranks node by node. */
 static struct dataset_part start_data_part_of_rank(const struct run *r)
 {
     int workers = (int)r->spec->cluster.workers_per_node;
@@ -61,7 +276,7 @@ static struct dataset_part start_data_part_of_rank(const struct run *r)
     return (struct dataset_part){r->rank / workers, (int)r->spec->cluster.nodes};
 }
 
-/* Of all nodes: with data.locality node each rank has opened its node's part. Collective. */
+/* Sums over the nodes, each of which has opened its part. Collective. */
 static void start_count_images(const struct run *r, struct plan_counts *counts)
 {
     double mine = r->train_data ? (double)dataset_images(r->train_data) : 0;
@@ -111,14 +326,14 @@ static int start_make_plan(struct run *r, const struct plan_counts *counts, stru
     return status;
 }
 
-/* Warns of each line, unless the plan that is stored with the job has told its submitter. */
-static int start_data_say_lines(struct run *r, const char *lines, struct error *e)
+/* Warns of each line that the stored plan has not already shown to the submitter. */
+static int start_warn_lines(struct run *r, const char *lines, struct error *e)
 {
-    char path[PATH_MAX + 16];
+    char path[PATH_MAX];
     struct error none;
     int status = 0;
 
-    snprintf(path, sizeof path, "%s/plan.json", r->run_dir);
+    file_path(path, NULL, "%s/plan.json", r->run_dir);
     json_t *plan = access(path, F_OK) ? NULL : json_document_load(path, &none);
     for (size_t length; *lines && !status; lines += length + (lines[length] == '\n')) {
         length = strcspn(lines, "\n");
@@ -138,16 +353,16 @@ static int start_data_say_lines(struct run *r, const char *lines, struct error *
 static int start_data_open_weights(const struct run *r, struct safetensors **weights,
                                    struct error *e)
 {
-    char path[PATH_MAX + 32];
+    char path[PATH_MAX];
 
     *weights = NULL;
-    snprintf(path, sizeof path, "%s/model.safetensors", r->resumed_from);
+    file_path(path, NULL, "%s/model.safetensors", r->resumed_from);
     if (r->resumes)
         return safetensors_open(path, weights, e);
     return *r->init_path ? weights_open(r->init_path, path, weights, e) : 0;
 }
 
-/* The plan of a daemon has compared them, unless the data changed since. */
+/* The daemon compared them when it made the plan; the data may have changed since. */
 static int start_data_check_classes(struct run *r, struct error *e)
 {
     const struct job_spec *s = r->spec;
@@ -162,37 +377,36 @@ static int start_data_check_classes(struct run *r, struct error *e)
         status = error_prefix(e, "%s, %s", key,
                               strcmp(key, "data.eval") == 0 ? s->data.eval : s->data.train);
     if (!status)
-        status = start_data_say_lines(r, c.unknown, e);
+        status = start_warn_lines(r, c.unknown, e);
     if (!status)
-        status = start_data_say_lines(r, c.remark, e);
+        status = start_warn_lines(r, c.remark, e);
     r->classes = class_names_to_text(c.train.list || !r->resumes ? &c.train : &c.weights);
     job_classes_clear(&c);
     safetensors_close(weights);
     return status;
 }
 
-/* What is not wrong with the data, and yet should be known. */
-static int start_data_say_remarks(struct run *r, struct error *e)
+static int start_warn_of_data(struct run *r, struct error *e)
 {
     const char *train = r->train_data ? dataset_remarks(r->train_data) : "";
     const char *eval = r->eval_data ? dataset_remarks(r->eval_data) : "";
-    int status = start_data_say_lines(r, train, e);
+    int status = start_warn_lines(r, train, e);
 
-    return status || strcmp(train, eval) == 0 ? status : start_data_say_lines(r, eval, e);
+    return status || strcmp(train, eval) == 0 ? status : start_warn_lines(r, eval, e);
 }
 
 static const char *const plan_keys[] = {"train_images", "global_batch", "train_steps",
                                         "warmup_steps", "peak_lr",      "start_lr"};
 #define PLAN_KEYS (sizeof plan_keys / sizeof plan_keys[0])
 
-/* A file keeps numbers with twelve digits. */
+/* Tolerates the 12 digits of numbers in a file. */
 static bool start_data_plan_same_number(const json_t *stored, const json_t *mine)
 {
     double a = json_number_value(stored), b = json_number_value(mine);
     return fabs(a - b) <= 1e-9 * fmax(fabs(a), fabs(b));
 }
 
-/* Compares the first keys of two plans. Returns the first that differs, or keys. */
+/* Returns the index of the first differing key, or `keys`. */
 static size_t start_data_first_difference(const json_t *stored, const json_t *mine, size_t keys)
 {
     size_t i = 0;
@@ -212,14 +426,14 @@ static int start_data_refuse_plan(const char *path, const char *key, const json_
                      json_number_value(json_object_get(mine, key)));
 }
 
-/* A resumed run may go by another plan (on other workers): plan.json is then the one in force, and
- * the attempt's folder keeps the one before it. */
+/* A resumed run may have a new plan (other workers): it replaces plan.json, and the attempt's
+ * folder keeps the old one. */
 static int start_data_replace_plan(const struct run *r, const char *path, const json_t *stored,
                                    const json_t *mine, struct error *e)
 {
-    char kept[PATH_MAX + 32];
+    char kept[PATH_MAX];
 
-    snprintf(kept, sizeof kept, "%s/plan-before.json", r->attempt_dir);
+    file_path(kept, NULL, "%s/plan-before.json", r->attempt_dir);
     int status = json_file_write(kept, stored, e);
     return status ? status : json_file_write(path, mine, e);
 }
@@ -243,12 +457,12 @@ static int start_data_check_against_stored_plan(const struct run *r, const char 
 
 static int start_data_store_or_check_plan(const struct run *r, struct error *e)
 {
-    char plan_path[PATH_MAX + 16], job_path[PATH_MAX + 16];
+    char plan_path[PATH_MAX], job_path[PATH_MAX];
     json_t *job = job_spec_to_json(r->spec), *plan = plan_to_json(r->plan);
     int status = 0;
 
-    snprintf(plan_path, sizeof plan_path, "%s/plan.json", r->run_dir);
-    snprintf(job_path, sizeof job_path, "%s/job.json", r->run_dir);
+    file_path(plan_path, NULL, "%s/plan.json", r->run_dir);
+    file_path(job_path, NULL, "%s/job.json", r->run_dir);
     if (access(plan_path, F_OK) == 0) {
         status = start_data_check_against_stored_plan(r, plan_path, plan, e);
     } else {
@@ -280,7 +494,6 @@ static int start_data_take_place(struct run *r, struct error *e)
     return 0;
 }
 
-/* A `warning` with the old and new numbers. */
 static int start_data_say_new_numbers(struct run *r, struct error *e)
 {
     const struct run_state *from = &r->from;
@@ -329,7 +542,7 @@ int start_data(struct run *r, struct error *e)
     if (!status && r->rank == 0)
         status = start_data_check_classes(r, e);
     if (!status && r->rank == 0)
-        status = start_data_say_remarks(r, e);
+        status = start_warn_of_data(r, e);
     if (!status)
         status = start_data_take_place(r, e);
     status = run_agree(r, status, e);

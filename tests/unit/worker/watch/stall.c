@@ -4,7 +4,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "worker/watch/traffic.h"
+#include "worker/watch/stall.h"
 
 enum { BYTES = 100000 };
 
@@ -25,13 +25,13 @@ static void connect_pair(int end[2])
     close(listener);
 }
 
-Test(traffic, counts_what_both_ends_have)
+Test(stall, counts_what_both_ends_have)
 {
     static char bytes[BYTES];
     int end[2];
 
     connect_pair(end);
-    uint64_t before = traffic_tcp_bytes();
+    uint64_t before = stall_tcp_bytes();
     cr_assert_eq(write(end[0], bytes, BYTES), BYTES);
     for (size_t got = 0; got < BYTES;) {
         ssize_t n = read(end[1], bytes, BYTES);
@@ -39,10 +39,10 @@ Test(traffic, counts_what_both_ends_have)
         got += (size_t)n;
     }
     /* received once, acknowledged soon */
-    uint64_t both = traffic_tcp_bytes() - before;
+    uint64_t both = stall_tcp_bytes() - before;
     cr_assert_geq(both, BYTES);
     cr_assert_leq(both, 2 * BYTES + 2);
     close(end[0]);
     close(end[1]);
-    cr_assert_leq(traffic_tcp_bytes(), before);
+    cr_assert_leq(stall_tcp_bytes(), before);
 }
