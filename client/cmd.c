@@ -2,7 +2,6 @@
 
 #include <curl/curl.h>
 #include <errno.h>
-#include <getopt.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -18,14 +17,15 @@
 #include "config.h"
 
 /* clang-format off */
-static const struct cmd_option common_options[] = {
-    {"server", 's', "ADDRESS", "the daemon: http://HOST:PORT, https://HOST:PORT, HOST:PORT or unix:PATH (also TRAINCTL_SERVER)", NULL},
-    {"context", 0, "NAME", "use the daemon of this context (also TRAINCTL_CONTEXT; trainctl context lists them)", "context"},
-    {"json", 'j', NULL, "print JSON", NULL},
-    {"no-color", 0, NULL, "do not use colours (also NO_COLOR)", NULL},
-    {"help", 'h', NULL, "show this help", NULL},
-    {"version", 'V', NULL, "show the version", NULL},
-    {"output", 'o', "json", "the same as --json", "json|"}, /* last: commands may have their own */
+static const struct command_option common_options[] = {
+    {.name = "server", .letter = 's', .value = "ADDRESS", .help = "the daemon: http://HOST:PORT, https://HOST:PORT, HOST:PORT or unix:PATH (also TRAINCTL_SERVER)"},
+    {.name = "context", .value = "NAME", .help = "use the daemon of this context (also TRAINCTL_CONTEXT; trainctl context lists them)", .completion = "context"},
+    {.name = "json", .letter = 'j', .help = "print JSON"},
+    {.name = "no-color", .help = "do not use colours (also NO_COLOR)"},
+    {.name = "help", .letter = 'h', .help = "show this help", .ends = true},
+    {.name = "version", .letter = 'V', .help = "show the version", .ends = true},
+    {.name = "output", .letter = 'o', .value = "json", .help = "the same as --json", .completion = "json|"}, /* last: commands may have their own */
+    {0},
 };
 /* clang-format on */
 
@@ -69,163 +69,93 @@ const struct cmd *cmd_find(const char *name)
     return NULL;
 }
 
-const struct cmd_option *cmd_common_at(size_t i)
+const struct command_option *cmd_common_at(size_t i)
 {
-    return i < COUNT(common_options) ? &common_options[i] : NULL;
+    return cmd_option_at(NULL, i);
 }
 
-const struct cmd_option *cmd_option_at(const struct cmd *cmd, size_t i)
+static struct command_line cmd_line(const struct cmd *cmd)
 {
-    size_t own = 0;
-
-    while (cmd && own < CMD_OPTIONS_MAX && cmd->options[own].name)
-        own++;
-    if (i < own)
-        return &cmd->options[i];
-    const struct cmd_option *common = cmd_common_at(i - own);
-    for (size_t k = 0; common && k < own; k++)
-        if (strcmp(cmd->options[k].name, common->name) == 0)
-            return NULL;
-    return common;
+    return (struct command_line){.options = cmd ? cmd->options : NULL, .common = common_options};
 }
 
-#define OPTIONS_MAX (CMD_OPTIONS_MAX + COUNT(common_options))
-
-/* getopt's two tables from ours. A long option's val is its index from 1000 on. */
-#define LONG_BASE   1000
-#define USAGE_SHORT 60 /* a longer one stands in --help alone */
-static void cmd_getopt_tables(const struct cmd *cmd, struct option *longs, char *letters)
+const struct command_option *cmd_option_at(const struct cmd *cmd, size_t i)
 {
-    const struct cmd_option *option;
-    size_t i = 0;
+    struct command_line line = cmd_line(cmd);
 
-    /* "+" stops at the first operand (the command's name); ":" tells a missing value apart. */
-    *letters++ = cmd ? ':' : '+';
-    if (!cmd)
-        *letters++ = ':';
-    for (; (option = cmd_option_at(cmd, i)); i++) {
-        longs[i] = (struct option){option->name, option->value ? required_argument : no_argument,
-                                   NULL, LONG_BASE + (int)i};
-        if (option->letter)
-            *letters++ = option->letter;
-        if (option->letter && option->value)
-            *letters++ = ':';
-    }
-    longs[i] = (struct option){0};
-    *letters = '\0';
+    return command_line_option(&line, i);
 }
 
-static const struct cmd_option *cmd_find_option(const struct cmd *cmd, int found, size_t *index)
+/* A command's own options are kept, the others carried out. */
+static int cmd_take_option(const struct command_option *option, size_t i, const char *text,
+                           void *fields, struct error *e)
 {
-    const struct cmd_option *option;
+    struct cmd_args *args = fields;
 
-    for (size_t i = 0; (option = cmd_option_at(cmd, i)); i++)
-        if (found == LONG_BASE + (int)i || (option->letter && found == option->letter)) {
-            *index = i;
-            return option;
-        }
-    return NULL;
-}
-
-static int cmd_unknown_option(const struct cmd *cmd, const char *word)
-{
-    const struct cmd_option *option;
-    char name[64];
-
-    if (optopt >= LONG_BASE && (option = cmd_option_at(cmd, (size_t)(optopt - LONG_BASE))))
-        return cmd_usage(cmd, "--%s takes no value", option->name);
-    if (strncmp(word, "--", 2) != 0)
-        return cmd_usage(cmd, "there is no option -%c%s", optopt ? optopt : word[1],
-                         optopt == 'v' ? "; did you mean -V, --version?" : "");
-    snprintf(name, sizeof name, "%.*s", (int)strcspn(word + 2, "="), word + 2);
-    struct suggest near = {.word = name};
-    for (size_t i = 0; (option = cmd_option_at(cmd, i)); i++)
-        text_suggest(&near, option->name);
-    if (near.best)
-        return cmd_usage(cmd, "there is no option --%s; did you mean --%s?", name, near.best);
-    return cmd_usage(cmd, "there is no option --%s", name);
-}
-
-/* Carries out a common option; -1 to go on, else the exit code. */
-static int cmd_take_common(const struct cmd *cmd, const struct cmd_option *option)
-{
-    if (strcmp(option->name, "server") == 0) {
-        client.server = optarg;
+    if (args->cmd && option == &args->cmd->options[i]) {
+        args->values[i] = option->value ? text : "";
+        if (!option->value || strcmp(option->value, "KEY=VALUE") != 0)
+            return 0;
+        if (args->repeated_count == CMD_REPEATED_MAX)
+            return error_set(e, ERR_USAGE, "--%s is given more than %d times", option->name,
+                             CMD_REPEATED_MAX);
+        args->repeated[args->repeated_count++] = text;
+    } else if (strcmp(option->name, "server") == 0) {
+        client.server = text;
     } else if (strcmp(option->name, "context") == 0) {
-        client.context = optarg;
-    } else if (strcmp(option->name, "json") == 0) {
-        client.json = true;
+        client.context = text;
     } else if (strcmp(option->name, "no-color") == 0) {
         client.color = false;
-    } else if (strcmp(option->name, "output") == 0) {
-        if (strcmp(optarg, "json") != 0)
-            return cmd_usage(cmd, "--output takes json, not \"%s\"", optarg);
+    } else if (strcmp(option->name, "json") == 0) {
         client.json = true;
-    } else if (strcmp(option->name, "version") == 0) {
-        puts("trainctl " PACKAGE_VERSION);
-        return 0;
-    } else {
-        if (cmd)
-            cmd_print_help(stdout, cmd);
-        else
-            cmd_print_overview(stdout);
-        return 0;
+    } else if (strcmp(option->name, "output") == 0) {
+        if (strcmp(text, "json") != 0)
+            return error_set(e, ERR_USAGE, "--output takes json, not \"%s\"", text);
+        client.json = true;
     }
-    return -1;
+    return 0;
 }
 
-/* Keeps a command's own option; -1 to go on, else the exit code. */
-static int cmd_take_own(const struct cmd *cmd, const struct cmd_option *option, size_t index,
-                        struct cmd_args *args)
+/* Returns -1 to go on with the operands from *first on, or the exit code. */
+static int cmd_parse_options(struct cmd_args *args, int argc, char **argv, int *first)
 {
-    args->values[index] = option->value ? optarg : "";
-    if (!option->value || strcmp(option->value, "KEY=VALUE") != 0)
+    struct command_line line = cmd_line(args->cmd);
+    const struct command_option *ended;
+    struct error e;
+
+    line.takes_operands = true;
+    line.stops = !args->cmd;
+    line.take = cmd_take_option;
+    *first = command_line_parse(&line, argc, argv, args, &ended, &e);
+    if (*first < 0)
+        return cmd_usage(args->cmd, "%s", e.text);
+    if (!ended)
         return -1;
-    if (args->repeated_count == CMD_REPEATED_MAX)
-        return cmd_usage(cmd, "--%s is given more than %d times", option->name, CMD_REPEATED_MAX);
-    args->repeated[args->repeated_count++] = optarg;
-    return -1;
-}
-
-/* Options until getopt ends; args (may be NULL) takes those that are the command's own. */
-static int cmd_parse_options(const struct cmd *cmd, struct cmd_args *args, int argc, char **argv)
-{
-    struct option longs[OPTIONS_MAX + 1];
-    char letters[3 * OPTIONS_MAX + 3];
-    const struct cmd_option *option;
-    size_t index;
-    int found, code;
-
-    cmd_getopt_tables(cmd, longs, letters);
-    optind = 0; /* GNU: start anew, also inside a second argv */
-    opterr = 0;
-    while ((found = getopt_long(argc, argv, letters, longs, NULL)) != -1) {
-        if (found == ':')
-            return cmd_usage(cmd, "%s needs a value", argv[optind - 1]);
-        option = cmd_find_option(cmd, found, &index);
-        if (found == '?' || !option)
-            return cmd_unknown_option(cmd, argv[optind - 1]);
-        if (!args || !cmd || index >= CMD_OPTIONS_MAX || option != &cmd->options[index])
-            code = cmd_take_common(cmd, option);
-        else
-            code = cmd_take_own(cmd, option, index, args);
-        if (code >= 0)
-            return code;
-    }
-    return -1;
+    if (strcmp(ended->name, "version") == 0)
+        puts("trainctl " PACKAGE_VERSION);
+    else if (args->cmd)
+        cmd_print_help(stdout, args->cmd);
+    else
+        cmd_print_overview(stdout);
+    return 0;
 }
 
 int cmd_parse_common(int argc, char **argv, int *code)
 {
-    *code = cmd_parse_options(NULL, NULL, argc, argv);
+    struct cmd_args none = {0};
+    int first;
+
+    *code = cmd_parse_options(&none, argc, argv, &first);
     if (*code >= 0)
         return -1;
-    if (optind < argc)
-        return optind;
+    if (first < argc)
+        return first;
     cmd_print_overview(stderr);
     *code = error_type(ERR_USAGE)->exit_code;
     return -1;
 }
+
+#define USAGE_SHORT 60 /* a longer one stands in --help alone */
 
 /* word NULL: one is missing. With the usage where that is short. */
 static int cmd_wrong_operand(const struct cmd *cmd, const char *word)
@@ -241,16 +171,17 @@ static int cmd_wrong_operand(const struct cmd *cmd, const char *word)
 
 int cmd_parse(struct cmd_args *args, int argc, char **argv)
 {
-    memset(args, 0, sizeof *args);
-    args->cmd = cmd_find(argv[0]);
-    int code = cmd_parse_options(args->cmd, args, argc, argv);
+    int first;
+
+    *args = (struct cmd_args){.cmd = cmd_find(argv[0])};
+    int code = cmd_parse_options(args, argc, argv, &first);
     if (code >= 0)
         return code;
-    if (argc - optind < args->cmd->operands[0])
+    if (argc - first < args->cmd->operands[0])
         return cmd_wrong_operand(args->cmd, NULL);
-    if (argc - optind > args->cmd->operands[1])
-        return cmd_wrong_operand(args->cmd, argv[optind + args->cmd->operands[1]]);
-    for (int i = optind; i < argc; i++)
+    if (argc - first > args->cmd->operands[1])
+        return cmd_wrong_operand(args->cmd, argv[first + args->cmd->operands[1]]);
+    for (int i = first; i < argc; i++)
         args->operands[args->operand_count++] = argv[i];
     return -1;
 }
@@ -268,39 +199,28 @@ bool cmd_flag(const struct cmd_args *args, const char *option)
     return cmd_value(args, option) != NULL;
 }
 
-#define HELP_COLUMN 27 /* of what an option or a command is for */
-
-static void cmd_print_option(FILE *out, const struct cmd_option *option)
+static void cmd_print_options(FILE *out, const struct cmd *cmd)
 {
-    char name[64], label[80];
+    struct command_line line = cmd_line(cmd);
 
-    snprintf(name, sizeof name, "--%s%s%s", option->name, option->value ? " " : "",
-             option->value ? option->value : "");
-    if (option->letter)
-        snprintf(label, sizeof label, "  -%c, %-20s ", option->letter, name);
-    else
-        snprintf(label, sizeof label, "      %-20s ", name);
-    print_wrapped(out, label, HELP_COLUMN, option->help);
+    fputs("\nOptions:\n", out);
+    command_line_print_options(out, print_columns(), &line);
 }
 
 void cmd_print_help(FILE *out, const struct cmd *cmd)
 {
-    const struct cmd_option *option;
     char label[64];
 
     snprintf(label, sizeof label, "usage: trainctl %s%s", cmd->name, *cmd->synopsis ? " " : "");
     print_wrapped(out, label, 16, cmd->synopsis);
     fputc('\n', out);
     print_wrapped(out, "", 0, cmd->help);
-    fputs("\nOptions:\n", out);
-    for (size_t i = 0; (option = cmd_option_at(cmd, i)); i++)
-        cmd_print_option(out, option);
+    cmd_print_options(out, cmd);
     fprintf(out, "\nExample:\n  %s\n", cmd->example);
 }
 
 void cmd_print_overview(FILE *out)
 {
-    const struct cmd_option *option;
     char label[64];
 
     fputs("usage: trainctl [--server ADDRESS] [--json] COMMAND ...\n", out);
@@ -310,9 +230,7 @@ void cmd_print_overview(FILE *out)
         snprintf(label, sizeof label, "  %-11s ", commands[i]->name);
         print_wrapped(out, label, 14, commands[i]->help);
     }
-    fputs("\nOptions:\n", out);
-    for (size_t i = 0; (option = cmd_common_at(i)); i++)
-        cmd_print_option(out, option);
+    cmd_print_options(out, NULL);
     fputs("\nSee \"trainctl COMMAND --help\" and man trainctl.\n", out);
 }
 

@@ -18,19 +18,18 @@
 
 #include "client/settings.h"
 #include "common/error.h"
+#include "common/system/command_line.h"
 
 #define CMD_OPTIONS_MAX  18
 #define CMD_OPERANDS_MAX 20
 #define CMD_REPEATED_MAX 64 /* of KEY=VALUE options */
 
-struct cmd_option {
-    const char *name; /* "limit" for --limit */
-    char letter;      /* 'f' for -f; 0: none */
-    const char
-        *value; /* "N": what it takes; NULL: it is a flag; "KEY=VALUE" may come several times */
-    const char *help;
-    const char *completion; /* what its value is, as for the operands; NULL: not offered */
-};
+/* A row of a command's options. */
+#define OPTION(name_, letter_, value_, help_, completion_)                                         \
+    {                                                                                              \
+        .name = name_, .letter = letter_, .value = value_, .help = help_,                          \
+        .completion = completion_                                                                  \
+    }
 
 struct cmd_args;
 
@@ -50,7 +49,7 @@ struct cmd {
      * what follows it by a colon: "list|show:sweep". "/..." are the choices of a job's key; "none":
      * nothing can be offered. */
     const char *completion;
-    struct cmd_option options[CMD_OPTIONS_MAX]; /* own ones, ends with a zeroed row */
+    struct command_option options[CMD_OPTIONS_MAX + 1]; /* own ones, ends with a zeroed row */
 };
 
 struct cmd_args {
@@ -63,13 +62,13 @@ struct cmd_args {
         *values[CMD_OPTIONS_MAX]; /* of cmd->options: the value, "" of a flag, NULL: absent */
 };
 
-const struct cmd *cmd_at(size_t i);               /* NULL behind the last */
-const char *cmd_title(const char *name);          /* above this command; NULL: none */
-const struct cmd *cmd_find(const char *name);     /* NULL: none of that name */
-const struct cmd_option *cmd_common_at(size_t i); /* the options all commands take */
+const struct cmd *cmd_at(size_t i);                   /* NULL behind the last */
+const char *cmd_title(const char *name);              /* above this command; NULL: none */
+const struct cmd *cmd_find(const char *name);         /* NULL: none of that name */
+const struct command_option *cmd_common_at(size_t i); /* the options all commands take */
 
 /* A command's own options, then the common ones; NULL behind the last. cmd NULL: only those. */
-const struct cmd_option *cmd_option_at(const struct cmd *cmd, size_t i);
+const struct command_option *cmd_option_at(const struct cmd *cmd, size_t i);
 
 /* Parses a command's own options and the common ones, in any order with its operands. Returns -1
  * to go on, else the exit code: 0 after --help, 2 after a usage error (both already printed). */

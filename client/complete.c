@@ -58,7 +58,7 @@ static void complete_offer_commands(const struct cursor *c)
 
 static void complete_offer_options(const struct cursor *c, const struct cmd *cmd)
 {
-    const struct cmd_option *option;
+    const struct command_option *option;
     char text[64];
 
     for (size_t i = 0; (option = cmd_option_at(cmd, i)); i++) {
@@ -277,15 +277,15 @@ static void complete_offer_behind_word(struct cursor c, const char *words, const
 struct place {
     const char *command;
     const struct cmd *cmd;
-    const struct cmd_option *option; /* whose value comes next */
-    const char *operand;             /* the first; NULL: none yet */
-    int operands;                    /* so many */
-    bool no_options;                 /* behind "--" */
+    const struct command_option *option; /* whose value comes next */
+    const char *operand;                 /* the first; NULL: none yet */
+    int operands;                        /* so many */
+    bool no_options;                     /* behind "--" */
 };
 
-static const struct cmd_option *complete_find_option(const struct cmd *cmd, const char *word)
+static const struct command_option *complete_find_option(const struct cmd *cmd, const char *word)
 {
-    const struct cmd_option *option;
+    const struct command_option *option;
     bool is_long = strncmp(word, "--", 2) == 0;
     size_t length = is_long ? strcspn(word + 2, "=") : 0;
 
@@ -305,7 +305,7 @@ static void complete_pass(struct place *p, const char *word)
     } else if (!p->no_options && strcmp(word, "--") == 0) {
         p->no_options = true;
     } else if (!p->no_options && word[0] == '-' && word[1]) {
-        const struct cmd_option *option = complete_find_option(p->cmd, word);
+        const struct command_option *option = complete_find_option(p->cmd, word);
         if (option && option->value && !strchr(word, '='))
             p->option = option;
         else if (option == cmd_common_at(0))

@@ -256,3 +256,19 @@ void text_suggest(struct suggest *s, const char *candidate)
         s->distance = distance;
     }
 }
+
+void text_wrap(FILE *out, int columns, const char *label, int indent, const char *text)
+{
+    int column = fprintf(out, "%s", label);
+
+    for (bool first = true; *text; first = false) {
+        int length = (int)strcspn(text, " ");
+        if (column + 1 + length > columns && !first)
+            column = fprintf(out, "\n%*s", indent, "") - 1;
+        else if (!first)
+            column += fprintf(out, " ");
+        column += fprintf(out, "%.*s", length, text);
+        text += length + (text[length] == ' ');
+    }
+    fputc('\n', out);
+}

@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 /* The most bytes that one byte becomes: "\u001b". */
 #define TEXT_ESCAPE_GROWTH 6
@@ -39,6 +40,10 @@ size_t text_bytes_of(const char *text, size_t most);
 
 /* Bytes at the end that begin an incomplete UTF-8 character: 0 to 3. */
 size_t text_incomplete(const char *text, size_t bytes);
+
+/* Prints a label and words over lines of so many columns; those behind the first begin at column
+ * `indent`. */
+void text_wrap(FILE *out, int columns, const char *label, int indent, const char *text);
 
 /* The ending of a counted noun: "1 worker", "2 workers". */
 static inline const char *plural(int64_t count)

@@ -16,7 +16,8 @@
 #include "common/system/install_paths.h"
 #include "launch/launch.h"
 
-#define FIELD(name) offsetof(struct config, name)
+#define HELP_COLUMNS 78
+#define FIELD(name)  offsetof(struct config, name)
 
 /* clang-format off */
 static const struct config_key keys[] = {
@@ -548,29 +549,12 @@ int config_check(const struct config *c, struct error *e)
     return config_check_items(c->data_roots, ":", config_check_root, e);
 }
 
-#define HELP_COLUMNS 78
-#define HELP_INDENT  6
-
-static void config_print_wrapped(FILE *out, const char *words)
-{
-    int column = fprintf(out, "%*s", HELP_INDENT - 1, "");
-
-    while (*words) {
-        int length = (int)strcspn(words, " ");
-        if (column + 1 + length > HELP_COLUMNS)
-            column = fprintf(out, "\n%*s", HELP_INDENT - 1, "") - 1;
-        column += fprintf(out, " %.*s", length, words);
-        words += length + (words[length] == ' ');
-    }
-    fputc('\n', out);
-}
-
 void config_help(FILE *out)
 {
     for (size_t i = 0; i < KEY_COUNT; i++) {
         fprintf(out, "  %s%s%s\n", keys[i].name, keys[i].default_text ? " = " : "",
                 keys[i].default_text ? keys[i].default_text : "");
-        config_print_wrapped(out, keys[i].help);
+        text_wrap(out, HELP_COLUMNS, "      ", 6, keys[i].help);
     }
 }
 

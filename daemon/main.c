@@ -1,5 +1,4 @@
 /* traind: the daemon. Opens the store, serves HTTP, and runs jobs until it is told to stop. */
-#include <argp.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
@@ -13,6 +12,7 @@
 #include <unistd.h>
 
 #include "common/log.h"
+#include "common/system/command_line.h"
 #include "common/system/process.h"
 #include "common/system/file.h"
 #include "common/system/install_paths.h"
@@ -36,94 +36,64 @@
 /* ---------------------------------------------------------------- command line */
 
 struct arguments {
-    struct {
-        const char *key, *text, *option;
-    } given[16]; /* settings of the command line, which win over the file */
-    size_t given_count;
+    const char *state, *listen, *socket; /* win over the file; NULL: not given */
     const char *config_file;
     bool print_openapi, check_config;
 };
 
-enum { OPTION_OPENAPI = 256, OPTION_CHECK };
+#define AT(field) offsetof(struct arguments, field)
 
 /* clang-format off */
-static const struct argp_option options[] = {
-    {"config", 'c', "FILE", 0, "settings (default: " SYSCONFDIR "/traind.conf)", 0},
-    {"state", 's', "DIR", 0, "folder of the database and the runs", 0},
-    {"listen", 'l', "HOST:PORT", 0, "address of the HTTP server (default: 127.0.0.1:7077)", 0},
-    {"socket", 'u', "PATH", 0, "unix socket (default: traind.sock in the state folder)", 0},
-    {"check-config", OPTION_CHECK, NULL, 0, "check the settings and exit", 0},
-    {"openapi", OPTION_OPENAPI, NULL, 0, "print the API's OpenAPI document and exit", 0},
+static const struct command_option options[] = {
+    {.name = "config", .letter = 'c', .value = "FILE", .kind = OPTION_TEXT, .offset = AT(config_file),
+     .help = "settings (default: " SYSCONFDIR "/traind.conf)"},
+    {.name = "state", .letter = 's', .value = "DIR", .kind = OPTION_TEXT, .offset = AT(state),
+     .help = "folder of the database and the runs"},
+    {.name = "listen", .letter = 'l', .value = "HOST:PORT", .kind = OPTION_TEXT, .offset = AT(listen),
+     .help = "address of the HTTP server (default: 127.0.0.1:7077)"},
+    {.name = "socket", .letter = 'u', .value = "PATH", .kind = OPTION_TEXT, .offset = AT(socket),
+     .help = "unix socket (default: traind.sock in the state folder)"},
+    {.name = "check-config", .kind = OPTION_FLAG, .offset = AT(check_config), .help = "check the settings and exit"},
+    {.name = "openapi", .kind = OPTION_FLAG, .offset = AT(print_openapi),
+     .help = "print the API's OpenAPI document and exit"},
+    {.name = "version", .letter = 'V', .help = "show the version", .ends = true},
     {0},
 };
 /* clang-format on */
 
-/* Refused at once where it is wrong, kept for when the settings are loaded. */
-static void main_take_setting(struct arguments *a, const char *key, const char *text,
-                              const char *option, struct argp_state *state)
+static int main_set_options(const struct arguments *a, struct config *c, struct error *e)
 {
-    struct config unused = {0};
-    struct error e;
+    const struct {
+        const char *key, *text;
+    } given[] = {
+        {"state",  a->state },
+        {"listen", a->listen},
+        {"socket", a->socket},
+    };
+    char option[16];
 
-    if (config_set(&unused, key, text, option, &e))
-        argp_error(state, "%s", e.text);
-    config_clear(&unused);
-    if (a->given_count == sizeof a->given / sizeof a->given[0])
-        argp_error(state, "too many options");
-    a->given[a->given_count].key = key;
-    a->given[a->given_count].text = text;
-    a->given[a->given_count++].option = option;
-}
-
-static error_t main_parse_option(int key, char *text, struct argp_state *state)
-{
-    struct arguments *a = state->input;
-
-    switch (key) {
-    case 'c':
-        a->config_file = text;
-        break;
-    case 's':
-        main_take_setting(a, "state", text, "--state", state);
-        break;
-    case 'l':
-        main_take_setting(a, "listen", text, "--listen", state);
-        break;
-    case 'u':
-        main_take_setting(a, "socket", text, "--socket", state);
-        break;
-    case OPTION_CHECK:
-        a->check_config = true;
-        break;
-    case OPTION_OPENAPI:
-        a->print_openapi = true;
-        break;
-    case ARGP_KEY_ARG:
-        argp_error(state, "unexpected argument \"%s\"; traind takes only options", text);
-        break;
-    default:
-        return ARGP_ERR_UNKNOWN;
+    for (size_t i = 0; i < sizeof given / sizeof given[0]; i++) {
+        snprintf(option, sizeof option, "--%s", given[i].key);
+        if (given[i].text && config_set(c, given[i].key, given[i].text, option, e))
+            return -(int)e->code;
     }
     return 0;
 }
 
-/* --help lists the keys of the file too, from their table. */
-static char *main_help_text(int key, const char *text, void *input)
+static int main_check_options(void *fields, struct error *e)
 {
-    char *keys = NULL;
-    size_t bytes;
+    struct config unused = {0};
+    int status = main_set_options(fields, &unused, e);
 
-    (void)input;
-    if (key != ARGP_KEY_HELP_POST_DOC)
-        return (char *)text;
-    FILE *out = open_memstream(&keys, &bytes);
-    if (!out)
-        return (char *)text;
-    fputs("Keys of the settings file and their defaults (the command line wins over the file):\n",
+    config_clear(&unused);
+    return status;
+}
+
+static void main_print_keys(FILE *out)
+{
+    fputs("\nKeys of the settings file and their defaults (the command line wins over the file):\n",
           out);
     config_help(out);
-    fclose(out);
-    return keys;
 }
 
 /* ---------------------------------------------------------------- the life of the daemon */
@@ -181,10 +151,9 @@ static void main_use_process_settings(const struct config *c)
 static int main_load_settings(const struct arguments *a, struct config *c, struct error *e)
 {
     memset(c, 0, sizeof *c);
-    for (size_t i = 0; i < a->given_count; i++)
-        if (config_set(c, a->given[i].key, a->given[i].text, a->given[i].option, e))
-            return -(int)e->code;
-    int status = config_load(c, a->config_file, e);
+    int status = main_set_options(a, c, e);
+    if (status == 0)
+        status = config_load(c, a->config_file, e);
     return status ? status : config_check(c, e);
 }
 
@@ -445,11 +414,16 @@ static void main_fill_standard_streams(void)
 
 int main(int argc, char **argv)
 {
-    static const struct argp parser = {
-        options, main_parse_option,
-        NULL,    "Serves training jobs over HTTP, in the foreground.\v(keys)",
-        NULL,    main_help_text,
-        NULL};
+    static const struct command_line line = {
+        .program = "traind",
+        .usage = "Usage: traind [OPTION...]",
+        .doc = "Serves training jobs over HTTP, in the foreground.",
+        .options = options,
+        .common = command_line_common,
+        .version = "traind " PACKAGE_VERSION,
+        .check = main_check_options,
+        .print_more = main_print_keys,
+    };
     struct arguments a = {0};
     struct config config;
     struct daemon_life life = {.arguments = &a};
@@ -459,13 +433,9 @@ int main(int argc, char **argv)
     if (argc > 3 && strcmp(argv[1], HOSTS_LAUNCH) == 0)
         return hosts_launch(argv + 2);
     process_forbid_core_dump();
-    argp_program_version = "traind " PACKAGE_VERSION;
-    argp_err_exit_status = error_type(ERR_USAGE)->exit_code;
-    int status = argp_parse(&parser, argc, argv, 0, NULL, &a);
-    if (status) {
-        log_error("cannot read the command line: %s", strerror(status));
-        return EXIT_FAILURE;
-    }
+    int status = command_line_read(&line, argc, argv, &a);
+    if (status >= 0)
+        return status;
     if (a.print_openapi)
         return main_print_openapi();
     status = main_load_settings(&a, &config, &e);

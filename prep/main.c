@@ -66,11 +66,7 @@ static void main_refuse_command(const char *name)
 
 static int main_prep_run(const struct command *command, int argc, char **argv)
 {
-    char name[64];
     struct error e;
-
-    snprintf(name, sizeof name, "train-prep %s", command->name);
-    argv[1] = name; /* argp's messages begin with it */
     int rc = command->run(argc - 1, argv + 1, &e);
     if (rc >= 0)
         return rc;
@@ -84,7 +80,6 @@ int main(int argc, char **argv)
     const struct command *command = argc > 1 ? main_find_command(argv[1]) : NULL;
 
     file_refuse_closed_streams();
-    argp_err_exit_status = 2;
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
     if (argc > 1 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "help") == 0)) {

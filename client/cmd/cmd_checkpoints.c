@@ -118,8 +118,8 @@ const struct cmd cmd_checkpoints_entry = {
     .help = "list a job's checkpoints, or download the weights of one", .example = "trainctl checkpoints --get newest --output weights.safetensors 7",
     .run = cmd_checkpoints, .completion = "job", .operands = {1, 1},
     .options = {
-        {"get", 0, "STEP", "download the weights of this step, or the newest", "newest|"},
-        {"output", 'o', "FILE", "output file; - is standard output (job-ID-step-STEP.safetensors)", "file"},
+        OPTION("get", 0, "STEP", "download the weights of this step, or the newest", "newest|"),
+        OPTION("output", 'o', "FILE", "output file; - is standard output (job-ID-step-STEP.safetensors)", "file"),
     },
 };
 /* clang-format on */

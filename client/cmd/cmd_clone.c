@@ -60,11 +60,11 @@ const struct cmd cmd_clone_entry = {
     .help = "print a job's document with changes, or submit it as a new job", .example = "trainctl clone --set lr.base=0.2 --submit 7",
     .run = cmd_clone, .completion = "job", .operands = {1, 1},
     .options = {
-        {"set", 0, "KEY=VALUE", "change a key, e.g. lr.base=0.2", "key"},
-        {"submit", 0, NULL, "submit the document instead of printing it", NULL},
-        {"yes", 'y', NULL, "with --submit: do not ask before a job of more than a day", NULL},
-        {"wait", 0, NULL, "with --submit: wait until the job ends; exit with its outcome", NULL},
-        {"watch", 0, NULL, "with --submit: watch the job until it ends; exit with its outcome", NULL},
+        OPTION("set", 0, "KEY=VALUE", "change a key, e.g. lr.base=0.2", "key"),
+        OPTION("submit", 0, NULL, "submit the document instead of printing it", NULL),
+        OPTION("yes", 'y', NULL, "with --submit: do not ask before a job of more than a day", NULL),
+        OPTION("wait", 0, NULL, "with --submit: wait until the job ends; exit with its outcome", NULL),
+        OPTION("watch", 0, NULL, "with --submit: watch the job until it ends; exit with its outcome", NULL),
     },
 };
 /* clang-format on */

@@ -79,7 +79,7 @@ const struct cmd cmd_events_entry = {
     .name = "events", .synopsis = "[--types A,B] ID", .help = "print a job's events", .example = "trainctl events --types state,eval 7",
     .run = cmd_events, .completion = "job", .operands = {1, 1},
     .options = {
-        {"types", 0, "A,B", "event types, e.g. state,eval (all except steps)", "event"},
+        OPTION("types", 0, "A,B", "event types, e.g. state,eval (all except steps)", "event"),
     },
 };
 /* clang-format on */

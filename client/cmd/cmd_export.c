@@ -49,8 +49,8 @@ const struct cmd cmd_export_entry = {
     .help = "write a job that has ended to one file", .example = "trainctl export --weights 7 job-7.tar",
     .run = cmd_export, .completion = "job,file", .operands = {2, 2},
     .options = {
-        {"weights", 0, NULL, "with its newest checkpoint", NULL},
-        {"force", 0, NULL, "replace a file that exists", NULL},
+        OPTION("weights", 0, NULL, "with its newest checkpoint", NULL),
+        OPTION("force", 0, NULL, "replace a file that exists", NULL),
     },
 };
 /* clang-format on */

@@ -60,7 +60,7 @@ const struct cmd cmd_priority_entry = {
     .name = "priority", .synopsis = "--to N ID...", .help = "change the priority of queued jobs", .example = "trainctl priority --to 10 7",
     .run = cmd_priority, .completion = "job", .operands = {1, CMD_OPERANDS_MAX},
     .options = {
-        {"to", 0, "N", "priority from -1000 to 1000; higher starts first", NULL},
+        OPTION("to", 0, "N", "priority from -1000 to 1000; higher starts first", NULL),
     },
 };
 /* clang-format on */

@@ -176,8 +176,8 @@ const struct cmd cmd_login_entry = {
     .help = "keep a daemon's address and a token for it as a context, and select that", .example = "trainctl login https://train.example.org:7077",
     .run = cmd_login, .completion = "none", .operands = {1, 1},
     .options = {
-        {"name", 0, "NAME", "the name of the context (default: the host and port; local for a socket)", "none"},
-        {"token-file", 0, "FILE", "use the token in this file, now and later, instead of asking for one", "file"},
+        OPTION("name", 0, "NAME", "the name of the context (default: the host and port; local for a socket)", "none"),
+        OPTION("token-file", 0, "FILE", "use the token in this file, now and later, instead of asking for one", "file"),
     },
 };
 const struct cmd cmd_context_entry = {
@@ -185,7 +185,7 @@ const struct cmd cmd_context_entry = {
     .help = "list the contexts that login made; with NAME, select that one", .example = "trainctl context train.example.org:7077",
     .run = cmd_context, .completion = "context", .operands = {0, 1},
     .options = {
-        {"remove", 0, "NAME", "log out: forget this context and the token that login stored", "context"},
+        OPTION("remove", 0, "NAME", "log out: forget this context and the token that login stored", "context"),
     },
 };
 /* clang-format on */

@@ -228,9 +228,9 @@ const struct cmd cmd_logs_entry = {
     .name = "logs", .synopsis = "[-f] [--attempt N] [--tail N] ID", .help = "print a job's log", .example = "trainctl logs --follow latest",
     .run = cmd_logs, .completion = "job", .operands = {1, 1},
     .options = {
-        {"follow", 'f', NULL, "follow the log until the job ends", NULL},
-        {"attempt", 0, "N", "log of attempt N (the newest)", NULL},
-        {"tail", 0, "N", "print only the last N lines", NULL},
+        OPTION("follow", 'f', NULL, "follow the log until the job ends", NULL),
+        OPTION("attempt", 0, "N", "log of attempt N (the newest)", NULL),
+        OPTION("tail", 0, "N", "print only the last N lines", NULL),
     },
 };
 /* clang-format on */

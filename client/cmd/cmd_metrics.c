@@ -249,11 +249,11 @@ const struct cmd cmd_metrics_entry = {
     .help = "print or plot a job's metrics", .example = "trainctl metrics --names loss,top1 --plot latest",
     .run = cmd_metrics, .completion = "job", .operands = {1, 1},
     .options = {
-        {"names", 0, "A,B", "metrics to print (loss,lr,images_per_sec)", "metric"},
-        {"points", 0, "N", "at most N rows, each the mean of equally many steps, at their middle", NULL},
-        {"x", 0, "AXIS", "x axis of curves: step, images (seen) or epoch; images adds a column", "step|images|epoch"},
-        {"csv", 0, NULL, "print comma-separated values", NULL},
-        {"plot", 'p', NULL, "draw curves in the terminal", NULL},
+        OPTION("names", 0, "A,B", "metrics to print (loss,lr,images_per_sec)", "metric"),
+        OPTION("points", 0, "N", "at most N rows, each the mean of equally many steps, at their middle", NULL),
+        OPTION("x", 0, "AXIS", "x axis of curves: step, images (seen) or epoch; images adds a column", "step|images|epoch"),
+        OPTION("csv", 0, NULL, "print comma-separated values", NULL),
+        OPTION("plot", 'p', NULL, "draw curves in the terminal", NULL),
     },
 };
 /* clang-format on */

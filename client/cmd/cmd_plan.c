@@ -511,12 +511,12 @@ const struct cmd cmd_plan_entry = {
     .help = "show a job's batch size, steps, learning rate and memory", .example = "trainctl plan --set batch_per_worker=32 job.json",
     .run = cmd_plan, .completion = "file", .operands = {1, 2},
     .options = {
-        {"explain", 'e', NULL, "show the formula, inputs and source of each number, and how to change it", NULL},
-        {"diff", 'd', NULL, "show where two documents and their plans differ", NULL},
-        {"set", 0, "KEY=VALUE", "change a key of the document first, e.g. lr.base=0.2", "key"},
-        {"train-images", 0, "N", "number of training images, instead of counting them", NULL},
-        {"eval-images", 0, "N", "number of evaluation images", NULL},
-        {"node-cores", 0, "N", "cores per node, for cluster.workers_per_node 0 or threads_per_worker 0 (those of this machine)", NULL},
+        OPTION("explain", 'e', NULL, "show the formula, inputs and source of each number, and how to change it", NULL),
+        OPTION("diff", 'd', NULL, "show where two documents and their plans differ", NULL),
+        OPTION("set", 0, "KEY=VALUE", "change a key of the document first, e.g. lr.base=0.2", "key"),
+        OPTION("train-images", 0, "N", "number of training images, instead of counting them", NULL),
+        OPTION("eval-images", 0, "N", "number of evaluation images", NULL),
+        OPTION("node-cores", 0, "N", "cores per node, for cluster.workers_per_node 0 or threads_per_worker 0 (those of this machine)", NULL),
     },
 };
 /* clang-format on */

@@ -233,10 +233,10 @@ const struct cmd cmd_reproduce_entry = {
     .help = "rerun a job and check that the result is bit-identical", .example = "trainctl reproduce 7",
     .run = cmd_reproduce, .completion = "job", .operands = {1, 1},
     .options = {
-        {"force", 0, NULL, "submit it even if this machine or the data differ", NULL},
-        {"set", 0, "KEY=VALUE", "change a key, e.g. cluster.threads_per_worker=1", "key"},
-        {"no-wait", 0, NULL, "do not wait for its end; run reproduce --check later", NULL},
-        {"check", 0, NULL, "submit nothing: compare a job that reproduces another with the original", NULL},
+        OPTION("force", 0, NULL, "submit it even if this machine or the data differ", NULL),
+        OPTION("set", 0, "KEY=VALUE", "change a key, e.g. cluster.threads_per_worker=1", "key"),
+        OPTION("no-wait", 0, NULL, "do not wait for its end; run reproduce --check later", NULL),
+        OPTION("check", 0, NULL, "submit nothing: compare a job that reproduces another with the original", NULL),
     },
 };
 /* clang-format on */

@@ -90,7 +90,7 @@ const struct cmd cmd_resume_entry = {
     .help = "resume a job from its newest checkpoint", .example = "trainctl resume --set cluster.workers_per_node=1 7",
     .run = cmd_resume, .completion = "job", .operands = {1, CMD_OPERANDS_MAX},
     .options = {
-        {"set", 0, "KEY=VALUE", "change a key of cluster or restart, or the priority, e.g. cluster.workers_per_node=1", "key"},
+        OPTION("set", 0, "KEY=VALUE", "change a key of cluster or restart, or the priority, e.g. cluster.workers_per_node=1", "key"),
     },
 };
 /* clang-format on */

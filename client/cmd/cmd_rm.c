@@ -99,10 +99,10 @@ const struct cmd cmd_rm_entry = {
     .example = "trainctl rm --older-than 30d --dry-run",
     .run = cmd_rm, .one = cmd_rm_remove_job, .completion = "job", .operands = {0, CMD_OPERANDS_MAX},
     .options = {
-        {"older-than", 0, "AGE", "all jobs that ended longer ago, e.g. 7d or 12h, except starred ones", "none"},
-        {"state", 0, "S", "with --older-than: only jobs in these states, e.g. failed,cancelled", "succeeded|failed|cancelled"},
-        {"dry-run", 'n', NULL, "list the jobs that would be removed, and remove nothing", NULL},
-        {"yes", 'y', NULL, "do not ask before jobs are removed by age", NULL},
+        OPTION("older-than", 0, "AGE", "all jobs that ended longer ago, e.g. 7d or 12h, except starred ones", "none"),
+        OPTION("state", 0, "S", "with --older-than: only jobs in these states, e.g. failed,cancelled", "succeeded|failed|cancelled"),
+        OPTION("dry-run", 'n', NULL, "list the jobs that would be removed, and remove nothing", NULL),
+        OPTION("yes", 'y', NULL, "do not ask before jobs are removed by age", NULL),
     },
 };
 /* clang-format on */

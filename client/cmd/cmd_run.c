@@ -234,9 +234,9 @@ const struct cmd cmd_run_entry = {
     .help = "train on this machine without a daemon, and show the progress", .example = "trainctl run --set epochs=1 job.json",
     .run = cmd_run, .completion = "file", .operands = {1, 1},
     .options = {
-        {"set", 0, "KEY=VALUE", "change a key of the document first, as in lr.base=0.2", "key"},
-        {"run-dir", 0, "DIR", "the folder for checkpoints, events and log (default: ./NAME, the name of the job or else of FILE)", "file"},
-        {"resume", 0, NULL, "go on from the newest checkpoint of an earlier run in that folder", NULL},
+        OPTION("set", 0, "KEY=VALUE", "change a key of the document first, as in lr.base=0.2", "key"),
+        OPTION("run-dir", 0, "DIR", "the folder for checkpoints, events and log (default: ./NAME, the name of the job or else of FILE)", "file"),
+        OPTION("resume", 0, NULL, "go on from the newest checkpoint of an earlier run in that folder", NULL),
     },
 };
 /* clang-format on */

@@ -142,13 +142,13 @@ const struct cmd cmd_submit_entry = {
     .help = "submit a job document and print the id of the job", .example = "trainctl submit --set lr.base=0.2 --watch job.json",
     .run = cmd_submit, .completion = "file", .operands = {1, 1},
     .options = {
-        {"set", 0, "KEY=VALUE", "change a key of the document first, e.g. lr.base=0.2", "key"},
-        {"yes", 'y', NULL, "do not ask before a job of more than a day", NULL},
-        {"wait", 0, NULL, "wait until the job ends; exit with its outcome", NULL},
-        {"watch", 0, NULL, "watch the job until it ends; exit with its outcome", NULL},
-        {"print-sbatch", 0, NULL, "print the batch script of a Slurm job instead of submitting it", NULL},
-        {"train-images", 0, "N", "number of training images (data.train_images)", NULL},
-        {"eval-images", 0, "N", "number of evaluation images (data.eval_images)", NULL},
+        OPTION("set", 0, "KEY=VALUE", "change a key of the document first, e.g. lr.base=0.2", "key"),
+        OPTION("yes", 'y', NULL, "do not ask before a job of more than a day", NULL),
+        OPTION("wait", 0, NULL, "wait until the job ends; exit with its outcome", NULL),
+        OPTION("watch", 0, NULL, "watch the job until it ends; exit with its outcome", NULL),
+        OPTION("print-sbatch", 0, NULL, "print the batch script of a Slurm job instead of submitting it", NULL),
+        OPTION("train-images", 0, "N", "number of training images (data.train_images)", NULL),
+        OPTION("eval-images", 0, "N", "number of evaluation images (data.eval_images)", NULL),
     },
 };
 /* clang-format on */

@@ -466,14 +466,14 @@ const struct cmd cmd_scale_entry = {
     .help = "measure how a job scales on this machine, or over machines", .example = "trainctl scale --workers 1,2 job.json",
     .run = cmd_scale, .completion = "file", .operands = {1, 1},
     .options = {
-        {"set", 0, "KEY=VALUE", "change a key of the document first, e.g. batch_per_worker=32", "key"},
-        {"workers", 0, "N,N...", "worker counts, e.g. 1,2,4", NULL},
-        {"nodes", 0, "1,N...", "counts of the machines in cluster.hosts, e.g. 1,2,4: measures the network between them too", NULL},
-        {"strong", 0, NULL, "only strong scaling: the same global batch", NULL},
-        {"weak", 0, NULL, "only weak scaling: the same batch per worker", NULL},
-        {"steps", 0, "N", "measured steps, after one to warm up (5)", NULL},
-        {"plot", 0, NULL, "also draw curves in the terminal, on log axes", NULL},
-        {"oversubscribe", 0, NULL, "allow more workers than slots", NULL},
+        OPTION("set", 0, "KEY=VALUE", "change a key of the document first, e.g. batch_per_worker=32", "key"),
+        OPTION("workers", 0, "N,N...", "worker counts, e.g. 1,2,4", NULL),
+        OPTION("nodes", 0, "1,N...", "counts of the machines in cluster.hosts, e.g. 1,2,4: measures the network between them too", NULL),
+        OPTION("strong", 0, NULL, "only strong scaling: the same global batch", NULL),
+        OPTION("weak", 0, NULL, "only weak scaling: the same batch per worker", NULL),
+        OPTION("steps", 0, "N", "measured steps, after one to warm up (5)", NULL),
+        OPTION("plot", 0, NULL, "also draw curves in the terminal, on log axes", NULL),
+        OPTION("oversubscribe", 0, NULL, "allow more workers than slots", NULL),
     },
 };
 /* clang-format on */

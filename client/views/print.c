@@ -39,27 +39,16 @@ char *print_value(const json_t *value)
     return json_to_text(value, JSON_ENCODE_ANY);
 }
 
-static void print_within(FILE *out, int columns, const char *label, int indent, const char *text)
+int print_columns(void)
 {
-    int column = fprintf(out, "%s", label);
+    int columns = terminal_columns();
 
-    for (bool first = true; *text; first = false) {
-        int length = (int)strcspn(text, " ");
-        if (column + 1 + length > columns && !first)
-            column = fprintf(out, "\n%*s", indent, "") - 1;
-        else if (!first)
-            column += fprintf(out, " ");
-        column += fprintf(out, "%.*s", length, text);
-        text += length + (text[length] == ' ');
-    }
-    fputc('\n', out);
+    return columns > 100 ? 100 : columns;
 }
 
 void print_wrapped(FILE *out, const char *label, int indent, const char *text)
 {
-    int columns = terminal_columns();
-
-    print_within(out, columns > 100 ? 100 : columns, label, indent, text);
+    text_wrap(out, print_columns(), label, indent, text);
 }
 
 void print_prose(const char *format, ...)
@@ -72,7 +61,7 @@ void print_prose(const char *format, ...)
     va_end(args);
     if (bytes < 0)
         return;
-    print_within(stdout, isatty(STDOUT_FILENO) ? terminal_columns() : INT_MAX, "", 0, text);
+    text_wrap(stdout, isatty(STDOUT_FILENO) ? terminal_columns() : INT_MAX, "", 0, text);
     free(text);
 }
 

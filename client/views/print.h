@@ -11,8 +11,8 @@ void print_json_line(FILE *out, const json_t *value);
 /* A value in one line, as a person writes it: a string without its quotes. The caller frees it. */
 char *print_value(const json_t *value);
 
-/* A label and words over lines as wide as the terminal, at most 100 columns; lines behind the first
- * begin at column `indent`. */
+/* text_wrap over the columns of the terminal, at most 100. */
+int print_columns(void);
 void print_wrapped(FILE *out, const char *label, int indent, const char *text);
 
 /* A line to standard output; on a terminal that is narrower it breaks between words. */

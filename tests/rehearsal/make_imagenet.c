@@ -395,16 +395,16 @@ static int make_all(const struct options *o, struct error *e)
 #define AT(field) offsetof(struct options, field)
 
 /* clang-format off */
-static const struct cmd_option table[] = {
-    {.name = "scale", .value = "N", .kind = CMD_INT, .offset = AT(scale), .least = 1, .most = 700,
+static const struct command_option table[] = {
+    {.name = "scale", .value = "N", .kind = OPTION_INT, .offset = AT(scale), .least = 1, .most = 700,
      .help = "an Nth of the images of each class (default: 1, all 1,281,167 + 50,000)"},
-    {.name = "side", .value = "N", .kind = CMD_INT, .offset = AT(side), .least = 16, .most = 2000,
+    {.name = "side", .value = "N", .kind = OPTION_INT, .offset = AT(side), .least = 16, .most = 2000,
      .help = "short side of the average picture, pixels (default: 96)"},
-    {.name = "seed", .value = "S", .kind = CMD_INT64, .offset = AT(seed), .most = INT64_MAX,
+    {.name = "seed", .value = "S", .kind = OPTION_INT64, .offset = AT(seed), .most = INT64_MAX,
      .help = "seed of all pictures (default: 1)"},
-    {.name = "font", .value = "FILE", .kind = CMD_TEXT, .offset = AT(font),
+    {.name = "font", .value = "FILE", .kind = OPTION_TEXT, .offset = AT(font),
      .help = "with at least 1,000 Chinese characters (default: " FONT ")"},
-    {.name = "threads", .value = "N", .kind = CMD_INT, .offset = AT(threads), .least = 1, .most = PARALLEL_THREADS_MAX,
+    {.name = "threads", .value = "N", .kind = OPTION_INT, .offset = AT(threads), .least = 1, .most = PARALLEL_THREADS_MAX,
      .help = "(default: one per core)"},
     {0},
 };
@@ -418,8 +418,11 @@ static void stop(int number)
 
 int main(int argc, char **argv)
 {
-    static const struct cmd_line line = {
+    static const struct command_line line = {
+        .program = "make_imagenet",
+        .usage = "Usage: make_imagenet [OPTION...] DIR",
         .options = table,
+        .common = command_line_common,
         .operand = "DIR",
         .operand_offset = AT(dir),
         .doc = "Makes tar files like those of ImageNet (ILSVRC2012), with pictures of 1,000 "
@@ -430,11 +433,12 @@ int main(int argc, char **argv)
     struct sigaction action = {.sa_handler = stop, .sa_flags = SA_RESETHAND};
     struct error e;
 
-    argp_err_exit_status = 2;
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
-    cmd_parse(&line, argc, argv, &o);
-    int rc = make_all(&o, &e);
+    int rc = command_line_read(&line, argc, argv, &o);
+    if (rc >= 0)
+        return rc;
+    rc = make_all(&o, &e);
     if (rc == 0)
         return 0;
     fprintf(stderr, "make_imagenet: %s\n", e.text);

@@ -63,11 +63,11 @@ const struct cmd cmd_audit_entry = {
     .help = "show who did what, newest first", .example = "trainctl audit --by eve --limit 10",
     .run = cmd_audit,
     .options = {
-        {"by", 0, "U", "only actions of this user or token", NULL},
-        {"action", 0, "A", "only this action: job.submit, job.cancel, token.create...", "job.submit|job.cancel|job.hold|job.release|job.priority|job.label|job.resume|job.remove|job.import|sweep.submit|sweep.cancel|token.create|token.revoke|backup|notice.test"},
-        {"target", 0, "ID", "only actions on the job, sweep or token with this id", NULL},
-        {"limit", 0, "N", "at most N lines (50)", NULL},
-        {"after", 0, "N", "start after line N", NULL},
+        OPTION("by", 0, "U", "only actions of this user or token", NULL),
+        OPTION("action", 0, "A", "only this action: job.submit, job.cancel, token.create...", "job.submit|job.cancel|job.hold|job.release|job.priority|job.label|job.resume|job.remove|job.import|sweep.submit|sweep.cancel|token.create|token.revoke|backup|notice.test"),
+        OPTION("target", 0, "ID", "only actions on the job, sweep or token with this id", NULL),
+        OPTION("limit", 0, "N", "at most N lines (50)", NULL),
+        OPTION("after", 0, "N", "start after line N", NULL),
     },
 };
 /* clang-format on */

@@ -86,7 +86,7 @@ const struct cmd cmd_backup_entry = {
     .name = "backup", .synopsis = "[--force] FILE",
     .help = "copy the database and the tokens while the daemon runs", .example = "trainctl backup traind-backup.db",
     .run = cmd_backup, .operands = {1, 1},
-    .options = {{"force", 0, NULL, "replace files that exist", NULL}},
+    .options = {OPTION("force", 0, NULL, "replace files that exist", NULL)},
     .completion = "file",
 };
 /* clang-format on */

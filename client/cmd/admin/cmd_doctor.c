@@ -182,7 +182,7 @@ const struct cmd cmd_doctor_entry = {
     .name = "doctor", .synopsis = "[--slurm]", .help = "check an installation; exit 1 if something is wrong", .example = "trainctl doctor",
     .run = cmd_doctor,
     .options = {
-        {"slurm", 0, NULL, "also check what Slurm jobs need: slurm.conf, prolog, settings, nodes", NULL},
+        OPTION("slurm", 0, NULL, "also check what Slurm jobs need: slurm.conf, prolog, settings, nodes", NULL),
     },
 };
 /* clang-format on */

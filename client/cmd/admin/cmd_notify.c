@@ -217,12 +217,12 @@ const struct cmd cmd_notify_entry = {
     .help = "send a test notice to a URL or a mail address, or list notices", .example = "trainctl notify test mailto:eve@example.org",
     .run = cmd_notify, .completion = "test|list", .operands = {1, 2},
     .options = {
-        {"format", 0, "F", "json, or text as chat services take it (json)", "json|text"},
-        {"job", 0, "ID", "only notices of this job's document", "job"},
-        {"sweep", 0, "ID", "only notices of this sweep's document", "none"},
-        {"state", 0, "S", "only waiting, delivered or failed ones", "waiting|delivered|failed"},
-        {"limit", 0, "N", "at most N notices (50)", NULL},
-        {"after", 0, "N", "start after notice N", NULL},
+        OPTION("format", 0, "F", "json, or text as chat services take it (json)", "json|text"),
+        OPTION("job", 0, "ID", "only notices of this job's document", "job"),
+        OPTION("sweep", 0, "ID", "only notices of this sweep's document", "none"),
+        OPTION("state", 0, "S", "only waiting, delivered or failed ones", "waiting|delivered|failed"),
+        OPTION("limit", 0, "N", "at most N notices (50)", NULL),
+        OPTION("after", 0, "N", "start after notice N", NULL),
     },
 };
 /* clang-format on */

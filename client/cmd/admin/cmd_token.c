@@ -130,8 +130,8 @@ const struct cmd cmd_token_entry = {
     .help = "create, list and revoke access tokens", .example = "trainctl token create --role submit --expires 90d eve",
     .run = cmd_token, .completion = "create|list|revoke:token", .operands = {1, 2},
     .options = {
-        {"role", 0, "R", "role: read, submit, operator, node or admin (submit)", "role"},
-        {"expires", 0, "T", "lifetime, e.g. 90m, 12h or 30d (unlimited)", NULL},
+        OPTION("role", 0, "R", "role: read, submit, operator, node or admin (submit)", "role"),
+        OPTION("expires", 0, "T", "lifetime, e.g. 90m, 12h or 30d (unlimited)", NULL),
     },
 };
 /* clang-format on */

@@ -148,9 +148,9 @@ const struct cmd cmd_tag_entry = {
     .help = "add tags to jobs, or remove them", .example = "trainctl tag --add baseline,paper 7",
     .run = cmd_tag, .completion = "job", .operands = {1, CMD_OPERANDS_MAX},
     .options = {
-        {"add", 'a', "T,T", "tags to add, with commas between them; others stay", "tag"},
-        {"remove", 'r', "T,T", "tags to remove", "tag"},
-        {"clear", 0, NULL, "remove all tags first", NULL},
+        OPTION("add", 'a', "T,T", "tags to add, with commas between them; others stay", "tag"),
+        OPTION("remove", 'r', "T,T", "tags to remove", "tag"),
+        OPTION("clear", 0, NULL, "remove all tags first", NULL),
     },
 };
 const struct cmd cmd_note_entry = {

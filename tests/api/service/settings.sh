@@ -2,7 +2,7 @@
 # The settings stand in one table: --help, traind.conf(5) and etc/traind.conf name the same keys and defaults.
 . "$(dirname "$0")/../lib.sh"
 
-help=$(ARGP_HELP_FMT=rmargin=1000 "$traind" --help) # a long prefix makes a default go to the next line
+help=$("$traind" --help)
 keys=$(sed -n '/^Keys of the settings/,$p' <<<"$help" | sed -nE 's/^  ([a-z_.]+)( = .*)?$/\1/p' | sort)
 like "$keys" '^max_body_bytes$' "--help lists the keys"
 is "$(sed -n 's/^\.It Cm //p' "$top_srcdir/man/traind.conf.5" | sort)" "$keys" "traind.conf(5) has each of them"

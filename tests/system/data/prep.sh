@@ -114,7 +114,7 @@ check "the order does not depend on the file system, nor on train/" same_tree f/
 check "no command" refused 2 "Usage"
 check "an unknown command" refused 2 "unknown command bake" bake
 check "a mistyped command" refused 2 "did you mean show" shwo
-check "an unknown option" refused 2 "unrecognized option" convert --wings
+check "an unknown option" refused 2 "there is no option --wings" convert --wings
 check "a missing option" refused 2 "--shards is missing" convert --from idx --in small --out x
 check "a bad number" refused 2 "expected a whole number from 1" convert --from idx --in small --out x --shards 0
 check "an unknown kind" refused 2 "expected imagenet, folder, idx or cifar" convert --from tar --in small --out x --shards 1

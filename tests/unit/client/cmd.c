@@ -96,7 +96,7 @@ Test(cmd, the_example_of_every_command_parses, .init = cr_redirect_stderr)
 }
 
 /* Every option row of the table stands in the man page as "It Fl ... -name". */
-static void expect_option(const char *begin, const char *end, const struct cmd_option *option,
+static void expect_option(const char *begin, const char *end, const struct command_option *option,
                           const char *cmd)
 {
     char row[128], with_letter[160];

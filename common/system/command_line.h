@@ -1,0 +1,74 @@
+/*
+ * Command lines from a table of options: GNU getopt_long's grammar, values stored into a struct,
+ * --help, and errors that name the nearest option.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "common/error.h"
+
+#define COMMAND_LINE_OPTIONS_MAX 40 /* own and common ones */
+
+enum option_kind {
+    OPTION_TAKEN, /* by the row's parse, or else by the command line's take */
+    OPTION_FLAG,  /* bool */
+    OPTION_TEXT,  /* const char *, borrowed from argv */
+    OPTION_INT,   /* int */
+    OPTION_INT64
+};
+
+struct command_option {
+    const char *name;  /* "limit" for --limit */
+    char letter;       /* 'n' for -n; 0: none */
+    const char *value; /* "N": what it takes; NULL: it is a flag */
+    const char *help;
+    const char *completion; /* what trainctl's completion offers as the value; NULL: nothing */
+    enum option_kind kind;
+    size_t offset;       /* of the field */
+    int64_t least, most; /* of numbers */
+    bool required;       /* of texts */
+    bool ends;           /* the arguments behind it are not read */
+    int (*parse)(const struct command_option *option, const char *text, void *field,
+                 struct error *e);
+};
+
+struct command_line {
+    const char *program; /* as messages name it: "train-prep convert" */
+    const char *usage;   /* "Usage: train-prep convert [OPTION...]", any number of lines */
+    const char *doc;     /* below the usage */
+    const struct command_option *options, *common; /* each ends with a zeroed row; common may be
+                                                      NULL; its last one yields to an own one */
+    const char *operand;                           /* "DIR", which is required; NULL: none */
+    size_t operand_offset;
+    bool takes_operands;                         /* the caller reads them, and operand is NULL */
+    bool stops;                                  /* at the first operand */
+    const char *version;                         /* "train-prep 1.0", for an option named version */
+    void (*print_more)(FILE *out);               /* below the options in --help; may be NULL */
+    int (*check)(void *fields, struct error *e); /* of what depends on several options; likewise */
+    int (*take)(const struct command_option *option, size_t index, const char *text, void *fields,
+                struct error *e);
+};
+
+/* --help, for the end of a table. */
+extern const struct command_option command_line_common[];
+
+/* The options one after another; NULL behind the last. */
+const struct command_option *command_line_option(const struct command_line *line, size_t i);
+
+/* Reads argv into fields. Returns the index of the first operand (argv is permuted), or ERR_USAGE.
+ * *ended: the option at which reading ended, or NULL. Not thread-safe. */
+int command_line_parse(const struct command_line *line, int argc, char **argv, void *fields,
+                       const struct command_option **ended, struct error *e);
+
+/* The same, printing help, version and errors. Returns -1 to go on, or the exit status. */
+int command_line_read(const struct command_line *line, int argc, char **argv, void *fields);
+
+/* Prints "PROGRAM: message" and where to find help. Returns the exit status. */
+int command_line_fail(const struct command_line *line, const struct error *e);
+
+/* Options with their help, wrapped. */
+void command_line_print_options(FILE *out, int columns, const struct command_line *line);
