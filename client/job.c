@@ -25,25 +25,18 @@ static const struct {
     {"cancelled",  "yellow", 130},
 };
 
-/* The members that the JSON has under their own names. */
-/* clang-format off */
-#define JOB_TEXTS(X) X(name) X(state) X(reason) X(energy_source) X(currency)
-#define JOB_NUMBERS(X) \
-    X(created_at) X(started_at) X(finished_at) X(step) X(train_steps) X(evaluated_images) X(eval_images) \
-    X(epoch) X(loss) X(lr) X(images_per_sec) X(joules) X(joules_per_image) X(kwh) X(node_hours) X(cost) \
-    X(ttt_seconds) X(top1) X(top5) X(best_top1) X(best_top1_step) X(global_batch) X(estimated_start) \
-    X(checkpoint_step) X(restarts) X(attempt) X(disk_bytes)
-/* clang-format on */
+#define READ_text(name)   job->name = json_get_text(json, #name, "");
+#define READ_number(name) job->name = json_get_number(json, #name, NAN);
+#define READ_none(name)
+#define READ(name, storage, column, form, notice) JOB_MEMBER_##form(READ, name)
 
 void job_read(const json_t *json, struct job *job)
 {
     const json_t *left = json_object_get(json, "time_left");
 
-#define READ_TEXT(member)   job->member = json_get_text(json, #member, "");
-#define READ_NUMBER(member) job->member = json_get_number(json, #member, NAN);
+    JOB_FIELDS(READ)
+    job->checkpoint_step = json_get_number(json, "checkpoint_step", NAN);
     job->id = (long)json_integer_value(json_object_get(json, "id"));
-    JOB_TEXTS(READ_TEXT)
-    JOB_NUMBERS(READ_NUMBER)
     job->left = json_get_number(left, "value", NAN);
     job->left_low = json_get_number(left, "low", NAN);
     job->left_high = json_get_number(left, "high", NAN);

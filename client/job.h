@@ -5,25 +5,37 @@
 #include <stdbool.h>
 
 #include "common/error.h"
+#include "common/job/job_fields.h"
 
-/* Strings are borrowed from the JSON, "" where there is none; numbers then are NAN. */
+/* By the form of job_fields.h: what trainctl reads of a member. */
+#define JOB_MEMBER_id(use, name)        use##_none(name)
+#define JOB_MEMBER_string(use, name)    use##_text(name)
+#define JOB_MEMBER_string_if(use, name) use##_text(name)
+#define JOB_MEMBER_state(use, name)     use##_text(name)
+#define JOB_MEMBER_label(use, name)     use##_text(name)
+#define JOB_MEMBER_integer(use, name)   use##_number(name)
+#define JOB_MEMBER_positive(use, name)  use##_number(name)
+#define JOB_MEMBER_known(use, name)     use##_number(name)
+#define JOB_MEMBER_real(use, name)      use##_number(name)
+#define JOB_MEMBER_time(use, name)      use##_number(name)
+#define JOB_MEMBER_rounded(use, name)   use##_number(name)
+#define JOB_MEMBER_raw(use, name)       use##_none(name)
+#define JOB_MEMBER_raw_if(use, name)    use##_none(name)
+#define JOB_MEMBER_band(use, name)      use##_none(name)
+#define JOB_MEMBER_hidden(use, name)    use##_none(name)
+#define JOB_DECLARE_text(name)          const char *name;
+#define JOB_DECLARE_number(name)        double name;
+#define JOB_DECLARE_none(name)
+#define JOB_DECLARE(name, storage, column, form, notice) JOB_MEMBER_##form(JOB_DECLARE, name)
+
+/* The texts and numbers of job_fields.h. Texts are borrowed from the JSON, "" where there is none;
+ * numbers then are NAN. */
 struct job {
     long id; /* 0: no daemon's, known by its name */
-    const char *name, *state, *reason;
-    double created_at, started_at, finished_at; /* Unix seconds */
-    double step, train_steps, epoch;
-    double evaluated_images, eval_images; /* of a job that evaluates only */
-    double loss, lr, images_per_sec;
-    double ttt_seconds, top1, top5; /* fractions */
-    double best_top1, best_top1_step;
-    double global_batch;    /* images a step */
-    double estimated_start; /* of a queued job, Unix seconds */
-    double checkpoint_step, restarts, attempt, disk_bytes;
-    double left, left_low,
-        left_high; /* of an active job: seconds to its end, as the daemon thinks */
-    const char *energy_source, *currency;
-    double joules, joules_per_image, kwh, node_hours, cost;
-    double read_at; /* when, Unix seconds */
+    JOB_FIELDS(JOB_DECLARE)
+    double checkpoint_step;
+    double left, left_low, left_high; /* seconds to the end of an active job, by the daemon */
+    double read_at;                   /* when, Unix seconds */
 };
 
 void job_read(const json_t *json, struct job *job);

@@ -35,9 +35,9 @@ static void cost_joules(const struct store_job *job, const struct plan_prices *p
     double estimated = plan_prices_kwh(prices, bill->node_hours) * JOULES_PER_KWH;
 
     bill->joules = NAN;
-    if (job->joules > 0 && job->joules_whole) {
+    if (job->measured_joules > 0 && job->joules_whole) {
         bill->source = JOB_ENERGY_MEASURED;
-        bill->joules = job->joules * job->node_share;
+        bill->joules = job->measured_joules * job->node_share;
     } else if (estimated > 0) {
         bill->source = JOB_ENERGY_ESTIMATED;
         bill->joules = estimated;

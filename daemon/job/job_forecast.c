@@ -104,7 +104,7 @@ struct forecast_end forecast_until(const struct store_job *job, const struct for
     double image = forecast_image_seconds(job, pace), interval = forecast_interval(job);
     double train =
         forecast_steps(pace, (double)job->step, step) * (double)job->global_batch * image;
-    double evaluation = (double)job->eval_images * PREDICT_EVAL_COST * image *
+    double evaluation = (double)job->images_per_eval * PREDICT_EVAL_COST * image *
                         (pace->evaluation > 0 ? pace->evaluation : 1);
     double whole = forecast_at_least_0(floor(step / interval + 1e-9) -
                                        floor((double)job->step / interval + 1e-9));

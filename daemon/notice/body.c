@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "common/job/job_fields.h"
 #include "common/json.h"
 #include "daemon/store/node.h"
 #include "daemon/store/sql.h"
@@ -60,45 +61,53 @@ void body_subject_clear(struct body_subject *subject)
 
 /* ---------------------------------------------------------------- what is told */
 
-/* A row by the names of its columns, which the query gives by "as" where they are not a table's.
- * kinds, a letter a column: 's' text, 'i' integer, 'd' number. */
-static json_t *body_row(sqlite3_stmt *row, const char *kinds)
+static json_t *body_value(sqlite3_stmt *row, int column)
+{
+    switch (sqlite3_column_type(row, column)) {
+    case SQLITE_TEXT:
+        return json_text_or_null((const char *)sqlite3_column_text(row, column));
+    case SQLITE_INTEGER:
+        return json_integer(sqlite3_column_int64(row, column));
+    case SQLITE_FLOAT:
+        return json_number(sqlite3_column_double(row, column));
+    default:
+        return json_null();
+    }
+}
+
+/* A row by the names of its columns, which the query gives by "as" where they are not a table's. */
+static json_t *body_row(sqlite3_stmt *row)
 {
     json_t *object = json_object();
 
-    for (int i = 0; kinds[i]; i++)
-        json_object_set_new(
-            object, sqlite3_column_name(row, i),
-            kinds[i] == 's'   ? json_text_or_null((const char *)sqlite3_column_text(row, i))
-            : kinds[i] == 'i' ? json_integer_or_null(sqlite3_column_type(row, i) != SQLITE_NULL,
-                                                     sqlite3_column_int64(row, i))
-                              : json_number_or_null(sql_double(row, i)));
+    for (int i = 0; i < sqlite3_column_count(row); i++)
+        json_object_set_new(object, sqlite3_column_name(row, i), body_value(row, i));
     return object;
 }
 
 /* The one row of a query, if there is one, as the member key of the body. */
-static int body_add_row(struct sql *c, sqlite3_stmt *row, const char *kinds, json_t *body,
-                        const char *key, struct error *e)
+static int body_add_row(struct sql *c, sqlite3_stmt *row, json_t *body, const char *key,
+                        struct error *e)
 {
     int found = sql_row(c, row, e);
 
     if (found <= 0)
         return found;
-    json_object_set_new(body, key, body_row(row, kinds));
+    json_object_set_new(body, key, body_row(row));
     sql_done(row);
     return 0;
 }
 
+#define BODY_SILENT(name, column)
+#define BODY_NOTICE(name, column)                        ", " column " as " #name
+#define BODY_COLUMN(name, storage, column, form, notice) BODY_##notice(name, column)
+
 static int body_add_job(struct sql *c, int64_t job_id, json_t *body, struct error *e)
 {
-    sqlite3_stmt *row = sql_query(
-        c, e,
-        "select id, name, state, reason, submitted_by, attempt, created_at, started_at, "
-        "finished_at, step, train_steps, epoch, loss, images_per_sec, ttt_seconds, top1, top5 "
-        "from job where id = ?",
-        "i", job_id);
+    sqlite3_stmt *row =
+        sql_query(c, e, "select id" JOB_FIELDS(BODY_COLUMN) " from job where id = ?", "i", job_id);
 
-    return body_add_row(c, row, "issssidddiidddddd", body, "job", e);
+    return body_add_row(c, row, body, "job", e);
 }
 
 /* The last of the curve, oldest first. */
@@ -112,7 +121,7 @@ static int body_add_evals(struct sql *c, int64_t job_id, json_t *body, struct er
     int status;
 
     while ((status = sql_row(c, row, e)) > 0)
-        json_array_insert_new(evals, 0, body_row(row, "iddd"));
+        json_array_insert_new(evals, 0, body_row(row));
     return status;
 }
 
@@ -127,7 +136,7 @@ static int body_add_sweep(struct sql *c, int64_t sweep_id, json_t *body, struct 
         "state = 'succeeded') as succeeded from sweep where id = ?",
         "i", sweep_id);
 
-    return body_add_row(c, row, "isssii", body, "sweep", e);
+    return body_add_row(c, row, body, "sweep", e);
 }
 
 int body_make(struct sql *c, const struct body_parts *p, json_t **body, struct error *e)

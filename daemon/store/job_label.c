@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/job/job_fields.h"
 #include "common/job/job_spec.h"
 #include "common/xalloc.h"
 #include "daemon/store/audit.h"
@@ -16,7 +17,7 @@ static const char *const keys[] = {"name", "tags", "note"};
 static json_t *label_read(struct sql *c, int64_t id, struct error *e)
 {
     sqlite3_stmt *row =
-        sql_query(c, e, "select name, " STORE_TAGS_OF_JOB ", note from job where id = ?", "i", id);
+        sql_query(c, e, "select name, " JOB_TAGS_COLUMN ", note from job where id = ?", "i", id);
     int found = sql_row(c, row, e);
 
     if (found == 0)
@@ -112,7 +113,7 @@ int store_label_document(struct sql *c, int64_t id, struct error *e)
 {
     return sql_run(c, e, NULL,
                    "update job set spec = json_set(spec, '$.name', name, '$.note', note, "
-                   "'$.tags', json(" STORE_TAGS_OF_JOB ")) where id = ?",
+                   "'$.tags', json(" JOB_TAGS_COLUMN ")) where id = ?",
                    "i", id);
 }
 

@@ -10,44 +10,25 @@
 #include "daemon/store/sql.h"
 #include "daemon/store/store_internal.h"
 
-/* Of a job that evaluates only, as its newest event says. */
-#define EVALUATED                                                                                  \
-    "case when train_steps = 0 then (select json_extract(body, '$.images') from job_event "        \
-    "where job_id = job.id and job_event.attempt = job.attempt and type = 'eval_progress' "        \
-    "order by job_event.id desc limit 1) end"
-
-/* The columns that are members of store_job under their own names, by how they are read. */
-/* clang-format off */
-#define JOB_TEXTS(X) \
-    X(name) X(reason) X(idempotency_key) X(run_dir) X(failure) X(failure_label) X(forecast) X(launcher) \
-    X(slurm) X(submitted_by) X(note) X(imported_from)
-#define JOB_INTEGERS(X) \
-    X(attempt) X(priority) X(slots) X(launcher_pid) X(launcher_start) X(train_steps) X(step) \
-    X(global_batch) X(restarts) X(resumes) X(eval_images) X(evaluations) X(cancel_attempt) \
-    X(best_top1_step) X(joules_whole) X(nodes) X(disk_bytes)
-#define JOB_REALS(X) \
-    X(epoch) X(loss) X(lr) X(images_per_sec) X(ttt_seconds) X(top1) X(top5) X(time_limit_seconds) \
-    X(predicted_seconds) X(predicted_low_seconds) X(predicted_high_seconds) X(best_top1) \
-    X(best_top1_epoch) X(joules) X(node_share) X(node_seconds)
-#define JOB_TIMES(X) \
-    X(created_at) X(started_at) X(finished_at) X(queued_at) X(estimated_start) X(not_before) \
-    X(attempt_started_at) X(held_at) X(best_top1_at) X(active_since)
-/* clang-format on */
-#define COLUMN(member) ", " #member
-/* spec and plan stand behind them */
-#define BRIEF                                                                                      \
-    "id, state, exit_code, exit_signal, " EVALUATED ", " STORE_TAGS_OF_JOB JOB_TEXTS(COLUMN)       \
-        JOB_INTEGERS(COLUMN) JOB_REALS(COLUMN) JOB_TIMES(COLUMN)
+#define COLUMN(name, storage, column, form, notice) ", " column
+#define BRIEF                                       "0" JOB_FIELDS(COLUMN)
+#define FULL                                        BRIEF JOB_DOCUMENTS(COLUMN)
 
 void store_job_clear(struct store_job *job)
 {
     if (!job)
         return;
-#define FREE(member) free(job->member);
-    JOB_TEXTS(FREE)
-    free(job->spec);
-    free(job->plan);
-    free(job->tags);
+#define FREE_TEXT(name) free(job->name);
+#define FREE_INT(name)
+#define FREE_INT_OR_NULL(name)
+#define FREE_BOOL(name)
+#define FREE_REAL(name)
+#define FREE_TIME(name)
+#define FREE_STATE(name)
+#define FREE_NONE(name)
+#define FREE(name, storage, column, form, notice) FREE_##storage(name)
+    JOB_FIELDS(FREE)
+    JOB_DOCUMENTS(FREE)
     memset(job, 0, sizeof *job);
 }
 
@@ -72,6 +53,11 @@ static double job_time(sqlite3_stmt *row, int column)
     return isnan(t) ? 0 : t;
 }
 
+static enum job_state job_state(sqlite3_stmt *row, int column)
+{
+    return job_state_of((const char *)sqlite3_column_text(row, column));
+}
+
 #define JOBS "jobs/" /* what run_dir begins with in the database: relative to the state folder */
 
 /* Takes the text of the database over. */
@@ -90,27 +76,22 @@ static char *job_absolute_run_dir(const struct store *s, char *stored)
 static void job_read_row(const struct store *s, sqlite3_stmt *row, bool documents,
                          struct store_job *job)
 {
-    int at = 0;
+    int at = 1;
 
     memset(job, 0, sizeof *job);
-    job->id = sqlite3_column_int64(row, at++);
-    job->state = job_state_of((const char *)sqlite3_column_text(row, at++));
-    job->exit_code = sql_int(row, at++, STORE_NO_EXIT);
-    job->exit_signal = sql_int(row, at++, STORE_NO_EXIT);
-    job->evaluated_images = sqlite3_column_int64(row, at++);
-    job->tags = sql_text(row, at++);
-#define READ_TEXT(member)    job->member = sql_text(row, at++);
-#define READ_INTEGER(member) job->member = sqlite3_column_int64(row, at++);
-#define READ_REAL(member)    job->member = sql_double(row, at++);
-#define READ_TIME(member)    job->member = job_time(row, at++);
-    JOB_TEXTS(READ_TEXT)
-    JOB_INTEGERS(READ_INTEGER)
-    JOB_REALS(READ_REAL)
-    JOB_TIMES(READ_TIME)
+#define READ_TEXT(name)                           job->name = sql_text(row, at++);
+#define READ_INT(name)                            job->name = sqlite3_column_int64(row, at++);
+#define READ_INT_OR_NULL(name)                    job->name = sql_int(row, at++, JOB_FIELD_NULL);
+#define READ_BOOL(name)                           job->name = sqlite3_column_int(row, at++);
+#define READ_REAL(name)                           job->name = sql_double(row, at++);
+#define READ_TIME(name)                           job->name = job_time(row, at++);
+#define READ_STATE(name)                          job->name = job_state(row, at++);
+#define READ_NONE(name)                           at++;
+#define READ(name, storage, column, form, notice) READ_##storage(name)
+    JOB_FIELDS(READ)
     job->run_dir = job_absolute_run_dir(s, job->run_dir);
     if (documents) {
-        job->spec = sql_text(row, at);
-        job->plan = sql_text(row, at + 1);
+        JOB_DOCUMENTS(READ)
     }
 }
 
@@ -120,8 +101,7 @@ int store_job_get(struct store *s, int64_t id, struct store_job *job, struct err
 {
     memset(job, 0, sizeof *job);
     struct sql *c = sql_read_begin(s);
-    sqlite3_stmt *row =
-        sql_query(c, e, "select " BRIEF ", spec, plan from job where id = ?", "i", id);
+    sqlite3_stmt *row = sql_query(c, e, "select " FULL " from job where id = ?", "i", id);
     int found = sql_row(c, row, e);
     if (found > 0) {
         job_read_row(s, row, true, job);
@@ -148,7 +128,7 @@ static void job_states_text(unsigned states, char *text, size_t bytes)
 #define STATE_IN "state in (select value from json_each('[' || ?1 || ']'))"
 
 #define QUEUE_LIST(from)                                                                           \
-    "select " BRIEF ", spec, plan from job where id in (select id from job " from                  \
+    "select " FULL " from job where id in (select id from job " from                               \
     " order by queued_at - priority * ?2, id limit ?3)"
 
 /* By the index alone, however many jobs wait: those of this machine, or the few of Slurm. */
@@ -180,7 +160,7 @@ static sqlite3_stmt *job_newest_query(struct sql *c, const struct store_job_filt
     _Static_assert(JOB_QUEUED == 0 && JOB_CANCELLED == 6 && JOB_STATE_COUNT == 7,
                    "the bits below are those of the states");
     /* clang-format off */
-    static const char sql[] = "select " BRIEF ", spec, plan from job where id in ("
+    static const char sql[] = "select " FULL " from job where id in ("
         NEWEST_OF("queued", "1") " union all "
         NEWEST_OF("starting", "2") " union all "
         NEWEST_OF("running", "4") " union all "
@@ -207,7 +187,7 @@ static sqlite3_stmt *job_list_query(struct sql *c, const struct store_job_filter
                          filter->priority_seconds, limit);
     if (filter->states == 0)
         return sql_query(c, e,
-                         "select " BRIEF ", spec, plan from job where id < ?1 "
+                         "select " FULL " from job where id < ?1 "
                          "order by id desc limit ?2",
                          "ii", after, limit);
     return job_newest_query(c, filter, after, limit, e);

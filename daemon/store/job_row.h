@@ -4,74 +4,27 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "common/job/job_fields.h"
 #include "common/job/job_state.h"
 #include "daemon/store/store.h"
 
-#define STORE_NO_EXIT (-1) /* exit_code, exit_signal: none known */
+#define STORE_NO_EXIT JOB_FIELD_NULL /* exit_code, exit_signal: none known */
 
-/* One row of the table job. Strings are owned by it, NULL where there is none. Times are 0 and
- * measured values NAN where there is none yet. */
+#define STORE_MEMBER_TEXT(name)        char *name;
+#define STORE_MEMBER_INT(name)         int64_t name;
+#define STORE_MEMBER_INT_OR_NULL(name) int64_t name;
+#define STORE_MEMBER_BOOL(name)        bool name;
+#define STORE_MEMBER_REAL(name)        double name;
+#define STORE_MEMBER_TIME(name)        double name;
+#define STORE_MEMBER_STATE(name)       enum job_state name;
+#define STORE_MEMBER_NONE(name)
+#define STORE_MEMBER(name, storage, column, form, notice) STORE_MEMBER_##storage(name)
+
+/* One row of the table job, with the members of job_fields.h. Owns its texts. spec and plan are
+ * NULL where a list was asked without documents. */
 struct store_job {
-    int64_t id;
-    char *name;         /* NULL: none given */
-    char *submitted_by; /* "user:NAME", "token:NAME", "sweep 3"; NULL: nobody was named */
-    enum job_state state;
-    char *reason;    /* words for a person */
-    char *spec;      /* JSON text, every default written out; NULL where a list was asked without
-                        documents */
-    char *plan;      /* JSON text, likewise */
-    int64_t attempt; /* 0: never launched; the first launch is 1 */
-    int64_t priority;
-    int64_t slots;  /* local slots it takes while it runs; 0 with launcher slurm */
-    char *launcher; /* "local", "slurm" */
-    char *slurm; /* JSON text: what Slurm says of it; NULL: never handed to Slurm, or to be handed
-                    to it again */
-    char *idempotency_key;
-    char *imported_from; /* JSON text: the job of another database that it is; NULL: of this one */
-    double created_at, started_at, finished_at;
-    double attempt_started_at; /* the newest attempt */
-    int64_t cancel_attempt;    /* the last attempt that was asked to be cancelled; 0: none */
-    double queued_at;          /* its place in the queue */
-    double estimated_start;    /* of a queued job; 0: not known */
-    double not_before;         /* of a queued job: when a restart's back-off ends; 0: none */
-    double held_at;            /* of a queued job; 0: it is not held */
-    int64_t restarts;          /* automatic ones, since it was submitted or resumed */
-    bool resumes;              /* its next attempt goes on from the newest checkpoint */
-    char *failure;             /* JSON text: what ended the first attempt that failed */
-    char *failure_label;       /* of that, by the failure rules; NULL: none */
-    double time_limit_seconds; /* of an attempt; NAN: none */
-    double predicted_seconds, predicted_low_seconds, predicted_high_seconds; /* of the plan */
-    char *forecast; /* JSON text: of an ended job, how good its predictions were */
-    char *run_dir;  /* STATE/jobs/ID, absolute; "jobs/ID" in the database, as STATE may be moved */
-    int64_t launcher_pid; /* 0: none */
-    /* Field 22 of /proc/PID/stat: tells a pid's second life from its first. */
-    int64_t launcher_start;
-    int64_t exit_code, exit_signal; /* of the launcher; STORE_NO_EXIT: none */
-    /* progress, from the newest step event, and results, from eval and run_stop */
-    int64_t train_steps;      /* of the plan */
-    int64_t global_batch;     /* of the plan; 0: it has none */
-    int64_t evaluations;      /* of the plan; 0: none, or not known */
-    int64_t eval_images;      /* of one of them */
-    int64_t evaluated_images; /* so far, of a job that evaluates only */
-    int64_t step;             /* steps done */
-    double epoch, loss, lr;
-    double images_per_sec; /* of the newest step; behind the end of an attempt: of all steps of the
-                              run, each counted once, images over time */
-    double ttt_seconds, top1, top5;
-    /* The evaluation with the highest top-1, the first of them; best_top1 NAN: none. */
-    double best_top1, best_top1_epoch, best_top1_at;
-    int64_t best_top1_step;
-    /* job_label.h: as they are now, where the document may have those of an earlier time. */
-    char *tags; /* JSON text: a list, sorted */
-    char *note; /* NULL: none */
-    /* What it took. */
-    double joules;     /* of its machines, whole, in all attempts; NAN: never measured */
-    bool joules_whole; /* every machine of every attempt was measured */
-    int64_t nodes;
-    double node_share;   /* of the cores of each, that are the job's; others may take the rest */
-    double active_since; /* 0: it does not run */
-    double node_seconds; /* of ended attempts, of whole nodes; NAN: not known */
-    int64_t disk_bytes;  /* of its run directory, as last measured; 0: none, or not known yet */
+    JOB_FIELDS(STORE_MEMBER)
+    JOB_DOCUMENTS(STORE_MEMBER)
 };
 void store_job_clear(struct store_job *job); /* frees the strings and zeroes it; NULL is fine */
 /* Its newest attempt was asked to be cancelled: it ends soon, or has. */

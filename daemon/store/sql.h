@@ -86,6 +86,3 @@ int store_tell(struct sql *c, const struct store_fact *fact, struct error *e);
 /* In SQL, where a job's events and series are read: those that a removed job has left are not
  * (job_removal.h). Value 1 is the job's id. */
 #define STORE_OF_JOB "job_id = (select id from job where id = ?1)"
-/* Of the table job: a JSON list, sorted, as it is read from the table's key. */
-#define STORE_TAGS_OF_JOB                                                                          \
-    "(select json_group_array(its.tag) from job_tag as its where its.job_id = job.id)"

@@ -124,11 +124,3 @@ int handle_job_resume(const struct request *q, struct reply *r, struct error *e)
     problems_clear(&problems);
     return status;
 }
-
-int handle_job_remove(const struct request *q, struct reply *r, struct error *e)
-{
-    int status = auth_check_job(q, q->id, e);
-    if (!status)
-        status = job_remove(q->app->jobs, q->id, request_by(q), e);
-    return status ? status : reply_json(r, 200, json_pack("{s:I}", "removed", q->id), e);
-}

@@ -2,7 +2,6 @@
 #pragma once
 
 #include "daemon/http/json_text.h"
-#include "common/plan/predict/prices.h"
 #include "daemon/http/reply.h"
 #include "daemon/http/routes.h"
 #include "daemon/store/job_row.h"
@@ -13,5 +12,3 @@ void job_members(struct json_text *t, const struct request *q, const struct stor
 /* The whole answer; clears the job. */
 int reply_job(struct reply *r, const struct request *q, int status, struct store_job *job,
               struct error *e);
-
-/* Of the settings; borrowed from them. */
