@@ -10,7 +10,6 @@
 #include "client/api.h"
 #include "client/change.h"
 #include "common/dataset/job_data.h"
-#include "common/dataset/plan_inputs.h"
 #include "common/job/job_document.h"
 #include "common/json.h"
 #include "common/system/file.h"

@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "common/job/job_env.h"
+#include "common/job/job_spec.h"
 #include "common/job/job_text.h"
 #include "common/xalloc.h"
 #include "common/text.h"

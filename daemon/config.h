@@ -12,7 +12,7 @@
 
 #include "common/error.h"
 #include "common/log.h"
-#include "common/plan/predict/prices.h"
+#include "common/plan/predict.h"
 #include "daemon/http/stream/stream.h"
 #include "daemon/job/job.h"
 #include "daemon/node/node_self.h"

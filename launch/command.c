@@ -1,6 +1,6 @@
 #include "launch/command.h"
 #include "common/buffer.h"
-#include "common/job/job_env.h"
+#include "common/job/job_spec.h"
 
 #include <stdarg.h>
 #include <stdio.h>

@@ -12,9 +12,10 @@
 #include "client/views/format.h"
 #include "client/views/print.h"
 #include "client/views/table.h"
-#include "common/dataset/plan_inputs.h"
+#include "common/dataset/job_data.h"
 #include "common/job/job_document.h"
 #include "common/json.h"
+#include "common/plan/plan_build.h"
 #include "common/run/weights.h"
 #include "launch/launch.h"
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/dataset/list.h"
+#include "common/dataset/file_list.h"
 #include "common/dataset/manifest.h"
 #include "common/text.h"
 

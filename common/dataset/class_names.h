@@ -8,7 +8,7 @@
 #include <jansson.h>
 #include <stdbool.h>
 
-#include "common/dataset/kinds.h"
+#include "common/dataset/dataset.h"
 #include "common/error.h"
 #include "common/job/job_spec.h"
 #include "common/run/safetensors.h"

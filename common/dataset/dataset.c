@@ -1,13 +1,14 @@
 #include "common/dataset/dataset.h"
 
 #include <inttypes.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/clock.h"
 #include "common/dataset/index.h"
-#include "common/dataset/list.h"
+#include "common/dataset/file_list.h"
 #include "common/dataset/manifest.h"
 #include "common/dataset/shards.h"
 #include "common/dataset/tf_example.h"
@@ -187,9 +188,52 @@ const char *dataset_file(const struct dataset *d, uint32_t file)
     return d->list.files[file];
 }
 
+static void dataset_digest_add_number(struct digest *d, uint64_t number)
+{
+    digest_add(d, &number, sizeof number);
+}
+
+static void dataset_digest_add_name(struct digest *d, const char *name)
+{
+    dataset_digest_add_number(d, strlen(name));
+    digest_add(d, name, strlen(name));
+}
+
+/* Shards by name and size; images by class and name, as far as the index goes. */
+static void dataset_digest_add_files(struct digest *d, const struct dataset_list *list)
+{
+    dataset_digest_add_number(d, (uint64_t)list->format);
+    for (int i = 0; i < list->class_count; i++)
+        dataset_digest_add_name(d, list->classes[i]);
+    for (size_t i = 0; i < list->count; i++) {
+        dataset_digest_add_name(d, file_base_name(list->files[i]));
+        dataset_digest_add_number(d, list->bytes[i]);
+    }
+}
+
+static int64_t dataset_digest_newest_change(const struct dataset_list *list)
+{
+    int64_t newest = 0;
+
+    for (size_t i = 0; i < list->count; i++)
+        newest = list->changed_ns[i] > newest ? list->changed_ns[i] : newest;
+    for (int i = 0; i < list->class_count; i++)
+        newest = list->class_changed_ns[i] > newest ? list->class_changed_ns[i] : newest;
+    return newest;
+}
+
 void dataset_digest(const struct dataset *d, struct dataset_digest *out)
 {
-    dataset_list_digest(&d->list, d->index.entries, d->index.images, out);
+    struct digest *sum = digest_begin();
+
+    dataset_digest_add_files(sum, &d->list);
+    for (int64_t i = 0; i < d->index.images; i++) {
+        dataset_digest_add_number(sum, d->index.entries[i].bytes);
+        dataset_digest_add_number(sum, (uint64_t)(int64_t)d->index.entries[i].label);
+    }
+    digest_end(sum, out->hex);
+    out->images = d->index.images;
+    out->changed = 1e-9 * (double)dataset_digest_newest_change(&d->list);
 }
 
 /* Adds up the images of the files by the nodes they belong to. */

@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/dataset/kinds.h"
+#include "common/dataset/file_list.h"
 #include "common/digest.h"
 #include "common/error.h"
 

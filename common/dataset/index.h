@@ -11,7 +11,7 @@
  */
 #pragma once
 
-#include "common/dataset/list.h"
+#include "common/dataset/file_list.h"
 
 struct dataset_index {
     struct dataset_entry *entries; /* (images), in the order of the files; freed by the caller */

@@ -13,7 +13,7 @@
 #include <jansson.h>
 #include <stdbool.h>
 
-#include "common/dataset/list.h"
+#include "common/dataset/file_list.h"
 
 #define MANIFEST_NAME        "manifest.json"
 #define MANIFEST_FORMAT      1

@@ -7,7 +7,7 @@
  */
 #pragma once
 
-#include "common/dataset/list.h"
+#include "common/dataset/file_list.h"
 
 struct shards;
 

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "common/job/job_env.h"
+#include "common/job/job_spec.h"
 #include "common/job/job_options.h"
 #include "common/net/arch.h"
 #include "common/system/host.h"

@@ -116,7 +116,7 @@ struct job_spec {
         char *mpi_prefix;
         char **mpi_args;
         size_t mpi_arg_count;
-        char **env; /* "NAME=value"; see common/job/job_env.h */
+        char **env; /* "NAME=value" */
         size_t env_count;
     } cluster;
     bool has_global_batch;
@@ -237,3 +237,24 @@ int64_t job_spec_world_size(const struct job_spec *spec);
 
 /* Whether launcher local is to use hosts that the job names. */
 bool job_spec_names_hosts(const struct job_spec *spec);
+
+/*
+ * cluster.env: environment variables of a job's ranks. What its names may be whoever sends the
+ * document; which of them a daemon takes from its users is a list of its administrator's
+ * (daemon/http/access/job_policy.h).
+ */
+
+#define JOB_ENV_NAME_BYTES 129 /* with its NUL */
+
+/* Copies the name out of "NAME=value" and returns the value, which is a part of it. */
+const char *job_env_split(const char *variable, char name[JOB_ENV_NAME_BYTES]);
+
+/* What the document gives a variable; NULL: nothing. */
+const char *job_env_value(const struct job_spec *spec, const char *name);
+
+/* True of variables that load code, start programs, name files or decide where programs are found
+ * (LD_PRELOAD, PATH, UCX_MODULE_DIR), and of those of launchers: no document may set them. */
+bool job_env_is_refused(const char *name);
+
+/* What sets the variable instead, for a message: a key, or words; NULL: nothing does. */
+const char *job_env_setter(const char *name);

@@ -6,9 +6,8 @@
 #include <string.h>
 
 #include "common/job/job_spec.h"
-#include "common/job/time_limit.h"
-#include "common/text.h"
 #include "common/system/host.h"
+#include "common/text.h"
 
 #define DIGITS    "0123456789"
 #define LETTERS   "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -146,4 +145,62 @@ const char *job_text_expects(enum job_text kind)
 const char *job_text_pattern(enum job_text kind)
 {
     return kinds[kind].pattern;
+}
+
+#define DIGITS_MAX 7
+
+/* Reads "H:M:S" and shorter ones into fields; how many there are; 0: it is something else. */
+static int text_time_read_fields(const char *text, double fields[3])
+{
+    for (int count = 0; count < 3; text++) {
+        size_t digits = strspn(text, "0123456789");
+        if (digits == 0 || digits > DIGITS_MAX)
+            return 0;
+        fields[count] = 0;
+        for (size_t i = 0; i < digits; i++)
+            fields[count] = 10 * fields[count] + (text[i] - '0');
+        count++;
+        text += digits;
+        if (*text == '\0')
+            return count;
+        if (*text != ':')
+            return 0;
+    }
+    return 0;
+}
+
+static double text_time_or_nan(double seconds)
+{
+    return seconds > 0 ? seconds : NAN;
+}
+
+double time_limit_seconds(const char *text)
+{
+    double f[3], days = 0;
+    const char *rest = text ? strchr(text, '-') : NULL;
+
+    if (!text)
+        return NAN;
+    if (rest) {
+        size_t digits = (size_t)(rest - text);
+        if (digits == 0 || digits > DIGITS_MAX || strspn(text, "0123456789") != digits)
+            return NAN;
+        for (size_t i = 0; i < digits; i++)
+            days = 10 * days + (text[i] - '0');
+        int count = text_time_read_fields(rest + 1, f);
+        if (count == 0)
+            return NAN;
+        return text_time_or_nan(86400 * days + 3600 * f[0] + (count > 1 ? 60 * f[1] : 0) +
+                                (count > 2 ? f[2] : 0));
+    }
+    switch (text_time_read_fields(text, f)) {
+    case 1:
+        return text_time_or_nan(60 * f[0]);
+    case 2:
+        return text_time_or_nan(60 * f[0] + f[1]);
+    case 3:
+        return text_time_or_nan(3600 * f[0] + 60 * f[1] + f[2]);
+    default:
+        return NAN;
+    }
 }

@@ -23,7 +23,7 @@ enum job_text {
     JOB_TEXT_INTERFACE, /* "eth0" or "10.0.0.0/24" */
     JOB_TEXT_NAMES,     /* of things in Slurm, with commas between them */
     JOB_TEXT_FEATURES,  /* of Slurm's nodes, with its operators */
-    JOB_TEXT_TIME,      /* see common/job/time_limit.h */
+    JOB_TEXT_TIME,      /* see time_limit_seconds */
     JOB_TEXT_ARGUMENT,  /* of mpirun */
     JOB_TEXT_VARIABLE,  /* the name of an environment variable */
     JOB_TEXT_SETTING,   /* its value */
@@ -45,3 +45,9 @@ const char *job_text_expects(enum job_text kind);
  * tell, as a subnet of 300.0.0.0/99. NULL: any characters but control characters (a note may have
  * ends of lines and tabs). */
 const char *job_text_pattern(enum job_text kind);
+
+/* A time limit as Slurm writes it (sbatch(1), --time): minutes, minutes:seconds,
+ * hours:minutes:seconds, days-hours, days-hours:minutes, days-hours:minutes:seconds. */
+
+/* Seconds; NAN for NULL (no limit) and for what is none of these forms, or no time at all. */
+double time_limit_seconds(const char *text);

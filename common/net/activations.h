@@ -1,23 +1,38 @@
 /*
- * Where the engine keeps what belongs to an image: one arena, whose buffers are shared by lifetime.
- * The planner states its size, the engine allocates it and works in exactly this order.
+ * The memory layout of a step: one arena per image, whose buffers are shared by lifetime. The
+ * planner states its size, the engine allocates it and works in exactly this order.
  *
  * Training keeps every convolution's output z from forward to backward, and what cannot be had from
  * them cheaply: the pooled input of the first block with its taps. Activations y = relu(scale z +
- * shift) live from the convolution before to the one behind, and are made again for backward. So
- * are the blocks' outputs: behind the last unit of a block that is the end of a run, the outputs of
- * the whole run are derived, forward, from the z alone (a run begins at a down-sampling shortcut or
- * at an output that was kept). The last stage's outputs are kept, because backward begins there.
- * Chen et al., arXiv:1604.06174, describe such recomputation.
+ * shift) live from the convolution before to the next one, and are recomputed for backward. So are
+ * the blocks' outputs: after the last unit of a block that is the end of a run, the outputs of the
+ * whole run are derived, forward, from the z alone (a run begins at a down-sampling shortcut or at
+ * an output that was kept). The last stage's outputs are kept, because backward begins there. Chen
+ * et al., arXiv:1604.06174, describe such recomputation.
  *
  * Evaluation normalises z in place, tile by tile, and needs z only.
  */
 #pragma once
 
-#include "common/net/network.h"
-#include "common/net/arena.h"
+#include <stddef.h>
 
-/* Indices of buffers; -1: there is none. */
+#include "common/net/network.h"
+
+enum { ARENA_BUFFERS = 1024 }; /* at most */
+
+struct arena_buffer {
+    size_t size;
+    int first, last; /* times of its first and last use, both included */
+    size_t offset;   /* set by arena_place */
+};
+
+/* Places buffers so that two with overlapping lifetimes never overlap: "greedy by size", Pisarchyk
+ * and Lee, arXiv:2001.03288: the largest first, each at the lowest offset that is free all its
+ * life. Offsets are multiples of the sizes' greatest common divisor. Returns the size of the whole.
+ */
+size_t arena_place(struct arena_buffer *buffers, int count);
+
+/* Indices of buffers; -1: none. */
 struct activation_unit {
     int z;
     int y;       /* forward: not of the last unit of a block and of a down-sampling one */
@@ -40,8 +55,8 @@ struct activations {
     struct activation_unit units[NETWORK_CONVS];
     struct activation_block blocks[NETWORK_BLOCKS];
     int in, in_again, g_in; /* of the first block: pooled, or the stem's y */
-    int tap;                /* where the maxima of the pooling were: a byte for each number */
-    size_t numbers;         /* an image, all together */
+    int tap;                /* positions of the pooling's maxima: a byte for each number */
+    size_t numbers;         /* per image, in total */
 };
 
 /* number_bytes: of an activation or its gradient: 4, or 2 with bf16. */

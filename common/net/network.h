@@ -1,11 +1,12 @@
-/*
- * A network of the residual family laid out: its convolutions in forward order and the residual
- * blocks they form, behind a stem (with a max-pooling or without) and before an average pool and a
- * classifier. The engine builds its model from it, the planner the model's memory.
- */
+/* The layout of a network: what the engine builds its model from and the planner its memory. */
 #pragma once
 
+#include <stddef.h>
+
 #include "common/net/arch.h"
+
+/* The residual family: convolutions in forward order and the residual blocks they form, after a
+ * stem (with or without max-pooling) and before an average pool and a classifier. */
 
 /* ResNet-152 has 155 and 50. */
 enum { NETWORK_CONVS = 160, NETWORK_BLOCKS = 64 };
@@ -18,16 +19,33 @@ struct network_block {
 struct network {
     int conv_count, block_count;
     bool pools;      /* the ImageNet stem: 3x3, stride 2 */
-    int pooled_size; /* height and width behind it */
+    int pooled_size; /* height and width after the stem */
     struct arch_conv convs[NETWORK_CONVS];
     struct network_block blocks[NETWORK_BLOCKS];
 };
 
-/* Of the residual family. */
 void network_make(const struct arch_shape *shape, struct network *out);
 
-/* Floats of a convolution's output, of one image. */
+/* Floats of a convolution's output, per image. */
 size_t network_floats(const struct arch_conv *conv);
 
 /* The last convolution of a block's main path. */
 int network_block_last(const struct network_block *block);
+
+/* arch cnn: two convolutions with bias and ReLU, each followed by a 2x2 max-pooling, a hidden layer
+ * with ReLU and the classifier. */
+enum { CNN_STAGES = 2 };
+
+struct cnn_layout {
+    struct arch_conv convs[CNN_STAGES];
+    struct arch_linear linears[ARCH_LINEARS];
+    /* Buffers, in floats per image. */
+    size_t y[CNN_STAGES];             /* (size, size, C): relu(convolution + bias) */
+    size_t pooled[CNN_STAGES];        /* (size / 2, size / 2, C) */
+    size_t tap[CNN_STAGES];           /* positions of the maxima: a byte for each of pooled */
+    size_t largest_y, largest_pooled; /* one buffer each for the gradients of all stages */
+    size_t floats;                    /* in total, without the classifier's input */
+};
+
+/* inference: no taps and gradients. */
+void cnn_lay_out(const struct arch_shape *shape, bool inference, struct cnn_layout *out);

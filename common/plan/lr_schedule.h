@@ -1,6 +1,7 @@
 /* The learning rate of a step: warm-up, then a decay. Sources: explain.c. */
 #pragma once
 
+#include <jansson.h>
 #include <stdint.h>
 
 #include "common/job/job_spec.h"
@@ -41,3 +42,10 @@ double lr_at(const struct lr_schedule *schedule, int64_t step);
 /* The steps of the run, and the first of them at this place of the schedule or behind it. */
 int64_t lr_run_steps(const struct lr_schedule *schedule);
 int64_t lr_step_at(const struct lr_schedule *schedule, int64_t place);
+
+/* The learning rate over a whole run, for those who draw it. */
+
+/* [[step, rate], ...] with rising steps: all of a short run; of a longer one some hundred, among
+ * them the first and the last, the end of the warm-up and both sides of each milestone. A new
+ * reference. */
+json_t *lr_curve(const struct lr_schedule *schedule);

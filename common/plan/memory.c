@@ -1,3 +1,11 @@
+#include "common/plan/memory.h"
+
+#include "common/job/recipe/optimizers.h"
+#include "common/net/activations.h"
+#include "common/net/arch.h"
+#include "common/net/bf16_grid.h"
+#include "common/net/network.h"
+
 /*
  * Memory of a worker: the engine's arena, whose size the same plan of buffers gives that the engine
  * allocates by (activations.h); the parameters; batches of images; and the program itself. For
@@ -7,13 +15,6 @@
  * residual networks of 18 to 152 layers at 64 to 224 pixels, 1 to 48 threads and 1 to 4 workers. In
  * bf16 a thread's memory follows from the network (bf16_grid.h).
  */
-#include "common/job/recipe/optimizers.h"
-#include "common/net/activations.h"
-#include "common/net/arch.h"
-#include "common/net/bf16_grid.h"
-#include "common/net/cnn.h"
-#include "common/plan/parts.h"
-
 #define EVAL_BATCHES    3
 #define FIXED_BYTES     (32ll << 20) /* and CNN_FIXED_BYTES: 25 to 400 images, 1 to 48 threads */
 #define CNN_FIXED_BYTES (20ll << 20)

@@ -12,8 +12,7 @@
 #include "common/error.h"
 #include "common/job/job_spec.h"
 #include "common/plan/lr_schedule.h"
-#include "common/plan/predict/predict.h"
-#include "common/plan/predict/prices.h"
+#include "common/plan/predict.h"
 #include "common/problem.h"
 
 struct plan_workers;
@@ -45,20 +44,20 @@ struct plan_inputs {
     struct plan_band epochs; /* to predict the time of, instead of the job's; value 0: the job's */
 };
 
-/* The size of the images from a step on, until the next entry. */
-struct plan_size {
-    int64_t step, size;
-};
-
-/* A part of the run in which a step has the same number of images. */
+/* A part of the run whose steps have the same number of images. */
 struct plan_phase {
     int64_t step;        /* the first, of the schedule */
     double epoch;        /* at which it begins */
-    int64_t first_image; /* of all epochs behind each other: the place of its first */
-    int64_t size;        /* of the images; with one phase the largest, else that of the phase */
+    int64_t first_image; /* counted over all epochs */
+    int64_t size;        /* of the images; the largest if there is one phase only */
     int64_t batch_per_worker, global_batch;
     int64_t steps_per_epoch;
     double steps_in_epoch;
+};
+
+/* The size of the images from a step on, until the next entry. */
+struct plan_size {
+    int64_t step, size;
 };
 
 struct plan {
@@ -98,42 +97,34 @@ struct plan {
                         note?} */
 };
 
-/* What a plan would refuse of the data: fewer classes in the model than in them. */
-void plan_check_data(const struct job_spec *spec, const struct plan_data *data,
-                     struct problems *problems);
-
-/* Makes the plan of a checked spec. Fills *problems where the numbers do not fit together (a
- * global batch larger than the data, for one) and returns NULL then. Free with plan_destroy. */
-struct plan *plan_make(const struct job_spec *document, const struct plan_inputs *inputs,
-                       struct problems *problems);
 void plan_destroy(struct plan *plan); /* NULL is fine */
 
 /* Images of this size that a worker takes at a time: with batch_schedule fill, as many as need no
  * more memory than batch_per_worker of the largest size. */
 int64_t plan_batch_of_size(const struct job_spec *spec, int64_t size);
 
-/* Of a step (0-based, of the schedule). */
+/* The phase of a step (0-based, of the schedule). */
 const struct plan_phase *plan_phase_at(const struct plan *plan, int64_t step);
-/* The step behind the last one of phase i; the last phase never ends. */
+/* One past the last step of phase i; INT64_MAX for the last phase. */
 int64_t plan_phase_end(const struct plan *plan, size_t i);
-/* Epochs that so many steps are, and the other way round. */
+/* Conversion of steps to epochs and back. */
 double plan_epochs_after(const struct plan *plan, int64_t steps);
 double plan_steps_until(const struct plan *plan, double epochs);
 /* Images of the steps [from, to). */
 int64_t plan_images_of_steps(const struct plan *plan, int64_t from, int64_t to);
-/* Images of a step, mean over the run; of an evaluation as global_batch. */
+/* Images per step, mean over the run; in evaluation the global batch. */
 double plan_mean_batch(const struct plan *plan);
-/* Whether a thing done every so many epochs (0: never) is due after so many steps. */
+/* Whether something done every so many epochs (0: never) is due after this many steps. */
 bool plan_is_due(const struct plan *plan, double every_epochs, int64_t steps);
 
-/* The arithmetic of an image of this size, by one of the largest size of the job. */
+/* Arithmetic of an image of this size relative to one of the job's largest size. */
 double plan_size_cost(const struct job_spec *spec, int64_t size);
 
-/* The same of the steps [from, to), in steps of the largest size and the last batch. */
+/* Arithmetic of the steps [from, to), in steps of the largest size and the last batch. */
 double plan_steps_cost(const struct plan *plan, const struct job_spec *spec, int64_t from,
                        int64_t to);
 
-/* Forward passes of an evaluated image, in those of an image of the largest size. */
+/* Forward passes per evaluated image, in passes of an image of the largest size. */
 double plan_evaluation_passes(const struct job_spec *spec);
 
 /* How many times the run evaluates. */

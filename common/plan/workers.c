@@ -6,8 +6,8 @@
 #include "common/buffer.h"
 #include "common/job/job_batch.h"
 #include "common/net/arch.h"
-#include "common/plan/parts.h"
-#include "common/plan/predict/threads.h"
+#include "common/plan/memory.h"
+#include "common/plan/predict.h"
 #include "common/text.h"
 
 #define WAYS_MAX     64

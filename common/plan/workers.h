@@ -11,7 +11,7 @@
  */
 #pragma once
 
-#include "common/plan/predict/predict.h"
+#include "common/plan/predict.h"
 #include "common/problem.h"
 
 #define PLAN_WORKERS_SLACK 0.05

@@ -12,7 +12,7 @@
 
 #include "common/error.h"
 #include "common/job/job_spec.h"
-#include "common/plan/predict/predict.h"
+#include "common/plan/predict.h"
 
 #define SPEED_KEY_BYTES 128
 #define SPEED_CPU_BYTES 96

@@ -7,7 +7,7 @@
  */
 #pragma once
 
-#include "common/plan/predict/prices.h"
+#include "common/plan/predict.h"
 #include "daemon/store/job_row.h"
 
 enum job_energy_source {

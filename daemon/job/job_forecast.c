@@ -3,7 +3,7 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "common/plan/predict/predict.h"
+#include "common/plan/predict.h"
 #include <string.h>
 
 /* A measured speed is trusted to a fifth: checkpoints come on top of it, and other jobs come and

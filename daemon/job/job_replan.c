@@ -5,10 +5,11 @@
 #include <string.h>
 
 #include "common/clock.h"
-#include "common/dataset/plan_inputs.h"
+#include "common/dataset/job_data.h"
 #include "common/job/job_document.h"
 #include "common/job/recipe/preset.h"
 #include "common/log.h"
+#include "common/plan/plan_build.h"
 #include "common/plan/replan.h"
 #include "daemon/job/document.h"
 #include "daemon/job/job_estimate.h"

@@ -2,7 +2,7 @@
 
 #include <math.h>
 
-#include "common/job/time_limit.h"
+#include "common/job/job_text.h"
 #include "common/system/host.h"
 #include "common/system/placement.h"
 #include "daemon/job/job_manager_internal.h"

@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "common/plan/predict/predict.h"
+#include "common/plan/predict.h"
 
 struct target_eval {
     double step, top1, t; /* t: Unix seconds, of its end */

@@ -8,7 +8,7 @@
 
 #include "common/digest.h"
 #include "common/error.h"
-#include "common/job/job_env.h"
+#include "common/job/job_spec.h"
 #include "daemon/launch/slurm_energy.h"
 #include "daemon/launch/slurm_settings.h"
 #include "launch/command.h"

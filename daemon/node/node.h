@@ -9,7 +9,7 @@
 
 #include "common/error.h"
 #include "common/job/job_spec.h"
-#include "common/plan/predict/predict.h"
+#include "common/plan/predict.h"
 #include "common/problem.h"
 #include "daemon/store/node.h"
 

@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/plan/predict/predict.h"
+#include "common/plan/predict.h"
 #include "daemon/store/store.h"
 
 /* What a finished job or trainctl bench measured; key and processor as common/run/speed.h names

@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/plan/predict/predict.h"
+#include "common/plan/predict.h"
 
 enum sweep_amount {
     SWEEP_SECONDS, /* of all jobs, one after the other */

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "common/dataset/list.h"
+#include "common/dataset/file_list.h"
 #include "common/image/jpeg.h"
 #include "prep/hash.h"
 #include "prep/manifest_shards.h"

@@ -7,7 +7,7 @@
 #include "common/dataset/job_data.h"
 #include "common/job/job_document.h"
 #include "common/json.h"
-#include "common/plan/plan.h"
+#include "common/plan/plan_build.h"
 #include "prep/audit/audit.h"
 
 /* Training: what does not fill a global batch is left out of each epoch. */

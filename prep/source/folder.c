@@ -10,7 +10,7 @@
 
 #include <xxhash.h>
 
-#include "common/dataset/list.h"
+#include "common/dataset/file_list.h"
 #include "common/system/file.h"
 #include "prep/progress.h"
 #include "prep/source/imagenet_truth.h"

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "common/dataset/list.h"
+#include "common/dataset/file_list.h"
 #include "common/system/file.h"
 #include "worker/data/augment.h"
 

@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "common/plan/predict/threads.h"
+#include "common/plan/predict.h"
 #include "tests/bench/shares.h"
 
 static const struct node {

@@ -8,8 +8,8 @@
 
 #include "common/job/job_document.h"
 #include "common/json.h"
-#include "common/plan/lr_curve.h"
-#include "common/plan/plan.h"
+#include "common/plan/lr_schedule.h"
+#include "common/plan/plan_build.h"
 #include "tests/fuzz/fuzz.h"
 
 /* Stands for the folder of presets. */

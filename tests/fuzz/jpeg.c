@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "common/image/jpeg.h"
-#include "common/dataset/look.h"
+#include "common/dataset/probe.h"
 #include "tests/fuzz/fuzz.h"
 
 #define PIXELS_TRIED 1000000 /* more of them only take time */

@@ -3,7 +3,7 @@
 #include <string.h>
 #include <zlib.h>
 
-#include "common/dataset/look.h"
+#include "common/dataset/probe.h"
 #include "common/image/png.h"
 #include "tests/fuzz/fuzz.h"
 

@@ -15,7 +15,7 @@
 
 #include "common/check.h"
 #include "common/clock.h"
-#include "common/dataset/list.h"
+#include "common/dataset/file_list.h"
 #include "common/dataset/manifest.h"
 #include "common/digest.h"
 #include "common/json.h"

@@ -1,10 +1,10 @@
 /*
- * arch cnn (common/net/cnn.h), forward and backward up to the classifier, which all networks share.
- * A unit's z holds y = relu(convolution + bias), made in the convolution's tiles.
+ * arch cnn (common/net/network.h), forward and backward up to the classifier, which all networks
+ * share. A unit's z holds y = relu(convolution + bias), made in the convolution's tiles.
  */
 #include <stdlib.h>
 
-#include "common/net/cnn.h"
+#include "common/net/network.h"
 #include "common/run/trace.h"
 #include "worker/team/dry_run.h"
 #include "worker/kernels/pool.h"

@@ -8,7 +8,7 @@
 
 #include "common/dataset/job_data.h"
 #include "common/job/job_document.h"
-#include "common/job/job_env.h"
+#include "common/job/job_spec.h"
 #include "common/json.h"
 #include "common/system/host.h"
 #include "common/system/open_beneath.h"

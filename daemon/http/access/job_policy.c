@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/job/job_env.h"
+#include "common/job/job_spec.h"
 #include "common/job/job_text.h"
 #include "common/run/weights.h"
 #include "common/system/open_beneath.h"

@@ -4,11 +4,11 @@
 
 #include "common/clock.h"
 #include "common/dataset/job_data.h"
-#include "common/dataset/plan_inputs.h"
 #include "common/job/job_document.h"
 #include "common/job/job_state.h"
 #include "common/json.h"
-#include "common/plan/lr_curve.h"
+#include "common/plan/lr_schedule.h"
+#include "common/plan/plan_build.h"
 #include "common/text.h"
 #include "common/run/speed.h"
 #include "daemon/http/access/auth.h"

@@ -7,8 +7,8 @@
 
 #include "common/dataset/class_names.h"
 #include "common/dataset/dataset.h"
-#include "common/dataset/list.h"
-#include "common/dataset/look.h"
+#include "common/dataset/file_list.h"
+#include "common/dataset/probe.h"
 #include "common/dataset/tfrecord.h"
 #include "common/rng.h"
 #include "tests/unit/data_fixture.h"
@@ -300,23 +300,23 @@ Test(dataset, counts_by_a_manifest_only_if_it_fits)
 
 Test(dataset, a_glance_sees_the_first_image)
 {
-    struct dataset_glance glance, other;
+    struct dataset_probe glance, other;
 
     fixture_shard(dataset_path("train-00000-of-00001"), 0, 3, 10);
     fixture_shard(dataset_path("validation-00000-of-00001"), 0, 3, 10);
-    dataset_look(folder, DATASET_TRAIN, &glance);
-    dataset_look(folder, DATASET_EVAL, &other);
+    dataset_probe(folder, DATASET_TRAIN, &glance);
+    dataset_probe(folder, DATASET_EVAL, &other);
     cr_assert_eq(glance.width, 28);
     cr_assert_eq(glance.height, 28);
     cr_assert_eq(glance.classes, 0, "no manifest lists them");
     cr_assert(glance.inode && glance.inode != other.inode, "one role's shards are not the other's");
-    dataset_look(dataset_path("nothing"), DATASET_TRAIN, &glance);
+    dataset_probe(dataset_path("nothing"), DATASET_TRAIN, &glance);
     cr_assert_eq(glance.inode, 0);
 }
 
 Test(dataset, a_glance_counts_class_folders)
 {
-    struct dataset_glance glance, other;
+    struct dataset_probe glance, other;
     size_t bytes;
     uint8_t *jpeg = fixture_jpeg(60, 40, 3, 1, &bytes);
 
@@ -324,8 +324,8 @@ Test(dataset, a_glance_counts_class_folders)
     mkdir(dataset_path("b"), 0755);
     fixture_write(dataset_path("a/1.jpg"), jpeg, bytes);
     fixture_write(dataset_path("b/2.jpg"), jpeg, bytes);
-    dataset_look(folder, DATASET_TRAIN, &glance);
-    dataset_look(folder, DATASET_EVAL, &other);
+    dataset_probe(folder, DATASET_TRAIN, &glance);
+    dataset_probe(folder, DATASET_EVAL, &other);
     cr_assert_eq(glance.classes, 2);
     cr_assert_eq(glance.width, 60);
     cr_assert_eq(glance.height, 40);
@@ -456,7 +456,7 @@ Test(dataset, numbered_shards_are_one_whole_set)
 
 Test(dataset, a_shard_of_0_bytes_holds_no_images)
 {
-    struct dataset_glance glance;
+    struct dataset_probe glance;
     struct stat st;
 
     fixture_write(dataset_path("train-00000-of-00003"), "", 0);
@@ -464,7 +464,7 @@ Test(dataset, a_shard_of_0_bytes_holds_no_images)
     fixture_write(dataset_path("train-00002-of-00003"), "", 0);
     expect_images(3, "are empty (0 bytes): train-00000-of-00003, train-00002-of-00003");
     cr_expect_eq(count_images_read(), 3);
-    dataset_look(folder, DATASET_TRAIN, &glance);
+    dataset_probe(folder, DATASET_TRAIN, &glance);
     cr_expect_eq(glance.width, 28, "the first image is that of the second shard");
     unlink(dataset_path("train-00001-of-00003"));
     expect_refused(folder, ERR_NOT_FOUND, "shard train-00001-of-00003 is missing");

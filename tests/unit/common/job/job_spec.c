@@ -2,7 +2,7 @@
 #include <stdio.h>
 
 #include "common/job/job_document.h"
-#include "common/job/job_env.h"
+#include "common/job/job_spec.h"
 #include "common/job/job_options.h"
 #include "tests/unit/common/job.h"
 

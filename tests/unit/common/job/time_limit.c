@@ -1,7 +1,7 @@
 #include <criterion/criterion.h>
 #include <math.h>
 
-#include "common/job/time_limit.h"
+#include "common/job/job_text.h"
 
 Test(time_limit, reads_slurms_forms)
 {

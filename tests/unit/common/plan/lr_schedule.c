@@ -1,5 +1,4 @@
 #include "common/job/job_document.h"
-#include "common/plan/lr_curve.h"
 #include "common/plan/lr_schedule.h"
 
 #include <math.h>

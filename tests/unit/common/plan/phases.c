@@ -1,6 +1,6 @@
 /* Batches by epoch: batch_schedule "fill". */
-#include "common/plan/lr_curve.h"
-#include "common/plan/plan.h"
+#include "common/plan/lr_schedule.h"
+#include "common/plan/plan_build.h"
 #include "common/plan/replan.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
 #include "common/job/job_document.h"
-#include "common/plan/plan.h"
+#include "common/plan/plan_build.h"
 
 #include <math.h>
 

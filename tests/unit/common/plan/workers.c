@@ -3,7 +3,7 @@
 
 #include <stdio.h>
 
-#include "common/plan/plan.h"
+#include "common/plan/plan_build.h"
 #include "tests/unit/common/job.h"
 
 struct case_of {

@@ -8,6 +8,7 @@
 
 #include "common/job/job_document.h"
 #include "common/json.h"
+#include "common/plan/plan_build.h"
 #include "common/system/file.h"
 #include "daemon/job/job.h"
 #include "daemon/job/job_queue.h"

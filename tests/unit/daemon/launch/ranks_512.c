@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "common/job/job_document.h"
-#include "common/plan/plan.h"
+#include "common/plan/plan_build.h"
 #include "common/system/file.h"
 #include "daemon/launch/slurm.h"
 #include "daemon/launch/slurm_script.h"

@@ -1,9 +1,9 @@
 /* Who gets which images in jobs of 512 ranks, on paper: real rules, fabricated shards. */
 #include <stdio.h>
 
-#include "common/dataset/list.h"
+#include "common/dataset/file_list.h"
 #include "common/job/job_document.h"
-#include "common/plan/plan.h"
+#include "common/plan/plan_build.h"
 #include "common/plan/replan.h"
 #include "tests/unit/common/job.h"
 #include "worker/data/sampler.h"

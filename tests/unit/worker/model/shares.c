@@ -3,7 +3,7 @@
 #include <criterion/criterion.h>
 
 #include "common/job/recipe/optimizers.h"
-#include "common/plan/predict/threads.h"
+#include "common/plan/predict.h"
 #include "tests/bench/shares.h"
 #include "tests/unit/worker/compare.h"
 #include "worker/team/parallel.h"

@@ -1,10 +1,9 @@
 #include "common/job/job_document.h"
-#include "common/plan/predict/predict.h"
+#include "common/plan/predict.h"
 
 #include <math.h>
 
-#include "common/plan/plan.h"
-#include "common/plan/predict/threads.h"
+#include "common/plan/plan_build.h"
 #include "tests/unit/common/job.h"
 
 TestSuite(predict, .init = use_source_presets);

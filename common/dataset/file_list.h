@@ -1,12 +1,31 @@
-/* Internal to common/dataset: which files make up a data set. */
+/* The files that make up a data set, found without opening them. Internal to common/dataset. */
 #pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/dataset/kinds.h"
 #include "common/error.h"
+
+enum dataset_format { DATASET_TFRECORD, DATASET_FOLDER, DATASET_SYNTHETIC };
+enum dataset_role { DATASET_TRAIN, DATASET_EVAL };
+
+#define DATASET_REMARKS_BYTES 2048
+
+/* Where a record lies. */
+struct dataset_entry {
+    uint32_t file;   /* index into the files */
+    int32_t label;   /* folder: 0-based class; TFRecord: -1, the label is in the record */
+    uint64_t offset; /* TFRecord: of the frame in the file; folder: 0 */
+    uint64_t bytes;  /* of the payload (the tf.Example, or the JPEG file) */
+};
+
+/* Of n nodes with copies of their own, node i owns the files s with s % n == i: shards by the
+ * number in their names NAME-%05d-of-%05d, other files by their place in the sorted list. {0, 1}:
+ * all. */
+struct dataset_part {
+    int number, of;
+};
 
 struct dataset_list {
     enum dataset_format format;
@@ -60,11 +79,6 @@ int dataset_list_add(struct dataset_list *list, char *path, uint64_t bytes, int6
 /* Which of so many nodes owns the file: see struct dataset_part. */
 int dataset_list_node(const struct dataset_list *list, int nodes, uint32_t file);
 void dataset_list_free(struct dataset_list *list);
-
-/* dataset_digest.c: of a list and its index. */
-struct dataset_digest;
-void dataset_list_digest(const struct dataset_list *list, const struct dataset_entry *entries,
-                         int64_t images, struct dataset_digest *out);
 
 /* Whether a name ends in .jpg, .jpeg or .png, in any case: an image, JPEG or PNG by its content. */
 bool dataset_is_image_name(const char *name);

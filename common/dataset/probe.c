@@ -1,4 +1,4 @@
-#include "common/dataset/look.h"
+#include "common/dataset/probe.h"
 
 #include <dirent.h>
 #include <endian.h>
@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "common/dataset/list.h"
+#include "common/dataset/file_list.h"
 #include "common/dataset/manifest.h"
 #include "common/dataset/tf_example.h"
 #include "common/dataset/tfrecord.h"
@@ -21,7 +21,7 @@
 #define HEAD_BYTES         ((size_t)256 << 10) /* of a JPEG file: its size stands behind EXIF */
 
 /* A PNG's IHDR comes first. */
-static bool look_png_size(const uint8_t *png, size_t bytes, int *width, int *height)
+static bool probe_png_size(const uint8_t *png, size_t bytes, int *width, int *height)
 {
     const struct content *kind = content_of(png, bytes);
     uint32_t sizes[2];
@@ -38,7 +38,7 @@ bool dataset_image_size(const uint8_t *image, size_t bytes, int *width, int *hei
 {
     size_t at = 2;
 
-    if (look_png_size(image, bytes, width, height))
+    if (probe_png_size(image, bytes, width, height))
         return true;
     if (bytes < 4 || image[0] != 0xff || image[1] != 0xd8)
         return false;
@@ -57,8 +57,8 @@ bool dataset_image_size(const uint8_t *image, size_t bytes, int *width, int *hei
 }
 
 /* The bytes of the file from there on, at most so many: the caller frees them. */
-static uint8_t *look_bytes(const char *path, uint64_t from, size_t limit, size_t *bytes,
-                           struct dataset_glance *out)
+static uint8_t *probe_bytes(const char *path, uint64_t from, size_t limit, size_t *bytes,
+                            struct dataset_probe *out)
 {
     struct error e;
     struct stat st;
@@ -81,20 +81,20 @@ static uint8_t *look_bytes(const char *path, uint64_t from, size_t limit, size_t
 }
 
 /* At the record that begins there; *from: where the next one does. */
-static void look_at_record(const char *path, uint64_t *from, struct dataset_glance *out)
+static void probe_record(const char *path, uint64_t *from, struct dataset_probe *out)
 {
     size_t bytes;
     uint64_t payload;
     struct tf_example_view view;
     struct error e;
-    uint8_t *head = look_bytes(path, *from, TFRECORD_HEADER_BYTES, &bytes, out);
+    uint8_t *head = probe_bytes(path, *from, TFRECORD_HEADER_BYTES, &bytes, out);
 
     if (head && bytes == TFRECORD_HEADER_BYTES &&
         tfrecord_frame(head, INT64_MAX, path, 0, &payload, &e) == 0 &&
         payload <= RECORD_LIMIT_BYTES) {
         size_t whole = TFRECORD_HEADER_BYTES + payload;
         free(head);
-        head = look_bytes(path, *from, whole, &bytes, out);
+        head = probe_bytes(path, *from, whole, &bytes, out);
         *from += whole + TFRECORD_FOOTER_BYTES;
         if (head && bytes == whole &&
             tf_example_parse(head + TFRECORD_HEADER_BYTES, payload, &view, &e) == 0)
@@ -103,10 +103,10 @@ static void look_at_record(const char *path, uint64_t *from, struct dataset_glan
     free(head);
 }
 
-static void look_at_image(const char *path, struct dataset_glance *out)
+static void probe_image(const char *path, struct dataset_probe *out)
 {
     size_t bytes;
-    uint8_t *head = look_bytes(path, 0, HEAD_BYTES, &bytes, out);
+    uint8_t *head = probe_bytes(path, 0, HEAD_BYTES, &bytes, out);
 
     if (head)
         dataset_image_size(head, bytes, &out->width, &out->height);
@@ -114,8 +114,7 @@ static void look_at_image(const char *path, struct dataset_glance *out)
 }
 
 /* The first image of a class folder by name, as the list would have it, or just any. */
-static void look_at_class(const char *folder, const char *name, bool any,
-                          struct dataset_glance *out)
+static void probe_class(const char *folder, const char *name, bool any, struct dataset_probe *out)
 {
     char path[PATH_MAX], first[NAME_MAX + 1] = "";
     const struct dirent *entry;
@@ -135,15 +134,15 @@ static void look_at_class(const char *folder, const char *name, bool any,
     size_t length = strlen(path);
     if (*first &&
         (size_t)snprintf(path + length, sizeof path - length, "/%s", first) < sizeof path - length)
-        look_at_image(path, out);
+        probe_image(path, out);
 }
 
-void dataset_look(const char *path, enum dataset_role role, struct dataset_glance *out)
+void dataset_probe(const char *path, enum dataset_role role, struct dataset_probe *out)
 {
     struct dataset_list list;
     struct error e;
 
-    *out = (struct dataset_glance){0};
+    *out = (struct dataset_probe){0};
     if (strcmp(path, "synthetic") == 0)
         return;
     if (dataset_list_find(path, role, (struct dataset_part){0, 1}, &list, &e) == 0) {
@@ -157,10 +156,10 @@ void dataset_look(const char *path, enum dataset_role role, struct dataset_glanc
             while (first + 1 < list.count && list.bytes[first] == 0)
                 first++;
             uint64_t from = 0;
-            look_at_record(list.files[first], &from, out);
+            probe_record(list.files[first], &from, out);
         } else {
             out->classes = list.class_count;
-            look_at_class(list.folder, list.classes[0], false, out);
+            probe_class(list.folder, list.classes[0], false, out);
         }
     }
     dataset_list_free(&list);
@@ -174,16 +173,16 @@ int64_t dataset_small_size(const struct dataset_list *list)
     int size = 0;
 
     for (size_t k = 0; k < SAMPLE_IMAGES; k++) {
-        struct dataset_glance image = {0};
+        struct dataset_probe image = {0};
         size_t i = k * count / SAMPLE_IMAGES;
         if (folders && i == before)
             continue;
         from = i == before ? from : 0;
         before = i;
         if (folders)
-            look_at_class(list->folder, list->classes[i], true, &image);
+            probe_class(list->folder, list->classes[i], true, &image);
         else
-            look_at_record(list->files[i], &from, &image);
+            probe_record(list->files[i], &from, &image);
         if (image.width > SMALL_PIXELS || image.width != image.height ||
             (size && image.width && image.width != size))
             return 0;

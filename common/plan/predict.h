@@ -11,10 +11,11 @@
  * to make gradients evenly; a round waits for the next of backward's calls. The threads that
  * compute add up. Beside it 3 log2(n) rounds agree on the step and gather what each rank took. An
  * image that was measured in another batch takes so much less or more as the worker's threads keep
- * of their speed with this one (threads.h).
+ * of their speed with this one (plan_threads_keep).
  */
 #pragma once
 
+#include <math.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -111,3 +112,50 @@ bool predict_table_applies(const struct job_spec *spec, int64_t train_images);
 
 #define PREDICT_TARGET_LOW  0.74 /* targets that the table's 75.9 % stands for */
 #define PREDICT_TARGET_HIGH 0.765
+
+/* What energy and nodes cost, and what a run of some length comes to. Pure. */
+
+#define JOULES_PER_KWH 3.6e6
+
+/* 0: not known. */
+struct plan_prices {
+    double node_watts; /* of a node under load */
+    double per_kwh, per_node_hour;
+    const char *currency; /* borrowed; NULL: not said */
+};
+
+/* kWh that so many node-hours are estimated to take; NAN: the watts are not known. */
+static inline double plan_prices_kwh(const struct plan_prices *p, double node_hours)
+{
+    return p->node_watts > 0 ? p->node_watts / 1000 * node_hours : NAN;
+}
+
+/* NAN: there are no prices, or energy has one and kwh (NAN) is not known. */
+static inline double plan_prices_cost(const struct plan_prices *p, double kwh, double node_hours)
+{
+    double energy = p->per_kwh > 0 ? p->per_kwh * kwh : 0;
+
+    return p->per_kwh > 0 || p->per_node_hour > 0 ? energy + p->per_node_hour * node_hours : NAN;
+}
+
+/*
+ * What a worker's threads lose of their speed to shares that are not even, by the batch they share:
+ *     keep = 1 / (1 + fixed + first x threads^t / (images^n x (size / 224)^s)), 1 for one thread
+ * The engine's own shares, counted by the code that shares (worker/team/dry_run.h), are what the
+ * five numbers are fitted to for each kind of block, in fp32 and bf16: networks of 64 and 224
+ * pixels (the small CNN: 28 and 56), 1 to 96 images, 2 to 96 threads. Where the threads keep at
+ * least 0.6 it is off by 0.03 usually, 0.15 at most (tests/unit/worker/model/shares.c compares).
+ * The counts in fp32 are those of AVX-512's register tile: with AVX2's smaller one 48 threads keep
+ * up to 0.09 more than planned.
+ * Not in it: what a barrier costs, caches and memory that cores share; speeds measured with so many
+ * threads have all of these in them.
+ */
+
+/* A worker that keeps less is warned of. */
+#define PLAN_THREADS_KEEP 0.85
+
+/* The share of their speed that so many threads keep with so many images; 0: not known. */
+double plan_threads_keep(const struct job_spec *spec, int64_t threads, int64_t images);
+
+/* The fewest images with which they keep PLAN_THREADS_KEEP; 0: not known, or out of reach. */
+int64_t plan_threads_images(const struct job_spec *spec, int64_t threads);

@@ -1,9 +1,11 @@
-#include "common/plan/predict/predict.h"
+#include "common/plan/predict.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "common/net/arch.h"
-#include "common/plan/predict/threads.h"
+#include "common/net/network.h"
+#include "common/number.h"
 #include "common/sum_levels.h"
 
 const struct plan_network plan_network_default = {
@@ -195,4 +197,200 @@ bool predict_step(const struct job_spec *spec, const struct plan_speed *speed,
     seconds->low = predict_step_seconds(spec, speed, network, 1 - spread, 1 / more, slowest);
     seconds->high = predict_step_seconds(spec, speed, network, 1 + spread, more, slowest);
     return true;
+}
+
+/* What several measured runs say together. */
+
+static bool predict_speed_fits(const struct plan_sample *s, int64_t workers, int64_t batch)
+{
+    return (workers == 0 || s->workers == workers) && (batch == 0 || s->batch == batch);
+}
+
+static bool predict_speed_any(const struct plan_sample *samples, size_t count, int64_t workers,
+                              int64_t batch)
+{
+    for (size_t i = 0; i < count; i++)
+        if (predict_speed_fits(&samples[i], workers, batch))
+            return true;
+    return false;
+}
+
+struct plan_speed plan_speed_of(const struct plan_sample *samples, size_t count, int64_t workers,
+                                int64_t batch)
+{
+    double image[PLAN_SAMPLES_MAX], update[PLAN_SAMPLES_MAX], exchange[PLAN_SAMPLES_MAX];
+    struct plan_speed speed = {0};
+    size_t n = 0;
+
+    if (count == 0)
+        return speed;
+    if (!predict_speed_any(samples, count, workers, 0))
+        workers = samples[0].workers; /* an exchange among others would not be comparable */
+    if (!predict_speed_any(samples, count, workers, batch))
+        batch = 0;
+    for (size_t i = 0; i < count && n < PLAN_SAMPLES_MAX; i++) {
+        if (!predict_speed_fits(&samples[i], workers, batch))
+            continue;
+        if (n == 0) {
+            speed.workers = samples[i].workers;
+            speed.batch = samples[i].batch;
+        }
+        image[n] = samples[i].image_seconds;
+        update[n] = samples[i].update_seconds;
+        exchange[n++] = samples[i].exchange_seconds;
+    }
+    speed.image_seconds = number_median(image, n);
+    speed.update_seconds = number_median(update, n);
+    speed.exchange_seconds = number_median(exchange, n);
+    speed.spread = (image[n - 1] - image[0]) / 2 / speed.image_seconds;
+    speed.samples = (int64_t)n;
+    return speed;
+}
+
+bool plan_speed_scatters(const struct plan_speed *speed)
+{
+    return speed->samples > 1 && speed->spread > 0.5;
+}
+
+double plan_speed_rate(const struct plan_speed *speed)
+{
+    double batch = speed->batch > 0 ? (double)speed->batch : 1;
+    double workers = speed->workers > 0 ? (double)speed->workers : 1;
+
+    if (!(speed->image_seconds > 0))
+        return 0;
+    return workers * batch /
+           (batch * speed->image_seconds + speed->update_seconds + speed->exchange_seconds);
+}
+
+/*
+ * Epochs to a target by batch: mlcommons/logging, rcp_checker/training_4.0.0/rcps_resnet.json.
+ * Time to train is what large batches pay for: 65536 needs 2.4 times the epochs of 1632.
+ */
+
+static const struct {
+    double batch, fewest, mean, most;
+} points[] = {
+    {1632,  33, 35.0, 37},
+    {3264,  34, 35.2, 37},
+    {4096,  39, 40.0, 42},
+    {8192,  41, 42.0, 44},
+    {13056, 44, 45.4, 46},
+    {32768, 55, 56.0, 57},
+    {49152, 67, 68.0, 69},
+    {58880, 78, 79.9, 81},
+    {65536, 83, 84.5, 86},
+    {67840, 85, 85.9, 87},
+};
+/* A batch within this factor of a published one is near it. */
+#define NEAR_POINT 1.3
+#define POINTS     (sizeof points / sizeof points[0])
+
+bool predict_epochs_to_target(int64_t global_batch, struct plan_band *epochs)
+{
+    double batch = fmax((double)global_batch, points[0].batch);
+    size_t i = 1;
+
+    if (batch > points[POINTS - 1].batch)
+        return false;
+    while (i < POINTS - 1 && batch > points[i].batch)
+        i++;
+    double share = log(batch / points[i - 1].batch) / log(points[i].batch / points[i - 1].batch);
+    epochs->low = points[i - 1].fewest + share * (points[i].fewest - points[i - 1].fewest);
+    epochs->high = points[i - 1].most + share * (points[i].most - points[i - 1].most);
+    epochs->value = points[i - 1].mean + share * (points[i].mean - points[i - 1].mean);
+    return true;
+}
+
+const char *predict_epochs_doubt(int64_t global_batch)
+{
+    double batch = (double)global_batch;
+
+    if (batch < points[0].batch)
+        return "epochs of batch 1632, the smallest published";
+    if (batch > points[POINTS - 1].batch)
+        return "the largest published batch is 67840";
+    for (size_t i = 0; i < POINTS; i++)
+        if (fmax(batch, points[i].batch) <= NEAR_POINT * fmin(batch, points[i].batch))
+            return NULL;
+    return "no published batch is near: epochs between two of them";
+}
+
+bool predict_table_applies(const struct job_spec *spec, int64_t train_images)
+{
+    return strcmp(spec->model.arch, "resnet50") == 0 && spec->model.width == 1 &&
+           spec->model.classes == 1000 && spec->model.image_size == 224 &&
+           spec->model.sizes.count < 2 && train_images > 1200000 && train_images < 1300000;
+}
+
+#define IMAGES_MAX 4096
+
+struct threads_fit {
+    double fixed, first, threads, images, size;
+};
+
+static const struct threads_fit basic = {0.015, 0.0104, 1.13, 0.52, 1.00};
+static const struct threads_fit bottleneck = {0.015, 0.0234, 0.93, 0.71, 1.37};
+static const struct threads_fit grouped = {0.008, 0.0474, 0.67, 0.98, 1.75};
+static const struct threads_fit cnn = {0, 0.057, 1.18, 1.02, 1.95};
+static const struct threads_fit basic_bf16 = {0, 0.0216, 1.192, 0.754, 1.39};
+static const struct threads_fit bottleneck_bf16 = {0, 0.0224, 1.087, 0.676, 1.29};
+static const struct threads_fit grouped_bf16 = {0, 0.0220, 1.131, 0.761, 1.48};
+
+static const struct threads_fit *predict_threads_fit_of(const struct job_spec *spec,
+                                                        const struct arch *arch)
+{
+    bool bf16 = spec->precision == JOB_PRECISION_BF16;
+
+    if (arch->family == ARCH_CNN)
+        return bf16 ? NULL : &cnn;
+    if (arch->groups > 1)
+        return bf16 ? &grouped_bf16 : &grouped;
+    if (arch->bottleneck)
+        return bf16 ? &bottleneck_bf16 : &bottleneck;
+    return bf16 ? &basic_bf16 : &basic;
+}
+
+enum { SIZE = 224, CNN_SIZE = 28 }; /* that the networks are made for */
+
+/* Of images that the usual stem would make as large as this one does. */
+static double predict_threads_size_behind_stem(const struct arch_shape *shape)
+{
+    struct network network;
+
+    if (shape->arch->family == ARCH_CNN)
+        return (double)shape->image_size * SIZE / CNN_SIZE;
+    network_make(shape, &network);
+    return 4.0 * network.pooled_size;
+}
+
+double plan_threads_keep(const struct job_spec *spec, int64_t threads, int64_t images)
+{
+    struct arch_shape shape = arch_shape_of(spec);
+    const struct threads_fit *f = predict_threads_fit_of(spec, shape.arch);
+
+    if (!f || threads < 1 || images < 1)
+        return 0;
+    if (threads == 1)
+        return 1;
+    double lost = f->first * pow((double)threads, f->threads) /
+                  (pow((double)images, f->images) *
+                   pow(predict_threads_size_behind_stem(&shape) / SIZE, f->size));
+    return 1 / (1 + f->fixed + lost);
+}
+
+int64_t plan_threads_images(const struct job_spec *spec, int64_t threads)
+{
+    int64_t low = 1, high = IMAGES_MAX;
+
+    if (plan_threads_keep(spec, threads, high) < PLAN_THREADS_KEEP)
+        return 0;
+    while (low < high) {
+        int64_t middle = low + (high - low) / 2;
+        if (plan_threads_keep(spec, threads, middle) < PLAN_THREADS_KEEP)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
 }
