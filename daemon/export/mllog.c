@@ -32,7 +32,7 @@ struct eval {
 struct mllog {
     struct store *store;
     const struct store_job *job;
-    json_t *spec, *plan;
+    const json_t *spec, *plan;
     struct line *lines;
     size_t count, room;
     struct eval *evals;
@@ -439,16 +439,17 @@ static void mllog_clear(struct mllog *m)
     for (size_t i = 0; i < m->eval_count; i++)
         json_decref(m->evals[i].top1);
     free(m->evals);
-    json_decref(m->spec);
-    json_decref(m->plan);
 }
 
 int export_mllog(struct store *store, const struct store_job *job, FILE *out, struct error *e)
 {
-    struct mllog m = {.store = store, .job = job, .e = e, .ttt_seconds = NAN};
+    struct mllog m = {.store = store,
+                      .job = job,
+                      .spec = store_job_spec(job),
+                      .plan = store_job_plan(job),
+                      .e = e,
+                      .ttt_seconds = NAN};
 
-    m.spec = json_loads(job->spec, 0, NULL);
-    m.plan = json_loads(job->plan, 0, NULL);
     int status = mllog_collect(&m);
     if (status == 0 && m.count) /* a job that never ran has none */
         qsort(m.lines, m.count, sizeof *m.lines, mllog_by_time);

@@ -249,7 +249,7 @@ static int tensorboard_write_hparams(struct board *b, const struct store_job *jo
     Tensorboard__HparamsData data = TENSORBOARD__HPARAMS_DATA__INIT;
     Tensorboard__SessionStart start = TENSORBOARD__SESSION_START__INIT;
     struct hparams *h = xcalloc(1, sizeof *h);
-    json_t *spec = json_loads(job->spec, 0, NULL);
+    json_t *spec = json_copy((json_t *)store_job_spec(job));
     char name[32];
 
     tensorboard_add_labels(spec, job);

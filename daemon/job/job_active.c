@@ -9,7 +9,6 @@
 #include "common/job/job_document.h"
 #include "common/log.h"
 #include "common/system/file.h"
-#include "daemon/job/document.h"
 #include "daemon/job/job_start.h"
 #include "daemon/job/job_resources.h"
 
@@ -19,7 +18,7 @@ static void active_read_document(struct job_manager *m, struct active_job *a,
 {
     struct error e;
 
-    a->spec = job_stored_spec(job, &e);
+    a->spec = store_job_take_document(job, &e);
     if (!a->spec)
         log_warning("job %lld: its hosts are not known: %s", (long long)a->id, e.text);
     else if (!job_hosts_of(a->spec,

@@ -13,7 +13,6 @@
 #include "common/xalloc.h"
 #include "common/plan/plan.h"
 #include "common/run/speed.h"
-#include "daemon/job/document.h"
 #include "daemon/job/job_manager_internal.h"
 #include "daemon/job/job_resources.h"
 #include "daemon/job/job_target.h"
@@ -78,13 +77,10 @@ static void estimate_find_columns(struct steps *s)
 /* The first step of the largest images, which is what a speed is kept for. */
 static int64_t estimate_first_step(const struct store_job *job)
 {
-    json_t *plan = job->plan ? json_loads(job->plan, 0, NULL) : NULL;
-    const json_t *sizes = json_object_get(plan, "image_sizes");
+    const json_t *sizes = json_object_get(store_job_plan(job), "image_sizes");
     const json_t *last = json_array_get(sizes, json_array_size(sizes) - 1);
-    int64_t step = json_integer_value(json_object_get(last, "step"));
 
-    json_decref(plan);
-    return step + STEPS_LEFT_OUT + 1;
+    return json_integer_value(json_object_get(last, "step")) + STEPS_LEFT_OUT + 1;
 }
 
 static int estimate_store_speed_of(struct store *s, const struct store_job *job,
@@ -175,17 +171,10 @@ static struct forecast_pace estimate_pace_of(const struct job_spec *spec, const 
 /* Of a stored job; all steps alike where its document cannot be read any more. */
 static struct forecast_pace estimate_pace(const struct store_job *job)
 {
-    struct forecast_pace pace = {0};
     struct error ignored;
-    struct job_spec *spec = job->spec ? job_stored_spec(job, &ignored) : NULL;
+    const struct job_spec *spec = job->parsed ? store_job_document(job, &ignored) : NULL;
 
-    if (spec) {
-        json_t *plan = job->plan ? json_loads(job->plan, 0, NULL) : NULL;
-        pace = estimate_pace_of(spec, plan);
-        json_decref(plan);
-    }
-    job_spec_destroy(spec);
-    return pace;
+    return spec ? estimate_pace_of(spec, store_job_plan(job)) : (struct forecast_pace){0};
 }
 
 /* ---- the target */
@@ -234,11 +223,7 @@ static struct forecast_end estimate_target_end(const struct store_job *job,
 
 static double estimate_spec_target(const struct store_job *job)
 {
-    json_t *spec = job->spec ? json_loads(job->spec, 0, NULL) : NULL;
-    double target = json_get_number(json_object_get(spec, "eval"), "target_top1", NAN);
-
-    json_decref(spec);
-    return target;
+    return json_get_number(json_object_get(store_job_spec(job), "eval"), "target_top1", NAN);
 }
 
 static json_t *estimate_target_to_json(const struct store_job *job, double target,
@@ -403,12 +388,11 @@ void job_estimate_finished(struct store *s, int64_t id, int64_t slots, double no
     int status = store_job_get(s, id, &job, &e);
 
     if (!status) {
-        struct job_spec *spec = job_stored_spec(&job, &e);
+        const struct job_spec *spec = store_job_document(&job, &e);
         if (!spec)
             status = -(int)e.code;
         else if (spec->mode == JOB_MODE_TRAIN && job.train_steps > 0)
             status = estimate_job(s, &job, spec, slots, now, &e);
-        job_spec_destroy(spec);
     }
     if (status)
         log_warning("job %lld: cannot store its measured speed: %s", (long long)id, e.text);

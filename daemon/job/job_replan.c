@@ -48,7 +48,7 @@ static bool replan_may_change(const char *key)
 static json_t *replan_merge(const struct store_job *job, const json_t *changes,
                             struct problems *problems)
 {
-    json_t *document = json_loads(job->spec, 0, NULL), *value;
+    json_t *document = json_deep_copy(store_job_spec(job)), *value;
     const char *key;
 
     json_object_foreach ((json_t *)changes, key, value) {
@@ -75,7 +75,8 @@ static json_t *replan_merge(const struct store_job *job, const json_t *changes,
 static struct job_spec *replan_changed_spec(const struct store_job *job, const json_t *changes,
                                             struct problems *problems, struct error *e)
 {
-    struct job_spec *spec = NULL, *before = job_stored_spec(job, e);
+    struct job_spec *spec = NULL;
+    const struct job_spec *before = store_job_document(job, e);
     json_t *document = before ? replan_merge(job, changes, problems) : NULL;
 
     if (document)
@@ -94,15 +95,12 @@ static struct job_spec *replan_changed_spec(const struct store_job *job, const j
                          : replan_spec(spec, nodes * workers, e);
         spec->cluster.nodes = nodes;
         spec->cluster.workers_per_node = workers;
-        if (!status) {
-            job_spec_destroy(before);
+        if (!status)
             return spec;
-        }
     } else if (before) {
         error_set(e, ERR_INVALID, "the changes do not fit");
     }
     job_spec_destroy(spec);
-    job_spec_destroy(before);
     return NULL;
 }
 
@@ -150,8 +148,6 @@ void again_clear(struct again *a)
     store_job_clear(&a->job);
     job_spec_destroy(a->spec);
     plan_destroy(a->plan);
-    json_decref(a->old_spec);
-    json_decref(a->old_plan);
     json_decref(a->numbers);
     free(a->spec_text);
     free(a->plan_text);
@@ -165,10 +161,10 @@ static int replan_count(struct again *a, struct error *e)
     replan_place(a->at.epoch, a->at.epoch_images, a->plan, &schedule_step, &shift);
     int64_t left = a->plan->train_steps - schedule_step;
     a->last_step = a->at.step + (left > 0 ? left : 0);
-    a->numbers =
-        json_pack("{s:I, s:I, s:o, s:o}", "step", (json_int_t)a->at.step, "steps_left",
-                  (json_int_t)(left > 0 ? left : 0), "before",
-                  replan_numbers(a->old_spec, a->old_plan), "after", replan_numbers(spec, plan));
+    a->numbers = json_pack("{s:I, s:I, s:o, s:o}", "step", (json_int_t)a->at.step, "steps_left",
+                           (json_int_t)(left > 0 ? left : 0), "before",
+                           replan_numbers(store_job_spec(&a->job), store_job_plan(&a->job)),
+                           "after", replan_numbers(spec, plan));
     a->spec_text = job_json_text(spec);
     a->plan_text = job_json_text(plan);
     if (a->numbers && a->spec_text && a->plan_text)
@@ -181,14 +177,13 @@ int again_prepare(struct job_manager *m, const json_t *changes, struct again *a,
 {
     if (replan_read_place(&a->job, &a->at, e))
         return -(int)e->code;
-    a->old_spec = json_loads(a->job.spec, 0, NULL);
-    a->old_plan = json_loads(a->job.plan, 0, NULL);
     a->spec = replan_changed_spec(&a->job, changes, problems, e);
     if (!a->spec || job_check_fits(m, a->spec, problems, e))
         return -(int)e->code;
     if (problems->count)
         return error_set(e, ERR_INVALID, "%s", problems->items[0].message);
-    a->plan = replan_new_plan(m, a->spec, a->job.submitted_by, a->old_plan, problems, e);
+    a->plan =
+        replan_new_plan(m, a->spec, a->job.submitted_by, store_job_plan(&a->job), problems, e);
     return a->plan ? replan_count(a, e) : -(int)e->code;
 }
 
@@ -201,8 +196,8 @@ int again_store(struct job_manager *m, const struct again *a, bool keeps_place, 
         .priority = a->spec->priority,
         .size = job_size(m, a->spec, a->plan),
         .resumes = true,
-        .other_speed =
-            json_integer_value(json_object_get(a->old_plan, "world_size")) != a->plan->world_size,
+        .other_speed = json_integer_value(json_object_get(store_job_plan(&a->job), "world_size")) !=
+                       a->plan->world_size,
         .keeps_place = keeps_place,
         .max_queued = job_manager_limits(m).max_queued_per_user,
         .event = a->numbers,
@@ -231,7 +226,7 @@ int job_shrink(struct job_manager *m, int64_t id, struct error *e)
     char reason[160];
     json_t *fewer = NULL;
     int status = store_job_get(m->store, id, &a.job, e);
-    struct job_spec *spec = status ? NULL : job_stored_spec(&a.job, e);
+    const struct job_spec *spec = status ? NULL : store_job_document(&a.job, e);
 
     if (!spec) {
         again_clear(&a);
@@ -241,7 +236,6 @@ int job_shrink(struct job_manager *m, int64_t id, struct error *e)
     int64_t workers = job_machine_slots(spec, m->slots) / (threads > 0 ? threads : 1);
     if (workers > spec->cluster.workers_per_node)
         workers = spec->cluster.workers_per_node;
-    job_spec_destroy(spec);
     fewer = json_pack("{s:{s:I}}", "cluster", "workers_per_node", (json_int_t)workers);
     status = again_prepare(m, fewer, &a, &problems, e);
     if (!status) {

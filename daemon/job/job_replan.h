@@ -14,7 +14,7 @@ struct again {
     struct resume_point at;
     struct job_spec *spec;
     struct plan *plan;
-    json_t *old_spec, *old_plan, *numbers;
+    json_t *numbers;
     char *spec_text, *plan_text;
     int64_t last_step; /* of the run, as steps are numbered in it */
 };

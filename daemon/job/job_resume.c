@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/json.h"
 #include "common/log.h"
 #include "daemon/job/job_replan.h"
 #include "daemon/job/run_dir.h"
@@ -15,11 +16,7 @@ static int resume_check_state(const struct store_job *job, struct error *e)
         return error_set(e, ERR_CONFLICT,
                          "job %lld is %s: only one that has failed or was cancelled can be resumed",
                          (long long)job->id, job_state_name(job->state));
-    json_t *spec = json_loads(job->spec, 0, NULL);
-    const char *mode = json_string_value(json_object_get(spec, "mode"));
-    bool trains = !mode || strcmp(mode, "train") == 0;
-    json_decref(spec);
-    if (trains)
+    if (strcmp(json_get_text(store_job_spec(job), "mode", "train"), "train") == 0)
         return 0;
     return error_set(e, ERR_CONFLICT,
                      "job %lld evaluates, which has no checkpoints: submit its document again",

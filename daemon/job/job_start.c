@@ -219,12 +219,10 @@ int start_prepare(struct job_manager *m, struct active_job *a, struct error *e)
 {
     struct start *s = a->start;
 
-    if (!a->spec && !(a->spec = job_stored_spec(&s->job, e)))
+    if (!a->spec && !(a->spec = store_job_take_document(&s->job, e)))
         return -(int)e->code;
     int status = start_check_threads(m, a->spec, s->job.submitted_by, e);
-    json_t *plan = json_loads(s->job.plan ? s->job.plan : "{}", 0, NULL);
-    s->threads_source = start_threads_source(plan);
-    json_decref(plan);
+    s->threads_source = start_threads_source(store_job_plan(&s->job));
     if (!status)
         status = start_find_programs(m, &s->mpirun, &s->worker, e);
     if (!status) {

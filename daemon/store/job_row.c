@@ -6,6 +6,9 @@
 #include <string.h>
 
 #include "common/buffer.h"
+#include "common/job/job_document.h"
+#include "common/job/recipe/preset.h"
+#include "common/xalloc.h"
 #include "daemon/store/once.h"
 #include "daemon/store/sql.h"
 #include "daemon/store/store_internal.h"
@@ -13,6 +16,11 @@
 #define COLUMN(name, storage, column, form, notice) ", " column
 #define BRIEF                                       "0" JOB_FIELDS(COLUMN)
 #define FULL                                        BRIEF JOB_DOCUMENTS(COLUMN)
+
+struct store_documents {
+    json_t *spec, *plan;
+    struct job_spec *document;
+};
 
 void store_job_clear(struct store_job *job)
 {
@@ -29,7 +37,58 @@ void store_job_clear(struct store_job *job)
 #define FREE(name, storage, column, form, notice) FREE_##storage(name)
     JOB_FIELDS(FREE)
     JOB_DOCUMENTS(FREE)
+    if (job->parsed) {
+        json_decref(job->parsed->spec);
+        json_decref(job->parsed->plan);
+        job_spec_destroy(job->parsed->document);
+        free(job->parsed);
+    }
     memset(job, 0, sizeof *job);
+}
+
+/* An empty object where it is no JSON text, which the database refuses to store. */
+static const json_t *job_parse(const char *text, json_t **parsed)
+{
+    if (!*parsed)
+        *parsed = json_loads(text, 0, NULL);
+    if (!*parsed)
+        *parsed = json_object();
+    return *parsed;
+}
+
+const json_t *store_job_spec(const struct store_job *job)
+{
+    return job->parsed ? job_parse(job->spec, &job->parsed->spec) : NULL;
+}
+
+const json_t *store_job_plan(const struct store_job *job)
+{
+    return job->parsed ? job_parse(job->plan, &job->parsed->plan) : NULL;
+}
+
+const struct job_spec *store_job_document(const struct store_job *job, struct error *e)
+{
+    struct problems problems = {0};
+    struct job_spec **document = &job->parsed->document;
+
+    if (!*document)
+        *document = job_spec_parse(store_job_spec(job), preset_lookup, NULL, &problems);
+    if (!*document) {
+        char *text = problems_to_text(&problems);
+        error_set(e, ERR_INVALID, "the stored job document is not valid in this version: %s",
+                  text ? text : "");
+        free(text);
+    }
+    problems_clear(&problems);
+    return *document;
+}
+
+struct job_spec *store_job_take_document(const struct store_job *job, struct error *e)
+{
+    struct job_spec *document = (struct job_spec *)store_job_document(job, e);
+
+    job->parsed->document = NULL;
+    return document;
 }
 
 bool store_job_cancel_asked(const struct store_job *job)
@@ -92,6 +151,7 @@ static void job_read_row(const struct store *s, sqlite3_stmt *row, bool document
     job->run_dir = job_absolute_run_dir(s, job->run_dir);
     if (documents) {
         JOB_DOCUMENTS(READ)
+        job->parsed = xcalloc(1, sizeof *job->parsed);
     }
 }
 

@@ -1,10 +1,12 @@
 /* The rows of the table job, as they are read. */
 #pragma once
 
+#include <jansson.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "common/job/job_fields.h"
+#include "common/job/job_spec.h"
 #include "common/job/job_state.h"
 #include "daemon/store/store.h"
 
@@ -25,8 +27,20 @@
 struct store_job {
     JOB_FIELDS(STORE_MEMBER)
     JOB_DOCUMENTS(STORE_MEMBER)
+    struct store_documents *parsed; /* of spec and plan; shared with copies of the row */
 };
 void store_job_clear(struct store_job *job); /* frees the strings and zeroes it; NULL is fine */
+
+/* The documents, parsed when they are first asked for, by one thread at a time; owned by the row.
+ * NULL in a row without documents. */
+const json_t *store_job_spec(const struct store_job *job);
+const json_t *store_job_plan(const struct store_job *job);
+/* Of a row with documents. ERR_INVALID: another version took this job, whose document is not valid
+ * in this one; NULL. */
+const struct job_spec *store_job_document(const struct store_job *job, struct error *e);
+/* The same; the caller frees it (job_spec_destroy). */
+struct job_spec *store_job_take_document(const struct store_job *job, struct error *e);
+
 /* Its newest attempt was asked to be cancelled: it ends soon, or has. */
 bool store_job_cancel_asked(const struct store_job *job);
 

@@ -14,8 +14,8 @@
 struct compared {
     size_t count;
     struct store_job jobs[JOBS_MAX];
-    json_t *documents[JOBS_MAX];
-    json_t *files[JOBS_MAX]; /* provenance.json; NULL: it has none */
+    json_t *documents[JOBS_MAX]; /* without the labels, which are members of the job too */
+    json_t *files[JOBS_MAX];     /* provenance.json; NULL: it has none */
 };
 
 static int handle_compare_parse_ids(const char *text, int64_t *ids, size_t *count, struct error *e)
@@ -47,8 +47,8 @@ static int handle_compare_compared_load(const struct request *q, struct compared
         if (store_job_get(q->app->store, ids[i], &c->jobs[i], e))
             return -(int)e->code;
         c->count++;
-        c->documents[i] = json_loads(c->jobs[i].spec, 0, NULL);
-        json_object_del(c->documents[i], "tags"); /* members of the job too, and of no run */
+        c->documents[i] = json_copy((json_t *)store_job_spec(&c->jobs[i]));
+        json_object_del(c->documents[i], "tags");
         json_object_del(c->documents[i], "note");
         free(c->jobs[i].spec);
         free(c->jobs[i].plan);

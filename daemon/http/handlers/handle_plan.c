@@ -220,9 +220,7 @@ static int handle_plan_answer_with_job(const struct request *q, int64_t id, bool
 
     if (store_job_get(q->app->store, id, &job, e))
         return -(int)e->code;
-    json_t *plan = json_loads(job.plan, 0, NULL);
-    json_t *warnings = json_incref(json_object_get(plan, "warnings"));
-    json_decref(plan);
+    json_t *warnings = json_incref(json_object_get(store_job_plan(&job), "warnings"));
     snprintf(url, sizeof url, "/v1/jobs/%lld", (long long)id);
     reply_header(r, "Location", "%s", url);
     json_text_open(&text, NULL, '{');

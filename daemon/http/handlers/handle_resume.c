@@ -5,7 +5,6 @@
 #include "daemon/http/access/job_policy.h"
 #include "daemon/http/handlers/job_json.h"
 #include "daemon/http/routes.h"
-#include "daemon/job/document.h"
 #include "daemon/job/resume_point.h"
 
 /* The body may be left out: then nothing changes. */
@@ -89,11 +88,10 @@ static int handle_resume_check_imported(const struct request *q, struct problems
                            "trainctl clone --submit starts it from the beginning",
                            (long long)q->id);
     } else if (job.imported_from) {
-        struct job_spec *spec = job_stored_spec(&job, e);
+        const struct job_spec *spec = store_job_document(&job, e);
         status = spec ? 0 : -(int)e->code;
         if (spec)
             job_policy_check(spec, q->config, q->rights & RIGHT(ROLE_ADMIN), problems);
-        job_spec_destroy(spec);
     }
     store_job_clear(&job);
     return status;

@@ -43,18 +43,14 @@ int handle_provenance(const struct request *q, struct reply *r, struct error *e)
         job_provenance_clear(&p);
         return status;
     }
-    json_t *spec = json_loads(p.job.spec, 0, NULL), *slurm = NULL;
-    json_t *reproduces = json_incref(json_object_get(spec, "reproduces"));
-    json_t *attempts = json_incref(json_object_get(p.file, "attempts"));
-    if (p.job.slurm)
-        slurm = json_loads(p.job.slurm, 0, NULL);
+    json_t *slurm = p.job.slurm ? json_loads(p.job.slurm, 0, NULL) : NULL;
+    json_t *attempts = json_object_get(p.file, "attempts");
     json_t *answer =
-        json_pack("{s:I, s:o, s:o, s:s, s:o, s:o, s:o, s:o}", "job", (json_int_t)q->id, "daemon",
+        json_pack("{s:I, s:o, s:o, s:s, s:o?, s:O?, s:o, s:o}", "job", (json_int_t)q->id, "daemon",
                   handle_provenance_daemon_facts(), "submitted_by",
-                  json_text_or_null(p.job.submitted_by), "launcher", p.job.launcher, "slurm",
-                  slurm ? slurm : json_null(), "reproduces", reproduces ? reproduces : json_null(),
-                  "reproduced_by", by, "attempts", attempts ? attempts : json_array());
-    json_decref(spec);
+                  json_text_or_null(p.job.submitted_by), "launcher", p.job.launcher, "slurm", slurm,
+                  "reproduces", json_object_get(store_job_spec(&p.job), "reproduces"),
+                  "reproduced_by", by, "attempts", attempts ? json_incref(attempts) : json_array());
     job_provenance_clear(&p);
     return reply_json(r, 200, answer, e);
 }

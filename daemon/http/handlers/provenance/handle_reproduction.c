@@ -255,14 +255,14 @@ static json_t *handle_reproduction_document_differences(const struct job_provena
                                                         const struct job_provenance *copy)
 {
     json_t *differences = json_array(), *pinned = json_array();
-    json_t *documents[] = {pinned_document(of, pinned), json_loads(copy->job.spec, 0, NULL)};
+    json_t *document = pinned_document(of, pinned);
+    json_t *documents[] = {document, (json_t *)store_job_spec(&copy->job)};
 
     json_differences(documents, 2, differences);
     for (size_t i = json_array_size(differences); i-- > 0;)
         if (job_option_is_apart(json_get_text(json_array_get(differences, i), "pointer", "")))
             json_array_remove(differences, i);
-    json_decref(documents[0]);
-    json_decref(documents[1]);
+    json_decref(document);
     json_decref(pinned);
     return differences;
 }
@@ -311,9 +311,7 @@ int handle_reproduction(const struct request *q, struct reply *r, struct error *
 
     if (status)
         return status;
-    json_t *spec = json_loads(copy.job.spec, 0, NULL);
-    int64_t id = json_integer_value(json_object_get(spec, "reproduces"));
-    json_decref(spec);
+    int64_t id = json_integer_value(json_object_get(store_job_spec(&copy.job), "reproduces"));
     if (id < 1)
         status = error_set(
             e, ERR_NOT_FOUND,

@@ -94,7 +94,7 @@ static void pinned_pin_environment(json_t *document, json_t *pinned, const json_
 
 json_t *pinned_document(const struct job_provenance *p, json_t *pinned)
 {
-    json_t *document = json_loads(p->job.spec, 0, NULL);
+    json_t *document = json_deep_copy(store_job_spec(&p->job));
 
     json_object_set_new(document, "reproduces", json_integer((json_int_t)p->job.id));
     json_object_set_new(document, "preset", json_null()); /* its values stand there */
