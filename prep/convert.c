@@ -11,19 +11,35 @@
 #include "common/dataset/manifest.h"
 #include "common/json.h"
 #include "common/rng.h"
+#include "common/system/command_line.h"
 #include "common/system/file.h"
 #include "common/text.h"
+#include "common/xalloc.h"
 #include "config.h"
 #include "prep/journal.h"
-#include "prep/parallel.h"
+#include "prep/work.h"
 #include "prep/prep.h"
-#include "prep/progress.h"
 #include "prep/source/source.h"
 #include "prep/write/out_folder.h"
 #include "prep/write/picture.h"
 #include "prep/write/shard_writer.h"
 
 static const char *const role_names[] = {[DATASET_TRAIN] = "train", [DATASET_EVAL] = "validation"};
+
+struct convert_options {
+    const char *from; /* imagenet, folder, idx, cifar */
+    const char *in, *out;
+    const char *classes_file; /* NULL: none */
+    int pad;                  /* idx, cifar: rows and columns of black around each image */
+    int resize;               /* the short side of larger images; 0: as they are */
+    int quality;              /* of resized JPEGs */
+    int threads;
+    int shards;
+    int eval_shards; /* 0: an eighth of shards, at least 1 */
+    int64_t seed;
+    bool force; /* replace what an earlier conversion left in out */
+    bool json;  /* print one object */
+};
 
 struct job {
     const struct convert_options *options;
@@ -56,9 +72,8 @@ static void convert_find_place(const struct job *job, int64_t i, struct place *p
     p->end = n * (p->k + 1) / p->of;
     const char *role = role_names[p->role], *out = job->options->out;
     snprintf(p->name, sizeof p->name, "%s/%s-%05d-of-%05d", role, role, p->k, p->of);
-    snprintf(p->final, PATH_MAX, "%.3900s/%s", out, p->name);
-    snprintf(p->temporary, PATH_MAX, "%.3900s/%s/.%s-%05d-of-%05d.tmp", out, role, role, p->k,
-             p->of);
+    file_path(p->final, NULL, "%s/%s", out, p->name);
+    file_path(p->temporary, NULL, "%s/%s/.%s-%05d-of-%05d.tmp", out, role, role, p->k, p->of);
 }
 
 static int convert_all_shards(const struct job *job)
@@ -99,7 +114,7 @@ static int convert_write_shard(void *context, void *maker, int64_t i, struct err
     struct job *job = context;
     struct shard_writer *w;
     struct place p;
-    char hex[HASH_HEX_BYTES];
+    char hex[DIGEST_BYTES];
     uint64_t bytes;
 
     if (job->done[i])
@@ -251,8 +266,8 @@ static int convert_settle(const struct job *job, struct error *e)
     char temporary[PATH_MAX], final[PATH_MAX];
     struct place p;
 
-    snprintf(temporary, PATH_MAX, "%.3900s/." MANIFEST_NAME ".tmp", out);
-    snprintf(final, PATH_MAX, "%.3900s/" MANIFEST_NAME, out);
+    file_path(temporary, NULL, "%s/." MANIFEST_NAME ".tmp", out);
+    file_path(final, NULL, "%s/" MANIFEST_NAME, out);
     int rc = convert_write_manifest(job, temporary, e);
     for (int i = 0; i < convert_all_shards(job) && rc == 0; i++) {
         convert_find_place(job, i, &p);
@@ -297,7 +312,7 @@ static int convert_make_folders(const struct job *job, struct error *e)
     int rc = 0;
 
     for (enum dataset_role role = DATASET_TRAIN; role <= DATASET_EVAL && rc == 0; role++) {
-        snprintf(folder, sizeof folder, "%.3900s/%s", job->options->out, role_names[role]);
+        file_path(folder, NULL, "%s/%s", job->options->out, role_names[role]);
         if (job->shards[role])
             rc = file_make_dirs(folder, e);
     }
@@ -334,11 +349,8 @@ static int convert_write_all(struct job *job, struct error *e)
     json_decref(set);
     if (rc)
         return rc;
-    job->done = calloc((size_t)convert_all_shards(job), sizeof *job->done);
-    if (!job->done)
-        rc = error_set(e, ERR_NO_MEMORY, "no memory for a list of shards");
-    if (rc == 0)
-        rc = convert_make_folders(job, e);
+    job->done = xcalloc((size_t)convert_all_shards(job), sizeof *job->done);
+    rc = convert_make_folders(job, e);
     if (rc == 0)
         rc = convert_write_shards(job, e);
     if (rc == 0)
@@ -391,7 +403,15 @@ static void convert_report(const struct job *job)
            (double)job->progress.images / seconds, (double)job->progress.bytes * 1e-6 / seconds);
 }
 
-int convert(const struct convert_options *o, struct error *e)
+/*
+ * Writes out/train/train-%05d-of-%05d, out/validation/validation-%05d-of-%05d and, last,
+ * out/manifest.json (common/dataset/manifest.h). The order is a shuffle of all images of a role by
+ * seed. All is written under temporary names and renamed at the end. Shards that an interrupted or
+ * failed run finished are kept by the next one with the same options; the result has the same
+ * bytes. ERR_CONFLICT if out holds other data, an unfinished conversion with other options, or is
+ * being written by another process.
+ */
+static int convert_run(const struct convert_options *o, struct error *e)
 {
     struct source_options source = {.classes_file = o->classes_file, .pad = o->pad};
     struct job job = {.options = o};
@@ -412,3 +432,75 @@ int convert(const struct convert_options *o, struct error *e)
     source_destroy(job.source);
     return rc;
 }
+
+#define IMAGENET_SHARDS 1024 /* as imagenet_to_gcs.py; an eighth, 128, for the validation */
+#define SHARDS_MAX      99999
+
+#define AT(field) offsetof(struct convert_options, field)
+
+/* clang-format off */
+static const struct command_option convert_table[] = {
+    {.name = "from", .letter = 'f', .value = "KIND", .kind = OPTION_TEXT, .offset = AT(from), .required = true,
+     .help = "imagenet (the downloaded tar files), folder (class folders of JPEG and PNG files), idx (MNIST-style files, "
+             "plain or .gz) or cifar (the binary version)"},
+    {.name = "in", .value = "PATH", .kind = OPTION_TEXT, .offset = AT(in), .required = true,
+     .help = "input folder; for cifar also its .tar.gz"},
+    {.name = "out", .letter = 'o', .value = "DIR", .kind = OPTION_TEXT, .offset = AT(out), .required = true,
+     .help = "output folder, for DIR/train, DIR/validation, DIR/manifest.json"},
+    {.name = "shards", .value = "N", .kind = OPTION_INT, .offset = AT(shards), .least = 1, .most = SHARDS_MAX,
+     .help = "number of training shards (default for imagenet: 1024)"},
+    {.name = "eval-shards", .value = "M", .kind = OPTION_INT, .offset = AT(eval_shards), .least = 1, .most = SHARDS_MAX,
+     .help = "number of validation shards (default: an eighth of N, at least 1)"},
+    {.name = "seed", .value = "S", .kind = OPTION_INT64, .offset = AT(seed), .most = INT64_MAX,
+     .help = "seed of the shuffle (default: 1)"},
+    {.name = "threads", .value = "N", .kind = OPTION_INT, .offset = AT(threads), .least = 1, .most = PARALLEL_THREADS_MAX,
+     .help = "shards to write in parallel (default: one per core)"},
+    {.name = "resize", .value = "N", .kind = OPTION_INT, .offset = AT(resize), .least = 16, .most = 10000,
+     .help = "reduce the short side of larger images to N pixels (default: keep the size)"},
+    {.name = "quality", .value = "Q", .kind = OPTION_INT, .offset = AT(quality), .least = 1, .most = 100,
+     .help = "quality of resized JPEGs, 1 to 100 (default: 95)"},
+    {.name = "classes", .value = "FILE", .kind = OPTION_TEXT, .offset = AT(classes_file),
+     .help = "names of the classes, one per line (idx; default: 0, 1, ...)"},
+    {.name = "pad", .value = "N", .kind = OPTION_INT, .offset = AT(pad), .most = 1000,
+     .help = "width of a black border around each image (idx and cifar; default: 0)"},
+    {.name = "force", .kind = OPTION_FLAG, .offset = AT(force),
+     .help = "replace an earlier conversion in DIR, finished or not"},
+    {.name = "json", .kind = OPTION_FLAG, .offset = AT(json),
+     .help = "print one JSON object"},
+    {0},
+};
+/* clang-format on */
+
+static int convert_check_options(void *fields, struct error *e)
+{
+    struct convert_options *o = fields;
+
+    if (!o->shards && strcmp(o->from, "imagenet") == 0)
+        o->shards = IMAGENET_SHARDS;
+    if (!o->shards)
+        return error_set(e, ERR_USAGE, "--shards is missing");
+    if (!o->threads)
+        o->threads = parallel_default_threads();
+    return 0;
+}
+
+static int convert_command_run(int argc, char **argv, struct error *e)
+{
+    static const struct command_line line = {
+        .program = "train-prep convert",
+        .usage = "Usage: train-prep convert [OPTION...]",
+        .options = convert_table,
+        .common = command_line_common,
+        .doc = "Makes TFRecord shards of labelled JPEGs in the format of TensorFlow's "
+               "imagenet_to_gcs, shuffled by seed. The same input and seed give the same bytes.",
+        .check = convert_check_options,
+    };
+    struct convert_options o = {.seed = 1, .quality = 95};
+
+    int rc = command_line_read(&line, argc, argv, &o);
+    return rc >= 0 ? rc : convert_run(&o, e);
+}
+
+const struct prep_command convert_command = {
+    "convert", "make TFRecord shards from ImageNet's tars, class folders, IDX files or CIFAR",
+    convert_command_run};

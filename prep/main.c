@@ -6,7 +6,6 @@
 #include "common/system/file.h"
 #include "common/text.h"
 #include "config.h"
-#include "prep/cmd.h"
 #include "prep/prep.h"
 
 volatile int prep_interrupted;
@@ -17,16 +16,8 @@ static void main_prep_on_signal(int number)
     prep_interrupted = 1;
 }
 
-static const struct command {
-    const char *name, *help;
-    int (*run)(int argc, char **argv, struct error *e);
-} commands[] = {
-    {"convert", "make TFRecord shards from ImageNet's tars, class folders, IDX files or CIFAR",
-     cmd_convert                                                                                           },
-    {"show",    "list the records of a data set",                                               cmd_show   },
-    {"audit",   "check a data set: checksums, pictures, classes, mixing, duplicates",           cmd_audit  },
-    {"stage",   "copy the shards that a node needs to its own disk",                            cmd_stage  },
-    {"extract", "write the images of a data set as JPEG files",                                 cmd_extract},
+static const struct prep_command *const commands[] = {
+    &convert_command, &show_command, &audit_command, &stage_command, &extract_command,
 };
 #define COMMANDS (sizeof commands / sizeof *commands)
 
@@ -36,7 +27,7 @@ static void main_print_help(FILE *to)
           "for traind.\n\n",
           to);
     for (size_t i = 0; i < COMMANDS; i++)
-        fprintf(to, "  %-9s %s\n", commands[i].name, commands[i].help);
+        fprintf(to, "  %-9s %s\n", commands[i]->name, commands[i]->help);
     fputs(
         "\nSee 'train-prep COMMAND --help' and train-prep(1).\nExit status: 0 done, 1 failed, 2 "
         "wrong use or input, 3 not found, 4 not allowed, 130 interrupted;\nof audit 1 also: there "
@@ -44,11 +35,11 @@ static void main_print_help(FILE *to)
         to);
 }
 
-static const struct command *main_find_command(const char *name)
+static const struct prep_command *main_find_command(const char *name)
 {
     for (size_t i = 0; i < COMMANDS; i++)
-        if (strcmp(name, commands[i].name) == 0)
-            return &commands[i];
+        if (strcmp(name, commands[i]->name) == 0)
+            return commands[i];
     return NULL;
 }
 
@@ -57,14 +48,14 @@ static void main_refuse_command(const char *name)
     struct suggest near = {.word = name};
 
     for (size_t i = 0; i < COMMANDS; i++)
-        text_suggest(&near, commands[i].name);
+        text_suggest(&near, commands[i]->name);
     fprintf(stderr, "train-prep: unknown command %s", name);
     if (near.best)
         fprintf(stderr, "; did you mean %s?", near.best);
     fputs("\n\n", stderr);
 }
 
-static int main_prep_run(const struct command *command, int argc, char **argv)
+static int main_prep_run(const struct prep_command *command, int argc, char **argv)
 {
     struct error e;
     int rc = command->run(argc - 1, argv + 1, &e);
@@ -77,7 +68,7 @@ static int main_prep_run(const struct command *command, int argc, char **argv)
 int main(int argc, char **argv)
 {
     struct sigaction action = {.sa_handler = main_prep_on_signal, .sa_flags = SA_RESETHAND};
-    const struct command *command = argc > 1 ? main_find_command(argv[1]) : NULL;
+    const struct prep_command *command = argc > 1 ? main_find_command(argv[1]) : NULL;
 
     file_refuse_closed_streams();
     sigaction(SIGINT, &action, NULL);

@@ -7,6 +7,8 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,19 +19,35 @@
 #include <unistd.h>
 
 #include "common/clock.h"
+#include "common/digest.h"
 #include "common/dataset/manifest.h"
 #include "common/json.h"
+#include "common/system/command_line.h"
 #include "common/system/file.h"
+#include "common/system/host.h"
 #include "common/text.h"
-#include "prep/hash.h"
+#include "common/xalloc.h"
 #include "prep/manifest_shards.h"
 #include "prep/prep.h"
-#include "prep/progress.h"
+#include "prep/work.h"
 #include "prep/write/out_folder.h"
 
 #define CHUNK_BYTES (1 << 20)
 #define LOCK_NAME   ".stage.lock"
 #define SPARE_BYTES (1 << 20) /* for the manifest and the folders */
+
+struct stage_options {
+    const char *from, *to;
+    struct dataset_part part;   /* of this node */
+    const char *hosts, *host;   /* the options that part is derived from; or NULL */
+    uint64_t bandwidth_per_sec; /* bytes; 0: no limit */
+    uint64_t keep_free;         /* bytes to leave free on the file system of to */
+    bool keep;                  /* shards of earlier stagings that are not wanted now */
+    bool json;
+};
+
+/* A Slurm prolog acts differently on each: exit status 6 or 7. */
+enum stage_fault { STAGE_FAULT_NONE, STAGE_FAULT_DATA, STAGE_FAULT_SCRATCH };
 
 static const char *const roles[] = {"train", "validation"};
 
@@ -37,7 +55,6 @@ struct stage {
     const struct stage_options *options;
     enum stage_fault *fault;
     struct manifest_shards from;
-    struct hash *hash;
     uint8_t *chunk; /* (CHUNK_BYTES) */
     bool was_staged;
     bool *wanted;            /* (from.count): to be copied */
@@ -100,17 +117,17 @@ static void stage_make_paths(const struct stage *s, const struct manifest_shard 
 {
     int folder = (int)(strchr(shard->file, '/') - shard->file);
 
-    snprintf(from, PATH_MAX, "%.3900s/%s", s->options->from, shard->file);
-    snprintf(to, PATH_MAX, "%.3900s/%s", s->options->to, shard->file);
-    snprintf(temporary, PATH_MAX, "%.3800s/%.*s/.%s.tmp", s->options->to, folder, shard->file,
-             shard->file + folder + 1);
+    file_path(from, NULL, "%s/%s", s->options->from, shard->file);
+    file_path(to, NULL, "%s/%s", s->options->to, shard->file);
+    file_path(temporary, NULL, "%s/%.*s/.%s.tmp", s->options->to, folder, shard->file,
+              shard->file + folder + 1);
 }
 
 /* Whether what lies there has the manifest's size and hash. */
 static int stage_is_whole(struct stage *s, const char *path, const struct manifest_shard *shard,
                           bool *whole, struct error *e)
 {
-    char hex[HASH_HEX_BYTES];
+    char hex[DIGEST_BYTES];
     struct stat st;
     int fd = file_open(path, e);
     ssize_t got;
@@ -123,44 +140,55 @@ static int stage_is_whole(struct stage *s, const char *path, const struct manife
         close(fd);
         return error_set_errno(e, reason, "cannot read %s", path);
     }
-    hash_reset(s->hash);
     if ((uint64_t)st.st_size == shard->bytes) {
+        struct digest *digest = digest_begin();
         while ((got = read(fd, s->chunk, CHUNK_BYTES)) > 0 && !prep_interrupted)
-            hash_add(s->hash, s->chunk, (size_t)got);
-        hash_hex(s->hash, hex);
+            digest_add(digest, s->chunk, (size_t)got);
+        digest_end(digest, hex);
         *whole = got == 0 && strcmp(hex, shard->hash) == 0;
     }
     close(fd);
     return prep_interrupted ? error_set(e, ERR_INTERRUPTED, "interrupted") : 0;
 }
 
-/* From one open file to another, hashed on the way. */
 static int stage_copy_bytes(struct stage *s, int in, int out, const char *from,
-                            const char *temporary, const struct manifest_shard *shard,
-                            struct error *e)
+                            const char *temporary, uint64_t limit, uint64_t *bytes,
+                            struct digest *digest, struct error *e)
 {
-    char hex[HASH_HEX_BYTES];
-    uint64_t bytes = 0;
     ssize_t got;
 
-    hash_reset(s->hash);
-    while ((got = read(in, s->chunk, CHUNK_BYTES)) != 0) {
+    for (*bytes = 0; (got = read(in, s->chunk, CHUNK_BYTES)) != 0;) {
         if (prep_interrupted)
             return error_set(e, ERR_INTERRUPTED, "interrupted");
         if (got < 0 && errno == EINTR)
             continue;
         if (got < 0)
             return stage_data_error(s, error_set_errno(e, errno, "cannot read %s", from));
-        bytes += (uint64_t)got;
-        if (bytes > shard->bytes)
+        *bytes += (uint64_t)got;
+        if (*bytes > limit)
             break;
-        hash_add(s->hash, s->chunk, (size_t)got);
+        digest_add(digest, s->chunk, (size_t)got);
         if (file_write_all(out, s->chunk, (size_t)got))
             return stage_scratch_error(s, error_set_errno(e, errno, "cannot write %s", temporary));
         progress_add(&s->progress, 0, got);
         stage_pace(s, (size_t)got);
     }
-    hash_hex(s->hash, hex);
+    return 0;
+}
+
+/* From one open file to another, compared with the manifest on the way. */
+static int stage_copy_checked(struct stage *s, int in, int out, const char *from,
+                              const char *temporary, const struct manifest_shard *shard,
+                              struct error *e)
+{
+    struct digest *digest = digest_begin();
+    char hex[DIGEST_BYTES];
+    uint64_t bytes;
+
+    int rc = stage_copy_bytes(s, in, out, from, temporary, shard->bytes, &bytes, digest, e);
+    digest_end(digest, hex);
+    if (rc)
+        return rc;
     if (bytes != shard->bytes)
         return stage_data_error(
             s, error_set(e, ERR_CORRUPT, "%s is %s than the %" PRIu64 " bytes of the manifest",
@@ -191,7 +219,7 @@ static int stage_copy_shard(struct stage *s, const struct manifest_shard *shard,
         return stage_scratch_error(s, error_set_errno(e, reason, "cannot create %s", temporary));
     }
     posix_fadvise(in, 0, 0, POSIX_FADV_SEQUENTIAL);
-    int rc = stage_copy_bytes(s, in, out, from, temporary, shard, e);
+    int rc = stage_copy_checked(s, in, out, from, temporary, shard, e);
     close(in);
     if (close(out) && rc == 0)
         rc = stage_scratch_error(s, error_set_errno(e, errno, "cannot write %s", temporary));
@@ -300,10 +328,10 @@ static int stage_each_unwanted(struct stage *s, const char *role,
 
     if (!s->was_staged || s->options->keep)
         return 0;
-    snprintf(folder, sizeof folder, "%.3800s/%s", s->options->to, role);
+    file_path(folder, NULL, "%s/%s", s->options->to, role);
     dir = opendir(folder);
     while (dir && rc == 0 && (entry = readdir(dir))) {
-        snprintf(path, sizeof path, "%.3800s/%s/%.255s", s->options->to, role, entry->d_name);
+        file_path(path, NULL, "%s/%s/%s", s->options->to, role, entry->d_name);
         if (out_folder_is_shard(entry->d_name, role) && !stage_is_wanted(s, role, entry->d_name))
             rc = act(s, path, e);
     }
@@ -339,7 +367,7 @@ static int stage_remove_manifest(struct stage *s, struct error *e)
 {
     char path[PATH_MAX];
 
-    snprintf(path, sizeof path, "%.3900s/" MANIFEST_NAME, s->options->to);
+    file_path(path, NULL, "%s/" MANIFEST_NAME, s->options->to);
     if (unlink(path) && errno != ENOENT)
         return stage_scratch_error(s, error_set_errno(e, errno, "cannot remove %s", path));
     file_sync_dir(s->options->to);
@@ -353,10 +381,10 @@ static int stage_write_manifest(struct stage *s, struct error *e)
 
     for (int r = 0; r < 2;
          r++) { /* the shards' names are on disk before what calls them complete */
-        snprintf(path, sizeof path, "%.3900s/%s", s->options->to, roles[r]);
+        file_path(path, NULL, "%s/%s", s->options->to, roles[r]);
         file_sync_dir(path);
     }
-    snprintf(path, sizeof path, "%.3900s/" MANIFEST_NAME, s->options->to);
+    file_path(path, NULL, "%s/" MANIFEST_NAME, s->options->to);
     if (part.of > 1)
         json_object_set_new(s->from.manifest, "stage",
                             json_pack("{s:i, s:i}", "node", part.number, "nodes", part.of));
@@ -370,9 +398,9 @@ static int stage_check_folder(struct stage *s, struct error *e)
 {
     char path[PATH_MAX];
 
-    snprintf(path, sizeof path, "%.3900s/" LOCK_NAME, s->options->to);
+    file_path(path, NULL, "%s/" LOCK_NAME, s->options->to);
     s->was_staged = access(path, F_OK) == 0;
-    snprintf(path, sizeof path, "%.3900s/" MANIFEST_NAME, s->options->to);
+    file_path(path, NULL, "%s/" MANIFEST_NAME, s->options->to);
     if (s->was_staged || access(path, F_OK))
         return 0;
     return stage_scratch_error(
@@ -388,13 +416,13 @@ static int stage_lock(struct stage *s, int *lock, struct error *e)
 
     *lock = -1;
     for (int r = 0; r < 2 && rc == 0; r++) {
-        snprintf(path, sizeof path, "%.3900s/%s", s->options->to, roles[r]);
+        file_path(path, NULL, "%s/%s", s->options->to, roles[r]);
         if (json_object_get(s->from.manifest, roles[r]))
             rc = stage_scratch_error(s, file_make_dirs(path, e));
     }
     if (rc)
         return rc;
-    snprintf(path, sizeof path, "%.3900s/" LOCK_NAME, s->options->to);
+    file_path(path, NULL, "%s/" LOCK_NAME, s->options->to);
     *lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0644);
     if (*lock < 0)
         return stage_scratch_error(s, error_set_errno(e, errno, "cannot create %s", path));
@@ -476,7 +504,8 @@ static int stage_locked(struct stage *s, struct error *e)
     return rc;
 }
 
-int stage(const struct stage_options *o, enum stage_fault *fault, struct error *e)
+/* Copies the shards of a part and the manifest; what is there and valid is not copied again. */
+static int stage_run(const struct stage_options *o, enum stage_fault *fault, struct error *e)
 {
     struct stage s = {.options = o, .fault = fault, .started = clock_monotonic()};
     int lock = -1;
@@ -487,12 +516,8 @@ int stage(const struct stage_options *o, enum stage_fault *fault, struct error *
         rc = stage_data_error(
             &s, error_set(e, ERR_INVALID,
                           "%s is a staged copy, perhaps of a part: use the original", o->from));
-    if (rc == 0)
-        rc = hash_create(&s.hash, e);
-    s.chunk = malloc(CHUNK_BYTES);
-    s.wanted = calloc(s.from.count + 1, sizeof *s.wanted);
-    if (rc == 0 && (!s.chunk || !s.wanted))
-        rc = error_set(e, ERR_NO_MEMORY, "no memory to copy shards");
+    s.chunk = xmalloc(CHUNK_BYTES);
+    s.wanted = xcalloc(s.from.count + 1, sizeof *s.wanted);
     if (rc == 0)
         rc = stage_check_folder(&s, e);
     if (rc == 0)
@@ -501,9 +526,115 @@ int stage(const struct stage_options *o, enum stage_fault *fault, struct error *
         rc = stage_locked(&s, e);
     if (lock >= 0)
         close(lock);
-    hash_destroy(s.hash);
     free(s.chunk);
     free(s.wanted);
     manifest_shards_free(&s.from);
     return rc;
 }
+
+#define NODES_MAX    100000
+#define EXIT_DATA    6
+#define EXIT_SCRATCH 7
+
+/* "200M": bytes, with K, M, G or T for powers of 1000. */
+static int stage_parse_size(const struct command_option *option, const char *text, void *field,
+                            struct error *e)
+{
+    static const char units[] = "KMGT";
+    char *end;
+    double value = strtod(text, &end);
+    const char *unit = *end ? strchr(units, *end) : NULL;
+
+    for (const char *u = units; unit && u <= unit; u++)
+        value *= 1000;
+    if (end == text || (*end && (!unit || end[1])) || !(value >= 1) || value > 1e18)
+        return error_set(e, ERR_USAGE, "--%s %s: expected a size like 500K, 200M, 10G or 1.5T",
+                         option->name, text);
+    *(uint64_t *)field = (uint64_t)value;
+    return 0;
+}
+
+#define AT(field) offsetof(struct stage_options, field)
+
+/* clang-format off */
+static const struct command_option stage_table[] = {
+    {.name = "from", .value = "DIR", .kind = OPTION_TEXT, .offset = AT(from), .required = true,
+     .help = "data set made by train-prep convert"},
+    {.name = "to", .value = "SCRATCH", .kind = OPTION_TEXT, .offset = AT(to), .required = true,
+     .help = "folder on a local disk of this node; created if missing"},
+    {.name = "node", .value = "I", .kind = OPTION_INT, .offset = AT(part.number), .most = NODES_MAX - 1,
+     .help = "number of this node, from 0 (default: 0)"},
+    {.name = "nodes", .value = "N", .kind = OPTION_INT, .offset = AT(part.of), .least = 1, .most = NODES_MAX,
+     .help = "number of nodes: training shard s goes to node s modulo N, validation shards to all "
+             "(default: 1, all shards)"},
+    {.name = "hosts", .value = "LIST", .kind = OPTION_TEXT, .offset = AT(hosts),
+     .help = "instead of --node and --nodes: the nodes of a Slurm job, as in n[1-4,7] (SLURM_NODELIST); if "
+             "--nodes differs from their number, all shards are copied"},
+    {.name = "host", .value = "NAME", .kind = OPTION_TEXT, .offset = AT(host),
+     .help = "instead of --node: the name of this node in that list"},
+    {.name = "bandwidth", .value = "SIZE", .kind = OPTION_TAKEN, .offset = AT(bandwidth_per_sec), .parse = stage_parse_size,
+     .help = "read at most this many bytes per second, as in 200M (default: no limit)"},
+    {.name = "keep-free", .value = "SIZE", .kind = OPTION_TAKEN, .offset = AT(keep_free), .parse = stage_parse_size,
+     .help = "leave this much disk space free, as in 10G (default: 0)"},
+    {.name = "keep", .kind = OPTION_FLAG, .offset = AT(keep),
+     .help = "keep shards of an earlier staging that this node does not need (default: remove them)"},
+    {.name = "json", .kind = OPTION_FLAG, .offset = AT(json),
+     .help = "print progress as one JSON object per line"},
+    {0},
+};
+/* clang-format on */
+
+static int stage_check_options(void *fields, struct error *e)
+{
+    struct stage_options *o = fields;
+
+    if (!o->hosts != !o->host)
+        return error_set(e, ERR_USAGE, "--hosts and --host must be used together");
+    int stated = o->part.of;
+    if (o->hosts && (o->part.number = host_list_place(o->hosts, o->host, &o->part.of)) < 0)
+        return error_set(e, ERR_USAGE, "--host %s is not in --hosts %s", o->host, o->hosts);
+    /* Slurm's prolog may get the nodes of a step instead of the job's. */
+    if (o->hosts && stated > 1 && stated != o->part.of) {
+        fprintf(stderr,
+                "train-prep: --hosts %s has %d nodes, but --nodes is %d: copying all shards\n",
+                o->hosts, o->part.of, stated);
+        o->part = (struct dataset_part){0, 1};
+    }
+    if (o->part.number >= o->part.of)
+        return error_set(e, ERR_USAGE,
+                         "--node %d is out of range: with --nodes %d it must be from 0 to %d",
+                         o->part.number, o->part.of, o->part.of - 1);
+    return 0;
+}
+
+static int stage_command_run(int argc, char **argv, struct error *e)
+{
+    static const struct command_line line = {
+        .program = "train-prep stage",
+        .usage = "Usage: train-prep stage [OPTION...]",
+        .options = stage_table,
+        .common = command_line_common,
+        .doc = "Copies the shards that a node needs to its own disk and verifies them; files that "
+               "are already there and valid are not copied again. Exit status: 0 complete, 2 wrong "
+               "use, 6 the data is invalid or missing (on all nodes), 7 this node's scratch disk "
+               "is too small, 130 interrupted.",
+        .check = stage_check_options,
+    };
+    struct stage_options o = {
+        .part = {0, 1}
+    };
+    enum stage_fault fault;
+
+    int rc = command_line_read(&line, argc, argv, &o);
+    if (rc >= 0)
+        return rc;
+    rc = stage_run(&o, &fault, e);
+    if (rc == 0 || fault == STAGE_FAULT_NONE)
+        return rc;
+    fprintf(stderr, "train-prep stage: %s: %s\n",
+            fault == STAGE_FAULT_DATA ? "the data" : "scratch", e->text);
+    return fault == STAGE_FAULT_DATA ? EXIT_DATA : EXIT_SCRATCH;
+}
+
+const struct prep_command stage_command = {
+    "stage", "copy the shards that a node needs to its own disk", stage_command_run};

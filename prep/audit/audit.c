@@ -1,4 +1,3 @@
-#include "prep/audit/audit.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -11,7 +10,13 @@
 #include "common/dataset/manifest.h"
 #include "common/rng.h"
 #include "common/text.h"
-#include "prep/parallel.h"
+#include "common/system/command_line.h"
+#include "common/system/file.h"
+#include "common/xalloc.h"
+#include "prep/audit/audit_checks.h"
+#include "prep/audit/audit_shard.h"
+#include "prep/prep.h"
+#include "prep/work.h"
 
 /* ---- which shards */
 
@@ -34,9 +39,9 @@ static int audit_open_role(struct audit *a, enum dataset_role role, struct error
             e, ERR_UNSUPPORTED,
             "%s contains no TFRecord shards; convert class folders with train-prep convert first",
             a->options->dir);
-    r->shards = calloc(r->list.count, sizeof *r->shards);
-    r->present = r->shards != NULL;
-    return r->shards ? 0 : error_set(e, ERR_NO_MEMORY, "no memory for a list of shards");
+    r->shards = xcalloc(r->list.count, sizeof *r->shards);
+    r->present = true;
+    return 0;
 }
 
 static void audit_drop_role(struct audit_role *r)
@@ -57,7 +62,7 @@ static void audit_open_manifest(struct audit *a, struct error *e)
     a->manifest_here = rc == 0;
     if (rc == -ERR_NOT_FOUND) {
         manifest_shards_free(&a->manifest);
-        snprintf(above, sizeof above, "%.3900s/..", a->options->dir);
+        file_path(above, NULL, "%s/..", a->options->dir);
         rc = manifest_shards_read(above, &a->manifest, e);
     }
     a->has_manifest = rc == 0;
@@ -97,22 +102,16 @@ static int audit_open_roles(struct audit *a, struct error *e)
 
 static int audit_begin_thread(void *context, void **scratch, struct error *e)
 {
-    struct audit_reader *r = calloc(1, sizeof *r);
+    struct audit_reader *r = xcalloc(1, sizeof *r);
 
     (void)context;
     *scratch = r;
-    if (!r)
-        return error_set(e, ERR_NO_MEMORY, "no memory to read records");
-    int rc = hash_create(&r->hash, e);
-    return rc ? rc : jpeg_decoder_create(&r->decoder, e);
+    return jpeg_decoder_create(&r->decoder, e);
 }
 
 static void audit_end_thread(void *scratch)
 {
     struct audit_reader *r = scratch;
-    if (!r)
-        return;
-    hash_destroy(r->hash);
     jpeg_decoder_destroy(r->decoder);
     free(r->buffer);
     free(r);
@@ -318,7 +317,8 @@ static int audit_run(struct audit *a, struct error *e)
     return fflush(stdout) ? error_set(e, ERR_IO, "cannot write to standard output") : 0;
 }
 
-int audit(const struct audit_options *o, bool *problems, struct error *e)
+/* *problems: the data set should not be trained on as it is. */
+static int audit_all(const struct audit_options *o, bool *problems, struct error *e)
 {
     struct audit a = {.options = o};
 
@@ -337,3 +337,64 @@ int audit(const struct audit_options *o, bool *problems, struct error *e)
     pthread_mutex_destroy(&a.lock);
     return rc;
 }
+
+#define SAMPLE_DEFAULT 10000
+
+#define AT(field) offsetof(struct audit_options, field)
+
+/* clang-format off */
+static const struct command_option audit_table[] = {
+    {.name = "sample", .value = "N", .kind = OPTION_INT64, .offset = AT(sample), .most = INT64_MAX,
+     .help = "decode N images, chosen at random (default: 10000)"},
+    {.name = "all", .kind = OPTION_FLAG, .offset = AT(all),
+     .help = "decode every image"},
+    {.name = "plan", .value = "FILE", .kind = OPTION_TEXT, .offset = AT(plan),
+     .help = "also check whether the workers of this job divide the data evenly"},
+    {.name = "threads", .value = "N", .kind = OPTION_INT, .offset = AT(threads), .least = 1, .most = PARALLEL_THREADS_MAX,
+     .help = "shards to read in parallel (default: one per core)"},
+    {.name = "json", .kind = OPTION_FLAG, .offset = AT(json),
+     .help = "print one JSON object"},
+    {0},
+};
+/* clang-format on */
+
+static int audit_check_options(void *fields, struct error *e)
+{
+    struct audit_options *o = fields;
+
+    if (o->all && o->sample != SAMPLE_DEFAULT)
+        return error_set(e, ERR_USAGE, "--all and --sample exclude each other");
+    if (!o->threads)
+        o->threads = parallel_default_threads();
+    return 0;
+}
+
+static int audit_command_run(int argc, char **argv, struct error *e)
+{
+    static const struct command_line line = {
+        .program = "train-prep audit",
+        .usage = "Usage: train-prep audit [OPTION...] DIR",
+        .options = audit_table,
+        .common = command_line_common,
+        .operand = "DIR",
+        .operand_offset = AT(dir),
+        .doc = "Checks TFRecord shards: every checksum, a sample of the pictures, classes, "
+               "duplicates, mixing of classes, and the manifest. Exit status: 0 OK (or only "
+               "warnings), 1 problems, 2 wrong use.",
+        .check = audit_check_options,
+    };
+    struct audit_options o = {.sample = SAMPLE_DEFAULT};
+    bool problems;
+
+    int rc = command_line_read(&line, argc, argv, &o);
+    if (rc >= 0)
+        return rc;
+    rc = audit_all(&o, &problems, e);
+    if (rc == 0 && problems)
+        rc = error_set(e, ERR_CORRUPT, "%s has problems", o.dir);
+    return rc;
+}
+
+const struct prep_command audit_command = {
+    "audit", "check a data set: checksums, pictures, classes, mixing, duplicates",
+    audit_command_run};

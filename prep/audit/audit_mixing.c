@@ -1,8 +1,8 @@
+#include "prep/audit/audit_mixing.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "prep/audit/audit.h"
 
 /* X^2 of one shard's row of the table: its classes against their shares of the whole. */
 static double audit_mixing_row_deviation(const int64_t *row, int64_t row_images,

@@ -1,6 +1,10 @@
+#include "prep/audit/audit_shard.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -12,10 +16,40 @@
 #include "common/dataset/tfrecord.h"
 #include "common/system/content.h"
 #include "common/system/file.h"
-#include "prep/audit/audit.h"
+#include "prep/prep.h"
 
-/* A record of no image: nothing sane is larger, and memory is taken for it. */
+/* Larger than any image: bounds the memory for a corrupt length. */
 #define RECORD_BYTES_MAX (1u << 30)
+
+static const char *const statuses[] = {"ok", "warning", "problem"};
+
+void audit_say(struct audit *a, const char *check, enum audit_status status, json_t *values,
+               const char *format, ...)
+{
+    va_list arguments;
+
+    va_start(arguments, format);
+    json_t *text = json_vsprintf(format, arguments);
+    va_end(arguments);
+    json_array_append_new(a->checks, json_pack("{s:s, s:s, s:o, s:o}", "check", check, "status",
+                                               statuses[status], "text",
+                                               text ? text : json_string("(not UTF-8)"), "values",
+                                               values ? values : json_object()));
+}
+
+void audit_find(struct audit *a, const char *format, ...)
+{
+    char text[ERROR_TEXT_BYTES + 256];
+    va_list arguments;
+
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    pthread_mutex_lock(&a->lock);
+    if (json_array_size(a->findings) < AUDIT_FINDINGS_MAX)
+        json_array_append_new(a->findings, json_string(text));
+    pthread_mutex_unlock(&a->lock);
+}
 
 /* A shard while it is walked. */
 struct walk {
@@ -26,6 +60,7 @@ struct walk {
     int fd;
     uint32_t number;
     enum dataset_role role;
+    struct digest *digest;
 };
 
 static int audit_shard_read_at(const char *path, int fd, void *out, size_t bytes, uint64_t offset,
@@ -148,8 +183,8 @@ static int audit_shard_take_record(struct walk *w, uint64_t *offset, bool *done,
         *done = true;
         return 0;
     }
-    hash_add(w->reader->hash, header, sizeof header);
-    hash_add(w->reader->hash, w->reader->buffer, bytes + TFRECORD_FOOTER_BYTES);
+    digest_add(w->digest, header, sizeof header);
+    digest_add(w->digest, w->reader->buffer, bytes + TFRECORD_FOOTER_BYTES);
     rc = audit_shard_take_payload(w, *offset, bytes, e);
     *offset += sizeof header + bytes + TFRECORD_FOOTER_BYTES;
     *done = *offset >= w->shard->bytes;
@@ -161,7 +196,7 @@ int audit_walk(struct audit *a, struct audit_reader *r, enum dataset_role role, 
                struct error *e)
 {
     struct audit_role *of = &a->roles[role];
-    struct walk w = {a, r, &of->shards[shard], of->list.files[shard], -1, shard, role};
+    struct walk w = {a, r, &of->shards[shard], of->list.files[shard], -1, shard, role, NULL};
     uint64_t offset = 0;
     struct stat st;
     int rc = 0;
@@ -181,13 +216,14 @@ int audit_walk(struct audit *a, struct audit_reader *r, enum dataset_role role, 
     }
     posix_fadvise(w.fd, 0, 0, POSIX_FADV_SEQUENTIAL);
     w.shard->bytes = (uint64_t)st.st_size;
-    hash_reset(r->hash);
+    w.digest = digest_begin();
     for (bool done = false; !done && rc == 0;)
         rc = prep_interrupted ? error_set(e, ERR_INTERRUPTED, "interrupted")
                               : audit_shard_take_record(&w, &offset, &done, e);
     close(w.fd);
-    if (offset == w.shard->bytes)
-        hash_hex(r->hash, w.shard->hash);
+    digest_end(w.digest, w.shard->hash);
+    if (offset != w.shard->bytes)
+        *w.shard->hash = '\0';
     return rc;
 }
 

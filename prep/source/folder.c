@@ -12,7 +12,7 @@
 
 #include "common/dataset/file_list.h"
 #include "common/system/file.h"
-#include "prep/progress.h"
+#include "prep/work.h"
 #include "prep/source/imagenet_truth.h"
 #include "prep/source/source.h"
 

@@ -20,7 +20,7 @@
 #include "common/buffer.h"
 #include "common/system/file.h"
 #include "prep/prep.h"
-#include "prep/progress.h"
+#include "prep/work.h"
 #include "prep/source/archive.h"
 #include "prep/source/imagenet_truth.h"
 #include "prep/source/source.h"

@@ -7,43 +7,34 @@
 #include <unistd.h>
 
 #include "common/dataset/tfrecord.h"
+#include "common/xalloc.h"
 
 #define BUFFER_BYTES (1 << 20)
 
 struct shard_writer {
     FILE *file;
     char *path;
-    struct hash *hash;
+    struct digest *digest;
     uint64_t bytes;
 };
 
 int shard_writer_create(const char *path, struct shard_writer **out, struct error *e)
 {
-    struct shard_writer *w = calloc(1, sizeof *w);
+    FILE *file = fopen(path, "wbe");
 
     *out = NULL;
-    if (!w)
-        return error_set(e, ERR_NO_MEMORY, "no memory to write %s", path);
-    int rc = hash_create(&w->hash, e);
-    w->path = strdup(path);
-    if (rc == 0 && !w->path)
-        rc = error_set(e, ERR_NO_MEMORY, "no memory to write %s", path);
-    w->file = rc ? NULL : fopen(path, "wbe");
-    if (rc == 0 && !w->file)
-        rc = error_set_errno(e, errno, "cannot create %s", path);
-    if (rc) {
-        shard_writer_abandon(w);
-        return rc;
-    }
-    setvbuf(w->file, NULL, _IOFBF, BUFFER_BYTES);
-    *out = w;
+    if (!file)
+        return error_set_errno(e, errno, "cannot create %s", path);
+    setvbuf(file, NULL, _IOFBF, BUFFER_BYTES);
+    *out = xcalloc(1, sizeof **out);
+    **out = (struct shard_writer){.file = file, .path = xstrdup(path), .digest = digest_begin()};
     return 0;
 }
 
 static int shard_writer_write(struct shard_writer *w, const void *data, size_t bytes,
                               struct error *e)
 {
-    hash_add(w->hash, data, bytes);
+    digest_add(w->digest, data, bytes);
     w->bytes += bytes;
     if (fwrite(data, 1, bytes, w->file) == bytes)
         return 0;
@@ -69,14 +60,14 @@ int shard_writer_put(struct shard_writer *w, const struct tf_example *x, struct 
     return rc;
 }
 
-static void shard_writer_free(struct shard_writer *w)
+static void shard_writer_free(struct shard_writer *w, char hex[DIGEST_BYTES])
 {
-    hash_destroy(w->hash);
+    digest_end(w->digest, hex);
     free(w->path);
     free(w);
 }
 
-int shard_writer_finish(struct shard_writer *w, uint64_t *bytes, char hex[HASH_HEX_BYTES],
+int shard_writer_finish(struct shard_writer *w, uint64_t *bytes, char hex[DIGEST_BYTES],
                         struct error *e)
 {
     int rc = 0;
@@ -91,18 +82,19 @@ int shard_writer_finish(struct shard_writer *w, uint64_t *bytes, char hex[HASH_H
     if (rc)
         unlink(w->path);
     *bytes = w->bytes;
-    hash_hex(w->hash, hex);
-    shard_writer_free(w);
+    shard_writer_free(w, hex);
     return rc;
 }
 
 void shard_writer_abandon(struct shard_writer *w)
 {
+    char hex[DIGEST_BYTES];
+
     if (!w)
         return;
     if (w->file) {
         fclose(w->file);
         unlink(w->path);
     }
-    shard_writer_free(w);
+    shard_writer_free(w, hex);
 }

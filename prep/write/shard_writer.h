@@ -2,7 +2,7 @@
 #pragma once
 
 #include "common/dataset/tf_example.h"
-#include "prep/hash.h"
+#include "common/digest.h"
 
 struct shard_writer;
 
@@ -13,6 +13,6 @@ int shard_writer_put(struct shard_writer *w, const struct tf_example *x, struct 
 
 /* Puts all on disk (fsync) and says what is there. The writer is gone afterwards, and after an
  * error the file too: a full disk gets its space back. */
-int shard_writer_finish(struct shard_writer *w, uint64_t *bytes, char hex[HASH_HEX_BYTES],
+int shard_writer_finish(struct shard_writer *w, uint64_t *bytes, char hex[DIGEST_BYTES],
                         struct error *e);
 void shard_writer_abandon(struct shard_writer *w); /* closes and removes; NULL is fine */

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 
 #include "common/rng.h"
-#include "prep/audit/audit.h"
+#include "prep/audit/audit_mixing.h"
 
 #define SHARDS  8
 #define CLASSES 20

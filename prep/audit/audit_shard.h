@@ -1,4 +1,4 @@
-/* Internal to train-prep audit: what is gathered of a data set, and what is said of it. */
+/* What train-prep audit reads of a data set, and its report. */
 #pragma once
 
 #include <jansson.h>
@@ -7,11 +7,19 @@
 #include <stdint.h>
 
 #include "common/dataset/file_list.h"
+#include "common/digest.h"
 #include "common/image/jpeg.h"
-#include "prep/hash.h"
 #include "prep/manifest_shards.h"
-#include "prep/prep.h"
-#include "prep/progress.h"
+#include "prep/work.h"
+
+struct audit_options {
+    const char *dir;  /* of convert's --out, or its train or validation */
+    const char *plan; /* a job document; NULL: none */
+    int64_t sample;   /* images to decode */
+    bool all;         /* decode every image */
+    bool json;
+    int threads;
+};
 
 /* One readable record. */
 struct audit_record {
@@ -27,7 +35,7 @@ struct audit_shard {
     int64_t count;
     size_t room;
     uint64_t bytes; /* of the file */
-    char hash[HASH_HEX_BYTES];
+    char hash[DIGEST_BYTES];
     int64_t damaged; /* wrong checksums, and frames where the walk had to end */
 };
 
@@ -65,7 +73,6 @@ void audit_find(struct audit *a, const char *format, ...) __attribute__((format(
 struct audit_reader {
     uint8_t *buffer;
     size_t room;
-    struct hash *hash;
     struct jpeg_decoder *decoder;
 };
 
@@ -77,27 +84,3 @@ int audit_walk(struct audit *a, struct audit_reader *r, enum dataset_role role, 
 /* Reads one record again and decodes it. */
 int audit_decode(struct audit *a, struct audit_reader *r, enum dataset_role role,
                  const struct audit_record *record, struct error *e);
-
-/* The checks that look at all that was gathered. */
-int audit_check_labels(struct audit *a, struct error *e);
-int audit_check_duplicates(struct audit *a, struct error *e);
-int audit_check_mixing(struct audit *a, struct error *e);
-void audit_check_balance(struct audit *a);
-void audit_check_manifest(struct audit *a);
-void audit_check_names(struct audit *a); /* of files and of classes */
-int audit_check_plan(struct audit *a, struct error *e);
-
-/*
- * How well classes are mixed: Pearson's X^2 of the table shards x classes, (shards - 1) x (classes
- * - 1) degrees of freedom df. score = 1 / (1 + max(0, X^2 - df) / images): the share of all classes
- * that a shard holds in effect, corrected for chance. Of shards that each hold a fraction f of the
- * classes it is f; of a random deal 1. z = (X^2 - df) / sqrt(2 df): how far from a random deal.
- */
-struct mixing {
-    double score, z;
-    int worst; /* shard */
-    double worst_score;
-};
-/* labels of shard s: those of shards[s]; -1 is passed over. ERR_NO_MEMORY. */
-int mixing_measure(const struct audit_shard *shards, int count, int classes, struct mixing *out,
-                   struct error *e);

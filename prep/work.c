@@ -1,11 +1,80 @@
-#include "prep/progress.h"
+#include "prep/work.h"
 
 #include <inttypes.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "common/clock.h"
+
+struct parallel {
+    const struct parallel_work *work;
+    void *context;
+    int64_t items;
+    _Atomic int64_t next;
+    pthread_mutex_t lock; /* of what follows */
+    int64_t failed_item;  /* -1: none */
+    struct error error;
+};
+
+int parallel_default_threads(void)
+{
+    cpu_set_t cores;
+    int count = sched_getaffinity(0, sizeof cores, &cores) ? 1 : CPU_COUNT(&cores);
+    return count < PARALLEL_THREADS_MAX ? count : PARALLEL_THREADS_MAX;
+}
+
+static void work_keep_error(struct parallel *p, int64_t item, const struct error *e)
+{
+    pthread_mutex_lock(&p->lock);
+    if (p->failed_item < 0 || item < p->failed_item) {
+        p->failed_item = item;
+        p->error = *e;
+    }
+    pthread_mutex_unlock(&p->lock);
+    atomic_store(&p->next, p->items);
+}
+
+static void *work_run_items(void *argument)
+{
+    struct parallel *p = argument;
+    void *scratch = NULL;
+    struct error e;
+    int64_t i = 0;
+
+    int rc = p->work->begin(p->context, &scratch, &e);
+    while (rc == 0 && (i = atomic_fetch_add(&p->next, 1)) < p->items)
+        rc = p->work->item(p->context, scratch, i, &e);
+    if (rc)
+        work_keep_error(p, i, &e);
+    p->work->end(scratch);
+    return NULL;
+}
+
+int parallel_run(int threads, int64_t items, const struct parallel_work *work, void *context,
+                 struct error *e)
+{
+    struct parallel p = {.work = work, .context = context, .items = items, .failed_item = -1};
+    pthread_t others[PARALLEL_THREADS_MAX];
+    int started = 0;
+
+    pthread_mutex_init(&p.lock, NULL);
+    /* This thread is one of them; if the system gives fewer than wanted, fewer do the work. */
+    while (started + 1 < threads && started + 1 < items &&
+           pthread_create(&others[started], NULL, work_run_items, &p) == 0)
+        started++;
+    work_run_items(&p);
+    for (int i = 0; i < started; i++)
+        pthread_join(others[i], NULL);
+    pthread_mutex_destroy(&p.lock);
+    if (p.failed_item < 0)
+        return 0;
+    *e = p.error;
+    return -(int)e->code;
+}
 
 #define TERMINAL_SECONDS 0.1
 #define PLAIN_SECONDS    10.0
@@ -26,7 +95,7 @@ double progress_seconds(const struct progress *p)
     return clock_monotonic() - p->started;
 }
 
-static void progress_format_duration(double seconds, char out[32])
+static void work_format_duration(double seconds, char out[32])
 {
     int64_t s = (int64_t)(seconds + 0.5);
     if (s < 100)
@@ -37,7 +106,7 @@ static void progress_format_duration(double seconds, char out[32])
         snprintf(out, 32, "%" PRId64 " h %02" PRId64 " min", s / 3600, s / 60 % 60);
 }
 
-static void progress_print_line(const struct progress *p, bool last)
+static void work_print_line(const struct progress *p, bool last)
 {
     double spent = progress_seconds(p);
     double share = p->total_images  ? (double)p->images / (double)p->total_images
@@ -49,7 +118,7 @@ static void progress_print_line(const struct progress *p, bool last)
     if (p->total_images)
         snprintf(count, sizeof count, "%" PRId64 " of %" PRId64 " images, %.0f images/s, ",
                  p->images, p->total_images, (double)p->images * per_sec);
-    progress_format_duration(last || share <= 0 ? spent : spent / share * (1 - share), time);
+    work_format_duration(last || share <= 0 ? spent : spent / share * (1 - share), time);
     fprintf(stderr, "%s%-8s %3d %%  %s%.1f MB/s, %s %s%s", p->terminal ? "\r" : "", p->what,
             (int)(100 * share), count, (double)p->bytes * 1e-6 * per_sec, time,
             last ? "in all" : "left", p->terminal ? "\033[K" : "\n");
@@ -67,7 +136,7 @@ void progress_add(struct progress *p, int64_t images, int64_t bytes)
     double now = clock_monotonic();
     if (now - p->last >= every) {
         p->last = now;
-        progress_print_line(p, false);
+        work_print_line(p, false);
     }
     pthread_mutex_unlock(&p->lock);
 }
@@ -75,7 +144,7 @@ void progress_add(struct progress *p, int64_t images, int64_t bytes)
 void progress_end(struct progress *p)
 {
     if (p->terminal || p->last > p->started)
-        progress_print_line(p, true);
+        work_print_line(p, true);
     pthread_mutex_destroy(&p->lock);
 }
 
