@@ -15,8 +15,10 @@
 #include <jansson.h>
 #include <png.h>
 
+#include "common/dataset/file_list.h"
 #include "common/json.h"
 #include "common/rng.h"
+#include "common/system/command_line.h"
 #include "common/system/file.h"
 #include "prep/work.h"
 #include "prep/prep.h"
