@@ -320,3 +320,16 @@ int json_file_write(const char *path, const json_t *value, struct error *e)
     free(text);
     return status;
 }
+
+char *json_excerpt(const json_t *v)
+{
+    char *text = json_to_text(v, JSON_ENCODE_ANY | JSON_COMPACT);
+    size_t cut = 57;
+
+    if (text && strlen(text) > cut + 3) {
+        while (((unsigned char)text[cut] & 0xc0) == 0x80)
+            cut--; /* not inside a UTF-8 character */
+        strcpy(text + cut, "...");
+    }
+    return text;
+}

@@ -53,6 +53,8 @@ void json_differences(json_t *const *values, size_t count, json_t *differences);
 /* As json_dumps, with the fewest digits that give each number back as it is. flags: no
  * JSON_REAL_PRECISION. The caller frees the text; NULL: no memory, or no such JSON. */
 char *json_to_text(const json_t *value, size_t flags);
+/* A value as text of at most 60 bytes, for a message. The caller frees it. */
+char *json_excerpt(const json_t *value);
 
 /* Writes a value as indented JSON with a final newline, atomically. The reference stays yours. */
 int json_file_write(const char *path, const json_t *value, struct error *e);

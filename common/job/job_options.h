@@ -82,9 +82,6 @@ void job_option_expects(const struct job_option *option, char text[JOB_OPTION_EX
 bool job_value_check(const struct job_option *option, const json_t *value,
                      struct problems *problems);
 
-/* What was given, short enough for a message. The caller frees it. */
-char *job_value_show(const json_t *value);
-
 /* Puts a right value into the spec, freeing what a string or list held. */
 void job_value_store(const struct job_option *option, const json_t *value, struct job_spec *spec);
 json_t *job_value_load(const struct job_option *option, const struct job_spec *spec);

@@ -114,19 +114,6 @@ static bool value_right(const struct job_option *o, const json_t *v)
     return false;
 }
 
-char *job_value_show(const json_t *v)
-{
-    char *text = json_to_text(v, JSON_ENCODE_ANY | JSON_COMPACT);
-    size_t cut = 57;
-
-    if (text && strlen(text) > cut + 3) {
-        while (((unsigned char)text[cut] & 0xc0) == 0x80)
-            cut--; /* not inside a UTF-8 character */
-        strcpy(text + cut, "...");
-    }
-    return text;
-}
-
 /* "; 75.9 % is 0.759" behind a percentage where a fraction is wanted; else "". */
 static void job_value_fraction_words(const struct job_option *o, const json_t *v, char text[64])
 {
@@ -163,7 +150,7 @@ static bool job_value_option_check_kind(enum job_text kind, const json_t *v, con
 {
     if (json_is_null(v) || job_text_right(kind, json_string_value(v)))
         return true;
-    char *shown = job_value_show(v), why[HOST_LIST_WRONG_BYTES] = "";
+    char *shown = json_excerpt(v), why[HOST_LIST_WRONG_BYTES] = "";
     if (kind == JOB_TEXT_HOST)
         host_list_expand(json_string_value(v), JOB_HOSTS_MAX, NULL, why);
     problems_add(problems, pointer, NULL, "must be %s, not %s%s%s", job_text_expects(kind),
@@ -250,7 +237,7 @@ bool job_value_check(const struct job_option *o, const json_t *v, struct problem
                : o->type == JOB_OPTION_MAP     ? job_value_check_map(o, v, problems)
                                                : true;
     job_option_expects(o, expects);
-    char *shown = job_value_show(v);
+    char *shown = json_excerpt(v);
     if (shown && o->most && json_array_size(v) > o->most && strlen(shown) > 30)
         sprintf(shown, "%zu of them", json_array_size(v));
     job_value_fraction_words(o, v, fraction);

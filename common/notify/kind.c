@@ -14,7 +14,8 @@ static const char *const kinds[NOTICE_KINDS] = {
     [NOTICE_SWEEP_DONE] = "sweep_done",
     [NOTICE_TEST] = "test", /* by trainctl notify test */
 };
-static const char *const formats[NOTICE_FORMATS] = {[NOTICE_JSON] = "json", [NOTICE_TEXT] = "text"};
+const char *const notice_format_words[NOTICE_FORMATS + 1] = {
+    [NOTICE_JSON] = "json", [NOTICE_TEXT] = "text"};
 
 const char *notice_kind_name(size_t kind)
 {
@@ -32,14 +33,14 @@ enum notice_kind notice_kind_of(const char *name)
 
 const char *notice_format_name(size_t format)
 {
-    return format < NOTICE_FORMATS ? formats[format] : NULL;
+    return format < NOTICE_FORMATS ? notice_format_words[format] : NULL;
 }
 
 enum notice_format notice_format_of(const char *name)
 {
     size_t i = 0;
 
-    while (i < NOTICE_FORMATS && (!name || strcmp(name, formats[i]) != 0))
+    while (i < NOTICE_FORMATS && (!name || strcmp(name, notice_format_words[i]) != 0))
         i++;
     return (enum notice_format)i;
 }

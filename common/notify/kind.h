@@ -33,5 +33,6 @@ enum notice_kind notice_kind_of(const char *name);
 
 /* What is sent: the notice as JSON, or {"text": ...} as chat services take it. */
 enum notice_format { NOTICE_JSON, NOTICE_TEXT, NOTICE_FORMATS };
-const char *notice_format_name(size_t format);         /* NULL behind the last */
-enum notice_format notice_format_of(const char *name); /* NOTICE_FORMATS: it is none */
+extern const char *const notice_format_words[NOTICE_FORMATS + 1]; /* ends with NULL */
+const char *notice_format_name(size_t format);                    /* NULL behind the last */
+enum notice_format notice_format_of(const char *name);            /* NOTICE_FORMATS: it is none */

@@ -5,34 +5,24 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/xalloc.h"
+#include "common/document.h"
 #include "common/notify/target.h"
 #include "common/text.h"
+#include "common/xalloc.h"
 
-/* ---------------------------------------------------------------- checks */
-
-static void rule_check_keys(const json_t *rule, const char *pointer, const char *const *more,
-                            struct problems *problems)
-{
-    static const char *const own[] = {"to", "on", "format", NULL};
-    const char *key;
-    json_t *value;
-
-    json_object_foreach ((json_t *)(uintptr_t)rule, key, value) {
-        struct suggest near = {.word = key};
-        bool known = false;
-        for (int list = 0; list < 2; list++)
-            for (const char *const *name = list ? more : own; name && *name; name++) {
-                known = known || strcmp(*name, key) == 0;
-                text_suggest(&near, *name);
-            }
-        if (known)
-            continue;
-        char *at = problem_pointer(pointer, key);
-        problems_add(problems, at, near.best, "is not a key of a rule of notify");
-        free(at);
-    }
-}
+/* Those of a job's rules come last. */
+static const struct document_key rule_keys[] = {
+#define ADMIN_KEYS 2
+    {.name = "by",                                   .type = DOCUMENT_TEXT, .expects = "must be a text that is not empty"},
+    {.name = "secret", .type = DOCUMENT_TEXT, .expects = "must be a text that is not empty"},
+    {.name = "to"                              },
+    {.name = "on"},
+    {.name = "format",
+                        .type = DOCUMENT_WORD,
+                        .words = notice_format_words,
+                        .expects = "must be \"json\" or \"text\""},
+    {0                                  }
+};
 
 static void rule_check_to(const json_t *to, const char *pointer, struct problems *problems)
 {
@@ -78,23 +68,18 @@ static void rule_check_on(const json_t *on, const char *pointer, struct problems
     free(at);
 }
 
-void notice_rule_check(const json_t *rule, const char *pointer, const char *const *more,
+void notice_rule_check(const json_t *rule, const char *pointer, bool admin,
                        struct problems *problems)
 {
-    const json_t *format = json_object_get(rule, "format");
-
     if (!json_is_object(rule)) {
         problems_add(problems, pointer, NULL, "must be an object with to, on and format");
         return;
     }
-    rule_check_keys(rule, pointer, more, problems);
+    /* The rows have no defaults, so the rule stays as it is. */
+    document_check((json_t *)(uintptr_t)rule, pointer, rule_keys + (admin ? 0 : ADMIN_KEYS),
+                   "is not a key of a rule of notify", problems);
     rule_check_to(json_object_get(rule, "to"), pointer, problems);
     rule_check_on(json_object_get(rule, "on"), pointer, problems);
-    if (format && notice_format_of(json_string_value(format)) == NOTICE_FORMATS) {
-        char *at = problem_pointer(pointer, "format");
-        problems_add(problems, at, NULL, "must be \"json\" or \"text\"");
-        free(at);
-    }
 }
 
 void notice_rules_expect(char *text, size_t bytes)
@@ -112,7 +97,7 @@ bool notice_rules_check(const json_t *list, const char *pointer, struct problems
 
     for (size_t i = 0; i < json_array_size(list); i++) {
         snprintf(at, sizeof at, "%s/%zu", pointer, i);
-        notice_rule_check(json_array_get(list, i), at, NULL, problems);
+        notice_rule_check(json_array_get(list, i), at, false, problems);
     }
     return problems->count == before;
 }

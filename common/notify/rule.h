@@ -25,8 +25,8 @@ struct notice_rules {
     size_t count;
 };
 
-/* Names everything that is wrong with one rule. more: other keys it may have, ends with NULL. */
-void notice_rule_check(const json_t *rule, const char *pointer, const char *const *more,
+/* Adds everything that is wrong with one rule. admin: it may also have the keys by and secret. */
+void notice_rule_check(const json_t *rule, const char *pointer, bool admin,
                        struct problems *problems);
 /* Of a right one. */
 struct notice_rule notice_rule_read(const json_t *rule);

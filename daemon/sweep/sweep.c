@@ -1,4 +1,3 @@
-#include "daemon/store/audit.h"
 #include "daemon/sweep/sweep.h"
 
 #include <math.h>
@@ -10,25 +9,30 @@
 #include "common/buffer.h"
 #include "common/clock.h"
 #include "common/dataset/job_data.h"
+#include "common/document.h"
 #include "common/job/job_document.h"
 #include "common/job/recipe/preset.h"
 #include "common/json.h"
 #include "common/log.h"
 #include "common/plan/plan_build.h"
+#include "common/run/attempt.h"
 #include "common/text.h"
+#include "common/xalloc.h"
 #include "daemon/job/document.h"
 #include "daemon/job/job_manager_internal.h"
 #include "daemon/job/job_estimate.h"
 #include "daemon/job/job_resources.h"
-#include "common/xalloc.h"
+#include "daemon/store/audit.h"
+#include "daemon/store/metric.h"
 #include "daemon/store/sweep.h"
+#include "daemon/sweep/sweep_document.h"
 
-/* The loop does nothing else while jobs are submitted: so many, then it looks after the others. */
-#define SUBMITTED_A_LOOK 16
-#define AGAIN_SECONDS    10
-#define AWAY_SECONDS     30 /* a Slurm that hangs holds the loop up for ten seconds each time */
+#define SUBMITTED_A_LOOK  16 /* at most: submitting blocks the loop of the job manager */
+#define AGAIN_SECONDS     10
+#define POINT_SHOWN_BYTES 300
+#define AWAY_SECONDS      30 /* a Slurm that hangs holds the loop up for ten seconds each time */
 
-/* A sweep may have ended while jobs of its trials have not. After a start nobody knows. */
+/* Whether a sweep may have ended while jobs of its trials have not; not known after a start. */
 static atomic_bool some_end = true;
 
 static bool sweep_has_state(const struct store_trial *t, const char *state)
@@ -38,7 +42,7 @@ static bool sweep_has_state(const struct store_trial *t, const char *state)
 
 /* ---- a new one */
 
-/* A trial's document must be right; else NULL and why. */
+/* NULL: the document of a trial is wrong, and *own says how. */
 static struct job_spec *sweep_parse_trial(struct job_manager *m, json_t *document,
                                           const struct sweep_permit *permit, struct problems *own)
 {
@@ -55,94 +59,75 @@ static struct job_spec *sweep_parse_trial(struct job_manager *m, json_t *documen
     return NULL;
 }
 
-static int sweep_fill_trial(struct job_manager *m, const json_t *d,
-                            const struct sweep_permit *permit, int64_t rung, int64_t number,
-                            struct store_trial *t, struct problems *own, struct error *e)
+static void sweep_fill_trial(struct job_manager *m, const json_t *d,
+                             const struct sweep_permit *permit, int64_t rung, int64_t number,
+                             struct store_trial *t, struct problems *own)
 {
     json_t *point = sweep_point(d, number), *job = sweep_job(d, point, rung);
     struct job_spec *spec = sweep_parse_trial(m, job, permit, own);
-    int status = 0;
 
-    *t = (struct store_trial){.rung = rung, .number = number, .metric = NAN};
-    t->point = json_to_text(point, JSON_COMPACT);
-    /* A document that is refused fails its trial when it is submitted, with the reason. */
-    t->spec = job_json_text(spec ? job_spec_to_json(spec) : json_incref(job));
-    t->state = strdup("waiting");
-    if (!t->point || !t->spec || !t->state)
-        status = error_set(e, ERR_NO_MEMORY, "no memory for a sweep's trials");
+    *t = (struct store_trial){.rung = rung,
+                              .number = number,
+                              .metric = NAN,
+                              .state = xstrdup("waiting"),
+                              .point = must_alloc(json_to_text(point, JSON_COMPACT))};
+    /* A document that is wrong fails its trial when it is submitted, with the reason. */
+    t->spec = must_alloc(job_json_text(spec ? job_spec_to_json(spec) : json_incref(job)));
     job_spec_destroy(spec);
     json_decref(point);
     json_decref(job);
-    return status;
 }
 
-/* Of a point, for a message: cut between characters. */
-static char *sweep_shorten(const char *text)
-{
-    size_t bytes = strlen(text) < 300 ? strlen(text) : 300;
-
-    bytes -= text_incomplete(text, bytes);
-    return xstrndup(text, bytes);
-}
-
-/* What is wrong with a point, under /base, with its values. */
+/* What is wrong with a trial, below /base, with the values of its point. */
 static void sweep_add_problems(struct problems *problems, const struct problems *own,
                                const struct store_trial *t)
 {
-    for (size_t i = 0; i < own->count && problems->count < SWEEP_PROBLEMS_MAX; i++) {
+    size_t bytes = strnlen(t->point, POINT_SHOWN_BYTES);
+
+    bytes -= text_incomplete(t->point, bytes);
+    for (size_t i = 0; i < own->count && problems->count < DOCUMENT_PROBLEMS_MAX; i++) {
         const struct problem *p = &own->items[i];
-        char *pointer;
-        if (asprintf(&pointer, "/base%s", p->pointer) < 0)
-            abort();
-        char *point = sweep_shorten(t->point);
-        problems_add(problems, pointer, p->suggestion, "%s (point %lld: %s)", p->message,
-                     (long long)t->number, point);
-        free(point);
+        char *pointer = xasprintf("/base%s", p->pointer);
+        problems_add(problems, pointer, p->suggestion, "%s (point %lld: %.*s)", p->message,
+                     (long long)t->number, (int)bytes, t->point);
         free(pointer);
     }
 }
 
-/* All points of the first rung, until there is enough wrong with them. */
-static int sweep_fill_trials(struct job_manager *m, const json_t *d,
-                             const struct sweep_permit *permit, struct store_sweep *sweep,
-                             struct problems *problems, struct error *e)
+/* All points of the first rung, until enough is wrong with them. */
+static void sweep_fill_trials(struct job_manager *m, const json_t *d,
+                              const struct sweep_permit *permit, struct store_sweep *sweep,
+                              struct problems *problems)
 {
     json_t *point;
     size_t bytes = 0;
-    int status = 0;
 
-    for (int64_t i = 0; !status && (point = sweep_point(d, i)); i++) {
+    for (int64_t i = 0; (point = sweep_point(d, i)); i++) {
         struct problems own = {0};
         json_decref(point);
-        if (problems->count >= SWEEP_PROBLEMS_MAX) {
+        if (problems->count >= DOCUMENT_PROBLEMS_MAX) {
             problems_add(problems, "/parameters", NULL,
                          "the points from %lld on were not checked, as enough is wrong before",
                          (long long)i);
-            break;
+            return;
         }
-        struct store_trial *more =
-            array_grow(sweep->trials, sweep->count, &sweep->room, sizeof *sweep->trials);
-        if (!more)
-            return error_set(e, ERR_NO_MEMORY, "no memory for a sweep's trials");
-        sweep->trials = more;
-        status = sweep_fill_trial(m, d, permit, 0, i, &more[sweep->count], &own, e);
-        sweep_add_problems(problems, &own, &more[sweep->count]);
-        bytes += more[sweep->count].spec ? strlen(more[sweep->count].spec) : 0;
-        sweep->count++;
+        struct store_trial *t = &array_add(sweep->trials, sweep->count, sweep->room);
+        sweep_fill_trial(m, d, permit, 0, i, t, &own);
+        sweep_add_problems(problems, &own, t);
         problems_clear(&own);
+        bytes += strlen(t->spec);
         if (bytes > SWEEP_TEXT_MAX) {
             problems_add(problems, "/parameters", NULL,
                          "the documents of the first %zu points exceed %zu MiB: use fewer points "
                          "or a shorter base",
                          sweep->count, SWEEP_TEXT_MAX >> 20);
-            break;
+            return;
         }
     }
-    return status;
 }
 
-/* What the budget of each rung makes of the first point: the others differ in their parameters, of
- * which none is the budget's key. */
+/* Checks the first point with the budget of each rung. The other points differ from it in their
+ * parameters only, none of which is the budget's key. */
 static void sweep_check_rungs(struct job_manager *m, const json_t *d,
                               const struct store_sweep *sweep, struct problems *problems)
 {
@@ -176,7 +161,7 @@ static void sweep_check_rungs(struct job_manager *m, const json_t *d,
     }
 }
 
-/* A sweep that never measures what it is about would succeed without a result. */
+/* A sweep by a metric that no job measures would succeed without a result. */
 static void sweep_check_metric(const char *metric, const struct job_spec *spec,
                                struct problems *problems)
 {
@@ -187,66 +172,51 @@ static void sweep_check_metric(const char *metric, const struct job_spec *spec,
                      metric);
 }
 
-static void sweep_check_data(const struct job_spec *spec, const struct plan_data *data,
+/* Counts the images of the base, and checks what depends on them. */
+static void sweep_check_data(struct job_manager *m, const json_t *d, struct store_sweep *sweep,
                              struct problems *problems)
 {
-    struct problems own = {0};
-    char pointer[64];
-
-    plan_check_data(spec, data, &own);
-    for (size_t i = 0; i < own.count; i++) {
-        snprintf(pointer, sizeof pointer, "/base%s", own.items[i].pointer);
-        problems_add(problems, pointer, NULL, "%s", own.items[i].message);
-    }
-    problems_clear(&own);
-}
-
-static int sweep_count_images(struct job_manager *m, const json_t *d, struct store_sweep *sweep,
-                              struct problems *problems, struct error *e)
-{
     json_t *document = json_loads(sweep->trials[0].spec, 0, NULL);
-    struct problems ignored = {0};
+    struct problems own = {0}, ignored = {0};
     struct job_spec *spec = job_spec_parse(document, NULL, NULL, &ignored);
     struct plan_inputs inputs = {0};
     const char *pointer;
-    int status = spec ? plan_inputs_count(spec, &inputs, &pointer, e) : 0;
-
-    if (status) {
-        char where[32];
-        snprintf(where, sizeof where, "/base%s", pointer);
-        problems_add(problems, where, NULL, "%s", e->text);
-    }
     struct job_cores cores;
+    struct error e;
+    int status = spec ? plan_inputs_count(spec, &inputs, &pointer, &e) : 0;
+
+    if (status)
+        problems_add(&own, pointer, NULL, "%s", e.text);
+    else if (spec)
+        plan_check_data(spec, &inputs.data, &own);
     if (spec)
         sweep_check_metric(json_string_value(json_object_get(d, "metric")), spec, problems);
-    if (spec && !status) {
-        sweep_check_data(spec, &inputs.data, problems);
-        job_share_cores(m, spec, sweep->submitted_by, &cores,
-                        problems); /* known now is better than failed points */
+    for (size_t i = 0; i < own.count; i++) {
+        char *at = xasprintf("/base%s", own.items[i].pointer);
+        problems_add(problems, at, NULL, "%s", own.items[i].message);
+        free(at);
     }
+    if (spec && !status) /* reported now rather than by points that fail */
+        job_share_cores(m, spec, sweep->submitted_by, &cores, problems);
     sweep->train_images = inputs.train_images;
     sweep->eval_images = inputs.eval_images;
     job_spec_destroy(spec);
     json_decref(document);
+    problems_clear(&own);
     problems_clear(&ignored);
-    return 0;
 }
 
-int sweep_make(struct job_manager *m, const json_t *d, const struct sweep_new *new,
-               struct store_sweep *sweep, struct problems *problems, struct error *e)
+void sweep_make(struct job_manager *m, const json_t *d, const struct sweep_new *new,
+                struct store_sweep *sweep, struct problems *problems)
 {
-    const char *name = json_string_value(json_object_get(d, "name"));
-
-    sweep->submitted_by = new->key.by ? strdup(new->key.by) : NULL;
-    int status = sweep_fill_trials(m, d, &new->permit, sweep, problems, e);
-
-    if (!status && problems->count == 0)
-        status = sweep_count_images(m, d, sweep, problems, e);
-    if (!status && problems->count == 0)
+    sweep->submitted_by = xstrdup_or_null(new->key.by);
+    sweep_fill_trials(m, d, &new->permit, sweep, problems);
+    if (problems->count == 0)
+        sweep_check_data(m, d, sweep, problems);
+    if (problems->count == 0)
         sweep_check_rungs(m, d, sweep, problems);
-    sweep->name = name ? strdup(name) : NULL;
-    sweep->document = json_to_text(d, JSON_COMPACT);
-    return status;
+    sweep->name = xstrdup_or_null(json_get_text(d, "name", NULL));
+    sweep->document = must_alloc(json_to_text(d, JSON_COMPACT));
 }
 
 static void sweep_audit(struct job_manager *m, enum store_audit_kind what, int64_t id,
@@ -270,8 +240,8 @@ int sweep_create(struct job_manager *m, const struct sweep_new *new, struct prob
     json_t *d = sweep_document_check(new->document, problems);
     if (!d)
         return 0;
-    status = sweep_make(m, d, new, &sweep, problems, e);
-    if (!status && problems->count == 0)
+    sweep_make(m, d, new, &sweep, problems);
+    if (problems->count == 0)
         status = store_sweep_insert(m->store, &sweep, &new->key, existed, e);
     if (!status && problems->count == 0) {
         *id = sweep.id;
@@ -284,7 +254,7 @@ int sweep_create(struct job_manager *m, const struct sweep_new *new, struct prob
     return status;
 }
 
-/* ---- its way */
+/* ---- results */
 
 static double sweep_metric(const struct store_job *job, const char *name)
 {
@@ -324,7 +294,7 @@ static int sweep_take_result(struct job_manager *m, const struct store_sweep *sw
     return status;
 }
 
-/* ---- cancelled */
+/* ---- cancellation */
 
 static int sweep_trial_cancel(struct job_manager *m, const struct store_sweep *sweep,
                               struct store_trial *t, const char *by, struct error *e)
@@ -343,8 +313,8 @@ static int sweep_trial_cancel(struct job_manager *m, const struct store_sweep *s
     return 0;
 }
 
-/* Of a sweep that has ended, so that no job of it is submitted any more. *left: jobs of it have not
- * ended. */
+/* Cancels the jobs of a sweep that has ended, so that no more of them are submitted. *left: some
+ * have not ended. */
 static int sweep_cancel_trials(struct job_manager *m, int64_t id, const char *by, bool *left,
                                struct error *e)
 {
@@ -381,22 +351,18 @@ int sweep_cancel(struct job_manager *m, int64_t id, const char *by, struct error
     return 0;
 }
 
-/* What a sweep_cancel left: jobs that take their time, and all of them after a kill -9. false:
- * something failed. */
+/* Cancels jobs that outlived their sweep: slow ones, and after a crash any. false: that failed. */
 static bool sweeps_cancel_rest(struct job_manager *m)
 {
     int64_t ids[SWEEPS_RUNNING_MAX];
-    bool left = false, fine = true;
     struct error e;
-    size_t count;
-    int status = store_sweep_ending(m->store, ids, SWEEPS_RUNNING_MAX, &count, &e);
+    size_t count = 0;
+    bool fine = store_sweep_ending(m->store, ids, SWEEPS_RUNNING_MAX, &count, &e) == 0;
+    bool left = !fine || count == SWEEPS_RUNNING_MAX;
 
-    if (status) {
+    if (!fine)
         log_warning("cancelled sweeps: %s", e.text);
-        fine = false;
-    }
-    left = status || count == SWEEPS_RUNNING_MAX;
-    for (size_t i = 0; !status && i < count; i++) {
+    for (size_t i = 0; i < count; i++) {
         char by[32];
         snprintf(by, sizeof by, "sweep %lld", (long long)ids[i]);
         if (sweep_cancel_trials(m, ids[i], by, &left, &e)) {
@@ -412,20 +378,12 @@ static bool sweeps_cancel_rest(struct job_manager *m)
 
 /* ---- submission */
 
-/* A fault of this machine or of Slurm, not of the job: it is tried again. */
+/* A failure of this machine or of Slurm, not of the job: the submission is tried again. */
 static bool sweep_is_transient(const struct error *e)
 {
     return e->code == ERR_IO || e->code == ERR_NO_SPACE || e->code == ERR_NO_MEMORY ||
            e->code == ERR_INTERNAL || e->code == ERR_TOO_MANY || e->code == ERR_UNREACHABLE ||
            e->code == ERR_BUSY;
-}
-
-/* Once a look: whoever is away then is not asked for every trial. */
-static int sweep_ask_slurm(struct job_manager *m, const struct job_spec *spec, struct error *e)
-{
-    if (m->sweeps_slurm_away && spec->cluster.launcher == JOB_LAUNCHER_SLURM)
-        return error_set(e, ERR_UNREACHABLE, "Slurm does not answer");
-    return 0;
 }
 
 struct plan *sweep_plan_trial(struct job_manager *m, const struct store_sweep *sweep,
@@ -463,25 +421,23 @@ static int sweep_submit_trial(struct job_manager *m, const struct store_sweep *s
     json_t *document = json_loads(t->spec, 0, NULL);
     struct job_spec *spec = job_spec_parse(document, preset_lookup, NULL, &problems);
     struct plan *plan = NULL;
-    char key[64];
-    int status = 0;
+    char key[64], who[32];
+    int status;
 
-    snprintf(key, sizeof key, STORE_TRIAL_KEY, (long long)sweep->id, (long long)t->rung,
-             (long long)t->number);
-    if (spec)
-        plan = sweep_ask_slurm(m, spec, e)
-                   ? NULL
-                   : sweep_plan_trial(m, sweep, spec, &inputs, &problems, e);
+    if (!spec)
+        status = error_set(e, ERR_INVALID, "%s",
+                           problems.count ? problems.items[0].message : "no plan can be made");
+    else if (m->sweeps_slurm_away && spec->cluster.launcher == JOB_LAUNCHER_SLURM)
+        status = error_set(e, ERR_UNREACHABLE, "Slurm does not answer"); /* asked once a round */
     else
-        error_set(e, ERR_INVALID, "%s",
-                  problems.count ? problems.items[0].message : "no plan can be made");
-    if (plan) {
-        char who[32];
+        status =
+            (plan = sweep_plan_trial(m, sweep, spec, &inputs, &problems, e)) ? 0 : -(int)e->code;
+    if (!status) {
+        snprintf(key, sizeof key, STORE_TRIAL_KEY, (long long)sweep->id, (long long)t->rung,
+                 (long long)t->number);
         snprintf(who, sizeof who, "sweep %lld", (long long)sweep->id);
         struct job_submission submission = {spec, plan, key, "sweep", who};
         status = job_submit(m, &submission, &problems, &t->job_id, NULL, e);
-    } else {
-        status = -(int)e->code;
     }
     m->sweeps_room--;
     m->sweeps_slurm_away = m->sweeps_slurm_away || status == -(int)ERR_UNREACHABLE;
@@ -519,15 +475,12 @@ static int sweep_better_by(const void *a, const void *b, void *context)
     return (x->number > y->number) - (x->number < y->number);
 }
 
-/* The best first; the caller frees the list. */
+/* The best first; the caller frees the list, which ends with NULL. */
 static struct store_trial **sweep_rank(const struct store_sweep *sweep, const json_t *d)
 {
-    struct store_trial **order = calloc(sweep->count + 1, sizeof(*order));
-    const char *goal = json_string_value(json_object_get(d, "goal"));
-    bool maximises = goal && strcmp(goal, "max") == 0;
+    struct store_trial **order = xcalloc(sweep->count + 1, sizeof(*order));
+    bool maximises = strcmp(json_get_text(d, "goal", ""), "max") == 0;
 
-    if (!order)
-        abort();
     for (size_t i = 0; i < sweep->count; i++)
         order[i] = &sweep->trials[i];
     qsort_r(order, sweep->count, sizeof(*order), sweep_better_by, &maximises);
@@ -559,29 +512,23 @@ static int sweep_promote(struct job_manager *m, const struct store_sweep *sweep,
     struct store_trial **order = sweep_rank(sweep, d);
     struct problems problems = {0};
     int64_t rung = order[0] ? order[0]->rung : 0;
-    double eta = json_number_value(json_object_get(json_object_get(d, "budget"), "eta"));
-    size_t count = 0, most = 0, made = 0;
+    double eta = json_get_number(json_object_get(d, "budget"), "eta", 0);
+    struct store_sweep next = {0};
+    size_t in_rung = 0, measured = 0;
     int status = 0;
 
-    while (count < sweep->count && order[count]->rung == rung && !isnan(order[count]->metric))
-        count++;
-    for (size_t i = 0; i < sweep->count; i++)
-        most += sweep->trials[i].rung == rung;
-    *ended = sweep_budget(d, rung + 1) <= 0 || count == 0;
-    most = (size_t)ceil((double)most / eta);
-    struct store_trial *next = *ended ? NULL : calloc(most, sizeof *next);
-    for (size_t i = 0; next && !status && i < count && i < most; i++)
-        status =
-            sweep_fill_trial(m, d, NULL, rung + 1, order[i]->number, &next[made++], &problems, e);
-    if (next && !status)
-        status = store_sweep_add_trials(m->store, sweep->id, next, made, e);
-    for (size_t i = 0; i < made; i++) {
-        free(next[i].point);
-        free(next[i].spec);
-        free(next[i].state);
-        free(next[i].reason);
+    for (size_t i = 0; i < sweep->count; i++) {
+        in_rung += order[i]->rung == rung;
+        measured += order[i]->rung == rung && !isnan(order[i]->metric);
     }
-    free(next);
+    *ended = sweep_budget(d, rung + 1) <= 0 || measured == 0;
+    size_t most = *ended ? 0 : (size_t)ceil((double)in_rung / eta);
+    for (size_t i = 0; i < measured && i < most; i++)
+        sweep_fill_trial(m, d, NULL, rung + 1, order[i]->number,
+                         &array_add(next.trials, next.count, next.room), &problems);
+    if (!*ended)
+        status = store_sweep_add_trials(m->store, sweep->id, next.trials, next.count, e);
+    store_sweep_clear(&next);
     free(order);
     problems_clear(&problems);
     return status;
@@ -618,20 +565,13 @@ static int sweep_go_on(struct job_manager *m, struct store_sweep *sweep, const j
                            clock_now(), e);
 }
 
-double sweeps_go_on(struct job_manager *m)
-{
-    m->sweeps_room = SUBMITTED_A_LOOK;
-    m->sweeps_slurm_away = false;
-    bool fine = sweeps_visit_running(m, sweep_go_on);
-    if (atomic_exchange(&some_end, false))
-        fine = sweeps_cancel_rest(m) && fine;
-    return m->sweeps_room <= 0    ? 0
-           : m->sweeps_slurm_away ? AWAY_SECONDS
-           : fine                 ? INFINITY
-                                  : AGAIN_SECONDS;
-}
+/* Called with each running sweep as it is stored, the oldest first, and again while it returns 1;
+ * its error is logged. */
+typedef int sweep_visit(struct job_manager *m, struct store_sweep *sweep, const json_t *document,
+                        struct error *e);
 
-bool sweeps_visit_running(struct job_manager *m, sweep_visit *visit)
+/* false: a visit failed for a reason that may pass. */
+static bool sweeps_visit_running(struct job_manager *m, sweep_visit *visit)
 {
     bool fine = true;
     int64_t ids[SWEEPS_RUNNING_MAX];
@@ -657,6 +597,210 @@ bool sweeps_visit_running(struct job_manager *m, sweep_visit *visit)
         }
     }
     return fine;
+}
+
+double sweeps_go_on(struct job_manager *m)
+{
+    m->sweeps_room = SUBMITTED_A_LOOK;
+    m->sweeps_slurm_away = false;
+    bool fine = sweeps_visit_running(m, sweep_go_on);
+    if (atomic_exchange(&some_end, false))
+        fine = sweeps_cancel_rest(m) && fine;
+    return m->sweeps_room <= 0    ? 0
+           : m->sweeps_slurm_away ? AWAY_SECONDS
+           : fine                 ? INFINITY
+                                  : AGAIN_SECONDS;
+}
+
+/* ---- early stopping */
+
+/*
+ * A running trial is compared with the others of its rung, running or ended, by the metric at the
+ * same step s: the newest step (or evaluation) of the trial, once `from` of its steps are done.
+ * Only trials that came as far count, and at least `least` of them must have. Trials with another
+ * number of steps, and so another schedule, are not compared.
+ *
+ *   median  the trial stops if it is worse than the median of the others (Golovin et al., "Google
+ *           Vizier", KDD 2017, 3.2.2, who compare with averages of the whole past)
+ *   rung    of halving: it stops if as many others as go on to the next rung are better
+ *
+ * loss and images_per_sec at a step are means over the last fifth of the steps up to it, as single
+ * batches are noisy; top1 and top5 are those of the evaluation at that step.
+ */
+#define WINDOW_MAX 1000 /* steps of a mean */
+
+struct early_stopping {
+    struct job_manager *m;
+    const struct store_sweep *sweep;
+    const char *metric;
+    bool maximises, by_median, evaluated;
+    double from, eta;
+    size_t least;
+};
+
+struct step_mean {
+    size_t index; /* of event_metric_at */
+    double sum, count;
+    int64_t last_step;
+};
+
+static void sweep_add_part(void *context, const struct store_metric_part *part)
+{
+    struct step_mean *mean = context;
+
+    mean->sum += part->of[mean->index].sum;
+    mean->count += part->of[mean->index].count;
+    mean->last_step = part->step;
+}
+
+static double sweep_mean_at(const struct early_stopping *s, int64_t job, int64_t step)
+{
+    struct step_mean mean = {0};
+    struct error ignored;
+    int64_t window = step / 5 < 1 ? 1 : step / 5 > WINDOW_MAX ? WINDOW_MAX : step / 5;
+
+    while (event_metric_at(mean.index) && strcmp(event_metric_at(mean.index)->name, s->metric) != 0)
+        mean.index++;
+    if (!event_metric_at(mean.index) || store_metric_each(s->m->store, job, step - window + 1,
+                                                          window, sweep_add_part, &mean, &ignored))
+        return NAN;
+    return mean.last_step == step && mean.count > 0 ? mean.sum / mean.count : NAN;
+}
+
+/* Of the evaluation at a step; step 0: of the newest, whose step it becomes. */
+static double sweep_evaluation_at(const struct early_stopping *s, int64_t job, int64_t *step)
+{
+    int64_t wanted = *step;
+    struct error ignored;
+    double value = NAN;
+    const json_t *eval;
+    json_t *evals;
+    size_t i;
+
+    if (store_eval_list(s->m->store, job, &evals, &ignored))
+        return NAN;
+    json_array_foreach (evals, i, eval) {
+        int64_t at = json_integer_value(json_object_get(eval, "step"));
+        if (wanted ? at != wanted : at < *step)
+            continue;
+        *step = at;
+        value = json_number_value(json_object_get(eval, s->metric));
+    }
+    json_decref(evals);
+    return value;
+}
+
+static double sweep_metric_at(const struct early_stopping *s, int64_t job, int64_t *step)
+{
+    return s->evaluated ? sweep_evaluation_at(s, job, step) : sweep_mean_at(s, job, *step);
+}
+
+/* The others' values at the step, best first; the caller frees them. */
+static double *sweep_others_at(const struct early_stopping *s, const struct store_trial *t,
+                               const struct store_job *job, int64_t step, size_t *count)
+{
+    double *values = xcalloc(s->sweep->count, sizeof *values);
+
+    *count = 0;
+    for (size_t i = 0; i < s->sweep->count; i++) {
+        const struct store_trial *o = &s->sweep->trials[i];
+        struct store_job other;
+        struct error ignored;
+        if (o == t || o->rung != t->rung || o->job_id == 0 ||
+            store_job_get(s->m->store, o->job_id, &other, &ignored))
+            continue;
+        double value = other.train_steps == job->train_steps && other.step >= step
+                           ? sweep_metric_at(s, o->job_id, &step)
+                           : NAN;
+        store_job_clear(&other);
+        if (isnan(value))
+            continue;
+        size_t at = (*count)++;
+        for (; at > 0 && (values[at - 1] > value) != s->maximises && values[at - 1] != value; at--)
+            values[at] = values[at - 1];
+        values[at] = value;
+    }
+    return values;
+}
+
+/* Why the trial is to be stopped; NULL: it is not. The caller frees it. */
+static char *sweep_reason_to_stop(const struct early_stopping *s, const struct store_trial *t,
+                                  const struct store_job *job)
+{
+    int64_t step = s->evaluated ? 0 : job->step;
+    double mine = sweep_metric_at(s, job->id, &step), bar = NAN;
+    size_t count, in_rung = 0;
+
+    if (isnan(mine) || step >= job->train_steps ||
+        (double)step < s->from * (double)job->train_steps)
+        return NULL;
+    for (size_t i = 0; i < s->sweep->count; i++)
+        in_rung += s->sweep->trials[i].rung == t->rung;
+    double *others = sweep_others_at(s, t, job, step, &count);
+    size_t promoted = s->by_median ? 0 : (size_t)ceil((double)in_rung / s->eta);
+    if (count >= s->least && s->by_median)
+        bar = (others[(count - 1) / 2] + others[count / 2]) / 2;
+    else if (count >= s->least && count >= promoted)
+        bar = others[promoted - 1];
+    free(others);
+    if (isnan(bar) || (s->maximises ? mine >= bar : mine <= bar))
+        return NULL;
+    return xasprintf("stopped at step %lld: its %s of %.6g is worse than %.6g, %s %zu others",
+                     (long long)step, s->metric, mine, bar,
+                     s->by_median ? "the median of" : "the last that will go on of", count);
+}
+
+/* The reason is stored first: after a crash the trial is cancelled again, for the same reason. */
+static void sweep_stop_trial(const struct early_stopping *s, struct store_trial *t, char *why)
+{
+    struct error e;
+    char by[32];
+
+    if (!t->reason) {
+        t->reason = why;
+        if (store_sweep_set_trial(s->m->store, s->sweep->id, t, &e))
+            return;
+        log_info("sweep %lld, job %lld: %s", (long long)s->sweep->id, (long long)t->job_id, why);
+    }
+    snprintf(by, sizeof by, "sweep %lld", (long long)s->sweep->id);
+    job_cancel(s->m, t->job_id, by, &e); /* it may just have ended */
+}
+
+static int sweep_stop_losers(struct job_manager *m, struct store_sweep *sweep, const json_t *d,
+                             struct error *e)
+{
+    const json_t *stop = json_object_get(d, "early_stop");
+    const char *rule = json_get_text(stop, "rule", "none");
+    struct early_stopping s = {
+        .m = m,
+        .sweep = sweep,
+        .metric = json_get_text(d, "metric", "top1"),
+        .maximises = strcmp(json_get_text(d, "goal", ""), "max") == 0,
+        .by_median = strcmp(rule, "median") == 0,
+        .from = json_get_number(stop, "from", 0),
+        .eta = json_get_number(json_object_get(d, "budget"), "eta", 0),
+        .least = (size_t)json_get_integer(stop, "least", 0),
+    };
+
+    s.evaluated = strncmp(s.metric, "top", 3) == 0;
+    for (size_t i = 0; i < sweep->count && strcmp(rule, "none") != 0; i++) {
+        struct store_trial *t = &sweep->trials[i];
+        struct store_job job;
+        char *why = NULL;
+        if (!sweep_has_state(t, "submitted") || store_job_get(m->store, t->job_id, &job, e))
+            continue;
+        if ((job.state == JOB_RUNNING || job.state == JOB_EVALUATING) &&
+            !store_job_cancel_asked(&job) &&
+            (t->reason || (why = sweep_reason_to_stop(&s, t, &job))))
+            sweep_stop_trial(&s, t, why);
+        store_job_clear(&job);
+    }
+    return 0;
+}
+
+void sweeps_stop_losers(struct job_manager *m)
+{
+    sweeps_visit_running(m, sweep_stop_losers);
 }
 
 /* ---- as JSON */
@@ -689,23 +833,19 @@ static json_t *sweep_reason_to_json(const struct store_sweep *sweep, const json_
 
 json_t *sweep_to_json(const struct store_sweep *sweep)
 {
-    json_t *d = json_loads(sweep->document, 0, NULL), *trials = json_array();
+    json_t *d = json_loads(sweep->document, 0, NULL), *trials = json_array(), *best = NULL;
     struct store_trial **order = sweep_rank(sweep, d);
 
-    for (size_t i = 0; i < sweep->count; i++)
+    for (size_t i = 0; i < sweep->count; i++) {
         json_array_append_new(trials, sweep_trial_to_json(order[i], d));
-    /* Of the highest rung that has a result. */
-    json_t *best = NULL;
-    for (size_t i = 0; i < sweep->count && !best; i++)
-        if (!isnan(order[i]->metric))
+        if (!best && !isnan(order[i]->metric)) /* of the highest rung that has a result */
             best = sweep_trial_to_json(order[i], d);
-    if (!best)
-        best = json_null();
+    }
     free(order);
     return json_pack(
         "{s:I, s:s?, s:s?, s:s, s:o, s:o, s:o, s:o, s:o, s:o}", "id", (json_int_t)sweep->id, "name",
         sweep->name, "submitted_by", sweep->submitted_by, "state", sweep->state, "reason",
         sweep_reason_to_json(sweep, d), "created_at", json_number(sweep->created_at), "finished_at",
-        sweep->finished_at > 0 ? json_number(sweep->finished_at) : json_null(), "best", best,
-        "trials", trials, "document", d);
+        sweep->finished_at > 0 ? json_number(sweep->finished_at) : json_null(), "best",
+        best ? best : json_null(), "trials", trials, "document", d);
 }

@@ -1,200 +1,128 @@
+#include "daemon/sweep/sweep_document.h"
+
 #include <float.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/document.h"
 #include "common/job/job_options.h"
 #include "common/job/job_text.h"
 #include "common/json.h"
-#include "common/rng.h"
 #include "common/number.h"
+#include "common/rng.h"
 #include "common/text.h"
-#include "daemon/sweep/halton.h"
-#include "daemon/sweep/sweep.h"
+#include "common/xalloc.h"
 
 #define RUNGS_MAX     32
 #define JOB_KEY_BYTES 128
 #define DRAWN_DIGITS  6    /* of a value drawn from a range, */
 #define RANGE_PART    1e-4 /* unless they would move it by more than this part of the range */
+#define WHOLE_MAX     9007199254740992.0 /* 2^53: a double has all whole numbers up to it */
+#define UNKNOWN       "unknown key"
 
-static const char *const keys[] = {"name",       "base",        "method", "parameters", "samples",
-                                   "seed",       "concurrency", "metric", "goal",       "budget",
-                                   "early_stop", "sampling",    NULL};
-static const char *const budget_keys[] = {"key", "min", "max", "eta", NULL};
-static const char *const budget_amounts[] = {"epochs", "steps", NULL};
-static const char *const budget_pointers[] = {"/epochs", "/steps", NULL};
-static const char *const stop_keys[] = {"rule", "from", "least", NULL};
-static const char *const stop_rules[] = {"none", "median", "rung", NULL};
-static const char *const range_keys[] = {"min", "max", "log", "integer", NULL};
 static const char *const methods[] = {"grid", "random", "halving", NULL};
 static const char *const metrics[] = {"top1",           "top5",        "loss",
                                       "images_per_sec", "ttt_seconds", NULL};
-static const char *const samplings[] = {"random", "halton", NULL};
 static const char *const goals[] = {"max", "min", NULL};
+static const char *const samplings[] = {"random", "halton", NULL};
+static const char *const budget_amounts[] = {"epochs", "steps", NULL};
+static const char *const stop_rules[] = {"none", "median", "rung", NULL};
 
-static bool sweep_document_is_one_of(const char *word, const char *const *words)
+/* clang-format off */
+static const struct document_key sweep_keys[] = {
+    {.name = "name"}, {.name = "base"}, {.name = "parameters"}, {.name = "budget"}, {.name = "early_stop"},
+    {"method", DOCUMENT_WORD, .words = methods, .fallback = "\"grid\""},
+    {"metric", DOCUMENT_WORD, .words = metrics, .fallback = "\"top1\""},
+    {"goal", DOCUMENT_WORD, .words = goals, .fallback = "\"max\""},
+    {"sampling", DOCUMENT_WORD, .words = samplings},
+    {"samples", DOCUMENT_INTEGER, .least = 1, .most = SWEEP_TRIALS_MAX, .fallback = "8"},
+    {"seed", DOCUMENT_INTEGER, .least = 0, .most = INT64_MAX, .fallback = "1"},
+    {"concurrency", DOCUMENT_INTEGER, .least = 1, .most = SWEEP_TRIALS_MAX, .fallback = "1"},
+    {0},
+};
+static const struct document_key budget_keys[] = {
+    {"key", DOCUMENT_WORD, .words = budget_amounts, .required = true},
+    {.name = "min"}, {.name = "max"},
+    {"eta", DOCUMENT_NUMBER, .least = 2, .most = 100, .fallback = "3"},
+    {0},
+};
+static const struct document_key stop_keys[] = {
+    {"rule", DOCUMENT_WORD, .words = stop_rules, .required = true},
+    {"from", DOCUMENT_NUMBER, .least = 0, .most = 1, .fallback = "0.25", .expects = "must be a share of the steps, 0 to 1"},
+    {"least", DOCUMENT_INTEGER, .least = 1, .most = INT64_MAX, .fallback = "2", .expects = "must be a whole number from 1"},
+    {0},
+};
+static const struct document_key range_keys[] = {{.name = "min"}, {.name = "max"}, {.name = "log"}, {.name = "integer"}, {0}};
+/* clang-format on */
+
+/* Whether the document names this word under the key. */
+static bool sweep_document_says(const json_t *d, const char *key, const char *word)
 {
-    for (; *words; words++)
-        if (strcmp(word, *words) == 0)
-            return true;
-    return false;
-}
-
-static void sweep_check_keys(const json_t *object, const char *where, const char *const *known,
-                             struct problems *problems)
-{
-    const char *key;
-    json_t *value;
-
-    json_object_foreach ((json_t *)object, key, value) {
-        struct suggest near = {.word = key};
-        if (sweep_document_is_one_of(key, known))
-            continue;
-        if (problems->count >= SWEEP_PROBLEMS_MAX)
-            return;
-        for (const char *const *k = known; *k; k++)
-            text_suggest(&near, *k);
-        char *pointer = problem_pointer(where, key);
-        problems_add(problems, pointer, near.best, "unknown key");
-        free(pointer);
-    }
-}
-
-/* False: it is none of the words, which is a problem. */
-static bool sweep_check_word(const json_t *value, const char *pointer, const char *const *words,
-                             struct problems *problems)
-{
-    const char *word = json_string_value(value);
-    struct suggest near = {.word = word};
-    char list[128] = "";
-
-    if (word && sweep_document_is_one_of(word, words))
-        return true;
-    for (; *words; words++) {
-        if (word)
-            text_suggest(&near, *words);
-        strcat(strcat(list, *list ? ", " : ""), *words);
-    }
-    char *shown = value ? job_value_show(value) : NULL;
-    problems_add(problems, pointer, near.best, "must be one of %s%s%s", list, shown ? ", not " : "",
-                 shown ? shown : "");
-    free(shown);
-    return false;
-}
-
-static void sweep_choice(json_t *d, const char *key, const char *const *words,
-                         struct problems *problems)
-{
-    char pointer[64];
-
-    snprintf(pointer, sizeof pointer, "/%s", key);
-    if (json_object_get(d, key))
-        sweep_check_word(json_object_get(d, key), pointer, words, problems);
-    else
-        json_object_set_new(d, key, json_string(words[0]));
-}
-
-static void sweep_check_integer(json_t *d, const char *key, int64_t fallback, int64_t least,
-                                int64_t most, struct problems *problems)
-{
-    const json_t *value = json_object_get(d, key);
-    char pointer[64];
-
-    snprintf(pointer, sizeof pointer, "/%s", key);
-    if (!value)
-        json_object_set_new(d, key, json_integer(fallback));
-    else if (!json_is_integer(value) || json_integer_value(value) < least ||
-             json_integer_value(value) > most)
-        problems_add(problems, pointer, NULL, "must be a whole number from %lld to %lld",
-                     (long long)least, (long long)most);
+    return strcmp(json_get_text(d, key, ""), word) == 0;
 }
 
 static void sweep_document_check_budget(json_t *d, struct problems *problems)
 {
     json_t *budget = json_object_get(d, "budget");
-    const json_t *named = json_object_get(budget, "key");
-    const char *key = json_string_value(named);
+    const char *key = json_string_value(json_object_get(budget, "key"));
 
     if (!json_is_object(budget)) {
         problems_add(problems, "/budget", NULL,
                      "halving needs one, as in {\"key\": \"epochs\", \"min\": 1, \"max\": 9}");
         return;
     }
-    sweep_check_keys(budget, "/budget", budget_keys, problems);
-    if (!json_object_get(budget, "eta"))
-        json_object_set_new(budget, "eta", json_integer(3));
-    /* Stored as a pointer, however it came. */
-    if (!key || !sweep_document_is_one_of(key, budget_pointers)) {
-        if (sweep_check_word(named, "/budget/key", budget_amounts, problems))
-            json_object_set_new(budget, "key", json_sprintf("/%s", key));
-    }
-    if (!(json_get_number(budget, "min", NAN) > 0))
+    if (key && *key == '/' && document_has_word(budget_amounts, key + 1))
+        json_object_set_new(budget, "key", json_string(key + 1));
+    document_check(budget, "/budget", budget_keys, UNKNOWN, problems);
+    key = json_string_value(json_object_get(budget, "key"));
+    if (document_has_word(budget_amounts, key)) /* stored as a pointer */
+        json_object_set_new(budget, "key", json_sprintf("/%s", key));
+    double min = json_get_number(budget, "min", NAN), max = json_get_number(budget, "max", NAN);
+    double eta = json_get_number(budget, "eta", NAN);
+    if (!(min > 0))
         problems_add(problems, "/budget/min", NULL, "must be a number above 0");
-    if (!(json_get_number(budget, "max", NAN) >= json_get_number(budget, "min", NAN)))
+    if (!(max >= min))
         problems_add(problems, "/budget/max", NULL, "must be a number of at least min");
-    if (!(json_get_number(budget, "eta", NAN) >= 2 && json_get_number(budget, "eta", NAN) <= 100))
-        problems_add(problems, "/budget/eta", NULL, "must be a number from 2 to 100");
-    else if (log(json_get_number(budget, "max", NAN)) - log(json_get_number(budget, "min", NAN)) >
-             (RUNGS_MAX - 1) * log(json_get_number(budget, "eta", NAN)))
+    if (eta >= 2 && eta <= 100 && log(max) - log(min) > (RUNGS_MAX - 1) * log(eta))
         problems_add(problems, "/budget/min", NULL,
                      "makes more than %d rungs up to max: use a larger min or eta", RUNGS_MAX);
 }
 
-/* Halving stops its losers unless it is told not to; a grid and a random search are asked to. */
+/* By default halving stops its losers, and a grid or a random search does not. */
 static void sweep_document_check_early_stop(json_t *d, bool halving, struct problems *problems)
 {
     json_t *stop = json_object_get(d, "early_stop");
-    const char *metric = json_string_value(json_object_get(d, "metric"));
-    bool by_time = metric && strcmp(metric, "ttt_seconds") == 0;
+    bool by_time = sweep_document_says(d, "metric", "ttt_seconds");
 
     if (!stop) {
-        stop = json_object();
+        stop = json_pack("{s:s}", "rule", halving && !by_time ? "rung" : "none");
         json_object_set_new(d, "early_stop", stop);
-        json_object_set_new(stop, "rule", json_string(halving && !by_time ? "rung" : "none"));
     } else if (!json_is_object(stop)) {
         problems_add(problems, "/early_stop", NULL,
                      "must be an object, as in {\"rule\": \"median\", \"from\": 0.25}");
         return;
     }
-    sweep_check_keys(stop, "/early_stop", stop_keys, problems);
-    const char *rule = json_string_value(json_object_get(stop, "rule"));
-    if (!sweep_check_word(json_object_get(stop, "rule"), "/early_stop/rule", stop_rules, problems))
-        rule = NULL;
-    if (rule && strcmp(rule, "rung") == 0 && !halving)
+    document_check(stop, "/early_stop", stop_keys, UNKNOWN, problems);
+    bool rung = sweep_document_says(stop, "rule", "rung");
+    if (rung && !halving)
         problems_add(problems, "/early_stop/rule", "median", "rung is for the method halving");
-    else if (rule && strcmp(rule, "none") != 0 && by_time)
+    else if ((rung || sweep_document_says(stop, "rule", "median")) && by_time)
         problems_add(problems, "/early_stop/rule", "none",
                      "a time to train is known at the end only: none can be stopped before");
-    if (!json_object_get(stop, "from"))
-        json_object_set_new(stop, "from", json_number(0.25));
-    if (!(json_get_number(stop, "from", NAN) >= 0 && json_get_number(stop, "from", NAN) <= 1))
-        problems_add(problems, "/early_stop/from", NULL, "must be a share of the steps, 0 to 1");
-    if (!json_object_get(stop, "least"))
-        json_object_set_new(stop, "least", json_integer(2));
-    if (!json_is_integer(json_object_get(stop, "least")) ||
-        !(json_get_number(stop, "least", NAN) >= 1))
-        problems_add(problems, "/early_stop/least", NULL, "must be a whole number from 1");
 }
 
-static bool sweep_document_is_boolean_or_absent(const json_t *value)
-{
-    return !value || json_is_boolean(value);
-}
-
-/* Whole numbers beyond this are not told apart by a double. */
-#define WHOLE_MAX 9007199254740992.0
-
-static void sweep_document_check_range(const json_t *values, const char *pointer,
+static void sweep_document_check_range(json_t *values, const char *pointer,
                                        struct problems *problems)
 {
     double low = json_get_number(values, "min", NAN), high = json_get_number(values, "max", NAN);
-    bool logs = json_is_true(json_object_get(values, "log"));
-    bool whole = json_is_true(json_object_get(values, "integer"));
+    const json_t *log_flag = json_object_get(values, "log");
+    const json_t *whole_flag = json_object_get(values, "integer");
+    bool logs = json_is_true(log_flag), whole = json_is_true(whole_flag);
 
-    sweep_check_keys(values, pointer, range_keys, problems);
-    if (!sweep_document_is_boolean_or_absent(json_object_get(values, "log")) ||
-        !sweep_document_is_boolean_or_absent(json_object_get(values, "integer")))
+    document_check(values, pointer, range_keys, UNKNOWN, problems);
+    if ((log_flag && !json_is_boolean(log_flag)) || (whole_flag && !json_is_boolean(whole_flag)))
         problems_add(problems, pointer, NULL, "log and integer must be true or false");
     if (!(low < high) || (logs && !(low > 0)))
         problems_add(problems, pointer, NULL, "needs numbers min < max%s",
@@ -205,20 +133,7 @@ static void sweep_document_check_range(const json_t *values, const char *pointer
         problems_add(problems, pointer, NULL, "whole numbers are drawn up to 2^53");
 }
 
-static void sweep_document_check_values(const json_t *values, const char *pointer, bool grid,
-                                        struct problems *problems)
-{
-    if (json_is_array(values) && json_array_size(values) > 0)
-        return;
-    if (json_is_object(values) && !grid)
-        sweep_document_check_range(values, pointer, problems);
-    else
-        problems_add(problems, pointer, NULL,
-                     grid ? "must be a list of values in a grid"
-                          : "must be a list of values, or {\"min\": ..., \"max\": ...}");
-}
-
-/* The job key that a parameter's name stands for: "/lr/base" or "lr.base". False: none. */
+/* The pointer that a parameter's name stands for: "/lr/base" or "lr.base". False: of no job key. */
 static bool sweep_document_job_key(const char *name, char key[JOB_KEY_BYTES])
 {
     bool dotted = name[0] != '/';
@@ -231,108 +146,82 @@ static bool sweep_document_job_key(const char *name, char key[JOB_KEY_BYTES])
     return job_option_find(key) != NULL;
 }
 
-/* seen: the keys of the parameters before it, and the budget's. */
-static void sweep_check_name(const char *name, const char *pointer, json_t *seen,
-                             struct problems *problems)
+/* seen: the name of each key that the budget or an earlier parameter sets. */
+static void sweep_document_check_parameter(const char *name, json_t *values, bool grid,
+                                           json_t *seen, struct problems *problems)
 {
-    char key[JOB_KEY_BYTES];
+    char key[JOB_KEY_BYTES], *pointer = problem_pointer("/parameters", name);
 
     if (!sweep_document_job_key(name, key)) {
         problems_add(problems, pointer, key[0] == '/' && key[1] ? job_option_nearest(key) : NULL,
                      "is not a key of a job document");
-        return;
+    } else {
+        const char *other = json_get_text(seen, key, NULL);
+        if (other)
+            problems_add(problems, pointer, NULL, "%s sets the same key", other);
+        json_object_set_new(seen, key, json_string(name));
     }
-    const char *other = json_string_value(json_object_get(seen, key));
-    if (other)
-        problems_add(problems, pointer, NULL, "%s sets the same key", other);
-    json_object_set_new(seen, key, json_string(name));
+    if (json_is_object(values) && !grid)
+        sweep_document_check_range(values, pointer, problems);
+    else if (json_array_size(values) == 0)
+        problems_add(problems, pointer, NULL,
+                     grid ? "must be a list of values in a grid"
+                          : "must be a list of values, or {\"min\": ..., \"max\": ...}");
+    free(pointer);
 }
 
-static void sweep_document_check_parameters(json_t *d, struct problems *problems)
+static void sweep_document_check_parameters(json_t *d, bool grid, struct problems *problems)
 {
     json_t *parameters = json_object_get(d, "parameters"), *values, *seen = json_object();
-    const char *method = json_string_value(json_object_get(d, "method")), *name;
-    const char *budget = json_string_value(json_object_get(json_object_get(d, "budget"), "key"));
-    bool grid = method && strcmp(method, "grid") == 0;
+    const char *budget = json_get_text(json_object_get(d, "budget"), "key", NULL), *name;
+    size_t count = json_object_size(parameters);
     double points = 1;
 
-    if (!json_is_object(parameters) || json_object_size(parameters) == 0)
+    if (count == 0)
         problems_add(problems, "/parameters", NULL,
                      "must be an object of job keys and their values, as in {\"lr.base\": [0.1, "
                      "0.2]}");
     if (budget)
         json_object_set_new(seen, budget, json_string("the budget"));
     json_object_foreach (parameters, name, values) {
-        if (problems->count >= SWEEP_PROBLEMS_MAX)
+        if (problems->count >= DOCUMENT_PROBLEMS_MAX)
             break;
-        char *pointer = problem_pointer("/parameters", name);
-        sweep_check_name(name, pointer, seen, problems);
-        sweep_document_check_values(values, pointer, grid, problems);
+        sweep_document_check_parameter(name, values, grid, seen, problems);
         points *= (double)json_array_size(values);
-        free(pointer);
     }
     if (grid && points > SWEEP_TRIALS_MAX)
         problems_add(problems, "/parameters", NULL, "%.0f combinations are more than %d", points,
                      SWEEP_TRIALS_MAX);
-    json_decref(seen);
-}
-
-static bool sweep_is_even(const json_t *d)
-{
-    const char *sampling = json_string_value(json_object_get(d, "sampling"));
-    return sampling && strcmp(sampling, "halton") == 0;
-}
-
-static void sweep_document_check_sampling(json_t *d, bool grid, struct problems *problems)
-{
-    size_t count = json_object_size(json_object_get(d, "parameters"));
-
-    if (grid && json_object_get(d, "sampling")) {
+    if (grid && json_object_get(d, "sampling"))
         problems_add(problems, "/sampling", NULL, "is only for the methods random and halving");
-        return;
-    }
-    if (!grid && json_object_get(d, "sampling"))
-        sweep_choice(d, "sampling", samplings, problems);
-    if (sweep_is_even(d) && count > HALTON_DIMENSIONS)
+    else if (sweep_document_says(d, "sampling", "halton") && count > HALTON_DIMENSIONS)
         problems_add(problems, "/sampling", "random",
                      "halton spreads points evenly over at most %d parameters, here are %zu",
                      HALTON_DIMENSIONS, count);
+    json_decref(seen);
 }
 
 json_t *sweep_document_check(const json_t *document, struct problems *problems)
 {
     json_t *d = json_deep_copy(document);
     const json_t *name = json_object_get(d, "name");
+    bool has_goal = json_object_get(d, "goal");
 
-    sweep_check_keys(d, "", keys, problems);
-    sweep_choice(d, "method", methods, problems);
-    sweep_choice(d, "metric", metrics, problems);
-    const char *metric = json_string_value(json_object_get(d, "metric"));
-    if (metric && !json_object_get(d, "goal"))
-        json_object_set_new(
-            d, "goal",
-            json_string(strcmp(metric, "loss") == 0 || strcmp(metric, "ttt_seconds") == 0 ? "min"
-                                                                                          : "max"));
-    sweep_choice(d, "goal", goals, problems);
-    sweep_check_integer(d, "samples", 8, 1, SWEEP_TRIALS_MAX, problems);
-    sweep_check_integer(d, "seed", 1, 0, INT64_MAX, problems);
-    sweep_check_integer(d, "concurrency", 1, 1, SWEEP_TRIALS_MAX, problems);
+    document_check(d, "", sweep_keys, UNKNOWN, problems);
+    if (!has_goal && (sweep_document_says(d, "metric", "loss") ||
+                      sweep_document_says(d, "metric", "ttt_seconds")))
+        json_object_set_new(d, "goal", json_string("min"));
+    bool grid = sweep_document_says(d, "method", "grid");
+    bool halving = sweep_document_says(d, "method", "halving");
     if (name && !json_is_null(name))
         job_value_check(job_option_find("/name"), name, problems);
     if (!json_is_object(json_object_get(d, "base")))
         problems_add(problems, "/base", NULL, "must be a job document");
-    sweep_document_check_parameters(d, problems);
-    sweep_document_check_sampling(
-        d,
-        json_is_string(json_object_get(d, "method")) &&
-            strcmp(json_string_value(json_object_get(d, "method")), "grid") == 0,
-        problems);
-    const char *method = json_string_value(json_object_get(d, "method"));
-    if (method && strcmp(method, "halving") == 0)
+    sweep_document_check_parameters(d, grid, problems);
+    if (halving)
         sweep_document_check_budget(d, problems);
-    sweep_document_check_early_stop(d, method && strcmp(method, "halving") == 0, problems);
-    if (method && sweep_document_is_one_of(method, methods) && strcmp(method, "halving") != 0 &&
-        json_object_get(d, "budget"))
+    sweep_document_check_early_stop(d, halving, problems);
+    if ((grid || sweep_document_says(d, "method", "random")) && json_object_get(d, "budget"))
         problems_add(problems, "/budget", NULL, "is for the method halving");
     if (problems->count == 0)
         return d;
@@ -341,6 +230,20 @@ json_t *sweep_document_check(const json_t *document, struct problems *problems)
 }
 
 /* ---- points */
+
+double sweep_halton(int64_t seed, int64_t index, size_t dimension)
+{
+    static const int primes[HALTON_DIMENSIONS] = {2,  3,  5,  7,  11, 13, 17, 19,
+                                                  23, 29, 31, 37, 41, 43, 47, 53};
+    struct rng r = rng_stream(seed, 1, (int64_t)dimension, RNG_SWEEP);
+    int base = primes[dimension];
+    double value = 0, digit = 1.0 / base;
+
+    for (int64_t n = index + 1; n > 0; n /= base, digit /= base)
+        value += digit * (double)(n % base); /* the digits of n mirrored at the point */
+    double u = value + rng_unit(&r);
+    return u - floor(u);
+}
 
 /* x with few digits, for a name and a document that people read: with those alone that are needed
  * to tell it from others of its range. */
@@ -374,11 +277,10 @@ static json_t *sweep_value(const json_t *values, double u)
 json_t *sweep_point(const json_t *d, int64_t index)
 {
     json_t *parameters = json_object_get(d, "parameters"), *values, *point = json_object();
-    bool grid = strcmp(json_string_value(json_object_get(d, "method")), "grid") == 0;
-    struct rng r = rng_stream(json_integer_value(json_object_get(d, "seed")), 0, index, RNG_SWEEP);
-    int64_t rest = index;
-    int64_t seed = json_integer_value(json_object_get(d, "seed"));
-    bool even = sweep_is_even(d);
+    bool grid = sweep_document_says(d, "method", "grid");
+    int64_t rest = index, seed = json_integer_value(json_object_get(d, "seed"));
+    struct rng r = rng_stream(seed, 0, index, RNG_SWEEP);
+    bool even = sweep_document_says(d, "sampling", "halton");
     size_t dimension = 0;
     const char *name;
 
@@ -388,7 +290,7 @@ json_t *sweep_point(const json_t *d, int64_t index)
             json_object_set(point, name, json_array_get(values, (size_t)(rest % size)));
             rest /= size;
         } else {
-            double u = even ? halton(seed, index, dimension++) : rng_unit(&r);
+            double u = even ? sweep_halton(seed, index, dimension++) : rng_unit(&r);
             json_object_set_new(point, name, sweep_value(values, u));
         }
     }
@@ -396,22 +298,6 @@ json_t *sweep_point(const json_t *d, int64_t index)
         return point;
     json_decref(point);
     return NULL;
-}
-
-/* "/lr/base" or "lr.base". */
-static void sweep_document_set_at(json_t *document, const char *name, json_t *value)
-{
-    char copy[256], *rest;
-
-    snprintf(copy, sizeof copy, "%s", name);
-    char *part = strtok_r(copy, "/.", &rest), *next = part ? strtok_r(NULL, "/.", &rest) : NULL;
-    for (; next; part = next, next = strtok_r(NULL, "/.", &rest)) {
-        if (!json_is_object(json_object_get(document, part)))
-            json_object_set_new(document, part, json_object());
-        document = json_object_get(document, part);
-    }
-    if (part)
-        json_object_set(document, part, value);
 }
 
 double sweep_budget(const json_t *d, int64_t rung)
@@ -427,16 +313,10 @@ double sweep_budget(const json_t *d, int64_t rung)
     return fmin(most, number_rounded(least * pow(eta, (double)rung)));
 }
 
-/* What a job's name may have. */
-static size_t sweep_name_max(void)
-{
-    return (size_t)job_option_find("/name")->max;
-}
-
 static void sweep_name_value(FILE *out, const char *pointer, const json_t *value)
 {
     char digits[NUMBER_BYTES];
-    char *text = json_is_real(value) ? strdup(number_text(json_real_value(value), digits))
+    char *text = json_is_real(value) ? xstrdup(number_text(json_real_value(value), digits))
                                      : json_to_text(value, JSON_ENCODE_ANY | JSON_COMPACT);
 
     fputc(' ', out);
@@ -446,59 +326,46 @@ static void sweep_name_value(FILE *out, const char *pointer, const json_t *value
     free(text);
 }
 
-/* Cuts a name that is too long, between two characters. */
-static void sweep_name_cut(char *name)
-{
-    if (text_length(name) > sweep_name_max())
-        strcpy(name + text_bytes_of(name, sweep_name_max() - strlen("...")), "...");
-}
-
-/* "rn18 lr.base=0.2 steps=16": what the base, or the sweep, is called and where this job differs
- * from the others, as --set takes it. NULL: the name is one of the parameters, or the base's is
- * wrong, which is told elsewhere, or there is no memory. The caller frees it. */
+/* "rn18 lr.base=0.2 steps=16": the name of the base, or of the sweep, and the values in which this
+ * job differs from the others, as --set takes them. NULL: the name is one of the parameters, or the
+ * base's is wrong, which is reported elsewhere. The caller frees it. */
 static char *sweep_job_name(const json_t *d, const json_t *point, const json_t *job)
 {
     const json_t *base = json_object_get(json_object_get(d, "base"), "name"), *value;
-    const char *key,
-        *budget = json_string_value(json_object_get(json_object_get(d, "budget"), "key"));
-    const char *called = json_get_text(d, "name", "sweep");
+    const char *budget = json_get_text(json_object_get(d, "budget"), "key", NULL), *key;
+    size_t max = (size_t)job_option_find("/name")->max, bytes;
     char *name = NULL;
-    size_t bytes;
-    bool own = json_object_get(point, "/name") || json_object_get(point, "name") ||
-               (base && (json_string_length(base) == 0 ||
-                         text_length(json_string_value(base)) > sweep_name_max()));
-    FILE *out = own ? NULL : open_memstream(&name, &bytes);
 
-    if (!out)
+    if (json_object_get(point, "/name") || json_object_get(point, "name") ||
+        (base && (json_string_length(base) == 0 || text_length(json_string_value(base)) > max)))
         return NULL;
-    fputs(json_is_string(base) ? json_string_value(base) : called, out);
+    FILE *out = must_alloc(open_memstream(&name, &bytes));
+    fputs(base ? json_string_value(base) : json_get_text(d, "name", "sweep"), out);
     json_object_foreach ((json_t *)point, key, value)
         sweep_name_value(out, key, value);
     if (budget)
         sweep_name_value(out, budget, json_object_get(job, budget + 1));
-    if (fclose(out)) {
-        free(name);
-        return NULL;
-    }
-    sweep_name_cut(name);
+    fclose(out);
+    must_alloc(name);
+    if (text_length(name) > max)
+        strcpy(name + text_bytes_of(name, max - strlen("...")), "...");
     return name;
 }
 
 json_t *sweep_job(const json_t *d, const json_t *point, int64_t rung)
 {
     json_t *job = json_deep_copy(json_object_get(d, "base")), *value;
-    const json_t *budget = json_object_get(d, "budget");
-    const char *name;
+    const char *budget = json_get_text(json_object_get(d, "budget"), "key", NULL), *name;
+    double amount = sweep_budget(d, rung);
+    char key[JOB_KEY_BYTES];
 
     json_object_foreach ((json_t *)point, name, value)
-        sweep_document_set_at(job, name, value);
-    if (budget) {
-        const char *key = json_string_value(json_object_get(budget, "key"));
-        double amount = sweep_budget(d, rung);
-        value = strcmp(key, "/steps") == 0 ? json_integer(llround(amount)) : json_number(amount);
-        sweep_document_set_at(job, key, value);
-        json_decref(value);
-    }
+        if (sweep_document_job_key(name, key))
+            json_set_at(job, key, json_incref(value));
+    if (budget)
+        json_set_at(job, budget,
+                    strcmp(budget, "/steps") == 0 ? json_integer(llround(amount))
+                                                  : json_number(amount));
     char *called = sweep_job_name(d, point, job);
     if (called && job_text_right(JOB_TEXT_TITLE, called))
         json_object_set_new(job, "name", json_string(called));

@@ -6,6 +6,7 @@
 #include "daemon/http/routes.h"
 #include "daemon/store/sweep.h"
 #include "daemon/sweep/sweep.h"
+#include "daemon/sweep/sweep_preview.h"
 
 #define LIST_MAX 1000
 

@@ -1,4 +1,4 @@
-#include "daemon/sweep/sweep_cost.h"
+#include "daemon/sweep/sweep_preview.h"
 
 #include <criterion/criterion.h>
 #include <math.h>

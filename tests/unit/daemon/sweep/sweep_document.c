@@ -1,4 +1,4 @@
-#include "daemon/sweep/halton.h"
+#include "daemon/sweep/sweep_document.h"
 
 #include <criterion/criterion.h>
 #include <math.h>
@@ -18,7 +18,7 @@ static double largest_gap(int64_t seed, size_t dimension, int n)
     double at[POINTS + 2] = {0}, gap = 0;
 
     for (int i = 0; i < n; i++)
-        at[i + 1] = halton(seed, i, dimension);
+        at[i + 1] = sweep_halton(seed, i, dimension);
     at[n + 1] = 1;
     qsort(at, (size_t)n + 2, sizeof *at, halton_order);
     for (int i = 0; i <= n; i++)
@@ -43,7 +43,7 @@ Test(halton, fills_the_square)
     for (int64_t seed = 1; seed < 20; seed++) {
         int quarter[4] = {0};
         for (int i = 0; i < POINTS; i++)
-            quarter[2 * (halton(seed, i, 0) >= 0.5) + (halton(seed, i, 1) >= 0.5)]++;
+            quarter[2 * (sweep_halton(seed, i, 0) >= 0.5) + (sweep_halton(seed, i, 1) >= 0.5)]++;
         for (int k = 0; k < 4; k++)
             cr_assert(quarter[k] > POINTS / 8 && quarter[k] < POINTS / 2, "seed %d: %d", (int)seed,
                       quarter[k]);
@@ -52,11 +52,11 @@ Test(halton, fills_the_square)
 
 Test(halton, depends_on_the_seed_and_stays_below_1)
 {
-    cr_assert_eq(halton(7, 3, 2), halton(7, 3, 2));
-    cr_assert_neq(halton(7, 3, 2), halton(8, 3, 2));
+    cr_assert_eq(sweep_halton(7, 3, 2), sweep_halton(7, 3, 2));
+    cr_assert_neq(sweep_halton(7, 3, 2), sweep_halton(8, 3, 2));
     for (size_t dimension = 0; dimension < HALTON_DIMENSIONS; dimension++)
         for (int i = 0; i < 1000; i++) {
-            double u = halton(1, i, dimension);
+            double u = sweep_halton(1, i, dimension);
             cr_assert(u >= 0 && u < 1);
         }
 }
