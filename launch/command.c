@@ -1,20 +1,20 @@
 #include "launch/command.h"
-#include "common/buffer.h"
-#include "common/job/job_spec.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* The daemon ends a stalled run after stall_seconds; ranks that it cannot reach end themselves. */
+#include "common/buffer.h"
+#include "common/xalloc.h"
+
+/* The daemon ends a stalled run after stall_seconds; ranks it cannot reach give up later. */
 #define GIVE_UP_STALLS  2
 #define GIVE_UP_SECONDS 10
 
 struct vector {
-    char **items;
+    char **items; /* NULL-terminated; NULL while it is empty */
     size_t count, room;
-    bool failed;
 };
 
 static void command_add(struct vector *v, const char *format, ...)
@@ -25,27 +25,12 @@ static void command_add(struct vector *v, const char *format, ...)
     va_list arguments;
     char *text;
 
-    char **grown = array_grow(v->items, v->count + 1, &v->room, sizeof *grown); /* and a NULL */
-    if (!grown) {
-        v->failed = true;
-        return;
-    }
-    v->items = grown;
     va_start(arguments, format);
-    if (vasprintf(&text, format, arguments) < 0)
-        v->failed = true;
-    else
-        v->items[v->count++] = text;
+    must_alloc(vasprintf(&text, format, arguments) < 0 ? NULL : text);
     va_end(arguments);
+    v->items = must_alloc(array_reserve(v->items, v->count + 2, &v->room, sizeof *v->items));
+    v->items[v->count++] = text;
     v->items[v->count] = NULL;
-}
-
-static char **command_finish(struct vector *v)
-{
-    if (!v->failed)
-        return v->items;
-    command_free(v->items);
-    return NULL;
 }
 
 void command_free(char **strings)
@@ -55,8 +40,8 @@ void command_free(char **strings)
     free(strings);
 }
 
-/* Two bound jobs on one node would both get its first cores, as one mpirun knows nothing of the
- * other. */
+/* r->bind: two bound jobs on one node would both get its first cores, as an mpirun does not know of
+ * the other. */
 static void command_add_placement(struct vector *v, const struct launch_request *r)
 {
     struct placement_wish wish = placement_wish_of(r->spec, r->threads);
@@ -80,20 +65,16 @@ static void command_add_parameter(struct vector *v, const char *name, const char
 
 char *command_agent(const struct launch_request *r)
 {
-    char *agent = NULL;
-
     if (!r->agent || !r->spec->cluster.has_ssh_port)
-        return r->agent ? strdup(r->agent) : NULL;
-    if (asprintf(&agent, "%s -p %lld", r->agent, (long long)r->spec->cluster.ssh_port) < 0)
-        return NULL;
-    return agent;
+        return xstrdup_or_null(r->agent);
+    return xasprintf("%s -p %lld", r->agent, (long long)r->spec->cluster.ssh_port);
 }
 
-/* Without the keepalive mpirun was seen to hang for ever when a host's link was cut, and to leave
- * the far processes; with it both ends give up within 10 s. A link that is back after less than
- * 4 s answers one of the probes, whenever it was cut.
- * Ranks of Open MPI 5 abort the job when a connection with a rank is closed, without a word on that
- * rank: they wait until mpirun has heard of its end, and ends them. */
+/* Without the keepalive mpirun was seen to hang forever when a host's link was cut, and to leave
+ * the remote processes; with it both ends give up within 10 s. A link that is back within 4 s
+ * answers one of the probes.
+ * Ranks of Open MPI 5 abort the job when a connection to a rank is closed, without naming that
+ * rank: opal_abort_delay gives mpirun time to notice the rank's end first. */
 static void command_add_network(struct vector *v, const struct launch_request *r)
 {
     const char *interface = r->spec->cluster.interface;
@@ -117,11 +98,11 @@ char **command_network(const struct launch_request *r)
     struct vector v = {0};
 
     command_add_network(&v, r);
-    return command_finish(&v);
+    return v.items;
 }
 
-/* What chooses the kernels, of the engine and of OpenBLAS: ranks on other hosts do not inherit it,
- * and would compute with others, whose last bits differ. */
+/* Variables that choose the kernels of the engine and of OpenBLAS. Ranks on other hosts do not
+ * inherit them and would compute with kernels whose last bits differ. */
 static void command_add_kernel_choice(struct vector *v, const struct job_spec *spec)
 {
     static const char *const names[] = {"GLIBC_TUNABLES", "OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE"};
@@ -133,8 +114,8 @@ static void command_add_kernel_choice(struct vector *v, const struct job_spec *s
         }
 }
 
-/* Open MPI sends them to its daemons as data: no shell sees them. They win over what mpirun
- * inherited. */
+/* Open MPI passes them to its daemons as data, not through a shell. They override the inherited
+ * ones. */
 static void command_add_variables(struct vector *v, const struct job_spec *spec)
 {
     for (size_t i = 0; i < spec->cluster.env_count; i++) {
@@ -148,7 +129,7 @@ char **command_variables(const struct job_spec *spec)
     struct vector v = {0};
 
     command_add_variables(&v, spec);
-    return command_finish(&v);
+    return v.items;
 }
 
 char **command_argv(const struct launch_request *r, const char *attempt_dir, bool as_root)
@@ -204,7 +185,7 @@ char **command_argv(const struct launch_request *r, const char *attempt_dir, boo
     }
     if (r->measure_peak)
         command_add(&v, "--measure-peak");
-    return command_finish(&v);
+    return v.items;
 }
 
 bool command_has_prefix(const char *variable, const char *const *prefixes, size_t count)
@@ -249,13 +230,13 @@ char **command_on_hosts(char *const *argv, const char *attempt_dir)
 {
     struct vector v = {0};
 
-    /* This program, though its file may have been replaced meanwhile. */
+    /* this program, even if its file has been replaced since */
     command_add(&v, "/proc/self/exe");
     command_add(&v, HOSTS_LAUNCH);
     command_add(&v, "%s", attempt_dir);
     for (; *argv; argv++)
         command_add(&v, "%s", *argv);
-    return command_finish(&v);
+    return v.items;
 }
 
 #define SHARED_MEMORY "OMPI_MCA_btl_vader_backing_directory" /* also of Open MPI 5 */
@@ -275,8 +256,8 @@ char **command_environment(char *const *inherited, const struct launch_request *
             shared = NULL;
         one_machine &= !command_has_prefix(*inherited, own + 1, 1);
     }
-    /* Over TCP ranks talk where there is no shared memory: nobody else is to reach them, and
-     * without it Open MPI 5 writes for each rank that it finds no way between two networks. */
+    /* Ranks without shared memory use TCP: keeps their ports local, and avoids Open MPI 5's
+     * warnings about unreachable networks. */
     if (one_machine)
         command_add(&v, TCP_NETWORKS "include=lo");
     if (shared) {
@@ -285,10 +266,10 @@ char **command_environment(char *const *inherited, const struct launch_request *
         command_add(&v, "PRTE_MCA_prte_tmpdir_base=%s", shared); /* of Open MPI 5 */
     }
     command_add(&v, "OMP_NUM_THREADS=%lld", (long long)r->threads);
-    /* The engine's threads call BLAS each for themselves. */
+    /* each of the engine's threads calls BLAS */
     command_add(&v, "OPENBLAS_NUM_THREADS=1");
     command_add(&v, ATTEMPT_MARK "=%s", attempt_dir);
-    return command_finish(&v);
+    return v.items;
 }
 
 static void command_quote_into(FILE *out, const char *word)
@@ -312,10 +293,8 @@ char *command_quote(char *const *argv)
 {
     char *text = NULL;
     size_t bytes;
-    FILE *out = open_memstream(&text, &bytes);
+    FILE *out = must_alloc(open_memstream(&text, &bytes));
 
-    if (!out)
-        return NULL;
     for (char *const *word = argv; *word; word++) {
         if (word != argv)
             fputc(' ', out);
@@ -323,13 +302,10 @@ char *command_quote(char *const *argv)
     }
     fputc('\n', out);
     fclose(out);
-    return text;
+    return must_alloc(text);
 }
 
 char *command_hostfile(const struct launch_request *r)
 {
-    char *text;
-    if (asprintf(&text, "localhost slots=%lld\n", (long long)job_spec_world_size(r->spec)) < 0)
-        return NULL;
-    return text;
+    return xasprintf("localhost slots=%lld\n", (long long)job_spec_world_size(r->spec));
 }

@@ -1,7 +1,6 @@
 /*
- * The hosts of a job that runs on others than this one: what is asked of them before mpirun is let
- * loose, and what came of it. Both stand in attempt-N/hosts.json; the hosts that are taken are in
- * attempt-N/hostfile.
+ * The hosts of a job that runs on others than this machine. attempt-N/hosts.json holds what they
+ * are asked and their answers; attempt-N/hostfile those that are used.
  */
 #pragma once
 
@@ -15,16 +14,16 @@
 int hosts_write(const struct launch_request *request, const char *attempt_dir, struct error *e);
 
 /*
- * Program: traind --launch-hosts ATTEMPT_DIR MPIRUN ARGUMENT... What the gated process becomes.
- * Asks every host of hosts.json by train-worker --probe, over the agent, all at once and with a
- * limit: that it answers, has the same worker and Open MPI, the network interface, and cores
- * enough; what an earlier attempt left there is ended. With as many hosts as the job has nodes it
- * writes the hostfile and becomes mpirun. Otherwise it says which host has what problem and returns
- * the exit status.
+ * Program traind --launch-hosts ATTEMPT_DIR MPIRUN ARGUMENT..., which the gated process becomes.
+ * Runs train-worker --probe on every host of hosts.json through the agent, in parallel and with a
+ * time limit: it checks that the host answers, has the same worker and Open MPI, the network
+ * interface and enough cores, and ends what an earlier attempt left there. With as many usable
+ * hosts as the job has nodes it writes the hostfile and execs mpirun. Otherwise it prints the
+ * problem of each host and returns the exit status.
  */
 int hosts_launch(char **argv);
 
-#define HOSTS_MISSING_EXIT 3 /* of hosts_launch: fewer hosts than nodes */
+#define HOSTS_MISSING_EXIT 3 /* of hosts_launch: fewer usable hosts than nodes */
 
 /* What hosts_launch found. */
 struct hosts_found {
@@ -33,11 +32,11 @@ struct hosts_found {
     char *problems; /* "host n2 does not answer: ...; host n3 has ..." */
 };
 
-/* False: there is nothing to be read, as for a job without hosts. Free with hosts_found_clear. */
+/* False if there is nothing to read, as for a job without hosts. Free with hosts_found_clear. */
 bool hosts_read(const char *attempt_dir, struct hosts_found *found);
 void hosts_found_clear(struct hosts_found *found);
 
-/* The hosts that the attempt runs on: as the job names them, and as they call themselves. */
+/* The hosts that the attempt runs on: as the job names them, and their own names. */
 struct hosts_taken {
     char **names, **machines; /* (count) */
     size_t count;
@@ -47,5 +46,5 @@ struct hosts_taken {
 bool hosts_read_taken(const char *attempt_dir, struct hosts_taken *taken);
 void hosts_taken_clear(struct hosts_taken *taken);
 
-/* The job's entry of that machine, which calls itself so; NULL: it is none. A new string. */
+/* The job's entry of the machine with this own name; NULL: none. The caller frees it. */
 char *hosts_name_of(const char *attempt_dir, const char *machine_host);

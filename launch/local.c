@@ -15,10 +15,10 @@
 #include "common/system/file.h"
 #include "launch/command.h"
 #include "launch/hosts.h"
-#include "launch/process.h"
+#include "common/xalloc.h"
 
-/* Everything the child needs, made before fork(): behind it, in a process with other threads, only
- * async-signal-safe calls are allowed. */
+/* What the child needs, made before fork(): after it only async-signal-safe calls are allowed, as
+ * this process has threads. */
 struct child {
     char **argv, **environment;
     int gate, log;
@@ -46,7 +46,7 @@ static void local_become_mpirun(const struct child *c)
     sigprocmask(SIG_SETMASK, &none, NULL);
     process_allow_core_dump();
     int null = open("/dev/null", O_RDONLY);
-    /* main.c keeps 0 to 2 open, so log and gate are above them. */
+    /* log and gate are above 2: main.c keeps 0 to 2 open */
     dup2(null, STDIN_FILENO);
     dup2(c->log, STDOUT_FILENO);
     dup2(c->log, STDERR_FILENO);
@@ -56,7 +56,7 @@ static void local_become_mpirun(const struct child *c)
     while ((n = read(3, &go, 1)) < 0 && errno == EINTR)
         ;
     if (n != 1)
-        _exit(125); /* the daemon died before it had stored this process */
+        _exit(125); /* the daemon died before it stored this process */
     close(3);
     if (chdir(c->run_dir) == 0)
         execve(c->argv[0], c->argv, c->environment);
@@ -94,8 +94,8 @@ static int local_start_child(struct child *c, struct launch_process *p, struct e
     return -(int)e->code;
 }
 
-/* Where the ranks of an attempt on this host share memory: a folder of its own, as ranks that are
- * killed leave their part of it, which nobody would find among those of others. */
+/* A folder for each attempt's shared memory on this host, because killed ranks leave files that
+ * could not be told from those of other attempts. */
 static void local_shared_folder(const char *attempt_dir, char path[64])
 {
     char hex[DIGEST_BYTES];
@@ -104,7 +104,7 @@ static void local_shared_folder(const char *attempt_dir, char path[64])
     snprintf(path, 64, "/dev/shm/traind-%u-%.16s", geteuid(), hex);
 }
 
-/* Anybody may make files beside it: false where it is not ours. */
+/* /dev/shm and /tmp are writable for everyone: another user may own the name. */
 static bool local_is_own_folder(const char *path)
 {
     struct stat st;
@@ -117,14 +117,12 @@ static bool local_make_shared_folder(const char *path)
     return (mkdir(path, 0700) == 0 || errno == EEXIST) && local_is_own_folder(path);
 }
 
-/* Not synced, as their folder: what a power cut leaves of them is not launched from. */
+/* Not synced, like their folder: nothing is launched from it after a power cut. Frees text. */
 static int local_write_file(const char *folder, const char *name, char *text, struct error *e)
 {
     char path[PATH_MAX];
-    int status = text ? 0 : error_set(e, ERR_NO_MEMORY, "no memory for %s", name);
+    int status = file_path(path, e, "%s/%s", folder, name);
 
-    if (!status && (size_t)snprintf(path, sizeof path, "%s/%s", folder, name) >= sizeof path)
-        status = error_set(e, ERR_INTERNAL, "the path of %s is too long", name);
     if (!status)
         status = file_write_unsynced(path, text, strlen(text), e);
     free(text);
@@ -133,9 +131,10 @@ static int local_write_file(const char *folder, const char *name, char *text, st
 
 static int local_open_log(const char *attempt_dir, int *fd, struct error *e)
 {
-    char path[PATH_MAX + 16];
+    char path[PATH_MAX];
 
-    snprintf(path, sizeof path, "%s/stdout.log", attempt_dir);
+    if (file_path(path, e, "%s/stdout.log", attempt_dir))
+        return -ERR_INVALID;
     *fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_NONBLOCK | O_CLOEXEC, 0644);
     if (*fd < 0)
         return error_set_errno(e, errno, "cannot open %s", path);
@@ -145,24 +144,21 @@ static int local_open_log(const char *attempt_dir, int *fd, struct error *e)
     return status;
 }
 
-/* What mpirun reads, and what the process will be. `command` is for a person to run. */
+/* The files of mpirun and what the process execs. The file `command` is for users. */
 static int local_prepare(const struct launch_request *r, const char *attempt_dir, struct child *c,
                          struct error *e)
 {
     char **mpirun = command_argv(r, attempt_dir, geteuid() == 0);
     bool hosts = job_spec_names_hosts(r->spec);
     char shared[64];
-    int status = mpirun ? local_write_file(attempt_dir, "command", command_quote(mpirun), e)
-                        : error_set(e, ERR_NO_MEMORY, "no memory to launch");
+    int status = local_write_file(attempt_dir, "command", command_quote(mpirun), e);
 
-    c->argv = hosts && mpirun ? command_on_hosts(mpirun, attempt_dir) : mpirun;
+    c->argv = hosts ? command_on_hosts(mpirun, attempt_dir) : mpirun;
     if (hosts)
         command_free(mpirun);
     local_shared_folder(attempt_dir, shared);
     c->environment = command_environment(
         environ, r, attempt_dir, !hosts && local_make_shared_folder(shared) ? shared : NULL);
-    if (!status && (!c->argv || !c->environment))
-        status = error_set(e, ERR_NO_MEMORY, "no memory to launch");
     if (status)
         return status;
     return hosts ? hosts_write(r, attempt_dir, e)
@@ -175,10 +171,9 @@ static int local_start(const struct launch_request *r, struct launch_process *p,
     struct child c = {.log = -1, .run_dir = r->run_dir};
 
     *p = (struct launch_process){.pidfd = -1, .gate = -1};
-    if (snprintf(attempt_dir, sizeof attempt_dir, "%s/attempt-%lld", r->run_dir,
-                 (long long)r->attempt) > PATH_MAX - 32)
-        return error_set(e, ERR_INVALID, "the run directory's path is too long");
-    int status = file_make_dirs_unsynced(attempt_dir, e);
+    int status = file_path(attempt_dir, e, "%s/attempt-%lld", r->run_dir, (long long)r->attempt);
+    if (!status)
+        status = file_make_dirs_unsynced(attempt_dir, e);
     if (!status)
         status = local_prepare(r, attempt_dir, &c, e);
     if (!status)
@@ -197,7 +192,7 @@ static size_t local_look_for_members(struct launch_process *p, const char *attem
     return process_set_update(&p->members, attempt_dir, p->session, p->start);
 }
 
-/* What is forked between the look and the signal is found by the next look. */
+/* Processes forked between the scan and the signal are found by the next scan. */
 static void local_stop(struct launch_process *p, const char *attempt_dir, enum launch_stop how)
 {
     size_t members = local_look_for_members(p, attempt_dir);
@@ -205,7 +200,8 @@ static void local_stop(struct launch_process *p, const char *attempt_dir, enum l
     if (how != LAUNCH_STOP_KILL) {
         if (p->pidfd >= 0)
             pidfd_send_signal(p->pidfd, how == LAUNCH_STOP_NOW ? SIGTERM : SIGUSR1, NULL, 0);
-        if (p->pidfd >= 0 && how == LAUNCH_STOP_NOW) /* so that a stopped one hears it */
+        if (p->pidfd >= 0 &&
+            how == LAUNCH_STOP_NOW) /* a stopped process gets SIGTERM only once it continues */
             pidfd_send_signal(p->pidfd, SIGCONT, NULL, 0);
         return;
     }
@@ -215,27 +211,24 @@ static void local_stop(struct launch_process *p, const char *attempt_dir, enum l
     }
 }
 
-/* What a killed mpirun leaves of its session, whose folder has its number; as Open MPI 4
- * and 5 name it. (Without hosts it is in the shared folder.) */
+/* Removes the session folder that a killed mpirun leaves, by the names of Open MPI 4 and 5.
+ * (Without hosts it is in the shared folder.) */
 static void local_remove_session(const struct launch_process *p)
 {
     const char *tmp = getenv("TMPDIR");
-    char host[128] = "", all[PATH_MAX], path[PATH_MAX + 16];
+    char host[128] = "", all[PATH_MAX], path[PATH_MAX];
 
-    if (p->pid <= 0 || process_start(p->pid) > 0) /* that number may have another life by now */
+    if (p->pid <= 0 || process_start(p->pid) > 0) /* the pid may have been reused */
         return;
     gethostname(host, sizeof host - 1);
     host[strcspn(host, ".")] = '\0';
-    snprintf(path, sizeof path, "%s/prterun.%s.%d.%u", tmp && *tmp ? tmp : "/tmp", host,
-             (int)p->pid, geteuid());
+    tmp = tmp && *tmp ? tmp : "/tmp";
+    file_path(path, NULL, "%s/prterun.%s.%d.%u", tmp, host, (int)p->pid, geteuid());
     if (local_is_own_folder(path))
         file_remove_tree(path, NULL);
-    if ((size_t)snprintf(all, sizeof all, "%s/ompi.%s.%u", tmp && *tmp ? tmp : "/tmp", host,
-                         geteuid()) >= sizeof all ||
-        !local_is_own_folder(all))
-        return;
-    snprintf(path, sizeof path, "%s/pid.%d", all, (int)p->pid);
-    file_remove_tree(path, NULL);
+    file_path(all, NULL, "%s/ompi.%s.%u", tmp, host, geteuid());
+    if (local_is_own_folder(all) && !file_path(path, NULL, "%s/pid.%d", all, (int)p->pid))
+        file_remove_tree(path, NULL);
 }
 
 static int local_survivors(struct launch_process *p, const char *attempt_dir)

@@ -16,7 +16,7 @@
 #include "common/system/file.h"
 #include "daemon/launch/attempt_tail.h"
 #include "launch/hosts.h"
-#include "launch/process.h"
+#include "launch/launch.h"
 
 #define KEPT "stalled.json"
 #define LISTEN_SECONDS                                                                             \

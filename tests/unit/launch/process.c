@@ -1,5 +1,5 @@
 /* Which processes are an attempt's. */
-#include "launch/process.h"
+#include "launch/launch.h"
 
 #include <criterion/criterion.h>
 #include <fcntl.h>

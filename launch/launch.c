@@ -1,4 +1,5 @@
-/* Launcher processes: start, identity, end. */
+#include "launch/launch.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -19,10 +20,10 @@
 #include "common/system/placement.h"
 #include "common/system/process.h"
 #include "common/system/spawn.h"
-#include "launch/process.h"
+#include "common/xalloc.h"
 
-/* False: no such process, or it has ended and only waits to be reaped. */
-static bool process_read_living(int64_t pid, struct process_stat *stat)
+/* False: no such process, or a zombie. */
+static bool launch_process_read_living(int64_t pid, struct process_stat *stat)
 {
     return process_stat_read(pid, stat) && !process_has_ended(stat);
 }
@@ -30,12 +31,12 @@ static bool process_read_living(int64_t pid, struct process_stat *stat)
 int64_t process_start(int64_t pid)
 {
     struct process_stat stat;
-    return process_read_living(pid, &stat) ? stat.start : -1;
+    return launch_process_read_living(pid, &stat) ? stat.start : -1;
 }
 
 bool launch_release(struct launch_process *p)
 {
-    /* The reader may be gone: without MSG_NOSIGNAL on a pipe, SIGPIPE has to be held back. */
+    /* the reader may be gone, and a pipe has no MSG_NOSIGNAL */
     struct sigaction ignore = {.sa_handler = SIG_IGN}, before;
     sigaction(SIGPIPE, &ignore, &before);
     ssize_t written = write(p->gate, "g", 1);
@@ -51,7 +52,7 @@ bool launch_adopt(int64_t pid, int64_t start, struct launch_process *p)
     if (pid <= 0)
         return false;
     p->pidfd = pidfd_open((pid_t)pid, 0);
-    /* The start is read behind the opening: now the pid cannot pass to another process unseen. */
+    /* read after opening: from now on the pid cannot be reused unnoticed */
     if (p->pidfd < 0 || process_start(pid) != start) {
         launch_process_close(p);
         return false;
@@ -94,8 +95,6 @@ void launch_process_close(struct launch_process *p)
     p->members = (struct process_set){0};
 }
 
-/* ---------------------------------------------------------------- an attempt's processes */
-
 struct process {
     int64_t pid, parent, session, start;
     bool member;
@@ -106,8 +105,7 @@ struct process_list {
     size_t count, room;
 };
 
-/* Every living process. */
-static void process_list_processes(struct process_list *list)
+static void launch_process_list_processes(struct process_list *list)
 {
     DIR *folder = opendir("/proc");
     struct dirent *entry;
@@ -116,20 +114,16 @@ static void process_list_processes(struct process_list *list)
         char *end;
         struct process_stat f;
         long pid = strtol(entry->d_name, &end, 10);
-        if (*end || pid <= 1 || pid == getpid() || !process_read_living(pid, &f))
+        if (*end || pid <= 1 || pid == getpid() || !launch_process_read_living(pid, &f))
             continue;
-        struct process *items =
-            array_grow(list->items, list->count, &list->room, sizeof *list->items);
-        if (!items)
-            break;
-        list->items = items;
-        list->items[list->count++] = (struct process){pid, f.parent, f.session, f.start, false};
+        array_add(list->items, list->count, list->room) =
+            (struct process){pid, f.parent, f.session, f.start, false};
     }
     if (folder)
         closedir(folder);
 }
 
-static bool process_is_of_attempt(int64_t pid, const char *attempt_dir)
+static bool launch_process_is_of_attempt(int64_t pid, const char *attempt_dir)
 {
     char *its = process_variable(pid, ATTEMPT_MARK);
     bool same = its && strcmp(its, attempt_dir) == 0;
@@ -138,7 +132,7 @@ static bool process_is_of_attempt(int64_t pid, const char *attempt_dir)
     return same;
 }
 
-static bool process_in_set(const struct process_set *set, const struct process *p)
+static bool launch_process_in_set(const struct process_set *set, const struct process *p)
 {
     for (size_t i = 0; i < set->count; i++)
         if (set->items[i].pid == p->pid && set->items[i].start == p->start)
@@ -146,7 +140,8 @@ static bool process_in_set(const struct process_set *set, const struct process *
     return false;
 }
 
-static bool process_is_child_of_member(const struct process_list *list, const struct process *p)
+static bool launch_process_is_child_of_member(const struct process_list *list,
+                                              const struct process *p)
 {
     for (size_t i = 0; i < list->count; i++)
         if (list->items[i].member && list->items[i].pid == p->parent)
@@ -154,19 +149,19 @@ static bool process_is_child_of_member(const struct process_list *list, const st
     return false;
 }
 
-static void process_mark_members(struct process_list *list, const struct process_set *set,
-                                 const char *attempt_dir, int64_t session, int64_t since)
+static void launch_process_mark_members(struct process_list *list, const struct process_set *set,
+                                        const char *attempt_dir, int64_t session, int64_t since)
 {
     for (size_t i = 0; i < list->count; i++) {
         struct process *p = &list->items[i];
-        p->member = process_in_set(set, p) || (session > 0 && p->session == session) ||
-                    (p->start >= since && process_is_of_attempt(p->pid, attempt_dir));
+        p->member = launch_process_in_set(set, p) || (session > 0 && p->session == session) ||
+                    (p->start >= since && launch_process_is_of_attempt(p->pid, attempt_dir));
     }
     for (bool more = true; more;) {
         more = false;
         for (size_t i = 0; i < list->count; i++) {
             struct process *p = &list->items[i];
-            if (!p->member && process_is_child_of_member(list, p))
+            if (!p->member && launch_process_is_child_of_member(list, p))
                 p->member = more = true;
         }
     }
@@ -177,25 +172,20 @@ size_t process_set_update(struct process_set *set, const char *attempt_dir, int6
 {
     struct process_list look = {0};
 
-    process_list_processes(&look);
-    process_mark_members(&look, set, attempt_dir, session, since);
+    launch_process_list_processes(&look);
+    launch_process_mark_members(&look, set, attempt_dir, session, since);
     set->count = 0;
     for (size_t i = 0; i < look.count; i++) {
-        if (!look.items[i].member)
-            continue;
-        struct process_id *items =
-            array_grow(set->items, set->count, &set->room, sizeof *set->items);
-        if (!items)
-            break;
-        set->items = items;
-        set->items[set->count++] = (struct process_id){look.items[i].pid, look.items[i].start};
+        if (look.items[i].member)
+            array_add(set->items, set->count, set->room) =
+                (struct process_id){look.items[i].pid, look.items[i].start};
     }
     free(look.items);
     return set->count;
 }
 
-/* -1: it is no rank. */
-static int64_t process_rank_of(int64_t pid)
+/* -1: not a rank. */
+static int64_t launch_process_rank_of(int64_t pid)
 {
     char *text = process_variable(pid, "OMPI_COMM_WORLD_RANK");
     int64_t rank = text ? strtoll(text, NULL, 10) : -1;
@@ -204,7 +194,7 @@ static int64_t process_rank_of(int64_t pid)
     return rank;
 }
 
-static void process_read_name(int64_t pid, char *name, size_t bytes)
+static void launch_process_read_name(int64_t pid, char *name, size_t bytes)
 {
     char path[64];
 
@@ -227,7 +217,7 @@ bool process_set_find_stopped(const struct process_set *set, int64_t first,
         if (!process_stat_read(pid, &stat) || stat.start != set->items[i].start ||
             !process_is_stopped(&stat))
             continue;
-        int64_t rank = pid == first ? -1 : process_rank_of(pid);
+        int64_t rank = pid == first ? -1 : launch_process_rank_of(pid);
         if (pid == first || found->pid < 0 ||
             (found->pid != first && rank >= 0 && (found->rank < 0 || rank < found->rank))) {
             found->pid = pid;
@@ -235,12 +225,11 @@ bool process_set_find_stopped(const struct process_set *set, int64_t first,
         }
     }
     if (found->pid >= 0)
-        process_read_name(found->pid, found->name, sizeof found->name);
+        launch_process_read_name(found->pid, found->name, sizeof found->name);
     return found->pid >= 0;
 }
 
-/* The pidfd is opened first, so that the process that is signalled is the one that was looked at.
- */
+/* The pidfd is opened before the start is checked, so that a reused pid is never signalled. */
 void process_set_signal(const struct process_set *set, int signal_number)
 {
     for (size_t i = 0; i < set->count; i++) {
@@ -262,24 +251,22 @@ double launch_elapsed_seconds(const struct launch_process *p)
     return p->start > 0 && elapsed > 0 ? elapsed : 0;
 }
 
-static bool process_is_program(const char *path)
+static bool launch_process_is_program(const char *path)
 {
     struct stat st;
     return stat(path, &st) == 0 && S_ISREG(st.st_mode) && access(path, X_OK) == 0;
 }
 
-static int process_find_in_path(const char *name, char **path, struct error *e)
+static int launch_process_find_in_path(const char *name, char **path, struct error *e)
 {
     const char *folders = getenv("PATH");
 
     for (const char *at = folders ? folders : "/usr/bin:/bin"; *at;) {
         size_t length = strcspn(at, ":");
-        if (length && asprintf(path, "%.*s/%s", (int)length, at, name) < 0)
-            return error_set(e, ERR_NO_MEMORY, "no memory for a path");
-        if (length && process_is_program(*path))
+        *path = xasprintf("%.*s/%s", (int)length, at, name);
+        if (length && launch_process_is_program(*path))
             return 0;
-        if (length)
-            free(*path);
+        free(*path);
         *path = NULL;
         at += length + (at[length] == ':');
     }
@@ -290,21 +277,19 @@ int launch_find_program(const char *name, char **path, struct error *e)
 {
     *path = NULL;
     if (!strchr(name, '/'))
-        return process_find_in_path(name, path, e);
+        return launch_process_find_in_path(name, path, e);
     if (access(name, F_OK))
         return error_set_errno(e, errno, "%s cannot be run", name);
-    if (!process_is_program(name))
+    if (!launch_process_is_program(name))
         return error_set(e, ERR_NOT_ALLOWED, "%s is not an executable file", name);
-    /* Not realpath(): mpirun is a link and looks at the name it was called by. */
+    /* not realpath(): mpirun is a link and depends on the name it was called by */
     char folder[PATH_MAX];
-    if (*name == '/' || !getcwd(folder, sizeof folder))
-        *path = strdup(name);
-    else if (asprintf(path, "%s/%s", folder, name) < 0)
-        *path = NULL;
-    return *path ? 0 : error_set(e, ERR_NO_MEMORY, "no memory for a path");
+    bool absolute = *name == '/' || !getcwd(folder, sizeof folder);
+    *path = absolute ? xstrdup(name) : xasprintf("%s/%s", folder, name);
+    return 0;
 }
 
-static int process_ask_version(const char *mpirun)
+static int launch_process_ask_version(const char *mpirun)
 {
     char *argv[] = {(char *)mpirun, "--version", NULL};
     struct spawn_request r = {
@@ -330,8 +315,8 @@ int launch_mpi_version(const char *mpirun)
     pthread_mutex_lock(&lock);
     if (!known || strcmp(known, mpirun) != 0) {
         free(known);
-        known = strdup(mpirun);
-        version = process_ask_version(mpirun);
+        known = xstrdup(mpirun);
+        version = launch_process_ask_version(mpirun);
     }
     int answer = version;
     pthread_mutex_unlock(&lock);
