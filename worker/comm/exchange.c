@@ -8,12 +8,12 @@ struct extent {
     size_t first, n;
 };
 
-/* Ranks that exchange parts of `whole` in a level: `count` of them, this one is `mine`. */
+/* The `count` ranks that exchange parts of `whole` in a level; this rank is number `mine`. */
 struct exchange_group {
     struct extent whole;
     int count, mine;
-    int stride;  /* from one to the next, as ranks */
-    bool direct; /* all ranks: the parts are those that they have in the end */
+    int stride;  /* difference of their rank numbers */
+    bool direct; /* the only level: each member gets its final part */
 };
 
 int exchange_create(struct exchange *x, MPI_Comm comm, bool narrow)
@@ -33,7 +33,7 @@ void exchange_free(struct exchange *x)
     free(x->from);
 }
 
-/* What is received, and in bf16 what is sent; parts are rounded up in each level. */
+/* Holds what is received, and in bf16 what is sent. Parts are rounded up in each level. */
 size_t exchange_scratch(const struct exchange *x, size_t n)
 {
     return n + (size_t)x->size * (size_t)(x->levels + 1);
@@ -44,7 +44,7 @@ int exchange_rounds(const struct exchange *x)
     return sum_levels_rounds(x->size, x->narrow);
 }
 
-/* ---- who exchanges what */
+/* ---- partners and parts */
 
 static struct extent exchange_split(struct extent whole, int parts, int part)
 {
@@ -54,7 +54,7 @@ static struct extent exchange_split(struct extent whole, int parts, int part)
     return (struct extent){whole.first + first, end - first};
 }
 
-/* What a rank has summed after so many levels of the reduce-scatter of n. */
+/* The part that a rank has summed after `levels` levels of the reduce-scatter of n. */
 static struct extent exchange_block(const struct exchange *x, size_t n, int levels, int rank)
 {
     struct extent block = {0, n};
@@ -92,7 +92,7 @@ static struct extent exchange_part(const struct exchange *x, const struct exchan
                      : exchange_split(g->whole, g->count, member);
 }
 
-/* ---- memory: in bf16 the whole range is in scratch; what is received lies behind it */
+/* ---- memory: in bf16 scratch holds the whole range, followed by what is received */
 
 static size_t exchange_width(const struct exchange *x)
 {
@@ -119,7 +119,7 @@ static MPI_Request *exchange_next(struct exchange_transfer *t)
     return &t->requests[t->open++];
 }
 
-/* Each member sends to the next ones first, so that not all of them send to the same. */
+/* Starts with the next member, so that members send to different ones. */
 static void exchange_send_some(const struct exchange *x, struct exchange_transfer *t,
                                const struct exchange_group *g)
 {

@@ -1,11 +1,11 @@
 /*
- * The sum of the gradients over all ranks. A bucket is a range of the one flat buffer (Horovod's
- * tensor fusion without its copies); every rank cuts at the same places, whatever ranges backward
- * reports. Ranks of a machine add through its memory (host_sum.h), leaders of each machine by
- * messages between them (exchange.h). Nothing but traincomm_gradients_wait waits: whoever drives
- * the buckets looks what has come, does what can be done, and looks again later.
+ * Sum of the gradients over all ranks. A bucket is a range of the flat gradient buffer (Horovod's
+ * tensor fusion without copies); all ranks cut at the same places, whatever ranges backward
+ * reports. The ranks of a machine add through shared memory (host_sum.h), the leaders of the
+ * machines by messages (exchange.h). Only traincomm_gradients_wait waits; other drivers advance
+ * what is ready and return.
  *
- * What was measured: doc/engine-log.md, "All-reduce".
+ * Measurements: doc/engine-log.md, "All-reduce".
  */
 #include <pthread.h>
 #include <sched.h>
@@ -16,19 +16,19 @@
 
 #include "worker/comm/exchange.h"
 #include "worker/comm/host_sum.h"
-#include "worker/comm/internal.h"
+#include "worker/comm/comm.h"
 #include "worker/comm/sums.h"
 
 #define SLOTS             HOST_SUM_SLOTS /* buckets under way at a time */
 #define BUCKET_BYTES      ((size_t)8 << 20)
 #define BUCKET_FLOATS_MAX (PIECE_BYTES_MAX / sizeof(float))
-/* On one machine: what a thread has of a bucket stays in its second-level cache, all ranks' buckets
- * in the third. */
+/* On one machine a thread's part of a bucket fits its second-level cache, and all ranks' buckets
+ * the third. */
 #define THREAD_FLOATS ((size_t)1 << 17)
 #define ALL_FLOATS    ((size_t)1 << 21)
-#define TAGGED        (4 * SLOTS) /* buckets with tags of their own; MPI has 32767 of them */
-#define TRIAL_ROUNDS  3           /* of each kind */
-#define TRIAL_GAIN    0.98        /* clearly faster */
+#define TAGGED        (4 * SLOTS) /* buckets with distinct tags; MPI has 32767 */
+#define TRIAL_ROUNDS  3           /* per kind */
+#define TRIAL_GAIN    0.98        /* at least this much faster */
 
 enum stage { EXPOSE, ADD, EXCHANGE, PUBLISH, COLLECT, DONE };
 
@@ -39,16 +39,16 @@ struct bucket {
     struct exchange_transfer transfer;
 };
 
-/* What drives buckets, which gives the same bits: the first rounds try each by turns, and the
- * fastest round of each decides. */
+/* Choice of the driver; the bits do not depend on it. The first rounds try each in turn, and the
+ * fastest round of each counts. */
 enum { DRIVES = TRAINCOMM_DRIVE_THREAD + 1 };
 struct drive_trial {
-    int drives; /* that are tried: the first of enum traincomm_drive */
-    int round;  /* the next one */
+    int drives; /* the first ones of enum traincomm_drive are tried */
+    int round;  /* next one */
     double since, least[DRIVES];
 };
 
-/* The library's own thread. Whoever advances buckets holds the lock. */
+/* The library's thread. Whoever advances buckets holds the lock. */
 struct driver {
     bool runs;
     pthread_t thread;
@@ -66,22 +66,22 @@ struct traincomm_gradients {
     bool narrow;
     int machines, leaders, threads;
     enum traincomm_drive drive;
-    struct host_sum *host;   /* NULL: this rank is alone on its machine */
-    struct exchange between; /* of leaders, if there are several machines */
-    float *scratch;          /* of exchange: (SLOTS, scratch_floats) */
+    struct host_sum *host;   /* NULL: the only rank of its machine */
+    struct exchange between; /* for leaders, with several machines */
+    float *scratch;          /* for exchange: (SLOTS, scratch_floats) */
     size_t scratch_floats;
     atomic_size_t ready_from; /* gradients[ready_from..count) are complete on this rank */
-    size_t sent_from;         /* gradients[sent_from..count) are on their way or done */
-    bool all;                 /* a last bucket that is not full is sent too */
-    unsigned begun, finished; /* buckets, for ever: between them they are under way */
+    size_t sent_from;         /* gradients[sent_from..count) are under way or done */
+    bool all;                 /* also send a last, partial bucket */
+    unsigned begun, finished; /* counters; the buckets between them are under way */
     struct bucket buckets[SLOTS];
-    double busy_since; /* buckets are on their way; 0: none is */
+    double busy_since; /* 0: no bucket is under way */
     struct drive_trial trial;
     struct driver driver;
     struct traincomm_stats stats;
 };
 
-/* Of one that is sent. */
+/* Per gradient sent */
 static size_t gradient_bytes(const struct traincomm_gradients *g)
 {
     return g->narrow ? sizeof(uint16_t) : sizeof *g->gradients;
@@ -94,7 +94,7 @@ static bool gradients_leads(const struct traincomm_gradients *g)
 
 /* ---- a bucket's stages */
 
-/* This rank's part, between machines. */
+/* Starts exchanging this rank's part between machines. */
 static void gradients_begin_exchange(struct traincomm_gradients *g, struct bucket *b,
                                      unsigned number)
 {
@@ -110,7 +110,7 @@ static void gradients_begin_exchange(struct traincomm_gradients *g, struct bucke
     b->stage = EXCHANGE;
 }
 
-/* Does what can be done. False: nothing. */
+/* Returns false if nothing could be done. */
 static bool gradients_advance_bucket(struct traincomm_gradients *g, unsigned number)
 {
     struct bucket *b = &g->buckets[number % SLOTS];
@@ -150,7 +150,7 @@ static bool gradients_advance_bucket(struct traincomm_gradients *g, unsigned num
     }
 }
 
-/* ---- all of them */
+/* ---- all buckets */
 
 static bool gradients_under_way(const struct traincomm_gradients *g)
 {
@@ -176,7 +176,7 @@ static bool gradients_begin_bucket(struct traincomm_gradients *g)
     return true;
 }
 
-/* What was on its way until now was hidden behind the caller's work. */
+/* The time until now overlapped with the caller's work. */
 static void gradients_end_hidden(struct traincomm_gradients *g, double now)
 {
     if (g->busy_since > 0)
@@ -184,7 +184,7 @@ static void gradients_end_hidden(struct traincomm_gradients *g, double now)
     g->busy_since = 0;
 }
 
-/* Does what can be done. False: nothing. */
+/* Advances every bucket that is ready. Returns false if none was. */
 static bool gradients_advance(struct traincomm_gradients *g)
 {
     bool moved = false;
@@ -210,7 +210,7 @@ static bool gradients_advance_hidden(struct traincomm_gradients *g)
     return moved;
 }
 
-/* Between machines, what is sent moves only while somebody asks for it. */
+/* Messages between machines only progress in calls. */
 static bool gradients_is_exchanging(const struct traincomm_gradients *g)
 {
     for (unsigned i = g->finished; i != g->begun; i++)
@@ -226,15 +226,15 @@ static void gradients_finish_buckets(struct traincomm_gradients *g)
     g->all = true;
     atomic_store(&g->ready_from, 0);
     for (int looks = 0;; looks++) {
-        unsigned news = g->host ? host_sum_news(g->host) : 0;
+        unsigned events = g->host ? host_sum_events(g->host) : 0;
         if (gradients_advance(g))
             looks = 0;
         else if (!gradients_under_way(g) && g->sent_from == 0)
             break;
         else if (g->host && !gradients_is_exchanging(g))
-            host_sum_wait(g->host, news);
+            host_sum_wait(g->host, events);
         else
-            comm_look_again(g->c, looks);
+            comm_back_off(g->c, looks);
     }
     g->stats.late_buckets += g->stats.buckets - summed;
     g->all = false;
@@ -243,7 +243,7 @@ static void gradients_finish_buckets(struct traincomm_gradients *g)
     atomic_store(&g->ready_from, g->count);
 }
 
-/* ---- the library's own thread */
+/* ---- the library's thread */
 
 static bool gradients_has_work(const struct traincomm_gradients *g)
 {
@@ -280,7 +280,7 @@ static void *gradients_driver_main(void *context)
         }
         looks = gradients_advance_hidden(g) ? 0 : looks + 1;
         pthread_mutex_unlock(&d->lock);
-        comm_look_again(g->c, looks);
+        comm_back_off(g->c, looks);
         pthread_mutex_lock(&d->lock);
     }
     pthread_mutex_unlock(&d->lock);
@@ -296,7 +296,7 @@ static void gradients_driver_wake(struct driver *d)
     pthread_mutex_unlock(&d->lock);
 }
 
-/* MPI is called by two threads, though not for the same gradients. */
+/* Two threads call MPI, so it needs MPI_THREAD_MULTIPLE. */
 static void gradients_driver_start(struct traincomm_gradients *g, int cpu)
 {
     struct driver *d = &g->driver;
@@ -323,9 +323,9 @@ static void gradients_driver_end(struct driver *d)
     pthread_cond_destroy(&d->wake);
 }
 
-/* ---- making and ending */
+/* ---- create and destroy */
 
-/* What all ranks have to know of each other: the least of each. */
+/* Minima over the ranks */
 enum { LEAST_RANKS, LEAST_THREADS, LEAST_STATUS, LEAST_DRIVER, LEAST };
 
 static size_t gradients_bucket_floats(const struct traincomm_gradients *g, size_t bytes)
@@ -342,10 +342,10 @@ static size_t gradients_bucket_floats(const struct traincomm_gradients *g, size_
     return n > 0 ? n : 1;
 }
 
-/* What leaders need between machines; MPI_COMM_NULL: this rank is none. */
+/* Sets up the exchange between leaders; peers is MPI_COMM_NULL on other ranks. */
 static int gradients_make_exchange(struct traincomm_gradients *g, MPI_Comm peers)
 {
-    size_t part = g->bucket_floats / (size_t)g->leaders + 32; /* in whole cache lines */
+    size_t part = g->bucket_floats / (size_t)g->leaders + 32; /* parts are whole cache lines */
 
     if (peers == MPI_COMM_NULL)
         return 0;
@@ -357,7 +357,7 @@ static int gradients_make_exchange(struct traincomm_gradients *g, MPI_Comm peers
     return g->scratch ? 0 : -TRAINCOMM_ERROR_MEMORY;
 }
 
-/* All ranks have one: what they make together. An error is the same on all. Collective. */
+/* Sets up what the ranks share. An error is the same on all. Collective. */
 static int gradients_join(struct traincomm_gradients *g, const struct traincomm_options *options,
                           const int least[LEAST])
 {
@@ -448,14 +448,14 @@ void traincomm_gradients_destroy(struct traincomm_gradients *g)
     free(g);
 }
 
-/* ---- what drives buckets */
+/* ---- choice of the driver */
 
 static bool gradients_trial_ended(const struct drive_trial *t)
 {
     return t->drives == 1 || t->round > t->drives * TRIAL_ROUNDS;
 }
 
-/* Calls, unless it is clearly faster not to send during backward, or by a thread. */
+/* Prefers calls, unless sending after backward or by the thread is clearly faster. */
 static enum traincomm_drive gradients_trial_best(const struct drive_trial *t)
 {
     const double *least = t->least;
@@ -469,7 +469,7 @@ static enum traincomm_drive gradients_trial_best(const struct drive_trial *t)
     return best;
 }
 
-/* A round has ended. The ranks agree: of each drive the slowest rank's fastest. */
+/* Ends a round of the trial. The ranks agree on the slowest rank's best time of each driver. */
 static void gradients_trial_round(struct traincomm_gradients *g)
 {
     struct drive_trial *t = &g->trial;
@@ -477,7 +477,7 @@ static void gradients_trial_round(struct traincomm_gradients *g)
 
     t->since = now;
     if (t->round > 0 && (t->least[g->drive] == 0 || seconds < t->least[g->drive]))
-        t->least[g->drive] = seconds; /* the first warms up */
+        t->least[g->drive] = seconds; /* the first one is a warm-up */
     g->drive = (enum traincomm_drive)(t->round++ % t->drives);
     if (!gradients_trial_ended(t))
         return;
@@ -485,7 +485,7 @@ static void gradients_trial_round(struct traincomm_gradients *g)
     g->drive = gradients_trial_best(t);
 }
 
-/* "a step takes 1.2 s (1.3 s by calls)". */
+/* ": a step takes 1.2 s (1.3 s by calls)" */
 static int gradients_describe_trial(const struct traincomm_gradients *g, char *text, size_t bytes)
 {
     static const char *const other[DRIVES] = {"after backward", "by calls", "by a thread"};

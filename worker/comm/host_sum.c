@@ -9,32 +9,32 @@
 
 #include "worker/comm/sums.h"
 
-#define LINE_FLOATS 16 /* a part begins with a cache line */
+#define LINE_FLOATS 16 /* parts are whole cache lines */
 
-/* Buckets with which a rank has done a step; only it writes them. */
-struct progress {
+/* Number of buckets for which a rank has completed each step; written by that rank only */
+struct rank_progress {
     _Alignas(64) atomic_uint exposed;
     atomic_uint published, collected;
 };
 
-/* Of the machine. */
-struct news {
+/* Of the machine */
+struct host_sum_events {
     _Alignas(64) atomic_uint count;
     _Alignas(64) atomic_uint sleepers;
 };
 
 struct part_header {
-    struct progress progress;
-    struct news news; /* rank 0's is used */
+    struct rank_progress progress;
+    struct host_sum_events events; /* only rank 0's is used */
 };
 
 struct host_sum {
     struct traincomm *c;
     struct traincomm_shared *memory;
-    struct news *news;
-    struct progress **progress; /* (host_size) */
-    float **slots;              /* (host_size): of each rank (HOST_SUM_SLOTS, floats) */
-    const void **from;          /* (host_size) what is added */
+    struct host_sum_events *events;
+    struct rank_progress **progress; /* (host_size) */
+    float **slots;              /* (host_size), each (HOST_SUM_SLOTS, floats) */
+    const void **from;          /* (host_size), operands of a sum */
     size_t floats;
     int leaders;
     bool narrow;
@@ -59,7 +59,7 @@ static struct host_sum *host_sum_new(struct traincomm *c, size_t floats, int lea
     h->floats = (floats + LINE_FLOATS - 1) / LINE_FLOATS * LINE_FLOATS;
     h->leaders = leaders;
     h->narrow = narrow;
-    h->progress = calloc(ranks, sizeof(struct progress *));
+    h->progress = calloc(ranks, sizeof(struct rank_progress *));
     h->slots = calloc(ranks, sizeof *h->slots);
     h->from = calloc(ranks, sizeof *h->from);
     if (h->progress && h->slots && h->from)
@@ -93,7 +93,7 @@ int host_sum_create(struct traincomm *c, size_t floats, int leaders, bool narrow
         h->progress[r] = &part->progress;
         h->slots[r] = (float *)(part + 1);
     }
-    h->news = &((struct part_header *)traincomm_shared_part(h->memory, 0))->news;
+    h->events = &((struct part_header *)traincomm_shared_part(h->memory, 0))->events;
     *out = h;
     return 0;
 }
@@ -106,41 +106,41 @@ void host_sum_destroy(struct host_sum *h)
     host_sum_free(h);
 }
 
-/* ---- what others have done */
+/* ---- progress of other ranks */
 
-unsigned host_sum_news(const struct host_sum *h)
+unsigned host_sum_events(const struct host_sum *h)
 {
-    return atomic_load(&h->news->count);
+    return atomic_load(&h->events->count);
 }
 
-void host_sum_wait(const struct host_sum *h, unsigned news)
+void host_sum_wait(const struct host_sum *h, unsigned events)
 {
     for (int i = 0; h->c->spins && i < COMM_SPINS; i++) {
-        if (host_sum_news(h) != news)
+        if (host_sum_events(h) != events)
             return;
         comm_pause();
     }
-    atomic_fetch_add(&h->news->sleepers, 1);
-    while (host_sum_news(h) == news)
-        syscall(SYS_futex, &h->news->count, FUTEX_WAIT, news, NULL, NULL, 0);
-    atomic_fetch_sub(&h->news->sleepers, 1);
+    atomic_fetch_add(&h->events->sleepers, 1);
+    while (host_sum_events(h) == events)
+        syscall(SYS_futex, &h->events->count, FUTEX_WAIT, events, NULL, NULL, 0);
+    atomic_fetch_sub(&h->events->sleepers, 1);
 }
 
-/* What this rank wrote before, all that see the step read behind. */
-static void host_sum_tell(const struct host_sum *h, atomic_uint *step, unsigned done)
+/* Publishes a step. What this rank wrote before is visible to whoever reads the step. */
+static void host_sum_publish_step(const struct host_sum *h, atomic_uint *step, unsigned done)
 {
     atomic_store(step, done);
-    atomic_fetch_add(&h->news->count, 1);
-    if (atomic_load(&h->news->sleepers) > 0)
-        syscall(SYS_futex, &h->news->count, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+    atomic_fetch_add(&h->events->count, 1);
+    if (atomic_load(&h->events->sleepers) > 0)
+        syscall(SYS_futex, &h->events->count, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
 }
 
-static struct progress *host_sum_own(const struct host_sum *h)
+static struct rank_progress *host_sum_own(const struct host_sum *h)
 {
     return h->progress[h->c->host_rank];
 }
 
-/* Numbers wrap. */
+/* The counters wrap around. */
 static bool host_sum_is_past(const atomic_uint *step, unsigned bucket)
 {
     return (int)(atomic_load_explicit(step, memory_order_acquire) - bucket) > 0;
@@ -184,7 +184,7 @@ bool host_sum_expose(struct host_sum *h, unsigned bucket, const float *at, size_
         sums_copy(at, slot, first);
         sums_copy(at + end, slot + end, n - end);
     }
-    host_sum_tell(h, &host_sum_own(h)->exposed, bucket + 1);
+    host_sum_publish_step(h, &host_sum_own(h)->exposed, bucket + 1);
     return true;
 }
 
@@ -213,21 +213,21 @@ bool host_sum_add(struct host_sum *h, unsigned bucket, float *at, size_t n)
 
 bool host_sum_publish(struct host_sum *h, unsigned bucket, const float *at, size_t n)
 {
-    struct progress *own = host_sum_own(h);
+    struct rank_progress *own = host_sum_own(h);
     size_t first, end;
 
     if (!host_sum_is_past(&own->published, bucket - 1))
         return false;
     host_sum_mine(h, n, &first, &end);
-    if (!h->narrow) /* there it is */
+    if (!h->narrow) /* with bf16 it is there already */
         sums_copy(at + first, host_sum_slot_of(h, bucket, h->c->host_rank) + first, end - first);
-    host_sum_tell(h, &own->published, bucket + 1);
+    host_sum_publish_step(h, &own->published, bucket + 1);
     return true;
 }
 
 bool host_sum_collect(struct host_sum *h, unsigned bucket, float *at, size_t n)
 {
-    struct progress *own = host_sum_own(h);
+    struct rank_progress *own = host_sum_own(h);
 
     if (!host_sum_is_past(&own->collected, bucket - 1))
         return false;
@@ -242,6 +242,6 @@ bool host_sum_collect(struct host_sum *h, unsigned bucket, float *at, size_t n)
         else if (r != h->c->host_rank)
             sums_copy(slot + first, at + first, end - first);
     }
-    host_sum_tell(h, &own->collected, bucket + 1);
+    host_sum_publish_step(h, &own->collected, bucket + 1);
     return true;
 }

@@ -11,7 +11,7 @@
 
 #define BLOCK_FLOATS  ((size_t)512)
 #define LINE_FLOATS   ((size_t)16)
-#define THREAD_FLOATS ((size_t)1 << 15) /* fewer are not worth waking a thread */
+#define THREAD_FLOATS ((size_t)1 << 15) /* fewer are not worth waking up a thread */
 
 struct sums_task {
     const float *const *fp32;

@@ -1,6 +1,6 @@
 /*
- * What libtraincomm computes: sums of the gradients of several ranks, in fp32 and bf16, and copies.
- * Large ranges are shared by threads of OpenMP; the bits do not depend on them.
+ * The arithmetic of libtraincomm: sums of the gradients of several ranks in fp32 and bf16, and
+ * copies. OpenMP threads share large ranges; the bits do not depend on them.
  */
 #pragma once
 
@@ -9,14 +9,14 @@
 
 typedef uint16_t __attribute__((may_alias)) sums_bf16_t;
 
-/* How many threads, from now on, when the calling thread calls these functions: 1 before. */
+/* Number of threads for later calls by the calling thread; initially 1. */
 void sums_use_threads(int threads);
 
-/* to[i] = the sum of from[0..ranks)[i] for i < n, added in pairs, (0 + 1) + (2 + 3): the first
- * power of two of them, and the others. `to` may be one of `from`. */
+/* to[i] = sum of from[0..ranks)[i] for i < n, pairwise, (0 + 1) + (2 + 3): the largest power of two
+ * below `ranks` first, then the rest. `to` may be one of `from`. */
 void sums_fp32(const float *const *from, int ranks, size_t n, float *to);
 
-/* In fp32, in the order of the ranks, and rounded. */
+/* Adds in fp32 in the order of the ranks, then rounds. */
 void sums_bf16(const sums_bf16_t *const *from, int ranks, size_t n, sums_bf16_t *to);
 
 void sums_copy(const float *from, float *to, size_t n);
