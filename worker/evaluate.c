@@ -114,7 +114,7 @@ static int evaluate_open_loader(struct run *r, struct loader **loader, struct er
         .world = r->world,
         .seed = s->seed,
         .threads = (int)s->data.prefetch_threads,
-        .most_threads = r->threads,
+        .max_threads = r->threads,
         .depth = 2,
         .bf16 = job_spec_has_bf16_images(s),
     };

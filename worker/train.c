@@ -123,7 +123,7 @@ static int train_open_trainer(struct run *r, struct trainer *t, struct error *e)
         .mixup = s->data.mixup,
         .bf16 = job_spec_has_bf16_images(s),
         .threads = (int)s->data.prefetch_threads,
-        .most_threads = r->threads,
+        .max_threads = r->threads,
         .depth = (int)s->data.prefetch_batches,
     };
     for (size_t i = 0; i < r->plan->size_count; i++)

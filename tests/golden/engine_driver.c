@@ -23,7 +23,7 @@
 
 #include "common/rng.h"
 #include "common/run/safetensors.h"
-#include "worker/data/mixup.h"
+#include "worker/data/augment.h"
 #include "worker/model/tune.h"
 #include "worker/model/weights.h"
 #include "worker/optim/optimizer.h"

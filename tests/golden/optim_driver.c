@@ -14,7 +14,7 @@
 #include "common/job/job_document.h"
 #include "common/json.h"
 #include "common/rng.h"
-#include "worker/data/mixup.h"
+#include "worker/data/augment.h"
 #include "worker/model/weights.h"
 #include "worker/optim/optimizer.h"
 

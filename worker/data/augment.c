@@ -3,7 +3,9 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* Random crops: area as a fraction of the image's, aspect as width / height. */
+#include "common/rng.h"
+
+/* Random crops: area as a fraction of the image's, aspect as width / height */
 static const struct crop_rule {
     double min_area, min_aspect, max_aspect;
     int attempts;
@@ -14,8 +16,8 @@ static const struct crop_rule {
 };
 
 /* TensorFlow's GenerateRandomCrop (core/kernels/image/sample_distorted_bounding_box_op.cc): a
- * height uniform between those of the least and the largest area at this aspect, in single
- * precision as there. Its offsets leave out the last one. */
+ * height uniform between those of the smallest and the largest area at this aspect, in single
+ * precision as there. Its offsets exclude the last one. */
 static bool augment_tf_crop(int width, int height, float min_area, float aspect, struct rng *r,
                             struct resample_box *box)
 {
@@ -48,7 +50,7 @@ static bool augment_tf_crop(int width, int height, float min_area, float aspect,
     return true;
 }
 
-/* sample_distorted_bounding_box. False: no attempt fits. */
+/* sample_distorted_bounding_box. Returns false if no attempt fits. */
 static bool augment_tf_box(const struct crop_rule *rule, int width, int height, struct rng *r,
                            struct resample_box *box)
 {
@@ -108,7 +110,8 @@ static void augment_random_crop(enum job_preprocess family, int width, int heigh
 void augment_plan_train(enum job_preprocess family, struct augment_parts parts, int width,
                         int height, int size, struct rng *r, struct augment_plan *plan)
 {
-    bool flip = rng_u32(r) >> 31; /* drawn first: the crop takes more or fewer numbers */
+    bool flip =
+        rng_u32(r) >> 31; /* drawn first, because the crop takes a varying number of draws */
 
     if (parts.crop && family != JOB_PREPROCESS_WHOLE)
         augment_random_crop(family, width, height, size, r, plan);
@@ -143,7 +146,7 @@ static void augment_torchvision_eval(int width, int height, int size, struct aug
     plan->top = (int)lrint((plan->resized_height - size) / 2.0);
 }
 
-/* Single precision and a whole central offset, as the reference has them. */
+/* Single precision and an integral central offset, as in the reference. */
 static void augment_mlperf_eval(int width, int height, int size, struct augment_plan *plan)
 {
     float scale = roundf((float)size * 256 / 224) / (float)(width < height ? width : height);
@@ -181,10 +184,10 @@ void augmenter_free(struct augmenter *a)
     *a = (struct augmenter){0};
 }
 
-/* From here on an image is decoded at half its size: what is left of it has two pixels and more for
- * each of the result, and the means of a triangle over them differ by less than 0.5/255 on
- * average (measured: doc/engine-log.md). TensorFlow's filters take single pixels: they would
- * differ. */
+/* From this ratio on an image is decoded at half its size: at least two of its pixels remain per
+ * pixel of the result, and the mean of a triangle filter over them differs by less than 0.5/255 on
+ * average (measured: doc/engine-log.md). TensorFlow's filters take single pixels and would differ
+ * more. */
 #define HALVE_FROM 4
 
 static bool augment_may_be_halved(enum job_preprocess family, const struct augment_plan *p)
@@ -194,7 +197,7 @@ static bool augment_may_be_halved(enum job_preprocess family, const struct augme
            p->box.height >= HALVE_FROM * p->resized_height;
 }
 
-/* The pixels of the decoded image that hold the plan's box. */
+/* The plan's box in pixels of the decoded image. */
 static struct resample_box augment_decoded_box(const struct resample_box *box, bool halved)
 {
     int x = box->x / 2, y = box->y / 2;
@@ -205,7 +208,8 @@ static struct resample_box augment_decoded_box(const struct resample_box *box, b
                                  (box->y + box->height + 1) / 2 - y};
 }
 
-/* One axis of the box: of its pixels from `start` to `start + length` the window of size. */
+/* Filter of one axis: the window of `size` pixels from `first` of the box from `start` to `start +
+ * length`, resized. */
 static int augment_make_filter(struct resample_filter *f, enum job_preprocess family, bool halved,
                                int start, int length, int resized, int first, int size,
                                struct error *e)
@@ -293,4 +297,50 @@ int augment_apply(struct augmenter *a, enum job_preprocess family, const struct 
     box.y -= part->y;
     resample(in, &box, &a->rows, &a->columns, &output, a->row, out);
     return 0;
+}
+
+static double augment_normal(struct rng *r)
+{
+    double radius = sqrt(-2 * log(1 - rng_unit(r)));
+    return radius * cos(2 * M_PI * rng_unit(r));
+}
+
+/* Logarithm of a number from Gamma(shape, 1): Marsaglia and Tsang, "A simple method for generating
+ * gamma variables", 2000, including their step from shape + 1 to shape. A logarithm, because for a
+ * small shape most numbers underflow a double. */
+static double augment_log_gamma(struct rng *r, double shape)
+{
+    double boost = shape < 1 ? log(1 - rng_unit(r)) / shape : 0;
+    double d = (shape < 1 ? shape + 1 : shape) - 1.0 / 3, c = 1 / sqrt(9 * d);
+
+    for (;;) {
+        double x = augment_normal(r), v = 1 + c * x;
+        if (v <= 0)
+            continue;
+        v = v * v * v;
+        if (log(1 - rng_unit(r)) < 0.5 * x * x + d - d * v + d * log(v))
+            return log(d * v) + boost;
+    }
+}
+
+double mixup_lambda(double alpha, int64_t seed, int64_t epoch, int64_t step)
+{
+    struct rng r = rng_stream(seed, epoch, step, RNG_MIXUP);
+    double a = augment_log_gamma(&r, alpha), b = augment_log_gamma(&r, alpha);
+
+    return 1 / (1 + exp(b - a));
+}
+
+void mixup_images(float *to, const float *from, int n, size_t floats, double lambda)
+{
+    float own = (float)lambda, other = (float)(1 - lambda);
+
+    for (int i = 0; i < (n + 1) / 2; i++) {
+        size_t first = (size_t)i * floats, second = (size_t)(n - 1 - i) * floats;
+        for (size_t k = 0; k < floats; k++) {
+            float a = from[first + k], b = from[second + k];
+            to[first + k] = own * a + other * b;
+            to[second + k] = own * b + other * a;
+        }
+    }
 }

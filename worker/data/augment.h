@@ -1,11 +1,11 @@
 /*
- * From a JPEG to the normalised square the network sees. Families, not to be mixed:
+ * From a JPEG to the normalised square that the network gets. Families:
  *
  * tpu: TensorFlow's tpu/models/official/resnet/resnet_preprocessing.py (the BKM's). Training:
  * sample_distorted_bounding_box (aspect 3/4 to 4/3, area 0.08 to 1 of which at least 0.1 must be
- * covered, 10 attempts), else, or where the crop is the whole image, the evaluation's crop;
- * resized, then flipped. Evaluation: the centre square of 224/(224+32) = 0.875 of the short side.
- * TF 1's bicubic resize.
+ * covered, 10 attempts), or the evaluation's crop if that fails or yields the whole image; resized,
+ * then flipped. Evaluation: the centre square of 224/(224+32) = 0.875 of the short side. TF 1's
+ * bicubic resize.
  *
  * mlperf: the MLPerf training reference's imagenet_preprocessing.py. Training: the same op (aspect
  * 0.75 to 1.33, area 0.05 to 1, 0.1 covered, 100 attempts, else the whole image); flipped, then
@@ -16,44 +16,50 @@
  * a centre crop of the nearest aspect), flip. Evaluation: short side to size*256/224, centre crop.
  * Pillow's antialiased bilinear, 8 bits.
  *
- * whole: the image as it is, as the MNIST examples take it: no crop, in training neither, and no
- * resizing where it has the network's size (else torchvision's filter, both sides by themselves);
- * /255 and nothing more.
+ * whole: the whole image, as in the MNIST examples: never cropped, resized only if its size differs
+ * (torchvision's filter, each side independently); /255 only.
  *
- * tpu and torchvision: /255, minus the mean .485 .456 .406, by the deviation .229 .224 .225. What
- * is done to an image is first written down as a plan, so that a test can repeat it elsewhere.
+ * tpu and torchvision: /255, minus the mean .485 .456 .406, divided by the deviation .229 .224
+ * .225. The transformation of an image is first computed as a plan, which a test can repeat
+ * independently.
+ *
+ * Mixup (Zhang et al., arXiv:1710.09412) mixes a batch with itself reversed, image i with image
+ * n-1-i, by one weight for the whole global batch. The loss is that of the soft labels: lambda
+ * CE(label of i) + (1 - lambda) CE(label of n-1-i) (model_mix).
  */
 #pragma once
 
 #include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
 #include "common/image/resample.h"
 #include "common/job/job_spec.h"
 #include "common/rng.h"
 
-/* What training does at random; without the crop it takes the evaluation's. */
+/* Random parts in training; without crop, the evaluation's crop is used. */
 struct augment_parts {
     bool crop, flip;
 };
 
-/* Crop box, resize the crop to resized_width x resized_height, take the window of the network's
- * size at (left, top) of that, mirror it (mlperf: mirror the crop before it is resized). */
+/* Crop the box, resize it to resized_width x resized_height, take the window of the network's size
+ * at (left, top), mirror it (mlperf: mirror before resizing). */
 struct augment_plan {
     struct resample_box box;
     int resized_width, resized_height;
     int left, top;
     bool flip;
-    bool never_halved; /* by a decoder that only has the whole size; false in a new plan */
+    bool never_halved; /* set for decoders that only produce the full size */
 };
 
-/* size: of the square, pixels; width and height of the source, at least 1. The flip does not depend
- * on whether there is a crop, nor the crop on the flip. */
+/* size: of the square, in pixels; width and height of the source, at least 1. Flip and crop are
+ * drawn independently. */
 void augment_plan_train(enum job_preprocess family, struct augment_parts parts, int width,
                         int height, int size, struct rng *r, struct augment_plan *plan);
 void augment_plan_eval(enum job_preprocess family, int width, int height, int size,
                        struct augment_plan *plan);
 
-/* Scratch memory of one thread. */
+/* Scratch memory of one thread */
 struct augmenter {
     struct resample_filter rows, columns;
     float *row;
@@ -61,15 +67,23 @@ struct augmenter {
 };
 void augmenter_free(struct augmenter *a);
 
-/* Makes the filters of a plan for augment_apply; *needed gets the part of the image they look at.
- * Where torchvision's crop is four times the result and more, that is the image at half its size:
- * the result stays within 0.5/255 on average of that of the whole. ERR_NO_MEMORY. */
+/* Makes the filters of a plan for augment_apply and sets *needed to the part of the image they
+ * read. If torchvision's crop is at least four times the result, that is the image at half its
+ * size, which changes the result by 0.5/255 on average at most. ERR_NO_MEMORY. */
 int augment_prepare(struct augmenter *a, enum job_preprocess family,
                     const struct augment_plan *plan, int size, struct jpeg_rectangle *needed,
                     struct error *e);
 
-/* Writes (size, size, 3) floats at out, or one channel of a part that is grey by wish. in: the
- * pixels of a part of the image that holds what is needed. ERR_NO_MEMORY. */
+/* Writes (size, size, 3) floats to out, or one channel if part->grey. in: pixels of `part` of the
+ * image, which contains what is needed. ERR_NO_MEMORY. */
 int augment_apply(struct augmenter *a, enum job_preprocess family, const struct augment_plan *plan,
                   const struct jpeg_pixels *in, const struct jpeg_rectangle *part, float *out,
                   struct error *e);
+
+/* Weight of a step, from Beta(alpha, alpha), alpha > 0; the same on every rank and in each
+ * accumulated batch. */
+double mixup_lambda(double alpha, int64_t seed, int64_t epoch, int64_t step);
+
+/* to[i] = lambda from[i] + (1 - lambda) from[n-1-i], for images of `floats` numbers; `to` may be
+ * `from`. */
+void mixup_images(float *to, const float *from, int n, size_t floats, double lambda);

@@ -26,7 +26,7 @@ void decode_scratch_free(struct decode_scratch *s)
     s->image = NULL;
 }
 
-/* Puts the place of an image in front of a message. */
+/* Prefixes the error with the place of the image. */
 static int decode_name_place(const struct dataset *d, int64_t index, const char *name,
                              struct error *e)
 {
@@ -65,7 +65,7 @@ static void decode_plan_image(const struct loader_config *c, int size, int64_t e
     }
 }
 
-/* Of class folders an image is what its content says; shards hold JPEGs. */
+/* The content of a file in a class folder decides its format; shards contain JPEGs. */
 static int decode_pixels(struct decode_scratch *s, const struct loader_config *c, int size,
                          int64_t epoch, int64_t index, const struct dataset_image *image,
                          float *out, struct error *e)

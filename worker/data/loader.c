@@ -1,8 +1,8 @@
 /*
- * A ring of depth + 1 slots: one is with the caller, the others are filled ahead. Threads take runs
- * of a few images of the oldest unfinished batch, so one thread more shortens the wait for the next
- * batch as well as raising the throughput. Which image stands where is decided by the sampler
- * alone, and what is done to it by its own random numbers: timing changes nothing.
+ * A ring of depth + 1 slots: the caller has one, the others are filled ahead. Threads take runs of
+ * a few images of the oldest unfinished batch, so that one more thread shortens the wait for the
+ * next batch as well. The sampler determines the place of each image, and its own random numbers
+ * its augmentation: results do not depend on timing.
  */
 #include "worker/data/loader.h"
 
@@ -15,57 +15,59 @@
 #include "common/clock.h"
 #include "common/log.h"
 #include "common/number.h"
+#include "common/rng.h"
 #include "common/run/stall_report.h"
 #include "common/run/trace.h"
+#include "common/xalloc.h"
+#include "worker/data/augment.h"
 #include "worker/data/decode.h"
-#include "worker/data/mixup.h"
+#include "worker/data/loader_config.h"
 #include "worker/data/sampler.h"
-#include "worker/data/synthetic.h"
 #include "worker/team/parallel.h"
 
 #define RUN              8   /* images a thread takes at a time */
-#define JUDGED_FROM      100 /* images seen before the bad ones are judged */
-#define MOST_BAD         0.01
+#define JUDGED_FROM      100 /* images seen before the share of bad ones is judged */
+#define BAD_SHARE_MAX    0.01
 #define SUBSTITUTE_TRIES 32
-/* A thread is added where the caller waits longer, by the time that it works on a batch, and in
+/* A thread is added if the caller waits longer than this share of its work on a batch, and these
  * seconds. */
 #define WAIT_SHARE   0.02
 #define WAIT_SECONDS 1e-3
 
 struct slot {
-    void *images; /* float, or bf16 */
+    void *images; /* float or bf16 */
     int32_t *labels;
     int64_t *indices;
-    char **bad; /* (batch): what is wrong with the image, or NULL */
+    char **bad; /* (batch): error message of the image, or NULL */
     struct sampler_batch batch;
     int image_size;     /* of the batch */
-    size_t image_bytes; /* of each of its images: they lie behind each other */
-    int taken, done;    /* images; under the lock */
+    size_t image_bytes; /* of each of its images, which are contiguous */
+    int taken, done;    /* numbers of images; under the lock */
     bool ready;
-    int failed_at; /* the first image that ended the run, or -1 */
+    int failed_at; /* first image that ends the run, or -1 */
     struct error failure;
 };
 
 struct loader {
     struct loader_config config;
-    size_t image_bytes; /* of the largest */
-    float *mixed;       /* synthetic with mixup: the slots stay as they are */
+    size_t image_bytes; /* of the largest image */
+    float *mixed;       /* synthetic with mixup: result of mixing, because the slots are reused */
     struct slot *slots;
     int slot_count;
     pthread_t *threads;
     int thread_count;
     pthread_mutex_t lock;
     pthread_cond_t slot_free, slot_ready;
-    /* Numbers of batches; under the lock. */
-    int64_t filling;  /* being taken by threads */
-    int64_t released; /* given back by the caller */
-    int able;         /* threads that fill, or may yet */
+    /* Numbers of batches; under the lock */
+    int64_t filling;  /* being filled by threads */
+    int64_t released; /* returned by the caller */
+    int able;         /* threads that fill, or will */
     bool stop;
-    double fill_seconds; /* that threads took for filled_images */
+    double fill_seconds; /* spent by threads on filled_images */
     int64_t filled_images;
-    /* The caller's own. */
+    /* Used by the caller only */
     int64_t next;
-    double given_at; /* when the last batch was given; 0: none was */
+    double given_at; /* time of the last loader_next; 0: none */
     int64_t bad;
     bool failed;
     struct error failure;
@@ -86,7 +88,7 @@ static size_t loader_number_bytes(const struct loader_config *c)
 static void loader_fail_slot(struct loader *l, struct slot *s, int i, const struct error *e)
 {
     pthread_mutex_lock(&l->lock);
-    if (s->failed_at < 0 || i < s->failed_at) { /* the same one, whichever thread is faster */
+    if (s->failed_at < 0 || i < s->failed_at) { /* the first one, whatever the timing */
         s->failed_at = i;
         s->failure = *e;
     }
@@ -111,10 +113,8 @@ static void loader_fill_image(struct loader *l, struct decode_scratch *scratch, 
     stall_progress_add(1);
     if (rc && !bad)
         loader_fail_slot(l, s, i, &e);
-    else if (rc && !(s->bad[i] = strdup(e.text))) {
-        error_set(&e, ERR_NO_MEMORY, "no memory for a message");
-        loader_fail_slot(l, s, i, &e);
-    }
+    else if (rc)
+        s->bad[i] = xstrdup(e.text);
 }
 
 static void loader_copy_image(struct slot *s, int to, int from)
@@ -124,7 +124,7 @@ static void loader_copy_image(struct slot *s, int to, int from)
     s->indices[to] = s->indices[from];
 }
 
-/* A batch without one good image: those behind it in the data set are tried. */
+/* Without any good image in the batch, tries the following ones of the data set. */
 static void loader_substitute(struct loader *l, struct decode_scratch *scratch, struct slot *s,
                               int i)
 {
@@ -183,7 +183,7 @@ static double loader_lambda_of(const struct loader *l, const struct slot *s)
 {
     if (l->config.mixup <= 0 || l->config.role != DATASET_TRAIN)
         return 1;
-    /* One for the step on all ranks, though in some the next epoch may have begun. */
+    /* The weight must not differ between ranks, some of which may have begun the next epoch. */
     int64_t epoch = l->config.epoch_images ? 0 : s->batch.epoch;
     return mixup_lambda(l->config.mixup, l->config.seed, epoch, s->batch.step);
 }
@@ -196,8 +196,8 @@ static void loader_mix(const struct loader *l, const struct slot *s, float *to)
                      lambda);
 }
 
-/* Waits for something to do: images [*first, *end) of the slot returned. NULL: the end. Called and
- * returns locked. */
+/* Waits for work: images [*first, *end) of the returned slot; NULL at the end. Called with the lock
+ * held. */
 static struct slot *loader_take_run(struct loader *l, int *first, int *end)
 {
     while (!l->stop && l->filling >= l->released + l->slot_count)
@@ -207,7 +207,7 @@ static struct slot *loader_take_run(struct loader *l, int *first, int *end)
     struct slot *s = &l->slots[l->filling % l->slot_count];
     if (s->taken == 0 && !s->ready)
         loader_start_slot(l, s);
-    if (s->batch.n == 0) { /* the end of the data: the next thread sees it too */
+    if (s->batch.n == 0) { /* end of the data; the next thread gets here too */
         s->ready = true;
         pthread_cond_signal(&l->slot_ready);
         return NULL;
@@ -246,8 +246,8 @@ static void loader_fill_run(struct loader *l, struct decode_scratch *scratch, st
     pthread_mutex_unlock(&l->lock);
 }
 
-/* Threads that cannot even begin leave the work to the others, whose number is returned; where
- * there are none, the batch that would be next fails. */
+/* Call if `count` threads cannot start: the others continue, and their number is returned; if there
+ * are none, the next batch fails. */
 static int loader_lose_threads(struct loader *l, int count, const struct error *e)
 {
     pthread_mutex_lock(&l->lock);
@@ -288,9 +288,9 @@ static void *loader_prefetch(void *argument)
     return NULL;
 }
 
-/* ---- making and ending */
+/* ---- create and destroy */
 
-/* Images of a rank in a step of so large batches. */
+/* Images of a rank in a step with batches of this size. */
 static int64_t loader_step_images(const struct loader_config *c, int batch)
 {
     return (int64_t)batch * (c->batches_per_step ? c->batches_per_step : 1);
@@ -313,7 +313,7 @@ static int loader_check_phase(const struct loader_config *c, const struct loader
 
 static int loader_check_epoch(const struct loader_config *c, struct error *e)
 {
-    int64_t batch = loader_step_images(c, loader_most_images(c)) * c->world;
+    int64_t batch = loader_step_images(c, loader_max_images(c)) * c->world;
     struct loader_phase always = {.batch = c->batch, .steps_per_epoch = c->steps_per_epoch};
     struct loader_phase first = loader_phase_at(c, c->first_step);
     int status = loader_check_phase(c, &always, e);
@@ -348,39 +348,38 @@ static int loader_check_config(const struct loader_config *c, struct error *e)
 
 static int loader_make_slots(struct loader *l, struct error *e)
 {
-    size_t n = (size_t)loader_most_images(&l->config);
-    size_t bytes =
-        (loader_most_floats(&l->config) * loader_number_bytes(&l->config) + 63) / 64 * 64;
+    size_t n = (size_t)loader_max_images(&l->config);
+    size_t bytes = (loader_max_floats(&l->config) * loader_number_bytes(&l->config) + 63) / 64 * 64;
 
-    l->slots = calloc((size_t)l->slot_count, sizeof *l->slots);
-    for (int i = 0; l->slots && i < l->slot_count; i++) {
+    l->slots = xcalloc((size_t)l->slot_count, sizeof *l->slots);
+    for (int i = 0; i < l->slot_count; i++) {
         struct slot *s = &l->slots[i];
         s->images = aligned_alloc(64, bytes);
-        s->labels = calloc(n, sizeof *s->labels);
-        s->indices = calloc(n, sizeof *s->indices);
-        s->bad = calloc(n, sizeof *s->bad);
-        if (!s->images || !s->labels || !s->indices || !s->bad)
+        s->labels = xcalloc(n, sizeof *s->labels);
+        s->indices = xcalloc(n, sizeof *s->indices);
+        s->bad = xcalloc(n, sizeof *s->bad);
+        if (!s->images)
             return error_set(e, ERR_NO_MEMORY, "no memory for %d batches of %zu bytes ahead",
                              l->slot_count, bytes);
     }
     if (l->config.mixup > 0 && !l->config.dataset && !(l->mixed = aligned_alloc(64, bytes)))
         return error_set(e, ERR_NO_MEMORY, "no memory for a mixed batch of %zu bytes", bytes);
-    return l->slots ? 0 : error_set(e, ERR_NO_MEMORY, "no memory for batches");
+    return 0;
 }
 
-static int loader_most_threads(const struct loader *l)
+static int loader_max_threads(const struct loader *l)
 {
     if (l->config.threads > 0)
         return l->config.threads;
-    return l->config.most_threads > 1 ? l->config.most_threads : 1;
+    return l->config.max_threads > 1 ? l->config.max_threads : 1;
 }
 
 static int loader_start_threads(struct loader *l, int wanted, struct error *e)
 {
-    if (!l->threads && !(l->threads = calloc((size_t)loader_most_threads(l), sizeof *l->threads)))
-        return error_set(e, ERR_NO_MEMORY, "no memory for %d threads", loader_most_threads(l));
+    if (!l->threads)
+        l->threads = xcalloc((size_t)loader_max_threads(l), sizeof *l->threads);
     pthread_mutex_lock(&l->lock);
-    l->able += wanted - l->thread_count; /* all, before the first one can fail */
+    l->able += wanted - l->thread_count; /* before the first thread can fail */
     pthread_mutex_unlock(&l->lock);
     for (; l->thread_count < wanted; l->thread_count++) {
         int reason =
@@ -395,18 +394,31 @@ static int loader_start_threads(struct loader *l, int wanted, struct error *e)
     return 0;
 }
 
+/* Fills a slot with random images, with mean 0 and deviation 1 as normalised ones have, and labels.
+ * Slots, ranks and seeds differ. */
 static int loader_fill_synthetic(struct loader *l, int number, struct error *e)
 {
+    const float half_width = 1.7320508f; /* sqrt(3): uniform with deviation 1 */
+    const struct loader_config *c = &l->config;
     struct slot *s = &l->slots[number];
-    size_t floats = loader_most_floats(&l->config);
-    float *images = l->config.bf16 ? malloc(floats * sizeof *images) : s->images;
+    size_t floats = loader_image_floats(c), left = loader_max_floats(c), all = left;
+    float *images = c->bf16 ? malloc(all * sizeof *images) : s->images, *to = images;
 
     if (!images)
         return error_set(e, ERR_NO_MEMORY, "no memory for %d synthetic images",
-                         loader_most_images(&l->config));
-    synthetic_fill(&l->config, number, images, s->labels);
-    if (l->config.bf16) {
-        bf16_from_floats(images, floats, s->images);
+                         loader_max_images(c));
+    for (int i = 0; i < loader_max_images(c); i++) {
+        int64_t image = ((int64_t)number * c->world + c->rank) * c->batch + i;
+        struct rng r = rng_stream(c->seed, c->role, image, RNG_SYNTHETIC);
+        s->labels[i] = (int32_t)rng_below(&r, (uint32_t)c->classes);
+        size_t own = floats < left ? floats : left; /* smaller images are packed */
+        for (size_t k = 0; k < own; k++)
+            to[k] = half_width * (2 * 0x1p-32f * (float)rng_u32(&r) - 1);
+        to += own;
+        left -= own;
+    }
+    if (c->bf16) {
+        bf16_from_floats(images, all, s->images);
         free(images);
     }
     return 0;
@@ -420,9 +432,7 @@ int loader_create(const struct loader_config *config, struct loader **out, struc
     int rc = loader_check_config(config, e);
     if (rc)
         return rc;
-    l = calloc(1, sizeof *l);
-    if (!l)
-        return error_set(e, ERR_NO_MEMORY, "no memory for a loader");
+    l = xcalloc(1, sizeof *l);
     l->config = *config;
     l->image_bytes = loader_image_floats(config) * loader_number_bytes(config);
     l->slot_count = config->dataset ? config->depth + 1 : 2;
@@ -444,7 +454,7 @@ int loader_create(const struct loader_config *config, struct loader **out, struc
 
 static void loader_forget_bad(const struct loader *l, struct slot *s)
 {
-    for (int i = 0; s->bad && i < loader_most_images(&l->config); i++) {
+    for (int i = 0; s->bad && i < loader_max_images(&l->config); i++) {
         free(s->bad[i]);
         s->bad[i] = NULL;
     }
@@ -482,7 +492,7 @@ void loader_destroy(struct loader *l)
     free(l);
 }
 
-/* ---- giving */
+/* ---- next batch */
 
 static void loader_release_last(struct loader *l)
 {
@@ -496,7 +506,7 @@ static void loader_release_last(struct loader *l)
     pthread_mutex_unlock(&l->lock);
 }
 
-/* NULL: a thread could not begin. */
+/* NULL: no thread could start. */
 static struct slot *loader_wait_ready(struct loader *l)
 {
     struct slot *s = &l->slots[l->next % l->slot_count];
@@ -509,8 +519,8 @@ static struct slot *loader_wait_ready(struct loader *l)
     return ready ? s : NULL;
 }
 
-/* Counted where batches are handed over, so that the number does not depend on how far the threads
- * are. */
+/* Counts the bad images of a batch when it is handed over, so that the count does not depend on
+ * timing. */
 static void loader_count_bad(struct loader *l, struct slot *s)
 {
     for (int i = 0; i < s->batch.n; i++) {
@@ -527,7 +537,7 @@ static void loader_count_bad(struct loader *l, struct slot *s)
 
 int loader_judge_bad(int64_t bad, int64_t seen, bool end, struct error *e)
 {
-    if ((seen < JUDGED_FROM && !end) || (double)bad <= MOST_BAD * (double)seen)
+    if ((seen < JUDGED_FROM && !end) || (double)bad <= BAD_SHARE_MAX * (double)seen)
         return 0;
     char share[NUMBER_BYTES], most[NUMBER_BYTES];
     return error_set(e, ERR_INVALID,
@@ -535,14 +545,14 @@ int loader_judge_bad(int64_t bad, int64_t seen, bool end, struct error *e)
                      " images read so far do not decode (%s %%); at most %s %% may; the log names "
                      "each",
                      bad, seen, number_percent((double)bad, (double)seen, share),
-                     number_percent(MOST_BAD, 1, most));
+                     number_percent(BAD_SHARE_MAX, 1, most));
 }
 
-/* As many as fill a batch in the time that the caller works on one, and one more than now where
- * that is not enough, as with a slow disk. Threads beyond what is needed sleep: they are kept. */
+/* Returns as many as fill a batch while the caller works on one, but at least one more than now,
+ * because the disk may be slow. Superfluous threads sleep. */
 static int loader_threads_wanted(struct loader *l, int images, double work_seconds)
 {
-    int most = loader_most_threads(l), wanted = l->thread_count + 1;
+    int most = loader_max_threads(l), wanted = l->thread_count + 1;
 
     pthread_mutex_lock(&l->lock);
     double fill = l->filled_images ? l->fill_seconds / (double)l->filled_images : 0;
@@ -553,14 +563,13 @@ static int loader_threads_wanted(struct loader *l, int images, double work_secon
     return wanted < most ? wanted : most;
 }
 
-/* A thread that cannot be started leaves those that are there. */
 static void loader_add_threads(struct loader *l, int images, double work_seconds,
                                double wait_seconds)
 {
     int before = l->thread_count;
     struct error e;
 
-    if (l->config.threads > 0 || before >= loader_most_threads(l) || work_seconds <= 0 ||
+    if (l->config.threads > 0 || before >= loader_max_threads(l) || work_seconds <= 0 ||
         wait_seconds < WAIT_SHARE * work_seconds || wait_seconds < WAIT_SECONDS)
         return;
     if (loader_start_threads(l, loader_threads_wanted(l, images, work_seconds), &e))
@@ -592,16 +601,15 @@ static int loader_take_ready(struct loader *l, struct slot **out, struct error *
     return 0;
 }
 
-static int loader_next_synthetic(struct loader *l, struct slot **out)
+static void loader_next_synthetic(struct loader *l, struct slot **out)
 {
-    /* The same one in a resumed run. */
+    /* A resumed run uses the same slot. */
     int per_step = l->config.batches_per_step ? l->config.batches_per_step : 1;
     *out = &l->slots[(l->config.first_step * per_step + l->next) % l->slot_count];
     (*out)->batch = sampler_batch(&l->config, l->next, (*out)->indices);
     loader_set_size(l, *out);
     if (l->mixed)
         loader_mix(l, *out, l->mixed);
-    return 0;
 }
 
 int loader_next(struct loader *l, struct loader_batch *batch, struct error *e)
@@ -614,7 +622,11 @@ int loader_next(struct loader *l, struct loader_batch *batch, struct error *e)
         *e = l->failure;
         return -(int)e->code;
     }
-    int rc = l->config.dataset ? loader_take_ready(l, &s, e) : loader_next_synthetic(l, &s);
+    int rc = 0;
+    if (l->config.dataset)
+        rc = loader_take_ready(l, &s, e);
+    else
+        loader_next_synthetic(l, &s);
     if (rc) {
         l->failed = true;
         l->failure = *e;
@@ -637,7 +649,7 @@ int loader_next(struct loader *l, struct loader_batch *batch, struct error *e)
         .wait_seconds = clock_monotonic() - started,
     };
     trace_since(started, "phase", "data");
-    if (s->batch.n == 0) /* the end stays the end */
+    if (s->batch.n == 0) /* stay at the end */
         return 0;
     l->next++;
     if (l->config.dataset)

@@ -1,4 +1,4 @@
-/* What a rank's batches are made of: for the loader (loader.h has the rules) and its parts. */
+/* Configuration of the loader (rules: loader.h) and its parts */
 #pragma once
 
 #include <stdbool.h>
@@ -15,43 +15,41 @@ struct loader_config {
     enum dataset_role role;
     enum job_preprocess preprocess;
     bool augment, shuffle;         /* training only */
-    bool random_crop, random_flip; /* the parts of augment */
-    int64_t images;       /* N: of the data set (fewer: its first N), or of synthetic ones */
-    int64_t first_number; /* of the first image, for its random numbers: 0 unless other ranks have
-                             another data set */
-    int image_size, classes; /* image_size: with sizes the largest */
+    bool random_crop, random_flip; /* parts of augment */
+    int64_t images;          /* N: of the data set (fewer: its first N), or of synthetic images */
+    int64_t first_number;    /* offset of the image numbers that key random numbers: 0 unless other
+                                ranks have another data set */
+    int image_size, classes; /* image_size: the largest, if sizes vary */
     struct loader_size {
-        int64_t step; /* global, from which on images have this size */
+        int64_t step; /* global; images have this size from it on */
         int size;
-    } sizes[LOADER_SIZES_MAX]; /* training; rising */
-    int size_count;            /* 0: image_size always */
+    } sizes[LOADER_SIZES_MAX]; /* training; ascending */
+    int size_count;            /* 0: always image_size */
     struct loader_phase {
-        int64_t step;            /* global, from which on batches have so many images */
+        int64_t step;            /* global; batches have this size from it on */
         int batch;               /* as below */
-        int64_t first_epoch;     /* the phase's, which begins with it; or with epoch_images */
-        int64_t first_image;     /* of all epochs behind each other, at which it begins */
+        int64_t first_epoch;     /* that the phase starts with */
+        int64_t first_image;     /* position, counted over all epochs, that it starts at */
         int64_t steps_per_epoch; /* as below */
-    } phases[LOADER_SIZES_MAX];  /* training; rising, the first at step 0 */
-    int phase_count;             /* 0: batch and steps_per_epoch are those of all steps */
-    int channels;                /* 3, or 1: grey; 0 is 3 */
-    int batch;                   /* images a rank and step; of evaluation: at most; with phases that
-                                    of image_size */
+    } phases[LOADER_SIZES_MAX];  /* training; ascending, the first at step 0 */
+    int phase_count;             /* 0: batch and steps_per_epoch apply to all steps */
+    int channels;                /* 3, or 1 for grey; 0 means 3 */
+    int batch; /* images per rank and step; evaluation: at most; with phases, at image_size */
     int rank, world;
     int64_t seed;
     int64_t first_step, steps; /* training: global step numbers [first_step, steps) */
     int64_t steps_per_epoch;
-    int64_t epoch_images; /* N of steps_rounding exact: epochs follow each other within a step; 0:
-                             an epoch is steps_per_epoch steps */
-    int batches_per_step; /* k; 0 is 1. The loader gives them one after the other */
-    int64_t first_epoch_shift; /* added to the positions of the epoch of first_step: a run that was
-                                  resumed with another B goes on where it was, which may be inside
-                                  one of its steps; -B < shift <= 0. With epoch_images of all
-                                  positions */
-    int threads;      /* prefetch threads; 0: one, and more while the caller waits for data */
-    int most_threads; /* of 0: at most so many; 0 is 1 */
-    int depth;        /* batches made ahead, >= 1 */
-    double mixup;     /* alpha of mixup.h; 0: off. Training only */
-    bool bf16;        /* images are rounded to bf16; not with mixup, which would round twice */
+    int64_t epoch_images; /* N with steps_rounding "exact", where epochs end within steps; 0: an
+                             epoch is steps_per_epoch steps */
+    int batches_per_step; /* k; 0 means 1. Returned one by one */
+    int64_t first_epoch_shift; /* added to the positions in the epoch of first_step (with
+                                  epoch_images: to all), because a run resumed with another B may
+                                  start inside a step; -B < shift <= 0 */
+    int threads;     /* prefetch threads; 0: one, and more while the caller waits for data */
+    int max_threads; /* limit for threads = 0; 0 means 1 */
+    int depth;       /* batches prepared ahead, >= 1 */
+    double mixup;    /* alpha; 0: off. Training only */
+    bool bf16;       /* round images to bf16; not with mixup, which would round twice */
 };
 
 static inline size_t loader_floats_of(const struct loader_config *c, int size)
@@ -60,7 +58,6 @@ static inline size_t loader_floats_of(const struct loader_config *c, int size)
     return (size_t)size * (size_t)size * channels;
 }
 
-/* Of the largest image. */
 static inline size_t loader_image_floats(const struct loader_config *c)
 {
     return loader_floats_of(c, c->image_size);
@@ -75,8 +72,7 @@ static inline struct loader_phase loader_phase_at(const struct loader_config *c,
     return p;
 }
 
-/* Images of the largest batch. */
-static inline int loader_most_images(const struct loader_config *c)
+static inline int loader_max_images(const struct loader_config *c)
 {
     int most = c->batch;
 
@@ -94,8 +90,8 @@ static inline int loader_size_at(const struct loader_config *c, int64_t step)
     return size;
 }
 
-/* Of the batch that takes most memory. */
-static inline size_t loader_most_floats(const struct loader_config *c)
+/* Size of the batch that takes most memory. */
+static inline size_t loader_max_floats(const struct loader_config *c)
 {
     size_t most = (size_t)c->batch * loader_image_floats(c);
 

@@ -7,8 +7,8 @@ static struct rng_permutation sampler_order_of(const struct loader_config *c, in
     return rng_permutation(c->images, rng_stream(c->seed, epoch, 0, RNG_SHUFFLE));
 }
 
-/* The first of the batch's positions, counted over this rank's steps of so many images from `step`
- * on as if that were the first of an epoch. */
+/* Position of the batch's first image, counted over this rank's steps of `images` images, as if
+ * `step` started an epoch. */
 static int64_t sampler_first_position(const struct loader_config *c, int64_t k, int64_t step,
                                       int images)
 {
@@ -17,7 +17,7 @@ static int64_t sampler_first_position(const struct loader_config *c, int64_t k, 
     return ((step * c->world + c->rank) * per_step + k % per_step) * images;
 }
 
-/* Of epochs that are whole steps. */
+/* With epochs of whole steps. */
 static int64_t sampler_epoch_of_step(const struct loader_config *c, int64_t step)
 {
     struct loader_phase p = loader_phase_at(c, step);
@@ -40,7 +40,7 @@ static void sampler_take_within_epoch(const struct loader_config *c, int64_t k,
         indices[i] = c->shuffle ? rng_permutation_at(&order, first + i) : first + i;
 }
 
-/* Epochs of epoch_images images each, wherever in a batch they end. */
+/* With epochs of epoch_images images, which may end anywhere in a batch. */
 static void sampler_take_across_epochs(const struct loader_config *c, int64_t k,
                                        struct sampler_batch *b, int64_t *indices)
 {

@@ -13,7 +13,7 @@
 #include "common/run/stall_report.h"
 #include "tests/unit/data_fixture.h"
 #include "worker/data/loader.h"
-#include "worker/data/mixup.h"
+#include "worker/data/augment.h"
 
 #define IMAGES 130
 #define SIZE   16
@@ -186,7 +186,7 @@ Test(loader, a_caller_that_waits_gets_more_threads_up_to_the_most)
     struct loader_batch b;
 
     c.threads = 0;
-    c.most_threads = 3;
+    c.max_threads = 3;
     c.steps = 100;
     struct loader *l = create_loader(&c);
     cr_assert_eq(loader_threads(l), 1);
@@ -209,7 +209,7 @@ Test(loader, a_caller_that_never_waits_keeps_one_thread)
     struct loader_batch b;
 
     c.threads = 0;
-    c.most_threads = 8;
+    c.max_threads = 8;
     c.depth = (int)c.steps; /* all batches fit, and are there before the second is wanted */
     for (int tries = 0; tries < 1000; tries++) {
         struct loader *l = create_loader(&c);

@@ -1,7 +1,7 @@
 #include <criterion/criterion.h>
 #include <math.h>
 
-#include "worker/data/mixup.h"
+#include "worker/data/augment.h"
 
 enum { DRAWS = 20000 };
 
