@@ -5,9 +5,9 @@
 #pragma once
 
 #include "worker/kernels/batchnorm.h"
-#include "worker/kernels/bf16/bf16.h"
+#include "worker/kernels/bf16.h"
 #include "worker/kernels/gemm.h"
-#include "worker/kernels/im2col.h"
+#include "worker/kernels/window.h"
 #include "worker/kernels/pool.h"
 #include "worker/kernels/softmax_loss.h"
 #include "worker/kernels/winograd.h"

@@ -19,7 +19,7 @@
 #include "common/system/process.h"
 #include "config.h"
 #include "worker/comm/traincomm.h"
-#include "worker/kernels/kind.h"
+#include "worker/kernels/gemm.h"
 
 /* Identifies the machine, whatever its name; containers of one machine differ. */
 static void probe_machine_id(const char *host, char *text, size_t bytes)
@@ -103,8 +103,8 @@ int probe_print(const struct probe_options *o)
     json_t *run_dir = o->run_dir ? json_boolean(probe_holds_job(o->run_dir)) : json_null();
     json_t *answer = json_pack(
         "{s:s, s:s, s:s, s:s, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:i}", "host", host, "machine",
-        machine, "version", PACKAGE_VERSION, "kernels", kernels_kind(), "digest", digest, "mpi",
-        mpi, "whole", probe_parts_to_json(&parts.whole), "numa", probe_parts_to_json(&parts.numa),
+        machine, "version", PACKAGE_VERSION, "kernels", isa_level(), "digest", digest, "mpi", mpi,
+        "whole", probe_parts_to_json(&parts.whole), "numa", probe_parts_to_json(&parts.numa),
         "sockets", probe_parts_to_json(&parts.sockets), "interface", interface, "run_dir", run_dir,
         "ended", o->run_dir ? probe_end_leftovers(o->run_dir, o->attempt) : 0);
     int bad = !answer || json_dumpf(answer, stdout, JSON_COMPACT) || puts("") < 0;

@@ -27,7 +27,6 @@
 #include "worker/check/speed.h"
 #include "worker/comm/traincomm.h"
 #include "worker/kernels/gemm.h"
-#include "worker/kernels/kind.h"
 
 #define DATA_TEXT_BYTES  512
 #define FOUND_BYTES      65536
@@ -45,10 +44,10 @@ static void self_check_add_versions(json_t *report, json_t *list)
     json_object_set_new(report, "host", json_string(host));
     json_object_set_new(report, "kind", json_string(speed_cpu(cpu)));
     json_object_set_new(report, "version", json_string(PACKAGE_VERSION));
-    json_object_set_new(report, "engine", json_string(kernels_kind()));
+    json_object_set_new(report, "engine", json_string(isa_level()));
     json_object_set_new(report, "mpi", json_string(mpi));
     check_note(list, "versions", true, NULL, "train-worker %s with the %s engine, %s",
-               PACKAGE_VERSION, kernels_kind(), mpi);
+               PACKAGE_VERSION, isa_level(), mpi);
 }
 
 static void self_check_blas(json_t *report, json_t *list)

@@ -3,7 +3,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-#include "worker/kernels/bf16/bf16.h"
+#include "worker/kernels/bf16.h"
 
 int decode_scratch_init(struct decode_scratch *s, const struct loader_config *c, struct error *e)
 {

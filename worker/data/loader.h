@@ -15,7 +15,7 @@
 #include <stdint.h>
 
 #include "worker/data/loader_config.h"
-#include "worker/kernels/bf16/bf16.h"
+#include "worker/kernels/bf16.h"
 
 struct loader_batch {
     const float *images; /* (n, image_size, image_size, channels), NHWC, normalised; valid until the

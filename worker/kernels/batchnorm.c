@@ -1,8 +1,9 @@
 #include "worker/kernels/batchnorm.h"
 
-#include "worker/team/dry_run.h"
-#include "worker/kernels/extent.h"
+#include "worker/kernels/bf16_vec.h"
 #include "worker/kernels/vec_math.h"
+#include "worker/team/dry_run.h"
+#include "worker/team/parallel.h"
 
 enum { ROWS_IN_FLOAT = 128, WIDE = 4 * VEC };
 
@@ -40,7 +41,7 @@ void batchnorm_sums(const float *z, size_t rows, size_t c, size_t ld, const floa
     if (dry_run_moves(rows * c))
         return;
     for (size_t r = 0; r < rows; r += ROWS_IN_FLOAT) {
-        size_t n = extent_min(rows - r, ROWS_IN_FLOAT), j = 0;
+        size_t n = size_min(rows - r, ROWS_IN_FLOAT), j = 0;
         const float *block = z + r * ld;
         for (; j + WIDE <= c; j += WIDE)
             sums_block(block + j, n, ld, shift + j, 4, sum + j, square_sum + j);
@@ -201,7 +202,7 @@ void batchnorm_mask_sums(float *g, const struct batchnorm_mask *mask, size_t row
     if (dry_run_moves((branch[1].z ? 4 : 3) * rows * c))
         return;
     for (size_t r = 0; r < rows; r += ROWS_IN_FLOAT) {
-        size_t n = extent_min(rows - r, ROWS_IN_FLOAT), at = r * ld;
+        size_t n = size_min(rows - r, ROWS_IN_FLOAT), at = r * ld;
         struct batchnorm_branch b[2] = {branch[0], branch[1]};
         struct batchnorm_mask shifted = mask ? *mask : (struct batchnorm_mask){0};
         for (int i = 0; i < 2; i++)
@@ -226,4 +227,170 @@ void batchnorm_input_gradient(const float *g, const float *z, size_t rows, size_
         for (; j < c; j++)
             to[j] = a[j] * gr[j] + (b[j] * zr[j] + c0[j]);
     }
+}
+
+enum { BF16_WIDTH = 2, BF16_WIDE = BF16_WIDTH * VEC };
+
+BF16_INLINE void bf16_add_to(double *sum, const vec *part)
+{
+    for (int v = 0; v < BF16_WIDTH; v++)
+        for (int i = 0; i < VEC; i++)
+            sum[v * VEC + i] += (double)part[v][i];
+}
+
+/* BF16_WIDE channels; the sums stay in registers. */
+static void batchnorm_bf16_sums_block(const bf16 *z, size_t rows, size_t c, const float *shift,
+                                      double *sum, double *square_sum)
+{
+    vec s[BF16_WIDTH] = {{0}}, q[BF16_WIDTH] = {{0}};
+
+    for (size_t r = 0; r < rows; r++)
+        for (int v = 0; v < BF16_WIDTH; v++) {
+            vec d = vec_load_bf16(z + r * c + v * VEC) - vec_load(shift + v * VEC);
+            s[v] += d;
+            q[v] += d * d;
+        }
+    bf16_add_to(sum, s);
+    bf16_add_to(square_sum, q);
+}
+
+void batchnorm_bf16_sums(const bf16 *z, size_t rows, size_t c, const float *shift, double *sum,
+                         double *square_sum)
+{
+    if (dry_run_moves_bf16(rows * c))
+        return;
+    for (size_t r = 0; r < rows; r += ROWS_IN_FLOAT)
+        for (size_t j = 0; j < c; j += BF16_WIDE)
+            batchnorm_bf16_sums_block(z + r * c + j, size_min(rows - r, ROWS_IN_FLOAT), c,
+                                      shift + j, sum + j, square_sum + j);
+}
+
+BF16_INLINE vec bf16_normalised(const bf16 *z, const float *scale, const float *shift)
+{
+    return vec_load_bf16(z) * vec_load(scale) + vec_load(shift);
+}
+
+BF16_INLINE void bf16_apply(const bf16 *z, size_t rows, size_t c, const float *scale,
+                            const float *shift, const struct batchnorm_bf16_residual *res,
+                            enum residual_kind kind, bool with_relu, bf16 *y, bool native)
+{
+    for (size_t r = 0; r < rows; r++)
+        for (size_t j = 0; j < c; j += VEC) {
+            size_t at = r * c + j;
+            vec v = bf16_normalised(z + at, scale + j, shift + j);
+            if (kind == PLAIN_RESIDUAL)
+                v += vec_load_bf16(res->rows + at);
+            if (kind == SCALED_RESIDUAL)
+                v += bf16_normalised(res->rows + at, res->scale + j, res->shift + j);
+            vec_store_bf16(y + at, with_relu ? vec_relu(v) : v, native);
+        }
+}
+
+BF16_INLINE void bf16_apply_kinds(const bf16 *z, size_t rows, size_t c, const float *scale,
+                                  const float *shift, const struct batchnorm_bf16_residual *res,
+                                  bool with_relu, bf16 *y, bool native)
+{
+    if (!res || !res->rows)
+        with_relu ? bf16_apply(z, rows, c, scale, shift, res, NO_RESIDUAL, true, y, native)
+                  : bf16_apply(z, rows, c, scale, shift, res, NO_RESIDUAL, false, y, native);
+    else if (!res->scale)
+        bf16_apply(z, rows, c, scale, shift, res, PLAIN_RESIDUAL, with_relu, y, native);
+    else
+        bf16_apply(z, rows, c, scale, shift, res, SCALED_RESIDUAL, with_relu, y, native);
+}
+
+void batchnorm_bf16_apply(const bf16 *z, size_t rows, size_t c, const float *scale,
+                          const float *shift, const struct batchnorm_bf16_residual *residual,
+                          bool relu, bf16 *y)
+{
+    if (dry_run_moves_bf16((residual && residual->rows ? 3 : 2) * rows * c))
+        return;
+    if (bf16_converts())
+        bf16_apply_kinds(z, rows, c, scale, shift, residual, relu, y, true);
+    else
+        bf16_apply_kinds(z, rows, c, scale, shift, residual, relu, y, false);
+}
+
+/* BF16_WIDE channels from j on. A masked g is what it was or 0: it is not rounded. */
+BF16_INLINE void bf16_mask_sums_block(bf16 *g, const struct batchnorm_bf16_mask *mask, size_t rows,
+                                      size_t c, size_t j, bool by_y, int branches,
+                                      const struct batchnorm_bf16_branch *branch, double *g_sum,
+                                      bool native)
+{
+    vec s[BF16_WIDTH] = {{0}}, p[BF16_WIDTH] = {{0}}, q[BF16_WIDTH] = {{0}};
+
+    for (size_t r = 0; r < rows; r++)
+        for (int v = 0; v < BF16_WIDTH; v++) {
+            size_t channel = j + (size_t)v * VEC, at = r * c + channel;
+            vec x = vec_load_bf16(g + at);
+            vec y = by_y ? vec_load_bf16(mask->y + at)
+                         : bf16_normalised(branch[0].z + at, mask->scale + channel,
+                                           mask->shift + channel);
+            x = vec_where_positive(x, y);
+            vec_store_bf16(g + at, x, native);
+            s[v] += x;
+            p[v] += x * (vec_load_bf16(branch[0].z + at) - vec_load(branch[0].mean + channel));
+            if (branches > 1)
+                q[v] += x * (vec_load_bf16(branch[1].z + at) - vec_load(branch[1].mean + channel));
+        }
+    bf16_add_to(g_sum + j, s);
+    bf16_add_to(branch[0].gz_sum + j, p);
+    if (branches > 1)
+        bf16_add_to(branch[1].gz_sum + j, q);
+}
+
+BF16_INLINE void bf16_mask_sums(bf16 *g, const struct batchnorm_bf16_mask *mask, size_t rows,
+                                size_t c, const struct batchnorm_bf16_branch *branch, double *g_sum,
+                                bool native)
+{
+    for (size_t j = 0; j < c; j += BF16_WIDE)
+        if (!mask->y)
+            bf16_mask_sums_block(g, mask, rows, c, j, false, 1, branch, g_sum, native);
+        else if (!branch[1].z)
+            bf16_mask_sums_block(g, mask, rows, c, j, true, 1, branch, g_sum, native);
+        else
+            bf16_mask_sums_block(g, mask, rows, c, j, true, 2, branch, g_sum, native);
+}
+
+void batchnorm_bf16_mask_sums(bf16 *g, const struct batchnorm_bf16_mask *mask, size_t rows,
+                              size_t c, const struct batchnorm_bf16_branch branch[2], double *g_sum)
+{
+    if (dry_run_moves_bf16((branch[1].z ? 4 : 3) * rows * c))
+        return;
+    for (size_t r = 0; r < rows; r += ROWS_IN_FLOAT) {
+        size_t n = size_min(rows - r, ROWS_IN_FLOAT), at = r * c;
+        struct batchnorm_bf16_branch b[2] = {branch[0], branch[1]};
+        struct batchnorm_bf16_mask m = *mask;
+        for (int i = 0; i < 2; i++)
+            b[i].z = b[i].z ? b[i].z + at : NULL;
+        m.y = m.y ? m.y + at : NULL;
+        if (bf16_converts())
+            bf16_mask_sums(g + at, &m, n, c, b, g_sum, true);
+        else
+            bf16_mask_sums(g + at, &m, n, c, b, g_sum, false);
+    }
+}
+
+BF16_INLINE void bf16_input_gradient(const bf16 *g, const bf16 *z, size_t rows, size_t c,
+                                     const float *a, const float *b, const float *c0, bf16 *dz,
+                                     bool native)
+{
+    for (size_t r = 0; r < rows; r++)
+        for (size_t j = 0; j < c; j += VEC) {
+            size_t at = r * c + j;
+            vec v = vec_load(a + j) * vec_load_bf16(g + at) +
+                    (vec_load(b + j) * vec_load_bf16(z + at) + vec_load(c0 + j));
+            vec_store_bf16(dz + at, v, native);
+        }
+}
+
+void batchnorm_bf16_input_gradient(const bf16 *g, const bf16 *z, size_t rows, size_t c,
+                                   const float *a, const float *b, const float *c0, bf16 *dz)
+{
+    if (dry_run_moves_bf16(3 * rows * c))
+        return;
+    if (bf16_converts())
+        bf16_input_gradient(g, z, rows, c, a, b, c0, dz, true);
+    else
+        bf16_input_gradient(g, z, rows, c, a, b, c0, dz, false);
 }

@@ -105,3 +105,16 @@ void gemm_tn(size_t m, size_t n, size_t k, const float *a, size_t lda, const flo
 {
     gemm(CblasTrans, CblasNoTrans, m, n, k, a, lda, b, ldb, c, ldc, add);
 }
+
+const char *isa_level(void)
+{
+#if defined __AVX512F__
+    return "avx512";
+#elif defined __AVX2__
+    return "avx2";
+#elif defined __SSE4_2__
+    return "sse4.2";
+#else
+    return "generic";
+#endif
+}

@@ -36,3 +36,11 @@ void gemm_nt(size_t m, size_t n, size_t k, const float *a, size_t lda, const flo
 /* A (k, m) used transposed, B (k, n) */
 void gemm_tn(size_t m, size_t n, size_t k, const float *a, size_t lda, const float *b, size_t ldb,
              float *c, size_t ldc, bool add);
+
+/*
+ * The kind of processor that the loaded engine was compiled for: libtrainengine is built for
+ * several (worker/Makefile.inc), and the dynamic linker loads the best that the processor has.
+ */
+
+/* The widest vectors its loops use: "avx512", "avx2", "sse4.2", or "generic" on others. */
+const char *isa_level(void);

@@ -7,7 +7,7 @@
 
 #include "common/run/trace.h"
 #include "worker/team/dry_run.h"
-#include "worker/kernels/extent.h"
+#include "worker/team/parallel.h"
 #include "worker/kernels/tile_size.h"
 
 /* Rows of B in a block: 32 KiB of a panel with AVX-512. */
@@ -268,10 +268,10 @@ static void gemm_by_panels(size_t m, size_t n, size_t k, const float *a, size_t 
                            const struct tile_matrix *b, float *c, size_t ldc, bool add)
 {
     for (size_t k0 = 0; k0 < k; k0 += BLOCK_K) {
-        size_t length = extent_min(k - k0, BLOCK_K);
+        size_t length = size_min(k - k0, BLOCK_K);
         size_t step = PANELS_FLOATS / length / TILE_COLUMNS * TILE_COLUMNS;
         for (size_t j = 0; j < n; j += step)
-            tile_gemm_run_panels(m, extent_min(n - j, step), a + k0, lda,
+            tile_gemm_run_panels(m, size_min(n - j, step), a + k0, lda,
                                  b->data + j * b->ld + k0 * TILE_COLUMNS, b->ld * TILE_COLUMNS,
                                  length, c + j, ldc, add || k0);
     }
@@ -286,7 +286,7 @@ static void gemm_by_rows(size_t m, size_t n, size_t k, const float *a, size_t ld
 
     for (size_t row = 0; row < m; row += step)
         for (size_t k0 = 0; k0 < k; k0 += BLOCK_K) {
-            size_t rows = extent_min(m - row, step), length = extent_min(k - k0, BLOCK_K);
+            size_t rows = size_min(m - row, step), length = size_min(k - k0, BLOCK_K);
             const float *block = a + row * lda + k0;
             if (collide)
                 tile_gemm_copy_rows(rows, block, lda, length, copy);
@@ -317,7 +317,7 @@ void tile_gemm_transposed(size_t m, size_t n, size_t k, const float *a, size_t l
     if (dry_run_products(m, n, k))
         return;
     for (size_t k0 = 0; m && k0 < k; k0 += BLOCK_K)
-        run_block(m, n, k0, extent_min(k - k0, BLOCK_K), a + k0 * lda, lda, true, b, c, ldc,
+        run_block(m, n, k0, size_min(k - k0, BLOCK_K), a + k0 * lda, lda, true, b, c, ldc,
                   add || k0, k0 + BLOCK_K < k);
     trace_part(piece, TRACE_GEMM);
 }

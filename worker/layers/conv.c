@@ -2,16 +2,16 @@
 
 #include <string.h>
 
-#include "worker/team/dry_run.h"
-#include "worker/kernels/extent.h"
 #include "worker/kernels/gemm.h"
-#include "worker/kernels/im2col.h"
 #include "worker/kernels/tile_gemm.h"
+#include "worker/kernels/window.h"
 #include "worker/layers/conv_grouped.h"
 #include "worker/layers/conv_parts.h"
 #include "worker/layers/conv_pixel.h"
 #include "worker/layers/conv_product.h"
 #include "worker/layers/conv_winograd.h"
+#include "worker/team/dry_run.h"
+#include "worker/team/parallel.h"
 
 /* Measured best: a tile fits the second-level cache, unless its weights, which are read once a
  * tile, do not. */
@@ -51,8 +51,8 @@ static size_t conv_winograd_scratch_floats(const struct conv *c)
     size_t most = 0;
     for (int i = 0; i < CONV_DIRECTIONS; i++)
         if (c->winograd[i])
-            most = extent_max(most, conv_winograd_weights_floats(c, c->winograd[i]) +
-                                        conv_winograd_work_floats(c, c->winograd[i]));
+            most = size_max(most, conv_winograd_weights_floats(c, c->winograd[i]) +
+                                      conv_winograd_work_floats(c, c->winograd[i]));
     return most;
 }
 
@@ -60,10 +60,10 @@ size_t conv_scratch_floats(const struct conv *c)
 {
     if (c->algorithm == CONV_GROUPED)
         return conv_grouped_scratch_floats(c);
-    return extent_max(conv_weights(c) + (conv_reads_in_place(c)
-                                             ? 0
-                                             : conv_rows_of_tile(c) * conv_widest_columns(c)),
-                      conv_winograd_scratch_floats(c));
+    return size_max(conv_weights(c) + (conv_reads_in_place(c)
+                                           ? 0
+                                           : conv_rows_of_tile(c) * conv_widest_columns(c)),
+                    conv_winograd_scratch_floats(c));
 }
 
 /* A weight matrix as the products want it: as it is, or packed beforehand when several tiles need
@@ -146,7 +146,7 @@ static void conv_forward_by_pixel(const struct conv *c, const float *w, const fl
                                   void *context)
 {
     for (size_t i = first; i < end; i += CONV_PIXEL_IMAGES_AT_ONCE) {
-        size_t images = extent_min(end - i, CONV_PIXEL_IMAGES_AT_ONCE);
+        size_t images = size_min(end - i, CONV_PIXEL_IMAGES_AT_ONCE);
         conv_pixel_forward(c, w, x, z, i, images, scratch);
         conv_tell_rows(done, i * conv_pixels_out(c), images * conv_pixels_out(c),
                        (size_t)c->out_channels, context);
@@ -201,7 +201,7 @@ void conv_forward(const struct conv *c, const float *w, const float *x, float *z
         weights.data = scratch;
     }
     for (; row < last; row += tile) {
-        size_t rows = extent_min(last - row, tile);
+        size_t rows = size_min(last - row, tile);
         const float *col = tile_col;
         if (conv_reads_in_place(c))
             col = x + row * (size_t)c->window.channels;
@@ -259,7 +259,7 @@ static void conv_data_by_turned_kernel(const struct conv *c, const struct conv_b
     float *col = b->scratch + conv_weights(c);
 
     for (; row < last; row += tile) {
-        size_t rows = extent_min(last - row, tile);
+        size_t rows = size_min(last - row, tile);
         im2col(&t, b->dz, row, rows, col);
         tile_gemm(rows, ci, k, col, k, &(struct tile_matrix){w.data, k, false, true},
                   b->dx + row * ci, ci, b->add_dx);
@@ -278,7 +278,7 @@ static void conv_backward_group(const struct conv *c, const struct conv_backward
     if (whole && !turned && !b->add_dx && !dry_run)
         memset(b->dx + image * in * ch, 0, images * in * ch * sizeof *b->dx);
     for (; row < last; row += tile) {
-        size_t rows = extent_min(last - row, tile);
+        size_t rows = size_min(last - row, tile);
         conv_tell_rows(b->ready, row, rows, (size_t)c->out_channels, b->context);
         conv_backward_tile(c, b, w, row, rows, first_group && row == image * out);
         if (b->dx && conv_reads_in_place(c))
@@ -319,7 +319,7 @@ static void conv_backward_directly(const struct conv *c, const struct conv_backw
     if (!pixels && !b->add_dw && window_taps(&c->window) < c->window.kernel && !dry_run)
         memset(b->dw, 0, conv_weights(c) * sizeof *b->dw);
     for (size_t i = (size_t)first; i < (size_t)end; i += images) {
-        size_t count = extent_min((size_t)end - i, images);
+        size_t count = size_min((size_t)end - i, images);
         if (pixels)
             conv_backward_pixels(c, b, i, count, i == (size_t)first);
         else
@@ -344,7 +344,7 @@ static void conv_weights_by_winograd(const struct conv *c, const struct conv_bac
     size_t images = conv_winograd_images(c, p.m);
 
     for (size_t i = first; i < end; i += images) {
-        size_t count = extent_min(end - i, images);
+        size_t count = size_min(end - i, images);
         conv_tell_rows(b->ready, i * conv_pixels_out(c), count * conv_pixels_out(c),
                        (size_t)c->out_channels, b->context);
         p.add = i > first;

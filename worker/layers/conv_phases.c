@@ -3,11 +3,11 @@
 #include <string.h>
 
 #include "common/run/trace.h"
-#include "worker/team/dry_run.h"
-#include "worker/kernels/extent.h"
 #include "worker/kernels/gemm.h"
 #include "worker/kernels/tile_gemm.h"
 #include "worker/layers/conv_product.h"
+#include "worker/team/dry_run.h"
+#include "worker/team/parallel.h"
 
 enum { TAPS_MAX = 49 };
 
@@ -221,7 +221,7 @@ static void phases_piece(const struct parallel_piece *piece, void *context)
         for (size_t line = 0; line < block[i].rows; line += most) {
             struct parallel_block of = block[i];
             of.row += line;
-            of.rows = extent_min(block[i].rows - line, most);
+            of.rows = size_min(block[i].rows - line, most);
             conv_phases_run_lines(g, &of);
         }
 }

@@ -2,8 +2,8 @@
 
 #include <string.h>
 
-#include "worker/team/dry_run.h"
 #include "worker/kernels/tile_gemm.h"
+#include "worker/team/dry_run.h"
 
 struct sizes {
     size_t ci, co;              /* channels */

@@ -1,10 +1,10 @@
 #include "worker/layers/conv_product.h"
 
-#include "worker/kernels/extent.h"
 #include "worker/kernels/gemm.h"
-#include "worker/kernels/im2col.h"
 #include "worker/kernels/tile_gemm.h"
 #include "worker/kernels/tile_size.h"
+#include "worker/kernels/window.h"
+#include "worker/team/parallel.h"
 
 /* A thread's im2col tile: smaller than one thread's alone (conv.c), since its share is. */
 enum { TILE_FLOATS = 512 * 1024 / 4, LARGE_TILE_FLOATS = 1024 * 1024 / 4 };
@@ -46,7 +46,7 @@ static void conv_product_multiply_tile(const struct conv_product *p, const float
 
 static size_t product_tile(const struct conv_product *p)
 {
-    return conv_tile_rows(p->c, extent_max(conv_columns(&p->window), p->channels));
+    return conv_tile_rows(p->c, size_max(conv_columns(&p->window), p->channels));
 }
 
 void conv_product_block(const struct conv_product *p, const struct parallel_block *block)
@@ -56,7 +56,7 @@ void conv_product_block(const struct conv_product *p, const struct parallel_bloc
 
     for (size_t row = block->row, rows; row < end; row += rows) {
         const float *col = p->in_place ? p->from + row * k : p->col;
-        rows = extent_min(end - row, tile);
+        rows = size_min(end - row, tile);
         if (!p->in_place)
             im2col(&p->window, p->from, row, rows, p->col);
         conv_product_multiply_tile(p, col, rows, block->column, block->columns,

@@ -3,12 +3,12 @@
 #include <string.h>
 
 #include "common/run/trace.h"
-#include "worker/team/dry_run.h"
-#include "worker/kernels/extent.h"
 #include "worker/kernels/gemm.h"
-#include "worker/kernels/im2col.h"
 #include "worker/kernels/tile_gemm.h"
+#include "worker/kernels/window.h"
 #include "worker/layers/conv_pixel.h"
+#include "worker/team/dry_run.h"
+#include "worker/team/parallel.h"
 
 enum { BLOCK_FLOATS = 32 * 1024, BLOCK_K = 256, GATHERED_ROWS = 256 };
 enum { WHOLE_FLOATS = 256 * 1024, SMALL_FLOATS = 64 * 1024, MANY_ROWS = 1024 };
@@ -54,7 +54,7 @@ static struct dw_block conv_sums_block_at(const struct conv_blocks *s, size_t i)
     int tap = (s->first_tap + t / taps) * s->c->window.kernel + s->first_tap + t % taps;
     size_t row = ci * k / s->k_parts, row_end = ci * (k + 1) / s->k_parts;
     size_t column = units * n / s->n_parts * s->n_unit;
-    size_t column_end = extent_min(units * (n + 1) / s->n_parts * s->n_unit, co);
+    size_t column_end = size_min(units * (n + 1) / s->n_parts * s->n_unit, co);
     size_t hits = s->pixel ? conv_pixel_hits(s->c, tap) : 1;
     return (struct dw_block){
         tap,
@@ -106,9 +106,9 @@ static struct parallel_range conv_sums_rows_of(const struct dw_block *b, size_t 
     struct parallel_range r = {0, 0};
 
     if (mine.first > before)
-        r.first = extent_min((mine.first - before + b->work - 1) / b->work, b->rows);
+        r.first = size_min((mine.first - before + b->work - 1) / b->work, b->rows);
     if (mine.end > before)
-        r.end = extent_min((mine.end - before + b->work - 1) / b->work, b->rows);
+        r.end = size_min((mine.end - before + b->work - 1) / b->work, b->rows);
     return r;
 }
 
@@ -162,7 +162,7 @@ static void sum_block(const struct conv_blocks *s, const struct conv_backward *b
         return;
     }
     for (size_t row = rows.first; row < rows.end; row += step, to.add = true) {
-        size_t count = extent_min(rows.end - row, step);
+        size_t count = size_min(rows.end - row, step);
         const float *from = b->x + row * ci + block->at.row, *dz = b->dz + row * n;
         size_t ld = ci;
         if (!conv_reads_in_place(c)) {
@@ -196,13 +196,13 @@ static float *sums_at(const struct conv_blocks *s, int thread, const struct conv
 
 static size_t conv_sums_whole_tile(const struct conv *c)
 {
-    return conv_tile_rows(c, extent_max(conv_columns(&c->window), (size_t)c->out_channels));
+    return conv_tile_rows(c, size_max(conv_columns(&c->window), (size_t)c->out_channels));
 }
 
 static size_t conv_sums_whole_grains(const struct conv_blocks *s, int parts)
 {
-    return extent_min(s->rows / (size_t)parts / conv_sums_whole_tile(s->c),
-                      conv_sums_most_grains(s->c));
+    return size_min(s->rows / (size_t)parts / conv_sums_whole_tile(s->c),
+                    conv_sums_most_grains(s->c));
 }
 
 /* Of all weights from some rows, tile by tile; with `data`, dx of the rows too. */
@@ -215,7 +215,7 @@ static void sum_rows(const struct conv *c, const struct conv_backward *b,
            tile = conv_sums_whole_tile(c);
 
     for (size_t row = rows.first; row < rows.end; row += tile, to.add = true) {
-        size_t count = extent_min(rows.end - row, tile);
+        size_t count = size_min(rows.end - row, tile);
         const float *from = conv_reads_in_place(c) ? b->x + row * k : col;
         if (data || !b->dx)
             conv_tell_rows(b->ready, row, count, n, b->context);

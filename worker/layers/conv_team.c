@@ -3,7 +3,6 @@
  * conv_phases.h, conv_sums.h; grouped, tiny and Winograd convolutions have files of their own), and
  * the barriers between them.
  */
-#include "worker/kernels/extent.h"
 #include "worker/kernels/tile_gemm.h"
 #include "worker/layers/conv.h"
 #include "worker/layers/conv_grouped.h"
@@ -11,6 +10,7 @@
 #include "worker/layers/conv_pixel.h"
 #include "worker/layers/conv_sums.h"
 #include "worker/layers/conv_winograd.h"
+#include "worker/team/parallel.h"
 
 /* ---- z */
 
@@ -72,7 +72,7 @@ static void conv_team_forward_pixel_piece(const struct parallel_piece *piece, vo
     size_t pixels = conv_pixels_out(p->c);
 
     for (size_t i = mine.first, n; i < mine.end; i += n) {
-        n = extent_min(mine.end - i, CONV_PIXEL_IMAGES_AT_ONCE);
+        n = size_min(mine.end - i, CONV_PIXEL_IMAGES_AT_ONCE);
         conv_pixel_forward_packed(p->c, p->packed, p->x, p->z, i, n);
         conv_tell_rows(p->done, i * pixels, n * pixels, (size_t)p->c->out_channels, p->context);
     }
@@ -176,7 +176,7 @@ static void conv_team_data_pixel_piece(const struct parallel_piece *piece, void 
     size_t pixels = conv_pixels_in(p->c);
 
     for (size_t i = mine.first, n; i < mine.end; i += n) {
-        n = extent_min(mine.end - i, CONV_PIXEL_IMAGES_AT_ONCE);
+        n = size_min(mine.end - i, CONV_PIXEL_IMAGES_AT_ONCE);
         conv_pixel_data_packed(p->c, p->packed, b->dz, b->dx, b->add_dx, i, n);
         conv_tell_rows(b->done, i * pixels, n * pixels, (size_t)p->c->window.channels, b->context);
     }
@@ -291,7 +291,7 @@ static void team_data_by_winograd(const struct conv *c, const struct conv_backwa
 static size_t conv_team_product_floats(const struct conv *c, const struct window *w,
                                        size_t channels)
 {
-    size_t widest = extent_max(conv_columns(w), channels);
+    size_t widest = size_max(conv_columns(w), channels);
     return conv_tile_rows(c, widest) * widest;
 }
 
@@ -307,11 +307,11 @@ static size_t conv_team_data_floats(const struct conv *c)
 
 static size_t conv_team_tile_own_floats(const struct conv *c)
 {
-    size_t most = extent_max(conv_team_data_floats(c), conv_gathered_floats(c));
+    size_t most = size_max(conv_team_data_floats(c), conv_gathered_floats(c));
 
     if (conv_reads_in_place(c))
         return most;
-    return extent_max(most, conv_team_product_floats(c, &c->window, (size_t)c->out_channels));
+    return size_max(most, conv_team_product_floats(c, &c->window, (size_t)c->out_channels));
 }
 
 /* dx of its own, where it is not made row by row with dw; dw first, if by Winograd. */
@@ -370,7 +370,7 @@ size_t conv_team_floats(const struct conv *c, int images, int threads)
         return conv_grouped_team_floats(c);
     for (int i = 0; i < CONV_DIRECTIONS; i++)
         if (c->winograd[i])
-            most = extent_max(most, conv_winograd_team_floats(c, c->winograd[i], images, threads));
+            most = size_max(most, conv_winograd_team_floats(c, c->winograd[i], images, threads));
     return most;
 }
 
@@ -381,10 +381,10 @@ size_t conv_own_floats(const struct conv *c)
     if (c->algorithm == CONV_GROUPED)
         return conv_grouped_own_floats(c);
     if (conv_may_sum_whole(c))
-        sums = extent_max(sums, conv_sums_whole_floats(c));
+        sums = size_max(sums, conv_sums_whole_floats(c));
     most = conv_team_tile_own_floats(c) + sums;
     for (int i = 0; i < CONV_DIRECTIONS; i++)
         if (c->winograd[i])
-            most = extent_max(most, conv_winograd_own_floats(c, c->winograd[i]));
+            most = size_max(most, conv_winograd_own_floats(c, c->winograd[i]));
     return most;
 }

@@ -3,12 +3,12 @@
 #include <string.h>
 
 #include "common/run/trace.h"
-#include "worker/team/dry_run.h"
-#include "worker/kernels/extent.h"
 #include "worker/kernels/tile_gemm.h"
 #include "worker/kernels/tile_size.h"
 #include "worker/kernels/winograd.h"
 #include "worker/layers/conv_parts.h"
+#include "worker/team/dry_run.h"
+#include "worker/team/parallel.h"
 
 /* PAD: matrices whose rows or positions lie a multiple of 4 KiB apart fall on each other in the
  * caches. */
@@ -266,8 +266,7 @@ static void conv_winograd_tell_tiles(const struct sizes *s, const struct part *r
             tile += rows * s->tiles;
             continue;
         }
-        size_t count = extent_min(s->tiles - x, left),
-               pixels = extent_min(count * m, s->side - x * m);
+        size_t count = size_min(s->tiles - x, left), pixels = size_min(count * m, s->side - x * m);
         for (size_t y = 0; y < m && row % s->tiles * m + y < s->side; y++)
             conv_tell(
                 done,
@@ -323,7 +322,7 @@ static void conv_winograd_run_groups(const struct sizes *s, const struct conv_wi
 
     conv_winograd_begin(s, &w);
     for (; first < end; first += s->group)
-        conv_winograd_run_group(s, p, &w, first, extent_min(end - first, s->group));
+        conv_winograd_run_group(s, p, &w, first, size_min(end - first, s->group));
 }
 
 static size_t conv_winograd_image_tiles(const struct sizes *s)
@@ -350,7 +349,7 @@ void conv_winograd_sum_weights(const struct conv *c, const struct conv_winograd_
     conv_winograd_begin(&s, &w);
     for (size_t base = first * conv_winograd_image_tiles(&s), tiles;
          base < end * conv_winograd_image_tiles(&s); base += s.group, add = true) {
-        tiles = extent_min(end * conv_winograd_image_tiles(&s) - base, s.group);
+        tiles = size_min(end * conv_winograd_image_tiles(&s) - base, s.group);
         conv_winograd_transform_inputs(&s, p->x, conv_winograd_whole_part(base, tiles, s.from),
                                        w.zeros, w.inputs);
         conv_winograd_transform_gradients(&s, p->dz, conv_winograd_whole_part(base, tiles, s.to),
@@ -415,7 +414,7 @@ static size_t conv_winograd_most_team_tiles(const struct sizes *s, int threads)
     if (bytes < LARGE_WORK_BYTES)
         bytes = conv_winograd_has_large_weights(s)
                     ? LARGE_WORK_BYTES
-                    : extent_min((size_t)threads * WORK_BYTES, LARGE_WORK_BYTES);
+                    : size_min((size_t)threads * WORK_BYTES, LARGE_WORK_BYTES);
     size_t tiles = bytes / (s->positions * (s->from_ld + s->to_ld) * sizeof(float));
     return tiles ? tiles : 1;
 }
@@ -439,8 +438,8 @@ size_t conv_winograd_team_floats(const struct conv *c, enum conv_winograd m, int
 {
     struct sizes s = winograd_sizes(c, m, false);
 
-    conv_winograd_set_group(&s, extent_min(conv_winograd_most_team_tiles(&s, threads),
-                                           conv_winograd_image_tiles(&s) * (size_t)images));
+    conv_winograd_set_group(&s, size_min(conv_winograd_most_team_tiles(&s, threads),
+                                         conv_winograd_image_tiles(&s) * (size_t)images));
     return s.positions * s.weights_step + conv_winograd_transform_floats(&s);
 }
 
@@ -484,7 +483,7 @@ static void conv_winograd_products_piece(const struct parallel_piece *piece, voi
         for (size_t at = part[k].row, end = at + part[k].rows, count; at < end; at += count) {
             size_t first = rows * part[k].column / tiles;
             size_t behind = rows * (part[k].column + part[k].columns) / tiles;
-            count = extent_min(end - at, panels - at % panels);
+            count = size_min(end - at, panels - at % panels);
             t->make(t, &(struct product){at / panels, first, behind - first,
                                          at % panels * tile_columns(), count * tile_columns()});
         }
@@ -630,7 +629,7 @@ void conv_winograd_run_team(const struct conv *c, const struct conv_winograd_pas
         conv_winograd_begin(&s, &t.w);
     parallel_barrier(share);
     for (; t.base < all; t.base += s.group) {
-        t.tiles = extent_min(all - t.base, s.group);
+        t.tiles = size_min(all - t.base, s.group);
         conv_winograd_run_team_group(&t, share);
     }
 }
@@ -650,7 +649,7 @@ void conv_winograd_sum_team(const struct conv *c, const struct conv_winograd_sum
         conv_winograd_begin(&s, &t.w);
     parallel_barrier(share);
     for (; t.base < all; t.base += s.group, pass.add = true) {
-        t.tiles = extent_min(all - t.base, s.group);
+        t.tiles = size_min(all - t.base, s.group);
         conv_winograd_take_tiles(&t, conv_winograd_inputs_piece, share);
         conv_winograd_take_tiles(&t, conv_winograd_gradients_piece, share);
         parallel_barrier(share);

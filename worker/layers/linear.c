@@ -2,10 +2,10 @@
 
 #include <string.h>
 
-#include "worker/team/dry_run.h"
 #include "worker/kernels/gemm.h"
 #include "worker/kernels/tile_gemm.h"
 #include "worker/kernels/tile_size.h"
+#include "worker/team/dry_run.h"
 
 static bool linear_uses_tile(const struct linear *l)
 {

@@ -2,8 +2,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "worker/team/dry_run.h"
 #include "worker/model/internal.h"
+#include "worker/team/dry_run.h"
 
 void unit_clear_sums(struct model *m, const struct unit *u, struct parallel_share share)
 {

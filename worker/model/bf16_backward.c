@@ -2,14 +2,14 @@
  * Backward with bf16 activations and their gradients: backward.c's order and recomputation, over
  * the tensors `half` of units and blocks. Gradients of weights are summed and kept in fp32.
  */
-#include "worker/kernels/bf16/bf16.h"
+#include "worker/kernels/bf16.h"
 
 typedef bf16 number;
 #define TENSORS(owner) (&(owner)->half)
 
-#include "worker/kernels/bf16/batchnorm_bf16.h"
+#include "worker/kernels/batchnorm.h"
 #include "worker/team/dry_run.h"
-#include "worker/kernels/bf16/pool_bf16.h"
+#include "worker/kernels/pool.h"
 #include "worker/model/backward_walk.h"
 #include "worker/model/bf16.h"
 

@@ -4,11 +4,11 @@
  * all threads; sums, batch norm's numbers, averages and logits are fp32.
  */
 #include "common/run/trace.h"
-#include "worker/kernels/bf16/batchnorm_bf16.h"
+#include "worker/kernels/batchnorm.h"
+#include "worker/kernels/pool.h"
+#include "worker/model/bf16.h"
 #include "worker/team/dry_run.h"
 #include "worker/team/parallel.h"
-#include "worker/kernels/bf16/pool_bf16.h"
-#include "worker/model/bf16.h"
 
 /* A unit's convolution, or what comes behind it. */
 struct pass {

@@ -2,12 +2,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "worker/kernels/extent.h"
 #include "worker/kernels/gemm.h"
-#include "worker/team/memory.h"
 #include "worker/layers/conv_grouped.h"
 #include "worker/model/bf16.h"
 #include "worker/model/tune.h"
+#include "worker/team/memory.h"
+#include "worker/team/parallel.h"
 
 static int build_model_allocate_floats(struct model *m, float **p, size_t floats, struct error *e)
 {
@@ -228,7 +228,7 @@ static int build_allocate_activations(struct model *m, struct error *e)
         return cnn_allocate(m, e);
     for (int i = m->layout_count - 1; i >= 0; i--) { /* the first one's stays in a */
         build_plan_layout(m, &m->layouts[i], &a);
-        numbers = extent_max(numbers, (size_t)m->layouts[i].batch * a.numbers);
+        numbers = size_max(numbers, (size_t)m->layouts[i].batch * a.numbers);
     }
     if (build_allocate_arena(m, &a, numbers, e))
         return -(int)e->code;
@@ -251,9 +251,9 @@ static int build_allocate_bf16(struct model *m, struct error *e)
         shape.image_size = m->layouts[i].image_size;
         struct bf16_thread_bytes one = bf16_thread_bytes_of(
             &shape, !m->config.inference, (size_t)m->layouts[i].batch, m->config.threads);
-        bytes.scratch = extent_max(bytes.scratch, one.scratch);
-        bytes.dw = extent_max(bytes.dw, one.dw);
-        bytes.shared = extent_max(bytes.shared, one.shared);
+        bytes.scratch = size_max(bytes.scratch, one.scratch);
+        bytes.dw = size_max(bytes.dw, one.dw);
+        bytes.shared = size_max(bytes.shared, one.shared);
     }
 
     for (int t = 1; t < m->config.threads && bytes.dw; t++)
@@ -276,8 +276,8 @@ static int build_allocate_team(struct model *m, struct error *e)
     for (int k = 0; k < m->layout_count; k++)
         for (int i = 0; i < m->unit_count; i++) {
             const struct conv *c = &m->layouts[k].units[i].conv;
-            own = extent_max(own, threads == 1 ? conv_scratch_floats(c) : conv_own_floats(c));
-            team = extent_max(team, conv_team_floats(c, m->layouts[k].batch, threads));
+            own = size_max(own, threads == 1 ? conv_scratch_floats(c) : conv_own_floats(c));
+            team = size_max(team, conv_team_floats(c, m->layouts[k].batch, threads));
         }
     if (threads > 1 && build_model_allocate_floats(m, &m->team, team, e))
         return -(int)e->code;
@@ -289,7 +289,7 @@ static int build_allocate_lane(struct model *m, struct lane *l, struct error *e)
     size_t widest = 0;
 
     for (int i = 0; i < m->unit_count; i++)
-        widest = extent_max(widest, unit_channels(&m->layout->units[i]));
+        widest = size_max(widest, unit_channels(&m->layout->units[i]));
     if (build_model_allocate_floats(m, &l->shift, widest, e))
         return -(int)e->code;
     double **sums[] = {&l->sum, &l->square_sum, &l->branch_sum};

@@ -6,9 +6,9 @@
 
 #include "common/net/network.h"
 #include "common/run/trace.h"
-#include "worker/team/dry_run.h"
 #include "worker/kernels/pool.h"
 #include "worker/model/internal.h"
+#include "worker/team/dry_run.h"
 
 struct cnn {
     struct cnn_layout layout;

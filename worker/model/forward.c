@@ -1,9 +1,9 @@
 #include <string.h>
 
 #include "common/run/trace.h"
-#include "worker/team/dry_run.h"
 #include "worker/kernels/pool.h"
 #include "worker/model/bf16.h"
+#include "worker/team/dry_run.h"
 
 /* A unit's convolution, or what comes behind it. */
 struct pass {

@@ -14,7 +14,7 @@
 
 #include "common/net/activations.h"
 #include "worker/kernels/batchnorm.h"
-#include "worker/kernels/bf16/bf16.h"
+#include "worker/kernels/bf16.h"
 #include "worker/kernels/softmax_loss.h"
 #include "worker/layers/conv.h"
 #include "worker/layers/dropout.h"

@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "worker/kernels/extent.h"
 #include "worker/model/internal.h"
+#include "worker/team/parallel.h"
 
 /* Offsets are multiples of 16 floats. */
 static size_t tensors_model_align(size_t floats)
@@ -142,9 +142,9 @@ static void tensors_reorder(size_t o, size_t i, size_t taps, float *engine, floa
     struct weights_tile t = {.o = o, .i = i, .taps = taps};
 
     for (t.row = 0; t.row < o; t.row += t.rows) {
-        t.rows = extent_min(o - t.row, TILE_O);
+        t.rows = size_min(o - t.row, TILE_O);
         for (t.weight = 0; t.weight < i * taps; t.weight += t.weights) {
-            t.weights = extent_min(i * taps - t.weight, TILE_WEIGHTS);
+            t.weights = size_min(i * taps - t.weight, TILE_WEIGHTS);
             tensors_reorder_tile(&t, engine, torch, to_torch);
         }
     }

@@ -12,7 +12,7 @@
 #include "common/system/file.h"
 #include "common/system/host.h"
 #include "config.h"
-#include "worker/kernels/kind.h"
+#include "worker/kernels/gemm.h"
 #include "worker/layers/conv_winograd.h"
 #include "worker/team/memory.h"
 #include "worker/team/parallel.h"
@@ -237,7 +237,7 @@ static void tune_cache_file(const char *folder, const struct tuned_shape *s, int
 {
     char model[128];
     tune_processor_model(model, sizeof model);
-    file_path(path, NULL, "%s/%s-%s-%s-%dx%d-%d-%d", folder, PACKAGE_VERSION, kernels_kind(), model,
+    file_path(path, NULL, "%s/%s-%s-%s-%dx%d-%d-%d", folder, PACKAGE_VERSION, isa_level(), model,
               s->size, s->in_channels, s->out_channels, images);
 }
 

@@ -5,11 +5,11 @@
 #include <string.h>
 
 #include "common/job/recipe/optimizers.h"
+#include "worker/model/weights.h"
+#include "worker/optim/update.h"
 #include "worker/team/dry_run.h"
 #include "worker/team/memory.h"
 #include "worker/team/parallel.h"
-#include "worker/model/weights.h"
-#include "worker/optim/update.h"
 
 /* Sums are made by pieces, and by the chunks of a piece one after the other, so that no sum depends
  * on the threads. What they share out are chunks: at most 1.02 of the mean for 48 threads. */

@@ -15,9 +15,8 @@
 #include "common/system/process.h"
 #include "config.h"
 #include "worker/comm/traincomm.h"
-#include "worker/kernels/bf16/bf16.h"
+#include "worker/kernels/bf16.h"
 #include "worker/kernels/gemm.h"
-#include "worker/kernels/kind.h"
 
 #define VALUE_BYTES 1024 /* longer values of variables are truncated */
 
@@ -106,7 +105,7 @@ json_t *machine_facts(bool in_bf16)
     return json_pack(
         "{s:s, s:o, s:s, s:o, s:s, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o}", "version",
         PACKAGE_VERSION, "build_id", json_text_or_null(process_build_id(id)), "kernels",
-        kernels_kind(), "bf16", in_bf16 ? json_string(bf16_kind_name(bf16_kind())) : json_null(),
+        isa_level(), "bf16", in_bf16 ? json_string(bf16_kind_name(bf16_kind())) : json_null(),
         "openblas", openblas, "openblas_config", gemm_config(), "mpi", mpi, "libraries", libraries,
         "cpu", machine_cpuinfo("model name"), "microcode", machine_cpuinfo("microcode"), "flags",
         machine_cpuinfo("flags"), "kernel", machine_kernel(), "environment", machine_environment());

@@ -11,7 +11,7 @@
 #include "worker/check/probe.h"
 #include "worker/check/self_check.h"
 #include "worker/job_settings.h"
-#include "worker/kernels/kind.h"
+#include "worker/kernels/gemm.h"
 #include "worker/provenance/machine.h"
 
 #define STALL_SECONDS 300
@@ -147,7 +147,7 @@ int command_line(int argc, char **argv, struct start_options *start)
     };
 
     snprintf(version, sizeof version, "train-worker %s (kernels: %s)", PACKAGE_VERSION,
-             kernels_kind());
+             isa_level());
     int status = command_line_read(&grammar, argc, argv, &line);
     *start = line.start;
     if (status >= 0)

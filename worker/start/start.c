@@ -14,9 +14,8 @@
 #include "common/run/weights.h"
 #include "common/system/file.h"
 #include "common/system/placement.h"
-#include "worker/kernels/bf16/bf16.h"
+#include "worker/kernels/bf16.h"
 #include "worker/kernels/gemm.h"
-#include "worker/kernels/kind.h"
 #include "worker/model/weights.h"
 #include "worker/run.h"
 #include "worker/save/state.h"
@@ -85,7 +84,7 @@ static int start_say_run(struct run *r, struct error *e)
     report_int(r->report, "machines", (int64_t)machines);
     report_int(r->report, "threads_per_worker", r->threads);
     report_text(r->report, "host", host);
-    report_text(r->report, "kernels", kernels_kind());
+    report_text(r->report, "kernels", isa_level());
     if (r->spec->precision == JOB_PRECISION_BF16)
         report_text(r->report, "bf16", bf16_kind_name(bf16_kind()));
     gemm_library(openblas);

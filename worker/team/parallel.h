@@ -14,6 +14,16 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+static inline size_t size_min(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+static inline size_t size_max(size_t a, size_t b)
+{
+    return a > b ? a : b;
+}
+
 /* A thread of a team: 0 <= part < parts. */
 struct parallel_share {
     int part, parts;

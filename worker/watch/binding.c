@@ -9,8 +9,8 @@
 #include "common/json.h"
 #include "common/system/placement.h"
 #include "common/xalloc.h"
-#include "worker/kernels/bf16/bf16.h"
-#include "worker/kernels/kind.h"
+#include "worker/kernels/bf16.h"
+#include "worker/kernels/gemm.h"
 
 #define CPUS_BYTES 128
 
@@ -67,7 +67,7 @@ void binding_read(int threads, struct binding *b)
     b->sockets = (int)machine.sockets.parts;
     binding_copy_word(b->omp_threads, getenv("OMP_NUM_THREADS"));
     binding_copy_word(b->blas_threads, getenv("OPENBLAS_NUM_THREADS"));
-    binding_copy_word(b->kernels, kernels_kind());
+    binding_copy_word(b->kernels, isa_level());
     gemm_library(b->openblas);
 }
 
@@ -410,7 +410,7 @@ int binding_report(struct run *r, struct error *e)
     binding_read(r->threads, &mine);
     mine.comm_cpu = r->comm_cpu;
     if (r->spec->precision == JOB_PRECISION_BF16)
-        snprintf(mine.kernels, sizeof mine.kernels, "%s %s", kernels_kind(),
+        snprintf(mine.kernels, sizeof mine.kernels, "%s %s", isa_level(),
                  bf16_kind_name(bf16_kind()));
     int status = traincomm_gather(r->comm, &mine, sizeof mine, &all, &bytes);
     if (status)

@@ -26,7 +26,7 @@ struct binding {
     unsigned numa_nodes;   /* bit n: has CPUs of node n; the last bit also stands for higher ones */
     char omp_threads[BINDING_WORD_BYTES];  /* OMP_NUM_THREADS, "" if unset */
     char blas_threads[BINDING_WORD_BYTES]; /* OPENBLAS_NUM_THREADS, "" if unset */
-    char kernels[BINDING_WORD_BYTES];      /* kernels_kind(), with bf16_kind_name() for bf16 */
+    char kernels[BINDING_WORD_BYTES];      /* isa_level(), with bf16_kind_name() for bf16 */
     char openblas[GEMM_LIBRARY_BYTES];
 };
 

@@ -32,7 +32,7 @@ static void conv_bf16_forward_in_place(const struct bf16_grid *g, const struct b
 
     conv_bf16_forward_chunks(g, 0, s->chunk);
     for (; row < last; row += step) {
-        size_t rows = extent_min(last - row, step);
+        size_t rows = size_min(last - row, step);
         bf16_multiply_rows(&(struct bf16_rows){
             .p = {x + row * g->ci, g->ci, s->chunk, chunks, packed},
             .positions = rows,

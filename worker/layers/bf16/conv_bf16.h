@@ -12,7 +12,7 @@
  */
 #pragma once
 
-#include "worker/kernels/bf16/bf16.h"
+#include "worker/kernels/bf16.h"
 #include "worker/team/parallel.h"
 #include "worker/layers/conv_shape.h"
 

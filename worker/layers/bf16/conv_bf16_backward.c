@@ -1,8 +1,8 @@
-#include "worker/kernels/bf16/bf16_vec.h"
-#include "worker/team/dry_run.h"
+#include "worker/kernels/bf16_vec.h"
 #include "worker/layers/bf16/conv_bf16.h"
 #include "worker/layers/bf16/conv_bf16_parts.h"
 #include "worker/layers/bf16/conv_bf16_rows.h"
+#include "worker/team/dry_run.h"
 
 /* ---- dw */
 
@@ -43,7 +43,7 @@ static void conv_bf16_backward_sum_tap(const struct bf16_sums *w, struct bf16_ta
 {
     const struct bf16_grid *g = w->g;
 
-    if (dry_run_products(extent_max(end - i0, BF16_CHUNK), BF16_COLUMNS, k))
+    if (dry_run_products(size_max(end - i0, BF16_CHUNK), BF16_COLUMNS, k))
         return;
     const bf16 *x = w->s->x_columns + (t.fy * g->phases + t.fx) * w->phase + t.ty * g->width +
                     t.tx + k0 + bf16_base_in(g, j) * w->s->ld;
@@ -79,7 +79,7 @@ static void conv_bf16_backward_sum_weights(const struct bf16_sums *w)
             struct bf16_tap t = {0};
             do
                 conv_bf16_backward_sum_tap(w, t, j, 0, w->g->gi, k0,
-                                           extent_min(w->positions - k0, most), w->add || k0);
+                                           size_min(w->positions - k0, most), w->add || k0);
             while (bf16_next_tap(w->g, &t));
         }
 }
@@ -101,8 +101,7 @@ static void conv_bf16_backward_sum_blocks(const struct bf16_sums *w, struct para
                     if (u >= blocks.first && u < blocks.end) {
                         size_t i = 32 * (by_rows ? outer : k), j = by_rows ? k : outer;
                         conv_bf16_backward_sum_tap(w, t, j, i, i + 32, k0,
-                                                   extent_min(w->positions - k0, most),
-                                                   w->add || k0);
+                                                   size_min(w->positions - k0, most), w->add || k0);
                     }
             while (bf16_next_tap(g, &t));
         }
@@ -241,7 +240,7 @@ static void backward_in_place(const struct bf16_grid *g, const struct bf16_scrat
     for (; row < last; row += step, add_dw = true) {
         struct bf16_scratch factors =
             conv_bf16_backward_factors_at(g, s, b, b->share.part, number++);
-        size_t rows = extent_min(last - row, step);
+        size_t rows = size_min(last - row, step);
         const bf16 *dz = b->dz + row * g->co;
         if (b->ready)
             b->ready(row, rows, b->context);
@@ -314,7 +313,7 @@ static void conv_bf16_backward_sum_share(const struct bf16_grid *g, const struct
     for (; row < last; row += n) {
         struct bf16_scratch factors = conv_bf16_backward_factors_at(g, s, b, part, number++);
         if (g->x_in_place)
-            n = extent_min(last - row, bf16_grid_positions(g));
+            n = size_min(last - row, bf16_grid_positions(g));
         else
             n = bf16_next_piece(g, row, last).rows;
         size_t positions = bf16_round_up(g->x_in_place ? n : n * g->width, 32);

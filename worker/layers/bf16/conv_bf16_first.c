@@ -1,8 +1,8 @@
-#include "worker/kernels/bf16/bf16_vec.h"
-#include "worker/team/dry_run.h"
+#include "worker/kernels/bf16_vec.h"
 #include "worker/layers/bf16/conv_bf16.h"
 #include "worker/layers/bf16/conv_bf16_parts.h"
 #include "worker/layers/bf16/conv_bf16_rows.h"
+#include "worker/team/dry_run.h"
 
 /* A piece of images as rows of phase fy, with all columns of a row side by side: (phases,
  * positions, stride, ci). Returns the elements of a phase. */
@@ -15,7 +15,7 @@ static size_t conv_bf16_first_lay(const struct bf16_grid *g, const void *x, bool
 
     if (dry_run_moves_bf16(2 * g->phases * size))
         return size;
-    pixels = extent_min(pixels, line - lead);
+    pixels = size_min(pixels, line - lead);
     for (size_t f = 0; f < g->phases; f++) {
         bf16 *at = to + f * size;
         bf16_zero(at, size);
@@ -112,10 +112,10 @@ static void conv_bf16_first_sum(const struct bf16_grid *g, const struct bf16_scr
            n = bf16_round_up(p.rows * g->width, 32);
 
     conv_bf16_first_turn(g, s, phase, bf16_grid_laid(g, n) - BF16_CHUNK);
-    for (size_t i = 0; i < extent_min(n, BF16_BLOCK_POSITIONS) / 32 && !dry_run; i++)
+    for (size_t i = 0; i < size_min(n, BF16_BLOCK_POSITIONS) / 32 && !dry_run; i++)
         s->block[i] = 32 * i;
     for (size_t k0 = 0; k0 < n; k0 += BF16_BLOCK_POSITIONS) {
-        size_t k = extent_min(n - k0, BF16_BLOCK_POSITIONS);
+        size_t k = size_min(n - k0, BF16_BLOCK_POSITIONS);
         first_rows(g, s, k0, k, s->left, BF16_LEFT_LD);
         conv_bf16_first_lay_dz(g, b->dz, p, k0, k, s->dz);
         bf16_pack_dz(g, s->dz, k, s->tail, s->dz_panels);
@@ -138,7 +138,7 @@ void bf16_backward_first(const struct bf16_grid *g, const struct bf16_scratch *s
     struct bf16_piece p;
 
     for (size_t row = start; row < last; row += p.rows) {
-        p = bf16_next_piece(g, row, extent_min(last, (row / g->width + 1) * g->width));
+        p = bf16_next_piece(g, row, size_min(last, (row / g->width + 1) * g->width));
         size_t line = bf16_grid_line(g, row, g->out, 1);
         size_t lines = bf16_grid_line(g, row + p.rows, g->out, 1) - line;
         if (b->ready && lines)

@@ -1,6 +1,6 @@
 #include "worker/layers/bf16/conv_bf16_grid.h"
 
-#include "worker/kernels/bf16/bf16_vec.h"
+#include "worker/kernels/bf16_vec.h"
 #include "worker/team/dry_run.h"
 
 struct bf16_grid bf16_grid_of(const struct conv *c)
@@ -80,7 +80,7 @@ struct layout {
 static void conv_bf16_grid_lay_row(const struct layout *l, const bf16 *line, bf16 *to)
 {
     size_t before = l->fx < l->pad ? (l->pad - l->fx + l->stride - 1) / l->stride : 0;
-    size_t end = extent_min((l->size + l->pad - l->fx + l->stride - 1) / l->stride, l->width);
+    size_t end = size_min((l->size + l->pad - l->fx + l->stride - 1) / l->stride, l->width);
 
     bf16_zero(to, before * l->c);
     if (l->stride == 1)
@@ -115,7 +115,7 @@ size_t bf16_grid_row(const struct bf16_grid *g, size_t line)
 
 size_t bf16_grid_line(const struct bf16_grid *g, size_t row, size_t size, size_t stride)
 {
-    return row / g->width * size + extent_min(row % g->width * stride, size);
+    return row / g->width * size + size_min(row % g->width * stride, size);
 }
 
 size_t bf16_grid_behind(const struct bf16_grid *g, size_t line)
@@ -134,13 +134,13 @@ struct parallel_range bf16_grid_lines(const struct bf16_grid *g, size_t images,
 
 struct bf16_piece bf16_next_piece(const struct bf16_grid *g, size_t row, size_t end)
 {
-    return (struct bf16_piece){row, extent_min(end - row, g->rows)};
+    return (struct bf16_piece){row, size_min(end - row, g->rows)};
 }
 
 size_t bf16_rows_behind(const struct bf16_grid *g, struct bf16_piece p, size_t wanted)
 {
     size_t within = (p.row + p.rows) % g->width;
-    return within ? extent_min(wanted, g->width - within) : 0;
+    return within ? size_min(wanted, g->width - within) : 0;
 }
 
 static size_t conv_bf16_grid_laid_positions(const struct bf16_grid *g, struct bf16_piece p)

@@ -7,10 +7,9 @@
 #include <string.h>
 
 #include "common/net/bf16_grid.h"
-#include "worker/kernels/bf16/bf16.h"
-#include "worker/kernels/extent.h"
-#include "worker/layers/conv_shape.h"
+#include "worker/kernels/bf16.h"
 #include "worker/team/parallel.h"
+#include "worker/layers/conv_shape.h"
 
 struct bf16_grid bf16_grid_of(const struct conv *c);
 /* With pieces that scratch memory of so many images and threads holds; threads 0: whole. */

@@ -1,7 +1,7 @@
 /* What a convolution of bf16 multiplies as panels: the weights, and rows of dz. */
-#include "worker/team/dry_run.h"
 #include "worker/layers/bf16/conv_bf16.h"
 #include "worker/layers/bf16/conv_bf16_parts.h"
+#include "worker/team/dry_run.h"
 
 size_t conv_bf16_panels(const struct conv *c, enum conv_direction direction)
 {
@@ -54,7 +54,7 @@ static void pack_first_layer(const struct bf16_grid *g, const float *w, size_t j
     for (size_t ky = 0; ky < g->kernel; ky++)
         for (size_t i = 0; i < rows; i += 32, chunk += BF16_CHUNK_SIZE)
             bf16_pack_floats(w + (ky * rows + i) * g->co + j * 32, g->co, false,
-                             extent_min(rows - i, 32), chunk);
+                             size_min(rows - i, 32), chunk);
 }
 
 void conv_bf16_pack(const struct conv *c, enum conv_direction direction, const float *w,

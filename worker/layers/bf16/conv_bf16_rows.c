@@ -1,6 +1,6 @@
 #include "worker/layers/bf16/conv_bf16_rows.h"
 
-#include "worker/kernels/bf16/bf16_vec.h"
+#include "worker/kernels/bf16_vec.h"
 #include "worker/team/dry_run.h"
 
 BF16_INLINE void store_rows(const struct bf16_rows *r, const float *block, size_t q, size_t rows,
@@ -36,7 +36,7 @@ void bf16_multiply_rows(const struct bf16_rows *r)
         p.panel = r->p.panel + j * r->panel;
         for (size_t q = 0; q < r->positions; q += BF16_ROWS) {
             size_t left = r->exact ? r->positions - q : bf16_round_up(r->positions - q, HALF_TILE);
-            size_t rows = extent_min(left, BF16_ROWS);
+            size_t rows = size_min(left, BF16_ROWS);
             p.a = a + q * p.row;
             bf16_multiply(&p, rows, block, BF16_COLUMNS, false);
             if (bf16_converts())

@@ -1,6 +1,6 @@
 #include "tests/reference/reference.h"
 #include "tests/unit/worker/compare.h"
-#include "worker/kernels/im2col.h"
+#include "worker/kernels/window.h"
 
 static const struct {
     int in, channels, kernel, stride, pad;

@@ -1,7 +1,7 @@
 /* Models with precision bf16. tests/golden/bf16.sh compares their gradients with PyTorch's. */
 #include "tests/unit/worker/compare.h"
 #include "tests/unit/worker/tiny.h"
-#include "worker/kernels/bf16/bf16.h"
+#include "worker/kernels/bf16.h"
 #include "worker/model/model.h"
 
 enum { SIZE = TINY_SIZE, BATCH = TINY_BATCH, CLASSES = TINY_CLASSES };

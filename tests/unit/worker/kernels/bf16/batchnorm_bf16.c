@@ -1,10 +1,8 @@
 #include "tests/reference/reference.h"
-#include "worker/kernels/bf16/batchnorm_bf16.h"
+#include "worker/kernels/batchnorm.h"
 
 #include "tests/unit/worker/compare.h"
-#include "worker/kernels/batchnorm.h"
 #include "worker/kernels/pool.h"
-#include "worker/kernels/bf16/pool_bf16.h"
 
 static const size_t channels[] = {32, 64, 160}, rows[] = {1, 2, 127, 300};
 

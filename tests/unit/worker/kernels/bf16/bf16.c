@@ -1,5 +1,5 @@
 #include "tests/reference/reference.h"
-#include "worker/kernels/bf16/bf16.h"
+#include "worker/kernels/bf16.h"
 
 #include "tests/unit/worker/compare.h"
 

@@ -1,6 +1,8 @@
-/* The products of bf16.h by each kind of instruction. Instructions are written in assembler: they
- * are chosen at run time, and need no flags of the compiler. */
-#include "worker/kernels/bf16/bf16_vec.h"
+/* Instructions are written in assembler, because they are chosen at run time and must not need
+ * compiler flags. */
+#include "worker/kernels/bf16.h"
+
+#include "worker/kernels/bf16_vec.h"
 
 #include <math.h>
 #if VEC == 16 && defined __linux__
@@ -20,9 +22,9 @@
 typedef void multiply_kernel(const struct bf16_product *p, size_t rows, float *c, size_t ldc,
                              bool add);
 
-/* ---------------------------------------------------------------- multiply-adds of fp32 */
+/* ---- multiply-adds of fp32 */
 
-BF16_INLINE vec multiply_add(vec a, vec b, vec c)
+BF16_INLINE vec bf16_multiply_add(vec a, vec b, vec c)
 {
 #if defined __AVX512F__
     return (vec)_mm512_fmadd_ps((__m512)a, (__m512)b, (__m512)c);
@@ -42,7 +44,7 @@ typedef uint32_t bits_pair __attribute__((aligned(2), may_alias));
 /* A pair in all lanes, by a load that spreads it: left to itself the compiler halves the pair
  * first, and spreads each half from an integer's register, for less than two thirds of the speed
  * with AVX2. */
-BF16_INLINE vec_bits spread_pair(const bf16 *a)
+BF16_INLINE vec_bits bf16_spread_pair(const bf16 *a)
 {
 #if VEC == 16
     return (vec_bits)_mm512_set1_ps(*(const float_pair *)a);
@@ -56,8 +58,8 @@ BF16_INLINE vec_bits spread_pair(const bf16 *a)
 enum { EMULATED_ROWS = 4 };
 
 /* `rows` rows of VEC columns: those from `column` on. */
-BF16_INLINE void emulate(const struct bf16_product *p, size_t first, int rows, size_t column,
-                         float *c, size_t ldc, bool add)
+BF16_INLINE void bf16_emulate(const struct bf16_product *p, size_t first, int rows, size_t column,
+                              float *c, size_t ldc, bool add)
 {
     vec sum[EMULATED_ROWS];
 
@@ -75,9 +77,9 @@ BF16_INLINE void emulate(const struct bf16_product *p, size_t first, int rows, s
             vec_bits y = *(const vec_bits *)b;
 #pragma GCC unroll 4
             for (int i = 0; i < rows; i++) {
-                vec_bits x = spread_pair(a + (size_t)i * p->row + k);
-                even[i] = multiply_add((vec)(x << 16), (vec)(y << 16), even[i]);
-                odd[i] = multiply_add((vec)(x & 0xffff0000), (vec)(y & 0xffff0000), odd[i]);
+                vec_bits x = bf16_spread_pair(a + (size_t)i * p->row + k);
+                even[i] = bf16_multiply_add((vec)(x << 16), (vec)(y << 16), even[i]);
+                odd[i] = bf16_multiply_add((vec)(x & 0xffff0000), (vec)(y & 0xffff0000), odd[i]);
             }
         }
 #pragma GCC unroll 4
@@ -89,21 +91,21 @@ BF16_INLINE void emulate(const struct bf16_product *p, size_t first, int rows, s
         vec_store(c + (first + (size_t)i) * ldc + column, sum[i]);
 }
 
-static void multiply_emulated(const struct bf16_product *p, size_t rows, float *c, size_t ldc,
-                              bool add)
+static void bf16_multiply_emulated(const struct bf16_product *p, size_t rows, float *c, size_t ldc,
+                                   bool add)
 {
     for (size_t column = 0; column < BF16_COLUMNS; column += VEC) {
         size_t i = 0;
         for (; i + EMULATED_ROWS <= rows; i += EMULATED_ROWS)
-            emulate(p, i, EMULATED_ROWS, column, c, ldc, add);
+            bf16_emulate(p, i, EMULATED_ROWS, column, c, ldc, add);
         for (; i < rows; i++)
-            emulate(p, i, 1, column, c, ldc, add);
+            bf16_emulate(p, i, 1, column, c, ldc, add);
     }
 }
 
 #if NATIVE
 
-/* ---------------------------------------------------------------- VDPBF16PS */
+/* ---- VDPBF16PS */
 
 BF16_INLINE __m512 dot(__m512 c, __m512i a, __m512i b)
 {
@@ -142,7 +144,8 @@ BF16_INLINE void dot_rows(const struct bf16_product *p, size_t first, int rows, 
             _mm512_storeu_ps(to + (size_t)i * ldc + 16 * j, sum[i][j]);
 }
 
-static void multiply_dot(const struct bf16_product *p, size_t rows, float *c, size_t ldc, bool add)
+static void bf16_multiply_dot(const struct bf16_product *p, size_t rows, float *c, size_t ldc,
+                              bool add)
 {
     size_t i = 0;
     for (; i + 11 <= rows; i += 11)
@@ -155,7 +158,7 @@ static void multiply_dot(const struct bf16_product *p, size_t rows, float *c, si
         dot_rows(p, i, 1, c, ldc, add);
 }
 
-/* ---------------------------------------------------------------- TDPBF16PS */
+/* ---- TDPBF16PS */
 
 /* LDTILECFG's operand (Intel SDM): palette 1, eight tiles. */
 struct tile_config {
@@ -186,7 +189,7 @@ static void bf16_multiply_configure_tiles(size_t rows)
 #define TILE_DOT(c, a, b) __asm__ volatile("tdpbf16ps %%tmm" #b ", %%tmm" #a ", %%tmm" #c : :)
 
 /* Of more than 16 rows. */
-static void multiply_tiles(const struct bf16_product *p, float *c, size_t ldc, bool add)
+static void bf16_multiply_tiles(const struct bf16_product *p, float *c, size_t ldc, bool add)
 {
     size_t c_step = ldc * sizeof *c, a_step = p->row * sizeof *p->a;
     const bf16 *b = p->panel;
@@ -220,7 +223,7 @@ static void multiply_tiles(const struct bf16_product *p, float *c, size_t ldc, b
 }
 
 /* Of at most 16 rows. */
-static void multiply_upper_tiles(const struct bf16_product *p, float *c, size_t ldc, bool add)
+static void bf16_multiply_upper_tiles(const struct bf16_product *p, float *c, size_t ldc, bool add)
 {
     size_t c_step = ldc * sizeof *c, a_step = p->row * sizeof *p->a;
     const bf16 *b = p->panel;
@@ -243,19 +246,20 @@ static void multiply_upper_tiles(const struct bf16_product *p, float *c, size_t 
     TILE_STORE(1, c + 16, c_step);
 }
 
-static void multiply_amx(const struct bf16_product *p, size_t rows, float *c, size_t ldc, bool add)
+static void bf16_multiply_amx(const struct bf16_product *p, size_t rows, float *c, size_t ldc,
+                              bool add)
 {
     if (rows < BF16_ROWS)
         bf16_multiply_configure_tiles(rows);
     if (rows > 16)
-        multiply_tiles(p, c, ldc, add);
+        bf16_multiply_tiles(p, c, ldc, add);
     else
-        multiply_upper_tiles(p, c, ldc, add);
+        bf16_multiply_upper_tiles(p, c, ldc, add);
     if (rows < BF16_ROWS)
         bf16_multiply_configure_tiles(BF16_ROWS);
 }
 
-/* ---------------------------------------------------------------- what the processor has */
+/* ---- what the processor has */
 
 static bool bf16_multiply_has_dot(void)
 {
@@ -273,8 +277,8 @@ static bool bf16_multiply_has_tiles(void)
            !syscall(SYS_arch_prctl, REQUEST_PERMISSION, TILE_DATA);
 }
 #else
-#define multiply_dot NULL
-#define multiply_amx NULL
+#define bf16_multiply_dot NULL
+#define bf16_multiply_amx NULL
 
 static bool bf16_multiply_has_dot(void)
 {
@@ -287,13 +291,14 @@ static bool bf16_multiply_has_tiles(void)
 }
 #endif
 
-static multiply_kernel *const kernels[BF16_KINDS] = {multiply_emulated, multiply_dot, multiply_amx};
+static multiply_kernel *const kernels[BF16_KINDS] = {bf16_multiply_emulated, bf16_multiply_dot,
+                                                     bf16_multiply_amx};
 static bool has[BF16_KINDS] = {true, false, false};
 static bool converts;
 static enum bf16_kind kind;
 
 /* Before main: threads only read these. */
-__attribute__((constructor)) static void choose_kind(void)
+__attribute__((constructor)) static void bf16_choose_kind(void)
 {
     converts = has[BF16_DOT] = bf16_multiply_has_dot();
     has[BF16_AMX] = has[BF16_DOT] && bf16_multiply_has_tiles();
@@ -346,4 +351,153 @@ void bf16_end(void)
 void bf16_multiply(const struct bf16_product *p, size_t rows, float *c, size_t ldc, bool add)
 {
     kernels[kind](p, rows, c, ldc, add);
+}
+
+/* ---- conversion and packing */
+
+BF16_INLINE void bf16_round_floats(const float *from, size_t n, bf16 *to, bool native)
+{
+    size_t i = 0;
+    for (; i + VEC <= n; i += VEC)
+        vec_store_bf16(to + i, vec_load(from + i), native);
+    for (; i < n; i++)
+        to[i] = bf16_from_float(from[i]);
+}
+
+void bf16_from_floats(const float *from, size_t n, bf16 *to)
+{
+    bf16_converts() ? bf16_round_floats(from, n, to, true) : bf16_round_floats(from, n, to, false);
+}
+
+void bf16_to_floats(const bf16 *from, size_t n, float *to)
+{
+    for (size_t i = 0; i < n; i++)
+        to[i] = bf16_to_float(from[i]);
+}
+
+void bf16_pack(const bf16 *from, size_t ld, bf16 *chunk)
+{
+    for (size_t tile = 0; tile < 2; tile++)
+        for (size_t pair = 0; pair < 16; pair++, chunk += 32) {
+            const bf16 *even = from + 2 * pair * ld + 16 * tile, *odd = even + ld;
+            for (size_t j = 0; j < 16; j++) {
+                uint32_t both = even[j] | (uint32_t)odd[j] << 16;
+                memcpy(chunk + 2 * j, &both, sizeof both);
+            }
+        }
+}
+
+#ifdef __AVX512BW__
+/* Rows of 16 dwords become columns. */
+static void bf16_pack_transpose_dwords(__m512i r[16])
+{
+    __m512i t[16];
+
+    for (int i = 0; i < 8; i++) {
+        t[2 * i] = _mm512_unpacklo_epi32(r[2 * i], r[2 * i + 1]);
+        t[2 * i + 1] = _mm512_unpackhi_epi32(r[2 * i], r[2 * i + 1]);
+    }
+    for (int i = 0; i < 4; i++) {
+        r[4 * i] = _mm512_unpacklo_epi64(t[4 * i], t[4 * i + 2]);
+        r[4 * i + 1] = _mm512_unpackhi_epi64(t[4 * i], t[4 * i + 2]);
+        r[4 * i + 2] = _mm512_unpacklo_epi64(t[4 * i + 1], t[4 * i + 3]);
+        r[4 * i + 3] = _mm512_unpackhi_epi64(t[4 * i + 1], t[4 * i + 3]);
+    }
+    for (int i = 0; i < 4; i++) {
+        t[i] = _mm512_shuffle_i32x4(r[i], r[i + 4], 0x88);
+        t[i + 4] = _mm512_shuffle_i32x4(r[i], r[i + 4], 0xdd);
+        t[i + 8] = _mm512_shuffle_i32x4(r[i + 8], r[i + 12], 0x88);
+        t[i + 12] = _mm512_shuffle_i32x4(r[i + 8], r[i + 12], 0xdd);
+    }
+    for (int i = 0; i < 8; i++) {
+        r[i] = _mm512_shuffle_i32x4(t[i], t[i + 8], 0x88);
+        r[i + 8] = _mm512_shuffle_i32x4(t[i], t[i + 8], 0xdd);
+    }
+}
+
+/* 32 rows of 32: pairs of neighbouring rows first, then their transpose. */
+static void bf16_transpose_block(const bf16 *from, size_t ld, bf16 *to, size_t to_ld)
+{
+    __m512i low[16], high[16];
+
+    for (int i = 0; i < 16; i++) {
+        __m512i a = _mm512_loadu_si512(from + (size_t)(2 * i) * ld);
+        __m512i b = _mm512_loadu_si512(from + (size_t)(2 * i + 1) * ld);
+        low[i] = _mm512_unpacklo_epi16(a, b); /* channels 8 l + 0 to 3 of each lane l */
+        high[i] = _mm512_unpackhi_epi16(a, b);
+    }
+    bf16_pack_transpose_dwords(low);
+    bf16_pack_transpose_dwords(high);
+    for (int i = 0; i < 16; i++) {
+        size_t channel = (size_t)(i / 4 * 8 + i % 4);
+        _mm512_storeu_si512(to + channel * to_ld, low[i]);
+        _mm512_storeu_si512(to + (channel + 4) * to_ld, high[i]);
+    }
+}
+#else
+static void bf16_transpose_block(const bf16 *from, size_t ld, bf16 *to, size_t to_ld)
+{
+    for (size_t i = 0; i < 32; i++)
+        for (size_t j = 0; j < 32; j++)
+            to[j * to_ld + i] = from[i * ld + j];
+}
+#endif
+
+void bf16_transpose(const bf16 *from, size_t from_ld, size_t rows, size_t c, bf16 *to, size_t to_ld)
+{
+    for (size_t j = 0; j < c; j += 32)
+        for (size_t i = 0; i < rows; i += 32)
+            bf16_transpose_block(from + i * from_ld + j, from_ld, to + j * to_ld + i, to_ld);
+}
+
+static void bf16_pack_rows(const float *from, size_t ld, size_t rows, bf16 *chunk)
+{
+    bf16 block[32 * 32];
+
+    for (size_t i = 0; i < 32; i++)
+        if (i < rows)
+            bf16_from_floats(from + i * ld, 32, block + i * 32);
+        else
+            memset(block + i * 32, 0, 32 * sizeof *block);
+    bf16_pack(block, 32, chunk);
+}
+
+#ifndef __AVX512BW__
+/* Where element (i, j) of a chunk lies. */
+static size_t bf16_pack_place(size_t i, size_t j)
+{
+    return (j / 16 * 16 + i / 2) * 32 + j % 16 * 2 + i % 2;
+}
+#endif
+
+static void bf16_pack_columns(const float *from, size_t ld, size_t rows, bf16 *chunk)
+{
+    bf16 block[32 * 32];
+
+    for (size_t j = 0; j < 32; j++) {
+        bf16_from_floats(from + j * ld, rows, block + j * 32);
+        memset(block + j * 32 + rows, 0, (32 - rows) * sizeof *block);
+    }
+#ifdef __AVX512BW__
+    for (size_t tile = 0; tile < 2; tile++) {
+        __m512i r[16];
+        for (size_t i = 0; i < 16; i++)
+            r[i] = _mm512_loadu_si512(block + (tile * 16 + i) * 32);
+        bf16_pack_transpose_dwords(r);
+        for (size_t i = 0; i < 16; i++)
+            _mm512_storeu_si512(chunk + tile * 512 + i * 32, r[i]);
+    }
+#else
+    for (size_t j = 0; j < 32; j++)
+        for (size_t i = 0; i < 32; i++)
+            chunk[bf16_pack_place(i, j)] = block[j * 32 + i];
+#endif
+}
+
+void bf16_pack_floats(const float *from, size_t ld, bool transposed, size_t rows, bf16 *chunk)
+{
+    if (transposed)
+        bf16_pack_columns(from, ld, rows, chunk);
+    else
+        bf16_pack_rows(from, ld, rows, chunk);
 }

@@ -5,15 +5,12 @@
  */
 #pragma once
 
-#include "worker/kernels/bf16/bf16.h"
+#include "worker/kernels/bf16.h"
 #include "worker/kernels/vec.h"
 
 /* aligned(2): anywhere. */
 typedef uint16_t vec_bf16 __attribute__((vector_size(VEC * 2), aligned(2), may_alias));
 typedef uint32_t vec_bits __attribute__((vector_size(VEC * 4), aligned(4), may_alias));
-
-/* The processor has VCVTNEPS2BF16. */
-bool bf16_converts(void);
 
 #define BF16_INLINE static inline __attribute__((always_inline))
 

@@ -32,6 +32,9 @@ const char *bf16_kind_name(enum bf16_kind kind); /* "emulated", "avx512_bf16", "
  * while others multiply. */
 bool bf16_use(enum bf16_kind kind);
 
+/* Whether the processor has VCVTNEPS2BF16 (`native` in bf16_vec.h). */
+bool bf16_converts(void);
+
 static inline float bf16_to_float(bf16 x)
 {
     uint32_t bits = (uint32_t)x << 16;
