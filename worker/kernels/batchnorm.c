@@ -13,7 +13,7 @@ static void batchnorm_add_to(double *sum, const float *part, size_t n)
         sum[i] += part[i];
 }
 
-/* `width` vectors of channels, `rows` rows; accumulators stay in registers. */
+/* `width` vectors of channels; the accumulators stay in registers. */
 static inline __attribute__((always_inline)) void sums_block(const float *z, size_t rows, size_t ld,
                                                              const float *shift, int width,
                                                              double *sum, double *square_sum)
@@ -56,7 +56,7 @@ void batchnorm_sums(const float *z, size_t rows, size_t c, size_t ld, const floa
     }
 }
 
-/* One text for forward and for backward's mask, so that both round alike. */
+/* Shared by forward and the mask of backward, so that both round alike. */
 static inline vec batchnorm_normalised(const float *z, const float *scale, const float *shift)
 {
     return vec_load(z) * vec_load(scale) + vec_load(shift);
@@ -173,7 +173,7 @@ static void batchnorm_mask_sums_column(float *g, const struct batchnorm_mask *ma
     }
 }
 
-/* Rows that are summed in float; the kinds that training has are compiled by themselves. */
+/* Sums these rows in float. The cases of training are compiled separately. */
 static void batchnorm_mask_sums_rows(float *g, const struct batchnorm_mask *mask, size_t rows,
                                      size_t c, size_t ld, const struct batchnorm_branch *branch,
                                      double *g_sum)
@@ -311,7 +311,7 @@ void batchnorm_bf16_apply(const bf16 *z, size_t rows, size_t c, const float *sca
         bf16_apply_kinds(z, rows, c, scale, shift, residual, relu, y, false);
 }
 
-/* BF16_WIDE channels from j on. A masked g is what it was or 0: it is not rounded. */
+/* BF16_WIDE channels from j on. A masked g is unchanged or 0, so it is not rounded. */
 BF16_INLINE void bf16_mask_sums_block(bf16 *g, const struct batchnorm_bf16_mask *mask, size_t rows,
                                       size_t c, size_t j, bool by_y, int branches,
                                       const struct batchnorm_bf16_branch *branch, double *g_sum,

@@ -1,13 +1,16 @@
 /*
- * The element-wise half of batch normalisation with its ReLU and residual addition, over rows (r,
- * C) of an NHWC tensor, or over C of its channels: rows lie ld floats apart. Each is a single pass,
- * to be called while the rows are in cache. Sums are taken in float over at most 128 rows, then in
+ * Element-wise part of batch normalisation, including ReLU and residual addition, on rows (r, C) of
+ * an NHWC tensor or on C of its channels; rows are ld floats apart. Each function is a single pass,
+ * to be called while the rows are in cache. Sums are in float over at most 128 rows, then in
  * double.
  *
  * Forward: y = relu(scale z + shift + residual). Backward, with g the gradient of y masked by y > 0
  * and xhat = (z - mean) / sd: the gradient of z is gamma / sd (g - mean(g) - xhat mean(g xhat)) = a
  * g + b z + c with three numbers a channel, so that it needs the sums of g and g (z - mean) only
  * (Ioffe and Szegedy, arXiv:1502.03167, section 3).
+ *
+ * The bf16 functions widen what they read, compute in fp32 and round once when they write. Their
+ * channels are multiples of 32.
  */
 #pragma once
 
@@ -16,13 +19,12 @@
 
 #include "worker/kernels/bf16.h"
 
-/* Adds sum(z - shift) and sum((z - shift)^2) of each channel. shift (C) near the mean keeps the
- * digits of the variance. */
+/* Adds sum(z - shift) and sum((z - shift)^2) per channel. shift (C) should be near the mean, to
+ * keep the digits of the variance. */
 void batchnorm_sums(const float *z, size_t rows, size_t c, size_t ld, const float *shift,
                     double *sum, double *square_sum);
 
-/* What is added to scale z + shift. All NULL: nothing; scale NULL: rows as they are; else scale
- * rows + shift. */
+/* Addend of scale z + shift. All NULL: none; scale NULL: rows; else scale rows + shift */
 struct batchnorm_residual {
     const float *rows, *scale, *shift;
 };
@@ -32,21 +34,22 @@ void batchnorm_apply(const float *z, size_t rows, size_t c, size_t ld, const flo
                      const float *shift, const struct batchnorm_residual *residual, bool relu,
                      float *y);
 
-/* One of the (one or two) normalised tensors whose sum was y, and where its sum goes. */
+/* One of the one or two normalised tensors that y is the sum of */
 struct batchnorm_branch {
-    const float *z;    /* rows; NULL: there is none */
+    const float *z;    /* rows; NULL: absent */
     const float *mean; /* (C) */
-    double *gz_sum;    /* (C) gets sum of g (z - mean) added */
+    double *gz_sum;    /* (C); sum of g (z - mean) is added */
 };
 
-/* Where g passes: y > 0. y NULL: scale z + shift of the first branch's z, which has the same sign
- * as the y that batchnorm_apply makes of it. */
+/* g passes where y > 0. y NULL: where scale z + shift of the first branch is positive, which has
+ * the same sign as the y of batchnorm_apply. */
 struct batchnorm_mask {
     const float *y;             /* rows */
     const float *scale, *shift; /* (C) */
 };
 
-/* g = passes ? g : 0 in place (no mask: g stays); adds sum g to g_sum and the branches' sums. */
+/* g = passes ? g : 0 in place (mask NULL: unchanged); adds sum g to g_sum, and the branches'
+ * sums. */
 void batchnorm_mask_sums(float *g, const struct batchnorm_mask *mask, size_t rows, size_t c,
                          size_t ld, const struct batchnorm_branch branch[2], double *g_sum);
 
@@ -54,43 +57,36 @@ void batchnorm_mask_sums(float *g, const struct batchnorm_mask *mask, size_t row
 void batchnorm_input_gradient(const float *g, const float *z, size_t rows, size_t c, size_t ld,
                               const float *a, const float *b, const float *c0, float *dz);
 
-/*
- * batchnorm.h on bf16 tensors: what is read is widened, computed in fp32 as there, and
- * rounded once when it is written. Channels are multiples of 32.
- */
-
 void batchnorm_bf16_sums(const bf16 *z, size_t rows, size_t c, const float *shift, double *sum,
                          double *square_sum);
 
-/* As struct batchnorm_residual. */
+/* As struct batchnorm_residual */
 struct batchnorm_bf16_residual {
     const bf16 *rows;
     const float *scale, *shift;
 };
 
-/* y = relu(scale z + shift + residual); y may be z. */
+/* y may be z. */
 void batchnorm_bf16_apply(const bf16 *z, size_t rows, size_t c, const float *scale,
                           const float *shift, const struct batchnorm_bf16_residual *residual,
                           bool relu, bf16 *y);
 
-/* As struct batchnorm_branch: z NULL: there is none. */
+/* As struct batchnorm_branch */
 struct batchnorm_bf16_branch {
     const bf16 *z;
     const float *mean;
     double *gz_sum;
 };
 
-/* As struct batchnorm_mask: y NULL: the sign of scale z + shift of the first branch's z. */
+/* As struct batchnorm_mask */
 struct batchnorm_bf16_mask {
     const bf16 *y;
     const float *scale, *shift;
 };
 
-/* g = passes ? g : 0 in place, and adds the sums of g and g (z - mean). */
 void batchnorm_bf16_mask_sums(bf16 *g, const struct batchnorm_bf16_mask *mask, size_t rows,
                               size_t c, const struct batchnorm_bf16_branch branch[2],
                               double *g_sum);
 
-/* dz = a g + b z + c; dz may be g. */
 void batchnorm_bf16_input_gradient(const bf16 *g, const bf16 *z, size_t rows, size_t c,
                                    const float *a, const float *b, const float *c0, bf16 *dz);

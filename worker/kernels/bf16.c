@@ -37,13 +37,12 @@ BF16_INLINE vec bf16_multiply_add(vec a, vec b, vec c)
 #endif
 }
 
-/* Two bf16, in the place of a float or an integer. */
+/* Two bf16 as a float or an integer */
 typedef float float_pair __attribute__((aligned(2), may_alias));
 typedef uint32_t bits_pair __attribute__((aligned(2), may_alias));
 
-/* A pair in all lanes, by a load that spreads it: left to itself the compiler halves the pair
- * first, and spreads each half from an integer's register, for less than two thirds of the speed
- * with AVX2. */
+/* Broadcasts a pair to all lanes by a load. Left to itself the compiler splits the pair first and
+ * broadcasts each half from an integer register, at less than two thirds of the speed with AVX2. */
 BF16_INLINE vec_bits bf16_spread_pair(const bf16 *a)
 {
 #if VEC == 16
@@ -57,7 +56,7 @@ BF16_INLINE vec_bits bf16_spread_pair(const bf16 *a)
 
 enum { EMULATED_ROWS = 4 };
 
-/* `rows` rows of VEC columns: those from `column` on. */
+/* Products of `rows` rows with VEC columns from `column` on. */
 BF16_INLINE void bf16_emulate(const struct bf16_product *p, size_t first, int rows, size_t column,
                               float *c, size_t ldc, bool add)
 {
@@ -160,7 +159,7 @@ static void bf16_multiply_dot(const struct bf16_product *p, size_t rows, float *
 
 /* ---- TDPBF16PS */
 
-/* LDTILECFG's operand (Intel SDM): palette 1, eight tiles. */
+/* Operand of LDTILECFG (Intel SDM): palette 1, eight tiles */
 struct tile_config {
     uint8_t palette, start_row, reserved[14];
     uint16_t row_bytes[16];
@@ -188,7 +187,7 @@ static void bf16_multiply_configure_tiles(size_t rows)
 #define TILE_ZERO(tile)   __asm__ volatile("tilezero %%tmm" #tile : :)
 #define TILE_DOT(c, a, b) __asm__ volatile("tdpbf16ps %%tmm" #b ", %%tmm" #a ", %%tmm" #c : :)
 
-/* Of more than 16 rows. */
+/* For more than 16 rows. */
 static void bf16_multiply_tiles(const struct bf16_product *p, float *c, size_t ldc, bool add)
 {
     size_t c_step = ldc * sizeof *c, a_step = p->row * sizeof *p->a;
@@ -222,7 +221,7 @@ static void bf16_multiply_tiles(const struct bf16_product *p, float *c, size_t l
     TILE_STORE(3, c + 16 * ldc + 16, c_step);
 }
 
-/* Of at most 16 rows. */
+/* For at most 16 rows. */
 static void bf16_multiply_upper_tiles(const struct bf16_product *p, float *c, size_t ldc, bool add)
 {
     size_t c_step = ldc * sizeof *c, a_step = p->row * sizeof *p->a;
@@ -259,7 +258,7 @@ static void bf16_multiply_amx(const struct bf16_product *p, size_t rows, float *
         bf16_multiply_configure_tiles(BF16_ROWS);
 }
 
-/* ---- what the processor has */
+/* ---- processor features */
 
 static bool bf16_multiply_has_dot(void)
 {
@@ -267,7 +266,7 @@ static bool bf16_multiply_has_dot(void)
     return __get_cpuid_count(7, 1, &a, &b, &c, &d) && a & 1u << 5;
 }
 
-/* Linux grants the tiles' state to a process that asks (arch_prctl(2), ARCH_REQ_XCOMP_PERM). */
+/* Linux grants the tile state on request (arch_prctl(2), ARCH_REQ_XCOMP_PERM). */
 static bool bf16_multiply_has_tiles(void)
 {
     enum { REQUEST_PERMISSION = 0x1023, TILE_DATA = 18, AMX_BF16 = 1 << 22, AMX_TILE = 1 << 24 };
@@ -297,7 +296,7 @@ static bool has[BF16_KINDS] = {true, false, false};
 static bool converts;
 static enum bf16_kind kind;
 
-/* Before main: threads only read these. */
+/* Runs before main; threads only read the result. */
 __attribute__((constructor)) static void bf16_choose_kind(void)
 {
     converts = has[BF16_DOT] = bf16_multiply_has_dot();
@@ -388,7 +387,7 @@ void bf16_pack(const bf16 *from, size_t ld, bf16 *chunk)
 }
 
 #ifdef __AVX512BW__
-/* Rows of 16 dwords become columns. */
+/* Transposes 16 rows of 16 dwords. */
 static void bf16_pack_transpose_dwords(__m512i r[16])
 {
     __m512i t[16];
@@ -415,7 +414,7 @@ static void bf16_pack_transpose_dwords(__m512i r[16])
     }
 }
 
-/* 32 rows of 32: pairs of neighbouring rows first, then their transpose. */
+/* Transposes 32 rows of 32: interleaves neighbouring rows, then transposes the pairs. */
 static void bf16_transpose_block(const bf16 *from, size_t ld, bf16 *to, size_t to_ld)
 {
     __m512i low[16], high[16];
@@ -463,7 +462,7 @@ static void bf16_pack_rows(const float *from, size_t ld, size_t rows, bf16 *chun
 }
 
 #ifndef __AVX512BW__
-/* Where element (i, j) of a chunk lies. */
+/* Position of element (i, j) in a chunk. */
 static size_t bf16_pack_place(size_t i, size_t j)
 {
     return (j / 16 * 16 + i / 2) * 32 + j % 16 * 2 + i % 2;

@@ -2,17 +2,18 @@
  * bf16: the upper 16 bits of a float (8 of exponent, 7 of fraction). Products of bf16 are summed in
  * fp32.
  *
- * What multiplies is chosen by the processor when the engine starts: AMX's tiles (TDPBF16PS), the
- * dot products of AVX512_BF16 (VDPBF16PS), or fp32 multiply-adds that do what TDPBF16PS does. The
- * first and the last give the same bits, VDPBF16PS others, since it adds in another order:
+ * The multiplication is chosen when the engine starts, by the processor: AMX tiles (TDPBF16PS), the
+ * dot products of AVX512_BF16 (VDPBF16PS), or fp32 multiply-adds that emulate TDPBF16PS bit by bit.
+ * VDPBF16PS adds in another order, so it gives other bits:
  *
- *   TDPBF16PS, for each 32 of k: e and o begin at 0; e = fma(a[2i], b[2i], e) and o = fma(a[2i+1],
- *   b[2i+1], o) for i = 0 to 15; c = c + (e + o).
- *   VDPBF16PS, for each pair: c = fma(a[2i+1], b[2i+1], c), then c = fma(a[2i], b[2i], c).
+ * - TDPBF16PS, for each 32 of k: e and o begin at 0; e = fma(a[2i], b[2i], e) and o = fma(a[2i+1],
+ * b[2i+1], o) for i = 0 to 15; c = c + (e + o).
  *
- * Both round to nearest even, read denormals as zero, write them as zero, and take no notice of
- * MXCSR (Intel SDM, volume 2; compared with the instructions bit by bit). Emulation needs the modes
- * that bf16_begin sets. Of a NaN, only that it is one is defined.
+ * - VDPBF16PS, for each pair: c = fma(a[2i+1], b[2i+1], c), then c = fma(a[2i], b[2i], c).
+ *
+ * Both round to nearest even, treat denormal inputs and results as zero, and ignore MXCSR (Intel
+ * SDM, volume 2; compared with the instructions bit by bit). Emulation needs the modes that
+ * bf16_begin sets. The payload of a NaN is undefined.
  */
 #pragma once
 
@@ -28,8 +29,8 @@ enum bf16_kind { BF16_EMULATED, BF16_DOT, BF16_AMX, BF16_KINDS };
 enum bf16_kind bf16_kind(void);
 const char *bf16_kind_name(enum bf16_kind kind); /* "emulated", "avx512_bf16", "amx_bf16" */
 
-/* For tests and measurements: from now on this kind. False: the processor does not have it. Not
- * while others multiply. */
+/* Selects a kind, for tests and measurements. Returns false if the processor lacks it. Not during
+ * multiplications. */
 bool bf16_use(enum bf16_kind kind);
 
 /* Whether the processor has VCVTNEPS2BF16 (`native` in bf16_vec.h). */
@@ -43,7 +44,7 @@ static inline float bf16_to_float(bf16 x)
     return f;
 }
 
-/* As VCVTNEPS2BF16: to the nearest, ties to even; a denormal becomes a zero of its sign, a NaN a
+/* As VCVTNEPS2BF16: to nearest, ties to even; a denormal becomes a zero with its sign, a NaN a
  * quiet one. */
 static inline bf16 bf16_from_float(float f)
 {
@@ -59,23 +60,23 @@ void bf16_from_floats(const float *from, size_t n, bf16 *to);
 void bf16_to_floats(const bf16 *from, size_t n, float *to);
 
 /*
- * A product's right-hand matrix (k, n) lies in panels of BF16_COLUMNS columns: a panel is a list of
- * chunks of BF16_CHUNK rows, a chunk two tiles of 16 columns, a tile 16 pairs of rows: (n / 32, k /
- * 32, 2, 16, 16, 2).
+ * The right-hand matrix (k, n) of a product is in panels of BF16_COLUMNS columns: a panel is a list
+ * of chunks of BF16_CHUNK rows, a chunk two tiles of 16 columns, a tile 16 pairs of rows: (n / 32,
+ * k / 32, 2, 16, 16, 2).
  */
 
-/* One chunk from fp32: element (i, j) at from[i ld + j], or from[j ld + i] if transposed. Rows from
- * `rows` on are zero. */
+/* Packs one chunk from fp32: element (i, j) at from[i ld + j], or from[j ld + i] if transposed.
+ * Rows from `rows` on become zero. */
 void bf16_pack_floats(const float *from, size_t ld, bool transposed, size_t rows, bf16 *chunk);
 
-/* One chunk from 32 rows of bf16. */
+/* Packs one chunk from 32 rows of bf16. */
 void bf16_pack(const bf16 *from, size_t ld, bf16 *chunk);
 
-/* (rows, c) to (c, rows): both multiples of 32; to_ld >= rows. */
+/* (rows, c) to (c, rows), both multiples of 32; to_ld >= rows. */
 void bf16_transpose(const bf16 *from, size_t from_ld, size_t rows, size_t c, bf16 *to,
                     size_t to_ld);
 
-/* The left-hand matrix: element (i, k) of chunk q at a[i row + chunk[q] + k]. */
+/* The left-hand matrix: element (i, k) of chunk q at a[i row + chunk[q] + k] */
 struct bf16_product {
     const bf16 *a;
     size_t row;
@@ -84,8 +85,8 @@ struct bf16_product {
     const bf16 *panel;
 };
 
-/* A thread's products lie between these two: the processor's modes and tiles are set, and given
- * back so that a change of threads need not save them. */
+/* Enclose a thread's multiplications: set and release the processor's modes and tiles, so that a
+ * context switch need not save them. */
 void bf16_begin(void);
 void bf16_end(void);
 

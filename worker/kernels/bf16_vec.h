@@ -1,14 +1,13 @@
 /*
- * Vectors of bf16 as vectors of floats: for the engine's own files. `native` is a constant where
- * these are inlined: whether the processor's own conversion may be used (bf16_converts), which
- * gives the same bits.
+ * Vectors of bf16, converted to vectors of floats. For the engine only. `native` is a constant
+ * after inlining: use the processor's own conversion (bf16_converts), with the same bits.
  */
 #pragma once
 
 #include "worker/kernels/bf16.h"
 #include "worker/kernels/vec.h"
 
-/* aligned(2): anywhere. */
+/* aligned(2): any address */
 typedef uint16_t vec_bf16 __attribute__((vector_size(VEC * 2), aligned(2), may_alias));
 typedef uint32_t vec_bits __attribute__((vector_size(VEC * 4), aligned(4), may_alias));
 
@@ -25,7 +24,7 @@ BF16_INLINE vec_bits vec_choose(vec_bits mask, vec_bits a, vec_bits b)
     return (a & mask) | (b & ~mask);
 }
 
-/* bf16_from_float of each. */
+/* bf16_from_float of each element. */
 BF16_INLINE void vec_store_bf16(bf16 *p, vec v, bool native)
 {
 #if VEC == 16

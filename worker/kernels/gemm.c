@@ -14,9 +14,9 @@ void gemm_single_threaded(void)
     openblas_set_num_threads(1);
 }
 
-#define BUFFER_BYTES ((size_t)129 << 20) /* at most; 0.3.21 asks for 128 MiB and 4 KiB */
-/* Long enough that the threads do theirs at the same time, and that OpenBLAS takes a buffer. How
- * many it takes depends on who meets whom; a larger product would leave more memory in each. */
+#define BUFFER_BYTES ((size_t)129 << 20) /* upper bound; 0.3.21 requests 128 MiB and 4 KiB */
+/* Long enough for the threads to overlap, so that OpenBLAS takes a buffer for each (a matter of
+ * timing); larger products would touch more of each buffer. */
 #define PRODUCT_SIDE 128
 
 struct reserve {
@@ -69,8 +69,7 @@ void gemm_library(char text[GEMM_LIBRARY_BYTES])
 {
     char version[12] = "";
 
-    sscanf(openblas_get_config(), "OpenBLAS %11s",
-           version); /* "OpenBLAS 0.3.21 DYNAMIC_ARCH ..." */
+    sscanf(openblas_get_config(), "OpenBLAS %11s", version);
     snprintf(text, GEMM_LIBRARY_BYTES, "%s%s%s", version, *version ? " " : "", gemm_processor());
 }
 

@@ -8,13 +8,10 @@
 #include "worker/kernels/window.h"
 #include "worker/team/dry_run.h"
 
-/* The maximum of a window for a vector of channels, of numbers of any kind: for the engine's own
- * files. */
-
 #define POOL_INLINE static inline __attribute__((always_inline))
 
-/* VEC channels from x on, all taps: the first of the largest, or the last NaN; *tap (NULL: not
- * wanted) where each came from. Both stay in registers. load: a constant where this is inlined. */
+/* Maximum of VEC channels from x on over all taps: the first of the largest, or the last NaN; *tap
+ * (may be NULL) gets its tap. Both stay in registers. load: a constant when inlined. */
 POOL_INLINE vec pool_max_of_vector(const struct window *w, const void *x, size_t number_bytes,
                                    vec load(const void *at), struct window_hits ty,
                                    struct window_hits tx, uint8_t *tap)
@@ -84,7 +81,7 @@ void pool_max(const struct window *w, const float *x, size_t first, size_t end, 
     }
 }
 
-/* dx += dy where the maximum came from this tap. */
+/* dx += dy for maxima from tap `wanted`. */
 static void pool_send_back(const float *dy, const uint8_t *tap, uint8_t wanted, size_t c, float *dx)
 {
     size_t j = 0;
@@ -97,7 +94,7 @@ static void pool_send_back(const float *dy, const uint8_t *tap, uint8_t wanted, 
         dx[j] += tap[j] == wanted ? dy[j] : 0;
 }
 
-/* To a line of dx from a row of outputs that sees it by its taps ky. */
+/* Adds to a line of dx from a row of outputs, whose windows contain it as row ky. */
 static void pool_send_row_back(const struct window *w, const float *dy, const uint8_t *tap, int ky,
                                float *dx)
 {
@@ -185,7 +182,7 @@ void pool_bf16_max(const struct window *w, const bf16 *x, size_t first, size_t e
     }
 }
 
-/* Windows of one direction that see input position p: [first, end). */
+/* Windows of one direction that contain input position p: [first, end). */
 static struct window_hits pool_bf16_windows_at(const struct window *w, int p)
 {
     int reach = p + w->pad - w->kernel + 1;
@@ -196,7 +193,7 @@ static struct window_hits pool_bf16_windows_at(const struct window *w, int p)
     return t;
 }
 
-/* VEC channels of one pixel: what the windows that see it send back. */
+/* VEC channels of one pixel: sums the gradients of the windows that contain it. */
 static void pool_bf16_gather_vector(const struct window *w, int y, int x, const bf16 *dy,
                                     const uint8_t *tap, bf16 *dx)
 {

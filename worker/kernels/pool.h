@@ -1,6 +1,8 @@
 /*
  * Pooling over images (N, in, in, C), NHWC. The maximum is the first one in the order (ky, kx), as
- * torch takes it, and a NaN wins; padding never does.
+ * in torch, and NaN wins; padding never does. Each function computes a part of its result, for
+ * sharing between threads. The bf16 functions widen what they read, compute in fp32 and round once
+ * when they write; their channels are multiples of 32.
  */
 #pragma once
 
@@ -10,15 +12,13 @@
 #include "worker/kernels/window.h"
 #include "worker/team/parallel.h"
 
-/* Each makes a part of its result, so that threads share it. */
-
-/* x (N, in, in, C) -> the pixels [first, end), counted through the batch, of y (N, out, out, C) and
- * of tap (same shape, NULL: not wanted): which tap, ky * kernel + kx, was it. */
+/* x (N, in, in, C) -> pixels [first, end), counted over the batch, of y (N, out, out, C) and of tap
+ * (same shape; may be NULL): the tap ky * kernel + kx of the maximum. */
 void pool_max(const struct window *w, const float *x, size_t first, size_t end, float *y,
               uint8_t *tap);
 
-/* The lines [first, end), counted through the batch, of dx (N, in, in, C): overwritten with dy sent
- * to where the maxima were. */
+/* Lines [first, end), counted over the batch, of dx (N, in, in, C): overwritten with the dy of the
+ * maxima. */
 void pool_max_backward(const struct window *w, const float *dy, const uint8_t *tap, size_t first,
                        size_t end, float *dx);
 
@@ -29,21 +29,16 @@ void pool_average(const float *x, const struct parallel_block *of, int pixels, s
 void pool_average_backward(const float *dy, const struct parallel_block *of, int pixels, size_t c,
                            float *dx);
 
-/*
- * pool.h on bf16 tensors: what is read is widened, computed in fp32 as there, and rounded once when
- * it is written. Channels are multiples of 32. Each makes a part of its result.
- */
-
-/* The pixels [first, end) of y, counted through the batch. tap NULL: not wanted. */
+/* As pool_max. */
 void pool_bf16_max(const struct window *w, const bf16 *x, size_t first, size_t end, bf16 *y,
                    uint8_t *tap);
-/* The pixels [first, end) of dx. */
+/* Pixels [first, end) of dx. */
 void pool_bf16_max_backward(const struct window *w, const bf16 *dy, const uint8_t *tap,
                             size_t first, size_t end, bf16 *dx);
 
 /* A part of y (N, C) */
 void pool_bf16_average(const bf16 *x, const struct parallel_block *of, int pixels, size_t c,
                        float *y);
-/* The pixels [first, end) of dx (N pixels, C) */
+/* Pixels [first, end) of dx (N pixels, C) */
 void pool_bf16_average_backward(const float *dy, size_t first, size_t end, int pixels, size_t c,
                                 bf16 *dx);

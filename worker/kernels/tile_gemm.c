@@ -10,7 +10,7 @@
 #include "worker/team/parallel.h"
 #include "worker/kernels/tile_size.h"
 
-/* Rows of B in a block: 32 KiB of a panel with AVX-512. */
+/* Rows of B per block: 32 KiB of a panel with AVX-512. */
 enum { BLOCK_K = 256, COPY_LD = BLOCK_K + 16, COPY_ROWS = 256 };
 
 size_t tile_columns(void)
@@ -25,7 +25,7 @@ bool tile_gemm_takes(size_t n)
 
 #define INLINE static inline __attribute__((always_inline))
 
-/* C (rows, TILE_COLUMNS) of k products. Element (i, k) of A lies at a[i lda + k], or a[k lda + i]
+/* C (rows, TILE_COLUMNS) for k products. Element (i, k) of A is at a[i lda + k], or at a[k lda + i]
  * if by_k. */
 INLINE void micro(int rows, bool by_k, const float *a, size_t lda, const float *b, size_t k,
                   float *c, size_t ldc, bool add)
@@ -101,7 +101,7 @@ static micro_kernel *const by_rows[TILE_ROWS + 1] = {
 static micro_kernel *const by_columns[TILE_ROWS + 1] = {
     NULL, columns_1, columns_2, columns_3, columns_4, columns_5, columns_6 MORE(columns_)};
 
-/* k rows of one panel from B (k, n). */
+/* Packs k rows of one panel from B (k, n). */
 static void tile_gemm_copy_panel(const float *b, size_t ld, size_t k, float *panel)
 {
     for (size_t l = 0; l < k; l++, b += ld, panel += TILE_COLUMNS) {
@@ -143,7 +143,7 @@ static void tile_gemm_transpose_block(const float *from, size_t ld, float *to, s
 }
 #endif
 
-/* k rows of one panel from B stored as (n, k). */
+/* Packs k rows of one panel from B stored as (n, k). */
 static void tile_gemm_transpose_panel(const float *b, size_t ld, size_t k, float *panel)
 {
     size_t l = 0;
@@ -175,7 +175,7 @@ void tile_pack(const struct tile_matrix *b, size_t k, size_t n, float *panels, s
         tile_gemm_make_panel(b, 0, k, j, panels + j * k_all);
 }
 
-/* The next rows of A: no hardware prefetcher follows 14 short rows at once. */
+/* The next rows of A: the hardware prefetcher does not follow 14 short rows at once. */
 static void tile_gemm_prefetch_rows(const float *a, size_t lda, size_t rows, size_t k)
 {
     for (size_t i = 0; i < rows; i++)
@@ -183,8 +183,8 @@ static void tile_gemm_prefetch_rows(const float *a, size_t lda, size_t rows, siz
             __builtin_prefetch(a + i * lda + l, 0, 2);
 }
 
-/* All rows of C for one block of a panel: shares of almost the same size, so that none is tiny.
- * Meanwhile as many rows of B that the next panel will be made of are fetched (later, or NULL). */
+/* All rows of C for one block of a panel, in groups of nearly equal size so that none is tiny.
+ * Meanwhile fetches the rows of B for the next panel (later, or NULL). */
 static void tile_gemm_run_rows(size_t m, const float *a, size_t lda, bool by_k, bool fetch,
                                const float *panel, size_t k, float *c, size_t ldc, bool add,
                                const float *later, size_t later_ld)
@@ -204,16 +204,16 @@ static void tile_gemm_run_rows(size_t m, const float *a, size_t lda, bool by_k, 
     }
 }
 
-/* k columns of A, rows a multiple of 4 KiB apart, to rows that do not fall on each other in the
- * first-level cache. */
+/* Copies k columns of A whose rows are a multiple of 4 KiB apart, so that they do not conflict in
+ * the first-level cache. */
 static void tile_gemm_copy_rows(size_t m, const float *a, size_t lda, size_t k, float *to)
 {
     for (size_t i = 0; i < m; i++)
         memcpy(to + i * COPY_LD, a + i * lda, k * sizeof *to);
 }
 
-/* One block of k for all columns of C; A at its first column (or row, by_k). more: as long a block
- * follows, or almost. */
+/* One block of k for all columns of C; A at its first column (or row, by_k). more: another block of
+ * about this length follows. */
 INLINE void run_block(size_t m, size_t n, size_t k0, size_t k, const float *a, size_t lda,
                       bool by_k, const struct tile_matrix *b, float *c, size_t ldc, bool add,
                       bool more)
@@ -235,8 +235,8 @@ INLINE void run_block(size_t m, size_t n, size_t k0, size_t k, const float *a, s
     }
 }
 
-/* Rows of C, complete from left to right: 14 rows of A stay in the first-level cache and meet the
- * packed panels, which stay in the second. Meanwhile the next rows are fetched. */
+/* Completes C from left to right: 14 rows of A stay in the first-level cache, the packed panels in
+ * the second, and the next rows are fetched meanwhile. */
 static void tile_gemm_run_panels(size_t m, size_t n, const float *a, size_t lda,
                                  const float *panels, size_t panel_ld, size_t k, float *c,
                                  size_t ldc, bool add)
@@ -261,7 +261,8 @@ static void tile_gemm_run_panels(size_t m, size_t n, const float *a, size_t lda,
     }
 }
 
-/* Measured best: of packed panels in the second-level cache; rows that pay to bring them there. */
+/* Measured best: floats of packed panels in the second-level cache; rows from which bringing them
+ * there pays. */
 enum { PANELS_FLOATS = 96 * 1024, MANY_ROWS = 256 };
 
 static void gemm_by_panels(size_t m, size_t n, size_t k, const float *a, size_t lda,

@@ -1,18 +1,18 @@
 /*
- * Matrix products from an own register tile: TILE_ROWS rows by TILE_COLUMNS columns of C stay in
- * registers while k runs. Faster than OpenBLAS where a side is short (64 channels) or few rows meet
- * many weights, which is most of a ResNet. One thread a call.
+ * Matrix products with a register tile: TILE_ROWS rows by TILE_COLUMNS columns of C stay in
+ * registers while k runs. Faster than OpenBLAS if a side is short (64 channels) or few rows meet
+ * many weights, which is most of a ResNet. Single-threaded.
  *
  * The right-hand matrix is read in panels of TILE_COLUMNS columns: (n / TILE_COLUMNS, k,
- * TILE_COLUMNS). It is either packed beforehand (when many calls use it) or block by block on the
- * way. n must be a multiple of TILE_COLUMNS; tile_gemm_takes says so.
+ * TILE_COLUMNS), packed in advance if many calls use it, or block by block during the product. n
+ * must be a multiple of TILE_COLUMNS (tile_gemm_takes).
  */
 #pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
 
-/* B (k, n) by its storage. */
+/* B (k, n) and its layout */
 struct tile_matrix {
     const float *data;
     size_t ld;       /* floats between rows */
@@ -20,12 +20,12 @@ struct tile_matrix {
     bool packed;     /* data is panels, ld is the k they were packed with */
 };
 
-size_t tile_columns(void); /* TILE_COLUMNS of the engine that is loaded, or counted for */
+size_t tile_columns(void); /* TILE_COLUMNS of the loaded engine, or of the counted one */
 
 bool tile_gemm_takes(size_t n);
 
-/* Writes panels; k_all >= k is the k of the whole matrix, if only some of its rows are packed by
- * this call. */
+/* Writes panels. k_all >= k is the k of the whole matrix, if this call packs only some of its
+ * rows. */
 void tile_pack(const struct tile_matrix *b, size_t k, size_t n, float *panels, size_t k_all);
 
 /* C (m, n) = A (m, k) B, or C += */

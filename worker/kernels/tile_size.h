@@ -1,6 +1,6 @@
 /*
- * The register tile of tile_gemm.h and whether it pays, for the processor kind this is compiled
- * for: for the engine's own files.
+ * The register tile of tile_gemm.h, and whether it pays, for the compiled ISA level. For the engine
+ * only.
  */
 #pragma once
 
@@ -12,8 +12,8 @@
 
 enum { TILE_COLUMNS = 2 * VEC, TILE_ROWS = TILE_ROWS_OF(VEC) };
 
-/* The same for what shares the work: of the engine that is counted for (team/dry_run.h), if one is;
- * tile_columns() is in tile_gemm.h. */
+/* The same for work sharing: of the counted engine (team/dry_run.h), if set. tile_columns() is in
+ * tile_gemm.h. */
 static inline size_t tile_vec(void)
 {
     return dry_run_vec ? dry_run_vec : VEC;
@@ -24,9 +24,9 @@ static inline size_t tile_rows(void)
     return TILE_ROWS_OF(tile_vec());
 }
 
-/* Where the register tile is measured to be as fast as OpenBLAS or faster: AVX-512 (114 against 100
- * GFLOP/s), AVX2 by gcc (the same; clang 14 spills its sums: 42 against 106). Not with SSE alone,
- * where OpenBLAS finds better code when it starts. */
+/* Whether the register tile was measured to be at least as fast as OpenBLAS: with AVX-512 (114
+ * against 100 GFLOP/s) and AVX2 by gcc (equal; clang 14 spills its sums: 42 against 106). Not with
+ * SSE only, where OpenBLAS chooses better code at run time. */
 #if defined __AVX512F__ || (defined __AVX2__ && !defined __clang__)
 #define TILE_GEMM_PAYS 1
 #else

@@ -1,11 +1,10 @@
 /*
- * The widest float vector of the processor this is compiled for, by GCC's vector extensions (clang
- * has them too), so that one text serves AVX-512, AVX2, SSE and others. What compilers translate
- * badly is made of intrinsics where it is needed, as in vec_math.h: their header takes the compiler
- * half a second to read.
+ * The widest float vector of the target processor, by GCC's vector extensions (also in clang), so
+ * that one source serves AVX-512, AVX2, SSE and others. Intrinsics are used only for what compilers
+ * translate badly, as in vec_math.h, because their header takes half a second to compile.
  *
- * For the engine's own files: libtrainengine is compiled several times, and only at run time is it
- * known which of them is loaded. What others need to know of the width is asked by a function.
+ * For the engine only: libtrainengine is compiled several times, and which one is loaded is known
+ * only at run time. Other code calls functions such as tile_columns().
  */
 #pragma once
 
@@ -23,7 +22,7 @@
 #define VEC 4
 #endif
 
-/* aligned(4): loads and stores through it may be anywhere. */
+/* aligned(4): unaligned loads and stores are allowed. */
 typedef float vec __attribute__((vector_size(VEC * 4), aligned(4), may_alias));
 typedef int vec_int __attribute__((vector_size(VEC * 4), aligned(4), may_alias));
 
@@ -41,5 +40,5 @@ static inline void vec_store(float *p, vec v)
 
 static inline vec vec_all(float x)
 {
-    return x - (vec){0}; /* -0 would become +0 with 0 + x */
+    return x - (vec){0}; /* 0 + x would turn -0 into +0 */
 }

@@ -1,4 +1,4 @@
-/* Functions of the vectors of vec.h that compilers translate badly, by intrinsics. */
+/* Functions on the vectors of vec.h that compilers translate badly, by intrinsics */
 #pragma once
 
 #include "worker/kernels/vec.h"
@@ -19,11 +19,12 @@ static inline vec vec_where_positive(vec g, vec y)
 #endif
 }
 
-/* max(x, 0), where NaN stays NaN. */
+/* max(x, 0); NaN stays NaN. */
 static inline vec vec_relu(vec x)
 {
 #if defined __AVX512F__
-    return (vec)_mm512_max_ps(_mm512_setzero_ps(), (__m512)x); /* the second operand if unordered */
+    return (vec)_mm512_max_ps(_mm512_setzero_ps(),
+                              (__m512)x); /* returns the second operand if unordered */
 #elif defined __AVX__
     return (vec)_mm256_max_ps(_mm256_setzero_ps(), (__m256)x);
 #else
@@ -31,7 +32,7 @@ static inline vec vec_relu(vec x)
 #endif
 }
 
-/* Correctly rounded, as IEEE 754 wants it. */
+/* Correctly rounded (IEEE 754). */
 static inline vec vec_sqrt(vec x)
 {
 #if defined __AVX512F__

@@ -5,7 +5,6 @@
 #include "common/run/trace.h"
 #include "worker/team/dry_run.h"
 
-/* Does a tap ever hit a real pixel? */
 static int window_tap_is_used(const struct window *w, int tap)
 {
     for (int o = 0; o < w->out; o++) {
@@ -39,10 +38,9 @@ struct window_hits window_hits_at(const struct window *w, int o)
     return t;
 }
 
-/* One kernel row of one output pixel: taps [first, end) hit pixels, in order, from image column x
- * of the row at `line`. */
+/* One kernel row of one output pixel: taps [first, end) hit pixels. */
 struct tap_row {
-    int iy, ix; /* of the first tap kept; may lie outside */
+    int iy, ix; /* of the first tap kept; may be outside */
     int first, end;
 };
 

@@ -1,7 +1,7 @@
 /*
- * The geometry of a square convolution or pooling window over images (N, in, in, C) -> (N, out,
- * out, ...). Taps that only ever see padding are left out: [tap_first, tap_end) is what remains of
- * [0, kernel) in each direction. At a 1x1 input, one of the nine taps of a padded 3x3 remains.
+ * Geometry of a square convolution or pooling window over images (N, in, in, C) -> (N, out, out,
+ * ...). Taps that only see padding are excluded: [tap_first, tap_end) remains of [0, kernel) in
+ * each direction. At a 1x1 input, one of the nine taps of a padded 3x3 remains.
  */
 #pragma once
 
@@ -16,13 +16,13 @@ struct window {
 
 struct window window_make(int in, int channels, int kernel, int stride, int pad);
 
-/* Taps of one direction that remain. */
+/* Remaining taps per direction. */
 static inline int window_taps(const struct window *w)
 {
     return w->tap_end - w->tap_first;
 }
 
-/* Taps of one direction that hit pixels for an output position: [first, end). */
+/* Taps of one direction that hit pixels for an output position: [first, end) */
 struct window_hits {
     int first, end;
     int start; /* input position of tap 0 */
@@ -30,9 +30,8 @@ struct window_hits {
 struct window_hits window_hits_at(const struct window *w, int o);
 
 /*
- * Rows of the im2col matrix: row r = (image, oy, ox) of the output, columns (ky, kx, c) over the
- * taps that the window keeps, zero where a tap falls on padding. row0 and rows may start and end
- * anywhere.
+ * Rows [row0, row0 + rows) of the im2col matrix. Row r = (image, oy, ox) of the output has columns
+ * (ky, kx, c) over the remaining taps, zero where a tap hits padding.
  */
 
 /* x (N, in, in, C) -> col (rows, taps * taps * C) */

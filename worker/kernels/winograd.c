@@ -4,7 +4,7 @@
 
 #define INLINE static inline __attribute__((always_inline))
 
-/* F(4x4)'s points +-S and +-L; their squares' product is 1. */
+/* The points of F(4x4) are +-S and +-L; the product of their squares is 1. */
 #define S  (2.0f / 3)
 #define L  1.5f
 #define S2 (S * S)
@@ -14,7 +14,7 @@
 #define GS (1 / (2 * S2 * (S2 - L2)))
 #define GL (1 / (2 * L2 * (L2 - S2)))
 
-/* One dimension of each transform: what lies `from` apart becomes what lies `to` apart. */
+/* One dimension of each transform, from elements `from` apart to elements `to` apart. */
 
 INLINE void input_1d(int m, const vec *x, int from, vec *y, int to)
 {

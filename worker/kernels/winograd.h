@@ -1,17 +1,18 @@
 /*
- * The transforms of Winograd's minimal filtering for 3x3 kernels, F(2x2, 3x3) and F(4x4, 3x3)
- * (Lavin and Gray, arXiv:1509.09308): a tile of m x m outputs of a convolution of stride 1 needs
- * (m + 2)^2 products a pair of channels instead of 9 m^2.
+ * Transforms of Winograd's minimal filtering for 3x3 kernels, F(2x2, 3x3) and F(4x4, 3x3) (Lavin
+ * and Gray, arXiv:1509.09308): a tile of m x m outputs of a convolution of stride 1 needs (m + 2)^2
+ * products per pair of channels instead of 9 m^2.
  *
  *     outputs = A^T [(G w G^T) . (B^T inputs B)] A
  *
  * A, B and G follow from the m + 1 points at which polynomials are evaluated, and infinity. F(2x2)
- * has 0, 1, -1. F(4x4) has 0, +-2/3, +-3/2 instead of the usual 0, +-1, +-2: that makes the
- * largest error four times smaller at the same cost, since all transforms are multiply-adds anyway.
+ * uses 0, 1, -1. F(4x4) uses 0, +-2/3, +-3/2 instead of the usual 0, +-1, +-2, which makes the
+ * largest error four times smaller at the same cost, because all transforms are multiply-adds
+ * anyway.
  *
- * "Positions" are the (m + 2)^2 products of a tile, row by row; those of one tile lie `ld` floats
- * apart, so that each position is a matrix (tiles, channels) of its own. All functions take one
- * tile (or one kernel) and any number of channels that is a multiple of VEC.
+ * "Positions" are the (m + 2)^2 products of a tile, row by row; those of one tile are `ld` floats
+ * apart, so that each position is a matrix (tiles, channels). All functions take one tile (or one
+ * kernel) and a multiple of VEC channels.
  */
 #pragma once
 
@@ -20,7 +21,7 @@
 
 enum { WINOGRAD_POSITIONS_MAX = 36, WINOGRAD_OUTPUTS_MAX = 16 };
 
-/* m is 2 or 4, here and below. */
+/* m is 2 or 4 in all functions. */
 static inline int winograd_positions(int m)
 {
     return (m + 2) * (m + 2);
@@ -29,15 +30,15 @@ static inline int winograd_positions(int m)
 /* B^T d B: pixels[(m + 2)^2] are the tile's inputs, row by row, each (channels). */
 void winograd_input(int m, const float *const *pixels, size_t channels, float *v, size_t ld);
 
-/* A^T M A to the tile's m^2 outputs, or added to them. */
+/* A^T M A, written or added to the tile's m^2 outputs. */
 void winograd_output(int m, const float *v, size_t ld, size_t channels, float *const *pixels,
                      bool add);
 
-/* A d A^T: the gradient of what winograd_output made, from the gradients of its m^2 outputs. */
+/* A d A^T: the gradient of winograd_output, from the gradients of its m^2 outputs. */
 void winograd_output_gradient(int m, const float *const *pixels, size_t channels, float *v,
                               size_t ld);
 
-/* G w G^T: tap (ky, kx) of w lies at w + (3 ky + kx) tap_ld; a negative tap_ld turns the kernel by
+/* G w G^T: tap (ky, kx) of w is at w + (3 ky + kx) tap_ld; a negative tap_ld rotates the kernel by
  * 180 degrees. */
 void winograd_kernel(int m, const float *w, ptrdiff_t tap_ld, size_t channels, float *u, size_t ld);
 

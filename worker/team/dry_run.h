@@ -1,31 +1,32 @@
 /*
- * Counting a thread's work without doing it. While dry_run of a thread points to a struct, the
- * kernels that it calls add what they would do and touch no memory, and barriers let it pass: so
- * the shares of any number of threads are counted one after the other, by the code that shares.
+ * Counts the work of threads without doing it. While a thread's dry_run is set, the kernels it
+ * calls add up their work and touch no memory, and barriers return at once. So the shares of any
+ * number of threads can be counted one after another, by the code that makes the shares.
  */
 #pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
 
-/* What one thread does from a barrier to the next. */
+/* Work of one thread between two barriers */
 struct dry_phase {
-    double flops; /* of products, as they are made: Winograd's count as fewer */
-    double bytes; /* read and written by what makes no products */
+    double flops; /* of products as computed: fewer with Winograd */
+    double bytes; /* read and written outside of products */
 };
 
 enum { DRY_PHASES = 1024 };
 
 struct dry_run {
-    int phases; /* the last one's index: as many barriers were passed. More joins the last */
+    int phases; /* index of the current one: the number of barriers passed. The last one takes any
+                   further ones */
     struct dry_phase phase[DRY_PHASES];
 };
 
 #define DRY_RUN_LOCAL __attribute__((tls_model("initial-exec")))
-extern _Thread_local struct dry_run *dry_run DRY_RUN_LOCAL; /* NULL: work is done */
+extern _Thread_local struct dry_run *dry_run DRY_RUN_LOCAL; /* NULL: do the work */
 
-/* Floats of a vector of the engine whose shares are counted, not always the loaded one: 4 (SSE),
- * 8 (AVX2) or 16 (AVX-512), from before its model or convolution is made. 0: the loaded one. */
+/* Vector length, in floats, of the engine whose shares are counted: 4 (SSE), 8 (AVX2) or 16
+ * (AVX-512), set before its model or convolution is created. 0: the loaded one. */
 extern _Thread_local size_t dry_run_vec DRY_RUN_LOCAL;
 
 static inline bool dry_run_products(size_t m, size_t n, size_t k)
@@ -49,11 +50,11 @@ static inline bool dry_run_moves_bf16(size_t numbers)
     return dry_run;
 }
 
-/* Sees the teams of its thread as they end: what each share would have done (dry), or how long the
- * team took. */
+/* Observes the teams of its thread when they end: the counted shares (dry), or the time the team
+ * took. */
 struct team_watch {
     bool dry;
     void (*team)(int parts, const struct dry_run *shares, double seconds, void *context);
     void *context;
 };
-extern _Thread_local struct team_watch *team_watch DRY_RUN_LOCAL; /* NULL: nobody watches */
+extern _Thread_local struct team_watch *team_watch DRY_RUN_LOCAL; /* may be NULL */

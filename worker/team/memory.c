@@ -24,12 +24,12 @@ static void *memory_reserve(size_t bytes)
         return NULL;
 #ifdef MADV_HUGEPAGE
     if (whole >= HUGE_PAGE)
-        madvise(p, whole & ~(size_t)(HUGE_PAGE - 1), MADV_HUGEPAGE); /* small pages do as well */
+        madvise(p, whole & ~(size_t)(HUGE_PAGE - 1), MADV_HUGEPAGE); /* best effort */
 #endif
     return p;
 }
 
-/* A model that is only counted has memory of any size, of which none is touched. */
+/* A model that is only counted may exceed the memory, because none of it is touched. */
 static bool memory_is_counted(void)
 {
     return team_watch && team_watch->dry;

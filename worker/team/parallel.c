@@ -17,7 +17,7 @@ _Thread_local struct dry_run *dry_run;
 _Thread_local size_t dry_run_vec;
 _Thread_local struct team_watch *team_watch;
 
-/* Unit numbers first to end of rows of `columns`. */
+/* Splits units [first, end), in rows of `columns`, into blocks. */
 static int parallel_cut_rows(size_t first, size_t end, size_t columns,
                              struct parallel_block block[PARALLEL_BLOCKS])
 {
@@ -43,8 +43,8 @@ int parallel_blocks(size_t rows, size_t columns, struct parallel_share share,
     return parallel_cut_rows(r.first, r.end, columns, block);
 }
 
-/* The unit with which a share begins: of rows in `units` parts, which differ by one row at most, so
- * that it is rows that are shared out, not parts. */
+/* First unit of a part. The rows are in `units` groups that differ by one row at most; parts are
+ * balanced by rows, not by groups. */
 static size_t parallel_first_unit(size_t rows, size_t units, size_t columns, size_t part,
                                   size_t parts)
 {
@@ -53,7 +53,7 @@ static size_t parallel_first_unit(size_t rows, size_t units, size_t columns, siz
     if (at == rows * columns)
         return units * columns;
     unit = (at / columns + 1) * units - 1;
-    unit /= rows; /* the part that the row is in */
+    unit /= rows; /* the group of the row */
     size_t row = rows * unit / units, height = rows * (unit + 1) / units - row;
     return unit * columns + (at - row * columns) / height;
 }
@@ -100,22 +100,22 @@ static void parallel_flush_denormals(void)
 #endif
 }
 
-/* Of a thread's pieces in the pass `pass` (1, 2, ... in a team), so many were begun. */
+/* Progress of a thread's pieces in a pass (1, 2, ... in a team) */
 struct begun {
-    _Alignas(64) atomic_uint state; /* PASS_SPAN pass + pieces */
+    _Alignas(64) atomic_uint state; /* PASS_SPAN * pass + number of pieces begun */
 };
 enum { PASS_SPAN = 16, ALL_BEGUN = PASS_SPAN - 1 };
 
-/* What a thread knows of the team it is in. */
+/* State of a thread in its team */
 static _Thread_local struct {
-    struct begun *begun; /* [threads]; NULL: nobody takes what is another's */
-    unsigned pass;       /* the last one that it came to */
+    struct begun *begun; /* [threads]; NULL: no stealing */
+    unsigned pass;       /* current one */
     int lane;
-    double waited; /* seconds, since its share began */
+    double waited; /* seconds waited, in this share */
 } self;
 
-/* While there is a trace: what the share took, without waiting; and the others are waited for here
- * rather than unseen behind the body. */
+/* With a trace, records the share's time without waiting, and waits for the others here, so that
+ * the wait is recorded as well. */
 static void parallel_run_share(struct parallel_share share, struct begun *begun,
                                parallel_team_body *body, void *context)
 {
@@ -151,8 +151,8 @@ static void parallel_run_dry(int threads, parallel_team_body *body, void *contex
 
 #ifdef __SANITIZE_THREAD__
 
-/* ThreadSanitizer does not see how libgomp's threads meet, and would call every pass a race: under
- * it the same shares are run by threads that it knows. One team at a time. */
+/* ThreadSanitizer does not know libgomp's barriers and would report every pass as a race, so the
+ * shares run on pthreads there. One team at a time. */
 struct member {
     pthread_t thread;
     struct parallel_share share;
@@ -243,8 +243,6 @@ void parallel_barrier(struct parallel_share share)
         self.waited += clock_monotonic() - waits;
 }
 
-/* ---- pieces */
-
 int parallel_lane(void)
 {
     return self.lane;
@@ -259,7 +257,7 @@ int parallel_pieces(size_t grains)
     return pieces;
 }
 
-/* 1/2, 1/4, 1/8 ... of the share, and the last once more. */
+/* 1/2, 1/4, 1/8 ... of the share; the last two are equal. */
 struct parallel_piece parallel_piece(struct parallel_share home, int number, int pieces)
 {
     bool last = number == pieces - 1;
@@ -271,8 +269,8 @@ struct parallel_piece parallel_piece(struct parallel_share home, int number, int
     };
 }
 
-/* The number of the next piece of a thread, which the caller is to work on; `pieces`: all have been
- * begun, or the thread has not come here and has still to begin some of the pass before. */
+/* Claims the next piece of a thread and returns its number, or `pieces` if all are claimed or the
+ * thread has pieces of the previous pass left to begin. */
 static int parallel_begin_piece(struct begun *of, unsigned pass, int pieces)
 {
     unsigned seen = atomic_load(&of->state), next;

@@ -1,12 +1,11 @@
 /*
- * How a rank's threads share a pass, and how they meet.
+ * Work sharing and synchronisation of a rank's threads.
  *
- * The rule: a pass is a number of equal units in a fixed order (register tiles of a product row by
- * row, tiles of pixels by blocks of channels, channels), and thread t of T gets the units
- * [U t / T, U (t + 1) / T). So shares are contiguous and differ by one unit at most: the largest is
- * at most 1 + T / U of the mean, which is 1.03 from 34 units a thread on, whatever the batch. The
- * split depends on the two numbers alone, and whoever reduces goes through the threads in order:
- * the same thread count gives the same bits.
+ * A pass consists of equal units in a fixed order (register tiles of a product row by row, tiles of
+ * pixels by blocks of channels, channels); thread t of T gets the units [U t / T, U (t + 1) / T).
+ * Shares are contiguous and differ by one unit at most, so the largest is at most 1 + T / U of the
+ * mean: 1.03 from 34 units a thread on. The split depends on U and T only, and reductions go
+ * through the threads in order, so the same number of threads yields the same bits.
  */
 #pragma once
 
@@ -24,7 +23,7 @@ static inline size_t size_max(size_t a, size_t b)
     return a > b ? a : b;
 }
 
-/* A thread of a team: 0 <= part < parts. */
+/* A thread of a team: 0 <= part < parts */
 struct parallel_share {
     int part, parts;
 };
@@ -34,40 +33,41 @@ struct parallel_range {
     size_t first, end;
 };
 
-/* A share of `units`, perhaps empty. */
+/* A share of `units`; may be empty. */
 static inline struct parallel_range parallel_range(size_t units, struct parallel_share share)
 {
     size_t part = (size_t)share.part, parts = (size_t)share.parts;
     return (struct parallel_range){units * part / parts, units * (part + 1) / parts};
 }
 
-/* With more threads than units. */
+/* Possible with more threads than units. */
 static inline bool parallel_is_empty(size_t units, struct parallel_share share)
 {
     struct parallel_range r = parallel_range(units, share);
     return r.first == r.end;
 }
 
-/* Who has unit `unit` of `units`. */
+/* The thread that has unit `unit` of `units`. */
 static inline int parallel_owner(size_t unit, size_t units, int parts)
 {
     return (int)(((unit + 1) * (size_t)parts - 1) / units);
 }
 
-/* Part of a matrix. */
+/* Part of a matrix */
 struct parallel_block {
     size_t row, rows, column, columns;
 };
 
 enum { PARALLEL_BLOCKS = 3 };
 
-/* A share of rows x columns units that are counted row by row: the end of a row, whole rows, the
- * beginning of a row. Returns how many of them there are. */
+/* Makes the blocks of a share of rows x columns units, counted row by row: the end of a row, whole
+ * rows, the beginning of a row. Returns their number. */
 int parallel_blocks(size_t rows, size_t columns, struct parallel_share share,
                     struct parallel_block block[PARALLEL_BLOCKS]);
 
-/* The same in elements: rows in `row_units` parts that differ by one at most (row_units <= rows),
- * columns in blocks of `width`, the last of which may be narrower. Higher parts count for more. */
+/* As parallel_blocks, in elements: rows in `row_units` groups that differ by one at most (row_units
+ * <= rows), columns in blocks of `width`, the last of which may be narrower. Larger groups count
+ * for more. */
 int parallel_matrix(size_t rows, size_t row_units, size_t columns, size_t width,
                     struct parallel_share share, struct parallel_block block[PARALLEL_BLOCKS]);
 
@@ -75,76 +75,75 @@ int parallel_matrix(size_t rows, size_t row_units, size_t columns, size_t width,
 
 typedef void parallel_team_body(struct parallel_share share, void *context);
 
-/* Calls body once a thread, all at the same time, and waits. Denormals are zero inside (and stay so
- * in the calling thread, which is part 0): gradients fade into them, and they cost a hundred cycles
- * each. If the system gives fewer threads, the shares are of those. */
+/* Calls body in each thread of a team and waits. Flushes denormals to zero inside (and afterwards
+ * in the calling thread, which is part 0): fading gradients become denormals, which cost a hundred
+ * cycles each. If the system provides fewer threads, shares are of those. */
 void parallel_team(int threads, parallel_team_body *body, void *context);
 
-/* In a body: waits until all threads of the team are here. What they wrote before, all see
- * behind. While there is a trace, the waiting goes to TRACE_WAIT of the layer. */
+/* Call in a body: waits until all threads of the team are here; their writes are visible
+ * afterwards. With a trace, the time goes to the layer's TRACE_WAIT. */
 void parallel_barrier(struct parallel_share share);
 
-/* ---- pieces: work for whoever is free
+/* ---- pieces: work stealing
  *
- * A core that is disturbed or slower than the others keeps all of them waiting at the next barrier.
- * So a share of a long pass is cut into pieces, each half as large as the one before it (only the
- * last two are equal); a thread works on its own ones, then on those that others have not begun.
- * Whoever works on a piece: where it begins and ends depends on the numbers of threads and units
- * alone, and what is summed is summed piece by piece, in lanes that are added in order. So the same
- * thread count still gives the same bits. */
+ * A disturbed or slower core makes all others wait at the next barrier. So a share of a long pass
+ * is cut into pieces, each half as large as the one before (the last two are equal); a thread works
+ * on its own pieces, then on those that others have not begun. Piece boundaries depend on the
+ * numbers of threads and units only, and sums are taken piece by piece, in lanes that are added in
+ * order, so the same number of threads still yields the same bits. */
 enum { PARALLEL_PIECES = 5 };
 
 struct parallel_piece {
-    struct parallel_share home; /* whose share it is cut from */
-    struct parallel_share of;   /* which part of it */
+    struct parallel_share home; /* the share it is cut from */
+    struct parallel_share of;   /* its part of that share */
     int number;                 /* 0 <= number < PARALLEL_PIECES */
 };
 
-/* As a share of all units. */
+/* The piece as a share of all units. */
 static inline struct parallel_share parallel_piece_share(const struct parallel_piece *p)
 {
     return (struct parallel_share){p->home.part * p->of.parts + p->of.part,
                                    p->home.parts * p->of.parts};
 }
 
-/* How many pieces a share of so many grains is cut into: none is smaller than a grain, which is
- * what is not worth cutting. */
+/* Number of pieces of a share of `grains`; no piece is smaller than a grain. */
 int parallel_pieces(size_t grains);
 struct parallel_piece parallel_piece(struct parallel_share home, int number, int pieces);
 
 typedef void parallel_piece_body(const struct parallel_piece *piece, void *context);
 
 /*
- * In a body, where all threads of the team come: works on pieces until all have been begun. As with
- * shares, what others did is there behind the next barrier; `grains` is the same in all threads;
- * `context` may differ, as where it names memory of the thread that works.
+ * Call in a body, in all threads of the team with the same `grains`: works on pieces until all have
+ * been begun. Other threads' results are complete after the next barrier. `context` may differ
+ * between threads, for example to name a thread's own memory.
  */
 void parallel_take(struct parallel_share share, size_t grains, parallel_piece_body *body,
                    void *context);
 
-/* Where sums go, so that they can be added in order: to a lane of the piece that this thread works
- * on, or of its share. 0 <= lane < parallel_lanes(threads). */
+/* Lane for sums that are added in order later: of the piece that this thread works on, or of its
+ * share. 0 <= lane < parallel_lanes(threads). */
 int parallel_lane(void);
 static inline int parallel_lanes(int threads)
 {
     return threads > 1 ? threads * PARALLEL_PIECES : 1;
 }
 
-/* Gets the items [first, end) of a thread; not called for a thread without any. */
+/* Gets the items [first, end) of a thread; not called for an empty range. */
 typedef void parallel_body(int thread, int first, int end, void *context);
 
-/* A team for items that need no barrier. */
+/* Runs a team over items that need no barrier. */
 void parallel_run(int threads, int items, parallel_body *body, void *context);
 
-/* Threads of a rank beside those that compute: they decode images, or watch. */
+/* ---- helper threads, which decode images or watch */
 
 /*
- * Starts one that may run on any cpu of the rank and takes no signals. OMP_PROC_BIND binds the
- * calling thread to the first of OpenMP's places, and a thread inherits its maker's cpus: without
- * this all helpers would share a core with the thread whose step the others wait for.
- * name: at most 15 bytes, for top -H and debuggers. Returns 0, or errno's number.
+ * Starts a thread that may run on any CPU of the rank and takes no signals. A thread inherits its
+ * creator's CPUs, and OMP_PROC_BIND binds that one to the first of OpenMP's places, so all helpers
+ * would otherwise share a core with a compute thread. name: at most 15 bytes. Returns 0 or an errno
+ * value.
  */
 int helper_thread_start(pthread_t *thread, const char *name, void *(*run)(void *), void *argument);
 
-/* The cpus of all of OpenMP's places, and how many they are; none where OpenMP binds no threads. */
+/* Sets *cpus to the CPUs of all of OpenMP's places and returns their number; 0 if OpenMP does not
+ * bind threads. */
 int helper_thread_places(cpu_set_t *cpus);
