@@ -13,8 +13,8 @@
 #include "common/net/arch.h"
 #include "worker/kernels/gemm.h"
 #include "worker/team/memory.h"
-#include "worker/layers/bf16/conv_bf16.h"
-#include "worker/layers/bf16/conv_bf16_grid.h"
+#include "worker/layers/conv_bf16.h"
+#include "worker/layers/conv_bf16_grid.h"
 #include "worker/layers/conv.h"
 #include "worker/layers/conv_winograd.h"
 

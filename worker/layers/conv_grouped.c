@@ -8,7 +8,7 @@
 #include "common/run/trace.h"
 #include "worker/team/dry_run.h"
 #include "worker/kernels/tile_size.h"
-#include "worker/layers/conv_parts.h"
+#include "worker/layers/conv_shape.h"
 
 #define INLINE static inline __attribute__((always_inline))
 

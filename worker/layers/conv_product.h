@@ -4,7 +4,7 @@
  */
 #pragma once
 
-#include "worker/layers/conv_parts.h"
+#include "worker/layers/conv_shape.h"
 
 /* One pass over the output pixels: of x for z, or of dz with the turned kernel for dx. */
 struct conv_product {

@@ -6,7 +6,7 @@
 #include "worker/kernels/tile_gemm.h"
 #include "worker/kernels/tile_size.h"
 #include "worker/kernels/winograd.h"
-#include "worker/layers/conv_parts.h"
+#include "worker/layers/conv_shape.h"
 #include "worker/team/dry_run.h"
 #include "worker/team/parallel.h"
 

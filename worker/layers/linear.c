@@ -87,3 +87,12 @@ void linear_input_gradient(const struct linear *l, const float *w, const float *
         gemm_nn(of->rows, of->columns, l->out, dy + of->row * l->out, l->out, w + of->column, l->in,
                 to, l->in, false);
 }
+
+void dropout_apply(float *x, size_t count, double rate, struct rng stream)
+{
+    uint32_t below = (uint32_t)(rate * 0x1p32);
+    float scale = (float)(1 / (1 - rate));
+
+    for (size_t i = 0; i < count; i++)
+        x[i] = rng_u32(&stream) < below ? 0 : x[i] * scale;
+}

@@ -4,7 +4,7 @@
  */
 #pragma once
 
-#include "worker/layers/bf16/conv_bf16.h"
+#include "worker/layers/conv_bf16.h"
 #include "worker/model/internal.h"
 
 void model_bf16_forward(struct model *m);

@@ -17,7 +17,6 @@
 #include "worker/kernels/bf16.h"
 #include "worker/kernels/softmax_loss.h"
 #include "worker/layers/conv.h"
-#include "worker/layers/dropout.h"
 #include "worker/layers/linear.h"
 #include "worker/model/model.h"
 

@@ -1,5 +1,5 @@
 #include "tests/unit/worker/compare.h"
-#include "worker/layers/dropout.h"
+#include "worker/layers/linear.h"
 
 enum { COUNT = 100000 };
 

@@ -1,8 +1,8 @@
 #include "tests/reference/reference.h"
-#include "worker/layers/bf16/conv_bf16.h"
+#include "worker/layers/conv_bf16.h"
 
 #include "tests/unit/worker/compare.h"
-#include "worker/layers/bf16/conv_bf16_grid.h"
+#include "worker/layers/conv_bf16_grid.h"
 #include "worker/layers/conv.h"
 #include "worker/team/memory.h"
 

@@ -1,4 +1,4 @@
-#include "worker/layers/bf16/conv_bf16_grid.h"
+#include "worker/layers/conv_bf16_grid.h"
 
 #include "worker/kernels/bf16_vec.h"
 #include "worker/team/dry_run.h"
