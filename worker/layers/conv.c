@@ -15,7 +15,7 @@
 #include "worker/team/dry_run.h"
 #include "worker/team/parallel.h"
 
-/* Measured best: a tile fits the second-level cache, unless its weights, which are read once a
+/* Measured best: a tile fits the second-level cache, unless its weights, which are read once per
  * tile, do not. */
 enum {
     TILE_FLOATS = 512 * 1024 / 4,
@@ -23,7 +23,6 @@ enum {
     LARGE_WEIGHTS_FLOATS = 512 * 1024 / 4
 };
 
-/* Columns of the widest im2col matrix: of x, or of dz. */
 static size_t conv_widest_columns(const struct conv *c)
 {
     struct window w = conv_turned_window(c);
@@ -46,8 +45,8 @@ static size_t conv_rows_of_tile(const struct conv *c)
     return rows < 16 ? 16 : rows;
 }
 
-/* A pass by Winograd finds its transformed weights (or their gradient) at the beginning of the
- * scratch memory, its tiles behind them. */
+/* Scratch memory of a Winograd pass: the transformed weights (or their gradient), then its
+ * tiles. */
 static size_t conv_winograd_scratch_floats(const struct conv *c)
 {
     size_t most = 0;
@@ -68,8 +67,7 @@ size_t conv_scratch_floats(const struct conv *c)
                     conv_winograd_scratch_floats(c));
 }
 
-/* A weight matrix as the products want it: as it is, or packed beforehand when several tiles need
- * it. */
+/* A weight matrix, in place or packed */
 struct weights {
     const float *data;
     bool packed;
@@ -80,7 +78,7 @@ static bool conv_packs(const struct conv *c, size_t rows, size_t n)
     return conv_uses_tile(c, n) && rows > conv_rows_of_tile(c);
 }
 
-/* z = col W, dcol = dz W^T, dW += col^T dz: over the runs. */
+/* z = col W, dcol = dz W^T, dW += col^T dz, over the runs. */
 static void conv_multiply_forward(const struct conv *c, struct weights w, const float *col,
                                   size_t rows, float *z)
 {
@@ -131,7 +129,7 @@ static void conv_multiply_weights(const struct conv *c, const float *col, const 
     }
 }
 
-/* Images that are worked on together: of tiny ones as many as a product of all their rows wants. */
+/* Images to process together: of tiny ones, as many as a product of all their rows needs. */
 static size_t conv_images_at_once(const struct conv *c, int images)
 {
     size_t fit = conv_rows_of_tile(c) / conv_pixels_out(c);
@@ -150,8 +148,8 @@ static void conv_forward_by_pixel(const struct conv *c, const float *w, const fl
     for (size_t i = first; i < end; i += CONV_PIXEL_IMAGES_AT_ONCE) {
         size_t images = size_min(end - i, CONV_PIXEL_IMAGES_AT_ONCE);
         conv_pixel_forward(c, w, x, z, i, images, scratch);
-        conv_tell_rows(done, i * conv_pixels_out(c), images * conv_pixels_out(c),
-                       (size_t)c->out_channels, context);
+        conv_call_hook_rows(done, i * conv_pixels_out(c), images * conv_pixels_out(c),
+                            (size_t)c->out_channels, context);
     }
 }
 
@@ -210,11 +208,11 @@ void conv_forward(const struct conv *c, const float *w, const float *x, float *z
         else
             im2col(&c->window, x, row, rows, tile_col);
         conv_multiply_forward(c, weights, col, rows, z + row * n);
-        conv_tell_rows(done, row, rows, n, context);
+        conv_call_hook_rows(done, row, rows, n, context);
     }
 }
 
-/* A tile's rows of dz are in cache. */
+/* One tile, whose rows of dz are in cache. */
 static void conv_backward_tile(const struct conv *c, const struct conv_backward *b,
                                struct weights w, size_t row, size_t rows, bool first_tile)
 {
@@ -240,14 +238,14 @@ static void conv_backward_tile(const struct conv *c, const struct conv_backward 
 static void conv_backward_pixels(const struct conv *c, const struct conv_backward *b, size_t image,
                                  size_t images, bool first_group)
 {
-    conv_tell_rows(b->ready, image * conv_pixels_out(c), images * conv_pixels_out(c),
-                   (size_t)c->out_channels, b->context);
+    conv_call_hook_rows(b->ready, image * conv_pixels_out(c), images * conv_pixels_out(c),
+                        (size_t)c->out_channels, b->context);
     conv_pixel_weights(c, b->x, b->dz, image, images, b->dw, b->add_dw || !first_group);
     if (b->dx)
         conv_pixel_data(c, b->w, b->dz, b->dx, b->add_dx, image, images, b->scratch);
     if (b->dx)
-        conv_tell_rows(b->done, image * conv_pixels_in(c), images * conv_pixels_in(c),
-                       (size_t)c->window.channels, b->context);
+        conv_call_hook_rows(b->done, image * conv_pixels_in(c), images * conv_pixels_in(c),
+                            (size_t)c->window.channels, b->context);
 }
 
 /* dx of a group of images whose dz is ready. */
@@ -265,11 +263,11 @@ static void conv_data_by_turned_kernel(const struct conv *c, const struct conv_b
         im2col(&t, b->dz, row, rows, col);
         tile_gemm(rows, ci, k, col, k, &(struct tile_matrix){w.data, k, false, true},
                   b->dx + row * ci, ci, b->add_dx);
-        conv_tell_rows(b->done, row, rows, ci, b->context);
+        conv_call_hook_rows(b->done, row, rows, ci, b->context);
     }
 }
 
-/* A group of images is finished together, because windows overlap within one. */
+/* A group of images, completed together because windows overlap within an image. */
 static void conv_backward_group(const struct conv *c, const struct conv_backward *b,
                                 struct weights w, size_t image, size_t images, bool first_group)
 {
@@ -281,18 +279,18 @@ static void conv_backward_group(const struct conv *c, const struct conv_backward
         memset(b->dx + image * in * ch, 0, images * in * ch * sizeof *b->dx);
     for (; row < last; row += tile) {
         size_t rows = size_min(last - row, tile);
-        conv_tell_rows(b->ready, row, rows, (size_t)c->out_channels, b->context);
+        conv_call_hook_rows(b->ready, row, rows, (size_t)c->out_channels, b->context);
         conv_backward_tile(c, b, w, row, rows, first_group && row == image * out);
         if (b->dx && conv_reads_in_place(c))
-            conv_tell_rows(b->done, row, rows, ch, b->context);
+            conv_call_hook_rows(b->done, row, rows, ch, b->context);
     }
     if (turned)
         conv_data_by_turned_kernel(c, b, w, image * out, last);
     else if (whole)
-        conv_tell_rows(b->done, image * in, images * in, ch, b->context);
+        conv_call_hook_rows(b->done, image * in, images * in, ch, b->context);
 }
 
-/* What the products with the weights will read: packed once if many tiles need it. */
+/* Packs the weights once if many tiles need them. */
 static struct weights conv_backward_weights(const struct conv *c, const struct conv_backward *b,
                                             int images)
 {
@@ -347,8 +345,8 @@ static void conv_weights_by_winograd(const struct conv *c, const struct conv_bac
 
     for (size_t i = first; i < end; i += images) {
         size_t count = size_min(end - i, images);
-        conv_tell_rows(b->ready, i * conv_pixels_out(c), count * conv_pixels_out(c),
-                       (size_t)c->out_channels, b->context);
+        conv_call_hook_rows(b->ready, i * conv_pixels_out(c), count * conv_pixels_out(c),
+                            (size_t)c->out_channels, b->context);
         p.add = i > first;
         conv_winograd_sum_weights(c, &p, i, i + count);
     }
@@ -378,7 +376,7 @@ static void conv_data_by_winograd(const struct conv *c, const struct conv_backwa
     conv_winograd_run(c, &p, first, end);
 }
 
-/* One gradient after the other: of the weights first, which calls `ready`. */
+/* First the weight gradient, which calls `ready`, then the others. */
 static void conv_backward_by_winograd(const struct conv *c, const struct conv_backward *b,
                                       int first, int end)
 {
@@ -410,12 +408,10 @@ void conv_backward(const struct conv *c, const struct conv_backward *b, int firs
 }
 
 /*
- * A team's passes over a convolution: z, dx and dw by the way that suits it (conv_product.h,
- * conv_phases.h, conv_sums.h; grouped, tiny and Winograd convolutions have files of their own), and
- * the barriers between them.
+ * ---- a team's passes: z, dx and dw by the way that suits the shape (conv_product.h,
+ * conv_phases.h, conv_sums.h; grouped, tiny and Winograd convolutions have their own files), and
+ * the barriers between them
  */
-
-/* ---- z */
 
 static void team_pack_forward(const struct conv *c, const float *w, struct parallel_share share,
                               float *to)
@@ -456,7 +452,7 @@ static void conv_team_forward_directly(const struct conv *c, const float *w, con
     conv_product_team(&p, (size_t)images * conv_pixels_out(c), share);
 }
 
-/* ---- tiny images: as many of them as fill a product, each thread its own */
+/* ---- CONV_PIXEL: as many images as fill a product, each thread its own */
 
 struct by_pixel {
     const struct conv *c;
@@ -477,7 +473,8 @@ static void conv_team_forward_pixel_piece(const struct parallel_piece *piece, vo
     for (size_t i = mine.first, n; i < mine.end; i += n) {
         n = size_min(mine.end - i, CONV_PIXEL_IMAGES_AT_ONCE);
         conv_pixel_forward_packed(p->c, p->packed, p->x, p->z, i, n);
-        conv_tell_rows(p->done, i * pixels, n * pixels, (size_t)p->c->out_channels, p->context);
+        conv_call_hook_rows(p->done, i * pixels, n * pixels, (size_t)p->c->out_channels,
+                            p->context);
     }
 }
 
@@ -528,7 +525,7 @@ static bool conv_team_packs_data(const struct conv *c)
     return conv_uses_tile(c, (size_t)c->window.channels);
 }
 
-/* Weights for dx, as conv_team_data_directly wants them. */
+/* Packs weights for conv_team_data_directly. */
 static void conv_team_pack_data(const struct conv *c, const float *w, int images,
                                 struct parallel_share share, float *to)
 {
@@ -547,7 +544,7 @@ static void conv_team_pack_data(const struct conv *c, const float *w, int images
         conv_phases_pack(c, w, share, to);
 }
 
-/* dx as a product over rows of dz: of a 1x1, or with the turned kernel. */
+/* dx as a product over rows of dz: of a 1x1, or with the rotated kernel. */
 static struct conv_product conv_team_data_product(const struct conv *c,
                                                   const struct conv_backward *b,
                                                   const float *packed, float *own)
@@ -581,7 +578,8 @@ static void conv_team_data_pixel_piece(const struct parallel_piece *piece, void 
     for (size_t i = mine.first, n; i < mine.end; i += n) {
         n = size_min(mine.end - i, CONV_PIXEL_IMAGES_AT_ONCE);
         conv_pixel_data_packed(p->c, p->packed, b->dz, b->dx, b->add_dx, i, n);
-        conv_tell_rows(b->done, i * pixels, n * pixels, (size_t)p->c->window.channels, b->context);
+        conv_call_hook_rows(b->done, i * pixels, n * pixels, (size_t)p->c->window.channels,
+                            b->context);
     }
 }
 
@@ -598,7 +596,7 @@ static bool conv_team_is_product(const struct conv *c)
     return (conv_reads_in_place(c) && conv_team_packs_data(c)) || conv_turns_kernel(c);
 }
 
-/* After conv_team_pack_data and a barrier. */
+/* Call after conv_team_pack_data and a barrier. */
 static void conv_team_data_directly(const struct conv *c, const struct conv_backward *b, int images,
                                     struct parallel_share share, const struct conv_memory *memory)
 {
@@ -640,7 +638,7 @@ static void conv_team_ready_piece(const struct parallel_piece *piece, void *cont
                                  parallel_piece_share(piece), block);
 
     for (int i = 0; i < blocks; i++)
-        conv_tell(g->b->ready, block[i], g->b->context);
+        conv_call_hook(g->b->ready, block[i], g->b->context);
 }
 
 static void conv_team_make_ready(const struct conv *c, const struct conv_backward *b, int images,
@@ -717,7 +715,7 @@ static size_t conv_team_tile_own_floats(const struct conv *c)
     return size_max(most, conv_team_product_floats(c, &c->window, (size_t)c->out_channels));
 }
 
-/* dx of its own, where it is not made row by row with dw; dw first, if by Winograd. */
+/* dx separate from dw, if not computed row by row with it; with Winograd dw comes first. */
 static void team_backward_directly(const struct conv *c, const struct conv_backward *b, int images,
                                    struct parallel_share share, const struct conv_memory *memory,
                                    bool data)

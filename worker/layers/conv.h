@@ -1,29 +1,30 @@
 /*
- * Convolution of square NHWC images without bias: forward and backward over a range of a batch in
- * one thread, or of a batch by a team of threads. conv_shape.h says how weights and pixels lie.
+ * Convolution of square NHWC images without bias, forward and backward: over a range of a batch in
+ * one thread, or over a batch by a team of threads. conv_shape.h describes the layout of weights
+ * and pixels.
  *
- * Work goes tile by tile; a caller's hooks see the rows of a tile just before they are read or just
- * after they were written, while they are in cache, so that batch norm needs no passes of its own.
+ * Work proceeds tile by tile. The caller's hooks get the rows of a tile just before they are read
+ * or just after they were written, while they are in cache, so that batch norm needs no passes of
+ * its own.
  */
 #pragma once
 
 #include "worker/layers/conv_shape.h"
 
-size_t conv_scratch_floats(const struct conv *c); /* of a thread that works by itself */
+size_t conv_scratch_floats(const struct conv *c); /* for one thread */
 
-/* z (N, out, out, c_out) of the images [first, end). done may be NULL. */
+/* z (N, out, out, c_out) of images [first, end). done may be NULL. */
 void conv_forward(const struct conv *c, const float *w, const float *x, float *z, int first,
                   int end, float *scratch, conv_rows *done, void *context);
 
-/* Gradients from the images [first, end) (first < end). */
+/* Gradients from images [first, end), first < end. */
 void conv_backward(const struct conv *c, const struct conv_backward *b, int first, int end);
 
 /*
- * The same of images [0, images) by a team of threads that share each product (parallel.h has the
- * rule), weights that are made once, and the sums of dw: each thread calls it, and has done its
- * part when it returns; what others did is there behind the next barrier. Hooks are called for
- * parts of rows, by the thread that reads or wrote them, each element once. x and w are there
- * when the first thread begins; of b, scratch is not used. A team of one is not wanted here.
+ * For images [0, images), by a team of at least two threads that share each product (parallel.h),
+ * the packed weights and the sums of dw. Each thread calls it; other threads' results are complete
+ * after the next barrier. Hooks get parts of rows, each element once, from the thread that reads or
+ * wrote them. x and w must be complete when the first thread begins; b->scratch is not used.
  */
 size_t conv_team_floats(const struct conv *c, int images, int threads);
 size_t conv_own_floats(const struct conv *c);
@@ -34,6 +35,6 @@ void conv_forward_team(const struct conv *c, const float *w, const float *x, flo
 void conv_backward_team(const struct conv *c, const struct conv_backward *b, int images,
                         struct parallel_share share, const struct conv_memory *memory);
 
-/* Does backward read x only row by row, right after `ready` was called for all channels of the
- * rows? Otherwise x must be there from the beginning, and `ready` gets blocks of channels. */
+/* Whether backward reads x only row by row, right after `ready` was called for all channels of the
+ * rows. Otherwise x must be complete at the start, and `ready` gets blocks of channels. */
 bool conv_backward_by_rows(const struct conv *c, int images, int threads, bool wants_dx);

@@ -7,9 +7,9 @@
 /* ---- products of positions by panels */
 
 struct bf16_rows {
-    struct bf16_product p; /* of the first position and panel */
+    struct bf16_product p; /* at the first position and panel */
     size_t positions;
-    bool exact;            /* nothing may be read behind the last position */
+    bool exact;            /* do not read beyond the last position */
     size_t columns, panel; /* elements of a panel */
     const int32_t *pixel;  /* NULL: positions are pixels */
     bf16 *to;              /* (pixels, columns) */
@@ -35,10 +35,10 @@ BF16_INLINE void store_rows(const struct bf16_rows *r, const float *block, size_
     }
 }
 
-/* What is filled in part takes as long as a full one. */
+/* A partially filled half takes as long as a full one. */
 enum { HALF_TILE = BF16_ROWS / 2 };
 
-/* A panel stays in the first-level cache while the positions pass. */
+/* The panel loop is outside, so that a panel stays in the first-level cache. */
 static void bf16_multiply_rows(const struct bf16_rows *r)
 {
     float block[BF16_ROWS * BF16_COLUMNS] __attribute__((aligned(64)));
@@ -75,7 +75,7 @@ size_t conv_bf16_packed(const struct conv *c, enum conv_direction direction)
     return conv_bf16_panels(c, direction) * bf16_panel_chunks(&g, direction) * BF16_CHUNK_SIZE;
 }
 
-/* 32 channels in and out, of groups of fewer: zero between different groups. */
+/* 32 by 32 channels of smaller groups; zero between different groups. */
 static void pack_small_groups(const struct bf16_grid *g, const float *w, size_t tap, size_t j,
                               bool transposed, bf16 *chunk)
 {
@@ -160,8 +160,8 @@ static void bf16_pack_dz(const struct bf16_grid *g, const bf16 *dz, size_t rows,
 
 /* ---- the first layer, which reads fp32 or bf16 and has no dx */
 
-/* A piece of images as rows of phase fy, with all columns of a row side by side: (phases,
- * positions, stride, ci). Returns the elements of a phase. */
+/* Lays out a piece of images as rows per phase fy, with all columns of a row adjacent: (phases,
+ * positions, stride, ci). Returns the elements per phase. */
 static size_t conv_bf16_first_lay(const struct bf16_grid *g, const void *x, bool bf16_x,
                                   struct bf16_piece p, bf16 *to)
 {
@@ -211,7 +211,7 @@ static void bf16_forward_first(const struct bf16_grid *g, const struct bf16_scra
     });
 }
 
-/* Each column of each remainder by the stride by itself: (phases, stride, ci, ld). */
+/* Separates the columns by their remainder by the stride: (phases, stride, ci, ld). */
 static void conv_bf16_first_turn(const struct bf16_grid *g, const struct bf16_scratch *s,
                                  size_t phase, size_t n)
 {
@@ -226,7 +226,7 @@ static void conv_bf16_first_turn(const struct bf16_grid *g, const struct bf16_sc
         }
 }
 
-/* The rows of dw's left side, as im2col's columns: from position k0 on. */
+/* The rows of dw's left factor, as columns of im2col, from position k0 on. */
 static void first_rows(const struct bf16_grid *g, const struct bf16_scratch *s, size_t k0, size_t k,
                        bf16 *to, size_t ld)
 {
@@ -246,7 +246,7 @@ static void first_rows(const struct bf16_grid *g, const struct bf16_scratch *s, 
     }
 }
 
-/* Positions [k0, k0 + k) of a piece of dz, and zeros behind it. */
+/* Positions [k0, k0 + k) of a piece of dz, padded with zeros. */
 static void conv_bf16_first_lay_dz(const struct bf16_grid *g, const bf16 *dz, struct bf16_piece p,
                                    size_t k0, size_t k, bf16 *to)
 {
@@ -318,7 +318,7 @@ bool conv_bf16_takes(const struct conv *c)
     return c->groups == 1 || (g.gi == g.go && (g.gi % BF16_CHUNK == 0 || BF16_CHUNK % g.gi == 0));
 }
 
-/* Distances of forward's chunks; `phase` elements lie between two phases. */
+/* Offsets of forward's chunks; phases are `phase` elements apart. */
 static void conv_bf16_forward_chunks(const struct bf16_grid *g, size_t phase, size_t *chunk)
 {
     struct bf16_tap t = {0};
@@ -427,7 +427,7 @@ bool conv_bf16_keeps_lines(const struct conv *c)
 
 /* ---- dw */
 
-/* What dw multiplies that with: rows of x turned to columns. */
+/* Transposes rows of x, the left factor of dw. */
 static void bf16_turn_x(const struct bf16_grid *g, const bf16 *x, size_t rows, bf16 *tail,
                         bf16 *columns, size_t ld)
 {
@@ -438,7 +438,7 @@ static void bf16_turn_x(const struct bf16_grid *g, const bf16 *x, size_t rows, b
                        ld);
 }
 
-/* dw of groups of fewer channels than 32 from a product of 32 by 32. */
+/* Adds a product of 32 by 32 channels to dw of smaller groups. */
 static void conv_bf16_backward_add_small_groups(const struct bf16_grid *g, const float *block,
                                                 float *dw, bool add)
 {
@@ -452,7 +452,7 @@ static void conv_bf16_backward_add_small_groups(const struct bf16_grid *g, const
 struct bf16_sums {
     const struct bf16_grid *g;
     const struct bf16_scratch *s;
-    size_t phase;     /* elements of x_columns between two */
+    size_t phase;     /* elements of x_columns per phase */
     size_t positions; /* in the panels */
     float *dw;
     bool add;
@@ -505,8 +505,8 @@ static void conv_bf16_backward_sum_weights(const struct bf16_sums *w)
         }
 }
 
-/* Rows of x or panels of dz, whichever are more, by the other, by taps: so a share reads few of the
- * more. */
+/* The larger of the rows of x and the panels of dz is the outer loop, so that a share reads few of
+ * them. */
 static void conv_bf16_backward_sum_blocks(const struct bf16_sums *w, struct parallel_range blocks)
 {
     const struct bf16_grid *g = w->g;
@@ -528,7 +528,7 @@ static void conv_bf16_backward_sum_blocks(const struct bf16_sums *w, struct para
         }
 }
 
-/* Where the factors of the share's piece number `piece` are. */
+/* Location of the factors of piece number `piece` of a share. */
 static struct bf16_scratch conv_bf16_backward_factors_at(const struct bf16_grid *g,
                                                          const struct bf16_scratch *s,
                                                          const struct conv_bf16_backward *b,
@@ -548,7 +548,7 @@ static struct bf16_scratch conv_bf16_backward_factors_at(const struct bf16_grid 
 
 /* ---- dx */
 
-/* Of one phase, whose taps are behind `chunks` others in the panels. dz: of the first position. */
+/* dx of one phase, whose taps follow `chunks` others in the panels. dz: of the first position. */
 static size_t conv_bf16_backward_data_of_phase(const struct bf16_grid *g,
                                                const struct bf16_scratch *s,
                                                const struct conv_bf16_backward *b, const bf16 *dz,
@@ -585,7 +585,7 @@ static size_t conv_bf16_backward_data_of_phase(const struct bf16_grid *g,
     return n;
 }
 
-/* Rows [row, row + rows) of dx belong to a piece. */
+/* Rows [*row, *row + *rows) of dx that belong to a piece. */
 static void conv_bf16_backward_rows_of_dx(const struct bf16_grid *g, struct bf16_piece p,
                                           size_t *row, size_t *rows)
 {
@@ -617,7 +617,7 @@ static void backward_piece(const struct bf16_grid *g, const struct bf16_scratch 
                            struct bf16_piece piece, bool add_dw)
 {
     size_t n = piece.rows * g->width, phase = bf16_lay_x(g, b->x, piece, s->x);
-    const bf16 *dz = b->dz + piece.row * g->out * g->co; /* in place width is out */
+    const bf16 *dz = b->dz + piece.row * g->out * g->co; /* if in place, width is out */
 
     if (!g->dz_in_place) {
         bf16_lay_dz(g, b->dz, piece, s->dz);
@@ -720,7 +720,7 @@ bool conv_bf16_shares(const struct conv *c, size_t images, int threads)
     return images <= bf16_shared_images(&g, threads);
 }
 
-/* Of the pieces of one share's lines, as its conv_bf16_backward made them. */
+/* Adds the pieces of one share's lines, as its conv_bf16_backward left them. */
 static void conv_bf16_backward_sum_share(const struct bf16_grid *g, const struct bf16_scratch *s,
                                          const struct conv_bf16_backward *b, int part,
                                          struct parallel_range blocks, bool *add)

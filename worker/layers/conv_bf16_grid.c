@@ -92,14 +92,15 @@ static void conv_bf16_grid_lay_row(const struct layout *l, const bf16 *line, bf1
     bf16_zero(to + end * l->c, (l->width - end) * l->c);
 }
 
-/* Rows of positions; what is behind them, up to `positions`, is zero. */
+/* Lays out rows of positions, followed by zeros up to `positions`. */
 static void conv_bf16_grid_lay_rows(const struct layout *l, const bf16 *from, struct bf16_piece p,
                                     size_t positions, bf16 *to)
 {
     size_t row = l->width * l->c;
 
     for (size_t r = p.row; r < p.row + p.rows; r++, to += row) {
-        size_t y = r % l->width * l->stride + l->fy - l->pad; /* huge before the first */
+        size_t y = r % l->width * l->stride + l->fy -
+                   l->pad; /* wraps to a huge value above the first row */
         if (y < l->size)
             conv_bf16_grid_lay_row(l, from + (r / l->width * l->size + y) * l->size * l->c, to);
         else

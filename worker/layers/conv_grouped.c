@@ -12,14 +12,14 @@
 
 #define INLINE static inline __attribute__((always_inline))
 
-/* Sums that stay in registers: pixels of a strip (forward, input gradient); three taps of so many
- * channels of a group (weights; with 16 registers, some of them spill). */
+/* Sums kept in registers: pixels of a strip (forward, input gradient); three taps by so many
+ * channels of a group (weights; with 16 registers some of them spill). */
 enum { KERNEL = 3, TAPS = 9, STRIP = VEC == 16 ? 14 : 7, WEIGHT_CHANNELS = 4 };
 
-/* Channels are worked on in slices: a vector of small groups, or one large group. */
+/* Channels are processed in slices: a vector of small groups, or one large group. */
 struct slices {
-    size_t group;    /* channels a group */
-    size_t width;    /* channels a slice */
+    size_t group;    /* channels per group */
+    size_t width;    /* channels per slice */
     size_t channels; /* of the tensor */
     size_t padded;   /* height and width of an input with its border */
     size_t in, out, stride;
@@ -60,13 +60,13 @@ static struct parallel_range conv_grouped_all_slices(const struct slices *s)
     return (struct parallel_range){0, conv_grouped_slice_count(s)};
 }
 
-/* The products of a slice and an image. */
+/* Counts the products of a slice of an image in a dry run. */
 static bool conv_grouped_counts_slice(const struct slices *s)
 {
     return dry_run_products(s->out * s->out, s->width, TAPS * s->group);
 }
 
-/* Weights, their gradient, slices of input and dz with their borders. */
+/* Weights, their gradient, slices of input and dz with borders. */
 size_t conv_grouped_scratch_floats(const struct conv *c)
 {
     struct slices s = conv_grouped_slices_of(c);
@@ -74,7 +74,7 @@ size_t conv_grouped_scratch_floats(const struct conv *c)
     return 2 * conv_weights(c) + (s.padded * s.padded + out * out) * s.width;
 }
 
-/* To (slice, ky, kx, channel of the group that is read, channel written). */
+/* To (slice, ky, kx, input channel of the group, output channel). */
 static void conv_grouped_pack(const struct slices *s, struct parallel_range of, const float *w,
                               float *to)
 {
@@ -86,7 +86,7 @@ static void conv_grouped_pack(const struct slices *s, struct parallel_range of, 
             memcpy(to, w + row * s->channels + at, s->width * sizeof *to);
 }
 
-/* The same of the kernel that leads back: turned by 180 degrees, channels swapped within the
+/* As conv_grouped_pack for the backward kernel: rotated by 180 degrees, channels swapped within the
  * groups. */
 static void grouped_pack_turned(const struct slices *s, struct parallel_range of, const float *w,
                                 float *to)
@@ -116,8 +116,8 @@ static void conv_grouped_unpack(const struct slices *s, const float *from, float
         }
 }
 
-/* A slice of an image (size, size, channels), inside a border of zeros. The slice beside it is
- * wanted next, and no hardware prefetcher follows steps of all channels. */
+/* Copies a slice of an image (size, size, channels) into a border of zeros. Prefetches the next
+ * slice, because the hardware prefetcher does not follow strides of all channels. */
 static void conv_grouped_copy_padded(const struct slices *s, const float *from, size_t size,
                                      float *to)
 {
@@ -139,7 +139,7 @@ static void conv_grouped_copy_padded(const struct slices *s, const float *from, 
     memset(to, 0, (row - s->width) * sizeof *to);
 }
 
-/* For each lane, the number of the first channel of its group. */
+/* First channel of each lane's group. */
 static vec_int conv_grouped_group_starts(size_t group)
 {
     vec_int v;
@@ -166,8 +166,8 @@ INLINE vec of_group(const float *pixel, bool several, vec_int starts, size_t cha
 }
 
 /*
- * One vector of channels of `pixels` outputs in a row; from: the upper left tap of the first. A
- * pixel's channel is spread over a vector once and used by all outputs of the strip that see it.
+ * One vector of channels of `pixels` consecutive outputs; from: upper left tap of the first. An
+ * input channel is broadcast once and used by all outputs of the strip that see it.
  */
 INLINE void strip(const struct slices *s, size_t pixels, size_t stride, bool several,
                   const float *from, const float *w, float *z, bool add)
@@ -197,10 +197,10 @@ INLINE void strip(const struct slices *s, size_t pixels, size_t stride, bool sev
 }
 
 /*
- * Stride 2 led back: a row of dx from up to two rows of dz, whose pixel x lies on dx's pixel 2 x.
- * There the middle tap of the turned kernel is met; in between, its first by x and its last by
- * x + 1. Of the rows of taps, `first_ky` and every second one see pixels. `pixels` of dz, `valid`
- * of dx; from: dz's first pixel for first_ky.
+ * Backward with stride 2: a row of dx from up to two rows of dz, whose pixel x is at pixel 2 x of
+ * dx. At that pixel only the middle tap of the rotated kernel applies; between two, its first tap
+ * for x and its last for x + 1. Of the rows of taps, `first_ky` and every second one see pixels.
+ * `pixels` of dz, `valid` of dx; from: first pixel of dz for first_ky.
  */
 INLINE void strip_back(const struct slices *s, size_t pixels, size_t valid, size_t first_ky,
                        bool several, const float *from, const float *w, float *dx, bool add)
@@ -277,7 +277,7 @@ static size_t conv_grouped_next_back(size_t pixels)
     return pixels >= STRIP / 2 ? STRIP / 2 : pixels >= 2 ? 2 : 1;
 }
 
-/* A slice (size, size) of the outputs, at z in rows of all channels. */
+/* A slice (size, size) of the outputs, to z in rows of all channels. */
 static void grouped_convolve(const struct slices *s, const float *padded, const float *w,
                              size_t size, size_t stride, float *z, bool add)
 {
@@ -299,7 +299,7 @@ static void grouped_convolve(const struct slices *s, const float *padded, const 
             }
 }
 
-/* A slice of dx of a convolution of stride 2; dz inside its border. */
+/* A slice of dx with stride 2; dz has its border. */
 static void grouped_convolve_back(const struct slices *s, const float *dz, const float *w,
                                   float *dx, bool add)
 {
@@ -344,15 +344,15 @@ void conv_grouped_forward(const struct conv *c, const float *w, const float *x, 
     for (size_t i = first; i < end; i++) {
         for (size_t k = 0; k < conv_grouped_slice_count(&s); k++)
             conv_grouped_forward_slice(&s, scratch, x, z, i, k, padded);
-        conv_tell_rows(done, i * pixels, pixels, s.channels, context);
+        conv_call_hook_rows(done, i * pixels, pixels, s.channels, context);
     }
 }
 
 /*
- * The weights of a row of three taps and WEIGHT_CHANNELS channels of a group, from a whole image.
- * Input pixel q is met by output q - kx with tap kx (stride 2: by (q - kx) / 2), where dz's border
- * stands for outputs that are not there. x: the row's first pixel for the first row of outputs;
- * dz: the border before that row.
+ * Gradient of a row of three taps by WEIGHT_CHANNELS channels of a group, from a whole image. Input
+ * pixel q contributes to output q - kx by tap kx (stride 2: (q - kx) / 2); dz's border stands for
+ * missing outputs. x: the row's first pixel for the first row of outputs; dz: the border before
+ * that row.
  */
 INLINE void weights_of_row(const struct slices *s, size_t stride, bool several, const float *x,
                            const float *dz, size_t channel, float *dw)
@@ -419,13 +419,13 @@ static void conv_grouped_weights_of_slice(const struct slices *s, const float *p
             }
 }
 
-/* What a slice of an image works in. */
+/* Work space for a slice of an image */
 struct slice_work {
     const float *turned; /* weights of all slices */
     float *padded, *dz;
 };
 
-/* Its weights' gradient is added to dw. */
+/* Also adds the slice's weight gradient to dw. */
 static void conv_grouped_backward_slice(const struct slices *s, const struct conv_backward *b,
                                         size_t image, size_t slice, const struct slice_work *work,
                                         float *dw)
@@ -460,17 +460,17 @@ void conv_grouped_backward(const struct conv *c, const struct conv_backward *b, 
     if (b->dx)
         grouped_pack_turned(&s, conv_grouped_all_slices(&s), b->w, b->scratch);
     for (size_t i = first; i < end; i++) {
-        conv_tell_rows(b->ready, i * out, out, s.channels, b->context);
+        conv_call_hook_rows(b->ready, i * out, out, s.channels, b->context);
         for (size_t k = 0; k < conv_grouped_slice_count(&s); k++)
             conv_grouped_backward_slice(&s, b, i, k, &work,
                                         dw + k * conv_grouped_slice_weights(&s));
         if (b->dx)
-            conv_tell_rows(b->done, i * in, in, s.channels, b->context);
+            conv_call_hook_rows(b->done, i * in, in, s.channels, b->context);
     }
     conv_grouped_unpack(&s, dw, b->dw, b->add_dw);
 }
 
-/* ---- teams: slices of images are shared out, slice by slice */
+/* ---- teams: slices of images are shared, slice by slice */
 
 static size_t conv_grouped_own_work_floats(const struct slices *s)
 {
@@ -483,7 +483,7 @@ size_t conv_grouped_team_floats(const struct conv *c)
     return 2 * conv_weights(c);
 }
 
-/* Behind the work: sums of the first and the last slice of a thread, if it shares them. */
+/* Work space, and sums of the thread's first and last slice, if shared. */
 size_t conv_grouped_own_floats(const struct conv *c)
 {
     struct slices s = conv_grouped_slices_of(c);
@@ -515,7 +515,8 @@ static void grouped_forward_piece(const struct parallel_piece *piece, void *cont
 
     for (size_t i = mine.first; i < mine.end; i++) {
         conv_grouped_forward_slice(s, f->packed, f->x, f->z, i % n, i / n, f->own);
-        conv_tell(f->done, conv_grouped_slice_rows(s, i % n, s->out * s->out, i / n), f->context);
+        conv_call_hook(f->done, conv_grouped_slice_rows(s, i % n, s->out * s->out, i / n),
+                       f->context);
     }
 }
 
@@ -533,7 +534,7 @@ void conv_grouped_forward_team(const struct conv *c, const float *w, const float
                   grouped_forward_piece, &f);
 }
 
-/* Who has images of a slice; a single thread sums in the team's memory. */
+/* Threads with images of a slice; a single one sums in the team's memory. */
 struct sharers {
     int first, last;
 };
@@ -546,7 +547,7 @@ static struct sharers conv_grouped_sharers_of(const struct slices *s, size_t sli
                             parallel_owner((slice + 1) * images - 1, all, parts)};
 }
 
-/* A slice's sums in one of its sharers. */
+/* Sums of a slice in one of its sharers. */
 static float *conv_grouped_sums_of(const struct slices *s, const struct conv *c, size_t slice,
                                    size_t images, struct sharers sharers, struct parallel_share of,
                                    const struct conv_memory *memory)
@@ -605,10 +606,10 @@ void conv_grouped_backward_team(const struct conv *c, const struct conv_backward
             if (!dry_run)
                 memset(dw, 0, conv_grouped_slice_weights(&s) * sizeof *dw);
         }
-        conv_tell(b->ready, conv_grouped_slice_rows(&s, i % n, out, i / n), b->context);
+        conv_call_hook(b->ready, conv_grouped_slice_rows(&s, i % n, out, i / n), b->context);
         conv_grouped_backward_slice(&s, b, i % n, i / n, &work, dw);
         if (b->dx)
-            conv_tell(b->done, conv_grouped_slice_rows(&s, i % n, in, i / n), b->context);
+            conv_call_hook(b->done, conv_grouped_slice_rows(&s, i % n, in, i / n), b->context);
     }
     parallel_barrier(share);
     conv_grouped_unpack_team(&s, c, b, n, share, memory);

@@ -1,17 +1,17 @@
 /*
- * CONV_GROUPED of conv.h: 3x3 convolutions, padded by 1, whose output channel sees only the
- * channels of its group (Xie et al., arXiv:1611.05431). A vector holds output channels of several
- * small groups, or a part of a large one, so no lane multiplies by the zeros between groups; sums
- * of a strip of pixels stay in registers.
+ * CONV_GROUPED: 3x3 convolutions, padded by 1, whose output channels only see the channels of their
+ * group (Xie et al., arXiv:1611.05431). A vector holds output channels of several small groups, or
+ * a part of a large one, so that no lane multiplies by the zeros between groups; sums of a strip of
+ * pixels stay in registers.
  *
- * Weights are (ky, kx, c_in / groups, c_out). The hooks are called image by image. conv.h tells the
- * rest.
+ * Weights are (ky, kx, c_in / groups, c_out). The hooks are called image by image. See conv.h for
+ * the rest.
  */
 #pragma once
 
 #include "worker/layers/conv_shape.h"
 
-/* As many channels out as in, in groups of 4, 8, 16, ... that fill vectors. */
+/* As many output as input channels, in groups of 4, 8, 16, ... that fill vectors. */
 bool conv_grouped_takes(const struct conv *c);
 
 size_t conv_grouped_scratch_floats(const struct conv *c);
@@ -21,7 +21,7 @@ void conv_grouped_forward(const struct conv *c, const float *w, const float *x, 
 void conv_grouped_backward(const struct conv *c, const struct conv_backward *b, size_t first,
                            size_t end);
 
-/* By a team, as conv_forward_team and conv_backward_team: slices of images are shared out. */
+/* By a team, as conv_forward_team and conv_backward_team; slices of images are shared. */
 size_t conv_grouped_team_floats(const struct conv *c);
 size_t conv_grouped_own_floats(const struct conv *c);
 void conv_grouped_forward_team(const struct conv *c, const float *w, const float *x, float *z,

@@ -12,10 +12,10 @@
 enum { TAPS_MAX = 49 };
 
 struct phase {
-    int y, x; /* the first pixel of the class */
+    int y, x; /* first pixel of the class */
     int taps;
     int tap[TAPS_MAX]; /* ky * kernel + kx */
-    size_t k;          /* taps of the classes before */
+    size_t k;          /* taps of the previous classes */
 };
 
 static struct phase conv_phases_team(const struct window *w, int y, int x, size_t k)
@@ -29,7 +29,7 @@ static struct phase conv_phases_team(const struct window *w, int y, int x, size_
     return p;
 }
 
-/* Most taps of a class. */
+/* Largest number of taps of a class. */
 static size_t phase_taps(const struct window *w)
 {
     size_t side = (size_t)(window_taps(w) + w->stride - 1) / (size_t)w->stride;
@@ -46,7 +46,6 @@ static size_t conv_phases_gathered_row_floats(const struct conv *c)
     return phase_taps(&c->window) * (size_t)c->out_channels + (size_t)c->window.channels;
 }
 
-/* Lines that are worked on together. */
 static size_t conv_phases_lines_at_once(const struct conv *c)
 {
     size_t n =
@@ -74,12 +73,12 @@ void conv_phases_pack(const struct conv *c, const float *w, struct parallel_shar
 struct gather {
     const struct conv *c;
     const struct conv_backward *b;
-    const float *packed; /* NULL: OpenBLAS */
+    const float *packed; /* NULL: use OpenBLAS */
     size_t lines;        /* of all images */
-    float *col, *out;    /* of the thread that works */
+    float *col, *out;    /* of the working thread */
 };
 
-/* Rows of a line's class: how many pixels. */
+/* Pixels per line of a class. */
 static size_t conv_phases_line_pixels(const struct window *w, const struct phase *p)
 {
     return (size_t)((w->in - p->x + w->stride - 1) / w->stride);
@@ -90,7 +89,7 @@ static bool conv_phases_has_line(const struct window *w, const struct phase *p, 
     return (int)(line % conv_phases_lines(w)) * w->stride + p->y < w->in;
 }
 
-/* dz as the taps of a class see it from the pixels of a line. */
+/* Gathers dz by the taps of a class for the pixels of a line. */
 static float *conv_phases_gather_line(const struct gather *g, const struct phase *p, size_t line,
                                       float *col)
 {
@@ -111,7 +110,7 @@ static float *conv_phases_gather_line(const struct gather *g, const struct phase
     return col;
 }
 
-/* Products of a class, (rows, columns), from the column on. */
+/* The product of a class, (rows, columns), from of->column on. */
 static void conv_phases_multiply(const struct gather *g, const struct phase *p, size_t rows,
                                  const struct parallel_block *of)
 {
@@ -137,7 +136,7 @@ static void conv_phases_put_pixel(float *to, const float *from, size_t n, bool a
         to[i] = add ? to[i] + from[i] : from[i];
 }
 
-/* The class's pixels of a line to dx. */
+/* Writes the class's pixels of a line to dx. */
 static const float *conv_phases_team_put_line(const struct gather *g, const struct phase *p,
                                               size_t line, const struct parallel_block *of,
                                               const float *from)
@@ -185,7 +184,7 @@ static void conv_phases_run(const struct gather *g, const struct phase *p,
     trace_part(piece, TRACE_IM2COL);
 }
 
-/* The first pixel of a line, counted through the batch. */
+/* First pixel of a line, counted over the batch. */
 static size_t conv_phases_line_pixel(const struct window *w, size_t line)
 {
     size_t in = (size_t)w->in;
@@ -203,10 +202,11 @@ static void conv_phases_run_lines(const struct gather *g, const struct parallel_
         k += (size_t)p.taps;
         conv_phases_run(g, &p, of);
     }
-    conv_tell(g->b->done,
-              (struct parallel_block){first, conv_phases_line_pixel(w, of->row + of->rows) - first,
-                                      of->column, of->columns},
-              g->b->context);
+    conv_call_hook(g->b->done,
+                   (struct parallel_block){first,
+                                           conv_phases_line_pixel(w, of->row + of->rows) - first,
+                                           of->column, of->columns},
+                   g->b->context);
 }
 
 static void phases_piece(const struct parallel_piece *piece, void *context)

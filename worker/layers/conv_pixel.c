@@ -29,7 +29,7 @@ static void pixel_taps_at(const struct window *w, int o, int *from, int *end)
     *end = start + w->kernel > w->in ? w->in - start : w->kernel;
 }
 
-/* All taps of a pixel: a product for each kernel row, whose taps lie side by side in image and
+/* All taps of a pixel: one product per kernel row, whose taps are contiguous in image and
  * weights. */
 static void conv_pixel_forward_pixel(const struct conv *c, const struct tile_matrix *weights,
                                      const float *x, float *z, int oy, int ox, size_t images)
@@ -96,7 +96,7 @@ void conv_pixel_forward(const struct conv *c, const float *w, const float *x, fl
     conv_pixel_forward_packed(c, scratch, x, z, first, images);
 }
 
-/* The output position that reads input position i through a tap, or -1. */
+/* Output position that reads input position i through a tap, or -1. */
 static int conv_pixel_reader(const struct window *w, int i, int tap)
 {
     int at = i + w->pad - tap;

@@ -1,5 +1,5 @@
-/* CONV_PIXEL of conv.h: products whose rows are the images of a batch, one for each pixel and tap.
- * scratch: conv_weights floats. */
+/* CONV_PIXEL: products whose rows are the images of a batch, one per pixel and tap. scratch:
+ * conv_weights floats. */
 #pragma once
 
 #include "worker/layers/conv_shape.h"
@@ -11,8 +11,8 @@ void conv_pixel_weights(const struct conv *c, const float *x, const float *dz, s
 void conv_pixel_data(const struct conv *c, const float *w, const float *dz, float *dx, bool add,
                      size_t first, size_t images, float *scratch);
 
-/* For a team: weights packed together, panels of output (or input) channels each, into conv_weights
- * floats; then images by themselves. */
+/* For a team: the weights are packed together, panels of output (or input) channels per thread,
+ * into conv_weights floats; then each thread processes its own images. */
 void conv_pixel_pack(const struct conv *c, struct parallel_range panels, const float *w, float *to);
 void conv_pixel_pack_data(const struct conv *c, struct parallel_range panels, const float *w,
                           float *to);
@@ -21,11 +21,12 @@ void conv_pixel_forward_packed(const struct conv *c, const float *packed, const 
 void conv_pixel_data_packed(const struct conv *c, const float *packed, const float *dz, float *dx,
                             bool add, size_t first, size_t images);
 
-/* Pixels that a tap meets. Each of all images is a row of the products of its weights' gradient. */
+/* Number of pixels that a tap meets. Each of all images is a row of the products for its weights'
+ * gradient. */
 size_t conv_pixel_hits(const struct conv *c, int tap);
 
 /* From some of these rows, part `of` of a tap's (c_in, c_out) weights, to dw with rows ld apart.
- * Returns whether there were any rows, or add. */
+ * Returns add, or true if there were any rows. */
 bool conv_pixel_weights_part(const struct conv *c, const float *x, const float *dz, int tap,
                              struct parallel_range rows, size_t images, struct parallel_block of,
                              float *dw, size_t ld, bool add);

@@ -6,7 +6,7 @@
 #include "worker/kernels/window.h"
 #include "worker/team/parallel.h"
 
-/* A thread's im2col tile: smaller than one thread's alone (conv.c), since its share is. */
+/* Smaller than the im2col tile of a single thread (conv.c), as is a thread's share. */
 enum { TILE_FLOATS = 512 * 1024 / 4, LARGE_TILE_FLOATS = 1024 * 1024 / 4 };
 
 size_t conv_tile_floats(const struct conv *c)
@@ -14,7 +14,6 @@ size_t conv_tile_floats(const struct conv *c)
     return conv_weights(c) > TILE_FLOATS ? LARGE_TILE_FLOATS : TILE_FLOATS;
 }
 
-/* Rows of a tile of `columns`. */
 size_t conv_tile_rows(const struct conv *c, size_t columns)
 {
     size_t rows = conv_tile_floats(c) / columns / tile_rows() * tile_rows();
@@ -61,8 +60,8 @@ void conv_product_block(const struct conv_product *p, const struct parallel_bloc
             im2col(&p->window, p->from, row, rows, p->col);
         conv_product_multiply_tile(p, col, rows, block->column, block->columns,
                                    p->to + row * p->channels + block->column);
-        conv_tell(p->done, (struct parallel_block){row, rows, block->column, block->columns},
-                  p->context);
+        conv_call_hook(p->done, (struct parallel_block){row, rows, block->column, block->columns},
+                       p->context);
     }
 }
 

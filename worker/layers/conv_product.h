@@ -1,12 +1,12 @@
 /*
- * Products of rows of pixels by panels of channels, which z and dx are. A team shares one by
- * register tiles, in pieces of whole im2col tiles at least.
+ * Products of rows of pixels by panels of channels, such as z and dx. A team shares one by register
+ * tiles, in pieces of at least whole im2col tiles.
  */
 #pragma once
 
 #include "worker/layers/conv_shape.h"
 
-/* One pass over the output pixels: of x for z, or of dz with the turned kernel for dx. */
+/* One pass over output pixels: of x for z, or of dz with the rotated kernel for dx */
 struct conv_product {
     const struct conv *c;
     struct window window;
@@ -23,20 +23,19 @@ struct conv_product {
     void *context;
 };
 
-/* Part of `to`: rows of pixels by columns of channels. */
+/* Computes part of `to`: rows of pixels by columns of channels. */
 void conv_product_block(const struct conv_product *p, const struct parallel_block *block);
 
-/* All `rows`, in pieces. */
+/* Computes all `rows`, in pieces. */
 void conv_product_team(const struct conv_product *p, size_t rows, struct parallel_share share);
 
 /* A share of the panels of a packed matrix. */
 struct parallel_range conv_panels(size_t channels, struct parallel_share share);
 
-/* Panels [panels.first, panels.end) of the turned kernel (conv_parts.h): rows (ky, kx, c_out),
- * columns c_in. */
+/* Packs the panels of the rotated kernel (conv_shape.h): rows (ky, kx, c_out), columns c_in. */
 void conv_pack_turned(const struct conv *c, struct parallel_range panels, const float *w,
                       float *to);
 
-/* A thread's im2col tile: floats, and rows of so many columns. */
+/* A thread's im2col tile: floats, and rows if it has `columns` columns. */
 size_t conv_tile_floats(const struct conv *c);
 size_t conv_tile_rows(const struct conv *c, size_t columns);

@@ -5,7 +5,7 @@
 #include "worker/kernels/tile_gemm.h"
 #include "worker/kernels/tile_size.h"
 
-/* CONV_PIXEL: images of this height at most. */
+/* CONV_PIXEL: maximum height of images. */
 enum { PIXEL_SIZE = 4 };
 
 struct conv conv_make(int in_size, int in_channels, int out_channels, int kernel, int stride,
@@ -50,7 +50,7 @@ size_t conv_weights(const struct conv *c)
     return conv_matrix_rows(c) * (size_t)c->out_channels;
 }
 
-/* CONV_PIXEL: as many images as fill a product. */
+/* CONV_PIXEL: number of images that fill a product. */
 enum { PIXEL_IMAGES = 48 };
 
 bool conv_turns_kernel(const struct conv *c)

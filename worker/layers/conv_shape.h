@@ -1,10 +1,9 @@
 /*
- * A convolution of square NHWC images without bias: its sizes, by which way it is computed, and
- * what its backward pass is given (conv.h computes it).
+ * A convolution of square NHWC images without bias: sizes, algorithm, and arguments of backward
+ * (computed by conv.h).
  *
- * Weights are (ky, kx, c_in / groups, c_out), row-major: as a matrix (K, c_out) with K = kernel^2
- * c_in / groups. Rows are output (or input) pixels counted through the whole batch: row r = (image,
- * y, x).
+ * Weights are (ky, kx, c_in / groups, c_out), row-major: a matrix (K, c_out) with K = kernel^2 c_in
+ * / groups. Rows are output (or input) pixels counted over the whole batch: row r = (image, y, x).
  */
 #pragma once
 
@@ -16,23 +15,22 @@
 #include "worker/team/parallel.h"
 
 /*
- * How the products are made, chosen by shape: im2col tiles and OpenBLAS, which takes everything;
- * im2col tiles and the own register tile, for channels in multiples of TILE_COLUMNS; and, where
- * images are tiny and many, the own tile over images: at each pixel the rows of a product are the
- * images of the batch and only taps that hit real pixels are multiplied (at 2x2 four of nine), in
- * place. Several groups go to CONV_GROUPED (conv_grouped.h, with the shapes it takes), which
- * multiplies directly.
+ * Algorithms, chosen by shape. OPENBLAS: im2col tiles and OpenBLAS, for any shape. TILE: im2col
+ * tiles and the register tile, for multiples of TILE_COLUMNS channels. PIXEL, for many tiny images:
+ * the register tile over images, where the rows of a product are the images of the batch at one
+ * pixel, and only taps that hit pixels are multiplied (at 2x2 four of nine), in place. GROUPED, for
+ * several groups (conv_grouped.h, with the shapes it takes): direct.
  */
 enum conv_algorithm { CONV_OPENBLAS, CONV_TILE, CONV_PIXEL, CONV_GROUPED };
 
-/* What is made: z, dx, dw. */
+/* Computes z, dx, dw */
 enum conv_direction { CONV_FORWARD, CONV_DATA, CONV_WEIGHTS, CONV_DIRECTIONS };
 
 /*
- * Winograd's minimal filtering instead of the algorithm above, in tiles of 2x2 or 4x4 outputs
- * (conv_winograd.h, with the shapes it takes): fewer products, with a larger rounding error. Of 256
- * channels of noise, in parts of the largest element, root mean square and at most: direct 1.5e-7
- * and 1e-6, 2x2 2e-7 and 1.5e-6, 4x4 4e-7 and 3e-6 (a test holds them to that).
+ * Winograd's minimal filtering instead of the above, in tiles of 2x2 or 4x4 outputs
+ * (conv_winograd.h, with the shapes it takes): fewer products, larger rounding errors. For 256
+ * channels of noise, relative to the largest element, root mean square and maximum: direct 1.5e-7
+ * and 1e-6, 2x2 2e-7 and 1.5e-6, 4x4 4e-7 and 3e-6 (a test checks this).
  */
 enum conv_winograd { CONV_NO_WINOGRAD = 0, CONV_WINOGRAD_2 = 2, CONV_WINOGRAD_4 = 4 };
 
@@ -46,10 +44,10 @@ struct conv {
 struct conv conv_make(int in_size, int in_channels, int out_channels, int kernel, int stride,
                       int pad, int groups);
 
-/* model.gemm: conv_make has chosen as auto does. openblas is without Winograd, too. */
+/* Applies model.gemm; conv_make has chosen as for auto. openblas also disables Winograd. */
 void conv_choose_gemm(struct conv *c, enum job_gemm gemm);
 
-/* "openblas" or "own": what the choice comes to on this kind of processor. */
+/* "openblas" or "own": the effective choice at this ISA level. */
 const char *conv_gemm_name(enum job_gemm gemm);
 
 /* K of the weight matrix (K, c_out). */
@@ -61,28 +59,26 @@ static inline size_t conv_matrix_rows(const struct conv *c)
 
 size_t conv_weights(const struct conv *c); /* floats */
 
-/* These rows, and of them these channels, are about to be read, or were written. */
+/* Hook: these rows and channels are about to be read, or were written. */
 typedef void conv_rows(const struct parallel_block *part, void *context);
 
 struct conv_backward {
     const float *w, *x;
     const float *dz; /* (N, out, out, c_out), read after `ready` was called for the rows */
-    float *dx;       /* (N, in, in, c_in); NULL: not wanted */
-    bool add_dx;     /* added to what is there instead of overwriting */
+    float *dx;       /* (N, in, in, c_in); may be NULL */
+    bool add_dx;     /* add instead of overwriting */
     float *dw;       /* (K, c_out) */
-    bool add_dw;     /* added instead of overwriting */
+    bool add_dw;     /* add instead of overwriting */
     float *scratch;
-    conv_rows *ready, *done; /* of dz; of dx. NULL: none */
+    conv_rows *ready, *done; /* of dz; of dx. May be NULL */
     void *context;
 };
 
-/* Of a team of threads (conv.h: conv_forward_team). */
+/* Memory of a team (conv_forward_team) */
 struct conv_memory {
-    float *team;       /* conv_team_floats: one for all, of so many images and threads at most */
+    float *team;       /* conv_team_floats for at least so many images and threads */
     float *const *own; /* [parts]: conv_own_floats each */
 };
-
-/* What the files of a convolution share: its sizes as matrices, and calls of a caller's hooks. */
 
 static inline size_t conv_pixels_out(const struct conv *c)
 {
@@ -94,7 +90,7 @@ static inline size_t conv_pixels_in(const struct conv *c)
     return (size_t)c->window.in * (size_t)c->window.in;
 }
 
-/* Columns of the im2col matrix: the taps that see pixels. */
+/* Columns of the im2col matrix: over the taps that see pixels. */
 static inline size_t conv_columns(const struct window *w)
 {
     size_t taps = (size_t)window_taps(w);
@@ -107,16 +103,16 @@ static inline bool conv_reads_in_place(const struct conv *c)
 }
 
 /*
- * The input gradient of a stride-1 convolution is a convolution too: of dz, with the kernel turned
- * by 180 degrees and the channels swapped (Dumoulin and Visin, arXiv:1603.07285, section 4). That
- * reads where col2im reads, adds and writes.
+ * The input gradient of a stride-1 convolution is itself a convolution of dz, with the kernel
+ * rotated by 180 degrees and the channels swapped (Dumoulin and Visin, arXiv:1603.07285, section
+ * 4). It only reads where col2im reads, adds and writes.
  */
 bool conv_turns_kernel(const struct conv *c);
 struct window conv_turned_window(const struct conv *c); /* over dz */
 
 /*
- * The taps kept are a square in the middle of the kernel; in the weight matrix they are one run of
- * rows for each ky, or a single one when nothing was left out.
+ * The remaining taps form a square in the middle of the kernel: in the weight matrix one run of
+ * rows per ky, or a single run if all taps remain.
  */
 struct conv_runs {
     size_t count;
@@ -125,10 +121,10 @@ struct conv_runs {
 };
 struct conv_runs conv_weight_runs(const struct conv *c);
 
-/* Are products of matrices with n columns made with the own tile? */
+/* Whether products of matrices with n columns use the register tile. */
 bool conv_uses_tile(const struct conv *c, size_t n);
 
-/* Where images are tiny: are so many of them a product's rows? */
+/* Whether so many images are enough for CONV_PIXEL. */
 bool conv_by_pixel(const struct conv *c, int images);
 static inline bool conv_by_pixel_in_team(const struct conv *c, int images, int threads)
 {
@@ -136,15 +132,14 @@ static inline bool conv_by_pixel_in_team(const struct conv *c, int images, int t
 }
 enum { CONV_PIXEL_IMAGES_AT_ONCE = 256 };
 
-static inline void conv_tell(conv_rows *hook, struct parallel_block part, void *context)
+static inline void conv_call_hook(conv_rows *hook, struct parallel_block part, void *context)
 {
     if (hook)
         hook(&part, context);
 }
 
-/* Of all `channels`. */
-static inline void conv_tell_rows(conv_rows *hook, size_t row, size_t rows, size_t channels,
-                                  void *context)
+static inline void conv_call_hook_rows(conv_rows *hook, size_t row, size_t rows, size_t channels,
+                                       void *context)
 {
-    conv_tell(hook, (struct parallel_block){row, rows, 0, channels}, context);
+    conv_call_hook(hook, (struct parallel_block){row, rows, 0, channels}, context);
 }

@@ -16,10 +16,10 @@ enum { WHOLE_FLOATS = 256 * 1024, SMALL_FLOATS = 64 * 1024, MANY_ROWS = 1024 };
 struct dw_block {
     int tap;                  /* ky * kernel + kx; -1: all that see pixels */
     struct parallel_block at; /* of the tap's (c_in, c_out) weights */
-    size_t rows, work;        /* of a row */
+    size_t rows, work;        /* per row */
 };
 
-/* Where sums go: dw itself, or a thread's own memory. */
+/* Destination of sums: dw itself, or a thread's own memory */
 struct sums_to {
     float *to;
     size_t ld;
@@ -99,7 +99,7 @@ struct conv_blocks conv_blocks_of(const struct conv *c, int images, int threads,
     return s;
 }
 
-/* Rows of a block that a thread has: those whose work begins in its range of all work. */
+/* A thread's rows of a block: those whose work begins in its range of all work. */
 static struct parallel_range conv_sums_rows_of(const struct dw_block *b, size_t before,
                                                struct parallel_range mine)
 {
@@ -112,7 +112,7 @@ static struct parallel_range conv_sums_rows_of(const struct dw_block *b, size_t 
     return r;
 }
 
-/* A tap's part of the im2col matrix: c_in channels of it. */
+/* A tap's part of the im2col matrix: c_in of its channels. */
 static void conv_sums_gather_tap(const struct window *w, const float *x, size_t row, size_t rows,
                                  int tap, size_t channel, size_t channels, float *col)
 {
@@ -174,10 +174,10 @@ static void sum_block(const struct conv_blocks *s, const struct conv_backward *b
     }
 }
 
-/* ---- dw as one block: each piece of the rows has sums of its own */
+/* ---- dw as one block: each piece of the rows has its own sums */
 
-/* A thread has memory for the sums of so many pieces: of the largest weights that are summed so, or
- * of several smaller ones. */
+/* Number of pieces whose sums fit a thread's memory: for the largest weights summed this way, or
+ * more for smaller ones. */
 static size_t conv_sums_most_grains(const struct conv *c)
 {
     return conv_weights(c) <= SMALL_FLOATS ? 8 : 1;
@@ -188,7 +188,8 @@ size_t conv_sums_whole_floats(const struct conv *c)
     return (size_t)parallel_pieces(conv_sums_most_grains(c)) * conv_weights(c);
 }
 
-/* Of a thread. Others sum there for it, perhaps while it still makes dx: so not where it does. */
+/* Sums of a thread. Other threads may write them while it still computes dx, so they must not
+ * overlap with its work space. */
 static float *sums_at(const struct conv_blocks *s, int thread, const struct conv_memory *memory)
 {
     return memory->own[thread] + s->own_floats;
@@ -205,7 +206,7 @@ static size_t conv_sums_whole_grains(const struct conv_blocks *s, int parts)
                     conv_sums_most_grains(s->c));
 }
 
-/* Of all weights from some rows, tile by tile; with `data`, dx of the rows too. */
+/* Sums all weights over some rows, tile by tile; with `data` also dx of the rows. */
 static void sum_rows(const struct conv *c, const struct conv_backward *b,
                      struct parallel_range rows, struct sums_to to, float *col,
                      const struct conv_product *data)
@@ -218,7 +219,7 @@ static void sum_rows(const struct conv *c, const struct conv_backward *b,
         size_t count = size_min(rows.end - row, tile);
         const float *from = conv_reads_in_place(c) ? b->x + row * k : col;
         if (data || !b->dx)
-            conv_tell_rows(b->ready, row, count, n, b->context);
+            conv_call_hook_rows(b->ready, row, count, n, b->context);
         if (!conv_reads_in_place(c))
             im2col(&c->window, b->x, row, count, col);
         for (size_t i = 0; i < runs.count; i++) {
@@ -232,7 +233,7 @@ static void sum_rows(const struct conv *c, const struct conv_backward *b,
     }
 }
 
-/* What is summed, and the memory of the thread that works. */
+/* Operands, and the memory of the working thread */
 struct sums {
     const struct conv_blocks *s;
     const struct conv_backward *b;
@@ -271,7 +272,7 @@ static void conv_sums_team_add_rows(float *to, const float *from, size_t n, bool
         to[i] = add ? to[i] + from[i] : from[i];
 }
 
-/* A thread's share of the weights: from the sums of all pieces that have rows. */
+/* Adds a thread's share of the weights from the sums of all pieces that have rows. */
 static void conv_sums_add_whole(const struct conv_blocks *s, const struct conv_backward *b,
                                 struct parallel_share share, const struct conv_memory *memory)
 {
@@ -295,7 +296,7 @@ static void conv_sums_add_whole(const struct conv_blocks *s, const struct conv_b
 
 /* ---- dw in blocks */
 
-/* A thread's own sums of a block that it shares: of the one in which its range begins, or ends. */
+/* A thread's own sums of a shared block: slot of the one its range begins in, or ends in. */
 static float *conv_sums_own(size_t before, struct parallel_range mine, float *own)
 {
     return own + (mine.first >= before ? 0 : BLOCK_FLOATS);
@@ -308,7 +309,7 @@ static float *conv_sums_weights_at(const struct conv *c, const struct dw_block *
     return dw + (tap * ci + b->at.row) * co + b->at.column;
 }
 
-/* Taps that only ever see padding. */
+/* Zeroes the taps that only see padding. */
 static void conv_sums_clear_unseen(const struct conv *c, float *dw, struct parallel_share share)
 {
     const struct window *w = &c->window;
@@ -322,8 +323,7 @@ static void conv_sums_clear_unseen(const struct conv *c, float *dw, struct paral
     }
 }
 
-/* A share's rows of a block, to dw if those are all, else to the share's own sums. col: of the
- * thread that works. */
+/* A share's rows of a block, directly to dw if those are all rows. col: of the working thread. */
 static void sum_rows_of_block(const struct conv_blocks *s, const struct conv_backward *b,
                               const struct dw_block *block, size_t before,
                               struct parallel_range share, float *own, float *col)
@@ -338,7 +338,7 @@ static void sum_rows_of_block(const struct conv_blocks *s, const struct conv_bac
         sum_block(s, b, block, rows, to, col);
 }
 
-/* The blocks that a range of the work has part in; *before: the work before the first one. */
+/* The blocks that overlap a range of the work; *before: work before the first one. */
 static struct parallel_range conv_sums_blocks_of(const struct conv_blocks *s,
                                                  struct parallel_range work, size_t *before)
 {
@@ -357,7 +357,7 @@ static struct parallel_range conv_sums_blocks_of(const struct conv_blocks *s,
     return of;
 }
 
-/* A piece is some of the blocks that its share has part in. */
+/* A piece is some of the blocks that overlap its share. */
 static void conv_sums_blocks_piece(const struct parallel_piece *piece, void *context)
 {
     const struct sums *w = context;
@@ -385,7 +385,7 @@ void conv_sum_blocks(const struct conv_blocks *s, const struct conv_backward *b,
     parallel_take(share, s->count / (size_t)share.parts, conv_sums_blocks_piece, &w);
 }
 
-/* Of a block that several threads have rows of: a thread's share of the weights. */
+/* Adds a thread's share of the weights of a block that several threads have rows of. */
 static void conv_sums_add_block(const struct conv_blocks *s, const struct dw_block *block,
                                 size_t before, const struct conv_backward *b,
                                 struct parallel_share share, const struct conv_memory *memory)
@@ -402,7 +402,7 @@ static void conv_sums_add_block(const struct conv_blocks *s, const struct dw_blo
         if (rows.first == rows.end)
             continue;
         if (rows.first == 0 && rows.end == block->rows)
-            return; /* it is there */
+            return; /* already in dw */
         const float *from = conv_sums_own(before, of, sums_at(s, t, memory));
         for (size_t row = mine.first; row < mine.end; row++)
             conv_sums_team_add_rows(dw + row * co, from + row * n, n, add);

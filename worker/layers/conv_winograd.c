@@ -10,15 +10,15 @@
 #include "worker/team/dry_run.h"
 #include "worker/team/parallel.h"
 
-/* PAD: matrices whose rows or positions lie a multiple of 4 KiB apart fall on each other in the
+/* PAD: matrices whose rows or positions are a multiple of 4 KiB apart would conflict in the
  * caches. */
 enum { PAD = 16 };
 
-/* Measured best: a group of tiles takes as much as leaves room for the weights in the second-level
- * cache; weights that do not fit there are worth reading for many tiles only. */
+/* Measured best: a group of tiles leaves room for the weights in the second-level cache; weights
+ * that exceed it are worth reading only for many tiles. */
 enum { WORK_BYTES = 1 << 20, LARGE_WEIGHTS_BYTES = 4 << 20, LARGE_WORK_BYTES = 10 << 20 };
 
-/* Of each thread of a large team. */
+/* For each thread of a large team. */
 enum { TEAM_WORK_BYTES = 1 << 19 };
 
 struct sizes {
@@ -26,11 +26,11 @@ struct sizes {
     size_t positions;
     size_t from, to;           /* channels */
     size_t side;               /* pixels */
-    size_t tiles;              /* of a side */
-    size_t rows;               /* of tiles, worked on together by one thread */
-    size_t group;              /* tiles worked on together */
-    size_t from_ld, to_ld;     /* floats of a tile at one position */
-    size_t from_step, to_step; /* floats of a position */
+    size_t tiles;              /* per side */
+    size_t rows;               /* tiles per thread */
+    size_t group;              /* tiles processed together */
+    size_t from_ld, to_ld;     /* floats per tile at one position */
+    size_t from_step, to_step; /* floats per position */
     size_t weights_step;
 };
 
@@ -85,7 +85,7 @@ size_t conv_winograd_weights_floats(const struct conv *c, enum conv_winograd m)
     return s.positions * s.weights_step;
 }
 
-/* Behind the two groups of tiles: a pixel of zeros, and one for what nobody wants. */
+/* After the two groups of tiles: a pixel of zeros, and one for unwanted outputs. */
 static size_t conv_winograd_edge_floats(const struct sizes *s)
 {
     return s->from > s->to ? s->from : s->to;
@@ -111,7 +111,7 @@ static void winograd_pack_forward(const struct sizes *s, struct parallel_range p
 
 enum { TURN_AT_ONCE = 64 };
 
-/* Blocks of TILE_COLUMNS input by TURN_AT_ONCE output channels, transposed on their way. */
+/* Blocks of TILE_COLUMNS input by TURN_AT_ONCE output channels, transposed. */
 static void winograd_pack_turned(const struct sizes *s, struct parallel_range panels,
                                  const float *w, float *u)
 {
@@ -145,7 +145,7 @@ void conv_winograd_pack(const struct conv *c, enum conv_winograd m, bool turned,
     trace_part(piece, TRACE_IM2COL);
 }
 
-/* A tile's place; tiles count through the whole batch. */
+/* Position of a tile; tiles are counted over the whole batch. */
 struct place {
     size_t image, y, x; /* of its first output */
 };
@@ -156,7 +156,7 @@ static struct place conv_winograd_place_of(const struct sizes *s, size_t tile)
     return (struct place){row / s->tiles, row % s->tiles * m, tile % s->tiles * m};
 }
 
-/* The pixels of a window of `size` at (y, x), which may begin at -1; `edge` stands for those
+/* Pixels of a window of `size` at (y, x), which may start at -1; `edge` stands for those
  * outside. */
 static void conv_winograd_find_pixels(const struct sizes *s, size_t image, ptrdiff_t y, ptrdiff_t x,
                                       int size, const float *base, size_t channels,
@@ -173,7 +173,7 @@ static void conv_winograd_find_pixels(const struct sizes *s, size_t image, ptrdi
     }
 }
 
-/* Some tiles of a group, which begins at tile `base` of the batch, and some of their channels. */
+/* Some tiles of a group, which begins at tile `base` of the batch, and some of their channels */
 struct part {
     size_t base, first, end;
     size_t channel, channels;
@@ -242,13 +242,14 @@ static void conv_winograd_transform_gradients(const struct sizes *s, const float
     trace_part(piece, TRACE_IM2COL);
 }
 
-/* The first pixel of a row of tiles. */
+/* First pixel of a row of tiles. */
 static size_t conv_winograd_first_pixel(const struct sizes *s, size_t row)
 {
     return (row / s->tiles * s->side + row % s->tiles * (size_t)s->m) * s->side;
 }
 
-/* Tells the pixels of some tiles: whole rows of tiles together, otherwise row by row of pixels. */
+/* Calls the hook for the pixels of some tiles: whole rows of tiles together, otherwise row by row
+ * of pixels. */
 static void conv_winograd_tell_tiles(const struct sizes *s, const struct part *r, conv_rows *done,
                                      void *context)
 {
@@ -258,17 +259,17 @@ static void conv_winograd_tell_tiles(const struct sizes *s, const struct part *r
         size_t row = tile / s->tiles, x = tile % s->tiles, left = end - tile;
         if (x == 0 && left >= s->tiles) {
             size_t rows = left / s->tiles, pixel = conv_winograd_first_pixel(s, row);
-            conv_tell(done,
-                      (struct parallel_block){pixel,
-                                              conv_winograd_first_pixel(s, row + rows) - pixel,
-                                              r->channel, r->channels},
-                      context);
+            conv_call_hook(done,
+                           (struct parallel_block){pixel,
+                                                   conv_winograd_first_pixel(s, row + rows) - pixel,
+                                                   r->channel, r->channels},
+                           context);
             tile += rows * s->tiles;
             continue;
         }
         size_t count = size_min(s->tiles - x, left), pixels = size_min(count * m, s->side - x * m);
         for (size_t y = 0; y < m && row % s->tiles * m + y < s->side; y++)
-            conv_tell(
+            conv_call_hook(
                 done,
                 (struct parallel_block){conv_winograd_first_pixel(s, row) + y * s->side + x * m,
                                         pixels, r->channel, r->channels},
@@ -277,7 +278,7 @@ static void conv_winograd_tell_tiles(const struct sizes *s, const struct part *r
     }
 }
 
-/* What the steps work in: transformed inputs, and products or transformed gradients. */
+/* Work space: transformed inputs, and products or transformed gradients */
 struct work {
     float *inputs, *others, *zeros, *unwanted;
 };
@@ -297,7 +298,7 @@ static void conv_winograd_begin(const struct sizes *s, const struct work *w)
         memset(w->zeros, 0, conv_winograd_edge_floats(s) * sizeof *w->zeros);
 }
 
-/* One group in one thread: of all channels. */
+/* One group in one thread, all channels. */
 static void conv_winograd_run_group(const struct sizes *s, const struct conv_winograd_pass *p,
                                     const struct work *w, size_t base, size_t tiles)
 {
@@ -314,7 +315,7 @@ static void conv_winograd_run_group(const struct sizes *s, const struct conv_win
     conv_winograd_tell_tiles(s, &to, p->done, p->context);
 }
 
-/* The tiles [first, end) of the batch. */
+/* Tiles [first, end) of the batch. */
 static void conv_winograd_run_groups(const struct sizes *s, const struct conv_winograd_pass *p,
                                      float *memory, size_t first, size_t end)
 {
@@ -384,8 +385,8 @@ void conv_winograd_finish_weights(const struct conv *c, enum conv_winograd m,
 
 /* ---- teams */
 
-/* Weights that fit a core's cache meet so many tiles of a thread that they fill register tiles, or
- * the threads share each product. */
+/* Whether the threads have their own tiles: the weights fit a core's cache and meet enough tiles of
+ * a thread to fill register tiles. Otherwise threads share each product. */
 static bool conv_winograd_has_own_tiles(const struct sizes *s, int images, int threads)
 {
     return !conv_winograd_has_large_weights(s) &&
@@ -406,8 +407,8 @@ static void conv_winograd_set_own_group(struct sizes *s)
     conv_winograd_set_group(s, tiles ? tiles : 1);
 }
 
-/* A group that the threads share: as much as their caches hold, but two barriers each; and groups
- * of the same size. */
+/* Size of a group that the threads share: as much as their caches hold, because each group costs
+ * two barriers; groups of equal size. */
 static size_t conv_winograd_most_team_tiles(const struct sizes *s, int threads)
 {
     size_t bytes = (size_t)threads * TEAM_WORK_BYTES;
@@ -452,7 +453,7 @@ size_t conv_winograd_own_floats(const struct conv *c, enum conv_winograd m)
                                                : conv_winograd_transform_floats(&s);
 }
 
-/* Some products of a position: panels of columns by tiles of rows. */
+/* Some products of a position: panels of columns by tiles of rows */
 struct product {
     size_t position;
     size_t row, rows, column, columns;
@@ -464,7 +465,7 @@ struct team_pass {
     const struct sizes *s;
     const struct conv_winograd_pass *p;
     struct conv_winograd_sums *sums;
-    struct work w;      /* the team's, but for `unwanted` */
+    struct work w;      /* the team's, except `unwanted` */
     size_t base, tiles; /* of the group */
     make_product *make;
     size_t rows, columns; /* of its products */
@@ -589,7 +590,7 @@ static void conv_winograd_run_team_group(struct team_pass *t, struct parallel_sh
     conv_winograd_take_tiles(t, conv_winograd_outputs_piece, share);
 }
 
-/* Groups of tiles that a thread has to itself. */
+/* Groups of tiles that a thread has alone */
 struct own_tiles {
     const struct sizes *s;
     const struct conv_winograd_pass *p;
