@@ -4,7 +4,7 @@
  */
 #pragma once
 
-#include "worker/kernels/bf16.h"
+#include "common/net/bf16_grid.h"
 #include "worker/kernels/vec.h"
 
 /* aligned(2): any address */

@@ -159,8 +159,8 @@ POOL_INLINE vec load_bf16(const void *at)
     return vec_load_bf16(at);
 }
 
-static void bf16_max_of_vector(const struct window *w, const bf16 *x, struct window_hits ty,
-                               struct window_hits tx, bf16 *y, uint8_t *tap)
+static void pool_bf16_max_of_vector(const struct window *w, const bf16 *x, struct window_hits ty,
+                                    struct window_hits tx, bf16 *y, uint8_t *tap)
 {
     vec_store_bf16(y, pool_max_of_vector(w, x, sizeof *x, load_bf16, ty, tx, tap), false);
 }
@@ -177,8 +177,8 @@ void pool_bf16_max(const struct window *w, const bf16 *x, size_t first, size_t e
         struct window_hits ty = window_hits_at(w, (int)(i % pixels) / w->out),
                            tx = window_hits_at(w, (int)(i % pixels) % w->out);
         for (size_t j = 0; j < c; j += VEC)
-            bf16_max_of_vector(w, x + i / pixels * image + j, ty, tx, y + i * c + j,
-                               tap ? tap + i * c + j : NULL);
+            pool_bf16_max_of_vector(w, x + i / pixels * image + j, ty, tx, y + i * c + j,
+                                    tap ? tap + i * c + j : NULL);
     }
 }
 

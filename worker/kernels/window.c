@@ -44,7 +44,7 @@ struct tap_row {
     int first, end;
 };
 
-static struct tap_row im2col_tap_row_at(const struct window *w, int oy, int ox, int ky)
+static struct tap_row window_tap_row(const struct window *w, int oy, int ox, int ky)
 {
     struct tap_row t = {oy * w->stride + ky - w->pad, ox * w->stride + w->tap_first - w->pad, 0, 0};
     int taps = window_taps(w);
@@ -71,7 +71,7 @@ void im2col(const struct window *w, const float *x, size_t row0, size_t rows, fl
         int oy = (int)(pixel / out), ox = (int)(pixel % out);
         const float *base = x + r / (out * out) * image;
         for (int ky = w->tap_first; ky < w->tap_end; ky++, col += taps * c) {
-            struct tap_row t = im2col_tap_row_at(w, oy, ox, ky);
+            struct tap_row t = window_tap_row(w, oy, ox, ky);
             size_t before = (size_t)t.first * c, real = (size_t)(t.end - t.first) * c;
             if (before)
                 memset(col, 0, before * sizeof *col);
@@ -98,7 +98,7 @@ void col2im(const struct window *w, const float *col, size_t row0, size_t rows, 
         int oy = (int)(pixel / out), ox = (int)(pixel % out);
         float *base = dx + r / (out * out) * image;
         for (int ky = w->tap_first; ky < w->tap_end; ky++, col += taps * c) {
-            struct tap_row t = im2col_tap_row_at(w, oy, ox, ky);
+            struct tap_row t = window_tap_row(w, oy, ox, ky);
             size_t real = (size_t)(t.end - t.first) * c;
             if (!real)
                 continue;

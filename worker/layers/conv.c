@@ -413,8 +413,8 @@ void conv_backward(const struct conv *c, const struct conv_backward *b, int firs
  * the barriers between them
  */
 
-static void team_pack_forward(const struct conv *c, const float *w, struct parallel_share share,
-                              float *to)
+static void conv_team_pack_forward(const struct conv *c, const float *w,
+                                   struct parallel_share share, float *to)
 {
     size_t k = conv_matrix_rows(c), n = (size_t)c->out_channels;
     struct parallel_range panels = conv_panels(n, share);
@@ -446,7 +446,7 @@ static void conv_team_forward_directly(const struct conv *c, const float *w, con
                              .context = context};
 
     if (packed) {
-        team_pack_forward(c, w, share, memory->team);
+        conv_team_pack_forward(c, w, share, memory->team);
         parallel_barrier(share);
     }
     conv_product_team(&p, (size_t)images * conv_pixels_out(c), share);
@@ -483,9 +483,10 @@ static size_t conv_team_pixel_grains(int images, struct parallel_share share)
     return (size_t)images / (size_t)share.parts / CONV_PIXEL_IMAGES_AT_ONCE;
 }
 
-static void team_forward_by_pixel(const struct conv *c, const float *w, const float *x, float *z,
-                                  int images, struct parallel_share share,
-                                  const struct conv_memory *memory, conv_rows *done, void *context)
+static void conv_team_forward_by_pixel(const struct conv *c, const float *w, const float *x,
+                                       float *z, int images, struct parallel_share share,
+                                       const struct conv_memory *memory, conv_rows *done,
+                                       void *context)
 {
     struct by_pixel p = {.c = c,
                          .packed = memory->team,
@@ -513,7 +514,7 @@ void conv_forward_team(const struct conv *c, const float *w, const float *x, flo
     else if (m)
         conv_winograd_run_team(c, &pass, w, images, share, memory->own[share.part]);
     else if (conv_by_pixel_in_team(c, images, share.parts))
-        team_forward_by_pixel(c, w, x, z, images, share, memory, done, context);
+        conv_team_forward_by_pixel(c, w, x, z, images, share, memory, done, context);
     else
         conv_team_forward_directly(c, w, x, z, images, share, memory, done, context);
 }
@@ -663,9 +664,9 @@ static void conv_team_weights_directly(const struct conv_blocks *s, const struct
         conv_sum_blocks(s, b, share, memory);
 }
 
-static void team_weights_by_winograd(const struct conv *c, const struct conv_backward *b,
-                                     int images, struct parallel_share share,
-                                     const struct conv_memory *memory)
+static void conv_team_weights_by_winograd(const struct conv *c, const struct conv_backward *b,
+                                          int images, struct parallel_share share,
+                                          const struct conv_memory *memory)
 {
     struct conv_winograd_sums sums = {
         .m = c->winograd[CONV_WEIGHTS], .x = b->x, .dz = b->dz, .sums = memory->team};
@@ -674,8 +675,9 @@ static void team_weights_by_winograd(const struct conv *c, const struct conv_bac
     conv_winograd_finish_weights(c, sums.m, share, sums.sums, b->dw, b->add_dw);
 }
 
-static void team_data_by_winograd(const struct conv *c, const struct conv_backward *b, int images,
-                                  struct parallel_share share, const struct conv_memory *memory)
+static void conv_team_data_by_winograd(const struct conv *c, const struct conv_backward *b,
+                                       int images, struct parallel_share share,
+                                       const struct conv_memory *memory)
 {
     struct conv_winograd_pass pass = {.m = c->winograd[CONV_DATA],
                                       .turned = true,
@@ -716,9 +718,9 @@ static size_t conv_team_tile_own_floats(const struct conv *c)
 }
 
 /* dx separate from dw, if not computed row by row with it; with Winograd dw comes first. */
-static void team_backward_directly(const struct conv *c, const struct conv_backward *b, int images,
-                                   struct parallel_share share, const struct conv_memory *memory,
-                                   bool data)
+static void conv_team_backward_directly(const struct conv *c, const struct conv_backward *b,
+                                        int images, struct parallel_share share,
+                                        const struct conv_memory *memory, bool data)
 {
     bool by_rows = conv_backward_by_rows(c, images, share.parts, b->dx != NULL);
     struct conv_blocks s = conv_blocks_of(c, images, share.parts, conv_team_tile_own_floats(c));
@@ -746,9 +748,9 @@ void conv_backward_team(const struct conv *c, const struct conv_backward *b, int
     if (!conv_backward_by_rows(c, images, share.parts, b->dx != NULL))
         conv_team_make_ready(c, b, images, share);
     if (c->winograd[CONV_WEIGHTS])
-        team_weights_by_winograd(c, b, images, share, memory);
+        conv_team_weights_by_winograd(c, b, images, share, memory);
     else
-        team_backward_directly(c, b, images, share, memory, data);
+        conv_team_backward_directly(c, b, images, share, memory, data);
     if (!b->dx || (data && !c->winograd[CONV_WEIGHTS]))
         return;
     parallel_barrier(share);
@@ -757,7 +759,7 @@ void conv_backward_team(const struct conv *c, const struct conv_backward *b, int
         parallel_barrier(share);
         conv_team_data_directly(c, b, images, share, memory);
     } else {
-        team_data_by_winograd(c, b, images, share, memory);
+        conv_team_data_by_winograd(c, b, images, share, memory);
     }
 }
 

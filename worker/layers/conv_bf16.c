@@ -76,8 +76,8 @@ size_t conv_bf16_packed(const struct conv *c, enum conv_direction direction)
 }
 
 /* 32 by 32 channels of smaller groups; zero between different groups. */
-static void pack_small_groups(const struct bf16_grid *g, const float *w, size_t tap, size_t j,
-                              bool transposed, bf16 *chunk)
+static void conv_bf16_pack_small_groups(const struct bf16_grid *g, const float *w, size_t tap,
+                                        size_t j, bool transposed, bf16 *chunk)
 {
     float block[32 * 32] = {0};
 
@@ -87,8 +87,8 @@ static void pack_small_groups(const struct bf16_grid *g, const float *w, size_t 
     bf16_pack_floats(block, 32, transposed, 32, chunk);
 }
 
-static void pack_panel(const struct bf16_grid *g, enum conv_direction direction, const float *w,
-                       size_t j, bf16 *chunk)
+static void conv_bf16_pack_panel(const struct bf16_grid *g, enum conv_direction direction,
+                                 const float *w, size_t j, bf16 *chunk)
 {
     bool back = direction == CONV_DATA;
     size_t chunks = back ? g->chunks_out : g->chunks_in;
@@ -102,13 +102,14 @@ static void pack_panel(const struct bf16_grid *g, enum conv_direction direction,
             at += j * 32;
         for (size_t i = 0; i < chunks; i++, chunk += BF16_CHUNK_SIZE)
             if (g->gi < BF16_CHUNK)
-                pack_small_groups(g, w, bf16_tap_number(g, t), j, back, chunk);
+                conv_bf16_pack_small_groups(g, w, bf16_tap_number(g, t), j, back, chunk);
             else
                 bf16_pack_floats(at + i * 32 * (back ? 1 : g->co), g->co, back, 32, chunk);
     } while (bf16_next_tap(g, &t));
 }
 
-static void pack_first_layer(const struct bf16_grid *g, const float *w, size_t j, bf16 *chunk)
+static void conv_bf16_pack_first_layer(const struct bf16_grid *g, const float *w, size_t j,
+                                       bf16 *chunk)
 {
     size_t rows = g->kernel * g->ci;
 
@@ -128,9 +129,9 @@ void conv_bf16_pack(const struct conv *c, enum conv_direction direction, const f
         return;
     for (size_t j = first; j < end; j++)
         if (bf16_grid_is_first(&g))
-            pack_first_layer(&g, w, j, packed + j * size);
+            conv_bf16_pack_first_layer(&g, w, j, packed + j * size);
         else
-            pack_panel(&g, direction, w, j, packed + j * size);
+            conv_bf16_pack_panel(&g, direction, w, j, packed + j * size);
 }
 
 /* The 32 rows from `row` on, of `rows` of c channels; missing ones become zeros in tail. */
@@ -227,8 +228,8 @@ static void conv_bf16_first_turn(const struct bf16_grid *g, const struct bf16_sc
 }
 
 /* The rows of dw's left factor, as columns of im2col, from position k0 on. */
-static void first_rows(const struct bf16_grid *g, const struct bf16_scratch *s, size_t k0, size_t k,
-                       bf16 *to, size_t ld)
+static void conv_bf16_first_rows(const struct bf16_grid *g, const struct bf16_scratch *s, size_t k0,
+                                 size_t k, bf16 *to, size_t ld)
 {
     size_t rows = g->kernel * g->kernel * g->ci;
 
@@ -273,7 +274,7 @@ static void conv_bf16_first_sum(const struct bf16_grid *g, const struct bf16_scr
         s->block[i] = 32 * i;
     for (size_t k0 = 0; k0 < n; k0 += BF16_BLOCK_POSITIONS) {
         size_t k = size_min(n - k0, BF16_BLOCK_POSITIONS);
-        first_rows(g, s, k0, k, s->left, BF16_LEFT_LD);
+        conv_bf16_first_rows(g, s, k0, k, s->left, BF16_LEFT_LD);
         conv_bf16_first_lay_dz(g, b->dz, p, k0, k, s->dz);
         bf16_pack_dz(g, s->dz, k, s->tail, s->dz_panels);
         if (dry_run_products(bf16_first_layer_rows(g), g->co, k))
@@ -612,9 +613,10 @@ static void conv_bf16_backward_data_of_piece(const struct bf16_grid *g,
         b->done(row, rows, b->context);
 }
 
-static void backward_piece(const struct bf16_grid *g, const struct bf16_scratch *s,
-                           const struct bf16_scratch *factors, const struct conv_bf16_backward *b,
-                           struct bf16_piece piece, bool add_dw)
+static void conv_bf16_backward_piece(const struct bf16_grid *g, const struct bf16_scratch *s,
+                                     const struct bf16_scratch *factors,
+                                     const struct conv_bf16_backward *b, struct bf16_piece piece,
+                                     bool add_dw)
 {
     size_t n = piece.rows * g->width, phase = bf16_lay_x(g, b->x, piece, s->x);
     const bf16 *dz = b->dz + piece.row * g->out * g->co; /* if in place, width is out */
@@ -634,8 +636,8 @@ static void backward_piece(const struct bf16_grid *g, const struct bf16_scratch 
         conv_bf16_backward_data_of_piece(g, s, b, dz, piece);
 }
 
-static void backward_pieces(const struct bf16_grid *g, const struct bf16_scratch *s,
-                            const struct conv_bf16_backward *b, size_t first, size_t end)
+static void conv_bf16_backward_pieces(const struct bf16_grid *g, const struct bf16_scratch *s,
+                                      const struct conv_bf16_backward *b, size_t first, size_t end)
 {
     size_t start = bf16_grid_row(g, first), last = bf16_grid_behind(g, end), number = 0;
     struct bf16_piece p;
@@ -648,12 +650,12 @@ static void backward_pieces(const struct bf16_grid *g, const struct bf16_scratch
         size_t lines = bf16_grid_line(g, row + p.rows, g->out, 1) - line;
         if (b->ready && lines)
             b->ready(line * g->out, lines * g->out, b->context);
-        backward_piece(g, s, &factors, b, p, b->add_dw || row > start);
+        conv_bf16_backward_piece(g, s, &factors, b, p, b->add_dw || row > start);
     }
 }
 
-static void backward_in_place(const struct bf16_grid *g, const struct bf16_scratch *s,
-                              const struct conv_bf16_backward *b, size_t row, size_t last)
+static void conv_bf16_backward_in_place(const struct bf16_grid *g, const struct bf16_scratch *s,
+                                        const struct conv_bf16_backward *b, size_t row, size_t last)
 {
     size_t step = bf16_grid_positions(g), chunks = bf16_panel_chunks(g, CONV_DATA), number = 0;
     bool add_dw = b->add_dw;
@@ -708,9 +710,9 @@ void conv_bf16_backward(const struct conv *c, const struct conv_bf16_backward *b
     if (bf16_grid_is_first(&g))
         bf16_backward_first(&g, &s, b, first, end);
     else if (g.x_in_place)
-        backward_in_place(&g, &s, b, first * g.out, end * g.out);
+        conv_bf16_backward_in_place(&g, &s, b, first * g.out, end * g.out);
     else
-        backward_pieces(&g, &s, b, first, end);
+        conv_bf16_backward_pieces(&g, &s, b, first, end);
     bf16_end();
 }
 
