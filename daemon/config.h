@@ -48,7 +48,7 @@ struct config {
     struct plan_prices prices;
     /* Notices; NULL: not set. */
     char *notify_rules, *notify_secret_file; /* files */
-    char *notify_allow;                      /* as daemon/notice/send/address.h reads it */
+    char *notify_allow;                      /* as daemon/notice/address.h reads it */
     char *notify_proxy, *notify_ca_file, *notify_sendmail, *notify_from, *notify_mail_domains;
     char *public_url;
     int64_t notify_redirects;

@@ -259,7 +259,8 @@ static int main_create_notices(const struct config *c, struct http_app *app, str
 
     if (notice_settings_load(c, &settings, e))
         return -(int)e->code;
-    return notices_create(app->store, settings, &app->notices, e);
+    app->notices = notices_create(app->store, settings);
+    return 0;
 }
 
 static void main_say_ready(const struct daemon_life *d, const char *url)

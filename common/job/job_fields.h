@@ -2,7 +2,7 @@
  * The table of a job's fields: X(name, storage, column, form, notice), in the order of the API's
  * JSON. From it come the members of struct store_job, what the store selects and reads
  * (daemon/store/job_row.c), the JSON of the API (daemon/http/handlers/handle_jobs.c), a notice's
- * job (daemon/notice/body.c) and what trainctl reads (client/job.c). doc/how-to-add-a-job-field.md
+ * job (daemon/notice/raise.c) and what trainctl reads (client/job.c). doc/how-to-add-a-job-field.md
  *
  * storage, in C and for null in the database:
  *   TEXT char *, NULL; INT int64_t, 0; INT_OR_NULL int64_t, JOB_FIELD_NULL; BOOL bool, false;

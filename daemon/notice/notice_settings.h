@@ -1,12 +1,59 @@
-/* What notices need of traind.conf and the files that it names: a snapshot that is never changed,
- * replaced as a whole when the settings are read again. */
+/*
+ * The settings of notices: of traind.conf, and of the files that it names, the administrator's
+ * rules (notify_rules) and the secrets that requests are signed with (notify_secret_file). A
+ * snapshot that never changes; a reload makes another one.
+ *
+ *     [{"to": "https://chat.example.org/hook", "on": ["failed", "node_drained"], "format": "text",
+ *       "by": "eve", "secret": "..."}]
+ *
+ *     # HOST SECRET, for targets whose rule has none; * is all other hosts
+ *     ci.example.org  4f3c...
+ */
 #pragma once
 
 #include <stdatomic.h>
+#include <stddef.h>
 #include <stdint.h>
 
+#include "common/error.h"
+#include "common/notify/rule.h"
 #include "daemon/config.h"
-#include "daemon/notice/rules.h"
+
+#define NOTICE_RULES_FILE_MAX 256 /* rules, and lines of secrets */
+
+struct notice_admin_rule {
+    struct notice_rule rule;
+    char *by;     /* "eve", "user:eve", "token:eve"; NULL: anybody */
+    char *secret; /* NULL: none of its own */
+};
+struct notice_admin_rules {
+    struct notice_admin_rule *items;
+    size_t count;
+};
+
+/* From JSON text. ERR_INVALID names all that is wrong. name: of the file, for messages. */
+int notice_admin_rules_parse(const char *text, size_t bytes, const char *name,
+                             struct notice_admin_rules *rules, struct error *e);
+void notice_admin_rules_clear(struct notice_admin_rules *rules);
+
+/* Whether the rule is for what this owner (NULL: unknown) submitted. */
+bool notice_admin_rule_is_for(const struct notice_admin_rule *rule, const char *owner);
+
+struct notice_secret {
+    char *host; /* "*": all others */
+    char *secret;
+};
+struct notice_secrets {
+    struct notice_secret *items;
+    size_t count;
+};
+int notice_secrets_parse(const char *text, const char *name, struct notice_secrets *secrets,
+                         struct error *e);
+void notice_secrets_clear(struct notice_secrets *secrets);
+
+/* The secret that signs requests to this target; NULL: none. */
+const char *notice_secret_of(const struct notice_admin_rules *rules,
+                             const struct notice_secrets *secrets, const char *target);
 
 struct notice_settings {
     struct notice_admin_rules rules;
@@ -15,7 +62,6 @@ struct notice_settings {
     atomic_int references; /* own */
 };
 
-/* Reads the files and checks the values: what is wrong is named with its key or file. One reference
- * in *out. */
+/* Reads the files and checks the values. One reference in *out. */
 int notice_settings_load(const struct config *c, struct notice_settings **out, struct error *e);
 void notice_settings_release(struct notice_settings *s); /* NULL is fine */

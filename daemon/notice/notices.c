@@ -9,8 +9,9 @@
 #include "common/clock.h"
 #include "common/json.h"
 #include "common/log.h"
+#include "common/xalloc.h"
 #include "daemon/notice/raise.h"
-#include "daemon/notice/send/deliver.h"
+#include "daemon/notice/deliver.h"
 #include "daemon/store/sql.h"
 #include "daemon/store/store.h"
 #include "daemon/store/store_open.h"
@@ -35,8 +36,8 @@ static struct notice_settings *notices_hold_settings(void *context)
     return s;
 }
 
-/* Inside the store's transaction. A fact that cannot be told must not keep a job from ending: only
- * what the database itself says no to does. */
+/* Called inside the store's transaction. Only an error of the database undoes it: a notice that
+ * cannot be made must not keep a job from ending. */
 static int notices_witness(struct sql *c, const struct store_fact *fact, void *context,
                            struct error *e)
 {
@@ -54,7 +55,7 @@ static void notices_undone(void *context)
     n->pending = 0;
 }
 
-/* Behind each commit, by the thread that holds the writer. */
+/* Called after each commit, by the thread that holds the writer. */
 static void notices_committed(void *context)
 {
     struct notices *n = context;
@@ -66,27 +67,17 @@ static void notices_committed(void *context)
     deliver_wake(n->deliver);
 }
 
-int notices_create(struct store *store, struct notice_settings *first, struct notices **out,
-                   struct error *e)
+struct notices *notices_create(struct store *store, struct notice_settings *first)
 {
-    struct notices *n = calloc(1, sizeof *n);
+    struct notices *n = xcalloc(1, sizeof *n);
 
-    *out = NULL;
-    if (!n) {
-        notice_settings_release(first);
-        return error_set(e, ERR_NO_MEMORY, "no memory for the notices");
-    }
     n->store = store;
     n->settings = first;
     pthread_mutex_init(&n->mutex, NULL);
-    if (deliver_create(store, notices_hold_settings, n, &n->deliver, e)) {
-        notices_destroy(n);
-        return -(int)e->code;
-    }
+    n->deliver = deliver_create(store, notices_hold_settings, n);
     store_on_fact(store, notices_witness, notices_undone, n);
     store_on_commit(store, notices_committed, n);
-    *out = n;
-    return 0;
+    return n;
 }
 
 int notices_start(struct notices *n, struct error *e)

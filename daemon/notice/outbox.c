@@ -47,43 +47,36 @@ void outbox_notices_clear(struct outbox_notices *list)
     *list = (struct outbox_notices){0};
 }
 
-/* ---------------------------------------------------------------- writing */
+/* ---- writing */
 
-/* Nobody can guess it from outside: the database's uuid is told to nobody. */
-static int outbox_make_uid(const char *uuid, const struct outbox_new *n, char uid[DIGEST_BYTES],
-                           struct error *e)
+/* Cannot be guessed, as the database's uuid is secret. */
+static void outbox_make_uid(const char *uuid, const struct outbox_new *n, char uid[DIGEST_BYTES])
 {
-    struct buffer text = BUFFER((size_t)64 << 10);
+    char *text = xasprintf("%s %s %s %s %s", uuid, notice_kind_name(n->kind), n->target,
+                           notice_format_name(n->format), n->key);
 
-    buffer_printf(&text, "%s %s %s %s %s", uuid, notice_kind_name(n->kind), n->target,
-                  notice_format_name(n->format), n->key);
-    size_t bytes;
-    char *all = buffer_take(&text, &bytes);
-    if (!all)
-        return error_set(e, ERR_NO_MEMORY, "no memory for a notice");
-    digest_text(all, bytes, uid);
-    free(all);
-    return 0;
+    digest_text(text, strlen(text), uid);
+    free(text);
 }
 
 int outbox_add(struct sql *c, const char *uuid, const struct outbox_new *n, int64_t *id,
                struct error *e)
 {
-    char uid[DIGEST_BYTES], *body = json_dumps(n->body, JSON_COMPACT | JSON_REAL_PRECISION(12));
+    char uid[DIGEST_BYTES];
+    char *body = must_alloc(json_dumps(n->body, JSON_COMPACT | JSON_REAL_PRECISION(12)));
     int inserted = 0;
-    int status = body ? outbox_make_uid(uuid, n, uid, e)
-                      : error_set(e, ERR_NO_MEMORY, "no memory for a notice");
 
-    if (!status)
-        status = sql_run(
-            c, e, &inserted,
-            "insert into notice (uid, t, kind, target, format, by_rule, owner, job_id, sweep_id, "
-            "node, body, state, next_at) values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, "
-            "'waiting', ?2) on conflict (uid) do nothing",
-            "sdsssisnnss", uid, n->t, notice_kind_name(n->kind), n->target,
-            notice_format_name(n->format), (int64_t)n->by_rule, n->owner,
-            n->job_id > 0 ? n->job_id : (int64_t)-1, n->sweep_id > 0 ? n->sweep_id : (int64_t)-1,
-            n->node, body);
+    outbox_make_uid(uuid, n, uid);
+    int status = sql_run(
+        c, e, &inserted,
+        "insert into notice (uid, t, kind, target, format, by_rule, owner, job_id, sweep_id, node, "
+        "body, state, next_at) values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, 'waiting', "
+        "?2) "
+        "on conflict (uid) do nothing",
+        "sdsssisnnss", uid, n->t, notice_kind_name(n->kind), n->target,
+        notice_format_name(n->format), (int64_t)n->by_rule, n->owner,
+        n->job_id > 0 ? n->job_id : (int64_t)-1, n->sweep_id > 0 ? n->sweep_id : (int64_t)-1,
+        n->node, body);
     if (id)
         *id = sqlite3_last_insert_rowid(sql_db(c));
     free(body);
@@ -110,7 +103,7 @@ int outbox_trim(struct store *s, double t, int *deleted, struct error *e)
                     "di", t, (int64_t)TRIM_AT_ONCE);
 }
 
-/* ---------------------------------------------------------------- reading */
+/* ---- reading */
 
 #define COLUMNS                                                                                    \
     "id, uid, t, kind, target, format, by_rule, owner, job_id, sweep_id, node, body, state, "      \
@@ -160,8 +153,8 @@ static int outbox_collect(struct sql *c, sqlite3_stmt *row, size_t most,
     return status;
 }
 
-/* From target to target by the index alone: a thousand notices behind a dead one cost nothing. A
- * test passes them, as it asks whether the target can be told anything now. */
+/* Goes from target to target by the index alone, so that thousands of notices waiting for a dead
+ * target cost nothing. Tests overtake the other notices of their target. */
 #define HEADS                                                                                      \
     "with recursive head (id, target) as ("                                                        \
     "select * from (select id, target from notice indexed by notice_waiting "                      \

@@ -1,8 +1,5 @@
-/*
- * The outbox: the table notice. A notice is written in the transaction that stores what it tells
- * of, waits until somebody has taken it or it is given up, and is deleted after a time. Functions
- * with a struct sql work inside the caller's transaction. Thread-safe as the store is.
- */
+/* The outbox: the table notice. Functions with a struct sql work inside the caller's transaction.
+ * Thread-safe. */
 #pragma once
 
 #include "common/notify/kind.h"
@@ -38,8 +35,7 @@ struct outbox_notices {
 void outbox_notice_clear(struct outbox_notice *n);
 void outbox_notices_clear(struct outbox_notices *list);
 
-/* What a new one is made of: strings are borrowed. key: what it tells of, in words that are the
- * same if it is told again, when nothing is written. */
+/* Strings are borrowed. key: identifies the fact; a notice of it is written only once. */
 struct outbox_new {
     enum notice_kind kind;
     enum notice_format format;
@@ -49,21 +45,21 @@ struct outbox_new {
     const json_t *body;
     double t;
 };
-/* 1: written, 0: it is there already; negative: error. *id (may be NULL): of a written one. */
+/* 1: written, 0: it exists; negative: error. *id (may be NULL): of a written one. */
 int outbox_add(struct sql *c, const char *database_uuid, const struct outbox_new *n, int64_t *id,
                struct error *e);
 
-/* The oldest waiting notice of each target, as far as it is due by now: of each owner (and of the
- * administrator's rules) the first of_owner, one of each in turn, at most `most`. What waits behind
- * one of them waits for it. *next_at: when the next of the others is due; INFINITY: none. */
+/* The oldest waiting notice of each target, if it is due: at most of_owner of each owner (and of
+ * the administrator's rules), owners in turn, `most` in all. *next_at: when the next one is due;
+ * INFINITY: none. */
 int outbox_due(struct store *s, double now, int64_t of_owner, size_t most,
                struct outbox_notices *list, double *next_at, struct error *e);
 
-/* Tests that this owner asked for since t, and when the first of them was. */
+/* The number of tests that this owner requested since t, and the time of the first. */
 int outbox_tests(struct sql *c, const char *owner, double t, int64_t *count, double *first,
                  struct error *e);
 
-/* How an attempt ended: waiting (again at next_at), delivered or failed. words: what went wrong. */
+/* Stores the outcome of an attempt. at: of the next one if it is waiting, else of the end. */
 int outbox_attempted(struct store *s, int64_t id, enum outbox_state state, const char *words,
                      double at, struct error *e);
 
@@ -82,5 +78,5 @@ int outbox_list(struct store *s, const struct outbox_filter *filter, struct outb
 
 int outbox_waiting(struct store *s, int64_t *count, struct error *e);
 
-/* Deletes some of those that were done before t, but for those of jobs that have not ended. */
+/* Deletes some that were done before t, except those of jobs that have not ended. */
 int outbox_trim(struct store *s, double t, int *deleted, struct error *e);

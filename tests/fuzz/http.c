@@ -92,7 +92,7 @@ static void http_begin(void)
     app.settings = settings_create(&config);
     snprintf(path, sizeof path, "%s/state/traind.db", folder);
     FUZZ_CHECK(store_open(path, &app.store, &e) == 0, "%s", e.text);
-    FUZZ_CHECK(notices_create(app.store, notices, &app.notices, &e) == 0, "%s", e.text);
+    app.notices = notices_create(app.store, notices);
     snprintf(path, sizeof path, "%s/state/tokens.json", folder);
     FUZZ_CHECK(tokens_open(path, &app.tokens, &e) == 0, "%s", e.text);
     snprintf(jobs, sizeof jobs, "%s/state/jobs", folder);

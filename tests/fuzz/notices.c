@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "common/notify/target.h"
-#include "daemon/notice/send/address.h"
-#include "daemon/notice/rules.h"
+#include "daemon/notice/address.h"
+#include "daemon/notice/notice_settings.h"
 #include "tests/fuzz/fuzz.h"
 
 static void notices_judge_rules(const char *text, size_t bytes)

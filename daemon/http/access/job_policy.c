@@ -9,7 +9,7 @@
 #include "common/job/job_text.h"
 #include "common/run/weights.h"
 #include "common/system/open_beneath.h"
-#include "daemon/notice/send/address.h"
+#include "daemon/notice/address.h"
 
 /* ---------------------------------------------------------------- paths */
 

@@ -30,7 +30,7 @@ static void setup(void)
     snprintf(path, sizeof path, "%s/traind.db", folder);
     cr_assert_eq(store_open(path, &store, &e), 0, "%s", e.text);
     cr_assert_eq(notice_settings_load(&config, &settings, &e), 0, "%s", e.text);
-    cr_assert_eq(notices_create(store, settings, &notices, &e), 0, "%s", e.text);
+    notices = notices_create(store, settings);
 }
 
 static void teardown(void)

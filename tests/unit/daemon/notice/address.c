@@ -1,11 +1,11 @@
-#include "daemon/notice/send/address.h"
+#include "daemon/notice/address.h"
 
 #include <arpa/inet.h>
 #include <criterion/criterion.h>
 #include <string.h>
 
-#include "daemon/notice/rules.h"
-#include "daemon/notice/send/sign.h"
+#include "daemon/notice/notice_settings.h"
+#include "daemon/notice/post.h"
 
 static union {
     struct sockaddr any;
@@ -121,9 +121,9 @@ Test(address, words_that_are_nothing_are_named)
 
 Test(address, the_signature_is_hmac_sha256)
 {
-    char signature[SIGN_BYTES];
+    char signature[POST_SIGNATURE_BYTES];
 
-    sign_body("Jefe", "1789", "{}", 2, signature);
+    post_sign("Jefe", "1789", "{}", 2, signature);
     /* printf '1789.{}' | openssl dgst -sha256 -hmac Jefe */
     cr_assert_str_eq(signature,
                      "v1=f015344b9863c356bae6047b0b366aa63b94662b62eb9bd0be6fa7d0fac85611");

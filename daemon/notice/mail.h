@@ -3,7 +3,7 @@
 
 #include "daemon/notice/notice_settings.h"
 #include "daemon/notice/outbox.h"
-#include "daemon/notice/send/post.h"
+#include "daemon/notice/post.h"
 
 struct mail;
 

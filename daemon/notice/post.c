@@ -1,7 +1,8 @@
-#include "daemon/notice/send/post.h"
+#include "daemon/notice/post.h"
 
 #include <arpa/inet.h>
 #include <netdb.h>
+#include <sodium.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,13 +11,13 @@
 #include <config.h>
 #include "common/clock.h"
 #include "common/notify/target.h"
-#include "daemon/notice/send/address.h"
-#include "daemon/notice/message.h"
-#include "daemon/notice/send/sign.h"
+#include "daemon/notice/address.h"
+#include "daemon/notice/render.h"
+#include "common/xalloc.h"
 
 #define CONNECT_SECONDS 5L
 #define POST_SECONDS    10L
-#define ANSWER_BYTES    ((size_t)64 << 10) /* of which nothing is kept */
+#define ANSWER_BYTES    ((size_t)64 << 10) /* read and discarded */
 #define RETRY_AFTER_MAX 3600
 
 struct post {
@@ -33,7 +34,7 @@ struct post {
     char why[CURL_ERROR_SIZE];
 };
 
-/* ---------------------------------------------------------------- addresses */
+/* ---- addresses */
 
 static bool post_may_call(const struct post *p, const struct sockaddr *address)
 {
@@ -57,8 +58,8 @@ static curl_socket_t post_open_socket(void *context, curlsocktype purpose,
     return socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
 }
 
-/* A proxy asks its own name service. What is private by ours is refused here; a name that only the
- * proxy knows is for it to judge. */
+/* The proxy resolves names itself. Names that resolve to private addresses here are refused; names
+ * that only the proxy knows are left to it. */
 static bool post_proxy_may_call(struct post *p)
 {
     struct addrinfo hints = {.ai_socktype = SOCK_STREAM}, *found = NULL;
@@ -75,8 +76,8 @@ static bool post_proxy_may_call(struct post *p)
     return may;
 }
 
-/* Says nothing of what the name service answers, which is not for everybody who may submit: a name
- * that is none, and one with an address inside, are the same, and may become another's. */
+/* Does not reveal the name service's answer to submitters: an unknown name and one with a private
+ * address get the same message. */
 static int post_refuse(const struct post *p, struct error *e)
 {
     const char *host = p->target.host;
@@ -93,7 +94,23 @@ static int post_refuse(const struct post *p, struct error *e)
                      host);
 }
 
-/* ---------------------------------------------------------------- the request */
+/* ---- the request */
+
+void post_sign(const char *secret, const char *timestamp, const char *body, size_t bytes,
+               char signature[POST_SIGNATURE_BYTES])
+{
+    crypto_auth_hmacsha256_state state;
+    unsigned char hash[crypto_auth_hmacsha256_BYTES];
+
+    crypto_auth_hmacsha256_init(&state, (const unsigned char *)secret, strlen(secret));
+    crypto_auth_hmacsha256_update(&state, (const unsigned char *)timestamp, strlen(timestamp));
+    crypto_auth_hmacsha256_update(&state, (const unsigned char *)".", 1);
+    crypto_auth_hmacsha256_update(&state, (const unsigned char *)body, bytes);
+    crypto_auth_hmacsha256_final(&state, hash);
+    memcpy(signature, "v1=", 3);
+    sodium_bin2hex(signature + 3, POST_SIGNATURE_BYTES - 3, hash, sizeof hash);
+    sodium_memzero(&state, sizeof state);
+}
 
 static size_t post_receive(char *data, size_t size, size_t count, void *context)
 {
@@ -104,33 +121,30 @@ static size_t post_receive(char *data, size_t size, size_t count, void *context)
     return p->answer_bytes > ANSWER_BYTES ? 0 : size * count;
 }
 
-static bool post_add_header(struct post *p, const char *name, const char *value)
+static void post_add_header(struct post *p, const char *name, const char *value)
 {
     char line[256];
 
     snprintf(line, sizeof line, "%s: %s", name, value);
-    struct curl_slist *longer = curl_slist_append(p->headers, line);
-    if (longer)
-        p->headers = longer;
-    return longer != NULL;
+    p->headers = must_alloc(curl_slist_append(p->headers, line));
 }
 
-static bool post_add_headers(struct post *p)
+static void post_add_headers(struct post *p)
 {
     const char *secret =
         notice_secret_of(&p->settings->rules, &p->settings->secrets, p->notice->target);
-    char now[32], signature[SIGN_BYTES];
-    bool added = post_add_header(p, "Content-Type", "application/json") &&
-                 post_add_header(p, "User-Agent", "traind/" PACKAGE_VERSION) &&
-                 post_add_header(p, "Traind-Notice-Id", p->notice->uid) &&
-                 post_add_header(p, "Expect", ""); /* no pause before the body */
+    char now[32], signature[POST_SIGNATURE_BYTES];
 
-    if (!secret || !added)
-        return added;
+    post_add_header(p, "Content-Type", "application/json");
+    post_add_header(p, "User-Agent", "traind/" PACKAGE_VERSION);
+    post_add_header(p, "Traind-Notice-Id", p->notice->uid);
+    post_add_header(p, "Expect", ""); /* no pause before the body */
+    if (!secret)
+        return;
     snprintf(now, sizeof now, "%lld", (long long)clock_now());
-    sign_body(secret, now, p->body, strlen(p->body), signature);
-    return post_add_header(p, "Traind-Timestamp", now) &&
-           post_add_header(p, "Traind-Signature", signature);
+    post_sign(secret, now, p->body, strlen(p->body), signature);
+    post_add_header(p, "Traind-Timestamp", now);
+    post_add_header(p, "Traind-Signature", signature);
 }
 
 static void post_set_options(struct post *p)
@@ -155,10 +169,10 @@ static void post_set_options(struct post *p)
     curl_easy_setopt(p->curl, CURLOPT_CONNECTTIMEOUT, CONNECT_SECONDS);
     curl_easy_setopt(p->curl, CURLOPT_TIMEOUT, POST_SECONDS);
     curl_easy_setopt(p->curl, CURLOPT_NOSIGNAL, 1L);
-    /* A connection that was opened for one target is not used for another's check. */
+    /* Each connection is checked for its own target. */
     curl_easy_setopt(p->curl, CURLOPT_FORBID_REUSE, 1L);
     curl_easy_setopt(p->curl, CURLOPT_FRESH_CONNECT, 1L);
-    /* What the daemon's environment says of proxies is meant for others. */
+    /* Not the proxy variables of the environment. */
     curl_easy_setopt(p->curl, CURLOPT_PROXY, s->config.notify_proxy ? s->config.notify_proxy : "");
     curl_easy_setopt(p->curl, CURLOPT_NOPROXY, "");
     if (s->config.notify_ca_file)
@@ -168,30 +182,28 @@ static void post_set_options(struct post *p)
 int post_create(const struct outbox_notice *n, const struct notice_settings *settings,
                 struct post **out, struct error *e)
 {
-    struct post *p = calloc(1, sizeof *p);
+    struct post *p = xmalloc(sizeof *p);
     const char *why;
+    int status = 0;
 
-    *out = NULL;
-    if (p)
-        *p = (struct post){
-            .curl = curl_easy_init(), .notice = n, .settings = settings, .url = strdup(n->target)};
-    if (!p || !p->curl || !p->url) {
-        post_destroy(p);
-        return error_set(e, ERR_NO_MEMORY, "no memory for a notice");
-    }
-    int status = message_json(n, settings, &p->body, e);
-    if (!status && !notice_target_parse(p->url, &p->target, &why))
+    *p = (struct post){.curl = must_alloc(curl_easy_init()),
+                       .notice = n,
+                       .settings = settings,
+                       .url = xstrdup(n->target),
+                       .body = render_json(n, settings)};
+    if (!p->body)
+        status = error_set(e, ERR_TOO_LARGE, RENDER_TOO_LARGE);
+    else if (!notice_target_parse(p->url, &p->target, &why))
         status = error_set(e, ERR_INVALID, "the target %s", why);
-    if (!status && !post_add_headers(p))
-        status = error_set(e, ERR_NO_MEMORY, "no memory for a notice");
-    if (!status && !post_proxy_may_call(p))
+    else if (!post_proxy_may_call(p))
         status = post_refuse(p, e);
+    *out = status ? NULL : p;
     if (status) {
         post_destroy(p);
         return status;
     }
+    post_add_headers(p);
     post_set_options(p);
-    *out = p;
     return 0;
 }
 
@@ -211,7 +223,7 @@ void post_destroy(struct post *p)
     free(p);
 }
 
-/* ---------------------------------------------------------------- its end */
+/* ---- the answer */
 
 static bool post_end(struct post_outcome *o, enum outbox_state state, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
@@ -237,7 +249,7 @@ static bool post_failed(const struct post *p, CURLcode code, struct post_outcome
     return post_end(o, OUTBOX_WAITING, "%s", *p->why ? p->why : curl_easy_strerror(code));
 }
 
-/* The next address, if there may be one; false: *outcome says why not. */
+/* Redirects the request; false: it may not be, and *o says why. */
 static bool post_follow(struct post *p, long status, struct post_outcome *o)
 {
     char *url = NULL;
@@ -260,11 +272,8 @@ static bool post_follow(struct post *p, long status, struct post_outcome *o)
                          next.kind == NOTICE_TARGET_MAIL ? "is none of HTTP" : why);
     if (p->target.kind == NOTICE_TARGET_HTTPS && next.kind != NOTICE_TARGET_HTTPS)
         return !post_end(o, OUTBOX_FAILED, "the redirect leads from https to http");
-    char *copy = strdup(url);
-    if (!copy)
-        return !post_end(o, OUTBOX_WAITING, "no memory for a redirect");
     free(p->url);
-    p->url = copy;
+    p->url = xstrdup(url);
     p->target = next;
     p->answer_bytes = 0;
     p->refused = false;

@@ -15,16 +15,12 @@
  * addresses that hold an IPv4 one (mapped, NAT64, 6to4) are judged by that. */
 bool address_is_public(const struct sockaddr *address);
 
-/* What notify_allow lists, with spaces between: networks ("10.1.2.0/24", "fd00::/8"), addresses,
- * and names of hosts, also with a port ("chat.internal:8443"). */
-/* ERR_USAGE naming the word that is none. */
-int address_list_check(const char *list, struct error *e);
-/* In a network of the list (NULL: empty)? */
-bool address_is_allowed(const char *list, const struct sockaddr *address);
-/* The host by its name, whatever addresses it has. */
-bool address_host_is_allowed(const char *list, const char *host, int port);
+/* notify_allow: networks ("10.1.2.0/24"), addresses and hosts ("chat.internal:8443") with spaces
+ * between; NULL: none. */
+int address_list_check(const char *list, struct error *e); /* ERR_USAGE names the wrong word */
+bool address_is_allowed(const char *list, const struct sockaddr *address);  /* by a network */
+bool address_host_is_allowed(const char *list, const char *host, int port); /* by its name */
 
-/* What notify_mail_domains lists, with spaces between; NULL: mail may go anywhere. */
+/* notify_mail_domains, with spaces between; NULL: any. */
 int address_domains_check(const char *list, struct error *e);
-/* True of a target that is no mail, too. */
-bool address_mail_is_allowed(const char *domains, const char *to);
+bool address_mail_is_allowed(const char *domains, const char *to); /* true if to is no mail */

@@ -1,4 +1,4 @@
-#include "daemon/notice/send/address.h"
+#include "daemon/notice/address.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -113,11 +113,10 @@ bool address_is_public(const struct sockaddr *address)
     return true;
 }
 
-/* ---------------------------------------------------------------- the list */
+/* ---- notify_allow and notify_mail_domains */
 
 #define BETWEEN " ,\t"
 
-/* The next word; NULL: no more. */
 static const char *address_next_word(const char **at, size_t *length)
 {
     *at += strspn(*at, BETWEEN);

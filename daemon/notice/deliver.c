@@ -1,4 +1,4 @@
-#include "daemon/notice/send/deliver.h"
+#include "daemon/notice/deliver.h"
 
 #include <math.h>
 #include <pthread.h>
@@ -12,9 +12,10 @@
 #include "common/log.h"
 #include "common/notify/target.h"
 #include "common/text.h"
-#include "daemon/notice/send/mail.h"
+#include "common/xalloc.h"
+#include "daemon/notice/mail.h"
 #include "daemon/notice/outbox.h"
-#include "daemon/notice/send/post.h"
+#include "daemon/notice/post.h"
 
 #define FIRST_RETRY_SECONDS 1.0
 #define LAST_RETRY_SECONDS  3600.0
@@ -23,8 +24,7 @@
 #define MAIL_LOOK_MS        1000
 #define TRIM_SECONDS        3600.0
 
-/* A notice that is under way. */
-struct flight {
+struct delivery {
     struct outbox_notice notice;
     struct notice_settings *settings; /* a reference */
     struct post *post;
@@ -40,15 +40,15 @@ struct deliver {
     pthread_t thread;
     bool started;
     atomic_bool stop, look; /* look: the outbox may have something new */
-    struct flight flights[DELIVER_AT_ONCE];
+    struct delivery deliveries[DELIVER_MAX_CONCURRENT];
     double next_look; /* Unix time: when the next notice is due */
     double next_trim; /* monotonic */
     atomic_llong delivered, failed, attempts;
 };
 
-/* ---------------------------------------------------------------- how one ended */
+/* ---- outcomes */
 
-/* Doubles with each attempt; a little less or more, so that not all who failed together come back
+/* Doubles with each attempt, with jitter, so that targets that failed together do not retry
  * together. */
 static double deliver_delay(int64_t attempts, double retry_after)
 {
@@ -58,7 +58,7 @@ static double deliver_delay(int64_t attempts, double retry_after)
     return fmax(delay * (0.8 + 0.4 * (double)random() / (double)RAND_MAX), retry_after);
 }
 
-static bool deliver_gives_up(const struct flight *f, double next)
+static bool deliver_is_final(const struct delivery *f, double next)
 {
     const struct outbox_notice *n = &f->notice;
 
@@ -67,8 +67,8 @@ static bool deliver_gives_up(const struct flight *f, double next)
             next > n->t + (double)f->settings->config.notify_retry_seconds);
 }
 
-/* The target itself may be a secret: the log has the id, which trainctl notify list knows. */
-static void deliver_say_failed(const struct flight *f, const char *words)
+/* Without the target, whose URL may be a secret; trainctl notify list shows it by the id. */
+static void deliver_log_failed(const struct delivery *f, const char *words)
 {
     log_warning("notice %lld (%s, job %lld) is given up after %lld attempt%s: %s",
                 (long long)f->notice.id, notice_kind_name(f->notice.kind),
@@ -76,7 +76,8 @@ static void deliver_say_failed(const struct flight *f, const char *words)
                 plural(f->notice.attempts + 1), words);
 }
 
-static void deliver_land(struct deliver *d, struct flight *f, const struct post_outcome *outcome)
+static void deliver_finish(struct deliver *d, struct delivery *f,
+                           const struct post_outcome *outcome)
 {
     struct post_outcome o = *outcome;
     double now = clock_now(), at = now;
@@ -84,14 +85,14 @@ static void deliver_land(struct deliver *d, struct flight *f, const struct post_
 
     if (o.state == OUTBOX_WAITING) {
         at = now + deliver_delay(f->notice.attempts, o.retry_after);
-        if (deliver_gives_up(f, at)) {
+        if (deliver_is_final(f, at)) {
             o.state = OUTBOX_FAILED;
             at = now;
         }
     }
     atomic_fetch_add(&d->attempts, 1);
     if (o.state == OUTBOX_FAILED)
-        deliver_say_failed(f, o.words);
+        deliver_log_failed(f, o.words);
     if (outbox_attempted(d->store, f->notice.id, o.state, *o.words ? o.words : NULL, at, &e)) {
         log_warning("cannot store the result of notice %lld, so it will be sent again: %s",
                     (long long)f->notice.id, e.text);
@@ -103,7 +104,7 @@ static void deliver_land(struct deliver *d, struct flight *f, const struct post_
     }
 }
 
-static void deliver_clear_flight(struct deliver *d, struct flight *f)
+static void deliver_clear(struct deliver *d, struct delivery *f)
 {
     if (f->post)
         curl_multi_remove_handle(d->multi, post_handle(f->post));
@@ -111,10 +112,10 @@ static void deliver_clear_flight(struct deliver *d, struct flight *f)
     mail_destroy(f->mail);
     notice_settings_release(f->settings);
     outbox_notice_clear(&f->notice);
-    *f = (struct flight){0};
+    *f = (struct delivery){0};
 }
 
-/* ---------------------------------------------------------------- starting */
+/* ---- starting */
 
 static void deliver_host(const struct outbox_notice *n, char host[NOTICE_HOST_BYTES])
 {
@@ -131,16 +132,16 @@ static bool deliver_same_owner(const struct outbox_notice *a, const struct outbo
            (a->by_rule || strcmp(a->owner ? a->owner : "", b->owner ? b->owner : "") == 0);
 }
 
-/* Its target, user and host have room among those that are under way. */
+/* Whether the limits of its target, owner and host leave room. */
 static bool deliver_may_begin(const struct deliver *d, const struct outbox_notice *n)
 {
     char host[NOTICE_HOST_BYTES], other[NOTICE_HOST_BYTES];
     int of_owner = 0, of_host = 0;
 
     deliver_host(n, host);
-    for (int i = 0; i < DELIVER_AT_ONCE; i++) {
-        const struct outbox_notice *m = &d->flights[i].notice;
-        if (!d->flights[i].used)
+    for (int i = 0; i < DELIVER_MAX_CONCURRENT; i++) {
+        const struct outbox_notice *m = &d->deliveries[i].notice;
+        if (!d->deliveries[i].used)
             continue;
         if (strcmp(m->target, n->target) == 0)
             return false;
@@ -148,23 +149,23 @@ static bool deliver_may_begin(const struct deliver *d, const struct outbox_notic
         of_owner += deliver_same_owner(m, n);
         of_host += strcmp(other, host) == 0;
     }
-    return of_owner < DELIVER_OF_OWNER && of_host < DELIVER_OF_HOST;
+    return of_owner < DELIVER_MAX_OF_OWNER && of_host < DELIVER_MAX_OF_HOST;
 }
 
-static struct flight *deliver_free_flight(struct deliver *d)
+static struct delivery *deliver_free_slot(struct deliver *d)
 {
-    for (int i = 0; i < DELIVER_AT_ONCE; i++)
-        if (!d->flights[i].used)
-            return &d->flights[i];
+    for (int i = 0; i < DELIVER_MAX_CONCURRENT; i++)
+        if (!d->deliveries[i].used)
+            return &d->deliveries[i];
     return NULL;
 }
 
 /* Takes over what the notice holds. */
-static void deliver_begin(struct deliver *d, struct flight *f, struct outbox_notice *n)
+static void deliver_begin(struct deliver *d, struct delivery *f, struct outbox_notice *n)
 {
     struct error e;
 
-    *f = (struct flight){.notice = *n, .settings = d->settings(d->context), .used = true};
+    *f = (struct delivery){.notice = *n, .settings = d->settings(d->context), .used = true};
     *n = (struct outbox_notice){0};
     bool mail = strncasecmp(f->notice.target, "mailto:", 7) == 0;
     int status = mail ? mail_create(&f->notice, f->settings, &f->mail, &e)
@@ -175,33 +176,33 @@ static void deliver_begin(struct deliver *d, struct flight *f, struct outbox_not
         return;
     struct post_outcome outcome = {.state = e.code == ERR_INVALID ? OUTBOX_FAILED : OUTBOX_WAITING};
     snprintf(outcome.words, sizeof outcome.words, "%.*s", (int)sizeof outcome.words - 1, e.text);
-    deliver_land(d, f, &outcome);
-    deliver_clear_flight(d, f);
+    deliver_finish(d, f, &outcome);
+    deliver_clear(d, f);
 }
 
 static void deliver_start_due(struct deliver *d)
 {
     struct outbox_notices due;
-    struct flight *f;
+    struct delivery *f;
     struct error e;
     double now = clock_now();
 
-    /* More than may begin: those that are under way are still due. */
-    if (outbox_due(d->store, now, 2 * DELIVER_OF_OWNER, (size_t)16 * DELIVER_AT_ONCE, &due,
-                   &d->next_look, &e)) {
+    /* More than may start, as those in progress are still due. */
+    if (outbox_due(d->store, now, 2 * DELIVER_MAX_OF_OWNER, (size_t)16 * DELIVER_MAX_CONCURRENT,
+                   &due, &d->next_look, &e)) {
         log_warning("the notices that wait cannot be read: %s", e.text);
         d->next_look = now + TROUBLE_SECONDS;
         return;
     }
-    for (size_t i = 0; i < due.count && (f = deliver_free_flight(d)); i++)
+    for (size_t i = 0; i < due.count && (f = deliver_free_slot(d)); i++)
         if (deliver_may_begin(d, &due.items[i]))
             deliver_begin(d, f, &due.items[i]);
     outbox_notices_clear(&due);
 }
 
-/* ---------------------------------------------------------------- the loop */
+/* ---- the loop */
 
-static void deliver_look_at_posts(struct deliver *d)
+static void deliver_poll_posts(struct deliver *d)
 {
     struct post_outcome outcome;
     int left;
@@ -210,8 +211,8 @@ static void deliver_look_at_posts(struct deliver *d)
     while ((message = curl_multi_info_read(d->multi, &left))) {
         CURL *curl = message->easy_handle;
         CURLcode code = message->data.result;
-        for (int i = 0; i < DELIVER_AT_ONCE; i++) {
-            struct flight *f = &d->flights[i];
+        for (int i = 0; i < DELIVER_MAX_CONCURRENT; i++) {
+            struct delivery *f = &d->deliveries[i];
             if (!f->post || post_handle(f->post) != curl)
                 continue;
             curl_multi_remove_handle(d->multi, curl);
@@ -219,24 +220,24 @@ static void deliver_look_at_posts(struct deliver *d)
                 curl_multi_add_handle(d->multi, curl);
                 continue;
             }
-            deliver_land(d, f, &outcome);
-            deliver_clear_flight(d, f);
+            deliver_finish(d, f, &outcome);
+            deliver_clear(d, f);
         }
     }
 }
 
-static int deliver_look_at_mails(struct deliver *d, struct curl_waitfd fds[DELIVER_AT_ONCE])
+static int deliver_poll_mails(struct deliver *d, struct curl_waitfd fds[DELIVER_MAX_CONCURRENT])
 {
     struct post_outcome outcome;
     int count = 0;
 
-    for (int i = 0; i < DELIVER_AT_ONCE; i++) {
-        struct flight *f = &d->flights[i];
+    for (int i = 0; i < DELIVER_MAX_CONCURRENT; i++) {
+        struct delivery *f = &d->deliveries[i];
         if (!f->mail)
             continue;
         if (mail_look(f->mail, &outcome)) {
-            deliver_land(d, f, &outcome);
-            deliver_clear_flight(d, f);
+            deliver_finish(d, f, &outcome);
+            deliver_clear(d, f);
         } else {
             fds[count++] =
                 (struct curl_waitfd){.fd = mail_pidfd(f->mail), .events = CURL_WAIT_POLLIN};
@@ -271,7 +272,7 @@ static int deliver_wait_ms(const struct deliver *d, int mails)
 
 static void *deliver_thread(void *context)
 {
-    struct curl_waitfd fds[DELIVER_AT_ONCE];
+    struct curl_waitfd fds[DELIVER_MAX_CONCURRENT];
     struct deliver *d = context;
     int running;
 
@@ -281,37 +282,31 @@ static void *deliver_thread(void *context)
         if (atomic_exchange(&d->look, false) || clock_now() >= d->next_look)
             deliver_start_due(d);
         curl_multi_perform(d->multi, &running);
-        deliver_look_at_posts(d);
-        int mails = deliver_look_at_mails(d, fds);
+        deliver_poll_posts(d);
+        int mails = deliver_poll_mails(d, fds);
         curl_multi_poll(d->multi, fds, (unsigned)mails, deliver_wait_ms(d, mails), NULL);
     }
     return NULL;
 }
 
-int deliver_create(struct store *store, deliver_settings *settings, void *context,
-                   struct deliver **out, struct error *e)
+struct deliver *deliver_create(struct store *store, deliver_settings *settings, void *context)
 {
-    struct deliver *d = calloc(1, sizeof *d);
+    struct deliver *d = xcalloc(1, sizeof *d);
 
-    *out = NULL;
     curl_global_init(CURL_GLOBAL_DEFAULT);
-    if (!d || !(d->multi = curl_multi_init())) {
-        free(d);
-        return error_set(e, ERR_NO_MEMORY, "no memory for the notices");
-    }
+    d->multi = must_alloc(curl_multi_init());
     d->store = store;
     d->settings = settings;
     d->context = context;
     atomic_init(&d->look, true);
-    *out = d;
-    return 0;
+    return d;
 }
 
 int deliver_start(struct deliver *d, struct error *e)
 {
     sigset_t all, before;
 
-    /* Signals are the main thread's. */
+    /* Signals are handled by the main thread. */
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     int why = pthread_create(&d->thread, NULL, deliver_thread, d);
@@ -341,14 +336,14 @@ void deliver_destroy(struct deliver *d)
     curl_multi_wakeup(d->multi);
     if (d->started)
         pthread_join(d->thread, NULL);
-    for (int i = 0; i < DELIVER_AT_ONCE; i++) {
-        struct flight *f = &d->flights[i];
+    for (int i = 0; i < DELIVER_MAX_CONCURRENT; i++) {
+        struct delivery *f = &d->deliveries[i];
 #if LIBCURL_VERSION_NUM >= 0x075700
-        if (f->post) /* a name service that does not answer is not waited for */
+        if (f->post) /* does not wait for the name service */
             curl_easy_setopt(post_handle(f->post), CURLOPT_QUICK_EXIT, 1L);
 #endif
         if (f->used)
-            deliver_clear_flight(d, f);
+            deliver_clear(d, f);
     }
     curl_multi_cleanup(d->multi);
     free(d);

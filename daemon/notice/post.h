@@ -2,7 +2,11 @@
  * A notice as an HTTP request, by libcurl: POST of JSON with the headers
  *
  *     Traind-Notice-Id: the notice; the same however often it comes
- *     Traind-Timestamp, Traind-Signature: sign.h; where the target has a secret
+ *     Traind-Timestamp: 1789000000
+ *     Traind-Signature: v1=HEX
+ *
+ * The last two are sent if the target has a secret: HEX is HMAC-SHA256 (RFC 2104) with it, over the
+ * timestamp, a dot and the body.
  *
  * Any answer of 200 to 299 takes it. Addresses are checked when they are connected to (address.h);
  * with a proxy, which connects in the daemon's place, those that the name has here. A redirect is a
@@ -23,8 +27,7 @@ struct post_outcome {
 
 struct post;
 
-/* n and settings are borrowed until post_destroy. The request is made by adding post_handle to a
- * multi handle. */
+/* Borrows n and settings until post_destroy. Adding post_handle to a multi handle starts it. */
 int post_create(const struct outbox_notice *n, const struct notice_settings *settings,
                 struct post **out, struct error *e);
 CURL *post_handle(struct post *p);
@@ -33,3 +36,7 @@ CURL *post_handle(struct post *p);
  * false: it goes on at another address, add its handle again. */
 bool post_done(struct post *p, CURLcode code, struct post_outcome *outcome);
 void post_destroy(struct post *p); /* NULL is fine */
+
+#define POST_SIGNATURE_BYTES 68 /* "v1=", 64 digits, NUL */
+void post_sign(const char *secret, const char *timestamp, const char *body, size_t bytes,
+               char signature[POST_SIGNATURE_BYTES]);

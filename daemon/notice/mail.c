@@ -1,4 +1,4 @@
-#include "daemon/notice/send/mail.h"
+#include "daemon/notice/mail.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,8 +11,9 @@
 #include "common/text.h"
 #include "common/system/file.h"
 #include "common/system/spawn.h"
-#include "daemon/notice/message.h"
-#include "daemon/notice/send/address.h"
+#include "common/xalloc.h"
+#include "daemon/notice/address.h"
+#include "daemon/notice/render.h"
 
 #define MAIL_SECONDS      60.0
 #define MAIL_OUTPUT_BYTES 4096
@@ -23,7 +24,7 @@ struct mail {
     char program[256];
 };
 
-/* An open file in memory with the mail in it, at its beginning. */
+/* A descriptor of a file in memory. */
 static int mail_file(const char *text, struct error *e)
 {
     int fd = memfd_create("traind-notice", MFD_CLOEXEC);
@@ -59,27 +60,21 @@ static int mail_start(struct mail *m, const struct outbox_notice *n,
 int mail_create(const struct outbox_notice *n, const struct notice_settings *settings,
                 struct mail **out, struct error *e)
 {
-    struct mail *m = calloc(1, sizeof *m);
-    char *text = NULL;
-    int input = -1;
-
     *out = NULL;
-    if (!m)
-        return error_set(e, ERR_NO_MEMORY, "no memory for a mail");
-    m->command = SPAWN_NONE;
-    int status =
-        n->by_rule || address_mail_is_allowed(settings->config.notify_mail_domains, n->target)
-            ? message_mail(n, settings, &text, e)
-            : error_set(e, ERR_INVALID,
-                        "notify_mail_domains of traind.conf does not "
-                        "list the domain");
-    if (!status)
-        status = (input = mail_file(text, e)) < 0 ? input : 0;
-    if (!status)
-        status = mail_start(m, n, settings, input, e);
-    if (input >= 0)
-        close(input);
+    if (!n->by_rule && !address_mail_is_allowed(settings->config.notify_mail_domains, n->target))
+        return error_set(e, ERR_INVALID,
+                         "notify_mail_domains of traind.conf does not list the domain");
+    char *text = render_mail(n, settings);
+    if (!text)
+        return error_set(e, ERR_TOO_LARGE, RENDER_TOO_LARGE);
+    int input = mail_file(text, e);
     free(text);
+    if (input < 0)
+        return input;
+    struct mail *m = xcalloc(1, sizeof *m);
+    m->command = SPAWN_NONE;
+    int status = mail_start(m, n, settings, input, e);
+    close(input);
     if (status)
         mail_destroy(m);
     else
@@ -92,7 +87,7 @@ int mail_pidfd(const struct mail *m)
     return m->command.pidfd;
 }
 
-/* What the command said, in one line: the server's answer is often in the last of several. */
+/* All output of the command in one line: the server's answer is often the last of several. */
 static void mail_words(const struct buffer *said, char *words, size_t bytes)
 {
     size_t used = 0;
