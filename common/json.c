@@ -311,6 +311,14 @@ char *json_to_text(const json_t *value, size_t flags)
     return text;
 }
 
+char *json_take_text(json_t *value)
+{
+    char *text = must_alloc(json_to_text(must_alloc(value), JSON_INDENT(2)));
+
+    json_decref(value);
+    return text;
+}
+
 int json_file_write(const char *path, const json_t *value, struct error *e)
 {
     char *text = must_alloc(json_dumps(value, JSON_INDENT(2) | JSON_REAL_PRECISION(12)));

@@ -53,6 +53,7 @@ void json_differences(json_t *const *values, size_t count, json_t *differences);
 /* As json_dumps, with the fewest digits that give each number back as it is. flags: no
  * JSON_REAL_PRECISION. The caller frees the text; NULL: no memory, or no such JSON. */
 char *json_to_text(const json_t *value, size_t flags);
+char *json_take_text(json_t *value); /* steals the reference; indented by 2 */
 /* A value as text of at most 60 bytes, for a message. The caller frees it. */
 char *json_excerpt(const json_t *value);
 

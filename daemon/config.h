@@ -14,7 +14,7 @@
 #include "common/log.h"
 #include "common/plan/predict.h"
 #include "daemon/http/stream/stream.h"
-#include "daemon/job/job.h"
+#include "daemon/job/job_manager.h"
 #include "daemon/node/node_self.h"
 
 #define CONFIG_NONE "none" /* as the value of job_env_prefixes: there are none */

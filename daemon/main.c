@@ -25,6 +25,7 @@
 #include "daemon/http/stream/stream.h"
 #include "daemon/http/access/token.h"
 #include "daemon/job/job.h"
+#include "daemon/job/job_manager.h"
 #include "daemon/launch/failure_rules.h"
 #include "daemon/node/node_self.h"
 #include "daemon/notice/notices.h"

@@ -1,15 +1,13 @@
-/* How the cores of a job's node are shared out where the document leaves that open. */
-#include <stdint.h>
+#include "daemon/job/job_cores.h"
+
 #include <stdio.h>
 
-#include "common/plan/workers.h"
 #include "common/system/host.h"
 #include "common/system/placement.h"
-#include "daemon/job/job_manager_internal.h"
 #include "daemon/job/job_estimate.h"
+#include "daemon/job/job_manager_internal.h"
 #include "daemon/job/job_resources.h"
 
-/* A node of the job; on error *problems says why it is not known. */
 static int cores_find_node(const struct job_manager *m, const struct job_spec *spec,
                            struct slurm_cores *found, struct problems *problems)
 {
@@ -94,7 +92,7 @@ int job_share_cores(const struct job_manager *m, struct job_spec *spec, const ch
     return status || !slurm ? status : cores_share_out(spec, &found->node, problems);
 }
 
-void job_cores_tell(const struct job_cores *cores, struct plan_inputs *inputs)
+void job_cores_to_plan_inputs(const struct job_cores *cores, struct plan_inputs *inputs)
 {
     inputs->node_cores = cores->node.cores;
     inputs->cores_source = cores->node.source;

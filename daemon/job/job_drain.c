@@ -8,6 +8,7 @@
 #include "common/clock.h"
 #include "common/log.h"
 #include "common/system/host.h"
+#include "daemon/job/job_manager_internal.h"
 #include "daemon/node/node.h"
 #include "daemon/store/event.h"
 

@@ -5,7 +5,8 @@
  */
 #pragma once
 
-#include "daemon/job/job_manager_internal.h"
+struct active_job;
+struct job_manager;
 
 /* Calls the command for the node that a->verdict blames, if there is one. Does not wait for it. */
 void drain_bad_node(struct job_manager *m, const struct active_job *a);

@@ -15,7 +15,6 @@
 #include "common/run/speed.h"
 #include "daemon/job/job_manager_internal.h"
 #include "daemon/job/job_resources.h"
-#include "daemon/job/job_target.h"
 #include "daemon/job/resume_point.h"
 #include "daemon/node/node.h"
 #include "daemon/store/metric.h"
@@ -180,7 +179,7 @@ static struct forecast_pace estimate_pace(const struct store_job *job)
 /* ---- the target */
 
 /* Its evaluations; the caller frees the list. */
-static struct target_eval *estimate_read_evals(struct store *s, int64_t id, size_t *count)
+static struct forecast_eval *estimate_read_evals(struct store *s, int64_t id, size_t *count)
 {
     json_t *evals = NULL;
     const json_t *one;
@@ -190,12 +189,12 @@ static struct target_eval *estimate_read_evals(struct store *s, int64_t id, size
     *count = 0;
     if (store_eval_list(s, id, &evals, &ignored))
         return NULL;
-    struct target_eval *list = calloc(json_array_size(evals) + 1, sizeof *list);
+    struct forecast_eval *list = calloc(json_array_size(evals) + 1, sizeof *list);
     json_array_foreach (evals, i, one)
         if (list)
-            list[(*count)++] = (struct target_eval){json_get_number(one, "step", NAN),
-                                                    json_get_number(one, "top1", NAN),
-                                                    json_get_number(one, "t", NAN)};
+            list[(*count)++] = (struct forecast_eval){json_get_number(one, "step", NAN),
+                                                      json_get_number(one, "top1", NAN),
+                                                      json_get_number(one, "t", NAN)};
     json_decref(evals);
     return list;
 }
@@ -227,11 +226,11 @@ static double estimate_spec_target(const struct store_job *job)
 }
 
 static json_t *estimate_target_to_json(const struct store_job *job, double target,
-                                       const struct target_eval *evals, size_t count)
+                                       const struct forecast_eval *evals, size_t count)
 {
-    const struct target_eval *met = target_met(evals, count, target);
+    const struct forecast_eval *met = forecast_target_met(evals, count, target);
     struct plan_band step;
-    bool known = !met && target_step(evals, count, target, &step);
+    bool known = !met && forecast_target_step(evals, count, target, &step);
     bool within = known && step.value <= (double)job->train_steps;
     json_t *out = json_pack("{s:o, s:o, s:o}", "top1", json_number(target), "met_step",
                             json_integer_or_null(met, met ? (json_int_t)met->step : 0), "step",
@@ -255,7 +254,7 @@ json_t *job_estimate_target(struct store *s, const struct store_job *job)
 
     if (!(target > 0))
         return NULL;
-    struct target_eval *evals = estimate_read_evals(s, job->id, &count);
+    struct forecast_eval *evals = estimate_read_evals(s, job->id, &count);
     json_t *out = estimate_target_to_json(job, target, evals, count);
     free(evals);
     return out;
@@ -280,7 +279,7 @@ struct judged_run {
     struct forecast_pace pace;
     double end; /* Unix seconds */
     double target;
-    struct target_eval *evals;
+    struct forecast_eval *evals;
     size_t eval_count;
 };
 
@@ -288,13 +287,13 @@ struct judged_run {
 static json_t *estimate_judge_target(const struct judged_run *run, const struct store_job *then,
                                      double at, double share)
 {
-    const struct target_eval *met = target_met(run->evals, run->eval_count, run->target);
+    const struct forecast_eval *met = forecast_target_met(run->evals, run->eval_count, run->target);
     struct plan_band step;
     size_t count = 0;
 
     while (count < run->eval_count && run->evals[count].t <= at)
         count++;
-    if (!met || met->t <= at || !target_step(run->evals, count, run->target, &step))
+    if (!met || met->t <= at || !forecast_target_step(run->evals, count, run->target, &step))
         return NULL;
     struct forecast_end said = estimate_target_end(then, &run->pace, &step);
     return estimate_judge_end(&said, met->t - at, share);

@@ -2,8 +2,6 @@
 
 #include <math.h>
 #include <stdio.h>
-
-#include "common/plan/predict.h"
 #include <string.h>
 
 /* A measured speed is trusted to a fifth: checkpoints come on top of it, and other jobs come and
@@ -191,4 +189,87 @@ void forecast_words(double seconds, char *text, size_t bytes)
                  10 * floor(fmod(minutes, 60) / 10));
     else
         snprintf(text, bytes, "in about %.0f days", round(minutes / 1440));
+}
+
+/* ---------------------------------------------------------------- the target */
+
+#define EVALS_MAX   8 /* that the line is laid through, the newest */
+#define EVALS_MIN   3
+#define SCATTER_MIN 0.01  /* of log(error): an evaluation of some thousand images is no better */
+#define SLOPE_MAX   -0.01 /* flatter than this is no progress */
+
+const struct forecast_eval *forecast_target_met(const struct forecast_eval *evals, size_t count,
+                                                double target)
+{
+    for (size_t i = 0; i < count; i++)
+        if (evals[i].top1 >= target)
+            return &evals[i];
+    return NULL;
+}
+
+struct line {
+    double x[EVALS_MAX], y[EVALS_MAX]; /* log(step), log(error) */
+    size_t count;
+    double last_step;
+    double mean_x, mean_y, slope, scatter;
+};
+
+/* The newest evaluations that have a logarithm, newest first. */
+static void forecast_line_points(struct line *l, const struct forecast_eval *evals, size_t count)
+{
+    for (size_t i = count; i-- > 0 && l->count < EVALS_MAX;) {
+        const struct forecast_eval *one = &evals[i];
+        if (!(one->step > 0 && one->top1 < 1))
+            continue;
+        l->last_step = fmax(l->last_step, one->step);
+        l->x[l->count] = log(one->step);
+        l->y[l->count++] = log(1 - one->top1);
+    }
+}
+
+/* Least squares. */
+static void forecast_line_fit(struct line *l)
+{
+    double sxx = 0, sxy = 0, left = 0, n = (double)l->count;
+
+    for (size_t i = 0; i < l->count; i++) {
+        l->mean_x += l->x[i] / n;
+        l->mean_y += l->y[i] / n;
+    }
+    for (size_t i = 0; i < l->count; i++) {
+        sxx += (l->x[i] - l->mean_x) * (l->x[i] - l->mean_x);
+        sxy += (l->x[i] - l->mean_x) * (l->y[i] - l->mean_y);
+    }
+    l->slope = sxy / sxx;
+    for (size_t i = 0; i < l->count; i++) {
+        double off = l->y[i] - l->mean_y - l->slope * (l->x[i] - l->mean_x);
+        left += off * off;
+    }
+    l->scatter = sqrt(left / fmax(1, n - 2));
+}
+
+/* Where the line, shifted up by so much, crosses the target's error. */
+static double forecast_line_crossing(const struct line *l, double target, double shift)
+{
+    double step = exp(l->mean_x + (log(1 - target) - l->mean_y - shift) / l->slope);
+
+    return fmax(l->last_step, step);
+}
+
+bool forecast_target_step(const struct forecast_eval *evals, size_t count, double target,
+                          struct plan_band *step)
+{
+    struct line l = {0};
+
+    forecast_line_points(&l, evals, count);
+    if (l.count < EVALS_MIN || target >= 1)
+        return false;
+    forecast_line_fit(&l);
+    if (!(l.slope < SLOPE_MAX))
+        return false;
+    double band = 2 * fmax(l.scatter, SCATTER_MIN);
+    step->value = forecast_line_crossing(&l, target, 0);
+    step->low = forecast_line_crossing(&l, target, -band);
+    step->high = forecast_line_crossing(&l, target, band);
+    return isfinite(step->value) && isfinite(step->high);
 }

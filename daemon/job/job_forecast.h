@@ -1,13 +1,15 @@
 /*
- * When slots become free: the arithmetic of the queue's estimates. Pure: no clock, no store. Times
- * are seconds from now; INFINITY is "not known".
+ * When jobs end, when slots become free, when a target is met: the arithmetic alone, without clock
+ * or store. Times are seconds from now; INFINITY is "not known".
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "common/job/job_sizes.h"
+#include "common/plan/predict.h"
 #include "daemon/store/job_row.h"
 
 /* When a job is expected to have ended. soonest is 0 and latest INFINITY where nothing is known:
@@ -63,3 +65,23 @@ double forecast_fit(const struct forecast_span *spans, size_t count, int64_t tot
 
 /* "in less than a minute", "in about 40 min", "in about 3 h 20 min", "in about 5 days". */
 void forecast_words(double seconds, char *text, size_t bytes);
+
+/* An evaluation of a run. */
+struct forecast_eval {
+    double step, top1, t; /* t: Unix seconds, of its end */
+};
+
+/* The first that is as good; NULL: none. evals: by step; top1 may be NAN. */
+const struct forecast_eval *forecast_target_met(const struct forecast_eval *evals, size_t count,
+                                                double target);
+
+/*
+ * The step at which a run will meet its target accuracy, not before its newest evaluation: the
+ * error of learning falls as a power of the steps (Hestness et al. 2017, Deep Learning Scaling is
+ * Predictable, Empirically), a line on log-log paper. The line is fitted to the newest evaluations;
+ * the band is twice their scatter around it. A learning rate that falls to its end bends the line,
+ * which is why job_estimate.c scores it over the runs in the store. False: the evaluations are too
+ * few, or do not improve.
+ */
+bool forecast_target_step(const struct forecast_eval *evals, size_t count, double target,
+                          struct plan_band *step);

@@ -5,10 +5,22 @@
 #include <unistd.h>
 
 #include "common/clock.h"
-#include "common/log.h"
 #include "daemon/launch/failure_rules.h"
 
-#define COMPLAIN_SECONDS 10
+struct store *job_manager_store(const struct job_manager *m)
+{
+    return m->store;
+}
+
+int64_t job_manager_total_slots(const struct job_manager *m)
+{
+    return m->slots;
+}
+
+const struct slurm_settings *job_manager_slurm(const struct job_manager *m)
+{
+    return &m->slurm_settings;
+}
 
 struct job_limits job_manager_limits(struct job_manager *m)
 {
@@ -27,21 +39,24 @@ void job_manager_wake(struct job_manager *m)
     errno = before;
 }
 
-void manager_complain(struct active_job *a, const char *what, const struct error *e)
-{
-    double now = clock_monotonic();
-
-    if (a->complained_at && now - a->complained_at < COMPLAIN_SECONDS)
-        return;
-    a->complained_at = now;
-    log_error("job %lld: %s: %s", (long long)a->id, what, e->text);
-}
-
-void manager_count_failure(struct job_manager *m, const char *label)
+void job_manager_slots(struct job_manager *m, struct job_slots *slots)
 {
     pthread_mutex_lock(&m->mutex);
-    failure_rules_count(m->rules, label);
+    *slots = m->used;
     pthread_mutex_unlock(&m->mutex);
+}
+
+int64_t job_queue_position(struct job_manager *m, int64_t id, int64_t *of)
+{
+    int64_t position = 0;
+
+    pthread_mutex_lock(&m->mutex);
+    for (size_t i = 0; i < m->queue_count && !position; i++)
+        if (m->queue_ids[i] == id)
+            position = (int64_t)i + 1;
+    *of = (int64_t)m->queue_count;
+    pthread_mutex_unlock(&m->mutex);
+    return position;
 }
 
 bool job_queue_end(struct job_manager *m, int64_t id, struct forecast_end *end)
@@ -58,4 +73,17 @@ bool job_queue_end(struct job_manager *m, int64_t id, struct forecast_end *end)
     }
     pthread_mutex_unlock(&m->mutex);
     return found;
+}
+
+json_t *job_failure_rules(struct job_manager *m, int64_t *unlabelled)
+{
+    pthread_mutex_lock(&m->mutex);
+    json_t *list = failure_rules_to_json(m->rules, unlabelled);
+    pthread_mutex_unlock(&m->mutex);
+    return list;
+}
+
+const char *job_requester_name(const char *by)
+{
+    return by ? by : "a user without a token";
 }

@@ -1,4 +1,5 @@
-/* Inside the manager: the structs that its files share. Others use job.h. */
+/* The structs that the files of daemon/job share; job_manager_internal.c defines the functions of
+ * job.h. Others use job.h and job_manager.h. */
 #pragma once
 
 #include <pthread.h>
@@ -6,12 +7,13 @@
 
 #include "daemon/ingest/apply.h"
 #include "daemon/job/job.h"
+#include "daemon/job/job_resources.h"
 #include "daemon/job/job_state_machine.h"
-#include "daemon/job/job_hosts.h"
+#include "daemon/launch/slurm.h"
 #include "daemon/launch/stalled.h"
 #include "launch/launch.h"
 
-/* A job that the loop has to do with. Owned by the loop's thread. */
+/* A job that the loop is responsible for. Owned by the loop's thread. */
 struct active_job {
     struct active_job *next;
     int64_t id, attempt, slots;
@@ -21,20 +23,20 @@ struct active_job {
     const struct launcher *launcher;
     struct launch_process process;
     struct ingest *ingest;  /* NULL: not followed yet */
-    struct job_hosts hosts; /* that it takes; none: this machine alone */
+    struct job_hosts hosts; /* none: this machine alone */
     int watch;              /* of inotify, on attempt_dir; -1: none (polling alone) */
     int64_t exit_code, exit_signal;
-    double stall_next_at;   /* monotonic: when it is looked at for a stall */
-    struct stalled stall;   /* once it was found */
-    double stopped_since;   /* of struct stall_look */
-    double complained_at;   /* monotonic: of the last log line about an error that repeats */
-    struct start *start;    /* of an attempt that is being made (start.h); NULL: none */
-    struct error no_start;  /* why its attempt could not be made, or found again */
-    struct verdict verdict; /* on the attempt, once it was judged */
+    double stall_next_at;    /* monotonic: when it is checked for a stall */
+    struct stalled stall;    /* once it was found */
+    double stopped_since;    /* of struct stall_look */
+    double complained_at;    /* monotonic: of the last log line about an error that repeats */
+    struct job_start *start; /* of an attempt that is being made; NULL: none */
+    struct error no_start;   /* why its attempt could not be made, or found again */
+    struct verdict verdict;  /* on the attempt, once it was judged */
     bool judged;
     /* Of launcher slurm. */
     double exit_seen_at;       /* monotonic: when its script was seen to have ended; 0: not yet */
-    bool without_slurm;        /* its end does not wait for Slurm's word any more */
+    bool without_slurm;        /* its end no longer waits for Slurm's answer */
     struct slurm_status slurm; /* as last read */
     char *slurm_stored;        /* JSON text, as last stored */
 };
@@ -44,14 +46,30 @@ struct queue_ends {
     struct forecast_end ends;
 };
 
+/* What the loop does from time to time, in this order within a round. */
+enum job_task {
+    TASK_STOP_LOSERS, /* of sweeps */
+    TASK_QUEUE,
+    TASK_RETRY, /* unfinished checkpoints: run_dir_cleanup.h */
+    TASK_MEASURE,
+    TASK_REMOVE,
+    TASK_EACH_ROUND,
+    TASK_COUNT
+};
+
+#define GATHER_SECONDS                                                                             \
+    0.05 /* events and submissions within this time share a commit, or a look                      \
+          */
+
+/* The fields up to files are the loop's, unless they are constant or atomic. */
 struct job_manager {
-    job_manager_round *each_round; /* NULL: none */
+    double task_at[TASK_COUNT];          /* monotonic; INFINITY: not wanted. See job_manager_want */
+    double (*each_round)(void *context); /* NULL: none */
     void *round_context;
-    double round_next_at; /* monotonic: when it wants to be called again */
     struct store *store;
     char *jobs_dir, *mpirun, *worker, *agent;
-    char *drain_command;      /* the loop's; NULL: none */
-    struct job_limits limits; /* the loop's; other threads: job_manager_limits */
+    char *drain_command;      /* NULL: none */
+    struct job_limits limits; /* other threads: job_manager_limits */
     int64_t slots;
     struct slurm_settings slurm_settings;
     struct slurm *slurm;
@@ -60,24 +78,17 @@ struct job_manager {
     int wake_fd;            /* eventfd */
     int inotify_fd;         /* -1: not available, polling alone */
     atomic_bool stop;
-    struct active_job *active; /* the loop's, in the order of their start */
-    bool look_at_queue;        /* the loop's: something changed that may let a job start */
-    bool queue_is_passed;      /* the loop's: most at its head cannot start, whatever ends here */
-    double queue_looked_at;    /* the loop's, monotonic */
-    double sweeps_next_at;     /* when losers of sweeps are looked for again */
-    int sweeps_room;           /* the loop's: jobs that may still be submitted in this look */
-    bool sweeps_slurm_away;    /* the loop's: Slurm did not answer in this look */
-    double queue_next_at;      /* the loop's: when the queue is looked at in any case, monotonic */
-    struct trim_later *trim_later; /* the loop's: of ended runs, what is to be removed (trim.h) */
-    double trim_next_at;           /* monotonic: when that is tried again */
-    double measure_next_at; /* the loop's, monotonic: when older jobs are measured (trim.h) */
-    int64_t measured_id;    /* the loop's: the last of them */
-    atomic_bool removing;   /* something may be left of removed jobs (remove.h) */
-    bool beyond;            /* the loop's: there may be more runs than keep_runs, to be removed */
-    double remove_next_at;  /* the loop's, monotonic: not before */
+    struct active_job *active;           /* in the order of their start */
+    bool queue_is_passed;                /* most at its head cannot start, whatever ends here */
+    double queue_looked_at;              /* monotonic */
+    struct cleanup_later *cleanup_later; /* of ended runs, what is to be removed */
+    int64_t measured_id;                 /* the last run that cleanup_measure_next measured */
+    atomic_bool removing;                /* something may be left of removed jobs */
+    bool beyond;                         /* there may be more runs than keep_runs, to be removed */
+    double remove_not_before;            /* monotonic */
 
-    pthread_mutex_t files; /* taken while a run directory is made, changed or removed: a job may be
-                              launched in the same moment */
+    pthread_mutex_t files; /* held while a run directory is made, changed or removed: its job may
+                              be launched at the same time */
     pthread_mutex_t mutex; /* guards what follows */
     int64_t *cancel_ids;   /* requests for the loop */
     size_t cancel_count, cancel_room;
@@ -88,10 +99,19 @@ struct job_manager {
     size_t queue_ends_count;
     double queue_ends_at;            /* monotonic: of that look */
     struct job_limits shared_limits; /* a copy of limits */
-    struct failure_rules *rules; /* changed by the loop alone, which reads it without the mutex */
+    struct failure_rules *rules; /* only the loop changes them, and reads them without the mutex */
 };
 
-void manager_count_failure(struct job_manager *m, const char *label); /* "": none */
+/* Has the task done at this time, unless it is wanted earlier. */
+static inline void job_manager_want(struct job_manager *m, enum job_task task, double at)
+{
+    if (at < m->task_at[task])
+        m->task_at[task] = at;
+}
 
-/* At most one line in ten seconds about a job's error that repeats. */
-void manager_complain(struct active_job *a, const char *what, const struct error *e);
+/* Something changed that may let a job start: looks at the queue at once, but many changes in a row
+ * share a look. */
+static inline void job_manager_want_queue(struct job_manager *m)
+{
+    job_manager_want(m, TASK_QUEUE, m->queue_looked_at + GATHER_SECONDS);
+}

@@ -7,11 +7,10 @@
 
 #include "common/clock.h"
 #include "common/log.h"
-#include "daemon/job/job_active.h"
-#include "daemon/job/job_act.h"
-#include "daemon/job/job_state_machine.h"
-#include "daemon/job/job_start.h"
+#include "common/xalloc.h"
 #include "daemon/job/job_estimate.h"
+#include "daemon/job/job_manager_internal.h"
+#include "daemon/job/job_run.h"
 #include "daemon/job/job_queue_plan.h"
 #include "daemon/store/attempt.h"
 #include "daemon/store/usage.h"
@@ -138,19 +137,15 @@ static double queue_pause(const struct job_manager *m, const struct store_job *j
 /* The list has no documents: they are loaded for the one that starts. */
 static struct active_job *queue_load(struct job_manager *m, int64_t id)
 {
-    struct store_job job = {0};
-    struct active_job *a = NULL;
+    struct store_job job;
     struct error e;
 
-    if (store_job_get(m->store, id, &job, &e) == 0 &&
-        (a = active_create(m, &job, PHASE_WAITING, &e)) && !(a->start = start_create(&job))) {
-        active_destroy(m, a);
-        a = NULL;
-        error_set(&e, ERR_NO_MEMORY, "no memory for it");
-    }
-    if (!a)
+    if (store_job_get(m->store, id, &job, &e)) {
         log_error("job %lld cannot be started: %s", (long long)id, e.text);
-    store_job_clear(&job);
+        return NULL;
+    }
+    struct active_job *a = job_run_create(m, &job, PHASE_WAITING);
+    job_run_make_ready(a, &job);
     return a;
 }
 
@@ -160,8 +155,8 @@ static bool queue_start(struct job_manager *m, struct active_job *a)
     struct job_observation may = {.event = ON_MAY_START, .now = clock_monotonic()};
     struct error e;
 
-    active_add(m, a);
-    return job_handle(m, a, &may, &e) == MACHINE_DONE;
+    job_run_add(m, a);
+    return job_run_dispatch(m, a, &may, &e) == MACHINE_DONE;
 }
 
 /* True: it was planned for fewer workers, and stays in the queue. */
@@ -173,10 +168,10 @@ static bool queue_refuse(struct job_manager *m, const struct store_job *job)
 
     if (!a)
         return false;
-    if (job_handle(m, a, &never, &e) < 0 && e.code != ERR_CONFLICT)
+    if (job_run_dispatch(m, a, &never, &e) < 0 && e.code != ERR_CONFLICT)
         log_warning("job %lld: %s", (long long)job->id, e.text);
     bool smaller = a->machine.phase == PHASE_WAITING;
-    active_destroy(m, a);
+    job_run_destroy(m, a);
     return smaller;
 }
 
@@ -188,7 +183,7 @@ static void queue_try(struct job_manager *m, struct queue_look *l, const struct 
     if (!a)
         return;
     if (!queue_plan_hosts(l->plan, waiting, &a->hosts, d)) {
-        active_destroy(m, a);
+        job_run_destroy(m, a);
         return;
     }
     if (d->overtakes)
@@ -210,7 +205,7 @@ static bool queue_look_at(struct job_manager *m, struct queue_look *l,
                                     .length = forecast_queued(job)};
     struct queue_decision d;
 
-    if (active_find(m, job->id)) /* that it could not be started is not stored yet */
+    if (job_run_find(m, job->id)) /* that it could not be started is not stored yet */
         return true;
     queue_plan_decide(l->plan, &waiting, &d);
     *passed = d.capped || d.choice == QUEUE_PAUSES;
@@ -221,7 +216,7 @@ static bool queue_look_at(struct job_manager *m, struct queue_look *l,
         queue_set_reason(l, job, d.reason, d.start);
         return true;
     case QUEUE_PAUSES:
-        m->queue_next_at = fmin(m->queue_next_at, clock_monotonic() + waiting.not_before);
+        job_manager_want(m, TASK_QUEUE, clock_monotonic() + waiting.not_before);
         queue_set_reason(l, job, NULL, d.start);
         return true;
     case QUEUE_NEVER_FITS:
@@ -261,7 +256,7 @@ static int queue_read(struct job_manager *m, enum store_launcher launcher, struc
 
     if (status) {
         log_error("cannot read the queue: %s", e.text);
-        m->queue_next_at = fmin(m->queue_next_at, clock_monotonic() + 1);
+        job_manager_want(m, TASK_QUEUE, clock_monotonic() + 1);
     }
     return status;
 }
@@ -275,15 +270,16 @@ static void queue_hand_to_slurm(struct job_manager *m)
     queue_read(m, STORE_SLURM, &jobs);
     for (size_t i = 0; i < jobs.count && !m->stop; i++) {
         double pause = queue_pause(m, &jobs.items[i], now);
-        if (active_find(m, jobs.items[i].id))
+        if (job_run_find(m, jobs.items[i].id))
             continue;
         struct active_job *a = pause > 0 ? NULL : queue_load(m, jobs.items[i].id);
         if (pause > 0)
-            m->queue_next_at = fmin(m->queue_next_at, clock_monotonic() + pause);
+            job_manager_want(m, TASK_QUEUE, clock_monotonic() + pause);
         else if (a)
             queue_start(m, a);
     }
-    m->look_at_queue = m->look_at_queue || jobs.count == QUEUE_SCAN_MAX;
+    if (jobs.count == QUEUE_SCAN_MAX)
+        job_manager_want_queue(m);
     store_jobs_clear(&jobs);
 }
 
@@ -333,7 +329,7 @@ static void queue_publish_order(struct job_manager *m, const struct queue_entry 
     size_t kept = 0;
 
     for (size_t i = 0; ids && i < count; i++)
-        if (!active_find(m, entries[i].job->id))
+        if (!job_run_find(m, entries[i].job->id))
             ids[kept++] = entries[i].job->id;
     pthread_mutex_lock(&m->mutex);
     free(m->queue_ids);
@@ -389,7 +385,7 @@ static bool queue_look_at_all(struct job_manager *m, const struct store_jobs *jo
         log_error("no memory to look at the queue");
     bool passed = l.seen < QUEUE_SCAN_MAX && jobs->count >= QUEUE_SCAN_MAX;
     if (passed && !m->queue_is_passed) /* those behind them come at once */
-        m->look_at_queue = true;
+        job_manager_want_queue(m);
     m->queue_is_passed = passed;
     if (entries)
         queue_publish_order(m, entries, jobs->count);
@@ -399,19 +395,17 @@ static bool queue_look_at_all(struct job_manager *m, const struct store_jobs *jo
     return waiting;
 }
 
-void queue_start_jobs(struct job_manager *m)
+void job_queue_start(struct job_manager *m)
 {
     struct store_jobs jobs = {0};
 
-    m->look_at_queue = false;
-    m->queue_next_at = INFINITY;
     queue_hand_to_slurm(m);
     if (queue_read(m, STORE_LOCAL, &jobs) == 0 && jobs.count == 0) {
         queue_publish_order(m, NULL, 0);
         queue_publish_ends(m, NULL, 0);
     }
     if (jobs.count && queue_look_at_all(m, &jobs) && m->active)
-        m->queue_next_at = fmin(m->queue_next_at, clock_monotonic() + REFRESH_SECONDS);
+        job_manager_want(m, TASK_QUEUE, clock_monotonic() + REFRESH_SECONDS);
     store_jobs_clear(&jobs);
     queue_publish(m);
 }

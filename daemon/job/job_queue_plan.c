@@ -6,6 +6,8 @@
 #include <string.h>
 
 #include "common/buffer.h"
+#include "common/xalloc.h"
+#include "daemon/job/job_resources.h"
 
 #define QUEUE_NAMED 5 /* running jobs that a reason names */
 
@@ -25,6 +27,13 @@ struct queue_plan {
     size_t claimed_room;
     int64_t claimed_by; /* the first of them; 0: none */
 };
+
+double queue_place(double queued_at, int64_t priority, double priority_seconds,
+                   const struct queue_fair_share *fair, double share)
+{
+    return queued_at - (double)priority * priority_seconds +
+           fair->weight * priority_seconds * share;
+}
 
 /* ---------------------------------------------------------------- making */
 
@@ -52,10 +61,8 @@ static void queue_add_running(struct queue_plan *p, const struct queue_running *
 struct queue_plan *queue_plan_create(int64_t slots, const struct queue_caps *caps,
                                      const struct queue_running *running, size_t count)
 {
-    struct queue_plan *p = calloc(1, sizeof *p);
+    struct queue_plan *p = xcalloc(1, sizeof *p);
 
-    if (!p)
-        return NULL;
     p->slots = slots;
     if (caps)
         p->caps = *caps;

@@ -15,11 +15,18 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "daemon/job/job_fair.h"
+#include "daemon/job/job.h"
 #include "daemon/job/job_forecast.h"
-#include "daemon/job/job_hosts.h"
 
 #define QUEUE_REASON_BYTES 320
+
+struct job_hosts;
+
+/* What a job is sorted by, lower first: seconds. priority_seconds: of waiting, that a point of
+ * priority counts as much as; share: the user's part of all use, 0 to 1. What use costs is bounded
+ * by weight points, so that every job is first in the end. */
+double queue_place(double queued_at, int64_t priority, double priority_seconds,
+                   const struct queue_fair_share *fair, double share);
 
 /* A job that runs. */
 struct queue_running {

@@ -10,8 +10,8 @@
 #include "common/log.h"
 #include "common/run/attempt.h"
 #include "common/system/process.h"
-#include "daemon/job/job_active.h"
-#include "daemon/job/job_act.h"
+#include "daemon/job/job_manager_internal.h"
+#include "daemon/job/job_run.h"
 #include "daemon/job/run_dir.h"
 
 /* The state folder may be a copy: the launcher then belongs to the job that it is a copy of, and
@@ -110,18 +110,16 @@ static void recover_tell(const struct store_job *job, struct active_job *a, enum
 
 static int recover_job(struct job_manager *m, const struct store_job *job, struct error *e)
 {
-    struct active_job *a = active_create(m, job, PHASE_LOST, e);
+    struct active_job *a = job_run_create(m, job, PHASE_LOST);
     struct job_observation seen = {.now = clock_monotonic()};
 
-    if (!a)
-        return -(int)e->code;
-    active_add(m, a);
+    job_run_add(m, a);
     int status = recover_look(m, job, a, &seen.event, e);
     if (!status) {
         recover_tell(job, a, seen.event);
         if (seen.event == ON_FOUND_ALIVE)
             seen.ran_seconds = launch_elapsed_seconds(&a->process);
-        status = job_handle(m, a, &seen, e);
+        status = job_run_dispatch(m, a, &seen, e);
     }
     return status < 0 ? status : 0;
 }
@@ -140,7 +138,7 @@ static int recover_those(struct job_manager *m, unsigned states, enum store_laun
     return status;
 }
 
-int recover_all(struct job_manager *m, struct error *e)
+int job_recover_all(struct job_manager *m, struct error *e)
 {
     unsigned active = 1u << JOB_STARTING | 1u << JOB_RUNNING | 1u << JOB_EVALUATING;
     int status = recover_those(m, active, STORE_ANY_LAUNCHER, e);

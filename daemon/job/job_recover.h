@@ -5,6 +5,8 @@
  */
 #pragma once
 
-#include "daemon/job/job_manager_internal.h"
+#include "common/error.h"
 
-int recover_all(struct job_manager *m, struct error *e);
+struct job_manager;
+
+int job_recover_all(struct job_manager *m, struct error *e);

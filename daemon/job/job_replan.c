@@ -11,7 +11,8 @@
 #include "common/log.h"
 #include "common/plan/plan_build.h"
 #include "common/plan/replan.h"
-#include "daemon/job/document.h"
+#include "common/xalloc.h"
+#include "common/json.h"
 #include "daemon/job/job_estimate.h"
 #include "daemon/job/job_resources.h"
 #include "daemon/store/attempt.h"
@@ -36,15 +37,7 @@ static int replan_read_place(const struct store_job *job, struct resume_point *a
                      (long long)job->id);
 }
 
-/* ---------------------------------------------------------------- the document */
-
-static bool replan_may_change(const char *key)
-{
-    return strcmp(key, "cluster") == 0 || strcmp(key, "restart") == 0 ||
-           strcmp(key, "priority") == 0;
-}
-
-/* The stored document with the changes over it: a new reference, or NULL with problems. */
+/* The stored document with the changes merged: a new reference, or NULL with problems. */
 static json_t *replan_merge(const struct store_job *job, const json_t *changes,
                             struct problems *problems)
 {
@@ -55,7 +48,8 @@ static json_t *replan_merge(const struct store_job *job, const json_t *changes,
         char pointer[128];
         json_t *group = json_object_get(document, key);
         snprintf(pointer, sizeof pointer, "/%.100s", key);
-        if (!replan_may_change(key))
+        if (strcmp(key, "cluster") != 0 && strcmp(key, "restart") != 0 &&
+            strcmp(key, "priority") != 0)
             problems_add(problems, pointer, NULL,
                          "cannot be changed by a resume: only cluster, restart and priority can");
         else if (json_is_object(group) && json_is_object(value))
@@ -63,7 +57,7 @@ static json_t *replan_merge(const struct store_job *job, const json_t *changes,
         else
             json_object_set(document, key, value);
     }
-    /* Its batches are settled; on other workers restart.on_fewer_nodes says what they become. */
+    /* With other workers restart.on_fewer_nodes decides about the batches. */
     json_object_set_new(document, "global_batch", json_null());
     if (problems->count == 0)
         return document;
@@ -71,7 +65,6 @@ static json_t *replan_merge(const struct store_job *job, const json_t *changes,
     return NULL;
 }
 
-/* The spec with the changes in it, made for its new number of workers. */
 static struct job_spec *replan_changed_spec(const struct store_job *job, const json_t *changes,
                                             struct problems *problems, struct error *e)
 {
@@ -124,8 +117,6 @@ static struct plan *replan_new_plan(struct job_manager *m, const struct job_spec
     return plan;
 }
 
-/* ---------------------------------------------------------------- numbers */
-
 static json_t *replan_numbers(const json_t *spec, const json_t *plan)
 {
     static const char *const of_plan[] = {
@@ -143,160 +134,155 @@ static json_t *replan_numbers(const json_t *spec, const json_t *plan)
     return out;
 }
 
-void again_clear(struct again *a)
+void job_replan_clear(struct job_replan *r)
 {
-    store_job_clear(&a->job);
-    job_spec_destroy(a->spec);
-    plan_destroy(a->plan);
-    json_decref(a->numbers);
-    free(a->spec_text);
-    free(a->plan_text);
+    store_job_clear(&r->job);
+    job_spec_destroy(r->spec);
+    plan_destroy(r->plan);
+    json_decref(r->numbers);
+    free(r->spec_text);
+    free(r->plan_text);
 }
 
-static int replan_count(struct again *a, struct error *e)
+static void replan_count(struct job_replan *r)
 {
     int64_t schedule_step, shift;
-    json_t *spec = job_spec_to_json(a->spec), *plan = plan_to_json(a->plan);
+    json_t *spec = job_spec_to_json(r->spec), *plan = plan_to_json(r->plan);
 
-    replan_place(a->at.epoch, a->at.epoch_images, a->plan, &schedule_step, &shift);
-    int64_t left = a->plan->train_steps - schedule_step;
-    a->last_step = a->at.step + (left > 0 ? left : 0);
-    a->numbers = json_pack("{s:I, s:I, s:o, s:o}", "step", (json_int_t)a->at.step, "steps_left",
-                           (json_int_t)(left > 0 ? left : 0), "before",
-                           replan_numbers(store_job_spec(&a->job), store_job_plan(&a->job)),
-                           "after", replan_numbers(spec, plan));
-    a->spec_text = job_json_text(spec);
-    a->plan_text = job_json_text(plan);
-    if (a->numbers && a->spec_text && a->plan_text)
-        return 0;
-    return error_set(e, ERR_NO_MEMORY, "no memory to resume job %lld", (long long)a->job.id);
+    replan_place(r->at.epoch, r->at.epoch_images, r->plan, &schedule_step, &shift);
+    int64_t left = r->plan->train_steps - schedule_step;
+    r->last_step = r->at.step + (left > 0 ? left : 0);
+    r->numbers =
+        must_alloc(json_pack("{s:I, s:I, s:o, s:o}", "step", (json_int_t)r->at.step, "steps_left",
+                             (json_int_t)(left > 0 ? left : 0), "before",
+                             replan_numbers(store_job_spec(&r->job), store_job_plan(&r->job)),
+                             "after", replan_numbers(spec, plan)));
+    r->spec_text = json_take_text(spec);
+    r->plan_text = json_take_text(plan);
 }
 
-int again_prepare(struct job_manager *m, const json_t *changes, struct again *a,
-                  struct problems *problems, struct error *e)
+int job_replan_prepare(struct job_manager *m, const json_t *changes, struct job_replan *r,
+                       struct problems *problems, struct error *e)
 {
-    if (replan_read_place(&a->job, &a->at, e))
+    if (replan_read_place(&r->job, &r->at, e))
         return -(int)e->code;
-    a->spec = replan_changed_spec(&a->job, changes, problems, e);
-    if (!a->spec || job_check_fits(m, a->spec, problems, e))
+    r->spec = replan_changed_spec(&r->job, changes, problems, e);
+    if (!r->spec || job_check_fits(m, r->spec, problems, e))
         return -(int)e->code;
     if (problems->count)
         return error_set(e, ERR_INVALID, "%s", problems->items[0].message);
-    a->plan =
-        replan_new_plan(m, a->spec, a->job.submitted_by, store_job_plan(&a->job), problems, e);
-    return a->plan ? replan_count(a, e) : -(int)e->code;
+    r->plan =
+        replan_new_plan(m, r->spec, r->job.submitted_by, store_job_plan(&r->job), problems, e);
+    if (!r->plan)
+        return -(int)e->code;
+    replan_count(r);
+    return 0;
 }
 
-int again_store(struct job_manager *m, const struct again *a, bool keeps_place, const char *reason,
-                const char *by, struct error *e)
+int job_replan_store(struct job_manager *m, const struct job_replan *r, bool keeps_place,
+                     const char *reason, const char *by, struct error *e)
 {
     struct store_job_again again = {
-        .spec = a->spec_text,
-        .plan = a->plan_text,
-        .priority = a->spec->priority,
-        .size = job_size(m, a->spec, a->plan),
+        .spec = r->spec_text,
+        .plan = r->plan_text,
+        .priority = r->spec->priority,
+        .size = job_size(m, r->spec, r->plan),
         .resumes = true,
-        .other_speed = json_integer_value(json_object_get(store_job_plan(&a->job), "world_size")) !=
-                       a->plan->world_size,
+        .other_speed = json_integer_value(json_object_get(store_job_plan(&r->job), "world_size")) !=
+                       r->plan->world_size,
         .keeps_place = keeps_place,
         .max_queued = job_manager_limits(m).max_queued_per_user,
-        .event = a->numbers,
+        .event = r->numbers,
         .reason = reason,
         .now = clock_now(),
         .by = by,
     };
     /* Only a part of the plan's steps may be left. */
-    double of_plan = (double)a->last_step / (double)a->plan->train_steps;
-    again.size.train_steps = a->last_step;
+    double of_plan = (double)r->last_step / (double)r->plan->train_steps;
+    again.size.train_steps = r->last_step;
     again.size.predicted_seconds *= of_plan;
     again.size.predicted_low_seconds *= of_plan;
     again.size.predicted_high_seconds *= of_plan;
     pthread_mutex_lock(&m->files); /* it may be about to be removed */
-    int status = store_job_again(m->store, a->job.id, &again, e);
+    int status = store_job_again(m->store, r->job.id, &again, e);
     pthread_mutex_unlock(&m->files);
     return status;
 }
 
-/* ---------------------------------------------------------------- on a smaller node */
+/* ---------------------------------------------------------------- on fewer slots or hosts */
 
-int job_shrink(struct job_manager *m, int64_t id, struct error *e)
+/* As many workers as this node has slots for. */
+static json_t *replan_for_slots(struct job_manager *m, const struct store_job *job, struct error *e)
 {
-    struct again a = {0};
-    struct problems problems = {0};
-    char reason[160];
-    json_t *fewer = NULL;
-    int status = store_job_get(m->store, id, &a.job, e);
-    const struct job_spec *spec = status ? NULL : store_job_document(&a.job, e);
+    const struct job_spec *spec = store_job_document(job, e);
 
-    if (!spec) {
-        again_clear(&a);
-        return -(int)e->code;
-    }
+    if (!spec)
+        return NULL;
     int64_t threads = spec->cluster.threads_per_worker;
     int64_t workers = job_machine_slots(spec, m->slots) / (threads > 0 ? threads : 1);
     if (workers > spec->cluster.workers_per_node)
         workers = spec->cluster.workers_per_node;
-    fewer = json_pack("{s:{s:I}}", "cluster", "workers_per_node", (json_int_t)workers);
-    status = again_prepare(m, fewer, &a, &problems, e);
-    if (!status) {
-        snprintf(reason, sizeof reason,
-                 "continues with %lld workers, as this node has only %lld slots now",
-                 (long long)workers, (long long)m->slots);
-        status = again_store(m, &a, true, reason, NULL, e);
-    }
-    if (!status)
-        log_info("job %lld: %s", (long long)id, reason);
-    json_decref(fewer);
-    problems_clear(&problems);
-    again_clear(&a);
-    return status;
+    return must_alloc(json_pack("{s:{s:I}}", "cluster", "workers_per_node", (json_int_t)workers));
 }
 
-/* ---------------------------------------------------------------- on fewer hosts */
-
-static json_t *replan_without_them(const struct hosts_found *found)
+static json_t *replan_for_hosts(const struct hosts_found *found)
 {
     json_t *hosts = json_array();
 
     for (size_t i = 0; i < found->usable_count; i++)
         json_array_append_new(hosts, json_string(found->usable[i]));
-    return json_pack("{s:{s:I, s:o}}", "cluster", "nodes", (json_int_t)found->usable_count, "hosts",
-                     hosts);
+    return must_alloc(json_pack("{s:{s:I, s:o}}", "cluster", "nodes",
+                                (json_int_t)found->usable_count, "hosts", hosts));
 }
 
-static int replan_go_on_with(struct job_manager *m, int64_t id, const struct hosts_found *found,
-                             struct error *e)
+/* found NULL: for this node's slots. */
+static int replan_fewer(struct job_manager *m, int64_t id, const struct hosts_found *found,
+                        struct error *e)
 {
-    struct again a = {0};
+    struct job_replan r = {0};
     struct problems problems = {0};
     char reason[FAILURE_TEXT_BYTES + 128];
-    json_t *changes = replan_without_them(found);
-    int status = store_job_get(m->store, id, &a.job, e);
+    json_t *changes = NULL;
+    int status = store_job_get(m->store, id, &r.job, e);
 
     if (!status)
-        status = again_prepare(m, changes, &a, &problems, e);
+        changes = found ? replan_for_hosts(found) : replan_for_slots(m, &r.job, e);
+    if (changes)
+        status = job_replan_prepare(m, changes, &r, &problems, e);
+    else
+        status = -(int)e->code;
     if (!status) {
-        snprintf(reason, sizeof reason, "continues with %lld workers on %zu %s: %s",
-                 (long long)job_spec_world_size(a.spec), found->usable_count,
-                 found->usable_count == 1 ? "host" : "hosts", found->problems);
-        status = again_store(m, &a, true, reason, NULL, e);
+        if (found)
+            snprintf(reason, sizeof reason, "continues with %lld workers on %zu %s: %s",
+                     (long long)job_spec_world_size(r.spec), found->usable_count,
+                     found->usable_count == 1 ? "host" : "hosts", found->problems);
+        else
+            snprintf(reason, sizeof reason,
+                     "continues with %lld workers, as this node has only %lld slots now",
+                     (long long)r.spec->cluster.workers_per_node, (long long)m->slots);
+        status = job_replan_store(m, &r, true, reason, NULL, e);
     }
     if (!status)
         log_info("job %lld: %s", (long long)id, reason);
     json_decref(changes);
     problems_clear(&problems);
-    again_clear(&a);
+    job_replan_clear(&r);
     return status;
 }
 
-void job_leave_hosts(struct job_manager *m, int64_t id, const char *attempt_dir)
+int job_replan_for_slots(struct job_manager *m, int64_t id, struct error *e)
+{
+    return replan_fewer(m, id, NULL, e);
+}
+
+void job_replan_without_hosts(struct job_manager *m, int64_t id, const char *attempt_dir)
 {
     struct hosts_found found;
     struct error e;
 
     if (!hosts_read(attempt_dir, &found))
         return;
-    if (found.usable_count > 0 && found.problems && replan_go_on_with(m, id, &found, &e))
+    if (found.usable_count > 0 && found.problems && replan_fewer(m, id, &found, &e))
         log_warning("job %lld does not go on with fewer hosts: %s", (long long)id, e.text);
     hosts_found_clear(&found);
 }

@@ -1,14 +1,17 @@
 #include "daemon/job/job_resources.h"
 
 #include <math.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "common/job/job_text.h"
 #include "common/system/host.h"
 #include "common/system/placement.h"
-#include "daemon/job/job_manager_internal.h"
+#include "common/xalloc.h"
+#include "daemon/job/job.h"
+#include "daemon/launch/slurm.h"
 #include "launch/hosts.h"
 
-/* Whether one of the hosts is this machine. */
 static bool resources_job_hosts_are_here(const struct job_spec *spec)
 {
     struct host host;
@@ -68,22 +71,23 @@ int64_t job_slots_needed(const struct job_spec *spec, int64_t total)
 static int resources_check_fits_slurm(const struct job_manager *m, const struct job_spec *spec,
                                       struct problems *problems, struct error *e)
 {
-    if (m->slurm_settings.srun && spec->cluster.mpi_arg_count)
+    if (job_manager_slurm(m)->srun && spec->cluster.mpi_arg_count)
         problems_add(problems, "/cluster/mpi_args", NULL,
                      "are for mpirun, and here srun starts the workers (slurm.start of "
                      "traind.conf)");
-    if (m->slurm_settings.srun && spec->cluster.mpi_prefix)
+    if (job_manager_slurm(m)->srun && spec->cluster.mpi_prefix)
         problems_add(problems, "/cluster/mpi_prefix", NULL,
                      "is for mpirun, and here srun starts the workers (slurm.start of "
                      "traind.conf)");
     return problems->count ? 0 : slurm_check(e);
 }
 
-/* What is asked for by name must fit into this machine; of other hosts they say it themselves. */
+/* A binding by name must fit this machine; other hosts check it themselves. */
 static void resources_check_binding(const struct job_manager *m, const struct job_spec *spec,
                                     struct problems *problems)
 {
-    struct placement_wish wish = placement_wish_of(spec, job_threads(spec, m->slots));
+    struct placement_wish wish =
+        placement_wish_of(spec, job_threads(spec, job_manager_total_slots(m)));
     struct placement_machine machine;
     struct error why;
 
@@ -97,7 +101,7 @@ static void resources_check_binding(const struct job_manager *m, const struct jo
 int job_check_fits(const struct job_manager *m, const struct job_spec *spec,
                    struct problems *problems, struct error *e)
 {
-    int64_t needed = job_slots_needed(spec, m->slots);
+    int64_t total = job_manager_total_slots(m), needed = job_slots_needed(spec, total);
 
     if (spec->cluster.launcher == JOB_LAUNCHER_SLURM)
         return resources_check_fits_slurm(m, spec, problems, e);
@@ -106,13 +110,13 @@ int job_check_fits(const struct job_manager *m, const struct job_spec *spec,
                      "launcher \"local\" needs to know which %lld machines: name them in "
                      "cluster.hosts, as in [\"n1\", \"n2:16\"]",
                      (long long)spec->cluster.nodes);
-    if (needed > m->slots)
+    if (needed > total)
         problems_add(
             problems, "/cluster/workers_per_node", NULL,
             "the job takes %lld x %lld = %lld slots (workers_per_node x threads_per_worker%s), but "
             "this node has %lld: use fewer workers or threads, or set slots in traind.conf",
-            (long long)spec->cluster.workers_per_node, (long long)job_threads(spec, m->slots),
-            (long long)needed, spec->cluster.smt ? ", hardware threads" : "", (long long)m->slots);
+            (long long)spec->cluster.workers_per_node, (long long)job_threads(spec, total),
+            (long long)needed, spec->cluster.smt ? ", hardware threads" : "", (long long)total);
     else
         resources_check_binding(m, spec, problems);
     return 0;
@@ -120,7 +124,8 @@ int job_check_fits(const struct job_manager *m, const struct job_spec *spec,
 
 void job_check_caps(struct job_manager *m, const struct job_spec *spec, struct problems *problems)
 {
-    int64_t most = job_manager_limits(m).caps.slots, needed = job_slots_needed(spec, m->slots);
+    int64_t most = job_manager_limits(m).caps.slots,
+            needed = job_slots_needed(spec, job_manager_total_slots(m));
 
     if (spec->cluster.launcher == JOB_LAUNCHER_SLURM || !most || needed <= most)
         return;
@@ -130,7 +135,7 @@ void job_check_caps(struct job_manager *m, const struct job_spec *spec, struct p
                  (long long)needed, (long long)most);
 }
 
-/* A job in Slurm, and one that does not say a host's slots, has its nodes to itself. */
+/* A job in Slurm, and one that does not give a host's slots, has its nodes to itself. */
 double job_node_share(const struct job_spec *spec, int64_t total)
 {
     bool shares = spec->cluster.launcher == JOB_LAUNCHER_LOCAL;
@@ -151,21 +156,51 @@ double job_node_share(const struct job_spec *spec, int64_t total)
 struct store_job_size job_size(const struct job_manager *m, const struct job_spec *spec,
                                const struct plan *plan)
 {
+    int64_t total = job_manager_total_slots(m);
     bool known = plan->predicted.known;
-
     bool slurm = spec->cluster.launcher == JOB_LAUNCHER_SLURM;
     return (struct store_job_size){
         .launcher = slurm ? "slurm" : "local",
-        .slots = slurm ? 0 : job_slots_needed(spec, m->slots),
+        .slots = slurm ? 0 : job_slots_needed(spec, total),
         .train_steps = plan->train_steps,
         .global_batch = llround(plan_mean_batch(plan)),
         .evaluations = plan_evaluations(plan, spec),
         .nodes = spec->cluster.nodes,
-        .node_share = job_node_share(spec, m->slots),
+        .node_share = job_node_share(spec, total),
         .eval_images = plan->eval_images,
         .time_limit_seconds = time_limit_seconds(spec->cluster.time_limit),
         .predicted_seconds = known ? plan->predicted.ttt_seconds.value : NAN,
         .predicted_low_seconds = known ? plan->predicted.ttt_seconds.low : NAN,
         .predicted_high_seconds = known ? plan->predicted.ttt_seconds.high : NAN,
     };
+}
+
+/* ---------------------------------------------------------------- hosts */
+
+void job_hosts_of(const struct job_spec *spec, int64_t slots, struct job_hosts *hosts)
+{
+    size_t count = job_spec_names_hosts(spec) ? spec->cluster.host_count : 0;
+
+    *hosts = (struct job_hosts){0};
+    if (count == 0)
+        return;
+    hosts->items = xcalloc(count, sizeof *hosts->items);
+    for (size_t i = 0; i < count; i++)
+        if (host_parse(spec->cluster.hosts[i], &hosts->items[hosts->count]))
+            hosts->count++;
+    hosts->slots = slots;
+}
+
+void job_hosts_clear(struct job_hosts *hosts)
+{
+    free(hosts->items);
+    *hosts = (struct job_hosts){0};
+}
+
+const struct host *job_hosts_find(const struct job_hosts *hosts, const char *name)
+{
+    for (size_t i = 0; i < hosts->count; i++)
+        if (strcmp(hosts->items[i].name, name) == 0)
+            return &hosts->items[i];
+    return NULL;
 }

@@ -26,7 +26,7 @@ int store_removal_go_on(struct store *s, double seconds, int64_t *id, bool *rows
 int store_removal_set(struct store *s, int64_t job_id, bool left, struct error *e);
 
 /* The same of a job that is there, whose ended run left something that could not be removed yet
- * (job/dir/trim.h). A job that was removed has nothing so. */
+ * (daemon/job/run_dir_cleanup.h). A job that was removed has nothing so. */
 int store_leftover_set(struct store *s, int64_t job_id, bool left, struct error *e);
 
 /* At most `most` of their ids. */

@@ -32,7 +32,7 @@ struct notice_rule;
 /* Which database this is: a restored backup is the one that it is a copy of. */
 struct store_identity {
     char uuid[33];
-    int64_t unmarked; /* jobs up to this id are older than owner.json (job/dir/run_dir.h) */
+    int64_t unmarked; /* jobs up to this id are older than owner.json (daemon/job/run_dir.h) */
 };
 
 #define STORE_LISTENERS 4 /* of store_on_commit */

@@ -18,8 +18,8 @@
 #include "common/run/attempt.h"
 #include "common/text.h"
 #include "common/xalloc.h"
-#include "daemon/job/document.h"
-#include "daemon/job/job_manager_internal.h"
+#include "daemon/job/job_cores.h"
+#include "daemon/job/job_requests.h"
 #include "daemon/job/job_estimate.h"
 #include "daemon/job/job_resources.h"
 #include "daemon/store/audit.h"
@@ -34,6 +34,12 @@
 
 /* Whether a sweep may have ended while jobs of its trials have not; not known after a start. */
 static atomic_bool some_end = true;
+
+/* Of the loop's look under way. */
+static struct {
+    int room;        /* jobs that may still be submitted */
+    bool slurm_away; /* it did not answer */
+} sweep_look;
 
 static bool sweep_has_state(const struct store_trial *t, const char *state)
 {
@@ -72,7 +78,7 @@ static void sweep_fill_trial(struct job_manager *m, const json_t *d,
                               .state = xstrdup("waiting"),
                               .point = must_alloc(json_to_text(point, JSON_COMPACT))};
     /* A document that is wrong fails its trial when it is submitted, with the reason. */
-    t->spec = must_alloc(job_json_text(spec ? job_spec_to_json(spec) : json_incref(job)));
+    t->spec = json_take_text(spec ? job_spec_to_json(spec) : json_incref(job));
     job_spec_destroy(spec);
     json_decref(point);
     json_decref(job);
@@ -143,7 +149,7 @@ static void sweep_check_rungs(struct job_manager *m, const json_t *d,
         struct job_spec *spec = sweep_parse_trial(m, job, NULL, &own);
         struct job_cores cores = {0};
         if (spec && job_share_cores(m, spec, sweep->submitted_by, &cores, &own) == 0) {
-            job_cores_tell(&cores, &inputs);
+            job_cores_to_plan_inputs(&cores, &inputs);
             plan_inputs_share_out(spec, &inputs);
             plan_destroy(plan_make(spec, &inputs, &own));
         }
@@ -224,15 +230,15 @@ static void sweep_audit(struct job_manager *m, enum store_audit_kind what, int64
 {
     struct store_audit line = {what, id, by, NULL, clock_now()};
 
-    log_info("sweep %lld: %s by %s", (long long)id, done, job_by_words(by));
-    store_audit_add(m->store, &line);
+    log_info("sweep %lld: %s by %s", (long long)id, done, job_requester_name(by));
+    store_audit_add(job_manager_store(m), &line);
 }
 
 int sweep_create(struct job_manager *m, const struct sweep_new *new, struct problems *problems,
                  int64_t *id, bool *existed, struct error *e)
 {
     struct store_sweep sweep = {.created_at = clock_now()};
-    int status = store_sweep_find_key(m->store, &new->key, id, e);
+    int status = store_sweep_find_key(job_manager_store(m), &new->key, id, e);
 
     *existed = *id > 0;
     if (status || *existed)
@@ -242,7 +248,7 @@ int sweep_create(struct job_manager *m, const struct sweep_new *new, struct prob
         return 0;
     sweep_make(m, d, new, &sweep, problems);
     if (problems->count == 0)
-        status = store_sweep_insert(m->store, &sweep, &new->key, existed, e);
+        status = store_sweep_insert(job_manager_store(m), &sweep, &new->key, existed, e);
     if (!status && problems->count == 0) {
         *id = sweep.id;
         if (!*existed)
@@ -275,11 +281,11 @@ static int sweep_take_result(struct job_manager *m, const struct store_sweep *sw
                              const json_t *d, struct store_trial *t, struct error *e)
 {
     struct store_job job;
-    int status = store_job_get(m->store, t->job_id, &job, e);
+    int status = store_job_get(job_manager_store(m), t->job_id, &job, e);
 
     if (status == -(int)ERR_NOT_FOUND) { /* removed by its user */
         sweep_set_state(t, "cancelled");
-        return store_sweep_set_trial(m->store, sweep->id, t, e);
+        return store_sweep_set_trial(job_manager_store(m), sweep->id, t, e);
     }
     if (status)
         return status;
@@ -288,7 +294,7 @@ static int sweep_take_result(struct job_manager *m, const struct store_sweep *sw
         sweep_set_state(t, stopped ? "stopped" : job_state_name(job.state));
         if (job.state == JOB_SUCCEEDED)
             t->metric = sweep_metric(&job, json_string_value(json_object_get(d, "metric")));
-        status = store_sweep_set_trial(m->store, sweep->id, t, e);
+        status = store_sweep_set_trial(job_manager_store(m), sweep->id, t, e);
     }
     store_job_clear(&job);
     return status;
@@ -300,7 +306,7 @@ static int sweep_trial_cancel(struct job_manager *m, const struct store_sweep *s
                               struct store_trial *t, const char *by, struct error *e)
 {
     struct store_job job;
-    int status = store_job_get(m->store, t->job_id, &job, e);
+    int status = store_job_get(job_manager_store(m), t->job_id, &job, e);
 
     if (status)
         return status == -(int)ERR_NOT_FOUND ? 0 : status;
@@ -319,7 +325,7 @@ static int sweep_cancel_trials(struct job_manager *m, int64_t id, const char *by
                                struct error *e)
 {
     struct store_sweep sweep;
-    int status = store_sweep_get(m->store, id, &sweep, e);
+    int status = store_sweep_get(job_manager_store(m), id, &sweep, e);
     json_t *d = status ? NULL : json_loads(sweep.document, 0, NULL);
 
     for (size_t i = 0; !status && i < sweep.count; i++) {
@@ -340,7 +346,7 @@ int sweep_cancel(struct job_manager *m, int64_t id, const char *by, struct error
 {
     bool left = false;
     struct error later;
-    int status = store_sweep_end(m->store, id, "cancelled", clock_now(), e);
+    int status = store_sweep_end(job_manager_store(m), id, "cancelled", clock_now(), e);
 
     if (status)
         return status;
@@ -357,7 +363,7 @@ static bool sweeps_cancel_rest(struct job_manager *m)
     int64_t ids[SWEEPS_RUNNING_MAX];
     struct error e;
     size_t count = 0;
-    bool fine = store_sweep_ending(m->store, ids, SWEEPS_RUNNING_MAX, &count, &e) == 0;
+    bool fine = store_sweep_ending(job_manager_store(m), ids, SWEEPS_RUNNING_MAX, &count, &e) == 0;
     bool left = !fine || count == SWEEPS_RUNNING_MAX;
 
     if (!fine)
@@ -399,9 +405,10 @@ struct plan *sweep_plan_trial(struct job_manager *m, const struct store_sweep *s
         error_set(e, (enum error_code) - status, "%s", problems->items[0].message);
         return NULL;
     }
-    job_cores_tell(&cores, inputs);
+    job_cores_to_plan_inputs(&cores, inputs);
     if (inputs->speed.samples == 0 &&
-        job_estimate_speed(m->store, spec, m->slots, sweep->submitted_by, &inputs->speed, e))
+        job_estimate_speed(job_manager_store(m), spec, job_manager_total_slots(m),
+                           sweep->submitted_by, &inputs->speed, e))
         return NULL;
     plan_inputs_share_out(spec, inputs);
     struct plan *plan = plan_make(spec, inputs, problems);
@@ -427,7 +434,7 @@ static int sweep_submit_trial(struct job_manager *m, const struct store_sweep *s
     if (!spec)
         status = error_set(e, ERR_INVALID, "%s",
                            problems.count ? problems.items[0].message : "no plan can be made");
-    else if (m->sweeps_slurm_away && spec->cluster.launcher == JOB_LAUNCHER_SLURM)
+    else if (sweep_look.slurm_away && spec->cluster.launcher == JOB_LAUNCHER_SLURM)
         status = error_set(e, ERR_UNREACHABLE, "Slurm does not answer"); /* asked once a round */
     else
         status =
@@ -439,8 +446,8 @@ static int sweep_submit_trial(struct job_manager *m, const struct store_sweep *s
         struct job_submission submission = {spec, plan, key, "sweep", who};
         status = job_submit(m, &submission, &problems, &t->job_id, NULL, e);
     }
-    m->sweeps_room--;
-    m->sweeps_slurm_away = m->sweeps_slurm_away || status == -(int)ERR_UNREACHABLE;
+    sweep_look.room--;
+    sweep_look.slurm_away = sweep_look.slurm_away || status == -(int)ERR_UNREACHABLE;
     if (!status) {
         sweep_set_state(t, "submitted"); /* as it is stored with its job */
     } else if (e->code != ERR_CONFLICT && !sweep_is_transient(e)) {
@@ -449,7 +456,7 @@ static int sweep_submit_trial(struct job_manager *m, const struct store_sweep *s
         free(t->reason);
         t->reason = text_escape_copy(e->text, "");
         sweep_set_state(t, "failed");
-        status = store_sweep_set_trial(m->store, sweep->id, t, e);
+        status = store_sweep_set_trial(job_manager_store(m), sweep->id, t, e);
     }
     plan_destroy(plan);
     job_spec_destroy(spec);
@@ -527,7 +534,8 @@ static int sweep_promote(struct job_manager *m, const struct store_sweep *sweep,
         sweep_fill_trial(m, d, NULL, rung + 1, order[i]->number,
                          &array_add(next.trials, next.count, next.room), &problems);
     if (!*ended)
-        status = store_sweep_add_trials(m->store, sweep->id, next.trials, next.count, e);
+        status =
+            store_sweep_add_trials(job_manager_store(m), sweep->id, next.trials, next.count, e);
     store_sweep_clear(&next);
     free(order);
     problems_clear(&problems);
@@ -551,7 +559,7 @@ static int sweep_go_on(struct job_manager *m, struct store_sweep *sweep, const j
     for (size_t i = 0; !status && i < sweep->count; i++) {
         if (!sweep_has_state(&sweep->trials[i], "waiting"))
             continue;
-        if (active < most && m->sweeps_room > 0)
+        if (active < most && sweep_look.room > 0)
             status = sweep_submit_trial(m, sweep, &sweep->trials[i], e);
         active += sweep_has_state(&sweep->trials[i], "submitted");
         waiting += sweep_has_state(&sweep->trials[i], "waiting");
@@ -561,8 +569,8 @@ static int sweep_go_on(struct job_manager *m, struct store_sweep *sweep, const j
     status = sweep_promote(m, sweep, d, &ended, e);
     if (status || !ended)
         return status ? status : 1;
-    return store_sweep_end(m->store, sweep->id, sweep_all_failed(sweep) ? "failed" : "succeeded",
-                           clock_now(), e);
+    return store_sweep_end(job_manager_store(m), sweep->id,
+                           sweep_all_failed(sweep) ? "failed" : "succeeded", clock_now(), e);
 }
 
 /* Called with each running sweep as it is stored, the oldest first, and again while it returns 1;
@@ -579,12 +587,12 @@ static bool sweeps_visit_running(struct job_manager *m, sweep_visit *visit)
     struct error e;
     size_t count;
 
-    if (store_sweep_ids(m->store, true, 0, ids, SWEEPS_RUNNING_MAX, &count, &e))
+    if (store_sweep_ids(job_manager_store(m), true, 0, ids, SWEEPS_RUNNING_MAX, &count, &e))
         return false;
     for (size_t i = count; i-- > 0;) {
         int status = 1;
         while (status > 0) {
-            status = store_sweep_get(m->store, ids[i], &sweep, &e);
+            status = store_sweep_get(job_manager_store(m), ids[i], &sweep, &e);
             json_t *d = status ? NULL : json_loads(sweep.document, 0, NULL);
             if (!status)
                 status = visit(m, &sweep, d, &e);
@@ -601,15 +609,15 @@ static bool sweeps_visit_running(struct job_manager *m, sweep_visit *visit)
 
 double sweeps_go_on(struct job_manager *m)
 {
-    m->sweeps_room = SUBMITTED_A_LOOK;
-    m->sweeps_slurm_away = false;
+    sweep_look.room = SUBMITTED_A_LOOK;
+    sweep_look.slurm_away = false;
     bool fine = sweeps_visit_running(m, sweep_go_on);
     if (atomic_exchange(&some_end, false))
         fine = sweeps_cancel_rest(m) && fine;
-    return m->sweeps_room <= 0    ? 0
-           : m->sweeps_slurm_away ? AWAY_SECONDS
-           : fine                 ? INFINITY
-                                  : AGAIN_SECONDS;
+    return sweep_look.room <= 0    ? 0
+           : sweep_look.slurm_away ? AWAY_SECONDS
+           : fine                  ? INFINITY
+                                   : AGAIN_SECONDS;
 }
 
 /* ---- early stopping */
@@ -661,8 +669,9 @@ static double sweep_mean_at(const struct early_stopping *s, int64_t job, int64_t
 
     while (event_metric_at(mean.index) && strcmp(event_metric_at(mean.index)->name, s->metric) != 0)
         mean.index++;
-    if (!event_metric_at(mean.index) || store_metric_each(s->m->store, job, step - window + 1,
-                                                          window, sweep_add_part, &mean, &ignored))
+    if (!event_metric_at(mean.index) ||
+        store_metric_each(job_manager_store(s->m), job, step - window + 1, window, sweep_add_part,
+                          &mean, &ignored))
         return NAN;
     return mean.last_step == step && mean.count > 0 ? mean.sum / mean.count : NAN;
 }
@@ -677,7 +686,7 @@ static double sweep_evaluation_at(const struct early_stopping *s, int64_t job, i
     json_t *evals;
     size_t i;
 
-    if (store_eval_list(s->m->store, job, &evals, &ignored))
+    if (store_eval_list(job_manager_store(s->m), job, &evals, &ignored))
         return NAN;
     json_array_foreach (evals, i, eval) {
         int64_t at = json_integer_value(json_object_get(eval, "step"));
@@ -707,7 +716,7 @@ static double *sweep_others_at(const struct early_stopping *s, const struct stor
         struct store_job other;
         struct error ignored;
         if (o == t || o->rung != t->rung || o->job_id == 0 ||
-            store_job_get(s->m->store, o->job_id, &other, &ignored))
+            store_job_get(job_manager_store(s->m), o->job_id, &other, &ignored))
             continue;
         double value = other.train_steps == job->train_steps && other.step >= step
                            ? sweep_metric_at(s, o->job_id, &step)
@@ -758,7 +767,7 @@ static void sweep_stop_trial(const struct early_stopping *s, struct store_trial 
 
     if (!t->reason) {
         t->reason = why;
-        if (store_sweep_set_trial(s->m->store, s->sweep->id, t, &e))
+        if (store_sweep_set_trial(job_manager_store(s->m), s->sweep->id, t, &e))
             return;
         log_info("sweep %lld, job %lld: %s", (long long)s->sweep->id, (long long)t->job_id, why);
     }
@@ -787,7 +796,8 @@ static int sweep_stop_losers(struct job_manager *m, struct store_sweep *sweep, c
         struct store_trial *t = &sweep->trials[i];
         struct store_job job;
         char *why = NULL;
-        if (!sweep_has_state(t, "submitted") || store_job_get(m->store, t->job_id, &job, e))
+        if (!sweep_has_state(t, "submitted") ||
+            store_job_get(job_manager_store(m), t->job_id, &job, e))
             continue;
         if ((job.state == JOB_RUNNING || job.state == JOB_EVALUATING) &&
             !store_job_cancel_asked(&job) &&

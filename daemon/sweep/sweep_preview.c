@@ -12,7 +12,6 @@
 #include "common/xalloc.h"
 #include "common/net/arch.h"
 #include "common/run/speed.h"
-#include "daemon/job/job_manager_internal.h"
 #include "daemon/job/job_estimate.h"
 #include "daemon/job/job_resources.h"
 #include "daemon/sweep/sweep_document.h"
@@ -180,13 +179,13 @@ static int preview_collect(struct preview *p, const struct job_spec *spec, struc
 {
     struct known_speed one = {.image_size = spec->model.image_size,
                               .macs = sweep_preview_macs_of(spec)};
-    sweep_preview_key_of_any_size(spec, p->m->slots, one.key);
+    sweep_preview_key_of_any_size(spec, job_manager_total_slots(p->m), one.key);
     const struct known_speed *same = sweep_preview_find_speed(p, one.key, one.image_size);
 
     if (same && same->image_size == one.image_size)
         return 0;
-    int status =
-        job_estimate_speed(p->m->store, spec, p->m->slots, p->sweep->submitted_by, &one.speed, e);
+    int status = job_estimate_speed(job_manager_store(p->m), spec, job_manager_total_slots(p->m),
+                                    p->sweep->submitted_by, &one.speed, e);
     if (!status && one.speed.samples > 0)
         p->speeds[p->speed_count++] = one;
     return status;
@@ -199,7 +198,7 @@ static struct plan_speed sweep_preview_borrowed_speed(struct preview *p,
     struct plan_speed speed = {0};
     char key[SPEED_KEY_BYTES], words[64];
 
-    sweep_preview_key_of_any_size(spec, p->m->slots, key);
+    sweep_preview_key_of_any_size(spec, job_manager_total_slots(p->m), key);
     const struct known_speed *known = sweep_preview_find_speed(p, key, spec->model.image_size);
     if (!known || known->image_size == spec->model.image_size)
         return speed; /* that one is measured with the workers of the job itself */
@@ -215,7 +214,7 @@ static void sweep_preview_note_unknown(struct preview *p, const struct job_spec 
 {
     char key[SPEED_KEY_BYTES];
 
-    speed_key(spec, job_threads(spec, p->m->slots), key);
+    speed_key(spec, job_threads(spec, job_manager_total_slots(p->m)), key);
     json_object_set_new(p->unknown, key, json_true());
 }
 
@@ -247,8 +246,9 @@ static void sweep_preview_take_cost(const struct preview *p, const struct job_sp
     if (!predicted->known)
         return;
     cost->of[SWEEP_SECONDS] = predicted->ttt_seconds;
-    cost->of[SWEEP_SLOT_HOURS] = sweep_preview_times(
-        &predicted->ttt_seconds, sweep_preview_slots_of(spec, p->m->slots) / 3600);
+    cost->of[SWEEP_SLOT_HOURS] =
+        sweep_preview_times(&predicted->ttt_seconds,
+                            sweep_preview_slots_of(spec, job_manager_total_slots(p->m)) / 3600);
     cost->of[SWEEP_NODE_HOURS] = predicted->node_hours;
     cost->of[SWEEP_KWH] = predicted->kwh;
     cost->of[SWEEP_COST] = predicted->cost;
@@ -277,12 +277,13 @@ static int preview_point(struct preview *p, int64_t number, int64_t rung, struct
     if (!spec)
         return error_set(e, ERR_INTERNAL, "point %lld of the sweep is no job", (long long)number);
     struct plan_inputs inputs = {.prices = p->prices,
-                                 .node_share = job_node_share(spec, p->m->slots),
+                                 .node_share = job_node_share(spec, job_manager_total_slots(p->m)),
                                  .speed = sweep_preview_borrowed_speed(p, spec)};
     struct plan *plan = sweep_plan_trial(p->m, p->sweep, spec, &inputs, &problems, e);
     if (plan) {
-        int64_t slots =
-            spec->cluster.launcher == JOB_LAUNCHER_LOCAL ? job_slots_needed(spec, p->m->slots) : 0;
+        int64_t slots = spec->cluster.launcher == JOB_LAUNCHER_LOCAL
+                            ? job_slots_needed(spec, job_manager_total_slots(p->m))
+                            : 0;
         all->slots = slots > all->slots ? slots : all->slots;
         all->images += (double)plan_images_of_steps(plan, 0, plan->train_steps);
         all->evaluated += (double)plan->eval_images * (double)plan_evaluations(plan, spec);
@@ -305,7 +306,8 @@ static int64_t sweep_preview_side_by_side(const struct preview *p, int64_t jobs,
 {
     int64_t most = json_get_integer(p->document, "concurrency", 1);
     int64_t cap = job_manager_limits(p->m).caps.slots;
-    int64_t total = cap > 0 && cap < p->m->slots ? cap : p->m->slots;
+    int64_t total =
+        cap > 0 && cap < job_manager_total_slots(p->m) ? cap : job_manager_total_slots(p->m);
 
     if (slots > 0 && total / slots < most)
         most = total / slots;

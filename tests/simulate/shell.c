@@ -1,5 +1,5 @@
-/* The daemon around the core, as daemon/job/{act,watch,queue,recover}.c are around it: what it
- * knows is gone when it is killed, which may happen before each action. */
+/* The daemon around the core, as daemon/job/job_{run,run_watch,queue,recover}.c are around it: what
+ * it knows is gone when it is killed, which may happen before each action. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

@@ -11,7 +11,7 @@
 #include <stdio.h>
 
 #include "daemon/job/job_state_machine.h"
-#include "daemon/job/job_fair.h"
+#include "daemon/job/job.h"
 #include "tests/simulate/chance.h"
 
 #define JOBS_MAX     6

@@ -33,7 +33,7 @@ int handle_backup(const struct request *q, struct reply *r, struct error *e)
         close(fd);
         return status;
     }
-    log_info("the database: backup taken by %s", job_by_words(request_by(q)));
+    log_info("the database: backup taken by %s", job_requester_name(request_by(q)));
     audit_request(q, STORE_AUDIT_BACKUP, 0, NULL);
     reply_file(r, 200, "application/vnd.sqlite3", fd, 0, (uint64_t)st.st_size);
     reply_header(r, "Content-Disposition", "attachment; filename=\"traind.db\"");
@@ -57,7 +57,7 @@ int handle_backup_tokens(const struct request *q, struct reply *r, struct error 
         close(fd);
         return error_set(e, ERR_IO, "%s cannot be read", path);
     }
-    log_info("the tokens: backup taken by %s", job_by_words(request_by(q)));
+    log_info("the tokens: backup taken by %s", job_requester_name(request_by(q)));
     audit_request(q, STORE_AUDIT_BACKUP, 0, "tokens");
     reply_file(r, 200, "application/json", fd, 0, (uint64_t)st.st_size);
     return 0;

@@ -7,6 +7,8 @@
 #include "daemon/http/handlers/job_json.h"
 #include "daemon/http/routes.h"
 #include "daemon/job/job_estimate.h"
+#include "daemon/job/job_requests.h"
+#include "daemon/job/run_dir_cleanup.h"
 #include "daemon/job/resume_point.h"
 #include "daemon/job/run_dir.h"
 #include "daemon/store/event.h"

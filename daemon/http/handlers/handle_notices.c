@@ -97,7 +97,7 @@ static int notices_send_test(const struct request *q, const json_t *body, struct
         reply_header(r, "Retry-After", "%d", wait);
     if (!status) {
         log_info("notice %lld: a test, sent by %s", (long long)filter.id,
-                 job_by_words(request_by(q)));
+                 job_requester_name(request_by(q)));
         audit_request(q, STORE_AUDIT_NOTICE_TEST, filter.id, rule.to);
         status = outbox_list(q->app->store, &filter, &list, e);
     }

@@ -16,8 +16,11 @@
 #include "daemon/http/handlers/job_json.h"
 #include "daemon/http/handlers/provenance/pinned.h"
 #include "daemon/http/routes.h"
+#include "daemon/job/job_cores.h"
 #include "daemon/job/job_estimate.h"
+#include "daemon/job/job_requests.h"
 #include "daemon/job/job_resources.h"
+#include "daemon/job/job_run.h"
 #include "daemon/store/audit.h"
 #include "daemon/store/speed.h"
 
@@ -147,7 +150,7 @@ static int plan_prepare(const struct request *q, bool will_run, struct prepared 
     int status = handle_plan_find_inputs(q, p, &inputs, e);
     if (status || p->problems.count)
         return status;
-    job_cores_tell(&p->cores, &inputs);
+    job_cores_to_plan_inputs(&p->cores, &inputs);
     p->plan = plan_make(p->spec, &inputs, &p->problems);
     if (!p->plan && p->problems.count == 0)
         return error_set(e, ERR_INTERNAL, "no plan could be made of this document");

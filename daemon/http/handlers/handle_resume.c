@@ -5,6 +5,7 @@
 #include "daemon/http/access/job_policy.h"
 #include "daemon/http/handlers/job_json.h"
 #include "daemon/http/routes.h"
+#include "daemon/job/job_requests.h"
 #include "daemon/job/resume_point.h"
 
 /* The body may be left out: then nothing changes. */

@@ -71,7 +71,7 @@ static int tokens_handle_create(const struct request *q, const struct wish *w, s
                       w->seconds > 0 ? now + w->seconds : 0, now, text, &shown, e))
         return -(int)e->code;
     log_info("token %lld (%s, role %s): made by %s", json_get_integer(shown, "id", 0), w->name,
-             role_at((enum role)w->role)->name, job_by_words(request_by(q)));
+             role_at((enum role)w->role)->name, job_requester_name(request_by(q)));
     audit_request(q, STORE_AUDIT_TOKEN_CREATE, json_get_integer(shown, "id", 0), w->name);
     json_object_set_new(shown, "token", json_string(text));
     explicit_bzero(text, sizeof text);
@@ -101,7 +101,7 @@ int handle_token_revoke(const struct request *q, struct reply *r, struct error *
 {
     int status = tokens_revoke(q->app->tokens, q->id, e);
     if (!status) {
-        log_info("token %lld: revoked by %s", (long long)q->id, job_by_words(request_by(q)));
+        log_info("token %lld: revoked by %s", (long long)q->id, job_requester_name(request_by(q)));
         audit_request(q, STORE_AUDIT_TOKEN_REVOKE, q->id, NULL);
     }
     return status ? status : reply_json(r, 200, json_pack("{s:I}", "revoked", q->id), e);

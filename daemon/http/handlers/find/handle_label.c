@@ -10,6 +10,7 @@
 #include "daemon/http/access/auth.h"
 #include "daemon/http/handlers/job_json.h"
 #include "daemon/http/routes.h"
+#include "daemon/job/job_requests.h"
 
 /* option: the row of the job document whose values it takes. */
 static const struct label_key {

@@ -48,7 +48,7 @@ Test(forecast, evaluations_to_come_count)
     job.images_per_sec = 10;
     job.evaluations =
         4; /* at the steps 25, 50, 75 and 100; one image costs a third of a trained one */
-    job.eval_images = 600;
+    job.images_per_eval = 600;
     struct forecast_end end = forecast_running(&job, &alike, 200);
     cr_expect_float_eq(end.likely, 300 + 3 * 20, 1e-9);
     cr_expect_float_eq(end.soonest, 240 + 3 * 10, 1e-9);
@@ -194,7 +194,7 @@ Test(forecast, until_a_step_with_its_evaluation)
     job.global_batch = 50;
     job.images_per_sec = 40;
     job.evaluations = 4;
-    job.eval_images = 600; /* a third of a trained one each, twice, at the largest size: 40 s */
+    job.images_per_eval = 600; /* a third of a trained one each, twice, at the largest size: 40 s */
     struct forecast_end end = forecast_until(&job, &grows, 75);
     cr_expect_float_eq(end.likely, 30 * 1.25 + 25 * 5 + 3 * 40, 1e-9);
     cr_expect_lt(end.soonest, end.likely);
@@ -212,4 +212,50 @@ Test(forecast, a_resumed_run_by_what_is_left)
     job.predicted_low_seconds = 625;
     job.predicted_high_seconds = 625;
     cr_expect_float_eq(forecast_running(&job, &grows, 0).likely, 500, 1e-9);
+}
+
+/* Of an error that falls as 2 / sqrt(step): 90 % is met at step 400. */
+static const struct forecast_eval falling[] = {
+    {10,  1 - 0.632456, 1},
+    {20,  1 - 0.447214, 2},
+    {40,  1 - 0.316228, 3},
+    {80,  1 - 0.223607, 4},
+    {160, 1 - 0.158114, 5},
+};
+
+Test(target, is_foretold_by_the_evaluations_so_far)
+{
+    struct plan_band step;
+
+    cr_assert(forecast_target_step(falling, 5, 0.9, &step));
+    cr_expect_float_eq(step.value, 400, 0.5);
+    cr_expect(step.low < 400 && step.low > 380, "low %g", step.low);
+    cr_expect(step.high > 400 && step.high < 420, "high %g", step.high);
+    cr_assert(forecast_target_step(falling, 3, 0.5, &step));
+    cr_expect_eq(step.low, 40, "not before the newest evaluation");
+}
+
+Test(target, is_not_foretold_of_what_tells_nothing)
+{
+    static const struct forecast_eval flat[] = {
+        {10, 0.1, 1},
+        {20, 0.1, 2},
+        {30, 0.1, 3},
+        {40, NAN, 4},
+    };
+    struct plan_band step;
+
+    cr_expect_not(forecast_target_step(falling, 2, 0.9, &step), "two evaluations are no line");
+    cr_expect_not(forecast_target_step(flat, 4, 0.9, &step), "it does not get better");
+    cr_expect_not(forecast_target_step(falling, 5, 1, &step), "no error at all is never met");
+    cr_expect_not(forecast_target_step(falling, 0, 0.5, &step));
+}
+
+Test(target, is_met_by_the_first_that_is_as_good)
+{
+    const struct forecast_eval *met = forecast_target_met(falling, 5, 0.7);
+
+    cr_assert_not_null(met);
+    cr_expect_eq(met->step, 80);
+    cr_expect_null(forecast_target_met(falling, 5, 0.9));
 }

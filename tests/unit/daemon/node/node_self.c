@@ -1,5 +1,6 @@
 /* This machine's own check: when the next one is due, by what the last one gave. */
 #include "daemon/node/node_self.h"
+#include "daemon/job/job_manager.h"
 
 #include <criterion/criterion.h>
 #include <limits.h>

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "common/system/file.h"
-#include "daemon/job/job_slurm_verdict.h"
+#include "daemon/job/job_run_end.h"
 
 static char folder[64];
 
@@ -42,7 +42,7 @@ static struct verdict judge_slurm(const char *state)
     snprintf(slurm.state, sizeof slurm.state, "%s", state);
     snprintf(slurm.nodes, sizeof slurm.nodes, "n[1-2]");
     failure_judge(folder, &how, FAILURE_NOT_STOPPED, &v);
-    slurm_verdict(&end, &v);
+    job_run_slurm_verdict(&end, &v);
     return v;
 }
 
@@ -68,7 +68,7 @@ Test(slurm_verdict, blames_the_only_node_of_an_allocation)
         snprintf(slurm.state, sizeof slurm.state, "%s", cases[i].state);
         snprintf(slurm.reason, sizeof slurm.reason, "%s", cases[i].reason);
         snprintf(slurm.nodes, sizeof slurm.nodes, "%s", cases[i].nodes);
-        slurm_verdict(&end, &v);
+        job_run_slurm_verdict(&end, &v);
         cr_assert_str_eq(v.bad_node, cases[i].blamed, "%s %s", cases[i].state, cases[i].nodes);
     }
 }
@@ -121,7 +121,7 @@ Test(slurm_verdict, a_script_that_did_not_begin_is_no_fault_of_mpirun)
     for (int begun = 0; begun < 2; begun++) {
         end.begun = begun;
         failure_judge(folder, &how, FAILURE_NOT_STOPPED, &v);
-        slurm_verdict(&end, &v);
+        job_run_slurm_verdict(&end, &v);
         cr_assert_str_eq(v.reason, begun ? "mpirun ended with exit code 2"
                                          : "Slurm's job 12 ended on n1 before its script had begun "
                                            "[FAILED]; see attempt-2/slurm.log");
@@ -149,7 +149,7 @@ Test(slurm_verdict, one_put_back_says_why_as_far_as_it_is_known)
         struct slurm_end end = {
             .slurm = &slurm, .begun = cases[i].begun, .refused = cases[i].refused};
         struct verdict v = {.state = JOB_QUEUED, .step = cases[i].step};
-        slurm_verdict_put_back(&end, &v);
+        job_run_slurm_put_back(&end, &v);
         snprintf(wanted, sizeof wanted, "Slurm put its job 12 back into the queue%s", cases[i].why);
         cr_expect_str_eq(v.reason, wanted);
         cr_expect_eq(v.goes_on, !cases[i].begun);

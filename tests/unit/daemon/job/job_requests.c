@@ -11,7 +11,10 @@
 #include "common/plan/plan_build.h"
 #include "common/system/file.h"
 #include "daemon/job/job.h"
+#include "daemon/job/job_manager.h"
 #include "daemon/job/job_queue.h"
+#include "daemon/job/job_requests.h"
+#include "daemon/job/job_resources.h"
 #include "daemon/job/run_dir.h"
 #include "daemon/store/store_open.h"
 
@@ -159,7 +162,7 @@ Test(submit_key, a_run_directory_that_cannot_be_made_fails_the_job_at_its_start)
     cr_assert_eq(submit_key(NULL, NULL, &id, NULL), 0, "%s", e.text);
     file_remove_tree(jobs_dir, NULL);
     cr_assert_eq(file_write_atomic(jobs_dir, "x", 1, &e), 0, "a file in its place");
-    queue_start_jobs(manager);
+    job_queue_start(manager);
     cr_assert_eq(store_job_get(store, id, &job, &e), 0);
     cr_assert_eq(job.state, JOB_FAILED);
     cr_assert_not_null(strstr(job.reason, jobs_dir), "%s", job.reason);

@@ -1,0 +1,382 @@
+#include "daemon/job/job_run_end.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/clock.h"
+#include "common/log.h"
+#include "common/notify/rule.h"
+#include "common/run/attempt.h"
+#include "common/xalloc.h"
+#include "daemon/export/export.h"
+#include "daemon/job/job_drain.h"
+#include "daemon/job/job_estimate.h"
+#include "daemon/job/job_manager_internal.h"
+#include "daemon/job/job_replan.h"
+#include "daemon/job/resume_point.h"
+#include "daemon/job/run_dir_cleanup.h"
+#include "daemon/launch/attempt_tail.h"
+#include "daemon/launch/failure_rules.h"
+#include "daemon/launch/slurm_energy.h"
+#include "daemon/launch/slurm_reply.h"
+#include "daemon/store/attempt.h"
+#include "daemon/store/metric.h"
+#include "daemon/store/node.h"
+
+/* ---------------------------------------------------------------- what Slurm knows */
+
+static bool end_slurm_is(const struct slurm_end *end, const char *state)
+{
+    return strcmp(end->slurm->state, state) == 0;
+}
+
+/* Its time was over: goes on where there is something to go on from. */
+static void end_slurm_judge_time(const struct slurm_end *end, struct verdict *v)
+{
+    v->state = JOB_FAILED;
+    v->goes_on = v->checkpoint > 0;
+    v->own_fault = !v->goes_on;
+    if (v->goes_on)
+        snprintf(v->reason, sizeof v->reason,
+                 "the time of Slurm's job %lld was over after step %lld",
+                 (long long)end->slurm->job_id, (long long)v->step);
+    else
+        snprintf(
+            v->reason, sizeof v->reason,
+            "Slurm job %lld reached its time limit before it had written a checkpoint: increase "
+            "cluster.time_limit, or write checkpoints more often (checkpoint.every_steps)",
+            (long long)end->slurm->job_id);
+}
+
+static void end_slurm_judge_state(const struct slurm_end *end, const char *words, struct verdict *v)
+{
+    char before[FAILURE_TEXT_BYTES];
+    bool blames_rank = v->state == JOB_FAILED && v->who.rank >= 0;
+
+    snprintf(before, sizeof before, "%s", v->reason);
+    snprintf(v->reason, sizeof v->reason, "Slurm ended its job %lld on %s: %s [%s]",
+             (long long)end->slurm->job_id, *end->slurm->nodes ? end->slurm->nodes : "its nodes",
+             words, end->slurm->state);
+    if (v->step > 0)
+        snprintf(v->reason + strlen(v->reason), sizeof v->reason - strlen(v->reason),
+                 "; the last step was %lld", (long long)v->step);
+    if (blames_rank)
+        snprintf(v->reason + strlen(v->reason), sizeof v->reason - strlen(v->reason), "; %s",
+                 before);
+    v->outside = end_slurm_is(end, "NODE_FAIL") || end_slurm_is(end, "BOOT_FAIL") ||
+                 end_slurm_is(end, "PREEMPTED");
+    v->state =
+        end_slurm_is(end, "CANCELLED") || end_slurm_is(end, "REVOKED") ? JOB_CANCELLED : JOB_FAILED;
+}
+
+/* Slurm says that a node failed, and it can be only this one. */
+static void end_slurm_blame_node(const struct slurm_end *end, struct verdict *v)
+{
+    bool one = *end->slurm->nodes && !strpbrk(end->slurm->nodes, "[],");
+    bool blamed = end_slurm_is(end, "NODE_FAIL") || end_slurm_is(end, "BOOT_FAIL") ||
+                  strcmp(end->slurm->reason, "JobLaunchFailure") == 0;
+
+    if (one && blamed)
+        snprintf(v->bad_node, sizeof v->bad_node, "%.127s", end->slurm->nodes);
+}
+
+/* The exit code is slurmstepd's, as where its folder had vanished, and not mpirun's. */
+static void end_slurm_judge_unbegun(const struct slurm_end *end, struct verdict *v)
+{
+    snprintf(v->reason, sizeof v->reason,
+             "Slurm's job %lld ended on %s before its script had begun [%s]; see "
+             "attempt-%lld/slurm.log",
+             (long long)end->slurm->job_id, *end->slurm->nodes ? end->slurm->nodes : "its nodes",
+             end->slurm->state, (long long)end->attempt);
+    v->outside = true;
+}
+
+/* The workers said nothing at all. */
+static void end_slurm_judge_silence(const struct slurm_end *end, struct verdict *v)
+{
+    v->state = JOB_FAILED;
+    snprintf(v->reason, sizeof v->reason,
+             "Slurm's job %lld ended [%s%s%s] before a worker reported anything; see "
+             "attempt-%lld/slurm.log",
+             (long long)end->slurm->job_id, end->slurm->state,
+             strcmp(end->slurm->reason, "None") ? ", " : "",
+             strcmp(end->slurm->reason, "None") ? end->slurm->reason : "", (long long)end->attempt);
+    v->outside =
+        end->slurm->phase == SLURM_GONE || strcmp(end->slurm->reason, "JobLaunchFailure") == 0;
+}
+
+void job_run_slurm_verdict(const struct slurm_end *end, struct verdict *v)
+{
+    const char *words = slurm_state_words(end->slurm->state);
+    bool stopped = v->state == JOB_CANCELLED;
+
+    if (v->state == JOB_SUCCEEDED ||
+        (end->why == FAILURE_CANCELLED && end->slurm->phase != SLURM_REFUSED))
+        return;
+    if (end->slurm->phase == SLURM_REFUSED) {
+        v->state = end->why == FAILURE_CANCELLED ? JOB_CANCELLED : JOB_FAILED;
+        v->own_fault = true;
+        snprintf(v->reason, sizeof v->reason, "Slurm rejected the job: %.480s", end->slurm->words);
+    } else if (end_slurm_is(end, "PREEMPTED") || end_slurm_is(end, "NODE_FAIL") ||
+               (end_slurm_is(end, "CANCELLED") && end->why == FAILURE_NOT_STOPPED)) {
+        end_slurm_judge_state(end, words, v);
+    } else if (end->why == FAILURE_TIME_LIMIT || end_slurm_is(end, "TIMEOUT") ||
+               end_slurm_is(end, "DEADLINE") || (stopped && end->signalled)) {
+        end_slurm_judge_time(end, v);
+    } else if (words) {
+        end_slurm_judge_state(end, words, v);
+    } else if (v->state == JOB_QUEUED) {
+        end_slurm_judge_silence(end, v);
+    } else if (v->state == JOB_FAILED && v->step == 0 && v->who.rank < 0 && !end->begun &&
+               end_slurm_is(end, "FAILED")) {
+        end_slurm_judge_unbegun(end, v);
+    }
+    end_slurm_blame_node(end, v);
+}
+
+void job_run_slurm_put_back(const struct slurm_end *end, struct verdict *v)
+{
+    if (v->state == JOB_SUCCEEDED || end->why == FAILURE_STALLED)
+        return;
+    v->state = JOB_FAILED;
+    v->outside = true;
+    v->own_fault = false;
+    v->goes_on = !end->begun; /* nothing had begun: no restart is used up */
+    int used = snprintf(v->reason, sizeof v->reason, "Slurm put its job %lld back into the queue",
+                        (long long)end->slurm->job_id);
+    bool refused = end->refused && !v->step;
+    const char *cause = refused      ? ", as its prolog drained "
+                        : end->begun ? " (requeued, preempted, or a node failed)"
+                                     : " before its script had begun (requeued, or a node or its "
+                                       "prolog failed)";
+    used += snprintf(v->reason + used, sizeof v->reason - (size_t)used, "%s%.400s", cause,
+                     refused ? end->refused : "");
+    if (v->step)
+        snprintf(v->reason + used, sizeof v->reason - (size_t)used, " after step %lld",
+                 (long long)v->step);
+}
+
+/* ---------------------------------------------------------------- the verdict */
+
+/* Why this attempt was asked to stop, also by an earlier daemon. */
+static enum failure_stop end_why(const struct active_job *a)
+{
+    struct stalled stall;
+
+    if (a->machine.cancel_asked || a->machine.stop_why == FAILURE_CANCELLED ||
+        attempt_flag_is_set(a->attempt_dir, ATTEMPT_FLAG_CANCEL))
+        return FAILURE_CANCELLED;
+    if (a->machine.stop_why == FAILURE_STALLED || stalled_read(a->attempt_dir, &stall))
+        return FAILURE_STALLED;
+    return a->machine.stop_why == FAILURE_TIME_LIMIT ||
+                   attempt_flag_is_set(a->attempt_dir, ATTEMPT_FLAG_LIMIT)
+               ? FAILURE_TIME_LIMIT
+               : FAILURE_NOT_STOPPED;
+}
+
+static struct slurm_end end_in_slurm(const struct active_job *a, enum failure_stop why)
+{
+    return (struct slurm_end){.slurm = &a->slurm,
+                              .attempt = a->attempt,
+                              .why = why,
+                              .signalled = attempt_flag_is_set(a->attempt_dir, "slurm-signal"),
+                              .begun = attempt_flag_is_set(a->attempt_dir, "slurm-job")};
+}
+
+char *job_run_first_failure(const struct store_job *job)
+{
+    json_t *failure = job->failure ? json_loads(job->failure, 0, NULL) : NULL;
+    char *reason = xstrdup_or_null(json_string_value(json_object_get(failure, "reason")));
+
+    json_decref(failure);
+    return reason;
+}
+
+static void end_decide(const struct job_manager *m, const struct active_job *a,
+                       const struct store_job *job, bool keeps_slurm,
+                       struct attempt_outcome *outcome)
+{
+    char *first = job_run_first_failure(job);
+    struct attempt_history history = {
+        .restarts = job->restarts,
+        .restarts_max = a->spec ? a->spec->restart.max : 0,
+        .restart_delay_seconds = m->limits.restart_delay_seconds,
+        .checkpoint = resume_point_usable_step(job->run_dir),
+        .trains = !a->spec || a->spec->mode == JOB_MODE_TRAIN,
+        .ran = a->ingest != NULL,
+        .resumes = job->resumes,
+        .keeps_slurm = keeps_slurm,
+        .first_failure = first,
+    };
+
+    job_state_after_attempt(&a->verdict, &history, outcome);
+    free(first);
+}
+
+/* ---------------------------------------------------------------- the store */
+
+/* NAN: Slurm measures none, or the script did not come to its end. */
+static double end_joules(const struct active_job *a)
+{
+    char *text = a->machine.slurm ? attempt_read_tail(a->attempt_dir, SLURM_ENERGY) : NULL;
+    double joules = text ? slurm_energy_read(text) : NAN;
+
+    free(text);
+    return joules;
+}
+
+/* What follows from a stored end. */
+static void end_react(struct job_manager *m, struct active_job *a,
+                      const struct attempt_outcome *end)
+{
+    log_info("job %lld: %s%s%s", (long long)a->id, job_state_name(end->to),
+             *end->reason ? ": " : "", end->reason);
+    if (end->failed) {
+        pthread_mutex_lock(&m->mutex);
+        failure_rules_count(m->rules, a->verdict.label);
+        pthread_mutex_unlock(&m->mutex);
+        drain_bad_node(m, a);
+    }
+    if (end->restarts && a->verdict.hosts_missing)
+        job_replan_without_hosts(m, a->id, a->attempt_dir);
+    a->judged = false;
+    job_manager_want_queue(m);
+}
+
+/* next: NULL: Slurm does not start the job again. */
+static int end_store(struct job_manager *m, struct active_job *a, int64_t *next, struct error *e)
+{
+    struct attempt_outcome end;
+    struct store_job job;
+    char *by = NULL;
+    int status = store_job_get(m->store, a->id, &job, e);
+
+    if (status)
+        return status;
+    end_decide(m, a, &job, next != NULL, &end);
+    store_job_clear(&job);
+    double now = clock_now();
+    json_t *failure = end.failed ? failure_to_json(&a->verdict, a->attempt) : NULL;
+    struct notice_rule tell = {a->verdict.notify, NOTICE_BIT(NOTICE_ATTEMPT_FAILED),
+                               a->verdict.notify_format};
+    struct store_attempt_end row = {
+        .attempt = a->attempt,
+        .change = {end.to, *end.reason ? end.reason : NULL, now, NULL},
+        .exit_code = a->exit_code,
+        .exit_signal = a->exit_signal,
+        .failure = failure,
+        .tell = end.failed && *tell.to ? &tell : NULL,
+        .restarts = end.restarts,
+        .goes_on = end.goes_on,
+        .resumes = end.resumes,
+        .joules = end_joules(a),
+        .not_before = end.pause_seconds > 0 ? now + end.pause_seconds : 0,
+        .next = end.to == JOB_QUEUED ? next : NULL,
+    };
+    status = store_steps_speed(m->store, a->id, a->attempt, &row.images_per_sec, e);
+    if (!status && end.to == JOB_CANCELLED)
+        status = store_job_asked_by(m->store, a->id, a->attempt, &by, e);
+    row.change.by = by;
+    if (!status)
+        status = store_attempt_end(m->store, a->id, &row, e);
+    if (!status)
+        end_react(m, a, &end);
+    free(by);
+    json_decref(failure);
+    return status;
+}
+
+int job_run_end(struct job_manager *m, struct active_job *a, struct error *e)
+{
+    struct launch_exit how = {a->exit_code, a->exit_signal};
+    enum failure_stop why = end_why(a);
+
+    if (!a->judged) {
+        int status = ingest_catch_up(a->ingest, e);
+        if (status)
+            return status;
+        failure_judge(a->attempt_dir, &how, why, &a->verdict);
+        if (a->machine.slurm) {
+            struct slurm_end end = end_in_slurm(a, why);
+            job_run_slurm_verdict(&end, &a->verdict);
+        }
+        failure_rules_apply(m->rules, a->attempt_dir, &a->verdict);
+    }
+    return end_store(m, a, NULL, e);
+}
+
+int job_run_end_unstarted(struct job_manager *m, struct active_job *a, struct error *e)
+{
+    enum error_code code = a->no_start.code;
+    /* A full or read-only disk, a locked database, no memory, descriptors or processes left: it
+     * counts as a restart, whatever a rule says. */
+    bool may_pass =
+        code == ERR_NO_SPACE || code == ERR_IO || code == ERR_NO_MEMORY || code == ERR_BUSY;
+
+    a->verdict = (struct verdict){
+        .state = JOB_FAILED,
+        .phase = "start",
+        .outside = may_pass,
+        .own_fault = !may_pass,
+        .who = {.rank = -1, .signal = -1, .exit_code = -1}
+    };
+    snprintf(a->verdict.reason, sizeof a->verdict.reason, "%.*s", FAILURE_TEXT_BYTES - 1,
+             a->no_start.text);
+    failure_rules_apply(m->rules, NULL, &a->verdict);
+    a->verdict.again = FAILURE_AGAIN_USUAL;
+    return end_store(m, a, NULL, e);
+}
+
+/* ---------------------------------------------------------------- put back by Slurm */
+
+int job_run_judge_put_back(struct job_manager *m, struct active_job *a, bool *last, struct error *e)
+{
+    struct launch_exit unknown = {-1, -1};
+    enum failure_stop why = end_why(a) == FAILURE_STALLED ? FAILURE_STALLED : FAILURE_NOT_STOPPED;
+    struct slurm_end in_slurm = end_in_slurm(a, why);
+    struct store_job job = {0};
+    struct attempt_outcome end;
+    char *refused = NULL;
+    int status = ingest_catch_up(a->ingest, e);
+
+    if (!status)
+        status = store_job_get(m->store, a->id, &job, e);
+    if (!status)
+        status = store_node_refusal(m->store, a->id, job.attempt_started_at, &refused, e);
+    if (!status) {
+        in_slurm.refused = refused;
+        failure_judge(a->attempt_dir, &unknown, why, &a->verdict);
+        job_run_slurm_put_back(&in_slurm, &a->verdict);
+        failure_rules_apply(m->rules, a->attempt_dir, &a->verdict);
+        a->judged = true;
+        end_decide(m, a, &job, true, &end);
+        *last = end.to != JOB_QUEUED;
+    }
+    free(refused);
+    store_job_clear(&job);
+    return status;
+}
+
+int job_run_end_put_back(struct job_manager *m, struct active_job *a, int64_t next, struct error *e)
+{
+    int status = end_store(m, a, &next, e);
+
+    a->judged = false;
+    return status;
+}
+
+/* ---------------------------------------------------------------- after the end */
+
+void job_run_finish(struct job_manager *m, struct active_job *a)
+{
+    struct error e;
+
+    if (a->verdict.state == JOB_SUCCEEDED)
+        job_estimate_finished(m->store, a->id, m->slots, clock_now());
+    /* For readers of the run directory; the routes make them anew. */
+    if (export_write(m->store, a->id, &e))
+        log_warning("job %lld: its logs for others are not written: %s", (long long)a->id, e.text);
+    cleanup_run(m, a);
+}

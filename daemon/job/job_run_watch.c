@@ -1,0 +1,292 @@
+#include "daemon/job/job_run_watch.h"
+
+#include <limits.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/clock.h"
+#include "common/log.h"
+#include "common/run/attempt.h"
+#include "common/system/file.h"
+#include "daemon/job/job_manager_internal.h"
+#include "daemon/job/job_run.h"
+#include "daemon/job/job_run_end.h"
+#include "daemon/store/attempt.h"
+
+#define STALL_LOOK_SECONDS 2
+#define CLOCK_STEP_SECONDS 5
+#define REST_LOOK_SECONDS  0.1  /* the last processes of a job are about to go */
+#define EXIT_SECONDS       60.0 /* Slurm knows of its script's end within this, or is told */
+
+/* For observations whose outcome does not matter here. */
+static void watch_tell(struct job_manager *m, struct active_job *a,
+                       const struct job_observation *seen)
+{
+    struct error e;
+
+    job_run_dispatch(m, a, seen, &e);
+}
+
+void job_run_launcher_ended(struct job_manager *m, struct active_job *a)
+{
+    struct job_observation seen = {.event = ON_LAUNCHER_ENDED, .now = clock_monotonic()};
+
+    launch_reap(&a->process, &a->exit_code, &a->exit_signal);
+    seen.killed = a->exit_signal > 0;
+    watch_tell(m, a, &seen);
+}
+
+/* ---------------------------------------------------------------- asked to end */
+
+static double watch_grace(struct job_manager *m, const struct active_job *a)
+{
+    struct store_job job;
+    struct error e;
+
+    if (store_job_get(m->store, a->id, &job, &e))
+        return m->limits.cancel_grace_seconds;
+    double grace = job_run_grace_seconds(&m->limits, &job);
+    store_job_clear(&job);
+    return grace;
+}
+
+void job_run_cancel(struct job_manager *m, struct active_job *a)
+{
+    struct job_observation seen = {.event = ON_CANCEL_SEEN, .now = clock_monotonic()};
+
+    if (!job_run_is_under_way(a) || a->machine.stop != STOP_NONE)
+        return;
+    seen.grace_seconds = watch_grace(m, a);
+    watch_tell(m, a, &seen);
+}
+
+static void watch_time(struct job_manager *m, struct active_job *a)
+{
+    struct job_observation seen = {.event = ON_TIME_PASSED, .now = clock_monotonic()};
+
+    if (seen.now < a->machine.due)
+        return;
+    if (a->machine.stop == STOP_NONE)
+        seen.grace_seconds = watch_grace(m, a);
+    watch_tell(m, a, &seen);
+}
+
+/* ---------------------------------------------------------------- stalls */
+
+/* A clock that steps forward, as of a machine that slept, makes old what was written before: until
+ * everyone has had the time to speak again, silence means nothing. */
+static bool watch_clock_is_steady(struct job_manager *m, double now)
+{
+    double monotonic = clock_monotonic(), offset = now - monotonic;
+
+    if (m->clock_offset > 0 && fabs(offset - m->clock_offset) > CLOCK_STEP_SECONDS) {
+        log_warning("the clock has stepped by %.0f s: jobs that stall are found later",
+                    offset - m->clock_offset);
+        m->clock_steady_at = monotonic + stalled_longest_silence((double)m->limits.stall_seconds);
+    }
+    m->clock_offset = offset;
+    return monotonic >= m->clock_steady_at;
+}
+
+static bool watch_finds_stall(struct job_manager *m, struct active_job *a)
+{
+    double now = clock_now();
+    struct stall_look look = {.attempt_dir = a->attempt_dir,
+                              .stall_seconds = (double)m->limits.stall_seconds,
+                              .stopped_since = a->stopped_since};
+
+    if (stalled_read(a->attempt_dir, &a->stall)) /* by another daemon */
+        return true;
+    if (!watch_clock_is_steady(m, now))
+        return false;
+    if (!a->process.slurm) {
+        look.launched_at = now - launch_elapsed_seconds(&a->process);
+        look.launcher = a->launcher;
+        look.process = &a->process;
+    }
+    bool found = stalled_look(&look, now, &a->stall);
+    a->stopped_since = look.stopped_since;
+    return found;
+}
+
+/* Ranks that are stopped do not hear that they should end in order. */
+static void watch_stall(struct job_manager *m, struct active_job *a)
+{
+    struct job_observation seen = {.event = ON_STALLED, .now = clock_monotonic()};
+
+    if (a->machine.stop != STOP_NONE || seen.now < a->stall_next_at)
+        return;
+    a->stall_next_at = seen.now + STALL_LOOK_SECONDS;
+    if (watch_finds_stall(m, a))
+        watch_tell(m, a, &seen);
+}
+
+/* ---------------------------------------------------------------- Slurm */
+
+/* Words of a job that waits change often, and make no events. */
+static void watch_slurm_say_waiting(struct job_manager *m, const struct active_job *a)
+{
+    char reason[sizeof a->slurm.words + 64];
+    double start = a->slurm.phase == SLURM_WAITING ? a->slurm.start : 0;
+    struct store_waiting waiting = {a->id, reason, start > clock_now() ? start : 0};
+    struct error e;
+
+    if (a->slurm.job_id)
+        snprintf(reason, sizeof reason, "in Slurm's queue as job %lld: %s",
+                 (long long)a->slurm.job_id, a->slurm.words);
+    else
+        snprintf(reason, sizeof reason, "%s", a->slurm.words);
+    if (store_jobs_wait(m->store, &waiting, 1, &e))
+        log_warning("job %lld: cannot store the reason why it waits: %s", (long long)a->id, e.text);
+}
+
+static void watch_slurm_follow_restarts(struct job_manager *m, struct active_job *a)
+{
+    int64_t newest = slurm_first_attempt(a->process.slurm) + a->slurm.restarts;
+
+    while (job_run_is_under_way(a) && a->attempt < newest) {
+        struct job_observation seen = {.event = ON_SLURM_PUT_BACK, .now = clock_monotonic()};
+        struct error e;
+        if (job_run_judge_put_back(m, a, &seen.last, &e)) {
+            job_run_complain(a, "its restart by Slurm was not stored", &e);
+            return;
+        }
+        if (job_run_dispatch(m, a, &seen, &e) != MACHINE_DONE) {
+            a->judged = false;
+            return;
+        }
+    }
+}
+
+/* What the script left as its last act; -1: nothing. */
+static int64_t watch_slurm_exit_of_script(const struct active_job *a)
+{
+    char path[PATH_MAX], *text;
+    size_t bytes;
+    int64_t code = -1;
+
+    snprintf(path, sizeof path, "%s/exit", a->attempt_dir);
+    if (file_read(path, 64, &text, &bytes, NULL) == 0) {
+        code = strtoll(text, NULL, 10);
+        free(text);
+    }
+    return code;
+}
+
+/* The script has ended. A controller that was killed may have forgotten that the job ever ran. */
+static void watch_slurm_look_at_exit(struct active_job *a)
+{
+    double now = clock_monotonic();
+
+    if (!attempt_file_is_filled(a->attempt_dir, "exit")) {
+        a->exit_seen_at = 0;
+    } else if (a->exit_seen_at == 0) {
+        a->exit_seen_at = now;
+        slurm_look_soon(a->process.slurm);
+    } else if (a->slurm.phase < SLURM_ENDED && now - a->exit_seen_at > EXIT_SECONDS) {
+        log_warning("job %lld: its script ended, but Slurm's job %lld did not: it is cancelled",
+                    (long long)a->id, (long long)a->slurm.job_id);
+        slurm_cancel(a->process.slurm);
+        a->without_slurm = true;
+    }
+}
+
+static void watch_slurm_note_end(struct job_manager *m, struct active_job *a)
+{
+    struct job_observation seen = {.event = ON_LAUNCHER_ENDED, .now = clock_monotonic()};
+    int64_t code = watch_slurm_exit_of_script(a);
+
+    a->exit_code = code >= 0 ? code : a->slurm.exit_code;
+    a->exit_signal = code >= 0 ? -1 : a->slurm.exit_signal;
+    watch_tell(m, a, &seen);
+}
+
+static void watch_slurm_note_start(struct job_manager *m, struct active_job *a)
+{
+    /* From here on by traind's clock, so that a change of the machine's does no harm. */
+    struct job_observation seen = {
+        .event = ON_SLURM_STARTED,
+        .now = clock_monotonic(),
+        .ran_seconds = a->slurm.start > 0 ? fmax(0, clock_now() - a->slurm.start) : 0};
+
+    watch_tell(m, a, &seen);
+}
+
+/* It is to end, and Slurm has not said anything of it, or does not any more. */
+static void watch_slurm_note_silence(struct job_manager *m, struct active_job *a)
+{
+    struct job_observation seen = {.event = ON_SLURM_SILENT, .now = clock_monotonic()};
+
+    a->machine.may_have_run = attempt_file_is_filled(a->attempt_dir, "slurm-job");
+    watch_tell(m, a, &seen);
+}
+
+static void watch_slurm(struct job_manager *m, struct active_job *a)
+{
+    struct slurm_status status;
+
+    slurm_read(a->process.slurm, &status);
+    bool news = memcmp(&status, &a->slurm, sizeof status) != 0;
+    a->slurm = status;
+    watch_slurm_follow_restarts(m, a);
+    if (!job_run_is_under_way(a))
+        return;
+    if (news)
+        job_run_store_slurm(m, a);
+    if (a->machine.phase == PHASE_IN_SLURM) {
+        if (status.phase == SLURM_RUNNING || attempt_file_is_filled(a->attempt_dir, "events.jsonl"))
+            watch_slurm_note_start(m, a);
+        else if (news && status.phase <= SLURM_WAITING && a->machine.stop == STOP_NONE)
+            watch_slurm_say_waiting(m, a);
+    }
+    watch_slurm_look_at_exit(a);
+    if (status.phase >= SLURM_ENDED || a->without_slurm)
+        watch_slurm_note_end(m, a);
+    else if (status.silent && a->machine.stop != STOP_NONE)
+        watch_slurm_note_silence(m, a);
+}
+
+/* ---------------------------------------------------------------- a look */
+
+void job_run_read_events(struct active_job *a)
+{
+    struct error e;
+
+    if (a->ingest && ingest_catch_up(a->ingest, &e))
+        job_run_complain(a, "its events cannot be stored yet", &e);
+}
+
+/* Of a job whose launcher has ended. */
+static void watch_rest(struct job_manager *m, struct active_job *a)
+{
+    bool left = !a->machine.never_started && !a->without_slurm &&
+                a->launcher->survivors(&a->process, a->attempt_dir) > 0;
+    struct job_observation seen = {.event = left ? ON_PROCESSES_LEFT : ON_NOTHING_LEFT,
+                                   .now = clock_monotonic()};
+
+    watch_tell(m, a, &seen);
+}
+
+void job_run_watch(struct job_manager *m, struct active_job *a, bool due)
+{
+    if (job_run_is_under_way(a)) {
+        if (a->process.slurm)
+            watch_slurm(m, a);
+        if (a->machine.cancel_asked || attempt_flag_is_set(a->attempt_dir, ATTEMPT_FLAG_CANCEL))
+            job_run_cancel(m, a);
+        watch_time(m, a);
+        if (job_run_is_under_way(a))
+            watch_stall(m, a);
+    }
+    if (!job_run_is_under_way(a))
+        watch_rest(m, a);
+    else if (due)
+        job_run_read_events(a);
+}
+
+double job_run_next_at(const struct active_job *a, double now)
+{
+    return job_run_is_under_way(a) ? a->machine.due : now + REST_LOOK_SECONDS;
+}
