@@ -327,6 +327,7 @@ void show_job(const json_t *json)
     table_set(line, 1, job.state);
     table_set_color(line, 1, job_state_color(job.state));
     show_add_row(table, "reason", job.reason);
+    show_add_row(table, "held by", job.held_by);
     cmd_show_position_row(table, json);
     cmd_show_starts_row(table, &job);
     cmd_show_slurm_row(table, json_object_get(json, "slurm"));

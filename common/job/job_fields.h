@@ -51,6 +51,7 @@
     X(not_before, TIME, "not_before", hidden, SILENT) /* of a queued job: end of a restart's back-off */ \
     X(estimated_start, TIME, "iif(state = 'queued', estimated_start, null)", time, SILENT) \
     X(held_at, TIME, "held_at", time, SILENT) /* of a queued job; 0: not held */ \
+    X(held_by, TEXT, "iif(held_at is null, null, held_by)", string_if, SILENT) /* as submitted_by */ \
     X(imported_from, TEXT, "imported_from", raw_if, SILENT) /* the job of another database that it is, JSON */ \
     X(created_at, TIME, "created_at", time, NOTICE) \
     X(started_at, TIME, "started_at", time, NOTICE) \

@@ -186,8 +186,9 @@ static int change_write_waiting(struct sql *c, int64_t id,
     switch (change->what) {
     case STORE_HOLD:
         return sql_run(c, e, NULL,
-                       "update job set held_at = ?2, estimated_start = null where id = ?1", "id",
-                       id, change->now);
+                       "update job set held_at = ?2, held_by = ?3, estimated_start = null "
+                       "where id = ?1",
+                       "ids", id, change->now, change->by);
     case STORE_RELEASE:
         return sql_run(c, e, NULL,
                        "update job set queued_at = queued_at + max(0, ?2 - held_at), "

@@ -82,6 +82,11 @@ ctl hold "$first" "$second"
 is "$?:$out" "0:Job $first held. Release it with: trainctl release $first
 Job $second held. Release it with: trainctl release $second" "trainctl hold"
 is "$(job "$first" '| "\(.state) \(.reason) \(.held_at > 0)"')" "queued held until it is released true" "it waits, and says why"
+is "$(job "$first" '| has("held_by")')" "false" "nobody was named"
+call --unix-socket "$socket" -X POST "/v1/jobs/$third/hold"
+is "$(job "$third" held_by)" "user:$(id -un)" "who holds it"
+call -X POST "/v1/jobs/$third/release"
+is "$(job "$third" '| has("held_by")')" "false" "nobody holds it any more"
 ctl priority "$second" --to -3
 is "$?:$out" "0:Job $second now has priority -3." "trainctl priority"
 is "$(job "$second" '| "\(.priority) \(.spec.priority)"')" "-3 -3" "in its document too"
