@@ -104,70 +104,32 @@ int request_key(const struct request *q, char digest[DIGEST_BYTES], struct error
 /* The OpenAPI 3.1 document of the table: a new reference. */
 json_t *openapi_document(void);
 
-/* handlers/handle_plan.c */
+/* handlers/, in the handle_*.c of each subject */
 route_handler handle_plan, handle_job_submit, handle_speeds, handle_speed_add;
-/* handlers/handle_jobs.c */
-route_handler handle_job_show, handle_job_cancel;
-/* handlers/find/handle_list.c, handle_label.c */
-route_handler handle_job_list, handle_job_label;
-/* handlers/handle_hold.c */
-route_handler handle_job_hold, handle_job_release, handle_job_priority;
-/* handlers/handle_resume.c */
-route_handler handle_job_resume, handle_job_remove;
-/* handlers/run/handle_series.c */
-route_handler handle_metrics, handle_evals;
-/* handlers/run/handle_events.c */
-route_handler handle_events, handle_all_events;
-/* handlers/handle_prometheus.c */
-route_handler handle_prometheus;
-/* handlers/run/handle_ranks.c */
-route_handler handle_ranks;
-/* handlers/run/handle_throughput.c */
-route_handler handle_throughput;
-/* handlers/handle_usage.c */
-route_handler handle_usage;
-/* The same for Prometheus. */
-int usage_print(const struct request *q, FILE *out, struct error *e);
-/* handlers/handle_export.c */
-route_handler handle_mllog, handle_tensorboard;
-/* handlers/handle_forecasts.c */
-route_handler handle_forecasts;
-/* handlers/handle_failures.c */
-route_handler handle_failures;
-/* Failures by label, for Prometheus. */
-void failures_print(const struct request *q, FILE *out);
-/* handlers/run/handle_log.c */
-route_handler handle_log;
-/* handlers/run/handle_checkpoints.c */
+route_handler handle_job_show, handle_job_cancel, handle_job_hold, handle_job_release,
+    handle_job_priority, handle_job_remove;
+route_handler handle_job_list, handle_job_label, handle_job_resume, handle_compare;
+route_handler handle_metrics, handle_evals, handle_throughput;
+route_handler handle_events, handle_all_events, handle_ranks;
+route_handler handle_log, handle_trace, handle_layers, handle_predictions;
 route_handler handle_checkpoints, handle_checkpoint;
-/* handlers/provenance/ */
 route_handler handle_provenance, handle_pinned, handle_reproduction;
-/* handlers/archive/ */
-route_handler handle_archive;
-/* handlers/handle_compare.c */
-route_handler handle_compare;
-/* handlers/handle_sweeps.c */
+route_handler handle_mllog, handle_tensorboard, handle_archive;
 route_handler handle_sweep_create, handle_sweep_plan, handle_sweep_list, handle_sweep_show,
     handle_sweep_cancel;
-/* handlers/handle_nodes.c */
 route_handler handle_nodes, handle_node, handle_node_report;
-/* handlers/run/handle_run_file.c */
-route_handler handle_trace, handle_layers, handle_predictions;
-/* handlers/handle_about.c */
-route_handler handle_schema, handle_presets, handle_openapi, handle_healthz, handle_readyz;
-route_handler handle_whoami;
-/* api/handle_index.c */
-route_handler handle_index;
-/* handlers/handle_tokens.c */
+route_handler handle_usage, handle_forecasts, handle_failures, handle_prometheus;
+route_handler handle_schema, handle_presets, handle_openapi, handle_healthz, handle_readyz,
+    handle_whoami;
 route_handler handle_token_create, handle_token_list, handle_token_revoke;
-/* handlers/handle_audit.c */
-route_handler handle_audit;
+route_handler handle_audit, handle_backup, handle_backup_tokens;
+route_handler handle_notice_list, handle_notice_test;
+/* For handle_prometheus. */
+int usage_print(const struct request *q, FILE *out, struct error *e);
 /* Notes what the request has done; a failure is logged, as it is done. */
 void audit_request(const struct request *q, enum store_audit_kind action, int64_t target,
                    const char *detail);
-/* handlers/handle_notices.c */
-route_handler handle_notice_list, handle_notice_test;
-/* handlers/handle_backup.c */
-route_handler handle_backup, handle_backup_tokens;
+/* api/handle_index.c */
+route_handler handle_index;
 /* static.c */
 route_handler handle_static;

@@ -6,7 +6,7 @@
 #include "common/json.h"
 #include "common/run/provenance.h"
 #include "daemon/http/handlers/job_json.h"
-#include "daemon/http/handlers/provenance/job_provenance.h"
+#include "daemon/http/handlers/job_provenance.h"
 #include "daemon/http/routes.h"
 
 #define JOBS_MAX 20

@@ -14,7 +14,7 @@
 #include "daemon/http/access/auth.h"
 #include "daemon/http/access/job_policy.h"
 #include "daemon/http/handlers/job_json.h"
-#include "daemon/http/handlers/provenance/pinned.h"
+#include "daemon/http/handlers/job_provenance.h"
 #include "daemon/http/routes.h"
 #include "daemon/job/job_cores.h"
 #include "daemon/job/job_estimate.h"
@@ -101,7 +101,7 @@ static void handle_plan_check_reproduces(const struct request *q, struct prepare
         problems_add(&p->problems, "/reproduces", NULL, "%s to reproduce", e.text);
         return;
     }
-    if (pinned_check(&job, &e))
+    if (job_repro_check(&job, &e))
         problems_add(&p->problems, "/reproduces", NULL, "%s", e.text);
     store_job_clear(&job);
 }

@@ -1,4 +1,4 @@
-#include "daemon/http/handlers/run/series.h"
+#include "daemon/http/handlers/series.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -112,7 +112,7 @@ static void series_add_columns(struct json_text *t, const struct series *s, enum
 }
 
 static void series_slots(struct json_text *t, const struct series *s,
-                         const struct images_seen *seen)
+                         const struct images_by_step *seen)
 {
     const struct store_metric_part *p;
 
@@ -122,7 +122,7 @@ static void series_slots(struct json_text *t, const struct series *s,
     json_text_close(t, ']');
     json_text_open(t, "images", '[');
     for (int64_t i = 0; (p = series_next_part(s, &i));) {
-        int64_t images = images_seen_at(seen, p->step);
+        int64_t images = images_by_step_at(seen, p->step);
         json_text_known(t, NULL, images >= 0, images);
     }
     json_text_close(t, ']');
@@ -145,7 +145,7 @@ static int64_t series_count_points(const struct series *s)
     return points;
 }
 
-void series_members(struct json_text *t, const struct series *s, const struct images_seen *seen)
+void series_members(struct json_text *t, const struct series *s, const struct images_by_step *seen)
 {
     json_text_integer(t, "rows", s->rows);
     json_text_integer(t, "points", series_count_points(s));
@@ -192,7 +192,7 @@ static void series_put_names(const struct series *s, FILE *out)
     fputs(s->shape.images ? ",images\r\n" : "\r\n", out);
 }
 
-static void series_put_line(const struct series *s, const struct images_seen *seen,
+static void series_put_line(const struct series *s, const struct images_by_step *seen,
                             const struct store_metric_part *p, FILE *out)
 {
     fprintf(out, "%lld", (long long)p->step);
@@ -208,11 +208,11 @@ static void series_put_line(const struct series *s, const struct images_seen *se
         }
     }
     if (s->shape.images)
-        series_print_images(out, images_seen_at(seen, p->step));
+        series_print_images(out, images_by_step_at(seen, p->step));
     fputs("\r\n", out);
 }
 
-char *series_to_csv(const struct series *s, const struct images_seen *seen, size_t *bytes)
+char *series_to_csv(const struct series *s, const struct images_by_step *seen, size_t *bytes)
 {
     const struct store_metric_part *p;
     char *text = NULL;

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "common/run/attempt.h"
-#include "daemon/http/handlers/run/series.h"
+#include "daemon/http/handlers/series.h"
 
 #define LOSS 0 /* place in event_metric_at */
 
@@ -20,14 +20,14 @@ static struct images_part parts[] = {
     {1, 0,  8},
     {5, 32, 4},
 };
-static const struct images_seen seen = {parts, 2, 2};
+static const struct images_by_step seen = {parts, 2, 2};
 static struct images_part unknown_parts[] = {
     {1, 0,  8 },
     {5, 32, -1},
 };
-static const struct images_seen seen_in_part = {unknown_parts, 2, 2};
+static const struct images_by_step seen_in_part = {unknown_parts, 2, 2};
 
-static json_t *json_with(const struct series *s, const struct images_seen *images)
+static json_t *json_with(const struct series *s, const struct images_by_step *images)
 {
     struct json_text text = JSON_TEXT;
 
@@ -183,7 +183,7 @@ Test(series, csv_has_the_same_numbers)
     series_destroy(s);
 }
 
-Test(series, images_seen_are_the_sum_of_the_batches)
+Test(series, images_by_step_are_the_sum_of_the_batches)
 {
     struct series_shape shape = {.wanted = 1u << LOSS, .images = true, .points = 4, .exact = true};
     struct series *s = series_create(&shape);
@@ -202,8 +202,9 @@ Test(series, images_seen_are_the_sum_of_the_batches)
                           "4,0.5,7.000000,,32\r\n5,0.5,7.000000,,36\r\n6,0.5,7.000000,,40\r\n");
     free(csv);
     series_destroy(s);
-    cr_assert_eq(images_seen_at(&seen, 0), 0);
-    cr_assert_eq(images_seen_at(&(const struct images_seen){0}, 5), -1, "not known without steps");
+    cr_assert_eq(images_by_step_at(&seen, 0), 0);
+    cr_assert_eq(images_by_step_at(&(const struct images_by_step){0}, 5), -1,
+                 "not known without steps");
 }
 
 Test(series, images_that_are_not_known_are_left_out)
@@ -222,5 +223,5 @@ Test(series, images_that_are_not_known_are_left_out)
     cr_assert_str_eq(csv, "step,epoch,t,images\r\n4,0.5,7.000000,32\r\n5,0.5,7.000000,\r\n");
     free(csv);
     series_destroy(s);
-    cr_assert_eq(images_seen_at(&seen_in_part, 900), -1, "nor all behind them");
+    cr_assert_eq(images_by_step_at(&seen_in_part, 900), -1, "nor all behind them");
 }

@@ -1,8 +1,7 @@
-/*
- * GET /v1/jobs/ID/pinned: the document that repeats a job, and in what this machine, as it is now,
- * differs from the one it ran on.
- */
+/* A job's provenance, and the document that repeats it. */
 #include <limits.h>
+#include <microhttpd.h>
+#include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,15 +9,65 @@
 #include "common/json.h"
 #include "common/run/provenance.h"
 #include "common/system/open_beneath.h"
+#include "common/system/process.h"
 #include "common/system/spawn.h"
-#include "daemon/http/handlers/provenance/pinned.h"
+#include "config.h"
+#include "daemon/http/handlers/job_provenance.h"
 #include "launch/launch.h"
+
+#define REPRODUCTIONS_MAX 100
+
+static json_t *handle_provenance_daemon_facts(void)
+{
+    char id[PROCESS_BUILD_ID_BYTES];
+
+    return json_pack("{s:s, s:o, s:s, s:s, s:s}", "version", PACKAGE_VERSION, "build_id",
+                     json_text_or_null(process_build_id(id)), "sqlite", sqlite3_libversion(),
+                     "microhttpd", MHD_get_version(), "jansson", jansson_version_str());
+}
+
+static int handle_provenance_reproduced_by(const struct request *q, json_t **list, struct error *e)
+{
+    int64_t ids[REPRODUCTIONS_MAX];
+    size_t count;
+    int status = store_job_reproduced_by(q->app->store, q->id, ids, REPRODUCTIONS_MAX, &count, e);
+
+    *list = json_array();
+    for (size_t i = 0; i < count; i++)
+        json_array_append_new(*list, json_integer((json_int_t)ids[i]));
+    return status;
+}
+
+int handle_provenance(const struct request *q, struct reply *r, struct error *e)
+{
+    struct job_provenance p;
+    json_t *by = NULL;
+    int status = job_provenance_load(q, q->id, &p, e);
+
+    if (!status)
+        status = handle_provenance_reproduced_by(q, &by, e);
+    if (status) {
+        json_decref(by);
+        job_provenance_clear(&p);
+        return status;
+    }
+    json_t *slurm = p.job.slurm ? json_loads(p.job.slurm, 0, NULL) : NULL;
+    json_t *attempts = json_object_get(p.file, "attempts");
+    json_t *answer =
+        json_pack("{s:I, s:o, s:o, s:s, s:o?, s:O?, s:o, s:o}", "job", (json_int_t)q->id, "daemon",
+                  handle_provenance_daemon_facts(), "submitted_by",
+                  json_text_or_null(p.job.submitted_by), "launcher", p.job.launcher, "slurm", slurm,
+                  "reproduces", json_object_get(store_job_spec(&p.job), "reproduces"),
+                  "reproduced_by", by, "attempts", attempts ? json_incref(attempts) : json_array());
+    job_provenance_clear(&p);
+    return reply_json(r, 200, answer, e);
+}
 
 #define LOOK_SECONDS 120 /* a data set without an index is walked through */
 #define ANSWER_BYTES ((size_t)1 << 20)
 
-static json_t *handle_pinned_look_here(const struct request *q, const struct job_provenance *p,
-                                       struct error *e)
+static json_t *handle_provenance_look_here(const struct request *q, const struct job_provenance *p,
+                                           struct error *e)
 {
     char *worker, job_file[PATH_MAX], *roots = (char *)open_beneath_roots();
     struct spawn s = SPAWN_NONE;
@@ -46,7 +95,7 @@ static json_t *handle_pinned_look_here(const struct request *q, const struct job
 }
 
 /* Where the job's workers run on other machines, this one's programs say nothing of them. */
-static bool handle_pinned_ran_here(const json_t *document)
+static bool handle_provenance_ran_here(const json_t *document)
 {
     const json_t *cluster = json_object_get(document, "cluster");
 
@@ -55,7 +104,7 @@ static bool handle_pinned_ran_here(const json_t *document)
 }
 
 /* What train-worker --provenance told, as an attempt; without what it cannot know. */
-static json_t *handle_pinned_as_attempt(const json_t *here, bool machines)
+static json_t *handle_provenance_as_attempt(const json_t *here, bool machines)
 {
     json_t *attempt = json_pack("{s:O}", "data", json_object_get(here, "data"));
     static const char *const of_no_run[] = {"ranks", "hosts"};
@@ -71,7 +120,7 @@ static json_t *handle_pinned_as_attempt(const json_t *here, bool machines)
 }
 
 /* One that was interrupted and went on elsewhere may not be repeated in one piece. */
-static void handle_pinned_say_attempts(const struct job_provenance *p, json_t *remarks)
+static void handle_provenance_say_attempts(const struct job_provenance *p, json_t *remarks)
 {
     const json_t *attempts = json_object_get(p->file, "attempts");
     const json_t *both[] = {json_array_get(attempts, 0), p->attempt};
@@ -86,12 +135,12 @@ static void handle_pinned_say_attempts(const struct job_provenance *p, json_t *r
     json_decref(differences);
 }
 
-static json_t *handle_pinned_differences_here(const struct request *q,
-                                              const struct job_provenance *p,
-                                              const json_t *document, json_t *remarks)
+static json_t *handle_provenance_differences_here(const struct request *q,
+                                                  const struct job_provenance *p,
+                                                  const json_t *document, json_t *remarks)
 {
     struct error e;
-    json_t *here = p->attempt ? handle_pinned_look_here(q, p, &e) : NULL, *error;
+    json_t *here = p->attempt ? handle_provenance_look_here(q, p, &e) : NULL, *error;
     size_t i;
 
     if (!p->attempt) {
@@ -103,14 +152,14 @@ static json_t *handle_pinned_differences_here(const struct request *q,
         json_array_append_new(remarks, json_string(e.text));
         return json_array();
     }
-    handle_pinned_say_attempts(p, remarks);
+    handle_provenance_say_attempts(p, remarks);
     json_array_foreach (json_object_get(here, "errors"), i, error)
         json_array_append(remarks, error);
-    if (!handle_pinned_ran_here(document))
+    if (!handle_provenance_ran_here(document))
         json_array_append_new(remarks,
                               json_string("its workers run on other machines, whose provenance is "
                                           "compared when the job has ended"));
-    json_t *now = handle_pinned_as_attempt(here, handle_pinned_ran_here(document));
+    json_t *now = handle_provenance_as_attempt(here, handle_provenance_ran_here(document));
     const json_t *both[] = {p->attempt, now};
     json_t *differences = provenance_differences(both, 2);
     json_decref(now);
@@ -124,14 +173,14 @@ int handle_pinned(const struct request *q, struct reply *r, struct error *e)
     int status = job_provenance_load(q, q->id, &p, e);
 
     if (!status)
-        status = pinned_check(&p.job, e);
+        status = job_repro_check(&p.job, e);
     if (status) {
         job_provenance_clear(&p);
         return status;
     }
     json_t *pinned = json_array(), *remarks = json_array();
-    json_t *document = pinned_document(&p, pinned);
-    json_t *differences = handle_pinned_differences_here(q, &p, document, remarks);
+    json_t *document = job_repro_document(&p, pinned);
+    json_t *differences = handle_provenance_differences_here(q, &p, document, remarks);
     job_provenance_clear(&p);
     return reply_json(r, 200,
                       json_pack("{s:I, s:o, s:o, s:o, s:o}", "job", (json_int_t)q->id, "document",

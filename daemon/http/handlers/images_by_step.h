@@ -19,14 +19,14 @@ struct images_part {
     int64_t before;     /* images of the steps before it */
     int64_t batch;      /* -1: not known, as all behind it */
 };
-struct images_seen {
+struct images_by_step {
     struct images_part *parts;
     size_t count, room;
 };
 
-/* Zeroed where the job has no steps. Free with images_seen_clear. */
-int images_seen_read(struct store *s, const struct store_job *job, struct images_seen *seen,
-                     struct error *e);
+/* Zeroed where the job has no steps. Free with images_by_step_clear. */
+int images_by_step_read(struct store *s, const struct store_job *job, struct images_by_step *seen,
+                        struct error *e);
 /* -1: not known. Step 0: none. */
-int64_t images_seen_at(const struct images_seen *seen, int64_t step);
-void images_seen_clear(struct images_seen *seen);
+int64_t images_by_step_at(const struct images_by_step *seen, int64_t step);
+void images_by_step_clear(struct images_by_step *seen);

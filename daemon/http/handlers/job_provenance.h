@@ -21,3 +21,9 @@ json_t *job_provenance_file(const struct request *q, const struct store_job *job
 int job_provenance_load(const struct request *q, int64_t id, struct job_provenance *p,
                         struct error *e);
 void job_provenance_clear(struct job_provenance *p);
+
+/* ERR_CONFLICT: it has not ended, so that not all of its choices are known. */
+int job_repro_check(const struct store_job *job, struct error *e);
+
+/* A new object; {"pointer", "value"} of each key that the run decided is appended to pinned. */
+json_t *job_repro_document(const struct job_provenance *p, json_t *pinned);

@@ -1,4 +1,4 @@
-#include "daemon/http/handlers/run/images_seen.h"
+#include "daemon/http/handlers/images_by_step.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -15,7 +15,7 @@ struct images_reader {
     struct store *store;
     int64_t job_id;
     int lookups; /* that are left */
-    struct images_seen *seen;
+    struct images_by_step *seen;
 };
 
 /* One row of the series. */
@@ -54,7 +54,7 @@ static int images_batch(struct images_reader *r, int64_t step, int64_t *batch, s
     return status;
 }
 
-static void images_append(struct images_seen *seen, int64_t first_step, int64_t batch)
+static void images_append(struct images_by_step *seen, int64_t first_step, int64_t batch)
 {
     struct images_part *last = seen->count ? &seen->parts[seen->count - 1] : NULL;
     int64_t before = last ? last->before + (first_step - last->first_step) * last->batch : 0;
@@ -125,15 +125,15 @@ static int images_resumed(struct store *s, int64_t job_id, int64_t now, int64_t 
     return 0;
 }
 
-int images_seen_read(struct store *s, const struct store_job *job, struct images_seen *seen,
-                     struct error *e)
+int images_by_step_read(struct store *s, const struct store_job *job, struct images_by_step *seen,
+                        struct error *e)
 {
     struct images_reader r = {s, job->id, IMAGES_LOOKUPS, seen};
     struct store_metric_ends ends;
     int64_t *resumed, from = 1;
     size_t count;
 
-    *seen = (struct images_seen){0};
+    *seen = (struct images_by_step){0};
     if (store_metric_ends(s, job->id, 0, INT64_MAX, 2, &ends, e))
         return -(int)e->code;
     if (ends.rows == 0)
@@ -149,7 +149,7 @@ int images_seen_read(struct store *s, const struct store_job *job, struct images
     return status;
 }
 
-int64_t images_seen_at(const struct images_seen *seen, int64_t step)
+int64_t images_by_step_at(const struct images_by_step *seen, int64_t step)
 {
     size_t at = 0, behind = seen->count;
 
@@ -163,8 +163,8 @@ int64_t images_seen_at(const struct images_seen *seen, int64_t step)
     return part->before + (step - part->first_step + 1) * part->batch;
 }
 
-void images_seen_clear(struct images_seen *seen)
+void images_by_step_clear(struct images_by_step *seen)
 {
     free(seen->parts);
-    *seen = (struct images_seen){0};
+    *seen = (struct images_by_step){0};
 }

@@ -1,19 +1,68 @@
 /* Checkpoints of a job: which there are, and their weights. */
 #include <errno.h>
 #include <limits.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/digest.h"
 #include "common/json.h"
 #include "common/run/checkpoints.h"
 #include "common/run/safetensors.h"
-#include "daemon/http/handlers/file_verdicts.h"
-#include "daemon/http/handlers/run/run_file.h"
+#include "daemon/http/handlers/handle_run_file.h"
 #include "daemon/http/routes.h"
 #include "daemon/job/run_dir.h"
+
+/* What whole reads of large files found: whether a file is what its digest says, kept as long as the
+ * file has the same inode, size and time of change. */
+#define SLOTS 1024 /* a file takes the place of another with the same slot */
+
+struct verdict {
+    dev_t device;
+    ino_t inode;
+    off_t bytes;
+    struct timespec changed;
+    char digest[DIGEST_BYTES]; /* "": the slot is free */
+    bool whole;
+};
+
+static struct verdict verdicts[SLOTS];
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+
+static struct verdict *checkpoints_verdict_slot(const struct stat *st)
+{
+    return &verdicts[(st->st_ino ^ st->st_dev) % SLOTS];
+}
+
+static bool checkpoints_find_verdict(const struct stat *st, const char *digest, bool *whole)
+{
+    pthread_mutex_lock(&mutex);
+    const struct verdict *v = checkpoints_verdict_slot(st);
+    bool found = v->device == st->st_dev && v->inode == st->st_ino && v->bytes == st->st_size &&
+                 v->changed.tv_sec == st->st_mtim.tv_sec &&
+                 v->changed.tv_nsec == st->st_mtim.tv_nsec && strcmp(v->digest, digest) == 0;
+    *whole = found && v->whole;
+    pthread_mutex_unlock(&mutex);
+    return found;
+}
+
+static void checkpoints_keep_verdict(const struct stat *st, const char *digest, bool whole)
+{
+    if (strlen(digest) >= DIGEST_BYTES)
+        return;
+    pthread_mutex_lock(&mutex);
+    struct verdict *v = checkpoints_verdict_slot(st);
+    *v = (struct verdict){.device = st->st_dev,
+                          .inode = st->st_ino,
+                          .bytes = st->st_size,
+                          .changed = st->st_mtim,
+                          .whole = whole};
+    strcpy(v->digest, digest);
+    pthread_mutex_unlock(&mutex);
+}
 
 /* A file of a checkpoint, or -1 with errno. */
 static int checkpoint_open(const char *run_dir, int64_t step, const char *name)
@@ -69,7 +118,7 @@ static bool handle_checkpoints_is_as_written(const json_t *state, const char *na
     if (!wanted || fstat(fd, &st) || digest_file(checkpoint_fd_path(fd, path), hex, &ignored))
         return false;
     bool whole = strcmp(wanted, hex) == 0;
-    file_verdict_keep(&st, wanted, whole);
+    checkpoints_keep_verdict(&st, wanted, whole);
     return whole;
 }
 
@@ -102,7 +151,7 @@ static bool handle_checkpoints_seems_whole(const json_t *state, const struct sta
 
     if (!wanted || fstat(fd, &st) || !handle_checkpoints_has_its_size(fd))
         return false;
-    if (file_verdict_find(&st, wanted, &whole))
+    if (checkpoints_find_verdict(&st, wanted, &whole))
         return whole;
     return !handle_checkpoints_is_after(&st.st_mtim, &state_file->st_mtim) ||
            handle_checkpoints_is_as_written(state, name, fd);

@@ -4,19 +4,19 @@
 
 #include "common/json.h"
 #include "common/run/attempt.h"
-#include "daemon/http/handlers/run/series.h"
+#include "daemon/http/handlers/series.h"
 #include "daemon/http/routes.h"
 #include "daemon/store/event.h"
 
 /* Of a job that is there. */
-static int handle_series_read_images(const struct request *q, struct images_seen *seen,
+static int handle_series_read_images(const struct request *q, struct images_by_step *seen,
                                      struct error *e)
 {
     struct store_job job;
 
     if (store_job_get(q->app->store, q->id, &job, e))
         return -(int)e->code;
-    int status = images_seen_read(q->app->store, &job, seen, e);
+    int status = images_by_step_read(q->app->store, &job, seen, e);
     store_job_clear(&job);
     return status;
 }
@@ -93,8 +93,8 @@ static int handle_series_fill(const struct request *q, struct series *series,
 }
 
 static int handle_series_reply(const struct request *q, const struct series *series,
-                               const struct images_seen *seen, bool more, bool csv, struct reply *r,
-                               struct error *e)
+                               const struct images_by_step *seen, bool more, bool csv,
+                               struct reply *r, struct error *e)
 {
     if (csv) {
         size_t bytes;
@@ -121,7 +121,7 @@ int handle_metrics(const struct request *q, struct reply *r, struct error *e)
     struct series_shape shape;
     int64_t from, to, points;
     bool csv;
-    struct images_seen seen;
+    struct images_by_step seen;
 
     if (handle_series_parse_names(request_query(q, "names"), &shape.wanted, &shape.images, e) ||
         handle_series_parse_format(q, &csv, e) ||
@@ -132,7 +132,7 @@ int handle_metrics(const struct request *q, struct reply *r, struct error *e)
         return -(int)e->code;
     shape.points = points ? points : SERIES_POINTS_MAX;
     if (store_metric_ends(q->app->store, q->id, from, to, shape.points, &ends, e)) {
-        images_seen_clear(&seen);
+        images_by_step_clear(&seen);
         return -(int)e->code;
     }
     bool more = ends.rows > shape.points;
@@ -147,7 +147,7 @@ int handle_metrics(const struct request *q, struct reply *r, struct error *e)
     if (status == 0)
         status = handle_series_reply(q, series, &seen, more && shape.exact, csv, r, e);
     series_destroy(series);
-    images_seen_clear(&seen);
+    images_by_step_clear(&seen);
     return status;
 }
 
@@ -191,21 +191,21 @@ static int handle_series_evals_add_raw(const struct request *q, json_t *evals, s
 
 int handle_evals(const struct request *q, struct reply *r, struct error *e)
 {
-    struct images_seen seen;
+    struct images_by_step seen;
     json_t *evals, *one;
     size_t i;
 
     if (handle_series_read_images(q, &seen, e))
         return -(int)e->code;
     if (store_eval_list(q->app->store, q->id, &evals, e)) {
-        images_seen_clear(&seen);
+        images_by_step_clear(&seen);
         return -(int)e->code;
     }
     json_array_foreach (evals, i, one) {
-        int64_t images = images_seen_at(&seen, json_get_integer(one, "step", 0));
+        int64_t images = images_by_step_at(&seen, json_get_integer(one, "step", 0));
         json_object_set_new(one, "images_seen", json_integer_or_null(images >= 0, images));
     }
-    images_seen_clear(&seen);
+    images_by_step_clear(&seen);
     if (handle_series_evals_add_raw(q, evals, e)) {
         json_decref(evals);
         return -(int)e->code;

@@ -10,7 +10,7 @@
 #include "common/job/job_options.h"
 #include "common/json.h"
 #include "common/run/provenance.h"
-#include "daemon/http/handlers/provenance/pinned.h"
+#include "daemon/http/handlers/job_provenance.h"
 #include "daemon/store/metric.h"
 
 #define STEPS_AT_A_TIME 4096
@@ -255,7 +255,7 @@ static json_t *handle_reproduction_document_differences(const struct job_provena
                                                         const struct job_provenance *copy)
 {
     json_t *differences = json_array(), *pinned = json_array();
-    json_t *document = pinned_document(of, pinned);
+    json_t *document = job_repro_document(of, pinned);
     json_t *documents[] = {document, (json_t *)store_job_spec(&copy->job)};
 
     json_differences(documents, 2, differences);

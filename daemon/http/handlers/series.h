@@ -7,7 +7,7 @@
 
 #include <stdint.h>
 
-#include "daemon/http/handlers/run/images_seen.h"
+#include "daemon/http/handlers/images_by_step.h"
 #include "daemon/http/json_text.h"
 #include "daemon/store/metric.h"
 
@@ -34,12 +34,12 @@ void series_end(struct series *s); /* all were added */
  * "epoch": [], "t": [], "loss": [], ..., and where it was down-sampled "min" and "max": {"loss":
  * [], ...}. null where no step had such a number. Means have 12 digits, all else is as it was
  * stored. */
-void series_members(struct json_text *t, const struct series *s, const struct images_seen *seen);
+void series_members(struct json_text *t, const struct series *s, const struct images_by_step *seen);
 
 /* The same as RFC 4180 lines under a line of names: step,epoch,t,loss,...,images with
  * loss_min,loss_max behind loss where it was down-sampled; nothing for null. The caller frees it;
  * NULL: no memory. */
-char *series_to_csv(const struct series *s, const struct images_seen *seen, size_t *bytes);
+char *series_to_csv(const struct series *s, const struct images_by_step *seen, size_t *bytes);
 
 /* The step behind the last one taken: where to go on. */
 int64_t series_next(const struct series *s);
