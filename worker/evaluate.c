@@ -11,6 +11,7 @@
 #include "common/xalloc.h"
 #include "worker/data/loader.h"
 #include "worker/ema.h"
+#include "worker/model/forward_backward.h"
 #include "worker/provenance/provenance.h"
 #include "worker/save/predictions.h"
 #include "worker/save/rank_statistics.h"

@@ -12,6 +12,7 @@
 #include "worker/data/loader.h"
 #include "worker/ema.h"
 #include "worker/evaluate.h"
+#include "worker/model/forward_backward.h"
 #include "worker/optim/optimizer.h"
 #include "worker/provenance/provenance.h"
 #include "worker/save/checkpoint.h"

@@ -28,7 +28,7 @@ enum job_text {
     JOB_TEXT_VARIABLE,  /* the name of an environment variable */
     JOB_TEXT_SETTING,   /* its value */
     JOB_TEXT_PREFIX,    /* the folder that a program was installed to */
-    JOB_TEXT_TILES,     /* Winograd's of convolutions, as worker/model/tune.h writes them */
+    JOB_TEXT_TILES,     /* Winograd's of convolutions, as worker/model/autotune.h writes them */
     /* Not of a row: values of --mca that those may give who are no administrators. */
     JOB_TEXT_WORDS,    /* "tcp,self" */
     JOB_TEXT_NETWORKS, /* "eth0,10.0.0.0/24" */

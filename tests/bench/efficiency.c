@@ -16,7 +16,9 @@
 #include "common/clock.h"
 #include "common/number.h"
 #include "worker/comm/traincomm.h"
-#include "worker/model/tune.h"
+#include "worker/model/autotune.h"
+#include "worker/model/forward_backward.h"
+#include "worker/model/init.h"
 #include "worker/optim/optimizer.h"
 
 enum { MOST_ROUNDS = 100, CLASSES = 1000 };

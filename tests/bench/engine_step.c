@@ -9,7 +9,9 @@
 #include <time.h>
 
 #include "common/clock.h"
-#include "worker/model/tune.h"
+#include "worker/model/autotune.h"
+#include "worker/model/forward_backward.h"
+#include "worker/model/init.h"
 #include "worker/optim/optimizer.h"
 
 struct options {

@@ -13,6 +13,7 @@
 
 #include "common/clock.h"
 #include "common/job/recipe/optimizers.h"
+#include "worker/model/init.h"
 #include "worker/team/parallel.h"
 #include "worker/optim/optimizer.h"
 

@@ -13,7 +13,9 @@
 
 #include "worker/team/dry_run.h"
 #include "worker/model/model.h"
-#include "worker/model/tune.h"
+#include "worker/model/autotune.h"
+#include "worker/model/forward_backward.h"
+#include "worker/model/init.h"
 
 #define SHARES_BYTES 10e9
 /* bf16: with AMX, as tests/bench/conv_shapes measured it. */

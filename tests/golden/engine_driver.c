@@ -24,7 +24,9 @@
 #include "common/rng.h"
 #include "common/run/safetensors.h"
 #include "worker/data/augment.h"
-#include "worker/model/tune.h"
+#include "worker/model/autotune.h"
+#include "worker/model/forward_backward.h"
+#include "worker/model/init.h"
 #include "worker/model/weights.h"
 #include "worker/optim/optimizer.h"
 

@@ -15,6 +15,8 @@
 #include "common/json.h"
 #include "common/rng.h"
 #include "worker/data/augment.h"
+#include "worker/model/forward_backward.h"
+#include "worker/model/init.h"
 #include "worker/model/weights.h"
 #include "worker/optim/optimizer.h"
 

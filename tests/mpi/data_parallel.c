@@ -9,7 +9,10 @@
 
 #include "tests/mpi/tap.h"
 #include "worker/comm/traincomm.h"
+#include "worker/model/forward_backward.h"
+#include "worker/model/init.h"
 #include "worker/model/model.h"
+#include "worker/model/weights.h"
 
 #define IMAGES  16
 #define SIZE    32

@@ -13,7 +13,7 @@
 #include "worker/kernels/winograd.h"
 #include "worker/layers/conv.h"
 #include "worker/layers/linear.h"
-#include "worker/model/normal.h"
+#include "worker/model/init.h"
 #include "worker/optim/update.h"
 
 void batchnorm_sums_reference(const float *z, size_t rows, size_t c, const float *shift,

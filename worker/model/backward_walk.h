@@ -8,7 +8,7 @@
 
 #include "common/run/trace.h"
 #include "worker/team/parallel.h"
-#include "worker/model/internal.h"
+#include "worker/model/units.h"
 
 /* The tensor behind a gradient: its activation and the batch norms that made it. */
 struct target {

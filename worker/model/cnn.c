@@ -7,7 +7,7 @@
 #include "common/net/network.h"
 #include "common/run/trace.h"
 #include "worker/kernels/pool.h"
-#include "worker/model/internal.h"
+#include "worker/model/units.h"
 #include "worker/team/dry_run.h"
 
 struct cnn {
@@ -20,13 +20,11 @@ struct cnn {
     size_t weight, bias, grads_end; /* of the hidden layer: offsets in the parameters */
 };
 
-int cnn_build(struct model *m, struct error *e)
+void cnn_build(struct model *m)
 {
     struct arch_shape shape = model_shape(&m->config);
 
-    m->cnn = calloc(1, sizeof *m->cnn);
-    if (!m->cnn)
-        return error_set(e, ERR_NO_MEMORY, "no memory for a model's layers");
+    m->cnn = xcalloc(1, sizeof *m->cnn);
     struct cnn_layout *l = &m->cnn->layout;
     cnn_lay_out(&shape, m->config.inference, l);
     for (int s = 0; s < CNN_STAGES; s++)
@@ -35,7 +33,7 @@ int cnn_build(struct model *m, struct error *e)
     m->cnn->hidden = (struct linear){(size_t)l->linears[0].in, (size_t)l->linears[0].out,
                                      m->config.threads > 1 && model_uses_tile(m)};
     m->features = l->linears[0].out;
-    return model_make_units(m, l->convs, CNN_STAGES, e);
+    model_make_units(m, l->convs, CNN_STAGES);
 }
 
 /* The next buffer of so many floats an image. */

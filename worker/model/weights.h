@@ -5,7 +5,39 @@
 #pragma once
 
 #include "common/run/safetensors.h"
-#include "worker/model/model.h"
+#include "worker/model/model_config.h"
+
+enum model_tensor_kind {
+    MODEL_CONV_WEIGHT,
+    MODEL_CONV_BIAS, /* where there is no batch norm */
+    MODEL_BN_GAMMA,
+    MODEL_BN_BETA,
+    MODEL_FC_WEIGHT,
+    MODEL_FC_BIAS,
+    MODEL_BN_MEAN, /* running; in the statistics buffer, as is the next */
+    MODEL_BN_VAR
+};
+
+struct model_tensor {
+    char name[64]; /* torchvision's: "layer1.0.conv2.weight" */
+    enum model_tensor_kind kind;
+    int dims;
+    int64_t shape[4]; /* torchvision's: (O, I, kh, kw) for convolutions */
+    size_t offset;    /* floats, in the parameter (or statistics) buffer */
+    size_t count;     /* floats */
+    int64_t pixels;   /* of MODEL_FC_WEIGHT: shape[1] is so many pixels times channels, channel by
+                         channel in torch and pixel by pixel here */
+};
+
+size_t model_tensor_count(const struct model *m); /* trainable ones first, then the statistics */
+const struct model_tensor *model_tensor(const struct model *m, size_t i);
+void model_tensor_export(const struct model *m, size_t i, float *torch_layout);
+void model_tensor_import(struct model *m, size_t i, const float *torch_layout);
+
+/* Lays out all tensors, and fills the table and the offsets of the units. */
+void weights_lay_out(struct model *m);
+
+/* ---- files */
 
 /* Writes all tensors and, as torch has it, a num_batches_tracked (0) for every batch norm: 320 of a
  * ResNet-50. */

@@ -38,37 +38,6 @@ struct optimizer {
     double last_lr;            /* of the last of them; 0: none */
 };
 
-static const struct optim_kernel *const kernels[] = {
-    [JOB_OPTIMIZER_SGD] = &optim_sgd,           [JOB_OPTIMIZER_LARS] = &optim_lars,
-    [JOB_OPTIMIZER_ADAM] = &optim_adam,         [JOB_OPTIMIZER_ADAMW] = &optim_adamw,
-    [JOB_OPTIMIZER_RMSPROP] = &optim_rmsprop,   [JOB_OPTIMIZER_ADAGRAD] = &optim_adagrad,
-    [JOB_OPTIMIZER_ADADELTA] = &optim_adadelta,
-};
-
-const struct optim_kernel *optim_kernel_of(enum job_optimizer name)
-{
-    return kernels[name];
-}
-
-struct optim_rule optim_rule_of(enum job_optimizer name, const struct job_optimizer_keys *keys,
-                                const struct optim_step *step)
-{
-    struct optim_rule r = {
-        .lr = (float)step->lr,
-        .decay = step->decays ? (float)keys->weight_decay : 0,
-        .keep = 1,
-        .momentum = (float)keys->momentum,
-        .ahead = (float)keys->momentum,
-        .nesterov = keys->nesterov,
-        .centered = keys->centered,
-        .eps = (float)keys->eps,
-    };
-
-    if (kernels[name]->refine)
-        kernels[name]->refine(&r, keys, step);
-    return r;
-}
-
 static bool optimizer_is_trainable(enum model_tensor_kind kind)
 {
     return kind != MODEL_BN_MEAN && kind != MODEL_BN_VAR;
@@ -103,13 +72,11 @@ static int optimizer_allocate(struct optimizer *o, struct error *e)
     size_t pieces = tensors + floats / PIECE_FLOATS;
     size_t chunks = tensors + floats / OPTIM_FLOATS_IN_SUM;
 
-    o->pieces = calloc(pieces, sizeof *o->pieces);
-    o->chunks = calloc(chunks, sizeof *o->chunks);
-    o->norms = calloc(pieces, sizeof *o->norms);
-    o->squares = calloc(chunks, sizeof *o->squares);
-    o->rules = calloc(tensors, sizeof *o->rules);
-    if (!o->pieces || !o->chunks || !o->norms || !o->squares || !o->rules)
-        return error_set(e, ERR_NO_MEMORY, "no memory for the optimiser");
+    o->pieces = xcalloc(pieces, sizeof *o->pieces);
+    o->chunks = xcalloc(chunks, sizeof *o->chunks);
+    o->norms = xcalloc(pieces, sizeof *o->norms);
+    o->squares = xcalloc(chunks, sizeof *o->squares);
+    o->rules = xcalloc(tensors, sizeof *o->rules);
     for (size_t i = 0; i < o->state_count; i++) {
         struct memory_extent all = {0, floats * sizeof(float)};
         o->states[i] = memory_allocate_shared(all.bytes, &all, 1, model_threads(o->model));
@@ -123,13 +90,11 @@ static int optimizer_allocate(struct optimizer *o, struct error *e)
 int optimizer_create(struct model *m, const struct job_spec *spec, struct optimizer **out,
                      struct error *e)
 {
-    struct optimizer *o = calloc(1, sizeof *o);
+    struct optimizer *o = xcalloc(1, sizeof *o);
 
-    if (!o)
-        return error_set(e, ERR_NO_MEMORY, "no memory for the optimiser");
     o->model = m;
     o->kind = optimizer_kind_at((size_t)spec->optimizer.name);
-    o->kernel = kernels[spec->optimizer.name];
+    o->kernel = optim_kernel_of(spec->optimizer.name);
     o->keys = spec->optimizer;
     o->loss_scale = spec->loss_scale > 0 ? (float)spec->loss_scale : 1;
     o->state_count = optimizer_states_of(spec, o->state_names);

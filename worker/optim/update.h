@@ -57,15 +57,11 @@ struct optim_kernel {
     optim_update *update;
 };
 
-extern const struct optim_kernel optim_sgd, optim_lars, optim_adam, optim_adamw, optim_rmsprop,
-    optim_adagrad, optim_adadelta;
-
 const struct optim_kernel *optim_kernel_of(enum job_optimizer name);
 
 struct optim_rule optim_rule_of(enum job_optimizer name, const struct job_optimizer_keys *keys,
                                 const struct optim_step *step);
 
-/* lars.c: norms in double, whatever the range; trust = eta |w| / (|g| + decay |w|), 1 where either
- * norm is 0. */
+/* Norms in double, for any range; trust = eta |w| / (|g| + decay |w|), 1 if either norm is 0. */
 struct optim_norms optim_norms_of(const float *w, const float *g, size_t n);
 double lars_trust(const struct optim_norms *norms, double eta, double decay);

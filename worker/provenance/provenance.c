@@ -13,6 +13,7 @@
 #include "common/run/provenance.h"
 #include "common/system/file.h"
 #include "common/xalloc.h"
+#include "worker/model/weights.h"
 #include "worker/provenance/machine.h"
 
 #define FORMAT      1

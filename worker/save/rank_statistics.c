@@ -11,6 +11,7 @@
 #include "common/system/file.h"
 #include "common/xalloc.h"
 #include "worker/ema.h"
+#include "worker/model/weights.h"
 #include "worker/run.h"
 #include "worker/watch/stall.h"
 

@@ -16,6 +16,7 @@
 #include "common/system/placement.h"
 #include "worker/kernels/bf16.h"
 #include "worker/kernels/gemm.h"
+#include "worker/model/init.h"
 #include "worker/model/weights.h"
 #include "worker/run.h"
 #include "worker/save/state.h"

@@ -3,6 +3,7 @@
 
 #include <criterion/criterion.h>
 
+#include "worker/model/init.h"
 #include "worker/model/model.h"
 
 #define TINY_ARCH(...)                                                                             \

@@ -2,7 +2,9 @@
 #include "tests/unit/worker/compare.h"
 #include "tests/unit/worker/tiny.h"
 #include "worker/kernels/bf16.h"
+#include "worker/model/forward_backward.h"
 #include "worker/model/model.h"
+#include "worker/model/weights.h"
 
 enum { SIZE = TINY_SIZE, BATCH = TINY_BATCH, CLASSES = TINY_CLASSES };
 

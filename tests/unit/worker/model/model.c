@@ -3,6 +3,8 @@
 #include "common/run/weights.h"
 #include "tests/unit/worker/compare.h"
 #include "tests/unit/worker/tiny.h"
+#include "worker/model/forward_backward.h"
+#include "worker/model/init.h"
 #include "worker/model/weights.h"
 
 enum { SIZE = TINY_SIZE, BATCH = TINY_BATCH, CLASSES = TINY_CLASSES };

@@ -1,6 +1,6 @@
 #include "tests/reference/reference.h"
 #include "tests/unit/worker/compare.h"
-#include "worker/model/normal.h"
+#include "worker/model/init.h"
 
 enum { MANY = 3000001 / ONE_OF };
 

@@ -8,7 +8,7 @@
 #include "common/system/file.h"
 #include "tests/unit/worker/compare.h"
 #include "tests/unit/worker/tiny.h"
-#include "worker/model/tune.h"
+#include "worker/model/autotune.h"
 
 static struct model_config tune_config(int batch)
 {

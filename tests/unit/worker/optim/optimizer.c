@@ -5,6 +5,7 @@
 
 #include "common/job/recipe/optimizers.h"
 #include "tests/unit/worker/optim/small_model.h"
+#include "worker/model/weights.h"
 #include "worker/optim/optimizer.h"
 #include "worker/optim/update.h"
 

@@ -1,17 +1,222 @@
 /*
- * Backward with bf16 activations and their gradients: backward.c's order and recomputation, over
- * the tensors `half` of units and blocks. Gradients of weights are summed and kept in fp32.
+ * The passes with bf16 activations and gradients, in the order of forward_backward.c, on the
+ * tensors `half` of units and blocks. All threads round and pack the weights just before the
+ * convolution that reads them. Sums, batch norm's numbers, averages, logits and weight gradients
+ * are fp32.
  */
+#include "worker/model/bf16_forward_backward.h"
+#include "common/run/trace.h"
+#include "worker/kernels/batchnorm.h"
+#include "worker/kernels/pool.h"
+#include "worker/team/dry_run.h"
+#include "worker/team/parallel.h"
 #include "worker/kernels/bf16.h"
+#include "worker/layers/conv_bf16.h"
+
+/* A thread's lines of a unit's z, counted through the batch. */
+static struct parallel_range bf16_lines(const struct model *m, const struct unit *u,
+                                        struct parallel_share share)
+{
+    return conv_bf16_lines(&u->conv, (size_t)m->n, share);
+}
+
+static struct conv_bf16_scratch bf16_scratch(const struct model *m, struct parallel_share share)
+{
+    /* a dry run counts larger batches than the memory would hold */
+    int images = m->n > m->layout->batch ? m->n : m->layout->batch;
+    return (struct conv_bf16_scratch){m->own[share.part], (size_t)images, m->config.threads};
+}
+
+/* ---- forward */
+
+/* A unit's convolution, or what comes behind it. */
+struct forward_pass {
+    struct model *m;
+    struct unit *u;
+    const void *in;              /* float of the first unit */
+    const struct unit *shortcut; /* the downsample unit, or NULL */
+    const bf16 *identity;        /* rows to add, or NULL */
+    bf16 *out;
+};
+
+/* A thread's part of packing the weights into m->packed, which is complete on return. */
+static void bf16_pack_weights(struct model *m, const struct unit *u, enum conv_direction direction,
+                              struct parallel_share share)
+{
+    struct parallel_range mine = parallel_range(conv_bf16_panels(&u->conv, direction), share);
+
+    conv_bf16_pack(&u->conv, direction, m->params + u->weight, mine.first, mine.end, m->packed);
+    parallel_barrier(share);
+}
+
+static void bf16_take_sums(size_t row, size_t rows, void *context)
+{
+    struct forward_pass *p = context;
+    struct lane *lane = model_lane(p->m);
+    size_t c = unit_channels(p->u);
+    const bf16 *z = p->u->half.z + row * c;
+    double piece = trace_begin();
+
+    if (lane->rows[0] == 0 && !dry_run)
+        bf16_to_floats(z, c, lane->shift);
+    for (size_t j = 0; j < c && !dry_run; j++)
+        lane->rows[j] += (double)rows;
+    batchnorm_bf16_sums(z, rows, c, lane->shift, lane->sum, lane->square_sum);
+    trace_part(piece, TRACE_NORM);
+}
+
+static void bf16_normalise(const struct forward_pass *p, size_t row, size_t rows)
+{
+    const struct unit *u = p->u;
+    size_t at = row * unit_channels(u);
+    struct batchnorm_bf16_residual residual = {0};
+
+    if (p->shortcut)
+        residual = (struct batchnorm_bf16_residual){p->shortcut->half.z + at, p->shortcut->scale,
+                                                    p->shortcut->shift};
+    else if (p->identity)
+        residual.rows = p->identity + at;
+    batchnorm_bf16_apply(u->half.z + at, rows, unit_channels(u), u->scale, u->shift, &residual,
+                         true, p->out + at);
+}
+
+static void bf16_normalise_tile(size_t row, size_t rows, void *context)
+{
+    double piece = trace_begin();
+    bf16_normalise(context, row, rows);
+    trace_part(piece, TRACE_NORM);
+}
+
+/* What a thread does with rows of z. */
+static conv_bf16_rows *bf16_rows_done(const struct forward_pass *p)
+{
+    if (p->m->evaluating)
+        return p->out ? bf16_normalise_tile : NULL;
+    return p->m->frozen ? NULL : bf16_take_sums;
+}
+
+/* A thread's lines: z, its sums, and the batch's statistics of them. */
+static void bf16_forward_convolve(struct parallel_share share, void *context)
+{
+    struct forward_pass p = *(struct forward_pass *)context;
+    struct model *m = p.m;
+    struct parallel_range lines = bf16_lines(m, p.u, share);
+    conv_bf16_rows *done = bf16_rows_done(&p);
+
+    bf16_pack_weights(m, p.u, CONV_FORWARD, share);
+    conv_bf16_forward(&p.u->conv, m->packed, p.in, p.u->half.z, lines.first, lines.end,
+                      bf16_scratch(m, share), done, &p, m->config.bf16_images);
+    if (done != bf16_take_sums)
+        return;
+    parallel_barrier(share);
+    unit_finish_statistics(m, p.u, m->n, share);
+}
+
+/* z of a unit, and what normalises it; in evaluation p->out, if wanted, is made of it at once. */
+static void bf16_forward_run_unit(struct forward_pass *p)
+{
+    struct model *m = p->m;
+    struct unit *u = p->u;
+    double span = trace_begin();
+
+    if (m->evaluating || m->frozen)
+        unit_use_running_statistics(m, u);
+    parallel_team(m->config.threads, bf16_forward_convolve, p);
+    trace_end_layer(span, model_trace_category(m), u->name, unit_flops(u, m->n));
+}
+
+static void bf16_forward_apply(struct parallel_share share, void *context)
+{
+    const struct forward_pass *p = context;
+    struct parallel_range rows = parallel_range((size_t)p->m->n * unit_pixels(p->u), share);
+
+    bf16_normalise(p, rows.first, rows.end - rows.first);
+}
+
+/* p->out of a unit, and where it lies. Evaluation has it in the place of z. */
+static const bf16 *bf16_run_normalised(struct forward_pass *p, bf16 *out)
+{
+    struct model *m = p->m;
+
+    p->out = m->evaluating ? p->u->half.z : NULL;
+    bf16_forward_run_unit(p);
+    if (m->evaluating)
+        return p->out;
+    p->out = out;
+    double span = trace_begin();
+    parallel_team(m->config.threads, bf16_forward_apply, p);
+    trace_end(span, model_trace_category(m), p->u->bn_name, 0);
+    return p->out;
+}
+
+/* Returns the block's output. */
+static const bf16 *bf16_forward_run_block(struct model *m, const struct block *b, const bf16 *in)
+{
+    struct forward_pass p = {.m = m, .in = in};
+
+    if (b->downsample >= 0) {
+        p.u = &m->layout->units[b->downsample];
+        bf16_forward_run_unit(&p);
+    }
+    for (int k = 0; k < b->units - 1; k++) {
+        p.u = &m->layout->units[b->first + k];
+        p.in = bf16_run_normalised(&p, p.u->half.y);
+    }
+    p.u = block_last(m, b);
+    if (b->downsample >= 0)
+        p.shortcut = &m->layout->units[b->downsample];
+    else
+        p.identity = in;
+    return bf16_run_normalised(&p, b->half.out);
+}
+
+static void bf16_forward_pool(struct parallel_share share, void *context)
+{
+    const struct forward_pass *p = context;
+    struct model *m = p->m;
+    size_t pixels = (size_t)(m->n * m->layout->pool.out * m->layout->pool.out);
+    struct parallel_range mine = parallel_range(pixels, share);
+
+    pool_bf16_max(&m->layout->pool, p->in, mine.first, mine.end, p->out,
+                  m->evaluating ? NULL : m->layout->tap);
+}
+
+static void bf16_forward_average(struct parallel_share share, void *context)
+{
+    const struct forward_pass *p = context;
+    size_t n = (size_t)p->m->n, c = unit_channels(p->u);
+    struct parallel_block part[PARALLEL_BLOCKS];
+    int parts = parallel_matrix(n, n, c, 64, share, part);
+
+    for (int i = 0; i < parts; i++)
+        pool_bf16_average(p->in, &part[i], (int)unit_pixels(p->u), c, p->m->head);
+}
+
+void model_bf16_forward(struct model *m)
+{
+    struct forward_pass p = {.m = m, .u = &m->layout->units[0], .in = m->images};
+    const bf16 *at = bf16_run_normalised(&p, m->layout->units[0].half.y);
+    double span;
+
+    if (m->pools) {
+        struct forward_pass pooled = {.m = m, .in = at, .out = m->layout->half.in};
+        span = trace_begin();
+        parallel_team(m->config.threads, bf16_forward_pool, &pooled);
+        trace_end(span, model_trace_category(m), "maxpool", 0);
+        at = m->layout->half.in;
+    }
+    for (int i = 0; i < m->block_count; i++)
+        at = bf16_forward_run_block(m, &m->layout->blocks[i], at);
+    struct forward_pass averages = {
+        .m = m, .u = block_last(m, &m->layout->blocks[m->block_count - 1]), .in = at};
+    parallel_team(m->config.threads, bf16_forward_average, &averages);
+}
+
+/* ---- backward */
 
 typedef bf16 number;
 #define TENSORS(owner) (&(owner)->half)
-
-#include "worker/kernels/batchnorm.h"
-#include "worker/team/dry_run.h"
-#include "worker/kernels/pool.h"
 #include "worker/model/backward_walk.h"
-#include "worker/model/bf16.h"
 
 static void bf16_make_y_again(const struct unit *u, size_t row, size_t rows)
 {
@@ -68,8 +273,7 @@ enum { SUMS = 256 }; /* at once: they stay in the first-level cache while all pa
 /* Has the thread lines, of which the first thread's are not part? */
 static bool bf16_backward_has_part(const struct pass *p, int thread, int threads)
 {
-    struct parallel_range lines =
-        model_bf16_lines(p->m, p->u, (struct parallel_share){thread, threads});
+    struct parallel_range lines = bf16_lines(p->m, p->u, (struct parallel_share){thread, threads});
     return 0 < lines.first && lines.first < lines.end;
 }
 
@@ -109,14 +313,14 @@ static void walk_convolve(struct parallel_share share, void *context)
 {
     struct pass p = *(struct pass *)context;
     struct model *m = p.m;
-    struct parallel_range lines = model_bf16_lines(m, p.u, share);
+    struct parallel_range lines = bf16_lines(m, p.u, share);
     size_t out = (size_t)p.u->conv.window.out;
     bool leads = lines.first == 0 && lines.end > 0;
     bool by_images = bf16_backward_shares_images(&p, share);
     bool shares_dw = m->team && conv_bf16_shares(&p.u->conv, (size_t)m->n, m->config.threads);
 
     if (p.dx)
-        model_bf16_pack(m, p.u, CONV_DATA, share);
+        bf16_pack_weights(m, p.u, CONV_DATA, share);
     struct conv_bf16_backward b = {
         .packed = m->packed,
         .x = p.x,
@@ -126,7 +330,7 @@ static void walk_convolve(struct parallel_share share, void *context)
         .add_dx = p.add_dx,
         .dw = leads || shares_dw ? m->grads + p.u->weight : m->dw[share.part],
         .add_dw = (leads || shares_dw) && p.accumulate,
-        .scratch = model_bf16_scratch(m, share),
+        .scratch = bf16_scratch(m, share),
         .ready = by_images ? bf16_make_dz : NULL,
         .done = p.target.unit ? bf16_finish_dx : NULL,
         .context = &p,

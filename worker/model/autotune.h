@@ -13,7 +13,7 @@
 #pragma once
 
 #include "worker/layers/conv.h"
-#include "worker/model/model.h"
+#include "worker/model/model_config.h"
 
 enum { TUNED_SHAPES_MAX = 4 * (MODEL_SIZES_MAX + 1), TUNING_TEXT_BYTES = 64 * TUNED_SHAPES_MAX };
 

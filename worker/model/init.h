@@ -1,9 +1,14 @@
-/* Normal random numbers, many at a time. */
+/* Initial weights */
 #pragma once
 
-#include <stddef.h>
-
 #include "common/rng.h"
+#include "worker/model/model_config.h"
+
+/* Kaiming fan_out normal for convolutions, torch's uniform for the classifier, gamma 1 (0 for the
+ * last of a block if zero_init_residual), beta 0, running mean 0 and variance 1. cnn: Glorot's
+ * uniform for all weights, biases 0, as TensorFlow's layers start. The same seed
+ * gives the same bits on any machine of the same libm. */
+void model_init(struct model *m, int64_t seed);
 
 /* x (count) = sd times standard normals: 2i and 2i+1 are radius cos(angle) and radius sin(angle),
  * radius = sqrt(-2 log(1 - u)), angle = 2 pi v, of the stream's numbers u and v (Box and Muller, "A

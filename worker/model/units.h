@@ -18,7 +18,7 @@
 #include "worker/kernels/softmax_loss.h"
 #include "worker/layers/conv.h"
 #include "worker/layers/linear.h"
-#include "worker/model/model.h"
+#include "worker/model/model_config.h"
 
 #define BATCHNORM_EPSILON 1e-5
 
@@ -118,12 +118,9 @@ void *model_allocate(struct model *m, size_t bytes, struct error *e);
 void *model_allocate_shared(struct model *m, size_t bytes, struct error *e);
 void *model_count_memory(struct model *m, void *p, size_t bytes, struct error *e);
 
-/* layouts.c: the sizes of the configuration, each once; the first one is in use. */
-void model_list_layouts(struct model *m);
-
 /* units.c: one unit; the units and lanes of these convolutions. */
 struct unit model_make_unit(const struct arch_conv *c, const struct model_config *config);
-int model_make_units(struct model *m, const struct arch_conv *convs, int count, struct error *e);
+void model_make_units(struct model *m, const struct arch_conv *convs, int count);
 
 static inline bool model_is_bf16(const struct model *m)
 {
@@ -237,18 +234,6 @@ static inline const char *model_trace_category(const struct model *m)
 {
     return m->evaluating ? "predict" : "forward";
 }
-
-/* tensors.c: fills the table and the offsets from the units. */
-int model_lay_out_tensors(struct model *m, struct error *e);
-void tensor_to_torch(const struct model_tensor *t, const float *engine, float *torch);
-void tensor_from_torch(const struct model_tensor *t, const float *torch, float *engine);
-
-/* cnn.c: units, layers and memory; model_destroy frees what is not the model's own. */
-int cnn_build(struct model *m, struct error *e);
-int cnn_allocate(struct model *m, struct error *e);
-void cnn_lay_out_tensors(struct model *m, size_t weight, size_t bias); /* of the hidden layer */
-void cnn_forward(struct model *m);                                     /* from images to head */
-void cnn_backward(struct model *m, bool accumulate, const struct announcement *a); /* from d_head */
 
 /* batchnorm.c: before and behind the passes over the images. Behind a barrier, each thread finishes
  * its share of the channels, for which it adds the sums of all lanes in order. It clears these then

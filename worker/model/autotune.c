@@ -1,4 +1,4 @@
-#include "worker/model/tune.h"
+#include "worker/model/autotune.h"
 
 #include <ctype.h>
 #include <limits.h>
@@ -28,7 +28,7 @@ enum { ROUNDS = 2 };
 static const enum conv_winograd ways[] = {CONV_NO_WINOGRAD, CONV_WINOGRAD_2, CONV_WINOGRAD_4};
 enum { WAYS = sizeof ways / sizeof ways[0] };
 
-static bool tune_is_shape_of(const struct tuned_shape *s, const struct conv *c)
+static bool autotune_is_shape_of(const struct tuned_shape *s, const struct conv *c)
 {
     return s->size == c->window.in && s->in_channels == c->window.channels &&
            s->out_channels == c->out_channels;
@@ -37,11 +37,11 @@ static bool tune_is_shape_of(const struct tuned_shape *s, const struct conv *c)
 void model_tuning_apply(const struct model_tuning *tuning, struct conv *c)
 {
     for (int i = 0; tuning && i < tuning->count; i++)
-        if (tune_is_shape_of(&tuning->shapes[i], c) && conv_winograd_takes(c))
+        if (autotune_is_shape_of(&tuning->shapes[i], c) && conv_winograd_takes(c))
             memcpy(c->winograd, tuning->shapes[i].winograd, sizeof c->winograd);
 }
 
-static void tune_add_shape(const struct arch_conv *a, void *context)
+static void autotune_add_shape(const struct arch_conv *a, void *context)
 {
     struct model_tuning *t = context;
     struct conv c = conv_make(a->in_size, a->in_channels, a->out_channels, a->kernel, a->stride,
@@ -50,31 +50,31 @@ static void tune_add_shape(const struct arch_conv *a, void *context)
     if (!conv_winograd_takes(&c) || t->count == TUNED_SHAPES_MAX)
         return;
     for (int i = 0; i < t->count; i++)
-        if (tune_is_shape_of(&t->shapes[i], &c))
+        if (autotune_is_shape_of(&t->shapes[i], &c))
             return;
     t->shapes[t->count++] =
         (struct tuned_shape){a->in_size, a->in_channels, a->out_channels, {CONV_NO_WINOGRAD}};
 }
 
-static void tune_list_shapes(const struct model_config *c, struct model_tuning *t)
+static void autotune_list_shapes(const struct model_config *c, struct model_tuning *t)
 {
     struct arch_shape shape = model_shape(c);
 
     *t = (struct model_tuning){0};
-    arch_each_conv(&shape, tune_add_shape, t);
+    arch_each_conv(&shape, autotune_add_shape, t);
     for (int i = 0; i < MODEL_SIZES_MAX && c->more_sizes[i]; i++) {
         shape.image_size = c->more_sizes[i];
-        arch_each_conv(&shape, tune_add_shape, t);
+        arch_each_conv(&shape, autotune_add_shape, t);
     }
     shape.image_size = c->eval_size;
     if (c->eval_size)
-        arch_each_conv(&shape, tune_add_shape, t);
+        arch_each_conv(&shape, autotune_add_shape, t);
 }
 
 void model_tune_all(const struct model_config *config, enum conv_winograd m,
                     struct model_tuning *tuning)
 {
-    tune_list_shapes(config, tuning);
+    autotune_list_shapes(config, tuning);
     for (int i = 0; i < tuning->count; i++)
         for (int k = 0; k < CONV_DIRECTIONS; k++)
             tuning->shapes[i].winograd[k] = m;
@@ -88,7 +88,7 @@ struct trial {
 };
 
 /* The values do not matter, only that there are no denormals. */
-static float *tune_filled(size_t floats)
+static float *autotune_filled(size_t floats)
 {
     float *p = memory_allocate(floats * sizeof *p);
     for (size_t i = 0; p && i < floats; i++)
@@ -96,7 +96,7 @@ static float *tune_filled(size_t floats)
     return p;
 }
 
-static size_t tune_most_scratch(struct conv c)
+static size_t autotune_most_scratch(struct conv c)
 {
     size_t most = 0;
     for (int i = 0; i < WAYS; i++) {
@@ -108,22 +108,22 @@ static size_t tune_most_scratch(struct conv c)
     return most;
 }
 
-static bool tune_make_trial(struct trial *t)
+static bool autotune_make_trial(struct trial *t)
 {
     size_t pixels =
         (size_t)t->images * (size_t)t->c.window.in * (size_t)t->c.window.in; /* in and out */
     size_t in = pixels * (size_t)t->c.window.channels, out = pixels * (size_t)t->c.out_channels;
 
-    t->x = tune_filled(in);
-    t->dx = tune_filled(in);
-    t->z = tune_filled(out);
-    t->w = tune_filled(conv_weights(&t->c));
-    t->dw = tune_filled(conv_weights(&t->c));
-    t->scratch = tune_filled(tune_most_scratch(t->c));
+    t->x = autotune_filled(in);
+    t->dx = autotune_filled(in);
+    t->z = autotune_filled(out);
+    t->w = autotune_filled(conv_weights(&t->c));
+    t->dw = autotune_filled(conv_weights(&t->c));
+    t->scratch = autotune_filled(autotune_most_scratch(t->c));
     return t->x && t->dx && t->z && t->w && t->dw && t->scratch;
 }
 
-static void tune_drop_trial(struct trial *t)
+static void autotune_drop_trial(struct trial *t)
 {
     free(t->x);
     free(t->dx);
@@ -140,7 +140,7 @@ struct timed_pass {
     enum pass pass;
 };
 
-static void tune_run_pass(int thread, int first, int end, void *context)
+static void autotune_run_pass(int thread, int first, int end, void *context)
 {
     const struct timed_pass *p = context;
     const struct trial *t = p->trial;
@@ -158,7 +158,7 @@ static void tune_run_pass(int thread, int first, int end, void *context)
 }
 
 /* Of this thread's processor: neighbours on the machine count less. */
-static double tune_processor_seconds(void)
+static double autotune_processor_seconds(void)
 {
     struct timespec t;
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
@@ -167,8 +167,8 @@ static double tune_processor_seconds(void)
 
 /* Tries all ways of one direction, taking turns, and leaves the chosen one in the convolution.
  * `fixed` seconds of the pass do not depend on the way. Returns the chosen one's seconds. */
-static double tune_choose(struct trial *t, enum conv_direction direction, enum pass pass,
-                          double fixed)
+static double autotune_choose(struct trial *t, enum conv_direction direction, enum pass pass,
+                              double fixed)
 {
     double best[WAYS] = {INFINITY, INFINITY, INFINITY};
     int chosen = 0;
@@ -176,10 +176,10 @@ static double tune_choose(struct trial *t, enum conv_direction direction, enum p
     for (int i = 0; i < ROUNDS * WAYS; i++) {
         struct timed_pass p = {t, pass};
         t->c.winograd[direction] = ways[i % WAYS];
-        double start = tune_processor_seconds();
-        parallel_run(1, t->images, tune_run_pass, &p);
+        double start = autotune_processor_seconds();
+        parallel_run(1, t->images, autotune_run_pass, &p);
         stall_progress_add(1);
-        best[i % WAYS] = fmin(best[i % WAYS], tune_processor_seconds() - start);
+        best[i % WAYS] = fmin(best[i % WAYS], autotune_processor_seconds() - start);
     }
     for (int i = 1; i < WAYS; i++)
         if (best[i] - fixed < MARGIN * (best[chosen] - fixed))
@@ -188,22 +188,22 @@ static double tune_choose(struct trial *t, enum conv_direction direction, enum p
     return best[chosen];
 }
 
-static void tune_measure(struct tuned_shape *s, int images)
+static void autotune_measure(struct tuned_shape *s, int images)
 {
     struct trial t = {.c = conv_make(s->size, s->in_channels, s->out_channels, 3, 1, 1, 1),
                       .images = images};
 
-    if (tune_make_trial(&t)) {
-        tune_choose(&t, CONV_FORWARD, PASS_FORWARD, 0);
-        double weights = tune_choose(&t, CONV_WEIGHTS, PASS_WEIGHTS, 0);
-        tune_choose(&t, CONV_DATA, PASS_BACKWARD, weights);
+    if (autotune_make_trial(&t)) {
+        autotune_choose(&t, CONV_FORWARD, PASS_FORWARD, 0);
+        double weights = autotune_choose(&t, CONV_WEIGHTS, PASS_WEIGHTS, 0);
+        autotune_choose(&t, CONV_DATA, PASS_BACKWARD, weights);
         memcpy(s->winograd, t.c.winograd, sizeof s->winograd);
     }
-    tune_drop_trial(&t);
+    autotune_drop_trial(&t);
 }
 
 /* Of the batch: threads share what is made of large weights. */
-static int tune_trial_images(const struct model_config *c, const struct tuned_shape *s)
+static int autotune_trial_images(const struct model_config *c, const struct tuned_shape *s)
 {
     double flops = 18.0 * s->size * s->size * s->in_channels * s->out_channels;
     double enough = ceil(TRIAL_FLOPS / flops);
@@ -211,7 +211,7 @@ static int tune_trial_images(const struct model_config *c, const struct tuned_sh
 }
 
 /* As part of a file's name. */
-static void tune_processor_model(char *model, size_t size)
+static void autotune_processor_model(char *model, size_t size)
 {
     char *name = host_cpuinfo("model name");
 
@@ -223,7 +223,7 @@ static void tune_processor_model(char *model, size_t size)
 }
 
 /* NULL: there is none. */
-static const char *tune_choices_folder(char path[PATH_MAX])
+static const char *autotune_choices_folder(char path[PATH_MAX])
 {
     char cache[PATH_MAX];
 
@@ -232,17 +232,17 @@ static const char *tune_choices_folder(char path[PATH_MAX])
     return path;
 }
 
-static void tune_cache_file(const char *folder, const struct tuned_shape *s, int images,
-                            char path[PATH_MAX])
+static void autotune_cache_file(const char *folder, const struct tuned_shape *s, int images,
+                                char path[PATH_MAX])
 {
     char model[128];
-    tune_processor_model(model, sizeof model);
+    autotune_processor_model(model, sizeof model);
     file_path(path, NULL, "%s/%s-%s-%s-%dx%d-%d-%d", folder, PACKAGE_VERSION, isa_level(), model,
               s->size, s->in_channels, s->out_channels, images);
 }
 
 /* A file holds the text of its one shape. */
-static bool tune_read_choice(const char *path, struct tuned_shape *s)
+static bool autotune_read_choice(const char *path, struct tuned_shape *s)
 {
     struct model_tuning t = {0};
     struct error e;
@@ -263,8 +263,8 @@ static bool tune_read_choice(const char *path, struct tuned_shape *s)
 
 /* Another job may have measured the shape meanwhile and trains with its own choice, which is what
  * the next one will read: this one takes it too. A file that says nothing is replaced. */
-static int tune_remember_choice(const char *folder, const char *path, struct tuned_shape *s,
-                                struct error *e)
+static int autotune_remember_choice(const char *folder, const char *path, struct tuned_shape *s,
+                                    struct error *e)
 {
     struct model_tuning t = {1, {*s}};
     char text[TUNING_TEXT_BYTES + 1];
@@ -274,7 +274,7 @@ static int tune_remember_choice(const char *folder, const char *path, struct tun
     strcat(text, "\n");
     if (!status)
         status = file_write_first(path, text, strlen(text), e);
-    if (status || tune_read_choice(path, s))
+    if (status || autotune_read_choice(path, s))
         return status;
     return file_write_atomic(path, text, strlen(text), e);
 }
@@ -283,21 +283,21 @@ void model_tune(const struct model_config *config, struct model_tuning *tuning, 
 {
     char folder[PATH_MAX], path[PATH_MAX];
     struct error e;
-    const char *cache = tune_choices_folder(folder);
+    const char *cache = autotune_choices_folder(folder);
 
     problem[0] = '\0';
     if (!cache)
         snprintf(problem, 256, "neither XDG_CACHE_HOME nor HOME is the path of a folder");
-    tune_list_shapes(config, tuning);
+    autotune_list_shapes(config, tuning);
     for (int i = 0; i < tuning->count; i++) {
         struct tuned_shape *s = &tuning->shapes[i];
-        int images = tune_trial_images(config, s);
+        int images = autotune_trial_images(config, s);
         if (cache)
-            tune_cache_file(cache, s, images, path);
-        if (cache && tune_read_choice(path, s))
+            autotune_cache_file(cache, s, images, path);
+        if (cache && autotune_read_choice(path, s))
             continue;
-        tune_measure(s, images);
-        if (cache && tune_remember_choice(cache, path, s, &e))
+        autotune_measure(s, images);
+        if (cache && autotune_remember_choice(cache, path, s, &e))
             snprintf(problem, 256, "%.250s", e.text);
     }
 }
@@ -314,7 +314,7 @@ void model_tuning_to_text(const struct model_tuning *tuning, char text[TUNING_TE
     }
 }
 
-static bool tune_has_shape(const struct model_tuning *tuning, const struct tuned_shape *s)
+static bool autotune_has_shape(const struct model_tuning *tuning, const struct tuned_shape *s)
 {
     for (int i = 0; i < tuning->count; i++) {
         const struct tuned_shape *t = &tuning->shapes[i];
@@ -330,12 +330,12 @@ int model_tuning_take(const struct model_config *config, const char *text,
 {
     struct model_tuning own;
 
-    tune_list_shapes(config, &own);
+    autotune_list_shapes(config, &own);
     if (model_tuning_from_text(text, tuning))
         return error_set(e, ERR_INVALID, "model.winograd_tiles cannot be read");
     for (int i = 0; i < own.count; i++) {
         const struct tuned_shape *s = &own.shapes[i];
-        if (!tune_has_shape(tuning, s))
+        if (!autotune_has_shape(tuning, s))
             return error_set(e, ERR_INVALID,
                              "model.winograd_tiles does not name the convolution %dx%d-%d of this "
                              "network: take the words from the provenance of a run of it",
@@ -343,7 +343,7 @@ int model_tuning_take(const struct model_config *config, const char *text,
     }
     for (int i = 0; i < tuning->count; i++) {
         const struct tuned_shape *s = &tuning->shapes[i];
-        if (!tune_has_shape(&own, s))
+        if (!autotune_has_shape(&own, s))
             return error_set(e, ERR_INVALID,
                              "model.winograd_tiles names the convolution %dx%d-%d, which this "
                              "network does not compute so",
@@ -352,7 +352,7 @@ int model_tuning_take(const struct model_config *config, const char *text,
     return 0;
 }
 
-static bool tune_is_way(int m)
+static bool autotune_is_way(int m)
 {
     return m == CONV_NO_WINOGRAD || m == CONV_WINOGRAD_2 || m == CONV_WINOGRAD_4;
 }
@@ -369,7 +369,7 @@ int model_tuning_from_text(const char *text, struct model_tuning *tuning)
                    &m[CONV_FORWARD], &m[CONV_DATA], &m[CONV_WEIGHTS], &length) != 6)
             return -1;
         for (int i = 0; i < CONV_DIRECTIONS; i++) {
-            if (!tune_is_way(m[i]))
+            if (!autotune_is_way(m[i]))
                 return -1;
             s->winograd[i] = (enum conv_winograd)m[i];
         }

@@ -1,0 +1,8 @@
+/* Passes of a model with bf16 activations: from images to head, and from the head's gradient to the
+ * images. Statistics, classifier and loss are shared with fp32. */
+#pragma once
+
+#include "worker/model/units.h"
+
+void model_bf16_forward(struct model *m);
+void model_bf16_backward(struct model *m, bool accumulate, const struct announcement *a);
