@@ -5,13 +5,14 @@
  * are fp32.
  */
 #include "worker/model/bf16_forward_backward.h"
+
 #include "common/run/trace.h"
 #include "worker/kernels/batchnorm.h"
+#include "worker/kernels/bf16.h"
 #include "worker/kernels/pool.h"
+#include "worker/layers/conv_bf16.h"
 #include "worker/team/dry_run.h"
 #include "worker/team/parallel.h"
-#include "worker/kernels/bf16.h"
-#include "worker/layers/conv_bf16.h"
 
 /* A thread's lines of a unit's z, counted through the batch. */
 static struct parallel_range bf16_lines(const struct model *m, const struct unit *u,

@@ -2,10 +2,13 @@
  * arch cnn (common/net/network.h), forward and backward up to the classifier, which all networks
  * share. A unit's z holds y = relu(convolution + bias), made in the convolution's tiles.
  */
+#include "worker/model/cnn.h"
+
 #include <stdlib.h>
 
 #include "common/net/network.h"
 #include "common/run/trace.h"
+#include "common/xalloc.h"
 #include "worker/kernels/pool.h"
 #include "worker/model/units.h"
 #include "worker/team/dry_run.h"

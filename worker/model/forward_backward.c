@@ -1,11 +1,13 @@
 #include "worker/model/forward_backward.h"
+
 #include <string.h>
+
 #include "common/run/trace.h"
 #include "worker/kernels/pool.h"
-#include "worker/team/dry_run.h"
 #include "worker/kernels/softmax_loss.h"
 #include "worker/model/bf16_forward_backward.h"
 #include "worker/model/cnn.h"
+#include "worker/team/dry_run.h"
 
 /* ---- forward */
 

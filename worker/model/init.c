@@ -1,11 +1,13 @@
 /* Tensor t draws from the stream (seed, 0, t), so the weights depend on the seed only. */
 #include "worker/model/init.h"
+
 #include <math.h>
+#include <stdbool.h>
+
 #include "common/rng.h"
 #include "common/run/stall_report.h"
 #include "worker/model/units.h"
 #include "worker/model/weights.h"
-#include <stdbool.h>
 
 /* ---- normal random numbers */
 

@@ -1,14 +1,19 @@
 #include "worker/model/model.h"
+
 #include <stdlib.h>
 #include <string.h>
+
+#include "common/xalloc.h"
 #include "worker/kernels/gemm.h"
+#include "worker/layers/conv_bf16.h"
 #include "worker/layers/conv_grouped.h"
-#include "worker/model/bf16_forward_backward.h"
 #include "worker/model/autotune.h"
-#include "worker/team/memory.h"
-#include "worker/team/parallel.h"
+#include "worker/model/bf16_forward_backward.h"
+#include "worker/model/cnn.h"
 #include "worker/model/units.h"
 #include "worker/model/weights.h"
+#include "worker/team/memory.h"
+#include "worker/team/parallel.h"
 
 static int model_allocate_floats(struct model *m, float **p, size_t floats, struct error *e)
 {
@@ -32,7 +37,7 @@ static struct window model_pool_of(const struct unit *stem)
     return window_make(stem->conv.window.out, stem->conv.out_channels, 3, 2, 1);
 }
 
-static int model_blocks(struct model *m, const struct network *n, struct error *e)
+static int model_make_blocks(struct model *m, const struct network *n, struct error *e)
 {
     const struct model_config *c = &m->config;
 
@@ -402,7 +407,7 @@ int model_create(const struct model_config *config, struct model **out, struct e
         cnn_build(m);
     } else {
         network_make(&shape, &n);
-        status = model_build_blocks(m, &n, e);
+        status = model_make_blocks(m, &n, e);
         if (!status)
             status = model_check_precision(m, e);
     }

@@ -1,11 +1,14 @@
 #include "worker/model/units.h"
+
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "common/xalloc.h"
 #include "worker/layers/conv_grouped.h"
 #include "worker/model/autotune.h"
-#include "worker/team/memory.h"
-#include <math.h>
 #include "worker/team/dry_run.h"
+#include "worker/team/memory.h"
 
 void *model_count_memory(struct model *m, void *p, size_t bytes, struct error *e)
 {

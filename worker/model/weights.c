@@ -1,9 +1,13 @@
 #include "worker/model/weights.h"
+
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
 #include "common/run/weights.h"
+#include "common/xalloc.h"
+#include "worker/model/cnn.h"
 #include "worker/model/units.h"
 #include "worker/team/parallel.h"
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "common/job/recipe/optimizers.h"
+#include "common/xalloc.h"
 #include "worker/model/weights.h"
 #include "worker/optim/update.h"
 #include "worker/team/dry_run.h"
