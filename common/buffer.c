@@ -100,7 +100,7 @@ bool arrays_grow(const struct array *arrays, size_t n, size_t count, size_t *roo
         memcpy(&items, arrays[i].at, sizeof items);
         items = array_grow(items, count, &more, arrays[i].item_bytes);
         if (!items)
-            return false; /* those before it have more room than *room says */
+            return false; /* entries before it have more room than *room says */
         memcpy(arrays[i].at, &items, sizeof items);
     }
     *room = more;

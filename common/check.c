@@ -9,7 +9,7 @@
 #include "common/clock.h"
 
 #define FOUND_BYTES  512
-#define CLOCK_OLDEST 1.7e9 /* Unix time: before this program was written */
+#define CLOCK_OLDEST 1.7e9
 
 static void check_add(json_t *list, const char *check, bool ok, const char *advice,
                       const char *format, va_list args)

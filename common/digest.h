@@ -1,17 +1,16 @@
-/* XXH3's 128 bits of a file (xxhash.com), as 32 hex digits in the form that xxh128sum prints: tells
- * a file that changed from one that did not. Not against malice. */
+/* XXH3 with 128 bits as 32 hex digits, as printed by xxh128sum: detects changes, not malice. */
 #pragma once
 
 #include <stddef.h>
 
 #include "common/error.h"
 
-#define DIGEST_BYTES 33 /* with the final NUL */
+#define DIGEST_BYTES 33
 
 void digest_text(const void *data, size_t bytes, char hex[DIGEST_BYTES]);
 
-/* The same of bytes that come in parts. digest_end gives the hex and frees it; NULL (there was no
- * memory) gives "". */
+/* The same of data in parts. digest_end writes the digest and frees d; "" if d is NULL (no
+ * memory). */
 struct digest;
 struct digest *digest_begin(void);
 void digest_add(struct digest *d, const void *data, size_t bytes);

@@ -12,7 +12,7 @@
 #include "common/system/file.h"
 #include "common/number.h"
 
-/* What to change where people write what JSON does not have; NULL: something else. */
+/* Advice for common mistakes; NULL: none. */
 static const char *json_advice(const char *words)
 {
     const char *near = strstr(words, " near '");
@@ -39,7 +39,6 @@ static const char *json_advice(const char *words)
     return ends_list && strchr("\"{[-0123456789", token) ? "a comma is missing" : NULL;
 }
 
-/* The one reader of JSON that others wrote. */
 static json_t *json_parse(const char *text, size_t bytes, struct error *e)
 {
     json_error_t where;
@@ -54,7 +53,7 @@ static json_t *json_parse(const char *text, size_t bytes, struct error *e)
     return value;
 }
 
-/* Depth is counted before parsing, so that a hostile document costs neither stack nor memory. */
+/* Checked before parsing, so that a hostile document costs neither stack nor memory. */
 static int json_depth_of(const char *text, size_t bytes)
 {
     int depth = 0, deepest = 0, in_string = 0;
@@ -120,7 +119,7 @@ json_t *json_document_load(const char *path, struct error *e)
     return value;
 }
 
-/* The next part of a pointer, and where the one behind it begins. */
+/* Copies the next part of a pointer and returns the rest. */
 static const char *json_pointer_part(const char *pointer, char part[256])
 {
     size_t length = strcspn(pointer + 1, "/");
@@ -214,7 +213,7 @@ void json_set_at(json_t *document, const char *pointer, json_t *value)
 static void json_differences_at(json_t *const *values, size_t count, const char *pointer,
                                 json_t *differences);
 
-/* Key by key, those of all objects. */
+/* Key by key, of all objects. */
 static void json_differences_below(json_t *const *values, size_t count, const char *pointer,
                                    json_t *differences)
 {
@@ -261,8 +260,8 @@ void json_differences(json_t *const *values, size_t count, json_t *differences)
     json_differences_at(values, count, "", differences);
 }
 
-/* Puts the number that begins at from, of the given length, at to, which is not behind it. Returns
- * the end of what it wrote. */
+/* Writes the number at from with the fewest digits to to, which is not after it. Returns its
+ * end. */
 static char *json_shorten_number(char *to, const char *from, size_t length)
 {
     char text[NUMBER_BYTES + sizeof ".0"];
@@ -270,7 +269,7 @@ static char *json_shorten_number(char *to, const char *from, size_t length)
     if (memchr(from, '.', length) || memchr(from, 'e', length)) {
         number_text(strtod(from, NULL), text);
         if (!strpbrk(text, ".e"))
-            strcat(text, ".0"); /* stays no integer */
+            strcat(text, ".0"); /* keep it a real number */
         if (strlen(text) <= length) {
             from = text;
             length = strlen(text);
@@ -280,7 +279,7 @@ static char *json_shorten_number(char *to, const char *from, size_t length)
     return to + length;
 }
 
-/* What stands at the beginning of text: a number, a string, or one other character. */
+/* The length of the number, string or other character that text begins with. */
 static size_t json_token_length(const char *text)
 {
     size_t length = 1;
@@ -323,7 +322,7 @@ int json_file_write(const char *path, const json_t *value, struct error *e)
 {
     char *text = must_alloc(json_dumps(value, JSON_INDENT(2) | JSON_REAL_PRECISION(12)));
     size_t bytes = strlen(text);
-    text[bytes] = '\n'; /* the place of the terminating NUL, which is not written */
+    text[bytes] = '\n';
     int status = file_write_atomic(path, text, bytes + 1, e);
     free(text);
     return status;

@@ -27,7 +27,7 @@ void log_set_name(const char *name)
     snprintf(speaker, sizeof speaker, "%s%s", name ? name : "", name ? ": " : "");
 }
 
-/* Words as the inside of a JSON string, but for what text_escape does. */
+/* Escapes words for a JSON string, beyond what text_escape does. */
 static size_t log_quote(char *out, size_t room, const char *words)
 {
     size_t used = 0;
@@ -44,7 +44,7 @@ static void log_write_line(char *line, size_t used)
 {
     line[used++] = '\n';
     if (write(STDERR_FILENO, line, used) < 0)
-        return; /* nowhere left to say so */
+        return;
 }
 
 static void log_format_line(enum log_level level, const char *format, va_list args)
@@ -76,8 +76,8 @@ static void log_format_line(enum log_level level, const char *format, va_list ar
     log_write_line(line, used);
 }
 
-/* Without the buffers: where a function has both, clang 14 with -fstack-clash-protection loses the
- * doubles among its arguments. */
+/* Without the buffers: in a function with both, clang 14 with -fstack-clash-protection loses double
+ * arguments. */
 void log_at(enum log_level level, const char *format, ...)
 {
     va_list args;

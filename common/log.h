@@ -1,7 +1,6 @@
 /*
- * Log lines on stderr: "2026-11-21T13:15:02.123Z warning: words". Thread-safe, one write a line.
- * What is in the words of others (a file's name, a node's report) forges no line: see text.h.
- * A worker's rank is put in front of its lines once log_set_name("rank 3") was called.
+ * Log lines on stderr: "2026-11-21T13:15:02.123Z warning: words", after log_set_name("rank 3") with
+ * that name. Thread-safe, one write per line. Untrusted words are escaped (text.h).
  */
 #pragma once
 
@@ -9,10 +8,10 @@ enum log_level { LOG_LEVEL_ERROR, LOG_LEVEL_WARNING, LOG_LEVEL_INFO, LOG_LEVEL_D
 
 enum log_format { LOG_TEXT, LOG_JSON };
 
-/* One object a line: {"t": "2026-11-21T13:15:02.123Z", "level": "warning", "message": "words"}. */
+/* {"t": "2026-11-21T13:15:02.123Z", "level": "warning", "message": "words"} on each line. */
 void log_set_format(enum log_format format);
-void log_set_level(enum log_level most); /* what is less severe is left out */
-void log_set_name(const char *name);     /* copied; NULL for none */
+void log_set_level(enum log_level most);
+void log_set_name(const char *name); /* copied; NULL: none */
 
 void log_at(enum log_level level, const char *format, ...) __attribute__((format(printf, 2, 3)));
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define DIGITS_MAX 17 /* of any double, to be told from all others */
+#define DIGITS_MAX 17 /* enough for any double */
 
 const char *number_text(double x, char text[NUMBER_BYTES])
 {

@@ -17,7 +17,6 @@ double number_rounded(double x);
  * whole. Returns text. */
 const char *number_percent(double part, double whole, char text[NUMBER_BYTES]);
 
-/* Sorts in ascending order; no value may be NAN. */
 void number_sort(double *values, size_t count);
 
 /* The median, of an even count the mean of the middle two; sorts the values. count >= 1. */

@@ -28,7 +28,7 @@ void problems_add(struct problems *p, const char *pointer, const char *suggestio
 
 void problems_extend(struct problems *p, const struct problems *from)
 {
-    size_t count = p->count; /* what is added does not hide what follows */
+    size_t count = p->count;
 
     for (size_t i = 0; i < from->count; i++) {
         const struct problems before = {.items = p->items, .count = count};
@@ -54,7 +54,7 @@ char *problem_pointer(const char *parent, const char *key)
     return pointer;
 }
 
-/* One step of a pointer, whose end is given. */
+/* Writes one step of a pointer, up to end. */
 static void problem_key_add_step(FILE *out, const char *step, const char *end, bool first)
 {
     size_t length = (size_t)(end - step);

@@ -1,34 +1,34 @@
 /*
- * Random numbers by counting: Philox-4x32-10 (Salmon et al., "Parallel random numbers: as easy as
- * 1, 2, 3", SC 2011). A stream is named by (seed, epoch, image, purpose) and holds no other state,
- * so what an image gets does not depend on threads, ranks, or which images came before it.
+ * Counter-based random numbers: Philox-4x32-10 (Salmon et al., "Parallel random numbers: as easy as
+ * 1, 2, 3", SC 2011). A stream is named by (seed, epoch, image, purpose) and has no other state, so
+ * an image's numbers do not depend on threads, ranks or other images.
  *
- * Also a shuffle by formula: a keyed permutation of [0, n). It is a Feistel network with cycle
- * walking instead of a Fisher-Yates array because any position is computed alone: nothing is
- * allocated for each rank and epoch, a resumed run starts anywhere at once, and prefetch threads
- * may work on both sides of an epoch's end.
+ * Also a keyed permutation of [0, n): a Feistel network with cycle walking instead of a
+ * Fisher-Yates array, because any position is computed alone: no memory per rank and epoch, a
+ * resumed run starts anywhere at once, and prefetch threads may work on both sides of an epoch's
+ * end.
  */
 #pragma once
 
 #include <stdint.h>
 
-/* What a stream is for; two purposes never share numbers. */
+/* Two purposes never share numbers. */
 enum rng_purpose {
-    RNG_AUGMENT = 1, /* crop and flip of one image */
-    RNG_SHUFFLE,     /* the order of an epoch; image 0 */
-    RNG_SYNTHETIC,   /* content of synthetic batches */
-    RNG_CONVERT,     /* the order of records in shards; epoch is the role */
-    RNG_MODEL,       /* initial weights; image is the tensor's number */
-    RNG_MIXUP,       /* the weight of a mixed batch; image is the step */
-    RNG_SWEEP = 8,   /* a sweep's random points; image is the point */
-    RNG_DROPOUT      /* what an image loses in front of the classifier */
+    RNG_AUGMENT = 1,
+    RNG_SHUFFLE,   /* the order of an epoch; image 0 */
+    RNG_SYNTHETIC, /* content of synthetic batches */
+    RNG_CONVERT,   /* the order of records in shards; epoch is the role */
+    RNG_MODEL,     /* initial weights; image is the tensor's number */
+    RNG_MIXUP,     /* the weight of a mixed batch; image is the step */
+    RNG_SWEEP = 8, /* a sweep's random points; image is the point */
+    RNG_DROPOUT    /* dropout before the classifier */
 };
 
 struct rng {
     uint32_t key[2];
     uint32_t counter[4]; /* block, epoch, image low, image high (24 bits) and purpose */
     uint32_t words[4];
-    int used; /* of words */
+    int used;
 };
 
 static inline void rng_philox(const uint32_t key[2], const uint32_t counter[4], uint32_t out[4])
@@ -63,7 +63,6 @@ static inline struct rng rng_stream(int64_t seed, int64_t epoch, int64_t image,
     };
 }
 
-/* 32 random bits. */
 static inline uint32_t rng_u32(struct rng *r)
 {
     if (r->used == 4) {
@@ -74,14 +73,13 @@ static inline uint32_t rng_u32(struct rng *r)
     return r->words[r->used++];
 }
 
-/* Two words as a number in [0, 1) of 53 bits. Each half is exact, and so is their sum: a conversion
- * of all 64 bits has no vectors in AVX2. */
+/* 53 bits in [0, 1). Each half is exact, and so is their sum: AVX2 has no vector conversion of 64
+ * bits. */
 static inline double rng_unit_of(uint32_t high, uint32_t low)
 {
     return (double)high * 0x1p-32 + (double)(low >> 11) * 0x1p-53;
 }
 
-/* Uniform in [0, 1), 53 bits. */
 static inline double rng_unit(struct rng *r)
 {
     uint32_t high = rng_u32(r), low = rng_u32(r);
@@ -113,7 +111,7 @@ struct rng_permutation {
     uint64_t keys[RNG_PERMUTATION_ROUNDS];
 };
 
-/* The permutation of [0, n), 0 <= n < 2^62, that a stream stands for. */
+/* The permutation of [0, n), 0 <= n < 2^62, of a stream. */
 static inline struct rng_permutation rng_permutation(int64_t n, struct rng stream)
 {
     struct rng_permutation p = {.n = (uint64_t)n, .half_bits = 1};
@@ -126,7 +124,7 @@ static inline struct rng_permutation rng_permutation(int64_t n, struct rng strea
     return p;
 }
 
-/* Which item stands at a position, 0 <= position < n. */
+/* The item at a position, 0 <= position < n. */
 static inline int64_t rng_permutation_at(const struct rng_permutation *p, int64_t position)
 {
     uint64_t mask = ((uint64_t)1 << p->half_bits) - 1, x = (uint64_t)position;
@@ -134,7 +132,7 @@ static inline int64_t rng_permutation_at(const struct rng_permutation *p, int64_
     do {
         uint64_t left = x >> p->half_bits, right = x & mask;
         for (int round = 0; round < RNG_PERMUTATION_ROUNDS; round++) {
-            /* The finaliser of SplitMix64 mixes the half with the round's key. */
+            /* SplitMix64's finaliser mixes the half with the round's key */
             uint64_t z = right + p->keys[round];
             z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9u;
             z = (z ^ z >> 27) * 0x94D049BB133111EBu;

@@ -1,21 +1,21 @@
 /*
- * The schedule of libtraincomm's sum over n ranks (worker/comm/exchange.h), which predictions are
- * made from too. n is a product of digits of at most 16, or primes: a level for each, of messages
- * among so many ranks. So 256 ranks take 2 levels each way, of 15 messages.
+ * The schedule of libtraincomm's sum over n ranks (worker/comm/exchange.h), also used for
+ * predictions. n is a product of digits of at most 16, or primes, each a level of messages among
+ * that many ranks: 256 ranks take 2 levels each way, of 15 messages.
  */
 #pragma once
 
 #include <stdbool.h>
 
 enum {
-    SUM_LEVELS_MAX = 12,    /* 2^31 ranks */
-    SUM_LEVELS_BITS = 4,    /* of a digit of the power of two in n, at most */
-    SUM_LEVELS_WINDOW = 32, /* messages each way at a time: more would meet at one rank's port */
-    SUM_LEVELS_BUCKETS = 4  /* under way at a time */
+    SUM_LEVELS_MAX = 12,
+    SUM_LEVELS_BITS = 4,    /* of a digit of the power of two, at most */
+    SUM_LEVELS_WINDOW = 32, /* concurrent messages each way: more would congest one rank's port */
+    SUM_LEVELS_BUCKETS = 4  /* concurrent */
 };
 
-/* The power of two first, in digits as equal as can be; an odd number below 16 as one, so that its
- * sums are in pairs too; the primes of a larger one, small ones together. Returns how many. */
+/* The power of two first, in digits as equal as possible; an odd number below 16 as one digit, so
+ * that its sums are in pairs too; else its primes, small ones combined. Returns the count. */
 static inline int sum_levels_find(int n, int digit[SUM_LEVELS_MAX])
 {
     int bits = 0, odd = n, count = 0, most = 1 << SUM_LEVELS_BITS;
@@ -37,7 +37,7 @@ static inline int sum_levels_find(int n, int digit[SUM_LEVELS_MAX])
     return count;
 }
 
-/* Rounds of messages, one behind the other. bf16: the first half is one level of all ranks. */
+/* Rounds of messages in sequence. bf16: the first half is one level of all ranks. */
 static inline int sum_levels_rounds(int n, bool bf16)
 {
     int digit[SUM_LEVELS_MAX], count = sum_levels_find(n, digit), rounds = 0;

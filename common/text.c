@@ -9,7 +9,7 @@
 
 #include "common/xalloc.h"
 
-/* The bytes of a sequence by its first one; 0: none begins so. */
+/* Bytes of the sequence that starts with first; 0: invalid. */
 static size_t text_sequence_length(unsigned char first)
 {
     return first < 0x80                    ? 1
@@ -19,7 +19,7 @@ static size_t text_sequence_length(unsigned char first)
                                            : 0;
 }
 
-/* Decodes one character; returns its bytes, 0 if it is not UTF-8's. */
+/* Decodes one character and returns its bytes; 0: not UTF-8. */
 static size_t text_decode(const char *text, size_t bytes, uint32_t *c)
 {
     static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
@@ -36,16 +36,13 @@ static size_t text_decode(const char *text, size_t bytes, uint32_t *c)
     return *c < least[length] || (*c >= 0xd800 && *c < 0xe000) || *c > 0x10ffff ? 0 : length;
 }
 
-/* The patterns of the JSON Schema say the same (common/job/job_text.c). */
+/* Keep in step with the patterns of the JSON Schema (common/job/job_text.c). */
 static bool text_is_unsafe(uint32_t c)
 {
-    return c < 0x20 || (c >= 0x7f && c < 0xa0) || c == 0x61c || /* the Arabic letter mark */
-           c == 0x200e || c == 0x200f ||   /* left-to-right and right-to-left marks */
-           (c >= 0x2028 && c <= 0x202e) || /* separators, embeddings, overrides */
-           (c >= 0x2066 && c <= 0x2069);   /* isolates */
+    return c < 0x20 || (c >= 0x7f && c < 0xa0) || c == 0x61c || c == 0x200e || c == 0x200f ||
+           (c >= 0x2028 && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069);
 }
 
-/* Is it among the control characters that stay? */
 static bool text_is_kept(uint32_t c, const char *keep)
 {
     return c && c < 0x80 && strchr(keep, (int)c);
@@ -232,7 +229,7 @@ size_t text_distance(const char *a, const char *b)
     return rows[m % 3][n];
 }
 
-/* Letters are forgotten more often than mistaken: "modl" is rather model than mode. */
+/* Omitted letters are more common than wrong ones: "modl" is rather model than mode. */
 static bool text_has_letters(const char *candidate, const char *word)
 {
     for (; *candidate && *word; candidate++)
@@ -244,7 +241,7 @@ void text_suggest(struct suggest *s, const char *candidate)
 {
     size_t length = strlen(s->word), distance = text_distance(s->word, candidate);
 
-    /* The start of a word is a good guess whatever is missing behind it. */
+    /* a prefix is a good guess however much is missing */
     if (length >= 2 && strncmp(s->word, candidate, length) == 0)
         distance = 1;
     if (distance > 2 || distance >= length)
