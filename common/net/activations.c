@@ -6,7 +6,7 @@
 
 enum { MOST_IN_RUN = 4, ALIGNMENT = 64 /* bytes: a cache line */ };
 
-/* A walk through a step in the engine's order. */
+/* Walks through a step in the engine's order. */
 struct walk {
     const struct network *n;
     struct activations *a;
@@ -30,7 +30,6 @@ static int activations_add_like(struct walk *w, int unit)
     return activations_walk_add(w, network_floats(&w->n->convs[unit]));
 }
 
-/* In use now. -1 is allowed. */
 static void activations_walk_use(struct walk *w, int buffer)
 {
     if (buffer < 0)
@@ -66,7 +65,7 @@ static void activations_add_units(struct walk *w, bool inference)
     }
 }
 
-/* The first block behind the stage that block i is in. */
+/* The first block after the stage of block i. */
 static int activations_stage_end(const struct network *n, int i)
 {
     for (i++; i < n->block_count && n->blocks[i].downsample < 0; i++)
@@ -74,7 +73,7 @@ static int activations_stage_end(const struct network *n, int i)
     return i;
 }
 
-/* Cuts a stage's outputs into runs of about the same length: each end but the last is kept. */
+/* Cuts a stage's outputs into runs of similar length: each end but the last is kept. */
 static void activations_cut_stage(struct walk *w, int first, int end)
 {
     struct activation_block *b = w->a->blocks;
@@ -110,8 +109,8 @@ static void activations_add_outputs(struct walk *w)
     }
 }
 
-/* The gradient of an output goes on as that of the input, unless a shortcut changes the shape. A
- * block with such a shortcut needs it last in its last unit, which may overwrite it. */
+/* The gradient of an output becomes that of the input unless a shortcut changes the shape. A block
+ * with such a shortcut needs it last in its last unit, which may overwrite it. */
 static void activations_add_gradients(struct walk *w)
 {
     const struct network *n = w->n;
@@ -151,7 +150,7 @@ static void activations_add_input(struct walk *w, bool inference)
     a->g_in = goes_on ? a->blocks[0].g : activations_walk_add(w, numbers);
 }
 
-/* z of a unit, and in training its y in a pass behind it. */
+/* z of a unit, and in training its y in a later pass. */
 static void activations_forward_unit(struct walk *w, int unit, int in)
 {
     w->now++;
@@ -164,7 +163,6 @@ static void activations_forward_unit(struct walk *w, int unit, int in)
     activations_walk_use(w, w->a->units[unit].y);
 }
 
-/* Returns the buffer of the output. */
 static int activations_forward_block(struct walk *w, int i, int in)
 {
     const struct network_block *b = &w->n->blocks[i];
@@ -203,7 +201,7 @@ static void activations_walk_forward(struct walk *w)
     activations_walk_use(w, in);
 }
 
-/* What masks the gradient of a block's output and takes its sums. */
+/* The tensor that masks the gradient of a block's output and receives its sums. */
 static void activations_use_target(struct walk *w, int block)
 {
     const struct network_block *b = &w->n->blocks[block];
@@ -280,7 +278,7 @@ static void activations_walk_backward(struct walk *w)
     activations_backward_unit(w, 0, a->units[0].g, -1, -1);
 }
 
-/* Buffers that turned out to be another's: of size 0. */
+/* Buffers that alias another get size 0. */
 static void activations_drop_unused(struct activations *a)
 {
     for (int i = 0; i < a->count; i++)
@@ -310,7 +308,7 @@ void activations_plan(const struct network *network, bool inference, size_t numb
     out->numbers = arena_place(out->buffers, out->count);
 }
 
-/* Largest first; of the same size the one that is used first. */
+/* Largest first, then earliest use. */
 static int activations_arena_compare_size(const void *x, const void *y)
 {
     const struct arena_buffer *a = *(struct arena_buffer *const *)x,
@@ -326,7 +324,7 @@ static bool activations_arena_live_together(const struct arena_buffer *a,
     return a->first <= b->last && b->first <= a->last;
 }
 
-/* The lowest gap between those that live at the same time; `placed` is sorted by offset. */
+/* The lowest gap between buffers alive at the same time; `placed` is sorted by offset. */
 static size_t activations_arena_lowest_gap(const struct arena_buffer *b,
                                            struct arena_buffer *const *placed, int count)
 {

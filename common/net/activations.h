@@ -18,7 +18,7 @@
 
 #include "common/net/network.h"
 
-enum { ARENA_BUFFERS = 1024 }; /* at most */
+enum { ARENA_BUFFERS = 1024 };
 
 struct arena_buffer {
     size_t size;
@@ -26,27 +26,25 @@ struct arena_buffer {
     size_t offset;   /* set by arena_place */
 };
 
-/* Places buffers so that two with overlapping lifetimes never overlap: "greedy by size", Pisarchyk
- * and Lee, arXiv:2001.03288: the largest first, each at the lowest offset that is free all its
- * life. Offsets are multiples of the sizes' greatest common divisor. Returns the size of the whole.
- */
+/* Places buffers so that overlapping lifetimes never share memory: "greedy by size", Pisarchyk and
+ * Lee, arXiv:2001.03288. Offsets are multiples of the sizes' greatest common divisor. Returns the
+ * total size. */
 size_t arena_place(struct arena_buffer *buffers, int count);
 
-/* Indices of buffers; -1: none. */
 struct activation_unit {
     int z;
-    int y;       /* forward: not of the last unit of a block and of a down-sampling one */
-    int y_again; /* the same in backward */
-    int g;       /* gradient of y, then of z */
-    int dz;      /* gradient of z where g must stay as it is */
+    int y; /* forward: not of the last unit of a block and of a down-sampling one */
+    int y_again;
+    int g;  /* gradient of y, then of z */
+    int dz; /* gradient of z where g must stay as it is */
 };
 
 struct activation_block {
-    int out;       /* relu(bn(z of the last unit) + shortcut), forward */
-    int out_again; /* in backward; the same as out if it was kept */
-    int g;         /* gradient of out; of the input too, if nothing is down-sampled */
-    int derive;    /* before backward of this block, the outputs of the blocks [derive, this one)
-                      are derived; -1: nothing */
+    int out; /* relu(bn(z of the last unit) + shortcut), forward */
+    int out_again;
+    int g;      /* gradient of out; of the input too, if nothing is down-sampled */
+    int derive; /* before backward of this block, the outputs of the blocks [derive, this one)
+                   are derived; -1: nothing */
 };
 
 struct activations {

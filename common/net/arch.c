@@ -21,7 +21,7 @@ static const struct arch archs[] = {
 
 enum { CNN_FILTERS = 32, CNN_KERNEL = 5, CNN_HIDDEN = 1024 };
 
-/* What differs from the table of keys. */
+/* Defaults that differ from the table of keys. */
 static const struct {
     const char *pointer, *value;
 } cnn_defaults[] = {
@@ -94,7 +94,6 @@ bool arch_takes_width(const struct arch *arch, double width)
            (group == channels && channels >= 4 && !(channels & (channels - 1)));
 }
 
-/* Channels as model.width makes them. */
 static int arch_widen(const struct arch_shape *shape, int channels)
 {
     enum { MULTIPLE = 8 };
@@ -106,7 +105,6 @@ static int arch_widen(const struct arch_shape *shape, int channels)
     return rounded < MULTIPLE ? MULTIPLE : rounded;
 }
 
-/* Inner channels of a bottleneck. */
 static int arch_inner_width(const struct arch_shape *shape, int planes)
 {
     const struct arch *arch = shape->arch;
@@ -117,7 +115,6 @@ static int arch_inner_width(const struct arch_shape *shape, int planes)
     return (int)(planes * group / 64) * arch->groups;
 }
 
-/* Where the walk through the network stands. */
 struct walk {
     void (*visit)(const struct arch_conv *conv, void *context);
     void *context;
@@ -125,7 +122,7 @@ struct walk {
     int channels, size; /* of the tensor that the next convolution reads */
 };
 
-/* Visits one convolution that reads channels x size x size; returns the size of its output. */
+/* Visits a convolution with input channels x size x size; returns its output size. */
 static int arch_visit_conv(struct walk *w, const char *name, const char *bn_name, int in, int out,
                            int kernel, int stride, int groups, int size)
 {
@@ -146,7 +143,7 @@ static int arch_visit_conv(struct walk *w, const char *name, const char *bn_name
     return conv.out_size;
 }
 
-/* Convolution number of a block ("layer1.0.conv2", "layer1.0.bn2"). */
+/* Convolution `number` of a block ("layer1.0.conv2", "layer1.0.bn2"). */
 static int arch_block_conv(struct walk *w, const char *block, int number, int in, int out,
                            int kernel, int stride, int groups, int size)
 {
@@ -194,7 +191,7 @@ static void arch_visit_residual(struct walk *w, const struct arch_shape *shape)
         w->size = arch_visit_conv(w, "conv1", "bn1", 3, 64, 3, 1, 1, size);
     } else {
         w->size = arch_visit_conv(w, "conv1", "bn1", 3, 64, 7, 2, 1, size);
-        w->size = (w->size + 2 - 3) / 2 + 1; /* the 3x3 max-pooling */
+        w->size = (w->size + 2 - 3) / 2 + 1;
     }
     for (int stage = 0; stage < 4; stage++)
         for (int i = 0; i < shape->arch->blocks[stage]; i++) {

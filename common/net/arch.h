@@ -19,21 +19,20 @@
 
 enum arch_family {
     ARCH_RESIDUAL, /* He et al. 2015, Xie et al. 2017 */
-    ARCH_CNN       /* two convolutions with pooling, two fully connected layers */
+    ARCH_CNN
 };
 
 struct arch {
-    const char *name; /* "resnet50" */
+    const char *name;
     enum arch_family family;
-    /* of the residual family */
-    bool bottleneck;     /* three convolutions a block, or two */
-    int blocks[4];       /* of each stage */
+    bool bottleneck;
+    int blocks[4];
     int groups;          /* of the 3x3 convolution */
     int width_per_group; /* 64 for ResNet */
     bool stride_in_1x1;  /* v1: the down-sampling stride is in the first 1x1; v1.5: in the 3x3 */
 };
 
-/* An architecture with all that decides its shapes. */
+/* What decides the shapes. */
 struct arch_shape {
     const struct arch *arch;
     enum job_stem stem;
@@ -46,26 +45,25 @@ const struct arch *arch_at(size_t i);           /* NULL behind the last: for lis
 
 struct arch_shape arch_shape_of(const struct job_spec *spec);
 
-/* Of an image: 3, or 1 (grey). */
 int arch_image_channels(const struct arch *arch);
 
-/* Groups have 4, 8, 16, ... channels, which a width must leave so. */
+/* Groups have 4, 8, 16, ... channels; a width must keep that. */
 bool arch_takes_width(const struct arch *arch, double width);
 
-/* precision "bf16": convolutions behind the first have channels in multiples of 32, in groups of 4,
- * 8, 16 or multiples of 32. Not cnn. */
+/* precision "bf16": all convolutions but the first have channels in multiples of 32, in groups of
+ * 4, 8, 16 or multiples of 32. Not cnn. */
 bool arch_takes_bf16(const struct arch_shape *shape);
 
-/* A key's default with this architecture as JSON text, or NULL: the one of the table of keys. */
+/* A key's default with this architecture as JSON text; NULL: that of the table of keys. */
 const char *arch_default(const struct arch *arch, const char *pointer);
 
-/* Has this architecture a use for the key ("/model/stem")? */
+/* Whether this architecture uses the key ("/model/stem"). */
 bool arch_uses(const struct arch *arch, const char *pointer);
 
 /* Kernel and stride of the max-pooling behind each convolution of cnn. */
 enum { ARCH_CNN_POOL = 2 };
 
-/* One convolution with its batch norm or bias, as it lies in the network. */
+/* A convolution with its batch norm or bias. */
 struct arch_conv {
     char name[48];    /* torchvision's: "layer1.0.conv2", "layer1.0.downsample.0", "conv1" */
     char bn_name[48]; /* "layer1.0.bn2", "layer1.0.downsample.1", "bn1"; "": a bias instead */
@@ -73,8 +71,8 @@ struct arch_conv {
     int in_size, out_size; /* height and width, square */
 };
 
-/* Calls visit for every convolution in forward order (downsample last in its block).
- * Returns the number of convolutions. */
+/* Visits every convolution in forward order (downsample last in its block). Returns their
+ * number. */
 int arch_each_conv(const struct arch_shape *shape,
                    void (*visit)(const struct arch_conv *conv, void *context), void *context);
 
@@ -87,9 +85,9 @@ struct arch_linear {
 
 enum { ARCH_LINEARS = 2 };
 
-/* The layers behind the convolutions, in forward order; the last is the classifier. Returns how
- * many. */
+/* The layers after the convolutions, in forward order; the last is the classifier. Returns their
+ * number. */
 int arch_linears(const struct arch_shape *shape, struct arch_linear out[ARCH_LINEARS]);
 
-int64_t arch_parameters(const struct arch_shape *shape); /* floats */
+int64_t arch_parameters(const struct arch_shape *shape);
 double arch_forward_macs(const struct arch_shape *shape);

@@ -10,8 +10,8 @@ static size_t grid_max(size_t a, size_t b)
     return a > b ? a : b;
 }
 
-/* Measured best: what a group of images (or rows, of a 1x1) takes of the second-level cache; more
- * where the weights, which are read once a group, are large. */
+/* Measured optimum: second-level cache used by a group of images (or rows, of a 1x1); more if the
+ * weights, read once per group, are large. */
 enum { GROUP_BYTES = 400 * 1024, LARGE_GROUP_BYTES = 1024 * 1024, LARGE_WEIGHTS = 512 * 1024 };
 
 size_t bf16_grid_lead(const struct bf16_grid *g, size_t f)
@@ -29,7 +29,7 @@ size_t bf16_grid_reach(const struct bf16_grid *g, size_t f)
     return (g->kernel - 1 - f) / g->stride;
 }
 
-/* So wide that what lies beyond a row's end is a zero of the next row's beginning. */
+/* Wide enough that reads beyond a row's end hit the zeros of the next row's beginning. */
 static void bf16_grid_set_width(struct bf16_grid *g)
 {
     g->lead = 0;
@@ -99,7 +99,7 @@ struct bf16_grid bf16_grid_make(const struct arch_conv *c)
     return g;
 }
 
-/* The most rows of positions that one of so many threads has. */
+/* The most rows of positions of one of these threads. */
 static size_t bf16_grid_share_rows(const struct bf16_grid *g, size_t images, int threads)
 {
     size_t parts = threads > 0 ? (size_t)threads : 1;
@@ -120,8 +120,6 @@ bool bf16_grid_is_first(const struct bf16_grid *g)
 {
     return g->ci < BF16_CHUNK;
 }
-
-/* ---- scratch memory */
 
 static void *bf16_grid_carve(char *memory, size_t *used, size_t bytes)
 {
@@ -177,8 +175,6 @@ struct bf16_scratch bf16_scratch_of(const struct bf16_grid *g, enum bf16_use use
             bf16_grid_carve(memory, &s.bytes, bf16_round_up(n, 32) * g->co * sizeof *s.dz);
     return s;
 }
-
-/* ---- dw's factors, shared by threads */
 
 enum {
     SHARED_READS = 16,     /* of factors in a cache, as quick as one of a part of dw in memory */
@@ -236,8 +232,6 @@ static size_t bf16_grid_shared_bytes(const struct bf16_grid *g, size_t images, i
     }
     return most;
 }
-
-/* ---- all of a network */
 
 struct network_bytes {
     struct bf16_thread_bytes most;

@@ -17,7 +17,7 @@ typedef uint16_t bf16;
 enum { BF16_COLUMNS = 32, BF16_CHUNK = 32, BF16_CHUNK_SIZE = BF16_CHUNK * BF16_COLUMNS };
 enum { BF16_ROWS = 32 };
 
-/* How a convolution lies on its grid of positions. */
+/* A convolution on its grid of positions. */
 struct bf16_grid {
     size_t in, out, stride, kernel, pad, ci, co;
     size_t gi, go;     /* channels of a group */
@@ -32,29 +32,26 @@ struct bf16_grid {
     bool x_in_place, dz_in_place;
 };
 
-/* Of a convolution as arch_each_conv shows it. */
 struct bf16_grid bf16_grid_make(const struct arch_conv *c);
-/* Of a batch that so many threads share: a piece need not hold more than a share. */
+/* For a batch shared by these threads: a piece need not exceed a share. */
 void bf16_grid_share(struct bf16_grid *g, size_t images, int threads);
 /* The first layer: fewer channels than a chunk. */
 bool bf16_grid_is_first(const struct bf16_grid *g);
-bool bf16_grid_is_large(const struct bf16_grid *g); /* its weights */
-/* Are the rows behind an image's last line zeros that give nothing? With a stride some are dx's. */
+bool bf16_grid_is_large(const struct bf16_grid *g);
+/* Whether the rows after an image's last line are zeros. With a stride some belong to dx. */
 bool bf16_grid_ends_with_lines(const struct bf16_grid *g);
 
-/* Positions of phase f before the first pixel, and before the end of the last one. */
+/* Positions of phase f before the first pixel, and up to the end of the last one. */
 size_t bf16_grid_lead(const struct bf16_grid *g, size_t f);
 size_t bf16_grid_end(const struct bf16_grid *g, size_t f);
 /* The last tap's distance in phase f. */
 size_t bf16_grid_reach(const struct bf16_grid *g, size_t f);
 /* Positions of a group; of a 1x1 in place, rows. */
 size_t bf16_grid_positions(const struct bf16_grid *g);
-/* So many positions with those that their products read. */
+/* These positions and those that their products read. */
 size_t bf16_grid_laid(const struct bf16_grid *g, size_t positions);
 
-/* ---- scratch memory */
-
-/* dw's sums are read and written once a block of positions. */
+/* dw's sums are read and written once per block of positions. */
 enum {
     BF16_BLOCK_POSITIONS = 512,
     BF16_LARGE_BLOCK_POSITIONS = 2048,
@@ -76,21 +73,20 @@ struct bf16_scratch {
     size_t bytes;
 };
 
-/* Of backward with dw's factors in memory of the team: without x_columns and dz_panels. */
+/* SHARED: backward with dw's factors in memory of the team, without x_columns and dz_panels. */
 enum bf16_use { BF16_FORWARD, BF16_BACKWARD, BF16_BACKWARD_SHARED };
 
 /* memory NULL: only its size. */
 struct bf16_scratch bf16_scratch_of(const struct bf16_grid *g, enum bf16_use use, void *memory);
 size_t bf16_first_layer_rows(const struct bf16_grid *g); /* of dw, up to a multiple of 32 */
 
-/* dw by several threads: either each has a part of its own, of its lines, and the parts are added
- * up; or the threads make the factors of dw, x in columns and panels of dz, for each other, and
- * each sums some of dw's blocks over all lines. The latter reads more where images are large, so it
- * is for few images and many weights: at most so many images, 0 if dw's blocks are too few to be
- * shared out evenly. */
+/* dw by several threads: each computes its lines' part, to be added up; or they make the factors of
+ * dw (x in columns, panels of dz) together and each sums some blocks of dw over all lines. The
+ * latter reads more if images are large, so it is for few images and many weights: at most this
+ * many images, 0 if dw has too few blocks to share evenly. */
 size_t bf16_shared_images(const struct bf16_grid *g, int threads);
 
-/* Factors of `images` that so many threads make, in pieces. */
+/* Factors of `images`, made by these threads in pieces. */
 struct bf16_shared {
     size_t pieces; /* of a thread, at most */
     size_t ld;     /* of x in columns */
@@ -98,8 +94,8 @@ struct bf16_shared {
 };
 struct bf16_shared bf16_shared_of(const struct bf16_grid *g, size_t images, int threads);
 
-/* Of all convolutions of a network: the scratch memory of a thread; (backward) its part of dw,
- * which every thread but the first has beside it; and the factors of all threads. */
+/* Over all convolutions of a network: scratch memory per thread; in backward the part of dw that
+ * every thread but the first has; the factors of all threads. */
 struct bf16_thread_bytes {
     size_t scratch, dw, shared;
 };

@@ -1,4 +1,4 @@
-/* The layout of a network: what the engine builds its model from and the planner its memory. */
+/* The layout of a network, from which the engine builds its model and the planner its memory. */
 #pragma once
 
 #include <stddef.h>
@@ -26,10 +26,8 @@ struct network {
 
 void network_make(const struct arch_shape *shape, struct network *out);
 
-/* Floats of a convolution's output, per image. */
 size_t network_floats(const struct arch_conv *conv);
 
-/* The last convolution of a block's main path. */
 int network_block_last(const struct network_block *block);
 
 /* arch cnn: two convolutions with bias and ReLU, each followed by a 2x2 max-pooling, a hidden layer
@@ -39,7 +37,6 @@ enum { CNN_STAGES = 2 };
 struct cnn_layout {
     struct arch_conv convs[CNN_STAGES];
     struct arch_linear linears[ARCH_LINEARS];
-    /* Buffers, in floats per image. */
     size_t y[CNN_STAGES];             /* (size, size, C): relu(convolution + bias) */
     size_t pooled[CNN_STAGES];        /* (size / 2, size / 2, C) */
     size_t tap[CNN_STAGES];           /* positions of the maxima: a byte for each of pooled */

@@ -51,11 +51,11 @@ const char *event_kind_at(size_t i);
 /* The numeric fields of a step event that become metric series. */
 #define EVENT_METRICS_MAX 16
 struct event_metric {
-    const char *name; /* "images_per_sec" */
-    const char *unit; /* "images/s" */
+    const char *name;
+    const char *unit;
     const char *help;
 };
-const struct event_metric *event_metric_at(size_t i); /* NULL at the end */
+const struct event_metric *event_metric_at(size_t i);
 
 /* Larger steps are not stored: no run has so many, and arithmetic on them would overflow. */
 #define EVENT_STEP_MAX ((int64_t)1000 * 1000 * 1000 * 1000)

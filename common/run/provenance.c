@@ -11,15 +11,15 @@
 #define VALUE_LIMIT_BYTES 65536
 
 enum fact_kind {
-    FACT_ONE,      /* of the attempt */
-    FACT_TIME,     /* likewise, Unix seconds */
-    FACT_MACHINES, /* of each kind of machine */
-    FACT_FLAGS,    /* likewise, many words: those that all have are not told */
-    FACT_NAMED,    /* likewise, an object of texts, each a fact */
+    FACT_ONE,
+    FACT_TIME,
+    FACT_MACHINES,
+    FACT_FLAGS, /* of each kind of machine, many words: only those that not all have are shown */
+    FACT_NAMED, /* of each kind of machine, an object of texts, each a fact */
 };
 
 struct fact {
-    const char *what; /* where it stands: keys with dots between them */
+    const char *what; /* keys with dots between them */
     const char *words;
     enum fact_kind kind;
     bool may_change_bits;
@@ -68,8 +68,6 @@ const json_t *provenance_attempt(const json_t *file)
     return best;
 }
 
-/* ---- one fact of one attempt, as text: a new one, NULL where it is not told */
-
 static char *provenance_fact_date(const json_t *value)
 {
     char text[64] = "";
@@ -94,7 +92,7 @@ static char *provenance_fact_text(const json_t *value, enum fact_kind kind)
     return json_to_text(value, JSON_ENCODE_ANY | JSON_COMPACT);
 }
 
-/* Along "a.b.c"; below a null there is nothing. */
+/* Follows "a.b.c". */
 static const json_t *provenance_fact_find(const json_t *at, const char *path)
 {
     char key[64];
@@ -111,7 +109,8 @@ static const json_t *provenance_fact_find(const json_t *at, const char *path)
     return at;
 }
 
-/* Those of all kinds of machines, each once: "a, b". name: a member of the fact; NULL: itself. */
+/* The values of all kinds of machines, each once: "a, b". name: a member of the fact; NULL:
+ * itself. */
 static char *provenance_fact_of_machines(const json_t *attempt, const char *key, const char *name)
 {
     struct buffer out = BUFFER(VALUE_LIMIT_BYTES);
@@ -139,7 +138,7 @@ static char *provenance_fact_of_machines(const json_t *attempt, const char *key,
     return NULL;
 }
 
-/* The whole "machine" of train-worker --provenance is as one of "machines". */
+/* "machine" of train-worker --provenance counts as one of "machines". */
 static char *provenance_fact_of(const json_t *attempt, const struct fact *fact, const char *name)
 {
     if (!attempt)
@@ -149,9 +148,7 @@ static char *provenance_fact_of(const json_t *attempt, const struct fact *fact, 
     return provenance_fact_text(provenance_fact_find(attempt, fact->what), fact->kind);
 }
 
-/* ---- all attempts */
-
-/* Of text, each once, as the keys of a new object. */
+/* The words of a text as keys of a new object. */
 static json_t *provenance_words_of(const char *text)
 {
     static const char between[] = ", ";
@@ -168,7 +165,7 @@ static json_t *provenance_words_of(const char *text)
     return words;
 }
 
-/* The words of a text that fewer than `texts` have; "none" where there is none. */
+/* The words that fewer than `texts` texts have; "none" without any. */
 static json_t *provenance_rare_words(json_t *words, const json_t *counts, size_t texts)
 {
     struct buffer out = BUFFER(VALUE_LIMIT_BYTES);
@@ -234,7 +231,7 @@ static void provenance_compare_fact(const json_t *const *attempts, size_t count,
     json_decref(values);
 }
 
-/* The names of all: of a fact that is an object of texts. */
+/* The names in a fact that is an object of texts. */
 static json_t *provenance_names_of(const json_t *const *attempts, size_t count,
                                    const struct fact *fact)
 {

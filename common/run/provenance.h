@@ -1,7 +1,6 @@
 /*
- * What of a run's provenance (RUN/provenance.json, worker/provenance) two runs can differ in, in
- * words, and whether it may be why their bits do. One table, for the daemon's answers and
- * trainctl.
+ * The facts of a run's provenance (RUN/provenance.json, worker/provenance) in which two runs can
+ * differ, and whether a difference may change bits. One table for the daemon and trainctl.
  */
 #pragma once
 
@@ -11,10 +10,9 @@
 #define PROVENANCE_NAME        "provenance.json" /* in the run directory */
 #define PROVENANCE_LIMIT_BYTES ((size_t)16 << 20)
 
-/* The attempt that tells most of a file: the last with a result, else the last; NULL: none. */
+/* The last attempt with a result, else the last; NULL: none. */
 const json_t *provenance_attempt(const json_t *file);
 
-/* Of count attempts (NULL: one that is not known): a new array of {"what": "machines.cpu", "words":
- * "processor", "values": [a text or null each], "may_change_bits"} for each fact in which those
- * that have it differ. */
+/* Compares attempts (NULL: not known). A new array of {"what": "machines.cpu", "words":
+ * "processor", "values": [text or null], "may_change_bits"}, one for each fact that differs. */
 json_t *provenance_differences(const json_t *const *attempts, size_t count);

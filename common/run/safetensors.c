@@ -26,7 +26,7 @@ static const struct {
     [SAFETENSORS_BF16] = {"BF16", 2},
 };
 
-/* Elements of a tensor. */
+/* Elements. */
 static size_t safetensors_count(const struct safetensors_tensor *t)
 {
     size_t count = 1;
@@ -40,8 +40,6 @@ size_t safetensors_bytes(const struct safetensors_tensor *t)
     return safetensors_count(t) * dtypes[t->dtype].bytes;
 }
 
-/* ---- writing */
-
 static json_t *safetensors_describe(const struct safetensors_tensor *t, size_t offset)
 {
     json_t *shape = json_array();
@@ -52,7 +50,7 @@ static json_t *safetensors_describe(const struct safetensors_tensor *t, size_t o
                      (json_int_t)(offset + safetensors_bytes(t)));
 }
 
-/* The header's text, padded to a multiple of 8; the caller frees it. */
+/* The header, padded to a multiple of 8; the caller frees it. */
 static char *safetensors_make_header(const struct safetensors_tensor *tensors, size_t count,
                                      const struct safetensors_meta *meta, size_t meta_count,
                                      size_t *length)
@@ -136,7 +134,6 @@ int safetensors_write(const char *path, const struct safetensors_tensor *tensors
         free(header);
         return error_set(e, ERR_INVALID, "the path %.100s... is too long", path);
     }
-    /* Never through a link that somebody put there. */
     unlink(temporary);
     int failed = 0,
         fd = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
@@ -161,8 +158,6 @@ int safetensors_write(const char *path, const struct safetensors_tensor *tensors
     file_sync_dir_of(path);
     return 0;
 }
-
-/* ---- reading */
 
 struct entry {
     struct safetensors_tensor tensor;

@@ -1,7 +1,7 @@
 /*
  * safetensors files (https://github.com/huggingface/safetensors, "Format"): u64 little-endian
  * header length, a JSON header padded with spaces, then the tensors' bytes without holes,
- * row-major. F32, F16, BF16 and I64 are what this program knows; it writes F32 and I64.
+ * row-major. Reads F32, F16, BF16 and I64; writes F32 and I64.
  */
 #pragma once
 
@@ -27,39 +27,36 @@ struct safetensors_tensor {
     int64_t shape[SAFETENSORS_DIMS_MAX];
 };
 
-/* Of a tensor. */
 size_t safetensors_bytes(const struct safetensors_tensor *t);
 
-/* Gives the bytes of tensor i into a buffer of safetensors_bytes bytes. */
+/* Fills data with the safetensors_bytes bytes of tensor i. */
 typedef void safetensors_fill(size_t i, void *data, void *context);
 
-/* Writes path through a temporary file beside it: fsync, rename, fsync of the folder. What was
- * there stays if anything fails, and the temporary file goes. ERR_NO_SPACE for a full disk. */
+/* Writes atomically, by a temporary file beside path; on failure path stays as it was. ERR_NO_SPACE
+ * for a full disk. */
 int safetensors_write(const char *path, const struct safetensors_tensor *tensors, size_t count,
                       const struct safetensors_meta *meta, size_t meta_count,
                       safetensors_fill *fill, void *context, struct error *e);
 
 struct safetensors;
 
-/* Opens a regular file and checks all of it: header length, JSON, dtypes, shapes against offsets,
- * no hole, no overlap, nothing behind the end. ERR_CORRUPT names file and offset; a dtype other
- * than the four is ERR_UNSUPPORTED. */
+/* Opens a regular file and checks it fully: header, dtypes, shapes against offsets, no hole,
+ * overlap or trailing bytes. ERR_CORRUPT names file and offset; ERR_UNSUPPORTED for another
+ * dtype. */
 int safetensors_open(const char *path, struct safetensors **out, struct error *e);
 
-/* The same of an open file: takes the descriptor over, after an error too; path is for messages. */
+/* Takes over the descriptor, also on error; path is for messages. */
 int safetensors_open_fd(int fd, const char *path, struct safetensors **out, struct error *e);
-void safetensors_close(struct safetensors *s); /* NULL is fine */
+void safetensors_close(struct safetensors *s);
 
 size_t safetensors_tensors(const struct safetensors *s);
-const struct safetensors_tensor *safetensors_at(const struct safetensors *s,
-                                                size_t i); /* in file order */
+const struct safetensors_tensor *safetensors_at(const struct safetensors *s, size_t i);
 const struct safetensors_tensor *safetensors_find(const struct safetensors *s, const char *name);
-const char *safetensors_metadata(const struct safetensors *s, const char *key); /* NULL: none */
+const char *safetensors_metadata(const struct safetensors *s, const char *key);
 
-/* Copies a tensor's bytes (one of this file's) into data. */
 int safetensors_read(struct safetensors *s, const struct safetensors_tensor *t, void *data,
                      struct error *e);
 
-/* The same as fp32, of F32, F16 or BF16: every value of these is one of fp32, and exact. */
+/* F32, F16 or BF16 as fp32, which is exact. */
 int safetensors_read_floats(struct safetensors *s, const struct safetensors_tensor *t, float *data,
                             struct error *e);

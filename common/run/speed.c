@@ -40,7 +40,7 @@ static void speed_read_model_name(void)
     free(name);
 }
 
-/* Read once: the daemon asks at each submission, and the kernel writes the file anew each time. */
+/* Cached: the daemon asks at each submission, and the kernel generates the file each time. */
 char *speed_cpu(char cpu[SPEED_CPU_BYTES])
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -95,9 +95,7 @@ bool speed_sample_read(const json_t *json, struct plan_sample *s)
     return speed_sample_is_sound(s);
 }
 
-/* ---- the cache file */
-
-/* The cache's text; "" where there is none. The caller frees it. */
+/* "" without a cache. The caller frees it. */
 static char *speed_cache_text(const char *folder)
 {
     char path[PATH_MAX], *text;
@@ -109,7 +107,7 @@ static char *speed_cache_text(const char *folder)
     return text;
 }
 
-/* Where the last `lines` lines begin. */
+/* The last `lines` lines. */
 static const char *speed_tail(const char *text, int lines)
 {
     const char *end = text + strlen(text);
@@ -180,8 +178,6 @@ size_t speed_cache_find(const char *key, struct plan_sample *samples, size_t mos
     free(text);
     return count;
 }
-
-/* ---- networks */
 
 static json_t *speed_network_load(char path[PATH_MAX])
 {

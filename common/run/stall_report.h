@@ -1,7 +1,6 @@
 /*
- * Reports of a run that makes no progress. The watchers of the ranks (worker/watch/stall.h) write
- * them to the log, where the daemon parses them: a remote host's log arrives even if its events do
- * not.
+ * Reports of a run without progress. The ranks' watchers (worker/watch/stall.h) log them and the
+ * daemon parses the log, which arrives from a remote host even if its events do not.
  */
 #pragma once
 
@@ -12,7 +11,7 @@
 
 enum stall_phase {
     STALL_IN_START,
-    STALL_IN_DATA, /* opening data sets */
+    STALL_IN_DATA,
     STALL_IN_STEP,
     STALL_IN_EVALUATION,
     STALL_IN_CHECKPOINT,
@@ -20,11 +19,9 @@ enum stall_phase {
 };
 
 enum stall_state {
-    /* Of one rank that does not run. */
     STALL_STOPPED,
     STALL_DEAD,
     STALL_STARVED,
-    /* Of one rank that runs, but slowly. */
     STALL_DATA_LATE,
     STALL_COMPUTES,
     STALL_FILES_LATE,
@@ -37,17 +34,16 @@ enum stall_state {
 };
 
 struct stall_report {
-    double seconds; /* since the phase or the step began */
+    double seconds;
     enum stall_phase phase;
     enum stall_state state;
     int rank; /* -1: all of the machine */
     char host[128];
 };
 
-/* Formats "no step for 12 s: rank 1 on n2 is stopped by a signal"; "no progress in the evaluation
- * for 12 s on n2: all ranks wait for each other"; "no step for 12 s on n2: its ranks still exchange
- * gradients: the network is slow"; "in the evaluation for 300 s on n2: its ranks are at work".
- * others: the run has other machines. */
+/* "no step for 12 s: rank 1 on n2 is stopped by a signal"; "no progress in the evaluation for 12 s
+ * on n2: all ranks wait for each other"; "in the evaluation for 300 s on n2: its ranks are at
+ * work". others: the run has other machines. */
 void stall_report_print(const struct stall_report *report, bool others,
                         char text[STALL_REPORT_BYTES]);
 
@@ -57,14 +53,13 @@ bool stall_report_parse(const char *text, struct stall_report *report);
 /* "is stopped by a signal" */
 const char *stall_state_words(enum stall_state state);
 
-/* "no step", or "no progress in the evaluation" */
 void stall_report_missing(enum stall_phase phase, char words[STALL_REPORT_BYTES]);
 
-/* The phase in a `failed` event and a job's failure: start data train evaluate checkpoint end. */
+/* As in a `failed` event: start data train evaluate checkpoint end. */
 const char *stall_phase_name(enum stall_phase phase);
 enum stall_phase stall_phase_of(const char *name); /* STALL_IN_STEP for an unknown name */
 
-/* Counts work of this process in any unit: images read or evaluated, files listed, pieces written.
- * Only growth matters: a long phase in which it grows is not stalled. From any thread. */
+/* Counts work of this process in any unit; a long phase in which it grows is not stalled. From any
+ * thread. */
 void stall_progress_add(uint64_t units);
 uint64_t stall_progress(void);

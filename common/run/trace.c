@@ -9,8 +9,8 @@
 
 #include "common/buffer.h"
 
-/* Of one thread, which is alone in writing to it; the lock is for the one that takes. Lives to the
- * end of the process, as its thread may end before it is read. */
+/* Written by one thread; the lock is for trace_take. Never freed, as the thread may end before it
+ * is read. */
 struct trace_buffer {
     struct trace_buffer *next;
     pthread_mutex_t lock;
@@ -24,7 +24,7 @@ atomic_bool trace_is_on;
 static _Atomic int64_t room_left; /* spans */
 _Atomic int64_t trace_part_ns[TRACE_PARTS];
 static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct trace_buffer *buffers; /* the newest first */
+static struct trace_buffer *buffers;
 static _Thread_local struct trace_buffer *own;
 static _Thread_local char own_name[24] = "main";
 
@@ -94,7 +94,7 @@ void trace_share(int thread, double seconds)
                                   memory_order_relaxed);
 }
 
-/* Over the mean; and forgets them. */
+/* The largest share over the mean; resets them. */
 static double trace_largest_share(void)
 {
     double largest = 0, sum = 0;

@@ -25,15 +25,15 @@
 
 #include "common/clock.h"
 
-/* im2col, col2im, Winograd's transforms; the products; batch norm's sums and gradients; waiting for
- * the other threads. */
+/* im2col, col2im, Winograd's transforms; products; batch norm's sums and gradients; waiting for
+ * other threads. */
 enum trace_part { TRACE_IM2COL, TRACE_GEMM, TRACE_NORM, TRACE_WAIT, TRACE_PARTS };
 
 struct trace_span {
     double start, end;         /* clock_monotonic */
     double parts[TRACE_PARTS]; /* seconds, of all threads together; only a layer's are not 0 */
     double largest_share; /* of a layer: the thread that worked longest, over the mean of all */
-    double work; /* floating-point operations of a convolution, bytes of an all-reduce; 0: none */
+    double work; /* of a convolution: floating-point operations; of an all-reduce: bytes; 0: none */
     int thread;
     char category[12], name[48];
 };
@@ -54,7 +54,7 @@ static inline void trace_end(double start, const char *category, const char *nam
         trace_record(start, category, name, work);
 }
 
-/* The same for a layer: with the parts that its threads, which have ended, added up. One layer at a
+/* The same for a layer, with the parts of its threads, which must have ended. One layer at a
  * time. */
 void trace_record_layer(double start, const char *category, const char *name, double work);
 
@@ -73,26 +73,23 @@ static inline void trace_part(double start, enum trace_part part)
                                   memory_order_relaxed);
 }
 
-/* What a thread, a small number, worked in a layer, without waiting. */
 void trace_share(int thread, double seconds);
 
-/* For a start that was taken anyway. */
+/* For a start that the caller has. */
 static inline void trace_since(double start, const char *category, const char *name)
 {
     if (atomic_load_explicit(&trace_is_on, memory_order_relaxed))
         trace_record(start, category, name, 0);
 }
 
-/* Names the calling thread: "prefetch 0". Without it a thread is "main". */
+/* Names the calling thread: "prefetch 0". The default is "main". */
 void trace_name_thread(const char *format, ...) __attribute__((format(printf, 1, 2)));
-const char *trace_thread_name(int thread); /* NULL behind the last that recorded anything */
+const char *trace_thread_name(int thread);
 
-/* Forgets what was not taken. All threads together keep so many spans; what is more is counted and
- * left out. */
+/* Discards earlier spans. limit: spans of all threads; more are only counted. */
 void trace_start(size_t limit);
 void trace_stop(void);
 
-/* All spans of all threads, by thread and start, a span before those inside it. The caller frees
- * *spans. *dropped: those that did not fit. Returns their number; 0 with *spans NULL without
- * memory. */
+/* All spans by thread and start, each before those inside it. The caller frees *spans. *dropped:
+ * those over the limit. Returns their number; 0 with *spans NULL without memory. */
 size_t trace_take(struct trace_span **spans, size_t *dropped);

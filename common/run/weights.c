@@ -16,8 +16,6 @@ enum { NAMED_AT_MOST = 10, NAME_BYTES = 96 };
 
 #define MODEL_FILE "model.safetensors"
 
-/* ---- the file */
-
 static bool weights_join_path(char path[PATH_MAX], const char *folder, const char *name)
 {
     return (size_t)snprintf(path, PATH_MAX, "%s/%s", folder, name) < PATH_MAX;
@@ -31,7 +29,7 @@ static bool weights_exist(const char *folder, const char *name)
     return weights_join_path(path, folder, name) && open_beneath_stat(path, &st, NULL) == 0;
 }
 
-/* state.json is written last, and has a digest of itself. */
+/* state.json is written last and contains its own digest. */
 static bool weights_checkpoint_is_whole(const char *checkpoint)
 {
     char path[PATH_MAX], digest[DIGEST_BYTES] = "";
@@ -108,9 +106,7 @@ int64_t weights_step(const struct safetensors *file)
     return text && end != text && !*end && step > 0 ? step : 0;
 }
 
-/* ---- what does not fit */
-
-/* Words about what does not fit: of the first ones in one text. */
+/* Collects mismatches; the first ones make up one text. */
 struct complaint {
     char text[1600];
     int count;
@@ -208,8 +204,6 @@ int weights_compare(const struct safetensors *file, const struct safetensors_ten
     return error_set(e, ERR_INVALID, "the weights of %s do not match %s: %s", path, arch, c.text);
 }
 
-/* ---- the network of a job */
-
 struct listing {
     struct safetensors_tensor *tensors;
     char (*names)[NAME_BYTES];
@@ -217,7 +211,7 @@ struct listing {
     bool failed;
 };
 
-/* dims: the first so many of the four sizes. */
+/* dims: the used part of the four sizes. */
 static void weights_list_tensor(struct listing *l, const char *layer, const char *part,
                                 enum safetensors_dtype dtype, int dims, const int64_t shape[4])
 {
