@@ -1,7 +1,6 @@
 /*
- * job-docs schema | man: prints schema/job.schema.json, or the list of keys in man/train-job.5,
- * from the table of job options. "make update-docs" writes both; a test checks that they are up to
- * date.
+ * job-docs schema | man: prints schema/job.schema.json, or the list of keys of man/train-job.5,
+ * from the table of job options, for "make update-docs".
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,7 +11,7 @@
 
 #define LINE_MAX_BYTES 78
 
-/* Words up to the line's end; mdoc wants each sentence to start on a new line. */
+/* Wraps words; mdoc wants each sentence on a new line. */
 static void docs_print_wrapped(const char *text)
 {
     size_t column = 0;

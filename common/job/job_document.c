@@ -12,13 +12,11 @@
 #include "common/text.h"
 #include "common/xalloc.h"
 
-/* A hostile document can hold a hundred thousand wrong keys; a person reads a few. */
+/* a hostile document can have a hundred thousand */
 #define UNKNOWN_KEYS_SHOWN 50
 
-/* What a preset says about itself beside the job's values. */
+/* A preset's keys besides the job's. */
 static const char *const preset_meta[] = {"description", "source", "recipe_images", "top1"};
-
-/* ---- keys that are none of the table's */
 
 static void job_document_spec_report_unknown(const char *pointer, size_t *unknown,
                                              struct problems *problems)
@@ -34,8 +32,8 @@ static void job_document_spec_report_unknown(const char *pointer, size_t *unknow
                      "is not a key of a job document");
 }
 
-/* "; did you mean {"arch": "resnet50"}?", by the first key of the group that takes the value; "":
- * none does. The caller frees it. */
+/* "; did you mean {"arch": "resnet50"}?", by the group's first key that takes the value; "" if
+ * none. The caller frees it. */
 static char *job_document_spec_meant(const char *group, const json_t *value)
 {
     size_t length = strlen(group);
@@ -79,8 +77,6 @@ static void job_document_spec_check_keys(const json_t *object, const char *paren
     }
 }
 
-/* ---- the preset */
-
 static bool job_document_spec_is_complete(const json_t *document)
 {
     for (size_t i = 0; job_option_at(i); i++)
@@ -89,7 +85,7 @@ static bool job_document_spec_is_complete(const json_t *document)
     return true;
 }
 
-/* A preset is checked like a document; what is wrong in it is one problem of the job. */
+/* A preset is checked like a document; its problems are one problem of the job. */
 static bool job_document_preset_right(const char *name, const json_t *preset,
                                       struct problems *problems)
 {
@@ -123,7 +119,7 @@ static void job_document_unknown_preset(const char *name, job_preset_lookup *loo
     json_decref(names);
 }
 
-/* The preset's name; NULL: none, or one that job_document_parse_row will refuse. */
+/* NULL: none, or one that job_document_parse_row will refuse. */
 static const char *job_document_preset_name(const json_t *document)
 {
     const json_t *value = json_object_get(document, "preset");
@@ -134,7 +130,7 @@ static const char *job_document_preset_name(const json_t *document)
     return right ? json_string_value(value) : NULL;
 }
 
-/* The preset's values, checked and without what it says of itself: a new reference, or NULL. */
+/* Without preset_meta, and checked: a new reference, or NULL. */
 static json_t *job_document_find_preset(const json_t *document, job_preset_lookup *lookup,
                                         void *context, int64_t *recipe_images,
                                         struct problems *problems)
@@ -156,10 +152,7 @@ static json_t *job_document_find_preset(const json_t *document, job_preset_looku
     return preset;
 }
 
-/* ---- the document */
-
-/* The optimiser and the network that the document names, else the preset, else the default: some
- * keys' defaults depend on them. */
+/* From the document, else the preset, else the default: defaults of some keys depend on them. */
 static const struct optimizer_kind *job_document_find_optimizer(const json_t *document,
                                                                 const json_t *preset)
 {
@@ -277,8 +270,6 @@ void job_spec_destroy(struct job_spec *spec)
     json_decref(spec->from_data);
     free(spec);
 }
-
-/* The table of job options as a JSON Schema (draft 2020-12). */
 
 static const char *const type_names[] = {
     [JOB_OPTION_BOOLEAN] = "boolean", [JOB_OPTION_INTEGER] = "integer",
@@ -416,8 +407,7 @@ static json_t *job_schema_object(void)
     return json_pack("{s:s, s:b, s:{}}", "type", "object", "additionalProperties", 0, "properties");
 }
 
-/* What a training and what an evaluation cannot do without; a preset may supply anything else.
- * job_check.c has the same rules. */
+/* Required for training and for evaluation; a preset may supply the rest. As in job_check.c. */
 static json_t *job_schema_required_by_mode(void)
 {
     return json_loads(

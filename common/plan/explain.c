@@ -18,7 +18,7 @@
 #include "common/text.h"
 
 /*
- * Every number of the plan with its formula, what went in, and where the formula is from.
+ * Each number of the plan with its formula, inputs and the source of the formula.
  *
  * Sources: SURFsara and Intel, "TensorFlow BKMs for State-Of-The-Art Accuracy & Convergence", April
  * 2018; Goyal et al., "Accurate, Large Minibatch SGD", 2017; Cray, "Scaling Deep Learning", ALCF
@@ -32,7 +32,7 @@
     "Malladi et al. 2022, On the SDEs and Scaling Rules for Adaptive Gradient Algorithms"
 #define JOB "the job document"
 
-/* What each number is, and which keys of the job move it, and how. */
+/* What each number means, and which keys change it. */
 static const struct {
     const char *key, *meaning, *change;
 } words[] = {
@@ -76,7 +76,7 @@ static const struct {
   /* clang-format on */
 };
 
-/* note may be NULL; value and inputs are taken over. */
+/* note may be NULL; steals value and inputs. */
 static void explain_plan_add_explanation(struct plan *plan, const char *key, const char *formula,
                                          json_t *inputs, json_t *value, const char *source,
                                          json_t *note)
@@ -116,7 +116,7 @@ static void explain_images(struct plan *plan, const struct job_spec *spec)
         spec->data.eval ? NULL : json_string("no data.eval: no evaluation"));
 }
 
-/* Where the document left them to the plan. */
+/* If the plan chose them. */
 static void explain_workers(struct plan *plan, const struct plan_inputs *inputs)
 {
     const struct plan_workers *w = inputs->workers;
@@ -135,7 +135,7 @@ static void explain_workers(struct plan *plan, const struct plan_inputs *inputs)
         inputs->cores_source ? inputs->cores_source : "this machine", json_string(w->reason));
 }
 
-/* With launcher local the ranks share out a machine, which the plan may not know. */
+/* With launcher local the ranks share a machine that the plan may not know. */
 static void explain_threads(struct plan *plan, const struct job_spec *spec,
                             const struct plan_inputs *inputs)
 {
@@ -202,7 +202,7 @@ static void explain_batch(struct plan *plan, const struct job_spec *spec)
             : NULL);
 }
 
-/* So many epochs in steps, by steps_rounding. */
+/* Converts epochs to steps by steps_rounding. */
 static void explain_step_count(struct plan *plan, const char *key, const char *epochs_key,
                                double epochs, int64_t steps, const char *source)
 {
@@ -370,7 +370,7 @@ static void explain_start(struct plan *plan, const struct job_spec *spec)
                                      json_number(plan->start_lr), BKM "; " GOYAL, NULL);
 }
 
-/* The rate by steps, s the step, W warmup_steps, T train_steps. */
+/* s: the step, W: warmup_steps, T: train_steps. */
 static void explain_schedule(struct plan *plan, const struct job_spec *spec)
 {
     static const char *const formulas[] = {
@@ -533,8 +533,6 @@ void plan_explain(struct plan *plan, const struct job_spec *spec, const struct p
     explain_memory(plan, spec);
 }
 
-/* What a colleague would mention when reading the plan. */
-
 #define LARGE_BATCH     8192 /* Goyal et al. 2017: the accuracy of plain SGD falls above 8K */
 #define HIGH_RATE_TIMES 20
 #define USUAL_RATE      0.1 /* of sgd and lars, for a batch of USUAL_BATCH (Goyal et al. 2017) */
@@ -546,7 +544,6 @@ static void explain_warn_plan_warn_with(struct plan *plan, json_t *text)
     json_array_append_new(plan->warnings, text);
 }
 
-/* In the phase that drops most. */
 static long long explain_warn_dropped_images(const struct plan *plan)
 {
     int64_t most = plan->dropped_images_per_epoch;
@@ -600,7 +597,7 @@ static void explain_warn_find_smallest_output(const struct arch_conv *conv, void
         *pixels = own;
 }
 
-/* Pixels of an image in the smallest batch norm; 0: there is none. */
+/* Pixels of an image in the smallest batch norm; 0: none. */
 static int64_t explain_warn_smallest_batch_norm(const struct job_spec *spec, int64_t image_size)
 {
     struct arch_shape shape = arch_shape_of(spec);
@@ -611,7 +608,7 @@ static int64_t explain_warn_smallest_batch_norm(const struct job_spec *spec, int
     return pixels;
 }
 
-/* Where a worker has one image at a time, by the size that leaves the fewest pixels. */
+/* Batch norm over one image at a time, for the size with the fewest pixels. */
 static void explain_warn_of_single_images(struct plan *plan, const struct job_spec *spec)
 {
     int64_t pixels = 0, size = 0;
@@ -640,7 +637,6 @@ static void explain_warn_of_single_images(struct plan *plan, const struct job_sp
                         "effect on batch norm"));
 }
 
-/* What the data themselves say against the document. */
 static void explain_warn_of_data(struct plan *plan, const struct job_spec *spec,
                                  const struct plan_data *data)
 {
@@ -691,8 +687,8 @@ static void explain_warn_of_locality(struct plan *plan, const struct job_spec *s
                      (long long)plan->steps_per_epoch, together - plan->steps_per_epoch));
 }
 
-/* Fewer epochs than others needed to reach the job's target; published for some batches, and what
- * is said of another one says so. */
+/* Fewer epochs than published runs needed for the job's target; the warning says if no published
+ * batch is near. */
 static void explain_warn_of_epochs(struct plan *plan, const struct job_spec *spec)
 {
     double own = plan_epochs_after(plan, plan->train_steps);
@@ -739,7 +735,7 @@ static void explain_warn_of_schedule(struct plan *plan, const struct job_spec *s
                               "size: give model.image_size sizes by epoch"));
 }
 
-/* By the rate itself and by that of a batch of 256, as a large batch takes a greater one. */
+/* Compares the rate itself and that of a batch of 256, as larger batches take higher rates. */
 static void explain_warn_of_high_rate(struct plan *plan, const struct job_spec *spec)
 {
     double peak = plan->peak_lr, scaled = peak * USUAL_BATCH / (double)plan->global_batch;
@@ -787,7 +783,7 @@ static void explain_warn_of_rate(struct plan *plan, const struct job_spec *spec)
             json_string("the run ends before the first of lr.milestones: the rate never decays"));
 }
 
-/* As numbers compare: a document may state 1 for 1.0. */
+/* Compares numbers by value: a document may say 1 for 1.0. */
 static bool explain_warn_is_default(const struct job_option *option, const struct job_spec *spec)
 {
     json_t *value = job_value_load(option, spec), *fallback = job_option_default(option);
@@ -800,7 +796,7 @@ static bool explain_warn_is_default(const struct job_option *option, const struc
     return same;
 }
 
-/* Keys that were set and that this optimiser does not look at. */
+/* Keys set that this optimiser ignores. */
 static void explain_warn_of_optimizer(struct plan *plan, const struct job_spec *spec)
 {
     const struct optimizer_kind *kind = optimizer_kind_at((size_t)spec->optimizer.name);
@@ -820,7 +816,7 @@ static void explain_warn_of_optimizer(struct plan *plan, const struct job_spec *
                          spec->lr.base, kind->name, usual));
 }
 
-/* Keys that were set and that this network does not look at. */
+/* Keys set that this network ignores. */
 static void explain_warn_of_arch(struct plan *plan, const struct job_spec *spec)
 {
     const struct arch *arch = arch_find(spec->model.arch);
@@ -839,7 +835,7 @@ static void explain_warn_of_arch(struct plan *plan, const struct job_spec *spec)
                                arch->name));
 }
 
-/* As far as a worker's threads are known. */
+/* If a worker's threads are known. */
 static void explain_warn_of_threads(struct plan *plan, const struct job_spec *spec)
 {
     long long threads = spec->cluster.threads_per_worker, images = spec->batch_per_worker;
@@ -883,8 +879,8 @@ static void explain_warn_of_hosts(struct plan *plan, const struct job_spec *spec
                       hosts, nodes, hosts - nodes, hosts - nodes > 1 ? "are" : "is"));
 }
 
-/* worker/comm/gradients.c: within one machine buckets stay in the cache, and the cores that compute
- * are those that add. */
+/* Within one machine buckets stay in the cache, and the computing cores do the adding
+ * (worker/comm/gradients.c). */
 static void explain_warn_of_comm(struct plan *plan, const struct job_spec *spec)
 {
     static const char *const keys[] = {"/comm/fusion_bytes", "/comm/overlap", "/comm/core"};
@@ -912,7 +908,7 @@ static void explain_warn_of_comm(struct plan *plan, const struct job_spec *spec)
                           keys[i] + strlen("/comm/")));
 }
 
-/* The first of Intel's and LLVM's variables; libgomp has none of them. */
+/* The first of Intel's and LLVM's variables, which libgomp ignores. */
 static void explain_warn_of_env(struct plan *plan, const struct job_spec *spec)
 {
     char name[JOB_ENV_NAME_BYTES];
@@ -931,7 +927,7 @@ static void explain_warn_of_env(struct plan *plan, const struct job_spec *spec)
     }
 }
 
-/* Keys that need another one, or a longer run. */
+/* Keys that have no effect without another one, or in a short run. */
 static void explain_warn_of_no_effect(struct plan *plan, const struct job_spec *spec)
 {
     if (spec->eval.has_target_top1 && !spec->data.eval)
@@ -953,7 +949,6 @@ static void explain_warn_of_no_effect(struct plan *plan, const struct job_spec *
                                (long long)spec->profile.first_step, (long long)plan->train_steps));
 }
 
-/* Before a machine is taken for days. */
 static void explain_warn_of_time(struct plan *plan)
 {
     const struct plan_band *seconds = &plan->predicted.ttt_seconds;

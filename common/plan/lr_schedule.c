@@ -24,7 +24,7 @@ double lr_start(const struct job_spec *spec, double peak)
     return spec->lr.base < peak ? spec->lr.base : peak;
 }
 
-/* Share of the time after warm-up that is over at step s, 0 to 1. */
+/* Share of the time after warm-up that has passed at step s, 0 to 1. */
 static double lr_progress(const struct lr_schedule *lr, double step)
 {
     int64_t length = lr->train_steps - lr->warmup_steps;
@@ -42,7 +42,7 @@ static double lr_stepped(const struct lr_schedule *lr, double step)
     return rate;
 }
 
-/* tf.train.exponential_decay, from the end of warm-up on. */
+/* tf.train.exponential_decay, after warm-up. */
 static double lr_exponential(const struct lr_schedule *lr, double step)
 {
     double times = (step - (double)lr->warmup_steps) / lr->decay_steps;
@@ -109,7 +109,7 @@ static int lr_curve_order(const void *a, const void *b)
     return (*x > *y) - (*x < *y);
 }
 
-/* Steps that are drawn, rising, some of them twice. */
+/* Rising, with duplicates. */
 static size_t lr_curve_steps(const struct lr_schedule *s, int64_t steps[CURVE_MAX])
 {
     size_t count = 0;

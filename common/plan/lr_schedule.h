@@ -1,4 +1,3 @@
-/* The learning rate of a step: warm-up, then a decay. Sources: explain.c. */
 #pragma once
 
 #include <jansson.h>
@@ -6,8 +5,8 @@
 
 #include "common/job/job_spec.h"
 
-/* In a phase (plan.h) with a batch of its own, a step is `pace` steps of the schedule, and its rate
- * that of the schedule times `factor`. */
+/* In a phase (plan.h) with its own batch, a step is `pace` steps of the schedule, with its rate
+ * times `factor`. */
 struct lr_phase {
     int64_t step; /* the first */
     double at;    /* its place in the schedule */
@@ -24,28 +23,24 @@ struct lr_schedule {
     double gamma;       /* step, exponential */
     double decay_steps; /* exponential: x gamma in this time */
     bool staircase;     /* exponential: only when all of that time is over */
-    /* None: step s of the run is step s of the schedule. */
+    /* count 0: step s of the run is step s of the schedule. */
     struct lr_phase phases[JOB_SIZES_MAX + 1];
     size_t phase_count;
     int64_t run_steps; /* with phases: steps of the run, where T are those of the schedule */
 };
 
-/* base x B/base_batch x factor with linear scaling; sqrt takes the root of B/base_batch, none 1. */
+/* base x factor x B/base_batch (lr.scaling linear), x its root (sqrt), or x 1 (none). */
 double lr_peak(const struct job_spec *spec, int64_t global_batch);
 
-/* lr.start, or else lr.base, but not above the peak. */
+/* lr.start, else lr.base, at most the peak. */
 double lr_start(const struct job_spec *spec, double peak);
 
-/* The rate used by step s of the run (0-based). */
 double lr_at(const struct lr_schedule *schedule, int64_t step);
 
-/* The steps of the run, and the first of them at this place of the schedule or behind it. */
+/* The run's number of steps, and its first step at or after this place of the schedule. */
 int64_t lr_run_steps(const struct lr_schedule *schedule);
 int64_t lr_step_at(const struct lr_schedule *schedule, int64_t place);
 
-/* The learning rate over a whole run, for those who draw it. */
-
-/* [[step, rate], ...] with rising steps: all of a short run; of a longer one some hundred, among
- * them the first and the last, the end of the warm-up and both sides of each milestone. A new
- * reference. */
+/* [[step, rate], ...] by step, to draw: all steps of a short run, else some hundred, with the
+ * first, the last, the end of warm-up and both sides of each milestone. A new reference. */
 json_t *lr_curve(const struct lr_schedule *schedule);

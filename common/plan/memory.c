@@ -15,15 +15,14 @@
  * residual networks of 18 to 152 layers at 64 to 224 pixels, 1 to 48 threads and 1 to 4 workers. In
  * bf16 a thread's memory follows from the network (bf16_grid.h).
  */
-#define EVAL_BATCHES    3
-#define FIXED_BYTES     (32ll << 20) /* and CNN_FIXED_BYTES: 25 to 400 images, 1 to 48 threads */
-#define CNN_FIXED_BYTES (20ll << 20)
-/* Measured with 2 to 48 threads. */
+#define EVAL_BATCHES      3
+#define FIXED_BYTES       (32ll << 20) /* and CNN_FIXED_BYTES: 25 to 400 images, 1 to 48 threads */
+#define CNN_FIXED_BYTES   (20ll << 20)
 #define THREAD_BYTES      (15ll << 17)
 #define CNN_THREAD_BYTES  (13ll << 17)
 #define BF16_THREAD_BYTES (1ll << 19) /* beside what it works in */
 
-/* Of one image. */
+/* Per image. */
 static size_t memory_activation_bytes(const struct job_spec *spec, const struct arch_shape *shape)
 {
     bool inference = spec->mode != JOB_MODE_TRAIN;
@@ -68,7 +67,7 @@ static struct thread_memory memory_thread_memory_of(const struct job_spec *spec,
                                   (int64_t)bytes.shared};
 }
 
-/* Of training, or of an evaluation at another size, whichever is more. */
+/* Of training or of an evaluation at another size, whichever is larger. */
 static size_t memory_most_activation_bytes(const struct job_spec *spec,
                                            const struct arch_shape *shape)
 {

@@ -1,4 +1,3 @@
-/* The estimate of a worker's memory. */
 #pragma once
 
 #include <stdint.h>
@@ -18,5 +17,5 @@ struct plan_memory {
 struct plan_memory plan_memory_of(const struct job_spec *spec);
 int64_t plan_memory_bytes(const struct plan_memory *memory);
 
-/* Activations and input of one training image of this size. */
+/* Activations and input of a training image of this size. */
 int64_t plan_image_bytes(const struct job_spec *spec, int64_t size);

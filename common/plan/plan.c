@@ -110,7 +110,7 @@ double plan_size_cost(const struct job_spec *spec, int64_t size)
     return arch_forward_macs(&shape) / largest;
 }
 
-/* Images of a step of this size, by those of the last batch. */
+/* Images of a step of this size relative to the last batch. */
 static double plan_batch_cost(const struct plan *plan, const struct plan_size *size)
 {
     return (double)plan_phase_at(plan, size->step)->global_batch / (double)plan->global_batch;
@@ -163,7 +163,6 @@ static json_t *plan_predicted_to_json(const struct plan *plan)
 {
     bool known = plan->predicted.known;
 
-    /* images_per_second: its name before version 0.1, which scripts may read. */
     return json_pack(
         "{s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "images_per_sec",
         plan_band_to_json(known, &plan->predicted.images_per_sec), "images_per_second",
@@ -186,7 +185,7 @@ static json_t *plan_sizes_to_json(const struct plan *plan)
     return sizes;
 }
 
-/* Those that the run comes to. */
+/* Those that the run reaches. */
 static json_t *plan_phases_to_json(const struct plan *plan)
 {
     json_t *phases = json_array();

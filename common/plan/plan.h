@@ -1,7 +1,7 @@
 /*
- * The plan: what a job document means on a data set of a known size. Pure: no I/O, no clock, no
- * MPI, no SQLite. The daemon, the worker and the client link this one library, so they agree by
- * construction. Formulas and their sources: explain.c.
+ * The plan: what a job document means on data of a known size. Pure: no I/O, clock, MPI or SQLite.
+ * Daemon, worker and client link this library, so they agree by construction. Formulas and sources:
+ * explain.c.
  */
 #pragma once
 
@@ -19,7 +19,7 @@ struct plan_workers;
 
 #define PLAN_LONG_SECONDS 86400 /* a longer run is the first warning, and asked about */
 
-/* What the document does not say itself. */
+/* What is not in the document. */
 struct plan_inputs {
     struct plan_data {
         int64_t classes;   /* that the data have (of training, if there are any); 0: not known */
@@ -44,7 +44,6 @@ struct plan_inputs {
     struct plan_band epochs; /* to predict the time of, instead of the job's; value 0: the job's */
 };
 
-/* A part of the run whose steps have the same number of images. */
 struct plan_phase {
     int64_t step;        /* the first, of the schedule */
     double epoch;        /* at which it begins */
@@ -55,7 +54,7 @@ struct plan_phase {
     double steps_in_epoch;
 };
 
-/* The size of the images from a step on, until the next entry. */
+/* The image size from a step on, until the next entry. */
 struct plan_size {
     int64_t step, size;
 };
@@ -99,39 +98,36 @@ struct plan {
 
 void plan_destroy(struct plan *plan); /* NULL is fine */
 
-/* Images of this size that a worker takes at a time: with batch_schedule fill, as many as need no
- * more memory than batch_per_worker of the largest size. */
+/* Images of this size that a worker takes at a time: with batch_schedule fill, as many as fit into
+ * the memory of batch_per_worker images of the largest size. */
 int64_t plan_batch_of_size(const struct job_spec *spec, int64_t size);
 
-/* The phase of a step (0-based, of the schedule). */
+/* 0-based, of the schedule. */
 const struct plan_phase *plan_phase_at(const struct plan *plan, int64_t step);
-/* One past the last step of phase i; INT64_MAX for the last phase. */
+/* One past its last step; INT64_MAX for the last phase. */
 int64_t plan_phase_end(const struct plan *plan, size_t i);
-/* Conversion of steps to epochs and back. */
 double plan_epochs_after(const struct plan *plan, int64_t steps);
 double plan_steps_until(const struct plan *plan, double epochs);
 /* Images of the steps [from, to). */
 int64_t plan_images_of_steps(const struct plan *plan, int64_t from, int64_t to);
-/* Images per step, mean over the run; in evaluation the global batch. */
+/* Images per step, mean over the run; in evaluation global_batch. */
 double plan_mean_batch(const struct plan *plan);
-/* Whether something done every so many epochs (0: never) is due after this many steps. */
+/* Whether something done every so many epochs (0: never) is due after these steps. */
 bool plan_is_due(const struct plan *plan, double every_epochs, int64_t steps);
 
-/* Arithmetic of an image of this size relative to one of the job's largest size. */
+/* Arithmetic of an image relative to one of the job's largest size. */
 double plan_size_cost(const struct job_spec *spec, int64_t size);
 
-/* Arithmetic of the steps [from, to), in steps of the largest size and the last batch. */
+/* Arithmetic of the steps [from, to), in steps of the largest size and last batch. */
 double plan_steps_cost(const struct plan *plan, const struct job_spec *spec, int64_t from,
                        int64_t to);
 
-/* Forward passes per evaluated image, in passes of an image of the largest size. */
+/* Forward passes per evaluated image, in those of an image of the largest size. */
 double plan_evaluation_passes(const struct job_spec *spec);
 
-/* How many times the run evaluates. */
 int64_t plan_evaluations(const struct plan *plan, const struct job_spec *spec);
 
-/* {"value", "low", "high"}, null where it is not known. */
 json_t *plan_band_to_json(bool known, const struct plan_band *band);
 
-/* The contract's keys: POST /v1/plan, trainctl plan --json, plan.json. */
+/* The API's keys: POST /v1/plan, trainctl plan --json, plan.json. */
 json_t *plan_to_json(const struct plan *plan);

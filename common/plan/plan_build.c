@@ -8,12 +8,12 @@
 #include "common/xalloc.h"
 
 /*
- * Without steps_rounding exact, phases begin between two epochs (ensured by job_check.c), so all
- * steps of an epoch are alike. With it, a phase begins at the step nearest to its epoch, with the
- * image after those of the previous step.
+ * Without steps_rounding exact, phases begin between two epochs (job_check.c ensures it), so an
+ * epoch's steps are alike. With it, a phase begins at the step nearest to its epoch, with the image
+ * after those of the previous step.
  */
 
-/* Whole steps of the node with the fewest images, with data.locality node. */
+/* With data.locality node, those of the node with the fewest images. */
 static int64_t plan_whole_steps(const struct plan *plan, const struct job_spec *spec,
                                 int64_t batch_per_worker)
 {
@@ -39,7 +39,7 @@ static struct plan_phase plan_phase_of(const struct plan *plan, const struct job
     return p;
 }
 
-/* Where a phase begins that is behind another and is to begin at this epoch. */
+/* Places a phase that begins at this epoch, after another. */
 static void plan_place_phase(const struct plan *plan, const struct plan_phase *before, double epoch,
                              struct plan_phase *p)
 {
@@ -52,7 +52,7 @@ static void plan_place_phase(const struct plan *plan, const struct plan_phase *b
         p->first_image = (int64_t)epoch * plan->train_images;
 }
 
-/* Those before it that would have no step are left out: a step of theirs ends behind this epoch. */
+/* Replaces earlier phases that would have no step. */
 static void plan_append_phase(struct plan *plan, double epoch, struct plan_phase *p)
 {
     size_t i = plan->phase_count;
@@ -127,7 +127,7 @@ static bool plan_batch_fits(const struct plan *plan, const struct job_spec *spec
     return false;
 }
 
-/* Rounded as the scripts of SURFsara and Intel (explain.c) do. */
+/* Rounds as the scripts of SURFsara and Intel (explain.c) do. */
 static bool plan_batch(struct plan *plan, const struct job_spec *spec, struct problems *problems)
 {
     if (job_spec_leaves_workers(spec)) {
@@ -186,7 +186,7 @@ static void plan_sizes(struct plan *plan, const struct job_spec *spec)
     }
 }
 
-/* The schedule is then that of a run whose steps all have the last phase's batch. */
+/* With phases the schedule is that of a run in which all steps have the last batch. */
 static void plan_rate_phases(struct plan *plan, const struct job_spec *spec)
 {
     struct lr_schedule *lr = &plan->lr;
@@ -255,7 +255,7 @@ void plan_check_data(const struct job_spec *spec, const struct plan_data *data,
         problems_add(problems, "/data/eval", NULL, "%s", data->other_classes);
 }
 
-/* The document's threads, or a worker's share of the cores that are known. */
+/* The document's threads, or a worker's share of the known cores. */
 static int64_t plan_threads_of(const struct job_spec *spec, const struct plan_inputs *inputs)
 {
     int64_t threads = spec->cluster.threads_per_worker, workers = spec->cluster.workers_per_node;
@@ -265,8 +265,7 @@ static int64_t plan_threads_of(const struct job_spec *spec, const struct plan_in
     return inputs->node_cores > workers ? inputs->node_cores / workers : 1;
 }
 
-/* The epochs that will be trained: those of the job, unless it stops at a target that is reached
- * before, as others reached it. */
+/* The job's epochs, or fewer if it stops at a target that published runs reached earlier. */
 static struct plan_band plan_epochs_of(const struct plan *plan, const struct job_spec *spec)
 {
     double own = plan_epochs_after(plan, plan->train_steps);
@@ -282,7 +281,7 @@ static struct plan_band plan_epochs_of(const struct plan *plan, const struct job
                               fmin(own, epochs.high)};
 }
 
-/* A target is seen to be reached by the next evaluation. */
+/* An evaluation must first see that the target is reached. */
 static double plan_epochs_until_seen(const struct plan *plan, const struct job_spec *spec,
                                      double epochs)
 {
@@ -293,8 +292,8 @@ static double plan_epochs_until_seen(const struct plan *plan, const struct job_s
     return fmin(own, every * ceil(epochs / every - 1e-9));
 }
 
-/* An evaluated image costs a forward pass: a third of training's forward and backward. step: the
- * mean over all sizes and batches. */
+/* An evaluated image costs a forward pass, a third of training. step: mean over sizes and
+ * batches. */
 static double plan_training_seconds(const struct plan *plan, const struct job_spec *spec,
                                     double epochs, double step)
 {
@@ -306,7 +305,6 @@ static double plan_training_seconds(const struct plan *plan, const struct job_sp
                               plan_evaluation_passes(spec) / rate;
 }
 
-/* What it takes besides time. */
 static void plan_predict_cost(struct plan_predicted *p, const struct job_spec *spec,
                               const struct plan_inputs *inputs)
 {

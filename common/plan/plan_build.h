@@ -1,13 +1,13 @@
-/* Making the plan of a job document. Pure: no I/O, no clock. */
+/* Makes the plan of a job document. Pure. */
 #pragma once
 
 #include "common/plan/plan.h"
 
-/* What a plan would refuse of the data: fewer classes in the model than in them. */
+/* Adds a problem if the model has fewer classes than the data. */
 void plan_check_data(const struct job_spec *spec, const struct plan_data *data,
                      struct problems *problems);
 
-/* Makes the plan of a checked spec. Fills *problems where the numbers do not fit together (a
- * global batch larger than the data, for one) and returns NULL then. Free with plan_destroy. */
+/* Makes the plan of a checked spec. NULL if the numbers do not fit together (a global batch larger
+ * than the data), with the reasons in *problems. Free with plan_destroy. */
 struct plan *plan_make(const struct job_spec *document, const struct plan_inputs *inputs,
                        struct problems *problems);

@@ -20,12 +20,10 @@ const struct plan_network plan_network_default = {
 #define BACKWARD_CALLS 161       /* that drive the sum: those of ResNet-50 */
 #define SMALL_ROUNDS   3         /* of a tree: to agree up and down, and to gather */
 
-/* ---- the slowest of n nodes */
-
 #define REACH 8.0 /* beyond it there are no normal numbers */
 #define FINE  0.01
 
-/* The mean of the largest one's distribution, whose cumulative one is the normal one's power. */
+/* The mean of the maximum, whose cumulative distribution is the normal one's n-th power. */
 double predict_slowest(int64_t nodes)
 {
     double sum = 0, before = 0, below;
@@ -37,9 +35,7 @@ double predict_slowest(int64_t nodes)
     return nodes > 1 ? sum : 0;
 }
 
-/* ---- a node */
-
-/* How sure one may be of a speed that was measured elsewhere or once. */
+/* How far a speed measured elsewhere or once can be off. */
 #define SPREAD_MIN     0.03 /* runs differ by this from day to day */
 #define SPREAD_ONE     0.08 /* of a single measurement */
 #define SPREAD_BATCH   0.05 /* more: it was another batch */
@@ -64,19 +60,18 @@ static double predict_parameter_bytes(const struct job_spec *spec)
     return 4.0 * (double)arch_parameters(&shape);
 }
 
-/* As they are sent. */
 static double predict_gradient_bytes(const struct job_spec *spec)
 {
     return predict_parameter_bytes(spec) / (spec->comm.dtype == JOB_PRECISION_BF16 ? 2 : 1);
 }
 
-/* Sent by each of n, by what is summed. */
+/* Bytes sent by each of n, relative to what is summed. */
 static double predict_ring_share(int64_t n)
 {
     return n > 1 ? 2.0 * (double)(n - 1) / (double)n : 0;
 }
 
-/* All-reduce among a node's workers: as measured, for another number of them by the share that each
+/* All-reduce among a node's workers: as measured, scaled to another number of them by what each
  * sends. */
 static double predict_node_exchange(const struct job_spec *spec, const struct plan_speed *speed,
                                     const struct plan_network *network)
@@ -91,7 +86,7 @@ static double predict_node_exchange(const struct job_spec *spec, const struct pl
            predict_gradient_bytes(spec) * share / network->node_bytes_per_second;
 }
 
-/* How many times as long an image takes as it did in the batch that was measured. */
+/* Time of an image relative to the batch that was measured. */
 static double predict_batch_times(const struct job_spec *spec, const struct plan_speed *speed)
 {
     int64_t threads = spec->cluster.threads_per_worker;
@@ -101,10 +96,8 @@ static double predict_batch_times(const struct job_spec *spec, const struct plan
     return measured > 0 && here > 0 ? measured / here : 1;
 }
 
-/* ---- the sum between machines, as libtraincomm has it */
-
-/* Bytes through memory for each byte of the gradients: of a level, parts are read and their sum is
- * written. In bf16 it is one level, and all are rounded before and widened behind it. */
+/* Bytes through memory per byte of gradients: each level reads its parts and writes their sum. bf16
+ * has one level, with rounding before and widening after it. */
 static double predict_add_passes(int64_t nodes, bool bf16)
 {
     int digits[SUM_LEVELS_MAX], levels = sum_levels_find((int)nodes, digits);
@@ -119,9 +112,8 @@ static double predict_add_passes(int64_t nodes, bool bf16)
     return passes;
 }
 
-/* Seconds from the end of backward, which makes buckets ready one behind the other, until all are
- * summed. They share the link; a round takes a look of backward's calls, as long as there are any.
- * 0: after backward. */
+/* Seconds from the end of backward, during which buckets become ready, until all are summed. They
+ * share the link; a round waits for one of backward's polls while it runs. 0: after backward. */
 static double predict_buckets_seconds(const struct job_spec *spec,
                                       const struct plan_network *network,
                                       const struct predict_exchange *x, double backward)
@@ -162,10 +154,7 @@ struct predict_exchange predict_exchange(const struct job_spec *spec,
     return x;
 }
 
-/* ---- a step */
-
-/* scale: of the image's time; noise: of the network's times, and of slowest: what the slowest node
- * takes longer. */
+/* scale: of the image's time; noise: of network times and the slowest node's excess. */
 static double predict_step_seconds(const struct job_spec *spec, const struct plan_speed *speed,
                                    const struct plan_network *network, double scale, double noise,
                                    double slowest)
@@ -198,8 +187,6 @@ bool predict_step(const struct job_spec *spec, const struct plan_speed *speed,
     seconds->high = predict_step_seconds(spec, speed, network, 1 + spread, more, slowest);
     return true;
 }
-
-/* What several measured runs say together. */
 
 static bool predict_speed_fits(const struct plan_sample *s, int64_t workers, int64_t batch)
 {
@@ -264,8 +251,8 @@ double plan_speed_rate(const struct plan_speed *speed)
 }
 
 /*
- * Epochs to a target by batch: mlcommons/logging, rcp_checker/training_4.0.0/rcps_resnet.json.
- * Time to train is what large batches pay for: 65536 needs 2.4 times the epochs of 1632.
+ * mlcommons/logging, rcp_checker/training_4.0.0/rcps_resnet.json. Large batches need more epochs:
+ * 65536 takes 2.4 times those of 1632.
  */
 
 static const struct {
@@ -282,7 +269,7 @@ static const struct {
     {65536, 83, 84.5, 86},
     {67840, 85, 85.9, 87},
 };
-/* A batch within this factor of a published one is near it. */
+/* Batches within this factor of a published one are near it. */
 #define NEAR_POINT 1.3
 #define POINTS     (sizeof points / sizeof points[0])
 
@@ -353,7 +340,7 @@ static const struct threads_fit *predict_threads_fit_of(const struct job_spec *s
 
 enum { SIZE = 224, CNN_SIZE = 28 }; /* that the networks are made for */
 
-/* Of images that the usual stem would make as large as this one does. */
+/* The image size that would have this size after the usual stem. */
 static double predict_threads_size_behind_stem(const struct arch_shape *shape)
 {
     struct network network;

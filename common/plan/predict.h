@@ -28,7 +28,7 @@ struct plan_band {
     double value, low, high;
 };
 
-/* What was measured of one worker; zeroed: nothing was. */
+/* Measured of one worker; zeroed: not known. */
 struct plan_speed {
     double image_seconds;    /* data, forward and backward of one image; 0: not known */
     double update_seconds;   /* the optimizer, once a step */
@@ -42,21 +42,22 @@ struct plan_speed {
     char slowest[65];        /* its name */
 };
 
-/* The newest measurements differ by more than their median: nothing can be told by them. */
+/* Whether the newest measurements differ by more than their median, so that they predict
+ * nothing. */
 bool plan_speed_scatters(const struct plan_speed *speed);
 
-/* Images per second of the node that was measured, with its own batch; 0: not known. */
+/* Images per second of the measured node with its own batch; 0: not known. */
 double plan_speed_rate(const struct plan_speed *speed);
 
-/* One measured run, as `trainctl bench` and finished jobs leave it. */
+/* One measured run, of `trainctl bench` or a finished job. */
 struct plan_sample {
     double image_seconds, update_seconds, exchange_seconds;
     int64_t workers, batch;
 };
 
 #define PLAN_SAMPLES_MAX 5
-/* Medians of the newest PLAN_SAMPLES_MAX samples (the newest first), of those with as many workers
- * as wanted if there are such ones, and of these with the same batch likewise. */
+/* Medians of the newest PLAN_SAMPLES_MAX samples (sorted newest first), preferring the wanted
+ * number of workers, and then the wanted batch. */
 struct plan_speed plan_speed_of(const struct plan_sample *samples, size_t count, int64_t workers,
                                 int64_t batch);
 
@@ -80,10 +81,9 @@ struct plan_network {
  */
 extern const struct plan_network plan_network_default;
 
-/* The expected largest of n standard normal numbers: n >= 1. */
 double predict_slowest(int64_t nodes);
 
-/* The sum between nodes in a step; zeroed for one node. */
+/* In a step; zeroed for one node. */
 struct predict_exchange {
     int rounds;             /* of messages, one behind the other, of a bucket */
     double bytes;           /* that a node sends, and receives */
@@ -91,46 +91,43 @@ struct predict_exchange {
     double seconds;         /* by itself, without additions */
     double exposed_seconds; /* what backward does not hide of it, and the small rounds */
 };
-/* image_seconds: of forward and backward of an image. */
+/* image_seconds: forward and backward. */
 struct predict_exchange predict_exchange(const struct job_spec *spec,
                                          const struct plan_network *network, double image_seconds);
 
-/* Seconds of a step, with what bounds it; low is the quicker. False: the speed is not known. */
+/* Seconds of a step with bounds; low is faster. False: the speed is not known. */
 bool predict_step(const struct job_spec *spec, const struct plan_speed *speed,
                   const struct plan_network *network, struct plan_band *seconds);
 
-/* Epochs to 75.9 % top-1 of ResNet-50 on ImageNet by global batch: MLPerf's reference convergence
- * points (LARS), between two of them by the logarithm of the batch. Below the first point that
- * one's epochs; false beyond the last, 67840: nothing was published. */
+/* Epochs to 75.9 % top-1 of ResNet-50 on ImageNet: MLPerf's reference convergence points (LARS),
+ * interpolated by the logarithm of the batch. Smaller batches get the first point's; false above
+ * the last, 67840. */
 bool predict_epochs_to_target(int64_t global_batch, struct plan_band *epochs);
 
-/* Why these epochs are less certain than the table's, in some words; NULL: they are not. */
+/* Why they are less certain than the table's; NULL: they are not. */
 const char *predict_epochs_doubt(int64_t global_batch);
 
-/* That table is about this job: ResNet-50, 1000 classes at 224, as many images as ImageNet has. */
+/* Whether the table applies: ResNet-50, 1000 classes at 224, the size of ImageNet. */
 bool predict_table_applies(const struct job_spec *spec, int64_t train_images);
 
 #define PREDICT_TARGET_LOW  0.74 /* targets that the table's 75.9 % stands for */
 #define PREDICT_TARGET_HIGH 0.765
 
-/* What energy and nodes cost, and what a run of some length comes to. Pure. */
-
 #define JOULES_PER_KWH 3.6e6
 
-/* 0: not known. */
 struct plan_prices {
     double node_watts; /* of a node under load */
     double per_kwh, per_node_hour;
     const char *currency; /* borrowed; NULL: not said */
 };
 
-/* kWh that so many node-hours are estimated to take; NAN: the watts are not known. */
+/* Estimated kWh; NAN: the watts are not known. */
 static inline double plan_prices_kwh(const struct plan_prices *p, double node_hours)
 {
     return p->node_watts > 0 ? p->node_watts / 1000 * node_hours : NAN;
 }
 
-/* NAN: there are no prices, or energy has one and kwh (NAN) is not known. */
+/* NAN: no prices, or energy has a price and kWh is NAN. */
 static inline double plan_prices_cost(const struct plan_prices *p, double kwh, double node_hours)
 {
     double energy = p->per_kwh > 0 ? p->per_kwh * kwh : 0;
@@ -151,11 +148,11 @@ static inline double plan_prices_cost(const struct plan_prices *p, double kwh, d
  * threads have all of these in them.
  */
 
-/* A worker that keeps less is warned of. */
+/* A worker below it gets a warning. */
 #define PLAN_THREADS_KEEP 0.85
 
-/* The share of their speed that so many threads keep with so many images; 0: not known. */
+/* The share of their speed that these threads keep; 0: not known. */
 double plan_threads_keep(const struct job_spec *spec, int64_t threads, int64_t images);
 
-/* The fewest images with which they keep PLAN_THREADS_KEEP; 0: not known, or out of reach. */
+/* The fewest images to keep PLAN_THREADS_KEEP; 0: not known, or unreachable. */
 int64_t plan_threads_images(const struct job_spec *spec, int64_t threads);

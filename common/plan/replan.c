@@ -22,8 +22,8 @@ static void replan_rescale(struct job_spec *spec, int64_t world)
         spec->steps = 1;
 }
 
-/* The largest batch that fits into memory and divides a worker's share; but batch norm wants no
- * tiny ones. */
+/* The largest batch that fits into memory and divides a worker's share, but not too small for batch
+ * norm. */
 static int replan_keep_batch(struct job_spec *spec, int64_t world, struct error *e)
 {
     int64_t all = replan_global_batch(spec), share = all / world;
@@ -53,7 +53,7 @@ int replan_spec(struct job_spec *spec, int64_t world, struct error *e)
     return 0;
 }
 
-/* The last phase that an image of an epoch is behind the beginning of. */
+/* The last phase that begins at or before an image of an epoch. */
 static const struct plan_phase *replan_phase_of_image(const struct plan *plan, int64_t epoch,
                                                       int64_t epoch_images)
 {
@@ -91,7 +91,7 @@ void replan_place(int64_t epoch, int64_t epoch_images, const struct plan *plan,
     *image_shift = over ? 0 : epoch_images - steps * batch;
 }
 
-/* The epoch of a step, where epochs are whole steps. */
+/* If epochs are whole steps. */
 static int64_t replan_epoch_of_step(const struct plan *plan, int64_t step)
 {
     const struct plan_phase *p = plan_phase_at(plan, step);

@@ -13,8 +13,8 @@
 #define WAYS_MAX     64
 #define MEMORY_SHARE 0.9 /* of a node's memory; the rest is the system's and the page cache's */
 
-/* Where no speed was measured: what a core does with fp32, and with bf16 in instructions. Only how
- * it compares with what does not depend on it, the update and the exchange, moves the choice. */
+/* Without a measured speed: a core's speed in fp32, and in bf16 with instructions. Only its ratio
+ * to the update and the exchange affects the choice. */
 #define FLOPS_FP32   100e9
 #define FLOPS_BF16   300e9
 #define UPDATE_BYTES 20 /* of a parameter: weight and state read and written, gradient read */
@@ -36,7 +36,7 @@ struct ways {
     bool measured; /* at least one */
 };
 
-/* The document with this way in it, the strings are the document's; or what is wrong with it. */
+/* The document with this way applied, sharing its strings; or the problem. */
 static bool workers_take_way(const struct job_spec *spec, const struct way *w, struct job_spec *out,
                              struct problems *problems)
 {
@@ -79,7 +79,7 @@ static void workers_consider(const struct job_spec *spec, const struct plan_work
     ways->of[ways->count++] = way;
 }
 
-/* Of the ways to get the same number of threads the one with the most workers. */
+/* Of ways with the same number of threads keeps the one with the most workers. */
 static void workers_find_ways(const struct job_spec *spec, const struct plan_workers_node *node,
                               struct ways *ways, struct problems *problems)
 {
@@ -95,7 +95,7 @@ static void workers_find_ways(const struct job_spec *spec, const struct plan_wor
     }
 }
 
-/* The measured way whose threads are nearest. */
+/* The measured way with the nearest number of threads. */
 static const struct way *workers_nearest_measured(const struct ways *ways, int64_t threads)
 {
     const struct way *best = NULL;
@@ -111,7 +111,7 @@ static const struct way *workers_nearest_measured(const struct ways *ways, int64
     return best;
 }
 
-/* Threads' speed with so many images, in threads that lose nothing. */
+/* Speed in threads that lose nothing. */
 static double workers_strength(const struct job_spec *spec, int64_t threads, int64_t images)
 {
     double keep = plan_threads_keep(spec, threads, images);
@@ -133,7 +133,7 @@ static struct plan_speed workers_speed_from_shape(const struct job_spec *spec, c
                                .samples = 1};
 }
 
-/* Zeroed where nothing was measured. */
+/* Zeroed if nothing was measured. */
 static struct plan_speed workers_measured_speed(const struct job_spec *spec,
                                                 const struct ways *ways, const struct way *w)
 {
@@ -171,9 +171,7 @@ static void workers_find_rates(const struct job_spec *spec, struct ways *ways)
     problems_clear(&ignored);
 }
 
-/* ---- the choice */
-
-/* The least that every one of the best ways keeps. */
+/* What all of the best ways keep. */
 static int workers_best_keeping(const struct ways *ways)
 {
     int best = 0;
@@ -183,7 +181,7 @@ static int workers_best_keeping(const struct ways *ways)
     return best;
 }
 
-/* Of those that keep as much as any. */
+/* Among those that keep as much as any. */
 static const struct way *workers_fastest_of(const struct ways *ways, int keeps)
 {
     const struct way *best = NULL;
@@ -200,8 +198,8 @@ static double workers_slack_of(const struct job_spec *spec)
     return open ? PLAN_WORKERS_SLACK_OPEN : PLAN_WORKERS_SLACK;
 }
 
-/* The ways are there with the most workers first. With stated threads fewer workers would leave
- * cores without work. */
+/* The ways are sorted by workers, most first. With stated threads fewer workers would leave cores
+ * idle. */
 static const struct way *workers_choose_way(const struct job_spec *spec, const struct ways *ways,
                                             int keeps, const struct way *fastest)
 {
@@ -225,9 +223,7 @@ static int workers_count_without(const struct ways *ways, int what)
     return count;
 }
 
-/* ---- in words */
-
-/* What does not fit is left out from the part on that it is of. */
+/* Drops the parts that do not fit. */
 static void workers_set_words(char *to, struct buffer *w)
 {
     strcpy(to, w->data ? w->data : "");

@@ -15,12 +15,12 @@
 #include "common/problem.h"
 
 #define PLAN_WORKERS_SLACK 0.05
-/* Without global_batch, when each worker more makes another job of it. */
+/* Without global_batch, where another number of workers changes the job. */
 #define PLAN_WORKERS_SLACK_OPEN 0.1
-/* Below it batch norm's error rises: Wu and He 2018, Group Normalization, fig. 1. */
+/* Below this the error of batch norm rises: Wu and He 2018, Group Normalization, fig. 1. */
 #define PLAN_NORM_IMAGES 16
 
-/* What was measured of workers like these; false or zeroed: nothing. */
+/* Measured of such workers; false or zeroed: nothing. */
 typedef bool plan_workers_speed(const struct job_spec *spec, struct plan_speed *speed,
                                 void *context);
 
@@ -32,7 +32,7 @@ struct plan_workers_node {
     void *context;
 };
 
-/* What was chosen, for the plan; workers 0: the document said it. */
+/* The choice; workers 0: given by the document. */
 struct plan_workers {
     int64_t workers, threads;
     int64_t cores, memory_bytes; /* of the node */
@@ -41,7 +41,7 @@ struct plan_workers {
     struct plan_speed speed; /* as it follows from measured ones; zeroed: there are none */
 };
 
-/* Sets workers_per_node, threads_per_worker and what follows of the batch. False: no way fits the
- * document, *problems says why. */
+/* Sets workers_per_node, threads_per_worker and the batch that follows. False: nothing fits, with
+ * the reason in *problems. */
 bool plan_workers_choose(struct job_spec *spec, const struct plan_workers_node *node,
                          struct plan_workers *chosen, struct problems *problems);
