@@ -119,7 +119,6 @@ static void job_document_unknown_preset(const char *name, job_preset_lookup *loo
     json_decref(names);
 }
 
-/* NULL: none, or one that job_document_parse_row will refuse. */
 static const char *job_document_preset_name(const json_t *document)
 {
     const json_t *value = json_object_get(document, "preset");
@@ -130,7 +129,6 @@ static const char *job_document_preset_name(const json_t *document)
     return right ? json_string_value(value) : NULL;
 }
 
-/* Without preset_meta, and checked: a new reference, or NULL. */
 static json_t *job_document_find_preset(const json_t *document, job_preset_lookup *lookup,
                                         void *context, int64_t *recipe_images,
                                         struct problems *problems)
@@ -152,7 +150,7 @@ static json_t *job_document_find_preset(const json_t *document, job_preset_looku
     return preset;
 }
 
-/* From the document, else the preset, else the default: defaults of some keys depend on them. */
+/* Defaults of some keys depend on it. */
 static const struct optimizer_kind *job_document_find_optimizer(const json_t *document,
                                                                 const json_t *preset)
 {
@@ -186,7 +184,6 @@ static json_t *job_document_default_of(const struct job_option *option,
     return own ? json_loads(own, JSON_DECODE_ANY, NULL) : job_option_default(option);
 }
 
-/* Stores the row's value from the document, else the preset, else the default. */
 static void job_document_parse_row(const struct job_option *option, const json_t *document,
                                    const json_t *preset, struct job_spec *spec,
                                    struct problems *problems)

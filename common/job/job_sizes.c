@@ -29,8 +29,6 @@ static bool sizes_is_epoch(const json_t *v)
     return json_is_number(v) && x >= 0 && x <= 10000;
 }
 
-/* ---- a list */
-
 struct size_bounds {
     const char *pointer;
     double min, max;
@@ -81,8 +79,6 @@ static void sizes_check_list(const json_t *list, const struct size_bounds *b,
         sizes_check_entry(list, i, b, problems);
 }
 
-/* ---- a ramp */
-
 static void sizes_refuse_key(const char *pointer, const char *key, const char *message,
                              struct problems *problems)
 {
@@ -122,7 +118,6 @@ static void sizes_check_epochs(const json_t *epochs, const char *pointer, struct
                          "goes backwards: its last epoch must come after its first", problems);
 }
 
-/* The sizes themselves, once each is an integer. */
 static void sizes_check_ends(double from, double to, double multiple, const char *pointer,
                              struct problems *problems)
 {
@@ -180,8 +175,6 @@ bool job_sizes_check(const json_t *value, const char *pointer, double min, doubl
         return sizes_is_integer(value, min, max);
     return problems->count == before;
 }
-
-/* ---- right values */
 
 static void sizes_add(struct job_sizes *s, double epoch, int64_t size)
 {

@@ -1,8 +1,7 @@
 /*
- * model.image_size: one size, or sizes by epoch. Written as a number, as [[epoch, size], ...], or
- * as a ramp {"from", "to", "ramp": [first, last], "multiple"}: from the epoch `first` to the epoch
- * `last` the size rises in a straight line, looked at as each epoch begins and rounded to the
- * nearest multiple (FFCV's rn50_configs, get_resolution).
+ * model.image_size: a number, sizes by epoch [[epoch, size], ...], or a ramp {"from", "to", "ramp":
+ * [first, last], "multiple"}: a straight line from epoch `first` to `last`, evaluated as each epoch
+ * begins and rounded to the nearest multiple (FFCV's rn50_configs, get_resolution).
  */
 #pragma once
 
@@ -16,7 +15,7 @@
 #define JOB_SIZES_MAX     16
 #define JOB_SIZE_MULTIPLE 32 /* of a ramp that names none */
 
-/* From the epoch on, until the next entry. */
+/* From the epoch until the next entry. */
 struct job_size {
     double epoch;
     int64_t size; /* pixels */
@@ -33,14 +32,13 @@ struct job_sizes {
     } ramp;
 };
 
-/* What a document may say, for a message: "a number ..., a list ..., or a ramp ...". */
+/* The accepted forms, for a message. */
 void job_sizes_expects(double min, double max, char *text, size_t bytes);
 
-/* Names everything that is wrong with a list or a ramp; a number is right within min and max.
- * False: something is, or it is none of the three and nothing was said. */
+/* Adds all problems of a list or a ramp; a number must be from min to max. False: wrong, or none of
+ * the three forms and no problem added. */
 bool job_sizes_check(const json_t *value, const char *pointer, double min, double max,
                      struct problems *problems);
 
-/* Of a right value. */
 void job_sizes_read(const json_t *value, struct job_sizes *sizes);
 json_t *job_sizes_to_json(const struct job_sizes *sizes);

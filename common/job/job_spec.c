@@ -46,7 +46,7 @@ const char *job_env_value(const struct job_spec *spec, const char *name)
     return NULL;
 }
 
-/* "LD_*" is every name that begins so. */
+/* "LD_*" matches every name with that prefix. */
 static bool spec_env_matches(const char *name, const char *row)
 {
     size_t length = strlen(row);
@@ -54,7 +54,7 @@ static bool spec_env_matches(const char *name, const char *row)
     return row[length - 1] == '*' ? strncmp(name, row, length - 1) == 0 : strcmp(name, row) == 0;
 }
 
-/* One of the words between underscores: UCX_MODULE_DIR has three. */
+/* Words are separated by underscores: UCX_MODULE_DIR has three. */
 static bool job_env_has_word(const char *name, const char *word)
 {
     size_t length = strlen(word);

@@ -57,8 +57,8 @@ enum job_rescale { JOB_RESCALE_RESCALE, JOB_RESCALE_KEEP_BATCH };
 #define JOB_TAGS_MAX       17   /* 16, and what the star of older versions became */
 #define JOB_NOTE_MAX       4096 /* characters */
 
-/* Strings are owned by the spec; NULL stands for JSON null. A list of strings is NULL or ends with
- * a NULL behind its count. Optional numbers that may be null have a has_ flag beside them. */
+/* The spec owns its strings; NULL is JSON null. A list of strings is NULL or NULL-terminated.
+ * Optional numbers have a has_ flag. */
 struct job_spec {
     char *name;
     char *
@@ -214,47 +214,43 @@ struct job_spec {
         recipe_images; /* not a key: the training images the preset's numbers are meant for, or 0 */
 };
 
-/* Of data.train and data.eval: random images instead of a folder. NULL is none. */
+/* Random images instead of the folder data.train or data.eval. False for NULL. */
 bool job_spec_is_synthetic(const char *path);
 
-/* Does the loader round images to bf16? Those that are mixed only by the first convolution. */
+/* Whether the loader rounds images to bf16: unless they are mixed in fp32. */
 static inline bool job_spec_has_bf16_images(const struct job_spec *spec)
 {
     return spec->precision == JOB_PRECISION_BF16 && spec->data.mixup == 0;
 }
 
-/* The size of evaluation images: eval.image_size, or the last of model.image_size. */
 int64_t job_spec_eval_size(const struct job_spec *spec);
 
-/* Is the number of workers left to the plan (common/plan/workers.h)? */
+/* Whether the plan chooses the number of workers (common/plan/workers.h). */
 static inline bool job_spec_leaves_workers(const struct job_spec *spec)
 {
     return spec->cluster.workers_per_node == 0;
 }
 
-/* nodes x workers_per_node */
 int64_t job_spec_world_size(const struct job_spec *spec);
 
-/* Whether launcher local is to use hosts that the job names. */
+/* Whether launcher local uses hosts that the job names. */
 bool job_spec_names_hosts(const struct job_spec *spec);
 
 /*
- * cluster.env: environment variables of a job's ranks. What its names may be whoever sends the
- * document; which of them a daemon takes from its users is a list of its administrator's
- * (daemon/http/access/job_policy.h).
+ * cluster.env, the ranks' environment. These rules hold for every user; an administrator's list
+ * restricts users further (daemon/http/access/job_policy.h).
  */
 
 #define JOB_ENV_NAME_BYTES 129 /* with its NUL */
 
-/* Copies the name out of "NAME=value" and returns the value, which is a part of it. */
+/* Copies the name of "NAME=value" and returns the value within it. */
 const char *job_env_split(const char *variable, char name[JOB_ENV_NAME_BYTES]);
 
-/* What the document gives a variable; NULL: nothing. */
 const char *job_env_value(const struct job_spec *spec, const char *name);
 
-/* True of variables that load code, start programs, name files or decide where programs are found
- * (LD_PRELOAD, PATH, UCX_MODULE_DIR), and of those of launchers: no document may set them. */
+/* Whether it loads code, starts programs, names files or decides where programs are found
+ * (LD_PRELOAD, PATH, UCX_MODULE_DIR), or belongs to a launcher: no document may set it. */
 bool job_env_is_refused(const char *name);
 
-/* What sets the variable instead, for a message: a key, or words; NULL: nothing does. */
+/* What sets the variable instead: a key, or words for a message; NULL: nothing. */
 const char *job_env_setter(const char *name);

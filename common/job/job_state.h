@@ -1,6 +1,6 @@
 /*
- * The states of a job and the steps between them: the one table that the store enforces and every
- * part asks. For people: doc/job-lifecycle.md.
+ * The states of a job and the transitions between them, which the store enforces. Described in
+ * doc/job-lifecycle.md.
  */
 #pragma once
 
@@ -20,7 +20,6 @@ enum job_state {
 const char *job_state_name(enum job_state state); /* "queued"; "unknown" for anything else */
 enum job_state job_state_of(const char *name);    /* NULL is fine: JOB_STATE_COUNT */
 
-/* One step of the table. A state does not lead to itself. */
 bool job_state_leads_to(enum job_state from, enum job_state to);
 
 bool job_state_is_final(enum job_state state);  /* ended; a resume may queue it again */

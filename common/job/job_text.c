@@ -25,7 +25,7 @@ static bool job_text_right_interface(const char *text)
     return !strchr(text, '/') || host_is_subnet(text);
 }
 
-/* Each part between commas is plain or a subnet. */
+/* Each part between commas is a plain name or a subnet. */
 static bool job_text_right_networks(const char *text)
 {
     char part[64];
@@ -49,7 +49,6 @@ static bool job_text_right_time(const char *text)
     return !isnan(time_limit_seconds(text));
 }
 
-/* "56x64-64:4/4/2 28x128-128:0/2/4" */
 static bool job_text_right_tiles(const char *text)
 {
     int size, in, out, tile[3], length;
@@ -71,10 +70,10 @@ static bool job_text_right_folder(const char *text)
     return !strstr(text, "/../") && !(strlen(text) >= 3 && strcmp(strrchr(text, '/'), "/..") == 0);
 }
 
-/* For a pattern: what text_is_printable refuses. */
+/* What text_is_printable refuses, as part of a pattern. */
 #define MARKS "\\u007f-\\u009f\\u061c\\u200e\\u200f\\u2028-\\u202e\\u2066-\\u2069"
 
-/* letters NULL: any but control characters. first: what the text may begin with; NULL: letters. */
+/* letters NULL: any but control characters. first: the first character; NULL: as letters. */
 /* clang-format off */
 static const struct {
     const char *first, *letters;
@@ -149,7 +148,7 @@ const char *job_text_pattern(enum job_text kind)
 
 #define DIGITS_MAX 7
 
-/* Reads "H:M:S" and shorter ones into fields; how many there are; 0: it is something else. */
+/* Reads "H:M:S" or a part of it; returns the number of fields, 0 if malformed. */
 static int text_time_read_fields(const char *text, double fields[3])
 {
     for (int count = 0; count < 3; text++) {

@@ -1,4 +1,3 @@
-/* One value of a job document: is it right, and its way into struct job_spec and back. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,8 +8,6 @@
 #include "common/text.h"
 #include "common/xalloc.h"
 #include "common/system/host.h"
-
-/* ---- checks */
 
 static bool job_value_number_right(const struct job_option *o, const json_t *v)
 {

@@ -100,7 +100,7 @@ static int command_line_store(const struct command_option *o, const char *text, 
     }
 }
 
-/* Behind the options. */
+/* Checks the operands. */
 static int command_line_check(const struct command_line *line, int argc, char **argv, char *fields,
                               struct error *e)
 {

@@ -18,10 +18,8 @@ static bool content_has(const struct head *h, size_t offset, const char *magic, 
     return h->bytes >= offset + bytes && memcmp(h->at + offset, magic, bytes) == 0;
 }
 
-/* ---- kinds that one magic number does not tell */
-
-/* Two bytes say little: the length that a TFRecord file begins with may have them, and has zeros
- * behind its first three. */
+/* Two bytes are weak evidence: a TFRecord file may begin with a length like these, followed by
+ * zeros. */
 static bool content_is_no_length(const struct head *h)
 {
     return h->bytes >= 8 && memcmp(h->at + 3, "\0\0\0\0\0", 5) != 0;
@@ -29,7 +27,6 @@ static bool content_is_no_length(const struct head *h)
 
 static bool content_is_zlib(const struct head *h)
 {
-    /* RFC 1950: deflate with a window of 32 KB, and a check of two bytes. */
     return content_is_no_length(h) && h->at[0] == 0x78 && (h->at[0] << 8 | h->at[1]) % 31 == 0;
 }
 
@@ -39,7 +36,6 @@ static bool content_is_bmp(const struct head *h)
            (h->at[14] == 12 || h->at[14] == 40 || h->at[14] == 108 || h->at[14] == 124);
 }
 
-/* A ZIP file with a pickle in it. */
 static bool content_is_torch_zip(const struct head *h)
 {
     return content_has(h, 0, "PK\3\4", 4) && memmem(h->at, h->bytes, "/data.pkl", 9);
@@ -50,7 +46,6 @@ static bool content_is_pickle(const struct head *h)
     return content_is_no_length(h) && h->at[0] == 0x80 && h->at[1] >= 2 && h->at[1] <= 5;
 }
 
-/* The header's length, then its JSON. */
 static bool content_is_tensors(const struct head *h)
 {
     for (size_t i = 8; i < 16; i++)
@@ -59,7 +54,6 @@ static bool content_is_tensors(const struct head *h)
     return content_has(h, 8, "{\"", 2);
 }
 
-/* ModelProto: ir_version, then producer_name. */
 static bool content_is_onnx(const struct head *h)
 {
     if (h->bytes < 5 || h->at[0] != 0x08 || h->at[1] > 0x20 || h->at[2] != 0x12)
@@ -70,7 +64,7 @@ static bool content_is_onnx(const struct head *h)
     return h->at[3] > 0;
 }
 
-/* What a page begins with, behind white space and a byte order mark. */
+/* After white space and a byte order mark. */
 static bool content_is_html(const struct head *h)
 {
     static const char *const begins[] = {"<!doctype html", "<html", "<head", "<?xml", "<!--"};
@@ -85,7 +79,7 @@ static bool content_is_html(const struct head *h)
     return false;
 }
 
-/* Of a container whose first box is "ftyp": its brand. */
+/* The brand of a container whose first box is "ftyp". */
 static bool content_is_heif(const struct head *h)
 {
     return content_has(h, 4, "ftyp", 4) &&
@@ -100,8 +94,6 @@ static bool content_is_text(const struct head *h)
             return false;
     return h->bytes > 0;
 }
-
-/* ---- all kinds, the first that fits */
 
 #define AT(offset, magic) (offset), (magic), sizeof(magic) - 1, NULL
 #define BY(test)          0, NULL, 0, (test)

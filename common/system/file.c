@@ -20,7 +20,6 @@
 
 #define WALKS_MAX 100 /* of a tree that others remove too */
 
-/* Reads until end of file or one byte past the limit. */
 static int file_read_all(int fd, size_t limit, char **text, size_t *bytes)
 {
     struct buffer b = BUFFER(SIZE_MAX / 2);
@@ -85,14 +84,13 @@ int file_open(const char *path, struct error *e)
     return fd;
 }
 
-/* A shell's <(command) is a pipe that this program was handed. */
+/* A shell's <(command) is a pipe. */
 static bool file_is_descriptor(const char *path)
 {
     return strcmp(path, "-") == 0 || strcmp(path, "/dev/stdin") == 0 ||
            strncmp(path, "/dev/fd/", 8) == 0 || strncmp(path, "/proc/self/fd/", 14) == 0;
 }
 
-/* "-" as people call it. */
 static const char *file_words(const char *path)
 {
     return strcmp(path, "-") == 0 ? "standard input" : path;
@@ -190,10 +188,10 @@ void file_sync_dir_of(const char *path)
 
 enum write_way {
     WRITE_SYNCED = 1, /* on disk when the call returns */
-    WRITE_FIRST = 2   /* a file that is there stays */
+    WRITE_FIRST = 2
 };
 
-/* Gives the complete file its name. 0, or -1 and errno. */
+/* Renames, or links for WRITE_FIRST. 0, or -1 and errno. */
 static int file_put_in_place(int folder, const char *temporary, const char *path, int ways)
 {
     if (ways & WRITE_FIRST) {
@@ -205,7 +203,7 @@ static int file_put_in_place(int folder, const char *temporary, const char *path
     return renameat(folder, temporary, folder, path);
 }
 
-/* path is relative to folder (AT_FDCWD: to the working folder). ways: of enum write_way. */
+/* path is relative to folder. ways: flags of enum write_way. */
 static int file_write_and_rename(int folder, const char *path, const void *data, size_t bytes,
                                  int ways, mode_t mode, struct error *e)
 {
@@ -213,7 +211,7 @@ static int file_write_and_rename(int folder, const char *path, const void *data,
     char temporary[PATH_MAX];
     if (file_path(temporary, e, "%s.tmp.%ld.%u", path, (long)getpid(), serial++))
         return -ERR_INVALID;
-    /* Never through a link that somebody put there. */
+    /* never through a symbolic link */
     unlinkat(folder, temporary, 0);
     int fd = openat(folder, temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
     if (fd < 0)
@@ -301,7 +299,7 @@ int file_make_dirs_unsynced(const char *path, struct error *e)
 
 static _Thread_local double remove_until; /* of the walk under way */
 
-/* What another process has removed meanwhile is no reason to end the walk. */
+/* Another process may have removed it already. */
 static int file_remove_entry(const char *path, const struct stat *st, int type, struct FTW *walk)
 {
     (void)st;
@@ -318,8 +316,7 @@ int file_remove_tree_until(const char *path, double until, struct error *e)
 
     remove_until = until;
 
-    /* The walk itself ends where a folder vanishes before it is opened: then what is left is walked
-     * anew. */
+    /* nftw fails if a folder vanishes before it is opened: retry with what is left */
     for (int i = 0; i < WALKS_MAX; i++) {
         if ((walked = nftw(path, file_remove_entry, 16, FTW_DEPTH | FTW_PHYS)) >= 0)
             return walked;

@@ -80,7 +80,7 @@ bool host_is_here(const char *name, bool ask)
     return here;
 }
 
-/* IPv4 alone, as Open MPI reads subnets. */
+/* IPv4 only, like Open MPI. */
 static bool host_has_address_in(struct in_addr net, int bits)
 {
     struct ifaddrs *interfaces = NULL;
@@ -98,7 +98,6 @@ static bool host_has_address_in(struct in_addr net, int bits)
     return found;
 }
 
-/* Reads "10.0.0.0/24". */
 static bool host_parse_subnet(const char *text, struct in_addr *net, int *bits)
 {
     char address[32];
@@ -126,7 +125,7 @@ bool host_has_interface(const char *interface)
     return host_parse_subnet(interface, &net, &bits) && host_has_address_in(net, bits);
 }
 
-/* Nothing, or ":" and a port; any, as a tunnel may change it. */
+/* Nothing or ":" and any port, which a tunnel may have changed. */
 static bool host_is_port(const char *text)
 {
     size_t digits = *text == ':' ? strspn(text + 1, "0123456789") : 0;
@@ -186,7 +185,7 @@ static bool host_list_add(struct expansion *x)
     return true;
 }
 
-/* "1-3" or "07": each of its numbers behind the `used` bytes of the host, and what follows. */
+/* Expands "1-3" or "07" after the first `used` bytes of the host. */
 static bool host_list_range(struct expansion *x, size_t used, const char *range, const char *rest)
 {
     char first[10], last[10] = "";
@@ -209,7 +208,7 @@ static bool host_list_range(struct expansion *x, size_t used, const char *range,
     return true;
 }
 
-/* What is left of one name, behind the `used` bytes of the host. */
+/* The rest of one name, after the first `used` bytes of the host. */
 static bool host_list_name(struct expansion *x, size_t used, const char *rest)
 {
     size_t plain = strcspn(rest, "[");

@@ -78,7 +78,7 @@ static int open_beneath_check_place(int fd, const char *roots, const char *path,
                      path, roots);
 }
 
-/* Where path leads to, not opened yet, so that nothing outside is touched. */
+/* Resolves the path without opening the file, so that nothing outside is touched. */
 static int open_place(const char *path, const char *roots, struct error *e)
 {
     int fd = open(path, O_PATH | O_CLOEXEC);
@@ -93,7 +93,7 @@ static int open_place(const char *path, const char *roots, struct error *e)
     return fd;
 }
 
-/* Opens the same file again by its descriptor, whatever has happened to the path meanwhile. */
+/* Reopens the file by its descriptor, whatever the path now names. */
 static int open_beneath_reopen(int place, int flags)
 {
     char link[32];

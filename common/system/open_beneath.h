@@ -13,19 +13,15 @@
 
 #include "common/error.h"
 
-/* roots: "/a:/b", NULL: any folder (as at the start). Copied; earlier values are kept, because
- * other threads may still read them. For one thread. */
 void open_beneath_set_roots(const char *roots);
-const char *open_beneath_roots(void); /* thread-safe, as all below */
+const char *open_beneath_roots(void);
 
-/* A descriptor of a regular file for reading, or of a folder; else a negative error:
- * ERR_NOT_ALLOWED outside the roots, ERR_INVALID for something else than a regular file (which is
- * not waited for), ERR_NOT_FOUND, ERR_IO. */
+/* A descriptor for reading a regular file or of a folder; ERR_NOT_ALLOWED outside the roots,
+ * ERR_INVALID for another type, ERR_NOT_FOUND, ERR_IO. */
 int open_beneath_file(const char *path, struct error *e);
 int open_beneath_folder(const char *path, struct error *e);
 
-/* stat of whatever path leads to. */
 int open_beneath_stat(const char *path, struct stat *st, struct error *e);
 
-/* Whether an absolute path lies in one of the roots. By its letters alone: for real paths. */
+/* Whether a real path lies in one of the roots. */
 bool open_beneath_holds(const char *roots, const char *path);

@@ -27,8 +27,8 @@ static int placement_read_number(const char *sys, int cpu, const char *name, int
     return placement_read_text(path, text, sizeof text) ? (int)strtol(text, NULL, 10) : otherwise;
 }
 
-/* The numbers N of the folders NAME<N> in one of /sys: to try each that might be there would open a
- * thousand paths in vain. */
+/* The numbers N of folders NAME<N> in a folder of /sys; trying each number would be a thousand
+ * opens. */
 static void placement_find(const char *sys, const char *folder, const char *name, cpu_set_t *found)
 {
     char path[SYS_BYTES];
@@ -47,14 +47,14 @@ static void placement_find(const char *sys, const char *folder, const char *name
         closedir(dir);
 }
 
-/* "0-3,8": the first cpu of the list stands for its core. */
+/* "0-3,8": the first cpu stands for its core. */
 static bool placement_is_first_of_core(const char *sys, int cpu, const cpu_set_t *allowed)
 {
     int first = placement_read_number(sys, cpu, "topology/thread_siblings_list", cpu);
     return first == cpu || first < 0 || first >= CPU_SETSIZE || !CPU_ISSET(first, allowed);
 }
 
-/* What is counted of each part of a kind. */
+/* Counted for each part of a kind. */
 struct counts {
     struct {
         int64_t cores, cpus;
@@ -90,8 +90,8 @@ static struct placement_parts placement_sum_up(const struct counts *c)
     return p;
 }
 
-/* Reads "0-23,48-71" into the counts of this domain. False: it has no cpu at all, so mpirun, which
- * counts such a domain too, could not deal out over domains. */
+/* Counts "0-23,48-71" for this domain. False: it has no cpu, so mpirun, which counts it too, cannot
+ * distribute over domains. */
 static bool placement_count_domain(const char *sys, const char *list, int domain,
                                    const cpu_set_t *allowed, struct counts *c)
 {
@@ -126,7 +126,7 @@ static struct placement_parts placement_read_domains(const char *sys, const cpu_
     return placement_sum_up(&c);
 }
 
-/* all: what is allowed may not be there. */
+/* all: allowed cpus may be offline. */
 static void placement_read_sockets(const char *sys, const cpu_set_t *allowed, bool all,
                                    struct placement_machine *m)
 {
@@ -158,8 +158,7 @@ void placement_read(const char *sys, struct placement_machine *machine)
     placement_read_sockets(sys, &all, true, machine);
 }
 
-/* Known for the cpus of the last call: the daemon asks at each submission, and the answer lies in
- * hundreds of files. */
+/* Cached by cpus: the daemon asks at each submission, and hundreds of files are read. */
 void placement_read_mine(struct placement_machine *machine)
 {
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -219,15 +218,13 @@ int placement_spare_cpu(const char *sys, const cpu_set_t *cpus, int threads, int
     return -1;
 }
 
-/* ---------------------------------------------------------------- what fits where */
-
 struct placement_wish placement_wish_of(const struct job_spec *spec, int64_t threads)
 {
     return (struct placement_wish){spec->cluster.bind, spec->cluster.smt,
                                    spec->cluster.workers_per_node, threads, 0};
 }
 
-/* mpirun deals them out in turn, so that a part gets one more than another at most. */
+/* mpirun distributes in turn, so parts differ by one at most. */
 static bool placement_fits(const struct placement_parts *p, const struct placement_wish *w)
 {
     int64_t slots = w->smt ? p->cpus : p->cores;

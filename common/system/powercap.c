@@ -41,7 +41,7 @@ static int powercap_number(int fd, const char *path, uint64_t *value, struct err
     return 0;
 }
 
-/* Opens root/zone/name; *path (PATH_MAX) becomes its path. */
+/* Opens root/zone/name; path (PATH_MAX) gets its path. */
 static int powercap_open_file(const char *root, const char *zone, const char *name, char *path,
                               int *fd, struct error *e)
 {
@@ -57,7 +57,6 @@ static int powercap_open_file(const char *root, const char *zone, const char *na
     return error_set_errno(e, errno, "cannot read %s", path);
 }
 
-/* A package, or the memory of one. */
 static bool powercap_counts(const char *root, const char *zone)
 {
     char path[PATH_MAX], name[64] = "";

@@ -15,12 +15,10 @@
 
 struct powercap;
 
-/* root: the folder, or a copy of it. ERR_NOT_FOUND: this machine has no such counters;
- * ERR_NOT_ALLOWED: one of them may not be read; ERR_CORRUPT: one says no number. Free with
- * powercap_close. */
+/* root: the folder, or a copy for tests. ERR_NOT_FOUND: no counters; ERR_NOT_ALLOWED; ERR_CORRUPT:
+ * not a number. Free with powercap_close. */
 int powercap_open(const char *root, struct powercap **out, struct error *e);
 void powercap_close(struct powercap *p); /* NULL is fine */
 
-/* Joules since powercap_open. On an error what was counted so far stays, and is gone on from at the
- * next call. */
+/* Joules since powercap_open. After an error the count continues at the next call. */
 int powercap_read(struct powercap *p, double *joules, struct error *e);

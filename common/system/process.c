@@ -22,7 +22,7 @@
 bool process_stat_parse(const char *text, struct process_stat *stat)
 {
     int64_t fields[FIELD_START + 1] = {0};
-    /* The name, field 2, may hold spaces and parentheses: count from the last one. */
+    /* the name, field 2, may contain spaces and parentheses */
     const char *field = strrchr(text, ')');
 
     if (!field || field[1] != ' ' || !field[2])
@@ -98,7 +98,7 @@ static size_t process_note_align(size_t bytes)
     return (bytes + 3) & ~(size_t)3;
 }
 
-/* Looks through the notes of one segment. */
+/* The build id among the notes of one segment. */
 static void process_note_find(const char *at, size_t bytes, char hex[PROCESS_BUILD_ID_BYTES])
 {
     const char *end = at + bytes;

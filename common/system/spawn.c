@@ -29,7 +29,7 @@ static void spawn_set_stream(enum spawn_stream wish, int pipe_end, int null, int
         dup2(wish == SPAWN_COLLECTED ? pipe_end : null, stream);
 }
 
-/* Behind fork(), in a process that may have had other threads: only async-signal-safe calls. */
+/* After fork() of a process with threads: async-signal-safe calls only. */
 static void spawn_exec(const struct spawn_request *r, const int ends[SPAWN_STREAMS], int failure)
     __attribute__((noreturn));
 
@@ -54,7 +54,7 @@ static void spawn_exec(const struct spawn_request *r, const int ends[SPAWN_STREA
     _exit(127);
 }
 
-/* An errno: why there is no process, or why it is not the program. */
+/* Returns an errno: why the process or its program could not start. */
 static int spawn_start_process(const struct spawn_request *r, struct spawn *s,
                                int ends[SPAWN_STREAMS], int failure[2])
 {
@@ -106,7 +106,6 @@ int spawn_begin(const struct spawn_request *r, struct spawn *s, struct error *e)
     return -(int)e->code;
 }
 
-/* What stands in the pipe. */
 static void spawn_read_stream(struct spawn *s, int i)
 {
     struct buffer *text = &s->text[i];
@@ -148,7 +147,7 @@ bool spawn_look(struct spawn *s, int wait_ms)
         return true;
     if (poll(fds, 3, wait_ms) <= 0)
         return false;
-    /* After its end nothing more of it comes: what is read now is all. */
+    /* it has ended: nothing follows */
     spawn_read_stream(s, SPAWN_OUT);
     spawn_read_stream(s, SPAWN_ERR);
     if (fds[0].revents)

@@ -1,5 +1,4 @@
-/* Programs that are run for what they print: started without a shell, collected with a limit of
- * bytes and of time. */
+/* Programs run for their output: without a shell, limited in bytes and time. */
 #pragma once
 
 #include <stdatomic.h>
@@ -38,20 +37,19 @@ struct spawn {
 
 #define SPAWN_NONE ((struct spawn){.pidfd = -1, .fd[SPAWN_OUT] = -1, .fd[SPAWN_ERR] = -1})
 
-/* Starts it, with stdin from input, SIGPIPE at its default and no signal blocked. "cannot run
- * PROGRAM: ...", with errno set; s is SPAWN_NONE then. */
+/* Starts it with stdin from input, default SIGPIPE and no blocked signals. On error "cannot run
+ * PROGRAM: ...", with errno set and s SPAWN_NONE. */
 int spawn_begin(const struct spawn_request *r, struct spawn *s, struct error *e);
 
-/* Reads what it has printed, waiting at most so long for news; true: it has ended. Another process
- * that holds its streams open is not waited for. */
+/* Reads output, waiting at most wait_ms for more; true: it has ended. Does not wait for other
+ * processes that hold its streams. */
 bool spawn_look(struct spawn *s, int wait_ms);
 
-/* spawn_begin, and spawn_look until it has ended: 0 with s->status and s->text. ERR_UNREACHABLE: it
- * took too long, or *quit. Clear s in any case. */
+/* Runs it to its end, with s->status and s->text. ERR_UNREACHABLE: too slow, or *quit. Clear s in
+ * any case. */
 int spawn_run(const struct spawn_request *r, struct spawn *s, struct error *e);
 
-/* Ends it by SIGKILL if it still runs, and frees what it printed. */
 void spawn_clear(struct spawn *s);
 
-/* What a program prints, cut to bytes; false if it cannot be run or prints nothing. */
+/* The output, cut to bytes; false: it cannot be run or prints nothing. */
 bool spawn_output(char *const *argv, char *text, size_t bytes);
