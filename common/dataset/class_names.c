@@ -10,9 +10,7 @@
 
 #define SHOWN_BYTES 160 /* of a name in a message */
 
-/* ---- where names come from */
-
-/* A name that is not UTF-8 stands there as it is shown. */
+/* A name that is not UTF-8 is escaped. */
 static json_t *class_names_of_folders(const struct dataset_list *list)
 {
     json_t *names = json_array();
@@ -76,8 +74,6 @@ static void class_names_clear(struct class_names *names)
     *names = (struct class_names){0};
 }
 
-/* ---- comparing */
-
 static const char *name_at(const json_t *list, size_t i)
 {
     return json_string_value(json_array_get(list, i));
@@ -100,7 +96,7 @@ static bool class_names_hold(const json_t *list, const char *name)
     return false;
 }
 
-/* ERR_INVALID with the first difference. other: what the names are compared with, in words. */
+/* ERR_INVALID with the first difference. other: describes what the names are compared with. */
 static int class_names_compare(const struct class_names *here, const struct class_names *there,
                                const char *other, struct error *e)
 {
@@ -152,7 +148,7 @@ job_classes_note(struct job_classes *c, const char *format, ...)
     va_end(arguments);
 }
 
-/* Not where there are no such data, they are synthetic, or cannot be seen. */
+/* False if there are no such data, or they are synthetic or unreadable. */
 static bool class_names_seen(const struct class_names *names)
 {
     return names->list || names->why;
@@ -177,7 +173,6 @@ static int class_names_compare_data(struct job_classes *c, struct error *e)
     return 0;
 }
 
-/* key: "data.eval" or "data.train"; weights: "model.init". */
 static int class_names_compare_weights(struct job_classes *c, const struct class_names *data,
                                        const char *key, const char *weights, struct error *e)
 {

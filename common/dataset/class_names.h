@@ -1,7 +1,7 @@
 /*
- * What classes are called, by number: of data by the names of their folders or the manifest.json of
- * train-prep, of weights by what train-worker wrote into their file. A label is a number, so the
- * names at both ends of a comparison must be the same, in the same order.
+ * The names of classes by number: of data, from class folders or train-prep's manifest.json; of
+ * weights, from their file. A label is a number, so a comparison needs the same names in the same
+ * order.
  */
 #pragma once
 
@@ -13,7 +13,7 @@
 #include "common/job/job_spec.h"
 #include "common/run/safetensors.h"
 
-/* The key in a safetensors file's metadata: its value is a JSON array of strings. */
+/* In a safetensors file's metadata: a JSON array of strings. */
 #define CLASS_NAMES_KEY "classes"
 
 struct class_names {
@@ -23,7 +23,6 @@ struct class_names {
     bool folders;
 };
 
-/* What a job's classes are called, as far as it has such data or weights. */
 struct job_classes {
     struct class_names train, eval, weights;
     char unknown[1024];            /* lines: what could not be compared, and why; "" */
@@ -31,14 +30,13 @@ struct job_classes {
 };
 
 /* Compares data.eval with data.train, and data.eval or, in training, data.train with the weights
- * (NULL: none). part: of data.train, that is here. strict: training goes on from them, so they must
- * be for the same classes; else it may teach them others. ERR_INVALID: the first difference of what
- * *key ("data.eval") names and what would be right; data that cannot be seen is no error. Fills
- * *out, to be cleared, also then. */
+ * (NULL: none). part: of data.train, that is here. strict: training continues, so the weights'
+ * classes must be the same. ERR_INVALID with the first difference, of *key ("data.eval");
+ * unreadable data is no error. Fills *out in any case; clear it. */
 int job_classes_compare(const struct job_spec *spec, struct dataset_part part,
                         const struct safetensors *weights, bool strict, struct job_classes *out,
                         const char **key, struct error *e);
 void job_classes_clear(struct job_classes *c);
 
-/* The text for CLASS_NAMES_KEY, which the caller frees; NULL: not known, or no memory. */
+/* For CLASS_NAMES_KEY. The caller frees it; NULL: not known, or no memory. */
 char *class_names_to_text(const struct class_names *names);

@@ -43,7 +43,7 @@ static int dataset_index_shard(struct dataset *d, uint32_t file, struct error *e
     return rc;
 }
 
-/* Shards of 0 bytes hold nothing; some must hold something, and none may have lost it. */
+/* Refuses empty shards if all are empty, or the manifest says one is not. */
 static int dataset_check_empty_shards(const struct dataset_list *list, struct error *e)
 {
     bool some = false, all = true;
@@ -70,7 +70,7 @@ static int dataset_make_index(struct dataset *d, struct error *e)
     return rc;
 }
 
-/* The images of the part, in their order. */
+/* Keeps the images of the part, in order. */
 static int dataset_take_part(struct dataset *d, struct dataset_part part, struct error *e)
 {
     const struct dataset_entry *all = d->index.entries;
@@ -199,7 +199,7 @@ static void dataset_digest_add_name(struct digest *d, const char *name)
     digest_add(d, name, strlen(name));
 }
 
-/* Shards by name and size; images by class and name, as far as the index goes. */
+/* Shards by name and size; images by class and name, as in the index. */
 static void dataset_digest_add_files(struct digest *d, const struct dataset_list *list)
 {
     dataset_digest_add_number(d, (uint64_t)list->format);
@@ -236,7 +236,7 @@ void dataset_digest(const struct dataset *d, struct dataset_digest *out)
     out->changed = 1e-9 * (double)dataset_digest_newest_change(&d->list);
 }
 
-/* Adds up the images of the files by the nodes they belong to. */
+/* Sums the images by node. */
 static int dataset_count_list_parts(const struct dataset_list *list, const int64_t *in_file,
                                     int nodes, struct dataset_counts *counts, struct error *e)
 {

@@ -1,7 +1,7 @@
 /*
- * A data set as a list of images: which file, where in it, which label. Recognises TFRecord
- * shards (train-* or validation-* by role; labels 1-based, as imagenet_to_gcs writes them), class
- * folders of JPEGs (classes numbered in sorted order), and "synthetic".
+ * A data set as a list of images: file, position, label. Recognises TFRecord shards (train-* or
+ * validation-* by role; labels 1-based, as from imagenet_to_gcs), class folders of JPEGs (numbered
+ * in sorted order), and "synthetic".
  */
 #pragma once
 
@@ -15,33 +15,30 @@
 
 struct dataset;
 
-/* Opens path and makes or takes over its index. Making it walks the frames and checks the length
- * CRCs; payload CRCs are checked when a record is read. Errors name file and offset: ERR_NOT_FOUND,
- * ERR_NOT_ALLOWED, ERR_INVALID (empty, or no known format), ERR_CORRUPT (a truncated or corrupt
- * frame). */
+/* Opens path and loads or makes its index, which walks the frames and checks the length CRCs;
+ * payload CRCs are checked when a record is read. ERR_NOT_FOUND, ERR_NOT_ALLOWED, ERR_INVALID
+ * (empty, or of unknown format), ERR_CORRUPT (a truncated or corrupt frame), naming file and
+ * offset. */
 int dataset_open(const char *path, enum dataset_role role, struct dataset **out, struct error *e);
 
-/* The same for the images of a part; the index is that of all files that are there. */
+/* Only the images of a part; the index is that of all files here. */
 int dataset_open_part(const char *path, enum dataset_role role, struct dataset_part part,
                       struct dataset **out, struct error *e);
 void dataset_close(struct dataset *d); /* NULL is fine */
 
-/* Keeps the index for the next dataset_open (see index.h), if that had to make it. At best: a
- * failure is only logged. */
+/* Stores an index made by dataset_open for the next one (index.h). Failures are logged. */
 void dataset_keep_index(const struct dataset *d);
 bool dataset_index_was_kept(const struct dataset *d); /* dataset_open found it */
 
 enum dataset_format dataset_format(const struct dataset *d);
 int64_t dataset_images(const struct dataset *d);
 const struct dataset_entry *dataset_entry(const struct dataset *d, int64_t i); /* 0 <= i < images */
-/* Lines, one for each thing that is not wrong and yet should be known: what lies there and is not
- * read, shards of 0 bytes, classes without images. "": none. */
+/* Remarks, one per line: files not read, empty shards, classes without images. "": none. */
 const char *dataset_remarks(const struct dataset *d);
 const char *dataset_file(const struct dataset *d, uint32_t file);
 
-/* Which data these are, by the index of all files that are there: names and sizes of the files and
- * records, and labels of class folders. Images that were replaced by others of the same sizes show
- * in `changed` alone. */
+/* Identifies the data by the index: names and sizes of files and records, labels of class folders.
+ * Images replaced by others of the same sizes show in `changed` only. */
 struct dataset_digest {
     char hex[DIGEST_BYTES];
     int64_t images;
@@ -49,10 +46,9 @@ struct dataset_digest {
 };
 void dataset_digest(const struct dataset *d, struct dataset_digest *out);
 
-/* Only counts the images, shared out over nodes by dataset_part: from a manifest.json of train-prep
- * beside the shards when it fits them (file names and sizes), else by dataset_open, whose index is
- * kept. Synthetic: all 0, the caller chooses. least and most: of the node with the fewest and the
- * most. */
+/* Counts images, and the fewest and most of a node (dataset_part): from train-prep's manifest.json
+ * if it fits the shards (names and sizes), else by dataset_open, keeping the index. Synthetic: all
+ * 0. */
 struct dataset_counts {
     int64_t images, least, most;
     char remarks[DATASET_REMARKS_BYTES]; /* as dataset_remarks */
@@ -60,11 +56,11 @@ struct dataset_counts {
 int dataset_count_parts(const char *path, enum dataset_role role, int nodes,
                         struct dataset_counts *counts, struct error *e);
 
-/* One image as stored: the JPEG's bytes and its 0-based label (in [0, classes) is for the caller to
- * check). Thread-safe. *jpeg lives until dataset_image_release. Files are read, not mapped: one
- * that shrinks, vanishes or changes while it is in use is an error that names it, never a SIGBUS.
- * Errors name file and offset: ERR_CORRUPT (payload CRC, no tf.Example, no image or label in it, a
- * shard that has another size than when it was opened), ERR_IO, ERR_NOT_FOUND. */
+/* An image as stored: the JPEG and its 0-based label, which the caller must check against the
+ * number of classes. Thread-safe. *jpeg lives until dataset_image_release. Files are read, not
+ * mapped, so that a file that shrinks or vanishes is an error and not a SIGBUS. ERR_CORRUPT
+ * (payload CRC, no tf.Example, no image or label, a shard that has changed), ERR_IO, ERR_NOT_FOUND,
+ * naming file and offset. */
 struct dataset_image {
     const uint8_t *jpeg;
     size_t jpeg_bytes;
@@ -76,5 +72,5 @@ struct dataset_image {
 int dataset_read(struct dataset *d, int64_t i, struct dataset_image *image, struct error *e);
 void dataset_image_release(struct dataset_image *image);
 
-/* These images will be read soon: lets the kernel fetch them meanwhile. */
+/* Lets the kernel read these images ahead. */
 void dataset_expect(struct dataset *d, const int64_t *images, int count);

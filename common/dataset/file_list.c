@@ -22,12 +22,12 @@
 /* NAME-00003-of-00008ENDING */
 struct shard_number {
     const char *name; /* the whole */
-    int name_bytes;   /* of NAME */
+    int name_bytes;
     int number, of;
     const char *ending;
 };
 
-/* False: other people's names promise nothing. */
+/* False: another form of name. */
 static bool list_parse_shard(const char *path, struct shard_number *s)
 {
     const char *dash;
@@ -49,7 +49,7 @@ static bool list_parse_shard(const char *path, struct shard_number *s)
     return false;
 }
 
-/* Where a name has such an ending, other files of the folder are not part of the set. */
+/* With such an ending; then other files of the folder are not part of the set. */
 static bool list_shard_is_numbered(const char *name)
 {
     static const char *const endings[] = {"", ".tfrecord", ".tfrecords", ".tfrec"};
@@ -61,7 +61,7 @@ static bool list_shard_is_numbered(const char *name)
     return false;
 }
 
-/* Left by editors, copies and other readers beside shards. */
+/* From editors, copies and other readers. */
 static bool list_is_side_file(const char *name)
 {
     static const char *const endings[] = {
@@ -77,7 +77,6 @@ static bool list_is_side_file(const char *name)
     return name[strlen(name) - 1] == '~' || strstr(name, " (");
 }
 
-/* Its number, or other. */
 static int list_shard_number(const char *path, int other)
 {
     struct shard_number s;
@@ -91,7 +90,7 @@ static int list_shards_by_number(const void *a, const void *b)
     return x->number != y->number ? (x->number < y->number ? -1 : 1) : strcmp(x->name, y->name);
 }
 
-/* Of one set, and none twice. */
+/* All of one set, without duplicates. */
 static int list_shards_check_one_set(const char *folder, const struct shard_number *s, size_t n,
                                      struct error *e)
 {
@@ -110,7 +109,7 @@ static int list_shards_check_one_set(const char *folder, const struct shard_numb
     return 0;
 }
 
-/* Numbers count from 0, or with other people from 1. */
+/* Numbers start at 0, or with some writers at 1. */
 static int list_shards_check_none_missing(const char *folder, const struct shard_number *s,
                                           size_t n, struct dataset_part part, struct error *e)
 {
@@ -132,7 +131,7 @@ static int list_shards_check_none_missing(const char *folder, const struct shard
                          : "");
 }
 
-/* Of the numbered paths, all of the part must be there, once, and none of another set. */
+/* All numbered shards of the part must be there, once, and of one set. */
 static int list_shards_check(char *const *paths, size_t count, const char *folder,
                              struct dataset_part part, struct error *e)
 {
@@ -151,7 +150,7 @@ static int list_shards_check(char *const *paths, size_t count, const char *folde
     return rc;
 }
 
-/* Names of one folder, sorted bytewise: never in the file system's order, never by locale. */
+/* Names in a folder, sorted bytewise, independent of file system and locale. */
 struct names {
     struct dirent **entries;
     int count;
@@ -262,9 +261,7 @@ static const char *const prefixes[] = {
     [DATASET_EVAL] = "validation-",
 };
 
-/* ---- remarks */
-
-/* The first of some names, for a remark on all of them. */
+/* The first few names, for a remark. */
 struct named {
     int count;
     char text[NAMED_AT_MOST * 98];
@@ -281,7 +278,7 @@ static void list_named_add(struct named *n, const char *name)
     snprintf(n->text + used, sizeof n->text - used, "%s%s", used ? ", " : "", shown);
 }
 
-/* What does not fit is left out, not cut. */
+/* A name that does not fit is omitted. */
 static void list_remark(struct dataset_list *list, const struct named *n, const char *words)
 {
     size_t used = strlen(list->remarks), room = sizeof list->remarks - used;
@@ -295,8 +292,6 @@ static void list_remark(struct dataset_list *list, const struct named *n, const 
                          list->folder, words, n->text, more) >= room)
         list->remarks[used] = '\0';
 }
-
-/* ---- shards */
 
 static bool list_begins_with(const char *name, enum dataset_role role)
 {
@@ -342,7 +337,7 @@ static int list_shards_of(const struct names *names, enum dataset_role role,
     return rc;
 }
 
-/* Leaves the list empty if the folder holds no shards. */
+/* Leaves the list empty if there are no shards. */
 static int list_shards(const struct names *names, enum dataset_role role, struct dataset_part part,
                        struct dataset_list *list, struct error *e)
 {
@@ -356,8 +351,6 @@ static int list_shards(const struct names *names, enum dataset_role role, struct
     return list_shards_check(list->files, list->count, list->folder, part, e);
 }
 
-/* ---- classes */
-
 bool dataset_is_image_name(const char *name)
 {
     const char *dot = strrchr(name, '.');
@@ -365,7 +358,7 @@ bool dataset_is_image_name(const char *name)
                    strcasecmp(dot, ".png") == 0);
 }
 
-/* A file whose name is none of an image's, with what it is. */
+/* Refuses a file that is not named as an image, with its type. */
 static int list_refuse_name(const char *folder, const char *name, struct error *e)
 {
     char head[CONTENT_HEAD_BYTES];
@@ -442,7 +435,7 @@ void dataset_list_note_empty(struct dataset_list *list)
     list_remark(list, &empty, "these folders have no images and count as classes all the same");
 }
 
-/* Folders of file systems, network drives and archivers. */
+/* Of file systems, network drives and archivers. */
 static bool list_is_system_folder(const char *name)
 {
     static const char *const names[] = {
@@ -457,8 +450,7 @@ static bool list_is_system_folder(const char *name)
     return false;
 }
 
-/* Whether a folder is called like a part of a data set: "train", "Test", "val2017", "training_set".
- */
+/* Names like a part of a data set: "train", "Test", "val2017", "training_set". */
 static bool list_is_role_like(const char *name)
 {
     static const char *const roles[] = {
@@ -480,7 +472,7 @@ static bool list_is_role_like(const char *name)
     return false;
 }
 
-/* One beside other classes may be one: CIFAR-100 has trains. */
+/* One beside other classes may be a class: CIFAR-100 has trains. */
 static int list_check_no_roles(struct dataset_list *list, struct error *e)
 {
     struct named roles = {0};
@@ -554,8 +546,6 @@ static int list_classes(const struct names *names, struct dataset_list *list, st
     return rc;
 }
 
-/* ---- folders of roles */
-
 static bool list_is_role_name(const char *name, enum dataset_role role)
 {
     if (role == DATASET_TRAIN)
@@ -563,8 +553,8 @@ static bool list_is_role_name(const char *name, enum dataset_role role)
     return strcmp(name, "validation") == 0 || strcmp(name, "val") == 0;
 }
 
-/* The entry to go into, or NULL. A class may be called "train" too: then other classes stand beside
- * it, but none called "val" or "validation". Beside both, other folders hold something else. */
+/* The folder to enter, or NULL. A class may be named "train", with other classes beside it, but not
+ * "val" or "validation". */
 static const char *list_role_folder(const char *folder, const struct names *names,
                                     enum dataset_role role)
 {
@@ -586,7 +576,7 @@ static const char *list_role_folder(const char *folder, const struct names *name
     return has_more && !has_other_role ? NULL : found;
 }
 
-/* The folder has one of the other role, and nothing of this one. */
+/* The folder has data of the other role only. */
 static int list_lacks_role(struct dataset_list *list, enum dataset_role role, const char *other,
                            struct error *e)
 {
@@ -636,7 +626,7 @@ static int list_folder(struct dataset_list *list, enum dataset_role role, struct
     return rc;
 }
 
-/* What was left out may be the reason. */
+/* Appends the remarks: omitted files may be the reason. */
 static int list_with_remarks(struct dataset_list *list, int rc, struct error *e)
 {
     if (rc == 0 || !e || !*list->remarks)

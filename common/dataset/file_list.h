@@ -1,4 +1,4 @@
-/* The files that make up a data set, found without opening them. Internal to common/dataset. */
+/* The files of a data set, found without opening them. Internal to common/dataset. */
 #pragma once
 
 #include <stdbool.h>
@@ -12,7 +12,6 @@ enum dataset_role { DATASET_TRAIN, DATASET_EVAL };
 
 #define DATASET_REMARKS_BYTES 2048
 
-/* Where a record lies. */
 struct dataset_entry {
     uint32_t file;   /* index into the files */
     int32_t label;   /* folder: 0-based class; TFRecord: -1, the label is in the record */
@@ -20,9 +19,8 @@ struct dataset_entry {
     uint64_t bytes;  /* of the payload (the tf.Example, or the JPEG file) */
 };
 
-/* Of n nodes with copies of their own, node i owns the files s with s % n == i: shards by the
- * number in their names NAME-%05d-of-%05d, other files by their place in the sorted list. {0, 1}:
- * all. */
+/* Of n nodes with their own copies, node i owns the files s with s % n == i: shards by the number
+ * in NAME-%05d-of-%05d, other files by position in the sorted list. {0, 1}: all. */
 struct dataset_part {
     int number, of;
 };
@@ -63,22 +61,22 @@ struct dataset_list {
 int dataset_list(const char *path, enum dataset_role role, struct dataset_list *list,
                  struct error *e);
 
-/* The same in two steps: of class folders the first one finds only the folders, so that an index
- * can spare the second, which looks at every image. */
+/* In two steps: the first finds class folders without their images, which an index may make
+ * unnecessary to list. */
 int dataset_list_find(const char *path, enum dataset_role role, struct dataset_part part,
                       struct dataset_list *list, struct error *e);
 int dataset_list_images(struct dataset_list *list, struct error *e);
 
-/* Remarks on classes of training data that have no images, once these are listed. */
+/* Adds remarks on classes of training data without images, after listing them. */
 void dataset_list_note_empty(struct dataset_list *list);
 
-/* Adds an image of class label; takes path over, also after an error. */
+/* Adds an image of class label; takes over path, also on error. */
 int dataset_list_add(struct dataset_list *list, char *path, uint64_t bytes, int64_t changed_ns,
                      int32_t label, struct error *e);
 
-/* Which of so many nodes owns the file: see struct dataset_part. */
+/* Which of the nodes owns the file (dataset_part). */
 int dataset_list_node(const struct dataset_list *list, int nodes, uint32_t file);
 void dataset_list_free(struct dataset_list *list);
 
-/* Whether a name ends in .jpg, .jpeg or .png, in any case: an image, JPEG or PNG by its content. */
+/* Whether it ends in .jpg, .jpeg or .png, in any case. */
 bool dataset_is_image_name(const char *name);

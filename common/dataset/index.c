@@ -19,9 +19,9 @@
 #define INDEX_LIMIT_BYTES ((size_t)16 << 30)
 
 /*
- * A header; then for each key (shard or class folder) its number of images and its name, size and
- * time; then for each image the bytes of its record, or the bytes and the name of its file. A name
- * is its length and its bytes.
+ * The file: a header; for each key (shard or class folder) its number of images, name, size and
+ * time; for each image the size of its record, or the size and name of its file. Names are
+ * length-prefixed.
  */
 struct header {
     uint64_t magic, body_bytes;
@@ -29,8 +29,6 @@ struct header {
     uint32_t format; /* enum dataset_format */
     uint64_t keys;
 };
-
-/* ---- keys: what an index is believed by */
 
 static bool index_of_shards(const struct dataset_list *list)
 {
@@ -57,8 +55,6 @@ static int64_t index_key_changed_ns(const struct dataset_list *list, size_t i)
     return index_of_shards(list) ? list->changed_ns[i] : list->class_changed_ns[i];
 }
 
-/* ---- where it lies */
-
 static void index_place_beside(const struct dataset_list *list, char path[PATH_MAX])
 {
     const char *kind = "classes";
@@ -68,7 +64,7 @@ static void index_place_beside(const struct dataset_list *list, char path[PATH_M
     snprintf(path, PATH_MAX, "%s/.traind-index-%s", list->folder, kind);
 }
 
-/* "" where there is no cache folder. */
+/* "" without a cache folder. */
 static void index_place_in_cache(const struct dataset_list *list, char path[PATH_MAX])
 {
     char beside[PATH_MAX], real[PATH_MAX], cache[PATH_MAX];
@@ -81,8 +77,6 @@ static void index_place_in_cache(const struct dataset_list *list, char path[PATH
                          file_base_name(beside)) >= PATH_MAX)
         path[0] = '\0';
 }
-
-/* ---- reading */
 
 struct cursor {
     const char *at, *end;
@@ -102,7 +96,7 @@ static uint64_t index_take_u64(struct cursor *c)
     return value;
 }
 
-/* The name's bytes, without an end. */
+/* Not NUL-terminated. */
 static const char *index_read_name(struct cursor *c, size_t *length)
 {
     uint64_t bytes = index_take_u64(c);
@@ -166,7 +160,7 @@ static bool index_load_class(struct cursor *c, struct dataset_list *list, size_t
     return true;
 }
 
-/* The keys come first: their numbers of images are read again with the images. */
+/* The keys come first; their counts are read again with the images. */
 static bool index_load_body(struct cursor c, struct dataset_list *list, struct dataset_index *index)
 {
     size_t keys = index_key_count(list);
@@ -192,7 +186,7 @@ static void index_clear(struct dataset_list *list, struct dataset_index *index)
     index->images = 0;
 }
 
-/* fd: of the index, or negative. */
+/* fd may be negative. */
 static bool index_load_from(int fd, const char *path, struct dataset_list *list,
                             struct dataset_index *index)
 {
@@ -248,8 +242,6 @@ int dataset_index_add(struct dataset_index *index, struct dataset_entry entry, s
     index->entries[index->images++] = entry;
     return 0;
 }
-
-/* ---- writing */
 
 static void index_put_u64(FILE *out, uint64_t value)
 {
@@ -329,7 +321,7 @@ static int index_store_in_cache(const struct dataset_list *list, const char *tex
     return rc ? rc : file_write_atomic(path, text, bytes, e);
 }
 
-/* A daemon's umask is its own: who may list the data may read their index. */
+/* A daemon's umask is restrictive: whoever may list the data may read the index. */
 static void index_share_as_data(int folder, const char *name)
 {
     struct stat st;

@@ -21,11 +21,10 @@ struct dataset_index {
 
 int dataset_index_add(struct dataset_index *index, struct dataset_entry entry, struct error *e);
 
-/* Fills the index, and of class folders the list's images too. False: there is none that fits. */
+/* Fills the index, and of class folders the list's images too. False: none fits. */
 bool dataset_index_load(struct dataset_list *list, struct dataset_index *index);
 
-/* Writes it, atomically. A data set that changed in the second before listed_at (Unix time) is left
- * for the next time: it might change again within one tick of the file system's clock. At best: a
- * failure is logged. */
+/* Writes it atomically; failures are logged. Skips a data set that changed in the second before
+ * listed_at (Unix time), as it might change again within one clock tick of the file system. */
 void dataset_index_store(const struct dataset_list *list, const struct dataset_index *index,
                          double listed_at);

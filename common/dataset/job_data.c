@@ -31,7 +31,7 @@ static const json_t *data_stated(const struct completion *c, const char *pointer
     return value ? value : json_get_at(c->preset, pointer);
 }
 
-/* Steals the value. A group that is none is left for the parser to refuse. */
+/* Steals the value. Leaves a malformed group to the parser. */
 static void data_complete(struct completion *c, const char *group, const char *key, json_t *value,
                           const char *formula, const char *source)
 {
@@ -48,7 +48,7 @@ static void data_complete(struct completion *c, const char *group, const char *k
     json_decref(value);
 }
 
-/* The validation shards of train-prep, beside its training shards: of the same classes. */
+/* train-prep's validation shards beside its training shards, if they have the same classes. */
 static void data_complete_eval(struct completion *c)
 {
     struct dataset_list eval = {0};
@@ -146,8 +146,7 @@ struct job_spec *job_data_load(const char *path, struct error *e)
     return spec;
 }
 
-/* As many as the training set has, at most ImageNet's: so that data.train_images sizes an
- * evaluation too. */
+/* Like the training set, but at most ImageNet's. */
 static int64_t data_inputs_synthetic_eval_images(const struct job_spec *spec)
 {
     bool sized = job_spec_is_synthetic(spec->data.train) && spec->data.has_train_images;
@@ -156,7 +155,7 @@ static int64_t data_inputs_synthetic_eval_images(const struct job_spec *spec)
     return sized && images < SYNTHETIC_EVAL_IMAGES ? images : SYNTHETIC_EVAL_IMAGES;
 }
 
-/* Everything that needs no look at the data; -1 where a look is needed. */
+/* What the document states; -1: must be counted. */
 static void data_inputs_fill_from_spec(const struct job_spec *spec, struct plan_inputs *inputs)
 {
     bool trains = spec->mode == JOB_MODE_TRAIN;
@@ -174,8 +173,7 @@ static void data_inputs_fill_from_spec(const struct job_spec *spec, struct plan_
         inputs->eval_images = data_inputs_synthetic_eval_images(spec);
 }
 
-/* Images that each node must have of its own. Fewer by data.train_images: each node's share of
- * them. counts: NULL where the data are not here. */
+/* Each node's own images, fewer by data.train_images. counts NULL: the data is not here. */
 static void data_inputs_fill_node_images(const struct job_spec *spec,
                                          const struct dataset_counts *counts,
                                          struct plan_inputs *inputs)
@@ -199,7 +197,7 @@ void plan_inputs_share_out(const struct job_spec *spec, struct plan_inputs *inpu
         data_inputs_fill_node_images(spec, NULL, inputs);
 }
 
-/* Behind those that are there; lines. */
+/* Appends lines. */
 static void data_inputs_remark(struct plan_data *data, const char *lines)
 {
     size_t used = strlen(data->remarks), room = sizeof data->remarks - used;
@@ -228,7 +226,7 @@ static void data_inputs_glance_at_classes(const struct job_spec *spec, struct pl
     safetensors_close(weights);
 }
 
-/* Where both numbers are stated and the job runs elsewhere, the data are not opened. */
+/* Does nothing if both numbers are stated and the job runs elsewhere. */
 static void data_inputs_glance(const struct job_spec *spec, struct plan_data *data)
 {
     bool elsewhere = spec->cluster.launcher != JOB_LAUNCHER_LOCAL;

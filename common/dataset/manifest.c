@@ -10,8 +10,8 @@
 #include "common/system/file.h"
 #include "common/system/open_beneath.h"
 
-/* The entry of a shard; NULL: none of this name. *next: where it may be, and where the one behind
- * it may be afterwards, as manifests have them in the list's order. */
+/* The entry of a shard, or NULL. *next: where to look first, as manifests are in the list's
+ * order. */
 static const json_t *manifest_find_entry(const json_t *manifest, const char *file, size_t *next)
 {
     static const char *const roles[] = {"train", "validation"};
@@ -32,8 +32,7 @@ static const json_t *manifest_find_entry(const json_t *manifest, const char *fil
     return NULL;
 }
 
-/* The images of one shard, or -1 if the manifest knows none of this name and size, or says more
- * than have room in it. */
+/* -1: no entry of this name and size, or with more images than fit. */
 static int64_t manifest_shard_images(const json_t *manifest, const char *file, uint64_t bytes,
                                      size_t *next)
 {
@@ -58,7 +57,7 @@ static bool manifest_fits(const json_t *manifest, const struct dataset_list *lis
     return fits;
 }
 
-/* The manifest in the list's folder (place 0) or the one above (1); NULL: none that can be read. */
+/* In the list's folder (place 0) or the one above (1); NULL: none that can be read. */
 static json_t *manifest_load(const struct dataset_list *list, int place, struct error *e)
 {
     char path[PATH_MAX];
@@ -74,7 +73,7 @@ static json_t *manifest_load(const struct dataset_list *list, int place, struct 
     return NULL;
 }
 
-/* That of all shards of the list. */
+/* The manifest that has all shards of the list. */
 static json_t *manifest_of(const struct dataset_list *list, int64_t *in_file, const char **why)
 {
     struct error e;

@@ -19,18 +19,16 @@
 #define MANIFEST_FORMAT      1
 #define MANIFEST_LIMIT_BYTES ((size_t)64 << 20)
 
-/* Fills in_file (list->count) with the images of each shard by a manifest in their folder or the
- * one above. False if there is none, it cannot be read, or any shard is not in it with just this
- * size: then the shards must be walked. */
+/* Sets in_file (list->count) to the images of each shard. False if there is no manifest that has
+ * all shards with their sizes: then they must be walked. */
 bool manifest_count(const struct dataset_list *list, int64_t *in_file);
 
-/* The names of the classes, an array of strings, by the same manifest; the caller owns it. NULL:
- * not known, and *why, of the data set, says it: "has shards without a manifest.json of
- * train-prep". */
+/* The class names, an array of strings owned by the caller. NULL: not known, with the end of a
+ * sentence about the data set in *why. */
 json_t *manifest_classes(const struct dataset_list *list, const char **why);
 
-/* Whether this is a list of one or more strings. */
+/* Whether it is a non-empty list of strings. */
 bool manifest_are_names(const json_t *classes);
 
-/* A shard of 0 bytes is fine where no manifest says that it has more: ERR_CORRUPT. */
+/* ERR_CORRUPT if a manifest says that an empty shard is not. */
 int manifest_check_empty(const struct dataset_list *list, struct error *e);

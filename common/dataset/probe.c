@@ -44,7 +44,7 @@ bool dataset_image_size(const uint8_t *image, size_t bytes, int *width, int *hei
         return false;
     while (at + 9 <= bytes && image[at] == 0xff) {
         uint8_t marker = image[at + 1];
-        /* ITU-T T.81, table B.1: the start of a frame, but not of tables (C4, C8, CC). */
+        /* ITU-T T.81, table B.1: start of frame, but not C4, C8, CC */
         if (marker >= 0xc0 && marker <= 0xcf && marker != 0xc4 && marker != 0xc8 &&
             marker != 0xcc) {
             *height = image[at + 5] << 8 | image[at + 6];
@@ -56,7 +56,7 @@ bool dataset_image_size(const uint8_t *image, size_t bytes, int *width, int *hei
     return false;
 }
 
-/* The bytes of the file from there on, at most so many: the caller frees them. */
+/* At most limit bytes of the file; the caller frees them. */
 static uint8_t *probe_bytes(const char *path, uint64_t from, size_t limit, size_t *bytes,
                             struct dataset_probe *out)
 {
@@ -80,7 +80,7 @@ static uint8_t *probe_bytes(const char *path, uint64_t from, size_t limit, size_
     return data;
 }
 
-/* At the record that begins there; *from: where the next one does. */
+/* Probes a record; *from becomes the next one's position. */
 static void probe_record(const char *path, uint64_t *from, struct dataset_probe *out)
 {
     size_t bytes;
@@ -113,7 +113,7 @@ static void probe_image(const char *path, struct dataset_probe *out)
     free(head);
 }
 
-/* The first image of a class folder by name, as the list would have it, or just any. */
+/* Probes the first image by name, or with any just one. */
 static void probe_class(const char *folder, const char *name, bool any, struct dataset_probe *out)
 {
     char path[PATH_MAX], first[NAME_MAX + 1] = "";

@@ -22,7 +22,7 @@ struct shards {
     atomic_int *fds; /* (keep); -1: not open yet */
 };
 
-/* How many of count descriptors may stay open. */
+/* How many descriptors may stay open. */
 static uint32_t shards_descriptors_for(size_t count)
 {
     struct rlimit limit;
@@ -71,7 +71,7 @@ void shards_destroy(struct shards *s)
     free(s);
 }
 
-/* A descriptor of the file, to be given back by release; or a negative error. */
+/* A descriptor to be released, or a negative error. */
 static int shard_borrow(struct shards *s, uint32_t file, struct error *e)
 {
     int none = -1, fd = file < s->keep ? atomic_load(&s->fds[file]) : -1;
@@ -81,7 +81,7 @@ static int shard_borrow(struct shards *s, uint32_t file, struct error *e)
     fd = open_beneath_file(s->list->files[file], e);
     if (fd < 0 || file >= s->keep)
         return fd;
-    /* The images come in random order: reading on behind a record is for nothing. */
+    /* random access: no read-ahead */
     posix_fadvise(fd, 0, 0, POSIX_FADV_RANDOM);
     if (atomic_compare_exchange_strong(&s->fds[file], &none, fd))
         return fd;
@@ -95,7 +95,7 @@ static void shard_release(const struct shards *s, uint32_t file, int fd)
         close(fd);
 }
 
-/* All bytes, or an error that says how many there were. */
+/* An error if there are fewer bytes. */
 static int shard_read_bytes(int fd, const char *name, uint8_t *to, uint64_t bytes, uint64_t offset,
                             struct error *e)
 {
@@ -152,7 +152,7 @@ int shards_walk(struct dataset_list *list, uint32_t file, uint64_t **lengths, ui
     *count = 0;
     if (fd < 0)
         return fd;
-    /* A few bytes a record: reading ahead would read the whole shard. */
+    /* only a few bytes per record are read: no read-ahead */
     posix_fadvise(fd, 0, 0, POSIX_FADV_RANDOM);
     if (fstat(fd, &st))
         rc = error_set_errno(e, errno, "cannot look at %s", name);
@@ -170,7 +170,7 @@ int shards_walk(struct dataset_list *list, uint32_t file, uint64_t **lengths, ui
     return rc;
 }
 
-/* A changed time alone is fine: people touch files so that scratch folders keep them. */
+/* A changed time alone is fine: files are touched to protect them from scratch cleaners. */
 static int shards_check_unchanged(const struct shards *s, uint32_t file, int fd, struct error *e)
 {
     const char *name = s->list->files[file];

@@ -11,18 +11,17 @@
 
 struct shards;
 
-/* The list is borrowed and must outlive them. ERR_NO_MEMORY. */
+/* Borrows the list. */
 int shards_create(const struct dataset_list *list, struct shards **out, struct error *e);
 void shards_destroy(struct shards *s); /* NULL is fine */
 
-/* Walks the frames of a shard: *lengths gets the payload bytes of its *count records; the caller
- * frees it. The size and the time in the list become those of the file that was walked. ERR_CORRUPT
- * and others, naming the file. */
+/* Walks a shard's frames. *lengths: the payload bytes of *count records; the caller frees it.
+ * Updates size and time in the list. ERR_CORRUPT and others, naming the file. */
 int shards_walk(struct dataset_list *list, uint32_t file, uint64_t **lengths, uint64_t *count,
                 struct error *e);
 
-/* Reads and checks the record at offset: *frame gets it with its header; the caller frees it.
- * ERR_CORRUPT where the shard is not as the index says, ERR_NOT_FOUND, ERR_IO, ERR_NO_MEMORY. */
+/* Reads and checks a record. *frame: with header; the caller frees it. ERR_CORRUPT if the shard is
+ * not as indexed, ERR_NOT_FOUND, ERR_IO, ERR_NO_MEMORY. */
 int shards_read(struct shards *s, const struct dataset_entry *entry, uint8_t **frame,
                 struct error *e);
 

@@ -8,7 +8,7 @@
 
 #define KEYS 10
 
-/* One feature with all the messages it consists of: protobuf-c wants pointers all the way down. */
+/* A feature with its nested messages, as protobuf-c wants pointers. */
 struct packed {
     Tensorflow__FeatureEntry entry;
     Tensorflow__Feature feature;
@@ -87,7 +87,7 @@ int tf_example_pack(const struct tf_example *x, uint8_t **out, size_t *bytes, st
 static const Tensorflow__Feature *tf_example_find(const Tensorflow__Features *features,
                                                   const char *key)
 {
-    /* Of a key that is there twice the last one counts, as in all of protobuf's maps. */
+    /* the last of duplicate keys counts, as in all protobuf maps */
     for (size_t i = features->n_feature; i-- > 0;)
         if (strcmp(features->feature[i]->key, key) == 0)
             return features->feature[i]->value;
@@ -121,8 +121,8 @@ static void tf_example_copy_text(char *out, size_t room, const ProtobufCBinaryDa
     out[bytes] = '\0';
 }
 
-/* protobuf-c copies what it parses; the copy's place in the payload is wanted, which lives longer.
- * A search for the first bytes finds it at once, as they hold a JPEG's start. */
+/* protobuf-c copies what it parses. Finds the original in the payload, which lives longer; the
+ * first bytes, a JPEG's start, make the search short. */
 static const uint8_t *tf_example_locate(const uint8_t *payload, size_t bytes,
                                         const ProtobufCBinaryData *copy)
 {
@@ -139,7 +139,7 @@ static const uint8_t *tf_example_locate(const uint8_t *payload, size_t bytes,
     return NULL;
 }
 
-/* A feature that is not one value of the kind that is needed. */
+/* Not one value of the wanted type. */
 static int tf_example_refuse_feature(const Tensorflow__Features *features, const char *key,
                                      const char *needed, struct error *e)
 {

@@ -10,7 +10,7 @@
 
 #include "common/error.h"
 
-/* For writing: every field is needed; the strings and bytes are borrowed. */
+/* For writing: all fields are required and borrowed. */
 struct tf_example {
     int width, height, channels;
     int64_t label; /* 1-based: 0 is the background class in this format */
@@ -19,11 +19,11 @@ struct tf_example {
     size_t jpeg_bytes;
 };
 
-/* The serialised message; the caller frees *out. ERR_NO_MEMORY. */
+/* Serialises; the caller frees *out. */
 int tf_example_pack(const struct tf_example *example, uint8_t **out, size_t *bytes,
                     struct error *e);
 
-/* For reading: what training needs of a record. */
+/* For reading: what training uses. */
 struct tf_example_view {
     const uint8_t *jpeg; /* within the payload that was parsed */
     size_t jpeg_bytes;
@@ -32,7 +32,7 @@ struct tf_example_view {
     char text[64];      /* image/class/text, or image/class/synset; likewise */
 };
 
-/* ERR_CORRUPT: no tf.Example, or image/encoded or image/class/label is not one value of its type;
- * the caller puts file and offset in front. */
+/* ERR_CORRUPT: not a tf.Example, or image/encoded or image/class/label is not one value of its
+ * type. The caller prepends file and offset. */
 int tf_example_parse(const uint8_t *payload, size_t bytes, struct tf_example_view *view,
                      struct error *e);

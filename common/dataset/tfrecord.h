@@ -1,6 +1,6 @@
 /*
- * TFRecord framing: u64 length, u32 masked crc32c(length), payload, u32 masked crc32c(payload), all
- * little-endian. Also what TensorBoard event files are made of. The checksum is ISA-L's.
+ * TFRecord framing (also of TensorBoard event files), little-endian: u64 length, u32 masked
+ * crc32c(length), payload, u32 masked crc32c(payload).
  */
 #pragma once
 
@@ -15,19 +15,18 @@
 /* CRC-32C (Castagnoli): of "123456789" it is 0xE3069283. */
 uint32_t tfrecord_crc32c(const void *data, size_t bytes);
 
-/* The form stored in files: rotated and offset, so that a CRC of data with CRCs stays useful. */
+/* As stored: rotated and offset, so that a CRC of data containing CRCs stays useful. */
 uint32_t tfrecord_mask(uint32_t crc);
 
 void tfrecord_header(uint64_t payload_bytes, uint8_t out[TFRECORD_HEADER_BYTES]);
 void tfrecord_footer(const void *payload, size_t bytes, uint8_t out[TFRECORD_FOOTER_BYTES]);
 
-/* Judges the header of the frame at offset < file_bytes of a file: header holds the file's bytes
- * from there (12, or the fewer that are left), the length CRC must be right and the whole frame lie
- * within the file. The next frame is at offset + 12 + *payload_bytes + 4. ERR_CORRUPT naming the
- * file and the offset. */
+/* Checks the frame at offset: the length CRC, and that it lies within the file. header: up to 12
+ * bytes from there. The next frame is at offset + 12 + *payload_bytes + 4. ERR_CORRUPT naming file
+ * and offset. */
 int tfrecord_frame(const uint8_t *header, uint64_t file_bytes, const char *name, uint64_t offset,
                    uint64_t *payload_bytes, struct error *e);
 
-/* Checks the payload's CRC, which stands behind it, of the frame at offset. ERR_CORRUPT. */
+/* Checks the payload's CRC, which follows it. ERR_CORRUPT. */
 int tfrecord_check(const uint8_t *payload, uint64_t payload_bytes, const char *name,
                    uint64_t offset, struct error *e);

@@ -33,8 +33,8 @@ static void jpeg_on_error(j_common_ptr jpeg)
     longjmp(d->failed, 1);
 }
 
-/* Some of libjpeg's warnings mean that part of the picture is made up. Others (a strange marker,
- * extra bytes) are common in good photographs. */
+/* Some of libjpeg's warnings mean invented pixels; others (an unknown marker, extra bytes) are
+ * common in good files. */
 static void jpeg_on_warning(j_common_ptr jpeg, int level)
 {
     if (level >= 0)
@@ -122,8 +122,8 @@ bool jpeg_has_end(const uint8_t *jpeg, size_t bytes)
     return has_end;
 }
 
-/* Each scan is a pass over all coefficients, and may have next to no bytes: a small file could keep
- * a decoder busy for minutes. */
+/* Each scan is a pass over all coefficients and may have almost no bytes: a small file could keep a
+ * decoder busy for minutes. */
 static int jpeg_check_scans(struct jpeg_decompress_struct *jpeg, const uint8_t *file, size_t bytes,
                             struct error *e)
 {
@@ -136,7 +136,7 @@ static int jpeg_check_scans(struct jpeg_decompress_struct *jpeg, const uint8_t *
                      JPEG_SCANS_MAX);
 }
 
-/* What is no JPEG at all, before libjpeg says that in numbers. */
+/* A clearer message than libjpeg's for what is not a JPEG. */
 static int jpeg_check_start(const uint8_t *file, size_t bytes, struct error *e)
 {
     if (bytes < 2 || (file[0] == 0xff && file[1] == 0xd8))
@@ -198,7 +198,7 @@ static int jpeg_reserve(struct jpeg_decoder *d, size_t bytes, struct error *e)
     return 0;
 }
 
-/* In place, 4 bytes a pixel to channels, 3 or 4. Adobe stores the inks inverted. */
+/* In place, from 4 bytes per pixel to 3 or 4 channels. Adobe stores inverted inks. */
 static void jpeg_rgb_from_cmyk(uint8_t *pixels, size_t count, int channels, bool inverted)
 {
     for (size_t i = 0; i < count; i++) {
@@ -219,7 +219,7 @@ void jpeg_luma(uint8_t *pixels, size_t count)
     }
 }
 
-/* Reads from the decoder's scanline on, below each other to pixels. */
+/* From the decoder's scanline on. */
 static void jpeg_must_read_rows(struct jpeg_decoder *d, unsigned count, size_t row_bytes)
 {
     for (unsigned done = 0; done < count;) {
@@ -272,9 +272,7 @@ int jpeg_decode(struct jpeg_decoder *d, const uint8_t *jpeg, size_t bytes, struc
     return 0;
 }
 
-/* ---- a part of the image */
-
-/* Some files have a few bytes behind it. jpeg: from the first scan's data on. */
+/* Some files have a few trailing bytes. jpeg: from the first scan's data on. */
 static bool jpeg_ends_with_marker(const uint8_t *jpeg, size_t bytes)
 {
     size_t from = bytes > 64 ? bytes - 64 : 0;
@@ -308,8 +306,8 @@ int jpeg_header(struct jpeg_decoder *d, const uint8_t *jpeg, size_t bytes, struc
     return rc;
 }
 
-/* At the rim of what it decodes, libjpeg has no neighbours to take colour from: what is wanted
- * gets a rim of so many pixels. */
+/* At the edge of what it decodes, libjpeg has no neighbours to interpolate colour from: decode a
+ * rim around the part. */
 #define RIM 2
 
 /* Widens [*first, *end) by the rim, within [0, size). */
@@ -319,7 +317,7 @@ static void jpeg_add_rim(int *first, int *end, unsigned size)
     *end = *end + RIM < (int)size ? *end + RIM : (int)size;
 }
 
-/* Skipping to the very end would not look at what it skips. */
+/* Skipping to the very end would not check what is skipped. */
 static void jpeg_must_read_to_end(struct jpeg_decoder *d, JSAMPROW row)
 {
     JDIMENSION left = d->jpeg.output_height - d->jpeg.output_scanline;

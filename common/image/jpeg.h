@@ -22,15 +22,14 @@ struct jpeg_info {
     int channels; /* as stored: 1, 3 or 4 */
 };
 
-/* A decoder keeps its tables and its pixel memory from image to image. For one thread at a time. */
+/* Keeps tables and pixel memory between images. One thread at a time. */
 struct jpeg_decoder;
 
 int jpeg_decoder_create(struct jpeg_decoder **out, struct error *e);
 void jpeg_decoder_destroy(struct jpeg_decoder *d); /* NULL is fine */
 
-/* ERR_CORRUPT, but for what is no JPEG with libjpeg's words: truncated, or broken entropy-coded
- * data; ERR_TOO_LARGE over JPEG_PIXELS_MAX or JPEG_SCANS_MAX; ERR_UNSUPPORTED for other colour
- * spaces. */
+/* ERR_CORRUPT: not a JPEG, truncated, or broken data; ERR_TOO_LARGE: over JPEG_PIXELS_MAX or
+ * JPEG_SCANS_MAX; ERR_UNSUPPORTED: another colour space. */
 int jpeg_decode(struct jpeg_decoder *d, const uint8_t *jpeg, size_t bytes, struct jpeg_pixels *out,
                 struct error *e);
 
@@ -55,10 +54,8 @@ int jpeg_read(struct jpeg_decoder *d, struct jpeg_rectangle *part, struct jpeg_p
 int jpeg_header(struct jpeg_decoder *d, const uint8_t *jpeg, size_t bytes, struct jpeg_info *out,
                 struct error *e);
 
-/* Whether the end marker of the picture is there, which is behind that of a thumbnail and may be in
- * front of a second picture. Looks at the markers alone. */
+/* Whether the picture's end marker is there, not just a thumbnail's. Reads the markers only. */
 bool jpeg_has_end(const uint8_t *jpeg, size_t bytes);
 
-/* In place, of RGB and a byte of nothing to luma, with Pillow's weights: those of ITU-R 601 in
- * parts of 65536. */
+/* In place, from RGBX to luma with Pillow's weights, those of ITU-R 601 in 1/65536. */
 void jpeg_luma(uint8_t *pixels, size_t count);

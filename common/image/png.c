@@ -21,7 +21,7 @@ static void png_on_error(png_structp png, png_const_charp words)
     longjmp(r->failed, 1);
 }
 
-/* Of chunks that are not needed, as the profiles of which many are a little wrong. */
+/* Warnings are about chunks that are not needed, as slightly wrong profiles. */
 static void png_on_warning(png_structp png, png_const_charp words)
 {
     (void)png;
@@ -37,8 +37,6 @@ static void png_on_read(png_structp png, png_bytep out, size_t bytes)
     memcpy(out, r->at, bytes);
     r->at += bytes;
 }
-
-/* The functions with `must_` in their names leave by longjmp when libpng is unhappy. */
 
 static int png_must_read_header(struct reading *r, struct jpeg_info *out, struct error *e)
 {
