@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "common/system/file.h"
+#include "common/xalloc.h"
 
 #define JOURNAL_LIMIT_BYTES (64 << 20)
 
@@ -85,15 +86,13 @@ static int journal_read_lines(struct journal *j, const json_t *settings, long *g
 
 int journal_open(const char *folder, const json_t *settings, struct journal **out, struct error *e)
 {
-    struct journal *j = calloc(1, sizeof *j);
+    struct journal *j = xcalloc(1, sizeof *j);
     long good_bytes;
 
     *out = NULL;
-    if (!j)
-        return error_set(e, ERR_NO_MEMORY, "no memory for the journal of %s", folder);
     pthread_mutex_init(&j->lock, NULL);
     j->done = json_object();
-    snprintf(j->path, sizeof j->path, "%.3900s/" JOURNAL_NAME, folder);
+    file_path(j->path, NULL, "%s/" JOURNAL_NAME, folder);
     int rc = journal_read_lines(j, settings, &good_bytes, e);
     if (rc == 0)
         j->file = fopen(j->path, "ae");
@@ -128,8 +127,7 @@ json_t *journal_find(const struct journal *j, const char *file)
 int journal_add(struct journal *j, json_t *shard, struct error *e)
 {
     pthread_mutex_lock(&j->lock);
-    int rc = shard ? journal_write_line(j, shard, e)
-                   : error_set(e, ERR_NO_MEMORY, "no memory for a line of %s", j->path);
+    int rc = journal_write_line(j, must_alloc(shard), e);
     if (rc == 0)
         json_object_set(j->done, json_string_value(json_object_get(shard, "file")), shard);
     pthread_mutex_unlock(&j->lock);
@@ -145,6 +143,6 @@ int64_t journal_count(const struct journal *j)
 void journal_remove(const char *folder)
 {
     char path[PATH_MAX];
-    snprintf(path, sizeof path, "%.3900s/" JOURNAL_NAME, folder);
+    file_path(path, NULL, "%s/" JOURNAL_NAME, folder);
     unlink(path);
 }

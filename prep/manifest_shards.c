@@ -64,7 +64,7 @@ int manifest_shards_read(const char *folder, struct manifest_shards *m, struct e
     *m = (struct manifest_shards){
         .part = {0, 1}
     };
-    snprintf(path, sizeof path, "%.3900s/" MANIFEST_NAME, folder);
+    file_path(path, NULL, "%s/" MANIFEST_NAME, folder);
     if (access(path, F_OK))
         return error_set(e, ERR_NOT_FOUND,
                          "%s does not exist: the data set was not made by train-prep convert, or "

@@ -1,7 +1,7 @@
 /*
  * Who is to be told of what: {"to": target, "on": [kinds], "format": "json" | "text"}, as the key
- * notify of a job's document has a list of them. The administrator's rules
- * (daemon/notice/notice_settings.h) are the same with more keys.
+ * notify of a job's document has a list of them. The administrator's rules (daemon/notice/notice_settings.h)
+ * are the same with more keys.
  */
 #pragma once
 

@@ -244,9 +244,8 @@ static int audit_check_all(struct audit *a, struct error *e)
 {
     audit_count_classes(a);
     audit_check_records(a);
-    int rc = audit_check_labels(a, e);
-    if (rc == 0)
-        rc = audit_check_duplicates(a, e);
+    audit_check_labels(a);
+    int rc = audit_check_duplicates(a, e);
     if (rc == 0)
         rc = audit_check_mixing(a, e);
     audit_check_balance(a);

@@ -12,6 +12,7 @@
 #include "common/plan/plan_build.h"
 #include "common/system/file.h"
 #include "common/text.h"
+#include "common/xalloc.h"
 #include "prep/audit/audit_mixing.h"
 
 static const char *const role_names[] = {[DATASET_TRAIN] = "train", [DATASET_EVAL] = "validation"};
@@ -42,15 +43,13 @@ struct label_counts {
     int64_t least, most; /* images of a class that has some */
 };
 
-static int audit_checks_count_labels(const struct audit *a, enum dataset_role role,
-                                     struct label_counts *out, struct error *e)
+static void audit_checks_count_labels(const struct audit *a, enum dataset_role role,
+                                      struct label_counts *out)
 {
-    int64_t *counts = calloc((size_t)a->classes + 1, sizeof *counts);
+    int64_t *counts = xcalloc((size_t)a->classes + 1, sizeof *counts);
     const struct audit_role *r = &a->roles[role];
 
     *out = (struct label_counts){.first_missing = -1, .least = INT64_MAX};
-    if (!counts)
-        return error_set(e, ERR_NO_MEMORY, "no memory to count labels");
     for (size_t s = 0; s < r->list.count; s++)
         for (int64_t i = 0; i < r->shards[s].count; i++) {
             int32_t label = r->shards[s].records[i].label;
@@ -68,19 +67,16 @@ static int audit_checks_count_labels(const struct audit *a, enum dataset_role ro
     }
     out->least = out->least == INT64_MAX ? 0 : out->least;
     free(counts);
-    return 0;
 }
 
-int audit_check_labels(struct audit *a, struct error *e)
+void audit_check_labels(struct audit *a)
 {
     struct label_counts counts;
 
     for (enum dataset_role role = DATASET_TRAIN; role <= DATASET_EVAL; role++) {
         if (!a->roles[role].present)
             continue;
-        int rc = audit_checks_count_labels(a, role, &counts, e);
-        if (rc)
-            return rc;
+        audit_checks_count_labels(a, role, &counts);
         char missing[80] = "", span[SPAN_BYTES];
         int there = a->classes - counts.missing;
         if (counts.missing)
@@ -104,7 +100,6 @@ int audit_check_labels(struct audit *a, struct error *e)
                   "%d class%s of %s%s%s", there, there == 1 ? "" : "es",
                   audit_checks_images_span(counts.least, counts.most, span), missing, outside);
     }
-    return 0;
 }
 
 /* ---- duplicates */
@@ -384,12 +379,11 @@ static void audit_checks_plan_eval(struct audit *a, const struct plan *plan, int
 static void audit_checks_plan_nodes(struct audit *a, int nodes)
 {
     const struct audit_role *r = &a->roles[DATASET_TRAIN];
-    int64_t *of = calloc((size_t)nodes, sizeof *of), least = INT64_MAX, most = 0;
+    int64_t least = INT64_MAX, most = 0;
 
-    if (!of || nodes < 2 || a->manifest.part.of > 1) {
-        free(of);
+    if (nodes < 2 || a->manifest.part.of > 1)
         return;
-    }
+    int64_t *of = xcalloc((size_t)nodes, sizeof *of);
     for (size_t s = 0; s < r->list.count; s++)
         of[dataset_list_node(&r->list, nodes, (uint32_t)s)] += r->shards[s].count;
     for (int i = 0; i < nodes; i++) {

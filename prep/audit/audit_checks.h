@@ -3,7 +3,7 @@
 
 #include "prep/audit/audit_shard.h"
 
-int audit_check_labels(struct audit *a, struct error *e);
+void audit_check_labels(struct audit *a);
 int audit_check_duplicates(struct audit *a, struct error *e);
 int audit_check_mixing(struct audit *a, struct error *e);
 void audit_check_balance(struct audit *a);

@@ -13,6 +13,7 @@
 #include "common/buffer.h"
 #include "common/system/content.h"
 #include "common/system/file.h"
+#include "common/xalloc.h"
 
 #define BLOCK_BYTES 512
 
@@ -25,24 +26,8 @@ static const char *archive_member_name(struct archive_entry *entry)
 
 /* ---- index */
 
-static int archive_index_add(struct archive_index *index, const char *name, uint64_t offset,
-                             uint64_t bytes, struct error *e)
-{
-    struct archive_member *larger =
-        array_grow(index->members, index->count, &index->room, sizeof *larger);
-    if (!larger)
-        return error_set(e, ERR_NO_MEMORY, "no memory for the list of an archive's files");
-    index->members = larger;
-    struct archive_member *m = &index->members[index->count];
-    *m = (struct archive_member){strdup(name), offset, bytes};
-    if (!m->name)
-        return error_set(e, ERR_NO_MEMORY, "no memory for the list of an archive's files");
-    index->count++;
-    return 0;
-}
-
-/* The content's place follows from where libarchive points to: for an archive that is one piece of
- * memory it hands out that memory, not a copy. *end: where the content ends. */
+/* Derives the content's offset from libarchive's pointer: of an archive in memory it returns that
+ * memory, not a copy. */
 static int archive_locate(struct archive *a, struct archive_entry *entry, const uint8_t *map,
                           uint64_t last, const char *name, uint64_t *offset, uint64_t *bytes,
                           struct error *e)
@@ -92,7 +77,8 @@ static int archive_index_members(struct archive *a, const uint8_t *map, uint64_t
             continue;
         rc = archive_locate(a, entry, map, last, name, &offset, &bytes, e);
         if (rc == 0)
-            rc = archive_index_add(index, archive_member_name(entry), offset, bytes, e);
+            array_add(index->members, index->count, index->room) =
+                (struct archive_member){xstrdup(archive_member_name(entry)), offset, bytes};
         if (bytes)
             end = offset + (bytes + BLOCK_BYTES - 1) / BLOCK_BYTES * BLOCK_BYTES;
     }
@@ -105,11 +91,9 @@ static int archive_index_members(struct archive *a, const uint8_t *map, uint64_t
 int archive_index(const uint8_t *map, uint64_t offset, uint64_t bytes, const char *name,
                   struct archive_index *index, struct error *e)
 {
-    struct archive *a = archive_read_new();
+    struct archive *a = must_alloc(archive_read_new());
 
     *index = (struct archive_index){0};
-    if (!a)
-        return error_set(e, ERR_NO_MEMORY, "no memory to read %s", name);
     archive_read_support_format_tar(a);
     int rc = 0;
     if (archive_read_open_memory(a, map + offset, bytes) != ARCHIVE_OK)
@@ -171,7 +155,6 @@ static int archive_pick_members(struct archive *a, const char *path, struct arch
     return rc;
 }
 
-/* No tar, plain or compressed: what it is. */
 static int archive_explain_file(const char *path, struct error *e)
 {
     struct error unseen;
@@ -187,11 +170,9 @@ static int archive_explain_file(const char *path, struct error *e)
 static int archive_pick_from_archive(const char *path, struct archive_blob *blobs, size_t count,
                                      size_t limit_bytes, struct error *e)
 {
-    struct archive *a = archive_read_new();
+    struct archive *a = must_alloc(archive_read_new());
     int rc = 0;
 
-    if (!a)
-        return error_set(e, ERR_NO_MEMORY, "no memory to read %s", path);
     archive_read_support_format_tar(a);
     archive_read_support_filter_all(a);
     if (archive_read_open_filename(a, path, 1 << 20) != ARCHIVE_OK)
@@ -217,7 +198,7 @@ int archive_pick(const char *path, struct archive_blob *blobs, size_t count, siz
     if (stat(path, &st) == 0 && !S_ISDIR(st.st_mode))
         return archive_pick_from_archive(path, blobs, count, limit_bytes, e);
     for (size_t i = 0; i < count && rc == 0; i++) {
-        snprintf(file, sizeof file, "%.3900s/%s", path, blobs[i].name);
+        file_path(file, NULL, "%s/%s", path, blobs[i].name);
         if (access(file, F_OK) == 0)
             rc = file_read(file, limit_bytes, &blobs[i].data, &blobs[i].bytes, e);
     }

@@ -135,18 +135,18 @@ static int cifar_find_set(const char *path, char where[PATH_MAX], const struct c
         return error_set(e, ERR_NOT_FOUND, "there is no %s", path);
     for (size_t i = 0; i < sizeof sets / sizeof *sets; i++) {
         *set = &sets[i];
-        snprintf(where, PATH_MAX, "%.3900s", path);
+        file_path(where, NULL, "%s", path);
         if (strcmp(name, sets[i].archive) == 0)
             return 0;
-        snprintf(where, PATH_MAX, "%.3900s/%s", path, sets[i].test);
+        file_path(where, NULL, "%s/%s", path, sets[i].test);
         if (access(where, F_OK) == 0) {
-            snprintf(where, PATH_MAX, "%.3900s", path);
+            file_path(where, NULL, "%s", path);
             return 0;
         }
-        snprintf(where, PATH_MAX, "%.3900s/%s", path, sets[i].folder);
+        file_path(where, NULL, "%s/%s", path, sets[i].folder);
         if (access(where, F_OK) == 0)
             return 0;
-        snprintf(where, PATH_MAX, "%.3900s/%s", path, sets[i].archive);
+        file_path(where, NULL, "%s/%s", path, sets[i].archive);
         if (access(where, F_OK) == 0)
             return 0;
     }

@@ -12,6 +12,7 @@
 
 #include "common/dataset/file_list.h"
 #include "common/system/file.h"
+#include "common/xalloc.h"
 #include "prep/work.h"
 #include "prep/source/imagenet_truth.h"
 #include "prep/source/source.h"
@@ -24,26 +25,12 @@ struct folder_source {
     int *class_of[2]; /* (classes of the role's list) -> class of the data set; -1: unknown */
 };
 
-static int folder_take_classes(struct folder_source *s, const struct dataset_list *train,
-                               struct error *e)
-{
-    struct source_class_list *list = &s->base.classes;
-
-    int status = source_classes_reserve(list, (size_t)train->class_count, e);
-    for (int i = 0; i < train->class_count && !status; i++)
-        status = source_classes_add(list, train->classes[i], strlen(train->classes[i]), e);
-    return status;
-}
-
-/* The classes are numbered by the training folder, so that a validation folder that lacks one keeps
- * the numbers. */
+/* By the numbers of the training folder, as a validation folder may lack classes. */
 static int folder_match_classes(struct folder_source *s, enum dataset_role role, struct error *e)
 {
     const struct dataset_list *list = &s->lists[role];
 
-    s->class_of[role] = calloc((size_t)list->class_count + 1, sizeof *s->class_of[role]);
-    if (!s->class_of[role])
-        return error_set(e, ERR_NO_MEMORY, "no memory for the numbers of the classes");
+    s->class_of[role] = xcalloc((size_t)list->class_count + 1, sizeof *s->class_of[role]);
     for (int i = 0; i < list->class_count; i++) {
         int number = source_classes_find(&s->base.classes, list->classes[i]);
         if (number < 0)
@@ -67,19 +54,20 @@ static int folder_open_role(struct folder_source *s, const char *folder, enum da
         return error_set(e, ERR_INVALID, "%s holds TFRecord shards already, not class folders",
                          list->folder);
     s->base.images[role] = (int64_t)list->count;
-    rc = role == DATASET_TRAIN ? folder_take_classes(s, list, e) : 0;
-    return rc ? rc : folder_match_classes(s, role, e);
+    for (int i = 0; role == DATASET_TRAIN && i < list->class_count; i++)
+        source_classes_add(&s->base.classes, list->classes[i], strlen(list->classes[i]));
+    return folder_match_classes(s, role, e);
 }
 
 static int folder_exists(const char *path, const char *name, char out[PATH_MAX])
 {
     struct stat st;
-    if ((size_t)snprintf(out, PATH_MAX, "%s/%s", path, name) >= PATH_MAX)
-        return 0;
+
+    file_path(out, NULL, "%s/%s", path, name);
     return stat(out, &st) == 0 && S_ISDIR(st.st_mode);
 }
 
-/* ---- a flat validation folder: what imagenet_to_gcs and preprocess_imagenet call raw data */
+/* ---- a validation folder without class folders, "raw data" of imagenet_to_gcs */
 
 static int folder_images_only(const struct dirent *entry)
 {
@@ -103,8 +91,7 @@ static int folder_add_flat(struct folder_source *s, const char *name, const char
         return error_set(e, ERR_INVALID,
                          "%s assigns %s to class %s, which the training folder does not have",
                          source, name, synset);
-    if (asprintf(&path, "%s/%s", list->folder, name) < 0)
-        return error_set(e, ERR_NO_MEMORY, "no memory for a list of files");
+    path = xasprintf("%s/%s", list->folder, name);
     if (stat(path, &st) || !S_ISREG(st.st_mode)) {
         error_set(e, ERR_INVALID, "%s is not a regular file", path);
         free(path);
@@ -113,7 +100,7 @@ static int folder_add_flat(struct folder_source *s, const char *name, const char
     return dataset_list_add(list, path, (uint64_t)st.st_size, 0, class, e);
 }
 
-/* The labels are those of the files in the order of their names. */
+/* Labels are in the order of the file names. */
 static int folder_label_flat(struct folder_source *s, const char *path, struct dirent **names,
                              int count, struct error *e)
 {
@@ -144,10 +131,8 @@ static int folder_open_flat(struct folder_source *s, const char *path, const cha
     int classes = s->base.classes.count;
 
     list->format = DATASET_FOLDER;
-    list->folder = strdup(validation);
-    s->class_of[DATASET_EVAL] = calloc((size_t)classes + 1, sizeof **s->class_of);
-    if (!list->folder || !s->class_of[DATASET_EVAL])
-        return error_set(e, ERR_NO_MEMORY, "no memory for the numbers of the classes");
+    list->folder = xstrdup(validation);
+    s->class_of[DATASET_EVAL] = xcalloc((size_t)classes + 1, sizeof **s->class_of);
     for (int i = 0; i < classes; i++)
         s->class_of[DATASET_EVAL][i] = i;
     int rc = folder_label_flat(s, path, names, count, e);
@@ -240,8 +225,8 @@ static int folder_open(struct source *base, const char *path, const struct sourc
     if (options->classes_file)
         return error_set(e, ERR_USAGE,
                          "--classes is for --from idx only: folders name the classes");
-    if ((size_t)snprintf(folder, sizeof folder, "%s", path) >= sizeof folder)
-        return error_set(e, ERR_INVALID, "the path %s is too long", path);
+    if (file_path(folder, e, "%s", path))
+        return -ERR_INVALID;
     for (size_t end = strlen(folder); end > 1 && folder[end - 1] == '/'; end--)
         folder[end - 1] = '\0';
     int rc = folder_open_roles(s, folder, e);

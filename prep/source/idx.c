@@ -14,6 +14,7 @@
 #include <zlib.h>
 
 #include "common/system/content.h"
+#include "common/system/file.h"
 #include "prep/source/source.h"
 
 #define IDX_DIMENSION_MAX 65500       /* a JPEG's */
@@ -131,7 +132,7 @@ static int idx_read_content(gzFile file, const char *path, int dimensions, struc
     return 0;
 }
 
-/* Of a file that is none, what it is instead, unpacked if it is packed. */
+/* Reports the type of another file, decompressed if need be. */
 static int idx_explain(gzFile file, const char *path, struct error *e)
 {
     char head[CONTENT_HEAD_BYTES];
@@ -149,7 +150,7 @@ static int idx_load(const char *folder, const char *stem, const char *kind, int 
     gzFile file = NULL;
 
     for (int i = 0; i < 2 && !file; i++) {
-        snprintf(path, sizeof path, "%s/%s-%s%s", folder, stem, kind, endings[i]);
+        file_path(path, NULL, "%s/%s-%s%s", folder, stem, kind, endings[i]);
         errno = 0;
         file = gzopen(path, "rb");
         if (!file && errno != ENOENT)
@@ -213,11 +214,10 @@ static int idx_name_classes(struct idx_source *s, const char *classes_file, stru
                            classes_file, list->count);
         return rc;
     }
-    if (source_classes_reserve(list, (size_t)most + 1, e))
-        return -(int)e->code;
-    for (; list->count <= most; list->count++)
-        if (asprintf(&list->names[list->count], "%d", list->count) < 0)
-            return error_set(e, ERR_NO_MEMORY, "no memory for the names of the classes");
+    while (list->count <= most) {
+        char name[16];
+        source_classes_add(list, name, (size_t)snprintf(name, sizeof name, "%d", list->count));
+    }
     return 0;
 }
 

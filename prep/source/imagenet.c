@@ -19,6 +19,7 @@
 
 #include "common/buffer.h"
 #include "common/system/file.h"
+#include "common/xalloc.h"
 #include "prep/prep.h"
 #include "prep/work.h"
 #include "prep/source/archive.h"
@@ -152,7 +153,8 @@ static int imagenet_take_class(struct source_class_list *list, const struct tar 
     if (list->count && strlen(list->names[list->count - 1]) == length - 4 &&
         strncmp(list->names[list->count - 1], m->name, length - 4) == 0)
         return error_set(e, ERR_INVALID, "%s holds %s twice", t->path, m->name);
-    return source_classes_add(list, m->name, length - 4, e);
+    source_classes_add(list, m->name, length - 4);
+    return 0;
 }
 
 /* Each header keeps a page in memory, and those of 1.3 million images are 5 GB. */
@@ -188,8 +190,6 @@ static int imagenet_index_train(struct imagenet_source *s, struct error *e)
     int rc = archive_index(t->map, 0, t->bytes, t->path, &classes, e);
     if (rc == 0 && classes.count)
         qsort(classes.members, classes.count, sizeof *classes.members, imagenet_by_name);
-    if (rc == 0)
-        rc = source_classes_reserve(list, classes.count, e);
     progress_begin(&progress, "index", 0, (int64_t)t->bytes);
     for (size_t i = 0; i < classes.count && rc == 0; i++) {
         rc = prep_interrupted ? error_set(e, ERR_INTERRUPTED, "interrupted") : 0;
@@ -273,21 +273,16 @@ static int imagenet_index_validation(struct imagenet_source *s, const struct ima
 
 /* ---- the source */
 
-static int imagenet_name_classes(struct source_class_list *list, const struct imagenet_truth *truth,
-                                 struct error *e)
+static void imagenet_name_classes(struct source_class_list *list,
+                                  const struct imagenet_truth *truth)
 {
     if (truth->word_count == 0)
-        return 0;
-    list->texts = calloc((size_t)list->count + 1, sizeof *list->texts);
-    if (!list->texts)
-        return error_set(e, ERR_NO_MEMORY, "no memory for the names of the classes");
+        return;
+    list->texts = xcalloc((size_t)list->count + 1, sizeof *list->texts);
     for (int i = 0; i < list->count; i++) {
         const char *text = imagenet_truth_text(truth, list->names[i]);
-        list->texts[i] = strdup(text ? text : list->names[i]);
-        if (!list->texts[i])
-            return error_set(e, ERR_NO_MEMORY, "no memory for the names of the classes");
+        list->texts[i] = xstrdup(text ? text : list->names[i]);
     }
-    return 0;
 }
 
 static uint64_t imagenet_identify(const struct tar *t, uint64_t hash)
@@ -355,7 +350,7 @@ static int imagenet_open_all(struct imagenet_source *s, const char *folder, stru
     if (rc == 0)
         rc = imagenet_index_train(s, e);
     if (rc == 0)
-        rc = imagenet_name_classes(&s->base.classes, &truth, e);
+        imagenet_name_classes(&s->base.classes, &truth);
     if (rc == 0) {
         rc = imagenet_open_tar(&s->tars[DATASET_EVAL], folder, DATASET_EVAL, e);
         if (rc == 0)

@@ -254,7 +254,7 @@ static int imagenet_truth_read_kits(struct imagenet_truth *t, const char *folder
     int rc = 0;
 
     for (size_t i = 0; i < sizeof places / sizeof *places && rc == 0; i++) {
-        snprintf(path, sizeof path, "%.3900s%s", folder, places[i]);
+        file_path(path, NULL, "%s%s", folder, places[i]);
         if (access(path, F_OK) == 0)
             rc = imagenet_truth_read_kit(t, path, !t->source[0], e);
     }
@@ -285,7 +285,7 @@ static int truth_read_text(struct imagenet_truth *t, const char *folder, const s
     char path[PATH_MAX], *text;
     size_t bytes;
 
-    snprintf(path, sizeof path, "%.3900s/%s", folder, f->name);
+    file_path(path, NULL, "%s/%s", folder, f->name);
     if (access(path, F_OK))
         return 0;
     int rc = file_read(path, FILE_LIMIT_BYTES, &text, &bytes, e);

@@ -3,8 +3,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/buffer.h"
 #include "common/system/content.h"
 #include "common/system/file.h"
+#include "common/xalloc.h"
 
 #define CLASSES_FILE_LIMIT_BYTES (1 << 20)
 
@@ -14,10 +16,8 @@ static const struct source_kind *const kinds[] = {&source_imagenet, &source_fold
 static int source_create(const struct source_kind *kind, const char *path,
                          const struct source_options *options, struct source **out, struct error *e)
 {
-    struct source *s = calloc(1, kind->bytes);
+    struct source *s = xcalloc(1, kind->bytes);
 
-    if (!s)
-        return error_set(e, ERR_NO_MEMORY, "no memory to read %s", path);
     s->kind = kind;
     int status = kind->open(s, path, options, e);
     if (status)
@@ -96,20 +96,11 @@ int source_classes_find(const struct source_class_list *list, const char *name)
     return -1;
 }
 
-int source_classes_reserve(struct source_class_list *list, size_t count, struct error *e)
+void source_classes_add(struct source_class_list *list, const char *name, size_t bytes)
 {
-    list->names = calloc(count + 1, sizeof *list->names);
-    return list->names ? 0 : error_set(e, ERR_NO_MEMORY, "no memory for the names of the classes");
-}
-
-int source_classes_add(struct source_class_list *list, const char *name, size_t bytes,
-                       struct error *e)
-{
-    list->names[list->count] = strndup(name, bytes);
-    if (!list->names[list->count])
-        return error_set(e, ERR_NO_MEMORY, "no memory for the names of the classes");
-    list->count++;
-    return 0;
+    list->names =
+        must_alloc(array_grow(list->names, (size_t)list->count, &list->room, sizeof *list->names));
+    list->names[list->count++] = xstrndup(name, bytes);
 }
 
 int source_classes_split(char *text, struct source_class_list *list, struct error *e)
@@ -118,14 +109,11 @@ int source_classes_split(char *text, struct source_class_list *list, struct erro
     char *rest, *line;
     int status = content_drop_mark(text, &bytes, e);
 
-    if (!status)
-        status = source_classes_reserve(list, bytes / 2, e);
     if (status)
         return status;
-    for (line = strtok_r(text, "\r\n", &rest); line && !status;
-         line = strtok_r(NULL, "\r\n", &rest))
-        status = source_classes_add(list, line, strlen(line), e);
-    return status;
+    for (line = strtok_r(text, "\r\n", &rest); line; line = strtok_r(NULL, "\r\n", &rest))
+        source_classes_add(list, line, strlen(line));
+    return 0;
 }
 
 int source_classes_read(const char *file, struct source_class_list *list, struct error *e)

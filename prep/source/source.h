@@ -11,6 +11,7 @@ struct source_class_list {
     char **names; /* (count): what a class is called in files: "n01440764" */
     char **texts; /* (count): in words: "tench, Tinca tinca"; NULL: as the names */
     int count;
+    size_t room; /* of names */
 };
 
 /* One image: an encoded file, or pixels. */
@@ -64,10 +65,7 @@ int source_pad(uint8_t **pixels, int64_t n, int height, int width, int channels,
 /* Reads the names of a file, one a line; splits such a text (which is changed); frees a list. */
 int source_classes_read(const char *file, struct source_class_list *list, struct error *e);
 int source_classes_split(char *text, struct source_class_list *list, struct error *e);
-/* Room for so many names. */
-int source_classes_reserve(struct source_class_list *list, size_t count, struct error *e);
-/* Behind the others, for which there must be room. A copy of the name's first bytes. */
-int source_classes_add(struct source_class_list *list, const char *name, size_t bytes,
-                       struct error *e);
+/* Appends a copy of the name's first bytes. */
+void source_classes_add(struct source_class_list *list, const char *name, size_t bytes);
 int source_classes_find(const struct source_class_list *list, const char *name); /* -1: is none */
 void source_classes_free(struct source_class_list *list);

@@ -6,6 +6,8 @@
 
 #include <jpeglib.h>
 
+#include "common/xalloc.h"
+
 struct encoder {
     struct jpeg_compress_struct jpeg;
     struct jpeg_error_mgr errors;
@@ -24,11 +26,9 @@ static void encode_on_error(j_common_ptr jpeg)
 
 int encoder_create(struct encoder **out, struct error *e)
 {
-    struct encoder *c = calloc(1, sizeof *c);
+    struct encoder *c = xcalloc(1, sizeof *c);
 
     *out = NULL;
-    if (!c)
-        return error_set(e, ERR_NO_MEMORY, "no memory for a JPEG encoder");
     c->jpeg.err = jpeg_std_error(&c->errors);
     c->errors.error_exit = encode_on_error;
     if (setjmp(c->failed)) {

@@ -51,7 +51,7 @@ static int out_folder_clean_role(const char *path, const char *role,
     DIR *dir;
     int rc = 0;
 
-    snprintf(folder, sizeof folder, "%s/%s", path, role);
+    file_path(folder, NULL, "%s/%s", path, role);
     dir = opendir(folder);
     if (!dir)
         return errno == ENOENT ? 0 : error_set_errno(e, errno, "cannot read %s", folder);
@@ -59,7 +59,7 @@ static int out_folder_clean_role(const char *path, const char *role,
         const char *name = entry->d_name;
         if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
             continue;
-        if ((size_t)snprintf(file, sizeof file, "%s/%s", folder, name) >= sizeof file)
+        if (file_path(file, NULL, "%s/%s", folder, name))
             continue;
         bool shard = out_folder_is_shard(name, role) && (cleaning->force || cleaning->keep_ours);
         if (!out_folder_is_temporary(name) && !shard)
@@ -95,9 +95,9 @@ static int out_folder_make_fresh(const char *path, bool force, struct error *e)
 {
     char manifest[PATH_MAX], journal[PATH_MAX], other[PATH_MAX] = "";
 
-    if ((size_t)snprintf(manifest, sizeof manifest, "%s/" MANIFEST_NAME, path) >= sizeof manifest)
-        return error_set(e, ERR_INVALID, "the path %s is too long", path);
-    snprintf(journal, sizeof journal, "%.3900s/" JOURNAL_NAME, path);
+    if (file_path(manifest, e, "%s/" MANIFEST_NAME, path) ||
+        file_path(journal, e, "%s/" JOURNAL_NAME, path))
+        return -ERR_INVALID;
     struct cleaning cleaning = {force, !force && access(journal, F_OK) == 0};
     /* Without its manifest the folder is unfinished: so it goes first. */
     if (force && unlink(manifest) && errno != ENOENT)

@@ -4,6 +4,7 @@
 
 #include "common/image/png.h"
 #include "common/image/resample.h"
+#include "common/xalloc.h"
 #include "prep/write/encode.h"
 
 struct picture_maker {
@@ -19,11 +20,9 @@ struct picture_maker {
 int picture_maker_create(const struct picture_options *options, struct picture_maker **out,
                          struct error *e)
 {
-    struct picture_maker *m = calloc(1, sizeof *m);
+    struct picture_maker *m = xcalloc(1, sizeof *m);
 
     *out = NULL;
-    if (!m)
-        return error_set(e, ERR_NO_MEMORY, "no memory to make pictures");
     m->options = *options;
     int rc = jpeg_decoder_create(&m->decoder, e);
     if (rc == 0)
