@@ -155,7 +155,7 @@ static char **config_text(const struct config *c, const struct config_key *key)
     return (char **)(void *)((char *)c + key->offset);
 }
 
-/* As the file has it: in the key's unit, and of a word its index. Whole numbers are below 2^53. */
+/* In the unit of the file; whole numbers are below 2^53. */
 static double config_number(const struct config *c, const struct config_key *key)
 {
     const void *field = (const char *)c + key->offset;
@@ -272,8 +272,6 @@ int config_set(struct config *c, const char *name, const char *text, const char 
     return status;
 }
 
-/* ---------------------------------------------------------------- the file */
-
 struct config_reading {
     struct config *config;
     const char *path;
@@ -296,8 +294,7 @@ static int config_bad_line(struct config_reading *r, const char *text)
     return 0;
 }
 
-/* libinih's handler: returns 0 for a bad line; ini_parse reads on, and returns the first one's
- * number. */
+/* libinih's handler: returns 0 for a bad line. */
 static int config_parse_line(void *context, const char *section, const char *name,
                              const char *value)
 {
@@ -336,8 +333,6 @@ static int config_read_file(struct config *c, const char *path, struct error *e)
         return error_set(e, ERR_USAGE, "line %d of %s is not \"key = value\"", line, path);
     return 0;
 }
-
-/* ---------------------------------------------------------------- defaults */
 
 static char *config_default_state(void)
 {
@@ -387,8 +382,6 @@ int config_load(struct config *c, const char *path, struct error *e)
     return 0;
 }
 
-/* ---------------------------------------------------------------- reloading and checking */
-
 static bool config_same_value(const struct config *a, const struct config *b,
                               const struct config_key *key)
 {
@@ -398,7 +391,6 @@ static bool config_same_value(const struct config *a, const struct config *b,
     return x && y ? strcmp(x, y) == 0 : x == y;
 }
 
-/* As it would stand in the file. */
 static void config_print_value(FILE *out, const struct config *c, const struct config_key *key)
 {
     if (key->kind == 's') {
@@ -489,7 +481,6 @@ static int config_check_root(const char *path, struct error *e)
     return 0;
 }
 
-/* A prefix that takes in what no job may set is a mistake: "LD_" would never work. */
 static int config_check_env_prefix(const char *prefix, struct error *e)
 {
     if (!job_text_right(JOB_TEXT_VARIABLE, prefix))
@@ -505,7 +496,7 @@ static int config_check_env_prefix(const char *prefix, struct error *e)
     return 0;
 }
 
-/* It need not exist here: it is a folder of the nodes. */
+/* Need not exist here: it is a folder of the nodes. */
 static int config_check_mpi_prefix(const char *path, struct error *e)
 {
     if (job_text_right(JOB_TEXT_PREFIX, path))
@@ -515,7 +506,6 @@ static int config_check_mpi_prefix(const char *path, struct error *e)
                      job_text_expects(JOB_TEXT_PREFIX));
 }
 
-/* Each item of a list, cut at PATH_MAX; NULL: there are none. */
 static int config_check_items(const char *list, const char *separator,
                               int check(const char *item, struct error *e), struct error *e)
 {

@@ -34,7 +34,7 @@
 #include "daemon/store/store_open.h"
 #include "daemon/watchdog.h"
 
-/* ---------------------------------------------------------------- command line */
+/* ---- command line */
 
 struct arguments {
     const char *state, *listen, *socket; /* win over the file; NULL: not given */
@@ -97,21 +97,20 @@ static void main_print_keys(FILE *out)
     config_help(out);
 }
 
-/* ---------------------------------------------------------------- the life of the daemon */
+/* ---- the running daemon */
 
-/* What the daemon is made of, and what it needs to change its settings as it runs. */
 struct daemon_life {
     const struct arguments *arguments;
     struct http_app app;
-    const struct config *config; /* as of the start: what needs a restart to change */
+    const struct config *config; /* as of the start, for keys that need a restart */
     struct node_self *self;
     struct watchdog *watchdog; /* NULL: systemd does not watch */
 };
 
-static struct job_manager *signalled; /* what a signal stops */
-static atomic_bool reload_wanted;     /* a signal may come on any thread */
+static struct job_manager *signalled;
+static atomic_bool reload_wanted;
 
-static void main_daemon_on_signal(int number)
+static void main_on_signal(int number)
 {
     if (number == SIGHUP) {
         atomic_store(&reload_wanted, true);
@@ -121,26 +120,15 @@ static void main_daemon_on_signal(int number)
     }
 }
 
-static void main_catch_signals(struct job_manager *m)
+static void main_handle_signals(void (*handler)(int))
 {
-    struct sigaction act = {.sa_handler = main_daemon_on_signal, .sa_flags = SA_RESTART};
+    struct sigaction act = {.sa_handler = handler, .sa_flags = SA_RESTART};
 
-    signalled = m;
-    signal(SIGPIPE, SIG_IGN);
     sigaction(SIGTERM, &act, NULL);
     sigaction(SIGINT, &act, NULL);
     sigaction(SIGHUP, &act, NULL);
 }
 
-/* Before what they would stop is freed: a second SIGTERM or Ctrl-C changes nothing by then. */
-static void main_ignore_signals(void)
-{
-    signal(SIGTERM, SIG_IGN);
-    signal(SIGINT, SIG_IGN);
-    signal(SIGHUP, SIG_IGN);
-}
-
-/* The settings that are the process's. */
 static void main_use_process_settings(const struct config *c)
 {
     open_beneath_set_roots(c->data_roots);
@@ -148,79 +136,68 @@ static void main_use_process_settings(const struct config *c)
     log_set_format((enum log_format)c->log_format);
 }
 
-/* The settings as they would be at a new start: the command line, the file, the defaults. */
-static int main_load_settings(const struct arguments *a, struct config *c, struct error *e)
+/* Settings and the files that they name, checked as at a start. The caller frees all three, also
+ * after an error. */
+static int main_load(const struct arguments *a, struct config *c, struct failure_rules **rules,
+                     struct notice_settings **notices, struct error *e)
 {
-    memset(c, 0, sizeof *c);
+    *c = (struct config){0};
+    *rules = NULL;
+    *notices = NULL;
     int status = main_set_options(a, c, e);
     if (status == 0)
         status = config_load(c, a->config_file, e);
-    return status ? status : config_check(c, e);
-}
-
-/* Settings that a new start would refuse are refused here too, though they may need a restart. */
-static int main_load_again(struct daemon_life *d, struct config_changes *changes,
-                           struct failure_rules **rules, struct error *e)
-{
-    struct config fresh;
-    struct notice_settings *notices = NULL;
-    int status = main_load_settings(d->arguments, &fresh, e);
-
-    if (!status)
-        status = failure_rules_load(fresh.failure_rules, rules, e);
-    if (!status)
-        status = http_server_check(&fresh, e);
-    if (!status)
-        status = notice_settings_load(&fresh, &notices, e);
-    if (status) {
-        notice_settings_release(notices);
-    } else {
-        settings_replace(d->app.settings, &fresh, changes);
-        notices_set(d->app.notices, notices);
-    }
-    config_clear(&fresh);
+    if (status == 0)
+        status = config_check(c, e);
+    if (status == 0)
+        status = http_server_check(c, e);
+    if (status == 0)
+        status = notice_settings_load(c, notices, e);
+    if (status == 0)
+        status = failure_rules_load(c->failure_rules, rules, e);
     return status;
 }
 
-static void main_log_changes(const struct config_changes *changes)
-{
-    if (!*changes->taken && !*changes->needs_restart)
-        log_info("settings reloaded; nothing has changed");
-    else
-        log_info("settings reloaded%s%s%s%s", *changes->taken ? ": " : "", changes->taken,
-                 *changes->needs_restart ? "; only a restart changes " : "",
-                 changes->needs_restart);
-}
-
-static void main_daemon_reload(struct daemon_life *d)
+static void main_reload(struct daemon_life *d)
 {
     struct config_changes changes = {0};
-    struct failure_rules *rules = NULL;
+    struct config fresh;
+    struct failure_rules *rules;
+    struct notice_settings *notices;
     struct error e;
 
     sd_notify(0, "RELOADING=1");
-    if (main_load_again(d, &changes, &rules, &e)) {
+    if (main_load(d->arguments, &fresh, &rules, &notices, &e)) {
         log_error("the settings stay as they were: %s", e.text);
         failure_rules_destroy(rules);
+        notice_settings_release(notices);
     } else {
+        settings_replace(d->app.settings, &fresh, &changes);
+        notices_set(d->app.notices, notices);
         const struct config *config = settings_get(d->app.settings);
         main_use_process_settings(config);
         job_manager_set_rules(d->app.jobs, rules, config->jobs.drain_command);
         job_manager_set_limits(d->app.jobs, &config->jobs.limits);
         settings_release(config);
-        main_log_changes(&changes);
+        if (!*changes.taken && !*changes.needs_restart)
+            log_info("settings reloaded; nothing has changed");
+        else
+            log_info("settings reloaded%s%s%s%s", *changes.taken ? ": " : "", changes.taken,
+                     *changes.needs_restart ? "; only a restart changes " : "",
+                     changes.needs_restart);
     }
+    config_clear(&fresh);
     config_changes_clear(&changes);
     sd_notify(0, "READY=1");
 }
 
-/* Each round of the manager's loop. */
+/* Called in each round of the job manager's loop. */
 static double main_on_round(void *context)
 {
     struct daemon_life *d = context;
 
     if (atomic_exchange(&reload_wanted, false))
-        main_daemon_reload(d);
+        main_reload(d);
     const struct config *config = settings_get(d->app.settings);
     double next = node_self_round(d->self, &config->nodes);
     settings_release(config);
@@ -240,120 +217,87 @@ static int main_open_store(const struct config *c, struct http_app *app, struct 
     return status;
 }
 
-static int main_create_manager(const struct config *c, struct store *store, struct job_manager **m,
-                               struct error *e)
+static int main_serve(struct daemon_life *d, struct error *e)
 {
-    struct job_manager_config settings = c->jobs;
-
-    if (failure_rules_load(c->failure_rules, &settings.rules, e))
-        return -(int)e->code;
-    char *jobs_dir = xasprintf("%s/jobs", c->state);
-    settings.jobs_dir = jobs_dir;
-    int status = job_manager_create(&settings, store, m, e);
-    free(jobs_dir);
-    return status;
-}
-
-static int main_create_notices(const struct config *c, struct http_app *app, struct error *e)
-{
-    struct notice_settings *settings;
-
-    if (notice_settings_load(c, &settings, e))
-        return -(int)e->code;
-    app->notices = notices_create(app->store, settings);
-    return 0;
-}
-
-static void main_say_ready(const struct daemon_life *d, const char *url)
-{
-    log_info("listening on %s and on %s; state in %s", url, d->config->socket, d->config->state);
-    if (!d->config->require_token)
-        log_warning("require_token = no: every user of this machine may read, submit and, where a "
-                    "job has no owner, cancel and remove jobs at %s",
-                    url);
-    else if (!d->config->data_roots && (d->config->tls_key || d->config->socket_group))
-        log_warning("data_roots is not set: jobs may name any folder that this user can read");
-    sd_notifyf(0, "READY=1\nSTATUS=listening on %s", url);
-}
-
-static int main_daemon_serve(struct daemon_life *d, struct error *e)
-{
+    const struct config *c = d->config;
     struct http_server *server;
 
-    main_catch_signals(d->app.jobs);
+    signalled = d->app.jobs;
+    signal(SIGPIPE, SIG_IGN);
+    main_handle_signals(main_on_signal);
     job_manager_each_round(d->app.jobs, main_on_round, d);
     if (http_server_listen(&d->app, &server, e))
         return -(int)e->code;
-    /* Before the first answer: who got one finds the file. */
-    int status = state_folder_write_url(d->config->state, http_server_url(server), e);
+    const char *url = http_server_url(server);
+    /* Before the first answer, so that whoever got one finds the file. */
+    int status = state_folder_write_url(c->state, url, e);
     if (status == 0)
         status = http_server_start(server, e);
     if (status == 0) {
-        main_say_ready(d, http_server_url(server));
+        log_info("listening on %s and on %s; state in %s", url, c->socket, c->state);
+        if (!c->require_token)
+            log_warning("require_token = no: every user of this machine may read, submit and, "
+                        "where a job has no owner, cancel and remove jobs at %s",
+                        url);
+        else if (!c->data_roots && (c->tls_key || c->socket_group))
+            log_warning("data_roots is not set: jobs may name any folder that this user can read");
+        sd_notifyf(0, "READY=1\nSTATUS=listening on %s", url);
         status = job_manager_run(d->app.jobs, e);
     }
-    state_folder_remove_url(d->config->state);
+    state_folder_remove_url(c->state);
     sd_notify(0, "STOPPING=1");
     streams_stop(d->app.streams);
     http_server_stop(server);
     return status;
 }
 
-static gid_t main_daemon_find_group(const char *name)
+/* Takes over rules and notices. */
+static int main_run(struct daemon_life *d, struct failure_rules *rules,
+                    struct notice_settings *notices, struct error *e)
 {
-    const struct group *group = name ? getgrnam(name) : NULL;
-    return group ? group->gr_gid : (gid_t)-1;
-}
-
-static int main_daemon_run(struct daemon_life *d, struct error *e)
-{
-    const struct config *config = d->config;
+    const struct config *c = d->config;
     struct http_app *app = &d->app;
+    const struct group *group = c->socket_group ? getgrnam(c->socket_group) : NULL;
+    struct job_manager_config jobs = c->jobs;
+    char *jobs_dir = xasprintf("%s/jobs", c->state);
     int lock = -1;
 
-    app->socket_gid = main_daemon_find_group(config->socket_group);
-    int status = state_folder_prepare(config->state, config->socket, app->socket_gid, e);
+    app->socket_gid = group ? group->gr_gid : (gid_t)-1;
+    jobs.jobs_dir = jobs_dir;
+    jobs.rules = rules;
+    int status = state_folder_prepare(c->state, c->socket, app->socket_gid, e);
     if (status == 0)
-        status = state_folder_lock(config->state, &lock, e);
+        status = state_folder_lock(c->state, &lock, e);
     if (status == 0)
-        status = main_open_store(config, app, e);
+        status = main_open_store(c, app, e);
+    if (status) {
+        failure_rules_destroy(rules);
+        notice_settings_release(notices);
+    } else {
+        app->notices = notices_create(app->store, notices); /* before any job changes */
+        status = job_manager_create(&jobs, app->store, &app->jobs, e);
+    }
     if (status == 0)
-        status = main_create_notices(config, app, e); /* before anything can happen to a job */
+        status = streams_create(app->store, app->tokens, &c->streams, &app->streams, e);
     if (status == 0)
-        status = main_create_manager(config, app->store, &app->jobs, e);
-    if (status == 0)
-        status = streams_create(app->store, app->tokens, &config->streams, &app->streams, e);
-    if (status == 0)
-        d->self = node_self_create(app->store, app->jobs, config->jobs.worker);
+        d->self = node_self_create(app->store, app->jobs, c->jobs.worker);
     if (status == 0)
         status = watchdog_start(app->store, &d->watchdog, e);
     if (status == 0)
         status = notices_start(app->notices, e);
     if (status == 0)
-        status = main_daemon_serve(d, e);
+        status = main_serve(d, e);
     watchdog_stop(d->watchdog);
     streams_destroy(app->streams);
     node_self_destroy(d->self);
-    main_ignore_signals();
+    main_handle_signals(SIG_IGN); /* a second SIGTERM or Ctrl-C changes nothing now */
     job_manager_destroy(app->jobs);
     notices_destroy(app->notices);
     tokens_close(app->tokens);
     store_close(app->store);
     if (lock >= 0)
         close(lock);
-    return status;
-}
-
-/* Takes over the settings. */
-static int main_daemon_loop(struct daemon_life *d, struct error *e)
-{
-    d->config = settings_get(d->app.settings);
-    main_use_process_settings(d->config);
-    int status = main_daemon_run(d, e);
-    if (status == 0)
-        log_info("stopped; running jobs continue");
-    settings_release(d->config);
-    settings_destroy(d->app.settings);
+    free(jobs_dir);
     return status;
 }
 
@@ -366,14 +310,15 @@ static int main_print_openapi(void)
     return failed ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
-/* The labels, in their order. */
-static void main_daemon_print_rules(const struct failure_rules *rules)
+static void main_print_check(const struct config *c, const struct failure_rules *rules)
 {
     int64_t unlabelled;
     json_t *list = failure_rules_to_json(rules, &unlabelled);
     const json_t *rule;
     size_t i;
 
+    printf("the settings are valid: traind would listen on %s%s and on %s, with its state in %s\n",
+           c->listen, c->tls_key ? " (TLS)" : "", c->socket, c->state);
     fputs("failures are labelled", stdout);
     json_array_foreach (list, i, rule)
         printf("%s %s%s", i ? "," : "", json_string_value(json_object_get(rule, "label")),
@@ -382,28 +327,8 @@ static void main_daemon_print_rules(const struct failure_rules *rules)
     json_decref(list);
 }
 
-/* What the settings name. */
-static int main_check_files(const struct config *c, struct error *e)
-{
-    struct notice_settings *notices = NULL;
-    int status = http_server_check(c, e);
-
-    if (status == 0)
-        status = notice_settings_load(c, &notices, e);
-    notice_settings_release(notices);
-    return status;
-}
-
-static int main_daemon_check_config(const struct config *c, const struct failure_rules *rules)
-{
-    printf("the settings are valid: traind would listen on %s%s and on %s, with its state in %s\n",
-           c->listen, c->tls_key ? " (TLS)" : "", c->socket, c->state);
-    main_daemon_print_rules(rules);
-    return EXIT_SUCCESS;
-}
-
-/* Started without one of 0 to 2, a file opened here would take its number: what is written to
- * stderr would go into it, and the launcher puts others in its place. */
+/* If one of 0 to 2 is closed, a file opened later would get its number, and the output of the log
+ * or of the launcher with it. */
 static void main_fill_standard_streams(void)
 {
     int fd = open("/dev/null", O_RDWR);
@@ -428,6 +353,8 @@ int main(int argc, char **argv)
     };
     struct arguments a = {0};
     struct config config;
+    struct failure_rules *rules;
+    struct notice_settings *notices;
     struct daemon_life life = {.arguments = &a};
     struct error e = {0};
 
@@ -440,21 +367,24 @@ int main(int argc, char **argv)
         return status;
     if (a.print_openapi)
         return main_print_openapi();
-    status = main_load_settings(&a, &config, &e);
-    if (status == 0 && a.check_config) {
-        struct failure_rules *rules = NULL;
-        status = main_check_files(&config, &e);
+    status = main_load(&a, &config, &rules, &notices, &e);
+    if (status || a.check_config) {
         if (status == 0)
-            status = failure_rules_load(config.failure_rules, &rules, &e);
-        if (status == 0)
-            main_daemon_check_config(&config, rules);
+            main_print_check(&config, rules);
         failure_rules_destroy(rules);
-    } else if (status == 0) {
+        notice_settings_release(notices);
+        config_clear(&config);
+    } else {
         life.app.settings = settings_create(&config);
-        status = main_daemon_loop(&life, &e);
+        life.config = settings_get(life.app.settings);
+        main_use_process_settings(life.config);
+        status = main_run(&life, rules, notices, &e);
+        if (status == 0)
+            log_info("stopped; running jobs continue");
+        settings_release(life.config);
+        settings_destroy(life.app.settings);
     }
     if (status)
         log_error("%s", e.text);
-    config_clear(&config);
     return status ? error_type(e.code)->exit_code : EXIT_SUCCESS;
 }

@@ -1,7 +1,7 @@
 /*
  * Who is to be told of what: {"to": target, "on": [kinds], "format": "json" | "text"}, as the key
- * notify of a job's document has a list of them. The administrator's rules (daemon/notice/notice_settings.h)
- * are the same with more keys.
+ * notify of a job's document has a list of them. The administrator's rules
+ * (daemon/notice/notice_settings.h) are the same with more keys.
  */
 #pragma once
 
@@ -9,8 +9,36 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "common/notify/kind.h"
 #include "common/problem.h"
+
+enum notice_kind {
+    NOTICE_SUCCEEDED,
+    NOTICE_FAILED,
+    NOTICE_CANCELLED,
+    NOTICE_ATTEMPT_FAILED,
+    NOTICE_TARGET_MET,
+    NOTICE_STRAGGLER,
+    NOTICE_STALLED,
+    NOTICE_NODE_DRAINED,
+    NOTICE_SWEEP_DONE,
+    NOTICE_RULE_KINDS,               /* rules may name those above */
+    NOTICE_TEST = NOTICE_RULE_KINDS, /* somebody asked for it */
+    NOTICE_KINDS
+};
+
+#define NOTICE_BIT(kind) (1u << (kind))
+/* Of a rule without "on". */
+#define NOTICE_DEFAULT_KINDS                                                                       \
+    (NOTICE_BIT(NOTICE_SUCCEEDED) | NOTICE_BIT(NOTICE_FAILED) | NOTICE_BIT(NOTICE_CANCELLED))
+
+const char *notice_kind_name(size_t kind);         /* "target_met"; NULL behind the last */
+enum notice_kind notice_kind_of(const char *name); /* NOTICE_KINDS: it is none */
+
+/* What is sent: the notice as JSON, or {"text": ...} as chat services take it. */
+enum notice_format { NOTICE_JSON, NOTICE_TEXT, NOTICE_FORMATS };
+extern const char *const notice_format_words[NOTICE_FORMATS + 1]; /* ends with NULL */
+const char *notice_format_name(size_t format);                    /* NULL behind the last */
+enum notice_format notice_format_of(const char *name);            /* NOTICE_FORMATS: it is none */
 
 #define NOTICE_RULES_MAX 8 /* of a job */
 

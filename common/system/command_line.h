@@ -22,14 +22,13 @@ enum option_kind {
 };
 
 struct command_option {
-    const char *name;  /* "limit" for --limit */
-    char letter;       /* 'n' for -n; 0: none */
-    const char *value; /* "N": what it takes; NULL: it is a flag */
-    const char *help;
-    const char *completion; /* what trainctl's completion offers as the value; NULL: nothing */
+    const char *name, *help;
+    const char *value;      /* "N": what it takes; NULL: it is a flag */
+    const char *completion; /* for trainctl */
     enum option_kind kind;
     size_t offset;       /* of the field */
     int64_t least, most; /* of numbers */
+    char letter;         /* 'n' for -n; 0: none */
     bool required;       /* of texts */
     bool ends;           /* the arguments behind it are not read */
     int (*parse)(const struct command_option *option, const char *text, void *field,
@@ -38,19 +37,17 @@ struct command_option {
 
 struct command_line {
     const char *program; /* as messages name it: "train-prep convert" */
-    const char *usage;   /* "Usage: train-prep convert [OPTION...]", any number of lines */
-    const char *doc;     /* below the usage */
-    const struct command_option *options, *common; /* each ends with a zeroed row; common may be
-                                                      NULL; its last one yields to an own one */
-    const char *operand;                           /* "DIR", which is required; NULL: none */
+    const char *usage, *doc, *version;
+    /* Each ends with a zeroed row. The last common one is hidden by an own one of its name. */
+    const struct command_option *options, *common;
+    const char *operand; /* "DIR", which is required; NULL: none */
     size_t operand_offset;
-    bool takes_operands;                         /* the caller reads them, and operand is NULL */
-    bool stops;                                  /* at the first operand */
-    const char *version;                         /* "train-prep 1.0", for an option named version */
-    void (*print_more)(FILE *out);               /* below the options in --help; may be NULL */
-    int (*check)(void *fields, struct error *e); /* of what depends on several options; likewise */
+    bool takes_operands;           /* the caller reads operands itself */
+    bool stops;                    /* at the first operand */
+    void (*print_more)(FILE *out); /* at the end of --help */
+    int (*check)(void *fields, struct error *e);
     int (*take)(const struct command_option *option, size_t index, const char *text, void *fields,
-                struct error *e);
+                struct error *e); /* instead of storing values */
 };
 
 /* --help, for the end of a table. */

@@ -12,7 +12,7 @@
 #include <jansson.h>
 
 #include "common/job/job_state.h"
-#include "common/notify/kind.h"
+#include "common/notify/rule.h"
 #include "common/notify/target.h"
 
 #define FAILURE_TEXT_BYTES 1024

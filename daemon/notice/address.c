@@ -39,7 +39,6 @@ static void address_network_map(const void *v4, unsigned char bytes[16])
     memcpy(bytes + 12, v4, 4);
 }
 
-/* "10.0.0.0/8", "::1" */
 static bool address_network_parse(const char *text, size_t length, struct network *n)
 {
     char copy[INET6_ADDRSTRLEN + 8], *slash, *end = NULL;
@@ -63,7 +62,6 @@ static bool address_network_parse(const char *text, size_t length, struct networ
     return bits >= 0 && bits <= most;
 }
 
-/* false: neither IPv4 nor IPv6. */
 static bool address_bytes(const struct sockaddr *address, unsigned char bytes[16])
 {
     if (address->sa_family == AF_INET)
@@ -112,8 +110,6 @@ bool address_is_public(const struct sockaddr *address)
             return false;
     return true;
 }
-
-/* ---- notify_allow and notify_mail_domains */
 
 #define BETWEEN " ,\t"
 

@@ -46,8 +46,6 @@ struct deliver {
     atomic_llong delivered, failed, attempts;
 };
 
-/* ---- outcomes */
-
 /* Doubles with each attempt, with jitter, so that targets that failed together do not retry
  * together. */
 static double deliver_delay(int64_t attempts, double retry_after)
@@ -115,8 +113,6 @@ static void deliver_clear(struct deliver *d, struct delivery *f)
     *f = (struct delivery){0};
 }
 
-/* ---- starting */
-
 static void deliver_host(const struct outbox_notice *n, char host[NOTICE_HOST_BYTES])
 {
     struct notice_target target;
@@ -132,7 +128,6 @@ static bool deliver_same_owner(const struct outbox_notice *a, const struct outbo
            (a->by_rule || strcmp(a->owner ? a->owner : "", b->owner ? b->owner : "") == 0);
 }
 
-/* Whether the limits of its target, owner and host leave room. */
 static bool deliver_may_begin(const struct deliver *d, const struct outbox_notice *n)
 {
     char host[NOTICE_HOST_BYTES], other[NOTICE_HOST_BYTES];
@@ -160,7 +155,6 @@ static struct delivery *deliver_free_slot(struct deliver *d)
     return NULL;
 }
 
-/* Takes over what the notice holds. */
 static void deliver_begin(struct deliver *d, struct delivery *f, struct outbox_notice *n)
 {
     struct error e;
@@ -199,8 +193,6 @@ static void deliver_start_due(struct deliver *d)
             deliver_begin(d, f, &due.items[i]);
     outbox_notices_clear(&due);
 }
-
-/* ---- the loop */
 
 static void deliver_poll_posts(struct deliver *d)
 {

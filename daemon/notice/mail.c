@@ -24,7 +24,6 @@ struct mail {
     char program[256];
 };
 
-/* A descriptor of a file in memory. */
 static int mail_file(const char *text, struct error *e)
 {
     int fd = memfd_create("traind-notice", MFD_CLOEXEC);

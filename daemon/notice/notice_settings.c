@@ -16,8 +16,6 @@
 
 #define FILE_LIMIT_BYTES ((size_t)1 << 20)
 
-/* ---- rules */
-
 static void settings_check_rules(const json_t *list, struct problems *problems)
 {
     char pointer[32];
@@ -93,8 +91,6 @@ bool notice_admin_rule_is_for(const struct notice_admin_rule *rule, const char *
            (name && strcmp(rule->by, name + 1) == 0);
 }
 
-/* ---- secrets */
-
 /* "HOST SECRET"; 1: a secret; 0: an empty line or a remark; -1: neither. */
 static int settings_read_secret(char *line, struct notice_secret *s)
 {
@@ -165,9 +161,6 @@ const char *notice_secret_of(const struct notice_admin_rules *rules,
     return others;
 }
 
-/* ---- traind.conf */
-
-/* A file with secrets must not be readable by other users. */
 static int settings_read_secret_file(const char *key, const char *path, bool secret, char **text,
                                      size_t *bytes, struct error *e)
 {

@@ -47,8 +47,6 @@ void outbox_notices_clear(struct outbox_notices *list)
     *list = (struct outbox_notices){0};
 }
 
-/* ---- writing */
-
 /* Cannot be guessed, as the database's uuid is secret. */
 static void outbox_make_uid(const char *uuid, const struct outbox_new *n, char uid[DIGEST_BYTES])
 {
@@ -103,8 +101,6 @@ int outbox_trim(struct store *s, double t, int *deleted, struct error *e)
                     "di", t, (int64_t)TRIM_AT_ONCE);
 }
 
-/* ---- reading */
-
 #define COLUMNS                                                                                    \
     "id, uid, t, kind, target, format, by_rule, owner, job_id, sweep_id, node, body, state, "      \
     "attempts, next_at, done_at, error"
@@ -135,7 +131,6 @@ static struct outbox_notice outbox_read(sqlite3_stmt *row)
     return n;
 }
 
-/* All rows of a statement, at most `most`; the rest is left. */
 static int outbox_collect(struct sql *c, sqlite3_stmt *row, size_t most,
                           struct outbox_notices *list, struct error *e)
 {

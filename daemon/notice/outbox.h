@@ -2,7 +2,7 @@
  * Thread-safe. */
 #pragma once
 
-#include "common/notify/kind.h"
+#include "common/notify/rule.h"
 #include "daemon/store/store.h"
 
 enum outbox_state { OUTBOX_WAITING, OUTBOX_DELIVERED, OUTBOX_FAILED, OUTBOX_STATES };

@@ -34,8 +34,6 @@ struct post {
     char why[CURL_ERROR_SIZE];
 };
 
-/* ---- addresses */
-
 static bool post_may_call(const struct post *p, const struct sockaddr *address)
 {
     const struct notice_settings *s = p->settings;
@@ -93,8 +91,6 @@ static int post_refuse(const struct post *p, struct error *e)
                      "ones that notify_allow in traind.conf does not list",
                      host);
 }
-
-/* ---- the request */
 
 void post_sign(const char *secret, const char *timestamp, const char *body, size_t bytes,
                char signature[POST_SIGNATURE_BYTES])
@@ -169,7 +165,6 @@ static void post_set_options(struct post *p)
     curl_easy_setopt(p->curl, CURLOPT_CONNECTTIMEOUT, CONNECT_SECONDS);
     curl_easy_setopt(p->curl, CURLOPT_TIMEOUT, POST_SECONDS);
     curl_easy_setopt(p->curl, CURLOPT_NOSIGNAL, 1L);
-    /* Each connection is checked for its own target. */
     curl_easy_setopt(p->curl, CURLOPT_FORBID_REUSE, 1L);
     curl_easy_setopt(p->curl, CURLOPT_FRESH_CONNECT, 1L);
     /* Not the proxy variables of the environment. */
@@ -222,8 +217,6 @@ void post_destroy(struct post *p)
     free(p->url);
     free(p);
 }
-
-/* ---- the answer */
 
 static bool post_end(struct post_outcome *o, enum outbox_state state, const char *format, ...)
     __attribute__((format(printf, 3, 4)));

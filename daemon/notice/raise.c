@@ -18,8 +18,6 @@
 #define TOLD_MAX    (1 + NOTICE_RULES_MAX + NOTICE_RULES_FILE_MAX)
 #define EVALS_SHOWN 5
 
-/* ---- the subject */
-
 /* Who submitted a job or a sweep, and whom its document wants to be notified. */
 struct raise_subject {
     char *owner;    /* of a sweep's job that of the sweep; NULL: unknown */
@@ -69,8 +67,6 @@ static int raise_sweep_subject(struct sql *c, int64_t sweep_id, struct raise_sub
     return raise_read_subject(c, row, subject, e);
 }
 
-/* ---- the body */
-
 static json_t *raise_value(sqlite3_stmt *row, int column)
 {
     switch (sqlite3_column_type(row, column)) {
@@ -85,7 +81,6 @@ static json_t *raise_value(sqlite3_stmt *row, int column)
     }
 }
 
-/* A row as an object, with the names of its columns. */
 static json_t *raise_row(sqlite3_stmt *row)
 {
     json_t *object = json_object();
@@ -95,7 +90,6 @@ static json_t *raise_row(sqlite3_stmt *row)
     return object;
 }
 
-/* Sets a member of the body to the row of a query, if there is one. */
 static int raise_add_row(struct sql *c, sqlite3_stmt *row, json_t *body, const char *key,
                          struct error *e)
 {
@@ -120,7 +114,6 @@ static int raise_add_job(struct sql *c, int64_t job_id, json_t *body, struct err
     return raise_add_row(c, row, body, "job", e);
 }
 
-/* The last evaluations, oldest first. */
 static int raise_add_evals(struct sql *c, int64_t job_id, json_t *body, struct error *e)
 {
     sqlite3_stmt *row = sql_query(c, e,
@@ -181,8 +174,6 @@ static int raise_make_body(struct sql *c, const struct raise_parts *p, json_t **
     }
     return status;
 }
-
-/* ---- the targets */
 
 struct raising {
     struct sql *c;
@@ -267,8 +258,6 @@ static int raise_to_all(struct raising *r, struct error *e)
     r->body = NULL;
     return status;
 }
-
-/* ---- facts */
 
 static void raise_end(struct raising *r, const struct store_fact *f)
 {

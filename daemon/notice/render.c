@@ -8,7 +8,7 @@
 
 #include "common/buffer.h"
 #include "common/json.h"
-#include "common/notify/kind.h"
+#include "common/notify/rule.h"
 #include "common/text.h"
 #include "common/xalloc.h"
 
@@ -16,8 +16,6 @@
 #define MAIL_LINE_BYTES     900 /* RFC 5322 allows 998 */
 #define SUBJECT_BYTES       120
 #define TEXT_LIMIT_BYTES    ((size_t)64 << 10)
-
-/* ---- text */
 
 static void render_name(struct buffer *out, const char *what, const json_t *subject)
 {
@@ -181,9 +179,6 @@ static char *render_chat_text(const char *words)
     return buffer_take(&out, NULL);
 }
 
-/* ---- requests and mails */
-
-/* The page of its subject; NULL: none. The caller frees it. */
 static char *render_link(const struct outbox_notice *n, const struct notice_settings *s)
 {
     if (!s->config.public_url)

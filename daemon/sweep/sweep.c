@@ -46,9 +46,6 @@ static bool sweep_has_state(const struct store_trial *t, const char *state)
     return strcmp(t->state, state) == 0;
 }
 
-/* ---- a new one */
-
-/* NULL: the document of a trial is wrong, and *own says how. */
 static struct job_spec *sweep_parse_trial(struct job_manager *m, json_t *document,
                                           const struct sweep_permit *permit, struct problems *own)
 {
@@ -84,7 +81,6 @@ static void sweep_fill_trial(struct job_manager *m, const json_t *d,
     json_decref(job);
 }
 
-/* What is wrong with a trial, below /base, with the values of its point. */
 static void sweep_add_problems(struct problems *problems, const struct problems *own,
                                const struct store_trial *t)
 {
@@ -100,7 +96,6 @@ static void sweep_add_problems(struct problems *problems, const struct problems 
     }
 }
 
-/* All points of the first rung, until enough is wrong with them. */
 static void sweep_fill_trials(struct job_manager *m, const json_t *d,
                               const struct sweep_permit *permit, struct store_sweep *sweep,
                               struct problems *problems)
@@ -132,8 +127,7 @@ static void sweep_fill_trials(struct job_manager *m, const json_t *d,
     }
 }
 
-/* Checks the first point with the budget of each rung. The other points differ from it in their
- * parameters only, none of which is the budget's key. */
+/* One point is enough: no parameter is the budget's key. */
 static void sweep_check_rungs(struct job_manager *m, const json_t *d,
                               const struct store_sweep *sweep, struct problems *problems)
 {
@@ -178,7 +172,6 @@ static void sweep_check_metric(const char *metric, const struct job_spec *spec,
                      metric);
 }
 
-/* Counts the images of the base, and checks what depends on them. */
 static void sweep_check_data(struct job_manager *m, const json_t *d, struct store_sweep *sweep,
                              struct problems *problems)
 {
@@ -260,8 +253,6 @@ int sweep_create(struct job_manager *m, const struct sweep_new *new, struct prob
     return status;
 }
 
-/* ---- results */
-
 static double sweep_metric(const struct store_job *job, const char *name)
 {
     return strcmp(name, "top1") == 0             ? job->top1
@@ -300,8 +291,6 @@ static int sweep_take_result(struct job_manager *m, const struct store_sweep *sw
     return status;
 }
 
-/* ---- cancellation */
-
 static int sweep_trial_cancel(struct job_manager *m, const struct store_sweep *sweep,
                               struct store_trial *t, const char *by, struct error *e)
 {
@@ -319,8 +308,7 @@ static int sweep_trial_cancel(struct job_manager *m, const struct store_sweep *s
     return 0;
 }
 
-/* Cancels the jobs of a sweep that has ended, so that no more of them are submitted. *left: some
- * have not ended. */
+/* *left: some jobs have not ended. */
 static int sweep_cancel_trials(struct job_manager *m, int64_t id, const char *by, bool *left,
                                struct error *e)
 {
@@ -357,7 +345,7 @@ int sweep_cancel(struct job_manager *m, int64_t id, const char *by, struct error
     return 0;
 }
 
-/* Cancels jobs that outlived their sweep: slow ones, and after a crash any. false: that failed. */
+/* Jobs that outlived their sweep: slow ones, and after a crash any. false: something failed. */
 static bool sweeps_cancel_rest(struct job_manager *m)
 {
     int64_t ids[SWEEPS_RUNNING_MAX];
@@ -381,8 +369,6 @@ static bool sweeps_cancel_rest(struct job_manager *m)
         atomic_store(&some_end, true);
     return fine;
 }
-
-/* ---- submission */
 
 /* A failure of this machine or of Slurm, not of the job: the submission is tried again. */
 static bool sweep_is_transient(const struct error *e)
@@ -465,8 +451,6 @@ static int sweep_submit_trial(struct job_manager *m, const struct store_sweep *s
     return status;
 }
 
-/* ---- ranking */
-
 static int sweep_better_by(const void *a, const void *b, void *context)
 {
     const struct store_trial *x = *(struct store_trial *const *)a;
@@ -542,7 +526,6 @@ static int sweep_promote(struct job_manager *m, const struct store_sweep *sweep,
     return status;
 }
 
-/* 1: something was promoted, which may run at once. */
 static int sweep_go_on(struct job_manager *m, struct store_sweep *sweep, const json_t *d,
                        struct error *e)
 {
@@ -573,12 +556,10 @@ static int sweep_go_on(struct job_manager *m, struct store_sweep *sweep, const j
                            sweep_all_failed(sweep) ? "failed" : "succeeded", clock_now(), e);
 }
 
-/* Called with each running sweep as it is stored, the oldest first, and again while it returns 1;
- * its error is logged. */
+/* Called with each running sweep, the oldest first, and again while it returns 1. */
 typedef int sweep_visit(struct job_manager *m, struct store_sweep *sweep, const json_t *document,
                         struct error *e);
 
-/* false: a visit failed for a reason that may pass. */
 static bool sweeps_visit_running(struct job_manager *m, sweep_visit *visit)
 {
     bool fine = true;
@@ -623,19 +604,13 @@ double sweeps_go_on(struct job_manager *m)
 /* ---- early stopping */
 
 /*
- * A running trial is compared with the others of its rung, running or ended, by the metric at the
- * same step s: the newest step (or evaluation) of the trial, once `from` of its steps are done.
- * Only trials that came as far count, and at least `least` of them must have. Trials with another
- * number of steps, and so another schedule, are not compared.
- *
- *   median  the trial stops if it is worse than the median of the others (Golovin et al., "Google
- *           Vizier", KDD 2017, 3.2.2, who compare with averages of the whole past)
- *   rung    of halving: it stops if as many others as go on to the next rung are better
- *
- * loss and images_per_sec at a step are means over the last fifth of the steps up to it, as single
- * batches are noisy; top1 and top5 are those of the evaluation at that step.
+ * A running trial is compared with the others of its rung, running or ended, at its newest step (or
+ * evaluation), once `from` of its steps are done and at least `least` others came as far. Trials
+ * with another number of steps, and so another schedule, are not compared. It stops if it is worse
+ * than the median of the others (Golovin et al., "Google Vizier", KDD 2017, 3.2.2, who compare with
+ * averages of the whole past), or by rule rung, if as many others as are promoted are better.
  */
-#define WINDOW_MAX 1000 /* steps of a mean */
+#define WINDOW_MAX 1000 /* steps of a mean, which is a fifth of those so far */
 
 struct early_stopping {
     struct job_manager *m;
@@ -704,7 +679,6 @@ static double sweep_metric_at(const struct early_stopping *s, int64_t job, int64
     return s->evaluated ? sweep_evaluation_at(s, job, step) : sweep_mean_at(s, job, *step);
 }
 
-/* The others' values at the step, best first; the caller frees them. */
 static double *sweep_others_at(const struct early_stopping *s, const struct store_trial *t,
                                const struct store_job *job, int64_t step, size_t *count)
 {
@@ -813,8 +787,6 @@ void sweeps_stop_losers(struct job_manager *m)
     sweeps_visit_running(m, sweep_stop_losers);
 }
 
-/* ---- as JSON */
-
 static json_t *sweep_trial_to_json(const struct store_trial *t, const json_t *d)
 {
     double budget = sweep_budget(d, t->rung);
@@ -826,7 +798,6 @@ static json_t *sweep_trial_to_json(const struct store_trial *t, const json_t *d)
         json_number_or_null(t->metric), "budget", budget > 0 ? json_number(budget) : json_null());
 }
 
-/* Why a sweep has failed; else null. */
 static json_t *sweep_reason_to_json(const struct store_sweep *sweep, const json_t *d)
 {
     const struct store_trial *t = sweep_all_failed(sweep);

@@ -8,13 +8,9 @@
  *      "budget": {"key": "epochs", "min": 1, "max": 9, "eta": 3},
  *      "early_stop": {"rule": "none" | "median" | "rung", "from": 0.25, "least": 2}}
  *
- * A grid takes every combination of lists. Random and halving draw `samples` points: of a list one
- * value, of a range a uniform number ("log": true: of its logarithm, "integer": true: whole). With
- * sampling halton the points are not independent but spread evenly (sweep_document.h).
- * Halving gives all points the least budget, the best 1/eta of them eta times as much, and so on to
- * the greatest; each rung trains anew with a schedule of its own length, for a schedule that is cut
- * off says little of a whole one. State is in SQLite (sweep, sweep_trial); a trial's job is
- * submitted under a key of its own, so a daemon that is killed submits none twice.
+ * A grid takes every combination of lists; random and halving draw `samples` points. Each rung of a
+ * halving trains anew, with a schedule of its own length. State is in SQLite (sweep, sweep_trial);
+ * a trial's job is submitted under a key of its own, so a restarted daemon submits none twice.
  */
 #pragma once
 
@@ -26,13 +22,12 @@
 #define SWEEPS_RUNNING_MAX 256                /* that go on at a time */
 #define SWEEP_TEXT_MAX     ((size_t)16 << 20) /* of the documents of all points, in bytes */
 
-/* Adds what this caller's jobs may not name to *problems. */
+/* Adds what the caller's jobs may not name. */
 struct sweep_permit {
     void (*check)(const struct job_spec *spec, const void *context, struct problems *problems);
     const void *context;
 };
 
-/* A document and who sent it. */
 struct sweep_new {
     const json_t *document;
     struct sweep_permit permit;

@@ -16,12 +16,10 @@
 #include "daemon/job/job_resources.h"
 #include "daemon/sweep/sweep_document.h"
 
-/* Of a rung above the first, so many points are planned, spread over all: which of them it gets is
- * not known, and a thousand plans a rung would take seconds. */
+/* Points planned of a rung above the first: a thousand plans would take seconds. */
 #define POINTS_PLANNED 100
 #define KEYS_TOLD      3
 
-/* A speed that was measured; one of other sizes of images is made of it. */
 struct known_speed {
     char key[SPEED_KEY_BYTES]; /* as of images of size 0 */
     int64_t image_size;
@@ -45,7 +43,6 @@ struct preview {
     int64_t jobs, jobs_unknown;
 };
 
-/* What the points of a rung come to. */
 struct rung_points {
     struct sweep_cost *costs;
     size_t count;
@@ -53,8 +50,6 @@ struct rung_points {
     double images, evaluated; /* of all points */
     int64_t slots;            /* of the largest job; 0: they take none of this machine */
 };
-
-/* ---- the arithmetic of a rung */
 
 enum band_end { LOW, VALUE, HIGH };
 
@@ -72,7 +67,7 @@ static double sweep_sum_of(const double *values, size_t count)
     return sum;
 }
 
-/* An amount of each of the rung's jobs into out (room for all points); false: one is not known. */
+/* out has room for all points; false: an amount is not known. */
 static bool sweep_fill_jobs(const struct sweep_cost *points, size_t count,
                             const struct sweep_rung *r, enum sweep_amount amount, enum band_end end,
                             double *out)
@@ -98,7 +93,7 @@ static bool sweep_fill_jobs(const struct sweep_cost *points, size_t count,
     return true;
 }
 
-/* When the last of these jobs ends, each on the first of the places to become free. */
+/* When the last job ends if each takes the first free place. */
 static double sweep_last_end(const double *seconds, size_t count, int64_t together)
 {
     size_t places = together < (int64_t)count ? (size_t)together : count;
@@ -140,8 +135,6 @@ void sweep_rung_cost(const struct sweep_cost *points, size_t count, const struct
     free(jobs);
 }
 
-/* ---- speeds */
-
 static double sweep_preview_macs_of(const struct job_spec *spec)
 {
     struct arch_shape shape = arch_shape_of(spec);
@@ -149,7 +142,6 @@ static double sweep_preview_macs_of(const struct job_spec *spec)
     return arch_forward_macs(&shape);
 }
 
-/* The key without the size of the images. */
 static void sweep_preview_key_of_any_size(const struct job_spec *spec, int64_t slots,
                                           char key[SPEED_KEY_BYTES])
 {
@@ -174,7 +166,6 @@ static const struct known_speed *sweep_preview_find_speed(const struct preview *
     return found;
 }
 
-/* The speeds that were measured of any point, so that points of other sizes can borrow them. */
 static int preview_collect(struct preview *p, const struct job_spec *spec, struct error *e)
 {
     struct known_speed one = {.image_size = spec->model.image_size,
@@ -191,7 +182,7 @@ static int preview_collect(struct preview *p, const struct job_spec *spec, struc
     return status;
 }
 
-/* By the arithmetic of an image; no speed where none of any size is known. */
+/* Scaled from the nearest size of images by their multiply-adds; zeroed: none is known. */
 static struct plan_speed sweep_preview_borrowed_speed(struct preview *p,
                                                       const struct job_spec *spec)
 {
@@ -217,8 +208,6 @@ static void sweep_preview_note_unknown(struct preview *p, const struct job_spec 
     speed_key(spec, job_threads(spec, job_manager_total_slots(p->m)), key);
     json_object_set_new(p->unknown, key, json_true());
 }
-
-/* ---- a point */
 
 static struct plan_band sweep_preview_times(const struct plan_band *band, double factor)
 {
@@ -298,8 +287,6 @@ static int preview_point(struct preview *p, int64_t number, int64_t rung, struct
     plan_destroy(plan);
     return status;
 }
-
-/* ---- a rung */
 
 /* How many of a rung's jobs run side by side, on a machine without others. */
 static int64_t sweep_preview_side_by_side(const struct preview *p, int64_t jobs, int64_t slots)
@@ -386,8 +373,6 @@ static int preview_rung(struct preview *p, int64_t rung, int64_t jobs, struct er
     return status;
 }
 
-/* ---- all of it */
-
 static int preview_rungs(struct preview *p, struct error *e)
 {
     int64_t points = (int64_t)p->sweep->count, jobs = points;
@@ -406,7 +391,6 @@ static int preview_rungs(struct preview *p, struct error *e)
     return status;
 }
 
-/* The keys of an object as words: "a, b, c and 4 more". */
 static void sweep_preview_list_words(const json_t *object, char *text, size_t bytes)
 {
     size_t used = 0, told = 0, count = json_object_size(object);

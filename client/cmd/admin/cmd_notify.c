@@ -10,7 +10,7 @@
 #include "client/views/table.h"
 #include "common/clock.h"
 #include "common/json.h"
-#include "common/notify/kind.h"
+#include "common/notify/rule.h"
 
 #define TEST_SECONDS 90 /* a mail may take a minute */
 
