@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "client/context.h"
-#include "client/settings.h"
+#include "client/context.h"
 #include "client/token.h"
 #include "common/buffer.h"
 #include "common/json.h"

@@ -1,8 +1,6 @@
-/*
- * trainctl's commands: dispatch, option parsing, --help, completion and the check of
- * man/trainctl.1 go by their entries. A command lives in cmd/cmd_NAME.c, which ends with its entry:
- * name, options and what they take; CMD_ALL lists the entries. run gets the parsed command line,
- * and returns the process's exit code (common/error.h's table).
+/* The commands of trainctl. Dispatch, option parsing, --help, completion and the check of
+ * man/trainctl.1 use their entries, which CMD_ALL lists; an entry is defined next to its command in
+ * cmd/. run gets the parsed command line and returns the exit code (common/error.h's table).
  *
  *     static int cmd_show(const struct cmd_args *args)
  *     {
@@ -16,7 +14,7 @@
 #include <stddef.h>
 #include <stdio.h>
 
-#include "client/settings.h"
+#include "client/context.h"
 #include "common/error.h"
 #include "common/system/command_line.h"
 

@@ -363,3 +363,31 @@ int complete(int argc, char **argv)
         complete_offer(&c, "help", "show a command's help");
     return 0;
 }
+
+extern const char *const cmd_completions[][2]; /* shell, script: by etc/completions/embed.sh */
+
+static const char *complete_shell_at(size_t i)
+{
+    return cmd_completions[i][0];
+}
+
+static int complete_print_script(const struct cmd_args *args)
+{
+    const char *shell = args->operands[0];
+    struct error e;
+
+    if (cmd_word(shell, "script for the shell", complete_shell_at, &e))
+        return cmd_fail(&e);
+    for (size_t i = 0; cmd_completions[i][0]; i++)
+        if (strcmp(cmd_completions[i][0], shell) == 0)
+            fputs(cmd_completions[i][1], stdout);
+    return 0;
+}
+
+/* clang-format off */
+const struct cmd cmd_completion_entry = {
+    .name = "completion", .synopsis = "bash|zsh|fish",
+    .help = "print a completion script, as in: source <(trainctl completion bash)", .example = "trainctl completion bash",
+    .run = complete_print_script, .completion = "bash|zsh|fish", .operands = {1, 1},
+};
+/* clang-format on */

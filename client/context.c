@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "client/settings.h"
+#include "client/context.h"
 #include "common/json.h"
 #include "common/xalloc.h"
 #include "common/system/file.h"

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "client/api.h"
-#include "client/cmd.h"
 #include "client/views/format.h"
 #include "common/buffer.h"
 #include "common/clock.h"

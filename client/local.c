@@ -10,7 +10,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "client/measure/speeds.h"
 #include "common/clock.h"
 #include "common/json.h"
 #include "common/xalloc.h"
@@ -45,12 +44,20 @@ int local_find_worker(char **path, struct error *e)
     return launch_find_program("train-worker", path, e);
 }
 
+int64_t local_threads(const struct job_spec *spec)
+{
+    if (spec->cluster.threads_per_worker > 0)
+        return spec->cluster.threads_per_worker;
+    int64_t share = launch_node_slots(spec->cluster.smt) / spec->cluster.workers_per_node;
+    return share > 0 ? share : 1;
+}
+
 int local_start(struct local *l, struct error *e)
 {
     const struct job_spec *spec = l->spec;
     struct sigaction note = {.sa_handler = local_note_signal};
     char *mpirun = NULL, *worker = NULL;
-    int64_t threads = speeds_threads(spec);
+    int64_t threads = local_threads(spec);
     bool fits = threads * spec->cluster.workers_per_node <= launch_node_slots(spec->cluster.smt);
     int status = launch_find_program(MPIRUN, &mpirun, e);
 

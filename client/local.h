@@ -37,7 +37,10 @@ struct local {
 /* The worker that was built or installed beside this program; else by PATH. The caller frees it. */
 int local_find_worker(char **path, struct error *e);
 
-/* *l is filled up to job. After an error nothing runs. Free with local_clear. */
+/* threads_per_worker, or else cores / workers of this machine. */
+int64_t local_threads(const struct job_spec *spec);
+
+/* *l is filled up to job. On error nothing runs. Free with local_clear. */
 int local_start(struct local *l, struct error *e);
 
 /* The next event of the run, as stream_next; its last is a state, after which l->ended holds and

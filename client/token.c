@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "client/context.h"
-#include "client/settings.h"
+#include "client/context.h"
 #include "common/system/content.h"
 #include "common/system/file.h"
 

@@ -14,7 +14,7 @@
 #define STEP_MAX     1000000000000 /* of --get */
 #define WEIGHTS_TYPE "application/octet-stream"
 
-static void cmd_checkpoints_print_list(const json_t *list)
+static void checkpoints_print_list(const json_t *list)
 {
     struct libscols_table *table = table_create(1, "STEP>,EPOCH>,SIZE>,WRITTEN>,REMARK");
     const json_t *item;
@@ -38,8 +38,8 @@ static void cmd_checkpoints_print_list(const json_t *list)
 }
 
 /* --get: a number as the list has it, or the newest whole one. */
-static int cmd_checkpoints_find_step(const char *text, const json_t *list, long id, long *step,
-                                     struct error *e)
+static int checkpoints_find_step(const char *text, const json_t *list, long id, long *step,
+                                 struct error *e)
 {
     const json_t *item;
     size_t i;
@@ -65,7 +65,7 @@ static int checkpoints_get(const struct cmd_args *args, long id, const json_t *l
     double bytes;
     long step;
 
-    if (cmd_checkpoints_find_step(cmd_value(args, "get"), list, id, &step, e))
+    if (checkpoints_find_step(cmd_value(args, "get"), list, id, &step, e))
         return -(int)e->code;
     snprintf(path, sizeof path, "/v1/jobs/%ld/checkpoints/%ld", id, step);
     snprintf(name, sizeof name, "job-%ld-step-%ld.safetensors", id, step);
@@ -107,7 +107,7 @@ static int cmd_checkpoints(const struct cmd_args *args)
     else if (json_array_size(list) == 0)
         printf("job %ld has no checkpoint\n", id);
     else
-        cmd_checkpoints_print_list(list);
+        checkpoints_print_list(list);
     json_decref(answer);
     return status < 0 ? cmd_fail(&e) : 0;
 }

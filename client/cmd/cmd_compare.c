@@ -23,28 +23,28 @@ struct result {
     enum jobs of; /* the others have none of it */
 };
 
-static char *cmd_compare_steps_words(char *text, size_t bytes, double value)
+static char *compare_steps_words(char *text, size_t bytes, double value)
 {
     return isnan(value) ? format_number(text, bytes, value)
                         : format_count(text, bytes, (long long)value);
 }
 
 static const struct result results[] = {
-    {"steps",            offsetof(struct job, step),             cmd_compare_steps_words, 0,  ALL_JOBS   },
-    {"epoch",            offsetof(struct job, epoch),            format_number,           0,  ALL_JOBS   },
-    {"loss",             offsetof(struct job, loss),             format_number,           -1, ALL_JOBS   },
-    {"top-1",            offsetof(struct job, top1),             format_percent,          1,  ALL_JOBS   },
-    {"best top-1",       offsetof(struct job, best_top1),        format_percent,          1,  ALL_JOBS   },
-    {"best at step",     offsetof(struct job, best_top1_step),   cmd_compare_steps_words, 0,  ALL_JOBS   },
-    {"top-5",            offsetof(struct job, top5),             format_percent,          1,  ALL_JOBS   },
-    {"speed",            offsetof(struct job, images_per_sec),   format_rate,             1,  ALL_JOBS   },
-    {"time to train",    offsetof(struct job, ttt_seconds),      format_duration,         -1, TRAININGS  },
-    {"time to evaluate", offsetof(struct job, ttt_seconds),      format_duration,         -1, EVALUATIONS},
-    {"J per image",      offsetof(struct job, joules_per_image), format_number,           -1, ALL_JOBS   },
-    {"kWh",              offsetof(struct job, kwh),              format_number,           -1, ALL_JOBS   },
-    {"node-hours",       offsetof(struct job, node_hours),       format_number,           -1, ALL_JOBS   },
-    {"cost",             offsetof(struct job, cost),             format_number,           -1, ALL_JOBS   },
-    {"global batch",     offsetof(struct job, global_batch),     cmd_compare_steps_words, 0,  ALL_JOBS   },
+    {"steps",            offsetof(struct job, step),             compare_steps_words, 0,  ALL_JOBS   },
+    {"epoch",            offsetof(struct job, epoch),            format_number,       0,  ALL_JOBS   },
+    {"loss",             offsetof(struct job, loss),             format_number,       -1, ALL_JOBS   },
+    {"top-1",            offsetof(struct job, top1),             format_percent,      1,  ALL_JOBS   },
+    {"best top-1",       offsetof(struct job, best_top1),        format_percent,      1,  ALL_JOBS   },
+    {"best at step",     offsetof(struct job, best_top1_step),   compare_steps_words, 0,  ALL_JOBS   },
+    {"top-5",            offsetof(struct job, top5),             format_percent,      1,  ALL_JOBS   },
+    {"speed",            offsetof(struct job, images_per_sec),   format_rate,         1,  ALL_JOBS   },
+    {"time to train",    offsetof(struct job, ttt_seconds),      format_duration,     -1, TRAININGS  },
+    {"time to evaluate", offsetof(struct job, ttt_seconds),      format_duration,     -1, EVALUATIONS},
+    {"J per image",      offsetof(struct job, joules_per_image), format_number,       -1, ALL_JOBS   },
+    {"kWh",              offsetof(struct job, kwh),              format_number,       -1, ALL_JOBS   },
+    {"node-hours",       offsetof(struct job, node_hours),       format_number,       -1, ALL_JOBS   },
+    {"cost",             offsetof(struct job, cost),             format_number,       -1, ALL_JOBS   },
+    {"global batch",     offsetof(struct job, global_batch),     compare_steps_words, 0,  ALL_JOBS   },
 };
 
 static double compare_value(const struct job *job, const struct result *result)
@@ -55,7 +55,7 @@ static double compare_value(const struct job *job, const struct result *result)
 }
 
 /* The index of the best, -1 where there is none or all are equal. */
-static int cmd_compare_best_of(const struct job *jobs, int count, const struct result *result)
+static int compare_best_of(const struct job *jobs, int count, const struct result *result)
 {
     int best = -1, different = 0;
 
@@ -70,7 +70,7 @@ static int cmd_compare_best_of(const struct job *jobs, int count, const struct r
     return different && result->better ? best : -1;
 }
 
-static struct libscols_table *cmd_compare_make_table(const struct job *jobs, int count)
+static struct libscols_table *compare_make_table(const struct job *jobs, int count)
 {
     struct libscols_table *table = table_create(1, "");
     char text[FORMAT_BYTES];
@@ -101,7 +101,7 @@ static void compare_label_row(struct libscols_table *table, const json_t *list, 
     }
 }
 
-static void cmd_compare_name_rows(struct libscols_table *table, const struct job *jobs, int count)
+static void compare_name_rows(struct libscols_table *table, const struct job *jobs, int count)
 {
     struct libscols_line *names = table_line(table), *states = table_line(table);
 
@@ -114,11 +114,11 @@ static void cmd_compare_name_rows(struct libscols_table *table, const struct job
     }
 }
 
-static void cmd_compare_result_row(struct libscols_table *table, const struct job *jobs, int count,
-                                   const struct result *result)
+static void compare_result_row(struct libscols_table *table, const struct job *jobs, int count,
+                               const struct result *result)
 {
     struct libscols_line *line = NULL;
-    int best = cmd_compare_best_of(jobs, count, result);
+    int best = compare_best_of(jobs, count, result);
     char text[FORMAT_BYTES];
 
     for (int i = 0; i < count; i++) {
@@ -170,21 +170,20 @@ static void compare_run_rows(struct libscols_table *table, const json_t *differe
     }
 }
 
-static void cmd_compare_print_documents(const struct job *jobs, int count,
-                                        const json_t *differences)
+static void compare_print_documents(const struct job *jobs, int count, const json_t *differences)
 {
     if (json_array_size(differences) == 0) {
         puts("\nThe documents are the same.");
         return;
     }
     puts("\nDifferences between the documents:");
-    struct libscols_table *table = cmd_compare_make_table(jobs, count);
+    struct libscols_table *table = compare_make_table(jobs, count);
     compare_difference_rows(table, differences);
     table_finish(table);
 }
 
 /* What trainctl provenance shows of each. */
-static void cmd_compare_print_runs(const struct job *jobs, int count, const json_t *provenance)
+static void compare_print_runs(const struct job *jobs, int count, const json_t *provenance)
 {
     const json_t *differences = json_object_get(provenance, "differences"),
                  *unknown = json_object_get(provenance, "unknown"), *id;
@@ -192,7 +191,7 @@ static void cmd_compare_print_runs(const struct job *jobs, int count, const json
 
     if (json_array_size(differences) > 0) {
         puts("\nDifferences between the runs (*: does not change the result):");
-        struct libscols_table *table = cmd_compare_make_table(jobs, count);
+        struct libscols_table *table = compare_make_table(jobs, count);
         compare_run_rows(table, differences);
         table_finish(table);
     } else if (json_array_size(unknown) + 1 < (size_t)count) {
@@ -203,7 +202,7 @@ static void cmd_compare_print_runs(const struct job *jobs, int count, const json
                (long long)json_integer_value(id));
 }
 
-static void cmd_compare_print_comparison(const json_t *answer)
+static void compare_print_comparison(const json_t *answer)
 {
     const json_t *jobs = json_object_get(answer, "jobs"), *item;
     struct job read[CMD_OPERANDS_MAX];
@@ -213,15 +212,15 @@ static void cmd_compare_print_comparison(const json_t *answer)
     json_array_foreach (jobs, i, item)
         if (count < CMD_OPERANDS_MAX)
             job_read(item, &read[count++]);
-    struct libscols_table *table = cmd_compare_make_table(read, count);
-    cmd_compare_name_rows(table, read, count);
+    struct libscols_table *table = compare_make_table(read, count);
+    compare_name_rows(table, read, count);
     compare_label_row(table, jobs, count, "tags", job_tags_words);
     compare_label_row(table, jobs, count, "note", job_note_words);
     for (i = 0; i < sizeof results / sizeof results[0]; i++)
-        cmd_compare_result_row(table, read, count, &results[i]);
+        compare_result_row(table, read, count, &results[i]);
     table_finish(table);
-    cmd_compare_print_documents(read, count, json_object_get(answer, "differences"));
-    cmd_compare_print_runs(read, count, json_object_get(answer, "provenance"));
+    compare_print_documents(read, count, json_object_get(answer, "differences"));
+    compare_print_runs(read, count, json_object_get(answer, "provenance"));
 }
 
 static int cmd_compare(const struct cmd_args *args)
@@ -236,7 +235,7 @@ static int cmd_compare(const struct cmd_args *args)
             return cmd_fail(&e);
         snprintf(path + used, sizeof path - used, "%s%ld", i ? "," : "", id);
     }
-    return cmd_show_path(path, cmd_compare_print_comparison);
+    return cmd_show_path(path, compare_print_comparison);
 }
 
 /* clang-format off */

@@ -1,4 +1,6 @@
-/* trainctl export: a job as one file. */
+/* trainctl export: a job as one file; trainctl backup: the database and the tokens. */
+#include <jansson.h>
+#include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -52,5 +54,70 @@ const struct cmd cmd_export_entry = {
         OPTION("weights", 0, NULL, "with its newest checkpoint", NULL),
         OPTION("force", 0, NULL, "replace a file that exists", NULL),
     },
+};
+/* clang-format on */
+
+/* ---- backup */
+
+struct backup {
+    const char *database;
+    char tokens[PATH_MAX]; /* DATABASE.tokens.json */
+    bool force, any_tokens;
+    double bytes;
+};
+
+static int export_check_backup(const char *path, bool force, struct error *e)
+{
+    if (force || access(path, F_OK))
+        return 0;
+    return error_set(e, ERR_CONFLICT, "%s already exists; --force replaces it", path);
+}
+
+/* Fetches nothing if one of the files exists. */
+static int export_fetch_backup(struct backup *b, struct error *e)
+{
+    double bytes;
+
+    if (export_check_backup(b->database, b->force, e) ||
+        export_check_backup(b->tokens, b->force, e) ||
+        download("/v1/backup", "application/vnd.sqlite3", b->database, &b->bytes, e))
+        return -(int)e->code;
+    int status = download("/v1/backup/tokens", "application/json", b->tokens, &bytes, e);
+    b->any_tokens = status == 0;
+    return status == -(int)ERR_NOT_FOUND ? 0 : status;
+}
+
+static int cmd_backup(const struct cmd_args *args)
+{
+    struct backup b = {.database = args->operands[0], .force = cmd_flag(args, "force")};
+    char size[FORMAT_BYTES];
+    struct error e;
+
+    if (file_path(b.tokens, &e, "%s.tokens.json", b.database))
+        return cmd_usage(args->cmd, "the path of the file is too long");
+    if (export_fetch_backup(&b, &e))
+        return cmd_fail(&e);
+    if (client.json) {
+        json_t *json = json_pack("{s:s, s:I, s:s?}", "file", b.database, "bytes",
+                                 (json_int_t)b.bytes, "tokens", b.any_tokens ? b.tokens : NULL);
+        print_json(json);
+        json_decref(json);
+        return 0;
+    }
+    printf("database: %s (%s)\n", b.database, format_size(size, sizeof size, b.bytes));
+    if (b.any_tokens)
+        printf("tokens:   %s\n", b.tokens);
+    puts("runs:     not included; copy jobs/ of the state folder now, with rsync or tar\n"
+         "To restore: see BACKUP AND RESTORE in traind(8).");
+    return 0;
+}
+
+/* clang-format off */
+const struct cmd cmd_backup_entry = {
+    .name = "backup", .synopsis = "[--force] FILE",
+    .help = "copy the database and the tokens while the daemon runs", .example = "trainctl backup traind-backup.db",
+    .run = cmd_backup, .operands = {1, 1},
+    .options = {OPTION("force", 0, NULL, "replace files that exist", NULL)},
+    .completion = "file",
 };
 /* clang-format on */

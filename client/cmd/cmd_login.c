@@ -17,7 +17,7 @@
 #define NAME_CHARACTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-:[]@"
 
 /* Where login keeps the token of a context. */
-static void cmd_login_own_file(const char *name, char path[PATH_MAX])
+static void login_own_file(const char *name, char path[PATH_MAX])
 {
     char beside[NAME_MAX + 8];
 
@@ -25,7 +25,7 @@ static void cmd_login_own_file(const char *name, char path[PATH_MAX])
     config_path(path, beside);
 }
 
-static int cmd_login_ask_who(const char *token, json_t **who, struct error *e)
+static int login_ask_who(const char *token, json_t **who, struct error *e)
 {
     token_use(token);
     int status = api_get("/v1/whoami", who, e);
@@ -33,11 +33,11 @@ static int cmd_login_ask_who(const char *token, json_t **who, struct error *e)
 }
 
 /* The token that is needed, "" for none, and who one is with it. */
-static int cmd_login_find_token(const char *file, char token[TOKEN_BYTES], json_t **who,
-                                struct error *e)
+static int login_find_token(const char *file, char token[TOKEN_BYTES], json_t **who,
+                            struct error *e)
 {
     char words[SERVER_BYTES + 32];
-    int known = file ? 0 : cmd_login_ask_who("", who, e);
+    int known = file ? 0 : login_ask_who("", who, e);
 
     if (known == 0 && server_is_socket(client.server))
         return error_set(
@@ -49,18 +49,18 @@ static int cmd_login_find_token(const char *file, char token[TOKEN_BYTES], json_
         known = file ? token_load(file, token, e) : token_ask(words, token, e);
     if (known > 0 && *token) {
         json_decref(*who);
-        known = cmd_login_ask_who(token, who, e);
+        known = login_ask_who(token, who, e);
     }
     return known ? known : error_set(e, ERR_NO_TOKEN, "%s does not know this token", client.server);
 }
 
-static int cmd_login_keep_context(json_t *all, const char *name, const char *file,
-                                  const char *token, struct error *e)
+static int login_keep_context(json_t *all, const char *name, const char *file, const char *token,
+                              struct error *e)
 {
     char path[PATH_MAX];
     int status = 0;
 
-    cmd_login_own_file(name, path);
+    login_own_file(name, path);
     if (*token && !file)
         status = contexts_write(all, e); /* makes the folders */
     if (*token && !file && !status)
@@ -76,8 +76,8 @@ static int cmd_login_keep_context(json_t *all, const char *name, const char *fil
     return status ? status : contexts_write(all, e);
 }
 
-static int cmd_login_log_in(const struct cmd_args *args, const char *name, json_t **who,
-                            struct error *e)
+static int login_log_in(const struct cmd_args *args, const char *name, json_t **who,
+                        struct error *e)
 {
     const char *file = cmd_value(args, "token-file");
     char token[TOKEN_BYTES] = "";
@@ -89,8 +89,8 @@ static int cmd_login_log_in(const struct cmd_args *args, const char *name, json_
                            "\"%s\" cannot be a context's name: begin with a letter or a digit, "
                            "without / and blanks (--name NAME)",
                            name);
-    if (!status && (status = cmd_login_find_token(file, token, who, e)) > 0)
-        status = cmd_login_keep_context(all, name, file, token, e);
+    if (!status && (status = login_find_token(file, token, who, e)) > 0)
+        status = login_keep_context(all, name, file, token, e);
     explicit_bzero(token, sizeof token);
     json_decref(all);
     return status;
@@ -108,7 +108,7 @@ static int cmd_login(const struct cmd_args *args)
     server_choose();
     if (!name) /* "train:7077" of https://train:7077 */
         name = strstr(client.server, "//") ? strstr(client.server, "//") + 2 : "local";
-    if (cmd_login_log_in(args, name, &who, &e)) {
+    if (login_log_in(args, name, &who, &e)) {
         json_decref(who);
         return cmd_fail(&e);
     }
@@ -120,7 +120,7 @@ static int cmd_login(const struct cmd_args *args)
                     json_get_text(who, "role", ""), name);
 }
 
-static void cmd_login_print_contexts(const json_t *all)
+static void login_print_contexts(const json_t *all)
 {
     struct libscols_table *table = table_create(1, ",name,server|,token file|");
     json_t *context;
@@ -154,9 +154,9 @@ static int cmd_context(const struct cmd_args *args)
         return cmd_fail(&e);
     }
     if (!name)
-        return cmd_show_answer(all, cmd_login_print_contexts);
+        return cmd_show_answer(all, login_print_contexts);
     if (removed) {
-        cmd_login_own_file(removed, path);
+        login_own_file(removed, path);
         unlink(path);
         json_object_del(json_object_get(all, "contexts"), removed);
         if (strcmp(removed, json_get_text(all, "current", "")) == 0)

@@ -24,7 +24,7 @@ struct log {
 };
 
 /* What is no UTF-8 cannot be in JSON: such a line is shown as on a terminal. */
-static void cmd_logs_print_line_json(const char *text, size_t bytes)
+static void logs_print_line_json(const char *text, size_t bytes)
 {
     json_t *words = json_stringn(text, bytes), *line;
 
@@ -42,15 +42,15 @@ static void cmd_logs_print_line_json(const char *text, size_t bytes)
 }
 
 /* Of an attempt that has ended, or of which no more is wanted: the last line may have no end. */
-static void cmd_logs_print_end(struct log *log)
+static void logs_print_end(struct log *log)
 {
     if (log->line.bytes > 0)
-        cmd_logs_print_line_json(log->line.data, log->line.bytes);
+        logs_print_line_json(log->line.data, log->line.bytes);
     buffer_clear(&log->line);
 }
 
 /* An object a line. */
-static void cmd_logs_print_lines_json(struct log *log, const char *text, size_t bytes)
+static void logs_print_lines_json(struct log *log, const char *text, size_t bytes)
 {
     size_t length;
     char *end;
@@ -63,19 +63,19 @@ static void cmd_logs_print_lines_json(struct log *log, const char *text, size_t 
             break;
         }
         length = (size_t)(end - log->line.data) - at;
-        cmd_logs_print_line_json(log->line.data + at, length);
+        logs_print_line_json(log->line.data + at, length);
     }
     if (log->line.bytes > LOG_LINE_BYTES)
-        cmd_logs_print_end(log);
+        logs_print_end(log);
 }
 
 /* Lines and tabs as they are; anything else that a terminal would obey is escaped. */
-static void cmd_logs_print_text(struct log *log, const char *text, size_t bytes)
+static void logs_print_text(struct log *log, const char *text, size_t bytes)
 {
     size_t held = strlen(log->rest), all = held + bytes, room = TEXT_ESCAPE_GROWTH * all + 1;
 
     if (client.json) {
-        cmd_logs_print_lines_json(log, text, bytes);
+        logs_print_lines_json(log, text, bytes);
         return;
     }
     char *joined = malloc(all + 1), *safe = malloc(room);
@@ -104,7 +104,7 @@ static int logs_get(const struct log *log, char **text, size_t *bytes, struct er
 }
 
 /* Prints what stands in the log behind what was printed. */
-static int cmd_logs_print_rest(struct log *log, struct error *e)
+static int logs_print_rest(struct log *log, struct error *e)
 {
     char *text;
     size_t bytes = 1;
@@ -113,7 +113,7 @@ static int cmd_logs_print_rest(struct log *log, struct error *e)
         int code = logs_get(log, &text, &bytes, e);
         if (code < 0)
             return code;
-        cmd_logs_print_text(log, text, bytes);
+        logs_print_text(log, text, bytes);
         free(text);
         log->from += bytes;
     }
@@ -122,7 +122,7 @@ static int cmd_logs_print_rest(struct log *log, struct error *e)
 }
 
 /* The last lines of what there is now. */
-static int cmd_logs_print_tail(struct log *log, struct error *e)
+static int logs_print_tail(struct log *log, struct error *e)
 {
     struct buffer all = BUFFER(LOG_TAIL_LIMIT_BYTES);
     char *text;
@@ -143,7 +143,7 @@ static int cmd_logs_print_tail(struct log *log, struct error *e)
     for (long lines = 0; at > 0; at--)
         if (all.data[at - 1] == '\n' && at < all.bytes && ++lines == log->tail)
             break;
-    cmd_logs_print_text(log, all.data ? all.data + at : "", all.bytes - at);
+    logs_print_text(log, all.data ? all.data + at : "", all.bytes - at);
     buffer_clear(&all);
     return 0;
 }
@@ -156,18 +156,17 @@ static void logs_observe(void *context, const struct job *job)
     struct error e;
 
     if (!isnan(log->attempt))
-        cmd_logs_print_rest(log,
-                            &e); /* what fails comes again, and is told, behind the last event */
+        logs_print_rest(log, &e); /* what fails comes again, and is told, behind the last event */
     if (job->attempt > 0 && !(job->attempt <= log->attempt)) {
-        cmd_logs_print_text(log, "", 0);
-        cmd_logs_print_end(log);
+        logs_print_text(log, "", 0);
+        logs_print_end(log);
         log->attempt = job->attempt;
         log->from = 0;
-        cmd_logs_print_rest(log, &e);
+        logs_print_rest(log, &e);
     }
 }
 
-static int cmd_logs_follow(long id)
+static int logs_follow(long id)
 {
     struct log log = {.id = id, .attempt = NAN, .line = BUFFER(LOG_TAIL_LIMIT_BYTES)};
     struct follow follow = {
@@ -178,13 +177,13 @@ static int cmd_logs_follow(long id)
     int outcome = follow_job(&follow, &json, &e);
     json_decref(json);
     /* The last lines may have come after the last look. */
-    int status = outcome < 0 ? outcome : cmd_logs_print_rest(&log, &e);
-    cmd_logs_print_end(&log);
+    int status = outcome < 0 ? outcome : logs_print_rest(&log, &e);
+    logs_print_end(&log);
     return status < 0 ? cmd_fail(&e) : 0;
 }
 
 /* Why there is no log, if it is that the job has not started. */
-static int cmd_logs_explain_silence(long id, struct error *e)
+static int logs_explain_silence(long id, struct error *e)
 {
     struct job job;
     json_t *json;
@@ -213,13 +212,13 @@ static int cmd_logs(const struct cmd_args *args)
         return cmd_usage(args->cmd, "--follow prints the newest attempt from its beginning: leave "
                                     "out --attempt and --tail");
     if (cmd_flag(args, "follow"))
-        return cmd_logs_explain_silence(log.id, &e) ? cmd_fail(&e) : cmd_logs_follow(log.id);
+        return logs_explain_silence(log.id, &e) ? cmd_fail(&e) : logs_follow(log.id);
     if (of)
         log.attempt = (double)attempt;
-    int status = tail ? cmd_logs_print_tail(&log, &e) : cmd_logs_print_rest(&log, &e);
-    cmd_logs_print_end(&log);
+    int status = tail ? logs_print_tail(&log, &e) : logs_print_rest(&log, &e);
+    logs_print_end(&log);
     if (!status && !log.from)
-        status = cmd_logs_explain_silence(log.id, &e);
+        status = logs_explain_silence(log.id, &e);
     return status < 0 ? cmd_fail(&e) : 0;
 }
 

@@ -8,7 +8,6 @@
 #include "client/views/plot.h"
 #include "client/views/print.h"
 #include "client/views/table.h"
-#include "client/views/terminal.h"
 #include "common/run/attempt.h"
 
 #define NAMES_DEFAULT "loss,lr,images_per_sec"
@@ -26,7 +25,7 @@ struct columns {
     size_t count;
 };
 
-static int cmd_metrics_columns_read(struct columns *columns, const char *list, struct error *e)
+static int metrics_columns_read(struct columns *columns, const char *list, struct error *e)
 {
     columns->count = 0;
     columns->names[columns->count++] = "step";
@@ -67,19 +66,19 @@ static const char *metrics_format_cell(char *text, size_t bytes, const json_t *a
     return text;
 }
 
-static size_t cmd_metrics_row_count(const json_t *answer)
+static size_t metrics_row_count(const json_t *answer)
 {
     return json_array_size(json_object_get(answer, "step"));
 }
 
-static void cmd_metrics_print_csv(const json_t *answer, const struct columns *columns)
+static void metrics_print_csv(const json_t *answer, const struct columns *columns)
 {
     char text[40];
 
     for (size_t c = 0; c < columns->count; c++)
         printf("%s%s", c ? "," : "", columns->names[c]);
     putchar('\n');
-    for (size_t i = 0; i < cmd_metrics_row_count(answer); i++) {
+    for (size_t i = 0; i < metrics_row_count(answer); i++) {
         for (size_t c = 0; c < columns->count; c++)
             printf("%s%s", c ? "," : "",
                    metrics_format_cell(text, sizeof text, answer, columns->names[c], i, "%.9g"));
@@ -94,7 +93,7 @@ static void metrics_print_table(const json_t *answer, const struct columns *colu
 
     for (size_t c = 0; c < columns->count; c++)
         table_column(table, columns->names[c], TABLE_RIGHT);
-    for (size_t i = 0; i < cmd_metrics_row_count(answer); i++) {
+    for (size_t i = 0; i < metrics_row_count(answer); i++) {
         struct libscols_line *line = table_line(table);
         for (size_t c = 0; c < columns->count; c++)
             table_set(line, c,
@@ -121,7 +120,7 @@ static double *metrics_numbers(const json_t *values, size_t count)
     return numbers;
 }
 
-static const char *cmd_metrics_unit_of(const char *name)
+static const char *metrics_unit_of(const char *name)
 {
     for (size_t i = 0; event_metric_at(i); i++)
         if (strcmp(event_metric_at(i)->name, name) == 0)
@@ -134,7 +133,7 @@ static void metrics_print_plot(const char *name, const char *x, const struct plo
 {
     int columns = terminal_columns() < PLOT_COLUMNS ? terminal_columns() : PLOT_COLUMNS;
     struct plot *plot = plot_create(points, columns, rows, terminal_utf8());
-    const char *unit = cmd_metrics_unit_of(name), *line, *bold = client.color ? "\033[1m" : "";
+    const char *unit = metrics_unit_of(name), *line, *bold = client.color ? "\033[1m" : "";
 
     printf("%s%s%s%s%s by %s\n", bold, name, *bold ? "\033[0m" : "", *unit ? ", " : "",
            strcmp(name, unit) == 0 ? "" : unit, x);
@@ -146,9 +145,9 @@ static void metrics_print_plot(const char *name, const char *x, const struct plo
 }
 
 /* One below the other, so high that they share the terminal. */
-static void cmd_metrics_print_plots(const json_t *answer, const struct columns *columns)
+static void metrics_print_plots(const json_t *answer, const struct columns *columns)
 {
-    size_t count = cmd_metrics_row_count(answer);
+    size_t count = metrics_row_count(answer);
     double *x = metrics_numbers(json_object_get(answer, columns->x), count);
     int rows = (terminal_rows() - 1) / (int)(columns->count - columns->first) - 2;
 
@@ -186,7 +185,7 @@ static int metrics_fetch(const struct cmd_args *args, struct columns *columns, j
     if (cmd_word(columns->x, "x axis", metrics_axis_at, e))
         return -(int)e->code;
     if (cmd_job_id(args->operands[0], &id, e) < 0 ||
-        cmd_metrics_columns_read(columns, names ? names : NAMES_DEFAULT, e) < 0)
+        metrics_columns_read(columns, names ? names : NAMES_DEFAULT, e) < 0)
         return -(int)e->code;
     int used = snprintf(path, sizeof path, "/v1/jobs/%ld/metrics?names=%s", id,
                         names ? names : NAMES_DEFAULT);
@@ -202,7 +201,7 @@ static int metrics_fetch(const struct cmd_args *args, struct columns *columns, j
 }
 
 /* Without a row: why. */
-static int cmd_metrics_say_no_steps(const char *id_text, struct error *e)
+static int metrics_say_no_steps(const char *id_text, struct error *e)
 {
     struct job job;
     json_t *json;
@@ -232,11 +231,11 @@ static int cmd_metrics(const struct cmd_args *args)
     if (client.json)
         print_json(answer);
     else if (cmd_flag(args, "csv"))
-        cmd_metrics_print_csv(answer, &columns);
-    else if (cmd_metrics_row_count(answer) == 0)
-        status = cmd_metrics_say_no_steps(args->operands[0], &e);
+        metrics_print_csv(answer, &columns);
+    else if (metrics_row_count(answer) == 0)
+        status = metrics_say_no_steps(args->operands[0], &e);
     else if (cmd_flag(args, "plot"))
-        cmd_metrics_print_plots(answer, &columns);
+        metrics_print_plots(answer, &columns);
     else
         metrics_print_table(answer, &columns);
     json_decref(answer);

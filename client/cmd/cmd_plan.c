@@ -2,12 +2,14 @@
  * trainctl plan: what a job document means. Needs no daemon: it links the planner that the daemon
  * and the workers use, and counts the images itself.
  */
+#include "client/cmd/cmd_plan.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/cmd.h"
 #include "client/document.h"
+#include "client/local.h"
 #include "client/measure/speeds.h"
 #include "client/views/format.h"
 #include "client/views/print.h"
@@ -22,7 +24,7 @@
 /* ---- a plan for a person */
 
 /* "9.6 before lr.factor", else "nodes x batch_per_node": what is said of a number in one line. */
-static const char *cmd_plan_remark_on(const struct plan *plan, const char *key)
+static const char *plan_remark_on(const struct plan *plan, const char *key)
 {
     const json_t *entry = json_object_get(plan->explain, key);
     const char *note = json_string_value(json_object_get(entry, "note"));
@@ -32,27 +34,27 @@ static const char *cmd_plan_remark_on(const struct plan *plan, const char *key)
     return note ? note : json_string_value(json_object_get(entry, "formula"));
 }
 
-static void cmd_plan_count_row(struct libscols_table *table, const struct plan *plan,
-                               const char *key, int64_t count)
+static void plan_count_row(struct libscols_table *table, const struct plan *plan, const char *key,
+                           int64_t count)
 {
     char text[FORMAT_BYTES];
 
     snprintf(text, sizeof text, "%lld", (long long)count);
-    table_row(table, key, text, cmd_plan_remark_on(plan, key));
+    table_row(table, key, text, plan_remark_on(plan, key));
 }
 
-static void cmd_plan_rate_row(struct libscols_table *table, const struct plan *plan,
-                              const char *key, double rate)
+static void plan_rate_row(struct libscols_table *table, const struct plan *plan, const char *key,
+                          double rate)
 {
     char text[FORMAT_BYTES];
 
     snprintf(text, sizeof text, "%.10g", rate);
-    table_row(table, key, text, cmd_plan_remark_on(plan, key));
+    table_row(table, key, text, plan_remark_on(plan, key));
 }
 
-static void cmd_plan_band_row(struct libscols_table *table, const char *name,
-                              char *format(char *text, size_t bytes, double value),
-                              const struct plan_band *band)
+static void plan_band_row(struct libscols_table *table, const char *name,
+                          char *format(char *text, size_t bytes, double value),
+                          const struct plan_band *band)
 {
     char value[FORMAT_BYTES], low[FORMAT_BYTES], high[FORMAT_BYTES], text[3 * FORMAT_BYTES];
 
@@ -61,13 +63,13 @@ static void cmd_plan_band_row(struct libscols_table *table, const char *name,
     table_row(table, name, format(value, sizeof value, band->value), text);
 }
 
-static void cmd_plan_predicted_rows(struct libscols_table *table, const struct plan *plan)
+static void plan_predicted_rows(struct libscols_table *table, const struct plan *plan)
 {
     if (plan->predicted.known) {
-        cmd_plan_band_row(table, "images_per_sec", format_rate, &plan->predicted.images_per_sec);
-        cmd_plan_band_row(table, "ttt_seconds", format_duration, &plan->predicted.ttt_seconds);
+        plan_band_row(table, "images_per_sec", format_rate, &plan->predicted.images_per_sec);
+        plan_band_row(table, "ttt_seconds", format_duration, &plan->predicted.ttt_seconds);
         if (!isnan(plan->predicted.kwh.value))
-            cmd_plan_band_row(table, "kwh", format_number, &plan->predicted.kwh);
+            plan_band_row(table, "kwh", format_number, &plan->predicted.kwh);
     } else if (plan->mode == JOB_MODE_TRAIN) {
         table_row(table, "images_per_sec", "unknown", "");
         table_row(table, "ttt_seconds", "unknown", "");
@@ -75,17 +77,17 @@ static void cmd_plan_predicted_rows(struct libscols_table *table, const struct p
 }
 
 /* That the plan chose. */
-static void cmd_plan_workers_row(struct libscols_table *table, const struct plan *plan)
+static void plan_workers_row(struct libscols_table *table, const struct plan *plan)
 {
     const json_t *row = json_object_get(plan->explain, "workers_per_node");
 
     if (row)
-        cmd_plan_count_row(table, plan, "workers_per_node",
-                           json_integer_value(json_object_get(row, "value")));
+        plan_count_row(table, plan, "workers_per_node",
+                       json_integer_value(json_object_get(row, "value")));
 }
 
 /* As far as the plan knows them. */
-static void cmd_plan_threads_row(struct libscols_table *table, const struct plan *plan)
+static void plan_threads_row(struct libscols_table *table, const struct plan *plan)
 {
     const json_t *row = json_object_get(plan->explain, "threads_per_worker");
     const json_t *threads = json_object_get(row, "value");
@@ -95,12 +97,12 @@ static void cmd_plan_threads_row(struct libscols_table *table, const struct plan
     if (row)
         table_row(table, "threads_per_worker", json_is_integer(threads) ? text : "by Slurm",
                   json_is_integer(threads)
-                      ? cmd_plan_remark_on(plan, "threads_per_worker")
+                      ? plan_remark_on(plan, "threads_per_worker")
                       : "a node's cores / workers_per_node, when it is submitted");
 }
 
 /* The variables of cluster.env, and how many they are. */
-static void cmd_plan_env_row(struct libscols_table *table, const struct plan *plan)
+static void plan_env_row(struct libscols_table *table, const struct plan *plan)
 {
     const json_t *variables = json_object_get(json_object_get(plan->explain, "env"), "value");
     char count[32], *words = NULL;
@@ -121,7 +123,7 @@ static void cmd_plan_env_row(struct libscols_table *table, const struct plan *pl
 }
 
 /* "160 192", and from which step on each. */
-static void cmd_plan_sizes_row(struct libscols_table *table, const struct plan *plan)
+static void plan_sizes_row(struct libscols_table *table, const struct plan *plan)
 {
     char value[FORMAT_BYTES] = "", remark[FORMAT_BYTES + 256] = "";
     size_t n = plan->size_count;
@@ -139,7 +141,7 @@ static void cmd_plan_sizes_row(struct libscols_table *table, const struct plan *
 }
 
 /* One row each: its global batch, and what is done with it. */
-static void cmd_plan_phase_rows(struct libscols_table *table, const struct plan *plan)
+static void plan_phase_rows(struct libscols_table *table, const struct plan *plan)
 {
     for (size_t i = 0; i < plan->phase_count && plan->phase_count > 1; i++) {
         const struct plan_phase *p = &plan->phases[i];
@@ -162,7 +164,7 @@ static void cmd_plan_phase_rows(struct libscols_table *table, const struct plan 
 }
 
 /* The keys that the document left to its data: their names have a dot. */
-static void cmd_plan_data_rows(struct libscols_table *table, const struct plan *plan)
+static void plan_data_rows(struct libscols_table *table, const struct plan *plan)
 {
     const char *key;
     json_t *entry;
@@ -180,35 +182,35 @@ static void plan_print_table(const struct plan *plan)
     struct libscols_table *table = table_create(0, "name,value>,remark|");
     char memory[FORMAT_BYTES];
 
-    cmd_plan_data_rows(table, plan);
+    plan_data_rows(table, plan);
     if (plan->mode == JOB_MODE_TRAIN) {
-        cmd_plan_count_row(table, plan, "train_images", plan->train_images);
-        cmd_plan_count_row(table, plan, "global_batch", plan->global_batch);
-        cmd_plan_count_row(table, plan, "batch_per_node", plan->batch_per_node);
+        plan_count_row(table, plan, "train_images", plan->train_images);
+        plan_count_row(table, plan, "global_batch", plan->global_batch);
+        plan_count_row(table, plan, "batch_per_node", plan->batch_per_node);
     }
-    cmd_plan_count_row(table, plan, "world_size", plan->world_size);
-    cmd_plan_workers_row(table, plan);
-    cmd_plan_threads_row(table, plan);
-    cmd_plan_env_row(table, plan);
+    plan_count_row(table, plan, "world_size", plan->world_size);
+    plan_workers_row(table, plan);
+    plan_threads_row(table, plan);
+    plan_env_row(table, plan);
     if (plan->mode == JOB_MODE_TRAIN) {
-        cmd_plan_count_row(table, plan, "steps_per_epoch", plan->steps_per_epoch);
-        cmd_plan_count_row(table, plan, "warmup_steps", plan->warmup_steps);
-        cmd_plan_count_row(table, plan, "train_steps", plan->train_steps);
-        cmd_plan_sizes_row(table, plan);
-        cmd_plan_phase_rows(table, plan);
-        cmd_plan_rate_row(table, plan, "start_lr", plan->start_lr);
-        cmd_plan_rate_row(table, plan, "peak_lr", plan->peak_lr);
+        plan_count_row(table, plan, "steps_per_epoch", plan->steps_per_epoch);
+        plan_count_row(table, plan, "warmup_steps", plan->warmup_steps);
+        plan_count_row(table, plan, "train_steps", plan->train_steps);
+        plan_sizes_row(table, plan);
+        plan_phase_rows(table, plan);
+        plan_rate_row(table, plan, "start_lr", plan->start_lr);
+        plan_rate_row(table, plan, "peak_lr", plan->peak_lr);
     }
-    cmd_plan_count_row(table, plan, "eval_images", plan->eval_images);
+    plan_count_row(table, plan, "eval_images", plan->eval_images);
     table_row(table, "memory_bytes_per_worker",
               format_size(memory, sizeof memory, (double)plan->memory_bytes_per_worker),
-              cmd_plan_remark_on(plan, "memory_bytes_per_worker"));
-    cmd_plan_predicted_rows(table, plan);
+              plan_remark_on(plan, "memory_bytes_per_worker"));
+    plan_predicted_rows(table, plan);
     table_finish(table);
 }
 
 /* How a speed that is not known comes to be known. */
-static void cmd_plan_print_unknown(const struct plan *plan)
+static void plan_print_unknown(const struct plan *plan)
 {
     const json_t *explained = json_object_get(plan->explain, "predicted");
     const char *note = json_string_value(json_object_get(explained, "note"));
@@ -233,7 +235,7 @@ void plan_print_warnings(FILE *out, const struct plan *plan)
 /* ---- values in words */
 
 /* Numbers with as many digits as they need. none: for null. The caller frees it. */
-static char *cmd_plan_value_words(const json_t *value, const char *none)
+static char *plan_value_words(const json_t *value, const char *none)
 {
     char text[40];
 
@@ -248,7 +250,7 @@ static char *cmd_plan_value_words(const json_t *value, const char *none)
 /* ---- --explain */
 
 /* "nodes x workers, with nodes = 2, workers = 4" */
-static char *cmd_plan_formula_words(const json_t *entry)
+static char *plan_formula_words(const json_t *entry)
 {
     json_t *inputs = json_object_get(entry, "inputs"), *value;
     const char *name, *comma = ", with ";
@@ -260,7 +262,7 @@ static char *cmd_plan_formula_words(const json_t *entry)
         abort();
     fputs(json_string_value(json_object_get(entry, "formula")), out);
     json_object_foreach (inputs, name, value) {
-        char *text = cmd_plan_value_words(value, "null");
+        char *text = plan_value_words(value, "null");
         fprintf(out, "%s%s = %s", comma, name, text);
         comma = ", ";
         free(text);
@@ -269,7 +271,7 @@ static char *cmd_plan_formula_words(const json_t *entry)
     return words;
 }
 
-static void cmd_plan_print_entry(const char *key, const json_t *entry)
+static void plan_print_entry(const char *key, const json_t *entry)
 {
     static const struct {
         const char *key, *label;
@@ -279,8 +281,8 @@ static void cmd_plan_print_entry(const char *key, const json_t *entry)
         {"source", "    Source: "      }
     };
     const char *meaning = json_string_value(json_object_get(entry, "meaning"));
-    char *value = cmd_plan_value_words(json_object_get(entry, "value"), "unknown"),
-         *formula = cmd_plan_formula_words(entry);
+    char *value = plan_value_words(json_object_get(entry, "value"), "unknown"),
+         *formula = plan_formula_words(entry);
 
     printf("%s%s = %s%s\n", client.color ? "\033[1m" : "", key, value,
            client.color ? "\033[0m" : "");
@@ -297,16 +299,16 @@ static void cmd_plan_print_entry(const char *key, const json_t *entry)
     free(value);
 }
 
-static void cmd_plan_print_explained(const struct plan *plan)
+static void plan_print_explained(const struct plan *plan)
 {
     const char *key;
     json_t *entry;
 
     json_object_foreach (plan->explain, key, entry)
-        cmd_plan_print_entry(key, entry);
+        plan_print_entry(key, entry);
 }
 
-static void cmd_plan_print(const struct plan *plan, bool explained)
+static void plan_print(const struct plan *plan, bool explained)
 {
     if (client.json) {
         json_t *out = plan_to_json(plan);
@@ -315,16 +317,16 @@ static void cmd_plan_print(const struct plan *plan, bool explained)
         return;
     }
     if (explained)
-        cmd_plan_print_explained(plan);
+        plan_print_explained(plan);
     else
         plan_print_table(plan);
-    cmd_plan_print_unknown(plan);
+    plan_print_unknown(plan);
     plan_print_warnings(stdout, plan);
 }
 
 /* ---- --diff */
 
-static json_t *cmd_plan_differences_of(json_t *a, json_t *b)
+static json_t *plan_differences_of(json_t *a, json_t *b)
 {
     json_t *values[] = {a, b}, *differences = json_array();
 
@@ -351,7 +353,7 @@ static char *plan_rounded_words(const json_t *value)
     char text[40];
 
     if (!json_is_real(value))
-        return cmd_plan_value_words(value, "null");
+        return plan_value_words(value, "null");
     snprintf(text, sizeof text, "%.6g", json_real_value(value));
     return strdup(text);
 }
@@ -372,8 +374,8 @@ static void plan_difference_rows(struct libscols_table *table, const json_t *dif
     }
 }
 
-static void cmd_plan_print_differences(const struct cmd_args *args, const char *what,
-                                       const json_t *differences)
+static void plan_print_differences(const struct cmd_args *args, const char *what,
+                                   const json_t *differences)
 {
     struct libscols_table *table;
 
@@ -399,9 +401,9 @@ void planned_clear(struct planned *p)
 }
 
 /* As traind refuses it when it is submitted here. */
-static void cmd_plan_warn_of_slots(const struct job_spec *spec, json_t *remarks)
+static void plan_warn_of_slots(const struct job_spec *spec, json_t *remarks)
 {
-    long long threads = speeds_threads(spec), slots = launch_node_slots(spec->cluster.smt);
+    long long threads = local_threads(spec), slots = launch_node_slots(spec->cluster.smt);
     double wanted = (double)spec->cluster.workers_per_node * (double)threads;
 
     if (spec->cluster.launcher == JOB_LAUNCHER_LOCAL && spec->cluster.nodes == 1 &&
@@ -415,14 +417,14 @@ static void cmd_plan_warn_of_slots(const struct job_spec *spec, json_t *remarks)
                 (long long)spec->cluster.workers_per_node, threads, wanted, slots));
 }
 
-static int cmd_plan_make_inputs(struct job_spec *spec, const struct cmd_args *args,
-                                struct planned *p, struct plan_inputs *inputs, json_t *remarks,
-                                struct problems *problems, struct error *e)
+static int plan_make_inputs(struct job_spec *spec, const struct cmd_args *args, struct planned *p,
+                            struct plan_inputs *inputs, json_t *remarks, struct problems *problems,
+                            struct error *e)
 {
     if (document_state_images(spec, args, e) || document_count(spec, inputs, remarks, e) ||
         speeds_choose_workers(spec, args, &p->workers, inputs, problems, e))
         return -(int)e->code;
-    cmd_plan_warn_of_slots(spec, remarks);
+    plan_warn_of_slots(spec, remarks);
     if (!job_spec_leaves_workers(spec))
         inputs->speed = speeds_find(spec);
     if (!(inputs->speed.image_seconds > 0))
@@ -438,7 +440,7 @@ int plan_file(const char *path, const struct cmd_args *args, struct planned *p)
     json_t *remarks = json_array();
     int code = document_open(path, args, &p->spec);
 
-    if (code == 0 && cmd_plan_make_inputs(p->spec, args, p, &inputs, remarks, &problems, &e)) {
+    if (code == 0 && plan_make_inputs(p->spec, args, p, &inputs, remarks, &problems, &e)) {
         code = cmd_fail(&e);
     } else if (code == 0) {
         /* A file that is not here may be on the daemon's machine. */
@@ -454,12 +456,11 @@ int plan_file(const char *path, const struct cmd_args *args, struct planned *p)
     return code;
 }
 
-static void cmd_plan_show_differences(const struct cmd_args *args, const struct planned *a,
-                                      const struct planned *b)
+static void plan_show_differences(const struct cmd_args *args, const struct planned *a,
+                                  const struct planned *b)
 {
-    json_t *documents =
-        cmd_plan_differences_of(job_spec_to_json(a->spec), job_spec_to_json(b->spec));
-    json_t *plans = cmd_plan_differences_of(plan_numbers(a->plan), plan_numbers(b->plan));
+    json_t *documents = plan_differences_of(job_spec_to_json(a->spec), job_spec_to_json(b->spec));
+    json_t *plans = plan_differences_of(plan_numbers(a->plan), plan_numbers(b->plan));
 
     if (client.json) {
         json_t *out = json_pack("{s:[s,s], s:O, s:O}", "files", args->operands[0],
@@ -467,9 +468,9 @@ static void cmd_plan_show_differences(const struct cmd_args *args, const struct 
         print_json(out);
         json_decref(out);
     } else {
-        cmd_plan_print_differences(args, "documents", documents);
+        plan_print_differences(args, "documents", documents);
         putchar('\n');
-        cmd_plan_print_differences(args, "plans", plans);
+        plan_print_differences(args, "plans", plans);
     }
     json_decref(documents);
     json_decref(plans);
@@ -483,7 +484,7 @@ static int plan_diff(const struct cmd_args *args)
     if (code == 0)
         code = plan_file(args->operands[1], args, &b);
     if (code == 0)
-        cmd_plan_show_differences(args, &a, &b);
+        plan_show_differences(args, &a, &b);
     planned_clear(&a);
     planned_clear(&b);
     return code;
@@ -501,7 +502,7 @@ static int cmd_plan(const struct cmd_args *args)
         return plan_diff(args);
     code = plan_file(args->operands[0], args, &planned);
     if (code == 0)
-        cmd_plan_print(planned.plan, cmd_flag(args, "explain"));
+        plan_print(planned.plan, cmd_flag(args, "explain"));
     planned_clear(&planned);
     return code;
 }

@@ -54,8 +54,8 @@ struct question {
 
 /* ---- the command line */
 
-static int cmd_predict_number_option(const struct cmd_args *args, const char *option,
-                                     double minimum, double *value, struct error *e)
+static int predict_number_option(const struct cmd_args *args, const char *option, double minimum,
+                                 double *value, struct error *e)
 {
     const char *text = cmd_value(args, option);
     const char *end;
@@ -68,7 +68,7 @@ static int cmd_predict_number_option(const struct cmd_args *args, const char *op
     return 0;
 }
 
-static int cmd_predict_parse_nodes(const char *text, struct question *q, struct error *e)
+static int predict_parse_nodes(const char *text, struct question *q, struct error *e)
 {
     do {
         const char *end;
@@ -88,13 +88,13 @@ static int cmd_predict_parse_nodes(const char *text, struct question *q, struct 
 }
 
 /* --target: the accuracy that the published epochs are about, and no other. */
-static int cmd_predict_read_target(const struct cmd_args *args, struct error *e)
+static int predict_read_target(const struct cmd_args *args, struct error *e)
 {
     double target = 0;
 
     if (!cmd_value(args, "target"))
         return 0;
-    if (cmd_predict_number_option(args, "target", 0, &target, e))
+    if (predict_number_option(args, "target", 0, &target, e))
         return -(int)e->code;
     double share = target > 1 ? target / 100 : target;
     if (target > 100 || share == 0)
@@ -108,25 +108,23 @@ static int cmd_predict_read_target(const struct cmd_args *args, struct error *e)
     return 0;
 }
 
-static int cmd_predict_read_options(const struct cmd_args *args, struct question *q,
-                                    struct error *e)
+static int predict_read_options(const struct cmd_args *args, struct question *q, struct error *e)
 {
     const char *nodes = cmd_value(args, "nodes");
 
-    if (cmd_predict_parse_nodes(nodes ? nodes : NODES_DEFAULT, q, e) ||
+    if (predict_parse_nodes(nodes ? nodes : NODES_DEFAULT, q, e) ||
         cmd_duration(args, "deadline", &q->deadline, e) ||
-        cmd_predict_number_option(args, "budget", 0, &q->budget, e) ||
-        cmd_predict_number_option(args, "node-watts", 0, &q->node_watts, e))
+        predict_number_option(args, "budget", 0, &q->budget, e) ||
+        predict_number_option(args, "node-watts", 0, &q->node_watts, e))
         return -(int)e->code;
     q->to_target = cmd_value(args, "target")     ? "--target"
                    : cmd_flag(args, "to-target") ? "--to-target"
                                                  : NULL;
-    return cmd_predict_read_target(args, e);
+    return predict_read_target(args, e);
 }
 
 /* As stated, as measured over the job's interface, or as is common. */
-static int cmd_predict_find_network(const struct cmd_args *args, struct question *q,
-                                    struct error *e)
+static int predict_find_network(const struct cmd_args *args, struct question *q, struct error *e)
 {
     struct plan_network *n = &q->network;
 
@@ -134,9 +132,9 @@ static int cmd_predict_find_network(const struct cmd_args *args, struct question
     speed_network_find(q->spec->cluster.interface, n);
     double hop_us = 1e6 * n->hop_seconds, gbit = 8e-9 * n->bytes_per_second;
     double jitter = 100 * n->jitter;
-    if (cmd_predict_number_option(args, "hop-us", 0, &hop_us, e) ||
-        cmd_predict_number_option(args, "link-gbit", 1e-3, &gbit, e) ||
-        cmd_predict_number_option(args, "jitter", 0, &jitter, e))
+    if (predict_number_option(args, "hop-us", 0, &hop_us, e) ||
+        predict_number_option(args, "link-gbit", 1e-3, &gbit, e) ||
+        predict_number_option(args, "jitter", 0, &jitter, e))
         return -(int)e->code;
     n->hop_seconds = 1e-6 * hop_us;
     n->bytes_per_second = gbit / 8e-9;
@@ -145,10 +143,10 @@ static int cmd_predict_find_network(const struct cmd_args *args, struct question
 }
 
 /* --node-speed, or what was measured. */
-static int cmd_predict_find_speed(const struct cmd_args *args, struct question *q, struct error *e)
+static int predict_find_speed(const struct cmd_args *args, struct question *q, struct error *e)
 {
     double rate = 0;
-    int status = cmd_predict_number_option(args, "node-speed", 1e-6, &rate, e);
+    int status = predict_number_option(args, "node-speed", 1e-6, &rate, e);
 
     if (status)
         return status;
@@ -178,8 +176,8 @@ static int cmd_predict_find_speed(const struct cmd_args *args, struct question *
 
 /* ---- the points */
 
-static int cmd_predict_target_epochs(const struct question *q, const struct plan *plan,
-                                     struct plan_inputs *in, struct error *e)
+static int predict_target_epochs(const struct question *q, const struct plan *plan,
+                                 struct plan_inputs *in, struct error *e)
 {
     if (!predict_table_applies(q->spec, plan->train_images))
         return error_set(e, ERR_INVALID,
@@ -194,7 +192,7 @@ static int cmd_predict_target_epochs(const struct question *q, const struct plan
     return 0;
 }
 
-static void cmd_predict_fill_point(struct point *p, const struct plan *plan)
+static void predict_fill_point(struct point *p, const struct plan *plan)
 {
     double hours = (double)p->nodes / 3600;
 
@@ -206,7 +204,7 @@ static void cmd_predict_fill_point(struct point *p, const struct plan *plan)
 }
 
 /* Why there is no plan, for the last column of a table. */
-static char *cmd_predict_point_problem(const struct question *q, const struct problems *problems)
+static char *predict_point_problem(const struct question *q, const struct problems *problems)
 {
     const struct job_spec *s = q->spec;
     int64_t batch = s->has_global_batch ? s->global_batch
@@ -238,7 +236,7 @@ static int predict_point(struct question *q, struct point *p, struct error *e)
     plan_inputs_share_out(q->spec, &inputs);
     job_batch_settle(q->spec, false, &problems);
     struct plan *plan = problems.count ? NULL : plan_make(q->spec, &inputs, &problems);
-    if (plan && q->to_target && (status = cmd_predict_target_epochs(q, plan, &inputs, e)) == 0) {
+    if (plan && q->to_target && (status = predict_target_epochs(q, plan, &inputs, e)) == 0) {
         plan_destroy(plan);
         plan = plan_make(q->spec, &inputs, &problems);
     }
@@ -247,9 +245,9 @@ static int predict_point(struct question *q, struct point *p, struct error *e)
         p->problem = strdup(e->text);
         status = 0;
     } else if (!status && plan) {
-        cmd_predict_fill_point(p, plan);
+        predict_fill_point(p, plan);
     } else if (!status) {
-        p->problem = cmd_predict_point_problem(q, &problems);
+        p->problem = predict_point_problem(q, &problems);
     }
     plan_destroy(plan);
     problems_clear(&problems);
@@ -287,7 +285,7 @@ static double predict_duration(const struct point *p)
     return p->predicted.ttt_seconds.value;
 }
 
-static bool cmd_predict_keeps_to(const struct question *q, const struct point *p, bool surely)
+static bool predict_keeps_to(const struct question *q, const struct point *p, bool surely)
 {
     double seconds = surely ? p->predicted.ttt_seconds.high : p->predicted.ttt_seconds.value;
     double hours = surely ? p->node_hours.high : p->node_hours.value;
@@ -304,7 +302,7 @@ static const struct point *predict_least(const struct question *q,
 
     for (int i = 0; i < q->count; i++) {
         const struct point *p = &q->points[i];
-        if (p->problem || (limits && !cmd_predict_keeps_to(q, p, surely)))
+        if (p->problem || (limits && !predict_keeps_to(q, p, surely)))
             continue;
         if (!best || measure(p) < measure(best))
             best = p;
@@ -345,7 +343,7 @@ static void predict_choose(struct question *q)
 
 /* ---- what it says */
 
-static json_t *cmd_predict_point_to_json(const struct question *q, const struct point *p)
+static json_t *predict_point_to_json(const struct question *q, const struct point *p)
 {
     bool known = !p->problem;
     json_t *marks = json_array();
@@ -376,7 +374,7 @@ static void predict_show_json(const struct question *q)
     double keep = q->threads_keep;
 
     for (int i = 0; i < q->count; i++)
-        json_array_append_new(points, cmd_predict_point_to_json(q, &q->points[i]));
+        json_array_append_new(points, predict_point_to_json(q, &q->points[i]));
     json_t *choice = q->choice ? json_pack("{s:I, s:b}", "nodes", (json_int_t)q->choice->nodes,
                                            "certain", q->certain)
                                : json_null();
@@ -407,8 +405,8 @@ static const char *predict_number(char text[FORMAT_BYTES], double number, double
     return text;
 }
 
-static void cmd_predict_point_row(struct libscols_table *table, const struct question *q,
-                                  const struct point *p)
+static void predict_point_row(struct libscols_table *table, const struct question *q,
+                              const struct point *p)
 {
     struct libscols_line *line = table_line(table);
     char text[3 * FORMAT_BYTES + 128], low[FORMAT_BYTES], high[FORMAT_BYTES];
@@ -445,7 +443,7 @@ static void cmd_predict_point_row(struct libscols_table *table, const struct que
 }
 
 /* What all of it is made from. */
-static void cmd_predict_say_basis(const struct question *q)
+static void predict_say_basis(const struct question *q)
 {
     const struct job_spec *s = q->spec;
     double rate = q->stated_speed
@@ -470,7 +468,7 @@ static void cmd_predict_say_basis(const struct question *q)
     putchar('\n');
 }
 
-static void cmd_predict_say_none(const struct question *q)
+static void predict_say_none(const struct question *q)
 {
     char text[FORMAT_BYTES], nodes[FORMAT_BYTES];
 
@@ -485,7 +483,7 @@ static void cmd_predict_say_none(const struct question *q)
                format_count(text, sizeof text, llround(predict_cost(q->cheapest))));
 }
 
-static void cmd_predict_say_choice(const struct question *q)
+static void predict_say_choice(const struct question *q)
 {
     char nodes[FORMAT_BYTES], batch[FORMAT_BYTES];
 
@@ -493,7 +491,7 @@ static void cmd_predict_say_choice(const struct question *q)
         return;
     putchar('\n');
     if (!q->choice)
-        cmd_predict_say_none(q);
+        predict_say_none(q);
     else
         print_prose(
             "choice: %s node%s with a global batch of %s%s",
@@ -502,7 +500,7 @@ static void cmd_predict_say_choice(const struct question *q)
             q->certain ? "" : ", which is likely to keep to it, but not by the band's worse end");
 }
 
-static void cmd_predict_say_enough(const struct question *q)
+static void predict_say_enough(const struct question *q)
 {
     char nodes[FORMAT_BYTES];
 
@@ -531,15 +529,14 @@ static void predict_show_table(const struct question *q)
                      : i == 3 || i == 4 ? TABLE_RIGHT | TABLE_SPARE
                                         : TABLE_RIGHT);
     for (int i = 0; i < q->count; i++)
-        cmd_predict_point_row(table, q, &q->points[i]);
-    cmd_predict_say_basis(q);
+        predict_point_row(table, q, &q->points[i]);
+    predict_say_basis(q);
     table_finish(table);
-    cmd_predict_say_enough(q);
-    cmd_predict_say_choice(q);
+    predict_say_enough(q);
+    predict_say_choice(q);
 }
 
-static int cmd_predict_share_out_node(const struct cmd_args *args, struct question *q,
-                                      struct error *e)
+static int predict_share_out_node(const struct cmd_args *args, struct question *q, struct error *e)
 {
     struct problems problems = {0};
     int status = speeds_choose_workers(q->spec, args, &q->workers, &q->inputs, &problems, e);
@@ -557,7 +554,7 @@ static int cmd_predict_share_out_node(const struct cmd_args *args, struct questi
 static int predict_answer(const struct cmd_args *args, struct question *q, struct error *e)
 {
     json_t *remarks = json_array();
-    int status = cmd_predict_find_network(args, q, e);
+    int status = predict_find_network(args, q, e);
 
     if (!status && q->spec->mode != JOB_MODE_TRAIN)
         status = error_set(e, ERR_INVALID, "the job's mode is eval: there is nothing to train");
@@ -566,9 +563,9 @@ static int predict_answer(const struct cmd_args *args, struct question *q, struc
     if (!status)
         status = document_count(q->spec, &q->inputs, remarks, e);
     if (!status)
-        status = cmd_predict_share_out_node(args, q, e);
+        status = predict_share_out_node(args, q, e);
     if (!status)
-        status = cmd_predict_find_speed(args, q, e);
+        status = predict_find_speed(args, q, e);
     q->images = q->spec->batch_per_worker;
     q->threads_keep = plan_threads_keep(q->spec, q->spec->cluster.threads_per_worker, q->images);
     if (!status)
@@ -586,7 +583,7 @@ static int cmd_predict(const struct cmd_args *args)
     if (!(q = calloc(1, sizeof *q)))
         abort();
     q->deadline = q->budget = INFINITY;
-    if (cmd_predict_read_options(args, q, &e)) {
+    if (predict_read_options(args, q, &e)) {
         code = cmd_fail(&e);
     } else if ((code = document_open(args->operands[0], args, &q->spec)) == 0) {
         if (predict_answer(args, q, &e)) {

@@ -67,8 +67,8 @@ static struct libscols_table *provenance_table(const char *title)
     return table_create(0, "what,value|");
 }
 
-static void cmd_provenance_print_data(struct libscols_table *table, const char *name,
-                                      const json_t *data)
+static void provenance_print_data(struct libscols_table *table, const char *name,
+                                  const json_t *data)
 {
     char date[FORMAT_BYTES];
 
@@ -82,7 +82,7 @@ static void cmd_provenance_print_data(struct libscols_table *table, const char *
     json_decref(text);
 }
 
-static void cmd_provenance_print_weights(struct libscols_table *table, const json_t *weights)
+static void provenance_print_weights(struct libscols_table *table, const json_t *weights)
 {
     if (!json_is_object(weights))
         return;
@@ -93,7 +93,7 @@ static void cmd_provenance_print_weights(struct libscols_table *table, const jso
     json_decref(text);
 }
 
-static void cmd_provenance_print_machine(const json_t *machine)
+static void provenance_print_machine(const json_t *machine)
 {
     const json_t *hosts = json_object_get(machine, "hosts"), *value;
     char title[256] = "";
@@ -114,7 +114,7 @@ static void cmd_provenance_print_machine(const json_t *machine)
     table_finish(table);
 }
 
-static void cmd_provenance_print_attempt(const json_t *attempt)
+static void provenance_print_attempt(const json_t *attempt)
 {
     const json_t *machine, *data = json_object_get(attempt, "data");
     char title[64], date[FORMAT_BYTES];
@@ -125,16 +125,16 @@ static void cmd_provenance_print_attempt(const json_t *attempt)
              format_date(date, sizeof date, json_get_number(attempt, "started_at", NAN)));
     struct libscols_table *table = provenance_table(title);
     ROWS(table, attempt, attempt_rows);
-    cmd_provenance_print_weights(table, json_object_get(attempt, "weights"));
-    cmd_provenance_print_data(table, "training data", json_object_get(data, "train"));
-    cmd_provenance_print_data(table, "evaluation data", json_object_get(data, "eval"));
+    provenance_print_weights(table, json_object_get(attempt, "weights"));
+    provenance_print_data(table, "training data", json_object_get(data, "train"));
+    provenance_print_data(table, "evaluation data", json_object_get(data, "eval"));
     ROWS(table, json_object_get(attempt, "result"), result_rows);
     table_finish(table);
     json_array_foreach (json_object_get(attempt, "machines"), i, machine)
-        cmd_provenance_print_machine(machine);
+        provenance_print_machine(machine);
 }
 
-static void cmd_provenance_print(const json_t *answer)
+static void provenance_print(const json_t *answer)
 {
     const json_t *attempts = json_object_get(answer, "attempts"), *attempt,
                  *traind = json_object_get(answer, "daemon");
@@ -155,13 +155,13 @@ static void cmd_provenance_print(const json_t *answer)
             "Nothing was recorded about its run: it has not started to compute, or an earlier "
             "version ran it.");
     json_array_foreach (attempts, i, attempt)
-        cmd_provenance_print_attempt(attempt);
+        provenance_print_attempt(attempt);
 }
 
 /* clang-format off */
 const struct cmd cmd_provenance_entry = {
     .name = "provenance", .synopsis = "ID",
     .help = "show what a job was computed with: programs, libraries, processors, data", .example = "trainctl provenance 7",
-    .run = cmd_show_of_job, .document = "/provenance", .print = cmd_provenance_print, .completion = "job", .operands = {1, 1},
+    .run = cmd_show_of_job, .document = "/provenance", .print = provenance_print, .completion = "job", .operands = {1, 1},
 };
 /* clang-format on */

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "client/api.h"
-#include "client/change.h"
-#include "client/cmd/watch.h"
+#include "client/document.h"
+#include "client/cmd/cmd_watch.h"
 #include "client/follow.h"
 #include "client/job.h"
 #include "client/views/print.h"
@@ -38,7 +38,7 @@ static int reproduce_differences(FILE *out, const json_t *differences, const cha
     return serious;
 }
 
-static void cmd_reproduce_print_pinned(const json_t *answer)
+static void reproduce_print_pinned(const json_t *answer)
 {
     const json_t *one, *remark;
     char key[PROBLEM_KEY_BYTES];
@@ -54,12 +54,12 @@ static void cmd_reproduce_print_pinned(const json_t *answer)
 }
 
 /* 0: go on. */
-static int cmd_reproduce_check_here(const json_t *answer, bool force, struct error *e)
+static int reproduce_check_here(const json_t *answer, bool force, struct error *e)
 {
     const json_t *differences = json_object_get(answer, "differences");
 
     if (!client.json)
-        cmd_reproduce_print_pinned(answer);
+        reproduce_print_pinned(answer);
     if (json_array_size(differences) == 0)
         return 0;
     fputs("Differences between this machine and the original run:\n", stderr);
@@ -72,8 +72,7 @@ static int cmd_reproduce_check_here(const json_t *answer, bool force, struct err
                      plural(serious));
 }
 
-static int cmd_reproduce_submit_again(const struct cmd_args *args, long id, long *copy,
-                                      struct error *e)
+static int reproduce_submit_again(const struct cmd_args *args, long id, long *copy, struct error *e)
 {
     char path[64];
     json_t *answer, *job;
@@ -82,9 +81,9 @@ static int cmd_reproduce_submit_again(const struct cmd_args *args, long id, long
     if (api_get(path, &answer, e) < 0)
         return -(int)e->code;
     json_t *document = json_object_get(answer, "document");
-    int status = cmd_reproduce_check_here(answer, cmd_flag(args, "force"), e);
+    int status = reproduce_check_here(answer, cmd_flag(args, "force"), e);
     if (!status)
-        status = changes_apply(document, args, e);
+        status = document_set_all(document, args, e);
     if (!status)
         status = api_post_json("/v1/jobs", document, &job, e);
     json_decref(answer);
@@ -100,7 +99,7 @@ static int cmd_reproduce_submit_again(const struct cmd_args *args, long id, long
 
 /* ---- what is said at the end */
 
-static void cmd_reproduce_print_same(const char *what, const json_t *same)
+static void reproduce_print_same(const char *what, const json_t *same)
 {
     printf("%-12s %s\n", what,
            json_is_true(same)    ? "bit-identical"
@@ -108,7 +107,7 @@ static void cmd_reproduce_print_same(const char *what, const json_t *same)
                                  : "not known");
 }
 
-static void cmd_reproduce_print_changes(const json_t *documents)
+static void reproduce_print_changes(const json_t *documents)
 {
     const json_t *one;
     char key[PROBLEM_KEY_BYTES];
@@ -125,7 +124,7 @@ static void cmd_reproduce_print_changes(const json_t *documents)
     }
 }
 
-static void cmd_reproduce_print_reasons(const json_t *answer)
+static void reproduce_print_reasons(const json_t *answer)
 {
     const json_t *differences = json_object_get(answer, "differences"),
                  *documents = json_object_get(answer, "documents");
@@ -138,22 +137,22 @@ static void cmd_reproduce_print_reasons(const json_t *answer)
         return;
     }
     puts("Possible causes:");
-    cmd_reproduce_print_changes(documents);
+    reproduce_print_changes(documents);
     reproduce_differences(stdout, differences, "in this job");
 }
 
-static void cmd_reproduce_print_verdict(const json_t *answer, const char *verdict)
+static void reproduce_print_verdict(const json_t *answer, const char *verdict)
 {
     const json_t *same = json_object_get(answer, "same");
 
     if (strcmp(verdict, "running") != 0) {
-        cmd_reproduce_print_same("weights", json_object_get(same, "weights"));
-        cmd_reproduce_print_same("losses", json_object_get(same, "losses"));
-        cmd_reproduce_print_same("evaluations", json_object_get(same, "evaluations"));
+        reproduce_print_same("weights", json_object_get(same, "weights"));
+        reproduce_print_same("losses", json_object_get(same, "losses"));
+        reproduce_print_same("evaluations", json_object_get(same, "evaluations"));
     }
     puts(json_get_text(answer, "words", verdict));
     if (strcmp(verdict, "differs") == 0)
-        cmd_reproduce_print_reasons(answer);
+        reproduce_print_reasons(answer);
 }
 
 static int reproduce_tell(long copy)
@@ -169,7 +168,7 @@ static int reproduce_tell(long copy)
     if (client.json)
         print_json(answer);
     else
-        cmd_reproduce_print_verdict(answer, verdict);
+        reproduce_print_verdict(answer, verdict);
     int code = strcmp(verdict, "same") == 0          ? 0
                : strcmp(verdict, "same_so_far") == 0 ? SO_FAR_EXIT
                                                      : 1;
@@ -179,7 +178,7 @@ static int reproduce_tell(long copy)
 
 /* ---- the command */
 
-static int cmd_reproduce_wait_for(long copy, bool progress, struct error *e)
+static int reproduce_wait_for(long copy, bool progress, struct error *e)
 {
     struct follow follow = {.id = copy};
     json_t *json = NULL;
@@ -192,7 +191,7 @@ static int cmd_reproduce_wait_for(long copy, bool progress, struct error *e)
 }
 
 /* Rather than that nobody waits for it any more. */
-static bool cmd_reproduce_has_ended(long copy)
+static bool reproduce_has_ended(long copy)
 {
     struct error ignored;
     struct job job;
@@ -214,15 +213,15 @@ static int cmd_reproduce(const struct cmd_args *args)
         return cmd_fail(&e);
     if (cmd_flag(args, "check"))
         return reproduce_tell(id);
-    if (cmd_reproduce_submit_again(args, id, &copy, &e) < 0)
+    if (reproduce_submit_again(args, id, &copy, &e) < 0)
         return cmd_fail(&e);
     if (cmd_flag(args, "no-wait")) {
         if (client.json)
             printf("{\"job\": %ld, \"reproduces\": %ld}\n", copy, id);
         return 0;
     }
-    int outcome = cmd_reproduce_wait_for(copy, true, &e);
-    if (outcome == error_type(ERR_INTERRUPTED)->exit_code && !cmd_reproduce_has_ended(copy))
+    int outcome = reproduce_wait_for(copy, true, &e);
+    if (outcome == error_type(ERR_INTERRUPTED)->exit_code && !reproduce_has_ended(copy))
         return outcome;
     return reproduce_tell(copy);
 }

@@ -10,14 +10,13 @@
 
 #include "client/api.h"
 #include "client/cmd.h"
-#include "client/cmd/watch.h"
+#include "client/cmd/cmd_plan.h"
 #include "client/document.h"
 #include "client/job.h"
 #include "client/local.h"
 #include "client/views/print.h"
 #include "client/views/progress.h"
 #include "client/views/screen.h"
-#include "client/views/terminal.h"
 #include "client/views/view.h"
 #include "common/clock.h"
 #include "common/job/job_document.h"
@@ -44,7 +43,7 @@ static const char *run_path(const struct run *r, const char *name, int64_t attem
 }
 
 /* --run-dir, or in the current folder the job's name, else that of its file. */
-static int cmd_run_choose_folder(struct run *r, const char *name, struct error *e)
+static int run_choose_folder(struct run *r, const char *name, struct error *e)
 {
     const char *given = cmd_value(r->args, "run-dir");
     char base[NAME_MAX + 1], current[PATH_MAX / 4] = "";
@@ -64,7 +63,7 @@ static int cmd_run_choose_folder(struct run *r, const char *name, struct error *
 }
 
 /* With other workers it is the same job, which the workers plan again. */
-static int cmd_run_check_same_job(const struct run *r, const json_t *job, struct error *e)
+static int run_check_same_job(const struct run *r, const json_t *job, struct error *e)
 {
     json_t *before = json_document_load(run_path(r, "job.json", 0), e);
     int status = before ? 0 : -(int)e->code;
@@ -81,7 +80,7 @@ static int cmd_run_check_same_job(const struct run *r, const json_t *job, struct
 }
 
 /* The last attempt of the run, which must have ended. */
-static int cmd_run_find_attempt(struct run *r, struct error *e)
+static int run_find_attempt(struct run *r, struct error *e)
 {
     struct launch_process earlier = {.pidfd = -1, .gate = -1};
     int status = 0;
@@ -95,15 +94,15 @@ static int cmd_run_find_attempt(struct run *r, struct error *e)
     return status;
 }
 
-static int cmd_run_prepare_folder(struct run *r, json_t *job, struct error *e)
+static int run_prepare_folder(struct run *r, json_t *job, struct error *e)
 {
     bool resumes = cmd_flag(r->args, "resume");
     int status = 0;
 
     if (access(run_path(r, "job.json", 0), F_OK) == 0) {
-        status = cmd_run_check_same_job(r, job, e);
+        status = run_check_same_job(r, job, e);
         if (!status)
-            status = cmd_run_find_attempt(r, e);
+            status = run_find_attempt(r, e);
         if (!status && !resumes)
             status = error_set(e, ERR_CONFLICT,
                                "%s has a run of this job: go on from its newest checkpoint with "
@@ -121,7 +120,7 @@ static int cmd_run_prepare_folder(struct run *r, json_t *job, struct error *e)
 }
 
 /* What is known before the first event, and what the events say. */
-static json_t *cmd_run_describe(const struct run *r)
+static json_t *run_describe(const struct run *r)
 {
     const struct plan *plan = r->planned.plan;
 
@@ -136,7 +135,7 @@ static json_t *cmd_run_describe(const struct run *r)
 }
 
 /* Until it has ended: on a terminal as watch shows it, and in lines. */
-static void cmd_run_follow(struct local *l)
+static void run_follow(struct local *l)
 {
     bool view = !client.json && terminal_full() && screen_open(&(struct error){0}) == 0;
     struct progress shown = {0};
@@ -158,7 +157,7 @@ static void cmd_run_follow(struct local *l)
 }
 
 /* Returns the exit code: what became of it, what was kept, and how to go on. */
-static int cmd_run_conclude(const struct run *r)
+static int run_conclude(const struct run *r)
 {
     struct error e;
     struct job job;
@@ -167,7 +166,7 @@ static int cmd_run_conclude(const struct run *r)
     if (client.json)
         print_json(r->local.job);
     else
-        show_job(r->local.job);
+        cmd_show_entry.print(r->local.job);
     fflush(stdout);
     if (job_outcome(&job) == 0)
         return 0;
@@ -181,7 +180,7 @@ static int cmd_run_conclude(const struct run *r)
     return job_outcome(&job);
 }
 
-static int cmd_run_start_here(struct run *r, struct error *e)
+static int run_start_here(struct run *r, struct error *e)
 {
     const struct job_spec *spec = r->planned.spec;
     json_t *job = job_spec_to_json(spec);
@@ -193,9 +192,9 @@ static int cmd_run_start_here(struct run *r, struct error *e)
                       "cluster.launcher is slurm: send the job to a daemon by trainctl submit, "
                       "or run it here with --set cluster.launcher=local");
     if (!status)
-        status = cmd_run_choose_folder(r, spec->name, e);
+        status = run_choose_folder(r, spec->name, e);
     if (!status)
-        status = cmd_run_prepare_folder(r, job, e);
+        status = run_prepare_folder(r, job, e);
     json_decref(job);
     if (status)
         return status;
@@ -205,7 +204,7 @@ static int cmd_run_start_here(struct run *r, struct error *e)
         .run_dir = r->folder,
         .attempt = r->attempt + 1,
         .resumes = cmd_flag(r->args, "resume"),
-        .job = cmd_run_describe(r),
+        .job = run_describe(r),
     };
     return local_start(&r->local, e);
 }
@@ -217,11 +216,11 @@ static int cmd_run(const struct cmd_args *args)
 
     api_hurry(1000); /* for the speeds that a daemon may have measured */
     int code = plan_file(args->operands[0], args, &r.planned);
-    if (code == 0 && cmd_run_start_here(&r, &e)) {
+    if (code == 0 && run_start_here(&r, &e)) {
         code = cmd_fail(&e);
     } else if (code == 0) {
-        cmd_run_follow(&r.local);
-        code = cmd_run_conclude(&r);
+        run_follow(&r.local);
+        code = run_conclude(&r);
     }
     local_clear(&r.local);
     planned_clear(&r.planned);

@@ -4,7 +4,6 @@
 
 #include "client/api.h"
 #include "client/cmd.h"
-#include "client/cmd/watch.h"
 #include "client/job.h"
 #include "client/views/format.h"
 #include "client/views/print.h"
@@ -18,7 +17,7 @@ static void show_add_row(struct libscols_table *table, const char *name, const c
         table_row(table, name, text, NULL);
 }
 
-static void cmd_show_date_row(struct libscols_table *table, const char *name, double unix_time)
+static void show_date_row(struct libscols_table *table, const char *name, double unix_time)
 {
     char date[FORMAT_BYTES], ago[FORMAT_BYTES], text[2 * FORMAT_BYTES + 8];
 
@@ -29,7 +28,7 @@ static void cmd_show_date_row(struct libscols_table *table, const char *name, do
     show_add_row(table, name, text);
 }
 
-static void cmd_show_progress_rows(struct libscols_table *table, const struct job *job)
+static void show_progress_rows(struct libscols_table *table, const struct job *job)
 {
     char text[JOB_DONE_BYTES + 16], done[JOB_DONE_BYTES], left[JOB_LEFT_BYTES];
 
@@ -58,7 +57,7 @@ static void cmd_show_progress_rows(struct libscols_table *table, const struct jo
     show_add_row(table, job_time_label(job), format_duration(text, sizeof text, job->ttt_seconds));
 }
 
-static void cmd_show_plan_rows(struct libscols_table *table, const json_t *plan)
+static void show_plan_rows(struct libscols_table *table, const json_t *plan)
 {
     char text[2 * FORMAT_BYTES + 8], part[FORMAT_BYTES], images[FORMAT_BYTES];
     const json_t *batch = json_object_get(plan, "global_batch");
@@ -79,7 +78,7 @@ static void cmd_show_plan_rows(struct libscols_table *table, const json_t *plan)
 }
 
 /* "0.12 kWh (measured), 3.2 J per image" */
-static void cmd_show_energy_rows(struct libscols_table *table, const struct job *job)
+static void show_energy_rows(struct libscols_table *table, const struct job *job)
 {
     char text[3 * FORMAT_BYTES], kwh[FORMAT_BYTES], each[FORMAT_BYTES];
 
@@ -102,8 +101,7 @@ static void cmd_show_energy_rows(struct libscols_table *table, const struct job 
 }
 
 /* "1.5 s (1.3 s to 1.7 s), actual 1.4 s: 9 % too long" */
-static void cmd_show_judged_row(struct libscols_table *table, const char *name,
-                                const json_t *judged)
+static void show_judged_row(struct libscols_table *table, const char *name, const json_t *judged)
 {
     char value[FORMAT_BYTES], low[FORMAT_BYTES], high[FORMAT_BYTES], actual[FORMAT_BYTES];
     char text[5 * FORMAT_BYTES];
@@ -124,27 +122,27 @@ static void cmd_show_judged_row(struct libscols_table *table, const char *name,
 }
 
 /* How good the estimates were, of a job that has ended. */
-static void cmd_show_forecast_rows(struct libscols_table *table, const json_t *forecast)
+static void show_forecast_rows(struct libscols_table *table, const json_t *forecast)
 {
     char name[64];
     const json_t *one;
     size_t i;
 
-    cmd_show_judged_row(table, "predicted", json_object_get(forecast, "ttt_seconds"));
+    show_judged_row(table, "predicted", json_object_get(forecast, "ttt_seconds"));
     json_array_foreach (json_object_get(forecast, "time_left"), i, one) {
         snprintf(name, sizeof name, "time left at %.0f %%",
                  100 * json_number_value(json_object_get(one, "share")));
-        cmd_show_judged_row(table, name, one);
+        show_judged_row(table, name, one);
     }
     json_array_foreach (json_object_get(forecast, "target"), i, one) {
         snprintf(name, sizeof name, "until target at %.0f %%",
                  100 * json_number_value(json_object_get(one, "share")));
-        cmd_show_judged_row(table, name, one);
+        show_judged_row(table, name, one);
     }
 }
 
 /* "expected at step 400 (380 to 420), in 3 min 20 s (2 min 40 s to 4 min 10 s)" */
-static void cmd_show_target_expected(const json_t *target, char *text, size_t bytes)
+static void show_target_expected(const json_t *target, char *text, size_t bytes)
 {
     char value[FORMAT_BYTES], low[FORMAT_BYTES], high[FORMAT_BYTES];
     const json_t *step = json_object_get(target, "step"),
@@ -164,7 +162,7 @@ static void cmd_show_target_expected(const json_t *target, char *text, size_t by
              format_duration(high, sizeof high, json_get_number(left, "high", NAN)));
 }
 
-static void cmd_show_target_row(struct libscols_table *table, const json_t *target, bool ended)
+static void show_target_row(struct libscols_table *table, const json_t *target, bool ended)
 {
     char text[6 * FORMAT_BYTES], name[FORMAT_BYTES + 16], percent[FORMAT_BYTES];
     long long met = json_get_integer(target, "met_step", -1);
@@ -178,14 +176,14 @@ static void cmd_show_target_row(struct libscols_table *table, const json_t *targ
     else if (ended)
         snprintf(text, sizeof text, "not met");
     else if (json_is_number(json_object_get(json_object_get(target, "step"), "value")))
-        cmd_show_target_expected(target, text, sizeof text);
+        show_target_expected(target, text, sizeof text);
     else
         snprintf(text, sizeof text, "not yet known: too few evaluations, or no improvement");
     show_add_row(table, name, text);
 }
 
 /* Of one that waits here. */
-static void cmd_show_position_row(struct libscols_table *table, const json_t *json)
+static void show_position_row(struct libscols_table *table, const json_t *json)
 {
     long long position = json_get_integer(json, "queue_position", 0);
     char text[64];
@@ -196,7 +194,7 @@ static void cmd_show_position_row(struct libscols_table *table, const json_t *js
         show_add_row(table, "in the queue", text);
 }
 
-static void cmd_show_starts_row(struct libscols_table *table, const struct job *job)
+static void show_starts_row(struct libscols_table *table, const struct job *job)
 {
     char date[FORMAT_BYTES], in[FORMAT_BYTES], text[2 * FORMAT_BYTES + 16];
     double left = job->estimated_start - clock_now();
@@ -210,8 +208,8 @@ static void cmd_show_starts_row(struct libscols_table *table, const struct job *
 }
 
 /* Of the first attempt that failed, whatever came after it. */
-static void cmd_show_failure_rows(struct libscols_table *table, const struct job *job,
-                                  const json_t *failure)
+static void show_failure_rows(struct libscols_table *table, const struct job *job,
+                              const json_t *failure)
 {
     const char *reason = json_string_value(json_object_get(failure, "reason"));
     const json_t *line;
@@ -235,7 +233,7 @@ static void cmd_show_failure_rows(struct libscols_table *table, const struct job
 
 /* Of one that Slurm runs: "4711 PENDING: Resources" as far as there is something to say; "None" is
  * Slurm's word for no reason. */
-static void cmd_show_slurm_row(struct libscols_table *table, const json_t *slurm)
+static void show_slurm_row(struct libscols_table *table, const json_t *slurm)
 {
     const json_t *id = json_object_get(slurm, "job_id");
     char text[512], *number = id && !json_is_null(id) ? print_value(id) : NULL;
@@ -254,7 +252,7 @@ static void cmd_show_slurm_row(struct libscols_table *table, const json_t *slurm
 }
 
 /* The newest three of the last attempt; none where the daemon does not tell them. */
-static void cmd_show_straggler_rows(struct libscols_table *table, const struct job *job)
+static void show_straggler_rows(struct libscols_table *table, const struct job *job)
 {
     json_t *answer, *event;
     struct error e;
@@ -289,14 +287,14 @@ static void show_labels(struct libscols_table *table, const json_t *json)
     free(tags);
 }
 
-static char *cmd_show_format_step(char *text, size_t bytes, double step)
+static char *show_format_step(char *text, size_t bytes, double step)
 {
     snprintf(text, bytes, "step %.0f", step);
     return text;
 }
 
 /* Of one that came from another daemon. */
-static void cmd_show_imported_row(struct libscols_table *table, const json_t *from)
+static void show_imported_row(struct libscols_table *table, const json_t *from)
 {
     const char *by = json_string_value(json_object_get(from, "submitted_by"));
     char text[512];
@@ -310,7 +308,7 @@ static void cmd_show_imported_row(struct libscols_table *table, const json_t *fr
     show_add_row(table, "imported", text);
 }
 
-void show_job(const json_t *json)
+static void show_print(const json_t *json)
 {
     struct libscols_table *table = table_create(0, "what,value|");
     char id[FORMAT_BYTES];
@@ -328,25 +326,25 @@ void show_job(const json_t *json)
     table_set_color(line, 1, job_state_color(job.state));
     show_add_row(table, "reason", job.reason);
     show_add_row(table, "held by", job.held_by);
-    cmd_show_position_row(table, json);
-    cmd_show_starts_row(table, &job);
-    cmd_show_slurm_row(table, json_object_get(json, "slurm"));
-    cmd_show_failure_rows(table, &job, json_object_get(json, "failure"));
-    cmd_show_progress_rows(table, &job);
+    show_position_row(table, json);
+    show_starts_row(table, &job);
+    show_slurm_row(table, json_object_get(json, "slurm"));
+    show_failure_rows(table, &job, json_object_get(json, "failure"));
+    show_progress_rows(table, &job);
     if (job.id)
-        cmd_show_straggler_rows(table, &job);
-    cmd_show_target_row(table, json_object_get(json, "target"), job_ended(&job));
+        show_straggler_rows(table, &job);
+    show_target_row(table, json_object_get(json, "target"), job_ended(&job));
     if (!isnan(job.checkpoint_step) && strcmp(job.state, "succeeded") != 0)
-        show_add_row(table, "checkpoint", cmd_show_format_step(id, sizeof id, job.checkpoint_step));
-    cmd_show_imported_row(table, json_object_get(json, "imported_from"));
-    cmd_show_plan_rows(table, json_object_get(json, "plan"));
+        show_add_row(table, "checkpoint", show_format_step(id, sizeof id, job.checkpoint_step));
+    show_imported_row(table, json_object_get(json, "imported_from"));
+    show_plan_rows(table, json_object_get(json, "plan"));
     show_add_row(table, "gradients",
                  json_get_text(json_object_get(json, "gradients"), "message", ""));
-    cmd_show_energy_rows(table, &job);
-    cmd_show_forecast_rows(table, json_object_get(json, "forecast"));
-    cmd_show_date_row(table, "submitted", job.created_at);
-    cmd_show_date_row(table, "started", job.started_at);
-    cmd_show_date_row(table, "finished", job.finished_at);
+    show_energy_rows(table, &job);
+    show_forecast_rows(table, json_object_get(json, "forecast"));
+    show_date_row(table, "submitted", job.created_at);
+    show_date_row(table, "started", job.started_at);
+    show_date_row(table, "finished", job.finished_at);
     show_add_row(table, "run directory", run_dir ? run_dir : "");
     if (!isnan(job.disk_bytes))
         show_add_row(table, "on disk", format_size(id, sizeof id, job.disk_bytes));
@@ -356,6 +354,6 @@ void show_job(const json_t *json)
 /* clang-format off */
 const struct cmd cmd_show_entry = {
     .name = "show", .synopsis = "ID", .help = "show a job", .example = "trainctl show latest",
-    .run = cmd_show_of_job, .document = "", .print = show_job, .completion = "job", .operands = {1, 1},
+    .run = cmd_show_of_job, .document = "", .print = show_print, .completion = "job", .operands = {1, 1},
 };
 /* clang-format on */

@@ -1,12 +1,11 @@
+/* trainctl submit; trainctl clone: a job's document with changes, printed or submitted. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "client/api.h"
-#include "client/change.h"
-#include "client/cmd/submit.h"
-#include "client/cmd/watch.h"
+#include "client/cmd/cmd_watch.h"
 #include "client/document.h"
 #include "client/job.h"
 #include "client/views/print.h"
@@ -16,7 +15,7 @@
 
 /* A job of more than a day is confirmed first, on a terminal. What is wrong with the document is
  * left to its submission. */
-static bool cmd_submit_is_confirmed(const struct cmd_args *args, const char *text, size_t bytes)
+static bool submit_is_confirmed(const struct cmd_args *args, const char *text, size_t bytes)
 {
     struct error ignored;
     bool yes = true;
@@ -34,7 +33,7 @@ static bool cmd_submit_is_confirmed(const struct cmd_args *args, const char *tex
     return yes;
 }
 
-int submit_text(const struct cmd_args *args, const char *text, size_t bytes)
+static int submit_text(const struct cmd_args *args, const char *text, size_t bytes)
 {
     bool wait = cmd_flag(args, "wait"), watch = cmd_flag(args, "watch");
     struct error e;
@@ -43,7 +42,7 @@ int submit_text(const struct cmd_args *args, const char *text, size_t bytes)
 
     if (wait && watch)
         return cmd_usage(args->cmd, "--wait and --watch exclude each other");
-    if (!cmd_submit_is_confirmed(args, text, bytes)) {
+    if (!submit_is_confirmed(args, text, bytes)) {
         error_set(&e, ERR_CONFLICT, "nothing was submitted");
         return cmd_fail(&e);
     }
@@ -62,8 +61,8 @@ int submit_text(const struct cmd_args *args, const char *text, size_t bytes)
 
 /* The document as it is, so that lines and columns in the daemon's answer are the file's; made anew
  * where an option changes it, or a path in it is relative to the current folder. */
-static int cmd_submit_read_document(const struct cmd_args *args, char **text, size_t *bytes,
-                                    struct error *e)
+static int submit_read_document(const struct cmd_args *args, char **text, size_t *bytes,
+                                struct error *e)
 {
     struct error wrong;
     int64_t train, eval;
@@ -79,7 +78,7 @@ static int cmd_submit_read_document(const struct cmd_args *args, char **text, si
     json_t *document = json_document_parse(*text, *bytes, &wrong);
     if (!document && !set)
         return 0; /* the daemon says what is wrong with it */
-    status = document ? changes_apply(document, args, e)
+    status = document ? document_set_all(document, args, e)
                       : error_set(e, wrong.code, "%s: %s", args->operands[0], wrong.text);
     if (!status && train)
         json_set_at(document, "/data/train_images", json_integer((json_int_t)train));
@@ -97,7 +96,7 @@ static int cmd_submit_read_document(const struct cmd_args *args, char **text, si
 }
 
 /* The daemon makes it, as it would for itself: it knows the settings. */
-static int cmd_submit_print_sbatch(const char *text, size_t bytes)
+static int submit_print_sbatch(const char *text, size_t bytes)
 {
     struct error e;
     json_t *plan;
@@ -128,9 +127,9 @@ static int cmd_submit(const struct cmd_args *args)
     size_t bytes;
     int code;
 
-    if (cmd_submit_read_document(args, &text, &bytes, &e))
+    if (submit_read_document(args, &text, &bytes, &e))
         return cmd_fail(&e);
-    code = cmd_flag(args, "print-sbatch") ? cmd_submit_print_sbatch(text, bytes)
+    code = cmd_flag(args, "print-sbatch") ? submit_print_sbatch(text, bytes)
                                           : submit_text(args, text, bytes);
     free(text);
     return code;
@@ -149,6 +148,67 @@ const struct cmd cmd_submit_entry = {
         OPTION("print-sbatch", 0, NULL, "print the batch script of a Slurm job instead of submitting it", NULL),
         OPTION("train-images", 0, "N", "number of training images (data.train_images)", NULL),
         OPTION("eval-images", 0, "N", "number of evaluation images (data.eval_images)", NULL),
+    },
+};
+/* clang-format on */
+
+/* The job's document, every key stated; the preset's name would say again what stands there. */
+static json_t *cmd_clone_document_of(const struct cmd_args *args, struct error *e)
+{
+    struct job job;
+    json_t *json, *document = NULL;
+    long id;
+
+    if (cmd_job_id(args->operands[0], &id, e) || job_fetch(id, &json, &job, e))
+        return NULL;
+    json_t *spec = json_object_get(json, "spec");
+    if (json_is_object(spec))
+        document = json_deep_copy(spec);
+    else
+        error_set(e, ERR_INTERNAL, "the daemon's answer has no document of job %ld", id);
+    bool changed;
+    if (document &&
+        (document_set_all(document, args, e) || document_paths_absolute(document, &changed, e))) {
+        json_decref(document);
+        document = NULL;
+    }
+    json_decref(json);
+    return document;
+}
+
+static int cmd_clone(const struct cmd_args *args)
+{
+    struct error e;
+    int code = 0;
+
+    bool submits = cmd_flag(args, "submit");
+    if (!submits && (cmd_flag(args, "wait") || cmd_flag(args, "watch")))
+        return cmd_usage(args->cmd, "--wait and --watch go with --submit");
+    json_t *document = cmd_clone_document_of(args, &e);
+    if (!document)
+        return cmd_fail(&e);
+    if (submits) {
+        char *text = json_dumps(document, JSON_COMPACT);
+        code = submit_text(args, text, strlen(text));
+        free(text);
+    } else {
+        print_json(document);
+    }
+    json_decref(document);
+    return code;
+}
+
+/* clang-format off */
+const struct cmd cmd_clone_entry = {
+    .name = "clone", .synopsis = "[--set KEY=VALUE...] [--submit [--yes] [--wait|--watch]] ID",
+    .help = "print a job's document with changes, or submit it as a new job", .example = "trainctl clone --set lr.base=0.2 --submit 7",
+    .run = cmd_clone, .completion = "job", .operands = {1, 1},
+    .options = {
+        OPTION("set", 0, "KEY=VALUE", "change a key, e.g. lr.base=0.2", "key"),
+        OPTION("submit", 0, NULL, "submit the document instead of printing it", NULL),
+        OPTION("yes", 'y', NULL, "with --submit: do not ask before a job of more than a day", NULL),
+        OPTION("wait", 0, NULL, "with --submit: wait until the job ends; exit with its outcome", NULL),
+        OPTION("watch", 0, NULL, "with --submit: watch the job until it ends; exit with its outcome", NULL),
     },
 };
 /* clang-format on */

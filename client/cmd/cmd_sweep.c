@@ -23,7 +23,7 @@ static char *sweep_format_number(const json_t *json, const char *key, char text[
 }
 
 /* "lr.base=0.2 optimizer.nesterov=true": as --set takes it. The caller frees it. */
-static char *cmd_sweep_point_words(json_t *point)
+static char *sweep_point_words(json_t *point)
 {
     char *words = NULL;
     size_t bytes = 0;
@@ -57,12 +57,11 @@ static char *sweep_format_result(const json_t *trial, const char *metric, char t
                                                 : format_number(text, FORMAT_BYTES, result);
 }
 
-static void cmd_sweep_trial_row(struct libscols_table *table, const json_t *trial,
-                                const char *metric)
+static void sweep_trial_row(struct libscols_table *table, const json_t *trial, const char *metric)
 {
     struct libscols_line *line = table_line(table);
     char text[FORMAT_BYTES];
-    char *point = cmd_sweep_point_words(json_object_get(trial, "point"));
+    char *point = sweep_point_words(json_object_get(trial, "point"));
 
     table_set(line, 0, sweep_format_result(trial, metric, text));
     table_set(line, 1, sweep_format_number(trial, "budget", text));
@@ -74,7 +73,7 @@ static void cmd_sweep_trial_row(struct libscols_table *table, const json_t *tria
     free(point);
 }
 
-static bool cmd_sweep_has_reasons(const json_t *sweep)
+static bool sweep_has_reasons(const json_t *sweep)
 {
     const json_t *trial;
     size_t i;
@@ -103,9 +102,9 @@ static void sweep_show(const json_t *sweep)
     table_column(table, "JOB", TABLE_RIGHT);
     table_column(table, "POINT", TABLE_WRAP);
     table_column(table, "REASON",
-                 cmd_sweep_has_reasons(sweep) ? TABLE_TRUNC | TABLE_SPARE : SCOLS_FL_HIDDEN);
+                 sweep_has_reasons(sweep) ? TABLE_TRUNC | TABLE_SPARE : SCOLS_FL_HIDDEN);
     json_array_foreach (json_object_get(sweep, "trials"), i, trial)
-        cmd_sweep_trial_row(table, trial, metric);
+        sweep_trial_row(table, trial, metric);
     table_finish(table);
 }
 
@@ -135,8 +134,7 @@ static void sweep_list(const json_t *answer)
 typedef char *band_format(char *text, size_t bytes, double value);
 
 /* "2 h 5 min, between 1 h 50 min and 2 h 20 min"; false: it is not known. */
-static bool cmd_sweep_band_words(const json_t *band, band_format *format,
-                                 char text[4 * FORMAT_BYTES])
+static bool sweep_band_words(const json_t *band, band_format *format, char text[4 * FORMAT_BYTES])
 {
     char value[FORMAT_BYTES], low[FORMAT_BYTES], high[FORMAT_BYTES];
     double middle = json_get_number(band, "value", NAN);
@@ -151,16 +149,16 @@ static bool cmd_sweep_band_words(const json_t *band, band_format *format,
     return true;
 }
 
-static void cmd_sweep_plan_line(const json_t *plan, const char *key, const char *label,
-                                band_format *format, const char *behind)
+static void sweep_plan_line(const json_t *plan, const char *key, const char *label,
+                            band_format *format, const char *behind)
 {
     char text[4 * FORMAT_BYTES];
 
-    if (cmd_sweep_band_words(json_object_get(plan, key), format, text))
+    if (sweep_band_words(json_object_get(plan, key), format, text))
         printf("%-12s%s%s\n", label, text, behind);
 }
 
-static void cmd_sweep_plan_rungs(const json_t *rungs)
+static void sweep_plan_rungs(const json_t *rungs)
 {
     struct libscols_table *table =
         table_create(1, "RUNG>,BUDGET>,JOBS>,PARALLEL>,IMAGES>,TIME>,SLOT-HOURS>");
@@ -199,23 +197,23 @@ static void sweep_plan(const json_t *plan)
         format_count(images, sizeof images, json_get_integer(plan, "images", 0)),
         format_count(evaluated, sizeof evaluated, json_get_integer(plan, "evaluated_images", 0)));
     putchar('\n');
-    cmd_sweep_plan_rungs(json_object_get(plan, "rungs"));
+    sweep_plan_rungs(json_object_get(plan, "rungs"));
     puts("");
     if (json_get_integer(plan, "jobs_without_speed", 0) > 0)
         puts("time        not yet known");
-    cmd_sweep_plan_line(plan, "seconds", "time", format_duration,
-                        ", if no other job competes for the slots");
-    cmd_sweep_plan_line(plan, "slot_hours", "slot-hours", format_number, "");
-    cmd_sweep_plan_line(plan, "node_hours", "node-hours", format_number, "");
-    cmd_sweep_plan_line(plan, "kwh", "energy", format_number, " kWh (estimate)");
+    sweep_plan_line(plan, "seconds", "time", format_duration,
+                    ", if no other job competes for the slots");
+    sweep_plan_line(plan, "slot_hours", "slot-hours", format_number, "");
+    sweep_plan_line(plan, "node_hours", "node-hours", format_number, "");
+    sweep_plan_line(plan, "kwh", "energy", format_number, " kWh (estimate)");
     snprintf(unit, sizeof unit, "%s%s", *money ? " " : "", money);
-    cmd_sweep_plan_line(plan, "cost", "cost", format_number, unit);
+    sweep_plan_line(plan, "cost", "cost", format_number, unit);
     json_array_foreach (json_object_get(plan, "warnings"), i, warning)
         print_wrapped(stdout, "warning: ", 2, json_string_value(warning));
 }
 
 /* The text stays as it is where no path in it is relative. */
-static int cmd_sweep_make_paths_absolute(char **text, size_t *bytes, struct error *e)
+static int sweep_make_paths_absolute(char **text, size_t *bytes, struct error *e)
 {
     struct error wrong;
     bool changed = false;
@@ -240,7 +238,7 @@ static int sweep_post(const char *path, const char *file, json_t **answer, struc
 
     if (status)
         return status;
-    status = cmd_sweep_make_paths_absolute(&text, &bytes, e);
+    status = sweep_make_paths_absolute(&text, &bytes, e);
     if (status == 0)
         status = api_post(path, text, bytes, answer, e);
     free(text);
@@ -306,7 +304,7 @@ static int sweep_outcome(const json_t *sweep)
 
 /* ---- the command */
 
-static int cmd_sweep_no_such_verb(const char *word, struct error *e)
+static int sweep_no_such_verb(const char *word, struct error *e)
 {
     static const char *const verbs[] = {"plan", "show", "wait", "list", "cancel"};
     struct suggest near = {.word = word};
@@ -334,7 +332,7 @@ static int sweep_request(const struct cmd_args *args, json_t **answer, struct er
     bool plans = strcmp(word, "plan") == 0;
     bool verb = cancels || waits || plans || strcmp(word, "show") == 0;
     if (!verb && args->operand_count > 1) /* a file stands alone */
-        return cmd_sweep_no_such_verb(word, e);
+        return sweep_no_such_verb(word, e);
     if (!verb)
         return sweep_post("/v1/sweeps", word, answer, e);
     if (args->operand_count < 2 && plans)

@@ -1,12 +1,14 @@
 #include <signal.h>
+#include <stdio.h>
+#include <string.h>
 
 #include "client/cmd.h"
-#include "client/cmd/watch.h"
+#include "client/cmd/cmd_watch.h"
 #include "client/follow.h"
+#include "client/stream.h"
 #include "client/views/print.h"
 #include "client/views/progress.h"
 #include "client/views/screen.h"
-#include "client/views/terminal.h"
 #include "client/views/view.h"
 
 /* ---- in lines */
@@ -16,7 +18,7 @@ static void watch_show_line(void *context, const struct job *job)
     progress_show(context, job);
 }
 
-static int cmd_watch_follow_to_end(long id, bool progress)
+static int watch_follow_to_end(long id, bool progress)
 {
     struct progress shown = {0};
     struct follow follow = {.id = id, .context = &shown};
@@ -36,6 +38,38 @@ static int cmd_watch_follow_to_end(long id, bool progress)
         job_print_outcome(&job);
     json_decref(json);
     return outcome;
+}
+
+/* Under --json every event is printed, steps too. */
+static void watch_queue_print_event(const struct stream_event *event)
+{
+    char words[512];
+
+    if (client.json) {
+        print_json_line(stdout, event->body);
+    } else if (view_event_words(event, words, sizeof words)) {
+        char *rest = strchr(words, ' ');
+        printf("%.*s  job %lld %s\n", (int)(rest - words), words,
+               (long long)json_integer_value(json_object_get(event->body, "job")), rest + 2);
+    }
+    fflush(stdout);
+}
+
+static int watch_queue(void)
+{
+    struct stream *stream = stream_create("/v1/events", -1);
+    struct stream_event event;
+    struct error e;
+    int news = 0;
+
+    follow_on_interrupt();
+    while (!ferror(stdout) && (news = stream_next(stream, -1, -1, &event, &e)) >= 0) {
+        if (news == STREAM_EVENT)
+            watch_queue_print_event(&event);
+        stream_report(news, "");
+    }
+    stream_destroy(stream);
+    return news < 0 ? cmd_fail(&e) : 0; /* main reports a failed write */
 }
 
 /* ---- on a terminal */
@@ -75,7 +109,7 @@ int watch_until_end(long id, bool progress)
 {
     int code = progress ? watch_view(id) : NO_VIEW;
 
-    return code >= 0 ? code : cmd_watch_follow_to_end(id, progress && code == NO_VIEW);
+    return code >= 0 ? code : watch_follow_to_end(id, progress && code == NO_VIEW);
 }
 
 static int cmd_watch(const struct cmd_args *args)
@@ -92,7 +126,7 @@ static int cmd_watch(const struct cmd_args *args)
 }
 
 /* Whether all are there: not learnt of the last one when the first has ended. */
-static int cmd_watch_wait_check(const long *ids, int count, struct error *e)
+static int watch_wait_check(const long *ids, int count, struct error *e)
 {
     struct job job;
     json_t *json;
@@ -112,7 +146,7 @@ static int cmd_wait(const struct cmd_args *args)
     int code = 0;
 
     if (cmd_job_ids(args, ids, &e) < 0 ||
-        (args->operand_count > 1 && cmd_watch_wait_check(ids, args->operand_count, &e) < 0))
+        (args->operand_count > 1 && watch_wait_check(ids, args->operand_count, &e) < 0))
         return cmd_fail(&e);
     for (int i = 0; i < args->operand_count; i++) {
         int outcome = watch_until_end(ids[i], false);

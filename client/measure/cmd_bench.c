@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "client/cmd.h"
+#include "client/local.h"
 #include "client/measure/bench.h"
 #include "client/measure/speeds.h"
 #include "client/views/format.h"
@@ -52,7 +53,7 @@ static json_t *bench_parse_value(const char *text)
 }
 
 /* Enough images for one epoch of all steps, as far as the numbers make sense at all. */
-static double cmd_bench_images_needed(const json_t *document, long steps)
+static double bench_images_needed(const json_t *document, long steps)
 {
     double batch = json_number_value(json_object_get(document, "batch_per_worker"));
     double workers = json_number_value(
@@ -60,7 +61,7 @@ static double cmd_bench_images_needed(const json_t *document, long steps)
     return fmin(fmax(batch * workers * (double)(steps + 1), 1), 1e12);
 }
 
-static json_t *cmd_bench_make_document(const struct cmd_args *args, long steps)
+static json_t *bench_make_document(const struct cmd_args *args, long steps)
 {
     json_t *d = json_object();
     bool eval = cmd_flag(args, "eval");
@@ -74,8 +75,7 @@ static json_t *cmd_bench_make_document(const struct cmd_args *args, long steps)
     }
     json_set_at(d, "/mode", json_string(eval ? "eval" : "train"));
     json_set_at(d, "/data/train", json_string("synthetic"));
-    json_set_at(d, "/data/train_images",
-                json_integer((json_int_t)cmd_bench_images_needed(d, steps)));
+    json_set_at(d, "/data/train_images", json_integer((json_int_t)bench_images_needed(d, steps)));
     json_set_at(d, "/checkpoint/disable", json_true());
     json_set_at(d, "/lr/warmup_epochs", json_integer(0));
     json_set_at(d, "/lr/scaling",
@@ -116,7 +116,7 @@ static int bench_refuse(const struct problems *problems, struct error *e)
                      problems->items[0].message);
 }
 
-static int cmd_bench_make_spec(const struct cmd_args *args, struct run *r, struct error *e)
+static int bench_make_spec(const struct cmd_args *args, struct run *r, struct error *e)
 {
     struct problems problems = {0};
     const char *steps = cmd_value(args, "steps");
@@ -124,7 +124,7 @@ static int cmd_bench_make_spec(const struct cmd_args *args, struct run *r, struc
 
     if (status)
         return status;
-    json_t *document = cmd_bench_make_document(args, r->steps);
+    json_t *document = bench_make_document(args, r->steps);
     r->spec = job_spec_parse(document, NULL, NULL, &problems);
     if (!r->spec)
         status = bench_refuse(&problems, e);
@@ -153,7 +153,7 @@ static void bench_show_json(const struct run *r, const struct bench *b)
         "arch", r->spec->model.arch, "mode", b->evaluates ? "eval" : "train", "image_size",
         (json_int_t)r->spec->model.image_size, "batch", (json_int_t)r->spec->batch_per_worker,
         "workers", (json_int_t)r->spec->cluster.workers_per_node, "threads",
-        (json_int_t)speeds_threads(r->spec), "precision",
+        (json_int_t)local_threads(r->spec), "precision",
         r->spec->precision == JOB_PRECISION_BF16 ? "bf16" : "fp32", "gemm", b->gemm, "steps",
         (int)b->steps, "images_per_sec", json_number(b->images_per_sec), "gflops",
         json_number(b->gflops), "gflop_per_image", json_number(b->gflop_per_image), "peak_gflops",
@@ -165,7 +165,7 @@ static void bench_show_json(const struct run *r, const struct bench *b)
     json_decref(answer);
 }
 
-static void cmd_bench_phase_row(struct libscols_table *table, const struct bench *b, int phase)
+static void bench_phase_row(struct libscols_table *table, const struct bench *b, int phase)
 {
     char name[32], value[32], share[32];
 
@@ -176,9 +176,9 @@ static void cmd_bench_phase_row(struct libscols_table *table, const struct bench
 }
 
 /* To stderr, so that JSON stays JSON. */
-static void cmd_bench_warn_of_crowding(const struct job_spec *s)
+static void bench_warn_of_crowding(const struct job_spec *s)
 {
-    int64_t wanted = s->cluster.workers_per_node * speeds_threads(s),
+    int64_t wanted = s->cluster.workers_per_node * local_threads(s),
             cores = launch_node_slots(s->cluster.smt);
 
     if (wanted > cores)
@@ -200,7 +200,7 @@ static void bench_show_table(const struct run *r, const struct bench *b)
         s->model.arch, b->evaluates ? "evaluation" : "training", (long long)s->model.image_size,
         (long long)s->model.image_size, (long long)s->batch_per_worker,
         (long long)s->cluster.workers_per_node, plural(s->cluster.workers_per_node),
-        (long long)speeds_threads(s), plural(speeds_threads(s)), b->steps, plural(b->steps));
+        (long long)local_threads(s), plural(local_threads(s)), b->steps, plural(b->steps));
     putchar('\n');
     snprintf(value, sizeof value, "%.4g", b->images_per_sec);
     table_row(table, "images/s", value, "all workers");
@@ -219,7 +219,7 @@ static void bench_show_table(const struct run *r, const struct bench *b)
     table_row(table, b->evaluates ? "batch" : "step", value, "");
     for (int i = 0; i < BENCH_PHASES; i++)
         if (!b->evaluates || i == BENCH_FORWARD)
-            cmd_bench_phase_row(table, b, i);
+            bench_phase_row(table, b, i);
     table_finish(table);
 }
 
@@ -229,9 +229,9 @@ static int cmd_bench(const struct cmd_args *args)
     struct bench bench;
     struct error e;
 
-    int status = cmd_bench_make_spec(args, &r, &e);
+    int status = bench_make_spec(args, &r, &e);
     if (!status)
-        cmd_bench_warn_of_crowding(r.spec);
+        bench_warn_of_crowding(r.spec);
     if (!status)
         status = bench_run(r.spec, &bench, &e);
     /* Predictions are of jobs as they are by default. */

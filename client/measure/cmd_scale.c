@@ -15,7 +15,6 @@
 #include "client/views/plot.h"
 #include "client/views/print.h"
 #include "client/views/table.h"
-#include "client/views/terminal.h"
 #include "common/job/job_document.h"
 #include "common/json.h"
 #include "common/run/speed.h"
@@ -52,7 +51,7 @@ struct scaling {
 
 /* ---- the command line */
 
-static int cmd_scale_parse_workers(const struct cmd_args *args, struct scaling *s, struct error *e)
+static int scale_parse_workers(const struct cmd_args *args, struct scaling *s, struct error *e)
 {
     const char *what = cmd_value(args, "nodes") ? "nodes" : "workers";
     const char *text = cmd_value(args, what);
@@ -74,7 +73,7 @@ static int cmd_scale_parse_workers(const struct cmd_args *args, struct scaling *
     return 0;
 }
 
-static int cmd_scale_check_slots(const struct scaling *s, struct error *e)
+static int scale_check_slots(const struct scaling *s, struct error *e)
 {
     int64_t cores = launch_node_slots(s->spec->cluster.smt);
     int64_t threads = s->spec->cluster.threads_per_worker;
@@ -93,7 +92,7 @@ static int cmd_scale_check_slots(const struct scaling *s, struct error *e)
 }
 
 /* From here on the points are of workers. */
-static int cmd_scale_check_nodes(struct scaling *s, struct error *e)
+static int scale_check_nodes(struct scaling *s, struct error *e)
 {
     int64_t most = job_spec_names_hosts(s->spec) ? (int64_t)s->spec->cluster.host_count : 0;
 
@@ -111,7 +110,7 @@ static int cmd_scale_check_nodes(struct scaling *s, struct error *e)
     return 0;
 }
 
-static int cmd_scale_check_batch(const struct scaling *s, struct error *e)
+static int scale_check_batch(const struct scaling *s, struct error *e)
 {
     for (int i = 0; s->ways[STRONG] && i < s->count; i++)
         if (s->global_batch % s->workers[i])
@@ -124,7 +123,7 @@ static int cmd_scale_check_batch(const struct scaling *s, struct error *e)
 }
 
 /* The document, made a short run on synthetic images that writes no checkpoint. */
-static void cmd_scale_make_short(struct scaling *s, long steps)
+static void scale_make_short(struct scaling *s, long steps)
 {
     struct job_spec *spec = s->spec;
 
@@ -155,8 +154,8 @@ static void cmd_scale_make_short(struct scaling *s, long steps)
 
 /* ---- the runs */
 
-static void cmd_scale_take_workers(struct job_spec *spec, const struct scaling *s, int64_t workers,
-                                   int64_t batch)
+static void scale_take_workers(struct job_spec *spec, const struct scaling *s, int64_t workers,
+                               int64_t batch)
 {
     spec->cluster.workers_per_node = s->per_node ? s->per_node : workers;
     spec->cluster.nodes = workers / spec->cluster.workers_per_node;
@@ -166,7 +165,7 @@ static void cmd_scale_take_workers(struct job_spec *spec, const struct scaling *
 
 /* Two runs that send after backward, in small and in large buckets, differ by their rounds. What is
  * no constant of a network is not kept. */
-static int cmd_scale_measure_network(struct scaling *s, double in_memory, struct error *e)
+static int scale_measure_network(struct scaling *s, double in_memory, struct error *e)
 {
     static const int64_t buckets[] = {256 << 10, 8 << 20};
     struct plan_network hop = plan_network_default;
@@ -175,7 +174,7 @@ static int cmd_scale_measure_network(struct scaling *s, double in_memory, struct
     struct bench bench;
     struct job_spec with = *s->spec;
 
-    cmd_scale_take_workers(&with, s, s->workers[s->count - 1], s->batch);
+    scale_take_workers(&with, s, s->workers[s->count - 1], s->batch);
     with.comm.overlap = false;
     hop.hop_seconds = 1;
     hop.bytes_per_second = INFINITY;
@@ -197,8 +196,8 @@ static int cmd_scale_measure_network(struct scaling *s, double in_memory, struct
     return speed_network_keep(with.cluster.interface, &hop, e);
 }
 
-static int cmd_scale_run_point(struct scaling *s, enum way way, int i, struct plan_speed *first,
-                               struct error *e)
+static int scale_run_point(struct scaling *s, enum way way, int i, struct plan_speed *first,
+                           struct error *e)
 {
     struct point *p = &s->points[way][i], *base = &s->points[way][0];
     struct job_spec *spec = s->spec;
@@ -207,7 +206,7 @@ static int cmd_scale_run_point(struct scaling *s, enum way way, int i, struct pl
 
     p->workers = s->workers[i];
     p->batch = way == STRONG ? s->global_batch / p->workers : s->batch;
-    cmd_scale_take_workers(spec, s, p->workers, p->batch);
+    scale_take_workers(spec, s, p->workers, p->batch);
     int status = bench_run(spec, &bench, e);
     if (status)
         return error_prefix(e, "%lld workers", (long long)p->workers);
@@ -219,7 +218,7 @@ static int cmd_scale_run_point(struct scaling *s, enum way way, int i, struct pl
     if (i == 0) {
         struct plan_sample sample = speeds_sample(spec, &bench);
         *first = plan_speed_of(&sample, 1, 0, 0);
-        if (s->per_node && cmd_scale_measure_network(s, first->exchange_seconds, e))
+        if (s->per_node && scale_measure_network(s, first->exchange_seconds, e))
             return -(int)e->code;
     }
     if (predict_step(spec, first, &s->network, &step)) {
@@ -238,13 +237,13 @@ static void scale_show_progress(const struct scaling *s, enum way way, int i)
                 (long long)s->workers[i], plural(s->workers[i]));
 }
 
-static void cmd_scale_end_progress(void)
+static void scale_end_progress(void)
 {
     if (isatty(STDERR_FILENO))
         fputs("\r\033[K", stderr);
 }
 
-static int cmd_scale_run_all(struct scaling *s, struct error *e)
+static int scale_run_all(struct scaling *s, struct error *e)
 {
     struct plan_speed first;
     int64_t threads = s->spec->cluster.threads_per_worker;
@@ -258,15 +257,15 @@ static int cmd_scale_run_all(struct scaling *s, struct error *e)
     for (int way = 0; way < WAYS; way++)
         for (int i = 0; s->ways[way] && i < s->count && !status; i++) {
             scale_show_progress(s, (enum way)way, i);
-            status = cmd_scale_run_point(s, (enum way)way, i, &first, e);
+            status = scale_run_point(s, (enum way)way, i, &first, e);
         }
-    cmd_scale_end_progress();
+    scale_end_progress();
     return status;
 }
 
 /* ---- what it says */
 
-static json_t *cmd_scale_points_to_json(const struct scaling *s, enum way way)
+static json_t *scale_points_to_json(const struct scaling *s, enum way way)
 {
     json_t *out = json_array();
 
@@ -294,8 +293,7 @@ static void scale_show_json(const struct scaling *s)
 
     for (int way = 0; way < WAYS; way++)
         json_object_set_new(out, way_names[way],
-                            s->ways[way] ? cmd_scale_points_to_json(s, (enum way)way)
-                                         : json_null());
+                            s->ways[way] ? scale_points_to_json(s, (enum way)way) : json_null());
     print_json(out);
     json_decref(out);
 }
@@ -328,7 +326,7 @@ static void scale_show_table(const struct scaling *s, enum way way)
     table_finish(table);
 }
 
-static void cmd_scale_show_tables(const struct scaling *s)
+static void scale_show_tables(const struct scaling *s)
 {
     double cores = (double)launch_node_slots(false);
 
@@ -363,7 +361,7 @@ static void scale_print_plot(const char *title, const struct plot_series *series
 }
 
 /* The curves of both ways, and the ideal: the faster first point times the workers. */
-static void cmd_scale_show_plots(const struct scaling *s)
+static void scale_show_plots(const struct scaling *s)
 {
     double workers[POINTS_MAX], ideal[POINTS_MAX], one[POINTS_MAX], rate[WAYS][POINTS_MAX],
         share[WAYS][POINTS_MAX], best = 0;
@@ -422,14 +420,14 @@ static int scale_measure(const struct cmd_args *args, struct scaling *s, struct 
     if (!status && s->spec->mode != JOB_MODE_TRAIN)
         status = error_set(e, ERR_INVALID, "the job's mode is eval: there is nothing to train");
     if (!status) {
-        status = cmd_value(args, "nodes") ? cmd_scale_check_nodes(s, e) : 0;
-        cmd_scale_make_short(s, steps);
+        status = cmd_value(args, "nodes") ? scale_check_nodes(s, e) : 0;
+        scale_make_short(s, steps);
     }
     if (!status)
-        status = cmd_scale_check_batch(s, e);
+        status = scale_check_batch(s, e);
     if (!status && !s->per_node && !cmd_flag(args, "oversubscribe"))
-        status = cmd_scale_check_slots(s, e);
-    return status ? status : cmd_scale_run_all(s, e);
+        status = scale_check_slots(s, e);
+    return status ? status : scale_run_all(s, e);
 }
 
 static int cmd_scale(const struct cmd_args *args)
@@ -440,7 +438,7 @@ static int cmd_scale(const struct cmd_args *args)
 
     s.ways[STRONG] = cmd_flag(args, "strong") || !cmd_flag(args, "weak");
     s.ways[WEAK] = cmd_flag(args, "weak") || !cmd_flag(args, "strong");
-    if (cmd_scale_parse_workers(args, &s, &e)) {
+    if (scale_parse_workers(args, &s, &e)) {
         code = cmd_fail(&e);
     } else if ((code = document_open(args->operands[0], args, &s.spec)) == 0) {
         if (job_spec_leaves_workers(s.spec))
@@ -452,9 +450,9 @@ static int cmd_scale(const struct cmd_args *args)
         else if (client.json)
             scale_show_json(&s);
         else
-            cmd_scale_show_tables(&s);
+            scale_show_tables(&s);
         if (!code && !client.json && cmd_flag(args, "plot"))
-            cmd_scale_show_plots(&s);
+            scale_show_plots(&s);
     }
     job_spec_destroy(s.spec);
     return code;

@@ -4,20 +4,13 @@
 #include <stdio.h>
 
 #include "client/api.h"
+#include "client/local.h"
 #include "common/run/speed.h"
 #include "common/system/host.h"
 #include "common/system/placement.h"
 #include "launch/launch.h"
 
 #define SAMPLES 20
-
-int64_t speeds_threads(const struct job_spec *spec)
-{
-    if (spec->cluster.threads_per_worker > 0)
-        return spec->cluster.threads_per_worker;
-    int64_t share = launch_node_slots(spec->cluster.smt) / spec->cluster.workers_per_node;
-    return share > 0 ? share : 1;
-}
 
 static bool speed_of(const struct job_spec *spec, struct plan_speed *speed, void *context)
 {
@@ -119,7 +112,7 @@ static void speeds_tell_daemon(const char *key, const struct plan_sample *sample
 void speeds_keep(const struct job_spec *spec, const struct bench *bench)
 {
     struct plan_sample sample = speeds_sample(spec, bench);
-    int64_t threads = speeds_threads(spec);
+    int64_t threads = local_threads(spec);
     char key[SPEED_KEY_BYTES];
     struct error e;
 
@@ -164,7 +157,7 @@ struct plan_speed speeds_find(const struct job_spec *spec)
     struct plan_sample samples[2 * SAMPLES];
     char key[SPEED_KEY_BYTES];
 
-    speed_key(spec, speeds_threads(spec), key);
+    speed_key(spec, local_threads(spec), key);
     size_t count = speeds_ask_daemon(key, samples);
     size_t told = count, cached = speed_cache_find(key, samples + count, SAMPLES);
     for (size_t i = 0; i < cached; i++)

@@ -6,9 +6,6 @@
 #include "common/plan/plan.h"
 #include "common/plan/workers.h"
 
-/* Threads of a worker on this machine: threads_per_worker, or else cores / workers. */
-int64_t speeds_threads(const struct job_spec *spec);
-
 /*
  * Where the document leaves the workers to the plan (cluster.workers_per_node 0): chooses them for
  * the node that --node-cores says, or this machine, and tells the plan of it. Where it leaves the

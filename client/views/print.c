@@ -1,20 +1,21 @@
 #include "client/views/print.h"
 
+#include <langinfo.h>
 #include <limits.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
-#include "client/views/terminal.h"
 #include "common/json.h"
 #include "common/text.h"
 
 static void print_json_as(FILE *out, const json_t *value, size_t flags)
 {
     char *text = json_to_text(value, flags | JSON_ENCODE_ANY);
-    char *safe = text ? text_escape_copy(text, "\n") : NULL; /* the same JSON */
+    char *safe = text ? text_escape_copy(text, "\n") : NULL;
 
     if (safe)
         fprintf(out, "%s\n", safe);
@@ -71,4 +72,43 @@ void print_file(const char *file, double bytes)
 
     print_json(json);
     json_decref(json);
+}
+
+static int print_stated_size(const char *variable, int otherwise)
+{
+    const char *text = getenv(variable);
+    long value = text ? strtol(text, NULL, 10) : 0;
+
+    return value >= 20 && value <= 1000 ? (int)value : otherwise;
+}
+
+int terminal_columns(void)
+{
+    struct winsize size;
+
+    if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col >= 20)
+        return size.ws_col;
+    return print_stated_size("COLUMNS", 80);
+}
+
+int terminal_rows(void)
+{
+    struct winsize size;
+
+    if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_row > 0)
+        return size.ws_row;
+    return print_stated_size("LINES", 24);
+}
+
+bool terminal_utf8(void)
+{
+    return strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
+}
+
+bool terminal_full(void)
+{
+    const char *term = getenv("TERM");
+
+    return isatty(STDIN_FILENO) && isatty(STDOUT_FILENO) && term && *term &&
+           strcmp(term, "dumb") != 0;
 }

@@ -13,7 +13,7 @@
 #include <wchar.h>
 
 #include "client/cmd.h"
-#include "client/views/terminal.h"
+#include "client/views/print.h"
 
 #define TEXT_MAX 4096
 

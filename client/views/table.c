@@ -10,7 +10,7 @@
 #include <wctype.h>
 
 #include "client/cmd.h"
-#include "client/views/terminal.h"
+#include "client/views/print.h"
 
 /* TABLE_SPARE is none of libsmartcols's flags: the heading's cell keeps it. */
 static char table_spare;

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Prints the completion scripts, files as "SHELL=FILE", as the C table of client/cmd/cmd_completion.c.
+# Prints the completion scripts, files as "SHELL=FILE", as the C table of client/complete.c.
 set -e
 echo 'extern const char *const cmd_completions[][2];'
 echo 'const char *const cmd_completions[][2] = {'

@@ -3,14 +3,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/change.h"
+#include "client/document.h"
 
 static void expect_change(const char *change, const char *want)
 {
     json_t *document = json_loads("{\"lr\": {\"base\": 0.1, \"power\": 2}}", 0, NULL);
     struct error e = {0};
 
-    cr_expect_eq(change_apply(document, change, &e), 0, "%s: %s", change, e.text);
+    cr_expect_eq(document_set(document, change, &e), 0, "%s: %s", change, e.text);
     char *text = json_dumps(document, JSON_COMPACT | JSON_REAL_PRECISION(3));
     cr_expect_str_eq(text, want, "%s", change);
     free(text);
@@ -52,7 +52,7 @@ Test(change, what_is_wrong_is_refused_in_words)
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
         json_t *document = json_object();
         struct error e = {0};
-        cr_expect_eq(change_apply(document, wrong[i].change, &e), -ERR_USAGE);
+        cr_expect_eq(document_set(document, wrong[i].change, &e), -ERR_USAGE);
         cr_expect(strstr(e.text, wrong[i].words), "%s: %s", wrong[i].change, e.text);
         cr_expect_eq(json_object_size(document), 0);
         json_decref(document);

@@ -9,7 +9,7 @@
 #include "common/clock.h"
 #include "common/json.h"
 
-static const char *cmd_nodes_color_of(const char *verdict)
+static const char *nodes_color_of(const char *verdict)
 {
     return strcmp(verdict, "fine") == 0    ? "green"
            : strcmp(verdict, "slow") == 0  ? "yellow"
@@ -18,7 +18,7 @@ static const char *cmd_nodes_color_of(const char *verdict)
 }
 
 /* "3,7" */
-static char *cmd_nodes_jobs_of(const json_t *node, char *text, size_t bytes)
+static char *nodes_jobs_of(const json_t *node, char *text, size_t bytes)
 {
     const json_t *id;
     size_t i, used = 0;
@@ -31,10 +31,10 @@ static char *cmd_nodes_jobs_of(const json_t *node, char *text, size_t bytes)
     return text;
 }
 
-static void cmd_nodes_set_verdict(struct libscols_line *line, size_t column, const json_t *item)
+static void nodes_set_verdict(struct libscols_line *line, size_t column, const json_t *item)
 {
     table_set(line, column, json_get_text(item, "verdict", ""));
-    table_set_color(line, column, cmd_nodes_color_of(json_get_text(item, "verdict", "")));
+    table_set_color(line, column, nodes_color_of(json_get_text(item, "verdict", "")));
 }
 
 static char *nodes_format_decimal(char *text, size_t bytes, double value)
@@ -55,7 +55,7 @@ static void nodes_print(const json_t *nodes)
         char text[128];
         double checked = json_get_number(node, "checked", NAN);
         table_set(line, 0, json_get_text(node, "name", ""));
-        cmd_nodes_set_verdict(line, 1, node);
+        nodes_set_verdict(line, 1, node);
         table_set(line, 2,
                   nodes_format_decimal(text, sizeof text, json_get_number(node, "gflops", NAN)));
         table_set(line, 3,
@@ -64,7 +64,7 @@ static void nodes_print(const json_t *nodes)
         snprintf(text, sizeof text, "%.0f/%.0f", json_get_number(node, "slots_used", NAN),
                  json_get_number(node, "slots", NAN));
         table_set(line, 4, text);
-        table_set(line, 5, cmd_nodes_jobs_of(node, text, sizeof text));
+        table_set(line, 5, nodes_jobs_of(node, text, sizeof text));
         table_set(line, 6,
                   isnan(checked) ? "never" : format_ago(text, sizeof text, clock_now() - checked));
         table_set(line, 7, json_get_text(node, "reason", ""));
@@ -72,7 +72,7 @@ static void nodes_print(const json_t *nodes)
     table_finish(table);
 }
 
-static void cmd_nodes_print_history(const json_t *history)
+static void nodes_print_history(const json_t *history)
 {
     struct libscols_table *table =
         table_create(1, "TIME,PHASE,JOB>,GFLOP/S>,GB/S>?,GHZ>?,LOAD>?,VERDICT,REASON|");
@@ -93,7 +93,7 @@ static void cmd_nodes_print_history(const json_t *history)
         table_set(line, 5,
                   format_number(text, sizeof text, json_get_number(check, "clock_ghz", NAN)));
         table_set(line, 6, format_number(text, sizeof text, json_get_number(check, "load", NAN)));
-        cmd_nodes_set_verdict(line, 7, check);
+        nodes_set_verdict(line, 7, check);
         table_set(line, 8, json_get_text(check, "reason", ""));
     }
     table_finish(table);
@@ -114,7 +114,7 @@ static void cmd_nodes_print(const json_t *node)
     }
     if (json_array_size(history)) {
         putchar('\n');
-        cmd_nodes_print_history(history);
+        nodes_print_history(history);
     }
 }
 
