@@ -21,6 +21,7 @@
 #include <config.h> /* the build's, not daemon/config.h */
 #include "daemon/config.h"
 #include "launch/hosts.h"
+#include "daemon/http/openapi.h"
 #include "daemon/http/server.h"
 #include "daemon/http/stream/stream.h"
 #include "daemon/http/access/token.h"

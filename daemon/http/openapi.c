@@ -1,7 +1,5 @@
-/*
- * The OpenAPI 3.1 document: the table of routes says which routes there are, with which parameters,
- * rights and statuses; the files of schema/api (embedded) say what bodies look like, with examples.
- */
+#include "daemon/http/openapi.h"
+
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +8,6 @@
 #include "common/job/job_document.h"
 #include "config.h"
 #include "daemon/http/access/auth.h"
-#include "daemon/http/api_docs.h"
 #include "daemon/http/routes.h"
 
 /* One route with what is written of it. Borrowed from the documents. */

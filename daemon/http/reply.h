@@ -1,4 +1,4 @@
-/* What a handler answers: a status, a body and a few headers, before any HTTP library sees it. */
+/* The answer of a handler: a status, a body and a few headers, independent of the HTTP library. */
 #pragma once
 
 #include <jansson.h>
@@ -11,17 +11,17 @@
 
 #define REPLY_HEADERS_MAX 10
 
-/* Zero-initialise; a status of 0 is none yet. */
 struct stream; /* stream.h */
 
+/* Zero-initialise; status 0: none yet. */
 struct reply {
     int status;
     const char *type; /* content type, a literal */
     char *body;       /* owned; NULL: none, or a file */
     size_t bytes;
-    int fd; /* with file_bytes > 0: the body is this part of a file; owned */
+    int fd; /* with file_bytes > 0 the body is this part of a file; owned */
     uint64_t file_from, file_bytes;
-    int64_t token;         /* that was sent: the file's sending ends with it; 0: none */
+    int64_t token;         /* of the request: a file is sent only while it is valid; 0: none */
     struct stream *stream; /* the body is this stream of events; owned */
     struct {
         const char *name; /* a literal */
@@ -30,30 +30,38 @@ struct reply {
     int header_count;
 };
 
+/* Adds a header unless there is one of this name. */
 void reply_header(struct reply *r, const char *name, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
 /* Steals the reference. Returns 0, or ERR_NO_MEMORY. */
 int reply_json(struct reply *r, int status, json_t *value, struct error *e);
 
-/* Takes the text's bytes over. Returns 0, or ERR_NO_MEMORY where it failed. */
+/* Takes ownership of the text's buffer. Returns 0, or ERR_NO_MEMORY if writing it failed. */
 int reply_json_text(struct reply *r, int status, struct json_text *text, struct error *e);
 
-/* Copies the text. */
+/* Copies the text. Returns 0, or ERR_NO_MEMORY. */
 int reply_text(struct reply *r, int status, const char *type, const void *text, size_t bytes,
                struct error *e);
 
-/* So many bytes of a file, at least one, from this one on; takes over fd. */
+/* A part of a file, at least one byte. Takes ownership of fd. */
 void reply_file(struct reply *r, int status, const char *type, int fd, uint64_t from,
                 uint64_t bytes);
 
-/* An RFC 9457 problem: type and title of the code, its usual status unless status says otherwise
- * (0: the usual), the words as detail, and the problems of a document (NULL: none). Headers that
- * were set stay. Never fails: without memory it answers with an empty body. */
+/* An RFC 9457 problem: type and title by the error's code, status (0: the code's usual one), the
+ * error's text as detail, and the problems of a document (NULL: none). Headers already set stay.
+ * Cannot fail: without memory the body is empty. */
 void reply_problem(struct reply *r, int status, const struct error *e,
                    const struct problems *problems);
 
-/* 422 with the problems of a document (at least one); returns 0. */
+/* 422 with the problems of a document, at least one; returns 0. */
 int reply_refusal(struct reply *r, enum error_code code, const struct problems *problems);
+
+/* Adds an ETag, the digest of the body, unless there is one. If if_none_match (NULL: not sent)
+ * contains it, the answer becomes 304 without a body. */
+void reply_add_etag(struct reply *r, const char *if_none_match);
+
+/* Compresses a body of 1 KiB or more with gzip if accept_encoding (NULL: not sent) allows it. */
+void reply_compress(struct reply *r, const char *accept_encoding);
 
 void reply_clear(struct reply *r); /* the body; headers stay */

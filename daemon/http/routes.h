@@ -101,10 +101,7 @@ int request_query_word(const struct request *q, const char *name, const char *na
  * body. ERR_USAGE. */
 int request_key(const struct request *q, char digest[DIGEST_BYTES], struct error *e);
 
-/* The OpenAPI 3.1 document of the table: a new reference. */
-json_t *openapi_document(void);
-
-/* handlers/, in the handle_*.c of each subject */
+/* handlers/, in the handle_*.c of each subject, and handle_index.c */
 route_handler handle_plan, handle_job_submit, handle_speeds, handle_speed_add;
 route_handler handle_job_show, handle_job_cancel, handle_job_hold, handle_job_release,
     handle_job_priority, handle_job_remove;
@@ -120,7 +117,7 @@ route_handler handle_sweep_create, handle_sweep_plan, handle_sweep_list, handle_
 route_handler handle_nodes, handle_node, handle_node_report;
 route_handler handle_usage, handle_forecasts, handle_failures, handle_prometheus;
 route_handler handle_schema, handle_presets, handle_openapi, handle_healthz, handle_readyz,
-    handle_whoami;
+    handle_whoami, handle_index;
 route_handler handle_token_create, handle_token_list, handle_token_revoke;
 route_handler handle_audit, handle_backup, handle_backup_tokens;
 route_handler handle_notice_list, handle_notice_test;
@@ -129,7 +126,5 @@ int usage_print(const struct request *q, FILE *out, struct error *e);
 /* Notes what the request has done; a failure is logged, as it is done. */
 void audit_request(const struct request *q, enum store_audit_kind action, int64_t target,
                    const char *detail);
-/* api/handle_index.c */
-route_handler handle_index;
 /* static.c */
 route_handler handle_static;

@@ -16,13 +16,11 @@
 #include "common/system/file.h"
 #include "common/text.h"
 #include "daemon/http/access/auth.h"
-#include "daemon/http/access/guard.h"
-#include "daemon/http/thread_pool.h"
-#include "daemon/http/download.h"
-#include "daemon/http/encode.h"
+#include "daemon/http/access/token.h"
 #include "daemon/http/listen.h"
 #include "daemon/http/stats.h"
 #include "daemon/http/stream/stream.h"
+#include "daemon/http/thread_pool.h"
 
 #define IDLE_SECONDS  60u
 #define WRITE_THREADS 32u
@@ -49,7 +47,7 @@ struct http_server {
 /* ---------------------------------------------------------------- one request */
 
 /* Lives from a request's first byte to its completion. */
-struct exchange {
+struct http_request {
     struct buffer body; /* of at most max_body_bytes */
     uint64_t received;
     bool too_large;
@@ -66,7 +64,8 @@ struct exchange {
     struct MHD_Connection *connection;
     const char *url, *method;
     const struct route *route; /* NULL: there is none, and it is refused */
-    struct exchange **current; /* the connection's (server_on_connection); NULL: no memory for it */
+    struct http_request *
+        *current; /* the connection's (server_on_connection); NULL: no memory for it */
 };
 
 static const char *server_header(struct MHD_Connection *c, const char *name)
@@ -93,11 +92,11 @@ static bool server_is_gettable(const char *method)
 }
 
 static int server_check_request(const struct endpoint *at, struct MHD_Connection *c,
-                                const struct exchange *x, struct request *q, struct error *e)
+                                const struct http_request *x, struct request *q, struct error *e)
 {
     if (at->guarded &&
-        guard_check(x->config->require_token, server_header(c, "Host"), server_header(c, "Origin"),
-                    server_header(c, "Sec-Fetch-Site"), strcmp(q->method, "GET") != 0, e))
+        csrf_check(x->config->require_token, server_header(c, "Host"), server_header(c, "Origin"),
+                   server_header(c, "Sec-Fetch-Site"), strcmp(q->method, "GET") != 0, e))
         return -(int)e->code;
     if (x->malformed)
         return error_set(e, ERR_USAGE, "%s", x->malformed);
@@ -115,7 +114,7 @@ static int server_check_request(const struct endpoint *at, struct MHD_Connection
 }
 
 /* What the sender may do; counts: against a token's rate. */
-static int server_find_caller(const struct exchange *x, bool counts, struct caller *caller,
+static int server_find_caller(const struct http_request *x, bool counts, struct caller *caller,
                               struct error *e)
 {
     struct MHD_Connection *c = x->connection;
@@ -138,7 +137,7 @@ static void server_add_retry_headers(struct reply *r, const struct error *e)
         reply_header(r, "Accept-Encoding", "identity");
 }
 
-static int server_route_request(const struct exchange *x, struct request *q, struct reply *r,
+static int server_route_request(const struct http_request *x, struct request *q, struct reply *r,
                                 struct error *e)
 {
     char allow[64];
@@ -182,7 +181,7 @@ static void server_name_client(struct MHD_Connection *c, char *name, size_t byte
         snprintf(name, bytes, "unix");
 }
 
-static void server_answer(struct exchange *x)
+static void server_answer(struct http_request *x)
 {
     const struct endpoint *at = x->at;
     struct MHD_Connection *c = x->connection;
@@ -220,9 +219,9 @@ static void server_answer(struct exchange *x)
     }
     stats_count(q.route, r->status, clock_monotonic() - began);
     if (r->body && r->status == 200 && strcmp(q.method, "GET") == 0)
-        encode_tag(r, q.if_none_match);
+        reply_add_etag(r, q.if_none_match);
     if (r->body)
-        encode_compress(r, server_header(c, "Accept-Encoding"));
+        reply_compress(r, server_header(c, "Accept-Encoding"));
     log_debug("%s %s: %d", method, q.path, r->status);
     settings_release(x->config); /* a stream of events may take days to send */
     x->config = NULL;
@@ -243,11 +242,46 @@ static const struct {
                                 "frame-ancestors 'none'; object-src 'none'"},
 };
 
+#define BLOCK_BYTES ((size_t)256 * 1024)
+
+struct download {
+    struct tokens *tokens;
+    int64_t token;
+    int fd;
+    uint64_t from;
+};
+
+static ssize_t server_read_block(void *context, uint64_t position, char *buffer, size_t room)
+{
+    const struct download *d = context;
+
+    if (!tokens_alive(d->tokens, d->token, clock_now()))
+        return MHD_CONTENT_READER_END_WITH_ERROR;
+    ssize_t bytes = pread(d->fd, buffer, room, (off_t)(d->from + position));
+    return bytes > 0 ? bytes : MHD_CONTENT_READER_END_WITH_ERROR; /* the file was truncated */
+}
+
+static void server_close_download(void *context)
+{
+    struct download *d = context;
+
+    close(d->fd);
+    free(d);
+}
+
+/* With a token the answer is broken off once that is revoked or has expired, since a slow reader
+ * may take hours over weights or a backup. NULL leaves r->fd open. */
 static struct MHD_Response *server_file_response(const struct http_app *app, const struct reply *r)
 {
-    if (r->token)
-        return download_response(app->tokens, r->token, r->fd, r->file_from, r->file_bytes);
-    return MHD_create_response_from_fd_at_offset64(r->file_bytes, r->fd, r->file_from);
+    if (!r->token)
+        return MHD_create_response_from_fd_at_offset64(r->file_bytes, r->fd, r->file_from);
+    struct download *d = xcalloc(1, sizeof *d);
+    *d = (struct download){app->tokens, r->token, r->fd, r->file_from};
+    struct MHD_Response *response = MHD_create_response_from_callback(
+        r->file_bytes, BLOCK_BYTES, server_read_block, d, server_close_download);
+    if (!response)
+        free(d);
+    return response;
 }
 
 static struct MHD_Response *server_to_mhd(const struct http_app *app, struct reply *r,
@@ -299,7 +333,7 @@ static enum MHD_Result server_send_reply(const struct http_app *app, struct MHD_
 /* ---------------------------------------------------------------- receiving */
 
 /* MHD_NO ends the connection. */
-static enum MHD_Result server_take_body(struct exchange *x, const char *data, size_t *bytes)
+static enum MHD_Result server_take_body(struct http_request *x, const char *data, size_t *bytes)
 {
     size_t more = *bytes;
 
@@ -315,7 +349,7 @@ static enum MHD_Result server_take_body(struct exchange *x, const char *data, si
 }
 
 /* A body announced as far too large is refused before it is sent. */
-static bool server_content_length_exceeds_limit(const struct exchange *x)
+static bool server_content_length_exceeds_limit(const struct http_request *x)
 {
     const char *length = server_header(x->connection, "Content-Length");
     /* For "100 Continue": nothing is lost by refusing now. */
@@ -327,7 +361,7 @@ static bool server_content_length_exceeds_limit(const struct exchange *x)
            (unsigned long long)x->body.limit * (waits ? 1 : DRAIN_FACTOR);
 }
 
-static const struct route *server_route_of(const struct exchange *x)
+static const struct route *server_route_of(const struct http_request *x)
 {
     struct error e;
     int64_t id;
@@ -338,7 +372,7 @@ static const struct route *server_route_of(const struct exchange *x)
 }
 
 /* Nobody without a token may fill the memory with bodies. The answer says why, later. */
-static bool server_is_refused(const struct exchange *x)
+static bool server_is_refused(const struct http_request *x)
 {
     struct error e;
     struct caller caller;
@@ -405,10 +439,11 @@ static const char *server_find_fault(struct MHD_Connection *c, const char **enco
     return NULL;
 }
 
-static struct exchange *server_begin_exchange(const struct endpoint *at, struct MHD_Connection *c,
-                                              const char *url, const char *method)
+static struct http_request *server_begin_request(const struct endpoint *at,
+                                                 struct MHD_Connection *c, const char *url,
+                                                 const char *method)
 {
-    struct exchange *x = calloc(1, sizeof *x);
+    struct http_request *x = calloc(1, sizeof *x);
 
     if (!x)
         return NULL;
@@ -432,7 +467,7 @@ static struct exchange *server_begin_exchange(const struct endpoint *at, struct 
 
 static void server_answer_and_resume(void *context)
 {
-    struct exchange *x = context;
+    struct http_request *x = context;
 
     server_answer(x);
     MHD_resume_connection(x->connection); /* x may be gone from here on */
@@ -440,7 +475,7 @@ static void server_answer_and_resume(void *context)
 
 /* What changes something waits for the disk, as do copies and digests of large files. microhttpd
  * asks again when the answer is there. */
-static bool server_hand_to_pool(struct exchange *x)
+static bool server_hand_to_pool(struct http_request *x)
 {
     if (x->refused || x->too_large || x->malformed)
         return false;
@@ -458,11 +493,11 @@ static enum MHD_Result server_handle(void *context, struct MHD_Connection *c, co
                                      const char *method, const char *version, const char *data,
                                      size_t *bytes, void **state)
 {
-    struct exchange *x = *state;
+    struct http_request *x = *state;
 
     (void)version;
     if (!x) {
-        *state = x = server_begin_exchange(context, c, url, method);
+        *state = x = server_begin_request(context, c, url, method);
         if (!x)
             return MHD_NO;
         if (!x->too_large && !x->malformed)
@@ -479,7 +514,7 @@ static enum MHD_Result server_handle(void *context, struct MHD_Connection *c, co
     return result;
 }
 
-static void server_exchange_destroy(struct exchange *x)
+static void server_request_destroy(struct http_request *x)
 {
     if (!x)
         return;
@@ -497,7 +532,7 @@ static void server_on_completed(void *context, struct MHD_Connection *c, void **
     (void)context;
     (void)c;
     (void)code;
-    server_exchange_destroy(*state);
+    server_request_destroy(*state);
     *state = NULL;
 }
 
@@ -509,9 +544,9 @@ static void server_on_connection(void *context, struct MHD_Connection *c, void *
     (void)context;
     (void)c;
     if (code == MHD_CONNECTION_NOTIFY_STARTED) {
-        *current = calloc(1, sizeof(struct exchange *));
+        *current = calloc(1, sizeof(struct http_request *));
     } else if (*current) {
-        server_exchange_destroy(*(struct exchange **)*current);
+        server_request_destroy(*(struct http_request **)*current);
         free(*current);
         *current = NULL;
     }

@@ -1,7 +1,7 @@
 #!/bin/sh
-# Prints schema/api/*.json, the given files, as the C table of daemon/http/api_docs.h.
+# Prints schema/api/*.json, the given files, as the C table of daemon/http/openapi.h.
 set -e
-echo '#include "daemon/http/api_docs.h"'
+echo '#include "daemon/http/openapi.h"'
 echo 'const struct api_doc api_docs[] = {'
 for file in "$@"; do
     echo "    {\"$(basename "$file" .json)\","

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "common/clock.h"
+#include "common/system/host.h"
 #include "daemon/http/access/token.h"
 #include "daemon/store/sweep.h"
 
@@ -111,14 +112,14 @@ int auth_check(const struct route *route, unsigned rights, struct error *e)
                          : "");
 }
 
-/* ---------------------------------------------------------------- whose job it is */
+/* ---------------------------------------------------------------- owners */
 
 const char *request_by(const struct request *q)
 {
     return *q->who ? q->who : NULL;
 }
 
-/* owner: submitted_by, NULL or "" where nobody is known. what: "job 7". */
+/* owner: submitted_by; NULL or "": unknown. what: "job 7". */
 static int auth_check_owner(const struct request *q, const char *owner, const char *what,
                             struct error *e)
 {
@@ -132,11 +133,10 @@ static int auth_check_owner(const struct request *q, const char *owner, const ch
 static int auth_sweep_owner(const struct request *q, int64_t id, char **owner, struct error *e)
 {
     struct store_sweep sweep;
-    int status = store_sweep_get(q->app->store, id, &sweep, e);
 
     *owner = NULL;
-    if (status)
-        return status;
+    if (store_sweep_get(q->app->store, id, &sweep, e))
+        return -(int)e->code;
     *owner = sweep.submitted_by;
     sweep.submitted_by = NULL;
     store_sweep_clear(&sweep);
@@ -167,7 +167,7 @@ int auth_check_job(const struct request *q, int64_t id, struct error *e)
     owner = job.submitted_by;
     job.submitted_by = NULL;
     store_job_clear(&job);
-    /* A user or a token has its kind before its name, so this is no one's name. */
+    /* Names of users and tokens have a prefix, so this is none. */
     if (owner && sscanf(owner, "sweep %lld%n", &sweep, &used) == 1 && !owner[used]) {
         free(owner);
         status = auth_sweep_owner(q, sweep, &owner, e);
@@ -177,4 +177,32 @@ int auth_check_job(const struct request *q, int64_t id, struct error *e)
         status = auth_check_owner(q, owner, what, e);
     free(owner);
     return status;
+}
+
+/* ---------------------------------------------------------------- other web sites */
+
+static bool auth_same_site(const char *origin, const char *host)
+{
+    size_t scheme = strncasecmp(origin, "http://", 7) == 0    ? 7
+                    : strncasecmp(origin, "https://", 8) == 0 ? 8
+                                                              : 0;
+
+    return host && scheme && strcasecmp(origin + scheme, host) == 0;
+}
+
+int csrf_check(bool any_host, const char *host, const char *origin, const char *fetch_site,
+               bool changes, struct error *e)
+{
+    if (!any_host && host && !host_is_loopback(host))
+        return error_set(e, ERR_NOT_ALLOWED,
+                         "the Host header must name this machine's loopback, as localhost or "
+                         "127.0.0.1, not \"%.100s\"",
+                         host);
+    if (!changes)
+        return 0;
+    if ((origin && !auth_same_site(origin, host)) ||
+        (fetch_site && strcmp(fetch_site, "same-origin") != 0 && strcmp(fetch_site, "none") != 0))
+        return error_set(e, ERR_NOT_ALLOWED,
+                         "requests from the pages of other web sites are not taken");
+    return 0;
 }

@@ -1,7 +1,7 @@
 /*
- * Who sends a request, and may he? Over TCP a token says so (header "Authorization: Bearer ..."),
- * over the unix socket the kernel does (SO_PEERCRED). What a route needs stands in the table of
- * routes.
+ * Authentication and rights of requests. Over TCP the caller is known by a token (header
+ * "Authorization: Bearer ..."), over the unix socket by the kernel (SO_PEERCRED). The role that a
+ * route requires is in the table of routes.
  */
 #pragma once
 
@@ -10,7 +10,6 @@
 #include "common/error.h"
 #include "daemon/http/routes.h"
 
-/* Who asks. */
 struct caller {
     unsigned rights;             /* RIGHT() bits */
     int64_t token;               /* the id of a token; 0: none */
@@ -18,23 +17,33 @@ struct caller {
 };
 
 /*
- * What a request may do. socket: a connected unix socket, or -1 for TCP. A token,
- * where one is sent, decides alone; a wrong one is ERR_NO_TOKEN also where none is needed. Without:
- * over the unix socket root and the daemon's own user may do all, members of socket_group may
- * submit, others only what anyone may; over TCP only what anyone may, or submit where require_token
- * is no. counts: the request counts against the token's rate (ERR_TOO_MANY).
+ * Finds the rights of a caller. socket: a connected unix socket, or -1 for TCP. A token that is
+ * sent decides alone; an invalid one is ERR_NO_TOKEN even where none is needed. Without a token:
+ * over the unix socket, root and the daemon's own user may do everything, members of socket_group
+ * may submit, and others have the role anyone; over TCP the role is anyone, or submit if
+ * require_token is no. counts: the request counts towards the token's rate (ERR_TOO_MANY).
  */
 int auth_caller(const struct http_app *app, const struct config *config, int socket,
                 const char *authorization, bool counts, struct caller *caller, struct error *e);
 
-/* 0, ERR_NO_TOKEN (nobody was named: name yourself) or ERR_NOT_ALLOWED (the role lacks it). */
+/* 0, ERR_NO_TOKEN (the caller is anonymous) or ERR_NOT_ALLOWED (the role does not suffice). */
 int auth_check(const struct route *route, unsigned rights, struct error *e);
 
-/* May this caller change a job or a sweep? Where nobody is known as its owner, all who may submit
- * may. A user of the unix socket and a token of the same name are two owners; a sweep's jobs are
- * its owner's. ERR_NOT_ALLOWED naming the owner and the role that is needed; ERR_NOT_FOUND. */
+/* Whether the caller may change a job or a sweep: its owner and operators may, and every submitter
+ * if the owner is unknown. A user of the unix socket and a token of the same name are different
+ * owners; a sweep's jobs belong to its owner. ERR_NOT_ALLOWED, ERR_NOT_FOUND. */
 int auth_check_job(const struct request *q, int64_t id, struct error *e);
 int auth_check_sweep(const struct request *q, int64_t id, struct error *e);
 
-/* Who asks, in words for the store and the log: q->who, NULL where nobody is known. */
+/* The caller's name for the store and the log: q->who, NULL if unknown. */
 const char *request_by(const struct request *q);
+
+/*
+ * Refuses requests that a browser sends on behalf of another web site. host, origin, fetch_site:
+ * the headers Host, Origin and Sec-Fetch-Site; NULL: not sent. any_host: every request needs a
+ * token, which other sites' pages do not have, so any Host will do. ERR_NOT_ALLOWED if Host does
+ * not name the loopback (DNS rebinding: a name of another site resolved to 127.0.0.1), or if a
+ * request that changes something comes from another site's page.
+ */
+int csrf_check(bool any_host, const char *host, const char *origin, const char *fetch_site,
+               bool changes, struct error *e);

@@ -9,6 +9,7 @@
 #include "common/json.h"
 #include "config.h"
 #include "daemon/http/access/role.h"
+#include "daemon/http/openapi.h"
 #include "daemon/http/routes.h"
 #include "daemon/store/store_open.h"
 

@@ -4,7 +4,8 @@
 #include <string.h>
 
 #include "common/system/file.h"
-#include "daemon/http/access/guard.h"
+#include "daemon/http/access/auth.h"
+#include "daemon/http/openapi.h"
 #include "daemon/http/routes.h"
 #include "daemon/store/audit.h"
 
@@ -117,10 +118,10 @@ Test(routes, every_action_of_the_audit_log_is_told)
 
 static int guard(const char *host, const char *origin, const char *site, bool changes)
 {
-    return guard_check(false, host, origin, site, changes, &e);
+    return csrf_check(false, host, origin, site, changes, &e);
 }
 
-Test(guard, only_names_of_the_loopback_are_hosts)
+Test(csrf, only_names_of_the_loopback_are_hosts)
 {
     static const char *const good[] = {"localhost", "LOCALHOST:80", "127.0.0.1", "127.0.0.1:7077",
                                        "127.9.9.9", "[::1]",        "[::1]:7077"};
@@ -140,7 +141,7 @@ Test(guard, only_names_of_the_loopback_are_hosts)
     cr_assert_eq(guard(NULL, NULL, NULL, true), 0, "HTTP/1.0 has no Host, and browsers send one");
 }
 
-Test(guard, changes_come_from_our_own_pages_or_from_no_page)
+Test(csrf, changes_come_from_our_own_pages_or_from_no_page)
 {
     cr_assert_eq(guard("localhost:7077", NULL, NULL, true), 0);
     cr_assert_eq(guard("localhost:7077", "http://localhost:7077", "same-origin", true), 0);
