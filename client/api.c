@@ -15,13 +15,13 @@
 #include "common/problem.h"
 
 #define JSON_TYPE           "application/json"
-#define PROBLEM_LIMIT_BYTES ((size_t)1 << 20) /* of an answer that is an error */
+#define PROBLEM_LIMIT_BYTES ((size_t)1 << 20) /* of a problem document */
 
-#define SILENCE_SECONDS 300 /* in a transfer of any length */
+#define SILENCE_SECONDS 300 /* for a transfer of any length */
 #define SILENCE_MOST    1000000
 
 static long connect_timeout_ms = 5000, answer_timeout_ms = 60000;
-static long silence_seconds; /* that the call allows; 0: it is no transfer */
+static long silence_seconds; /* of the current call; 0: it is not a transfer */
 
 static CURL *connection;
 static json_t *last_problem;
@@ -47,7 +47,7 @@ static size_t api_take_bytes(char *data, size_t size, size_t count, void *contex
 static void api_set_defaults(CURL *curl)
 {
     curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
-    curl_easy_setopt(curl, CURLOPT_PROXY, ""); /* a daemon on loopback is not behind one */
+    curl_easy_setopt(curl, CURLOPT_PROXY, ""); /* never for a daemon on the loopback */
     curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT_MS, connect_timeout_ms);
     curl_easy_setopt(curl, CURLOPT_USERAGENT, "trainctl");
     const char *ca = getenv("TRAINCTL_CA");
@@ -63,7 +63,6 @@ static bool api_is_2xx(CURL *curl)
     return status >= 200 && status <= 299;
 }
 
-/* The URL of a path, and the socket it goes through. */
 static int api_set_address(CURL *curl, const char *path, struct error *e)
 {
     bool socket = server_is_socket(client.server);
@@ -76,7 +75,7 @@ static int api_set_address(CURL *curl, const char *path, struct error *e)
     return server_check(e);
 }
 
-/* code: libcurl's. */
+/* code, words: libcurl's. */
 static int api_unreachable(CURLcode code, const char *words, struct error *e)
 {
     const char *server = client.server, *other = server_find_socket(true);
@@ -133,7 +132,6 @@ static enum error_code api_error_code(const char *type, long status)
     }
 }
 
-/* "steps: must be ...; did you mean ...?" */
 static void api_print_item(FILE *out, const json_t *item)
 {
     const char *near = json_get_text(item, "suggestion", NULL);
@@ -147,7 +145,7 @@ static void api_print_item(FILE *out, const json_t *item)
 
 char *api_problem_words(const json_t *problem)
 {
-    static const char place[] = ", listed in \"errors\""; /* in JSON: here they follow */
+    static const char place[] = ", listed in \"errors\""; /* replaced by the list below */
     const json_t *errors = json_object_get(problem, "errors");
     const char *detail = json_get_text(problem, "detail", json_get_text(problem, "title", NULL));
     char *words = NULL;
@@ -156,7 +154,7 @@ char *api_problem_words(const json_t *problem)
 
     detail = detail ? detail : "the daemon refused without a reason";
     const char *cut = strstr(detail, place);
-    if (json_array_size(errors) == 1) /* its own words say it all */
+    if (json_array_size(errors) == 1) /* its message is complete */
         api_print_item(out, json_array_get(errors, 0));
     else if (cut)
         fprintf(out, "%.*s:", (int)(cut - detail), detail);
@@ -170,7 +168,7 @@ char *api_problem_words(const json_t *problem)
     return must_alloc(words);
 }
 
-/* Of "http://127.0.0.1:7077/", as libcurl reads it: what stands before an @ is no host. */
+/* server: "http://127.0.0.1:7077/"; parsed by libcurl, as text before an @ is not the host. */
 static bool api_is_loopback(const char *server)
 {
     CURLU *url = curl_url();
@@ -183,7 +181,7 @@ static bool api_is_loopback(const char *server)
     return loopback;
 }
 
-/* What to do where the daemon wants a token, or another one. */
+/* Adds how to get access, after ERR_NO_TOKEN. */
 static void api_tell_way_in(struct error *e)
 {
     const char *source = token_source(), *socket;
@@ -235,8 +233,7 @@ static int api_take_problem(const struct buffer *answer, long status, struct err
     return api_problem_to_error(problem, status, e);
 }
 
-/* The header with the token, where there is one and the server is not a socket, which knows us
- * anyway. */
+/* Adds the header with the token, if there is one. Over a socket none is needed. */
 static int api_add_token(struct curl_slist **headers, struct error *e)
 {
     char token[TOKEN_BYTES], line[TOKEN_BYTES + 32];
@@ -257,7 +254,7 @@ static int api_add_token(struct curl_slist **headers, struct error *e)
     return found < 0 ? found : 0;
 }
 
-/* type: of a good answer, a static text. */
+/* type: the expected Content-Type, a static text. */
 static CURL *api_prepare(const char *type, struct error *e)
 {
     if (!connection)
@@ -267,7 +264,7 @@ static CURL *api_prepare(const char *type, struct error *e)
         return NULL;
     }
     silence_seconds = 0;
-    curl_easy_reset(connection); /* keeps the connection itself */
+    curl_easy_reset(connection); /* the connection itself stays open */
     api_set_defaults(connection);
     curl_easy_setopt(connection, CURLOPT_TIMEOUT_MS, answer_timeout_ms);
     curl_easy_setopt(connection, CURLOPT_ACCEPT_ENCODING, "gzip");
@@ -275,8 +272,8 @@ static CURL *api_prepare(const char *type, struct error *e)
     return connection;
 }
 
-/* A transfer may take as long as it takes, as long as it moves. The daemon is silent too while it
- * copies the database for a backup. */
+/* A transfer has no time limit as long as it makes progress. The limit also covers the silence
+ * while the daemon copies the database for a backup. */
 static int api_limit_silence(CURL *curl, struct error *e)
 {
     const char *given = getenv("TRAINCTL_SILENCE_SECONDS");
@@ -304,7 +301,7 @@ static const char *api_answer_type(CURL *curl)
 
 static const char *api_wanted_type(CURL *curl)
 {
-    char *type = NULL; /* as the macro demands */
+    char *type = NULL; /* not const, as the macro requires */
 
     curl_easy_getinfo(curl, CURLINFO_PRIVATE, &type);
     return type;
@@ -320,7 +317,6 @@ bool api_is_good(CURL *curl)
     return api_is_2xx(curl) && api_is_of_type(curl, api_wanted_type(curl));
 }
 
-/* Who listens there has no certificate that we may believe. */
 static int api_distrust(CURL *curl, const char *words, struct error *e)
 {
     enum { NOT_LOOKED = 1, NOT_YET_VALID = 9, EXPIRED = 10 }; /* X509_V_ERR_... of OpenSSL */
@@ -331,20 +327,19 @@ static int api_distrust(CURL *curl, const char *words, struct error *e)
     curl_easy_getinfo(curl, CURLINFO_SSL_VERIFYRESULT, &reason);
     if (reason == EXPIRED || reason == NOT_YET_VALID)
         advice = "The daemon needs a new certificate, or a clock here or there is wrong";
-    else if (reason <= NOT_LOOKED) /* its name comes first */
+    else if (reason <= NOT_LOOKED) /* the name is checked first */
         advice = "Name the server as its certificate does, or have it issued for this name";
     return error_set(e, ERR_NOT_ALLOWED, "%s cannot be trusted: %s\n  %s", client.server, words,
                      advice);
 }
 
-/* A call with an answer that is not traind's. */
 static int api_answered_by_another(CURL *curl, const char *path, struct error *e)
 {
     return error_set(e, ERR_INTERNAL, "%s answered %s with %s instead of %s: is this traind?",
                      client.server, path, api_answer_type(curl), api_wanted_type(curl));
 }
 
-/* Whether a call had a connection when its time was over: the daemon was there, but silent. */
+/* Whether the call was connected when it timed out. */
 static bool api_had_connection(CURL *curl)
 {
     curl_off_t microseconds = 0;
@@ -374,7 +369,7 @@ static int api_failure_of(CURL *curl, CURLcode code, const char *path, const cha
     long os_errno = 0;
 
     if (api_is_good(curl) || api_is_of_type(curl, "application/problem+json"))
-        any_answer = true; /* though it may have been cut since */
+        any_answer = true; /* even if it was cut short */
     if ((code == CURLE_OK || code == CURLE_WRITE_ERROR) && api_is_2xx(curl) && !api_is_good(curl))
         return api_answered_by_another(curl, path, e);
     if (code == CURLE_OK)
@@ -403,7 +398,7 @@ static int api_failure_of(CURL *curl, CURLcode code, const char *path, const cha
     return api_unreachable(code, os_errno ? strerror((int)os_errno) : words, e);
 }
 
-/* Carries out a prepared call; the caller clears answer in any case. */
+/* Runs a prepared call. The caller clears answer, also after an error. */
 static int api_perform_with(CURL *curl, const char *path, struct buffer *answer, struct error *e)
 {
     char words[CURL_ERROR_SIZE] = "";
@@ -424,8 +419,7 @@ static int api_perform_with(CURL *curl, const char *path, struct buffer *answer,
     return 0;
 }
 
-/* Headers: of the call, and the caller's to free no more. answer NULL: the caller set where the
- * answer goes. */
+/* Frees the headers. answer NULL: the caller has set where the answer goes. */
 static int api_perform_and_free(CURL *curl, const char *path, struct curl_slist *headers,
                                 struct buffer *answer, struct error *e)
 {
@@ -455,7 +449,7 @@ static int api_parse_json(const char *path, const struct buffer *answer, json_t 
     if (!*json)
         return error_set(e, ERR_INTERNAL, "%s answered %s with something that is not JSON (%s)",
                          client.server, path, where.text);
-    if (!client.json) /* for a terminal; only a batch script has lines */
+    if (!client.json) /* only batch scripts and notes may have several lines */
         text_escape_json(*json, "sbatch note");
     return 0;
 }
@@ -514,11 +508,11 @@ int api_get_text(const char *path, const char *type, char **text, size_t *bytes,
     return code;
 }
 
-/* Where an answer goes: to a file, or, of an error, its words. */
+/* Destination of an answer: a file, or a buffer for a problem. */
 struct api_sink {
     CURL *curl;
     FILE *out;
-    int reason; /* errno of a write that failed; 0: none did */
+    int reason; /* errno of a failed write, or 0 */
     struct buffer problem;
 };
 
@@ -589,7 +583,6 @@ int api_get_pages(const char *path, const char *list, json_t **answer, struct er
     return status;
 }
 
-/* method NULL: POST. */
 static int api_send(const char *method, const char *path, const char *body, size_t bytes,
                     json_t **json, struct error *e)
 {
@@ -600,7 +593,7 @@ static int api_send(const char *method, const char *path, const char *body, size
     *json = NULL;
     if (!curl)
         return -(int)e->code;
-    /* "Expect:" empty: a body goes at once, without a round of questions. */
+    /* An empty "Expect:" avoids waiting for 100 Continue. */
     headers =
         curl_slist_append(curl_slist_append(headers, "Content-Type: application/json"), "Expect:");
     curl_easy_setopt(curl, CURLOPT_POST, 1L);

@@ -459,12 +459,12 @@ int cmd_duration(const struct cmd_args *args, const char *option, double *second
                      text);
 }
 
-#define SEARCH_ITEMS 1000 /* of the newest items */
+#define SEARCH_ITEMS 1000 /* newest items */
 
-/* A kind of thing with ids and names, of which GET path lists the newest first. */
+/* Things with ids and names; GET path lists the newest first. */
 struct id_kind {
     const char *what, *path, *list;
-    const char *filter; /* by which only names that contain a text are listed */
+    const char *filter; /* query parameter that filters by a part of the name */
 };
 static const struct id_kind jobs = {"job", "/v1/jobs", "jobs", "&name="};
 static const struct id_kind sweeps = {"sweep", "/v1/sweeps", "sweeps", ""};
@@ -481,7 +481,7 @@ int cmd_id(const char *text, const char *what, const char *list, long *id, struc
     return 0;
 }
 
-/* The first of these items that has the name; it and another must not both be active. 0: none. */
+/* Finds the first item of this name; 0: none. ERR_CONFLICT if it and another are both active. */
 static int cmd_id_of_name(const struct id_kind *kind, const json_t *items, const char *name,
                           long *id, struct error *e)
 {
@@ -528,7 +528,7 @@ static int cmd_find_id(const struct id_kind *kind, const char *name, const char 
     return status;
 }
 
-/* Digits with what may stand around them are no name. */
+/* Text of digits, signs and blanks only is not taken for a name. */
 static int cmd_read_id(const struct id_kind *kind, const char *text, const char *list, long *id,
                        struct error *e)
 {

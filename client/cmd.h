@@ -60,12 +60,12 @@ struct cmd_args {
         *values[CMD_OPTIONS_MAX]; /* of cmd->options: the value, "" of a flag, NULL: absent */
 };
 
-const struct cmd *cmd_at(size_t i);                   /* NULL behind the last */
+const struct cmd *cmd_at(size_t i);                   /* NULL after the last */
 const char *cmd_title(const char *name);              /* above this command; NULL: none */
 const struct cmd *cmd_find(const char *name);         /* NULL: none of that name */
 const struct command_option *cmd_common_at(size_t i); /* the options all commands take */
 
-/* A command's own options, then the common ones; NULL behind the last. cmd NULL: only those. */
+/* A command's options, then the common ones; NULL after the last. cmd NULL: the common ones. */
 const struct command_option *cmd_option_at(const struct cmd *cmd, size_t i);
 
 /* Parses a command's own options and the common ones, in any order with its operands. Returns -1
@@ -82,65 +82,65 @@ bool cmd_flag(const struct cmd_args *args, const char *option);
 void cmd_print_help(FILE *out, const struct cmd *cmd);
 void cmd_print_overview(FILE *out);
 
-/* Prints "trainctl: words" (or one line of JSON under --json) to stderr; returns the exit code of
- * the error's type. */
+/* Prints "trainctl: text" to stderr, or under --json a line of JSON. Returns the exit code of the
+ * error's type. */
 int cmd_fail(const struct error *e);
 
-/* That line of JSON, with these "errors" (taken; NULL: none). Returns the exit code. */
+/* Prints that JSON with these "errors" (steals the reference; NULL: none). Returns the exit code.
+ */
 int cmd_fail_json(const struct error *e, json_t *errors);
 
 /* Prints a usage error of a command; returns 2. */
 int cmd_usage(const struct cmd *cmd, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* The number that a text begins with, without blanks, a plus sign or leading zeros, in digits;
- * *end: behind it. false: there is none. A decimal has no sign either. */
+/* Parses the number at the start of text, without blanks, plus sign, leading zeros or, for
+ * decimals, any sign; *end: after it. False: there is none. */
 bool cmd_whole(const char *text, const char **end, long long *number);
 bool cmd_decimal(const char *text, const char **end, double *number);
 
-/* Asks a person on the terminal: "Submit it? [y/N]". */
+/* Asks a yes/no question on the terminal. */
 bool cmd_agrees(const char *question);
 
-/* An operand that must be the id of what ("token") this list shows: 0, or a usage error that names
- * the operand. */
+/* Parses the id of a `what` ("token"), listed by `trainctl LIST`. ERR_USAGE. */
 int cmd_id(const char *text, const char *what, const char *list, long *id, struct error *e);
-/* Jobs and sweeps also by name, which means the newest of that name, or as "latest": asks the
- * daemon. ERR_NOT_FOUND, or ERR_CONFLICT where the newest and another have not ended. */
+/* Also accepts a name, which means the newest of that name, and "latest"; asks the daemon.
+ * ERR_NOT_FOUND; ERR_CONFLICT if several of that name have not ended. */
 int cmd_job_id(const char *text, long *id, struct error *e);
 int cmd_sweep_id(const char *text, long *id, struct error *e);
-/* All operands; ids has room for CMD_OPERANDS_MAX. */
+/* All operands; ids holds CMD_OPERANDS_MAX. */
 int cmd_job_ids(const struct cmd_args *args, long *ids, struct error *e);
 
-/* The run of a command whose operands are jobs: does one to each, though it fails for another;
- * nothing is done if one is no id. */
+/* The run of a command that does `one` to each of its operands, jobs, also after a failure. Does
+ * nothing if an operand is invalid. */
 int cmd_each_job(const struct cmd_args *args);
 
-/* The path with "?OPTION=VALUE" of each of these options that is given ("q" of --find). The caller
- * frees it. */
+/* Appends "?OPTION=VALUE" for each of these options that is given ("q" for --find). The caller
+ * frees the result. */
 char *cmd_query(const struct cmd_args *args, const char *path, const char *const *options,
                 size_t count);
 
-/* What a command ends with: an answer (taken) by print, or as it is under --json. Returns 0. */
+/* Prints an answer (steals the reference) with print, or as it is under --json. Returns 0. */
 int cmd_show_answer(json_t *answer, void (*print)(const json_t *answer));
-/* Likewise in words. */
+/* The same with a text. */
 int cmd_tell(json_t *answer, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* Asks for it first; the exit code. */
+/* GETs path and prints the answer. Returns the exit code. */
 int cmd_show_path(const char *path, void (*print)(const json_t *answer));
 
-/* The run of a command that takes nothing and shows one of the API's documents so. */
+/* The run of a command without operands that prints `document`. */
 int cmd_show_document(const struct cmd_args *args);
-/* Of one that takes a job, and shows what document says behind "/v1/jobs/ID". */
+/* The run of a command that prints /v1/jobs/ID followed by `document`. */
 int cmd_show_of_job(const struct cmd_args *args);
 
-/* An option's value that must be a whole number. */
+/* Parses an option's whole number. ERR_USAGE. */
 int cmd_number(const char *text, const char *option, long minimum, long maximum, long *number,
                struct error *e);
 
-/* An option's value that must be a time, as 2h, 90min, 1.5d or 5400s, always with a unit; not
- * given: *seconds stays. */
+/* Parses an option's time with its unit: 2h, 90min, 1.5d, 5400s. *seconds is unchanged if it is not
+ * given. ERR_USAGE. */
 int cmd_duration(const struct cmd_args *args, const char *option, double *seconds, struct error *e);
 
-/* A word that must be one of a table's, by name_at(0), name_at(1)... until NULL: 0, or a usage
- * error that names the nearest, or all of them. what: "state", "metric". */
+/* Checks that a word is one of name_at(0), name_at(1), ... up to NULL. ERR_USAGE with the nearest,
+ * or with all. what: "state", "metric". */
 int cmd_word(const char *word, const char *what, const char *name_at(size_t), struct error *e);
 int cmd_words(const char *list, const char *what, const char *name_at(size_t), struct error *e);
 

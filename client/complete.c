@@ -15,22 +15,22 @@
 #include "common/net/arch.h"
 #include "common/run/attempt.h"
 
-#define HURRY_MS 700 /* nobody waits longer for a key */
+#define HURRY_MS 700 /* of a key press */
 #define JOBS_MAX 100
-/* Of a name that no shell has to quote. */
+/* Characters that need no quoting in a shell. */
 #define PLAIN_CHARS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.,:+=@/"
 
 /* ---- offering */
 
-/* The word at the cursor: what stands before it in the same word ("--state=", "running,") stays. */
+/* The word at the cursor; its first `kept` bytes ("--state=", "running,") are repeated in each
+ * candidate. */
 struct cursor {
     const char *word;
     size_t kept;
-    bool list;   /* words are separated by commas */
-    size_t item; /* where the list begins: its items up to kept are not offered again */
+    bool list;   /* its items are separated by commas */
+    size_t item; /* where the list begins; its items are not offered again */
 };
 
-/* Is it an item of the list before the cursor? */
 static bool complete_has_item(const struct cursor *c, const char *candidate)
 {
     size_t length = strlen(candidate);
@@ -87,8 +87,8 @@ static void complete_offer_names(const struct cursor *c, const char *name_at(siz
         complete_offer(c, name_at(i), "");
 }
 
-/* The newest jobs, by name where one is being typed; nothing where the daemon does not answer at
- * once. */
+/* By id, and by name if one is being typed. Offers nothing if the daemon does not answer at once.
+ */
 static void complete_offer_jobs(const struct cursor *c)
 {
     char path[64], id[32], remark[256];
@@ -115,7 +115,7 @@ static void complete_offer_jobs(const struct cursor *c)
         complete_offer(c, "latest", "the newest job");
 }
 
-/* The items of a list of the daemon's, by a key: sweeps, nodes. */
+/* Items of one of the daemon's lists, by a key. */
 static void complete_offer_list(const struct cursor *c, const char *path, const char *list,
                                 const char *key, const char *remark)
 {
@@ -129,7 +129,7 @@ static void complete_offer_list(const struct cursor *c, const char *path, const 
         return;
     json_array_foreach (json_object_get(answer, list), i, item) {
         if (json_is_null(json_object_get(item, key)))
-            continue; /* jobs without a tag */
+            continue; /* the group of jobs without a tag */
         char *word = print_value(json_object_get(item, key));
         complete_offer(c, word, json_string_value(json_object_get(item, remark)));
         free(word);
@@ -148,7 +148,6 @@ static void complete_offer_contexts(const struct cursor *c)
     json_decref(all);
 }
 
-/* Tags that jobs have. */
 static void complete_offer_tags(const struct cursor *c)
 {
     complete_offer_list(c, "/v1/jobs?group=tag&limit=200", "groups", "value", "");
@@ -176,7 +175,8 @@ static void complete_offer_presets(const struct cursor *c)
     json_decref(presets);
 }
 
-/* KEY=VALUE: keys as lr.base= or, behind a slash, as /lr/base=; then values a key has by name. */
+/* KEY=VALUE: keys as lr.base=, or after a slash as /lr/base=; then the values of keys with a
+ * choice. */
 static void complete_offer_keys(struct cursor c)
 {
     const char *typed = c.word + c.kept, *equals = strchr(typed, '=');
@@ -201,7 +201,7 @@ static void complete_offer_keys(struct cursor c)
     }
 }
 
-/* Lists with commas: what stands behind the last one. */
+/* Moves on to the last item of a comma-separated list. */
 static struct cursor complete_behind_comma(struct cursor c)
 {
     const char *comma = strrchr(c.word + c.kept, ',');
@@ -259,7 +259,7 @@ static void complete_offer_kinds(struct cursor c, const char *kinds)
     }
 }
 
-/* Behind a command's own first word: what that word takes, by its colon. */
+/* After the first word of a command: what that takes, as given after its colon. */
 static void complete_offer_behind_word(struct cursor c, const char *words, const char *first)
 {
     size_t length = strlen(first);
@@ -277,10 +277,10 @@ static void complete_offer_behind_word(struct cursor c, const char *words, const
 struct place {
     const char *command;
     const struct cmd *cmd;
-    const struct command_option *option; /* whose value comes next */
-    const char *operand;                 /* the first; NULL: none yet */
-    int operands;                        /* so many */
-    bool no_options;                     /* behind "--" */
+    const struct command_option *option; /* takes the next word as its value */
+    const char *operand;                 /* the first one; NULL: none yet */
+    int operands;                        /* their number */
+    bool no_options;                     /* after "--" */
 };
 
 static const struct command_option *complete_find_option(const struct cmd *cmd, const char *word)

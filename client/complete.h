@@ -1,8 +1,8 @@
 /*
  * Completion for shells: `trainctl __complete WORD...`, called by etc/completions with the words
- * behind "trainctl" up to the cursor (the last may be empty or half a word). Prints what the last
- * word could become, a line each: the word, a tab, a remark. A line ":file" means: also files.
+ * after "trainctl" up to the cursor; the last one may be empty or incomplete. Prints candidates
+ * for it, one per line: the word, a tab, a remark. ":file" means that files are candidates, too.
  */
 #pragma once
 
-int complete(int argc, char **argv); /* argv[0] is the first word; always 0 */
+int complete(int argc, char **argv); /* argv[0] is the first word; returns 0 */

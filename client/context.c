@@ -15,14 +15,14 @@
 #include "common/text.h"
 
 struct client_settings client = {.server = "http://127.0.0.1:7077"};
-static struct error chosen; /* why there is no server */
+static struct error chosen; /* the error of server_choose */
 
 bool server_is_socket(const char *server)
 {
     return strncmp(server, "unix:", 5) == 0;
 }
 
-/* Whether a path may stand behind it. */
+/* An http(s) URL to which a path can be appended. */
 static bool context_is_base_address(const char *server)
 {
     bool scheme = strncmp(server, "http://", 7) == 0 || strncmp(server, "https://", 8) == 0;
@@ -142,7 +142,7 @@ const json_t *context_find(const json_t *all, const char *name, struct error *e)
     return NULL;
 }
 
-/* name NULL: the current one, if there is one. The settings borrow from the file, which stays. */
+/* name NULL: the current context, if any. client borrows from the file's JSON, which is kept. */
 static int context_choose(const char *name, struct error *e)
 {
     static json_t *all;
@@ -179,7 +179,7 @@ void server_choose(void)
     else if (server_address(server, address, &chosen) == 0)
         client.server = address;
     const char *socket = client.server ? NULL : server_find_socket(false);
-    if (socket) /* another may be looked for yet */
+    if (socket) /* static buffer of a function that is called again */
         client.server = strcpy(address, socket);
     if (!client.server)
         client.server = "http://127.0.0.1:7077";

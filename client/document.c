@@ -100,7 +100,6 @@ int document_set_all(json_t *document, const struct cmd_args *args, struct error
 
 /* ---- a document that is wrong */
 
-/* What the daemon says in its "detail". */
 static void document_detail(const struct problems *problems, struct error *e)
 {
     const struct problem *first = &problems->items[0];
@@ -177,14 +176,15 @@ int document_count(struct job_spec *spec, struct plan_inputs *inputs, json_t *re
     const char *pointer;
     int status = plan_inputs_count(spec, inputs, &pointer, e);
     if (status && trains && inputs->train_images < 1) {
-        bool elsewhere = access(spec->data.train, F_OK) != 0; /* else they are here, and wrong */
+        bool elsewhere =
+            access(spec->data.train, F_OK) != 0; /* otherwise it is here, and invalid */
         error_prefix(e, elsewhere ? "data.train: the images cannot be counted here "
                                     "(set data.train_images or --train-images N)"
                                   : "data.train");
         return status;
     }
     if (status && access(spec->data.eval, F_OK) == 0)
-        return error_prefix(e, "data.eval"); /* they are here, and wrong */
+        return error_prefix(e, "data.eval"); /* it is here, and invalid */
     if (status) {
         inputs->eval_images = 0;
         json_array_append_new(
@@ -197,7 +197,7 @@ int document_count(struct job_spec *spec, struct plan_inputs *inputs, json_t *re
 
 /* ---- paths */
 
-/* Beside the current folder, with no link followed, as the workers may see other ones. */
+/* Links are not resolved, as workers may see other ones. */
 static json_t *document_absolute_of(const char *path, struct error *e)
 {
     char folder[PATH_MAX], *real = NULL;
@@ -322,7 +322,7 @@ int document_open(const char *path, const struct cmd_args *args, struct job_spec
     }
     *spec = job_data_read(document, &problems);
     if (problems.count) {
-        struct error ignored; /* what is counted is looked at, so that all that is wrong is told */
+        struct error ignored; /* checks the data as well, to report all problems at once */
         if (*spec && document_state_images(*spec, args, &ignored) == 0)
             plan_inputs_look(*spec, false, &problems);
         code = document_refuse(&problems);

@@ -11,9 +11,9 @@
 #include "client/api.h"
 #include "common/system/file.h"
 
-static char temporary[PATH_MAX]; /* of the download that runs */
+static char temporary[PATH_MAX]; /* of the current download */
 
-/* Ends us as it would have without a file to remove: SA_RESETHAND has reset what it does. */
+/* Ends the process by the signal, whose action SA_RESETHAND has reset. */
 static void download_on_signal(int signal_number)
 {
     unlink(temporary);
@@ -23,7 +23,7 @@ static void download_on_signal(int signal_number)
 static const int download_signals[] = {SIGINT, SIGTERM, SIGHUP};
 #define DOWNLOAD_SIGNALS (sizeof download_signals / sizeof download_signals[0])
 
-/* A signal that is ignored, as SIGHUP under nohup, stays so. */
+/* An ignored signal stays ignored, as SIGHUP under nohup. */
 static void download_catch_signals(struct sigaction before[DOWNLOAD_SIGNALS])
 {
     struct sigaction action = {.sa_handler = download_on_signal, .sa_flags = (int)SA_RESETHAND};
@@ -34,7 +34,7 @@ static void download_catch_signals(struct sigaction before[DOWNLOAD_SIGNALS])
             sigaction(download_signals[i], &action, NULL);
 }
 
-/* A device, a pipe or a folder is not to be replaced by a file. */
+/* Refuses to replace a device, a pipe or a folder. */
 static int download_check_place(const char *file, struct error *e)
 {
     struct stat st;

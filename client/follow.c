@@ -45,9 +45,9 @@ void follow_on_interrupt(void)
 struct following {
     const struct follow *follow;
     struct job job;
-    json_t *json; /* that job's strings borrow from */
-    bool unread;  /* the state has changed, and the daemon could not be asked */
-    bool news;    /* that were not shown */
+    json_t *json; /* job borrows from it */
+    bool unread;  /* the state has changed, but reading the job failed */
+    bool news;    /* not shown yet */
     double shown; /* clock_monotonic */
 };
 
@@ -59,7 +59,7 @@ static void follow_show(struct following *f)
     f->shown = clock_monotonic();
 }
 
-/* Seconds until what is new may be shown; below 0: nothing is. */
+/* Seconds until news may be shown; negative: there are none. */
 static double follow_until_shown(const struct following *f)
 {
     double left = f->shown + f->follow->interval_seconds - clock_monotonic();
@@ -73,7 +73,7 @@ static int follow_read_job(struct following *f, struct error *e)
 
     f->json = NULL;
     int status = job_fetch(f->follow->id, &f->json, &f->job, e);
-    if (status) { /* what was known stays known */
+    if (status) { /* keep the last known state */
         f->json = before;
         return status;
     }
@@ -83,8 +83,8 @@ static int follow_read_job(struct following *f, struct error *e)
     return 0;
 }
 
-/* What a piece of news means for the job. A daemon that went away between the event and our
- * question is found again by the stream, and asked then. */
+/* If the daemon disappears between the event and the request, the stream reconnects, and the job is
+ * read then. */
 static int follow_handle(struct following *f, int news, const struct stream_event *event,
                          struct error *e)
 {
@@ -116,7 +116,7 @@ static int follow_stream(struct following *f, struct error *e)
         return status;
     snprintf(path, sizeof path, "/v1/jobs/%ld/events", f->follow->id);
     struct stream *stream = stream_create(path, newest);
-    status = follow_read_job(f, e); /* it may have ended before the stream's first event */
+    status = follow_read_job(f, e); /* the job may have ended before the stream began */
     while (status == 0 && !job_ended(&f->job)) {
         int news = stream_next(stream, -1, follow_until_shown(f), &event, e);
         status = news < 0 ? news : follow_handle(f, news, &event, e);

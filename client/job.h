@@ -1,4 +1,4 @@
-/* A job as the API tells it, read for showing. */
+/* A job of the API, for display. */
 #pragma once
 
 #include <jansson.h>
@@ -31,33 +31,33 @@
 /* The texts and numbers of job_fields.h. Texts are borrowed from the JSON, "" where there is none;
  * numbers then are NAN. */
 struct job {
-    long id; /* 0: no daemon's, known by its name */
+    long id; /* 0: a run of trainctl itself */
     JOB_FIELDS(JOB_DECLARE)
     double checkpoint_step;
     double left, left_low, left_high; /* seconds to the end of an active job, by the daemon */
-    double read_at;                   /* when, Unix seconds */
+    double read_at;                   /* Unix seconds */
 };
 
 void job_read(const json_t *json, struct job *job);
 
-/* What an event of the live stream says of it: step, speed, accuracy. Not the state: whoever sees
- * it change asks for the job. True: something changed. */
+/* Updates step, speed and accuracy from an event of the stream; not the state, for which the job is
+ * read again. True: something changed. */
 bool job_take_event(struct job *job, const char *type, const json_t *body);
 
-/* "baseline, paper": the tags in the API's JSON of a job; the caller frees it. */
+/* "baseline, paper". The caller frees it. */
 char *job_tags_words(const json_t *json);
-char *job_note_words(const json_t *json); /* likewise, its note in one line */
+char *job_note_words(const json_t *json); /* its note in one line; likewise */
 
-/* GET /v1/jobs/ID. *json is a new reference that the strings of *job borrow from. */
+/* *json is a new reference, from which *job borrows. */
 int job_fetch(long id, json_t **json, struct job *job, struct error *e);
 
 bool job_ended(const struct job *job);
 
-/* What trainctl wait exits with: 0 succeeded, 1 failed, 130 cancelled; -1 before its end. */
+/* Exit code of `trainctl wait`: 0 succeeded, 1 failed, 130 cancelled; -1: not ended. */
 int job_outcome(const struct job *job);
 
-/* Seconds to its end now, with a low and a high that may be NAN (all may): what the daemon said,
- * less what has passed, or else the training that is left at its speed. */
+/* Seconds to the end; each may be NAN. By the daemon's estimate less the time since, or by the
+ * remaining steps at the current speed. */
 struct job_left {
     double value, low, high;
 };
@@ -65,20 +65,20 @@ struct job_left job_time_left(const struct job *job, double now);
 #define JOB_LEFT_BYTES 160
 char *job_left_words(char *text, size_t bytes, struct job_left left); /* "3 min (2 min to 5 min)" */
 
-/* 0 to 1, by steps, or by images of a job that evaluates only. */
+/* 0 to 1, by steps, or by images in an evaluation job. */
 double job_progress(const struct job *job);
 
 bool job_evaluates_only(const struct job *job);
 
-/* What ttt_seconds are of it: "time to train", "time to evaluate". */
+/* What ttt_seconds measures: "time to train", "time to evaluate". */
 const char *job_time_label(const struct job *job);
 
 /* "step 3 of 10", "20,000 of 50,000 images" */
 char *job_done_words(char *text, size_t bytes, const struct job *job);
 #define JOB_DONE_BYTES 96
 
-/* "green", "red"...: the colour a state is shown in, as libsmartcols names it; NULL: none. */
+/* The colour of a state, as libsmartcols names it ("green"); NULL: none. */
 const char *job_state_color(const char *state);
 
-/* One line on how it ended: "job 3 succeeded: top-1 86.31 %, time to train 4 min 52 s". */
+/* Prints "job 3 succeeded: top-1 86.31 %, time to train 4 min 52 s". */
 void job_print_outcome(const struct job *job);

@@ -17,12 +17,12 @@
 #include "common/system/file.h"
 #include "common/system/install_paths.h"
 
-#define LOG_TAIL      600 /* bytes of the workers' output that an error shows */
-#define KILL_SECONDS  10  /* after it was to end at once */
-#define STALL_SECONDS 300 /* as traind's stall_seconds where it is not set */
-#define LOOK_SECONDS  0.1 /* between two looks at the events */
+#define LOG_TAIL      600 /* bytes of the workers' output shown in an error */
+#define KILL_SECONDS  10  /* after an immediate stop */
+#define STALL_SECONDS 300 /* traind's default stall_seconds */
+#define LOOK_SECONDS  0.1 /* between polls of the event file */
 
-static volatile sig_atomic_t signals; /* that came and were not acted on */
+static volatile sig_atomic_t signals; /* not yet handled */
 
 static void local_note_signal(int number)
 {
@@ -87,7 +87,7 @@ int local_start(struct local *l, struct error *e)
     sigaction(SIGINT, &note, NULL);
     sigaction(SIGTERM, &note, NULL);
     sigaction(SIGHUP, &note, NULL);
-    signal(SIGPIPE, SIG_IGN); /* nobody reads on: the run goes on */
+    signal(SIGPIPE, SIG_IGN); /* the run goes on if the reader of stdout ends */
     free(mpirun);
     free(worker);
     return status;
@@ -113,8 +113,7 @@ static void local_act_on_signals(struct local *l)
     signals = 0;
 }
 
-/* mpirun has ended. One that was killed leaves its ranks; with the last of them their memory is
- * given back. */
+/* Ranks may outlive a killed mpirun; their shared memory is freed with the last one. */
 static void local_end(struct local *l)
 {
     int64_t signal_number;
@@ -148,7 +147,7 @@ void local_clear(struct local *l)
     json_decref(l->job);
 }
 
-/* The members that the job has from the start, and an event too, are the event's. */
+/* Copies the event's fields that the job has, too, into the job. */
 static void local_take_event(struct local *l, enum event_type type)
 {
     static const char *const own[EVENT_TYPE_COUNT][3] = {
@@ -173,7 +172,6 @@ static void local_take_event(struct local *l, enum event_type type)
     json_decref(event);
 }
 
-/* The next whole line of the file. */
 static bool local_next_event(struct local *l, struct stream_event *event)
 {
     char path[PATH_MAX];
@@ -183,7 +181,7 @@ static bool local_next_event(struct local *l, struct stream_event *event)
     snprintf(path, sizeof path, "%s/events.jsonl", l->attempt_dir);
     if (!l->events && !(l->events = fopen(path, "re")))
         return false;
-    at = ftell(l->events); /* which also makes it look for what has come */
+    at = ftell(l->events); /* also clears the end-of-file state */
     char *line = NULL;
     ssize_t bytes = getline(&line, &room, l->events);
     bool whole = bytes > 0 && line[bytes - 1] == '\n';
@@ -203,8 +201,8 @@ static bool local_next_event(struct local *l, struct stream_event *event)
     return true;
 }
 
-/* The last event: what became of it, also where no event said so, as of a run that was stopped
- * before its first step, or a worker that crashed. */
+/* Makes the last event, a state. Without one of the run itself, it was stopped before its first
+ * step, or the workers crashed. */
 static int local_tell_end(struct local *l, struct stream_event *event)
 {
     const char *state = json_get_text(l->job, "outcome", "");

@@ -16,7 +16,7 @@
 
 static int main_unknown_command(const char *name)
 {
-    /* What other programs call our commands. */
+    /* Names in other programs. */
     static const struct {
         const char *word, *command;
     } others[] = {
@@ -47,7 +47,7 @@ static int main_unknown_command(const char *name)
     return cmd_usage(NULL, "there is no command \"%s\"", name);
 }
 
-/* words: behind "help", up to a NULL. */
+/* words: after "help", NULL-terminated. */
 static int main_help(char **words)
 {
     const char *name = words[0];
@@ -78,7 +78,7 @@ static int main_run(int argc, char **argv)
 {
     int code = 0;
 
-    if (argc > 1 && strcmp(argv[1], "__complete") == 0) /* for shells: not told to people */
+    if (argc > 1 && strcmp(argv[1], "__complete") == 0) /* internal, for shells */
         return complete(argc - 2, argv + 2);
     int first = cmd_parse_common(argc, argv, &code);
     if (first < 0)
@@ -106,7 +106,7 @@ int main(int argc, char **argv)
     process_forbid_core_dump();
     main_read_environment();
     int code = main_run(argc, argv);
-    bool unwritten = fflush(stdout) || ferror(stdout); /* now, or before */
+    bool unwritten = fflush(stdout) || ferror(stdout); /* now or before */
     if (unwritten && code == 0) {
         struct error e;
         error_set(&e, ERR_IO, "standard output could not be written");

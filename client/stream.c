@@ -11,9 +11,9 @@
 #include "common/clock.h"
 #include "common/text.h"
 
-#define RETRY_MS        1000 /* if the daemon names none */
+#define RETRY_MS        1000 /* unless the daemon sends another */
 #define RETRY_MS_MOST   15000
-#define SILENCE_SECONDS 45L /* three of the longest heartbeats that can be set */
+#define SILENCE_SECONDS 45L /* three times the longest heartbeat that can be configured */
 
 struct stream {
     char path[64];
@@ -22,12 +22,12 @@ struct stream {
     struct curl_slist *headers;
     char words[CURL_ERROR_SIZE];
     struct sse sse;
-    json_t *event;    /* what the caller was given last */
-    bool begun;       /* this connection sent something good */
-    bool fed;         /* and then an event or a heartbeat */
-    double next_try;  /* clock_monotonic */
-    double lost_at;   /* clock_monotonic; 0: not lost */
-    int failed_tries; /* since it was last connected */
+    json_t *event; /* returned last; borrowed by the caller */
+    bool begun;    /* this connection has received a good answer */
+    bool fed;      /* and an event or heartbeat */
+    double next_try;
+    double lost_at;
+    int failed_tries; /* since the last connection */
 };
 
 struct stream *stream_create(const char *path, long long after)
@@ -64,7 +64,7 @@ void stream_destroy(struct stream *s)
     free(s);
 }
 
-/* Id of the newest event; below 0: not known. */
+/* Id of the newest event; negative: unknown. */
 static long long stream_position(const struct stream *s)
 {
     return s->sse.id;
@@ -103,7 +103,7 @@ static bool stream_answered_well(const struct stream *s)
     return s->call && api_is_good(s->call);
 }
 
-/* The next event out of what has come: 1 with *event, 0 without, 2: one without data. */
+/* 1: *event is set, 0: nothing complete, 2: an event without data. */
 static int stream_parse(struct stream *s, struct stream_event *event)
 {
     const char *type, *data;
@@ -119,16 +119,14 @@ static int stream_parse(struct stream *s, struct stream_event *event)
     return s->event ? 1 : 2;
 }
 
-/* Whether a failure may pass by itself. */
 static bool stream_is_transient(const struct error *e)
 {
     return e->code == ERR_UNREACHABLE || e->code == ERR_INTERNAL || e->code == ERR_TOO_MANY ||
            e->code == ERR_NO_MEMORY || e->code == ERR_IO || e->code == ERR_BUSY;
 }
 
-/* The connection ended. Returns the news, or negative if that is for good. A stream that was good
- * is asked for again without a word: the server may have had its reasons. At once if it brought
- * something, else after a pause, as the next one may end as soon. */
+/* Handles the end of the connection. Returns news, or a negative error if it is final. Reconnects
+ * silently if the stream had worked: at once if it delivered something, else after a pause. */
 static int stream_has_ended(struct stream *s, CURLcode code, struct error *e)
 {
     double now = clock_monotonic();
@@ -155,7 +153,7 @@ static int stream_has_ended(struct stream *s, CURLcode code, struct error *e)
     return STREAM_LOST;
 }
 
-/* Moves the connection on; STREAM_NOTHING, STREAM_LOST, or negative. */
+/* Returns STREAM_NOTHING, STREAM_LOST, or a negative error. */
 static int stream_perform(struct stream *s, struct error *e)
 {
     int running, left, news = STREAM_NOTHING;
@@ -170,7 +168,6 @@ static int stream_perform(struct stream *s, struct error *e)
     return news;
 }
 
-/* What has come, as news; STREAM_NOTHING: not even a heartbeat. */
 static int stream_read_news(struct stream *s, struct stream_event *event)
 {
     if (stream_answered_well(s) && !s->begun) {
@@ -190,7 +187,7 @@ static int stream_read_news(struct stream *s, struct stream_event *event)
     }
 }
 
-/* Until something can be done; true: fd can be read. */
+/* Waits until something can be done. True: fd is readable. */
 static bool stream_wait(struct stream *s, int fd, double until)
 {
     struct curl_waitfd extra = {.fd = fd, .events = CURL_WAIT_POLLIN};
@@ -266,7 +263,7 @@ int sse_add(struct sse *sse, const char *text, size_t bytes)
     return 0;
 }
 
-/* The next whole line, without its end; NULL: there is none yet. */
+/* The next whole line without its end, or NULL. */
 static char *stream_next_line(struct sse *sse)
 {
     char *line = sse->text.data ? sse->text.data + sse->from : NULL;

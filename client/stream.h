@@ -1,9 +1,8 @@
 /*
- * The daemon's live stream of events (server-sent events), also over the daemon's restart: the
- * connection is made again with Last-Event-ID, so that no event is lost or comes twice. A daemon
- * that has answered nothing yet fails at once; one that has is asked again for
- * STREAM_PATIENCE_SECONDS, after longer and longer pauses. Single-threaded: all happens inside
- * stream_next.
+ * The daemon's event stream (server-sent events). It reconnects with Last-Event-ID, so no event
+ * is lost or repeated. A daemon that has not answered before is an error at once; otherwise
+ * reconnecting is tried for STREAM_PATIENCE_SECONDS, with growing pauses. Single-threaded:
+ * everything happens in stream_next.
  */
 #pragma once
 
@@ -13,51 +12,50 @@
 #include "common/buffer.h"
 #include "common/error.h"
 
-/* How long a daemon that had answered before may be away before we give up: a restart of a busy
- * machine and a person who looks for the reason fit in. */
+/* Long enough for a restart of a busy machine, or for someone to find the reason. */
 #define STREAM_PATIENCE_SECONDS 600
 
 struct stream;
 
 struct stream_event {
-    const char *type; /* "state", "step"... (common/run/attempt.c; the daemon's own: state) */
-    json_t *body;     /* {"id", "job", "attempt", "t", "type", ...its own fields} */
+    const char *type; /* "state", "step", ... (common/run/attempt.h) */
+    json_t *body;     /* {"id", "job", "attempt", "t", "type", ...} */
 };
 
 enum stream_news {
-    STREAM_NOTHING, /* the time is over, or fd can be read */
+    STREAM_NOTHING, /* the time is over, or fd is readable */
     STREAM_EVENT,
-    STREAM_ALIVE, /* a heartbeat, or the stream has just begun */
-    STREAM_LOST,  /* the daemon went away: told once, with the words in *e */
-    STREAM_BACK   /* and it is there again */
+    STREAM_ALIVE, /* a heartbeat, or the stream has begun */
+    STREAM_LOST,  /* the connection was lost; once, with the reason in *e */
+    STREAM_BACK   /* it is back */
 };
 
-/* A stream of path ("/v1/jobs/3/events") behind event `after`; below 0: from what comes now on.
- * Connects at the first stream_next. */
+/* A stream of path ("/v1/jobs/3/events") after event `after`; negative: from now on. Connects at
+ * the first stream_next. */
 struct stream *stream_create(const char *path, long long after);
 void stream_destroy(struct stream *s); /* NULL is fine */
 
-/* Waits for the next news, at most so many seconds (below 0: for ever) or until fd (-1: none) can
- * be read. *event is valid until the next call. Negative: it is over, with the reason in *e. */
+/* Waits for news, at most this long (negative: without limit) or until fd (-1: none) is readable.
+ * *event is valid until the next call. Negative: the stream is over, see *e. */
 int stream_next(struct stream *s, int fd, double seconds, struct stream_event *event,
                 struct error *e);
 
-/* One message on stderr when the daemon goes, one when it is back: not one a try. meanwhile: "the
- * job continues; ", or "". */
+/* Prints one message when the daemon is lost and one when it is back. meanwhile: "the job
+ * continues; ", or "". */
 void stream_report(int news, const char *meanwhile);
 
-/* The id of the newest event of all jobs, by a stream that is opened and closed again. */
+/* The id of the newest event of all jobs. */
 int stream_newest(long long *id, struct error *e);
 
 /* ---- the format, for tests */
 
 struct sse {
-    struct buffer text; /* what came, read up to from; its failure is that of the stream */
+    struct buffer text; /* received, parsed up to from; also a failed answer's body */
     size_t from;
     char type[32];
     struct buffer data; /* of the event being read */
-    long long coming;   /* id of the event being read */
-    long long id;       /* of the last whole one, below 0: none came */
+    long long coming;   /* id of that event */
+    long long id;       /* of the last complete event; negative: none */
     long retry_ms;
 };
 
@@ -65,7 +63,7 @@ struct sse {
 void sse_init(struct sse *sse, long long after, long retry_ms);
 int sse_add(struct sse *sse, const char *text, size_t bytes); /* negative: over SSE_LIMIT_BYTES */
 
-/* Reads on to the end of an event: 1 with type and data (either may be empty), 0: more is needed.
- * They are valid until the next call. */
+/* 1: an event is complete, with type and data (either may be ""), valid until the next call. 0:
+ * more input is needed. */
 int sse_next(struct sse *sse, const char **type, const char **data);
-void sse_clear(struct sse *sse); /* what came; id and retry_ms stay */
+void sse_clear(struct sse *sse); /* drops the input; id and retry_ms stay */

@@ -14,9 +14,9 @@
 #include "common/system/file.h"
 
 static char source[PATH_MAX];
-static const char *used; /* NULL: as the user has set it up */
+static const char *used; /* NULL: as configured */
 
-/* Printable and without spaces: nothing of it can end a header. */
+/* Accepts printable characters without spaces only, so that a token cannot end the header. */
 static int token_set(const char *text, const char *where, char token[TOKEN_BYTES], struct error *e)
 {
     size_t length = strcspn(text, "\r\n");

@@ -14,13 +14,13 @@
 
 enum jobs { ALL_JOBS, TRAININGS, EVALUATIONS };
 
-/* What jobs came to, a row each: how to say it, and which is the best. */
+/* A row of results. */
 struct result {
     const char *name;
-    size_t offset; /* of the number in struct job */
+    size_t offset; /* of a double in struct job */
     char *(*words)(char *text, size_t bytes, double value);
-    int better;   /* 1: more, -1: less, 0: neither */
-    enum jobs of; /* the others have none of it */
+    int better;   /* 1: more is better, -1: less, 0: neither */
+    enum jobs of; /* which jobs have it */
 };
 
 static char *compare_steps_words(char *text, size_t bytes, double value)
@@ -54,7 +54,7 @@ static double compare_value(const struct job *job, const struct result *result)
     return *(const double *)((const char *)job + result->offset);
 }
 
-/* The index of the best, -1 where there is none or all are equal. */
+/* -1 if no job has it, or all are equal. */
 static int compare_best_of(const struct job *jobs, int count, const struct result *result)
 {
     int best = -1, different = 0;
@@ -83,7 +83,7 @@ static struct libscols_table *compare_make_table(const struct job *jobs, int cou
     return table;
 }
 
-/* A row of texts if some job has one. */
+/* A row of text, unless it is empty for all jobs. */
 static void compare_label_row(struct libscols_table *table, const json_t *list, int count,
                               const char *name, char *words(const json_t *job))
 {
@@ -182,7 +182,6 @@ static void compare_print_documents(const struct job *jobs, int count, const jso
     table_finish(table);
 }
 
-/* What trainctl provenance shows of each. */
 static void compare_print_runs(const struct job *jobs, int count, const json_t *provenance)
 {
     const json_t *differences = json_object_get(provenance, "differences"),

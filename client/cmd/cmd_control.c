@@ -37,7 +37,7 @@ const struct cmd cmd_cancel_entry = {
 };
 /* clang-format on */
 
-/* said: the format of what is printed, with its id. */
+/* said: the format of the message, with the job's id. */
 static int control_post(long id, const char *route, const char *body, const char *said,
                         struct error *e)
 {
@@ -99,7 +99,7 @@ const struct cmd cmd_priority_entry = {
 };
 /* clang-format on */
 
-/* --set KEY=VALUE, or KEY=VALUE behind the id. */
+/* --set KEY=VALUE, or KEY=VALUE after the id. */
 static json_t *control_parse_changes(const struct cmd_args *args, struct error *e)
 {
     json_t *changes = json_object();
@@ -123,8 +123,8 @@ static void control_format_value(const json_t *value, char *text, size_t bytes)
         snprintf(text, bytes, "-");
 }
 
-/* What differs between the two plans; nothing where nothing does. The steps are those that the job
- * will have made in all: another global batch changes how many are left, not how many were. */
+/* Rows of the plan that change. train_steps includes the steps already made: with another global
+ * batch the number left changes, not the number made. */
 static void control_print_numbers(const json_t *resume)
 {
     const json_t *before = json_object_get(resume, "before"), *new;
@@ -209,7 +209,7 @@ static bool control_is_old(const json_t *job, double before)
     return json_get_number(job, "finished_at", before) < before;
 }
 
-/* Of all ended jobs. */
+/* jobs: all ended ones. */
 static int control_remove_old(const struct cmd_args *args, json_t *jobs, double before)
 {
     bool dry = cmd_flag(args, "dry-run"), ask = !dry && !cmd_flag(args, "yes");

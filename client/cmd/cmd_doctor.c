@@ -20,7 +20,7 @@
 #include "common/text.h"
 #include "launch/launch.h"
 
-#define CHECK_LIMIT_BYTES 65536 /* of what a program prints */
+#define CHECK_LIMIT_BYTES 65536 /* of a program's output */
 
 /* ---------------------------------------------------------------- programs */
 
@@ -44,7 +44,6 @@ static void doctor_check_program(json_t *list, const char *check, const char *pa
         check_note(list, check, false, advice, "%s cannot be run", path);
 }
 
-/* What the worker finds of this machine. */
 static void doctor_check_machine(json_t *list, const char *worker)
 {
     char *argv[] = {(char *)worker, (char *)"--self-check", (char *)"--json", NULL};
@@ -80,8 +79,7 @@ static void doctor_check_programs(json_t *list)
 
 /* ---------------------------------------------------------------- the machine and the daemon */
 
-/* The daemon's state folder is that of its socket; where one reached by TCP has its own is not
- * known here. */
+/* Only the state folder beside the daemon's socket is known here. */
 static void doctor_check_state(json_t *list)
 {
     const char *path = strncmp(client.server, "unix:", 5) == 0 ? client.server + 5 : "";
@@ -142,7 +140,7 @@ static void doctor_check_daemon(json_t *list)
     doctor_check_jobs(list);
 }
 
-/* A line an item, the advice below it where there is some. */
+/* One line per check, with its advice below. */
 static void doctor_print(const json_t *list)
 {
     struct libscols_table *table = table_create(0, ",,|");
@@ -166,7 +164,7 @@ static void doctor_print(const json_t *list)
 #define VALUE_BYTES 1024
 #define SCRIPTS     PKGDATADIR "/slurm"
 
-/* The value of "Key  = value" in what `scontrol show config` prints; "" for none. */
+/* The value in "Key  = value" of `scontrol show config`; "" if missing. */
 static const char *doctor_slurm_setting(const char *config, const char *key,
                                         char value[VALUE_BYTES])
 {
@@ -212,7 +210,7 @@ static void doctor_slurm_check_script(json_t *list, const char *config, const ch
 
     snprintf(ours, sizeof ours, SCRIPTS "/%s", name);
     doctor_slurm_setting(config, key, path);
-    /* Newer Slurm lists them: Prolog[0], Prolog[1], ... */
+    /* Newer versions list them as Prolog[0], Prolog[1], ... */
     for (int i = 0; !*path || !doctor_slurm_is_chained(path, ours); i++) {
         char listed[32], other[VALUE_BYTES];
         snprintf(listed, sizeof listed, "%s[%d]", key, i);
@@ -261,7 +259,7 @@ static void doctor_slurm_check_batch_start(json_t *list, const char *config, dou
 
 /* ---------------------------------------------------------------- traind-node.conf */
 
-/* The last name=value of the file, without quotes; "" for none. */
+/* The last assignment of the name, without quotes; "" if missing. */
 static char *doctor_slurm_node_setting(const char *text, const char *name, char value[VALUE_BYTES])
 {
     size_t length = strlen(name);
@@ -365,7 +363,8 @@ static void doctor_slurm_check_reports(json_t *list, char *text)
 
     if (!spawn_output(argv, text, TEXT_BYTES) || api_get("/v1/nodes?limit=1", &answer, &e) < 0)
         return;
-    long long reported = json_get_integer(answer, "total", 1) - 1; /* without traind's machine */
+    long long reported =
+        json_get_integer(answer, "total", 1) - 1; /* without traind's own machine */
     check_note(
         list, "reports", reported > 0,
         "a node reports when it gets its first job of traind; see slurmd's log for the output "

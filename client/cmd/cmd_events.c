@@ -1,4 +1,4 @@
-/* trainctl events ID: what happened to a job, oldest first. */
+/* trainctl events: the events of a job, oldest first. */
 #include <stdio.h>
 #include <string.h>
 
@@ -12,7 +12,7 @@
 
 #define PAGE_EVENTS 1000
 
-/* All but steps and the progress of evaluations, unless they are asked for. */
+/* All types except steps and evaluation progress. */
 static void events_usual(char *types, size_t bytes)
 {
     size_t used = 0;
@@ -23,7 +23,7 @@ static void events_usual(char *types, size_t bytes)
                                      event_kind_at(i));
 }
 
-/* A date and the words of the views, which leave out what they draw otherwise: then its JSON. */
+/* As text if the views have one for this event, else as JSON. */
 static void events_print(json_t *event)
 {
     struct stream_event shown = {json_get_text(event, "type", ""), event};

@@ -1,4 +1,4 @@
-/* trainctl tag, note, rename, star, unstar: what people write on a job, in any state. */
+/* trainctl tag, note, rename: labels of a job, in any state. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,9 +9,9 @@
 #include "common/json.h"
 #include "common/system/file.h"
 
-#define NOTE_READ_BYTES (64u << 10) /* more than the daemon takes: it says what is too much */
+#define NOTE_READ_BYTES (64u << 10) /* more than the daemon accepts, whose error is better */
 
-/* Changes one job; said: the format of what is printed with its id, NULL: its tags. */
+/* said: the format of the message, with the job's id; NULL: print the tags. */
 static int label_patch(long id, const json_t *change, const char *said, struct error *e)
 {
     char path[64];
@@ -29,7 +29,7 @@ static int label_patch(long id, const json_t *change, const char *said, struct e
     return 0;
 }
 
-/* Every operand from the first on; steals change, which may be NULL: not UTF-8. */
+/* Patches every operand. Steals change; NULL: it was not UTF-8. */
 static int label_each(const struct cmd_args *args, json_t *change, const char *said)
 {
     long ids[CMD_OPERANDS_MAX];
@@ -51,7 +51,7 @@ static int label_each(const struct cmd_args *args, json_t *change, const char *s
     return code;
 }
 
-/* "a,b" as a list of the change; NULL: not given. False: not UTF-8. */
+/* Adds the list "a,b"; text NULL: nothing. False: not UTF-8. */
 static bool label_add_list(json_t *change, const char *key, const char *text)
 {
     json_t *list = text ? json_array() : NULL;
@@ -86,7 +86,7 @@ static int cmd_tag(const struct cmd_args *args)
     return label_each(args, change, NULL);
 }
 
-/* The first operand alone is a job. */
+/* Patches the first operand only. */
 static int label_one(const struct cmd_args *args, const char *key, const char *text, size_t bytes,
                      const char *said)
 {
@@ -118,7 +118,7 @@ static int label_show_note(const struct cmd_args *args)
     if (client.json)
         print_json(json_object_get(json, "note"));
     else if (note)
-        puts(note); /* the daemon takes no characters that a terminal obeys */
+        puts(note); /* the daemon accepts no control characters */
     json_decref(json);
     return 0;
 }

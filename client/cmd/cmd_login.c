@@ -1,4 +1,4 @@
-/* trainctl login and context: the contexts of client/context.h. */
+/* trainctl login, context. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -13,10 +13,10 @@
 #include "common/xalloc.h"
 #include "common/system/file.h"
 
-/* Of a context: a file's name too. */
+/* Also a file name. */
 #define NAME_CHARACTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-:[]@"
 
-/* Where login keeps the token of a context. */
+/* The file login stores the token of a context in. */
 static void login_own_file(const char *name, char path[PATH_MAX])
 {
     char beside[NAME_MAX + 8];
@@ -32,7 +32,7 @@ static int login_ask_who(const char *token, json_t **who, struct error *e)
     return status ? status : strcmp(json_get_text(*who, "role", "anyone"), "anyone") != 0;
 }
 
-/* The token that is needed, "" for none, and who one is with it. */
+/* Finds the token (*token is "" if none is needed) and who the caller is with it. */
 static int login_find_token(const char *file, char token[TOKEN_BYTES], json_t **who,
                             struct error *e)
 {
@@ -62,11 +62,11 @@ static int login_keep_context(json_t *all, const char *name, const char *file, c
 
     login_own_file(name, path);
     if (*token && !file)
-        status = contexts_write(all, e); /* makes the folders */
+        status = contexts_write(all, e); /* creates the folders */
     if (*token && !file && !status)
         status = file_write_secret(path, token, strlen(token), e);
     else if (!status)
-        unlink(path); /* of an earlier login */
+        unlink(path); /* from an earlier login */
     if (file && !realpath(file, path))
         status = error_set(e, ERR_NOT_FOUND, "%s is not there any more", file);
     json_object_set_new(json_object_get(all, "contexts"), name,
@@ -106,7 +106,7 @@ static int cmd_login(const struct cmd_args *args)
     client.server = args->operands[0];
     client.context = NULL;
     server_choose();
-    if (!name) /* "train:7077" of https://train:7077 */
+    if (!name) /* "train:7077" from https://train:7077 */
         name = strstr(client.server, "//") ? strstr(client.server, "//") + 2 : "local";
     if (login_log_in(args, name, &who, &e)) {
         json_decref(who);

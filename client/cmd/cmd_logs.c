@@ -11,19 +11,19 @@
 #include "common/text.h"
 
 #define LOG_TAIL_LIMIT_BYTES ((size_t)64 << 20)
-#define LOG_LINE_BYTES       ((size_t)1 << 20) /* longer ones are cut under --json */
-#define LOOK_SECONDS         0.2               /* events may come by the thousand */
+#define LOG_LINE_BYTES       ((size_t)1 << 20) /* under --json longer lines are split */
+#define LOOK_SECONDS         0.2               /* events may come in thousands */
 
 struct log {
     long id;
-    double attempt;     /* that is printed; NAN: the newest */
-    size_t from;        /* byte */
+    double attempt;     /* being printed; NAN: the newest */
+    size_t from;        /* in bytes */
     long tail;          /* lines; 0: all */
-    char rest[4];       /* the beginning of a character whose end has not come yet */
-    struct buffer line; /* under --json, of a line whose end has not come yet */
+    char rest[4];       /* an incomplete UTF-8 character */
+    struct buffer line; /* an incomplete line, for --json */
 };
 
-/* What is no UTF-8 cannot be in JSON: such a line is shown as on a terminal. */
+/* A line that is not UTF-8, which JSON cannot contain, is escaped. */
 static void logs_print_line_json(const char *text, size_t bytes)
 {
     json_t *words = json_stringn(text, bytes), *line;
@@ -41,7 +41,7 @@ static void logs_print_line_json(const char *text, size_t bytes)
     json_decref(line);
 }
 
-/* Of an attempt that has ended, or of which no more is wanted: the last line may have no end. */
+/* Prints the last line, which may lack its newline. */
 static void logs_print_end(struct log *log)
 {
     if (log->line.bytes > 0)
@@ -49,7 +49,6 @@ static void logs_print_end(struct log *log)
     buffer_clear(&log->line);
 }
 
-/* An object a line. */
 static void logs_print_lines_json(struct log *log, const char *text, size_t bytes)
 {
     size_t length;
@@ -69,7 +68,7 @@ static void logs_print_lines_json(struct log *log, const char *text, size_t byte
         logs_print_end(log);
 }
 
-/* Lines and tabs as they are; anything else that a terminal would obey is escaped. */
+/* Escapes control characters except newline and tab. */
 static void logs_print_text(struct log *log, const char *text, size_t bytes)
 {
     size_t held = strlen(log->rest), all = held + bytes, room = TEXT_ESCAPE_GROWTH * all + 1;
@@ -92,7 +91,7 @@ static void logs_print_text(struct log *log, const char *text, size_t bytes)
     free(safe);
 }
 
-/* The caller frees *text; none (*bytes 0): there is no more now. */
+/* The caller frees *text; *bytes 0: nothing more for now. */
 static int logs_get(const struct log *log, char **text, size_t *bytes, struct error *e)
 {
     char path[128];
@@ -103,7 +102,7 @@ static int logs_get(const struct log *log, char **text, size_t *bytes, struct er
     return api_get_text(path, "text/plain", text, bytes, e);
 }
 
-/* Prints what stands in the log behind what was printed. */
+/* Prints the log from log->from on. */
 static int logs_print_rest(struct log *log, struct error *e)
 {
     char *text;
@@ -121,7 +120,6 @@ static int logs_print_rest(struct log *log, struct error *e)
     return 0;
 }
 
-/* The last lines of what there is now. */
 static int logs_print_tail(struct log *log, struct error *e)
 {
     struct buffer all = BUFFER(LOG_TAIL_LIMIT_BYTES);
@@ -135,7 +133,7 @@ static int logs_print_tail(struct log *log, struct error *e)
             return code;
         }
         buffer_append(&all, text, bytes);
-        if (all.bytes > LOG_TAIL_LIMIT_BYTES / 2) /* its end is what is wanted */
+        if (all.bytes > LOG_TAIL_LIMIT_BYTES / 2) /* only its end is needed */
             buffer_drop(&all, LOG_TAIL_LIMIT_BYTES / 4);
         free(text);
     }
@@ -148,15 +146,15 @@ static int logs_print_tail(struct log *log, struct error *e)
     return 0;
 }
 
-/* The workers write before their event does, so an event says that there is more to read; what they
- * write without one is seen at the next heartbeat. Each attempt has a log of its own. */
+/* Workers write to the log before they send the event, so an event means there may be more to read;
+ * anything else is read at the next heartbeat. Each attempt has its own log. */
 static void logs_observe(void *context, const struct job *job)
 {
     struct log *log = context;
     struct error e;
 
     if (!isnan(log->attempt))
-        logs_print_rest(log, &e); /* what fails comes again, and is told, behind the last event */
+        logs_print_rest(log, &e); /* an error recurs, and is reported, after the last event */
     if (job->attempt > 0 && !(job->attempt <= log->attempt)) {
         logs_print_text(log, "", 0);
         logs_print_end(log);
@@ -176,13 +174,13 @@ static int logs_follow(long id)
 
     int outcome = follow_job(&follow, &json, &e);
     json_decref(json);
-    /* The last lines may have come after the last look. */
+    /* Output may have been written after the last read. */
     int status = outcome < 0 ? outcome : logs_print_rest(&log, &e);
     logs_print_end(&log);
     return status < 0 ? cmd_fail(&e) : 0;
 }
 
-/* Why there is no log, if it is that the job has not started. */
+/* Reports that the job has not started, if so. */
 static int logs_explain_silence(long id, struct error *e)
 {
     struct job job;

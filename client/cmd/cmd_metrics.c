@@ -12,16 +12,15 @@
 
 #define NAMES_DEFAULT "loss,lr,images_per_sec"
 #define NAMES_MAX     32
-#define POINTS_MAX    20000 /* as the API takes them */
+#define POINTS_MAX    20000 /* the API's limit */
 #define NAME_CHARS    "abcdefghijklmnopqrstuvwxyz0123456789_"
 
-/* The columns in the order they were asked for, behind step and epoch, and images where these are
- * the x axis. */
+/* Columns in the order requested, after step, epoch, and images if that is the x axis. */
 struct columns {
     char copy[512];
     const char *x;
     const char *names[NAMES_MAX];
-    size_t first; /* metric */
+    size_t first; /* the first metric */
     size_t count;
 };
 
@@ -51,7 +50,7 @@ static int metrics_columns_read(struct columns *columns, const char *list, struc
     return 0;
 }
 
-/* Column c of row i as text; empty where the step had no such number. */
+/* "" if the step has no such number. */
 static const char *metrics_format_cell(char *text, size_t bytes, const json_t *answer,
                                        const char *name, size_t i, const char *format)
 {
@@ -144,7 +143,7 @@ static void metrics_print_plot(const char *name, const char *x, const struct plo
     plot_destroy(plot);
 }
 
-/* One below the other, so high that they share the terminal. */
+/* Plots below each other, with heights that fit the terminal. */
 static void metrics_print_plots(const json_t *answer, const struct columns *columns)
 {
     size_t count = metrics_row_count(answer);
@@ -173,7 +172,6 @@ static const char *metrics_axis_at(size_t i)
     return i < sizeof axes / sizeof axes[0] ? axes[i] : NULL;
 }
 
-/* GET /v1/jobs/ID/metrics as the options say. */
 static int metrics_fetch(const struct cmd_args *args, struct columns *columns, json_t **answer,
                          struct error *e)
 {
@@ -189,7 +187,7 @@ static int metrics_fetch(const struct cmd_args *args, struct columns *columns, j
         return -(int)e->code;
     int used = snprintf(path, sizeof path, "/v1/jobs/%ld/metrics?names=%s", id,
                         names ? names : NAMES_DEFAULT);
-    if (!points && cmd_flag(args, "plot")) /* no more than can be seen */
+    if (!points && cmd_flag(args, "plot")) /* no more than fit */
         snprintf(path + used, sizeof path - (size_t)used, "&points=%d",
                  DOTS_PER_COLUMN * terminal_columns());
     if (points) {
@@ -200,7 +198,6 @@ static int metrics_fetch(const struct cmd_args *args, struct columns *columns, j
     return api_get(path, answer, e);
 }
 
-/* Without a row: why. */
 static int metrics_say_no_steps(const char *id_text, struct error *e)
 {
     struct job job;

@@ -1,4 +1,4 @@
-/* trainctl notify: a test of a target, and what was sent to whom. */
+/* trainctl notify: sends a test notice, lists notices. */
 #include <limits.h>
 #include <string.h>
 #include <unistd.h>
@@ -12,11 +12,11 @@
 #include "common/json.h"
 #include "common/notify/rule.h"
 
-#define TEST_SECONDS 90 /* a mail may take a minute */
+#define TEST_SECONDS 90 /* mail may take a minute */
 
 /* ---------------------------------------------------------------- test */
 
-/* The notice as it is now, in place of *notice. */
+/* Replaces *notice by its current state. */
 static int notify_look_again(json_t **notice, struct error *e)
 {
     char path[64];

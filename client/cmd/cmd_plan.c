@@ -1,6 +1,6 @@
 /*
- * trainctl plan: what a job document means. Needs no daemon: it links the planner that the daemon
- * and the workers use, and counts the images itself.
+ * trainctl plan: shows what a job document means. Needs no daemon: it links the planner of
+ * daemon and workers, and counts the images itself.
  */
 #include "client/cmd/cmd_plan.h"
 
@@ -23,7 +23,7 @@
 
 /* ---- a plan for a person */
 
-/* "9.6 before lr.factor", else "nodes x batch_per_node": what is said of a number in one line. */
+/* The note or the formula of a number, in one line. */
 static const char *plan_remark_on(const struct plan *plan, const char *key)
 {
     const json_t *entry = json_object_get(plan->explain, key);
@@ -76,7 +76,6 @@ static void plan_predicted_rows(struct libscols_table *table, const struct plan 
     }
 }
 
-/* That the plan chose. */
 static void plan_workers_row(struct libscols_table *table, const struct plan *plan)
 {
     const json_t *row = json_object_get(plan->explain, "workers_per_node");
@@ -86,7 +85,6 @@ static void plan_workers_row(struct libscols_table *table, const struct plan *pl
                        json_integer_value(json_object_get(row, "value")));
 }
 
-/* As far as the plan knows them. */
 static void plan_threads_row(struct libscols_table *table, const struct plan *plan)
 {
     const json_t *row = json_object_get(plan->explain, "threads_per_worker");
@@ -101,7 +99,6 @@ static void plan_threads_row(struct libscols_table *table, const struct plan *pl
                       : "a node's cores / workers_per_node, when it is submitted");
 }
 
-/* The variables of cluster.env, and how many they are. */
 static void plan_env_row(struct libscols_table *table, const struct plan *plan)
 {
     const json_t *variables = json_object_get(json_object_get(plan->explain, "env"), "value");
@@ -122,7 +119,6 @@ static void plan_env_row(struct libscols_table *table, const struct plan *plan)
     free(words);
 }
 
-/* "160 192", and from which step on each. */
 static void plan_sizes_row(struct libscols_table *table, const struct plan *plan)
 {
     char value[FORMAT_BYTES] = "", remark[FORMAT_BYTES + 256] = "";
@@ -140,7 +136,6 @@ static void plan_sizes_row(struct libscols_table *table, const struct plan *plan
     table_row(table, "image_sizes", value, remark);
 }
 
-/* One row each: its global batch, and what is done with it. */
 static void plan_phase_rows(struct libscols_table *table, const struct plan *plan)
 {
     for (size_t i = 0; i < plan->phase_count && plan->phase_count > 1; i++) {
@@ -163,7 +158,7 @@ static void plan_phase_rows(struct libscols_table *table, const struct plan *pla
     }
 }
 
-/* The keys that the document left to its data: their names have a dot. */
+/* The keys the document left to its data, whose names have a dot. */
 static void plan_data_rows(struct libscols_table *table, const struct plan *plan)
 {
     const char *key;
@@ -209,7 +204,7 @@ static void plan_print_table(const struct plan *plan)
     table_finish(table);
 }
 
-/* How a speed that is not known comes to be known. */
+/* Why the speed is unknown, and how to measure it. */
 static void plan_print_unknown(const struct plan *plan)
 {
     const json_t *explained = json_object_get(plan->explain, "predicted");
@@ -234,7 +229,7 @@ void plan_print_warnings(FILE *out, const struct plan *plan)
 
 /* ---- values in words */
 
-/* Numbers with as many digits as they need. none: for null. The caller frees it. */
+/* none: the text for null. The caller frees it. */
 static char *plan_value_words(const json_t *value, const char *none)
 {
     char text[40];
@@ -336,18 +331,19 @@ static json_t *plan_differences_of(json_t *a, json_t *b)
     return differences;
 }
 
-/* What the numbers are made of is in the documents; the numbers alone are compared. */
+/* The plan without what its numbers are derived from. */
 static json_t *plan_numbers(const struct plan *plan)
 {
     json_t *json = plan_to_json(plan);
 
     json_object_del(json, "explain");
     json_object_del(json, "warnings");
-    json_object_del(json_object_get(json, "predicted"), "images_per_second"); /* _per_sec */
+    json_object_del(json_object_get(json, "predicted"),
+                    "images_per_second"); /* a duplicate of images_per_sec */
     return json;
 }
 
-/* To six digits: what differs beyond them is of no account to a person; --json has all. */
+/* To six digits, enough for people; --json has all. */
 static char *plan_rounded_words(const json_t *value)
 {
     char text[40];
@@ -400,7 +396,7 @@ void planned_clear(struct planned *p)
     job_spec_destroy(p->spec);
 }
 
-/* As traind refuses it when it is submitted here. */
+/* The check traind makes at submission. */
 static void plan_warn_of_slots(const struct job_spec *spec, json_t *remarks)
 {
     long long threads = local_threads(spec), slots = launch_node_slots(spec->cluster.smt);
@@ -443,7 +439,7 @@ int plan_file(const char *path, const struct cmd_args *args, struct planned *p)
     if (code == 0 && plan_make_inputs(p->spec, args, p, &inputs, remarks, &problems, &e)) {
         code = cmd_fail(&e);
     } else if (code == 0) {
-        /* A file that is not here may be on the daemon's machine. */
+        /* A file missing here may exist on the daemon's machine. */
         weights_check(p->spec, true, &problems);
         p->plan = problems.count ? NULL : plan_make(p->spec, &inputs, &problems);
         if (p->plan)

@@ -1,6 +1,6 @@
 /*
- * trainctl predict: a job on other numbers of nodes. Each is planned by the planner that the daemon
- * and the workers use; nothing here calculates but efficiency, node-hours and the choice.
+ * trainctl predict: a job on several numbers of nodes, each planned by the planner of daemon and
+ * workers. Only efficiency, node-hours and the choice are computed here.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -23,33 +23,33 @@
 
 #define POINTS_MAX    64
 #define NODES_MAX     65536
-#define STOPS_HELPING 0.5 /* of the time that as many times more nodes could save */
+#define STOPS_HELPING 0.5 /* of the time that the additional nodes could save */
 #define NODES_DEFAULT "1,2,4,8,16,32,64,128,256"
 
 struct point {
     int64_t nodes, batch;
     struct plan_predicted predicted;
     struct plan_band node_hours;
-    double efficiency; /* by one node's predicted speed */
-    char *problem;     /* why there is no plan, else NULL */
+    double efficiency; /* relative to one node */
+    char *problem;     /* why there is no plan, or NULL */
 };
 
 struct question {
     struct job_spec *spec;
     struct plan_inputs inputs;
-    struct plan_workers workers; /* that the plan chose */
+    struct plan_workers workers; /* chosen by the plan */
     struct plan_network network;
     double deadline, budget; /* seconds, node-hours; INFINITY: none */
-    double node_watts;       /* 0: not stated */
-    int64_t images;          /* of a worker, before they are shared out over nodes */
-    double threads_keep;     /* of a worker's threads, as the document has it; 0: not known */
-    const char *to_target;   /* the option that asks for it, "--target"; NULL: none */
+    double node_watts;       /* 0: not given */
+    int64_t images;          /* per worker, before they are divided among nodes */
+    double threads_keep;     /* share of a worker's speed its threads keep; 0: unknown */
+    const char *to_target;   /* the option that asks for the time to a target; NULL: none */
     bool stated_speed;       /* --node-speed */
     struct point points[POINTS_MAX];
     int count;
-    const struct point *enough; /* more nodes than these hardly help; NULL: the last ones do */
+    const struct point *enough;                      /* more nodes barely help; NULL: they do */
     const struct point *fastest, *cheapest, *choice; /* NULL: none */
-    bool certain; /* the choice keeps to the deadline and the budget by the band's worse end too */
+    bool certain; /* the choice meets the limits even at the worse end of its band */
 };
 
 /* ---- the command line */
@@ -87,7 +87,7 @@ static int predict_parse_nodes(const char *text, struct question *q, struct erro
     return 0;
 }
 
-/* --target: the accuracy that the published epochs are about, and no other. */
+/* Accepts only the accuracy for which epochs were published. */
 static int predict_read_target(const struct cmd_args *args, struct error *e)
 {
     double target = 0;
@@ -123,7 +123,7 @@ static int predict_read_options(const struct cmd_args *args, struct question *q,
     return predict_read_target(args, e);
 }
 
-/* As stated, as measured over the job's interface, or as is common. */
+/* As given, as measured over the job's interface, or the default. */
 static int predict_find_network(const struct cmd_args *args, struct question *q, struct error *e)
 {
     struct plan_network *n = &q->network;
@@ -142,7 +142,7 @@ static int predict_find_network(const struct cmd_args *args, struct question *q,
     return 0;
 }
 
-/* --node-speed, or what was measured. */
+/* --node-speed, or the measured speed. */
 static int predict_find_speed(const struct cmd_args *args, struct question *q, struct error *e)
 {
     double rate = 0;
@@ -203,7 +203,7 @@ static void predict_fill_point(struct point *p, const struct plan *plan)
                                        hours * plan->predicted.ttt_seconds.high};
 }
 
-/* Why there is no plan, for the last column of a table. */
+/* Why there is no plan. */
 static char *predict_point_problem(const struct question *q, const struct problems *problems)
 {
     const struct job_spec *s = q->spec;
@@ -224,7 +224,7 @@ static char *predict_point_problem(const struct question *q, const struct proble
     return strdup(text);
 }
 
-/* A point without a plan keeps the reason; only what is wrong with the question is an error. */
+/* A point without a plan keeps the reason; *e is set only if the question itself is wrong. */
 static int predict_point(struct question *q, struct point *p, struct error *e)
 {
     struct problems problems = {0};
@@ -293,7 +293,7 @@ static bool predict_keeps_to(const struct question *q, const struct point *p, bo
     return seconds <= q->deadline && hours <= q->budget;
 }
 
-/* The least by cost or duration of those that keep to the limits; limits false: of all. */
+/* The point with the least measure; limits: only of those that meet them. */
 static const struct point *predict_least(const struct question *q,
                                          double measure(const struct point *), bool limits,
                                          bool surely)
@@ -310,8 +310,7 @@ static const struct point *predict_least(const struct question *q,
     return best;
 }
 
-/* The first point behind which the next one, of more nodes, saves less than STOPS_HELPING of the
- * time. */
+/* The first point after which the next saves less than STOPS_HELPING of the time. */
 static const struct point *predict_enough(const struct question *q)
 {
     for (int i = 0; i + 1 < q->count; i++) {
@@ -395,7 +394,7 @@ static void predict_show_json(const struct question *q)
     json_decref(out);
 }
 
-/* Below `small` by the format, else a whole number with commas. */
+/* With this format below `small`, else as a whole number. */
 static const char *predict_number(char text[FORMAT_BYTES], double number, double small,
                                   const char *format)
 {
@@ -442,7 +441,6 @@ static void predict_point_row(struct libscols_table *table, const struct questio
         table_set_color(line, 9, "green");
 }
 
-/* What all of it is made from. */
 static void predict_say_basis(const struct question *q)
 {
     const struct job_spec *s = q->spec;

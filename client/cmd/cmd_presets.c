@@ -1,4 +1,4 @@
-/* trainctl presets [NAME]: the published recipes of this machine, or what one of them sets. */
+/* trainctl presets: lists presets, or shows one. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -11,7 +11,7 @@
 #include "common/job/recipe/preset.h"
 #include "common/text.h"
 
-/* Images a step, of all workers. */
+/* The global batch. */
 static long long presets_batch(const json_t *document)
 {
     const json_t *cluster = json_object_get(document, "cluster");
@@ -56,7 +56,6 @@ static int presets_unknown(const json_t *presets, const char *name)
     return cmd_fail(&e);
 }
 
-/* The fragment as a document would state it, with the words about it in front. */
 static int presets_show(const json_t *presets, const char *name)
 {
     const json_t *preset;

@@ -1,4 +1,3 @@
-/* trainctl provenance: what a job was computed with. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,7 +18,7 @@ static void provenance_row(struct libscols_table *table, const char *name, const
     free(text);
 }
 
-/* Keys of an object, a row each; names NULL: all of them, under their own names. */
+/* {key, label} of the rows of a table. */
 static const char *const attempt_rows[][2] = {
     {"world_size",         "workers"           },
     {"threads_per_worker", "threads per worker"},

@@ -1,5 +1,5 @@
-/* trainctl reproduce: reruns a job with the choices that its run made, and checks that the result
- * is bit-identical. */
+/* trainctl reproduce: reruns a job with the choices of its run, and checks that the result is bit-
+ * identical. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +14,7 @@
 #include "common/problem.h"
 #include "common/text.h"
 
-#define SO_FAR_EXIT 6 /* of trainctl(1), EXIT STATUS */
+#define SO_FAR_EXIT 6 /* trainctl(1), EXIT STATUS */
 
 /* ---- what is said before */
 
@@ -53,7 +53,7 @@ static void reproduce_print_pinned(const json_t *answer)
         printf("note: %s\n", json_string_value(remark) ? json_string_value(remark) : "");
 }
 
-/* 0: go on. */
+/* ERR_CONFLICT if the machine differs in a way that may change the result. */
 static int reproduce_check_here(const json_t *answer, bool force, struct error *e)
 {
     const json_t *differences = json_object_get(answer, "differences");
@@ -190,7 +190,6 @@ static int reproduce_wait_for(long copy, bool progress, struct error *e)
     return outcome < 0 ? cmd_fail(e) : outcome;
 }
 
-/* Rather than that nobody waits for it any more. */
 static bool reproduce_has_ended(long copy)
 {
     struct error ignored;

@@ -1,4 +1,4 @@
-/* trainctl run: a job on this machine without a daemon, in a run directory of its own. */
+/* trainctl run: trains on this machine without a daemon, in a run directory of its own. */
 #include <ctype.h>
 #include <errno.h>
 #include <limits.h>
@@ -27,12 +27,12 @@
 struct run {
     const struct cmd_args *args;
     char folder[PATH_MAX / 2]; /* absolute */
-    int64_t attempt;           /* the last one; 0: none yet */
+    int64_t attempt;           /* the newest; 0: none yet */
     struct planned planned;
     struct local local;
 };
 
-/* Static text, until the next call. */
+/* Static, valid until the next call. */
 static const char *run_path(const struct run *r, const char *name, int64_t attempt)
 {
     static char path[PATH_MAX];
@@ -42,7 +42,7 @@ static const char *run_path(const struct run *r, const char *name, int64_t attem
     return path;
 }
 
-/* --run-dir, or in the current folder the job's name, else that of its file. */
+/* --run-dir, else the job's name in the current folder, else the name of its file. */
 static int run_choose_folder(struct run *r, const char *name, struct error *e)
 {
     const char *given = cmd_value(r->args, "run-dir");
@@ -62,7 +62,7 @@ static int run_choose_folder(struct run *r, const char *name, struct error *e)
     return 0;
 }
 
-/* With other workers it is the same job, which the workers plan again. */
+/* Another number of workers is no other job: the workers replan. */
 static int run_check_same_job(const struct run *r, const json_t *job, struct error *e)
 {
     json_t *before = json_document_load(run_path(r, "job.json", 0), e);
@@ -79,7 +79,7 @@ static int run_check_same_job(const struct run *r, const json_t *job, struct err
     return status;
 }
 
-/* The last attempt of the run, which must have ended. */
+/* Finds the last attempt, which must have ended. */
 static int run_find_attempt(struct run *r, struct error *e)
 {
     struct launch_process earlier = {.pidfd = -1, .gate = -1};
@@ -110,7 +110,7 @@ static int run_prepare_folder(struct run *r, json_t *job, struct error *e)
                                r->folder);
     } else if (resumes) {
         status = error_set(e, ERR_NOT_FOUND, "%s has no run to resume", r->folder);
-    } else if (rmdir(r->folder) && errno != ENOENT) { /* it is made again */
+    } else if (rmdir(r->folder) && errno != ENOENT) { /* created again below */
         status = error_set(e, ERR_CONFLICT,
                            "%s is not an empty folder: name another one with --run-dir", r->folder);
     }
@@ -119,7 +119,7 @@ static int run_prepare_folder(struct run *r, json_t *job, struct error *e)
     return status ? status : json_file_write(run_path(r, "job.json", 0), job, e);
 }
 
-/* What is known before the first event, and what the events say. */
+/* What is known before the first event, with null for what events will set. */
 static json_t *run_describe(const struct run *r)
 {
     const struct plan *plan = r->planned.plan;
@@ -134,7 +134,7 @@ static json_t *run_describe(const struct run *r)
         "loss", "lr", "images_per_sec", "ttt_seconds", "top1", "top5", "reason"));
 }
 
-/* Until it has ended: on a terminal as watch shows it, and in lines. */
+/* Shows the run until it ends, in full screen and then in lines. */
 static void run_follow(struct local *l)
 {
     bool view = !client.json && terminal_full() && screen_open(&(struct error){0}) == 0;
@@ -144,7 +144,7 @@ static void run_follow(struct local *l)
     struct job job;
 
     if (view && view_job(0, false, l, &e) == VIEW_SIGNALLED)
-        raise(SIGINT); /* which stops it as any other does, when the screen is closed */
+        raise(SIGINT); /* handled like any other once the screen is closed */
     screen_close();
     for (int stops = 0; !l->ended; stops = l->stops) {
         int news = local_next(l, -1, 1, &event);
@@ -156,7 +156,7 @@ static void run_follow(struct local *l)
     }
 }
 
-/* Returns the exit code: what became of it, what was kept, and how to go on. */
+/* Prints the outcome, and how to continue. Returns the exit code. */
 static int run_conclude(const struct run *r)
 {
     struct error e;
@@ -214,7 +214,7 @@ static int cmd_run(const struct cmd_args *args)
     struct run r = {.args = args};
     struct error e;
 
-    api_hurry(1000); /* for the speeds that a daemon may have measured */
+    api_hurry(1000); /* for speeds a daemon may have measured */
     int code = plan_file(args->operands[0], args, &r.planned);
     if (code == 0 && run_start_here(&r, &e)) {
         code = cmd_fail(&e);

@@ -121,7 +121,7 @@ static void show_judged_row(struct libscols_table *table, const char *name, cons
     show_add_row(table, name, text);
 }
 
-/* How good the estimates were, of a job that has ended. */
+/* Accuracy of the estimates, of an ended job. */
 static void show_forecast_rows(struct libscols_table *table, const json_t *forecast)
 {
     char name[64];
@@ -182,7 +182,6 @@ static void show_target_row(struct libscols_table *table, const json_t *target, 
     show_add_row(table, name, text);
 }
 
-/* Of one that waits here. */
 static void show_position_row(struct libscols_table *table, const json_t *json)
 {
     long long position = json_get_integer(json, "queue_position", 0);
@@ -207,7 +206,7 @@ static void show_starts_row(struct libscols_table *table, const struct job *job)
     show_add_row(table, "starts", text);
 }
 
-/* Of the first attempt that failed, whatever came after it. */
+/* The first failed attempt, even if later ones succeeded. */
 static void show_failure_rows(struct libscols_table *table, const struct job *job,
                               const json_t *failure)
 {
@@ -217,22 +216,21 @@ static void show_failure_rows(struct libscols_table *table, const struct job *jo
 
     if (!reason)
         return;
-    if (strncmp(job->reason, reason, strlen(reason)) != 0) /* the reason begins with it, or not */
+    if (strncmp(job->reason, reason, strlen(reason)) != 0) /* the job's reason may begin with it */
         show_add_row(table, "first failure", reason);
     show_add_row(table, "failure label", json_get_text(failure, "label", ""));
     const char *name = "end of its log";
     json_array_foreach (json_object_get(failure, "log"), i, line) {
         const char *text = json_string_value(line);
         const char *words = text ? text + strspn(text, " ") : NULL;
-        if (!text || strstr(text, reason) || strstr(reason, words)) /* it stands above already */
+        if (!text || strstr(text, reason) || strstr(reason, words)) /* already shown */
             continue;
         show_add_row(table, name, text);
         name = "";
     }
 }
 
-/* Of one that Slurm runs: "4711 PENDING: Resources" as far as there is something to say; "None" is
- * Slurm's word for no reason. */
+/* "None" is Slurm's word for no reason. */
 static void show_slurm_row(struct libscols_table *table, const json_t *slurm)
 {
     const json_t *id = json_object_get(slurm, "job_id");
@@ -251,7 +249,7 @@ static void show_slurm_row(struct libscols_table *table, const json_t *slurm)
     free(number);
 }
 
-/* The newest three of the last attempt; none where the daemon does not tell them. */
+/* The newest three of the last attempt; best effort. */
 static void show_straggler_rows(struct libscols_table *table, const struct job *job)
 {
     json_t *answer, *event;
@@ -270,7 +268,6 @@ static void show_straggler_rows(struct libscols_table *table, const struct job *
     json_decref(answer);
 }
 
-/* What people have written on it. */
 static void show_labels(struct libscols_table *table, const json_t *json)
 {
     char *tags = job_tags_words(json);
@@ -293,7 +290,6 @@ static char *show_format_step(char *text, size_t bytes, double step)
     return text;
 }
 
-/* Of one that came from another daemon. */
 static void show_imported_row(struct libscols_table *table, const json_t *from)
 {
     const char *by = json_string_value(json_object_get(from, "submitted_by"));

@@ -13,8 +13,8 @@
 #include "common/plan/plan.h"
 #include "common/system/file.h"
 
-/* A job of more than a day is confirmed first, on a terminal. What is wrong with the document is
- * left to its submission. */
+/* Asks before a job of more than a day, on a terminal. Errors of the document are left to the
+ * submission. */
 static bool submit_is_confirmed(const struct cmd_args *args, const char *text, size_t bytes)
 {
     struct error ignored;
@@ -59,8 +59,8 @@ static int submit_text(const struct cmd_args *args, const char *text, size_t byt
     return wait || watch ? watch_until_end(id, watch) : 0;
 }
 
-/* The document as it is, so that lines and columns in the daemon's answer are the file's; made anew
- * where an option changes it, or a path in it is relative to the current folder. */
+/* The text is sent unchanged, so that line numbers in the daemon's errors are right, unless an
+ * option or a relative path changes the document. */
 static int submit_read_document(const struct cmd_args *args, char **text, size_t *bytes,
                                 struct error *e)
 {
@@ -77,7 +77,7 @@ static int submit_read_document(const struct cmd_args *args, char **text, size_t
     bool set = args->repeated_count || train || eval;
     json_t *document = json_document_parse(*text, *bytes, &wrong);
     if (!document && !set)
-        return 0; /* the daemon says what is wrong with it */
+        return 0; /* left to the daemon to report */
     status = document ? document_set_all(document, args, e)
                       : error_set(e, wrong.code, "%s: %s", args->operands[0], wrong.text);
     if (!status && train)
@@ -95,7 +95,7 @@ static int submit_read_document(const struct cmd_args *args, char **text, size_t
     return status;
 }
 
-/* The daemon makes it, as it would for itself: it knows the settings. */
+/* The script is made by the daemon, which has the settings. */
 static int submit_print_sbatch(const char *text, size_t bytes)
 {
     struct error e;
@@ -152,7 +152,7 @@ const struct cmd cmd_submit_entry = {
 };
 /* clang-format on */
 
-/* The job's document, every key stated; the preset's name would say again what stands there. */
+/* The job's spec, changed by --set. */
 static json_t *cmd_clone_document_of(const struct cmd_args *args, struct error *e)
 {
     struct job job;

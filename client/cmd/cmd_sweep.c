@@ -1,5 +1,5 @@
 /* trainctl sweep FILE | plan FILE | show ID | wait ID | list | cancel ID. A file of such a name is
- * ./show. */
+ * written ./show. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,7 +22,7 @@ static char *sweep_format_number(const json_t *json, const char *key, char text[
     return format_number(text, FORMAT_BYTES, json_get_number(json, key, NAN));
 }
 
-/* "lr.base=0.2 optimizer.nesterov=true": as --set takes it. The caller frees it. */
+/* In the form of --set. The caller frees it. */
 static char *sweep_point_words(json_t *point)
 {
     char *words = NULL;
@@ -47,7 +47,7 @@ static char *sweep_point_words(json_t *point)
     return words;
 }
 
-/* A result as jobs show it: accuracies as percentages. */
+/* In the unit of the metric. */
 static char *sweep_format_result(const json_t *trial, const char *metric, char text[FORMAT_BYTES])
 {
     double result = json_get_number(trial, "metric", NAN);
@@ -133,7 +133,7 @@ static void sweep_list(const json_t *answer)
 
 typedef char *band_format(char *text, size_t bytes, double value);
 
-/* "2 h 5 min, between 1 h 50 min and 2 h 20 min"; false: it is not known. */
+/* False: unknown. */
 static bool sweep_band_words(const json_t *band, band_format *format, char text[4 * FORMAT_BYTES])
 {
     char value[FORMAT_BYTES], low[FORMAT_BYTES], high[FORMAT_BYTES];
@@ -212,13 +212,14 @@ static void sweep_plan(const json_t *plan)
         print_wrapped(stdout, "warning: ", 2, json_string_value(warning));
 }
 
-/* The text stays as it is where no path in it is relative. */
+/* The text is unchanged if it has no relative path. */
 static int sweep_make_paths_absolute(char **text, size_t *bytes, struct error *e)
 {
     struct error wrong;
     bool changed = false;
     json_t *sweep = json_document_parse(*text, *bytes, &wrong);
-    int status = sweep ? sweep_paths_absolute(sweep, &changed, e) : 0; /* the daemon refuses it */
+    int status =
+        sweep ? sweep_paths_absolute(sweep, &changed, e) : 0; /* left to the daemon to report */
 
     if (!status && changed) {
         free(*text);
@@ -229,7 +230,6 @@ static int sweep_make_paths_absolute(char **text, size_t *bytes, struct error *e
     return status;
 }
 
-/* path: the route that takes it. */
 static int sweep_post(const char *path, const char *file, json_t **answer, struct error *e)
 {
     char *text;
@@ -247,7 +247,7 @@ static int sweep_post(const char *path, const char *file, json_t **answer, struc
 
 /* ---- wait */
 
-/* Jobs of one that was cancelled may take their time to end. */
+/* Jobs of a cancelled sweep may take a while to end. */
 static bool sweep_runs(const json_t *sweep)
 {
     const json_t *trial;
@@ -261,10 +261,10 @@ static bool sweep_runs(const json_t *sweep)
     return false;
 }
 
-/* The stream has the ends of jobs; the sweep's own comes soon after the last of them. */
+/* The stream has the ends of jobs; the sweep ends shortly after the last one, so it is polled. */
 static int sweep_wait(const char *path, json_t **answer, struct error *e)
 {
-    static const double looks[] = {0.2, 1, 3, 10}; /* seconds after a job's change of state */
+    static const double looks[] = {0.2, 1, 3, 10}; /* seconds to the next poll */
     const size_t last = sizeof looks / sizeof looks[0] - 1;
     struct stream *stream = stream_create("/v1/events", -1);
     struct stream_event event;
@@ -285,14 +285,14 @@ static int sweep_wait(const char *path, json_t **answer, struct error *e)
             continue;
         json_decref(*answer);
         status = api_get(path, answer, e);
-        if (status == -(int)ERR_UNREACHABLE) /* the stream finds it again */
+        if (status == -(int)ERR_UNREACHABLE) /* the stream reconnects */
             status = (*answer = json_pack("{s:s}", "state", "running")) ? 0 : status;
     }
     stream_destroy(stream);
     return status;
 }
 
-/* The exit status of one that has ended. */
+/* The exit status. */
 static int sweep_outcome(const json_t *sweep)
 {
     const char *state = json_get_text(sweep, "state", "");
@@ -331,7 +331,7 @@ static int sweep_request(const struct cmd_args *args, json_t **answer, struct er
     bool waits = strcmp(word, "wait") == 0;
     bool plans = strcmp(word, "plan") == 0;
     bool verb = cancels || waits || plans || strcmp(word, "show") == 0;
-    if (!verb && args->operand_count > 1) /* a file stands alone */
+    if (!verb && args->operand_count > 1) /* no other operand is allowed */
         return sweep_no_such_verb(word, e);
     if (!verb)
         return sweep_post("/v1/sweeps", word, answer, e);

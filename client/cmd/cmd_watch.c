@@ -74,7 +74,7 @@ static int watch_queue(void)
 
 /* ---- on a terminal */
 
-/* Ctrl-C and q; other signals end us as they end others: the shell is to know which. */
+/* Other signals than SIGINT end the process as usual, so that the shell sees which. */
 static int watch_interrupted(int end, long id)
 {
     if (end == VIEW_SIGNALLED && screen_signal() != SIGINT) {
@@ -86,10 +86,10 @@ static int watch_interrupted(int end, long id)
     return id || end == VIEW_SIGNALLED ? error_type(ERR_INTERRUPTED)->exit_code : 0;
 }
 
-#define NO_VIEW  (-1) /* the terminal cannot be drawn on: lines are better than nothing */
-#define JOB_DONE (-2) /* all was seen but how it ended */
+#define NO_VIEW  (-1) /* the terminal cannot be used: print lines */
+#define JOB_DONE (-2) /* only the outcome is left to print */
 
-/* The exit code, or one of these. */
+/* Returns the exit code, or one of these. */
 static int watch_view(long id)
 {
     struct error e;
@@ -125,7 +125,7 @@ static int cmd_watch(const struct cmd_args *args)
     return done >= 0 ? done : watch_queue();
 }
 
-/* Whether all are there: not learnt of the last one when the first has ended. */
+/* Checks all ids at once, rather than when the first job has ended. */
 static int watch_wait_check(const long *ids, int count, struct error *e)
 {
     struct job job;

@@ -16,7 +16,7 @@
 
 #define EVENTS_LIMIT_BYTES ((size_t)256 << 20)
 
-/* The steps as columns; the first phases are those of enum bench_phase. */
+/* Columns; the first ones are those of enum bench_phase. */
 enum column { STEP_MS = BENCH_PHASES, COLUMNS };
 static const char *const names[COLUMNS] = {"data_ms", "forward_ms", "backward_ms",
                                            "comm_ms", "optim_ms",   "step_ms"};
@@ -51,7 +51,7 @@ static void bench_series_add_step(struct series *s, const json_t *event)
     s->count++;
 }
 
-/* Time between two lines of progress, by a worker's batches between them. */
+/* The time between two progress events, per batch of a worker. */
 static void bench_series_add_progress(struct series *s, const json_t *event, double world)
 {
     double t = json_get_number(event, "t", 0), batch = json_get_number(event, "batch", 0);

@@ -1,8 +1,4 @@
-/*
- * trainctl bench: a short run on synthetic images without a daemon, in a folder of its own that is
- * removed afterwards. mpirun is started by the daemon's launcher, so that what is measured is what
- * a job would get.
- */
+/* trainctl bench: a short run on synthetic images without a daemon. */
 #include <math.h>
 #include <string.h>
 
@@ -20,8 +16,8 @@
 
 #define STEPS_DEFAULT "5"
 
-/* The options that are keys of the job document; without a fallback the key's default, which may
- * depend on the network. */
+/* Options that are keys of the job document. Without a fallback the key's own default applies,
+ * which may depend on the network. */
 static const struct {
     const char *option, *pointer, *fallback;
 } keys[] = {
@@ -42,8 +38,7 @@ struct run {
 
 /* ---- the job */
 
-/* A number where it is one; else text, which the table of job options then refuses in its own
- * words. */
+/* Text that is not a number is refused by the table of job options. */
 static json_t *bench_parse_value(const char *text)
 {
     const char *end;
@@ -52,7 +47,7 @@ static json_t *bench_parse_value(const char *text)
     return cmd_whole(text, &end, &number) && !*end ? json_integer(number) : json_string(text);
 }
 
-/* Enough images for one epoch of all steps, as far as the numbers make sense at all. */
+/* One epoch of all steps. */
 static double bench_images_needed(const json_t *document, long steps)
 {
     double batch = json_number_value(json_object_get(document, "batch_per_worker"));
@@ -79,7 +74,7 @@ static json_t *bench_make_document(const struct cmd_args *args, long steps)
     json_set_at(d, "/checkpoint/disable", json_true());
     json_set_at(d, "/lr/warmup_epochs", json_integer(0));
     json_set_at(d, "/lr/scaling",
-                json_string("none")); /* random labels: a large batch must not diverge */
+                json_string("none")); /* random labels: large batches must not diverge */
     json_set_at(d, "/lr/base", json_number(0.001));
     if (eval) {
         json_set_at(d, "/data/eval", json_string("synthetic"));
@@ -98,7 +93,7 @@ static const char *bench_find_option(const char *pointer)
     return NULL;
 }
 
-/* The first problem that an option made, in the option's name. */
+/* Reports the first problem that an option caused, under the option's name. */
 static int bench_refuse(const struct problems *problems, struct error *e)
 {
     char key[PROBLEM_KEY_BYTES];
@@ -175,7 +170,6 @@ static void bench_phase_row(struct libscols_table *table, const struct bench *b,
     table_row(table, name, value, share);
 }
 
-/* To stderr, so that JSON stays JSON. */
 static void bench_warn_of_crowding(const struct job_spec *s)
 {
     int64_t wanted = s->cluster.workers_per_node * local_threads(s),
@@ -234,7 +228,7 @@ static int cmd_bench(const struct cmd_args *args)
         bench_warn_of_crowding(r.spec);
     if (!status)
         status = bench_run(r.spec, &bench, &e);
-    /* Predictions are of jobs as they are by default. */
+    /* Predictions assume default settings. */
     if (!status && !bench.evaluates && r.spec->model.gemm == JOB_GEMM_AUTO)
         speeds_keep(r.spec, &bench);
     if (!status && client.json)

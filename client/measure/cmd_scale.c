@@ -1,7 +1,7 @@
 /*
- * trainctl scale: real runs on so many workers, or machines, beside what the model of `trainctl
- * predict` says from the first one's measurement alone; and the network between machines, which it
- * says it from.
+ * trainctl scale: measures a job on several numbers of workers, or machines, and compares with
+ * what `trainctl predict` would derive from the first measurement. Over machines it also
+ * measures the network.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -25,26 +25,26 @@
 #define STEPS_DEFAULT "5"
 #define PLOT_ROWS     14
 #define PLOT_COLUMNS  100 /* at most */
-#define BUSY          0.5 /* load by core that a measurement suffers from */
+#define BUSY          0.5 /* load per core that disturbs a measurement */
 
 enum way { STRONG, WEAK, WAYS };
 static const char *const way_names[WAYS] = {"strong", "weak"};
 
 struct point {
-    int64_t workers, batch; /* of a worker */
+    int64_t workers, batch; /* per worker */
     double images_per_sec, speedup, efficiency;
-    struct plan_band predicted; /* images/s, from the first point */
+    struct plan_band predicted; /* images/s, derived from the first point */
 };
 
 struct scaling {
     struct job_spec *spec;
     int64_t global_batch; /* of the document */
-    int64_t batch;        /* of a worker, of the document */
+    int64_t batch;        /* of a worker, in the document */
     int64_t workers[POINTS_MAX];
     int count;
-    int64_t per_node; /* workers: the points are of more and more machines; 0: of this one */
+    int64_t per_node; /* workers of a machine, if points are machines; 0: all on this one */
     struct plan_network network;
-    double load; /* of the machine before: other processes */
+    double load; /* of the machine before the first run */
     bool ways[WAYS];
     struct point points[WAYS][POINTS_MAX];
 };
@@ -91,7 +91,7 @@ static int scale_check_slots(const struct scaling *s, struct error *e)
     return 0;
 }
 
-/* From here on the points are of workers. */
+/* Converts the points to workers. */
 static int scale_check_nodes(struct scaling *s, struct error *e)
 {
     int64_t most = job_spec_names_hosts(s->spec) ? (int64_t)s->spec->cluster.host_count : 0;
@@ -122,7 +122,7 @@ static int scale_check_batch(const struct scaling *s, struct error *e)
     return 0;
 }
 
-/* The document, made a short run on synthetic images that writes no checkpoint. */
+/* Turns the document into a short run on synthetic images without checkpoints. */
 static void scale_make_short(struct scaling *s, long steps)
 {
     struct job_spec *spec = s->spec;
@@ -145,7 +145,7 @@ static void scale_make_short(struct scaling *s, long steps)
     spec->checkpoint.disable = true;
     spec->profile.has_steps = false;
     spec->eval.has_target_top1 = spec->eval.stop_at_target = spec->eval.predictions = false;
-    spec->lr.warmup_epochs = 0; /* random labels: nothing must diverge */
+    spec->lr.warmup_epochs = 0; /* random labels must not diverge */
     spec->lr.scaling = JOB_SCALING_NONE;
     spec->lr.base = 0.001;
     spec->lr.has_start = false;
@@ -163,8 +163,8 @@ static void scale_take_workers(struct job_spec *spec, const struct scaling *s, i
     spec->data.train_images = batch * workers * spec->steps;
 }
 
-/* Two runs that send after backward, in small and in large buckets, differ by their rounds. What is
- * no constant of a network is not kept. */
+/* Runs that sum after backward, in small and in large buckets, differ only in the number of rounds.
+ * A result that is no valid constant is not kept. */
 static int scale_measure_network(struct scaling *s, double in_memory, struct error *e)
 {
     static const int64_t buckets[] = {256 << 10, 8 << 20};
@@ -187,7 +187,7 @@ static int scale_measure_network(struct scaling *s, double in_memory, struct err
         seconds[i] = bench.phase_ms[BENCH_COMM] / 1e3 - in_memory - x.add_seconds;
     }
     hop.hop_seconds = (seconds[0] - seconds[1]) / (hops[0] - hops[1]);
-    if (!isfinite(hop.hop_seconds) || hop.hop_seconds <= 0) /* too short to be seen */
+    if (!isfinite(hop.hop_seconds) || hop.hop_seconds <= 0) /* too short to measure */
         hop.hop_seconds = plan_network_default.hop_seconds;
     hop.bytes_per_second = x.bytes / (seconds[1] - hops[1] * hop.hop_seconds);
     if (!(hop.bytes_per_second > 0))
@@ -229,7 +229,6 @@ static int scale_run_point(struct scaling *s, enum way way, int i, struct plan_s
     return 0;
 }
 
-/* For who waits at a terminal: runs take a while, and more workers longer. */
 static void scale_show_progress(const struct scaling *s, enum way way, int i)
 {
     if (isatty(STDERR_FILENO))
@@ -360,7 +359,7 @@ static void scale_print_plot(const char *title, const struct plot_series *series
     plot_destroy(plot);
 }
 
-/* The curves of both ways, and the ideal: the faster first point times the workers. */
+/* The curves, and the ideal by the faster first point. */
 static void scale_show_plots(const struct scaling *s)
 {
     double workers[POINTS_MAX], ideal[POINTS_MAX], one[POINTS_MAX], rate[WAYS][POINTS_MAX],

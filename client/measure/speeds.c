@@ -35,7 +35,6 @@ static int speeds_stated_cores(const struct cmd_args *args, int64_t *cores, stru
     return 0;
 }
 
-/* Of a job that runs here. */
 static struct plan_workers_node speeds_this_machine(const struct job_spec *spec)
 {
     struct placement_machine machine;
@@ -94,8 +93,7 @@ struct plan_sample speeds_sample(const struct job_spec *spec, const struct bench
     };
 }
 
-/* So that its plans, on the dashboard too, predict from the same speed. A bench needs no daemon:
- * that none answers, or that it refuses, is no failure. */
+/* Best effort: the daemon then predicts from the same speed, but is not required. */
 static void speeds_tell_daemon(const char *key, const struct plan_sample *sample)
 {
     json_t *body = speed_sample_to_json(sample), *answer = NULL;
@@ -141,7 +139,7 @@ static size_t speeds_ask_daemon(const char *key, struct plan_sample *samples)
     return count;
 }
 
-/* The daemon has most of what is in the cache (speeds_tell_daemon). */
+/* The daemon has most samples of the cache. */
 static bool speeds_is_among(const struct plan_sample *sample, const struct plan_sample *of,
                             size_t count)
 {

@@ -1,4 +1,4 @@
-/* Speeds that predictions are made from: kept by bench, found here or at the daemon. */
+/* Speeds for predictions, kept by bench, in the cache or at the daemon. */
 #pragma once
 
 #include "client/cmd.h"
@@ -7,21 +7,20 @@
 #include "common/plan/workers.h"
 
 /*
- * Where the document leaves the workers to the plan (cluster.workers_per_node 0): chooses them for
- * the node that --node-cores says, or this machine, and tells the plan of it. Where it leaves the
- * threads of stated workers open, only the cores are told. *chosen is what inputs point to.
+ * If the document leaves workers_per_node to the plan, chooses it for the node of --node-cores
+ * or this machine, and sets it in *inputs, which points to *chosen. If it leaves only the
+ * threads open, sets the cores.
  */
 int speeds_choose_workers(struct job_spec *spec, const struct cmd_args *args,
                           struct plan_workers *chosen, struct plan_inputs *inputs,
                           struct problems *problems, struct error *e);
 
-/* What one training measured, as a sample. */
+/* The measurements of one run as a sample. */
 struct plan_sample speeds_sample(const struct job_spec *spec, const struct bench *bench);
 
-/* Keeps it in the cache file; a warning on stderr where that fails. Not of more threads than there
- * are cores. */
+/* Adds a sample to the cache file; a failure is a warning on stderr. Ignores runs with more threads
+ * than cores. */
 void speeds_keep(const struct job_spec *spec, const struct bench *bench);
 
-/* From both: what finished jobs of the daemon measured, then benches of this machine.
- * Zeroed where neither knows; a daemon that does not answer knows nothing. */
+/* By finished jobs of the daemon and benches of this machine; zeroed if unknown. */
 struct plan_speed speeds_find(const struct job_spec *spec);

@@ -1,10 +1,10 @@
-/* Numbers as people say them. Each writes at most `bytes` bytes to text and returns text; NAN is
+/* Numbers for people. Each function writes at most `bytes` bytes to text and returns it; NAN is
  * "-". */
 #pragma once
 
 #include <stddef.h>
 
-#define FORMAT_BYTES 48 /* enough for any of these */
+#define FORMAT_BYTES 48 /* enough for any of them */
 
 char *format_duration(char *text, size_t bytes,
                       double seconds); /* "4.2 s", "3 min 20 s", "1 h 52 min" */

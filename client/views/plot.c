@@ -28,7 +28,7 @@ static struct range plot_range(const double *values, size_t count)
     return r;
 }
 
-/* 0 to 1; the middle where all values are one. */
+/* 0 to 1; 0.5 if all values are equal. */
 static double plot_share(const struct range *r, double value)
 {
     if (r->log)
@@ -38,7 +38,7 @@ static double plot_share(const struct range *r, double value)
 
 /* ---- a line of blocks */
 
-/* Means of the points in each column; NAN where there is none. */
+/* Mean of the points in each column; NAN: none. */
 static void plot_means(const struct plot_points *p, int columns, double *mean)
 {
     struct range x = plot_range(p->x, p->count);
@@ -85,10 +85,10 @@ char *plot_spark(char *text, size_t bytes, const struct plot_points *points, int
 
 struct plot {
     struct range x, y;
-    int columns, rows, gutter; /* of the grid in cells; of the labels in columns */
+    int columns, rows, gutter; /* of the grid, in cells; of the labels, in columns */
     bool utf8, axis;
-    unsigned char *cells; /* (rows, columns): dots as braille numbers them */
-    char *marks;          /* (rows, columns): letters over them; '\0': none */
+    unsigned char *cells; /* (rows, columns): dots in braille's numbering */
+    char *marks;          /* (rows, columns): letters over them, or '\0' */
     char line[LINE_BYTES];
 };
 
@@ -146,8 +146,8 @@ static void plot_draw(struct plot *p, const struct plot_series *series)
     }
 }
 
-/* The value at a row's height: at the top, the middle and the bottom, or where the only value is.
- * "" elsewhere. */
+/* The y value of a row with a label: first, middle and last, or that of the only value; ""
+ * elsewhere. */
 static const char *plot_label(const struct plot *p, int row, char text[FORMAT_BYTES])
 {
     bool flat = !(p->y.low < p->y.high);
@@ -270,7 +270,6 @@ static const char *plot_axis_line(struct plot *p)
     return p->line;
 }
 
-/* The first x on the left, the last one on the right. */
 static const char *plot_range_line(struct plot *p)
 {
     char first[FORMAT_BYTES], last[FORMAT_BYTES];

@@ -15,7 +15,7 @@ static bool progress_started(const struct job *job)
     return job_evaluates_only(job) ? job->evaluated_images > 0 : !isnan(job->step) && job->step > 0;
 }
 
-/* Appends to a line, cut at its end. */
+/* Truncates at the end of the buffer. */
 static void progress_append(char *text, size_t bytes, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 static void progress_append(char *text, size_t bytes, const char *format, ...)
@@ -69,7 +69,7 @@ char *progress_bar(char *text, size_t bytes, double share, int columns, bool utf
     return text;
 }
 
-/* What stands behind a semicolon or in parentheses is an estimate, which changes all the time. */
+/* Text after a semicolon or in parentheses is an estimate, which changes often. */
 static bool progress_same_reason(const char *a, const char *b)
 {
     size_t length = strcspn(a, ";(");
@@ -77,7 +77,6 @@ static bool progress_same_reason(const char *a, const char *b)
     return length == strcspn(b, ";(") && strncmp(a, b, length) == 0;
 }
 
-/* Something happened that deserves a line of its own at once. */
 static bool progress_is_news(const struct progress *progress, const struct job *job)
 {
     return strcmp(progress->state, job->state) != 0 ||

@@ -1,5 +1,4 @@
-/* A job's progress in plain lines, where there is no terminal to draw on; and a bar for those who
- * draw. */
+/* Progress of a job in plain lines, and a progress bar. */
 #pragma once
 
 #include <stdbool.h>
@@ -9,23 +8,22 @@
 
 #define PROGRESS_BAR_BYTES(cells) (4 * (cells) + 8)
 
-/* A bar of so many columns with its ends, at least 3. utf8: eighths of a cell, so that slow runs
- * are seen to move. Returns text. */
+/* columns: at least 3. utf8: in eighths of a cell. Returns text. */
 char *progress_bar(char *text, size_t bytes, double share, int columns, bool utf8);
 
-/* "50 %  step 117/234  212 images/s  loss 0.8123  2 min 21 s left", or the reason before the first
- * step. Returns text. */
+/* "50 %  step 117/234  212 images/s  loss 0.8123  2 min 21 s left", or the job's reason before the
+ * first step. Returns text. */
 char *progress_words(char *text, size_t bytes, const struct job *job, double now);
 
-/* What was printed last. Zero-initialise. */
+/* The state of the last line printed. Zero-initialise. */
 struct progress {
     char state[32];
     char reason[256];
     double top1;
-    double share;     /* job_progress */
-    double last_line; /* clock_monotonic */
+    double share; /* job_progress */
+    double last_line;
 };
 
-/* Prints a line if there is news: a change of state or of the reason, an accuracy, or every 10
- * seconds more progress. */
+/* Prints a line at a change of state or reason, a new accuracy, or every 10 seconds if there is
+ * progress. */
 void progress_show(struct progress *progress, const struct job *job);

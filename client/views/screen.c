@@ -18,7 +18,7 @@
 #define TEXT_MAX 4096
 
 static SCREEN *terminal;
-static int signals = -1, both = -1; /* the signals; they and the keys */
+static int signals = -1, both = -1; /* the signalfd; an epoll fd of it and stdin */
 static int fatal_signal;
 static sigset_t signals_before;
 
@@ -201,9 +201,8 @@ static short screen_pair_of(const char *color)
     return 0;
 }
 
-/* The characters that have room in the columns, the last of them a mark where some have none; what
- * is no character, as an escape sequence in a job's name, becomes a '?'. Returns the columns
- * taken. */
+/* Converts text to at most this many columns, with a mark at the end if it was cut; control
+ * characters and invalid bytes become '?'. Returns the columns used. */
 static int screen_fit(const char *text, int columns, wchar_t *out)
 {
     mbstate_t state = {0};

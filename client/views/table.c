@@ -12,7 +12,7 @@
 #include "client/cmd.h"
 #include "client/views/print.h"
 
-/* TABLE_SPARE is none of libsmartcols's flags: the heading's cell keeps it. */
+/* Marks the headings of spare columns, as libsmartcols has no such flag. */
 static char table_spare;
 
 void table_column(struct libscols_table *table, const char *heading, int flags)
@@ -38,7 +38,7 @@ struct libscols_table *table_create(int headings, const char *columns)
     scols_table_enable_noheadings(table, !headings);
     scols_table_enable_colors(table, client.color);
     scols_table_set_column_separator(table, "  ");
-    scols_table_set_termforce(table, SCOLS_TERMFORCE_NEVER); /* table_fit does it */
+    scols_table_set_termforce(table, SCOLS_TERMFORCE_NEVER); /* done by table_fit */
     for (const char *at = columns; *at; at += *at == ',') {
         int flags = 0;
         size_t length = strcspn(at, ">~|?,");
@@ -69,8 +69,8 @@ void table_set(struct libscols_line *line, size_t i, const char *text)
         scols_line_set_data(line, i, text);
 }
 
-/* The columns of the first character as libsmartcols prints it, which escapes what the locale
- * cannot print, each byte as \xHH. *bytes: its length. */
+/* Width of the first character as libsmartcols prints it: bytes not printable in the locale become
+ * \xHH. *bytes: its length. */
 static int table_width_of_one(const char *text, size_t left, size_t *bytes)
 {
     mbstate_t state = {0};
@@ -121,7 +121,7 @@ void table_set_cut(struct libscols_line *line, size_t i, const char *text, int r
     table_cell_set_cut(scols_line_get_cell(line, i), text, room);
 }
 
-/* The bytes of a word that fit so many columns, one character at least. */
+/* Bytes of the word that fit, at least one character. */
 static size_t table_bytes_in(const char *word, size_t bytes, int room)
 {
     size_t fit = 0, length = 0;
@@ -134,7 +134,7 @@ static size_t table_bytes_in(const char *word, size_t bytes, int room)
     return fit;
 }
 
-/* Lines of at most so many columns; those that a text has stay. */
+/* Existing line breaks stay. */
 static void table_write_wrapped(FILE *out, const char *text, int room)
 {
     int left = room;
@@ -193,14 +193,14 @@ void table_set_color(struct libscols_line *line, size_t i, const char *color)
 
 /* ---- fitting a terminal */
 
-#define FIT_BETWEEN 2  /* columns between columns */
-#define FIT_FEW     16 /* of a sentence: they say nothing */
+#define FIT_BETWEEN 2
+#define FIT_FEW     16 /* the least useful width of a sentence */
 #define FIT_LEAST   10
 
 struct fit {
     struct libscols_table *table;
     size_t lines, columns;
-    int *width; /* of each column as it would be printed; hidden: -FIT_BETWEEN */
+    int *width; /* as printed; hidden: -FIT_BETWEEN */
 };
 
 static const char *table_fit_text(const struct fit *fit, size_t line, size_t i)
@@ -215,7 +215,7 @@ static int table_fit_width(const struct fit *fit, size_t i)
 {
     struct libscols_column *column = scols_table_get_column(fit->table, i);
     const char *heading = scols_cell_get_data(scols_column_get_header(column));
-    int widest = heading ? table_width(heading) : 0; /* it counts where it is not shown too */
+    int widest = heading ? table_width(heading) : 0; /* even if it is not shown */
 
     if (scols_column_is_hidden(column))
         return -FIT_BETWEEN;
@@ -233,7 +233,7 @@ static bool table_fit_is_flexible(const struct fit *fit, size_t i)
     return scols_column_is_trunc(column) || scols_column_is_wrap(column);
 }
 
-/* Columns of the whole table where the flexible ones have at most `most`. */
+/* Width of the table if flexible columns have at most `most`. */
 static int table_fit_sum(const struct fit *fit, int most)
 {
     int sum = -FIT_BETWEEN;
@@ -252,7 +252,7 @@ static void table_fit_hide(struct fit *fit, size_t i)
     fit->width[i] = -FIT_BETWEEN;
 }
 
-/* The first column stays: it is what a line is about. */
+/* Keeps the first column, the subject of a line. */
 static void table_fit_hide_silent(struct fit *fit)
 {
     for (size_t i = 1; i < fit->columns; i++) {
@@ -264,7 +264,7 @@ static void table_fit_hide_silent(struct fit *fit)
     }
 }
 
-/* The last spare column that is shown; false: there is none. */
+/* Hides the last visible spare column; false: none. */
 static bool table_fit_hide_spare(struct fit *fit)
 {
     for (size_t i = fit->columns; i-- > 0;) {
@@ -278,7 +278,6 @@ static bool table_fit_hide_spare(struct fit *fit)
     return false;
 }
 
-/* Gives a flexible column so many. */
 static void table_fit_column(const struct fit *fit, size_t i, int room)
 {
     struct libscols_column *column = scols_table_get_column(fit->table, i);

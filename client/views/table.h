@@ -1,48 +1,46 @@
-/* Tables by libsmartcols: aligned, cut to the terminal's width, coloured where that is wanted. */
+/* Tables with libsmartcols: aligned, cut to the terminal's width, coloured. */
 #pragma once
 
 #include <libsmartcols.h>
 
 #define TABLE_RIGHT SCOLS_FL_RIGHT
 
-/* Where a table is wider than the terminal, columns that say nothing ("" or "-" in every line) are
- * left out, then those of these flags share what the others leave. What goes to a file or a pipe is
- * whole. */
-#define TABLE_TRUNC SCOLS_FL_TRUNC /* cut */
-#define TABLE_WRAP  SCOLS_FL_WRAP  /* broken between words */
-#define TABLE_SPARE (1 << 30)      /* left out rather than give the others too few columns */
+/* If a table is wider than the terminal, columns without a value ("" or "-" in every line) are
+ * hidden, and flexible columns share the rest. Files and pipes get the whole table. */
+#define TABLE_TRUNC SCOLS_FL_TRUNC /* flexible: cut */
+#define TABLE_WRAP  SCOLS_FL_WRAP  /* flexible: wrapped between words */
+#define TABLE_SPARE (1 << 30)      /* may be hidden */
 
-/* Of a column that a terminal of fewer columns has no room for. */
+/* Terminals below this width hide table_if_wide columns. */
 #define TABLE_WIDE 100
-int table_if_wide(void); /* flags: hidden on a narrow terminal */
+int table_if_wide(void); /* flags of such a column */
 
-/* NULL: out of memory. Free with scols_unref_table. headings: show them. columns: their headings,
- * as "ID>,NAME~,WHAT|,REASON~?"; what stands behind one is a flag: > right, ~ cut, | wrapped,
- * ? spare. */
+/* NULL without memory. headings: whether to print them. columns: their headings, as
+ * "ID>,NAME~,WHAT|,REASON~?" with flags: > right, ~ cut, | wrapped, ? spare. Free with
+ * scols_unref_table. */
 struct libscols_table *table_create(int headings, const char *columns);
 void table_column(struct libscols_table *table, const char *heading, int flags);
 struct libscols_line *table_line(struct libscols_table *table);
 
-/* Sets column i of a line. A NULL line is fine. color: libsmartcols's name, or NULL. */
+/* line may be NULL. color: as libsmartcols names it, or NULL. */
 void table_set(struct libscols_line *line, size_t i, const char *text);
 void table_set_color(struct libscols_line *line, size_t i, const char *color);
 
-/* A line of these first cells; third NULL: it stays empty, or there is none. */
+/* A line of these cells; third may be NULL. */
 void table_row(struct libscols_table *table, const char *first, const char *second,
                const char *third);
 
-/* Columns of a text in a table. */
 int table_width(const char *text);
 
-/* Sets a text cut to so many columns, or one with line breaks, between words where they fit. */
+/* Cut, or wrapped between words, to this many columns. */
 void table_set_cut(struct libscols_line *line, size_t i, const char *text, int room);
 void table_set_wrapped(struct libscols_line *line, size_t i, const char *text, int room);
 
-/* Makes a table fit so many columns, as far as its columns' flags let it. */
+/* Makes a table at most this wide, as far as its flexible columns allow. */
 void table_fit(struct libscols_table *table, int room);
 
-/* Prints it to standard output, fitted to a terminal, and frees it. */
+/* Prints to standard output, fitted to a terminal, and frees the table. */
 void table_finish(struct libscols_table *table);
 
-/* Likewise, as it is. */
+/* The same, without fitting. */
 void table_finish_whole(struct libscols_table *table);
