@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "common/system/file.h"
+#include "common/xalloc.h"
 
 static const char *const names[EVENT_TYPE_COUNT] = {
     [EVENT_RUN_START] = "run_start", [EVENT_GRADIENTS] = "gradients",
@@ -83,4 +84,27 @@ bool attempt_file_is_filled(const char *attempt_dir, const char *name)
 
     file_path(path, NULL, "%s/%s", attempt_dir, name);
     return stat(path, &st) == 0 && st.st_size > 0;
+}
+
+#define TAIL_BYTES (256 * 1024)
+
+char *attempt_read_tail(const char *attempt_dir, const char *name)
+{
+    char path[PATH_MAX], *text = xcalloc(1, TAIL_BYTES + 1);
+    struct stat st;
+    int fd = file_path(path, NULL, "%s/%s", attempt_dir, name) ? -1 : file_open(path, NULL);
+
+    if (fd >= 0 && fstat(fd, &st) == 0) {
+        off_t from = st.st_size > TAIL_BYTES ? st.st_size - TAIL_BYTES : 0;
+        ssize_t n = pread(fd, text, TAIL_BYTES, from);
+        for (ssize_t i = 0; i < n; i++)
+            text[i] = text[i] ? text[i] : ' ';
+        text[n > 0 ? n : 0] = '\0';
+        char *newline = from ? strchr(text, '\n') : NULL;
+        if (newline)
+            memmove(text, newline + 1, strlen(newline + 1) + 1);
+    }
+    if (fd >= 0)
+        close(fd);
+    return text;
 }

@@ -24,6 +24,10 @@ bool attempt_flag_is_set(const char *attempt_dir, const char *name);
 /* Whether a file is there and not empty. */
 bool attempt_file_is_filled(const char *attempt_dir, const char *name);
 
+/* The end of a file of the attempt, from the first whole line on; "" if it cannot be read. NULs
+ * become spaces. The caller frees it. */
+char *attempt_read_tail(const char *attempt_dir, const char *name);
+
 /* Types of the lines of events.jsonl, {"seq": 1, "t": 1789.25, "type": "step", ...}, which rank 0
  * writes and the daemon stores. Contract: schema/api/events.json. */
 enum event_type {

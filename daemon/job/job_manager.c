@@ -111,7 +111,7 @@ int job_manager_create(const struct job_manager_config *config, struct store *st
     if (!status && (m->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) < 0)
         status = error_set_errno(e, errno, "cannot make an eventfd");
     if (!status)
-        status = slurm_create(&m->slurm_settings, manager_wake_by_slurm, m, &m->slurm, e);
+        m->slurm = slurm_create(&m->slurm_settings, manager_wake_by_slurm, m);
     if (status) {
         job_manager_destroy(m);
         return status;

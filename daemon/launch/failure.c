@@ -4,6 +4,7 @@
 #include <jansson.h>
 #include <libgen.h>
 #include <limits.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +13,6 @@
 #include "common/json.h"
 #include "common/run/attempt.h"
 #include "common/system/file.h"
-#include "daemon/launch/attempt_tail.h"
 #include "daemon/launch/stalled.h"
 #include "launch/hosts.h"
 
@@ -23,7 +23,7 @@
 
 static bool failure_read_signal(const char *log, struct failure_rank *r)
 {
-    /* "mpirun noticed ...", or by what other name it was called */
+    /* after mpirun's name, whichever it was called by */
     const char *at = strstr(log, " noticed that process rank ");
     long long rank, signal_number;
 
@@ -37,7 +37,7 @@ static bool failure_read_signal(const char *log, struct failure_rank *r)
     return true;
 }
 
-/* The keepalive gave up. The far daemon is named where Open MPI knows its node. */
+/* The keepalive failed. Open MPI may name the node. */
 static bool failure_read_lost_host(const char *log, struct failure_rank *r)
 {
     const char *at = strstr(log, "lost communication with a remote daemon");
@@ -91,8 +91,7 @@ bool failure_read_log(const char *log, struct failure_rank *r)
            failure_read_exit(log, r) || failure_read_abort(log, r);
 }
 
-/* "[host:pid] *** reported by process [JOB,RANK]" of Open MPI's message on an error that it found
- * itself: which call, and what kind of error. */
+/* An error that Open MPI detected itself: which call, and what kind of error. */
 static bool failure_read_mpi_error(const char *log, struct failure_rank *r, char *words,
                                    size_t bytes)
 {
@@ -110,7 +109,7 @@ static bool failure_read_mpi_error(const char *log, struct failure_rank *r, char
     return true;
 }
 
-/* What ranks of Open MPI 5 end by when another one is gone; of that one nothing is known. */
+/* How ranks of Open MPI 5 end when another one, which is not named, has disappeared. */
 static bool failure_read_closed(const char *log, char *words, size_t bytes)
 {
     const char *at = strstr(log, "*** An error occurred in Socket closed");
@@ -130,12 +129,7 @@ static bool failure_read_closed(const char *log, char *words, size_t bytes)
 
 /* ---------------------------------------------------------------- last lines */
 
-static bool failure_is_rule(const char *line, size_t length)
-{
-    return length >= 60 && strspn(line, "-") >= length;
-}
-
-/* Open MPI's own, among them the stack trace of a crash, and UCX's trace of it (the last three). */
+/* Lines of Open MPI itself, such as the stack trace of a crash; the last three are UCX's. */
 static bool failure_is_trace(const char *line, size_t length)
 {
     static const char *const formats[] = {
@@ -164,18 +158,8 @@ struct lines {
     size_t count;
 };
 
-static void failure_keep_line(struct lines *lines, const char *line, size_t length)
-{
-    if (lines->count == LAST_LINES) {
-        memmove(lines->at, lines->at + 1, (LAST_LINES - 1) * sizeof *lines->at);
-        memmove(lines->length, lines->length + 1, (LAST_LINES - 1) * sizeof *lines->length);
-        lines->count--;
-    }
-    lines->at[lines->count] = line;
-    lines->length[lines->count++] = length;
-}
-
-/* The workers' lines, or what stands in mpirun's banners, which are framed by rules. */
+/* Collects the last lines of the workers, or with banners the first ones in mpirun's banners, which
+ * are framed by rules. */
 static void failure_collect_lines(const char *log, bool banners, struct lines *lines)
 {
     bool in_banner = false;
@@ -183,16 +167,24 @@ static void failure_collect_lines(const char *log, bool banners, struct lines *l
     for (const char *line = log; *line;) {
         size_t length = strcspn(line, "\n");
         bool blank = strspn(line, " \t\r") >= length;
-        if (failure_is_rule(line, length))
-            in_banner = !in_banner;
-        else if (!blank && in_banner == banners && !failure_is_trace(line, length) &&
-                 !(banners && lines->count == LAST_LINES)) /* a banner says it at its start */
-            failure_keep_line(lines, line, length);
+        bool is_rule = length >= 60 && strspn(line, "-") >= length;
+        bool is_full = lines->count == LAST_LINES;
+        in_banner = in_banner != is_rule;
+        if (!is_rule && !blank && in_banner == banners && !failure_is_trace(line, length) &&
+            !(banners && is_full)) {
+            if (is_full) {
+                memmove(lines->at, lines->at + 1, (LAST_LINES - 1) * sizeof *lines->at);
+                memmove(lines->length, lines->length + 1, (LAST_LINES - 1) * sizeof *lines->length);
+                lines->count--;
+            }
+            lines->at[lines->count] = line;
+            lines->length[lines->count++] = length;
+        }
         line += length + (line[length] == '\n');
     }
 }
 
-/* Of lines below each other what all are indented by, as they may be a table. */
+/* Removes indentation; below: only what all lines share, as they may be a table. */
 static void failure_lines_strip(struct lines *lines, bool below)
 {
     size_t blanks[LAST_LINES], least = SIZE_MAX;
@@ -225,29 +217,20 @@ static void failure_print_lines(struct lines *lines, const char *between, char *
     text[bytes - 1] = '\0';
 }
 
-static void failure_last_lines_between(const char *log, const char *between, char *text,
-                                       size_t bytes)
+static void failure_lines(const char *log, bool banners, const char *between, char *text,
+                          size_t bytes)
 {
     struct lines lines = {0};
+
     text[0] = '\0';
-    failure_collect_lines(log, false, &lines);
+    failure_collect_lines(log, banners, &lines);
     if (lines.count)
         failure_print_lines(&lines, between, text, bytes);
 }
 
 void failure_last_lines(const char *log, char *text, size_t bytes)
 {
-    failure_last_lines_between(log, "; ", text, bytes);
-}
-
-/* What mpirun itself had to say, when no worker said anything. */
-static void failure_banner_words(const char *log, char *text, size_t bytes)
-{
-    struct lines lines = {0};
-    text[0] = '\0';
-    failure_collect_lines(log, true, &lines);
-    if (lines.count)
-        failure_print_lines(&lines, " ", text, bytes);
+    failure_lines(log, false, "; ", text, bytes);
 }
 
 /* ---------------------------------------------------------------- words */
@@ -263,7 +246,7 @@ void failure_signal_words(int64_t signal_number, char *text, size_t bytes)
         snprintf(text, bytes, "signal %d", (int)signal_number);
 }
 
-/* What the rank itself could not say. MPI's start crashes where a library finds no memory. */
+/* What the rank could not report itself. MPI_Init crashes if a library cannot be mapped. */
 static const char *failure_hint(const struct failure_rank *r, const char *log)
 {
     if (r->signal == 9)
@@ -286,29 +269,41 @@ size_t failure_cause_length(const char *reason)
     return log ? (size_t)(log - reason) : strlen(reason);
 }
 
+/* Appends to the reason, truncated at its end. */
+static void failure_append(struct verdict *v, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+static void failure_append(struct verdict *v, const char *format, ...)
+{
+    size_t used = strlen(v->reason);
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(v->reason + used, sizeof v->reason - used, format, args);
+    va_end(args);
+}
+
 static void failure_add_last_lines(struct verdict *v, const char *log, bool only_workers)
 {
     char lines[FAILURE_TEXT_BYTES];
-    size_t used = strlen(v->reason);
     const char *title = OF_WORKERS;
 
     failure_last_lines(log, lines, sizeof lines);
     if (!lines[0] && !only_workers) {
-        failure_banner_words(log, lines, sizeof lines);
+        failure_lines(log, true, " ", lines, sizeof lines);
         title = OF_MPIRUN;
     }
     if (lines[0])
-        snprintf(v->reason + used, sizeof v->reason - used, "%s%s", title, lines);
+        failure_append(v, "%s%s", title, lines);
 }
 
-/* mpirun ends with 128 + signal of a rank; its words on it may be missing. (132, that would be
- * SIGILL, is also its code for workers that could not be started.) */
+/* mpirun exits with 128 + the signal of a rank, possibly without a message. 132 (SIGILL) is left
+ * out, as it is also the code for workers that could not be started. */
 static bool failure_is_signal_code(int64_t code)
 {
     return code == 134 || code == 135 || code == 136 || code == 137 || code == 139 || code == 143;
 }
 
-/* Who went wrong, in words and in v->who. */
+/* Sets v->who and the reason. said: mpirun's message was found in the log. */
 static void failure_name_rank(struct verdict *v, const struct launch_exit *how, bool said)
 {
     struct failure_rank *r = &v->who;
@@ -348,32 +343,23 @@ static void failure_judge_by_log(struct verdict *v, const struct launch_exit *ho
 {
     bool said = failure_read_log(log, &v->who);
     char words[256];
-    size_t used;
 
     failure_name_rank(v, how, said);
     if (!said && v->who.signal < 0 && failure_read_closed(log, words, sizeof words))
         snprintf(v->reason, sizeof v->reason, "%s", words);
-    used = strlen(v->reason);
-    if (failure_read_mpi_error(log, &v->who, words, sizeof words)) {
-        snprintf(v->reason + used, sizeof v->reason - used, "; on rank %lld %s",
-                 (long long)v->who.rank, words);
-        used = strlen(v->reason);
-    }
+    if (failure_read_mpi_error(log, &v->who, words, sizeof words))
+        failure_append(v, "; on rank %lld %s", (long long)v->who.rank, words);
     if (v->phase[0])
-        snprintf(v->reason + used, sizeof v->reason - used, " in phase %s", v->phase);
-    used = strlen(v->reason);
-    snprintf(v->reason + used, sizeof v->reason - used, "%s", failure_hint(&v->who, log));
-    if (v->step > 0) {
-        used = strlen(v->reason);
-        snprintf(v->reason + used, sizeof v->reason - used, "; the last step was %lld",
-                 (long long)v->step);
-    }
+        failure_append(v, " in phase %s", v->phase);
+    failure_append(v, "%s", failure_hint(&v->who, log));
+    if (v->step > 0)
+        failure_append(v, "; the last step was %lld", (long long)v->step);
     failure_add_last_lines(v, log, said);
 }
 
 /* ---------------------------------------------------------------- the verdict */
 
-/* What a run is at behind an event; NULL: as before. */
+/* The phase after an event; NULL: unchanged. */
 static const char *failure_phase_after(enum event_type type)
 {
     switch (type) {
@@ -436,12 +422,10 @@ static void failure_judge_by_failed_event(struct verdict *v, const json_t *faile
                  phase ? ", " : "");
     snprintf(v->who.host, sizeof v->who.host, "%s", host ? host : "");
     snprintf(v->phase, sizeof v->phase, "%s", phase ? phase : "");
-    /* The cause first: lists cut what does not fit. */
+    /* the cause first, as lists truncate it */
     snprintf(v->reason, sizeof v->reason, "%s", reason ? reason : "failed without a reason");
-    size_t used = strlen(v->reason);
     if (*where || phase)
-        snprintf(v->reason + used, sizeof v->reason - used, " (%s%s%s)", where,
-                 phase ? "phase " : "", phase ? phase : "");
+        failure_append(v, " (%s%s%s)", where, phase ? "phase " : "", phase ? phase : "");
 }
 
 static const char *failure_stop_words(enum failure_stop why)
@@ -463,7 +447,7 @@ static void failure_judge_by_stall(struct verdict *v, const struct stalled *stal
              stall->reason, (long long)v->step);
 }
 
-/* No worker has run. */
+/* No worker was started. */
 static bool failure_judge_by_hosts(const char *attempt_dir, struct verdict *v)
 {
     struct hosts_found found;
@@ -504,18 +488,7 @@ static void failure_judge_by_run_stop(struct verdict *v, const json_t *run_stop,
     }
 }
 
-/* The run is over, but something of it had to be ended. */
-static void failure_add_late_end(struct verdict *v, const struct stalled *stall)
-{
-    size_t used;
-
-    if (v->state == JOB_SUCCEEDED)
-        snprintf(v->reason, sizeof v->reason, "complete");
-    used = strlen(v->reason);
-    snprintf(v->reason + used, sizeof v->reason - used, "; %s, so it was ended", stall->reason);
-}
-
-/* Somebody removed or renamed it under the run. */
+/* The folder was removed or renamed during the run. */
 static bool failure_judge_by_missing_folder(const char *attempt_dir, struct verdict *v)
 {
     char run_dir[PATH_MAX];
@@ -530,7 +503,7 @@ static bool failure_judge_by_missing_folder(const char *attempt_dir, struct verd
     return true;
 }
 
-#define OWN_FAULT_EXIT 2 /* train-worker: wrong usage or document, or a run that diverged */
+#define OWN_FAULT_EXIT 2 /* of train-worker: wrong usage or document, or the run diverged */
 
 void failure_judge(const char *attempt_dir, const struct launch_exit *how, enum failure_stop why,
                    struct verdict *v)
@@ -542,18 +515,18 @@ void failure_judge(const char *attempt_dir, const struct launch_exit *how, enum 
     *v = (struct verdict){
         .state = JOB_FAILED, .who = {.rank = -1, .signal = -1, .exit_code = -1}
     };
-    failure_read_outcome(events ? events : "", &run_stop, &failed, v);
-    failure_last_lines_between(log ? log : "", "\n", v->lines, sizeof v->lines);
+    failure_read_outcome(events, &run_stop, &failed, v);
+    failure_lines(log, false, "\n", v->lines, sizeof v->lines);
     struct stalled stall;
     struct failure_rank lost;
-    /* mpirun tells the ranks to stop when it has lost a host, and they may do so in order. */
+    /* mpirun stops the ranks when it has lost a host, and they may end in order. */
     if (run_stop && !why && !failure_has_succeeded(run_stop) &&
-        failure_read_lost_host(log ? log : "", &lost)) {
+        failure_read_lost_host(log, &lost)) {
         json_decref(run_stop);
         run_stop = NULL;
     }
     bool stalled = why == FAILURE_STALLED && stalled_read(attempt_dir, &stall);
-    /* Behind the end it is the run's own word that counts. */
+    /* after its end the run's own events decide */
     bool has_ended = stalled && stall.phase == STALL_IN_END && (run_stop || failed);
     if (has_ended)
         why = FAILURE_NOT_STOPPED;
@@ -561,7 +534,7 @@ void failure_judge(const char *attempt_dir, const struct launch_exit *how, enum 
         failure_judge_by_stall(v, &stall);
     } else if (!run_stop && !why && how->code == HOSTS_MISSING_EXIT &&
                failure_judge_by_hosts(attempt_dir, v)) {
-        ; /* said */
+        ; /* done */
     } else if (run_stop) {
         failure_judge_by_run_stop(v, run_stop, how, why);
     } else if (why) {
@@ -574,16 +547,19 @@ void failure_judge(const char *attempt_dir, const struct launch_exit *how, enum 
         failure_judge_by_failed_event(v, failed);
         v->own_fault = how->code == OWN_FAULT_EXIT;
     } else if (failure_judge_by_missing_folder(attempt_dir, v)) {
-        ; /* said */
-    } else if (how->code < 0 && how->signal < 0 && events && !*events && log && !*log) {
+        ; /* done */
+    } else if (how->code < 0 && how->signal < 0 && !*events && !*log) {
         v->state = JOB_QUEUED;
         snprintf(v->reason, sizeof v->reason, "the daemon ended before it had launched the job");
     } else {
-        failure_judge_by_log(v, how, log ? log : "");
+        failure_judge_by_log(v, how, log);
         v->own_fault = v->who.exit_code == OWN_FAULT_EXIT;
     }
-    if (has_ended)
-        failure_add_late_end(v, &stall);
+    if (has_ended) {
+        if (v->state == JOB_SUCCEEDED)
+            snprintf(v->reason, sizeof v->reason, "complete");
+        failure_append(v, "; %s, so it was ended", stall.reason);
+    }
     json_decref(run_stop);
     json_decref(failed);
     free(events);
@@ -607,7 +583,7 @@ static json_t *failure_lines_to_json(const char *lines)
 
     while (*lines) {
         size_t length = strcspn(lines, "\n");
-        json_array_append_new(list, json_stringn(lines, length)); /* not UTF-8: left out */
+        json_array_append_new(list, json_stringn(lines, length)); /* NULL if not UTF-8 */
         lines += length + (lines[length] == '\n');
     }
     return list;

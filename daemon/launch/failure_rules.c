@@ -8,8 +8,8 @@
 
 #include "common/buffer.h"
 #include "common/text.h"
+#include "common/run/attempt.h"
 #include "common/system/file.h"
-#include "daemon/launch/attempt_tail.h"
 
 #define FILE_BYTES_MAX (256 * 1024)
 

@@ -11,10 +11,10 @@
 #include "common/clock.h"
 #include "common/run/attempt.h"
 #include "common/system/file.h"
+#include "common/xalloc.h"
 #include "common/log.h"
 #include "daemon/launch/slurm_call.h"
 #include "daemon/launch/slurm_reply.h"
-#include "daemon/launch/slurm_script.h"
 
 #define SCRIPT         "sbatch"
 #define SOON_SECONDS   0.3 /* between two looks that were asked for */
@@ -61,11 +61,6 @@ struct slurm {
 
 /* ---------------------------------------------------------------- the thread: one job */
 
-static void slurm_copy_text(char *to, size_t bytes, const char *from)
-{
-    snprintf(to, bytes, "%s", from);
-}
-
 static bool slurm_job_has_ended(const struct slurm_job *j)
 {
     return j->status.phase >= SLURM_ENDED;
@@ -73,9 +68,7 @@ static bool slurm_job_has_ended(const struct slurm_job *j)
 
 static void slurm_file_of(const struct slurm_job *j, const char *name, char path[PATH_MAX])
 {
-    if ((size_t)snprintf(path, PATH_MAX, "%s/attempt-%lld/%s", j->run_dir,
-                         (long long)j->first_attempt, name) >= PATH_MAX)
-        path[0] = '\0';
+    file_path(path, NULL, "%s/attempt-%lld/%s", j->run_dir, (long long)j->first_attempt, name);
 }
 
 /* Whether the log does not say this already. */
@@ -206,9 +199,9 @@ static void slurm_update_job(struct slurm_job *j, const struct slurm_reply *r, c
     if (put_back && phase == SLURM_RUNNING && status->phase == SLURM_RUNNING)
         return;
     status->phase = put_back ? SLURM_WAITING : phase;
-    slurm_copy_text(status->state, sizeof status->state, r->state);
-    slurm_copy_text(status->reason, sizeof status->reason, r->reason);
-    slurm_copy_text(status->nodes, sizeof status->nodes, r->nodes);
+    snprintf(status->state, sizeof status->state, "%s", r->state);
+    snprintf(status->reason, sizeof status->reason, "%s", r->reason);
+    snprintf(status->nodes, sizeof status->nodes, "%s", r->nodes);
     status->words[0] = '\0';
     if (status->phase == SLURM_WAITING)
         slurm_reply_waiting(r, slurm_reply_ahead(all, r), status->words, sizeof status->words);
@@ -245,7 +238,7 @@ static void slurm_job_missing(struct slurm *s, struct slurm_job *j, double now)
         j->look_first = false; /* it was not submitted */
     } else if (++j->missing >= MISSING_LOOKS) {
         j->status.phase = SLURM_GONE;
-        slurm_copy_text(j->status.state, sizeof j->status.state, "UNKNOWN");
+        snprintf(j->status.state, sizeof j->status.state, "%s", "UNKNOWN");
     } else {
         s->look_at = fmin(s->look_at, now + 1);
     }
@@ -357,21 +350,6 @@ static double slurm_next_call(const struct slurm *s, struct slurm_job **job)
     return at;
 }
 
-/* With the mutex on entry and on return; without it in between. */
-static void slurm_call_for(struct slurm *s, struct slurm_job *j)
-{
-    int64_t id = j->status.job_id;
-
-    if (id == 0)
-        s->submitting = j;
-    pthread_mutex_unlock(&s->mutex);
-    if (id)
-        slurm_cancel_job(s, j, id);
-    else
-        slurm_submit_job(s, j);
-    pthread_mutex_lock(&s->mutex);
-}
-
 static void *slurm_serve(void *context)
 {
     struct slurm *s = context;
@@ -384,7 +362,14 @@ static void *slurm_serve(void *context)
         if (at > clock_monotonic()) {
             clock_wait(&s->wake, &s->mutex, at);
         } else if (job) {
-            slurm_call_for(s, job);
+            int64_t id = job->status.job_id;
+            s->submitting = id ? s->submitting : job;
+            pthread_mutex_unlock(&s->mutex);
+            if (id)
+                slurm_cancel_job(s, job, id);
+            else
+                slurm_submit_job(s, job);
+            pthread_mutex_lock(&s->mutex);
         } else {
             pthread_mutex_unlock(&s->mutex);
             slurm_poll(s);
@@ -397,21 +382,17 @@ static void *slurm_serve(void *context)
 
 /* ---------------------------------------------------------------- the manager's side */
 
-int slurm_create(const struct slurm_settings *settings, void (*told)(void *), void *context,
-                 struct slurm **out, struct error *e)
+struct slurm *slurm_create(const struct slurm_settings *settings, void (*told)(void *),
+                           void *context)
 {
-    struct slurm *s = calloc(1, sizeof *s);
-
-    if (!s)
-        return error_set(e, ERR_NO_MEMORY, "no memory for the launcher slurm");
+    struct slurm *s = xcalloc(1, sizeof *s);
     s->settings = *settings;
-    s->call = (struct slurm_call){.settings = &s->settings, .quit = &s->quit};
+    s->call = (struct slurm_call){.quit = &s->quit};
     s->told = told;
     s->context = context;
     pthread_mutex_init(&s->mutex, NULL);
     pthread_cond_init(&s->wake, NULL);
-    *out = s;
-    return 0;
+    return s;
 }
 
 void slurm_destroy(struct slurm *s)
@@ -448,30 +429,15 @@ int slurm_check(struct error *e)
     return 0;
 }
 
-/* The first job starts the thread: most daemons have none. */
-static int slurm_start_thread(struct slurm *s, struct error *e)
-{
-    if (s->has_thread)
-        return 0;
-    int why = pthread_create(&s->thread, NULL, slurm_serve, s);
-    if (why)
-        return error_set_errno(e, why, "cannot start the launcher slurm");
-    s->has_thread = true;
-    return 0;
-}
-
 static int slurm_follow(struct slurm *s, const char *name, int64_t job_id, const char *run_dir,
                         struct launch_process *process, struct error *e)
 {
     long long first;
-    struct slurm_job *j = calloc(1, sizeof *j);
+    struct slurm_job *j = xcalloc(1, sizeof *j);
 
     *process = (struct launch_process){.pidfd = -1, .gate = -1};
-    if (!j || !(j->run_dir = strdup(run_dir))) {
-        free(j);
-        return error_set(e, ERR_NO_MEMORY, "no memory to follow a Slurm job");
-    }
-    slurm_copy_text(j->name, sizeof j->name, name);
+    j->run_dir = xstrdup(run_dir);
+    snprintf(j->name, sizeof j->name, "%s", name);
     j->slurm = s;
     j->held = true;
     j->first_attempt = sscanf(name, "traind-%*d-%lld-", &first) == 1 ? first : 1;
@@ -485,18 +451,19 @@ static int slurm_follow(struct slurm *s, const char *name, int64_t job_id, const
         .words = "is handed to Slurm",
     };
     pthread_mutex_lock(&s->mutex);
-    int status = slurm_start_thread(s, e);
-    if (!status) {
+    int why = s->has_thread ? 0 : pthread_create(&s->thread, NULL, slurm_serve, s);
+    if (!why) {
+        s->has_thread = true; /* started with the first job */
         j->next = s->jobs;
         s->jobs = j;
         process->slurm = j;
     }
     pthread_mutex_unlock(&s->mutex);
-    if (!status)
+    if (!why)
         return 0;
     free(j->run_dir);
     free(j);
-    return status;
+    return error_set_errno(e, why, "cannot start the launcher slurm");
 }
 
 int slurm_adopt(struct slurm *s, const char *name, int64_t job_id, const char *run_dir,
@@ -558,7 +525,7 @@ static bool slurm_end_unstarted(struct slurm_job *j)
     }
     j->owed = j->status.job_id || j->look_first || j->slurm->submitting == j;
     j->status.phase = SLURM_ENDED;
-    slurm_copy_text(j->status.state, sizeof j->status.state, "CANCELLED");
+    snprintf(j->status.state, sizeof j->status.state, "%s", "CANCELLED");
     return true;
 }
 
@@ -607,29 +574,23 @@ int64_t slurm_first_attempt(const struct slurm_job *job)
 
 /* ---------------------------------------------------------------- the launcher */
 
-static int slurm_write_files(const struct launch_request *r, struct error *e)
-{
-    char folder[PATH_MAX], path[PATH_MAX + 32], *text = NULL;
-
-    snprintf(folder, sizeof folder, "%s/attempt-%lld", r->run_dir, (long long)r->attempt);
-    int status = slurm_script(r, &text, e);
-    if (!status)
-        status = file_make_dirs(folder, e);
-    snprintf(path, sizeof path, "%s/" SCRIPT, folder);
-    if (!status)
-        status = file_write_atomic(path, text, strlen(text), e);
-    free(text);
-    return status;
-}
-
 static int slurm_start_attempt(const struct launch_request *r, struct launch_process *process,
                                struct error *e)
 {
-    char name[SLURM_NAME_BYTES];
+    char name[SLURM_NAME_BYTES], folder[PATH_MAX], path[PATH_MAX], *text = NULL;
 
     *process = (struct launch_process){.pidfd = -1, .gate = -1};
     slurm_job_name(r, name);
-    int status = slurm_write_files(r, e);
+    int status = slurm_script(r, &text, e);
+    if (!status)
+        status = file_path(folder, e, "%s/attempt-%lld", r->run_dir, (long long)r->attempt);
+    if (!status)
+        status = file_path(path, e, "%s/" SCRIPT, folder);
+    if (!status)
+        status = file_make_dirs(folder, e);
+    if (!status)
+        status = file_write_atomic(path, text, strlen(text), e);
+    free(text);
     return status ? status : slurm_follow(r->cluster, name, 0, r->run_dir, process, e);
 }
 

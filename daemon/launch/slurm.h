@@ -12,12 +12,12 @@
  */
 #pragma once
 
-#include "daemon/launch/slurm_settings.h"
+#include "daemon/launch/slurm_script.h"
 #include "launch/launch.h"
 
 struct slurm;
-int slurm_create(const struct slurm_settings *settings, void (*told)(void *context), void *context,
-                 struct slurm **out, struct error *e);
+struct slurm *slurm_create(const struct slurm_settings *settings, void (*told)(void *context),
+                           void *context);
 void slurm_destroy(struct slurm *s); /* NULL is fine; jobs go on */
 
 /* ERR_INVALID: Slurm cannot be used from here, with words. Thread-safe. */

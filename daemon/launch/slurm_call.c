@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "common/system/spawn.h"
+#include "common/xalloc.h"
 #include "launch/command.h"
 #include "launch/launch.h"
 
@@ -43,7 +44,7 @@ bool slurm_call_is_unclear(const char *words)
 
 /* ---------------------------------------------------------------- a command */
 
-/* Variables of another job, and those that are options of the commands. */
+/* Variables of another job, and those that set options of the commands. */
 static bool slurm_call_is_left_out(const char *variable)
 {
     static const char *const prefixes[] = {
@@ -60,15 +61,14 @@ static char **slurm_call_environment(void)
 
     while (environ[count])
         count++;
-    char **list = calloc(count + 1, sizeof *list);
-    for (size_t i = 0; list && i < count; i++)
+    char **list = xcalloc(count + 1, sizeof *list);
+    for (size_t i = 0; i < count; i++)
         if (!slurm_call_is_left_out(environ[i]))
             list[kept++] = environ[i];
     return list;
 }
 
-/* "sbatch: error: Batch job submission failed: Invalid partition name specified": as it is, but
- * in one line. */
+/* Joins the lines of a message. */
 static void slurm_call_one_line(char *text)
 {
     size_t length = text ? strlen(text) : 0;
@@ -82,8 +82,8 @@ static void slurm_call_one_line(char *text)
             *c = ' ';
 }
 
-/* Where Slurm does not answer, its commands say in several lines how they tried to reach it: the
- * last one says that they could not. */
+/* If Slurm does not answer, its commands report several attempts; the last line says that they
+ * failed. */
 static const char *slurm_call_last_line(char *words)
 {
     for (size_t length = strlen(words); length && strchr("\n ", words[length - 1]);)
@@ -103,8 +103,8 @@ static int slurm_call_refusal(const char *program, char *words, int wait_status,
     return error_set(e, ERR_INVALID, "%.*s", COMPLAIN_BYTES, words);
 }
 
-/* *answer is what it printed; the caller frees it. It ends with the daemon, so that no submission
- * outlives it. */
+/* The caller frees *answer. The program is killed with the daemon, so that no submission outlives
+ * it. */
 static int slurm_run_program(const struct slurm_call *c, char *const *argv, char **answer,
                              struct error *e)
 {
@@ -120,8 +120,7 @@ static int slurm_run_program(const struct slurm_call *c, char *const *argv, char
     struct spawn s = SPAWN_NONE;
 
     *answer = NULL;
-    int status = r.environment ? spawn_run(&r, &s, e)
-                               : error_set(e, ERR_NO_MEMORY, "no memory to call %s", argv[0]);
+    int status = spawn_run(&r, &s, e);
     if (status == -ERR_NOT_FOUND)
         error_set(e, ERR_NOT_FOUND, "%s is not installed where traind runs (PATH)", argv[0]);
     else if (!status && s.status)
@@ -133,7 +132,7 @@ static int slurm_run_program(const struct slurm_call *c, char *const *argv, char
     return status;
 }
 
-/* ---------------------------------------------------------------- what is asked */
+/* ---------------------------------------------------------------- the calls */
 
 int slurm_call_submit(const struct slurm_call *c, const char *script_path, int64_t *job_id,
                       struct error *e)
@@ -155,7 +154,7 @@ int slurm_call_submit(const struct slurm_call *c, const char *script_path, int64
 
 int slurm_call_jobs(const struct slurm_call *c, json_t **jobs, struct error *e)
 {
-    /* 22.05 lists all jobs whatever the options say; later versions only these. */
+    /* 22.05 lists all jobs in any case, later versions only with this option. */
     char *const argv[] = {"squeue", "--json", "--states=all", NULL};
     char *answer;
     json_error_t where;

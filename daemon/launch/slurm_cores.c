@@ -5,12 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/xalloc.h"
 #include "daemon/launch/slurm_call.h"
 
 #define ASK_SECONDS 10
 #define MIB         ((int64_t)1 << 20)
 
-/* Is name in a list as "a,b(x),c"? Slurm adds a count or a state in parentheses to some. */
+/* Whether a list such as "a,b(x),c" has the name; Slurm adds counts or states in parentheses. */
 static bool slurm_cores_is_in_list(const char *list, const char *name)
 {
     size_t length = strlen(name);
@@ -22,13 +23,6 @@ static bool slurm_cores_is_in_list(const char *list, const char *name)
         list += item + (list[item] == ',');
     }
     return false;
-}
-
-/* A feature, and no expression of several. NULL: there is none that can be compared. */
-static const char *slurm_cores_feature_of(const struct job_spec *spec)
-{
-    const char *constraint = spec->cluster.constraint;
-    return constraint && *constraint && !strpbrk(constraint, "&|[]()*,! ") ? constraint : NULL;
 }
 
 static void slurm_cores_find_fewest(const json_t *nodes, const char *feature, const char *what,
@@ -70,29 +64,15 @@ static void slurm_cores_describe(const struct job_spec *spec, const char *featur
                  feature ? " with " : "", feature ? feature : "");
 }
 
-static char *slurm_cores_join_hosts(const struct job_spec *spec)
-{
-    size_t bytes = 1;
-    char *text;
-
-    for (size_t i = 0; i < spec->cluster.host_count; i++)
-        bytes += strlen(spec->cluster.hosts[i]) + 1;
-    text = calloc(1, bytes);
-    for (size_t i = 0; text && i < spec->cluster.host_count; i++) {
-        size_t used = strlen(text), name = strcspn(spec->cluster.hosts[i], ":");
-        snprintf(text + used, bytes - used, "%s%.*s", used ? "," : "", (int)name,
-                 spec->cluster.hosts[i]);
-    }
-    return text;
-}
-
-static int slurm_cores_ask(const struct slurm_settings *settings, const struct job_spec *spec,
-                           struct slurm_cores *found, struct error *e)
+static int slurm_cores_ask(const struct job_spec *spec, struct slurm_cores *found, struct error *e)
 {
     static const atomic_bool never = false;
-    const struct slurm_call call = {settings, &never, ASK_SECONDS};
-    const char *feature = slurm_cores_feature_of(spec);
-    char *hosts = spec->cluster.host_count ? slurm_cores_join_hosts(spec) : NULL, where[128];
+    const struct slurm_call call = {&never, ASK_SECONDS};
+    const char *constraint = spec->cluster.constraint;
+    /* a single feature; expressions are not evaluated */
+    const char *feature =
+        constraint && *constraint && !strpbrk(constraint, "&|[]()*,! ") ? constraint : NULL;
+    char *hosts = spec->cluster.host_count ? slurm_host_list(spec) : NULL, where[128];
     json_t *nodes = NULL;
     size_t count = 0;
     int status = slurm_call_nodes(&call, spec->cluster.partition, hosts, &nodes, e);
@@ -121,12 +101,12 @@ int slurm_cores_find(const struct slurm_settings *settings, const struct job_spe
     if (found->cores > 0 && !spec->cluster.smt) {
         struct slurm_cores asked = {0};
         struct error ignored;
-        if (job_spec_leaves_workers(spec) && !slurm_cores_ask(settings, spec, &asked, &ignored))
+        if (job_spec_leaves_workers(spec) && !slurm_cores_ask(spec, &asked, &ignored))
             found->memory_bytes = asked.memory_bytes;
         snprintf(found->source, sizeof found->source, "slurm.node_cores of traind.conf");
         return 0;
     }
-    if (slurm_cores_ask(settings, spec, found, e) == 0)
+    if (slurm_cores_ask(spec, found, e) == 0)
         return 0;
     return error_set(
         e, e->code == ERR_UNREACHABLE ? ERR_UNREACHABLE : ERR_INVALID,

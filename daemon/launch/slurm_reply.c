@@ -1,10 +1,15 @@
 #include "daemon/launch/slurm_reply.h"
 
-#include "common/json.h"
-
+#include <inttypes.h>
 #include <math.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+
+#include "common/json.h"
+#include "common/xalloc.h"
 
 /* 12, or {"set": true, "infinite": false, "number": 12}. */
 static bool slurm_reply_number(const json_t *job, const char *key, double *number)
@@ -23,7 +28,7 @@ static bool slurm_reply_number(const json_t *job, const char *key, double *numbe
     return true;
 }
 
-/* fallback too where there is a number that no count or time can be. */
+/* fallback also for numbers beyond any count or time. */
 static int64_t slurm_reply_integer(const json_t *job, const char *key, int64_t fallback)
 {
     double number;
@@ -187,4 +192,68 @@ const char *slurm_state_words(const char *state)
         if (strcmp(table[i].state, state) == 0)
             return table[i].words;
     return NULL;
+}
+
+/* ---------------------------------------------------------------- energy */
+
+/* Joules of the steps of one job; 0: unknown. */
+struct slurm_energy_steps {
+    double external, batch, numbered; /* numbered: the largest */
+};
+
+/* Slurm prints NO_VAL and INFINITE, of 32 or 64 bits, for unknown values. */
+static double slurm_energy_number(const char *text)
+{
+    char *end;
+    uint64_t value = strtoumax(text, &end, 10);
+    bool unknown = value == UINT32_MAX || value == UINT32_MAX - 1 || value >= UINT64_MAX - 1;
+
+    return end == text || *text == '-' || *end || unknown ? 0 : (double)value;
+}
+
+/* "12.batch|8140": the last field is the number. */
+static void slurm_energy_take_step(char *line, struct slurm_energy_steps *steps)
+{
+    char *number = strrchr(line, '|'), *step = strchr(line, '.');
+
+    if (!number || !step || step > number)
+        return;
+    *number++ = '\0';
+    step++;
+    step[strcspn(step, "|")] = '\0';
+    double joules = slurm_energy_number(number);
+    double *place = strcmp(step, "extern") == 0                           ? &steps->external
+                    : strcmp(step, "batch") == 0                          ? &steps->batch
+                    : strspn(step, "0123456789") == strlen(step) && *step ? &steps->numbered
+                                                                          : NULL;
+    if (place)
+        *place = fmax(*place, joules);
+}
+
+static double slurm_energy_of_all(const struct slurm_energy_steps *s, bool srun, long nodes)
+{
+    if (s->external > 0)
+        return s->external;
+    if (srun)
+        return s->numbered > 0 ? s->numbered : NAN;
+    if (s->batch > 0 && (nodes == 1 || s->numbered > 0))
+        return s->batch + (nodes > 1 ? s->numbered : 0);
+    return NAN;
+}
+
+double slurm_energy_read(const char *text)
+{
+    struct slurm_energy_steps steps = {0};
+    char *copy = xstrdup(text), *rest = copy, *line, how[16] = "";
+    long nodes = 0;
+
+    while ((line = strsep(&rest, "\n")))
+        if (line == copy)
+            sscanf(line, "%15s %9ld", how, &nodes);
+        else
+            slurm_energy_take_step(line, &steps);
+    bool srun = strcmp(how, "srun") == 0;
+    bool told = nodes > 0 && (srun || strcmp(how, "mpirun") == 0);
+    free(copy);
+    return told ? slurm_energy_of_all(&steps, srun, nodes) : NAN;
 }

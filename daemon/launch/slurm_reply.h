@@ -1,4 +1,5 @@
-/* What Slurm says of jobs, in the JSON of squeue --json and in words. Pure. */
+/* What Slurm reports of jobs: the JSON of squeue --json, states and reasons in words, and measured
+ * energy. Pure. */
 #pragma once
 
 #include <jansson.h>
@@ -6,30 +7,48 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Strings belong to the JSON; "" where there is nothing. */
+/* Strings belong to the JSON; "" if missing. */
 struct slurm_reply {
     int64_t id;
     const char *name;
     const char *state; /* PENDING, RUNNING, NODE_FAIL, ... */
-    bool completing;   /* has ended, but not all its nodes have said so */
+    bool completing;   /* ended, but not yet on all its nodes */
     const char *reason, *partition;
     const char *nodes;              /* n[1-2] */
-    int64_t restarts;               /* times that Slurm has put it back into its queue */
+    int64_t restarts;               /* requeues by Slurm */
     int64_t exit_code, exit_signal; /* of the script; -1: none */
     int64_t priority;
-    double start;         /* Unix seconds: of a job that waits, when it may start; 0: not known */
+    double start;         /* Unix seconds; of a waiting job, when it may start; 0: unknown */
     double limit_seconds; /* of the allocation; NAN: none */
 };
 
-/* Of version 22.05 (v0.0.38) and of the later form, where states are lists and numbers objects.
- * false: it is no job. */
+/* Reads version 22.05 (v0.0.38) and the later form, in which states are lists and numbers objects.
+ * False: it is not a job. */
 bool slurm_reply_read(const json_t *job, struct slurm_reply *reply);
 
-/* Jobs in the partition's queue that stand before it. */
+/* Jobs ahead of it in the partition's queue. */
 int64_t slurm_reply_ahead(const json_t *jobs, const struct slurm_reply *reply);
 
 /* "waiting for priority: 3 jobs ahead [Priority]" */
 void slurm_reply_waiting(const struct slurm_reply *reply, int64_t ahead, char *text, size_t bytes);
 
-/* "failed as a node did [NODE_FAIL]": how an allocation ended. */
+/* How an allocation ended, by its state: "its time was over"; NULL: nothing to add. */
 const char *slurm_state_words(const char *state);
+
+/*
+ * Energy of an allocation, if a plugin of Slurm measures it (AcctGatherEnergyType). The batch
+ * script writes at its end (slurm_script.c) attempt-N/slurm-energy:
+ *
+ *     mpirun 2            how ranks were started, nodes
+ *     12.batch|8140       sstat -P -o JobID,ConsumedEnergyRaw, of running steps: joules
+ *     12.0||7990          the same of ended steps, by sacct
+ *
+ * Each step counts its nodes from its start on, whatever runs there, so steps on the same node
+ * count it twice.
+ */
+#define SLURM_ENERGY "slurm-energy"
+
+/* Joules of all nodes: those of the extern step; else of the ranks' step, which srun starts on all
+ * nodes; else, with mpirun, of the batch script's node and the step of the daemons on the others.
+ * NAN: unknown. 0 and Slurm's NO_VAL are no measurements. text may be anything. */
+double slurm_energy_read(const char *text);

@@ -9,15 +9,15 @@
 #include "common/digest.h"
 #include "common/error.h"
 #include "common/job/job_spec.h"
-#include "daemon/launch/slurm_energy.h"
-#include "daemon/launch/slurm_settings.h"
+#include "common/xalloc.h"
+#include "daemon/launch/slurm_reply.h"
 #include "launch/command.h"
 
-/* Slurm sends --signal up to a minute early (sbatch(1)), so a short job does without: the script
- * and traind watch the time themselves. */
+/* Slurm sends --signal up to a minute early (sbatch(1)), so shorter jobs do without: the script and
+ * traind watch the time themselves. */
 #define SIGNAL_FROM_SECONDS 600
 
-#define PLACEMENT_EXIT 2 /* workers that do not fit into the node: starting again does not help */
+#define PLACEMENT_EXIT 2 /* the workers do not fit into the node */
 
 void slurm_job_name(const struct launch_request *r, char name[SLURM_NAME_BYTES])
 {
@@ -31,7 +31,7 @@ void slurm_job_name(const struct launch_request *r, char name[SLURM_NAME_BYTES])
 
 /* ---------------------------------------------------------------- quoting */
 
-/* A word of the shell. */
+/* Quotes a word for the shell. */
 static void slurm_script_put_word(FILE *out, const char *word)
 {
     char *const argv[] = {(char *)word, NULL};
@@ -42,25 +42,14 @@ static void slurm_script_put_word(FILE *out, const char *word)
     free(quoted);
 }
 
-/* --option="value": sbatch reads quotes and backslashes in its lines as a shell does. A newline
- * cannot be there: strings of a job document are printable, and see check_path. */
+/* --option="value": sbatch reads quotes and backslashes as a shell does. The value has no newline,
+ * as strings of a job document are printable; for the path see slurm_script. */
 static void slurm_script_put_option(FILE *out, const char *option, const char *value)
 {
     fprintf(out, "#SBATCH --%s=\"", option);
     for (; *value; value++)
         fprintf(out, *value == '"' || *value == '\\' ? "\\%c" : "%c", *value);
     fputs("\"\n", out);
-}
-
-/* Slurm replaces %x in paths, and a backslash turns that off; both cannot be had. */
-static int slurm_script_check_path(const char *path, struct error *e)
-{
-    if (!strpbrk(path, "%\\\n"))
-        return 0;
-    return error_set(e, ERR_INVALID,
-                     "the state folder's path must have no %%, backslash or newline in it with "
-                     "launcher slurm: %s",
-                     path);
 }
 
 /* ---------------------------------------------------------------- what Slurm reads */
@@ -70,18 +59,17 @@ static const char *slurm_script_account(const struct launch_request *r)
     return r->spec->cluster.account ? r->spec->cluster.account : r->slurm->account;
 }
 
-static char *slurm_script_join_hosts(const struct launch_request *r)
+char *slurm_host_list(const struct job_spec *spec)
 {
     char *text = NULL;
     size_t bytes;
-    FILE *out = open_memstream(&text, &bytes);
+    FILE *out = must_alloc(open_memstream(&text, &bytes));
 
-    for (size_t i = 0; out && i < r->spec->cluster.host_count; i++)
-        fprintf(out, "%s%.*s", i ? "," : "", (int)strcspn(r->spec->cluster.hosts[i], ":"),
-                r->spec->cluster.hosts[i]);
-    if (out)
-        fclose(out);
-    return text;
+    for (size_t i = 0; i < spec->cluster.host_count; i++)
+        fprintf(out, "%s%.*s", i ? "," : "", (int)strcspn(spec->cluster.hosts[i], ":"),
+                spec->cluster.hosts[i]);
+    fclose(out);
+    return must_alloc(text);
 }
 
 static void slurm_script_put_directives(FILE *out, const struct launch_request *r)
@@ -100,7 +88,7 @@ static void slurm_script_put_directives(FILE *out, const struct launch_request *
     fprintf(out, "#SBATCH --nodes=%lld --ntasks-per-node=%lld --cpus-per-task=%lld\n",
             (long long)spec->cluster.nodes, (long long)spec->cluster.workers_per_node,
             (long long)r->threads);
-    if (!spec->cluster.smt) /* else Slurm's CPUs, which are hardware threads, are the slots */
+    if (!spec->cluster.smt) /* with smt Slurm's CPUs, hardware threads, are the slots */
         fputs("#SBATCH --threads-per-core=1\n", out);
     fputs("#SBATCH --requeue\n", out);
     if (spec->cluster.time_limit)
@@ -113,10 +101,11 @@ static void slurm_script_put_directives(FILE *out, const struct launch_request *
         slurm_script_put_option(out, "account", slurm_script_account(r));
     if (spec->cluster.constraint)
         slurm_script_put_option(out, "constraint", spec->cluster.constraint);
-    char *hosts = spec->cluster.host_count ? slurm_script_join_hosts(r) : NULL;
-    if (hosts)
+    if (spec->cluster.host_count) {
+        char *hosts = slurm_host_list(spec);
         slurm_script_put_option(out, "nodelist", hosts);
-    free(hosts);
+        free(hosts);
+    }
     if (spec->priority)
         fprintf(out, "#SBATCH --nice=%lld\n", (long long)-spec->priority);
     if (r->slurm->options)
@@ -168,7 +157,6 @@ static void slurm_script_put_folder(FILE *out, const struct launch_request *r)
           out);
 }
 
-/* export NAME='value' */
 static void slurm_script_put_variables(FILE *out, const struct job_spec *spec)
 {
     char name[JOB_ENV_NAME_BYTES];
@@ -186,7 +174,7 @@ static bool slurm_script_is_bound(const struct job_spec *spec)
     return spec->cluster.bind != JOB_BIND_NONE;
 }
 
-/* The job's own variables are behind the site's setup, which would win over them. */
+/* The job's variables come after the site's setup, which would override them. */
 static void slurm_script_put_environment(FILE *out, const struct launch_request *r)
 {
     fprintf(out,
@@ -229,8 +217,7 @@ static void slurm_script_put_srun(FILE *out, const struct launch_request *r)
             "--cpus-per-task=%lld --kill-on-bad-exit=1 ",
             (long long)spec->cluster.nodes, (long long)job_spec_world_size(spec),
             (long long)spec->cluster.workers_per_node, (long long)r->threads);
-    /* What Slurm takes for sockets are NUMA domains where slurm.conf says so
-     * (SlurmdParameters=numa_node_as_socket). */
+    /* Slurm's sockets are NUMA domains with SlurmdParameters=numa_node_as_socket. */
     if (slurm_script_is_bound(spec))
         fprintf(out, "--distribution=block:%s --cpu-bind=%s",
                 spec->cluster.bind == JOB_BIND_CORE ? "block" : "cyclic",
@@ -239,8 +226,8 @@ static void slurm_script_put_srun(FILE *out, const struct launch_request *r)
         fputs("--cpu-bind=none", out);
 }
 
-/* Sockets and NUMA domains are known where the script runs, the first of the nodes. Slurm gives
- * mpirun as many slots of each node as it has workers. */
+/* Sockets and NUMA domains are read where the script runs, on the first node. Slurm gives mpirun as
+ * many slots of each node as it has workers. */
 static void slurm_script_put_placement(FILE *out, const struct launch_request *r)
 {
     if (!slurm_script_is_bound(r->spec)) {
@@ -248,7 +235,7 @@ static void slurm_script_put_placement(FILE *out, const struct launch_request *r
         return;
     }
     fputs("place=$(", out);
-    if (r->spec->cluster.mpi_prefix) { /* as mpirun --prefix does for the ranks */
+    if (r->spec->cluster.mpi_prefix) { /* as mpirun --prefix does for ranks */
         fputs("LD_LIBRARY_PATH=", out);
         slurm_script_put_word(out, r->spec->cluster.mpi_prefix);
         fputs("/lib ", out);
@@ -289,14 +276,13 @@ static void slurm_script_put_mpirun(FILE *out, const struct launch_request *r)
     slurm_script_put_words(out, variables);
     command_free(variables);
     struct launch_request in_slurm = *r;
-    in_slurm.agent = NULL; /* Slurm reaches the hosts by itself */
+    in_slurm.agent = NULL; /* Slurm starts the daemons */
     char **network = command_network(&in_slurm);
     slurm_script_put_words(out, network);
     command_free(network);
     slurm_script_put_words(out, spec->cluster.mpi_args);
 }
 
-/* $run and $attempt are the script's. */
 static void slurm_script_put_worker(FILE *out, const struct launch_request *r)
 {
     fputs(" \\\n    ", out);
@@ -304,7 +290,7 @@ static void slurm_script_put_worker(FILE *out, const struct launch_request *r)
     fprintf(out,
             " --job \"$run/job.json\" --run-dir \"$run\" --attempt $attempt --stall-seconds %lld ",
             (long long)r->stall_seconds);
-    /* Whoever submits the script by hand reads with rights of their own. */
+    /* a script submitted by hand runs with the submitter's rights */
     if (r->data_roots && !r->by_hand) {
         fputs("--data-roots ", out);
         slurm_script_put_word(out, r->data_roots);
@@ -313,7 +299,7 @@ static void slurm_script_put_worker(FILE *out, const struct launch_request *r)
     fputs("$resume &\npid=$!\n\n", out);
 }
 
-/* The watcher ends with the script, and its sleep with the watcher: the epilog finds neither. */
+/* The watcher ends with the script, and its sleep with the watcher, before the epilog runs. */
 static void slurm_script_put_watch(FILE *out, const struct launch_request *r)
 {
     fputs("# The workers finish their step, write a checkpoint and stop.\n"
@@ -350,8 +336,8 @@ static void slurm_script_put_watch(FILE *out, const struct launch_request *r)
           out);
 }
 
-/* Steps that run are sstat's, those that have ended sacct's, where there is a data base. Asked
- * before traind is told of the end, as nobody could ask for the former later. */
+/* sstat has running steps, sacct ended ones, if there is accounting storage. Asked before traind
+ * learns of the end, since sstat has nothing afterwards. */
 static void slurm_script_put_energy(FILE *out, const struct launch_request *r)
 {
     fprintf(out,
@@ -367,23 +353,18 @@ static void slurm_script_put_energy(FILE *out, const struct launch_request *r)
             r->slurm->srun ? "srun" : "mpirun");
 }
 
-static void slurm_script_put_exit(FILE *out)
-{
-    fputs("echo $code >\"$dir/exit.new\" && mv \"$dir/exit.new\" \"$dir/exit\"\n"
-          "exit $code\n",
-          out);
-}
-
 int slurm_script(const struct launch_request *r, char **text, struct error *e)
 {
     size_t bytes;
 
     *text = NULL;
-    if (!r->by_hand && slurm_script_check_path(r->run_dir, e))
-        return -(int)e->code;
-    FILE *out = open_memstream(text, &bytes);
-    if (!out)
-        return error_set(e, ERR_NO_MEMORY, "no memory for a batch script");
+    /* Slurm expands %x in paths, which a backslash would turn off */
+    if (!r->by_hand && strpbrk(r->run_dir, "%\\\n"))
+        return error_set(e, ERR_INVALID,
+                         "the state folder's path must have no %%, backslash or newline in it with "
+                         "launcher slurm: %s",
+                         r->run_dir);
+    FILE *out = must_alloc(open_memstream(text, &bytes));
     fputs("#!/bin/sh\n", out);
     if (!r->by_hand)
         fprintf(out, "# Job %lld of traind, attempt %lld\n", (long long)r->job_id,
@@ -404,10 +385,10 @@ int slurm_script(const struct launch_request *r, char **text, struct error *e)
     slurm_script_put_worker(out, r);
     slurm_script_put_watch(out, r);
     slurm_script_put_energy(out, r);
-    slurm_script_put_exit(out);
-    if (fclose(out) == 0)
-        return 0;
-    free(*text);
-    *text = NULL;
-    return error_set(e, ERR_NO_MEMORY, "no memory for a batch script");
+    fputs("echo $code >\"$dir/exit.new\" && mv \"$dir/exit.new\" \"$dir/exit\"\n"
+          "exit $code\n",
+          out);
+    fclose(out);
+    must_alloc(*text);
+    return 0;
 }

@@ -1,28 +1,41 @@
 /*
- * What is handed to Slurm for an attempt: a batch script with its #SBATCH lines, which sbatch takes
- * and which a person may submit by hand. Pure: the caller writes the file.
+ * The batch script of an attempt with its #SBATCH lines, for sbatch or for a person to submit.
+ * Pure: the caller writes the file.
  *
- * What the script does on the first node, as the job's user:
- * - its attempt is the number it was made for plus the times that Slurm has put the job back into
- *   its queue (SLURM_RESTART_COUNT), and lies in attempt-N/ as always;
- * - attempt-N/slurm-job gets Slurm's job id. Where another one stands there the script ends with 3:
- *   so an attempt runs once, even if it was submitted twice;
- * - output goes to attempt-N/stdout.log (what Slurm itself says to slurm.log);
- * - the ranks are started by mpirun or srun, and asked to stop behind their step, with a checkpoint
+ * The script runs on the first node as the job's user:
+ * - its attempt is the number it was made for plus the number of requeues (SLURM_RESTART_COUNT), in
+ *   attempt-N/ as always;
+ * - it writes Slurm's job id to attempt-N/slurm-job, and ends with 3 if another one is there, so an
+ *   attempt runs once even if it was submitted twice;
+ * - output goes to attempt-N/stdout.log, Slurm's own messages to slurm.log;
+ * - it starts the ranks by mpirun or srun, and makes them stop after their step, with a checkpoint
  *   (SIGUSR1), when traind has written cancel-requested or time-limit-reached, when the time limit
- *   is near (it then writes the latter itself), and at SIGUSR1 or SIGTERM from Slurm, which come
- *   before the end of an allocation and at a preemption (then slurm-signal is written);
- * - its last act is attempt-N/exit, the launcher's exit code.
+ * is near (it then writes the latter itself), and at SIGUSR1 or SIGTERM from Slurm, which precede
+ * the end of an allocation and a preemption (it then writes slurm-signal);
+ * - last, it writes attempt-N/exit, the launcher's exit code.
  */
 #pragma once
 
 #include "launch/launch.h"
 
+/* slurm.* of traind.conf. The strings belong to the configuration, which must outlive this. */
+struct slurm_settings {
+    bool srun;           /* start ranks by srun --mpi=pmix, else by mpirun */
+    const char *account; /* of jobs that name none; NULL: Slurm's default */
+    const char *options; /* more options of sbatch; NULL: none */
+    const char *setup;   /* a shell file that each script sources first; NULL: none */
+    int64_t poll_seconds;
+    int64_t node_cores; /* cores of a node, for threads_per_worker 0; 0: ask Slurm */
+};
+
 #define SLURM_NAME_BYTES 96
 
-/* "traind-7-2-0123456789abcdef": of job 7, attempt 2, of this daemon and no other. */
+/* "traind-7-2-0123456789abcdef": job 7, attempt 2, and a digest unique to this daemon's job. */
 void slurm_job_name(const struct launch_request *request, char name[SLURM_NAME_BYTES]);
 
-/* ERR_INVALID: something in it that Slurm cannot take. The caller frees *text. With
- * request->by_hand the script makes its run directory below the folder it is submitted from. */
+/* ERR_INVALID: Slurm cannot take it. The caller frees *text. With request->by_hand the script
+ * creates its run directory in the folder it is submitted from. */
 int slurm_script(const struct launch_request *request, char **text, struct error *e);
+
+/* cluster.hosts as Slurm takes them, "n1,n2", without slots. The caller frees it. */
+char *slurm_host_list(const struct job_spec *spec);

@@ -14,7 +14,6 @@
 #include "common/json.h"
 #include "common/run/attempt.h"
 #include "common/system/file.h"
-#include "daemon/launch/attempt_tail.h"
 #include "launch/hosts.h"
 #include "launch/launch.h"
 

@@ -1,7 +1,7 @@
 #include <criterion/criterion.h>
 #include <math.h>
 
-#include "daemon/launch/slurm_energy.h"
+#include "daemon/launch/slurm_reply.h"
 
 static void reads(const char *text, double joules)
 {
