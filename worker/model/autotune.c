@@ -19,10 +19,10 @@
 
 enum { ROUNDS = 2 };
 
-/* Products of one direct pass: enough that the reading of weights is shared as in a batch. */
+/* Flops of one direct pass: enough to amortise reading the weights, as in a batch. */
 #define TRIAL_FLOPS 3e9
 
-/* A way with a larger rounding error must be this much faster. */
+/* A way with larger rounding errors must be this much faster. */
 #define MARGIN 0.9
 
 static const enum conv_winograd ways[] = {CONV_NO_WINOGRAD, CONV_WINOGRAD_2, CONV_WINOGRAD_4};
@@ -80,14 +80,13 @@ void model_tune_all(const struct model_config *config, enum conv_winograd m,
             tuning->shapes[i].winograd[k] = m;
 }
 
-/* One shape's measurement. */
 struct trial {
     struct conv c;
     int images;
     float *x, *w, *z, *dx, *dw, *scratch;
 };
 
-/* The values do not matter, only that there are no denormals. */
+/* Any values but denormals. */
 static float *autotune_filled(size_t floats)
 {
     float *p = memory_allocate(floats * sizeof *p);
@@ -157,7 +156,7 @@ static void autotune_run_pass(int thread, int first, int end, void *context)
         conv_backward(&t->c, &b, first, end);
 }
 
-/* Of this thread's processor: neighbours on the machine count less. */
+/* Processor time, which excludes most effects of neighbours. */
 static double autotune_processor_seconds(void)
 {
     struct timespec t;
@@ -165,8 +164,8 @@ static double autotune_processor_seconds(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* Tries all ways of one direction, taking turns, and leaves the chosen one in the convolution.
- * `fixed` seconds of the pass do not depend on the way. Returns the chosen one's seconds. */
+/* Measures all ways of one direction in turn, and sets the best one. `fixed` seconds of the pass do
+ * not depend on the way. Returns the seconds of the chosen one. */
 static double autotune_choose(struct trial *t, enum conv_direction direction, enum pass pass,
                               double fixed)
 {
@@ -202,7 +201,7 @@ static void autotune_measure(struct tuned_shape *s, int images)
     autotune_drop_trial(&t);
 }
 
-/* Of the batch: threads share what is made of large weights. */
+/* Of the whole batch, because threads share the transforms of large weights. */
 static int autotune_trial_images(const struct model_config *c, const struct tuned_shape *s)
 {
     double flops = 18.0 * s->size * s->size * s->in_channels * s->out_channels;
@@ -210,7 +209,7 @@ static int autotune_trial_images(const struct model_config *c, const struct tune
     return c->batch < enough ? c->batch : (int)enough;
 }
 
-/* As part of a file's name. */
+/* For use in a file name. */
 static void autotune_processor_model(char *model, size_t size)
 {
     char *name = host_cpuinfo("model name");
@@ -222,7 +221,7 @@ static void autotune_processor_model(char *model, size_t size)
             *p = '_';
 }
 
-/* NULL: there is none. */
+/* NULL if there is none. */
 static const char *autotune_choices_folder(char path[PATH_MAX])
 {
     char cache[PATH_MAX];
@@ -241,7 +240,7 @@ static void autotune_cache_file(const char *folder, const struct tuned_shape *s,
               s->size, s->in_channels, s->out_channels, images);
 }
 
-/* A file holds the text of its one shape. */
+/* The file holds the text of its one shape. */
 static bool autotune_read_choice(const char *path, struct tuned_shape *s)
 {
     struct model_tuning t = {0};
@@ -261,8 +260,8 @@ static bool autotune_read_choice(const char *path, struct tuned_shape *s)
     return found;
 }
 
-/* Another job may have measured the shape meanwhile and trains with its own choice, which is what
- * the next one will read: this one takes it too. A file that says nothing is replaced. */
+/* Another job may have measured and stored the shape meanwhile: adopts its choice, which later runs
+ * will read. An invalid file is replaced. */
 static int autotune_remember_choice(const char *folder, const char *path, struct tuned_shape *s,
                                     struct error *e)
 {

@@ -1,8 +1,7 @@
 /*
- * The walk of backward: from the classifier's input gradient through the blocks to the stem, with
- * what is derived, announced and summed on the way. One text for both precisions: whoever includes
- * it says what a `number` is and where the TENSORS of a model, block or unit are, and defines what
- * threads do at each place.
+ * Order of the backward pass, from the classifier's input gradient through the blocks to the stem.
+ * A template for both precisions: the includer defines `number`, TENSORS(owner) of a model, block
+ * or unit, and the team bodies below.
  */
 #pragma once
 
@@ -10,21 +9,21 @@
 #include "worker/team/parallel.h"
 #include "worker/model/units.h"
 
-/* The tensor behind a gradient: its activation and the batch norms that made it. */
+/* Destination of a gradient: its activation and the batch norms that made it */
 struct target {
-    const number *y;         /* NULL: known by the sign of scale z + shift */
-    struct unit *unit;       /* NULL: nothing to mask and no sums to take */
+    const number *y;         /* NULL: the mask is scale z + shift > 0 */
+    struct unit *unit;       /* NULL: no mask and no sums */
     struct unit *downsample; /* or NULL */
 };
 
 struct pass {
     struct model *m;
     struct unit *u;
-    const void *x;            /* input of the convolution: numbers; float or bf16 of the first */
+    const void *x;            /* input of the convolution; of the first one float or bf16 */
     const number *g;          /* gradient of its normalised output */
-    const struct unit *below; /* whose activation x is, to be made again; NULL: x is there */
-    bool below_by_rows;       /* with the rows of dz; otherwise before the convolution */
-    number *dz, *dx;          /* dz may be g's memory */
+    const struct unit *below; /* unit whose activation x is, to be recomputed; NULL: x exists */
+    bool below_by_rows;       /* recompute with the rows of dz, instead of before the convolution */
+    number *dz, *dx;          /* dz may share g's memory */
     double scale;             /* of the loss */
     bool add_dx, accumulate;
     struct target target; /* of dx */
@@ -35,13 +34,13 @@ struct run {
     int first, end; /* blocks */
 };
 
-/* Bodies of teams. */
 static parallel_team_body walk_convolve;       /* a thread's part of both gradients of pass->u */
-static parallel_team_body walk_derive;         /* the outputs of a run of blocks, once more */
-static parallel_team_body walk_spread_average; /* the gradient of the last block's output */
-static parallel_team_body walk_spread_maxima;  /* of the stem's activation from the pool's */
+static parallel_team_body walk_derive;         /* recomputes the outputs of a run of blocks */
+static parallel_team_body walk_spread_average; /* gradient of the last block's output */
+static parallel_team_body
+    walk_spread_maxima; /* gradient of the stem's activation from the pool's */
 
-/* The numbers of the batch norms behind the target's gradient, when all threads have their sums. */
+/* After a barrier, computes the gradients of the target's batch norms. */
 static void walk_finish_target(const struct pass *p, struct parallel_share share)
 {
     struct model *m = p->m;
@@ -60,8 +59,7 @@ static const number *walk_block_input(const struct model *m, int i)
     return i ? TENSORS(&m->layout->blocks[i - 1])->out_again : TENSORS(m->layout)->in_again;
 }
 
-/* Weight gradient and input gradient of one unit; then the numbers of the batch norms behind the
- * input gradient. */
+/* Both gradients of one unit, then those of the batch norms before it. */
 static void walk_unit(struct pass *p, const struct announcement *a)
 {
     double span = trace_begin();
@@ -71,7 +69,7 @@ static void walk_unit(struct pass *p, const struct announcement *a)
     model_announce(a, p->u->weight, p->u->grads_end);
 }
 
-/* The outputs of the blocks [first, end), as forward had made them. */
+/* Recomputes the outputs of blocks [first, end). */
 static void walk_derive_run(struct model *m, int first, int end)
 {
     struct run r = {m, first, end};
@@ -123,7 +121,7 @@ static void walk_block(struct model *m, int i, bool accumulate, const struct ann
     p.below = NULL;
     p.x = walk_block_input(m, i);
     p.dx = g_in;
-    p.add_dx = true; /* onto the shortcut's gradient */
+    p.add_dx = true; /* to the shortcut's gradient */
     p.target = walk_target_of_block(m, i - 1);
     walk_unit(&p, a);
 }
@@ -156,7 +154,7 @@ static void walk_stem(struct model *m, bool accumulate, const struct announcemen
     walk_unit(&last, a);
 }
 
-/* From the averages' gradient, m->d_head, to the stem's weights. */
+/* From m->d_head, the gradient of the averages, to the stem's weights. */
 static void walk_back(struct model *m, bool accumulate, const struct announcement *a)
 {
     int last = m->block_count - 1;

@@ -14,7 +14,7 @@
 #include "worker/team/dry_run.h"
 #include "worker/team/parallel.h"
 
-/* A thread's lines of a unit's z, counted through the batch. */
+/* A thread's lines of a unit's z, counted over the batch. */
 static struct parallel_range bf16_lines(const struct model *m, const struct unit *u,
                                         struct parallel_share share)
 {
@@ -23,24 +23,23 @@ static struct parallel_range bf16_lines(const struct model *m, const struct unit
 
 static struct conv_bf16_scratch bf16_scratch(const struct model *m, struct parallel_share share)
 {
-    /* a dry run counts larger batches than the memory would hold */
+    /* a dry run may count batches that exceed the memory */
     int images = m->n > m->layout->batch ? m->n : m->layout->batch;
     return (struct conv_bf16_scratch){m->own[share.part], (size_t)images, m->config.threads};
 }
 
 /* ---- forward */
 
-/* A unit's convolution, or what comes behind it. */
 struct forward_pass {
     struct model *m;
     struct unit *u;
-    const void *in;              /* float of the first unit */
+    const void *in;              /* float for the first unit */
     const struct unit *shortcut; /* the downsample unit, or NULL */
     const bf16 *identity;        /* rows to add, or NULL */
     bf16 *out;
 };
 
-/* A thread's part of packing the weights into m->packed, which is complete on return. */
+/* Packs a thread's part of the weights into m->packed, which is complete on return. */
 static void bf16_pack_weights(struct model *m, const struct unit *u, enum conv_direction direction,
                               struct parallel_share share)
 {
@@ -88,7 +87,6 @@ static void bf16_normalise_tile(size_t row, size_t rows, void *context)
     trace_part(piece, TRACE_NORM);
 }
 
-/* What a thread does with rows of z. */
 static conv_bf16_rows *bf16_rows_done(const struct forward_pass *p)
 {
     if (p->m->evaluating)
@@ -96,7 +94,7 @@ static conv_bf16_rows *bf16_rows_done(const struct forward_pass *p)
     return p->m->frozen ? NULL : bf16_take_sums;
 }
 
-/* A thread's lines: z, its sums, and the batch's statistics of them. */
+/* A thread's lines: z, its sums, and the batch statistics. */
 static void bf16_forward_convolve(struct parallel_share share, void *context)
 {
     struct forward_pass p = *(struct forward_pass *)context;
@@ -113,7 +111,7 @@ static void bf16_forward_convolve(struct parallel_share share, void *context)
     unit_finish_statistics(m, p.u, m->n, share);
 }
 
-/* z of a unit, and what normalises it; in evaluation p->out, if wanted, is made of it at once. */
+/* z of a unit and its statistics; in evaluation also p->out, if not NULL. */
 static void bf16_forward_run_unit(struct forward_pass *p)
 {
     struct model *m = p->m;
@@ -134,7 +132,7 @@ static void bf16_forward_apply(struct parallel_share share, void *context)
     bf16_normalise(p, rows.first, rows.end - rows.first);
 }
 
-/* p->out of a unit, and where it lies. Evaluation has it in the place of z. */
+/* Returns p->out of a unit; evaluation overwrites z with it. */
 static const bf16 *bf16_run_normalised(struct forward_pass *p, bf16 *out)
 {
     struct model *m = p->m;
@@ -150,7 +148,6 @@ static const bf16 *bf16_run_normalised(struct forward_pass *p, bf16 *out)
     return p->out;
 }
 
-/* Returns the block's output. */
 static const bf16 *bf16_forward_run_block(struct model *m, const struct block *b, const bf16 *in)
 {
     struct forward_pass p = {.m = m, .in = in};
@@ -226,7 +223,7 @@ static void bf16_make_y_again(const struct unit *u, size_t row, size_t rows)
                          u->half.y_again + at);
 }
 
-/* Before the convolution reads rows of dz, and of x where they are the same ones. */
+/* Hook before the convolution reads rows of dz, and the same rows of x. */
 static void bf16_make_dz(size_t row, size_t rows, void *context)
 {
     const struct pass *p = context;
@@ -243,7 +240,7 @@ static void bf16_make_dz(size_t row, size_t rows, void *context)
     trace_part(piece, TRACE_NORM);
 }
 
-/* Masks rows of g and takes the sums of the target's batch norms. */
+/* Masks rows of g and sums for the target's batch norms. */
 static void bf16_finish_rows(const struct target *t, struct lane *l, bf16 *g, size_t row,
                              size_t rows)
 {
@@ -269,16 +266,16 @@ static void bf16_finish_dx(size_t row, size_t rows, void *context)
     trace_part(piece, TRACE_NORM);
 }
 
-enum { SUMS = 256 }; /* at once: they stay in the first-level cache while all parts are added */
+enum { SUMS = 256 }; /* so many stay in the first-level cache while all parts are added */
 
-/* Has the thread lines, of which the first thread's are not part? */
+/* Whether the thread has lines, but not the first one. */
 static bool bf16_backward_has_part(const struct pass *p, int thread, int threads)
 {
     struct parallel_range lines = bf16_lines(p->m, p->u, (struct parallel_share){thread, threads});
     return 0 < lines.first && lines.first < lines.end;
 }
 
-/* The first thread that has lines writes the gradient, the others' parts are added in order. */
+/* The thread with the first line writes the gradient; the others' parts are added in order. */
 static void bf16_backward_add_parts(const struct pass *p, struct parallel_share share)
 {
     struct model *m = p->m;
@@ -303,13 +300,12 @@ static void bf16_backward_add_parts(const struct pass *p, struct parallel_share 
     }
 }
 
-/* Do threads share whole images, so that none needs what another one makes? */
+/* Whether threads share whole images, so that none needs another's results. */
 static bool bf16_backward_shares_images(const struct pass *p, struct parallel_share share)
 {
     return p->m->n % share.parts == 0 || conv_bf16_keeps_lines(&p->u->conv);
 }
 
-/* A thread's lines, for both gradients. */
 static void walk_convolve(struct parallel_share share, void *context)
 {
     struct pass p = *(struct pass *)context;
@@ -354,7 +350,7 @@ static void walk_convolve(struct parallel_share share, void *context)
     walk_finish_target(&p, share);
 }
 
-/* Rows of the run's outputs, one block after the other: what the next one adds is in cache. */
+/* Rows of the run's outputs, block after block, so that the next one's addend is in cache. */
 static void bf16_backward_derive_rows(const struct run *r, size_t row, size_t rows)
 {
     struct model *m = r->m;
@@ -373,7 +369,7 @@ static void bf16_backward_derive_rows(const struct run *r, size_t row, size_t ro
     }
 }
 
-enum { DERIVED = 32 * 1024 }; /* elements at once */
+enum { DERIVED = 32 * 1024 }; /* elements at a time */
 
 static void walk_derive(struct parallel_share share, void *context)
 {
@@ -392,7 +388,6 @@ static void walk_derive(struct parallel_share share, void *context)
         bf16_backward_derive_rows(r, row, rows.end - row < step ? rows.end - row : step);
 }
 
-/* Gradient of the last block's output, masked and summed. */
 static void walk_spread_average(struct parallel_share share, void *context)
 {
     struct pass *p = context;
@@ -409,7 +404,6 @@ static void walk_spread_average(struct parallel_share share, void *context)
     walk_finish_target(p, share);
 }
 
-/* Gradient of the stem's activation from that of the pool, masked and summed. */
 static void walk_spread_maxima(struct parallel_share share, void *context)
 {
     struct pass *p = context;

@@ -1,6 +1,5 @@
 /*
- * arch cnn (common/net/network.h), forward and backward up to the classifier, which all networks
- * share. A unit's z holds y = relu(convolution + bias), made in the convolution's tiles.
+ * A unit's z holds y = relu(convolution + bias), computed in the convolution's tiles.
  */
 #include "worker/model/cnn.h"
 
@@ -18,7 +17,7 @@ struct cnn {
     struct window pools[CNN_STAGES];
     float *pooled[CNN_STAGES]; /* (N, size / 2, size / 2, C) */
     uint8_t *tap[CNN_STAGES];
-    float *d_pooled; /* of the stage in work */
+    float *d_pooled; /* of the current stage */
     struct linear hidden;
     size_t weight, bias, grads_end; /* of the hidden layer: offsets in the parameters */
 };
@@ -39,7 +38,6 @@ void cnn_build(struct model *m)
     model_make_units(m, l->convs, CNN_STAGES);
 }
 
-/* The next buffer of so many floats an image. */
 static float *cnn_take_buffer(struct model *m, float **next, size_t floats)
 {
     float *buffer = *next;
@@ -67,7 +65,7 @@ int cnn_allocate(struct model *m, struct error *e)
         struct unit *u = &m->layout->units[s];
         u->g = u->dz = dy;
         for (size_t j = 0; j < unit_channels(u); j++)
-            u->scale[j] = 1; /* the bias is the shift of a batch norm that leaves values alone */
+            u->scale[j] = 1; /* the bias is the shift of an identity batch norm */
     }
     return 0;
 }
@@ -79,7 +77,7 @@ void cnn_lay_out_tensors(struct model *m, size_t weight, size_t bias)
     m->cnn->grads_end = m->param_count;
 }
 
-/* What the threads work on: stage s, or the hidden layer. */
+/* Arguments of the threads: stage s, or the hidden layer */
 struct pass {
     struct model *m;
     struct unit *u;
@@ -156,7 +154,7 @@ static void cnn_make_hidden(struct parallel_share share, void *context)
                        c->pooled[CNN_STAGES - 1], &part[k], m->head);
         for (size_t i = 0; i < part[k].rows && !dry_run; i++, to += c->hidden.out)
             for (size_t j = 0; j < part[k].columns; j++)
-                to[j] = to[j] < 0 ? 0 : to[j]; /* a NaN stays */
+                to[j] = to[j] < 0 ? 0 : to[j]; /* keeps NaN */
     }
 }
 
@@ -181,7 +179,7 @@ void cnn_forward(struct model *m)
 
 /* ---- backward */
 
-/* A thread's part of the hidden layer's gradients; d_head is masked by the ReLU first. */
+/* A thread's part of the hidden layer's gradients; first masks d_head by the ReLU. */
 static void cnn_hidden_back(struct parallel_share share, void *context)
 {
     const struct pass *p = context;
@@ -225,7 +223,7 @@ static void cnn_finish_bias(const struct pass *p, struct parallel_share share)
     unit_clear_sums(p->m, p->u, share);
 }
 
-/* The gradient of y from that of the pooling, masked by the ReLU; its sums are the bias's. */
+/* Gradient of y from the pool's, masked by the ReLU; its sums are the bias's gradient. */
 static void cnn_pool_back(struct parallel_share share, void *context)
 {
     const struct pass *p = context;

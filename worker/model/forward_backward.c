@@ -11,7 +11,6 @@
 
 /* ---- forward */
 
-/* A unit's convolution, or what comes behind it. */
 struct forward_pass {
     struct model *m;
     struct unit *u;
@@ -21,7 +20,7 @@ struct forward_pass {
     float *out;
 };
 
-/* The first row of a channel is its shift. */
+/* The first row of a channel becomes its shift. */
 static void forward_count_rows(struct lane *l, const float *z, const struct parallel_block *part)
 {
     for (size_t j = 0; j < part->columns && !dry_run; j++) {
@@ -68,7 +67,6 @@ static void forward_normalise_tile(const struct parallel_block *part, void *cont
     trace_part(piece, TRACE_NORM);
 }
 
-/* What a thread does with rows of z. */
 static conv_rows *forward_rows_done(const struct forward_pass *p)
 {
     if (p->m->evaluating)
@@ -76,7 +74,7 @@ static conv_rows *forward_rows_done(const struct forward_pass *p)
     return p->m->frozen ? NULL : forward_take_sums;
 }
 
-/* A thread's part: z, its sums, and the batch's statistics of them. */
+/* A thread's part: z, its sums, and the batch statistics. */
 static void forward_convolve(struct parallel_share share, void *context)
 {
     struct forward_pass *p = context;
@@ -95,7 +93,7 @@ static void forward_convolve(struct parallel_share share, void *context)
     unit_finish_statistics(m, p->u, m->n, share);
 }
 
-/* z of a unit, and what normalises it; in evaluation p->out, if wanted, is made of it at once. */
+/* z of a unit and its statistics; in evaluation also p->out, if not NULL. */
 static void forward_run_unit(struct forward_pass *p)
 {
     struct model *m = p->m;
@@ -124,7 +122,7 @@ static void forward_apply(struct parallel_share share, void *context)
     parallel_take(share, unit_grains(p->u, p->m->n, share), forward_apply_piece, context);
 }
 
-/* p->out of a unit, and where it lies. Evaluation has it in the place of z. */
+/* Returns p->out of a unit; evaluation overwrites z with it. */
 static const float *forward_run_normalised(struct forward_pass *p, float *out)
 {
     struct model *m = p->m;
@@ -140,7 +138,6 @@ static const float *forward_run_normalised(struct forward_pass *p, float *out)
     return p->out;
 }
 
-/* Returns the block's output. */
 static const float *forward_run_block(struct model *m, const struct block *b, const float *in)
 {
     struct forward_pass p = {.m = m, .in = in};
@@ -189,8 +186,8 @@ static const float *forward_run_pool(struct model *m, const float *y)
     return m->layout->in;
 }
 
-/* A thread's part of the averages (of p->in, if there is one), of the drops, of the logits, and of
- * what a training makes of them: losses and probabilities. */
+/* A thread's part of the averages (of p->in, if not NULL), dropout, logits, and in training losses
+ * and probabilities. */
 static void forward_classify(struct parallel_share share, void *context)
 {
     const struct forward_pass *p = context;
@@ -223,7 +220,7 @@ static void forward_classify(struct parallel_share share, void *context)
                       m->losses);
 }
 
-/* in: of the averages; NULL: the head is there. */
+/* in: to be averaged; NULL: the head is complete. */
 static void forward_run_head(struct model *m, const float *in)
 {
     struct forward_pass p = {.m = m, .in = in};
@@ -309,7 +306,7 @@ static void backward_make_y_again(const struct unit *u, const struct parallel_bl
                     u->shift + part->column, NULL, true, u->y_again + at);
 }
 
-/* A 1x1 convolution that reads the same rows of x and dz: both are made in the tile. */
+/* Whether x and dz can be computed in the tile: a 1x1 convolution reads the same rows of both. */
 static bool backward_reads_rows(const struct pass *p, int threads)
 {
     const struct conv *c = &p->u->conv;
@@ -333,7 +330,7 @@ static void backward_make_dz(const struct parallel_block *part, void *context)
     trace_part(piece, TRACE_NORM);
 }
 
-/* Masks rows of g and takes the sums of the target's batch norms. */
+/* Masks rows of g and sums for the target's batch norms. */
 static void backward_finish_rows(const struct target *t, struct lane *l, float *g,
                                  const struct parallel_block *part)
 {
@@ -377,7 +374,7 @@ static struct conv_backward backward_arguments(struct pass *p)
     };
 }
 
-/* The input of a convolution that reads beyond the rows of a tile. */
+/* Recomputes the input of a convolution that reads beyond the rows of a tile. */
 static void backward_input_piece(const struct parallel_piece *of, void *context)
 {
     const struct pass *p = context;
@@ -390,7 +387,6 @@ static void backward_input_piece(const struct parallel_piece *of, void *context)
     trace_part(piece, TRACE_NORM);
 }
 
-/* A thread's part of both gradients. */
 static void walk_convolve(struct parallel_share share, void *context)
 {
     struct pass p = *(struct pass *)context;
@@ -408,7 +404,7 @@ static void walk_convolve(struct parallel_share share, void *context)
     walk_finish_target(&p, share);
 }
 
-/* Part of the run's outputs, one block after the other: what the next one adds is in cache. */
+/* Part of the run's outputs, block after block, so that the next one's addend is in cache. */
 static void backward_derive_part(const struct run *r, const struct parallel_block *part)
 {
     struct model *m = r->m;
@@ -428,7 +424,7 @@ static void backward_derive_part(const struct run *r, const struct parallel_bloc
     }
 }
 
-enum { DERIVED_FLOATS = 16 * 1024 }; /* at once */
+enum { DERIVED_FLOATS = 16 * 1024 }; /* at a time */
 
 static const struct unit *backward_derived_unit(const struct run *r)
 {
@@ -470,7 +466,7 @@ static void walk_derive(struct parallel_share share, void *context)
 
 enum { WEIGHTS_AT_ONCE = 128 };
 
-/* A thread's part of the classifier's gradients: of its weights and biases, and of the head. */
+/* A thread's part of the classifier's gradients: weights, biases and head. */
 static void backward_classifier_back(struct parallel_share share, void *context)
 {
     const struct pass *p = context;
@@ -509,14 +505,13 @@ static void backward_run_classifier(struct model *m, double scale, bool accumula
                     4.0 * m->n * (double)m->config.classes * m->features);
 }
 
-/* Of rows of a part, those of the image that `row` is in. */
+/* Rows from `row` to the end of its image or the part. */
 static size_t backward_rows_of_image(size_t row, size_t end, size_t pixels)
 {
     size_t behind = (row / pixels + 1) * pixels;
     return (behind < end ? behind : end) - row;
 }
 
-/* Gradient of the last block's output, masked and summed. */
 static void backward_average_piece(const struct parallel_piece *piece, void *context)
 {
     const struct pass *p = context;
@@ -543,7 +538,6 @@ static void walk_spread_average(struct parallel_share share, void *context)
     walk_finish_target(p, share);
 }
 
-/* Gradient of the stem's activation from that of the pool, masked and summed. */
 static void backward_maxima_piece(const struct parallel_piece *piece, void *context)
 {
     const struct pass *p = context;

@@ -11,8 +11,8 @@
 
 /* ---- normal random numbers */
 
-/* glibc has these of vectors too (libmvec), exact to 4 units in the last place; <math.h> tells the
- * compiler under -ffast-math alone, of which nothing else is wanted here. */
+/* glibc has vector versions (libmvec), exact to 4 units in the last place, but <math.h> declares
+ * them only under -ffast-math. */
 #if defined(__x86_64__) && defined(__GLIBC__) && !defined(__clang__)
 extern double log(double) __attribute__((simd("notinbranch")));
 extern double sin(double) __attribute__((simd("notinbranch")));
@@ -24,7 +24,7 @@ enum { PAIRS = 256 }; /* at a time */
 /* Relative; libmvec's errors add up to less than 2^-48. */
 #define DOUBT 0x1p-44
 
-/* Of pairs from `first` on: 1 - u and 2 pi v. A pair takes one block of the generator. */
+/* 1 - u and 2 pi v of pairs from `first` on; a pair takes one block of the generator. */
 static void init_normal_draw_pairs(const struct rng *stream, size_t first, double rest[PAIRS],
                                    double angle[PAIRS])
 {
@@ -40,7 +40,7 @@ static void init_normal_draw_pairs(const struct rng *stream, size_t first, doubl
     }
 }
 
-/* In loops of their own, or the compiler makes one call of sine and cosine, without vectors. */
+/* Separate loops, or the compiler combines sine and cosine into one scalar call. */
 static void init_normal_fast(const double rest[PAIRS], const double angle[PAIRS], double sd,
                              double normals[2][PAIRS])
 {
@@ -54,7 +54,7 @@ static void init_normal_fast(const double rest[PAIRS], const double angle[PAIRS]
         normals[1][i] = sd * (radius[i] * sin(angle[i]));
 }
 
-/* Whether a small error of x could change what it is rounded to. */
+/* Whether a small error of x could change its rounding. */
 static bool init_normal_has_doubtful(const double x[PAIRS])
 {
     int count = 0;
@@ -68,7 +68,7 @@ static void init_normal_exact(const double rest[PAIRS], const double angle[PAIRS
                               double normals[2][PAIRS])
 {
     for (int i = 0; i < PAIRS; i++) {
-        volatile double one_rest = rest[i]; /* not several at a time */
+        volatile double one_rest = rest[i]; /* prevents vectorisation */
         double radius = sqrt(-2 * log(one_rest));
         normals[0][i] = sd * (radius * cos(angle[i]));
         normals[1][i] = sd * (radius * sin(angle[i]));
@@ -103,7 +103,7 @@ static void init_fill_uniform(float *x, size_t count, double bound, struct rng r
         x[i] = (float)rng_range(&r, -bound, bound);
 }
 
-/* Glorot and Bengio 2010, eq. 16: of TensorFlow's layers. Biases are 0. */
+/* Glorot and Bengio 2010, eq. 16, as in TensorFlow. Biases are 0. */
 static void init_cnn_tensor(struct model *m, const struct model_tensor *t, struct rng r)
 {
     double taps = t->dims == 4 ? (double)(t->shape[2] * t->shape[3]) : 1;

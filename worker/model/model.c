@@ -21,7 +21,7 @@ static int model_allocate_floats(struct model *m, float **p, size_t floats, stru
     return *p ? 0 : -(int)e->code;
 }
 
-/* The threads' scratch, each written first by its own. */
+/* The threads' scratch, each first written by its own thread. */
 static int model_allocate_own(struct model *m, size_t bytes, struct error *e)
 {
     memory_allocate_each((void **)m->own, bytes, m->config.threads);
@@ -31,7 +31,7 @@ static int model_allocate_own(struct model *m, size_t bytes, struct error *e)
     return 0;
 }
 
-/* Of the ImageNet stem, behind its convolution. */
+/* The pool of the ImageNet stem. */
 static struct window model_pool_of(const struct unit *stem)
 {
     return window_make(stem->conv.window.out, stem->conv.out_channels, 3, 2, 1);
@@ -64,7 +64,6 @@ static int model_make_blocks(struct model *m, const struct network *n, struct er
     return 0;
 }
 
-/* Seven rows of C numbers. */
 static int model_allocate_channels(struct model *m, struct unit *u, struct error *e)
 {
     float **rows[] = {&u->batch_mean, &u->inv_sd, &u->scale, &u->shift, &u->ga, &u->gb, &u->gc};
@@ -79,7 +78,7 @@ static size_t model_number_bytes(const struct model *m)
     return model_is_bf16(m) ? sizeof(bf16) : sizeof(float);
 }
 
-/* A buffer of the arena for the layout in use; its plan counts in numbers of one image. */
+/* A buffer of the arena for the current layout; the plan counts in numbers of one image. */
 static void *model_buffer_at(const struct model *m, const struct activations *a, int buffer)
 {
     if (buffer < 0 || !a->buffers[buffer].size)
@@ -127,7 +126,6 @@ static void model_place_blocks(struct model *m, const struct activations *a)
     }
 }
 
-/* For the weights of one convolution after the other. */
 static int model_allocate_packed(struct model *m, struct error *e)
 {
     size_t most = 0;
@@ -141,8 +139,8 @@ static int model_allocate_packed(struct model *m, struct error *e)
     return m->packed ? 0 : -(int)e->code;
 }
 
-/* Units and blocks of another size, from those of the first, which know their channels and
- * tensors by now. */
+/* Derives units and blocks of another size from the first layout, whose channels and tensors are
+ * known by now. */
 static void model_copy_layout(struct model *m, struct layout *l)
 {
     struct arch_shape shape = model_shape(&m->config);
@@ -178,9 +176,9 @@ static void model_place(struct model *m, const struct activations *a)
     m->layout->g_in = model_buffer_at(m, a, a->g_in);
 }
 
-/* Of so many numbers. Each buffer of the first layout shared out as the passes over it are: by
- * images, and by rows of them. In the order of their first use, so that what is kept until backward
- * has its way. */
+/* Each buffer of the first layout is first touched by the threads as the passes share it: by
+ * images, and by rows of them; in the order of first use, in which buffers kept until backward take
+ * precedence. */
 static int model_allocate_arena(struct model *m, const struct activations *a, size_t numbers,
                                 struct error *e)
 {
@@ -207,7 +205,7 @@ static void model_plan_layout(const struct model *m, const struct layout *l, str
     activations_plan(&n, l->predicts, model_number_bytes(m), a);
 }
 
-/* One arena for all sizes. The units of each are placed in it once. */
+/* One arena for all sizes. */
 static int model_allocate_activations(struct model *m, struct error *e)
 {
     struct activations a;
@@ -215,7 +213,7 @@ static int model_allocate_activations(struct model *m, struct error *e)
 
     if (m->cnn)
         return cnn_allocate(m, e);
-    for (int i = m->layout_count - 1; i >= 0; i--) { /* the first one's stays in a */
+    for (int i = m->layout_count - 1; i >= 0; i--) { /* the first layout's plan stays in a */
         model_plan_layout(m, &m->layouts[i], &a);
         numbers = size_max(numbers, (size_t)m->layouts[i].batch * a.numbers);
     }
@@ -229,8 +227,8 @@ static int model_allocate_activations(struct model *m, struct error *e)
     return model_is_bf16(m) ? model_allocate_packed(m, e) : 0;
 }
 
-/* bf16: each thread's scratch; from the second thread on its part of a weight gradient; and the
- * factors of those that threads make for each other. */
+/* bf16: scratch per thread; partial weight gradients of all threads but the first; factors that
+ * threads compute for each other. */
 static int model_allocate_bf16(struct model *m, struct error *e)
 {
     struct arch_shape shape = model_shape(&m->config);
@@ -253,8 +251,8 @@ static int model_allocate_bf16(struct model *m, struct error *e)
     return model_allocate_own(m, bytes.scratch, e);
 }
 
-/* Of the convolutions: a single thread's scratch, or what a team and its threads want. Batches may
- * be smaller than those of the layouts. */
+/* Memory of the convolutions: scratch of a single thread, or of a team and its threads. Batches may
+ * be smaller than the layouts'. */
 static int model_allocate_team(struct model *m, struct error *e)
 {
     int threads = m->config.threads;

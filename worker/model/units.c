@@ -75,7 +75,7 @@ struct moments {
     double count, mean, m2;
 };
 
-/* Chan et al. 1983: moments of two sets together. */
+/* Chan et al. 1983: combines the moments of two sets. */
 static void units_add_moments(struct moments *a, double count, double mean, double m2)
 {
     double total = a->count + count, delta = mean - a->mean;
@@ -118,7 +118,8 @@ void unit_finish_statistics(struct model *m, struct unit *u, int n, struct paral
     for (size_t j = mine.first; j < mine.end && !dry_run; j++) {
         struct moments all = units_moments_of_channel(m, j, parallel_lanes(share.parts));
         double biased = all.m2 / count;
-        double unbiased = count > 1 ? all.m2 / (count - 1) : biased; /* one value has no variance */
+        double unbiased =
+            count > 1 ? all.m2 / (count - 1) : biased; /* a single value has no variance */
         units_set_scale(m, u, j, all.mean, biased);
         mean[j] = (float)((1 - momentum) * mean[j] + momentum * all.mean);
         var[j] = (float)((1 - momentum) * var[j] + momentum * unbiased);

@@ -1,12 +1,12 @@
 /*
- * What the files of worker/model/ share. A model of the residual family is a list of units
- * (convolution + batch norm), grouped into residual blocks, behind a stem and before an average
- * pool and a classifier.
+ * Internal structures of a model. A model of the residual family is a list of units (convolution +
+ * batch norm), grouped into residual blocks, after a stem and before an average pool and a
+ * classifier.
  *
  * Shapes: N = batch. A unit's z (N, out, out, C) is the convolution's output, y the activation
- * after batch norm and ReLU. The last unit of a block and its downsample unit have no y of their
- * own: the block's `out` = relu(bn(z) + shortcut). All of these lie in one arena and share it by
- * lifetime: common/net/activations.h says which are kept and which are made again.
+ * after batch norm and ReLU. The last unit of a block and its downsample unit have no y: the
+ * block's `out` = relu(bn(z) + shortcut). All of these share one arena by lifetime:
+ * common/net/activations.h plans which are kept and which are recomputed.
  */
 #pragma once
 
@@ -24,16 +24,16 @@
 
 struct unit {
     struct conv conv;
-    char name[48], bn_name[48];      /* bn_name "": a bias, at beta, instead of batch norm */
+    char name[48], bn_name[48];      /* bn_name "": bias instead of batch norm, at beta */
     size_t weight, gamma, beta;      /* offsets in the parameters */
-    size_t grads_end;                /* of the range that starts at weight */
+    size_t grads_end;                /* end of the range that starts at weight */
     size_t mean, var;                /* offsets in the running statistics */
-    bool starts_at_zero;             /* gamma, if zero_init_residual */
+    bool starts_at_zero;             /* gamma, with zero_init_residual */
     float *z, *y, *y_again, *g, *dz; /* struct activation_unit */
     struct {
         bf16 *z, *y, *y_again, *g, *dz;
-    } half;                     /* the same instead, with bf16 */
-    float *batch_mean, *inv_sd; /* (C) of the last forward */
+    } half;                     /* with bf16, instead of the above */
+    float *batch_mean, *inv_sd; /* (C), of the last forward */
     float *scale, *shift;       /* (C): normalised = scale z + shift */
     float *ga, *gb, *gc;        /* (C): dz = ga g + gb z + gc */
 };
@@ -45,31 +45,31 @@ struct block {
     int derive;
     struct {
         bf16 *out, *out_again, *g;
-    } half; /* the same instead, with bf16 */
+    } half; /* with bf16, instead of the above */
 };
 
-/* Sums of one piece of a pass (parallel.h), zero between passes. */
+/* Sums of one piece of a pass (parallel.h); zero between passes */
 struct lane {
-    double *sum, *square_sum; /* (widest C); backward: sums of g and of g (z - mean) */
+    double *sum, *square_sum; /* (largest C); backward: sums of g and of g (z - mean) */
     union {
-        double *rows;       /* forward (widest C): that went into the sums */
-        double *branch_sum; /* backward: of the shortcut's batch norm */
+        double *rows;       /* forward (largest C): number of rows summed */
+        double *branch_sum; /* backward: for the shortcut's batch norm */
     };
-    float *shift; /* (widest C) */
+    float *shift; /* (largest C) */
 };
 
-/* What depends on the size of the images. Units of all sizes share the rows of channels. */
+/* What depends on the size of the images. Units of all sizes share the arrays of channels. */
 struct layout {
     int image_size;
-    int batch;     /* images at most */
-    bool predicts; /* placed for model_predict alone */
+    int batch;     /* maximum number of images */
+    bool predicts; /* for model_predict only */
     struct unit *units;
     struct block *blocks;
     struct window pool;
     float *in, *in_again, *g_in; /* of the first block: pooled, or the stem's y */
     struct {
         bf16 *in, *in_again, *g_in;
-    } half;       /* the same instead, with bf16 */
+    } half;       /* with bf16, instead of the above */
     uint8_t *tap; /* (N, pool.out, pool.out, 64) */
 };
 
@@ -77,8 +77,8 @@ struct model {
     struct model_config config;
     struct layout layouts[MODEL_SIZES_MAX + 1];
     int layout_count;
-    int most_images;       /* of the layouts' batches */
-    struct layout *layout; /* the one in use; NULL until model_list_layouts */
+    int most_images;       /* largest batch of the layouts */
+    struct layout *layout; /* current one */
     int unit_count, block_count;
     bool frozen, evaluating;
 
@@ -87,38 +87,38 @@ struct model {
     float *params, *grads, *stats;
     size_t param_count, stat_count;
     size_t fc_weight, fc_bias;
-    int features; /* into the classifier */
+    int features; /* inputs of the classifier */
 
-    bool pools; /* the ImageNet stem */
+    bool pools; /* has the ImageNet stem */
     void *arena;
-    bf16 *packed;               /* the weights of the convolution at work: conv_bf16.h */
-    struct cnn *cnn;            /* cnn.c: of arch cnn, which has no blocks; else NULL */
+    bf16 *packed;               /* weights of the current convolution: conv_bf16.h */
+    struct cnn *cnn;            /* of arch cnn, which has no blocks; else NULL */
     float *head;                /* (N, features): averages, or cnn's hidden units */
     float *logits;              /* (N, classes): then probabilities, then their gradient */
     float *d_head;              /* (N, features) */
     struct softmax_row *losses; /* (N) */
 
     struct lane *lanes; /* [parallel_lanes(threads)] */
-    float **own;        /* [threads]: a thread's memory of convolutions; the only one's scratch */
-    float *team;        /* of a team of threads */
-    float **dw; /* [threads], with bf16, of all but the first: a part of a weight gradient */
+    float **own; /* [threads]: a thread's memory for convolutions; scratch of a single thread */
+    float *team; /* memory of the team for convolutions */
+    float **dw;  /* [threads], with bf16: partial weight gradients of all but the first */
     size_t memory_bytes;
 
     int n;              /* of the last forward */
-    const void *images; /* float, or bf16 */
+    const void *images; /* float or bf16 */
     const int32_t *labels;
     double mixed; /* 1 - lambda of model_mix */
     struct model_draw draw;
 };
 
-/* units.c: 64-byte aligned memory, zeroed, counted in memory_bytes; NULL with *e filled. Of shared
- * memory each thread writes an equal part first. model_count_memory counts what p has, and takes
- * NULL as a failed allocation. */
+/* Zeroed, 64-byte aligned memory, counted in memory_bytes; NULL with *e filled. Of shared memory
+ * each thread first writes an equal part. model_count_memory counts p, and sets the error if p is
+ * NULL. */
 void *model_allocate(struct model *m, size_t bytes, struct error *e);
 void *model_allocate_shared(struct model *m, size_t bytes, struct error *e);
 void *model_count_memory(struct model *m, void *p, size_t bytes, struct error *e);
 
-/* units.c: one unit; the units and lanes of these convolutions. */
+/* Make one unit, or the units and lanes of these convolutions. */
 struct unit model_make_unit(const struct arch_conv *c, const struct model_config *config);
 void model_make_units(struct model *m, const struct arch_conv *convs, int count);
 
@@ -137,19 +137,18 @@ static inline size_t unit_channels(const struct unit *u)
     return (size_t)u->conv.out_channels;
 }
 
-/* Of its convolution, of n images forward; backward does twice that. */
+/* Of its convolution, forward; backward takes twice that. */
 static inline double unit_flops(const struct unit *u, int n)
 {
     return 2.0 * n * (double)conv_weights(&u->conv) * (double)unit_pixels(u);
 }
 
-/* The last unit of a block's main path. */
+/* Last unit of the main path. */
 static inline struct unit *block_last(const struct model *m, const struct block *b)
 {
     return &m->layout->units[b->first + b->units - 1];
 }
 
-/* The classifier's part of backward calls it so. */
 struct announcement {
     model_grads_ready *ready;
     void *context;
@@ -161,7 +160,7 @@ static inline void model_announce(const struct announcement *a, size_t offset, s
         a->ready(offset, end - offset, a->context);
 }
 
-/* Do convolutions multiply with the own register tile? */
+/* Whether convolutions use the register tile. */
 static inline bool model_uses_tile(const struct model *m)
 {
     return !strcmp(conv_gemm_name(m->config.gemm), "own");
@@ -178,7 +177,7 @@ static inline struct conv_memory model_memory(const struct model *m)
     return (struct conv_memory){m->team, m->own};
 }
 
-/* Where the sums go of what this thread works on. */
+/* Destination of the sums of the current piece. */
 static inline struct lane *model_lane(const struct model *m)
 {
     return &m->lanes[parallel_lane()];
@@ -192,14 +191,14 @@ static inline int unit_parts(const struct unit *u, int n, struct parallel_share 
     return parallel_matrix(rows, rows, unit_channels(u), 64, share, part);
 }
 
-/* What a pass over them is not worth cutting below: 64 KB. */
+/* Minimum piece of a pass over them: 64 KB. */
 static inline size_t unit_grains(const struct unit *u, int n, struct parallel_share share)
 {
     size_t floats = (size_t)n * unit_pixels(u) * unit_channels(u);
     return floats / (size_t)share.parts / (16 * 1024);
 }
 
-/* The classifier's products are shared out by so many parts of the images and columns. */
+/* Units of sharing for the classifier's products */
 enum { MODEL_IMAGES_AT_ONCE = 8, MODEL_COLUMNS_AT_ONCE = 32 };
 
 static inline int model_matrix_parts(size_t images, size_t columns, struct parallel_share share,
@@ -209,7 +208,7 @@ static inline int model_matrix_parts(size_t images, size_t columns, struct paral
     return parallel_matrix(images, units, columns, MODEL_COLUMNS_AT_ONCE, share, part);
 }
 
-/* Its share of the channels alone. */
+/* A share of its channels. */
 static inline struct parallel_range unit_channel_share(const struct unit *u,
                                                        struct parallel_share share)
 {
@@ -235,12 +234,13 @@ static inline const char *model_trace_category(const struct model *m)
     return m->evaluating ? "predict" : "forward";
 }
 
-/* batchnorm.c: before and behind the passes over the images. Behind a barrier, each thread finishes
- * its share of the channels, for which it adds the sums of all lanes in order. It clears these then
- * (unit_finish_gradients does not, since a shortcut's come from the same ones). */
+/* Before and after passes over the images. After a barrier each thread finishes its share of the
+ * channels, adding the sums of all lanes in order, and then clears them (not in
+ * unit_finish_gradients, because a shortcut's come from the same lanes). */
 void unit_clear_sums(struct model *m, const struct unit *u, struct parallel_share share);
 void unit_finish_statistics(struct model *m, struct unit *u, int n, struct parallel_share share);
 void unit_use_running_statistics(struct model *m, struct unit *u);
-/* Gradients of gamma and beta, and ga, gb, gc, from square_sum, of a shortcut from branch_sum. */
+/* Gradients of gamma and beta, and ga, gb, gc, from square_sum, or for a shortcut from
+ * branch_sum. */
 void unit_finish_gradients(struct model *m, struct unit *u, int n, bool shortcut, bool accumulate,
                            struct parallel_share share);

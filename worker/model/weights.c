@@ -19,7 +19,7 @@ static size_t weights_align(size_t floats)
     return (floats + 15) & ~(size_t)15;
 }
 
-/* One more tensor at *end of its buffer; returns its offset. */
+/* Adds a tensor at *end of its buffer; returns its offset. */
 static size_t weights_add(struct model *m, enum model_tensor_kind kind, const char *prefix,
                           const char *suffix, const int64_t shape[4], size_t *end)
 {
@@ -75,7 +75,7 @@ void weights_lay_out(struct model *m)
     struct arch_linear linears[ARCH_LINEARS];
     int count = arch_linears(&shape, linears);
 
-    /* a shape of a test may have other stages than the table's networks */
+    /* a test's shape may have other stages than the table's networks */
     linears[count - 1].in = m->features;
     m->tensors = xcalloc((size_t)m->unit_count * 5 + 2 * ARCH_LINEARS, sizeof *m->tensors);
     for (int i = 0; i < m->unit_count; i++)
@@ -109,8 +109,8 @@ static float *weights_storage(const struct model *m, size_t i)
     return (i < m->trainable_count ? m->params : m->stats) + m->tensors[i].offset;
 }
 
-/* A tile of torch's (O, I, taps): so many weights of so many rows. It goes through a buffer, since
- * rows whose distance is a power of two share few places of the cache. */
+/* A tile of torch's (O, I, taps), copied through a buffer because rows a power of two apart
+ * conflict in the cache */
 enum { TILE_O = 64, TILE_WEIGHTS = 32 };
 
 struct weights_tile {
@@ -139,7 +139,7 @@ static void weights_reorder_tile(const struct weights_tile *t, float *engine, fl
         memcpy(theirs + a * t->i * t->taps, tile[a], t->weights * sizeof **tile);
 }
 
-/* Every weight with its place in torch's (O, I, taps) and in the engine's (taps, I, O). */
+/* Converts between torch's (O, I, taps) and the engine's (taps, I, O). */
 static void weights_reorder(size_t o, size_t i, size_t taps, float *engine, float *torch,
                             bool to_torch)
 {
@@ -162,7 +162,7 @@ static void weights_convert(const struct model_tensor *t, float *engine, float *
     if (t->kind == MODEL_CONV_WEIGHT)
         weights_reorder(o, (size_t)t->shape[1], (size_t)(t->shape[2] * t->shape[3]), engine, torch,
                         to_torch);
-    else if (t->pixels > 1) /* behind a flattening: (O, I, pixels) and (O, pixels, I) */
+    else if (t->pixels > 1) /* after a flattening: (O, I, pixels) and (O, pixels, I) */
         for (size_t a = 0, size = t->count / o; a < o; a++)
             weights_reorder(size / pixels, 1, pixels, engine + a * size, torch + a * size,
                             to_torch);
@@ -196,7 +196,7 @@ void model_tensor_import(struct model *m, size_t i, const float *torch_layout)
 
 enum { NAME_BYTES = 96 };
 
-/* What a file is to hold: the model's tensors and torch's counters, or buffers of their layout. */
+/* Contents of a file: the model's tensors and torch's counters, or buffers of their layout */
 struct listing {
     const struct model *m;
     const struct model_buffer *buffers; /* NULL: the model's own */
@@ -246,7 +246,7 @@ static void weights_list_model(struct listing *l, const struct model *m)
     }
 }
 
-/* Buffer after buffer is listed, each with all trainable tensors. */
+/* Each buffer is listed in turn with all trainable tensors. */
 static float *weights_buffer_of(const struct listing *l, size_t i)
 {
     return l->buffers[i / l->m->trainable_count].data + l->m->tensors[l->sources[i]].offset;
@@ -305,7 +305,7 @@ int model_save_buffers(const struct model *m, const struct model_buffer *buffers
 
 /* ---- loading */
 
-/* Reads everything before the model is touched. */
+/* Reads everything before changing the model. */
 static int weights_read_tensors(const struct listing *l, struct safetensors *file, float **data,
                                 struct error *e)
 {

@@ -12,11 +12,11 @@
 #include "worker/team/memory.h"
 #include "worker/team/parallel.h"
 
-/* Sums are made by pieces, and by the chunks of a piece one after the other, so that no sum depends
- * on the threads. What they share out are chunks: at most 1.02 of the mean for 48 threads. */
+/* Sums are taken per chunk and added per piece, independently of the threads. Threads share chunks:
+ * at most 1.02 of the mean for 48 threads. */
 enum { CHUNKS_IN_PIECE = 16, PIECE_FLOATS = CHUNKS_IN_PIECE * OPTIM_FLOATS_IN_SUM };
 
-/* A part of one tensor. */
+/* Part of one tensor */
 struct piece {
     size_t first, end, tensor;
 };
@@ -26,17 +26,17 @@ struct optimizer {
     const struct optimizer_kind *kind;
     const struct optim_kernel *kernel;
     struct job_optimizer_keys keys;
-    float loss_scale; /* the gradients are divided by it */
+    float loss_scale; /* divisor of the gradients */
     const char *state_names[OPTIMIZER_STATES_MAX];
     float *states[OPTIMIZER_STATES_MAX];
     size_t state_count;
     struct piece *pieces, *chunks;
     size_t piece_count, chunk_count;
-    struct optim_norms *norms; /* of every piece, for kernels that want them */
-    double *squares;           /* of every chunk's gradients, by the others */
-    struct optim_rule *rules;  /* of every tensor, for the step going on */
+    struct optim_norms *norms; /* of each piece, for kernels that want them */
+    double *squares;           /* of each chunk's gradients, for the others */
+    struct optim_rule *rules;  /* of each tensor, for the current step */
     int64_t steps;             /* done */
-    double last_lr;            /* of the last of them; 0: none */
+    double last_lr;            /* of the last one; 0: none */
 };
 
 static bool optimizer_is_trainable(enum model_tensor_kind kind)
@@ -51,7 +51,7 @@ static bool optimizer_is_spared(const struct optimizer *o, enum model_tensor_kin
            ((kind == MODEL_FC_BIAS || kind == MODEL_CONV_BIAS) && o->kind->spares_biases);
 }
 
-/* In the order of the flat buffer, as the tensors are. Returns how many there are. */
+/* Cuts the tensors, in the order of the flat buffer. Returns the number of pieces. */
 static size_t optimizer_cut_tensors(const struct optimizer *o, size_t floats, struct piece *pieces)
 {
     size_t count = 0;
@@ -124,14 +124,14 @@ void optimizer_destroy(struct optimizer *o)
     free(o);
 }
 
-/* Where a piece is first read, while it is in cache. */
+/* Call at the first read of a piece, while it is in cache. */
 static void optimizer_divide_gradients(const struct optimizer *o, float *g, const struct piece *p)
 {
     for (size_t i = p->first; i < p->end && o->loss_scale != 1; i++)
         g[i] /= o->loss_scale;
 }
 
-/* The first of `pieces` that begins in a share of the floats or behind it. */
+/* Index of the first piece that starts at `at` or later. */
 static size_t optimizer_first_piece(const struct piece *pieces, size_t count, size_t at)
 {
     size_t low = 0;
@@ -146,7 +146,7 @@ static size_t optimizer_first_piece(const struct piece *pieces, size_t count, si
     return low;
 }
 
-/* Those that begin in a thread's share of the floats, so that small tensors weigh little. */
+/* Pieces that start in a thread's share of the floats. */
 static struct parallel_range optimizer_pieces_of(const struct optimizer *o,
                                                  const struct piece *pieces, size_t count,
                                                  struct parallel_share share)
@@ -192,7 +192,7 @@ static void optimizer_update_chunks(struct parallel_share share, void *context)
     }
 }
 
-/* The rules of all tensors, from the norms of their pieces where the kernel wants them. */
+/* Makes the rules of all tensors, from the norms of their pieces if wanted. */
 static void optimizer_make_rules(struct optimizer *o, double lr)
 {
     for (size_t i = 0; i < o->piece_count;) {

@@ -1,5 +1,4 @@
-/* The optimiser that a job names (optimizer.name), for those who need not know which: training and
- * checkpoints. */
+/* The optimiser of a job (optimizer.name) */
 #pragma once
 
 #include <stdint.h>
@@ -10,26 +9,23 @@
 
 struct optimizer;
 
-/* The model must outlive it; of the spec it takes a copy of what it needs. */
+/* The model must outlive it; copies what it needs of the spec. */
 int optimizer_create(struct model *m, const struct job_spec *spec, struct optimizer **out,
                      struct error *e);
 void optimizer_destroy(struct optimizer *o); /* NULL is fine */
 
-/* Updates the model's parameters from its gradients, which are divided by loss_scale first. Returns
- * the sum of the squared gradients (without decay). The bits do not depend on the number of
- * threads. */
+/* Updates the parameters from the gradients, which it first divides by loss_scale. Returns the sum
+ * of the squared gradients, without decay. The bits do not depend on the number of threads. */
 double optimizer_step(struct optimizer *o, double lr);
 
-/* Where a resumed run begins: how many steps were done, and the rate of the last of them. On every
- * rank. */
+/* Start of a resumed run: steps done, and the rate of the last one. Call on every rank. */
 void optimizer_set_place(struct optimizer *o, int64_t steps, double last_lr);
 
-/* What it remembers from step to step (common/job/recipe/optimizers.h): each is one number for each
- * of model_params, in that layout. */
+/* State arrays (common/job/recipe/optimizers.h), each with the layout of model_params. */
 size_t optimizer_states(const struct optimizer *o);
 float *optimizer_state(struct optimizer *o, size_t i);
 
-/* Writes all of that as "exp_avg.NAME" and so on, in torchvision's shapes, to a safetensors file,
+/* Writes the state as "exp_avg.NAME" and so on, in torchvision's shapes, to a safetensors file,
  * with the optimiser's name and the step; reads it back, bit for bit. ERR_CONFLICT for another
  * optimiser's. */
 int optimizer_save(struct optimizer *o, int64_t step, const char *path, struct error *e);

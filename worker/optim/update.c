@@ -129,7 +129,7 @@ static double update_lars(const struct optim_rule *r, float *w, float *const sta
     }
     for (; i < n; i++)
         update_lars_one(r, w + i, m + i, g[i]);
-    return 0; /* the norms have it */
+    return 0; /* the norms contain it */
 }
 
 static void update_refine_lars(struct optim_rule *r, const struct job_optimizer_keys *keys,
@@ -149,7 +149,7 @@ static const struct optim_kernel optim_lars = {true, update_refine_lars, update_
 /* ---- optimisers with a rate per weight, as in PyTorch (torch.optim, 1.13): one pass over the
  * weights for all of them. Formulas: common/job/recipe/optimizers.c */
 
-/* A vector of weights, their gradients, and what is remembered of them. */
+/* A vector of weights, their gradients and state */
 struct lanes {
     vec w, g;
     vec state[OPTIMIZER_STATES_MAX];
@@ -174,7 +174,7 @@ update_adaptive_vector(const struct optim_rule *r, step_lanes *step, float *w, f
     return gradient * gradient;
 }
 
-/* The last few weights, in vectors of their own whose rest is 0. */
+/* The last few weights, padded with zeros to a vector. */
 static inline __attribute__((always_inline)) vec
 update_adaptive_rest(const struct optim_rule *r, step_lanes *step, float *w, float *const state[],
                      int states, size_t offset, const float *g, size_t n)
@@ -198,7 +198,7 @@ static inline __attribute__((always_inline)) double
 update_adaptive(const struct optim_rule *r, step_lanes *step, float *w, float *const state[],
                 int states, const float *g, size_t n)
 {
-    struct optim_rule rule = *r; /* a copy that stores cannot change */
+    struct optim_rule rule = *r; /* a copy that stores cannot alias */
     double sum = 0;
 
     for (size_t first = 0; first < n; first += OPTIM_FLOATS_IN_SUM) {
@@ -265,7 +265,7 @@ static inline void update_step_rmsprop(const struct optim_rule *r, struct lanes 
     variance = l->state[0];
     if (centered) {
         l->state[1] = vec_all(r->square_keep) * l->state[1] + vec_all(r->square_add) * l->g;
-        /* rounding may make it a little less than 0 */
+        /* rounding may make it slightly negative */
         variance = vec_relu(variance - l->state[1] * l->state[1]);
     }
     vec down = l->g / (vec_sqrt(variance) + vec_all(r->eps));
@@ -369,8 +369,6 @@ static void update_refine_adadelta(struct optim_rule *r, const struct job_optimi
 
 static const struct optim_kernel optim_adadelta = {false, update_refine_adadelta,
                                                    update_update_adadelta};
-
-/* ---- table */
 
 static const struct optim_kernel *const kernels[] = {
     [JOB_OPTIMIZER_SGD] = &optim_sgd,           [JOB_OPTIMIZER_LARS] = &optim_lars,
