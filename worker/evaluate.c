@@ -18,7 +18,6 @@
 #include "worker/save/result.h"
 #include "worker/watch/stall.h"
 
-/* Sums over the images of one rank, then of all */
 struct tally {
     double loss;
     /* Counts; doubles, so that one exact all-reduce sums everything */
@@ -140,7 +139,6 @@ struct eval_buffers {
     char *mirror;    /* images of one call of the model */
 };
 
-/* Batch size of the model, which may be less than that of the evaluation. */
 static int evaluate_images_at_once(const struct job_spec *s)
 {
     return (int)(s->mode == JOB_MODE_EVAL ? s->eval.batch : s->batch_per_worker);
@@ -301,7 +299,6 @@ static int evaluate_check_finite(const struct run *r, const struct tally *sum, i
                      (long long)step, (long long)sum->not_finite, (long long)sum->images);
 }
 
-/* Evaluates the current weights of the model. */
 static int evaluate_weights(struct run *r, int64_t step, bool predictions, struct evaluation *out,
                             bool *stopped, struct error *e)
 {

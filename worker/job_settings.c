@@ -20,7 +20,6 @@ static const char *settings_folder(const char *path)
     return job_spec_is_synthetic(path) ? NULL : path;
 }
 
-/* Prints the error and returns NULL on failure. */
 static struct job_spec *settings_load_job(const char *job_file)
 {
     struct error e;

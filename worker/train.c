@@ -38,7 +38,6 @@ struct trainer {
     struct result result;
 };
 
-/* Times of one step on this rank */
 struct step_times {
     double start, data, forward, backward, comm, optim, total; /* seconds; start: monotonic clock */
 };
@@ -302,7 +301,6 @@ static int64_t train_last_step(const struct run *r)
     return r->plan->train_steps - r->step_shift;
 }
 
-/* Mean over the steps of this attempt. */
 static double train_images_per_sec(const struct trainer *t)
 {
     double images = (double)run_images(t->run, t->first_step, t->result.steps);
@@ -505,7 +503,6 @@ static struct run_state train_state_of(const struct trainer *t)
     };
 }
 
-/* Failing to write an intermediate checkpoint is a warning. */
 static int train_checkpoint_now(struct trainer *t, bool last, struct error *e)
 {
     struct run *r = t->run;
@@ -533,7 +530,6 @@ static int train_evaluate_if_due(struct trainer *t, struct error *e)
     return train_evaluate_now(t, false, e);
 }
 
-/* Evaluation and checkpoint after a step, except the last one. */
 static int train_between_steps(struct trainer *t, struct error *e)
 {
     const struct run *r = t->run;
@@ -630,7 +626,6 @@ static int train_finish(struct trainer *t, struct error *e)
     return status;
 }
 
-/* Continues from the checkpoint that the run resumes. */
 static void train_resume(struct trainer *t)
 {
     struct run *r = t->run;

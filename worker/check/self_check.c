@@ -63,7 +63,6 @@ static void self_check_blas(json_t *report, json_t *list)
                "OpenBLAS for %s", core);
 }
 
-/* Bytes; text: of /proc/meminfo */
 static double self_check_memory_of(const char *text, const char *name)
 {
     const char *at = strstr(text, name);
@@ -88,7 +87,6 @@ static void self_check_memory(json_t *report, json_t *list)
                "%.1f of %.1f GB free", free_bytes / 1e9, all / 1e9);
 }
 
-/* Seconds that this process's processors have been busy, and its own share. */
 static void self_check_read_busy(double *all, double *own)
 {
     FILE *file = fopen("/proc/stat", "re");
@@ -113,7 +111,6 @@ static void self_check_read_busy(double *all, double *own)
            1e-6 * (double)(used.ru_utime.tv_usec + used.ru_stime.tv_usec);
 }
 
-/* Measures the speed and the load of other processes on the same processors meanwhile. */
 static void self_check_speed_and_load(json_t *report, json_t *list)
 {
     double all, own, all_before, own_before, began = clock_monotonic();
@@ -186,7 +183,6 @@ struct data_found {
     char text[DATA_TEXT_BYTES];  /* what is wrong */
 };
 
-/* Finds the manifest of the list's data set; false if there is none. */
 static bool self_check_find_manifest(const struct dataset_list *list, char path[PATH_MAX])
 {
     static const char *const places[] = {"", "../"};
@@ -393,7 +389,6 @@ static bool self_check_data(const struct self_check_options *o, char *text, json
     return fine;
 }
 
-/* One line per item, followed by its advice if any; not wrapped, for the log of a node. */
 static void self_check_print_list(const json_t *list)
 {
     const json_t *item;

@@ -167,7 +167,6 @@ static bool speed_read_line(const char *path, char *line, size_t bytes)
     return got;
 }
 
-/* list: such as "0-3,8,10-11" */
 static bool speed_in_list(const char *list, int number)
 {
     while (*list) {

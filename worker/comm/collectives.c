@@ -50,7 +50,6 @@ void traincomm_all_gather(struct traincomm *c, const void *mine, size_t bytes, v
     comm_wait_ends(c);
 }
 
-/* Sends data of this rank to rank 0, or receives them there from `rank`. */
 static void collectives_transfer(struct traincomm *c, int rank, char *data, size_t bytes)
 {
     for (size_t from = 0; from < bytes; from += PIECE_BYTES_MAX) {
@@ -93,7 +92,6 @@ static int collectives_allocate(struct traincomm *c, uint64_t bytes, uint64_t **
     return result[0];
 }
 
-/* Receives from each rank in turn. */
 static void collectives_gather_each(struct traincomm *c, const void *mine, size_t bytes,
                                     const uint64_t *sizes, char *to)
 {

@@ -48,7 +48,6 @@ void traincomm_mpi_version(char *text, size_t bytes)
     snprintf(text, bytes, "%s", words);
 }
 
-/* Makes one rank's error the result of all. */
 static int comm_worst_status(MPI_Comm comm, int status)
 {
     MPI_Allreduce(MPI_IN_PLACE, &status, 1, MPI_INT, MPI_MIN, comm);
@@ -256,7 +255,6 @@ void comm_barrier(MPI_Comm comm)
 #define PINGS 50 /* the fastest determines the offset */
 #define TAG   2
 
-/* Runs on rank 0. */
 static void comm_ping(MPI_Comm comm, int other, double answer[2])
 {
     double fastest = INFINITY, there;

@@ -8,7 +8,6 @@ struct extent {
     size_t first, n;
 };
 
-/* The `count` ranks that exchange parts of `whole` in a level; this rank is number `mine`. */
 struct exchange_group {
     struct extent whole;
     int count, mine;

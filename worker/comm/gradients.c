@@ -81,7 +81,6 @@ struct traincomm_gradients {
     struct traincomm_stats stats;
 };
 
-/* Per gradient sent */
 static size_t gradient_bytes(const struct traincomm_gradients *g)
 {
     return g->narrow ? sizeof(uint16_t) : sizeof *g->gradients;
@@ -94,7 +93,6 @@ static bool gradients_leads(const struct traincomm_gradients *g)
 
 /* ---- a bucket's stages */
 
-/* Starts exchanging this rank's part between machines. */
 static void gradients_begin_exchange(struct traincomm_gradients *g, struct bucket *b,
                                      unsigned number)
 {
@@ -184,7 +182,6 @@ static void gradients_end_hidden(struct traincomm_gradients *g, double now)
     g->busy_since = 0;
 }
 
-/* Advances every bucket that is ready. Returns false if none was. */
 static bool gradients_advance(struct traincomm_gradients *g)
 {
     bool moved = false;
@@ -455,7 +452,6 @@ static bool gradients_trial_ended(const struct drive_trial *t)
     return t->drives == 1 || t->round > t->drives * TRIAL_ROUNDS;
 }
 
-/* Prefers calls, unless sending after backward or by the thread is clearly faster. */
 static enum traincomm_drive gradients_trial_best(const struct drive_trial *t)
 {
     const double *least = t->least;

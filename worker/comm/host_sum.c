@@ -17,7 +17,6 @@ struct rank_progress {
     atomic_uint published, collected;
 };
 
-/* Of the machine */
 struct host_sum_events {
     _Alignas(64) atomic_uint count;
     _Alignas(64) atomic_uint sleepers;
@@ -33,8 +32,8 @@ struct host_sum {
     struct traincomm_shared *memory;
     struct host_sum_events *events;
     struct rank_progress **progress; /* (host_size) */
-    float **slots;              /* (host_size), each (HOST_SUM_SLOTS, floats) */
-    const void **from;          /* (host_size), operands of a sum */
+    float **slots;                   /* (host_size), each (HOST_SUM_SLOTS, floats) */
+    const void **from;               /* (host_size), operands of a sum */
     size_t floats;
     int leaders;
     bool narrow;

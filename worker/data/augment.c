@@ -50,7 +50,6 @@ static bool augment_tf_crop(int width, int height, float min_area, float aspect,
     return true;
 }
 
-/* sample_distorted_bounding_box. Returns false if no attempt fits. */
 static bool augment_tf_box(const struct crop_rule *rule, int width, int height, struct rng *r,
                            struct resample_box *box)
 {
@@ -197,7 +196,6 @@ static bool augment_may_be_halved(enum job_preprocess family, const struct augme
            p->box.height >= HALVE_FROM * p->resized_height;
 }
 
-/* The plan's box in pixels of the decoded image. */
 static struct resample_box augment_decoded_box(const struct resample_box *box, bool halved)
 {
     int x = box->x / 2, y = box->y / 2;

@@ -26,7 +26,6 @@ void decode_scratch_free(struct decode_scratch *s)
     s->image = NULL;
 }
 
-/* Prefixes the error with the place of the image. */
 static int decode_name_place(const struct dataset *d, int64_t index, const char *name,
                              struct error *e)
 {

@@ -65,7 +65,6 @@ struct loader {
     bool stop;
     double fill_seconds; /* spent by threads on filled_images */
     int64_t filled_images;
-    /* Used by the caller only */
     int64_t next;
     double given_at; /* time of the last loader_next; 0: none */
     int64_t bad;
@@ -290,7 +289,6 @@ static void *loader_prefetch(void *argument)
 
 /* ---- create and destroy */
 
-/* Images of a rank in a step with batches of this size. */
 static int64_t loader_step_images(const struct loader_config *c, int batch)
 {
     return (int64_t)batch * (c->batches_per_step ? c->batches_per_step : 1);
@@ -506,7 +504,6 @@ static void loader_release_last(struct loader *l)
     pthread_mutex_unlock(&l->lock);
 }
 
-/* NULL: no thread could start. */
 static struct slot *loader_wait_ready(struct loader *l)
 {
     struct slot *s = &l->slots[l->next % l->slot_count];

@@ -17,7 +17,6 @@ static int64_t sampler_first_position(const struct loader_config *c, int64_t k, 
     return ((step * c->world + c->rank) * per_step + k % per_step) * images;
 }
 
-/* With epochs of whole steps. */
 static int64_t sampler_epoch_of_step(const struct loader_config *c, int64_t step)
 {
     struct loader_phase p = loader_phase_at(c, step);
@@ -40,7 +39,6 @@ static void sampler_take_within_epoch(const struct loader_config *c, int64_t k,
         indices[i] = c->shuffle ? rng_permutation_at(&order, first + i) : first + i;
 }
 
-/* With epochs of epoch_images images, which may end anywhere in a batch. */
 static void sampler_take_across_epochs(const struct loader_config *c, int64_t k,
                                        struct sampler_batch *b, int64_t *indices)
 {

@@ -110,7 +110,6 @@ void batchnorm_apply(const float *z, size_t rows, size_t c, size_t ld, const flo
 
 enum mask_kind { NO_MASK, MASK_OF_Y, MASK_OF_Z };
 
-/* `width` vectors of channels from j on. */
 static inline __attribute__((always_inline)) void
 mask_sums_block(float *g, const struct batchnorm_mask *mask, size_t rows, size_t ld, size_t j,
                 int width, enum mask_kind kind, int branches, const struct batchnorm_branch *branch,

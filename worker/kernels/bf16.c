@@ -37,7 +37,6 @@ BF16_INLINE vec bf16_multiply_add(vec a, vec b, vec c)
 #endif
 }
 
-/* Two bf16 as a float or an integer */
 typedef float float_pair __attribute__((aligned(2), may_alias));
 typedef uint32_t bits_pair __attribute__((aligned(2), may_alias));
 
@@ -56,7 +55,6 @@ BF16_INLINE vec_bits bf16_spread_pair(const bf16 *a)
 
 enum { EMULATED_ROWS = 4 };
 
-/* Products of `rows` rows with VEC columns from `column` on. */
 BF16_INLINE void bf16_emulate(const struct bf16_product *p, size_t first, int rows, size_t column,
                               float *c, size_t ldc, bool add)
 {
@@ -187,7 +185,6 @@ static void bf16_multiply_configure_tiles(size_t rows)
 #define TILE_ZERO(tile)   __asm__ volatile("tilezero %%tmm" #tile : :)
 #define TILE_DOT(c, a, b) __asm__ volatile("tdpbf16ps %%tmm" #b ", %%tmm" #a ", %%tmm" #c : :)
 
-/* For more than 16 rows. */
 static void bf16_multiply_tiles(const struct bf16_product *p, float *c, size_t ldc, bool add)
 {
     size_t c_step = ldc * sizeof *c, a_step = p->row * sizeof *p->a;
@@ -221,7 +218,6 @@ static void bf16_multiply_tiles(const struct bf16_product *p, float *c, size_t l
     TILE_STORE(3, c + 16 * ldc + 16, c_step);
 }
 
-/* For at most 16 rows. */
 static void bf16_multiply_upper_tiles(const struct bf16_product *p, float *c, size_t ldc, bool add)
 {
     size_t c_step = ldc * sizeof *c, a_step = p->row * sizeof *p->a;
@@ -387,7 +383,6 @@ void bf16_pack(const bf16 *from, size_t ld, bf16 *chunk)
 }
 
 #ifdef __AVX512BW__
-/* Transposes 16 rows of 16 dwords. */
 static void bf16_pack_transpose_dwords(__m512i r[16])
 {
     __m512i t[16];

@@ -81,7 +81,6 @@ void pool_max(const struct window *w, const float *x, size_t first, size_t end, 
     }
 }
 
-/* dx += dy for maxima from tap `wanted`. */
 static void pool_send_back(const float *dy, const uint8_t *tap, uint8_t wanted, size_t c, float *dx)
 {
     size_t j = 0;
@@ -182,7 +181,6 @@ void pool_bf16_max(const struct window *w, const bf16 *x, size_t first, size_t e
     }
 }
 
-/* Windows of one direction that contain input position p: [first, end). */
 static struct window_hits pool_bf16_windows_at(const struct window *w, int p)
 {
     int reach = p + w->pad - w->kernel + 1;

@@ -101,7 +101,6 @@ static micro_kernel *const by_rows[TILE_ROWS + 1] = {
 static micro_kernel *const by_columns[TILE_ROWS + 1] = {
     NULL, columns_1, columns_2, columns_3, columns_4, columns_5, columns_6 MORE(columns_)};
 
-/* Packs k rows of one panel from B (k, n). */
 static void tile_gemm_copy_panel(const float *b, size_t ld, size_t k, float *panel)
 {
     for (size_t l = 0; l < k; l++, b += ld, panel += TILE_COLUMNS) {
@@ -143,7 +142,6 @@ static void tile_gemm_transpose_block(const float *from, size_t ld, float *to, s
 }
 #endif
 
-/* Packs k rows of one panel from B stored as (n, k). */
 static void tile_gemm_transpose_panel(const float *b, size_t ld, size_t k, float *panel)
 {
     size_t l = 0;

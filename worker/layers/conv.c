@@ -67,7 +67,6 @@ size_t conv_scratch_floats(const struct conv *c)
                     conv_winograd_scratch_floats(c));
 }
 
-/* A weight matrix, in place or packed */
 struct weights {
     const float *data;
     bool packed;
@@ -212,7 +211,6 @@ void conv_forward(const struct conv *c, const float *w, const float *x, float *z
     }
 }
 
-/* One tile, whose rows of dz are in cache. */
 static void conv_backward_tile(const struct conv *c, const struct conv_backward *b,
                                struct weights w, size_t row, size_t rows, bool first_tile)
 {
@@ -248,7 +246,6 @@ static void conv_backward_pixels(const struct conv *c, const struct conv_backwar
                             (size_t)c->window.channels, b->context);
 }
 
-/* dx of a group of images whose dz is ready. */
 static void conv_data_by_turned_kernel(const struct conv *c, const struct conv_backward *b,
                                        struct weights w, size_t row, size_t last)
 {
@@ -290,7 +287,6 @@ static void conv_backward_group(const struct conv *c, const struct conv_backward
         conv_call_hook_rows(b->done, image * in, images * in, ch, b->context);
 }
 
-/* Packs the weights once if many tiles need them. */
 static struct weights conv_backward_weights(const struct conv *c, const struct conv_backward *b,
                                             int images)
 {
@@ -526,7 +522,6 @@ static bool conv_team_packs_data(const struct conv *c)
     return conv_uses_tile(c, (size_t)c->window.channels);
 }
 
-/* Packs weights for conv_team_data_directly. */
 static void conv_team_pack_data(const struct conv *c, const float *w, int images,
                                 struct parallel_share share, float *to)
 {

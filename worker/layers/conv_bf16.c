@@ -212,7 +212,6 @@ static void bf16_forward_first(const struct bf16_grid *g, const struct bf16_scra
     });
 }
 
-/* Separates the columns by their remainder by the stride: (phases, stride, ci, ld). */
 static void conv_bf16_first_turn(const struct bf16_grid *g, const struct bf16_scratch *s,
                                  size_t phase, size_t n)
 {
@@ -227,7 +226,6 @@ static void conv_bf16_first_turn(const struct bf16_grid *g, const struct bf16_sc
         }
 }
 
-/* The rows of dw's left factor, as columns of im2col, from position k0 on. */
 static void conv_bf16_first_rows(const struct bf16_grid *g, const struct bf16_scratch *s, size_t k0,
                                  size_t k, bf16 *to, size_t ld)
 {
@@ -247,7 +245,6 @@ static void conv_bf16_first_rows(const struct bf16_grid *g, const struct bf16_sc
     }
 }
 
-/* Positions [k0, k0 + k) of a piece of dz, padded with zeros. */
 static void conv_bf16_first_lay_dz(const struct bf16_grid *g, const bf16 *dz, struct bf16_piece p,
                                    size_t k0, size_t k, bf16 *to)
 {
@@ -288,7 +285,6 @@ static void conv_bf16_first_sum(const struct bf16_grid *g, const struct bf16_scr
     }
 }
 
-/* Adds the lines [first, end) to dw. */
 static void bf16_backward_first(const struct bf16_grid *g, const struct bf16_scratch *s,
                                 const struct conv_bf16_backward *b, size_t first, size_t end)
 {
@@ -428,7 +424,6 @@ bool conv_bf16_keeps_lines(const struct conv *c)
 
 /* ---- dw */
 
-/* Transposes rows of x, the left factor of dw. */
 static void bf16_turn_x(const struct bf16_grid *g, const bf16 *x, size_t rows, bf16 *tail,
                         bf16 *columns, size_t ld)
 {
@@ -439,7 +434,6 @@ static void bf16_turn_x(const struct bf16_grid *g, const bf16 *x, size_t rows, b
                        ld);
 }
 
-/* Adds a product of 32 by 32 channels to dw of smaller groups. */
 static void conv_bf16_backward_add_small_groups(const struct bf16_grid *g, const float *block,
                                                 float *dw, bool add)
 {
@@ -459,7 +453,6 @@ struct bf16_sums {
     bool add;
 };
 
-/* Panel j of dz with rows [i0, end) of x at one tap, for a block of positions. */
 static void conv_bf16_backward_sum_tap(const struct bf16_sums *w, struct bf16_tap t, size_t j,
                                        size_t i0, size_t end, size_t k0, size_t k, bool add)
 {
@@ -586,7 +579,6 @@ static size_t conv_bf16_backward_data_of_phase(const struct bf16_grid *g,
     return n;
 }
 
-/* Rows [*row, *row + *rows) of dx that belong to a piece. */
 static void conv_bf16_backward_rows_of_dx(const struct bf16_grid *g, struct bf16_piece p,
                                           size_t *row, size_t *rows)
 {
@@ -722,7 +714,6 @@ bool conv_bf16_shares(const struct conv *c, size_t images, int threads)
     return images <= bf16_shared_images(&g, threads);
 }
 
-/* Adds the pieces of one share's lines, as its conv_bf16_backward left them. */
 static void conv_bf16_backward_sum_share(const struct bf16_grid *g, const struct bf16_scratch *s,
                                          const struct conv_bf16_backward *b, int part,
                                          struct parallel_range blocks, bool *add)

@@ -92,7 +92,6 @@ static void conv_bf16_grid_lay_row(const struct layout *l, const bf16 *line, bf1
     bf16_zero(to + end * l->c, (l->width - end) * l->c);
 }
 
-/* Lays out rows of positions, followed by zeros up to `positions`. */
 static void conv_bf16_grid_lay_rows(const struct layout *l, const bf16 *from, struct bf16_piece p,
                                     size_t positions, bf16 *to)
 {

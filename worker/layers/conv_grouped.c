@@ -60,7 +60,6 @@ static struct parallel_range conv_grouped_all_slices(const struct slices *s)
     return (struct parallel_range){0, conv_grouped_slice_count(s)};
 }
 
-/* Counts the products of a slice of an image in a dry run. */
 static bool conv_grouped_counts_slice(const struct slices *s)
 {
     return dry_run_products(s->out * s->out, s->width, TAPS * s->group);
@@ -139,7 +138,6 @@ static void conv_grouped_copy_padded(const struct slices *s, const float *from, 
     memset(to, 0, (row - s->width) * sizeof *to);
 }
 
-/* First channel of each lane's group. */
 static vec_int conv_grouped_group_starts(size_t group)
 {
     vec_int v;
@@ -277,7 +275,6 @@ static size_t conv_grouped_next_back(size_t pixels)
     return pixels >= STRIP / 2 ? STRIP / 2 : pixels >= 2 ? 2 : 1;
 }
 
-/* A slice (size, size) of the outputs, to z in rows of all channels. */
 static void grouped_convolve(const struct slices *s, const float *padded, const float *w,
                              size_t size, size_t stride, float *z, bool add)
 {
@@ -299,7 +296,6 @@ static void grouped_convolve(const struct slices *s, const float *padded, const 
             }
 }
 
-/* A slice of dx with stride 2; dz has its border. */
 static void grouped_convolve_back(const struct slices *s, const float *dz, const float *w,
                                   float *dx, bool add)
 {
@@ -419,7 +415,6 @@ static void conv_grouped_weights_of_slice(const struct slices *s, const float *p
             }
 }
 
-/* Work space for a slice of an image */
 struct slice_work {
     const float *turned; /* weights of all slices */
     float *padded, *dz;
@@ -477,7 +472,6 @@ static size_t conv_grouped_own_work_floats(const struct slices *s)
     return (s->padded * s->padded + (s->out + 2) * (s->out + 2)) * s->width;
 }
 
-/* Weights and their gradient. */
 size_t conv_grouped_team_floats(const struct conv *c)
 {
     return 2 * conv_weights(c);

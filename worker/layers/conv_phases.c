@@ -29,7 +29,6 @@ static struct phase conv_phases_team(const struct window *w, int y, int x, size_
     return p;
 }
 
-/* Largest number of taps of a class. */
 static size_t phase_taps(const struct window *w)
 {
     size_t side = (size_t)(window_taps(w) + w->stride - 1) / (size_t)w->stride;
@@ -78,7 +77,6 @@ struct gather {
     float *col, *out;    /* of the working thread */
 };
 
-/* Pixels per line of a class. */
 static size_t conv_phases_line_pixels(const struct window *w, const struct phase *p)
 {
     return (size_t)((w->in - p->x + w->stride - 1) / w->stride);
@@ -89,7 +87,6 @@ static bool conv_phases_has_line(const struct window *w, const struct phase *p, 
     return (int)(line % conv_phases_lines(w)) * w->stride + p->y < w->in;
 }
 
-/* Gathers dz by the taps of a class for the pixels of a line. */
 static float *conv_phases_gather_line(const struct gather *g, const struct phase *p, size_t line,
                                       float *col)
 {
@@ -110,7 +107,6 @@ static float *conv_phases_gather_line(const struct gather *g, const struct phase
     return col;
 }
 
-/* The product of a class, (rows, columns), from of->column on. */
 static void conv_phases_multiply(const struct gather *g, const struct phase *p, size_t rows,
                                  const struct parallel_block *of)
 {
@@ -136,7 +132,6 @@ static void conv_phases_put_pixel(float *to, const float *from, size_t n, bool a
         to[i] = add ? to[i] + from[i] : from[i];
 }
 
-/* Writes the class's pixels of a line to dx. */
 static const float *conv_phases_team_put_line(const struct gather *g, const struct phase *p,
                                               size_t line, const struct parallel_block *of,
                                               const float *from)
@@ -157,7 +152,6 @@ static const float *conv_phases_team_put_line(const struct gather *g, const stru
     return from;
 }
 
-/* A class of some lines. of: rows are lines. */
 static void conv_phases_run(const struct gather *g, const struct phase *p,
                             const struct parallel_block *of)
 {
@@ -184,7 +178,6 @@ static void conv_phases_run(const struct gather *g, const struct phase *p,
     trace_part(piece, TRACE_IM2COL);
 }
 
-/* First pixel of a line, counted over the batch. */
 static size_t conv_phases_line_pixel(const struct window *w, size_t line)
 {
     size_t in = (size_t)w->in;

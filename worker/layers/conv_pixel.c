@@ -21,7 +21,6 @@ static struct sizes pixel_sizes(const struct conv *c)
     return s;
 }
 
-/* Taps [*from, *end) of one direction that hit pixels for output position o. */
 static void pixel_taps_at(const struct window *w, int o, int *from, int *end)
 {
     int start = o * w->stride - w->pad;

@@ -19,7 +19,6 @@ struct dw_block {
     size_t rows, work;        /* per row */
 };
 
-/* Destination of sums: dw itself, or a thread's own memory */
 struct sums_to {
     float *to;
     size_t ld;
@@ -112,7 +111,6 @@ static struct parallel_range conv_sums_rows_of(const struct dw_block *b, size_t 
     return r;
 }
 
-/* A tap's part of the im2col matrix: c_in of its channels. */
 static void conv_sums_gather_tap(const struct window *w, const float *x, size_t row, size_t rows,
                                  int tap, size_t channel, size_t channels, float *col)
 {
@@ -147,7 +145,6 @@ static void conv_sums_add_products(const struct conv *c, size_t rows, const floa
         gemm_tn(at->rows, at->columns, rows, col, ld, dz + at->column, n, to->to, to->ld, to->add);
 }
 
-/* Rows of a block of one tap. */
 static void sum_block(const struct conv_blocks *s, const struct conv_backward *b,
                       const struct dw_block *block, struct parallel_range rows, struct sums_to to,
                       float *col)
@@ -233,7 +230,6 @@ static void sum_rows(const struct conv *c, const struct conv_backward *b,
     }
 }
 
-/* Operands, and the memory of the working thread */
 struct sums {
     const struct conv_blocks *s;
     const struct conv_backward *b;
@@ -309,7 +305,6 @@ static float *conv_sums_weights_at(const struct conv *c, const struct dw_block *
     return dw + (tap * ci + b->at.row) * co + b->at.column;
 }
 
-/* Zeroes the taps that only see padding. */
 static void conv_sums_clear_unseen(const struct conv *c, float *dw, struct parallel_share share)
 {
     const struct window *w = &c->window;
@@ -357,7 +352,6 @@ static struct parallel_range conv_sums_blocks_of(const struct conv_blocks *s,
     return of;
 }
 
-/* A piece is some of the blocks that overlap its share. */
 static void conv_sums_blocks_piece(const struct parallel_piece *piece, void *context)
 {
     const struct sums *w = context;

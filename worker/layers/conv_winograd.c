@@ -18,7 +18,6 @@ enum { PAD = 16 };
  * that exceed it are worth reading only for many tiles. */
 enum { WORK_BYTES = 1 << 20, LARGE_WEIGHTS_BYTES = 4 << 20, LARGE_WORK_BYTES = 10 << 20 };
 
-/* For each thread of a large team. */
 enum { TEAM_WORK_BYTES = 1 << 19 };
 
 struct sizes {
@@ -145,7 +144,6 @@ void conv_winograd_pack(const struct conv *c, enum conv_winograd m, bool turned,
     trace_part(piece, TRACE_IM2COL);
 }
 
-/* Position of a tile; tiles are counted over the whole batch. */
 struct place {
     size_t image, y, x; /* of its first output */
 };
@@ -242,7 +240,6 @@ static void conv_winograd_transform_gradients(const struct sizes *s, const float
     trace_part(piece, TRACE_IM2COL);
 }
 
-/* First pixel of a row of tiles. */
 static size_t conv_winograd_first_pixel(const struct sizes *s, size_t row)
 {
     return (row / s->tiles * s->side + row % s->tiles * (size_t)s->m) * s->side;
@@ -278,7 +275,6 @@ static void conv_winograd_tell_tiles(const struct sizes *s, const struct part *r
     }
 }
 
-/* Work space: transformed inputs, and products or transformed gradients */
 struct work {
     float *inputs, *others, *zeros, *unwanted;
 };
@@ -298,7 +294,6 @@ static void conv_winograd_begin(const struct sizes *s, const struct work *w)
         memset(w->zeros, 0, conv_winograd_edge_floats(s) * sizeof *w->zeros);
 }
 
-/* One group in one thread, all channels. */
 static void conv_winograd_run_group(const struct sizes *s, const struct conv_winograd_pass *p,
                                     const struct work *w, size_t base, size_t tiles)
 {
@@ -315,7 +310,6 @@ static void conv_winograd_run_group(const struct sizes *s, const struct conv_win
     conv_winograd_tell_tiles(s, &to, p->done, p->context);
 }
 
-/* Tiles [first, end) of the batch. */
 static void conv_winograd_run_groups(const struct sizes *s, const struct conv_winograd_pass *p,
                                      float *memory, size_t first, size_t end)
 {
@@ -400,7 +394,6 @@ static void conv_winograd_set_group(struct sizes *s, size_t tiles)
     s->to_step = tiles * s->to_ld + PAD;
 }
 
-/* A group in one thread's own memory. */
 static void conv_winograd_set_own_group(struct sizes *s)
 {
     size_t tiles = WORK_BYTES / (s->positions * (s->from_ld + s->to_ld) * sizeof(float));
@@ -453,7 +446,6 @@ size_t conv_winograd_own_floats(const struct conv *c, enum conv_winograd m)
                                                : conv_winograd_transform_floats(&s);
 }
 
-/* Some products of a position: panels of columns by tiles of rows */
 struct product {
     size_t position;
     size_t row, rows, column, columns;
@@ -526,7 +518,6 @@ static void conv_winograd_sum_products(const struct team_pass *t, const struct p
 
 enum { CHANNELS_AT_ONCE = 64 };
 
-/* A piece of the group's tiles and channels. */
 static int conv_winograd_tiles_of_piece(const struct team_pass *t, size_t channels,
                                         const struct parallel_piece *piece,
                                         struct part part[PARALLEL_BLOCKS])
@@ -590,7 +581,6 @@ static void conv_winograd_run_team_group(struct team_pass *t, struct parallel_sh
     conv_winograd_take_tiles(t, conv_winograd_outputs_piece, share);
 }
 
-/* Groups of tiles that a thread has alone */
 struct own_tiles {
     const struct sizes *s;
     const struct conv_winograd_pass *p;

@@ -12,7 +12,6 @@ static bool linear_uses_tile(const struct linear *l)
     return l->tile && tile_gemm_takes(l->in);
 }
 
-/* Outputs after the last whole panel. */
 static void linear_add_dots(const struct linear *l, const float *w, const float *x,
                             const struct parallel_block *of, float *y)
 {

@@ -209,7 +209,6 @@ static int autotune_trial_images(const struct model_config *c, const struct tune
     return c->batch < enough ? c->batch : (int)enough;
 }
 
-/* For use in a file name. */
 static void autotune_processor_model(char *model, size_t size)
 {
     char *name = host_cpuinfo("model name");
@@ -221,7 +220,6 @@ static void autotune_processor_model(char *model, size_t size)
             *p = '_';
 }
 
-/* NULL if there is none. */
 static const char *autotune_choices_folder(char path[PATH_MAX])
 {
     char cache[PATH_MAX];

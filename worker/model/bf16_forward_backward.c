@@ -14,7 +14,6 @@
 #include "worker/team/dry_run.h"
 #include "worker/team/parallel.h"
 
-/* A thread's lines of a unit's z, counted over the batch. */
 static struct parallel_range bf16_lines(const struct model *m, const struct unit *u,
                                         struct parallel_share share)
 {
@@ -94,7 +93,6 @@ static conv_bf16_rows *bf16_rows_done(const struct forward_pass *p)
     return p->m->frozen ? NULL : bf16_take_sums;
 }
 
-/* A thread's lines: z, its sums, and the batch statistics. */
 static void bf16_forward_convolve(struct parallel_share share, void *context)
 {
     struct forward_pass p = *(struct forward_pass *)context;
@@ -111,7 +109,6 @@ static void bf16_forward_convolve(struct parallel_share share, void *context)
     unit_finish_statistics(m, p.u, m->n, share);
 }
 
-/* z of a unit and its statistics; in evaluation also p->out, if not NULL. */
 static void bf16_forward_run_unit(struct forward_pass *p)
 {
     struct model *m = p->m;
@@ -240,7 +237,6 @@ static void bf16_make_dz(size_t row, size_t rows, void *context)
     trace_part(piece, TRACE_NORM);
 }
 
-/* Masks rows of g and sums for the target's batch norms. */
 static void bf16_finish_rows(const struct target *t, struct lane *l, bf16 *g, size_t row,
                              size_t rows)
 {
@@ -268,7 +264,6 @@ static void bf16_finish_dx(size_t row, size_t rows, void *context)
 
 enum { SUMS = 256 }; /* so many stay in the first-level cache while all parts are added */
 
-/* Whether the thread has lines, but not the first one. */
 static bool bf16_backward_has_part(const struct pass *p, int thread, int threads)
 {
     struct parallel_range lines = bf16_lines(p->m, p->u, (struct parallel_share){thread, threads});

@@ -77,7 +77,6 @@ void cnn_lay_out_tensors(struct model *m, size_t weight, size_t bias)
     m->cnn->grads_end = m->param_count;
 }
 
-/* Arguments of the threads: stage s, or the hidden layer */
 struct pass {
     struct model *m;
     struct unit *u;

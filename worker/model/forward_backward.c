@@ -74,7 +74,6 @@ static conv_rows *forward_rows_done(const struct forward_pass *p)
     return p->m->frozen ? NULL : forward_take_sums;
 }
 
-/* A thread's part: z, its sums, and the batch statistics. */
 static void forward_convolve(struct parallel_share share, void *context)
 {
     struct forward_pass *p = context;
@@ -93,7 +92,6 @@ static void forward_convolve(struct parallel_share share, void *context)
     unit_finish_statistics(m, p->u, m->n, share);
 }
 
-/* z of a unit and its statistics; in evaluation also p->out, if not NULL. */
 static void forward_run_unit(struct forward_pass *p)
 {
     struct model *m = p->m;
@@ -330,7 +328,6 @@ static void backward_make_dz(const struct parallel_block *part, void *context)
     trace_part(piece, TRACE_NORM);
 }
 
-/* Masks rows of g and sums for the target's batch norms. */
 static void backward_finish_rows(const struct target *t, struct lane *l, float *g,
                                  const struct parallel_block *part)
 {
@@ -466,7 +463,6 @@ static void walk_derive(struct parallel_share share, void *context)
 
 enum { WEIGHTS_AT_ONCE = 128 };
 
-/* A thread's part of the classifier's gradients: weights, biases and head. */
 static void backward_classifier_back(struct parallel_share share, void *context)
 {
     const struct pass *p = context;
@@ -505,7 +501,6 @@ static void backward_run_classifier(struct model *m, double scale, bool accumula
                     4.0 * m->n * (double)m->config.classes * m->features);
 }
 
-/* Rows from `row` to the end of its image or the part. */
 static size_t backward_rows_of_image(size_t row, size_t end, size_t pixels)
 {
     size_t behind = (row / pixels + 1) * pixels;

@@ -31,7 +31,6 @@ static int model_allocate_own(struct model *m, size_t bytes, struct error *e)
     return 0;
 }
 
-/* The pool of the ImageNet stem. */
 static struct window model_pool_of(const struct unit *stem)
 {
     return window_make(stem->conv.window.out, stem->conv.out_channels, 3, 2, 1);
@@ -205,7 +204,6 @@ static void model_plan_layout(const struct model *m, const struct layout *l, str
     activations_plan(&n, l->predicts, model_number_bytes(m), a);
 }
 
-/* One arena for all sizes. */
 static int model_allocate_activations(struct model *m, struct error *e)
 {
     struct activations a;
@@ -338,7 +336,6 @@ static void model_add_layout(struct model *m, int size, int batch, bool predicts
     m->most_images = batch > m->most_images ? batch : m->most_images;
 }
 
-/* Lists the sizes of the configuration, each once, and uses the first one. */
 static void model_list_layouts(struct model *m)
 {
     const struct model_config *c = &m->config;

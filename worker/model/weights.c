@@ -19,7 +19,6 @@ static size_t weights_align(size_t floats)
     return (floats + 15) & ~(size_t)15;
 }
 
-/* Adds a tensor at *end of its buffer; returns its offset. */
 static size_t weights_add(struct model *m, enum model_tensor_kind kind, const char *prefix,
                           const char *suffix, const int64_t shape[4], size_t *end)
 {
@@ -246,7 +245,6 @@ static void weights_list_model(struct listing *l, const struct model *m)
     }
 }
 
-/* Each buffer is listed in turn with all trainable tensors. */
 static float *weights_buffer_of(const struct listing *l, size_t i)
 {
     return l->buffers[i / l->m->trainable_count].data + l->m->tensors[l->sources[i]].offset;

@@ -16,7 +16,6 @@
  * at most 1.02 of the mean for 48 threads. */
 enum { CHUNKS_IN_PIECE = 16, PIECE_FLOATS = CHUNKS_IN_PIECE * OPTIM_FLOATS_IN_SUM };
 
-/* Part of one tensor */
 struct piece {
     size_t first, end, tensor;
 };
@@ -51,7 +50,6 @@ static bool optimizer_is_spared(const struct optimizer *o, enum model_tensor_kin
            ((kind == MODEL_FC_BIAS || kind == MODEL_CONV_BIAS) && o->kind->spares_biases);
 }
 
-/* Cuts the tensors, in the order of the flat buffer. Returns the number of pieces. */
 static size_t optimizer_cut_tensors(const struct optimizer *o, size_t floats, struct piece *pieces)
 {
     size_t count = 0;
@@ -131,7 +129,6 @@ static void optimizer_divide_gradients(const struct optimizer *o, float *g, cons
         g[i] /= o->loss_scale;
 }
 
-/* Index of the first piece that starts at `at` or later. */
 static size_t optimizer_first_piece(const struct piece *pieces, size_t count, size_t at)
 {
     size_t low = 0;
@@ -146,7 +143,6 @@ static size_t optimizer_first_piece(const struct piece *pieces, size_t count, si
     return low;
 }
 
-/* Pieces that start in a thread's share of the floats. */
 static struct parallel_range optimizer_pieces_of(const struct optimizer *o,
                                                  const struct piece *pieces, size_t count,
                                                  struct parallel_share share)
@@ -192,7 +188,6 @@ static void optimizer_update_chunks(struct parallel_share share, void *context)
     }
 }
 
-/* Makes the rules of all tensors, from the norms of their pieces if wanted. */
 static void optimizer_make_rules(struct optimizer *o, double lr)
 {
     for (size_t i = 0; i < o->piece_count;) {

@@ -149,7 +149,6 @@ static const struct optim_kernel optim_lars = {true, update_refine_lars, update_
 /* ---- optimisers with a rate per weight, as in PyTorch (torch.optim, 1.13): one pass over the
  * weights for all of them. Formulas: common/job/recipe/optimizers.c */
 
-/* A vector of weights, their gradients and state */
 struct lanes {
     vec w, g;
     vec state[OPTIMIZER_STATES_MAX];
@@ -174,7 +173,6 @@ update_adaptive_vector(const struct optim_rule *r, step_lanes *step, float *w, f
     return gradient * gradient;
 }
 
-/* The last few weights, padded with zeros to a vector. */
 static inline __attribute__((always_inline)) vec
 update_adaptive_rest(const struct optim_rule *r, step_lanes *step, float *w, float *const state[],
                      int states, size_t offset, const float *g, size_t n)

@@ -34,7 +34,6 @@ static char *provenance_facts_of_this(const struct run *r)
     return text;
 }
 
-/* Finds the entry with these facts, or adds one. */
 static json_t *provenance_kind_with(json_t *kinds, const json_t *facts)
 {
     json_t *kind;
@@ -185,7 +184,6 @@ static json_t *provenance_attempt_facts(const struct run *r, const char *way, js
 
 /* ---- the file */
 
-/* Attempts in the file other than this one. */
 static json_t *provenance_earlier_attempts(const char *path, const json_t *mine)
 {
     struct error e;

@@ -13,7 +13,6 @@
 
 enum { NAME_BYTES = 128 }; /* as in struct dataset_image */
 
-/* Plain bytes, sent between ranks */
 struct prediction {
     int64_t index; /* in the data set */
     int32_t label; /* -1: did not decode */

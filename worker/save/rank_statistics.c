@@ -175,7 +175,6 @@ int rank_statistics_save(struct run *r, const char *folder, json_t *digests, str
 
 /* ---- resume */
 
-/* (ranks, channels), or NULL */
 static float *rank_statistics_read_tensor(struct safetensors *file, const struct rank_tensor *t,
                                           int64_t ranks, const char *path, struct error *e)
 {

@@ -54,7 +54,6 @@ static json_t *state_identity_of(const struct job_spec *spec)
     return out;
 }
 
-/* Adds the digests of the files that rank 0 wrote. */
 static int state_add_digests(const char *folder, json_t *digests, struct error *e)
 {
     static const char *const names[] = {CHECKPOINT_MODEL, CHECKPOINT_OPTIMIZER, CHECKPOINT_EMA};

@@ -266,7 +266,6 @@ static int start_data_open_in_turn(struct run *r, struct error *e)
     return status;
 }
 
-/* mpirun numbers the ranks node by node. */
 static struct dataset_part start_data_part_of_rank(const struct run *r)
 {
     int workers = (int)r->spec->cluster.workers_per_node;

@@ -17,7 +17,6 @@ _Thread_local struct dry_run *dry_run;
 _Thread_local size_t dry_run_vec;
 _Thread_local struct team_watch *team_watch;
 
-/* Splits units [first, end), in rows of `columns`, into blocks. */
 static int parallel_cut_rows(size_t first, size_t end, size_t columns,
                              struct parallel_block block[PARALLEL_BLOCKS])
 {
@@ -106,7 +105,6 @@ struct begun {
 };
 enum { PASS_SPAN = 16, ALL_BEGUN = PASS_SPAN - 1 };
 
-/* State of a thread in its team */
 static _Thread_local struct {
     struct begun *begun; /* [threads]; NULL: no stealing */
     unsigned pass;       /* current one */

@@ -153,7 +153,6 @@ static void binding_name_pair(const struct binding *ranks, const char *host, int
                                                  ranks[a].threads, ranks[a].threads));
 }
 
-/* Reports the first two ranks of a machine that may run on the same core. */
 static void binding_find_pair(const struct binding *ranks, const int *here, int n, const char *host,
                               json_t *problems)
 {
@@ -264,7 +263,6 @@ json_t *binding_problems(const struct binding *ranks, const char *const *hosts, 
 
 #define HOSTS_SAID 8 /* per kind, in the warning */
 
-/* Finds the entry for the rank's kernels, or adds one. */
 static json_t *binding_kind_of(json_t *kinds, const struct binding *b)
 {
     json_t *kind;

@@ -236,7 +236,6 @@ static void profile_write_names(const struct profile *p, FILE *out, size_t dropp
         profile_write_name(out, "thread_name", r->rank, t, trace_thread_name(t));
 }
 
-/* Mean over the threads, comparable with the layer's duration. */
 static void profile_write_parts(FILE *out, const struct trace_span *s, int threads)
 {
     static const char *const names[TRACE_PARTS] = {"im2col_ms", "gemm_ms", "bn_ms", "wait_ms"};

@@ -126,7 +126,6 @@ struct verdict {
     const struct heartbeat *who; /* NULL: all ranks */
 };
 
-/* Seconds without a beat; 0 while the process runs. */
 static double stall_stopped_for(const struct heartbeat *p, double now)
 {
     double silent = now - atomic_load(&p->beat);
@@ -363,7 +362,6 @@ uint64_t stall_tcp_bytes(void)
     return total;
 }
 
-/* Checks during the second half of the limit of a step, if this rank waits in it. */
 static void stall_look_at_traffic(struct stall *s, double now, double began)
 {
     double since = atomic_load(&s->own->since);

@@ -76,7 +76,6 @@ void stragglers_destroy(struct stragglers *s)
     free(s);
 }
 
-/* Index in the rings of the step `back` before the newest. */
 static int straggler_at(const struct stragglers *s, int back)
 {
     return (int)((s->steps - 1 - back) % STRAGGLER_MEAN_STEPS);
@@ -104,7 +103,6 @@ static double straggler_excess(const struct stragglers *s, const struct record *
     return (busy - median) / fmax(median, steps * BRIEF_MS);
 }
 
-/* Returns the slowest rank that is not reported yet, or NULL. */
 static struct record *straggler_worst(struct stragglers *s, int r)
 {
     const struct rule *rule = &rules[r];
@@ -134,7 +132,6 @@ static bool straggler_stands_out(struct stragglers *s, int r, const struct recor
     return rank->excess > rules[r].spread * (s->sorted[n * 7 / 8] - s->sorted[(n - 1) / 2]);
 }
 
-/* Fills in where the rank lost time, and how long the others waited for its unit. */
 static void straggler_describe(const struct stragglers *s, const struct rule *rule,
                                const struct record *slow, struct straggler *found)
 {
