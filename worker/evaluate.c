@@ -69,13 +69,6 @@ static void evaluate_tally_image(struct tally *t, const float *logits, int class
     t->loss += evaluate_cross_entropy(logits, classes, label);
 }
 
-static void evaluate_count_seen_labels(double *counts, const struct loader_batch *b)
-{
-    for (int i = 0; counts && i < b->n; i++)
-        if (b->labels[i] >= 0)
-            counts[b->labels[i]]++;
-}
-
 /* Call after the first evaluation. Collective. */
 static int evaluate_say_missing_classes(struct run *r, int64_t step, double *counts,
                                         struct error *e)
@@ -240,7 +233,9 @@ static int evaluate_batches(struct run *r, struct loader *loader, int64_t step,
             break;
         evaluate_predict_batch(r, &b, &buffers);
         stall_progress_add((uint64_t)b.n);
-        evaluate_count_seen_labels(labels, &b);
+        for (int i = 0; labels && i < b.n; i++)
+            if (b.labels[i] >= 0)
+                labels[b.labels[i]]++;
         for (int i = 0; i < b.n; i++)
             evaluate_tally_image(t, logits + (size_t)i * classes, classes, b.labels[i]);
         status = predictions_add(predictions, &b, logits, classes, e);

@@ -46,15 +46,6 @@ int job_settings_print(const char *job_file)
     return 0;
 }
 
-static int settings_refuse_open(const struct job_spec *spec)
-{
-    if (!job_spec_leaves_workers(spec))
-        return 0;
-    fputs("/cluster/workers_per_node: 0 leaves the workers to the plan: this document has none\n",
-          stderr);
-    return 2;
-}
-
 static int settings_place(const struct job_spec *spec, const char *sys)
 {
     struct placement_machine machine;
@@ -63,8 +54,12 @@ static int settings_place(const struct job_spec *spec, const char *sys)
     char host[HOST_NAME_BYTES] = "";
     struct error e;
 
-    if (settings_refuse_open(spec))
+    if (job_spec_leaves_workers(spec)) {
+        fputs("/cluster/workers_per_node: 0 leaves the workers to the plan: this document has "
+              "none\n",
+              stderr);
         return 2;
+    }
     if (sys)
         placement_read(sys, &machine);
     else

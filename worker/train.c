@@ -42,13 +42,6 @@ struct step_times {
     double start, data, forward, backward, comm, optim, total; /* seconds; start: monotonic clock */
 };
 
-static int train_load_optimizer(const struct run *r, struct optimizer *optimizer, struct error *e)
-{
-    char path[PATH_MAX];
-    file_path(path, NULL, "%s/optimizer.safetensors", r->resumed_from);
-    return optimizer_load(optimizer, path, e);
-}
-
 /* An error is the same on every rank. */
 static int train_open_gradients(struct run *r, struct trainer *t, struct error *e)
 {
@@ -73,13 +66,6 @@ static int64_t train_first_number(const struct run *r)
     return (int64_t)r->part.number << 40;
 }
 
-/* The loader counts positions in its node's part. Rounded up, so that no image is used twice in an
- * epoch if the number of nodes changed. */
-static int64_t train_shift_in_part(const struct run *r)
-{
-    return r->image_shift / r->part.of; /* not above 0, so this rounds up */
-}
-
 static void train_list_phases(const struct plan *plan, struct loader_config *loader)
 {
     for (size_t i = 0; i < plan->phase_count && plan->phase_count > 1; i++) {
@@ -97,6 +83,7 @@ static void train_list_phases(const struct plan *plan, struct loader_config *loa
 static int train_open_trainer(struct run *r, struct trainer *t, struct error *e)
 {
     const struct job_spec *s = r->spec;
+    char path[PATH_MAX];
     struct loader_config loader = {
         .dataset = r->train_data,
         .role = DATASET_TRAIN,
@@ -119,7 +106,9 @@ static int train_open_trainer(struct run *r, struct trainer *t, struct error *e)
         .steps_per_epoch = r->plan->steps_per_epoch,
         .epoch_images = r->plan->exact ? r->plan->train_images : 0,
         .batches_per_step = (int)s->accumulate_steps,
-        .first_epoch_shift = train_shift_in_part(r),
+        /* In positions of the node's part. The shift is not above 0, so this rounds up, and no
+         * image is used twice in an epoch if the number of nodes changed. */
+        .first_epoch_shift = r->image_shift / r->part.of,
         .mixup = s->data.mixup,
         .bf16 = job_spec_has_bf16_images(s),
         .threads = (int)s->data.prefetch_threads,
@@ -137,8 +126,10 @@ static int train_open_trainer(struct run *r, struct trainer *t, struct error *e)
         status = ema_create(r, e);
     t->profile = profile_create(r);
     stall_doing(r->stall, STALL_FILES);
-    if (!status && r->resumes && r->rank == 0)
-        status = train_load_optimizer(r, t->optimizer, e);
+    if (!status && r->resumes && r->rank == 0) {
+        file_path(path, NULL, "%s/optimizer.safetensors", r->resumed_from);
+        status = optimizer_load(t->optimizer, path, e);
+    }
     status = run_agree(r, status, e);
     stall_doing(r->stall, STALL_COMPUTE);
     if (!status)
@@ -154,15 +145,6 @@ static int train_open_trainer(struct run *r, struct trainer *t, struct error *e)
                             model_param_count(r->model) * sizeof(float), 0);
     optimizer_set_place(t->optimizer, r->from.step, r->from.lr);
     return status;
-}
-
-static void train_close_trainer(struct trainer *t)
-{
-    loader_destroy(t->loader);
-    optimizer_destroy(t->optimizer);
-    traincomm_gradients_destroy(t->gradients);
-    profile_destroy(t->profile);
-    rank_timing_destroy(t->timing);
 }
 
 /* Returns the seconds since *since, which becomes now, and adds them to the trace. */
@@ -301,36 +283,26 @@ static int64_t train_last_step(const struct run *r)
     return r->plan->train_steps - r->step_shift;
 }
 
-static double train_images_per_sec(const struct trainer *t)
-{
-    double images = (double)run_images(t->run, t->first_step, t->result.steps);
-    return t->step_seconds_sum > 0 ? images / t->step_seconds_sum : 0;
-}
-
 /* Cost of steps of the run, in steps with the largest images. */
 static double train_cost(const struct run *r, int64_t from, int64_t to)
 {
     return plan_steps_cost(r->plan, r->spec, from + r->step_shift, to + r->step_shift);
 }
 
-static bool train_progress_is_due(const struct trainer *t, int64_t step, double now)
-{
-    const struct job_spec *s = t->run->spec;
-
-    return step >= train_last_step(t->run) ||
-           (s->log.every_seconds > 0 && now - t->last_progress >= s->log.every_seconds) ||
-           (s->log.every_steps > 0 && step % s->log.every_steps == 0);
-}
-
 static void train_print_progress(struct trainer *t, int64_t step, double loss, double lr)
 {
     struct run *r = t->run;
+    const struct job_spec *s = r->spec;
     double now = clock_monotonic();
+    bool due = step >= train_last_step(r) ||
+               (s->log.every_seconds > 0 && now - t->last_progress >= s->log.every_seconds) ||
+               (s->log.every_steps > 0 && step % s->log.every_steps == 0);
 
-    if (r->rank != 0 || !train_progress_is_due(t, step, now))
+    if (r->rank != 0 || !due)
         return;
     t->last_progress = now;
-    double rate = train_images_per_sec(t);
+    double images = (double)run_images(r, t->first_step, t->result.steps);
+    double rate = t->step_seconds_sum > 0 ? images / t->step_seconds_sum : 0;
     double left = train_cost(r, step, train_last_step(r)) * t->step_seconds_sum /
                   train_cost(r, t->first_step, step);
     /* fabs: a NaN may have a sign, and would be printed as "-nan" */
@@ -438,11 +410,6 @@ static void train_set_stopped(struct trainer *t)
     t->run->cancelled = true;
 }
 
-static bool train_was_stopped(const struct trainer *t)
-{
-    return t->run->cancelled;
-}
-
 static int train_evaluate_now(struct trainer *t, bool last, struct error *e)
 {
     struct run *r = t->run;
@@ -508,7 +475,7 @@ static int train_checkpoint_now(struct trainer *t, bool last, struct error *e)
     struct run *r = t->run;
     struct run_state state = train_state_of(t);
     int status =
-        checkpoint_write(r, t->optimizer, &state, train_was_stopped(t), t->result.model, e);
+        checkpoint_write(r, t->optimizer, &state, t->run->cancelled, t->result.model, e);
 
     if (!status)
         t->saved_at = t->result.steps;
@@ -547,12 +514,6 @@ static int train_between_steps(struct trainer *t, struct error *e)
     return status;
 }
 
-static bool train_goes_on(const struct trainer *t)
-{
-    bool reached = t->run->spec->eval.stop_at_target && t->result.target_reached;
-    return t->result.steps < train_last_step(t->run) && !reached && !train_was_stopped(t);
-}
-
 static int train_steps(struct trainer *t, struct error *e)
 {
     bool stop = false;
@@ -560,7 +521,8 @@ static int train_steps(struct trainer *t, struct error *e)
     /* An evaluation that a signal interrupted before the checkpoint was written */
     int status = t->run->resumes ? train_evaluate_if_due(t, e) : 0;
 
-    while (!status && train_goes_on(t)) {
+    while (!status && t->result.steps < train_last_step(t->run) && !t->run->cancelled &&
+           !(t->run->spec->eval.stop_at_target && t->result.target_reached)) {
         status = profile_before_step(t->profile, t->result.steps + 1, e);
         if (!status)
             status = train_step(t, t->result.steps, &stop, e);
@@ -579,7 +541,7 @@ static int train_evaluate_at_end(struct trainer *t, struct error *e)
     const struct job_spec *s = t->run->spec;
     bool stopped;
 
-    if (train_was_stopped(t) || !s->data.eval)
+    if (t->run->cancelled || !s->data.eval)
         return 0;
     if (t->evaluated_at != t->result.steps)
         return train_evaluate_now(t, true, e);
@@ -591,13 +553,6 @@ static int train_evaluate_at_end(struct trainer *t, struct error *e)
     return status;
 }
 
-/* Over all steps of the run, each counted once; NAN: unknown. */
-static double train_run_images_per_sec(const struct trainer *t)
-{
-    const struct run_state now = train_state_of(t);
-    return now.train_seconds == 0 ? 0 : (double)now.images_seen / now.train_seconds;
-}
-
 static int train_finish(struct trainer *t, struct error *e)
 {
     struct run *r = t->run;
@@ -606,7 +561,7 @@ static int train_finish(struct trainer *t, struct error *e)
     if (!result->evaluated)
         result->ttt_seconds = clock_monotonic() - r->started;
     int status = train_evaluate_at_end(t, e);
-    if (train_was_stopped(t))
+    if (t->run->cancelled)
         result->ttt_seconds = NAN;
     if (!status)
         status = profile_finish(t->profile, e);
@@ -619,9 +574,11 @@ static int train_finish(struct trainer *t, struct error *e)
     stall_phase(r->stall, STALL_IN_END);
     stall_doing(r->stall, STALL_FILES);
     result->has_target = r->spec->eval.has_target_top1;
-    result->images_per_sec = train_run_images_per_sec(t);
+    const struct run_state now = train_state_of(t);
+    result->images_per_sec =
+        now.train_seconds == 0 ? 0 : (double)now.images_seen / now.train_seconds;
     status = run_agree(r, result_write(r, result, e), e);
-    if (!status && !train_was_stopped(t) && t->saved_at == result->steps)
+    if (!status && !t->run->cancelled && t->saved_at == result->steps)
         checkpoint_keep_last(r, result->steps);
     return status;
 }
@@ -669,7 +626,11 @@ int train(struct run *r, struct error *e)
         status = train_steps(&t, e);
     if (!status)
         status = train_finish(&t, e);
-    train_close_trainer(&t);
+    loader_destroy(t.loader);
+    optimizer_destroy(t.optimizer);
+    traincomm_gradients_destroy(t.gradients);
+    profile_destroy(t.profile);
+    rank_timing_destroy(t.timing);
     ema_destroy(r->ema);
     r->ema = NULL;
     return status;

@@ -249,24 +249,18 @@ static bool gradients_has_work(const struct traincomm_gradients *g)
             g->sent_from - atomic_load(&g->ready_from) >= g->bucket_floats);
 }
 
-static void gradients_driver_bind(const struct driver *d)
-{
-    cpu_set_t cpus;
-
-    CPU_ZERO(&cpus);
-    if (d->cpu < 0 || d->cpu >= CPU_SETSIZE)
-        return;
-    CPU_SET(d->cpu, &cpus);
-    pthread_setaffinity_np(pthread_self(), sizeof cpus, &cpus);
-}
-
 static void *gradients_driver_main(void *context)
 {
     struct traincomm_gradients *g = context;
     struct driver *d = &g->driver;
     int looks = 0;
+    cpu_set_t cpus;
 
-    gradients_driver_bind(d);
+    CPU_ZERO(&cpus);
+    if (d->cpu >= 0 && d->cpu < CPU_SETSIZE) {
+        CPU_SET(d->cpu, &cpus);
+        pthread_setaffinity_np(pthread_self(), sizeof cpus, &cpus);
+    }
     pthread_mutex_lock(&d->lock);
     while (!d->ends) {
         atomic_store(&d->asleep, !gradients_has_work(g));
@@ -282,15 +276,6 @@ static void *gradients_driver_main(void *context)
     }
     pthread_mutex_unlock(&d->lock);
     return NULL;
-}
-
-static void gradients_driver_wake(struct driver *d)
-{
-    if (!atomic_load(&d->asleep))
-        return;
-    pthread_mutex_lock(&d->lock);
-    pthread_cond_signal(&d->wake);
-    pthread_mutex_unlock(&d->lock);
 }
 
 /* Two threads call MPI, so it needs MPI_THREAD_MULTIPLE. */
@@ -528,10 +513,13 @@ void traincomm_gradients_ready(struct traincomm_gradients *g, size_t offset)
         return;
     atomic_store(&g->ready_from, offset);
     sums_use_threads(g->threads);
-    if (g->drive == TRAINCOMM_DRIVE_CALLS)
+    if (g->drive == TRAINCOMM_DRIVE_CALLS) {
         gradients_advance_hidden(g);
-    else
-        gradients_driver_wake(&g->driver);
+    } else if (atomic_load(&g->driver.asleep)) {
+        pthread_mutex_lock(&g->driver.lock);
+        pthread_cond_signal(&g->driver.wake);
+        pthread_mutex_unlock(&g->driver.lock);
+    }
 }
 
 static void gradients_round(struct traincomm_gradients *g, double start)

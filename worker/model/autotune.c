@@ -122,16 +122,6 @@ static bool autotune_make_trial(struct trial *t)
     return t->x && t->dx && t->z && t->w && t->dw && t->scratch;
 }
 
-static void autotune_drop_trial(struct trial *t)
-{
-    free(t->x);
-    free(t->dx);
-    free(t->z);
-    free(t->w);
-    free(t->dw);
-    free(t->scratch);
-}
-
 enum pass { PASS_FORWARD, PASS_WEIGHTS, PASS_BACKWARD };
 
 struct timed_pass {
@@ -198,7 +188,9 @@ static void autotune_measure(struct tuned_shape *s, int images)
         autotune_choose(&t, CONV_DATA, PASS_BACKWARD, weights);
         memcpy(s->winograd, t.c.winograd, sizeof s->winograd);
     }
-    autotune_drop_trial(&t);
+    float *memory[] = {t.x, t.dx, t.z, t.w, t.dw, t.scratch};
+    for (size_t i = 0; i < sizeof memory / sizeof memory[0]; i++)
+        free(memory[i]);
 }
 
 /* Of the whole batch, because threads share the transforms of large weights. */
@@ -349,11 +341,6 @@ int model_tuning_take(const struct model_config *config, const char *text,
     return 0;
 }
 
-static bool autotune_is_way(int m)
-{
-    return m == CONV_NO_WINOGRAD || m == CONV_WINOGRAD_2 || m == CONV_WINOGRAD_4;
-}
-
 int model_tuning_from_text(const char *text, struct model_tuning *tuning)
 {
     struct model_tuning t = {0};
@@ -366,7 +353,7 @@ int model_tuning_from_text(const char *text, struct model_tuning *tuning)
                    &m[CONV_FORWARD], &m[CONV_DATA], &m[CONV_WEIGHTS], &length) != 6)
             return -1;
         for (int i = 0; i < CONV_DIRECTIONS; i++) {
-            if (!autotune_is_way(m[i]))
+            if (m[i] != CONV_NO_WINOGRAD && m[i] != CONV_WINOGRAD_2 && m[i] != CONV_WINOGRAD_4)
                 return -1;
             s->winograd[i] = (enum conv_winograd)m[i];
         }

@@ -418,33 +418,26 @@ int model_create(const struct model_config *config, struct model **out, struct e
     return status;
 }
 
-static void model_free_unit(struct unit *u)
-{
-    float *rows[] = {u->batch_mean, u->inv_sd, u->scale, u->shift, u->ga, u->gb, u->gc};
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
-        free(rows[i]);
-}
-
-static void model_free_lane(struct lane *l)
-{
-    free(l->shift);
-    free(l->sum);
-    free(l->square_sum);
-    free(l->branch_sum);
-}
-
 void model_destroy(struct model *m)
 {
     if (!m)
         return;
-    for (int i = 0; i < m->unit_count; i++)
-        model_free_unit(&m->layout->units[i]);
+    for (int i = 0; i < m->unit_count; i++) {
+        struct unit *u = &m->layout->units[i];
+        float *rows[] = {u->batch_mean, u->inv_sd, u->scale, u->shift, u->ga, u->gb, u->gc};
+        for (size_t k = 0; k < sizeof rows / sizeof rows[0]; k++)
+            free(rows[k]);
+    }
     for (int i = 0; i < m->layout_count; i++) {
         free(m->layouts[i].units);
         free(m->layouts[i].blocks);
     }
-    for (int i = 0; m->lanes && i < parallel_lanes(m->config.threads); i++)
-        model_free_lane(&m->lanes[i]);
+    for (int i = 0; m->lanes && i < parallel_lanes(m->config.threads); i++) {
+        free(m->lanes[i].shift);
+        free(m->lanes[i].sum);
+        free(m->lanes[i].square_sum);
+        free(m->lanes[i].branch_sum);
+    }
     for (int t = 0; m->own && m->dw && t < m->config.threads; t++) {
         free(m->own[t]);
         free(m->dw[t]);

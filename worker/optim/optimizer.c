@@ -38,11 +38,6 @@ struct optimizer {
     double last_lr;            /* of the last one; 0: none */
 };
 
-static bool optimizer_is_trainable(enum model_tensor_kind kind)
-{
-    return kind != MODEL_BN_MEAN && kind != MODEL_BN_VAR;
-}
-
 /* Gamma and beta, and for some optimisers the biases. */
 static bool optimizer_is_spared(const struct optimizer *o, enum model_tensor_kind kind)
 {
@@ -57,7 +52,7 @@ static size_t optimizer_cut_tensors(const struct optimizer *o, size_t floats, st
     for (size_t i = 0; i < model_tensor_count(o->model); i++) {
         const struct model_tensor *t = model_tensor(o->model, i);
         size_t end = t->offset + t->count;
-        if (!optimizer_is_trainable(t->kind))
+        if (t->kind == MODEL_BN_MEAN || t->kind == MODEL_BN_VAR)
             continue;
         for (size_t from = t->offset; from < end; from += floats)
             pieces[count++] = (struct piece){from, end - from > floats ? from + floats : end, i};

@@ -16,21 +16,6 @@
 
 #define KEPT_IN_TRAINING 2 /* with checkpoint.keep auto */
 
-static int checkpoint_save_average(struct run *r, const char *folder,
-                                   const struct safetensors_meta *meta, size_t meta_count,
-                                   struct error *e)
-{
-    char path[PATH_MAX];
-
-    if (!ema_has_begun(r->ema))
-        return 0;
-    file_path(path, NULL, "%s/" CHECKPOINT_EMA, folder);
-    ema_swap(r);
-    int status = model_save(r->model, path, meta, meta_count, e);
-    ema_swap(r);
-    return status;
-}
-
 struct checkpoint_parts {
     struct optimizer *optimizer;
     const struct run_state *state;
@@ -53,20 +38,17 @@ static int checkpoint_fill_folder(struct run *r, const struct checkpoint_parts *
     snprintf(steps, sizeof steps, "%lld", (long long)state->step);
     file_path(path, NULL, "%s/model.safetensors", folder);
     int status = model_save(r->model, path, meta, meta_count, e);
-    if (!status)
-        status = checkpoint_save_average(r, folder, meta, meta_count, e);
+    if (!status && ema_has_begun(r->ema)) {
+        file_path(path, NULL, "%s/" CHECKPOINT_EMA, folder);
+        ema_swap(r);
+        status = model_save(r->model, path, meta, meta_count, e);
+        ema_swap(r);
+    }
     if (status)
         return status;
     file_path(path, NULL, "%s/optimizer.safetensors", folder);
     status = optimizer_save(parts->optimizer, state->step, path, e);
     return status ? status : run_state_write(state, r->spec, folder, parts->digests, e);
-}
-
-static int checkpoint_begin_folder(const char *checkpoints, const char *hidden, struct error *e)
-{
-    if (checkpoint_remove_unfinished(checkpoints, e))
-        log_warning("%s", e->text);
-    return file_make_dirs(hidden, e);
 }
 
 static int checkpoint_write_folder(struct run *r, const struct checkpoint_parts *parts,
@@ -89,17 +71,6 @@ static int checkpoint_write_folder(struct run *r, const struct checkpoint_parts 
     return 0;
 }
 
-static int checkpoint_say(struct run *r, int64_t step, const char *relative, double seconds,
-                          struct error *e)
-{
-    report_begin(r->report, EVENT_CHECKPOINT);
-    report_int(r->report, "step", step);
-    report_real(r->report, "epoch", run_epoch(r, step));
-    report_text(r->report, "path", relative);
-    report_real(r->report, "seconds", seconds);
-    return report_end(r->report, e);
-}
-
 int checkpoint_write(struct run *r, struct optimizer *optimizer, const struct run_state *state,
                      bool stopped, char *relative, struct error *e)
 {
@@ -115,8 +86,11 @@ int checkpoint_write(struct run *r, struct optimizer *optimizer, const struct ru
     stall_doing(r->stall, STALL_FILES);
     file_path(checkpoints, NULL, "%s/checkpoints", r->run_dir);
     file_path(hidden, NULL, "%s/.step-%08lld.tmp", checkpoints, (long long)step);
-    if (r->rank == 0)
-        status = checkpoint_begin_folder(checkpoints, hidden, e);
+    if (r->rank == 0) {
+        if (checkpoint_remove_unfinished(checkpoints, e))
+            log_warning("%s", e->text);
+        status = file_make_dirs(hidden, e);
+    }
     status = run_agree(r, status, e);
     if (!status && stopped && r->averaged_at != step)
         status = rank_statistics_save(r, hidden, parts.digests, e);
@@ -126,8 +100,14 @@ int checkpoint_write(struct run *r, struct optimizer *optimizer, const struct ru
     if (!status) {
         if (r->rank == 0)
             status = checkpoint_write_folder(r, &parts, checkpoints, hidden, e);
-        if (r->rank == 0 && !status)
-            status = checkpoint_say(r, step, model_path, clock_monotonic() - start, e);
+        if (r->rank == 0 && !status) {
+            report_begin(r->report, EVENT_CHECKPOINT);
+            report_int(r->report, "step", step);
+            report_real(r->report, "epoch", run_epoch(r, step));
+            report_text(r->report, "path", model_path);
+            report_real(r->report, "seconds", clock_monotonic() - start);
+            status = report_end(r->report, e);
+        }
         status = run_agree(r, status, e);
     }
     json_decref(parts.digests);

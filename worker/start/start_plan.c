@@ -266,15 +266,6 @@ static int start_data_open_in_turn(struct run *r, struct error *e)
     return status;
 }
 
-static struct dataset_part start_data_part_of_rank(const struct run *r)
-{
-    int workers = (int)r->spec->cluster.workers_per_node;
-
-    if (r->spec->data.locality == JOB_LOCALITY_GLOBAL)
-        return (struct dataset_part){0, 1};
-    return (struct dataset_part){r->rank / workers, (int)r->spec->cluster.nodes};
-}
-
 /* Sums over the nodes, each of which has opened its part. Collective. */
 static void start_count_images(const struct run *r, struct plan_counts *counts)
 {
@@ -385,71 +376,41 @@ static int start_data_check_classes(struct run *r, struct error *e)
     return status;
 }
 
-static int start_warn_of_data(struct run *r, struct error *e)
-{
-    const char *train = r->train_data ? dataset_remarks(r->train_data) : "";
-    const char *eval = r->eval_data ? dataset_remarks(r->eval_data) : "";
-    int status = start_warn_lines(r, train, e);
-
-    return status || strcmp(train, eval) == 0 ? status : start_warn_lines(r, eval, e);
-}
-
 static const char *const plan_keys[] = {"train_images", "global_batch", "train_steps",
                                         "warmup_steps", "peak_lr",      "start_lr"};
 #define PLAN_KEYS (sizeof plan_keys / sizeof plan_keys[0])
 
-/* Tolerates the 12 digits of numbers in a file. */
-static bool start_data_plan_same_number(const json_t *stored, const json_t *mine)
-{
-    double a = json_number_value(stored), b = json_number_value(mine);
-    return fabs(a - b) <= 1e-9 * fmax(fabs(a), fabs(b));
-}
-
-/* Returns the index of the first differing key, or `keys`. */
-static size_t start_data_first_difference(const json_t *stored, const json_t *mine, size_t keys)
-{
-    size_t i = 0;
-    while (i < keys && start_data_plan_same_number(json_object_get(stored, plan_keys[i]),
-                                                   json_object_get(mine, plan_keys[i])))
-        i++;
-    return i;
-}
-
-static int start_data_refuse_plan(const char *path, const char *key, const json_t *stored,
-                                  const json_t *mine, struct error *e)
-{
-    return error_set(e, ERR_CONFLICT,
-                     "%s has %s = %.12g, but the data now gives %.12g: the data set or the job has "
-                     "changed since the plan was made; submit the job again",
-                     path, key, json_number_value(json_object_get(stored, key)),
-                     json_number_value(json_object_get(mine, key)));
-}
-
 /* A resumed run may have a new plan (other workers): it replaces plan.json, and the attempt's
  * folder keeps the old one. */
-static int start_data_replace_plan(const struct run *r, const char *path, const json_t *stored,
-                                   const json_t *mine, struct error *e)
-{
-    char kept[PATH_MAX];
-
-    file_path(kept, NULL, "%s/plan-before.json", r->attempt_dir);
-    int status = json_file_write(kept, stored, e);
-    return status ? status : json_file_write(path, mine, e);
-}
-
 static int start_data_check_against_stored_plan(const struct run *r, const char *path,
                                                 const json_t *mine, struct error *e)
 {
+    char kept[PATH_MAX];
     json_t *stored = json_document_load(path, e);
     if (!stored)
         return -(int)e->code;
     size_t strict = r->resumes ? 1 : PLAN_KEYS; /* the number of images */
-    size_t differs = start_data_first_difference(stored, mine, PLAN_KEYS);
+    size_t differs = 0;
     int status = 0;
-    if (differs < strict)
-        status = start_data_refuse_plan(path, plan_keys[differs], stored, mine, e);
-    else if (differs < PLAN_KEYS)
-        status = start_data_replace_plan(r, path, stored, mine, e);
+    for (; differs < PLAN_KEYS; differs++) {
+        double a = json_number_value(json_object_get(stored, plan_keys[differs]));
+        double b = json_number_value(json_object_get(mine, plan_keys[differs]));
+        if (!(fabs(a - b) <= 1e-9 * fmax(fabs(a), fabs(b)))) /* a file keeps twelve digits */
+            break;
+    }
+    if (differs < strict) {
+        const char *key = plan_keys[differs];
+        status = error_set(e, ERR_CONFLICT,
+                           "%s has %s = %.12g, but the data now gives %.12g: the data set or the "
+                           "job has changed since the plan was made; submit the job again",
+                           path, key, json_number_value(json_object_get(stored, key)),
+                           json_number_value(json_object_get(mine, key)));
+    } else if (differs < PLAN_KEYS) {
+        file_path(kept, NULL, "%s/plan-before.json", r->attempt_dir);
+        status = json_file_write(kept, stored, e);
+        if (!status)
+            status = json_file_write(path, mine, e);
+    }
     json_decref(stored);
     return status;
 }
@@ -532,16 +493,24 @@ int start_data(struct run *r, struct error *e)
 {
     struct plan_counts counts;
 
-    r->part = start_data_part_of_rank(r);
+    r->part = (struct dataset_part){0, 1};
+    if (r->spec->data.locality != JOB_LOCALITY_GLOBAL) /* mpirun numbers the ranks node by node */
+        r->part = (struct dataset_part){r->rank / (int)r->spec->cluster.workers_per_node,
+                                        (int)r->spec->cluster.nodes};
     int status = start_data_open_in_turn(r, e);
     if (status)
         return status;
     start_count_images(r, &counts);
     status = start_make_plan(r, &counts, e);
-    if (!status && r->rank == 0)
+    if (!status && r->rank == 0) {
+        const char *train = r->train_data ? dataset_remarks(r->train_data) : "";
+        const char *eval = r->eval_data ? dataset_remarks(r->eval_data) : "";
         status = start_data_check_classes(r, e);
-    if (!status && r->rank == 0)
-        status = start_warn_of_data(r, e);
+        if (!status)
+            status = start_warn_lines(r, train, e);
+        if (!status && strcmp(train, eval) != 0)
+            status = start_warn_lines(r, eval, e);
+    }
     if (!status)
         status = start_data_take_place(r, e);
     status = run_agree(r, status, e);

@@ -331,12 +331,6 @@ static void stall_log(struct stall *s, const struct verdict *v, double now, doub
         stall_report(s, v, now - began, first);
 }
 
-static bool stall_waits_for_others(const struct stall *s)
-{
-    int doing = atomic_load(&s->own->doing);
-    return doing == STALL_ALLREDUCE || doing == STALL_WAIT;
-}
-
 static uint64_t stall_tcp_bytes_of(int fd)
 {
     struct tcp_info info = {0};
@@ -365,9 +359,10 @@ uint64_t stall_tcp_bytes(void)
 static void stall_look_at_traffic(struct stall *s, double now, double began)
 {
     double since = atomic_load(&s->own->since);
+    int doing = atomic_load(&s->own->doing);
 
     if (now - began < s->seconds / 2 || !s->shared || s->ranks_here == s->world ||
-        !stall_waits_for_others(s))
+        (doing != STALL_ALLREDUCE && doing != STALL_WAIT))
         return;
     uint64_t bytes = stall_tcp_bytes();
     if (since > s->moved_wait || bytes < s->moved) { /* another wait, or a connection was closed */
