@@ -35,8 +35,6 @@
 #include "daemon/store/store_open.h"
 #include "daemon/watchdog.h"
 
-/* ---- command line */
-
 struct arguments {
     const char *state, *listen, *socket; /* win over the file; NULL: not given */
     const char *config_file;
@@ -98,8 +96,6 @@ static void main_print_keys(FILE *out)
     config_help(out);
 }
 
-/* ---- the running daemon */
-
 struct daemon_life {
     const struct arguments *arguments;
     struct http_app app;
@@ -137,8 +133,7 @@ static void main_use_process_settings(const struct config *c)
     log_set_format((enum log_format)c->log_format);
 }
 
-/* Settings and the files that they name, checked as at a start. The caller frees all three, also
- * after an error. */
+/* Reads and checks all settings. The caller frees all three, also after an error. */
 static int main_load(const struct arguments *a, struct config *c, struct failure_rules **rules,
                      struct notice_settings **notices, struct error *e)
 {
@@ -192,7 +187,6 @@ static void main_reload(struct daemon_life *d)
     sd_notify(0, "READY=1");
 }
 
-/* Called in each round of the job manager's loop. */
 static double main_on_round(void *context)
 {
     struct daemon_life *d = context;

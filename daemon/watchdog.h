@@ -1,8 +1,5 @@
-/*
- * systemd's watchdog (WatchdogSec): a thread tells it that the job manager's loop goes round. A
- * loop that waits for the database's writer is no hang, for a minute: another program may hold the
- * database locked, and a daemon that is killed for it would come back to the same lock.
- */
+/* Tells systemd (WatchdogSec) that the job manager's loop runs. Waiting for the database's writer
+ * is no hang, for a minute: a restarted daemon would wait for the same lock. */
 #pragma once
 
 #include "daemon/store/store.h"

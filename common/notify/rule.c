@@ -53,19 +53,16 @@ enum notice_format notice_format_of(const char *name)
     return (enum notice_format)i;
 }
 
-/* Those of a job's rules come last. */
+/* clang-format off */
 static const struct document_key rule_keys[] = {
-#define ADMIN_KEYS 2
-    {.name = "by",                                   .type = DOCUMENT_TEXT, .expects = "must be a text that is not empty"},
+#define ADMIN_KEYS 2 /* come first */
+    {.name = "by", .type = DOCUMENT_TEXT, .expects = "must be a text that is not empty"},
     {.name = "secret", .type = DOCUMENT_TEXT, .expects = "must be a text that is not empty"},
-    {.name = "to"                              },
-    {.name = "on"},
-    {.name = "format",
-                        .type = DOCUMENT_WORD,
-                        .words = notice_format_words,
-                        .expects = "must be \"json\" or \"text\""},
-    {0                                  }
+    {.name = "to"}, {.name = "on"},
+    {.name = "format", .type = DOCUMENT_WORD, .words = notice_format_words, .expects = "must be \"json\" or \"text\""},
+    {0}
 };
+/* clang-format on */
 
 static void rule_check_to(const json_t *to, const char *pointer, struct problems *problems)
 {

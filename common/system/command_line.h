@@ -64,8 +64,6 @@ int command_line_parse(const struct command_line *line, int argc, char **argv, v
 /* The same, printing help, version and errors. Returns -1 to go on, or the exit status. */
 int command_line_read(const struct command_line *line, int argc, char **argv, void *fields);
 
-/* Prints "PROGRAM: message" and where to find help. Returns the exit status. */
 int command_line_fail(const struct command_line *line, const struct error *e);
 
-/* Options with their help, wrapped. */
 void command_line_print_options(FILE *out, int columns, const struct command_line *line);

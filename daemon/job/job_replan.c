@@ -6,6 +6,7 @@
 
 #include "common/clock.h"
 #include "common/dataset/job_data.h"
+#include "common/document.h"
 #include "common/job/job_document.h"
 #include "common/job/recipe/preset.h"
 #include "common/log.h"
@@ -41,18 +42,17 @@ static int replan_read_place(const struct store_job *job, struct resume_point *a
 static json_t *replan_merge(const struct store_job *job, const json_t *changes,
                             struct problems *problems)
 {
+    static const struct document_key resume_keys[] = {
+        {.name = "cluster"}, {.name = "restart"}, {.name = "priority"}, {0}};
     json_t *document = json_deep_copy(store_job_spec(job)), *value;
     const char *key;
 
+    document_check((json_t *)changes, "", resume_keys,
+                   "cannot be changed by a resume: only cluster, restart and priority can",
+                   problems);
     json_object_foreach ((json_t *)changes, key, value) {
-        char pointer[128];
         json_t *group = json_object_get(document, key);
-        snprintf(pointer, sizeof pointer, "/%.100s", key);
-        if (strcmp(key, "cluster") != 0 && strcmp(key, "restart") != 0 &&
-            strcmp(key, "priority") != 0)
-            problems_add(problems, pointer, NULL,
-                         "cannot be changed by a resume: only cluster, restart and priority can");
-        else if (json_is_object(group) && json_is_object(value))
+        if (json_is_object(group) && json_is_object(value))
             json_object_update(group, value);
         else
             json_object_set(document, key, value);

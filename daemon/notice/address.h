@@ -1,8 +1,5 @@
-/*
- * Which addresses a notice may go to. Its target may be a submitter's, who must not make the daemon
- * call what only the inside of a network can reach. What counts is the address that is connected
- * to, not the text of a URL: a name may mean any address, and another one each time.
- */
+/* Which addresses a notice may go to: submitters must not make the daemon call into a network. What
+ * counts is the address that is connected to, as a name may have another one each time. */
 #pragma once
 
 #include <stdbool.h>
@@ -10,9 +7,8 @@
 
 #include "common/error.h"
 
-/* Globally reachable, as the IANA registries of special-purpose addresses say (RFC 6890). Not so:
- * loopback, private, link-local, shared (RFC 6598), multicast, documentation, reserved. IPv6
- * addresses that hold an IPv4 one (mapped, NAT64, 6to4) are judged by that. */
+/* Globally reachable by the IANA registries (RFC 6890). IPv6 addresses that hold an IPv4 one
+ * (mapped, NAT64, 6to4) are judged by that. */
 bool address_is_public(const struct sockaddr *address);
 
 /* notify_allow: networks ("10.1.2.0/24"), addresses and hosts ("chat.internal:8443") with spaces

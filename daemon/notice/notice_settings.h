@@ -1,7 +1,5 @@
 /*
- * The settings of notices: of traind.conf, and of the files that it names, the administrator's
- * rules (notify_rules) and the secrets that requests are signed with (notify_secret_file). A
- * snapshot that never changes; a reload makes another one.
+ * A snapshot of the settings of notices, with notify_rules and notify_secret_file:
  *
  *     [{"to": "https://chat.example.org/hook", "on": ["failed", "node_drained"], "format": "text",
  *       "by": "eve", "secret": "..."}]
@@ -31,7 +29,7 @@ struct notice_admin_rules {
     size_t count;
 };
 
-/* From JSON text. ERR_INVALID names all that is wrong. name: of the file, for messages. */
+/* name: of the file, for messages. ERR_INVALID. */
 int notice_admin_rules_parse(const char *text, size_t bytes, const char *name,
                              struct notice_admin_rules *rules, struct error *e);
 void notice_admin_rules_clear(struct notice_admin_rules *rules);

@@ -1,8 +1,7 @@
 /*
  * Notices about jobs, sweeps and nodes, sent as requests or mails: doc/notices.md.
  *
- *     facts of the store -> raise.c (rules) -> outbox.c (table notice) -> deliver.c -> post.c,
- * mail.c
+ *     facts of the store -> raise.c -> outbox.c -> deliver.c -> post.c, mail.c
  *
  * A notice is written in the transaction that stores its fact, and sent at least once, to each
  * target in order, until it is accepted or given up. Thread-safe.
@@ -14,8 +13,7 @@
 
 struct notices;
 
-/* Makes notices of the store's facts from now on, and sends them after notices_start. Takes over
- * the reference to first. */
+/* Nothing is sent before notices_start. Takes over the reference to first. */
 struct notices *notices_create(struct store *store, struct notice_settings *first);
 int notices_start(struct notices *n, struct error *e);
 
@@ -29,11 +27,9 @@ void notices_set(struct notices *n, struct notice_settings *fresh);
 int notices_test(struct notices *n, const char *target, enum notice_format format,
                  const char *owner, int64_t *id, int *wait_seconds, struct error *e);
 
-/* Since the daemon has started. */
 struct notices_counts {
     int64_t raised, delivered, failed, attempts;
 };
 void notices_count(const struct notices *n, struct notices_counts *counts);
 
-/* Ends the thread; what was under way is sent again by the next daemon. */
 void notices_destroy(struct notices *n); /* NULL is fine */

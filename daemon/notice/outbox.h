@@ -49,21 +49,19 @@ struct outbox_new {
 int outbox_add(struct sql *c, const char *database_uuid, const struct outbox_new *n, int64_t *id,
                struct error *e);
 
-/* The oldest waiting notice of each target, if it is due: at most of_owner of each owner (and of
- * the administrator's rules), owners in turn, `most` in all. *next_at: when the next one is due;
- * INFINITY: none. */
+/* The oldest waiting notice of each target, if it is due: at most of_owner of each owner, in turn,
+ * `most` in all. *next_at: when the next one is due; INFINITY: none. */
 int outbox_due(struct store *s, double now, int64_t of_owner, size_t most,
                struct outbox_notices *list, double *next_at, struct error *e);
 
-/* The number of tests that this owner requested since t, and the time of the first. */
+/* Tests of this owner since t. */
 int outbox_tests(struct sql *c, const char *owner, double t, int64_t *count, double *first,
                  struct error *e);
 
-/* Stores the outcome of an attempt. at: of the next one if it is waiting, else of the end. */
+/* at: of the next attempt if it is waiting, else of the end. */
 int outbox_attempted(struct store *s, int64_t id, enum outbox_state state, const char *words,
                      double at, struct error *e);
 
-/* Newest first. */
 struct outbox_filter {
     int64_t after; /* ids below it; 0: the newest */
     int64_t limit;

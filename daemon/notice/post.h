@@ -1,5 +1,5 @@
 /*
- * A notice as an HTTP request, by libcurl: POST of JSON with the headers
+ * A notice as a POST of JSON by libcurl, with the headers
  *
  *     Traind-Notice-Id: the notice; the same however often it comes
  *     Traind-Timestamp: 1789000000
@@ -8,9 +8,8 @@
  * The last two are sent if the target has a secret: HEX is HMAC-SHA256 (RFC 2104) with it, over the
  * timestamp, a dot and the body.
  *
- * Any answer of 200 to 299 takes it. Addresses are checked when they are connected to (address.h);
- * with a proxy, which connects in the daemon's place, those that the name has here. A redirect is a
- * request of its own. Not thread-safe.
+ * Addresses are checked when they are connected to; with a proxy, those that the name has here. Not
+ * thread-safe.
  */
 #pragma once
 
@@ -32,8 +31,7 @@ int post_create(const struct outbox_notice *n, const struct notice_settings *set
                 struct post **out, struct error *e);
 CURL *post_handle(struct post *p);
 
-/* After curl is done with it (and it was taken out of the multi handle). true: *outcome is filled;
- * false: it goes on at another address, add its handle again. */
+/* When curl is done with it. false: it is redirected, add its handle again. */
 bool post_done(struct post *p, CURLcode code, struct post_outcome *outcome);
 void post_destroy(struct post *p); /* NULL is fine */
 

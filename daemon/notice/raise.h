@@ -1,7 +1,6 @@
 /*
- * Turns facts that the store is about to commit into notices, as the job's document and the
- * administrator's rules ask for. Runs inside the store's transaction, so a notice states what was
- * true then. Its body has the keys and units of the API:
+ * Makes notices of facts inside the transaction that stores them, so that they state what was true
+ * then. Keys and units are those of the API:
  *
  *     {"kind", "t", "reason", "job": {...} | null, "evals": [...], "event": {...} | null,
  *      "sweep": {...} | null, "node": {...} | null}

@@ -62,7 +62,6 @@ static void render_failure(struct buffer *out, const json_t *event)
         buffer_printf(out, " (%s)", label);
 }
 
-/* "1 h 12 min", "3 min 5 s", "12.5 s" */
 static void render_duration(struct buffer *out, double seconds)
 {
     long long whole = (long long)seconds;
@@ -126,8 +125,7 @@ static void render_curve(struct buffer *out, const json_t *evals)
     }
 }
 
-/* "Job 12 (rn50) has failed: reason", then lines with its result, its last evaluations and the link
- * (NULL: none). The caller frees it; NULL: over the limit. */
+/* link may be NULL. The caller frees the text; NULL: over the limit. */
 static char *render_text(const json_t *body, const char *link)
 {
     enum notice_kind kind = notice_kind_of(json_get_text(body, "kind", NULL));
@@ -151,10 +149,9 @@ static char *render_text(const json_t *body, const char *link)
     return buffer_take(&out, NULL);
 }
 
-/* Escaped for chat services, in which the name of a job must not be a command: &, < and > become
- * entities (Slack: <!channel>, <URL|words>; Mattermost and Teams show them as characters), and an
- * invisible space (U+200B) follows each @ (Mattermost, Discord: @all) and breaks up Markdown links
- * (Mattermost, Discord, Teams). The caller frees it; NULL: over the limit. */
+/* The name of a job must not be a command of a chat service: &, < and > become entities (Slack:
+ * <!channel>, <URL|words>), and an invisible space (U+200B) follows each @ (Mattermost, Discord)
+ * and breaks up Markdown links. The caller frees it; NULL: over the limit. */
 static char *render_chat_text(const char *words)
 {
     static const struct {

@@ -35,7 +35,6 @@
 /* Whether a sweep may have ended while jobs of its trials have not; not known after a start. */
 static atomic_bool some_end = true;
 
-/* Of the loop's look under way. */
 static struct {
     int room;        /* jobs that may still be submitted */
     bool slurm_away; /* it did not answer */
@@ -161,7 +160,6 @@ static void sweep_check_rungs(struct job_manager *m, const json_t *d,
     }
 }
 
-/* A sweep by a metric that no job measures would succeed without a result. */
 static void sweep_check_metric(const char *metric, const struct job_spec *spec,
                                struct problems *problems)
 {
@@ -496,7 +494,7 @@ static const struct store_trial *sweep_all_failed(const struct store_sweep *swee
     return first;
 }
 
-/* The best 1/eta of the newest rung get the next budget. *ended: there is no next rung. */
+/* *ended: there is no next rung. */
 static int sweep_promote(struct job_manager *m, const struct store_sweep *sweep, const json_t *d,
                          bool *ended, struct error *e)
 {
@@ -600,8 +598,6 @@ double sweeps_go_on(struct job_manager *m)
            : fine                  ? INFINITY
                                    : AGAIN_SECONDS;
 }
-
-/* ---- early stopping */
 
 /*
  * A running trial is compared with the others of its rung, running or ended, at its newest step (or

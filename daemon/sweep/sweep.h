@@ -8,9 +8,8 @@
  *      "budget": {"key": "epochs", "min": 1, "max": 9, "eta": 3},
  *      "early_stop": {"rule": "none" | "median" | "rung", "from": 0.25, "least": 2}}
  *
- * A grid takes every combination of lists; random and halving draw `samples` points. Each rung of a
- * halving trains anew, with a schedule of its own length. State is in SQLite (sweep, sweep_trial);
- * a trial's job is submitted under a key of its own, so a restarted daemon submits none twice.
+ * Each rung of a halving trains anew, with a schedule of its own length. A trial's job is submitted
+ * under a key of its own, so a restarted daemon submits none twice.
  */
 #pragma once
 
@@ -19,10 +18,9 @@
 #include "daemon/store/job_insert.h"
 #include "daemon/store/sweep.h"
 
-#define SWEEPS_RUNNING_MAX 256                /* that go on at a time */
+#define SWEEPS_RUNNING_MAX 256
 #define SWEEP_TEXT_MAX     ((size_t)16 << 20) /* of the documents of all points, in bytes */
 
-/* Adds what the caller's jobs may not name. */
 struct sweep_permit {
     void (*check)(const struct job_spec *spec, const void *context, struct problems *problems);
     const void *context;
@@ -43,23 +41,21 @@ int sweep_create(struct job_manager *m, const struct sweep_new *new, struct prob
  * Thread-safe. */
 int sweep_cancel(struct job_manager *m, int64_t id, const char *by, struct error *e);
 
-/* In the loop of the job manager: takes results, submits, promotes and ends. Returns the seconds
- * after which it must be called again though nothing else happens; INFINITY: never. */
+/* Called in the job manager's loop. Returns the seconds until the next call; INFINITY: none. */
 double sweeps_go_on(struct job_manager *m);
 
-/* In the loop, once a second: stops losing trials early. */
+/* Likewise, once a second: early stopping. */
 void sweeps_stop_losers(struct job_manager *m);
 
 /* With the table of results, the best first (the highest rung, then the metric). */
 json_t *sweep_to_json(const struct store_sweep *sweep);
 
-/* For the preview: fills *sweep from a checked document: trials of the first rung, counted images,
- * and what is wrong with any trial. Clear it with store_sweep_clear. */
+/* Fills *sweep with the trials of the first rung. Clear it with store_sweep_clear. */
 void sweep_make(struct job_manager *m, const json_t *document, const struct sweep_new *new,
                 struct store_sweep *sweep, struct problems *problems);
 
-/* Likewise: the plan of a trial as it would be submitted now, or NULL and *e. The caller may set
- * prices in *inputs, and a speed if it knows one that was not measured. */
+/* The plan of a trial if submitted now, or NULL and *e. *inputs may have prices, and a speed if
+ * none was measured. */
 struct plan *sweep_plan_trial(struct job_manager *m, const struct store_sweep *sweep,
                               struct job_spec *spec, struct plan_inputs *inputs,
                               struct problems *problems, struct error *e);

@@ -57,7 +57,6 @@ static const struct document_key stop_keys[] = {
 static const struct document_key range_keys[] = {{.name = "min"}, {.name = "max"}, {.name = "log"}, {.name = "integer"}, {0}};
 /* clang-format on */
 
-/* Whether the document names this word under the key. */
 static bool sweep_document_says(const json_t *d, const char *key, const char *word)
 {
     return strcmp(json_get_text(d, key, ""), word) == 0;
@@ -229,8 +228,6 @@ json_t *sweep_document_check(const json_t *document, struct problems *problems)
     return NULL;
 }
 
-/* ---- points */
-
 double sweep_halton(int64_t seed, int64_t index, size_t dimension)
 {
     static const int primes[HALTON_DIMENSIONS] = {2,  3,  5,  7,  11, 13, 17, 19,
@@ -245,8 +242,7 @@ double sweep_halton(int64_t seed, int64_t index, size_t dimension)
     return u - floor(u);
 }
 
-/* x with few digits, for a name and a document that people read: with those alone that are needed
- * to tell it from others of its range. */
+/* x with as few digits as tell it from others of its range. */
 static double sweep_round(double x, double low, double high)
 {
     char text[NUMBER_BYTES];
@@ -326,9 +322,8 @@ static void sweep_name_value(FILE *out, const char *pointer, const json_t *value
     free(text);
 }
 
-/* "rn18 lr.base=0.2 steps=16": the name of the base, or of the sweep, and the values in which this
- * job differs from the others, as --set takes them. NULL: the name is one of the parameters, or the
- * base's is wrong, which is reported elsewhere. The caller frees it. */
+/* "rn18 lr.base=0.2 steps=16", values as --set takes them. NULL: the name is a parameter, or the
+ * base's is wrong. The caller frees it. */
 static char *sweep_job_name(const json_t *d, const json_t *point, const json_t *job)
 {
     const json_t *base = json_object_get(json_object_get(d, "base"), "name"), *value;

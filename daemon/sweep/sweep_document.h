@@ -25,7 +25,6 @@ double sweep_budget(const json_t *document, int64_t rung);
 
 #define HALTON_DIMENSIONS 16 /* above, neighbouring dimensions are correlated over many points */
 
-/* Coordinate `dimension` of point `index` (from 0) of Halton's sequence (1960), shifted by a seed
- * as Cranley and Patterson (1976) do: at least 0, below 1. For any n, the first n points leave
- * smaller holes than n independent ones. */
+/* A coordinate in [0, 1) of point `index` of Halton's sequence (1960), shifted by a seed as Cranley
+ * and Patterson (1976) do: its first n points leave smaller holes than n independent ones. */
 double sweep_halton(int64_t seed, int64_t index, size_t dimension);

@@ -288,7 +288,6 @@ static int preview_point(struct preview *p, int64_t number, int64_t rung, struct
     return status;
 }
 
-/* How many of a rung's jobs run side by side, on a machine without others. */
 static int64_t sweep_preview_side_by_side(const struct preview *p, int64_t jobs, int64_t slots)
 {
     int64_t most = json_get_integer(p->document, "concurrency", 1);
@@ -329,7 +328,6 @@ static void sweep_preview_add_band(struct plan_band *sum, const struct plan_band
     sum->high += more->high;
 }
 
-/* Images are those of average points where not all run. */
 static void preview_add_rung(struct preview *p, int64_t rung, int64_t jobs,
                              const struct rung_points *points)
 {

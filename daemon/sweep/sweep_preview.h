@@ -1,4 +1,3 @@
-/* What a sweep would run and take, before it starts. */
 #pragma once
 
 #include <stdint.h>
@@ -33,11 +32,9 @@ struct sweep_rung {
 };
 
 /*
- * The cost of a rung of at least r->jobs of the `count` points. All points run in rung 0. Which of
- * them a higher rung gets is not known: it is taken to cost as many average points, at least as
- * many of the cheapest and at most as many of the dearest. Early stopping may save all losers of a
- * rung but `from` of their steps; that too is in the low end alone. *elapsed: from the first start
- * to the last end, each job starting as soon as one before it has ended.
+ * The cost of a rung, of average points, at least of the cheapest and at most of the dearest, as
+ * those that a higher rung gets are not known. Early stopping saves all losers but `from` of their
+ * steps, in the low end alone. *elapsed: each job starts as soon as one before it has ended.
  */
 void sweep_rung_cost(const struct sweep_cost *points, size_t count, const struct sweep_rung *r,
                      struct sweep_cost *sum, struct plan_band *elapsed);
