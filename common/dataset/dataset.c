@@ -15,6 +15,7 @@
 #include "common/dataset/tfrecord.h"
 #include "common/system/file.h"
 #include "common/system/open_beneath.h"
+#include "common/xalloc.h"
 
 #define IMAGE_FILE_LIMIT_BYTES (256u << 20) /* of one JPEG in a class folder */
 
@@ -97,24 +98,22 @@ static int dataset_take_part(struct dataset *d, struct dataset_part part, struct
                      d->list.folder, part.of, part.number);
 }
 
-static int dataset_open_shards(struct dataset *d, struct error *e)
+static void dataset_open_shards(struct dataset *d)
 {
     const char *why;
     json_t *classes = manifest_classes(&d->list, &why);
 
     d->classes = (int64_t)json_array_size(classes);
     json_decref(classes);
-    return shards_create(&d->list, &d->shards, e);
+    d->shards = shards_create(&d->list);
 }
 
 int dataset_open_part(const char *path, enum dataset_role role, struct dataset_part part,
                       struct dataset **out, struct error *e)
 {
-    struct dataset *d = calloc(1, sizeof *d);
+    struct dataset *d = xcalloc(1, sizeof *d);
 
     *out = NULL;
-    if (!d)
-        return error_set(e, ERR_NO_MEMORY, "no memory for a data set");
     d->listed_at = clock_now();
     int rc = dataset_list_find(path, role, part, &d->list, e);
     if (rc == 0 && d->list.format == DATASET_TFRECORD)
@@ -126,7 +125,7 @@ int dataset_open_part(const char *path, enum dataset_role role, struct dataset_p
     if (rc == 0)
         rc = dataset_take_part(d, part, e);
     if (rc == 0 && d->list.format == DATASET_TFRECORD)
-        rc = dataset_open_shards(d, e);
+        dataset_open_shards(d);
     dataset_list_note_empty(&d->list);
     if (rc) {
         dataset_close(d);
@@ -237,13 +236,11 @@ void dataset_digest(const struct dataset *d, struct dataset_digest *out)
 }
 
 /* Sums the images by node. */
-static int dataset_count_list_parts(const struct dataset_list *list, const int64_t *in_file,
-                                    int nodes, struct dataset_counts *counts, struct error *e)
+static void dataset_count_list_parts(const struct dataset_list *list, const int64_t *in_file,
+                                     int nodes, struct dataset_counts *counts)
 {
-    int64_t *of_node = calloc((size_t)nodes, sizeof *of_node);
+    int64_t *of_node = xcalloc((size_t)nodes, sizeof *of_node);
 
-    if (!of_node)
-        return error_set(e, ERR_NO_MEMORY, "no memory to count the images of %d nodes", nodes);
     for (size_t i = 0; i < list->count; i++) {
         counts->images += in_file[i];
         of_node[dataset_list_node(list, nodes, (uint32_t)i)] += in_file[i];
@@ -254,7 +251,6 @@ static int dataset_count_list_parts(const struct dataset_list *list, const int64
         counts->most = of_node[node] > counts->most ? of_node[node] : counts->most;
     }
     free(of_node);
-    return 0;
 }
 
 static int dataset_count_by_index(const char *path, enum dataset_role role, int nodes,
@@ -266,15 +262,14 @@ static int dataset_count_by_index(const char *path, enum dataset_role role, int 
     if (rc)
         return rc;
     dataset_keep_index(d);
-    int64_t *in_file = calloc(d->list.count, sizeof *in_file);
-    for (int64_t i = 0; in_file && i < d->images; i++)
+    int64_t *in_file = xcalloc(d->list.count, sizeof *in_file);
+    for (int64_t i = 0; i < d->images; i++)
         in_file[d->index.entries[i].file]++;
-    rc = in_file ? dataset_count_list_parts(&d->list, in_file, nodes, counts, e)
-                 : error_set(e, ERR_NO_MEMORY, "no memory for the list of files");
+    dataset_count_list_parts(&d->list, in_file, nodes, counts);
     memcpy(counts->remarks, d->list.remarks, sizeof counts->remarks);
     free(in_file);
     dataset_close(d);
-    return rc;
+    return 0;
 }
 
 int dataset_count_parts(const char *path, enum dataset_role role, int nodes,
@@ -288,10 +283,10 @@ int dataset_count_parts(const char *path, enum dataset_role role, int nodes,
         return 0;
     int rc = dataset_list_find(path, role, (struct dataset_part){0, 1}, &list, e);
     if (rc == 0 && list.format == DATASET_TFRECORD) {
-        int64_t *in_file = calloc(list.count, sizeof *in_file);
-        known = in_file && manifest_count(&list, in_file);
+        int64_t *in_file = xcalloc(list.count, sizeof *in_file);
+        known = manifest_count(&list, in_file);
         if (known)
-            rc = dataset_count_list_parts(&list, in_file, nodes, counts, e);
+            dataset_count_list_parts(&list, in_file, nodes, counts);
         memcpy(counts->remarks, list.remarks, sizeof counts->remarks);
         free(in_file);
     }

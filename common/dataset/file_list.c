@@ -16,6 +16,7 @@
 #include "common/system/file.h"
 #include "common/system/open_beneath.h"
 #include "common/text.h"
+#include "common/xalloc.h"
 
 #define NAMED_AT_MOST 5 /* in a remark */
 
@@ -135,11 +136,9 @@ static int list_shards_check_none_missing(const char *folder, const struct shard
 static int list_shards_check(char *const *paths, size_t count, const char *folder,
                              struct dataset_part part, struct error *e)
 {
-    struct shard_number *s = calloc(count + 1, sizeof *s);
+    struct shard_number *s = xcalloc(count + 1, sizeof *s);
     size_t n = 0;
 
-    if (!s)
-        return error_set(e, ERR_NO_MEMORY, "no memory for a list of shards");
     for (size_t i = 0; i < count; i++)
         n += list_parse_shard(paths[i], &s[n]);
     qsort(s, n, sizeof *s, list_shards_by_number);
@@ -199,19 +198,13 @@ static void list_names_free(struct names *names)
     free(names->entries);
 }
 
-static char *list_join_path(const char *folder, const char *name)
-{
-    char *path = NULL;
-    return asprintf(&path, "%s/%s", folder, name) < 0 ? NULL : path;
-}
-
 static bool list_is_folder(const char *folder, const struct dirent *entry)
 {
     struct stat st;
     if (entry->d_type != DT_UNKNOWN && entry->d_type != DT_LNK)
         return entry->d_type == DT_DIR;
-    char *path = list_join_path(folder, entry->d_name);
-    bool yes = path && stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+    char *path = xasprintf("%s/%s", folder, entry->d_name);
+    bool yes = stat(path, &st) == 0 && S_ISDIR(st.st_mode);
     free(path);
     return yes;
 }
@@ -222,7 +215,7 @@ int dataset_list_add(struct dataset_list *list, char *path, uint64_t bytes, int6
     const struct array arrays[] = {ARRAY(list->files), ARRAY(list->bytes), ARRAY(list->changed_ns),
                                    ARRAY(list->labels)};
 
-    if (!path || !arrays_grow(arrays, 4, list->count, &list->room)) {
+    if (!arrays_grow(arrays, 4, list->count, &list->room)) {
         free(path);
         return error_set(e, ERR_NO_MEMORY, "no memory for the list of files in %s", list->folder);
     }
@@ -243,10 +236,10 @@ static int list_file(struct dataset_list *list, const char *folder, const char *
                      struct error *e)
 {
     struct stat st;
-    char *path = list_join_path(folder, name);
-    int rc = path ? open_beneath_stat(path, &st, e) : 0;
+    char *path = xasprintf("%s/%s", folder, name);
+    int rc = open_beneath_stat(path, &st, e);
 
-    if (path && !rc && !S_ISREG(st.st_mode))
+    if (!rc && !S_ISREG(st.st_mode))
         rc = error_set(e, ERR_INVALID, "%s is %s, not a regular file", path, file_kind(st.st_mode));
     if (rc) {
         free(path);
@@ -362,8 +355,8 @@ bool dataset_is_image_name(const char *name)
 static int list_refuse_name(const char *folder, const char *name, struct error *e)
 {
     char head[CONTENT_HEAD_BYTES];
-    char *path = list_join_path(folder, name);
-    int fd = path ? open_beneath_file(path, e) : -1;
+    char *path = xasprintf("%s/%s", folder, name);
+    int fd = open_beneath_file(path, e);
     ssize_t got = fd < 0 ? 0 : pread(fd, head, sizeof head, 0);
     const struct content *c = got > 0 ? content_of(head, (size_t)got) : NULL;
 
@@ -381,9 +374,8 @@ static int list_refuse_name(const char *folder, const char *name, struct error *
 static int list_class(struct dataset_list *list, int32_t label, struct error *e)
 {
     struct names images = {0};
-    char *folder = list_join_path(list->folder, list->classes[label]);
-    int rc = folder ? list_names_read(folder, &images, e)
-                    : error_set(e, ERR_NO_MEMORY, "no memory for a list of files");
+    char *folder = xasprintf("%s/%s", list->folder, list->classes[label]);
+    int rc = list_names_read(folder, &images, e);
 
     for (int i = 0; i < images.count && rc == 0; i++) {
         const char *image = images.entries[i]->d_name;
@@ -504,46 +496,36 @@ static int list_check_no_roles(struct dataset_list *list, struct error *e)
                      train ? train : "train", list->folder, eval ? eval : "validation");
 }
 
-static int list_class_folder(struct dataset_list *list, const char *name, struct error *e)
+static void list_class_folder(struct dataset_list *list, const char *name)
 {
     struct stat st;
-    char *path = list_join_path(list->folder, name);
-    bool seen = path && stat(path, &st) == 0;
+    char *path = xasprintf("%s/%s", list->folder, name);
+    bool seen = stat(path, &st) == 0;
 
     free(path);
     list->class_changed_ns[list->class_count] = seen ? list_changed_ns(&st) : 0;
-    list->classes[list->class_count] = strdup(name);
-    if (!list->classes[list->class_count])
-        return error_set(e, ERR_NO_MEMORY, "no memory for the name of a class");
-    list->class_count++;
-    return 0;
+    list->classes[list->class_count++] = xstrdup(name);
 }
 
 static int list_classes(const struct names *names, struct dataset_list *list, struct error *e)
 {
     size_t room = (size_t)names->count + 1;
     struct named left_out = {0};
-    int rc = 0;
 
     list->format = DATASET_FOLDER;
-    list->classes = calloc(room, sizeof *list->classes);
-    list->class_changed_ns = calloc(room, sizeof *list->class_changed_ns);
-    if (!list->classes || !list->class_changed_ns)
-        return error_set(e, ERR_NO_MEMORY, "no memory for %d classes", names->count);
-    for (int i = 0; i < names->count && rc == 0; i++) {
+    list->classes = xcalloc(room, sizeof *list->classes);
+    list->class_changed_ns = xcalloc(room, sizeof *list->class_changed_ns);
+    for (int i = 0; i < names->count; i++) {
         const char *name = names->entries[i]->d_name;
         if (!list_is_folder(list->folder, names->entries[i]))
             continue;
         if (list_is_system_folder(name))
             list_named_add(&left_out, name);
         else
-            rc = list_class_folder(list, name, e);
+            list_class_folder(list, name);
     }
     list_remark(list, &left_out, "these system folders are not classes and are ignored");
-    if (rc == 0)
-        rc = list->class_count > 0 ? list_check_no_roles(list, e)
-                                   : list_no_data_set(list->folder, e);
-    return rc;
+    return list->class_count > 0 ? list_check_no_roles(list, e) : list_no_data_set(list->folder, e);
 }
 
 static bool list_is_role_name(const char *name, enum dataset_role role)
@@ -582,11 +564,11 @@ static int list_lacks_role(struct dataset_list *list, enum dataset_role role, co
 {
     static const char *const words[] = {[DATASET_TRAIN] = "train", [DATASET_EVAL] = "validation"};
     enum dataset_role other_role = role == DATASET_TRAIN ? DATASET_EVAL : DATASET_TRAIN;
-    char *folder = list_join_path(list->folder, other);
+    char *folder = xasprintf("%s/%s", list->folder, other);
     struct names names = {0};
     bool shards = false;
 
-    if (folder && list_names_read(folder, &names, e) == 0)
+    if (list_names_read(folder, &names, e) == 0)
         for (int i = 0; i < names.count && !shards; i++)
             shards = list_is_shard(folder, names.entries[i], other_role);
     list_names_free(&names);
@@ -611,7 +593,7 @@ static int list_folder(struct dataset_list *list, enum dataset_role role, struct
         enum dataset_role other = role == DATASET_TRAIN ? DATASET_EVAL : DATASET_TRAIN;
         const char *deeper = enter ? list_role_folder(list->folder, &names, role) : NULL;
         const char *not_here = enter ? list_role_folder(list->folder, &names, other) : NULL;
-        char *folder = deeper ? list_join_path(list->folder, deeper) : NULL;
+        char *folder = deeper ? xasprintf("%s/%s", list->folder, deeper) : NULL;
         if (folder) {
             free(list->folder);
             list->folder = folder;
@@ -641,9 +623,7 @@ int dataset_list_find(const char *path, enum dataset_role role, struct dataset_p
                       struct dataset_list *list, struct error *e)
 {
     *list = (struct dataset_list){.role = role};
-    list->folder = strdup(path);
-    if (!list->folder)
-        return error_set(e, ERR_NO_MEMORY, "no memory for a path");
+    list->folder = xstrdup(path);
     for (size_t end = strlen(list->folder); end > 1 && list->folder[end - 1] == '/'; end--)
         list->folder[end - 1] = '\0';
     return list_with_remarks(list, list_folder(list, role, part, true, e), e);

@@ -61,7 +61,7 @@ static void index_place_beside(const struct dataset_list *list, char path[PATH_M
 
     if (index_of_shards(list))
         kind = strncmp(file_base_name(list->files[0]), "train-", 6) == 0 ? "train" : "validation";
-    snprintf(path, PATH_MAX, "%s/.traind-index-%s", list->folder, kind);
+    file_path(path, NULL, "%s/.traind-index-%s", list->folder, kind);
 }
 
 /* "" without a cache folder. */
@@ -73,9 +73,8 @@ static void index_place_in_cache(const struct dataset_list *list, char path[PATH
     index_place_beside(list, beside);
     if (!realpath(list->folder, real) || !file_cache_folder(cache))
         return;
-    if ((size_t)snprintf(path, PATH_MAX, "%s/%08x%s", cache, tfrecord_crc32c(real, strlen(real)),
-                         file_base_name(beside)) >= PATH_MAX)
-        path[0] = '\0';
+    file_path(path, NULL, "%s/%08x%s", cache, tfrecord_crc32c(real, strlen(real)),
+              file_base_name(beside));
 }
 
 struct cursor {

@@ -63,8 +63,7 @@ static json_t *manifest_load(const struct dataset_list *list, int place, struct 
     char path[PATH_MAX];
 
     *e = (struct error){0};
-    if ((size_t)snprintf(path, sizeof path, "%s/%s" MANIFEST_NAME, list->folder,
-                         place ? "../" : "") >= sizeof path)
+    if (file_path(path, NULL, "%s/%s" MANIFEST_NAME, list->folder, place ? "../" : ""))
         return NULL;
     json_t *manifest = json_read_fd(open_beneath_file(path, e), path, MANIFEST_LIMIT_BYTES, e);
     if (json_integer_value(json_object_get(manifest, "format")) == MANIFEST_FORMAT)

@@ -13,6 +13,7 @@
 #include "common/dataset/tf_example.h"
 #include "common/dataset/tfrecord.h"
 #include "common/system/content.h"
+#include "common/system/file.h"
 #include "common/system/open_beneath.h"
 
 #define RECORD_LIMIT_BYTES ((size_t)16 << 20)
@@ -116,11 +117,11 @@ static void probe_image(const char *path, struct dataset_probe *out)
 /* Probes the first image by name, or with any just one. */
 static void probe_class(const char *folder, const char *name, bool any, struct dataset_probe *out)
 {
-    char path[PATH_MAX], first[NAME_MAX + 1] = "";
+    char path[PATH_MAX], image[PATH_MAX], first[NAME_MAX + 1] = "";
     const struct dirent *entry;
     struct error e;
 
-    if ((size_t)snprintf(path, sizeof path, "%s/%s", folder, name) >= sizeof path)
+    if (file_path(path, NULL, "%s/%s", folder, name))
         return;
     int fd = open_beneath_folder(path, &e);
     DIR *images = fd < 0 ? NULL : fdopendir(fd);
@@ -131,10 +132,8 @@ static void probe_class(const char *folder, const char *name, bool any, struct d
         closedir(images);
     else if (fd >= 0)
         close(fd);
-    size_t length = strlen(path);
-    if (*first &&
-        (size_t)snprintf(path + length, sizeof path - length, "/%s", first) < sizeof path - length)
-        probe_image(path, out);
+    if (*first && !file_path(image, NULL, "%s/%s", path, first))
+        probe_image(image, out);
 }
 
 void dataset_probe(const char *path, enum dataset_role role, struct dataset_probe *out)

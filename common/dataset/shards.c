@@ -13,6 +13,7 @@
 #include "common/dataset/tfrecord.h"
 #include "common/system/content.h"
 #include "common/system/open_beneath.h"
+#include "common/xalloc.h"
 
 #define OTHER_DESCRIPTORS 256 /* left to the rest of the process */
 
@@ -40,24 +41,16 @@ static uint32_t shards_descriptors_for(size_t count)
     return (uint32_t)(limit.rlim_cur / 4);
 }
 
-int shards_create(const struct dataset_list *list, struct shards **out, struct error *e)
+struct shards *shards_create(const struct dataset_list *list)
 {
-    struct shards *s = calloc(1, sizeof *s);
+    struct shards *s = xcalloc(1, sizeof *s);
 
-    *out = NULL;
-    if (s) {
-        s->list = list;
-        s->keep = shards_descriptors_for(list->count);
-        s->fds = calloc(s->keep + 1, sizeof *s->fds);
-    }
-    if (!s || !s->fds) {
-        free(s);
-        return error_set(e, ERR_NO_MEMORY, "no memory for %zu shards", list->count);
-    }
+    s->list = list;
+    s->keep = shards_descriptors_for(list->count);
+    s->fds = xcalloc(s->keep + 1, sizeof *s->fds);
     for (uint32_t i = 0; i < s->keep; i++)
         atomic_init(&s->fds[i], -1);
-    *out = s;
-    return 0;
+    return s;
 }
 
 void shards_destroy(struct shards *s)

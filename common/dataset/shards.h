@@ -12,7 +12,7 @@
 struct shards;
 
 /* Borrows the list. */
-int shards_create(const struct dataset_list *list, struct shards **out, struct error *e);
+struct shards *shards_create(const struct dataset_list *list);
 void shards_destroy(struct shards *s); /* NULL is fine */
 
 /* Walks a shard's frames. *lengths: the payload bytes of *count records; the caller frees it.

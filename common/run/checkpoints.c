@@ -57,8 +57,9 @@ static void checkpoint_remove(const char *checkpoints, const char *name)
     char path[PATH_MAX], hidden[PATH_MAX];
     struct error e;
 
-    snprintf(path, sizeof path, "%s/%s", checkpoints, name);
-    snprintf(hidden, sizeof hidden, "%s/.%s.tmp", checkpoints, name);
+    if (file_path(path, NULL, "%s/%s", checkpoints, name) ||
+        file_path(hidden, NULL, "%s/.%s.tmp", checkpoints, name))
+        return;
     if (file_remove_tree(rename(path, hidden) ? path : hidden, &e))
         log_warning("%s", e.text);
 }
@@ -117,9 +118,10 @@ int checkpoint_remove_unfinished(const char *checkpoints, struct error *e)
     int count = scandir(checkpoints, &names, checkpoint_is_unfinished, alphasort), status = 0;
 
     for (int i = 0; i < count; i++) {
-        char path[PATH_MAX + 300];
-        snprintf(path, sizeof path, "%s/%s", checkpoints, names[i]->d_name);
-        int removed = file_remove_tree(path, e);
+        char path[PATH_MAX];
+        int removed = file_path(path, e, "%s/%s", checkpoints, names[i]->d_name);
+        if (!removed)
+            removed = file_remove_tree(path, e);
         status = removed ? removed : status;
     }
     if (count >= 0)

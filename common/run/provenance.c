@@ -7,6 +7,7 @@
 
 #include "common/buffer.h"
 #include "common/json.h"
+#include "common/xalloc.h"
 
 #define VALUE_LIMIT_BYTES 65536
 
@@ -76,7 +77,7 @@ static char *provenance_fact_date(const json_t *value)
 
     if (json_is_number(value) && gmtime_r(&at, &tm))
         strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S UTC", &tm);
-    return strdup(text);
+    return xstrdup(text);
 }
 
 static char *provenance_fact_text(const json_t *value, enum fact_kind kind)
@@ -84,11 +85,11 @@ static char *provenance_fact_text(const json_t *value, enum fact_kind kind)
     if (!value)
         return NULL;
     if (json_is_null(value))
-        return strdup("none");
+        return xstrdup("none");
     if (kind == FACT_TIME)
         return provenance_fact_date(value);
     if (json_is_string(value))
-        return strdup(*json_string_value(value) ? json_string_value(value) : "none");
+        return xstrdup(*json_string_value(value) ? json_string_value(value) : "none");
     return json_to_text(value, JSON_ENCODE_ANY | JSON_COMPACT);
 }
 
@@ -125,7 +126,7 @@ static char *provenance_fact_of_machines(const json_t *attempt, const char *key,
         char *text = provenance_fact_text(name && value ? json_object_get(value, name) : value,
                                           FACT_MACHINES);
         if (!text && name && value)
-            text = strdup("not there");
+            text = xstrdup("not there");
         if (text && (!before || strcmp(before, text) != 0))
             buffer_printf(&out, "%s%s", out.bytes ? ", " : "", text);
         free(before);
@@ -157,9 +158,8 @@ static json_t *provenance_words_of(const char *text)
 
     for (text += strspn(text, between); *text; text += length + strspn(text + length, between)) {
         length = strcspn(text, between);
-        char *word = strndup(text, length);
-        if (word)
-            json_object_set_new(words, word, json_true());
+        char *word = xstrndup(text, length);
+        json_object_set_new(words, word, json_true());
         free(word);
     }
     return words;

@@ -15,6 +15,7 @@
 #include "common/run/stall_report.h"
 #include "common/system/content.h"
 #include "common/system/file.h"
+#include "common/xalloc.h"
 
 static const struct {
     const char *name;
@@ -66,15 +67,11 @@ static char *safetensors_make_header(const struct safetensors_tensor *tensors, s
         json_object_set_new(header, tensors[i].name, safetensors_describe(&tensors[i], offset));
         offset += safetensors_bytes(&tensors[i]);
     }
-    char *text = json_dumps(header, JSON_COMPACT), *padded = NULL;
-    if (text) {
-        *length = (strlen(text) + 7) & ~(size_t)7;
-        padded = malloc(*length + 1);
-    }
-    if (padded) {
-        memset(padded, ' ', *length);
-        memcpy(padded, text, strlen(text));
-    }
+    char *text = must_alloc(json_dumps(header, JSON_COMPACT));
+    *length = (strlen(text) + 7) & ~(size_t)7;
+    char *padded = xmalloc(*length + 1);
+    memset(padded, ' ', *length);
+    memcpy(padded, text, strlen(text));
     free(text);
     json_decref(strings);
     json_decref(header);
@@ -124,16 +121,11 @@ int safetensors_write(const char *path, const struct safetensors_tensor *tensors
                       safetensors_fill *fill, void *context, struct error *e)
 {
     size_t length = 0;
-    char temporary[4096];
-    char *header = safetensors_make_header(tensors, count, meta, meta_count, &length);
+    char temporary[PATH_MAX];
 
-    if (!header)
-        return error_set(e, ERR_NO_MEMORY, "no memory for the header of %s", path);
-    if ((size_t)snprintf(temporary, sizeof temporary, "%s.%ld.tmp", path, (long)getpid()) >=
-        sizeof temporary) {
-        free(header);
-        return error_set(e, ERR_INVALID, "the path %.100s... is too long", path);
-    }
+    if (file_path(temporary, e, "%s.%ld.tmp", path, (long)getpid()))
+        return -ERR_INVALID;
+    char *header = safetensors_make_header(tensors, count, meta, meta_count, &length);
     unlink(temporary);
     int failed = 0,
         fd = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
@@ -361,9 +353,7 @@ static int safetensors_read_entries(struct safetensors *s, struct error *e)
     const json_t *value;
     const char *name;
 
-    s->entries = calloc(json_object_size(s->header) + 1, sizeof *s->entries);
-    if (!s->entries)
-        return error_set(e, ERR_NO_MEMORY, "no memory for the header of %s", s->path);
+    s->entries = xcalloc(json_object_size(s->header) + 1, sizeof *s->entries);
     json_object_foreach (s->header, name, value) {
         int status;
         if (!strcmp(name, "__metadata__"))
@@ -385,12 +375,9 @@ int safetensors_open(const char *path, struct safetensors **out, struct error *e
 
 int safetensors_open_fd(int fd, const char *path, struct safetensors **out, struct error *e)
 {
-    struct safetensors *s = calloc(1, sizeof *s);
-    if (!s || !(s->path = strdup(path))) {
-        free(s);
-        close(fd);
-        return error_set(e, ERR_NO_MEMORY, "no memory to read %s", path);
-    }
+    struct safetensors *s = xcalloc(1, sizeof *s);
+
+    s->path = xstrdup(path);
     s->fd = fd;
     int status = safetensors_read_header(s, e);
     if (status == -ERR_CORRUPT)

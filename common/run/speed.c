@@ -11,6 +11,7 @@
 #include "common/json.h"
 #include "common/system/host.h"
 #include "common/system/file.h"
+#include "common/xalloc.h"
 
 #define CACHE_LINES       1000
 #define CACHE_LIMIT_BYTES ((size_t)4 << 20)
@@ -101,9 +102,9 @@ static char *speed_cache_text(const char *folder)
     char path[PATH_MAX], *text;
     size_t bytes;
 
-    if ((size_t)snprintf(path, sizeof path, "%s/speeds.jsonl", folder) >= sizeof path ||
+    if (file_path(path, NULL, "%s/speeds.jsonl", folder) ||
         file_read(path, CACHE_LIMIT_BYTES, &text, &bytes, NULL))
-        return strdup("");
+        return xstrdup("");
     return text;
 }
 
@@ -122,7 +123,7 @@ static const char *speed_tail(const char *text, int lines)
 
 int speed_cache_add(const char *key, const struct plan_sample *sample, struct error *e)
 {
-    char folder[PATH_MAX], path[PATH_MAX], cpu[SPEED_CPU_BYTES], *text = NULL;
+    char folder[PATH_MAX], path[PATH_MAX], cpu[SPEED_CPU_BYTES];
 
     if (!file_cache_folder(folder))
         return error_set(e, ERR_NOT_FOUND, "neither XDG_CACHE_HOME nor HOME names a folder");
@@ -134,12 +135,11 @@ int speed_cache_add(const char *key, const struct plan_sample *sample, struct er
     json_object_set_new(line, "key", json_string(key));
     json_object_set_new(line, "cpu", json_string(speed_cpu(cpu)));
     json_object_set_new(line, "t", json_number(clock_now()));
-    char *words = json_dumps(line, JSON_COMPACT);
+    char *words = must_alloc(json_dumps(line, JSON_COMPACT));
+    char *text = xasprintf("%s%s\n", speed_tail(old, CACHE_LINES - 1), words);
     json_decref(line);
-    snprintf(path, sizeof path, "%.*s/speeds.jsonl", PATH_MAX - 32, folder);
-    if (!old || !words || asprintf(&text, "%s%s\n", speed_tail(old, CACHE_LINES - 1), words) < 0)
-        status = error_set(e, ERR_NO_MEMORY, "no memory for %s", path);
-    else
+    status = file_path(path, e, "%s/speeds.jsonl", folder);
+    if (!status)
         status = file_write_unsynced(path, text, strlen(text), e);
     free(text);
     free(words);
@@ -164,7 +164,7 @@ size_t speed_cache_find(const char *key, struct plan_sample *samples, size_t mos
         return 0;
     char *text = speed_cache_text(folder), *end;
     speed_cpu(cpu);
-    while (text && *text && count < most) { /* from its last line to its first */
+    while (*text && count < most) { /* from its last line to its first */
         size_t length = strlen(text);
         while (length > 0 && text[length - 1] == '\n')
             text[--length] = '\0';
@@ -184,9 +184,9 @@ static json_t *speed_network_load(char path[PATH_MAX])
     char folder[PATH_MAX];
     struct error ignored;
 
-    if (!file_cache_folder(folder) || file_make_dirs(folder, &ignored) ||
-        (size_t)snprintf(path, PATH_MAX, "%s/network.json", folder) >= PATH_MAX)
-        *path = '\0';
+    *path = '\0';
+    if (file_cache_folder(folder) && !file_make_dirs(folder, &ignored))
+        file_path(path, NULL, "%s/network.json", folder);
     return *path ? json_document_load(path, &ignored) : NULL;
 }
 

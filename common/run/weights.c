@@ -10,23 +10,20 @@
 #include "common/json.h"
 #include "common/net/arch.h"
 #include "common/run/checkpoints.h"
+#include "common/system/file.h"
 #include "common/system/open_beneath.h"
+#include "common/xalloc.h"
 
 enum { NAMED_AT_MOST = 10, NAME_BYTES = 96 };
 
 #define MODEL_FILE "model.safetensors"
-
-static bool weights_join_path(char path[PATH_MAX], const char *folder, const char *name)
-{
-    return (size_t)snprintf(path, PATH_MAX, "%s/%s", folder, name) < PATH_MAX;
-}
 
 static bool weights_exist(const char *folder, const char *name)
 {
     char path[PATH_MAX];
     struct stat st;
 
-    return weights_join_path(path, folder, name) && open_beneath_stat(path, &st, NULL) == 0;
+    return !file_path(path, NULL, "%s/%s", folder, name) && open_beneath_stat(path, &st, NULL) == 0;
 }
 
 /* state.json is written last and contains its own digest. */
@@ -36,7 +33,7 @@ static bool weights_checkpoint_is_whole(const char *checkpoint)
     struct error e;
 
     if (!weights_exist(checkpoint, MODEL_FILE) ||
-        !weights_join_path(path, checkpoint, "state.json"))
+        file_path(path, NULL, "%s/state.json", checkpoint))
         return false;
     json_t *state = json_read_fd(open_beneath_file(path, &e), path, JSON_DOCUMENT_LIMIT_BYTES, &e);
     const char *stored = json_string_value(json_object_get(state, "xxh128"));
@@ -57,8 +54,9 @@ static int weights_find_newest(const char *checkpoints, char path[PATH_MAX], str
     if (count < 0)
         return count;
     for (int i = 0; i < count && !found; i++)
-        found = weights_join_path(folder, checkpoints, names[i]->d_name) &&
-                weights_checkpoint_is_whole(folder) && weights_join_path(path, folder, MODEL_FILE);
+        found = !file_path(folder, NULL, "%s/%s", checkpoints, names[i]->d_name) &&
+                weights_checkpoint_is_whole(folder) &&
+                !file_path(path, NULL, "%s/" MODEL_FILE, folder);
     checkpoint_list_free(names, count);
     if (found)
         return 0;
@@ -77,12 +75,9 @@ static int weights_find(const char *init, char path[PATH_MAX], struct error *e)
 
     if (status)
         return status;
-    if (!S_ISDIR(st.st_mode) || weights_exist(init, MODEL_FILE)) {
-        bool fits = S_ISDIR(st.st_mode) ? weights_join_path(path, init, MODEL_FILE)
-                                        : snprintf(path, PATH_MAX, "%s", init) < PATH_MAX;
-        return fits ? 0 : error_set(e, ERR_INVALID, "the path %.200s... is too long", init);
-    }
-    if (weights_exist(init, "checkpoints") && weights_join_path(checkpoints, init, "checkpoints"))
+    if (!S_ISDIR(st.st_mode) || weights_exist(init, MODEL_FILE))
+        return file_path(path, e, S_ISDIR(st.st_mode) ? "%s/" MODEL_FILE : "%s", init);
+    if (weights_exist(init, "checkpoints") && !file_path(checkpoints, NULL, "%s/checkpoints", init))
         return weights_find_newest(checkpoints, path, e);
     return weights_find_newest(init, path, e);
 }
@@ -208,7 +203,6 @@ struct listing {
     struct safetensors_tensor *tensors;
     char (*names)[NAME_BYTES];
     size_t count, room;
-    bool failed;
 };
 
 /* dims: the used part of the four sizes. */
@@ -217,10 +211,8 @@ static void weights_list_tensor(struct listing *l, const char *layer, const char
 {
     const struct array arrays[] = {ARRAY(l->tensors), ARRAY(l->names)};
 
-    if (!arrays_grow(arrays, 2, l->count, &l->room)) {
-        l->failed = true;
-        return;
-    }
+    if (!arrays_grow(arrays, 2, l->count, &l->room))
+        must_alloc(NULL);
     struct safetensors_tensor *t = &l->tensors[l->count];
     *t = (struct safetensors_tensor){.dtype = dtype, .dims = dims};
     memcpy(t->shape, shape, (size_t)dims * sizeof *shape);
@@ -258,7 +250,7 @@ static void weights_list_network(struct listing *l, const struct job_spec *spec)
         weights_list_tensor(l, linears[i].name, "weight", SAFETENSORS_F32, 2, sizes);
         weights_list_tensor(l, linears[i].name, "bias", SAFETENSORS_F32, 1, sizes);
     }
-    for (size_t i = 0; i < l->count && !l->failed; i++)
+    for (size_t i = 0; i < l->count; i++)
         l->tensors[i].name = l->names[i]; /* they move no more */
 }
 
@@ -272,8 +264,7 @@ static int weights_check_file(const struct job_spec *spec, struct problems *rest
     if (status)
         return status;
     weights_list_network(&l, spec);
-    status = l.failed ? error_set(e, ERR_NO_MEMORY, "no memory to list a model's tensors")
-                      : weights_compare(file, l.tensors, l.count, path, spec->model.arch, rest, e);
+    status = weights_compare(file, l.tensors, l.count, path, spec->model.arch, rest, e);
     free(l.tensors);
     free(l.names);
     safetensors_close(file);

@@ -182,7 +182,8 @@ void file_sync_dir(const char *path)
 void file_sync_dir_of(const char *path)
 {
     char copy[PATH_MAX];
-    snprintf(copy, sizeof copy, "%s", path);
+
+    file_path(copy, NULL, "%s", path);
     file_sync_dir(dirname(copy));
 }
 
@@ -355,13 +356,10 @@ int64_t file_tree_bytes(const char *path)
 bool file_cache_folder(char path[PATH_MAX])
 {
     const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
-    int length = -1;
 
     if (cache && *cache == '/')
-        length = snprintf(path, PATH_MAX, "%s/traind", cache);
-    else if (home && *home == '/')
-        length = snprintf(path, PATH_MAX, "%s/.cache/traind", home);
-    return length > 0 && length < PATH_MAX - 32;
+        return !file_path(path, NULL, "%s/traind", cache);
+    return home && *home == '/' && !file_path(path, NULL, "%s/.cache/traind", home);
 }
 
 void file_refuse_closed_streams(void)

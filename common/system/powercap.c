@@ -12,6 +12,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/system/file.h"
+#include "common/xalloc.h"
+
 #define ZONES_MAX 64 /* sockets, each with its memory */
 
 struct powercap_zone {
@@ -45,8 +48,8 @@ static int powercap_number(int fd, const char *path, uint64_t *value, struct err
 static int powercap_open_file(const char *root, const char *zone, const char *name, char *path,
                               int *fd, struct error *e)
 {
-    if ((size_t)snprintf(path, PATH_MAX, "%s/%s/%s", root, zone, name) >= PATH_MAX)
-        return error_set(e, ERR_NOT_FOUND, "the path of %s is too long", zone);
+    if (file_path(path, e, "%s/%s/%s", root, zone, name))
+        return -ERR_INVALID;
     *fd = open(path, O_RDONLY | O_CLOEXEC);
     if (*fd >= 0)
         return 0;
@@ -92,9 +95,9 @@ static int powercap_add(struct powercap *p, const char *root, const char *zone, 
 
 int powercap_open(const char *root, struct powercap **out, struct error *e)
 {
-    struct powercap *p = calloc(1, sizeof *p);
-    DIR *folder = p ? opendir(root) : NULL;
-    int status = p ? 0 : error_set(e, ERR_NO_MEMORY, "no memory for the counters of energy");
+    struct powercap *p = xcalloc(1, sizeof *p);
+    DIR *folder = opendir(root);
+    int status = 0;
 
     *out = NULL;
     for (struct dirent *d; folder && !status && (d = readdir(folder));)

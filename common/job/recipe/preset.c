@@ -7,6 +7,7 @@
 
 #include "common/json.h"
 #include "common/log.h"
+#include "common/system/file.h"
 #include "common/system/install_paths.h"
 
 const char *preset_folder(void)
@@ -24,10 +25,10 @@ static bool preset_is_plain(const char *name)
 
 static json_t *preset_load(const char *name)
 {
-    char path[4096];
+    char path[PATH_MAX];
     struct error e;
 
-    snprintf(path, sizeof path, "%s/%s.json", preset_folder(), name);
+    file_path(path, NULL, "%s/%s.json", preset_folder(), name);
     json_t *document = json_document_load(path, &e);
     if (!document && e.code != ERR_NOT_FOUND)
         log_warning("the preset %s cannot be used: %s", name, e.text);
