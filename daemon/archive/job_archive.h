@@ -1,8 +1,5 @@
-/*
- * A job as one file, a tar with gzip: what GET /v1/jobs/ID/archive writes. Its first member is
- * manifest.json, which lists the others with their sizes and digests; doc/provenance.md describes
- * them. The same job gives the same bytes.
- */
+/* A job as one tar.gz: manifest.json, which lists the members with size and digest, then these;
+ * doc/provenance.md. The same job gives the same bytes. */
 #pragma once
 
 #include <jansson.h>
@@ -18,7 +15,7 @@
 
 struct job_archive_file {
     char *name;
-    int fd;     /* read from its start; -1: text, or opened when it is written */
+    int fd;     /* -1: text, or opened when written */
     char *text; /* or NULL */
     uint64_t bytes;
     char hex[DIGEST_BYTES];
@@ -26,21 +23,20 @@ struct job_archive_file {
 struct job_archive_files {
     struct job_archive_file *items; /* in the order of the archive */
     size_t count, room;
-    /* Opens a file that was added by job_archive_add_file: -1 with errno. */
+    /* For job_archive_add_file: -1 with errno. */
     int (*open)(const char *folder, const char *name);
     const char *folder;
 };
 
-/* They take over the text or the descriptor, also after an error. */
+/* Take ownership of text and fd, also on error. */
 int job_archive_add_text(struct job_archive_files *files, const char *name, char *text,
                          struct error *e);
 int job_archive_add_fd(struct job_archive_files *files, const char *name, int fd, struct error *e);
-/* The same of one of very many: closes fd, and opens the file again when it is written. */
+/* Closes fd, and opens the file again when it is written. */
 int job_archive_add_file(struct job_archive_files *files, const char *name, int fd,
                          struct error *e);
 void job_archive_files_clear(struct job_archive_files *files);
 
-/* Writes the archive to out. "files" is added to the manifest; mtime: of all members. ERR_CONFLICT:
- * a file has changed since it was added. */
+/* Adds "files" to the manifest. mtime: of all members. ERR_CONFLICT: a file has changed. */
 int job_archive_write(const struct job_archive_files *files, json_t *manifest, int64_t mtime,
                       int out, struct error *e);

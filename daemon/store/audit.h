@@ -1,8 +1,4 @@
-/*
- * The audit log: who asked for what, kept when what it is about is gone. What the store itself
- * changes for somebody is written in the same transaction; other things (tokens, removals, backups)
- * when they are done.
- */
+/* The audit log: who asked for what, kept when its subject is gone. */
 #pragma once
 
 #include "daemon/store/store.h"
@@ -41,14 +37,13 @@ struct store_audit {
 /* In the caller's transaction. */
 int store_audit_write(struct sql *c, const struct store_audit *a, struct error *e);
 
-/* In one of its own (durable), of what is done already: the daemon's log says if it fails. */
+/* In its own, durable, for what is already done; a failure is logged. */
 void store_audit_add(struct store *s, const struct store_audit *a);
 
-/* Deletes those of the oldest limit lines that are from before t; their number in *deleted. Not
- * durable at once: what comes back after a power cut is deleted again. */
+/* Deletes those of the oldest `limit` lines that are before t. Not durable. */
 int store_audit_trim(struct store *s, double t, int64_t limit, int *deleted, struct error *e);
 
-/* What is read: the newest first. Texts are owned, NULL where there is none. */
+/* The newest first; texts are owned or NULL. */
 struct store_audit_line {
     int64_t id, target;
     double t;
@@ -61,7 +56,7 @@ struct store_audit_lines {
 struct store_audit_filter {
     int64_t after;      /* ids below it; 0: the newest */
     int64_t limit;      /* above 0 */
-    const char *by;     /* as written, or the name alone; NULL: anybody */
+    const char *by;     /* as written, or the bare name; NULL: anybody */
     const char *action; /* NULL: any */
     int64_t target;     /* 0: any */
 };

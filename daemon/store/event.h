@@ -10,73 +10,66 @@
 struct store_job;
 struct store_state_change;
 
-/* Ids rise in the order of the commits, so that whoever has seen id n has seen all below it. */
+/* Ids rise in commit order: who has seen id n has seen all below. */
 #define STORE_ALL_JOBS 0
 struct store_event_range {
     int64_t job_id;     /* or STORE_ALL_JOBS */
     int64_t after;      /* ids above it */
     int64_t limit;      /* 0: none */
     bool without_steps; /* of one job */
-    const char *types;  /* of one job: those with these names alone, with commas; NULL: all */
+    const char *types;  /* of one job: names separated by commas; NULL: all */
 };
 struct store_event_row {
     int64_t id, job_id, attempt;
     double t;
-    const char *type,
-        *body; /* body: the type's own fields, a JSON object; valid during the visit */
+    const char *type, *body; /* a JSON object without id, t and type; valid during the visit */
 };
-/* false: enough. */
+/* false ends the walk */
 typedef bool store_event_visit(void *context, const struct store_event_row *row);
 
 /* Oldest first. visit must not call the store. */
 int store_event_each(struct store *s, const struct store_event_range *range,
                      store_event_visit *visit, void *context, struct error *e);
 
-/* {"id", "job", "attempt", "t", "type", ...its own fields}: a new reference. */
+/* A new object {"id", "job", "attempt", "t", "type", ...body}, or a new array of them. */
 json_t *store_event_json(const struct store_event_row *row);
-/* The same as a new JSON array. */
 int store_event_list(struct store *s, const struct store_event_range *range, json_t **events,
                      struct error *e);
 
-/* At most `most` step events of a job, evenly spread over the ids of its events, oldest first: for
- * what stands in no series, as each rank's time. */
+/* At most `most` step events, evenly spread over the ids, oldest first. */
 int store_event_steps_spread(struct store *s, int64_t job_id, int64_t most,
                              store_event_visit *visit, void *context, struct error *e);
 
 int store_event_newest(struct store *s, int64_t *id, struct error *e); /* 0: there are none */
 
-/* Own fields of the event "gradients", which is one of an attempt's first; NULL: there is none. */
+/* Body of the event "gradients" of the newest attempt; NULL: none. */
 int store_gradients_of(struct store *s, const struct store_job *job, char **body, struct error *e);
 
-/* An event of the daemon itself (not from a worker), as "warning" or "failed" with fields of its
- * own. fields: a JSON object, or NULL. */
+/* An event of the daemon itself. fields: a JSON object, or NULL. */
 int store_event_add(struct store *s, int64_t job_id, int64_t attempt, const char *type,
                     const json_t *fields, double now, struct error *e);
 
-/* ---------------------------------------------------------------- in the caller's transaction */
-
-/* The body of an event is stored without "seq", "t" and "type", which have columns of their own. */
+/* In the caller's transaction. Bodies are stored without seq, t and type, which are columns. */
 
 struct sql;
 
-/* *inserted: 0 if the event with this seq is stored already, or the job no longer exists. seq
- * negative: an event of the daemon itself. fields: JSON text. */
+/* *inserted: 0 if this seq is stored already, or the job is gone. seq negative: the daemon's own.
+ */
 int event_insert_text(struct sql *c, int64_t job_id, int64_t attempt, int64_t seq, double t,
                       const char *type, const char *fields, int *inserted, struct error *e);
 int event_insert_body(struct sql *c, int64_t job_id, int64_t attempt, int64_t seq, double t,
                       const char *type, const json_t *body, int *inserted, struct error *e);
 
-/* Passes an event to the callback of store_on_fact. */
+/* Passes an event to the hook of store_on_fact. */
 int event_tell(struct sql *c, const struct store_fact *of, struct error *e);
 
-/* The event of a state change. */
 int store_event_state(struct sql *c, int64_t job_id, const struct store_state_change *change,
                       struct error *e);
 
-/* An event of the daemon itself; ERR_NOT_FOUND. */
+/* ERR_NOT_FOUND */
 int store_event_insert(struct sql *c, int64_t job_id, int64_t attempt, const char *type,
                        const json_t *fields, double now, struct error *e);
 
-/* The same of the job's newest attempt. */
+/* Of the job's newest attempt. */
 int store_event_of_attempt(struct sql *c, int64_t job_id, const char *type, const json_t *fields,
                            double now, struct error *e);

@@ -7,30 +7,28 @@
 
 #include "daemon/store/job_change.h"
 
-/* The numbers of a step; NAN: not there. */
+/* NAN: not there. */
 struct store_step {
-    int64_t step; /* -1: it has none, and is in no series */
+    int64_t step; /* -1: none */
     double epoch;
     double metrics[EVENT_METRICS_MAX]; /* in the order of event_metric_at */
 };
 void store_step_clear(struct store_step *step);
 void store_step_of(const json_t *body, struct store_step *step);
 
-/* One line of events.jsonl, parsed. */
+/* A parsed line of events.jsonl. */
 struct store_event {
     int64_t seq;
     double t;
     enum event_type type;
-    const json_t
-        *body;       /* the whole object, with seq, t and type; of a step NULL where own is set */
-    const char *own; /* its text without these, where the caller has it; NULL: made from body */
+    const json_t *body;     /* the whole object; NULL for a step with own */
+    const char *own;        /* its text without seq, t and type; NULL: made from body */
     struct store_step step; /* of a step */
 };
 
-/* A batch of lines of one attempt, bytes [from, to) of its events.jsonl, in one transaction: the
- * events (a seq that is there already is left alone), their rows in step_metric and eval, the job's
- * progress and results, the new position, and the change of state if one is given and the state
- * differs. from must be the stored position, else ERR_CONFLICT and nothing is written. */
+/* Lines in bytes [from, to) of an attempt's events.jsonl, stored in one transaction with what
+ * follows from them. A seq that is there is skipped. ERR_CONFLICT: from is not the stored position.
+ */
 struct store_batch {
     int64_t job_id, attempt;
     int64_t from_bytes, to_bytes;
@@ -40,10 +38,10 @@ struct store_batch {
 };
 int store_ingest(struct store *s, const struct store_batch *batch, struct error *e);
 
-/* Where to read on: 0 for an attempt never read. */
+/* 0: never read. */
 int store_ingest_position(struct store *s, int64_t job_id, int64_t attempt, int64_t *bytes,
                           struct error *e);
 
-/* The highest seq of an attempt's events; 0: it has none. */
+/* The highest; 0: none. */
 int store_ingest_seq(struct store *s, int64_t job_id, int64_t attempt, int64_t *seq,
                      struct error *e);

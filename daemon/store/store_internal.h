@@ -1,4 +1,4 @@
-/* The store's insides, for the files of this folder only. */
+/* Private to this folder. */
 #pragma once
 
 #include <pthread.h>
@@ -10,13 +10,13 @@
 
 #define STORE_READERS  4
 #define SQL_STATEMENTS 128
-#define SQL_BUSY_MS    5000 /* how long to wait for another program's lock */
+#define SQL_BUSY_MS    5000
 
 struct sql {
     sqlite3 *db;
-    bool durable;           /* synchronous is FULL now */
-    store_witness *witness; /* of the writer: store_on_fact; NULL: none */
-    store_undone *undone;   /* likewise */
+    bool durable;           /* synchronous=FULL */
+    store_witness *witness; /* of store_on_fact */
+    store_undone *undone;
     void *witness_context;
     int count;
     struct {
@@ -27,30 +27,30 @@ struct sql {
 
 struct store {
     struct store_identity identity;
-    char *jobs_dir;          /* NULL: not told yet */
-    pthread_mutex_t writing; /* held from sql_write_begin to sql_write_end */
+    char *jobs_dir;
+    pthread_mutex_t writing; /* from sql_write_begin to sql_write_end */
     struct sql writer;
-    double busy_at;    /* monotonic: another program's lock was waited for in vain; 0: never */
-    int backups;       /* under way */
-    pthread_t watched; /* store_watch_thread */
+    double busy_at;             /* monotonic: last vain wait for another program's lock; 0: none */
+    int backups;                /* under way */
+    pthread_t watched;          /* store_watch_thread */
     _Atomic double waits_since; /* monotonic: the watched thread waits for the writer; 0: not */
     bool watches;
     struct {
         void (*told)(void *context);
         void *context;
-    } told[STORE_LISTENERS]; /* of commits; guarded by writing */
+    } told[STORE_LISTENERS]; /* guarded by writing */
     _Atomic uint64_t commits;
     pthread_mutex_t counting; /* guards counted */
     struct {
-        uint64_t commits; /* when it was counted; 0: never */
+        uint64_t commits;
         unsigned states;
         int64_t jobs;
-    } counted;                /* the last count of all jobs in some states (job_search.c) */
-    pthread_mutex_t grouping; /* group.c: guards the four below */
+    } counted;                /* cached by job_search.c */
+    pthread_mutex_t grouping; /* guards the four below */
     pthread_cond_t group_written;
-    struct sql_member *group, **group_end; /* writes that wait for a leader, in order */
-    bool group_leads;                      /* one is writing */
-    pthread_mutex_t lending;               /* guards free_readers */
+    struct sql_member *group, **group_end; /* waiting writes in order */
+    bool group_leads;
+    pthread_mutex_t lending; /* guards free_readers */
     pthread_cond_t returned;
     struct sql readers[STORE_READERS];
     struct sql *free_readers[STORE_READERS];

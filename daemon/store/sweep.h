@@ -13,7 +13,7 @@ struct store_trial {
     char *state;        /* waiting, submitted, succeeded, failed, cancelled */
     int64_t job_id;     /* 0: not submitted yet */
     double metric;      /* NAN: none */
-    char *reason;       /* why it was asked to stop; NULL: it was not */
+    char *reason;       /* why it is to stop, or NULL */
 };
 struct store_sweep {
     int64_t id;
@@ -28,24 +28,22 @@ struct store_sweep {
 };
 void store_sweep_clear(struct store_sweep *sweep); /* frees what it points to */
 
-/* With its first trials, in one transaction; sets sweep->id. Durable. *existed: the key was seen
- * before, sweep->id is that one's, and nothing was inserted. ERR_CONFLICT: with another body. */
+/* With its first trials; sets sweep->id. *existed: the key was known, nothing was inserted.
+ * ERR_CONFLICT: with another body. Durable. */
 int store_sweep_insert(struct store *s, struct store_sweep *sweep, const struct store_key *key,
                        bool *existed, struct error *e);
-/* As store_job_find_key. */
 int store_sweep_find_key(struct store *s, const struct store_key *key, int64_t *id,
                          struct error *e);
-/* Trials that are there already are left alone. ERR_CONFLICT: the sweep has ended. */
+/* Existing trials stay. ERR_CONFLICT: the sweep has ended. */
 int store_sweep_add_trials(struct store *s, int64_t id, const struct store_trial *trials,
                            size_t count, struct error *e);
 int store_sweep_set_trial(struct store *s, int64_t id, const struct store_trial *trial,
                           struct error *e);
-/* Waiting trials become cancelled; submitted ones stay so until their jobs have ended.
- * ERR_NOT_FOUND; ERR_CONFLICT: it has ended. */
+/* Cancels waiting trials. ERR_NOT_FOUND; ERR_CONFLICT: it has ended. */
 int store_sweep_end(struct store *s, int64_t id, const char *state, double now, struct error *e);
 int store_sweep_get(struct store *s, int64_t id, struct store_sweep *sweep, struct error *e);
-/* The newest first; after: ids below it, 0: all. */
+/* The newest first, below `after` if not 0. */
 int store_sweep_ids(struct store *s, bool running, int64_t after, int64_t *ids, size_t most,
                     size_t *count, struct error *e);
-/* Those that have ended with trials that are still submitted: their jobs are to be cancelled. */
+/* Ended ones with submitted trials, whose jobs are to be cancelled. */
 int store_sweep_ending(struct store *s, int64_t *ids, size_t most, size_t *count, struct error *e);
