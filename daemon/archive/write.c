@@ -11,8 +11,6 @@
 
 #define PIECE_BYTES ((size_t)256 * 1024)
 
-/* ---- the files */
-
 static int write_add(struct job_archive_files *files, struct job_archive_file file,
                      const char *name, struct error *e)
 {
@@ -46,7 +44,7 @@ int job_archive_add_text(struct job_archive_files *files, const char *name, char
     return write_add(files, file, name, e);
 }
 
-/* Reads on from *from; an errno, or 0 with *got. */
+/* 0 with *got, or an errno. */
 static int write_read_piece(int fd, char *piece, uint64_t from, size_t wanted, ssize_t *got)
 {
     do
@@ -75,7 +73,6 @@ static int write_digest_fd(int fd, uint64_t bytes, char hex[DIGEST_BYTES])
     return failed;
 }
 
-/* Its size and digest. */
 static int write_archive_look_at(struct job_archive_file *file, const char *name, int fd,
                                  struct error *e)
 {
@@ -119,8 +116,6 @@ void job_archive_files_clear(struct job_archive_files *files)
     free(files->items);
     *files = (struct job_archive_files){0};
 }
-
-/* ---- the archive */
 
 static int write_failed(struct archive *a, const char *name, struct error *e)
 {
@@ -182,7 +177,7 @@ static int write_fd(struct archive *a, const struct job_archive_file *f, int fd,
     return status || strcmp(hex, f->hex) == 0 ? status : write_file_changed(f, e);
 }
 
-/* Of the bytes that were listed; those that came behind them meanwhile are left out. */
+/* Bytes appended since are left out. */
 static int write_file(struct archive *a, const struct job_archive_files *files,
                       const struct job_archive_file *f, struct error *e)
 {
@@ -220,7 +215,7 @@ static char *write_manifest_text(const struct job_archive_files *files, json_t *
     return json_dumps(manifest, JSON_INDENT(1) | JSON_REAL_PRECISION(17));
 }
 
-/* No time of its own in gzip's header, so that the same job gives the same bytes. */
+/* No time in gzip's header: the same job gives the same bytes. */
 static int write_open(struct archive *a, int out, struct error *e)
 {
     if (archive_write_set_format_pax_restricted(a) != ARCHIVE_OK ||

@@ -46,9 +46,7 @@ struct mllog {
     int status;
 };
 
-/* ---------------------------------------------------------------- lines */
-
-/* Takes over value (NULL: null) and metadata (NULL: none). */
+/* Takes over value and metadata, which may be NULL. */
 static void mllog_put(struct mllog *m, double t, enum kind kind, const char *key, json_t *value,
                       json_t *metadata, int line)
 {
@@ -77,8 +75,6 @@ static int mllog_by_time(const void *a, const void *b)
     return x->order < y->order ? -1 : 1;
 }
 
-/* ---------------------------------------------------------------- the document */
-
 static json_t *mllog_lookup(const json_t *object, const char *path)
 {
     char word[64];
@@ -100,7 +96,7 @@ static double mllog_number_in(const json_t *object, const char *path)
     return number;
 }
 
-/* MLPerf's constants: sgd_opt_momentum, opt_adam_beta_1. */
+/* sgd_opt_momentum, opt_adam_beta_1 */
 static const struct {
     const char *of; /* optimisers, by optimizer.name; NULL: all */
     const char *key;
@@ -117,7 +113,7 @@ static const struct {
     {NULL,           "opt_weight_decay",                false, "optimizer.weight_decay"},
 };
 
-/* Of the poly decay alone: its length begins behind warm-up. */
+/* Of poly only, without warm-up. */
 static void mllog_put_decay(struct mllog *m, double t, const char *prefix)
 {
     json_t *decay = mllog_lookup(m->spec, "lr.decay");
@@ -159,7 +155,6 @@ static void mllog_put_optimizer(struct mllog *m, double t)
     mllog_put_decay(m, t, prefix);
 }
 
-/* What people wrote on the job, as it is now. */
 static json_t *mllog_labels(const struct store_job *job)
 {
     json_t *tags = job->tags ? json_loads(job->tags, 0, NULL) : NULL;
@@ -185,9 +180,6 @@ static void mllog_put_settings(struct mllog *m, double t)
     mllog_put_optimizer(m, t);
 }
 
-/* ---------------------------------------------------------------- the run */
-
-/* Another attempt: the run has not stopped after all. */
 static void mllog_take_back_run_stop(struct mllog *m)
 {
     m->run_stop = 0;
@@ -207,9 +199,8 @@ static void mllog_take_state(struct mllog *m, const json_t *body, double t)
         m->started = t;
 }
 
-/* An attempt that goes on from a checkpoint goes on with the run, whose time never pauses, and
- * evaluates again what was evaluated behind the checkpoint. One without a checkpoint begins the run
- * anew, as it does the workers' time to train. */
+/* Time never pauses for a resumed run, which evaluates again behind its checkpoint. An attempt
+ * without a checkpoint begins the run anew. */
 static void mllog_take_run_start(struct mllog *m, const json_t *body, double t)
 {
     json_int_t step = json_get_integer(body, "resumed_step", 0);
@@ -259,8 +250,7 @@ static bool mllog_add_event(void *context, const struct store_event_row *row)
     return m->status == 0;
 }
 
-/* When the evaluation ended that decided: the first that reached the target, else the last. 0:
- * there is none. */
+/* End of the first evaluation at the target, else of the last; 0: none. */
 static double mllog_decided_at(const struct mllog *m)
 {
     double target = mllog_number_in(m->spec, "eval.target_top1");
@@ -271,12 +261,10 @@ static double mllog_decided_at(const struct mllog *m)
     return m->eval_count ? m->evals[m->eval_count - 1].t : 0;
 }
 
-/* The time to train after run_start; of a run that was broken off, when it ended. Clocks differ, so
- * never before the evaluation that decided, nor after the workers' end.
- *
- * A run without eval.stop_at_target may train on behind it. These epochs and evaluations stay in
- * the log: MLPerf's compliance checker wants one run_stop and all of them behind run_start, no
- * more, and what counts the epochs to the target reads as far as run_stop. */
+/* Time to train after run_start, or the end of an aborted run; clocks differ, so it is kept between
+ * the deciding evaluation and the workers' end. Training behind the target stays in the log:
+ * MLPerf's checker wants everything after run_start and one run_stop, and counts epochs up to it.
+ */
 static void mllog_put_run_stop(struct mllog *m)
 {
     double t = m->run_stop;
@@ -290,9 +278,6 @@ static void mllog_put_run_stop(struct mllog *m)
             json_pack("{s:s}", "status", m->success ? "success" : "aborted"));
 }
 
-/* ---------------------------------------------------------------- epochs */
-
-/* A stored step; its epoch is the one after it. */
 struct place {
     int64_t step; /* 0: there is none */
     double epoch, t;
@@ -303,8 +288,7 @@ static void mllog_keep_place(void *context, const struct store_metric_part *part
     *(struct place *)context = (struct place){part->step, part->epoch, part->t};
 }
 
-/* The first one of the run from this step on. Those behind the job's step are of an attempt whose
- * checkpoint lies before them. */
+/* From this step on; steps behind the job's own are of an attempt that fell back. */
 static int mllog_find_step(struct mllog *m, int64_t from, struct place *place)
 {
     *place = (struct place){0};
@@ -315,9 +299,8 @@ static int mllog_find_step(struct mllog *m, int64_t from, struct place *place)
     return status;
 }
 
-/* The step with which epoch n = 1, 2, ... ends, from this one on, by what was stored with each: the
- * plan is that of the newest attempt alone, and exact epochs end within a step. Searched in strides
- * that double, then by halves. */
+/* Last step of epoch n, by doubling strides and bisection over stored steps: the plan is of the
+ * newest attempt only, and epochs may end within a step. */
 static int mllog_find_epoch_end(struct mllog *m, int64_t from, int64_t n, struct place *end)
 {
     int64_t low = from, high = m->job->step + 1, stride = 1;
@@ -344,8 +327,7 @@ static void mllog_put_epoch(struct mllog *m, enum kind kind, int64_t number, dou
         json_pack("{s:I}", "epoch_num", (json_int_t)number));
 }
 
-/* The epoch behind the last whole one: it ends with a run that came to its end, and stays open in
- * one that goes on or was broken off. */
+/* The last partial epoch ends with a complete run and stays open otherwise. */
 static int mllog_put_last_epoch(struct mllog *m, int64_t number, int64_t first, double begin)
 {
     struct place last;
@@ -379,7 +361,6 @@ static int mllog_put_epochs(struct mllog *m)
     return 0;
 }
 
-/* The epoch that its step ended, else the one that runs. */
 static int mllog_number_eval(struct mllog *m, const struct eval *eval, json_int_t *number)
 {
     double whole = floor(eval->epoch + NOISE);
@@ -407,8 +388,6 @@ static int mllog_put_evals(struct mllog *m)
     }
     return 0;
 }
-
-/* ---------------------------------------------------------------- all */
 
 static int mllog_collect(struct mllog *m)
 {

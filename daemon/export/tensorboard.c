@@ -23,8 +23,6 @@ struct board {
     struct store_metric_part before; /* the last one seen */
 };
 
-/* ---------------------------------------------------------------- records */
-
 static void tensorboard_write_event(struct board *b, const Tensorboard__Event *event)
 {
     uint8_t header[TFRECORD_HEADER_BYTES], footer[TFRECORD_FOOTER_BYTES];
@@ -66,8 +64,6 @@ static void tensorboard_write_summary(struct board *b, double t, int64_t step,
     event.summary = &summary;
     tensorboard_write_event(b, &event);
 }
-
-/* ---------------------------------------------------------------- scalars */
 
 struct scalars {
     Tensorboard__SummaryValue values[VALUES_MAX], *pointers[VALUES_MAX];
@@ -128,8 +124,6 @@ static int tensorboard_write_evals(struct board *b, struct store *store, int64_t
     return 0;
 }
 
-/* ---------------------------------------------------------------- hyper-parameters */
-
 struct hparams {
     Tensorboard__HparamEntry entries[HPARAMS_MAX], *pointers[HPARAMS_MAX];
     Tensorboard__HparamValue values[HPARAMS_MAX];
@@ -162,7 +156,6 @@ static void tensorboard_add_hparam(struct hparams *h, const char *key, const jso
     }
 }
 
-/* "optimizer.momentum": the document's keys, down to the values. */
 static void tensorboard_add_hparams(struct hparams *h, json_t *object, const char *prefix)
 {
     const char *key;
@@ -178,7 +171,7 @@ static void tensorboard_add_hparams(struct hparams *h, json_t *object, const cha
     }
 }
 
-/* Name, tags and note are told as they are now; tags as a text, "baseline, paper:table-2". */
+/* As they are now; tags as a text. */
 static void tensorboard_add_labels(json_t *spec, const struct store_job *job)
 {
     json_t *tags = job->tags ? json_loads(job->tags, 0, NULL) : NULL, *tag, *text = NULL;
@@ -197,7 +190,7 @@ static void tensorboard_add_labels(json_t *spec, const struct store_job *job)
     json_decref(tags);
 }
 
-/* A tensor is what TensorBoard wants of a plug-in, whatever it holds. */
+/* Plug-ins want a tensor whatever they hold. */
 static void tensorboard_write_tensor(struct board *b, double t, const char *tag,
                                      const char *plugin_name, ProtobufCBinaryData content,
                                      Tensorboard__Tensor *tensor)
@@ -218,7 +211,6 @@ static void tensorboard_write_tensor(struct board *b, double t, const char *tag,
     tensorboard_write_summary(b, t, 0, &pointer, 1);
 }
 
-/* For the page TEXT. */
 static void tensorboard_write_note(struct board *b, const struct store_job *job)
 {
     Tensorboard__Tensor tensor = TENSORBOARD__TENSOR__INIT;
@@ -274,8 +266,6 @@ static int tensorboard_write_hparams(struct board *b, const struct store_job *jo
     json_decref(spec);
     return content ? 0 : error_set(b->e, ERR_NO_MEMORY, "no memory for the TensorBoard file");
 }
-
-/* ---------------------------------------------------------------- all */
 
 int export_tensorboard(struct store *store, const struct store_job *job, FILE *out, struct error *e)
 {

@@ -23,19 +23,14 @@ int store_job_sum_energy(struct sql *c, int64_t job_id, struct error *e)
 static int attempt_begin(struct sql *c, int64_t id, const struct store_state_change *change,
                          int64_t above, int64_t *attempt, struct error *e)
 {
-    int status = store_check_not_held(c, id, e);
-
-    if (!status)
-        status = sql_run(c, e, NULL,
-                         "update job set attempt = max(attempt, ?3) + 1, launcher_pid = null, "
-                         "launcher_start = null, exit_code = null, exit_signal = null, "
-                         "not_before = null, estimated_start = null, attempt_started_at = ?2 "
-                         "where id = ?1",
-                         "idi", id, change->now, above);
-    if (status == 0)
-        status = store_state_apply(c, id, change, e);
-    if (status)
-        return status;
+    if (store_check_not_held(c, id, e) ||
+        sql_run(c, e, NULL,
+                "update job set attempt = max(attempt, ?3) + 1, launcher_pid = null, "
+                "launcher_start = null, exit_code = null, exit_signal = null, not_before = null, "
+                "estimated_start = null, attempt_started_at = ?2 where id = ?1",
+                "idi", id, change->now, above) ||
+        store_state_apply(c, id, change, e))
+        return -(int)e->code;
     int found = sql_one(c, e, "select attempt from job where id = ?", "i:i", id, attempt);
     return found < 0 ? found : 0;
 }
@@ -78,8 +73,6 @@ int store_job_set_slurm(struct store *s, int64_t id, const char *slurm, struct e
     return once_run(s, false, NULL, e, "update job set slurm = ?2 where id = ?1", "is", id, slurm);
 }
 
-/* ---------------------------------------------------------------- the end of an attempt */
-
 static int attempt_keep_failure(struct sql *c, int64_t id, const struct store_attempt_end *end,
                                 struct error *e)
 {
@@ -97,8 +90,7 @@ static int attempt_keep_failure(struct sql *c, int64_t id, const struct store_at
     return store_event_insert(c, id, end->attempt, "failed", end->failure, end->change.now, e);
 }
 
-/* A run so short that nobody heard of its start (Slurm's), or that no event told of its running,
- * has run nevertheless. */
+/* Slurm may not report the start of a short run, and no event its running. */
 static int attempt_pass_through_running(struct sql *c, int64_t id,
                                         const struct store_attempt_end *end, struct error *e)
 {
@@ -121,8 +113,8 @@ static int attempt_pass_through_running(struct sql *c, int64_t id,
     return 0;
 }
 
-/* What the workers measured on all nodes stays. An attempt that trained and of which nothing is
- * known makes the job one that is not measured as a whole. */
+/* Keeps what workers measured on all nodes. An attempt that trained without a measurement makes the
+ * job incompletely measured. */
 static int attempt_energy(struct sql *c, int64_t id, const struct store_attempt_end *end,
                           struct error *e)
 {
@@ -161,33 +153,24 @@ static int attempt_tell_failure(struct sql *c, int64_t id, const struct store_at
 static int attempt_end(struct sql *c, int64_t id, const struct store_attempt_end *end,
                        struct error *e)
 {
-    int status = end->change.to == JOB_QUEUED ? store_check_not_cancelled(c, id, e) : 0;
-
-    if (status)
-        return status;
-    status = sql_run(c, e, NULL,
-                     "update job set exit_code = ?, exit_signal = ?, "
-                     "images_per_sec = coalesce(?, images_per_sec) where id = ?",
-                     "nndi", end->exit_code, end->exit_signal, end->images_per_sec, id);
-    if (!status && end->failure)
-        status = attempt_keep_failure(c, id, end, e);
-    if (!status)
-        status = attempt_energy(c, id, end, e);
-    if (!status && (end->restarts || end->goes_on))
-        status = sql_run(c, e, NULL,
-                         "update job set restarts = restarts + ?4, resumes = ?2, not_before = ?3, "
-                         "slurm = iif(?5, slurm, null) where id = ?1",
-                         "iitii", id, (int64_t)end->resumes, end->not_before,
-                         (int64_t)end->restarts, (int64_t)(end->next != NULL));
-    if (!status)
-        status = attempt_pass_through_running(c, id, end, e);
-    if (!status)
-        status = store_state_apply(c, id, &end->change, e);
-    if (!status && end->failure)
-        status = attempt_tell_failure(c, id, end, e);
-    if (!status && end->next)
-        status = attempt_begin(c, id, &end->change, 0, end->next, e);
-    return status;
+    if ((end->change.to == JOB_QUEUED && store_check_not_cancelled(c, id, e)) ||
+        sql_run(c, e, NULL,
+                "update job set exit_code = ?, exit_signal = ?, "
+                "images_per_sec = coalesce(?, images_per_sec) where id = ?",
+                "nndi", end->exit_code, end->exit_signal, end->images_per_sec, id) ||
+        (end->failure && attempt_keep_failure(c, id, end, e)) || attempt_energy(c, id, end, e))
+        return -(int)e->code;
+    if ((end->restarts || end->goes_on) &&
+        sql_run(c, e, NULL,
+                "update job set restarts = restarts + ?4, resumes = ?2, not_before = ?3, "
+                "slurm = iif(?5, slurm, null) where id = ?1",
+                "iitii", id, (int64_t)end->resumes, end->not_before, (int64_t)end->restarts,
+                (int64_t)(end->next != NULL)))
+        return -(int)e->code;
+    if (attempt_pass_through_running(c, id, end, e) || store_state_apply(c, id, &end->change, e) ||
+        (end->failure && attempt_tell_failure(c, id, end, e)))
+        return -(int)e->code;
+    return end->next ? attempt_begin(c, id, &end->change, 0, end->next, e) : 0;
 }
 
 int store_attempt_end(struct store *s, int64_t id, const struct store_attempt_end *end,
@@ -195,8 +178,6 @@ int store_attempt_end(struct store *s, int64_t id, const struct store_attempt_en
 {
     return sql_transaction(s, true, c, e, attempt_end(c, id, end, e));
 }
-
-/* ---------------------------------------------------------------- back into the queue */
 
 static int attempt_check_from(struct sql *c, int64_t id, bool queued, struct error *e)
 {
@@ -211,7 +192,7 @@ static int attempt_check_from(struct sql *c, int64_t id, bool queued, struct err
     return error_set(e, ERR_CONFLICT, "the state of job %lld has just changed", (long long)id);
 }
 
-/* The queue of whoever submitted the job gets longer, whoever resumes it. */
+/* Counts for the submitter, whoever resumes it. */
 static int attempt_check_limit(struct sql *c, int64_t id, int64_t max_queued, struct error *e)
 {
     char *owner;
@@ -231,39 +212,30 @@ static int attempt_requeue(struct sql *c, int64_t id, const struct store_job_aga
                            struct error *e)
 {
     struct store_state_change queued = {JOB_QUEUED, a->reason, a->now, a->by};
-    int status = attempt_check_from(c, id, a->keeps_place, e);
-
-    if (!status && a->max_queued > 0 && !a->keeps_place)
-        status = attempt_check_limit(c, id, a->max_queued, e);
-    if (!status)
-        status = sql_run(c, e, NULL,
-                         "update job set spec = ?2, plan = ?3, priority = ?4, resumes = ?5, "
-                         "not_before = null, estimated_start = null, "
-                         "images_per_sec = iif(?6, null, images_per_sec) where id = ?1",
-                         "issiii", id, a->spec, a->plan, a->priority, (int64_t)a->resumes,
-                         (int64_t)a->other_speed);
-    if (!status)
-        status = store_label_document(c, id, e); /* a person may have changed them meanwhile */
-    if (!status && !a->keeps_place)
-        status = sql_run(c, e, NULL,
-                         "update job set restarts = 0, failure = null, cancel_attempt = null "
-                         "where id = ?",
-                         "i", id);
-    if (!status && !a->keeps_place)
-        status = store_job_to_end_of_queue(c, id, a->now, e);
-    if (!status)
-        status = store_job_set_size(c, id, &a->size, e);
-    if (!status)
-        status = store_state_apply(c, id, &queued, e);
-    if (status)
-        return status;
-    int64_t attempt;
-    status = sql_one(c, e, "select attempt from job where id = ?", "i:i", id, &attempt);
-    if (status < 0)
-        return status;
     struct store_audit line = {STORE_AUDIT_JOB_RESUME, id, a->by, NULL, a->now};
-    status = a->keeps_place ? 0 : store_audit_write(c, &line, e); /* nobody asked to shrink it */
-    return status ? status : store_event_insert(c, id, attempt, "resume", a->event, a->now, e);
+    int64_t attempt;
+
+    if (attempt_check_from(c, id, a->keeps_place, e) ||
+        (a->max_queued > 0 && !a->keeps_place && attempt_check_limit(c, id, a->max_queued, e)) ||
+        sql_run(c, e, NULL,
+                "update job set spec = ?2, plan = ?3, priority = ?4, resumes = ?5, "
+                "not_before = null, estimated_start = null, "
+                "images_per_sec = iif(?6, null, images_per_sec) where id = ?1",
+                "issiii", id, a->spec, a->plan, a->priority, (int64_t)a->resumes,
+                (int64_t)a->other_speed) ||
+        store_label_document(c, id, e)) /* a person may have changed them meanwhile */
+        return -(int)e->code;
+    if (!a->keeps_place && (sql_run(c, e, NULL,
+                                    "update job set restarts = 0, failure = null, "
+                                    "cancel_attempt = null where id = ?",
+                                    "i", id) ||
+                            store_job_to_end_of_queue(c, id, a->now, e)))
+        return -(int)e->code;
+    if (store_job_set_size(c, id, &a->size, e) || store_state_apply(c, id, &queued, e) ||
+        sql_one(c, e, "select attempt from job where id = ?", "i:i", id, &attempt) < 0 ||
+        (!a->keeps_place && store_audit_write(c, &line, e))) /* nobody asked to shrink it */
+        return -(int)e->code;
+    return store_event_insert(c, id, attempt, "resume", a->event, a->now, e);
 }
 
 int store_job_again(struct store *s, int64_t id, const struct store_job_again *a, struct error *e)

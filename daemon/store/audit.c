@@ -1,4 +1,3 @@
-/* Who asked for what: one line for each change that somebody made. */
 #include "daemon/store/audit.h"
 
 #include <stdlib.h>

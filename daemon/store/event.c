@@ -9,7 +9,7 @@
 #include "daemon/store/once.h"
 #include "daemon/store/sql.h"
 
-/* The type's own fields: seq, t and type have columns of their own. The caller frees it. */
+/* Without seq, t and type, which are columns. The caller frees it. */
 static char *event_own_fields(const json_t *body)
 {
     json_t *own = body ? json_copy((json_t *)body) : json_object();
@@ -100,7 +100,6 @@ int store_event_add(struct store *s, int64_t job_id, int64_t attempt, const char
     "where " STORE_OF_JOB " and id > ? and type <> 'step' "
 #define OF_TYPES "and instr(',' || ? || ',', ',' || type || ',') "
 
-/* Whether "step" is one of the comma-separated types. */
 static bool event_read_steps_wanted(const char *types)
 {
     for (; *types; types += strcspn(types, ","), types += *types == ',')
@@ -115,7 +114,7 @@ static sqlite3_stmt *event_read_select(struct sql *c, const struct store_event_r
     int64_t job_id = range->job_id, after = range->after;
     int64_t limit = range->limit > 0 ? range->limit : -1;
 
-    /* The steps of a run elsewhere, which come all at once, are no news. */
+    /* Steps of imported runs, which come all at once, are no news. */
     if (job_id == STORE_ALL_JOBS)
         return sql_query(c, e,
                          "select job_event.id, job_id, job_event.attempt, t, type, body "
@@ -206,7 +205,6 @@ int store_event_newest(struct store *s, int64_t *id, struct error *e)
     return once_get(s, e, "select coalesce(max(id), 0) from job_event", ":i", id);
 }
 
-/* 0 and -1 where it has none yet. */
 static int event_read_first_and_last_step(struct sql *c, int64_t job_id, int64_t *first,
                                           int64_t *last, struct error *e)
 {

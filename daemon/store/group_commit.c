@@ -1,9 +1,6 @@
-/*
- * Durable writes of several threads in one transaction: a disk takes milliseconds to make a commit
- * safe, however much is in it. Whoever comes while nobody leads takes the writer and writes what
- * all have brought by then; those who come meanwhile are the next group. Each write is in a
- * savepoint of its own, so one that fails takes nothing of the others' with it.
- */
+/* A commit takes the disk milliseconds, however much is in it. The first writer leads: it takes the
+ * connection and writes what all have brought by then; those who come meanwhile form the next
+ * group. Each write has a savepoint of its own, so a failed one undoes nothing of the others. */
 #include "daemon/store/group_commit.h"
 
 #include "daemon/store/store_internal.h"
@@ -34,7 +31,6 @@ static int group_write_member(struct sql *c, struct sql_member *m)
     return status ? status : released;
 }
 
-/* Those whose write had gone well until then learn of what happened to the transaction. */
 static void group_fail_all(struct sql_member *group, int status, const struct error *e)
 {
     for (struct sql_member *m = group; m; m = m->next) {

@@ -27,7 +27,7 @@ void store_step_of(const json_t *body, struct store_step *step)
         step->metrics[i] = json_get_number(body, event_metric_at(i)->name, NAN);
 }
 
-/* What the steps of a batch leave to be done once, behind the last. */
+/* Done once per batch, after its last step. */
 struct steps {
     int64_t first, last; /* the lowest and the highest number */
     const struct store_step *newest;
@@ -76,7 +76,7 @@ static int ingest_step(struct sql *c, int64_t job_id, const struct store_event *
                    v[3], v[4], v[5], v[6], v[7], v[8], v[9], v[10], v[11]);
 }
 
-/* The event's step; 0 where it has none that can be. */
+/* 0: none, or impossible. */
 static int64_t ingest_step_number(const json_t *body, const char *key)
 {
     int64_t step = json_get_integer(body, key, 0);
@@ -84,8 +84,8 @@ static int64_t ingest_step_number(const json_t *body, const char *key)
     return step < 0 || step > EVENT_STEP_MAX ? 0 : step;
 }
 
-/* The best of the job's evaluations, after one was stored: it is better, or stands in the place of
- * the best one, as after a resume from an earlier step. */
+/* After an evaluation was stored: a better one, or one that replaces the best, as after a resume.
+ */
 static int ingest_best(struct sql *c, int64_t job_id, int64_t step, double epoch, double top1,
                        double t, struct error *e)
 {
@@ -123,14 +123,14 @@ static int ingest_eval(struct sql *c, int64_t job_id, const struct store_event *
         status = ingest_best(c, job_id, step, epoch, top1, event->t, e);
     if (status)
         return status;
-    /* A job without steps of its own evaluates weights of that step. */
+    /* A job that evaluates only has the step of its weights. */
     return sql_run(c, e, NULL,
                    "update job set top1 = ?2, top5 = ?3, "
                    "step = case when train_steps = 0 then ?4 else step end where id = ?1",
                    "iddi", job_id, top1, top5, step);
 }
 
-/* Each event has the sum of its attempt so far. */
+/* Each event has the sum of its attempt. */
 static int ingest_energy(struct sql *c, const struct store_batch *batch,
                          const struct store_event *event, struct error *e)
 {
@@ -161,7 +161,7 @@ static int ingest_run_stop(struct sql *c, int64_t job_id, const struct store_eve
                    json_get_number(body, "top5", NAN));
 }
 
-/* Where the attempt begins: behind the steps of an earlier one that came after its checkpoint. */
+/* The attempt begins behind its checkpoint; an earlier one may have come farther. */
 static int ingest_run_start(struct sql *c, int64_t job_id, const struct store_event *event,
                             struct error *e)
 {
@@ -172,7 +172,6 @@ static int ingest_run_start(struct sql *c, int64_t job_id, const struct store_ev
 static int ingest_event(struct sql *c, const struct store_batch *batch,
                         const struct store_event *event, struct steps *steps, struct error *e)
 {
-    /* An unknown type is stored under its name. */
     const char *type = json_string_value(json_object_get(event->body, "type"));
     const char *name = type ? type : event_type_name(event->type);
     int inserted = 0;
@@ -257,8 +256,6 @@ int store_ingest(struct store *s, const struct store_batch *batch, struct error 
 {
     return sql_transaction(s, false, c, e, ingest_batch(c, batch, e));
 }
-
-/* ---------------------------------------------------------------- reading */
 
 int store_ingest_position(struct store *s, int64_t job_id, int64_t attempt, int64_t *bytes,
                           struct error *e)

@@ -47,14 +47,12 @@ int store_state_apply(struct sql *c, int64_t id, const struct store_state_change
     if (from != change->to && !job_state_leads_to(from, change->to))
         return error_set(e, ERR_CONFLICT, "job %lld is %s and cannot become %s", (long long)id,
                          job_state_name(from), job_state_name(change->to));
-    if (job_state_is_active(from) && change->to == JOB_QUEUED)
-        status = store_check_not_cancelled(c, id, e);
-    if (status)
-        return status;
-    if (job_state_is_active(from) && !job_state_is_active(change->to))
-        status = store_usage_end(c, id, change->now, e);
-    if (status)
-        return status;
+    if (job_state_is_active(from) && change->to == JOB_QUEUED &&
+        store_check_not_cancelled(c, id, e))
+        return -(int)e->code;
+    if (job_state_is_active(from) && !job_state_is_active(change->to) &&
+        store_usage_end(c, id, change->now, e))
+        return -(int)e->code;
     status = sql_run(
         c, e, NULL,
         "update job set state = ?2, reason = ?3, "
@@ -92,8 +90,7 @@ static int job_cancel_waiting(struct sql *c, int64_t id, const char *reason, con
     if (found == 0)
         return error_set(e, ERR_CONFLICT, "the state of job %lld has just changed", (long long)id);
     struct store_audit line = {STORE_AUDIT_JOB_CANCEL, id, by, NULL, now};
-    int status = store_audit_write(c, &line, e);
-    return status ? status : store_state_apply(c, id, &cancelled, e);
+    return store_audit_write(c, &line, e) ? -(int)e->code : store_state_apply(c, id, &cancelled, e);
 }
 
 int store_job_cancel_waiting(struct store *s, int64_t id, const char *reason, const char *by,
@@ -117,11 +114,9 @@ static int job_ask_cancel(struct sql *c, int64_t id, int64_t attempt, const char
         status =
             error_set(e, ERR_CONFLICT, "the state of job %lld has just changed", (long long)id);
     struct store_audit line = {STORE_AUDIT_JOB_CANCEL, id, by, NULL, now};
-    if (!status)
-        status = store_audit_write(c, &line, e);
-    if (!status)
-        status = store_job_state_now(c, id, &same.to, e);
-    return status ? status : store_state_apply(c, id, &same, e);
+    if (status || store_audit_write(c, &line, e) || store_job_state_now(c, id, &same.to, e))
+        return -(int)e->code;
+    return store_state_apply(c, id, &same, e);
 }
 
 int store_job_ask_cancel(struct store *s, int64_t id, int64_t attempt, const char *by, double now,
@@ -137,9 +132,6 @@ int store_job_set_disk(struct store *s, int64_t id, int64_t bytes, struct error 
                     id, bytes);
 }
 
-/* ---------------------------------------------------------------- hold and priority */
-
-/* What is known of a job before the change. */
 struct waiting_job {
     enum job_state state;
     bool held, in_slurm;
@@ -179,7 +171,7 @@ static int change_check_waiting(int64_t id, const struct waiting_job *job,
     return 0;
 }
 
-/* The time for which it was held counts as no waiting. */
+/* Held time does not count as waiting. */
 static int change_write_waiting(struct sql *c, int64_t id,
                                 const struct store_waiting_change *change, struct error *e)
 {
@@ -202,8 +194,7 @@ static int change_write_waiting(struct sql *c, int64_t id,
     }
 }
 
-/* What is told as its reason, until the queue has looked at it. A job that is held is not looked
- * at, so its words stay. */
+/* The reason until the queue looks at the job; it never looks at a held one. */
 static void change_reason(const struct waiting_job *job, const struct store_waiting_change *change,
                           char *text, size_t bytes)
 {
@@ -222,14 +213,10 @@ static int change_waiting_job(struct sql *c, int64_t id, const struct store_wait
 {
     struct waiting_job job = {0};
     char reason[128];
-    int status = change_read_waiting(c, id, &job, e);
 
-    if (!status)
-        status = change_check_waiting(id, &job, change, e);
-    if (!status)
-        status = change_write_waiting(c, id, change, e);
-    if (status)
-        return status;
+    if (change_read_waiting(c, id, &job, e) || change_check_waiting(id, &job, change, e) ||
+        change_write_waiting(c, id, change, e))
+        return -(int)e->code;
     change_reason(&job, change, reason, sizeof reason);
     static const enum store_audit_kind kinds[] = {[STORE_HOLD] = STORE_AUDIT_JOB_HOLD,
                                                   [STORE_RELEASE] = STORE_AUDIT_JOB_RELEASE,
@@ -239,9 +226,8 @@ static int change_waiting_job(struct sql *c, int64_t id, const struct store_wait
     snprintf(priority, sizeof priority, "%lld", (long long)change->priority);
     if (change->what == STORE_PRIORITY)
         line.detail = priority;
-    status = store_audit_write(c, &line, e);
-    if (status)
-        return status;
+    if (store_audit_write(c, &line, e))
+        return -(int)e->code;
     struct store_state_change same = {JOB_QUEUED, reason, change->now, change->by};
     return store_state_apply(c, id, &same, e);
 }

@@ -61,8 +61,8 @@ int store_job_find_key(struct store *s, const struct store_key *key, int64_t *id
     return found < 0 ? found : 0;
 }
 
-/* Behind all that wait, whatever the clock says: a step back must not change their order. SQLite
- * would rather look at each of them than at the end of this index. */
+/* Behind all queued jobs even if the clock went back. Without "indexed by" SQLite reads them all.
+ */
 #define END_OF_QUEUE                                                                               \
     "max(?1, coalesce((select max(queued_at) from job indexed by job_by_queue "                    \
     "where state = 'queued'), ?1))"
@@ -117,8 +117,7 @@ static int job_insert(struct sql *c, const struct store_job_new *job, int64_t *i
     return status ? status : store_event_state(c, *id, &queued, e);
 }
 
-/* A trial's job is there if and only if the trial says so: whoever ends the sweep finds its jobs by
- * its trials. */
+/* In one transaction, as who ends the sweep finds its jobs by its trials. */
 static int job_join_trial(struct sql *c, const char *key, int64_t job_id, struct error *e)
 {
     long long sweep, rung, number;
@@ -154,11 +153,11 @@ static int job_insert_once(struct sql *c, void *context, struct error *e)
         return status;
     if (*i->existed)
         return job_join_trial(c, key.key, *i->id, e);
-    if (i->job->max_queued > 0)
-        status = store_usage_check_queued(c, i->job->submitted_by, i->job->max_queued, e);
-    if (!status)
-        status = job_insert(c, i->job, i->id, e);
-    return status ? status : job_join_trial(c, key.key, *i->id, e);
+    if ((i->job->max_queued > 0 &&
+         store_usage_check_queued(c, i->job->submitted_by, i->job->max_queued, e)) ||
+        job_insert(c, i->job, i->id, e))
+        return -(int)e->code;
+    return job_join_trial(c, key.key, *i->id, e);
 }
 
 int store_job_insert(struct store *s, const struct store_job_new *job, int64_t *id, bool *existed,

@@ -39,7 +39,7 @@ int store_jobs_beyond(struct store *s, int64_t keep, int64_t *ids, size_t most, 
 
 #define ROWS_AT_A_TIME 100 /* between two looks at the clock: about a millisecond */
 
-/* From the tables that have no foreign key (0031_removal.sql), one after the other. */
+/* The tables without a foreign key (0031_removal.sql), one after the other. */
 static int removal_delete_rows(struct sql *c, int64_t job_id, int *deleted, struct error *e)
 {
     static const char *const from[] = {

@@ -119,7 +119,7 @@ static enum job_state job_state(sqlite3_stmt *row, int column)
 
 #define JOBS "jobs/" /* what run_dir begins with in the database: relative to the state folder */
 
-/* Takes the text of the database over. */
+/* Takes ownership of stored. */
 static char *job_absolute_run_dir(const struct store *s, char *stored)
 {
     char *path;
@@ -155,8 +155,6 @@ static void job_read_row(const struct store *s, sqlite3_stmt *row, bool document
     }
 }
 
-/* ---------------------------------------------------------------- reading */
-
 int store_job_get(struct store *s, int64_t id, struct store_job *job, struct error *e)
 {
     memset(job, 0, sizeof *job);
@@ -173,8 +171,7 @@ int store_job_get(struct store *s, int64_t id, struct store_job *job, struct err
     return found > 0 ? 0 : found;
 }
 
-/* The states asked for as the inside of a JSON array, "queued","running"; the names are our own, so
- * nothing in them needs an escape. */
+/* "queued","running": our names need no escapes. */
 static void job_states_text(unsigned states, char *text, size_t bytes)
 {
     size_t used = 0;
@@ -191,7 +188,7 @@ static void job_states_text(unsigned states, char *text, size_t bytes)
     "select " FULL " from job where id in (select id from job " from                               \
     " order by queued_at - priority * ?2, id limit ?3)"
 
-/* By the index alone, however many jobs wait: those of this machine, or the few of Slurm. */
+/* By the index alone, however many jobs are queued. */
 static sqlite3_stmt *job_queue_query(struct sql *c, const struct store_job_filter *filter,
                                      int64_t limit, struct error *e)
 {
@@ -209,7 +206,7 @@ static sqlite3_stmt *job_queue_query(struct sql *c, const struct store_job_filte
                      limit);
 }
 
-/* Of each state the newest, by its index: to sort the rows would move their documents. */
+/* The newest of each state by its index: sorting whole rows would move their documents. */
 #define NEWEST_OF(state, bit)                                                                      \
     "select * from (select id from job where ?1 & " bit " and state = '" state                     \
     "' and id < ?2 order by id desc limit ?3)"
@@ -253,7 +250,6 @@ static sqlite3_stmt *job_list_query(struct sql *c, const struct store_job_filter
     return job_newest_query(c, filter, after, limit, e);
 }
 
-/* A job's place in the queue: lower comes first. */
 static int job_compare_in_queue(const void *left, const void *right, void *priority_seconds)
 {
     const struct store_job *a = left, *b = right;
@@ -334,7 +330,7 @@ int store_job_unmeasured(struct store *s, int64_t above, int64_t *id, struct err
                     "i:i", above, id);
 }
 
-/* What the workers wrote has a seq: they cannot name somebody here. */
+/* Events of workers have a seq: they cannot name a user here. */
 int store_job_asked_by(struct store *s, int64_t id, int64_t attempt, char **by, struct error *e)
 {
     return once_get(s, e,

@@ -9,13 +9,10 @@
 #include "daemon/store/sql.h"
 #include "daemon/store/store_internal.h"
 
-/* A value of a job's document as JSON text; one that an older version did not write is null. */
+/* JSON text; null if an older version did not write the key. */
 #define FIND_VALUE(path) "coalesce(spec -> " path ", 'null')"
 
-/* "user:eve" and "token:eve" are both found by "eve". instr finds text as it is: no wildcards. A
- * job has few tags: those asked for are counted. */
-/* The submitters ?2 stands for: as they are written, the bare name of a user or token, and the
- * sweeps of these, as a sweep's jobs belong to its owner. */
+/* ?2 with and without its prefix, and the sweeps of that user, which own their jobs. */
 #define FIND_NAMES "?2, 'user:' || ?2, 'token:' || ?2"
 #define FIND_SUBMITTERS                                                                            \
     "(values (?2), ('user:' || ?2), ('token:' || ?2) union all "                                   \
@@ -39,14 +36,12 @@
               "coalesce(json_extract(spec, '$.model.arch'), '') || char(10) || "                   \
               "coalesce(json_extract(spec, '$.data.train'), '')), lower(?5)))"
 
-/* What is bound to ?1 to ?12, for sql_query; a statement's own values stand behind it. ?6 is the
- * first of the tags, for a statement that begins with it. */
+/* ?1 to ?12, for sql_query; ?6 is the first tag, where a statement begins with it. */
 #define FIND_FORMAT "sssisssisssi"
 #define FIND_BOUND(f, w)                                                                           \
     (w)->states, (f)->user, (f)->name, (f)->sweep, (f)->text, (w)->tag, (w)->tags, (w)->tag_count, \
         (f)->key, (f)->value, (f)->label, (f)->finished_after
 
-/* The lists of a filter as the condition wants them. */
 struct search_words {
     char states[256];       /* ",queued,,running,"; "": all */
     const char *tag, *tags; /* the first, and ",a,b,"; NULL: any */
@@ -95,9 +90,8 @@ const char *store_sort_name(size_t sort)
     return sort < sizeof sorts / sizeof sorts[0] ? sorts[sort] : NULL;
 }
 
-/* What a list is sorted by, rising; without it a job stands last, and the newest is first of those
- * that have the same. A page begins behind the job ?13 with the key ?16, whatever has become of
- * that job since. */
+/* Ascending; jobs without a key last, then the newest first. A page begins behind the job ?13 with
+ * the key ?16, even if that job has changed since. */
 #define KEY                                                                                        \
     "case ?15 when 1 then lower(name) when 2 then -priority when 3 then -top1 when 4 then loss "   \
     "when 5 then -images_per_sec when 6 then ttt_seconds when 7 then -finished_at "                \
@@ -109,7 +103,7 @@ _Static_assert(STORE_SORT_NEWEST == 0 && STORE_SORT_NAME == 1 && STORE_SORT_PRIO
                    STORE_SORT_FINISHED == 7 && STORE_SORT_BEST_TOP1 == 8 && STORE_SORT_DISK == 9,
                "the numbers in KEY");
 
-/* Where the search begins: at an index, if the filter has what it is over. */
+/* Begins at an index if the filter has its column. */
 #define SEARCH(from)                                                                               \
     {                                                                                              \
         "select count(*) from " from FIND_FITS,                                                    \
@@ -135,8 +129,8 @@ static const struct search *search_of(const struct store_job_filter *f)
                                : &search_all;
 }
 
-/* All jobs in these states. Pages ask for it far more often than jobs change, and to count a
- * hundred thousand takes longer than the rest of the answer: counted once a commit. */
+/* Cached per commit: pages ask for it more often than jobs change, and counting 100,000 jobs takes
+ * longer than the rest of the answer. */
 static int job_search_count_all(struct store *s, unsigned states, int64_t *total, struct error *e)
 {
     uint64_t commits = atomic_load(&s->commits); /* before the count: it may be newer, not older */
@@ -168,7 +162,7 @@ static int search_count(struct sql *c, const struct store_job_filter *f, int64_t
     return found < 0 ? found : 0;
 }
 
-/* Of the last row of a page: what the next one begins behind. */
+/* The position of the next page, after the last row. */
 static char *search_next(sqlite3_stmt *row)
 {
     char *next = NULL;
@@ -197,7 +191,7 @@ static sqlite3_stmt *search_query(struct sql *c, const struct store_job_filter *
                      (int64_t)f->sort, f->after_key ? strtod(f->after_key, NULL) : NAN);
 }
 
-/* limit: of the page; f asks for one job more, which says whether there is another page. */
+/* f->limit is one more than limit: is there another page? */
 static int search_ids(struct sql *c, const struct store_job_filter *f, size_t limit, int64_t *ids,
                       size_t *count, char **next, struct error *e)
 {
@@ -236,7 +230,6 @@ static int search_plain(struct store *s, const struct store_job_filter *f, size_
     return error_set(e, ERR_NO_MEMORY, "no memory for a list of jobs");
 }
 
-/* Does nothing but the states narrow the list down? */
 static bool search_takes_all(const struct store_job_filter *f)
 {
     return !f->text && !f->user && !f->name && !f->sweep && !f->tags && !f->key && !f->label &&
@@ -271,10 +264,7 @@ int store_job_search(struct store *s, const struct store_job_filter *filter,
     return status;
 }
 
-/* ---------------------------------------------------------------- groups */
-
-/* Beside max(), the bare columns are those of the row that has the highest (SQLite's documentation
- * of SELECT, 2.5). */
+/* Bare columns beside max() are those of its row (SQLite's SELECT, 2.5). */
 #define GROUPS(value, from)                                                                        \
     "select " value " as value, count(*) as jobs, "                                                \
     "sum(state = 'queued'), sum(state = 'starting'), sum(state = 'running'), "                     \

@@ -11,8 +11,6 @@
 #define LEVELS     7 /* the last holds 2 million steps a row */
 #define LEVEL_BITS 3 /* 8 buckets become one */
 
-/* ---------------------------------------------------------------- folding */
-
 static void metric_clear(struct store_metric_part *p)
 {
     memset(p, 0, sizeof *p);
@@ -54,8 +52,6 @@ void store_metric_to_middle(struct store_metric_part *part, struct store_metric_
     *before = last;
 }
 
-/* ---------------------------------------------------------------- rows */
-
 static void metric_read_step(sqlite3_stmt *row, struct store_metric_part *p)
 {
     metric_clear(p);
@@ -79,8 +75,7 @@ static void metric_read_bucket(sqlite3_stmt *row, struct store_metric_part *p)
     memcpy(p->of, sqlite3_column_blob(row, 4), bytes < sizeof p->of ? bytes : sizeof p->of);
 }
 
-/* Steps (level 0) or buckets whose steps lie in [from, to), in order; both are multiples of the
- * bucket's size. */
+/* Steps (level 0) or buckets of [from, to), multiples of the bucket's size. */
 static int metric_bucket_each(struct sql *c, int64_t job_id, int level, int64_t from, int64_t to,
                               store_metric_visit *visit, void *context, struct error *e)
 {
@@ -131,8 +126,6 @@ int store_metric_each(struct store *s, int64_t job_id, int64_t from_step, int64_
     sql_read_end(s, c);
     return status;
 }
-
-/* ---------------------------------------------------------------- writing */
 
 struct writer {
     struct sql *c;
@@ -188,8 +181,6 @@ int store_buckets_update(struct sql *c, int64_t job_id, int64_t first_step, int6
     return 0;
 }
 
-/* ---------------------------------------------------------------- an older database */
-
 static int metric_fill_one(struct sql *c, int64_t job_id, struct error *e)
 {
     int64_t first, last;
@@ -219,9 +210,7 @@ int store_buckets_fill(struct store *s, struct error *e)
     }
 }
 
-/* ---------------------------------------------------------------- reading */
-
-/* [from, to) as few parts as there are up to this level: finer ones at both ends. */
+/* As few parts as possible up to this level: finer ones at both ends. */
 static int metric_cover(struct sql *c, int64_t job_id, int level, int64_t from, int64_t to,
                         store_metric_visit *visit, void *context, struct error *e)
 {
@@ -267,7 +256,7 @@ int store_metric_ends(struct store *s, int64_t job_id, int64_t from_step, int64_
         &ends->last_step);
 }
 
-/* The first step of [from, to): 1, 0: there is none; or an error. */
+/* 1: found; 0: none. */
 static int metric_first_step(struct sql *c, int64_t job_id, int64_t from, int64_t to, int64_t *step,
                              double *t, struct error *e)
 {
@@ -305,9 +294,6 @@ int store_metric_ends_since(struct store *s, int64_t job_id, double t,
     return found < 0 ? found : 0;
 }
 
-/* ---------------------------------------------------------------- of whole runs */
-
-/* NULL columns become JSON null, as NaN has no place in JSON. */
 static json_t *metric_number_or_null(sqlite3_stmt *row, int column)
 {
     return sqlite3_column_type(row, column) == SQLITE_NULL

@@ -50,8 +50,7 @@ static int migrate_check_version(sqlite3 *db, const char *path, int count, struc
     return 0;
 }
 
-/* "file:PATH?immutable=1": SQLite then puts nothing beside the file. Only right while there is no
- * log that holds newer pages. */
+/* SQLite then creates no files beside it. Only right without a log. */
 static void migrate_immutable_uri(const char *path, char *uri, size_t bytes)
 {
     size_t used = (size_t)snprintf(uri, bytes, "file:");
@@ -91,7 +90,7 @@ int store_migrate_check(const char *path, int count, struct error *e)
     return status;
 }
 
-/* Takes the database from version `from` to `to` in one transaction. */
+/* In one transaction. */
 static int migrate_apply(sqlite3 *db, const struct store_migration *migrations, int from, int to,
                          struct error *e)
 {
@@ -126,8 +125,6 @@ int store_migrate(sqlite3 *db, const struct store_migration *migrations, int cou
     }
     return status;
 }
-
-/* ---------------------------------------------------------------- what must be there */
 
 static int migrate_check_entries(sqlite3 *db, sqlite3 *wanted, struct error *e)
 {

@@ -17,7 +17,6 @@ const char *node_verdict_name(enum node_verdict verdict)
     return verdicts[verdict];
 }
 
-/* NODE_UNKNOWN for any other word. */
 static enum node_verdict node_verdict_of(const char *name)
 {
     for (int i = 0; name && i < NODE_VERDICTS; i++)
@@ -26,12 +25,10 @@ static enum node_verdict node_verdict_of(const char *name)
     return NODE_UNKNOWN;
 }
 
-/* ---- writing */
-
 static int node_upsert(struct sql *c, const struct store_node_check *k, struct error *e)
 {
     const struct node_figures *f = &k->figures;
-/* the node's own stay */
+/* keeps the node's own */
 #define STAY                                                                                       \
     "case when excluded.load > 0 and excluded.verdict = 'unknown' and "                            \
     "node.verdict in ('fine', 'slow') then node."
@@ -71,7 +68,7 @@ static int node_insert_check(struct sql *c, const struct store_node_check *k, st
                    k->reason, k->load);
 }
 
-/* Whoever may report could otherwise fill the store with names. */
+/* Else reports could fill the store with names. */
 static int node_make_room(struct sql *c, const char *name, double now, struct error *e)
 {
     int forgotten = 0;
@@ -94,7 +91,7 @@ static int node_make_room(struct sql *c, const char *name, double now, struct er
                      name, STORE_NODES_MAX);
 }
 
-/* 1: this check drains the node, and the one before did not. */
+/* 1: newly drained. */
 static int node_becomes_drained(struct sql *c, const struct store_node_check *k, struct error *e)
 {
     if (k->verdict != NODE_DRAIN)
@@ -106,31 +103,27 @@ static int node_becomes_drained(struct sql *c, const struct store_node_check *k,
     return found < 0 ? found : !found;
 }
 
-int store_node_check(struct store *s, const struct store_node_check *k, double now, struct error *e)
+static int node_write_check(struct sql *c, const struct store_node_check *k, double now,
+                            struct error *e)
 {
-    struct sql *c = sql_write_begin(s, false, e);
-
-    if (!c)
-        return -(int)e->code;
     struct store_fact fact = {.what = STORE_FACT_NODE, .id = k->job_id, .check = k, .t = k->t};
-    int status = node_make_room(c, k->node, now, e), drained = 0;
-    if (!status && (drained = node_becomes_drained(c, k, e)) < 0)
-        status = drained;
-    if (!status)
-        status = node_upsert(c, k, e);
-    if (!status)
-        status = node_insert_check(c, k, e);
-    if (!status)
-        status = sql_run(c, e, NULL,
-                         "delete from node_check where node = ?1 and id <= (select id from "
-                         "node_check where node = ?1 order by id desc limit 1 offset ?2)",
-                         "si", k->node, (int64_t)STORE_NODE_CHECKS);
-    if (!status && drained)
-        status = store_tell(c, &fact, e);
-    return sql_write_end(s, c, status, e);
+    int drained = 0;
+
+    if (node_make_room(c, k->node, now, e) || (drained = node_becomes_drained(c, k, e)) < 0 ||
+        node_upsert(c, k, e) || node_insert_check(c, k, e) ||
+        sql_run(c, e, NULL,
+                "delete from node_check where node = ?1 and id <= (select id from "
+                "node_check where node = ?1 order by id desc limit 1 offset ?2)",
+                "si", k->node, (int64_t)STORE_NODE_CHECKS) ||
+        (drained && store_tell(c, &fact, e)))
+        return -(int)e->code;
+    return 0;
 }
 
-/* ---- reading */
+int store_node_check(struct store *s, const struct store_node_check *k, double now, struct error *e)
+{
+    return sql_transaction(s, false, c, e, node_write_check(c, k, now, e));
+}
 
 static void node_clear(struct store_node *n)
 {

@@ -5,7 +5,7 @@
 #include "daemon/store/once.h"
 #include "daemon/store/sql.h"
 
-/* Of each owner, so that nobody displaces what others measured. */
+/* Per owner, so that nobody displaces the speeds of others. */
 #define SPEEDS_KEPT     100   /* of a kind of job: more than anybody asks for */
 #define SPEEDS_KEPT_ALL 20000 /* of all kinds: clients may add speeds */
 

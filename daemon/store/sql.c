@@ -54,7 +54,7 @@ static sqlite3_stmt *sql_prepared(struct sql *c, const char *sql)
     return statement;
 }
 
-/* copy: whether texts and blobs must be copied, as they end before the statement does. */
+/* copy: the values do not outlive the statement. */
 static int sql_bind_one(sqlite3_stmt *statement, int place, char kind, bool copy, va_list *values)
 {
     void (*lives)(void *) = copy ? SQLITE_TRANSIENT : SQLITE_STATIC;
@@ -135,7 +135,7 @@ void sql_done(sqlite3_stmt *statement)
     sqlite3_reset(statement);
 }
 
-/* A column into what the next of the values points to; without a row what null gives. */
+/* Without a row what null gives. */
 static void sql_take_column(sqlite3_stmt *row, int column, char kind, va_list *values)
 {
     switch (kind) {
@@ -228,8 +228,8 @@ int sql_set_durable(struct sql *c, bool durable, struct error *e)
     return 0;
 }
 
-/* Whoever has waited while another waited for another program's lock in vain waits for it no more:
- * thirty writers are answered after five seconds, not after a hundred and fifty. */
+/* Who waited while another waited in vain for another program's lock does not wait for it again:
+ * thirty writers are answered after 5 s, not 150 s. */
 static int sql_begin_transaction(struct store *s, double since, struct error *e)
 {
     bool waited = s->busy_at > since;

@@ -24,8 +24,7 @@
 #define CIFS_MAGIC 0xFF534D42u
 #define SMB2_MAGIC 0xFE534D42u
 
-/* WAL needs shared memory between processes, which network file systems do not give: SQLite's
- * documentation, "Write-Ahead Logging", section 1. */
+/* WAL needs shared memory, which network file systems lack (SQLite, "Write-Ahead Logging", 1). */
 static int store_check_file_system(const char *path, struct error *e)
 {
     char folder[PATH_MAX];
@@ -44,7 +43,7 @@ static int store_check_file_system(const char *path, struct error *e)
                      path);
 }
 
-/* SQLite would wait for ever for a named pipe. */
+/* SQLite would block on a FIFO. */
 static int store_check_kind(const char *path, struct error *e)
 {
     struct stat st;
@@ -76,9 +75,8 @@ static void store_close_connection(struct sql *c)
     sqlite3_close(c->db);
 }
 
-/* A new database leaves its rollback journal with this step. "extra" syncs the folder behind the
- * journal's removal: one that a power cut brought back would spoil a database that goes on in WAL
- * mode. */
+/* "extra" syncs the folder after removing the rollback journal: one that came back with a power cut
+ * would damage a database in WAL mode. */
 static int store_use_wal(struct sql *c, const char *path, struct error *e)
 {
     sqlite3_stmt *statement = NULL;
@@ -108,7 +106,7 @@ static int store_out_of_time(void *deadline)
     return clock_monotonic() > *(const double *)deadline;
 }
 
-/* 0 where the table is whole, or could not be read to its end in time. */
+/* 0: whole, or out of time. */
 static int store_check_table(sqlite3 *db, const char *path, const char *sql, struct error *e)
 {
     sqlite3_stmt *statement = NULL;
@@ -127,8 +125,8 @@ static int store_check_table(sqlite3 *db, const char *path, const char *sql, str
     return status;
 }
 
-/* The table of jobs first: it is the one that nothing else can replace. quick_check cannot be
- * stopped inside a table, so a large one is read instead, the newest jobs first. */
+/* The table job first: nothing else can replace it. quick_check cannot be interrupted within a
+ * table, so a large one is read instead, the newest jobs first. */
 static int store_check_pages(struct sql *c, const char *path, struct error *e)
 {
     double deadline = clock_monotonic() + CHECK_SECONDS;
@@ -148,7 +146,7 @@ static int store_check_pages(struct sql *c, const char *path, struct error *e)
     return status;
 }
 
-/* A job in a state that is none would be in no list and never end. By the index alone. */
+/* A job in an unknown state would be in no list and never end. */
 static int store_check_states(struct sql *c, const char *path, struct error *e)
 {
     sqlite3_stmt *row = sql_query(c, e, "select state, min(id) from job group by state", "");
@@ -225,8 +223,8 @@ static bool store_has_pages(const char *path)
     return stat(path, &st) == 0 && st.st_size > 0;
 }
 
-/* A new database gets its name when it is whole and on disk: a power cut while it is made leaves
- * nothing that would have to be removed by hand. */
+/* It gets its name when it is complete and on disk, so that a power cut leaves nothing to clean up.
+ */
 static int store_make_database(const char *path, struct error *e)
 {
     char unfinished[PATH_MAX];
@@ -247,7 +245,6 @@ static int store_make_database(const char *path, struct error *e)
     return 0;
 }
 
-/* Of an earlier start, perhaps of an earlier traind, and perhaps touched by somebody since. */
 static int store_make_current(sqlite3 *db, const char *path, struct error *e)
 {
     if (store_migrate(db, store_migrations, store_migration_count, e) ||
@@ -373,7 +370,7 @@ void store_on_fact(struct store *s, store_witness *witness, store_undone *undone
 
 #define CHECKPOINT_PAGES 1000 /* SQLite's own, SQLITE_DEFAULT_WAL_AUTOCHECKPOINT */
 
-/* All pages in one step: a read transaction of WAL, so that writers go on meanwhile. */
+/* All pages in one step, a read transaction: writers go on. */
 static int store_copy_pages(sqlite3 *from, sqlite3 *to, struct error *e)
 {
     sqlite3_backup *backup = sqlite3_backup_init(to, "main", from, "main");
@@ -383,14 +380,13 @@ static int store_copy_pages(sqlite3 *from, sqlite3 *to, struct error *e)
     sqlite3_backup_step(backup, -1);
     if (sqlite3_backup_finish(backup) != SQLITE_OK)
         return sql_error(to, e, "the backup");
-    /* A single file that can be moved alone. */
     if (sqlite3_exec(to, "pragma journal_mode = delete", NULL, NULL, NULL))
         return sql_error(to, e, "the backup");
     return 0;
 }
 
-/* While a backup reads, the log cannot begin anew and grows. Commits do not carry it over then: the
- * first one behind the backup would do all of it, with the writer. */
+/* The log cannot restart during a backup and grows. Without this, the first commit after it would
+ * carry all of it over while it holds the writer. */
 static void store_set_checkpoints(struct store *s, int more)
 {
     pthread_mutex_lock(&s->writing);
@@ -399,7 +395,7 @@ static void store_set_checkpoints(struct store *s, int more)
     pthread_mutex_unlock(&s->writing);
 }
 
-/* Carries the log over beside the writer, which goes on; if it cannot, a later commit does. */
+/* If this fails a later commit does it. */
 static void store_checkpoint_beside(struct store *s)
 {
     sqlite3 *db = NULL;

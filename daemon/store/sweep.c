@@ -120,21 +120,20 @@ int store_sweep_end(struct store *s, int64_t id, const char *state, double now, 
 {
     struct sql *c = sql_write_begin(s, true, e);
 
+    struct store_fact fact = {.what = STORE_FACT_SWEEP, .id = id, .state = state, .t = now};
+
     if (!c)
         return -(int)e->code;
-    int status = sweep_check_running(c, id, e);
-    if (!status)
-        status = sql_run(c, e, NULL, "update sweep set state = ?2, finished_at = ?3 where id = ?1",
-                         "isd", id, state, now);
-    if (!status)
-        status = sql_run(c, e, NULL,
-                         "update sweep_trial set state = 'cancelled' "
-                         "where sweep_id = ? and state = 'waiting'",
-                         "i", id);
-    struct store_fact fact = {.what = STORE_FACT_SWEEP, .id = id, .state = state, .t = now};
-    if (!status)
-        status = store_tell(c, &fact, e);
-    return sql_write_end(s, c, status, e);
+    bool failed =
+        sweep_check_running(c, id, e) ||
+        sql_run(c, e, NULL, "update sweep set state = ?2, finished_at = ?3 where id = ?1", "isd",
+                id, state, now) ||
+        sql_run(c, e, NULL,
+                "update sweep_trial set state = 'cancelled' where sweep_id = ? and state = "
+                "'waiting'",
+                "i", id) ||
+        store_tell(c, &fact, e);
+    return sql_write_end(s, c, failed ? -(int)e->code : 0, e);
 }
 
 static int sweep_read_trials(struct sql *c, struct store_sweep *sweep, struct error *e)

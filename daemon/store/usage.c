@@ -13,8 +13,6 @@
 #define KEPT_BINS   (3 * 366 * 4) /* three years */
 #define HALF_LIVES  10            /* what is older counts less than a thousandth */
 
-/* ---------------------------------------------------------------- writing */
-
 int store_usage_end(struct sql *c, int64_t job_id, double now, struct error *e)
 {
     int status = sql_run(
@@ -64,9 +62,6 @@ int store_usage_check_queued(struct sql *c, const char *submitted_by, int64_t mo
         (long long)most);
 }
 
-/* ---------------------------------------------------------------- reading */
-
-/* The row of a user, which comes in order. */
 static struct store_use *usage_row(struct store_uses *uses, const char *user)
 {
     for (size_t i = 0; i < uses->count; i++)
@@ -77,7 +72,7 @@ static struct store_use *usage_row(struct store_uses *uses, const char *user)
     return added;
 }
 
-/* Calls add for each row of a query whose first column is a user. */
+/* The first column is the user. */
 typedef void usage_add(struct store_use *use, sqlite3_stmt *row, double now, double half_life);
 static int usage_read(struct sql *c, sqlite3_stmt *row, struct store_uses *uses, usage_add *add,
                       const double times[2], struct error *e)
@@ -89,7 +84,7 @@ static int usage_read(struct sql *c, sqlite3_stmt *row, struct store_uses *uses,
     return status;
 }
 
-/* A bin counts as though all of it was used in its middle. */
+/* A bin counts as if used at its middle. */
 static void usage_add_bin(struct store_use *use, sqlite3_stmt *row, double now, double half_life)
 {
     double age = now - (sqlite3_column_double(row, 1) + 0.5) * BIN_SECONDS;
@@ -97,7 +92,7 @@ static void usage_add_bin(struct store_use *use, sqlite3_stmt *row, double now, 
     use->slot_seconds += sqlite3_column_double(row, 2) * exp2(-fmax(0, age) / half_life);
 }
 
-/* What runs: the integral of its slots, decayed. */
+/* The decayed integral of its slots so far. */
 static void usage_add_running(struct store_use *use, sqlite3_stmt *row, double now,
                               double half_life)
 {

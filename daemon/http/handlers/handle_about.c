@@ -1,4 +1,4 @@
-/* What the daemon says of itself: schema, presets, routes, health. */
+/* Schema, presets, routes, health. */
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -53,8 +53,7 @@ int handle_healthz(const struct request *q, struct reply *r, struct error *e)
                       e);
 }
 
-/* As a submission would find it: a quota, or no inodes left, are a full disk too. Where the file
- * system cannot tell without a trace, it has room. */
+/* A quota or a lack of inodes is a full disk too. */
 static int handle_about_check_room(const char *folder, struct error *e)
 {
     int fd = open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);

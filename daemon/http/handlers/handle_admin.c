@@ -69,8 +69,8 @@ void audit_request(const struct request *q, enum store_audit_kind action, int64_
     store_audit_add(q->app->store, &line);
 }
 
-/* The copy is made whole first, in a file that has no name any more when it is sent: so neither a
- * slow client holds the database, nor is anything left behind. */
+/* A complete copy first, in an unlinked file: a slow client does not hold the database, and nothing
+ * is left behind. */
 int handle_backup(const struct request *q, struct reply *r, struct error *e)
 {
     char path[PATH_MAX];
@@ -97,7 +97,7 @@ int handle_backup(const struct request *q, struct reply *r, struct error *e)
     return 0;
 }
 
-/* It is replaced as a whole whenever a token is made or revoked. */
+/* The file is replaced whole at each change. */
 int handle_backup_tokens(const struct request *q, struct reply *r, struct error *e)
 {
     char path[PATH_MAX];

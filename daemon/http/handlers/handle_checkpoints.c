@@ -1,4 +1,3 @@
-/* Checkpoints of a job: which there are, and their weights. */
 #include <errno.h>
 #include <limits.h>
 #include <pthread.h>
@@ -16,8 +15,8 @@
 #include "daemon/http/routes.h"
 #include "daemon/job/run_dir.h"
 
-/* What whole reads of large files found: whether a file is what its digest says, kept as long as the
- * file has the same inode, size and time of change. */
+/* Results of whole reads: is a file what its digest says? Valid for an unchanged inode, size and
+ * time. */
 #define SLOTS 1024 /* a file takes the place of another with the same slot */
 
 struct verdict {
@@ -64,7 +63,6 @@ static void checkpoints_keep_verdict(const struct stat *st, const char *digest, 
     pthread_mutex_unlock(&mutex);
 }
 
-/* A file of a checkpoint, or -1 with errno. */
 static int checkpoint_open(const char *run_dir, int64_t step, const char *name)
 {
     char path[128];
@@ -73,14 +71,13 @@ static int checkpoint_open(const char *run_dir, int64_t step, const char *name)
     return run_file_open(run_dir, path);
 }
 
-/* How an open file is named to those who take a path. */
 static const char *checkpoint_fd_path(int fd, char path[32])
 {
     snprintf(path, 32, "/proc/self/fd/%d", fd);
     return path;
 }
 
-/* state.json; NULL where it is not there or not what was written. *st: of the file. */
+/* NULL: missing or invalid. */
 static json_t *checkpoint_read_state(const char *run_dir, int64_t step, struct stat *st)
 {
     char path[32], hex[DIGEST_BYTES];
@@ -107,7 +104,6 @@ static const char *handle_checkpoints_digest_in(const json_t *state, const char 
     return json_string_value(json_object_get(json_object_get(state, "files"), name));
 }
 
-/* By its every byte. */
 static bool handle_checkpoints_is_as_written(const json_t *state, const char *name, int fd)
 {
     char path[32], hex[DIGEST_BYTES];
@@ -121,8 +117,6 @@ static bool handle_checkpoints_is_as_written(const json_t *state, const char *na
     checkpoints_keep_verdict(&st, wanted, whole);
     return whole;
 }
-
-/* ---------------------------------------------------------------- the list */
 
 static bool handle_checkpoints_is_after(const struct timespec *a, const struct timespec *b)
 {
@@ -141,7 +135,7 @@ static bool handle_checkpoints_has_its_size(int fd)
     return true;
 }
 
-/* Read in whole only where it has changed since state.json, which is written last, and once. */
+/* Read whole only once and if it changed after state.json, which is written last. */
 static bool handle_checkpoints_seems_whole(const json_t *state, const struct stat *state_file,
                                            const char *name, int fd)
 {
@@ -205,7 +199,6 @@ static int handle_checkpoints_list_of(const struct store_job *job, struct dirent
     return checkpoint_list(folder, names, e);
 }
 
-/* The job, where its run directory may be read. */
 static int handle_checkpoints_get_job(const struct request *q, struct store_job *job,
                                       struct error *e)
 {
@@ -239,8 +232,6 @@ int handle_checkpoints(const struct request *q, struct reply *r, struct error *e
     return reply_json(r, 200, json_pack("{s:o}", "checkpoints", list), e);
 }
 
-/* ---------------------------------------------------------------- the weights */
-
 static int handle_checkpoints_no_such_step(const struct request *q, const struct store_job *job,
                                            const char *text, struct error *e)
 {
@@ -265,7 +256,7 @@ static int handle_checkpoints_no_such_step(const struct request *q, const struct
                      steps);
 }
 
-/* The file with its digest, which is its entity tag; damaged ones are refused. */
+/* The digest is the entity tag; damaged files are refused. */
 static int handle_checkpoints_open_model(const struct request *q, struct store_job *job, int *fd,
                                          char tag[DIGEST_BYTES + 2], struct error *e)
 {
@@ -295,8 +286,7 @@ static int handle_checkpoints_open_model(const struct request *q, struct store_j
     return status;
 }
 
-/* "bytes=FROM-", "bytes=FROM-TO", "bytes=-LAST" (RFC 9110, 14.1.2). false: not one range of bytes,
- * which is as none. */
+/* "bytes=FROM-", "bytes=FROM-TO" or "bytes=-LAST" (RFC 9110, 14.1.2); false: ignore it. */
 static bool handle_checkpoints_parse_range(const char *text, uint64_t size, uint64_t *from,
                                            uint64_t *bytes)
 {

@@ -1,5 +1,3 @@
-/* Jobs side by side: what they came to, in which keys their documents differ, and in what else
- * their runs do. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -53,7 +51,7 @@ static int handle_compare_compared_load(const struct request *q, struct compared
         free(c->jobs[i].spec);
         free(c->jobs[i].plan);
         c->jobs[i].spec = c->jobs[i].plan = NULL; /* summaries have none */
-        /* All together are no more to parse than the one of a job may be. */
+        /* The limit of one job for all together. */
         c->files[i] = job_provenance_file(q, &c->jobs[i], PROVENANCE_LIMIT_BYTES / count);
     }
     return 0;

@@ -1,5 +1,3 @@
-/* Events, as a page of JSON or as a live stream, and each rank's time of a step, which is in them.
- */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,8 +13,7 @@ static bool handle_events_wants_stream(const struct request *q)
     return q->accept && strstr(q->accept, "text/event-stream");
 }
 
-/* A client that comes again after a break tells the last id it got, which is newer than what stands
- * in its URL. */
+/* Last-Event-ID is newer than the URL of a reconnecting client. */
 static int events_start_id(const struct request *q, int64_t otherwise, int64_t *after,
                            struct error *e)
 {
@@ -55,7 +52,7 @@ static int events_stream(const struct request *q, int64_t job_id, struct reply *
     return 0;
 }
 
-/* types: names with commas between them; a part of a name is none. */
+/* types: names separated by commas. */
 static int events_check_types(const char *types, struct error *e)
 {
     char names[256] = "";

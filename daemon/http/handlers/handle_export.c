@@ -24,7 +24,7 @@
 
 typedef int exporter(struct store *store, const struct store_job *job, FILE *out, struct error *e);
 
-/* file: how a browser is to name it, with the job's id between prefix and suffix. */
+/* The file name is prefix, job-ID, suffix. */
 static int export_send(const struct request *q, exporter *export, const char *type,
                        const char *prefix, const char *suffix, struct reply *r, struct error *e)
 {
@@ -58,7 +58,7 @@ int handle_tensorboard(const struct request *q, struct reply *r, struct error *e
                        "", r, e);
 }
 
-/* Has no name: nothing is left behind. */
+/* Unlinked: nothing is left behind. */
 static int handle_archive_nameless_file(const struct request *q, struct error *e)
 {
     char path[PATH_MAX];
@@ -72,8 +72,6 @@ static int handle_archive_nameless_file(const struct request *q, struct error *e
     unlink(path);
     return fd;
 }
-
-/* ---- the events */
 
 static bool handle_archive_write_event(void *context, const struct store_event_row *row)
 {
@@ -103,8 +101,6 @@ static int handle_archive_add_events(const struct request *q, struct job_archive
     close(fd);
     return status;
 }
-
-/* ---- files of the run directory, as far as they are there */
 
 static int handle_archive_add_run_file(const struct store_job *job, const char *name,
                                        struct job_archive_files *files, struct error *e)
@@ -139,7 +135,6 @@ static int handle_archive_add_attempts(const struct store_job *job, struct job_a
     return status;
 }
 
-/* The newest checkpoint, all of it. */
 static int handle_archive_add_weights(const struct store_job *job, struct job_archive_files *files,
                                       struct error *e)
 {
@@ -182,7 +177,7 @@ static int handle_archive_add_all(const struct request *q, const struct store_jo
         status = handle_archive_add_events(q, files, e);
     if (status)
         return status;
-    /* One that never ran has no directory; another's is left alone. */
+    /* A job that never ran has no directory. */
     bool own = run_dir_check(q->app->store, job, &missing) == 0;
     if (!own && weights)
         return error_set(e, missing.code, "%s", missing.text);
@@ -194,8 +189,6 @@ static int handle_archive_add_all(const struct request *q, const struct store_jo
         status = handle_archive_add_attempts(job, files, e);
     return status || !weights ? status : handle_archive_add_weights(job, files, e);
 }
-
-/* ---- the answer */
 
 static json_t *handle_archive_manifest_of(const struct request *q, const struct store_job *job)
 {

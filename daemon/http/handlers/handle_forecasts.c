@@ -1,4 +1,4 @@
-/* How good the estimates of time were: those that measure.c judged, over the newest jobs. */
+/* How good estimates of time were, over the newest jobs. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -10,7 +10,7 @@
 
 #define JOBS_MOST 1000
 
-/* The kinds of estimates: a member of a job's forecast, and the share of the run that was done. */
+/* A member of a forecast, and the share of the run that was done. */
 static const struct kind {
     const char *of;
     double share;
@@ -33,7 +33,7 @@ struct scores {
     } of[KINDS];
 };
 
-/* The estimate of a kind in a job's forecast; NULL: none was judged. */
+/* NULL: none was judged. */
 static const json_t *forecasts_find(const json_t *forecast, const struct kind *kind)
 {
     const json_t *member = json_object_get(forecast, kind->of), *one;

@@ -1,4 +1,3 @@
-/* Single jobs: shown, cancelled, held, released and removed. */
 #include <stdlib.h>
 
 #include "common/job/job_options.h"
@@ -13,7 +12,6 @@
 #include "daemon/job/run_dir.h"
 #include "daemon/store/event.h"
 
-/* Its place in this machine's queue. */
 static void job_add_position(struct json_text *t, const struct request *q,
                              const struct store_job *job)
 {
@@ -62,7 +60,7 @@ int handle_job_cancel(const struct request *q, struct reply *r, struct error *e)
     return reply_job(r, q, status, &job, e);
 }
 
-/* The job as it is now, where the change was made; failed: with *e. */
+/* failed: *e is filled. */
 static int job_reply_changed(const struct request *q, bool failed, struct reply *r, struct error *e)
 {
     struct store_job job;
@@ -84,7 +82,7 @@ int handle_job_release(const struct request *q, struct reply *r, struct error *e
     return job_reply_changed(q, failed, r, e);
 }
 
-/* {"priority": 5}, in the range of the job document's key. */
+/* {"priority": 5} */
 static int job_read_priority(const struct request *q, int64_t *priority, struct error *e)
 {
     const struct job_option *option = job_option_find("/priority");

@@ -1,6 +1,5 @@
-/* PATCH /v1/jobs/ID: what people write on a job, as a JSON Merge Patch (RFC 7396): a key that is
- * not there stays, null removes. Lists are replaced whole, so two keys more change single tags,
- * which loses nothing where two people do it at a time. */
+/* PATCH /v1/jobs/ID: a JSON Merge Patch (RFC 7396), with add_tags and remove_tags for concurrent
+ * changes of single tags. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,7 +11,7 @@
 #include "daemon/http/routes.h"
 #include "daemon/job/job_requests.h"
 
-/* option: the row of the job document whose values it takes. */
+/* option: the key of the job document with these values. */
 static const struct label_key {
     const char *name, *option;
     bool null; /* beside what the row takes */
@@ -43,7 +42,6 @@ static void label_refuse_key(const char *name, struct problems *problems)
     free(pointer);
 }
 
-/* As the row of the job document says, with the pointer of this key. */
 static void label_check_option(const struct label_key *key, const json_t *value,
                                struct problems *problems)
 {

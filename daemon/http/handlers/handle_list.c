@@ -1,4 +1,3 @@
-/* GET /v1/jobs: the jobs that fit, in pages or in groups. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +12,6 @@
 
 #define PATH_BYTES 128
 
-/* What is asked for; the texts of the filter that are made stand beside it. */
 struct list_query {
     struct store_job_filter filter;
     char key[PATH_BYTES];
@@ -21,8 +19,6 @@ struct list_query {
     bool groups;
     char by[PATH_BYTES]; /* "$.optimizer.name"; "": by tag */
 };
-
-/* ---------------------------------------------------------------- what is asked for */
 
 static int list_parse_states(const char *text, unsigned *states, struct error *e)
 {
@@ -54,7 +50,7 @@ static int list_parse_sort(const struct request *q, enum store_sort *sort, struc
     return status;
 }
 
-/* Where a page begins: "ID", or "ID,KEY" of a list sorted by something else, as next has it. */
+/* "ID", or "ID,KEY" with sort. */
 static int list_parse_after(const char *text, struct store_job_filter *filter, struct error *e)
 {
     if (!text)
@@ -71,7 +67,6 @@ static int list_parse_after(const char *text, struct store_job_filter *filter, s
         filter->sort ? ", alone or followed by the sort key" : "", text);
 }
 
-/* "paper,table-2": all of them. */
 static int list_parse_tags(const char *text, struct store_job_filter *filter, struct error *e)
 {
     const struct job_option *option = job_option_find("/tags");
@@ -97,8 +92,7 @@ static int list_parse_tags(const char *text, struct store_job_filter *filter, st
                 : 0;
 }
 
-/* The row of a key as people write it, optimizer.name; its path in the document is written too.
- * what: the parameter. */
+/* optimizer.name and its path in the document. what: the parameter. */
 static const struct job_option *list_find_key(const char *what, const char *text, size_t length,
                                               char path[PATH_BYTES], struct error *e)
 {
@@ -119,7 +113,7 @@ static const struct job_option *list_find_key(const char *what, const char *text
     return option;
 }
 
-/* "optimizer.name=lars": what the document has there, which for a string need not be quoted. */
+/* "optimizer.name=lars": strings need no quotes. */
 static int list_parse_where(const char *text, struct list_query *l, struct error *e)
 {
     const char *equals = text ? strchr(text, '=') : NULL;
@@ -195,8 +189,6 @@ static int list_parse(const struct request *q, struct list_query *l, struct erro
     return list_parse_group(request_query(q, "group"), l, e);
 }
 
-/* ---------------------------------------------------------------- answers */
-
 static int list_reply_jobs(const struct request *q, const struct store_job_filter *filter,
                            struct reply *r, struct error *e)
 {
@@ -260,7 +252,7 @@ static void list_add_group(struct json_text *t, const struct store_group *g)
     json_text_close(t, '}');
 }
 
-/* As a list of jobs, without jobs: what fits is counted, and stands in groups. */
+/* Answers as a list without jobs. */
 static int list_reply_groups(const struct request *q, const struct list_query *l, struct reply *r,
                              struct error *e)
 {

@@ -1,4 +1,4 @@
-/* Machines that train: what they report, and what is known of them. daemon/node/node.h judges. */
+/* Machines: their reports, judged by daemon/node/node.h. */
 #include <math.h>
 #include <string.h>
 
@@ -13,9 +13,6 @@
 
 #define LIST_CHECKS 20 /* of each node in a listing */
 
-/* ---------------------------------------------------------------- nodes as JSON */
-
-/* Without its jobs and checks. */
 static json_t *node_json(const struct store_node *n, bool own, const struct job_slots *here)
 {
     char reason[NODE_REASON_BYTES];
@@ -37,7 +34,7 @@ static json_t *node_json(const struct store_node *n, bool own, const struct job_
         (json_int_t)(own ? here->used : 0), "jobs", "history");
 }
 
-/* This machine at its place by name, if it is not there: it was not checked yet. */
+/* Inserts this machine by name if it was never checked. */
 static void handle_nodes_add_this_machine(struct store_nodes *nodes, const char *own)
 {
     char cpu[SPEED_CPU_BYTES];
@@ -58,7 +55,7 @@ static void handle_nodes_add_this_machine(struct store_nodes *nodes, const char 
     };
 }
 
-/* The jobs on the nodes, and the slots they take; *used: those of all nodes but this machine. */
+/* *used: slots on all nodes but this machine. */
 static int node_add_jobs(const struct request *q, json_t *nodes, const char *own, int64_t *used,
                          struct error *e)
 {
@@ -81,7 +78,6 @@ static int node_add_jobs(const struct request *q, json_t *nodes, const char *own
     return status;
 }
 
-/* What is asked for, and what is found. */
 struct node_page {
     const char *name, *after;   /* one node, or (NULL) those behind a name */
     int64_t limit, checks;      /* nodes, and checks of each */
@@ -157,7 +153,6 @@ int handle_nodes(const struct request *q, struct reply *r, struct error *e)
     return status;
 }
 
-/* The {name} of the path. */
 static int node_parse_name(const struct request *q, char name[NODE_NAME_BYTES], struct error *e)
 {
     const char *at = q->path + strlen("/v1/nodes/");
@@ -192,10 +187,7 @@ int handle_node(const struct request *q, struct reply *r, struct error *e)
     return status;
 }
 
-/* ---------------------------------------------------------------- reports */
-
-/* Slurm is told while the prolog waits for the answer, so that the node has our reason before it
- * gets Slurm's own. */
+/* During the prolog, so that the node has our reason before Slurm's. */
 static void node_drain(const struct request *q, const char *name, const struct node_judged *judged,
                        const json_t *report)
 {

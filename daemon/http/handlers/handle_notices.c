@@ -1,4 +1,3 @@
-/* Notices: what was sent to whom, and a test. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,7 +20,7 @@ static int notices_check_state(const char *state, struct error *e)
                  : 0;
 }
 
-/* Who may read a job sees whom its document names; without a job, everyone sees their own. */
+/* Readers of a job see whom its document names; without a job, everyone sees their own. */
 static void notices_limit_to(const struct request *q, struct outbox_filter *f)
 {
     f->everything = q->rights & RIGHT(ROLE_ADMIN);
@@ -79,8 +78,6 @@ int handle_notice_list(const struct request *q, struct reply *r, struct error *e
     outbox_notices_clear(&list);
     return reply_json_text(r, 200, &text, e);
 }
-
-/* ---------------------------------------------------------------- POST /v1/notices/test */
 
 static int notices_send_test(const struct request *q, const json_t *body, struct reply *r,
                              struct error *e)

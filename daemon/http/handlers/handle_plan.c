@@ -24,7 +24,7 @@
 #include "daemon/store/audit.h"
 #include "daemon/store/speed.h"
 
-/* A body made into a plan. Zero-initialise; free with handle_plan_prepared_clear. */
+/* Free with handle_plan_prepared_clear. */
 struct prepared {
     struct job_spec *spec;
     struct plan *plan;
@@ -41,14 +41,13 @@ static void handle_plan_prepared_clear(struct prepared *p)
     free(p->cores_unknown);
 }
 
-/* Without other hosts, and not by Slurm. */
 static bool handle_plan_runs_here(const struct job_spec *spec)
 {
     return spec->cluster.launcher == JOB_LAUNCHER_LOCAL && !job_spec_names_hosts(spec);
 }
 
-/* What a job's data holds, and how fast such jobs were. A data set that cannot be counted is a
- * problem of the document, whatever its cause. */
+/* Counts the data and looks up speeds; data that cannot be counted are a problem of the document.
+ */
 static int handle_plan_find_inputs(const struct request *q, struct prepared *p,
                                    struct plan_inputs *inputs, struct error *e)
 {
@@ -76,7 +75,7 @@ static int handle_plan_find_inputs(const struct request *q, struct prepared *p,
     return 0;
 }
 
-/* A plan can be made without the number of threads; a run cannot. */
+/* Only a run needs the number of threads. */
 static void handle_plan_share_cores(const struct request *q, bool will_run, struct prepared *p)
 {
     struct problems problems = {0};
@@ -106,15 +105,14 @@ static void handle_plan_check_reproduces(const struct request *q, struct prepare
     store_job_clear(&job);
 }
 
-/* All that is wrong with a document, as far as it can be said before the images are counted: a
- * person who mends one thing should not be told the next one then. */
+/* All problems at once, as far as they show before images are counted. */
 static void handle_plan_check_document(const struct request *q, json_t *document, bool will_run,
                                        struct prepared *p)
 {
     p->spec = job_data_read(document, &p->problems);
     if (!p->spec)
         return;
-    /* The nodes of Slurm may see paths that this machine does not. */
+    /* Slurm's nodes may see other paths. */
     bool here = will_run && p->spec->cluster.launcher == JOB_LAUNCHER_LOCAL &&
                 !problems_about(&p->problems, "/cluster/launcher");
     struct problems refused = {0};
@@ -128,7 +126,7 @@ static void handle_plan_check_document(const struct request *q, json_t *document
         job_policy_check_weights(p->spec, &p->problems);
 }
 
-/* 0: p->plan is there, or p->problems is not empty; negative: the request itself is wrong. */
+/* 0: p->plan or p->problems is filled; negative: the request is wrong. */
 static int plan_prepare(const struct request *q, bool will_run, struct prepared *p, struct error *e)
 {
     struct plan_inputs inputs;
@@ -157,10 +155,7 @@ static int plan_prepare(const struct request *q, bool will_run, struct prepared 
     return 0;
 }
 
-/* ---------------------------------------------------------------- POST /v1/plan */
-
-/* With the learning rate drawn, and the batch script of a job for Slurm, unless something in it
- * keeps one from being made. */
+/* Adds the learning rate curve, and the batch script for Slurm if it can be made. */
 static int handle_plan_reply(const struct request *q, const struct prepared *p, struct reply *r,
                              struct error *e)
 {
@@ -176,7 +171,6 @@ static int handle_plan_reply(const struct request *q, const struct prepared *p, 
     return reply_json(r, 200, plan, e);
 }
 
-/* What its submission would be refused for. */
 static void plan_warn_of_misfit(const struct request *q, const struct prepared *p)
 {
     struct problems problems = {0};
@@ -210,10 +204,7 @@ int handle_plan(const struct request *q, struct reply *r, struct error *e)
     return status;
 }
 
-/* ---------------------------------------------------------------- POST /v1/jobs */
-
-/* The warnings of the plan in front of the job, or with no more than its id, state and URL, if that
- * is preferred (RFC 7240). */
+/* Warnings, then the job, or its id, state and URL with return=minimal (RFC 7240). */
 static int handle_plan_answer_with_job(const struct request *q, int64_t id, bool existed,
                                        struct reply *r, struct error *e)
 {
@@ -280,9 +271,7 @@ int handle_job_submit(const struct request *q, struct reply *r, struct error *e)
                    : plan_submit(q, digest, r, e);
 }
 
-/* ---------------------------------------------------------------- GET /v1/speeds */
-
-/* "resnet50-imagenet-224-fp32-t1", as speed_key() makes them. */
+/* "resnet50-imagenet-224-fp32-t1": speed_key(). */
 static bool handle_plan_is_speed_key(const char *key)
 {
     size_t length = key ? strlen(key) : 0;
@@ -315,8 +304,6 @@ int handle_speeds(const struct request *q, struct reply *r, struct error *e)
                       json_pack("{s:s, s:s, s:o}", "key", key, "cpu", cpu, "speeds", speeds), e);
 }
 
-/* ---------------------------------------------------------------- POST /v1/speeds */
-
 static int handle_plan_read_speed(const json_t *body, struct store_speed *speed, struct error *e)
 {
     speed->key = json_string_value(json_object_get(body, "key"));
@@ -334,7 +321,7 @@ static int handle_plan_read_speed(const json_t *body, struct store_speed *speed,
     return 0;
 }
 
-/* An operator's are for everybody's plans. */
+/* An operator's speeds are for all plans. */
 static int handle_plan_speed_keep(const struct request *q, struct store_speed *speed,
                                   struct error *e)
 {

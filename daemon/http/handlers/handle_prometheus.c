@@ -26,8 +26,7 @@ int handle_failures(const struct request *q, struct reply *r, struct error *e)
         r, 200, json_pack("{s:o, s:I}", "rules", rules, "unlabelled", (json_int_t)unlabelled), e);
 }
 
-/* A label may be there twice, of two patterns: told once, as both count together. Labels need no
- * escapes. */
+/* Two patterns may have one label: printed once. Labels need no escapes. */
 static bool prometheus_label_is_told(const json_t *rules, size_t before, const char *label)
 {
     for (size_t i = 0; i < before; i++) {
@@ -87,8 +86,6 @@ static void handle_prometheus_print_slots(const struct request *q, FILE *out)
     prometheus_gauge(out, "traind_event_streams", "Live streams of events that are open.",
                      (double)streams_count(q->app->streams));
 }
-
-/* ---------------------------------------------------------------- running jobs */
 
 static double handle_prometheus_lag_bytes(const struct request *q, const struct store_job *job)
 {
@@ -181,8 +178,6 @@ static int handle_prometheus_print_running(const struct request *q, FILE *out, s
     return 0;
 }
 
-/* ---------------------------------------------------------------- nodes */
-
 enum handle_prometheus_node_value {
     NODE_FLOPS,
     NODE_MEMORY,
@@ -217,7 +212,7 @@ static double handle_prometheus_node_value(const struct store_node *n,
     }
 }
 
-/* Their names need no escapes: node_name_is_valid(). */
+/* Names need no escapes: node_name_is_valid(). */
 static int prometheus_print_nodes(const struct request *q, FILE *out, struct error *e)
 {
     struct store_nodes nodes;
@@ -248,8 +243,6 @@ static int prometheus_print_nodes(const struct request *q, FILE *out, struct err
     store_nodes_clear(&nodes);
     return 0;
 }
-
-/* ---------------------------------------------------------------- notices */
 
 static int handle_prometheus_print_notices(const struct request *q, FILE *out, struct error *e)
 {

@@ -1,4 +1,3 @@
-/* A job's provenance, and the document that repeats it. */
 #include <limits.h>
 #include <microhttpd.h>
 #include <sqlite3.h>
@@ -94,7 +93,7 @@ static json_t *handle_provenance_look_here(const struct request *q, const struct
     return found;
 }
 
-/* Where the job's workers run on other machines, this one's programs say nothing of them. */
+/* Programs here say nothing of workers on other machines. */
 static bool handle_provenance_ran_here(const json_t *document)
 {
     const json_t *cluster = json_object_get(document, "cluster");
@@ -103,7 +102,7 @@ static bool handle_provenance_ran_here(const json_t *document)
            json_array_size(json_object_get(cluster, "hosts")) == 0;
 }
 
-/* What train-worker --provenance told, as an attempt; without what it cannot know. */
+/* Of train-worker --provenance, without what only a run knows. */
 static json_t *handle_provenance_as_attempt(const json_t *here, bool machines)
 {
     json_t *attempt = json_pack("{s:O}", "data", json_object_get(here, "data"));
@@ -112,14 +111,13 @@ static json_t *handle_provenance_as_attempt(const json_t *here, bool machines)
 
     for (size_t i = 0; i < sizeof of_no_run / sizeof of_no_run[0]; i++)
         json_object_del(machine, of_no_run[i]);
-    /* The launcher sets them for a run. */
     json_object_del(machine, "environment");
     json_object_set_new(attempt, "machines", machines ? json_pack("[O]", machine) : json_array());
     json_decref(machine);
     return attempt;
 }
 
-/* One that was interrupted and went on elsewhere may not be repeated in one piece. */
+/* An interrupted run that went on elsewhere may differ in one piece. */
 static void handle_provenance_say_attempts(const struct job_provenance *p, json_t *remarks)
 {
     const json_t *attempts = json_object_get(p->file, "attempts");

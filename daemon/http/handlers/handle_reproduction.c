@@ -1,8 +1,5 @@
-/*
- * GET /v1/jobs/ID/reproduction: whether a job that repeats another has come to the same bits. Two
- * runs of as many steps are compared by the digests of their results; where one ended before the
- * other, what the store keeps of both is compared up to there.
- */
+/* Whether a job that repeats another has the same bits: by the digests of their results after equal
+ * steps, else by the stored numbers of the steps that both have. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,8 +11,6 @@
 #include "daemon/store/metric.h"
 
 #define STEPS_AT_A_TIME 4096
-
-/* ---- the first step that differs, by the numbers that the store keeps of each */
 
 struct step_page {
     size_t count;
@@ -54,7 +49,7 @@ static int handle_reproduction_read_page(struct store *s, int64_t job, int64_t f
     return store_metric_each(s, job, from, STEPS_AT_A_TIME, handle_reproduction_take_step, page, e);
 }
 
-/* Of two pages that begin at one step: 0: none differs. */
+/* 0: equal. */
 static int64_t handle_reproduction_differs_in(const struct step_page *a, const struct step_page *b)
 {
     size_t count = a->count < b->count ? a->count : b->count;
@@ -70,7 +65,7 @@ static int64_t handle_reproduction_differs_in(const struct step_page *a, const s
     return a->count > b->count ? a->steps[count].step : b->steps[count].step;
 }
 
-/* 0: up to step `to` none differs. */
+/* 0: equal up to step `to`. */
 static int handle_reproduction_first_difference_of(struct store *s, int64_t one, int64_t other,
                                                    int64_t to, int64_t *step, struct error *e)
 {
@@ -93,7 +88,7 @@ static int handle_reproduction_first_difference_of(struct store *s, int64_t one,
     return status;
 }
 
-/* Of the evaluations that both have, by step, up to step `to`; null: there are none. Takes both. */
+/* By step up to `to`; null: none in common. Takes both references. */
 static json_t *handle_reproduction_same_evaluations(json_t *a, json_t *b, int64_t to)
 {
     json_t *same = NULL;
@@ -114,8 +109,6 @@ static json_t *handle_reproduction_same_evaluations(json_t *a, json_t *b, int64_
     json_decref(b);
     return same ? same : json_null();
 }
-
-/* ---- the verdict */
 
 enum verdict { RUNNING, SAME, SAME_SO_FAR, DIFFERS, UNKNOWN };
 static const char *const verdicts[] = {
@@ -146,7 +139,7 @@ static enum verdict handle_reproduction_verdict_of(const struct comparison *c)
     return !known ? UNKNOWN : c->last_step < 0 ? SAME : SAME_SO_FAR;
 }
 
-/* null where one of them has no such digest. */
+/* null: one has no such digest. */
 static json_t *handle_reproduction_same_digest(const struct comparison *c, const char *key)
 {
     const char *one = json_get_text(json_object_get(c->of->attempt, "result"), key, NULL);
@@ -155,7 +148,6 @@ static json_t *handle_reproduction_same_digest(const struct comparison *c, const
     return one && other ? json_boolean(strcmp(one, other) == 0) : json_null();
 }
 
-/* Its digests are of the last step that it made. */
 static bool handle_reproduction_has_digests(const struct job_provenance *p)
 {
     const json_t *result = json_object_get(p->attempt, "result");
@@ -205,11 +197,9 @@ static int handle_reproduction_compare_runs(struct store *s, struct comparison *
     return handle_reproduction_compare_so_far(s, c, e);
 }
 
-/* ---- in words */
-
 #define WORDS_BYTES 256
 
-/* "job 4 was cancelled after step 287": the one that ended first. */
+/* "job 4 was cancelled after step 287", of the one that ended first. */
 static void handle_reproduction_words_of_end(const struct comparison *c, char words[WORDS_BYTES])
 {
     static const char *const ends[] = {
@@ -250,7 +240,7 @@ static void handle_reproduction_words_of(const struct comparison *c, enum verdic
                  verdict == SAME ? " bit by bit" : "");
 }
 
-/* What somebody changed of the document that repeats the job, and that may bear on the bits. */
+/* Changes of the repeated document that may change bits. */
 static json_t *handle_reproduction_document_differences(const struct job_provenance *of,
                                                         const struct job_provenance *copy)
 {

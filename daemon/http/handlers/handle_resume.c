@@ -8,7 +8,7 @@
 #include "daemon/job/job_requests.h"
 #include "daemon/job/resume_point.h"
 
-/* The body may be left out: then nothing changes. */
+/* Without a body nothing changes. */
 static int resume_read_changes(const struct request *q, json_t **changes, struct error *e)
 {
     *changes = NULL;
@@ -18,7 +18,7 @@ static int resume_read_changes(const struct request *q, json_t **changes, struct
     return *changes ? 0 : -(int)e->code;
 }
 
-/* What is no object of texts is refused elsewhere. */
+/* Wrong types are refused elsewhere. */
 static void resume_check_env(const struct request *q, json_t *env, struct problems *problems)
 {
     const char *name;
@@ -29,8 +29,7 @@ static void resume_check_env(const struct request *q, json_t *env, struct proble
             job_policy_check_env(name, json_string_value(value), q->config, problems);
 }
 
-/* Of the changes, mpirun's arguments are the ones that not everybody may give. What is no list of
- * texts is refused elsewhere. */
+/* Only administrators may give mpirun arguments. */
 static void resume_check_mpi_args(const struct request *q, const json_t *list,
                                   struct problems *problems)
 {
@@ -73,7 +72,7 @@ static int resume_reply(const struct request *q, json_t *numbers, struct reply *
     return reply_json_text(r, 202, &text, e);
 }
 
-/* The document of an imported job was never submitted here: who resumes it must be one who may. */
+/* An imported document was never submitted here: check it now. */
 static int handle_resume_check_imported(const struct request *q, struct problems *problems,
                                         struct error *e)
 {

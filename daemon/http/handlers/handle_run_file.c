@@ -12,7 +12,6 @@
 #include "daemon/http/routes.h"
 #include "daemon/job/run_dir.h"
 
-/* A FIFO or a device would hold the reader up. */
 static int run_file_only_file_or_folder(int fd)
 {
     struct stat st;
@@ -66,8 +65,7 @@ static int run_file_send(const struct run_file *file, struct reply *r, int fd, s
     return 0;
 }
 
-/* The newest attempt that got as far as writing it: a later one may have begun behind that, or not
- * have come to it. */
+/* Of the newest attempt that wrote it. */
 static int run_file_open_newest(const struct run_file *file, const struct store_job *job)
 {
     char name[64];
@@ -126,7 +124,7 @@ static int handle_log_reply_empty(struct reply *r, int64_t next, struct error *e
     return reply_text(r, 200, LOG_TYPE, "", 0, e);
 }
 
-/* The part of the file from byte from on; takes over fd. */
+/* Takes over fd. */
 static int handle_log_send_part(struct reply *r, int fd, int64_t from, struct error *e)
 {
     struct stat st;
@@ -141,7 +139,6 @@ static int handle_log_send_part(struct reply *r, int fd, int64_t from, struct er
     return 0;
 }
 
-/* Where the last `tail` bytes begin, but not before from. */
 static int64_t handle_log_tail(int fd, int64_t from, int64_t tail)
 {
     struct stat st;

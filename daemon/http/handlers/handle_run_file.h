@@ -1,7 +1,6 @@
-/* Files of a run directory, which its workers write: opened so that no name and no symbolic link
- * leads out of it. */
+/* Files of a run directory: no name or symbolic link written by workers leads out of it. */
 #pragma once
 
-/* name: relative to run_dir, as "attempt-1/stdout.log". A descriptor of a regular file or a folder
- * for reading, or -1 with errno: ENOENT, ELOOP (a symbolic link on the way), EXDEV (".."). */
+/* name: as "attempt-1/stdout.log". A descriptor of a file or folder, or -1 with errno: ENOENT,
+ * ELOOP (symbolic link), EXDEV (".."). */
 int run_file_open(const char *run_dir, const char *name);

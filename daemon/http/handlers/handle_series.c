@@ -8,7 +8,6 @@
 #include "daemon/http/routes.h"
 #include "daemon/store/event.h"
 
-/* Of a job that is there. */
 static int handle_series_read_images(const struct request *q, struct images_by_step *seen,
                                      struct error *e)
 {
@@ -20,8 +19,6 @@ static int handle_series_read_images(const struct request *q, struct images_by_s
     store_job_clear(&job);
     return status;
 }
-
-/* ---------------------------------------------------------------- metrics */
 
 static int handle_series_unknown_metric(const char *name, int length, struct error *e)
 {
@@ -35,7 +32,7 @@ static int handle_series_unknown_metric(const char *name, int length, struct err
                      length, name, all);
 }
 
-/* "loss,lr" to bits of event_metric_at, "images" to *images; all where no names are given. */
+/* Bits of event_metric_at, all without names; "images" sets *images. */
 static int handle_series_parse_names(const char *text, unsigned *wanted, bool *images,
                                      struct error *e)
 {
@@ -62,7 +59,7 @@ static int handle_series_parse_names(const char *text, unsigned *wanted, bool *i
     return 0;
 }
 
-/* CSV by ?format=csv or by Accept; JSON otherwise. */
+/* By format or Accept. */
 static int handle_series_parse_format(const struct request *q, bool *csv, struct error *e)
 {
     const char *format = request_query(q, "format");
@@ -75,7 +72,7 @@ static int handle_series_parse_format(const struct request *q, bool *csv, struct
 
 #define PARTS_MIN 1000 /* few points are made of many parts, and so are even */
 
-/* Everything, where it has room in so many points; else from the coarser scales of the store. */
+/* Exact rows if they fit, else coarser scales. */
 static int handle_series_fill(const struct request *q, struct series *series,
                               const struct series_shape *shape, int64_t from, struct error *e)
 {
@@ -151,9 +148,7 @@ int handle_metrics(const struct request *q, struct reply *r, struct error *e)
     return status;
 }
 
-/* ---------------------------------------------------------------- evals */
-
-/* Of this step, in evaluations that ascend by step; NULL: there is none. */
+/* NULL: none. */
 static json_t *handle_series_eval_of_step(const json_t *evals, json_int_t step)
 {
     size_t from = 0, to = json_array_size(evals);
@@ -169,7 +164,7 @@ static json_t *handle_series_eval_of_step(const json_t *evals, json_int_t step)
     return json_get_integer(one, "step", -1) == step ? one : NULL;
 }
 
-/* With ema: what the weights that are not averaged came to, of the newest evaluation of a step. */
+/* With EMA: the same of the weights without averaging. */
 static int handle_series_evals_add_raw(const struct request *q, json_t *evals, struct error *e)
 {
     static const char *const raw[] = {"raw_top1", "raw_top5", "raw_loss"};

@@ -1,4 +1,3 @@
-/* Sweeps over job keys: daemon/sweep/sweep.h. */
 #include "common/json.h"
 #include "daemon/http/access/auth.h"
 #include "daemon/http/access/job_policy.h"
@@ -22,7 +21,7 @@ static int sweeps_reply(const struct request *q, int64_t id, int status, struct 
     return reply_json(r, status, json, e);
 }
 
-/* A sweep's jobs may name no more than a job that is submitted by itself. */
+/* A sweep's jobs are checked like submitted ones. */
 static void sweeps_permit(const struct job_spec *spec, const void *context,
                           struct problems *problems)
 {
@@ -51,7 +50,6 @@ static int sweeps_create(const struct request *q, const struct sweep_new *new, s
     return status;
 }
 
-/* The body; NULL: there is none, or it is no document. */
 static json_t *sweeps_document(const struct request *q, struct error *e)
 {
     if (q->body_bytes > 0)

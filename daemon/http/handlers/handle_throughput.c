@@ -1,4 +1,4 @@
-/* What all jobs together trained, over time. */
+/* Images of all jobs over time. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +16,7 @@
 #define SECONDS_DEFAULT 3600
 #define SECONDS_MAX     (30 * 86400)
 
-/* Images a bin: bin i is [from + i * width, from + (i + 1) * width) of Unix seconds. */
+/* Bin i is [from + i * width, from + (i + 1) * width), Unix seconds. */
 struct bins {
     double from, width;
     size_t count;
@@ -25,8 +25,7 @@ struct bins {
     size_t step_ms;       /* place in event_metric_at */
 };
 
-/* The steps of a part were done one behind the other until its t; their images are shared out
- * evenly over the seconds they took. */
+/* Spreads the images of a part evenly over its seconds. */
 static void handle_throughput_bins_add_part(void *context, const struct store_metric_part *part)
 {
     struct bins *b = context;
@@ -74,7 +73,7 @@ static int handle_throughput_bins_fill(struct store *s, struct bins *b, struct e
     return status;
 }
 
-/* The last bin is not over: its images are those of the seconds that have been. */
+/* The last bin counts the seconds so far. */
 static json_t *handle_throughput_bins_to_json(const struct bins *b, double now)
 {
     json_t *t = json_array(), *rates = json_array();

@@ -1,4 +1,3 @@
-/* Who uses this machine, and what one user may: as JSON, and for Prometheus. */
 #include <math.h>
 #include <stdio.h>
 
@@ -20,7 +19,7 @@ static void usage_user(struct json_text *t, const struct store_uses *uses,
     json_text_close(t, '}');
 }
 
-/* By the minute: the use of jobs that run grows with every request. */
+/* To the minute, as use grows with every request. */
 static int usage_now(const struct request *q, const struct job_limits *limits,
                      struct store_uses *uses, struct error *e)
 {
@@ -50,8 +49,6 @@ int handle_usage(const struct request *q, struct reply *r, struct error *e)
     store_uses_clear(&uses);
     return reply_json_text(r, 200, &text, e);
 }
-
-/* ---------------------------------------------------------------- Prometheus */
 
 enum usage_value {
     USAGE_SHARE,
@@ -90,7 +87,6 @@ static double usage_value_of(const struct store_uses *uses, const struct store_u
     }
 }
 
-/* As the value of a label. */
 static void usage_print_name(FILE *out, const char *name)
 {
     for (; *name; name++) {

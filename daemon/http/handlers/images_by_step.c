@@ -18,7 +18,6 @@ struct images_reader {
     struct images_by_step *seen;
 };
 
-/* One row of the series. */
 struct images_row {
     size_t rate, ms; /* of event_metric_at */
     int64_t step, batch;
@@ -42,7 +41,7 @@ static size_t images_metric(const char *name)
     return i;
 }
 
-/* Of this step, or of the next one that has a row; 0: there is none. */
+/* Of this step or the next with a row; 0: none. */
 static int images_batch(struct images_reader *r, int64_t step, int64_t *batch, struct error *e)
 {
     struct images_row row = {.rate = images_metric("images_per_sec"),
@@ -64,8 +63,7 @@ static void images_append(struct images_by_step *seen, int64_t first_step, int64
             (struct images_part){first_step, before, batch};
 }
 
-/* The steps [from, to] of one attempt: batches never grow, so that each change is found by halving
- * what lies between two that differ. */
+/* One attempt: batches never grow, so changes are found by bisection. */
 static int images_of_attempt(struct images_reader *r, int64_t from, int64_t to, struct error *e)
 {
     int64_t batch = 0, last = 0;
@@ -97,8 +95,8 @@ static int images_ascending(const void *a, const void *b)
     return (*x > *y) - (*x < *y);
 }
 
-/* The steps after which rows are of another attempt, ascending; the caller frees them. Behind the
- * newest step (`now`) there may be rows of an attempt that came farther. */
+/* Last steps of attempts, ascending, freed by the caller. Rows behind `now` are of an attempt that
+ * came farther. */
 static int images_resumed(struct store *s, int64_t job_id, int64_t now, int64_t **steps,
                           size_t *count, struct error *e)
 {

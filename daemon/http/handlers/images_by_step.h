@@ -1,10 +1,6 @@
-/*
- * How many images a run had trained on after each step: the sum of the global batches. Batches
- * change where a run went on with other workers, and with the sizes of images. A step's own batch
- * is its images_per_sec x step_ms; within an attempt it never grows, so that few rows tell all.
- * Those of a job that an older version imported may be anything: behind what IMAGES_LOOKUPS rows
- * tell, it is not known.
- */
+/* Images trained on after each step: the sum of the global batches, images_per_sec x step_ms.
+ * Within an attempt batches never grow, so few rows suffice. Imported jobs may have anything:
+ * unknown after IMAGES_LOOKUPS rows. */
 #pragma once
 
 #include <stddef.h>
@@ -24,9 +20,9 @@ struct images_by_step {
     size_t count, room;
 };
 
-/* Zeroed where the job has no steps. Free with images_by_step_clear. */
+/* Empty without steps. Free with images_by_step_clear. */
 int images_by_step_read(struct store *s, const struct store_job *job, struct images_by_step *seen,
                         struct error *e);
-/* -1: not known. Step 0: none. */
+/* -1: unknown. */
 int64_t images_by_step_at(const struct images_by_step *seen, int64_t step);
 void images_by_step_clear(struct images_by_step *seen);

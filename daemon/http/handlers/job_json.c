@@ -4,7 +4,6 @@
 #include "daemon/job/job_cost.h"
 #include "daemon/job/job_estimate.h"
 
-/* How a member of each form of job_fields.h is written. */
 #define MEMBER_id(name)       json_text_integer(t, #name, job->name);
 #define MEMBER_string(name)   json_text_string(t, #name, job->name);
 #define MEMBER_state(name)    json_text_string(t, #name, job_state_name(job->name));

@@ -10,7 +10,6 @@
 #include "daemon/http/handlers/handle_run_file.h"
 #include "daemon/job/run_dir.h"
 
-/* What workers wrote: anything may stand there. */
 json_t *job_provenance_file(const struct request *q, const struct store_job *job,
                             size_t limit_bytes)
 {
@@ -59,7 +58,7 @@ int job_repro_check(const struct store_job *job, struct error *e)
                      (long long)job->id, job_state_name(job->state));
 }
 
-/* pinned: what was changed is appended to it. */
+/* Appends the change to pinned. */
 static void provenance_pin(json_t *document, json_t *pinned, const char *pointer,
                            const json_t *value)
 {
@@ -80,7 +79,7 @@ static void provenance_pin_count(json_t *document, json_t *pinned, const char *g
         provenance_pin(document, pinned, pointer, value);
 }
 
-/* Of a plan that chose how many workers a node has. */
+/* The plan chose the workers per node, */
 static void provenance_pin_workers(json_t *document, json_t *pinned, const json_t *attempt)
 {
     json_t *cluster = json_object_get(document, "cluster");
@@ -94,7 +93,7 @@ static void provenance_pin_workers(json_t *document, json_t *pinned, const json_
     json_decref(workers);
 }
 
-/* Of a plan that chose the workers, and the batch by them. */
+/* and the batch by them. */
 static void provenance_pin_batch(json_t *document, json_t *pinned, const json_t *attempt)
 {
     const json_t *batch = json_object_get(attempt, "batch_per_worker"),
@@ -118,7 +117,7 @@ static void provenance_pin_tiles(json_t *document, json_t *pinned, const json_t 
         provenance_pin(document, pinned, "/model/winograd_tiles", tiles);
 }
 
-/* What OpenBLAS went by where the daemon's environment said so. */
+/* Where the daemon's environment decided for OpenBLAS. */
 static void provenance_pin_environment(json_t *document, json_t *pinned, const json_t *attempt)
 {
     static const char *const names[] = {"OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE"};

@@ -1,4 +1,4 @@
-/* What the run of a job wrote of its provenance. */
+/* Provenance of a job's run, and the document that repeats it. */
 #pragma once
 
 #include <jansson.h>
@@ -11,19 +11,17 @@ struct job_provenance {
     const json_t *attempt; /* of it, provenance_attempt; NULL: none */
 };
 
-/* RUN/provenance.json, a new object with the list "attempts"; NULL: there is none (yet), or none of
- * at most limit_bytes that can be read. */
+/* A new object with the list "attempts"; NULL: none that is valid and within limit_bytes. */
 json_t *job_provenance_file(const struct request *q, const struct store_job *job,
                             size_t limit_bytes);
 
-/* A job with that file. ERR_NOT_FOUND: there is no such job. A file that cannot be read is as none.
- * Clear in any case. */
+/* Clear in any case. ERR_NOT_FOUND */
 int job_provenance_load(const struct request *q, int64_t id, struct job_provenance *p,
                         struct error *e);
 void job_provenance_clear(struct job_provenance *p);
 
-/* ERR_CONFLICT: it has not ended, so that not all of its choices are known. */
+/* ERR_CONFLICT: not ended. */
 int job_repro_check(const struct store_job *job, struct error *e);
 
-/* A new object; {"pointer", "value"} of each key that the run decided is appended to pinned. */
+/* A new object; appends {"pointer", "value"} of each choice of the run to pinned. */
 json_t *job_repro_document(const struct job_provenance *p, json_t *pinned);

@@ -28,7 +28,6 @@ struct series *series_create(const struct series_shape *shape)
     return s;
 }
 
-/* Each point has as many steps, and a part is where its middle is. */
 static int64_t series_slot(struct series *s, const struct store_metric_part *part)
 {
     const struct series_shape *shape = &s->shape;
@@ -59,8 +58,6 @@ void series_end(struct series *s)
             store_metric_to_middle(&s->parts[i], &s->before);
 }
 
-/* ---------------------------------------------------------------- values */
-
 enum value { VALUE_MEAN, VALUE_MIN, VALUE_MAX };
 
 static double series_part_value(const struct store_metric_part *p, int metric, enum value which)
@@ -86,8 +83,6 @@ static const struct store_metric_part *series_next_part(const struct series *s, 
             return &s->parts[*i - 1];
     return NULL;
 }
-
-/* ---------------------------------------------------------------- JSON */
 
 static void series_add_column(struct json_text *t, const struct series *s, int metric,
                               enum value which)
@@ -162,8 +157,6 @@ void series_members(struct json_text *t, const struct series *s, const struct im
     json_text_close(t, '}');
 }
 
-/* ---------------------------------------------------------------- CSV */
-
 static void series_print_number(FILE *out, double value)
 {
     fputc(',', out);
@@ -226,8 +219,6 @@ char *series_to_csv(const struct series *s, const struct images_by_step *seen, s
     fclose(out);
     return text;
 }
-
-/* ---------------------------------------------------------------- */
 
 int64_t series_next(const struct series *s)
 {

@@ -1,8 +1,5 @@
-/*
- * A job's metrics as an answer. Where there are more rows than points, the steps are shared out
- * evenly over the points, and of each the mean, the minimum and the maximum of every metric are
- * told, at its middle step.
- */
+/* Metrics in an answer; more rows than points are down-sampled to mean, minimum and maximum over
+ * equal steps, placed at the middle. */
 #pragma once
 
 #include <stdint.h>
@@ -24,24 +21,19 @@ struct series_shape {
 };
 struct series *series_create(const struct series_shape *shape); /* NULL without memory */
 
-/* A store_metric_visit; context is the series. Steps must rise; exact: those behind the last point
- * are left out, else the first part is the first row. */
+/* A store_metric_visit. Steps must rise. exact: rows behind the last point are left out. */
 void series_add(void *context, const struct store_metric_part *part);
 
 void series_end(struct series *s); /* all were added */
 
-/* Members of an open object: "rows", "points", "downsampled", "step": [], "images": [],
- * "epoch": [], "t": [], "loss": [], ..., and where it was down-sampled "min" and "max": {"loss":
- * [], ...}. null where no step had such a number. Means have 12 digits, all else is as it was
- * stored. */
+/* "rows", "points", "downsampled", "step": [], "images": [], "epoch": [], "t": [], each metric: [],
+ * and down-sampled "min" and "max" objects; null without a number. Means have 12 digits. */
 void series_members(struct json_text *t, const struct series *s, const struct images_by_step *seen);
 
-/* The same as RFC 4180 lines under a line of names: step,epoch,t,loss,...,images with
- * loss_min,loss_max behind loss where it was down-sampled; nothing for null. The caller frees it;
- * NULL: no memory. */
+/* RFC 4180 lines: step,epoch,t,METRICS,images, with METRIC_min,METRIC_max if down-sampled. The
+ * caller frees it; NULL: no memory. */
 char *series_to_csv(const struct series *s, const struct images_by_step *seen, size_t *bytes);
 
-/* The step behind the last one taken: where to go on. */
 int64_t series_next(const struct series *s);
 
 void series_destroy(struct series *s);
