@@ -26,7 +26,6 @@ static int cores_find_node(const struct job_manager *m, const struct job_spec *s
     return -(int)e.code;
 }
 
-/* Whose job it is. */
 struct cores_for {
     const struct job_manager *m;
     const char *by;
@@ -61,7 +60,6 @@ static int cores_choose_workers(const struct job_manager *m, struct job_spec *sp
     return plan_workers_choose(spec, &node, &found->workers, problems) ? 0 : -(int)ERR_INVALID;
 }
 
-/* Of a job for Slurm. */
 static int cores_share_out(struct job_spec *spec, const struct slurm_cores *node,
                            struct problems *problems)
 {

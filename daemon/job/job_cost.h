@@ -1,9 +1,7 @@
 /*
- * What a job took: energy, node-hours and money. Pure.
- *
- * Counters count whole machines. A job is charged node_share of them: its slots, by the cores of
- * this machine, or by the slots that its hosts are said to have; a job in Slurm, and one that has
- * its hosts to itself, the whole.
+ * The energy, node-hours and money of a job. Counters count whole machines, of which a job is
+ * charged node_share: its slots, divided by the cores of this machine or the slots of its hosts; a
+ * job in Slurm, and one that has its hosts to itself, is charged the whole.
  */
 #pragma once
 

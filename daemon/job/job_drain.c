@@ -8,11 +8,12 @@
 #include "common/clock.h"
 #include "common/log.h"
 #include "common/system/host.h"
+#include "common/xalloc.h"
 #include "daemon/job/job_manager_internal.h"
 #include "daemon/node/node.h"
 #include "daemon/store/event.h"
 
-/* Of a thread of its own: the command may take two seconds, for which the loop does not wait. */
+/* Runs on its own thread: the command may take two seconds and must not block the loop. */
 struct drain {
     char *command;
     char node[NODE_NAME_BYTES];
@@ -31,18 +32,7 @@ static void *drain_run(void *context)
     return NULL;
 }
 
-static bool drain_start(struct drain *d)
-{
-    pthread_t thread;
-
-    if (pthread_create(&thread, NULL, drain_run, d))
-        return false;
-    pthread_detach(thread);
-    return true;
-}
-
-/* One of the machines of its document, or that Slurm gave it: files of the attempt are the
- * workers'. */
+/* One of the machines in its document, or that Slurm gave it. */
 static bool drain_is_of_job(const struct active_job *a, const char *host)
 {
     int count;
@@ -52,49 +42,36 @@ static bool drain_is_of_job(const struct active_job *a, const char *host)
     return a->hosts.count ? job_hosts_find(&a->hosts, host) != NULL : host_is_here(host, false);
 }
 
-/* "" for none. */
-static void drain_choose(const struct active_job *a, char node[NODE_NAME_BYTES])
+void drain_bad_node(struct job_manager *m, const struct active_job *a)
 {
     const struct verdict *v = &a->verdict;
     const char *host = *v->bad_node ? v->bad_node
                        : v->drain == FAILURE_DRAIN_LOG && drain_is_of_job(a, v->who.host)
                            ? v->who.host
                            : "";
-
-    snprintf(node, NODE_NAME_BYTES, "%.*s", (int)strcspn(host, "."), host);
-    if (!node_name_is_valid(node))
-        node[0] = '\0';
-}
-
-static void drain_say(struct job_manager *m, const struct active_job *a, const struct drain *d)
-{
-    json_t *fields = json_pack("{s:s, s:o}", "host", d->node, "message",
-                               json_sprintf("node %s is drained: %s", d->node, d->reason));
+    char node[NODE_NAME_BYTES];
+    pthread_t thread;
     struct error e;
 
+    snprintf(node, sizeof node, "%.*s", (int)strcspn(host, "."), host);
+    if (v->drain == FAILURE_NO_DRAIN || !m->drain_command || !node_name_is_valid(node))
+        return;
+    struct drain *d = xcalloc(1, sizeof *d);
+    memcpy(d->node, node, sizeof d->node);
+    snprintf(d->reason, sizeof d->reason, "job %lld, %s: %.600s", (long long)a->id, v->label,
+             v->reason);
+    d->command = xstrdup(m->drain_command);
+    json_t *fields =
+        must_alloc(json_pack("{s:s, s:o}", "host", d->node, "message",
+                             json_sprintf("node %s is drained: %s", d->node, d->reason)));
     log_warning("node %s is drained: %s", d->node, d->reason);
-    if (fields && store_event_add(m->store, a->id, a->attempt, "warning", fields, clock_now(), &e))
+    if (store_event_add(m->store, a->id, a->attempt, "warning", fields, clock_now(), &e))
         log_warning("job %lld: %s", (long long)a->id, e.text);
     json_decref(fields);
-}
-
-void drain_bad_node(struct job_manager *m, const struct active_job *a)
-{
-    char node[NODE_NAME_BYTES];
-
-    if (a->verdict.drain == FAILURE_NO_DRAIN || !m->drain_command)
+    if (pthread_create(&thread, NULL, drain_run, d) == 0) {
+        pthread_detach(thread);
         return;
-    drain_choose(a, node);
-    struct drain *d = *node ? calloc(1, sizeof *d) : NULL;
-    if (!d)
-        return;
-    memcpy(d->node, node, sizeof d->node);
-    snprintf(d->reason, sizeof d->reason, "job %lld, %s: %.600s", (long long)a->id,
-             a->verdict.label, a->verdict.reason);
-    d->command = strdup(m->drain_command);
-    drain_say(m, a, d);
-    if (d->command && drain_start(d))
-        return;
+    }
     log_warning("node %s could not be drained: no memory", d->node);
     free(d->command);
     free(d);

@@ -65,30 +65,27 @@ static void estimate_add_part(void *context, const struct store_metric_part *par
     s->count++;
 }
 
-static void estimate_find_columns(struct steps *s)
+static struct steps *estimate_new_steps(void)
 {
+    struct steps *s = xcalloc(1, sizeof *s);
+
     for (size_t m = 0; event_metric_at(m); m++)
         for (int i = 0; i < COLUMNS; i++)
             if (strcmp(event_metric_at(m)->name, names[i]) == 0)
                 s->index[i] = m;
+    return s;
 }
 
-/* The first step of the largest images, which is what a speed is kept for. */
-static int64_t estimate_first_step(const struct store_job *job)
-{
-    const json_t *sizes = json_object_get(store_job_plan(job), "image_sizes");
-    const json_t *last = json_array_get(sizes, json_array_size(sizes) - 1);
-
-    return json_integer_value(json_object_get(last, "step")) + STEPS_LEFT_OUT + 1;
-}
-
+/* Of the steps with the largest images. */
 static int estimate_store_speed_of(struct store *s, const struct store_job *job,
                                    const struct job_spec *spec, int64_t slots, struct steps *steps,
                                    double now, struct error *e)
 {
     char key[SPEED_KEY_BYTES], cpu[SPEED_CPU_BYTES];
-    int status = store_metric_each(s, job->id, estimate_first_step(job), STEPS_MAX,
-                                   estimate_add_part, steps, e);
+    const json_t *sizes = json_object_get(store_job_plan(job), "image_sizes");
+    const json_t *last = json_array_get(sizes, json_array_size(sizes) - 1);
+    int64_t first = json_integer_value(json_object_get(last, "step")) + STEPS_LEFT_OUT + 1;
+    int status = store_metric_each(s, job->id, first, STEPS_MAX, estimate_add_part, steps, e);
 
     if (status || steps->count < STEPS_MIN || spec->cluster.nodes != 1)
         return status;
@@ -110,7 +107,7 @@ static int estimate_store_speed_of(struct store *s, const struct store_job *job,
     return speed_sample_is_sound(&speed.sample) ? store_speed_add(s, &speed, NULL, e) : 0;
 }
 
-/* ---- how good the bands were */
+/* ---- bands */
 
 static json_t *estimate_judge(const struct plan_band *band, double actual)
 {
@@ -126,11 +123,8 @@ static json_t *estimate_judge(const struct plan_band *band, double actual)
 static json_t *estimate_band_or_null(const struct forecast_end *end)
 {
     struct plan_band band = {end->likely, end->soonest, end->latest};
-    bool known = isfinite(band.value);
 
-    if (known && !isfinite(band.high))
-        known = false;
-    return plan_band_to_json(known, &band);
+    return plan_band_to_json(isfinite(band.value) && isfinite(band.high), &band);
 }
 
 /* Images of a step, mean over the run: the job's global_batch. */
@@ -147,7 +141,6 @@ static double estimate_mean_batch(const json_t *plan)
     return images > 0 && steps > 0 ? images / steps : json_get_number(plan, "global_batch", 1);
 }
 
-/* Sizes and batches by step, as the plan has them, and what they cost. */
 static struct forecast_pace estimate_pace_of(const struct job_spec *spec, const json_t *plan)
 {
     struct forecast_pace pace = {.evaluation = plan_evaluation_passes(spec)};
@@ -167,7 +160,7 @@ static struct forecast_pace estimate_pace_of(const struct job_spec *spec, const 
     return pace;
 }
 
-/* Of a stored job; all steps alike where its document cannot be read any more. */
+/* All steps alike if the job's document cannot be read any more. */
 static struct forecast_pace estimate_pace(const struct store_job *job)
 {
     struct error ignored;
@@ -178,7 +171,7 @@ static struct forecast_pace estimate_pace(const struct store_job *job)
 
 /* ---- the target */
 
-/* Its evaluations; the caller frees the list. */
+/* The caller frees the list. */
 static struct forecast_eval *estimate_read_evals(struct store *s, int64_t id, size_t *count)
 {
     json_t *evals = NULL;
@@ -189,17 +182,16 @@ static struct forecast_eval *estimate_read_evals(struct store *s, int64_t id, si
     *count = 0;
     if (store_eval_list(s, id, &evals, &ignored))
         return NULL;
-    struct forecast_eval *list = calloc(json_array_size(evals) + 1, sizeof *list);
+    struct forecast_eval *list = xcalloc(json_array_size(evals) + 1, sizeof *list);
     json_array_foreach (evals, i, one)
-        if (list)
-            list[(*count)++] = (struct forecast_eval){json_get_number(one, "step", NAN),
-                                                      json_get_number(one, "top1", NAN),
-                                                      json_get_number(one, "t", NAN)};
+        list[(*count)++] = (struct forecast_eval){json_get_number(one, "step", NAN),
+                                                  json_get_number(one, "top1", NAN),
+                                                  json_get_number(one, "t", NAN)};
     json_decref(evals);
     return list;
 }
 
-/* The step of the first evaluation from here on. */
+/* The step of the first evaluation at or after step. */
 static double estimate_evaluated_at(const struct store_job *job, double step)
 {
     double interval = job->evaluations > 0 ? (double)job->train_steps / (double)job->evaluations
@@ -208,7 +200,7 @@ static double estimate_evaluated_at(const struct store_job *job, double step)
     return interval * ceil(step / interval - 1e-9);
 }
 
-/* Seconds until the evaluation that will show the target met. */
+/* Seconds until the evaluation that shows the target met. */
 static struct forecast_end estimate_target_end(const struct store_job *job,
                                                const struct forecast_pace *pace,
                                                const struct plan_band *step)
@@ -225,18 +217,22 @@ static double estimate_spec_target(const struct store_job *job)
     return json_get_number(json_object_get(store_job_spec(job), "eval"), "target_top1", NAN);
 }
 
-static json_t *estimate_target_to_json(const struct store_job *job, double target,
-                                       const struct forecast_eval *evals, size_t count)
+json_t *job_estimate_target(struct store *s, const struct store_job *job)
 {
-    const struct forecast_eval *met = forecast_target_met(evals, count, target);
+    double target = estimate_spec_target(job);
     struct plan_band step;
+    size_t count;
+
+    if (!(target > 0))
+        return NULL;
+    struct forecast_eval *evals = estimate_read_evals(s, job->id, &count);
+    const struct forecast_eval *met = forecast_target_met(evals, count, target);
     bool known = !met && forecast_target_step(evals, count, target, &step);
     bool within = known && step.value <= (double)job->train_steps;
     json_t *out = json_pack("{s:o, s:o, s:o}", "top1", json_number(target), "met_step",
                             json_integer_or_null(met, met ? (json_int_t)met->step : 0), "step",
                             plan_band_to_json(known, known ? &step : NULL));
     json_t *left = json_null();
-
     if (within && job->finished_at <= 0) {
         struct forecast_pace pace = estimate_pace(job);
         struct forecast_end end = estimate_target_end(job, &pace, &step);
@@ -244,36 +240,26 @@ static json_t *estimate_target_to_json(const struct store_job *job, double targe
     }
     json_object_set_new(out, "seconds", left);
     json_object_set_new(out, "within_run", known ? json_boolean(within) : json_null());
-    return out;
-}
-
-json_t *job_estimate_target(struct store *s, const struct store_job *job)
-{
-    double target = estimate_spec_target(job);
-    size_t count;
-
-    if (!(target > 0))
-        return NULL;
-    struct forecast_eval *evals = estimate_read_evals(s, job->id, &count);
-    json_t *out = estimate_target_to_json(job, target, evals, count);
     free(evals);
     return out;
 }
 
-/* ---- how good they were */
+/* ---- how good the forecasts were */
 
-static json_t *estimate_judge_end(const struct forecast_end *said, double actual, double share)
+/* Adds the judgement of what was forecast when `share` of the run was done. */
+static void estimate_add_judged(json_t *list, const struct forecast_end *said, double actual,
+                                double share)
 {
     struct plan_band band = {said->likely, said->soonest, said->latest};
 
     if (!isfinite(band.value) || !isfinite(band.high))
-        return NULL;
-    json_t *out = estimate_judge(&band, actual);
-    json_object_set_new(out, "share", json_number(share));
-    return out;
+        return;
+    json_t *judged = estimate_judge(&band, actual);
+    json_object_set_new(judged, "share", json_number(share));
+    json_array_append_new(list, judged);
 }
 
-/* All that was known of a run whose forecasts are judged. */
+/* A run whose forecasts are judged. */
 struct judged_run {
     const struct store_job *job;
     struct forecast_pace pace;
@@ -283,76 +269,52 @@ struct judged_run {
     size_t eval_count;
 };
 
-/* Of a target that was met later than `at`, by the evaluations until then. */
-static json_t *estimate_judge_target(const struct judged_run *run, const struct store_job *then,
-                                     double at, double share)
-{
-    const struct forecast_eval *met = forecast_target_met(run->evals, run->eval_count, run->target);
-    struct plan_band step;
-    size_t count = 0;
-
-    while (count < run->eval_count && run->evals[count].t <= at)
-        count++;
-    if (!met || met->t <= at || !forecast_target_step(run->evals, count, run->target, &step))
-        return NULL;
-    struct forecast_end said = estimate_target_end(then, &run->pace, &step);
-    return estimate_judge_end(&said, met->t - at, share);
-}
-
-/* What was said when this share of the run was done: *left of its end, *target of that of the
- * target; NULL: nothing was. */
+/* What was forecast when this share of the run was done, for its end and for its target if that was
+ * met later. */
 static void estimate_judge_at(struct store *s, const struct judged_run *run, double share,
-                              json_t **left, json_t **target)
+                              json_t *left, json_t *target)
 {
-    static const struct steps none;
-    struct steps *row = xmalloc(sizeof *row);
+    struct steps *row = estimate_new_steps();
     struct store_job then = *run->job;
     struct error ignored;
 
-    *row = none;
-    estimate_find_columns(row);
     then.step = (int64_t)ceil(share * (double)run->job->step);
     then.state = JOB_RUNNING;
     if (store_metric_each(s, then.id, then.step, 1, estimate_add_part, row, &ignored) == 0 &&
         row->count) {
+        const struct forecast_eval *met =
+            forecast_target_met(run->evals, run->eval_count, run->target);
+        struct plan_band step;
+        size_t count = 0;
         then.images_per_sec = row->values[RATE][0];
         struct forecast_end said = forecast_running(&then, &run->pace, 0);
-        *left = estimate_judge_end(&said, run->end - row->t, share);
-        *target = estimate_judge_target(run, &then, row->t, share);
+        estimate_add_judged(left, &said, run->end - row->t, share);
+        while (count < run->eval_count && run->evals[count].t <= row->t)
+            count++;
+        if (met && met->t > row->t && forecast_target_step(run->evals, count, run->target, &step)) {
+            said = estimate_target_end(&then, &run->pace, &step);
+            estimate_add_judged(target, &said, met->t - row->t, share);
+        }
     }
     free(row);
 }
 
-static struct judged_run estimate_judged_run_of(struct store *s, const struct store_job *job,
-                                                double now)
-{
-    struct judged_run run = {
-        .job = job, .pace = estimate_pace(job), .end = now, .target = estimate_spec_target(job)};
-
-    run.evals = run.target > 0 ? estimate_read_evals(s, job->id, &run.eval_count) : NULL;
-    return run;
-}
-
 static json_t *estimate_forecast_judged(struct store *s, const struct store_job *job, double now)
 {
-    static const double shares[] = {0.25, 0.5, 0.75};
     json_t *left = json_array(), *target = json_array(), *out = json_object();
     struct plan_band predicted = {job->predicted_seconds, job->predicted_low_seconds,
                                   job->predicted_high_seconds};
-    struct judged_run run = estimate_judged_run_of(s, job, now);
+    struct judged_run run = {
+        .job = job, .pace = estimate_pace(job), .end = now, .target = estimate_spec_target(job)};
 
+    if (run.target > 0)
+        run.evals = estimate_read_evals(s, job->id, &run.eval_count);
     json_object_set_new(out, "ttt_seconds",
                         predicted.value > 0 && job->ttt_seconds > 0
                             ? estimate_judge(&predicted, job->ttt_seconds)
                             : json_null());
-    for (size_t i = 0; i < sizeof shares / sizeof shares[0]; i++) {
-        json_t *end = NULL, *met = NULL;
-        estimate_judge_at(s, &run, shares[i], &end, &met);
-        if (end)
-            json_array_append_new(left, end);
-        if (met)
-            json_array_append_new(target, met);
-    }
+    for (int quarter = 1; quarter <= 3; quarter++)
+        estimate_judge_at(s, &run, quarter * 0.25, left, target);
     json_object_set_new(out, "time_left", left);
     json_object_set_new(out, "target", target);
     free(run.evals);
@@ -364,18 +326,16 @@ static json_t *estimate_forecast_judged(struct store *s, const struct store_job 
 static int estimate_job(struct store *s, const struct store_job *job, const struct job_spec *spec,
                         int64_t slots, double now, struct error *e)
 {
-    struct steps *steps = xcalloc(1, sizeof *steps);
-
-    estimate_find_columns(steps);
+    struct steps *steps = estimate_new_steps();
     int status = estimate_store_speed_of(s, job, spec, slots, steps, now, e);
+
     free(steps);
     if (status || job->attempt != 1) /* after a restart the times are those of several attempts */
         return status;
     json_t *forecast = estimate_forecast_judged(s, job, now);
-    char *text = json_dumps(forecast, JSON_COMPACT | JSON_REAL_PRECISION(9));
+    char *text = must_alloc(json_dumps(forecast, JSON_COMPACT | JSON_REAL_PRECISION(9)));
     json_decref(forecast);
-    if (text)
-        status = store_job_set_forecast(s, job->id, text, e);
+    status = store_job_set_forecast(s, job->id, text, e);
     free(text);
     return status;
 }
@@ -398,33 +358,23 @@ void job_estimate_finished(struct store *s, int64_t id, int64_t slots, double no
     store_job_clear(&job);
 }
 
-/* A job of a list is there without its documents. */
-static struct forecast_pace estimate_whole_pace(struct store *s, const struct store_job *job)
-{
-    struct forecast_pace pace = {0};
-    struct store_job whole;
-    struct error ignored;
-
-    if (job->spec)
-        return estimate_pace(job);
-    if (store_job_get(s, job->id, &whole, &ignored))
-        return pace;
-    pace = estimate_pace(&whole);
-    store_job_clear(&whole);
-    return pace;
-}
-
 struct forecast_end job_estimate_end(struct store *s, const struct store_job *job, double elapsed)
 {
-    struct store_job at = *job; /* borrows its texts */
+    struct store_job at = *job, whole; /* at borrows its texts */
+    struct forecast_pace pace = {0};
     struct error e;
 
-    /* It will say with its first event from where it goes on. */
+    /* Its first event will say from where it continues. */
     if (job->state == JOB_STARTING && job->attempt > 1)
         at.step = job->resumes || job->restarts ? resume_point_newest_step(job->run_dir, &e) : 0;
     if (at.step < 0)
         at.step = 0;
-    struct forecast_pace pace = estimate_whole_pace(s, job);
+    if (job->spec) {
+        pace = estimate_pace(job);
+    } else if (store_job_get(s, job->id, &whole, &e) == 0) { /* a list has no documents */
+        pace = estimate_pace(&whole);
+        store_job_clear(&whole);
+    }
     return forecast_running(&at, &pace, elapsed);
 }
 

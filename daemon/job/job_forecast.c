@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* A measured speed is trusted to a fifth: checkpoints come on top of it, and other jobs come and
- * go. What an evaluation takes is a guess by that speed: to a half. */
+/* A measured speed is trusted to a fifth, as checkpoints are not in it and other jobs come and go;
+ * the length of an evaluation, guessed from that speed, to a half. */
 #define SOONER      0.8
 #define LATER       1.25
 #define LATER_EVAL  2.0
@@ -18,16 +18,11 @@ bool forecast_chains(const struct store_job *job)
 
 static const struct forecast_end unknown = {0, INFINITY, INFINITY};
 
-static double forecast_at_least_0(double x)
-{
-    return x > 0 ? x : 0;
-}
-
 static void forecast_limit(struct forecast_end *end, double seconds)
 {
     if (isnan(seconds))
         return;
-    end->latest = fmin(end->latest, forecast_at_least_0(seconds));
+    end->latest = fmin(end->latest, fmax(0, seconds));
     if (end->likely > end->latest && isfinite(end->likely))
         end->likely = end->latest;
     end->soonest = fmin(end->soonest, end->latest);
@@ -44,36 +39,17 @@ struct forecast_end forecast_queued(const struct store_job *job)
     return end;
 }
 
-static double forecast_share_left(const struct store_job *job)
-{
-    return job->train_steps > 0
-               ? forecast_at_least_0(1 - (double)job->step / (double)job->train_steps)
-               : 1;
-}
-
-/* ---- steps that are not alike */
-
-/* The part that a step is in; NULL: all steps are alike. */
-static const struct forecast_part *forecast_part_at(const struct forecast_pace *pace, double step)
-{
-    size_t i = pace->count;
-
-    while (i > 1 && (double)pace->parts[i - 1].step > step)
-        i--;
-    return i ? &pace->parts[i - 1] : NULL;
-}
-
 double forecast_steps(const struct forecast_pace *pace, double from, double to)
 {
     double sum = 0;
 
     if (pace->count == 0)
-        return forecast_at_least_0(to - from);
+        return fmax(0, to - from);
     for (size_t i = 0; i < pace->count; i++) {
         const struct forecast_part *part = &pace->parts[i];
         double first = fmax(from, (double)part->step);
         double end = i + 1 < pace->count ? fmin(to, (double)part[1].step) : to;
-        sum += forecast_at_least_0(end - first) * part->images * part->cost;
+        sum += fmax(0, end - first) * part->images * part->cost;
     }
     return sum;
 }
@@ -81,49 +57,34 @@ double forecast_steps(const struct forecast_pace *pace, double from, double to)
 /* Seconds of an image of the largest size, by the newest step's speed. */
 static double forecast_image_seconds(const struct store_job *job, const struct forecast_pace *pace)
 {
-    const struct forecast_part *part = forecast_part_at(pace, (double)job->step - 1);
+    size_t i = pace->count;
 
-    return 1 / (job->images_per_sec * (part ? part->cost : 1));
+    while (i > 1 && pace->parts[i - 1].step > job->step - 1)
+        i--;
+    return 1 / (job->images_per_sec * (i ? pace->parts[i - 1].cost : 1));
 }
 
-/* Between two evaluations, in steps; INFINITY: there is none. */
-static double forecast_interval(const struct store_job *job)
-{
-    return job->evaluations > 0 ? (double)job->train_steps / (double)job->evaluations : INFINITY;
-}
-
-/* By the speed of its steps: the steps and the evaluations that are still to come. Of one under way
- * nobody knows how much is done. */
 struct forecast_end forecast_until(const struct store_job *job, const struct forecast_pace *pace,
                                    double step)
 {
     if (!(job->step > 0 && job->global_batch > 0 && job->images_per_sec > 0))
         return unknown;
-    double image = forecast_image_seconds(job, pace), interval = forecast_interval(job);
+    double image = forecast_image_seconds(job, pace);
+    double interval = /* of evaluations, in steps */
+        job->evaluations > 0 ? (double)job->train_steps / (double)job->evaluations : INFINITY;
     double train =
         forecast_steps(pace, (double)job->step, step) * (double)job->global_batch * image;
     double evaluation = (double)job->images_per_eval * PREDICT_EVAL_COST * image *
                         (pace->evaluation > 0 ? pace->evaluation : 1);
-    double whole = forecast_at_least_0(floor(step / interval + 1e-9) -
-                                       floor((double)job->step / interval + 1e-9));
-    bool under_way =
+    double whole =
+        fmax(0, floor(step / interval + 1e-9) - floor((double)job->step / interval + 1e-9));
+    bool under_way = /* how much of it is done is not known */
         job->evaluations > 0 && (job->state == JOB_EVALUATING || step <= (double)job->step);
     return (struct forecast_end){
         SOONER * train + SOONER_EVAL * whole * evaluation,
         train + (whole + under_way * 0.5) * evaluation,
         LATER * train + LATER_EVAL * (whole + under_way) * evaluation,
     };
-}
-
-static struct forecast_end forecast_by_speed(const struct store_job *job,
-                                             const struct forecast_pace *pace)
-{
-    struct forecast_end end = forecast_until(job, pace, (double)job->train_steps);
-
-    /* Behind the last step there may be an evaluation of unknown length. */
-    if (forecast_share_left(job) == 0 && job->evaluations == 0)
-        end.latest = INFINITY;
-    return end;
 }
 
 struct forecast_end forecast_running(const struct store_job *job, const struct forecast_pace *pace,
@@ -135,13 +96,16 @@ struct forecast_end forecast_running(const struct store_job *job, const struct f
         steps > 0 ? forecast_steps(pace, (double)job->step, steps) / forecast_steps(pace, 0, steps)
                   : 1;
 
-    if (job->step > 0 && job->global_batch > 0 && job->images_per_sec > 0)
-        end = forecast_by_speed(job, pace);
-    else if (job->predicted_seconds > 0)
-        end = (struct forecast_end){
-            forecast_at_least_0(left * job->predicted_low_seconds - elapsed),
-            forecast_at_least_0(left * job->predicted_seconds - elapsed),
-            forecast_at_least_0(left * job->predicted_high_seconds - elapsed)};
+    if (job->step > 0 && job->global_batch > 0 && job->images_per_sec > 0) {
+        end = forecast_until(job, pace, steps);
+        /* After the last step there may be an evaluation of unknown length. */
+        if (job->train_steps > 0 && job->step >= job->train_steps && job->evaluations == 0)
+            end.latest = INFINITY;
+    } else if (job->predicted_seconds > 0) {
+        end = (struct forecast_end){fmax(0, left * job->predicted_low_seconds - elapsed),
+                                    fmax(0, left * job->predicted_seconds - elapsed),
+                                    fmax(0, left * job->predicted_high_seconds - elapsed)};
+    }
     if (!forecast_chains(job))
         forecast_limit(&end, job->time_limit_seconds - elapsed);
     return end;
@@ -193,7 +157,7 @@ void forecast_words(double seconds, char *text, size_t bytes)
 
 /* ---------------------------------------------------------------- the target */
 
-#define EVALS_MAX   8 /* that the line is laid through, the newest */
+#define EVALS_MAX   8 /* that the line is fitted to, the newest */
 #define EVALS_MIN   3
 #define SCATTER_MIN 0.01  /* of log(error): an evaluation of some thousand images is no better */
 #define SLOPE_MAX   -0.01 /* flatter than this is no progress */
@@ -227,7 +191,6 @@ static void forecast_line_points(struct line *l, const struct forecast_eval *eva
     }
 }
 
-/* Least squares. */
 static void forecast_line_fit(struct line *l)
 {
     double sxx = 0, sxy = 0, left = 0, n = (double)l->count;
@@ -248,7 +211,7 @@ static void forecast_line_fit(struct line *l)
     l->scatter = sqrt(left / fmax(1, n - 2));
 }
 
-/* Where the line, shifted up by so much, crosses the target's error. */
+/* The step at which the line, shifted up, crosses the target's error. */
 static double forecast_line_crossing(const struct line *l, double target, double shift)
 {
     double step = exp(l->mean_x + (log(1 - target) - l->mean_y - shift) / l->slope);

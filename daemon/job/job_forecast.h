@@ -12,8 +12,7 @@
 #include "common/plan/predict.h"
 #include "daemon/store/job_row.h"
 
-/* When a job is expected to have ended. soonest is 0 and latest INFINITY where nothing is known:
- * nobody may count on it. */
+/* When a job is expected to have ended; {0, INFINITY, INFINITY}: not known. */
 struct forecast_end {
     double soonest, likely, latest;
 };
@@ -21,8 +20,8 @@ struct forecast_end {
 /* One allocation follows another until the job is done: a time limit does not bound it. */
 bool forecast_chains(const struct store_job *job);
 
-/* How long steps take by others of the same job: images may grow in the course of it, and batches
- * shrink. Zeroed: all steps alike. */
+/* Relative lengths of the steps of a job whose images grow or whose batches shrink. Zeroed: all
+ * steps alike. */
 struct forecast_pace {
     struct forecast_part {
         int64_t step;  /* from this one on (0-based), until the next part */
@@ -36,15 +35,14 @@ struct forecast_pace {
 /* Steps [from, to) as steps of the largest size. */
 double forecast_steps(const struct forecast_pace *pace, double from, double to);
 
-/* Until a running job has done this step, and the evaluation behind it if one is due there; by the
- * speed of its newest step (job->step). Unknown without a speed. */
+/* Until a running job has done this step, and the evaluation after it if one is due, by the speed
+ * of its newest step (job->step). Unknown without a speed. */
 struct forecast_end forecast_until(const struct store_job *job, const struct forecast_pace *pace,
                                    double step);
 
-/* Of a running job: by its progress and speed, with the evaluations that are still to come; before
- * its first step by its plan's prediction, of a resumed one by what is left behind its checkpoint
- * (job->step), at the speed it had. A time limit bounds it. elapsed_seconds: since its attempt
- * began. */
+/* Of a running job: by its progress and speed, with the remaining evaluations; before its first
+ * step by its plan's prediction, of a resumed one by what remains after its checkpoint (job->step),
+ * at the speed it had. A time limit bounds it. elapsed_seconds: since its attempt began. */
 struct forecast_end forecast_running(const struct store_job *job, const struct forecast_pace *pace,
                                      double elapsed_seconds);
 
@@ -57,9 +55,9 @@ struct forecast_span {
     double end;
 };
 
-/* The first moment from `from` on at which `wanted` of `total` slots are free; *by (may be NULL) is
- * the index of the span whose end makes the room, -1 where there is room at `from`. Spans begin no
- * later than `from`. */
+/* The first time from `from` on at which `wanted` of `total` slots are free. *by (may be NULL) is
+ * the index of the span that ends then, -1 if they are free at `from`. Spans begin before `from`.
+ */
 double forecast_fit(const struct forecast_span *spans, size_t count, int64_t total, int64_t wanted,
                     double from, int *by);
 

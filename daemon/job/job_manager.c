@@ -264,23 +264,24 @@ static void manager_publish_slots(struct job_manager *m)
     pthread_mutex_unlock(&m->mutex);
 }
 
-static double manager_stop_losers(struct job_manager *m, double now)
+static double manager_stop_losers(struct job_manager *m)
 {
-    if (m->active)
-        sweeps_stop_losers(m);
-    return m->active ? now + POLL_SECONDS : INFINITY;
+    if (!m->active)
+        return INFINITY;
+    sweeps_stop_losers(m);
+    return clock_monotonic() + POLL_SECONDS;
 }
 
-static double manager_start_jobs(struct job_manager *m, double now)
+static double manager_start_jobs(struct job_manager *m)
 {
-    m->queue_looked_at = now;
+    m->queue_looked_at = clock_monotonic();
     double again = sweeps_go_on(m);
     job_queue_start(m);
     return clock_monotonic() + again;
 }
 
 /* Returns the monotonic time at which it is wanted again, if nothing wants it earlier. */
-typedef double manager_task(struct job_manager *m, double now);
+typedef double manager_task(struct job_manager *m);
 static manager_task *const manager_tasks[] = {
     [TASK_STOP_LOSERS] = manager_stop_losers,
     [TASK_QUEUE] = manager_start_jobs,
@@ -305,7 +306,7 @@ static int manager_one_round(struct job_manager *m, struct manager_loop *l, stru
         if (now < m->task_at[task])
             continue;
         m->task_at[task] = INFINITY;
-        job_manager_want(m, task, manager_tasks[task](m, now));
+        job_manager_want(m, task, manager_tasks[task](m));
     }
     manager_publish_slots(m);
     if (m->each_round)

@@ -57,9 +57,8 @@ enum job_task {
     TASK_COUNT
 };
 
-#define GATHER_SECONDS                                                                             \
-    0.05 /* events and submissions within this time share a commit, or a look                      \
-          */
+/* Events, and submissions, within this time share a commit, or a look at the queue. */
+#define GATHER_SECONDS 0.05
 
 /* The fields up to files are the loop's, unless they are constant or atomic. */
 struct job_manager {
@@ -109,8 +108,7 @@ static inline void job_manager_want(struct job_manager *m, enum job_task task, d
         m->task_at[task] = at;
 }
 
-/* Something changed that may let a job start: looks at the queue at once, but many changes in a row
- * share a look. */
+/* Something changed that may let a job start. */
 static inline void job_manager_want_queue(struct job_manager *m)
 {
     job_manager_want(m, TASK_QUEUE, m->queue_looked_at + GATHER_SECONDS);

@@ -15,16 +15,14 @@
 #include "daemon/store/attempt.h"
 #include "daemon/store/usage.h"
 
-#define QUEUE_SCAN_MAX  256 /* jobs at the head of the queue that are looked at, of each kind */
-#define REFRESH_SECONDS 10  /* estimates change while jobs run */
-/* Jobs that are sorted by their users' use, or passed over, as they wait for something else than
- * this machine's slots. */
-#define QUEUE_READ_MAX 4096
+#define QUEUE_SCAN_MAX  256  /* jobs at the head of the queue that are tried, of each kind */
+#define QUEUE_READ_MAX  4096 /* jobs to sort by their users' use, or to pass over */
+#define REFRESH_SECONDS 10   /* estimates change while jobs run */
 
-/* A job that waits, and whose it is: "" where nobody was named. */
+/* A job that waits. */
 struct queue_entry {
     const struct store_job *job;
-    char *user; /* NULL: users do not matter */
+    char *user; /* "": unnamed; NULL: users do not matter */
     double place;
 };
 
@@ -37,12 +35,11 @@ struct queue_look {
     struct store_waiting *changes; /* reasons to be stored */
     size_t change_count;
     size_t seen; /* jobs that wait for slots */
-    bool over;   /* a job has become smaller: the next look, at once, begins with it */
+    bool over;   /* a job has become smaller: the next look begins with it */
 };
 
 /* ---------------------------------------------------------------- what runs */
 
-/* A job whose progress cannot be read is one that nothing is known of. */
 static struct queue_running queue_running_of(struct job_manager *m, struct active_job *a,
                                              char **user)
 {
@@ -74,10 +71,10 @@ static bool queue_has_users(const struct job_manager *m)
 static void queue_publish_ends(struct job_manager *m, const struct queue_running *running,
                                size_t count)
 {
-    struct queue_ends *ends = calloc(count + 1, sizeof *ends);
+    struct queue_ends *ends = xcalloc(count + 1, sizeof *ends);
     size_t kept = 0;
 
-    for (size_t i = 0; ends && i < count; i++)
+    for (size_t i = 0; i < count; i++)
         if (isfinite(running[i].ends.likely))
             ends[kept++] = (struct queue_ends){running[i].id, running[i].ends};
     pthread_mutex_lock(&m->mutex);
@@ -94,15 +91,15 @@ static void queue_make_plan(struct job_manager *m, struct queue_look *l)
 
     for (const struct active_job *a = m->active; a; a = a->next)
         count++;
-    struct queue_running *running = calloc(count + 1, sizeof *running);
-    if (queue_has_users(m) && (l->users = calloc(count + 1, sizeof *l->users)))
+    struct queue_running *running = xcalloc(count + 1, sizeof *running);
+    if (queue_has_users(m)) {
+        l->users = xcalloc(count + 1, sizeof *l->users);
         l->user_count = count;
-    for (struct active_job *a = running ? m->active : NULL; a; a = a->next, i++)
+    }
+    for (struct active_job *a = m->active; a; a = a->next, i++)
         running[i] = queue_running_of(m, a, l->users ? &l->users[i] : NULL);
-    queue_publish_ends(m, running, running ? count : 0);
-    l->plan = running && (l->users || !queue_has_users(m))
-                  ? queue_plan_create(m->slots, &m->limits.caps, running, count)
-                  : NULL;
+    queue_publish_ends(m, running, count);
+    l->plan = queue_plan_create(m->slots, &m->limits.caps, running, count);
     free(running);
 }
 
@@ -120,18 +117,17 @@ static void queue_set_reason(struct queue_look *l, const struct store_job *job, 
         reason = job->reason;
     if (same_time && reason && job->reason && strcmp(job->reason, reason) == 0)
         return;
-    char *copy = strdup(reason ? reason : "");
-    if (copy)
-        l->changes[l->change_count++] = (struct store_waiting){job->id, copy, estimated_start};
+    l->changes[l->change_count++] =
+        (struct store_waiting){job->id, xstrdup(reason ? reason : ""), estimated_start};
 }
 
-/* Seconds until its restart's pause is over. */
+/* Seconds until the pause before its restart is over. */
 static double queue_pause(const struct job_manager *m, const struct store_job *job, double now)
 {
     double wait = job->not_before - now;
     double longest = job_state_restart_delay(m->limits.restart_delay_seconds, job->restarts - 1);
 
-    return wait > longest + 1 ? 0 : wait; /* a longer one than there can be: the clock was set */
+    return wait > longest + 1 ? 0 : wait; /* longer than any pause: the clock was set */
 }
 
 /* The list has no documents: they are loaded for the one that starts. */
@@ -149,7 +145,6 @@ static struct active_job *queue_load(struct job_manager *m, int64_t id)
     return a;
 }
 
-/* True: it has its slots, or takes none. */
 static bool queue_start(struct job_manager *m, struct active_job *a)
 {
     struct job_observation may = {.event = ON_MAY_START, .now = clock_monotonic()};
@@ -159,7 +154,7 @@ static bool queue_start(struct job_manager *m, struct active_job *a)
     return job_run_dispatch(m, a, &may, &e) == MACHINE_DONE;
 }
 
-/* True: it was planned for fewer workers, and stays in the queue. */
+/* True: it was planned again for fewer workers, and stays in the queue. */
 static bool queue_refuse(struct job_manager *m, const struct store_job *job)
 {
     struct job_observation never = {.event = ON_NEVER_FITS};
@@ -205,7 +200,7 @@ static bool queue_look_at(struct job_manager *m, struct queue_look *l,
                                     .length = forecast_queued(job)};
     struct queue_decision d;
 
-    if (job_run_find(m, job->id)) /* that it could not be started is not stored yet */
+    if (job_run_find(m, job->id)) /* its failed start is not stored yet */
         return true;
     queue_plan_decide(l->plan, &waiting, &d);
     *passed = d.capped || d.choice == QUEUE_PAUSES;
@@ -228,18 +223,6 @@ static bool queue_look_at(struct job_manager *m, struct queue_look *l,
 }
 
 /* ---------------------------------------------------------------- a look */
-
-static void queue_publish(struct job_manager *m)
-{
-    int64_t queued;
-    struct error e;
-
-    if (store_job_count(m->store, 1u << JOB_QUEUED, &queued, &e))
-        return;
-    pthread_mutex_lock(&m->mutex);
-    m->used.queued = queued;
-    pthread_mutex_unlock(&m->mutex);
-}
 
 static int queue_read(struct job_manager *m, enum store_launcher launcher, struct store_jobs *jobs)
 {
@@ -292,18 +275,18 @@ static int queue_compare(const void *left, const void *right)
                                 : (a->job->id > b->job->id) - (a->job->id < b->job->id);
 }
 
-/* In the order of the queue: as they are listed, unless use counts. NULL: it cannot be told. */
+/* In the order of the queue: as they are listed, unless use counts. */
 static struct queue_entry *queue_sort(struct job_manager *m, const struct store_jobs *jobs,
                                       double now)
 {
     const struct queue_fair_share *fair = &m->limits.fair_share;
-    struct queue_entry *entries = calloc(jobs->count + 1, sizeof *entries);
+    struct queue_entry *entries = xcalloc(jobs->count + 1, sizeof *entries);
     struct store_uses uses = {0};
     struct error e = {0};
     int status =
         fair->weight > 0 ? store_usage(m->store, now, fair->half_life_seconds, &uses, &e) : 0;
 
-    for (size_t i = 0; entries && i < jobs->count; i++) {
+    for (size_t i = 0; i < jobs->count; i++) {
         const struct store_job *job = &jobs->items[i];
         entries[i].job = job;
         if (queue_has_users(m) && !status)
@@ -315,20 +298,19 @@ static struct queue_entry *queue_sort(struct job_manager *m, const struct store_
     if (status)
         log_warning("cannot list the waiting jobs, so the queue is checked by time only: %s",
                     e.text);
-    if (entries && fair->weight > 0)
+    if (fair->weight > 0)
         qsort(entries, jobs->count, sizeof *entries, queue_compare);
     store_uses_clear(&uses);
     return entries;
 }
 
-/* For those who ask for the place of a job. */
 static void queue_publish_order(struct job_manager *m, const struct queue_entry *entries,
                                 size_t count)
 {
-    int64_t *ids = calloc(count + 1, sizeof *ids);
+    int64_t *ids = xcalloc(count + 1, sizeof *ids);
     size_t kept = 0;
 
-    for (size_t i = 0; ids && i < count; i++)
+    for (size_t i = 0; i < count; i++)
         if (!job_run_find(m, entries[i].job->id))
             ids[kept++] = entries[i].job->id;
     pthread_mutex_lock(&m->mutex);
@@ -338,66 +320,50 @@ static void queue_publish_order(struct job_manager *m, const struct queue_entry 
     pthread_mutex_unlock(&m->mutex);
 }
 
-/* True: jobs wait. A job that is passed over, or waits for other machines, does not count as one
- * that was looked at: behind many of them others come to their turn. */
-static bool queue_look_at_entries(struct job_manager *m, struct queue_look *l,
-                                  const struct queue_entry *entries, size_t count)
-{
-    bool waiting = false;
-    size_t elsewhere = 0;
-
-    for (size_t i = 0; i < count && l->seen < QUEUE_SCAN_MAX && !m->stop && !l->over; i++) {
-        bool passed = false, here = entries[i].job->slots > 0;
-        if (!here && elsewhere++ >= QUEUE_SCAN_MAX)
-            continue;
-        waiting |= queue_look_at(m, l, &entries[i], &passed);
-        l->seen += here && !passed;
-    }
-    return waiting;
-}
-
-static void queue_look_end(struct queue_look *l, struct queue_entry *entries, size_t count)
-{
-    for (size_t i = 0; entries && i < count; i++)
-        free(entries[i].user);
-    for (size_t i = 0; i < l->user_count; i++)
-        free(l->users[i]);
-    for (size_t i = 0; i < l->change_count; i++)
-        free((char *)l->changes[i].reason);
-    free(entries);
-    free(l->users);
-    free(l->changes);
-    queue_plan_destroy(l->plan);
-}
-
+/* True: jobs wait. A job that is passed over, or waits for other machines, does not count as seen,
+ * so that those behind many of them get their turn. */
 static bool queue_look_at_all(struct job_manager *m, const struct store_jobs *jobs)
 {
     struct queue_look l = {.now = clock_now()};
+    struct queue_entry *entries = queue_sort(m, jobs, l.now);
+    size_t elsewhere = 0;
     bool waiting = false;
     struct error e;
 
     queue_make_plan(m, &l);
-    l.changes = calloc(jobs->count + 1, sizeof *l.changes);
-    struct queue_entry *entries = queue_sort(m, jobs, l.now);
-    if (l.plan && l.changes && entries)
-        waiting = queue_look_at_entries(m, &l, entries, jobs->count);
-    else
-        log_error("no memory to look at the queue");
+    l.changes = xcalloc(jobs->count + 1, sizeof *l.changes);
+    for (size_t i = 0; i < jobs->count && l.seen < QUEUE_SCAN_MAX && !m->stop && !l.over; i++) {
+        bool passed = false, here = entries[i].job->slots > 0;
+        if (!here && elsewhere++ >= QUEUE_SCAN_MAX)
+            continue;
+        waiting |= queue_look_at(m, &l, &entries[i], &passed);
+        l.seen += here && !passed;
+    }
     bool passed = l.seen < QUEUE_SCAN_MAX && jobs->count >= QUEUE_SCAN_MAX;
-    if (passed && !m->queue_is_passed) /* those behind them come at once */
+    if (passed && !m->queue_is_passed) /* read those behind them at once */
         job_manager_want_queue(m);
     m->queue_is_passed = passed;
-    if (entries)
-        queue_publish_order(m, entries, jobs->count);
+    queue_publish_order(m, entries, jobs->count);
     if (l.change_count && store_jobs_wait(m->store, l.changes, l.change_count, &e))
         log_warning("cannot store what the queued jobs wait for: %s", e.text);
-    queue_look_end(&l, entries, jobs->count);
+    for (size_t i = 0; i < jobs->count; i++)
+        free(entries[i].user);
+    for (size_t i = 0; i < l.user_count; i++)
+        free(l.users[i]);
+    for (size_t i = 0; i < l.change_count; i++)
+        free((char *)l.changes[i].reason);
+    free(entries);
+    free(l.users);
+    free(l.changes);
+    queue_plan_destroy(l.plan);
     return waiting;
 }
 
 void job_queue_start(struct job_manager *m)
 {
     struct store_jobs jobs = {0};
+    int64_t queued;
+    struct error e;
 
     queue_hand_to_slurm(m);
     if (queue_read(m, STORE_LOCAL, &jobs) == 0 && jobs.count == 0) {
@@ -407,5 +373,9 @@ void job_queue_start(struct job_manager *m)
     if (jobs.count && queue_look_at_all(m, &jobs) && m->active)
         job_manager_want(m, TASK_QUEUE, clock_monotonic() + REFRESH_SECONDS);
     store_jobs_clear(&jobs);
-    queue_publish(m);
+    if (store_job_count(m->store, 1u << JOB_QUEUED, &queued, &e))
+        return;
+    pthread_mutex_lock(&m->mutex);
+    m->used.queued = queued;
+    pthread_mutex_unlock(&m->mutex);
 }

@@ -37,7 +37,6 @@ double queue_place(double queued_at, int64_t priority, double priority_seconds,
 
 /* ---------------------------------------------------------------- making */
 
-/* Without memory estimates leave it out. */
 static void queue_add_span(struct queue_plan *p, int64_t id, int64_t slots, double soonest,
                            double likely)
 {
@@ -86,53 +85,40 @@ void queue_plan_destroy(struct queue_plan *p)
 
 /* ---------------------------------------------------------------- words */
 
-/* "3, 4 and 5"; returns how many there are. */
-static int queue_name_running(const struct queue_plan *p, char *text, size_t bytes)
-{
-    int count = 0, left = 0;
-    size_t used = 0;
-
-    text[0] = '\0';
-    for (size_t i = 0; i < p->running_count; i++)
-        left += !p->running[i].slurm;
-    int all = left;
-    for (size_t i = 0; i < p->running_count && count < QUEUE_NAMED && used < bytes; i++) {
-        if (p->running[i].slurm)
-            continue;
-        left--;
-        const char *before = count == 0 ? "" : left > 0 && count < QUEUE_NAMED - 1 ? ", " : " and ";
-        used += (size_t)snprintf(text + used, bytes - used, "%s%lld", before,
-                                 (long long)p->running[i].id);
-        count++;
-    }
-    return all;
-}
-
 static void queue_words_for_slots(const struct queue_plan *p, const struct queue_waiting *job,
                                   char *reason)
 {
-    char running[128];
-    int by;
+    int by, left = 0, named = 0;
     double when = forecast_fit(p->likely, p->first_placed, p->slots, job->slots, 0, &by);
-    int used = snprintf(reason, QUEUE_REASON_BYTES, "waiting for %lld of %lld slots ",
-                        (long long)job->slots, (long long)p->slots);
+    char *to = reason, *end = reason + QUEUE_REASON_BYTES;
 
+    to += snprintf(to, (size_t)(end - to), "waiting for %lld of %lld slots ", (long long)job->slots,
+                   (long long)p->slots);
     if (isfinite(when) && by >= 0) {
-        used += snprintf(reason + used, (size_t)(QUEUE_REASON_BYTES - used),
-                         "(job %lld should finish ", (long long)p->ids[by]);
-        forecast_words(when, reason + used, (size_t)(QUEUE_REASON_BYTES - used));
-        used = (int)strlen(reason);
-        snprintf(reason + used, (size_t)(QUEUE_REASON_BYTES - used), ")");
+        to += snprintf(to, (size_t)(end - to), "(job %lld should finish ", (long long)p->ids[by]);
+        forecast_words(when, to, (size_t)(end - to));
+        to += strlen(to);
+        snprintf(to, (size_t)(end - to), ")");
         return;
     }
-    int count = queue_name_running(p, running, sizeof running);
-    snprintf(reason + used, (size_t)(QUEUE_REASON_BYTES - used), "(running: job%s %s)",
-             count > 1 ? "s" : "", running);
+    for (size_t i = 0; i < p->running_count; i++)
+        left += !p->running[i].slurm;
+    to += snprintf(to, (size_t)(end - to), "(running: job%s ", left > 1 ? "s" : "");
+    for (size_t i = 0; i < p->running_count && named < QUEUE_NAMED; i++) {
+        if (p->running[i].slurm)
+            continue;
+        left--;
+        const char *before = named == 0 ? "" : left > 0 && named < QUEUE_NAMED - 1 ? ", " : " and ";
+        to += snprintf(to, (size_t)(end - to), "%s%lld", before, (long long)p->running[i].id);
+        named++;
+    }
+    snprintf(to, (size_t)(end - to), ")");
 }
 
 /* ---------------------------------------------------------------- hosts */
 
-/* The slots of a host that running jobs take; -1: one of them has it to itself. *by: the last. */
+/* The slots of a host that running jobs take; -1: one of them has it to itself. *by: the last one.
+ */
 static int64_t queue_host_slots_used(const struct queue_plan *p, const char *name, int64_t *by)
 {
     int64_t used = 0;
@@ -150,7 +136,7 @@ static int64_t queue_host_slots_used(const struct queue_plan *p, const char *nam
     return used;
 }
 
-/* Jobs behind this one leave its hosts alone, so that it comes to its turn. */
+/* Keeps the hosts from jobs behind this one. */
 static void queue_claim(struct queue_plan *p, const struct job_hosts *hosts, int64_t id)
 {
     size_t count = p->claimed.count + hosts->count;
@@ -199,8 +185,6 @@ bool queue_plan_hosts(struct queue_plan *p, const struct queue_waiting *job,
 
 /* ---------------------------------------------------------------- one job */
 
-/* Where this job starts, as far as one can say, if all before it take the time they are thought to.
- */
 static double queue_estimate(struct queue_plan *p, const struct queue_waiting *job)
 {
     double from = fmax(p->last_start, fmax(job->not_before, 0));
@@ -213,7 +197,6 @@ static double queue_estimate(struct queue_plan *p, const struct queue_waiting *j
     return start;
 }
 
-/* A limit of the user that keeps the job from starting now, in words. */
 static bool queue_is_capped(const struct queue_plan *p, const struct queue_waiting *job,
                             char *reason)
 {

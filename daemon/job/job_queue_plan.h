@@ -1,13 +1,11 @@
 /*
- * Which of the jobs that wait may start, and what the others wait for. Pure: no clock, no store, no
- * processes; tests/simulate uses it too.
+ * Which of the waiting jobs may start, and what the others wait for; without clock, store or
+ * processes.
  *
- * A job that does not fit yet holds back those behind it. One of those may start before it only
- * where it does not delay it: where it will have ended, by its time limit or the upper end of its
- * prediction, before the running jobs can have made room.
- *
- * A job whose user has reached a limit is passed over: it neither starts nor holds back others, and
- * keeps its place in the order.
+ * A job that does not fit yet holds back those behind it. One of those may start before it only if
+ * that does not delay it: if it will have ended, by its time limit or the upper end of its
+ * prediction, before the running jobs can have made room. A job whose user has reached a limit is
+ * passed over: it neither starts nor holds back others.
  */
 #pragma once
 
@@ -22,22 +20,20 @@
 
 struct job_hosts;
 
-/* What a job is sorted by, lower first: seconds. priority_seconds: of waiting, that a point of
- * priority counts as much as; share: the user's part of all use, 0 to 1. What use costs is bounded
- * by weight points, so that every job is first in the end. */
+/* The sort key of a job, lower first, in seconds. priority_seconds: the waiting time that a point
+ * of priority is worth; share: the user's part of all use, 0 to 1. Use costs at most weight points,
+ * so every job comes first eventually. */
 double queue_place(double queued_at, int64_t priority, double priority_seconds,
                    const struct queue_fair_share *fair, double share);
 
-/* A job that runs. */
 struct queue_running {
     int64_t id, slots;
     bool slurm;               /* takes no slots here, and is not named */
-    const char *user;         /* whose job; of the caller; NULL: does not count */
+    const char *user;         /* borrowed; NULL: does not count */
     struct forecast_end ends; /* seconds from now */
     const struct job_hosts *hosts;
 };
 
-/* A job that waits. */
 struct queue_waiting {
     int64_t id, slots;
     const char *user;           /* as above */
@@ -62,18 +58,17 @@ struct queue_decision {
 
 struct queue_plan;
 
-/* One look at the queue. running is copied, its hosts and users are not. caps: of each user; NULL:
- * none. NULL: no memory. */
+/* One look at the queue. running is copied, its hosts and users are not. caps may be NULL: none. */
 struct queue_plan *queue_plan_create(int64_t slots, const struct queue_caps *caps,
                                      const struct queue_running *running, size_t count);
 void queue_plan_destroy(struct queue_plan *p); /* NULL is fine */
 
-/* The jobs that wait one after another, in the order of the queue. */
+/* Call it for each waiting job, in the order of the queue. */
 void queue_plan_decide(struct queue_plan *p, const struct queue_waiting *job,
                        struct queue_decision *decision);
 
-/* Of a job that may start by its slots: false, with the reason, where its hosts are not free; they
- * are kept for it then. hosts must outlive the plan. */
+/* For QUEUE_STARTS: false, with the reason, if its hosts are not free; they are kept for it then.
+ * hosts must outlive the plan. */
 bool queue_plan_hosts(struct queue_plan *p, const struct queue_waiting *job,
                       const struct job_hosts *hosts, struct queue_decision *decision);
 

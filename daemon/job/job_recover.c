@@ -1,7 +1,5 @@
 #include "daemon/job/job_recover.h"
 
-#include <limits.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -14,30 +12,22 @@
 #include "daemon/job/job_run.h"
 #include "daemon/job/run_dir.h"
 
-/* The state folder may be a copy: the launcher then belongs to the job that it is a copy of, and
- * works in another folder. */
-static bool recover_is_ours(const struct store_job *job, const struct launch_process *process)
-{
-    char own[PATH_MAX], *its = process_variable(process->pid, ATTEMPT_MARK);
-    struct stat a, b;
-
-    snprintf(own, sizeof own, "%s/attempt-%lld", job->run_dir, (long long)job->attempt);
-    bool other = its && strcmp(its, own) != 0 && stat(its, &a) == 0 &&
-                 (stat(own, &b) || a.st_dev != b.st_dev || a.st_ino != b.st_ino);
-    free(its);
-    return !other;
-}
-
+/* Looks for the launcher of this machine. The state folder may be a copy: the launcher then belongs
+ * to the original job, and works in another folder. */
 static bool recover_process(const struct store_job *job, struct active_job *a)
 {
     bool alive = launch_adopt(job->launcher_pid, job->launcher_start, &a->process);
+    char *its = alive ? process_variable(a->process.pid, ATTEMPT_MARK) : NULL;
+    struct stat there, own;
 
-    if (alive && !recover_is_ours(job, &a->process)) {
+    if (its && strcmp(its, a->attempt_dir) != 0 && stat(its, &there) == 0 &&
+        (stat(a->attempt_dir, &own) || there.st_dev != own.st_dev || there.st_ino != own.st_ino)) {
         launch_process_close(&a->process);
         alive = false;
     }
+    free(its);
     if (!alive)
-        a->process.session = 0; /* another may have this number by now */
+        a->process.session = 0; /* the number may be reused by now */
     return alive;
 }
 
@@ -57,22 +47,6 @@ static int recover_in_slurm(struct job_manager *m, const struct store_job *job,
     return status;
 }
 
-/* What runs in the directory says whose it is. What has ended in one of an unknown owner is not
- * touched. */
-static bool recover_unknown(struct job_manager *m, const struct store_job *job,
-                            const struct active_job *a, const struct job_found *found)
-{
-    struct error e;
-
-    if (!found->alive && !found->slurm)
-        return false;
-    log_warning("job %lld: %s; it runs there, and is followed again", (long long)job->id,
-                a->no_start.text);
-    if (found->alive && run_dir_mark(m->store, job, &e))
-        log_warning("job %lld: %s", (long long)job->id, e.text);
-    return true;
-}
-
 static int recover_look(struct job_manager *m, const struct store_job *job, struct active_job *a,
                         enum job_observed *event, struct error *e)
 {
@@ -82,30 +56,24 @@ static int recover_look(struct job_manager *m, const struct store_job *job, stru
                               .slurm = job->slurm != NULL,
                               .launched = job->launcher_pid > 0};
     int status = 0;
+    struct error why;
 
     if (!found.foreign && !found.slurm && found.launched)
         found.alive = recover_process(job, a);
-    if (run_dir == RUN_DIR_UNKNOWN)
-        found.foreign = !recover_unknown(m, job, a, &found);
+    if (run_dir == RUN_DIR_UNKNOWN && (found.alive || found.slurm)) {
+        log_warning("job %lld: %s; it runs there, and is followed again", (long long)job->id,
+                    a->no_start.text);
+        if (found.alive && run_dir_mark(m->store, job, &why))
+            log_warning("job %lld: %s", (long long)job->id, why.text);
+    } else if (run_dir == RUN_DIR_UNKNOWN) {
+        found.foreign = true;
+    }
     *event = job_state_found_event(&found);
     if (found.missing && (*event == ON_FOUND_ALIVE || *event == ON_FOUND_IN_SLURM))
         status = run_dir_claim(m->store, job, e);
     if (!status && *event == ON_FOUND_IN_SLURM)
         status = recover_in_slurm(m, job, a, e);
     return status;
-}
-
-static void recover_tell(const struct store_job *job, struct active_job *a, enum job_observed event)
-{
-    if (event == ON_FOUND_UNLAUNCHED) {
-        log_info("job %lld: its launch had not been completed", (long long)job->id);
-        if (a->launcher == &launcher_local) /* the folder that was made for its ranks */
-            launcher_local.survivors(&a->process, a->attempt_dir);
-    }
-    if (event == ON_FOUND_ALIVE || event == ON_FOUND_DEAD)
-        log_info("job %lld: %s", (long long)job->id,
-                 event == ON_FOUND_ALIVE ? "still runs, followed again"
-                                         : "ended while traind was away");
 }
 
 static int recover_job(struct job_manager *m, const struct store_job *job, struct error *e)
@@ -116,9 +84,16 @@ static int recover_job(struct job_manager *m, const struct store_job *job, struc
     job_run_add(m, a);
     int status = recover_look(m, job, a, &seen.event, e);
     if (!status) {
-        recover_tell(job, a, seen.event);
-        if (seen.event == ON_FOUND_ALIVE)
+        if (seen.event == ON_FOUND_UNLAUNCHED) {
+            log_info("job %lld: its launch had not been completed", (long long)job->id);
+            if (a->launcher == &launcher_local) /* the folder that was made for its ranks */
+                launcher_local.survivors(&a->process, a->attempt_dir);
+        } else if (seen.event == ON_FOUND_ALIVE) {
+            log_info("job %lld: still runs, followed again", (long long)job->id);
             seen.ran_seconds = launch_elapsed_seconds(&a->process);
+        } else if (seen.event == ON_FOUND_DEAD) {
+            log_info("job %lld: ended while traind was away", (long long)job->id);
+        }
         status = job_run_dispatch(m, a, &seen, e);
     }
     return status < 0 ? status : 0;

@@ -1,7 +1,7 @@
 /*
- * After a restart: every job that the store calls active is looked for by its launcher's pid and
- * start time, or by its name in Slurm. One that is there is followed on; one that is gone is judged
- * by its run directory. A job that was never let through the gate goes back to the queue.
+ * Recovery after a restart: each job that is stored as active is looked for, by its launcher's pid
+ * and start time or by its name in Slurm. One that is found is followed again, one that is gone is
+ * judged by its run directory. A job that never passed the gate goes back to the queue.
  */
 #pragma once
 

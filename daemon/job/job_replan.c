@@ -97,7 +97,7 @@ static struct job_spec *replan_changed_spec(const struct store_job *job, const j
     return NULL;
 }
 
-/* The data are those of the old plan: they need not be counted again. */
+/* Its images are those of the old plan, and not counted again. */
 static struct plan *replan_new_plan(struct job_manager *m, const struct job_spec *spec,
                                     const char *by, const json_t *old_plan,
                                     struct problems *problems, struct error *e)

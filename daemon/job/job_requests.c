@@ -25,7 +25,7 @@
 int job_submit(struct job_manager *m, const struct job_submission *s, struct problems *problems,
                int64_t *id, bool *existed, struct error *e)
 {
-    /* A sweep submits its jobs by itself, and could do nothing but fail. */
+    /* A sweep, which submits its jobs by itself, could only fail. */
     bool by_sweep = s->submitted_by && strncmp(s->submitted_by, "sweep ", 6) == 0;
     char key[PROBLEM_KEY_BYTES];
     bool before = false;

@@ -34,7 +34,7 @@ int64_t job_hosts_slots(const struct job_spec *spec, int64_t total)
     return least ? least : total;
 }
 
-/* Hardware threads of a core of this machine, where the job counts those. */
+/* Hardware threads of a core of this machine if the job counts those, else 1. */
 static int64_t resources_threads_of_core(const struct job_spec *spec)
 {
     if (!spec->cluster.smt)

@@ -32,7 +32,7 @@
 
 #define COMPLAIN_SECONDS  10
 #define TRY_LATER_SECONDS 1.0
-#define GRACE_STEPS       3 /* the one that workers are in, and a checkpoint */
+#define GRACE_STEPS       3 /* the current one, and a checkpoint */
 
 /* An attempt that is being made. */
 struct job_start {
@@ -57,19 +57,21 @@ struct active_job *job_run_create(struct job_manager *m, const struct store_job 
         .run_dir = xstrdup(job->run_dir),
         .attempt_dir = xasprintf("%s/attempt-%lld", job->run_dir, (long long)job->attempt),
         .launcher = slurm ? &launcher_slurm : &launcher_local,
-        .process = {.pidfd = -1,                              .gate = -1              },
         .watch = -1,
         .exit_code = -1,
         .exit_signal = -1,
-        .slurm = { .exit_code = -1, .exit_signal = -1},
-        .machine = { .phase = phase,
-                    .slurm = slurm,
-                    .resumes = job->resumes,
-                    .may_have_run = job->state != JOB_QUEUED,
-                    .cancel_asked = phase == PHASE_LOST && store_job_cancel_asked(job),
-                    .due = INFINITY,
-                    .limit_at = INFINITY,
-                    .limit_seconds = job->time_limit_seconds},
+    };
+    a->process.pidfd = a->process.gate = -1;
+    a->slurm.exit_code = a->slurm.exit_signal = -1;
+    a->machine = (struct job_machine){
+        .phase = phase,
+        .slurm = slurm,
+        .resumes = job->resumes,
+        .may_have_run = job->state != JOB_QUEUED,
+        .cancel_asked = phase == PHASE_LOST && store_job_cancel_asked(job),
+        .due = INFINITY,
+        .limit_at = INFINITY,
+        .limit_seconds = job->time_limit_seconds,
     };
     a->spec = store_job_take_document(job, &e);
     if (a->spec)
@@ -148,7 +150,7 @@ void job_run_complain(struct active_job *a, const char *what, const struct error
     log_error("job %lld: %s: %s", (long long)a->id, what, e->text);
 }
 
-/* Reads the events of this attempt from now on. The folder must exist. */
+/* Reads the events of this attempt from now on. Owns folder and ingest. */
 static void run_follow(struct job_manager *m, struct active_job *a, int64_t attempt, char *folder,
                        struct ingest *ingest)
 {
@@ -164,8 +166,7 @@ static void run_follow(struct job_manager *m, struct active_job *a, int64_t atte
                    : inotify_add_watch(m->inotify_fd, folder, IN_MODIFY | IN_CREATE | IN_MOVED_TO);
 }
 
-/* Makes the folder of an attempt and opens its events. *folder is the caller's, also after an
- * error. */
+/* Makes the folder of an attempt and opens its events. Free *folder also after an error. */
 static int run_open_attempt(struct job_manager *m, const struct active_job *a, int64_t attempt,
                             char **folder, struct ingest **ingest, struct error *e)
 {
@@ -203,8 +204,7 @@ static int run_find_programs(const struct job_manager *m, char **mpirun, char **
     return 0;
 }
 
-/* A bound job would sit on the cores of another one, so it is bound only where it has its cores to
- * itself. So has one that does not give its hosts' slots. */
+/* Two bound jobs would share cores, so a job is bound only if it has its cores to itself. */
 static enum job_bind run_bind(const struct job_manager *m, const struct job_spec *spec,
                               int64_t slots)
 {
@@ -236,7 +236,7 @@ static struct launch_request run_request_for(struct job_manager *m, const struct
 {
     struct placement_machine machine = {0};
 
-    if (!job_spec_names_hosts(spec)) /* else they are asked when it starts */
+    if (!job_spec_names_hosts(spec)) /* else its hosts are probed when it starts */
         placement_read_mine(&machine);
     return (struct launch_request){
         .job_id = job->id,
@@ -257,8 +257,7 @@ static struct launch_request run_request_for(struct job_manager *m, const struct
     };
 }
 
-/* A job for Slurm has its threads since it was submitted (job_share_cores); one that an earlier
- * version took may have none. */
+/* A job for Slurm that an older version accepted may have no threads_per_worker. */
 static int run_check_threads(const struct job_manager *m, struct job_spec *spec, const char *by,
                              struct error *e)
 {
@@ -274,7 +273,6 @@ static int run_check_threads(const struct job_manager *m, struct job_spec *spec,
     return status;
 }
 
-/* How the plan got the threads, if it shared out cores; the caller frees it. */
 static char *run_threads_source(const json_t *plan)
 {
     const json_t *threads = json_object_get(json_object_get(plan, "explain"), "threads_per_worker");
@@ -313,8 +311,7 @@ static int run_put_checkpoints_aside(struct job_manager *m, const struct store_j
     return 0;
 }
 
-/* A database that was restored from a backup may be older than the run directory: an attempt that
- * still runs there must not be joined by another. */
+/* A database that was restored from a backup may not know attempts that still run. */
 static int run_settle_unknown_attempts(struct job_manager *m, const struct store_job *job,
                                        struct error *e)
 {
@@ -399,7 +396,6 @@ static int run_store_attempt(struct job_manager *m, struct active_job *a, struct
     return status;
 }
 
-/* The column slurm of a job; the caller frees it. */
 static char *run_slurm_json(const char *name, const struct slurm_status *status)
 {
     json_t *id = status->job_id ? json_integer(status->job_id) : json_null();
@@ -525,7 +521,7 @@ static int run_set_state(struct job_manager *m, const struct active_job *a, enum
     return status;
 }
 
-/* Failed outside of an attempt; the reason also names the failure of an earlier attempt. */
+/* Outside of an attempt; the reason also names the failure of an earlier one. */
 static int run_fail(struct job_manager *m, const struct active_job *a, const char *why,
                     struct error *e)
 {
@@ -543,7 +539,6 @@ static int run_fail(struct job_manager *m, const struct active_job *a, const cha
     return run_set_state(m, a, JOB_FAILED, reason, NULL, e);
 }
 
-/* The daemon was started again with fewer slots than when the job was taken. */
 static int run_store_unfit(struct job_manager *m, struct active_job *a, struct error *e)
 {
     char reason[ERROR_TEXT_BYTES + 320];
@@ -609,7 +604,7 @@ static int run_mark_stall(struct job_manager *m, struct active_job *a, struct er
     struct stalled before;
 
     log_warning("job %lld is ended: %s", (long long)a->id, a->stall.reason);
-    /* The event is stored once: an earlier daemon left the file in the folder. */
+    /* An earlier daemon that left the file has stored the event. */
     if (!stalled_read(a->attempt_dir, &before) &&
         store_event_add(m->store, a->id, a->attempt, "warning", fields, clock_now(), &ignored))
         job_run_complain(a, "its stall was not stored", &ignored);

@@ -1,6 +1,7 @@
 #include "daemon/job/job_run_end.h"
 
 #include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,108 +31,105 @@ static bool end_slurm_is(const struct slurm_end *end, const char *state)
     return strcmp(end->slurm->state, state) == 0;
 }
 
-/* Its time was over: goes on where there is something to go on from. */
+static const char *end_slurm_nodes(const struct slurm_end *end)
+{
+    return *end->slurm->nodes ? end->slurm->nodes : "its nodes";
+}
+
+__attribute__((format(printf, 2, 3))) static void end_append(struct verdict *v, const char *format,
+                                                             ...)
+{
+    size_t used = strlen(v->reason);
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(v->reason + used, sizeof v->reason - used, format, args);
+    va_end(args);
+}
+
 static void end_slurm_judge_time(const struct slurm_end *end, struct verdict *v)
 {
+    long long id = end->slurm->job_id;
+
     v->state = JOB_FAILED;
     v->goes_on = v->checkpoint > 0;
     v->own_fault = !v->goes_on;
     if (v->goes_on)
-        snprintf(v->reason, sizeof v->reason,
-                 "the time of Slurm's job %lld was over after step %lld",
-                 (long long)end->slurm->job_id, (long long)v->step);
+        end_append(v, "the time of Slurm's job %lld was over after step %lld", id,
+                   (long long)v->step);
     else
-        snprintf(
-            v->reason, sizeof v->reason,
-            "Slurm job %lld reached its time limit before it had written a checkpoint: increase "
-            "cluster.time_limit, or write checkpoints more often (checkpoint.every_steps)",
-            (long long)end->slurm->job_id);
+        end_append(v,
+                   "Slurm job %lld reached its time limit before it had written a checkpoint: "
+                   "increase cluster.time_limit, or write checkpoints more often "
+                   "(checkpoint.every_steps)",
+                   id);
 }
 
-static void end_slurm_judge_state(const struct slurm_end *end, const char *words, struct verdict *v)
+static void end_slurm_judge_state(const struct slurm_end *end, const char *words,
+                                  const char *before, struct verdict *v)
 {
-    char before[FAILURE_TEXT_BYTES];
-    bool blames_rank = v->state == JOB_FAILED && v->who.rank >= 0;
-
-    snprintf(before, sizeof before, "%s", v->reason);
-    snprintf(v->reason, sizeof v->reason, "Slurm ended its job %lld on %s: %s [%s]",
-             (long long)end->slurm->job_id, *end->slurm->nodes ? end->slurm->nodes : "its nodes",
-             words, end->slurm->state);
+    end_append(v, "Slurm ended its job %lld on %s: %s [%s]", (long long)end->slurm->job_id,
+               end_slurm_nodes(end), words, end->slurm->state);
     if (v->step > 0)
-        snprintf(v->reason + strlen(v->reason), sizeof v->reason - strlen(v->reason),
-                 "; the last step was %lld", (long long)v->step);
-    if (blames_rank)
-        snprintf(v->reason + strlen(v->reason), sizeof v->reason - strlen(v->reason), "; %s",
-                 before);
+        end_append(v, "; the last step was %lld", (long long)v->step);
+    if (v->state == JOB_FAILED && v->who.rank >= 0)
+        end_append(v, "; %s", before);
     v->outside = end_slurm_is(end, "NODE_FAIL") || end_slurm_is(end, "BOOT_FAIL") ||
                  end_slurm_is(end, "PREEMPTED");
     v->state =
         end_slurm_is(end, "CANCELLED") || end_slurm_is(end, "REVOKED") ? JOB_CANCELLED : JOB_FAILED;
 }
 
-/* Slurm says that a node failed, and it can be only this one. */
-static void end_slurm_blame_node(const struct slurm_end *end, struct verdict *v)
-{
-    bool one = *end->slurm->nodes && !strpbrk(end->slurm->nodes, "[],");
-    bool blamed = end_slurm_is(end, "NODE_FAIL") || end_slurm_is(end, "BOOT_FAIL") ||
-                  strcmp(end->slurm->reason, "JobLaunchFailure") == 0;
-
-    if (one && blamed)
-        snprintf(v->bad_node, sizeof v->bad_node, "%.127s", end->slurm->nodes);
-}
-
-/* The exit code is slurmstepd's, as where its folder had vanished, and not mpirun's. */
-static void end_slurm_judge_unbegun(const struct slurm_end *end, struct verdict *v)
-{
-    snprintf(v->reason, sizeof v->reason,
-             "Slurm's job %lld ended on %s before its script had begun [%s]; see "
-             "attempt-%lld/slurm.log",
-             (long long)end->slurm->job_id, *end->slurm->nodes ? end->slurm->nodes : "its nodes",
-             end->slurm->state, (long long)end->attempt);
-    v->outside = true;
-}
-
-/* The workers said nothing at all. */
-static void end_slurm_judge_silence(const struct slurm_end *end, struct verdict *v)
-{
-    v->state = JOB_FAILED;
-    snprintf(v->reason, sizeof v->reason,
-             "Slurm's job %lld ended [%s%s%s] before a worker reported anything; see "
-             "attempt-%lld/slurm.log",
-             (long long)end->slurm->job_id, end->slurm->state,
-             strcmp(end->slurm->reason, "None") ? ", " : "",
-             strcmp(end->slurm->reason, "None") ? end->slurm->reason : "", (long long)end->attempt);
-    v->outside =
-        end->slurm->phase == SLURM_GONE || strcmp(end->slurm->reason, "JobLaunchFailure") == 0;
-}
-
 void job_run_slurm_verdict(const struct slurm_end *end, struct verdict *v)
 {
-    const char *words = slurm_state_words(end->slurm->state);
+    const struct slurm_status *slurm = end->slurm;
+    const char *words = slurm_state_words(slurm->state);
     bool stopped = v->state == JOB_CANCELLED;
+    bool has_reason = strcmp(slurm->reason, "None") != 0;
+    bool not_launched = strcmp(slurm->reason, "JobLaunchFailure") == 0;
+    long long id = slurm->job_id, attempt = end->attempt;
+    char before[FAILURE_TEXT_BYTES];
 
     if (v->state == JOB_SUCCEEDED ||
-        (end->why == FAILURE_CANCELLED && end->slurm->phase != SLURM_REFUSED))
+        (end->why == FAILURE_CANCELLED && slurm->phase != SLURM_REFUSED))
         return;
-    if (end->slurm->phase == SLURM_REFUSED) {
+    snprintf(before, sizeof before, "%s", v->reason);
+    v->reason[0] = '\0';
+    if (slurm->phase == SLURM_REFUSED) {
         v->state = end->why == FAILURE_CANCELLED ? JOB_CANCELLED : JOB_FAILED;
         v->own_fault = true;
-        snprintf(v->reason, sizeof v->reason, "Slurm rejected the job: %.480s", end->slurm->words);
+        end_append(v, "Slurm rejected the job: %.480s", slurm->words);
     } else if (end_slurm_is(end, "PREEMPTED") || end_slurm_is(end, "NODE_FAIL") ||
                (end_slurm_is(end, "CANCELLED") && end->why == FAILURE_NOT_STOPPED)) {
-        end_slurm_judge_state(end, words, v);
+        end_slurm_judge_state(end, words, before, v);
     } else if (end->why == FAILURE_TIME_LIMIT || end_slurm_is(end, "TIMEOUT") ||
                end_slurm_is(end, "DEADLINE") || (stopped && end->signalled)) {
         end_slurm_judge_time(end, v);
     } else if (words) {
-        end_slurm_judge_state(end, words, v);
+        end_slurm_judge_state(end, words, before, v);
     } else if (v->state == JOB_QUEUED) {
-        end_slurm_judge_silence(end, v);
+        v->state = JOB_FAILED;
+        v->outside = slurm->phase == SLURM_GONE || not_launched;
+        end_append(v,
+                   "Slurm's job %lld ended [%s%s%s] before a worker reported anything; see "
+                   "attempt-%lld/slurm.log",
+                   id, slurm->state, has_reason ? ", " : "", has_reason ? slurm->reason : "",
+                   attempt);
     } else if (v->state == JOB_FAILED && v->step == 0 && v->who.rank < 0 && !end->begun &&
                end_slurm_is(end, "FAILED")) {
-        end_slurm_judge_unbegun(end, v);
+        /* The exit code is slurmstepd's, as if its folder had vanished, and not mpirun's. */
+        v->outside = true;
+        end_append(v,
+                   "Slurm's job %lld ended on %s before its script had begun [%s]; see "
+                   "attempt-%lld/slurm.log",
+                   id, end_slurm_nodes(end), slurm->state, attempt);
+    } else {
+        end_append(v, "%s", before);
     }
-    end_slurm_blame_node(end, v);
+    /* Slurm reports that a node failed, and the job had only this one. */
+    if (*slurm->nodes && !strpbrk(slurm->nodes, "[],") &&
+        (end_slurm_is(end, "NODE_FAIL") || end_slurm_is(end, "BOOT_FAIL") || not_launched))
+        snprintf(v->bad_node, sizeof v->bad_node, "%.127s", slurm->nodes);
 }
 
 void job_run_slurm_put_back(const struct slurm_end *end, struct verdict *v)
@@ -142,18 +140,16 @@ void job_run_slurm_put_back(const struct slurm_end *end, struct verdict *v)
     v->outside = true;
     v->own_fault = false;
     v->goes_on = !end->begun; /* nothing had begun: no restart is used up */
-    int used = snprintf(v->reason, sizeof v->reason, "Slurm put its job %lld back into the queue",
-                        (long long)end->slurm->job_id);
-    bool refused = end->refused && !v->step;
-    const char *cause = refused      ? ", as its prolog drained "
-                        : end->begun ? " (requeued, preempted, or a node failed)"
-                                     : " before its script had begun (requeued, or a node or its "
-                                       "prolog failed)";
-    used += snprintf(v->reason + used, sizeof v->reason - (size_t)used, "%s%.400s", cause,
-                     refused ? end->refused : "");
+    snprintf(v->reason, sizeof v->reason, "Slurm put its job %lld back into the queue",
+             (long long)end->slurm->job_id);
+    if (end->refused && !v->step)
+        end_append(v, ", as its prolog drained %.400s", end->refused);
+    else if (end->begun)
+        end_append(v, " (requeued, preempted, or a node failed)");
+    else
+        end_append(v, " before its script had begun (requeued, or a node or its prolog failed)");
     if (v->step)
-        snprintf(v->reason + used, sizeof v->reason - (size_t)used, " after step %lld",
-                 (long long)v->step);
+        end_append(v, " after step %lld", (long long)v->step);
 }
 
 /* ---------------------------------------------------------------- the verdict */
@@ -215,7 +211,7 @@ static void end_decide(const struct job_manager *m, const struct active_job *a,
 
 /* ---------------------------------------------------------------- the store */
 
-/* NAN: Slurm measures none, or the script did not come to its end. */
+/* NAN: Slurm measures none, or the script was ended. */
 static double end_joules(const struct active_job *a)
 {
     char *text = a->machine.slurm ? attempt_read_tail(a->attempt_dir, SLURM_ENERGY) : NULL;
@@ -225,7 +221,6 @@ static double end_joules(const struct active_job *a)
     return joules;
 }
 
-/* What follows from a stored end. */
 static void end_react(struct job_manager *m, struct active_job *a,
                       const struct attempt_outcome *end)
 {
@@ -373,7 +368,7 @@ void job_run_finish(struct job_manager *m, struct active_job *a)
 
     if (a->verdict.state == JOB_SUCCEEDED)
         job_estimate_finished(m->store, a->id, m->slots, clock_now());
-    /* For readers of the run directory; the routes make them anew. */
+    /* For readers of the run directory; the routes make their own. */
     if (export_write(m->store, a->id, &e))
         log_warning("job %lld: its logs for others are not written: %s", (long long)a->id, e.text);
     cleanup_run(m, a);

@@ -17,28 +17,24 @@
 
 #define STALL_LOOK_SECONDS 2
 #define CLOCK_STEP_SECONDS 5
-#define REST_LOOK_SECONDS  0.1  /* the last processes of a job are about to go */
-#define EXIT_SECONDS       60.0 /* Slurm knows of its script's end within this, or is told */
+#define REST_LOOK_SECONDS  0.1  /* the last processes of a job are about to end */
+#define EXIT_SECONDS       60.0 /* after which Slurm is told to end a job whose script has ended */
 
-/* For observations whose outcome does not matter here. */
-static void watch_tell(struct job_manager *m, struct active_job *a,
-                       const struct job_observation *seen)
+/* *a may be freed. */
+static void watch_observe(struct job_manager *m, struct active_job *a, struct job_observation seen)
 {
-    struct error e;
+    struct error ignored; /* logged by the action */
 
-    job_run_dispatch(m, a, seen, &e);
+    seen.now = clock_monotonic();
+    job_run_dispatch(m, a, &seen, &ignored);
 }
 
 void job_run_launcher_ended(struct job_manager *m, struct active_job *a)
 {
-    struct job_observation seen = {.event = ON_LAUNCHER_ENDED, .now = clock_monotonic()};
-
     launch_reap(&a->process, &a->exit_code, &a->exit_signal);
-    seen.killed = a->exit_signal > 0;
-    watch_tell(m, a, &seen);
+    watch_observe(
+        m, a, (struct job_observation){.event = ON_LAUNCHER_ENDED, .killed = a->exit_signal > 0});
 }
-
-/* ---------------------------------------------------------------- asked to end */
 
 static double watch_grace(struct job_manager *m, const struct active_job *a)
 {
@@ -54,29 +50,16 @@ static double watch_grace(struct job_manager *m, const struct active_job *a)
 
 void job_run_cancel(struct job_manager *m, struct active_job *a)
 {
-    struct job_observation seen = {.event = ON_CANCEL_SEEN, .now = clock_monotonic()};
-
-    if (!job_run_is_under_way(a) || a->machine.stop != STOP_NONE)
-        return;
-    seen.grace_seconds = watch_grace(m, a);
-    watch_tell(m, a, &seen);
-}
-
-static void watch_time(struct job_manager *m, struct active_job *a)
-{
-    struct job_observation seen = {.event = ON_TIME_PASSED, .now = clock_monotonic()};
-
-    if (seen.now < a->machine.due)
-        return;
-    if (a->machine.stop == STOP_NONE)
-        seen.grace_seconds = watch_grace(m, a);
-    watch_tell(m, a, &seen);
+    if (job_run_is_under_way(a) && a->machine.stop == STOP_NONE)
+        watch_observe(
+            m, a,
+            (struct job_observation){.event = ON_CANCEL_SEEN, .grace_seconds = watch_grace(m, a)});
 }
 
 /* ---------------------------------------------------------------- stalls */
 
-/* A clock that steps forward, as of a machine that slept, makes old what was written before: until
- * everyone has had the time to speak again, silence means nothing. */
+/* After a step of the clock, as of a machine that slept, everything written before it looks old:
+ * silence means nothing until everyone has had the time to report again. */
 static bool watch_clock_is_steady(struct job_manager *m, double now)
 {
     double monotonic = clock_monotonic(), offset = now - monotonic;
@@ -97,7 +80,7 @@ static bool watch_finds_stall(struct job_manager *m, struct active_job *a)
                               .stall_seconds = (double)m->limits.stall_seconds,
                               .stopped_since = a->stopped_since};
 
-    if (stalled_read(a->attempt_dir, &a->stall)) /* by another daemon */
+    if (stalled_read(a->attempt_dir, &a->stall)) /* by an earlier daemon */
         return true;
     if (!watch_clock_is_steady(m, now))
         return false;
@@ -111,22 +94,10 @@ static bool watch_finds_stall(struct job_manager *m, struct active_job *a)
     return found;
 }
 
-/* Ranks that are stopped do not hear that they should end in order. */
-static void watch_stall(struct job_manager *m, struct active_job *a)
-{
-    struct job_observation seen = {.event = ON_STALLED, .now = clock_monotonic()};
-
-    if (a->machine.stop != STOP_NONE || seen.now < a->stall_next_at)
-        return;
-    a->stall_next_at = seen.now + STALL_LOOK_SECONDS;
-    if (watch_finds_stall(m, a))
-        watch_tell(m, a, &seen);
-}
-
 /* ---------------------------------------------------------------- Slurm */
 
-/* Words of a job that waits change often, and make no events. */
-static void watch_slurm_say_waiting(struct job_manager *m, const struct active_job *a)
+/* The reason of a waiting job changes often, and makes no events. */
+static void watch_slurm_reason(struct job_manager *m, const struct active_job *a)
 {
     char reason[sizeof a->slurm.words + 64];
     double start = a->slurm.phase == SLURM_WAITING ? a->slurm.start : 0;
@@ -142,7 +113,7 @@ static void watch_slurm_say_waiting(struct job_manager *m, const struct active_j
         log_warning("job %lld: cannot store the reason why it waits: %s", (long long)a->id, e.text);
 }
 
-static void watch_slurm_follow_restarts(struct job_manager *m, struct active_job *a)
+static void watch_slurm_restarts(struct job_manager *m, struct active_job *a)
 {
     int64_t newest = slurm_first_attempt(a->process.slurm) + a->slurm.restarts;
 
@@ -160,23 +131,8 @@ static void watch_slurm_follow_restarts(struct job_manager *m, struct active_job
     }
 }
 
-/* What the script left as its last act; -1: nothing. */
-static int64_t watch_slurm_exit_of_script(const struct active_job *a)
-{
-    char path[PATH_MAX], *text;
-    size_t bytes;
-    int64_t code = -1;
-
-    snprintf(path, sizeof path, "%s/exit", a->attempt_dir);
-    if (file_read(path, 64, &text, &bytes, NULL) == 0) {
-        code = strtoll(text, NULL, 10);
-        free(text);
-    }
-    return code;
-}
-
-/* The script has ended. A controller that was killed may have forgotten that the job ever ran. */
-static void watch_slurm_look_at_exit(struct active_job *a)
+/* Whether the script has ended. A controller that was killed may have forgotten its job. */
+static void watch_slurm_exit(struct active_job *a)
 {
     double now = clock_monotonic();
 
@@ -193,34 +149,20 @@ static void watch_slurm_look_at_exit(struct active_job *a)
     }
 }
 
-static void watch_slurm_note_end(struct job_manager *m, struct active_job *a)
+static void watch_slurm_end(struct job_manager *m, struct active_job *a)
 {
-    struct job_observation seen = {.event = ON_LAUNCHER_ENDED, .now = clock_monotonic()};
-    int64_t code = watch_slurm_exit_of_script(a);
+    char path[PATH_MAX], *text;
+    size_t bytes;
+    int64_t code = -1; /* that the script left as its last act */
 
+    file_path(path, NULL, "%s/exit", a->attempt_dir);
+    if (file_read(path, 64, &text, &bytes, NULL) == 0) {
+        code = strtoll(text, NULL, 10);
+        free(text);
+    }
     a->exit_code = code >= 0 ? code : a->slurm.exit_code;
     a->exit_signal = code >= 0 ? -1 : a->slurm.exit_signal;
-    watch_tell(m, a, &seen);
-}
-
-static void watch_slurm_note_start(struct job_manager *m, struct active_job *a)
-{
-    /* From here on by traind's clock, so that a change of the machine's does no harm. */
-    struct job_observation seen = {
-        .event = ON_SLURM_STARTED,
-        .now = clock_monotonic(),
-        .ran_seconds = a->slurm.start > 0 ? fmax(0, clock_now() - a->slurm.start) : 0};
-
-    watch_tell(m, a, &seen);
-}
-
-/* It is to end, and Slurm has not said anything of it, or does not any more. */
-static void watch_slurm_note_silence(struct job_manager *m, struct active_job *a)
-{
-    struct job_observation seen = {.event = ON_SLURM_SILENT, .now = clock_monotonic()};
-
-    a->machine.may_have_run = attempt_file_is_filled(a->attempt_dir, "slurm-job");
-    watch_tell(m, a, &seen);
+    watch_observe(m, a, (struct job_observation){.event = ON_LAUNCHER_ENDED});
 }
 
 static void watch_slurm(struct job_manager *m, struct active_job *a)
@@ -230,22 +172,27 @@ static void watch_slurm(struct job_manager *m, struct active_job *a)
     slurm_read(a->process.slurm, &status);
     bool news = memcmp(&status, &a->slurm, sizeof status) != 0;
     a->slurm = status;
-    watch_slurm_follow_restarts(m, a);
+    watch_slurm_restarts(m, a);
     if (!job_run_is_under_way(a))
         return;
     if (news)
         job_run_store_slurm(m, a);
     if (a->machine.phase == PHASE_IN_SLURM) {
+        /* From here on by traind's clock, so that a change of the machine's does no harm. */
+        double ran = status.start > 0 ? fmax(0, clock_now() - status.start) : 0;
         if (status.phase == SLURM_RUNNING || attempt_file_is_filled(a->attempt_dir, "events.jsonl"))
-            watch_slurm_note_start(m, a);
+            watch_observe(m, a,
+                          (struct job_observation){.event = ON_SLURM_STARTED, .ran_seconds = ran});
         else if (news && status.phase <= SLURM_WAITING && a->machine.stop == STOP_NONE)
-            watch_slurm_say_waiting(m, a);
+            watch_slurm_reason(m, a);
     }
-    watch_slurm_look_at_exit(a);
-    if (status.phase >= SLURM_ENDED || a->without_slurm)
-        watch_slurm_note_end(m, a);
-    else if (status.silent && a->machine.stop != STOP_NONE)
-        watch_slurm_note_silence(m, a);
+    watch_slurm_exit(a);
+    if (status.phase >= SLURM_ENDED || a->without_slurm) {
+        watch_slurm_end(m, a);
+    } else if (status.silent && a->machine.stop != STOP_NONE) {
+        a->machine.may_have_run = attempt_file_is_filled(a->attempt_dir, "slurm-job");
+        watch_observe(m, a, (struct job_observation){.event = ON_SLURM_SILENT});
+    }
 }
 
 /* ---------------------------------------------------------------- a look */
@@ -258,32 +205,40 @@ void job_run_read_events(struct active_job *a)
         job_run_complain(a, "its events cannot be stored yet", &e);
 }
 
-/* Of a job whose launcher has ended. */
-static void watch_rest(struct job_manager *m, struct active_job *a)
+static void watch_under_way(struct job_manager *m, struct active_job *a)
 {
-    bool left = !a->machine.never_started && !a->without_slurm &&
-                a->launcher->survivors(&a->process, a->attempt_dir) > 0;
-    struct job_observation seen = {.event = left ? ON_PROCESSES_LEFT : ON_NOTHING_LEFT,
-                                   .now = clock_monotonic()};
+    double now = clock_monotonic();
 
-    watch_tell(m, a, &seen);
+    if (a->process.slurm)
+        watch_slurm(m, a);
+    if (a->machine.cancel_asked || attempt_flag_is_set(a->attempt_dir, ATTEMPT_FLAG_CANCEL))
+        job_run_cancel(m, a);
+    if (now >= a->machine.due)
+        watch_observe(m, a,
+                      (struct job_observation){
+                          .event = ON_TIME_PASSED,
+                          .grace_seconds = a->machine.stop == STOP_NONE ? watch_grace(m, a) : 0});
+    /* Ranks that are stopped cannot be asked to end. */
+    if (job_run_is_under_way(a) && a->machine.stop == STOP_NONE && now >= a->stall_next_at) {
+        a->stall_next_at = now + STALL_LOOK_SECONDS;
+        if (watch_finds_stall(m, a))
+            watch_observe(m, a, (struct job_observation){.event = ON_STALLED});
+    }
 }
 
 void job_run_watch(struct job_manager *m, struct active_job *a, bool due)
 {
+    if (job_run_is_under_way(a))
+        watch_under_way(m, a);
     if (job_run_is_under_way(a)) {
-        if (a->process.slurm)
-            watch_slurm(m, a);
-        if (a->machine.cancel_asked || attempt_flag_is_set(a->attempt_dir, ATTEMPT_FLAG_CANCEL))
-            job_run_cancel(m, a);
-        watch_time(m, a);
-        if (job_run_is_under_way(a))
-            watch_stall(m, a);
+        if (due)
+            job_run_read_events(a);
+        return;
     }
-    if (!job_run_is_under_way(a))
-        watch_rest(m, a);
-    else if (due)
-        job_run_read_events(a);
+    bool left = !a->machine.never_started && !a->without_slurm &&
+                a->launcher->survivors(&a->process, a->attempt_dir) > 0;
+    watch_observe(m, a,
+                  (struct job_observation){.event = left ? ON_PROCESSES_LEFT : ON_NOTHING_LEFT});
 }
 
 double job_run_next_at(const struct active_job *a, double now)

@@ -7,17 +7,22 @@
 #include "common/json.h"
 #include "common/log.h"
 #include "common/run/checkpoints.h"
-#include "daemon/job/job.h"
+#include "common/system/file.h"
+
+static int resume_list(const char *run_dir, struct dirent ***names, struct error *e)
+{
+    char folder[PATH_MAX];
+    int status = file_path(folder, e, "%s/checkpoints", run_dir);
+
+    return status ? status : checkpoint_list(folder, names, e);
+}
 
 int64_t resume_point_newest_step(const char *run_dir, struct error *e)
 {
-    char folder[PATH_MAX];
     struct dirent **names;
     int64_t step = 0;
+    int count = resume_list(run_dir, &names, e);
 
-    if ((size_t)snprintf(folder, sizeof folder, "%s/checkpoints", run_dir) >= sizeof folder)
-        return 0;
-    int count = checkpoint_list(folder, &names, e);
     if (count < 0)
         return count;
     if (count > 0)
@@ -33,10 +38,10 @@ static int resume_read_state(const char *run_dir, int64_t number, struct resume_
     const char *digest = NULL;
     json_int_t step, epoch, images;
 
-    if ((size_t)snprintf(path, sizeof path, "%s/checkpoints/step-%08lld/state.json", run_dir,
-                         (long long)number) >= sizeof path)
-        return error_set(e, ERR_INTERNAL, "the path of the run directory is too long");
-    json_t *state = json_document_load(path, e);
+    json_t *state =
+        file_path(path, e, "%s/checkpoints/step-%08lld/state.json", run_dir, (long long)number)
+            ? NULL
+            : json_document_load(path, e);
     if (!state)
         return -(int)e->code;
     int bad = json_unpack(state, "{s:I, s:I, s:I, s?s}", "step", &step, "epoch_number", &epoch,
@@ -56,14 +61,10 @@ static int resume_read_state(const char *run_dir, int64_t number, struct resume_
 
 int resume_point_find(const char *run_dir, struct resume_point *at, struct error *e)
 {
-    char folder[PATH_MAX];
     struct dirent **names;
-    int status = 0;
+    int count = resume_list(run_dir, &names, e), status = 0;
 
     *at = (struct resume_point){0};
-    if ((size_t)snprintf(folder, sizeof folder, "%s/checkpoints", run_dir) >= sizeof folder)
-        return 0;
-    int count = checkpoint_list(folder, &names, e);
     if (count < 0)
         return count;
     for (int i = 0; i < count && (i == 0 || status); i++) {

@@ -34,14 +34,13 @@ struct owner {
 
 static int run_dir_read_owner(const char *run_dir, struct owner *owner, struct error *e)
 {
-    char path[PATH_MAX];
-    char *text;
+    char path[PATH_MAX], *text;
     const char *store;
     size_t bytes;
+    int status = file_path(path, e, "%s/" OWNER, run_dir);
 
-    if ((size_t)snprintf(path, sizeof path, "%s/" OWNER, run_dir) >= sizeof path)
-        return error_set(e, ERR_INTERNAL, "the path of the run directory is too long");
-    int status = file_read(path, OWNER_BYTES, &text, &bytes, e);
+    if (!status)
+        status = file_read(path, OWNER_BYTES, &text, &bytes, e);
     if (status)
         return status;
     json_t *json = json_loadb(text, bytes, 0, NULL);
@@ -59,16 +58,13 @@ static int run_dir_write_owner(struct store *s, const struct store_job *job, con
                                struct error *e)
 {
     char path[PATH_MAX];
-    json_t *json = json_pack("{s:s, s:I, s:o}", "store", store_identity(s)->uuid, "job",
-                             (json_int_t)job->id, "created_at", json_number(job->created_at));
-    char *text = json ? json_dumps(json, JSON_COMPACT | JSON_REAL_PRECISION(17)) : NULL;
-    int status = 0;
+    json_t *json =
+        must_alloc(json_pack("{s:s, s:I, s:o}", "store", store_identity(s)->uuid, "job",
+                             (json_int_t)job->id, "created_at", json_number(job->created_at)));
+    char *text = must_alloc(json_dumps(json, JSON_COMPACT | JSON_REAL_PRECISION(17)));
+    int status = file_path(path, e, "%s/" OWNER, folder);
 
-    if (!text)
-        status = error_set(e, ERR_NO_MEMORY, "no memory for " OWNER);
-    else if ((size_t)snprintf(path, sizeof path, "%s/" OWNER, folder) >= sizeof path)
-        status = error_set(e, ERR_INVALID, "the path of the run directory is too long: %s", folder);
-    else
+    if (!status)
         status = file_write_atomic(path, text, strlen(text), e);
     free(text);
     json_decref(json);
@@ -77,8 +73,8 @@ static int run_dir_write_owner(struct store *s, const struct store_job *job, con
 
 /* ---------------------------------------------------------------- one directory */
 
-/* Times are compared, not databases: one that was migrated from a backup of an older version has a
- * new name, and its jobs are the same. */
+/* Compares times, not databases: one that was migrated from a backup of an older version has a new
+ * name and the same jobs. */
 static bool run_dir_is_of(const struct owner *owner, const struct store_job *job)
 {
     return owner->job == job->id && fabs(owner->created_at - job->created_at) < 1e-6;
@@ -144,7 +140,7 @@ int run_dir_check(struct store *s, const struct store_job *job, struct error *e)
     return -(int)e->code;
 }
 
-/* Renamed into its place with its owner in it, so that a killed daemon leaves none without. */
+/* Renamed into its place with its owner.json, so that a killed daemon leaves none without. */
 static int run_dir_make(struct store *s, const struct store_job *job, struct error *e)
 {
     char fresh[PATH_MAX], parent[PATH_MAX];
@@ -154,11 +150,9 @@ static int run_dir_make(struct store *s, const struct store_job *job, struct err
     char *slash = strrchr(parent, '/');
     if (slash)
         *slash = '\0';
-    if ((size_t)snprintf(fresh, sizeof fresh, "%s/.new-%lld", parent, (long long)job->id) >=
-        sizeof fresh)
-        return error_set(e, ERR_INVALID, "the path of the run directory is too long: %s",
-                         job->run_dir);
-    int status = file_remove_tree(fresh, e);
+    int status = file_path(fresh, e, "%s/.new-%lld", parent, (long long)job->id);
+    if (!status)
+        status = file_remove_tree(fresh, e);
     if (!status)
         status = file_make_dirs_unsynced(fresh, e);
     if (!status)
@@ -172,14 +166,6 @@ static int run_dir_make(struct store *s, const struct store_job *job, struct err
     return status;
 }
 
-static bool run_dir_has_owner(const char *run_dir)
-{
-    char path[PATH_MAX];
-
-    return (size_t)snprintf(path, sizeof path, "%s/" OWNER, run_dir) < sizeof path &&
-           access(path, F_OK) == 0;
-}
-
 int run_dir_mark(struct store *s, const struct store_job *job, struct error *e)
 {
     return run_dir_write_owner(s, job, job->run_dir, e);
@@ -188,10 +174,12 @@ int run_dir_mark(struct store *s, const struct store_job *job, struct error *e)
 int run_dir_claim(struct store *s, const struct store_job *job, struct error *e)
 {
     struct error why = {0};
+    char owner[PATH_MAX];
 
     switch (run_dir_look(s, job, &why)) {
     case RUN_DIR_OWN:
-        return run_dir_has_owner(job->run_dir) ? 0 : run_dir_write_owner(s, job, job->run_dir, e);
+        file_path(owner, &why, "%s/" OWNER, job->run_dir);
+        return access(owner, F_OK) == 0 ? 0 : run_dir_write_owner(s, job, job->run_dir, e);
     case RUN_DIR_MISSING:
         if (job->attempt > 0)
             log_warning("%s; it is made again", why.text);
@@ -202,28 +190,19 @@ int run_dir_claim(struct store *s, const struct store_job *job, struct error *e)
     }
 }
 
-static bool run_dir_says(const char *path, const char *text)
-{
-    char *there;
-    size_t bytes;
-    bool same;
-
-    if (file_read(path, RUN_FILE_LIMIT_BYTES, &there, &bytes, NULL))
-        return false;
-    same = bytes == strlen(text) && memcmp(there, text, bytes) == 0;
-    free(there);
-    return same;
-}
-
-/* Not synced: the database has it, and it is looked at before each start. */
+/* Not synced: the database has the text, and the file is compared before each start. */
 static int run_dir_write_if_other(const char *run_dir, const char *name, const char *text,
                                   struct error *e)
 {
-    char path[PATH_MAX];
+    char path[PATH_MAX], *there = NULL;
+    size_t bytes;
 
-    if ((size_t)snprintf(path, sizeof path, "%s/%s", run_dir, name) >= sizeof path)
-        return error_set(e, ERR_INVALID, "the path of the run directory is too long: %s", run_dir);
-    return run_dir_says(path, text) ? 0 : file_write_unsynced(path, text, strlen(text), e);
+    if (file_path(path, e, "%s/%s", run_dir, name))
+        return -(int)e->code;
+    bool same = file_read(path, RUN_FILE_LIMIT_BYTES, &there, &bytes, NULL) == 0 &&
+                bytes == strlen(text) && memcmp(there, text, bytes) == 0;
+    free(there);
+    return same ? 0 : file_write_unsynced(path, text, strlen(text), e);
 }
 
 int run_dir_prepare(struct store *s, const struct store_job *job, struct error *e)
@@ -257,7 +236,7 @@ int64_t run_dir_last_attempt(const char *run_dir)
 
 /* ---------------------------------------------------------------- all of them */
 
-/* "3, 7, 8 and 12 others": ids rise. */
+/* "3, 7, 8 and 12 more" */
 struct id_list {
     char text[160];
     int64_t count, named;
@@ -286,9 +265,9 @@ static const char *run_dir_id_list_text(struct id_list *list)
 }
 
 struct survey {
-    int64_t *ids; /* of the directories, rising */
+    int64_t *ids; /* of the directories, ascending */
     size_t count, room, at;
-    int64_t highest; /* also of those that are being removed */
+    int64_t highest; /* including those that are being removed */
     struct id_list without_job, without_folder;
 };
 

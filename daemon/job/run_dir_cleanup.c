@@ -170,8 +170,9 @@ static int cleanup_beyond(struct job_manager *m, struct error *e)
     return 1;
 }
 
-double cleanup_remove_some(struct job_manager *m, double now)
+double cleanup_remove_some(struct job_manager *m)
 {
+    double begin = clock_monotonic();
     struct error e;
 
     m->removing = false; /* before the look: another thread may remove a job meanwhile */
@@ -182,7 +183,7 @@ double cleanup_remove_some(struct job_manager *m, double now)
     if (left)
         m->removing = true;
     /* As long a pause as it took. */
-    m->remove_not_before = end + (left < 0 ? ERROR_SECONDS : end - now);
+    m->remove_not_before = end + (left < 0 ? ERROR_SECONDS : end - begin);
     return left ? m->remove_not_before : INFINITY;
 }
 
@@ -254,7 +255,7 @@ static bool cleanup_runs_again(const struct job_manager *m, const char *run_dir)
     return false;
 }
 
-double cleanup_retry(struct job_manager *m, double now)
+double cleanup_retry(struct job_manager *m)
 {
     struct error e;
 
@@ -272,7 +273,7 @@ double cleanup_retry(struct job_manager *m, double now)
         cleanup_later_free(later);
     }
     pthread_mutex_unlock(&m->files);
-    return m->cleanup_later ? now + RETRY_SECONDS : INFINITY;
+    return m->cleanup_later ? clock_monotonic() + RETRY_SECONDS : INFINITY;
 }
 
 static void cleanup_take_over(struct job_manager *m, int64_t id)
@@ -326,7 +327,7 @@ static void cleanup_measure(const struct job_manager *m, int64_t id, const char 
         log_warning("job %lld: its size is not stored: %s", (long long)id, e.text);
 }
 
-double cleanup_measure_next(struct job_manager *m, double now)
+double cleanup_measure_next(struct job_manager *m)
 {
     struct store_job job;
     struct error e;
@@ -338,7 +339,7 @@ double cleanup_measure_next(struct job_manager *m, double now)
             cleanup_measure(m, job.id, job.run_dir);
         store_job_clear(&job);
     }
-    return now + MEASURE_SECONDS;
+    return clock_monotonic() + MEASURE_SECONDS;
 }
 
 /* Keeps the last bytes of a log, from the first whole line on, below a line about the rest. */

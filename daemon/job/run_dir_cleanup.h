@@ -34,6 +34,6 @@ void cleanup_run(struct job_manager *m, const struct active_job *a);
 /* Tasks of the loop. Each returns the monotonic time it is wanted at again, INFINITY for none:
  * removes some of what removed jobs left and some runs beyond keep_runs; retries to remove
  * unfinished checkpoints; measures the next run that an older version left unmeasured. */
-double cleanup_remove_some(struct job_manager *m, double now);
-double cleanup_retry(struct job_manager *m, double now);
-double cleanup_measure_next(struct job_manager *m, double now);
+double cleanup_remove_some(struct job_manager *m);
+double cleanup_retry(struct job_manager *m);
+double cleanup_measure_next(struct job_manager *m);
