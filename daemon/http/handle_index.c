@@ -10,7 +10,6 @@
 
 #define LINE_LIMIT_BYTES ((size_t)64 << 10)
 
-/* How the caller reaches the daemon. */
 struct curl_server {
     const char *socket; /* path of the unix socket; NULL: over TCP */
     const char *scheme, *host;

@@ -69,7 +69,7 @@ static void json_text_add_escaped(struct json_text *t, unsigned char c)
 void json_text_string(struct json_text *t, const char *key, const char *value)
 {
     if (value && !json_text_is_ascii(value)) {
-        json_text_value(t, key, json_string(value)); /* NULL where it is not UTF-8 */
+        json_text_value(t, key, json_string(value)); /* NULL if it is not UTF-8 */
         return;
     }
     json_text_add_key(t, key);
@@ -90,7 +90,7 @@ void json_text_string(struct json_text *t, const char *key, const char *value)
     json_text_append(t, "\"", 1);
 }
 
-/* From the end of a buffer backwards; the first digit. */
+/* Writes digits backwards from end; returns the first. */
 static char *json_text_digits(char *end, uint64_t value)
 {
     do
@@ -110,7 +110,7 @@ void json_text_integer(struct json_text *t, const char *key, int64_t value)
     json_text_append(t, at, (size_t)(end - at));
 }
 
-/* n / 10^decimals, decimals >= 1, with at least one digit on each side of the point. */
+/* Appends n / 10^decimals, decimals >= 1, with at least one digit on each side of the point. */
 static void json_text_add_scaled(struct json_text *t, bool negative, uint64_t n, int decimals)
 {
     char text[48], *end = text + sizeof text;
@@ -128,9 +128,8 @@ static void json_text_add_scaled(struct json_text *t, bool negative, uint64_t n,
     json_text_append(t, at, (size_t)(end - at));
 }
 
-/* Most numbers have few decimals, as dates with microseconds: value = n / scale exactly as a
- * division of doubles, so these digits are read back as the same double. printf takes ten times as
- * long. */
+/* Most numbers have few decimals, as times in microseconds. If value == n / scale exactly in double
+ * arithmetic, these digits are read back as the same double, ten times as fast as by printf. */
 static bool json_text_add_decimal(struct json_text *t, double value, int decimals, double scale)
 {
     double scaled = round(fabs(value) * scale);
@@ -141,7 +140,7 @@ static bool json_text_add_decimal(struct json_text *t, double value, int decimal
     return true;
 }
 
-/* JSON's reals have a point or an exponent. */
+/* A real has a point or an exponent. */
 static void json_text_add_printed(struct json_text *t, const char *digits)
 {
     json_text_append(t, digits, strlen(digits));
@@ -217,7 +216,7 @@ void json_text_value(struct json_text *t, const char *key, json_t *value)
     json_decref(value);
 }
 
-/* One token, or a string as a whole; its bytes. */
+/* Bytes of a token, or of a whole string. */
 static size_t json_text_token(const char *json)
 {
     size_t n = 1;

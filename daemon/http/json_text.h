@@ -1,6 +1,6 @@
 /*
- * JSON written straight into one growing text, for answers that are asked for thousands of times a
- * second: no tree, no second copy, and documents that are JSON text already are taken as they are.
+ * A JSON writer for frequent answers: it appends to one buffer, without a tree or a copy, and
+ * embeds stored JSON text as it is.
  */
 #pragma once
 
@@ -13,36 +13,35 @@
 
 #define JSON_TEXT_LIMIT_BYTES ((size_t)1 << 30)
 
-/* Initialise with JSON_TEXT. Over the limit or without memory it fails once and for all, and says
- * so at the end. */
+/* Initialise with JSON_TEXT. Errors (over the limit, no memory) are reported by json_text_end. */
 struct json_text {
     struct buffer out;
-    bool failed; /* a value that cannot be written */
+    bool failed; /* a value could not be written */
 };
 
 #define JSON_TEXT ((struct json_text){.out = BUFFER(JSON_TEXT_LIMIT_BYTES)})
 
-/* '{', '}', '[' or ']', with the comma that goes before an opening one. key: NULL in an array. */
+/* '{', '}', '[' or ']', with a comma before an opening one if needed. key: NULL in an array. */
 void json_text_open(struct json_text *t, const char *key, char bracket);
 void json_text_close(struct json_text *t, char bracket);
 
-/* Members: key needs no escapes. */
+/* key needs no escapes. */
 void json_text_string(struct json_text *t, const char *key, const char *value); /* NULL: null */
 void json_text_integer(struct json_text *t, const char *key, int64_t value);
-/* Null where it is not known, or not above 0. */
+/* Null if unknown, or not positive. */
 void json_text_known(struct json_text *t, const char *key, bool known, int64_t value);
 void json_text_positive(struct json_text *t, const char *key, int64_t value);
-/* As many digits as it needs; null where it is not finite. */
+/* With as many digits as needed; null if not finite. */
 void json_text_real(struct json_text *t, const char *key, double value);
-/* In Unix seconds; null for 0, which is none. */
+/* Unix seconds; null for 0. */
 void json_text_time(struct json_text *t, const char *key, double time);
-/* Rounded to 12 digits: for means, whose other digits say nothing. */
+/* Rounded to 12 digits, for means. */
 void json_text_rounded(struct json_text *t, const char *key, double value);
-/* Anything else; steals the reference; NULL: null. */
+/* Any value; steals the reference. NULL: null. */
 void json_text_value(struct json_text *t, const char *key, json_t *value);
-/* JSON text, less its white space between tokens; NULL: null. */
+/* JSON text without white space between tokens; NULL: null. */
 void json_text_raw(struct json_text *t, const char *key, const char *json);
 
-/* The line's end; false: it has failed. */
+/* Ends the text with a newline; false: writing it failed. */
 bool json_text_end(struct json_text *t);
 void json_text_clear(struct json_text *t);

@@ -13,8 +13,8 @@
 #include <systemd/sd-daemon.h>
 #include <unistd.h>
 
-#define BACKLOG                                                                                    \
-    4096 /* as many nodes may report at once; the kernel cuts it to net.core.somaxconn */
+#define BACKLOG 4096 /* many nodes may report at once; the kernel limits it to net.core.somaxconn  \
+                      */
 
 /* ---------------------------------------------------------------- TCP */
 
@@ -28,7 +28,7 @@ static int listen_split(const char *address, char *host, size_t host_bytes, cons
         from++;
         to--;
     } else if (colon && memchr(address, ':', (size_t)(colon - address))) {
-        colon = NULL; /* an IPv6 address needs its brackets */
+        colon = NULL; /* an IPv6 address needs brackets */
     }
     if (!colon || to == from || (size_t)(to - from) >= host_bytes || !colon[1] ||
         strspn(colon + 1, "0123456789") != strlen(colon + 1) || strlen(colon + 1) > 5 ||
@@ -68,7 +68,7 @@ static int listen_tell_url(int fd, bool tls, char *url, size_t url_bytes, struct
     return 0;
 }
 
-/* Whether it is a traind that listens there; it has a second to answer. */
+/* Whether a traind listens there, which must answer within a second. */
 static bool listen_is_traind(const struct addrinfo *found)
 {
     static const char ask[] = "GET /healthz HTTP/1.0\r\nHost: localhost\r\n\r\n";
@@ -124,7 +124,7 @@ static int listen_open_tcp(const struct addrinfo *found, const char *address, in
     return listen_bind_and_listen(*fd, found, address, e);
 }
 
-/* The address found and allowed; freed with freeaddrinfo where 0 is returned. */
+/* On success the caller frees *found with freeaddrinfo. */
 static int listen_resolve(const char *address, const struct listen_rules *rules,
                           struct addrinfo **found, struct error *e)
 {
@@ -175,7 +175,7 @@ int listen_tcp(const char *address, const struct listen_rules *rules, int *fd, c
 
 /* ---------------------------------------------------------------- unix */
 
-/* A socket file that a killed daemon left refuses connections. */
+/* Removes the socket file of a killed daemon, which refuses connections. */
 static int listen_clear_stale(const struct sockaddr_un *address, struct error *e)
 {
     struct stat st;
@@ -216,7 +216,7 @@ int listen_unix(const char *path, gid_t group, int *fd, struct error *e)
     *fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (*fd < 0)
         return error_set_errno(e, errno, "cannot make a unix socket");
-    mode_t old = umask(0177); /* only this user may connect, from the first moment on */
+    mode_t old = umask(0177); /* restricts access before chmod could */
     int failed =
         bind(*fd, (const struct sockaddr *)&address, sizeof address) || listen(*fd, BACKLOG);
     if (!failed && group != (gid_t)-1)

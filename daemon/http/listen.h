@@ -1,4 +1,4 @@
-/* The sockets the daemon listens on. */
+/* Listening sockets. */
 #pragma once
 
 #include <stdbool.h>
@@ -7,29 +7,28 @@
 
 #include "common/error.h"
 
-/* "HOST:PORT", "[::1]:PORT" or "localhost:0" to a listening socket; url becomes "http://HOST:PORT"
- * with the port really taken, or "https://..." with tls. ERR_USAGE: not an address, or, where not
- * everywhere, not of this machine's loopback. ERR_CONFLICT: in use. */
+/* Listens on "HOST:PORT", "[::1]:PORT" or "localhost:0". url becomes "http://HOST:PORT" with the
+ * actual port, "https://..." with tls. ERR_USAGE: no such address, or, unless everywhere, not on
+ * the loopback. ERR_CONFLICT: in use. */
 struct listen_rules {
     bool tls;
-    bool everywhere; /* addresses that other machines reach may be listened on */
+    bool everywhere; /* addresses other than loopback are allowed */
 };
 int listen_tcp(const char *address, const struct listen_rules *rules, int *fd, char *url,
                size_t url_bytes, struct error *e);
 
-/* The same without listening: is the address one, and allowed? */
+/* Checks the address without listening. */
 int listen_check(const char *address, const struct listen_rules *rules, struct error *e);
 
-/* A unix socket with mode 0600, or 0660 for members of a group ((gid_t)-1: none). A socket nobody
- * listens on any more is replaced; ERR_CONFLICT where somebody does, or where path is something
- * else. */
+/* Listens on a unix socket of mode 0600, or 0660 for members of a group ((gid_t)-1: none). A stale
+ * socket is replaced. ERR_CONFLICT: it is in use, or path is something else. */
 int listen_unix(const char *path, gid_t group, int *fd, struct error *e);
 
-/* Sockets that systemd opened for us (sd_listen_fds(3), traind.socket); -1: none of that kind. */
+/* Sockets passed by systemd (sd_listen_fds(3), traind.socket); -1: none of this kind. */
 struct listen_inherited {
     int tcp, local;
 };
-/* Takes them, once: jobs do not see them. url as of listen_tcp, if there is a tcp. ERR_USAGE: two
- * of a kind, no listening stream, or an address that the rules forbid; then all are closed. */
+/* Takes them, so that child processes do not inherit them. url as for listen_tcp. ERR_USAGE: two of
+ * a kind, not a listening stream, or an address the rules forbid; then all are closed. */
 int listen_inherit(const struct listen_rules *rules, struct listen_inherited *in, char *url,
                    size_t url_bytes, struct error *e);

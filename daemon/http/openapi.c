@@ -10,10 +10,10 @@
 #include "daemon/http/access/auth.h"
 #include "daemon/http/routes.h"
 
-/* One route with what is written of it. Borrowed from the documents. */
+/* A route with its description, borrowed from the documents. */
 struct described {
     const struct route *route;
-    const json_t *doc, *examples; /* NULL: nothing is written */
+    const json_t *doc, *examples; /* NULL: not described */
 };
 
 static json_t *openapi_reference(const char *where, const char *name)
@@ -21,7 +21,7 @@ static json_t *openapi_reference(const char *where, const char *name)
     return json_pack("{s:o}", "$ref", json_sprintf("#/components/%s/%s", where, name));
 }
 
-/* A schema by its name, or as it stands there. */
+/* A reference to a named schema, or a copy of an inline one. */
 static json_t *openapi_schema_of(const json_t *schema)
 {
     const char *name = json_string_value(schema);
@@ -30,7 +30,7 @@ static json_t *openapi_schema_of(const json_t *schema)
 
 /* ---- examples */
 
-/* What examples send or get in one place: {name: {"value": ...}}, or NULL where none has it. */
+/* Values of the examples for one parameter or body: {name: {"value": ...}}; NULL: none. */
 static json_t *openapi_examples_in(const struct described *d, const char *group, const char *key)
 {
     json_t *out = json_object(), *example;
@@ -50,7 +50,7 @@ static json_t *openapi_examples_in(const struct described *d, const char *group,
     return NULL;
 }
 
-/* The answers among the examples with this status and type. */
+/* Answers of the examples with this status and type; NULL: none. */
 static json_t *openapi_answers_among(const struct described *d, int status, const char *type)
 {
     json_t *out = json_object(), *example;
@@ -85,7 +85,7 @@ static json_t *openapi_content_of(const struct described *d, int status, const c
 
 /* ---- parameters */
 
-/* What a GET answers from memory has an entity tag (encode.c). */
+/* Answers of a GET from memory have an entity tag. */
 static bool openapi_is_tagged(const struct described *d)
 {
     return strcmp(d->route->method, "GET") == 0 && !json_is_true(json_object_get(d->doc, "file"));
@@ -174,8 +174,8 @@ static void openapi_add_problems(json_t *responses, const struct described *d)
     const json_t *code;
     size_t i;
 
-    /* Of every route: a wrong token, a foreign Host and too large a body are refused before what
-     * the route needs is asked. */
+    /* Checked on every route before its own requirements: the token, Host and the size of the body.
+     */
     openapi_add_problem(responses, d, 400);
     openapi_add_problem(responses, d, 401);
     openapi_add_problem(responses, d, 403);
@@ -186,7 +186,7 @@ static void openapi_add_problems(json_t *responses, const struct described *d)
     if (strchr(d->route->pattern, '{'))
         openapi_add_problem(responses, d, 404);
     if (strcmp(d->route->method, "GET") != 0 && d->route->role != ROLE_READ)
-        openapi_add_problem(responses, d, 507); /* it writes */
+        openapi_add_problem(responses, d, 507); /* it writes to the disk */
     json_array_foreach (json_object_get(d->doc, "problems"), i, code)
         openapi_add_problem(responses, d, (int)json_integer_value(code));
     json_object_set_new(responses, "default", openapi_reference("responses", "Problem"));
@@ -263,7 +263,7 @@ static json_t *openapi_operation(const struct described *d, const char *tag)
     return json;
 }
 
-/* The document in which the route is described; *tag becomes its name. */
+/* Finds the document that describes the route; *tag becomes its name. */
 static void openapi_describe(json_t *const docs[], struct described *d, const char **tag)
 {
     char title[128];
@@ -301,8 +301,8 @@ static json_t *openapi_paths(json_t *const docs[])
     return all;
 }
 
-/* Generators take a key with a default for one that is always there. In a request it may be left
- * out: its default stands in the words. */
+/* Code generators treat a key with a default as always present, so in requests the default is moved
+ * to the description. */
 static void openapi_tell_defaults(json_t *schema)
 {
     json_t *property, *fallback;
@@ -322,12 +322,12 @@ static void openapi_tell_defaults(json_t *schema)
     }
 }
 
-/* JobDocument is what is sent, JobSpec what is answered. */
+/* JobDocument: as submitted; JobSpec: as answered. */
 static json_t *openapi_job_schema(bool request)
 {
     json_t *schema = job_spec_schema();
 
-    json_object_del(schema, "$schema"); /* the document's dialect holds */
+    json_object_del(schema, "$schema"); /* that of the whole document applies */
     if (request) {
         openapi_tell_defaults(schema);
         json_object_set_new(schema, "description",
@@ -367,7 +367,7 @@ static json_t *openapi_components_of(json_t *const docs[])
                      "from trainctl token; not needed on the unix socket");
 }
 
-/* What each role may beyond the routes with its x-role: those of roles it includes, and more. */
+/* What each role may do beyond its routes: the roles it includes, and other rights. */
 static json_t *openapi_roles_of(void)
 {
     json_t *all = json_array();

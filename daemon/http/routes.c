@@ -128,7 +128,7 @@ static const struct route routes[] = {
 /* clang-format on */
 #define ROUTE_COUNT (sizeof routes / sizeof routes[0])
 
-/* Every other path that is not under /v1 is a file of the dashboard, or 404. */
+/* Other paths outside /v1 are files of the dashboard. */
 static const struct route dashboard = {
     "GET", "/{file}", handle_static, ROLE_ANYONE, NULL, 200, "A file of the dashboard"};
 
@@ -141,7 +141,7 @@ const struct route *route_at(size_t i)
 
 enum match { MATCH_NONE, MATCH_BAD_ID, MATCH_NO_SUCH_ID, MATCH_YES };
 
-/* An id is decimal digits. Digits that no int64 holds are an id that no job has. */
+/* An id is decimal digits; too many for int64 mean an id that does not exist. */
 static enum match routes_match_id(const char *text, size_t length, int64_t *id)
 {
     char digits[20];
@@ -174,7 +174,7 @@ static enum match route_match(const char *pattern, const char *path, int64_t *id
         pattern = strchr(pattern, '}') + 1;
         path += length;
     }
-    if (!*pattern && strcmp(path, "/") == 0 && path[-1] != '/') /* as people type it */
+    if (!*pattern && strcmp(path, "/") == 0 && path[-1] != '/') /* a final slash is ignored */
         path++;
     return *pattern || *path ? MATCH_NONE : result;
 }
@@ -243,7 +243,6 @@ const char *request_query(const struct request *q, const char *name)
     return NULL;
 }
 
-/* Is name one of the space-separated words? */
 static bool route_is_listed(const char *words, const char *name)
 {
     size_t length = strlen(name);
@@ -258,7 +257,7 @@ int route_check_query(const struct request *q, struct error *e)
 {
     const char *known = q->route->parameters;
 
-    if (!known) /* a file: a "?v=3" behind its name changes nothing */
+    if (!known) /* files ignore their query */
         return 0;
     for (int i = 0; i < q->query_count; i++) {
         const char *name = q->query[i].name;

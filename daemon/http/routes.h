@@ -1,6 +1,6 @@
 /*
- * The table of routes: what the API has, in one place. 404 and 405, the check of query parameters
- * and openapi.json come from it. How to add one: doc/how-to-add-a-route.md.
+ * The table of routes, from which 404, 405, the check of query parameters and openapi.json are
+ * derived. How to add one: doc/how-to-add-a-route.md.
  */
 #pragma once
 
@@ -20,9 +20,8 @@
 #include "daemon/store/audit.h"
 #include "daemon/store/store.h"
 
-/* What handlers work with. */
 struct http_app {
-    struct settings *settings; /* handlers use their request's config */
+    struct settings *settings; /* handlers use the config of their request */
     struct store *store;
     struct job_manager *jobs;
     struct streams *streams;
@@ -35,13 +34,13 @@ struct http_app {
 #define REQUEST_WHO_BYTES 256
 struct request {
     const struct http_app *app;
-    const struct config *config; /* as of the request's beginning */
+    const struct config *config; /* at the start of the request */
     const struct route *route;
     const char *method; /* "GET" for HEAD too */
     const char *path;   /* percent-decoded, without the query */
-    int64_t id;         /* of {id} in the pattern, >= 1 */
-    int64_t token;      /* that it came with; 0: none */
-    unsigned rights;    /* of the caller: RIGHT() bits of role.h */
+    int64_t id;         /* of {id} in the pattern, at least 1 */
+    int64_t token;      /* of the token sent; 0: none */
+    unsigned rights;    /* RIGHT() bits of the caller */
     bool on_socket;     /* over the unix socket */
     const char *host;   /* the header; NULL: not sent */
     const char *body;
@@ -52,56 +51,53 @@ struct request {
         const char *name, *value;
     } query[QUERY_MAX];
     int query_count;
-    char client[64];             /* who asks: "token 7", else an address or "unix" */
-    char who[REQUEST_WHO_BYTES]; /* "user:NAME" of the unix socket, "token:NAME"; "": not known */
+    char client[64];             /* "token 7", else an address or "unix" */
+    char who[REQUEST_WHO_BYTES]; /* "user:NAME" of the unix socket, "token:NAME"; "": unknown */
 };
 
 /* Fills *r and returns 0, or returns a negative error with *e filled, which becomes a problem. A
- * handler that has more to say about what is wrong fills the problem itself and returns 0. Handlers
- * run on several threads at once and keep no state of their own. */
+ * handler may fill a more detailed problem itself and return 0. Handlers run on several threads and
+ * keep no state. */
 typedef int route_handler(const struct request *q, struct reply *r, struct error *e);
 
 struct route {
     const char *method;
-    const char
-        *pattern; /* "/v1/jobs/{id}/evals"; {id} is a whole number, other {words} any segment */
-    route_handler *handler; /* NULL: of the contract, but not built in this version (501) */
-    enum role role;         /* what a caller needs to use it */
-    const char *parameters; /* of the query, space-separated; "" for none */
-    int success;            /* the status of a good answer */
+    const char *pattern;    /* "/v1/jobs/{id}/evals"; {id} matches a positive integer, other {words}
+                               any segment */
+    route_handler *handler; /* NULL: not supported by this version (501) */
+    enum role role;         /* the least role required */
+    const char *parameters; /* query parameters separated by spaces */
+    int success;            /* status of a successful answer */
     const char *summary;
 };
-const struct route *route_at(size_t i); /* NULL behind the last */
+const struct route *route_at(size_t i); /* NULL after the last */
 
-/* The route of a method and a path; *id is set where the pattern has {id}. NULL with *e filled:
- * ERR_NOT_FOUND, ERR_USAGE (a bad id), or ERR_METHOD, when allow becomes the value of the Allow
- * header. */
+/* Finds the route of a method and a path; sets *id for {id}. NULL with *e filled: ERR_NOT_FOUND,
+ * ERR_USAGE (an invalid id), or ERR_METHOD with the value of the Allow header in allow. */
 const struct route *route_find(const char *method, const char *path, int64_t *id, char *allow,
                                size_t allow_bytes, struct error *e);
 
-/* Whether the handler copies or reads whole files before it answers, which may take seconds. */
+/* Whether the handler copies or reads whole files, which may take seconds. */
 bool route_reads_files(const struct route *route);
 
-/* ERR_USAGE naming the right parameters where the query has one the route does not know, or one
- * twice. */
+/* ERR_USAGE if a query parameter is unknown or repeated; lists the known ones. */
 int route_check_query(const struct request *q, struct error *e);
 
-/* A parameter's text, or NULL. */
+/* The value of a parameter, or NULL. */
 const char *request_query(const struct request *q, const char *name);
-/* A parameter that is a whole number: fallback where it is not given; ERR_USAGE out of range. */
+/* Parses a parameter that is an integer; fallback if it is not given. ERR_USAGE. */
 int request_query_int(const struct request *q, const char *name, int64_t minimum, int64_t maximum,
                       int64_t fallback, int64_t *value, struct error *e);
 
-/* A parameter that is one of a table's words, by name_at(0), name_at(1)... until NULL: *index,
- * which stays where it is not given; ERR_USAGE names them all. */
+/* Finds a parameter's word among name_at(0), name_at(1), ... up to NULL; *index is unchanged if it
+ * is not given. ERR_USAGE lists the words. */
 int request_query_word(const struct request *q, const char *name, const char *name_at(size_t),
                        size_t *index, struct error *e);
 
-/* For a request that may come again: checks its Idempotency-Key, if there is one, and digests the
- * body. ERR_USAGE. */
+/* Checks the Idempotency-Key, if sent, and digests the body. ERR_USAGE. */
 int request_key(const struct request *q, char digest[DIGEST_BYTES], struct error *e);
 
-/* handlers/, in the handle_*.c of each subject, and handle_index.c */
+/* handlers/, in the handle_*.c of each subject; handle_index.c, static.c */
 route_handler handle_plan, handle_job_submit, handle_speeds, handle_speed_add;
 route_handler handle_job_show, handle_job_cancel, handle_job_hold, handle_job_release,
     handle_job_priority, handle_job_remove;
@@ -117,14 +113,13 @@ route_handler handle_sweep_create, handle_sweep_plan, handle_sweep_list, handle_
 route_handler handle_nodes, handle_node, handle_node_report;
 route_handler handle_usage, handle_forecasts, handle_failures, handle_prometheus;
 route_handler handle_schema, handle_presets, handle_openapi, handle_healthz, handle_readyz,
-    handle_whoami, handle_index;
+    handle_whoami, handle_index, handle_static;
 route_handler handle_token_create, handle_token_list, handle_token_revoke;
 route_handler handle_audit, handle_backup, handle_backup_tokens;
 route_handler handle_notice_list, handle_notice_test;
+
 /* For handle_prometheus. */
 int usage_print(const struct request *q, FILE *out, struct error *e);
-/* Notes what the request has done; a failure is logged, as it is done. */
+/* Adds an entry to the audit log; a failure is only logged. */
 void audit_request(const struct request *q, enum store_audit_kind action, int64_t target,
                    const char *detail);
-/* static.c */
-route_handler handle_static;

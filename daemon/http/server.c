@@ -24,48 +24,48 @@
 
 #define IDLE_SECONDS  60u
 #define WRITE_THREADS 32u
-#define READ_THREADS  16u /* apart: those who only read hold up nobody who changes something */
-#define DRAIN_FACTOR  8 /* of a body too large so much is read, for the client to see the answer */
+#define READ_THREADS  16u /* separate, so that large reads do not delay writes */
+#define DRAIN_FACTOR                                                                               \
+    8 /* a body is read up to this multiple of its limit, so that the client can read the 413 */
 
 struct endpoint {
     const struct http_app *app;
-    struct thread_pool *writers, *readers; /* the server's */
+    struct thread_pool *writers, *readers; /* shared */
     struct MHD_Daemon *daemon;
-    bool guarded; /* TCP: a browser can reach it */
+    bool guarded; /* TCP, which browsers can reach */
 };
 
 struct http_server {
-    const struct config *config; /* as of the start */
+    const struct config *config; /* at the start */
     struct endpoint tcp, local;
     struct thread_pool *writers, *readers;
-    struct listen_inherited fds; /* what listens, until its endpoint has it; -1: none */
+    struct listen_inherited fds; /* listening, until the endpoint owns it; -1: none */
     char url[128];
-    char *socket;            /* path, removed at the end */
-    char *certificate, *key; /* PEM texts, NULL: no TLS */
+    char *socket;            /* path; removed at the end */
+    char *certificate, *key; /* PEM; NULL: no TLS */
 };
 
 /* ---------------------------------------------------------------- one request */
 
-/* Lives from a request's first byte to its completion. */
+/* From a request's first byte to its completion. */
 struct http_request {
-    struct buffer body; /* of at most max_body_bytes */
+    struct buffer body; /* at most max_body_bytes */
     uint64_t received;
     bool too_large;
-    const char *malformed; /* what is wrong with its head; NULL: nothing */
-    const char *encoding;  /* of its body, which is not undone; NULL: none */
-    bool refused;          /* by who sends it: its body is not kept */
+    const char *malformed; /* error in the headers; NULL: none */
+    const char *encoding;  /* Content-Encoding of the body, which is unsupported; NULL: none */
+    bool refused;          /* for lack of rights: the body is discarded */
 
     bool answered;
     struct reply reply;
-    /* For a pool, which answers while the connection is suspended. */
     struct pool_task task;
     const struct endpoint *at;
-    const struct config *config; /* a reference, until it is answered */
+    const struct config *config; /* a reference, released with the answer */
     struct MHD_Connection *connection;
     const char *url, *method;
-    const struct route *route; /* NULL: there is none, and it is refused */
+    const struct route *route; /* NULL: none */
     struct http_request *
-        *current; /* the connection's (server_on_connection); NULL: no memory for it */
+        *current; /* of the connection (server_on_connection); NULL without memory */
 };
 
 static const char *server_header(struct MHD_Connection *c, const char *name)
@@ -113,7 +113,7 @@ static int server_check_request(const struct endpoint *at, struct MHD_Connection
     return 0;
 }
 
-/* What the sender may do; counts: against a token's rate. */
+/* counts: towards the token's rate. */
 static int server_find_caller(const struct http_request *x, bool counts, struct caller *caller,
                               struct error *e)
 {
@@ -126,7 +126,6 @@ static int server_find_caller(const struct http_request *x, bool counts, struct 
                        caller, e);
 }
 
-/* What says how to ask so that it is answered. */
 static void server_add_retry_headers(struct reply *r, const struct error *e)
 {
     if (e->code == ERR_NO_TOKEN)
@@ -148,7 +147,7 @@ static int server_route_request(const struct http_request *x, struct request *q,
     q->rights = caller.rights;
     q->token = r->token = caller.token;
     memcpy(q->who, caller.who, sizeof q->who);
-    if (caller.token) /* wherever it asks from */
+    if (caller.token) /* regardless of its address */
         snprintf(q->client, sizeof q->client, "token %lld", (long long)caller.token);
     q->route = route_find(q->method, q->path, &q->id, allow, sizeof allow, e);
     if (!q->route && *allow)
@@ -212,7 +211,7 @@ static void server_answer(struct http_request *x)
     if (server_check_request(at, c, x, &q, &e) || server_route_request(x, &q, r, &e)) {
         server_add_retry_headers(r, &e);
         if (x->malformed)
-            reply_header(r, "Connection", "close"); /* where it ends is not known */
+            reply_header(r, "Connection", "close"); /* the end of the request is unknown */
         if (e.code == ERR_INTERNAL)
             log_error("%s %s: %s", method, q.path, e.text);
         reply_problem(r, 0, &e, NULL);
@@ -223,7 +222,7 @@ static void server_answer(struct http_request *x)
     if (r->body)
         reply_compress(r, server_header(c, "Accept-Encoding"));
     log_debug("%s %s: %d", method, q.path, r->status);
-    settings_release(x->config); /* a stream of events may take days to send */
+    settings_release(x->config); /* sending a stream may take days */
     x->config = NULL;
     x->answered = true;
 }
@@ -332,7 +331,7 @@ static enum MHD_Result server_send_reply(const struct http_app *app, struct MHD_
 
 /* ---------------------------------------------------------------- receiving */
 
-/* MHD_NO ends the connection. */
+/* MHD_NO closes the connection. */
 static enum MHD_Result server_take_body(struct http_request *x, const char *data, size_t *bytes)
 {
     size_t more = *bytes;
@@ -343,16 +342,16 @@ static enum MHD_Result server_take_body(struct http_request *x, const char *data
         x->too_large = true;
         return x->received > DRAIN_FACTOR * x->body.limit ? MHD_NO : MHD_YES;
     }
-    if (x->refused || x->encoding) /* the rest is read all the same, for the client to see why */
+    if (x->refused || x->encoding) /* but still read, so that the client gets the answer */
         return MHD_YES;
     return buffer_append(&x->body, data, more) ? MHD_YES : MHD_NO;
 }
 
-/* A body announced as far too large is refused before it is sent. */
+/* Rejects the request early if Content-Length exceeds the limit. */
 static bool server_content_length_exceeds_limit(const struct http_request *x)
 {
     const char *length = server_header(x->connection, "Content-Length");
-    /* For "100 Continue": nothing is lost by refusing now. */
+    /* a client that waits for 100 Continue has sent nothing yet */
     bool waits = server_header(x->connection, "Expect") != NULL;
 
     if (!length)
@@ -371,7 +370,8 @@ static const struct route *server_route_of(const struct http_request *x)
                       sizeof allow, &e);
 }
 
-/* Nobody without a token may fill the memory with bodies. The answer says why, later. */
+/* The body of an unauthorized request is discarded, so it cannot fill the memory; the answer is
+ * sent once the request is complete. */
 static bool server_is_refused(const struct http_request *x)
 {
     struct error e;
@@ -381,11 +381,11 @@ static bool server_is_refused(const struct http_request *x)
            auth_check(x->route, caller.rights, &e);
 }
 
-/* Fields of which two would let a proxy and us see different requests (RFC 9112, 11.2). */
+/* Duplicates of these fields could let a proxy see another request (RFC 9112, 11.2). */
 struct framing {
     int hosts, lengths, codings;
     const char *coding;
-    const char *encoding; /* of the body itself, where it is not identity */
+    const char *encoding; /* of the body, unless identity */
     bool bad_name;
 };
 
@@ -418,7 +418,7 @@ static enum MHD_Result server_count_field(void *context, enum MHD_ValueKind kind
     return MHD_YES;
 }
 
-/* What microhttpd takes and should not: NULL for nothing. */
+/* Errors that microhttpd accepts; NULL: none. */
 static const char *server_find_fault(struct MHD_Connection *c, const char **encoding)
 {
     struct framing f = {0};
@@ -470,11 +470,11 @@ static void server_answer_and_resume(void *context)
     struct http_request *x = context;
 
     server_answer(x);
-    MHD_resume_connection(x->connection); /* x may be gone from here on */
+    MHD_resume_connection(x->connection); /* x may be freed from here on */
 }
 
-/* What changes something waits for the disk, as do copies and digests of large files. microhttpd
- * asks again when the answer is there. */
+/* Requests that write to the store, and copies or digests of large files, block on the disk.
+ * microhttpd calls server_handle again when the answer is ready. */
 static bool server_hand_to_pool(struct http_request *x)
 {
     if (x->refused || x->too_large || x->malformed)
@@ -536,8 +536,8 @@ static void server_on_completed(void *context, struct MHD_Connection *c, void **
     *state = NULL;
 }
 
-/* libmicrohttpd 1.0 forgets to complete an exchange whose chunk has more words than its memory has
- * room for: what is left of it goes with its connection. */
+/* libmicrohttpd 1.0 does not complete a request whose chunk extension exceeds its memory; such a
+ * request is freed with its connection. */
 static void server_on_connection(void *context, struct MHD_Connection *c, void **current,
                                  enum MHD_ConnectionNotificationCode code)
 {
@@ -552,10 +552,9 @@ static void server_on_connection(void *context, struct MHD_Connection *c, void *
     }
 }
 
-/* Called with the whole address before it is taken apart. microhttpd gives no answer at all where
- * its memory is too small for the parameters, so the query ends behind those that are too many
- * already: they are refused with 400. The text is in the connection's buffer, which may be changed,
- * as when it is unescaped. */
+/* Called with the whole address before it is parsed. microhttpd sends no answer if its memory is
+ * too small for the parameters, so the query is cut after too many of them, which are refused with
+ * 400. The text is in the connection's buffer, and may be changed. */
 static void *server_shorten_query(void *context, const char *address, struct MHD_Connection *c)
 {
     char *at = strchr((char *)(uintptr_t)address, '?');
@@ -566,11 +565,10 @@ static void *server_shorten_query(void *context, const char *address, struct MHD
         at = strchr(at + 1, '&');
     if (at)
         *at = '\0';
-    return NULL; /* where the request's state begins */
+    return NULL; /* initial state of the request */
 }
 
-/* A "%00" would end a path early and hide what is behind it: it becomes a byte that nothing
- * matches. */
+/* "%00" would end the path early; it becomes a byte that nothing matches. */
 static size_t server_unescape(void *context, struct MHD_Connection *c, char *text)
 {
     (void)context;
@@ -592,12 +590,12 @@ static void server_library_words(void *context, const char *format, va_list args
     log_debug("http: %s", text);
 }
 
-/* TLS 1.2 and later, with forward secrecy and authenticated encryption only. */
+/* TLS 1.2 and later, with forward secrecy and AEAD ciphers only. */
 #define TLS_PRIORITIES                                                                             \
     "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2:-KX-ALL:+ECDHE-ECDSA:+ECDHE-RSA:-CIPHER-ALL:"      \
     "+AES-256-GCM:+CHACHA20-POLY1305:+AES-128-GCM:-MAC-ALL:+AEAD:%SERVER_PRECEDENCE"
 
-/* Takes over *fd, which becomes -1. */
+/* Takes ownership of *fd, which becomes -1. */
 static int server_start_endpoint(struct endpoint *at, int *fd, unsigned threads,
                                  const struct http_server *s, struct error *e)
 {
@@ -621,7 +619,7 @@ static int server_start_endpoint(struct endpoint *at, int *fd, unsigned threads,
         at->guarded ? (unsigned)s->config->connections_per_address : 0u,
         MHD_OPTION_CONNECTION_TIMEOUT, IDLE_SECONDS, MHD_OPTION_THREAD_POOL_SIZE, threads,
         MHD_OPTION_ARRAY, tls ? keys : &keys[3], MHD_OPTION_END);
-    *fd = -1; /* microhttpd has closed it if it could not start: its number may be a client's now */
+    *fd = -1; /* closed by microhttpd even on failure */
     if (at->daemon)
         return 0;
     if (tls)
@@ -652,7 +650,7 @@ static struct listen_rules server_rules_of(const struct config *c)
     return (struct listen_rules){c->tls_key != NULL, c->tls_key && c->require_token};
 }
 
-/* The sockets: systemd's, or our own. A path that systemd made stays at the end. */
+/* Takes systemd's sockets, or opens them. A socket file made by systemd is not removed. */
 static int server_open_sockets(struct http_server *s, const struct http_app *app, struct error *e)
 {
     const struct config *c = s->config;
@@ -720,7 +718,7 @@ void http_server_stop(struct http_server *s)
         close(s->fds.tcp);
     if (s->fds.local >= 0)
         close(s->fds.local);
-    /* microhttpd cannot stop while connections are suspended. */
+    /* microhttpd cannot stop while connections are suspended */
     thread_pool_shutdown(s->writers);
     thread_pool_shutdown(s->readers);
     if (s->tcp.daemon)

@@ -1,4 +1,4 @@
-/* Files of the dashboard: plain names below web_dir, nothing else. */
+/* Files of the dashboard, by plain names below web_dir. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -10,7 +10,7 @@
 #include "common/system/file.h"
 #include "daemon/http/routes.h"
 
-#define TEXT_BYTES_MAX (1024 * 1024) /* read whole, so that it goes out gzipped */
+#define TEXT_BYTES_MAX (1024 * 1024) /* read into memory, to be compressed */
 
 static const struct {
     const char *suffix, *type;
@@ -39,7 +39,7 @@ static const char *static_content_type(const char *path)
     return NULL;
 }
 
-/* Letters, digits and "-_." in segments that do not begin with a dot: no way up, no hidden file. */
+/* Only letters, digits and "-_.", and no segment that begins with a dot. */
 static int static_is_plain(const char *path)
 {
     if (strspn(path, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./") !=

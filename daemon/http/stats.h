@@ -1,13 +1,13 @@
-/* Counts of the requests answered, by route, method and status, with their durations: for
- * GET /metrics. One set for the process; thread-safe. */
+/* Counts and durations of the requests by route, method and status, for GET /metrics. One set per
+ * process; thread-safe. */
 #pragma once
 
 #include <stdio.h>
 
 struct route;
 
-/* route: NULL where the request had none. */
+/* route: NULL: none was found. */
 void stats_count(const struct route *route, int status, double seconds);
 
-/* In the text format of Prometheus. */
+/* In Prometheus's text format. */
 void stats_print(FILE *out);

@@ -64,7 +64,7 @@ struct thread_pool *thread_pool_create(unsigned threads)
 bool thread_pool_submit(struct thread_pool *p, struct pool_task *task)
 {
     pthread_mutex_lock(&p->lock);
-    /* A thread that was woken counts as idle until it runs: it has a task in the queue. */
+    /* a thread that was woken counts as idle until it has taken a queued task */
     if (p->queued >= p->idle && p->count < p->room && !p->shut_down &&
         pthread_create(&p->threads[p->count], NULL, thread_pool_run, p) == 0)
         p->count++;

@@ -37,8 +37,8 @@ static int fast_step_take_digits(const char **at, int64_t *digits)
     return (int)(*at - begin);
 }
 
-/* digits x 10^exponent. Where both are doubles without rounding, one operation rounds as strtod
- * does: Clinger, How to Read Floating Point Numbers Accurately, 1990. */
+/* digits x 10^exponent. If both are exact as doubles, one operation rounds as strtod does (Clinger,
+ * How to Read Floating Point Numbers Accurately, 1990). */
 static double fast_step_value(int64_t digits, int exponent, const char *text)
 {
     static const double tens[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,

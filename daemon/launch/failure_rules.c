@@ -17,12 +17,12 @@ struct failure_rule {
     char label[FAILURE_LABEL_BYTES];
     enum failure_again again;
     enum failure_drain drain;
-    char *notify; /* the target that is told; NULL: none */
+    char *notify; /* target of a notice; NULL: none */
     enum notice_format notify_format;
     char *text; /* of the pattern */
     regex_t pattern;
     bool shipped;
-    int64_t count; /* of failures since the daemon was started */
+    int64_t count; /* since the daemon's start */
 };
 
 struct failure_rules {
@@ -31,8 +31,8 @@ struct failure_rules {
     int64_t unlabelled;
 };
 
-/* traind's own, in the words of a file. Order matters: a full disk may be why memory could not be
- * mapped, and a lost host why a connection was reset. */
+/* The shipped rules. Order matters: a full disk can be why memory could not be mapped, and a lost
+ * host why a connection was reset. */
 static const char *const rules_shipped =
     "disk-full       -           No space left on device|Disk quota exceeded\n"
     "out-of-memory   no-restart  OUT_OF_MEMORY|oom-kill|oom_kill|Out of memory|Cannot allocate "
@@ -77,7 +77,7 @@ static int rules_bad_action(const char *word, struct error *e)
                      nearest.best ? nearest.best : "", nearest.best ? "\"?" : "");
 }
 
-/* 1: it is an action of this kind; 0: it is none. */
+/* 1: it was such an action, 0: it was not. */
 static int rules_take_notify(struct failure_rule *rule, const char *word, struct error *e)
 {
     static const char *const prefixes[NOTICE_FORMATS] = {
@@ -147,7 +147,7 @@ static bool rules_is_label(const char *text)
            strcmp(text, FAILURE_NO_LABEL) != 0;
 }
 
-/* "\1" makes the time that a match takes grow without a bound. */
+/* Back references make matching time unbounded. */
 static bool rules_refers_back(const char *pattern)
 {
     for (const char *c = pattern; *c; c++)
@@ -191,7 +191,7 @@ static bool rules_has(const struct failure_rules *r, const char *label, bool shi
     return false;
 }
 
-/* 0 also for a line without a rule. line is changed. */
+/* Also 0 for an overridden shipped rule. Modifies line. */
 static int rules_read_line(struct failure_rules *r, char *line, bool shipped, struct error *e)
 {
     struct failure_rule rule = {.shipped = shipped};
@@ -232,7 +232,7 @@ static void rules_trim_end(char *line)
         line[--length] = '\0';
 }
 
-/* What is wrong, line by line, goes into *bad. text is changed. */
+/* Appends errors to *bad, by line. Modifies text. */
 static int rules_read(struct failure_rules *r, char *text, bool shipped, struct buffer *bad)
 {
     struct error e;
@@ -302,7 +302,6 @@ void failure_rules_destroy(struct failure_rules *r)
 
 /* ---------------------------------------------------------------- matching */
 
-/* Where the last lines begin. */
 static const char *rules_last_lines(const char *log)
 {
     const char *at = log + strlen(log);

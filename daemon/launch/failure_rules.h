@@ -1,19 +1,14 @@
-/*
- * Failure rules: what a failure is called, and what follows of it. One rule a line,
+/* Failure rules, which label failures and choose actions. One rule per line:
  *
  *     # label          actions       pattern
  *     out-of-memory    no-restart    Out of memory|Cannot allocate memory
- *
- * label is 1 to 32 lower-case letters, digits and hyphens; actions are words with commas between,
- * of restart, no-restart, drain, drain-unverified, notify=TARGET and notify-text=TARGET, or "-" for
- * none; pattern is a POSIX extended regular expression up to the end of the line. The
- * first rule that fits the reason of the failure, else a line of the log, counts. traind's own
- * rules stand behind those of the file, which replaces those with its labels. traind.conf(5),
- * FAILURE RULES.
- *
- * Workers write what is searched: patterns are matched line by line, against at most
- * FAILURE_RULES_LINES lines of FAILURE_RULES_LINE_BYTES, and back references are refused, so the
- * time is bounded whatever stands there.
+ * label: 1 to 32 lower-case letters, digits and hyphens. actions: of restart, no-restart, drain,
+ * drain-unverified, notify=TARGET and notify-text=TARGET, separated by commas, or "-". pattern: a
+ * POSIX extended regular expression up to the end of the line. The first rule that matches the
+ * reason of the failure, else a line of the log, applies. The shipped rules come after those of the
+ * file, which replace rules with the same label. See traind.conf(5), FAILURE RULES. Workers write
+ * the text that is searched. Patterns are matched against at most FAILURE_RULES_LINES lines of
+ * FAILURE_RULES_LINE_BYTES, and back references are refused, so the time is bounded.
  */
 #pragma once
 
@@ -23,31 +18,29 @@
 #include "daemon/launch/failure.h"
 
 #define FAILURE_RULES_MAX        64
-#define FAILURE_RULES_LINES      128 /* the last ones of a log */
+#define FAILURE_RULES_LINES      128 /* last lines of a log that are searched */
 #define FAILURE_RULES_LINE_BYTES 512
 #define FAILURE_PATTERN_BYTES    512
-#define FAILURE_NO_LABEL         "none" /* of failures that no rule fits */
+#define FAILURE_NO_LABEL         "none" /* label of failures without a rule */
 
 struct failure_rules;
 
-/* The rules of a file and traind's own; path NULL: these alone. ERR_USAGE names each wrong line and
- * what would be right. */
+/* Loads a file's rules and the shipped ones; path NULL: only these. ERR_USAGE names every wrong
+ * line and what would be right. */
 int failure_rules_load(const char *path, struct failure_rules **out, struct error *e);
 void failure_rules_destroy(struct failure_rules *r); /* NULL is fine */
 
-/* The first rule that fits the reason, else the first that fits a line of the log: its place, -1:
- * none. */
+/* Index of the first rule that matches the reason, else a line of the log; -1: none. */
 int failure_rules_find(const struct failure_rules *r, const char *reason, const char *log);
 
-/* Labels a failure, by its reason and the end of attempt_dir's log (NULL: it has none). */
+/* Labels a failure by its reason and the end of attempt_dir's log (NULL: none). */
 void failure_rules_apply(const struct failure_rules *r, const char *attempt_dir,
                          struct verdict *verdict);
 
-/* Counts a failure under its label. */
 void failure_rules_count(struct failure_rules *r, const char *label);
-/* Takes over the counts of rules that these replace; labels that are gone count as none. */
+/* Adds the counts of the rules replaced; those of removed labels count as unlabelled. */
 void failure_rules_inherit(struct failure_rules *r, const struct failure_rules *before);
 
-/* [{"label", "restart": true, false or null, "drain": "no", "verified" or "unverified",
- * "pattern", "shipped", "count"}], a new reference; *unlabelled: failures that no rule fits. */
+/* [{"label", "restart": true, false or null, "drain": "no", "verified" or "unverified", "pattern",
+ * "shipped", "count"}], a new reference; *unlabelled: failures without a rule. */
 json_t *failure_rules_to_json(const struct failure_rules *r, int64_t *unlabelled);

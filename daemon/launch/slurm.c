@@ -17,10 +17,10 @@
 #include "daemon/launch/slurm_reply.h"
 
 #define SCRIPT         "sbatch"
-#define SOON_SECONDS   0.3 /* between two looks that were asked for */
-#define CANCEL_SECONDS 5.0 /* before a job that has not ended is cancelled again */
-#define MISSING_LOOKS  2   /* so often a job must be missing in Slurm's list to be gone */
-/* A node that died keeps its job in COMPLETING until Slurm takes it for down (SlurmdTimeout). */
+#define SOON_SECONDS   0.3 /* at least, between two requested polls */
+#define CANCEL_SECONDS 5.0 /* between attempts to cancel a job */
+#define MISSING_LOOKS  2   /* missing in this many polls, a job is gone */
+/* The job of a dead node is COMPLETING until Slurm marks the node down (SlurmdTimeout). */
 #define COMPLETING_SECONDS 30.0
 
 struct slurm_job {
@@ -31,17 +31,17 @@ struct slurm_job {
     int64_t first_attempt;
     struct slurm_status status;
     bool held, dead;
-    bool look_first; /* it may have been submitted: its name is looked for before it is */
+    bool look_first; /* may have been submitted: search for its name before submitting it */
     bool cancel;
-    bool cancelled;          /* it was tried */
-    bool owed;               /* ended for traind, but Slurm may have it: it is cancelled there */
-    char complaint[256];     /* the last one about it in the log: the same is not repeated */
-    int missing;             /* looks in a row */
-    double next_at;          /* monotonic: of the next call for it */
-    double completing_since; /* monotonic; 0: it is not */
+    bool cancelled;          /* was tried */
+    bool owed;               /* ended for traind, but to be cancelled if Slurm has it */
+    char complaint[256];     /* last message logged, which is not repeated */
+    int missing;             /* in this many polls in a row */
+    double next_at;          /* monotonic, of its next call */
+    double completing_since; /* monotonic; 0: not completing */
 };
 
-/* mutex guards all of it but the settings and what call needs. */
+/* mutex guards everything but the settings and call. */
 struct slurm {
     struct slurm_settings settings;
     struct slurm_call call;
@@ -53,10 +53,10 @@ struct slurm {
     pthread_mutex_t mutex;
     pthread_cond_t wake;
     struct slurm_job *jobs;
-    const struct slurm_job *submitting; /* the one that is being submitted */
-    double look_at;                     /* monotonic: of the next look at all jobs */
-    double looked_at;                   /* of the last one */
-    char complaint[256];                /* the log's last words about Slurm's silence; "": none */
+    const struct slurm_job *submitting; /* the job being submitted */
+    double look_at;                     /* monotonic, of the next poll */
+    double looked_at;                   /* of the last poll */
+    char complaint[256];                /* last message logged about Slurm not answering; "" */
 };
 
 /* ---------------------------------------------------------------- the thread: one job */
@@ -71,7 +71,6 @@ static void slurm_file_of(const struct slurm_job *j, const char *name, char path
     file_path(path, NULL, "%s/attempt-%lld/%s", j->run_dir, (long long)j->first_attempt, name);
 }
 
-/* Whether the log does not say this already. */
 static bool slurm_is_news(char complaint[256], const char *words)
 {
     if (strncmp(complaint, words, 255) == 0)
@@ -80,8 +79,8 @@ static bool slurm_is_news(char complaint[256], const char *words)
     return true;
 }
 
-/* With the mutex. What became of a submission that was cancelled meanwhile: one that Slurm may have
- * is looked for, and cancelled. */
+/* With the mutex, after a submission that was cancelled meanwhile: Slurm may have the job, so it is
+ * searched for and cancelled. */
 static void slurm_submitted_too_late(struct slurm *s, struct slurm_job *j, int64_t id,
                                      const struct error *e)
 {
@@ -92,8 +91,8 @@ static void slurm_submitted_too_late(struct slurm *s, struct slurm_job *j, int64
     s->look_at = clock_monotonic() + SOON_SECONDS;
 }
 
-/* Without the mutex, as all that calls Slurm. The answer may be lost and the job submitted all the
- * same: before the next try it is looked for. */
+/* Without the mutex, as all calls of Slurm. If the answer is lost, the job may have been submitted,
+ * so it is searched for before the next try. */
 static void slurm_submit_job(struct slurm *s, struct slurm_job *j)
 {
     struct error e = {0};
@@ -128,7 +127,7 @@ static void slurm_submit_job(struct slurm *s, struct slurm_job *j)
     s->told(s->context);
 }
 
-/* The script has run, if Slurm's id stands in its folder. */
+/* Slurm's id, which the script writes when it runs. */
 static int64_t slurm_id_of_script(const struct slurm_job *j)
 {
     char path[PATH_MAX], *text;
@@ -195,7 +194,7 @@ static void slurm_update_job(struct slurm_job *j, const struct slurm_reply *r, c
     bool put_back = r->completing && (r->restarts > status->restarts ||
                                       (status->phase == SLURM_WAITING && status->restarts > 0));
     enum slurm_phase phase = slurm_phase_of(j, r, now);
-    /* Its processes may still write events, which belong to the attempt that ends. */
+    /* its processes may still write events of the attempt that ends */
     if (put_back && phase == SLURM_RUNNING && status->phase == SLURM_RUNNING)
         return;
     status->phase = put_back ? SLURM_WAITING : phase;
@@ -212,7 +211,7 @@ static void slurm_update_job(struct slurm_job *j, const struct slurm_reply *r, c
     status->limit_seconds = r->limit_seconds;
 }
 
-/* The newest, should there be two. */
+/* The newest of that name. */
 static bool slurm_find_job(const json_t *all, const struct slurm_job *j, struct slurm_reply *found)
 {
     const json_t *job;
@@ -229,13 +228,13 @@ static bool slurm_find_job(const json_t *all, const struct slurm_job *j, struct 
     return any;
 }
 
-/* One that is not in Slurm's list. */
+/* A job missing in Slurm's list. */
 static void slurm_job_missing(struct slurm *s, struct slurm_job *j, double now)
 {
     if (j->status.job_id == 0)
         j->status.job_id = slurm_id_of_script(j);
     if (j->status.job_id == 0) {
-        j->look_first = false; /* it was not submitted */
+        j->look_first = false; /* it was never submitted */
     } else if (++j->missing >= MISSING_LOOKS) {
         j->status.phase = SLURM_GONE;
         snprintf(j->status.state, sizeof j->status.state, "%s", "UNKNOWN");
@@ -244,7 +243,7 @@ static void slurm_job_missing(struct slurm *s, struct slurm_job *j, double now)
     }
 }
 
-/* A look at one that has ended for traind: only that it ends in Slurm too is left. */
+/* A job that has ended for traind, but must end in Slurm, too. */
 static void slurm_look_at_owed(struct slurm_job *j, const json_t *all)
 {
     struct slurm_reply reply;
@@ -301,7 +300,7 @@ static void slurm_poll(struct slurm *s)
 
 /* ---------------------------------------------------------------- the thread */
 
-/* Forgotten, but it is still to be cancelled. */
+/* Forgotten or owed, and still to be cancelled. */
 static bool slurm_has_last_call(const struct slurm_job *j)
 {
     return j->owed ||
@@ -330,7 +329,7 @@ static bool slurm_wants_call(const struct slurm_job *j)
            (j->status.job_id == 0 ? !j->look_first && !j->cancel : j->cancel);
 }
 
-/* When there is something to do; *job: for this one, NULL: the look at all. */
+/* When something is due; *job: for this job, NULL: a poll. */
 static double slurm_next_call(const struct slurm *s, struct slurm_job **job)
 {
     double at = INFINITY;
@@ -514,7 +513,7 @@ void slurm_release(struct slurm_job *job)
     slurm_change(job, slurm_set_released);
 }
 
-/* With the mutex. A script that starts all the same ends once it finds that it was cancelled. */
+/* With the mutex. Should the script start later, it sees the cancellation and ends. */
 static bool slurm_end_unstarted(struct slurm_job *j)
 {
     int64_t ran = slurm_id_of_script(j);
@@ -594,9 +593,8 @@ static int slurm_start_attempt(const struct launch_request *r, struct launch_pro
     return status ? status : slurm_follow(r->cluster, name, 0, r->run_dir, process, e);
 }
 
-/* The script of a job that runs sees what its attempt's folder says; one that waits has nothing to
- * write a checkpoint of. It has left Slurm's id there once it has begun, which Slurm's list may not
- * tell before the next look. */
+/* A running job's script checks the attempt's folder; a waiting one has nothing to save. The script
+ * writes slurm-job when it begins, which Slurm's list may show only at the next poll. */
 static void slurm_stop_attempt(struct launch_process *process, const char *attempt_dir,
                                enum launch_stop how)
 {

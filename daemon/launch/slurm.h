@@ -1,14 +1,13 @@
 /*
- * The launcher `slurm`: one Slurm job an attempt (several, if Slurm puts the job back into its
- * queue: then its next start is the next attempt).
+ * The launcher `slurm`. An attempt is a Slurm job; if Slurm requeues the job, its next start is
+ * the next attempt.
  *
- * All calls to Slurm are made by a thread of its own, as they may take long: what is to be
- * submitted and cancelled, and every poll_seconds one look at all jobs. The manager's thread leaves
- * wishes there and reads what is known; told(context) is called, from that thread, when something
- * changed.
+ * A thread makes all calls to Slurm, which may be slow: submissions, cancellations, and a poll
+ * of all jobs every poll_seconds. The manager's thread sets requests and reads the state.
+ * told(context) is called from the launcher's thread after a change.
  *
- * A submission is never made twice: the job's name is unique, and where an answer was lost (or the
- * daemon killed) the name is looked for first. While Slurm does not answer, nothing is concluded.
+ * A job is never submitted twice: its name is unique, and is searched for first if an answer was
+ * lost or the daemon was killed. While Slurm does not answer, nothing is concluded.
  */
 #pragma once
 
@@ -18,51 +17,51 @@
 struct slurm;
 struct slurm *slurm_create(const struct slurm_settings *settings, void (*told)(void *context),
                            void *context);
-void slurm_destroy(struct slurm *s); /* NULL is fine; jobs go on */
+void slurm_destroy(struct slurm *s); /* NULL is fine; jobs continue */
 
-/* ERR_INVALID: Slurm cannot be used from here, with words. Thread-safe. */
+/* ERR_INVALID: Slurm cannot be used here. Thread-safe. */
 int slurm_check(struct error *e);
 
 enum slurm_phase {
-    SLURM_SUBMITTING, /* or being looked for */
+    SLURM_SUBMITTING, /* or being searched for */
     SLURM_WAITING,    /* in Slurm's queue */
     SLURM_RUNNING,
     SLURM_ENDED,  /* by its state */
-    SLURM_GONE,   /* Slurm has no record of it any more */
-    SLURM_REFUSED /* it was not taken */
+    SLURM_GONE,   /* no longer in Slurm's records */
+    SLURM_REFUSED /* not accepted */
 };
 
 struct slurm_status {
     enum slurm_phase phase;
-    int64_t job_id;   /* 0: not known */
-    char state[24];   /* Slurm's word; "" before it is known */
-    char reason[64];  /* Slurm's code */
-    char nodes[256];  /* n[1-2]; cut if too long */
+    int64_t job_id;   /* 0: unknown */
+    char state[24];   /* Slurm's state; "": unknown */
+    char reason[64];  /* Slurm's reason code */
+    char nodes[256];  /* n[1-2], possibly truncated */
     char words[512];  /* what it waits for, or why it was refused */
-    int64_t restarts; /* by Slurm */
-    bool silent;      /* Slurm has not said anything of it yet, or does not answer any more */
+    int64_t restarts; /* requeues */
+    bool silent;      /* no news yet, or Slurm does not answer */
     int64_t exit_code, exit_signal;
-    double start;         /* Unix seconds: it runs since, or may start then; 0: not known */
+    double start;         /* Unix seconds of its start, or when it may start; 0: unknown */
     double limit_seconds; /* of its allocation; NAN: none */
 };
 
-struct slurm_job; /* one that is followed */
+struct slurm_job;
 
-/* As a daemon before this one stored it; job_id 0: it may not have been submitted. run_dir holds
- * attempt-N/sbatch and attempt-N/properties.json, N as in the name. */
+/* Follows a job submitted by an earlier daemon; job_id 0: it may not have been. run_dir has
+ * attempt-N/sbatch, N as in the name. */
 int slurm_adopt(struct slurm *s, const char *name, int64_t job_id, const char *run_dir,
                 struct launch_process *process, struct error *e);
 
-/* May be submitted now; before that nothing is. */
+/* Allows the submission. */
 void slurm_release(struct slurm_job *job);
 void slurm_read(struct slurm_job *job, struct slurm_status *status);
 const char *slurm_name(const struct slurm_job *job);
-int64_t slurm_first_attempt(const struct slurm_job *job); /* of the name */
-void slurm_cancel(struct slurm_job *job);                 /* again and again, until it has ended */
-/* It is to end, and Slurm is silent: where no rank of it has ever started it ends at once (true),
- * and should Slurm have it, or get it yet, it is cancelled there when that can be. */
+int64_t slurm_first_attempt(const struct slurm_job *job); /* by the name */
+void slurm_cancel(struct slurm_job *job);                 /* repeated until it has ended */
+/* Ends a job while Slurm does not answer. True: no rank has started, so it has ended; Slurm's job,
+ * if any, is cancelled once possible. */
 bool slurm_disown(struct slurm_job *job);
-void slurm_look_soon(struct slurm_job *job); /* something happened that Slurm may know of */
-void slurm_forget(struct slurm_job *job);    /* it goes on */
+void slurm_look_soon(struct slurm_job *job); /* polls soon */
+void slurm_forget(struct slurm_job *job);    /* it continues */
 
 extern const struct launcher launcher_slurm;

@@ -10,7 +10,7 @@
 #include "launch/command.h"
 #include "launch/launch.h"
 
-#define CALL_SECONDS   45.0 /* Slurm's own clients give up at MessageTimeout, 10 s, and try again */
+#define CALL_SECONDS   45.0 /* Slurm's clients give up after MessageTimeout, 10 s, and retry */
 #define ANSWER_BYTES   ((size_t)256 << 20)
 #define COMPLAIN_BYTES 1024
 

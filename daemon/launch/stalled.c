@@ -17,19 +17,18 @@
 #include "launch/hosts.h"
 #include "launch/launch.h"
 
-#define KEPT "stalled.json"
-#define LISTEN_SECONDS                                                                             \
-    4 /* all watchers have spoken: they look twice a second, and judge after 3 s */
-#define END_SECONDS  60 /* behind run_stop MPI only has to end */
-#define SILENT_TIMES 3  /* of stall_seconds: whoever lives has spoken twice in it */
-#define RANKS_MAX    (1 << 20)
-#define QUIET_BYTES  128
+#define KEPT           "stalled.json"
+#define LISTEN_SECONDS 4  /* watchers report twice a second, and judge after 3 s */
+#define END_SECONDS    60 /* after run_stop only MPI_Finalize is left */
+#define SILENT_TIMES   3  /* times stall_seconds, in which every live rank reports twice */
+#define RANKS_MAX      (1 << 20)
+#define QUIET_BYTES    128
 
 /* ---------------------------------------------------------------- how long */
 
-/* When the run last got on, and what it is in since. */
+/* The last progress of the run. */
 struct progress {
-    double at; /* Unix time of the last event that is no warning, or of the launch; 0: not known */
+    double at; /* Unix time of the last event other than a warning, or of the launch; 0: unknown */
     enum stall_phase phase;
 };
 
@@ -62,7 +61,7 @@ static struct progress stalled_last_progress(const char *events, double launched
     return last;
 }
 
-/* -1: there is no such file. */
+/* -1: no such file. */
 static double stalled_seconds_since_written(const char *attempt_dir, const char *name, double now)
 {
     char path[PATH_MAX];
@@ -76,7 +75,7 @@ static double stalled_seconds_since_written(const char *attempt_dir, const char 
 
 /* ---------------------------------------------------------------- what the watchers say */
 
-/* The last word of each host, and which ranks wait that know of no others yet. */
+/* The last report of each host, and the ranks that wait in MPI_Init. */
 struct stall_reports {
     struct stall_report *hosts;
     size_t host_count, host_room;
@@ -84,8 +83,8 @@ struct stall_reports {
     int64_t world, workers_per_node, waiting_count;
 };
 
-/* "2026-11-21T20:12:15.300Z warning: ..." in Unix seconds; 0: it does not begin so. mpirun may have
- * put something in front (--tag-output, --timestamp-output). */
+/* "2026-11-21T20:12:15.300Z warning: ..." as Unix seconds; 0: not of this form. mpirun may add a
+ * prefix (--tag-output, --timestamp-output). */
 static double stalled_line_time(const char *line, const char *words)
 {
     struct tm tm = {0};
@@ -139,7 +138,7 @@ static void stalled_read_reports(struct stall_reports *s, const char *log, doubl
     }
 }
 
-/* How many ranks there are, by the run's job.json, which has every default written out. */
+/* The number of ranks, from job.json. */
 static void stalled_learn_world(const char *attempt_dir, struct stall_reports *s)
 {
     char path[PATH_MAX];
@@ -209,7 +208,7 @@ static bool stalled_has_reported(const struct stall_reports *s, const char *mach
     return false;
 }
 
-/* The first of the job's hosts that said nothing, as the job names it; false: all spoke. */
+/* The first of the job's hosts without a report; false: all have reported. */
 static bool stalled_find_silent(const char *attempt_dir, const struct stall_reports *s,
                                 char host[128])
 {
@@ -246,7 +245,7 @@ static void stalled_judge_waiting_hosts(const char *attempt_dir, const struct st
                                    : "");
 }
 
-/* Ranks are numbered node by node, as mpirun places them. */
+/* Ranks are numbered by node, as mpirun places them. */
 static void stalled_name_host_of_rank(const char *attempt_dir, const struct stall_reports *s,
                                       struct stalled *out)
 {
@@ -262,7 +261,7 @@ static void stalled_name_host_of_rank(const char *attempt_dir, const struct stal
     hosts_taken_clear(&taken);
 }
 
-/* Ranks that do not know each other yet: some wait in MPI's start, and others do not come there. */
+/* Before MPI_Init completes, ranks do not know each other. */
 static void stalled_judge_waiting_ranks(const char *attempt_dir, const struct stall_reports *s,
                                         double quiet, struct stalled *out)
 {
@@ -306,7 +305,7 @@ static bool stalled_judge_by_words(const char *attempt_dir, const struct stall_r
 
 /* ---------------------------------------------------------------- processes here */
 
-/* True: one of this machine has been stopped for as long as it takes to be sure. */
+/* A process of this machine has been stopped for long enough. */
 static bool stalled_judge_processes(struct stall_look *l, const struct progress *last, double now,
                                     struct stalled *out)
 {
@@ -329,7 +328,7 @@ static bool stalled_judge_processes(struct stall_look *l, const struct progress 
         struct stall_reports reports = {0};
         stalled_learn_world(l->attempt_dir, &reports);
         stalled_name_host_of_rank(l->attempt_dir, &reports,
-                                  out); /* it may be another name of this machine */
+                                  out); /* named by the job, not by this machine */
         free(reports.waiting);
         snprintf(out->reason, sizeof out->reason, "rank %lld on %s %s: %s", (long long)found.rank,
                  out->host, stall_state_words(STALL_STOPPED), words);
@@ -345,7 +344,7 @@ double stalled_longest_silence(double stall_seconds)
     return SILENT_TIMES * stall_seconds + LISTEN_SECONDS;
 }
 
-/* Nobody has said a word for much longer than whoever lives would. */
+/* No rank has reported for much longer than live ranks would take. */
 static bool stalled_judge_silence(const struct stall_look *l, const struct progress *last,
                                   double now, struct stalled *out)
 {
@@ -384,12 +383,12 @@ static bool stalled_judge(struct stall_look *l, const struct progress *last, dou
     if (stalled_judge_processes(l, last, now, out))
         return true;
     if (l->stopped_since > 0)
-        return false; /* soon */
+        return false; /* judged in a later call */
     if (last->phase == STALL_IN_END)
         return stalled_judge_end(l, last, now, out);
     stalled_learn_world(l->attempt_dir, &reports);
     char *log = attempt_read_tail(l->attempt_dir, "stdout.log");
-    /* Each speaks again after stall_seconds; the rest is for clocks that differ by host. */
+    /* ranks report every stall_seconds; the rest allows for different clocks */
     stalled_read_reports(
         &reports, log ? log : "",
         fmax(last->at + l->stall_seconds / 2, now - 1.5 * l->stall_seconds - LISTEN_SECONDS));

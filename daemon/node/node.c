@@ -12,12 +12,12 @@
 #include "config.h"
 #include "daemon/store/event.h"
 
-#define OWN_CHECKS       20  /* that a node is compared with */
-#define PEERS_MIN        3   /* fewer checks or nodes make no median */
-#define PEERS_MOST       128 /* newest others: more make none that is better */
-#define CLOCK_OFF        30  /* seconds between a node's clock and ours that are named */
+#define OWN_CHECKS       20  /* of a node, for comparison */
+#define PEERS_MIN        3   /* for a median */
+#define PEERS_MOST       128 /* the newest others; more would not improve the median */
+#define CLOCK_OFF        30  /* seconds of difference that are reported */
 #define TELL_SECONDS     2
-#define DATA_SEEN_BEFORE 86400.0 /* seconds: how long another node's look at the data counts */
+#define DATA_SEEN_BEFORE 86400.0 /* seconds: validity of another node's view of the data */
 
 /* ---------------------------------------------------------------- names */
 
@@ -50,7 +50,7 @@ static double node_figure_of(const struct node_figures *f, enum figure which)
     return which == GFLOPS ? f->gflops : f->memory_gb_per_sec;
 }
 
-/* The median of those that have the figure; NAN: they are too few. *used: how many they are. */
+/* The median of those with this figure; NAN: too few. *used: their number. */
 static double node_usual_figure(const struct node_figures *list, size_t count, enum figure which,
                                 size_t *used)
 {
@@ -72,7 +72,7 @@ static enum node_verdict node_worse_verdict(enum node_verdict a, enum node_verdi
     return a > b ? a : b;
 }
 
-/* "; " between what is said. */
+/* Appends with "; ". */
 static void node_set_reason(char reason[NODE_REASON_BYTES], const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 static void node_set_reason(char reason[NODE_REASON_BYTES], const char *format, ...)
@@ -140,7 +140,7 @@ enum node_verdict node_judge_speed(const struct node_figures *figures,
         enum node_verdict by_others =
             node_compare(figures, (enum figure)which, &others, limits, reason);
         verdict = node_worse_verdict(verdict, by_others);
-        /* said once: who is slower than the others was told so */
+        /* reported once, against the others if possible */
         if (by_others == NODE_FINE)
             verdict = node_worse_verdict(
                 verdict, node_compare(figures, (enum figure)which, &own, limits, reason));
@@ -150,13 +150,13 @@ enum node_verdict node_judge_speed(const struct node_figures *figures,
 
 /* ---------------------------------------------------------------- a report */
 
-/* What is read of a report; texts belong to it. */
+/* Fields of a report, borrowed from it. */
 struct reading {
     const char *kind, *partition, *phase, *outcome, *words, *version, *mpi;
     const json_t *checks, *data;
     double t;
     int64_t cores, job_id, load;
-    bool late; /* it was kept back and comes after its time */
+    bool late; /* delivered late */
     struct node_figures figures;
 };
 
@@ -237,7 +237,7 @@ static void node_read_report(const json_t *report, double now, struct reading *r
 
 /* ---- what else there is to say */
 
-/* The words of the lines that are not ok. */
+/* Appends the failed checks. */
 static void node_say_failures(const struct reading *r, char reason[NODE_REASON_BYTES])
 {
     const json_t *item;
@@ -253,7 +253,7 @@ static void node_say_failures(const struct reading *r, char reason[NODE_REASON_B
         node_set_reason(reason, "%.400s", r->words);
 }
 
-/* Another node that sees data which this one does not; NULL: none. The caller frees it. */
+/* A node that sees data this one does not; NULL: none. The caller frees it. */
 static int node_find_witness(struct store *s, const struct reading *r, const char *name,
                              char **witness, struct error *e)
 {
@@ -270,7 +270,7 @@ static int node_find_witness(struct store *s, const struct reading *r, const cha
     return status;
 }
 
-/* What is odd and yet no reason to leave a node out. */
+/* Remarks that do not affect the verdict. */
 static void node_say_oddities(const struct reading *r, double now, char reason[NODE_REASON_BYTES])
 {
     if (!r->late && fabs(now - r->t) > CLOCK_OFF)
@@ -307,7 +307,7 @@ static int node_judge_figures(struct store *s, const char *name, const struct re
     return status;
 }
 
-/* Where nothing new was measured, what is known stays. */
+/* Without a new measurement the last verdict remains. */
 static int node_judge_as_before(struct store *s, const char *name, struct node_judged *judged,
                                 struct error *e)
 {
@@ -451,8 +451,8 @@ static bool node_may_get(const struct job_spec *spec, const struct store_node *n
     return false;
 }
 
-/* GFLOP/s that such a node usually has: the median of its kind with as many cores, or, where it is
- * alone, of its own earlier checks. */
+/* Usual GFLOP/s of such a node: the median of its kind with as many cores, or else of its own
+ * checks. */
 static int node_usual_gflops(struct store *s, const struct store_node *n, double now, double *usual,
                              struct error *e)
 {

@@ -1,7 +1,7 @@
 /*
- * Machines that train: judging their reports, checking this one, and what the slowest means for a
- * plan. What a report holds: man train-worker, --self-check --json; of a prolog or epilog also
- * "phase", "job", "partition" and what etc/slurm's scripts did. All functions are thread-safe.
+ * Nodes: judging their reports, checking this machine, and the effect of the slowest node on a
+ * plan. A report is the output of train-worker --self-check --json, in a prolog or epilog with
+ * "phase", "job", "partition" and the actions of etc/slurm's scripts. Thread-safe.
  */
 #pragma once
 
@@ -16,23 +16,22 @@
 #define NODE_NAME_BYTES   65
 #define NODE_REASON_BYTES 768
 
-/* From when on a node is slow, and from when on it is not to be used: share by which its SGEMM is
- * behind the median of its own earlier checks or of the others of its kind, at least three each and
- * of the others the newest 128, so that a job's start on many nodes costs each report the same.
- * Memory's bandwidth, which is less steady, makes a node slow at most. */
+/* Shares by which SGEMM must be below the median of the node's own checks, or of other nodes of its
+ * kind, for a verdict; each needs three values, of others the newest 128, so that a report's cost
+ * is bounded. Memory bandwidth, which varies more, makes a node slow at most. */
 struct node_limits {
-    double slow, drain; /* 0.15, 0.3; drain 0: never for its speed */
+    double slow, drain; /* 0.15, 0.3; drain 0: never */
 };
 
 struct node_peers {
-    const struct node_figures *own; /* of its earlier fine checks */
+    const struct node_figures *own; /* earlier fine checks */
     size_t own_count;
-    const struct node_figures *others; /* newest of each other node of its kind and cores */
+    const struct node_figures *others; /* newest check of each other node of its kind and cores */
     size_t other_count;
     const char *kind;
 };
 
-/* Judges figures alone. reason becomes "" for fine. Pure. */
+/* reason becomes "" if fine. Pure. */
 enum node_verdict node_judge_speed(const struct node_figures *figures,
                                    const struct node_peers *peers, const struct node_limits *limits,
                                    char reason[NODE_REASON_BYTES]);
@@ -40,32 +39,29 @@ enum node_verdict node_judge_speed(const struct node_figures *figures,
 struct node_judged {
     enum node_verdict verdict;
     char reason[NODE_REASON_BYTES]; /* "" for none */
-    size_t
-        known; /* bytes of the reason that the job need not be told: an earlier report's, or load */
+    size_t known;                   /* bytes of the reason that the job need not be told */
 };
 
-/* Checks a report, judges and stores it. Problems of the document go into *problems, and then
- * nothing is stored. now: Unix time. */
+/* Checks, judges and stores a report. If *problems gets any, nothing is stored. now: Unix seconds.
+ */
 int node_report(struct store *s, const char *name, const json_t *report,
                 const struct node_limits *limits, double now, struct node_judged *judged,
                 struct problems *problems, struct error *e);
 
-/* A host's name: 1 to 64 letters, digits, dots, hyphens and underscores. Not ALL, which is every
- * node for Slurm. */
+/* 1 to 64 letters, digits, dots, hyphens and underscores; not ALL, Slurm's word for every node. */
 bool node_name_is_valid(const char *name);
 char *node_own_name(char name[NODE_NAME_BYTES]); /* of this machine */
 
-/* Days after which a check says nothing any more. */
+/* Days a check is valid. */
 #define NODE_CHECK_DAYS 30
-/* The stored verdict, or NODE_UNKNOWN also where the last check is too old: then reason says so. */
+/* The stored verdict; NODE_UNKNOWN if the last check is too old, as reason then says. */
 enum node_verdict node_verdict_now(const struct store_node *node, double now,
                                    char reason[NODE_REASON_BYTES]);
 
-/* How many times longer the slowest of the nodes that a job may get takes than the usual one of its
- * kind, from which measured speeds come: 1 where none is known to be slower. name (may be NULL)
- * becomes that node's. */
+/* How many times longer the slowest node that the job may get takes than a usual one of its kind;
+ * 1: none is known to be slower. name (may be NULL) becomes that node's. */
 int node_slowest(struct store *s, const struct job_spec *spec, double now, double *times,
                  char name[NODE_NAME_BYTES], struct error *e);
 
-/* Runs `command NODE REASON` and waits for its end, at most two seconds. */
+/* Runs `command NODE REASON` for at most two seconds. */
 int node_tell(const char *command, const char *node, const char *reason, struct error *e);

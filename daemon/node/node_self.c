@@ -8,18 +8,18 @@
 #include "common/system/spawn.h"
 #include "common/xalloc.h"
 
-#define LOOK_SECONDS   0.1  /* while the check runs */
-#define LONGEST        60.0 /* of a check, which takes a second when nothing else runs */
+#define LOOK_SECONDS   0.1  /* while a check runs */
+#define LONGEST        60.0 /* of a check, which takes a second on an idle machine */
 #define AGAIN_SECONDS  86400.0
-#define FAILED_SECONDS 3600.0 /* before the next try */
+#define FAILED_SECONDS 3600.0 /* before a retry */
 #define REPORT_BYTES   65536
 
 struct node_self {
     struct store *store;
     struct job_manager *jobs;
     const char *worker;
-    double idle_since; /* monotonic, as are the others */
-    double again;      /* seconds before the check is repeated that was made under load */
+    double idle_since; /* monotonic, as the others */
+    double again;      /* seconds before a check made under load is repeated */
     double next_at;
     struct spawn check;
     double began;
@@ -52,7 +52,7 @@ static void node_self_begin(struct node_self *n, double now)
         log_warning("this machine cannot be checked: %s", e.text);
 }
 
-/* Also whether it was made under load. */
+/* *loaded: the machine was busy. */
 static bool node_self_store(struct node_self *n, const struct node_limits *limits, const char *text,
                             bool *loaded)
 {
@@ -79,8 +79,7 @@ static bool node_self_store(struct node_self *n, const struct node_limits *limit
     return stored;
 }
 
-/* True: the check has ended. One under load says nothing of the speed: it is repeated, ever more
- * rarely while that lasts, as it takes time from the others. */
+/* True: the check has ended. One made under load is repeated, at growing intervals. */
 static bool node_self_poll(struct node_self *n, const struct node_self_settings *settings,
                            double now)
 {
@@ -111,7 +110,7 @@ double node_self_round(struct node_self *n, const struct node_self_settings *set
     job_manager_slots(n->jobs, &slots);
     if (slots.used) {
         if (n->check.pid)
-            n->next_at = now; /* it is made up for */
+            n->next_at = now; /* to be repeated */
         spawn_clear(&n->check);
         n->idle_since = now;
         return INFINITY;

@@ -1,7 +1,7 @@
 /*
- * This machine checks itself (train-worker --self-check) while no job runs: some time after the
- * daemon's start, then once a day. A job that starts meanwhile ends the check, whose figures would
- * say nothing. Driven by the rounds of the job manager's loop, on its thread.
+ * Checks this machine (train-worker --self-check) while no job runs: some time after the
+ * daemon's start, then daily. A job's start aborts the check, which would measure nothing
+ * useful. Called in the rounds of the job manager's loop.
  */
 #pragma once
 
@@ -11,16 +11,15 @@
 struct node_self;
 
 struct node_self_settings {
-    double idle_seconds; /* without a job before it is checked; 0: never */
+    double idle_seconds; /* of idling before a check; 0: never check */
     struct node_limits limits;
 };
 
 /* worker: the program, borrowed. */
 struct node_self *node_self_create(struct store *s, struct job_manager *m, const char *worker);
 
-/* What there is to do now. Returns after how many seconds to call again at the latest; INFINITY:
- * whenever something happens. */
+/* Returns after how many seconds to call again at the latest; INFINITY: at the next event. */
 double node_self_round(struct node_self *n, const struct node_self_settings *settings);
 
-/* Ends a check under way; NULL is fine. */
+/* Aborts a check; NULL is fine. */
 void node_self_destroy(struct node_self *n);

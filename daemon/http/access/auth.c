@@ -167,7 +167,7 @@ int auth_check_job(const struct request *q, int64_t id, struct error *e)
     owner = job.submitted_by;
     job.submitted_by = NULL;
     store_job_clear(&job);
-    /* Names of users and tokens have a prefix, so this is none. */
+    /* Users and tokens have a prefix, so this is a sweep. */
     if (owner && sscanf(owner, "sweep %lld%n", &sweep, &used) == 1 && !owner[used]) {
         free(owner);
         status = auth_sweep_owner(q, sweep, &owner, e);

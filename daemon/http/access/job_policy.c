@@ -83,7 +83,6 @@ static bool job_policy_name_matches(const char *name, const char *row)
     return row[length - 1] == '*' ? strncmp(name, row, length - 1) == 0 : strcmp(name, row) == 0;
 }
 
-/* Some matching parameters name a file or a folder to read or write. */
 static bool job_policy_names_a_file(const char *name)
 {
     static const char *const words[] = {"file", "path", "dir", "topo", "output"};
@@ -105,7 +104,7 @@ static bool job_policy_is_harmless_parameter(const char *name, const char *value
     return false;
 }
 
-/* Returns how many arguments from args[i] on form one that is allowed; 0: it is not. */
+/* The number of arguments from args[i] on that form an allowed one; 0: not allowed. */
 static size_t job_policy_is_harmless(char *const *args, size_t i, size_t count)
 {
     static const char *const reports[] = {"--report-bindings", "--display-map",

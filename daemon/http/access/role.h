@@ -1,7 +1,6 @@
 /*
- * The roles: what a caller may do. One table, from which the rights of tokens, openapi.json
- * (x-role, x-roles) and the first table of doc/security.md come. What a route needs stands in the
- * table of routes.
+ * Roles. The table has the rights of tokens, openapi.json (x-role, x-roles) and the first table
+ * of doc/security.md. The role that a route requires is in the table of routes.
  */
 #pragma once
 
@@ -13,12 +12,12 @@ enum role { ROLE_ANYONE, ROLE_READ, ROLE_SUBMIT, ROLE_OPERATOR, ROLE_NODE, ROLE_
 
 struct role_info {
     const char *name;
-    unsigned rights; /* RIGHT() bits: its own, and those of the roles it includes */
-    const char *may; /* beyond the routes of its own, in words; NULL: nothing */
+    unsigned rights; /* RIGHT() bits: of the role and of those it includes */
+    const char *may; /* rights beyond routes, in words; NULL: none */
 };
 const struct role_info *role_at(enum role role);
 
-int role_of_token(const char *name); /* enum role that a token may have; -1: none of that name */
+int role_of_token(const char *name); /* a role that tokens can have; -1: no such role */
 
 /* "read, submit, operator, node or admin" */
 void role_list_of_tokens(char *text, size_t bytes);

@@ -23,7 +23,7 @@ struct token {
     enum role role;
     double created_at, expires_at, used_at; /* 0: never */
     unsigned char hash[HASH_BYTES];
-    double allowance, counted_at; /* requests it may still make, as of then */
+    double allowance, counted_at; /* requests left at that time */
 };
 
 struct tokens {
@@ -49,7 +49,7 @@ static void token_hash_of(const char *text, unsigned char hash[HASH_BYTES])
 
 /* ---------------------------------------------------------------- the file */
 
-/* The item after the last one, which does not count yet. */
+/* A zeroed item after the last one, not counted yet. */
 static struct token *tokens_append(struct tokens *t)
 {
     t->items = must_alloc(array_grow(t->items, t->count, &t->room, sizeof *t->items));
@@ -94,7 +94,7 @@ static int tokens_load(struct tokens *t, struct error *e)
     t->next = json_integer_value(json_object_get(document, "next"));
     const json_t *list = json_object_get(document, "tokens");
     if (!document && e->code != ERR_CORRUPT)
-        status = -(int)e->code; /* it may be whole: nothing is to be removed */
+        status = -(int)e->code; /* the file may be intact, so nothing may be overwritten */
     else if (t->next < 1 || !json_is_array(list))
         status = tokens_damaged(t, e);
     json_array_foreach (list, i, item)
@@ -227,7 +227,7 @@ static int tokens_remove(struct tokens *t, int64_t id, struct error *e)
     memmove(&t->items[i], &t->items[i + 1], (t->count - i - 1) * sizeof gone);
     t->count--;
     int status = tokens_save(t, e);
-    if (status) { /* it is still in the file: keep it here too */
+    if (status) { /* it is still in the file */
         memmove(&t->items[i + 1], &t->items[i], (t->count - i) * sizeof gone);
         t->items[i] = gone;
         t->count++;
@@ -267,7 +267,7 @@ bool tokens_alive(struct tokens *t, int64_t id, double now)
     return alive;
 }
 
-/* The id within "traind-ID-SECRET", 0: it is not such a text. */
+/* The ID in "traind-ID-SECRET"; 0: not of this form. */
 static int64_t token_id_of(const char *text)
 {
     char *end;
@@ -279,7 +279,7 @@ static int64_t token_id_of(const char *text)
     return errno || *end != '-' ? 0 : id;
 }
 
-/* Bucket of a second's requests, refilled all the time. */
+/* Token bucket for one second's requests. */
 static bool token_within_rate(struct token *k, double now, double per_second)
 {
     double passed = fmin(fmax(now - k->counted_at, 0), 1);

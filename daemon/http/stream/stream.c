@@ -14,28 +14,28 @@
 #include "daemon/http/stream/stream_ring.h"
 #include "daemon/store/store_open.h"
 
-#define PAGE_EVENTS   512u /* read from the store at once: bounds what a stream holds */
+#define PAGE_EVENTS   512u /* read from the store at once */
 #define PAGE_BYTES    (32u * 1024)
-#define RETRY_MS      1000 /* told to clients: how soon they come again after a break */
+#define RETRY_MS      1000 /* sent to clients: reconnect after this time */
 #define CLIENT_BYTES  64
-#define LOOK_SECONDS  0.9 /* the thread wakes each second */
+#define LOOK_SECONDS  0.9 /* the thread wakes every second */
 #define BLOCK_BYTES   (32u * 1024)
-#define PENDING_BYTES ((size_t)256 << 20) /* a page and the largest event */
-#define FOLLOW_EVENTS 4096u               /* the thread takes at a time */
+#define PENDING_BYTES ((size_t)256 << 20) /* for a page and the largest event */
+#define FOLLOW_EVENTS 4096u               /* read by the thread at once */
 
 struct stream {
     struct stream *next;
     struct streams *all;
     char client[CLIENT_BYTES];
     int64_t token;                     /* 0: none */
-    bool refused;                      /* its token is no more */
-    int64_t job_id, after;             /* after: the last event sent, or in pending */
+    bool refused;                      /* its token is revoked or expired */
+    int64_t job_id, after;             /* after: id of the last event sent or pending */
     struct MHD_Connection *connection; /* suspended while waiting */
-    int socket;                        /* the connection's; -1 before there is one */
+    int socket;                        /* of the connection; -1: none yet */
     bool waiting;
-    bool left;      /* the client has closed its side: it counts no more, and ends when it wakes */
-    double sent_at; /* monotonic */
-    struct buffer pending; /* on its way: the beginning, a page of the store, a large event */
+    bool left;             /* the client has disconnected; no longer counted, ends when woken */
+    double sent_at;        /* monotonic */
+    struct buffer pending; /* being sent: the greeting, a page of the store, or a large event */
     size_t pending_from;
 };
 
@@ -45,18 +45,18 @@ struct streams {
     struct streams_limits limits;
     pthread_t thread;
     bool has_thread;
-    pthread_mutex_t lock; /* guards all that follows; taken before microhttpd's own locks */
+    pthread_mutex_t lock; /* guards what follows; taken before microhttpd's locks */
     pthread_cond_t change;
     bool committed, stopping;
-    double looked_at; /* monotonic: for streams whose clients have left */
+    double looked_at; /* monotonic: last check for disconnected clients */
     int64_t count;
     struct stream *first;
-    struct stream_ring *ring; /* follows the store while there are streams */
+    struct stream_ring *ring; /* filled while there are streams */
 };
 
 /* ---------------------------------------------------------------- waking */
 
-/* All of these hold the lock. */
+/* These require the lock. */
 static void stream_wake(struct stream *s)
 {
     if (!s->waiting)
@@ -73,7 +73,7 @@ static void stream_wake_for_events(struct streams *all)
         if (s->after < all->ring->base || ring_find(all->ring, s->after, s->job_id))
             stream_wake(s);
         else
-            s->after = all->ring->head; /* nothing for it so far */
+            s->after = all->ring->head; /* no event for it */
     }
 }
 
@@ -84,7 +84,7 @@ static void stream_wake_for_heartbeat(struct streams *all, double now)
             stream_wake(s);
 }
 
-/* A suspended connection is not read by microhttpd, which would learn of its end by a heartbeat. */
+/* microhttpd does not read suspended connections, and would notice only at a heartbeat. */
 static bool stream_has_left(struct stream *s)
 {
     struct pollfd fd = {.fd = s->socket, .events = POLLRDHUP};
@@ -130,7 +130,7 @@ static bool streams_add_event(void *context, const struct store_event_row *row)
 
     pthread_mutex_lock(&all->lock);
     if (row->id <= all->ring->head)
-        ; /* it began anew in the meantime */
+        ; /* the ring was reset meanwhile */
     else if (text)
         ring_add(all->ring, row->id, row->job_id, text, bytes);
     else
@@ -155,8 +155,8 @@ static void stream_ring_restart(struct streams *all, int64_t head)
     pthread_mutex_unlock(&all->lock);
 }
 
-/* Where events come faster than anybody can be told of them, the ring begins anew at the newest:
- * streams read the others from the store. */
+/* If events arrive faster than they can be read, the ring restarts at the newest, and streams read
+ * the others from the store. */
 static int streams_follow(struct streams *all, struct error *e)
 {
     struct store_event_range range = {.limit = FOLLOW_EVENTS};
@@ -177,7 +177,7 @@ static int streams_follow(struct streams *all, struct error *e)
     return 0;
 }
 
-/* Seconds are whole: heartbeats need no more. */
+/* At most a second, for heartbeats. */
 static void stream_wait_for_change(struct streams *all)
 {
     double until = clock_monotonic() + 1;
@@ -227,7 +227,7 @@ static size_t stream_send_pending(struct stream *s, char *buffer, size_t room)
     return bytes;
 }
 
-/* Whole events from the ring, as many as fit; a large one is put into pending. Holds the lock. */
+/* Copies as many whole events as fit; a larger one becomes pending. Requires the lock. */
 static size_t stream_send_from_ring(struct stream *s, char *buffer, size_t room)
 {
     const struct stream_ring *ring = s->all->ring;
@@ -267,7 +267,8 @@ static bool stream_add_to_page(void *context, const struct store_event_row *row)
     return page->stream->pending.bytes < PAGE_BYTES;
 }
 
-/* What the ring has not any more. head: of the ring before this, all events up to it are stored. */
+/* Reads events no longer in the ring. head: the ring's before this; all events up to it are stored.
+ */
 static int stream_read_page(struct stream *s, int64_t head)
 {
     struct page page = {.stream = s};
@@ -289,7 +290,7 @@ static size_t stream_send_heartbeat(char *buffer, size_t room)
     return bytes > 0 && (size_t)bytes < room ? (size_t)bytes : 0;
 }
 
-/* Nothing to send: a heartbeat if it is time, else the connection sleeps. Holds the lock. */
+/* Sends a heartbeat if it is due, else suspends the connection. Requires the lock. */
 static ssize_t stream_read_idle(struct stream *s, char *buffer, size_t room, double now)
 {
     if (now - s->sent_at >= (double)s->all->limits.heartbeat_seconds) {
@@ -301,7 +302,7 @@ static ssize_t stream_read_idle(struct stream *s, char *buffer, size_t room, dou
     return 0;
 }
 
-/* With the lock held, which it gives back for a look into the store. */
+/* Requires the lock, and releases it to read the store. */
 static ssize_t stream_send_some(struct stream *s, char *buffer, size_t room)
 {
     struct streams *all = s->all;
@@ -352,7 +353,7 @@ static int64_t streams_of(struct streams *all, const char *client)
     return count;
 }
 
-/* The first thing it says: how soon to come again, and from where. Holds the lock. */
+/* Requires the lock. */
 static bool stream_greet(struct stream *s)
 {
     char text[64];
@@ -362,7 +363,7 @@ static bool stream_greet(struct stream *s)
     return buffer_append(&s->pending, text, (size_t)bytes);
 }
 
-/* Holds the lock. While nobody listened, the ring stood still. */
+/* Requires the lock. Without streams the ring was not filled. */
 static int streams_admit(struct streams *all, struct stream *s, int64_t newest, struct error *e)
 {
     if (all->stopping)
@@ -374,7 +375,7 @@ static int streams_admit(struct streams *all, struct stream *s, int64_t newest, 
                          (long long)all->limits.per_client);
     if (!all->first) {
         ring_reset(all->ring, newest);
-        all->committed = true; /* whatever came since newest was looked up */
+        all->committed = true; /* for events since newest was read */
         pthread_cond_signal(&all->change);
     }
     if (s->after == STREAM_FROM_NOW)

@@ -8,7 +8,7 @@
 
 /* ---------------------------------------------------------------- text */
 
-/* Steps are most of the events: their fields are taken as they are stored. */
+/* Most events are steps; their stored JSON is embedded as it is. */
 static char *stream_ring_step_data(const struct store_event_row *row)
 {
     char *data = NULL;
@@ -70,8 +70,7 @@ static void stream_ring_drop_oldest(struct stream_ring *r)
     r->count--;
 }
 
-/* Drops what lies in [from, from + bytes) and, after turning back to the beginning, what lay
- * behind. */
+/* Drops the events in [used_to, used_to + bytes), and on wrap-around those after used_to. */
 static void ring_make_room(struct stream_ring *r, size_t bytes)
 {
     if (r->used_to + bytes > RING_BYTES) {
@@ -86,7 +85,7 @@ static void ring_make_room(struct stream_ring *r, size_t bytes)
 
 void ring_add(struct stream_ring *r, int64_t id, int64_t job_id, const char *text, size_t bytes)
 {
-    if (bytes > RING_BYTES / 2) { /* no event is: a line has its limit. Streams read the store */
+    if (bytes > RING_BYTES / 2) { /* larger than any line; streams then read the store */
         ring_reset(r, id);
         return;
     }

@@ -1,6 +1,6 @@
 /*
- * The newest events as text for server-sent events, made once for all streams: a ring of bounded
- * memory. A stream behind its beginning reads the store instead. Not thread-safe: its owner locks.
+ * A ring buffer of the newest events as server-sent text, formatted once for all streams.
+ * Streams that are further behind read the store. Not thread-safe.
  */
 #pragma once
 
@@ -14,28 +14,32 @@
 
 struct ring_event {
     int64_t id, job_id;
-    size_t at, bytes; /* of text; whole, never wrapped round */
+    size_t at, bytes; /* in text, not wrapped around */
 };
 
 struct stream_ring {
-    int64_t base, head;  /* ids in (base, head] are all here */
+    int64_t base, head;  /* all events with ids in (base, head] are here */
     size_t first, count; /* of events[], first modulo RING_EVENTS */
-    size_t used_to;      /* where the next text may begin */
+    size_t used_to;      /* where the next text goes */
     struct ring_event events[RING_EVENTS];
     char text[RING_BYTES];
 };
 
-void ring_reset(struct stream_ring *r, int64_t head); /* empty, everything up to head forgotten */
+void ring_reset(struct stream_ring *r, int64_t head); /* empties it; base becomes head */
 
-/* An event's text: "id: 17\nevent: step\ndata: {...}\n\n". The caller frees it; NULL: no memory. */
+/* "id: 17
+ * event: step
+ * data: {...}
+ *
+ * ". The caller frees it; NULL: no memory. */
 char *event_text(const struct store_event_row *row, size_t *bytes);
 
-/* Copies the text; the oldest make room. Ids must rise. */
+/* Copies the text and drops the oldest events for it. Ids increase. */
 void ring_add(struct stream_ring *r, int64_t id, int64_t job_id, const char *text, size_t bytes);
 
-/* The first event with an id above after, of job_id (STORE_ALL_JOBS: any); NULL: none. after must
- * not lie below base. */
+/* The first event of job_id (STORE_ALL_JOBS: any) with an id above after, which is at least base.
+ */
 const struct ring_event *ring_find(const struct stream_ring *r, int64_t after, int64_t job_id);
-/* The one behind it that fits the same, or NULL. */
+/* The next one of job_id, or NULL. */
 const struct ring_event *ring_next(const struct stream_ring *r, const struct ring_event *event,
                                    int64_t job_id);
