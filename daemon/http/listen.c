@@ -13,8 +13,8 @@
 #include <systemd/sd-daemon.h>
 #include <unistd.h>
 
-#define BACKLOG 4096 /* many nodes may report at once; the kernel limits it to net.core.somaxconn  \
-                      */
+/* Many nodes may report at once; the kernel limits it to net.core.somaxconn. */
+#define BACKLOG 4096
 
 /* ---------------------------------------------------------------- TCP */
 
@@ -87,22 +87,6 @@ static bool listen_is_traind(const struct addrinfo *found)
     return strstr(answer, "\"status\":\"ok\",\"version\"");
 }
 
-static int listen_bind_and_listen(int fd, const struct addrinfo *found, const char *address,
-                                  struct error *e)
-{
-    int yes = 1;
-
-    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
-    if (bind(fd, found->ai_addr, found->ai_addrlen) == 0 && listen(fd, BACKLOG) == 0)
-        return 0;
-    if (errno == EADDRINUSE)
-        return error_set(e, ERR_CONFLICT,
-                         "%s is in use by another %s. Stop that one, or choose another "
-                         "address with --listen HOST:PORT (port 0 takes a free one)",
-                         address, listen_is_traind(found) ? "traind" : "program");
-    return error_set_errno(e, errno, "cannot listen on %s", address);
-}
-
 static int listen_check_loopback(const struct sockaddr *found, const char *address, struct error *e)
 {
     if (!listen_is_loopback(found))
@@ -118,10 +102,20 @@ static int listen_check_loopback(const struct sockaddr *found, const char *addre
 static int listen_open_tcp(const struct addrinfo *found, const char *address, int *fd,
                            struct error *e)
 {
+    int yes = 1;
+
     *fd = socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (*fd < 0)
         return error_set_errno(e, errno, "cannot make a socket for %s", address);
-    return listen_bind_and_listen(*fd, found, address, e);
+    setsockopt(*fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
+    if (bind(*fd, found->ai_addr, found->ai_addrlen) == 0 && listen(*fd, BACKLOG) == 0)
+        return 0;
+    if (errno == EADDRINUSE)
+        return error_set(e, ERR_CONFLICT,
+                         "%s is in use by another %s. Stop that one, or choose another "
+                         "address with --listen HOST:PORT (port 0 takes a free one)",
+                         address, listen_is_traind(found) ? "traind" : "program");
+    return error_set_errno(e, errno, "cannot listen on %s", address);
 }
 
 /* On success the caller frees *found with freeaddrinfo. */

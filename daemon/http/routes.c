@@ -179,21 +179,6 @@ static enum match route_match(const char *pattern, const char *path, int64_t *id
     return *pattern || *path ? MATCH_NONE : result;
 }
 
-static const struct route *routes_not_found(const char *method, const char *path, struct error *e)
-{
-    if (strncmp(path, "/v1/", 4) != 0 && strcmp(path, "/v1") != 0 && strcmp(method, "GET") == 0)
-        return &dashboard;
-    error_set(e, ERR_NOT_FOUND, "there is no %s; GET /v1/ lists the routes", path);
-    return NULL;
-}
-
-static void routes_allow_also(char *allow, size_t bytes, const char *method)
-{
-    size_t used = strlen(allow);
-    snprintf(allow + used, bytes - used, "%s%s%s", used ? ", " : "", method,
-             strcmp(method, "GET") == 0 ? ", HEAD" : "");
-}
-
 const struct route *route_find(const char *method, const char *path, int64_t *id, char *allow,
                                size_t allow_bytes, struct error *e)
 {
@@ -209,11 +194,16 @@ const struct route *route_find(const char *method, const char *path, int64_t *id
             return &routes[i];
         found = m;
         takes_method = takes_method || strcmp(routes[i].method, method) == 0;
-        routes_allow_also(allow, allow_bytes, routes[i].method);
+        size_t used = strlen(allow);
+        snprintf(allow + used, allow_bytes - used, "%s%s%s", used ? ", " : "", routes[i].method,
+                 strcmp(routes[i].method, "GET") == 0 ? ", HEAD" : "");
     }
+    bool is_file = strncmp(path, "/v1/", 4) != 0 && strcmp(path, "/v1") != 0;
+    if (found == MATCH_NONE && is_file && strcmp(method, "GET") == 0)
+        return &dashboard;
     if (found == MATCH_NONE)
-        return routes_not_found(method, path, e);
-    if (!takes_method)
+        error_set(e, ERR_NOT_FOUND, "there is no %s; GET /v1/ lists the routes", path);
+    else if (!takes_method)
         error_set(e, ERR_METHOD, "%s does not allow %s, only %s", path, method, allow);
     else if (found == MATCH_BAD_ID)
         error_set(e, ERR_USAGE, "the id in %s must be a whole number from 1", path);

@@ -360,27 +360,6 @@ static bool server_content_length_exceeds_limit(const struct http_request *x)
            (unsigned long long)x->body.limit * (waits ? 1 : DRAIN_FACTOR);
 }
 
-static const struct route *server_route_of(const struct http_request *x)
-{
-    struct error e;
-    int64_t id;
-    char allow[64];
-
-    return route_find(server_is_gettable(x->method) ? "GET" : x->method, x->url, &id, allow,
-                      sizeof allow, &e);
-}
-
-/* The body of an unauthorized request is discarded, so it cannot fill the memory; the answer is
- * sent once the request is complete. */
-static bool server_is_refused(const struct http_request *x)
-{
-    struct error e;
-    struct caller caller;
-
-    return server_find_caller(x, false, &caller, &e) || !x->route ||
-           auth_check(x->route, caller.rights, &e);
-}
-
 /* Duplicates of these fields could let a proxy see another request (RFC 9112, 11.2). */
 struct framing {
     int hosts, lengths, codings;
@@ -443,10 +422,11 @@ static struct http_request *server_begin_request(const struct endpoint *at,
                                                  struct MHD_Connection *c, const char *url,
                                                  const char *method)
 {
-    struct http_request *x = calloc(1, sizeof *x);
-
-    if (!x)
-        return NULL;
+    struct http_request *x = xcalloc(1, sizeof *x);
+    struct caller caller;
+    struct error e;
+    int64_t id;
+    char allow[64];
     x->at = at;
     x->connection = c;
     x->url = url;
@@ -460,8 +440,12 @@ static struct http_request *server_begin_request(const struct endpoint *at,
     if (x->current)
         *x->current = x;
     x->too_large = server_content_length_exceeds_limit(x);
-    x->route = server_route_of(x);
-    x->refused = server_is_refused(x);
+    x->route =
+        route_find(server_is_gettable(method) ? "GET" : method, url, &id, allow, sizeof allow, &e);
+    /* The body of an unauthorized request is discarded, so it cannot fill the memory; the answer is
+     * sent once the request is complete. */
+    x->refused = server_find_caller(x, false, &caller, &e) || !x->route ||
+                 auth_check(x->route, caller.rights, &e);
     return x;
 }
 
@@ -498,8 +482,6 @@ static enum MHD_Result server_handle(void *context, struct MHD_Connection *c, co
     (void)version;
     if (!x) {
         *state = x = server_begin_request(context, c, url, method);
-        if (!x)
-            return MHD_NO;
         if (!x->too_large && !x->malformed)
             return MHD_YES;
     } else if (*bytes) {
@@ -633,18 +615,6 @@ static int server_start_endpoint(struct endpoint *at, int *fd, unsigned threads,
 
 #define PEM_LIMIT_BYTES ((size_t)1 << 20)
 
-static int server_load_keys(struct http_server *s, const struct config *c, struct error *e)
-{
-    size_t bytes;
-
-    if (!c->tls_key)
-        return 0;
-    if (file_read(c->tls_certificate, PEM_LIMIT_BYTES, &s->certificate, &bytes, e) ||
-        file_read(c->tls_key, PEM_LIMIT_BYTES, &s->key, &bytes, e))
-        return -(int)e->code;
-    return 0;
-}
-
 static struct listen_rules server_rules_of(const struct config *c)
 {
     return (struct listen_rules){c->tls_key != NULL, c->tls_key && c->require_token};
@@ -662,7 +632,7 @@ static int server_open_sockets(struct http_server *s, const struct http_app *app
     if (!status && s->fds.local < 0) {
         status = listen_unix(c->socket, app->socket_gid, &s->fds.local, e);
         if (!status)
-            s->socket = strdup(c->socket);
+            s->socket = xstrdup(c->socket);
     }
     return status;
 }
@@ -684,7 +654,12 @@ int http_server_listen(const struct http_app *app, struct http_server **out, str
     s->readers = thread_pool_create(READ_THREADS);
     s->tcp = (struct endpoint){app, s->writers, s->readers, NULL, true};
     s->local = (struct endpoint){app, s->writers, s->readers, NULL, false};
-    int status = server_load_keys(s, s->config, e);
+    int status = 0;
+    size_t bytes;
+    if (s->config->tls_key &&
+        (file_read(s->config->tls_certificate, PEM_LIMIT_BYTES, &s->certificate, &bytes, e) ||
+         file_read(s->config->tls_key, PEM_LIMIT_BYTES, &s->key, &bytes, e)))
+        status = -(int)e->code;
     if (!status)
         status = server_open_sockets(s, app, e);
     if (status)

@@ -54,38 +54,6 @@ static int static_no_such_file(const struct request *q, struct error *e)
                      q->path);
 }
 
-static int static_no_dashboard(const struct request *q, struct error *e)
-{
-    return error_set(e, ERR_NOT_FOUND,
-                     "the dashboard's files are not in %s; install them, or set web_dir",
-                     q->config->web_dir);
-}
-
-static int static_send_file(struct reply *r, int fd, const struct stat *st, struct error *e)
-{
-    if (st->st_size == 0) {
-        close(fd);
-        return reply_text(r, 200, r->type, "", 0, e);
-    }
-    reply_file(r, 200, r->type, fd, 0, (uint64_t)st->st_size);
-    return 0;
-}
-
-static bool static_is_text(const char *type)
-{
-    return strncmp(type, "text/", 5) == 0 || strcmp(type, "image/svg+xml") == 0 ||
-           strcmp(type, "application/json") == 0;
-}
-
-static int static_send_text(struct reply *r, const char *path, struct error *e)
-{
-    int status = file_read(path, TEXT_BYTES_MAX, &r->body, &r->bytes, e);
-
-    if (status == 0)
-        r->status = 200;
-    return status;
-}
-
 int handle_static(const struct request *q, struct reply *r, struct error *e)
 {
     const char *name = strcmp(q->path, "/") == 0       ? "/index.html"
@@ -95,11 +63,15 @@ int handle_static(const struct request *q, struct reply *r, struct error *e)
     struct stat st;
 
     if (!static_is_plain(name) || !static_content_type(name) ||
-        (size_t)snprintf(path, sizeof path, "%s%s", q->config->web_dir, name) >= sizeof path)
+        file_path(path, NULL, "%s%s", q->config->web_dir, name))
         return static_no_such_file(q, e);
     int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
     if (fd < 0 && (errno == ENOENT || errno == ENOTDIR))
-        return strcmp(q->path, "/") == 0 ? static_no_dashboard(q, e) : static_no_such_file(q, e);
+        return strcmp(q->path, "/") != 0
+                   ? static_no_such_file(q, e)
+                   : error_set(e, ERR_NOT_FOUND,
+                               "the dashboard's files are not in %s; install them, or set web_dir",
+                               q->config->web_dir);
     if (fd < 0)
         return error_set_errno(e, errno, "cannot open %s", path);
     if (fstat(fd, &st) || !S_ISREG(st.st_mode)) {
@@ -115,8 +87,12 @@ int handle_static(const struct request *q, struct reply *r, struct error *e)
         close(fd);
         return reply_text(r, 304, r->type, "", 0, e);
     }
-    if (!static_is_text(r->type) || st.st_size > TEXT_BYTES_MAX)
-        return static_send_file(r, fd, &st, e);
-    close(fd);
-    return static_send_text(r, path, e);
+    bool is_text = strncmp(r->type, "text/", 5) == 0 || strcmp(r->type, "image/svg+xml") == 0 ||
+                   strcmp(r->type, "application/json") == 0;
+    if (st.st_size && (!is_text || st.st_size > TEXT_BYTES_MAX)) {
+        reply_file(r, 200, r->type, fd, 0, (uint64_t)st.st_size);
+        return 0;
+    }
+    r->status = 200;
+    return file_read_fd(fd, path, TEXT_BYTES_MAX, &r->body, &r->bytes, e);
 }

@@ -1,6 +1,7 @@
 #include "daemon/http/stats.h"
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "daemon/http/routes.h"
@@ -19,18 +20,12 @@ static struct {
     atomic_uint_fast64_t microseconds;
 } routes[ROUTES_MAX];
 
-static size_t stats_route_index(const struct route *route)
-{
-    for (size_t i = 0; route && i < ROUTES_MAX - 1 && route_at(i); i++)
-        if (route_at(i) == route)
-            return i;
-    return ROUTES_MAX - 1;
-}
-
 void stats_count(const struct route *route, int status, double seconds)
 {
-    size_t r = stats_route_index(route), s = 0, l = 0;
+    size_t r = 0, s = 0, l = 0;
 
+    while (r < ROUTES_MAX - 1 && (!route || route_at(r) != route))
+        r++;
     while (statuses[s] && statuses[s] != status)
         s++;
     while (l < LIMIT_COUNT && seconds > limits[l])
@@ -85,14 +80,12 @@ static void stats_print_durations(FILE *out, size_t r)
             stats_method_of(r), sum);
 }
 
-static int stats_was_asked(size_t r)
+static bool stats_has(size_t r)
 {
-    if (r < ROUTES_MAX - 1 && !route_at(r))
-        return 0;
     for (size_t l = 0; l <= LIMIT_COUNT; l++)
         if (atomic_load(&routes[r].below[l]))
-            return 1;
-    return 0;
+            return true;
+    return false;
 }
 
 void stats_print(FILE *out)
@@ -101,12 +94,12 @@ void stats_print(FILE *out)
           "# TYPE traind_http_requests_total counter\n",
           out);
     for (size_t r = 0; r < ROUTES_MAX; r++)
-        if (stats_was_asked(r))
+        if (stats_has(r))
             stats_print_statuses(out, r);
     fputs("# HELP traind_http_request_duration_seconds Time to an answer, without sending it.\n"
           "# TYPE traind_http_request_duration_seconds histogram\n",
           out);
     for (size_t r = 0; r < ROUTES_MAX; r++)
-        if (stats_was_asked(r))
+        if (stats_has(r))
             stats_print_durations(out, r);
 }

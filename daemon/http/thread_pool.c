@@ -14,27 +14,18 @@ struct thread_pool {
     pthread_t threads[]; /* (room) */
 };
 
-static struct pool_task *thread_pool_next_task(struct thread_pool *p)
-{
-    struct pool_task *task = p->first;
-
-    if (!task)
-        return NULL;
-    p->queued--;
-    p->first = task->next;
-    if (!p->first)
-        p->end = &p->first;
-    return task;
-}
-
 static void *thread_pool_run(void *context)
 {
     struct thread_pool *p = context;
 
     pthread_mutex_lock(&p->lock);
     for (;;) {
-        struct pool_task *task = thread_pool_next_task(p);
+        struct pool_task *task = p->first;
         if (task) {
+            p->queued--;
+            p->first = task->next;
+            if (!p->first)
+                p->end = &p->first;
             pthread_mutex_unlock(&p->lock);
             task->work(task->context);
             pthread_mutex_lock(&p->lock);

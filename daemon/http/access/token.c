@@ -118,9 +118,8 @@ static int tokens_save(struct tokens *t, struct error *e)
         json_array_append_new(list, item);
     }
     json_t *document = json_pack("{s:I, s:o}", "next", (json_int_t)t->next, "tokens", list);
-    char *text = document ? json_dumps(document, JSON_INDENT(1) | JSON_REAL_PRECISION(16)) : NULL;
-    int status = text ? file_write_secret(t->path, text, strlen(text), e)
-                      : error_set(e, ERR_NO_MEMORY, "no memory for the tokens");
+    char *text = must_alloc(json_dumps(document, JSON_INDENT(1) | JSON_REAL_PRECISION(16)));
+    int status = file_write_secret(t->path, text, strlen(text), e);
     free(text);
     json_decref(document);
     return status;
@@ -128,13 +127,13 @@ static int tokens_save(struct tokens *t, struct error *e)
 
 int tokens_open(const char *path, struct tokens **out, struct error *e)
 {
-    struct tokens *t = calloc(1, sizeof *t);
+    struct tokens *t;
 
     *out = NULL;
-    if (sodium_init() < 0 || !t || !(t->path = strdup(path))) {
-        free(t);
-        return error_set(e, ERR_NO_MEMORY, "no memory for the tokens, or no random numbers");
-    }
+    if (sodium_init() < 0)
+        return error_set(e, ERR_INTERNAL, "libsodium cannot be initialised: no random numbers");
+    t = xcalloc(1, sizeof *t);
+    t->path = xstrdup(path);
     pthread_mutex_init(&t->mutex, NULL);
     t->next = 1;
     int status = access(path, F_OK) == 0 ? tokens_load(t, e) : 0;

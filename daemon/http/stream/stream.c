@@ -10,6 +10,7 @@
 #include "common/buffer.h"
 #include "common/clock.h"
 #include "common/log.h"
+#include "common/xalloc.h"
 #include "daemon/http/access/token.h"
 #include "daemon/http/stream/stream_ring.h"
 #include "daemon/store/store_open.h"
@@ -77,13 +78,6 @@ static void stream_wake_for_events(struct streams *all)
     }
 }
 
-static void stream_wake_for_heartbeat(struct streams *all, double now)
-{
-    for (struct stream *s = all->first; s; s = s->next)
-        if (now - s->sent_at >= (double)all->limits.heartbeat_seconds)
-            stream_wake(s);
-}
-
 /* microhttpd does not read suspended connections, and would notice only at a heartbeat. */
 static bool stream_has_left(struct stream *s)
 {
@@ -94,20 +88,19 @@ static bool stream_has_left(struct stream *s)
     return s->left;
 }
 
-static bool stream_has_lost_token(struct stream *s)
+/* Heartbeats, and once a second the ends of streams. */
+static void stream_wake_by_time(struct streams *all, double now)
 {
-    s->refused = s->token && !tokens_alive(s->all->tokens, s->token, clock_now());
-    return s->refused;
-}
+    bool look = now - all->looked_at >= LOOK_SECONDS;
 
-static void stream_end_those_that_left(struct streams *all, double now)
-{
-    if (now - all->looked_at < LOOK_SECONDS)
-        return;
-    all->looked_at = now;
-    for (struct stream *s = all->first; s; s = s->next)
-        if (stream_has_lost_token(s) || (s->waiting && stream_has_left(s)))
+    all->looked_at = look ? now : all->looked_at;
+    for (struct stream *s = all->first; s; s = s->next) {
+        if (look)
+            s->refused = s->token && !tokens_alive(all->tokens, s->token, clock_now());
+        if (now - s->sent_at >= (double)all->limits.heartbeat_seconds || s->refused ||
+            (look && s->waiting && stream_has_left(s)))
             stream_wake(s);
+    }
 }
 
 /* ---------------------------------------------------------------- following the store */
@@ -148,13 +141,6 @@ static int64_t stream_ring_head(struct streams *all)
     return head;
 }
 
-static void stream_ring_restart(struct streams *all, int64_t head)
-{
-    pthread_mutex_lock(&all->lock);
-    ring_reset(all->ring, head);
-    pthread_mutex_unlock(&all->lock);
-}
-
 /* If events arrive faster than they can be read, the ring restarts at the newest, and streams read
  * the others from the store. */
 static int streams_follow(struct streams *all, struct error *e)
@@ -165,7 +151,9 @@ static int streams_follow(struct streams *all, struct error *e)
     if (store_event_newest(all->store, &newest, e))
         return -(int)e->code;
     if (newest - head > (int64_t)RING_EVENTS) {
-        stream_ring_restart(all, newest);
+        pthread_mutex_lock(&all->lock);
+        ring_reset(all->ring, newest);
+        pthread_mutex_unlock(&all->lock);
         return 0;
     }
     do {
@@ -177,15 +165,6 @@ static int streams_follow(struct streams *all, struct error *e)
     return 0;
 }
 
-/* At most a second, for heartbeats. */
-static void stream_wait_for_change(struct streams *all)
-{
-    double until = clock_monotonic() + 1;
-
-    while (!all->committed && !all->stopping && clock_wait(&all->change, &all->lock, until))
-        ;
-}
-
 static void *streams_run(void *context)
 {
     struct streams *all = context;
@@ -193,7 +172,9 @@ static void *streams_run(void *context)
 
     pthread_mutex_lock(&all->lock);
     while (!all->stopping) {
-        stream_wait_for_change(all);
+        double until = clock_monotonic() + 1; /* for heartbeats */
+        while (!all->committed && !all->stopping && clock_wait(&all->change, &all->lock, until))
+            ;
         bool look = all->committed && all->first;
         all->committed = false;
         if (look) {
@@ -204,8 +185,7 @@ static void *streams_run(void *context)
                 log_warning("streams: the events cannot be read: %s", e.text);
             stream_wake_for_events(all);
         }
-        stream_wake_for_heartbeat(all, clock_monotonic());
-        stream_end_those_that_left(all, clock_monotonic());
+        stream_wake_by_time(all, clock_monotonic());
     }
     pthread_mutex_unlock(&all->lock);
     return NULL;
@@ -284,18 +264,13 @@ static int stream_read_page(struct stream *s, int64_t head)
     return 0;
 }
 
-static size_t stream_send_heartbeat(char *buffer, size_t room)
-{
-    int bytes = snprintf(buffer, room, "event: heartbeat\ndata: {\"t\":%.3f}\n\n", clock_now());
-    return bytes > 0 && (size_t)bytes < room ? (size_t)bytes : 0;
-}
-
 /* Sends a heartbeat if it is due, else suspends the connection. Requires the lock. */
 static ssize_t stream_read_idle(struct stream *s, char *buffer, size_t room, double now)
 {
     if (now - s->sent_at >= (double)s->all->limits.heartbeat_seconds) {
+        int bytes = snprintf(buffer, room, "event: heartbeat\ndata: {\"t\":%.3f}\n\n", clock_now());
         s->sent_at = now;
-        return (ssize_t)stream_send_heartbeat(buffer, room);
+        return bytes > 0 && (size_t)bytes < room ? bytes : 0;
     }
     s->waiting = true;
     MHD_suspend_connection(s->connection);
@@ -344,31 +319,18 @@ static ssize_t stream_read(void *context, uint64_t position, char *buffer, size_
 
 /* ---------------------------------------------------------------- one stream */
 
-static int64_t streams_of(struct streams *all, const char *client)
-{
-    int64_t count = 0;
-
-    for (struct stream *s = all->first; s; s = s->next)
-        count += strncmp(s->client, client, CLIENT_BYTES - 1) == 0 && !stream_has_left(s);
-    return count;
-}
-
-/* Requires the lock. */
-static bool stream_greet(struct stream *s)
-{
-    char text[64];
-    int bytes =
-        snprintf(text, sizeof text, "retry: %d\nid: %lld\n\n", RETRY_MS, (long long)s->after);
-
-    return buffer_append(&s->pending, text, (size_t)bytes);
-}
-
 /* Requires the lock. Without streams the ring was not filled. */
 static int streams_admit(struct streams *all, struct stream *s, int64_t newest, struct error *e)
 {
+    char text[64];
+    int64_t count = 0;
+
     if (all->stopping)
         return error_set(e, ERR_UNREACHABLE, "the daemon is being stopped");
-    if (streams_of(all, s->client) >= all->limits.per_client)
+    for (struct stream *other = all->first; other; other = other->next)
+        count +=
+            strncmp(other->client, s->client, CLIENT_BYTES - 1) == 0 && !stream_has_left(other);
+    if (count >= all->limits.per_client)
         return error_set(e, ERR_TOO_MANY,
                          "this client has %lld streams of events already, which is the limit "
                          "(streams_per_client); close one first",
@@ -380,7 +342,9 @@ static int streams_admit(struct streams *all, struct stream *s, int64_t newest, 
     }
     if (s->after == STREAM_FROM_NOW)
         s->after = newest;
-    if (!stream_greet(s))
+    int bytes =
+        snprintf(text, sizeof text, "retry: %d\nid: %lld\n\n", RETRY_MS, (long long)s->after);
+    if (!buffer_append(&s->pending, text, (size_t)bytes))
         return error_set(e, ERR_NO_MEMORY, "no memory for a stream");
     s->next = all->first;
     all->first = s;
@@ -392,11 +356,9 @@ int stream_open(struct streams *all, const struct stream_request *request, struc
                 struct error *e)
 {
     int64_t newest;
-    struct stream *s = calloc(1, sizeof *s);
+    struct stream *s = xcalloc(1, sizeof *s);
 
     *out = NULL;
-    if (!s)
-        return error_set(e, ERR_NO_MEMORY, "no memory for a stream");
     *s = (struct stream){.all = all,
                          .token = request->token,
                          .job_id = request->job_id,
@@ -436,7 +398,7 @@ void stream_close(struct stream *s)
     free(s);
 }
 
-static void stream_close_it(void *context)
+static void stream_close_context(void *context)
 {
     stream_close(context);
 }
@@ -451,7 +413,7 @@ struct MHD_Response *stream_response(struct stream *s, struct MHD_Connection *co
     s->socket = info ? info->connect_fd : -1;
     pthread_mutex_unlock(&s->all->lock);
     return MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, BLOCK_BYTES, stream_read, s,
-                                             stream_close_it);
+                                             stream_close_context);
 }
 
 /* ---------------------------------------------------------------- all streams */
@@ -459,10 +421,10 @@ struct MHD_Response *stream_response(struct stream *s, struct MHD_Connection *co
 int streams_create(struct store *store, struct tokens *tokens, const struct streams_limits *limits,
                    struct streams **out, struct error *e)
 {
-    struct streams *all = calloc(1, sizeof *all);
+    struct streams *all = xcalloc(1, sizeof *all);
 
     *out = NULL;
-    if (!all || !(all->ring = malloc(sizeof *all->ring))) {
+    if (!(all->ring = malloc(sizeof *all->ring))) { /* over 4 MiB */
         free(all);
         return error_set(e, ERR_NO_MEMORY, "no memory for streams");
     }

@@ -5,49 +5,36 @@
 #include <string.h>
 
 #include "common/json.h"
+#include "common/xalloc.h"
 
 /* ---------------------------------------------------------------- text */
 
 /* Most events are steps; their stored JSON is embedded as it is. */
-static char *stream_ring_step_data(const struct store_event_row *row)
+static char *stream_ring_data(const struct store_event_row *row)
 {
-    char *data = NULL;
-    bool empty = row->body[1] == '}';
-
-    if (asprintf(&data,
-                 "{\"id\":%lld,\"job\":%lld,\"attempt\":%lld,\"t\":%.6f,\"type\":\"step\"%s%s",
-                 (long long)row->id, (long long)row->job_id, (long long)row->attempt, row->t,
-                 empty ? "" : ",", row->body + 1) < 0)
-        return NULL;
-    return data;
-}
-
-static char *stream_ring_other_data(const struct store_event_row *row)
-{
-    json_t *event = store_event_json(row);
-    char *data = event ? json_to_text(event, JSON_COMPACT) : NULL;
-
-    json_decref(event);
-    return data;
-}
-
-static bool ring_is_word(const char *text)
-{
-    return text[strspn(text, "abcdefghijklmnopqrstuvwxyz_")] == '\0' && *text;
+    if (strcmp(row->type, "step") != 0 || strpbrk(row->body, "\r\n")) {
+        json_t *event = store_event_json(row);
+        char *data = event ? json_to_text(event, JSON_COMPACT) : NULL;
+        json_decref(event);
+        return data;
+    }
+    return xasprintf("{\"id\":%lld,\"job\":%lld,\"attempt\":%lld,\"t\":%.6f,\"type\":\"step\"%s%s",
+                     (long long)row->id, (long long)row->job_id, (long long)row->attempt, row->t,
+                     row->body[1] == '}' ? "" : ",", row->body + 1);
 }
 
 char *event_text(const struct store_event_row *row, size_t *bytes)
 {
-    bool step = strcmp(row->type, "step") == 0 && !strpbrk(row->body, "\r\n");
-    char *data = step ? stream_ring_step_data(row) : stream_ring_other_data(row), *text = NULL;
+    char *data = stream_ring_data(row);
+    bool is_word = *row->type && !row->type[strspn(row->type, "abcdefghijklmnopqrstuvwxyz_")];
 
     if (!data)
         return NULL;
-    int length = asprintf(&text, "id: %lld\nevent: %s\ndata: %s\n\n", (long long)row->id,
-                          ring_is_word(row->type) ? row->type : "message", data);
+    char *text = xasprintf("id: %lld\nevent: %s\ndata: %s\n\n", (long long)row->id,
+                           is_word ? row->type : "message", data);
     free(data);
-    *bytes = length < 0 ? 0 : (size_t)length;
-    return length < 0 ? NULL : text;
+    *bytes = strlen(text);
+    return text;
 }
 
 /* ---------------------------------------------------------------- ring */
