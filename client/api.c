@@ -1,10 +1,10 @@
 #include "client/api.h"
 
 #include <errno.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/context.h"
 #include "client/context.h"
 #include "client/token.h"
 #include "common/buffer.h"
@@ -255,14 +255,10 @@ static int api_add_token(struct curl_slist **headers, struct error *e)
 }
 
 /* type: the expected Content-Type, a static text. */
-static CURL *api_prepare(const char *type, struct error *e)
+static CURL *api_prepare(const char *type)
 {
     if (!connection)
-        connection = curl_easy_init();
-    if (!connection) {
-        error_set(e, ERR_NO_MEMORY, "libcurl could not be started");
-        return NULL;
-    }
+        connection = must_alloc(curl_easy_init());
     silence_seconds = 0;
     curl_easy_reset(connection); /* the connection itself stays open */
     api_set_defaults(connection);
@@ -333,21 +329,6 @@ static int api_distrust(CURL *curl, const char *words, struct error *e)
                      advice);
 }
 
-static int api_answered_by_another(CURL *curl, const char *path, struct error *e)
-{
-    return error_set(e, ERR_INTERNAL, "%s answered %s with %s instead of %s: is this traind?",
-                     client.server, path, api_answer_type(curl), api_wanted_type(curl));
-}
-
-/* Whether the call was connected when it timed out. */
-static bool api_had_connection(CURL *curl)
-{
-    curl_off_t microseconds = 0;
-
-    curl_easy_getinfo(curl, CURLINFO_PRETRANSFER_TIME_T, &microseconds);
-    return microseconds > 0;
-}
-
 static int api_fell_silent(const char *path, struct error *e)
 {
     if (silence_seconds)
@@ -366,12 +347,14 @@ static int api_fell_silent(const char *path, struct error *e)
 static int api_failure_of(CURL *curl, CURLcode code, const char *path, const char *words,
                           struct error *e)
 {
+    curl_off_t connected_after = 0; /* microseconds */
     long os_errno = 0;
 
     if (api_is_good(curl) || api_is_of_type(curl, "application/problem+json"))
         any_answer = true; /* even if it was cut short */
     if ((code == CURLE_OK || code == CURLE_WRITE_ERROR) && api_is_2xx(curl) && !api_is_good(curl))
-        return api_answered_by_another(curl, path, e);
+        return error_set(e, ERR_INTERNAL, "%s answered %s with %s instead of %s: is this traind?",
+                         client.server, path, api_answer_type(curl), api_wanted_type(curl));
     if (code == CURLE_OK)
         return 0;
     words = *words ? words : curl_easy_strerror(code);
@@ -388,7 +371,8 @@ static int api_failure_of(CURL *curl, CURLcode code, const char *path, const cha
         return error_set(e, ERR_UNREACHABLE,
                          "no TLS with %s (%s)\n  A daemon without TLS is reached by http://%s",
                          client.server, words, strstr(client.server, "//") + 2);
-    if (code == CURLE_OPERATION_TIMEDOUT && api_had_connection(curl))
+    curl_easy_getinfo(curl, CURLINFO_PRETRANSFER_TIME_T, &connected_after);
+    if (code == CURLE_OPERATION_TIMEDOUT && connected_after > 0)
         return api_fell_silent(path, e);
     if (code == CURLE_UNSUPPORTED_PROTOCOL || code == CURLE_WEIRD_SERVER_REPLY ||
         code == CURLE_BAD_CONTENT_ENCODING)
@@ -398,71 +382,11 @@ static int api_failure_of(CURL *curl, CURLcode code, const char *path, const cha
     return api_unreachable(code, os_errno ? strerror((int)os_errno) : words, e);
 }
 
-/* Runs a prepared call. The caller clears answer, also after an error. */
-static int api_perform_with(CURL *curl, const char *path, struct buffer *answer, struct error *e)
-{
-    char words[CURL_ERROR_SIZE] = "";
-    long status = 0;
-
-    curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, words);
-    if (answer) {
-        curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, api_take_bytes);
-        curl_easy_setopt(curl, CURLOPT_WRITEDATA, answer);
-    }
-    int code = api_failure_of(curl, curl_easy_perform(curl), path, words, e);
-    curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, NULL);
-    if (code)
-        return code;
-    curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &status);
-    if (status < 200 || status > 299)
-        return answer ? api_take_problem(answer, status, e) : api_problem_to_error(NULL, status, e);
-    return 0;
-}
-
-/* Frees the headers. answer NULL: the caller has set where the answer goes. */
-static int api_perform_and_free(CURL *curl, const char *path, struct curl_slist *headers,
-                                struct buffer *answer, struct error *e)
-{
-    int code = api_set_address(curl, path, e);
-
-    if (code == 0)
-        code = api_add_token(&headers, e);
-    if (code == 0) {
-        curl_easy_setopt(curl, CURLOPT_HTTPHEADER, headers);
-        code = api_perform_with(curl, path, answer, e);
-    }
-    curl_slist_free_all(headers);
-    return code;
-}
-
-static int api_perform(CURL *curl, const char *path, struct buffer *answer, struct error *e)
-{
-    return api_perform_and_free(curl, path, NULL, answer, e);
-}
-
-static int api_parse_json(const char *path, const struct buffer *answer, json_t **json,
-                          struct error *e)
-{
-    json_error_t where;
-
-    *json = json_loadb(answer->data ? answer->data : "", answer->bytes, 0, &where);
-    if (!*json)
-        return error_set(e, ERR_INTERNAL, "%s answered %s with something that is not JSON (%s)",
-                         client.server, path, where.text);
-    if (!client.json) /* only batch scripts and notes may have several lines */
-        text_escape_json(*json, "sbatch note");
-    return 0;
-}
-
 CURL *api_open(const char *path, const char *type, struct curl_slist **headers, char *words,
                struct error *e)
 {
-    CURL *curl = curl_easy_init();
+    CURL *curl = must_alloc(curl_easy_init());
 
-    if (!curl) {
-        error_set(e, ERR_NO_MEMORY, "libcurl could not be started");
-        return NULL;
-    }
     api_set_defaults(curl);
     curl_easy_setopt(curl, CURLOPT_PRIVATE, type);
     *words = '\0';
@@ -492,20 +416,59 @@ bool api_has_answered(void)
     return any_answer;
 }
 
+/* Runs a prepared call and frees the headers. write, context: take the bytes of the answer; *bad
+ * receives those of a bad one. */
+static int api_perform(CURL *curl, const char *path, struct curl_slist *headers,
+                       curl_write_callback write, void *context, const struct buffer *bad,
+                       struct error *e)
+{
+    char words[CURL_ERROR_SIZE] = "";
+    int status = api_set_address(curl, path, e);
+
+    if (status == 0)
+        status = api_add_token(&headers, e);
+    if (status == 0) {
+        curl_easy_setopt(curl, CURLOPT_HTTPHEADER, headers);
+        curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, words);
+        curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, write);
+        curl_easy_setopt(curl, CURLOPT_WRITEDATA, context);
+        CURLcode code = curl_easy_perform(curl);
+        status = api_outcome(curl, code, path, words, bad->data, bad->bytes, e);
+        curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, NULL);
+    }
+    curl_slist_free_all(headers);
+    return status;
+}
+
+/* The same with a JSON answer. */
+static int api_perform_json(CURL *curl, const char *path, struct curl_slist *headers, json_t **json,
+                            struct error *e)
+{
+    struct buffer answer = BUFFER(API_ANSWER_LIMIT_BYTES);
+    int status = api_perform(curl, path, headers, api_take_bytes, &answer, &answer, e);
+    json_error_t where;
+
+    *json = status ? NULL : json_loadb(answer.data ? answer.data : "", answer.bytes, 0, &where);
+    if (!status && !*json)
+        status = error_set(e, ERR_INTERNAL, "%s answered %s with something that is not JSON (%s)",
+                           client.server, path, where.text);
+    if (!client.json) /* only batch scripts and notes may have several lines */
+        text_escape_json(*json, "sbatch note");
+    buffer_clear(&answer);
+    return status;
+}
+
 int api_get_text(const char *path, const char *type, char **text, size_t *bytes, struct error *e)
 {
     struct buffer answer = BUFFER(API_ANSWER_LIMIT_BYTES);
-    CURL *curl = api_prepare(type, e);
+    int status = api_perform(api_prepare(type), path, NULL, api_take_bytes, &answer, &answer, e);
 
     *text = NULL;
     *bytes = 0;
-    if (!curl)
-        return -(int)e->code;
-    int code = api_perform(curl, path, &answer, e);
-    if (code == 0 && !(*text = buffer_take(&answer, bytes)))
-        code = error_set(e, ERR_NO_MEMORY, "out of memory");
+    if (status == 0 && !(*text = buffer_take(&answer, bytes)))
+        status = error_set(e, ERR_NO_MEMORY, "out of memory");
     buffer_clear(&answer);
-    return code;
+    return status;
 }
 
 /* Destination of an answer: a file, or a buffer for a problem. */
@@ -531,38 +494,20 @@ static size_t api_sink_take(char *data, size_t size, size_t count, void *context
 
 int api_get_file(const char *path, const char *type, FILE *out, struct error *e)
 {
-    CURL *curl = api_prepare(type, e);
-    struct api_sink sink = {.curl = curl, .out = out, .problem = BUFFER(PROBLEM_LIMIT_BYTES)};
-    struct curl_slist *headers = NULL;
-    char words[CURL_ERROR_SIZE] = "";
+    struct api_sink sink = {api_prepare(type), out, 0, BUFFER(PROBLEM_LIMIT_BYTES)};
+    int status = api_limit_silence(sink.curl, e);
 
-    if (!curl || api_limit_silence(curl, e) || api_set_address(curl, path, e) ||
-        api_add_token(&headers, e))
-        return -(int)e->code;
-    curl_easy_setopt(curl, CURLOPT_HTTPHEADER, headers);
-    curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, words);
-    curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, api_sink_take);
-    curl_easy_setopt(curl, CURLOPT_WRITEDATA, &sink);
-    CURLcode code = curl_easy_perform(curl);
-    int status = api_outcome(curl, code, path, words, sink.problem.data, sink.problem.bytes, e);
+    if (status == 0)
+        status = api_perform(sink.curl, path, NULL, api_sink_take, &sink, &sink.problem, e);
     if (sink.reason)
         status = error_set_errno(e, sink.reason, "cannot write the file");
-    curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, NULL);
-    curl_slist_free_all(headers);
     buffer_clear(&sink.problem);
     return status;
 }
 
 int api_get(const char *path, json_t **json, struct error *e)
 {
-    struct buffer answer = BUFFER(API_ANSWER_LIMIT_BYTES);
-
-    *json = NULL;
-    int code = api_get_text(path, JSON_TYPE, &answer.data, &answer.bytes, e);
-    if (code == 0)
-        code = api_parse_json(path, &answer, json, e);
-    buffer_clear(&answer);
-    return code;
+    return api_perform_json(api_prepare(JSON_TYPE), path, NULL, json, e);
 }
 
 int api_get_pages(const char *path, const char *list, json_t **answer, struct error *e)
@@ -586,66 +531,44 @@ int api_get_pages(const char *path, const char *list, json_t **answer, struct er
 static int api_send(const char *method, const char *path, const char *body, size_t bytes,
                     json_t **json, struct error *e)
 {
-    struct buffer answer = BUFFER(API_ANSWER_LIMIT_BYTES);
-    CURL *curl = api_prepare(JSON_TYPE, e);
-    struct curl_slist *headers = NULL;
+    CURL *curl = api_prepare(JSON_TYPE);
+    struct curl_slist *headers = curl_slist_append(NULL, "Content-Type: application/json");
 
-    *json = NULL;
-    if (!curl)
-        return -(int)e->code;
-    /* An empty "Expect:" avoids waiting for 100 Continue. */
-    headers =
-        curl_slist_append(curl_slist_append(headers, "Content-Type: application/json"), "Expect:");
+    headers = curl_slist_append(headers, "Expect:"); /* do not wait for 100 Continue */
     curl_easy_setopt(curl, CURLOPT_POST, 1L);
-    if (method)
-        curl_easy_setopt(curl, CURLOPT_CUSTOMREQUEST, method);
+    curl_easy_setopt(curl, CURLOPT_CUSTOMREQUEST, method);
     curl_easy_setopt(curl, CURLOPT_POSTFIELDS, body ? body : "");
     curl_easy_setopt(curl, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)(body ? bytes : 0));
-    int code = api_perform_and_free(curl, path, headers, &answer, e);
-    if (code == 0)
-        code = api_parse_json(path, &answer, json, e);
-    buffer_clear(&answer);
-    return code;
+    return api_perform_json(curl, path, headers, json, e);
 }
 
 int api_post(const char *path, const char *body, size_t bytes, json_t **json, struct error *e)
 {
-    return api_send(NULL, path, body, bytes, json, e);
+    return api_send("POST", path, body, bytes, json, e);
 }
 
-static int api_send_json(const char *method, const char *path, const json_t *body, json_t **json,
-                         struct error *e)
+int api_send_json(const char *method, const char *path, const json_t *body, json_t **json,
+                  struct error *e)
 {
-    char *text = json_dumps(body, JSON_COMPACT);
-    int code = text ? api_send(method, path, text, strlen(text), json, e)
-                    : error_set(e, ERR_NO_MEMORY, "out of memory");
+    char *text = must_alloc(json_dumps(body, JSON_COMPACT));
+    int status = api_send(method, path, text, strlen(text), json, e);
 
     free(text);
-    return code;
+    return status;
 }
 
-int api_post_json(const char *path, const json_t *body, json_t **json, struct error *e)
+int api_call(const char *method, json_t **json, struct error *e, const char *format, ...)
 {
-    return api_send_json(NULL, path, body, json, e);
-}
+    char path[1024];
+    va_list args;
 
-int api_patch(const char *path, const json_t *body, json_t **json, struct error *e)
-{
-    return api_send_json("PATCH", path, body, json, e);
-}
-
-int api_delete(const char *path, json_t **json, struct error *e)
-{
-    struct buffer answer = BUFFER(API_ANSWER_LIMIT_BYTES);
-    CURL *curl = api_prepare(JSON_TYPE, e);
-
-    *json = NULL;
-    if (!curl)
-        return -(int)e->code;
-    curl_easy_setopt(curl, CURLOPT_CUSTOMREQUEST, "DELETE");
-    int code = api_perform(curl, path, &answer, e);
-    if (code == 0)
-        code = api_parse_json(path, &answer, json, e);
-    buffer_clear(&answer);
-    return code;
+    va_start(args, format);
+    vsnprintf(path, sizeof path, format, args);
+    va_end(args);
+    if (strcmp(method, "POST") == 0)
+        return api_post(path, NULL, 0, json, e);
+    CURL *curl = api_prepare(JSON_TYPE);
+    if (strcmp(method, "DELETE") == 0)
+        curl_easy_setopt(curl, CURLOPT_CUSTOMREQUEST, method);
+    return api_perform_json(curl, path, NULL, json, e);
 }

@@ -28,9 +28,14 @@ int api_post(const char *path, const char *body, size_t bytes, json_t **answer, 
  * all; it is set even if a later page fails. */
 int api_get_pages(const char *path, const char *list, json_t **answer, struct error *e);
 
-int api_post_json(const char *path, const json_t *body, json_t **answer, struct error *e);
-int api_patch(const char *path, const json_t *body, json_t **answer, struct error *e);
-int api_delete(const char *path, json_t **answer, struct error *e);
+/* method: GET, POST (of an empty body) or DELETE. The path, by a format, has at most 1,000 bytes.
+ */
+int api_call(const char *method, json_t **answer, struct error *e, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+
+/* method: POST or PATCH. */
+int api_send_json(const char *method, const char *path, const json_t *body, json_t **answer,
+                  struct error *e);
 
 /* The caller frees *text, which has a NUL after its *bytes bytes. */
 int api_get_text(const char *path, const char *type, char **text, size_t *bytes, struct error *e);

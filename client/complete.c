@@ -91,16 +91,15 @@ static void complete_offer_names(const struct cursor *c, const char *name_at(siz
  */
 static void complete_offer_jobs(const struct cursor *c)
 {
-    char path[64], id[32], remark[256];
+    char id[32], remark[256];
     struct error ignored;
     const json_t *item;
     json_t *answer;
     struct job job;
     size_t i;
 
-    snprintf(path, sizeof path, "/v1/jobs?limit=%d", JOBS_MAX);
     api_hurry(HURRY_MS);
-    if (api_get(path, &answer, &ignored))
+    if (api_call("GET", &answer, &ignored, "/v1/jobs?limit=%d", JOBS_MAX))
         return;
     json_array_foreach (json_object_get(answer, "jobs"), i, item) {
         job_read(item, &job);

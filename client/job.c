@@ -96,10 +96,8 @@ bool job_take_event(struct job *job, const char *type, const json_t *body)
 
 int job_fetch(long id, json_t **json, struct job *job, struct error *e)
 {
-    char path[64];
 
-    snprintf(path, sizeof path, "/v1/jobs/%ld", id);
-    int code = api_get(path, json, e);
+    int code = api_call("GET", json, e, "/v1/jobs/%ld", id);
     if (code == 0)
         job_read(*json, job);
     return code;

@@ -85,7 +85,6 @@ static int cmd_checkpoints(const struct cmd_args *args)
 {
     struct error e;
     json_t *answer;
-    char path[64];
     long id;
     int status = 0;
 
@@ -96,8 +95,7 @@ static int cmd_checkpoints(const struct cmd_args *args)
     }
     if (cmd_job_id(args->operands[0], &id, &e) < 0)
         return cmd_fail(&e);
-    snprintf(path, sizeof path, "/v1/jobs/%ld/checkpoints", id);
-    if (api_get(path, &answer, &e) < 0)
+    if (api_call("GET", &answer, &e, "/v1/jobs/%ld/checkpoints", id))
         return cmd_fail(&e);
     const json_t *list = json_object_get(answer, "checkpoints");
     if (cmd_flag(args, "get"))

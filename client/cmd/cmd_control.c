@@ -18,10 +18,8 @@ static int control_cancel(long id, struct error *e)
 {
     struct job job;
     json_t *answer;
-    char path[64];
 
-    snprintf(path, sizeof path, "/v1/jobs/%ld/cancel", id);
-    if (api_post(path, NULL, 0, &answer, e) < 0)
+    if (api_call("POST", &answer, e, "/v1/jobs/%ld/cancel", id))
         return -(int)e->code;
     job_read(answer, &job);
     if (job_ended(&job))
@@ -171,7 +169,7 @@ static int cmd_resume(const struct cmd_args *args)
     if (cmd_job_id(args->operands[0], &id, &e) < 0 || !(changes = control_parse_changes(args, &e)))
         return cmd_fail(&e);
     snprintf(path, sizeof path, "/v1/jobs/%ld/resume", id);
-    int status = api_post_json(path, changes, &answer, &e);
+    int status = api_send_json("POST", path, changes, &answer, &e);
     json_decref(changes);
     return status < 0 ? cmd_fail(&e) : cmd_show_answer(answer, control_print_resume);
 }
@@ -189,11 +187,9 @@ const struct cmd cmd_resume_entry = {
 
 static int control_remove(long id, struct error *e)
 {
-    char path[64];
     json_t *answer;
 
-    snprintf(path, sizeof path, "/v1/jobs/%ld", id);
-    if (api_delete(path, &answer, e) < 0)
+    if (api_call("DELETE", &answer, e, "/v1/jobs/%ld", id))
         return -(int)e->code;
     return cmd_tell(answer, "Job %ld removed.\n", id);
 }

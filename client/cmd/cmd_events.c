@@ -37,13 +37,11 @@ static void events_print(json_t *event)
 
 static int events_fetch_page(long id, const char *types, long long *after, struct error *e)
 {
-    char path[512];
     json_t *answer, *event;
     size_t i;
 
-    snprintf(path, sizeof path, "/v1/jobs/%ld/events?types=%s&after=%lld&limit=%d", id, types,
-             *after, PAGE_EVENTS);
-    if (api_get(path, &answer, e) < 0)
+    if (api_call("GET", &answer, e, "/v1/jobs/%ld/events?types=%s&after=%lld&limit=%d", id, types,
+                 *after, PAGE_EVENTS))
         return -(int)e->code;
     json_array_foreach (json_object_get(answer, "events"), i, event)
         events_print(event);

@@ -18,7 +18,7 @@ static int label_patch(long id, const json_t *change, const char *said, struct e
     json_t *answer;
 
     snprintf(path, sizeof path, "/v1/jobs/%ld", id);
-    int code = api_patch(path, change, &answer, e);
+    int code = api_send_json("PATCH", path, change, &answer, e);
     if (code < 0)
         return code;
     if (said)

@@ -19,11 +19,9 @@
 /* Replaces *notice by its current state. */
 static int notify_look_again(json_t **notice, struct error *e)
 {
-    char path[64];
     json_t *answer;
 
-    snprintf(path, sizeof path, "/v1/notices?id=%lld", json_get_integer(*notice, "id", 0));
-    if (api_get(path, &answer, e) < 0)
+    if (api_call("GET", &answer, e, "/v1/notices?id=%lld", json_get_integer(*notice, "id", 0)))
         return -(int)e->code;
     json_t *found = json_incref(json_array_get(json_object_get(answer, "notices"), 0));
     json_decref(answer);
@@ -86,7 +84,7 @@ static int notify_test(const struct cmd_args *args, struct error *e)
         json_pack("{s:s, s:s}", "to", args->operands[1], "format", format ? format : "json");
     if (!body)
         return error_set(e, ERR_USAGE, "the target must be UTF-8");
-    int status = api_post_json("/v1/notices/test", body, &notice, e);
+    int status = api_send_json("POST", "/v1/notices/test", body, &notice, e);
     json_decref(body);
     if (status)
         return status;

@@ -74,18 +74,16 @@ static int reproduce_check_here(const json_t *answer, bool force, struct error *
 
 static int reproduce_submit_again(const struct cmd_args *args, long id, long *copy, struct error *e)
 {
-    char path[64];
     json_t *answer, *job;
 
-    snprintf(path, sizeof path, "/v1/jobs/%ld/pinned", id);
-    if (api_get(path, &answer, e) < 0)
+    if (api_call("GET", &answer, e, "/v1/jobs/%ld/pinned", id))
         return -(int)e->code;
     json_t *document = json_object_get(answer, "document");
     int status = reproduce_check_here(answer, cmd_flag(args, "force"), e);
     if (!status)
         status = document_set_all(document, args, e);
     if (!status)
-        status = api_post_json("/v1/jobs", document, &job, e);
+        status = api_send_json("POST", "/v1/jobs", document, &job, e);
     json_decref(answer);
     if (status)
         return status;
@@ -158,11 +156,9 @@ static void reproduce_print_verdict(const json_t *answer, const char *verdict)
 static int reproduce_tell(long copy)
 {
     struct error e;
-    char path[64];
     json_t *answer;
 
-    snprintf(path, sizeof path, "/v1/jobs/%ld/reproduction", copy);
-    if (api_get(path, &answer, &e) < 0)
+    if (api_call("GET", &answer, &e, "/v1/jobs/%ld/reproduction", copy))
         return cmd_fail(&e);
     const char *verdict = json_get_text(answer, "verdict", "");
     if (client.json)

@@ -254,11 +254,9 @@ static void show_straggler_rows(struct libscols_table *table, const struct job *
 {
     json_t *answer, *event;
     struct error e;
-    char path[96];
     size_t i;
 
-    snprintf(path, sizeof path, "/v1/jobs/%ld/events?types=straggler&limit=10000", job->id);
-    if (api_get(path, &answer, &e))
+    if (api_call("GET", &answer, &e, "/v1/jobs/%ld/events?types=straggler&limit=10000", job->id))
         return;
     const json_t *events = json_object_get(answer, "events");
     json_array_foreach (events, i, event)

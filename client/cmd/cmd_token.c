@@ -35,7 +35,7 @@ static int token_create(const struct cmd_args *args, struct error *e)
                   "expires_seconds", expires ? json_number(seconds) : json_null());
     if (!body)
         return error_set(e, ERR_USAGE, "the name must be UTF-8");
-    int status = api_post_json("/v1/tokens", body, &answer, e);
+    int status = api_send_json("POST", "/v1/tokens", body, &answer, e);
     json_decref(body);
     return status ? status : cmd_show_answer(answer, token_print_new);
 }
@@ -92,7 +92,6 @@ static int token_list(const struct cmd_args *args, struct error *e)
 
 static int token_revoke(const struct cmd_args *args, struct error *e)
 {
-    char path[64];
     json_t *answer;
     long id;
 
@@ -101,8 +100,7 @@ static int token_revoke(const struct cmd_args *args, struct error *e)
                          "missing ID. Usage: trainctl token revoke ID (see trainctl token list)");
     if (cmd_id(args->operands[1], "token", "token list", &id, e) < 0)
         return -(int)e->code;
-    snprintf(path, sizeof path, "/v1/tokens/%ld", id);
-    if (api_delete(path, &answer, e) < 0)
+    if (api_call("DELETE", &answer, e, "/v1/tokens/%ld", id))
         return -(int)e->code;
     return cmd_tell(answer, "Token %ld revoked.\n", id);
 }

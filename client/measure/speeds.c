@@ -102,7 +102,7 @@ static void speeds_tell_daemon(const char *key, const struct plan_sample *sample
 
     json_object_set_new(body, "key", json_string(key));
     json_object_set_new(body, "cpu", json_string(speed_cpu(cpu)));
-    if (api_post_json("/v1/speeds", body, &answer, &ignored) == 0)
+    if (api_send_json("POST", "/v1/speeds", body, &answer, &ignored) == 0)
         json_decref(answer);
     json_decref(body);
 }
@@ -124,13 +124,11 @@ void speeds_keep(const struct job_spec *spec, const struct bench *bench)
 
 static size_t speeds_ask_daemon(const char *key, struct plan_sample *samples)
 {
-    char path[SPEED_KEY_BYTES + 32];
     json_t *answer = NULL, *item;
     struct error ignored;
     size_t i, count = 0;
 
-    snprintf(path, sizeof path, "/v1/speeds?key=%s", key);
-    if (api_get(path, &answer, &ignored))
+    if (api_call("GET", &answer, &ignored, "/v1/speeds?key=%s", key))
         return 0;
     json_array_foreach (json_object_get(answer, "speeds"), i, item)
         if (count < SAMPLES && speed_sample_read(item, &samples[count]))

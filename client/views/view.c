@@ -136,7 +136,6 @@ static int view_run(struct view *v, struct error *e)
 
 static void view_cancel(struct view *v)
 {
-    char path[64];
     struct error e;
     json_t *answer;
 
@@ -145,8 +144,7 @@ static void view_cancel(struct view *v)
         snprintf(v->message, sizeof v->message, "stopping after this step");
         return;
     }
-    snprintf(path, sizeof path, "/v1/jobs/%ld/cancel", v->confirm);
-    if (api_post(path, NULL, 0, &answer, &e) < 0) {
+    if (api_call("POST", &answer, &e, "/v1/jobs/%ld/cancel", v->confirm)) {
         snprintf(v->message, sizeof v->message, "%.200s", e.text);
         return;
     }
@@ -307,11 +305,9 @@ static void view_job_read_curves(struct job_view *v)
 {
     struct error e;
     json_t *answer;
-    char path[96];
 
-    snprintf(path, sizeof path, "/v1/jobs/%ld/metrics?names=loss,images_per_sec&points=%d", v->id,
-             POINTS_ASKED);
-    if (api_get(path, &answer, &e))
+    if (api_call("GET", &answer, &e, "/v1/jobs/%ld/metrics?names=loss,images_per_sec&points=%d",
+                 v->id, POINTS_ASKED))
         return; /* the stream brings newer points */
     view_job_curve_read(&v->loss, answer, "loss");
     view_job_curve_read(&v->rate, answer, "images_per_sec");
@@ -615,15 +611,13 @@ static int view_queue_read(void *context, struct error *e)
 {
     struct queue_view *v = context;
     json_t *live, *ended;
-    char path[128];
 
-    snprintf(path, sizeof path, "/v1/jobs?limit=%d&state=queued,starting,running,evaluating",
-             2 * LIMIT);
-    int status = api_get(path, &live, e);
+    int status = api_call("GET", &live, e,
+                          "/v1/jobs?limit=%d&state=queued,starting,running,evaluating", 2 * LIMIT);
     if (status)
         return status;
-    snprintf(path, sizeof path, "/v1/jobs?limit=%d&state=succeeded,failed,cancelled", LIMIT / 4);
-    status = api_get(path, &ended, e);
+    status =
+        api_call("GET", &ended, e, "/v1/jobs?limit=%d&state=succeeded,failed,cancelled", LIMIT / 4);
     if (status) {
         json_decref(live);
         return status;
