@@ -15,8 +15,6 @@
 #include "common/system/file.h"
 #include "common/text.h"
 
-/* ---- changes by --set */
-
 #define POINTER_BYTES 128
 
 /* "/lr/base", of "lr.base" or of "/lr/base". */
@@ -98,8 +96,6 @@ int document_set_all(json_t *document, const struct cmd_args *args, struct error
     return status;
 }
 
-/* ---- a document that is wrong */
-
 static void document_detail(const struct problems *problems, struct error *e)
 {
     const struct problem *first = &problems->items[0];
@@ -129,8 +125,6 @@ int document_refuse(const struct problems *problems)
     json_decref(problem);
     return error_type(ERR_INVALID)->exit_code;
 }
-
-/* ---- counting images */
 
 int document_images(const struct cmd_args *args, const char *option, int64_t *images,
                     struct error *e)
@@ -194,8 +188,6 @@ int document_count(struct job_spec *spec, struct plan_inputs *inputs, json_t *re
     }
     return 0;
 }
-
-/* ---- paths */
 
 /* Links are not resolved, as workers may see other ones. */
 static json_t *document_absolute_of(const char *path, struct error *e)
@@ -272,8 +264,6 @@ int sweep_paths_absolute(json_t *sweep, bool *changed, struct error *e)
             document_list_absolute(json_object_get(sweep, "parameters"), pointers[i], changed, e);
     return status;
 }
-
-/* ---- the file */
 
 static const char *document_source(const char *path)
 {

@@ -28,13 +28,6 @@ static int control_cancel(long id, struct error *e)
         answer, "Job %ld is being cancelled. Wait for its end with: trainctl wait %ld\n", id, id);
 }
 
-/* clang-format off */
-const struct cmd cmd_cancel_entry = {
-    .name = "cancel", .synopsis = "ID...", .help = "cancel jobs", .example = "trainctl cancel 7 8",
-    .run = cmd_each_job, .one = control_cancel, .completion = "job", .operands = {1, CMD_OPERANDS_MAX},
-};
-/* clang-format on */
-
 /* said: the format of the message, with the job's id. */
 static int control_post(long id, const char *route, const char *body, const char *said,
                         struct error *e)
@@ -78,24 +71,6 @@ static int cmd_priority(const struct cmd_args *args)
             code = cmd_fail(&e);
     return code;
 }
-
-/* clang-format off */
-const struct cmd cmd_hold_entry = {
-    .name = "hold", .synopsis = "ID...", .help = "hold queued jobs: they do not start until released", .example = "trainctl hold 7",
-    .run = cmd_each_job, .one = control_hold, .completion = "job", .operands = {1, CMD_OPERANDS_MAX},
-};
-const struct cmd cmd_release_entry = {
-    .name = "release", .synopsis = "ID...", .help = "release held jobs", .example = "trainctl release 7",
-    .run = cmd_each_job, .one = control_release, .completion = "job", .operands = {1, CMD_OPERANDS_MAX},
-};
-const struct cmd cmd_priority_entry = {
-    .name = "priority", .synopsis = "--to N ID...", .help = "change the priority of queued jobs", .example = "trainctl priority --to 10 7",
-    .run = cmd_priority, .completion = "job", .operands = {1, CMD_OPERANDS_MAX},
-    .options = {
-        OPTION("to", 0, "N", "priority from -1000 to 1000; higher starts first", NULL),
-    },
-};
-/* clang-format on */
 
 /* --set KEY=VALUE, or KEY=VALUE after the id. */
 static json_t *control_parse_changes(const struct cmd_args *args, struct error *e)
@@ -173,17 +148,6 @@ static int cmd_resume(const struct cmd_args *args)
     json_decref(changes);
     return status < 0 ? cmd_fail(&e) : cmd_show_answer(answer, control_print_resume);
 }
-
-/* clang-format off */
-const struct cmd cmd_resume_entry = {
-    .name = "resume", .synopsis = "[--set KEY=VALUE...] ID",
-    .help = "resume a job from its newest checkpoint", .example = "trainctl resume --set cluster.workers_per_node=1 7",
-    .run = cmd_resume, .completion = "job", .operands = {1, CMD_OPERANDS_MAX},
-    .options = {
-        OPTION("set", 0, "KEY=VALUE", "change a key of cluster or restart, or the priority, e.g. cluster.workers_per_node=1", "key"),
-    },
-};
-/* clang-format on */
 
 static int control_remove(long id, struct error *e)
 {
@@ -267,6 +231,36 @@ static int cmd_rm(const struct cmd_args *args)
 }
 
 /* clang-format off */
+const struct cmd cmd_cancel_entry = {
+    .name = "cancel", .synopsis = "ID...", .help = "cancel jobs", .example = "trainctl cancel 7 8",
+    .run = cmd_each_job, .one = control_cancel, .completion = "job", .operands = {1, CMD_OPERANDS_MAX},
+};
+
+const struct cmd cmd_hold_entry = {
+    .name = "hold", .synopsis = "ID...", .help = "hold queued jobs: they do not start until released", .example = "trainctl hold 7",
+    .run = cmd_each_job, .one = control_hold, .completion = "job", .operands = {1, CMD_OPERANDS_MAX},
+};
+const struct cmd cmd_release_entry = {
+    .name = "release", .synopsis = "ID...", .help = "release held jobs", .example = "trainctl release 7",
+    .run = cmd_each_job, .one = control_release, .completion = "job", .operands = {1, CMD_OPERANDS_MAX},
+};
+const struct cmd cmd_priority_entry = {
+    .name = "priority", .synopsis = "--to N ID...", .help = "change the priority of queued jobs", .example = "trainctl priority --to 10 7",
+    .run = cmd_priority, .completion = "job", .operands = {1, CMD_OPERANDS_MAX},
+    .options = {
+        OPTION("to", 0, "N", "priority from -1000 to 1000; higher starts first", NULL),
+    },
+};
+
+const struct cmd cmd_resume_entry = {
+    .name = "resume", .synopsis = "[--set KEY=VALUE...] ID",
+    .help = "resume a job from its newest checkpoint", .example = "trainctl resume --set cluster.workers_per_node=1 7",
+    .run = cmd_resume, .completion = "job", .operands = {1, CMD_OPERANDS_MAX},
+    .options = {
+        OPTION("set", 0, "KEY=VALUE", "change a key of cluster or restart, or the priority, e.g. cluster.workers_per_node=1", "key"),
+    },
+};
+
 const struct cmd cmd_rm_entry = {
     .name = "rm", .synopsis = "ID... | --older-than AGE [--state S] [--dry-run] [--yes]", .help = "remove jobs that have ended, with their run directories",
     .example = "trainctl rm --older-than 30d --dry-run",

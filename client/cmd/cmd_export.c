@@ -45,20 +45,6 @@ static int cmd_export(const struct cmd_args *args)
     return 0;
 }
 
-/* clang-format off */
-const struct cmd cmd_export_entry = {
-    .name = "export", .synopsis = "[--weights] [--force] ID FILE|-",
-    .help = "write a job that has ended to one file", .example = "trainctl export --weights 7 job-7.tar",
-    .run = cmd_export, .completion = "job,file", .operands = {2, 2},
-    .options = {
-        OPTION("weights", 0, NULL, "with its newest checkpoint", NULL),
-        OPTION("force", 0, NULL, "replace a file that exists", NULL),
-    },
-};
-/* clang-format on */
-
-/* ---- backup */
-
 struct backup {
     const char *database;
     char tokens[PATH_MAX]; /* DATABASE.tokens.json */
@@ -113,6 +99,16 @@ static int cmd_backup(const struct cmd_args *args)
 }
 
 /* clang-format off */
+const struct cmd cmd_export_entry = {
+    .name = "export", .synopsis = "[--weights] [--force] ID FILE|-",
+    .help = "write a job that has ended to one file", .example = "trainctl export --weights 7 job-7.tar",
+    .run = cmd_export, .completion = "job,file", .operands = {2, 2},
+    .options = {
+        OPTION("weights", 0, NULL, "with its newest checkpoint", NULL),
+        OPTION("force", 0, NULL, "replace a file that exists", NULL),
+    },
+};
+
 const struct cmd cmd_backup_entry = {
     .name = "backup", .synopsis = "[--force] FILE",
     .help = "copy the database and the tokens while the daemon runs", .example = "trainctl backup traind-backup.db",

@@ -101,8 +101,6 @@ static void metrics_print_table(const json_t *answer, const struct columns *colu
     table_finish(table);
 }
 
-/* ---- --plot */
-
 #define PLOT_ROWS_MIN   8
 #define PLOT_ROWS_MAX   18
 #define PLOT_COLUMNS    400 /* at most */
@@ -162,8 +160,6 @@ static void metrics_print_plots(const json_t *answer, const struct columns *colu
     }
     free(x);
 }
-
-/* ---- the command */
 
 static const char *metrics_axis_at(size_t i)
 {

@@ -14,8 +14,6 @@
 
 #define TEST_SECONDS 90 /* mail may take a minute */
 
-/* ---------------------------------------------------------------- test */
-
 /* Replaces *notice by its current state. */
 static int notify_look_again(json_t **notice, struct error *e)
 {
@@ -94,8 +92,6 @@ static int notify_test(const struct cmd_args *args, struct error *e)
     json_decref(notice);
     return status;
 }
-
-/* ---------------------------------------------------------------- list */
 
 static const char *notify_about(const json_t *n, char text[FORMAT_BYTES])
 {

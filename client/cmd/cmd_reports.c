@@ -61,21 +61,6 @@ static int cmd_audit(const struct cmd_args *args)
     return cmd_show_answer(answer, report_print_audit);
 }
 
-/* clang-format off */
-const struct cmd cmd_audit_entry = {
-    .name = "audit", .synopsis = "[--by U] [--action A] [--target ID] [--limit N] [--after N]",
-    .help = "show who did what, newest first", .example = "trainctl audit --by eve --limit 10",
-    .run = cmd_audit,
-    .options = {
-        OPTION("by", 0, "U", "only actions of this user or token", NULL),
-        OPTION("action", 0, "A", "only this action: job.submit, job.cancel, token.create...", "job.submit|job.cancel|job.hold|job.release|job.priority|job.label|job.resume|job.remove|job.import|sweep.submit|sweep.cancel|token.create|token.revoke|backup|notice.test"),
-        OPTION("target", 0, "ID", "only actions on the job, sweep or token with this id", NULL),
-        OPTION("limit", 0, "N", "at most N lines (50)", NULL),
-        OPTION("after", 0, "N", "start after line N", NULL),
-    },
-};
-/* clang-format on */
-
 static const char *report_restart_words(const json_t *rule)
 {
     const json_t *restart = json_object_get(rule, "restart");
@@ -107,14 +92,6 @@ static void report_print_failures(const json_t *answer)
     table_set(line, 1, format_count(text, sizeof text, json_get_integer(answer, "unlabelled", 0)));
     table_finish(table);
 }
-
-/* clang-format off */
-const struct cmd cmd_failures_entry = {
-    .name = "failures", .synopsis = "",
-    .help = "list the failure rules, with the failures since the start of the daemon", .example = "trainctl failures",
-    .run = cmd_show_document, .document = "/v1/failures", .print = report_print_failures,
-};
-/* clang-format on */
 
 static const char *report_estimate_name(const char *of)
 {
@@ -157,13 +134,6 @@ static void report_print_forecasts(const json_t *answer)
     if (json_get_integer(answer, "jobs", 0) == 0)
         puts("No job has succeeded yet, so no estimate can be judged.");
 }
-
-/* clang-format off */
-const struct cmd cmd_forecasts_entry = {
-    .name = "forecasts", .synopsis = "", .help = "show how accurate time estimates were", .example = "trainctl forecasts",
-    .run = cmd_show_document, .document = "/v1/forecasts", .print = report_print_forecasts,
-};
-/* clang-format on */
 
 static void report_print_users(const json_t *users)
 {
@@ -216,6 +186,30 @@ static void report_print_usage(const json_t *answer)
 }
 
 /* clang-format off */
+const struct cmd cmd_audit_entry = {
+    .name = "audit", .synopsis = "[--by U] [--action A] [--target ID] [--limit N] [--after N]",
+    .help = "show who did what, newest first", .example = "trainctl audit --by eve --limit 10",
+    .run = cmd_audit,
+    .options = {
+        OPTION("by", 0, "U", "only actions of this user or token", NULL),
+        OPTION("action", 0, "A", "only this action: job.submit, job.cancel, token.create...", "job.submit|job.cancel|job.hold|job.release|job.priority|job.label|job.resume|job.remove|job.import|sweep.submit|sweep.cancel|token.create|token.revoke|backup|notice.test"),
+        OPTION("target", 0, "ID", "only actions on the job, sweep or token with this id", NULL),
+        OPTION("limit", 0, "N", "at most N lines (50)", NULL),
+        OPTION("after", 0, "N", "start after line N", NULL),
+    },
+};
+
+const struct cmd cmd_failures_entry = {
+    .name = "failures", .synopsis = "",
+    .help = "list the failure rules, with the failures since the start of the daemon", .example = "trainctl failures",
+    .run = cmd_show_document, .document = "/v1/failures", .print = report_print_failures,
+};
+
+const struct cmd cmd_forecasts_entry = {
+    .name = "forecasts", .synopsis = "", .help = "show how accurate time estimates were", .example = "trainctl forecasts",
+    .run = cmd_show_document, .document = "/v1/forecasts", .print = report_print_forecasts,
+};
+
 const struct cmd cmd_usage_entry = {
     .name = "usage", .synopsis = "", .help = "show usage and limits per user", .example = "trainctl usage",
     .run = cmd_show_document, .document = "/v1/usage", .print = report_print_usage,

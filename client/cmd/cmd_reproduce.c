@@ -16,8 +16,6 @@
 
 #define SO_FAR_EXIT 6 /* trainctl(1), EXIT STATUS */
 
-/* ---- what is said before */
-
 static int reproduce_differences(FILE *out, const json_t *differences, const char *now)
 {
     const json_t *one;
@@ -95,8 +93,6 @@ static int reproduce_submit_again(const struct cmd_args *args, long id, long *co
     return 0;
 }
 
-/* ---- what is said at the end */
-
 static void reproduce_print_same(const char *what, const json_t *same)
 {
     printf("%-12s %s\n", what,
@@ -171,8 +167,6 @@ static int reproduce_tell(long copy)
     json_decref(answer);
     return code;
 }
-
-/* ---- the command */
 
 static int reproduce_wait_for(long copy, bool progress, struct error *e)
 {

@@ -135,23 +135,6 @@ static int cmd_submit(const struct cmd_args *args)
     return code;
 }
 
-/* clang-format off */
-const struct cmd cmd_submit_entry = {
-    .name = "submit", .synopsis = "[--set KEY=VALUE...] [--train-images N] [--eval-images N] [--yes] [--wait|--watch|--print-sbatch] FILE|-",
-    .help = "submit a job document and print the id of the job", .example = "trainctl submit --set lr.base=0.2 --watch job.json",
-    .run = cmd_submit, .completion = "file", .operands = {1, 1},
-    .options = {
-        OPTION("set", 0, "KEY=VALUE", "change a key of the document first, e.g. lr.base=0.2", "key"),
-        OPTION("yes", 'y', NULL, "do not ask before a job of more than a day", NULL),
-        OPTION("wait", 0, NULL, "wait until the job ends; exit with its outcome", NULL),
-        OPTION("watch", 0, NULL, "watch the job until it ends; exit with its outcome", NULL),
-        OPTION("print-sbatch", 0, NULL, "print the batch script of a Slurm job instead of submitting it", NULL),
-        OPTION("train-images", 0, "N", "number of training images (data.train_images)", NULL),
-        OPTION("eval-images", 0, "N", "number of evaluation images (data.eval_images)", NULL),
-    },
-};
-/* clang-format on */
-
 /* The job's spec, changed by --set. */
 static json_t *cmd_clone_document_of(const struct cmd_args *args, struct error *e)
 {
@@ -199,6 +182,21 @@ static int cmd_clone(const struct cmd_args *args)
 }
 
 /* clang-format off */
+const struct cmd cmd_submit_entry = {
+    .name = "submit", .synopsis = "[--set KEY=VALUE...] [--train-images N] [--eval-images N] [--yes] [--wait|--watch|--print-sbatch] FILE|-",
+    .help = "submit a job document and print the id of the job", .example = "trainctl submit --set lr.base=0.2 --watch job.json",
+    .run = cmd_submit, .completion = "file", .operands = {1, 1},
+    .options = {
+        OPTION("set", 0, "KEY=VALUE", "change a key of the document first, e.g. lr.base=0.2", "key"),
+        OPTION("yes", 'y', NULL, "do not ask before a job of more than a day", NULL),
+        OPTION("wait", 0, NULL, "wait until the job ends; exit with its outcome", NULL),
+        OPTION("watch", 0, NULL, "watch the job until it ends; exit with its outcome", NULL),
+        OPTION("print-sbatch", 0, NULL, "print the batch script of a Slurm job instead of submitting it", NULL),
+        OPTION("train-images", 0, "N", "number of training images (data.train_images)", NULL),
+        OPTION("eval-images", 0, "N", "number of evaluation images (data.eval_images)", NULL),
+    },
+};
+
 const struct cmd cmd_clone_entry = {
     .name = "clone", .synopsis = "[--set KEY=VALUE...] [--submit [--yes] [--wait|--watch]] ID",
     .help = "print a job's document with changes, or submit it as a new job", .example = "trainctl clone --set lr.base=0.2 --submit 7",

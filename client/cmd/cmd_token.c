@@ -7,8 +7,6 @@
 #include "common/clock.h"
 #include "common/json.h"
 
-/* ---------------------------------------------------------------- create */
-
 static void token_print_new(const json_t *token)
 {
     puts(json_get_text(token, "token", ""));
@@ -39,8 +37,6 @@ static int token_create(const struct cmd_args *args, struct error *e)
     json_decref(body);
     return status ? status : cmd_show_answer(answer, token_print_new);
 }
-
-/* ---------------------------------------------------------------- list, revoke */
 
 static void token_add_row(struct libscols_table *table, const json_t *token)
 {

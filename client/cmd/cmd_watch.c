@@ -11,8 +11,6 @@
 #include "client/views/screen.h"
 #include "client/views/view.h"
 
-/* ---- in lines */
-
 static void watch_show_line(void *context, const struct job *job)
 {
     progress_show(context, job);
@@ -72,8 +70,6 @@ static int watch_queue(void)
     return news < 0 ? cmd_fail(&e) : 0; /* main reports a failed write */
 }
 
-/* ---- on a terminal */
-
 /* Other signals than SIGINT end the process as usual, so that the shell sees which. */
 static int watch_interrupted(int end, long id)
 {
@@ -102,8 +98,6 @@ static int watch_view(long id)
         return cmd_fail(&e);
     return end == VIEW_DONE ? JOB_DONE : watch_interrupted(end, id);
 }
-
-/* ---- the commands */
 
 int watch_until_end(long id, bool progress)
 {

@@ -36,8 +36,6 @@ struct run {
     long steps;
 };
 
-/* ---- the job */
-
 /* Text that is not a number is refused by the table of job options. */
 static json_t *bench_parse_value(const char *text)
 {
@@ -131,8 +129,6 @@ static int bench_make_spec(const struct cmd_args *args, struct run *r, struct er
     problems_clear(&problems);
     return status;
 }
-
-/* ---- what it says */
 
 static void bench_show_json(const struct run *r, const struct bench *b)
 {

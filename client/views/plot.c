@@ -36,8 +36,6 @@ static double plot_share(const struct range *r, double value)
     return r->high > r->low ? (value - r->low) / (r->high - r->low) : 0.5;
 }
 
-/* ---- a line of blocks */
-
 /* Mean of the points in each column; NAN: none. */
 static void plot_means(const struct plot_points *p, int columns, double *mean)
 {
@@ -80,8 +78,6 @@ char *plot_spark(char *text, size_t bytes, const struct plot_points *points, int
     free(mean);
     return text;
 }
-
-/* ---- a grid of dots */
 
 struct plot {
     struct range x, y;

@@ -35,8 +35,6 @@ static const struct {
 };
 #define COLOR_COUNT (sizeof colors / sizeof colors[0])
 
-/* ---- opening and closing */
-
 static int screen_take_signals(struct error *e)
 {
     struct epoll_event keys = {.events = EPOLLIN, .data.fd = STDIN_FILENO};
@@ -114,8 +112,6 @@ void screen_close(void)
     screen_leave_signals();
 }
 
-/* ---- keys */
-
 int screen_fd(void)
 {
     return both;
@@ -164,8 +160,6 @@ int screen_key(void)
         return key;
     }
 }
-
-/* ---- drawing */
 
 int screen_rows(void)
 {

@@ -191,8 +191,6 @@ void table_set_color(struct libscols_line *line, size_t i, const char *color)
         scols_cell_set_color(scols_line_get_cell(line, i), color);
 }
 
-/* ---- fitting a terminal */
-
 #define FIT_BETWEEN 2
 #define FIT_FEW     16 /* the least useful width of a sentence */
 #define FIT_LEAST   10

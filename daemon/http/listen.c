@@ -16,8 +16,6 @@
 /* Many nodes may report at once; the kernel limits it to net.core.somaxconn. */
 #define BACKLOG 4096
 
-/* ---------------------------------------------------------------- TCP */
-
 static int listen_split(const char *address, char *host, size_t host_bytes, const char **port,
                         struct error *e)
 {
@@ -167,8 +165,6 @@ int listen_tcp(const char *address, const struct listen_rules *rules, int *fd, c
     return status;
 }
 
-/* ---------------------------------------------------------------- unix */
-
 /* Removes the socket file of a killed daemon, which refuses connections. */
 static int listen_clear_stale(const struct sockaddr_un *address, struct error *e)
 {
@@ -223,8 +219,6 @@ int listen_unix(const char *path, gid_t group, int *fd, struct error *e)
     *fd = -1;
     return error_set_errno(e, reason, "cannot listen on %s", path);
 }
-
-/* ---------------------------------------------------------------- sockets from systemd */
 
 static int listen_sort_inherited(int fd, struct listen_inherited *in, struct error *e)
 {

@@ -137,8 +137,6 @@ const struct route *route_at(size_t i)
     return i < ROUTE_COUNT ? &routes[i] : NULL;
 }
 
-/* ---------------------------------------------------------------- finding */
-
 enum match { MATCH_NONE, MATCH_BAD_ID, MATCH_NO_SUCH_ID, MATCH_YES };
 
 /* An id is decimal digits; too many for int64 mean an id that does not exist. */
@@ -222,8 +220,6 @@ bool route_reads_files(const struct route *route)
             return true;
     return false;
 }
-
-/* ---------------------------------------------------------------- query parameters */
 
 const char *request_query(const struct request *q, const char *name)
 {

@@ -102,8 +102,6 @@ static bool fast_step_take_list(const char **at)
     return TAKE(at, "]");
 }
 
-/* ---------------------------------------------------------------- keys */
-
 struct keys {
     struct {
         const char *text;

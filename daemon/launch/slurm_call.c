@@ -42,8 +42,6 @@ bool slurm_call_is_unclear(const char *words)
     return false;
 }
 
-/* ---------------------------------------------------------------- a command */
-
 /* Variables of another job, and those that set options of the commands. */
 static bool slurm_call_is_left_out(const char *variable)
 {
@@ -131,8 +129,6 @@ static int slurm_run_program(const struct slurm_call *c, char *const *argv, char
     free((void *)r.environment);
     return status;
 }
-
-/* ---------------------------------------------------------------- the calls */
 
 int slurm_call_submit(const struct slurm_call *c, const char *script_path, int64_t *job_id,
                       struct error *e)

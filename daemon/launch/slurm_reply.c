@@ -194,8 +194,6 @@ const char *slurm_state_words(const char *state)
     return NULL;
 }
 
-/* ---------------------------------------------------------------- energy */
-
 /* Joules of the steps of one job; 0: unknown. */
 struct slurm_energy_steps {
     double external, batch, numbered; /* numbered: the largest */

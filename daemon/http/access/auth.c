@@ -14,8 +14,6 @@
 #include "daemon/http/access/token.h"
 #include "daemon/store/sweep.h"
 
-/* ---------------------------------------------------------------- over the unix socket */
-
 static bool auth_in_group(int socket, gid_t primary, gid_t group)
 {
     gid_t groups[1024];
@@ -56,8 +54,6 @@ static unsigned auth_peer_rights(const struct http_app *app, int socket, char *w
         return role_at(ROLE_SUBMIT)->rights;
     return role_at(ROLE_ANYONE)->rights;
 }
-
-/* ---------------------------------------------------------------- tokens */
 
 static int auth_token_rights(const struct http_app *app, const char *authorization,
                              int64_t per_second, struct caller *caller, struct error *e)
@@ -111,8 +107,6 @@ int auth_check(const struct route *route, unsigned rights, struct error *e)
                          ? " (a token of it, or the unix socket as root or as the daemon's user)"
                          : "");
 }
-
-/* ---------------------------------------------------------------- owners */
 
 const char *request_by(const struct request *q)
 {
@@ -178,8 +172,6 @@ int auth_check_job(const struct request *q, int64_t id, struct error *e)
     free(owner);
     return status;
 }
-
-/* ---------------------------------------------------------------- other web sites */
 
 static bool auth_same_site(const char *origin, const char *host)
 {

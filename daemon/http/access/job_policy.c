@@ -11,8 +11,6 @@
 #include "common/system/open_beneath.h"
 #include "daemon/notice/address.h"
 
-/* ---------------------------------------------------------------- paths */
-
 static bool job_policy_climbs(const char *path)
 {
     for (const char *at = strstr(path, ".."); at; at = strstr(at + 1, ".."))
@@ -50,8 +48,6 @@ static void job_policy_check_path(const char *roots, const char *path, const cha
         problems_add(problems, pointer, NULL, "%s is not in a folder that jobs may use (%s)", path,
                      roots);
 }
-
-/* ---------------------------------------------------------------- arguments of mpirun */
 
 /* Parameters of --mca that neither start nor load anything, and the form of their values. The first
  * matching row counts; "btl*" matches every name that begins so. */
@@ -162,8 +158,6 @@ void job_policy_check_mpi_prefix(const char *prefix, const struct config *config
                  "mpi_prefixes in traind.conf",
                  prefix, list ? list : "there are none");
 }
-
-/* ---------------------------------------------------------------- environment variables */
 
 static bool job_policy_has_listed_prefix(const char *name, const char *prefixes)
 {

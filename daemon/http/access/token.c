@@ -47,8 +47,6 @@ static void token_hash_of(const char *text, unsigned char hash[HASH_BYTES])
     crypto_generichash(hash, HASH_BYTES, (const unsigned char *)text, strlen(text), NULL, 0);
 }
 
-/* ---------------------------------------------------------------- the file */
-
 /* A zeroed item after the last one, not counted yet. */
 static struct token *tokens_append(struct tokens *t)
 {
@@ -156,8 +154,6 @@ void tokens_close(struct tokens *t)
     free(t);
 }
 
-/* ---------------------------------------------------------------- changes */
-
 static void token_make_text(int64_t id, char text[TOKEN_TEXT_BYTES])
 {
     unsigned char secret[SECRET_BYTES];
@@ -241,8 +237,6 @@ int tokens_revoke(struct tokens *t, int64_t id, struct error *e)
     pthread_mutex_unlock(&t->mutex);
     return status;
 }
-
-/* ---------------------------------------------------------------- checking */
 
 static struct token *token_find_token(struct tokens *t, int64_t id)
 {

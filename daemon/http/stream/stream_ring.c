@@ -7,8 +7,6 @@
 #include "common/json.h"
 #include "common/xalloc.h"
 
-/* ---------------------------------------------------------------- text */
-
 /* Most events are steps; their stored JSON is embedded as it is. */
 static char *stream_ring_data(const struct store_event_row *row)
 {
@@ -36,8 +34,6 @@ char *event_text(const struct store_event_row *row, size_t *bytes)
     *bytes = strlen(text);
     return text;
 }
-
-/* ---------------------------------------------------------------- ring */
 
 static struct ring_event *ring_nth(const struct stream_ring *r, size_t n)
 {
