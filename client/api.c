@@ -15,9 +15,9 @@
 #include "common/problem.h"
 
 #define JSON_TYPE           "application/json"
-#define PROBLEM_LIMIT_BYTES ((size_t)1 << 20) /* of a problem document */
+#define PROBLEM_LIMIT_BYTES ((size_t)1 << 20)
 
-#define SILENCE_SECONDS 300 /* for a transfer of any length */
+#define SILENCE_SECONDS 300
 #define SILENCE_MOST    1000000
 
 static long connect_timeout_ms = 5000, answer_timeout_ms = 60000;
@@ -25,7 +25,7 @@ static long silence_seconds; /* of the current call; 0: it is not a transfer */
 
 static CURL *connection;
 static json_t *last_problem;
-static char *last_words; /* of the last problem */
+static char *last_words;
 static bool any_answer;
 
 void api_hurry(long ms)
@@ -75,7 +75,6 @@ static int api_set_address(CURL *curl, const char *path, struct error *e)
     return server_check(e);
 }
 
-/* code, words: libcurl's. */
 static int api_unreachable(CURLcode code, const char *words, struct error *e)
 {
     const char *server = client.server, *other = server_find_socket(true);
@@ -154,7 +153,7 @@ char *api_problem_words(const json_t *problem)
 
     detail = detail ? detail : "the daemon refused without a reason";
     const char *cut = strstr(detail, place);
-    if (json_array_size(errors) == 1) /* its message is complete */
+    if (json_array_size(errors) == 1)
         api_print_item(out, json_array_get(errors, 0));
     else if (cut)
         fprintf(out, "%.*s:", (int)(cut - detail), detail);
@@ -181,7 +180,6 @@ static bool api_is_loopback(const char *server)
     return loopback;
 }
 
-/* Adds how to get access, after ERR_NO_TOKEN. */
 static void api_tell_way_in(struct error *e)
 {
     const char *source = token_source(), *socket;
@@ -233,7 +231,6 @@ static int api_take_problem(const struct buffer *answer, long status, struct err
     return api_problem_to_error(problem, status, e);
 }
 
-/* Adds the header with the token, if there is one. Over a socket none is needed. */
 static int api_add_token(struct curl_slist **headers, struct error *e)
 {
     char token[TOKEN_BYTES], line[TOKEN_BYTES + 32];
@@ -254,7 +251,6 @@ static int api_add_token(struct curl_slist **headers, struct error *e)
     return found < 0 ? found : 0;
 }
 
-/* type: the expected Content-Type, a static text. */
 static CURL *api_prepare(const char *type)
 {
     if (!connection)
@@ -343,7 +339,6 @@ static int api_fell_silent(const char *path, struct error *e)
                      client.server, path, answer_timeout_ms / 1000);
 }
 
-/* Why a call got no answer; 0 if it got one. words: libcurl's. */
 static int api_failure_of(CURL *curl, CURLcode code, const char *path, const char *words,
                           struct error *e)
 {
@@ -440,7 +435,6 @@ static int api_perform(CURL *curl, const char *path, struct curl_slist *headers,
     return status;
 }
 
-/* The same with a JSON answer. */
 static int api_perform_json(CURL *curl, const char *path, struct curl_slist *headers, json_t **json,
                             struct error *e)
 {
@@ -471,11 +465,10 @@ int api_get_text(const char *path, const char *type, char **text, size_t *bytes,
     return status;
 }
 
-/* Destination of an answer: a file, or a buffer for a problem. */
 struct api_sink {
     CURL *curl;
     FILE *out;
-    int reason; /* errno of a failed write, or 0 */
+    int reason;
     struct buffer problem;
 };
 

@@ -53,10 +53,8 @@ bool api_is_good(CURL *curl);
 int api_outcome(CURL *curl, CURLcode code, const char *path, const char *words, const char *body,
                 size_t bytes, struct error *e);
 
-/* Whether traind has answered any call of this process. */
 bool api_has_answered(void);
 
-/* Sets the time limit of all later calls. */
 void api_hurry(long ms);
 
 /* The problem document of the last failed call; borrowed, NULL: none. */

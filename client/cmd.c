@@ -89,7 +89,6 @@ const struct command_option *cmd_option_at(const struct cmd *cmd, size_t i)
     return command_line_option(&line, i);
 }
 
-/* A command's own options are kept, the others carried out. */
 static int cmd_take_option(const struct command_option *option, size_t i, const char *text,
                            void *fields, struct error *e)
 {
@@ -158,7 +157,7 @@ int cmd_parse_common(int argc, char **argv, int *code)
     return -1;
 }
 
-#define USAGE_SHORT 60 /* a longer one stands in --help alone */
+#define USAGE_SHORT 60
 
 /* word NULL: one is missing. With the usage where that is short. */
 static int cmd_wrong_operand(const struct cmd *cmd, const char *word)
@@ -459,12 +458,12 @@ int cmd_duration(const struct cmd_args *args, const char *option, double *second
                      text);
 }
 
-#define SEARCH_ITEMS 1000 /* newest items */
+#define SEARCH_ITEMS 1000
 
 /* Things with ids and names; GET path lists the newest first. */
 struct id_kind {
     const char *what, *path, *list;
-    const char *filter; /* query parameter that filters by a part of the name */
+    const char *filter;
 };
 static const struct id_kind jobs = {"job", "/v1/jobs", "jobs", "&name="};
 static const struct id_kind sweeps = {"sweep", "/v1/sweeps", "sweeps", ""};

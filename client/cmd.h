@@ -22,7 +22,6 @@
 #define CMD_OPERANDS_MAX 20
 #define CMD_REPEATED_MAX 64 /* of KEY=VALUE options */
 
-/* A row of a command's options. */
 #define OPTION(name_, letter_, value_, help_, completion_)                                         \
     {                                                                                              \
         .name = name_, .letter = letter_, .value = value_, .help = help_,                          \
@@ -90,7 +89,6 @@ int cmd_fail(const struct error *e);
  */
 int cmd_fail_json(const struct error *e, json_t *errors);
 
-/* Prints a usage error of a command; returns 2. */
 int cmd_usage(const struct cmd *cmd, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* Parses the number at the start of text, without blanks, plus sign, leading zeros or, for
@@ -98,7 +96,6 @@ int cmd_usage(const struct cmd *cmd, const char *format, ...) __attribute__((for
 bool cmd_whole(const char *text, const char **end, long long *number);
 bool cmd_decimal(const char *text, const char **end, double *number);
 
-/* Asks a yes/no question on the terminal. */
 bool cmd_agrees(const char *question);
 
 /* Parses the id of a `what` ("token"), listed by `trainctl LIST`. ERR_USAGE. */
@@ -121,9 +118,7 @@ char *cmd_query(const struct cmd_args *args, const char *path, const char *const
 
 /* Prints an answer (steals the reference) with print, or as it is under --json. Returns 0. */
 int cmd_show_answer(json_t *answer, void (*print)(const json_t *answer));
-/* The same with a text. */
 int cmd_tell(json_t *answer, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* GETs path and prints the answer. Returns the exit code. */
 int cmd_show_path(const char *path, void (*print)(const json_t *answer));
 
 /* The run of a command without operands that prints `document`. */
@@ -131,7 +126,6 @@ int cmd_show_document(const struct cmd_args *args);
 /* The run of a command that prints /v1/jobs/ID followed by `document`. */
 int cmd_show_of_job(const struct cmd_args *args);
 
-/* Parses an option's whole number. ERR_USAGE. */
 int cmd_number(const char *text, const char *option, long minimum, long maximum, long *number,
                struct error *e);
 

@@ -15,9 +15,8 @@
 #include "common/net/arch.h"
 #include "common/run/attempt.h"
 
-#define HURRY_MS 700 /* of a key press */
-#define JOBS_MAX 100
-/* Characters that need no quoting in a shell. */
+#define HURRY_MS    700
+#define JOBS_MAX    100
 #define PLAIN_CHARS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.,:+=@/"
 
 /* ---- offering */
@@ -87,8 +86,6 @@ static void complete_offer_names(const struct cursor *c, const char *name_at(siz
         complete_offer(c, name_at(i), "");
 }
 
-/* By id, and by name if one is being typed. Offers nothing if the daemon does not answer at once.
- */
 static void complete_offer_jobs(const struct cursor *c)
 {
     char id[32], remark[256];
@@ -114,7 +111,6 @@ static void complete_offer_jobs(const struct cursor *c)
         complete_offer(c, "latest", "the newest job");
 }
 
-/* Items of one of the daemon's lists, by a key. */
 static void complete_offer_list(const struct cursor *c, const char *path, const char *list,
                                 const char *key, const char *remark)
 {
@@ -128,7 +124,7 @@ static void complete_offer_list(const struct cursor *c, const char *path, const 
         return;
     json_array_foreach (json_object_get(answer, list), i, item) {
         if (json_is_null(json_object_get(item, key)))
-            continue; /* the group of jobs without a tag */
+            continue;
         char *word = print_value(json_object_get(item, key));
         complete_offer(c, word, json_string_value(json_object_get(item, remark)));
         free(word);
@@ -200,7 +196,6 @@ static void complete_offer_keys(struct cursor c)
     }
 }
 
-/* Moves on to the last item of a comma-separated list. */
 static struct cursor complete_behind_comma(struct cursor c)
 {
     const char *comma = strrchr(c.word + c.kept, ',');
@@ -277,9 +272,9 @@ struct place {
     const char *command;
     const struct cmd *cmd;
     const struct command_option *option; /* takes the next word as its value */
-    const char *operand;                 /* the first one; NULL: none yet */
-    int operands;                        /* their number */
-    bool no_options;                     /* after "--" */
+    const char *operand;
+    int operands;
+    bool no_options;
 };
 
 static const struct command_option *complete_find_option(const struct cmd *cmd, const char *word)

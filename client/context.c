@@ -15,14 +15,13 @@
 #include "common/text.h"
 
 struct client_settings client = {.server = "http://127.0.0.1:7077"};
-static struct error chosen; /* the error of server_choose */
+static struct error chosen;
 
 bool server_is_socket(const char *server)
 {
     return strncmp(server, "unix:", 5) == 0;
 }
 
-/* An http(s) URL to which a path can be appended. */
 static bool context_is_base_address(const char *server)
 {
     bool scheme = strncmp(server, "http://", 7) == 0 || strncmp(server, "https://", 8) == 0;

@@ -17,7 +17,6 @@
 
 #define POINTER_BYTES 128
 
-/* "/lr/base", of "lr.base" or of "/lr/base". */
 static void document_pointer_of(const char *key, size_t length, char pointer[POINTER_BYTES])
 {
     snprintf(pointer, POINTER_BYTES, "%s%.*s", *key == '/' ? "" : "/", (int)length, key);

@@ -1,4 +1,3 @@
-/* Job documents given on the command line. */
 #pragma once
 
 #include <jansson.h>
@@ -18,7 +17,6 @@ int document_open(const char *path, const struct cmd_args *args, struct job_spec
  * and values are checked by the table of job options: ERR_USAGE, with the nearest valid key. */
 int document_set(json_t *document, const char *text, struct error *e);
 
-/* Applies all --set. */
 int document_set_all(json_t *document, const struct cmd_args *args, struct error *e);
 
 /* Prints the problems as the daemon's answer would be printed; returns the exit code. */

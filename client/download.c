@@ -11,7 +11,7 @@
 #include "client/api.h"
 #include "common/system/file.h"
 
-static char temporary[PATH_MAX]; /* of the current download */
+static char temporary[PATH_MAX];
 
 /* Ends the process by the signal, whose action SA_RESETHAND has reset. */
 static void download_on_signal(int signal_number)
@@ -34,7 +34,6 @@ static void download_catch_signals(struct sigaction before[DOWNLOAD_SIGNALS])
             sigaction(download_signals[i], &action, NULL);
 }
 
-/* Refuses to replace a device, a pipe or a folder. */
 static int download_check_place(const char *file, struct error *e)
 {
     struct stat st;

@@ -45,9 +45,9 @@ void follow_on_interrupt(void)
 struct following {
     const struct follow *follow;
     struct job job;
-    json_t *json; /* job borrows from it */
-    bool unread;  /* the state has changed, but reading the job failed */
-    bool news;    /* not shown yet */
+    json_t *json;
+    bool unread; /* the state has changed, but reading the job failed */
+    bool news;
     double shown; /* clock_monotonic */
 };
 
@@ -59,7 +59,6 @@ static void follow_show(struct following *f)
     f->shown = clock_monotonic();
 }
 
-/* Seconds until news may be shown; negative: there are none. */
 static double follow_until_shown(const struct following *f)
 {
     double left = f->shown + f->follow->interval_seconds - clock_monotonic();
@@ -73,7 +72,7 @@ static int follow_read_job(struct following *f, struct error *e)
 
     f->json = NULL;
     int status = job_fetch(f->follow->id, &f->json, &f->job, e);
-    if (status) { /* keep the last known state */
+    if (status) {
         f->json = before;
         return status;
     }

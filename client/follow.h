@@ -1,4 +1,3 @@
-/* Follows a job until it ends, by the daemon's event stream, across restarts of the daemon. */
 #pragma once
 
 #include "client/job.h"

@@ -80,5 +80,4 @@ char *job_done_words(char *text, size_t bytes, const struct job *job);
 /* The colour of a state, as libsmartcols names it ("green"); NULL: none. */
 const char *job_state_color(const char *state);
 
-/* Prints "job 3 succeeded: top-1 86.31 %, time to train 4 min 52 s". */
 void job_print_outcome(const struct job *job);

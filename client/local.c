@@ -17,12 +17,12 @@
 #include "common/system/file.h"
 #include "common/system/install_paths.h"
 
-#define LOG_TAIL      600 /* bytes of the workers' output shown in an error */
-#define KILL_SECONDS  10  /* after an immediate stop */
+#define LOG_TAIL      600
+#define KILL_SECONDS  10
 #define STALL_SECONDS 300 /* traind's default stall_seconds */
-#define LOOK_SECONDS  0.1 /* between polls of the event file */
+#define LOOK_SECONDS  0.1
 
-static volatile sig_atomic_t signals; /* not yet handled */
+static volatile sig_atomic_t signals;
 
 static void local_note_signal(int number)
 {
@@ -147,7 +147,6 @@ void local_clear(struct local *l)
     json_decref(l->job);
 }
 
-/* Copies the event's fields that the job has, too, into the job. */
 static void local_take_event(struct local *l, enum event_type type)
 {
     static const char *const own[EVENT_TYPE_COUNT][3] = {

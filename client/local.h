@@ -50,7 +50,6 @@ int local_next(struct local *l, int fd, double seconds, struct stream_event *eve
 /* Each further call stops it harder. */
 void local_stop(struct local *l);
 
-/* Appends the end of the workers' output. */
 void local_append_log(const struct local *l, struct error *e);
 
 void local_clear(struct local *l);

@@ -1,4 +1,3 @@
-/* trainctl: the command-line client of traind. */
 #include <locale.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,7 +15,6 @@
 
 static int main_unknown_command(const char *name)
 {
-    /* Names in other programs. */
     static const struct {
         const char *word, *command;
     } others[] = {
@@ -47,7 +45,6 @@ static int main_unknown_command(const char *name)
     return cmd_usage(NULL, "there is no command \"%s\"", name);
 }
 
-/* words: after "help", NULL-terminated. */
 static int main_help(char **words)
 {
     const char *name = words[0];
@@ -78,7 +75,7 @@ static int main_run(int argc, char **argv)
 {
     int code = 0;
 
-    if (argc > 1 && strcmp(argv[1], "__complete") == 0) /* internal, for shells */
+    if (argc > 1 && strcmp(argv[1], "__complete") == 0)
         return complete(argc - 2, argv + 2);
     int first = cmd_parse_common(argc, argv, &code);
     if (first < 0)
@@ -106,7 +103,7 @@ int main(int argc, char **argv)
     process_forbid_core_dump();
     main_read_environment();
     int code = main_run(argc, argv);
-    bool unwritten = fflush(stdout) || ferror(stdout); /* now or before */
+    bool unwritten = fflush(stdout) || ferror(stdout);
     if (unwritten && code == 0) {
         struct error e;
         error_set(&e, ERR_IO, "standard output could not be written");

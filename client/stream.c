@@ -11,7 +11,7 @@
 #include "common/clock.h"
 #include "common/text.h"
 
-#define RETRY_MS        1000 /* unless the daemon sends another */
+#define RETRY_MS        1000
 #define RETRY_MS_MOST   15000
 #define SILENCE_SECONDS 45L /* three times the longest heartbeat that can be configured */
 
@@ -27,7 +27,7 @@ struct stream {
     bool fed;      /* and an event or heartbeat */
     double next_try;
     double lost_at;
-    int failed_tries; /* since the last connection */
+    int failed_tries;
 };
 
 struct stream *stream_create(const char *path, long long after)
@@ -64,7 +64,6 @@ void stream_destroy(struct stream *s)
     free(s);
 }
 
-/* Id of the newest event; negative: unknown. */
 static long long stream_position(const struct stream *s)
 {
     return s->sse.id;
@@ -153,7 +152,6 @@ static int stream_has_ended(struct stream *s, CURLcode code, struct error *e)
     return STREAM_LOST;
 }
 
-/* Returns STREAM_NOTHING, STREAM_LOST, or a negative error. */
 static int stream_perform(struct stream *s, struct error *e)
 {
     int running, left, news = STREAM_NOTHING;
@@ -187,7 +185,6 @@ static int stream_read_news(struct stream *s, struct stream_event *event)
     }
 }
 
-/* Waits until something can be done. True: fd is readable. */
 static bool stream_wait(struct stream *s, int fd, double until)
 {
     struct curl_waitfd extra = {.fd = fd, .events = CURL_WAIT_POLLIN};
@@ -263,7 +260,6 @@ int sse_add(struct sse *sse, const char *text, size_t bytes)
     return 0;
 }
 
-/* The next whole line without its end, or NULL. */
 static char *stream_next_line(struct sse *sse)
 {
     char *line = sse->text.data ? sse->text.data + sse->from : NULL;

@@ -44,7 +44,6 @@ int stream_next(struct stream *s, int fd, double seconds, struct stream_event *e
  * continues; ", or "". */
 void stream_report(int news, const char *meanwhile);
 
-/* The id of the newest event of all jobs. */
 int stream_newest(long long *id, struct error *e);
 
 /* ---- the format, for tests */

@@ -14,7 +14,7 @@
 #include "common/system/file.h"
 
 static char source[PATH_MAX];
-static const char *used; /* NULL: as configured */
+static const char *used;
 
 /* Accepts printable characters without spaces only, so that a token cannot end the header. */
 static int token_set(const char *text, const char *where, char token[TOKEN_BYTES], struct error *e)

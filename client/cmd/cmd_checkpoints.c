@@ -11,7 +11,7 @@
 #include "common/clock.h"
 #include "common/json.h"
 
-#define STEP_MAX     1000000000000 /* for --get */
+#define STEP_MAX     1000000000000
 #define WEIGHTS_TYPE "application/octet-stream"
 
 static void checkpoints_print_list(const json_t *list)
@@ -37,7 +37,6 @@ static void checkpoints_print_list(const json_t *list)
     table_finish(table);
 }
 
-/* --get: the step of a checkpoint, or the newest intact one. */
 static int checkpoints_find_step(const char *text, const json_t *list, long id, long *step,
                                  struct error *e)
 {
@@ -91,7 +90,7 @@ static int cmd_checkpoints(const struct cmd_args *args)
     if (cmd_flag(args, "output") && !cmd_flag(args, "get")) {
         if (strcmp(cmd_value(args, "output"), "json") != 0)
             return cmd_usage(args->cmd, "--output FILE goes with --get STEP");
-        client.json = true; /* as for other commands */
+        client.json = true;
     }
     if (cmd_job_id(args->operands[0], &id, &e) < 0)
         return cmd_fail(&e);

@@ -14,13 +14,12 @@
 
 enum jobs { ALL_JOBS, TRAININGS, EVALUATIONS };
 
-/* A row of results. */
 struct result {
     const char *name;
-    size_t offset; /* of a double in struct job */
+    size_t offset;
     char *(*words)(char *text, size_t bytes, double value);
-    int better;   /* 1: more is better, -1: less, 0: neither */
-    enum jobs of; /* which jobs have it */
+    int better; /* 1: more is better, -1: less, 0: neither */
+    enum jobs of;
 };
 
 static char *compare_steps_words(char *text, size_t bytes, double value)
@@ -83,7 +82,6 @@ static struct libscols_table *compare_make_table(const struct job *jobs, int cou
     return table;
 }
 
-/* A row of text, unless it is empty for all jobs. */
 static void compare_label_row(struct libscols_table *table, const json_t *list, int count,
                               const char *name, char *words(const json_t *job))
 {

@@ -1,4 +1,3 @@
-/* trainctl cancel, hold, release, priority, resume, rm: requests that change jobs. */
 #include <string.h>
 #include <unistd.h>
 
@@ -72,7 +71,6 @@ static int cmd_priority(const struct cmd_args *args)
     return code;
 }
 
-/* --set KEY=VALUE, or KEY=VALUE after the id. */
 static json_t *control_parse_changes(const struct cmd_args *args, struct error *e)
 {
     json_t *changes = json_object();
@@ -169,7 +167,6 @@ static bool control_is_old(const json_t *job, double before)
     return json_get_number(job, "finished_at", before) < before;
 }
 
-/* jobs: all ended ones. */
 static int control_remove_old(const struct cmd_args *args, json_t *jobs, double before)
 {
     bool dry = cmd_flag(args, "dry-run"), ask = !dry && !cmd_flag(args, "yes");

@@ -20,7 +20,7 @@
 #include "common/text.h"
 #include "launch/launch.h"
 
-#define CHECK_LIMIT_BYTES 65536 /* of a program's output */
+#define CHECK_LIMIT_BYTES 65536
 
 /* ---------------------------------------------------------------- programs */
 
@@ -140,7 +140,6 @@ static void doctor_check_daemon(json_t *list)
     doctor_check_jobs(list);
 }
 
-/* One line per check, with its advice below. */
 static void doctor_print(const json_t *list)
 {
     struct libscols_table *table = table_create(0, ",,|");
@@ -164,7 +163,6 @@ static void doctor_print(const json_t *list)
 #define VALUE_BYTES 1024
 #define SCRIPTS     PKGDATADIR "/slurm"
 
-/* The value in "Key  = value" of `scontrol show config`; "" if missing. */
 static const char *doctor_slurm_setting(const char *config, const char *key,
                                         char value[VALUE_BYTES])
 {

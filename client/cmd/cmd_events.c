@@ -1,4 +1,3 @@
-/* trainctl events: the events of a job, oldest first. */
 #include <stdio.h>
 #include <string.h>
 
@@ -12,7 +11,6 @@
 
 #define PAGE_EVENTS 1000
 
-/* All types except steps and evaluation progress. */
 static void events_usual(char *types, size_t bytes)
 {
     size_t used = 0;
@@ -23,7 +21,6 @@ static void events_usual(char *types, size_t bytes)
                                      event_kind_at(i));
 }
 
-/* As text if the views have one for this event, else as JSON. */
 static void events_print(json_t *event)
 {
     struct stream_event shown = {json_get_text(event, "type", ""), event};

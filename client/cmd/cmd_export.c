@@ -1,4 +1,3 @@
-/* trainctl export: a job as one file; trainctl backup: the database and the tokens. */
 #include <jansson.h>
 #include <limits.h>
 #include <stdbool.h>
@@ -47,7 +46,7 @@ static int cmd_export(const struct cmd_args *args)
 
 struct backup {
     const char *database;
-    char tokens[PATH_MAX]; /* DATABASE.tokens.json */
+    char tokens[PATH_MAX];
     bool force, any_tokens;
     double bytes;
 };

@@ -1,4 +1,3 @@
-/* trainctl tag, note, rename: labels of a job, in any state. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -86,7 +85,6 @@ static int cmd_tag(const struct cmd_args *args)
     return label_each(args, change, NULL);
 }
 
-/* Patches the first operand only. */
 static int label_one(const struct cmd_args *args, const char *key, const char *text, size_t bytes,
                      const char *said)
 {

@@ -15,7 +15,7 @@
 #include "common/clock.h"
 #include "common/json.h"
 
-#define TEXT_BYTES (2 * FORMAT_BYTES) /* of a cell */
+#define TEXT_BYTES (2 * FORMAT_BYTES)
 
 enum list_column {
     ID,
@@ -72,7 +72,6 @@ static const char *list_column_at(size_t i)
     return i < COLUMNS ? columns[i].name : NULL;
 }
 
-/* The columns shown, from left to right. */
 struct layout {
     enum list_column order[COLUMNS];
     int count;
@@ -122,7 +121,6 @@ static struct layout list_asked_layout(const char *names)
     return layout;
 }
 
-/* Time left, or the time until the estimated start of a queued job. */
 static const char *list_format_wait(const struct job *job, char text[TEXT_BYTES])
 {
     char in[FORMAT_BYTES];
@@ -256,7 +254,6 @@ static char *list_dash(char text[TEXT_BYTES])
     return strcpy(text, "-");
 }
 
-/* Jobs in any of these states, separated by spaces. */
 static char *list_group_in_states(const json_t *group, const char *states, char text[TEXT_BYTES])
 {
     const json_t *count;
@@ -271,7 +268,7 @@ static char *list_group_in_states(const json_t *group, const char *states, char 
 
 static const struct {
     const char *heading;
-    int flags; /* besides TABLE_RIGHT */
+    int flags;
 } group_columns[] = {
     {"JOBS",       0          },
     {"ACTIVE",     0          },
@@ -317,7 +314,6 @@ static const char *list_group_cell(const json_t *group, size_t column, char text
     }
 }
 
-/* key: what the groups are made by. */
 static void list_print_groups(const json_t *answer, const char *key)
 {
     struct libscols_table *table = table_create(1, "");

@@ -1,4 +1,3 @@
-/* The table of trainctl list, for list and rm. */
 #pragma once
 
 #include <jansson.h>

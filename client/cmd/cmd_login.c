@@ -1,4 +1,3 @@
-/* trainctl login, context. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -16,7 +15,6 @@
 /* Also a file name. */
 #define NAME_CHARACTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-:[]@"
 
-/* The file login stores the token of a context in. */
 static void login_own_file(const char *name, char path[PATH_MAX])
 {
     char beside[NAME_MAX + 8];
@@ -62,7 +60,7 @@ static int login_keep_context(json_t *all, const char *name, const char *file, c
 
     login_own_file(name, path);
     if (*token && !file)
-        status = contexts_write(all, e); /* creates the folders */
+        status = contexts_write(all, e);
     if (*token && !file && !status)
         status = file_write_secret(path, token, strlen(token), e);
     else if (!status)
@@ -106,7 +104,7 @@ static int cmd_login(const struct cmd_args *args)
     client.server = args->operands[0];
     client.context = NULL;
     server_choose();
-    if (!name) /* "train:7077" from https://train:7077 */
+    if (!name)
         name = strstr(client.server, "//") ? strstr(client.server, "//") + 2 : "local";
     if (login_log_in(args, name, &who, &e)) {
         json_decref(who);

@@ -12,12 +12,12 @@
 
 #define LOG_TAIL_LIMIT_BYTES ((size_t)64 << 20)
 #define LOG_LINE_BYTES       ((size_t)1 << 20) /* under --json longer lines are split */
-#define LOOK_SECONDS         0.2               /* events may come in thousands */
+#define LOOK_SECONDS         0.2
 
 struct log {
     long id;
-    double attempt;     /* being printed; NAN: the newest */
-    size_t from;        /* in bytes */
+    double attempt; /* being printed; NAN: the newest */
+    size_t from;
     long tail;          /* lines; 0: all */
     char rest[4];       /* an incomplete UTF-8 character */
     struct buffer line; /* an incomplete line, for --json */
@@ -41,7 +41,6 @@ static void logs_print_line_json(const char *text, size_t bytes)
     json_decref(line);
 }
 
-/* Prints the last line, which may lack its newline. */
 static void logs_print_end(struct log *log)
 {
     if (log->line.bytes > 0)
@@ -68,7 +67,6 @@ static void logs_print_lines_json(struct log *log, const char *text, size_t byte
         logs_print_end(log);
 }
 
-/* Escapes control characters except newline and tab. */
 static void logs_print_text(struct log *log, const char *text, size_t bytes)
 {
     size_t held = strlen(log->rest), all = held + bytes, room = TEXT_ESCAPE_GROWTH * all + 1;
@@ -102,7 +100,6 @@ static int logs_get(const struct log *log, char **text, size_t *bytes, struct er
     return api_get_text(path, "text/plain", text, bytes, e);
 }
 
-/* Prints the log from log->from on. */
 static int logs_print_rest(struct log *log, struct error *e)
 {
     char *text;
@@ -133,7 +130,7 @@ static int logs_print_tail(struct log *log, struct error *e)
             return code;
         }
         buffer_append(&all, text, bytes);
-        if (all.bytes > LOG_TAIL_LIMIT_BYTES / 2) /* only its end is needed */
+        if (all.bytes > LOG_TAIL_LIMIT_BYTES / 2)
             buffer_drop(&all, LOG_TAIL_LIMIT_BYTES / 4);
         free(text);
     }
@@ -180,7 +177,6 @@ static int logs_follow(long id)
     return status < 0 ? cmd_fail(&e) : 0;
 }
 
-/* Reports that the job has not started, if so. */
 static int logs_explain_silence(long id, struct error *e)
 {
     struct job job;

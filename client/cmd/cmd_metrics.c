@@ -15,12 +15,11 @@
 #define POINTS_MAX    20000 /* the API's limit */
 #define NAME_CHARS    "abcdefghijklmnopqrstuvwxyz0123456789_"
 
-/* Columns in the order requested, after step, epoch, and images if that is the x axis. */
 struct columns {
     char copy[512];
     const char *x;
     const char *names[NAMES_MAX];
-    size_t first; /* the first metric */
+    size_t first;
     size_t count;
 };
 
@@ -50,7 +49,6 @@ static int metrics_columns_read(struct columns *columns, const char *list, struc
     return 0;
 }
 
-/* "" if the step has no such number. */
 static const char *metrics_format_cell(char *text, size_t bytes, const json_t *answer,
                                        const char *name, size_t i, const char *format)
 {
@@ -103,7 +101,7 @@ static void metrics_print_table(const json_t *answer, const struct columns *colu
 
 #define PLOT_ROWS_MIN   8
 #define PLOT_ROWS_MAX   18
-#define PLOT_COLUMNS    400 /* at most */
+#define PLOT_COLUMNS    400
 #define DOTS_PER_COLUMN 2
 
 static double *metrics_numbers(const json_t *values, size_t count)
@@ -141,7 +139,6 @@ static void metrics_print_plot(const char *name, const char *x, const struct plo
     plot_destroy(plot);
 }
 
-/* Plots below each other, with heights that fit the terminal. */
 static void metrics_print_plots(const json_t *answer, const struct columns *columns)
 {
     size_t count = metrics_row_count(answer);
@@ -183,7 +180,7 @@ static int metrics_fetch(const struct cmd_args *args, struct columns *columns, j
         return -(int)e->code;
     int used = snprintf(path, sizeof path, "/v1/jobs/%ld/metrics?names=%s", id,
                         names ? names : NAMES_DEFAULT);
-    if (!points && cmd_flag(args, "plot")) /* no more than fit */
+    if (!points && cmd_flag(args, "plot"))
         snprintf(path + used, sizeof path - (size_t)used, "&points=%d",
                  DOTS_PER_COLUMN * terminal_columns());
     if (points) {

@@ -17,7 +17,6 @@ static const char *nodes_color_of(const char *verdict)
                                            : NULL;
 }
 
-/* "3,7" */
 static char *nodes_jobs_of(const json_t *node, char *text, size_t bytes)
 {
     const json_t *id;

@@ -1,4 +1,3 @@
-/* trainctl notify: sends a test notice, lists notices. */
 #include <limits.h>
 #include <string.h>
 #include <unistd.h>
@@ -14,7 +13,6 @@
 
 #define TEST_SECONDS 90 /* mail may take a minute */
 
-/* Replaces *notice by its current state. */
 static int notify_look_again(json_t **notice, struct error *e)
 {
     json_t *answer;
@@ -161,7 +159,7 @@ static const char *notify_state_at(size_t i)
 
 static int notify_list(const struct cmd_args *args, struct error *e)
 {
-    static const char *const numbers[] = {"limit", "after", "job", "sweep"}; /* 2, 3: ids */
+    static const char *const numbers[] = {"limit", "after", "job", "sweep"};
     const char *state = cmd_value(args, "state");
     char path[256];
     json_t *answer;

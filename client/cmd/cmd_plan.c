@@ -23,7 +23,6 @@
 
 /* ---- a plan for a person */
 
-/* The note or the formula of a number, in one line. */
 static const char *plan_remark_on(const struct plan *plan, const char *key)
 {
     const json_t *entry = json_object_get(plan->explain, key);
@@ -158,7 +157,6 @@ static void plan_phase_rows(struct libscols_table *table, const struct plan *pla
     }
 }
 
-/* The keys the document left to its data, whose names have a dot. */
 static void plan_data_rows(struct libscols_table *table, const struct plan *plan)
 {
     const char *key;
@@ -204,7 +202,6 @@ static void plan_print_table(const struct plan *plan)
     table_finish(table);
 }
 
-/* Why the speed is unknown, and how to measure it. */
 static void plan_print_unknown(const struct plan *plan)
 {
     const json_t *explained = json_object_get(plan->explain, "predicted");
@@ -331,7 +328,6 @@ static json_t *plan_differences_of(json_t *a, json_t *b)
     return differences;
 }
 
-/* The plan without what its numbers are derived from. */
 static json_t *plan_numbers(const struct plan *plan)
 {
     json_t *json = plan_to_json(plan);
@@ -343,7 +339,6 @@ static json_t *plan_numbers(const struct plan *plan)
     return json;
 }
 
-/* To six digits, enough for people; --json has all. */
 static char *plan_rounded_words(const json_t *value)
 {
     char text[40];
@@ -396,7 +391,6 @@ void planned_clear(struct planned *p)
     job_spec_destroy(p->spec);
 }
 
-/* The check traind makes at submission. */
 static void plan_warn_of_slots(const struct job_spec *spec, json_t *remarks)
 {
     long long threads = local_threads(spec), slots = launch_node_slots(spec->cluster.smt);

@@ -1,4 +1,3 @@
-/* Planning a document on this machine, for plan and run. */
 #pragma once
 
 #include "client/cmd.h"

@@ -30,21 +30,21 @@ struct point {
     int64_t nodes, batch;
     struct plan_predicted predicted;
     struct plan_band node_hours;
-    double efficiency; /* relative to one node */
-    char *problem;     /* why there is no plan, or NULL */
+    double efficiency;
+    char *problem; /* why there is no plan, or NULL */
 };
 
 struct question {
     struct job_spec *spec;
     struct plan_inputs inputs;
-    struct plan_workers workers; /* chosen by the plan */
+    struct plan_workers workers;
     struct plan_network network;
     double deadline, budget; /* seconds, node-hours; INFINITY: none */
     double node_watts;       /* 0: not given */
     int64_t images;          /* per worker, before they are divided among nodes */
     double threads_keep;     /* share of a worker's speed its threads keep; 0: unknown */
     const char *to_target;   /* the option that asks for the time to a target; NULL: none */
-    bool stated_speed;       /* --node-speed */
+    bool stated_speed;
     struct point points[POINTS_MAX];
     int count;
     const struct point *enough;                      /* more nodes barely help; NULL: they do */
@@ -87,7 +87,6 @@ static int predict_parse_nodes(const char *text, struct question *q, struct erro
     return 0;
 }
 
-/* Accepts only the accuracy for which epochs were published. */
 static int predict_read_target(const struct cmd_args *args, struct error *e)
 {
     double target = 0;
@@ -123,7 +122,6 @@ static int predict_read_options(const struct cmd_args *args, struct question *q,
     return predict_read_target(args, e);
 }
 
-/* As given, as measured over the job's interface, or the default. */
 static int predict_find_network(const struct cmd_args *args, struct question *q, struct error *e)
 {
     struct plan_network *n = &q->network;
@@ -142,7 +140,6 @@ static int predict_find_network(const struct cmd_args *args, struct question *q,
     return 0;
 }
 
-/* --node-speed, or the measured speed. */
 static int predict_find_speed(const struct cmd_args *args, struct question *q, struct error *e)
 {
     double rate = 0;
@@ -203,7 +200,6 @@ static void predict_fill_point(struct point *p, const struct plan *plan)
                                        hours * plan->predicted.ttt_seconds.high};
 }
 
-/* Why there is no plan. */
 static char *predict_point_problem(const struct question *q, const struct problems *problems)
 {
     const struct job_spec *s = q->spec;
@@ -310,7 +306,6 @@ static const struct point *predict_least(const struct question *q,
     return best;
 }
 
-/* The first point after which the next saves less than STOPS_HELPING of the time. */
 static const struct point *predict_enough(const struct question *q)
 {
     for (int i = 0; i + 1 < q->count; i++) {
@@ -394,7 +389,6 @@ static void predict_show_json(const struct question *q)
     json_decref(out);
 }
 
-/* With this format below `small`, else as a whole number. */
 static const char *predict_number(char text[FORMAT_BYTES], double number, double small,
                                   const char *format)
 {

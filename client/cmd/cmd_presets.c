@@ -1,4 +1,3 @@
-/* trainctl presets: lists presets, or shows one. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -11,7 +10,6 @@
 #include "common/job/recipe/preset.h"
 #include "common/text.h"
 
-/* The global batch. */
 static long long presets_batch(const json_t *document)
 {
     const json_t *cluster = json_object_get(document, "cluster");

@@ -18,7 +18,6 @@ static void provenance_row(struct libscols_table *table, const char *name, const
     free(text);
 }
 
-/* {key, label} of the rows of a table. */
 static const char *const attempt_rows[][2] = {
     {"world_size",         "workers"           },
     {"threads_per_worker", "threads per worker"},

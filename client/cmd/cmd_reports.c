@@ -1,4 +1,3 @@
-/* trainctl audit, failures, forecasts, usage: tables of what the daemon keeps. */
 #include <limits.h>
 #include <math.h>
 #include <stdio.h>

@@ -51,7 +51,6 @@ static void reproduce_print_pinned(const json_t *answer)
         printf("note: %s\n", json_string_value(remark) ? json_string_value(remark) : "");
 }
 
-/* ERR_CONFLICT if the machine differs in a way that may change the result. */
 static int reproduce_check_here(const json_t *answer, bool force, struct error *e)
 {
     const json_t *differences = json_object_get(answer, "differences");

@@ -1,4 +1,3 @@
-/* trainctl run: trains on this machine without a daemon, in a run directory of its own. */
 #include <ctype.h>
 #include <errno.h>
 #include <limits.h>
@@ -26,8 +25,8 @@
 
 struct run {
     const struct cmd_args *args;
-    char folder[PATH_MAX / 2]; /* absolute */
-    int64_t attempt;           /* the newest; 0: none yet */
+    char folder[PATH_MAX / 2];
+    int64_t attempt; /* the newest; 0: none yet */
     struct planned planned;
     struct local local;
 };
@@ -79,7 +78,6 @@ static int run_check_same_job(const struct run *r, const json_t *job, struct err
     return status;
 }
 
-/* Finds the last attempt, which must have ended. */
 static int run_find_attempt(struct run *r, struct error *e)
 {
     struct launch_process earlier = {.pidfd = -1, .gate = -1};
@@ -110,7 +108,7 @@ static int run_prepare_folder(struct run *r, json_t *job, struct error *e)
                                r->folder);
     } else if (resumes) {
         status = error_set(e, ERR_NOT_FOUND, "%s has no run to resume", r->folder);
-    } else if (rmdir(r->folder) && errno != ENOENT) { /* created again below */
+    } else if (rmdir(r->folder) && errno != ENOENT) {
         status = error_set(e, ERR_CONFLICT,
                            "%s is not an empty folder: name another one with --run-dir", r->folder);
     }
@@ -134,7 +132,6 @@ static json_t *run_describe(const struct run *r)
         "loss", "lr", "images_per_sec", "ttt_seconds", "top1", "top5", "reason"));
 }
 
-/* Shows the run until it ends, in full screen and then in lines. */
 static void run_follow(struct local *l)
 {
     bool view = !client.json && terminal_full() && screen_open(&(struct error){0}) == 0;
@@ -144,7 +141,7 @@ static void run_follow(struct local *l)
     struct job job;
 
     if (view && view_job(0, false, l, &e) == VIEW_SIGNALLED)
-        raise(SIGINT); /* handled like any other once the screen is closed */
+        raise(SIGINT);
     screen_close();
     for (int stops = 0; !l->ended; stops = l->stops) {
         int news = local_next(l, -1, 1, &event);
@@ -156,7 +153,6 @@ static void run_follow(struct local *l)
     }
 }
 
-/* Prints the outcome, and how to continue. Returns the exit code. */
 static int run_conclude(const struct run *r)
 {
     struct error e;

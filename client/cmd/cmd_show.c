@@ -121,7 +121,6 @@ static void show_judged_row(struct libscols_table *table, const char *name, cons
     show_add_row(table, name, text);
 }
 
-/* Accuracy of the estimates, of an ended job. */
 static void show_forecast_rows(struct libscols_table *table, const json_t *forecast)
 {
     char name[64];
@@ -206,7 +205,6 @@ static void show_starts_row(struct libscols_table *table, const struct job *job)
     show_add_row(table, "starts", text);
 }
 
-/* The first failed attempt, even if later ones succeeded. */
 static void show_failure_rows(struct libscols_table *table, const struct job *job,
                               const json_t *failure)
 {
@@ -223,7 +221,7 @@ static void show_failure_rows(struct libscols_table *table, const struct job *jo
     json_array_foreach (json_object_get(failure, "log"), i, line) {
         const char *text = json_string_value(line);
         const char *words = text ? text + strspn(text, " ") : NULL;
-        if (!text || strstr(text, reason) || strstr(reason, words)) /* already shown */
+        if (!text || strstr(text, reason) || strstr(reason, words))
             continue;
         show_add_row(table, name, text);
         name = "";

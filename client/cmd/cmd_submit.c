@@ -1,4 +1,3 @@
-/* trainctl submit; trainctl clone: a job's document with changes, printed or submitted. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -95,7 +94,6 @@ static int submit_read_document(const struct cmd_args *args, char **text, size_t
     return status;
 }
 
-/* The script is made by the daemon, which has the settings. */
 static int submit_print_sbatch(const char *text, size_t bytes)
 {
     struct error e;
@@ -135,7 +133,6 @@ static int cmd_submit(const struct cmd_args *args)
     return code;
 }
 
-/* The job's spec, changed by --set. */
 static json_t *cmd_clone_document_of(const struct cmd_args *args, struct error *e)
 {
     struct job job;

@@ -22,7 +22,6 @@ static char *sweep_format_number(const json_t *json, const char *key, char text[
     return format_number(text, FORMAT_BYTES, json_get_number(json, key, NAN));
 }
 
-/* In the form of --set. The caller frees it. */
 static char *sweep_point_words(json_t *point)
 {
     char *words = NULL;
@@ -47,7 +46,6 @@ static char *sweep_point_words(json_t *point)
     return words;
 }
 
-/* In the unit of the metric. */
 static char *sweep_format_result(const json_t *trial, const char *metric, char text[FORMAT_BYTES])
 {
     double result = json_get_number(trial, "metric", NAN);
@@ -133,7 +131,6 @@ static void sweep_list(const json_t *answer)
 
 typedef char *band_format(char *text, size_t bytes, double value);
 
-/* False: unknown. */
 static bool sweep_band_words(const json_t *band, band_format *format, char text[4 * FORMAT_BYTES])
 {
     char value[FORMAT_BYTES], low[FORMAT_BYTES], high[FORMAT_BYTES];
@@ -212,7 +209,6 @@ static void sweep_plan(const json_t *plan)
         print_wrapped(stdout, "warning: ", 2, json_string_value(warning));
 }
 
-/* The text is unchanged if it has no relative path. */
 static int sweep_make_paths_absolute(char **text, size_t *bytes, struct error *e)
 {
     struct error wrong;
@@ -264,7 +260,7 @@ static bool sweep_runs(const json_t *sweep)
 /* The stream has the ends of jobs; the sweep ends shortly after the last one, so it is polled. */
 static int sweep_wait(const char *path, json_t **answer, struct error *e)
 {
-    static const double looks[] = {0.2, 1, 3, 10}; /* seconds to the next poll */
+    static const double looks[] = {0.2, 1, 3, 10};
     const size_t last = sizeof looks / sizeof looks[0] - 1;
     struct stream *stream = stream_create("/v1/events", -1);
     struct stream_event event;
@@ -285,14 +281,13 @@ static int sweep_wait(const char *path, json_t **answer, struct error *e)
             continue;
         json_decref(*answer);
         status = api_get(path, answer, e);
-        if (status == -(int)ERR_UNREACHABLE) /* the stream reconnects */
+        if (status == -(int)ERR_UNREACHABLE)
             status = (*answer = json_pack("{s:s}", "state", "running")) ? 0 : status;
     }
     stream_destroy(stream);
     return status;
 }
 
-/* The exit status. */
 static int sweep_outcome(const json_t *sweep)
 {
     const char *state = json_get_text(sweep, "state", "");
@@ -331,7 +326,7 @@ static int sweep_request(const struct cmd_args *args, json_t **answer, struct er
     bool waits = strcmp(word, "wait") == 0;
     bool plans = strcmp(word, "plan") == 0;
     bool verb = cancels || waits || plans || strcmp(word, "show") == 0;
-    if (!verb && args->operand_count > 1) /* no other operand is allowed */
+    if (!verb && args->operand_count > 1)
         return sweep_no_such_verb(word, e);
     if (!verb)
         return sweep_post("/v1/sweeps", word, answer, e);

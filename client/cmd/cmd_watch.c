@@ -38,7 +38,6 @@ static int watch_follow_to_end(long id, bool progress)
     return outcome;
 }
 
-/* Under --json every event is printed, steps too. */
 static void watch_queue_print_event(const struct stream_event *event)
 {
     char words[512];
@@ -85,7 +84,6 @@ static int watch_interrupted(int end, long id)
 #define NO_VIEW  (-1) /* the terminal cannot be used: print lines */
 #define JOB_DONE (-2) /* only the outcome is left to print */
 
-/* Returns the exit code, or one of these. */
 static int watch_view(long id)
 {
     struct error e;
@@ -119,7 +117,6 @@ static int cmd_watch(const struct cmd_args *args)
     return done >= 0 ? done : watch_queue();
 }
 
-/* Checks all ids at once, rather than when the first job has ended. */
 static int watch_wait_check(const long *ids, int count, struct error *e)
 {
     struct job job;

@@ -1,4 +1,3 @@
-/* Following a job to its end, for watch, wait, reproduce, and submit and clone with --wait. */
 #pragma once
 
 #include <stdbool.h>

@@ -51,7 +51,6 @@ static void bench_series_add_step(struct series *s, const json_t *event)
     s->count++;
 }
 
-/* The time between two progress events, per batch of a worker. */
 static void bench_series_add_progress(struct series *s, const json_t *event, double world)
 {
     double t = json_get_number(event, "t", 0), batch = json_get_number(event, "batch", 0);

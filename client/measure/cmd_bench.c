@@ -1,4 +1,3 @@
-/* trainctl bench: a short run on synthetic images without a daemon. */
 #include <math.h>
 #include <string.h>
 
@@ -36,7 +35,6 @@ struct run {
     long steps;
 };
 
-/* Text that is not a number is refused by the table of job options. */
 static json_t *bench_parse_value(const char *text)
 {
     const char *end;
@@ -45,7 +43,6 @@ static json_t *bench_parse_value(const char *text)
     return cmd_whole(text, &end, &number) && !*end ? json_integer(number) : json_string(text);
 }
 
-/* One epoch of all steps. */
 static double bench_images_needed(const json_t *document, long steps)
 {
     double batch = json_number_value(json_object_get(document, "batch_per_worker"));
@@ -91,7 +88,6 @@ static const char *bench_find_option(const char *pointer)
     return NULL;
 }
 
-/* Reports the first problem that an option caused, under the option's name. */
 static int bench_refuse(const struct problems *problems, struct error *e)
 {
     char key[PROBLEM_KEY_BYTES];

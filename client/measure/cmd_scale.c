@@ -24,27 +24,27 @@
 #define POINTS_MAX    32
 #define STEPS_DEFAULT "5"
 #define PLOT_ROWS     14
-#define PLOT_COLUMNS  100 /* at most */
-#define BUSY          0.5 /* load per core that disturbs a measurement */
+#define PLOT_COLUMNS  100
+#define BUSY          0.5
 
 enum way { STRONG, WEAK, WAYS };
 static const char *const way_names[WAYS] = {"strong", "weak"};
 
 struct point {
-    int64_t workers, batch; /* per worker */
+    int64_t workers, batch;
     double images_per_sec, speedup, efficiency;
-    struct plan_band predicted; /* images/s, derived from the first point */
+    struct plan_band predicted;
 };
 
 struct scaling {
     struct job_spec *spec;
-    int64_t global_batch; /* of the document */
-    int64_t batch;        /* of a worker, in the document */
+    int64_t global_batch;
+    int64_t batch;
     int64_t workers[POINTS_MAX];
     int count;
     int64_t per_node; /* workers of a machine, if points are machines; 0: all on this one */
     struct plan_network network;
-    double load; /* of the machine before the first run */
+    double load;
     bool ways[WAYS];
     struct point points[WAYS][POINTS_MAX];
 };
@@ -91,7 +91,6 @@ static int scale_check_slots(const struct scaling *s, struct error *e)
     return 0;
 }
 
-/* Converts the points to workers. */
 static int scale_check_nodes(struct scaling *s, struct error *e)
 {
     int64_t most = job_spec_names_hosts(s->spec) ? (int64_t)s->spec->cluster.host_count : 0;
@@ -122,7 +121,6 @@ static int scale_check_batch(const struct scaling *s, struct error *e)
     return 0;
 }
 
-/* Turns the document into a short run on synthetic images without checkpoints. */
 static void scale_make_short(struct scaling *s, long steps)
 {
     struct job_spec *spec = s->spec;
@@ -187,7 +185,7 @@ static int scale_measure_network(struct scaling *s, double in_memory, struct err
         seconds[i] = bench.phase_ms[BENCH_COMM] / 1e3 - in_memory - x.add_seconds;
     }
     hop.hop_seconds = (seconds[0] - seconds[1]) / (hops[0] - hops[1]);
-    if (!isfinite(hop.hop_seconds) || hop.hop_seconds <= 0) /* too short to measure */
+    if (!isfinite(hop.hop_seconds) || hop.hop_seconds <= 0)
         hop.hop_seconds = plan_network_default.hop_seconds;
     hop.bytes_per_second = x.bytes / (seconds[1] - hops[1] * hop.hop_seconds);
     if (!(hop.bytes_per_second > 0))
@@ -249,7 +247,7 @@ static int scale_run_all(struct scaling *s, struct error *e)
     int status = 0;
 
     s->network = plan_network_default;
-    if (threads == 0) /* the same for all points */
+    if (threads == 0)
         s->spec->cluster.threads_per_worker = 1;
     if (getloadavg(&s->load, 1) < 1)
         s->load = 0;
@@ -311,7 +309,7 @@ static void scale_show_table(const struct scaling *s, enum way way)
         table_set(line, 2, format_number(text, sizeof text, p->images_per_sec));
         table_set(line, 3, format_number(text, sizeof text, p->speedup));
         table_set(line, 4, format_percent(text, sizeof text, p->efficiency));
-        if (i == 0) { /* the others are predicted from it */
+        if (i == 0) {
             table_set(line, 5, "-");
             table_set(line, 6, "-");
             continue;
@@ -359,7 +357,6 @@ static void scale_print_plot(const char *title, const struct plot_series *series
     plot_destroy(plot);
 }
 
-/* The curves, and the ideal by the faster first point. */
 static void scale_show_plots(const struct scaling *s)
 {
     double workers[POINTS_MAX], ideal[POINTS_MAX], one[POINTS_MAX], rate[WAYS][POINTS_MAX],

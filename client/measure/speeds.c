@@ -137,7 +137,6 @@ static size_t speeds_ask_daemon(const char *key, struct plan_sample *samples)
     return count;
 }
 
-/* The daemon has most samples of the cache. */
 static bool speeds_is_among(const struct plan_sample *sample, const struct plan_sample *of,
                             size_t count)
 {

@@ -1,4 +1,3 @@
-/* Speeds for predictions, kept by bench, in the cache or at the daemon. */
 #pragma once
 
 #include "client/cmd.h"
@@ -15,7 +14,6 @@ int speeds_choose_workers(struct job_spec *spec, const struct cmd_args *args,
                           struct plan_workers *chosen, struct plan_inputs *inputs,
                           struct problems *problems, struct error *e);
 
-/* The measurements of one run as a sample. */
 struct plan_sample speeds_sample(const struct job_spec *spec, const struct bench *bench);
 
 /* Adds a sample to the cache file; a failure is a warning on stderr. Ignores runs with more threads

@@ -9,7 +9,7 @@
 
 #define LINE_BYTES 4096
 #define AXIS_ROWS  2
-#define GRID_MAX   (LINE_BYTES / 3 - FORMAT_BYTES) /* columns */
+#define GRID_MAX   (LINE_BYTES / 3 - FORMAT_BYTES)
 
 struct range {
     double low, high;
@@ -28,7 +28,6 @@ static struct range plot_range(const double *values, size_t count)
     return r;
 }
 
-/* 0 to 1; 0.5 if all values are equal. */
 static double plot_share(const struct range *r, double value)
 {
     if (r->log)
@@ -36,7 +35,6 @@ static double plot_share(const struct range *r, double value)
     return r->high > r->low ? (value - r->low) / (r->high - r->low) : 0.5;
 }
 
-/* Mean of the points in each column; NAN: none. */
 static void plot_means(const struct plot_points *p, int columns, double *mean)
 {
     struct range x = plot_range(p->x, p->count);
@@ -69,7 +67,7 @@ char *plot_spark(char *text, size_t bytes, const struct plot_points *points, int
     plot_means(points, columns, mean);
     struct range y = plot_range(mean, (size_t)columns);
     for (int c = 0; c < columns && used + 4 <= bytes; c++) {
-        if (c > 0 && isnan(mean[c])) /* fewer points than columns */
+        if (c > 0 && isnan(mean[c]))
             mean[c] = mean[c - 1];
         int level = isnan(mean[c]) ? 0 : (int)fmin(plot_share(&y, mean[c]) * 8, 7);
         const char *cell = isnan(mean[c]) ? " " : (utf8 ? blocks : plain)[level];
@@ -100,7 +98,6 @@ static void plot_dot(struct plot *p, int x, int y)
     p->cells[y / 4 * p->columns + x / 2] |= bits[y % 4][x % 2];
 }
 
-/* Bresenham's line. */
 static void plot_stroke(struct plot *p, int x, int y, int to_x, int to_y)
 {
     int dx = abs(to_x - x), dy = -abs(to_y - y);
@@ -142,8 +139,6 @@ static void plot_draw(struct plot *p, const struct plot_series *series)
     }
 }
 
-/* The y value of a row with a label: first, middle and last, or that of the only value; ""
- * elsewhere. */
 static const char *plot_label(const struct plot *p, int row, char text[FORMAT_BYTES])
 {
     bool flat = !(p->y.low < p->y.high);

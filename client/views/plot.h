@@ -19,7 +19,6 @@ struct plot_points {
 char *plot_spark(char *text, size_t bytes, const struct plot_points *points, int columns,
                  bool utf8);
 
-/* A curve in a plot. */
 struct plot_series {
     struct plot_points points;
     char mark; /* a letter at each point, or '\0' */

@@ -1,4 +1,3 @@
-/* Output of commands: JSON, prose, and the size of the terminal it goes to. */
 #pragma once
 
 #include <jansson.h>

@@ -15,7 +15,6 @@ static bool progress_started(const struct job *job)
     return job_evaluates_only(job) ? job->evaluated_images > 0 : !isnan(job->step) && job->step > 0;
 }
 
-/* Truncates at the end of the buffer. */
 static void progress_append(char *text, size_t bytes, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 static void progress_append(char *text, size_t bytes, const char *format, ...)

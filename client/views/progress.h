@@ -1,4 +1,3 @@
-/* Progress of a job in plain lines, and a progress bar. */
 #pragma once
 
 #include <stdbool.h>

@@ -11,7 +11,6 @@
 int screen_open(struct error *e);
 void screen_close(void); /* no-op if it is closed */
 
-/* Readable when screen_key has something. */
 int screen_fd(void);
 
 #define SCREEN_NO_KEY (-1)

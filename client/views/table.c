@@ -38,7 +38,7 @@ struct libscols_table *table_create(int headings, const char *columns)
     scols_table_enable_noheadings(table, !headings);
     scols_table_enable_colors(table, client.color);
     scols_table_set_column_separator(table, "  ");
-    scols_table_set_termforce(table, SCOLS_TERMFORCE_NEVER); /* done by table_fit */
+    scols_table_set_termforce(table, SCOLS_TERMFORCE_NEVER);
     for (const char *at = columns; *at; at += *at == ',') {
         int flags = 0;
         size_t length = strcspn(at, ">~|?,");
@@ -121,7 +121,6 @@ void table_set_cut(struct libscols_line *line, size_t i, const char *text, int r
     table_cell_set_cut(scols_line_get_cell(line, i), text, room);
 }
 
-/* Bytes of the word that fit, at least one character. */
 static size_t table_bytes_in(const char *word, size_t bytes, int room)
 {
     size_t fit = 0, length = 0;
@@ -134,7 +133,6 @@ static size_t table_bytes_in(const char *word, size_t bytes, int room)
     return fit;
 }
 
-/* Existing line breaks stay. */
 static void table_write_wrapped(FILE *out, const char *text, int room)
 {
     int left = room;
@@ -192,7 +190,7 @@ void table_set_color(struct libscols_line *line, size_t i, const char *color)
 }
 
 #define FIT_BETWEEN 2
-#define FIT_FEW     16 /* the least useful width of a sentence */
+#define FIT_FEW     16
 #define FIT_LEAST   10
 
 struct fit {
@@ -213,7 +211,7 @@ static int table_fit_width(const struct fit *fit, size_t i)
 {
     struct libscols_column *column = scols_table_get_column(fit->table, i);
     const char *heading = scols_cell_get_data(scols_column_get_header(column));
-    int widest = heading ? table_width(heading) : 0; /* even if it is not shown */
+    int widest = heading ? table_width(heading) : 0;
 
     if (scols_column_is_hidden(column))
         return -FIT_BETWEEN;
@@ -231,7 +229,6 @@ static bool table_fit_is_flexible(const struct fit *fit, size_t i)
     return scols_column_is_trunc(column) || scols_column_is_wrap(column);
 }
 
-/* Width of the table if flexible columns have at most `most`. */
 static int table_fit_sum(const struct fit *fit, int most)
 {
     int sum = -FIT_BETWEEN;
@@ -262,7 +259,6 @@ static void table_fit_hide_silent(struct fit *fit)
     }
 }
 
-/* Hides the last visible spare column; false: none. */
 static bool table_fit_hide_spare(struct fit *fit)
 {
     for (size_t i = fit->columns; i-- > 0;) {

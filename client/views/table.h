@@ -1,4 +1,3 @@
-/* Tables with libsmartcols: aligned, cut to the terminal's width, coloured. */
 #pragma once
 
 #include <libsmartcols.h>
@@ -26,13 +25,11 @@ struct libscols_line *table_line(struct libscols_table *table);
 void table_set(struct libscols_line *line, size_t i, const char *text);
 void table_set_color(struct libscols_line *line, size_t i, const char *color);
 
-/* A line of these cells; third may be NULL. */
 void table_row(struct libscols_table *table, const char *first, const char *second,
                const char *third);
 
 int table_width(const char *text);
 
-/* Cut, or wrapped between words, to this many columns. */
 void table_set_cut(struct libscols_line *line, size_t i, const char *text, int room);
 void table_set_wrapped(struct libscols_line *line, size_t i, const char *text, int room);
 

@@ -20,8 +20,8 @@
 #include "common/json.h"
 #include "common/xalloc.h"
 
-#define DRAW_SECONDS  0.1 /* at least, between two draws */
-#define TICK_SECONDS  1.0 /* between draws without news, for the clocks */
+#define DRAW_SECONDS  0.1
+#define TICK_SECONDS  1.0
 #define READ_SECONDS  0.3 /* after a change of state, as others may follow */
 #define STALE_SECONDS 3.0 /* after a step, for the time left */
 
@@ -34,12 +34,12 @@ struct view {
     int (*key)(void *context, int key);          /* returns a view_end */
     int (*read)(void *context, struct error *e); /* polls the daemon; a view_end, or -code */
 
-    bool lost;                /* the daemon does not answer */
-    bool stale;               /* something happened that the stream does not contain */
-    bool dirty;               /* needs to be drawn */
-    double read_at, drawn_at; /* clock_monotonic */
-    long confirm;             /* the job to cancel if the next key is y; 0: none */
-    char message[256];        /* in the last row until the next key */
+    bool lost;
+    bool stale; /* something happened that the stream does not contain */
+    bool dirty;
+    double read_at, drawn_at;
+    long confirm; /* the job to cancel if the next key is y; 0: none */
+    char message[256];
 };
 
 /* ---- the loop */
@@ -243,7 +243,7 @@ bool view_event_words(const struct stream_event *event, char *text, size_t bytes
                  json_get_number(body, "rank", NAN), json_get_text(body, "host", ""),
                  json_get_number(body, "busy_ms", NAN), json_get_text(body, "phase", ""),
                  json_get_number(body, "median_ms", NAN));
-    for (char *c = text; *c; c++) /* escape sequences and line breaks in a worker's text */
+    for (char *c = text; *c; c++)
         if ((unsigned char)*c < ' ' || *c == 127)
             *c = ' ';
     return true;
@@ -252,8 +252,8 @@ bool view_event_words(const struct stream_event *event, char *text, size_t bytes
 #define POINTS_MAX   2048 /* of a curve; when full, pairs are averaged */
 #define POINTS_ASKED 512
 #define NEWS_MAX     64
-#define NEWS_BACK    2000 /* earlier events that are searched for news */
-#define CURVE_ROWS   3    /* with fewer rows a curve is drawn as a line of blocks */
+#define NEWS_BACK    2000
+#define CURVE_ROWS   3
 
 struct curve {
     double x[POINTS_MAX], y[POINTS_MAX];
@@ -267,8 +267,8 @@ struct job_view {
     json_t *json;
     struct job job;
     struct curve loss, rate;
-    char news[NEWS_MAX][256]; /* a ring */
-    size_t news_count;        /* ever */
+    char news[NEWS_MAX][256];
+    size_t news_count;
 };
 
 /* ---- the curves */
@@ -400,7 +400,6 @@ static int view_job_draw_progress(const struct job_view *v, int row)
     return row + 1;
 }
 
-/* "name value" pairs side by side, wrapped at the end of the row. */
 struct pairs {
     int row, column;
 };
@@ -454,7 +453,6 @@ static int view_job_draw_spark(const char *name, const struct plot_points *point
     return row + 1;
 }
 
-/* A curve with its name in this many rows, or as a line of blocks in one. */
 static int view_job_draw_curve(const char *name, const struct curve *curve, int row, int rows)
 {
     struct plot_points points = {curve->x, curve->y, curve->count};
@@ -472,7 +470,6 @@ static int view_job_draw_curve(const char *name, const struct curve *curve, int 
     return row;
 }
 
-/* The newest at the bottom. */
 static void view_job_draw_news(const struct job_view *v, int row, int rows)
 {
     size_t have = v->news_count < NEWS_MAX ? v->news_count : NEWS_MAX;
@@ -495,7 +492,6 @@ static void view_job_draw(void *context)
         screen_text(row++, 1, -1, SCREEN_PLAIN, NULL, "%s", v->job.reason);
     row = view_job_draw_progress(v, row);
     row = view_job_draw_numbers(v, row) + 1;
-    /* of the rows left, half for the loss, a quarter for the speed, the rest for the news */
     int left = rows - row - 2;
     if (v->loss.count > 1 && left > 0)
         row = view_job_draw_curve("loss", &v->loss, row, left * 9 / 20);
@@ -507,7 +503,6 @@ static void view_job_draw(void *context)
                                         : "q quit  c cancel the job");
 }
 
-/* Reads the job and its curves, and opens the stream at earlier events, for the news. */
 static int view_job_connect(struct job_view *v, struct error *e)
 {
     long long newest;
@@ -545,9 +540,9 @@ int view_job(long id, bool stay, struct local *local, struct error *e)
     return end;
 }
 
-#define REASON_COLUMNS 20  /* at least */
-#define COLUMNS_SPEED  76  /* of a terminal, to show the speed */
-#define LIMIT          200 /* jobs requested of each kind */
+#define REASON_COLUMNS 20
+#define COLUMNS_SPEED  76
+#define LIMIT          200
 
 struct queue_view {
     struct view view;
@@ -556,7 +551,7 @@ struct queue_view {
     int count, running, queued;
     long long slots, slots_used; /* of all nodes; slots 0: unknown */
     long selected;               /* a job's id; 0: none yet */
-    int top;                     /* first row shown */
+    int top;
 };
 
 /* ---- what comes */
@@ -594,7 +589,6 @@ static void view_queue_add_jobs(struct queue_view *v, const json_t *answer)
             job_read(item, &v->jobs[v->count++]);
 }
 
-/* Best effort. */
 static void view_queue_read_slots(struct queue_view *v)
 {
     struct error ignored;
@@ -675,7 +669,6 @@ static void view_queue_move(struct queue_view *v, int by)
     v->selected = v->count ? v->jobs[place].id : 0;
 }
 
-/* Opens the job's view; its errors are shown in the last row of this one. */
 static int view_queue_open_job(struct queue_view *v)
 {
     struct error e;
@@ -725,7 +718,6 @@ static void view_queue_draw_title(const struct queue_view *v)
     screen_text_right(0, screen_columns() - 1, SCREEN_PLAIN, text);
 }
 
-/* Where the columns of the table begin. */
 struct layout {
     int name, state, bar, done, top1, speed, left, reason; /* speed, reason 0: no room */
 };
@@ -736,7 +728,7 @@ static struct layout view_queue_layout_of(int columns)
     int name = columns >= 120 ? 28 : columns >= 100 ? 20 : 16, bar = columns >= 100 ? 16 : 0;
     bool speed = columns >= COLUMNS_SPEED;
 
-    if (!speed) /* names get what the other columns leave */
+    if (!speed)
         name = columns >= 62 ? 16 : columns >= 54 ? columns - 46 : 8;
     l.state = l.name + name + 1;
     l.bar = l.state + 11;
@@ -762,7 +754,6 @@ static void view_queue_draw_heading(const struct layout *l, int row)
         screen_text(row, l->reason, -1, SCREEN_DIM, NULL, "REASON");
 }
 
-/* Time left, until the start of a queued job, or since the end of an ended one. */
 static const char *view_queue_format_time(const struct job *job, char text[FORMAT_BYTES + 16])
 {
     char part[FORMAT_BYTES];
@@ -805,7 +796,6 @@ static void view_queue_draw_job(const struct queue_view *v, const struct layout 
         screen_text(row, l->reason, -1, style, NULL, "%s", job->reason);
 }
 
-/* The reason of the selected job, for which a narrow terminal has no column. */
 static void view_queue_draw_reason(const struct queue_view *v, int row)
 {
     const struct job *job = &v->jobs[view_queue_find(v, v->selected)];

@@ -9,7 +9,6 @@
 
 #include "client/stream.h"
 
-/* How a view ended. */
 enum view_end {
     VIEW_STAY,     /* it goes on */
     VIEW_QUIT,     /* q */
@@ -24,7 +23,6 @@ struct local;
  * itself instead of a job of the daemon. Negative: *e. */
 int view_job(long id, bool stay, struct local *local, struct error *e);
 
-/* Shows the queue until a key ends the view. Negative: *e. */
 int view_queue(struct error *e);
 
 /* "14:03:01  checkpoint, step 1200"; false: the event is not worth a line. */

@@ -1,5 +1,3 @@
-/* GET /v1/: the routes, each with a sentence and an example as a line of curl, from the table of
- * routes and the examples of schema/api. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,7 +14,6 @@ struct curl_server {
     bool token; /* requests need one: $TRAINCTL_TOKEN */
 };
 
-/* The first example of a successful request, preferably one without headers of its own. */
 static const json_t *index_example(const struct route *route, const json_t *doc)
 {
     const json_t *found = NULL;
@@ -33,7 +30,6 @@ static const json_t *index_example(const struct route *route, const json_t *doc)
     return found;
 }
 
-/* As a word of a shell. */
 static void index_quote(struct buffer *out, const char *text)
 {
     buffer_printf(out, "'");
@@ -59,7 +55,6 @@ static void index_put_value(struct buffer *out, const json_t *value)
     free(text);
 }
 
-/* "/v1/jobs/1/log?from=0": {words} by the example, else 1. */
 static void index_put_path(struct buffer *out, const struct route *route, const json_t *example)
 {
     const json_t *path = json_object_get(example, "path");
@@ -132,7 +127,6 @@ static char *index_curl_line(const struct route *route, const json_t *doc,
 
 #define DOCS_MAX 32
 
-/* An invalid Host is not repeated. */
 static struct curl_server index_server(const struct request *q)
 {
     static const char host[] =

@@ -90,7 +90,6 @@ void json_text_string(struct json_text *t, const char *key, const char *value)
     json_text_append(t, "\"", 1);
 }
 
-/* Writes digits backwards from end; returns the first. */
 static char *json_text_digits(char *end, uint64_t value)
 {
     do
@@ -140,7 +139,6 @@ static bool json_text_add_decimal(struct json_text *t, double value, int decimal
     return true;
 }
 
-/* A real has a point or an exponent. */
 static void json_text_add_printed(struct json_text *t, const char *digits)
 {
     json_text_append(t, digits, strlen(digits));
@@ -216,7 +214,6 @@ void json_text_value(struct json_text *t, const char *key, json_t *value)
     json_decref(value);
 }
 
-/* Bytes of a token, or of a whole string. */
 static size_t json_text_token(const char *json)
 {
     size_t n = 1;

@@ -33,9 +33,7 @@ void json_text_known(struct json_text *t, const char *key, bool known, int64_t v
 void json_text_positive(struct json_text *t, const char *key, int64_t value);
 /* With as many digits as needed; null if not finite. */
 void json_text_real(struct json_text *t, const char *key, double value);
-/* Unix seconds; null for 0. */
 void json_text_time(struct json_text *t, const char *key, double time);
-/* Rounded to 12 digits, for means. */
 void json_text_rounded(struct json_text *t, const char *key, double value);
 /* Any value; steals the reference. NULL: null. */
 void json_text_value(struct json_text *t, const char *key, json_t *value);

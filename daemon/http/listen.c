@@ -66,7 +66,6 @@ static int listen_tell_url(int fd, bool tls, char *url, size_t url_bytes, struct
     return 0;
 }
 
-/* Whether a traind listens there, which must answer within a second. */
 static bool listen_is_traind(const struct addrinfo *found)
 {
     static const char ask[] = "GET /healthz HTTP/1.0\r\nHost: localhost\r\n\r\n";
@@ -116,7 +115,6 @@ static int listen_open_tcp(const struct addrinfo *found, const char *address, in
     return error_set_errno(e, errno, "cannot listen on %s", address);
 }
 
-/* On success the caller frees *found with freeaddrinfo. */
 static int listen_resolve(const char *address, const struct listen_rules *rules,
                           struct addrinfo **found, struct error *e)
 {
@@ -165,7 +163,6 @@ int listen_tcp(const char *address, const struct listen_rules *rules, int *fd, c
     return status;
 }
 
-/* Removes the socket file of a killed daemon, which refuses connections. */
 static int listen_clear_stale(const struct sockaddr_un *address, struct error *e)
 {
     struct stat st;

@@ -1,4 +1,3 @@
-/* Listening sockets. */
 #pragma once
 
 #include <stdbool.h>
@@ -17,7 +16,6 @@ struct listen_rules {
 int listen_tcp(const char *address, const struct listen_rules *rules, int *fd, char *url,
                size_t url_bytes, struct error *e);
 
-/* Checks the address without listening. */
 int listen_check(const char *address, const struct listen_rules *rules, struct error *e);
 
 /* Listens on a unix socket of mode 0600, or 0660 for members of a group ((gid_t)-1: none). A stale

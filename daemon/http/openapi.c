@@ -10,7 +10,6 @@
 #include "daemon/http/access/auth.h"
 #include "daemon/http/routes.h"
 
-/* A route with its description, borrowed from the documents. */
 struct described {
     const struct route *route;
     const json_t *doc, *examples; /* NULL: not described */
@@ -21,7 +20,6 @@ static json_t *openapi_reference(const char *where, const char *name)
     return json_pack("{s:o}", "$ref", json_sprintf("#/components/%s/%s", where, name));
 }
 
-/* A reference to a named schema, or a copy of an inline one. */
 static json_t *openapi_schema_of(const json_t *schema)
 {
     const char *name = json_string_value(schema);
@@ -30,7 +28,6 @@ static json_t *openapi_schema_of(const json_t *schema)
 
 /* ---- examples */
 
-/* Values of the examples for one parameter or body: {name: {"value": ...}}; NULL: none. */
 static json_t *openapi_examples_in(const struct described *d, const char *group, const char *key)
 {
     json_t *out = json_object(), *example;
@@ -50,7 +47,6 @@ static json_t *openapi_examples_in(const struct described *d, const char *group,
     return NULL;
 }
 
-/* Answers of the examples with this status and type; NULL: none. */
 static json_t *openapi_answers_among(const struct described *d, int status, const char *type)
 {
     json_t *out = json_object(), *example;
@@ -85,7 +81,6 @@ static json_t *openapi_content_of(const struct described *d, int status, const c
 
 /* ---- parameters */
 
-/* Answers of a GET from memory have an entity tag. */
 static bool openapi_is_tagged(const struct described *d)
 {
     return strcmp(d->route->method, "GET") == 0 && !json_is_true(json_object_get(d->doc, "file"));
@@ -263,7 +258,6 @@ static json_t *openapi_operation(const struct described *d, const char *tag)
     return json;
 }
 
-/* Finds the document that describes the route; *tag becomes its name. */
 static void openapi_describe(json_t *const docs[], struct described *d, const char **tag)
 {
     char title[128];
@@ -322,7 +316,6 @@ static void openapi_tell_defaults(json_t *schema)
     }
 }
 
-/* JobDocument: as submitted; JobSpec: as answered. */
 static json_t *openapi_job_schema(bool request)
 {
     json_t *schema = job_spec_schema();
@@ -367,7 +360,6 @@ static json_t *openapi_components_of(json_t *const docs[])
                      "from trainctl token; not needed on the unix socket");
 }
 
-/* What each role may do beyond its routes: the roles it includes, and other rights. */
 static json_t *openapi_roles_of(void)
 {
     json_t *all = json_array();

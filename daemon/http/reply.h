@@ -1,4 +1,3 @@
-/* The answer of a handler: a status, a body and a few headers, independent of the HTTP library. */
 #pragma once
 
 #include <jansson.h>

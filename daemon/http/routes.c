@@ -128,7 +128,6 @@ static const struct route routes[] = {
 /* clang-format on */
 #define ROUTE_COUNT (sizeof routes / sizeof routes[0])
 
-/* Other paths outside /v1 are files of the dashboard. */
 static const struct route dashboard = {
     "GET", "/{file}", handle_static, ROLE_ANYONE, NULL, 200, "A file of the dashboard"};
 

@@ -83,7 +83,6 @@ bool route_reads_files(const struct route *route);
 /* ERR_USAGE if a query parameter is unknown or repeated; lists the known ones. */
 int route_check_query(const struct request *q, struct error *e);
 
-/* The value of a parameter, or NULL. */
 const char *request_query(const struct request *q, const char *name);
 /* Parses a parameter that is an integer; fallback if it is not given. ERR_USAGE. */
 int request_query_int(const struct request *q, const char *name, int64_t minimum, int64_t maximum,
@@ -118,7 +117,6 @@ route_handler handle_token_create, handle_token_list, handle_token_revoke;
 route_handler handle_audit, handle_backup, handle_backup_tokens;
 route_handler handle_notice_list, handle_notice_test;
 
-/* For handle_prometheus. */
 int usage_print(const struct request *q, FILE *out, struct error *e);
 /* Adds an entry to the audit log; a failure is only logged. */
 void audit_request(const struct request *q, enum store_audit_kind action, int64_t target,

@@ -113,7 +113,6 @@ static int server_check_request(const struct endpoint *at, struct MHD_Connection
     return 0;
 }
 
-/* counts: towards the token's rate. */
 static int server_find_caller(const struct http_request *x, bool counts, struct caller *caller,
                               struct error *e)
 {
@@ -331,7 +330,6 @@ static enum MHD_Result server_send_reply(const struct http_app *app, struct MHD_
 
 /* ---------------------------------------------------------------- receiving */
 
-/* MHD_NO closes the connection. */
 static enum MHD_Result server_take_body(struct http_request *x, const char *data, size_t *bytes)
 {
     size_t more = *bytes;
@@ -347,7 +345,6 @@ static enum MHD_Result server_take_body(struct http_request *x, const char *data
     return buffer_append(&x->body, data, more) ? MHD_YES : MHD_NO;
 }
 
-/* Rejects the request early if Content-Length exceeds the limit. */
 static bool server_content_length_exceeds_limit(const struct http_request *x)
 {
     const char *length = server_header(x->connection, "Content-Length");
@@ -397,7 +394,6 @@ static enum MHD_Result server_count_field(void *context, enum MHD_ValueKind kind
     return MHD_YES;
 }
 
-/* Errors that microhttpd accepts; NULL: none. */
 static const char *server_find_fault(struct MHD_Connection *c, const char **encoding)
 {
     struct framing f = {0};
@@ -577,7 +573,6 @@ static void server_library_words(void *context, const char *format, va_list args
     "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2:-KX-ALL:+ECDHE-ECDSA:+ECDHE-RSA:-CIPHER-ALL:"      \
     "+AES-256-GCM:+CHACHA20-POLY1305:+AES-128-GCM:-MAC-ALL:+AEAD:%SERVER_PRECEDENCE"
 
-/* Takes ownership of *fd, which becomes -1. */
 static int server_start_endpoint(struct endpoint *at, int *fd, unsigned threads,
                                  const struct http_server *s, struct error *e)
 {

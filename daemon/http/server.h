@@ -17,7 +17,6 @@ int http_server_listen(const struct http_app *app, struct http_server **out, str
 /* Starts to answer. */
 int http_server_start(struct http_server *s, struct error *e);
 
-/* For traind --check-config: whether the address could be listened on. */
 int http_server_check(const struct config *c, struct error *e);
 
 const char *http_server_url(const struct http_server *s); /* "http://127.0.0.1:7077" */

@@ -1,4 +1,3 @@
-/* Files of the dashboard, by plain names below web_dir. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>

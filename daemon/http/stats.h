@@ -9,5 +9,4 @@ struct route;
 /* route: NULL: none was found. */
 void stats_count(const struct route *route, int status, double seconds);
 
-/* In Prometheus's text format. */
 void stats_print(FILE *out);

@@ -64,7 +64,6 @@ void ingest_destroy(struct ingest *i)
     free(i);
 }
 
-/* Escapes the line, which may contain any bytes. */
 static void apply_note_bad(struct batch *b, const char *what, const char *line)
 {
     char shown[160];
@@ -75,7 +74,6 @@ static void apply_note_bad(struct batch *b, const char *what, const char *line)
     snprintf(b->bad_words, sizeof b->bad_words, "%s: %s", what, shown);
 }
 
-/* Adds the event in the place after the batch's last one to the batch. */
 static void apply_accept_event(struct ingest *i, struct batch *b)
 {
     const struct store_event *event = &i->events[b->count++];
@@ -154,7 +152,6 @@ static void apply_ingest_warn(struct ingest *i, const char *message)
     json_decref(fields);
 }
 
-/* Whether the state by the events follows the stored one: a job that has ended stays so. */
 static bool apply_wants_change(struct ingest *i, const struct batch *b)
 {
     struct store_job job;

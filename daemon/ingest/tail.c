@@ -57,7 +57,6 @@ static bool tail_is_truncated(struct tail *t, bool *truncated)
     return shorter;
 }
 
-/* Splits the first n bytes into lines; returns their bytes, 0: there is no whole line. */
 static size_t tail_whole_lines(struct tail *t, size_t n, struct tail_chunk *chunk)
 {
     char *last = memrchr(t->buffer, '\n', n);

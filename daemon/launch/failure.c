@@ -91,7 +91,6 @@ bool failure_read_log(const char *log, struct failure_rank *r)
            failure_read_exit(log, r) || failure_read_abort(log, r);
 }
 
-/* An error that Open MPI detected itself: which call, and what kind of error. */
 static bool failure_read_mpi_error(const char *log, struct failure_rank *r, char *words,
                                    size_t bytes)
 {
@@ -158,8 +157,6 @@ struct lines {
     size_t count;
 };
 
-/* Collects the last lines of the workers, or with banners the first ones in mpirun's banners, which
- * are framed by rules. */
 static void failure_collect_lines(const char *log, bool banners, struct lines *lines)
 {
     bool in_banner = false;
@@ -184,7 +181,6 @@ static void failure_collect_lines(const char *log, bool banners, struct lines *l
     }
 }
 
-/* Removes indentation; below: only what all lines share, as they may be a table. */
 static void failure_lines_strip(struct lines *lines, bool below)
 {
     size_t blanks[LAST_LINES], least = SIZE_MAX;
@@ -246,7 +242,6 @@ void failure_signal_words(int64_t signal_number, char *text, size_t bytes)
         snprintf(text, bytes, "signal %d", (int)signal_number);
 }
 
-/* What the rank could not report itself. MPI_Init crashes if a library cannot be mapped. */
 static const char *failure_hint(const struct failure_rank *r, const char *log)
 {
     if (r->signal == 9)
@@ -269,7 +264,6 @@ size_t failure_cause_length(const char *reason)
     return log ? (size_t)(log - reason) : strlen(reason);
 }
 
-/* Appends to the reason, truncated at its end. */
 static void failure_append(struct verdict *v, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 static void failure_append(struct verdict *v, const char *format, ...)
@@ -303,7 +297,6 @@ static bool failure_is_signal_code(int64_t code)
     return code == 134 || code == 135 || code == 136 || code == 137 || code == 139 || code == 143;
 }
 
-/* Sets v->who and the reason. said: mpirun's message was found in the log. */
 static void failure_name_rank(struct verdict *v, const struct launch_exit *how, bool said)
 {
     struct failure_rank *r = &v->who;
@@ -359,7 +352,6 @@ static void failure_judge_by_log(struct verdict *v, const struct launch_exit *ho
 
 /* ---------------------------------------------------------------- the verdict */
 
-/* The phase after an event; NULL: unchanged. */
 static const char *failure_phase_after(enum event_type type)
 {
     switch (type) {
@@ -382,7 +374,6 @@ static void failure_keep_event(json_t **kept, json_t *event)
     *kept = json_incref(event);
 }
 
-/* The last run_stop and failed events (new references or NULL), the last step and the phase. */
 static void failure_read_outcome(const char *events, json_t **run_stop, json_t **failed,
                                  struct verdict *v)
 {
@@ -447,7 +438,6 @@ static void failure_judge_by_stall(struct verdict *v, const struct stalled *stal
              stall->reason, (long long)v->step);
 }
 
-/* No worker was started. */
 static bool failure_judge_by_hosts(const char *attempt_dir, struct verdict *v)
 {
     struct hosts_found found;
@@ -488,7 +478,6 @@ static void failure_judge_by_run_stop(struct verdict *v, const json_t *run_stop,
     }
 }
 
-/* The folder was removed or renamed during the run. */
 static bool failure_judge_by_missing_folder(const char *attempt_dir, struct verdict *v)
 {
     char run_dir[PATH_MAX];

@@ -17,12 +17,10 @@
 
 #define FAILURE_TEXT_BYTES 1024
 
-/* How the launcher exited; -1: unknown. */
 struct launch_exit {
     int64_t code, signal;
 };
 
-/* The first rank that failed, by mpirun. */
 struct failure_rank {
     int64_t rank;      /* -1: unknown */
     char host[128];    /* "": unknown */
@@ -45,10 +43,8 @@ size_t failure_cause_length(const char *reason);
 /* "signal 9 (SIGKILL, Killed)" */
 void failure_signal_words(int64_t signal_number, char *text, size_t bytes);
 
-/* Why traind asked an attempt to stop. */
 enum failure_stop { FAILURE_NOT_STOPPED, FAILURE_CANCELLED, FAILURE_TIME_LIMIT, FAILURE_STALLED };
 
-/* Actions of a failure rule (failure_rules.h) on restarts and on the node at fault. */
 enum failure_again { FAILURE_AGAIN_USUAL, FAILURE_AGAIN, FAILURE_NOT_AGAIN };
 enum failure_drain {
     FAILURE_NO_DRAIN,

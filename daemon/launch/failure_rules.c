@@ -232,7 +232,6 @@ static void rules_trim_end(char *line)
         line[--length] = '\0';
 }
 
-/* Appends errors to *bad, by line. Modifies text. */
 static int rules_read(struct failure_rules *r, char *text, bool shipped, struct buffer *bad)
 {
     struct error e;

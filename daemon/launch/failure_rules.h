@@ -33,7 +33,6 @@ void failure_rules_destroy(struct failure_rules *r); /* NULL is fine */
 /* Index of the first rule that matches the reason, else a line of the log; -1: none. */
 int failure_rules_find(const struct failure_rules *r, const char *reason, const char *log);
 
-/* Labels a failure by its reason and the end of attempt_dir's log (NULL: none). */
 void failure_rules_apply(const struct failure_rules *r, const char *attempt_dir,
                          struct verdict *verdict);
 

@@ -33,9 +33,9 @@ struct slurm_job {
     bool held, dead;
     bool look_first; /* may have been submitted: search for its name before submitting it */
     bool cancel;
-    bool cancelled;          /* was tried */
-    bool owed;               /* ended for traind, but to be cancelled if Slurm has it */
-    char complaint[256];     /* last message logged, which is not repeated */
+    bool cancelled;
+    bool owed; /* ended for traind, but to be cancelled if Slurm has it */
+    char complaint[256];
     int missing;             /* in this many polls in a row */
     double next_at;          /* monotonic, of its next call */
     double completing_since; /* monotonic; 0: not completing */
@@ -53,10 +53,10 @@ struct slurm {
     pthread_mutex_t mutex;
     pthread_cond_t wake;
     struct slurm_job *jobs;
-    const struct slurm_job *submitting; /* the job being submitted */
-    double look_at;                     /* monotonic, of the next poll */
-    double looked_at;                   /* of the last poll */
-    char complaint[256];                /* last message logged about Slurm not answering; "" */
+    const struct slurm_job *submitting;
+    double look_at;
+    double looked_at;
+    char complaint[256]; /* last message logged about Slurm not answering; "" */
 };
 
 /* ---------------------------------------------------------------- the thread: one job */
@@ -127,7 +127,6 @@ static void slurm_submit_job(struct slurm *s, struct slurm_job *j)
     s->told(s->context);
 }
 
-/* Slurm's id, which the script writes when it runs. */
 static int64_t slurm_id_of_script(const struct slurm_job *j)
 {
     char path[PATH_MAX], *text;
@@ -211,7 +210,6 @@ static void slurm_update_job(struct slurm_job *j, const struct slurm_reply *r, c
     status->limit_seconds = r->limit_seconds;
 }
 
-/* The newest of that name. */
 static bool slurm_find_job(const json_t *all, const struct slurm_job *j, struct slurm_reply *found)
 {
     const json_t *job;
@@ -228,7 +226,6 @@ static bool slurm_find_job(const json_t *all, const struct slurm_job *j, struct 
     return any;
 }
 
-/* A job missing in Slurm's list. */
 static void slurm_job_missing(struct slurm *s, struct slurm_job *j, double now)
 {
     if (j->status.job_id == 0)
@@ -243,7 +240,6 @@ static void slurm_job_missing(struct slurm *s, struct slurm_job *j, double now)
     }
 }
 
-/* A job that has ended for traind, but must end in Slurm, too. */
 static void slurm_look_at_owed(struct slurm_job *j, const json_t *all)
 {
     struct slurm_reply reply;
@@ -300,7 +296,6 @@ static void slurm_poll(struct slurm *s)
 
 /* ---------------------------------------------------------------- the thread */
 
-/* Forgotten or owed, and still to be cancelled. */
 static bool slurm_has_last_call(const struct slurm_job *j)
 {
     return j->owed ||

@@ -26,9 +26,9 @@ enum slurm_phase {
     SLURM_SUBMITTING, /* or being searched for */
     SLURM_WAITING,    /* in Slurm's queue */
     SLURM_RUNNING,
-    SLURM_ENDED,  /* by its state */
-    SLURM_GONE,   /* no longer in Slurm's records */
-    SLURM_REFUSED /* not accepted */
+    SLURM_ENDED, /* by its state */
+    SLURM_GONE,  /* no longer in Slurm's records */
+    SLURM_REFUSED
 };
 
 struct slurm_status {
@@ -52,7 +52,6 @@ struct slurm_job;
 int slurm_adopt(struct slurm *s, const char *name, int64_t job_id, const char *run_dir,
                 struct launch_process *process, struct error *e);
 
-/* Allows the submission. */
 void slurm_release(struct slurm_job *job);
 void slurm_read(struct slurm_job *job, struct slurm_status *status);
 const char *slurm_name(const struct slurm_job *job);
@@ -61,7 +60,7 @@ void slurm_cancel(struct slurm_job *job);                 /* repeated until it h
 /* Ends a job while Slurm does not answer. True: no rank has started, so it has ended; Slurm's job,
  * if any, is cancelled once possible. */
 bool slurm_disown(struct slurm_job *job);
-void slurm_look_soon(struct slurm_job *job); /* polls soon */
-void slurm_forget(struct slurm_job *job);    /* it continues */
+void slurm_look_soon(struct slurm_job *job);
+void slurm_forget(struct slurm_job *job); /* it continues */
 
 extern const struct launcher launcher_slurm;

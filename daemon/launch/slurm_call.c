@@ -42,7 +42,6 @@ bool slurm_call_is_unclear(const char *words)
     return false;
 }
 
-/* Variables of another job, and those that set options of the commands. */
 static bool slurm_call_is_left_out(const char *variable)
 {
     static const char *const prefixes[] = {
@@ -66,7 +65,6 @@ static char **slurm_call_environment(void)
     return list;
 }
 
-/* Joins the lines of a message. */
 static void slurm_call_one_line(char *text)
 {
     size_t length = text ? strlen(text) : 0;

@@ -50,7 +50,6 @@ static void slurm_cores_find_fewest(const json_t *nodes, const char *feature, co
     }
 }
 
-/* "of partition big", "of the default partition", "named in cluster.hosts" */
 static void slurm_cores_describe(const struct job_spec *spec, const char *feature, char *text,
                                  size_t bytes)
 {

@@ -36,7 +36,6 @@ static int64_t slurm_reply_integer(const json_t *job, const char *key, int64_t f
                                                                           : fallback;
 }
 
-/* "RUNNING", or ["RUNNING", "COMPLETING"]. */
 static void slurm_reply_read_state(const json_t *job, struct slurm_reply *r)
 {
     const json_t *state = json_object_get(job, "job_state"), *word;
@@ -54,7 +53,6 @@ static void slurm_reply_read_state(const json_t *job, struct slurm_reply *r)
         r->completing = true;
 }
 
-/* A wait status, or {"return_code": 1, "signal": {"signal_id": 9}}. */
 static void slurm_reply_read_exit(const json_t *job, struct slurm_reply *r)
 {
     const json_t *exit_code = json_object_get(job, "exit_code");
@@ -209,7 +207,6 @@ static double slurm_energy_number(const char *text)
     return end == text || *text == '-' || *end || unknown ? 0 : (double)value;
 }
 
-/* "12.batch|8140": the last field is the number. */
 static void slurm_energy_take_step(char *line, struct slurm_energy_steps *steps)
 {
     char *number = strrchr(line, '|'), *step = strchr(line, '.');

@@ -26,7 +26,6 @@ struct slurm_reply {
  * False: it is not a job. */
 bool slurm_reply_read(const json_t *job, struct slurm_reply *reply);
 
-/* Jobs ahead of it in the partition's queue. */
 int64_t slurm_reply_ahead(const json_t *jobs, const struct slurm_reply *reply);
 
 /* "waiting for priority: 3 jobs ahead [Priority]" */

@@ -31,7 +31,6 @@ void slurm_job_name(const struct launch_request *r, char name[SLURM_NAME_BYTES])
 
 /* ---------------------------------------------------------------- quoting */
 
-/* Quotes a word for the shell. */
 static void slurm_script_put_word(FILE *out, const char *word)
 {
     char *const argv[] = {(char *)word, NULL};

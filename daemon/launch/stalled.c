@@ -26,7 +26,6 @@
 
 /* ---------------------------------------------------------------- how long */
 
-/* The last progress of the run. */
 struct progress {
     double at; /* Unix time of the last event other than a warning, or of the launch; 0: unknown */
     enum stall_phase phase;
@@ -75,7 +74,6 @@ static double stalled_seconds_since_written(const char *attempt_dir, const char 
 
 /* ---------------------------------------------------------------- what the watchers say */
 
-/* The last report of each host, and the ranks that wait in MPI_Init. */
 struct stall_reports {
     struct stall_report *hosts;
     size_t host_count, host_room;
@@ -138,7 +136,6 @@ static void stalled_read_reports(struct stall_reports *s, const char *log, doubl
     }
 }
 
-/* The number of ranks, from job.json. */
 static void stalled_learn_world(const char *attempt_dir, struct stall_reports *s)
 {
     char path[PATH_MAX];
@@ -177,7 +174,6 @@ static void stalled_name_this_host(const char *attempt_dir, struct stalled *out)
     stalled_name_host(attempt_dir, host, out);
 }
 
-/* "no step ended for 12 s" */
 static void stalled_print_quiet(enum stall_phase phase, double quiet, char words[QUIET_BYTES])
 {
     char missing[STALL_REPORT_BYTES];
@@ -208,7 +204,6 @@ static bool stalled_has_reported(const struct stall_reports *s, const char *mach
     return false;
 }
 
-/* The first of the job's hosts without a report; false: all have reported. */
 static bool stalled_find_silent(const char *attempt_dir, const struct stall_reports *s,
                                 char host[128])
 {
@@ -305,7 +300,6 @@ static bool stalled_judge_by_words(const char *attempt_dir, const struct stall_r
 
 /* ---------------------------------------------------------------- processes here */
 
-/* A process of this machine has been stopped for long enough. */
 static bool stalled_judge_processes(struct stall_look *l, const struct progress *last, double now,
                                     struct stalled *out)
 {
@@ -344,7 +338,6 @@ double stalled_longest_silence(double stall_seconds)
     return SILENT_TIMES * stall_seconds + LISTEN_SECONDS;
 }
 
-/* No rank has reported for much longer than live ranks would take. */
 static bool stalled_judge_silence(const struct stall_look *l, const struct progress *last,
                                   double now, struct stalled *out)
 {

@@ -19,7 +19,6 @@ struct stalled {
     char host[128]; /* as the job names it; "": not a single host */
 };
 
-/* An attempt that is checked repeatedly. */
 struct stall_look {
     const char *attempt_dir;
     double stall_seconds;

@@ -72,7 +72,6 @@ static enum node_verdict node_worse_verdict(enum node_verdict a, enum node_verdi
     return a > b ? a : b;
 }
 
-/* Appends with "; ". */
 static void node_set_reason(char reason[NODE_REASON_BYTES], const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 static void node_set_reason(char reason[NODE_REASON_BYTES], const char *format, ...)
@@ -89,7 +88,7 @@ static void node_set_reason(char reason[NODE_REASON_BYTES], const char *format, 
 
 struct yardstick {
     double median;
-    char words[160]; /* "the median of ... " */
+    char words[160];
 };
 
 static struct yardstick node_own_yardstick(const struct node_peers *p, enum figure which)
@@ -150,7 +149,6 @@ enum node_verdict node_judge_speed(const struct node_figures *figures,
 
 /* ---------------------------------------------------------------- a report */
 
-/* Fields of a report, borrowed from it. */
 struct reading {
     const char *kind, *partition, *phase, *outcome, *words, *version, *mpi;
     const json_t *checks, *data;
@@ -237,7 +235,6 @@ static void node_read_report(const json_t *report, double now, struct reading *r
 
 /* ---- what else there is to say */
 
-/* Appends the failed checks. */
 static void node_say_failures(const struct reading *r, char reason[NODE_REASON_BYTES])
 {
     const json_t *item;
@@ -270,7 +267,6 @@ static int node_find_witness(struct store *s, const struct reading *r, const cha
     return status;
 }
 
-/* Remarks that do not affect the verdict. */
 static void node_say_oddities(const struct reading *r, double now, char reason[NODE_REASON_BYTES])
 {
     if (!r->late && fabs(now - r->t) > CLOCK_OFF)

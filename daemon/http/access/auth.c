@@ -113,7 +113,6 @@ const char *request_by(const struct request *q)
     return *q->who ? q->who : NULL;
 }
 
-/* owner: submitted_by; NULL or "": unknown. what: "job 7". */
 static int auth_check_owner(const struct request *q, const char *owner, const char *what,
                             struct error *e)
 {

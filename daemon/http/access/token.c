@@ -47,7 +47,6 @@ static void token_hash_of(const char *text, unsigned char hash[HASH_BYTES])
     crypto_generichash(hash, HASH_BYTES, (const unsigned char *)text, strlen(text), NULL, 0);
 }
 
-/* A zeroed item after the last one, not counted yet. */
 static struct token *tokens_append(struct tokens *t)
 {
     t->items = must_alloc(array_grow(t->items, t->count, &t->room, sizeof *t->items));
@@ -260,7 +259,6 @@ bool tokens_alive(struct tokens *t, int64_t id, double now)
     return alive;
 }
 
-/* The ID in "traind-ID-SECRET"; 0: not of this form. */
 static int64_t token_id_of(const char *text)
 {
     char *end;
@@ -272,7 +270,6 @@ static int64_t token_id_of(const char *text)
     return errno || *end != '-' ? 0 : id;
 }
 
-/* Token bucket for one second's requests. */
 static bool token_within_rate(struct token *k, double now, double per_second)
 {
     double passed = fmin(fmax(now - k->counted_at, 0), 1);

@@ -88,7 +88,6 @@ static bool stream_has_left(struct stream *s)
     return s->left;
 }
 
-/* Heartbeats, and once a second the ends of streams. */
 static void stream_wake_by_time(struct streams *all, double now)
 {
     bool look = now - all->looked_at >= LOOK_SECONDS;

@@ -53,7 +53,6 @@ static void stream_ring_drop_oldest(struct stream_ring *r)
     r->count--;
 }
 
-/* Drops the events in [used_to, used_to + bytes), and on wrap-around those after used_to. */
 static void ring_make_room(struct stream_ring *r, size_t bytes)
 {
     if (r->used_to + bytes > RING_BYTES) {

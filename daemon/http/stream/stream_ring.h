@@ -40,6 +40,5 @@ void ring_add(struct stream_ring *r, int64_t id, int64_t job_id, const char *tex
 /* The first event of job_id (STORE_ALL_JOBS: any) with an id above after, which is at least base.
  */
 const struct ring_event *ring_find(const struct stream_ring *r, int64_t after, int64_t job_id);
-/* The next one of job_id, or NULL. */
 const struct ring_event *ring_next(const struct stream_ring *r, const struct ring_event *event,
                                    int64_t job_id);
