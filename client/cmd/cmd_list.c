@@ -77,7 +77,7 @@ struct layout {
     int count;
 };
 
-static bool list_column_has_values(enum list_column c, const json_t *jobs)
+static bool list_has_better(const json_t *jobs)
 {
     const json_t *item;
     struct job job;
@@ -85,16 +85,10 @@ static bool list_column_has_values(enum list_column c, const json_t *jobs)
 
     json_array_foreach (jobs, i, item) {
         job_read(item, &job);
-        if (c == BEST && !isnan(job.best_top1) && job.best_top1 != job.top1)
+        if (!isnan(job.best_top1) && job.best_top1 != job.top1)
             return true;
     }
     return false;
-}
-
-static bool list_column_is_shown(enum list_column c, const json_t *jobs, bool wide)
-{
-    return columns[c].shown == ALWAYS || (columns[c].shown == WIDE_ONLY && wide) ||
-           (columns[c].shown == IF_SOME && list_column_has_values(c, jobs));
 }
 
 static struct layout list_make_layout(const json_t *jobs, bool wide)
@@ -102,7 +96,8 @@ static struct layout list_make_layout(const json_t *jobs, bool wide)
     struct layout layout = {0};
 
     for (int c = 0; c < COLUMNS; c++)
-        if (list_column_is_shown((enum list_column)c, jobs, wide))
+        if (columns[c].shown == ALWAYS || (columns[c].shown == WIDE_ONLY && wide) ||
+            (columns[c].shown == IF_SOME && list_has_better(jobs)))
             layout.order[layout.count++] = (enum list_column)c;
     return layout;
 }
@@ -121,20 +116,11 @@ static struct layout list_asked_layout(const char *names)
     return layout;
 }
 
-static const char *list_format_wait(const struct job *job, char text[TEXT_BYTES])
-{
-    char in[FORMAT_BYTES];
-
-    if (isnan(job->estimated_start))
-        return format_duration(text, FORMAT_BYTES, job_time_left(job, clock_now()).value);
-    format_duration(in, sizeof in, fmax(0, job->estimated_start - clock_now()));
-    snprintf(text, TEXT_BYTES, "in %s", in);
-    return text;
-}
-
 static const char *list_short(enum list_column c, const struct job *job, const json_t *json,
                               char text[TEXT_BYTES])
 {
+    char in[FORMAT_BYTES];
+
     switch (c) {
     case ID:
         snprintf(text, TEXT_BYTES, "%ld", job->id);
@@ -156,7 +142,11 @@ static const char *list_short(enum list_column c, const struct job *job, const j
     case RATE:
         return format_number(text, TEXT_BYTES, job->images_per_sec);
     case LEFT:
-        return list_format_wait(job, text);
+        if (isnan(job->estimated_start))
+            return format_duration(text, FORMAT_BYTES, job_time_left(job, clock_now()).value);
+        format_duration(in, sizeof in, fmax(0, job->estimated_start - clock_now()));
+        snprintf(text, TEXT_BYTES, "in %s", in);
+        return text;
     case TIME:
         return format_duration(text, TEXT_BYTES, job->ttt_seconds);
     case PRIORITY:
@@ -204,17 +194,6 @@ static void list_set(struct libscols_line *line, size_t i, enum list_column c,
     }
 }
 
-/* Quoted for a shell, since a name that the list is sorted by may contain anything. */
-static void list_print_next(const json_t *answer)
-{
-    const json_t *next = json_object_get(answer, "next");
-
-    if (json_is_integer(next))
-        fprintf(stderr, "next page: --after %lld\n", (long long)json_integer_value(next));
-    else if (json_is_string(next) && !strpbrk(json_string_value(next), "'\n"))
-        fprintf(stderr, "next page: --after '%s'\n", json_string_value(next));
-}
-
 void list_print_jobs(const json_t *answer, const char *asked, bool wide)
 {
     const json_t *jobs = json_object_get(answer, "jobs"), *item;
@@ -244,14 +223,12 @@ void list_print_jobs(const json_t *answer, const char *asked, bool wide)
     if (total > (long long)json_array_size(jobs))
         fprintf(stderr, "%zu of %lld jobs shown; --limit N shows more\n", json_array_size(jobs),
                 total);
-    list_print_next(answer);
-}
-
-/* ---- groups */
-
-static char *list_dash(char text[TEXT_BYTES])
-{
-    return strcpy(text, "-");
+    const json_t *next = json_object_get(answer, "next");
+    const char *name = json_string_value(next); /* what the list is sorted by, quoted for a shell */
+    if (json_is_integer(next))
+        fprintf(stderr, "next page: --after %lld\n", (long long)json_integer_value(next));
+    else if (name && !strpbrk(name, "'\n"))
+        fprintf(stderr, "next page: --after '%s'\n", name);
 }
 
 static char *list_group_in_states(const json_t *group, const char *states, char text[TEXT_BYTES])
@@ -263,7 +240,7 @@ static char *list_group_in_states(const json_t *group, const char *states, char 
     json_object_foreach ((json_t *)json_object_get(group, "states"), state, count)
         if (strstr(states, state))
             sum += json_integer_value(count);
-    return sum ? format_count(text, TEXT_BYTES, sum) : list_dash(text);
+    return sum ? format_count(text, TEXT_BYTES, sum) : strcpy(text, "-");
 }
 
 static const struct {
@@ -303,7 +280,7 @@ static const char *list_group_cell(const json_t *group, size_t column, char text
     case 6:
     case 7:
         if (!json_is_object(best))
-            return list_dash(text);
+            return strcpy(text, "-");
         snprintf(text, TEXT_BYTES, column == 6 ? "%lld" : "step %lld",
                  json_get_integer(best, column == 6 ? "id" : "step", 0));
         return text;
@@ -340,8 +317,6 @@ static void list_print_groups(const json_t *answer, const char *key)
                 all);
 }
 
-/* ---- the command */
-
 #define LIMIT_DEFAULT 20
 
 /* Options that are parameters of GET /v1/jobs, filters first. */
@@ -363,21 +338,6 @@ static void list_print_none(const struct cmd_args *args)
         printf("No jobs in state %s.\n", state);
     else
         puts("No jobs yet. Submit one with: trainctl submit FILE");
-}
-
-static void list_print(const struct cmd_args *args, const json_t *answer)
-{
-    const char *group = cmd_value(args, "group");
-    const char *list = group ? "groups" : "jobs";
-
-    if (client.json)
-        print_json(answer);
-    else if (json_array_size(json_object_get(answer, list)) == 0)
-        list_print_none(args);
-    else if (group)
-        list_print_groups(answer, group);
-    else
-        list_print_jobs(answer, cmd_value(args, "columns"), cmd_value(args, "output") != NULL);
 }
 
 static int cmd_list(const struct cmd_args *args)
@@ -409,7 +369,15 @@ static int cmd_list(const struct cmd_args *args)
     free(query);
     if (code < 0)
         return cmd_fail(&e);
-    list_print(args, answer);
+    const char *group = cmd_value(args, "group");
+    if (client.json)
+        print_json(answer);
+    else if (json_array_size(json_object_get(answer, group ? "groups" : "jobs")) == 0)
+        list_print_none(args);
+    else if (group)
+        list_print_groups(answer, group);
+    else
+        list_print_jobs(answer, asked, output != NULL);
     json_decref(answer);
     return 0;
 }

@@ -19,9 +19,8 @@
 #include "common/json.h"
 #include "common/plan/plan_build.h"
 #include "common/run/weights.h"
+#include "common/xalloc.h"
 #include "launch/launch.h"
-
-/* ---- a plan for a person */
 
 static const char *plan_remark_on(const struct plan *plan, const char *key)
 {
@@ -75,15 +74,6 @@ static void plan_predicted_rows(struct libscols_table *table, const struct plan 
     }
 }
 
-static void plan_workers_row(struct libscols_table *table, const struct plan *plan)
-{
-    const json_t *row = json_object_get(plan->explain, "workers_per_node");
-
-    if (row)
-        plan_count_row(table, plan, "workers_per_node",
-                       json_integer_value(json_object_get(row, "value")));
-}
-
 static void plan_threads_row(struct libscols_table *table, const struct plan *plan)
 {
     const json_t *row = json_object_get(plan->explain, "threads_per_worker");
@@ -107,9 +97,7 @@ static void plan_env_row(struct libscols_table *table, const struct plan *plan)
 
     if (!variables)
         return;
-    FILE *out = open_memstream(&words, &bytes);
-    if (!out)
-        abort();
+    FILE *out = must_alloc(open_memstream(&words, &bytes));
     json_array_foreach (variables, i, variable)
         fprintf(out, "%s%s", i ? " " : "", json_string_value(variable));
     fclose(out);
@@ -173,6 +161,7 @@ static void plan_data_rows(struct libscols_table *table, const struct plan *plan
 static void plan_print_table(const struct plan *plan)
 {
     struct libscols_table *table = table_create(0, "name,value>,remark|");
+    const json_t *workers = json_object_get(plan->explain, "workers_per_node");
     char memory[FORMAT_BYTES];
 
     plan_data_rows(table, plan);
@@ -182,7 +171,8 @@ static void plan_print_table(const struct plan *plan)
         plan_count_row(table, plan, "batch_per_node", plan->batch_per_node);
     }
     plan_count_row(table, plan, "world_size", plan->world_size);
-    plan_workers_row(table, plan);
+    if (workers)
+        plan_count_row(table, plan, "workers_per_node", json_get_integer(workers, "value", 0));
     plan_threads_row(table, plan);
     plan_env_row(table, plan);
     if (plan->mode == JOB_MODE_TRAIN) {
@@ -202,17 +192,6 @@ static void plan_print_table(const struct plan *plan)
     table_finish(table);
 }
 
-static void plan_print_unknown(const struct plan *plan)
-{
-    const json_t *explained = json_object_get(plan->explain, "predicted");
-    const char *note = json_string_value(json_object_get(explained, "note"));
-
-    if (!plan->predicted.known && plan->mode == JOB_MODE_TRAIN && note) {
-        putchar('\n');
-        print_wrapped(stdout, "images_per_sec: ", 2, note);
-    }
-}
-
 void plan_print_warnings(FILE *out, const struct plan *plan)
 {
     json_t *warning;
@@ -224,22 +203,18 @@ void plan_print_warnings(FILE *out, const struct plan *plan)
         print_wrapped(out, "warning: ", 2, json_string_value(warning));
 }
 
-/* ---- values in words */
-
 /* none: the text for null. The caller frees it. */
 static char *plan_value_words(const json_t *value, const char *none)
 {
     char text[40];
 
     if (json_is_null(value) || !value)
-        return strdup(none);
+        return xstrdup(none);
     if (!json_is_real(value))
         return print_value(value);
     snprintf(text, sizeof text, "%.10g", json_real_value(value));
-    return strdup(text);
+    return xstrdup(text);
 }
-
-/* ---- --explain */
 
 /* "nodes x workers, with nodes = 2, workers = 4" */
 static char *plan_formula_words(const json_t *entry)
@@ -248,10 +223,8 @@ static char *plan_formula_words(const json_t *entry)
     const char *name, *comma = ", with ";
     char *words = NULL;
     size_t bytes = 0;
-    FILE *out = open_memstream(&words, &bytes);
+    FILE *out = must_alloc(open_memstream(&words, &bytes));
 
-    if (!out)
-        abort();
     fputs(json_string_value(json_object_get(entry, "formula")), out);
     json_object_foreach (inputs, name, value) {
         char *text = plan_value_words(value, "null");
@@ -291,32 +264,29 @@ static void plan_print_entry(const char *key, const json_t *entry)
     free(value);
 }
 
-static void plan_print_explained(const struct plan *plan)
-{
-    const char *key;
-    json_t *entry;
-
-    json_object_foreach (plan->explain, key, entry)
-        plan_print_entry(key, entry);
-}
-
 static void plan_print(const struct plan *plan, bool explained)
 {
+    const json_t *predicted = json_object_get(plan->explain, "predicted");
+    const char *key, *note = json_string_value(json_object_get(predicted, "note"));
+    json_t *entry;
+
     if (client.json) {
         json_t *out = plan_to_json(plan);
         print_json(out);
         json_decref(out);
         return;
     }
-    if (explained)
-        plan_print_explained(plan);
-    else
+    if (!explained)
         plan_print_table(plan);
-    plan_print_unknown(plan);
+    else
+        json_object_foreach (plan->explain, key, entry)
+            plan_print_entry(key, entry);
+    if (!plan->predicted.known && plan->mode == JOB_MODE_TRAIN && note) {
+        putchar('\n');
+        print_wrapped(stdout, "images_per_sec: ", 2, note);
+    }
     plan_print_warnings(stdout, plan);
 }
-
-/* ---- --diff */
 
 static json_t *plan_differences_of(json_t *a, json_t *b)
 {
@@ -330,12 +300,11 @@ static json_t *plan_differences_of(json_t *a, json_t *b)
 
 static json_t *plan_numbers(const struct plan *plan)
 {
-    json_t *json = plan_to_json(plan);
+    json_t *json = plan_to_json(plan), *predicted = json_object_get(json, "predicted");
 
     json_object_del(json, "explain");
     json_object_del(json, "warnings");
-    json_object_del(json_object_get(json, "predicted"),
-                    "images_per_second"); /* a duplicate of images_per_sec */
+    json_object_del(predicted, "images_per_second"); /* a duplicate of images_per_sec */
     return json;
 }
 
@@ -346,15 +315,25 @@ static char *plan_rounded_words(const json_t *value)
     if (!json_is_real(value))
         return plan_value_words(value, "null");
     snprintf(text, sizeof text, "%.6g", json_real_value(value));
-    return strdup(text);
+    return xstrdup(text);
 }
 
-static void plan_difference_rows(struct libscols_table *table, const json_t *differences)
+static void plan_print_differences(const struct cmd_args *args, const char *what,
+                                   const json_t *differences)
 {
     const json_t *difference;
     char key[PROBLEM_KEY_BYTES];
     size_t i;
 
+    if (json_array_size(differences) == 0) {
+        printf("The %s are the same.\n", what);
+        return;
+    }
+    printf("Differences between the %s:\n", what);
+    struct libscols_table *table = table_create(1, "");
+    table_column(table, "", 0);
+    table_column(table, args->operands[0], TABLE_RIGHT | TABLE_WRAP);
+    table_column(table, args->operands[1], TABLE_RIGHT | TABLE_WRAP);
     json_array_foreach (differences, i, difference) {
         const json_t *values = json_object_get(difference, "values");
         char *a = plan_rounded_words(json_array_get(values, 0));
@@ -363,27 +342,8 @@ static void plan_difference_rows(struct libscols_table *table, const json_t *dif
         free(a);
         free(b);
     }
-}
-
-static void plan_print_differences(const struct cmd_args *args, const char *what,
-                                   const json_t *differences)
-{
-    struct libscols_table *table;
-
-    if (json_array_size(differences) == 0) {
-        printf("The %s are the same.\n", what);
-        return;
-    }
-    printf("Differences between the %s:\n", what);
-    table = table_create(1, "");
-    table_column(table, "", 0);
-    table_column(table, args->operands[0], TABLE_RIGHT | TABLE_WRAP);
-    table_column(table, args->operands[1], TABLE_RIGHT | TABLE_WRAP);
-    plan_difference_rows(table, differences);
     table_finish(table);
 }
-
-/* ---- the command */
 
 void planned_clear(struct planned *p)
 {
@@ -466,34 +426,22 @@ static void plan_show_differences(const struct cmd_args *args, const struct plan
     json_decref(plans);
 }
 
-static int plan_diff(const struct cmd_args *args)
-{
-    struct planned a = {0}, b = {0};
-    int code = plan_file(args->operands[0], args, &a);
-
-    if (code == 0)
-        code = plan_file(args->operands[1], args, &b);
-    if (code == 0)
-        plan_show_differences(args, &a, &b);
-    planned_clear(&a);
-    planned_clear(&b);
-    return code;
-}
-
 static int cmd_plan(const struct cmd_args *args)
 {
-    struct planned planned = {0};
-    int code;
+    struct planned a = {0}, b = {0};
+    bool diff = cmd_flag(args, "diff");
 
-    if (cmd_flag(args, "diff") != (args->operand_count == 2))
-        return cmd_usage(args->cmd, cmd_flag(args, "diff") ? "--diff takes two files"
-                                                           : "two files need --diff");
-    if (cmd_flag(args, "diff"))
-        return plan_diff(args);
-    code = plan_file(args->operands[0], args, &planned);
-    if (code == 0)
-        plan_print(planned.plan, cmd_flag(args, "explain"));
-    planned_clear(&planned);
+    if (diff != (args->operand_count == 2))
+        return cmd_usage(args->cmd, diff ? "--diff takes two files" : "two files need --diff");
+    int code = plan_file(args->operands[0], args, &a);
+    if (code == 0 && diff)
+        code = plan_file(args->operands[1], args, &b);
+    if (code == 0 && diff)
+        plan_show_differences(args, &a, &b);
+    else if (code == 0)
+        plan_print(a.plan, cmd_flag(args, "explain"));
+    planned_clear(&a);
+    planned_clear(&b);
     return code;
 }
 

@@ -20,6 +20,7 @@
 #include "common/problem.h"
 #include "common/run/speed.h"
 #include "common/text.h"
+#include "common/xalloc.h"
 
 #define POINTS_MAX    64
 #define NODES_MAX     65536
@@ -51,8 +52,6 @@ struct question {
     const struct point *fastest, *cheapest, *choice; /* NULL: none */
     bool certain; /* the choice meets the limits even at the worse end of its band */
 };
-
-/* ---- the command line */
 
 static int predict_number_option(const struct cmd_args *args, const char *option, double minimum,
                                  double *value, struct error *e)
@@ -171,8 +170,6 @@ static int predict_find_speed(const struct cmd_args *args, struct question *q, s
                      (long long)q->spec->cluster.workers_per_node);
 }
 
-/* ---- the points */
-
 static int predict_target_epochs(const struct question *q, const struct plan *plan,
                                  struct plan_inputs *in, struct error *e)
 {
@@ -187,17 +184,6 @@ static int predict_target_epochs(const struct question *q, const struct plan *pl
                          "target are published, 67840",
                          (long long)plan->global_batch);
     return 0;
-}
-
-static void predict_fill_point(struct point *p, const struct plan *plan)
-{
-    double hours = (double)p->nodes / 3600;
-
-    p->batch = plan->global_batch;
-    p->predicted = plan->predicted;
-    p->node_hours = (struct plan_band){hours * plan->predicted.ttt_seconds.value,
-                                       hours * plan->predicted.ttt_seconds.low,
-                                       hours * plan->predicted.ttt_seconds.high};
 }
 
 static char *predict_point_problem(const struct question *q, const struct problems *problems)
@@ -217,7 +203,7 @@ static char *predict_point_problem(const struct question *q, const struct proble
     else
         snprintf(text, sizeof text, "%s: %s", problem_key(problems->items[0].pointer, key),
                  problems->items[0].message);
-    return strdup(text);
+    return xstrdup(text);
 }
 
 /* A point without a plan keeps the reason; *e is set only if the question itself is wrong. */
@@ -238,10 +224,14 @@ static int predict_point(struct question *q, struct point *p, struct error *e)
     }
     if (status == -(int)ERR_NOT_FOUND) {
         p->batch = plan->global_batch;
-        p->problem = strdup(e->text);
+        p->problem = xstrdup(e->text);
         status = 0;
     } else if (!status && plan) {
-        predict_fill_point(p, plan);
+        p->batch = plan->global_batch;
+        p->predicted = plan->predicted;
+        const struct plan_band *t = &p->predicted.ttt_seconds;
+        double hours = (double)p->nodes / 3600;
+        p->node_hours = (struct plan_band){hours * t->value, hours * t->low, hours * t->high};
     } else if (!status) {
         p->problem = predict_point_problem(q, &problems);
     }
@@ -269,8 +259,6 @@ static int predict_all(struct question *q, struct error *e)
     return 0;
 }
 
-/* ---- the choice */
-
 static double predict_cost(const struct point *p)
 {
     return p->node_hours.value;
@@ -279,14 +267,6 @@ static double predict_cost(const struct point *p)
 static double predict_duration(const struct point *p)
 {
     return p->predicted.ttt_seconds.value;
-}
-
-static bool predict_keeps_to(const struct question *q, const struct point *p, bool surely)
-{
-    double seconds = surely ? p->predicted.ttt_seconds.high : p->predicted.ttt_seconds.value;
-    double hours = surely ? p->node_hours.high : p->node_hours.value;
-
-    return seconds <= q->deadline && hours <= q->budget;
 }
 
 /* The point with the least measure; limits: only of those that meet them. */
@@ -298,7 +278,9 @@ static const struct point *predict_least(const struct question *q,
 
     for (int i = 0; i < q->count; i++) {
         const struct point *p = &q->points[i];
-        if (p->problem || (limits && !predict_keeps_to(q, p, surely)))
+        double seconds = surely ? p->predicted.ttt_seconds.high : p->predicted.ttt_seconds.value;
+        double hours = surely ? p->node_hours.high : p->node_hours.value;
+        if (p->problem || (limits && !(seconds <= q->deadline && hours <= q->budget)))
             continue;
         if (!best || measure(p) < measure(best))
             best = p;
@@ -334,8 +316,6 @@ static void predict_choose(struct question *q)
     if (!q->choice)
         q->choice = predict_least(q, has_deadline ? predict_cost : predict_duration, true, false);
 }
-
-/* ---- what it says */
 
 static json_t *predict_point_to_json(const struct question *q, const struct point *p)
 {
@@ -460,49 +440,36 @@ static void predict_say_basis(const struct question *q)
     putchar('\n');
 }
 
-static void predict_say_none(const struct question *q)
-{
-    char text[FORMAT_BYTES], nodes[FORMAT_BYTES];
-
-    puts("none of these keeps to the deadline or the budget");
-    if (q->fastest)
-        printf("  the fastest (%s) takes %s\n",
-               format_count(nodes, sizeof nodes, q->fastest->nodes),
-               format_duration(text, sizeof text, predict_duration(q->fastest)));
-    if (q->cheapest)
-        printf("  the cheapest (%s) costs %s node-hours\n",
-               format_count(nodes, sizeof nodes, q->cheapest->nodes),
-               format_count(text, sizeof text, llround(predict_cost(q->cheapest))));
-}
-
 static void predict_say_choice(const struct question *q)
 {
-    char nodes[FORMAT_BYTES], batch[FORMAT_BYTES];
+    char nodes[FORMAT_BYTES], text[FORMAT_BYTES];
 
+    if (q->enough) {
+        putchar('\n');
+        print_prose("more than %s node%s hardly help%s: the next step here saves less than half of "
+                    "what it could",
+                    format_count(nodes, sizeof nodes, q->enough->nodes), plural(q->enough->nodes),
+                    q->to_target ? ", as larger batches need more epochs" : "");
+    }
     if (!isfinite(q->deadline) && !isfinite(q->budget))
         return;
     putchar('\n');
-    if (!q->choice)
-        predict_say_none(q);
-    else
+    if (q->choice)
         print_prose(
             "choice: %s node%s with a global batch of %s%s",
             format_count(nodes, sizeof nodes, q->choice->nodes), plural(q->choice->nodes),
-            format_count(batch, sizeof batch, q->choice->batch),
+            format_count(text, sizeof text, q->choice->batch),
             q->certain ? "" : ", which is likely to keep to it, but not by the band's worse end");
-}
-
-static void predict_say_enough(const struct question *q)
-{
-    char nodes[FORMAT_BYTES];
-
-    if (!q->enough)
-        return;
-    putchar('\n');
-    print_prose("more than %s node%s hardly help%s: the next step here saves less than half of "
-                "what it could",
-                format_count(nodes, sizeof nodes, q->enough->nodes), plural(q->enough->nodes),
-                q->to_target ? ", as larger batches need more epochs" : "");
+    else
+        puts("none of these keeps to the deadline or the budget");
+    if (!q->choice && q->fastest)
+        printf("  the fastest (%s) takes %s\n",
+               format_count(nodes, sizeof nodes, q->fastest->nodes),
+               format_duration(text, sizeof text, predict_duration(q->fastest)));
+    if (!q->choice && q->cheapest)
+        printf("  the cheapest (%s) costs %s node-hours\n",
+               format_count(nodes, sizeof nodes, q->cheapest->nodes),
+               format_count(text, sizeof text, llround(predict_cost(q->cheapest))));
 }
 
 static void predict_show_table(const struct question *q)
@@ -524,7 +491,6 @@ static void predict_show_table(const struct question *q)
         predict_point_row(table, q, &q->points[i]);
     predict_say_basis(q);
     table_finish(table);
-    predict_say_enough(q);
     predict_say_choice(q);
 }
 
@@ -569,11 +535,9 @@ static int predict_answer(const struct cmd_args *args, struct question *q, struc
 static int cmd_predict(const struct cmd_args *args)
 {
     struct error e;
-    struct question *q;
+    struct question *q = xcalloc(1, sizeof *q);
     int code;
 
-    if (!(q = calloc(1, sizeof *q)))
-        abort();
     q->deadline = q->budget = INFINITY;
     if (predict_read_options(args, q, &e)) {
         code = cmd_fail(&e);
