@@ -100,12 +100,21 @@ static void reproduce_print_same(const char *what, const json_t *same)
                                  : "not known");
 }
 
-static void reproduce_print_changes(const json_t *documents)
+static void reproduce_print_reasons(const json_t *answer)
 {
-    const json_t *one;
+    const json_t *differences = json_object_get(answer, "differences"),
+                 *documents = json_object_get(answer, "documents"), *one;
+    json_int_t step = json_get_integer(answer, "first_step", 0);
     char key[PROBLEM_KEY_BYTES];
     size_t i;
 
+    if (step)
+        printf("The first step that differs is %lld.\n", (long long)step);
+    if (json_array_size(differences) + json_array_size(documents) == 0) {
+        puts("No recorded difference between the two runs explains it.");
+        return;
+    }
+    puts("Possible causes:");
     json_array_foreach (documents, i, one) {
         const json_t *values = json_object_get(one, "values");
         char *then_text = print_value(json_array_get(values, 0));
@@ -115,22 +124,6 @@ static void reproduce_print_changes(const json_t *documents)
         free(then_text);
         free(now_text);
     }
-}
-
-static void reproduce_print_reasons(const json_t *answer)
-{
-    const json_t *differences = json_object_get(answer, "differences"),
-                 *documents = json_object_get(answer, "documents");
-    json_int_t step = json_get_integer(answer, "first_step", 0);
-
-    if (step)
-        printf("The first step that differs is %lld.\n", (long long)step);
-    if (json_array_size(differences) + json_array_size(documents) == 0) {
-        puts("No recorded difference between the two runs explains it.");
-        return;
-    }
-    puts("Possible causes:");
-    reproduce_print_changes(documents);
     reproduce_differences(stdout, differences, "in this job");
 }
 
@@ -167,18 +160,6 @@ static int reproduce_tell(long copy)
     return code;
 }
 
-static int reproduce_wait_for(long copy, bool progress, struct error *e)
-{
-    struct follow follow = {.id = copy};
-    json_t *json = NULL;
-
-    if (!client.json)
-        return watch_until_end(copy, progress);
-    int outcome = follow_job(&follow, &json, e);
-    json_decref(json);
-    return outcome < 0 ? cmd_fail(e) : outcome;
-}
-
 static bool reproduce_has_ended(long copy)
 {
     struct error ignored;
@@ -195,6 +176,8 @@ static bool reproduce_has_ended(long copy)
 static int cmd_reproduce(const struct cmd_args *args)
 {
     struct error e;
+    struct follow follow = {0};
+    json_t *json = NULL;
     long id, copy = 0;
 
     if (cmd_job_id(args->operands[0], &id, &e) < 0)
@@ -208,7 +191,11 @@ static int cmd_reproduce(const struct cmd_args *args)
             printf("{\"job\": %ld, \"reproduces\": %ld}\n", copy, id);
         return 0;
     }
-    int outcome = reproduce_wait_for(copy, true, &e);
+    follow.id = copy;
+    int outcome = client.json ? follow_job(&follow, &json, &e) : watch_until_end(copy, true);
+    json_decref(json);
+    if (outcome < 0)
+        outcome = cmd_fail(&e);
     if (outcome == error_type(ERR_INTERRUPTED)->exit_code && !reproduce_has_ended(copy))
         return outcome;
     return reproduce_tell(copy);

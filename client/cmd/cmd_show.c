@@ -181,17 +181,6 @@ static void show_target_row(struct libscols_table *table, const json_t *target, 
     show_add_row(table, name, text);
 }
 
-static void show_position_row(struct libscols_table *table, const json_t *json)
-{
-    long long position = json_get_integer(json, "queue_position", 0);
-    char text[64];
-
-    snprintf(text, sizeof text, "%lld of %lld", position,
-             json_get_integer(json, "queue_length", 0));
-    if (position > 0)
-        show_add_row(table, "in the queue", text);
-}
-
 static void show_starts_row(struct libscols_table *table, const struct job *job)
 {
     char date[FORMAT_BYTES], in[FORMAT_BYTES], text[2 * FORMAT_BYTES + 16];
@@ -280,12 +269,6 @@ static void show_labels(struct libscols_table *table, const json_t *json)
     free(tags);
 }
 
-static char *show_format_step(char *text, size_t bytes, double step)
-{
-    snprintf(text, bytes, "step %.0f", step);
-    return text;
-}
-
 static void show_imported_row(struct libscols_table *table, const json_t *from)
 {
     const char *by = json_string_value(json_object_get(from, "submitted_by"));
@@ -303,13 +286,14 @@ static void show_imported_row(struct libscols_table *table, const json_t *from)
 static void show_print(const json_t *json)
 {
     struct libscols_table *table = table_create(0, "what,value|");
-    char id[FORMAT_BYTES];
+    char text[2 * FORMAT_BYTES];
+    long long position = json_get_integer(json, "queue_position", 0);
     const char *run_dir = json_string_value(json_object_get(json, "run_dir"));
     struct job job;
 
     job_read(json, &job);
-    snprintf(id, sizeof id, "%ld", job.id);
-    show_add_row(table, "job", job.id ? id : "");
+    snprintf(text, sizeof text, "%ld", job.id);
+    show_add_row(table, "job", job.id ? text : "");
     show_add_row(table, "name", job.name);
     show_labels(table, json);
     struct libscols_line *line = table_line(table);
@@ -318,7 +302,11 @@ static void show_print(const json_t *json)
     table_set_color(line, 1, job_state_color(job.state));
     show_add_row(table, "reason", job.reason);
     show_add_row(table, "held by", job.held_by);
-    show_position_row(table, json);
+    if (position > 0) {
+        snprintf(text, sizeof text, "%lld of %lld", position,
+                 json_get_integer(json, "queue_length", 0));
+        show_add_row(table, "in the queue", text);
+    }
     show_starts_row(table, &job);
     show_slurm_row(table, json_object_get(json, "slurm"));
     show_failure_rows(table, &job, json_object_get(json, "failure"));
@@ -326,8 +314,10 @@ static void show_print(const json_t *json)
     if (job.id)
         show_straggler_rows(table, &job);
     show_target_row(table, json_object_get(json, "target"), job_ended(&job));
-    if (!isnan(job.checkpoint_step) && strcmp(job.state, "succeeded") != 0)
-        show_add_row(table, "checkpoint", show_format_step(id, sizeof id, job.checkpoint_step));
+    if (!isnan(job.checkpoint_step) && strcmp(job.state, "succeeded") != 0) {
+        snprintf(text, sizeof text, "step %.0f", job.checkpoint_step);
+        show_add_row(table, "checkpoint", text);
+    }
     show_imported_row(table, json_object_get(json, "imported_from"));
     show_plan_rows(table, json_object_get(json, "plan"));
     show_add_row(table, "gradients",
@@ -339,7 +329,7 @@ static void show_print(const json_t *json)
     show_date_row(table, "finished", job.finished_at);
     show_add_row(table, "run directory", run_dir ? run_dir : "");
     if (!isnan(job.disk_bytes))
-        show_add_row(table, "on disk", format_size(id, sizeof id, job.disk_bytes));
+        show_add_row(table, "on disk", format_size(text, sizeof text, job.disk_bytes));
     table_finish(table);
 }
 

@@ -15,6 +15,7 @@
 #include "common/json.h"
 #include "common/number.h"
 #include "common/text.h"
+#include "common/xalloc.h"
 #include "common/system/file.h"
 
 static char *sweep_format_number(const json_t *json, const char *key, char text[FORMAT_BYTES])
@@ -26,15 +27,12 @@ static char *sweep_point_words(json_t *point)
 {
     char *words = NULL;
     size_t bytes = 0;
-    FILE *out = open_memstream(&words, &bytes);
+    FILE *out = must_alloc(open_memstream(&words, &bytes));
     const char *key;
     json_t *value;
-
-    if (!out)
-        abort();
     json_object_foreach (point, key, value) {
         char digits[NUMBER_BYTES];
-        char *text = json_is_real(value) ? strdup(number_text(json_real_value(value), digits))
+        char *text = json_is_real(value) ? xstrdup(number_text(json_real_value(value), digits))
                                          : json_to_text(value, JSON_ENCODE_ANY | JSON_COMPACT);
         fputs(bytes || ftell(out) > 0 ? " " : "", out);
         for (const char *c = key + (*key == '/'); *c; c++)
@@ -71,22 +69,12 @@ static void sweep_trial_row(struct libscols_table *table, const json_t *trial, c
     free(point);
 }
 
-static bool sweep_has_reasons(const json_t *sweep)
-{
-    const json_t *trial;
-    size_t i;
-
-    json_array_foreach (json_object_get(sweep, "trials"), i, trial)
-        if (*json_get_text(trial, "reason", ""))
-            return true;
-    return false;
-}
-
 static void sweep_show(const json_t *sweep)
 {
     struct libscols_table *table = table_create(1, "");
     const char *metric = json_get_text(json_object_get(sweep, "document"), "metric", "");
-    const json_t *trial;
+    const json_t *trials = json_object_get(sweep, "trials"), *trial;
+    bool has_reasons = false;
     size_t i;
 
     print_prose("sweep %lld %s%s%s%s%s, the best first", json_get_integer(sweep, "id", 0),
@@ -94,14 +82,15 @@ static void sweep_show(const json_t *sweep)
                 json_get_text(sweep, "state", ""), *json_get_text(sweep, "reason", "") ? ": " : "",
                 json_get_text(sweep, "reason", ""));
     putchar('\n');
+    json_array_foreach (trials, i, trial)
+        has_reasons = has_reasons || *json_get_text(trial, "reason", "");
     table_column(table, metric, TABLE_RIGHT);
     table_column(table, "BUDGET", TABLE_RIGHT);
     table_column(table, "STATE", 0);
     table_column(table, "JOB", TABLE_RIGHT);
     table_column(table, "POINT", TABLE_WRAP);
-    table_column(table, "REASON",
-                 sweep_has_reasons(sweep) ? TABLE_TRUNC | TABLE_SPARE : SCOLS_FL_HIDDEN);
-    json_array_foreach (json_object_get(sweep, "trials"), i, trial)
+    table_column(table, "REASON", has_reasons ? TABLE_TRUNC | TABLE_SPARE : SCOLS_FL_HIDDEN);
+    json_array_foreach (trials, i, trial)
         sweep_trial_row(table, trial, metric);
     table_finish(table);
 }
@@ -127,32 +116,23 @@ static void sweep_list(const json_t *answer)
     table_finish(table);
 }
 
-/* ---- what it would take */
-
 typedef char *band_format(char *text, size_t bytes, double value);
-
-static bool sweep_band_words(const json_t *band, band_format *format, char text[4 * FORMAT_BYTES])
-{
-    char value[FORMAT_BYTES], low[FORMAT_BYTES], high[FORMAT_BYTES];
-    double middle = json_get_number(band, "value", NAN);
-
-    if (isnan(middle))
-        return false;
-    format(value, sizeof value, middle);
-    format(low, sizeof low, json_get_number(band, "low", NAN));
-    format(high, sizeof high, json_get_number(band, "high", NAN));
-    bool narrow = strcmp(low, high) == 0;
-    snprintf(text, 4 * FORMAT_BYTES, narrow ? "%s" : "%s, between %s and %s", value, low, high);
-    return true;
-}
 
 static void sweep_plan_line(const json_t *plan, const char *key, const char *label,
                             band_format *format, const char *behind)
 {
-    char text[4 * FORMAT_BYTES];
+    char value[FORMAT_BYTES], low[FORMAT_BYTES], high[FORMAT_BYTES];
+    const json_t *band = json_object_get(plan, key);
+    double middle = json_get_number(band, "value", NAN);
 
-    if (sweep_band_words(json_object_get(plan, key), format, text))
-        printf("%-12s%s%s\n", label, text, behind);
+    if (isnan(middle))
+        return;
+    printf("%-12s%s", label, format(value, sizeof value, middle));
+    format(low, sizeof low, json_get_number(band, "low", NAN));
+    format(high, sizeof high, json_get_number(band, "high", NAN));
+    if (strcmp(low, high) != 0)
+        printf(", between %s and %s", low, high);
+    puts(behind);
 }
 
 static void sweep_plan_rungs(const json_t *rungs)
@@ -209,39 +189,28 @@ static void sweep_plan(const json_t *plan)
         print_wrapped(stdout, "warning: ", 2, json_string_value(warning));
 }
 
-static int sweep_make_paths_absolute(char **text, size_t *bytes, struct error *e)
-{
-    struct error wrong;
-    bool changed = false;
-    json_t *sweep = json_document_parse(*text, *bytes, &wrong);
-    int status =
-        sweep ? sweep_paths_absolute(sweep, &changed, e) : 0; /* left to the daemon to report */
-
-    if (!status && changed) {
-        free(*text);
-        *text = json_dumps(sweep, JSON_COMPACT);
-        *bytes = *text ? strlen(*text) : 0;
-    }
-    json_decref(sweep);
-    return status;
-}
-
+/* The text is sent unchanged if it has no relative path. */
 static int sweep_post(const char *path, const char *file, json_t **answer, struct error *e)
 {
-    char *text;
+    struct error ignored; /* left to the daemon to report */
+    bool changed = false;
     size_t bytes;
+    char *text;
     int status = document_read(file, &text, &bytes, e);
 
     if (status)
         return status;
-    status = sweep_make_paths_absolute(&text, &bytes, e);
-    if (status == 0)
+    json_t *sweep = json_document_parse(text, bytes, &ignored);
+    if (sweep)
+        status = sweep_paths_absolute(sweep, &changed, e);
+    if (!status && changed)
+        status = api_send_json("POST", path, sweep, answer, e);
+    else if (!status)
         status = api_post(path, text, bytes, answer, e);
+    json_decref(sweep);
     free(text);
     return status;
 }
-
-/* ---- wait */
 
 /* Jobs of a cancelled sweep may take a while to end. */
 static bool sweep_runs(const json_t *sweep)
@@ -287,17 +256,6 @@ static int sweep_wait(const char *path, json_t **answer, struct error *e)
     stream_destroy(stream);
     return status;
 }
-
-static int sweep_outcome(const json_t *sweep)
-{
-    const char *state = json_get_text(sweep, "state", "");
-
-    return strcmp(state, "cancelled") == 0 ? error_type(ERR_INTERRUPTED)->exit_code
-           : strcmp(state, "failed") == 0  ? 1
-                                           : 0;
-}
-
-/* ---- the command */
 
 static int sweep_no_such_verb(const char *word, struct error *e)
 {
@@ -349,21 +307,25 @@ static int cmd_sweep(const struct cmd_args *args)
 {
     struct error e;
     json_t *answer;
+    int code = 0;
 
     if (sweep_request(args, &answer, &e))
         return cmd_fail(&e);
+    const json_t *sweeps = json_object_get(answer, "sweeps");
+    const char *state = json_get_text(answer, "state", "");
     if (client.json)
         print_json(answer);
-    else if (json_object_get(answer, "sweeps") &&
-             !json_array_size(json_object_get(answer, "sweeps")))
+    else if (sweeps && !json_array_size(sweeps))
         puts("No sweeps yet. Submit one with: trainctl sweep FILE");
-    else if (json_object_get(answer, "sweeps"))
+    else if (sweeps)
         sweep_list(answer);
     else if (json_object_get(answer, "rungs"))
         sweep_plan(answer);
     else
         sweep_show(answer);
-    int code = strcmp(args->operands[0], "wait") == 0 ? sweep_outcome(answer) : 0;
+    if (strcmp(args->operands[0], "wait") == 0)
+        code = strcmp(state, "cancelled") == 0 ? error_type(ERR_INTERRUPTED)->exit_code
+                                               : strcmp(state, "failed") == 0;
     json_decref(answer);
     return code;
 }
