@@ -19,8 +19,6 @@
 #define JOBS_MAX    100
 #define PLAIN_CHARS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.,:+=@/"
 
-/* ---- offering */
-
 /* The word at the cursor; its first `kept` bytes ("--state=", "running,") are repeated in each
  * candidate. */
 struct cursor {
@@ -47,12 +45,6 @@ static void complete_offer(const struct cursor *c, const char *candidate, const 
     if (strncmp(candidate, typed, strlen(typed)) != 0 || complete_has_item(c, candidate))
         return;
     printf("%.*s%s\t%s\n", (int)c->kept, c->word, candidate, remark ? remark : "");
-}
-
-static void complete_offer_commands(const struct cursor *c)
-{
-    for (size_t i = 0; cmd_at(i); i++)
-        complete_offer(c, cmd_at(i)->name, cmd_at(i)->help);
 }
 
 static void complete_offer_options(const struct cursor *c, const struct cmd *cmd)
@@ -143,11 +135,6 @@ static void complete_offer_contexts(const struct cursor *c)
     json_decref(all);
 }
 
-static void complete_offer_tags(const struct cursor *c)
-{
-    complete_offer_list(c, "/v1/jobs?group=tag&limit=200", "groups", "value", "");
-}
-
 static void complete_offer_choices(const struct cursor *c, const char *pointer)
 {
     const struct job_option *option = job_option_find(pointer);
@@ -196,19 +183,14 @@ static void complete_offer_keys(struct cursor c)
     }
 }
 
-static struct cursor complete_behind_comma(struct cursor c)
-{
-    const char *comma = strrchr(c.word + c.kept, ',');
-
-    c.item = c.kept;
-    if (comma)
-        c.kept = (size_t)(comma + 1 - c.word);
-    return c;
-}
-
 static void complete_offer_kind(struct cursor c, const char *kind, size_t length)
 {
-    struct cursor part = complete_behind_comma(c);
+    const char *comma = strrchr(c.word + c.kept, ',');
+    struct cursor part = c; /* behind the last comma */
+
+    part.item = c.kept;
+    if (comma)
+        part.kept = (size_t)(comma + 1 - c.word);
 
     if (strncmp(kind, "job", length) == 0)
         complete_offer_jobs(&c);
@@ -229,7 +211,7 @@ static void complete_offer_kind(struct cursor c, const char *kind, size_t length
     else if (strncmp(kind, "node", length) == 0)
         complete_offer_list(&c, "/v1/nodes?limit=1000", "nodes", "name", "verdict");
     else if (strncmp(kind, "tag", length) == 0)
-        complete_offer_tags(&part);
+        complete_offer_list(&part, "/v1/jobs?group=tag&limit=200", "groups", "value", "");
     else if (strncmp(kind, "sweep", length) == 0)
         complete_offer_list(&c, "/v1/sweeps?limit=1000", "sweeps", "id", "name");
     else if (strncmp(kind, "context", length) == 0)
@@ -265,8 +247,6 @@ static void complete_offer_behind_word(struct cursor c, const char *words, const
         at += end + (at[end] == '|');
     }
 }
-
-/* ---- where the cursor is */
 
 struct place {
     const char *command;
@@ -350,7 +330,8 @@ int complete(int argc, char **argv)
     else if (!p.no_options && c.word[0] == '-')
         complete_offer_options(&c, p.cmd);
     else if (!p.command || (strcmp(p.command, "help") == 0 && !p.operand))
-        complete_offer_commands(&c);
+        for (size_t i = 0; cmd_at(i); i++)
+            complete_offer(&c, cmd_at(i)->name, cmd_at(i)->help);
     else if (p.cmd)
         complete_offer_operand(c, &p);
     if (!p.option && !p.command && (p.no_options || c.word[0] != '-'))

@@ -9,6 +9,7 @@
 #include "client/views/print.h"
 #include "common/buffer.h"
 #include "common/text.h"
+#include "common/xalloc.h"
 
 #define LOG_TAIL_LIMIT_BYTES ((size_t)64 << 20)
 #define LOG_LINE_BYTES       ((size_t)1 << 20) /* under --json longer lines are split */
@@ -30,9 +31,7 @@ static void logs_print_line_json(const char *text, size_t bytes)
 
     if (!words) {
         size_t room = TEXT_ESCAPE_GROWTH * bytes + 1;
-        char *safe = malloc(room);
-        if (!safe)
-            abort();
+        char *safe = xmalloc(room);
         words = json_stringn(safe, text_escape(safe, room, text, bytes, "\t"));
         free(safe);
     }
@@ -75,10 +74,8 @@ static void logs_print_text(struct log *log, const char *text, size_t bytes)
         logs_print_lines_json(log, text, bytes);
         return;
     }
-    char *joined = malloc(all + 1), *safe = malloc(room);
+    char *joined = xmalloc(all + 1), *safe = xmalloc(room);
 
-    if (!joined || !safe)
-        abort();
     memcpy(joined, log->rest, held);
     memcpy(joined + held, text, bytes);
     size_t incomplete = bytes ? text_incomplete(joined, all) : 0;

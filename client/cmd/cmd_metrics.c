@@ -9,6 +9,7 @@
 #include "client/views/print.h"
 #include "client/views/table.h"
 #include "common/run/attempt.h"
+#include "common/xalloc.h"
 
 #define NAMES_DEFAULT "loss,lr,images_per_sec"
 #define NAMES_MAX     32
@@ -106,21 +107,13 @@ static void metrics_print_table(const json_t *answer, const struct columns *colu
 
 static double *metrics_numbers(const json_t *values, size_t count)
 {
-    double *numbers = calloc(count + 1, sizeof *numbers);
+    double *numbers = xcalloc(count + 1, sizeof *numbers);
 
-    for (size_t i = 0; numbers && i < count; i++) {
+    for (size_t i = 0; i < count; i++) {
         const json_t *value = json_array_get(values, i);
         numbers[i] = json_is_number(value) ? json_number_value(value) : NAN;
     }
     return numbers;
-}
-
-static const char *metrics_unit_of(const char *name)
-{
-    for (size_t i = 0; event_metric_at(i); i++)
-        if (strcmp(event_metric_at(i)->name, name) == 0)
-            return event_metric_at(i)->unit;
-    return "";
 }
 
 static void metrics_print_plot(const char *name, const char *x, const struct plot_points *points,
@@ -128,8 +121,11 @@ static void metrics_print_plot(const char *name, const char *x, const struct plo
 {
     int columns = terminal_columns() < PLOT_COLUMNS ? terminal_columns() : PLOT_COLUMNS;
     struct plot *plot = plot_create(points, columns, rows, terminal_utf8());
-    const char *unit = metrics_unit_of(name), *line, *bold = client.color ? "\033[1m" : "";
+    const char *unit = "", *line, *bold = client.color ? "\033[1m" : "";
 
+    for (size_t i = 0; event_metric_at(i); i++)
+        if (strcmp(event_metric_at(i)->name, name) == 0)
+            unit = event_metric_at(i)->unit;
     printf("%s%s%s%s%s by %s\n", bold, name, *bold ? "\033[0m" : "", *unit ? ", " : "",
            strcmp(name, unit) == 0 ? "" : unit, x);
     if (!plot)
@@ -146,13 +142,11 @@ static void metrics_print_plots(const json_t *answer, const struct columns *colu
     int rows = (terminal_rows() - 1) / (int)(columns->count - columns->first) - 2;
 
     rows = rows < PLOT_ROWS_MIN ? PLOT_ROWS_MIN : rows > PLOT_ROWS_MAX ? PLOT_ROWS_MAX : rows;
-    for (size_t c = columns->first; x && c < columns->count; c++) {
+    for (size_t c = columns->first; c < columns->count; c++) {
         double *y = metrics_numbers(json_object_get(answer, columns->names[c]), count);
         if (c > columns->first)
             putchar('\n');
-        if (y)
-            metrics_print_plot(columns->names[c], columns->x, &(struct plot_points){x, y, count},
-                               rows);
+        metrics_print_plot(columns->names[c], columns->x, &(struct plot_points){x, y, count}, rows);
         free(y);
     }
     free(x);
