@@ -10,6 +10,7 @@
 #include "client/cmd.h"
 #include "common/clock.h"
 #include "common/text.h"
+#include "common/xalloc.h"
 
 #define RETRY_MS        1000
 #define RETRY_MS_MOST   15000
@@ -32,10 +33,9 @@ struct stream {
 
 struct stream *stream_create(const char *path, long long after)
 {
-    struct stream *s = calloc(1, sizeof *s);
+    struct stream *s = xcalloc(1, sizeof *s);
 
-    if (!s || !(s->multi = curl_multi_init()))
-        abort();
+    s->multi = must_alloc(curl_multi_init());
     snprintf(s->path, sizeof s->path, "%s", path);
     sse_init(&s->sse, after, RETRY_MS);
     return s;

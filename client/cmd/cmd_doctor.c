@@ -18,11 +18,10 @@
 #include "common/system/install_paths.h"
 #include "common/system/spawn.h"
 #include "common/text.h"
+#include "common/xalloc.h"
 #include "launch/launch.h"
 
 #define CHECK_LIMIT_BYTES 65536
-
-/* ---------------------------------------------------------------- programs */
 
 static bool doctor_first_line(char *const *argv, char *line, size_t bytes)
 {
@@ -44,22 +43,11 @@ static void doctor_check_program(json_t *list, const char *check, const char *pa
         check_note(list, check, false, advice, "%s cannot be run", path);
 }
 
-static void doctor_check_machine(json_t *list, const char *worker)
-{
-    char *argv[] = {(char *)worker, (char *)"--self-check", (char *)"--json", NULL};
-    char *text = malloc(CHECK_LIMIT_BYTES);
-
-    if (text && spawn_output(argv, text, CHECK_LIMIT_BYTES)) {
-        json_t *report = json_loads(text, 0, NULL);
-        json_array_extend(list, json_object_get(report, "checks"));
-        json_decref(report);
-    }
-    free(text);
-}
-
 static void doctor_check_programs(json_t *list)
 {
     char line[128], *slurm[] = {(char *)"sinfo", (char *)"--version", NULL}, *worker = NULL;
+    char *self_check[] = {NULL, (char *)"--self-check", (char *)"--json", NULL};
+    char *text = xmalloc(CHECK_LIMIT_BYTES);
     struct error e;
 
     doctor_check_program(
@@ -70,14 +58,17 @@ static void doctor_check_programs(json_t *list)
                    e.text);
     } else {
         doctor_check_program(list, "worker", worker, "make install, or set worker in traind.conf");
-        doctor_check_machine(list, worker);
+        self_check[0] = worker;
+        json_t *report =
+            spawn_output(self_check, text, CHECK_LIMIT_BYTES) ? json_loads(text, 0, NULL) : NULL;
+        json_array_extend(list, json_object_get(report, "checks"));
+        json_decref(report);
     }
+    free(text);
     free(worker);
     bool ok = doctor_first_line(slurm, line, sizeof line);
     check_note(list, "Slurm", true, NULL, "%s", ok ? line : "not installed (optional)");
 }
-
-/* ---------------------------------------------------------------- the machine and the daemon */
 
 /* Only the state folder beside the daemon's socket is known here. */
 static void doctor_check_state(json_t *list)
@@ -96,23 +87,11 @@ static void doctor_check_state(json_t *list)
                    "checked by the daemon, which is not ready when it is full");
 }
 
-static void doctor_check_jobs(json_t *list)
+static void doctor_check_daemon(json_t *list)
 {
     char size[FORMAT_BYTES];
     struct error e;
-    json_t *answer;
-
-    if (api_get("/v1/jobs?limit=1", &answer, &e) < 0)
-        return;
-    format_size(size, sizeof size, json_get_number(answer, "disk_bytes", NAN));
-    check_note(list, "jobs", true, NULL, "%s on disk", size);
-    json_decref(answer);
-}
-
-static void doctor_check_daemon(json_t *list)
-{
-    struct error e;
-    json_t *ready;
+    json_t *ready, *jobs;
 
     if (api_get("/readyz", &ready, &e) < 0) {
         check_note(list, "daemon", false, "start traind, or name it with --server; see its log",
@@ -137,7 +116,11 @@ static void doctor_check_daemon(json_t *list)
         "%lld, of which %lld %s in use; this machine has %lld core%s", total, used,
         used == 1 ? "is" : "are", cores, plural(cores));
     json_decref(ready);
-    doctor_check_jobs(list);
+    if (api_get("/v1/jobs?limit=1", &jobs, &e))
+        return;
+    format_size(size, sizeof size, json_get_number(jobs, "disk_bytes", NAN));
+    check_note(list, "jobs", true, NULL, "%s on disk", size);
+    json_decref(jobs);
 }
 
 static void doctor_print(const json_t *list)
@@ -184,8 +167,6 @@ static const char *doctor_slurm_setting(const char *config, const char *key,
         value[0] = '\0';
     return value;
 }
-
-/* ---------------------------------------------------------------- slurm.conf */
 
 static bool doctor_slurm_is_chained(const char *path, const char *ours)
 {
@@ -242,21 +223,6 @@ static void doctor_check_word(json_t *list, const char *config, const char *key,
                *value ? value : "is not set");
 }
 
-static void doctor_slurm_check_batch_start(json_t *list, const char *config, double needed)
-{
-    char value[VALUE_BYTES], advice[VALUE_BYTES];
-    double seconds = atof(doctor_slurm_setting(config, "BatchStartTimeout", value));
-
-    snprintf(advice, sizeof advice,
-             "set BatchStartTimeout=%.0f in slurm.conf: the prolog must have ended by then, or the "
-             "job is given up",
-             needed);
-    check_note(list, "BatchStart", seconds >= needed, advice, "BatchStartTimeout is %.0f s",
-               seconds);
-}
-
-/* ---------------------------------------------------------------- traind-node.conf */
-
 /* The last assignment of the name, without quotes; "" if missing. */
 static char *doctor_slurm_node_setting(const char *text, const char *name, char value[VALUE_BYTES])
 {
@@ -296,7 +262,7 @@ static void doctor_slurm_check_token(json_t *list, const char *path)
 static void doctor_slurm_check_node_conf(json_t *list, const char *config)
 {
     const char *path = getenv("TRAIND_NODE_CONF");
-    char value[VALUE_BYTES], *text;
+    char value[VALUE_BYTES], advice[VALUE_BYTES], *text;
     struct error e;
     size_t bytes;
 
@@ -317,11 +283,15 @@ static void doctor_slurm_check_node_conf(json_t *list, const char *config)
     double staging = *doctor_slurm_node_setting(text, "stage", value)
                          ? atof(doctor_slurm_node_setting(text, "stage_seconds", value))
                          : 0;
-    doctor_slurm_check_batch_start(list, config, 20 + staging);
+    double seconds = atof(doctor_slurm_setting(config, "BatchStartTimeout", value));
+    snprintf(advice, sizeof advice,
+             "set BatchStartTimeout=%.0f in slurm.conf: the prolog must have ended by then, or the "
+             "job is given up",
+             20 + staging);
+    check_note(list, "BatchStart", seconds >= 20 + staging, advice, "BatchStartTimeout is %.0f s",
+               seconds);
     free(text);
 }
-
-/* ---------------------------------------------------------------- nodes */
 
 static int doctor_count_lines(const char *text)
 {
@@ -375,9 +345,9 @@ static void doctor_slurm(json_t *list)
 {
     char *config_argv[] = {(char *)"scontrol", (char *)"show", (char *)"config", NULL};
     char *mpi_argv[] = {(char *)"srun", (char *)"--mpi=list", NULL};
-    char *config = malloc(TEXT_BYTES), *text = malloc(TEXT_BYTES), value[VALUE_BYTES];
+    char *config = xmalloc(TEXT_BYTES), *text = xmalloc(TEXT_BYTES), value[VALUE_BYTES];
 
-    if (!config || !text || !spawn_output(config_argv, config, TEXT_BYTES) ||
+    if (!spawn_output(config_argv, config, TEXT_BYTES) ||
         !*doctor_slurm_setting(config, "ClusterName", value)) {
         check_note(list, "slurmctld", false,
                    "install slurm-client, start munged with the cluster's key, and let SLURM_CONF "
@@ -408,8 +378,6 @@ static void doctor_slurm(json_t *list)
     free(config);
     free(text);
 }
-
-/* ---------------------------------------------------------------- the command */
 
 static int cmd_doctor(const struct cmd_args *args)
 {

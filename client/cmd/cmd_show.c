@@ -10,6 +10,7 @@
 #include "client/views/table.h"
 #include "common/clock.h"
 #include "common/json.h"
+#include "common/xalloc.h"
 
 static void show_add_row(struct libscols_table *table, const char *name, const char *text)
 {
@@ -260,8 +261,8 @@ static void show_labels(struct libscols_table *table, const json_t *json)
 
     show_add_row(table, "tags", tags);
     for (const char *what = "note"; *note; what = "") {
-        char *line = strndup(note, strcspn(note, "\n"));
-        show_add_row(table, what, line && *line ? line : " ");
+        char *line = xstrndup(note, strcspn(note, "\n"));
+        show_add_row(table, what, *line ? line : " ");
         note += strcspn(note, "\n");
         note += *note == '\n';
         free(line);

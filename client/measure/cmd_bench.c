@@ -35,37 +35,28 @@ struct run {
     long steps;
 };
 
-static json_t *bench_parse_value(const char *text)
-{
-    const char *end;
-    long long number;
-
-    return cmd_whole(text, &end, &number) && !*end ? json_integer(number) : json_string(text);
-}
-
-static double bench_images_needed(const json_t *document, long steps)
-{
-    double batch = json_number_value(json_object_get(document, "batch_per_worker"));
-    double workers = json_number_value(
-        json_object_get(json_object_get(document, "cluster"), "workers_per_node"));
-    return fmin(fmax(batch * workers * (double)(steps + 1), 1), 1e12);
-}
-
 static json_t *bench_make_document(const struct cmd_args *args, long steps)
 {
     json_t *d = json_object();
     bool eval = cmd_flag(args, "eval");
+    const char *end;
+    long long number;
 
     for (size_t i = 0; i < KEY_COUNT; i++) {
         const char *text = cmd_value(args, keys[i].option);
         if (!text)
             text = keys[i].fallback;
         if (text)
-            json_set_at(d, keys[i].pointer, bench_parse_value(text));
+            json_set_at(d, keys[i].pointer,
+                        cmd_whole(text, &end, &number) && !*end ? json_integer(number)
+                                                                : json_string(text));
     }
+    double batch = json_get_number(d, "batch_per_worker", 0);
+    double workers = json_get_number(json_object_get(d, "cluster"), "workers_per_node", 0);
+    double images = fmin(fmax(batch * workers * (double)(steps + 1), 1), 1e12);
     json_set_at(d, "/mode", json_string(eval ? "eval" : "train"));
     json_set_at(d, "/data/train", json_string("synthetic"));
-    json_set_at(d, "/data/train_images", json_integer((json_int_t)bench_images_needed(d, steps)));
+    json_set_at(d, "/data/train_images", json_integer((json_int_t)images));
     json_set_at(d, "/checkpoint/disable", json_true());
     json_set_at(d, "/lr/warmup_epochs", json_integer(0));
     json_set_at(d, "/lr/scaling",
@@ -80,21 +71,15 @@ static json_t *bench_make_document(const struct cmd_args *args, long steps)
     return d;
 }
 
-static const char *bench_find_option(const char *pointer)
-{
-    for (size_t i = 0; i < KEY_COUNT; i++)
-        if (strcmp(keys[i].pointer, pointer) == 0)
-            return keys[i].option;
-    return NULL;
-}
-
 static int bench_refuse(const struct problems *problems, struct error *e)
 {
     char key[PROBLEM_KEY_BYTES];
 
     for (size_t i = 0; i < problems->count; i++) {
         const struct problem *p = &problems->items[i];
-        const char *option = bench_find_option(p->pointer);
+        const char *option = NULL;
+        for (size_t k = 0; k < KEY_COUNT && !option; k++)
+            option = strcmp(keys[k].pointer, p->pointer) == 0 ? keys[k].option : NULL;
         if (option && p->suggestion)
             return error_set(e, ERR_USAGE, "--%s: %s; did you mean %s?", option, p->message,
                              p->suggestion);

@@ -19,6 +19,7 @@
 #include "common/json.h"
 #include "common/run/speed.h"
 #include "common/text.h"
+#include "common/xalloc.h"
 #include "launch/launch.h"
 
 #define POINTS_MAX    32
@@ -48,8 +49,6 @@ struct scaling {
     bool ways[WAYS];
     struct point points[WAYS][POINTS_MAX];
 };
-
-/* ---- the command line */
 
 static int scale_parse_workers(const struct cmd_args *args, struct scaling *s, struct error *e)
 {
@@ -130,7 +129,7 @@ static void scale_make_short(struct scaling *s, long steps)
     free(spec->data.train);
     free(spec->data.eval);
     free(spec->model.init);
-    spec->data.train = strdup("synthetic");
+    spec->data.train = xstrdup("synthetic");
     spec->data.eval = spec->model.init = NULL;
     spec->data.has_train_images = true;
     spec->data.locality = JOB_LOCALITY_GLOBAL;
@@ -149,8 +148,6 @@ static void scale_make_short(struct scaling *s, long steps)
     spec->lr.has_start = false;
     spec->data.mixup = 0;
 }
-
-/* ---- the runs */
 
 static void scale_take_workers(struct job_spec *spec, const struct scaling *s, int64_t workers,
                                int64_t batch)
@@ -227,40 +224,28 @@ static int scale_run_point(struct scaling *s, enum way way, int i, struct plan_s
     return 0;
 }
 
-static void scale_show_progress(const struct scaling *s, enum way way, int i)
-{
-    if (isatty(STDERR_FILENO))
-        fprintf(stderr, "\r\033[Kmeasuring %s scaling with %lld worker%s ...", way_names[way],
-                (long long)s->workers[i], plural(s->workers[i]));
-}
-
-static void scale_end_progress(void)
-{
-    if (isatty(STDERR_FILENO))
-        fputs("\r\033[K", stderr);
-}
-
 static int scale_run_all(struct scaling *s, struct error *e)
 {
     struct plan_speed first;
-    int64_t threads = s->spec->cluster.threads_per_worker;
+    bool shows = isatty(STDERR_FILENO);
     int status = 0;
 
     s->network = plan_network_default;
-    if (threads == 0)
+    if (s->spec->cluster.threads_per_worker == 0)
         s->spec->cluster.threads_per_worker = 1;
     if (getloadavg(&s->load, 1) < 1)
         s->load = 0;
     for (int way = 0; way < WAYS; way++)
         for (int i = 0; s->ways[way] && i < s->count && !status; i++) {
-            scale_show_progress(s, (enum way)way, i);
+            if (shows)
+                fprintf(stderr, "\r\033[Kmeasuring %s scaling with %lld worker%s ...",
+                        way_names[way], (long long)s->workers[i], plural(s->workers[i]));
             status = scale_run_point(s, (enum way)way, i, &first, e);
         }
-    scale_end_progress();
+    if (shows)
+        fputs("\r\033[K", stderr);
     return status;
 }
-
-/* ---- what it says */
 
 static json_t *scale_points_to_json(const struct scaling *s, enum way way)
 {

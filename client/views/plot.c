@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "client/views/format.h"
+#include "common/xalloc.h"
 
 #define LINE_BYTES 4096
 #define AXIS_ROWS  2
@@ -38,11 +39,11 @@ static double plot_share(const struct range *r, double value)
 static void plot_means(const struct plot_points *p, int columns, double *mean)
 {
     struct range x = plot_range(p->x, p->count);
-    int *count = calloc((size_t)columns, sizeof *count);
+    int *count = xcalloc((size_t)columns, sizeof *count);
 
     for (int c = 0; c < columns; c++)
         mean[c] = 0;
-    for (size_t i = 0; count && i < p->count; i++) {
+    for (size_t i = 0; i < p->count; i++) {
         int c = (int)fmin(plot_share(&x, p->x[i]) * columns, columns - 1);
         if (!isfinite(p->y[i]))
             continue;
@@ -50,7 +51,7 @@ static void plot_means(const struct plot_points *p, int columns, double *mean)
         count[c]++;
     }
     for (int c = 0; c < columns; c++)
-        mean[c] = count && count[c] ? mean[c] / count[c] : NAN;
+        mean[c] = count[c] ? mean[c] / count[c] : NAN;
     free(count);
 }
 
@@ -58,12 +59,11 @@ char *plot_spark(char *text, size_t bytes, const struct plot_points *points, int
 {
     static const char *const blocks[] = {"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
     static const char *const plain[] = {"_", "_", ".", ".", "-", "-", "^", "^"};
-    double *mean = calloc((size_t)columns, sizeof *mean);
+    double *mean = xcalloc((size_t)columns, sizeof *mean);
     size_t used = 0;
 
     *text = '\0';
-    if (!mean)
-        return text;
+
     plot_means(points, columns, mean);
     struct range y = plot_range(mean, (size_t)columns);
     for (int c = 0; c < columns && used + 4 <= bytes; c++) {
@@ -161,9 +161,14 @@ static void plot_widen(struct range *r, const struct range *other)
     r->high = fmax(r->high, other->high);
 }
 
-static void plot_find_ranges(struct plot *p, const struct plot_series *series, size_t count,
-                             int axes)
+struct plot *plot_create_series(const struct plot_series *series, size_t count, int axes,
+                                int columns, int rows, bool utf8)
 {
+    struct plot *p = xcalloc(1, sizeof *p);
+    char text[FORMAT_BYTES];
+    p->utf8 = utf8;
+    p->axis = rows >= 5;
+    p->rows = rows - (p->axis ? AXIS_ROWS : 0);
     p->x = p->y = plot_range(NULL, 0);
     for (size_t i = 0; i < count; i++) {
         struct range x = plot_range(series[i].points.x, series[i].points.count);
@@ -173,31 +178,17 @@ static void plot_find_ranges(struct plot *p, const struct plot_series *series, s
     }
     p->x.log = axes & PLOT_LOG_X;
     p->y.log = axes & PLOT_LOG_Y;
-}
-
-struct plot *plot_create_series(const struct plot_series *series, size_t count, int axes,
-                                int columns, int rows, bool utf8)
-{
-    struct plot *p = calloc(1, sizeof *p);
-    char text[FORMAT_BYTES];
-
-    if (!p)
-        return NULL;
-    p->utf8 = utf8;
-    p->axis = rows >= 5;
-    p->rows = rows - (p->axis ? AXIS_ROWS : 0);
-    plot_find_ranges(p, series, count, axes);
     for (int row = 0; row < p->rows; row++) {
         int width = (int)strlen(plot_label(p, row, text));
         p->gutter = width > p->gutter ? width : p->gutter;
     }
     p->columns = columns - p->gutter - 2 < GRID_MAX ? columns - p->gutter - 2 : GRID_MAX;
-    if (p->rows < 1 || p->columns < 4 || !(p->y.low <= p->y.high) ||
-        !(p->cells = calloc((size_t)(p->rows * p->columns), 1)) ||
-        !(p->marks = calloc((size_t)(p->rows * p->columns), 1))) {
+    if (p->rows < 1 || p->columns < 4 || !(p->y.low <= p->y.high)) {
         plot_destroy(p);
         return NULL;
     }
+    p->cells = xcalloc((size_t)(p->rows * p->columns), 1);
+    p->marks = xcalloc((size_t)(p->rows * p->columns), 1);
     for (size_t i = 0; i < count; i++)
         plot_draw(p, &series[i]);
     return p;

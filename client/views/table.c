@@ -11,6 +11,7 @@
 
 #include "client/cmd.h"
 #include "client/views/print.h"
+#include "common/xalloc.h"
 
 /* Marks the headings of spare columns, as libsmartcols has no such flag. */
 static char table_spare;
@@ -277,35 +278,17 @@ static void table_fit_column(const struct fit *fit, size_t i, int room)
     struct libscols_column *column = scols_table_get_column(fit->table, i);
     struct libscols_cell *heading = scols_column_get_header(column);
     const char *words = scols_cell_get_data(heading);
-    char *text = strdup(words ? words : "");
+    char *text = xstrdup(words ? words : "");
 
-    if (text)
-        table_cell_set_cut(heading, text, room);
+    table_cell_set_cut(heading, text, room);
     free(text);
     for (size_t k = 0; k < fit->lines; k++) {
         struct libscols_line *line = scols_table_get_line(fit->table, k);
-        if ((text = strdup(table_fit_text(fit, k, i))) && table_width(text) > room)
+        text = xstrdup(table_fit_text(fit, k, i));
+        if (table_width(text) > room)
             (scols_column_is_wrap(column) ? table_set_wrapped : table_set_cut)(line, i, text, room);
         free(text);
     }
-}
-
-static void table_fit_into(struct fit *fit, int room)
-{
-    int most = room > FIT_LEAST ? room : FIT_LEAST;
-
-    for (size_t i = 0; i < fit->columns; i++)
-        fit->width[i] = table_fit_width(fit, i);
-    if (table_fit_sum(fit, INT_MAX) <= room)
-        return;
-    table_fit_hide_silent(fit);
-    while (table_fit_sum(fit, FIT_FEW) > room && table_fit_hide_spare(fit))
-        ;
-    while (most > FIT_LEAST && table_fit_sum(fit, most) > room)
-        most--;
-    for (size_t i = 0; i < fit->columns; i++)
-        if (fit->width[i] > most && table_fit_is_flexible(fit, i))
-            table_fit_column(fit, i, most);
 }
 
 void table_fit(struct libscols_table *table, int room)
@@ -314,8 +297,21 @@ void table_fit(struct libscols_table *table, int room)
                       .lines = scols_table_get_nlines(table),
                       .columns = scols_table_get_ncols(table)};
 
-    if ((fit.width = calloc(fit.columns + 1, sizeof *fit.width)))
-        table_fit_into(&fit, room);
+    int most = room > FIT_LEAST ? room : FIT_LEAST;
+
+    fit.width = xcalloc(fit.columns + 1, sizeof *fit.width);
+    for (size_t i = 0; i < fit.columns; i++)
+        fit.width[i] = table_fit_width(&fit, i);
+    bool fits = table_fit_sum(&fit, INT_MAX) <= room;
+    if (!fits)
+        table_fit_hide_silent(&fit);
+    while (!fits && table_fit_sum(&fit, FIT_FEW) > room && table_fit_hide_spare(&fit))
+        ;
+    while (!fits && most > FIT_LEAST && table_fit_sum(&fit, most) > room)
+        most--;
+    for (size_t i = 0; !fits && i < fit.columns; i++)
+        if (fit.width[i] > most && table_fit_is_flexible(&fit, i))
+            table_fit_column(&fit, i, most);
     free(fit.width);
 }
 
