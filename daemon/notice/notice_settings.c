@@ -16,56 +16,40 @@
 
 #define FILE_LIMIT_BYTES ((size_t)1 << 20)
 
-static void settings_check_rules(const json_t *list, struct problems *problems)
-{
-    char pointer[32];
-
-    if (!json_is_array(list) || json_array_size(list) > NOTICE_RULES_FILE_MAX) {
-        problems_add(problems, "", NULL, "must be a JSON list of at most %d rules",
-                     NOTICE_RULES_FILE_MAX);
-        return;
-    }
-    for (size_t i = 0; i < json_array_size(list); i++) {
-        const json_t *rule = json_array_get(list, i);
-        snprintf(pointer, sizeof pointer, "/rule/%zu", i); /* people read rule[1].to */
-        notice_rule_check(rule, pointer, true, problems);
-    }
-}
-
-static void settings_read_rules(const json_t *list, struct notice_admin_rules *rules)
-{
-    size_t count = json_array_size(list);
-
-    rules->items = xcalloc(count + 1, sizeof *rules->items);
-    for (size_t i = 0; i < count; i++) {
-        const json_t *rule = json_array_get(list, i);
-        rules->items[rules->count++] = (struct notice_admin_rule){
-            notice_rule_read(rule), xstrdup_or_null(json_get_text(rule, "by", NULL)),
-            xstrdup_or_null(json_get_text(rule, "secret", NULL))};
-    }
-}
-
 int notice_admin_rules_parse(const char *text, size_t bytes, const char *name,
                              struct notice_admin_rules *rules, struct error *e)
 {
     struct problems problems = {0};
     json_error_t where;
-    json_t *list = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, &where);
+    json_t *list = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, &where), *rule;
+    bool fits = json_is_array(list) && json_array_size(list) <= NOTICE_RULES_FILE_MAX;
+    char pointer[32];
+    size_t i;
     int status = 0;
 
     *rules = (struct notice_admin_rules){0};
     if (!list)
         return error_set(e, ERR_INVALID, "%s: line %d: %s", name, where.line, where.text);
-    settings_check_rules(list, &problems);
+    if (!fits)
+        problems_add(&problems, "", NULL, "must be a JSON list of at most %d rules",
+                     NOTICE_RULES_FILE_MAX);
+    for (i = 0; fits && i < json_array_size(list); i++) {
+        snprintf(pointer, sizeof pointer, "/rule/%zu", i); /* shown as rule[1].to */
+        notice_rule_check(json_array_get(list, i), pointer, true, &problems);
+    }
     if (problems.count) {
-        char *words = problems_to_text(&problems);
-        for (char *c = words; c && *c; c++)
+        char *lines = must_alloc(problems_to_text(&problems));
+        for (char *c = lines; *c; c++)
             if (*c == '\n')
                 *c = c[1] ? ' ' : '\0';
-        status = error_set(e, ERR_INVALID, "%s: %s", name, words ? words : "wrong");
-        free(words);
+        status = error_set(e, ERR_INVALID, "%s: %s", name, lines);
+        free(lines);
     } else {
-        settings_read_rules(list, rules);
+        rules->items = xcalloc(json_array_size(list) + 1, sizeof *rules->items);
+        json_array_foreach (list, i, rule)
+            rules->items[rules->count++] = (struct notice_admin_rule){
+                notice_rule_read(rule), xstrdup_or_null(json_get_text(rule, "by", NULL)),
+                xstrdup_or_null(json_get_text(rule, "secret", NULL))};
     }
     problems_clear(&problems);
     json_decref(list);
@@ -91,40 +75,30 @@ bool notice_admin_rule_is_for(const struct notice_admin_rule *rule, const char *
            (name && strcmp(rule->by, name + 1) == 0);
 }
 
-/* "HOST SECRET"; 1: a secret; 0: an empty line or a remark; -1: neither. */
-static int settings_read_secret(char *line, struct notice_secret *s)
-{
-    char *save, *host = strtok_r(line, " \t\r", &save), *secret = strtok_r(NULL, " \t\r", &save);
-
-    if (!host || *host == '#')
-        return 0;
-    if (!secret || strtok_r(NULL, " \t\r", &save))
-        return -1;
-    *s = (struct notice_secret){xstrdup(host), xstrdup(secret)};
-    return 1;
-}
-
 int notice_secrets_parse(const char *text, const char *name, struct notice_secrets *secrets,
                          struct error *e)
 {
-    char *copy = xstrdup(text), *save, *line = strtok_r(copy, "\n", &save);
+    char *copy = xstrdup(text), *lines, *words, *line = strtok_r(copy, "\n", &lines);
     int status = 0;
 
     secrets->count = 0;
     secrets->items = xcalloc(NOTICE_RULES_FILE_MAX, sizeof *secrets->items);
-    for (; line && !status; line = strtok_r(NULL, "\n", &save)) {
+    for (; line && !status; line = strtok_r(NULL, "\n", &lines)) {
+        const char *host = strtok_r(line, " \t\r", &words);
+        const char *secret = host ? strtok_r(NULL, " \t\r", &words) : NULL;
         if (secrets->count == NOTICE_RULES_FILE_MAX)
             status =
                 error_set(e, ERR_INVALID, "%s: more than %d secrets", name, NOTICE_RULES_FILE_MAX);
-        else if (strlen(line) > 0) {
-            int read = settings_read_secret(line, &secrets->items[secrets->count]);
-            secrets->count += read > 0;
-            if (read < 0) /* the line itself is not shown: it holds a secret */
-                status = error_set(e, ERR_INVALID,
-                                   "%s: each line must be HOST SECRET, as in \"ci.example.org "
-                                   "4f3c...\"; HOST * is for all others",
-                                   name);
-        }
+        else if (!host || *host == '#')
+            continue;
+        else if (secret && !strtok_r(NULL, " \t\r", &words))
+            secrets->items[secrets->count++] =
+                (struct notice_secret){xstrdup(host), xstrdup(secret)};
+        else /* the line itself is not shown, as it holds a secret */
+            status = error_set(e, ERR_INVALID,
+                               "%s: each line must be HOST SECRET, as in \"ci.example.org "
+                               "4f3c...\"; HOST * is for all others",
+                               name);
     }
     explicit_bzero(copy, strlen(text));
     free(copy);
@@ -161,65 +135,50 @@ const char *notice_secret_of(const struct notice_admin_rules *rules,
     return others;
 }
 
-static int settings_read_secret_file(const char *key, const char *path, bool secret, char **text,
-                                     size_t *bytes, struct error *e)
+static bool settings_others_can_read(const char *path, mode_t *mode)
 {
     struct stat st;
 
-    if (file_read_text(path, FILE_LIMIT_BYTES, text, bytes, e))
-        return error_prefix(e, "%s", key);
-    if (!secret || stat(path, &st) || !(st.st_mode & 077))
-        return 0;
-    explicit_bzero(*text, *bytes);
-    free(*text);
-    *text = NULL;
-    return error_set(e, ERR_USAGE,
-                     "%s: others can read the secrets in %s: chmod 600 it (mode %03o)", key, path,
-                     (unsigned)(st.st_mode & 0777));
+    if (stat(path, &st))
+        return false;
+    *mode = st.st_mode & 0777;
+    return *mode & 077;
 }
 
-static bool settings_rules_have_secrets(const struct notice_admin_rules *rules)
+static int settings_load_rules(const char *path, struct notice_settings *s, struct error *e)
 {
-    for (size_t i = 0; i < rules->count; i++)
-        if (rules->items[i].secret)
-            return true;
-    return false;
-}
-
-static int settings_load_rules(const struct config *c, struct notice_settings *s, struct error *e)
-{
-    const char *path = c->notify_rules;
-    struct stat st;
     size_t bytes;
     char *text;
+    mode_t mode;
 
-    if (!path)
-        return 0;
-    if (settings_read_secret_file("notify_rules", path, false, &text, &bytes, e))
-        return -(int)e->code;
+    if (file_read_text(path, FILE_LIMIT_BYTES, &text, &bytes, e))
+        return error_prefix(e, "notify_rules");
     int status = notice_admin_rules_parse(text, bytes, path, &s->rules, e);
     explicit_bzero(text, bytes);
     free(text);
     if (status)
         return error_prefix(e, "notify_rules");
-    if (settings_rules_have_secrets(&s->rules) && !stat(path, &st) && st.st_mode & 077)
-        return error_set(e, ERR_USAGE,
-                         "notify_rules: %s holds secrets and others may read it: chmod 600 it",
-                         path);
+    for (size_t i = 0; i < s->rules.count; i++)
+        if (s->rules.items[i].secret && settings_others_can_read(path, &mode))
+            return error_set(e, ERR_USAGE,
+                             "notify_rules: %s holds secrets and others may read it: chmod 600 it",
+                             path);
     return 0;
 }
 
-static int settings_load_secrets(const struct config *c, struct notice_settings *s, struct error *e)
+static int settings_load_secrets(const char *path, struct notice_settings *s, struct error *e)
 {
     size_t bytes;
     char *text;
+    mode_t mode;
 
-    if (!c->notify_secret_file)
-        return 0;
-    if (settings_read_secret_file("notify_secret_file", c->notify_secret_file, true, &text, &bytes,
-                                  e))
-        return -(int)e->code;
-    int status = notice_secrets_parse(text, c->notify_secret_file, &s->secrets, e);
+    if (file_read_text(path, FILE_LIMIT_BYTES, &text, &bytes, e))
+        return error_prefix(e, "notify_secret_file");
+    bool open = settings_others_can_read(path, &mode);
+    int status = open ? error_set(e, ERR_USAGE,
+                                  "others can read the secrets in %s: chmod 600 it (mode %03o)",
+                                  path, (unsigned)mode)
+                      : notice_secrets_parse(text, path, &s->secrets, e);
     explicit_bzero(text, bytes);
     free(text);
     return status ? error_prefix(e, "notify_secret_file") : 0;
@@ -269,10 +228,10 @@ int notice_settings_load(const struct config *c, struct notice_settings **out, s
     for (size_t end = url ? strlen(url) : 0; end && url[end - 1] == '/';)
         url[--end] = '\0';
     int status = settings_check(c, e);
-    if (!status)
-        status = settings_load_rules(c, s, e);
-    if (!status)
-        status = settings_load_secrets(c, s, e);
+    if (!status && c->notify_rules)
+        status = settings_load_rules(c->notify_rules, s, e);
+    if (!status && c->notify_secret_file)
+        status = settings_load_secrets(c->notify_secret_file, s, e);
     *out = status ? NULL : s;
     if (status)
         notice_settings_release(s);

@@ -95,36 +95,13 @@ void notices_set(struct notices *n, struct notice_settings *fresh)
     deliver_wake(n->deliver);
 }
 
-static int notices_check_tests(struct sql *c, const char *owner, double now, int *wait_seconds,
-                               struct error *e)
-{
-    int64_t count;
-    double first = now;
-
-    *wait_seconds = 0;
-    if (outbox_tests(c, owner, now - 60, &count, &first, e))
-        return -(int)e->code;
-    if (count < NOTICES_TESTS_A_MINUTE)
-        return 0;
-    *wait_seconds = (int)ceil(fmin(fmax(first + 60 - now, 1), 60));
-    return error_set(
-        e, ERR_TOO_MANY,
-        "%lld tests were requested within a minute, but a user may send only %d: try again in %d s",
-        (long long)count, NOTICES_TESTS_A_MINUTE, *wait_seconds);
-}
-
 int notices_test(struct notices *n, const char *target, enum notice_format format,
                  const char *owner, int64_t *id, int *wait_seconds, struct error *e)
 {
     static atomic_llong number;
-    double now = clock_now();
+    double now = clock_now(), first = now;
     char key[64];
-    struct outbox_new test = {.kind = NOTICE_TEST,
-                              .format = format,
-                              .target = target,
-                              .owner = owner,
-                              .key = key,
-                              .t = now};
+    int64_t count = 0;
     struct sql *c = sql_write_begin(n->store, true, e);
 
     if (!c)
@@ -132,8 +109,18 @@ int notices_test(struct notices *n, const char *target, enum notice_format forma
     snprintf(key, sizeof key, "test %.6f %lld", now, (long long)atomic_fetch_add(&number, 1));
     json_t *body = json_pack("{s:s, s:o, s:s?}", "kind", notice_kind_name(NOTICE_TEST), "t",
                              json_number(now), "asked_by", owner);
-    test.body = body;
-    int status = wait_seconds ? notices_check_tests(c, owner, now, wait_seconds, e) : 0;
+    struct outbox_new test = {NOTICE_TEST, .format = format, .target = target, .owner = owner,
+                              .key = key,  .body = body,     .t = now};
+    int status = wait_seconds ? outbox_tests(c, owner, now - 60, &count, &first, e) : 0;
+    if (wait_seconds)
+        *wait_seconds = 0;
+    if (!status && count >= NOTICES_TESTS_A_MINUTE) {
+        *wait_seconds = (int)ceil(fmin(fmax(first + 60 - now, 1), 60));
+        status = error_set(e, ERR_TOO_MANY,
+                           "%lld tests were requested within a minute, but a user may send only "
+                           "%d: try again in %d s",
+                           (long long)count, NOTICES_TESTS_A_MINUTE, *wait_seconds);
+    }
     if (!status)
         status = outbox_add(c, store_identity(n->store)->uuid, &test, id, e);
     n->pending += status > 0;

@@ -18,7 +18,7 @@
 
 /* Points planned of a rung above the first: a thousand plans would take seconds. */
 #define POINTS_PLANNED 100
-#define KEYS_TOLD      3
+#define KEYS_LISTED    3
 
 struct known_speed {
     char key[SPEED_KEY_BYTES]; /* as of images of size 0 */
@@ -29,6 +29,7 @@ struct known_speed {
 
 struct preview {
     struct job_manager *m;
+    int64_t slots; /* of this machine */
     const struct store_sweep *sweep;
     const json_t *document;
     struct plan_prices prices;
@@ -135,116 +136,64 @@ void sweep_rung_cost(const struct sweep_cost *points, size_t count, const struct
     free(jobs);
 }
 
-static double sweep_preview_macs_of(const struct job_spec *spec)
+static double preview_macs_of(const struct job_spec *spec)
 {
     struct arch_shape shape = arch_shape_of(spec);
 
     return arch_forward_macs(&shape);
 }
 
-static void sweep_preview_key_of_any_size(const struct job_spec *spec, int64_t slots,
-                                          char key[SPEED_KEY_BYTES])
+/* The nearest size of images among the speeds of this key without its size. */
+static const struct known_speed *
+preview_find_speed(const struct preview *p, const struct job_spec *spec, char key[SPEED_KEY_BYTES])
 {
+    const struct known_speed *found = NULL;
+    int64_t size = spec->model.image_size;
     struct job_spec any = *spec; /* borrows */
 
     any.model.image_size = 0;
-    speed_key(&any, job_threads(spec, slots), key);
-}
-
-static const struct known_speed *sweep_preview_find_speed(const struct preview *p, const char *key,
-                                                          int64_t size)
-{
-    const struct known_speed *found = NULL;
-
+    speed_key(&any, job_threads(spec, p->slots), key);
     for (size_t i = 0; i < p->speed_count; i++) {
         const struct known_speed *one = &p->speeds[i];
-        if (strcmp(one->key, key) != 0)
-            continue;
-        if (!found || llabs(one->image_size - size) < llabs(found->image_size - size))
+        if (strcmp(one->key, key) == 0 &&
+            (!found || llabs(one->image_size - size) < llabs(found->image_size - size)))
             found = one;
     }
     return found;
 }
 
-static int preview_collect(struct preview *p, const struct job_spec *spec, struct error *e)
+static int preview_collect_speed(struct preview *p, const struct job_spec *spec, struct error *e)
 {
-    struct known_speed one = {.image_size = spec->model.image_size,
-                              .macs = sweep_preview_macs_of(spec)};
-    sweep_preview_key_of_any_size(spec, job_manager_total_slots(p->m), one.key);
-    const struct known_speed *same = sweep_preview_find_speed(p, one.key, one.image_size);
+    struct known_speed one = {.image_size = spec->model.image_size, .macs = preview_macs_of(spec)};
+    const struct known_speed *same = preview_find_speed(p, spec, one.key);
 
     if (same && same->image_size == one.image_size)
         return 0;
-    int status = job_estimate_speed(job_manager_store(p->m), spec, job_manager_total_slots(p->m),
-                                    p->sweep->submitted_by, &one.speed, e);
+    int status = job_estimate_speed(job_manager_store(p->m), spec, p->slots, p->sweep->submitted_by,
+                                    &one.speed, e);
     if (!status && one.speed.samples > 0)
         p->speeds[p->speed_count++] = one;
     return status;
 }
 
 /* Scaled from the nearest size of images by their multiply-adds; zeroed: none is known. */
-static struct plan_speed sweep_preview_borrowed_speed(struct preview *p,
-                                                      const struct job_spec *spec)
+static struct plan_speed preview_borrow_speed(struct preview *p, const struct job_spec *spec)
 {
     struct plan_speed speed = {0};
-    char key[SPEED_KEY_BYTES], words[64];
+    char key[SPEED_KEY_BYTES], sizes[64];
+    const struct known_speed *known = preview_find_speed(p, spec, key);
 
-    sweep_preview_key_of_any_size(spec, job_manager_total_slots(p->m), key);
-    const struct known_speed *known = sweep_preview_find_speed(p, key, spec->model.image_size);
     if (!known || known->image_size == spec->model.image_size)
         return speed; /* that one is measured with the workers of the job itself */
     speed = known->speed;
-    speed.image_seconds *= sweep_preview_macs_of(spec) / known->macs;
-    snprintf(words, sizeof words, "%lld from %lld", (long long)spec->model.image_size,
+    speed.image_seconds *= preview_macs_of(spec) / known->macs;
+    snprintf(sizes, sizeof sizes, "%lld from %lld", (long long)spec->model.image_size,
              (long long)known->image_size);
-    json_object_set_new(p->derived, words, json_true());
+    json_object_set_new(p->derived, sizes, json_true());
     return speed;
 }
 
-static void sweep_preview_note_unknown(struct preview *p, const struct job_spec *spec)
-{
-    char key[SPEED_KEY_BYTES];
-
-    speed_key(spec, job_threads(spec, job_manager_total_slots(p->m)), key);
-    json_object_set_new(p->unknown, key, json_true());
-}
-
-static struct plan_band sweep_preview_times(const struct plan_band *band, double factor)
-{
-    return (struct plan_band){band->value * factor, band->low * factor, band->high * factor};
-}
-
-/* Slots of this machine, or as many cores of the job's others. */
-static double sweep_preview_slots_of(const struct job_spec *spec, int64_t total)
-{
-    int64_t here = spec->cluster.launcher == JOB_LAUNCHER_LOCAL ? job_slots_needed(spec, total) : 0;
-
-    return here > 0 ? (double)here
-                    : (double)(spec->cluster.nodes * spec->cluster.workers_per_node *
-                               job_threads(spec, total));
-}
-
-static void sweep_preview_take_cost(const struct preview *p, const struct job_spec *spec,
-                                    const struct plan *plan, struct sweep_cost *cost)
-{
-    static const struct plan_band not_known = {NAN, NAN, NAN};
-    const struct plan_predicted *predicted = &plan->predicted;
-
-    for (int i = 0; i < SWEEP_AMOUNTS; i++)
-        cost->of[i] = not_known;
-    if (!predicted->known)
-        return;
-    cost->of[SWEEP_SECONDS] = predicted->ttt_seconds;
-    cost->of[SWEEP_SLOT_HOURS] =
-        sweep_preview_times(&predicted->ttt_seconds,
-                            sweep_preview_slots_of(spec, job_manager_total_slots(p->m)) / 3600);
-    cost->of[SWEEP_NODE_HOURS] = predicted->node_hours;
-    cost->of[SWEEP_KWH] = predicted->kwh;
-    cost->of[SWEEP_COST] = predicted->cost;
-}
-
-static struct job_spec *sweep_preview_point_spec(const struct preview *p, int64_t number,
-                                                 int64_t rung)
+static struct job_spec *preview_point_spec(const struct preview *p, int64_t number, int64_t rung)
 {
     struct problems ignored = {0};
     json_t *point = sweep_point(p->document, number);
@@ -257,51 +206,64 @@ static struct job_spec *sweep_preview_point_spec(const struct preview *p, int64_
     return spec;
 }
 
+static void preview_add_point(struct preview *p, const struct job_spec *spec,
+                              const struct plan *plan, struct rung_points *all)
+{
+    static const struct plan_band not_known = {NAN, NAN, NAN};
+    const struct plan_predicted *predicted = &plan->predicted;
+    struct sweep_cost *cost = &all->costs[all->count++];
+    int64_t threads = job_threads(spec, p->slots);
+    int64_t here =
+        spec->cluster.launcher == JOB_LAUNCHER_LOCAL ? job_slots_needed(spec, p->slots) : 0;
+    int64_t elsewhere = spec->cluster.nodes * spec->cluster.workers_per_node * threads;
+    double hours = (double)(here > 0 ? here : elsewhere) / 3600; /* of slots, for a second */
+    const struct plan_band *seconds = &predicted->ttt_seconds;
+    char key[SPEED_KEY_BYTES];
+
+    all->slots = here > all->slots ? here : all->slots;
+    all->images += (double)plan_images_of_steps(plan, 0, plan->train_steps);
+    all->evaluated += (double)plan->eval_images * (double)plan_evaluations(plan, spec);
+    if (predicted->known) {
+        *cost = (struct sweep_cost){
+            .of = {[SWEEP_SECONDS] = *seconds,
+                   [SWEEP_SLOT_HOURS] = {seconds->value * hours, seconds->low * hours,
+                                         seconds->high * hours},
+                   [SWEEP_NODE_HOURS] = predicted->node_hours,
+                   [SWEEP_KWH] = predicted->kwh,
+                   [SWEEP_COST] = predicted->cost}
+        };
+        return;
+    }
+    for (int i = 0; i < SWEEP_AMOUNTS; i++)
+        cost->of[i] = not_known;
+    all->unknown++;
+    speed_key(spec, threads, key);
+    json_object_set_new(p->unknown, key, json_true());
+}
+
 static int preview_point(struct preview *p, int64_t number, int64_t rung, struct rung_points *all,
                          struct error *e)
 {
-    struct job_spec *spec = sweep_preview_point_spec(p, number, rung);
+    struct job_spec *spec = preview_point_spec(p, number, rung);
     struct problems problems = {0};
 
     if (!spec)
         return error_set(e, ERR_INTERNAL, "point %lld of the sweep is no job", (long long)number);
     struct plan_inputs inputs = {.prices = p->prices,
-                                 .node_share = job_node_share(spec, job_manager_total_slots(p->m)),
-                                 .speed = sweep_preview_borrowed_speed(p, spec)};
+                                 .node_share = job_node_share(spec, p->slots),
+                                 .speed = preview_borrow_speed(p, spec)};
     struct plan *plan = sweep_plan_trial(p->m, p->sweep, spec, &inputs, &problems, e);
-    if (plan) {
-        int64_t slots = spec->cluster.launcher == JOB_LAUNCHER_LOCAL
-                            ? job_slots_needed(spec, job_manager_total_slots(p->m))
-                            : 0;
-        all->slots = slots > all->slots ? slots : all->slots;
-        all->images += (double)plan_images_of_steps(plan, 0, plan->train_steps);
-        all->evaluated += (double)plan->eval_images * (double)plan_evaluations(plan, spec);
-        sweep_preview_take_cost(p, spec, plan, &all->costs[all->count++]);
-        if (!plan->predicted.known)
-            sweep_preview_note_unknown(p, spec);
-        all->unknown += !plan->predicted.known;
-    }
+    int status = plan ? 0 : -(int)e->code;
+    if (plan)
+        preview_add_point(p, spec, plan, all);
     problems_clear(&problems);
     job_spec_destroy(spec);
-    int status = plan ? 0 : -(int)e->code;
     plan_destroy(plan);
     return status;
 }
 
-static int64_t sweep_preview_side_by_side(const struct preview *p, int64_t jobs, int64_t slots)
-{
-    int64_t most = json_get_integer(p->document, "concurrency", 1);
-    int64_t cap = job_manager_limits(p->m).caps.slots;
-    int64_t total =
-        cap > 0 && cap < job_manager_total_slots(p->m) ? cap : job_manager_total_slots(p->m);
-
-    if (slots > 0 && total / slots < most)
-        most = total / slots;
-    most = most < jobs ? most : jobs;
-    return most > 0 ? most : 1;
-}
-
-static struct sweep_rung sweep_preview_rung_of(const struct preview *p, int64_t jobs, int64_t slots)
+/* slots: of the largest job. */
+static struct sweep_rung preview_rung_of(const struct preview *p, int64_t jobs, int64_t slots)
 {
     const json_t *stop = json_object_get(p->document, "early_stop");
     const char *rule = json_get_text(stop, "rule", "none");
@@ -310,18 +272,24 @@ static struct sweep_rung sweep_preview_rung_of(const struct preview *p, int64_t 
     int64_t whole = strcmp(rule, "none") == 0   ? jobs
                     : strcmp(rule, "rung") == 0 ? (int64_t)ceil((double)jobs / eta)
                                                 : (jobs + 1) / 2;
+    int64_t together = json_get_integer(p->document, "concurrency", 1);
+    int64_t cap = job_manager_limits(p->m).caps.slots;
+    int64_t total = cap > 0 && cap < p->slots ? cap : p->slots;
 
     whole = whole > least ? whole : least; /* to be compared with */
+    if (slots > 0 && total / slots < together)
+        together = total / slots;
+    together = together < jobs ? together : jobs;
     return (struct sweep_rung){jobs, whole < jobs ? whole : jobs, json_get_number(stop, "from", 1),
-                               sweep_preview_side_by_side(p, jobs, slots)};
+                               together > 0 ? together : 1};
 }
 
-static json_t *sweep_preview_band_json(const struct plan_band *band)
+static json_t *preview_band_json(const struct plan_band *band)
 {
     return plan_band_to_json(!isnan(band->value), band);
 }
 
-static void sweep_preview_add_band(struct plan_band *sum, const struct plan_band *more)
+static void preview_add_band(struct plan_band *sum, const struct plan_band *more)
 {
     sum->value += more->value;
     sum->low += more->low;
@@ -331,7 +299,7 @@ static void sweep_preview_add_band(struct plan_band *sum, const struct plan_band
 static void preview_add_rung(struct preview *p, int64_t rung, int64_t jobs,
                              const struct rung_points *points)
 {
-    struct sweep_rung of = sweep_preview_rung_of(p, jobs, points->slots);
+    struct sweep_rung of = preview_rung_of(p, jobs, points->slots);
     double share = (double)jobs / (double)points->count, budget = sweep_budget(p->document, rung);
     struct plan_band elapsed;
     struct sweep_cost sum;
@@ -344,31 +312,15 @@ static void preview_add_rung(struct preview *p, int64_t rung, int64_t jobs,
                   (json_int_t)jobs, "side_by_side", (json_int_t)of.together, "images",
                   (json_int_t)llround(points->images * share), "evaluated_images",
                   (json_int_t)llround(points->evaluated * share), "seconds",
-                  sweep_preview_band_json(&elapsed), "slot_hours",
-                  sweep_preview_band_json(&sum.of[SWEEP_SLOT_HOURS])));
+                  preview_band_json(&elapsed), "slot_hours",
+                  preview_band_json(&sum.of[SWEEP_SLOT_HOURS])));
     for (int i = 0; i < SWEEP_AMOUNTS; i++)
-        sweep_preview_add_band(&p->sum.of[i], &sum.of[i]);
-    sweep_preview_add_band(&p->elapsed, &elapsed);
+        preview_add_band(&p->sum.of[i], &sum.of[i]);
+    preview_add_band(&p->elapsed, &elapsed);
     p->images += points->images * share;
     p->evaluated += points->evaluated * share;
     p->jobs += jobs;
     p->jobs_unknown += (int64_t)ceil((double)points->unknown * share - 1e-9);
-}
-
-static int preview_rung(struct preview *p, int64_t rung, int64_t jobs, struct error *e)
-{
-    int64_t points = (int64_t)p->sweep->count;
-    int64_t planned = rung > 0 && points > POINTS_PLANNED ? POINTS_PLANNED : points;
-    struct rung_points all = {.costs = xcalloc((size_t)points, sizeof *all.costs)};
-    int status = 0;
-
-    planned = planned > jobs ? planned : jobs;
-    for (int64_t i = 0; !status && i < planned; i++)
-        status = preview_point(p, i * points / planned, rung, &all, e);
-    if (!status)
-        preview_add_rung(p, rung, jobs, &all);
-    free(all.costs);
-    return status;
 }
 
 static int preview_rungs(struct preview *p, struct error *e)
@@ -378,87 +330,63 @@ static int preview_rungs(struct preview *p, struct error *e)
     int status = 0;
 
     for (int64_t i = 0; !status && i < points; i++) {
-        struct job_spec *spec = sweep_preview_point_spec(p, i, 0);
-        status = spec ? preview_collect(p, spec, e) : 0;
+        struct job_spec *spec = preview_point_spec(p, i, 0);
+        status = spec ? preview_collect_speed(p, spec, e) : 0;
         job_spec_destroy(spec);
     }
     for (int64_t rung = 0; !status && (rung == 0 || sweep_budget(p->document, rung) > 0); rung++) {
-        status = preview_rung(p, rung, jobs, e);
+        struct rung_points all = {.costs = xcalloc((size_t)points, sizeof *all.costs)};
+        int64_t planned = rung > 0 && points > POINTS_PLANNED ? POINTS_PLANNED : points;
+        planned = planned > jobs ? planned : jobs;
+        for (int64_t i = 0; !status && i < planned; i++)
+            status = preview_point(p, i * points / planned, rung, &all, e);
+        if (!status)
+            preview_add_rung(p, rung, jobs, &all);
+        free(all.costs);
         jobs = (int64_t)ceil((double)jobs / eta);
     }
     return status;
 }
 
-static void sweep_preview_list_words(const json_t *object, char *text, size_t bytes)
+/* "a, b, c and 4 more" */
+static void preview_list_keys(const json_t *object, char *text, size_t bytes)
 {
-    size_t used = 0, told = 0, count = json_object_size(object);
+    size_t used = 0, listed = 0, count = json_object_size(object);
     const char *key;
     json_t *value;
 
     text[0] = '\0';
     json_object_foreach ((json_t *)object, key, value) {
-        if (told == KEYS_TOLD || used >= bytes)
+        if (listed == KEYS_LISTED || used >= bytes)
             break;
-        used += (size_t)snprintf(text + used, bytes - used, "%s%s", told++ ? ", " : "", key);
+        used += (size_t)snprintf(text + used, bytes - used, "%s%s", listed++ ? ", " : "", key);
     }
-    if (count > told && used < bytes)
-        snprintf(text + used, bytes - used, " and %zu more", count - told);
+    if (count > listed && used < bytes)
+        snprintf(text + used, bytes - used, " and %zu more", count - listed);
 }
 
 static json_t *preview_warnings(const struct preview *p)
 {
     json_t *warnings = json_array();
-    char words[4 * SPEED_KEY_BYTES];
+    char keys[4 * SPEED_KEY_BYTES];
 
     if (json_object_size(p->unknown) > 0) {
-        sweep_preview_list_words(p->unknown, words, sizeof words);
+        preview_list_keys(p->unknown, keys, sizeof keys);
         json_array_append_new(
             warnings,
             json_sprintf("no speed is known yet of %lld of %lld jobs (%s): time and cost are known "
                          "once a job like them has ended, or trainctl scale --weak has measured it",
-                         (long long)p->jobs_unknown, (long long)p->jobs, words));
+                         (long long)p->jobs_unknown, (long long)p->jobs, keys));
     }
     if (json_object_size(p->derived) > 0) {
-        sweep_preview_list_words(p->derived, words, sizeof words);
+        preview_list_keys(p->derived, keys, sizeof keys);
         json_array_append_new(
             warnings, json_sprintf("some image sizes have not been measured: their speed is "
                                    "derived from that of another size by the computation of an "
                                    "image (%s)",
-                                   words));
+                                   keys));
     }
     return warnings;
-}
-
-static json_t *preview_to_json(struct preview *p)
-{
-    return json_pack("{s:s?, s:I, s:I, s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:s?, s:O, s:o}",
-                     "name", p->sweep->name, "points", (json_int_t)p->sweep->count, "jobs",
-                     (json_int_t)p->jobs, "jobs_without_speed", (json_int_t)p->jobs_unknown,
-                     "images", (json_int_t)llround(p->images), "evaluated_images",
-                     (json_int_t)llround(p->evaluated), "seconds",
-                     sweep_preview_band_json(&p->elapsed), "slot_hours",
-                     sweep_preview_band_json(&p->sum.of[SWEEP_SLOT_HOURS]), "node_hours",
-                     sweep_preview_band_json(&p->sum.of[SWEEP_NODE_HOURS]), "kwh",
-                     sweep_preview_band_json(&p->sum.of[SWEEP_KWH]), "cost",
-                     sweep_preview_band_json(&p->sum.of[SWEEP_COST]), "currency",
-                     p->prices.currency, "rungs", p->rungs, "warnings", preview_warnings(p));
-}
-
-static json_t *preview_make(struct preview *p, struct error *e)
-{
-    json_t *answer = NULL;
-
-    p->speeds = xcalloc(p->sweep->count, sizeof *p->speeds);
-    p->unknown = json_object();
-    p->derived = json_object();
-    p->rungs = json_array();
-    if (preview_rungs(p, e) == 0)
-        answer = must_alloc(preview_to_json(p));
-    json_decref(p->rungs);
-    json_decref(p->derived);
-    json_decref(p->unknown);
-    free(p->speeds);
-    return answer;
 }
 
 json_t *sweep_preview(struct job_manager *m, const struct sweep_new *new,
@@ -470,10 +398,31 @@ json_t *sweep_preview(struct job_manager *m, const struct sweep_new *new,
     if (!d)
         return NULL;
     sweep_make(m, d, new, &sweep, problems);
-    if (problems->count == 0) {
-        struct preview p = {.m = m, .sweep = &sweep, .document = d, .prices = *prices};
-        answer = preview_make(&p, e);
-    }
+    struct preview p = {.m = m,
+                        .slots = job_manager_total_slots(m),
+                        .sweep = &sweep,
+                        .document = d,
+                        .prices = *prices,
+                        .speeds = xcalloc(sweep.count + 1, sizeof *p.speeds),
+                        .unknown = json_object(),
+                        .derived = json_object(),
+                        .rungs = json_array()};
+    if (problems->count == 0 && preview_rungs(&p, e) == 0)
+        answer = must_alloc(
+            json_pack("{s:s?, s:I, s:I, s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:s?, s:O, s:o}",
+                      "name", sweep.name, "points", (json_int_t)sweep.count, "jobs",
+                      (json_int_t)p.jobs, "jobs_without_speed", (json_int_t)p.jobs_unknown,
+                      "images", (json_int_t)llround(p.images), "evaluated_images",
+                      (json_int_t)llround(p.evaluated), "seconds", preview_band_json(&p.elapsed),
+                      "slot_hours", preview_band_json(&p.sum.of[SWEEP_SLOT_HOURS]), "node_hours",
+                      preview_band_json(&p.sum.of[SWEEP_NODE_HOURS]), "kwh",
+                      preview_band_json(&p.sum.of[SWEEP_KWH]), "cost",
+                      preview_band_json(&p.sum.of[SWEEP_COST]), "currency", p.prices.currency,
+                      "rungs", p.rungs, "warnings", preview_warnings(&p)));
+    json_decref(p.rungs);
+    json_decref(p.derived);
+    json_decref(p.unknown);
+    free(p.speeds);
     store_sweep_clear(&sweep);
     json_decref(d);
     return answer;
