@@ -1,13 +1,8 @@
-/*
- * Exponential moving average of the weights: after each step from ema.from_epoch on, average = d
- * average + (1 - d) weights, including the running statistics of batch norm (Polyak and Juditsky
- * 1992; TensorFlow's ExponentialMovingAverage). With ema.warmup the decay d of update n is at most
- * (1 + n) / (10 + n).
- *
- * Each rank averages its share of the weights; ema_gather completes the average for evaluations and
- * checkpoints. Each rank averages its own statistics; they are averaged over the ranks together
- * with those of the model. The result does not depend on the number of ranks.
- */
+/* Exponential moving average of the weights and of batch norm's running statistics: after each step
+ * from ema.from_epoch on, average = d average + (1 - d) weights (Polyak and Juditsky 1992;
+ * TensorFlow's ExponentialMovingAverage). With ema.warmup the decay d of update n is at most (1 +
+ * n) / (10 + n). Each rank averages its share of the weights, until ema_gather. The result does not
+ * depend on the number of ranks. */
 #pragma once
 
 #include "worker/run.h"

@@ -32,8 +32,8 @@ static bool evaluate_logits_are_finite(const float *logits, int classes)
     return true;
 }
 
-/* Number of classes with a larger logit; ties go to the lower class number, as in argmax. The
- * logits must be finite: comparisons with NaN would make every label the best. */
+/* Number of larger logits; ties go to the lower class, as in argmax. The logits must be finite:
+ * comparisons with NaN would make every label the best. */
 static int evaluate_rank_of_label(const float *logits, int classes, int label)
 {
     int better = 0;
@@ -192,8 +192,7 @@ static int evaluate_allocate_eval_buffers(const struct job_spec *s, struct eval_
     return error_set(e, ERR_NO_MEMORY, "no memory for the logits of an evaluation batch");
 }
 
-/* Prints ten lines per evaluation. All ranks are equally far, so rank 0's progress stands for all.
- */
+/* Ten lines per evaluation; all ranks are equally far, so rank 0 reports for all. */
 static int evaluate_report_progress(struct run *r, int64_t mine, int64_t batches, int64_t step,
                                     struct error *e)
 {

@@ -1,15 +1,12 @@
-/*
- * Evaluation on all ranks: top-1, top-5 and mean loss over all images, each used exactly once.
- * Progress lines: "Evaluation [25/250]".
- */
+/* Evaluation on all ranks: top-1, top-5 and mean loss over all images, each used exactly once.
+ * Progress lines: "Evaluation [25/250]". */
 #pragma once
 
 #include "worker/run.h"
 
-/* Averages the running statistics over the ranks, then evaluates. A requested stop
- * (run_stop_requested on any rank) ends it early: *stopped is then true on all ranks and *out is
- * not set. step and epoch go into the events. predictions: also writes attempt-N/predictions.csv,
- * after out->ended. Collective. */
+/* Averages the running statistics over the ranks, then evaluates. A requested stop on any rank ends
+ * it early: *stopped is then true on all ranks and *out is not set. predictions: also writes
+ * attempt-N/predictions.csv, after out->ended. Collective. */
 int evaluate(struct run *r, int64_t step, double epoch, bool predictions, struct evaluation *out,
              bool *stopped, struct error *e);
 

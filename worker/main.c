@@ -20,14 +20,11 @@
 #include "worker/watch/profile.h"
 #include "worker/watch/stall.h"
 
-/*
- * Replaces libc's sched_yield in train-worker. Open MPI calls it between two polls if ranks share
- * cores (mpi_yield_when_idle, set by itself on a node with more ranks than slots). The kernel then
- * returns to the rank within microseconds even if other processes are runnable, so a rank that
- * waited for a straggler or for rank 0's evaluation used up to half a core. A caller that has
- * yielded for SPIN_SECONDS sleeps for an eighth of its waiting time so far instead. Open MPI does
- * not yield if ranks have cores of their own.
- */
+/* Replaces libc's sched_yield in train-worker, which Open MPI calls between two polls if ranks
+ * share cores (mpi_yield_when_idle, set by itself on a node with more ranks than slots). The kernel
+ * returns from it within microseconds, so a rank that waited for a straggler or for rank 0's
+ * evaluation used up to half a core. Here a caller that has yielded for SPIN_SECONDS sleeps for an
+ * eighth of its waiting time so far. */
 static const double SPIN_SECONDS = 500e-6;           /* longer than most messages of a step take */
 static const double SAME_WAIT = 300e-6;              /* longest gap between two calls of one wait */
 static const double REST_SECONDS[] = {100e-6, 1e-3}; /* bounds */

@@ -1,7 +1,5 @@
-/*
- * events.jsonl (one JSON object per line, written by rank 0 only). Contract:
- * schema/api/events.json.
- */
+/* events.jsonl (one JSON object per line, written by rank 0 only). Contract:
+ * schema/api/events.json. */
 #pragma once
 
 #include <stdbool.h>
@@ -15,16 +13,14 @@
 
 struct report;
 
-/* path NULL (all ranks but 0): the other calls have no effect. Appends; numbering continues from
- * the end of the file. */
+/* path NULL (all ranks but 0): the other calls have no effect. Appends to an existing file. */
 int report_create(const char *path, struct report **out, struct error *e);
 void report_destroy(struct report *r); /* NULL is fine */
 
-/* One event: begin, fields, end. Another thread's begin waits until then. end writes the line with
- * one write(2). NaN and infinities become null. */
+/* Another thread's begin waits until end, which makes one write(2). NaN and infinities become
+ * null. */
 void report_begin(struct report *r, enum event_type type);
-/* Returns false if another thread's event did not end for `seconds`, because its file does not
- * accept it. */
+/* Returns false if another thread's event did not end for `seconds`: its disk may hang. */
 bool report_begin_within(struct report *r, enum event_type type, int seconds);
 void report_int(struct report *r, const char *name, int64_t value);
 void report_real(struct report *r, const char *name, double value); /* 9 significant digits */

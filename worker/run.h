@@ -1,7 +1,5 @@
-/*
- * State of one run, shared by all parts of the worker. Filled by start_run (start.h) on every rank,
- * collectively.
- */
+/* State of one run, shared by all parts of the worker. Filled by start_run (start.h) on every rank,
+ * collectively. */
 #pragma once
 
 #include <limits.h>
@@ -73,8 +71,7 @@ void run_destroy(struct run *r);
  * of the lowest failing rank, in *e and r->failed_at on every rank. Collective. */
 int run_agree(struct run *r, int status, struct error *e);
 
-/* Like run_agree; *stop becomes true on all ranks if it is on any. A single collective unless one
- * fails. */
+/* Like run_agree, and *stop becomes true on all ranks if it is on any. */
 int run_agree_on_stop(struct run *r, int status, bool *stop, struct error *e);
 
 /* Epochs completed after `step` steps of the run. */
@@ -86,8 +83,7 @@ int64_t run_images(const struct run *r, int64_t from, int64_t to);
 /* Writes a `warning` event and logs it. */
 int run_warn(struct run *r, int64_t step, const char *message, struct error *e);
 
-/* A stop is requested by SIGTERM, SIGINT, SIGUSR1 or run_request_stop; the ranks then agree to stop
- * after the current step. */
+/* SIGTERM, SIGINT, SIGUSR1 or run_request_stop: the ranks agree to stop after the current step. */
 void run_catch_signals(void);
 void run_request_stop(void);
 bool run_stop_requested(void);
@@ -95,7 +91,6 @@ bool run_stop_requested(void);
 /* Averages over the ranks, in double so that averaging equal numbers changes no bit. Collective. */
 void run_average(struct run *r, float *numbers, size_t count);
 
-/* Makes a crash, or an MPI error, also report whether memory was exhausted: Open MPI, the C library
- * and a growing stack otherwise only crash or report an "internal error". Call once after MPI's
- * start: MPI's own signal handlers stay and run afterwards. */
+/* Makes crashes and MPI errors also report whether memory was exhausted, which they do not say by
+ * themselves. Call once after MPI's start, whose own signal handlers run afterwards. */
 void run_report_crashes(struct traincomm *comm);

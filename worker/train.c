@@ -351,8 +351,7 @@ static int train_compute_gradients(struct trainer *t, struct batch_result *step,
     return 0;
 }
 
-/* After non-finite gradients the weights are lost even if the loss is still finite; they must not
- * be saved. */
+/* After non-finite gradients the weights are lost, even if the loss is still finite. */
 static int train_check_finite(int64_t step, double loss, double grad_norm, struct error *e)
 {
     bool of_loss = !isfinite(loss);
@@ -474,8 +473,7 @@ static int train_checkpoint_now(struct trainer *t, bool last, struct error *e)
 {
     struct run *r = t->run;
     struct run_state state = train_state_of(t);
-    int status =
-        checkpoint_write(r, t->optimizer, &state, t->run->cancelled, t->result.model, e);
+    int status = checkpoint_write(r, t->optimizer, &state, t->run->cancelled, t->result.model, e);
 
     if (!status)
         t->saved_at = t->result.steps;
@@ -534,8 +532,8 @@ static int train_steps(struct trainer *t, struct error *e)
     return status;
 }
 
-/* The last intermediate evaluation may already be of the final step: it met the target, or the run
- * resumed after it. */
+/* An earlier evaluation may be of the final step: it met the target, or the run resumed after
+ * it. */
 static int train_evaluate_at_end(struct trainer *t, struct error *e)
 {
     const struct job_spec *s = t->run->spec;

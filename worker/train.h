@@ -3,6 +3,6 @@
 
 #include "worker/run.h"
 
-/* Trains to the plan's end, to the target, or to a request to stop; evaluates; writes checkpoints,
- * run_stop and result.json. Collective. On an error r->phase and r->failed_at say where. */
+/* Until the plan's end, the target or a requested stop; then writes run_stop and result.json. On an
+ * error r->phase and r->failed_at say where. Collective. */
 int train(struct run *r, struct error *e);

@@ -7,8 +7,8 @@ struct probe_options {
     const char *interface; /* NULL: not wanted */
 };
 
-/* Prints one JSON object: "host", "machine" (the same for two names of one machine), "version",
- * "kernels", "digest" (of this program), "mpi", "whole", "numa" and "sockets" (how many, cores and
- * hardware threads of the smallest), "interface" and "run_dir" (whether they exist here; null: not
- * wanted), "ended" (number of processes killed). Does not start MPI. Returns the exit status. */
+/* Prints one JSON object: "host", "machine" (equal for two names of one machine), "version",
+ * "kernels", "digest" (of this program), "mpi", "whole", "numa" and "sockets" (their number, and
+ * cores and hardware threads of the smallest), "interface" and "run_dir" (whether they exist; null:
+ * not wanted), "ended" (processes killed). Without MPI. Returns the exit status. */
 int probe_print(const struct probe_options *options);

@@ -171,11 +171,9 @@ static bool self_check_scratch(const char *folder, json_t *report, json_t *list)
     "check that the file system is mounted here and that the path in the job is right; "           \
     "train-prep audit shows details"
 
-/*
- * A data set as found here, or by a process of another user who may read it. That process passes
- * one line, which its job may have tampered with: "ok SHARDS CLASSES IMAGES MANIFEST" with numbers
- * and 32 hex digits or "-", or "bad TEXT".
- */
+/* A data set as found here or by another user's process. That process passes one line, which its
+ * job may have tampered with: "ok SHARDS CLASSES IMAGES MANIFEST" (numbers; 32 hex digits or "-")
+ * or "bad TEXT". */
 struct data_found {
     bool ok;
     long long shards, classes, images;

@@ -1,8 +1,5 @@
-/*
- * Checks whether this machine is fit to train: speed of processor and memory, clock, free memory,
- * scratch, versions and data sets. Needs no MPI and less than two seconds, for a prolog. The daemon
- * judges the speeds, by earlier checks of this machine and others of its kind.
- */
+/* Checks, without MPI and in under two seconds, whether this machine is fit to train. The daemon
+ * judges the speeds, by earlier checks of this machine and others of its kind. */
 #pragma once
 
 #include <stdbool.h>

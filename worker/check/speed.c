@@ -103,8 +103,7 @@ static struct sgemm *speed_sgemm_create(int size, int threads)
     return s;
 }
 
-/* Runs one product per thread at the same time. Returns the sum of the threads' GFLOP/s by
- * processor time, so that other programs do not lower it. */
+/* Runs a product per thread at the same time. Returns the sum of GFLOP/s by processor time. */
 static double speed_sgemm_round(struct sgemm *s)
 {
     double all = 0;
@@ -183,8 +182,7 @@ static bool speed_in_list(const char *list, int number)
     return false;
 }
 
-/* Linux names the core types of hybrid x86 processors, and gives those of others a capacity (of
- * 1024). */
+/* Linux names the core types of hybrid x86 processors, and gives others a capacity (of 1024). */
 static void speed_cpu_type(int cpu, char name[32])
 {
     char path[128], line[4096];

@@ -61,8 +61,7 @@ static void collectives_transfer(struct traincomm *c, int rank, char *data, size
     }
 }
 
-/* Allocates rank 0's memory; an error is the same on every rank. *same: all ranks have equally many
- * bytes, and few. */
+/* An error is the same on every rank. *same: all ranks have equally many bytes, and few. */
 static int collectives_allocate(struct traincomm *c, uint64_t bytes, uint64_t **sizes, char **all,
                                 bool *same)
 {

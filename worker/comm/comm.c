@@ -66,8 +66,7 @@ static int comm_learn_hosts(struct traincomm *c)
     return status;
 }
 
-/* Finds the ranks of this machine. For tests and measurements, TRAINCOMM_HOST_RANKS splits it into
- * several machines with that many ranks each. */
+/* For tests and measurements, TRAINCOMM_HOST_RANKS splits a machine into several of that size. */
 static void comm_find_node(struct traincomm *c)
 {
     const char *text = getenv("TRAINCOMM_HOST_RANKS");

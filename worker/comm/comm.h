@@ -32,11 +32,9 @@ static inline void comm_pause(void)
 #endif
 }
 
-/*
- * Waits like MPI_Wait, but sleeps if it takes long, where MPI would spin on a core that the loader
+/* Waits like MPI_Wait, but sleeps if it takes long, where MPI would spin on a core that the loader
  * or another rank needs. Messages between machines only progress in calls, so it is not for waits
- * during which large ones are under way.
- */
+ * during which large ones are under way. */
 void comm_wait_request(MPI_Request *request);
 
 /* Call after `looks` unsuccessful polls: pauses or yields. */

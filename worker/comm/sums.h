@@ -1,7 +1,5 @@
-/*
- * The arithmetic of libtraincomm: sums of the gradients of several ranks in fp32 and bf16, and
- * copies. OpenMP threads share large ranges; the bits do not depend on them.
- */
+/* The arithmetic of libtraincomm: sums of the gradients of several ranks in fp32 and bf16, and
+ * copies. OpenMP threads share large ranges; the bits do not depend on them. */
 #pragma once
 
 #include <stddef.h>

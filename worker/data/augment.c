@@ -206,8 +206,7 @@ static struct resample_box augment_decoded_box(const struct resample_box *box, b
                                  (box->y + box->height + 1) / 2 - y};
 }
 
-/* Filter of one axis: the window of `size` pixels from `first` of the box from `start` to `start +
- * length`, resized. */
+/* Filter of one axis: `size` pixels from `first` of the box [start, start + length), resized. */
 static int augment_make_filter(struct resample_filter *f, enum job_preprocess family, bool halved,
                                int start, int length, int resized, int first, int size,
                                struct error *e)

@@ -52,8 +52,7 @@ struct augment_plan {
     bool never_halved; /* set for decoders that only produce the full size */
 };
 
-/* size: of the square, in pixels; width and height of the source, at least 1. Flip and crop are
- * drawn independently. */
+/* size: of the square. Flip and crop are drawn independently. */
 void augment_plan_train(enum job_preprocess family, struct augment_parts parts, int width,
                         int height, int size, struct rng *r, struct augment_plan *plan);
 void augment_plan_eval(enum job_preprocess family, int width, int height, int size,
@@ -74,16 +73,13 @@ int augment_prepare(struct augmenter *a, enum job_preprocess family,
                     const struct augment_plan *plan, int size, struct jpeg_rectangle *needed,
                     struct error *e);
 
-/* Writes (size, size, 3) floats to out, or one channel if part->grey. in: pixels of `part` of the
- * image, which contains what is needed. ERR_NO_MEMORY. */
+/* Writes (size, size, 3) floats, or one channel if part->grey. in: `part` of the image. */
 int augment_apply(struct augmenter *a, enum job_preprocess family, const struct augment_plan *plan,
                   const struct jpeg_pixels *in, const struct jpeg_rectangle *part, float *out,
                   struct error *e);
 
-/* Weight of a step, from Beta(alpha, alpha), alpha > 0; the same on every rank and in each
- * accumulated batch. */
+/* Weight of a step, from Beta(alpha, alpha); equal on all ranks and accumulated batches. */
 double mixup_lambda(double alpha, int64_t seed, int64_t epoch, int64_t step);
 
-/* to[i] = lambda from[i] + (1 - lambda) from[n-1-i], for images of `floats` numbers; `to` may be
- * `from`. */
+/* to[i] = lambda from[i] + (1 - lambda) from[n-1-i], `floats` numbers each; may be in place. */
 void mixup_images(float *to, const float *from, int n, size_t floats, double lambda);

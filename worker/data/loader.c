@@ -1,9 +1,6 @@
-/*
- * A ring of depth + 1 slots: the caller has one, the others are filled ahead. Threads take runs of
- * a few images of the oldest unfinished batch, so that one more thread shortens the wait for the
- * next batch as well. The sampler determines the place of each image, and its own random numbers
- * its augmentation: results do not depend on timing.
- */
+/* A ring of depth + 1 slots: the caller has one, the others are filled ahead. Threads take runs of
+ * a few images of the oldest unfinished batch, so that one more thread also shortens the wait for
+ * the next batch. Results do not depend on timing. */
 #include "worker/data/loader.h"
 
 #include <inttypes.h>
@@ -29,8 +26,7 @@
 #define JUDGED_FROM      100 /* images seen before the share of bad ones is judged */
 #define BAD_SHARE_MAX    0.01
 #define SUBSTITUTE_TRIES 32
-/* A thread is added if the caller waits longer than this share of its work on a batch, and these
- * seconds. */
+/* A thread is added if the caller waits for more than this share of its work, and these seconds. */
 #define WAIT_SHARE   0.02
 #define WAIT_SECONDS 1e-3
 
@@ -195,8 +191,7 @@ static void loader_mix(const struct loader *l, const struct slot *s, float *to)
                      lambda);
 }
 
-/* Waits for work: images [*first, *end) of the returned slot; NULL at the end. Called with the lock
- * held. */
+/* Waits for work: images [*first, *end) of the slot; NULL at the end. Called with the lock held. */
 static struct slot *loader_take_run(struct loader *l, int *first, int *end)
 {
     while (!l->stop && l->filling >= l->released + l->slot_count)
@@ -245,8 +240,8 @@ static void loader_fill_run(struct loader *l, struct decode_scratch *scratch, st
     pthread_mutex_unlock(&l->lock);
 }
 
-/* Call if `count` threads cannot start: the others continue, and their number is returned; if there
- * are none, the next batch fails. */
+/* `count` threads cannot start. Returns how many others continue; with none, the next batch
+ * fails. */
 static int loader_lose_threads(struct loader *l, int count, const struct error *e)
 {
     pthread_mutex_lock(&l->lock);
@@ -392,8 +387,7 @@ static int loader_start_threads(struct loader *l, int wanted, struct error *e)
     return 0;
 }
 
-/* Fills a slot with random images, with mean 0 and deviation 1 as normalised ones have, and labels.
- * Slots, ranks and seeds differ. */
+/* Random images with mean 0 and deviation 1, and labels; different per slot, rank and seed. */
 static int loader_fill_synthetic(struct loader *l, int number, struct error *e)
 {
     const float half_width = 1.7320508f; /* sqrt(3): uniform with deviation 1 */
@@ -516,8 +510,7 @@ static struct slot *loader_wait_ready(struct loader *l)
     return ready ? s : NULL;
 }
 
-/* Counts the bad images of a batch when it is handed over, so that the count does not depend on
- * timing. */
+/* Counts when the batch is handed over, so that the count does not depend on timing. */
 static void loader_count_bad(struct loader *l, struct slot *s)
 {
     for (int i = 0; i < s->batch.n; i++) {
@@ -545,8 +538,8 @@ int loader_judge_bad(int64_t bad, int64_t seen, bool end, struct error *e)
                      number_percent(BAD_SHARE_MAX, 1, most));
 }
 
-/* Returns as many as fill a batch while the caller works on one, but at least one more than now,
- * because the disk may be slow. Superfluous threads sleep. */
+/* Enough to fill a batch while the caller works on one, but at least one more than now, because the
+ * disk may be slow. Superfluous threads sleep. */
 static int loader_threads_wanted(struct loader *l, int images, double work_seconds)
 {
     int most = loader_max_threads(l), wanted = l->thread_count + 1;

@@ -44,7 +44,7 @@ int loader_next(struct loader *l, struct loader_batch *batch, struct error *e);
 int64_t loader_bad_images(const struct loader *l); /* in the batches returned so far */
 int loader_threads(const struct loader *l);        /* current number of prefetch threads */
 
-/* ERR_INVALID if more than 1 % of the images that all ranks have seen do not decode. Fewer than 100
- * are judged only at the end. */
+/* ERR_INVALID if over 1 % of the images seen by all ranks do not decode; with fewer than 100 seen
+ * only at the end. */
 int loader_judge_bad(int64_t bad, int64_t seen, bool end, struct error *e);
 void loader_destroy(struct loader *l); /* stops the threads; NULL is fine */

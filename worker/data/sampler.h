@@ -1,5 +1,4 @@
-/* Selects the images of a rank's batches (rules: loader.h). Stateless: any thread may ask for any
- * batch, and a run may start at any step. */
+/* Selects the images of a rank's batches (rules: loader.h). Stateless and thread-safe. */
 #pragma once
 
 #include "worker/data/loader_config.h"

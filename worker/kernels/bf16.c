@@ -1,5 +1,4 @@
-/* Instructions are written in assembler, because they are chosen at run time and must not need
- * compiler flags. */
+/* In assembler, because instructions are chosen at run time and must not need compiler flags. */
 #include "worker/kernels/bf16.h"
 
 #include "worker/kernels/bf16_vec.h"
@@ -40,8 +39,8 @@ BF16_INLINE vec bf16_multiply_add(vec a, vec b, vec c)
 typedef float float_pair __attribute__((aligned(2), may_alias));
 typedef uint32_t bits_pair __attribute__((aligned(2), may_alias));
 
-/* Broadcasts a pair to all lanes by a load. Left to itself the compiler splits the pair first and
- * broadcasts each half from an integer register, at less than two thirds of the speed with AVX2. */
+/* By a load: left to itself the compiler splits the pair and broadcasts each half from an integer
+ * register, at less than two thirds of the speed with AVX2. */
 BF16_INLINE vec_bits bf16_spread_pair(const bf16 *a)
 {
 #if VEC == 16

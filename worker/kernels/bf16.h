@@ -59,11 +59,9 @@ static inline bf16 bf16_from_float(float f)
 void bf16_from_floats(const float *from, size_t n, bf16 *to);
 void bf16_to_floats(const bf16 *from, size_t n, float *to);
 
-/*
- * The right-hand matrix (k, n) of a product is in panels of BF16_COLUMNS columns: a panel is a list
+/* The right-hand matrix (k, n) of a product is in panels of BF16_COLUMNS columns: a panel is a list
  * of chunks of BF16_CHUNK rows, a chunk two tiles of 16 columns, a tile 16 pairs of rows: (n / 32,
- * k / 32, 2, 16, 16, 2).
- */
+ * k / 32, 2, 16, 16, 2). */
 
 /* Packs one chunk from fp32: element (i, j) at from[i ld + j], or from[j ld + i] if transposed.
  * Rows from `rows` on become zero. */

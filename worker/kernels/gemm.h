@@ -1,7 +1,5 @@
-/*
- * C (m, n) = op(A) op(B), or C += with add, by OpenBLAS, single-threaded. Row-major; ld is the
- * distance of rows in floats.
- */
+/* C (m, n) = op(A) op(B), or C += with add, by OpenBLAS, single-threaded. Row-major; ld is the
+ * distance of rows in floats. */
 #pragma once
 
 #include <stdbool.h>

@@ -1,9 +1,7 @@
-/*
- * Pooling over images (N, in, in, C), NHWC. The maximum is the first one in the order (ky, kx), as
+/* Pooling over images (N, in, in, C), NHWC. The maximum is the first one in the order (ky, kx), as
  * in torch, and NaN wins; padding never does. Each function computes a part of its result, for
  * sharing between threads. The bf16 functions widen what they read, compute in fp32 and round once
- * when they write; their channels are multiples of 32.
- */
+ * when they write; their channels are multiples of 32. */
 #pragma once
 
 #include <stdint.h>

@@ -202,8 +202,7 @@ static void tile_gemm_run_rows(size_t m, const float *a, size_t lda, bool by_k, 
     }
 }
 
-/* Copies k columns of A whose rows are a multiple of 4 KiB apart, so that they do not conflict in
- * the first-level cache. */
+/* Copies k columns of A, whose rows a multiple of 4 KiB apart would conflict in the cache. */
 static void tile_gemm_copy_rows(size_t m, const float *a, size_t lda, size_t k, float *to)
 {
     for (size_t i = 0; i < m; i++)
@@ -259,8 +258,7 @@ static void tile_gemm_run_panels(size_t m, size_t n, const float *a, size_t lda,
     }
 }
 
-/* Measured best: floats of packed panels in the second-level cache; rows from which bringing them
- * there pays. */
+/* Measured best: floats of panels in the second-level cache; rows from which that pays. */
 enum { PANELS_FLOATS = 96 * 1024, MANY_ROWS = 256 };
 
 static void gemm_by_panels(size_t m, size_t n, size_t k, const float *a, size_t lda,

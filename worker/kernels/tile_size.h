@@ -1,7 +1,5 @@
-/*
- * The register tile of tile_gemm.h, and whether it pays, for the compiled ISA level. For the engine
- * only.
- */
+/* The register tile of tile_gemm.h, and whether it pays, for the compiled ISA level. For the engine
+ * only. */
 #pragma once
 
 #include "worker/team/dry_run.h"

@@ -15,8 +15,7 @@
 #include "worker/team/dry_run.h"
 #include "worker/team/parallel.h"
 
-/* Measured best: a tile fits the second-level cache, unless its weights, which are read once per
- * tile, do not. */
+/* Measured best: a tile fits the second-level cache, unless its weights do not. */
 enum {
     TILE_FLOATS = 512 * 1024 / 4,
     LARGE_TILE_FLOATS = 2048 * 1024 / 4,
@@ -45,8 +44,7 @@ static size_t conv_rows_of_tile(const struct conv *c)
     return rows < 16 ? 16 : rows;
 }
 
-/* Scratch memory of a Winograd pass: the transformed weights (or their gradient), then its
- * tiles. */
+/* The transformed weights (or their gradient), then the tiles. */
 static size_t conv_winograd_scratch_floats(const struct conv *c)
 {
     size_t most = 0;
@@ -403,11 +401,7 @@ void conv_backward(const struct conv *c, const struct conv_backward *b, int firs
         conv_backward_directly(c, b, first, end);
 }
 
-/*
- * ---- a team's passes: z, dx and dw by the way that suits the shape (conv_product.h,
- * conv_phases.h, conv_sums.h; grouped, tiny and Winograd convolutions have their own files), and
- * the barriers between them
- */
+/* ---- teams: z, dx and dw by the way that suits the shape, and the barriers between them */
 
 static void conv_team_pack_forward(const struct conv *c, const float *w,
                                    struct parallel_share share, float *to)

@@ -20,12 +20,10 @@ void conv_forward(const struct conv *c, const float *w, const float *x, float *z
 /* Gradients from images [first, end), first < end. */
 void conv_backward(const struct conv *c, const struct conv_backward *b, int first, int end);
 
-/*
- * For images [0, images), by a team of at least two threads that share each product (parallel.h),
+/* For images [0, images), by a team of at least two threads that share each product (parallel.h),
  * the packed weights and the sums of dw. Each thread calls it; other threads' results are complete
  * after the next barrier. Hooks get parts of rows, each element once, from the thread that reads or
- * wrote them. x and w must be complete when the first thread begins; b->scratch is not used.
- */
+ * wrote them. x and w must be complete when the first thread begins; b->scratch is not used. */
 size_t conv_team_floats(const struct conv *c, int images, int threads);
 size_t conv_own_floats(const struct conv *c);
 

@@ -161,8 +161,8 @@ static void bf16_pack_dz(const struct bf16_grid *g, const bf16 *dz, size_t rows,
 
 /* ---- the first layer, which reads fp32 or bf16 and has no dx */
 
-/* Lays out a piece of images as rows per phase fy, with all columns of a row adjacent: (phases,
- * positions, stride, ci). Returns the elements per phase. */
+/* A piece of images as rows per phase fy, columns of a row adjacent: (phases, positions, stride,
+ * ci). Returns the elements per phase. */
 static size_t conv_bf16_first_lay(const struct bf16_grid *g, const void *x, bool bf16_x,
                                   struct bf16_piece p, bf16 *to)
 {
@@ -499,8 +499,7 @@ static void conv_bf16_backward_sum_weights(const struct bf16_sums *w)
         }
 }
 
-/* The larger of the rows of x and the panels of dz is the outer loop, so that a share reads few of
- * them. */
+/* The larger of x's rows and dz's panels is the outer loop, so that a share reads few of them. */
 static void conv_bf16_backward_sum_blocks(const struct bf16_sums *w, struct parallel_range blocks)
 {
     const struct bf16_grid *g = w->g;

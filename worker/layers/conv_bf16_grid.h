@@ -1,7 +1,5 @@
-/*
- * A bf16 convolution on its grid of positions (common/net/bf16_grid.h; see conv_bf16.h): order of
- * the taps, and layout of images on the grid.
- */
+/* A bf16 convolution on its grid of positions (common/net/bf16_grid.h; see conv_bf16.h): order of
+ * the taps, and layout of images on the grid. */
 #pragma once
 
 #include <string.h>

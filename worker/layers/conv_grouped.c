@@ -85,8 +85,7 @@ static void conv_grouped_pack(const struct slices *s, struct parallel_range of, 
             memcpy(to, w + row * s->channels + at, s->width * sizeof *to);
 }
 
-/* As conv_grouped_pack for the backward kernel: rotated by 180 degrees, channels swapped within the
- * groups. */
+/* For the kernel rotated by 180 degrees, with channels swapped within the groups. */
 static void grouped_pack_turned(const struct slices *s, struct parallel_range of, const float *w,
                                 float *to)
 {
@@ -115,8 +114,7 @@ static void conv_grouped_unpack(const struct slices *s, const float *from, float
         }
 }
 
-/* Copies a slice of an image (size, size, channels) into a border of zeros. Prefetches the next
- * slice, because the hardware prefetcher does not follow strides of all channels. */
+/* Prefetches the next slice: the hardware prefetcher does not follow strides of all channels. */
 static void conv_grouped_copy_padded(const struct slices *s, const float *from, size_t size,
                                      float *to)
 {
@@ -163,10 +161,8 @@ INLINE vec of_group(const float *pixel, bool several, vec_int starts, size_t cha
 #endif
 }
 
-/*
- * One vector of channels of `pixels` consecutive outputs; from: upper left tap of the first. An
- * input channel is broadcast once and used by all outputs of the strip that see it.
- */
+/* One vector of channels of `pixels` consecutive outputs; from: upper left tap of the first. An
+ * input channel is broadcast once and used by all outputs of the strip that see it. */
 INLINE void strip(const struct slices *s, size_t pixels, size_t stride, bool several,
                   const float *from, const float *w, float *z, bool add)
 {
@@ -194,12 +190,10 @@ INLINE void strip(const struct slices *s, size_t pixels, size_t stride, bool sev
         vec_store(z + p * s->channels, sum[p]);
 }
 
-/*
- * Backward with stride 2: a row of dx from up to two rows of dz, whose pixel x is at pixel 2 x of
+/* Backward with stride 2: a row of dx from up to two rows of dz, whose pixel x is at pixel 2 x of
  * dx. At that pixel only the middle tap of the rotated kernel applies; between two, its first tap
  * for x and its last for x + 1. Of the rows of taps, `first_ky` and every second one see pixels.
- * `pixels` of dz, `valid` of dx; from: first pixel of dz for first_ky.
- */
+ * `pixels` of dz, `valid` of dx; from: first pixel of dz for first_ky. */
 INLINE void strip_back(const struct slices *s, size_t pixels, size_t valid, size_t first_ky,
                        bool several, const float *from, const float *w, float *dx, bool add)
 {
@@ -344,12 +338,10 @@ void conv_grouped_forward(const struct conv *c, const float *w, const float *x, 
     }
 }
 
-/*
- * Gradient of a row of three taps by WEIGHT_CHANNELS channels of a group, from a whole image. Input
+/* Gradient of a row of three taps by WEIGHT_CHANNELS channels of a group, from a whole image. Input
  * pixel q contributes to output q - kx by tap kx (stride 2: (q - kx) / 2); dz's border stands for
  * missing outputs. x: the row's first pixel for the first row of outputs; dz: the border before
- * that row.
- */
+ * that row. */
 INLINE void weights_of_row(const struct slices *s, size_t stride, bool several, const float *x,
                            const float *dz, size_t channel, float *dw)
 {

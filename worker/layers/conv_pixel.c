@@ -28,8 +28,7 @@ static void pixel_taps_at(const struct window *w, int o, int *from, int *end)
     *end = start + w->kernel > w->in ? w->in - start : w->kernel;
 }
 
-/* All taps of a pixel: one product per kernel row, whose taps are contiguous in image and
- * weights. */
+/* One product per kernel row, whose taps are contiguous in image and weights. */
 static void conv_pixel_forward_pixel(const struct conv *c, const struct tile_matrix *weights,
                                      const float *x, float *z, int oy, int ox, size_t images)
 {

@@ -14,24 +14,20 @@
 #include "worker/kernels/window.h"
 #include "worker/team/parallel.h"
 
-/*
- * Algorithms, chosen by shape. OPENBLAS: im2col tiles and OpenBLAS, for any shape. TILE: im2col
+/* Algorithms, chosen by shape. OPENBLAS: im2col tiles and OpenBLAS, for any shape. TILE: im2col
  * tiles and the register tile, for multiples of TILE_COLUMNS channels. PIXEL, for many tiny images:
  * the register tile over images, where the rows of a product are the images of the batch at one
  * pixel, and only taps that hit pixels are multiplied (at 2x2 four of nine), in place. GROUPED, for
- * several groups (conv_grouped.h, with the shapes it takes): direct.
- */
+ * several groups (conv_grouped.h, with the shapes it takes): direct. */
 enum conv_algorithm { CONV_OPENBLAS, CONV_TILE, CONV_PIXEL, CONV_GROUPED };
 
 /* Computes z, dx, dw */
 enum conv_direction { CONV_FORWARD, CONV_DATA, CONV_WEIGHTS, CONV_DIRECTIONS };
 
-/*
- * Winograd's minimal filtering instead of the above, in tiles of 2x2 or 4x4 outputs
+/* Winograd's minimal filtering instead of the above, in tiles of 2x2 or 4x4 outputs
  * (conv_winograd.h, with the shapes it takes): fewer products, larger rounding errors. For 256
  * channels of noise, relative to the largest element, root mean square and maximum: direct 1.5e-7
- * and 1e-6, 2x2 2e-7 and 1.5e-6, 4x4 4e-7 and 3e-6 (a test checks this).
- */
+ * and 1e-6, 2x2 2e-7 and 1.5e-6, 4x4 4e-7 and 3e-6 (a test checks this). */
 enum conv_winograd { CONV_NO_WINOGRAD = 0, CONV_WINOGRAD_2 = 2, CONV_WINOGRAD_4 = 4 };
 
 struct conv {
@@ -102,18 +98,14 @@ static inline bool conv_reads_in_place(const struct conv *c)
     return c->window.kernel == 1 && c->window.stride == 1;
 }
 
-/*
- * The input gradient of a stride-1 convolution is itself a convolution of dz, with the kernel
+/* The input gradient of a stride-1 convolution is itself a convolution of dz, with the kernel
  * rotated by 180 degrees and the channels swapped (Dumoulin and Visin, arXiv:1603.07285, section
- * 4). It only reads where col2im reads, adds and writes.
- */
+ * 4). It only reads where col2im reads, adds and writes. */
 bool conv_turns_kernel(const struct conv *c);
 struct window conv_turned_window(const struct conv *c); /* over dz */
 
-/*
- * The remaining taps form a square in the middle of the kernel: in the weight matrix one run of
- * rows per ky, or a single run if all taps remain.
- */
+/* The remaining taps form a square in the middle of the kernel: in the weight matrix one run of
+ * rows per ky, or a single run if all taps remain. */
 struct conv_runs {
     size_t count;
     size_t length;      /* rows of the weight matrix, columns of the im2col matrix */

@@ -173,8 +173,7 @@ static void sum_block(const struct conv_blocks *s, const struct conv_backward *b
 
 /* ---- dw as one block: each piece of the rows has its own sums */
 
-/* Number of pieces whose sums fit a thread's memory: for the largest weights summed this way, or
- * more for smaller ones. */
+/* Number of pieces whose sums fit a thread's memory. */
 static size_t conv_sums_most_grains(const struct conv *c)
 {
     return conv_weights(c) <= SMALL_FLOATS ? 8 : 1;
@@ -185,8 +184,7 @@ size_t conv_sums_whole_floats(const struct conv *c)
     return (size_t)parallel_pieces(conv_sums_most_grains(c)) * conv_weights(c);
 }
 
-/* Sums of a thread. Other threads may write them while it still computes dx, so they must not
- * overlap with its work space. */
+/* Other threads may write these while it computes dx, so they are not in its work space. */
 static float *sums_at(const struct conv_blocks *s, int thread, const struct conv_memory *memory)
 {
     return memory->own[thread] + s->own_floats;

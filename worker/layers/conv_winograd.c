@@ -10,8 +10,7 @@
 #include "worker/team/dry_run.h"
 #include "worker/team/parallel.h"
 
-/* PAD: matrices whose rows or positions are a multiple of 4 KiB apart would conflict in the
- * caches. */
+/* PAD: rows or positions a multiple of 4 KiB apart would conflict in the caches. */
 enum { PAD = 16 };
 
 /* Measured best: a group of tiles leaves room for the weights in the second-level cache; weights
@@ -154,8 +153,7 @@ static struct place conv_winograd_place_of(const struct sizes *s, size_t tile)
     return (struct place){row / s->tiles, row % s->tiles * m, tile % s->tiles * m};
 }
 
-/* Pixels of a window of `size` at (y, x), which may start at -1; `edge` stands for those
- * outside. */
+/* Pixels of a window at (y, x), which may start at -1; `edge` stands for those outside. */
 static void conv_winograd_find_pixels(const struct sizes *s, size_t image, ptrdiff_t y, ptrdiff_t x,
                                       int size, const float *base, size_t channels,
                                       const float *edge, const float **pixels)
@@ -245,8 +243,7 @@ static size_t conv_winograd_first_pixel(const struct sizes *s, size_t row)
     return (row / s->tiles * s->side + row % s->tiles * (size_t)s->m) * s->side;
 }
 
-/* Calls the hook for the pixels of some tiles: whole rows of tiles together, otherwise row by row
- * of pixels. */
+/* Whole rows of tiles together, otherwise row by row of pixels. */
 static void conv_winograd_tell_tiles(const struct sizes *s, const struct part *r, conv_rows *done,
                                      void *context)
 {
@@ -379,8 +376,8 @@ void conv_winograd_finish_weights(const struct conv *c, enum conv_winograd m,
 
 /* ---- teams */
 
-/* Whether the threads have their own tiles: the weights fit a core's cache and meet enough tiles of
- * a thread to fill register tiles. Otherwise threads share each product. */
+/* If the weights fit a core's cache and meet enough tiles of a thread to fill register tiles.
+ * Otherwise threads share each product. */
 static bool conv_winograd_has_own_tiles(const struct sizes *s, int images, int threads)
 {
     return !conv_winograd_has_large_weights(s) &&
@@ -400,8 +397,7 @@ static void conv_winograd_set_own_group(struct sizes *s)
     conv_winograd_set_group(s, tiles ? tiles : 1);
 }
 
-/* Size of a group that the threads share: as much as their caches hold, because each group costs
- * two barriers; groups of equal size. */
+/* As much as the threads' caches hold, because each group costs two barriers; equal sizes. */
 static size_t conv_winograd_most_team_tiles(const struct sizes *s, int threads)
 {
     size_t bytes = (size_t)threads * TEAM_WORK_BYTES;

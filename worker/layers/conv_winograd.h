@@ -55,13 +55,11 @@ void conv_winograd_finish_weights(const struct conv *c, enum conv_winograd m,
                                   struct parallel_share share, const float *sums, float *dw,
                                   bool add);
 
-/*
- * For images [0, images), by a team, each thread of which calls it. The transforms are shared by
+/* For images [0, images), by a team, each thread of which calls it. The transforms are shared by
  * tiles and channels, the products by register tiles of all positions, so that weights are made and
  * read once; or by tiles only, if the weights fit each core's cache and there are enough tiles. u,
  * or sums, is the team's memory of conv_winograd_team_floats, `own` the thread's; `work` is not
- * used. Other threads' results are complete after the next barrier.
- */
+ * used. Other threads' results are complete after the next barrier. */
 size_t conv_winograd_team_floats(const struct conv *c, enum conv_winograd m, int images,
                                  int threads);
 size_t conv_winograd_own_floats(const struct conv *c, enum conv_winograd m);

@@ -154,8 +154,8 @@ static double autotune_processor_seconds(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* Measures all ways of one direction in turn, and sets the best one. `fixed` seconds of the pass do
- * not depend on the way. Returns the seconds of the chosen one. */
+/* Measures all ways of one direction in turn and sets the best one; returns its seconds, of which
+ * `fixed` do not depend on the way. */
 static double autotune_choose(struct trial *t, enum conv_direction direction, enum pass pass,
                               double fixed)
 {
@@ -250,8 +250,7 @@ static bool autotune_read_choice(const char *path, struct tuned_shape *s)
     return found;
 }
 
-/* Another job may have measured and stored the shape meanwhile: adopts its choice, which later runs
- * will read. An invalid file is replaced. */
+/* Adopts the choice of another job that measured the shape meanwhile; replaces an invalid file. */
 static int autotune_remember_choice(const char *folder, const char *path, struct tuned_shape *s,
                                     struct error *e)
 {

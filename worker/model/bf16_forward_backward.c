@@ -1,9 +1,7 @@
-/*
- * The passes with bf16 activations and gradients, in the order of forward_backward.c, on the
+/* The passes with bf16 activations and gradients, in the order of forward_backward.c, on the
  * tensors `half` of units and blocks. All threads round and pack the weights just before the
  * convolution that reads them. Sums, batch norm's numbers, averages, logits and weight gradients
- * are fp32.
- */
+ * are fp32. */
 #include "worker/model/bf16_forward_backward.h"
 
 #include "common/run/trace.h"

@@ -1,6 +1,4 @@
-/*
- * A unit's z holds y = relu(convolution + bias), computed in the convolution's tiles.
- */
+/* A unit's z holds y = relu(convolution + bias), computed in the convolution's tiles. */
 #include "worker/model/cnn.h"
 
 #include <stdlib.h>

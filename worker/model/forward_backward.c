@@ -184,8 +184,7 @@ static const float *forward_run_pool(struct model *m, const float *y)
     return m->layout->in;
 }
 
-/* A thread's part of the averages (of p->in, if not NULL), dropout, logits, and in training losses
- * and probabilities. */
+/* The averages (of p->in, if not NULL), dropout, logits; in training losses and probabilities. */
 static void forward_classify(struct parallel_share share, void *context)
 {
     const struct forward_pass *p = context;

@@ -138,8 +138,7 @@ static int model_allocate_packed(struct model *m, struct error *e)
     return m->packed ? 0 : -(int)e->code;
 }
 
-/* Derives units and blocks of another size from the first layout, whose channels and tensors are
- * known by now. */
+/* From the first layout, whose channels and tensors are known by now. */
 static void model_copy_layout(struct model *m, struct layout *l)
 {
     struct arch_shape shape = model_shape(&m->config);
@@ -225,8 +224,7 @@ static int model_allocate_activations(struct model *m, struct error *e)
     return model_is_bf16(m) ? model_allocate_packed(m, e) : 0;
 }
 
-/* bf16: scratch per thread; partial weight gradients of all threads but the first; factors that
- * threads compute for each other. */
+/* Scratch per thread; partial weight gradients of all but the first; shared factors. */
 static int model_allocate_bf16(struct model *m, struct error *e)
 {
     struct arch_shape shape = model_shape(&m->config);
@@ -249,8 +247,7 @@ static int model_allocate_bf16(struct model *m, struct error *e)
     return model_allocate_own(m, bytes.scratch, e);
 }
 
-/* Memory of the convolutions: scratch of a single thread, or of a team and its threads. Batches may
- * be smaller than the layouts'. */
+/* Scratch of a single thread, or of a team. Batches may be smaller than the layouts'. */
 static int model_allocate_team(struct model *m, struct error *e)
 {
     int threads = m->config.threads;

@@ -1,7 +1,5 @@
-/*
- * Named tensors of a model, and their files: safetensors with torchvision's names and shapes, for
- * load_state_dict and published checkpoints.
- */
+/* Named tensors of a model, and their files: safetensors with torchvision's names and shapes, for
+ * load_state_dict and published checkpoints. */
 #pragma once
 
 #include "common/run/safetensors.h"

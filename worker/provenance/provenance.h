@@ -1,15 +1,11 @@
-/*
- * RUN/provenance.json: what each attempt of a run was computed with, to explain later why the bits
- * of two runs of a job are the same or differ. Shape: schema/api/provenance.json, "Provenance".
- *
- * Rank 0 writes it before the first step, and again at the end with the digests of the weights,
- * losses and evaluations. A failure is a warning.
- */
+/* RUN/provenance.json: what each attempt was computed with, to explain why the bits of two runs of
+ * a job are the same or differ (schema/api/provenance.json, "Provenance"). Rank 0 writes it before
+ * the first step, and at the end with the digests of the results. A failure is a warning. */
 #pragma once
 
 #include "worker/run.h"
 
-/* Gathers the facts of the machines and writes the file. gradients: NULL if none are summed.
+/* Gathers the machines' facts and writes the file. gradients: NULL if none are summed.
  * Collective. */
 int provenance_begin(struct run *r, const struct traincomm_gradients *gradients, struct error *e);
 

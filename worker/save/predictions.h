@@ -1,5 +1,4 @@
-/* attempt-N/predictions.csv of an evaluation: file,label,top1,p, one line per image in the order of
- * the data */
+/* attempt-N/predictions.csv: file,label,top1,p, one line per image in the order of the data */
 #pragma once
 
 #include "worker/data/loader.h"

@@ -24,15 +24,13 @@ void rank_statistics_average(struct run *r, int64_t step)
     r->averaged_at = step;
 }
 
-/* A tensor of the file: statistics of one layer, one row per rank. The first tensor lists the
- * ranks. */
+/* Statistics of one layer, one row per rank. The first tensor lists the ranks. */
 struct rank_tensor {
     char name[NAME_BYTES];
     size_t offset, channels; /* channels of a row */
 };
 
-/* Shared memory with one row per rank of this machine: its number, its statistics, those of its
- * averaged weights */
+/* Shared memory of this machine, one row per rank: its number, statistics, those of the EMA */
 struct rank_rows {
     struct run *run;
     struct traincomm_shared *shared;
@@ -238,8 +236,8 @@ static int rank_statistics_read_file(struct rank_rows *rows, const char *path, s
     return status;
 }
 
-/* Called by the machine's first rank. Its own file is complete if the ranks are on the same
- * machines as before; otherwise the files of older versions and of the other machines are read. */
+/* On the machine's first rank. Its own file suffices if the ranks are on the same machines as
+ * before; otherwise it reads those of older versions and of the other machines. */
 static int rank_statistics_read_rows(struct rank_rows *rows, struct error *e)
 {
     const struct run *r = rows->run;

@@ -1,10 +1,9 @@
 /*
  * state.json of a checkpoint: the position of a run, and what must be unchanged to resume it.
  *
- * The position in the data is an epoch and the number of its images used, not a step, so that it
- * remains valid with another global batch. Steps count updates of the weights and only grow;
- * schedule_step counts steps of the plan, which determine the learning rate. The two differ once
- * the global batch has changed.
+ * The position in the data is an epoch and the number of its images used, so that it remains valid
+ * with another global batch. Steps count updates of the weights; schedule_step counts steps of the
+ * plan, which determine the learning rate. The two differ once the global batch has changed.
  */
 #pragma once
 
@@ -28,9 +27,8 @@ struct evaluation {
     double raw_top1, raw_top5, raw_loss;
 };
 
-/* Digest of a sequence of numbers, each link computed from the previous digest and the new numbers,
- * so that a resumed run ends with the digest of an undisturbed one. "": empty; CHAIN_UNKNOWN:
- * resumed from a checkpoint without it. */
+/* Digest of a sequence of numbers, of the previous digest and the new numbers each time, so that a
+ * resumed run ends with the same one. "": empty; CHAIN_UNKNOWN: resumed without it. */
 struct digest_chain {
     char hex[DIGEST_BYTES];
 };
@@ -65,9 +63,8 @@ struct run_state {
     struct model_tuning tuning; /* the algorithms of the convolutions decide the last bits */
 };
 
-/* Writes folder/state.json with the job's immutable keys and the digests (common/digest.h) of the
- * folder's other files and of itself. digests: those of the files that rank 0 did not write; the
- * others are added to it. */
+/* Writes folder/state.json with the job's immutable keys and the files' digests (common/digest.h).
+ * digests: those of the files that rank 0 did not write; the others are added to it. */
 int run_state_write(const struct run_state *s, const struct job_spec *spec, const char *folder,
                     json_t *digests, struct error *e);
 
@@ -76,9 +73,8 @@ int run_state_write(const struct run_state *s, const struct job_spec *spec, cons
 int run_state_read(const char *folder, const struct job_spec *spec, struct run_state *s,
                    struct error *e);
 
-/* Finds the checkpoint for --resume. from: a folder, whose checkpoint must be whole and of this
- * job, or "latest" for the newest valid one in run_dir/checkpoints, with a warning (string) about
- * each newer one. Without any checkpoint path becomes "" with a warning: the run starts from the
- * beginning. If there are some but none is valid, that is an error. */
+/* For --resume. from: a folder, or "latest" for the newest valid one in run_dir/checkpoints, with a
+ * warning (string) about each newer one. Without any checkpoint path becomes "", with a warning; if
+ * there are some but none is valid, that is an error. */
 int run_state_find(const char *run_dir, const char *from, const struct job_spec *spec,
                    char path[PATH_MAX], struct run_state *state, json_t *warnings, struct error *e);

@@ -16,8 +16,7 @@ struct start_options {
     bool measure_peak;      /* measure the SGEMM peak after the run, for run_stop */
 };
 
-/* Reads the job, builds and broadcasts the model, reports run_start, opens the data and makes the
- * plan. Collective; all ranks get the same error, and r->failed_at says where it occurred. The
- * caller frees r with run_destroy in any case. */
+/* Up to the plan, including run_start. Collective; all ranks get the same error, and r->failed_at
+ * says where it occurred. The caller frees r with run_destroy in any case. */
 int start_run(const struct start_options *options, struct traincomm *comm, struct run *r,
               struct error *e);

@@ -191,8 +191,8 @@ static int start_job_check_stored(const struct run *r, const char *path, struct 
     return status;
 }
 
-/* Refuses a new run in the directory of another job, whose events and plan must not be mixed with;
- * the refusal is not logged there either. The daemon passes the directory's own file. Rank 0. */
+/* A new run must not mix its events and plan with another job's; the refusal is not logged there
+ * either. The daemon passes the directory's own file. Rank 0. */
 static int start_job_check_run_dir(struct run *r, const char *job_file, struct error *e)
 {
     char path[PATH_MAX];
@@ -380,8 +380,7 @@ static const char *const plan_keys[] = {"train_images", "global_batch", "train_s
                                         "warmup_steps", "peak_lr",      "start_lr"};
 #define PLAN_KEYS (sizeof plan_keys / sizeof plan_keys[0])
 
-/* A resumed run may have a new plan (other workers): it replaces plan.json, and the attempt's
- * folder keeps the old one. */
+/* A resumed run with a new plan replaces plan.json; the attempt's folder keeps the old one. */
 static int start_data_check_against_stored_plan(const struct run *r, const char *path,
                                                 const json_t *mine, struct error *e)
 {

@@ -1,8 +1,6 @@
-/*
- * Counts the work of threads without doing it. While a thread's dry_run is set, the kernels it
+/* Counts the work of threads without doing it. While a thread's dry_run is set, the kernels it
  * calls add up their work and touch no memory, and barriers return at once. So the shares of any
- * number of threads can be counted one after another, by the code that makes the shares.
- */
+ * number of threads can be counted one after another, by the code that makes the shares. */
 #pragma once
 
 #include <stdbool.h>

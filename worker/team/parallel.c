@@ -112,8 +112,7 @@ static _Thread_local struct {
     double waited; /* seconds waited, in this share */
 } self;
 
-/* With a trace, records the share's time without waiting, and waits for the others here, so that
- * the wait is recorded as well. */
+/* With a trace, also waits for the others here, so that this wait is recorded as well. */
 static void parallel_run_share(struct parallel_share share, struct begun *begun,
                                parallel_team_body *body, void *context)
 {

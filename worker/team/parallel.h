@@ -112,11 +112,9 @@ struct parallel_piece parallel_piece(struct parallel_share home, int number, int
 
 typedef void parallel_piece_body(const struct parallel_piece *piece, void *context);
 
-/*
- * Call in a body, in all threads of the team with the same `grains`: works on pieces until all have
+/* Call in a body, in all threads of the team with the same `grains`: works on pieces until all have
  * been begun. Other threads' results are complete after the next barrier. `context` may differ
- * between threads, for example to name a thread's own memory.
- */
+ * between threads, for example to name a thread's own memory. */
 void parallel_take(struct parallel_share share, size_t grains, parallel_piece_body *body,
                    void *context);
 
@@ -136,12 +134,10 @@ void parallel_run(int threads, int items, parallel_body *body, void *context);
 
 /* ---- helper threads, which decode images or watch */
 
-/*
- * Starts a thread that may run on any CPU of the rank and takes no signals. A thread inherits its
+/* Starts a thread that may run on any CPU of the rank and takes no signals. A thread inherits its
  * creator's CPUs, and OMP_PROC_BIND binds that one to the first of OpenMP's places, so all helpers
  * would otherwise share a core with a compute thread. name: at most 15 bytes. Returns 0 or an errno
- * value.
- */
+ * value. */
 int helper_thread_start(pthread_t *thread, const char *name, void *(*run)(void *), void *argument);
 
 /* Sets *cpus to the CPUs of all of OpenMP's places and returns their number; 0 if OpenMP does not

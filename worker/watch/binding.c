@@ -53,8 +53,7 @@ void binding_read(int threads, struct binding *b)
     b->threads = threads;
     b->machine_cpus = (int)sysconf(_SC_NPROCESSORS_ONLN);
     binding_read_threads(threads, &b->thread_cpus);
-    /* With OMP_PROC_BIND the runtime has bound this thread too, so the rank has the CPUs of all its
-     * threads. */
+    /* With OMP_PROC_BIND this thread is bound too, so the rank has the CPUs of all its threads. */
     CPU_OR(&b->cpus, &b->cpus, &b->thread_cpus);
     for (int cpu = 0; cpu < CPU_SETSIZE; cpu++)
         if (CPU_ISSET(cpu, &b->cpus))
@@ -197,8 +196,7 @@ static bool binding_check_machine(const struct binding *ranks, const char *const
     return true;
 }
 
-/* Returns NULL if the rank got what the job asked for. here: all CPUs that ranks of its host may
- * use */
+/* NULL if the rank got what was asked for. here: all CPUs that ranks of its host may use */
 static const char *binding_what_differs(const struct binding *b, const cpu_set_t *here,
                                         const struct placement_wish *asked)
 {

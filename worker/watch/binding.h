@@ -1,7 +1,5 @@
-/*
- * The cores, NUMA nodes, thread settings and kernels that every rank got, and problems with them.
- * Wrong placement flags of mpirun or Slurm otherwise show only as slowness.
- */
+/* The cores, NUMA nodes and thread settings that every rank got, and problems with them, which
+ * otherwise only show as slowness. */
 #pragma once
 
 #include <jansson.h>
@@ -32,20 +30,17 @@ struct binding {
 
 void binding_read(int threads, struct binding *binding); /* of the calling rank */
 
-/* hosts[i]: host of rank i. asked: what the job asked for; its threads are ignored. Returns a
- * new array of messages, one with its remedy per kind of problem, about the first ranks
- * affected. Pure. */
+/* hosts[i]: host of rank i. asked: by the job; its threads are ignored. Returns a new array of
+ * messages with remedies, one per kind of problem. Pure. */
 json_t *binding_problems(const struct binding *ranks, const char *const *hosts, int count,
                          const struct placement_wish *asked);
 
 /* Writes a CPU list such as "0-3,8", truncated to the buffer. */
 void binding_cpus_to_text(const cpu_set_t *cpus, char *text, size_t bytes);
 
-/*
- * The engine and OpenBLAS choose their kernels by each host's processor and environment. Different
- * kernels round differently: the job's result is then not reproducible bit for bit, and the
- * replicas of the weights drift apart.
- */
+/* Different kernels of the engine or OpenBLAS, which each host's processor and environment select,
+ * round differently: results are then not reproducible, and the replicas of the weights drift
+ * apart. */
 
 #define KERNEL_KINDS_HOSTS 64 /* listed per kind */
 
@@ -55,6 +50,6 @@ json_t *kernel_kinds(const struct binding *ranks, const char *const *hosts, int 
 /* Returns a new string with the warning for more than one kind, else NULL. */
 json_t *kernel_kinds_problem(const json_t *kinds);
 
-/* Gathers the bindings of all ranks. On rank 0: prints a table, appends problems to r->warnings,
- * fills r->binding and r->kernel_kinds. Collective. */
+/* Gathers all bindings; rank 0 prints a table and fills r->warnings, r->binding and
+ * r->kernel_kinds. Collective. */
 int binding_report(struct run *r, struct error *e);

@@ -1,8 +1,6 @@
-/*
- * Energy used by the machines of a run. The first rank of each machine reads its counters
- * (common/system/powercap.h), which cover the whole machine, and rank 0 reports the sum. A thread
- * reads every ENERGY_READ_SECONDS so that no counter wraps around unnoticed.
- */
+/* Energy used by the machines of a run. The first rank of each reads its counters
+ * (common/system/powercap.h), which cover the whole machine; a thread reads often enough that no
+ * counter wraps around unnoticed. */
 #pragma once
 
 #include <stdint.h>
@@ -27,8 +25,7 @@ void energy_destroy(struct energy *energy); /* NULL is fine */
 
 struct energy_part energy_now(struct energy *energy);
 
-/* On rank 0, writes an `energy` event with the sum if one is due or `last`. None if no machine
- * could be read. */
+/* Rank 0 writes an `energy` event if one is due or `last`; none if no machine could be read. */
 int energy_report(struct energy *energy, struct report *report, int64_t step,
                   const struct energy_part *sum, bool last, struct error *e);
 

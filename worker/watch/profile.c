@@ -128,10 +128,8 @@ static void profile_layer_write_head(FILE *out, const struct table *t, double pe
     fputc('\n', out);
 }
 
-/* Returns the table of layers: one line per layer (spans of the categories forward and backward, in
- * order of first appearance) with milliseconds per step, GFLOP/s, their share of peak_gflops (of
- * one rank; 0: unknown) and the shares of the layer's parts, and a line of totals. The caller frees
- * it. */
+/* One line per layer in order of first appearance: milliseconds per step, GFLOP/s, their share of
+ * peak_gflops (of one rank; 0: unknown), shares of its parts; and totals. The caller frees it. */
 static char *profile_layer_table(const struct trace_span *spans, size_t count, int threads,
                                  double peak_gflops)
 {

@@ -1,10 +1,6 @@
-/*
- * profile.steps: writes attempt-N/trace.json (Chrome's trace format, all ranks on rank 0's clock)
- * and attempt-N/layers.txt (time, GFLOP/s and share of the SGEMM peak of each layer on rank 0).
- *
- * Every call is collective. Tracing starts before step `first` and stops before the step after
- * `last`, so it includes an evaluation between or after them.
- */
+/* profile.steps: attempt-N/trace.json (Chrome's trace format, all ranks on rank 0's clock) and
+ * attempt-N/layers.txt (rank 0). All calls are collective. Tracing stops before the step after
+ * `last`, so it includes an evaluation there. */
 #pragma once
 
 #include "worker/run.h"
@@ -17,8 +13,7 @@ void profile_destroy(struct profile *p); /* NULL is fine */
 /* Call before step number `step` (from 1): starts tracing, or stops it and writes the files. */
 int profile_before_step(struct profile *p, int64_t step, struct error *e);
 
-/* Call at the end of the run: writes the files if still tracing; a warning event if no traced step
- * was reached. */
+/* At the end of the run: writes the files if still tracing; warns if no traced step was reached. */
 int profile_finish(struct profile *p, struct error *e);
 
 /* A traincomm_on_span callback: adds the spans of the all-reduce and of agreements to the trace. */

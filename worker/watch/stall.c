@@ -23,8 +23,7 @@
 #define EVENT_SECONDS   1  /* the event log's disk may be what hangs */
 #define MOVED_BYTES     (1 << 16) /* more than the keep-alive traffic of MPI's daemons */
 
-/* State of a rank, visible to the others on its machine and written by that rank alone. Monotonic
- * clock. */
+/* State of a rank, visible on its machine, written by that rank only. Monotonic clock. */
 struct heartbeat {
     _Atomic int doing, phase;
     _Atomic double since;       /* start of what it is doing */
@@ -296,8 +295,7 @@ static bool stall_is_first_that_runs(const struct stall *s, double now)
     return true;
 }
 
-/* An unreachable host cannot be signalled; its ranks time out on their own, after the rest of the
- * run was stopped. */
+/* An unreachable host cannot be signalled; its ranks time out on their own. */
 static void stall_give_up(const struct stall *s, const struct verdict *v, double now)
 {
     bool in_step = atomic_load(&s->own->phase) == STALL_IN_STEP;
@@ -310,7 +308,7 @@ static void stall_give_up(const struct stall *s, const struct verdict *v, double
     _exit(1);
 }
 
-/* Reports once per phase or step, again if it gets worse, and again after the same time: the daemon
+/* Once per phase or step, again if it gets worse, and again after the same time: the daemon
  * considers a machine without reports lost. */
 static void stall_log(struct stall *s, const struct verdict *v, double now, double began)
 {
@@ -380,8 +378,7 @@ static void stall_check(struct stall *s)
     double now = clock_monotonic(), began = atomic_load(&s->own->phase_at);
     uint64_t progress = stall_progress();
 
-    /* A watcher that was itself stopped wakes up with an old beat; the times of its rank then mean
-     * nothing. */
+    /* A watcher that was itself stopped has an old beat; its rank's times then mean nothing. */
     bool slept = now - atomic_load(&s->own->beat) > LATE_SECONDS;
     atomic_store(&s->own->beat, now);
     if (progress != s->progress || slept)

@@ -1,13 +1,11 @@
 /*
  * Detects that a run makes no progress, from before MPI's start to its end, and diagnoses the cause
- * as far as one machine can see: a rank that is stopped or gone, waits for data, reads or writes
- * files or still computes, or all ranks waiting for other machines.
+ * as far as one machine can see.
  *
  * A thread of each rank watches; once MPI runs, the ranks of a machine share their state in memory.
- * Each rank logs its own part; one reports for the machine, repeatedly while the stall lasts
- * (common/run/stall_report.h), and rank 0 writes a warning event about its machine. A long phase
- * that makes progress (common/run/stall_report.h) is reported as such. The run is not ended here:
- * the daemon reads the log and decides.
+ * Each rank logs its own part; one reports for the machine, repeatedly (common/run/stall_report.h),
+ * and rank 0 writes a warning event. The run is not ended here: the daemon reads the log and
+ * decides.
  */
 #pragma once
 
@@ -29,9 +27,8 @@ enum stall_doing {
 
 struct stall;
 
-/* Starts watching, in phase STALL_IN_START and waiting for the other ranks, because MPI's start
- * comes next. With seconds 0 nothing is watched and *out is NULL, which all calls accept.
- * give_up_seconds: see start.h. */
+/* Starts watching, as waiting for the other ranks, because MPI's start comes next. With seconds 0
+ * *out is NULL, which all calls accept. give_up_seconds: see start.h. */
 int stall_create(double seconds, double give_up_seconds, struct stall **out, struct error *e);
 
 /* From now until stall_unshare the ranks of a machine see each other. Collective. */
@@ -49,7 +46,7 @@ void stall_doing(struct stall *s, enum stall_doing doing);
 void stall_phase(struct stall *s, enum stall_phase phase);
 void stall_step_ended(struct stall *s, int64_t step); /* step: number of completed steps */
 
-/* Bytes sent (acknowledged) and received by all open TCP connections of this process, MPI's among
- * them; decreases if a connection was closed. The gradients of a step move over a slow network long
- * before their sum is complete, and MPI does not report progress. Other transports are not seen. */
+/* Bytes sent (acknowledged) and received by this process's open TCP connections; decreases if one
+ * was closed. The gradients of a step move over a slow network long before their sum is complete,
+ * and MPI does not report progress. */
 uint64_t stall_tcp_bytes(void);

@@ -1,8 +1,5 @@
-/*
- * Step times of the ranks, and the rank that holds up the others. In data-parallel training every
- * rank does the same work, so a rank whose own time (without waiting for others) stays above the
- * median of the others has a slow core, disk or neighbour.
- */
+/* Step times of the ranks, and the rank that holds up the others: every rank does the same work, so
+ * one whose own time stays above the median has a slow core, disk or neighbour. */
 #pragma once
 
 #include <stdbool.h>
@@ -38,14 +35,13 @@ struct straggler {
 
 struct stragglers;
 
-/* host: (world), the lowest rank on each rank's host. With several hosts, slow ranks of one host
- * are reported together. */
+/* host: (world), the lowest rank on each rank's host. Slow ranks of one host are reported
+ * together. */
 struct stragglers *stragglers_create(int world, const int *host);
 void stragglers_destroy(struct stragglers *s); /* NULL is fine */
 
-/* every: (world), one step of all ranks, which took step_ms. Returns true with *found, the slowest
- * one, if a rank has just become a straggler. It is not reported again before its excess has
- * halved. */
+/* every: (world), one step, which took step_ms. Returns true with *found, the slowest one, if a
+ * rank has just become a straggler. It is reported again only after its excess has halved. */
 bool stragglers_add(struct stragglers *s, const struct rank_times *every, double step_ms,
                     struct straggler *found);
 
@@ -57,10 +53,7 @@ struct host_pace {
 /* host: as above. Fills hosts (world) with the hosts, slowest first, and returns their number. */
 int host_paces(const struct rank_times *every, const int *host, int world, struct host_pace *hosts);
 
-/*
- * Exchange of the step times. Everything that rank 0 does per rank and step is here;
- * tests/bench/ranks measures its cost.
- */
+/* Exchange of the step times. tests/bench/ranks measures its cost per rank and step. */
 
 /* What each rank tells the others after a step; plain doubles, for a gather. */
 struct rank_step {
@@ -77,14 +70,13 @@ struct rank_timing;
 struct rank_timing *rank_timing_create(struct traincomm *comm, struct report *report);
 void rank_timing_destroy(struct rank_timing *p); /* NULL is fine */
 
-/* Returns the mean loss of the step and the sums of the other numbers over the ranks, and keeps
- * each rank's times. Collective; synchronises the ranks. */
+/* Returns the mean loss and the sums of the other numbers, and keeps each rank's times. Collective;
+ * synchronises the ranks. */
 struct rank_step rank_timing_gather(struct rank_timing *p, const struct rank_step *mine);
 
-/* Adds to the step event being written: slowest_rank, and each rank's rank_busy_ms; with too many
- * ranks for one line instead the slowest hosts (means over their ranks) and the median host. */
+/* Adds slowest_rank and each rank's rank_busy_ms to the step event, or with too many ranks the
+ * slowest hosts (means of their ranks) and the median host. */
 void rank_timing_report(const struct rank_timing *p);
 
-/* Writes a `straggler` event and a warning if a rank has become one in this step, which took
- * step_ms. Rank 0. */
+/* Writes a `straggler` event and a warning if a rank has just become one. Rank 0. */
 int straggler_report(struct rank_timing *p, int64_t step, double step_ms, struct error *e);
