@@ -236,7 +236,7 @@ static void tensorboard_write_plugin(struct board *b, double t, uint8_t *content
                              (ProtobufCBinaryData){bytes, content}, &tensor);
 }
 
-static int tensorboard_write_hparams(struct board *b, const struct store_job *job)
+static void tensorboard_write_hparams(struct board *b, const struct store_job *job)
 {
     Tensorboard__HparamsData data = TENSORBOARD__HPARAMS_DATA__INIT;
     Tensorboard__SessionStart start = TENSORBOARD__SESSION_START__INIT;
@@ -256,15 +256,12 @@ static int tensorboard_write_hparams(struct board *b, const struct store_job *jo
     start.start_time_secs = job->created_at;
     data.session_start_info = &start;
     size_t bytes = tensorboard__hparams_data__get_packed_size(&data);
-    uint8_t *content = malloc(bytes);
-    if (content) {
-        tensorboard__hparams_data__pack(&data, content);
-        tensorboard_write_plugin(b, job->created_at, content, bytes);
-    }
+    uint8_t *content = xmalloc(bytes);
+    tensorboard__hparams_data__pack(&data, content);
+    tensorboard_write_plugin(b, job->created_at, content, bytes);
     free(content);
     free(h);
     json_decref(spec);
-    return content ? 0 : error_set(b->e, ERR_NO_MEMORY, "no memory for the TensorBoard file");
 }
 
 int export_tensorboard(struct store *store, const struct store_job *job, FILE *out, struct error *e)
@@ -273,11 +270,9 @@ int export_tensorboard(struct store *store, const struct store_job *job, FILE *o
     struct store_metric_ends ends;
 
     tensorboard_write_version(&b, job->created_at);
-    int status = tensorboard_write_hparams(&b, job);
-    if (status == 0)
-        tensorboard_write_note(&b, job);
-    if (status == 0)
-        status = store_metric_ends(store, job->id, 0, INT64_MAX, STEPS_EXACT, &ends, e);
+    tensorboard_write_hparams(&b, job);
+    tensorboard_write_note(&b, job);
+    int status = store_metric_ends(store, job->id, 0, INT64_MAX, STEPS_EXACT, &ends, e);
     if (status == 0)
         status = store_metric_parts(store, job->id, ends.first_step, ends.last_step + 1,
                                     ends.rows > STEPS_EXACT ? STEPS_EXACT / 2 : INT64_MAX,

@@ -147,7 +147,7 @@ static int attempt_tell_failure(struct sql *c, int64_t id, const struct store_at
         .t = end->change.now,
     };
 
-    return store_tell(c, &fact, e);
+    return store_call_hook(c, &fact, e);
 }
 
 static int attempt_end(struct sql *c, int64_t id, const struct store_attempt_end *end,

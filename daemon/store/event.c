@@ -55,12 +55,12 @@ int store_event_state(struct sql *c, int64_t job_id, const struct store_state_ch
     return status;
 }
 
-int event_tell(struct sql *c, const struct store_fact *of, struct error *e)
+int event_call_hook(struct sql *c, const struct store_fact *of, struct error *e)
 {
     struct store_fact fact = *of;
 
     fact.what = STORE_FACT_EVENT;
-    return store_tell(c, &fact, e);
+    return store_call_hook(c, &fact, e);
 }
 
 int store_event_insert(struct sql *c, int64_t job_id, int64_t attempt, const char *type,
@@ -73,7 +73,7 @@ int store_event_insert(struct sql *c, int64_t job_id, int64_t attempt, const cha
 
     if (!status && !inserted)
         status = error_set(e, ERR_NOT_FOUND, "there is no job %lld", (long long)job_id);
-    return status || fact.type != EVENT_WARNING ? status : event_tell(c, &fact, e);
+    return status || fact.type != EVENT_WARNING ? status : event_call_hook(c, &fact, e);
 }
 
 int store_event_of_attempt(struct sql *c, int64_t job_id, const char *type, const json_t *fields,

@@ -61,7 +61,7 @@ int event_insert_body(struct sql *c, int64_t job_id, int64_t attempt, int64_t se
                       const char *type, const json_t *body, int *inserted, struct error *e);
 
 /* Passes an event to the hook of store_on_fact. */
-int event_tell(struct sql *c, const struct store_fact *of, struct error *e);
+int event_call_hook(struct sql *c, const struct store_fact *of, struct error *e);
 
 int store_event_state(struct sql *c, int64_t job_id, const struct store_state_change *change,
                       struct error *e);

@@ -194,12 +194,12 @@ static int ingest_event(struct sql *c, const struct store_batch *batch,
         return ingest_step(c, batch->job_id, event, steps, e);
     case EVENT_EVAL:
         status = ingest_eval(c, batch->job_id, event, e);
-        return status ? status : event_tell(c, &fact, e);
+        return status ? status : event_call_hook(c, &fact, e);
     case EVENT_ENERGY:
         return ingest_energy(c, batch, event, e);
     case EVENT_STRAGGLER:
     case EVENT_WARNING:
-        return event_tell(c, &fact, e);
+        return event_call_hook(c, &fact, e);
     case EVENT_RUN_STOP: /* says more of the speed than the last step */
         status = ingest_finish_steps(c, batch->job_id, steps, e);
         steps->newest = NULL;

@@ -69,7 +69,7 @@ int store_state_apply(struct sql *c, int64_t id, const struct store_state_change
     if (status || from == change->to || !job_state_is_final(change->to))
         return status;
     struct store_fact fact = {.what = STORE_FACT_END, .id = id, .change = change, .t = change->now};
-    return store_tell(c, &fact, e);
+    return store_call_hook(c, &fact, e);
 }
 
 int store_job_set_state(struct store *s, int64_t id, const struct store_state_change *change,

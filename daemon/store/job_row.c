@@ -122,12 +122,9 @@ static enum job_state job_state(sqlite3_stmt *row, int column)
 /* Takes ownership of stored. */
 static char *job_absolute_run_dir(const struct store *s, char *stored)
 {
-    char *path;
-
     if (!s->jobs_dir || !stored || strncmp(stored, JOBS, strlen(JOBS)) != 0)
         return stored;
-    if (asprintf(&path, "%s/%s", s->jobs_dir, stored + strlen(JOBS)) < 0)
-        path = NULL;
+    char *path = xasprintf("%s/%s", s->jobs_dir, stored + strlen(JOBS));
     free(stored);
     return path;
 }

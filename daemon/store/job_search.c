@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "common/buffer.h"
+#include "common/xalloc.h"
 #include "daemon/store/sql.h"
 #include "daemon/store/store_internal.h"
 
@@ -165,17 +166,14 @@ static int search_count(struct sql *c, const struct store_job_filter *f, int64_t
 /* The position of the next page, after the last row. */
 static char *search_next(sqlite3_stmt *row)
 {
-    char *next = NULL;
-    int written, type = sqlite3_column_type(row, 1);
+    int type = sqlite3_column_type(row, 1);
     long long id = sqlite3_column_int64(row, 0);
 
     if (type == SQLITE_NULL)
-        written = asprintf(&next, "%lld", id);
-    else if (type == SQLITE_TEXT)
-        written = asprintf(&next, "%lld,%s", id, (const char *)sqlite3_column_text(row, 1));
-    else
-        written = asprintf(&next, "%lld,%.17g", id, sqlite3_column_double(row, 1));
-    return written < 0 ? NULL : next;
+        return xasprintf("%lld", id);
+    if (type == SQLITE_TEXT)
+        return xasprintf("%lld,%s", id, (const char *)sqlite3_column_text(row, 1));
+    return xasprintf("%lld,%.17g", id, sqlite3_column_double(row, 1));
 }
 
 static sqlite3_stmt *search_query(struct sql *c, const struct store_job_filter *f, struct error *e)
@@ -201,10 +199,8 @@ static int search_ids(struct sql *c, const struct store_job_filter *f, size_t li
     *count = 0;
     while ((status = sql_row(c, row, e)) > 0) {
         ids[(*count)++] = sqlite3_column_int64(row, 0);
-        if (*count == limit && !(*next = search_next(row))) {
-            sql_done(row);
-            return error_set(e, ERR_NO_MEMORY, "no memory for a list of jobs");
-        }
+        if (*count == limit)
+            *next = search_next(row);
     }
     if (*count > limit) {
         *count = limit;
@@ -223,11 +219,8 @@ static int search_plain(struct store *s, const struct store_job_filter *f, size_
     if (status || jobs->count <= limit)
         return status;
     store_job_clear(&jobs->items[--jobs->count]);
-    if (asprintf(next, "%lld", (long long)jobs->items[limit - 1].id) >= 0)
-        return 0;
-    *next = NULL;
-    store_jobs_clear(jobs);
-    return error_set(e, ERR_NO_MEMORY, "no memory for a list of jobs");
+    *next = xasprintf("%lld", (long long)jobs->items[limit - 1].id);
+    return 0;
 }
 
 static bool search_takes_all(const struct store_job_filter *f)
@@ -243,13 +236,11 @@ int store_job_search(struct store *s, const struct store_job_filter *filter,
     bool plain = all && !filter->sort;
     struct store_job_filter one_more = *filter;
     size_t limit = (size_t)filter->limit, count = 0;
-    int64_t *ids = calloc(limit + 1, sizeof *ids);
+    int64_t *ids = xcalloc(limit + 1, sizeof *ids);
 
     *jobs = (struct store_jobs){0};
     one_more.limit++;
     *next = NULL;
-    if (!ids)
-        return error_set(e, ERR_NO_MEMORY, "no memory for a list of jobs");
     int status = all ? job_search_count_all(s, filter->states, total, e) : 0;
     struct sql *c = sql_read_begin(s);
     if (!all)

@@ -115,7 +115,7 @@ static int node_write_check(struct sql *c, const struct store_node_check *k, dou
                 "delete from node_check where node = ?1 and id <= (select id from "
                 "node_check where node = ?1 order by id desc limit 1 offset ?2)",
                 "si", k->node, (int64_t)STORE_NODE_CHECKS) ||
-        (drained && store_tell(c, &fact, e)))
+        (drained && store_call_hook(c, &fact, e)))
         return -(int)e->code;
     return 0;
 }

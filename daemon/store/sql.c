@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "common/clock.h"
+#include "common/xalloc.h"
 #include "daemon/store/store_internal.h"
 
 int sql_error(sqlite3 *db, struct error *e, const char *what)
@@ -199,8 +200,7 @@ int sql_run(struct sql *c, struct error *e, int *changed, const char *sql, const
 
 char *sql_text(sqlite3_stmt *statement, int column)
 {
-    const char *text = (const char *)sqlite3_column_text(statement, column);
-    return text ? strdup(text) : NULL;
+    return xstrdup_or_null((const char *)sqlite3_column_text(statement, column));
 }
 
 double sql_double(sqlite3_stmt *statement, int column)
@@ -271,11 +271,11 @@ int sql_write_end(struct store *s, struct sql *c, int status, struct error *e)
         sqlite3_exec(c->db, "rollback", NULL, NULL, NULL);
     if (status == 0)
         atomic_fetch_add(&s->commits, 1);
-    else if (c->undone)
-        c->undone(c->witness_context);
+    else if (c->rollback_hook)
+        c->rollback_hook(c->hook_context);
     for (int i = 0; status == 0 && i < STORE_LISTENERS; i++)
-        if (s->told[i].told)
-            s->told[i].told(s->told[i].context);
+        if (s->listeners[i].committed)
+            s->listeners[i].committed(s->listeners[i].context);
     pthread_mutex_unlock(&s->writing);
     return status;
 }
@@ -298,7 +298,7 @@ void sql_read_end(struct store *s, struct sql *c)
     pthread_mutex_unlock(&s->lending);
 }
 
-int store_tell(struct sql *c, const struct store_fact *fact, struct error *e)
+int store_call_hook(struct sql *c, const struct store_fact *fact, struct error *e)
 {
-    return c->witness ? c->witness(c, fact, c->witness_context, e) : 0;
+    return c->hook ? c->hook(c, fact, c->hook_context, e) : 0;
 }

@@ -74,7 +74,7 @@ int64_t sql_int(sqlite3_stmt *statement, int column, int64_t fallback);
 int sql_error(sqlite3 *db, struct error *e, const char *what);
 
 /* Passes the fact to the hook, if any. */
-int store_tell(struct sql *c, const struct store_fact *fact, struct error *e);
+int store_call_hook(struct sql *c, const struct store_fact *fact, struct error *e);
 
 /* Hides events and series that a removed job left. ?1 is the id. */
 #define STORE_OF_JOB "job_id = (select id from job where id = ?1)"

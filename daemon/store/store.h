@@ -57,7 +57,7 @@ struct store_fact {
 };
 
 /* Called inside the transaction that stores the fact; an error undoes both. */
-typedef int store_witness(struct sql *c, const struct store_fact *fact, void *context,
-                          struct error *e);
+typedef int store_fact_hook(struct sql *c, const struct store_fact *fact, void *context,
+                            struct error *e);
 /* The transaction was rolled back. */
-typedef void store_undone(void *context);
+typedef void store_rollback_hook(void *context);

@@ -14,10 +14,10 @@
 
 struct sql {
     sqlite3 *db;
-    bool durable;           /* synchronous=FULL */
-    store_witness *witness; /* of store_on_fact */
-    store_undone *undone;
-    void *witness_context;
+    bool durable;          /* synchronous=FULL */
+    store_fact_hook *hook; /* of store_on_fact */
+    store_rollback_hook *rollback_hook;
+    void *hook_context;
     int count;
     struct {
         const char *sql; /* a literal: known by its address */
@@ -36,9 +36,9 @@ struct store {
     _Atomic double waits_since; /* monotonic: the watched thread waits for the writer; 0: not */
     bool watches;
     struct {
-        void (*told)(void *context);
+        void (*committed)(void *context);
         void *context;
-    } told[STORE_LISTENERS]; /* guarded by writing */
+    } listeners[STORE_LISTENERS]; /* guarded by writing */
     _Atomic uint64_t commits;
     pthread_mutex_t counting; /* guards counted */
     struct {

@@ -344,27 +344,29 @@ double store_wait_seconds(struct store *s)
     return since > 0 ? clock_monotonic() - since : 0;
 }
 
-void store_on_commit(struct store *s, void (*told)(void *context), void *context)
+void store_on_commit(struct store *s, void (*committed)(void *context), void *context)
 {
     int i = 0;
 
     pthread_mutex_lock(&s->writing);
-    while (i < STORE_LISTENERS && (told ? s->told[i].told != NULL : s->told[i].context != context))
+    while (i < STORE_LISTENERS &&
+           (committed ? s->listeners[i].committed != NULL : s->listeners[i].context != context))
         i++;
-    assert(i < STORE_LISTENERS || !told);
+    assert(i < STORE_LISTENERS || !committed);
     if (i < STORE_LISTENERS) {
-        s->told[i].told = told;
-        s->told[i].context = told ? context : NULL;
+        s->listeners[i].committed = committed;
+        s->listeners[i].context = committed ? context : NULL;
     }
     pthread_mutex_unlock(&s->writing);
 }
 
-void store_on_fact(struct store *s, store_witness *witness, store_undone *undone, void *context)
+void store_on_fact(struct store *s, store_fact_hook *hook, store_rollback_hook *rollback_hook,
+                   void *context)
 {
     pthread_mutex_lock(&s->writing);
-    s->writer.witness = witness;
-    s->writer.undone = undone;
-    s->writer.witness_context = context;
+    s->writer.hook = hook;
+    s->writer.rollback_hook = rollback_hook;
+    s->writer.hook_context = context;
     pthread_mutex_unlock(&s->writing);
 }
 

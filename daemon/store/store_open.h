@@ -26,7 +26,8 @@ int store_check(struct store *s, struct error *e);
 
 /* Called after each commit, on its thread: must be quick and not call the store. NULL removes the
  * one with this context. */
-void store_on_commit(struct store *s, void (*told)(void *context), void *context);
+void store_on_commit(struct store *s, void (*committed)(void *context), void *context);
 
 /* NULL, NULL removes it. */
-void store_on_fact(struct store *s, store_witness *witness, store_undone *undone, void *context);
+void store_on_fact(struct store *s, store_fact_hook *hook, store_rollback_hook *rollback_hook,
+                   void *context);

@@ -132,7 +132,7 @@ int store_sweep_end(struct store *s, int64_t id, const char *state, double now, 
                 "update sweep_trial set state = 'cancelled' where sweep_id = ? and state = "
                 "'waiting'",
                 "i", id) ||
-        store_tell(c, &fact, e);
+        store_call_hook(c, &fact, e);
     return sql_write_end(s, c, failed ? -(int)e->code : 0, e);
 }
 

@@ -13,7 +13,7 @@
 #include "common/run/provenance.h"
 #include "common/xalloc.h"
 #include "config.h"
-#include "daemon/archive/job_archive.h"
+#include "daemon/export/job_archive.h"
 #include "daemon/export/export.h"
 #include "daemon/http/handlers/handle_run_file.h"
 #include "daemon/http/routes.h"
@@ -169,10 +169,10 @@ static int handle_archive_add_all(const struct request *q, const struct store_jo
                                   bool weights, struct job_archive_files *files, struct error *e)
 {
     struct error missing;
-    int status = job_archive_add_text(files, "job.json", strdup(job->spec), e);
+    int status = job_archive_add_text(files, "job.json", job->spec, e);
 
     if (!status)
-        status = job_archive_add_text(files, "plan.json", strdup(job->plan), e);
+        status = job_archive_add_text(files, "plan.json", job->plan, e);
     if (!status)
         status = handle_archive_add_events(q, files, e);
     if (status)

@@ -28,8 +28,8 @@ struct job_archive_files {
     const char *folder;
 };
 
-/* Take ownership of text and fd, also on error. */
-int job_archive_add_text(struct job_archive_files *files, const char *name, char *text,
+/* Takes a copy of text, and ownership of fd, also on error. */
+int job_archive_add_text(struct job_archive_files *files, const char *name, const char *text,
                          struct error *e);
 int job_archive_add_fd(struct job_archive_files *files, const char *name, int fd, struct error *e);
 /* Closes fd, and opens the file again when it is written. */
