@@ -54,7 +54,7 @@ int handle_healthz(const struct request *q, struct reply *r, struct error *e)
 }
 
 /* A quota or a lack of inodes is a full disk too. */
-static int handle_about_check_room(const char *folder, struct error *e)
+static int about_check_room(const char *folder, struct error *e)
 {
     int fd = open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
     int failed = fd < 0 || fallocate(fd, 0, 0, ROOM_BYTES) ? errno : 0;
@@ -74,7 +74,7 @@ int handle_readyz(const struct request *q, struct reply *r, struct error *e)
 {
     struct job_slots slots;
 
-    if (store_check(q->app->store, e) || handle_about_check_room(q->config->state, e)) {
+    if (store_check(q->app->store, e) || about_check_room(q->config->state, e)) {
         reply_problem(r, 503, e, NULL);
         return 0;
     }

@@ -99,15 +99,15 @@ static json_t *checkpoint_read_state(const char *run_dir, int64_t step, struct s
     return NULL;
 }
 
-static const char *handle_checkpoints_digest_in(const json_t *state, const char *name)
+static const char *checkpoints_digest_in(const json_t *state, const char *name)
 {
     return json_string_value(json_object_get(json_object_get(state, "files"), name));
 }
 
-static bool handle_checkpoints_is_as_written(const json_t *state, const char *name, int fd)
+static bool checkpoints_is_as_written(const json_t *state, const char *name, int fd)
 {
     char path[32], hex[DIGEST_BYTES];
-    const char *wanted = handle_checkpoints_digest_in(state, name);
+    const char *wanted = checkpoints_digest_in(state, name);
     struct error ignored;
     struct stat st;
 
@@ -118,12 +118,12 @@ static bool handle_checkpoints_is_as_written(const json_t *state, const char *na
     return whole;
 }
 
-static bool handle_checkpoints_is_after(const struct timespec *a, const struct timespec *b)
+static bool checkpoints_is_after(const struct timespec *a, const struct timespec *b)
 {
     return a->tv_sec > b->tv_sec || (a->tv_sec == b->tv_sec && a->tv_nsec > b->tv_nsec);
 }
 
-static bool handle_checkpoints_has_its_size(int fd)
+static bool checkpoints_has_its_size(int fd)
 {
     char path[32];
     struct safetensors *file;
@@ -136,19 +136,19 @@ static bool handle_checkpoints_has_its_size(int fd)
 }
 
 /* Read whole only once and if it changed after state.json, which is written last. */
-static bool handle_checkpoints_seems_whole(const json_t *state, const struct stat *state_file,
-                                           const char *name, int fd)
+static bool checkpoints_seems_whole(const json_t *state, const struct stat *state_file,
+                                    const char *name, int fd)
 {
-    const char *wanted = handle_checkpoints_digest_in(state, name);
+    const char *wanted = checkpoints_digest_in(state, name);
     struct stat st;
     bool whole;
 
-    if (!wanted || fstat(fd, &st) || !handle_checkpoints_has_its_size(fd))
+    if (!wanted || fstat(fd, &st) || !checkpoints_has_its_size(fd))
         return false;
     if (checkpoints_find_verdict(&st, wanted, &whole))
         return whole;
-    return !handle_checkpoints_is_after(&st.st_mtim, &state_file->st_mtim) ||
-           handle_checkpoints_is_as_written(state, name, fd);
+    return !checkpoints_is_after(&st.st_mtim, &state_file->st_mtim) ||
+           checkpoints_is_as_written(state, name, fd);
 }
 
 static bool checkpoint_is_complete(const char *run_dir, int64_t step, const json_t *state,
@@ -160,7 +160,7 @@ static bool checkpoint_is_complete(const char *run_dir, int64_t step, const json
 
     json_object_foreach (files, name, digest) {
         int fd = whole ? checkpoint_open(run_dir, step, name) : -1;
-        whole = fd >= 0 && handle_checkpoints_seems_whole(state, state_file, name, fd);
+        whole = fd >= 0 && checkpoints_seems_whole(state, state_file, name, fd);
         if (fd >= 0)
             close(fd);
     }
@@ -188,8 +188,7 @@ static json_t *checkpoint_to_json(const char *run_dir, int64_t step)
                      "complete", complete);
 }
 
-static int handle_checkpoints_list_of(const struct store_job *job, struct dirent ***names,
-                                      struct error *e)
+static int checkpoints_list_of(const struct store_job *job, struct dirent ***names, struct error *e)
 {
     char folder[PATH_MAX];
 
@@ -199,8 +198,7 @@ static int handle_checkpoints_list_of(const struct store_job *job, struct dirent
     return checkpoint_list(folder, names, e);
 }
 
-static int handle_checkpoints_get_job(const struct request *q, struct store_job *job,
-                                      struct error *e)
+static int checkpoints_get_job(const struct request *q, struct store_job *job, struct error *e)
 {
     int status = store_job_get(q->app->store, q->id, job, e);
 
@@ -214,9 +212,9 @@ int handle_checkpoints(const struct request *q, struct reply *r, struct error *e
     struct store_job job;
     struct dirent **names;
 
-    if (handle_checkpoints_get_job(q, &job, e))
+    if (checkpoints_get_job(q, &job, e))
         return -(int)e->code;
-    int count = handle_checkpoints_list_of(&job, &names, e);
+    int count = checkpoints_list_of(&job, &names, e);
     if (count < 0) {
         store_job_clear(&job);
         return count;
@@ -232,12 +230,12 @@ int handle_checkpoints(const struct request *q, struct reply *r, struct error *e
     return reply_json(r, 200, json_pack("{s:o}", "checkpoints", list), e);
 }
 
-static int handle_checkpoints_no_such_step(const struct request *q, const struct store_job *job,
-                                           const char *text, struct error *e)
+static int checkpoints_no_such_step(const struct request *q, const struct store_job *job,
+                                    const char *text, struct error *e)
 {
     char steps[200] = "";
     struct dirent **names;
-    int count = handle_checkpoints_list_of(job, &names, e);
+    int count = checkpoints_list_of(job, &names, e);
 
     if (count < 0)
         return count;
@@ -257,8 +255,8 @@ static int handle_checkpoints_no_such_step(const struct request *q, const struct
 }
 
 /* The digest is the entity tag; damaged files are refused. */
-static int handle_checkpoints_open_model(const struct request *q, struct store_job *job, int *fd,
-                                         char tag[DIGEST_BYTES + 2], struct error *e)
+static int checkpoints_open_model(const struct request *q, struct store_job *job, int *fd,
+                                  char tag[DIGEST_BYTES + 2], struct error *e)
 {
     const char *text = strrchr(q->path, '/') + 1;
     size_t digits = strspn(text, "0123456789");
@@ -268,13 +266,12 @@ static int handle_checkpoints_open_model(const struct request *q, struct store_j
     int64_t step = digits <= 18 ? strtoll(text, NULL, 10) : -1;
     *fd = checkpoint_open(job->run_dir, step, CHECKPOINT_MODEL);
     if (*fd < 0)
-        return handle_checkpoints_no_such_step(q, job, text, e);
+        return checkpoints_no_such_step(q, job, text, e);
     struct stat unused;
     json_t *state = checkpoint_read_state(job->run_dir, step, &unused);
     int status = 0;
-    if (handle_checkpoints_is_as_written(state, CHECKPOINT_MODEL, *fd)) {
-        snprintf(tag, DIGEST_BYTES + 2, "\"%s\"",
-                 handle_checkpoints_digest_in(state, CHECKPOINT_MODEL));
+    if (checkpoints_is_as_written(state, CHECKPOINT_MODEL, *fd)) {
+        snprintf(tag, DIGEST_BYTES + 2, "\"%s\"", checkpoints_digest_in(state, CHECKPOINT_MODEL));
     } else {
         close(*fd);
         status = error_set(
@@ -287,8 +284,8 @@ static int handle_checkpoints_open_model(const struct request *q, struct store_j
 }
 
 /* "bytes=FROM-", "bytes=FROM-TO" or "bytes=-LAST" (RFC 9110, 14.1.2); false: ignore it. */
-static bool handle_checkpoints_parse_range(const char *text, uint64_t size, uint64_t *from,
-                                           uint64_t *bytes)
+static bool checkpoints_parse_range(const char *text, uint64_t size, uint64_t *from,
+                                    uint64_t *bytes)
 {
     char *end;
 
@@ -314,7 +311,7 @@ static bool handle_checkpoints_parse_range(const char *text, uint64_t size, uint
     return !*end && to >= first;
 }
 
-static void handle_checkpoints_refuse_range(struct reply *r, uint64_t size, uint64_t from)
+static void checkpoints_refuse_range(struct reply *r, uint64_t size, uint64_t from)
 {
     struct error e;
 
@@ -325,8 +322,8 @@ static void handle_checkpoints_refuse_range(struct reply *r, uint64_t size, uint
 }
 
 /* Takes over fd. */
-static int handle_checkpoints_send_model(const struct request *q, struct reply *r, int fd,
-                                         const char *tag, struct error *e)
+static int checkpoints_send_model(const struct request *q, struct reply *r, int fd, const char *tag,
+                                  struct error *e)
 {
     struct stat st;
     uint64_t from = 0, bytes;
@@ -344,10 +341,10 @@ static int handle_checkpoints_send_model(const struct request *q, struct reply *
         close(fd);
         return reply_text(r, 304, r->type, "", 0, e);
     }
-    bool part = same && handle_checkpoints_parse_range(q->range, size, &from, &bytes);
+    bool part = same && checkpoints_parse_range(q->range, size, &from, &bytes);
     if (part && bytes == 0) {
         close(fd);
-        handle_checkpoints_refuse_range(r, size, from);
+        checkpoints_refuse_range(r, size, from);
         return 0;
     }
     if (!part) {
@@ -367,14 +364,14 @@ int handle_checkpoint(const struct request *q, struct reply *r, struct error *e)
     char tag[DIGEST_BYTES + 2];
     int fd = -1;
 
-    if (handle_checkpoints_get_job(q, &job, e))
+    if (checkpoints_get_job(q, &job, e))
         return -(int)e->code;
-    int status = handle_checkpoints_open_model(q, &job, &fd, tag, e);
+    int status = checkpoints_open_model(q, &job, &fd, tag, e);
     if (status == 0) {
         reply_header(r, "Content-Disposition",
                      "attachment; filename=\"job-%lld-step-%s.safetensors\"", (long long)q->id,
                      strrchr(q->path, '/') + 1);
-        status = handle_checkpoints_send_model(q, r, fd, tag, e);
+        status = checkpoints_send_model(q, r, fd, tag, e);
     }
     store_job_clear(&job);
     return status;

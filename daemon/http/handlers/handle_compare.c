@@ -16,7 +16,7 @@ struct compared {
     json_t *files[JOBS_MAX];     /* provenance.json; NULL: it has none */
 };
 
-static int handle_compare_parse_ids(const char *text, int64_t *ids, size_t *count, struct error *e)
+static int compare_parse_ids(const char *text, int64_t *ids, size_t *count, struct error *e)
 {
     const char *at = text;
 
@@ -33,13 +33,12 @@ static int handle_compare_parse_ids(const char *text, int64_t *ids, size_t *coun
                      JOBS_MAX, text ? text : "");
 }
 
-static int handle_compare_compared_load(const struct request *q, struct compared *c,
-                                        struct error *e)
+static int compare_compared_load(const struct request *q, struct compared *c, struct error *e)
 {
     int64_t ids[JOBS_MAX];
     size_t count;
 
-    if (handle_compare_parse_ids(request_query(q, "ids"), ids, &count, e))
+    if (compare_parse_ids(request_query(q, "ids"), ids, &count, e))
         return -(int)e->code;
     for (size_t i = 0; i < count; i++) {
         if (store_job_get(q->app->store, ids[i], &c->jobs[i], e))
@@ -57,7 +56,7 @@ static int handle_compare_compared_load(const struct request *q, struct compared
     return 0;
 }
 
-static void handle_compare_compared_clear(struct compared *c)
+static void compare_compared_clear(struct compared *c)
 {
     for (size_t i = 0; i < c->count; i++) {
         store_job_clear(&c->jobs[i]);
@@ -85,8 +84,8 @@ int handle_compare(const struct request *q, struct reply *r, struct error *e)
     struct compared c = {0};
     struct json_text text = JSON_TEXT;
 
-    if (handle_compare_compared_load(q, &c, e)) {
-        handle_compare_compared_clear(&c);
+    if (compare_compared_load(q, &c, e)) {
+        compare_compared_clear(&c);
         return -(int)e->code;
     }
     json_t *differences = json_array();
@@ -102,6 +101,6 @@ int handle_compare(const struct request *q, struct reply *r, struct error *e)
     json_text_value(&text, "differences", differences);
     json_text_value(&text, "provenance", compare_runs(&c));
     json_text_close(&text, '}');
-    handle_compare_compared_clear(&c);
+    compare_compared_clear(&c);
     return reply_json_text(r, 200, &text, e);
 }

@@ -8,7 +8,7 @@
 #include "daemon/http/stream/stream.h"
 #include "daemon/store/event.h"
 
-static bool handle_events_wants_stream(const struct request *q)
+static bool events_wants_stream(const struct request *q)
 {
     return q->accept && strstr(q->accept, "text/event-stream");
 }
@@ -103,14 +103,13 @@ int handle_events(const struct request *q, struct reply *r, struct error *e)
     if (store_job_get(q->app->store, q->id, &job, e))
         return -(int)e->code;
     store_job_clear(&job);
-    return handle_events_wants_stream(q) ? events_stream(q, q->id, r, e)
-                                         : events_page(q, q->id, r, e);
+    return events_wants_stream(q) ? events_stream(q, q->id, r, e) : events_page(q, q->id, r, e);
 }
 
 int handle_all_events(const struct request *q, struct reply *r, struct error *e)
 {
-    return handle_events_wants_stream(q) ? events_stream(q, STORE_ALL_JOBS, r, e)
-                                         : events_page(q, STORE_ALL_JOBS, r, e);
+    return events_wants_stream(q) ? events_stream(q, STORE_ALL_JOBS, r, e)
+                                  : events_page(q, STORE_ALL_JOBS, r, e);
 }
 
 #define POINTS_MAX 1000 /* of up to 64 ranks each (worker/watch/straggler.c) */

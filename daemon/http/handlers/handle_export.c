@@ -59,7 +59,7 @@ int handle_tensorboard(const struct request *q, struct reply *r, struct error *e
 }
 
 /* Unlinked: nothing is left behind. */
-static int handle_archive_nameless_file(const struct request *q, struct error *e)
+static int export_nameless_file(const struct request *q, struct error *e)
 {
     char path[PATH_MAX];
 
@@ -73,17 +73,17 @@ static int handle_archive_nameless_file(const struct request *q, struct error *e
     return fd;
 }
 
-static bool handle_archive_write_event(void *context, const struct store_event_row *row)
+static bool export_write_event(void *context, const struct store_event_row *row)
 {
     return fprintf(context, "{\"attempt\": %lld, \"t\": %.6f, \"type\": \"%s\", \"body\": %s}\n",
                    (long long)row->attempt, row->t, row->type, row->body) > 0;
 }
 
-static int handle_archive_add_events(const struct request *q, struct job_archive_files *files,
-                                     struct error *e)
+static int export_add_events(const struct request *q, struct job_archive_files *files,
+                             struct error *e)
 {
     struct store_event_range range = {.job_id = q->id};
-    int fd = handle_archive_nameless_file(q, e);
+    int fd = export_nameless_file(q, e);
     FILE *out = fd < 0 ? NULL : fdopen(dup(fd), "w");
 
     if (fd < 0)
@@ -92,7 +92,7 @@ static int handle_archive_add_events(const struct request *q, struct job_archive
         close(fd);
         return error_set(e, ERR_NO_MEMORY, "no memory for the archive");
     }
-    int status = store_event_each(q->app->store, &range, handle_archive_write_event, out, e);
+    int status = store_event_each(q->app->store, &range, export_write_event, out, e);
     bool failed = ferror(out);
     if ((fclose(out) || failed) && !status)
         status = error_set_errno(e, errno ? errno : EIO, "cannot write the events of the job");
@@ -102,8 +102,8 @@ static int handle_archive_add_events(const struct request *q, struct job_archive
     return status;
 }
 
-static int handle_archive_add_run_file(const struct store_job *job, const char *name,
-                                       struct job_archive_files *files, struct error *e)
+static int export_add_run_file(const struct store_job *job, const char *name,
+                               struct job_archive_files *files, struct error *e)
 {
     struct stat st;
     int fd = run_file_open(job->run_dir, name);
@@ -119,8 +119,8 @@ static int handle_archive_add_run_file(const struct store_job *job, const char *
     return job_archive_add_file(files, name, fd, e);
 }
 
-static int handle_archive_add_attempts(const struct store_job *job, struct job_archive_files *files,
-                                       struct error *e)
+static int export_add_attempts(const struct store_job *job, struct job_archive_files *files,
+                               struct error *e)
 {
     static const char *const names[] = {"stdout.log", "trace.json", "layers.txt",
                                         "predictions.csv"};
@@ -130,13 +130,13 @@ static int handle_archive_add_attempts(const struct store_job *job, struct job_a
     for (int64_t attempt = 1; attempt <= job->attempt && !status; attempt++)
         for (size_t i = 0; !status && i < sizeof names / sizeof names[0]; i++) {
             snprintf(name, sizeof name, "attempt-%lld/%s", (long long)attempt, names[i]);
-            status = handle_archive_add_run_file(job, name, files, e);
+            status = export_add_run_file(job, name, files, e);
         }
     return status;
 }
 
-static int handle_archive_add_weights(const struct store_job *job, struct job_archive_files *files,
-                                      struct error *e)
+static int export_add_weights(const struct store_job *job, struct job_archive_files *files,
+                              struct error *e)
 {
     int64_t step = resume_point_newest_step(job->run_dir, e);
     struct dirent **names = NULL;
@@ -157,7 +157,7 @@ static int handle_archive_add_weights(const struct store_job *job, struct job_ar
         snprintf(name, sizeof name, "checkpoints/step-%08lld/%s", (long long)step,
                  names[i]->d_name);
         if (names[i]->d_name[0] != '.')
-            status = handle_archive_add_run_file(job, name, files, e);
+            status = export_add_run_file(job, name, files, e);
     }
     checkpoint_list_free(names, count);
     if (folder >= 0)
@@ -165,8 +165,8 @@ static int handle_archive_add_weights(const struct store_job *job, struct job_ar
     return status;
 }
 
-static int handle_archive_add_all(const struct request *q, const struct store_job *job,
-                                  bool weights, struct job_archive_files *files, struct error *e)
+static int export_add_all(const struct request *q, const struct store_job *job, bool weights,
+                          struct job_archive_files *files, struct error *e)
 {
     struct error missing;
     int status = job_archive_add_text(files, "job.json", job->spec, e);
@@ -174,7 +174,7 @@ static int handle_archive_add_all(const struct request *q, const struct store_jo
     if (!status)
         status = job_archive_add_text(files, "plan.json", job->plan, e);
     if (!status)
-        status = handle_archive_add_events(q, files, e);
+        status = export_add_events(q, files, e);
     if (status)
         return status;
     /* A job that never ran has no directory. */
@@ -182,15 +182,15 @@ static int handle_archive_add_all(const struct request *q, const struct store_jo
     if (!own && weights)
         return error_set(e, missing.code, "%s", missing.text);
     if (own)
-        status = handle_archive_add_run_file(job, PROVENANCE_NAME, files, e);
+        status = export_add_run_file(job, PROVENANCE_NAME, files, e);
     if (own && !status)
-        status = handle_archive_add_run_file(job, "result.json", files, e);
+        status = export_add_run_file(job, "result.json", files, e);
     if (own && !status)
-        status = handle_archive_add_attempts(job, files, e);
-    return status || !weights ? status : handle_archive_add_weights(job, files, e);
+        status = export_add_attempts(job, files, e);
+    return status || !weights ? status : export_add_weights(job, files, e);
 }
 
-static json_t *handle_archive_manifest_of(const struct request *q, const struct store_job *job)
+static json_t *export_manifest_of(const struct request *q, const struct store_job *job)
 {
     json_t *from = job->imported_from ? json_loads(job->imported_from, 0, NULL) : NULL;
 
@@ -208,16 +208,16 @@ static json_t *handle_archive_manifest_of(const struct request *q, const struct 
         "imported_from", from ? from : json_null());
 }
 
-static int handle_archive_send(const struct request *q, const struct store_job *job,
+static int export_send_archive(const struct request *q, const struct store_job *job,
                                const struct job_archive_files *files, struct reply *r,
                                struct error *e)
 {
-    int fd = handle_archive_nameless_file(q, e);
+    int fd = export_nameless_file(q, e);
     struct stat st;
 
     if (fd < 0)
         return fd;
-    json_t *manifest = handle_archive_manifest_of(q, job);
+    json_t *manifest = export_manifest_of(q, job);
     int status = job_archive_write(files, manifest, (int64_t)job->finished_at, fd, e);
     json_decref(manifest);
     if (!status && fstat(fd, &st))
@@ -232,7 +232,7 @@ static int handle_archive_send(const struct request *q, const struct store_job *
     return 0;
 }
 
-static int handle_archive_read_weights_flag(const struct request *q, bool *weights, struct error *e)
+static int export_read_weights_flag(const struct request *q, bool *weights, struct error *e)
 {
     const char *text = request_query(q, "weights");
 
@@ -248,8 +248,7 @@ int handle_archive(const struct request *q, struct reply *r, struct error *e)
     struct store_job job;
     bool weights;
 
-    if (handle_archive_read_weights_flag(q, &weights, e) ||
-        store_job_get(q->app->store, q->id, &job, e))
+    if (export_read_weights_flag(q, &weights, e) || store_job_get(q->app->store, q->id, &job, e))
         return -(int)e->code;
     int status = 0;
     if (!job_state_is_final(job.state))
@@ -258,9 +257,9 @@ int handle_archive(const struct request *q, struct reply *r, struct error *e)
     files.open = run_file_open;
     files.folder = job.run_dir;
     if (!status)
-        status = handle_archive_add_all(q, &job, weights, &files, e);
+        status = export_add_all(q, &job, weights, &files, e);
     if (!status)
-        status = handle_archive_send(q, &job, &files, r, e);
+        status = export_send_archive(q, &job, &files, r, e);
     job_archive_files_clear(&files);
     store_job_clear(&job);
     return status;

@@ -35,7 +35,7 @@ static json_t *node_json(const struct store_node *n, bool own, const struct job_
 }
 
 /* Inserts this machine by name if it was never checked. */
-static void handle_nodes_add_this_machine(struct store_nodes *nodes, const char *own)
+static void nodes_add_this_machine(struct store_nodes *nodes, const char *own)
 {
     char cpu[SPEED_CPU_BYTES];
     struct store_node *grown =
@@ -102,7 +102,7 @@ static int node_collect(const struct request *q, struct node_page *p, struct err
     int status = p->name ? store_node_get(s, p->name, &found, e)
                          : store_node_list(s, p->after, p->limit + 1, &found, e);
     if (!status && (p->name ? strcmp(own, p->name) == 0 : strcmp(own, p->after) > 0))
-        handle_nodes_add_this_machine(&found, own);
+        nodes_add_this_machine(&found, own);
     for (; !status && count < found.count && (int64_t)count < p->limit; count++) {
         const struct store_node *n = &found.items[count];
         json_object_set_new(p->nodes, n->name, node_json(n, strcmp(n->name, own) == 0, &here));

@@ -24,7 +24,7 @@
 #include "daemon/store/audit.h"
 #include "daemon/store/speed.h"
 
-/* Free with handle_plan_prepared_clear. */
+/* Free with plan_prepared_clear. */
 struct prepared {
     struct job_spec *spec;
     struct plan *plan;
@@ -33,7 +33,7 @@ struct prepared {
     char *cores_unknown; /* why not */
 };
 
-static void handle_plan_prepared_clear(struct prepared *p)
+static void plan_prepared_clear(struct prepared *p)
 {
     plan_destroy(p->plan);
     job_spec_destroy(p->spec);
@@ -41,15 +41,15 @@ static void handle_plan_prepared_clear(struct prepared *p)
     free(p->cores_unknown);
 }
 
-static bool handle_plan_runs_here(const struct job_spec *spec)
+static bool plan_runs_here(const struct job_spec *spec)
 {
     return spec->cluster.launcher == JOB_LAUNCHER_LOCAL && !job_spec_names_hosts(spec);
 }
 
 /* Counts the data and looks up speeds; data that cannot be counted are a problem of the document.
  */
-static int handle_plan_find_inputs(const struct request *q, struct prepared *p,
-                                   struct plan_inputs *inputs, struct error *e)
+static int plan_find_inputs(const struct request *q, struct prepared *p, struct plan_inputs *inputs,
+                            struct error *e)
 {
     struct job_slots slots;
 
@@ -70,13 +70,13 @@ static int handle_plan_find_inputs(const struct request *q, struct prepared *p,
     inputs->speed = known_speed;
     inputs->prices = q->config->prices;
     inputs->node_share = job_node_share(p->spec, slots.total);
-    inputs->emulates_bf16 = p->spec->precision == JOB_PRECISION_BF16 &&
-                            handle_plan_runs_here(p->spec) && !speed_cpu_has("avx512_bf16");
+    inputs->emulates_bf16 = p->spec->precision == JOB_PRECISION_BF16 && plan_runs_here(p->spec) &&
+                            !speed_cpu_has("avx512_bf16");
     return 0;
 }
 
 /* Only a run needs the number of threads. */
-static void handle_plan_share_cores(const struct request *q, bool will_run, struct prepared *p)
+static void plan_share_cores(const struct request *q, bool will_run, struct prepared *p)
 {
     struct problems problems = {0};
     int status = job_share_cores(q->app->jobs, p->spec, request_by(q), &p->cores, &problems);
@@ -89,7 +89,7 @@ static void handle_plan_share_cores(const struct request *q, bool will_run, stru
     problems_clear(&problems);
 }
 
-static void handle_plan_check_reproduces(const struct request *q, struct prepared *p)
+static void plan_check_reproduces(const struct request *q, struct prepared *p)
 {
     struct store_job job;
     struct error e;
@@ -106,8 +106,8 @@ static void handle_plan_check_reproduces(const struct request *q, struct prepare
 }
 
 /* All problems at once, as far as they show before images are counted. */
-static void handle_plan_check_document(const struct request *q, json_t *document, bool will_run,
-                                       struct prepared *p)
+static void plan_check_document(const struct request *q, json_t *document, bool will_run,
+                                struct prepared *p)
 {
     p->spec = job_data_read(document, &p->problems);
     if (!p->spec)
@@ -121,7 +121,7 @@ static void handle_plan_check_document(const struct request *q, json_t *document
     problems_clear(&refused);
     if (p->problems.count || here)
         plan_inputs_look(p->spec, here, &p->problems);
-    handle_plan_check_reproduces(q, p);
+    plan_check_reproduces(q, p);
     if (!problems_within(&p->problems, "/model"))
         job_policy_check_weights(p->spec, &p->problems);
 }
@@ -138,14 +138,14 @@ static int plan_prepare(const struct request *q, bool will_run, struct prepared 
     json_t *document = json_document_parse(q->body, q->body_bytes, e);
     if (!document)
         return -(int)e->code;
-    handle_plan_check_document(q, document, will_run, p);
+    plan_check_document(q, document, will_run, p);
     json_decref(document);
     if (p->problems.count)
         return 0;
-    handle_plan_share_cores(q, will_run, p);
+    plan_share_cores(q, will_run, p);
     if (p->problems.count)
         return 0;
-    int status = handle_plan_find_inputs(q, p, &inputs, e);
+    int status = plan_find_inputs(q, p, &inputs, e);
     if (status || p->problems.count)
         return status;
     job_cores_to_plan_inputs(&p->cores, &inputs);
@@ -156,8 +156,8 @@ static int plan_prepare(const struct request *q, bool will_run, struct prepared 
 }
 
 /* Adds the learning rate curve, and the batch script for Slurm if it can be made. */
-static int handle_plan_reply(const struct request *q, const struct prepared *p, struct reply *r,
-                             struct error *e)
+static int plan_reply(const struct request *q, const struct prepared *p, struct reply *r,
+                      struct error *e)
 {
     json_t *plan = plan_to_json(p->plan);
     char *script = NULL;
@@ -198,15 +198,15 @@ int handle_plan(const struct request *q, struct reply *r, struct error *e)
         if (p.cores_unknown)
             json_array_append_new(p.plan->warnings, json_string(p.cores_unknown));
         plan_warn_of_misfit(q, &p);
-        status = handle_plan_reply(q, &p, r, e);
+        status = plan_reply(q, &p, r, e);
     }
-    handle_plan_prepared_clear(&p);
+    plan_prepared_clear(&p);
     return status;
 }
 
 /* Warnings, then the job, or its id, state and URL with return=minimal (RFC 7240). */
-static int handle_plan_answer_with_job(const struct request *q, int64_t id, bool existed,
-                                       struct reply *r, struct error *e)
+static int plan_answer_with_job(const struct request *q, int64_t id, bool existed, struct reply *r,
+                                struct error *e)
 {
     struct json_text text = JSON_TEXT;
     struct store_job job;
@@ -248,11 +248,11 @@ static int plan_submit(const struct request *q, const char *digest, struct reply
                                             request_by(q)};
         status = job_submit(q->app->jobs, &submission, &p.problems, &id, &existed, e);
         if (status == 0)
-            status = handle_plan_answer_with_job(q, id, existed, r, e);
+            status = plan_answer_with_job(q, id, existed, r, e);
         else if (p.problems.count)
             status = reply_refusal(r, ERR_INVALID, &p.problems);
     }
-    handle_plan_prepared_clear(&p);
+    plan_prepared_clear(&p);
     return status;
 }
 
@@ -267,12 +267,11 @@ int handle_job_submit(const struct request *q, struct reply *r, struct error *e)
         status = store_job_find_key(q->app->store, &key, &earlier, e);
     if (status)
         return status;
-    return earlier ? handle_plan_answer_with_job(q, earlier, true, r, e)
-                   : plan_submit(q, digest, r, e);
+    return earlier ? plan_answer_with_job(q, earlier, true, r, e) : plan_submit(q, digest, r, e);
 }
 
 /* "resnet50-imagenet-224-fp32-t1": speed_key(). */
-static bool handle_plan_is_speed_key(const char *key)
+static bool plan_is_speed_key(const char *key)
 {
     size_t length = key ? strlen(key) : 0;
 
@@ -289,7 +288,7 @@ int handle_speeds(const struct request *q, struct reply *r, struct error *e)
     char cpu[SPEED_CPU_BYTES];
     size_t count;
 
-    if (!handle_plan_is_speed_key(key))
+    if (!plan_is_speed_key(key))
         return error_set(
             e, ERR_USAGE,
             "key must be that of a speed, for example key=resnet50-imagenet-224-fp32-t1");
@@ -304,11 +303,11 @@ int handle_speeds(const struct request *q, struct reply *r, struct error *e)
                       json_pack("{s:s, s:s, s:o}", "key", key, "cpu", cpu, "speeds", speeds), e);
 }
 
-static int handle_plan_read_speed(const json_t *body, struct store_speed *speed, struct error *e)
+static int plan_read_speed(const json_t *body, struct store_speed *speed, struct error *e)
 {
     speed->key = json_string_value(json_object_get(body, "key"));
     speed->cpu = json_string_value(json_object_get(body, "cpu"));
-    if (!handle_plan_is_speed_key(speed->key))
+    if (!plan_is_speed_key(speed->key))
         return error_set(
             e, ERR_INVALID,
             "key must be that of a speed, for example \"resnet50-imagenet-224-fp32-t1\"");
@@ -322,8 +321,7 @@ static int handle_plan_read_speed(const json_t *body, struct store_speed *speed,
 }
 
 /* An operator's speeds are for all plans. */
-static int handle_plan_speed_keep(const struct request *q, struct store_speed *speed,
-                                  struct error *e)
+static int plan_speed_keep(const struct request *q, struct store_speed *speed, struct error *e)
 {
     const char *by = request_by(q);
     bool shared = q->rights & RIGHT(ROLE_OPERATOR);
@@ -343,9 +341,9 @@ int handle_speed_add(const struct request *q, struct reply *r, struct error *e)
 
     if (!body)
         return -(int)e->code;
-    int status = handle_plan_read_speed(body, &speed, e);
+    int status = plan_read_speed(body, &speed, e);
     if (!status)
-        status = handle_plan_speed_keep(q, &speed, e);
+        status = plan_speed_keep(q, &speed, e);
     if (!status)
         status = reply_json(r, 201, speed_sample_to_json(&speed.sample), e);
     json_decref(body);

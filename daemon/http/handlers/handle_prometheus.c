@@ -63,7 +63,7 @@ static void prometheus_gauge(FILE *out, const char *name, const char *help, doub
     fprintf(out, "# HELP %s %s\n# TYPE %s gauge\n%s %.10g\n", name, help, name, name, value);
 }
 
-static int handle_prometheus_print_states(const struct request *q, FILE *out, struct error *e)
+static int prometheus_print_states(const struct request *q, FILE *out, struct error *e)
 {
     fputs("# HELP traind_jobs Jobs by state.\n# TYPE traind_jobs gauge\n", out);
     for (int state = 0; state < JOB_STATE_COUNT; state++) {
@@ -76,7 +76,7 @@ static int handle_prometheus_print_states(const struct request *q, FILE *out, st
     return 0;
 }
 
-static void handle_prometheus_print_slots(const struct request *q, FILE *out)
+static void prometheus_print_slots(const struct request *q, FILE *out)
 {
     struct job_slots slots;
 
@@ -87,7 +87,7 @@ static void handle_prometheus_print_slots(const struct request *q, FILE *out)
                      (double)streams_count(q->app->streams));
 }
 
-static double handle_prometheus_lag_bytes(const struct request *q, const struct store_job *job)
+static double prometheus_lag_bytes(const struct request *q, const struct store_job *job)
 {
     char path[PATH_MAX];
     struct stat st;
@@ -151,11 +151,11 @@ static double prometheus_job_value(const struct request *q, const struct store_j
         return which == JOB_JOULES ? bill.joules : bill.node_hours * 3600;
     }
     default:
-        return handle_prometheus_lag_bytes(q, job);
+        return prometheus_lag_bytes(q, job);
     }
 }
 
-static int handle_prometheus_print_running(const struct request *q, FILE *out, struct error *e)
+static int prometheus_print_running(const struct request *q, FILE *out, struct error *e)
 {
     struct store_job_filter filter = {.states = 1u << JOB_STARTING | 1u << JOB_RUNNING |
                                                 1u << JOB_EVALUATING,
@@ -178,13 +178,7 @@ static int handle_prometheus_print_running(const struct request *q, FILE *out, s
     return 0;
 }
 
-enum handle_prometheus_node_value {
-    NODE_FLOPS,
-    NODE_MEMORY,
-    NODE_CLOCK,
-    NODE_CHECKED,
-    NODE_VALUES
-};
+enum prometheus_node_value { NODE_FLOPS, NODE_MEMORY, NODE_CLOCK, NODE_CHECKED, NODE_VALUES };
 
 static const struct {
     const char *name, *help;
@@ -197,8 +191,7 @@ static const struct {
     [NODE_CHECKED] = {"traind_node_checked_timestamp_seconds", "When a node was last checked."                           },
 };
 
-static double handle_prometheus_node_value(const struct store_node *n,
-                                           enum handle_prometheus_node_value which)
+static double prometheus_node_value(const struct store_node *n, enum prometheus_node_value which)
 {
     switch (which) {
     case NODE_FLOPS:
@@ -224,8 +217,8 @@ static int prometheus_print_nodes(const struct request *q, FILE *out, struct err
         fprintf(out, "# HELP %s %s\n# TYPE %s gauge\n", node_values[which].name,
                 node_values[which].help, node_values[which].name);
         for (size_t i = 0; i < nodes.count; i++) {
-            double value = handle_prometheus_node_value(&nodes.items[i],
-                                                        (enum handle_prometheus_node_value)which);
+            double value =
+                prometheus_node_value(&nodes.items[i], (enum prometheus_node_value)which);
             if (!isnan(value))
                 fprintf(out, "%s{node=\"%s\"} %.14g\n", node_values[which].name,
                         nodes.items[i].name, value);
@@ -244,7 +237,7 @@ static int prometheus_print_nodes(const struct request *q, FILE *out, struct err
     return 0;
 }
 
-static int handle_prometheus_print_notices(const struct request *q, FILE *out, struct error *e)
+static int prometheus_print_notices(const struct request *q, FILE *out, struct error *e)
 {
     struct notices_counts counts;
     int64_t waiting;
@@ -276,17 +269,17 @@ int handle_prometheus(const struct request *q, struct reply *r, struct error *e)
             "# HELP traind_build_info The version that runs.\n# TYPE traind_build_info gauge\n"
             "traind_build_info{version=\"%s\"} 1\n",
             PACKAGE_VERSION);
-    int status = handle_prometheus_print_states(q, out, e);
+    int status = prometheus_print_states(q, out, e);
     if (status == 0)
-        status = handle_prometheus_print_running(q, out, e);
+        status = prometheus_print_running(q, out, e);
     if (status == 0)
         status = prometheus_print_nodes(q, out, e);
     if (status == 0)
-        status = handle_prometheus_print_notices(q, out, e);
+        status = prometheus_print_notices(q, out, e);
     if (status == 0)
         status = usage_print(q, out, e);
     prometheus_print_failures(q, out);
-    handle_prometheus_print_slots(q, out);
+    prometheus_print_slots(q, out);
     stats_print(out);
     fclose(out);
     if (status == 0)

@@ -16,7 +16,7 @@
 
 #define REPRODUCTIONS_MAX 100
 
-static json_t *handle_provenance_daemon_facts(void)
+static json_t *provenance_daemon_facts(void)
 {
     char id[PROCESS_BUILD_ID_BYTES];
 
@@ -25,7 +25,7 @@ static json_t *handle_provenance_daemon_facts(void)
                      "microhttpd", MHD_get_version(), "jansson", jansson_version_str());
 }
 
-static int handle_provenance_reproduced_by(const struct request *q, json_t **list, struct error *e)
+static int provenance_reproduced_by(const struct request *q, json_t **list, struct error *e)
 {
     int64_t ids[REPRODUCTIONS_MAX];
     size_t count;
@@ -44,7 +44,7 @@ int handle_provenance(const struct request *q, struct reply *r, struct error *e)
     int status = job_provenance_load(q, q->id, &p, e);
 
     if (!status)
-        status = handle_provenance_reproduced_by(q, &by, e);
+        status = provenance_reproduced_by(q, &by, e);
     if (status) {
         json_decref(by);
         job_provenance_clear(&p);
@@ -54,10 +54,10 @@ int handle_provenance(const struct request *q, struct reply *r, struct error *e)
     json_t *attempts = json_object_get(p.file, "attempts");
     json_t *answer =
         json_pack("{s:I, s:o, s:o, s:s, s:o?, s:O?, s:o, s:o}", "job", (json_int_t)q->id, "daemon",
-                  handle_provenance_daemon_facts(), "submitted_by",
-                  json_text_or_null(p.job.submitted_by), "launcher", p.job.launcher, "slurm", slurm,
-                  "reproduces", json_object_get(store_job_spec(&p.job), "reproduces"),
-                  "reproduced_by", by, "attempts", attempts ? json_incref(attempts) : json_array());
+                  provenance_daemon_facts(), "submitted_by", json_text_or_null(p.job.submitted_by),
+                  "launcher", p.job.launcher, "slurm", slurm, "reproduces",
+                  json_object_get(store_job_spec(&p.job), "reproduces"), "reproduced_by", by,
+                  "attempts", attempts ? json_incref(attempts) : json_array());
     job_provenance_clear(&p);
     return reply_json(r, 200, answer, e);
 }
@@ -65,8 +65,8 @@ int handle_provenance(const struct request *q, struct reply *r, struct error *e)
 #define LOOK_SECONDS 120 /* a data set without an index is walked through */
 #define ANSWER_BYTES ((size_t)1 << 20)
 
-static json_t *handle_provenance_look_here(const struct request *q, const struct job_provenance *p,
-                                           struct error *e)
+static json_t *provenance_look_here(const struct request *q, const struct job_provenance *p,
+                                    struct error *e)
 {
     char *worker, job_file[PATH_MAX], *roots = (char *)open_beneath_roots();
     struct spawn s = SPAWN_NONE;
@@ -94,7 +94,7 @@ static json_t *handle_provenance_look_here(const struct request *q, const struct
 }
 
 /* Programs here say nothing of workers on other machines. */
-static bool handle_provenance_ran_here(const json_t *document)
+static bool provenance_ran_here(const json_t *document)
 {
     const json_t *cluster = json_object_get(document, "cluster");
 
@@ -103,7 +103,7 @@ static bool handle_provenance_ran_here(const json_t *document)
 }
 
 /* Of train-worker --provenance, without what only a run knows. */
-static json_t *handle_provenance_as_attempt(const json_t *here, bool machines)
+static json_t *provenance_as_attempt(const json_t *here, bool machines)
 {
     json_t *attempt = json_pack("{s:O}", "data", json_object_get(here, "data"));
     static const char *const of_no_run[] = {"ranks", "hosts"};
@@ -118,7 +118,7 @@ static json_t *handle_provenance_as_attempt(const json_t *here, bool machines)
 }
 
 /* An interrupted run that went on elsewhere may differ in one piece. */
-static void handle_provenance_say_attempts(const struct job_provenance *p, json_t *remarks)
+static void provenance_say_attempts(const struct job_provenance *p, json_t *remarks)
 {
     const json_t *attempts = json_object_get(p->file, "attempts");
     const json_t *both[] = {json_array_get(attempts, 0), p->attempt};
@@ -133,12 +133,11 @@ static void handle_provenance_say_attempts(const struct job_provenance *p, json_
     json_decref(differences);
 }
 
-static json_t *handle_provenance_differences_here(const struct request *q,
-                                                  const struct job_provenance *p,
-                                                  const json_t *document, json_t *remarks)
+static json_t *provenance_differences_here(const struct request *q, const struct job_provenance *p,
+                                           const json_t *document, json_t *remarks)
 {
     struct error e;
-    json_t *here = p->attempt ? handle_provenance_look_here(q, p, &e) : NULL, *error;
+    json_t *here = p->attempt ? provenance_look_here(q, p, &e) : NULL, *error;
     size_t i;
 
     if (!p->attempt) {
@@ -150,14 +149,14 @@ static json_t *handle_provenance_differences_here(const struct request *q,
         json_array_append_new(remarks, json_string(e.text));
         return json_array();
     }
-    handle_provenance_say_attempts(p, remarks);
+    provenance_say_attempts(p, remarks);
     json_array_foreach (json_object_get(here, "errors"), i, error)
         json_array_append(remarks, error);
-    if (!handle_provenance_ran_here(document))
+    if (!provenance_ran_here(document))
         json_array_append_new(remarks,
                               json_string("its workers run on other machines, whose provenance is "
                                           "compared when the job has ended"));
-    json_t *now = handle_provenance_as_attempt(here, handle_provenance_ran_here(document));
+    json_t *now = provenance_as_attempt(here, provenance_ran_here(document));
     const json_t *both[] = {p->attempt, now};
     json_t *differences = provenance_differences(both, 2);
     json_decref(now);
@@ -178,7 +177,7 @@ int handle_pinned(const struct request *q, struct reply *r, struct error *e)
     }
     json_t *pinned = json_array(), *remarks = json_array();
     json_t *document = job_repro_document(&p, pinned);
-    json_t *differences = handle_provenance_differences_here(q, &p, document, remarks);
+    json_t *differences = provenance_differences_here(q, &p, document, remarks);
     job_provenance_clear(&p);
     return reply_json(r, 200,
                       json_pack("{s:I, s:o, s:o, s:o, s:o}", "job", (json_int_t)q->id, "document",

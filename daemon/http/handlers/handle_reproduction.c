@@ -22,7 +22,7 @@ struct step_page {
     } steps[STEPS_AT_A_TIME];
 };
 
-static int handle_reproduction_metric_place(const char *name)
+static int reproduction_metric_place(const char *name)
 {
     int i = 0;
     while (event_metric_at((size_t)i) && strcmp(event_metric_at((size_t)i)->name, name) != 0)
@@ -30,7 +30,7 @@ static int handle_reproduction_metric_place(const char *name)
     return i;
 }
 
-static void handle_reproduction_take_step(void *context, const struct store_metric_part *part)
+static void reproduction_take_step(void *context, const struct store_metric_part *part)
 {
     struct step_page *page = context;
 
@@ -38,19 +38,19 @@ static void handle_reproduction_take_step(void *context, const struct store_metr
         return;
     size_t i = page->count++;
     page->steps[i].step = page->last = part->step;
-    page->steps[i].loss = part->of[handle_reproduction_metric_place("loss")].sum;
-    page->steps[i].grad_norm = part->of[handle_reproduction_metric_place("grad_norm")].sum;
+    page->steps[i].loss = part->of[reproduction_metric_place("loss")].sum;
+    page->steps[i].grad_norm = part->of[reproduction_metric_place("grad_norm")].sum;
 }
 
-static int handle_reproduction_read_page(struct store *s, int64_t job, int64_t from,
-                                         struct step_page *page, struct error *e)
+static int reproduction_read_page(struct store *s, int64_t job, int64_t from,
+                                  struct step_page *page, struct error *e)
 {
     page->count = 0;
-    return store_metric_each(s, job, from, STEPS_AT_A_TIME, handle_reproduction_take_step, page, e);
+    return store_metric_each(s, job, from, STEPS_AT_A_TIME, reproduction_take_step, page, e);
 }
 
 /* 0: equal. */
-static int64_t handle_reproduction_differs_in(const struct step_page *a, const struct step_page *b)
+static int64_t reproduction_differs_in(const struct step_page *a, const struct step_page *b)
 {
     size_t count = a->count < b->count ? a->count : b->count;
 
@@ -66,8 +66,8 @@ static int64_t handle_reproduction_differs_in(const struct step_page *a, const s
 }
 
 /* 0: equal up to step `to`. */
-static int handle_reproduction_first_difference_of(struct store *s, int64_t one, int64_t other,
-                                                   int64_t to, int64_t *step, struct error *e)
+static int reproduction_first_difference_of(struct store *s, int64_t one, int64_t other, int64_t to,
+                                            int64_t *step, struct error *e)
 {
     struct step_page *pages = calloc(2, sizeof *pages);
     int status = pages ? 0 : error_set(e, ERR_NO_MEMORY, "no memory to compare two jobs");
@@ -76,11 +76,11 @@ static int handle_reproduction_first_difference_of(struct store *s, int64_t one,
     for (int i = 0; i < 2 && !status; i++)
         pages[i].to = to;
     for (int64_t from = 0; !status; from = pages[0].last + 1) {
-        status = handle_reproduction_read_page(s, one, from, &pages[0], e);
+        status = reproduction_read_page(s, one, from, &pages[0], e);
         if (!status)
-            status = handle_reproduction_read_page(s, other, from, &pages[1], e);
+            status = reproduction_read_page(s, other, from, &pages[1], e);
         if (!status)
-            *step = handle_reproduction_differs_in(&pages[0], &pages[1]);
+            *step = reproduction_differs_in(&pages[0], &pages[1]);
         if (*step || pages[0].count < STEPS_AT_A_TIME)
             break;
     }
@@ -89,7 +89,7 @@ static int handle_reproduction_first_difference_of(struct store *s, int64_t one,
 }
 
 /* By step up to `to`; null: none in common. Takes both references. */
-static json_t *handle_reproduction_same_evaluations(json_t *a, json_t *b, int64_t to)
+static json_t *reproduction_same_evaluations(json_t *a, json_t *b, int64_t to)
 {
     json_t *same = NULL;
 
@@ -124,7 +124,7 @@ struct comparison {
                                                other; -1: they did not */
 };
 
-static enum verdict handle_reproduction_verdict_of(const struct comparison *c)
+static enum verdict reproduction_verdict_of(const struct comparison *c)
 {
     const json_t *const same[] = {c->weights, c->losses, c->evaluations};
     bool known = false;
@@ -140,7 +140,7 @@ static enum verdict handle_reproduction_verdict_of(const struct comparison *c)
 }
 
 /* null: one has no such digest. */
-static json_t *handle_reproduction_same_digest(const struct comparison *c, const char *key)
+static json_t *reproduction_same_digest(const struct comparison *c, const char *key)
 {
     const char *one = json_get_text(json_object_get(c->of->attempt, "result"), key, NULL);
     const char *other = json_get_text(json_object_get(c->copy->attempt, "result"), key, NULL);
@@ -148,32 +148,30 @@ static json_t *handle_reproduction_same_digest(const struct comparison *c, const
     return one && other ? json_boolean(strcmp(one, other) == 0) : json_null();
 }
 
-static bool handle_reproduction_has_digests(const struct job_provenance *p)
+static bool reproduction_has_digests(const struct job_provenance *p)
 {
     const json_t *result = json_object_get(p->attempt, "result");
 
     return json_get_integer(result, "steps", -1) == p->job.step;
 }
 
-static int handle_reproduction_compare_digests(struct store *s, struct comparison *c,
-                                               struct error *e)
+static int reproduction_compare_digests(struct store *s, struct comparison *c, struct error *e)
 {
     c->last_step = -1;
-    c->weights = handle_reproduction_same_digest(c, "weights");
-    c->losses = handle_reproduction_same_digest(c, "losses");
-    c->evaluations = handle_reproduction_same_digest(c, "evaluations");
-    return handle_reproduction_verdict_of(c) == DIFFERS
-               ? handle_reproduction_first_difference_of(s, c->of->job.id, c->copy->job.id,
-                                                         INT64_MAX, &c->first_step, e)
+    c->weights = reproduction_same_digest(c, "weights");
+    c->losses = reproduction_same_digest(c, "losses");
+    c->evaluations = reproduction_same_digest(c, "evaluations");
+    return reproduction_verdict_of(c) == DIFFERS
+               ? reproduction_first_difference_of(s, c->of->job.id, c->copy->job.id, INT64_MAX,
+                                                  &c->first_step, e)
                : 0;
 }
 
-static int handle_reproduction_compare_so_far(struct store *s, struct comparison *c,
-                                              struct error *e)
+static int reproduction_compare_so_far(struct store *s, struct comparison *c, struct error *e)
 {
     int64_t of = c->of->job.id, copy = c->copy->job.id, to = c->last_step;
     json_t *evals[2] = {NULL, NULL};
-    int status = handle_reproduction_first_difference_of(s, of, copy, to, &c->first_step, e);
+    int status = reproduction_first_difference_of(s, of, copy, to, &c->first_step, e);
 
     if (!status)
         status = store_eval_list(s, of, &evals[0], e);
@@ -181,32 +179,32 @@ static int handle_reproduction_compare_so_far(struct store *s, struct comparison
         status = store_eval_list(s, copy, &evals[1], e);
     c->weights = json_null();
     c->losses = to > 0 ? json_boolean(c->first_step == 0) : json_null();
-    c->evaluations = handle_reproduction_same_evaluations(evals[0], evals[1], to);
+    c->evaluations = reproduction_same_evaluations(evals[0], evals[1], to);
     return status;
 }
 
-static int handle_reproduction_compare_runs(struct store *s, struct comparison *c, struct error *e)
+static int reproduction_compare_runs(struct store *s, struct comparison *c, struct error *e)
 {
     const struct store_job *of = &c->of->job, *copy = &c->copy->job;
     bool trained = of->train_steps > 0 && copy->train_steps > 0;
 
-    if (!trained || (handle_reproduction_has_digests(c->of) &&
-                     handle_reproduction_has_digests(c->copy) && of->step == copy->step))
-        return handle_reproduction_compare_digests(s, c, e);
+    if (!trained || (reproduction_has_digests(c->of) && reproduction_has_digests(c->copy) &&
+                     of->step == copy->step))
+        return reproduction_compare_digests(s, c, e);
     c->last_step = of->step < copy->step ? of->step : copy->step;
-    return handle_reproduction_compare_so_far(s, c, e);
+    return reproduction_compare_so_far(s, c, e);
 }
 
 #define WORDS_BYTES 256
 
 /* "job 4 was cancelled after step 287", of the one that ended first. */
-static void handle_reproduction_words_of_end(const struct comparison *c, char words[WORDS_BYTES])
+static void reproduction_words_of_end(const struct comparison *c, char words[WORDS_BYTES])
 {
     static const char *const ends[] = {
         [JOB_SUCCEEDED] = "ended", [JOB_FAILED] = "failed", [JOB_CANCELLED] = "was cancelled"};
     const struct store_job *of = &c->of->job, *copy = &c->copy->job;
-    bool first = of->step < copy->step ||
-                 (of->step == copy->step && !handle_reproduction_has_digests(c->of));
+    bool first =
+        of->step < copy->step || (of->step == copy->step && !reproduction_has_digests(c->of));
     const struct store_job *job = first ? of : copy;
     char step[64] = "before its first step";
 
@@ -215,14 +213,14 @@ static void handle_reproduction_words_of_end(const struct comparison *c, char wo
     snprintf(words, WORDS_BYTES, "job %lld %s %s", (long long)job->id, ends[job->state], step);
 }
 
-static void handle_reproduction_words_of(const struct comparison *c, enum verdict verdict,
-                                         char words[WORDS_BYTES])
+static void reproduction_words_of(const struct comparison *c, enum verdict verdict,
+                                  char words[WORDS_BYTES])
 {
     long long of = c->of->job.id, copy = c->copy->job.id;
     char end[WORDS_BYTES] = "one of them has no result";
 
     if (verdict != RUNNING && c->last_step >= 0)
-        handle_reproduction_words_of_end(c, end);
+        reproduction_words_of_end(c, end);
     if (verdict == RUNNING && job_state_is_final(c->copy->job.state))
         snprintf(words, WORDS_BYTES, "job %lld, which job %lld reproduces, has not ended", of,
                  copy);
@@ -241,8 +239,8 @@ static void handle_reproduction_words_of(const struct comparison *c, enum verdic
 }
 
 /* Changes of the repeated document that may change bits. */
-static json_t *handle_reproduction_document_differences(const struct job_provenance *of,
-                                                        const struct job_provenance *copy)
+static json_t *reproduction_document_differences(const struct job_provenance *of,
+                                                 const struct job_provenance *copy)
 {
     json_t *differences = json_array(), *pinned = json_array();
     json_t *document = job_repro_document(of, pinned);
@@ -257,14 +255,14 @@ static json_t *handle_reproduction_document_differences(const struct job_provena
     return differences;
 }
 
-static json_t *handle_reproduction_comparison_to_json(const struct comparison *c)
+static json_t *reproduction_comparison_to_json(const struct comparison *c)
 {
     const json_t *both[] = {c->of->attempt, c->copy->attempt};
-    enum verdict verdict = handle_reproduction_verdict_of(c);
+    enum verdict verdict = reproduction_verdict_of(c);
     bool ended = verdict != RUNNING;
     char words[WORDS_BYTES];
 
-    handle_reproduction_words_of(c, verdict, words);
+    reproduction_words_of(c, verdict, words);
     return json_pack(
         "{s:I, s:I, s:s, s:s, s:s, s:{s:O?, s:O?, s:O?}, s:o, s:o, s:o, s:o}", "job",
         (json_int_t)c->copy->job.id, "reproduces", (json_int_t)c->of->job.id, "state",
@@ -273,21 +271,20 @@ static json_t *handle_reproduction_comparison_to_json(const struct comparison *c
         json_integer_or_null(c->first_step > 0, (json_int_t)c->first_step), "last_step",
         json_integer_or_null(ended && c->last_step >= 0, (json_int_t)c->last_step), "differences",
         provenance_differences(both, 2), "documents",
-        handle_reproduction_document_differences(c->of, c->copy));
+        reproduction_document_differences(c->of, c->copy));
 }
 
-static int handle_reproduction_reply_comparison(const struct request *q,
-                                                const struct job_provenance *of,
-                                                const struct job_provenance *copy, struct reply *r,
-                                                struct error *e)
+static int reproduction_reply_comparison(const struct request *q, const struct job_provenance *of,
+                                         const struct job_provenance *copy, struct reply *r,
+                                         struct error *e)
 {
     struct comparison c = {.of = of, .copy = copy};
-    int status = handle_reproduction_verdict_of(&c) == RUNNING
+    int status = reproduction_verdict_of(&c) == RUNNING
                      ? 0
-                     : handle_reproduction_compare_runs(q->app->store, &c, e);
+                     : reproduction_compare_runs(q->app->store, &c, e);
 
     if (!status)
-        status = reply_json(r, 200, handle_reproduction_comparison_to_json(&c), e);
+        status = reply_json(r, 200, reproduction_comparison_to_json(&c), e);
     json_decref(c.weights);
     json_decref(c.losses);
     json_decref(c.evaluations);
@@ -311,7 +308,7 @@ int handle_reproduction(const struct request *q, struct reply *r, struct error *
     if (!status)
         status = job_provenance_load(q, id, &of, e);
     if (!status)
-        status = handle_reproduction_reply_comparison(q, &of, &copy, r, e);
+        status = reproduction_reply_comparison(q, &of, &copy, r, e);
     job_provenance_clear(&of);
     job_provenance_clear(&copy);
     return status;

@@ -44,8 +44,8 @@ static void resume_check_mpi_args(const struct request *q, const json_t *list,
     job_policy_check_mpi_args(args, count, problems);
 }
 
-static void handle_resume_check_changes(const struct request *q, const json_t *changes,
-                                        struct problems *problems)
+static void resume_check_changes(const struct request *q, const json_t *changes,
+                                 struct problems *problems)
 {
     const json_t *cluster = json_object_get(changes, "cluster");
 
@@ -73,8 +73,8 @@ static int resume_reply(const struct request *q, json_t *numbers, struct reply *
 }
 
 /* An imported document was never submitted here: check it now. */
-static int handle_resume_check_imported(const struct request *q, struct problems *problems,
-                                        struct error *e)
+static int resume_check_imported(const struct request *q, struct problems *problems,
+                                 struct error *e)
 {
     struct store_job job;
     int status = store_job_get(q->app->store, q->id, &job, e);
@@ -108,8 +108,8 @@ int handle_job_resume(const struct request *q, struct reply *r, struct error *e)
         json_decref(changes);
         return -(int)e->code;
     }
-    handle_resume_check_changes(q, changes, &problems);
-    int status = handle_resume_check_imported(q, &problems, e);
+    resume_check_changes(q, changes, &problems);
+    int status = resume_check_imported(q, &problems, e);
     if (!status)
         status = problems.count ? -(int)ERR_INVALID
                                 : job_resume(q->app->jobs, q->id, changes, request_by(q), &problems,

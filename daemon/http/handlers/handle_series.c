@@ -8,8 +8,7 @@
 #include "daemon/http/routes.h"
 #include "daemon/store/event.h"
 
-static int handle_series_read_images(const struct request *q, struct images_by_step *seen,
-                                     struct error *e)
+static int series_read_images(const struct request *q, struct images_by_step *seen, struct error *e)
 {
     struct store_job job;
 
@@ -20,7 +19,7 @@ static int handle_series_read_images(const struct request *q, struct images_by_s
     return status;
 }
 
-static int handle_series_unknown_metric(const char *name, int length, struct error *e)
+static int series_unknown_metric(const char *name, int length, struct error *e)
 {
     char all[512] = "";
 
@@ -33,8 +32,7 @@ static int handle_series_unknown_metric(const char *name, int length, struct err
 }
 
 /* Bits of event_metric_at, all without names; "images" sets *images. */
-static int handle_series_parse_names(const char *text, unsigned *wanted, bool *images,
-                                     struct error *e)
+static int series_parse_names(const char *text, unsigned *wanted, bool *images, struct error *e)
 {
     *wanted = 0;
     *images = !text;
@@ -51,7 +49,7 @@ static int handle_series_parse_names(const char *text, unsigned *wanted, bool *i
                 strncmp(event_metric_at(i)->name, text, length) != 0))
             i++;
         if (!event_metric_at(i))
-            return handle_series_unknown_metric(text, length > 64 ? 64 : (int)length, e);
+            return series_unknown_metric(text, length > 64 ? 64 : (int)length, e);
         *images = *images || counts;
         *wanted |= counts ? 0 : 1u << i;
         text += length;
@@ -60,7 +58,7 @@ static int handle_series_parse_names(const char *text, unsigned *wanted, bool *i
 }
 
 /* By format or Accept. */
-static int handle_series_parse_format(const struct request *q, bool *csv, struct error *e)
+static int series_parse_format(const struct request *q, bool *csv, struct error *e)
 {
     const char *format = request_query(q, "format");
 
@@ -73,8 +71,8 @@ static int handle_series_parse_format(const struct request *q, bool *csv, struct
 #define PARTS_MIN 1000 /* few points are made of many parts, and so are even */
 
 /* Exact rows if they fit, else coarser scales. */
-static int handle_series_fill(const struct request *q, struct series *series,
-                              const struct series_shape *shape, int64_t from, struct error *e)
+static int series_fill(const struct request *q, struct series *series,
+                       const struct series_shape *shape, int64_t from, struct error *e)
 {
     struct store *store = q->app->store;
 
@@ -89,9 +87,9 @@ static int handle_series_fill(const struct request *q, struct series *series,
     return status;
 }
 
-static int handle_series_reply(const struct request *q, const struct series *series,
-                               const struct images_by_step *seen, bool more, bool csv,
-                               struct reply *r, struct error *e)
+static int series_reply(const struct request *q, const struct series *series,
+                        const struct images_by_step *seen, bool more, bool csv, struct reply *r,
+                        struct error *e)
 {
     if (csv) {
         size_t bytes;
@@ -120,12 +118,12 @@ int handle_metrics(const struct request *q, struct reply *r, struct error *e)
     bool csv;
     struct images_by_step seen;
 
-    if (handle_series_parse_names(request_query(q, "names"), &shape.wanted, &shape.images, e) ||
-        handle_series_parse_format(q, &csv, e) ||
+    if (series_parse_names(request_query(q, "names"), &shape.wanted, &shape.images, e) ||
+        series_parse_format(q, &csv, e) ||
         request_query_int(q, "from", 0, INT64_MAX, 0, &from, e) ||
         request_query_int(q, "to", 0, INT64_MAX, INT64_MAX, &to, e) ||
         request_query_int(q, "points", 2, SERIES_POINTS_MAX, 0, &points, e) ||
-        handle_series_read_images(q, &seen, e))
+        series_read_images(q, &seen, e))
         return -(int)e->code;
     shape.points = points ? points : SERIES_POINTS_MAX;
     if (store_metric_ends(q->app->store, q->id, from, to, shape.points, &ends, e)) {
@@ -139,17 +137,17 @@ int handle_metrics(const struct request *q, struct reply *r, struct error *e)
     if (!more)
         shape.points = ends.rows;
     struct series *series = series_create(&shape);
-    int status = series ? handle_series_fill(q, series, &shape, from, e)
+    int status = series ? series_fill(q, series, &shape, from, e)
                         : error_set(e, ERR_NO_MEMORY, "no memory for the series");
     if (status == 0)
-        status = handle_series_reply(q, series, &seen, more && shape.exact, csv, r, e);
+        status = series_reply(q, series, &seen, more && shape.exact, csv, r, e);
     series_destroy(series);
     images_by_step_clear(&seen);
     return status;
 }
 
 /* NULL: none. */
-static json_t *handle_series_eval_of_step(const json_t *evals, json_int_t step)
+static json_t *series_eval_of_step(const json_t *evals, json_int_t step)
 {
     size_t from = 0, to = json_array_size(evals);
 
@@ -165,7 +163,7 @@ static json_t *handle_series_eval_of_step(const json_t *evals, json_int_t step)
 }
 
 /* With EMA: the same of the weights without averaging. */
-static int handle_series_evals_add_raw(const struct request *q, json_t *evals, struct error *e)
+static int series_evals_add_raw(const struct request *q, json_t *evals, struct error *e)
 {
     static const char *const raw[] = {"raw_top1", "raw_top5", "raw_loss"};
     const struct store_event_range range = {.job_id = q->id, .types = "eval"};
@@ -175,7 +173,7 @@ static int handle_series_evals_add_raw(const struct request *q, json_t *evals, s
     if (store_event_list(q->app->store, &range, &events, e))
         return -(int)e->code;
     json_array_foreach (events, i, event) {
-        one = handle_series_eval_of_step(evals, json_get_integer(event, "step", -1));
+        one = series_eval_of_step(evals, json_get_integer(event, "step", -1));
         for (k = 0; one && k < sizeof raw / sizeof raw[0]; k++)
             if (json_object_get(event, raw[k]))
                 json_object_set(one, raw[k], json_object_get(event, raw[k]));
@@ -190,7 +188,7 @@ int handle_evals(const struct request *q, struct reply *r, struct error *e)
     json_t *evals, *one;
     size_t i;
 
-    if (handle_series_read_images(q, &seen, e))
+    if (series_read_images(q, &seen, e))
         return -(int)e->code;
     if (store_eval_list(q->app->store, q->id, &evals, e)) {
         images_by_step_clear(&seen);
@@ -201,7 +199,7 @@ int handle_evals(const struct request *q, struct reply *r, struct error *e)
         json_object_set_new(one, "images_seen", json_integer_or_null(images >= 0, images));
     }
     images_by_step_clear(&seen);
-    if (handle_series_evals_add_raw(q, evals, e)) {
+    if (series_evals_add_raw(q, evals, e)) {
         json_decref(evals);
         return -(int)e->code;
     }

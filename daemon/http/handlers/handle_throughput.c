@@ -26,7 +26,7 @@ struct bins {
 };
 
 /* Spreads the images of a part evenly over its seconds. */
-static void handle_throughput_bins_add_part(void *context, const struct store_metric_part *part)
+static void throughput_bins_add_part(void *context, const struct store_metric_part *part)
 {
     struct bins *b = context;
     double seconds = part->of[b->step_ms].sum / 1e3;
@@ -44,8 +44,8 @@ static void handle_throughput_bins_add_part(void *context, const struct store_me
     }
 }
 
-static int handle_throughput_bins_add_job(struct store *s, const struct store_trained *job,
-                                          struct bins *b, struct error *e)
+static int throughput_bins_add_job(struct store *s, const struct store_trained *job, struct bins *b,
+                                   struct error *e)
 {
     struct store_metric_ends ends;
     int status = store_metric_ends_since(s, job->id, b->from, &ends, e);
@@ -55,10 +55,10 @@ static int handle_throughput_bins_add_job(struct store *s, const struct store_tr
     b->global_batch = job->global_batch;
     return store_metric_parts(s, job->id, ends.first_step, ends.last_step + 1,
                               (int64_t)fmax(PARTS_LEAST, (double)b->count),
-                              handle_throughput_bins_add_part, b, e);
+                              throughput_bins_add_part, b, e);
 }
 
-static int handle_throughput_bins_fill(struct store *s, struct bins *b, struct error *e)
+static int throughput_bins_fill(struct store *s, struct bins *b, struct error *e)
 {
     size_t count;
     struct store_trained *jobs = xcalloc(JOBS_MOST, sizeof *jobs);
@@ -68,13 +68,13 @@ static int handle_throughput_bins_fill(struct store *s, struct bins *b, struct e
             b->step_ms = i;
     int status = store_jobs_trained_since(s, b->from, JOBS_MOST, jobs, &count, e);
     for (size_t i = 0; status == 0 && i < count; i++)
-        status = handle_throughput_bins_add_job(s, &jobs[i], b, e);
+        status = throughput_bins_add_job(s, &jobs[i], b, e);
     free(jobs);
     return status;
 }
 
 /* The last bin counts the seconds so far. */
-static json_t *handle_throughput_bins_to_json(const struct bins *b, double now)
+static json_t *throughput_bins_to_json(const struct bins *b, double now)
 {
     json_t *t = json_array(), *rates = json_array();
 
@@ -104,9 +104,9 @@ int handle_throughput(const struct request *q, struct reply *r, struct error *e)
                      .images = calloc((size_t)points + 1, sizeof *b.images)};
     if (!b.images)
         return error_set(e, ERR_NO_MEMORY, "no memory for the series");
-    int status = handle_throughput_bins_fill(q->app->store, &b, e);
+    int status = throughput_bins_fill(q->app->store, &b, e);
     if (status == 0)
-        status = reply_json(r, 200, handle_throughput_bins_to_json(&b, now), e);
+        status = reply_json(r, 200, throughput_bins_to_json(&b, now), e);
     free(b.images);
     return status;
 }
