@@ -52,7 +52,6 @@ void buffer_clear(struct buffer *b);
  * memory, with the old one unchanged. item_bytes: sizeof *items. */
 void *array_reserve(void *items, size_t wanted, size_t *room, size_t item_bytes);
 
-/* The same for one more item. */
 static inline void *array_grow(void *items, size_t count, size_t *room, size_t item_bytes)
 {
     return count < *room ? items : array_reserve(items, count + 1, room, item_bytes);

@@ -50,7 +50,6 @@ void digest_end(struct digest *d, char hex[DIGEST_BYTES])
     free(d);
 }
 
-/* Returns an errno. */
 static int digest_hash_all(int fd, XXH3_state_t *state)
 {
     char *piece = malloc(PIECE_BYTES);

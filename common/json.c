@@ -12,7 +12,6 @@
 #include "common/system/file.h"
 #include "common/number.h"
 
-/* Advice for common mistakes; NULL: none. */
 static const char *json_advice(const char *words)
 {
     const char *near = strstr(words, " near '");
@@ -119,7 +118,6 @@ json_t *json_document_load(const char *path, struct error *e)
     return value;
 }
 
-/* Copies the next part of a pointer and returns the rest. */
 static const char *json_pointer_part(const char *pointer, char part[256])
 {
     size_t length = strcspn(pointer + 1, "/");
@@ -213,7 +211,6 @@ void json_set_at(json_t *document, const char *pointer, json_t *value)
 static void json_differences_at(json_t *const *values, size_t count, const char *pointer,
                                 json_t *differences);
 
-/* Key by key, of all objects. */
 static void json_differences_below(json_t *const *values, size_t count, const char *pointer,
                                    json_t *differences)
 {
@@ -279,7 +276,6 @@ static char *json_shorten_number(char *to, const char *from, size_t length)
     return to + length;
 }
 
-/* The length of the number, string or other character that text begins with. */
 static size_t json_token_length(const char *text)
 {
     size_t length = 1;

@@ -54,7 +54,6 @@ char *problem_pointer(const char *parent, const char *key)
     return pointer;
 }
 
-/* Writes one step of a pointer, up to end. */
 static void problem_key_add_step(FILE *out, const char *step, const char *end, bool first)
 {
     size_t length = (size_t)(end - step);

@@ -9,7 +9,6 @@
 
 #include "common/xalloc.h"
 
-/* Bytes of the sequence that starts with first; 0: invalid. */
 static size_t text_sequence_length(unsigned char first)
 {
     return first < 0x80                    ? 1
@@ -19,7 +18,6 @@ static size_t text_sequence_length(unsigned char first)
                                            : 0;
 }
 
-/* Decodes one character and returns its bytes; 0: not UTF-8. */
 static size_t text_decode(const char *text, size_t bytes, uint32_t *c)
 {
     static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};

@@ -51,7 +51,7 @@ struct job {
     bool *done;                       /* (shards of both roles): by an earlier run */
 };
 
-/* Shards are numbered through both roles: the training's first. */
+/* Numbered over both roles, training first. */
 struct place {
     enum dataset_role role;
     int k, of;          /* of the role's shards */
@@ -80,8 +80,6 @@ static int convert_all_shards(const struct job *job)
 {
     return job->shards[DATASET_TRAIN] + job->shards[DATASET_EVAL];
 }
-
-/* ---- one shard, by any thread */
 
 static int convert_put_image(struct job *job, struct picture_maker *maker, struct shard_writer *w,
                              enum dataset_role role, int64_t i, struct error *e)
@@ -153,8 +151,6 @@ static void convert_end_thread(void *maker)
     picture_maker_destroy(maker);
 }
 
-/* ---- going on from an earlier run */
-
 static bool convert_is_there(const char *path, const json_t *shard)
 {
     struct stat st;
@@ -162,8 +158,8 @@ static bool convert_is_there(const char *path, const json_t *shard)
            st.st_size == json_integer_value(json_object_get(shard, "bytes"));
 }
 
-/* What the journal has, if its file is still there: under its own name if the earlier run ended
- * while it renamed. */
+/* Shards in the journal whose files are still there, under the final name if the run ended while
+ * renaming. */
 static int64_t convert_find_done(struct job *job)
 {
     int64_t images = 0;
@@ -191,8 +187,6 @@ static json_t *convert_settings(const struct job *job)
                      o->pad, "resize", o->resize, "quality", o->resize ? o->quality : 0, "input",
                      identity);
 }
-
-/* ---- the end */
 
 static int convert_settle_shard(const struct place *p, struct error *e)
 {
@@ -258,8 +252,8 @@ static int convert_write_manifest(const struct job *job, const char *path, struc
     return rc;
 }
 
-/* The manifest is written before anything is renamed (a disk that is full now leaves nothing that
- * looks complete) and renamed when all shards have their names. */
+/* The manifest is written first, so that a full disk leaves nothing that looks complete, and
+ * renamed last. */
 static int convert_settle(const struct job *job, struct error *e)
 {
     const char *out = job->options->out;
@@ -283,8 +277,6 @@ static int convert_settle(const struct job *job, struct error *e)
         journal_remove(out);
     return rc;
 }
-
-/* ---- the whole */
 
 static int convert_check_job_options(struct job *job, struct error *e)
 {

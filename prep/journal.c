@@ -55,7 +55,7 @@ static int journal_compare_settings(const struct journal *j, const json_t *then,
     return 0;
 }
 
-/* Takes the lines of an earlier run; *good_bytes is where the last whole one ends, 0: none. */
+/* Reads an earlier run's lines; *good_bytes: where the last complete one ends. */
 static int journal_read_lines(struct journal *j, const json_t *settings, long *good_bytes,
                               struct error *e)
 {

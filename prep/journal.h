@@ -1,8 +1,7 @@
 /*
- * DIR/.convert.jsonl: what an unfinished conversion has done so far, so that the same command can
- * go on from there. The first line holds the settings and the identity of the input; each further
- * line a finished shard as manifest.json will have it. A line is written when its shard is safely
- * on disk, so a torn last line (a killed process) is one shard to be made again.
+ * DIR/.convert.jsonl: the progress of an unfinished conversion, so that the same command can resume
+ * it. The first line has the settings and the identity of the input, the others a finished shard
+ * each, as in manifest.json. A line is written after its shard is on disk.
  */
 #pragma once
 
@@ -15,19 +14,19 @@
 
 struct journal;
 
-/* Opens the journal of a folder that this process has locked, or begins one. settings (borrowed) is
- * a flat object. ERR_CONFLICT, naming a setting, if the conversion begun there had others. */
+/* Opens or creates the journal of a folder locked by this process. settings (borrowed): a flat
+ * object. ERR_CONFLICT, naming a setting, if the conversion was begun with others. */
 int journal_open(const char *folder, const json_t *settings, struct journal **out, struct error *e);
 void journal_close(struct journal *j); /* NULL is fine */
 
-/* The line of a finished shard, by its name in DIR ("train/train-00000-of-00008"); NULL: not done.
- * Not to be called while other threads add. */
+/* The line of a finished shard, by its name ("train/train-00000-of-00008"); NULL: not done. Not
+ * while other threads add. */
 json_t *journal_find(const struct journal *j, const char *file);
 
-/* Takes over shard: {"file", "images", "bytes", "xxh128"}. Thread-safe. */
+/* Steals shard: {"file", "images", "bytes", "xxh128"}. Thread-safe. */
 int journal_add(struct journal *j, json_t *shard, struct error *e);
 
 int64_t journal_count(const struct journal *j); /* finished shards */
 
-/* The conversion is complete, or has done nothing worth keeping. */
+/* After completion, or if nothing is worth keeping. */
 void journal_remove(const char *folder);

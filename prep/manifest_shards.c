@@ -13,7 +13,7 @@
 
 static const char *const folders[] = {[DATASET_TRAIN] = "train/", [DATASET_EVAL] = "validation/"};
 
-/* A manifest may come from anywhere: what it names is copied and written, so it stays inside. */
+/* What an untrusted manifest names is copied and written, so it must stay inside. */
 static int manifest_shards_is_harmless(const char *file, enum dataset_role role)
 {
     size_t folder = strlen(folders[role]);

@@ -1,4 +1,4 @@
-/* The shards that a manifest.json names (its form: common/dataset/manifest.h). */
+/* The shards in a manifest.json (common/dataset/manifest.h). */
 #pragma once
 
 #include <jansson.h>
@@ -24,11 +24,10 @@ struct manifest_shards {
     struct dataset_part part; /* what train-prep stage brought here; {0, 1}: all */
 };
 
-/* Reads folder/manifest.json. ERR_NOT_FOUND: there is none; ERR_CORRUPT: it is not what train-prep
- * writes. Free with manifest_shards_free, also after an error. */
+/* Reads folder/manifest.json. ERR_NOT_FOUND; ERR_CORRUPT: not train-prep's. Free with
+ * manifest_shards_free, also after an error. */
 int manifest_shards_read(const char *folder, struct manifest_shards *m, struct error *e);
 void manifest_shards_free(struct manifest_shards *m);
 
-/* Whether a shard belongs to the part: of the training's those that dataset_part deals out, of the
- * validation's all. */
+/* Whether a shard belongs to the part; all validation shards do. */
 int manifest_shard_in(const struct manifest_shard *shard, struct dataset_part part);

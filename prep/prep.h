@@ -1,5 +1,3 @@
-/* train-prep's commands. A command reads its command line by a table of options and does the work.
- */
 #pragma once
 
 #include "common/error.h"

@@ -1,4 +1,3 @@
-/* train-prep show and extract: lists or writes chosen records of a data set. */
 #include <errno.h>
 #include <inttypes.h>
 #include <jansson.h>
@@ -17,7 +16,7 @@
 #include "prep/prep.h"
 #include "prep/work.h"
 
-/* Which records, by their numbers in file order and by class. */
+/* By numbers in file order, and by class. */
 struct record_choice {
     enum dataset_role role;
     int64_t first, last; /* both included */
@@ -39,7 +38,7 @@ struct extract_options {
     bool json; /* one object a line: each file */
 };
 
-/* Called for record i. An error ends the visit. */
+/* An error ends the visit. */
 typedef int show_visit(struct dataset *d, int64_t i, const struct dataset_image *image,
                        void *context, struct error *e);
 
@@ -63,8 +62,8 @@ static int show_open(const char *dir, const struct record_choice *choice, struct
                      choice->first < count ? last : choice->first, dir, count - 1);
 }
 
-/* Visits the records of the class in file order and counts them in *taken; checksums are verified.
- * ERR_NOT_FOUND if the class has none. */
+/* Visits records of the class in file order and counts them in *taken. ERR_NOT_FOUND if there is
+ * none. */
 static int show_records(struct dataset *d, const struct record_choice *choice, int64_t end,
                         show_visit *take, void *context, int64_t *taken, struct error *e)
 {
@@ -94,7 +93,7 @@ static int show_records(struct dataset *d, const struct record_choice *choice, i
     return rc;
 }
 
-/* Prints and frees line; NULL, from json_pack, means a name is not UTF-8. */
+/* Prints and frees line; NULL (from json_pack): a name is not UTF-8. */
 static int show_print_json(int64_t i, json_t *line, struct error *e)
 {
     if (!line)
@@ -111,7 +110,6 @@ struct table {
     int file_width;
 };
 
-/* As wide as the longest name, within reason. */
 static int show_width_of_files(const struct dataset *d, int64_t first, int64_t end)
 {
     size_t width = strlen("file");
@@ -196,8 +194,7 @@ static int show_run(const struct show_options *o, struct error *e)
     return rc;
 }
 
-/* A record's filename comes from others: only its last part is used, and only harmless characters
- * of it. */
+/* Untrusted: keeps the last part and its harmless characters. */
 static void show_safe_name(const char *name, char out[128])
 {
     const char *slash = strrchr(name, '/');
@@ -266,11 +263,8 @@ static int show_extract(const struct extract_options *o, struct error *e)
     return rc;
 }
 
-/* ---- which records */
-
 static const struct record_choice all_records = {.to_end = true, .any_class = true};
 
-/* N, N-M or N- */
 static int show_parse_records(const struct command_option *option, const char *text, void *field,
                               struct error *e)
 {
@@ -330,8 +324,6 @@ static int show_parse_role(const struct command_option *option, const char *text
     {.name = "limit", .letter = 'n', .value = "N", .kind = OPTION_INT64, .offset = offsetof(type, choice.limit), .least = 1, .most = INT64_MAX, \
      .help = "at most this many (default: all)"}
 
-/* ---- show */
-
 static const struct command_option show_table[] = {
     {.name = "json", .kind = OPTION_FLAG, .offset = offsetof(struct show_options, json),
      .help = "print one JSON object per line"},
@@ -356,8 +348,6 @@ static int show_command_run(int argc, char **argv, struct error *e)
     int rc = command_line_read(&line, argc, argv, &o);
     return rc >= 0 ? rc : show_run(&o, e);
 }
-
-/* ---- extract */
 
 /* clang-format off */
 static const struct command_option extract_table[] = {

@@ -1,6 +1,6 @@
 /*
- * Shards to local scratch, as a Slurm prolog wants it: safe to call again, from several processes
- * of a node at once, and from many nodes against one file server.
+ * Copies shards to local scratch, for a Slurm prolog: may run again, in several processes of a
+ * node, and on many nodes against one file server.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -46,7 +46,6 @@ struct stage_options {
     bool json;
 };
 
-/* A Slurm prolog acts differently on each: exit status 6 or 7. */
 enum stage_fault { STAGE_FAULT_NONE, STAGE_FAULT_DATA, STAGE_FAULT_SCRATCH };
 
 static const char *const roles[] = {"train", "validation"};
@@ -67,7 +66,7 @@ struct stage {
     int copied, kept;
 };
 
-/* Errors are told apart by whose they are. */
+/* Errors are attributed to the data or the scratch disk. */
 static int stage_data_error(struct stage *s, int rc)
 {
     if (rc)
@@ -92,9 +91,7 @@ static void stage_print_event(const struct stage *s, json_t *line)
     json_decref(line);
 }
 
-/* ---- the bandwidth */
-
-/* Sleeps until so many more bytes are due: an average over the whole copy, not a burst a second. */
+/* Limits the average rate of the whole copy. */
 static void stage_pace(struct stage *s, size_t bytes)
 {
     uint64_t rate = s->options->bandwidth_per_sec;
@@ -110,8 +107,6 @@ static void stage_pace(struct stage *s, size_t bytes)
     }
 }
 
-/* ---- one shard */
-
 static void stage_make_paths(const struct stage *s, const struct manifest_shard *shard,
                              char from[PATH_MAX], char to[PATH_MAX], char temporary[PATH_MAX])
 {
@@ -123,7 +118,7 @@ static void stage_make_paths(const struct stage *s, const struct manifest_shard 
               shard->file + folder + 1);
 }
 
-/* Whether what lies there has the manifest's size and hash. */
+/* Compares a file with the manifest. */
 static int stage_is_whole(struct stage *s, const char *path, const struct manifest_shard *shard,
                           bool *whole, struct error *e)
 {
@@ -176,7 +171,7 @@ static int stage_copy_bytes(struct stage *s, int in, int out, const char *from,
     return 0;
 }
 
-/* From one open file to another, compared with the manifest on the way. */
+/* Copies between open files and compares with the manifest. */
 static int stage_copy_checked(struct stage *s, int in, int out, const char *from,
                               const char *temporary, const struct manifest_shard *shard,
                               struct error *e)
@@ -237,8 +232,6 @@ static int stage_copy_shard(struct stage *s, const struct manifest_shard *shard,
     return 0;
 }
 
-/* ---- what is wanted */
-
 static int stage_find_wanted(struct stage *s, uint64_t *bytes, struct error *e)
 {
     char from[PATH_MAX], to[PATH_MAX], temporary[PATH_MAX];
@@ -275,7 +268,7 @@ static const char *stage_size_text(uint64_t bytes, char text[SIZE_TEXT_BYTES])
     return text;
 }
 
-/* Before anything is removed: a staging that cannot end leaves what was there. */
+/* Before anything is removed, so that a failing run leaves what was there. */
 static int stage_check_space(struct stage *s, uint64_t needed, struct error *e)
 {
     char there[SIZE_TEXT_BYTES], wanted[SIZE_TEXT_BYTES], missing[SIZE_TEXT_BYTES];
@@ -299,8 +292,6 @@ static int stage_check_space(struct stage *s, uint64_t needed, struct error *e)
                      stage_size_text(needed - free_bytes, missing)));
 }
 
-/* ---- what is not wanted */
-
 static bool stage_is_wanted(const struct stage *s, const char *role, const char *name)
 {
     size_t folder = strlen(role);
@@ -315,8 +306,8 @@ static bool stage_is_wanted(const struct stage *s, const char *role, const char 
     return false;
 }
 
-/* Calls act for each shard of a role that an earlier staging left, of other data or as another
- * node: they take space, and shards of two data sets in one folder cannot be read. */
+/* Calls act for each shard of an earlier staging that is not wanted: it takes space, and shards of
+ * two data sets in a folder cannot be read. */
 static int stage_each_unwanted(struct stage *s, const char *role,
                                int (*act)(struct stage *s, const char *path, struct error *e),
                                struct error *e)
@@ -359,10 +350,7 @@ static int stage_remove_unwanted(struct stage *s, const char *path, struct error
                : 0;
 }
 
-/* ---- the manifest, which makes it complete */
-
-/* The one of an earlier staging, before the first shard goes or comes: not complete from here on
- * until all is copied. */
+/* Incomplete from here until all is copied. */
 static int stage_remove_manifest(struct stage *s, struct error *e)
 {
     char path[PATH_MAX];
@@ -391,9 +379,7 @@ static int stage_write_manifest(struct stage *s, struct error *e)
     return stage_scratch_error(s, json_file_write(path, s->from.manifest, e));
 }
 
-/* ---- the whole */
-
-/* Shards are replaced and removed here: that must not happen to the one copy of a data set. */
+/* Refuses a folder that was not staged, which may hold the only copy of a data set. */
 static int stage_check_folder(struct stage *s, struct error *e)
 {
     char path[PATH_MAX];
@@ -408,7 +394,7 @@ static int stage_check_folder(struct stage *s, struct error *e)
         error_set(e, ERR_CONFLICT, "%s contains other data: choose another --to", s->options->to));
 }
 
-/* Waits for another process that stages to the same folder; what it has copied is then there. */
+/* Waits for another process that stages to the same folder. */
 static int stage_lock(struct stage *s, int *lock, struct error *e)
 {
     char path[PATH_MAX];
@@ -468,7 +454,7 @@ static void stage_report(struct stage *s)
                                    json_number(seconds)));
 }
 
-/* Makes the folder hold nothing but what is kept, without a manifest. */
+/* Removes the manifest and unwanted shards. */
 static int stage_make_room(struct stage *s, uint64_t bytes, struct error *e)
 {
     if (bytes == 0 && s->unwanted == 0)
@@ -504,7 +490,6 @@ static int stage_locked(struct stage *s, struct error *e)
     return rc;
 }
 
-/* Copies the shards of a part and the manifest; what is there and valid is not copied again. */
 static int stage_run(const struct stage_options *o, enum stage_fault *fault, struct error *e)
 {
     struct stage s = {.options = o, .fault = fault, .started = clock_monotonic()};
@@ -536,7 +521,7 @@ static int stage_run(const struct stage_options *o, enum stage_fault *fault, str
 #define EXIT_DATA    6
 #define EXIT_SCRATCH 7
 
-/* "200M": bytes, with K, M, G or T for powers of 1000. */
+/* "200M": K, M, G, T are powers of 1000. */
 static int stage_parse_size(const struct command_option *option, const char *text, void *field,
                             struct error *e)
 {

@@ -62,7 +62,7 @@ int parallel_run(int threads, int64_t items, const struct parallel_work *work, v
     int started = 0;
 
     pthread_mutex_init(&p.lock, NULL);
-    /* This thread is one of them; if the system gives fewer than wanted, fewer do the work. */
+    /* including this thread; continue with fewer if the system gives fewer */
     while (started + 1 < threads && started + 1 < items &&
            pthread_create(&others[started], NULL, work_run_items, &p) == 0)
         started++;

@@ -10,22 +10,20 @@
 #define PARALLEL_THREADS_MAX 256
 
 struct parallel_work {
-    /* Creates a thread's own scratch before its first item. */
     int (*begin)(void *context, void **scratch, struct error *e);
     /* Any thread may get any item; items are handed out in order. */
     int (*item)(void *context, void *scratch, int64_t i, struct error *e);
     void (*end)(void *scratch); /* NULL if begin failed */
 };
 
-/* The number of cores this process may use. */
 int parallel_default_threads(void);
 
-/* Runs items 0, 1, ... until all are done or one has failed: then starts no more and returns the
- * error of the failed item with the lowest number. */
+/* Runs items 0, 1, ... After a failure starts no more, and returns the error of the failed item
+ * with the lowest number. */
 int parallel_run(int threads, int64_t items, const struct parallel_work *work, void *context,
                  struct error *e);
 
-/* Progress on standard error: a line that is rewritten on a terminal, else a line now and then. */
+/* Progress on standard error: a line rewritten on a terminal, else occasional lines. */
 struct progress {
     const char *what;                  /* "convert" */
     int64_t total_images, total_bytes; /* 0: not known */
@@ -35,14 +33,12 @@ struct progress {
     bool terminal;
 };
 
-/* Starts the clock. Thread-safe from here to progress_end. */
 void progress_begin(struct progress *p, const char *what, int64_t total_images,
                     int64_t total_bytes);
 
-/* Counts finished work and prints a line if one is due. */
+/* Prints a line if one is due. */
 void progress_add(struct progress *p, int64_t images, int64_t bytes);
 
-/* Prints the last line, on a terminal or if a plain line was printed before. */
 void progress_end(struct progress *p);
 
 double progress_seconds(const struct progress *p);

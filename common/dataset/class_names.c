@@ -10,7 +10,6 @@
 
 #define SHOWN_BYTES 160 /* of a name in a message */
 
-/* A name that is not UTF-8 is escaped. */
 static json_t *class_names_of_folders(const struct dataset_list *list)
 {
     json_t *names = json_array();

@@ -71,7 +71,6 @@ static int dataset_make_index(struct dataset *d, struct error *e)
     return rc;
 }
 
-/* Keeps the images of the part, in order. */
 static int dataset_take_part(struct dataset *d, struct dataset_part part, struct error *e)
 {
     const struct dataset_entry *all = d->index.entries;
@@ -198,7 +197,6 @@ static void dataset_digest_add_name(struct digest *d, const char *name)
     digest_add(d, name, strlen(name));
 }
 
-/* Shards by name and size; images by class and name, as in the index. */
 static void dataset_digest_add_files(struct digest *d, const struct dataset_list *list)
 {
     dataset_digest_add_number(d, (uint64_t)list->format);
@@ -235,7 +233,6 @@ void dataset_digest(const struct dataset *d, struct dataset_digest *out)
     out->changed = 1e-9 * (double)dataset_digest_newest_change(&d->list);
 }
 
-/* Sums the images by node. */
 static void dataset_count_list_parts(const struct dataset_list *list, const int64_t *in_file,
                                      int nodes, struct dataset_counts *counts)
 {

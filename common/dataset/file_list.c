@@ -28,7 +28,6 @@ struct shard_number {
     const char *ending;
 };
 
-/* False: another form of name. */
 static bool list_parse_shard(const char *path, struct shard_number *s)
 {
     const char *dash;
@@ -62,7 +61,6 @@ static bool list_shard_is_numbered(const char *name)
     return false;
 }
 
-/* From editors, copies and other readers. */
 static bool list_is_side_file(const char *name)
 {
     static const char *const endings[] = {
@@ -91,7 +89,6 @@ static int list_shards_by_number(const void *a, const void *b)
     return x->number != y->number ? (x->number < y->number ? -1 : 1) : strcmp(x->name, y->name);
 }
 
-/* All of one set, without duplicates. */
 static int list_shards_check_one_set(const char *folder, const struct shard_number *s, size_t n,
                                      struct error *e)
 {
@@ -132,7 +129,6 @@ static int list_shards_check_none_missing(const char *folder, const struct shard
                          : "");
 }
 
-/* All numbered shards of the part must be there, once, and of one set. */
 static int list_shards_check(char *const *paths, size_t count, const char *folder,
                              struct dataset_part part, struct error *e)
 {
@@ -271,7 +267,6 @@ static void list_named_add(struct named *n, const char *name)
     snprintf(n->text + used, sizeof n->text - used, "%s%s", used ? ", " : "", shown);
 }
 
-/* A name that does not fit is omitted. */
 static void list_remark(struct dataset_list *list, const struct named *n, const char *words)
 {
     size_t used = strlen(list->remarks), room = sizeof list->remarks - used;
@@ -330,7 +325,6 @@ static int list_shards_of(const struct names *names, enum dataset_role role,
     return rc;
 }
 
-/* Leaves the list empty if there are no shards. */
 static int list_shards(const struct names *names, enum dataset_role role, struct dataset_part part,
                        struct dataset_list *list, struct error *e)
 {
@@ -351,7 +345,6 @@ bool dataset_is_image_name(const char *name)
                    strcasecmp(dot, ".png") == 0);
 }
 
-/* Refuses a file that is not named as an image, with its type. */
 static int list_refuse_name(const char *folder, const char *name, struct error *e)
 {
     char head[CONTENT_HEAD_BYTES];
@@ -427,7 +420,6 @@ void dataset_list_note_empty(struct dataset_list *list)
     list_remark(list, &empty, "these folders have no images and count as classes all the same");
 }
 
-/* Of file systems, network drives and archivers. */
 static bool list_is_system_folder(const char *name)
 {
     static const char *const names[] = {
@@ -442,7 +434,6 @@ static bool list_is_system_folder(const char *name)
     return false;
 }
 
-/* Names like a part of a data set: "train", "Test", "val2017", "training_set". */
 static bool list_is_role_like(const char *name)
 {
     static const char *const roles[] = {
@@ -608,7 +599,6 @@ static int list_folder(struct dataset_list *list, enum dataset_role role, struct
     return rc;
 }
 
-/* Appends the remarks: omitted files may be the reason. */
 static int list_with_remarks(struct dataset_list *list, int rc, struct error *e)
 {
     if (rc == 0 || !e || !*list->remarks)

@@ -64,7 +64,6 @@ static void index_place_beside(const struct dataset_list *list, char path[PATH_M
     file_path(path, NULL, "%s/.traind-index-%s", list->folder, kind);
 }
 
-/* "" without a cache folder. */
 static void index_place_in_cache(const struct dataset_list *list, char path[PATH_MAX])
 {
     char beside[PATH_MAX], real[PATH_MAX], cache[PATH_MAX];
@@ -95,7 +94,6 @@ static uint64_t index_take_u64(struct cursor *c)
     return value;
 }
 
-/* Not NUL-terminated. */
 static const char *index_read_name(struct cursor *c, size_t *length)
 {
     uint64_t bytes = index_take_u64(c);
@@ -185,7 +183,6 @@ static void index_clear(struct dataset_list *list, struct dataset_index *index)
     index->images = 0;
 }
 
-/* fd may be negative. */
 static bool index_load_from(int fd, const char *path, struct dataset_list *list,
                             struct dataset_index *index)
 {

@@ -197,7 +197,6 @@ void plan_inputs_share_out(const struct job_spec *spec, struct plan_inputs *inpu
         data_inputs_fill_node_images(spec, NULL, inputs);
 }
 
-/* Appends lines. */
 static void data_inputs_remark(struct plan_data *data, const char *lines)
 {
     size_t used = strlen(data->remarks), room = sizeof data->remarks - used;

@@ -32,7 +32,6 @@ static const json_t *manifest_find_entry(const json_t *manifest, const char *fil
     return NULL;
 }
 
-/* -1: no entry of this name and size, or with more images than fit. */
 static int64_t manifest_shard_images(const json_t *manifest, const char *file, uint64_t bytes,
                                      size_t *next)
 {
@@ -72,7 +71,6 @@ static json_t *manifest_load(const struct dataset_list *list, int place, struct 
     return NULL;
 }
 
-/* The manifest that has all shards of the list. */
 static json_t *manifest_of(const struct dataset_list *list, int64_t *in_file, const char **why)
 {
     struct error e;

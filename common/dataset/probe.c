@@ -21,7 +21,6 @@
 #define SMALL_PIXELS       64
 #define HEAD_BYTES         ((size_t)256 << 10) /* of a JPEG file: its size stands behind EXIF */
 
-/* A PNG's IHDR comes first. */
 static bool probe_png_size(const uint8_t *png, size_t bytes, int *width, int *height)
 {
     const struct content *kind = content_of(png, bytes);
@@ -57,7 +56,6 @@ bool dataset_image_size(const uint8_t *image, size_t bytes, int *width, int *hei
     return false;
 }
 
-/* At most limit bytes of the file; the caller frees them. */
 static uint8_t *probe_bytes(const char *path, uint64_t from, size_t limit, size_t *bytes,
                             struct dataset_probe *out)
 {
@@ -81,7 +79,6 @@ static uint8_t *probe_bytes(const char *path, uint64_t from, size_t limit, size_
     return data;
 }
 
-/* Probes a record; *from becomes the next one's position. */
 static void probe_record(const char *path, uint64_t *from, struct dataset_probe *out)
 {
     size_t bytes;

@@ -23,7 +23,6 @@ struct shards {
     atomic_int *fds; /* (keep); -1: not open yet */
 };
 
-/* How many descriptors may stay open. */
 static uint32_t shards_descriptors_for(size_t count)
 {
     struct rlimit limit;
@@ -64,7 +63,6 @@ void shards_destroy(struct shards *s)
     free(s);
 }
 
-/* A descriptor to be released, or a negative error. */
 static int shard_borrow(struct shards *s, uint32_t file, struct error *e)
 {
     int none = -1, fd = file < s->keep ? atomic_load(&s->fds[file]) : -1;
@@ -88,7 +86,6 @@ static void shard_release(const struct shards *s, uint32_t file, int fd)
         close(fd);
 }
 
-/* An error if there are fewer bytes. */
 static int shard_read_bytes(int fd, const char *name, uint8_t *to, uint64_t bytes, uint64_t offset,
                             struct error *e)
 {

@@ -139,7 +139,6 @@ static const uint8_t *tf_example_locate(const uint8_t *payload, size_t bytes,
     return NULL;
 }
 
-/* Not one value of the wanted type. */
 static int tf_example_refuse_feature(const Tensorflow__Features *features, const char *key,
                                      const char *needed, struct error *e)
 {

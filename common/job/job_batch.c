@@ -29,7 +29,6 @@ static void job_batch_refuse_uneven(const struct job_spec *spec, int64_t unit, c
                      (long long)spec->global_batch, of, above);
 }
 
-/* The fewest equal batches of at most batch_per_worker. */
 static void job_batch_settle_auto(struct job_spec *spec, int64_t share, struct problems *problems)
 {
     int64_t most = spec->batch_per_worker, batch = job_batch_even(share, most);

@@ -23,7 +23,6 @@ static bool job_check_ascending(const double *values, size_t count)
     return true;
 }
 
-/* The problem of entry i of cluster.hosts, or NULL. seen: the names before it. */
 static const char *job_check_wrong_host(const struct job_spec *spec, size_t i, json_t *seen)
 {
     struct host host;
@@ -72,7 +71,6 @@ static void check_ssh_port(const struct job_spec *spec, struct problems *p)
         p);
 }
 
-/* The first name that no document may set. */
 static void job_check_env(const struct job_spec *spec, struct problems *p)
 {
     char name[JOB_ENV_NAME_BYTES], pointer[JOB_ENV_NAME_BYTES + 16];
@@ -115,7 +113,6 @@ static void job_check_sizes(const struct job_spec *spec, const struct arch *arch
                      "/eval/image_size", "must be model.image_size with arch \"cnn\"", p);
 }
 
-/* Batches that grow for smaller images. */
 static void job_check_batches(const struct job_spec *spec, struct problems *p)
 {
     const struct job_sizes *sizes = &spec->model.sizes;
@@ -141,7 +138,6 @@ static void job_check_batches(const struct job_spec *spec, struct problems *p)
                      p);
 }
 
-/* Constraints of the network on other keys. */
 static void check_model(const struct job_spec *spec, struct problems *p)
 {
     const struct arch *arch = arch_find(spec->model.arch);
@@ -170,7 +166,6 @@ static void check_model(const struct job_spec *spec, struct problems *p)
                      p);
 }
 
-/* Arguments of mpirun that override cluster.bind and cluster.smt. */
 static void job_check_mpi_args(const struct job_spec *spec, struct problems *p)
 {
     static const char *const binding[] = {

@@ -15,7 +15,6 @@
 /* a hostile document can have a hundred thousand */
 #define UNKNOWN_KEYS_SHOWN 50
 
-/* A preset's keys besides the job's. */
 static const char *const preset_meta[] = {"description", "source", "recipe_images", "top1"};
 
 static void job_document_spec_report_unknown(const char *pointer, size_t *unknown,
@@ -337,7 +336,6 @@ static void job_schema_add_map(json_t *schema, const struct job_option *o)
     json_object_set_new(schema, "additionalProperties", value);
 }
 
-/* A number, a list of pairs, or a ramp. */
 static void job_schema_add_sizes(json_t *schema, const struct job_option *o)
 {
     json_t *size = json_pack("{s:s}", "type", "integer");

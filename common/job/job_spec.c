@@ -46,7 +46,6 @@ const char *job_env_value(const struct job_spec *spec, const char *name)
     return NULL;
 }
 
-/* "LD_*" matches every name with that prefix. */
 static bool spec_env_matches(const char *name, const char *row)
 {
     size_t length = strlen(row);

@@ -25,7 +25,6 @@ static bool job_text_right_interface(const char *text)
     return !strchr(text, '/') || host_is_subnet(text);
 }
 
-/* Each part between commas is a plain name or a subnet. */
 static bool job_text_right_networks(const char *text)
 {
     char part[64];

@@ -34,7 +34,7 @@ static bool job_value_string_right(const struct job_option *o, const json_t *v)
     return text && (double)length >= o->min && (double)length <= o->max;
 }
 
-/* -1: it is none. */
+/* -1: none of them. */
 static int job_value_choice_index(const struct job_option *o, const json_t *v)
 {
     const char *text = json_string_value(v), *choice;
@@ -111,7 +111,6 @@ static bool value_right(const struct job_option *o, const json_t *v)
     return false;
 }
 
-/* "; 75.9 % is 0.759" behind a percentage where a fraction is wanted; else "". */
 static void job_value_fraction_words(const struct job_option *o, const json_t *v, char text[64])
 {
     double value = json_number_value(v);
@@ -141,7 +140,7 @@ static const char *job_value_nearest_choice(const struct job_option *o, const js
     return near.best;
 }
 
-/* What a string is made of, once its type and length are right. */
+/* For a string of the right type and length. */
 static bool job_value_option_check_kind(enum job_text kind, const json_t *v, const char *pointer,
                                         struct problems *problems)
 {
@@ -162,7 +161,6 @@ static bool job_value_check_text(const struct job_option *o, const json_t *v, co
     return job_value_option_check_kind(o->text, v, pointer, problems);
 }
 
-/* Element i of a list in which nothing may stand twice. */
 static bool job_value_check_first(const json_t *v, size_t i, const char *pointer,
                                   struct problems *problems)
 {
@@ -175,7 +173,6 @@ static bool job_value_check_first(const json_t *v, size_t i, const char *pointer
     return true;
 }
 
-/* The first wrong one is told. */
 static bool job_value_check_texts(const struct job_option *o, const json_t *v,
                                   struct problems *problems)
 {
@@ -198,7 +195,6 @@ static bool job_value_check_texts(const struct job_option *o, const json_t *v,
     return true;
 }
 
-/* Names and values; the first wrong one is told. */
 static bool job_value_check_map(const struct job_option *o, const json_t *v,
                                 struct problems *problems)
 {
@@ -298,7 +294,7 @@ static void job_value_store_map(const struct job_option *o, const json_t *v, str
             must_alloc(NULL);
 }
 
-/* Each by itself, as many as they may be (job_check.c). */
+/* Each list is expanded (job_check.c limits them). */
 static size_t job_value_store_hosts(const json_t *v, char **list)
 {
     char wrong[HOST_LIST_WRONG_BYTES];
@@ -411,7 +407,7 @@ void job_value_store(const struct job_option *o, const json_t *v, struct job_spe
     }
 }
 
-/* 90 rather than 90.0: people read these documents. */
+/* 90 rather than 90.0, for readers. */
 static json_t *job_value_number_to_json(double x)
 {
     return x == trunc(x) && fabs(x) < 1e15 ? json_integer((json_int_t)x) : json_number(x);

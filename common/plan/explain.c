@@ -32,7 +32,6 @@
     "Malladi et al. 2022, On the SDEs and Scaling Rules for Adaptive Gradient Algorithms"
 #define JOB "the job document"
 
-/* What each number means, and which keys change it. */
 static const struct {
     const char *key, *meaning, *change;
 } words[] = {
@@ -116,7 +115,6 @@ static void explain_images(struct plan *plan, const struct job_spec *spec)
         spec->data.eval ? NULL : json_string("no data.eval: no evaluation"));
 }
 
-/* If the plan chose them. */
 static void explain_workers(struct plan *plan, const struct plan_inputs *inputs)
 {
     const struct plan_workers *w = inputs->workers;
@@ -202,7 +200,6 @@ static void explain_batch(struct plan *plan, const struct job_spec *spec)
             : NULL);
 }
 
-/* Converts epochs to steps by steps_rounding. */
 static void explain_step_count(struct plan *plan, const char *key, const char *epochs_key,
                                double epochs, int64_t steps, const char *source)
 {
@@ -796,7 +793,6 @@ static bool explain_warn_is_default(const struct job_option *option, const struc
     return same;
 }
 
-/* Keys set that this optimiser ignores. */
 static void explain_warn_of_optimizer(struct plan *plan, const struct job_spec *spec)
 {
     const struct optimizer_kind *kind = optimizer_kind_at((size_t)spec->optimizer.name);
@@ -816,7 +812,6 @@ static void explain_warn_of_optimizer(struct plan *plan, const struct job_spec *
                          spec->lr.base, kind->name, usual));
 }
 
-/* Keys set that this network ignores. */
 static void explain_warn_of_arch(struct plan *plan, const struct job_spec *spec)
 {
     const struct arch *arch = arch_find(spec->model.arch);
@@ -835,7 +830,6 @@ static void explain_warn_of_arch(struct plan *plan, const struct job_spec *spec)
                                arch->name));
 }
 
-/* If a worker's threads are known. */
 static void explain_warn_of_threads(struct plan *plan, const struct job_spec *spec)
 {
     long long threads = spec->cluster.threads_per_worker, images = spec->batch_per_worker;

@@ -24,7 +24,6 @@ double lr_start(const struct job_spec *spec, double peak)
     return spec->lr.base < peak ? spec->lr.base : peak;
 }
 
-/* Share of the time after warm-up that has passed at step s, 0 to 1. */
 static double lr_progress(const struct lr_schedule *lr, double step)
 {
     int64_t length = lr->train_steps - lr->warmup_steps;
@@ -42,7 +41,6 @@ static double lr_stepped(const struct lr_schedule *lr, double step)
     return rate;
 }
 
-/* tf.train.exponential_decay, after warm-up. */
 static double lr_exponential(const struct lr_schedule *lr, double step)
 {
     double times = (step - (double)lr->warmup_steps) / lr->decay_steps;
@@ -109,7 +107,6 @@ static int lr_curve_order(const void *a, const void *b)
     return (*x > *y) - (*x < *y);
 }
 
-/* Rising, with duplicates. */
 static size_t lr_curve_steps(const struct lr_schedule *s, int64_t steps[CURVE_MAX])
 {
     size_t count = 0;

@@ -22,7 +22,6 @@
 #define CNN_THREAD_BYTES  (13ll << 17)
 #define BF16_THREAD_BYTES (1ll << 19) /* beside what it works in */
 
-/* Per image. */
 static size_t memory_activation_bytes(const struct job_spec *spec, const struct arch_shape *shape)
 {
     bool inference = spec->mode != JOB_MODE_TRAIN;

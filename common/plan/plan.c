@@ -110,7 +110,6 @@ double plan_size_cost(const struct job_spec *spec, int64_t size)
     return arch_forward_macs(&shape) / largest;
 }
 
-/* Images of a step of this size relative to the last batch. */
 static double plan_batch_cost(const struct plan *plan, const struct plan_size *size)
 {
     return (double)plan_phase_at(plan, size->step)->global_batch / (double)plan->global_batch;
@@ -185,7 +184,6 @@ static json_t *plan_sizes_to_json(const struct plan *plan)
     return sizes;
 }
 
-/* Those that the run reaches. */
 static json_t *plan_phases_to_json(const struct plan *plan)
 {
     json_t *phases = json_array();

@@ -13,7 +13,6 @@
  * after those of the previous step.
  */
 
-/* With data.locality node, those of the node with the fewest images. */
 static int64_t plan_whole_steps(const struct plan *plan, const struct job_spec *spec,
                                 int64_t batch_per_worker)
 {
@@ -39,7 +38,6 @@ static struct plan_phase plan_phase_of(const struct plan *plan, const struct job
     return p;
 }
 
-/* Places a phase that begins at this epoch, after another. */
 static void plan_place_phase(const struct plan *plan, const struct plan_phase *before, double epoch,
                              struct plan_phase *p)
 {
@@ -255,7 +253,6 @@ void plan_check_data(const struct job_spec *spec, const struct plan_data *data,
         problems_add(problems, "/data/eval", NULL, "%s", data->other_classes);
 }
 
-/* The document's threads, or a worker's share of the known cores. */
 static int64_t plan_threads_of(const struct job_spec *spec, const struct plan_inputs *inputs)
 {
     int64_t threads = spec->cluster.threads_per_worker, workers = spec->cluster.workers_per_node;

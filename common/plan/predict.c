@@ -65,7 +65,6 @@ static double predict_gradient_bytes(const struct job_spec *spec)
     return predict_parameter_bytes(spec) / (spec->comm.dtype == JOB_PRECISION_BF16 ? 2 : 1);
 }
 
-/* Bytes sent by each of n, relative to what is summed. */
 static double predict_ring_share(int64_t n)
 {
     return n > 1 ? 2.0 * (double)(n - 1) / (double)n : 0;
@@ -340,7 +339,6 @@ static const struct threads_fit *predict_threads_fit_of(const struct job_spec *s
 
 enum { SIZE = 224, CNN_SIZE = 28 }; /* that the networks are made for */
 
-/* The image size that would have this size after the usual stem. */
 static double predict_threads_size_behind_stem(const struct arch_shape *shape)
 {
     struct network network;

@@ -53,7 +53,6 @@ int replan_spec(struct job_spec *spec, int64_t world, struct error *e)
     return 0;
 }
 
-/* The last phase that begins at or before an image of an epoch. */
 static const struct plan_phase *replan_phase_of_image(const struct plan *plan, int64_t epoch,
                                                       int64_t epoch_images)
 {
@@ -65,7 +64,6 @@ static const struct plan_phase *replan_phase_of_image(const struct plan *plan, i
     return &plan->phases[i - 1];
 }
 
-/* The epoch at which a phase of whole epochs begins. */
 static int64_t replan_first_epoch(const struct plan_phase *p)
 {
     return (int64_t)p->epoch;
@@ -91,7 +89,6 @@ void replan_place(int64_t epoch, int64_t epoch_images, const struct plan *plan,
     *image_shift = over ? 0 : epoch_images - steps * batch;
 }
 
-/* If epochs are whole steps. */
 static int64_t replan_epoch_of_step(const struct plan *plan, int64_t step)
 {
     const struct plan_phase *p = plan_phase_at(plan, step);

@@ -79,7 +79,6 @@ static void workers_consider(const struct job_spec *spec, const struct plan_work
     ways->of[ways->count++] = way;
 }
 
-/* Of ways with the same number of threads keeps the one with the most workers. */
 static void workers_find_ways(const struct job_spec *spec, const struct plan_workers_node *node,
                               struct ways *ways, struct problems *problems)
 {
@@ -95,7 +94,6 @@ static void workers_find_ways(const struct job_spec *spec, const struct plan_wor
     }
 }
 
-/* The measured way with the nearest number of threads. */
 static const struct way *workers_nearest_measured(const struct ways *ways, int64_t threads)
 {
     const struct way *best = NULL;
@@ -111,7 +109,6 @@ static const struct way *workers_nearest_measured(const struct ways *ways, int64
     return best;
 }
 
-/* Speed in threads that lose nothing. */
 static double workers_strength(const struct job_spec *spec, int64_t threads, int64_t images)
 {
     double keep = plan_threads_keep(spec, threads, images);
@@ -133,7 +130,6 @@ static struct plan_speed workers_speed_from_shape(const struct job_spec *spec, c
                                .samples = 1};
 }
 
-/* Zeroed if nothing was measured. */
 static struct plan_speed workers_measured_speed(const struct job_spec *spec,
                                                 const struct ways *ways, const struct way *w)
 {
@@ -171,7 +167,6 @@ static void workers_find_rates(const struct job_spec *spec, struct ways *ways)
     problems_clear(&ignored);
 }
 
-/* What all of the best ways keep. */
 static int workers_best_keeping(const struct ways *ways)
 {
     int best = 0;
@@ -181,7 +176,6 @@ static int workers_best_keeping(const struct ways *ways)
     return best;
 }
 
-/* Among those that keep as much as any. */
 static const struct way *workers_fastest_of(const struct ways *ways, int keeps)
 {
     const struct way *best = NULL;
@@ -223,7 +217,6 @@ static int workers_count_without(const struct ways *ways, int what)
     return count;
 }
 
-/* Drops the parts that do not fit. */
 static void workers_set_words(char *to, struct buffer *w)
 {
     strcpy(to, w->data ? w->data : "");

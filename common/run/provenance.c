@@ -149,7 +149,6 @@ static char *provenance_fact_of(const json_t *attempt, const struct fact *fact, 
     return provenance_fact_text(provenance_fact_find(attempt, fact->what), fact->kind);
 }
 
-/* The words of a text as keys of a new object. */
 static json_t *provenance_words_of(const char *text)
 {
     static const char between[] = ", ";
@@ -181,7 +180,6 @@ static json_t *provenance_rare_words(json_t *words, const json_t *counts, size_t
     return taken;
 }
 
-/* Steals the texts. */
 static json_t *provenance_without_common_words(json_t *texts)
 {
     json_t *lists = json_array(), *counts = json_object(), *values = json_array(), *list, *value;
@@ -231,7 +229,6 @@ static void provenance_compare_fact(const json_t *const *attempts, size_t count,
     json_decref(values);
 }
 
-/* The names in a fact that is an object of texts. */
 static json_t *provenance_names_of(const json_t *const *attempts, size_t count,
                                    const struct fact *fact)
 {

@@ -27,7 +27,6 @@ static const struct {
     [SAFETENSORS_BF16] = {"BF16", 2},
 };
 
-/* Elements. */
 static size_t safetensors_count(const struct safetensors_tensor *t)
 {
     size_t count = 1;
@@ -95,7 +94,6 @@ static int safetensors_write_header(int fd, const char *header, size_t length)
     return failed ? failed : safetensors_write_part(fd, header, length);
 }
 
-/* Returns an errno. */
 static int safetensors_write_tensors(int fd, const struct safetensors_tensor *tensors, size_t count,
                                      safetensors_fill *fill, void *context)
 {
@@ -173,7 +171,6 @@ static int safetensors_corrupt(const struct safetensors *s, struct error *e, uin
                      s->path, offset, what);
 }
 
-/* 0, an errno, or -1 at the end of the file. */
 static int safetensors_read_all(int fd, void *data, size_t bytes, uint64_t offset)
 {
     char *p = data;

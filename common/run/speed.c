@@ -96,7 +96,6 @@ bool speed_sample_read(const json_t *json, struct plan_sample *s)
     return speed_sample_is_sound(s);
 }
 
-/* "" without a cache. The caller frees it. */
 static char *speed_cache_text(const char *folder)
 {
     char path[PATH_MAX], *text;
@@ -108,7 +107,6 @@ static char *speed_cache_text(const char *folder)
     return text;
 }
 
-/* The last `lines` lines. */
 static const char *speed_tail(const char *text, int lines)
 {
     const char *end = text + strlen(text);

@@ -100,7 +100,6 @@ static int command_line_store(const struct command_option *o, const char *text, 
     }
 }
 
-/* Checks the operands. */
 static int command_line_check(const struct command_line *line, int argc, char **argv, char *fields,
                               struct error *e)
 {

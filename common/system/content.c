@@ -64,7 +64,6 @@ static bool content_is_onnx(const struct head *h)
     return h->at[3] > 0;
 }
 
-/* After white space and a byte order mark. */
 static bool content_is_html(const struct head *h)
 {
     static const char *const begins[] = {"<!doctype html", "<html", "<head", "<?xml", "<!--"};
@@ -79,7 +78,6 @@ static bool content_is_html(const struct head *h)
     return false;
 }
 
-/* The brand of a container whose first box is "ftyp". */
 static bool content_is_heif(const struct head *h)
 {
     return content_has(h, 4, "ftyp", 4) &&

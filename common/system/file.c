@@ -84,7 +84,6 @@ int file_open(const char *path, struct error *e)
     return fd;
 }
 
-/* A shell's <(command) is a pipe. */
 static bool file_is_descriptor(const char *path)
 {
     return strcmp(path, "-") == 0 || strcmp(path, "/dev/stdin") == 0 ||
@@ -192,7 +191,6 @@ enum write_way {
     WRITE_FIRST = 2
 };
 
-/* Renames, or links for WRITE_FIRST. 0, or -1 and errno. */
 static int file_put_in_place(int folder, const char *temporary, const char *path, int ways)
 {
     if (ways & WRITE_FIRST) {

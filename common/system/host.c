@@ -80,7 +80,6 @@ bool host_is_here(const char *name, bool ask)
     return here;
 }
 
-/* IPv4 only, like Open MPI. */
 static bool host_has_address_in(struct in_addr net, int bits)
 {
     struct ifaddrs *interfaces = NULL;
@@ -208,7 +207,6 @@ static bool host_list_range(struct expansion *x, size_t used, const char *range,
     return true;
 }
 
-/* The rest of one name, after the first `used` bytes of the host. */
 static bool host_list_name(struct expansion *x, size_t used, const char *rest)
 {
     size_t plain = strcspn(rest, "[");

@@ -18,8 +18,6 @@
 #include "prep/prep.h"
 #include "prep/work.h"
 
-/* ---- which shards */
-
 static bool audit_same_files(const struct dataset_list *a, const struct dataset_list *b)
 {
     return a->count && b->count && strcmp(a->files[0], b->files[0]) == 0;
@@ -53,7 +51,7 @@ static void audit_drop_role(struct audit_role *r)
     *r = (struct audit_role){0};
 }
 
-/* The manifest lies in the folder or, for a folder of one role, above it. */
+/* In the folder or, for a folder of one role, above it. */
 static void audit_open_manifest(struct audit *a, struct error *e)
 {
     char above[PATH_MAX];
@@ -75,7 +73,7 @@ static void audit_open_manifest(struct audit *a, struct error *e)
         audit_find(a, "%s", e->text);
 }
 
-/* A role may be missing: a folder's listing falls back on the other's shards. */
+/* If a role is missing, listing it returns the other's shards. */
 static int audit_open_roles(struct audit *a, struct error *e)
 {
     struct audit_role *train = &a->roles[DATASET_TRAIN], *eval = &a->roles[DATASET_EVAL];
@@ -97,8 +95,6 @@ static int audit_open_roles(struct audit *a, struct error *e)
     }
     return rc == -ERR_NOT_FOUND || (rc && train->present) ? 0 : rc;
 }
-
-/* ---- reading */
 
 static int audit_begin_thread(void *context, void **scratch, struct error *e)
 {
@@ -143,8 +139,6 @@ static int audit_walk_shards(struct audit *a, struct error *e)
             a->roles[role].images += a->roles[role].shards[s].count;
     return rc;
 }
-
-/* ---- decoding a sample */
 
 struct sample {
     struct audit *audit;
@@ -195,8 +189,6 @@ static int audit_decode_sample(struct audit *a, struct error *e)
     return rc;
 }
 
-/* ---- the checks */
-
 static void audit_check_records(struct audit *a)
 {
     const struct audit_role *train = &a->roles[DATASET_TRAIN], *eval = &a->roles[DATASET_EVAL];
@@ -236,7 +228,7 @@ static void audit_count_classes(struct audit *a)
             for (int64_t i = 0; i < a->roles[role].shards[s].count; i++)
                 if (a->roles[role].shards[s].records[i].label > most)
                     most = a->roles[role].shards[s].records[i].label;
-    /* A single mad label should not make tables of a billion classes. */
+    /* a single wrong label must not make tables of a billion classes */
     a->classes = most < 1000000 ? most + 1 : 1000000;
 }
 
@@ -253,8 +245,6 @@ static int audit_check_all(struct audit *a, struct error *e)
     audit_check_names(a);
     return rc ? rc : audit_check_plan(a, e);
 }
-
-/* ---- what is said */
 
 static const char *audit_overall_verdict(const struct audit *a)
 {
@@ -316,7 +306,7 @@ static int audit_run(struct audit *a, struct error *e)
     return fflush(stdout) ? error_set(e, ERR_IO, "cannot write to standard output") : 0;
 }
 
-/* *problems: the data set should not be trained on as it is. */
+/* *problems: do not train on this data. */
 static int audit_all(const struct audit_options *o, bool *problems, struct error *e)
 {
     struct audit a = {.options = o};

@@ -17,7 +17,7 @@
 
 static const char *const role_names[] = {[DATASET_TRAIN] = "train", [DATASET_EVAL] = "validation"};
 
-/* Beyond these a data set is more than untidy. The real ImageNet has some of each. */
+/* Above these the verdict is a problem; the real ImageNet has some duplicates. */
 #define DUPLICATES_MAX  0.01  /* of a role's images */
 #define LEAKED_MAX      0.001 /* of the validation's images */
 #define MIXED_Z         6.0 /* within this of a random deal, in standard deviations, all is fine */
@@ -25,7 +25,6 @@ static const char *const role_names[] = {[DATASET_TRAIN] = "train", [DATASET_EVA
 #define MIXED_TOLERABLE 0.8
 
 #define SPAN_BYTES 64
-/* "12 images", "12 to 13 images" */
 static const char *audit_checks_images_span(int64_t least, int64_t most, char text[SPAN_BYTES])
 {
     if (least == most)
@@ -34,8 +33,6 @@ static const char *audit_checks_images_span(int64_t least, int64_t most, char te
         snprintf(text, SPAN_BYTES, "%" PRId64 " to %" PRId64 " images", least, most);
     return text;
 }
-
-/* ---- labels */
 
 struct label_counts {
     int64_t outside;
@@ -102,8 +99,6 @@ void audit_check_labels(struct audit *a)
     }
 }
 
-/* ---- duplicates */
-
 struct copy {
     uint64_t hash[2];
     int32_t label;
@@ -143,7 +138,7 @@ struct duplicates {
     int64_t disagree; /* pictures under more than one label */
 };
 
-/* One run of equal hashes, its training images first. */
+/* A run of equal hashes, training images first. */
 static void audit_checks_count_group(const struct copy *group, int64_t count, struct duplicates *d)
 {
     int64_t of[2] = {0, 0};
@@ -193,8 +188,6 @@ int audit_check_duplicates(struct audit *a, struct error *e)
     return 0;
 }
 
-/* ---- mixing */
-
 int audit_check_mixing(struct audit *a, struct error *e)
 {
     const struct audit_role *r = &a->roles[DATASET_TRAIN];
@@ -224,8 +217,6 @@ int audit_check_mixing(struct audit *a, struct error *e)
     return 0;
 }
 
-/* ---- balance */
-
 void audit_check_balance(struct audit *a)
 {
     for (enum dataset_role role = DATASET_TRAIN; role <= DATASET_EVAL; role++) {
@@ -249,8 +240,6 @@ void audit_check_balance(struct audit *a)
     }
 }
 
-/* ---- manifest */
-
 static const struct manifest_shard *
 audit_checks_find_shard(const struct audit *a, enum dataset_role role, const char *path)
 {
@@ -264,7 +253,7 @@ audit_checks_find_shard(const struct audit *a, enum dataset_role role, const cha
     return NULL;
 }
 
-/* 1 if the shard is not as the manifest says. */
+/* 1 if the shard differs from the manifest. */
 static int audit_checks_compare_shard(struct audit *a, enum dataset_role role, size_t s)
 {
     const struct audit_shard *got = &a->roles[role].shards[s];
@@ -303,7 +292,7 @@ void audit_check_manifest(struct audit *a)
         for (size_t i = 0; i < a->manifest.count; i++)
             said += a->manifest.shards[i].role == role &&
                     manifest_shard_in(&a->manifest.shards[i], a->manifest.part);
-        /* A folder of one role is audited by itself: the other is not missed. */
+        /* in a folder of one role the other is not missing */
         if (said > there && (a->roles[role].present || a->manifest_here))
             missing += (int)(said - there);
     }
@@ -313,8 +302,6 @@ void audit_check_manifest(struct audit *a)
                                : "all shards match the manifest",
               wrong, wrong == 1 ? " is" : "s are", missing);
 }
-
-/* ---- names */
 
 void audit_check_names(struct audit *a)
 {
@@ -336,9 +323,8 @@ void audit_check_names(struct audit *a)
     job_classes_clear(&classes);
 }
 
-/* ---- a job: whether its ranks divide the data evenly */
+/* ---- whether a job's ranks divide the data evenly */
 
-/* Training: what does not fill a global batch is left out of each epoch. */
 static void audit_checks_plan_train(struct audit *a, const struct plan *plan)
 {
     int64_t dropped = plan->dropped_images_per_epoch, batch = plan->global_batch;
@@ -358,7 +344,7 @@ static void audit_checks_plan_train(struct audit *a, const struct plan *plan)
               of_epoch, of_step);
 }
 
-/* Evaluation: each image once, so some ranks idle in the last run. */
+/* Each image is evaluated once, so some ranks idle in the last run. */
 static void audit_checks_plan_eval(struct audit *a, const struct plan *plan, int64_t batch)
 {
     int64_t images = plan->eval_images, run = plan->world_size * batch;
@@ -374,8 +360,7 @@ static void audit_checks_plan_eval(struct audit *a, const struct plan *plan, int
               images, runs, run, idle, share);
 }
 
-/* Shards dealt to nodes, as data staged by node has them: an epoch is as long as the node with the
- * fewest images allows. */
+/* Of data staged by node, where the node with the fewest images limits an epoch. */
 static void audit_checks_plan_nodes(struct audit *a, int nodes)
 {
     const struct audit_role *r = &a->roles[DATASET_TRAIN];

@@ -1,4 +1,4 @@
-/* The checks of a data set that has been read: each adds its outcome to the report. */
+/* Checks of the data read; each adds its outcome to the report. */
 #pragma once
 
 #include "prep/audit/audit_shard.h"

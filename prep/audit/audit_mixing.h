@@ -13,6 +13,6 @@ struct mixing {
     int worst; /* shard */
     double worst_score;
 };
-/* labels of shard s: those of shards[s]; -1 is passed over. ERR_NO_MEMORY. */
+/* Labels of -1 are skipped. ERR_NO_MEMORY. */
 int mixing_measure(const struct audit_shard *shards, int count, int classes, struct mixing *out,
                    struct error *e);

@@ -18,7 +18,7 @@
 #include "common/system/file.h"
 #include "prep/prep.h"
 
-/* Larger than any image: bounds the memory for a corrupt length. */
+/* Larger than any image: limits the memory for a corrupt length. */
 #define RECORD_BYTES_MAX (1u << 30)
 
 static const char *const statuses[] = {"ok", "warning", "problem"};
@@ -51,7 +51,6 @@ void audit_find(struct audit *a, const char *format, ...)
     pthread_mutex_unlock(&a->lock);
 }
 
-/* A shard while it is walked. */
 struct walk {
     struct audit *audit;
     struct audit_reader *reader;
@@ -101,7 +100,7 @@ static int audit_shard_add_record(struct audit_shard *s, const struct audit_reco
     return 0;
 }
 
-/* Decodes, and counts what comes of it. */
+/* Decodes and counts the result. */
 static int audit_reader_decode(struct audit *a, struct audit_reader *r, const char *path,
                                uint64_t offset, const struct tf_example_view *view, struct error *e)
 {
@@ -120,7 +119,7 @@ static int audit_reader_decode(struct audit *a, struct audit_reader *r, const ch
     return 0;
 }
 
-/* One whole payload in the reader's buffer. */
+/* A payload in the reader's buffer. */
 static int audit_shard_take_payload(struct walk *w, uint64_t offset, uint64_t bytes,
                                     struct error *e)
 {
@@ -154,8 +153,7 @@ static int audit_shard_take_payload(struct walk *w, uint64_t offset, uint64_t by
     return rc;
 }
 
-/* Goes to the next record. *done: the walk ends, at the end of the file or where it makes no more
- * sense. */
+/* Takes the next record. *done: end of file, or no next record can be found. */
 static int audit_shard_take_record(struct walk *w, uint64_t *offset, bool *done, struct error *e)
 {
     uint8_t header[TFRECORD_HEADER_BYTES];

@@ -21,7 +21,6 @@ struct audit_options {
     int threads;
 };
 
-/* One readable record. */
 struct audit_record {
     uint64_t hash[2]; /* XXH3 of the JPEG's bytes */
     uint64_t offset;
@@ -64,7 +63,7 @@ struct audit {
 
 enum audit_status { AUDIT_OK, AUDIT_WARNING, AUDIT_PROBLEM };
 
-/* Adds a check's outcome; takes values over. */
+/* Adds a check's outcome; steals values. */
 void audit_say(struct audit *a, const char *check, enum audit_status status, json_t *values,
                const char *format, ...) __attribute__((format(printf, 5, 6)));
 void audit_find(struct audit *a, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -76,8 +75,8 @@ struct audit_reader {
     struct jpeg_decoder *decoder;
 };
 
-/* Reads all of a shard: frames, checksums, labels, hashes; decodes each image if options->all. What
- * is wrong is found, not an error; errors are of this machine (memory, interruption). */
+/* Reads a shard: frames, checksums, labels, hashes; with options->all decodes each image. Problems
+ * of the data are findings, not errors. */
 int audit_walk(struct audit *a, struct audit_reader *r, enum dataset_role role, uint32_t shard,
                struct error *e);
 

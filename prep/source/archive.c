@@ -17,14 +17,11 @@
 
 #define BLOCK_BYTES 512
 
-/* The name alone; "" where libarchive cannot decode the member's path. */
 static const char *archive_member_name(struct archive_entry *entry)
 {
     const char *path = archive_entry_pathname(entry);
     return path ? file_base_name(path) : "";
 }
-
-/* ---- index */
 
 /* Derives the content's offset from libarchive's pointer: of an archive in memory it returns that
  * memory, not a copy. */
@@ -114,8 +111,6 @@ void archive_index_free(struct archive_index *index)
     free(index->members);
     *index = (struct archive_index){0};
 }
-
-/* ---- contents */
 
 static int archive_read_blob(struct archive *a, struct archive_entry *entry, const char *path,
                              size_t limit_bytes, struct archive_blob *blob, struct error *e)

@@ -1,12 +1,10 @@
-/* Tar archives, read by libarchive: where their members lie, and what small ones hold. */
+/* Tar archives, by libarchive: an index of a plain tar, or the content of some members. */
 #pragma once
 
 #include <stddef.h>
 #include <stdint.h>
 
 #include "common/error.h"
-
-/* ---- where the members of a plain tar lie in their file, so that any can be read by offset */
 
 struct archive_member {
     char *name;             /* without folders */
@@ -18,15 +16,12 @@ struct archive_index {
     size_t count, room;
 };
 
-/* Indexes the tar that is bytes [offset, offset + bytes) of a file in memory: map is the start of
- * the file, of which only the members' headers are touched. A tar within a tar is indexed by a
- * second call with its member's offset and bytes. name: for messages. ERR_CORRUPT: no tar, or a
- * truncated one (a tar ends with a block of zeros). */
+/* Indexes the plain tar in bytes [offset, offset + bytes) of the file mapped at map, touching only
+ * headers. A tar within a tar is indexed by a second call. name: for messages. ERR_CORRUPT: not a
+ * tar, or truncated (a tar ends with a block of zeros). */
 int archive_index(const uint8_t *map, uint64_t offset, uint64_t bytes, const char *name,
                   struct archive_index *index, struct error *e);
 void archive_index_free(struct archive_index *index);
-
-/* ---- what some members hold */
 
 struct archive_blob {
     const char *name; /* wanted: a member's name without folders */
@@ -34,8 +29,8 @@ struct archive_blob {
     size_t bytes;
 };
 
-/* Fills the blobs from a tar, plain or compressed, or from a folder that holds the files
- * themselves. Those over limit_bytes are refused with ERR_TOO_LARGE. What is missing stays NULL. */
+/* Fills blobs from a tar (also compressed) or from files in a folder; a missing one stays NULL.
+ * ERR_TOO_LARGE over limit_bytes. */
 int archive_pick(const char *path, struct archive_blob *blobs, size_t count, size_t limit_bytes,
                  struct error *e);
 void archive_blobs_free(struct archive_blob *blobs, size_t count);

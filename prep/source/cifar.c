@@ -125,7 +125,7 @@ static int cifar_read_set(struct cifar_source *s, const struct cifar_set *set, c
     return rc;
 }
 
-/* Path may be the archive, the folder in it, or what holds one of the two. */
+/* The archive, the folder in it, or the parent of either. */
 static int cifar_find_set(const char *path, char where[PATH_MAX], const struct cifar_set **set,
                           struct error *e)
 {

@@ -21,7 +21,7 @@
 
 struct folder_source {
     struct source base;
-    struct dataset_list lists[2]; /* by role */
+    struct dataset_list lists[2];
     int *class_of[2]; /* (classes of the role's list) -> class of the data set; -1: unknown */
 };
 
@@ -123,7 +123,6 @@ static int folder_label_flat(struct folder_source *s, const char *path, struct d
     return rc;
 }
 
-/* The classes of the list are the training folder's. */
 static int folder_open_flat(struct folder_source *s, const char *path, const char *validation,
                             struct dirent **names, int count, struct error *e)
 {
@@ -162,7 +161,7 @@ static int folder_open_roles(struct folder_source *s, const char *path, struct e
 
     if (rc)
         return rc;
-    /* dataset_list entered PATH/train only if PATH holds folders of roles, not of classes. */
+    /* dataset_list enters PATH/train only if PATH holds folders of roles */
     if (strncmp(s->lists[DATASET_TRAIN].folder, path, strlen(path)) == 0 &&
         strcmp(s->lists[DATASET_TRAIN].folder + strlen(path), "/train") != 0)
         return 0;
@@ -190,7 +189,7 @@ static int folder_read(struct source *base, enum dataset_role role, int64_t i,
     return 0;
 }
 
-/* Names, classes and sizes; where the folder lies makes no difference. */
+/* Names, classes and sizes, but not the location. */
 static uint64_t folder_identify(const struct folder_source *s)
 {
     uint64_t hash = 0;

@@ -21,7 +21,6 @@
 #define IDX_BYTES_MAX     (8LL << 30) /* of one file, unpacked */
 #define IDX_FIRST_BYTES   ((size_t)1 << 20)
 
-/* One file in memory: dims[0] items of dims[1] x dims[2] bytes. */
 struct idx {
     uint8_t *data;
     uint32_t dims[3];
@@ -34,7 +33,7 @@ struct idx_source {
 
 static const char *const stems[] = {[DATASET_TRAIN] = "train", [DATASET_EVAL] = "t10k"};
 
-/* Reads exactly this many bytes; a short file and a damaged gzip stream are told apart. */
+/* Distinguishes a short file from a damaged gzip stream. */
 static int idx_read_bytes(gzFile file, const char *path, void *out, size_t bytes, struct error *e)
 {
     for (size_t done = 0; done < bytes;) {
@@ -93,7 +92,7 @@ static int idx_read_header(gzFile file, const char *path, int dimensions, struct
     return 0;
 }
 
-/* Memory is taken as the bytes come: a header may claim any number of them. */
+/* Grows as bytes come: a header may claim any number. */
 static int idx_read_data(gzFile file, const char *path, struct idx *idx, size_t bytes,
                          struct error *e)
 {
@@ -123,7 +122,7 @@ static int idx_read_content(gzFile file, const char *path, int dimensions, struc
     rc = idx_read_data(file, path, idx, bytes, e);
     if (rc)
         return rc;
-    /* Reading past the end also makes zlib check the gzip trailer's CRC. */
+    /* reading past the end makes zlib check the CRC */
     int got = gzread(file, &extra, 1);
     if (got > 0)
         return error_set(e, ERR_INVALID, "%s is longer than its header specifies", path);
@@ -141,7 +140,7 @@ static int idx_explain(gzFile file, const char *path, struct error *e)
     return got > 0 ? content_explain(path, head, (size_t)got, "an IDX file", e) : -(int)e->code;
 }
 
-/* Opens PATH/STEM-KIND or the same with .gz. ERR_NOT_FOUND if neither is there. */
+/* PATH/STEM-KIND, with or without .gz. ERR_NOT_FOUND if neither exists. */
 static int idx_load(const char *folder, const char *stem, const char *kind, int dimensions,
                     struct idx *idx, struct error *e)
 {
@@ -262,7 +261,7 @@ static int idx_open(struct source *base, const char *path, const struct source_o
                                 : idx_read_role(s, path, DATASET_TRAIN, e);
     if (rc == 0) {
         rc = idx_read_role(s, path, DATASET_EVAL, e);
-        /* A data set without a validation half is fine; half of a half is not. */
+        /* the validation half may be missing, but not a part of it */
         if (rc == -ERR_NOT_FOUND && !s->pixels[DATASET_EVAL].data)
             rc = 0;
     }

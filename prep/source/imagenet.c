@@ -38,7 +38,7 @@ struct entry {
     uint64_t name; /* place in names */
 };
 
-/* One of the two tars and its images, sorted by name: the tar's order plays no part. */
+/* One of the two tars, its images sorted by name. */
 struct tar {
     int fd;
     char path[PATH_MAX];
@@ -55,8 +55,6 @@ struct imagenet_source {
     struct source base;
     struct tar tars[2]; /* by role */
 };
-
-/* ---- a tar's list */
 
 static int imagenet_tar_reserve(struct tar *t, size_t name_bytes, struct error *e)
 {
@@ -132,8 +130,6 @@ static void imagenet_unmap(struct tar *t)
     t->map = NULL;
 }
 
-/* ---- training: a tar of class tars */
-
 static int imagenet_by_name(const void *a, const void *b)
 {
     return strcmp(((const struct archive_member *)a)->name,
@@ -157,7 +153,7 @@ static int imagenet_take_class(struct source_class_list *list, const struct tar 
     return 0;
 }
 
-/* Each header keeps a page in memory, and those of 1.3 million images are 5 GB. */
+/* Each header keeps a page in memory: 5 GB for 1.3 million images. */
 static void imagenet_forget_pages(const struct tar *t, uint64_t offset, uint64_t bytes)
 {
     uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), start = offset - offset % page;
@@ -207,7 +203,7 @@ static int imagenet_index_train(struct imagenet_source *s, struct error *e)
     return rc;
 }
 
-/* ---- validation: a tar of images, and the truth about them */
+/* ---- validation: a tar of images, and their labels */
 
 static int imagenet_find_class(const struct source_class_list *list, const char *synset)
 {
@@ -270,8 +266,6 @@ static int imagenet_index_validation(struct imagenet_source *s, const struct ima
     imagenet_sort_entries(t);
     return rc;
 }
-
-/* ---- the source */
 
 static void imagenet_name_classes(struct source_class_list *list,
                                   const struct imagenet_truth *truth)

@@ -50,16 +50,14 @@ static int imagenet_truth_add_words(struct imagenet_truth *t, const char *synset
     return w->text ? 0 : -1;
 }
 
-/* The length of a synset ("n" and digits) at the start of a text, or 0. */
+/* The length of a leading synset ("n" and digits), or 0. */
 static size_t imagenet_truth_synset_length(const char *text)
 {
     size_t digits = text[0] == 'n' ? strspn(text + 1, "0123456789") : 0;
     return digits && digits + 2 < SYNSET_BYTES ? digits + 1 : 0;
 }
 
-/* ---- texts, line by line */
-
-/* Takes a line; number counts from 1. Returns 0, or -1 if it makes no sense. */
+/* number counts from 1. -1: malformed. */
 typedef int take_line(struct imagenet_truth *t, int64_t number, char *line);
 
 static int imagenet_truth_take_synset(struct imagenet_truth *t, int64_t number, char *line)
@@ -110,7 +108,7 @@ static int imagenet_truth_take_lines(struct imagenet_truth *t, char *text, const
 
 /* ---- meta.mat: a MATLAB file with a struct array "synsets" */
 
-/* A field of a struct as text, cut to room. */
+/* Cut to room. */
 static bool imagenet_truth_matlab_text(matvar_t *synsets, const char *field, size_t i, char *out,
                                        size_t room)
 {
@@ -131,7 +129,7 @@ static bool imagenet_truth_matlab_text(matvar_t *synsets, const char *field, siz
     return used > 0;
 }
 
-/* ILSVRC2012_ID -> synset, for the 1000 that are classes (the others are groups of them). */
+/* ILSVRC2012_ID -> synset, for the 1000 that are classes; the others are groups. */
 static int imagenet_truth_take_synsets(struct imagenet_truth *t, matvar_t *synsets,
                                        char (*of_id)[SYNSET_BYTES], int ids)
 {
@@ -156,7 +154,7 @@ static int imagenet_truth_take_synsets(struct imagenet_truth *t, matvar_t *synse
     return 0;
 }
 
-/* matio reads files only: the content gets one that exists in memory alone. */
+/* matio only reads files: provides one in memory. */
 static mat_t *imagenet_truth_open_content(const struct archive_blob *meta)
 {
     int fd = memfd_create("meta.mat", MFD_CLOEXEC);
@@ -190,8 +188,6 @@ static int imagenet_truth_read_meta(struct imagenet_truth *t, const struct archi
               : 0;
 }
 
-/* ---- the development kit */
-
 #define IDS 1000
 
 static int imagenet_truth_take_ids(struct imagenet_truth *t, const struct archive_blob *truth,
@@ -222,7 +218,7 @@ static int imagenet_truth_take_ids(struct imagenet_truth *t, const struct archiv
     return 0;
 }
 
-/* labels: take the ground truth; words: take the words. */
+/* labels: also read the ground truth. */
 static int imagenet_truth_read_kit(struct imagenet_truth *t, const char *path, bool labels,
                                    struct error *e)
 {
@@ -260,8 +256,6 @@ static int imagenet_truth_read_kits(struct imagenet_truth *t, const char *folder
     }
     return rc;
 }
-
-/* ---- the whole */
 
 static const struct text_file {
     const char *name;

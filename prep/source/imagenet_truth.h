@@ -36,9 +36,8 @@ struct imagenet_truth {
     int word_count;
 };
 
-/* Looks in folder. It is no error if nothing is found: labels are wanted only for a validation tar,
- * words are a courtesy. ERR_INVALID naming file and line; ERR_NOT_FOUND: a ground truth without
- * meta.mat. */
+/* Looks in folder; finding nothing is no error. ERR_INVALID naming file and line; ERR_NOT_FOUND: a
+ * ground truth without meta.mat. */
 int imagenet_truth_read(const char *folder, struct imagenet_truth *t, struct error *e);
 void imagenet_truth_free(struct imagenet_truth *t);
 

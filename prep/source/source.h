@@ -1,5 +1,4 @@
-/* Where train-prep takes labelled images from. A source of a new kind is one file and one row in
- * source.c's table. */
+/* Sources of labelled images. A new kind is one file and one row of the table in source.c. */
 #pragma once
 
 #include <stdint.h>
@@ -14,7 +13,6 @@ struct source_class_list {
     size_t room; /* of names */
 };
 
-/* One image: an encoded file, or pixels. */
 struct source_image {
     const uint8_t *file; /* JPEG or PNG; NULL: there are pixels */
     size_t file_bytes;
@@ -33,7 +31,7 @@ struct source {
     uint64_t identity; /* a hash of all that decides what is read: names, sizes, labels, pixels */
 };
 
-/* What some kinds want to be told; a kind refuses what it has no use for. */
+/* For some kinds; others refuse them. */
 struct source_options {
     const char *classes_file; /* idx: names of the classes, one a line; NULL: "0", "1", ... */
     int pad;                  /* idx, cifar: rows and columns of black (0) around each image */
@@ -42,10 +40,10 @@ struct source_options {
 struct source_kind {
     const char *name;
     size_t bytes; /* of its struct, which begins with a struct source */
-    /* Of a struct of zeros but for the kind; closed by source_destroy also after an error. */
+    /* s is zeroed except for kind; source_destroy closes it also after an error. */
     int (*open)(struct source *s, const char *path, const struct source_options *options,
                 struct error *e);
-    /* Fills *x for image i of a role. Thread-safe; the bytes live until source_image_release. */
+    /* Thread-safe; the bytes live until source_image_release. */
     int (*read)(struct source *s, enum dataset_role role, int64_t i, struct source_image *x,
                 struct error *e);
     void (*close)(struct source *s); /* what is the kind's own */
@@ -58,14 +56,13 @@ void source_image_release(struct source_image *x);
 
 extern const struct source_kind source_idx, source_folder, source_imagenet, source_cifar;
 
-/* For the kinds. Makes (n, h + 2 pad, w + 2 pad, channels) of *pixels (n, h, w, channels), black
- * around, and puts it in place of it; NULL pixels stay so. */
+/* Replaces *pixels (n, h, w, channels) by (n, h + 2 pad, w + 2 pad, channels) with a black border.
+ * NULL stays. */
 int source_pad(uint8_t **pixels, int64_t n, int height, int width, int channels, int pad,
                struct error *e);
-/* Reads the names of a file, one a line; splits such a text (which is changed); frees a list. */
+/* Names from a file, one per line; from such a text, which is changed. */
 int source_classes_read(const char *file, struct source_class_list *list, struct error *e);
 int source_classes_split(char *text, struct source_class_list *list, struct error *e);
-/* Appends a copy of the name's first bytes. */
 void source_classes_add(struct source_class_list *list, const char *name, size_t bytes);
 int source_classes_find(const struct source_class_list *list, const char *name); /* -1: is none */
 void source_classes_free(struct source_class_list *list);

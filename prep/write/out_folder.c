@@ -35,13 +35,13 @@ bool out_folder_is_shard(const char *name, const char *role)
            !name[prefix + (size_t)used];
 }
 
-/* What may lie in a folder that is taken, and what becomes of it. */
+/* How to clean a folder. */
 struct cleaning {
     bool force;     /* remove finished shards too */
     bool keep_ours; /* a journal tells what they are worth: remove nothing */
 };
 
-/* *other gets the name of the first thing that is not ours. */
+/* *other: the first entry that is not ours. */
 static int out_folder_clean_role(const char *path, const char *role,
                                  const struct cleaning *cleaning, char other[PATH_MAX],
                                  struct error *e)
@@ -99,7 +99,7 @@ static int out_folder_make_fresh(const char *path, bool force, struct error *e)
         file_path(journal, e, "%s/" JOURNAL_NAME, path))
         return -ERR_INVALID;
     struct cleaning cleaning = {force, !force && access(journal, F_OK) == 0};
-    /* Without its manifest the folder is unfinished: so it goes first. */
+    /* first, as the folder is unfinished without it */
     if (force && unlink(manifest) && errno != ENOENT)
         return error_set_errno(e, errno, "cannot remove %s", manifest);
     if (force)

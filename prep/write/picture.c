@@ -50,7 +50,6 @@ void picture_maker_destroy(struct picture_maker *m)
     free(m);
 }
 
-/* Another size of scratch: what was in it is not kept. */
 static int picture_take_memory(void *memory, size_t bytes, struct error *e)
 {
     void **at = memory;
@@ -66,7 +65,7 @@ static int picture_resampled_size(const struct jpeg_pixels *in, int short_side, 
 
     if (short_side == 0 || shorter <= short_side)
         return 0;
-    /* Rounded to the nearest, in whole numbers: the same everywhere. */
+    /* rounded in integers: the same on every machine */
     *width = (int)(((int64_t)in->width * short_side * 2 + shorter) / (2 * shorter));
     *height = (int)(((int64_t)in->height * short_side * 2 + shorter) / (2 * shorter));
     return 1;
@@ -79,7 +78,6 @@ static void picture_to_bytes(const float *floats, size_t pixels, int channels, u
             out[i * (size_t)channels + (size_t)c] = (uint8_t)floats[3 * i + (size_t)c];
 }
 
-/* Makes *pixels smaller in place of what it points to. */
 static int picture_shrink(struct picture_maker *m, struct jpeg_pixels *pixels, int width,
                           int height, struct error *e)
 {
@@ -133,7 +131,7 @@ static int picture_keep(struct picture_maker *m, const struct source_image *in,
 {
     struct jpeg_pixels pixels;
 
-    /* Only what looks cut off is decoded to be sure: decoding all would take hours. */
+    /* decode only what looks truncated: all would take hours */
     if (!jpeg_has_end(in->file, in->file_bytes)) {
         int rc = jpeg_decode(m->decoder, in->file, in->file_bytes, &pixels, e);
         if (rc)

@@ -1,7 +1,6 @@
 /*
- * An image as a source has it, made into the JPEG that goes into a record. JPEGs are kept byte for
- * byte, but for what imagenet_to_gcs.py re-encodes too: CMYK, and PNGs (one of ImageNet's is named
- * .JPEG); and, if wanted, but for those that are larger than need be.
+ * Makes the JPEG of a record. JPEGs are kept byte for byte, except CMYK and PNGs, as in
+ * imagenet_to_gcs.py (one of ImageNet's is named .JPEG), and on request larger ones.
  */
 #pragma once
 
@@ -13,15 +12,14 @@ struct picture_options {
     int quality; /* of resized JPEGs, 1..100; what only changes its format gets 100 */
 };
 
-/* A thread's decoder, encoder and memory. */
+/* For one thread. */
 struct picture_maker;
 
 int picture_maker_create(const struct picture_options *options, struct picture_maker **out,
                          struct error *e);
 void picture_maker_destroy(struct picture_maker *m); /* NULL is fine */
 
-/* Sets width, height, channels, jpeg and jpeg_bytes of *x; the bytes are the image's or the
- * maker's, valid until its next call. ERR_CORRUPT: no picture, or a truncated one; ERR_TOO_LARGE:
- * over JPEG_PIXELS_MAX pixels; ERR_UNSUPPORTED: other kinds of JPEG. */
+/* Sets width, height, channels, jpeg and jpeg_bytes of *x; the bytes are valid until the next call.
+ * ERR_CORRUPT; ERR_TOO_LARGE: over JPEG_PIXELS_MAX; ERR_UNSUPPORTED: another kind of JPEG. */
 int picture_make(struct picture_maker *m, const struct source_image *in, struct tf_example *x,
                  struct error *e);

@@ -1,4 +1,4 @@
-/* One TFRecord shard while it is written: records are framed, counted and hashed on the way. */
+/* Writes one TFRecord shard: frames, counts and hashes records. */
 #pragma once
 
 #include "common/dataset/tf_example.h"
@@ -6,13 +6,12 @@
 
 struct shard_writer;
 
-/* Creates the file, or empties what an interrupted run left of it. */
+/* Truncates what an interrupted run left. */
 int shard_writer_create(const char *path, struct shard_writer **out, struct error *e);
 
 int shard_writer_put(struct shard_writer *w, const struct tf_example *x, struct error *e);
 
-/* Puts all on disk (fsync) and says what is there. The writer is gone afterwards, and after an
- * error the file too: a full disk gets its space back. */
+/* Syncs and returns size and digest. Frees the writer; after an error the file is removed too. */
 int shard_writer_finish(struct shard_writer *w, uint64_t *bytes, char hex[DIGEST_BYTES],
                         struct error *e);
 void shard_writer_abandon(struct shard_writer *w); /* closes and removes; NULL is fine */

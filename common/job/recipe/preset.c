@@ -17,7 +17,7 @@ const char *preset_folder(void)
     return folder && *folder ? folder : PKGDATADIR "/presets";
 }
 
-/* Names come from users: one that is not a plain file name is no preset. */
+/* Names come from users. */
 static bool preset_is_plain(const char *name)
 {
     return *name && *name != '.' && strlen(name) < 200 && !strchr(name, '/');
