@@ -10,7 +10,7 @@
 #include "client/api.h"
 #include "common/dataset/job_data.h"
 #include "common/job/job_document.h"
-#include "common/job/job_options.h"
+#include "common/job/job_value.h"
 #include "common/json.h"
 #include "common/system/file.h"
 #include "common/text.h"

@@ -12,7 +12,7 @@
 #include "client/measure/speeds.h"
 #include "client/views/table.h"
 #include "common/json.h"
-#include "common/job/job_batch.h"
+#include "common/job/job_check.h"
 #include "common/dataset/job_data.h"
 #include "common/job/job_document.h"
 #include "common/plan/plan_build.h"

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/job/job_batch.h"
-#include "common/job/job_options.h"
+#include "common/job/job_check.h"
+#include "common/job/job_value.h"
 #include "common/job/recipe/optimizers.h"
 #include "common/json.h"
 #include "common/net/arch.h"

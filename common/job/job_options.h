@@ -75,17 +75,3 @@ const char *job_option_nearest(const char *unknown);
 #define JOB_OPTION_EXPECTS_BYTES 512
 /* "a number above 0, at most 1000, or null": what the row takes. */
 void job_option_expects(const struct job_option *option, char text[JOB_OPTION_EXPECTS_BYTES]);
-
-/* ---- one value: job_value.c */
-
-/* Adds at most one problem. True: the value is right. */
-bool job_value_check(const struct job_option *option, const json_t *value,
-                     struct problems *problems);
-
-/* Puts a right value into the spec, freeing what a string or list held. */
-void job_value_store(const struct job_option *option, const json_t *value, struct job_spec *spec);
-json_t *job_value_load(const struct job_option *option, const struct job_spec *spec);
-void job_value_clear(const struct job_option *option, struct job_spec *spec);
-
-/* ---- what depends on two keys: job_check.c. Silent about keys that already have a problem. */
-void job_check_together(const struct job_spec *spec, struct problems *problems);

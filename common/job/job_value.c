@@ -1,9 +1,10 @@
+#include "common/job/job_value.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/job/job_options.h"
 #include "common/json.h"
 #include "common/text.h"
 #include "common/xalloc.h"

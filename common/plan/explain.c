@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/job/job_options.h"
+#include "common/job/job_value.h"
 #include "common/job/job_spec.h"
 #include "common/job/recipe/optimizers.h"
 #include "common/json.h"

@@ -2,7 +2,7 @@
 
 #include <math.h>
 
-#include "common/job/job_batch.h"
+#include "common/job/job_check.h"
 
 static int64_t replan_global_batch(const struct job_spec *spec)
 {

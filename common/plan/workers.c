@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "common/buffer.h"
-#include "common/job/job_batch.h"
+#include "common/job/job_check.h"
 #include "common/net/arch.h"
 #include "common/plan/memory.h"
 #include "common/plan/predict.h"

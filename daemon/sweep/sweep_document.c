@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "common/document.h"
-#include "common/job/job_options.h"
+#include "common/job/job_value.h"
 #include "common/job/job_text.h"
 #include "common/json.h"
 #include "common/number.h"

@@ -38,12 +38,20 @@ int source_open(const char *kind, const char *path, const struct source_options 
                      kind);
 }
 
+static void source_free_names(char **names, int count)
+{
+    for (int i = 0; names && i < count; i++)
+        free(names[i]);
+    free(names);
+}
+
 void source_destroy(struct source *s)
 {
     if (!s)
         return;
     s->kind->close(s);
-    source_classes_free(&s->classes);
+    source_free_names(s->classes.names, s->classes.count);
+    source_free_names(s->classes.texts, s->classes.count);
     free(s);
 }
 
@@ -72,20 +80,6 @@ int source_pad(uint8_t **pixels, int64_t n, int height, int width, int channels,
     free(*pixels);
     *pixels = padded;
     return 0;
-}
-
-static void source_free_names(char **names, int count)
-{
-    for (int i = 0; names && i < count; i++)
-        free(names[i]);
-    free(names);
-}
-
-void source_classes_free(struct source_class_list *list)
-{
-    source_free_names(list->names, list->count);
-    source_free_names(list->texts, list->count);
-    *list = (struct source_class_list){0};
 }
 
 int source_classes_find(const struct source_class_list *list, const char *name)

@@ -65,4 +65,3 @@ int source_classes_read(const char *file, struct source_class_list *list, struct
 int source_classes_split(char *text, struct source_class_list *list, struct error *e);
 void source_classes_add(struct source_class_list *list, const char *name, size_t bytes);
 int source_classes_find(const struct source_class_list *list, const char *name); /* -1: is none */
-void source_classes_free(struct source_class_list *list);

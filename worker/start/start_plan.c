@@ -11,7 +11,7 @@
 #include "common/buffer.h"
 #include "common/dataset/class_names.h"
 #include "common/dataset/job_data.h"
-#include "common/job/job_batch.h"
+#include "common/job/job_check.h"
 #include "common/job/job_document.h"
 #include "common/job/recipe/preset.h"
 #include "common/json.h"

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/job/job_options.h"
+#include "common/job/job_value.h"
 #include "common/json.h"
 #include "common/text.h"
 #include "daemon/http/access/auth.h"

@@ -1,4 +1,4 @@
-#include "common/job/job_batch.h"
+#include "common/job/job_check.h"
 
 #include "common/job/job_document.h"
 #include "tests/unit/common/job.h"

@@ -3,7 +3,7 @@
 
 #include "common/job/job_document.h"
 #include "common/job/job_spec.h"
-#include "common/job/job_options.h"
+#include "common/job/job_value.h"
 #include "tests/unit/common/job.h"
 
 TestSuite(job_spec, .init = use_source_presets);

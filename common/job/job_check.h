@@ -1,4 +1,5 @@
-/* How the global batch is divided among the workers. */
+/* Constraints between the keys of a job document, and how its global batch is divided among the
+ * workers. */
 #pragma once
 
 #include "common/job/job_spec.h"
@@ -15,3 +16,6 @@ int64_t job_batch_even(int64_t share, int64_t most);
  * way. Keys with problems are skipped.
  */
 void job_batch_settle(struct job_spec *spec, bool stated, struct problems *problems);
+
+/* Adds problems of keys that contradict each other, but have none by themselves. */
+void job_check_together(const struct job_spec *spec, struct problems *problems);
