@@ -13,8 +13,6 @@
 #include "common/xalloc.h"
 #include "common/plan/plan.h"
 #include "common/run/speed.h"
-#include "daemon/job/job_manager_internal.h"
-#include "daemon/job/job_resources.h"
 #include "daemon/job/resume_point.h"
 #include "daemon/node/node.h"
 #include "daemon/store/metric.h"
@@ -24,14 +22,14 @@
 #define STEPS_MIN      3
 #define STEPS_MAX      1024
 
-int job_estimate_speed(struct store *s, const struct job_spec *spec, int64_t slots, const char *by,
-                       struct plan_speed *speed, struct error *e)
+int job_estimate_speed(struct store *s, const struct job_spec *spec, int64_t threads,
+                       const char *by, struct plan_speed *speed, struct error *e)
 {
     struct plan_sample samples[4 * PLAN_SAMPLES_MAX];
     char key[SPEED_KEY_BYTES], cpu[SPEED_CPU_BYTES];
     size_t count;
-    int status = store_speed_find(s, speed_key(spec, job_threads(spec, slots), key), speed_cpu(cpu),
-                                  by, samples, sizeof samples / sizeof samples[0], &count, e);
+    int status = store_speed_find(s, speed_key(spec, threads, key), speed_cpu(cpu), by, samples,
+                                  sizeof samples / sizeof samples[0], &count, e);
 
     if (!status)
         *speed =
@@ -44,7 +42,7 @@ int job_estimate_speed(struct store *s, const struct job_spec *spec, int64_t slo
 /* ---- the speed of a run */
 
 enum column { STEP, COMM, OPTIM, RATE, COLUMNS };
-static const char *const names[COLUMNS] = {"step_ms", "comm_ms", "optim_ms", "images_per_sec"};
+static const char *const columns[COLUMNS] = {"step_ms", "comm_ms", "optim_ms", "images_per_sec"};
 
 struct steps {
     size_t index[COLUMNS]; /* of event_metric_at */
@@ -71,15 +69,15 @@ static struct steps *estimate_new_steps(void)
 
     for (size_t m = 0; event_metric_at(m); m++)
         for (int i = 0; i < COLUMNS; i++)
-            if (strcmp(event_metric_at(m)->name, names[i]) == 0)
+            if (strcmp(event_metric_at(m)->name, columns[i]) == 0)
                 s->index[i] = m;
     return s;
 }
 
 /* Of the steps with the largest images. */
 static int estimate_store_speed_of(struct store *s, const struct store_job *job,
-                                   const struct job_spec *spec, int64_t slots, struct steps *steps,
-                                   double now, struct error *e)
+                                   const struct job_spec *spec, int64_t threads,
+                                   struct steps *steps, double now, struct error *e)
 {
     char key[SPEED_KEY_BYTES], cpu[SPEED_CPU_BYTES];
     const json_t *sizes = json_object_get(store_job_plan(job), "image_sizes");
@@ -93,7 +91,7 @@ static int estimate_store_speed_of(struct store *s, const struct store_job *job,
     double update = number_median(steps->values[OPTIM], steps->count) / 1e3;
     double images = (double)spec->batch_per_worker * (double)spec->accumulate_steps;
     struct store_speed speed = {
-        .key = speed_key(spec, job_threads(spec, slots), key),
+        .key = speed_key(spec, threads, key),
         .cpu = speed_cpu(cpu),
         .t = now,
         .sample = {.workers = spec->cluster.workers_per_node,
@@ -324,10 +322,10 @@ static json_t *estimate_forecast_judged(struct store *s, const struct store_job 
 /* ---- the end of a job */
 
 static int estimate_job(struct store *s, const struct store_job *job, const struct job_spec *spec,
-                        int64_t slots, double now, struct error *e)
+                        int64_t threads, double now, struct error *e)
 {
     struct steps *steps = estimate_new_steps();
-    int status = estimate_store_speed_of(s, job, spec, slots, steps, now, e);
+    int status = estimate_store_speed_of(s, job, spec, threads, steps, now, e);
 
     free(steps);
     if (status || job->attempt != 1) /* after a restart the times are those of several attempts */
@@ -340,7 +338,7 @@ static int estimate_job(struct store *s, const struct store_job *job, const stru
     return status;
 }
 
-void job_estimate_finished(struct store *s, int64_t id, int64_t slots, double now)
+void job_estimate_finished(struct store *s, int64_t id, int64_t threads, double now)
 {
     struct store_job job;
     struct error e;
@@ -351,7 +349,7 @@ void job_estimate_finished(struct store *s, int64_t id, int64_t slots, double no
         if (!spec)
             status = -(int)e.code;
         else if (spec->mode == JOB_MODE_TRAIN && job.train_steps > 0)
-            status = estimate_job(s, &job, spec, slots, now, &e);
+            status = estimate_job(s, &job, spec, threads, now, &e);
     }
     if (status)
         log_warning("job %lld: cannot store its measured speed: %s", (long long)id, e.text);
@@ -387,6 +385,42 @@ json_t *job_estimate_time_left(struct job_manager *m, const struct store_job *jo
     double began = job->attempt_started_at > 0 ? job->attempt_started_at : job->started_at;
     struct forecast_end end;
     if (!job_queue_end(m, job->id, &end))
-        end = job_estimate_end(m->store, job, began > 0 ? now - began : 0);
+        end = job_estimate_end(job_manager_store(m), job, began > 0 ? now - began : 0);
     return estimate_band_or_null(&end);
+}
+
+/* ---- what a job costs */
+
+const char *job_energy_source_name(enum job_energy_source source)
+{
+    static const char *const names[JOB_ENERGY_SOURCES] = {[JOB_ENERGY_NONE] = "none",
+                                                          [JOB_ENERGY_ESTIMATED] = "estimated",
+                                                          [JOB_ENERGY_MEASURED] = "measured"};
+    return names[source];
+}
+
+struct job_cost job_cost_of(const struct store_job *job, const struct plan_prices *prices,
+                            double now)
+{
+    struct job_cost cost = {.source = JOB_ENERGY_NONE, .joules = NAN};
+    double seconds = job->node_seconds; /* NAN: it never ran, or an older version ran it */
+    double images = job->train_steps > 0 ? (double)job->step * (double)job->global_batch
+                                         : (double)job->evaluated_images;
+
+    if (job->active_since > 0)
+        seconds =
+            (isnan(seconds) ? 0 : seconds) + fmax(0, now - job->active_since) * (double)job->nodes;
+    cost.node_hours = seconds * job->node_share / 3600;
+    double estimated = plan_prices_kwh(prices, cost.node_hours) * JOULES_PER_KWH;
+    if (job->measured_joules > 0 && job->joules_whole) {
+        cost.source = JOB_ENERGY_MEASURED;
+        cost.joules = job->measured_joules * job->node_share;
+    } else if (estimated > 0) {
+        cost.source = JOB_ENERGY_ESTIMATED;
+        cost.joules = estimated;
+    }
+    cost.kwh = cost.joules / JOULES_PER_KWH;
+    cost.joules_per_image = cost.joules / (images > 0 ? images : NAN);
+    cost.cost = plan_prices_cost(prices, cost.kwh, cost.node_hours);
+    return cost;
 }

@@ -109,7 +109,8 @@ static struct plan *replan_new_plan(struct job_manager *m, const struct job_spec
     struct plan *plan = NULL;
 
     plan_inputs_share_out(spec, &inputs);
-    if (job_estimate_speed(m->store, spec, m->slots, by, &inputs.speed, e) == 0) {
+    if (job_estimate_speed(m->store, spec, job_threads(spec, m->slots), by, &inputs.speed, e) ==
+        0) {
         plan = plan_make(spec, &inputs, problems);
         if (!plan)
             error_set(e, ERR_INVALID, "no plan can be made for these workers");

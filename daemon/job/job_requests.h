@@ -12,7 +12,7 @@
 
 struct job_manager;
 
-/* What a submission brings, checked by the caller: the document is valid. */
+/* The document has been checked. */
 struct job_submission {
     const struct job_spec *spec;
     const struct plan *plan;

@@ -17,7 +17,7 @@
 #include "common/text.h"
 #include "common/xalloc.h"
 #include "common/json.h"
-#include "daemon/job/job_cores.h"
+#include "daemon/job/job_resources.h"
 #include "daemon/job/job_manager_internal.h"
 #include "daemon/job/job_replan.h"
 #include "daemon/job/job_run_end.h"

@@ -1,6 +1,7 @@
 #include "daemon/job/job_run_end.h"
 
 #include <math.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,9 +11,9 @@
 #include "common/log.h"
 #include "common/notify/rule.h"
 #include "common/run/attempt.h"
+#include "common/system/host.h"
 #include "common/xalloc.h"
 #include "daemon/export/export.h"
-#include "daemon/job/job_drain.h"
 #include "daemon/job/job_estimate.h"
 #include "daemon/job/job_manager_internal.h"
 #include "daemon/job/job_replan.h"
@@ -20,7 +21,9 @@
 #include "daemon/job/run_dir_cleanup.h"
 #include "daemon/launch/failure_rules.h"
 #include "daemon/launch/slurm_reply.h"
+#include "daemon/node/node.h"
 #include "daemon/store/attempt.h"
+#include "daemon/store/event.h"
 #include "daemon/store/metric.h"
 #include "daemon/store/node.h"
 
@@ -209,6 +212,76 @@ static void end_decide(const struct job_manager *m, const struct active_job *a,
     free(first);
 }
 
+/* ---------------------------------------------------------------- draining a node */
+
+/* Runs on its own thread: the command may take two seconds and must not block the loop. */
+struct drain {
+    char *command;
+    char node[NODE_NAME_BYTES];
+    char reason[NODE_REASON_BYTES];
+};
+
+static void *end_run_drain(void *context)
+{
+    struct drain *d = context;
+    struct error e;
+
+    if (node_tell(d->command, d->node, d->reason, &e))
+        log_warning("node %s could not be drained: %s", d->node, e.text);
+    free(d->command);
+    free(d);
+    return NULL;
+}
+
+/* One of the machines in its document, or that Slurm gave it. */
+static bool end_is_host_of_job(const struct active_job *a, const char *host)
+{
+    int count;
+
+    if (a->machine.slurm)
+        return host_list_place(a->slurm.nodes, host, &count) >= 0;
+    return a->hosts.count ? job_hosts_find(&a->hosts, host) != NULL : host_is_here(host, false);
+}
+
+/* Calls drain_command for the node that a->verdict blames, without waiting for it. A job's own
+ * output may name any host, so a node counts only if Slurm itself reports that it failed, or, with
+ * drain-unverified in an administrator's rule, if the output names it and it is one of the job's.
+ */
+static void end_drain_bad_node(struct job_manager *m, const struct active_job *a)
+{
+    const struct verdict *v = &a->verdict;
+    const char *host = *v->bad_node ? v->bad_node
+                       : v->drain == FAILURE_DRAIN_LOG && end_is_host_of_job(a, v->who.host)
+                           ? v->who.host
+                           : "";
+    char node[NODE_NAME_BYTES];
+    pthread_t thread;
+    struct error e;
+
+    snprintf(node, sizeof node, "%.*s", (int)strcspn(host, "."), host);
+    if (v->drain == FAILURE_NO_DRAIN || !m->drain_command || !node_name_is_valid(node))
+        return;
+    struct drain *d = xcalloc(1, sizeof *d);
+    memcpy(d->node, node, sizeof d->node);
+    snprintf(d->reason, sizeof d->reason, "job %lld, %s: %.600s", (long long)a->id, v->label,
+             v->reason);
+    d->command = xstrdup(m->drain_command);
+    json_t *fields =
+        must_alloc(json_pack("{s:s, s:o}", "host", d->node, "message",
+                             json_sprintf("node %s is drained: %s", d->node, d->reason)));
+    log_warning("node %s is drained: %s", d->node, d->reason);
+    if (store_event_add(m->store, a->id, a->attempt, "warning", fields, clock_now(), &e))
+        log_warning("job %lld: %s", (long long)a->id, e.text);
+    json_decref(fields);
+    if (pthread_create(&thread, NULL, end_run_drain, d) == 0) {
+        pthread_detach(thread);
+        return;
+    }
+    log_warning("node %s could not be drained: no memory", d->node);
+    free(d->command);
+    free(d);
+}
+
 /* ---------------------------------------------------------------- the store */
 
 /* NAN: Slurm measures none, or the script was ended. */
@@ -230,7 +303,7 @@ static void end_react(struct job_manager *m, struct active_job *a,
         pthread_mutex_lock(&m->mutex);
         failure_rules_count(m->rules, a->verdict.label);
         pthread_mutex_unlock(&m->mutex);
-        drain_bad_node(m, a);
+        end_drain_bad_node(m, a);
     }
     if (end->restarts && a->verdict.hosts_missing)
         job_replan_without_hosts(m, a->id, a->attempt_dir);
@@ -364,10 +437,11 @@ int job_run_end_put_back(struct job_manager *m, struct active_job *a, int64_t ne
 
 void job_run_finish(struct job_manager *m, struct active_job *a)
 {
+    int64_t threads = a->spec ? job_threads(a->spec, m->slots) : 0;
     struct error e;
 
     if (a->verdict.state == JOB_SUCCEEDED)
-        job_estimate_finished(m->store, a->id, m->slots, clock_now());
+        job_estimate_finished(m->store, a->id, threads, clock_now());
     /* For readers of the run directory; the routes make their own. */
     if (export_write(m->store, a->id, &e))
         log_warning("job %lld: its logs for others are not written: %s", (long long)a->id, e.text);

@@ -24,8 +24,7 @@
     X(LOST, "lost")           /* stored as active by another daemon, not looked for yet */ \
     X(FORGOTTEN, "forgotten") /* queued again or ended: no longer the loop's */
 
-/* DO_NAME, what is done in words, and whether a failure is only logged. The first six start a job,
- * in this order. */
+/* DO_NAME, its description, and whether a failure is only logged. The first six start a job. */
 #define JOB_ACTIONS(X) \
     X(PREPARE, "prepare its run directory", false) \
     X(STORE_ATTEMPT, "store the attempt", false) \
@@ -117,10 +116,9 @@ struct job_observation {
     enum error_code why;
 };
 
-/* Decides, and has the actions carried out in order; *machine changes when all are done. After one
- * that fails, ON_ACTION_FAILED decides what is done instead of the rest. MACHINE_GONE: the last
- * action was DO_FORGET, *machine may be freed; negative: an action failed that no row provides for,
- * with its error in *e. */
+/* Decides, and has the actions carried out in order; *machine changes when all are done. If one
+ * fails, ON_ACTION_FAILED decides what is done instead of the rest. MACHINE_GONE: the last action
+ * was DO_FORGET, *machine may be freed; negative: a failure that no row provides for, in *e. */
 enum { MACHINE_NOTHING, MACHINE_DONE, MACHINE_GONE };
 typedef int job_act(void *context, enum job_action action, struct error *e);
 int job_state_machine_step(struct job_machine *machine, const struct job_observation *seen,
@@ -138,7 +136,6 @@ struct job_found {
 };
 enum job_observed job_state_found_event(const struct job_found *found);
 
-/* A failure of it is logged, and otherwise of no consequence. */
 bool job_state_action_is_optional(enum job_action action);
 
 /* ---- what the end of an attempt means: an end, another attempt, or the next allocation */

@@ -1,9 +1,8 @@
 /*
- * What is removed of runs: jobs on request and beyond keep_runs, and of ended runs their unfinished
- * and old checkpoints and long logs. A removed job's directory is renamed first, then its row is
- * deleted; its events, its series and the renamed directory follow in the loop, a little in each
- * round, as the table removal says. After a daemon was killed in between, the next one either
- * restores the directory's name, if the row is still there, or continues.
+ * Removes jobs, on request and beyond keep_runs, and checkpoints and logs of ended runs. A removed
+ * job's directory is renamed, then its row is deleted; its events, its series and the directory
+ * follow in the loop, a little in each round. If a daemon is killed in between, the next one
+ * restores the directory's name if the row is still there, or continues.
  */
 #pragma once
 
@@ -25,15 +24,15 @@ void cleanup_finish_removals(struct job_manager *m);
 void cleanup_start(struct job_manager *m);
 void cleanup_stop(struct job_manager *m); /* frees what cleanup_start and cleanup_run made */
 
-/* At a job's end: keep_audit_days now, keep_runs in the next rounds. */
+/* Applies keep_audit_days now, keep_runs in the next rounds. */
 void cleanup_keep_limits(struct job_manager *m);
 
 /* At the end of a run: log_limit_bytes, keep_checkpoints, its unfinished checkpoint, its size. */
 void cleanup_run(struct job_manager *m, const struct active_job *a);
 
-/* Tasks of the loop. Each returns the monotonic time it is wanted at again, INFINITY for none:
- * removes some of what removed jobs left and some runs beyond keep_runs; retries to remove
- * unfinished checkpoints; measures the next run that an older version left unmeasured. */
+/* Tasks of the loop, which return the monotonic time they are wanted at again. Removes some of what
+ * removed jobs left and some runs beyond keep_runs; retries to remove unfinished checkpoints;
+ * measures the next run that an older version left unmeasured. */
 double cleanup_remove_some(struct job_manager *m);
 double cleanup_retry(struct job_manager *m);
 double cleanup_measure_next(struct job_manager *m);

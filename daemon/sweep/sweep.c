@@ -18,7 +18,6 @@
 #include "common/run/attempt.h"
 #include "common/text.h"
 #include "common/xalloc.h"
-#include "daemon/job/job_cores.h"
 #include "daemon/job/job_requests.h"
 #include "daemon/job/job_estimate.h"
 #include "daemon/job/job_resources.h"
@@ -391,8 +390,9 @@ struct plan *sweep_plan_trial(struct job_manager *m, const struct store_sweep *s
     }
     job_cores_to_plan_inputs(&cores, inputs);
     if (inputs->speed.samples == 0 &&
-        job_estimate_speed(job_manager_store(m), spec, job_manager_total_slots(m),
-                           sweep->submitted_by, &inputs->speed, e))
+        job_estimate_speed(job_manager_store(m), spec,
+                           job_threads(spec, job_manager_total_slots(m)), sweep->submitted_by,
+                           &inputs->speed, e))
         return NULL;
     plan_inputs_share_out(spec, inputs);
     struct plan *plan = plan_make(spec, inputs, problems);

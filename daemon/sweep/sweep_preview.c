@@ -169,8 +169,8 @@ static int preview_collect_speed(struct preview *p, const struct job_spec *spec,
 
     if (same && same->image_size == one.image_size)
         return 0;
-    int status = job_estimate_speed(job_manager_store(p->m), spec, p->slots, p->sweep->submitted_by,
-                                    &one.speed, e);
+    int status = job_estimate_speed(job_manager_store(p->m), spec, job_threads(spec, p->slots),
+                                    p->sweep->submitted_by, &one.speed, e);
     if (!status && one.speed.samples > 0)
         p->speeds[p->speed_count++] = one;
     return status;

@@ -16,7 +16,6 @@
 #include "daemon/http/handlers/job_json.h"
 #include "daemon/http/handlers/job_provenance.h"
 #include "daemon/http/routes.h"
-#include "daemon/job/job_cores.h"
 #include "daemon/job/job_estimate.h"
 #include "daemon/job/job_requests.h"
 #include "daemon/job/job_resources.h"
@@ -55,8 +54,8 @@ static int plan_find_inputs(const struct request *q, struct prepared *p, struct 
 
     memset(inputs, 0, sizeof *inputs);
     job_manager_slots(q->app->jobs, &slots);
-    int status =
-        job_estimate_speed(q->app->store, p->spec, slots.total, request_by(q), &inputs->speed, e);
+    int status = job_estimate_speed(q->app->store, p->spec, job_threads(p->spec, slots.total),
+                                    request_by(q), &inputs->speed, e);
     if (status)
         return status;
     struct plan_speed known_speed = inputs->speed;

@@ -12,7 +12,7 @@
 #include "daemon/http/routes.h"
 #include "daemon/http/stats.h"
 #include "daemon/http/stream/stream.h"
-#include "daemon/job/job_cost.h"
+#include "daemon/job/job_estimate.h"
 #include "daemon/launch/failure_rules.h"
 #include "daemon/node/node.h"
 #include "daemon/store/ingest.h"

@@ -1,7 +1,6 @@
 #include "daemon/http/handlers/job_json.h"
 
 #include "common/clock.h"
-#include "daemon/job/job_cost.h"
 #include "daemon/job/job_estimate.h"
 
 #define MEMBER_id(name)       json_text_integer(t, #name, job->name);
