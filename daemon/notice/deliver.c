@@ -46,62 +46,6 @@ struct deliver {
     atomic_llong delivered, failed, attempts;
 };
 
-/* Doubles with each attempt, with jitter, so that targets that failed together do not retry
- * together. */
-static double deliver_delay(int64_t attempts, double retry_after)
-{
-    double delay =
-        fmin(ldexp(FIRST_RETRY_SECONDS, (int)fmin((double)attempts, 30)), LAST_RETRY_SECONDS);
-
-    return fmax(delay * (0.8 + 0.4 * (double)random() / (double)RAND_MAX), retry_after);
-}
-
-static bool deliver_is_final(const struct delivery *f, double next)
-{
-    const struct outbox_notice *n = &f->notice;
-
-    return n->kind == NOTICE_TEST ||
-           (n->attempts + 1 >= LEAST_ATTEMPTS &&
-            next > n->t + (double)f->settings->config.notify_retry_seconds);
-}
-
-/* Without the target, whose URL may be a secret; trainctl notify list shows it by the id. */
-static void deliver_log_failed(const struct delivery *f, const char *words)
-{
-    log_warning("notice %lld (%s, job %lld) is given up after %lld attempt%s: %s",
-                (long long)f->notice.id, notice_kind_name(f->notice.kind),
-                (long long)f->notice.job_id, (long long)f->notice.attempts + 1,
-                plural(f->notice.attempts + 1), words);
-}
-
-static void deliver_finish(struct deliver *d, struct delivery *f,
-                           const struct post_outcome *outcome)
-{
-    struct post_outcome o = *outcome;
-    double now = clock_now(), at = now;
-    struct error e;
-
-    if (o.state == OUTBOX_WAITING) {
-        at = now + deliver_delay(f->notice.attempts, o.retry_after);
-        if (deliver_is_final(f, at)) {
-            o.state = OUTBOX_FAILED;
-            at = now;
-        }
-    }
-    atomic_fetch_add(&d->attempts, 1);
-    if (o.state == OUTBOX_FAILED)
-        deliver_log_failed(f, o.words);
-    if (outbox_attempted(d->store, f->notice.id, o.state, *o.words ? o.words : NULL, at, &e)) {
-        log_warning("cannot store the result of notice %lld, so it will be sent again: %s",
-                    (long long)f->notice.id, e.text);
-        d->next_look = now + TROUBLE_SECONDS;
-    } else {
-        atomic_fetch_add(o.state == OUTBOX_DELIVERED ? &d->delivered : &d->failed,
-                         o.state != OUTBOX_WAITING);
-        atomic_store(&d->look, true);
-    }
-}
-
 static void deliver_clear(struct deliver *d, struct delivery *f)
 {
     if (f->post)
@@ -113,6 +57,50 @@ static void deliver_clear(struct deliver *d, struct delivery *f)
     *f = (struct delivery){0};
 }
 
+/* When to try again: delays double, with jitter, so that targets that failed together do not retry
+ * together. 0: never. */
+static double deliver_retry_at(const struct delivery *f, double now, double retry_after)
+{
+    const struct outbox_notice *n = &f->notice;
+    double delay =
+        fmin(ldexp(FIRST_RETRY_SECONDS, (int)fmin((double)n->attempts, 30)), LAST_RETRY_SECONDS);
+    double at = now + fmax(delay * (0.8 + 0.4 * (double)random() / (double)RAND_MAX), retry_after);
+
+    return n->kind == NOTICE_TEST || (n->attempts + 1 >= LEAST_ATTEMPTS &&
+                                      at > n->t + (double)f->settings->config.notify_retry_seconds)
+               ? 0
+               : at;
+}
+
+/* Stores the outcome and frees the slot. */
+static void deliver_finish(struct deliver *d, struct delivery *f, struct post_outcome *o)
+{
+    const struct outbox_notice *n = &f->notice;
+    double now = clock_now(), at = now;
+    struct error e;
+
+    if (o->state == OUTBOX_WAITING && (at = deliver_retry_at(f, now, o->retry_after)) == 0) {
+        o->state = OUTBOX_FAILED;
+        at = now;
+    }
+    atomic_fetch_add(&d->attempts, 1);
+    /* Without the target, whose URL may be a secret; trainctl notify list shows it by the id. */
+    if (o->state == OUTBOX_FAILED)
+        log_warning("notice %lld (%s, job %lld) is given up after %lld attempt%s: %s",
+                    (long long)n->id, notice_kind_name(n->kind), (long long)n->job_id,
+                    (long long)n->attempts + 1, plural(n->attempts + 1), o->words);
+    if (outbox_attempted(d->store, n->id, o->state, *o->words ? o->words : NULL, at, &e)) {
+        log_warning("cannot store the result of notice %lld, so it will be sent again: %s",
+                    (long long)n->id, e.text);
+        d->next_look = now + TROUBLE_SECONDS;
+    } else {
+        atomic_fetch_add(o->state == OUTBOX_DELIVERED ? &d->delivered : &d->failed,
+                         o->state != OUTBOX_WAITING);
+        atomic_store(&d->look, true);
+    }
+    deliver_clear(d, f);
+}
+
 static void deliver_host(const struct outbox_notice *n, char host[NOTICE_HOST_BYTES])
 {
     struct notice_target target;
@@ -120,12 +108,6 @@ static void deliver_host(const struct outbox_notice *n, char host[NOTICE_HOST_BY
 
     snprintf(host, NOTICE_HOST_BYTES, "%s",
              notice_target_parse(n->target, &target, &why) ? target.host : "");
-}
-
-static bool deliver_same_owner(const struct outbox_notice *a, const struct outbox_notice *b)
-{
-    return a->by_rule == b->by_rule &&
-           (a->by_rule || strcmp(a->owner ? a->owner : "", b->owner ? b->owner : "") == 0);
 }
 
 static bool deliver_may_begin(const struct deliver *d, const struct outbox_notice *n)
@@ -141,18 +123,11 @@ static bool deliver_may_begin(const struct deliver *d, const struct outbox_notic
         if (strcmp(m->target, n->target) == 0)
             return false;
         deliver_host(m, other);
-        of_owner += deliver_same_owner(m, n);
+        of_owner += m->by_rule == n->by_rule &&
+                    (m->by_rule || strcmp(m->owner ? m->owner : "", n->owner ? n->owner : "") == 0);
         of_host += strcmp(other, host) == 0;
     }
     return of_owner < DELIVER_MAX_OF_OWNER && of_host < DELIVER_MAX_OF_HOST;
-}
-
-static struct delivery *deliver_free_slot(struct deliver *d)
-{
-    for (int i = 0; i < DELIVER_MAX_CONCURRENT; i++)
-        if (!d->deliveries[i].used)
-            return &d->deliveries[i];
-    return NULL;
 }
 
 static void deliver_begin(struct deliver *d, struct delivery *f, struct outbox_notice *n)
@@ -171,13 +146,11 @@ static void deliver_begin(struct deliver *d, struct delivery *f, struct outbox_n
     struct post_outcome outcome = {.state = e.code == ERR_INVALID ? OUTBOX_FAILED : OUTBOX_WAITING};
     snprintf(outcome.words, sizeof outcome.words, "%.*s", (int)sizeof outcome.words - 1, e.text);
     deliver_finish(d, f, &outcome);
-    deliver_clear(d, f);
 }
 
 static void deliver_start_due(struct deliver *d)
 {
     struct outbox_notices due;
-    struct delivery *f;
     struct error e;
     double now = clock_now();
 
@@ -188,9 +161,13 @@ static void deliver_start_due(struct deliver *d)
         d->next_look = now + TROUBLE_SECONDS;
         return;
     }
-    for (size_t i = 0; i < due.count && (f = deliver_free_slot(d)); i++)
-        if (deliver_may_begin(d, &due.items[i]))
+    struct delivery *f = d->deliveries, *end = f + DELIVER_MAX_CONCURRENT;
+    for (size_t i = 0; i < due.count; i++) {
+        for (f = d->deliveries; f < end && f->used;)
+            f++;
+        if (f < end && deliver_may_begin(d, &due.items[i]))
             deliver_begin(d, f, &due.items[i]);
+    }
     outbox_notices_clear(&due);
 }
 
@@ -213,7 +190,6 @@ static void deliver_poll_posts(struct deliver *d)
                 continue;
             }
             deliver_finish(d, f, &outcome);
-            deliver_clear(d, f);
         }
     }
 }
@@ -229,7 +205,6 @@ static int deliver_poll_mails(struct deliver *d, struct curl_waitfd fds[DELIVER_
             continue;
         if (mail_look(f->mail, &outcome)) {
             deliver_finish(d, f, &outcome);
-            deliver_clear(d, f);
         } else {
             fds[count++] =
                 (struct curl_waitfd){.fd = mail_pidfd(f->mail), .events = CURL_WAIT_POLLIN};
@@ -253,15 +228,6 @@ static void deliver_trim(struct deliver *d)
         d->next_trim = 0; /* there may be more */
 }
 
-static int deliver_wait_ms(const struct deliver *d, int mails)
-{
-    double wait = fmin(d->next_look - clock_now(), d->next_trim - clock_monotonic());
-
-    if (atomic_load(&d->look) || wait <= 0)
-        return 0;
-    return mails ? (int)fmin(MAIL_LOOK_MS, wait * 1000 + 1) : (int)(wait * 1000) + 1;
-}
-
 static void *deliver_thread(void *context)
 {
     struct curl_waitfd fds[DELIVER_MAX_CONCURRENT];
@@ -276,7 +242,11 @@ static void *deliver_thread(void *context)
         curl_multi_perform(d->multi, &running);
         deliver_poll_posts(d);
         int mails = deliver_poll_mails(d, fds);
-        curl_multi_poll(d->multi, fds, (unsigned)mails, deliver_wait_ms(d, mails), NULL);
+        double wait = fmin(d->next_look - clock_now(), d->next_trim - clock_monotonic());
+        int wait_ms = atomic_load(&d->look) || wait <= 0 ? 0
+                      : mails                            ? (int)fmin(MAIL_LOOK_MS, wait * 1000 + 1)
+                                                         : (int)(wait * 1000) + 1;
+        curl_multi_poll(d->multi, fds, (unsigned)mails, wait_ms, NULL);
     }
     return NULL;
 }

@@ -53,15 +53,6 @@ static void render_head(struct buffer *out, enum notice_kind kind, const json_t 
         buffer_printf(out, " %s", words[kind]);
 }
 
-static void render_failure(struct buffer *out, const json_t *event)
-{
-    const char *label = json_get_text(event, "label", NULL);
-
-    buffer_printf(out, ": attempt %lld has failed", json_get_integer(event, "attempt", 0));
-    if (label)
-        buffer_printf(out, " (%s)", label);
-}
-
 static void render_duration(struct buffer *out, double seconds)
 {
     long long whole = (long long)seconds;
@@ -134,8 +125,13 @@ static char *render_text(const json_t *body, const char *link)
     struct buffer out = BUFFER(TEXT_LIMIT_BYTES);
 
     render_head(&out, kind, body);
-    if (kind == NOTICE_ATTEMPT_FAILED)
-        render_failure(&out, json_object_get(body, "event"));
+    if (kind == NOTICE_ATTEMPT_FAILED) {
+        const json_t *event = json_object_get(body, "event");
+        const char *label = json_get_text(event, "label", NULL);
+        buffer_printf(&out, ": attempt %lld has failed%s%s%s",
+                      json_get_integer(event, "attempt", 0), label ? " (" : "", label ? label : "",
+                      label ? ")" : "");
+    }
     if (kind == NOTICE_SUCCEEDED)
         reason = NULL;
     if (reason && *reason)

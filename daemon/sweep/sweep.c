@@ -159,16 +159,6 @@ static void sweep_check_rungs(struct job_manager *m, const json_t *d,
     }
 }
 
-static void sweep_check_metric(const char *metric, const struct job_spec *spec,
-                               struct problems *problems)
-{
-    if (!spec->data.eval && (strcmp(metric, "top1") == 0 || strcmp(metric, "top5") == 0))
-        problems_add(problems, "/metric", "loss",
-                     "%s is measured on data.eval, which the base does not name: add it, or "
-                     "compare by loss, images_per_sec or ttt_seconds",
-                     metric);
-}
-
 static void sweep_check_data(struct job_manager *m, const json_t *d, struct store_sweep *sweep,
                              struct problems *problems)
 {
@@ -176,7 +166,7 @@ static void sweep_check_data(struct job_manager *m, const json_t *d, struct stor
     struct problems own = {0}, ignored = {0};
     struct job_spec *spec = job_spec_parse(document, NULL, NULL, &ignored);
     struct plan_inputs inputs = {0};
-    const char *pointer;
+    const char *pointer, *metric = json_get_text(d, "metric", "");
     struct job_cores cores;
     struct error e;
     int status = spec ? plan_inputs_count(spec, &inputs, &pointer, &e) : 0;
@@ -185,8 +175,11 @@ static void sweep_check_data(struct job_manager *m, const json_t *d, struct stor
         problems_add(&own, pointer, NULL, "%s", e.text);
     else if (spec)
         plan_check_data(spec, &inputs.data, &own);
-    if (spec)
-        sweep_check_metric(json_string_value(json_object_get(d, "metric")), spec, problems);
+    if (spec && !spec->data.eval && (strcmp(metric, "top1") == 0 || strcmp(metric, "top5") == 0))
+        problems_add(problems, "/metric", "loss",
+                     "%s is measured on data.eval, which the base does not name: add it, or "
+                     "compare by loss, images_per_sec or ttt_seconds",
+                     metric);
     for (size_t i = 0; i < own.count; i++) {
         char *at = xasprintf("/base%s", own.items[i].pointer);
         problems_add(problems, at, NULL, "%s", own.items[i].message);
@@ -288,23 +281,6 @@ static int sweep_take_result(struct job_manager *m, const struct store_sweep *sw
     return status;
 }
 
-static int sweep_trial_cancel(struct job_manager *m, const struct store_sweep *sweep,
-                              struct store_trial *t, const char *by, struct error *e)
-{
-    struct store_job job;
-    int status = store_job_get(job_manager_store(m), t->job_id, &job, e);
-
-    if (status)
-        return status == -(int)ERR_NOT_FOUND ? 0 : status;
-    bool asked = store_job_cancel_asked(&job);
-    store_job_clear(&job);
-    status = asked ? 0 : job_cancel(m, t->job_id, by, e);
-    if (status && e->code != ERR_CONFLICT && e->code != ERR_NOT_FOUND) /* it may just have ended */
-        log_warning("sweep %lld, job %lld: %s", (long long)sweep->id, (long long)t->job_id,
-                    e->text);
-    return 0;
-}
-
 /* *left: some jobs have not ended. */
 static int sweep_cancel_trials(struct job_manager *m, int64_t id, const char *by, bool *left,
                                struct error *e)
@@ -315,11 +291,20 @@ static int sweep_cancel_trials(struct job_manager *m, int64_t id, const char *by
 
     for (size_t i = 0; !status && i < sweep.count; i++) {
         struct store_trial *t = &sweep.trials[i];
+        struct store_job job;
         if (!sweep_has_state(t, "submitted"))
             continue;
-        status = sweep_trial_cancel(m, &sweep, t, by, e);
+        status = store_job_get(job_manager_store(m), t->job_id, &job, e);
+        bool asked = status || store_job_cancel_asked(&job);
         if (!status)
-            status = sweep_take_result(m, &sweep, d, t, e);
+            store_job_clear(&job);
+        if (status && status != -(int)ERR_NOT_FOUND)
+            break;
+        /* It may just have ended. */
+        if (!asked && job_cancel(m, t->job_id, by, e) && e->code != ERR_CONFLICT &&
+            e->code != ERR_NOT_FOUND)
+            log_warning("sweep %lld, job %lld: %s", (long long)id, (long long)t->job_id, e->text);
+        status = sweep_take_result(m, &sweep, d, t, e);
         *left = *left || sweep_has_state(t, "submitted");
     }
     json_decref(d);
