@@ -95,9 +95,9 @@ int store_event_add(struct store *s, int64_t job_id, int64_t attempt, const char
                            store_event_insert(c, job_id, attempt, type, fields, now, e));
 }
 
+#define EVENTS "select id, job_id, attempt, t, type, body from job_event "
 #define NO_STEPS                                                                                   \
-    "select id, job_id, attempt, t, type, body from job_event indexed by job_event_of_kind "       \
-    "where " STORE_OF_JOB " and id > ? and type <> 'step' "
+    EVENTS "indexed by job_event_of_kind where " STORE_OF_JOB " and id > ? and type <> 'step' "
 #define OF_TYPES "and instr(',' || ? || ',', ',' || type || ',') "
 
 static bool event_read_steps_wanted(const char *types)
@@ -128,15 +128,12 @@ static sqlite3_stmt *event_read_select(struct sql *c, const struct store_event_r
                          range->types, limit);
     if (range->types)
         return sql_query(c, e,
-                         "select id, job_id, attempt, t, type, body from job_event "
-                         "where " STORE_OF_JOB " and id > ? " OF_TYPES "order by id limit ?",
+                         EVENTS "where " STORE_OF_JOB " and id > ? " OF_TYPES "order by id limit ?",
                          "iisi", job_id, after, range->types, limit);
     if (range->without_steps)
         return sql_query(c, e, NO_STEPS "order by id limit ?", "iii", job_id, after, limit);
-    return sql_query(c, e,
-                     "select id, job_id, attempt, t, type, body from job_event "
-                     "where " STORE_OF_JOB " and id > ? order by id limit ?",
-                     "iii", job_id, after, limit);
+    return sql_query(c, e, EVENTS "where " STORE_OF_JOB " and id > ? order by id limit ?", "iii",
+                     job_id, after, limit);
 }
 
 static struct store_event_row event_of(sqlite3_stmt *row)
@@ -205,35 +202,26 @@ int store_event_newest(struct store *s, int64_t *id, struct error *e)
     return once_get(s, e, "select coalesce(max(id), 0) from job_event", ":i", id);
 }
 
-static int event_read_first_and_last_step(struct sql *c, int64_t job_id, int64_t *first,
-                                          int64_t *last, struct error *e)
+int store_event_steps_spread(struct store *s, int64_t job_id, int64_t most,
+                             store_event_visit *visit, void *context, struct error *e)
 {
-    int found = sql_one(
+    int64_t first, last, taken = -1;
+    struct sql *c = sql_read_begin(s);
+    int status = sql_one(
         c, e,
         "select coalesce((select id from job_event where " STORE_OF_JOB " and type = 'step' "
         "order by id limit 1), 0), coalesce((select id from job_event where " STORE_OF_JOB " "
         "and type = 'step' order by id desc limit 1), -1)",
-        "i:ii", job_id, first, last);
+        "i:ii", job_id, &first, &last);
 
-    return found < 0 ? found : 0;
-}
-
-int store_event_steps_spread(struct store *s, int64_t job_id, int64_t most,
-                             store_event_visit *visit, void *context, struct error *e)
-{
-    int64_t first = 0, last = -1, taken = -1;
-    struct sql *c = sql_read_begin(s);
-    int status = event_read_first_and_last_step(c, job_id, &first, &last, e);
-
+    status = status < 0 ? status : 0;
     for (int64_t i = 0; status == 0 && first <= last && i < most; i++) {
         int64_t from =
             most > 1 ? first + (int64_t)((double)(last - first) * (double)i / (double)(most - 1))
                      : first;
-        sqlite3_stmt *row =
-            sql_query(c, e,
-                      "select id, job_id, attempt, t, type, body from job_event "
-                      "where " STORE_OF_JOB " and id >= ? and type = 'step' order by id limit 1",
-                      "ii", job_id, from > taken ? from : taken + 1);
+        sqlite3_stmt *row = sql_query(
+            c, e, EVENTS "where " STORE_OF_JOB " and id >= ? and type = 'step' order by id limit 1",
+            "ii", job_id, from > taken ? from : taken + 1);
         status = sql_row(c, row, e);
         if (status <= 0)
             break; /* no step behind this place */

@@ -104,17 +104,13 @@ static int job_insert(struct sql *c, const struct store_job_new *job, int64_t *i
     if (status)
         return status;
     *id = sqlite3_last_insert_rowid(sql_db(c));
-    status = sql_run(c, e, NULL, "update job set run_dir = 'jobs/' || id where id = ?", "i", *id);
-    if (!status)
-        status = store_tags_insert(c, *id, job->tags, job->tag_count, e);
-    if (!status)
-        status = store_job_set_size(c, *id, &job->size, e);
-    if (!status)
-        status = store_job_to_end_of_queue(c, *id, job->now, e);
     struct store_audit line = {STORE_AUDIT_JOB_SUBMIT, *id, job->submitted_by, job->name, job->now};
-    if (!status)
-        status = store_audit_write(c, &line, e);
-    return status ? status : store_event_state(c, *id, &queued, e);
+    if (sql_run(c, e, NULL, "update job set run_dir = 'jobs/' || id where id = ?", "i", *id) ||
+        store_tags_insert(c, *id, job->tags, job->tag_count, e) ||
+        store_job_set_size(c, *id, &job->size, e) ||
+        store_job_to_end_of_queue(c, *id, job->now, e) || store_audit_write(c, &line, e))
+        return -(int)e->code;
+    return store_event_state(c, *id, &queued, e);
 }
 
 /* In one transaction, as who ends the sweep finds its jobs by its trials. */

@@ -10,11 +10,9 @@
 
 #define LEVELS     7 /* the last holds 2 million steps a row */
 #define LEVEL_BITS 3 /* 8 buckets become one */
-
-static void metric_clear(struct store_metric_part *p)
-{
-    memset(p, 0, sizeof *p);
-}
+#define STEPS                                                                                      \
+    "select step, epoch, t, loss, lr, images_per_sec, step_ms, data_ms, forward_ms, backward_ms, " \
+    "comm_ms, optim_ms, grad_norm, slowest_rank, top1 from step_metric where " STORE_OF_JOB
 
 static void metric_place_at(struct store_metric_part *p, int64_t step, double epoch, double t)
 {
@@ -54,7 +52,7 @@ void store_metric_to_middle(struct store_metric_part *part, struct store_metric_
 
 static void metric_read_step(sqlite3_stmt *row, struct store_metric_part *p)
 {
-    metric_clear(p);
+    *p = (struct store_metric_part){0};
     metric_place_at(p, sqlite3_column_int64(row, 0), sql_double(row, 1),
                     sqlite3_column_double(row, 2));
     p->rows = 1;
@@ -67,7 +65,7 @@ static void metric_read_step(sqlite3_stmt *row, struct store_metric_part *p)
 
 static void metric_read_bucket(sqlite3_stmt *row, struct store_metric_part *p)
 {
-    metric_clear(p);
+    *p = (struct store_metric_part){0};
     metric_place_at(p, sqlite3_column_int64(row, 1), sql_double(row, 2),
                     sqlite3_column_double(row, 3));
     p->rows = sqlite3_column_int64(row, 0);
@@ -83,12 +81,8 @@ static int metric_bucket_each(struct sql *c, int64_t job_id, int level, int64_t 
     int shift = level * LEVEL_BITS;
     sqlite3_stmt *row =
         level == 0
-            ? sql_query(c, e,
-                        "select step, epoch, t, loss, lr, images_per_sec, step_ms, data_ms, "
-                        "forward_ms, backward_ms, comm_ms, optim_ms, grad_norm, "
-                        "slowest_rank, top1 from step_metric "
-                        "where " STORE_OF_JOB " and step >= ?2 and step < ?3 order by step",
-                        "iii", job_id, from, to)
+            ? sql_query(c, e, STEPS " and step >= ?2 and step < ?3 order by step", "iii", job_id,
+                        from, to)
             : sql_query(c, e,
                         "select rows, step, epoch, t, metrics from metric_bucket "
                         "where " STORE_OF_JOB " and level = ?2 and bucket >= ?3 and bucket < ?4 "
@@ -111,12 +105,8 @@ int store_metric_each(struct store *s, int64_t job_id, int64_t from_step, int64_
 {
     struct store_metric_part part;
     struct sql *c = sql_read_begin(s);
-    sqlite3_stmt *row = sql_query(c, e,
-                                  "select step, epoch, t, loss, lr, images_per_sec, step_ms, "
-                                  "data_ms, forward_ms, backward_ms, comm_ms, optim_ms, "
-                                  "grad_norm, slowest_rank, top1 from step_metric "
-                                  "where " STORE_OF_JOB " and step >= ?2 order by step limit ?3",
-                                  "iii", job_id, from_step, limit);
+    sqlite3_stmt *row = sql_query(c, e, STEPS " and step >= ?2 order by step limit ?3", "iii",
+                                  job_id, from_step, limit);
     int status;
 
     while ((status = sql_row(c, row, e)) > 0) {
@@ -149,7 +139,7 @@ static void metric_write_bucket(struct writer *w)
         "t, metrics) values (?, ?, ?, ?, ?, ?, ?, ?)",
         "iiiiiddb", w->job_id, (int64_t)w->level, w->bucket, w->part.rows, w->part.step,
         w->part.epoch, w->part.t, w->part.of, (int64_t)metrics * (int64_t)sizeof w->part.of[0]);
-    metric_clear(&w->part);
+    w->part = (struct store_metric_part){0};
 }
 
 static void metric_add_part(void *context, const struct store_metric_part *part)

@@ -28,21 +28,18 @@ int store_speed_add(struct store *s, const struct store_speed *speed,
 
     if (!c)
         return -(int)e->code;
-    int status = speed_insert(c, speed, e);
-    if (!status)
-        status = sql_run(c, e, NULL,
-                         "delete from speed where key = ?1 and cpu = ?2 and owner is ?3 and id <= "
-                         "(select id from speed where key = ?1 and cpu = ?2 and owner is ?3 "
-                         "order by id desc limit 1 offset ?4)",
-                         "sssi", speed->key, speed->cpu, speed->owner, (int64_t)SPEEDS_KEPT);
-    if (!status)
-        status = sql_run(c, e, NULL,
-                         "delete from speed where owner is ?1 and id <= (select id from speed "
-                         "where owner is ?1 order by id desc limit 1 offset ?2)",
-                         "si", speed->owner, (int64_t)SPEEDS_KEPT_ALL);
-    if (!status && audit)
-        status = store_audit_write(c, audit, e);
-    return sql_write_end(s, c, status, e);
+    bool failed = speed_insert(c, speed, e) ||
+                  sql_run(c, e, NULL,
+                          "delete from speed where key = ?1 and cpu = ?2 and owner is ?3 and id <= "
+                          "(select id from speed where key = ?1 and cpu = ?2 and owner is ?3 "
+                          "order by id desc limit 1 offset ?4)",
+                          "sssi", speed->key, speed->cpu, speed->owner, (int64_t)SPEEDS_KEPT) ||
+                  sql_run(c, e, NULL,
+                          "delete from speed where owner is ?1 and id <= (select id from speed "
+                          "where owner is ?1 order by id desc limit 1 offset ?2)",
+                          "si", speed->owner, (int64_t)SPEEDS_KEPT_ALL) ||
+                  (audit && store_audit_write(c, audit, e));
+    return sql_write_end(s, c, failed ? -(int)e->code : 0, e);
 }
 
 int store_speed_find(struct store *s, const char *key, const char *cpu, const char *by,

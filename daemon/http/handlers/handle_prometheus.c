@@ -1,8 +1,10 @@
 /* GET /metrics: the text format 0.0.4 of Prometheus. */
 #include <limits.h>
 #include <math.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 
 #include "common/clock.h"
@@ -58,9 +60,15 @@ static void prometheus_print_failures(const struct request *q, FILE *out)
     json_decref(rules);
 }
 
+static void prometheus_head(FILE *out, const char *name, const char *help, const char *type)
+{
+    fprintf(out, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
+}
+
 static void prometheus_gauge(FILE *out, const char *name, const char *help, double value)
 {
-    fprintf(out, "# HELP %s %s\n# TYPE %s gauge\n%s %.10g\n", name, help, name, name, value);
+    prometheus_head(out, name, help, "gauge");
+    fprintf(out, "%s %.10g\n", name, value);
 }
 
 static int prometheus_print_states(const struct request *q, FILE *out, struct error *e)
@@ -101,59 +109,19 @@ static double prometheus_lag_bytes(const struct request *q, const struct store_j
     return fmax(0, (double)st.st_size - (double)read);
 }
 
-enum job_value {
-    JOB_STEP,
-    JOB_EPOCH,
-    JOB_LOSS,
-    JOB_RATE,
-    JOB_SPEED,
-    JOB_LAG,
-    JOB_JOULES,
-    JOB_NODE_SECONDS,
-    JOB_VALUES
-};
-
 static const struct {
-    const char *name, *help;
-    bool counter;
-} job_values[JOB_VALUES] = {
-    [JOB_STEP] = {"traind_job_step",                "Steps done by a running job.",                  false},
-    [JOB_EPOCH] = {"traind_job_epoch",               "Epochs done by a running job.",                 false},
-    [JOB_LOSS] = {"traind_job_loss",                "Training loss of a running job's newest step.", false},
-    [JOB_RATE] = {"traind_job_learning_rate",       "Learning rate of a running job's newest step.",
-                  false                                                                                   },
-    [JOB_SPEED] = {"traind_job_images_per_second",   "Images per second of a running job.",           false},
-    [JOB_LAG] = {"traind_ingest_lag_bytes",        "Bytes of a running job's events not read yet.", false},
-    [JOB_JOULES] = {"traind_job_energy_joules_total", "Energy of all attempts of a running job.",
-                  true                                                                                    },
-    [JOB_NODE_SECONDS] = {"traind_job_node_seconds_total",
-                  "Node-seconds of all attempts of a running job.",                                  true },
+    const char *name, *help, *type;
+} job_values[] = {
+    {"traind_job_step",                "Steps done by a running job.",                   "gauge"  },
+    {"traind_job_epoch",               "Epochs done by a running job.",                  "gauge"  },
+    {"traind_job_loss",                "Training loss of a running job's newest step.",  "gauge"  },
+    {"traind_job_learning_rate",       "Learning rate of a running job's newest step.",  "gauge"  },
+    {"traind_job_images_per_second",   "Images per second of a running job.",            "gauge"  },
+    {"traind_ingest_lag_bytes",        "Bytes of a running job's events not read yet.",  "gauge"  },
+    {"traind_job_energy_joules_total", "Energy of all attempts of a running job.",       "counter"},
+    {"traind_job_node_seconds_total",  "Node-seconds of all attempts of a running job.", "counter"},
 };
-
-static double prometheus_job_value(const struct request *q, const struct store_job *job,
-                                   enum job_value which)
-{
-    switch (which) {
-    case JOB_STEP:
-        return (double)job->step;
-    case JOB_EPOCH:
-        return job->epoch;
-    case JOB_LOSS:
-        return job->loss;
-    case JOB_RATE:
-        return job->lr;
-    case JOB_SPEED:
-        return job->images_per_sec;
-    case JOB_JOULES:
-    case JOB_NODE_SECONDS: {
-        const struct plan_prices *prices = &q->config->prices;
-        struct job_cost bill = job_cost_of(job, prices, clock_now());
-        return which == JOB_JOULES ? bill.joules : bill.node_hours * 3600;
-    }
-    default:
-        return prometheus_lag_bytes(q, job);
-    }
-}
+#define JOB_VALUES (sizeof job_values / sizeof job_values[0])
 
 static int prometheus_print_running(const struct request *q, FILE *out, struct error *e)
 {
@@ -164,48 +132,42 @@ static int prometheus_print_running(const struct request *q, FILE *out, struct e
 
     if (store_job_list(q->app->store, &filter, &jobs, e))
         return -(int)e->code;
-    for (int which = 0; which < JOB_VALUES; which++) {
-        fprintf(out, "# HELP %s %s\n# TYPE %s %s\n", job_values[which].name, job_values[which].help,
-                job_values[which].name, job_values[which].counter ? "counter" : "gauge");
-        for (size_t i = 0; i < jobs.count; i++) {
-            double value = prometheus_job_value(q, &jobs.items[i], (enum job_value)which);
-            if (!isnan(value))
-                fprintf(out, "%s{job=\"%lld\"} %.10g\n", job_values[which].name,
-                        (long long)jobs.items[i].id, value);
-        }
+    double(*values)[JOB_VALUES] = xcalloc(jobs.count + 1, sizeof *values);
+    for (size_t i = 0; i < jobs.count; i++) {
+        const struct store_job *job = &jobs.items[i];
+        struct job_cost cost = job_cost_of(job, &q->config->prices, clock_now());
+        const double of_job[JOB_VALUES] = {(double)job->step,   job->epoch,
+                                           job->loss,           job->lr,
+                                           job->images_per_sec, prometheus_lag_bytes(q, job),
+                                           cost.joules,         cost.node_hours * 3600};
+        memcpy(values[i], of_job, sizeof of_job);
     }
+    for (size_t which = 0; which < JOB_VALUES; which++) {
+        prometheus_head(out, job_values[which].name, job_values[which].help,
+                        job_values[which].type);
+        for (size_t i = 0; i < jobs.count; i++)
+            if (!isnan(values[i][which]))
+                fprintf(out, "%s{job=\"%lld\"} %.10g\n", job_values[which].name,
+                        (long long)jobs.items[i].id, values[i][which]);
+    }
+    free(values);
     store_jobs_clear(&jobs);
     return 0;
 }
 
-enum prometheus_node_value { NODE_FLOPS, NODE_MEMORY, NODE_CLOCK, NODE_CHECKED, NODE_VALUES };
-
-static const struct {
-    const char *name, *help;
-} node_values[NODE_VALUES] = {
-    [NODE_FLOPS] = {"traind_node_flops",                     "Floating-point operations per second of SGEMM on all "
-                                         "cores of a node at its newest check."},
-    [NODE_MEMORY] = {"traind_node_memory_bytes_per_second",
-                    "Bandwidth of a node's memory at its newest check."                                                },
-    [NODE_CLOCK] = {"traind_node_clock_hertz",               "Clock of a node's processor at its newest check."        },
-    [NODE_CHECKED] = {"traind_node_checked_timestamp_seconds", "When a node was last checked."                           },
-};
-
-static double prometheus_node_value(const struct store_node *n, enum prometheus_node_value which)
+/* Names need no escapes: node_name_is_valid(). */
+static void prometheus_print_node_value(FILE *out, const struct store_nodes *nodes,
+                                        const char *name, const char *help, size_t offset,
+                                        double factor)
 {
-    switch (which) {
-    case NODE_FLOPS:
-        return n->figures.gflops * 1e9;
-    case NODE_MEMORY:
-        return n->figures.memory_gb_per_sec * 1e9;
-    case NODE_CLOCK:
-        return n->figures.clock_ghz * 1e9;
-    default:
-        return n->checked_at;
+    prometheus_head(out, name, help, "gauge");
+    for (size_t i = 0; i < nodes->count; i++) {
+        double value = *(const double *)((const char *)&nodes->items[i] + offset) * factor;
+        if (!isnan(value))
+            fprintf(out, "%s{node=\"%s\"} %.14g\n", name, nodes->items[i].name, value);
     }
 }
 
-/* Names need no escapes: node_name_is_valid(). */
 static int prometheus_print_nodes(const struct request *q, FILE *out, struct error *e)
 {
     struct store_nodes nodes;
@@ -213,21 +175,22 @@ static int prometheus_print_nodes(const struct request *q, FILE *out, struct err
 
     if (store_node_list(q->app->store, "", -1, &nodes, e))
         return -(int)e->code;
-    for (int which = 0; which < NODE_VALUES && nodes.count; which++) {
-        fprintf(out, "# HELP %s %s\n# TYPE %s gauge\n", node_values[which].name,
-                node_values[which].help, node_values[which].name);
-        for (size_t i = 0; i < nodes.count; i++) {
-            double value =
-                prometheus_node_value(&nodes.items[i], (enum prometheus_node_value)which);
-            if (!isnan(value))
-                fprintf(out, "%s{node=\"%s\"} %.14g\n", node_values[which].name,
-                        nodes.items[i].name, value);
-        }
+    if (nodes.count) {
+        prometheus_print_node_value(out, &nodes, "traind_node_flops",
+                                    "Floating-point operations per second of SGEMM on all cores of "
+                                    "a node at its newest check.",
+                                    offsetof(struct store_node, figures.gflops), 1e9);
+        prometheus_print_node_value(out, &nodes, "traind_node_memory_bytes_per_second",
+                                    "Bandwidth of a node's memory at its newest check.",
+                                    offsetof(struct store_node, figures.memory_gb_per_sec), 1e9);
+        prometheus_print_node_value(out, &nodes, "traind_node_clock_hertz",
+                                    "Clock of a node's processor at its newest check.",
+                                    offsetof(struct store_node, figures.clock_ghz), 1e9);
+        prometheus_print_node_value(out, &nodes, "traind_node_checked_timestamp_seconds",
+                                    "When a node was last checked.",
+                                    offsetof(struct store_node, checked_at), 1);
+        prometheus_head(out, "traind_node_verdict", "What a node was found to be.", "gauge");
     }
-    if (nodes.count)
-        fputs("# HELP traind_node_verdict What a node was found to be.\n"
-              "# TYPE traind_node_verdict gauge\n",
-              out);
     for (size_t i = 0; i < nodes.count; i++)
         for (int v = 0; v < NODE_VERDICTS; v++)
             fprintf(out, "traind_node_verdict{node=\"%s\",verdict=\"%s\"} %d\n",
@@ -269,15 +232,11 @@ int handle_prometheus(const struct request *q, struct reply *r, struct error *e)
             "# HELP traind_build_info The version that runs.\n# TYPE traind_build_info gauge\n"
             "traind_build_info{version=\"%s\"} 1\n",
             PACKAGE_VERSION);
-    int status = prometheus_print_states(q, out, e);
-    if (status == 0)
-        status = prometheus_print_running(q, out, e);
-    if (status == 0)
-        status = prometheus_print_nodes(q, out, e);
-    if (status == 0)
-        status = prometheus_print_notices(q, out, e);
-    if (status == 0)
-        status = usage_print(q, out, e);
+    int status = prometheus_print_states(q, out, e) || prometheus_print_running(q, out, e) ||
+                         prometheus_print_nodes(q, out, e) || prometheus_print_notices(q, out, e) ||
+                         usage_print(q, out, e)
+                     ? -(int)e->code
+                     : 0;
     prometheus_print_failures(q, out);
     prometheus_print_slots(q, out);
     stats_print(out);
