@@ -25,7 +25,6 @@ struct buffer {
 /* Makes room for so many more bytes and the NUL. False: the buffer has failed. */
 bool buffer_reserve(struct buffer *b, size_t more);
 
-/* False: the buffer has failed. */
 static inline bool buffer_append(struct buffer *b, const void *data, size_t bytes)
 {
     if (b->failed || (b->room - b->bytes <= bytes && !buffer_reserve(b, bytes)))

@@ -16,7 +16,7 @@ void check_warn(json_t *list, const char *check, const char *advice, const char 
 
 const char *check_word(const json_t *item);
 
-/* Whether there is no item that is not ok; warnings are. */
+/* Whether all items are ok or warnings. */
 bool check_all_ok(const json_t *list);
 
 #define CHECK_DISK_LOW_BYTES 1e9
@@ -24,5 +24,4 @@ bool check_all_ok(const json_t *list);
 /* Whether the wall clock is plausible and synchronised by NTP. */
 void check_clock(json_t *list);
 
-/* Free space of an existing folder. */
 void check_disk(json_t *list, const char *check, const char *folder, const char *advice);

@@ -19,7 +19,6 @@ static inline double clock_monotonic(void)
     return clock_read(CLOCK_MONOTONIC);
 }
 
-/* Unix time with microseconds: for dates in events and in SQLite. */
 static inline double clock_now(void)
 {
     return clock_read(CLOCK_REALTIME);

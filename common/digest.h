@@ -16,5 +16,4 @@ struct digest *digest_begin(void);
 void digest_add(struct digest *d, const void *data, size_t bytes);
 void digest_end(struct digest *d, char hex[DIGEST_BYTES]);
 
-/* ERR_NOT_FOUND, ERR_NOT_ALLOWED, ERR_IO. */
 int digest_file(const char *path, char hex[DIGEST_BYTES], struct error *e);

@@ -72,5 +72,4 @@ struct dataset_image {
 int dataset_read(struct dataset *d, int64_t i, struct dataset_image *image, struct error *e);
 void dataset_image_release(struct dataset_image *image);
 
-/* Lets the kernel read these images ahead. */
 void dataset_expect(struct dataset *d, const int64_t *images, int count);

@@ -45,16 +45,15 @@ struct dataset_list {
 /*
  * Finds the files of a data set without opening them.
  *
- * Shards are files named train-* or validation-*: those of the role, or the others if there are
- * only those. Where some are named NAME-00000-of-00008, with the ending .tfrecord or none, those
- * are the set: of the part none may be missing or there twice (the list holds the others too, as
- * far as they are there), and all must be of one NAME and one number. Files beside them are not
- * read. Other people's names promise nothing: then all are shards but for those with the ending of
- * a backup, an index or a text. A shard of 0 bytes holds no images.
+ * Shards are named train-* or validation-*: those of the role, or the others if there are no such.
+ * If some are named NAME-00000-of-00008 (with .tfrecord or no ending), these are the set: of one
+ * NAME and number, none of the part missing or duplicate; other files are ignored. Otherwise all
+ * are shards but those with the ending of a backup, an index or a text. Empty shards hold no
+ * images.
  *
- * Else each subfolder is a class, but for those that systems make (lost+found). A folder that holds
- * folders named train and validation (or val), or nothing but one of them, is entered by role;
- * other folders with the names of roles are no classes.
+ * Else each subfolder is a class, except system folders (lost+found). A folder that holds folders
+ * named train and validation (or val), or just one of them, is entered by role; other folders with
+ * names of roles are not classes.
  *
  * Errors as dataset_open. Free with dataset_list_free, also after an error.
  */
@@ -67,16 +66,13 @@ int dataset_list_find(const char *path, enum dataset_role role, struct dataset_p
                       struct dataset_list *list, struct error *e);
 int dataset_list_images(struct dataset_list *list, struct error *e);
 
-/* Adds remarks on classes of training data without images, after listing them. */
 void dataset_list_note_empty(struct dataset_list *list);
 
 /* Adds an image of class label; takes over path, also on error. */
 int dataset_list_add(struct dataset_list *list, char *path, uint64_t bytes, int64_t changed_ns,
                      int32_t label, struct error *e);
 
-/* Which of the nodes owns the file (dataset_part). */
 int dataset_list_node(const struct dataset_list *list, int nodes, uint32_t file);
 void dataset_list_free(struct dataset_list *list);
 
-/* Whether it ends in .jpg, .jpeg or .png, in any case. */
 bool dataset_is_image_name(const char *name);

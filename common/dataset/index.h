@@ -1,13 +1,12 @@
 /*
- * Internal to common/dataset: the index of a data set in a file, so that only the first run walks
- * shards or lists a million images.
+ * The index of a data set in a file, so that only the first run walks shards or lists a million
+ * images. Internal to common/dataset.
  *
- * It lies beside the data as .traind-index-train, -validation or -classes, or, where that cannot be
- * written, in $XDG_CACHE_HOME/traind (~/.cache/traind). It is believed only if its checksum is
- * right and each shard (or class folder) has the name, size and time of change it had; else it is
- * made anew. Of class folders, an image whose content changes under its name keeps its entry, which
- * holds nothing of the content. The numbers are in this machine's byte order; another one's is not
- * believed.
+ * The file is .traind-index-train, -validation or -classes beside the data or, if that is not
+ * writable, in the user's cache folder. It is used if its checksum is right and every shard (or
+ * class folder) has the recorded name, size and modification time. An image of a class folder that
+ * changes under its name keeps its entry, which does not depend on the content. Numbers are in
+ * native byte order.
  */
 #pragma once
 

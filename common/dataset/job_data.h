@@ -17,7 +17,6 @@ json_t *job_data_complete(json_t *document);
 /* job_spec_read of the completed document, with presets. */
 struct job_spec *job_data_read(json_t *document, struct problems *problems);
 
-/* From a file. NULL with *e filled if anything is wrong. */
 struct job_spec *job_data_load(const char *path, struct error *e);
 
 /* ImageNet-1k's, the default of data.train_images. */

@@ -1,9 +1,8 @@
 /*
- * Internal to common/dataset: reading the shards of a list.
+ * Reading the shards of a list. Internal to common/dataset. Thread-safe.
  *
- * By pread, not by mapping: a shard that shrinks under a mapping kills the process by SIGBUS, while
- * a read says so. Descriptors are kept open as far as the process's limit allows (raised to its
- * hard limit), others are opened for each record. Thread-safe.
+ * Uses pread, not mmap: truncating a mapped shard would kill the process by SIGBUS. Keeps as many
+ * descriptors open as the process's hard limit allows, and opens other shards for each record.
  */
 #pragma once
 
@@ -25,5 +24,4 @@ int shards_walk(struct dataset_list *list, uint32_t file, uint64_t **lengths, ui
 int shards_read(struct shards *s, const struct dataset_entry *entry, uint8_t **frame,
                 struct error *e);
 
-/* Lets the kernel read the record ahead. */
 void shards_expect(struct shards *s, const struct dataset_entry *entry);

@@ -1,7 +1,7 @@
 /*
- * A labelled image as a tf.Example with the keys of TensorFlow's imagenet_to_gcs.py:
+ * A labelled image as a tf.Example (protobuf-c, common/dataset/example.proto) with the keys of
+ * TensorFlow's imagenet_to_gcs.py:
  * image/{height,width,colorspace,channels,class/label,class/synset,class/text,format,filename,encoded}.
- * The message format is protobuf-c's (common/dataset/example.proto).
  */
 #pragma once
 
@@ -10,7 +10,6 @@
 
 #include "common/error.h"
 
-/* For writing: all fields are required and borrowed. */
 struct tf_example {
     int width, height, channels;
     int64_t label; /* 1-based: 0 is the background class in this format */
@@ -23,7 +22,6 @@ struct tf_example {
 int tf_example_pack(const struct tf_example *example, uint8_t **out, size_t *bytes,
                     struct error *e);
 
-/* For reading: what training uses. */
 struct tf_example_view {
     const uint8_t *jpeg; /* within the payload that was parsed */
     size_t jpeg_bytes;

@@ -33,14 +33,15 @@ void jpeg_decoder_destroy(struct jpeg_decoder *d); /* NULL is fine */
 int jpeg_decode(struct jpeg_decoder *d, const uint8_t *jpeg, size_t bytes, struct jpeg_pixels *out,
                 struct error *e);
 
-/* The same in two steps, to decode only what is needed: jpeg_open reads the header; the JPEG stays
- * borrowed until jpeg_read, which decodes a part of the image, bit for bit as jpeg_decode does, to
- * pixels of 1 or 4 channels. The part is widened to what is decoded anyway. Rows behind it are not
- * looked at, unless the JPEG has no end marker: so a truncated one is refused whatever the part.
+/*
+ * Decodes a part in two steps: jpeg_open reads the header and borrows the JPEG; jpeg_read decodes
+ * the part, bit for bit as jpeg_decode, to 1 or 4 channels. It widens the part to what is decoded
+ * anyway. Later rows are not decoded unless the JPEG has no end marker, so that a truncated one is
+ * always refused.
  *
- * halved: the image is decoded at half its size (width and height rounded up) by libjpeg's smaller
- * inverse DCT, and the part is in pixels of that. grey: of a colour image its luma (ITU-R 601), one
- * channel. */
+ * halved: decodes at half size (rounded up) by libjpeg's smaller inverse DCT; the part is in those
+ * pixels. grey: the luma (ITU-R 601) of a colour image, one channel.
+ */
 struct jpeg_rectangle {
     int x, y, width, height;
     bool halved, grey;

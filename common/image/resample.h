@@ -1,8 +1,8 @@
 /*
- * Separable resampling of 8-bit pixels to normalised floats. A filter holds, for each output along
- * one axis, the first input and the weights of a fixed number of inputs; two of them and a crop
- * make a resized image. Rows first (whole rows are added, which vectorises), then columns (the
- * colours of a pixel are a vector of four).
+ * Separable resampling of 8-bit pixels to normalised floats. For each output along an axis a filter
+ * holds the first input and a fixed number of weights; two filters and a crop make an image. Rows
+ * first (whole rows are added, which vectorises), then columns (a pixel's colours are a vector of
+ * four).
  */
 #pragma once
 
@@ -20,11 +20,11 @@ struct resample_filter {
 
 void resample_filter_free(struct resample_filter *f);
 
-/* All filters: from inputs to size outputs, of which the window [first, first + count) is made. */
+/* Filters from inputs to size outputs, of which [first, first + count) are made. */
 
-/* Pillow's BILINEAR: a triangle widened by the scale, that is antialiased. Of the inputs, the
- * outputs cover [from, from + length), which is [0, inputs) but for images decoded at half their
- * size: a box of theirs may begin and end in the middle of a pixel. */
+/* Pillow's BILINEAR: a triangle widened by the scale (antialiased). The outputs cover the inputs
+ * [from, from + length): all, but in images decoded at half size a box may begin and end within a
+ * pixel. */
 int resample_filter_triangle(struct resample_filter *f, int inputs, double from, double length,
                              int size, int first, int count, struct error *e);
 
@@ -38,12 +38,12 @@ int resample_filter_tf_bicubic(struct resample_filter *f, int inputs, int size, 
 int resample_filter_tf_bilinear(struct resample_filter *f, int inputs, int size, int first,
                                 int count, struct error *e);
 
-/* A mirror image: of the outputs, or of the inputs. With TensorFlow's filters, which are not
- * symmetric, it matters which comes first, the resizing or the mirror. */
+/* Mirrors the outputs, or the inputs: TensorFlow's filters are not symmetric, so the order of
+ * resizing and mirroring matters. */
 void resample_filter_flip_outputs(struct resample_filter *f);
 void resample_filter_flip_inputs(struct resample_filter *f);
 
-/* The inputs [*first, *end) that any output looks at. */
+/* The inputs [*first, *end) that are used. */
 void resample_filter_used(const struct resample_filter *f, int *first, int *end);
 
 struct resample_box {
@@ -57,8 +57,8 @@ struct resample_output {
     int grey_channels; /* of the output of grey pixels: 3, the value repeated, or 1 */
 };
 
-/* Writes the (rows->outputs, columns->outputs, 3 or grey_channels) floats at out. Of the box only
- * what the filters use must lie within in. row: scratch for box->width * channels + 1 floats. */
+/* Writes (rows->outputs, columns->outputs, 3 or grey_channels) floats. Only the used part of box
+ * must lie within in. row: scratch of box->width * channels + 1 floats. */
 void resample(const struct jpeg_pixels *in, const struct resample_box *box,
               const struct resample_filter *rows, const struct resample_filter *columns,
               const struct resample_output *output, float *row, float *out);

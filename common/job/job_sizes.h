@@ -15,7 +15,6 @@
 #define JOB_SIZES_MAX     16
 #define JOB_SIZE_MULTIPLE 32 /* of a ramp that names none */
 
-/* From the epoch until the next entry. */
 struct job_size {
     double epoch;
     int64_t size; /* pixels */
@@ -32,7 +31,6 @@ struct job_sizes {
     } ramp;
 };
 
-/* The accepted forms, for a message. */
 void job_sizes_expects(double min, double max, char *text, size_t bytes);
 
 /* Adds all problems of a list or a ramp; a number must be from min to max. False: wrong, or none of

@@ -1,9 +1,6 @@
 /*
- * A job document as a C struct: what every other part reads; job_document.h fills it.
- *
- * The keys, their defaults, ranges and help live in one table, common/job/job_options.c; parsing,
- * defaults, validation, the JSON Schema and the man page come from it. The units and meanings of
- * the fields are those of the job document (train-job(5)).
+ * A job document as a C struct, filled by job_document.h. Keys, defaults, ranges and help are in
+ * common/job/job_options.c; units and meanings are those of train-job(5).
  */
 #pragma once
 
@@ -225,7 +222,6 @@ static inline bool job_spec_has_bf16_images(const struct job_spec *spec)
 
 int64_t job_spec_eval_size(const struct job_spec *spec);
 
-/* Whether the plan chooses the number of workers (common/plan/workers.h). */
 static inline bool job_spec_leaves_workers(const struct job_spec *spec)
 {
     return spec->cluster.workers_per_node == 0;
@@ -233,7 +229,6 @@ static inline bool job_spec_leaves_workers(const struct job_spec *spec)
 
 int64_t job_spec_world_size(const struct job_spec *spec);
 
-/* Whether launcher local uses hosts that the job names. */
 bool job_spec_names_hosts(const struct job_spec *spec);
 
 /*

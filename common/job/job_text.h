@@ -1,12 +1,11 @@
 /*
- * What the strings of a job document may be made of. Each row of strings in the options table
- * (job_options.c) names a kind, and a document with other characters is refused wherever it comes
- * in: a submission, a sweep's trial, a resumed or cloned job, trainctl bench.
+ * The characters that strings of a job document may contain. Each string in the options table
+ * (job_options.c) has a kind, checked wherever a document comes from: submission, sweep, resume,
+ * clone, trainctl bench.
  *
- * Strings become words of command lines, and some of those pass through a shell: Open MPI's
- * launcher puts the values of --mca between double quotes into the command line that sshd gives to
- * the far user's shell, and Slurm's options stand in a batch script. So a kind that reaches a
- * command has no character in it that any shell treats as special, not even inside quotes.
+ * Some strings end up in a shell: Open MPI's launcher puts the values of --mca between double
+ * quotes into the remote user's command line, and Slurm's options are in a batch script. So the
+ * kinds that reach a command have no character that any shell treats as special, even in quotes.
  */
 #pragma once
 
@@ -29,7 +28,7 @@ enum job_text {
     JOB_TEXT_SETTING,   /* its value */
     JOB_TEXT_PREFIX,    /* the folder that a program was installed to */
     JOB_TEXT_TILES,     /* Winograd's of convolutions, as worker/model/autotune.h writes them */
-    /* Not of a row: values of --mca that those may give who are no administrators. */
+    /* not of a row: values of --mca for users who are not administrators */
     JOB_TEXT_WORDS,    /* "tcp,self" */
     JOB_TEXT_NETWORKS, /* "eth0,10.0.0.0/24" */
     JOB_TEXT_KINDS
@@ -37,17 +36,16 @@ enum job_text {
 
 bool job_text_right(enum job_text kind, const char *text);
 
-/* "letters, digits, hyphens and dots": what the kind is made of; what a whole value must be. */
+/* The allowed characters ("letters, digits, hyphens and dots"); what a whole value must be. */
 const char *job_text_letters(enum job_text kind);
 const char *job_text_expects(enum job_text kind);
 
-/* The same as a regular expression for the JSON Schema, which lets through what only a function can
- * tell, as a subnet of 300.0.0.0/99. NULL: any characters but control characters (a note may have
- * ends of lines and tabs). */
+/* A regular expression for the JSON Schema, which accepts what only a function can reject (a subnet
+ * of 300.0.0.0/99). NULL: anything but control characters (a note may have newlines and tabs). */
 const char *job_text_pattern(enum job_text kind);
 
-/* A time limit as Slurm writes it (sbatch(1), --time): minutes, minutes:seconds,
- * hours:minutes:seconds, days-hours, days-hours:minutes, days-hours:minutes:seconds. */
+/* Slurm's time limits (sbatch(1), --time): minutes, minutes:seconds, hours:minutes:seconds,
+ * days-hours, days-hours:minutes, days-hours:minutes:seconds. */
 
-/* Seconds; NAN for NULL (no limit) and for what is none of these forms, or no time at all. */
+/* Seconds; NAN for NULL (no limit), another form, or zero. */
 double time_limit_seconds(const char *text);

@@ -7,7 +7,7 @@
 bool job_value_check(const struct job_option *option, const json_t *value,
                      struct problems *problems);
 
-/* Puts a right value into the spec, freeing what a string or list held. */
+/* Stores a valid value, freeing the old one. */
 void job_value_store(const struct job_option *option, const json_t *value, struct job_spec *spec);
 json_t *job_value_load(const struct job_option *option, const struct job_spec *spec);
 void job_value_clear(const struct job_option *option, struct job_spec *spec);

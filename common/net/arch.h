@@ -1,13 +1,12 @@
 /*
- * The networks, described: one table of architectures, and the list of layers each one has. Planner
- * (memory, FLOPs) and engine (worker/model) both build from it.
+ * The table of architectures and their layers, from which planner (memory, FLOPs) and engine
+ * (worker/model) build.
  *
- * model.width multiplies channels. In a residual block it is the inner ones, as torchvision's
- * width_per_group does it (Wide ResNet, Zagoruyko and Komodakis, arXiv:1605.07146:
- * wide_resnet50_2 is resnet50 of width 2): those of the 3x3 of a bottleneck, those between the
- * two 3x3 of a basic block. What blocks hand on, stem and classifier stay. In cnn it is the filters
- * of both convolutions and the hidden units. Products are rounded to the nearest multiple of 8
- * (Sandler et al., arXiv:1801.04381, do so); groups of channels are not rounded (arch_takes_width).
+ * model.width multiplies channels: in a residual block the inner ones, like torchvision's
+ * width_per_group (Wide ResNet, Zagoruyko and Komodakis, arXiv:1605.07146: wide_resnet50_2 is
+ * resnet50 of width 2); in cnn the filters of both convolutions and the hidden units. Products are
+ * rounded to the nearest multiple of 8 (Sandler et al., arXiv:1801.04381), except channels of
+ * groups (arch_takes_width).
  */
 #pragma once
 
@@ -32,7 +31,6 @@ struct arch {
     bool stride_in_1x1;  /* v1: the down-sampling stride is in the first 1x1; v1.5: in the 3x3 */
 };
 
-/* What decides the shapes. */
 struct arch_shape {
     const struct arch *arch;
     enum job_stem stem;
@@ -57,13 +55,10 @@ bool arch_takes_bf16(const struct arch_shape *shape);
 /* A key's default with this architecture as JSON text; NULL: that of the table of keys. */
 const char *arch_default(const struct arch *arch, const char *pointer);
 
-/* Whether this architecture uses the key ("/model/stem"). */
 bool arch_uses(const struct arch *arch, const char *pointer);
 
-/* Kernel and stride of the max-pooling behind each convolution of cnn. */
 enum { ARCH_CNN_POOL = 2 };
 
-/* A convolution with its batch norm or bias. */
 struct arch_conv {
     char name[48];    /* torchvision's: "layer1.0.conv2", "layer1.0.downsample.0", "conv1" */
     char bn_name[48]; /* "layer1.0.bn2", "layer1.0.downsample.1", "bn1"; "": a bias instead */
@@ -76,7 +71,6 @@ struct arch_conv {
 int arch_each_conv(const struct arch_shape *shape,
                    void (*visit)(const struct arch_conv *conv, void *context), void *context);
 
-/* A fully connected layer: weights (out, in) and a bias. */
 struct arch_linear {
     const char *name; /* "fc", "fc1" */
     int in, out;

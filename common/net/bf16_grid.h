@@ -17,7 +17,6 @@ typedef uint16_t bf16;
 enum { BF16_COLUMNS = 32, BF16_CHUNK = 32, BF16_CHUNK_SIZE = BF16_CHUNK * BF16_COLUMNS };
 enum { BF16_ROWS = 32 };
 
-/* A convolution on its grid of positions. */
 struct bf16_grid {
     size_t in, out, stride, kernel, pad, ci, co;
     size_t gi, go;     /* channels of a group */
@@ -33,7 +32,6 @@ struct bf16_grid {
 };
 
 struct bf16_grid bf16_grid_make(const struct arch_conv *c);
-/* For a batch shared by these threads: a piece need not exceed a share. */
 void bf16_grid_share(struct bf16_grid *g, size_t images, int threads);
 /* The first layer: fewer channels than a chunk. */
 bool bf16_grid_is_first(const struct bf16_grid *g);

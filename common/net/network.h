@@ -8,7 +8,6 @@
 /* The residual family: convolutions in forward order and the residual blocks they form, after a
  * stem (with or without max-pooling) and before an average pool and a classifier. */
 
-/* ResNet-152 has 155 and 50. */
 enum { NETWORK_CONVS = 160, NETWORK_BLOCKS = 64 };
 
 struct network_block {

@@ -17,5 +17,4 @@ struct plan_memory {
 struct plan_memory plan_memory_of(const struct job_spec *spec);
 int64_t plan_memory_bytes(const struct plan_memory *memory);
 
-/* Activations and input of a training image of this size. */
 int64_t plan_image_bytes(const struct job_spec *spec, int64_t size);

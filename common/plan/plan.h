@@ -19,7 +19,6 @@ struct plan_workers;
 
 #define PLAN_LONG_SECONDS 86400 /* a longer run is the first warning, and asked about */
 
-/* What is not in the document. */
 struct plan_inputs {
     struct plan_data {
         int64_t classes;   /* that the data have (of training, if there are any); 0: not known */
@@ -54,7 +53,6 @@ struct plan_phase {
     double steps_in_epoch;
 };
 
-/* The image size from a step on, until the next entry. */
 struct plan_size {
     int64_t step, size;
 };
@@ -102,13 +100,11 @@ void plan_destroy(struct plan *plan); /* NULL is fine */
  * the memory of batch_per_worker images of the largest size. */
 int64_t plan_batch_of_size(const struct job_spec *spec, int64_t size);
 
-/* 0-based, of the schedule. */
 const struct plan_phase *plan_phase_at(const struct plan *plan, int64_t step);
 /* One past its last step; INT64_MAX for the last phase. */
 int64_t plan_phase_end(const struct plan *plan, size_t i);
 double plan_epochs_after(const struct plan *plan, int64_t steps);
 double plan_steps_until(const struct plan *plan, double epochs);
-/* Images of the steps [from, to). */
 int64_t plan_images_of_steps(const struct plan *plan, int64_t from, int64_t to);
 /* Images per step, mean over the run; in evaluation global_batch. */
 double plan_mean_batch(const struct plan *plan);

@@ -1,6 +1,4 @@
-/*
- * The optimisers that a job may name: what the planner, the job document's defaults and checks, and
- * the engine need to know of each. THE table; worker/optim/ has their arithmetic, by the same enum.
+/* THE table of optimisers, for planner, documents and engine; worker/optim/ has their arithmetic.
  */
 #pragma once
 
@@ -25,14 +23,14 @@ struct optimizer_kind {
     } defaults[OPTIMIZER_DEFAULTS_MAX];
 };
 
-/* By enum job_optimizer; NULL behind the last. */
+/* By enum job_optimizer; NULL at the end. */
 const struct optimizer_kind *optimizer_kind_at(size_t i);
 
-/* Has this optimiser a use for the key ("/optimizer/beta1")? True for keys of other groups. */
+/* Whether it uses the key ("/optimizer/beta1"); true for keys of other groups. */
 bool optimizer_uses(const struct optimizer_kind *kind, const char *pointer);
 
-/* The key's default with it, or NULL: the one of the table of keys. */
+/* The key's default with it; NULL: the table of keys has it. */
 const char *optimizer_default(const struct optimizer_kind *kind, const char *pointer);
 
-/* The names of what the job's optimiser remembers, one number for each weight; returns how many. */
+/* The optimiser's state tensors, with an element per weight. Returns their number. */
 size_t optimizer_states_of(const struct job_spec *spec, const char *names[OPTIMIZER_STATES_MAX]);
