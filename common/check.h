@@ -1,7 +1,6 @@
-/*
- * Results of checks, as printed by `trainctl doctor` and `train-worker --self-check`. An item is
- * {"check", "ok", "found", "advice"}: advice is null if all is well; ok with advice is a warning.
- */
+/* Results of checks, as printed by `trainctl doctor` and `train-worker --self-check`. An item is
+ * {"check", "ok", "found", "advice"}: advice is null if all is well; ok with advice is a
+ * warning. */
 #pragma once
 
 #include <jansson.h>

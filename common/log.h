@@ -1,7 +1,5 @@
-/*
- * Log lines on stderr: "2026-11-21T13:15:02.123Z warning: words", after log_set_name("rank 3") with
- * that name. Thread-safe, one write per line. Untrusted words are escaped (text.h).
- */
+/* Log lines on stderr: "2026-11-21T13:15:02.123Z warning: words", after log_set_name("rank 3") with
+ * that name. Thread-safe, one write per line. Untrusted words are escaped (text.h). */
 #pragma once
 
 enum log_level { LOG_LEVEL_ERROR, LOG_LEVEL_WARNING, LOG_LEVEL_INFO, LOG_LEVEL_DEBUG };

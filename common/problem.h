@@ -16,7 +16,6 @@ struct problems {
     size_t count, room;
 };
 
-/* suggestion may be NULL. Strings are copied. */
 void problems_add(struct problems *p, const char *pointer, const char *suggestion,
                   const char *format, ...) __attribute__((format(printf, 4, 5)));
 /* Adds copies of from's problems about keys that have none in p. */
@@ -35,7 +34,6 @@ const char *problem_suggestion(const char *suggestion, char text[PROBLEM_KEY_BYT
 
 void problems_clear(struct problems *p);
 
-/* Whether the key or a group that contains it has a problem. */
 bool problems_about(const struct problems *p, const char *pointer);
 
 /* Whether the group or a key in it has one. */

@@ -12,7 +12,6 @@
 
 #include <stdint.h>
 
-/* Two purposes never share numbers. */
 enum rng_purpose {
     RNG_AUGMENT = 1,
     RNG_SHUFFLE,   /* the order of an epoch; image 0 */
@@ -111,7 +110,6 @@ struct rng_permutation {
     uint64_t keys[RNG_PERMUTATION_ROUNDS];
 };
 
-/* The permutation of [0, n), 0 <= n < 2^62, of a stream. */
 static inline struct rng_permutation rng_permutation(int64_t n, struct rng stream)
 {
     struct rng_permutation p = {.n = (uint64_t)n, .half_bits = 1};
@@ -124,7 +122,6 @@ static inline struct rng_permutation rng_permutation(int64_t n, struct rng strea
     return p;
 }
 
-/* The item at a position, 0 <= position < n. */
 static inline int64_t rng_permutation_at(const struct rng_permutation *p, int64_t position)
 {
     uint64_t mask = ((uint64_t)1 << p->half_bits) - 1, x = (uint64_t)position;

@@ -1,8 +1,6 @@
-/*
- * The schedule of libtraincomm's sum over n ranks (worker/comm/exchange.h), also used for
+/* The schedule of libtraincomm's sum over n ranks (worker/comm/exchange.h), also used for
  * predictions. n is a product of digits of at most 16, or primes, each a level of messages among
- * that many ranks: 256 ranks take 2 levels each way, of 15 messages.
- */
+ * that many ranks: 256 ranks take 2 levels each way, of 15 messages. */
 #pragma once
 
 #include <stdbool.h>

@@ -1,9 +1,7 @@
-/*
- * Allocations that cannot fail, for small things: documents, names, lists of rows. Without memory
+/* Allocations that cannot fail, for small things: documents, names, lists of rows. Without memory
  * the program prints one line and exits with status 1. Nothing is left half stored: the database
  * rolls back, and trainings run on without their daemon. Buffers above 1 MiB, request bodies and
- * sizes chosen by a client are checked instead.
- */
+ * sizes chosen by a client are checked instead. */
 #pragma once
 
 #include <stddef.h>

@@ -1,7 +1,5 @@
-/*
- * The hosts of a job that runs on others than this machine. attempt-N/hosts.json holds what they
- * are asked and their answers; attempt-N/hostfile those that are used.
- */
+/* The hosts of a job that runs on others than this machine. attempt-N/hosts.json holds what they
+ * are asked and their answers; attempt-N/hostfile those that are used. */
 #pragma once
 
 #include <stdbool.h>
@@ -13,14 +11,12 @@
 /* Writes attempt-N/hosts.json for hosts_launch. */
 int hosts_write(const struct launch_request *request, const char *attempt_dir, struct error *e);
 
-/*
- * Program traind --launch-hosts ATTEMPT_DIR MPIRUN ARGUMENT..., which the gated process becomes.
+/* Program traind --launch-hosts ATTEMPT_DIR MPIRUN ARGUMENT..., which the gated process becomes.
  * Runs train-worker --probe on every host of hosts.json through the agent, in parallel and with a
  * time limit: it checks that the host answers, has the same worker and Open MPI, the network
  * interface and enough cores, and ends what an earlier attempt left there. With as many usable
  * hosts as the job has nodes it writes the hostfile and execs mpirun. Otherwise it prints the
- * problem of each host and returns the exit status.
- */
+ * problem of each host and returns the exit status. */
 int hosts_launch(char **argv);
 
 #define HOSTS_MISSING_EXIT 3 /* of hosts_launch: fewer usable hosts than nodes */

@@ -395,14 +395,12 @@ static void convert_report(const struct job *job)
            (double)job->progress.images / seconds, (double)job->progress.bytes * 1e-6 / seconds);
 }
 
-/*
- * Writes out/train/train-%05d-of-%05d, out/validation/validation-%05d-of-%05d and, last,
+/* Writes out/train/train-%05d-of-%05d, out/validation/validation-%05d-of-%05d and, last,
  * out/manifest.json (common/dataset/manifest.h). The order is a shuffle of all images of a role by
  * seed. All is written under temporary names and renamed at the end. Shards that an interrupted or
  * failed run finished are kept by the next one with the same options; the result has the same
  * bytes. ERR_CONFLICT if out holds other data, an unfinished conversion with other options, or is
- * being written by another process.
- */
+ * being written by another process. */
 static int convert_run(const struct convert_options *o, struct error *e)
 {
     struct source_options source = {.classes_file = o->classes_file, .pad = o->pad};

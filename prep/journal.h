@@ -1,8 +1,6 @@
-/*
- * DIR/.convert.jsonl: the progress of an unfinished conversion, so that the same command can resume
+/* DIR/.convert.jsonl: the progress of an unfinished conversion, so that the same command can resume
  * it. The first line has the settings and the identity of the input, the others a finished shard
- * each, as in manifest.json. A line is written after its shard is on disk.
- */
+ * each, as in manifest.json. A line is written after its shard is on disk. */
 #pragma once
 
 #include <jansson.h>

@@ -1,7 +1,5 @@
-/*
- * Copies shards to local scratch, for a Slurm prolog: may run again, in several processes of a
- * node, and on many nodes against one file server.
- */
+/* Copies shards to local scratch, for a Slurm prolog: may run again, in several processes of a
+ * node, and on many nodes against one file server. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>

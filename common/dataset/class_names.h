@@ -1,8 +1,6 @@
-/*
- * The names of classes by number: of data, from class folders or train-prep's manifest.json; of
+/* The names of classes by number: of data, from class folders or train-prep's manifest.json; of
  * weights, from their file. A label is a number, so a comparison needs the same names in the same
- * order.
- */
+ * order. */
 #pragma once
 
 #include <jansson.h>

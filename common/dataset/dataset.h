@@ -1,8 +1,6 @@
-/*
- * A data set as a list of images: file, position, label. Recognises TFRecord shards (train-* or
+/* A data set as a list of images: file, position, label. Recognises TFRecord shards (train-* or
  * validation-* by role; labels 1-based, as from imagenet_to_gcs), class folders of JPEGs (numbered
- * in sorted order), and "synthetic".
- */
+ * in sorted order), and "synthetic". */
 #pragma once
 
 #include <stdbool.h>

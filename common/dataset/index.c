@@ -18,11 +18,9 @@
 #define MAGIC             0x31584449444e5254u /* "TRNDIDX1" where bytes stand as on a PC */
 #define INDEX_LIMIT_BYTES ((size_t)16 << 30)
 
-/*
- * The file: a header; for each key (shard or class folder) its number of images, name, size and
+/* The file: a header; for each key (shard or class folder) its number of images, name, size and
  * time; for each image the size of its record, or the size and name of its file. Names are
- * length-prefixed.
- */
+ * length-prefixed. */
 struct header {
     uint64_t magic, body_bytes;
     uint32_t body_crc;

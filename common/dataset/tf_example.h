@@ -1,5 +1,4 @@
-/*
- * A labelled image as a tf.Example (protobuf-c, common/dataset/example.proto) with the keys of
+/* A labelled image as a tf.Example (protobuf-c, common/dataset/example.proto) with the keys of
  * TensorFlow's imagenet_to_gcs.py:
  * image/{height,width,colorspace,channels,class/label,class/synset,class/text,format,filename,encoded}.
  */

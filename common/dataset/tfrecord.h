@@ -1,7 +1,5 @@
-/*
- * TFRecord framing (also of TensorBoard event files), little-endian: u64 length, u32 masked
- * crc32c(length), payload, u32 masked crc32c(payload).
- */
+/* TFRecord framing (also of TensorBoard event files), little-endian: u64 length, u32 masked
+ * crc32c(length), payload, u32 masked crc32c(payload). */
 #pragma once
 
 #include <stddef.h>

@@ -1,8 +1,6 @@
-/*
- * PNG decoding by libpng, as in Pillow and TensorFlow: stored values, of 16 bits the high byte
+/* PNG decoding by libpng, as in Pillow and TensorFlow: stored values, of 16 bits the high byte
  * (Pillow: except grey), ignoring gAMA, sRGB, iCCP and cHRM; a palette becomes RGB, transparency is
- * dropped, of an animation (APNG) the first picture.
- */
+ * dropped, of an animation (APNG) the first picture. */
 #pragma once
 
 #include "common/image/jpeg.h"

@@ -1,9 +1,7 @@
-/*
- * Separable resampling of 8-bit pixels to normalised floats. For each output along an axis a filter
+/* Separable resampling of 8-bit pixels to normalised floats. For each output along an axis a filter
  * holds the first input and a fixed number of weights; two filters and a crop make an image. Rows
  * first (whole rows are added, which vectorises), then columns (a pixel's colours are a vector of
- * four).
- */
+ * four). */
 #pragma once
 
 #include <stdbool.h>

@@ -9,11 +9,9 @@
  * names (or NULL). Keeps the parser free of I/O; see preset_lookup. */
 typedef json_t *job_preset_lookup(const char *name, void *context);
 
-/*
- * Parses and checks a document over its preset over the defaults. A document that states every key,
+/* Parses and checks a document over its preset over the defaults. A document that states every key,
  * as from job_spec_to_json, may name an unknown preset; lookup may be NULL then. Adds all problems
- * to *problems. Returns a new spec (job_spec_destroy), or NULL if there was a problem.
- */
+ * to *problems. Returns a new spec (job_spec_destroy), or NULL if there was a problem. */
 struct job_spec *job_spec_parse(const json_t *document, job_preset_lookup *lookup, void *context,
                                 struct problems *problems);
 

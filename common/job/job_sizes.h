@@ -1,8 +1,6 @@
-/*
- * model.image_size: a number, sizes by epoch [[epoch, size], ...], or a ramp {"from", "to", "ramp":
+/* model.image_size: a number, sizes by epoch [[epoch, size], ...], or a ramp {"from", "to", "ramp":
  * [first, last], "multiple"}: a straight line from epoch `first` to `last`, evaluated as each epoch
- * begins and rounded to the nearest multiple (FFCV's rn50_configs, get_resolution).
- */
+ * begins and rounded to the nearest multiple (FFCV's rn50_configs, get_resolution). */
 #pragma once
 
 #include <jansson.h>

@@ -1,7 +1,5 @@
-/*
- * A job document as a C struct, filled by job_document.h. Keys, defaults, ranges and help are in
- * common/job/job_options.c; units and meanings are those of train-job(5).
- */
+/* A job document as a C struct, filled by job_document.h. Keys, defaults, ranges and help are in
+ * common/job/job_options.c; units and meanings are those of train-job(5). */
 #pragma once
 
 #include <jansson.h>
@@ -231,10 +229,8 @@ int64_t job_spec_world_size(const struct job_spec *spec);
 
 bool job_spec_names_hosts(const struct job_spec *spec);
 
-/*
- * cluster.env, the ranks' environment. These rules hold for every user; an administrator's list
- * restricts users further (daemon/http/access/job_policy.h).
- */
+/* cluster.env, the ranks' environment. These rules hold for every user; an administrator's list
+ * restricts users further (daemon/http/access/job_policy.h). */
 
 #define JOB_ENV_NAME_BYTES 129 /* with its NUL */
 

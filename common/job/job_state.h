@@ -1,7 +1,5 @@
-/*
- * The states of a job and the transitions between them, which the store enforces. Described in
- * doc/job-lifecycle.md.
- */
+/* The states of a job and the transitions between them, which the store enforces. Described in
+ * doc/job-lifecycle.md. */
 #pragma once
 
 #include <stdbool.h>

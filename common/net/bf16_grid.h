@@ -1,8 +1,6 @@
-/*
- * How a convolution of bf16 lies in memory: its grid of positions, and the scratch memory that a
- * thread works in. The planner states its size, the engine (worker/layers/conv_bf16.h, which
- * says why) allocates it and works in it.
- */
+/* How a convolution of bf16 lies in memory: its grid of positions, and the scratch memory that a
+ * thread works in. The planner states its size, the engine (worker/layers/conv_bf16.h, which says
+ * why) allocates it and works in it. */
 #pragma once
 
 #include <stdbool.h>

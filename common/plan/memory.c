@@ -6,15 +6,13 @@
 #include "common/net/bf16_grid.h"
 #include "common/net/network.h"
 
-/*
- * Memory of a worker: the engine's arena, whose size the same plan of buffers gives that the engine
+/* Memory of a worker: the engine's arena, whose size the same plan of buffers gives that the engine
  * allocates by (activations.h); the parameters; batches of images; and the program itself. For
  * training data.prefetch_batches of images are in memory beside the one in work, for evaluation
  * two. Measured at 224 with one thread (resident at most): 51.1 MB an image and 337 MB besides.
  * What the sum leaves out is fitted to workers' resident memory: FIXED_BYTES within 4 % of it for
  * residual networks of 18 to 152 layers at 64 to 224 pixels, 1 to 48 threads and 1 to 4 workers. In
- * bf16 a thread's memory follows from the network (bf16_grid.h).
- */
+ * bf16 a thread's memory follows from the network (bf16_grid.h). */
 #define EVAL_BATCHES      3
 #define FIXED_BYTES       (32ll << 20) /* and CNN_FIXED_BYTES: 25 to 400 images, 1 to 48 threads */
 #define CNN_FIXED_BYTES   (20ll << 20)

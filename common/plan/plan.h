@@ -1,8 +1,6 @@
-/*
- * The plan: what a job document means on data of a known size. Pure: no I/O, clock, MPI or SQLite.
+/* The plan: what a job document means on data of a known size. Pure: no I/O, clock, MPI or SQLite.
  * Daemon, worker and client link this library, so they agree by construction. Formulas and sources:
- * explain.c.
- */
+ * explain.c. */
 #pragma once
 
 #include <jansson.h>

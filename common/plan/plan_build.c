@@ -7,11 +7,9 @@
 #include "common/plan/memory.h"
 #include "common/xalloc.h"
 
-/*
- * Without steps_rounding exact, phases begin between two epochs (job_check.c ensures it), so an
+/* Without steps_rounding exact, phases begin between two epochs (job_check.c ensures it), so an
  * epoch's steps are alike. With it, a phase begins at the step nearest to its epoch, with the image
- * after those of the previous step.
- */
+ * after those of the previous step. */
 
 static int64_t plan_whole_steps(const struct plan *plan, const struct job_spec *spec,
                                 int64_t batch_per_worker)

@@ -249,10 +249,8 @@ double plan_speed_rate(const struct plan_speed *speed)
            (batch * speed->image_seconds + speed->update_seconds + speed->exchange_seconds);
 }
 
-/*
- * mlcommons/logging, rcp_checker/training_4.0.0/rcps_resnet.json. Large batches need more epochs:
- * 65536 takes 2.4 times those of 1632.
- */
+/* mlcommons/logging, rcp_checker/training_4.0.0/rcps_resnet.json. Large batches need more epochs:
+ * 65536 takes 2.4 times those of 1632. */
 
 static const struct {
     double batch, fewest, mean, most;

@@ -28,7 +28,6 @@ struct plan_band {
     double value, low, high;
 };
 
-/* Measured of one worker; zeroed: not known. */
 struct plan_speed {
     double image_seconds;    /* data, forward and backward of one image; 0: not known */
     double update_seconds;   /* the optimizer, once a step */
@@ -42,14 +41,12 @@ struct plan_speed {
     char slowest[65];        /* its name */
 };
 
-/* Whether the newest measurements differ by more than their median, so that they predict
- * nothing. */
+/* Whether they differ by more than their median, and thus predict nothing. */
 bool plan_speed_scatters(const struct plan_speed *speed);
 
 /* Images per second of the measured node with its own batch; 0: not known. */
 double plan_speed_rate(const struct plan_speed *speed);
 
-/* One measured run, of `trainctl bench` or a finished job. */
 struct plan_sample {
     double image_seconds, update_seconds, exchange_seconds;
     int64_t workers, batch;
@@ -61,7 +58,6 @@ struct plan_sample {
 struct plan_speed plan_speed_of(const struct plan_sample *samples, size_t count, int64_t workers,
                                 int64_t batch);
 
-/* Between nodes. */
 struct plan_network {
     double hop_seconds;           /* of a round of messages, with all software */
     double bytes_per_second;      /* of a node's link, as a sum reaches it */
@@ -70,20 +66,17 @@ struct plan_network {
     double jitter;                /* standard deviation of a node's step, by the step */
 };
 
-/*
- * Assumptions, of 100 Gbit/s: 60 % of them reach a sum, a round of 15 messages takes 20 us, four
+/* Assumptions, of 100 Gbit/s: 60 % of them reach a sum, a round of 15 messages takes 20 us, four
  * cores of 10 GB/s add; the others are of the size that is common. `trainctl scale --nodes`
  * measures the first two. None is fitted to a published run, as these had other software.
  * tests/unit/common/plan/predict/predict.c compares with the simulation of libtraincomm
  * (doc/scaling.md), within 3 points of efficiency, and tests/system/commands/predict.sh with runs
  * of 1 and 2 ranks on one machine, which check the times of an image, an update and an exchange in
- * memory, and nothing between nodes.
- */
+ * memory, and nothing between nodes. */
 extern const struct plan_network plan_network_default;
 
 double predict_slowest(int64_t nodes);
 
-/* In a step; zeroed for one node. */
 struct predict_exchange {
     int rounds;             /* of messages, one behind the other, of a bucket */
     double bytes;           /* that a node sends, and receives */
@@ -148,7 +141,6 @@ static inline double plan_prices_cost(const struct plan_prices *p, double kwh, d
  * threads have all of these in them.
  */
 
-/* A worker below it gets a warning. */
 #define PLAN_THREADS_KEEP 0.85
 
 /* The share of their speed that these threads keep; 0: not known. */

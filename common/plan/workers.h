@@ -1,11 +1,11 @@
 /*
- * How many workers a node gets, and threads each, where the document leaves it to the plan
- * (cluster.workers_per_node 0). Every way to cut the node's cores is planned: its memory, its
- * images a worker, its speed. Of those that fit into the memory, keep enough images for batch norm
- * and keep a worker within a NUMA domain, the one with the fewest workers is taken whose speed is
- * within PLAN_WORKERS_SLACK of the fastest: a worker more costs memory, a copy of the weights to
- * update and a share of the sum of gradients, and without global_batch makes the global batch
- * larger. What no way can keep is not asked of any.
+ * How many workers per node, and threads each, if the document leaves it to the plan
+ * (cluster.workers_per_node 0). Every way to divide the node's cores is planned: memory, images per
+ * worker, speed. Among those that fit the memory, keep enough images for batch norm and keep a
+ * worker within a NUMA domain, the choice is the one with the fewest workers whose speed is within
+ * PLAN_WORKERS_SLACK of the fastest: another worker costs memory, a copy of the weights to update
+ * and a share of the sum of gradients, and without global_batch enlarges the global batch. A
+ * condition that no way meets is dropped.
  *
  * With global_batch a worker's images are a share of it; without, they are batch_per_worker.
  */
@@ -32,7 +32,6 @@ struct plan_workers_node {
     void *context;
 };
 
-/* The choice; workers 0: given by the document. */
 struct plan_workers {
     int64_t workers, threads;
     int64_t cores, memory_bytes; /* of the node */

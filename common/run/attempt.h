@@ -1,4 +1,3 @@
-/* An attempt of a run as its ranks and daemons know it: environment, flags, events. */
 #pragma once
 
 #include <stdbool.h>
@@ -21,7 +20,6 @@
 int attempt_flag_write(const char *attempt_dir, const char *name, struct error *e);
 bool attempt_flag_is_set(const char *attempt_dir, const char *name);
 
-/* Whether a file is there and not empty. */
 bool attempt_file_is_filled(const char *attempt_dir, const char *name);
 
 /* The end of a file of the attempt, from the first whole line on; "" if it cannot be read. NULs
@@ -48,11 +46,9 @@ enum event_type {
 const char *event_type_name(enum event_type type);
 enum event_type event_type_of(const char *name);
 
-/* Types that the API filters by: the daemon's own, as "state", then those above; NULL at the end.
- */
+/* Types that the API filters by: the daemon's own ("state"), then those above; NULL at the end. */
 const char *event_kind_at(size_t i);
 
-/* The numeric fields of a step event that become metric series. */
 #define EVENT_METRICS_MAX 16
 struct event_metric {
     const char *name;

@@ -1,7 +1,5 @@
-/*
- * The facts of a run's provenance (RUN/provenance.json, worker/provenance) in which two runs can
- * differ, and whether a difference may change bits. One table for the daemon and trainctl.
- */
+/* How two runs differ by provenance (RUN/provenance.json, worker/provenance), and whether that may
+ * change bits. */
 #pragma once
 
 #include <jansson.h>

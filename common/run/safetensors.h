@@ -1,8 +1,6 @@
-/*
- * safetensors files (https://github.com/huggingface/safetensors, "Format"): u64 little-endian
+/* safetensors files (https://github.com/huggingface/safetensors, "Format"): u64 little-endian
  * header length, a JSON header padded with spaces, then the tensors' bytes without holes,
- * row-major. Reads F32, F16, BF16 and I64; writes F32 and I64.
- */
+ * row-major. Reads F32, F16, BF16 and I64; writes F32 and I64. */
 #pragma once
 
 #include <stddef.h>
@@ -29,7 +27,6 @@ struct safetensors_tensor {
 
 size_t safetensors_bytes(const struct safetensors_tensor *t);
 
-/* Fills data with the safetensors_bytes bytes of tensor i. */
 typedef void safetensors_fill(size_t i, void *data, void *context);
 
 /* Writes atomically, by a temporary file beside path; on failure path stays as it was. ERR_NO_SPACE

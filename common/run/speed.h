@@ -1,8 +1,6 @@
-/*
- * Speeds measured on this machine, on which predictions are based, by job key and processor. Those
+/* Speeds measured on this machine, on which predictions are based, by job key and processor. Those
  * of finished jobs are in the daemon's database, those of `trainctl bench` in speeds.jsonl in the
- * user's cache folder (file_cache_folder).
- */
+ * user's cache folder (file_cache_folder). */
 #pragma once
 
 #include <jansson.h>
@@ -20,7 +18,6 @@
  * "-direct" without model.winograd, "-w2" with model.width 2. */
 char *speed_key(const struct job_spec *spec, int64_t threads, char key[SPEED_KEY_BYTES]);
 
-/* "unknown" if /proc/cpuinfo does not name it. */
 /* Whether /proc/cpuinfo lists the flag. */
 bool speed_cpu_has(const char *flag);
 
@@ -32,7 +29,6 @@ json_t *speed_sample_to_json(const struct plan_sample *sample);
     "image_seconds must be a number from 1e-9 to 86400, update_seconds and exchange_seconds "      \
     "numbers from 0 to 86400, workers an integer from 1 to 1024, batch one from 1 to 65536"
 bool speed_sample_is_sound(const struct plan_sample *sample);
-/* False: not a valid sample. */
 bool speed_sample_read(const json_t *json, struct plan_sample *sample);
 
 /* Appends a line; the file keeps the newest thousand. */

@@ -1,7 +1,5 @@
-/*
- * Reports of a run without progress. The ranks' watchers (worker/watch/stall.h) log them and the
- * daemon parses the log, which arrives from a remote host even if its events do not.
- */
+/* Reports of a run without progress: the ranks' watchers (worker/watch/stall.h) log them and the
+ * daemon parses the log, which arrives from a remote host even if its events do not. */
 #pragma once
 
 #include <stdbool.h>
@@ -25,11 +23,8 @@ enum stall_state {
     STALL_DATA_LATE,
     STALL_COMPUTES,
     STALL_FILES_LATE,
-    /* Of all ranks of a machine, or of one rank that does not know its neighbours yet. */
     STALL_WAITS,
-    /* Of a machine: gradients are still being exchanged. */
     STALL_EXCHANGES,
-    /* Of a machine: a long phase that does make progress. */
     STALL_GETS_ON
 };
 
@@ -47,7 +42,6 @@ struct stall_report {
 void stall_report_print(const struct stall_report *report, bool others,
                         char text[STALL_REPORT_BYTES]);
 
-/* False: text does not begin with a report. */
 bool stall_report_parse(const char *text, struct stall_report *report);
 
 /* "is stopped by a signal" */

@@ -82,7 +82,6 @@ static inline void trace_since(double start, const char *category, const char *n
         trace_record(start, category, name, 0);
 }
 
-/* Names the calling thread: "prefetch 0". The default is "main". */
 void trace_name_thread(const char *format, ...) __attribute__((format(printf, 1, 2)));
 const char *trace_thread_name(int thread);
 

@@ -1,7 +1,4 @@
-/*
- * Weight files: which one model.init names, and whether its tensors fit the job's network
- * (torchvision's names and shapes).
- */
+/* Which weight file model.init names, and whether its tensors fit the job's network. */
 #pragma once
 
 #include <limits.h>

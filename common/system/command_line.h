@@ -1,7 +1,5 @@
-/*
- * Command lines from a table of options: GNU getopt_long's grammar, values stored into a struct,
- * --help, and errors that name the nearest option.
- */
+/* Command lines from a table of options: GNU getopt_long's grammar, values stored into a struct,
+ * --help, and errors that name the nearest option. */
 #pragma once
 
 #include <stdbool.h>

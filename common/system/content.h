@@ -15,7 +15,6 @@ struct content {
     bool compressed;
 };
 
-/* NULL: not known. */
 const struct content *content_of(const void *head, size_t bytes);
 
 /* Sets *e to why the file is not a `wanted` ("a TFRecord file"), with a known type if there is one,

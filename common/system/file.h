@@ -29,7 +29,6 @@ int file_read_fd(int fd, const char *path, size_t limit_bytes, char **text, size
 int file_read_text(const char *path, size_t limit_bytes, char **text, size_t *bytes,
                    struct error *e);
 
-/* write(2) until all is written. 0, or an errno. */
 int file_write_all(int fd, const void *data, size_t bytes);
 
 /* Formats a path. If it does not fit, ERR_INVALID and an empty path, which open refuses with
@@ -77,5 +76,4 @@ int file_remove_tree(const char *path, struct error *e);
 /* Stops after `until` (clock_monotonic), but removes one entry at least. 1: there is more. */
 int file_remove_tree_until(const char *path, double until, struct error *e);
 
-/* The size of all readable files below a folder; 0 if it is missing. */
 int64_t file_tree_bytes(const char *path);

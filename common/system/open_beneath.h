@@ -1,11 +1,7 @@
-/*
- * Opens what a job names (data sets, weights) beneath the folders that jobs may use, data_roots of
- * traind.conf. The file is opened first and then judged by where it really lies, as the kernel
- * tells it: no symbolic link, whether there already or put there later, leads out of the roots.
- * Links that stay beneath a root are fine.
- *
- * The roots are the process's, because daemon and worker read data sets by the same code.
- */
+/* Opens data sets and weights that a job names, beneath data_roots of traind.conf. A file is opened
+ * first and then checked by its real location, as reported by the kernel, so that no symbolic link
+ * leads out of the roots, even one created meanwhile. The roots are global because daemon and
+ * worker read data sets by the same code. */
 #pragma once
 
 #include <stdbool.h>

@@ -1,9 +1,7 @@
-/*
- * Where the workers of a machine go. mpirun's --map-by slot packs them core by core: on two sockets
+/* Where the workers of a machine go. mpirun's --map-by slot packs them core by core: on two sockets
  * of 24 cores the second of two workers with 22 threads would get two cores of the first socket.
  * Unless cluster.bind says otherwise, workers are distributed over NUMA domains if each fits into
- * one, else over sockets.
- */
+ * one, else over sockets. */
 #pragma once
 
 #include <sched.h>
@@ -28,7 +26,6 @@ void placement_read(const char *sys, struct placement_machine *machine);
 
 void placement_read_mine(struct placement_machine *machine);
 
-/* The parts that contain these cpus. */
 void placement_read_cpus(const cpu_set_t *cpus, struct placement_machine *machine);
 
 struct placement_machine placement_least(struct placement_machine a, struct placement_machine b);

@@ -27,11 +27,9 @@ static inline bool process_is_stopped(const struct process_stat *stat)
     return stat->state == 'T' || stat->state == 't';
 }
 
-/*
- * Disables core dumps, for a process with secrets (tokens, the TLS key). Changes the soft limit
+/* Disables core dumps, for a process with secrets (tokens, the TLS key). Changes the soft limit
  * only, for children to restore: workers hold no secrets, and their users want dumps.
- * prctl(PR_SET_DUMPABLE) would hide /proc/PID/exe from the daemon's own user.
- */
+ * prctl(PR_SET_DUMPABLE) would hide /proc/PID/exe from the daemon's own user. */
 void process_forbid_core_dump(void);
 
 /* Restores the limit in a child; async-signal-safe. */

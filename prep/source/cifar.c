@@ -1,8 +1,6 @@
-/*
- * CIFAR-10 and CIFAR-100 in their binary version (https://www.cs.toronto.edu/~kriz/cifar.html): a
+/* CIFAR-10 and CIFAR-100 in their binary version (https://www.cs.toronto.edu/~kriz/cifar.html): a
  * record is the label (of CIFAR-100 the coarse and the fine one, of which the fine one is taken),
- * then 1024 bytes each of red, green and blue. The archive as downloaded, or the folder in it.
- */
+ * then 1024 bytes each of red, green and blue. The archive as downloaded, or the folder in it. */
 #include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>

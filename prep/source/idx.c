@@ -1,9 +1,7 @@
-/*
- * The MNIST family's IDX files, plain or in gzip: train-images-idx3-ubyte, train-labels-idx1-ubyte,
+/* The MNIST family's IDX files, plain or in gzip: train-images-idx3-ubyte, train-labels-idx1-ubyte,
  * and t10k-* for the validation. http://yann.lecun.com/exdb/mnist: a big-endian u32 magic
  * (0x00000803 for three dimensions of bytes, 0x00000801 for one), a u32 for each dimension, then
- * the bytes.
- */
+ * the bytes. */
 #include <errno.h>
 #include <inttypes.h>
 #include <limits.h>

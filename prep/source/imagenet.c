@@ -1,10 +1,8 @@
-/*
- * ImageNet (ILSVRC2012) as it is downloaded: ILSVRC2012_img_train.tar holds a tar for each class,
+/* ImageNet (ILSVRC2012) as it is downloaded: ILSVRC2012_img_train.tar holds a tar for each class,
  * n01440764.tar, which holds n01440764_10026.JPEG and so on; ILSVRC2012_img_val.tar holds
  * ILSVRC2012_val_00000001.JPEG and so on; which class those are stands in another file
  * (imagenet_truth.h). Nothing is unpacked to disk: a first pass notes where each image lies, then
- * any image is read by its offset, by any thread. An index of 1.3 million images takes 60 MB.
- */
+ * any image is read by its offset, by any thread. An index of 1.3 million images takes 60 MB. */
 #include <errno.h>
 #include <inttypes.h>
 #include <limits.h>

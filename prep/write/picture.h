@@ -1,7 +1,5 @@
-/*
- * Makes the JPEG of a record. JPEGs are kept byte for byte, except CMYK and PNGs, as in
- * imagenet_to_gcs.py (one of ImageNet's is named .JPEG), and on request larger ones.
- */
+/* Makes the JPEG of a record. JPEGs are kept byte for byte, except CMYK and PNGs, as in
+ * imagenet_to_gcs.py (one of ImageNet's is named .JPEG), and on request larger ones. */
 #pragma once
 
 #include "common/dataset/tf_example.h"

@@ -1,8 +1,6 @@
-/*
- * Presets: published recipes as fragments of job documents, JSON files in $TRAIND_PRESETS or the
+/* Presets: published recipes as fragments of job documents, JSON files in $TRAIND_PRESETS or the
  * installed folder. Besides a job's keys a file has "description", "source", "top1" (the published
- * accuracy) and, if its numbers depend on it, "recipe_images" (the number of training images).
- */
+ * accuracy) and, if its numbers depend on it, "recipe_images" (the number of training images). */
 #pragma once
 
 #include <jansson.h>
