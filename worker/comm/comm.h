@@ -33,8 +33,7 @@ static inline void comm_pause(void)
 }
 
 /* Waits like MPI_Wait, but sleeps if it takes long, where MPI would spin on a core that the loader
- * or another rank needs. Messages between machines only progress in calls, so it is not for waits
- * during which large ones are under way. */
+ * or another rank needs. Not for large messages: they only progress in calls. */
 void comm_wait_request(MPI_Request *request);
 
 /* Call after `looks` unsuccessful polls: pauses or yields. */

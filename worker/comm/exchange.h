@@ -1,11 +1,11 @@
 /*
- * Sums a range of gradients over ranks with point-to-point messages: a reduce-scatter, after which
- * each rank has the sum of a part, and an all-gather (Thakur, Rabenseifner, Gropp 2005; generalised
- * to mixed radices). Each rank sends 2 (n - 1) / n times the bytes of the range, for any n.
+ * Sums a range of gradients over ranks with point-to-point messages: a reduce-scatter and an
+ * all-gather (Thakur, Rabenseifner, Gropp 2005; generalised to mixed radices). Each of any number n
+ * of ranks sends 2 (n - 1) / n times the bytes of the range.
  *
  * n is a product of digits (common/sum_levels.h). Each digit is a level, with messages between the
- * ranks that differ only in that digit. The nearest ranks come first, when parts are large. Sums
- * are pairwise in the order of the ranks, (0 + 1) + (2 + 3), as in a binomial tree.
+ * ranks that differ only in it; the nearest ranks come first, when parts are large. Sums are
+ * pairwise in the order of the ranks, (0 + 1) + (2 + 3).
  *
  * In bf16 the reduce-scatter is a single level of all ranks, added in fp32, so that each number is
  * rounded once in each direction.

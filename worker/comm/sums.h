@@ -1,5 +1,5 @@
-/* The arithmetic of libtraincomm: sums of the gradients of several ranks in fp32 and bf16, and
- * copies. OpenMP threads share large ranges; the bits do not depend on them. */
+/* Sums of the gradients of several ranks in fp32 and bf16, and copies. OpenMP threads share large
+ * ranges; the bits do not depend on them. */
 #pragma once
 
 #include <stddef.h>
@@ -10,8 +10,8 @@ typedef uint16_t __attribute__((may_alias)) sums_bf16_t;
 /* Number of threads for later calls by the calling thread; initially 1. */
 void sums_use_threads(int threads);
 
-/* to[i] = sum of from[0..ranks)[i] for i < n, pairwise, (0 + 1) + (2 + 3): the largest power of two
- * below `ranks` first, then the rest. `to` may be one of `from`. */
+/* to[i] = sum of from[0..ranks)[i] for i < n, pairwise: the largest power of two below `ranks`
+ * first, then the rest. `to` may be one of `from`. */
 void sums_fp32(const float *const *from, int ranks, size_t n, float *to);
 
 /* Adds in fp32 in the order of the ranks, then rounds. */

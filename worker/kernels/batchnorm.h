@@ -1,16 +1,14 @@
 /*
- * Element-wise part of batch normalisation, including ReLU and residual addition, on rows (r, C) of
- * an NHWC tensor or on C of its channels; rows are ld floats apart. Each function is a single pass,
- * to be called while the rows are in cache. Sums are in float over at most 128 rows, then in
- * double.
+ * Element-wise part of batch normalisation, with ReLU and residual addition, on rows (r, C) of an
+ * NHWC tensor or on C of its channels; rows are ld floats apart. Each function is a single pass
+ * over rows in cache. Sums are in float over at most 128 rows, then in double.
  *
  * Forward: y = relu(scale z + shift + residual). Backward, with g the gradient of y masked by y > 0
  * and xhat = (z - mean) / sd: the gradient of z is gamma / sd (g - mean(g) - xhat mean(g xhat)) = a
- * g + b z + c with three numbers a channel, so that it needs the sums of g and g (z - mean) only
- * (Ioffe and Szegedy, arXiv:1502.03167, section 3).
+ * g + b z + c, which needs the sums of g and g (z - mean) only (Ioffe and Szegedy,
+ * arXiv:1502.03167, section 3).
  *
- * The bf16 functions widen what they read, compute in fp32 and round once when they write. Their
- * channels are multiples of 32.
+ * The bf16 functions compute in fp32 and round once when they write; channels are multiples of 32.
  */
 #pragma once
 
@@ -19,8 +17,7 @@
 
 #include "worker/kernels/bf16.h"
 
-/* Adds sum(z - shift) and sum((z - shift)^2) per channel. shift (C) should be near the mean, to
- * keep the digits of the variance. */
+/* Adds sum(z - shift) and sum((z - shift)^2) per channel; shift (C) should be near the mean. */
 void batchnorm_sums(const float *z, size_t rows, size_t c, size_t ld, const float *shift,
                     double *sum, double *square_sum);
 
@@ -41,15 +38,13 @@ struct batchnorm_branch {
     double *gz_sum;    /* (C); sum of g (z - mean) is added */
 };
 
-/* g passes where y > 0. y NULL: where scale z + shift of the first branch is positive, which has
- * the same sign as the y of batchnorm_apply. */
+/* g passes where y > 0. y NULL: where scale z + shift of the first branch is positive. */
 struct batchnorm_mask {
     const float *y;             /* rows */
     const float *scale, *shift; /* (C) */
 };
 
-/* g = passes ? g : 0 in place (mask NULL: unchanged); adds sum g to g_sum, and the branches'
- * sums. */
+/* g = passes ? g : 0 in place (mask NULL: unchanged); adds sum g to g_sum, and the branches' */
 void batchnorm_mask_sums(float *g, const struct batchnorm_mask *mask, size_t rows, size_t c,
                          size_t ld, const struct batchnorm_branch branch[2], double *g_sum);
 

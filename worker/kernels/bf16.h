@@ -2,18 +2,17 @@
  * bf16: the upper 16 bits of a float (8 of exponent, 7 of fraction). Products of bf16 are summed in
  * fp32.
  *
- * The multiplication is chosen when the engine starts, by the processor: AMX tiles (TDPBF16PS), the
- * dot products of AVX512_BF16 (VDPBF16PS), or fp32 multiply-adds that emulate TDPBF16PS bit by bit.
- * VDPBF16PS adds in another order, so it gives other bits:
+ * The multiplication is chosen by the processor: AMX tiles (TDPBF16PS), AVX512_BF16 (VDPBF16PS), or
+ * fp32 multiply-adds that emulate TDPBF16PS bit by bit. VDPBF16PS adds in another order, so it
+ * gives other bits:
  *
  * - TDPBF16PS, for each 32 of k: e and o begin at 0; e = fma(a[2i], b[2i], e) and o = fma(a[2i+1],
  * b[2i+1], o) for i = 0 to 15; c = c + (e + o).
  *
  * - VDPBF16PS, for each pair: c = fma(a[2i+1], b[2i+1], c), then c = fma(a[2i], b[2i], c).
  *
- * Both round to nearest even, treat denormal inputs and results as zero, and ignore MXCSR (Intel
- * SDM, volume 2; compared with the instructions bit by bit). Emulation needs the modes that
- * bf16_begin sets. The payload of a NaN is undefined.
+ * Both round to nearest even, treat denormals as zero, and ignore MXCSR (Intel SDM, volume 2).
+ * Emulation needs the modes that bf16_begin sets. The payload of a NaN is undefined.
  */
 #pragma once
 
@@ -29,8 +28,7 @@ enum bf16_kind { BF16_EMULATED, BF16_DOT, BF16_AMX, BF16_KINDS };
 enum bf16_kind bf16_kind(void);
 const char *bf16_kind_name(enum bf16_kind kind); /* "emulated", "avx512_bf16", "amx_bf16" */
 
-/* Selects a kind, for tests and measurements. Returns false if the processor lacks it. Not during
- * multiplications. */
+/* Selects a kind, for tests and measurements; false if the processor lacks it */
 bool bf16_use(enum bf16_kind kind);
 
 /* Whether the processor has VCVTNEPS2BF16 (`native` in bf16_vec.h). */
@@ -44,8 +42,7 @@ static inline float bf16_to_float(bf16 x)
     return f;
 }
 
-/* As VCVTNEPS2BF16: to nearest, ties to even; a denormal becomes a zero with its sign, a NaN a
- * quiet one. */
+/* As VCVTNEPS2BF16: nearest, ties to even; denormals become signed zeros, NaNs quiet ones */
 static inline bf16 bf16_from_float(float f)
 {
     uint32_t x;
@@ -59,12 +56,10 @@ static inline bf16 bf16_from_float(float f)
 void bf16_from_floats(const float *from, size_t n, bf16 *to);
 void bf16_to_floats(const bf16 *from, size_t n, float *to);
 
-/* The right-hand matrix (k, n) of a product is in panels of BF16_COLUMNS columns: a panel is a list
- * of chunks of BF16_CHUNK rows, a chunk two tiles of 16 columns, a tile 16 pairs of rows: (n / 32,
- * k / 32, 2, 16, 16, 2). */
+/* The right-hand matrix (k, n) of a product is in panels of BF16_COLUMNS columns, in chunks of
+ * BF16_CHUNK rows, as two tiles of 16 columns by 16 pairs of rows: (n/32, k/32, 2, 16, 16, 2). */
 
-/* Packs one chunk from fp32: element (i, j) at from[i ld + j], or from[j ld + i] if transposed.
- * Rows from `rows` on become zero. */
+/* Packs one chunk of fp32: (i, j) at from[i ld + j], or from[j ld + i]; zeros after `rows` rows */
 void bf16_pack_floats(const float *from, size_t ld, bool transposed, size_t rows, bf16 *chunk);
 
 /* Packs one chunk from 32 rows of bf16. */
@@ -83,8 +78,7 @@ struct bf16_product {
     const bf16 *panel;
 };
 
-/* Enclose a thread's multiplications: set and release the processor's modes and tiles, so that a
- * context switch need not save them. */
+/* Enclose a thread's multiplications: set and release the processor's modes and tiles */
 void bf16_begin(void);
 void bf16_end(void);
 

@@ -1,5 +1,5 @@
-/* Vectors of bf16, converted to vectors of floats. For the engine only. `native` is a constant
- * after inlining: use the processor's own conversion (bf16_converts), with the same bits. */
+/* Vectors of bf16 as vectors of floats. For the engine only. `native`, a constant after inlining:
+ * use the processor's own conversion (bf16_converts), with the same bits. */
 #pragma once
 
 #include "common/net/bf16_grid.h"

@@ -1,5 +1,4 @@
-/* C (m, n) = op(A) op(B), or C += with add, by OpenBLAS, single-threaded. Row-major; ld is the
- * distance of rows in floats. */
+/* C (m, n) = op(A) op(B), or C += with add, by OpenBLAS, single-threaded; ld: floats per row */
 #pragma once
 
 #include <stdbool.h>
@@ -10,12 +9,11 @@
 /* Makes OpenBLAS compute in the calling thread. Call once, before the others. */
 void gemm_single_threaded(void);
 
-/* Makes OpenBLAS allocate and keep its buffers for `threads` threads. Fails if there is no memory
- * for them, where OpenBLAS itself (0.3.21) would retry forever, silently. */
+/* Makes OpenBLAS allocate its buffers for `threads` threads. Fails if there is no memory for them,
+ * where OpenBLAS itself (0.3.21) would retry forever. */
 int gemm_reserve(int threads, struct error *e);
 
-/* The processor OpenBLAS chose its kernels for: "SkylakeX", or "Prescott" if it does not know this
- * one. */
+/* The processor OpenBLAS chose its kernels for: "SkylakeX", or "Prescott" if unknown to it */
 const char *gemm_processor(void);
 
 /* OpenBLAS's build: "OpenBLAS 0.3.21 DYNAMIC_ARCH NO_AFFINITY SkylakeX MAX_THREADS=64". */
@@ -35,6 +33,5 @@ void gemm_nt(size_t m, size_t n, size_t k, const float *a, size_t lda, const flo
 void gemm_tn(size_t m, size_t n, size_t k, const float *a, size_t lda, const float *b, size_t ldb,
              float *c, size_t ldc, bool add);
 
-/* The ISA level that the loaded engine was compiled for (worker/Makefile.inc), by the widest
- * vectors it uses: "avx512", "avx2", "sse4.2", or "generic". */
+/* The ISA level of the loaded engine: "avx512", "avx2", "sse4.2", or "generic" */
 const char *isa_level(void);

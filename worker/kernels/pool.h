@@ -1,7 +1,6 @@
 /* Pooling over images (N, in, in, C), NHWC. The maximum is the first one in the order (ky, kx), as
- * in torch, and NaN wins; padding never does. Each function computes a part of its result, for
- * sharing between threads. The bf16 functions widen what they read, compute in fp32 and round once
- * when they write; their channels are multiples of 32. */
+ * in torch; NaN wins, padding never does. Each function computes a part of its result. The bf16
+ * functions compute in fp32 and round once when they write; their channels are multiples of 32. */
 #pragma once
 
 #include <stdint.h>
@@ -15,8 +14,7 @@
 void pool_max(const struct window *w, const float *x, size_t first, size_t end, float *y,
               uint8_t *tap);
 
-/* Lines [first, end), counted over the batch, of dx (N, in, in, C): overwritten with the dy of the
- * maxima. */
+/* Lines [first, end) of the batch's dx (N, in, in, C): overwritten with dy of the maxima */
 void pool_max_backward(const struct window *w, const float *dy, const uint8_t *tap, size_t first,
                        size_t end, float *dx);
 

@@ -2,9 +2,8 @@
  * Softmax cross entropy with label smoothing as in torch: the target is (1 - s) at the label plus s
  * / classes everywhere. Szegedy et al., arXiv:1512.00567, section 7.
  *
- * Functions process the rows [first, end), for sharing between threads. With mixup (lambda < 1) row
- * i counts lambda for its own label and 1 - lambda for that of row n-1-i, and is correct by the
- * label with the larger weight.
+ * With mixup (lambda < 1) row i counts lambda for its own label and 1 - lambda for that of row
+ * n-1-i, and is correct by the label with the larger weight. Threads share rows [first, end).
  */
 #pragma once
 

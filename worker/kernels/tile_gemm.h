@@ -3,9 +3,8 @@
  * registers while k runs. Faster than OpenBLAS if a side is short (64 channels) or few rows meet
  * many weights, which is most of a ResNet. Single-threaded.
  *
- * The right-hand matrix is read in panels of TILE_COLUMNS columns: (n / TILE_COLUMNS, k,
- * TILE_COLUMNS), packed in advance if many calls use it, or block by block during the product. n
- * must be a multiple of TILE_COLUMNS (tile_gemm_takes).
+ * The right-hand matrix is read in panels: (n / TILE_COLUMNS, k, TILE_COLUMNS), packed in advance
+ * or block by block during the product. n must be a multiple of TILE_COLUMNS (tile_gemm_takes).
  */
 #pragma once
 
@@ -24,8 +23,7 @@ size_t tile_columns(void); /* TILE_COLUMNS of the loaded engine, or of the count
 
 bool tile_gemm_takes(size_t n);
 
-/* Writes panels. k_all >= k is the k of the whole matrix, if this call packs only some of its
- * rows. */
+/* Writes panels. k_all >= k is the k of the whole matrix, if some of its rows are packed. */
 void tile_pack(const struct tile_matrix *b, size_t k, size_t n, float *panels, size_t k_all);
 
 /* C (m, n) = A (m, k) B, or C += */

@@ -1,5 +1,4 @@
-/* The register tile of tile_gemm.h, and whether it pays, for the compiled ISA level. For the engine
- * only. */
+/* The register tile of tile_gemm.h for the compiled ISA level. For the engine only. */
 #pragma once
 
 #include "worker/team/dry_run.h"
@@ -22,9 +21,8 @@ static inline size_t tile_rows(void)
     return TILE_ROWS_OF(tile_vec());
 }
 
-/* Whether the register tile was measured to be at least as fast as OpenBLAS: with AVX-512 (114
- * against 100 GFLOP/s) and AVX2 by gcc (equal; clang 14 spills its sums: 42 against 106). Not with
- * SSE only, where OpenBLAS chooses better code at run time. */
+/* Whether the register tile is at least as fast as OpenBLAS: with AVX-512 (114 against 100 GFLOP/s)
+ * and with AVX2 by gcc (equal; clang 14 spills its sums: 42 against 106), but not with SSE. */
 #if defined __AVX512F__ || (defined __AVX2__ && !defined __clang__)
 #define TILE_GEMM_PAYS 1
 #else

@@ -1,10 +1,10 @@
 /*
- * The widest float vector of the target processor, by GCC's vector extensions (also in clang), so
- * that one source serves AVX-512, AVX2, SSE and others. Intrinsics are used only for what compilers
- * translate badly, as in vec_math.h, because their header takes half a second to compile.
+ * The widest float vector of the target processor, by GCC's vector extensions: one source for
+ * AVX-512, AVX2, SSE and others. Intrinsics only for what compilers translate badly (vec_math.h):
+ * their header takes half a second to compile.
  *
- * For the engine only: libtrainengine is compiled several times, and which one is loaded is known
- * only at run time. Other code calls functions such as tile_columns().
+ * For the engine only, which is compiled several times and chosen at run time. Other code calls
+ * functions such as tile_columns().
  */
 #pragma once
 

@@ -1,6 +1,5 @@
-/* Geometry of a square convolution or pooling window over images (N, in, in, C) -> (N, out, out,
- * ...). Taps that only see padding are excluded: [tap_first, tap_end) remains of [0, kernel) in
- * each direction. At a 1x1 input, one of the nine taps of a padded 3x3 remains. */
+/* A square convolution or pooling window over images (N, in, in, C) -> (N, out, out, ...). Without
+ * the taps that only see padding, [tap_first, tap_end) of [0, kernel) remains in each direction. */
 #pragma once
 
 #include <stddef.h>
@@ -27,8 +26,8 @@ struct window_hits {
 };
 struct window_hits window_hits_at(const struct window *w, int o);
 
-/* Rows [row0, row0 + rows) of the im2col matrix. Row r = (image, oy, ox) of the output has columns
- * (ky, kx, c) over the remaining taps, zero where a tap hits padding. */
+/* Rows [row0, row0 + rows) of the im2col matrix. Row r = (image, oy, ox) has columns (ky, kx, c)
+ * over the remaining taps, zero where a tap hits padding. */
 
 /* x (N, in, in, C) -> col (rows, taps * taps * C) */
 void im2col(const struct window *w, const float *x, size_t row0, size_t rows, float *col);

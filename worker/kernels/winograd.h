@@ -1,18 +1,13 @@
 /*
  * Transforms of Winograd's minimal filtering for 3x3 kernels, F(2x2, 3x3) and F(4x4, 3x3) (Lavin
- * and Gray, arXiv:1509.09308): a tile of m x m outputs of a convolution of stride 1 needs (m + 2)^2
- * products per pair of channels instead of 9 m^2.
+ * and Gray, arXiv:1509.09308): a tile of m x m outputs needs (m + 2)^2 products per pair of
+ * channels instead of 9 m^2. outputs = A^T [(G w G^T) . (B^T inputs B)] A
  *
- *     outputs = A^T [(G w G^T) . (B^T inputs B)] A
+ * F(2x2) evaluates polynomials at 0, 1, -1; F(4x4) at 0, +-2/3, +-3/2 instead of the usual 0, +-1,
+ * +-2: an error four times smaller at the same cost.
  *
- * A, B and G follow from the m + 1 points at which polynomials are evaluated, and infinity. F(2x2)
- * uses 0, 1, -1. F(4x4) uses 0, +-2/3, +-3/2 instead of the usual 0, +-1, +-2, which makes the
- * largest error four times smaller at the same cost, because all transforms are multiply-adds
- * anyway.
- *
- * "Positions" are the (m + 2)^2 products of a tile, row by row; those of one tile are `ld` floats
- * apart, so that each position is a matrix (tiles, channels). All functions take one tile (or one
- * kernel) and a multiple of VEC channels.
+ * "Positions" are the (m + 2)^2 products of a tile, `ld` floats apart, so that each is a matrix
+ * (tiles, channels). All functions take one tile (or one kernel) and a multiple of VEC channels.
  */
 #pragma once
 

@@ -1,11 +1,9 @@
 /*
- * Convolution of square NHWC images without bias, forward and backward: over a range of a batch in
- * one thread, or over a batch by a team of threads. conv_shape.h describes the layout of weights
- * and pixels.
+ * Convolution of square NHWC images without bias: of a range of a batch in one thread, or of a
+ * batch by a team. conv_shape.h describes the layout of weights and pixels.
  *
- * Work proceeds tile by tile. The caller's hooks get the rows of a tile just before they are read
- * or just after they were written, while they are in cache, so that batch norm needs no passes of
- * its own.
+ * The caller's hooks get the rows of a tile just before they are read or just after they were
+ * written, while they are in cache, so that batch norm needs no passes of its own.
  */
 #pragma once
 
@@ -20,10 +18,10 @@ void conv_forward(const struct conv *c, const float *w, const float *x, float *z
 /* Gradients from images [first, end), first < end. */
 void conv_backward(const struct conv *c, const struct conv_backward *b, int first, int end);
 
-/* For images [0, images), by a team of at least two threads that share each product (parallel.h),
- * the packed weights and the sums of dw. Each thread calls it; other threads' results are complete
- * after the next barrier. Hooks get parts of rows, each element once, from the thread that reads or
- * wrote them. x and w must be complete when the first thread begins; b->scratch is not used. */
+/* For images [0, images), by a team of at least two threads that share each product, the packed
+ * weights and the sums of dw. Other threads' results are complete after the next barrier. Hooks get
+ * parts of rows, each element once, from the thread that reads or wrote them. x and w must be
+ * complete when the first thread begins; b->scratch is not used. */
 size_t conv_team_floats(const struct conv *c, int images, int threads);
 size_t conv_own_floats(const struct conv *c);
 

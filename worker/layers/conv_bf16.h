@@ -2,13 +2,13 @@
  * Convolutions of conv.h with activations and weights in bf16 and sums in fp32: z and dx are
  * rounded once, dw stays fp32. Computed directly, without im2col, by the products of bf16.h.
  *
- * Images are laid out as one sequence of positions with a column and a row of zeros between
- * neighbours. A tap of the kernel is then a distance, and any 32 consecutive positions are the rows
- * of a product. With stride 2 there are four sequences, of even and odd rows and columns. A 1x1 of
- * stride 1 reads its input in place. dw needs the positions along a row, so its x is transposed.
+ * Images are one sequence of positions with a column and a row of zeros between neighbours, so that
+ * a tap is a distance and any 32 consecutive positions are the rows of a product. With stride 2
+ * there are four sequences, of even and odd rows and columns. A 1x1 of stride 1 reads its input in
+ * place. dw needs the positions along a row, so its x is transposed.
  *
- * Numbers of channels are multiples of 32, groups have a divisor or a multiple of 32; a layer with
- * fewer input channels (the first one) reads fp32 and computes no dx.
+ * Channels are multiples of 32, those of groups a divisor or a multiple of 32; a layer with fewer
+ * input channels (the first one) reads fp32 and computes no dx.
  */
 #pragma once
 
@@ -18,8 +18,7 @@
 
 bool conv_bf16_takes(const struct conv *c);
 
-/* Weights packed for the products, after each change; CONV_FORWARD or CONV_DATA. Panels [0,
- * conv_bf16_panels) are independent, for sharing between threads. */
+/* Packs weights, CONV_FORWARD or CONV_DATA. Panels [0, conv_bf16_panels) are independent. */
 size_t conv_bf16_packed(const struct conv *c, enum conv_direction direction); /* elements */
 size_t conv_bf16_panels(const struct conv *c, enum conv_direction direction);
 void conv_bf16_pack(const struct conv *c, enum conv_direction direction, const float *w,
@@ -36,8 +35,7 @@ struct conv_bf16_scratch {
 /* Rows (pixels) [row, row + rows) of z or dx were written, or of dz are about to be read. */
 typedef void conv_bf16_rows(size_t row, size_t rows, void *context);
 
-/* Threads share the lines of z, counted over the batch: (N out). Returns a share's lines, perhaps
- * none; an image's last line costs more if rows of zeros follow it. */
+/* Shares the lines of z (N out), perhaps none; an image's last line costs more if zeros follow */
 struct parallel_range conv_bf16_lines(const struct conv *c, size_t images,
                                       struct parallel_share share);
 
@@ -47,8 +45,7 @@ void conv_bf16_forward(const struct conv *c, const bf16 *packed, const void *x, 
                        size_t first, size_t end, struct conv_bf16_scratch scratch,
                        conv_bf16_rows *done, void *context, bool bf16_x);
 
-/* Whether backward reads no rows of dz and x outside of its lines. Otherwise it also reads the
- * neighbouring lines of the same image. */
+/* Whether backward reads dz and x of its own lines only, not of the image's neighbouring ones */
 bool conv_bf16_keeps_lines(const struct conv *c);
 
 struct conv_bf16_backward {
@@ -66,8 +63,8 @@ struct conv_bf16_backward {
     struct conv_bf16_scratch scratch;
     conv_bf16_rows *ready, *done; /* of dz; of dx. May be NULL */
     void *context;
-    /* The team's memory for the factors of dw (bf16_grid.h: bf16_shared_of), for a later
-     * conv_bf16_sum_shared. NULL: sum dw of these lines here */
+    /* The team's memory for the factors of dw, for conv_bf16_sum_shared. NULL: sum dw of these
+     * lines here */
     void *shared;
     size_t images; /* of the batch */
     struct parallel_share share;

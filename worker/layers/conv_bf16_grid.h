@@ -1,5 +1,4 @@
-/* A bf16 convolution on its grid of positions (common/net/bf16_grid.h; see conv_bf16.h): order of
- * the taps, and layout of images on the grid. */
+/* A bf16 convolution on its grid of positions (common/net/bf16_grid.h): taps and images */
 #pragma once
 
 #include <string.h>
@@ -34,8 +33,7 @@ size_t bf16_base_out(const struct bf16_grid *g, size_t j);
 
 /* ---- positions */
 
-/* Rows of positions, counted over the batch: image i starts at i width. Those after the last line
- * of an image belong to it. */
+/* Rows of positions, counted over the batch: image i has those from i width on */
 struct bf16_piece {
     size_t row, rows;
 };

@@ -1,11 +1,10 @@
 /*
- * CONV_GROUPED: 3x3 convolutions, padded by 1, whose output channels only see the channels of their
- * group (Xie et al., arXiv:1611.05431). A vector holds output channels of several small groups, or
- * a part of a large one, so that no lane multiplies by the zeros between groups; sums of a strip of
- * pixels stay in registers.
+ * CONV_GROUPED: 3x3 convolutions, padded by 1, whose output channels only see their group's
+ * channels (Xie et al., arXiv:1611.05431). A vector holds output channels of several small groups,
+ * or a part of a large one, so that no lane multiplies by the zeros between groups; sums of a strip
+ * of pixels stay in registers.
  *
- * Weights are (ky, kx, c_in / groups, c_out). The hooks are called image by image. See conv.h for
- * the rest.
+ * Weights are (ky, kx, c_in / groups, c_out). The hooks are called image by image.
  */
 #pragma once
 

@@ -1,7 +1,6 @@
 /* dx of a strided convolution. Pixels of dx whose positions differ by a multiple of the stride see
- * the same taps, and each tap belongs to one such class. So a class is a product of its own, dz
- * gathered by its taps times their transposed weights, and no two threads add to the same pixel.
- * Shared by lines of `stride` rows of pixels, and panels of channels. */
+ * the same taps, and each tap belongs to one such class: a product of its own, dz gathered by its
+ * taps times their transposed weights. Shared by lines of `stride` rows of pixels and by panels. */
 #pragma once
 
 #include "worker/layers/conv_shape.h"

@@ -1,5 +1,4 @@
-/* Products of rows of pixels by panels of channels, such as z and dx. A team shares one by register
- * tiles, in pieces of at least whole im2col tiles. */
+/* Products of rows of pixels by panels of channels. A team shares one in whole im2col tiles. */
 #pragma once
 
 #include "worker/layers/conv_shape.h"

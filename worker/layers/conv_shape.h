@@ -1,9 +1,8 @@
 /*
- * A convolution of square NHWC images without bias: sizes, algorithm, and arguments of backward
- * (computed by conv.h).
+ * A convolution of square NHWC images without bias: sizes, algorithm, and arguments of backward.
  *
  * Weights are (ky, kx, c_in / groups, c_out), row-major: a matrix (K, c_out) with K = kernel^2 c_in
- * / groups. Rows are output (or input) pixels counted over the whole batch: row r = (image, y, x).
+ * / groups. Rows are pixels counted over the whole batch: r = (image, y, x).
  */
 #pragma once
 
@@ -14,20 +13,18 @@
 #include "worker/kernels/window.h"
 #include "worker/team/parallel.h"
 
-/* Algorithms, chosen by shape. OPENBLAS: im2col tiles and OpenBLAS, for any shape. TILE: im2col
- * tiles and the register tile, for multiples of TILE_COLUMNS channels. PIXEL, for many tiny images:
- * the register tile over images, where the rows of a product are the images of the batch at one
- * pixel, and only taps that hit pixels are multiplied (at 2x2 four of nine), in place. GROUPED, for
- * several groups (conv_grouped.h, with the shapes it takes): direct. */
+/* Algorithms, chosen by shape. OPENBLAS: im2col tiles, any shape. TILE: im2col tiles and the
+ * register tile, for multiples of TILE_COLUMNS channels. PIXEL, for many tiny images: a product's
+ * rows are the images of the batch at one pixel, and only taps that hit pixels are multiplied (at
+ * 2x2 four of nine). GROUPED: several groups (conv_grouped.h). */
 enum conv_algorithm { CONV_OPENBLAS, CONV_TILE, CONV_PIXEL, CONV_GROUPED };
 
 /* Computes z, dx, dw */
 enum conv_direction { CONV_FORWARD, CONV_DATA, CONV_WEIGHTS, CONV_DIRECTIONS };
 
-/* Winograd's minimal filtering instead of the above, in tiles of 2x2 or 4x4 outputs
- * (conv_winograd.h, with the shapes it takes): fewer products, larger rounding errors. For 256
- * channels of noise, relative to the largest element, root mean square and maximum: direct 1.5e-7
- * and 1e-6, 2x2 2e-7 and 1.5e-6, 4x4 4e-7 and 3e-6 (a test checks this). */
+/* Winograd's minimal filtering instead, in tiles of 2x2 or 4x4 outputs (conv_winograd.h): fewer
+ * products, larger rounding errors. For 256 channels of noise, root mean square and maximum: direct
+ * 1.5e-7 and 1e-6, 2x2 2e-7 and 1.5e-6, 4x4 4e-7 and 3e-6 (checked by a test). */
 enum conv_winograd { CONV_NO_WINOGRAD = 0, CONV_WINOGRAD_2 = 2, CONV_WINOGRAD_4 = 4 };
 
 struct conv {
@@ -104,8 +101,7 @@ static inline bool conv_reads_in_place(const struct conv *c)
 bool conv_turns_kernel(const struct conv *c);
 struct window conv_turned_window(const struct conv *c); /* over dz */
 
-/* The remaining taps form a square in the middle of the kernel: in the weight matrix one run of
- * rows per ky, or a single run if all taps remain. */
+/* The remaining taps are a square: runs of rows of the weight matrix, one per ky or one for all */
 struct conv_runs {
     size_t count;
     size_t length;      /* rows of the weight matrix, columns of the im2col matrix */

@@ -1,9 +1,9 @@
 /*
  * The weight gradient dw = col^T dz is cut into blocks, each a sum over all rows. The rows of all
  * blocks, block after block and weighted by work, form the sequence that threads share: a thread
- * has some blocks alone, which go directly to dw, and parts of the rows of at most two others,
- * whose sums stay in its own memory until all threads' are added in order. So threads need no
- * copies of dw, and the shares are even for any number of threads.
+ * has some blocks alone, which go directly to dw, and parts of at most two others, whose sums stay
+ * in its own memory until all threads' are added in order. So threads need no copies of dw and the
+ * shares are even.
  *
  * If dw is small and rows are many there is a single block.
  */
@@ -23,8 +23,7 @@ struct conv_blocks {
     size_t own_floats;       /* of a thread's own memory, before its sums */
 };
 
-/* In a thread's own memory the sums follow its work space of own_floats: im2col tiles and the like
- * for z, dx and dw (for dw in blocks: conv_gathered_floats). */
+/* A thread's sums follow its work space of own_floats for z, dx and dw (conv_gathered_floats) */
 struct conv_blocks conv_blocks_of(const struct conv *c, int images, int threads, size_t own_floats);
 
 /* Whether dw is a single block, for so many images and threads, or for any. */
@@ -38,8 +37,7 @@ void conv_sum_blocks(const struct conv_blocks *s, const struct conv_backward *b,
                      struct parallel_share share, const struct conv_memory *memory);
 size_t conv_sums_floats(void);
 
-/* Sums dw as one block, tile of rows by tile; with `data` also dx of the rows, while dz is in
- * cache. conv_sums_whole_floats. */
+/* Sums dw as one block; with `data` also dx, while dz is in cache. conv_sums_whole_floats. */
 void conv_sum_whole(const struct conv_blocks *s, const struct conv_backward *b,
                     struct parallel_share share, const struct conv_memory *memory,
                     const struct conv_product *data);

@@ -1,11 +1,10 @@
 /*
  * Winograd's minimal filtering (kernels/winograd.h) for 3x3 convolutions of stride 1, padded by 1:
- * groups of tiles are transformed, multiplied position by position with the transformed weights,
- * and transformed back, so that a group stays in cache.
+ * groups of tiles, small enough for the cache, are transformed, multiplied position by position
+ * with the transformed weights, and transformed back.
  *
  * The input gradient is the same convolution of dz with the kernel rotated by 180 degrees and its
- * channels swapped. The weight gradient is summed over all tiles in the transformed domain, and
- * transformed back once.
+ * channels swapped. The weight gradient is summed over all tiles before it is transformed back.
  */
 #pragma once
 
@@ -55,11 +54,10 @@ void conv_winograd_finish_weights(const struct conv *c, enum conv_winograd m,
                                   struct parallel_share share, const float *sums, float *dw,
                                   bool add);
 
-/* For images [0, images), by a team, each thread of which calls it. The transforms are shared by
- * tiles and channels, the products by register tiles of all positions, so that weights are made and
- * read once; or by tiles only, if the weights fit each core's cache and there are enough tiles. u,
- * or sums, is the team's memory of conv_winograd_team_floats, `own` the thread's; `work` is not
- * used. Other threads' results are complete after the next barrier. */
+/* For images [0, images), by a team. The transforms are shared by tiles and channels, the products
+ * by register tiles of all positions; or by tiles only, if the weights fit each core's cache and
+ * there are enough tiles. u, or sums, is the team's memory of conv_winograd_team_floats, `own` the
+ * thread's; `work` is not used. Other threads' results are complete after the next barrier. */
 size_t conv_winograd_team_floats(const struct conv *c, enum conv_winograd m, int images,
                                  int threads);
 size_t conv_winograd_own_floats(const struct conv *c, enum conv_winograd m);

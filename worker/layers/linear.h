@@ -1,6 +1,5 @@
-/* Fully connected layer: y = x W^T + b. x (n, in), W (out, in), b (out), y (n, out), row-major; by
- * OpenBLAS or the register tile, single-threaded. Each function computes a part of its result, for
- * sharing between threads. */
+/* Fully connected layer: y = x W^T + b. x (n, in), W (out, in), b (out), y (n, out), row-major,
+ * single-threaded. Each function computes a part of its result. */
 #pragma once
 
 #include <stdbool.h>
@@ -28,9 +27,9 @@ void linear_weight_gradients(const struct linear *l, const float *x, const float
 void linear_input_gradient(const struct linear *l, const float *w, const float *dy,
                            const struct parallel_block *of, float *dx);
 
-/* Inverted dropout (Srivastava et al. 2014): training zeroes some values and divides the others by
- * 1 - rate, so that evaluation does nothing. The choice is a function of an image's random stream:
- * the same in backward, in a resumed run and for any number of threads, without storing a mask. */
+/* Inverted dropout (Srivastava et al. 2014): training divides the values it keeps by 1 - rate. The
+ * choice is a function of an image's random stream, so that no mask is stored and it is the same in
+ * backward, in a resumed run and for any number of threads. */
 
 /* Processes one image in place: its values forward, its gradients backward. 0 <= rate < 1. */
 void dropout_apply(float *x, size_t count, double rate, struct rng stream);

@@ -3,10 +3,9 @@
  * machine and cached, because another choice gives other last bits.
  *
  * $XDG_CACHE_HOME/traind/winograd (or ~/.cache) has a file per processor model, engine, version,
- * shape and number of images. If two runs measure a shape at the same time, the first to finish
- * decides for both. Without a writable cache folder each run measures again; a choice needs a clear
- * margin, so two measurements rarely differ. Ties go to the direct convolution, then to the smaller
- * tile, which round less.
+ * shape and number of images; of two concurrent measurements the first to finish decides. Without a
+ * writable cache folder each run measures again; a choice needs a clear margin, so two measurements
+ * rarely differ. Ties go to the direct convolution, then to the smaller tile, which round less.
  */
 #pragma once
 
@@ -25,12 +24,11 @@ struct model_tuning {
 };
 
 /* Reads the choices for the model's shapes from the cache; measures missing ones in this thread
- * (0.3 s per shape with a core to itself) and stores them. Ignores config->tuning. problem (256
- * bytes): why nothing can be cached, or "". Without memory a shape gets none. */
+ * (0.3 s per shape) and stores them. Ignores config->tuning. problem (256 bytes): why nothing can
+ * be cached, or "". */
 void model_tune(const struct model_config *config, struct model_tuning *tuning, char *problem);
 
-/* Parses the output of model_tuning_to_text; ERR_INVALID unless it names exactly this model's
- * shapes. */
+/* Parses model_tuning_to_text's output; ERR_INVALID unless it names exactly this model's shapes */
 int model_tuning_take(const struct model_config *config, const char *text,
                       struct model_tuning *tuning, struct error *e);
 
@@ -41,6 +39,6 @@ void model_tune_all(const struct model_config *config, enum conv_winograd m,
 void model_tuning_apply(const struct model_tuning *tuning, struct conv *c);
 
 /* "56x64-64:4/4/4 28x128-128:4/4/2": size x input channels - output channels : tile of forward,
- * input gradient and weight gradient, 0 for none. from_text returns -1 for any other text. */
+ * input gradient and weight gradient, 0 for none. from_text returns -1 for other text. */
 void model_tuning_to_text(const struct model_tuning *tuning, char text[TUNING_TEXT_BYTES]);
 int model_tuning_from_text(const char *text, struct model_tuning *tuning);

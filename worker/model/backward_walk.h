@@ -1,6 +1,5 @@
-/* Order of the backward pass, from the classifier's input gradient through the blocks to the stem.
- * A template for both precisions: the includer defines `number`, TENSORS(owner) of a model, block
- * or unit, and the team bodies below. */
+/* The order of the backward pass. A template for both precisions: the includer defines `number`,
+ * TENSORS(owner) of a model, block or unit, and the team bodies below. */
 #pragma once
 
 #include "common/run/trace.h"

@@ -1,5 +1,4 @@
-/* Passes of a model with bf16 activations: from images to head, and from the head's gradient to the
- * images. Statistics, classifier and loss are shared with fp32. */
+/* Passes of a model with bf16 activations: from images to head, and back from its gradient */
 #pragma once
 
 #include "worker/model/units.h"

@@ -3,9 +3,9 @@
  * gradients and the operands of the convolutions are bf16 (layers/conv_bf16.h).
  *
  * All parameters are in one flat buffer in forward order, their gradients in a second one of the
- * same layout, so that an all-reduce bucket is a range of it; backward completes gradients from the
- * end of the buffer to its beginning. A third buffer has the running statistics. Layouts are the
- * engine's own; model_tensor_export/import convert to torchvision's (OIHW).
+ * same layout, which backward completes from its end: an all-reduce bucket is a range of it. A
+ * third buffer has the running statistics. model_tensor_export/import convert to torchvision's
+ * (OIHW).
  */
 #pragma once
 
@@ -22,13 +22,11 @@ float *model_stats(struct model *m);             /* running means and variances 
 size_t model_param_count(const struct model *m); /* floats, including padding */
 size_t model_stat_count(const struct model *m);
 
-/* Sets the size of images from now on: image_size, one of more_sizes, or eval_size. All sizes share
- * weights, statistics and gradients; each has its own plan of the arena and choice of kernels, made
- * by model_create. Not between model_forward and model_backward. */
+/* Sets the size of images from now on: image_size, one of more_sizes, or eval_size, each with its
+ * own plan of the arena and choice of kernels. Not between model_forward and model_backward. */
 void model_use_size(struct model *m, int image_size);
 
-/* Makes training use the running statistics, unchanged, instead of the batch's: for tests of
- * exactness and fine-tuning. */
+/* Makes training use the running statistics, unchanged: for tests of exactness and fine-tuning */
 void model_freeze_bn(struct model *m, bool frozen);
 
 size_t model_memory_bytes(const struct model *m); /* allocated by this model */

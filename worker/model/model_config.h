@@ -39,8 +39,7 @@ static inline struct arch_shape model_shape(const struct model_config *c)
     return (struct arch_shape){c->arch, c->stem, c->width, c->classes, c->image_size};
 }
 
-/* Called during backward: the gradients [offset, offset + count) are final. Ranges proceed from the
- * end of the buffer to its beginning, without holes. */
+/* Called during backward, from the buffer's end on: gradients [offset, offset + count) are final */
 typedef void model_grads_ready(size_t offset, size_t count, void *context);
 
 /* See model_draw */

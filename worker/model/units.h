@@ -1,12 +1,11 @@
 /*
- * Internal structures of a model. A model of the residual family is a list of units (convolution +
- * batch norm), grouped into residual blocks, after a stem and before an average pool and a
- * classifier.
+ * Internal structures of a model: units (convolution + batch norm), grouped into residual blocks,
+ * after a stem and before an average pool and a classifier.
  *
- * Shapes: N = batch. A unit's z (N, out, out, C) is the convolution's output, y the activation
- * after batch norm and ReLU. The last unit of a block and its downsample unit have no y: the
- * block's `out` = relu(bn(z) + shortcut). All of these share one arena by lifetime:
- * common/net/activations.h plans which are kept and which are recomputed.
+ * A unit's z (N, out, out, C) is the convolution's output, y the activation after batch norm and
+ * ReLU. The last unit of a block and its downsample unit have no y: the block's `out` = relu(bn(z)
+ * + shortcut). All share one arena by lifetime: common/net/activations.h plans which are kept and
+ * which are recomputed.
  */
 #pragma once
 
@@ -111,9 +110,8 @@ struct model {
     struct model_draw draw;
 };
 
-/* Zeroed, 64-byte aligned memory, counted in memory_bytes; NULL with *e filled. Of shared memory
- * each thread first writes an equal part. model_count_memory counts p, and sets the error if p is
- * NULL. */
+/* Zeroed, 64-byte aligned, counted in memory_bytes; NULL with *e filled. Of shared memory each
+ * thread first writes an equal part. */
 void *model_allocate(struct model *m, size_t bytes, struct error *e);
 void *model_allocate_shared(struct model *m, size_t bytes, struct error *e);
 void *model_count_memory(struct model *m, void *p, size_t bytes, struct error *e);
@@ -234,13 +232,11 @@ static inline const char *model_trace_category(const struct model *m)
     return m->evaluating ? "predict" : "forward";
 }
 
-/* Before and after passes over the images. After a barrier each thread finishes its share of the
- * channels, adding the sums of all lanes in order, and then clears them (not in
- * unit_finish_gradients, because a shortcut's come from the same lanes). */
+/* Before and after passes over the images. After a barrier each thread adds the sums of all lanes
+ * for its share of the channels, in order, and then clears them. */
 void unit_clear_sums(struct model *m, const struct unit *u, struct parallel_share share);
 void unit_finish_statistics(struct model *m, struct unit *u, int n, struct parallel_share share);
 void unit_use_running_statistics(struct model *m, struct unit *u);
-/* Gradients of gamma and beta, and ga, gb, gc, from square_sum, or for a shortcut from
- * branch_sum. */
+/* Gradients of gamma and beta, and ga, gb, gc, from square_sum, or branch_sum for a shortcut */
 void unit_finish_gradients(struct model *m, struct unit *u, int n, bool shortcut, bool accumulate,
                            struct parallel_share share);

@@ -1,5 +1,4 @@
-/* Named tensors of a model, and their files: safetensors with torchvision's names and shapes, for
- * load_state_dict and published checkpoints. */
+/* Named tensors of a model, and their safetensors files with torchvision's names and shapes */
 #pragma once
 
 #include "common/run/safetensors.h"
@@ -37,27 +36,24 @@ void weights_lay_out(struct model *m);
 
 /* ---- files */
 
-/* Writes all tensors and, as torch does, a num_batches_tracked (0) per batch norm: 320 for a
- * ResNet-50. */
+/* Writes all tensors and, as torch does, a num_batches_tracked (0) per batch norm */
 int model_save(const struct model *m, const char *path, const struct safetensors_meta *meta,
                size_t meta_count, struct error *e);
 
-/* Reads them; num_batches_tracked may be missing. The error lists the names that are missing,
- * unknown or of another shape (the first ten); the model is then unchanged. */
+/* Reads them; num_batches_tracked may be missing. The error lists the first ten missing, unknown or
+ * misshapen names; the model is then unchanged. */
 int model_load(struct model *m, const char *path, struct error *e);
 
 /* From an open file; path is for messages. */
 int model_load_file(struct model *m, struct safetensors *file, const char *path, struct error *e);
 
-/* A buffer with the layout of model_params, such as velocities. Its tensors are called
- * "NAME.conv1.weight", or as the model's for "" */
+/* A buffer laid out as model_params; tensors are "NAME.conv1.weight", or as the model's for "" */
 struct model_buffer {
     const char *name; /* at most 16 bytes */
     float *data;
 };
 
-/* Writes buffers to a file, or reads them back bit for bit. After an error their content is
- * undefined. */
+/* Writes buffers to a file, or reads them back bit for bit (undefined after an error) */
 int model_save_buffers(const struct model *m, const struct model_buffer *buffers, size_t count,
                        const char *path, const struct safetensors_meta *meta, size_t meta_count,
                        struct error *e);

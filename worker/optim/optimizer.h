@@ -15,7 +15,7 @@ int optimizer_create(struct model *m, const struct job_spec *spec, struct optimi
 void optimizer_destroy(struct optimizer *o); /* NULL is fine */
 
 /* Updates the parameters from the gradients, which it first divides by loss_scale. Returns the sum
- * of the squared gradients, without decay. The bits do not depend on the number of threads. */
+ * of the squared gradients. The bits do not depend on the number of threads. */
 double optimizer_step(struct optimizer *o, double lr);
 
 /* Start of a resumed run: steps done, and the rate of the last one. Call on every rank. */
@@ -25,8 +25,7 @@ void optimizer_set_place(struct optimizer *o, int64_t steps, double last_lr);
 size_t optimizer_states(const struct optimizer *o);
 float *optimizer_state(struct optimizer *o, size_t i);
 
-/* Writes the state as "exp_avg.NAME" and so on, in torchvision's shapes, to a safetensors file,
- * with the optimiser's name and the step; reads it back, bit for bit. ERR_CONFLICT for another
- * optimiser's. */
+/* Writes the state as "exp_avg.NAME" and so on, in torchvision's shapes, with the optimiser's name
+ * and the step; reads it back, bit for bit. ERR_CONFLICT for another optimiser's. */
 int optimizer_save(struct optimizer *o, int64_t step, const char *path, struct error *e);
 int optimizer_load(struct optimizer *o, const char *path, struct error *e);

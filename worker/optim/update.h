@@ -1,11 +1,9 @@
 /*
- * Arithmetic of the optimisers on a range of weights. Their names, formulas and state:
- * common/job/recipe/optimizers.h.
+ * Arithmetic of the optimisers (common/job/recipe/optimizers.h) on a range of weights.
  *
  * Weight decay applies to the weights of convolutions and of the classifier, and to the
- * classifier's bias (PyTorch's default); to gamma and beta of batch norm only with decay_bn; never
- * to running statistics. LARS treats the classifier's bias like gamma and beta: no decay (with
- * decay_bn they all decay) and trust 1.
+ * classifier's bias (as PyTorch); to gamma and beta of batch norm only with decay_bn. LARS treats
+ * the classifier's bias like gamma and beta: no decay (with decay_bn they all decay) and trust 1.
  */
 #pragma once
 

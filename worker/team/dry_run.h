@@ -1,6 +1,6 @@
 /* Counts the work of threads without doing it. While a thread's dry_run is set, the kernels it
- * calls add up their work and touch no memory, and barriers return at once. So the shares of any
- * number of threads can be counted one after another, by the code that makes the shares. */
+ * calls add up their work and touch no memory, and barriers return at once: so the code that makes
+ * the shares counts them, for any number of threads. */
 #pragma once
 
 #include <stdbool.h>
@@ -48,8 +48,7 @@ static inline bool dry_run_moves_bf16(size_t numbers)
     return dry_run;
 }
 
-/* Observes the teams of its thread when they end: the counted shares (dry), or the time the team
- * took. */
+/* Observes its thread's teams when they end: the counted shares (dry), or the time the team took */
 struct team_watch {
     bool dry;
     void (*team)(int parts, const struct dry_run *shares, double seconds, void *context);

@@ -1,7 +1,6 @@
-/* Memory for large arrays, on huge pages if Linux grants them on request
- * (/sys/kernel/mm/transparent_hugepage/enabled: madvise or always): otherwise a matrix whose rows
- * are kilobytes apart needs a translation per row. While a step is only counted
- * (worker/team/dry_run.h) it is neither written nor zeroed. */
+/* Memory for large arrays, on huge pages if Linux grants them on request: otherwise a matrix whose
+ * rows are kilobytes apart needs a translation per row. During a dry run (dry_run.h) it is neither
+ * written nor zeroed. */
 #pragma once
 
 #include <stddef.h>
@@ -14,9 +13,9 @@ struct memory_extent {
     size_t offset, bytes;
 };
 
-/* As memory_allocate, but thread t of a team writes the t-th of the equal parts of each extent
- * first. Linux places a page on the socket of the thread that first writes to it, permanently. If
- * extents overlap the first one counts; the rest of the memory is not zeroed. */
+/* As memory_allocate, but thread t of a team first writes the t-th of the equal parts of each
+ * extent: Linux places a page on the socket of the thread that first writes to it. If extents
+ * overlap the first one counts; the rest of the memory is not zeroed. */
 void *memory_allocate_shared(size_t bytes, const struct memory_extent *extents, int count,
                              int threads);
 

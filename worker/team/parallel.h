@@ -2,10 +2,9 @@
  * Work sharing and synchronisation of a rank's threads.
  *
  * A pass consists of equal units in a fixed order (register tiles of a product row by row, tiles of
- * pixels by blocks of channels, channels); thread t of T gets the units [U t / T, U (t + 1) / T).
- * Shares are contiguous and differ by one unit at most, so the largest is at most 1 + T / U of the
- * mean: 1.03 from 34 units a thread on. The split depends on U and T only, and reductions go
- * through the threads in order, so the same number of threads yields the same bits.
+ * pixels by blocks of channels, channels); thread t of T gets the units [U t / T, U (t + 1) / T):
+ * the largest share is at most 1 + T / U of the mean. The split depends on U and T only, and
+ * reductions go through the threads in order, so the same number of threads yields the same bits.
  */
 #pragma once
 
@@ -60,14 +59,12 @@ struct parallel_block {
 
 enum { PARALLEL_BLOCKS = 3 };
 
-/* Makes the blocks of a share of rows x columns units, counted row by row: the end of a row, whole
- * rows, the beginning of a row. Returns their number. */
+/* Makes the blocks of a share of rows x columns units, counted row by row. Returns their number. */
 int parallel_blocks(size_t rows, size_t columns, struct parallel_share share,
                     struct parallel_block block[PARALLEL_BLOCKS]);
 
 /* As parallel_blocks, in elements: rows in `row_units` groups that differ by one at most (row_units
- * <= rows), columns in blocks of `width`, the last of which may be narrower. Larger groups count
- * for more. */
+ * <= rows), columns in blocks of `width`, the last perhaps narrower. */
 int parallel_matrix(size_t rows, size_t row_units, size_t columns, size_t width,
                     struct parallel_share share, struct parallel_block block[PARALLEL_BLOCKS]);
 
@@ -76,8 +73,8 @@ int parallel_matrix(size_t rows, size_t row_units, size_t columns, size_t width,
 typedef void parallel_team_body(struct parallel_share share, void *context);
 
 /* Calls body in each thread of a team and waits. Flushes denormals to zero inside (and afterwards
- * in the calling thread, which is part 0): fading gradients become denormals, which cost a hundred
- * cycles each. If the system provides fewer threads, shares are of those. */
+ * in the calling thread, part 0): they cost a hundred cycles. Shares are of the threads that
+ * started. */
 void parallel_team(int threads, parallel_team_body *body, void *context);
 
 /* Call in a body: waits until all threads of the team are here; their writes are visible
@@ -88,9 +85,9 @@ void parallel_barrier(struct parallel_share share);
  *
  * A disturbed or slower core makes all others wait at the next barrier. So a share of a long pass
  * is cut into pieces, each half as large as the one before (the last two are equal); a thread works
- * on its own pieces, then on those that others have not begun. Piece boundaries depend on the
- * numbers of threads and units only, and sums are taken piece by piece, in lanes that are added in
- * order, so the same number of threads still yields the same bits. */
+ * on its own, then on those that others have not begun. Pieces depend on the numbers of threads and
+ * units only, and their sums are taken in lanes that are added in order: the same number of threads
+ * still yields the same bits. */
 enum { PARALLEL_PIECES = 5 };
 
 struct parallel_piece {
@@ -112,9 +109,8 @@ struct parallel_piece parallel_piece(struct parallel_share home, int number, int
 
 typedef void parallel_piece_body(const struct parallel_piece *piece, void *context);
 
-/* Call in a body, in all threads of the team with the same `grains`: works on pieces until all have
- * been begun. Other threads' results are complete after the next barrier. `context` may differ
- * between threads, for example to name a thread's own memory. */
+/* Call in a body, in all threads with the same `grains`: works on pieces until all have been begun.
+ * Others' results are complete after the next barrier. Threads may have their own `context`. */
 void parallel_take(struct parallel_share share, size_t grains, parallel_piece_body *body,
                    void *context);
 
@@ -134,10 +130,9 @@ void parallel_run(int threads, int items, parallel_body *body, void *context);
 
 /* ---- helper threads, which decode images or watch */
 
-/* Starts a thread that may run on any CPU of the rank and takes no signals. A thread inherits its
- * creator's CPUs, and OMP_PROC_BIND binds that one to the first of OpenMP's places, so all helpers
- * would otherwise share a core with a compute thread. name: at most 15 bytes. Returns 0 or an errno
- * value. */
+/* Starts a thread that may run on any CPU of the rank and takes no signals: otherwise all helpers
+ * would inherit the CPU that OMP_PROC_BIND bound their creator to. name: at most 15 bytes. Returns
+ * 0 or an errno value. */
 int helper_thread_start(pthread_t *thread, const char *name, void *(*run)(void *), void *argument);
 
 /* Sets *cpus to the CPUs of all of OpenMP's places and returns their number; 0 if OpenMP does not
