@@ -150,10 +150,10 @@ static void evaluate_predict_batch(struct run *r, const struct loader_batch *b,
     size_t classes = (size_t)s->model.classes, floats = evaluate_eval_image_floats(s);
     size_t bytes = b->images_bf16 ? sizeof(bf16) : sizeof(float);
     const char *all = b->images_bf16 ? (const char *)b->images_bf16 : (const char *)b->images;
-    int most = evaluate_images_at_once(s);
+    int max = evaluate_images_at_once(s);
 
-    for (int from = 0; from < b->n; from += most) {
-        int n = b->n - from < most ? b->n - from : most;
+    for (int from = 0; from < b->n; from += max) {
+        int n = b->n - from < max ? b->n - from : max;
         size_t at = (size_t)from * classes;
         const char *images = all + (size_t)from * floats * bytes;
         model_predict(r->model, images, n, to->logits + at);
@@ -177,9 +177,9 @@ static int evaluate_allocate_eval_buffers(const struct job_spec *s, struct eval_
                                           struct error *e)
 {
     size_t logits = (size_t)s->eval.batch * (size_t)s->model.classes * sizeof *b->logits;
-    size_t most = (size_t)(evaluate_images_at_once(s) < s->eval.batch ? evaluate_images_at_once(s)
-                                                                      : s->eval.batch);
-    size_t bytes = most * evaluate_eval_image_floats(s) * sizeof(float);
+    size_t max = (size_t)(evaluate_images_at_once(s) < s->eval.batch ? evaluate_images_at_once(s)
+                                                                     : s->eval.batch);
+    size_t bytes = max * evaluate_eval_image_floats(s) * sizeof(float);
 
     *b = (struct eval_buffers){.logits = malloc(logits)};
     if (s->eval.flip) {

@@ -37,14 +37,14 @@ static void gemm_reserve_one(struct parallel_share share, void *context)
 int gemm_reserve(int threads, struct error *e)
 {
     size_t bytes = (size_t)threads * BUFFER_BYTES, square = (size_t)PRODUCT_SIDE * PRODUCT_SIDE;
-    void *room = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
-                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
-    if (room == MAP_FAILED)
+    if (memory == MAP_FAILED)
         return error_set(e, ERR_NO_MEMORY,
                          "no memory for the buffers of OpenBLAS: %d x %zu MiB of address space",
                          threads, BUFFER_BYTES >> 20);
-    munmap(room, bytes);
+    munmap(memory, bytes);
     float *squares = calloc((size_t)threads + 1, square * sizeof *squares);
     if (!squares)
         return error_set(e, ERR_NO_MEMORY, "no memory for a product of matrices");

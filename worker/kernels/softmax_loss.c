@@ -15,7 +15,7 @@ static int softmax_loss_largest(const float *x, int n)
 }
 
 /* own: logit of the label, or the weighted mean of two labels' */
-static double loss_of_row(const float *x, int classes, double own, double smoothing, float *p)
+static double loss_of_row(const float *x, int classes, double at_label, double smoothing, float *p)
 {
     double top = x[softmax_loss_largest(x, classes)], sum = 0, all = 0;
 
@@ -28,7 +28,7 @@ static double loss_of_row(const float *x, int classes, double own, double smooth
     for (int j = 0; j < classes; j++)
         p[j] = (float)(p[j] / sum);
     /* -log p_j = log sum - (x_j - top) */
-    return log(sum) - (1 - smoothing) * (own - top) - smoothing * all / classes;
+    return log(sum) - (1 - smoothing) * (at_label - top) - smoothing * all / classes;
 }
 
 static struct softmax_row softmax_loss_make_row(const float *logits, const int32_t *labels, int n,
@@ -36,13 +36,13 @@ static struct softmax_row softmax_loss_make_row(const float *logits, const int32
                                                 float *probabilities)
 {
     const float *x = logits + (size_t)i * (size_t)classes;
-    double own = x[labels[i]];
+    double at_label = x[labels[i]];
 
     if (lambda < 1)
-        own = lambda * own + (1 - lambda) * x[labels[n - 1 - i]];
+        at_label = lambda * at_label + (1 - lambda) * x[labels[n - 1 - i]];
     int correct = softmax_loss_largest(x, classes) == labels[lambda < 0.5 ? n - 1 - i : i];
     double loss =
-        loss_of_row(x, classes, own, smoothing, probabilities + (size_t)i * (size_t)classes);
+        loss_of_row(x, classes, at_label, smoothing, probabilities + (size_t)i * (size_t)classes);
     return (struct softmax_row){loss, correct};
 }
 

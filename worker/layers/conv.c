@@ -47,12 +47,12 @@ static size_t conv_rows_of_tile(const struct conv *c)
 /* The transformed weights (or their gradient), then the tiles. */
 static size_t conv_winograd_scratch_floats(const struct conv *c)
 {
-    size_t most = 0;
+    size_t max = 0;
     for (int i = 0; i < CONV_DIRECTIONS; i++)
         if (c->winograd[i])
-            most = size_max(most, conv_winograd_weights_floats(c, c->winograd[i]) +
-                                      conv_winograd_work_floats(c, c->winograd[i]));
-    return most;
+            max = size_max(max, conv_winograd_weights_floats(c, c->winograd[i]) +
+                                    conv_winograd_work_floats(c, c->winograd[i]));
+    return max;
 }
 
 size_t conv_scratch_floats(const struct conv *c)
@@ -699,11 +699,11 @@ static size_t conv_team_data_floats(const struct conv *c)
 
 static size_t conv_team_tile_own_floats(const struct conv *c)
 {
-    size_t most = size_max(conv_team_data_floats(c), conv_gathered_floats(c));
+    size_t max = size_max(conv_team_data_floats(c), conv_gathered_floats(c));
 
     if (conv_reads_in_place(c))
-        return most;
-    return size_max(most, conv_team_product_floats(c, &c->window, (size_t)c->out_channels));
+        return max;
+    return size_max(max, conv_team_product_floats(c, &c->window, (size_t)c->out_channels));
 }
 
 /* dx separate from dw, if not computed row by row with it; with Winograd dw comes first. */
@@ -756,27 +756,27 @@ void conv_backward_team(const struct conv *c, const struct conv_backward *b, int
 
 size_t conv_team_floats(const struct conv *c, int images, int threads)
 {
-    size_t most = conv_weights(c);
+    size_t max = conv_weights(c);
 
     if (c->algorithm == CONV_GROUPED)
         return conv_grouped_team_floats(c);
     for (int i = 0; i < CONV_DIRECTIONS; i++)
         if (c->winograd[i])
-            most = size_max(most, conv_winograd_team_floats(c, c->winograd[i], images, threads));
-    return most;
+            max = size_max(max, conv_winograd_team_floats(c, c->winograd[i], images, threads));
+    return max;
 }
 
 size_t conv_own_floats(const struct conv *c)
 {
-    size_t sums = conv_sums_floats(), most;
+    size_t sums = conv_sums_floats(), max;
 
     if (c->algorithm == CONV_GROUPED)
         return conv_grouped_own_floats(c);
     if (conv_may_sum_whole(c))
         sums = size_max(sums, conv_sums_whole_floats(c));
-    most = conv_team_tile_own_floats(c) + sums;
+    max = conv_team_tile_own_floats(c) + sums;
     for (int i = 0; i < CONV_DIRECTIONS; i++)
         if (c->winograd[i])
-            most = size_max(most, conv_winograd_own_floats(c, c->winograd[i]));
-    return most;
+            max = size_max(max, conv_winograd_own_floats(c, c->winograd[i]));
+    return max;
 }

@@ -487,14 +487,14 @@ static size_t conv_bf16_backward_begin_sums(const struct bf16_sums *w)
 
 static void conv_bf16_backward_sum_weights(const struct bf16_sums *w)
 {
-    size_t most = conv_bf16_backward_begin_sums(w);
+    size_t max = conv_bf16_backward_begin_sums(w);
 
-    for (size_t k0 = 0; k0 < w->positions; k0 += most)
+    for (size_t k0 = 0; k0 < w->positions; k0 += max)
         for (size_t j = 0; j < w->g->co / 32; j++) {
             struct bf16_tap t = {0};
             do
                 conv_bf16_backward_sum_tap(w, t, j, 0, w->g->gi, k0,
-                                           size_min(w->positions - k0, most), w->add || k0);
+                                           size_min(w->positions - k0, max), w->add || k0);
             while (bf16_next_tap(w->g, &t));
         }
 }
@@ -503,11 +503,11 @@ static void conv_bf16_backward_sum_weights(const struct bf16_sums *w)
 static void conv_bf16_backward_sum_blocks(const struct bf16_sums *w, struct parallel_range blocks)
 {
     const struct bf16_grid *g = w->g;
-    size_t most = conv_bf16_backward_begin_sums(w), rows = g->gi / 32, panels = g->co / 32;
+    size_t max = conv_bf16_backward_begin_sums(w), rows = g->gi / 32, panels = g->co / 32;
     bool by_rows = rows > panels;
     size_t inner = by_rows ? panels : rows, u = 0;
 
-    for (size_t k0 = 0; k0 < w->positions; k0 += most, u = 0)
+    for (size_t k0 = 0; k0 < w->positions; k0 += max, u = 0)
         for (size_t outer = 0; outer < rows * panels / inner; outer++) {
             struct bf16_tap t = {0};
             do
@@ -515,7 +515,7 @@ static void conv_bf16_backward_sum_blocks(const struct bf16_sums *w, struct para
                     if (u >= blocks.first && u < blocks.end) {
                         size_t i = 32 * (by_rows ? outer : k), j = by_rows ? k : outer;
                         conv_bf16_backward_sum_tap(w, t, j, i, i + 32, k0,
-                                                   size_min(w->positions - k0, most), w->add || k0);
+                                                   size_min(w->positions - k0, max), w->add || k0);
                     }
             while (bf16_next_tap(g, &t));
         }

@@ -205,16 +205,16 @@ static void conv_phases_run_lines(const struct gather *g, const struct parallel_
 static void phases_piece(const struct parallel_piece *piece, void *context)
 {
     const struct gather *g = context;
-    size_t ci = (size_t)g->c->window.channels, most = conv_phases_lines_at_once(g->c);
+    size_t ci = (size_t)g->c->window.channels, max = conv_phases_lines_at_once(g->c);
     struct parallel_block block[PARALLEL_BLOCKS];
     int blocks = parallel_matrix(g->lines, g->lines, ci, g->packed ? tile_columns() : ci,
                                  parallel_piece_share(piece), block);
 
     for (int i = 0; i < blocks; i++)
-        for (size_t line = 0; line < block[i].rows; line += most) {
+        for (size_t line = 0; line < block[i].rows; line += max) {
             struct parallel_block of = block[i];
             of.row += line;
-            of.rows = size_min(block[i].rows - line, most);
+            of.rows = size_min(block[i].rows - line, max);
             conv_phases_run_lines(g, &of);
         }
 }
@@ -222,12 +222,12 @@ static void phases_piece(const struct parallel_piece *piece, void *context)
 void conv_phases_data(const struct conv *c, const struct conv_backward *b, int images,
                       struct parallel_share share, const float *packed, float *own)
 {
-    size_t most = conv_phases_lines_at_once(c), rows = most * conv_phases_lines(&c->window);
+    size_t max = conv_phases_lines_at_once(c), rows = max * conv_phases_lines(&c->window);
     struct gather g = {c,      b,
                        packed, conv_phases_lines(&c->window) * (size_t)images,
                        own,    own + rows * phase_taps(&c->window) * (size_t)c->out_channels};
 
-    parallel_take(share, g.lines / (size_t)share.parts / most, phases_piece, &g);
+    parallel_take(share, g.lines / (size_t)share.parts / max, phases_piece, &g);
 }
 
 size_t conv_phases_floats(const struct conv *c)

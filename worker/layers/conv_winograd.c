@@ -398,7 +398,7 @@ static void conv_winograd_set_own_group(struct sizes *s)
 }
 
 /* As much as the threads' caches hold, because each group costs two barriers; equal sizes. */
-static size_t conv_winograd_most_team_tiles(const struct sizes *s, int threads)
+static size_t conv_winograd_max_team_tiles(const struct sizes *s, int threads)
 {
     size_t bytes = (size_t)threads * TEAM_WORK_BYTES;
     if (bytes < LARGE_WORK_BYTES)
@@ -411,9 +411,9 @@ static size_t conv_winograd_most_team_tiles(const struct sizes *s, int threads)
 
 static void conv_winograd_set_team_group(struct sizes *s, int images, int threads)
 {
-    size_t most = conv_winograd_most_team_tiles(s, threads),
+    size_t max = conv_winograd_max_team_tiles(s, threads),
            all = conv_winograd_image_tiles(s) * (size_t)images;
-    size_t groups = (all + most - 1) / most;
+    size_t groups = (all + max - 1) / max;
 
     conv_winograd_set_group(s, (all + groups - 1) / groups);
 }
@@ -428,7 +428,7 @@ size_t conv_winograd_team_floats(const struct conv *c, enum conv_winograd m, int
 {
     struct sizes s = winograd_sizes(c, m, false);
 
-    conv_winograd_set_group(&s, size_min(conv_winograd_most_team_tiles(&s, threads),
+    conv_winograd_set_group(&s, size_min(conv_winograd_max_team_tiles(&s, threads),
                                          conv_winograd_image_tiles(&s) * (size_t)images));
     return s.positions * s.weights_step + conv_winograd_transform_floats(&s);
 }
@@ -471,9 +471,9 @@ static void conv_winograd_products_piece(const struct parallel_piece *piece, voi
     for (int k = 0; k < parts; k++)
         for (size_t at = part[k].row, end = at + part[k].rows, count; at < end; at += count) {
             size_t first = rows * part[k].column / tiles;
-            size_t behind = rows * (part[k].column + part[k].columns) / tiles;
+            size_t after = rows * (part[k].column + part[k].columns) / tiles;
             count = size_min(end - at, panels - at % panels);
-            t->make(t, &(struct product){at / panels, first, behind - first,
+            t->make(t, &(struct product){at / panels, first, after - first,
                                          at % panels * tile_columns(), count * tile_columns()});
         }
 }

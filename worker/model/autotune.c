@@ -97,14 +97,14 @@ static float *autotune_filled(size_t floats)
 
 static size_t autotune_most_scratch(struct conv c)
 {
-    size_t most = 0;
+    size_t max = 0;
     for (int i = 0; i < WAYS; i++) {
         for (int k = 0; k < CONV_DIRECTIONS; k++)
             c.winograd[k] = ways[i];
         size_t floats = conv_scratch_floats(&c);
-        most = floats > most ? floats : most;
+        max = floats > max ? floats : max;
     }
-    return most;
+    return max;
 }
 
 static bool autotune_make_trial(struct trial *t)
@@ -316,13 +316,13 @@ static bool autotune_has_shape(const struct model_tuning *tuning, const struct t
 int model_tuning_take(const struct model_config *config, const char *text,
                       struct model_tuning *tuning, struct error *e)
 {
-    struct model_tuning own;
+    struct model_tuning self;
 
-    autotune_list_shapes(config, &own);
+    autotune_list_shapes(config, &self);
     if (model_tuning_from_text(text, tuning))
         return error_set(e, ERR_INVALID, "model.winograd_tiles cannot be read");
-    for (int i = 0; i < own.count; i++) {
-        const struct tuned_shape *s = &own.shapes[i];
+    for (int i = 0; i < self.count; i++) {
+        const struct tuned_shape *s = &self.shapes[i];
         if (!autotune_has_shape(tuning, s))
             return error_set(e, ERR_INVALID,
                              "model.winograd_tiles does not name the convolution %dx%d-%d of this "
@@ -331,7 +331,7 @@ int model_tuning_take(const struct model_config *config, const char *text,
     }
     for (int i = 0; i < tuning->count; i++) {
         const struct tuned_shape *s = &tuning->shapes[i];
-        if (!autotune_has_shape(&own, s))
+        if (!autotune_has_shape(&self, s))
             return error_set(e, ERR_INVALID,
                              "model.winograd_tiles names the convolution %dx%d-%d, which this "
                              "network does not compute so",

@@ -49,16 +49,16 @@ static void bf16_pack_weights(struct model *m, const struct unit *u, enum conv_d
 static void bf16_take_sums(size_t row, size_t rows, void *context)
 {
     struct forward_pass *p = context;
-    struct lane *lane = model_lane(p->m);
+    struct thread_accumulator *sums = model_accumulator(p->m);
     size_t c = unit_channels(p->u);
     const bf16 *z = p->u->half.z + row * c;
     double piece = trace_begin();
 
-    if (lane->rows[0] == 0 && !dry_run)
-        bf16_to_floats(z, c, lane->shift);
+    if (sums->rows[0] == 0 && !dry_run)
+        bf16_to_floats(z, c, sums->shift);
     for (size_t j = 0; j < c && !dry_run; j++)
-        lane->rows[j] += (double)rows;
-    batchnorm_bf16_sums(z, rows, c, lane->shift, lane->sum, lane->square_sum);
+        sums->rows[j] += (double)rows;
+    batchnorm_bf16_sums(z, rows, c, sums->shift, sums->sum, sums->square_sum);
     trace_part(piece, TRACE_NORM);
 }
 
@@ -235,8 +235,8 @@ static void bf16_make_dz(size_t row, size_t rows, void *context)
     trace_part(piece, TRACE_NORM);
 }
 
-static void bf16_finish_rows(const struct target *t, struct lane *l, bf16 *g, size_t row,
-                             size_t rows)
+static void bf16_finish_rows(const struct target *t, struct thread_accumulator *l, bf16 *g,
+                             size_t row, size_t rows)
 {
     const struct unit *u = t->unit;
     size_t c = unit_channels(u), at = row * c;
@@ -256,7 +256,7 @@ static void bf16_finish_dx(size_t row, size_t rows, void *context)
 {
     const struct pass *p = context;
     double piece = trace_begin();
-    bf16_finish_rows(&p->target, model_lane(p->m), p->dx, row, rows);
+    bf16_finish_rows(&p->target, model_accumulator(p->m), p->dx, row, rows);
     trace_part(piece, TRACE_NORM);
 }
 
@@ -387,12 +387,12 @@ static void walk_spread_average(struct parallel_share share, void *context)
     struct model *m = p->m;
     size_t pixels = unit_pixels(p->target.unit), c = unit_channels(p->target.unit), step;
     struct parallel_range rows = parallel_range((size_t)m->n * pixels, share);
-    struct lane *lane = model_lane(m);
+    struct thread_accumulator *sums = model_accumulator(m);
 
     for (size_t row = rows.first; row < rows.end; row += step) {
         step = rows.end - row < pixels ? rows.end - row : pixels;
         pool_bf16_average_backward(m->d_head, row, row + step, (int)pixels, c, p->dx);
-        bf16_finish_rows(&p->target, lane, p->dx, row, step);
+        bf16_finish_rows(&p->target, sums, p->dx, row, step);
     }
     walk_finish_target(p, share);
 }
@@ -403,12 +403,12 @@ static void walk_spread_maxima(struct parallel_share share, void *context)
     struct model *m = p->m;
     size_t in = (size_t)m->layout->pool.in;
     struct parallel_range lines = parallel_range((size_t)m->n * in, share);
-    struct lane *lane = model_lane(m);
+    struct thread_accumulator *sums = model_accumulator(m);
 
     for (size_t line = lines.first; line < lines.end; line++) {
         pool_bf16_max_backward(&m->layout->pool, p->g, m->layout->tap, line * in, (line + 1) * in,
                                p->dx);
-        bf16_finish_rows(&p->target, lane, p->dx, line * in, in);
+        bf16_finish_rows(&p->target, sums, p->dx, line * in, in);
     }
     walk_finish_target(p, share);
 }

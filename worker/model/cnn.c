@@ -214,7 +214,7 @@ static void cnn_finish_bias(const struct pass *p, struct parallel_share share)
     for (size_t j = mine.first; j < mine.end && !dry_run; j++) {
         double sum = p->accumulate ? d_bias[j] : 0;
         for (int i = 0; i < parallel_lanes(share.parts); i++)
-            sum += p->m->lanes[i].sum[j];
+            sum += p->m->accumulators[i].sum[j];
         d_bias[j] = (float)sum;
     }
     unit_clear_sums(p->m, p->u, share);
@@ -227,7 +227,7 @@ static void cnn_pool_back(struct parallel_share share, void *context)
     const struct cnn *c = p->m->cnn;
     const struct window *w = &c->pools[p->s];
     const struct batchnorm_branch none[2] = {{0}};
-    struct lane *lane = model_lane(p->m);
+    struct thread_accumulator *sums = model_accumulator(p->m);
     size_t in = (size_t)w->in, line_floats = in * unit_channels(p->u);
     struct parallel_range lines = parallel_range((size_t)p->m->n * in, share);
 
@@ -237,7 +237,7 @@ static void cnn_pool_back(struct parallel_share share, void *context)
         struct batchnorm_mask mask = {.y = p->u->z + line * line_floats};
         pool_max_backward(w, c->d_pooled, c->tap[p->s], line, end, p->u->g);
         batchnorm_mask_sums(g, &mask, (end - line) * in, unit_channels(p->u), unit_channels(p->u),
-                            none, lane->sum);
+                            none, sums->sum);
     }
     parallel_barrier(share);
     cnn_finish_bias(p, share);

@@ -21,7 +21,8 @@ struct forward_pass {
 };
 
 /* The first row of a channel becomes its shift. */
-static void forward_count_rows(struct lane *l, const float *z, const struct parallel_block *part)
+static void forward_count_rows(struct thread_accumulator *l, const float *z,
+                               const struct parallel_block *part)
 {
     for (size_t j = 0; j < part->columns && !dry_run; j++) {
         size_t channel = part->column + j;
@@ -34,14 +35,14 @@ static void forward_count_rows(struct lane *l, const float *z, const struct para
 static void forward_take_sums(const struct parallel_block *part, void *context)
 {
     struct forward_pass *p = context;
-    struct lane *lane = model_lane(p->m);
+    struct thread_accumulator *sums = model_accumulator(p->m);
     size_t c = unit_channels(p->u), column = part->column;
     const float *z = p->u->z + part->row * c + column;
     double piece = trace_begin();
 
-    forward_count_rows(lane, z, part);
-    batchnorm_sums(z, part->rows, part->columns, c, lane->shift + column, lane->sum + column,
-                   lane->square_sum + column);
+    forward_count_rows(sums, z, part);
+    batchnorm_sums(z, part->rows, part->columns, c, sums->shift + column, sums->sum + column,
+                   sums->square_sum + column);
     trace_part(piece, TRACE_NORM);
 }
 
@@ -327,7 +328,7 @@ static void backward_make_dz(const struct parallel_block *part, void *context)
     trace_part(piece, TRACE_NORM);
 }
 
-static void backward_finish_rows(const struct target *t, struct lane *l, float *g,
+static void backward_finish_rows(const struct target *t, struct thread_accumulator *l, float *g,
                                  const struct parallel_block *part)
 {
     const struct unit *u = t->unit;
@@ -348,7 +349,7 @@ static void backward_finish_dx(const struct parallel_block *part, void *context)
 {
     const struct pass *p = context;
     double piece = trace_begin();
-    backward_finish_rows(&p->target, model_lane(p->m), p->dx, part);
+    backward_finish_rows(&p->target, model_accumulator(p->m), p->dx, part);
     trace_part(piece, TRACE_NORM);
 }
 
@@ -502,8 +503,8 @@ static void backward_run_classifier(struct model *m, double scale, bool accumula
 
 static size_t backward_rows_of_image(size_t row, size_t end, size_t pixels)
 {
-    size_t behind = (row / pixels + 1) * pixels;
-    return (behind < end ? behind : end) - row;
+    size_t after = (row / pixels + 1) * pixels;
+    return (after < end ? after : end) - row;
 }
 
 static void backward_average_piece(const struct parallel_piece *piece, void *context)
@@ -519,7 +520,7 @@ static void backward_average_piece(const struct parallel_piece *piece, void *con
             rows = backward_rows_of_image(row, end, pixels);
             struct parallel_block of = {row, rows, part[i].column, part[i].columns};
             pool_average_backward(m->d_head, &of, (int)pixels, c, p->dx);
-            backward_finish_rows(&p->target, model_lane(m), p->dx, &of);
+            backward_finish_rows(&p->target, model_accumulator(m), p->dx, &of);
         }
 }
 
@@ -543,7 +544,7 @@ static void backward_maxima_piece(const struct parallel_piece *piece, void *cont
         count = backward_rows_of_image(line, lines.end, in);
         struct parallel_block of = {line * in, count * in, 0, c};
         pool_max_backward(&m->layout->pool, p->g, m->layout->tap, line, line + count, p->dx);
-        backward_finish_rows(&p->target, model_lane(m), p->dx, &of);
+        backward_finish_rows(&p->target, model_accumulator(m), p->dx, &of);
     }
 }
 

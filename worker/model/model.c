@@ -127,14 +127,14 @@ static void model_place_blocks(struct model *m, const struct activations *a)
 
 static int model_allocate_packed(struct model *m, struct error *e)
 {
-    size_t most = 0;
+    size_t max = 0;
 
     for (int i = 0; i < m->unit_count; i++)
         for (int k = 0; k < 2; k++) {
             size_t n = conv_bf16_packed(&m->layout->units[i].conv, k ? CONV_DATA : CONV_FORWARD);
-            most = n > most ? n : most;
+            max = n > max ? n : max;
         }
-    m->packed = model_allocate(m, most * sizeof *m->packed, e);
+    m->packed = model_allocate(m, max * sizeof *m->packed, e);
     return m->packed ? 0 : -(int)e->code;
 }
 
@@ -266,7 +266,8 @@ static int model_allocate_team(struct model *m, struct error *e)
     return model_allocate_own(m, own * sizeof(float), e);
 }
 
-static int model_allocate_lane(struct model *m, struct lane *l, struct error *e)
+static int model_allocate_accumulator(struct model *m, struct thread_accumulator *l,
+                                      struct error *e)
 {
     size_t widest = 0;
 
@@ -283,7 +284,7 @@ static int model_allocate_lane(struct model *m, struct lane *l, struct error *e)
 
 static int model_allocate_head(struct model *m, struct error *e)
 {
-    size_t n = (size_t)m->most_images;
+    size_t n = (size_t)m->max_images;
 
     if (model_allocate_floats(m, &m->head, n * (size_t)m->features, e) ||
         model_allocate_floats(m, &m->d_head, n * (size_t)m->features, e) ||
@@ -305,7 +306,7 @@ static int model_allocate_all(struct model *m, struct error *e)
         if (model_allocate_channels(m, &m->layout->units[i], e))
             return -(int)e->code;
     for (int i = 0; i < parallel_lanes(m->config.threads); i++)
-        if (model_allocate_lane(m, &m->lanes[i], e))
+        if (model_allocate_accumulator(m, &m->accumulators[i], e))
             return -(int)e->code;
     for (int i = 1; i < m->layout_count; i++)
         model_copy_layout(m, &m->layouts[i]);
@@ -330,7 +331,7 @@ static void model_add_layout(struct model *m, int size, int batch, bool predicts
             return;
     m->layouts[m->layout_count++] =
         (struct layout){.image_size = size, .batch = batch, .predicts = predicts};
-    m->most_images = batch > m->most_images ? batch : m->most_images;
+    m->max_images = batch > m->max_images ? batch : m->max_images;
 }
 
 static void model_list_layouts(struct model *m)
@@ -429,19 +430,19 @@ void model_destroy(struct model *m)
         free(m->layouts[i].units);
         free(m->layouts[i].blocks);
     }
-    for (int i = 0; m->lanes && i < parallel_lanes(m->config.threads); i++) {
-        free(m->lanes[i].shift);
-        free(m->lanes[i].sum);
-        free(m->lanes[i].square_sum);
-        free(m->lanes[i].branch_sum);
+    for (int i = 0; m->accumulators && i < parallel_lanes(m->config.threads); i++) {
+        free(m->accumulators[i].shift);
+        free(m->accumulators[i].sum);
+        free(m->accumulators[i].square_sum);
+        free(m->accumulators[i].branch_sum);
     }
     for (int t = 0; m->own && m->dw && t < m->config.threads; t++) {
         free(m->own[t]);
         free(m->dw[t]);
     }
-    void *rest[] = {m->lanes,  m->own,    m->team,   m->dw,    m->tensors,
-                    m->params, m->grads,  m->stats,  m->arena, m->head,
-                    m->logits, m->d_head, m->losses, m->cnn,   m->packed};
+    void *rest[] = {m->accumulators, m->own,    m->team,   m->dw,    m->tensors,
+                    m->params,       m->grads,  m->stats,  m->arena, m->head,
+                    m->logits,       m->d_head, m->losses, m->cnn,   m->packed};
     for (size_t i = 0; i < sizeof rest / sizeof rest[0]; i++)
         free(rest[i]);
     free(m);

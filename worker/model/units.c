@@ -49,7 +49,7 @@ struct unit model_make_unit(const struct arch_conv *c, const struct model_config
 void model_make_units(struct model *m, const struct arch_conv *convs, int count)
 {
     m->layout->units = xcalloc((size_t)count, sizeof *m->layout->units);
-    m->lanes = xcalloc((size_t)parallel_lanes(m->config.threads), sizeof *m->lanes);
+    m->accumulators = xcalloc((size_t)parallel_lanes(m->config.threads), sizeof *m->accumulators);
     m->dw = xcalloc((size_t)m->config.threads, sizeof *m->dw);
     m->own = xcalloc((size_t)m->config.threads, sizeof *m->own);
     for (m->unit_count = 0; m->unit_count < count; m->unit_count++)
@@ -64,7 +64,7 @@ void unit_clear_sums(struct model *m, const struct unit *u, struct parallel_shar
     size_t bytes = (mine.end - mine.first) * sizeof(double);
 
     for (int i = 0; i < parallel_lanes(share.parts) && !dry_run; i++) {
-        const struct lane *l = &m->lanes[i];
+        const struct thread_accumulator *l = &m->accumulators[i];
         memset(l->sum + mine.first, 0, bytes);
         memset(l->square_sum + mine.first, 0, bytes);
         memset(l->branch_sum + mine.first, 0, bytes);
@@ -90,7 +90,7 @@ static struct moments units_moments_of_channel(const struct model *m, size_t j, 
 {
     struct moments all = {0};
     for (int i = 0; i < lanes; i++) {
-        const struct lane *l = &m->lanes[i];
+        const struct thread_accumulator *l = &m->accumulators[i];
         double n = l->rows[j], mean = l->sum[j] / n;
         if (n == 0)
             continue;
@@ -143,8 +143,8 @@ void unit_finish_gradients(struct model *m, struct unit *u, int n, bool shortcut
     for (size_t j = mine.first; j < mine.end && !dry_run; j++) {
         double g = 0, gz = 0;
         for (int i = 0; i < parallel_lanes(share.parts); i++) {
-            g += m->lanes[i].sum[j];
-            gz += shortcut ? m->lanes[i].branch_sum[j] : m->lanes[i].square_sum[j];
+            g += m->accumulators[i].sum[j];
+            gz += shortcut ? m->accumulators[i].branch_sum[j] : m->accumulators[i].square_sum[j];
         }
         double inv_sd = u->inv_sd[j], gx = gz * inv_sd; /* sum of g xhat */
         double a = m->params[u->gamma + j] * inv_sd;

@@ -48,7 +48,7 @@ struct block {
 };
 
 /* Sums of one piece of a pass (parallel.h); zero between passes */
-struct lane {
+struct thread_accumulator {
     double *sum, *square_sum; /* (largest C); backward: sums of g and of g (z - mean) */
     union {
         double *rows;       /* forward (largest C): number of rows summed */
@@ -76,7 +76,7 @@ struct model {
     struct model_config config;
     struct layout layouts[MODEL_SIZES_MAX + 1];
     int layout_count;
-    int most_images;       /* largest batch of the layouts */
+    int max_images;        /* largest batch of the layouts */
     struct layout *layout; /* current one */
     int unit_count, block_count;
     bool frozen, evaluating;
@@ -97,7 +97,7 @@ struct model {
     float *d_head;              /* (N, features) */
     struct softmax_row *losses; /* (N) */
 
-    struct lane *lanes; /* [parallel_lanes(threads)] */
+    struct thread_accumulator *accumulators; /* [parallel_lanes(threads)] */
     float **own; /* [threads]: a thread's memory for convolutions; scratch of a single thread */
     float *team; /* memory of the team for convolutions */
     float **dw;  /* [threads], with bf16: partial weight gradients of all but the first */
@@ -116,7 +116,7 @@ void *model_allocate(struct model *m, size_t bytes, struct error *e);
 void *model_allocate_shared(struct model *m, size_t bytes, struct error *e);
 void *model_count_memory(struct model *m, void *p, size_t bytes, struct error *e);
 
-/* Make one unit, or the units and lanes of these convolutions. */
+/* Make one unit, or the units and accumulators of these convolutions. */
 struct unit model_make_unit(const struct arch_conv *c, const struct model_config *config);
 void model_make_units(struct model *m, const struct arch_conv *convs, int count);
 
@@ -176,9 +176,9 @@ static inline struct conv_memory model_memory(const struct model *m)
 }
 
 /* Destination of the sums of the current piece. */
-static inline struct lane *model_lane(const struct model *m)
+static inline struct thread_accumulator *model_accumulator(const struct model *m)
 {
-    return &m->lanes[parallel_lane()];
+    return &m->accumulators[parallel_lane()];
 }
 
 /* A share of a unit's pixels (N out out) and channels. */

@@ -60,13 +60,13 @@ static int start_job_share_document(struct run *r, const char *path, json_t **do
 static int start_refuse(const struct problems *problems, const char *path, enum error_code code,
                         struct error *e)
 {
-    struct buffer words = BUFFER(ERROR_TEXT_BYTES);
+    struct buffer joined = BUFFER(ERROR_TEXT_BYTES);
     char *text = problems_to_text(problems), *rest = NULL;
 
     for (char *line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest))
-        buffer_printf(&words, "%s%s", words.bytes ? "; " : "", line);
-    int status = error_set(e, code, "%s: %s", path, words.bytes ? words.data : "not a valid job");
-    buffer_clear(&words);
+        buffer_printf(&joined, "%s%s", joined.bytes ? "; " : "", line);
+    int status = error_set(e, code, "%s: %s", path, joined.bytes ? joined.data : "not a valid job");
+    buffer_clear(&joined);
     free(text);
     return status;
 }
@@ -196,12 +196,12 @@ static int start_job_check_stored(const struct run *r, const char *path, struct 
 static int start_job_check_run_dir(struct run *r, const char *job_file, struct error *e)
 {
     char path[PATH_MAX];
-    struct stat own, stored;
+    struct stat self, stored;
 
     file_path(path, NULL, "%s/job.json", r->run_dir);
     if (stat(path, &stored))
         return 0;
-    if (stat(job_file, &own) == 0 && own.st_dev == stored.st_dev && own.st_ino == stored.st_ino)
+    if (stat(job_file, &self) == 0 && self.st_dev == stored.st_dev && self.st_ino == stored.st_ino)
         return 0;
     int status = start_job_check_stored(r, path, e);
     if (status) {

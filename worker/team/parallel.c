@@ -68,11 +68,11 @@ int parallel_matrix(size_t rows, size_t row_units, size_t columns, size_t width,
     for (int i = 0; i < count; i++) {
         struct parallel_block *b = &block[i];
         size_t last = rows * (b->row + b->rows) / row_units;
-        size_t behind = (b->column + b->columns) * width;
+        size_t after = (b->column + b->columns) * width;
         b->row = rows * b->row / row_units;
         b->rows = last - b->row;
         b->column *= width;
-        b->columns = (behind < columns ? behind : columns) - b->column;
+        b->columns = (after < columns ? after : columns) - b->column;
     }
     return count;
 }

@@ -37,10 +37,10 @@ static void binding_read_threads(int threads, cpu_set_t *all)
     CPU_ZERO(all);
 #pragma omp parallel num_threads(threads)
     {
-        cpu_set_t own;
-        if (sched_getaffinity(0, sizeof own, &own) == 0) {
+        cpu_set_t self;
+        if (sched_getaffinity(0, sizeof self, &self) == 0) {
 #pragma omp critical(binding)
-            CPU_OR(all, all, &own);
+            CPU_OR(all, all, &self);
         }
     }
 }

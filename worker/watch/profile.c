@@ -340,16 +340,16 @@ static int profile_warn_of_dropped(struct profile *p, size_t dropped, struct err
 {
     struct run *r = p->run;
     double all = (double)dropped;
-    char words[160];
+    char text[160];
     int status = 0;
 
     traincomm_reduce(r->comm, TRAINCOMM_SUM, &all, 1);
-    snprintf(words, sizeof words,
+    snprintf(text, sizeof text,
              "profile.steps: the trace contains the first %d spans, %.0f more were dropped; trace "
              "fewer steps",
              SPANS_MAX, all);
     if (all > 0)
-        status = run_warn(r, r->spec->profile.last_step, words, e);
+        status = run_warn(r, r->spec->profile.last_step, text, e);
     return run_agree(r, status, e);
 }
 
@@ -379,15 +379,15 @@ int profile_before_step(struct profile *p, int64_t step, struct error *e)
 int profile_finish(struct profile *p, struct error *e)
 {
     struct run *r = p->run;
-    char words[160];
+    char text[160];
 
     if (p->state == RUNS)
         return profile_end(p, e);
     if (p->state == DONE)
         return 0;
     p->state = DONE;
-    snprintf(words, sizeof words,
+    snprintf(text, sizeof text,
              "profile.steps [%lld, %lld]: the run had no such step, nothing was traced",
              (long long)r->spec->profile.first_step, (long long)r->spec->profile.last_step);
-    return run_agree(r, run_warn(r, r->plan->train_steps, words, e), e);
+    return run_agree(r, run_warn(r, r->plan->train_steps, text, e), e);
 }

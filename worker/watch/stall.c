@@ -47,7 +47,7 @@ enum stall_severity {
 struct stall {
     double seconds, give_up_seconds;
     struct heartbeat alone; /* this rank's state while nothing is shared */
-    struct heartbeat *own;
+    struct heartbeat *self;
     struct traincomm_shared *shared; /* NULL before stall_share and after stall_unshare */
     int ranks_here, world;           /* 1 and 0 while nothing is shared */
     struct report *report;
@@ -64,20 +64,21 @@ struct stall {
     bool end;
 };
 
-static const char *const words[] = {"waiting for data", "computing", "reading or writing files",
-                                    "in the all-reduce", "waiting for the other ranks"};
+static const char *const doing_text[] = {"waiting for data", "computing",
+                                         "reading or writing files", "in the all-reduce",
+                                         "waiting for the other ranks"};
 
 static struct heartbeat *stall_heartbeat_of(const struct stall *s, int host_rank)
 {
-    return s->shared ? traincomm_shared_part(s->shared, host_rank) : s->own;
+    return s->shared ? traincomm_shared_part(s->shared, host_rank) : s->self;
 }
 
 static void stall_set_doing(struct stall *s, int doing)
 {
     double now = clock_monotonic();
-    atomic_store(&s->own->doing, doing);
-    atomic_store(&s->own->since, now);
-    atomic_store(&s->own->progress_at, now);
+    atomic_store(&s->self->doing, doing);
+    atomic_store(&s->self->since, now);
+    atomic_store(&s->self->progress_at, now);
 }
 
 void stall_doing(struct stall *s, enum stall_doing doing)
@@ -91,16 +92,16 @@ void stall_phase(struct stall *s, enum stall_phase phase)
     if (!s)
         return;
     double now = clock_monotonic();
-    atomic_store(&s->own->phase_at, now);
-    atomic_store(&s->own->progress_at, now);
-    atomic_store(&s->own->phase, (int)phase);
+    atomic_store(&s->self->phase_at, now);
+    atomic_store(&s->self->progress_at, now);
+    atomic_store(&s->self->phase, (int)phase);
 }
 
 void stall_step_ended(struct stall *s, int64_t step)
 {
     if (!s)
         return;
-    atomic_store(&s->own->steps, step);
+    atomic_store(&s->self->steps, step);
     stall_phase(s, STALL_IN_STEP);
 }
 
@@ -108,7 +109,7 @@ void stall_step_ended(struct stall *s, int64_t step)
 static void stall_note_wait(void *context, bool waits)
 {
     struct stall *s = context;
-    int doing = atomic_load(&s->own->doing);
+    int doing = atomic_load(&s->self->doing);
 
     if (waits) {
         s->doing_before = doing;
@@ -148,7 +149,7 @@ static bool stall_is_stopped(const struct heartbeat *p)
 static bool stall_judge_process(const struct stall *s, const struct heartbeat *p, double now,
                                 struct verdict *v)
 {
-    bool in_step = atomic_load(&s->own->phase) == STALL_IN_STEP, stopped = stall_is_stopped(p);
+    bool in_step = atomic_load(&s->self->phase) == STALL_IN_STEP, stopped = stall_is_stopped(p);
     double silent = stall_stopped_for(p, now);
 
     if (stall_has_ended(p))
@@ -182,7 +183,7 @@ static double stall_last_progress(const struct stall *s)
 /* A step this long is worth a warning even if ranks still make progress. */
 static bool stall_gets_on(const struct stall *s, double now)
 {
-    return s->shared && atomic_load(&s->own->phase) != STALL_IN_STEP &&
+    return s->shared && atomic_load(&s->self->phase) != STALL_IN_STEP &&
            now - stall_last_progress(s) < s->seconds;
 }
 
@@ -193,7 +194,8 @@ static bool stall_exchanges(const struct stall *s, double now)
 
     for (int i = 0; i < s->ranks_here; i++)
         last = fmax(last, atomic_load(&stall_heartbeat_of(s, i)->moved_at));
-    return s->shared && atomic_load(&s->own->phase) == STALL_IN_STEP && now - last < s->seconds / 2;
+    return s->shared && atomic_load(&s->self->phase) == STALL_IN_STEP &&
+           now - last < s->seconds / 2;
 }
 
 /* Most severe first: a rank that does not run, then one that the others wait for. */
@@ -215,7 +217,7 @@ static struct verdict stall_judge(const struct stall *s, double now)
         return (struct verdict){STALL_COMPUTES, p};
     if (stall_exchanges(s, now))
         return (struct verdict){STALL_EXCHANGES, NULL};
-    return (struct verdict){STALL_WAITS, s->shared ? NULL : s->own};
+    return (struct verdict){STALL_WAITS, s->shared ? NULL : s->self};
 }
 
 /* ---- reports */
@@ -246,7 +248,7 @@ static void stall_say_event(struct stall *s, const struct stall_report *line, co
 
     if (!report || !report_begin_within(report, EVENT_WARNING, EVENT_SECONDS))
         return;
-    report_int(report, "step", atomic_load(&s->own->steps));
+    report_int(report, "step", atomic_load(&s->self->steps));
     report_text(report, "message", text);
     report_text(report, "cause", stall_cause_of(line->state));
     if (line->rank >= 0) {
@@ -260,7 +262,7 @@ static void stall_say_event(struct stall *s, const struct stall_report *line, co
 static void stall_report(struct stall *s, const struct verdict *v, double seconds, bool with_event)
 {
     struct stall_report line = {.seconds = seconds,
-                                .phase = (enum stall_phase)atomic_load(&s->own->phase),
+                                .phase = (enum stall_phase)atomic_load(&s->self->phase),
                                 .state = v->state,
                                 .rank = v->who ? v->who->rank : -1};
     char text[STALL_REPORT_BYTES];
@@ -277,18 +279,18 @@ static void stall_report(struct stall *s, const struct verdict *v, double second
 
 static void stall_say_own_part(const struct stall *s, double now, double idle)
 {
-    enum stall_phase phase = (enum stall_phase)atomic_load(&s->own->phase);
+    enum stall_phase phase = (enum stall_phase)atomic_load(&s->self->phase);
     char missing[STALL_REPORT_BYTES];
 
     stall_report_missing(phase, missing);
     log_warning("%s for %.0f s; this rank is %s for %.0f s", missing, idle,
-                words[atomic_load(&s->own->doing)], now - atomic_load(&s->own->since));
+                doing_text[atomic_load(&s->self->doing)], now - atomic_load(&s->self->since));
 }
 
 /* True on the one rank that reports for its machine. */
 static bool stall_is_first_that_runs(const struct stall *s, double now)
 {
-    for (int i = 0; stall_heartbeat_of(s, i) != s->own; i++)
+    for (int i = 0; stall_heartbeat_of(s, i) != s->self; i++)
         if (!stall_has_ended(stall_heartbeat_of(s, i)) &&
             stall_stopped_for(stall_heartbeat_of(s, i), now) <= 0)
             return false;
@@ -298,7 +300,7 @@ static bool stall_is_first_that_runs(const struct stall *s, double now)
 /* An unreachable host cannot be signalled; its ranks time out on their own. */
 static void stall_give_up(const struct stall *s, const struct verdict *v, double now)
 {
-    bool in_step = atomic_load(&s->own->phase) == STALL_IN_STEP;
+    bool in_step = atomic_load(&s->self->phase) == STALL_IN_STEP;
     double idle = now - stall_last_progress(s);
 
     if (s->give_up_seconds <= 0 || v->state != STALL_WAITS || s->ranks_here == s->world ||
@@ -356,8 +358,8 @@ uint64_t stall_tcp_bytes(void)
 
 static void stall_look_at_traffic(struct stall *s, double now, double began)
 {
-    double since = atomic_load(&s->own->since);
-    int doing = atomic_load(&s->own->doing);
+    double since = atomic_load(&s->self->since);
+    int doing = atomic_load(&s->self->doing);
 
     if (now - began < s->seconds / 2 || !s->shared || s->ranks_here == s->world ||
         (doing != STALL_ALLREDUCE && doing != STALL_WAIT))
@@ -368,21 +370,21 @@ static void stall_look_at_traffic(struct stall *s, double now, double began)
         s->moved = bytes;
     } else if (bytes - s->moved >= MOVED_BYTES) {
         s->moved = bytes;
-        atomic_store(&s->own->moved_at, now);
-        atomic_store(&s->own->progress_at, now);
+        atomic_store(&s->self->moved_at, now);
+        atomic_store(&s->self->progress_at, now);
     }
 }
 
 static void stall_check(struct stall *s)
 {
-    double now = clock_monotonic(), began = atomic_load(&s->own->phase_at);
+    double now = clock_monotonic(), began = atomic_load(&s->self->phase_at);
     uint64_t progress = stall_progress();
 
     /* A watcher that was itself stopped has an old beat; its rank's times then mean nothing. */
-    bool slept = now - atomic_load(&s->own->beat) > LATE_SECONDS;
-    atomic_store(&s->own->beat, now);
+    bool slept = now - atomic_load(&s->self->beat) > LATE_SECONDS;
+    atomic_store(&s->self->beat, now);
     if (progress != s->progress || slept)
-        atomic_store(&s->own->progress_at, now);
+        atomic_store(&s->self->progress_at, now);
     s->progress = progress;
     stall_look_at_traffic(s, now, began);
     if (slept || now - began < s->seconds)
@@ -431,7 +433,7 @@ int stall_create(double seconds, double give_up_seconds, struct stall **out, str
     struct stall *s = xcalloc(1, sizeof *s);
     s->seconds = seconds;
     s->give_up_seconds = give_up_seconds;
-    s->own = &s->alone;
+    s->self = &s->alone;
     s->ranks_here = 1;
     s->alone.rank = stall_rank_by_environment();
     s->alone.pid = getpid();
@@ -453,7 +455,7 @@ int stall_create(double seconds, double give_up_seconds, struct stall **out, str
 /* The watcher must not run while the state moves. */
 static void stall_move_heartbeat(struct stall *s, struct heartbeat *to)
 {
-    const struct heartbeat *from = s->own;
+    const struct heartbeat *from = s->self;
 
     atomic_store(&to->doing, atomic_load(&from->doing));
     atomic_store(&to->phase, atomic_load(&from->phase));
@@ -465,7 +467,7 @@ static void stall_move_heartbeat(struct stall *s, struct heartbeat *to)
     atomic_store(&to->steps, atomic_load(&from->steps));
     to->pid = from->pid;
     to->rank = from->rank;
-    s->own = to;
+    s->self = to;
 }
 
 int stall_share(struct stall *s, struct traincomm *comm, struct error *e)

@@ -82,12 +82,12 @@ static int straggler_at(const struct stragglers *s, int back)
 }
 
 /* Median of all sorted values except one that equals `own`. */
-static double straggler_median_of_others(const struct stragglers *s, double own)
+static double straggler_median_of_others(const struct stragglers *s, double self)
 {
     const double *all = s->sorted;
     int n = s->world - 1, low = (n - 1) / 2, high = n / 2;
 
-    return (all[low + (own <= all[low])] + all[high + (own <= all[high])]) / 2;
+    return (all[low + (self <= all[low])] + all[high + (self <= all[high])]) / 2;
 }
 
 /* Over `steps` steps, the newest of them `back` before the newest of all. */
@@ -138,19 +138,19 @@ static void straggler_describe(const struct stragglers *s, const struct rule *ru
     double lost[RANK_PHASES] = {0}, total_ms = 0;
 
     for (int k = 0; k < found->steps; k++) {
-        double own = 0, others = 0;
+        double self = 0, others = 0;
         int at = straggler_at(s, k);
         for (const struct record *rank = s->ranks; rank < s->ranks + s->world; rank++) {
             for (int p = 0; p < RANK_PHASES; p++)
                 lost[p] += slow->steps[at].times.ms[p] - rank->steps[at].times.ms[p];
             if (rank->unit == slow->unit)
-                own = fmax(own, rank_busy_ms(&rank->steps[at].times));
+                self = fmax(self, rank_busy_ms(&rank->steps[at].times));
             else if (rank->excess <= rule->mean / 2)
                 others = fmax(others, rank_busy_ms(&rank->steps[at].times));
         }
         found->busy_ms += rank_busy_ms(&slow->steps[at].times) / found->steps;
         found->median_ms += slow->steps[at].median_ms / found->steps;
-        found->wait_ms += fmax(0, own - others) / found->steps;
+        found->wait_ms += fmax(0, self - others) / found->steps;
         total_ms += s->step_ms[at] / found->steps;
     }
     found->wait_share = found->wait_ms / total_ms;
