@@ -1,8 +1,5 @@
-/*
- * Who is to be told of what: {"to": target, "on": [kinds], "format": "json" | "text"}, as the key
- * notify of a job's document has a list of them. The administrator's rules
- * (daemon/notice/notice_settings.h) are the same with more keys.
- */
+/* Rules of notices, {"to": target, "on": [kinds], "format": "json" | "text"}: the key notify of a
+ * job has a list of them. */
 #pragma once
 
 #include <jansson.h>
@@ -27,14 +24,13 @@ enum notice_kind {
 };
 
 #define NOTICE_BIT(kind) (1u << (kind))
-/* Of a rule without "on". */
+/* Without "on". */
 #define NOTICE_DEFAULT_KINDS                                                                       \
     (NOTICE_BIT(NOTICE_SUCCEEDED) | NOTICE_BIT(NOTICE_FAILED) | NOTICE_BIT(NOTICE_CANCELLED))
 
 const char *notice_kind_name(size_t kind);         /* "target_met"; NULL behind the last */
 enum notice_kind notice_kind_of(const char *name); /* NOTICE_KINDS: it is none */
 
-/* What is sent: the notice as JSON, or {"text": ...} as chat services take it. */
 enum notice_format { NOTICE_JSON, NOTICE_TEXT, NOTICE_FORMATS };
 extern const char *const notice_format_words[NOTICE_FORMATS + 1]; /* ends with NULL */
 const char *notice_format_name(size_t format);                    /* NULL behind the last */
@@ -56,15 +52,12 @@ struct notice_rules {
 /* Adds everything that is wrong with one rule. admin: it may also have the keys by and secret. */
 void notice_rule_check(const json_t *rule, const char *pointer, bool admin,
                        struct problems *problems);
-/* Of a right one. */
 struct notice_rule notice_rule_read(const json_t *rule);
 
-/* A job's list, of at most NOTICE_RULES_MAX. False: something is wrong, and named. */
 bool notice_rules_check(const json_t *list, const char *pointer, struct problems *problems);
 void notice_rules_read(const json_t *list, struct notice_rules *rules); /* of a right one */
 json_t *notice_rules_to_json(const struct notice_rules *rules); /* every default written out */
 void notice_rules_clear(struct notice_rules *rules);
 
-/* The JSON Schema of one of them; what a message says of the list. */
 json_t *notice_rule_schema(void);
 void notice_rules_expect(char *text, size_t bytes);

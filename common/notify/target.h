@@ -1,7 +1,4 @@
-/*
- * Where a notice goes: "https://host/path", "http://..." or "mailto:name@host". It becomes a
- * request or an argument of sendmail, so it has no character in it that could be anything else.
- */
+/* Where a notice goes: "https://host/path", "http://..." or "mailto:name@host". */
 #pragma once
 
 #include <stdbool.h>
@@ -16,8 +13,7 @@ struct notice_target {
     int port;                     /* 443, 80 where none is given; 0: of a mail */
 };
 
-/* false: it is no target; *why says what is wrong with it, "has a user name or a password in
- * it...". Credentials are refused: a job's document is shown to all who may read. */
+/* false: *why says what is wrong. Credentials are refused, as others may read job documents. */
 bool notice_target_parse(const char *text, struct notice_target *target, const char **why);
 
 /* The same as a regular expression, which lets through what only the function can tell. */

@@ -1,12 +1,5 @@
-/*
- * A snapshot of the settings of notices, with notify_rules and notify_secret_file:
- *
- *     [{"to": "https://chat.example.org/hook", "on": ["failed", "node_drained"], "format": "text",
- *       "by": "eve", "secret": "..."}]
- *
- *     # HOST SECRET, for targets whose rule has none; * is all other hosts
- *     ci.example.org  4f3c...
- */
+/* A snapshot of the settings of notices, with the files notify_rules and notify_secret_file
+ * (doc/notices.md). */
 #pragma once
 
 #include <stdatomic.h>

@@ -1,11 +1,5 @@
-/*
- * Notices about jobs, sweeps and nodes, sent as requests or mails: doc/notices.md.
- *
- *     facts of the store -> raise.c -> outbox.c -> deliver.c -> post.c, mail.c
- *
- * A notice is written in the transaction that stores its fact, and sent at least once, to each
- * target in order, until it is accepted or given up. Thread-safe.
- */
+/* Notices (doc/notices.md): facts of the store -> raise.c -> outbox.c -> deliver.c -> post.c,
+ * mail.c. Sent at least once, to each target in order, until accepted or given up. Thread-safe. */
 #pragma once
 
 #include "daemon/notice/notice_settings.h"

@@ -1,16 +1,5 @@
-/*
- * A notice as a POST of JSON by libcurl, with the headers
- *
- *     Traind-Notice-Id: the notice; the same however often it comes
- *     Traind-Timestamp: 1789000000
- *     Traind-Signature: v1=HEX
- *
- * The last two are sent if the target has a secret: HEX is HMAC-SHA256 (RFC 2104) with it, over the
- * timestamp, a dot and the body.
- *
- * Addresses are checked when they are connected to; with a proxy, those that the name has here. Not
- * thread-safe.
- */
+/* A notice as a POST of JSON by libcurl (doc/notices.md has its headers). Addresses are checked
+ * when they are connected to; with a proxy, those that the name has here. Not thread-safe. */
 #pragma once
 
 #include <curl/curl.h>
@@ -35,6 +24,7 @@ CURL *post_handle(struct post *p);
 bool post_done(struct post *p, CURLcode code, struct post_outcome *outcome);
 void post_destroy(struct post *p); /* NULL is fine */
 
-#define POST_SIGNATURE_BYTES 68 /* "v1=", 64 digits, NUL */
+/* "v1=" and the HMAC-SHA256 (RFC 2104) of timestamp, dot and body in hexadecimal. */
+#define POST_SIGNATURE_BYTES 68
 void post_sign(const char *secret, const char *timestamp, const char *body, size_t bytes,
                char signature[POST_SIGNATURE_BYTES]);

@@ -1,16 +1,6 @@
-/*
- * Sweeps over job keys: POST /v1/sweeps.
- *
- *     {"name": "lr", "base": {job document}, "method": "grid" | "random" | "halving",
- *      "parameters": {"lr.base": [0.1, 0.4], "optimizer.momentum": {"min": 0.8, "max": 0.99}},
- *      "samples": 8, "sampling": "random" | "halton", "seed": 1, "concurrency": 1,
- *      "metric": "top1", "goal": "max",
- *      "budget": {"key": "epochs", "min": 1, "max": 9, "eta": 3},
- *      "early_stop": {"rule": "none" | "median" | "rung", "from": 0.25, "least": 2}}
- *
- * Each rung of a halving trains anew, with a schedule of its own length. A trial's job is submitted
- * under a key of its own, so a restarted daemon submits none twice.
- */
+/* Sweeps over job keys (schema/api/sweeps.json). Each rung of a halving trains anew, with a
+ * schedule of its own length. A trial's job is submitted under a key of its own, so a restarted
+ * daemon submits none twice. */
 #pragma once
 
 #include "common/plan/plan.h"
