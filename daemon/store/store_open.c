@@ -229,8 +229,8 @@ static int store_make_database(const char *path, struct error *e)
 {
     char unfinished[PATH_MAX];
 
-    if ((size_t)snprintf(unfinished, sizeof unfinished, "%s.new", path) >= sizeof unfinished)
-        return error_set(e, ERR_INVALID, "the path %s is too long", path);
+    if (file_path(unfinished, e, "%s.new", path))
+        return -(int)e->code;
     store_remove_beside(unfinished,
                         "-journal"); /* of an earlier start that did not come to its end */
     store_remove_beside(unfinished, "");

@@ -11,6 +11,7 @@
 #include "common/clock.h"
 #include "common/json.h"
 #include "common/log.h"
+#include "common/system/file.h"
 #include "common/text.h"
 #include "daemon/http/access/auth.h"
 #include "daemon/http/access/token.h"
@@ -76,8 +77,8 @@ int handle_backup(const struct request *q, struct reply *r, struct error *e)
     char path[PATH_MAX];
     struct stat st;
 
-    if ((size_t)snprintf(path, sizeof path, "%s/backup-XXXXXX", q->config->state) >= sizeof path)
-        return error_set(e, ERR_INTERNAL, "the path of the state folder is too long");
+    if (file_path(path, e, "%s/backup-XXXXXX", q->config->state))
+        return -(int)e->code;
     int fd = mkostemp(path, O_CLOEXEC);
     if (fd < 0)
         return error_set_errno(e, errno, "cannot make a file for the backup in %s",
@@ -103,8 +104,8 @@ int handle_backup_tokens(const struct request *q, struct reply *r, struct error 
     char path[PATH_MAX];
     struct stat st;
 
-    if ((size_t)snprintf(path, sizeof path, "%s/tokens.json", q->config->state) >= sizeof path)
-        return error_set(e, ERR_INTERNAL, "the path of the state folder is too long");
+    if (file_path(path, e, "%s/tokens.json", q->config->state))
+        return -(int)e->code;
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0 && errno == ENOENT)
         return error_set(e, ERR_NOT_FOUND, "there is no token file: no token has been created yet");

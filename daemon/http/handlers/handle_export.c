@@ -11,6 +11,7 @@
 #include "common/json.h"
 #include "common/run/checkpoints.h"
 #include "common/run/provenance.h"
+#include "common/system/file.h"
 #include "common/xalloc.h"
 #include "config.h"
 #include "daemon/export/job_archive.h"
@@ -63,8 +64,8 @@ static int export_nameless_file(const struct request *q, struct error *e)
 {
     char path[PATH_MAX];
 
-    if ((size_t)snprintf(path, sizeof path, "%s/archive-XXXXXX", q->config->state) >= sizeof path)
-        return error_set(e, ERR_INTERNAL, "the path of the state folder is too long");
+    if (file_path(path, e, "%s/archive-XXXXXX", q->config->state))
+        return -(int)e->code;
     int fd = mkostemp(path, O_CLOEXEC);
     if (fd < 0)
         return error_set_errno(e, errno, "cannot make a file for the archive in %s",

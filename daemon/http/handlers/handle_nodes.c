@@ -109,21 +109,19 @@ static int node_collect(const struct request *q, struct node_page *p, struct err
     }
     if (!status && count < found.count)
         snprintf(p->next, sizeof p->next, "%s", found.items[count - 1].name);
-    if (!status && count)
-        status = store_node_history(s, found.items[0].name, found.items[count - 1].name, p->checks,
-                                    p->nodes, e);
     if (!status && p->name && count) {
         const char *text = found.items[0].report;
         json_t *report = json_loads(text ? text : "null", JSON_DECODE_ANY, NULL);
         json_object_set_new(json_object_get(p->nodes, p->name), "report",
                             report ? report : json_null());
     }
-    if (!status)
-        status = store_node_sums(s, own, here.total, checked_after, &p->sums, e);
-    if (!status)
-        status = node_add_jobs(q, p->nodes, own, &p->slots_used, e);
+    bool failed = status ||
+                  (count && store_node_history(s, found.items[0].name, found.items[count - 1].name,
+                                               p->checks, p->nodes, e)) ||
+                  store_node_sums(s, own, here.total, checked_after, &p->sums, e) ||
+                  node_add_jobs(q, p->nodes, own, &p->slots_used, e);
     store_nodes_clear(&found);
-    return status;
+    return failed ? -(int)e->code : 0;
 }
 
 int handle_nodes(const struct request *q, struct reply *r, struct error *e)

@@ -7,6 +7,7 @@
 #include "common/job/job_options.h"
 #include "common/json.h"
 #include "common/run/provenance.h"
+#include "common/xalloc.h"
 #include "daemon/http/handlers/job_provenance.h"
 #include "daemon/store/metric.h"
 
@@ -69,23 +70,21 @@ static int64_t reproduction_differs_in(const struct step_page *a, const struct s
 static int reproduction_first_difference_of(struct store *s, int64_t one, int64_t other, int64_t to,
                                             int64_t *step, struct error *e)
 {
-    struct step_page *pages = calloc(2, sizeof *pages);
-    int status = pages ? 0 : error_set(e, ERR_NO_MEMORY, "no memory to compare two jobs");
+    struct step_page *pages = xcalloc(2, sizeof *pages);
+    int64_t from = 0;
+    bool failed;
 
     *step = 0;
-    for (int i = 0; i < 2 && !status; i++)
-        pages[i].to = to;
-    for (int64_t from = 0; !status; from = pages[0].last + 1) {
-        status = reproduction_read_page(s, one, from, &pages[0], e);
-        if (!status)
-            status = reproduction_read_page(s, other, from, &pages[1], e);
-        if (!status)
+    pages[0].to = pages[1].to = to;
+    do {
+        failed = reproduction_read_page(s, one, from, &pages[0], e) ||
+                 reproduction_read_page(s, other, from, &pages[1], e);
+        if (!failed)
             *step = reproduction_differs_in(&pages[0], &pages[1]);
-        if (*step || pages[0].count < STEPS_AT_A_TIME)
-            break;
-    }
+        from = pages[0].last + 1;
+    } while (!failed && !*step && pages[0].count == STEPS_AT_A_TIME);
     free(pages);
-    return status;
+    return failed ? -(int)e->code : 0;
 }
 
 /* By step up to `to`; null: none in common. Takes both references. */

@@ -1,7 +1,5 @@
 /* What a statement gives back where it cannot even be prepared. */
 #include "daemon/store/event.h"
-#include "daemon/store/event.h"
-#include "daemon/store/event.h"
 #include "daemon/store/sql.h"
 #include "daemon/store/store.h"
 
