@@ -42,8 +42,6 @@ struct view {
     char message[256];
 };
 
-/* ---- the loop */
-
 static void view_draw(struct view *v)
 {
     screen_clear();
@@ -132,32 +130,22 @@ static int view_run(struct view *v, struct error *e)
     return end;
 }
 
-/* ---- cancelling */
-
-static void view_cancel(struct view *v)
-{
-    struct error e;
-    json_t *answer;
-
-    if (v->local) {
-        local_stop(v->local);
-        snprintf(v->message, sizeof v->message, "stopping after this step");
-        return;
-    }
-    if (api_call("POST", &answer, &e, "/v1/jobs/%ld/cancel", v->confirm)) {
-        snprintf(v->message, sizeof v->message, "%.200s", e.text);
-        return;
-    }
-    json_decref(answer);
-    snprintf(v->message, sizeof v->message, "job %ld is being cancelled", v->confirm);
-    v->stale = true;
-}
-
 static bool view_cancel_key(struct view *v, int key, long id, bool ended)
 {
     if (v->confirm) {
-        if (key == 'y' || key == 'Y')
-            view_cancel(v);
+        struct error e;
+        json_t *answer;
+        bool yes = key == 'y' || key == 'Y';
+        if (yes && v->local) {
+            local_stop(v->local);
+            snprintf(v->message, sizeof v->message, "stopping after this step");
+        } else if (yes && api_call("POST", &answer, &e, "/v1/jobs/%ld/cancel", v->confirm)) {
+            snprintf(v->message, sizeof v->message, "%.200s", e.text);
+        } else if (yes) {
+            json_decref(answer);
+            snprintf(v->message, sizeof v->message, "job %ld is being cancelled", v->confirm);
+            v->stale = true;
+        }
         v->confirm = 0;
         return true;
     }
@@ -189,31 +177,13 @@ static void view_footer(const struct view *v, const char *keys)
                 link);
 }
 
-/* ---- events in words */
-
-static void view_format_step(char *text, size_t bytes, const json_t *body)
-{
-    size_t used = strlen(text);
-
-    if (json_get_number(body, "step", NAN) > 0)
-        snprintf(text + used, bytes - used, " at step %.0f", json_get_number(body, "step", NAN));
-}
-
-static void view_eval_words(const json_t *body, char *text, size_t bytes)
-{
-    char top1[FORMAT_BYTES], top5[FORMAT_BYTES];
-    size_t used = strlen(text);
-
-    snprintf(text + used, bytes - used, ": top-1 %s, top-5 %s",
-             format_percent(top1, sizeof top1, json_get_number(body, "top1", NAN)),
-             format_percent(top5, sizeof top5, json_get_number(body, "top5", NAN)));
-}
-
 bool view_event_words(const struct stream_event *event, char *text, size_t bytes)
 {
     const json_t *body = event->body;
     const char *type = event->type, *words = json_get_text(body, "message", "");
     time_t t = (time_t)json_get_number(body, "t", NAN);
+    double step = json_get_number(body, "step", NAN);
+    char top1[FORMAT_BYTES], top5[FORMAT_BYTES];
     struct tm local;
 
     if (strcmp(type, "step") == 0 || strcmp(type, "eval_progress") == 0)
@@ -231,13 +201,17 @@ bool view_event_words(const struct stream_event *event, char *text, size_t bytes
         snprintf(text + used, bytes - used, "%s", type);
         for (char *c = text + used; (c = strchr(c, '_'));)
             *c = ' ';
-        view_format_step(text, bytes, body);
+        used = strlen(text);
+        if (step > 0)
+            snprintf(text + used, bytes - used, " at step %.0f", step);
     }
     used = strlen(text);
     if (*words)
         snprintf(text + used, bytes - used, ": %s", words);
     else if (strcmp(type, "eval") == 0)
-        view_eval_words(body, text, bytes);
+        snprintf(text + used, bytes - used, ": top-1 %s, top-5 %s",
+                 format_percent(top1, sizeof top1, json_get_number(body, "top1", NAN)),
+                 format_percent(top5, sizeof top5, json_get_number(body, "top5", NAN)));
     else if (strcmp(type, "straggler") == 0) /* older workers send no message */
         snprintf(text + used, bytes - used, ": rank %.0f on %s, %.0f ms of %s instead of %.0f",
                  json_get_number(body, "rank", NAN), json_get_text(body, "host", ""),
@@ -270,8 +244,6 @@ struct job_view {
     char news[NEWS_MAX][256];
     size_t news_count;
 };
-
-/* ---- the curves */
 
 static void view_job_curve_add(struct curve *c, double x, double y)
 {
@@ -313,8 +285,6 @@ static void view_job_read_curves(struct job_view *v)
     view_job_curve_read(&v->rate, answer, "images_per_sec");
     json_decref(answer);
 }
-
-/* ---- what comes */
 
 static int view_job_read(void *context, struct error *e)
 {
@@ -503,25 +473,11 @@ static void view_job_draw(void *context)
                                         : "q quit  c cancel the job");
 }
 
-static int view_job_connect(struct job_view *v, struct error *e)
-{
-    long long newest;
-    char path[64];
-    int end = stream_newest(&newest, e);
-
-    if (end == 0)
-        end = view_job_read(v, e);
-    if (end != VIEW_STAY)
-        return end;
-    view_job_read_curves(v);
-    snprintf(path, sizeof path, "/v1/jobs/%ld/events", v->id);
-    v->view.stream = stream_create(path, newest > NEWS_BACK ? newest - NEWS_BACK : 0);
-    return VIEW_STAY;
-}
-
 int view_job(long id, bool stay, struct local *local, struct error *e)
 {
     struct job_view *v = xcalloc(1, sizeof *v);
+    long long newest = 0;
+    char path[64];
 
     v->id = id;
     v->stay = stay;
@@ -531,7 +487,14 @@ int view_job(long id, bool stay, struct local *local, struct error *e)
     v->view.key = view_job_key;
     v->view.read = view_job_read;
     v->view.local = local;
-    int end = local ? view_job_read(v, e) : view_job_connect(v, e);
+    int end = local ? 0 : stream_newest(&newest, e);
+    if (end == 0)
+        end = view_job_read(v, e);
+    if (end == VIEW_STAY && !local) { /* earlier events are the news */
+        view_job_read_curves(v);
+        snprintf(path, sizeof path, "/v1/jobs/%ld/events", id);
+        v->view.stream = stream_create(path, newest > NEWS_BACK ? newest - NEWS_BACK : 0);
+    }
     if (end == VIEW_STAY)
         end = view_run(&v->view, e);
     stream_destroy(v->view.stream);
@@ -553,8 +516,6 @@ struct queue_view {
     long selected;               /* a job's id; 0: none yet */
     int top;
 };
-
-/* ---- what comes */
 
 static int view_queue_group(const struct job *job)
 {
@@ -589,22 +550,11 @@ static void view_queue_add_jobs(struct queue_view *v, const json_t *answer)
             job_read(item, &v->jobs[v->count++]);
 }
 
-static void view_queue_read_slots(struct queue_view *v)
-{
-    struct error ignored;
-    json_t *answer;
-
-    if (api_get("/v1/nodes?limit=1", &answer, &ignored))
-        return;
-    v->slots = json_get_integer(answer, "slots", 0);
-    v->slots_used = json_get_integer(answer, "slots_used", 0);
-    json_decref(answer);
-}
-
 static int view_queue_read(void *context, struct error *e)
 {
     struct queue_view *v = context;
-    json_t *live, *ended;
+    json_t *live, *ended, *nodes;
+    struct error ignored;
 
     int status = api_call("GET", &live, e,
                           "/v1/jobs?limit=%d&state=queued,starting,running,evaluating", 2 * LIMIT);
@@ -628,7 +578,11 @@ static int view_queue_read(void *context, struct error *e)
         v->running += view_queue_group(&v->jobs[i]) == 0;
         v->queued += view_queue_group(&v->jobs[i]) == 1;
     }
-    view_queue_read_slots(v);
+    if (api_get("/v1/nodes?limit=1", &nodes, &ignored) == 0) {
+        v->slots = json_get_integer(nodes, "slots", 0);
+        v->slots_used = json_get_integer(nodes, "slots_used", 0);
+        json_decref(nodes);
+    }
     return VIEW_STAY;
 }
 
@@ -649,8 +603,6 @@ static void view_queue_handle(void *context, const struct stream_event *event)
     if (job)
         job_take_event(job, event->type, event->body);
 }
-
-/* ---- keys */
 
 static int view_queue_find(const struct queue_view *v, long id)
 {
@@ -796,14 +748,6 @@ static void view_queue_draw_job(const struct queue_view *v, const struct layout 
         screen_text(row, l->reason, -1, style, NULL, "%s", job->reason);
 }
 
-static void view_queue_draw_reason(const struct queue_view *v, int row)
-{
-    const struct job *job = &v->jobs[view_queue_find(v, v->selected)];
-
-    if (v->count && *job->reason)
-        screen_text(row, 1, -1, SCREEN_PLAIN, NULL, "job %ld: %s", job->id, job->reason);
-}
-
 static void view_queue_draw(void *context)
 {
     struct queue_view *v = context;
@@ -825,7 +769,10 @@ static void view_queue_draw(void *context)
         view_queue_draw_heading(&l, 2);
     for (int i = 0; i < rows && v->top + i < v->count; i++)
         view_queue_draw_job(v, &l, 3 + i, &v->jobs[v->top + i]);
-    view_queue_draw_reason(v, screen_rows() - 2);
+    const struct job *chosen = &v->jobs[view_queue_find(v, v->selected)];
+    if (v->count && *chosen->reason)
+        screen_text(screen_rows() - 2, 1, -1, SCREEN_PLAIN, NULL, "job %ld: %s", chosen->id,
+                    chosen->reason);
     view_footer(&v->view, "q quit  up/down choose  enter show the job  c cancel it");
 }
 
