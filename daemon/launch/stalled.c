@@ -14,6 +14,7 @@
 #include "common/json.h"
 #include "common/run/attempt.h"
 #include "common/system/file.h"
+#include "common/xalloc.h"
 #include "launch/hosts.h"
 #include "launch/launch.h"
 
@@ -23,8 +24,6 @@
 #define SILENT_TIMES   3  /* times stall_seconds, in which every live rank reports twice */
 #define RANKS_MAX      (1 << 20)
 #define QUIET_BYTES    128
-
-/* ---------------------------------------------------------------- how long */
 
 struct progress {
     double at; /* Unix time of the last event other than a warning, or of the launch; 0: unknown */
@@ -66,13 +65,10 @@ static double stalled_seconds_since_written(const char *attempt_dir, const char 
     char path[PATH_MAX];
     struct stat st;
 
-    if ((size_t)snprintf(path, sizeof path, "%s/%s", attempt_dir, name) >= sizeof path ||
-        stat(path, &st))
+    if (file_path(path, NULL, "%s/%s", attempt_dir, name) || stat(path, &st))
         return -1;
     return fmax(0, now - (double)st.st_mtime);
 }
-
-/* ---------------------------------------------------------------- what the watchers say */
 
 struct stall_reports {
     struct stall_report *hosts;
@@ -121,18 +117,9 @@ static void stalled_note_line(struct stall_reports *s, const char *line, const c
         return;
     if (parsed.rank < 0 || parsed.state != STALL_WAITS) {
         stalled_note_host(s, &parsed);
-    } else if (parsed.rank < s->world && s->waiting && !s->waiting[parsed.rank]) {
+    } else if (parsed.rank < s->world && !s->waiting[parsed.rank]) {
         s->waiting[parsed.rank] = 1;
         s->waiting_count++;
-    }
-}
-
-static void stalled_read_reports(struct stall_reports *s, const char *log, double since)
-{
-    for (const char *line = log; *line;) {
-        const char *end = line + strcspn(line, "\n");
-        stalled_note_line(s, line, end, since);
-        line = end + (*end == '\n');
     }
 }
 
@@ -142,7 +129,7 @@ static void stalled_learn_world(const char *attempt_dir, struct stall_reports *s
     struct error e;
     json_int_t nodes, workers;
 
-    if ((size_t)snprintf(path, sizeof path, "%s/../job.json", attempt_dir) >= sizeof path)
+    if (file_path(path, NULL, "%s/../job.json", attempt_dir))
         return;
     json_t *job = json_document_load(path, &e);
     if (job &&
@@ -151,12 +138,10 @@ static void stalled_learn_world(const char *attempt_dir, struct stall_reports *s
         nodes > 0 && workers > 0 && nodes <= RANKS_MAX / workers) {
         s->world = nodes * workers;
         s->workers_per_node = workers;
-        s->waiting = calloc((size_t)s->world, 1);
+        s->waiting = xcalloc((size_t)s->world, 1);
     }
     json_decref(job);
 }
-
-/* ---------------------------------------------------------------- the verdict */
 
 static void stalled_name_host(const char *attempt_dir, const char *machine, struct stalled *out)
 {
@@ -164,14 +149,6 @@ static void stalled_name_host(const char *attempt_dir, const char *machine, stru
 
     snprintf(out->host, sizeof out->host, "%s", name ? name : machine);
     free(name);
-}
-
-static void stalled_name_this_host(const char *attempt_dir, struct stalled *out)
-{
-    char host[128] = "";
-
-    gethostname(host, sizeof host - 1);
-    stalled_name_host(attempt_dir, host, out);
 }
 
 static void stalled_print_quiet(enum stall_phase phase, double quiet, char words[QUIET_BYTES])
@@ -246,9 +223,11 @@ static void stalled_name_host_of_rank(const char *attempt_dir, const struct stal
 {
     struct hosts_taken taken;
     size_t node = s->workers_per_node > 0 ? (size_t)(out->rank / s->workers_per_node) : 0;
+    char host[128] = "";
 
     if (!hosts_read_taken(attempt_dir, &taken)) {
-        stalled_name_this_host(attempt_dir, out);
+        gethostname(host, sizeof host - 1);
+        stalled_name_host(attempt_dir, host, out);
         return;
     }
     if (node < taken.count)
@@ -297,8 +276,6 @@ static bool stalled_judge_by_words(const char *attempt_dir, const struct stall_r
         stalled_judge_waiting_ranks(attempt_dir, s, quiet, out);
     return s->host_count > 0 || s->waiting_count > 0;
 }
-
-/* ---------------------------------------------------------------- processes here */
 
 static bool stalled_judge_processes(struct stall_look *l, const struct progress *last, double now,
                                     struct stalled *out)
@@ -354,37 +331,34 @@ static bool stalled_judge_silence(const struct stall_look *l, const struct progr
     return true;
 }
 
-static bool stalled_judge_end(const struct stall_look *l, const struct progress *last, double now,
-                              struct stalled *out)
-{
-    char words[QUIET_BYTES];
-
-    if (!l->launcher)
-        return false;
-    out->phase = STALL_IN_END;
-    stalled_print_quiet(STALL_IN_END, now - last->at, words);
-    snprintf(out->reason, sizeof out->reason, "mpirun does not end by itself: %s", words);
-    return true;
-}
-
 static bool stalled_judge(struct stall_look *l, const struct progress *last, double now,
                           struct stalled *out)
 {
     struct stall_reports reports = {0};
+    char words[QUIET_BYTES];
 
     *out = (struct stalled){.rank = -1};
     if (stalled_judge_processes(l, last, now, out))
         return true;
     if (l->stopped_since > 0)
         return false; /* judged in a later call */
-    if (last->phase == STALL_IN_END)
-        return stalled_judge_end(l, last, now, out);
+    if (last->phase == STALL_IN_END && !l->launcher)
+        return false;
+    if (last->phase == STALL_IN_END) {
+        out->phase = STALL_IN_END;
+        stalled_print_quiet(STALL_IN_END, now - last->at, words);
+        snprintf(out->reason, sizeof out->reason, "mpirun does not end by itself: %s", words);
+        return true;
+    }
     stalled_learn_world(l->attempt_dir, &reports);
     char *log = attempt_read_tail(l->attempt_dir, "stdout.log");
     /* ranks report every stall_seconds; the rest allows for different clocks */
-    stalled_read_reports(
-        &reports, log ? log : "",
-        fmax(last->at + l->stall_seconds / 2, now - 1.5 * l->stall_seconds - LISTEN_SECONDS));
+    double since =
+        fmax(last->at + l->stall_seconds / 2, now - 1.5 * l->stall_seconds - LISTEN_SECONDS);
+    for (const char *line = log, *end; *line; line = end + (*end == '\n')) {
+        end = line + strcspn(line, "\n");
+        stalled_note_line(&reports, line, end, since);
+    }
     bool found = stalled_judge_by_words(l->attempt_dir, &reports, now - last->at, out) ||
                  stalled_judge_silence(l, last, now, out);
     free(log);
@@ -400,15 +374,13 @@ bool stalled_look(struct stall_look *l, double now, struct stalled *out)
     if (l->stall_seconds <= 0 || (written >= 0 && written < LISTEN_SECONDS))
         return false;
     char *events = attempt_read_tail(l->attempt_dir, "events.jsonl");
-    struct progress last = stalled_last_progress(events ? events : "", l->launched_at);
+    struct progress last = stalled_last_progress(events, l->launched_at);
     double limit = last.phase == STALL_IN_END ? fmin(l->stall_seconds, END_SECONDS)
                                               : l->stall_seconds + LISTEN_SECONDS;
     bool found = last.at > 0 && now - last.at >= limit && stalled_judge(l, &last, now, out);
     free(events);
     return found;
 }
-
-/* ---------------------------------------------------------------- kept */
 
 int stalled_keep(const char *attempt_dir, const struct stalled *s, struct error *e)
 {

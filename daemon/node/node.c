@@ -8,6 +8,7 @@
 #include "common/log.h"
 #include "common/number.h"
 #include "common/text.h"
+#include "common/xalloc.h"
 #include "common/system/spawn.h"
 #include "config.h"
 #include "daemon/store/event.h"
@@ -18,8 +19,6 @@
 #define CLOCK_OFF        30  /* seconds of difference that are reported */
 #define TELL_SECONDS     2
 #define DATA_SEEN_BEFORE 86400.0 /* seconds: validity of another node's view of the data */
-
-/* ---------------------------------------------------------------- names */
 
 bool node_name_is_valid(const char *name)
 {
@@ -41,8 +40,6 @@ char *node_own_name(char name[NODE_NAME_BYTES])
     return name;
 }
 
-/* ---------------------------------------------------------------- speed */
-
 enum figure { GFLOPS, MEMORY };
 
 static double node_figure_of(const struct node_figures *f, enum figure which)
@@ -54,14 +51,13 @@ static double node_figure_of(const struct node_figures *f, enum figure which)
 static double node_usual_figure(const struct node_figures *list, size_t count, enum figure which,
                                 size_t *used)
 {
-    double *values = malloc((count + 1) * sizeof *values), middle = NAN;
+    double *values = xmalloc((count + 1) * sizeof *values);
     size_t n = 0;
 
-    for (size_t i = 0; values && i < count; i++)
+    for (size_t i = 0; i < count; i++)
         if (node_figure_of(&list[i], which) > 0)
             values[n++] = node_figure_of(&list[i], which);
-    if (n >= PEERS_MIN)
-        middle = number_median(values, n);
+    double middle = n >= PEERS_MIN ? number_median(values, n) : NAN;
     free(values);
     *used = n;
     return middle;
@@ -86,43 +82,18 @@ static void node_set_reason(char reason[NODE_REASON_BYTES], const char *format, 
     va_end(args);
 }
 
-struct yardstick {
-    double median;
-    char words[160];
-};
-
-static struct yardstick node_own_yardstick(const struct node_peers *p, enum figure which)
-{
-    struct yardstick y;
-    size_t n;
-
-    y.median = node_usual_figure(p->own, p->own_count, which, &n);
-    snprintf(y.words, sizeof y.words, "its own median of %zu earlier check%s", n, plural(n));
-    return y;
-}
-
-static struct yardstick node_others_yardstick(const struct node_peers *p, enum figure which)
-{
-    struct yardstick y;
-    size_t n;
-
-    y.median = node_usual_figure(p->others, p->other_count, which, &n);
-    snprintf(y.words, sizeof y.words, "the median of %zu other%s of its kind (%.96s)", n, plural(n),
-             p->kind);
-    return y;
-}
-
 static enum node_verdict node_compare(const struct node_figures *f, enum figure which,
-                                      const struct yardstick *y, const struct node_limits *limits,
+                                      double median, const char *words,
+                                      const struct node_limits *limits,
                                       char reason[NODE_REASON_BYTES])
 {
-    double value = node_figure_of(f, which), behind = 1 - value / y->median;
+    double value = node_figure_of(f, which), behind = 1 - value / median;
 
     if (!(value > 0) || !(behind >= limits->slow))
         return NODE_FINE;
     node_set_reason(reason, "%s %.0f %% slower than %s: %.1f, not %.1f %s",
-                    which == GFLOPS ? "SGEMM is" : "memory is", 100 * behind, y->words, value,
-                    y->median, which == GFLOPS ? "GFLOP/s" : "GB/s");
+                    which == GFLOPS ? "SGEMM is" : "memory is", 100 * behind, words, value, median,
+                    which == GFLOPS ? "GFLOP/s" : "GB/s");
     return which == GFLOPS && limits->drain > 0 && behind >= limits->drain ? NODE_DRAIN : NODE_SLOW;
 }
 
@@ -131,23 +102,26 @@ enum node_verdict node_judge_speed(const struct node_figures *figures,
                                    char reason[NODE_REASON_BYTES])
 {
     enum node_verdict verdict = NODE_FINE;
+    char words[160];
+    size_t n;
 
     reason[0] = '\0';
     for (int which = GFLOPS; which <= MEMORY; which++) {
-        struct yardstick others = node_others_yardstick(peers, (enum figure)which);
-        struct yardstick own = node_own_yardstick(peers, (enum figure)which);
-        enum node_verdict by_others =
-            node_compare(figures, (enum figure)which, &others, limits, reason);
+        enum figure f = (enum figure)which;
+        double median = node_usual_figure(peers->others, peers->other_count, f, &n);
+        snprintf(words, sizeof words, "the median of %zu other%s of its kind (%.96s)", n, plural(n),
+                 peers->kind);
+        enum node_verdict by_others = node_compare(figures, f, median, words, limits, reason);
         verdict = node_worse_verdict(verdict, by_others);
-        /* reported once, against the others if possible */
-        if (by_others == NODE_FINE)
-            verdict = node_worse_verdict(
-                verdict, node_compare(figures, (enum figure)which, &own, limits, reason));
+        if (by_others != NODE_FINE)
+            continue; /* reported once, against the others if possible */
+        median = node_usual_figure(peers->own, peers->own_count, f, &n);
+        snprintf(words, sizeof words, "its own median of %zu earlier check%s", n, plural(n));
+        verdict =
+            node_worse_verdict(verdict, node_compare(figures, f, median, words, limits, reason));
     }
     return verdict;
 }
-
-/* ---------------------------------------------------------------- a report */
 
 struct reading {
     const char *kind, *partition, *phase, *outcome, *words, *version, *mpi;
@@ -233,8 +207,6 @@ static void node_read_report(const json_t *report, double now, struct reading *r
         r->t = now;
 }
 
-/* ---- what else there is to say */
-
 static void node_say_failures(const struct reading *r, char reason[NODE_REASON_BYTES])
 {
     const json_t *item;
@@ -266,17 +238,6 @@ static int node_find_witness(struct store *s, const struct reading *r, const cha
     }
     return status;
 }
-
-static void node_say_oddities(const struct reading *r, double now, char reason[NODE_REASON_BYTES])
-{
-    if (!r->late && fabs(now - r->t) > CLOCK_OFF)
-        node_set_reason(reason, "its clock is %.0f s behind traind's", now - r->t);
-    if (r->version && strcmp(r->version, PACKAGE_VERSION) != 0)
-        node_set_reason(reason, "its train-worker is %.40s, and traind is %s", r->version,
-                        PACKAGE_VERSION);
-}
-
-/* ---- judging */
 
 static int node_judge_figures(struct store *s, const char *name, const struct reading *r,
                               const struct node_limits *limits, double now,
@@ -345,8 +306,11 @@ static int node_judge_report(struct store *s, const char *name, const struct rea
         node_set_reason(judged->reason, "%.400s", r->words);
     if (witness)
         node_set_reason(judged->reason, "%s sees them: a mount is missing here?", witness);
-    if (r->figures.gflops > 0)
-        node_say_oddities(r, now, judged->reason);
+    if (r->figures.gflops > 0 && !r->late && fabs(now - r->t) > CLOCK_OFF)
+        node_set_reason(judged->reason, "its clock is %.0f s behind traind's", now - r->t);
+    if (r->figures.gflops > 0 && r->version && strcmp(r->version, PACKAGE_VERSION) != 0)
+        node_set_reason(judged->reason, "its train-worker is %.40s, and traind is %s", r->version,
+                        PACKAGE_VERSION);
     free(witness);
     return status;
 }
@@ -370,11 +334,11 @@ static void node_tell_job(struct store *s, const char *name, const struct readin
     json_decref(fields);
 }
 
-static int node_store_it(struct store *s, const char *name, const json_t *report,
-                         const struct reading *r, const struct node_judged *judged, double now,
-                         struct error *e)
+static int node_store_report(struct store *s, const char *name, const json_t *report,
+                             const struct reading *r, const struct node_judged *judged, double now,
+                             struct error *e)
 {
-    char *text = json_dumps(report, JSON_COMPACT | JSON_REAL_PRECISION(12));
+    char *text = must_alloc(json_dumps(report, JSON_COMPACT | JSON_REAL_PRECISION(12)));
     struct store_node_check check = {
         .node = name,
         .kind = r->kind,
@@ -389,8 +353,7 @@ static int node_store_it(struct store *s, const char *name, const json_t *report
         .figures = r->figures,
         .verdict = judged->verdict,
     };
-    int status = text ? store_node_check(s, &check, now, e)
-                      : error_set(e, ERR_NO_MEMORY, "no memory for the report");
+    int status = store_node_check(s, &check, now, e);
 
     free(text);
     return status;
@@ -407,7 +370,7 @@ int node_report(struct store *s, const char *name, const json_t *report,
         return 0;
     int status = node_judge_report(s, name, &r, limits, now, judged, e);
     if (!status)
-        status = node_store_it(s, name, report, &r, judged, now, e);
+        status = node_store_report(s, name, report, &r, judged, now, e);
     if (status)
         return status;
     if (judged->verdict > NODE_FINE)
@@ -427,8 +390,6 @@ enum node_verdict node_verdict_now(const struct store_node *node, double now,
     snprintf(reason, NODE_REASON_BYTES, "was not checked for %.0f days", days);
     return NODE_UNKNOWN;
 }
-
-/* ---------------------------------------------------------------- plans */
 
 static bool node_may_get(const struct job_spec *spec, const struct store_node *n, const char *own)
 {
@@ -491,8 +452,6 @@ int node_slowest(struct store *s, const struct job_spec *spec, double now, doubl
     store_nodes_clear(&nodes);
     return status;
 }
-
-/* ---------------------------------------------------------------- telling the cluster */
 
 int node_tell(const char *command, const char *node, const char *reason, struct error *e)
 {

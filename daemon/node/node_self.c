@@ -95,13 +95,6 @@ static bool node_self_poll(struct node_self *n, const struct node_self_settings 
     return true;
 }
 
-static void node_self_give_up(struct node_self *n)
-{
-    log_warning("this machine's check had not ended after %.0f seconds: the next one is in an hour",
-                LONGEST);
-    spawn_clear(&n->check);
-}
-
 double node_self_round(struct node_self *n, const struct node_self_settings *settings)
 {
     double now = clock_monotonic();
@@ -116,8 +109,12 @@ double node_self_round(struct node_self *n, const struct node_self_settings *set
         return INFINITY;
     }
     if (n->check.pid) {
-        if (!node_self_poll(n, settings, now) && now - n->began > LONGEST)
-            node_self_give_up(n);
+        if (!node_self_poll(n, settings, now) && now - n->began > LONGEST) {
+            log_warning("this machine's check had not ended after %.0f seconds: the next one is in "
+                        "an hour",
+                        LONGEST);
+            spawn_clear(&n->check);
+        }
         return n->check.pid ? LOOK_SECONDS : fmax(n->next_at - now, 1);
     }
     if (settings->idle_seconds <= 0)
