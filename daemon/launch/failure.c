@@ -13,6 +13,7 @@
 #include "common/json.h"
 #include "common/run/attempt.h"
 #include "common/system/file.h"
+#include "common/xalloc.h"
 #include "daemon/launch/stalled.h"
 #include "launch/hosts.h"
 
@@ -181,47 +182,31 @@ static void failure_collect_lines(const char *log, bool banners, struct lines *l
     }
 }
 
-static void failure_lines_strip(struct lines *lines, bool below)
+/* Without indentation; between lines only without what all share, as they may be a table. */
+static void failure_lines(const char *log, bool banners, const char *between, char *text,
+                          size_t bytes)
 {
+    struct lines lines = {0};
     size_t blanks[LAST_LINES], least = SIZE_MAX;
 
-    for (size_t i = 0; i < lines->count; i++) {
-        blanks[i] = strspn(lines->at[i], " \t\r");
+    text[0] = '\0';
+    failure_collect_lines(log, banners, &lines);
+    FILE *out = lines.count ? must_alloc(fmemopen(text, bytes, "w")) : NULL;
+    for (size_t i = 0; i < lines.count; i++) {
+        blanks[i] = strspn(lines.at[i], " \t\r");
         least = blanks[i] < least ? blanks[i] : least;
     }
-    for (size_t i = 0; i < lines->count; i++) {
-        lines->at[i] += below ? least : blanks[i];
-        lines->length[i] -= below ? least : blanks[i];
-    }
-}
-
-static void failure_print_lines(struct lines *lines, const char *between, char *text, size_t bytes)
-{
-    FILE *out = fmemopen(text, bytes, "w");
-
-    failure_lines_strip(lines, *between == '\n');
-    for (size_t i = 0; out && i < lines->count; i++) {
-        size_t length = lines->length[i] < LINE_BYTES ? lines->length[i] : LINE_BYTES;
+    for (size_t i = 0; i < lines.count; i++) {
+        size_t cut = *between == '\n' ? least : blanks[i], length = lines.length[i] - cut;
         fputs(i ? between : "", out);
-        for (size_t k = 0; k < length; k++) {
-            unsigned char c = (unsigned char)lines->at[i][k];
+        for (size_t k = 0; k < length && k < LINE_BYTES; k++) {
+            unsigned char c = (unsigned char)lines.at[i][cut + k];
             fputc(c < ' ' || c == 127 ? ' ' : c, out);
         }
     }
     if (out)
         fclose(out);
     text[bytes - 1] = '\0';
-}
-
-static void failure_lines(const char *log, bool banners, const char *between, char *text,
-                          size_t bytes)
-{
-    struct lines lines = {0};
-
-    text[0] = '\0';
-    failure_collect_lines(log, banners, &lines);
-    if (lines.count)
-        failure_print_lines(&lines, between, text, bytes);
 }
 
 void failure_last_lines(const char *log, char *text, size_t bytes)
@@ -240,17 +225,6 @@ void failure_signal_words(int64_t signal_number, char *text, size_t bytes)
         snprintf(text, bytes, "signal %d (SIG%s, %s)", (int)signal_number, name, words);
     else
         snprintf(text, bytes, "signal %d", (int)signal_number);
-}
-
-static const char *failure_hint(const struct failure_rank *r, const char *log)
-{
-    if (r->signal == 9)
-        return "; unless somebody did that, the kernel was out of memory: see dmesg";
-    if (r->signal < 0 && r->exit_code == ATTEMPT_EXIT_NO_SPACE)
-        return ": No space left on device";
-    if (r->signal > 0 && strstr(log, "failed to map segment from shared object"))
-        return ": Cannot allocate memory for a shared library";
-    return "";
 }
 
 #define OF_WORKERS "; last lines of the log: "
@@ -335,6 +309,7 @@ static void failure_name_rank(struct verdict *v, const struct launch_exit *how, 
 static void failure_judge_by_log(struct verdict *v, const struct launch_exit *how, const char *log)
 {
     bool said = failure_read_log(log, &v->who);
+    const struct failure_rank *r = &v->who;
     char words[256];
 
     failure_name_rank(v, how, said);
@@ -344,7 +319,12 @@ static void failure_judge_by_log(struct verdict *v, const struct launch_exit *ho
         failure_append(v, "; on rank %lld %s", (long long)v->who.rank, words);
     if (v->phase[0])
         failure_append(v, " in phase %s", v->phase);
-    failure_append(v, "%s", failure_hint(&v->who, log));
+    if (r->signal == 9)
+        failure_append(v, "; unless somebody did that, the kernel was out of memory: see dmesg");
+    else if (r->signal < 0 && r->exit_code == ATTEMPT_EXIT_NO_SPACE)
+        failure_append(v, ": No space left on device");
+    else if (r->signal > 0 && strstr(log, "failed to map segment from shared object"))
+        failure_append(v, ": Cannot allocate memory for a shared library");
     if (v->step > 0)
         failure_append(v, "; the last step was %lld", (long long)v->step);
     failure_add_last_lines(v, log, said);
@@ -368,12 +348,6 @@ static const char *failure_phase_after(enum event_type type)
     }
 }
 
-static void failure_keep_event(json_t **kept, json_t *event)
-{
-    json_decref(*kept);
-    *kept = json_incref(event);
-}
-
 static void failure_read_outcome(const char *events, json_t **run_stop, json_t **failed,
                                  struct verdict *v)
 {
@@ -383,14 +357,15 @@ static void failure_read_outcome(const char *events, json_t **run_stop, json_t *
         json_t *event = line[length] == '\n' ? json_loadb(line, length, 0, NULL) : NULL;
         const char *name = json_string_value(json_object_get(event, "type"));
         enum event_type type = name ? event_type_of(name) : EVENT_TYPE_COUNT;
-        if (type == EVENT_RUN_STOP)
-            failure_keep_event(run_stop, event);
-        else if (type == EVENT_FAILED)
-            failure_keep_event(failed, event);
-        else if (type == EVENT_STEP)
-            v->step = json_integer_value(json_object_get(event, "step"));
-        else if (type == EVENT_CHECKPOINT)
-            v->checkpoint = json_integer_value(json_object_get(event, "step"));
+        json_t **kept = type == EVENT_RUN_STOP ? run_stop : type == EVENT_FAILED ? failed : NULL;
+        if (kept) {
+            json_decref(*kept);
+            *kept = json_incref(event);
+        } else if (type == EVENT_STEP) {
+            v->step = json_get_integer(event, "step", 0);
+        } else if (type == EVENT_CHECKPOINT) {
+            v->checkpoint = json_get_integer(event, "step", 0);
+        }
         if (failure_phase_after(type))
             snprintf(v->phase, sizeof v->phase, "%s", failure_phase_after(type));
         json_decref(event);
@@ -555,37 +530,20 @@ void failure_judge(const char *attempt_dir, const struct launch_exit *how, enum 
     free(log);
 }
 
-/* ---------------------------------------------------------------- for the store */
-
-static json_t *failure_signal_to_json(int64_t signal_number)
-{
-    const char *name = signal_number < 0 ? NULL : sigabbrev_np((int)signal_number);
-
-    if (signal_number < 0)
-        return json_null();
-    return name ? json_sprintf("SIG%s", name) : json_sprintf("%lld", (long long)signal_number);
-}
-
-static json_t *failure_lines_to_json(const char *lines)
-{
-    json_t *list = json_array();
-
-    while (*lines) {
-        size_t length = strcspn(lines, "\n");
-        json_array_append_new(list, json_stringn(lines, length)); /* NULL if not UTF-8 */
-        lines += length + (lines[length] == '\n');
-    }
-    return list;
-}
-
 json_t *failure_to_json(const struct verdict *v, int64_t attempt)
 {
-    return json_pack("{s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "attempt",
-                     (json_int_t)attempt, "step", (json_int_t)v->step, "rank",
-                     json_integer_or_null(v->who.rank >= 0, v->who.rank), "host",
-                     json_text_or_null(v->who.host), "phase", json_text_or_null(v->phase), "signal",
-                     failure_signal_to_json(v->who.signal), "exit_code",
-                     json_integer_or_null(v->who.exit_code >= 0, v->who.exit_code), "reason",
-                     json_text_or_null(v->reason), "label", json_text_or_null(v->label), "log",
-                     failure_lines_to_json(v->lines));
+    const char *name = v->who.signal < 0 ? NULL : sigabbrev_np((int)v->who.signal);
+    json_t *log = json_array();
+
+    for (const char *line = v->lines; *line; line += strcspn(line, "\n"), line += *line == '\n')
+        json_array_append_new(log, json_stringn(line, strcspn(line, "\n"))); /* NULL: not UTF-8 */
+    json_t *signal = v->who.signal < 0 ? json_null()
+                     : name            ? json_sprintf("SIG%s", name)
+                                       : json_sprintf("%lld", (long long)v->who.signal);
+    return json_pack(
+        "{s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "attempt", (json_int_t)attempt,
+        "step", (json_int_t)v->step, "rank", json_integer_or_null(v->who.rank >= 0, v->who.rank),
+        "host", json_text_or_null(v->who.host), "phase", json_text_or_null(v->phase), "signal",
+        signal, "exit_code", json_integer_or_null(v->who.exit_code >= 0, v->who.exit_code),
+        "reason", json_text_or_null(v->reason), "label", json_text_or_null(v->label), "log", log);
 }

@@ -79,18 +79,6 @@ static bool slurm_is_news(char complaint[256], const char *words)
     return true;
 }
 
-/* With the mutex, after a submission that was cancelled meanwhile: Slurm may have the job, so it is
- * searched for and cancelled. */
-static void slurm_submitted_too_late(struct slurm *s, struct slurm_job *j, int64_t id,
-                                     const struct error *e)
-{
-    j->status.job_id = id;
-    j->look_first = id == 0;
-    j->owed = id || e->code == ERR_UNREACHABLE;
-    j->next_at = 0;
-    s->look_at = clock_monotonic() + SOON_SECONDS;
-}
-
 /* Without the mutex, as all calls of Slurm. If the answer is lost, the job may have been submitted,
  * so it is searched for before the next try. */
 static void slurm_submit_job(struct slurm *s, struct slurm_job *j)
@@ -104,7 +92,12 @@ static void slurm_submit_job(struct slurm *s, struct slurm_job *j)
     pthread_mutex_lock(&s->mutex);
     s->submitting = NULL;
     if (slurm_job_has_ended(j)) {
-        slurm_submitted_too_late(s, j, id, &e);
+        /* it was cancelled meanwhile: what Slurm may have is searched for and cancelled */
+        j->status.job_id = id;
+        j->look_first = id == 0;
+        j->owed = id || e.code == ERR_UNREACHABLE;
+        j->next_at = 0;
+        s->look_at = clock_monotonic() + SOON_SECONDS;
     } else if (status == 0) {
         j->status.job_id = id;
         j->status.phase = SLURM_WAITING;
@@ -240,18 +233,6 @@ static void slurm_job_missing(struct slurm *s, struct slurm_job *j, double now)
     }
 }
 
-static void slurm_look_at_owed(struct slurm_job *j, const json_t *all)
-{
-    struct slurm_reply reply;
-    struct slurm_job there = *j;
-
-    j->look_first = false;
-    j->owed = slurm_find_job(all, j, &reply) &&
-              slurm_phase_of(&there, &reply, clock_monotonic()) < SLURM_ENDED;
-    if (j->owed)
-        j->status.job_id = reply.id;
-}
-
 static void slurm_poll(struct slurm *s)
 {
     struct error e = {0};
@@ -277,8 +258,13 @@ static void slurm_poll(struct slurm *s)
             news |= !before.silent;
             continue;
         }
-        if (j->owed)
-            slurm_look_at_owed(j, all);
+        if (j->owed) {
+            struct slurm_job there = *j;
+            j->look_first = false;
+            j->owed =
+                slurm_find_job(all, j, &reply) && slurm_phase_of(&there, &reply, now) < SLURM_ENDED;
+            j->status.job_id = j->owed ? reply.id : j->status.job_id;
+        }
         if (j->dead || j->held || slurm_job_has_ended(j) ||
             (j->status.job_id == 0 && !j->look_first))
             continue;
@@ -508,25 +494,20 @@ void slurm_release(struct slurm_job *job)
     slurm_change(job, slurm_set_released);
 }
 
-/* With the mutex. Should the script start later, it sees the cancellation and ends. */
-static bool slurm_end_unstarted(struct slurm_job *j)
-{
-    int64_t ran = slurm_id_of_script(j);
-
-    if (ran) {
-        j->status.job_id = ran;
-        return false;
-    }
-    j->owed = j->status.job_id || j->look_first || j->slurm->submitting == j;
-    j->status.phase = SLURM_ENDED;
-    snprintf(j->status.state, sizeof j->status.state, "%s", "CANCELLED");
-    return true;
-}
-
 bool slurm_disown(struct slurm_job *job)
 {
     pthread_mutex_lock(&job->slurm->mutex);
-    bool ended = slurm_job_has_ended(job) || slurm_end_unstarted(job);
+    bool ended = slurm_job_has_ended(job);
+    int64_t ran = ended ? 0 : slurm_id_of_script(job);
+    if (ran) {
+        job->status.job_id = ran;
+    } else if (!ended) {
+        /* should the script start later, it sees the cancellation and ends */
+        job->owed = job->status.job_id || job->look_first || job->slurm->submitting == job;
+        job->status.phase = SLURM_ENDED;
+        snprintf(job->status.state, sizeof job->status.state, "%s", "CANCELLED");
+        ended = true;
+    }
     pthread_cond_signal(&job->slurm->wake);
     pthread_mutex_unlock(&job->slurm->mutex);
     return ended;
