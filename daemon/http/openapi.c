@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "common/job/job_document.h"
+#include "common/json.h"
 #include "config.h"
 #include "daemon/http/access/auth.h"
 #include "daemon/http/routes.h"
@@ -26,8 +27,14 @@ static json_t *openapi_schema_of(const json_t *schema)
     return name ? openapi_reference("schemas", name) : json_deep_copy(schema);
 }
 
-/* ---- examples */
+static void openapi_add_examples(json_t *to, json_t *examples)
+{
+    if (json_object_size(examples))
+        json_object_set(to, "examples", examples);
+    json_decref(examples);
+}
 
+/* Values of the examples for a parameter (group: "query", ...) or the body (NULL). */
 static json_t *openapi_examples_in(const struct described *d, const char *group, const char *key)
 {
     json_t *out = json_object(), *example;
@@ -41,45 +48,25 @@ static json_t *openapi_examples_in(const struct described *d, const char *group,
         else if (value)
             json_object_set_new(out, name, json_pack("{s:O}", "value", value));
     }
-    if (json_object_size(out))
-        return out;
-    json_decref(out);
-    return NULL;
-}
-
-static json_t *openapi_answers_among(const struct described *d, int status, const char *type)
-{
-    json_t *out = json_object(), *example;
-    const char *name;
-
-    json_object_foreach ((json_t *)d->examples, name, example) {
-        const json_t *code = json_object_get(example, "status");
-        const char *its_type = json_string_value(json_object_get(example, "type"));
-        int its_status = code ? (int)json_integer_value(code) : d->route->success;
-        if (!its_type)
-            its_type = its_status < 400 ? "application/json" : "application/problem+json";
-        if (its_status == status && strcmp(its_type, type) == 0)
-            json_object_set_new(out, name,
-                                json_pack("{s:O}", "value", json_object_get(example, "answer")));
-    }
-    if (json_object_size(out))
-        return out;
-    json_decref(out);
-    return NULL;
+    return out;
 }
 
 static json_t *openapi_content_of(const struct described *d, int status, const char *type,
                                   json_t *schema)
 {
-    json_t *media = json_pack("{s:o}", "schema", schema);
-    json_t *examples = openapi_answers_among(d, status, type);
+    json_t *media = json_pack("{s:o}", "schema", schema), *answers = json_object(), *example;
+    const char *name;
 
-    if (examples)
-        json_object_set_new(media, "examples", examples);
+    json_object_foreach ((json_t *)d->examples, name, example) {
+        int its_status = (int)json_get_integer(example, "status", d->route->success);
+        const char *usual = its_status < 400 ? "application/json" : "application/problem+json";
+        if (its_status == status && strcmp(json_get_text(example, "type", usual), type) == 0)
+            json_object_set_new(answers, name,
+                                json_pack("{s:O}", "value", json_object_get(example, "answer")));
+    }
+    openapi_add_examples(media, answers);
     return media;
 }
-
-/* ---- parameters */
 
 static bool openapi_is_tagged(const struct described *d)
 {
@@ -92,7 +79,7 @@ static void openapi_add_parameter(json_t *list, const struct described *d, const
     bool in_path = strcmp(in, "path") == 0;
     json_t *schema = about ? json_deep_copy(about) : json_pack("{s:s}", "type", "string");
     json_t *parameter = json_pack("{s:s, s:s}", "name", name, "in", in);
-    json_t *examples = openapi_examples_in(d, strcmp(in, "header") == 0 ? "headers" : in, name);
+    const char *group = strcmp(in, "header") == 0 ? "headers" : in;
     const json_t *words = json_object_get(schema, "description");
 
     if (words)
@@ -102,8 +89,7 @@ static void openapi_add_parameter(json_t *list, const struct described *d, const
         json_object_set_new(parameter, "required", json_true());
     json_object_del(schema, "required");
     json_object_set_new(parameter, "schema", schema);
-    if (examples)
-        json_object_set_new(parameter, "examples", examples);
+    openapi_add_examples(parameter, openapi_examples_in(d, group, name));
     json_array_append_new(list, parameter);
 }
 
@@ -133,19 +119,13 @@ static json_t *openapi_parameters_of(const struct described *d)
     return list;
 }
 
-/* ---- answers */
-
 static void openapi_add_header(json_t *answer, const char *name, const char *words)
 {
-    json_t *headers = json_object_get(answer, "headers");
+    char pointer[64];
 
-    if (!headers) {
-        headers = json_object();
-        json_object_set_new(answer, "headers", headers);
-    }
-    json_object_set_new(
-        headers, name,
-        json_pack("{s:s, s:{s:s}}", "description", words, "schema", "type", "string"));
+    snprintf(pointer, sizeof pointer, "/headers/%s", name);
+    json_set_at(answer, pointer,
+                json_pack("{s:s, s:{s:s}}", "description", words, "schema", "type", "string"));
 }
 
 static void openapi_add_problem(json_t *responses, const struct described *d, int status)
@@ -220,19 +200,13 @@ static json_t *openapi_responses_of(const struct described *d)
     return responses;
 }
 
-/* ---- the document */
-
 static json_t *openapi_body_of(const struct described *d)
 {
     const json_t *body = json_object_get(d->doc, "body");
-    json_t *media, *examples;
-
     if (!body)
         return NULL;
-    media = json_pack("{s:o}", "schema", openapi_schema_of(body));
-    examples = openapi_examples_in(d, NULL, "body");
-    if (examples)
-        json_object_set_new(media, "examples", examples);
+    json_t *media = json_pack("{s:o}", "schema", openapi_schema_of(body));
+    openapi_add_examples(media, openapi_examples_in(d, NULL, "body"));
     return json_pack("{s:b, s:{s:o}}", "required",
                      !json_is_true(json_object_get(d->doc, "body_optional")), "content",
                      "application/json", media);

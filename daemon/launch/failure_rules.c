@@ -49,8 +49,6 @@ static const char *const rules_shipped =
     "add procs "
     "failed|TCP connection .*(failed|closed)|lost communication with a remote daemon\n";
 
-/* ---------------------------------------------------------------- actions */
-
 static const struct rules_action {
     const char *word;
     enum failure_again again;
@@ -135,8 +133,6 @@ static int rules_read_actions(struct failure_rule *rule, const char *words, stru
     }
     return 0;
 }
-
-/* ---------------------------------------------------------------- lines */
 
 static bool rules_is_label(const char *text)
 {
@@ -224,14 +220,6 @@ static int rules_read_line(struct failure_rules *r, char *line, bool shipped, st
     return 0;
 }
 
-static void rules_trim_end(char *line)
-{
-    size_t length = strlen(line);
-
-    while (length && isspace((unsigned char)line[length - 1]))
-        line[--length] = '\0';
-}
-
 static int rules_read(struct failure_rules *r, char *text, bool shipped, struct buffer *bad)
 {
     struct error e;
@@ -240,34 +228,20 @@ static int rules_read(struct failure_rules *r, char *text, bool shipped, struct 
     for (char *rest = text, *line; (line = strsep(&rest, "\n"));) {
         number++;
         line += strspn(line, " \t");
-        rules_trim_end(line);
+        size_t length = strlen(line);
+        while (length && isspace((unsigned char)line[length - 1]))
+            line[--length] = '\0';
         if (*line && *line != '#' && rules_read_line(r, line, shipped, &e))
             buffer_printf(bad, "%sline %d: %s", bad->bytes ? "; " : "", number, e.text);
     }
     return bad->bytes ? -(int)ERR_USAGE : 0;
 }
 
-static int rules_read_text(struct failure_rules *r, const char *path, char *text, struct error *e)
-{
-    struct buffer bad = BUFFER(ERROR_TEXT_BYTES - 512);
-    char *shipped = xstrdup(rules_shipped);
-    int status = 0;
-
-    if (text && rules_read(r, text, false, &bad))
-        status = error_set(e, ERR_USAGE, "failure_rules: %.200s, %s", path, bad.data);
-    buffer_clear(&bad);
-    if (!status && rules_read(r, shipped, true, &bad))
-        status = error_set(e, ERR_USAGE, "failure_rules: %.200s, after it traind's own: %s", path,
-                           bad.data);
-    buffer_clear(&bad);
-    free(shipped);
-    return status;
-}
-
 int failure_rules_load(const char *path, struct failure_rules **out, struct error *e)
 {
     struct failure_rules *r = xcalloc(1, sizeof *r);
-    char *text = NULL;
+    struct buffer bad = BUFFER(ERROR_TEXT_BYTES - 512);
+    char *text = NULL, *shipped = xstrdup(rules_shipped);
     size_t bytes;
     int status = 0;
 
@@ -277,8 +251,14 @@ int failure_rules_load(const char *path, struct failure_rules **out, struct erro
         e->code = ERR_USAGE;
         status = -(int)ERR_USAGE;
     }
-    if (!status)
-        status = rules_read_text(r, path ? path : "-", text, e);
+    if (text && rules_read(r, text, false, &bad))
+        status = error_set(e, ERR_USAGE, "failure_rules: %.200s, %s", path, bad.data);
+    buffer_clear(&bad);
+    if (!status && rules_read(r, shipped, true, &bad))
+        status = error_set(e, ERR_USAGE, "failure_rules: %.200s, after it traind's own: %s",
+                           path ? path : "-", bad.data);
+    buffer_clear(&bad);
+    free(shipped);
     free(text);
     if (status)
         failure_rules_destroy(r);
@@ -299,8 +279,6 @@ void failure_rules_destroy(struct failure_rules *r)
     free(r);
 }
 
-/* ---------------------------------------------------------------- matching */
-
 static const char *rules_last_lines(const char *log)
 {
     const char *at = log + strlen(log);
@@ -320,14 +298,6 @@ static bool rules_fits(const struct failure_rule *rule, const char *text, size_t
     return *line && regexec(&rule->pattern, line, 0, NULL, 0) == 0;
 }
 
-static bool rules_fits_lines(const struct failure_rule *rule, const char *lines)
-{
-    for (const char *at = lines; *at; at += strcspn(at, "\n"), at += *at == '\n')
-        if (rules_fits(rule, at, strcspn(at, "\n")))
-            return true;
-    return false;
-}
-
 int failure_rules_find(const struct failure_rules *r, const char *reason, const char *log)
 {
     const char *lines = rules_last_lines(log);
@@ -336,8 +306,9 @@ int failure_rules_find(const struct failure_rules *r, const char *reason, const 
         if (rules_fits(&r->items[i], reason, strlen(reason)))
             return (int)i;
     for (size_t i = 0; i < r->count; i++)
-        if (rules_fits_lines(&r->items[i], lines))
-            return (int)i;
+        for (const char *at = lines; *at; at += strcspn(at, "\n"), at += *at == '\n')
+            if (rules_fits(&r->items[i], at, strcspn(at, "\n")))
+                return (int)i;
     return -1;
 }
 
@@ -357,8 +328,6 @@ void failure_rules_apply(const struct failure_rules *r, const char *attempt_dir,
     snprintf(v->notify, sizeof v->notify, "%s", r->items[i].notify ? r->items[i].notify : "");
     v->notify_format = r->items[i].notify_format;
 }
-
-/* ---------------------------------------------------------------- counting and telling */
 
 static void rules_add(struct failure_rules *r, const char *label, int64_t count)
 {

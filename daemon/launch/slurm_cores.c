@@ -50,33 +50,25 @@ static void slurm_cores_find_fewest(const json_t *nodes, const char *feature, co
     }
 }
 
-static void slurm_cores_describe(const struct job_spec *spec, const char *feature, char *text,
-                                 size_t bytes)
-{
-    const char *partition = spec->cluster.partition;
-
-    if (spec->cluster.host_count)
-        snprintf(text, bytes, "named in cluster.hosts");
-    else
-        snprintf(text, bytes, "of %s%.64s%s%.32s",
-                 partition ? "partition " : "the default partition", partition ? partition : "",
-                 feature ? " with " : "", feature ? feature : "");
-}
-
 static int slurm_cores_ask(const struct job_spec *spec, struct slurm_cores *found, struct error *e)
 {
     static const atomic_bool never = false;
     const struct slurm_call call = {&never, ASK_SECONDS};
-    const char *constraint = spec->cluster.constraint;
+    const char *constraint = spec->cluster.constraint, *partition = spec->cluster.partition;
     /* a single feature; expressions are not evaluated */
     const char *feature =
         constraint && *constraint && !strpbrk(constraint, "&|[]()*,! ") ? constraint : NULL;
     char *hosts = spec->cluster.host_count ? slurm_host_list(spec) : NULL, where[128];
     json_t *nodes = NULL;
     size_t count = 0;
-    int status = slurm_call_nodes(&call, spec->cluster.partition, hosts, &nodes, e);
+    int status = slurm_call_nodes(&call, partition, hosts, &nodes, e);
 
-    slurm_cores_describe(spec, feature, where, sizeof where);
+    if (hosts)
+        snprintf(where, sizeof where, "named in cluster.hosts");
+    else
+        snprintf(where, sizeof where, "of %s%.64s%s%.32s",
+                 partition ? "partition " : "the default partition", partition ? partition : "",
+                 feature ? " with " : "", feature ? feature : "");
     if (!status) {
         slurm_cores_find_fewest(nodes, feature, spec->cluster.smt ? "cpus" : "cores", found,
                                 &count);

@@ -19,23 +19,14 @@ static bool job_policy_climbs(const char *path)
     return false;
 }
 
-/* Symbolic links are followed; a path that does not exist is judged by its text, and must not
- * contain
- * "..". */
-static bool job_policy_path_is_below(const char *roots, const char *path)
-{
-    char real[PATH_MAX];
-    bool exists = realpath(path, real) != NULL;
-
-    if (path[0] != '/' || (!exists && job_policy_climbs(path)))
-        return false;
-    return open_beneath_holds(roots, exists ? real : path);
-}
-
-/* roots: "/a:/b"; NULL: any folder. */
+/* roots: "/a:/b"; NULL: any folder. Symbolic links are followed; a path that does not exist is
+ * judged by its text, and must not contain "..". */
 static void job_policy_check_path(const char *roots, const char *path, const char *pointer,
                                   struct problems *problems)
 {
+    char real[PATH_MAX];
+    bool exists = roots && path && realpath(path, real);
+
     if (!path || strcmp(path, "synthetic") == 0)
         return;
     if (*path != '/')
@@ -44,7 +35,8 @@ static void job_policy_check_path(const char *roots, const char *path, const cha
             "must be an absolute path, not \"%s\": it is read by workers in other folders and "
             "on other machines (trainctl makes it one)",
             path);
-    else if (roots && !job_policy_path_is_below(roots, path))
+    else if (roots && ((!exists && job_policy_climbs(path)) ||
+                       !open_beneath_holds(roots, exists ? real : path)))
         problems_add(problems, pointer, NULL, "%s is not in a folder that jobs may use (%s)", path,
                      roots);
 }
@@ -136,23 +128,16 @@ void job_policy_check_mpi_args(char *const *args, size_t count, struct problems 
     }
 }
 
-static bool job_policy_is_listed_folder(const char *folder, const char *list)
-{
-    size_t length = strlen(folder);
-
-    for (const char *at = list; *at; at += strcspn(at, ":"), at += *at == ':')
-        if (strcspn(at, ":") == length && strncmp(at, folder, length) == 0)
-            return true;
-    return false;
-}
-
 void job_policy_check_mpi_prefix(const char *prefix, const struct config *config,
                                  struct problems *problems)
 {
     const char *list = config->mpi_prefixes;
 
-    if (!prefix || (list && job_policy_is_listed_folder(prefix, list)))
+    if (!prefix)
         return;
+    for (const char *at = list ? list : ""; *at; at += strcspn(at, ":"), at += *at == ':')
+        if (strcspn(at, ":") == strlen(prefix) && strncmp(at, prefix, strlen(prefix)) == 0)
+            return;
     problems_add(problems, "/cluster/mpi_prefix", NULL,
                  "%.200s is not an allowed folder (%s); an administrator can add it to "
                  "mpi_prefixes in traind.conf",
