@@ -99,19 +99,6 @@ static void compare_label_row(struct libscols_table *table, const json_t *list, 
     }
 }
 
-static void compare_name_rows(struct libscols_table *table, const struct job *jobs, int count)
-{
-    struct libscols_line *names = table_line(table), *states = table_line(table);
-
-    table_set(names, 0, "name");
-    table_set(states, 0, "state");
-    for (int i = 0; i < count; i++) {
-        table_set(names, (size_t)i + 1, jobs[i].name);
-        table_set(states, (size_t)i + 1, jobs[i].state);
-        table_set_color(states, (size_t)i + 1, job_state_color(jobs[i].state));
-    }
-}
-
 static void compare_result_row(struct libscols_table *table, const struct job *jobs, int count,
                                const struct result *result)
 {
@@ -133,12 +120,18 @@ static void compare_result_row(struct libscols_table *table, const struct job *j
     }
 }
 
-static void compare_difference_rows(struct libscols_table *table, const json_t *differences)
+static void compare_print_documents(const struct job *jobs, int count, const json_t *differences)
 {
     const json_t *difference, *value;
     char key[PROBLEM_KEY_BYTES];
     size_t i, k;
 
+    if (json_array_size(differences) == 0) {
+        puts("\nThe documents are the same.");
+        return;
+    }
+    puts("\nDifferences between the documents:");
+    struct libscols_table *table = compare_make_table(jobs, count);
     json_array_foreach (differences, i, difference) {
         struct libscols_line *line = table_line(table);
         table_set(line, 0, problem_key(json_get_text(difference, "pointer", ""), key));
@@ -148,55 +141,41 @@ static void compare_difference_rows(struct libscols_table *table, const json_t *
             free(text);
         }
     }
-}
-
-static void compare_run_rows(struct libscols_table *table, const json_t *differences)
-{
-    const json_t *difference, *value;
-    char name[128];
-    size_t i, k;
-
-    json_array_foreach (differences, i, difference) {
-        struct libscols_line *line = table_line(table);
-        snprintf(name, sizeof name, "%s%s", json_get_text(difference, "words", ""),
-                 json_is_true(json_object_get(difference, "may_change_bits")) ? "" : " *");
-        table_set(line, 0, name);
-        json_array_foreach (json_object_get(difference, "values"), k, value) {
-            const char *text = json_string_value(value);
-            table_set(line, k + 1, text ? text : "");
-        }
-    }
-}
-
-static void compare_print_documents(const struct job *jobs, int count, const json_t *differences)
-{
-    if (json_array_size(differences) == 0) {
-        puts("\nThe documents are the same.");
-        return;
-    }
-    puts("\nDifferences between the documents:");
-    struct libscols_table *table = compare_make_table(jobs, count);
-    compare_difference_rows(table, differences);
     table_finish(table);
+}
+
+static void compare_run_row(struct libscols_table *table, const json_t *difference)
+{
+    struct libscols_line *line = table_line(table);
+    const json_t *value;
+    char name[128];
+    size_t k;
+
+    snprintf(name, sizeof name, "%s%s", json_get_text(difference, "words", ""),
+             json_is_true(json_object_get(difference, "may_change_bits")) ? "" : " *");
+    table_set(line, 0, name);
+    json_array_foreach (json_object_get(difference, "values"), k, value)
+        table_set(line, k + 1, json_is_string(value) ? json_string_value(value) : "");
 }
 
 static void compare_print_runs(const struct job *jobs, int count, const json_t *provenance)
 {
     const json_t *differences = json_object_get(provenance, "differences"),
-                 *unknown = json_object_get(provenance, "unknown"), *id;
+                 *unknown = json_object_get(provenance, "unknown"), *one;
     size_t i;
 
     if (json_array_size(differences) > 0) {
         puts("\nDifferences between the runs (*: does not change the result):");
         struct libscols_table *table = compare_make_table(jobs, count);
-        compare_run_rows(table, differences);
+        json_array_foreach (differences, i, one)
+            compare_run_row(table, one);
         table_finish(table);
     } else if (json_array_size(unknown) + 1 < (size_t)count) {
         puts("\nNo recorded difference in programs, hardware or data.");
     }
-    json_array_foreach (unknown, i, id)
+    json_array_foreach (unknown, i, one)
         printf("%sNothing was recorded about the run of job %lld.\n", i ? "" : "\n",
-               (long long)json_integer_value(id));
+               (long long)json_integer_value(one));
 }
 
 static void compare_print_comparison(const json_t *answer)
@@ -210,7 +189,14 @@ static void compare_print_comparison(const json_t *answer)
         if (count < CMD_OPERANDS_MAX)
             job_read(item, &read[count++]);
     struct libscols_table *table = compare_make_table(read, count);
-    compare_name_rows(table, read, count);
+    struct libscols_line *names = table_line(table), *states = table_line(table);
+    table_set(names, 0, "name");
+    table_set(states, 0, "state");
+    for (int k = 0; k < count; k++) {
+        table_set(names, (size_t)k + 1, read[k].name);
+        table_set(states, (size_t)k + 1, read[k].state);
+        table_set_color(states, (size_t)k + 1, job_state_color(read[k].state));
+    }
     compare_label_row(table, jobs, count, "tags", job_tags_words);
     compare_label_row(table, jobs, count, "note", job_note_words);
     for (i = 0; i < sizeof results / sizeof results[0]; i++)

@@ -27,35 +27,30 @@ static int control_cancel(long id, struct error *e)
         answer, "Job %ld is being cancelled. Wait for its end with: trainctl wait %ld\n", id, id);
 }
 
-/* said: the format of the message, with the job's id. */
-static int control_post(long id, const char *route, const char *body, const char *said,
-                        struct error *e)
-{
-    json_t *answer;
-    char path[64];
-
-    snprintf(path, sizeof path, "/v1/jobs/%ld/%s", id, route);
-    if (api_post(path, body, body ? strlen(body) : 0, &answer, e) < 0)
-        return -(int)e->code;
-    return cmd_tell(answer, said, id, id);
-}
-
 static int control_hold(long id, struct error *e)
 {
-    return control_post(id, "hold", NULL, "Job %ld held. Release it with: trainctl release %ld\n",
-                        e);
+    json_t *answer;
+
+    if (api_call("POST", &answer, e, "/v1/jobs/%ld/hold", id))
+        return -(int)e->code;
+    return cmd_tell(answer, "Job %ld held. Release it with: trainctl release %ld\n", id, id);
 }
 
 static int control_release(long id, struct error *e)
 {
-    return control_post(id, "release", NULL, "Job %ld released.\n", e);
+    json_t *answer;
+
+    if (api_call("POST", &answer, e, "/v1/jobs/%ld/release", id))
+        return -(int)e->code;
+    return cmd_tell(answer, "Job %ld released.\n", id);
 }
 
 static int cmd_priority(const struct cmd_args *args)
 {
     struct error e;
     long ids[CMD_OPERANDS_MAX], priority;
-    char body[64], words[64];
+    json_t *answer;
+    char path[64];
     int code = 0;
 
     const char *to = cmd_value(args, "to");
@@ -63,25 +58,16 @@ static int cmd_priority(const struct cmd_args *args)
         return cmd_usage(args->cmd, "missing --to N. Usage: trainctl priority --to N ID...");
     if (cmd_number(to, "to", -1000, 1000, &priority, &e) < 0 || cmd_job_ids(args, ids, &e) < 0)
         return cmd_fail(&e);
-    snprintf(body, sizeof body, "{\"priority\": %ld}", priority);
-    snprintf(words, sizeof words, "Job %%ld now has priority %ld.\n", priority);
-    for (int i = 0; i < args->operand_count; i++)
-        if (control_post(ids[i], "priority", body, words, &e) < 0)
+    json_t *body = json_pack("{s:I}", "priority", (json_int_t)priority);
+    for (int i = 0; i < args->operand_count; i++) {
+        snprintf(path, sizeof path, "/v1/jobs/%ld/priority", ids[i]);
+        if (api_send_json("POST", path, body, &answer, &e))
             code = cmd_fail(&e);
+        else
+            cmd_tell(answer, "Job %ld now has priority %ld.\n", ids[i], priority);
+    }
+    json_decref(body);
     return code;
-}
-
-static json_t *control_parse_changes(const struct cmd_args *args, struct error *e)
-{
-    json_t *changes = json_object();
-    int status = document_set_all(changes, args, e);
-
-    for (int i = 1; i < args->operand_count && !status; i++)
-        status = document_set(changes, args->operands[i], e);
-    if (!status)
-        return changes;
-    json_decref(changes);
-    return NULL;
 }
 
 static void control_format_value(const json_t *value, char *text, size_t bytes)
@@ -134,17 +120,21 @@ static void control_print_resume(const json_t *answer)
 
 static int cmd_resume(const struct cmd_args *args)
 {
+    json_t *answer, *changes = json_object();
     struct error e;
-    json_t *answer, *changes;
     char path[64];
     long id;
 
-    if (cmd_job_id(args->operands[0], &id, &e) < 0 || !(changes = control_parse_changes(args, &e)))
-        return cmd_fail(&e);
-    snprintf(path, sizeof path, "/v1/jobs/%ld/resume", id);
-    int status = api_send_json("POST", path, changes, &answer, &e);
+    int status = cmd_job_id(args->operands[0], &id, &e);
+    if (!status)
+        status = document_set_all(changes, args, &e);
+    for (int i = 1; i < args->operand_count && !status; i++)
+        status = document_set(changes, args->operands[i], &e);
+    snprintf(path, sizeof path, "/v1/jobs/%ld/resume", status ? 0 : id);
+    if (!status)
+        status = api_send_json("POST", path, changes, &answer, &e);
     json_decref(changes);
-    return status < 0 ? cmd_fail(&e) : cmd_show_answer(answer, control_print_resume);
+    return status ? cmd_fail(&e) : cmd_show_answer(answer, control_print_resume);
 }
 
 static int control_remove(long id, struct error *e)

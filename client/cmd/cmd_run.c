@@ -78,29 +78,20 @@ static int run_check_same_job(const struct run *r, const json_t *job, struct err
     return status;
 }
 
-static int run_find_attempt(struct run *r, struct error *e)
-{
-    struct launch_process earlier = {.pidfd = -1, .gate = -1};
-    int status = 0;
-
-    while (access(run_path(r, "attempt", r->attempt + 1), F_OK) == 0)
-        r->attempt++;
-    if (launcher_local.survivors(&earlier, run_path(r, "attempt", r->attempt)))
-        status = error_set(e, ERR_CONFLICT, "the run in %s still goes on, as process %ld",
-                           r->folder, (long)earlier.members.items[0].pid);
-    launch_process_close(&earlier);
-    return status;
-}
-
 static int run_prepare_folder(struct run *r, json_t *job, struct error *e)
 {
+    struct launch_process earlier = {.pidfd = -1, .gate = -1};
     bool resumes = cmd_flag(r->args, "resume");
     int status = 0;
 
     if (access(run_path(r, "job.json", 0), F_OK) == 0) {
         status = run_check_same_job(r, job, e);
-        if (!status)
-            status = run_find_attempt(r, e);
+        while (!status && access(run_path(r, "attempt", r->attempt + 1), F_OK) == 0)
+            r->attempt++;
+        if (!status && launcher_local.survivors(&earlier, run_path(r, "attempt", r->attempt)))
+            status = error_set(e, ERR_CONFLICT, "the run in %s still goes on, as process %ld",
+                               r->folder, (long)earlier.members.items[0].pid);
+        launch_process_close(&earlier);
         if (!status && !resumes)
             status = error_set(e, ERR_CONFLICT,
                                "%s has a run of this job: go on from its newest checkpoint with "
