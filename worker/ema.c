@@ -122,7 +122,6 @@ static void ema_add(const struct run *r, struct ema_pass p)
         parallel_run(r->threads, (int)blocks, ema_run_blocks, &p);
 }
 
-/* Decay of update n; 0 for the first one, which copies the weights. */
 static double ema_decay(const struct job_spec *spec, int64_t n)
 {
     double decay = spec->ema.decay;

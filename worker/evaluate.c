@@ -70,8 +70,8 @@ static void evaluate_tally_image(struct tally *t, const float *logits, int class
 }
 
 /* Call after the first evaluation. Collective. */
-static int evaluate_say_missing_classes(struct run *r, int64_t step, double *counts,
-                                        struct error *e)
+static int evaluate_report_missing_classes(struct run *r, int64_t step, double *counts,
+                                           struct error *e)
 {
     int classes = (int)r->spec->model.classes, missing = 0, first = 0;
     char message[160];
@@ -247,8 +247,8 @@ static int evaluate_batches(struct run *r, struct loader *loader, int64_t step,
     return status;
 }
 
-static int evaluate_say_eval(struct run *r, int64_t step, double epoch, const struct evaluation *v,
-                             struct error *e)
+static int evaluate_report_eval(struct run *r, int64_t step, double epoch,
+                                const struct evaluation *v, struct error *e)
 {
     report_begin(r->report, EVENT_EVAL);
     report_int(r->report, "step", step);
@@ -321,7 +321,7 @@ static int evaluate_weights(struct run *r, int64_t step, bool predictions, struc
         if (!status && predictions)
             status = predictions_write(file, r, e);
         if (!status && labels)
-            status = evaluate_say_missing_classes(r, step, labels, e);
+            status = evaluate_report_missing_classes(r, step, labels, e);
     }
     free(labels);
     predictions_destroy(file);
@@ -371,7 +371,7 @@ int evaluate(struct run *r, int64_t step, double epoch, bool predictions, struct
     if (status || *stopped)
         return status;
     provenance_evaluation(r, step, out);
-    return run_agree(r, evaluate_say_eval(r, step, epoch, out, e), e);
+    return run_agree(r, evaluate_report_eval(r, step, epoch, out, e), e);
 }
 
 int evaluate_again(struct run *r, int64_t step, bool *stopped, struct error *e)

@@ -147,7 +147,6 @@ static int train_open_trainer(struct run *r, struct trainer *t, struct error *e)
     return status;
 }
 
-/* Returns the seconds since *since, which becomes now, and adds them to the trace. */
 static double train_lap(double *since, const char *phase)
 {
     trace_since(*since, "phase", phase);
@@ -196,7 +195,7 @@ static struct batch_result train_compute_batch(struct trainer *t, const struct l
 
 /* Logs how gradients are summed: at the start, and once it is decided what drives the buckets; then
  * also an event if there are several machines. */
-static int train_say_sum(struct trainer *t, int64_t step, struct error *e)
+static int train_report_sum(struct trainer *t, int64_t step, struct error *e)
 {
     static const char *const drives[] = {"after", "calls", "thread"}; /* enum traincomm_drive */
     struct report *report = t->run->report;
@@ -251,8 +250,8 @@ static struct rank_step train_gather_step(struct trainer *t, const struct batch_
     return rank_timing_gather(t->timing, &mine);
 }
 
-static int train_say_step(const struct trainer *t, int64_t step, const struct rank_step *all,
-                          const struct step_times *times, double grad_norm, struct error *e)
+static int train_report_step(const struct trainer *t, int64_t step, const struct rank_step *all,
+                             const struct step_times *times, double grad_norm, struct error *e)
 {
     struct run *r = t->run;
     double images = (double)run_images(r, step - 1, step);
@@ -283,7 +282,6 @@ static int64_t train_last_step(const struct run *r)
     return r->plan->train_steps - r->step_shift;
 }
 
-/* Cost of steps of the run, in steps with the largest images. */
 static double train_cost(const struct run *r, int64_t from, int64_t to)
 {
     return plan_steps_cost(r->plan, r->spec, from + r->step_shift, to + r->step_shift);
@@ -390,9 +388,9 @@ static int train_step(struct trainer *t, int64_t index, bool *stop, struct error
     t->result.steps = index + 1;
     t->lr = lr;
     provenance_step(r, index + 1, all.loss, grad_norm);
-    status = train_say_sum(t, index + 1, e);
+    status = train_report_sum(t, index + 1, e);
     if (!status)
-        status = train_say_step(t, index + 1, &all, &times, grad_norm, e);
+        status = train_report_step(t, index + 1, &all, &times, grad_norm, e);
     if (!status)
         status = train_check_finite(index + 1, all.loss, grad_norm, e);
     if (!status)

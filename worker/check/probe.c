@@ -35,7 +35,6 @@ static void probe_machine_id(const char *host, char *text, size_t bytes)
     snprintf(text, bytes, "%s %s", boot, host);
 }
 
-/* Returns the attempt of the run that the process belongs to, or 0. */
 static int probe_attempt_of(int64_t pid, const char *run_dir)
 {
     char *folder = process_variable(pid, ATTEMPT_MARK);
@@ -49,7 +48,6 @@ static int probe_attempt_of(int64_t pid, const char *run_dir)
     return attempt;
 }
 
-/* Kills processes of earlier attempts, whose launcher could not be reached. */
 static int probe_end_leftovers(const char *run_dir, int attempt)
 {
     DIR *folder = opendir("/proc");

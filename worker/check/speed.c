@@ -103,7 +103,6 @@ static struct sgemm *speed_sgemm_create(int size, int threads)
     return s;
 }
 
-/* Runs a product per thread at the same time. Returns the sum of GFLOP/s by processor time. */
 static double speed_sgemm_round(struct sgemm *s)
 {
     double all = 0;

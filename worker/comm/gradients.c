@@ -324,7 +324,6 @@ static size_t gradients_bucket_floats(const struct traincomm_gradients *g, size_
     return n > 0 ? n : 1;
 }
 
-/* Sets up the exchange between leaders; peers is MPI_COMM_NULL on other ranks. */
 static int gradients_make_exchange(struct traincomm_gradients *g, MPI_Comm peers)
 {
     size_t part = g->bucket_floats / (size_t)g->leaders + 32; /* parts are whole cache lines */

@@ -139,7 +139,6 @@ static struct rank_progress *host_sum_own(const struct host_sum *h)
     return h->progress[h->c->host_rank];
 }
 
-/* The counters wrap around. */
 static bool host_sum_is_past(const atomic_uint *step, unsigned bucket)
 {
     return (int)(atomic_load_explicit(step, memory_order_acquire) - bucket) > 0;

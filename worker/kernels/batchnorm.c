@@ -237,7 +237,6 @@ BF16_INLINE void bf16_add_to(double *sum, const vec *part)
             sum[v * VEC + i] += (double)part[v][i];
 }
 
-/* BF16_WIDE channels; the sums stay in registers. */
 static void batchnorm_bf16_sums_block(const bf16 *z, size_t rows, size_t c, const float *shift,
                                       double *sum, double *square_sum)
 {

@@ -456,7 +456,6 @@ static void bf16_pack_rows(const float *from, size_t ld, size_t rows, bf16 *chun
 }
 
 #ifndef __AVX512BW__
-/* Position of element (i, j) in a chunk. */
 static size_t bf16_pack_place(size_t i, size_t j)
 {
     return (j / 16 * 16 + i / 2) * 32 + j % 16 * 2 + i % 2;

@@ -191,7 +191,6 @@ static struct window_hits pool_bf16_windows_at(const struct window *w, int p)
     return t;
 }
 
-/* VEC channels of one pixel: sums the gradients of the windows that contain it. */
 static void pool_bf16_gather_vector(const struct window *w, int y, int x, const bf16 *dy,
                                     const uint8_t *tap, bf16 *dx)
 {

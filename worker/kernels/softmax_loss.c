@@ -14,7 +14,7 @@ static int softmax_loss_largest(const float *x, int n)
     return best;
 }
 
-/* own: logit of the label, or the weighted mean of two labels' */
+/* at_label: logit of the label, or the weighted mean of two labels' */
 static double loss_of_row(const float *x, int classes, double at_label, double smoothing, float *p)
 {
     double top = x[softmax_loss_largest(x, classes)], sum = 0, all = 0;

@@ -110,7 +110,6 @@ static void tile_gemm_copy_panel(const float *b, size_t ld, size_t k, float *pan
 }
 
 #ifdef __AVX512F__
-/* Rows of 16 floats, ld apart, become columns of the panel. */
 static void tile_gemm_transpose_block(const float *from, size_t ld, float *to, size_t to_ld)
 {
     __m512 r[16], t[16];

@@ -44,7 +44,6 @@ static size_t conv_rows_of_tile(const struct conv *c)
     return rows < 16 ? 16 : rows;
 }
 
-/* The transformed weights (or their gradient), then the tiles. */
 static size_t conv_winograd_scratch_floats(const struct conv *c)
 {
     size_t max = 0;

@@ -315,7 +315,6 @@ bool conv_bf16_takes(const struct conv *c)
     return c->groups == 1 || (g.gi == g.go && (g.gi % BF16_CHUNK == 0 || BF16_CHUNK % g.gi == 0));
 }
 
-/* Offsets of forward's chunks; phases are `phase` elements apart. */
 static void conv_bf16_forward_chunks(const struct bf16_grid *g, size_t phase, size_t *chunk)
 {
     struct bf16_tap t = {0};
@@ -521,7 +520,6 @@ static void conv_bf16_backward_sum_blocks(const struct bf16_sums *w, struct para
         }
 }
 
-/* Location of the factors of piece number `piece` of a share. */
 static struct bf16_scratch conv_bf16_backward_factors_at(const struct bf16_grid *g,
                                                          const struct bf16_scratch *s,
                                                          const struct conv_bf16_backward *b,

@@ -469,7 +469,6 @@ size_t conv_grouped_team_floats(const struct conv *c)
     return 2 * conv_weights(c);
 }
 
-/* Work space, and sums of the thread's first and last slice, if shared. */
 size_t conv_grouped_own_floats(const struct conv *c)
 {
     struct slices s = conv_grouped_slices_of(c);
@@ -520,7 +519,6 @@ void conv_grouped_forward_team(const struct conv *c, const float *w, const float
                   grouped_forward_piece, &f);
 }
 
-/* Threads with images of a slice; a single one sums in the team's memory. */
 struct sharers {
     int first, last;
 };
@@ -533,7 +531,6 @@ static struct sharers conv_grouped_sharers_of(const struct slices *s, size_t sli
                             parallel_owner((slice + 1) * images - 1, all, parts)};
 }
 
-/* Sums of a slice in one of its sharers. */
 static float *conv_grouped_sums_of(const struct slices *s, const struct conv *c, size_t slice,
                                    size_t images, struct sharers sharers, struct parallel_share of,
                                    const struct conv_memory *memory)

@@ -173,15 +173,14 @@ static void sum_block(const struct conv_blocks *s, const struct conv_backward *b
 
 /* ---- dw as one block: each piece of the rows has its own sums */
 
-/* Number of pieces whose sums fit a thread's memory. */
-static size_t conv_sums_most_grains(const struct conv *c)
+static size_t conv_sums_max_grains(const struct conv *c)
 {
     return conv_weights(c) <= SMALL_FLOATS ? 8 : 1;
 }
 
 size_t conv_sums_whole_floats(const struct conv *c)
 {
-    return (size_t)parallel_pieces(conv_sums_most_grains(c)) * conv_weights(c);
+    return (size_t)parallel_pieces(conv_sums_max_grains(c)) * conv_weights(c);
 }
 
 /* Other threads may write these while it computes dx, so they are not in its work space. */
@@ -198,10 +197,9 @@ static size_t conv_sums_whole_tile(const struct conv *c)
 static size_t conv_sums_whole_grains(const struct conv_blocks *s, int parts)
 {
     return size_min(s->rows / (size_t)parts / conv_sums_whole_tile(s->c),
-                    conv_sums_most_grains(s->c));
+                    conv_sums_max_grains(s->c));
 }
 
-/* Sums all weights over some rows, tile by tile; with `data` also dx of the rows. */
 static void sum_rows(const struct conv *c, const struct conv_backward *b,
                      struct parallel_range rows, struct sums_to to, float *col,
                      const struct conv_product *data)
@@ -266,7 +264,6 @@ static void conv_sums_team_add_rows(float *to, const float *from, size_t n, bool
         to[i] = add ? to[i] + from[i] : from[i];
 }
 
-/* Adds a thread's share of the weights from the sums of all pieces that have rows. */
 static void conv_sums_add_whole(const struct conv_blocks *s, const struct conv_backward *b,
                                 struct parallel_share share, const struct conv_memory *memory)
 {
@@ -377,7 +374,6 @@ void conv_sum_blocks(const struct conv_blocks *s, const struct conv_backward *b,
     parallel_take(share, s->count / (size_t)share.parts, conv_sums_blocks_piece, &w);
 }
 
-/* Adds a thread's share of the weights of a block that several threads have rows of. */
 static void conv_sums_add_block(const struct conv_blocks *s, const struct dw_block *block,
                                 size_t before, const struct conv_backward *b,
                                 struct parallel_share share, const struct conv_memory *memory)

@@ -169,7 +169,6 @@ static void conv_winograd_find_pixels(const struct sizes *s, size_t image, ptrdi
     }
 }
 
-/* Some tiles of a group, which begins at tile `base` of the batch, and some of their channels */
 struct part {
     size_t base, first, end;
     size_t channel, channels;
@@ -244,8 +243,8 @@ static size_t conv_winograd_first_pixel(const struct sizes *s, size_t row)
 }
 
 /* Whole rows of tiles together, otherwise row by row of pixels. */
-static void conv_winograd_tell_tiles(const struct sizes *s, const struct part *r, conv_rows *done,
-                                     void *context)
+static void conv_winograd_call_done(const struct sizes *s, const struct part *r, conv_rows *done,
+                                    void *context)
 {
     size_t tile = r->base + r->first, end = r->base + r->end, m = (size_t)s->m;
 
@@ -304,7 +303,7 @@ static void conv_winograd_run_group(const struct sizes *s, const struct conv_win
                   w->others + i * s->to_step, s->to_ld, false);
     }
     conv_winograd_transform_outputs(s, w->others, to, w->unwanted, p->to, p->add);
-    conv_winograd_tell_tiles(s, &to, p->done, p->context);
+    conv_winograd_call_done(s, &to, p->done, p->context);
 }
 
 static void conv_winograd_run_groups(const struct sizes *s, const struct conv_winograd_pass *p,
@@ -459,7 +458,6 @@ struct team_pass {
     size_t rows, columns; /* of its products */
 };
 
-/* Part of the products of all positions, (rows, columns) each, panel by panel. */
 static void conv_winograd_products_piece(const struct parallel_piece *piece, void *context)
 {
     const struct team_pass *t = context;
@@ -548,7 +546,7 @@ static void conv_winograd_outputs_piece(const struct parallel_piece *piece, void
 
     for (int i = 0; i < parts; i++) {
         conv_winograd_transform_outputs(t->s, t->w.others, part[i], t->w.unwanted, p->to, p->add);
-        conv_winograd_tell_tiles(t->s, &part[i], p->done, p->context);
+        conv_winograd_call_done(t->s, &part[i], p->done, p->context);
     }
 }
 

@@ -86,7 +86,6 @@ struct trial {
     float *x, *w, *z, *dx, *dw, *scratch;
 };
 
-/* Any values but denormals. */
 static float *autotune_filled(size_t floats)
 {
     float *p = memory_allocate(floats * sizeof *p);
@@ -95,7 +94,7 @@ static float *autotune_filled(size_t floats)
     return p;
 }
 
-static size_t autotune_most_scratch(struct conv c)
+static size_t autotune_max_scratch(struct conv c)
 {
     size_t max = 0;
     for (int i = 0; i < WAYS; i++) {
@@ -118,7 +117,7 @@ static bool autotune_make_trial(struct trial *t)
     t->z = autotune_filled(out);
     t->w = autotune_filled(conv_weights(&t->c));
     t->dw = autotune_filled(conv_weights(&t->c));
-    t->scratch = autotune_filled(autotune_most_scratch(t->c));
+    t->scratch = autotune_filled(autotune_max_scratch(t->c));
     return t->x && t->dx && t->z && t->w && t->dw && t->scratch;
 }
 
@@ -230,7 +229,6 @@ static void autotune_cache_file(const char *folder, const struct tuned_shape *s,
               s->size, s->in_channels, s->out_channels, images);
 }
 
-/* The file holds the text of its one shape. */
 static bool autotune_read_choice(const char *path, struct tuned_shape *s)
 {
     struct model_tuning t = {0};

@@ -54,7 +54,6 @@ static void init_normal_fast(const double rest[PAIRS], const double angle[PAIRS]
         normals[1][i] = sd * (radius[i] * sin(angle[i]));
 }
 
-/* Whether a small error of x could change its rounding. */
 static bool init_normal_has_doubtful(const double x[PAIRS])
 {
     int count = 0;

@@ -224,7 +224,6 @@ static int model_allocate_activations(struct model *m, struct error *e)
     return model_is_bf16(m) ? model_allocate_packed(m, e) : 0;
 }
 
-/* Scratch per thread; partial weight gradients of all but the first; shared factors. */
 static int model_allocate_bf16(struct model *m, struct error *e)
 {
     struct arch_shape shape = model_shape(&m->config);

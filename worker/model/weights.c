@@ -138,7 +138,6 @@ static void weights_reorder_tile(const struct weights_tile *t, float *engine, fl
         memcpy(theirs + a * t->i * t->taps, tile[a], t->weights * sizeof **tile);
 }
 
-/* Converts between torch's (O, I, taps) and the engine's (taps, I, O). */
 static void weights_reorder(size_t o, size_t i, size_t taps, float *engine, float *torch,
                             bool to_torch)
 {

@@ -37,8 +37,7 @@ static json_t *machine_kernel(void)
     return uname(&name) ? json_null() : json_sprintf("%s %s", name.sysname, name.release);
 }
 
-/* Libraries that compute or move numbers, or read images. */
-static bool machine_is_library_told(const char *name)
+static bool machine_reports_library(const char *name)
 {
     static const char *const names[] = {
         "libtrainengine.", "libtraincomm.", "libopenblas", "libblas",   "libgomp.",     "libomp.",
@@ -54,12 +53,12 @@ static bool machine_is_library_told(const char *name)
 
 static void machine_add_library(void *context, const char *name, const char *hex)
 {
-    if (machine_is_library_told(name))
+    if (machine_reports_library(name))
         json_object_set_new(context, name, json_text_or_null(hex));
 }
 
 /* Variables that affect kernels, threads, libraries and communication. "NAME*" is a prefix. */
-static bool machine_is_variable_told(const char *variable)
+static bool machine_reports_variable(const char *variable)
 {
     static const char *const names[] = {
         "OPENBLAS_*",       "OMP_*",
@@ -84,7 +83,7 @@ static json_t *machine_environment(void)
     char name[JOB_ENV_NAME_BYTES];
 
     for (char **at = environ; at && *at; at++) {
-        if (!machine_is_variable_told(*at))
+        if (!machine_reports_variable(*at))
             continue;
         const char *value = job_env_split(*at, name);
         json_t *text = json_stringn(value, strnlen(value, VALUE_BYTES));

@@ -77,7 +77,6 @@ static json_t *provenance_flat_kinds(json_t *kinds)
     return out;
 }
 
-/* text: NUL-terminated objects, one per machine */
 static json_t *provenance_machines_from(const char *text, size_t bytes)
 {
     json_t *kinds = json_array();
@@ -133,7 +132,6 @@ static json_t *provenance_digest_of_file(const char *path)
     return digest_file(path, hex, &e) ? json_null() : json_string(hex);
 }
 
-/* Initial weights of the training; null if drawn from the seed. */
 static json_t *provenance_init(const struct run *r)
 {
     char path[PATH_MAX];

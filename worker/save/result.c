@@ -11,8 +11,8 @@
 #include "worker/provenance/provenance.h"
 #include "worker/watch/energy.h"
 
-static int result_say_run_stop(struct run *r, const struct result *s, int64_t memory,
-                               struct error *e)
+static int result_report_run_stop(struct run *r, const struct result *s, int64_t memory,
+                                  struct error *e)
 {
     report_begin(r->report, EVENT_RUN_STOP);
     report_text(r->report, "status", s->status);
@@ -91,7 +91,7 @@ int result_write(struct run *r, const struct result *result, struct error *e)
     /* The file first: a reader of run_stop may expect it. */
     status = result_write_file(r, result, e);
     if (!status)
-        status = result_say_run_stop(r, result, memory, e);
+        status = result_report_run_stop(r, result, memory, e);
     if (!status)
         result_print_summary(r, result);
     return status;

@@ -69,7 +69,7 @@ static int start_find_checkpoint(struct run *r, const char *from, struct error *
     return 0;
 }
 
-static int start_say_run(struct run *r, struct error *e)
+static int start_report_run(struct run *r, struct error *e)
 {
     char host[64] = "", tuning[TUNING_TEXT_BYTES], openblas[GEMM_LIBRARY_BYTES];
     double machines = traincomm_host_rank(r->comm) == 0;
@@ -337,7 +337,7 @@ int start_run(const struct start_options *options, struct traincomm *comm, struc
         return status;
     /* Time to train counts from just before the first touch of the data (MLPerf training rules). */
     traincomm_barrier(r->comm);
-    status = run_agree(r, start_say_run(r, e), e);
+    status = run_agree(r, start_report_run(r, e), e);
     if (status)
         return status;
     r->phase = "data";

@@ -137,7 +137,6 @@ static int start_job_fit_world(struct job_spec *spec, int world, bool resumes, s
 
 /* ---- the job in the run directory */
 
-/* The document with numbers rounded as in a file. */
 static json_t *start_job_as_stored(const struct job_spec *spec)
 {
     json_t *document = job_spec_to_json(spec);
@@ -316,7 +315,6 @@ static int start_make_plan(struct run *r, const struct plan_counts *counts, stru
     return status;
 }
 
-/* Warns of each line that the stored plan has not already shown to the submitter. */
 static int start_warn_lines(struct run *r, const char *lines, struct error *e)
 {
     char path[PATH_MAX];
@@ -453,7 +451,7 @@ static int start_data_take_place(struct run *r, struct error *e)
     return 0;
 }
 
-static int start_data_say_new_numbers(struct run *r, struct error *e)
+static int start_data_report_new_numbers(struct run *r, struct error *e)
 {
     const struct run_state *from = &r->from;
     const struct plan *plan = r->plan;
@@ -474,7 +472,7 @@ static int start_data_say_new_numbers(struct run *r, struct error *e)
     return run_warn(r, from->step, message, e);
 }
 
-static int start_data_say_other_threads(struct run *r, struct error *e)
+static int start_data_report_other_threads(struct run *r, struct error *e)
 {
     char message[256];
 
@@ -516,8 +514,8 @@ int start_data(struct run *r, struct error *e)
     if (!status && r->rank == 0)
         status = start_data_store_or_check_plan(r, e);
     if (!status)
-        status = start_data_say_new_numbers(r, e);
+        status = start_data_report_new_numbers(r, e);
     if (!status)
-        status = start_data_say_other_threads(r, e);
+        status = start_data_report_other_threads(r, e);
     return run_agree(r, status, e);
 }

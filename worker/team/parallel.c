@@ -99,7 +99,6 @@ static void parallel_flush_denormals(void)
 #endif
 }
 
-/* Progress of a thread's pieces in a pass (1, 2, ... in a team) */
 struct begun {
     _Alignas(64) atomic_uint state; /* PASS_SPAN * pass + number of pieces begun */
 };

@@ -166,7 +166,6 @@ static void binding_find_pair(const struct binding *ranks, const int *here, int 
         }
 }
 
-/* Checks whether the machine of rank `from`, the first one there, has a core for every thread. */
 static bool binding_check_machine(const struct binding *ranks, const char *const *hosts, int count,
                                   int from, int *here, json_t *problems)
 {

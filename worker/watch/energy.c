@@ -16,7 +16,7 @@ struct energy {
     bool first;                /* first rank of its machine */
     struct powercap *counters; /* NULL: unreadable, or this rank does not read */
     pthread_mutex_t mutex;     /* guards the members below */
-    pthread_cond_t quit_told;
+    pthread_cond_t quit_cond;
     bool quit, threaded;
     double joules, read_at; /* monotonic */
     pthread_t thread;
@@ -39,7 +39,7 @@ static void *energy_run(void *context)
 
     pthread_mutex_lock(&energy->mutex);
     while (!energy->quit) {
-        clock_wait(&energy->quit_told, &energy->mutex, clock_monotonic() + ENERGY_READ_SECONDS);
+        clock_wait(&energy->quit_cond, &energy->mutex, clock_monotonic() + ENERGY_READ_SECONDS);
         energy_read(energy);
     }
     pthread_mutex_unlock(&energy->mutex);
@@ -65,7 +65,7 @@ struct energy *energy_create(struct traincomm *comm)
 
     energy->first = traincomm_host_rank(comm) == 0;
     pthread_mutex_init(&energy->mutex, NULL);
-    pthread_cond_init(&energy->quit_told, NULL);
+    pthread_cond_init(&energy->quit_cond, NULL);
     if (energy->first)
         energy_open(energy);
     return energy;
@@ -77,12 +77,12 @@ void energy_destroy(struct energy *energy)
         return;
     pthread_mutex_lock(&energy->mutex);
     energy->quit = true;
-    pthread_cond_signal(&energy->quit_told);
+    pthread_cond_signal(&energy->quit_cond);
     pthread_mutex_unlock(&energy->mutex);
     if (energy->threaded)
         pthread_join(energy->thread, NULL);
     powercap_close(energy->counters);
-    pthread_cond_destroy(&energy->quit_told);
+    pthread_cond_destroy(&energy->quit_cond);
     pthread_mutex_destroy(&energy->mutex);
     free(energy);
 }

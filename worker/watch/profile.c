@@ -283,7 +283,6 @@ static char *profile_rank_text(const struct profile *p, const struct trace_span 
     return text;
 }
 
-/* Rank 0 gets the texts of all ranks, in rank order, as one JSON array. */
 static int profile_gather(const struct run *r, const char *text, size_t bytes, char **all,
                           struct error *e)
 {

@@ -105,7 +105,6 @@ void stall_step_ended(struct stall *s, int64_t step)
     stall_phase(s, STALL_IN_STEP);
 }
 
-/* A traincomm_on_wait callback. */
 static void stall_note_wait(void *context, bool waits)
 {
     struct stall *s = context;
@@ -241,7 +240,7 @@ static const char *stall_cause_of(enum stall_state state)
     }
 }
 
-static void stall_say_event(struct stall *s, const struct stall_report *line, const char *text)
+static void stall_report_event(struct stall *s, const struct stall_report *line, const char *text)
 {
     struct report *report = s->report;
     struct error ignored;
@@ -274,10 +273,10 @@ static void stall_report(struct stall *s, const struct verdict *v, double second
     else
         log_warning("%s", text);
     if (with_event && v->state != STALL_GETS_ON)
-        stall_say_event(s, &line, text);
+        stall_report_event(s, &line, text);
 }
 
-static void stall_say_own_part(const struct stall *s, double now, double idle)
+static void stall_report_self(const struct stall *s, double now, double idle)
 {
     enum stall_phase phase = (enum stall_phase)atomic_load(&s->self->phase);
     char missing[STALL_REPORT_BYTES];
@@ -287,7 +286,6 @@ static void stall_say_own_part(const struct stall *s, double now, double idle)
                 doing_text[atomic_load(&s->self->doing)], now - atomic_load(&s->self->since));
 }
 
-/* True on the one rank that reports for its machine. */
 static bool stall_is_first_that_runs(const struct stall *s, double now)
 {
     for (int i = 0; stall_heartbeat_of(s, i) != s->self; i++)
@@ -326,7 +324,7 @@ static void stall_log(struct stall *s, const struct verdict *v, double now, doub
     s->reported_at = now;
     s->reported = severity;
     if (first && v->state != STALL_GETS_ON)
-        stall_say_own_part(s, now, now - began);
+        stall_report_self(s, now, now - began);
     if (stall_is_first_that_runs(s, now))
         stall_report(s, v, now - began, first);
 }

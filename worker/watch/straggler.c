@@ -81,7 +81,7 @@ static int straggler_at(const struct stragglers *s, int back)
     return (int)((s->steps - 1 - back) % STRAGGLER_MEAN_STEPS);
 }
 
-/* Median of all sorted values except one that equals `own`. */
+/* Median of all sorted values except one that equals `self`. */
 static double straggler_median_of_others(const struct stragglers *s, double self)
 {
     const double *all = s->sorted;
@@ -222,7 +222,6 @@ int host_paces(const struct rank_times *every, const int *host, int world, struc
 
 #define RANKS_IN_AN_EVENT 64
 
-/* The arrays follow the struct, (world) each. */
 struct rank_timing {
     struct traincomm *comm;
     struct report *report;
