@@ -39,8 +39,6 @@ int job_estimate_speed(struct store *s, const struct job_spec *spec, int64_t thr
     return status;
 }
 
-/* ---- the speed of a run */
-
 enum column { STEP, COMM, OPTIM, RATE, COLUMNS };
 static const char *const columns[COLUMNS] = {"step_ms", "comm_ms", "optim_ms", "images_per_sec"};
 
@@ -105,8 +103,6 @@ static int estimate_store_speed_of(struct store *s, const struct store_job *job,
     return speed_sample_is_sound(&speed.sample) ? store_speed_add(s, &speed, NULL, e) : 0;
 }
 
-/* ---- bands */
-
 static json_t *estimate_judge(const struct plan_band *band, double actual)
 {
     json_t *out = plan_band_to_json(true, band);
@@ -167,9 +163,6 @@ static struct forecast_pace estimate_pace(const struct store_job *job)
     return spec ? estimate_pace_of(spec, store_job_plan(job)) : (struct forecast_pace){0};
 }
 
-/* ---- the target */
-
-/* The caller frees the list. */
 static struct forecast_eval *estimate_read_evals(struct store *s, int64_t id, size_t *count)
 {
     json_t *evals = NULL;
@@ -198,7 +191,6 @@ static double estimate_evaluated_at(const struct store_job *job, double step)
     return interval * ceil(step / interval - 1e-9);
 }
 
-/* Seconds until the evaluation that shows the target met. */
 static struct forecast_end estimate_target_end(const struct store_job *job,
                                                const struct forecast_pace *pace,
                                                const struct plan_band *step)
@@ -242,8 +234,6 @@ json_t *job_estimate_target(struct store *s, const struct store_job *job)
     return out;
 }
 
-/* ---- how good the forecasts were */
-
 /* Adds the judgement of what was forecast when `share` of the run was done. */
 static void estimate_add_judged(json_t *list, const struct forecast_end *said, double actual,
                                 double share)
@@ -257,7 +247,6 @@ static void estimate_add_judged(json_t *list, const struct forecast_end *said, d
     json_array_append_new(list, judged);
 }
 
-/* A run whose forecasts are judged. */
 struct judged_run {
     const struct store_job *job;
     struct forecast_pace pace;
@@ -318,8 +307,6 @@ static json_t *estimate_forecast_judged(struct store *s, const struct store_job 
     free(run.evals);
     return out;
 }
-
-/* ---- the end of a job */
 
 static int estimate_job(struct store *s, const struct store_job *job, const struct job_spec *spec,
                         int64_t threads, double now, struct error *e)
@@ -388,8 +375,6 @@ json_t *job_estimate_time_left(struct job_manager *m, const struct store_job *jo
         end = job_estimate_end(job_manager_store(m), job, began > 0 ? now - began : 0);
     return estimate_band_or_null(&end);
 }
-
-/* ---- what a job costs */
 
 const char *job_energy_source_name(enum job_energy_source source)
 {

@@ -155,8 +155,6 @@ void forecast_words(double seconds, char *text, size_t bytes)
         snprintf(text, bytes, "in about %.0f days", round(minutes / 1440));
 }
 
-/* ---------------------------------------------------------------- the target */
-
 #define EVALS_MAX   8 /* that the line is fitted to, the newest */
 #define EVALS_MIN   3
 #define SCATTER_MIN 0.01  /* of log(error): an evaluation of some thousand images is no better */

@@ -1,7 +1,5 @@
-/*
- * When jobs end, when slots become free, when a target is met: the arithmetic alone, without clock
- * or store. Times are seconds from now; INFINITY is "not known".
- */
+/* When jobs end, slots become free and targets are met: arithmetic without clock or store. Times
+ * are seconds from now; INFINITY: not known. */
 #pragma once
 
 #include <stdbool.h>
@@ -49,7 +47,6 @@ struct forecast_end forecast_running(const struct store_job *job, const struct f
 /* How long a job that waits will run, by its plan's prediction and its time limit. */
 struct forecast_end forecast_queued(const struct store_job *job);
 
-/* Slots that are taken until a time. */
 struct forecast_span {
     int64_t slots;
     double end;
@@ -64,7 +61,6 @@ double forecast_fit(const struct forecast_span *spans, size_t count, int64_t tot
 /* "in less than a minute", "in about 40 min", "in about 3 h 20 min", "in about 5 days". */
 void forecast_words(double seconds, char *text, size_t bytes);
 
-/* An evaluation of a run. */
 struct forecast_eval {
     double step, top1, t; /* t: Unix seconds, of its end */
 };
@@ -73,13 +69,10 @@ struct forecast_eval {
 const struct forecast_eval *forecast_target_met(const struct forecast_eval *evals, size_t count,
                                                 double target);
 
-/*
- * The step at which a run will meet its target accuracy, not before its newest evaluation: the
+/* The step at which a run will meet its target accuracy, not before its newest evaluation: the
  * error of learning falls as a power of the steps (Hestness et al. 2017, Deep Learning Scaling is
- * Predictable, Empirically), a line on log-log paper. The line is fitted to the newest evaluations;
- * the band is twice their scatter around it. A learning rate that falls to its end bends the line,
- * which is why job_estimate.c scores it over the runs in the store. False: the evaluations are too
- * few, or do not improve.
- */
+ * Predictable, Empirically). A line on log-log scales is fitted to the newest evaluations; the band
+ * is twice their scatter. A falling learning rate bends the line, which is why job_estimate.c
+ * judges it over stored runs. False: the evaluations are too few, or do not improve. */
 bool forecast_target_step(const struct forecast_eval *evals, size_t count, double target,
                           struct plan_band *step);

@@ -156,8 +156,6 @@ void job_manager_stop(struct job_manager *m)
     job_manager_wake(m);
 }
 
-/* ---------------------------------------------------------------- the loop */
-
 enum { FD_WAKE, FD_INOTIFY, FD_PROCESSES };
 
 struct manager_loop {
@@ -221,7 +219,6 @@ static void manager_look_at_results(struct job_manager *m, struct manager_loop *
             job_run_launcher_ended(m, a);
 }
 
-/* A job that is not active any more has ended in the meantime. */
 static void manager_take_cancel_requests(struct job_manager *m)
 {
     pthread_mutex_lock(&m->mutex);

@@ -1,8 +1,7 @@
 /*
- * The job manager: one for a daemon. Its loop runs on one thread (job_manager_run, the main thread)
- * and is alone in starting and ending launchers and in reading run directories. Requests of other
- * threads (job_requests.h) are written to the store and wake it; what a job is doing is always read
- * from the store.
+ * The job manager of a daemon. Only its loop, on one thread, starts and ends launchers and reads
+ * run directories. Requests of other threads (job_requests.h) are written to the store and wake it;
+ * what a job is doing is always read from the store.
  */
 #pragma once
 
@@ -45,7 +44,6 @@ void job_manager_each_round(struct job_manager *m, job_manager_round *round, voi
 /* For what is started or stopped from now on. On the manager's thread. */
 void job_manager_set_limits(struct job_manager *m, const struct job_limits *limits);
 
-/* Likewise the failure rules, which the manager owns from now on and which keep the counts of those
- * before, and the command that drains a node (NULL: none). */
+/* Likewise. The manager owns the rules from now on; they take over the counts of those before. */
 void job_manager_set_rules(struct job_manager *m, struct failure_rules *rules,
                            const char *drain_command);

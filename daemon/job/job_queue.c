@@ -19,14 +19,12 @@
 #define QUEUE_READ_MAX  4096 /* jobs to sort by their users' use, or to pass over */
 #define REFRESH_SECONDS 10   /* estimates change while jobs run */
 
-/* A job that waits. */
 struct queue_entry {
     const struct store_job *job;
     char *user; /* "": unnamed; NULL: users do not matter */
     double place;
 };
 
-/* One look at the queue. */
 struct queue_look {
     double now; /* Unix seconds */
     struct queue_plan *plan;
@@ -121,7 +119,6 @@ static void queue_set_reason(struct queue_look *l, const struct store_job *job, 
         (struct store_waiting){job->id, xstrdup(reason ? reason : ""), estimated_start};
 }
 
-/* Seconds until the pause before its restart is over. */
 static double queue_pause(const struct job_manager *m, const struct store_job *job, double now)
 {
     double wait = job->not_before - now;
@@ -170,24 +167,6 @@ static bool queue_refuse(struct job_manager *m, const struct store_job *job)
     return smaller;
 }
 
-static void queue_try(struct job_manager *m, struct queue_look *l, const struct store_job *job,
-                      const struct queue_waiting *waiting, struct queue_decision *d)
-{
-    struct active_job *a = queue_load(m, job->id);
-
-    if (!a)
-        return;
-    if (!queue_plan_hosts(l->plan, waiting, &a->hosts, d)) {
-        job_run_destroy(m, a);
-        return;
-    }
-    if (d->overtakes)
-        log_info("job %lld starts before job %lld, which it does not delay", (long long)job->id,
-                 (long long)d->overtakes);
-    if (queue_start(m, a))
-        queue_plan_started(l->plan, waiting, &a->hosts);
-}
-
 /* True: the job stays in the queue. *passed: for a limit of its user, or until its pause ends. */
 static bool queue_look_at(struct job_manager *m, struct queue_look *l,
                           const struct queue_entry *entry, bool *passed)
@@ -199,14 +178,27 @@ static bool queue_look_at(struct job_manager *m, struct queue_look *l,
                                     .not_before = queue_pause(m, job, l->now),
                                     .length = forecast_queued(job)};
     struct queue_decision d;
+    struct active_job *a;
 
     if (job_run_find(m, job->id)) /* its failed start is not stored yet */
         return true;
     queue_plan_decide(l->plan, &waiting, &d);
     *passed = d.capped || d.choice == QUEUE_PAUSES;
-    if (d.choice == QUEUE_STARTS)
-        queue_try(m, l, job, &waiting, &d); /* may make it wait for its hosts */
     switch (d.choice) {
+    case QUEUE_STARTS:
+        a = queue_load(m, job->id);
+        if (!a)
+            return false;
+        if (queue_plan_hosts(l->plan, &waiting, &a->hosts, &d)) {
+            if (d.overtakes)
+                log_info("job %lld starts before job %lld, which it does not delay",
+                         (long long)job->id, (long long)d.overtakes);
+            if (queue_start(m, a))
+                queue_plan_started(l->plan, &waiting, &a->hosts);
+            return false;
+        }
+        job_run_destroy(m, a);
+        /* fall through - it waits for its hosts */
     case QUEUE_WAITS:
         queue_set_reason(l, job, d.reason, d.start);
         return true;
@@ -216,10 +208,8 @@ static bool queue_look_at(struct job_manager *m, struct queue_look *l,
         return true;
     case QUEUE_NEVER_FITS:
         l->over = queue_refuse(m, job);
-        return false;
-    default:
-        return false;
     }
+    return false;
 }
 
 /* ---------------------------------------------------------------- a look */
@@ -266,7 +256,6 @@ static void queue_hand_to_slurm(struct job_manager *m)
     store_jobs_clear(&jobs);
 }
 
-/* Lower places first; those of one place stay in the order of their ids. */
 static int queue_compare(const void *left, const void *right)
 {
     const struct queue_entry *a = left, *b = right;

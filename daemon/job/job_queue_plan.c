@@ -136,48 +136,30 @@ static int64_t queue_host_slots_used(const struct queue_plan *p, const char *nam
     return used;
 }
 
-/* Keeps the hosts from jobs behind this one. */
-static void queue_claim(struct queue_plan *p, const struct job_hosts *hosts, int64_t id)
-{
-    size_t count = p->claimed.count + hosts->count;
-    struct host *items = array_reserve(p->claimed.items, count, &p->claimed_room, sizeof *items);
-
-    if (!items)
-        return;
-    if (hosts->count)
-        memcpy(items + p->claimed.count, hosts->items, hosts->count * sizeof *items);
-    p->claimed.items = items;
-    p->claimed.count = count;
-    if (!p->claimed_by)
-        p->claimed_by = id;
-}
-
-static bool queue_hosts_are_free(const struct queue_plan *p, const struct job_hosts *hosts,
-                                 char *reason)
-{
-    for (size_t i = 0; i < hosts->count; i++) {
-        const struct host *h = &hosts->items[i];
-        int64_t by = 0, used = queue_host_slots_used(p, h->name, &by);
-        if (job_hosts_find(&p->claimed, h->name)) {
-            snprintf(reason, QUEUE_REASON_BYTES, "waiting for host %.150s, behind job %lld",
-                     h->name, (long long)p->claimed_by);
-            return false;
-        }
-        if (used == 0 || (used > 0 && h->slots && used + hosts->slots <= h->slots))
-            continue;
-        snprintf(reason, QUEUE_REASON_BYTES, "waiting for host %.150s, which job %lld uses",
-                 h->name, (long long)by);
-        return false;
-    }
-    return true;
-}
-
 bool queue_plan_hosts(struct queue_plan *p, const struct queue_waiting *job,
                       const struct job_hosts *hosts, struct queue_decision *d)
 {
-    if (queue_hosts_are_free(p, hosts, d->reason))
+    bool is_free = true;
+
+    for (size_t i = 0; i < hosts->count && is_free; i++) {
+        const struct host *h = &hosts->items[i];
+        int64_t by = 0, used = queue_host_slots_used(p, h->name, &by);
+        is_free = used == 0 || (used > 0 && h->slots && used + hosts->slots <= h->slots);
+        if (!is_free)
+            snprintf(d->reason, sizeof d->reason, "waiting for host %.150s, which job %lld uses",
+                     h->name, (long long)by);
+        if (job_hosts_find(&p->claimed, h->name)) {
+            is_free = false;
+            snprintf(d->reason, sizeof d->reason, "waiting for host %.150s, behind job %lld",
+                     h->name, (long long)p->claimed_by);
+        }
+    }
+    if (is_free)
         return true;
-    queue_claim(p, hosts, job->id);
+    for (size_t i = 0; i < hosts->count; i++) /* keeps them from jobs behind this one */
+        array_add(p->claimed.items, p->claimed.count, p->claimed_room) = hosts->items[i];
+    if (!p->claimed_by)
+        p->claimed_by = job->id;
     d->choice = QUEUE_WAITS;
     d->start = INFINITY;
     return false;
@@ -200,18 +182,18 @@ static double queue_estimate(struct queue_plan *p, const struct queue_waiting *j
 static bool queue_is_capped(const struct queue_plan *p, const struct queue_waiting *job,
                             char *reason)
 {
-    const char *who = job->user && *job->user ? job->user : "whoever has no token";
     long long running = 0, slots = 0;
 
-    for (size_t i = 0; job->user && i < p->running_count; i++) {
+    if (!job->user)
+        return false;
+    for (size_t i = 0; i < p->running_count; i++) {
         const struct queue_running *r = &p->running[i];
         if (r->slurm || !r->user || strcmp(r->user, job->user) != 0)
             continue;
         running++;
         slots += r->slots;
     }
-    if (!job->user)
-        return false;
+    const char *who = *job->user ? job->user : "whoever has no token";
     if (p->caps.running && running >= p->caps.running) {
         snprintf(reason, QUEUE_REASON_BYTES,
                  "waiting until a job of %.150s ends: %lld of %lld run (max_running_per_user)", who,

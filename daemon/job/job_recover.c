@@ -99,24 +99,22 @@ static int recover_job(struct job_manager *m, const struct store_job *job, struc
     return status < 0 ? status : 0;
 }
 
-static int recover_those(struct job_manager *m, unsigned states, enum store_launcher launcher,
-                         struct error *e)
-{
-    struct store_job_filter filter = {
-        .states = states, .order = STORE_QUEUE_ORDER, .launcher = launcher, .documents = true};
-    struct store_jobs jobs = {0};
-    int status = store_job_list(m->store, &filter, &jobs, e);
-
-    for (size_t i = 0; !status && i < jobs.count; i++)
-        status = recover_job(m, &jobs.items[i], e);
-    store_jobs_clear(&jobs);
-    return status;
-}
-
 int job_recover_all(struct job_manager *m, struct error *e)
 {
-    unsigned active = 1u << JOB_STARTING | 1u << JOB_RUNNING | 1u << JOB_EVALUATING;
-    int status = recover_those(m, active, STORE_ANY_LAUNCHER, e);
+    struct store_job_filter filters[] = {
+        {.states = 1u << JOB_STARTING | 1u << JOB_RUNNING | 1u << JOB_EVALUATING},
+        { .states = 1u << JOB_QUEUED,                                             .launcher = STORE_IN_SLURM},
+    };
+    int status = 0;
 
-    return status ? status : recover_those(m, 1u << JOB_QUEUED, STORE_IN_SLURM, e);
+    for (size_t k = 0; !status && k < sizeof filters / sizeof filters[0]; k++) {
+        struct store_jobs jobs = {0};
+        filters[k].order = STORE_QUEUE_ORDER;
+        filters[k].documents = true;
+        status = store_job_list(m->store, &filters[k], &jobs, e);
+        for (size_t i = 0; !status && i < jobs.count; i++)
+            status = recover_job(m, &jobs.items[i], e);
+        store_jobs_clear(&jobs);
+    }
+    return status;
 }

@@ -97,7 +97,6 @@ static struct job_spec *replan_changed_spec(const struct store_job *job, const j
     return NULL;
 }
 
-/* Its images are those of the old plan, and not counted again. */
 static struct plan *replan_new_plan(struct job_manager *m, const struct job_spec *spec,
                                     const char *by, const json_t *old_plan,
                                     struct problems *problems, struct error *e)
@@ -198,7 +197,6 @@ int job_replan_store(struct job_manager *m, const struct job_replan *r, bool kee
         .now = clock_now(),
         .by = by,
     };
-    /* Only a part of the plan's steps may be left. */
     double of_plan = (double)r->last_step / (double)r->plan->train_steps;
     again.size.train_steps = r->last_step;
     again.size.predicted_seconds *= of_plan;
@@ -210,9 +208,6 @@ int job_replan_store(struct job_manager *m, const struct job_replan *r, bool kee
     return status;
 }
 
-/* ---------------------------------------------------------------- on fewer slots or hosts */
-
-/* As many workers as this node has slots for. */
 static json_t *replan_for_slots(struct job_manager *m, const struct store_job *job, struct error *e)
 {
     const struct job_spec *spec = store_job_document(job, e);

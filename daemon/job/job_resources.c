@@ -177,8 +177,6 @@ struct store_job_size job_size(const struct job_manager *m, const struct job_spe
     };
 }
 
-/* ---------------------------------------------------------------- hosts */
-
 void job_hosts_of(const struct job_spec *spec, int64_t slots, struct job_hosts *hosts)
 {
     size_t count = job_spec_names_hosts(spec) ? spec->cluster.host_count : 0;
@@ -206,8 +204,6 @@ const struct host *job_hosts_find(const struct job_hosts *hosts, const char *nam
             return &hosts->items[i];
     return NULL;
 }
-
-/* ---------------------------------------------------------------- shares of cores */
 
 static int resources_find_node(const struct job_manager *m, const struct job_spec *spec,
                                struct slurm_cores *found, struct problems *problems)

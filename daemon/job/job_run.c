@@ -34,7 +34,6 @@
 #define TRY_LATER_SECONDS 1.0
 #define GRACE_STEPS       3 /* the current one, and a checkpoint */
 
-/* An attempt that is being made. */
 struct job_start {
     struct store_job job;
     char *mpirun, *worker, *threads_source;
@@ -218,7 +217,6 @@ static enum job_bind run_bind(const struct job_manager *m, const struct job_spec
     return alone ? JOB_BIND_AUTO : JOB_BIND_NONE;
 }
 
-/* By the measured speed; before the first step by the plan. */
 static double run_lead_seconds(const struct job_limits *limits, const struct store_job *job)
 {
     struct store_job guess = *job;

@@ -233,7 +233,6 @@ static void *end_run_drain(void *context)
     return NULL;
 }
 
-/* One of the machines in its document, or that Slurm gave it. */
 static bool end_is_host_of_job(const struct active_job *a, const char *host)
 {
     int count;

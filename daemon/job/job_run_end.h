@@ -16,7 +16,7 @@ struct store_job;
  * error may pass: to be called again. */
 int job_run_end(struct job_manager *m, struct active_job *a, struct error *e);
 
-/* The same for an attempt that could not be made, for a->no_start. */
+/* For an attempt that could not be made, as a->no_start says. */
 int job_run_end_unstarted(struct job_manager *m, struct active_job *a, struct error *e);
 
 /* Slurm starts the attempt again: judges the one that ended; *last: it is one restart too many. */
@@ -33,8 +33,6 @@ void job_run_finish(struct job_manager *m, struct active_job *a);
 /* The reason of the first attempt that failed, which the caller frees; NULL: none did. */
 char *job_run_first_failure(const struct store_job *job);
 
-/* ---- where Slurm knows better than the run directory; pure */
-
 struct slurm_end {
     const struct slurm_status *slurm;
     int64_t attempt;
@@ -44,8 +42,8 @@ struct slurm_end {
     const char *refused;   /* "node n1: why", which its prolog had drained; NULL: none is known */
 };
 
-/* Of an attempt that has ended: changes *verdict, failure_judge's. */
+/* Corrects failure_judge's verdict if Slurm knows better than the run directory. */
 void job_run_slurm_verdict(const struct slurm_end *end, struct verdict *verdict);
 
-/* Likewise of one that Slurm starts again. */
+/* Likewise for an attempt that Slurm starts again. */
 void job_run_slurm_put_back(const struct slurm_end *end, struct verdict *verdict);

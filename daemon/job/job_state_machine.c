@@ -27,7 +27,6 @@ enum condition {
     WAITED_ONLY
 };
 
-/* What else changes. */
 enum {
     LIMIT_BEGINS = 1,
     LOOK_LATER = 2,
@@ -268,7 +267,6 @@ static int state_act(const struct transition *t, job_act *act, void *context,
     return MACHINE_DONE;
 }
 
-/* job_state_machine_step by a given table. */
 static int state_step(const struct transition *rows, int count, struct job_machine *machine,
                       const struct job_observation *seen, job_act *act, void *context,
                       struct error *e)
@@ -356,7 +354,6 @@ static const char *state_from(const struct attempt_history *h, char from[FROM_BY
     return from;
 }
 
-/* Nothing went wrong: the allocation was over, and the next one follows at once. */
 static void state_say_next_link(const struct verdict *v, const struct attempt_history *h,
                                 char *reason)
 {
@@ -366,7 +363,6 @@ static void state_say_next_link(const struct verdict *v, const struct attempt_hi
              h->checkpoint > 0 ? "continues" : "starts", state_from(h, from));
 }
 
-/* The failure as a whole is kept in the events. */
 static void state_say_restart(const struct verdict *v, const struct attempt_history *h,
                               double pause_seconds, char *reason)
 {

@@ -1,8 +1,7 @@
 /*
- * The state machine of a job, without clock, store, processes or files: it is given what was
- * requested or observed, and has the actions carried out that follow. All rules are in one table of
- * transitions (job_state_machine.c), which doc/job-lifecycle.md shows. The actions are the
- * caller's: the daemon's are in job_run.c, those of a simulation in tests/simulate.
+ * The state machine of a job, without clock, store, processes or files: one table of transitions
+ * (job_state_machine.c), which doc/job-lifecycle.md shows. The caller passes what was requested or
+ * observed, and carries out the actions.
  */
 #pragma once
 
@@ -85,7 +84,6 @@ enum job_observed {
     ON_FOUND_IN_SLURM
 };
 
-/* How far it was told to stop. */
 enum job_stop { STOP_NONE, STOP_ASKED, STOP_TERMINATED, STOP_KILLED };
 
 /* Times are seconds of one clock that is never set. */

@@ -277,7 +277,6 @@ static int run_dir_compare_ids(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* "7" and ".removed-7" */
 static int run_dir_list_folders(const char *jobs_dir, struct survey *v, struct error *e)
 {
     DIR *folder = opendir(jobs_dir);

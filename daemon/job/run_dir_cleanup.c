@@ -43,7 +43,7 @@ static int cleanup_paths(const struct job_manager *m, int64_t id, char run[PATH_
                   : file_path(removed, e, "%s/" REMOVED "%lld", m->jobs_dir, (long long)id);
 }
 
-/* Checks that it has ended. *own: the run directory is the job's; what is foreign stays. */
+/* *own: the run directory is the job's; a foreign one stays. */
 static int cleanup_check_ended(struct job_manager *m, int64_t id, bool *own, struct error *e)
 {
     struct error why;
@@ -90,7 +90,6 @@ int job_remove(struct job_manager *m, int64_t id, const char *by, struct error *
     return 0;
 }
 
-/* A directory with a removed job's name, found at the start. */
 static void cleanup_finish_removal(struct job_manager *m, int64_t id)
 {
     char run[PATH_MAX], removed[PATH_MAX];
@@ -221,7 +220,6 @@ static int cleanup_unfinished(const char *run_dir, struct error *e)
     return status ? status : checkpoint_remove_unfinished(folder, e);
 }
 
-/* Stores whether something is left, for the next daemon. */
 static void cleanup_store_left(struct job_manager *m, int64_t id, bool left)
 {
     struct error e;
@@ -238,12 +236,6 @@ static void cleanup_put_off(struct job_manager *m, int64_t id, const char *run_d
     *later = (struct cleanup_later){m->cleanup_later, id, xstrdup(run_dir)};
     m->cleanup_later = later;
     job_manager_want(m, TASK_RETRY, clock_monotonic() + seconds);
-}
-
-static void cleanup_later_free(struct cleanup_later *later)
-{
-    free(later->run_dir);
-    free(later);
 }
 
 /* Its next checkpoint removes what is left of the earlier ones. */
@@ -270,7 +262,8 @@ double cleanup_retry(struct job_manager *m)
             log_info("job %lld: its unfinished checkpoint is removed", (long long)later->id);
         cleanup_store_left(m, later->id, false);
         *at = later->next;
-        cleanup_later_free(later);
+        free(later->run_dir);
+        free(later);
     }
     pthread_mutex_unlock(&m->files);
     return m->cleanup_later ? clock_monotonic() + RETRY_SECONDS : INFINITY;
@@ -313,7 +306,8 @@ void cleanup_stop(struct job_manager *m)
 {
     for (struct cleanup_later *later; (later = m->cleanup_later);) {
         m->cleanup_later = later->next;
-        cleanup_later_free(later);
+        free(later->run_dir);
+        free(later);
     }
 }
 
