@@ -43,16 +43,6 @@ static int store_check_file_system(const char *path, struct error *e)
                      path);
 }
 
-/* SQLite would block on a FIFO. */
-static int store_check_kind(const char *path, struct error *e)
-{
-    struct stat st;
-
-    if (stat(path, &st) || S_ISREG(st.st_mode))
-        return 0;
-    return error_set(e, ERR_INVALID, "%s is %s, not a database", path, file_kind(st.st_mode));
-}
-
 static int store_open_connection(struct sql *c, const char *path, int flags, struct error *e)
 {
     int code = sqlite3_open_v2(path, &c->db, flags | SQLITE_OPEN_NOMUTEX, NULL);
@@ -216,13 +206,6 @@ static void store_remove_beside(const char *database, const char *suffix)
     unlink(path);
 }
 
-static bool store_has_pages(const char *path)
-{
-    struct stat st;
-
-    return stat(path, &st) == 0 && st.st_size > 0;
-}
-
 /* It gets its name when it is complete and on disk, so that a power cut leaves nothing to clean up.
  */
 static int store_make_database(const char *path, struct error *e)
@@ -245,49 +228,41 @@ static int store_make_database(const char *path, struct error *e)
     return 0;
 }
 
-static int store_make_current(sqlite3 *db, const char *path, struct error *e)
-{
-    if (store_migrate(db, store_migrations, store_migration_count, e) ||
-        store_migrate_verify(db, store_migrations, store_migration_count, e))
-        return error_prefix(e, "%s", path);
-    return 0;
-}
-
 static int store_open_all(struct store *s, const char *path, bool made, struct error *e)
 {
-    int status = store_open_connection(&s->writer, path, SQLITE_OPEN_READWRITE, e);
+    sqlite3 *db;
 
-    if (status == 0)
-        status = store_use_wal(&s->writer, path, e);
-    if (status == 0 && !made)
-        status = store_make_current(s->writer.db, path, e);
-    if (status == 0)
-        status = store_check_pages(&s->writer, path, e);
-    if (status == 0)
-        status = store_check_states(&s->writer, path, e);
-    for (int i = 0; status == 0 && i < STORE_READERS; i++) {
-        status = store_open_connection(&s->readers[i], path, SQLITE_OPEN_READONLY, e);
-        s->free_readers[i] = &s->readers[i];
-        s->free_count = i + 1;
+    if (store_open_connection(&s->writer, path, SQLITE_OPEN_READWRITE, e) ||
+        store_use_wal(&s->writer, path, e))
+        return -(int)e->code;
+    db = s->writer.db;
+    if (!made && (store_migrate(db, store_migrations, store_migration_count, e) ||
+                  store_migrate_verify(db, store_migrations, store_migration_count, e)))
+        return error_prefix(e, "%s", path);
+    if (store_check_pages(&s->writer, path, e) || store_check_states(&s->writer, path, e))
+        return -(int)e->code;
+    for (; s->free_count < STORE_READERS; s->free_count++) {
+        struct sql *reader = s->free_readers[s->free_count] = &s->readers[s->free_count];
+        if (store_open_connection(reader, path, SQLITE_OPEN_READONLY, e))
+            return -(int)e->code;
     }
-    if (status == 0)
-        status = store_read_identity(s, path, e);
-    return status ? status : store_buckets_fill(s, e);
+    return store_read_identity(s, path, e) ? -(int)e->code : store_buckets_fill(s, e);
 }
 
 int store_open(const char *path, struct store **out, struct error *e)
 {
+    struct stat st;
+    bool exists = stat(path, &st) == 0;
+
     *out = NULL;
-    int status = store_check_file_system(path, e);
-    if (!status)
-        status = store_check_kind(path, e);
-    if (status == 0)
-        status = store_migrate_check(path, store_migration_count, e);
-    bool made = !store_has_pages(path);
-    if (status == 0 && made)
-        status = store_make_database(path, e);
-    if (status)
-        return status;
+    if (store_check_file_system(path, e))
+        return -(int)e->code;
+    if (exists && !S_ISREG(st.st_mode)) /* SQLite would block on a FIFO */
+        return error_set(e, ERR_INVALID, "%s is %s, not a database", path, file_kind(st.st_mode));
+    bool made = !exists || st.st_size == 0;
+    if (store_migrate_check(path, store_migration_count, e) ||
+        (made && store_make_database(path, e)))
+        return -(int)e->code;
     struct store *s = xcalloc(1, sizeof *s);
     atomic_init(&s->commits, 1);
     pthread_mutex_init(&s->counting, NULL);
@@ -297,10 +272,9 @@ int store_open(const char *path, struct store **out, struct error *e)
     s->group_end = &s->group;
     pthread_mutex_init(&s->lending, NULL);
     pthread_cond_init(&s->returned, NULL);
-    status = store_open_all(s, path, made, e);
-    if (status) {
+    if (store_open_all(s, path, made, e)) {
         store_close(s);
-        return status;
+        return -(int)e->code;
     }
     *out = s;
     return 0;

@@ -72,81 +72,48 @@ static struct store_use *usage_row(struct store_uses *uses, const char *user)
     return added;
 }
 
-/* The first column is the user. */
-typedef void usage_add(struct store_use *use, sqlite3_stmt *row, double now, double half_life);
-static int usage_read(struct sql *c, sqlite3_stmt *row, struct store_uses *uses, usage_add *add,
-                      const double times[2], struct error *e)
-{
-    int status;
-
-    while ((status = sql_row(c, row, e)) > 0)
-        add(usage_row(uses, (const char *)sqlite3_column_text(row, 0)), row, times[0], times[1]);
-    return status;
-}
-
-/* A bin counts as if used at its middle. */
-static void usage_add_bin(struct store_use *use, sqlite3_stmt *row, double now, double half_life)
-{
-    double age = now - (sqlite3_column_double(row, 1) + 0.5) * BIN_SECONDS;
-
-    use->slot_seconds += sqlite3_column_double(row, 2) * exp2(-fmax(0, age) / half_life);
-}
-
-/* The decayed integral of its slots so far. */
-static void usage_add_running(struct store_use *use, sqlite3_stmt *row, double now,
-                              double half_life)
-{
-    int64_t slots = sqlite3_column_int64(row, 1);
-    double ran = fmax(0, now - sql_double(row, 2));
-
-    use->running++;
-    use->slots += slots;
-    if (ran > 0)
-        use->slot_seconds += (double)slots * half_life / M_LN2 * -expm1(-M_LN2 * ran / half_life);
-}
-
-static void usage_add_queued(struct store_use *use, sqlite3_stmt *row, double now, double half_life)
-{
-    (void)now;
-    (void)half_life;
-    use->queued = sqlite3_column_int64(row, 1);
-}
-
 static int usage_compare(const void *a, const void *b)
 {
     return strcmp(((const struct store_use *)a)->user, ((const struct store_use *)b)->user);
 }
 
+#define USER SQL_USER_OF("job.submitted_by")
+
 int store_usage(struct store *s, double now, double half_life_seconds, struct store_uses *uses,
                 struct error *e)
 {
+    enum { BIN, RUNNING, QUEUED };
     struct sql *c = sql_read_begin(s);
-    const double times[2] = {now, half_life_seconds};
     int64_t from = (int64_t)((now - HALF_LIVES * half_life_seconds) / BIN_SECONDS);
+    sqlite3_stmt *row = sql_query(
+        c, e,
+        "select user, 0, bin, slot_seconds from usage where bin >= ? union all "
+        "select " USER ", 1, slots, active_since from job where launcher = 'local' "
+        "and state in ('starting', 'running', 'evaluating') union all "
+        "select " USER " as user, 2, count(*), null from job where state = 'queued' group by user",
+        "i", from);
+    int status;
 
     *uses = (struct store_uses){0};
-    int status = usage_read(
-        c, sql_query(c, e, "select user, bin, slot_seconds from usage where bin >= ?", "i", from),
-        uses, usage_add_bin, times, e);
-    if (!status)
-        status = usage_read(
-            c,
-            sql_query(
-                c, e,
-                "select " SQL_USER_OF(
-                    "job.submitted_by") ", slots, active_since from job where launcher = 'local' "
-                                        "and state in ('starting', 'running', 'evaluating')",
-                ""),
-            uses, usage_add_running, times, e);
-    if (!status)
-        status = usage_read(
-            c,
-            sql_query(c, e,
-                      "select " SQL_USER_OF(
-                          "job.submitted_by") " as user, count(*) from job where state = 'queued' "
-                                              "group by user",
-                      ""),
-            uses, usage_add_queued, times, e);
+    while ((status = sql_row(c, row, e)) > 0) {
+        struct store_use *use = usage_row(uses, (const char *)sqlite3_column_text(row, 0));
+        double number = sqlite3_column_double(row, 2), value = sql_double(row, 3);
+        switch (sqlite3_column_int(row, 1)) {
+        case BIN: /* counts as if used at its middle */
+            use->slot_seconds +=
+                value * exp2(-fmax(0, now - (number + 0.5) * BIN_SECONDS) / half_life_seconds);
+            break;
+        case RUNNING: /* the decayed integral of its slots so far */
+            use->running++;
+            use->slots += (int64_t)number;
+            if (now > value)
+                use->slot_seconds += number * half_life_seconds / M_LN2 *
+                                     -expm1(-M_LN2 * (now - value) / half_life_seconds);
+            break;
+        case QUEUED:
+            use->queued = (int64_t)number;
+        }
+    }
     sql_read_end(s, c);
     for (size_t i = 0; i < uses->count; i++)
         uses->slot_seconds += uses->items[i].slot_seconds;

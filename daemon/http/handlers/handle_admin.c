@@ -129,21 +129,6 @@ struct wish {
     double seconds; /* 0: does not expire */
 };
 
-static int admin_bad_token_key(const char *key, struct error *e)
-{
-    return error_set(e, ERR_INVALID,
-                     "%s: unknown key; a token is asked for with name, role and expires_seconds",
-                     key);
-}
-
-static int admin_bad_token_role(struct error *e)
-{
-    char names[128];
-
-    role_list_of_tokens(names, sizeof names);
-    return error_set(e, ERR_INVALID, "role: must be %s", names);
-}
-
 static int admin_read_token_wish(const json_t *body, struct wish *w, struct error *e)
 {
     const json_t *seconds = json_object_get(body, "expires_seconds");
@@ -153,7 +138,9 @@ static int admin_read_token_wish(const json_t *body, struct wish *w, struct erro
     json_object_foreach ((json_t *)body, key, value)
         if (strcmp(key, "name") != 0 && strcmp(key, "role") != 0 &&
             strcmp(key, "expires_seconds") != 0)
-            return admin_bad_token_key(key, e);
+            return error_set(
+                e, ERR_INVALID,
+                "%s: unknown key; a token is asked for with name, role and expires_seconds", key);
     w->name = json_string_value(json_object_get(body, "name"));
     w->role = role_of_token(role);
     w->seconds = json_number_value(seconds);
@@ -164,8 +151,11 @@ static int admin_read_token_wish(const json_t *body, struct wish *w, struct erro
             "name: must be a text of 1 to %d characters without control characters: who "
             "will use it",
             TOKEN_NAME_MAX);
-    if (w->role < 0)
-        return admin_bad_token_role(e);
+    if (w->role < 0) {
+        char names[128];
+        role_list_of_tokens(names, sizeof names);
+        return error_set(e, ERR_INVALID, "role: must be %s", names);
+    }
     if (seconds && !json_is_null(seconds) &&
         (!json_is_number(seconds) || !(w->seconds > 0) || w->seconds > SECONDS_LIMIT))
         return error_set(e, ERR_INVALID,
