@@ -55,7 +55,6 @@ void batchnorm_input_gradient(const float *g, const float *z, size_t rows, size_
 void batchnorm_bf16_sums(const bf16 *z, size_t rows, size_t c, const float *shift, double *sum,
                          double *square_sum);
 
-/* As struct batchnorm_residual */
 struct batchnorm_bf16_residual {
     const bf16 *rows;
     const float *scale, *shift;
@@ -66,14 +65,12 @@ void batchnorm_bf16_apply(const bf16 *z, size_t rows, size_t c, const float *sca
                           const float *shift, const struct batchnorm_bf16_residual *residual,
                           bool relu, bf16 *y);
 
-/* As struct batchnorm_branch */
 struct batchnorm_bf16_branch {
     const bf16 *z;
     const float *mean;
     double *gz_sum;
 };
 
-/* As struct batchnorm_mask */
 struct batchnorm_bf16_mask {
     const bf16 *y;
     const float *scale, *shift;

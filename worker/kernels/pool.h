@@ -25,7 +25,6 @@ void pool_average(const float *x, const struct parallel_block *of, int pixels, s
 void pool_average_backward(const float *dy, const struct parallel_block *of, int pixels, size_t c,
                            float *dx);
 
-/* As pool_max. */
 void pool_bf16_max(const struct window *w, const bf16 *x, size_t first, size_t end, bf16 *y,
                    uint8_t *tap);
 /* Pixels [first, end) of dx. */

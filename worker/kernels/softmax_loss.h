@@ -9,7 +9,6 @@
 
 #include <stdint.h>
 
-/* Result of one row */
 struct softmax_row {
     double loss;
     int correct; /* 1 if its first largest logit is the label's */

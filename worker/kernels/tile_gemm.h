@@ -11,7 +11,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* B (k, n) and its layout */
 struct tile_matrix {
     const float *data;
     size_t ld;       /* floats between rows */

@@ -13,7 +13,6 @@ struct window {
 
 struct window window_make(int in, int channels, int kernel, int stride, int pad);
 
-/* Remaining taps per direction. */
 static inline int window_taps(const struct window *w)
 {
     return w->tap_end - w->tap_first;

@@ -168,7 +168,7 @@ static size_t conv_bf16_first_lay(const struct bf16_grid *g, const void *x, bool
 {
     size_t line = g->width * g->stride * g->ci, lead = g->pad * g->ci, pixels = g->in * g->ci;
     size_t size = bf16_grid_laid(g, p.rows * g->width) * g->stride * g->ci;
-    size_t last = p.row + p.rows + bf16_rows_behind(g, p, bf16_grid_reach(g, 0));
+    size_t last = p.row + p.rows + bf16_rows_after(g, p, bf16_grid_reach(g, 0));
 
     if (dry_run_moves_bf16(2 * g->phases * size))
         return size;
@@ -375,7 +375,7 @@ static void conv_bf16_forward_pieces(const struct bf16_grid *g, const struct bf1
                                      const bf16 *packed, const void *x, bf16 *z, size_t first,
                                      size_t end, conv_bf16_rows *done, void *context, bool bf16_x)
 {
-    size_t last = bf16_grid_behind(g, end);
+    size_t last = bf16_grid_end_of_lines(g, end);
     struct bf16_piece p;
 
     for (size_t row = bf16_grid_row(g, first); row < last; row += p.rows) {
@@ -385,9 +385,9 @@ static void conv_bf16_forward_pieces(const struct bf16_grid *g, const struct bf1
         else
             conv_bf16_forward_piece(g, s, packed, x, z, p);
         size_t line = bf16_grid_line(g, row, g->out, 1),
-               behind = bf16_grid_line(g, row + p.rows, g->out, 1);
-        if (done && behind > line)
-            done(line * g->out, (behind - line) * g->out, context);
+               after = bf16_grid_line(g, row + p.rows, g->out, 1);
+        if (done && after > line)
+            done(line * g->out, (after - line) * g->out, context);
     }
 }
 
@@ -628,7 +628,7 @@ static void conv_bf16_backward_piece(const struct bf16_grid *g, const struct bf1
 static void conv_bf16_backward_pieces(const struct bf16_grid *g, const struct bf16_scratch *s,
                                       const struct conv_bf16_backward *b, size_t first, size_t end)
 {
-    size_t start = bf16_grid_row(g, first), last = bf16_grid_behind(g, end), number = 0;
+    size_t start = bf16_grid_row(g, first), last = bf16_grid_end_of_lines(g, end), number = 0;
     struct bf16_piece p;
 
     for (size_t row = start; row < last; row += p.rows) {
@@ -718,7 +718,7 @@ static void conv_bf16_backward_sum_share(const struct bf16_grid *g, const struct
     struct parallel_range lines =
         bf16_grid_lines(g, b->images, (struct parallel_share){part, b->share.parts});
     size_t row = g->x_in_place ? lines.first * g->out : bf16_grid_row(g, lines.first);
-    size_t last = g->x_in_place ? lines.end * g->out : bf16_grid_behind(g, lines.end), n,
+    size_t last = g->x_in_place ? lines.end * g->out : bf16_grid_end_of_lines(g, lines.end), n,
            number = 0;
 
     for (; row < last; row += n) {

@@ -118,7 +118,7 @@ size_t bf16_grid_line(const struct bf16_grid *g, size_t row, size_t size, size_t
     return row / g->width * size + size_min(row % g->width * stride, size);
 }
 
-size_t bf16_grid_behind(const struct bf16_grid *g, size_t line)
+size_t bf16_grid_end_of_lines(const struct bf16_grid *g, size_t line)
 {
     bool ends = line > 0 && bf16_grid_ends_with_lines(g);
     return ends ? bf16_grid_row(g, line - 1) + 1 : bf16_grid_row(g, line);
@@ -137,7 +137,7 @@ struct bf16_piece bf16_next_piece(const struct bf16_grid *g, size_t row, size_t 
     return (struct bf16_piece){row, size_min(end - row, g->rows)};
 }
 
-size_t bf16_rows_behind(const struct bf16_grid *g, struct bf16_piece p, size_t wanted)
+size_t bf16_rows_after(const struct bf16_grid *g, struct bf16_piece p, size_t wanted)
 {
     size_t within = (p.row + p.rows) % g->width;
     return within ? size_min(wanted, g->width - within) : 0;
@@ -154,7 +154,7 @@ size_t bf16_lay_x(const struct bf16_grid *g, const bf16 *x, struct bf16_piece p,
 
     if (dry_run_moves_bf16(2 * g->phases * g->phases * positions * g->ci))
         return positions * g->ci;
-    p.rows += bf16_rows_behind(g, p, bf16_grid_reach(g, 0));
+    p.rows += bf16_rows_after(g, p, bf16_grid_reach(g, 0));
     for (size_t f = 0; f < g->phases * g->phases; f++) {
         struct layout l = {g->in, g->ci, g->stride, f / g->phases, f % g->phases, g->pad, g->width};
         conv_bf16_grid_lay_rows(&l, x, p, positions, to + f * positions * g->ci);
@@ -169,7 +169,7 @@ void bf16_lay_dz(const struct bf16_grid *g, const bf16 *dz, struct bf16_piece p,
 
     if (dry_run_moves_bf16(2 * positions * g->co))
         return;
-    p.rows += bf16_rows_behind(g, p, g->lead + bf16_grid_lead(g, 0));
+    p.rows += bf16_rows_after(g, p, g->lead + bf16_grid_lead(g, 0));
     conv_bf16_grid_lay_rows(&l, dz, p, positions, to);
 }
 

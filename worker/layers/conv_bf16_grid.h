@@ -40,7 +40,7 @@ struct bf16_piece {
 
 size_t bf16_grid_row(const struct bf16_grid *g, size_t line); /* of z */
 /* End of the rows of the lines before `line`. */
-size_t bf16_grid_behind(const struct bf16_grid *g, size_t line);
+size_t bf16_grid_end_of_lines(const struct bf16_grid *g, size_t line);
 /* A thread's lines of z. The shares balance rows of positions, which are what is multiplied. */
 struct parallel_range bf16_grid_lines(const struct bf16_grid *g, size_t images,
                                       struct parallel_share share);
@@ -50,7 +50,7 @@ size_t bf16_grid_line(const struct bf16_grid *g, size_t row, size_t size, size_t
 /* The next rows from `row` on, as many as fit the scratch memory. */
 struct bf16_piece bf16_next_piece(const struct bf16_grid *g, size_t row, size_t end);
 /* Of `wanted` rows after a piece, those in its last image; 0 if it ends there. */
-size_t bf16_rows_behind(const struct bf16_grid *g, struct bf16_piece p, size_t wanted);
+size_t bf16_rows_after(const struct bf16_grid *g, struct bf16_piece p, size_t wanted);
 
 /* Lays out all phases of a piece of x (the whole tensor); returns the elements per phase. */
 size_t bf16_lay_x(const struct bf16_grid *g, const bf16 *x, struct bf16_piece p, bf16 *to);

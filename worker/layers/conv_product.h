@@ -23,10 +23,8 @@ struct conv_product {
 /* Computes part of `to`: rows of pixels by columns of channels. */
 void conv_product_block(const struct conv_product *p, const struct parallel_block *block);
 
-/* Computes all `rows`, in pieces. */
 void conv_product_team(const struct conv_product *p, size_t rows, struct parallel_share share);
 
-/* A share of the panels of a packed matrix. */
 struct parallel_range conv_panels(size_t channels, struct parallel_share share);
 
 /* Packs the panels of the rotated kernel (conv_shape.h): rows (ky, kx, c_out), columns c_in. */

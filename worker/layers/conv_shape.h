@@ -19,7 +19,6 @@
  * 2x2 four of nine). GROUPED: several groups (conv_grouped.h). */
 enum conv_algorithm { CONV_OPENBLAS, CONV_TILE, CONV_PIXEL, CONV_GROUPED };
 
-/* Computes z, dx, dw */
 enum conv_direction { CONV_FORWARD, CONV_DATA, CONV_WEIGHTS, CONV_DIRECTIONS };
 
 /* Winograd's minimal filtering instead, in tiles of 2x2 or 4x4 outputs (conv_winograd.h): fewer
@@ -67,7 +66,6 @@ struct conv_backward {
     void *context;
 };
 
-/* Memory of a team (conv_forward_team) */
 struct conv_memory {
     float *team;       /* conv_team_floats for at least so many images and threads */
     float *const *own; /* [parts]: conv_own_floats each */
@@ -112,7 +110,6 @@ struct conv_runs conv_weight_runs(const struct conv *c);
 /* Whether products of matrices with n columns use the register tile. */
 bool conv_uses_tile(const struct conv *c, size_t n);
 
-/* Whether so many images are enough for CONV_PIXEL. */
 bool conv_by_pixel(const struct conv *c, int images);
 static inline bool conv_by_pixel_in_team(const struct conv *c, int images, int threads)
 {

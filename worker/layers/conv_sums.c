@@ -337,12 +337,12 @@ static struct parallel_range conv_sums_blocks_of(const struct conv_blocks *s,
 
     for (; of.end < s->count && at < work.end; of.end++) {
         struct dw_block block = conv_sums_block_at(s, of.end);
-        size_t behind = at + block.rows * block.work;
-        if (behind <= work.first) {
+        size_t after = at + block.rows * block.work;
+        if (after <= work.first) {
             of.first = of.end + 1;
-            *before = behind;
+            *before = after;
         }
-        at = behind;
+        at = after;
     }
     return of;
 }

@@ -34,7 +34,6 @@ struct conv_winograd_pass {
     void *context;
 };
 
-/* Processes the images [first, end). */
 void conv_winograd_run(const struct conv *c, const struct conv_winograd_pass *p, size_t first,
                        size_t end);
 
@@ -47,7 +46,6 @@ struct conv_winograd_sums {
     float *work;
 };
 
-/* From the images [first, end). */
 void conv_winograd_sum_weights(const struct conv *c, const struct conv_winograd_sums *p,
                                size_t first, size_t end);
 void conv_winograd_finish_weights(const struct conv *c, enum conv_winograd m,

@@ -1,4 +1,3 @@
-/* Forward and backward of a model */
 #pragma once
 
 #include "worker/model/model.h"

@@ -1,4 +1,3 @@
-/* Initial weights */
 #pragma once
 
 #include "common/rng.h"

@@ -42,7 +42,6 @@ static inline struct arch_shape model_shape(const struct model_config *c)
 /* Called during backward, from the buffer's end on: gradients [offset, offset + count) are final */
 typedef void model_grads_ready(size_t offset, size_t count, void *context);
 
-/* See model_draw */
 struct model_draw {
     int64_t seed, epoch;
     int next_epoch_at; /* first image of epoch + 1 */

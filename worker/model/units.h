@@ -158,7 +158,6 @@ static inline void model_announce(const struct announcement *a, size_t offset, s
         a->ready(offset, end - offset, a->context);
 }
 
-/* Whether convolutions use the register tile. */
 static inline bool model_uses_tile(const struct model *m)
 {
     return !strcmp(conv_gemm_name(m->config.gemm), "own");
@@ -175,7 +174,6 @@ static inline struct conv_memory model_memory(const struct model *m)
     return (struct conv_memory){m->team, m->own};
 }
 
-/* Destination of the sums of the current piece. */
 static inline struct thread_accumulator *model_accumulator(const struct model *m)
 {
     return &m->accumulators[parallel_lane()];

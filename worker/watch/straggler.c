@@ -37,7 +37,7 @@ struct record {
 struct stragglers {
     int world;
     long steps;     /* added so far */
-    double *sorted; /* (world), behind the ranks */
+    double *sorted; /* (world), after the ranks */
     double step_ms[STRAGGLER_MEAN_STEPS];
     struct record ranks[];
 };
