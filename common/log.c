@@ -27,7 +27,6 @@ void log_set_name(const char *name)
     snprintf(speaker, sizeof speaker, "%s%s", name ? name : "", name ? ": " : "");
 }
 
-/* Escapes words for a JSON string, beyond what text_escape does. */
 static size_t log_quote(char *out, size_t room, const char *words)
 {
     size_t used = 0;

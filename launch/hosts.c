@@ -33,7 +33,6 @@ static json_t *hosts_entries_of(const struct job_spec *spec)
     return list;
 }
 
-/* Not synced, like its folder: nothing is launched from it after a power cut. Frees text. */
 static int hosts_write_text(const char *attempt_dir, const char *name, char *text, struct error *e)
 {
     char path[PATH_MAX];
@@ -253,7 +252,6 @@ static void hosts_ask_begin(const struct asking *a, struct asked *h)
     command_free(probe);
 }
 
-/* Returns how many still run. */
 static size_t hosts_ask_poll(struct asked *hosts, size_t count)
 {
     size_t left = 0;
@@ -348,7 +346,6 @@ static bool hosts_take_answer(struct asked *h)
     return true;
 }
 
-/* Compares a host with the first one that answered. */
 static void hosts_compare(struct asked *h, const json_t *first)
 {
     static const struct {

@@ -22,7 +22,6 @@
 #include "common/system/spawn.h"
 #include "common/xalloc.h"
 
-/* False: no such process, or a zombie. */
 static bool launch_process_read_living(int64_t pid, struct process_stat *stat)
 {
     return process_stat_read(pid, stat) && !process_has_ended(stat);
@@ -184,7 +183,6 @@ size_t process_set_update(struct process_set *set, const char *attempt_dir, int6
     return set->count;
 }
 
-/* -1: not a rank. */
 static int64_t launch_process_rank_of(int64_t pid)
 {
     char *text = process_variable(pid, "OMPI_COMM_WORLD_RANK");

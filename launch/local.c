@@ -15,7 +15,6 @@
 #include "common/system/file.h"
 #include "launch/command.h"
 #include "launch/hosts.h"
-#include "common/xalloc.h"
 
 /* What the child needs, made before fork(): after it only async-signal-safe calls are allowed, as
  * this process has threads. */

@@ -1,7 +1,6 @@
 #include "prep/manifest_shards.h"
 
 #include <limits.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>

@@ -20,7 +20,6 @@
 
 #define NAMED_AT_MOST 5 /* in a remark */
 
-/* NAME-00003-of-00008ENDING */
 struct shard_number {
     const char *name; /* the whole */
     int name_bytes;
@@ -250,7 +249,6 @@ static const char *const prefixes[] = {
     [DATASET_EVAL] = "validation-",
 };
 
-/* The first few names, for a remark. */
 struct named {
     int count;
     char text[NAMED_AT_MOST * 98];
@@ -549,7 +547,6 @@ static const char *list_role_folder(const char *folder, const struct names *name
     return has_more && !has_other_role ? NULL : found;
 }
 
-/* The folder has data of the other role only. */
 static int list_lacks_role(struct dataset_list *list, enum dataset_role role, const char *other,
                            struct error *e)
 {

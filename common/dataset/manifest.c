@@ -1,7 +1,6 @@
 #include "common/dataset/manifest.h"
 
 #include <limits.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -56,7 +55,6 @@ static bool manifest_fits(const json_t *manifest, const struct dataset_list *lis
     return fits;
 }
 
-/* In the list's folder (place 0) or the one above (1); NULL: none that can be read. */
 static json_t *manifest_load(const struct dataset_list *list, int place, struct error *e)
 {
     char path[PATH_MAX];

@@ -111,7 +111,6 @@ static void probe_image(const char *path, struct dataset_probe *out)
     free(head);
 }
 
-/* Probes the first image by name, or with any just one. */
 static void probe_class(const char *folder, const char *name, bool any, struct dataset_probe *out)
 {
     char path[PATH_MAX], image[PATH_MAX], first[NAME_MAX + 1] = "";

@@ -8,7 +8,6 @@
 
 #define KEYS 10
 
-/* A feature with its nested messages, as protobuf-c wants pointers. */
 struct packed {
     Tensorflow__FeatureEntry entry;
     Tensorflow__Feature feature;

@@ -84,10 +84,10 @@ void jpeg_decoder_destroy(struct jpeg_decoder *d)
     free(d);
 }
 
-/* The functions with `must_` in their names leave by longjmp when libjpeg is unhappy. */
+/* Functions with must_ in their names leave by longjmp on an error. */
 
-/* Scans of the picture, at most limit + 1; *end: it has its end marker. Segments are skipped by
- * their lengths, so that the markers of a thumbnail inside one do not count. */
+/* The scans, at most limit + 1; *end: there is an end marker. Skips segments, as a thumbnail has
+ * markers too. */
 static int jpeg_walk(const uint8_t *jpeg, size_t bytes, int limit, bool *has_end)
 {
     const uint8_t *at = jpeg, *end = jpeg + bytes;
@@ -219,7 +219,6 @@ void jpeg_luma(uint8_t *pixels, size_t count)
     }
 }
 
-/* From the decoder's scanline on. */
 static void jpeg_must_read_rows(struct jpeg_decoder *d, unsigned count, size_t row_bytes)
 {
     for (unsigned done = 0; done < count;) {
@@ -310,7 +309,6 @@ int jpeg_header(struct jpeg_decoder *d, const uint8_t *jpeg, size_t bytes, struc
  * rim around the part. */
 #define RIM 2
 
-/* Widens [*first, *end) by the rim, within [0, size). */
 static void jpeg_add_rim(int *first, int *end, unsigned size)
 {
     *first = *first > RIM ? *first - RIM : 0;

@@ -43,7 +43,7 @@ static int png_must_read_header(struct reading *r, struct jpeg_info *out, struct
     r->info = png_create_info_struct(r->png);
     if (!r->info)
         return error_set(e, ERR_NO_MEMORY, "no memory for a PNG decoder");
-    /* Only IHDR, PLTE, tRNS, IDAT and IEND are looked at. */
+    /* all chunks but IHDR, PLTE, tRNS, IDAT and IEND */
     png_set_keep_unknown_chunks(r->png, PNG_HANDLE_CHUNK_NEVER, NULL, -1);
     png_set_user_limits(r->png, PNG_UINT_31_MAX, PNG_UINT_31_MAX);
     png_set_read_fn(r->png, r, png_on_read);
@@ -58,7 +58,6 @@ static int png_must_read_header(struct reading *r, struct jpeg_info *out, struct
     return 0;
 }
 
-/* To bytes of grey or RGB; returns the passes of an interlaced picture. */
 static int png_must_set_format(struct reading *r, const struct jpeg_info *info, int colour)
 {
     if (png_get_color_type(r->png, r->info) == PNG_COLOR_TYPE_PALETTE)

@@ -35,7 +35,6 @@ static int resample_reserve(struct resample_filter *f, int inputs, int outputs, 
     return 0;
 }
 
-/* The inputs [*from, *end) of the triangle around center. */
 static void resample_triangle_span(double center, double support, int inputs, int *from, int *end)
 {
     *from = (int)(center - support + 0.5);
@@ -74,7 +73,6 @@ int resample_filter_triangle(struct resample_filter *f, int inputs, double low, 
     return 0;
 }
 
-/* Keys' cubic at distance x in [0, 2]. */
 static float resample_cubic(float x)
 {
     const float a = -0.75f;
@@ -189,7 +187,6 @@ static inline __attribute__((always_inline)) void add_taps(const uint8_t *restri
     }
 }
 
-/* row[i] = sum over all taps. */
 static void resample_add_rows(const uint8_t *source, size_t stride, const float *weights, int taps,
                               int count, float *row)
 {
@@ -231,12 +228,12 @@ static void resample_grey_columns(const float *row, const struct resample_filter
     }
 }
 
-/* The colours of a pixel and a fourth value of no meaning. */
+/* A pixel's colours and an unused value. */
 typedef float pixel __attribute__((vector_size(16)));
 typedef float pixel_anywhere __attribute__((vector_size(16), aligned(4)));
 typedef int32_t whole_pixel __attribute__((vector_size(16)));
 
-/* To the nearest of 0 to 255; the comparisons give all bits or none. */
+/* To the nearest of 0 to 255; comparisons give all bits or none. */
 static inline pixel resample_round_pixel(pixel p)
 {
     whole_pixel number = __builtin_convertvector(p + 0.5f, whole_pixel);
@@ -245,8 +242,8 @@ static inline pixel resample_round_pixel(pixel p)
     return __builtin_convertvector((number & ~over) | (over & 255), pixel);
 }
 
-/* Each pixel is stored as four floats, the last of which the next one overwrites; *last, the pixel
- * behind which another image may begin, is not. */
+/* Pixels are stored as four floats, the last of which the next pixel overwrites, except for *last,
+ * after which another image may begin. */
 static inline __attribute__((always_inline)) void
 colour_taps(const float *row, int channels, const struct resample_filter *f, int taps,
             const struct resample_output *o, float *out, float *last)

@@ -9,7 +9,6 @@
 
 #define LINE_MAX_BYTES 78
 
-/* Wraps words; mdoc wants each sentence on its own line. */
 static void docs_print_wrapped(const char *text)
 {
     size_t column = 0;

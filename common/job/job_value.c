@@ -141,7 +141,6 @@ static const char *job_value_nearest_choice(const struct job_option *o, const js
     return near.best;
 }
 
-/* For a string of the right type and length. */
 static bool job_value_option_check_kind(enum job_text kind, const json_t *v, const char *pointer,
                                         struct problems *problems)
 {
@@ -241,8 +240,6 @@ bool job_value_check(const struct job_option *o, const json_t *v, struct problem
     return false;
 }
 
-/* ---- struct job_spec */
-
 static void *job_value_option_field(const struct job_option *o, const struct job_spec *spec)
 {
     return (char *)(uintptr_t)spec + o->offset;
@@ -295,7 +292,6 @@ static void job_value_store_map(const struct job_option *o, const json_t *v, str
             must_alloc(NULL);
 }
 
-/* Each list is expanded (job_check.c limits them). */
 static size_t job_value_store_hosts(const json_t *v, char **list)
 {
     char wrong[HOST_LIST_WRONG_BYTES];

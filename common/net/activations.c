@@ -6,7 +6,6 @@
 
 enum { MOST_IN_RUN = 4, ALIGNMENT = 64 /* bytes: a cache line */ };
 
-/* Walks through a step in the engine's order. */
 struct walk {
     const struct network *n;
     struct activations *a;
@@ -65,7 +64,6 @@ static void activations_add_units(struct walk *w, bool inference)
     }
 }
 
-/* The first block after the stage of block i. */
 static int activations_stage_end(const struct network *n, int i)
 {
     for (i++; i < n->block_count && n->blocks[i].downsample < 0; i++)
@@ -224,7 +222,6 @@ static void activations_walk_derive(struct walk *w, int first, int end)
         activations_use_target(w, i);
 }
 
-/* Gradients of a unit's weights and of its input x; g may be dz. */
 static void activations_backward_unit(struct walk *w, int unit, int g, int x, int dx)
 {
     w->now++;

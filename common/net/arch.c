@@ -21,7 +21,6 @@ static const struct arch archs[] = {
 
 enum { CNN_FILTERS = 32, CNN_KERNEL = 5, CNN_HIDDEN = 1024 };
 
-/* Defaults that differ from the table of keys. */
 static const struct {
     const char *pointer, *value;
 } cnn_defaults[] = {
@@ -32,7 +31,6 @@ static const struct {
     {"/data/augment",     "false"    },
 };
 
-/* Keys of residual blocks and batch norm, and of 3x3 convolutions. */
 static const char *const residual_keys[] = {"/model/stem", "/model/bn_decay",
                                             "/model/zero_init_residual", "/model/winograd"};
 

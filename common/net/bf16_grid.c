@@ -99,7 +99,6 @@ struct bf16_grid bf16_grid_make(const struct arch_conv *c)
     return g;
 }
 
-/* The most rows of positions of one of these threads. */
 static size_t bf16_grid_share_rows(const struct bf16_grid *g, size_t images, int threads)
 {
     size_t parts = threads > 0 ? (size_t)threads : 1;
@@ -221,7 +220,6 @@ struct bf16_shared bf16_shared_of(const struct bf16_grid *g, size_t images, int 
     return s;
 }
 
-/* Of as many threads as the system may give. */
 static size_t bf16_grid_shared_bytes(const struct bf16_grid *g, size_t images, int threads)
 {
     size_t most = 0;

@@ -75,7 +75,6 @@ static const struct {
   /* clang-format on */
 };
 
-/* note may be NULL; steals value and inputs. */
 static void explain_plan_add_explanation(struct plan *plan, const char *key, const char *formula,
                                          json_t *inputs, json_t *value, const char *source,
                                          json_t *note)
@@ -594,7 +593,6 @@ static void explain_warn_find_smallest_output(const struct arch_conv *conv, void
         *pixels = own;
 }
 
-/* Pixels of an image in the smallest batch norm; 0: none. */
 static int64_t explain_warn_smallest_batch_norm(const struct job_spec *spec, int64_t image_size)
 {
     struct arch_shape shape = arch_shape_of(spec);
@@ -605,7 +603,7 @@ static int64_t explain_warn_smallest_batch_norm(const struct job_spec *spec, int
     return pixels;
 }
 
-/* Batch norm over one image at a time, for the size with the fewest pixels. */
+/* Batch norm over one image at a time. */
 static void explain_warn_of_single_images(struct plan *plan, const struct job_spec *spec)
 {
     int64_t pixels = 0, size = 0;

@@ -35,7 +35,6 @@ double predict_slowest(int64_t nodes)
     return nodes > 1 ? sum : 0;
 }
 
-/* How far a speed measured elsewhere or once can be off. */
 #define SPREAD_MIN     0.03 /* runs differ by this from day to day */
 #define SPREAD_ONE     0.08 /* of a single measurement */
 #define SPREAD_BATCH   0.05 /* more: it was another batch */
@@ -266,7 +265,6 @@ static const struct {
     {65536, 83, 84.5, 86},
     {67840, 85, 85.9, 87},
 };
-/* Batches within this factor of a published one are near it. */
 #define NEAR_POINT 1.3
 #define POINTS     (sizeof points / sizeof points[0])
 

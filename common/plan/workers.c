@@ -36,7 +36,6 @@ struct ways {
     bool measured; /* at least one */
 };
 
-/* The document with this way applied, sharing its strings; or the problem. */
 static bool workers_take_way(const struct job_spec *spec, const struct way *w, struct job_spec *out,
                              struct problems *problems)
 {

@@ -93,7 +93,6 @@ static char *provenance_fact_text(const json_t *value, enum fact_kind kind)
     return json_to_text(value, JSON_ENCODE_ANY | JSON_COMPACT);
 }
 
-/* Follows "a.b.c". */
 static const json_t *provenance_fact_find(const json_t *at, const char *path)
 {
     char key[64];
@@ -139,7 +138,6 @@ static char *provenance_fact_of_machines(const json_t *attempt, const char *key,
     return NULL;
 }
 
-/* "machine" of train-worker --provenance counts as one of "machines". */
 static char *provenance_fact_of(const json_t *attempt, const struct fact *fact, const char *name)
 {
     if (!attempt)

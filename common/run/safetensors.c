@@ -50,7 +50,6 @@ static json_t *safetensors_describe(const struct safetensors_tensor *t, size_t o
                      (json_int_t)(offset + safetensors_bytes(t)));
 }
 
-/* The header, padded to a multiple of 8; the caller frees it. */
 static char *safetensors_make_header(const struct safetensors_tensor *tensors, size_t count,
                                      const struct safetensors_meta *meta, size_t meta_count,
                                      size_t *length)

@@ -94,7 +94,6 @@ void trace_share(int thread, double seconds)
                                   memory_order_relaxed);
 }
 
-/* The largest share over the mean; resets them. */
 static double trace_largest_share(void)
 {
     double largest = 0, sum = 0;

@@ -101,7 +101,6 @@ int64_t weights_step(const struct safetensors *file)
     return text && end != text && !*end && step > 0 ? step : 0;
 }
 
-/* Collects mismatches; the first ones make up one text. */
 struct complaint {
     char text[1600];
     int count;
@@ -205,7 +204,6 @@ struct listing {
     size_t count, room;
 };
 
-/* dims: the used part of the four sizes. */
 static void weights_list_tensor(struct listing *l, const char *layer, const char *part,
                                 enum safetensors_dtype dtype, int dims, const int64_t shape[4])
 {

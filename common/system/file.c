@@ -202,7 +202,6 @@ static int file_put_in_place(int folder, const char *temporary, const char *path
     return renameat(folder, temporary, folder, path);
 }
 
-/* path is relative to folder. ways: flags of enum write_way. */
 static int file_write_and_rename(int folder, const char *path, const void *data, size_t bytes,
                                  int ways, mode_t mode, struct error *e)
 {

@@ -54,7 +54,6 @@ static bool placement_is_first_of_core(const char *sys, int cpu, const cpu_set_t
     return first == cpu || first < 0 || first >= CPU_SETSIZE || !CPU_ISSET(first, allowed);
 }
 
-/* Counted for each part of a kind. */
 struct counts {
     struct {
         int64_t cores, cpus;

@@ -7,7 +7,6 @@
 #include <limits.h>
 #include <stdbool.h>
 #include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -44,7 +43,6 @@ static int powercap_number(int fd, const char *path, uint64_t *value, struct err
     return 0;
 }
 
-/* Opens root/zone/name; path (PATH_MAX) gets its path. */
 static int powercap_open_file(const char *root, const char *zone, const char *name, char *path,
                               int *fd, struct error *e)
 {

@@ -98,7 +98,6 @@ static size_t process_note_align(size_t bytes)
     return (bytes + 3) & ~(size_t)3;
 }
 
-/* The build id among the notes of one segment. */
 static void process_note_find(const char *at, size_t bytes, char hex[PROCESS_BUILD_ID_BYTES])
 {
     const char *end = at + bytes;

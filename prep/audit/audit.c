@@ -7,7 +7,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "common/dataset/manifest.h"
 #include "common/rng.h"
 #include "common/text.h"
 #include "common/system/command_line.h"

@@ -74,7 +74,7 @@ static const struct optimizer_kind kinds[] = {
                                              {"/optimizer/eps", "1e-6"}}},
 };
 
-/* Keys that only some optimisers use; the others of the group are for all. */
+/* Only some optimisers use these; all use the rest of the group. */
 static const char special_keys[] =
     " momentum nesterov momentum_correction lars_eta beta1 beta2 eps "
     "alpha centered lr_decay rho ";

@@ -1,7 +1,6 @@
 #include "common/job/recipe/preset.h"
 
 #include <dirent.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,7 +16,6 @@ const char *preset_folder(void)
     return folder && *folder ? folder : PKGDATADIR "/presets";
 }
 
-/* Names come from users. */
 static bool preset_is_plain(const char *name)
 {
     return *name && *name != '.' && strlen(name) < 200 && !strchr(name, '/');
