@@ -22,22 +22,12 @@ bool server_is_socket(const char *server)
     return strncmp(server, "unix:", 5) == 0;
 }
 
-static bool context_is_base_address(const char *server)
-{
-    bool scheme = strncmp(server, "http://", 7) == 0 || strncmp(server, "https://", 8) == 0;
-    CURLU *url = curl_url();
-    bool good =
-        scheme && url && !curl_url_set(url, CURLUPART_URL, server, 0) && !strpbrk(server, "?#");
-
-    curl_url_cleanup(url);
-    return good;
-}
-
 int server_address(const char *text, char address[SERVER_BYTES], struct error *e)
 {
     char folder[PATH_MAX] = "";
     const char *before = "", *rest = text, *port = strrchr(text, ':');
     bool socket = server_is_socket(text) && text[5];
+    CURLU *url = curl_url();
 
     if (socket && text[5] != '/' && getcwd(folder, sizeof folder))
         before = "unix:", rest = text + 5;
@@ -47,7 +37,11 @@ int server_address(const char *text, char address[SERVER_BYTES], struct error *e
                                           : "https://";
     int length =
         snprintf(address, SERVER_BYTES, "%s%s%s%s", before, folder, *folder ? "/" : "", rest);
-    if (length >= SERVER_BYTES || !(socket || context_is_base_address(address)))
+    /* a path can be appended to it */
+    bool is_base = (strncmp(address, "http://", 7) == 0 || strncmp(address, "https://", 8) == 0) &&
+                   !strpbrk(address, "?#") && url && !curl_url_set(url, CURLUPART_URL, address, 0);
+    curl_url_cleanup(url);
+    if (length >= SERVER_BYTES || !(socket || is_base))
         return error_set(e, ERR_USAGE,
                          "\"%s\" is not a server's address: it should look like http://HOST:PORT, "
                          "https://HOST:PORT, HOST:PORT or unix:/path/to/traind.sock",

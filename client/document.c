@@ -17,13 +17,6 @@
 
 #define POINTER_BYTES 128
 
-static void document_pointer_of(const char *key, size_t length, char pointer[POINTER_BYTES])
-{
-    snprintf(pointer, POINTER_BYTES, "%s%.*s", *key == '/' ? "" : "/", (int)length, key);
-    for (char *c = pointer; *key != '/' && (c = strchr(c, '.'));)
-        *c = '/';
-}
-
 static const struct job_option *document_find_option(const char *pointer, struct error *e)
 {
     const struct job_option *option = job_option_find(pointer);
@@ -66,7 +59,10 @@ int document_set(json_t *document, const char *text, struct error *e)
 
     if (!equals || equals == text || (size_t)(equals - text) >= POINTER_BYTES - 1)
         return error_set(e, ERR_USAGE, "\"%s\" is not KEY=VALUE, e.g. lr.base=0.2", text);
-    document_pointer_of(text, (size_t)(equals - text), pointer);
+    snprintf(pointer, sizeof pointer, "%s%.*s", *text == '/' ? "" : "/", (int)(equals - text),
+             text);
+    for (char *c = pointer; *text != '/' && (c = strchr(c, '.'));)
+        *c = '/';
     const struct job_option *option = document_find_option(pointer, e);
     if (!option)
         return -(int)ERR_USAGE;
@@ -95,24 +91,19 @@ int document_set_all(json_t *document, const struct cmd_args *args, struct error
     return status;
 }
 
-static void document_detail(const struct problems *problems, struct error *e)
+int document_refuse(const struct problems *problems)
 {
     const struct problem *first = &problems->items[0];
     char key[PROBLEM_KEY_BYTES];
-
-    if (problems->count == 1)
-        error_set(e, ERR_INVALID, "%s%s%s", *first->pointer ? problem_key(first->pointer, key) : "",
-                  *first->pointer ? ": " : "", first->message);
-    else
-        error_set(e, ERR_INVALID, "the document has %zu problems, listed in \"errors\"",
-                  problems->count);
-}
-
-int document_refuse(const struct problems *problems)
-{
     struct error e;
 
-    document_detail(problems, &e);
+    if (problems->count == 1)
+        error_set(&e, ERR_INVALID, "%s%s%s",
+                  *first->pointer ? problem_key(first->pointer, key) : "",
+                  *first->pointer ? ": " : "", first->message);
+    else
+        error_set(&e, ERR_INVALID, "the document has %zu problems, listed in \"errors\"",
+                  problems->count);
     if (client.json)
         return cmd_fail_json(&e, problems_to_json(problems));
     json_t *problem =

@@ -11,37 +11,22 @@
 
 #define PAGE_EVENTS 1000
 
-static void events_usual(char *types, size_t bytes)
-{
-    size_t used = 0;
-
-    for (size_t i = 0; event_kind_at(i); i++)
-        if (strcmp(event_kind_at(i), "step") != 0 && strcmp(event_kind_at(i), "eval_progress") != 0)
-            used += (size_t)snprintf(types + used, bytes - used, "%s%s", used ? "," : "",
-                                     event_kind_at(i));
-}
-
-static void events_print(json_t *event)
-{
-    struct stream_event shown = {json_get_text(event, "type", ""), event};
-    char words[2048];
-
-    if (client.json || !view_event_words(&shown, words, sizeof words))
-        print_json_line(stdout, event);
-    else
-        puts(words);
-}
-
 static int events_fetch_page(long id, const char *types, long long *after, struct error *e)
 {
     json_t *answer, *event;
+    char words[2048];
     size_t i;
 
     if (api_call("GET", &answer, e, "/v1/jobs/%ld/events?types=%s&after=%lld&limit=%d", id, types,
                  *after, PAGE_EVENTS))
         return -(int)e->code;
-    json_array_foreach (json_object_get(answer, "events"), i, event)
-        events_print(event);
+    json_array_foreach (json_object_get(answer, "events"), i, event) {
+        struct stream_event shown = {json_get_text(event, "type", ""), event};
+        if (client.json || !view_event_words(&shown, words, sizeof words))
+            print_json_line(stdout, event);
+        else
+            puts(words);
+    }
     bool more = json_is_integer(json_object_get(answer, "next"));
     *after = json_get_integer(answer, "next", 0);
     json_decref(answer);
@@ -51,8 +36,9 @@ static int events_fetch_page(long id, const char *types, long long *after, struc
 static int cmd_events(const struct cmd_args *args)
 {
     struct error e;
-    char types[256];
+    char types[256] = "";
     long long after = 0;
+    size_t used = 0;
     long id;
     int more;
 
@@ -60,7 +46,10 @@ static int cmd_events(const struct cmd_args *args)
     if (cmd_job_id(args->operands[0], &id, &e) < 0 ||
         (wanted && cmd_words(wanted, "type of event", event_kind_at, &e)))
         return cmd_fail(&e);
-    events_usual(types, sizeof types);
+    for (size_t i = 0; event_kind_at(i) && !wanted; i++)
+        if (strcmp(event_kind_at(i), "step") != 0 && strcmp(event_kind_at(i), "eval_progress") != 0)
+            used += (size_t)snprintf(types + used, sizeof types - used, "%s%s", used ? "," : "",
+                                     event_kind_at(i));
     if (wanted)
         snprintf(types, sizeof types, "%.250s", wanted);
     do

@@ -9,31 +9,16 @@
 #include "common/clock.h"
 #include "common/json.h"
 
-static const char *nodes_color_of(const char *verdict)
-{
-    return strcmp(verdict, "fine") == 0    ? "green"
-           : strcmp(verdict, "slow") == 0  ? "yellow"
-           : strcmp(verdict, "drain") == 0 ? "red"
-                                           : NULL;
-}
-
-static char *nodes_jobs_of(const json_t *node, char *text, size_t bytes)
-{
-    const json_t *id;
-    size_t i, used = 0;
-
-    text[0] = '\0';
-    json_array_foreach (json_object_get(node, "jobs"), i, id)
-        if (used < bytes)
-            used += (size_t)snprintf(text + used, bytes - used, "%s%lld", i ? "," : "",
-                                     (long long)json_integer_value(id));
-    return text;
-}
-
 static void nodes_set_verdict(struct libscols_line *line, size_t column, const json_t *item)
 {
-    table_set(line, column, json_get_text(item, "verdict", ""));
-    table_set_color(line, column, nodes_color_of(json_get_text(item, "verdict", "")));
+    const char *verdict = json_get_text(item, "verdict", "");
+
+    table_set(line, column, verdict);
+    table_set_color(line, column,
+                    strcmp(verdict, "fine") == 0    ? "green"
+                    : strcmp(verdict, "slow") == 0  ? "yellow"
+                    : strcmp(verdict, "drain") == 0 ? "red"
+                                                    : NULL);
 }
 
 static char *nodes_format_decimal(char *text, size_t bytes, double value)
@@ -46,12 +31,13 @@ static void nodes_print(const json_t *nodes)
 {
     struct libscols_table *table =
         table_create(1, "NAME~,VERDICT,GFLOP/S>,GB/S>,SLOTS>,JOBS~,CHECKED>,REASON~?");
-    const json_t *node;
-    size_t i;
+    const json_t *node, *id;
+    size_t i, k;
 
     json_array_foreach (nodes, i, node) {
         struct libscols_line *line = table_line(table);
         char text[128];
+        size_t used = 0;
         double checked = json_get_number(node, "checked", NAN);
         table_set(line, 0, json_get_text(node, "name", ""));
         nodes_set_verdict(line, 1, node);
@@ -63,7 +49,12 @@ static void nodes_print(const json_t *nodes)
         snprintf(text, sizeof text, "%.0f/%.0f", json_get_number(node, "slots_used", NAN),
                  json_get_number(node, "slots", NAN));
         table_set(line, 4, text);
-        table_set(line, 5, nodes_jobs_of(node, text, sizeof text));
+        text[0] = '\0';
+        json_array_foreach (json_object_get(node, "jobs"), k, id)
+            if (used < sizeof text)
+                used += (size_t)snprintf(text + used, sizeof text - used, "%s%lld", k ? "," : "",
+                                         (long long)json_integer_value(id));
+        table_set(line, 5, text);
         table_set(line, 6,
                   isnan(checked) ? "never" : format_ago(text, sizeof text, clock_now() - checked));
         table_set(line, 7, json_get_text(node, "reason", ""));

@@ -13,21 +13,6 @@
 
 #define TEST_SECONDS 90 /* mail may take a minute */
 
-static int notify_look_again(json_t **notice, struct error *e)
-{
-    json_t *answer;
-
-    if (api_call("GET", &answer, e, "/v1/notices?id=%lld", json_get_integer(*notice, "id", 0)))
-        return -(int)e->code;
-    json_t *found = json_incref(json_array_get(json_object_get(answer, "notices"), 0));
-    json_decref(answer);
-    if (!found)
-        return error_set(e, ERR_NOT_FOUND, "the notice is gone");
-    json_decref(*notice);
-    *notice = found;
-    return 0;
-}
-
 static bool notify_waits(const json_t *notice)
 {
     return strcmp(json_get_text(notice, "state", ""), "waiting") == 0;
@@ -37,6 +22,7 @@ static int notify_await(json_t **notice, struct error *e)
 {
     double until = clock_monotonic() + TEST_SECONDS;
     useconds_t pause = 20000;
+    json_t *answer;
 
     while (notify_waits(*notice)) {
         if (clock_monotonic() > until)
@@ -45,25 +31,15 @@ static int notify_await(json_t **notice, struct error *e)
                              "trainctl notify list");
         usleep(pause);
         pause = pause < 500000 ? pause * 2 : pause;
-        if (notify_look_again(notice, e))
+        if (api_call("GET", &answer, e, "/v1/notices?id=%lld", json_get_integer(*notice, "id", 0)))
             return -(int)e->code;
+        json_decref(*notice);
+        *notice = json_incref(json_array_get(json_object_get(answer, "notices"), 0));
+        json_decref(answer);
+        if (!*notice)
+            return error_set(e, ERR_NOT_FOUND, "the notice is gone");
     }
     return 0;
-}
-
-static int notify_tell_test(const json_t *notice, struct error *e)
-{
-    bool delivered = strcmp(json_get_text(notice, "state", ""), "delivered") == 0;
-
-    if (client.json)
-        print_json(notice);
-    else if (delivered)
-        printf("delivered to %s (notice %s)\n", json_get_text(notice, "to", ""),
-               json_get_text(notice, "notice", ""));
-    if (delivered)
-        return 0;
-    return error_set(e, ERR_IO, "not delivered to %s: %s", json_get_text(notice, "to", ""),
-                     json_get_text(notice, "error", "?"));
 }
 
 static int notify_test(const struct cmd_args *args, struct error *e)
@@ -85,23 +61,17 @@ static int notify_test(const struct cmd_args *args, struct error *e)
     if (status)
         return status;
     status = notify_await(&notice, e);
-    if (!status)
-        status = notify_tell_test(notice, e);
+    const char *to = json_get_text(notice, "to", "");
+    bool delivered = strcmp(json_get_text(notice, "state", ""), "delivered") == 0;
+    if (!status && client.json)
+        print_json(notice);
+    else if (!status && delivered)
+        printf("delivered to %s (notice %s)\n", to, json_get_text(notice, "notice", ""));
+    if (!status && !delivered)
+        status = error_set(e, ERR_IO, "not delivered to %s: %s", to,
+                           json_get_text(notice, "error", "?"));
     json_decref(notice);
     return status;
-}
-
-static const char *notify_about(const json_t *n, char text[FORMAT_BYTES])
-{
-    json_int_t job = json_get_integer(n, "job", 0), sweep = json_get_integer(n, "sweep", 0);
-
-    if (job > 0)
-        snprintf(text, FORMAT_BYTES, "job %lld", job);
-    else if (sweep > 0)
-        snprintf(text, FORMAT_BYTES, "sweep %lld", sweep);
-    else
-        snprintf(text, FORMAT_BYTES, "%.40s", json_get_text(n, "node", "-"));
-    return text;
 }
 
 static const char *notify_when(const json_t *n, char text[FORMAT_BYTES])
@@ -119,13 +89,20 @@ static const char *notify_when(const json_t *n, char text[FORMAT_BYTES])
 
 static void notify_add_row(struct libscols_table *table, const json_t *n)
 {
+    json_int_t job = json_get_integer(n, "job", 0), sweep = json_get_integer(n, "sweep", 0);
     struct libscols_line *line = table_line(table);
     char text[FORMAT_BYTES];
 
     snprintf(text, sizeof text, "%lld", json_get_integer(n, "id", 0));
     table_set(line, 0, text);
     table_set(line, 1, json_get_text(n, "kind", ""));
-    table_set(line, 2, notify_about(n, text));
+    if (job > 0)
+        snprintf(text, sizeof text, "job %lld", job);
+    else if (sweep > 0)
+        snprintf(text, sizeof text, "sweep %lld", sweep);
+    else
+        snprintf(text, sizeof text, "%.40s", json_get_text(n, "node", "-"));
+    table_set(line, 2, text);
     table_set(line, 3, json_get_text(n, "state", ""));
     table_set(line, 4, notify_when(n, text));
     snprintf(text, sizeof text, "%lld", json_get_integer(n, "attempts", 0));

@@ -60,13 +60,6 @@ static int cmd_audit(const struct cmd_args *args)
     return cmd_show_answer(answer, report_print_audit);
 }
 
-static const char *report_restart_words(const json_t *rule)
-{
-    const json_t *restart = json_object_get(rule, "restart");
-
-    return json_is_true(restart) ? "yes" : json_is_false(restart) ? "no" : "-";
-}
-
 static void report_print_failures(const json_t *answer)
 {
     struct libscols_table *table =
@@ -77,9 +70,10 @@ static void report_print_failures(const json_t *answer)
 
     json_array_foreach (json_object_get(answer, "rules"), i, rule) {
         struct libscols_line *line = table_line(table);
+        const json_t *restart = json_object_get(rule, "restart");
         table_set(line, 0, json_get_text(rule, "label", ""));
         table_set(line, 1, format_count(text, sizeof text, json_get_integer(rule, "count", 0)));
-        table_set(line, 2, report_restart_words(rule));
+        table_set(line, 2, json_is_true(restart) ? "yes" : json_is_false(restart) ? "no" : "-");
         table_set(line, 3, json_get_text(rule, "drain", ""));
         table_set(line, 4, json_is_true(json_object_get(rule, "notify")) ? "yes" : "-");
         table_set(line, 5,
@@ -90,13 +84,6 @@ static void report_print_failures(const json_t *answer)
     table_set(line, 0, "(none)");
     table_set(line, 1, format_count(text, sizeof text, json_get_integer(answer, "unlabelled", 0)));
     table_finish(table);
-}
-
-static const char *report_estimate_name(const char *of)
-{
-    return strcmp(of, "time_left") == 0 ? "time left"
-           : strcmp(of, "target") == 0  ? "until the target"
-                                        : "time to train";
 }
 
 static char *report_percent(char text[FORMAT_BYTES], const json_t *score, const char *key,
@@ -119,7 +106,11 @@ static void report_print_forecasts(const json_t *answer)
 
     json_array_foreach (json_object_get(answer, "scores"), i, score) {
         struct libscols_line *line = table_line(table);
-        table_set(line, 0, report_estimate_name(json_get_text(score, "of", "")));
+        const char *of = json_get_text(score, "of", "");
+        table_set(line, 0,
+                  strcmp(of, "time_left") == 0 ? "time left"
+                  : strcmp(of, "target") == 0  ? "until the target"
+                                               : "time to train");
         table_set(line, 1,
                   isnan(json_get_number(score, "share", NAN))
                       ? "start"
@@ -158,11 +149,12 @@ static void report_print_users(const json_t *users)
     table_finish(table);
 }
 
-static void report_print_limits(const json_t *answer)
+static void report_print_usage(const json_t *answer)
 {
     static const char *const names[] = {"max_running_per_user", "max_slots_per_user",
                                         "max_queued_per_user"};
 
+    report_print_users(json_object_get(answer, "users"));
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         if (json_get_integer(answer, names[i], 0) > 0)
             printf("%s: %lld\n", names[i], json_get_integer(answer, names[i], 0));
@@ -176,12 +168,6 @@ static void report_print_limits(const json_t *answer)
     else
         print_prose("Usage decays with a half-life of %g %s. It does not affect queue order.",
                     days ? hours / 24 : hours, days ? "days" : "hours");
-}
-
-static void report_print_usage(const json_t *answer)
-{
-    report_print_users(json_object_get(answer, "users"));
-    report_print_limits(answer);
 }
 
 /* clang-format off */

@@ -74,18 +74,6 @@ static void token_print_list(const json_t *answer)
     table_finish(table);
 }
 
-static int token_list(const struct cmd_args *args, struct error *e)
-{
-    json_t *answer;
-
-    if (args->operand_count > 1)
-        return error_set(e, ERR_USAGE, "unexpected argument \"%s\". Usage: trainctl token list",
-                         args->operands[1]);
-    if (api_get("/v1/tokens", &answer, e) < 0)
-        return -(int)e->code;
-    return cmd_show_answer(answer, token_print_list);
-}
-
 static int token_revoke(const struct cmd_args *args, struct error *e)
 {
     json_t *answer;
@@ -109,13 +97,17 @@ static int cmd_token(const struct cmd_args *args)
     if (strcmp(args->operands[0], "create") == 0)
         status = token_create(args, &e);
     else if (strcmp(args->operands[0], "list") == 0)
-        status = token_list(args, &e);
+        status =
+            args->operand_count > 1
+                ? error_set(&e, ERR_USAGE, "unexpected argument \"%s\". Usage: trainctl token list",
+                            args->operands[1])
+                : cmd_show_path("/v1/tokens", token_print_list);
     else if (strcmp(args->operands[0], "revoke") == 0)
         status = token_revoke(args, &e);
     else
         return cmd_usage(args->cmd, "unknown command \"%s\": create, list or revoke",
                          args->operands[0]);
-    return status < 0 ? cmd_fail(&e) : 0;
+    return status < 0 ? cmd_fail(&e) : status;
 }
 
 /* clang-format off */

@@ -10,6 +10,7 @@
 #include "client/views/progress.h"
 #include "client/views/screen.h"
 #include "client/views/view.h"
+#include "common/json.h"
 
 static void watch_show_line(void *context, const struct job *job)
 {
@@ -38,31 +39,24 @@ static int watch_follow_to_end(long id, bool progress)
     return outcome;
 }
 
-static void watch_queue_print_event(const struct stream_event *event)
-{
-    char words[512];
-
-    if (client.json) {
-        print_json_line(stdout, event->body);
-    } else if (view_event_words(event, words, sizeof words)) {
-        char *rest = strchr(words, ' ');
-        printf("%.*s  job %lld %s\n", (int)(rest - words), words,
-               (long long)json_integer_value(json_object_get(event->body, "job")), rest + 2);
-    }
-    fflush(stdout);
-}
-
 static int watch_queue(void)
 {
     struct stream *stream = stream_create("/v1/events", -1);
     struct stream_event event;
     struct error e;
+    char words[512];
     int news = 0;
 
     follow_on_interrupt();
     while (!ferror(stdout) && (news = stream_next(stream, -1, -1, &event, &e)) >= 0) {
-        if (news == STREAM_EVENT)
-            watch_queue_print_event(&event);
+        if (news == STREAM_EVENT && client.json) {
+            print_json_line(stdout, event.body);
+        } else if (news == STREAM_EVENT && view_event_words(&event, words, sizeof words)) {
+            char *rest = strchr(words, ' ');
+            printf("%.*s  job %lld %s\n", (int)(rest - words), words,
+                   (long long)json_get_integer(event.body, "job", 0), rest + 2);
+        }
+        fflush(stdout);
         stream_report(news, "");
     }
     stream_destroy(stream);
@@ -117,27 +111,21 @@ static int cmd_watch(const struct cmd_args *args)
     return done >= 0 ? done : watch_queue();
 }
 
-static int watch_wait_check(const long *ids, int count, struct error *e)
-{
-    struct job job;
-    json_t *json;
-
-    for (int i = 0; i < count; i++) {
-        if (job_fetch(ids[i], &json, &job, e) < 0)
-            return -(int)e->code;
-        json_decref(json);
-    }
-    return 0;
-}
-
 static int cmd_wait(const struct cmd_args *args)
 {
     struct error e;
     long ids[CMD_OPERANDS_MAX];
+    struct job job;
+    json_t *json;
     int code = 0;
 
-    if (cmd_job_ids(args, ids, &e) < 0 ||
-        (args->operand_count > 1 && watch_wait_check(ids, args->operand_count, &e) < 0))
+    int status = cmd_job_ids(args, ids, &e);
+    /* all are checked at once, rather than when the first job has ended */
+    for (int i = 0; i < args->operand_count && args->operand_count > 1 && !status; i++) {
+        status = job_fetch(ids[i], &json, &job, &e);
+        json_decref(json);
+    }
+    if (status)
         return cmd_fail(&e);
     for (int i = 0; i < args->operand_count; i++) {
         int outcome = watch_until_end(ids[i], false);

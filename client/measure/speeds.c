@@ -35,24 +35,13 @@ static int speeds_stated_cores(const struct cmd_args *args, int64_t *cores, stru
     return 0;
 }
 
-static struct plan_workers_node speeds_this_machine(const struct job_spec *spec)
-{
-    struct placement_machine machine;
-
-    placement_read_mine(&machine);
-    return (struct plan_workers_node){
-        .cores = launch_node_slots(spec->cluster.smt),
-        .memory_bytes = host_memory_bytes(),
-        .domain_cores = spec->cluster.smt ? machine.numa.cpus : machine.numa.cores,
-    };
-}
-
 int speeds_choose_workers(struct job_spec *spec, const struct cmd_args *args,
                           struct plan_workers *chosen, struct plan_inputs *inputs,
                           struct problems *problems, struct error *e)
 {
     bool here = spec->cluster.launcher == JOB_LAUNCHER_LOCAL && !job_spec_names_hosts(spec);
     struct plan_workers_node node = {0};
+    struct placement_machine machine;
     int64_t cores;
 
     *chosen = (struct plan_workers){0};
@@ -60,8 +49,12 @@ int speeds_choose_workers(struct job_spec *spec, const struct cmd_args *args,
         return -(int)e->code;
     if (cores)
         node.cores = cores;
-    else if (here)
-        node = speeds_this_machine(spec);
+    if (!cores && here) {
+        placement_read_mine(&machine);
+        node.cores = launch_node_slots(spec->cluster.smt);
+        node.memory_bytes = host_memory_bytes();
+        node.domain_cores = spec->cluster.smt ? machine.numa.cpus : machine.numa.cores;
+    }
     if (!node.cores && job_spec_leaves_workers(spec))
         return error_set(
             e, ERR_USAGE,
@@ -137,16 +130,6 @@ static size_t speeds_ask_daemon(const char *key, struct plan_sample *samples)
     return count;
 }
 
-static bool speeds_is_among(const struct plan_sample *sample, const struct plan_sample *of,
-                            size_t count)
-{
-    for (size_t i = 0; i < count; i++)
-        if (fabs(of[i].image_seconds / sample->image_seconds - 1) < 1e-9 &&
-            of[i].workers == sample->workers && of[i].batch == sample->batch)
-            return true;
-    return false;
-}
-
 struct plan_speed speeds_find(const struct job_spec *spec)
 {
     struct plan_sample samples[2 * SAMPLES];
@@ -155,8 +138,14 @@ struct plan_speed speeds_find(const struct job_spec *spec)
     speed_key(spec, local_threads(spec), key);
     size_t count = speeds_ask_daemon(key, samples);
     size_t told = count, cached = speed_cache_find(key, samples + count, SAMPLES);
-    for (size_t i = 0; i < cached; i++)
-        if (!speeds_is_among(&samples[told + i], samples, told))
-            samples[count++] = samples[told + i];
+    for (size_t i = told; i < told + cached; i++) {
+        const struct plan_sample *s = &samples[i];
+        bool known = false; /* the daemon has most samples of the cache */
+        for (size_t k = 0; k < told && !known; k++)
+            known = fabs(samples[k].image_seconds / s->image_seconds - 1) < 1e-9 &&
+                    samples[k].workers == s->workers && samples[k].batch == s->batch;
+        if (!known)
+            samples[count++] = *s;
+    }
     return plan_speed_of(samples, count, spec->cluster.workers_per_node, spec->batch_per_worker);
 }

@@ -76,20 +76,16 @@ static bool progress_same_reason(const char *a, const char *b)
     return length == strcspn(b, ";(") && strncmp(a, b, length) == 0;
 }
 
-static bool progress_is_news(const struct progress *progress, const struct job *job)
-{
-    return strcmp(progress->state, job->state) != 0 ||
-           (!progress_started(job) && !progress_same_reason(progress->reason, job->reason)) ||
-           (!isnan(job->top1) && !(fabs(job->top1 - progress->top1) < 1e-9));
-}
-
 void progress_show(struct progress *progress, const struct job *job)
 {
     char line[768];
     double now = clock_monotonic();
     bool soon = !progress_started(job) || now - progress->last_line < PLAIN_LINE_SECONDS;
+    bool news = strcmp(progress->state, job->state) != 0 ||
+                (!progress_started(job) && !progress_same_reason(progress->reason, job->reason)) ||
+                (!isnan(job->top1) && !(fabs(job->top1 - progress->top1) < 1e-9));
 
-    if (!progress_is_news(progress, job) && (soon || progress->share == job_progress(job)))
+    if (!news && (soon || progress->share == job_progress(job)))
         return;
     if (job->id)
         printf("job %ld ", job->id);

@@ -122,23 +122,18 @@ int screen_signal(void)
     return fatal_signal;
 }
 
-static int screen_on_resize(void)
-{
-    struct winsize size;
-
-    if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_row > 0 && size.ws_col > 0)
-        resize_term(size.ws_row, size.ws_col);
-    clearok(stdscr, TRUE);
-    return SCREEN_RESIZE;
-}
-
 int screen_key(void)
 {
     struct signalfd_siginfo news;
+    struct winsize size;
 
-    while (read(signals, &news, sizeof news) == sizeof news) {
-        if (news.ssi_signo == SIGWINCH)
-            return screen_on_resize();
+    if (read(signals, &news, sizeof news) == sizeof news) {
+        if (news.ssi_signo == SIGWINCH) {
+            if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_row > 0 && size.ws_col > 0)
+                resize_term(size.ws_row, size.ws_col);
+            clearok(stdscr, TRUE);
+            return SCREEN_RESIZE;
+        }
         fatal_signal = (int)news.ssi_signo;
         return SCREEN_SIGNAL;
     }
@@ -179,20 +174,6 @@ void screen_clear(void)
 void screen_show(void)
 {
     refresh();
-}
-
-static attr_t screen_attributes(int style)
-{
-    return (style & SCREEN_BOLD ? A_BOLD : A_NORMAL) | (style & SCREEN_DIM ? A_DIM : A_NORMAL) |
-           (style & SCREEN_REVERSE ? A_REVERSE : A_NORMAL);
-}
-
-static short screen_pair_of(const char *color)
-{
-    for (size_t i = 0; client.color && color && i < COLOR_COUNT; i++)
-        if (strcmp(color, colors[i].name) == 0)
-            return (short)(i + 1);
-    return 0;
 }
 
 /* Converts text to at most this many columns, with a mark at the end if it was cut; control
@@ -236,13 +217,20 @@ static int screen_fit(const char *text, int columns, wchar_t *out)
 static int screen_put(int row, int column, int width, int style, const char *color,
                       const char *text)
 {
+    attr_t attributes = (style & SCREEN_BOLD ? A_BOLD : A_NORMAL) |
+                        (style & SCREEN_DIM ? A_DIM : A_NORMAL) |
+                        (style & SCREEN_REVERSE ? A_REVERSE : A_NORMAL);
+    short pair = 0;
     wchar_t wide[TEXT_MAX];
     int room = COLS - column;
 
     if (row < 0 || row >= LINES || column < 0 || room <= 0)
         return column;
     int used = screen_fit(text, width < 0 || width > room ? room : width, wide);
-    attr_set(screen_attributes(style), screen_pair_of(color), NULL);
+    for (size_t i = 0; client.color && color && i < COLOR_COUNT; i++)
+        if (strcmp(color, colors[i].name) == 0)
+            pair = (short)(i + 1);
+    attr_set(attributes, pair, NULL);
     mvaddwstr(row, column, wide);
     attr_set(A_NORMAL, 0, NULL);
     return column + used;
