@@ -23,26 +23,6 @@ static void download_on_signal(int signal_number)
 static const int download_signals[] = {SIGINT, SIGTERM, SIGHUP};
 #define DOWNLOAD_SIGNALS (sizeof download_signals / sizeof download_signals[0])
 
-/* An ignored signal stays ignored, as SIGHUP under nohup. */
-static void download_catch_signals(struct sigaction before[DOWNLOAD_SIGNALS])
-{
-    struct sigaction action = {.sa_handler = download_on_signal, .sa_flags = (int)SA_RESETHAND};
-
-    sigemptyset(&action.sa_mask);
-    for (size_t i = 0; i < DOWNLOAD_SIGNALS; i++)
-        if (!sigaction(download_signals[i], NULL, &before[i]) && before[i].sa_handler != SIG_IGN)
-            sigaction(download_signals[i], &action, NULL);
-}
-
-static int download_check_place(const char *file, struct error *e)
-{
-    struct stat st;
-
-    if (stat(file, &st) || S_ISREG(st.st_mode))
-        return 0;
-    return error_set(e, ERR_USAGE, "%s is %s, not a regular file", file, file_kind(st.st_mode));
-}
-
 static int download_fetch(const char *path, const char *type, double *bytes, struct error *e)
 {
     int fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
@@ -65,13 +45,18 @@ static int download_fetch(const char *path, const char *type, double *bytes, str
 
 int download(const char *path, const char *type, const char *file, double *bytes, struct error *e)
 {
+    struct sigaction action = {.sa_handler = download_on_signal, .sa_flags = (int)SA_RESETHAND};
     struct sigaction before[DOWNLOAD_SIGNALS] = {0};
+    struct stat st;
 
     if ((size_t)snprintf(temporary, sizeof temporary, "%s.part", file) >= sizeof temporary)
         return error_set(e, ERR_USAGE, "the path of the file is too long");
-    if (download_check_place(file, e))
-        return -(int)e->code;
-    download_catch_signals(before);
+    if (stat(file, &st) == 0 && !S_ISREG(st.st_mode))
+        return error_set(e, ERR_USAGE, "%s is %s, not a regular file", file, file_kind(st.st_mode));
+    sigemptyset(&action.sa_mask);
+    for (size_t i = 0; i < DOWNLOAD_SIGNALS; i++) /* ignored ones stay so, as under nohup */
+        if (!sigaction(download_signals[i], NULL, &before[i]) && before[i].sa_handler != SIG_IGN)
+            sigaction(download_signals[i], &action, NULL);
     int status = download_fetch(path, type, bytes, e);
     if (status == 0 && rename(temporary, file))
         status = error_set_errno(e, errno, "cannot write %s", file);

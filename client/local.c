@@ -104,15 +104,6 @@ void local_stop(struct local *l)
     l->stopped_at = clock_monotonic();
 }
 
-static void local_act_on_signals(struct local *l)
-{
-    bool at_once = l->stops > (l->benchmarks ? 0 : 1);
-
-    if (signals || (at_once && clock_monotonic() - l->stopped_at > KILL_SECONDS))
-        local_stop(l);
-    signals = 0;
-}
-
 /* Ranks may outlive a killed mpirun; their shared memory is freed with the last one. */
 static void local_end(struct local *l)
 {
@@ -238,7 +229,10 @@ int local_next(struct local *l, int fd, double seconds, struct stream_event *eve
             return STREAM_EVENT;
         if (was_gone)
             return l->ended ? STREAM_NOTHING : local_tell_end(l, event);
-        local_act_on_signals(l);
+        bool at_once = l->stops > (l->benchmarks ? 0 : 1);
+        if (signals || (at_once && clock_monotonic() - l->stopped_at > KILL_SECONDS))
+            local_stop(l);
+        signals = 0;
         double left = fmin(until - clock_monotonic(), LOOK_SECONDS);
         if (left <= 0)
             return STREAM_NOTHING;

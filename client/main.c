@@ -62,15 +62,6 @@ static int main_help(char **words)
     return 0;
 }
 
-static void main_read_environment(void)
-{
-    const char *no_color = getenv("NO_COLOR"), *term = getenv("TERM");
-
-    client.server = NULL;
-    client.color =
-        isatty(STDOUT_FILENO) && !(no_color && *no_color) && !(term && strcmp(term, "dumb") == 0);
-}
-
 static int main_run(int argc, char **argv)
 {
     int code = 0;
@@ -96,12 +87,15 @@ static int main_run(int argc, char **argv)
 
 int main(int argc, char **argv)
 {
+    const char *no_color = getenv("NO_COLOR"), *term = getenv("TERM");
     file_refuse_closed_streams();
     if (argc > 3 && strcmp(argv[1], HOSTS_LAUNCH) == 0)
         return hosts_launch(argv + 2);
     setlocale(LC_CTYPE, "");
     process_forbid_core_dump();
-    main_read_environment();
+    client.server = NULL;
+    client.color =
+        isatty(STDOUT_FILENO) && !(no_color && *no_color) && !(term && strcmp(term, "dumb") == 0);
     int code = main_run(argc, argv);
     bool unwritten = fflush(stdout) || ferror(stdout);
     if (unwritten && code == 0) {

@@ -64,11 +64,6 @@ void stream_destroy(struct stream *s)
     free(s);
 }
 
-static long long stream_position(const struct stream *s)
-{
-    return s->sse.id;
-}
-
 static size_t stream_receive(char *text, size_t size, size_t count, void *context)
 {
     struct stream *s = context;
@@ -102,28 +97,6 @@ static bool stream_answered_well(const struct stream *s)
     return s->call && api_is_good(s->call);
 }
 
-/* 1: *event is set, 0: nothing complete, 2: an event without data. */
-static int stream_parse(struct stream *s, struct stream_event *event)
-{
-    const char *type, *data;
-
-    if (!stream_answered_well(s) || !sse_next(&s->sse, &type, &data))
-        return 0;
-    s->fed = true;
-    json_decref(s->event);
-    s->event = strcmp(type, "heartbeat") == 0 ? NULL : json_loads(data, 0, NULL);
-    if (s->event && !client.json)
-        text_escape_json(s->event, NULL);
-    *event = (struct stream_event){.type = type, .body = s->event};
-    return s->event ? 1 : 2;
-}
-
-static bool stream_is_transient(const struct error *e)
-{
-    return e->code == ERR_UNREACHABLE || e->code == ERR_INTERNAL || e->code == ERR_TOO_MANY ||
-           e->code == ERR_NO_MEMORY || e->code == ERR_IO || e->code == ERR_BUSY;
-}
-
 /* Handles the end of the connection. Returns news, or a negative error if it is final. Reconnects
  * silently if the stream had worked: at once if it delivered something, else after a pause. */
 static int stream_has_ended(struct stream *s, CURLcode code, struct error *e)
@@ -140,7 +113,10 @@ static int stream_has_ended(struct stream *s, CURLcode code, struct error *e)
         s->next_try = now + (was_fed ? 0 : (double)s->sse.retry_ms / 1e3);
         return STREAM_NOTHING;
     }
-    if (!api_has_answered() || !stream_is_transient(e))
+    bool passes = e->code == ERR_UNREACHABLE || e->code == ERR_INTERNAL ||
+                  e->code == ERR_TOO_MANY || e->code == ERR_NO_MEMORY || e->code == ERR_IO ||
+                  e->code == ERR_BUSY;
+    if (!api_has_answered() || !passes)
         return status;
     double pause = (double)s->sse.retry_ms * pow(1.6, s->failed_tries++);
     s->next_try = now + fmin(pause, RETRY_MS_MOST) / 1e3;
@@ -168,6 +144,8 @@ static int stream_perform(struct stream *s, struct error *e)
 
 static int stream_read_news(struct stream *s, struct stream_event *event)
 {
+    const char *type, *data;
+
     if (stream_answered_well(s) && !s->begun) {
         bool back = s->lost_at > 0;
         s->begun = true;
@@ -175,14 +153,15 @@ static int stream_read_news(struct stream *s, struct stream_event *event)
         s->failed_tries = 0;
         return back ? STREAM_BACK : STREAM_ALIVE;
     }
-    switch (stream_parse(s, event)) {
-    case 0:
+    if (!stream_answered_well(s) || !sse_next(&s->sse, &type, &data))
         return STREAM_NOTHING;
-    case 1:
-        return STREAM_EVENT;
-    default:
-        return STREAM_ALIVE;
-    }
+    s->fed = true;
+    json_decref(s->event);
+    s->event = strcmp(type, "heartbeat") == 0 ? NULL : json_loads(data, 0, NULL);
+    if (s->event && !client.json)
+        text_escape_json(s->event, NULL);
+    *event = (struct stream_event){.type = type, .body = s->event};
+    return s->event ? STREAM_EVENT : STREAM_ALIVE;
 }
 
 static bool stream_wait(struct stream *s, int fd, double until)
@@ -205,12 +184,10 @@ int stream_next(struct stream *s, int fd, double seconds, struct stream_event *e
 
     for (;;) {
         int news = stream_read_news(s, event);
-        if (news != STREAM_NOTHING)
-            return news;
-        news = stream_perform(s, e);
-        if (news != STREAM_NOTHING)
-            return news;
-        news = stream_read_news(s, event);
+        if (news == STREAM_NOTHING)
+            news = stream_perform(s, e);
+        if (news == STREAM_NOTHING)
+            news = stream_read_news(s, event);
         if (news != STREAM_NOTHING)
             return news;
         if (stream_wait(s, fd, until) || clock_monotonic() >= until)
@@ -232,11 +209,11 @@ int stream_newest(long long *id, struct error *e)
     struct stream_event event;
     int news = 0;
 
-    while (news >= 0 && stream_position(s) < 0) {
+    while (news >= 0 && s->sse.id < 0) {
         news = stream_next(s, -1, -1, &event, e);
         stream_report(news, "");
     }
-    *id = stream_position(s);
+    *id = s->sse.id;
     stream_destroy(s);
     return news < 0 ? news : 0;
 }

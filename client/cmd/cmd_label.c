@@ -103,31 +103,24 @@ static int cmd_rename(const struct cmd_args *args)
                      *name ? "Job %ld renamed.\n" : "Name removed from job %ld.\n");
 }
 
-static int label_show_note(const struct cmd_args *args)
-{
-    struct error e;
-    struct job job;
-    json_t *json;
-    long id;
-
-    if (cmd_job_id(args->operands[0], &id, &e) < 0 || job_fetch(id, &json, &job, &e) < 0)
-        return cmd_fail(&e);
-    const char *note = json_get_text(json, "note", NULL);
-    if (client.json)
-        print_json(json_object_get(json, "note"));
-    else if (note)
-        puts(note); /* the daemon accepts no control characters */
-    json_decref(json);
-    return 0;
-}
-
 static int cmd_note(const struct cmd_args *args)
 {
     struct error e;
     const char *text = args->operands[1];
+    struct job job;
+    json_t *json;
+    long id;
 
-    if (args->operand_count == 1)
-        return label_show_note(args);
+    if (args->operand_count == 1) {
+        if (cmd_job_id(args->operands[0], &id, &e) < 0 || job_fetch(id, &json, &job, &e) < 0)
+            return cmd_fail(&e);
+        if (client.json)
+            print_json(json_object_get(json, "note"));
+        else if (json_get_text(json, "note", NULL))
+            puts(json_get_text(json, "note", "")); /* the daemon accepts no control characters */
+        json_decref(json);
+        return 0;
+    }
     size_t bytes = strlen(text);
     char *read = NULL;
     if (strcmp(text, "-") == 0 && file_read_text("-", NOTE_READ_BYTES, &read, &bytes, &e))

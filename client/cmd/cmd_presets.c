@@ -10,15 +10,6 @@
 #include "common/job/recipe/preset.h"
 #include "common/text.h"
 
-static long long presets_batch(const json_t *document)
-{
-    const json_t *cluster = json_object_get(document, "cluster");
-
-    return json_get_integer(document, "batch_per_worker", 0) *
-           json_get_integer(document, "accumulate_steps", 1) *
-           json_get_integer(cluster, "nodes", 1) * json_get_integer(cluster, "workers_per_node", 1);
-}
-
 static void presets_table(const json_t *presets)
 {
     struct libscols_table *table = table_create(1, "NAME,NETWORK~,BATCH>,EPOCHS>,TOP-1>");
@@ -28,10 +19,15 @@ static void presets_table(const json_t *presets)
 
     json_array_foreach (presets, i, preset) {
         const json_t *document = json_object_get(preset, "document");
+        const json_t *cluster = json_object_get(document, "cluster");
+        long long batch = json_get_integer(document, "batch_per_worker", 0) *
+                          json_get_integer(document, "accumulate_steps", 1) *
+                          json_get_integer(cluster, "nodes", 1) *
+                          json_get_integer(cluster, "workers_per_node", 1);
         struct libscols_line *line = table_line(table);
         table_set(line, 0, json_get_text(preset, "name", ""));
         table_set(line, 1, json_get_text(json_object_get(document, "model"), "arch", "-"));
-        table_set(line, 2, format_count(text, sizeof text, presets_batch(document)));
+        table_set(line, 2, format_count(text, sizeof text, batch));
         table_set(line, 3,
                   format_count(text, sizeof text, json_get_integer(document, "epochs", 0)));
         table_set(line, 4, format_percent(text, sizeof text, json_get_number(preset, "top1", NAN)));
@@ -39,27 +35,15 @@ static void presets_table(const json_t *presets)
     table_finish(table);
 }
 
-static int presets_unknown(const json_t *presets, const char *name)
+static int presets_show(const json_t *presets, const char *name)
 {
     struct suggest near = {.word = name};
     const json_t *preset;
     struct error e;
     size_t i;
 
-    json_array_foreach (presets, i, preset)
-        text_suggest(&near, json_get_text(preset, "name", ""));
-    error_set(&e, ERR_NOT_FOUND, "there is no preset \"%s\"%s%s%s", name,
-              near.best ? "; did you mean \"" : "", near.best ? near.best : "",
-              near.best ? "\"?" : "");
-    return cmd_fail(&e);
-}
-
-static int presets_show(const json_t *presets, const char *name)
-{
-    const json_t *preset;
-    size_t i;
-
     json_array_foreach (presets, i, preset) {
+        text_suggest(&near, json_get_text(preset, "name", ""));
         if (strcmp(json_get_text(preset, "name", ""), name) != 0)
             continue;
         if (client.json) {
@@ -72,7 +56,10 @@ static int presets_show(const json_t *presets, const char *name)
         print_json(json_object_get(preset, "document"));
         return 0;
     }
-    return presets_unknown(presets, name);
+    error_set(&e, ERR_NOT_FOUND, "there is no preset \"%s\"%s%s%s", name,
+              near.best ? "; did you mean \"" : "", near.best ? near.best : "",
+              near.best ? "\"?" : "");
+    return cmd_fail(&e);
 }
 
 static int cmd_presets(const struct cmd_args *args)

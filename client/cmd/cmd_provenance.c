@@ -80,17 +80,6 @@ static void provenance_print_data(struct libscols_table *table, const char *name
     json_decref(text);
 }
 
-static void provenance_print_weights(struct libscols_table *table, const json_t *weights)
-{
-    if (!json_is_object(weights))
-        return;
-    json_t *text = json_sprintf("%s of step %lld, xxh128 %s", json_get_text(weights, "path", ""),
-                                (long long)json_get_integer(weights, "step", 0),
-                                json_get_text(weights, "xxh128", ""));
-    provenance_row(table, "initial weights", text);
-    json_decref(text);
-}
-
 static void provenance_print_machine(const json_t *machine)
 {
     const json_t *hosts = json_object_get(machine, "hosts"), *value;
@@ -115,6 +104,7 @@ static void provenance_print_machine(const json_t *machine)
 static void provenance_print_attempt(const json_t *attempt)
 {
     const json_t *machine, *data = json_object_get(attempt, "data");
+    const json_t *weights = json_object_get(attempt, "weights");
     char title[64], date[FORMAT_BYTES];
     size_t i;
 
@@ -123,7 +113,12 @@ static void provenance_print_attempt(const json_t *attempt)
              format_date(date, sizeof date, json_get_number(attempt, "started_at", NAN)));
     struct libscols_table *table = provenance_table(title);
     ROWS(table, attempt, attempt_rows);
-    provenance_print_weights(table, json_object_get(attempt, "weights"));
+    json_t *text = json_sprintf("%s of step %lld, xxh128 %s", json_get_text(weights, "path", ""),
+                                (long long)json_get_integer(weights, "step", 0),
+                                json_get_text(weights, "xxh128", ""));
+    if (json_is_object(weights))
+        provenance_row(table, "initial weights", text);
+    json_decref(text);
     provenance_print_data(table, "training data", json_object_get(data, "train"));
     provenance_print_data(table, "evaluation data", json_object_get(data, "eval"));
     ROWS(table, json_object_get(attempt, "result"), result_rows);
