@@ -148,12 +148,10 @@ static void compare_run_row(struct libscols_table *table, const json_t *differen
 {
     struct libscols_line *line = table_line(table);
     const json_t *value;
-    char name[128];
     size_t k;
 
-    snprintf(name, sizeof name, "%s%s", json_get_text(difference, "words", ""),
-             json_is_true(json_object_get(difference, "may_change_bits")) ? "" : " *");
-    table_set(line, 0, name);
+    table_setf(line, 0, "%s%s", json_get_text(difference, "words", ""),
+               json_is_true(json_object_get(difference, "may_change_bits")) ? "" : " *");
     json_array_foreach (json_object_get(difference, "values"), k, value)
         table_set(line, k + 1, json_is_string(value) ? json_string_value(value) : "");
 }

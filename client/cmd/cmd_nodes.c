@@ -46,9 +46,8 @@ static void nodes_print(const json_t *nodes)
         table_set(line, 3,
                   nodes_format_decimal(text, sizeof text,
                                        json_get_number(node, "memory_gb_per_sec", NAN)));
-        snprintf(text, sizeof text, "%.0f/%.0f", json_get_number(node, "slots_used", NAN),
-                 json_get_number(node, "slots", NAN));
-        table_set(line, 4, text);
+        table_setf(line, 4, "%.0f/%.0f", json_get_number(node, "slots_used", NAN),
+                   json_get_number(node, "slots", NAN));
         text[0] = '\0';
         json_array_foreach (json_object_get(node, "jobs"), k, id)
             if (used < sizeof text)

@@ -93,20 +93,17 @@ static void notify_add_row(struct libscols_table *table, const json_t *n)
     struct libscols_line *line = table_line(table);
     char text[FORMAT_BYTES];
 
-    snprintf(text, sizeof text, "%lld", json_get_integer(n, "id", 0));
-    table_set(line, 0, text);
+    table_setf(line, 0, "%lld", json_get_integer(n, "id", 0));
     table_set(line, 1, json_get_text(n, "kind", ""));
     if (job > 0)
-        snprintf(text, sizeof text, "job %lld", job);
+        table_setf(line, 2, "job %lld", job);
     else if (sweep > 0)
-        snprintf(text, sizeof text, "sweep %lld", sweep);
+        table_setf(line, 2, "sweep %lld", sweep);
     else
-        snprintf(text, sizeof text, "%.40s", json_get_text(n, "node", "-"));
-    table_set(line, 2, text);
+        table_setf(line, 2, "%.40s", json_get_text(n, "node", "-"));
     table_set(line, 3, json_get_text(n, "state", ""));
     table_set(line, 4, notify_when(n, text));
-    snprintf(text, sizeof text, "%lld", json_get_integer(n, "attempts", 0));
-    table_set(line, 5, text);
+    table_setf(line, 5, "%lld", json_get_integer(n, "attempts", 0));
     table_set(line, 6, json_get_text(n, "to", ""));
     table_set(line, 7, json_get_text(n, "error", ""));
 }

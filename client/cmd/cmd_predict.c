@@ -392,14 +392,11 @@ static void predict_point_row(struct libscols_table *table, const struct questio
         return;
     }
     table_set(line, 2, predict_number(text, m->images_per_sec.value, 100, "%.1f"));
-    snprintf(text, sizeof text, "%.0f %%", 100 * p->efficiency);
-    table_set(line, 3, text);
-    snprintf(text, sizeof text, "%.3g", m->epochs.value);
-    table_set(line, 4, text);
+    table_setf(line, 3, "%.0f %%", 100 * p->efficiency);
+    table_setf(line, 4, "%.3g", m->epochs.value);
     table_set(line, 5, format_duration(text, sizeof text, m->ttt_seconds.value));
-    snprintf(text, sizeof text, "%s to %s", format_duration(low, sizeof low, m->ttt_seconds.low),
-             format_duration(high, sizeof high, m->ttt_seconds.high));
-    table_set(line, 6, text);
+    table_setf(line, 6, "%s to %s", format_duration(low, sizeof low, m->ttt_seconds.low),
+               format_duration(high, sizeof high, m->ttt_seconds.high));
     table_set(line, 7, predict_number(text, p->node_hours.value, 10, "%.2g"));
     table_set(line, 8, format_number(text, sizeof text, m->kwh.value));
     const char *marks[] = {p == q->fastest ? "fastest" : NULL, p == q->cheapest ? "cheapest" : NULL,

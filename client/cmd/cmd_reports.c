@@ -137,13 +137,11 @@ static void report_print_users(const json_t *users)
     json_array_foreach (users, i, user) {
         struct libscols_line *line = table_line(table);
         table_set(line, 0, json_get_text(user, "user", "(without a token)"));
-        snprintf(text, sizeof text, "%.0f %%", 100 * json_get_number(user, "share", 0));
-        table_set(line, 1, text);
+        table_setf(line, 1, "%.0f %%", 100 * json_get_number(user, "share", 0));
         table_set(line, 2,
                   format_number(text, sizeof text, json_get_number(user, "slot_hours", NAN)));
         for (size_t c = 0; c < 3; c++) {
-            snprintf(text, sizeof text, "%lld", json_get_integer(user, counts[c], 0));
-            table_set(line, 3 + c, text);
+            table_setf(line, 3 + c, "%lld", json_get_integer(user, counts[c], 0));
         }
     }
     table_finish(table);

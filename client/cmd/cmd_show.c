@@ -1,4 +1,5 @@
 #include <math.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,30 +19,38 @@ static void show_add_row(struct libscols_table *table, const char *name, const c
         table_row(table, name, text, NULL);
 }
 
+static void show_rowf(struct libscols_table *table, const char *name, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+static void show_rowf(struct libscols_table *table, const char *name, const char *format, ...)
+{
+    char text[512];
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    show_add_row(table, name, text);
+}
+
 static void show_date_row(struct libscols_table *table, const char *name, double unix_time)
 {
-    char date[FORMAT_BYTES], ago[FORMAT_BYTES], text[2 * FORMAT_BYTES + 8];
+    char date[FORMAT_BYTES], ago[FORMAT_BYTES];
 
     if (isnan(unix_time))
         return;
-    snprintf(text, sizeof text, "%s (%s)", format_date(date, sizeof date, unix_time),
-             format_ago(ago, sizeof ago, clock_now() - unix_time));
-    show_add_row(table, name, text);
+    show_rowf(table, name, "%s (%s)", format_date(date, sizeof date, unix_time),
+              format_ago(ago, sizeof ago, clock_now() - unix_time));
 }
 
 static void show_progress_rows(struct libscols_table *table, const struct job *job)
 {
     char text[JOB_DONE_BYTES + 16], done[JOB_DONE_BYTES], left[JOB_LEFT_BYTES];
 
-    if (job_evaluates_only(job) || !isnan(job->train_steps)) {
-        snprintf(text, sizeof text, "%s (%.0f %%)", job_done_words(done, sizeof done, job),
-                 floor(100 * job_progress(job)));
-        show_add_row(table, "progress", text);
-    }
-    if (job->train_steps == 0 && !isnan(job->top1) && job->step > 0) {
-        snprintf(text, sizeof text, "those of step %.0f", job->step);
-        show_add_row(table, "weights", text);
-    }
+    if (job_evaluates_only(job) || !isnan(job->train_steps))
+        show_rowf(table, "progress", "%s (%.0f %%)", job_done_words(done, sizeof done, job),
+                  floor(100 * job_progress(job)));
+    if (job->train_steps == 0 && !isnan(job->top1) && job->step > 0)
+        show_rowf(table, "weights", "those of step %.0f", job->step);
     show_add_row(table, "epoch", format_number(text, sizeof text, job->epoch));
     show_add_row(table, "loss", format_number(text, sizeof text, job->loss));
     show_add_row(table, "learning rate", format_number(text, sizeof text, job->lr));
@@ -49,11 +58,9 @@ static void show_progress_rows(struct libscols_table *table, const struct job *j
     show_add_row(table, "time left",
                  job_left_words(left, sizeof left, job_time_left(job, clock_now())));
     show_add_row(table, "top-1", format_percent(text, sizeof text, job->top1));
-    if (!isnan(job->best_top1) && job->best_top1 != job->top1) {
-        snprintf(text, sizeof text, "%s at step %.0f",
-                 format_percent(left, FORMAT_BYTES, job->best_top1), job->best_top1_step);
-        show_add_row(table, "best top-1", text);
-    }
+    if (!isnan(job->best_top1) && job->best_top1 != job->top1)
+        show_rowf(table, "best top-1", "%s at step %.0f",
+                  format_percent(left, FORMAT_BYTES, job->best_top1), job->best_top1_step);
     show_add_row(table, "top-5", format_percent(text, sizeof text, job->top5));
     show_add_row(table, job_time_label(job), format_duration(text, sizeof text, job->ttt_seconds));
 }
@@ -66,10 +73,9 @@ static void show_plan_rows(struct libscols_table *table, const json_t *plan)
     if (!json_is_number(batch))
         return;
     long long ranks = json_integer_value(json_object_get(plan, "world_size"));
-    snprintf(text, sizeof text, "%s images over %s %s",
-             format_count(part, sizeof part, json_integer_value(batch)),
-             format_count(images, sizeof images, ranks), ranks == 1 ? "worker" : "workers");
-    show_add_row(table, "global batch", text);
+    show_rowf(table, "global batch", "%s images over %s %s",
+              format_count(part, sizeof part, json_integer_value(batch)),
+              format_count(images, sizeof images, ranks), ranks == 1 ? "worker" : "workers");
     show_add_row(
         table, "peak learning rate",
         format_number(text, sizeof text, json_number_value(json_object_get(plan, "peak_lr"))));
@@ -96,9 +102,8 @@ static void show_energy_rows(struct libscols_table *table, const struct job *job
     show_add_row(table, "node-hours", format_number(text, sizeof text, job->node_hours));
     if (isnan(job->cost))
         return;
-    snprintf(text, sizeof text, "%s%s%s", format_number(kwh, sizeof kwh, job->cost),
-             *job->currency ? " " : "", job->currency);
-    show_add_row(table, "cost", text);
+    show_rowf(table, "cost", "%s%s%s", format_number(kwh, sizeof kwh, job->cost),
+              *job->currency ? " " : "", job->currency);
 }
 
 /* "1.5 s (1.3 s to 1.7 s), actual 1.4 s: 9 % too long" */
@@ -142,57 +147,47 @@ static void show_forecast_rows(struct libscols_table *table, const json_t *forec
 }
 
 /* "expected at step 400 (380 to 420), in 3 min 20 s (2 min 40 s to 4 min 10 s)" */
-static void show_target_expected(const json_t *target, char *text, size_t bytes)
-{
-    char value[FORMAT_BYTES], low[FORMAT_BYTES], high[FORMAT_BYTES];
-    const json_t *step = json_object_get(target, "step"),
-                 *left = json_object_get(target, "seconds");
-    int used = snprintf(text, bytes, "%s step %.0f (%.0f to %.0f)",
-                        json_is_true(json_object_get(target, "within_run"))
-                            ? "expected at"
-                            : "not in this run: expected at",
-                        json_get_number(step, "value", 0), json_get_number(step, "low", 0),
-                        json_get_number(step, "high", 0));
-
-    if (!json_is_number(json_object_get(left, "value")) || used < 0 || (size_t)used >= bytes)
-        return;
-    snprintf(text + used, bytes - (size_t)used, ", in %s (%s to %s)",
-             format_duration(value, sizeof value, json_get_number(left, "value", NAN)),
-             format_duration(low, sizeof low, json_get_number(left, "low", NAN)),
-             format_duration(high, sizeof high, json_get_number(left, "high", NAN)));
-}
-
 static void show_target_row(struct libscols_table *table, const json_t *target, bool ended)
 {
-    char text[6 * FORMAT_BYTES], name[FORMAT_BYTES + 16], percent[FORMAT_BYTES];
+    const json_t *step = json_object_get(target, "step"),
+                 *left = json_object_get(target, "seconds");
+    char value[FORMAT_BYTES], low[FORMAT_BYTES], high[FORMAT_BYTES], in[4 * FORMAT_BYTES] = "";
+    char name[FORMAT_BYTES + 16], percent[FORMAT_BYTES];
     long long met = json_get_integer(target, "met_step", -1);
+    bool within = json_is_true(json_object_get(target, "within_run"));
 
     if (!target)
         return;
     snprintf(name, sizeof name, "target %s",
              format_percent(percent, sizeof percent, json_get_number(target, "top1", NAN)));
+    if (json_is_number(json_object_get(left, "value")))
+        snprintf(in, sizeof in, ", in %s (%s to %s)",
+                 format_duration(value, sizeof value, json_get_number(left, "value", NAN)),
+                 format_duration(low, sizeof low, json_get_number(left, "low", NAN)),
+                 format_duration(high, sizeof high, json_get_number(left, "high", NAN)));
     if (met >= 0)
-        snprintf(text, sizeof text, "met at step %lld", met);
+        show_rowf(table, name, "met at step %lld", met);
     else if (ended)
-        snprintf(text, sizeof text, "not met");
-    else if (json_is_number(json_object_get(json_object_get(target, "step"), "value")))
-        show_target_expected(target, text, sizeof text);
+        show_add_row(table, name, "not met");
+    else if (json_is_number(json_object_get(step, "value")))
+        show_rowf(table, name, "%s step %.0f (%.0f to %.0f)%s",
+                  within ? "expected at" : "not in this run: expected at",
+                  json_get_number(step, "value", 0), json_get_number(step, "low", 0),
+                  json_get_number(step, "high", 0), in);
     else
-        snprintf(text, sizeof text, "not yet known: too few evaluations, or no improvement");
-    show_add_row(table, name, text);
+        show_add_row(table, name, "not yet known: too few evaluations, or no improvement");
 }
 
 static void show_starts_row(struct libscols_table *table, const struct job *job)
 {
-    char date[FORMAT_BYTES], in[FORMAT_BYTES], text[2 * FORMAT_BYTES + 16];
+    char date[FORMAT_BYTES], in[FORMAT_BYTES];
     double left = job->estimated_start - clock_now();
 
     if (isnan(job->estimated_start))
         return;
-    snprintf(text, sizeof text, "%s (in about %s)",
-             format_date(date, sizeof date, job->estimated_start),
-             format_duration(in, sizeof in, left > 0 ? left : 0));
-    show_add_row(table, "starts", text);
+    show_rowf(table, "starts", "%s (in about %s)",
+              format_date(date, sizeof date, job->estimated_start),
+              format_duration(in, sizeof in, left > 0 ? left : 0));
 }
 
 static void show_failure_rows(struct libscols_table *table, const struct job *job,
@@ -222,7 +217,7 @@ static void show_failure_rows(struct libscols_table *table, const struct job *jo
 static void show_slurm_row(struct libscols_table *table, const json_t *slurm)
 {
     const json_t *id = json_object_get(slurm, "job_id");
-    char text[512], *number = id && !json_is_null(id) ? print_value(id) : NULL;
+    char *number = id && !json_is_null(id) ? print_value(id) : NULL;
     const char *state = json_string_value(json_object_get(slurm, "state"));
     const char *reason = json_get_text(slurm, "reason", "None");
     const char *nodes = json_string_value(json_object_get(slurm, "nodes"));
@@ -230,10 +225,9 @@ static void show_slurm_row(struct libscols_table *table, const json_t *slurm)
 
     if (!number)
         return;
-    snprintf(text, sizeof text, "%s%s%s%s%s%s%s", number, state ? " " : "", state ? state : "",
-             nodes && *nodes ? " on " : "", nodes ? nodes : "", has_reason ? ": " : "",
-             has_reason ? reason : "");
-    show_add_row(table, "Slurm's job", text);
+    show_rowf(table, "Slurm's job", "%s%s%s%s%s%s%s", number, state ? " " : "", state ? state : "",
+              nodes && *nodes ? " on " : "", nodes ? nodes : "", has_reason ? ": " : "",
+              has_reason ? reason : "");
     free(number);
 }
 
@@ -273,15 +267,13 @@ static void show_labels(struct libscols_table *table, const json_t *json)
 static void show_imported_row(struct libscols_table *table, const json_t *from)
 {
     const char *by = json_string_value(json_object_get(from, "submitted_by"));
-    char text[512];
 
     if (!json_is_object(from))
         return;
-    snprintf(text, sizeof text, "job %lld of the database %s%s%s",
-             (long long)json_integer_value(json_object_get(from, "job")),
-             json_string_value(json_object_get(from, "store")), by ? ", there of " : "",
-             by ? by : "");
-    show_add_row(table, "imported", text);
+    show_rowf(table, "imported", "job %lld of the database %s%s%s",
+              (long long)json_integer_value(json_object_get(from, "job")),
+              json_string_value(json_object_get(from, "store")), by ? ", there of " : "",
+              by ? by : "");
 }
 
 static void show_print(const json_t *json)
@@ -303,11 +295,9 @@ static void show_print(const json_t *json)
     table_set_color(line, 1, job_state_color(job.state));
     show_add_row(table, "reason", job.reason);
     show_add_row(table, "held by", job.held_by);
-    if (position > 0) {
-        snprintf(text, sizeof text, "%lld of %lld", position,
-                 json_get_integer(json, "queue_length", 0));
-        show_add_row(table, "in the queue", text);
-    }
+    if (position > 0)
+        show_rowf(table, "in the queue", "%lld of %lld", position,
+                  json_get_integer(json, "queue_length", 0));
     show_starts_row(table, &job);
     show_slurm_row(table, json_object_get(json, "slurm"));
     show_failure_rows(table, &job, json_object_get(json, "failure"));
@@ -315,10 +305,8 @@ static void show_print(const json_t *json)
     if (job.id)
         show_straggler_rows(table, &job);
     show_target_row(table, json_object_get(json, "target"), job_ended(&job));
-    if (!isnan(job.checkpoint_step) && strcmp(job.state, "succeeded") != 0) {
-        snprintf(text, sizeof text, "step %.0f", job.checkpoint_step);
-        show_add_row(table, "checkpoint", text);
-    }
+    if (!isnan(job.checkpoint_step) && strcmp(job.state, "succeeded") != 0)
+        show_rowf(table, "checkpoint", "step %.0f", job.checkpoint_step);
     show_imported_row(table, json_object_get(json, "imported_from"));
     show_plan_rows(table, json_object_get(json, "plan"));
     show_add_row(table, "gradients",

@@ -45,8 +45,7 @@ static void token_add_row(struct libscols_table *table, const json_t *token)
     double now = clock_now(), expires = json_get_number(token, "expires_at", 0),
            used = json_get_number(token, "used_at", 0);
 
-    snprintf(words, sizeof words, "%.0f", json_get_number(token, "id", 0));
-    table_set(line, 0, words);
+    table_setf(line, 0, "%.0f", json_get_number(token, "id", 0));
     table_set(line, 1, json_get_text(token, "name", ""));
     table_set(line, 2, json_get_text(token, "role", ""));
     table_set(line, 3,

@@ -300,8 +300,7 @@ static void scale_show_table(const struct scaling *s, enum way way)
             continue;
         }
         table_set(line, 5, format_number(text, sizeof text, p->predicted.value));
-        snprintf(text, sizeof text, "%+.1f %%", 100 * (p->predicted.value / p->images_per_sec - 1));
-        table_set(line, 6, text);
+        table_setf(line, 6, "%+.1f %%", 100 * (p->predicted.value / p->images_per_sec - 1));
     }
     printf("%s scaling, %s\n", way_names[way],
            way == STRONG ? "the global batch stays" : "each worker keeps its batch");

@@ -1,6 +1,7 @@
 #include "client/views/table.h"
 
 #include <limits.h>
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -171,6 +172,17 @@ void table_set_wrapped(struct libscols_line *line, size_t i, const char *text, i
     if (fclose(out) == 0)
         table_set(line, i, wrapped);
     free(wrapped);
+}
+
+void table_setf(struct libscols_line *line, size_t i, const char *format, ...)
+{
+    char text[512];
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    table_set(line, i, text);
 }
 
 void table_row(struct libscols_table *table, const char *first, const char *second,

@@ -23,6 +23,8 @@ struct libscols_line *table_line(struct libscols_table *table);
 
 /* line may be NULL. color: as libsmartcols names it, or NULL. */
 void table_set(struct libscols_line *line, size_t i, const char *text);
+void table_setf(struct libscols_line *line, size_t i, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 void table_set_color(struct libscols_line *line, size_t i, const char *color);
 
 void table_row(struct libscols_table *table, const char *first, const char *second,
