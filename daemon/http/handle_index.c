@@ -82,27 +82,14 @@ static void index_put_path(struct buffer *out, const struct route *route, const 
     }
 }
 
-static void index_put_body(struct buffer *out, const struct route *route, const json_t *example)
-{
-    const json_t *body = json_object_get(example, "body");
-    char *text = body ? json_to_text(body, JSON_COMPACT | JSON_ENCODE_ANY) : NULL;
-    bool post = strcmp(route->method, "POST") == 0;
-
-    if (strcmp(route->method, "GET") != 0 && !(post && text))
-        buffer_printf(out, " -X %s", route->method);
-    if (!text)
-        return;
-    buffer_printf(out, " -H 'Content-Type: application/json' -d ");
-    index_quote(out, text);
-    free(text);
-}
-
 /* doc: the route in schema/api; NULL: not described. The caller frees it; NULL: no memory. */
 static char *index_curl_line(const struct route *route, const json_t *doc,
                              const struct curl_server *server)
 {
     struct buffer line = BUFFER(LINE_LIMIT_BYTES), url = BUFFER(LINE_LIMIT_BYTES);
-    const json_t *example = index_example(route, doc);
+    const json_t *example = index_example(route, doc), *body = json_object_get(example, "body");
+    char *text = body ? json_to_text(body, JSON_COMPACT | JSON_ENCODE_ANY) : NULL;
+    bool plain = strcmp(route->method, "GET") == 0 || (strcmp(route->method, "POST") == 0 && text);
 
     buffer_printf(&line, "curl");
     if (json_object_get(json_object_get(doc, "answer_headers"), "Content-Disposition"))
@@ -113,7 +100,13 @@ static char *index_curl_line(const struct route *route, const json_t *doc,
     } else if (server->token && route->role != ROLE_ANYONE) {
         buffer_printf(&line, " -H \"Authorization: Bearer $TRAINCTL_TOKEN\"");
     }
-    index_put_body(&line, route, example);
+    if (!plain)
+        buffer_printf(&line, " -X %s", route->method);
+    if (text) {
+        buffer_printf(&line, " -H 'Content-Type: application/json' -d ");
+        index_quote(&line, text);
+    }
+    free(text);
     buffer_printf(&url, "%s://%s", server->scheme, server->host);
     index_put_path(&url, route, example);
     char *address = buffer_take(&url, NULL);
@@ -127,72 +120,51 @@ static char *index_curl_line(const struct route *route, const json_t *doc,
 
 #define DOCS_MAX 32
 
-static struct curl_server index_server(const struct request *q)
-{
-    static const char host[] =
-        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._:[]";
-    bool right = q->host && *q->host && !q->host[strspn(q->host, host)];
-
-    return (struct curl_server){
-        .socket = q->on_socket ? q->config->socket : NULL,
-        .scheme = q->config->tls_certificate && !q->on_socket ? "https" : "http",
-        .host = q->on_socket ? "localhost"
-                : right      ? q->host
-                             : q->config->listen,
-        .token = q->config->require_token,
-    };
-}
-
-static json_t *index_parameters(const struct route *route, const json_t *doc)
-{
-    const json_t *known = json_object_get(doc, "parameters");
-    json_t *list = json_array();
-
-    for (const char *at = route->parameters; *at; at += strcspn(at, " "), at += *at == ' ') {
-        json_t *about = json_object_getn(known, at, strcspn(at, " "));
-        json_array_append_new(list,
-                              json_pack("{s:s%, s:O?}", "name", at, strcspn(at, " "), "description",
-                                        json_object_get(about, "description")));
-    }
-    return list;
-}
-
 static json_t *index_route(const struct route *route, json_t *const docs[],
                            const struct curl_server *server)
 {
-    const json_t *doc = NULL;
-    json_t *title = json_sprintf("%s %s", route->method, route->pattern);
+    const json_t *doc = NULL, *known;
+    json_t *title = json_sprintf("%s %s", route->method, route->pattern), *query = json_array();
 
     for (size_t i = 0; i < DOCS_MAX && !doc; i++)
         doc = json_object_get(json_object_get(docs[i], "routes"), json_string_value(title));
     json_decref(title);
+    known = json_object_get(doc, "parameters");
+    for (const char *at = route->parameters; *at; at += strcspn(at, " "), at += *at == ' ') {
+        json_t *about = json_object_getn(known, at, strcspn(at, " "));
+        json_array_append_new(query,
+                              json_pack("{s:s%, s:O?}", "name", at, strcspn(at, " "), "description",
+                                        json_object_get(about, "description")));
+    }
     char *line = index_curl_line(route, doc, server);
-    json_t *json =
-        json_pack("{s:s, s:s, s:s, s:s, s:o, s:s?}", "method", route->method, "path",
-                  route->pattern, "summary", route->summary, "role", role_at(route->role)->name,
-                  "query", index_parameters(route, doc), "example", line);
+    json_t *json = json_pack("{s:s, s:s, s:s, s:s, s:o, s:s?}", "method", route->method, "path",
+                             route->pattern, "summary", route->summary, "role",
+                             role_at(route->role)->name, "query", query, "example", line);
     free(line);
     return json;
 }
 
-static json_t *index_routes(const struct curl_server *server)
+int handle_index(const struct request *q, struct reply *r, struct error *e)
 {
+    static const char host[] =
+        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._:[]";
+    bool right = q->host && *q->host && !q->host[strspn(q->host, host)];
+    struct curl_server server = {
+        .socket = q->on_socket ? q->config->socket : NULL,
+        .scheme = q->config->tls_certificate && !q->on_socket ? "https" : "http",
+        .host = q->on_socket ? "localhost"
+                : right      ? q->host
+                             : q->config->listen, /* an invalid Host is not repeated */
+        .token = q->config->require_token,
+    };
     json_t *docs[DOCS_MAX] = {0}, *list = json_array();
 
     for (size_t i = 0; i < DOCS_MAX && api_docs[i].name; i++)
         docs[i] = json_loads(api_docs[i].text, 0, NULL);
     for (size_t i = 0; route_at(i); i++)
-        json_array_append_new(list, index_route(route_at(i), docs, server));
+        json_array_append_new(list, index_route(route_at(i), docs, &server));
     for (size_t i = 0; i < DOCS_MAX; i++)
         json_decref(docs[i]);
-    return list;
-}
-
-int handle_index(const struct request *q, struct reply *r, struct error *e)
-{
-    struct curl_server server = index_server(q);
-    json_t *routes = index_routes(&server);
-
     reply_header(r, "Vary", "Host");
-    return reply_json(r, 200, json_pack("{s:o}", "routes", routes), e);
+    return reply_json(r, 200, json_pack("{s:o}", "routes", list), e);
 }
