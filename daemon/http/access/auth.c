@@ -29,25 +29,19 @@ static bool auth_in_group(int socket, gid_t primary, gid_t group)
     return false;
 }
 
-static void auth_name_user(uid_t uid, char *who)
+static unsigned auth_peer_rights(const struct http_app *app, int socket, char *who)
 {
     struct passwd user, *found = NULL;
     char text[4096];
-
-    if (getpwuid_r(uid, &user, text, sizeof text, &found) == 0 && found)
-        snprintf(who, REQUEST_WHO_BYTES, "user:%.*s", REQUEST_WHO_BYTES - 6, found->pw_name);
-    else
-        snprintf(who, REQUEST_WHO_BYTES, "uid:%lu", (unsigned long)uid);
-}
-
-static unsigned auth_peer_rights(const struct http_app *app, int socket, char *who)
-{
     struct ucred peer;
     socklen_t bytes = sizeof peer;
 
     if (getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &bytes))
         return role_at(ROLE_ANYONE)->rights;
-    auth_name_user(peer.uid, who);
+    if (getpwuid_r(peer.uid, &user, text, sizeof text, &found) == 0 && found)
+        snprintf(who, REQUEST_WHO_BYTES, "user:%.*s", REQUEST_WHO_BYTES - 6, found->pw_name);
+    else
+        snprintf(who, REQUEST_WHO_BYTES, "uid:%lu", (unsigned long)peer.uid);
     if (peer.uid == 0 || peer.uid == geteuid())
         return role_at(ROLE_ADMIN)->rights;
     if (app->socket_gid != (gid_t)-1 && auth_in_group(socket, peer.gid, app->socket_gid))
@@ -55,36 +49,29 @@ static unsigned auth_peer_rights(const struct http_app *app, int socket, char *w
     return role_at(ROLE_ANYONE)->rights;
 }
 
-static int auth_token_rights(const struct http_app *app, const char *authorization,
-                             int64_t per_second, struct caller *caller, struct error *e)
+int auth_caller(const struct http_app *app, const struct config *config, int socket,
+                const char *authorization, bool counts, struct caller *caller, struct error *e)
 {
     struct token_owner owner;
 
+    *caller = (struct caller){.rights = role_at(ROLE_ANYONE)->rights};
+    if (!authorization && socket >= 0)
+        caller->rights = auth_peer_rights(app, socket, caller->who);
+    else if (!authorization && !config->require_token)
+        caller->rights = role_at(ROLE_SUBMIT)->rights;
+    if (!authorization)
+        return 0;
     if (strncasecmp(authorization, "Bearer ", 7) != 0)
         return error_set(e, ERR_NO_TOKEN,
                          "the header Authorization must be \"Bearer TOKEN\", with a token that "
                          "trainctl token create made");
     const char *text = authorization + 7;
-    text += strspn(text, " ");
-    if (tokens_check(app->tokens, text, clock_now(), per_second, &owner, e))
+    if (tokens_check(app->tokens, text + strspn(text, " "), clock_now(),
+                     counts ? config->requests_per_second : 0, &owner, e))
         return -(int)e->code;
     caller->rights = role_at(owner.role)->rights;
     caller->token = owner.id;
     snprintf(caller->who, sizeof caller->who, "token:%s", owner.name);
-    return 0;
-}
-
-int auth_caller(const struct http_app *app, const struct config *config, int socket,
-                const char *authorization, bool counts, struct caller *caller, struct error *e)
-{
-    *caller = (struct caller){.rights = role_at(ROLE_ANYONE)->rights};
-    if (authorization)
-        return auth_token_rights(app, authorization, counts ? config->requests_per_second : 0,
-                                 caller, e);
-    if (socket >= 0)
-        caller->rights = auth_peer_rights(app, socket, caller->who);
-    else if (!config->require_token)
-        caller->rights = role_at(ROLE_SUBMIT)->rights;
     return 0;
 }
 

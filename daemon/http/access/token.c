@@ -153,47 +153,38 @@ void tokens_close(struct tokens *t)
     free(t);
 }
 
-static void token_make_text(int64_t id, char text[TOKEN_TEXT_BYTES])
-{
-    unsigned char secret[SECRET_BYTES];
-
-    randombytes_buf(secret, sizeof secret);
-    int used = snprintf(text, TOKEN_TEXT_BYTES, "traind-%lld-", (long long)id);
-    sodium_bin2base64(text + used, TOKEN_TEXT_BYTES - (size_t)used, secret, sizeof secret,
-                      sodium_base64_VARIANT_URLSAFE_NO_PADDING);
-    sodium_memzero(secret, sizeof secret);
-}
-
-static int tokens_add(struct tokens *t, const struct token *wanted, char text[TOKEN_TEXT_BYTES],
-                      json_t **as_shown, struct error *e)
-{
-    if (t->count >= TOKENS_MAX)
-        return error_set(e, ERR_CONFLICT, "there are %d tokens: revoke some first", TOKENS_MAX);
-    struct token *k = tokens_append(t);
-    *k = *wanted;
-    k->id = t->next++;
-    token_make_text(k->id, text);
-    token_hash_of(text, k->hash);
-    t->count++;
-    int status = tokens_save(t, e);
-    if (status) {
-        t->count--;
-        sodium_memzero(text, TOKEN_TEXT_BYTES);
-    } else {
-        *as_shown = token_to_json(k);
-    }
-    return status;
-}
-
 int tokens_create(struct tokens *t, const char *name, enum role role, double expires_at, double now,
                   char text[TOKEN_TEXT_BYTES], json_t **as_shown, struct error *e)
 {
-    struct token wanted = {.role = role, .created_at = now, .expires_at = expires_at};
+    unsigned char secret[SECRET_BYTES];
+    int status = 0;
 
     *as_shown = NULL;
-    snprintf(wanted.name, sizeof wanted.name, "%s", name);
     pthread_mutex_lock(&t->mutex);
-    int status = tokens_add(t, &wanted, text, as_shown, e);
+    if (t->count >= TOKENS_MAX) {
+        status = error_set(e, ERR_CONFLICT, "there are %d tokens: revoke some first", TOKENS_MAX);
+    } else {
+        struct token *k = tokens_append(t);
+        k->id = t->next++;
+        k->role = role;
+        k->created_at = now;
+        k->expires_at = expires_at;
+        snprintf(k->name, sizeof k->name, "%s", name);
+        randombytes_buf(secret, sizeof secret);
+        int used = snprintf(text, TOKEN_TEXT_BYTES, "traind-%lld-", (long long)k->id);
+        sodium_bin2base64(text + used, TOKEN_TEXT_BYTES - (size_t)used, secret, sizeof secret,
+                          sodium_base64_VARIANT_URLSAFE_NO_PADDING);
+        sodium_memzero(secret, sizeof secret);
+        token_hash_of(text, k->hash);
+        t->count++;
+        status = tokens_save(t, e);
+        if (status) {
+            t->count--;
+            sodium_memzero(text, TOKEN_TEXT_BYTES);
+        } else {
+            *as_shown = token_to_json(k);
+        }
+    }
     pthread_mutex_unlock(&t->mutex);
     return status;
 }
@@ -259,17 +250,6 @@ bool tokens_alive(struct tokens *t, int64_t id, double now)
     return alive;
 }
 
-static int64_t token_id_of(const char *text)
-{
-    char *end;
-
-    if (strncmp(text, "traind-", 7) != 0 || text[7] < '1' || text[7] > '9')
-        return 0;
-    errno = 0;
-    long long id = strtoll(text + 7, &end, 10);
-    return errno || *end != '-' ? 0 : id;
-}
-
 static bool token_within_rate(struct token *k, double now, double per_second)
 {
     double passed = fmin(fmax(now - k->counted_at, 0), 1);
@@ -312,10 +292,14 @@ int tokens_check(struct tokens *t, const char *text, double now, int64_t per_sec
                  struct token_owner *owner, struct error *e)
 {
     unsigned char hash[HASH_BYTES];
+    char *end = NULL;
+    bool formed = strncmp(text, "traind-", 7) == 0 && text[7] >= '1' && text[7] <= '9';
 
+    errno = 0;
+    long long id = formed ? strtoll(text + 7, &end, 10) : 0;
+    owner->id = !formed || errno || *end != '-' ? 0 : id;
     token_hash_of(text, hash);
     pthread_mutex_lock(&t->mutex);
-    owner->id = token_id_of(text);
     int status = token_check(t, hash, owner->id, now, per_second, owner, e);
     pthread_mutex_unlock(&t->mutex);
     return status;
