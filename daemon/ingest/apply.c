@@ -86,19 +86,6 @@ static void apply_accept_event(struct ingest *i, struct batch *b)
         b->state = JOB_EVALUATING;
 }
 
-static bool apply_ingest_step(struct ingest *i, struct batch *b, char *line)
-{
-    struct store_event *event = &i->events[b->count];
-    size_t own;
-
-    if (!fast_step_parse(line, event, &own) || event->seq <= i->last_seq)
-        return false;
-    line[own - 1] = '{';
-    event->own = line + own - 1;
-    apply_accept_event(i, b);
-    return true;
-}
-
 static void apply_ingest_event(struct ingest *i, struct batch *b, json_t *body, char *line)
 {
     const json_t *seq = json_object_get(body, "seq");
@@ -129,8 +116,15 @@ static void apply_ingest_event(struct ingest *i, struct batch *b, json_t *body, 
 
 static void apply_ingest_line(struct ingest *i, struct batch *b, char *line)
 {
-    if (apply_ingest_step(i, b, line))
+    struct store_event *event = &i->events[b->count];
+    size_t own;
+
+    if (fast_step_parse(line, event, &own) && event->seq > i->last_seq) {
+        line[own - 1] = '{';
+        event->own = line + own - 1;
+        apply_accept_event(i, b);
         return;
+    }
     json_t *body = json_loads(line, JSON_REJECT_DUPLICATES, NULL);
     if (json_is_object(body)) {
         apply_ingest_event(i, b, body, line);
@@ -152,21 +146,18 @@ static void apply_ingest_warn(struct ingest *i, const char *message)
     json_decref(fields);
 }
 
-static bool apply_wants_change(struct ingest *i, const struct batch *b)
-{
-    struct store_job job;
-    struct error e;
-
-    if (b->state == JOB_STATE_COUNT || store_job_get(i->store, i->job_id, &job, &e))
-        return false;
-    bool wanted = job_state_leads_to(job.state, b->state);
-    store_job_clear(&job);
-    return wanted;
-}
-
 static int apply_ingest_commit(struct ingest *i, struct batch *b, int64_t to_bytes, struct error *e)
 {
     struct store_state_change change = {b->state, NULL, clock_now(), NULL};
+    struct error ignored;
+    struct store_job job;
+    bool wanted =
+        b->state != JOB_STATE_COUNT && store_job_get(i->store, i->job_id, &job, &ignored) == 0;
+
+    if (wanted) {
+        wanted = job_state_leads_to(job.state, b->state); /* one that has ended stays so */
+        store_job_clear(&job);
+    }
     struct store_batch batch = {
         .job_id = i->job_id,
         .attempt = i->attempt,
@@ -174,7 +165,7 @@ static int apply_ingest_commit(struct ingest *i, struct batch *b, int64_t to_byt
         .to_bytes = to_bytes,
         .events = i->events,
         .count = b->count,
-        .change = apply_wants_change(i, b) ? &change : NULL,
+        .change = wanted ? &change : NULL,
     };
     int64_t seq_before = b->count ? i->events[0].seq - 1 : i->last_seq;
 

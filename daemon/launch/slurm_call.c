@@ -42,25 +42,21 @@ bool slurm_call_is_unclear(const char *words)
     return false;
 }
 
-static bool slurm_call_is_left_out(const char *variable)
+/* Without the variables of another job, and those that set options of the commands. */
+static char **slurm_call_environment(void)
 {
     static const char *const prefixes[] = {
         "SLURM_", "SBATCH_",    "SQUEUE_",        "SCANCEL_", "SRUN_",
         "PMIX_",  "OMPI_COMM_", "NOTIFY_SOCKET=", "LISTEN_",  "WATCHDOG_"};
-    static const char *const kept[] = {"SLURM_CONF=", "SLURM_JWT="};
-    return !command_has_prefix(variable, kept, 2) &&
-           command_has_prefix(variable, prefixes, sizeof prefixes / sizeof prefixes[0]);
-}
-
-static char **slurm_call_environment(void)
-{
+    static const char *const needed[] = {"SLURM_CONF=", "SLURM_JWT="};
     size_t count = 0, kept = 0;
 
     while (environ[count])
         count++;
     char **list = xcalloc(count + 1, sizeof *list);
     for (size_t i = 0; i < count; i++)
-        if (!slurm_call_is_left_out(environ[i]))
+        if (command_has_prefix(environ[i], needed, 2) ||
+            !command_has_prefix(environ[i], prefixes, sizeof prefixes / sizeof prefixes[0]))
             list[kept++] = environ[i];
     return list;
 }
@@ -80,18 +76,16 @@ static void slurm_call_one_line(char *text)
 
 /* If Slurm does not answer, its commands report several attempts; the last line says that they
  * failed. */
-static const char *slurm_call_last_line(char *words)
-{
-    for (size_t length = strlen(words); length && strchr("\n ", words[length - 1]);)
-        words[--length] = '\0';
-    const char *last = strrchr(words, '\n');
-    return last ? last + 1 : words;
-}
-
 static int slurm_call_refusal(const char *program, char *words, int wait_status, struct error *e)
 {
-    if (words && slurm_call_is_unclear(words))
-        return error_set(e, ERR_UNREACHABLE, "%.*s", COMPLAIN_BYTES, slurm_call_last_line(words));
+    bool unclear = words && slurm_call_is_unclear(words);
+    size_t length = unclear ? strlen(words) : 0;
+
+    while (length && strchr("\n ", words[length - 1]))
+        words[--length] = '\0';
+    const char *last = unclear ? strrchr(words, '\n') : NULL;
+    if (unclear)
+        return error_set(e, ERR_UNREACHABLE, "%.*s", COMPLAIN_BYTES, last ? last + 1 : words);
     slurm_call_one_line(words);
     if (!words || !*words)
         return error_set(e, ERR_UNREACHABLE, "%s exited with status %d without a message", program,

@@ -29,15 +29,13 @@ void slurm_job_name(const struct launch_request *r, char name[SLURM_NAME_BYTES])
              (long long)r->attempt, hex);
 }
 
-/* ---------------------------------------------------------------- quoting */
-
-static void slurm_script_put_word(FILE *out, const char *word)
+static void slurm_script_put_word(FILE *out, const char *before, const char *word,
+                                  const char *after)
 {
     char *const argv[] = {(char *)word, NULL};
-    char *quoted = command_quote(argv);
+    char *quoted = must_alloc(command_quote(argv));
 
-    if (quoted)
-        fprintf(out, "%.*s", (int)strlen(quoted) - 1, quoted); /* without its newline */
+    fprintf(out, "%s%.*s%s", before, (int)strlen(quoted) - 1, quoted, after); /* no newline */
     free(quoted);
 }
 
@@ -49,13 +47,6 @@ static void slurm_script_put_option(FILE *out, const char *option, const char *v
     for (; *value; value++)
         fprintf(out, *value == '"' || *value == '\\' ? "\\%c" : "%c", *value);
     fputs("\"\n", out);
-}
-
-/* ---------------------------------------------------------------- what Slurm reads */
-
-static const char *slurm_script_account(const struct launch_request *r)
-{
-    return r->spec->cluster.account ? r->spec->cluster.account : r->slurm->account;
 }
 
 char *slurm_host_list(const struct job_spec *spec)
@@ -74,6 +65,7 @@ char *slurm_host_list(const struct job_spec *spec)
 static void slurm_script_put_directives(FILE *out, const struct launch_request *r)
 {
     const struct job_spec *spec = r->spec;
+    const char *account = spec->cluster.account ? spec->cluster.account : r->slurm->account;
     char name[SLURM_NAME_BYTES];
 
     slurm_job_name(r, name);
@@ -96,8 +88,8 @@ static void slurm_script_put_directives(FILE *out, const struct launch_request *
         fprintf(out, "#SBATCH --signal=B:USR1@%.0f\n", ceil(r->lead_seconds));
     if (spec->cluster.partition)
         slurm_script_put_option(out, "partition", spec->cluster.partition);
-    if (slurm_script_account(r))
-        slurm_script_put_option(out, "account", slurm_script_account(r));
+    if (account)
+        slurm_script_put_option(out, "account", account);
     if (spec->cluster.constraint)
         slurm_script_put_option(out, "constraint", spec->cluster.constraint);
     if (spec->cluster.host_count) {
@@ -111,8 +103,6 @@ static void slurm_script_put_directives(FILE *out, const struct launch_request *
         fprintf(out, "#SBATCH %s\n", r->slurm->options);
 }
 
-/* ---------------------------------------------------------------- the script's body */
-
 static void slurm_script_put_folder(FILE *out, const struct launch_request *r)
 {
     fputs("\numask 077\n", out);
@@ -121,9 +111,7 @@ static void slurm_script_put_folder(FILE *out, const struct launch_request *r)
         fputs("[ -e \"$run/job.json\" ] || cat >\"$run/job.json\" <<'TRAIND_JOB'\n", out);
         fprintf(out, "%s\nTRAIND_JOB\n", r->document);
     } else {
-        fputs("run=", out);
-        slurm_script_put_word(out, r->run_dir);
-        fputc('\n', out);
+        slurm_script_put_word(out, "run=", r->run_dir, "\n");
     }
     fprintf(out, "resume=%s\n\n", r->resumes ? "'--resume latest'" : "");
     fputs("# Slurm starts this script again when it has put the job back into its queue: another "
@@ -156,18 +144,6 @@ static void slurm_script_put_folder(FILE *out, const struct launch_request *r)
           out);
 }
 
-static void slurm_script_put_variables(FILE *out, const struct job_spec *spec)
-{
-    char name[JOB_ENV_NAME_BYTES];
-
-    for (size_t i = 0; i < spec->cluster.env_count; i++) {
-        const char *value = job_env_split(spec->cluster.env[i], name);
-        fprintf(out, "export %s=", name);
-        slurm_script_put_word(out, value);
-        fputc('\n', out);
-    }
-}
-
 static bool slurm_script_is_bound(const struct job_spec *spec)
 {
     return spec->cluster.bind != JOB_BIND_NONE;
@@ -176,6 +152,7 @@ static bool slurm_script_is_bound(const struct job_spec *spec)
 /* The job's variables come after the site's setup, which would override them. */
 static void slurm_script_put_environment(FILE *out, const struct launch_request *r)
 {
+    char name[JOB_ENV_NAME_BYTES];
     fprintf(out,
             "export OMP_NUM_THREADS=%lld OMP_PROC_BIND=%s%s OPENBLAS_NUM_THREADS=1 " ATTEMPT_MARK
             "=\"$dir\"\n",
@@ -184,27 +161,26 @@ static void slurm_script_put_environment(FILE *out, const struct launch_request 
             : r->spec->cluster.smt          ? "threads"
                                             : "cores");
     if (r->spec->cluster.interface && r->slurm->srun) {
-        fputs("export OMPI_MCA_btl_tcp_if_include=", out);
-        slurm_script_put_word(out, r->spec->cluster.interface);
-        fputs("\nexport OMPI_MCA_oob_tcp_if_include=\"$OMPI_MCA_btl_tcp_if_include\"\n", out);
+        slurm_script_put_word(
+            out, "export OMPI_MCA_btl_tcp_if_include=", r->spec->cluster.interface,
+            "\nexport OMPI_MCA_oob_tcp_if_include=\"$OMPI_MCA_btl_tcp_if_include\"\n");
     }
     if (r->slurm->setup) {
-        fputs(". ", out);
-        slurm_script_put_word(out, r->slurm->setup);
-        fputs(" || exit 1\n", out);
+        slurm_script_put_word(out, ". ", r->slurm->setup, " || exit 1\n");
     }
-    if (r->slurm->srun)
-        slurm_script_put_variables(out, r->spec);
+    for (size_t i = 0; r->slurm->srun && i < r->spec->cluster.env_count; i++) {
+        const char *value = job_env_split(r->spec->cluster.env[i], name);
+        fprintf(out, "export %s=", name);
+        slurm_script_put_word(out, "", value, "\n");
+    }
 }
 
 static void slurm_script_put_words(FILE *out, char *const *words)
 {
     if (words && *words)
         fputs(" \\\n   ", out);
-    for (; words && *words; words++) {
-        fputc(' ', out);
-        slurm_script_put_word(out, *words);
-    }
+    for (; words && *words; words++)
+        slurm_script_put_word(out, " ", *words, "");
 }
 
 static void slurm_script_put_srun(FILE *out, const struct launch_request *r)
@@ -235,11 +211,9 @@ static void slurm_script_put_placement(FILE *out, const struct launch_request *r
     }
     fputs("place=$(", out);
     if (r->spec->cluster.mpi_prefix) { /* as mpirun --prefix does for ranks */
-        fputs("LD_LIBRARY_PATH=", out);
-        slurm_script_put_word(out, r->spec->cluster.mpi_prefix);
-        fputs("/lib ", out);
+        slurm_script_put_word(out, "LD_LIBRARY_PATH=", r->spec->cluster.mpi_prefix, "/lib ");
     }
-    slurm_script_put_word(out, r->worker);
+    slurm_script_put_word(out, "", r->worker, "");
     fprintf(out,
             " --placement \"$run/job.json\") || {\n"
             "    echo %d >\"$dir/exit\"\n"
@@ -259,10 +233,9 @@ static void slurm_script_put_mpirun(FILE *out, const struct launch_request *r)
         "\\\n    PRTE_ALLOW_RUN_AS_ROOT=1 PRTE_ALLOW_RUN_AS_ROOT_CONFIRM=1\n",
         out);
     slurm_script_put_placement(out, r);
-    slurm_script_put_word(out, r->mpirun);
+    slurm_script_put_word(out, "", r->mpirun, "");
     if (spec->cluster.mpi_prefix) {
-        fputs(" --prefix ", out);
-        slurm_script_put_word(out, spec->cluster.mpi_prefix);
+        slurm_script_put_word(out, " --prefix ", spec->cluster.mpi_prefix, "");
     }
     fprintf(out, " -np %lld $place", (long long)job_spec_world_size(spec));
     fprintf(out,
@@ -284,16 +257,13 @@ static void slurm_script_put_mpirun(FILE *out, const struct launch_request *r)
 
 static void slurm_script_put_worker(FILE *out, const struct launch_request *r)
 {
-    fputs(" \\\n    ", out);
-    slurm_script_put_word(out, r->worker);
+    slurm_script_put_word(out, " \\\n    ", r->worker, "");
     fprintf(out,
             " --job \"$run/job.json\" --run-dir \"$run\" --attempt $attempt --stall-seconds %lld ",
             (long long)r->stall_seconds);
     /* a script submitted by hand runs with the submitter's rights */
     if (r->data_roots && !r->by_hand) {
-        fputs("--data-roots ", out);
-        slurm_script_put_word(out, r->data_roots);
-        fputc(' ', out);
+        slurm_script_put_word(out, "--data-roots ", r->data_roots, " ");
     }
     fputs("$resume &\npid=$!\n\n", out);
 }
