@@ -226,32 +226,21 @@ int document_paths_absolute(json_t *document, bool *changed, struct error *e)
     return 0;
 }
 
-static int document_list_absolute(json_t *parameters, const char *pointer, bool *changed,
-                                  struct error *e)
-{
-    json_t *values = json_object_get(parameters, pointer);
-    int status = 0;
-
-    for (size_t i = 0; !status && i < json_array_size(values); i++) {
-        json_t *one = json_pack("{s:O}", "path", json_array_get(values, i));
-        bool it = false;
-        status = document_make_absolute(one, "path", &it, e);
-        if (it)
-            json_array_set(values, i, json_object_get(one, "path"));
-        *changed = *changed || it;
-        json_decref(one);
-    }
-    return status;
-}
-
 int sweep_paths_absolute(json_t *sweep, bool *changed, struct error *e)
 {
     static const char *const pointers[] = {"/data/train", "/data/eval", "/model/init"};
+    const json_t *parameters = json_object_get(sweep, "parameters");
     int status = document_paths_absolute(json_object_get(sweep, "base"), changed, e);
 
-    for (size_t i = 0; !status && i < sizeof pointers / sizeof pointers[0]; i++)
-        status =
-            document_list_absolute(json_object_get(sweep, "parameters"), pointers[i], changed, e);
+    for (size_t p = 0; p < sizeof pointers / sizeof pointers[0]; p++) {
+        json_t *values = json_object_get(parameters, pointers[p]);
+        for (size_t i = 0; !status && i < json_array_size(values); i++) {
+            json_t *one = json_pack("{s:O}", "path", json_array_get(values, i));
+            status = document_make_absolute(one, "path", changed, e);
+            json_array_set(values, i, json_object_get(one, "path"));
+            json_decref(one);
+        }
+    }
     return status;
 }
 

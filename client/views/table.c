@@ -20,23 +20,20 @@ static char table_spare;
 void table_column(struct libscols_table *table, const char *heading, int flags)
 {
     struct libscols_column *column =
-        table ? scols_table_new_column(table, heading, 0, flags & ~TABLE_SPARE) : NULL;
+        must_alloc(scols_table_new_column(table, heading, 0, flags & ~TABLE_SPARE));
 
-    if (column && (flags & TABLE_WRAP)) {
+    if (flags & TABLE_WRAP) {
         scols_column_set_wrapfunc(column, scols_wrapnl_chunksize, scols_wrapnl_nextchunk, NULL);
         scols_column_set_safechars(column, "\n");
     }
-    if (column && (flags & TABLE_SPARE))
+    if (flags & TABLE_SPARE)
         scols_cell_set_userdata(scols_column_get_header(column), &table_spare);
 }
 
 struct libscols_table *table_create(int headings, const char *columns)
 {
-    struct libscols_table *table = scols_new_table();
+    struct libscols_table *table = must_alloc(scols_new_table());
     char heading[64];
-
-    if (!table)
-        return NULL;
     scols_table_enable_noheadings(table, !headings);
     scols_table_enable_colors(table, client.color);
     scols_table_set_column_separator(table, "  ");
@@ -62,13 +59,12 @@ int table_if_wide(void)
 
 struct libscols_line *table_line(struct libscols_table *table)
 {
-    return table ? scols_table_new_line(table, NULL) : NULL;
+    return must_alloc(scols_table_new_line(table, NULL));
 }
 
 void table_set(struct libscols_line *line, size_t i, const char *text)
 {
-    if (line)
-        scols_line_set_data(line, i, text);
+    scols_line_set_data(line, i, text);
 }
 
 /* Width of the first character as libsmartcols prints it: bytes not printable in the locale become
@@ -102,7 +98,6 @@ int table_width(const char *text)
 static void table_cell_set_cut(struct libscols_cell *cell, const char *text, int room)
 {
     const char *dots = terminal_utf8() ? "…" : "~";
-    char *cut;
     size_t bytes = 0, length, all = strlen(text);
 
     if (table_width_of(text, all) <= room) {
@@ -112,8 +107,7 @@ static void table_cell_set_cut(struct libscols_cell *cell, const char *text, int
     for (int left = room - 1; bytes < all; bytes += length)
         if ((left -= table_width_of_one(text + bytes, all - bytes, &length)) < 0)
             break;
-    if (asprintf(&cut, "%.*s%s", (int)bytes, text, dots) < 0)
-        return;
+    char *cut = xasprintf("%.*s%s", (int)bytes, text, dots);
     scols_cell_set_data(cell, cut);
     free(cut);
 }
@@ -135,8 +129,12 @@ static size_t table_bytes_in(const char *word, size_t bytes, int room)
     return fit;
 }
 
-static void table_write_wrapped(FILE *out, const char *text, int room)
+/* Existing line breaks stay. */
+void table_set_wrapped(struct libscols_line *line, size_t i, const char *text, int room)
 {
+    char *wrapped = NULL;
+    size_t bytes;
+    FILE *out = must_alloc(open_memstream(&wrapped, &bytes));
     int left = room;
 
     while (*text) {
@@ -158,19 +156,8 @@ static void table_write_wrapped(FILE *out, const char *text, int room)
         left = ends ? room : left - 1;
         text++;
     }
-}
-
-void table_set_wrapped(struct libscols_line *line, size_t i, const char *text, int room)
-{
-    char *wrapped = NULL;
-    size_t bytes;
-    FILE *out = open_memstream(&wrapped, &bytes);
-
-    if (!out)
-        return;
-    table_write_wrapped(out, text, room);
-    if (fclose(out) == 0)
-        table_set(line, i, wrapped);
+    fclose(out);
+    table_set(line, i, must_alloc(wrapped));
     free(wrapped);
 }
 
@@ -198,7 +185,7 @@ void table_row(struct libscols_table *table, const char *first, const char *seco
 
 void table_set_color(struct libscols_line *line, size_t i, const char *color)
 {
-    if (line && color)
+    if (color)
         scols_cell_set_color(scols_line_get_cell(line, i), color);
 }
 
@@ -329,15 +316,13 @@ void table_fit(struct libscols_table *table, int room)
 
 void table_finish_whole(struct libscols_table *table)
 {
-    if (!table)
-        return;
     scols_print_table(table);
     scols_unref_table(table);
 }
 
 void table_finish(struct libscols_table *table)
 {
-    if (table && isatty(STDOUT_FILENO))
+    if (isatty(STDOUT_FILENO))
         table_fit(table, terminal_columns());
     table_finish_whole(table);
 }

@@ -14,14 +14,14 @@
 #define TABLE_WIDE 100
 int table_if_wide(void); /* flags of such a column */
 
-/* NULL without memory. headings: whether to print them. columns: their headings, as
+/* headings: whether to print them. columns: their headings, as
  * "ID>,NAME~,WHAT|,REASON~?" with flags: > right, ~ cut, | wrapped, ? spare. Free with
  * scols_unref_table. */
 struct libscols_table *table_create(int headings, const char *columns);
 void table_column(struct libscols_table *table, const char *heading, int flags);
 struct libscols_line *table_line(struct libscols_table *table);
 
-/* line may be NULL. color: as libsmartcols names it, or NULL. */
+/* color: as libsmartcols names it, or NULL. */
 void table_set(struct libscols_line *line, size_t i, const char *text);
 void table_setf(struct libscols_line *line, size_t i, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
