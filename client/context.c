@@ -84,8 +84,8 @@ bool config_path(char path[PATH_MAX], const char *name)
     const char *config = getenv("XDG_CONFIG_HOME"), *home = getenv("HOME");
 
     if (config && *config)
-        return snprintf(path, PATH_MAX, "%s/traind/%s", config, name) < PATH_MAX;
-    return home && *home && snprintf(path, PATH_MAX, "%s/.config/traind/%s", home, name) < PATH_MAX;
+        return file_path(path, NULL, "%s/traind/%s", config, name) == 0;
+    return home && *home && file_path(path, NULL, "%s/.config/traind/%s", home, name) == 0;
 }
 
 json_t *contexts_read(struct error *e)

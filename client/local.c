@@ -32,13 +32,13 @@ static void local_note_signal(int number)
 
 int local_find_worker(char **path, struct error *e)
 {
-    char self[PATH_MAX], beside[PATH_MAX + 16];
+    char self[PATH_MAX], beside[PATH_MAX];
     ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
 
     if (n > 0) {
         self[n] = '\0';
-        snprintf(beside, sizeof beside, "%s/train-worker", dirname(self));
-        if (launch_find_program(beside, path, e) == 0)
+        if (file_path(beside, NULL, "%s/train-worker", dirname(self)) == 0 &&
+            launch_find_program(beside, path, e) == 0)
             return 0;
     }
     return launch_find_program("train-worker", path, e);
@@ -62,8 +62,8 @@ int local_start(struct local *l, struct error *e)
     int status = launch_find_program(MPIRUN, &mpirun, e);
 
     l->process = (struct launch_process){.pidfd = -1, .gate = -1};
-    snprintf(l->attempt_dir, sizeof l->attempt_dir, "%s/attempt-%lld", l->run_dir,
-             (long long)l->attempt);
+    if (!status)
+        status = file_path(l->attempt_dir, e, "%s/attempt-%lld", l->run_dir, (long long)l->attempt);
     if (!status)
         status = local_find_worker(&worker, e);
     struct launch_request request = {
@@ -123,8 +123,8 @@ void local_append_log(const struct local *l, struct error *e)
     char path[PATH_MAX], *text;
     size_t bytes;
 
-    snprintf(path, sizeof path, "%s/stdout.log", l->attempt_dir);
-    if (file_read(path, 1 << 20, &text, &bytes, NULL))
+    if (file_path(path, NULL, "%s/stdout.log", l->attempt_dir) ||
+        file_read(path, 1 << 20, &text, &bytes, NULL))
         return;
     error_append(e, "; the end of %s:\n%s", path, text + (bytes > LOG_TAIL ? bytes - LOG_TAIL : 0));
     free(text);
@@ -168,7 +168,7 @@ static bool local_next_event(struct local *l, struct stream_event *event)
     size_t room = 0;
     long at;
 
-    snprintf(path, sizeof path, "%s/events.jsonl", l->attempt_dir);
+    file_path(path, NULL, "%s/events.jsonl", l->attempt_dir);
     if (!l->events && !(l->events = fopen(path, "re")))
         return false;
     at = ftell(l->events); /* also clears the end-of-file state */

@@ -23,7 +23,7 @@ struct local {
     json_t
         *job; /* as in the API; members it has are updated from events, and the state at the end */
     /* Private. */
-    char attempt_dir[PATH_MAX - 64];
+    char attempt_dir[PATH_MAX];
     struct launch_process process;
     FILE *events; /* NULL: not there yet */
     json_t *event;

@@ -75,11 +75,11 @@ static void doctor_check_state(json_t *list)
 {
     const char *path = strncmp(client.server, "unix:", 5) == 0 ? client.server + 5 : "";
     const char *end = strrchr(path, '/');
-    char state[PATH_MAX], database[PATH_MAX + 16];
+    char state[PATH_MAX], database[PATH_MAX];
 
-    snprintf(state, sizeof state, "%.*s", end ? (int)(end - path) : 0, path);
-    snprintf(database, sizeof database, "%s/traind.db", state);
-    if (*state && access(database, F_OK) == 0)
+    file_path(state, NULL, "%.*s", end ? (int)(end - path) : 0, path);
+    if (*state && file_path(database, NULL, "%s/traind.db", state) == 0 &&
+        access(database, F_OK) == 0)
         check_disk(list, "disk", state,
                    "make room, or set keep_runs and keep_checkpoints in traind.conf");
     else

@@ -25,7 +25,7 @@
 
 struct run {
     const struct cmd_args *args;
-    char folder[PATH_MAX / 2];
+    char folder[PATH_MAX];
     int64_t attempt; /* the newest; 0: none yet */
     struct planned planned;
     struct local local;
@@ -36,8 +36,10 @@ static const char *run_path(const struct run *r, const char *name, int64_t attem
 {
     static char path[PATH_MAX];
 
-    snprintf(path, sizeof path, attempt ? "%s/%s-%lld" : "%s/%s", r->folder, name,
-             (long long)attempt);
+    if (attempt)
+        file_path(path, NULL, "%s/%s-%lld", r->folder, name, (long long)attempt);
+    else
+        file_path(path, NULL, "%s/%s", r->folder, name);
     return path;
 }
 
@@ -45,7 +47,7 @@ static const char *run_path(const struct run *r, const char *name, int64_t attem
 static int run_choose_folder(struct run *r, const char *name, struct error *e)
 {
     const char *given = cmd_value(r->args, "run-dir");
-    char base[NAME_MAX + 1], current[PATH_MAX / 4] = "";
+    char base[NAME_MAX + 1], current[PATH_MAX] = "";
 
     snprintf(base, sizeof base, "%s", name ? name : file_base_name(r->args->operands[0]));
     if (!name)
@@ -57,8 +59,7 @@ static int run_choose_folder(struct run *r, const char *name, struct error *e)
         given = strspn(base, ".-") || !*base ? "run" : base;
     if (*given != '/' && !getcwd(current, sizeof current))
         return error_set_errno(e, errno, "the current folder is not known");
-    snprintf(r->folder, sizeof r->folder, "%s%s%s", current, *current ? "/" : "", given);
-    return 0;
+    return file_path(r->folder, e, "%s%s%s", current, *current ? "/" : "", given);
 }
 
 /* Another number of workers is no other job: the workers replan. */

@@ -389,10 +389,8 @@ int stalled_keep(const char *attempt_dir, const struct stalled *s, struct error 
         json_pack("{s:s, s:s, s:I, s:s}", "reason", s->reason, "phase", stall_phase_name(s->phase),
                   "rank", (json_int_t)s->rank, "host", s->host);
     char *text = must_alloc(json_dumps(body, 0));
-    int status = 0;
+    int status = file_path(path, e, "%s/" KEPT, attempt_dir);
 
-    if ((size_t)snprintf(path, sizeof path, "%s/" KEPT, attempt_dir) >= sizeof path)
-        status = error_set(e, ERR_INVALID, "the run directory's path is too long");
     if (!status)
         status = file_write_atomic(path, text, strlen(text), e);
     free(text);
@@ -408,9 +406,8 @@ bool stalled_read(const char *attempt_dir, struct stalled *s)
     struct error e;
 
     *s = (struct stalled){.rank = -1};
-    if ((size_t)snprintf(path, sizeof path, "%s/" KEPT, attempt_dir) >= sizeof path)
-        return false;
-    json_t *body = json_document_load(path, &e);
+    json_t *body =
+        file_path(path, &e, "%s/" KEPT, attempt_dir) ? NULL : json_document_load(path, &e);
     bool good = body && json_unpack(body, "{s:s, s?s, s:I, s:s}", "reason", &reason, "phase",
                                     &phase, "rank", &rank, "host", &host) == 0;
     if (good) {
