@@ -61,19 +61,6 @@ static void plan_band_row(struct libscols_table *table, const char *name,
     table_row(table, name, format(value, sizeof value, band->value), text);
 }
 
-static void plan_predicted_rows(struct libscols_table *table, const struct plan *plan)
-{
-    if (plan->predicted.known) {
-        plan_band_row(table, "images_per_sec", format_rate, &plan->predicted.images_per_sec);
-        plan_band_row(table, "ttt_seconds", format_duration, &plan->predicted.ttt_seconds);
-        if (!isnan(plan->predicted.kwh.value))
-            plan_band_row(table, "kwh", format_number, &plan->predicted.kwh);
-    } else if (plan->mode == JOB_MODE_TRAIN) {
-        table_row(table, "images_per_sec", "unknown", "");
-        table_row(table, "ttt_seconds", "unknown", "");
-    }
-}
-
 static void plan_threads_row(struct libscols_table *table, const struct plan *plan)
 {
     const json_t *row = json_object_get(plan->explain, "threads_per_worker");
@@ -145,26 +132,20 @@ static void plan_phase_rows(struct libscols_table *table, const struct plan *pla
     }
 }
 
-static void plan_data_rows(struct libscols_table *table, const struct plan *plan)
-{
-    const char *key;
-    json_t *entry;
-
-    json_object_foreach (plan->explain, key, entry) {
-        char *value = print_value(json_object_get(entry, "value"));
-        if (strchr(key, '.'))
-            table_row(table, key, value, json_get_text(entry, "source", ""));
-        free(value);
-    }
-}
-
 static void plan_print_table(const struct plan *plan)
 {
     struct libscols_table *table = table_create(0, "name,value>,remark|");
     const json_t *workers = json_object_get(plan->explain, "workers_per_node");
     char memory[FORMAT_BYTES];
+    const char *key;
+    json_t *entry;
 
-    plan_data_rows(table, plan);
+    json_object_foreach (plan->explain, key, entry) { /* left to the data: names with a dot */
+        char *value = print_value(json_object_get(entry, "value"));
+        if (strchr(key, '.'))
+            table_row(table, key, value, json_get_text(entry, "source", ""));
+        free(value);
+    }
     if (plan->mode == JOB_MODE_TRAIN) {
         plan_count_row(table, plan, "train_images", plan->train_images);
         plan_count_row(table, plan, "global_batch", plan->global_batch);
@@ -188,7 +169,16 @@ static void plan_print_table(const struct plan *plan)
     table_row(table, "memory_bytes_per_worker",
               format_size(memory, sizeof memory, (double)plan->memory_bytes_per_worker),
               plan_remark_on(plan, "memory_bytes_per_worker"));
-    plan_predicted_rows(table, plan);
+    const struct plan_predicted *predicted = &plan->predicted;
+    if (predicted->known) {
+        plan_band_row(table, "images_per_sec", format_rate, &predicted->images_per_sec);
+        plan_band_row(table, "ttt_seconds", format_duration, &predicted->ttt_seconds);
+        if (!isnan(predicted->kwh.value))
+            plan_band_row(table, "kwh", format_number, &predicted->kwh);
+    } else if (plan->mode == JOB_MODE_TRAIN) {
+        table_row(table, "images_per_sec", "unknown", "");
+        table_row(table, "ttt_seconds", "unknown", "");
+    }
     table_finish(table);
 }
 

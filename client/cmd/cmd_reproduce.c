@@ -160,24 +160,12 @@ static int reproduce_tell(long copy)
     return code;
 }
 
-static bool reproduce_has_ended(long copy)
-{
-    struct error ignored;
-    struct job job;
-    json_t *json;
-
-    if (job_fetch(copy, &json, &job, &ignored) < 0)
-        return false;
-    bool ended = job_ended(&job);
-    json_decref(json);
-    return ended;
-}
-
 static int cmd_reproduce(const struct cmd_args *args)
 {
     struct error e;
     struct follow follow = {0};
     json_t *json = NULL;
+    struct job job;
     long id, copy = 0;
 
     if (cmd_job_id(args->operands[0], &id, &e) < 0)
@@ -194,10 +182,15 @@ static int cmd_reproduce(const struct cmd_args *args)
     follow.id = copy;
     int outcome = client.json ? follow_job(&follow, &json, &e) : watch_until_end(copy, true);
     json_decref(json);
+    json = NULL;
     if (outcome < 0)
         outcome = cmd_fail(&e);
-    if (outcome == error_type(ERR_INTERRUPTED)->exit_code && !reproduce_has_ended(copy))
-        return outcome;
+    if (outcome == error_type(ERR_INTERRUPTED)->exit_code) {
+        bool ended = job_fetch(copy, &json, &job, &e) == 0 && job_ended(&job);
+        json_decref(json);
+        if (!ended)
+            return outcome;
+    }
     return reproduce_tell(copy);
 }
 

@@ -137,16 +137,6 @@ static void bench_show_json(const struct run *r, const struct bench *b)
     json_decref(answer);
 }
 
-static void bench_phase_row(struct libscols_table *table, const struct bench *b, int phase)
-{
-    char name[32], value[32], share[32];
-
-    snprintf(name, sizeof name, "  %s", bench_phase_name((enum bench_phase)phase));
-    snprintf(value, sizeof value, "%.1f ms", b->phase_ms[phase]);
-    snprintf(share, sizeof share, "%.1f %% of the step", 100 * b->phase_ms[phase] / b->step_ms);
-    table_row(table, name, value, share);
-}
-
 static void bench_warn_of_crowding(const struct job_spec *s)
 {
     int64_t wanted = s->cluster.workers_per_node * local_threads(s),
@@ -163,7 +153,7 @@ static void bench_show_table(const struct run *r, const struct bench *b)
 {
     struct libscols_table *table = table_create(0, ",>,|");
     const struct job_spec *s = r->spec;
-    char value[FORMAT_BYTES], remark[96];
+    char name[32], value[FORMAT_BYTES], remark[96];
 
     print_prose(
         "%s, %s at %lldx%lld, batch %lld per worker, %lld worker%s x %lld thread%s; median of %ld "
@@ -188,9 +178,14 @@ static void bench_show_table(const struct run *r, const struct bench *b)
               "maximum resident memory");
     snprintf(value, sizeof value, "%.1f ms", b->step_ms);
     table_row(table, b->evaluates ? "batch" : "step", value, "");
-    for (int i = 0; i < BENCH_PHASES; i++)
-        if (!b->evaluates || i == BENCH_FORWARD)
-            bench_phase_row(table, b, i);
+    for (int i = 0; i < BENCH_PHASES; i++) {
+        if (b->evaluates && i != BENCH_FORWARD)
+            continue;
+        snprintf(name, sizeof name, "  %s", bench_phase_name((enum bench_phase)i));
+        snprintf(value, sizeof value, "%.1f ms", b->phase_ms[i]);
+        snprintf(remark, sizeof remark, "%.1f %% of the step", 100 * b->phase_ms[i] / b->step_ms);
+        table_row(table, name, value, remark);
+    }
     table_finish(table);
 }
 

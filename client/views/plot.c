@@ -242,32 +242,24 @@ static const char *plot_grid_line(struct plot *p, int row)
     return p->line;
 }
 
-static const char *plot_axis_line(struct plot *p)
-{
-    char *at =
-        p->line + snprintf(p->line, LINE_BYTES, "%*s %s", p->gutter, "", p->utf8 ? "└" : "+");
-
-    for (int c = 0; c < p->columns; c++)
-        at = stpcpy(at, p->utf8 ? "─" : "-");
-    return p->line;
-}
-
-static const char *plot_range_line(struct plot *p)
-{
-    char first[FORMAT_BYTES], last[FORMAT_BYTES];
-
-    snprintf(first, sizeof first, "%.10g", p->x.low);
-    snprintf(last, sizeof last, "%.10g", p->x.high);
-    int room = p->columns - (int)strlen(first);
-    snprintf(p->line, LINE_BYTES, "%*s%s%*s", p->gutter + 2, "", first, room > 0 ? room : 0, last);
-    return p->line;
-}
-
 const char *plot_line(struct plot *plot, int i)
 {
+    char first[FORMAT_BYTES], last[FORMAT_BYTES], *line = plot->line;
+
     if (i < plot->rows)
         return plot_grid_line(plot, i);
     if (!plot->axis || i > plot->rows + 1)
         return NULL;
-    return i == plot->rows ? plot_axis_line(plot) : plot_range_line(plot);
+    if (i == plot->rows) {
+        char *at =
+            line + snprintf(line, LINE_BYTES, "%*s %s", plot->gutter, "", plot->utf8 ? "└" : "+");
+        for (int c = 0; c < plot->columns; c++)
+            at = stpcpy(at, plot->utf8 ? "─" : "-");
+        return line;
+    }
+    snprintf(first, sizeof first, "%.10g", plot->x.low);
+    snprintf(last, sizeof last, "%.10g", plot->x.high);
+    int room = plot->columns - (int)strlen(first);
+    snprintf(line, LINE_BYTES, "%*s%s%*s", plot->gutter + 2, "", first, room > 0 ? room : 0, last);
+    return line;
 }
