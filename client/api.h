@@ -20,6 +20,11 @@
  * answer is from another program. */
 int api_get_file(const char *path, const char *type, FILE *out, struct error *e);
 
+/* Downloads into a file, which appears whole or not at all, even if a signal ends the process; mode
+ * 0600. *bytes: its size. */
+int api_download(const char *path, const char *type, const char *file, double *bytes,
+                 struct error *e);
+
 /* *answer is a new reference, NULL on error. body NULL: empty. */
 int api_get(const char *path, json_t **answer, struct error *e);
 int api_post(const char *path, const char *body, size_t bytes, json_t **answer, struct error *e);

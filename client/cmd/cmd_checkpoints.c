@@ -3,7 +3,6 @@
 
 #include "client/api.h"
 #include "client/cmd.h"
-#include "client/download.h"
 #include "client/job.h"
 #include "client/views/format.h"
 #include "client/views/print.h"
@@ -70,7 +69,7 @@ static int checkpoints_get(const struct cmd_args *args, long id, const json_t *l
     snprintf(name, sizeof name, "job-%ld-step-%ld.safetensors", id, step);
     if (file && strcmp(file, "-") == 0)
         return api_get_file(path, WEIGHTS_TYPE, stdout, e);
-    if (download(path, WEIGHTS_TYPE, file ? file : name, &bytes, e))
+    if (api_download(path, WEIGHTS_TYPE, file ? file : name, &bytes, e))
         return -(int)e->code;
     if (client.json)
         print_file(file ? file : name, bytes);

@@ -7,7 +7,6 @@
 
 #include "client/api.h"
 #include "client/cmd.h"
-#include "client/download.h"
 #include "client/job.h"
 #include "client/views/format.h"
 #include "client/views/print.h"
@@ -35,7 +34,7 @@ static int cmd_export(const struct cmd_args *args)
              cmd_flag(args, "weights") ? "?weights=true" : "");
     if (to_output)
         return api_get_file(path, ARCHIVE_TYPE, stdout, &e) < 0 ? cmd_fail(&e) : 0;
-    if (download(path, ARCHIVE_TYPE, file, &bytes, &e) < 0)
+    if (api_download(path, ARCHIVE_TYPE, file, &bytes, &e) < 0)
         return cmd_fail(&e);
     if (client.json)
         print_file(file, bytes);
@@ -65,9 +64,9 @@ static int export_fetch_backup(struct backup *b, struct error *e)
 
     if (export_check_backup(b->database, b->force, e) ||
         export_check_backup(b->tokens, b->force, e) ||
-        download("/v1/backup", "application/vnd.sqlite3", b->database, &b->bytes, e))
+        api_download("/v1/backup", "application/vnd.sqlite3", b->database, &b->bytes, e))
         return -(int)e->code;
-    int status = download("/v1/backup/tokens", "application/json", b->tokens, &bytes, e);
+    int status = api_download("/v1/backup/tokens", "application/json", b->tokens, &bytes, e);
     b->any_tokens = status == 0;
     return status == -(int)ERR_NOT_FOUND ? 0 : status;
 }
