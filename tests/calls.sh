@@ -1,6 +1,6 @@
 #!/bin/bash
-# No circle of calls between source files: what a file calls must not call it back, over however many others. Read from the object files, where a
-# call is a relocation of its own; the address of a function in a table of callbacks is not one.
+# No circle of calls between source files: what a file calls must not call it back, over however many others; and x.c defines what x.h declares.
+# Read from the object files, where a call is a relocation of its own; the address of a function in a table of callbacks is not one.
 set -u
 # shellcheck source=tests/tap.sh
 . "${top_srcdir:?is set by make check}/tests/tap.sh"
@@ -28,9 +28,9 @@ calls() {
         sed -E 's|([^ /]*-)?([^/ -]*)\.o |\2 |' | sort -u
 }
 
-definitions >"${TMPDIR:-/tmp}/calls.$$"
-arrows=$(calls | awk 'NR == FNR { file[$1] = $2; next } ($2 in file) && file[$2] != $1 { print $1, file[$2] }' "${TMPDIR:-/tmp}/calls.$$" - | sort -u)
-rm -f "${TMPDIR:-/tmp}/calls.$$"
+defined=${TMPDIR:-/tmp}/calls.$$
+definitions >"$defined"
+arrows=$(calls | awk 'NR == FNR { file[$1] = $2; next } ($2 in file) && file[$2] != $1 { print $1, file[$2] }' "$defined" - | sort -u)
 circles() {
     tsort 2>&1 >/dev/null | sed -n 's/^tsort: //p' | grep -v 'input contains a loop' | sort -u
 }
@@ -38,4 +38,20 @@ ok "calls between files are found" test "$(grep -c . <<<"$arrows")" -gt 500
 is "$(circles <<<"$arrows")" "" "no circle of calls"
 like "$(printf '%s\n' "$arrows" 'daemon/store/sql daemon/store/store_open' | circles | tr '\n' ' ')" 'daemon/store/sql .*daemon/store/store_open ' \
     "a call that closes a circle is found"
+
+# declarations: "header function" of every prototype in a header. An installed library's one header is for all of its files.
+declarations() {
+    find common launch daemon client prep worker -name '*.h' ! -path '*/comm/traincomm.h' -print0 |
+        (cd "$top_srcdir" && xargs -0 grep -HoE '^[a-z][^=(]*\b[a-z_0-9]+\(') | grep -vE '^[^:]*:(static|typedef|#)' |
+        sed -E 's/^([^:]*)\.h:.*[^a-z_0-9]([a-z_0-9]+)\($/\1 \2/' | sort -u
+}
+
+# elsewhere DEFINITIONS: of "header function", those that another file than header.c defines
+elsewhere() {
+    awk 'NR == FNR { file[$1] = $2; at[$1, $2]; next } ($2 in file) && !(($2, $1) in at) { print $1 ".h", $2, file[$2] ".c" }' "$1" -
+}
+ok "declarations are found" test "$(cd "$top_srcdir" && declarations | wc -l)" -gt 500
+is "$(cd "$top_srcdir" && declarations | elsewhere "$defined")" "" "what x.h declares, x.c defines"
+like "$(echo 'daemon/store/store sql_row' | elsewhere "$defined")" 'store.h sql_row .*sql.c' "what is defined elsewhere is found"
+rm -f "$defined"
 done_testing

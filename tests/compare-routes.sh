@@ -110,7 +110,7 @@ paths() { # of every GET, with the ids that the state folder has
 }
 
 masked() { # an answer without the moment it was made at
-    sed -E 's/"(uptime_seconds|now|age_seconds|server_time|waited_seconds|wait_seconds|started|pid|version|build_id)":[ ]*("[^"]*"|[-+.0-9e]+)/"\1":"masked"/g
+    sed -E 's/"(uptime_seconds|now|lineno|age_seconds|server_time|waited_seconds|wait_seconds|started|pid|version|build_id)":[ ]*("[^"]*"|[-+.0-9e]+)/"\1":"masked"/g
         s/^(traind_[a-z_]*(uptime|start_time|seconds_total|requests|request|response|bytes|build|process|connections|clock|loop|wal|cpu|memory)[^ ]*|process_[^ ]*) .*/\1 masked/' |
         sed -E "s|$work/(old\|new)/|WORK/|g; s|127\.0\.0\.1:[0-9]+|ADDRESS|g"
 }
