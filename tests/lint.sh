@@ -102,4 +102,17 @@ unheld_numbers() {
 }
 ok "numbers of JSON are made by json_number" unheld_numbers
 
+# Functions of up to 100 lines; files of at least 80, unless they are a table or have their own reason.
+sources() {
+    files -name '*.c' ! -name '*.pb-c.c' ! -name migrations.c | grep -E '^\./(common|launch|daemon|client|prep|worker)/'
+}
+long_functions() {
+    sources | xargs awk 'FNR == 1 { start = 0 } /^{/ { start = FNR } /^}/ { if (start && FNR - start > 100) print FILENAME ":" start; start = 0 }'
+}
+small_files='common/job/job_docs.c|common/job/job_state.c|common/number.c|common/xalloc.c|daemon/export/export.c|daemon/http/access/role.c'
+short_files() {
+    sources | xargs awk 'FNR == 1 && lines && lines < 80 { print name } { lines = FNR; name = FILENAME } END { if (lines < 80) print name }' | grep -vE "^\./($small_files)$"
+}
+is "$(long_functions)" "" "no function has more than 100 lines"
+is "$(short_files)" "" "no file has less than 80 lines but tables and those named here"
 done_testing

@@ -5,6 +5,8 @@
 
 #include "common/xalloc.h"
 #include "common/system/file.h"
+#include "daemon/export/mllog.h"
+#include "daemon/export/tensorboard.h"
 
 typedef int exporter(struct store *store, const struct store_job *job, FILE *out, struct error *e);
 

@@ -5,7 +5,7 @@
 #include "common/buffer.h"
 #include "common/job/job_state.h"
 #include "common/json.h"
-#include "daemon/export/export.h"
+#include "daemon/export/mllog.h"
 #include "daemon/store/event.h"
 #include "daemon/store/metric.h"
 

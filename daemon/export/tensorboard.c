@@ -6,7 +6,7 @@
 #include "common/json.h"
 #include "common/xalloc.h"
 #include "daemon/export/event.pb-c.h"
-#include "daemon/export/export.h"
+#include "daemon/export/tensorboard.h"
 #include "daemon/store/metric.h"
 
 #define STEPS_EXACT 20000 /* longer series are told by the means of their parts */

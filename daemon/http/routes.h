@@ -17,7 +17,6 @@
 #include "daemon/job/job.h"
 #include "daemon/notice/notices.h"
 #include "daemon/settings.h"
-#include "daemon/store/audit.h"
 #include "daemon/store/store.h"
 
 struct http_app {
@@ -116,8 +115,3 @@ route_handler handle_schema, handle_presets, handle_openapi, handle_healthz, han
 route_handler handle_token_create, handle_token_list, handle_token_revoke;
 route_handler handle_audit, handle_backup, handle_backup_tokens;
 route_handler handle_notice_list, handle_notice_test;
-
-int usage_print(const struct request *q, FILE *out, struct error *e);
-/* Adds an entry to the audit log; a failure is only logged. */
-void audit_request(const struct request *q, enum store_audit_kind action, int64_t target,
-                   const char *detail);

@@ -184,3 +184,11 @@ int csrf_check(bool any_host, const char *host, const char *origin, const char *
                          "requests from the pages of other web sites are not taken");
     return 0;
 }
+
+void audit_request(const struct request *q, enum store_audit_kind action, int64_t target,
+                   const char *detail)
+{
+    struct store_audit line = {action, target, request_by(q), detail, clock_now()};
+
+    store_audit_add(q->app->store, &line);
+}

@@ -9,6 +9,7 @@
 
 #include "common/error.h"
 #include "daemon/http/routes.h"
+#include "daemon/store/audit.h"
 
 struct caller {
     unsigned rights;             /* RIGHT() bits */
@@ -47,3 +48,7 @@ const char *request_by(const struct request *q);
  */
 int csrf_check(bool any_host, const char *host, const char *origin, const char *fetch_site,
                bool changes, struct error *e);
+
+/* Adds an entry to the audit log; a failure is only logged. */
+void audit_request(const struct request *q, enum store_audit_kind action, int64_t target,
+                   const char *detail);

@@ -62,14 +62,6 @@ int handle_audit(const struct request *q, struct reply *r, struct error *e)
     return reply_json_text(r, 200, &text, e);
 }
 
-void audit_request(const struct request *q, enum store_audit_kind action, int64_t target,
-                   const char *detail)
-{
-    struct store_audit line = {action, target, request_by(q), detail, clock_now()};
-
-    store_audit_add(q->app->store, &line);
-}
-
 /* A complete copy first, in an unlinked file: a slow client does not hold the database, and nothing
  * is left behind. */
 int handle_backup(const struct request *q, struct reply *r, struct error *e)

@@ -10,6 +10,7 @@
 #include "common/clock.h"
 #include "common/xalloc.h"
 #include "config.h"
+#include "daemon/http/handlers/handle_usage.h"
 #include "daemon/http/handlers/job_json.h"
 #include "daemon/http/routes.h"
 #include "daemon/http/stats.h"

@@ -1,9 +1,10 @@
+#include "daemon/http/handlers/handle_usage.h"
+
 #include <math.h>
 #include <stdio.h>
 
 #include "common/clock.h"
 #include "daemon/http/json_text.h"
-#include "daemon/http/routes.h"
 #include "daemon/store/usage.h"
 
 static void usage_user(struct json_text *t, const struct store_uses *uses,

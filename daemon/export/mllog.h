@@ -1,0 +1,11 @@
+/* MLPerf's log of a job (mlcommons/training_policies, "Required logging"), from the store: a resumed
+ * run has each step once. */
+#pragma once
+
+#include <stdio.h>
+
+#include "common/error.h"
+#include "daemon/store/job_row.h"
+
+/* ":::MLLOG {json}" lines by time. */
+int export_mllog(struct store *store, const struct store_job *job, FILE *out, struct error *e);

@@ -1,0 +1,13 @@
+/* A job as a TensorBoard event file, from the store: a resumed run has each step once. */
+#pragma once
+
+#include <stdio.h>
+
+#include "common/error.h"
+#include "daemon/store/job_row.h"
+
+#define EXPORT_TENSORBOARD_NAME "events.out.tfevents.%lld.job-%lld" /* created_at, id */
+
+/* Means beyond 20,000 steps. */
+int export_tensorboard(struct store *store, const struct store_job *job, FILE *out,
+                       struct error *e);

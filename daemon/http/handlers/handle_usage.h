@@ -1,0 +1,8 @@
+/* The use of this machine by users, for GET /metrics. */
+#pragma once
+
+#include <stdio.h>
+
+#include "daemon/http/routes.h"
+
+int usage_print(const struct request *q, FILE *out, struct error *e);
