@@ -1,5 +1,5 @@
-/* MLPerf's log of a job (mlcommons/training_policies, "Required logging"), from the store: a resumed
- * run has each step once. */
+/* MLPerf's log of a job (mlcommons/training_policies, "Required logging"), from the store: a
+ * resumed run has each step once. */
 #pragma once
 
 #include <stdio.h>
