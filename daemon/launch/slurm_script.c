@@ -268,7 +268,8 @@ static void slurm_script_put_worker(FILE *out, const struct launch_request *r)
     fputs("$resume &\npid=$!\n\n", out);
 }
 
-/* The watcher ends with the script, and its sleep with the watcher, before the epilog runs. */
+/* The watcher ends with the script, and its sleep with the watcher, before the epilog runs. It also
+ * ends with the workers, as a signal that comes before it has set its trap is lost. */
 static void slurm_script_put_watch(FILE *out, const struct launch_request *r)
 {
     fputs("# The workers finish their step, write a checkpoint and stop.\n"
@@ -283,7 +284,8 @@ static void slurm_script_put_watch(FILE *out, const struct launch_request *r)
     fputs("(\n"
           "    trap - USR1\n"
           "    trap 'kill $! 2>/dev/null; exit' TERM\n"
-          "    while sleep 1 & wait $! && kill -0 $$ 2>/dev/null; do\n",
+          "    while sleep 1 & wait $! && kill -0 $$ 2>/dev/null && kill -0 \"$pid\" 2>/dev/null; "
+          "do\n",
           out);
     if (!isnan(r->time_limit_seconds))
         fprintf(
