@@ -341,7 +341,6 @@ int main(int argc, char **argv)
         .usage = "Usage: traind [OPTION...]",
         .doc = "Serves training jobs over HTTP, in the foreground.",
         .options = options,
-        .common = command_line_common,
         .version = "traind " PACKAGE_VERSION,
         .check = main_check_options,
         .print_more = main_print_keys,

@@ -480,7 +480,6 @@ static int convert_command_run(int argc, char **argv, struct error *e)
         .program = "train-prep convert",
         .usage = "Usage: train-prep convert [OPTION...]",
         .options = convert_table,
-        .common = command_line_common,
         .doc = "Makes TFRecord shards of labelled JPEGs in the format of TensorFlow's "
                "imagenet_to_gcs, shuffled by seed. The same input and seed give the same bytes.",
         .check = convert_check_options,

@@ -596,7 +596,6 @@ static int stage_command_run(int argc, char **argv, struct error *e)
         .program = "train-prep stage",
         .usage = "Usage: train-prep stage [OPTION...]",
         .options = stage_table,
-        .common = command_line_common,
         .doc = "Copies the shards that a node needs to its own disk and verifies them; files that "
                "are already there and valid are not copied again. Exit status: 0 complete, 2 wrong "
                "use, 6 the data is invalid or missing (on all nodes), 7 this node's scratch disk "

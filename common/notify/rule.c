@@ -22,7 +22,7 @@ static const char *const kind_names[NOTICE_KINDS] = {
     [NOTICE_SWEEP_DONE] = "sweep_done",
     [NOTICE_TEST] = "test", /* by trainctl notify test */
 };
-const char *const notice_format_words[NOTICE_FORMATS + 1] = {
+static const char *const notice_format_words[NOTICE_FORMATS + 1] = {
     [NOTICE_JSON] = "json", [NOTICE_TEXT] = "text"};
 
 const char *notice_kind_name(size_t kind)

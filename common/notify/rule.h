@@ -32,9 +32,8 @@ const char *notice_kind_name(size_t kind);         /* "target_met"; NULL behind 
 enum notice_kind notice_kind_of(const char *name); /* NOTICE_KINDS: it is none */
 
 enum notice_format { NOTICE_JSON, NOTICE_TEXT, NOTICE_FORMATS };
-extern const char *const notice_format_words[NOTICE_FORMATS + 1]; /* ends with NULL */
-const char *notice_format_name(size_t format);                    /* NULL behind the last */
-enum notice_format notice_format_of(const char *name);            /* NOTICE_FORMATS: it is none */
+const char *notice_format_name(size_t format);         /* NULL behind the last */
+enum notice_format notice_format_of(const char *name); /* NOTICE_FORMATS: it is none */
 
 #define NOTICE_RULES_MAX 8 /* of a job */
 

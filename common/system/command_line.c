@@ -11,21 +11,22 @@
 #define HELP_COLUMN  27
 #define HELP_COLUMNS 80
 
-const struct command_option command_line_common[] = {
+static const struct command_option help_alone[] = {
     {.name = "help",            .letter = '?', .help = "show this help", .kind = OPTION_TAKEN, .ends = true},
     {0}
 };
 
 const struct command_option *command_line_option(const struct command_line *line, size_t i)
 {
-    const struct command_option *own = line->options, *common = line->common;
+    const struct command_option *own = line->options;
+    const struct command_option *common = line->common ? line->common : help_alone;
 
     for (; own && own->name; own++)
         if (i-- == 0)
             return own;
-    for (; common && common->name && i; common++)
+    for (; common->name && i; common++)
         i--;
-    if (!common || !common->name)
+    if (!common->name)
         return NULL;
     for (own = line->options; own && own->name; own++)
         if (strcmp(own->name, common->name) == 0)

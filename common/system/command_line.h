@@ -37,8 +37,8 @@ struct command_line {
     const char *program; /* as messages name it: "train-prep convert" */
     const char *usage, *doc, *version;
     /* Each ends with a zeroed row. The last common one is hidden by an own one of its name. */
-    const struct command_option *options, *common;
-    const char *operand; /* "DIR", which is required; NULL: none */
+    const struct command_option *options, *common; /* common: at the end; NULL: --help */
+    const char *operand;                           /* "DIR", which is required; NULL: none */
     size_t operand_offset;
     bool takes_operands;           /* the caller reads operands itself */
     bool stops;                    /* at the first operand */
@@ -47,9 +47,6 @@ struct command_line {
     int (*take)(const struct command_option *option, size_t index, const char *text, void *fields,
                 struct error *e); /* instead of storing values */
 };
-
-/* --help, for the end of a table. */
-extern const struct command_option command_line_common[];
 
 /* The options one after another; NULL behind the last. */
 const struct command_option *command_line_option(const struct command_line *line, size_t i);

@@ -363,7 +363,6 @@ static int audit_command_run(int argc, char **argv, struct error *e)
         .program = "train-prep audit",
         .usage = "Usage: train-prep audit [OPTION...] DIR",
         .options = audit_table,
-        .common = command_line_common,
         .operand = "DIR",
         .operand_offset = AT(dir),
         .doc = "Checks TFRecord shards: every checksum, a sample of the pictures, classes, "

@@ -422,7 +422,6 @@ int main(int argc, char **argv)
         .program = "make_imagenet",
         .usage = "Usage: make_imagenet [OPTION...] DIR",
         .options = table,
-        .common = command_line_common,
         .operand = "DIR",
         .operand_offset = AT(dir),
         .doc = "Makes tar files like those of ImageNet (ILSVRC2012), with pictures of 1,000 "

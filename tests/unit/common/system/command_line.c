@@ -34,7 +34,6 @@ static const struct command_option options[] = {
 };
 static const struct command_line line = {.program = "p",
                                          .options = options,
-                                         .common = command_line_common,
                                          .operand = "DIR",
                                          .operand_offset = offsetof(struct fields, folder)};
 static const struct command_option *ended;
