@@ -13,6 +13,7 @@ void store_sweep_clear(struct store_sweep *sweep)
     free(sweep->submitted_by);
     free(sweep->state);
     free(sweep->document);
+    json_decref(sweep->parsed);
     for (size_t i = 0; i < sweep->count; i++) {
         free(sweep->trials[i].point);
         free(sweep->trials[i].spec);
@@ -171,6 +172,8 @@ int store_sweep_get(struct store *s, int64_t id, struct store_sweep *sweep, stru
                         &sweep->created_at, &sweep->finished_at, &sweep->submitted_by);
     int status = found > 0 ? sweep_read_trials(c, sweep, e) : found;
     sql_read_end(s, c);
+    if (found > 0)
+        sweep->parsed = json_loads(sweep->document, 0, NULL);
     if (status)
         store_sweep_clear(sweep);
     if (found == 0)

@@ -1,6 +1,7 @@
 /* Sweeps and their trials. */
 #pragma once
 
+#include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -21,6 +22,7 @@ struct store_sweep {
     char *submitted_by; /* as of a job */
     char *state;        /* running, succeeded, cancelled */
     char *document;     /* JSON text, every default written out */
+    json_t *parsed;     /* of it, by store_sweep_get */
     int64_t train_images, eval_images;
     double created_at, finished_at; /* NAN: not yet */
     struct store_trial *trials;     /* by rung and number */

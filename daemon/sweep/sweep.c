@@ -259,7 +259,7 @@ static void sweep_set_state(struct store_trial *t, const char *state)
 }
 
 static int sweep_take_result(struct job_manager *m, const struct store_sweep *sweep,
-                             const json_t *d, struct store_trial *t, struct error *e)
+                             struct store_trial *t, struct error *e)
 {
     struct store_job job;
     int status = store_job_get(job_manager_store(m), t->job_id, &job, e);
@@ -274,7 +274,7 @@ static int sweep_take_result(struct job_manager *m, const struct store_sweep *sw
         bool stopped = job.state == JOB_CANCELLED && t->reason;
         sweep_set_state(t, stopped ? "stopped" : job_state_name(job.state));
         if (job.state == JOB_SUCCEEDED)
-            t->metric = sweep_metric(&job, json_string_value(json_object_get(d, "metric")));
+            t->metric = sweep_metric(&job, json_get_text(sweep->parsed, "metric", NULL));
         status = store_sweep_set_trial(job_manager_store(m), sweep->id, t, e);
     }
     store_job_clear(&job);
@@ -287,7 +287,6 @@ static int sweep_cancel_trials(struct job_manager *m, int64_t id, const char *by
 {
     struct store_sweep sweep;
     int status = store_sweep_get(job_manager_store(m), id, &sweep, e);
-    json_t *d = status ? NULL : json_loads(sweep.document, 0, NULL);
 
     for (size_t i = 0; !status && i < sweep.count; i++) {
         struct store_trial *t = &sweep.trials[i];
@@ -304,10 +303,9 @@ static int sweep_cancel_trials(struct job_manager *m, int64_t id, const char *by
         if (!asked && job_cancel(m, t->job_id, by, e) && e->code != ERR_CONFLICT &&
             e->code != ERR_NOT_FOUND)
             log_warning("sweep %lld, job %lld: %s", (long long)id, (long long)t->job_id, e->text);
-        status = sweep_take_result(m, &sweep, d, t, e);
+        status = sweep_take_result(m, &sweep, t, e);
         *left = *left || sweep_has_state(t, "submitted");
     }
-    json_decref(d);
     store_sweep_clear(&sweep);
     return status;
 }
@@ -450,10 +448,10 @@ static int sweep_better_by(const void *a, const void *b, void *context)
 }
 
 /* The best first; the caller frees the list, which ends with NULL. */
-static struct store_trial **sweep_rank(const struct store_sweep *sweep, const json_t *d)
+static struct store_trial **sweep_rank(const struct store_sweep *sweep)
 {
     struct store_trial **order = xcalloc(sweep->count + 1, sizeof(*order));
-    bool maximises = strcmp(json_get_text(d, "goal", ""), "max") == 0;
+    bool maximises = strcmp(json_get_text(sweep->parsed, "goal", ""), "max") == 0;
 
     for (size_t i = 0; i < sweep->count; i++)
         order[i] = &sweep->trials[i];
@@ -480,10 +478,11 @@ static const struct store_trial *sweep_all_failed(const struct store_sweep *swee
 }
 
 /* *ended: there is no next rung. */
-static int sweep_promote(struct job_manager *m, const struct store_sweep *sweep, const json_t *d,
-                         bool *ended, struct error *e)
+static int sweep_promote(struct job_manager *m, const struct store_sweep *sweep, bool *ended,
+                         struct error *e)
 {
-    struct store_trial **order = sweep_rank(sweep, d);
+    const json_t *d = sweep->parsed;
+    struct store_trial **order = sweep_rank(sweep);
     struct problems problems = {0};
     int64_t rung = order[0] ? order[0]->rung : 0;
     double eta = json_get_number(json_object_get(d, "budget"), "eta", 0);
@@ -509,17 +508,16 @@ static int sweep_promote(struct job_manager *m, const struct store_sweep *sweep,
     return status;
 }
 
-static int sweep_go_on(struct job_manager *m, struct store_sweep *sweep, const json_t *d,
-                       struct error *e)
+static int sweep_go_on(struct job_manager *m, struct store_sweep *sweep, struct error *e)
 {
     int64_t active = 0, waiting = 0;
-    int64_t most = json_integer_value(json_object_get(d, "concurrency"));
+    int64_t most = json_get_integer(sweep->parsed, "concurrency", 0);
     bool ended = false;
     int status = 0;
 
     for (size_t i = 0; !status && i < sweep->count; i++) {
         if (sweep_has_state(&sweep->trials[i], "submitted"))
-            status = sweep_take_result(m, sweep, d, &sweep->trials[i], e);
+            status = sweep_take_result(m, sweep, &sweep->trials[i], e);
         active += sweep_has_state(&sweep->trials[i], "submitted");
     }
     for (size_t i = 0; !status && i < sweep->count; i++) {
@@ -532,7 +530,7 @@ static int sweep_go_on(struct job_manager *m, struct store_sweep *sweep, const j
     }
     if (status || active || waiting)
         return status;
-    status = sweep_promote(m, sweep, d, &ended, e);
+    status = sweep_promote(m, sweep, &ended, e);
     if (status || !ended)
         return status ? status : 1;
     return store_sweep_end(job_manager_store(m), sweep->id,
@@ -540,8 +538,7 @@ static int sweep_go_on(struct job_manager *m, struct store_sweep *sweep, const j
 }
 
 /* Called with each running sweep, the oldest first, and again while it returns 1. */
-typedef int sweep_visit(struct job_manager *m, struct store_sweep *sweep, const json_t *document,
-                        struct error *e);
+typedef int sweep_visit(struct job_manager *m, struct store_sweep *sweep, struct error *e);
 
 static bool sweeps_visit_running(struct job_manager *m, sweep_visit *visit)
 {
@@ -557,10 +554,8 @@ static bool sweeps_visit_running(struct job_manager *m, sweep_visit *visit)
         int status = 1;
         while (status > 0) {
             status = store_sweep_get(job_manager_store(m), ids[i], &sweep, &e);
-            json_t *d = status ? NULL : json_loads(sweep.document, 0, NULL);
             if (!status)
-                status = visit(m, &sweep, d, &e);
-            json_decref(d);
+                status = visit(m, &sweep, &e);
             store_sweep_clear(&sweep);
         }
         if (status && e.code != ERR_CONFLICT) { /* it was cancelled meanwhile */
@@ -730,10 +725,9 @@ static void sweep_stop_trial(const struct early_stopping *s, struct store_trial 
     job_cancel(s->m, t->job_id, by, &e); /* it may just have ended */
 }
 
-static int sweep_stop_losers(struct job_manager *m, struct store_sweep *sweep, const json_t *d,
-                             struct error *e)
+static int sweep_stop_losers(struct job_manager *m, struct store_sweep *sweep, struct error *e)
 {
-    const json_t *stop = json_object_get(d, "early_stop");
+    const json_t *d = sweep->parsed, *stop = json_object_get(d, "early_stop");
     const char *rule = json_get_text(stop, "rule", "none");
     struct early_stopping s = {
         .m = m,
@@ -779,14 +773,14 @@ static json_t *sweep_trial_to_json(const struct store_trial *t, const json_t *d)
         json_number_or_null(t->metric), "budget", budget > 0 ? json_number(budget) : json_null());
 }
 
-static json_t *sweep_reason_to_json(const struct store_sweep *sweep, const json_t *d)
+static json_t *sweep_reason_to_json(const struct store_sweep *sweep)
 {
     const struct store_trial *t = sweep_all_failed(sweep);
     char rung[64] = "", job[64];
 
     if (strcmp(sweep->state, "failed") != 0 || !t)
         return json_null();
-    if (sweep_budget(d, t->rung) > 0)
+    if (sweep_budget(sweep->parsed, t->rung) > 0)
         snprintf(rung, sizeof rung, " of rung %lld", (long long)t->rung);
     snprintf(job, sizeof job, "job %lld failed", (long long)t->job_id);
     return json_sprintf("all points%s failed; point %lld: %s", rung, (long long)t->number,
@@ -795,8 +789,8 @@ static json_t *sweep_reason_to_json(const struct store_sweep *sweep, const json_
 
 json_t *sweep_to_json(const struct store_sweep *sweep)
 {
-    json_t *d = json_loads(sweep->document, 0, NULL), *trials = json_array(), *best = NULL;
-    struct store_trial **order = sweep_rank(sweep, d);
+    json_t *d = sweep->parsed, *trials = json_array(), *best = NULL;
+    struct store_trial **order = sweep_rank(sweep);
 
     for (size_t i = 0; i < sweep->count; i++) {
         json_array_append_new(trials, sweep_trial_to_json(order[i], d));
@@ -805,9 +799,9 @@ json_t *sweep_to_json(const struct store_sweep *sweep)
     }
     free(order);
     return json_pack(
-        "{s:I, s:s?, s:s?, s:s, s:o, s:o, s:o, s:o, s:o, s:o}", "id", (json_int_t)sweep->id, "name",
+        "{s:I, s:s?, s:s?, s:s, s:o, s:o, s:o, s:o, s:o, s:O}", "id", (json_int_t)sweep->id, "name",
         sweep->name, "submitted_by", sweep->submitted_by, "state", sweep->state, "reason",
-        sweep_reason_to_json(sweep, d), "created_at", json_number(sweep->created_at), "finished_at",
+        sweep_reason_to_json(sweep), "created_at", json_number(sweep->created_at), "finished_at",
         sweep->finished_at > 0 ? json_number(sweep->finished_at) : json_null(), "best",
         best ? best : json_null(), "trials", trials, "document", d);
 }
